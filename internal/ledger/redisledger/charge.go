@@ -1,0 +1,186 @@
+package redisledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// The statuses that charge.lua and its siblings reply with.
+const (
+	denied   = int64(0)
+	allowed  = int64(1)
+	observed = int64(2)
+	replayed = int64(3)
+	stale    = int64(-1)
+	reused   = int64(-2)
+	unknown  = int64(-3)
+	short    = int64(-4)
+	never    = int64(-5)
+)
+
+// request is one run of charge.lua.
+type request struct {
+	op, credential, id, key string
+	costs                   []quota.Cost
+	limits                  [][]quota.Limit // by cost
+	label                   label
+	manual, observe         bool
+	reservation             string // drawn on, whole ID
+	ttl                     time.Duration
+	note                    string
+}
+
+// Charge takes the costs, or says when they would fit.
+func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
+	if err := c.Check(); err != nil {
+		return neverOr(c.Costs, err)
+	}
+	return l.decide(ctx, request{
+		op: "charge", credential: c.Credential, id: c.ID, key: l.keyOf(c), costs: c.Costs,
+		limits: byBucket(c.Costs, c.Limits), label: labelOf(c.Labels), manual: c.Manual, observe: c.Observe,
+		reservation: c.Reservation,
+	})
+}
+
+// keyOf is the charge's idempotency key. A cluster client sends a command again when its answer is lost, so there every
+// charge has one.
+func (l *Ledger) keyOf(c quota.Charge) string {
+	if c.Key == "" && l.cluster {
+		return "entry:" + c.ID
+	}
+	return c.Key
+}
+
+// Reserve sets units aside.
+func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
+	bucket, id, _ := quota.ParseReservation(r.ID)
+	costs := []quota.Cost{{Bucket: bucket, Units: r.Units}}
+	if err := r.Check(); err != nil {
+		return neverOr(costs, err)
+	}
+	key := r.Key
+	if key == "" && l.cluster {
+		key = "reservation:" + r.ID
+	}
+	return l.decide(ctx, request{
+		op: "reserve", credential: r.Credential, id: id, key: key, costs: costs, limits: byBucket(costs, r.Limits),
+		manual: r.Manual, observe: r.Observe, ttl: r.TTL, note: r.Note,
+	})
+}
+
+func neverOr(costs []quota.Cost, err error) (quota.Decision, error) {
+	if exceeds, ok := errors.AsType[*quota.CostExceedsLimitError](err); ok {
+		return quota.NeverDecision(costs, exceeds), err
+	}
+	return quota.Decision{}, err
+}
+
+func byBucket(costs []quota.Cost, limits []quota.Limit) [][]quota.Limit {
+	sorted := make([][]quota.Limit, len(costs))
+	for i, c := range costs {
+		for _, l := range limits {
+			if l.Bucket == c.Bucket {
+				sorted[i] = append(sorted[i], l)
+			}
+		}
+	}
+	return sorted
+}
+
+func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) {
+	reply, err := l.ask(ctx, l.charge, r.keys(), r.args)
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	return l.decision(r, reply)
+}
+
+func (r request) keys() []string {
+	keys := []string{labelsKey(r.credential), labelsKey(r.credential)}
+	if r.key != "" {
+		keys[1] = answerKey(r.credential, r.key)
+	}
+	for _, c := range r.costs {
+		keys = append(keys, stateKey(r.credential, c.Bucket), logKey(r.credential, c.Bucket))
+	}
+	return keys
+}
+
+// fingerprint tells this call from others under the same idempotency key.
+func (r request) fingerprint() string {
+	if r.key == "" {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(r.op)
+	for _, c := range r.costs {
+		fmt.Fprintf(&b, " %s=%d", c.Bucket, c.Units)
+	}
+	fmt.Fprintf(&b, " %s %d", r.reservation, r.ttl.Microseconds())
+	return b.String()
+}
+
+func (r request) flat() (limits []quota.Limit) {
+	for _, of := range r.limits {
+		limits = append(limits, of...)
+	}
+	return limits
+}
+
+// args are those of charge.lua, in its order.
+func (r request) args(now time.Time) []any {
+	limits := r.flat()
+	draws, tenth := 0, any(r.ttl.Microseconds())
+	if bucket, id, err := quota.ParseReservation(r.reservation); err == nil {
+		tenth = id
+		for i, c := range r.costs {
+			if c.Bucket == bucket {
+				draws = i + 1
+			}
+		}
+	}
+	observe := any("")
+	if r.observe {
+		observe = len(limits) + 1
+	}
+	args := make([]any, 0, 12+2*len(r.costs)+6*len(limits))
+	args = append(args, r.op, r.id, r.label.code, r.label.line, r.label.run, observe, r.fingerprint(),
+		quota.RetentionFor(limits).Microseconds(), draws, tenth, flag(r.manual), r.note)
+	for i, c := range r.costs {
+		args = append(args, c.Units, len(r.limits[i]))
+		args = appendLimits(args, r.limits[i], r.manual, now)
+	}
+	if r.observe {
+		args = append(args, url.QueryEscape(quota.Suspended))
+		for _, limit := range limits {
+			args = append(args, url.QueryEscape(limit.Name()))
+		}
+	}
+	return args
+}
+
+func flag(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// appendLimits writes limits as bucket.lua reads them, with the calendar windows that hold now.
+func appendLimits(args []any, limits []quota.Limit, manual bool, now time.Time) []any {
+	for _, l := range limits {
+		var start, end int64
+		if l.Window.IsCalendar() {
+			from, to := l.Window.Bounds(now)
+			start, end = from.UnixMicro(), to.UnixMicro()
+		}
+		args = append(args, l.Window.Length.Microseconds(), start, end, l.Cap(manual), l.Units)
+	}
+	return args
+}

@@ -1,0 +1,96 @@
+package redisledger
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"quotabudget/internal/quota"
+)
+
+// decision reads the reply of charge.lua.
+func (l *Ledger) decision(r request, reply []any) (quota.Decision, error) {
+	switch status := reply[0].(int64); status {
+	case replayed:
+		id, ints, err := parseAnswer(reply[1].(string))
+		if err != nil {
+			return quota.Decision{}, err
+		}
+		d := r.decided(id, ints)
+		d.Replayed = true
+		return d, nil
+	case allowed, denied, observed:
+		ints := toInts(reply)
+		l.learn(ints[1])
+		return r.decided(r.id, ints), nil
+	case never:
+		limit := r.flat()[reply[1].(int64)-1]
+		cost := quota.UnitsOf(r.costs)[limit.Bucket]
+		return neverOr(r.costs, &quota.CostExceedsLimitError{Limit: limit, Units: cost, Cap: limit.Cap(r.manual)})
+	default:
+		return quota.Decision{}, r.refusal(status, reply)
+	}
+}
+
+// refusal is the error for a status at which a script decided nothing.
+func (r request) refusal(status int64, reply []any) error {
+	switch status {
+	case stale:
+		return fmt.Errorf("%w: its clock moved %d times while it was asked", quota.ErrUnreachable, maxAsks)
+	case reused:
+		return fmt.Errorf("%w: %q, with another call or other costs", quota.ErrKeyReused, r.key)
+	case unknown:
+		return fmt.Errorf("%w: %s", quota.ErrNoReservation, r.reservation)
+	case short:
+		return fmt.Errorf("%w: %s has %d left", quota.ErrReservationShort, r.reservation, reply[1].(int64))
+	}
+	return fmt.Errorf("the script replied %v, which this version does not know", reply)
+}
+
+// decided makes a decision of {status, clock, stamp, denying limit, retry at, remaining of each bucket…, expiry}.
+func (r request) decided(id string, ints []int64) quota.Decision {
+	d := quota.Decision{
+		Allowed: ints[0] != denied, Observed: ints[0] == observed, At: fromMicro(ints[2]),
+		Units: quota.UnitsOf(r.costs), Remaining: make(map[string]int64, len(r.costs)),
+	}
+	for i, c := range r.costs {
+		d.Remaining[c.Bucket] = ints[5+i]
+	}
+	if ints[3] != 0 {
+		d.RetryAt, d.Limit = fromMicro(ints[4]), quota.Suspended
+		if ints[3] > 0 {
+			d.Limit = r.flat()[ints[3]-1].Name()
+		}
+	}
+	switch {
+	case !d.Allowed:
+		d.At = fromMicro(ints[1])
+	case r.op == "reserve":
+		d.Reservation = quota.ReservationID(r.costs[0].Bucket, id)
+		d.ExpiresAt = fromMicro(ints[5+len(r.costs)])
+	default:
+		d.Entry = id
+	}
+	return d
+}
+
+func toInts(reply []any) []int64 {
+	ints := make([]int64, len(reply))
+	for i, v := range reply {
+		ints[i] = v.(int64)
+	}
+	return ints
+}
+
+// parseAnswer reads an answer that was kept under a key: the ID, then the numbers of the reply.
+func parseAnswer(text string) (id string, ints []int64, err error) {
+	fields := strings.Fields(text)
+	for _, f := range fields[1:] {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return "", nil, fmt.Errorf("an answer kept in the ledger is damaged: %w", err)
+		}
+		ints = append(ints, n)
+	}
+	return fields[0], ints, nil
+}

@@ -1,0 +1,75 @@
+// Package redisledger keeps the ledger in Redis, for many processes and machines.
+package redisledger
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/quota"
+	"quotabudget/lua"
+)
+
+// Ledger is a quota.Ledger in Redis 5 or newer: one server, Sentinel or Cluster. Every decision is one script, by the server's
+// clock. It is safe for concurrent use.
+type Ledger struct {
+	client  redis.UniversalClient
+	cluster bool         // the client may send a command twice there
+	ahead   atomic.Int64 // µs by which the server's clock is ahead of ours: a guess, from its last answer
+
+	charge, commit, release, cancel, suspend, usage *redis.Script
+}
+
+var _ quota.Ledger = (*Ledger)(nil)
+
+func newLedger(client redis.UniversalClient, cluster bool) *Ledger {
+	return &Ledger{
+		client: client, cluster: cluster,
+		charge: redis.NewScript(lua.Charge()), commit: redis.NewScript(lua.Commit()),
+		release: redis.NewScript(lua.Release()), cancel: redis.NewScript(lua.Cancel()),
+		suspend: redis.NewScript(lua.Suspend()), usage: redis.NewScript(lua.Usage()),
+	}
+}
+
+// Close ends the connections.
+func (l *Ledger) Close() error { return l.client.Close() }
+
+// Time is the server's clock.
+func (l *Ledger) Time(ctx context.Context) (time.Time, error) {
+	now, err := l.client.Time(ctx).Result()
+	if err != nil {
+		return time.Time{}, explain(err)
+	}
+	return now.UTC(), nil
+}
+
+// now is what the server's clock probably shows. Only calendar boundaries are computed from it, and the scripts refuse
+// boundaries that do not fit their own clock.
+func (l *Ledger) now() time.Time {
+	return time.Now().Add(time.Duration(l.ahead.Load()) * time.Microsecond)
+}
+
+func (l *Ledger) learn(clock int64) { l.ahead.Store(clock - time.Now().UnixMicro()) }
+
+// maxAsks bounds how often a script is asked again because a calendar window ended meanwhile. Twice is enough unless the
+// server's clock jumps.
+const maxAsks = 5
+
+// ask runs a script whose arguments depend on the time, again while it answers that its time is another.
+func (l *Ledger) ask(ctx context.Context, script *redis.Script, keys []string, args func(now time.Time) []any) ([]any, error) {
+	now := l.now()
+	for asked := 1; ; asked++ {
+		reply, err := script.Run(ctx, l.client, keys, args(now)...).Slice()
+		if err != nil {
+			return nil, explain(err)
+		}
+		if reply[0] != stale || asked == maxAsks {
+			return reply, nil
+		}
+		now = fromMicro(reply[1].(int64))
+	}
+}
+
+func fromMicro(us int64) time.Time { return time.UnixMicro(us).UTC() }

@@ -1,0 +1,98 @@
+package redisledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// Commit settles a reservation.
+func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, error) {
+	if err := c.Check(); err != nil {
+		return quota.Decision{}, err
+	}
+	bucket, id, _ := quota.ParseReservation(c.Reservation)
+	limits := byBucket([]quota.Cost{{Bucket: bucket}}, c.Limits)[0]
+	keys := []string{labelsKey(c.Credential), answerKey(c.Credential, "commit:"+c.Reservation),
+		stateKey(c.Credential, bucket), logKey(c.Credential, bucket)}
+	label := labelOf(c.Labels)
+	reply, err := l.ask(ctx, l.commit, keys, func(now time.Time) []any {
+		args := []any{c.ID, label.code, label.line, label.run, id, c.Units, quota.RetentionFor(limits).Microseconds()}
+		return appendLimits(args, limits, false, now)
+	})
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	switch status := reply[0].(int64); status {
+	case allowed:
+		return committed(bucket, c.ID, toInts(reply)), nil
+	case replayed:
+		entry, ints, err := parseAnswer(reply[1].(string))
+		if err != nil {
+			return quota.Decision{}, err
+		}
+		d := committed(bucket, entry, ints)
+		d.Replayed = true
+		return d, nil
+	default:
+		return quota.Decision{}, request{reservation: c.Reservation, key: "commit of " + c.Reservation}.refusal(status, reply)
+	}
+}
+
+// committed makes a decision of commit.lua's {1, clock, stamp, units, remaining}.
+func committed(bucket, entry string, ints []int64) quota.Decision {
+	d := quota.Decision{
+		Allowed: true, At: fromMicro(ints[2]), Entry: entry,
+		Units: map[string]int64{bucket: ints[3]}, Remaining: map[string]int64{bucket: ints[4]},
+	}
+	if ints[3] == 0 {
+		d.Entry = ""
+	}
+	return d
+}
+
+// Release gives back a reservation.
+func (l *Ledger) Release(ctx context.Context, credential, reservation string) (int64, error) {
+	bucket, id, err := quota.ParseReservation(reservation)
+	if err != nil {
+		return 0, err
+	}
+	keys := []string{stateKey(credential, bucket), logKey(credential, bucket)}
+	left, err := l.release.Run(ctx, l.client, keys, id).Int64()
+	if err != nil {
+		return 0, explain(err)
+	}
+	if left == unknown {
+		return 0, fmt.Errorf("%w: %s", quota.ErrNoReservation, reservation)
+	}
+	return left, nil
+}
+
+// maxRewritten is how many later entries a cancellation may have to write again: about 20 ms of the server's time.
+const maxRewritten = 10_000
+
+// Cancel takes back a charge.
+func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
+	request := request{credential: c.Credential, key: l.keyOf(c), costs: c.Costs}
+	keys := request.keys()[1:]
+	drawn, reservation := 0, ""
+	if bucket, id, err := quota.ParseReservation(c.Reservation); err == nil {
+		reservation = id
+		for i, cost := range c.Costs {
+			if cost.Bucket == bucket {
+				drawn = i + 1
+			}
+		}
+	}
+	done, err := l.cancel.Run(ctx, l.client, keys,
+		c.ID, d.At.UnixMicro(), flag(request.key != ""), drawn, reservation, maxRewritten).Int64()
+	if err != nil {
+		return explain(err)
+	}
+	if done == 0 {
+		return fmt.Errorf("%w: %s of %s, or more than %d entries came after it", quota.ErrNoEntry, c.ID, c.Credential, maxRewritten)
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+package redisledger
+
+import (
+	"context"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// Suspend closes a bucket until the given time, or opens it again.
+func (l *Ledger) Suspend(ctx context.Context, credential, bucket string, until time.Time) error {
+	var us int64
+	if !until.IsZero() {
+		us = until.UnixMicro()
+	}
+	keys := []string{stateKey(credential, bucket), logKey(credential, bucket)}
+	return explain(l.suspend.Run(ctx, l.client, keys, us, quota.Retention.Microseconds()).Err())
+}

@@ -1,0 +1,65 @@
+package redisledger
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// Usage reports on the buckets of limits, by one script.
+func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (quota.Usage, error) {
+	var costs []quota.Cost // only the buckets matter
+	for _, limit := range limits {
+		if !slices.Contains(costs, quota.Cost{Bucket: limit.Bucket}) {
+			costs = append(costs, quota.Cost{Bucket: limit.Bucket})
+		}
+	}
+	sorted := byBucket(costs, limits)
+	keys := request{credential: credential, costs: costs}.keys()[2:]
+	reply, err := l.ask(ctx, l.usage, keys, func(now time.Time) (args []any) {
+		for i := range costs {
+			args = appendLimits(append(args, len(sorted[i])), sorted[i], false, now)
+		}
+		return args
+	})
+	if err != nil {
+		return quota.Usage{}, err
+	}
+	if reply[0] == stale {
+		return quota.Usage{}, request{}.refusal(stale, reply)
+	}
+	ints := toInts(reply)
+	l.learn(ints[0])
+	u := quota.Usage{At: fromMicro(ints[0])}
+	ints = ints[1:]
+	for i, c := range costs {
+		var b quota.BucketUsage
+		b, ints = bucketUsage(c.Bucket, sorted[i], ints)
+		u.Buckets = append(u.Buckets, b)
+	}
+	return u, nil
+}
+
+// bucketUsage reads one bucket's part of usage.lua's reply and returns the rest.
+func bucketUsage(bucket string, limits []quota.Limit, ints []int64) (quota.BucketUsage, []int64) {
+	b := quota.BucketUsage{Bucket: bucket, Held: ints[0], SuspendedUntil: optional(ints[1])}
+	ints = ints[2:]
+	for _, limit := range limits {
+		b.Limits = append(b.Limits, quota.LimitUsage{
+			Limit: limit, Used: ints[0], NextFreeAt: optional(ints[1]),
+			Remaining: max(0, limit.Cap(false)-ints[0]-b.Held),
+		})
+		ints = ints[2:]
+	}
+	return b, ints
+}
+
+// optional is a time that a script states as 0 when there is none.
+func optional(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return fromMicro(us)
+}

@@ -1,0 +1,203 @@
+// Package redistest runs real Redis servers for tests: on loopback, on a free port, with a clock that the test can set.
+package redistest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "embed"
+)
+
+// Options say what kind of server to start. The zero value is one that keeps nothing on disk and shows the real time.
+type Options struct {
+	Clock bool     // the test sets the server's clock (needs a C compiler)
+	AOF   bool     // keep an append-only file, synced with every write, so that Restart finds everything
+	Args  []string // more of the server's own options
+}
+
+// Server is a running redis-server. It ends with the test.
+type Server struct {
+	Addr string // 127.0.0.1:port
+
+	opts  Options
+	dir   string
+	port  int
+	clock *os.File
+	cmd   *exec.Cmd
+	ended chan struct{}
+	log   bytes.Buffer
+}
+
+// Start runs a server until the test ends. It fails the test where redis-server is missing: nothing is skipped.
+func Start(t testing.TB, opts Options) *Server {
+	t.Helper()
+	s := &Server{opts: opts, dir: t.TempDir()}
+	if opts.Clock {
+		clock, err := os.Create(filepath.Join(s.dir, "clock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.clock = clock
+		t.Cleanup(func() { clock.Close() })
+		s.SetNow(t, time.Time{})
+	}
+	s.run(t)
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// URL is where the ledger finds the server.
+func (s *Server) URL() string { return "redis://" + s.Addr + "/0" }
+
+// PID is the server's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Log is what the server has printed, once it has ended.
+func (s *Server) Log() string { return s.log.String() }
+
+// SetNow stops the server's clock at now; a zero time lets it follow the real one.
+func (s *Server) SetNow(t testing.TB, now time.Time) {
+	t.Helper()
+	var us [8]byte
+	if !now.IsZero() {
+		binary.NativeEndian.PutUint64(us[:], uint64(now.UnixMicro()))
+	}
+	if _, err := s.clock.WriteAt(us[:], 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kill ends the server as a crash would.
+func (s *Server) Kill() {
+	s.cmd.Process.Kill()
+	<-s.ended
+}
+
+// Restart starts a killed server again, on the same port and directory.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.run(t)
+}
+
+// run starts the process and waits until it answers. A port that was free can be taken a moment later, so it tries again.
+func (s *Server) run(t testing.TB) {
+	t.Helper()
+	for try := 1; ; try++ {
+		if s.port == 0 || try > 1 {
+			s.port = freePort(t)
+		}
+		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+		err := s.start(t)
+		if err == nil {
+			return
+		}
+		if try == 3 {
+			t.Fatalf("redis-server: %v\n%s", err, s.log.String())
+		}
+	}
+}
+
+func (s *Server) start(t testing.TB) error {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatal("redis-server is not installed: make test installs it")
+	}
+	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--daemonize", "no"}
+	if s.opts.AOF {
+		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
+	}
+	s.cmd = exec.Command(path, append(args, s.opts.Args...)...)
+	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if s.opts.Clock {
+		s.cmd.Env = append(os.Environ(), "LD_PRELOAD="+clockLibrary(t), "QUOTA_TEST_CLOCK="+s.clock.Name())
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	s.ended = ended
+	go func() { s.cmd.Wait(); close(ended) }()
+	return s.await()
+}
+
+// await polls until the server answers a PING.
+func (s *Server) await() error {
+	deadline := time.Now().Add(30 * time.Second)
+	for time.Now().Before(deadline) {
+		select {
+		case <-s.ended:
+			return fmt.Errorf("ended at once")
+		case <-time.After(10 * time.Millisecond):
+		}
+		if s.answers() {
+			return nil
+		}
+	}
+	s.Kill()
+	return fmt.Errorf("no answer in 30 s")
+}
+
+// answers reports whether the server serves: it has loaded its data, or says that it wants a password.
+func (s *Server) answers() bool {
+	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(5 * time.Second))
+	conn.Write([]byte("PING\r\n"))
+	reply := make([]byte, 64)
+	n, _ := conn.Read(reply)
+	return bytes.HasPrefix(reply[:n], []byte("+PONG")) || bytes.HasPrefix(reply[:n], []byte("-NOAUTH"))
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+//go:embed testdata/clock.c
+var clockSource []byte
+
+// buildClock compiles the clock once for each test binary.
+var buildClock = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "quota-clock-")
+	if err != nil {
+		return "", err
+	}
+	source, library := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
+	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
+		return "", err
+	}
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-O2", "-o", library, source).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("cc: %w: %s (make test installs a C compiler)", err, out)
+	}
+	return library, nil
+})
+
+func clockLibrary(t testing.TB) string {
+	t.Helper()
+	library, err := buildClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return library
+}

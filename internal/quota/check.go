@@ -1,0 +1,139 @@
+package quota
+
+import (
+	"fmt"
+	"time"
+)
+
+// Check is what every ledger does before it asks its store: it refuses what no ledger takes, and answers "never" for a cost
+// above a limit, here at the call site, without a round trip. The scripts check again.
+func (c Charge) Check() error {
+	if len(c.Costs) == 0 {
+		return fmt.Errorf("%w: a charge without a cost", ErrMalformed)
+	}
+	seen := make(map[string]bool, len(c.Costs))
+	for _, cost := range c.Costs {
+		if seen[cost.Bucket] {
+			return fmt.Errorf("%w: bucket %s is charged twice in one charge", ErrMalformed, cost.Bucket)
+		}
+		seen[cost.Bucket] = true
+		if err := checkUnits(cost.Units); err != nil {
+			return err
+		}
+	}
+	if !idForm.MatchString(c.ID) {
+		return fmt.Errorf("%w: entry ID %q", ErrMalformed, c.ID)
+	}
+	if err := c.Labels.Check(); err != nil {
+		return err
+	}
+	if err := checkNames(c.Credential, c.Key); err != nil {
+		return err
+	}
+	if c.Reservation != "" {
+		bucket, _, err := ParseReservation(c.Reservation)
+		if err != nil {
+			return err
+		}
+		if !seen[bucket] {
+			return fmt.Errorf("%w: reservation %s is of bucket %s, which this charge does not touch",
+				ErrMalformed, c.Reservation, bucket)
+		}
+	}
+	for _, cost := range c.Costs {
+		if err := checkLimits(cost, c.Limits, c.Manual || c.draws(cost.Bucket), c.Observe); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draws reports whether the charge takes the bucket's units from a reservation.
+func (c Charge) draws(bucket string) bool {
+	of, _, err := ParseReservation(c.Reservation)
+	return err == nil && of == bucket
+}
+
+// Check does for a reservation what Charge.Check does for a charge.
+func (r Reserve) Check() error {
+	bucket, _, err := ParseReservation(r.ID)
+	if err != nil {
+		return err
+	}
+	if err := checkUnits(r.Units); err != nil {
+		return err
+	}
+	if r.TTL < time.Millisecond || r.TTL > MaxWindow {
+		return fmt.Errorf("%w: a reservation for %s: it must last from 1ms to %s", ErrMalformed, r.TTL, shortDuration(MaxWindow))
+	}
+	if err := CheckText("note", r.Note); err != nil {
+		return err
+	}
+	if err := checkNames(r.Credential, r.Key); err != nil {
+		return err
+	}
+	return checkLimits(Cost{bucket, r.Units}, r.Limits, r.Manual, r.Observe)
+}
+
+// Check does for a settlement what Charge.Check does for a charge.
+func (c Commit) Check() error {
+	if _, _, err := ParseReservation(c.Reservation); err != nil {
+		return err
+	}
+	if c.Units != AllUnits && (c.Units < 0 || c.Units > MaxUnits) {
+		return fmt.Errorf("%w: %d units: commit 0 or more", ErrMalformed, c.Units)
+	}
+	if !idForm.MatchString(c.ID) {
+		return fmt.Errorf("%w: entry ID %q", ErrMalformed, c.ID)
+	}
+	if err := c.Labels.Check(); err != nil {
+		return err
+	}
+	return checkNames(c.Credential, "")
+}
+
+func checkUnits(units int64) error {
+	if units < 1 || units > MaxUnits {
+		return fmt.Errorf("%w: %d units: at least 1 and at most %d", ErrMalformed, units, int64(MaxUnits))
+	}
+	return nil
+}
+
+func checkNames(credential, key string) error {
+	if err := CheckName(credential); err != nil {
+		return fmt.Errorf("%w: credential: %w", ErrMalformed, err)
+	}
+	return CheckText("idempotency key", key)
+}
+
+// checkLimits finds the limit that makes a cost impossible. In observe mode nothing is impossible.
+func checkLimits(cost Cost, limits []Limit, manual, observe bool) error {
+	found := false
+	for _, l := range limits {
+		if l.Bucket != cost.Bucket {
+			continue
+		}
+		found = true
+		if limit := l.Cap(manual); cost.Units > limit && !observe {
+			return &CostExceedsLimitError{Limit: l, Units: cost.Units, Cap: limit}
+		}
+	}
+	if !found {
+		return fmt.Errorf("%w: %q", ErrNoBucket, cost.Bucket)
+	}
+	return nil
+}
+
+// NeverDecision is the answer that goes with a CostExceedsLimitError.
+func NeverDecision(costs []Cost, err *CostExceedsLimitError) Decision {
+	return Decision{Never: true, Units: UnitsOf(costs), Remaining: map[string]int64{}, Limit: err.Limit.Name()}
+}
+
+// UnitsOf is the costs by bucket.
+func UnitsOf(costs []Cost) map[string]int64 {
+	units := make(map[string]int64, len(costs))
+	for _, c := range costs {
+		units[c.Bucket] = c.Units
+	}
+	return units
+}

@@ -1,0 +1,107 @@
+package quota
+
+import "slices"
+
+// Times in this file are Unix microseconds of the ledger's clock.
+
+// Log is what deciding needs to ask of one bucket's log, newest entries included.
+type Log interface {
+	// UsedAfter is the sum of the units of the entries stamped after t.
+	UsedAfter(t int64) int64
+	// StampAt is the stamp of the entry at which the units of the entries after t, summed from the oldest, first reach n.
+	// n is at least 1 and at most UsedAfter(t).
+	StampAt(t, n int64) int64
+}
+
+// Hold is the units that one reservation still keeps set aside.
+type Hold struct {
+	Units     int64
+	ExpiresAt int64
+}
+
+// Never is the moment that does not come.
+const Never = int64(1) << 62
+
+// Standing is one limit of a bucket at one moment: what Fits and Verdict decide on.
+type Standing struct {
+	Limit Limit
+	Log   Log
+	Holds []Hold // unexpired ones of the bucket, in any order
+	Now   int64  // max(clock, newest stamp + 1)
+	Start int64  // calendar windows only: Start <= Now < End
+	End   int64
+}
+
+// after is the time after which entries count: an entry at t is inside iff t > after.
+func (s Standing) after() int64 {
+	if s.Limit.Window.IsCalendar() {
+		return s.Start - 1
+	}
+	return s.Now - s.Limit.Window.Length.Microseconds()
+}
+
+// Used is the units charged in the window.
+func (s Standing) Used() int64 { return s.Log.UsedAfter(s.after()) }
+
+// Held is the units set aside.
+func (s Standing) Held() int64 {
+	var held int64
+	for _, h := range s.Holds {
+		held += h.Units
+	}
+	return held
+}
+
+// Fits is the earliest moment at which cost more units stay within limit: Now when they fit already, Never when they
+// cannot. Holds lapse as they expire, and entries leave the window.
+func (s Standing) Fits(cost, limit int64) int64 {
+	if cost > limit {
+		return Never
+	}
+	used, held := s.Used(), s.Held()
+	holds := slices.Clone(s.Holds)
+	slices.SortFunc(holds, func(a, b Hold) int { return int(a.ExpiresAt - b.ExpiresAt) })
+	best, from := Never, s.Now
+	for i := 0; from < best; i++ { // from: when the first i holds have lapsed
+		best = min(best, max(from, s.freed(used, used+held+cost-limit)))
+		if i == len(holds) {
+			break
+		}
+		held -= holds[i].Units
+		from = max(from, holds[i].ExpiresAt)
+	}
+	return best
+}
+
+// freed is when need of the used units will have left the window.
+func (s Standing) freed(used, need int64) int64 {
+	switch {
+	case need <= 0:
+		return s.Now
+	case need > used:
+		return Never
+	case s.Limit.Window.IsCalendar():
+		return s.End
+	}
+	return s.Log.StampAt(s.after(), need) + s.Limit.Window.Length.Microseconds()
+}
+
+// NextFree is when the next units come free, by an entry that leaves or a hold that lapses; 0 when there are none.
+func (s Standing) NextFree() int64 {
+	next := Never
+	if used := s.Used(); used > 0 {
+		next = s.freed(used, 1)
+	}
+	for _, h := range s.Holds {
+		if h.Units > 0 {
+			next = min(next, h.ExpiresAt)
+		}
+	}
+	if next == Never {
+		return 0
+	}
+	return next
+}
+
+// Remaining is how many more units fit within limit now, at least 0.
+func (s Standing) Remaining(limit int64) int64 { return max(0, limit-s.Used()-s.Held()) }

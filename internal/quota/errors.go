@@ -1,0 +1,53 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What callers branch on. Each comes wrapped in words about the case at hand.
+var (
+	ErrExhausted        = errors.New("quota exhausted")                    // denied for want of units; see DeniedError
+	ErrCostExceedsLimit = errors.New("cost exceeds the limit")             // this cost will never fit
+	ErrUnreachable      = errors.New("ledger cannot be reached")           // nothing was decided, or the answer was lost
+	ErrUnpriced         = errors.New("method has no price")                // refused, never guessed
+	ErrNoBucket         = errors.New("bucket has no limit")                // unknown to the credential
+	ErrNoReservation    = errors.New("no such reservation")                // unknown, expired or already settled
+	ErrReservationShort = errors.New("reservation holds fewer units")      // a draw or commit of more than is left
+	ErrNoEntry          = errors.New("no such entry")                      // cancelled already, trimmed, or too far back
+	ErrKeyReused        = errors.New("idempotency key was used before")    // for a different charge
+	ErrMalformed        = errors.New("malformed")                          // a text or number that no ledger takes
+	ErrLedgerUnusable   = errors.New("ledger cannot be used as it stands") // wrong version, read-only, damaged: for a person
+)
+
+// DeniedError is a denial on its way through code that can only return errors, such as an http.RoundTripper.
+type DeniedError struct{ Decision Decision }
+
+// Error says which limit denied and when the cost would fit.
+func (e *DeniedError) Error() string {
+	return fmt.Sprintf("%v: %s, retry at %s", ErrExhausted, e.Decision.Limit,
+		e.Decision.RetryAt.UTC().Format(time.RFC3339))
+}
+
+// Is makes every DeniedError an ErrExhausted.
+func (e *DeniedError) Is(target error) bool { return target == ErrExhausted }
+
+// CostExceedsLimitError says which limit a cost can never fit under.
+type CostExceedsLimitError struct {
+	Limit Limit
+	Units int64 // asked for
+	Cap   int64 // the most this charge could ever have: the limit, less its headroom unless the charge is manual
+}
+
+// Error states the two figures.
+func (e *CostExceedsLimitError) Error() string {
+	if head := e.Limit.Units - e.Cap; head > 0 {
+		return fmt.Sprintf("%v: %d units asked for, %s allows %d (%d less a headroom of %d for manual charges)",
+			ErrCostExceedsLimit, e.Units, e.Limit.Name(), e.Cap, e.Limit.Units, head)
+	}
+	return fmt.Sprintf("%v: %d units asked for, %s allows %d", ErrCostExceedsLimit, e.Units, e.Limit.Name(), e.Cap)
+}
+
+// Is makes every CostExceedsLimitError an ErrCostExceedsLimit.
+func (e *CostExceedsLimitError) Is(target error) bool { return target == ErrCostExceedsLimit }

@@ -1,0 +1,107 @@
+package quota
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Labels say who spent an entry's units: method, region, job, run, and whatever the caller adds.
+type Labels map[string]string
+
+// The labels that the programs of this project set themselves.
+const (
+	LabelMethod = "method" // the priced operation, by its id in the discovery document
+	LabelRegion = "region" // ISO 3166-1 alpha-2
+	LabelJob    = "job"    // the scheduled work
+	LabelRun    = "run"    // one execution of a job
+	LabelDenied = "denied" // in observe mode: the limit that would have denied the charge
+)
+
+const (
+	maxLabels     = 16
+	maxLabelBytes = 1024
+)
+
+var labelKey = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+
+// secretForm matches what looks like a Google API key, OAuth token or client secret. Labels, notes and idempotency keys
+// are stored and printed, so none of them may hold one.
+var secretForm = regexp.MustCompile(`AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,}`)
+
+// LooksSecret reports whether text contains what looks like an API key or a token.
+func LooksSecret(text string) bool { return secretForm.MatchString(text) }
+
+// Check reports the first label that cannot be kept.
+func (l Labels) Check() error {
+	if len(l) > maxLabels {
+		return fmt.Errorf("%w: %d labels: at most %d go with one charge", ErrMalformed, len(l), maxLabels)
+	}
+	for k, v := range l {
+		if !labelKey.MatchString(k) {
+			return fmt.Errorf("%w: label name %q: use a lower-case letter, then up to 31 letters, digits and _", ErrMalformed, k)
+		}
+		if err := CheckText("label "+k, v); err != nil {
+			return err
+		}
+	}
+	if n := len(l.Encode()); n > maxLabelBytes {
+		return fmt.Errorf("%w: the labels take %d bytes: at most %d", ErrMalformed, n, maxLabelBytes)
+	}
+	return nil
+}
+
+// CheckText reports what is wrong with a text that a person gave to be kept in the ledger (a label, a note, a key): it
+// must be valid UTF-8 without control characters, at most 256 bytes, and hold no secret.
+func CheckText(what, text string) error {
+	switch {
+	case len(text) > 256:
+		return fmt.Errorf("%w: %s is %d bytes long: at most 256", ErrMalformed, what, len(text))
+	case !utf8.ValidString(text):
+		return fmt.Errorf("%w: %s is not valid UTF-8", ErrMalformed, what)
+	case LooksSecret(text):
+		return fmt.Errorf("%w: %s holds what looks like an API key; it would be stored and printed", ErrMalformed, what)
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			return fmt.Errorf("%w: %s holds a control character", ErrMalformed, what)
+		}
+	}
+	return nil
+}
+
+// With returns the labels with more laid over them; neither is changed.
+func (l Labels) With(more Labels) Labels {
+	all := make(Labels, len(l)+len(more))
+	maps.Copy(all, l)
+	maps.Copy(all, more)
+	return all
+}
+
+// Encode writes the labels in one canonical line: name=value pairs in the order of names, escaped as in a URL query, so that
+// it holds neither colons nor spaces. Labels without a value are left out.
+func (l Labels) Encode() string {
+	q := make(url.Values, len(l))
+	for k, v := range l {
+		if v != "" {
+			q.Set(k, v)
+		}
+	}
+	return q.Encode()
+}
+
+// ParseLabels reads what Encode wrote.
+func ParseLabels(line string) (Labels, error) {
+	q, err := url.ParseQuery(line)
+	if err != nil {
+		return nil, fmt.Errorf("labels %q: %w", line, err)
+	}
+	l := make(Labels, len(q))
+	for k := range q {
+		l[k] = q.Get(k)
+	}
+	return l, nil
+}

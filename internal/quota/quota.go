@@ -1,0 +1,59 @@
+// Package quota decides whether a call to a metered upstream may be made, and keeps account of every unit.
+//
+// The upstream bills a credential in units, taken from buckets. A Limit says how many units of a bucket may be taken in a
+// Window, which either slides (any 24 hours) or follows the calendar (the day in Los Angeles). A Ledger keeps every
+// Charge as an entry of a sliding log and answers with a Decision in one atomic step; a Budget asks it on behalf of a job.
+//
+// Of its verbs, Charge is the one to use before a call. Reserve sets units aside for later, Commit and Release settle
+// what was set aside, and Cancel takes back a charge whose call surely never left this machine.
+//
+// The package does no I/O and imports only the standard library.
+package quota
+
+import "time"
+
+// DefaultBucket is the bucket meant where none is named.
+const DefaultBucket = "default"
+
+// Retention is how long a ledger keeps entries when nothing longer is needed: longer than any upstream's window, because
+// the log is also the audit trail.
+const Retention = 72 * time.Hour
+
+// MaxUnits is the most units that one limit may hold, so that running totals stay exact in the 53 bits a Redis script
+// has for a number: 9,000 windows used to the full fit before a total could round.
+const MaxUnits = 1_000_000_000_000
+
+// Cost is what one call takes from one bucket.
+type Cost struct {
+	Bucket string
+	Units  int64
+}
+
+// Limit allows Units of a bucket in each Window. Headroom units of it are kept for people: a scheduled charge stops short
+// of them, a manual one may use them. Zero units is a legal limit that allows nothing.
+type Limit struct {
+	Bucket   string
+	Units    int64
+	Headroom int64
+	Window   Window
+}
+
+// Name identifies the limit in decisions and messages: "default 24h", "default day America/Los_Angeles".
+func (l Limit) Name() string { return l.Bucket + " " + l.Window.String() }
+
+// Cap is how many units a charge may bring the window up to.
+func (l Limit) Cap(manual bool) int64 {
+	if manual {
+		return l.Units
+	}
+	return max(0, l.Units-l.Headroom)
+}
+
+// RetentionFor is how long entries must be kept to decide on limits: Retention, or a day more than the longest window.
+func RetentionFor(limits []Limit) time.Duration {
+	keep := Retention
+	for _, l := range limits {
+		keep = max(keep, l.Window.Longest()+24*time.Hour)
+	}
+	return keep
+}
