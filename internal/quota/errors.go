@@ -11,6 +11,7 @@ var (
 	ErrExhausted        = errors.New("quota exhausted")                    // denied for want of units; see DeniedError
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit")             // this cost will never fit
 	ErrUnreachable      = errors.New("ledger cannot be reached")           // nothing was decided, or the answer was lost
+	ErrNotSent          = errors.New("not sent")                           // the gate refused a request; wrapped with the reason
 	ErrUnpriced         = errors.New("method has no price")                // refused, never guessed
 	ErrNoBucket         = errors.New("bucket has no limit")                // unknown to the credential
 	ErrNoReservation    = errors.New("no such reservation")                // unknown, expired or already settled

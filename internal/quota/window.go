@@ -78,36 +78,54 @@ func (w Window) Longest() time.Duration {
 	return w.Length
 }
 
-// Bounds returns the calendar window that holds now, by the zone's real rules: now is in [start, end).
+// Bounds returns the calendar window that holds now, by the zone's real rules: now is in [start, end). Windows follow one
+// another without gap or overlap: where a clock change cuts an hour in two, each part is a window, and where it sets the
+// clock back across midnight, the new day goes on.
 func (w Window) Bounds(now time.Time) (start, end time.Time) {
 	local := now.In(w.Zone)
 	if w.Calendar == "hour" {
-		_, offset := local.Zone()
-		into := time.Duration((now.Unix()+int64(offset))%3600)*time.Second + time.Duration(now.Nanosecond())
-		return now.Add(-into), now.Add(time.Hour - into)
+		return hourOf(local)
 	}
 	y, m, d := local.Date()
-	return firstInstant(y, m, d, w.Zone), firstInstant(y, m, d+1, w.Zone)
+	start, end = firstInstant(y, m, d, w.Zone), firstInstant(y, m, d+1, w.Zone)
+	if !now.Before(end) {
+		start, end = end, firstInstant(y, m, d+2, w.Zone)
+	}
+	return start, end
+}
+
+func hourOf(local time.Time) (start, end time.Time) {
+	_, offset := local.Zone()
+	into := time.Duration((local.Unix()+int64(offset))%3600)*time.Second + time.Duration(local.Nanosecond())
+	start, end = local.Add(-into), local.Add(time.Hour-into)
+	from, until := local.ZoneBounds()
+	if from.After(start) {
+		start = from
+	}
+	if !until.IsZero() && until.Before(end) {
+		end = until
+	}
+	return start, end
 }
 
 // firstInstant is the earliest second at which the local date in zone is y-m-d or later. time.Date alone is not enough:
-// where a clock change skips midnight, it may answer with the hour before.
+// where a clock change skips midnight, it may answer with the hour before, and of a day that was skipped with another.
 func firstInstant(y int, m time.Month, d int, zone *time.Location) time.Time {
-	noon := time.Date(y, m, d, 12, 0, 0, 0, zone)
-	want := civil(time.Date(y, m, d, 0, 0, 0, 0, time.UTC))
-	lo, hi := noon.Unix()-40*3600, noon.Unix()
-	for hi-lo > 1 { // lo is before the day, hi is not
-		mid := lo + (hi-lo)/2
-		if civil(time.Unix(mid, 0).In(zone)) >= want {
-			hi = mid
-		} else {
-			lo = mid
+	midnight := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	at := midnight.Add(-30 * time.Hour).In(zone) // no zone is as far ahead of UTC
+	for {
+		_, offset := at.Zone()
+		_, until := at.ZoneBounds()
+		first := midnight.Add(-time.Duration(offset) * time.Second).In(zone)
+		if first.Before(at) {
+			first = at
 		}
+		if until.IsZero() || first.Before(until) {
+			return first
+		}
+		at = until
 	}
-	return time.Unix(hi, 0).In(zone)
 }
-
-func civil(t time.Time) int { return (t.Year()*12+int(t.Month()))*32 + t.Day() }
 
 // shortDuration writes 24h0m0s as 24h.
 func shortDuration(d time.Duration) string {

@@ -122,7 +122,7 @@ func (r request) fingerprint() string {
 	for _, c := range r.costs {
 		fmt.Fprintf(&b, " %s=%d", c.Bucket, c.Units)
 	}
-	fmt.Fprintf(&b, " %s %d", r.reservation, r.ttl.Microseconds())
+	fmt.Fprintf(&b, " %s", r.reservation)
 	return b.String()
 }
 
@@ -135,27 +135,19 @@ func (r request) flat() (limits []quota.Limit) {
 
 // args are those of charge.lua, in its order.
 func (r request) args(now time.Time) []any {
+	seventh := fmt.Sprintf("%d:%s", flag(r.manual), r.note)
+	draws, id := drawnOn(r.costs, r.reservation)
+	if draws > 0 {
+		seventh = id
+	}
 	limits := r.flat()
-	draws, tenth := 0, any(r.ttl.Microseconds())
-	if bucket, id, err := quota.ParseReservation(r.reservation); err == nil {
-		tenth = id
-		for i, c := range r.costs {
-			if c.Bucket == bucket {
-				draws = i + 1
-			}
-		}
-	}
-	observe := any("")
-	if r.observe {
-		observe = len(limits) + 1
-	}
-	args := make([]any, 0, 12+2*len(r.costs)+6*len(limits))
-	args = append(args, r.op, r.id, r.label.code, r.label.line, r.label.run, observe, r.fingerprint(),
-		quota.RetentionFor(limits).Microseconds(), draws, tenth, flag(r.manual), r.note)
+	n := make(numbers, 0, 3+2*len(r.costs)+5*len(limits))
+	n.add(quota.RetentionFor(limits).Microseconds(), int64(draws), r.ttl.Microseconds())
 	for i, c := range r.costs {
-		args = append(args, c.Units, len(r.limits[i]))
-		args = appendLimits(args, r.limits[i], r.manual, now)
+		n.add(c.Units, int64(len(r.limits[i])))
+		n.addLimits(r.limits[i], r.manual, now)
 	}
+	args := []any{n.blob(), r.id, r.label.code, r.label.line, r.label.run, r.fingerprint(), seventh}
 	if r.observe {
 		args = append(args, url.QueryEscape(quota.Suspended))
 		for _, limit := range limits {
@@ -165,22 +157,23 @@ func (r request) args(now time.Time) []any {
 	return args
 }
 
-func flag(on bool) int {
+// drawnOn is the number, from 1, of the bucket whose units come from a reservation, and the reservation's ID within it.
+func drawnOn(costs []quota.Cost, reservation string) (nth int, id string) {
+	bucket, id, err := quota.ParseReservation(reservation)
+	if err != nil {
+		return 0, ""
+	}
+	for i, c := range costs {
+		if c.Bucket == bucket {
+			return i + 1, id
+		}
+	}
+	return 0, ""
+}
+
+func flag(on bool) int64 {
 	if on {
 		return 1
 	}
 	return 0
-}
-
-// appendLimits writes limits as bucket.lua reads them, with the calendar windows that hold now.
-func appendLimits(args []any, limits []quota.Limit, manual bool, now time.Time) []any {
-	for _, l := range limits {
-		var start, end int64
-		if l.Window.IsCalendar() {
-			from, to := l.Window.Bounds(now)
-			start, end = from.UnixMicro(), to.UnixMicro()
-		}
-		args = append(args, l.Window.Length.Microseconds(), start, end, l.Cap(manual), l.Units)
-	}
-	return args
 }

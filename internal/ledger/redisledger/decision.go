@@ -57,7 +57,10 @@ func (r request) decided(id string, ints []int64) quota.Decision {
 		d.Remaining[c.Bucket] = ints[5+i]
 	}
 	if ints[3] != 0 {
-		d.RetryAt, d.Limit = fromMicro(ints[4]), quota.Suspended
+		d.Limit = quota.Suspended
+		if ints[4] < quota.Never {
+			d.RetryAt = fromMicro(ints[4])
+		}
 		if ints[3] > 0 {
 			d.Limit = r.flat()[ints[3]-1].Name()
 		}

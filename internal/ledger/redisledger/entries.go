@@ -42,7 +42,7 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 		fields := strings.SplitN(m.Member.(string), ":", 5)
 		line := codes[fields[3]]
 		if len(fields) == 5 {
-			line = strings.TrimPrefix(line+"&"+fields[4], "&")
+			line += "&" + quota.LabelRun + "=" + fields[4]
 		}
 		if entries[i].Labels, err = quota.ParseLabels(line); err != nil {
 			return nil, fmt.Errorf("entry %s: %w", entries[i].ID, err)
@@ -113,9 +113,7 @@ func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) ([
 	if err != nil {
 		return nil, explain(err)
 	}
-	if newest, err := strconv.ParseInt(fields["newest"], 10, 64); err == nil && newest >= now.UnixMicro() {
-		now = fromMicro(newest + 1)
-	}
+	now = fromMicro(max(now.UnixMicro(), newestIn(fields[stateField])+1))
 	var list []quota.Reservation
 	for field, value := range fields {
 		if id, ok := strings.CutPrefix(field, "r:"); ok {

@@ -3,6 +3,7 @@ package redisledger
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"net/url"
 
 	"quotabudget/internal/quota"
 )
@@ -28,9 +29,12 @@ func answerKey(credential, key string) string { return prefix(credential) + ":an
 type label struct{ code, line, run string }
 
 func labelOf(l quota.Labels) label {
-	run := quota.Labels{quota.LabelRun: l[quota.LabelRun]}.Encode()
-	rest := l.With(quota.Labels{quota.LabelRun: ""}).Encode()
-	return label{code: codeOf(rest), line: rest, run: run}
+	run := l[quota.LabelRun]
+	if run != "" {
+		l = l.With(quota.Labels{quota.LabelRun: ""})
+	}
+	line := l.Encode()
+	return label{code: codeOf(line), line: line, run: url.QueryEscape(run)}
 }
 
 // codeOf is 48 bits of a digest: two of a credential's 10,000 lines share one with a chance of 1 in 5 million.

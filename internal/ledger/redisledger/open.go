@@ -35,6 +35,15 @@ func Open(ctx context.Context, ledgerURL string) (*Ledger, error) {
 	return newLedger(client, cluster), nil
 }
 
+// CheckURL reports what is wrong with a URL, without connecting.
+func CheckURL(ledgerURL string) error {
+	client, _, err := connect(ledgerURL)
+	if err != nil {
+		return err
+	}
+	return client.Close()
+}
+
 // connect makes the client that a URL means. Nothing is sent twice by it, since a charge whose answer was lost may have been
 // recorded; only a cluster's client does, where charges carry a key for that.
 func connect(ledgerURL string) (client redis.UniversalClient, cluster bool, err error) {
@@ -49,21 +58,21 @@ func connect(ledgerURL string) (client redis.UniversalClient, cluster bool, err 
 		if err != nil {
 			return nil, false, badURL(err)
 		}
-		o.MaintNotificationsConfig, o.ContextTimeoutEnabled = off, true
+		o.MaintNotificationsConfig, o.ContextTimeoutEnabled, o.Protocol = off, true, 2
 		return redis.NewClusterClient(o), true, nil
 	case "sentinel":
 		o, err := redis.ParseFailoverURL(target)
 		if err != nil || o.MasterName == "" {
 			return nil, false, badURL(err)
 		}
-		o.MaxRetries, o.ContextTimeoutEnabled = -1, true
+		o.MaxRetries, o.ContextTimeoutEnabled, o.Protocol = -1, true, 2
 		return redis.NewFailoverClient(o), false, nil
 	}
 	o, err := redis.ParseURL(target)
 	if err != nil {
 		return nil, false, badURL(err)
 	}
-	o.MaxRetries, o.MaintNotificationsConfig, o.ContextTimeoutEnabled = -1, off, true
+	o.MaxRetries, o.MaintNotificationsConfig, o.ContextTimeoutEnabled, o.Protocol = -1, off, true, 2
 	return redis.NewClient(o), false, nil
 }
 

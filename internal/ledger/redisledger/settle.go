@@ -19,8 +19,9 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 		stateKey(c.Credential, bucket), logKey(c.Credential, bucket)}
 	label := labelOf(c.Labels)
 	reply, err := l.ask(ctx, l.commit, keys, func(now time.Time) []any {
-		args := []any{c.ID, label.code, label.line, label.run, id, c.Units, quota.RetentionFor(limits).Microseconds()}
-		return appendLimits(args, limits, false, now)
+		n := numbers{c.Units, quota.RetentionFor(limits).Microseconds()}
+		n.addLimits(limits, false, now)
+		return []any{n.blob(), c.ID, label.code, label.line, label.run, id}
 	})
 	if err != nil {
 		return quota.Decision{}, err
@@ -60,7 +61,7 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (i
 		return 0, err
 	}
 	keys := []string{stateKey(credential, bucket), logKey(credential, bucket)}
-	left, err := l.release.Run(ctx, l.client, keys, id).Int64()
+	left, err := l.release.Run(ctx, l.client, keys, numbers{}.blob(), id).Int64()
 	if err != nil {
 		return 0, explain(err)
 	}
@@ -77,17 +78,9 @@ const maxRewritten = 10_000
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
 	request := request{credential: c.Credential, key: l.keyOf(c), costs: c.Costs}
 	keys := request.keys()[1:]
-	drawn, reservation := 0, ""
-	if bucket, id, err := quota.ParseReservation(c.Reservation); err == nil {
-		reservation = id
-		for i, cost := range c.Costs {
-			if cost.Bucket == bucket {
-				drawn = i + 1
-			}
-		}
-	}
-	done, err := l.cancel.Run(ctx, l.client, keys,
-		c.ID, d.At.UnixMicro(), flag(request.key != ""), drawn, reservation, maxRewritten).Int64()
+	draws, reservation := drawnOn(c.Costs, c.Reservation)
+	n := numbers{d.At.UnixMicro(), flag(request.key != ""), int64(draws), maxRewritten}
+	done, err := l.cancel.Run(ctx, l.client, keys, n.blob(), c.ID, reservation).Int64()
 	if err != nil {
 		return explain(err)
 	}

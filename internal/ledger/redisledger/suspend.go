@@ -14,5 +14,5 @@ func (l *Ledger) Suspend(ctx context.Context, credential, bucket string, until t
 		us = until.UnixMicro()
 	}
 	keys := []string{stateKey(credential, bucket), logKey(credential, bucket)}
-	return explain(l.suspend.Run(ctx, l.client, keys, us, quota.Retention.Microseconds()).Err())
+	return explain(l.suspend.Run(ctx, l.client, keys, numbers{us, quota.Retention.Microseconds()}.blob()).Err())
 }

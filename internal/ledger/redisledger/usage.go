@@ -18,11 +18,13 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 	}
 	sorted := byBucket(costs, limits)
 	keys := request{credential: credential, costs: costs}.keys()[2:]
-	reply, err := l.ask(ctx, l.usage, keys, func(now time.Time) (args []any) {
+	reply, err := l.ask(ctx, l.usage, keys, func(now time.Time) []any {
+		var n numbers
 		for i := range costs {
-			args = appendLimits(append(args, len(sorted[i])), sorted[i], false, now)
+			n.add(int64(len(sorted[i])))
+			n.addLimits(sorted[i], false, now)
 		}
-		return args
+		return []any{n.blob()}
 	})
 	if err != nil {
 		return quota.Usage{}, err

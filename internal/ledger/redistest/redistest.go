@@ -23,6 +23,8 @@ type Options struct {
 	Clock bool     // the test sets the server's clock (needs a C compiler)
 	AOF   bool     // keep an append-only file, synced with every write, so that Restart finds everything
 	Args  []string // more of the server's own options
+
+	Sentinel string // configuration of a sentinel to run instead of a server
 }
 
 // Server is a running redis-server. It ends with the test.
@@ -114,6 +116,13 @@ func (s *Server) start(t testing.TB) error {
 		t.Fatal("redis-server is not installed: make test installs it")
 	}
 	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--daemonize", "no"}
+	if s.opts.Sentinel != "" {
+		config := filepath.Join(s.dir, "sentinel.conf")
+		if err := os.WriteFile(config, []byte(s.opts.Sentinel), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = []string{config, "--sentinel", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir}
+	}
 	if s.opts.AOF {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
 	}

@@ -1,0 +1,46 @@
+# What a user types: demo, test, build, install. What a change must pass: check. Everything else is said in CONTRIBUTING.md.
+
+GO ?= go
+
+.PHONY: demo test check build install bench vuln fmt tools clean
+
+## demo: one sweep of eight regions against the built-in stand-in, on SQLite
+demo:
+	@scripts/demo
+
+## test: install what the tests need, then run them all
+test: tools
+	$(GO) test ./...
+
+## check: what must hold before a change lands: test under the race detector, and the linters
+check: tools
+	@scripts/unformatted
+	$(GO) mod tidy -diff
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) test -race -timeout 25m ./...
+
+## build: the two programs, into bin/
+build:
+	$(GO) build -o bin/ ./cmd/quotactl ./cmd/ingestor
+
+## install: the two programs, to where go install puts them
+install:
+	$(GO) install ./cmd/quotactl ./cmd/ingestor
+
+## bench: the figures of the README, each a ratio within one run
+bench: tools
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/ledger/... ./internal/ingest/
+
+## vuln: known vulnerabilities of what is built in (asks the vulnerability database over the network)
+vuln:
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+tools:
+	@scripts/install-test-tools
+
+clean:
+	rm -rf bin

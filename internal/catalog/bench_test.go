@@ -1,0 +1,95 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// benchPage is a page of 50 videos with descriptions of about 1.5 kB, whose words differ from page to page.
+func benchPage(page int) []Video {
+	list := make([]Video, 50)
+	for i := range list {
+		var text strings.Builder
+		for n := range 220 {
+			fmt.Fprintf(&text, "w%x ", (page*7919+i*104729+n*n*31)%20000)
+		}
+		list[i] = video(fmt.Sprintf("p%d-%d", page, i))
+		list[i].Description = text.String()
+	}
+	return list
+}
+
+func BenchmarkStorePageOfNewVideos(b *testing.B) {
+	c := open(b)
+	page := 0
+	for b.Loop() {
+		b.StopTimer()
+		list := benchPage(page)
+		page++
+		b.StartTimer()
+		storeOnly(b, c, list, nine)
+	}
+}
+
+func BenchmarkStorePageOfNewCounters(b *testing.B) {
+	c := open(b)
+	list := benchPage(0)
+	at := nine
+	for b.Loop() {
+		at = at.Add(time.Hour)
+		for i := range list {
+			list[i].Views = number(at.Unix())
+		}
+		storeOnly(b, c, list, at)
+	}
+}
+
+func BenchmarkStorePageOfRealVideos(b *testing.B) {
+	var pages [][]Video
+	for _, file := range realFiles(b) {
+		dates, charts := realCharts(b, file)
+		for _, page := range pagesOf(charts[dates[0]], nine) {
+			pages = append(pages, page.Videos)
+		}
+	}
+	if len(pages) == 0 {
+		return
+	}
+	c := open(b)
+	n := 0
+	for b.Loop() {
+		b.StopTimer()
+		list := append([]Video{}, pages[n%len(pages)]...)
+		for i := range list {
+			list[i].ID += fmt.Sprint(n / len(pages)) // new again in each round
+		}
+		n++
+		b.StartTimer()
+		storeOnly(b, c, list, nine)
+	}
+}
+
+// storeOnly stores a page as a chart of its own, beginning included.
+func storeOnly(b *testing.B, c *Catalog, list []Video, at time.Time) {
+	id, err := c.Begin(b.Context(), us, "run", at)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := c.StorePage(b.Context(), id, Page{Videos: list, FetchedAt: at, Last: true}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkSearch(b *testing.B) {
+	c := open(b)
+	for page := range 100 {
+		storeOnly(b, c, benchPage(page), nine)
+	}
+	for b.Loop() {
+		if _, err := c.Search(b.Context(), "w1f title", 20); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

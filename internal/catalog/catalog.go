@@ -1,0 +1,154 @@
+// Package catalog keeps charts and videos in SQLite with full-text search.
+//
+// A chart is begun, gets its pages one by one as they are fetched, and becomes the current one of its region when it is
+// complete; until then Current shows the one before. Several processes may use one catalogue at once.
+//
+//	09:00  Begin US            Current: the chart of 06:00
+//	09:00  StorePage 1, 2      Current: the chart of 06:00
+//	09:00  exhausted
+//	09:10  Resume US           its third page is next
+//	09:10  StorePage 3, 4
+//	09:10  Complete            Current: the chart of 09:00
+package catalog
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"quotabudget/internal/sqlite"
+)
+
+// applicationID marks a SQLite file as a catalogue ("qcat").
+const applicationID = 0x71636174
+
+// AllCategories is the category of a chart that is not limited to one; "" means the same.
+const AllCategories = "0"
+
+// ErrNotFound is wrapped when what was asked for is not in the catalogue.
+var ErrNotFound = errors.New("not in the catalogue")
+
+//go:embed schema/*.sql
+var schemaFiles embed.FS
+
+//go:embed read/*.sql write/*.sql
+var queryFiles embed.FS
+
+// Catalog is an open catalogue. Its methods may be called from several goroutines.
+type Catalog struct {
+	db          *sqlite.DB
+	read, write statements
+}
+
+// statements are prepared once, by the names of their files.
+type statements map[string]*sql.Stmt
+
+// Open opens the catalogue that url names (see sqlite.ParseURL), and creates it if there is none. Errors about the file wrap the
+// sentinels of package sqlite.
+//
+// A page that was stored survives a power cut: it was paid for in units, and fetching it again costs them again. That is
+// one fsync a page, which is little beside the page's way over the network.
+func Open(ctx context.Context, url string) (*Catalog, error) {
+	file, err := sqlite.ParseURL(url)
+	if err != nil {
+		return nil, fmt.Errorf("catalogue: %w", err)
+	}
+	migrations, err := fs.Sub(schemaFiles, "schema")
+	if err != nil {
+		return nil, err
+	}
+	schema := sqlite.Schema{Name: "catalogue", ApplicationID: applicationID, Migrations: migrations}
+	db, err := sqlite.Open(ctx, file, schema, sqlite.Options{Synchronous: sqlite.Full})
+	if err != nil {
+		return nil, fmt.Errorf("catalogue %w", err)
+	}
+	c := &Catalog{db: db}
+	if c.read, err = prepare(ctx, db.Read, "read"); err == nil {
+		c.write, err = prepare(ctx, db.Write, "write")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("catalogue %w", db.Explain(err)), c.Close())
+	}
+	return c, nil
+}
+
+// Path returns the absolute path of the file.
+func (c *Catalog) Path() string { return c.db.Path() }
+
+// Close closes the file.
+func (c *Catalog) Close() error { return c.db.Close() }
+
+func prepare(ctx context.Context, db *sql.DB, dir string) (statements, error) {
+	files, err := fs.ReadDir(queryFiles, dir)
+	if err != nil {
+		return nil, err
+	}
+	prepared := make(statements, len(files))
+	for _, file := range files {
+		text, err := fs.ReadFile(queryFiles, path.Join(dir, file.Name()))
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimSuffix(file.Name(), ".sql")
+		// With a line end behind the semicolon the driver takes the text for a script and parses it anew each time.
+		if prepared[name], err = db.PrepareContext(ctx, strings.TrimSpace(string(text))); err != nil {
+			return nil, fmt.Errorf("%s/%s: %w", dir, file.Name(), err)
+		}
+	}
+	return prepared, nil
+}
+
+// txn is one transaction and the statements that may run in it.
+type txn struct {
+	ctx  context.Context
+	tx   *sql.Tx
+	stmt statements
+	// texts go to the index at the end of the transaction: each statement on another table that comes between makes SQLite
+	// write out what the index has gathered, and that took half of the time.
+	texts []text
+}
+
+func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
+	return c.db.Update(ctx, func(tx *sql.Tx) error {
+		s := &txn{ctx: ctx, tx: tx, stmt: c.write}
+		if err := fn(s); err != nil {
+			return err
+		}
+		return s.index()
+	})
+}
+
+func (c *Catalog) view(ctx context.Context, fn func(*txn) error) error {
+	return c.db.View(ctx, func(tx *sql.Tx) error { return fn(&txn{ctx: ctx, tx: tx, stmt: c.read}) })
+}
+
+func (s *txn) exec(name string, args ...any) (sql.Result, error) {
+	return s.tx.StmtContext(s.ctx, s.stmt[name]).ExecContext(s.ctx, args...)
+}
+
+func (s *txn) row(name string, args ...any) *sql.Row {
+	return s.tx.StmtContext(s.ctx, s.stmt[name]).QueryRowContext(s.ctx, args...)
+}
+
+// each calls scan for every row of the answer.
+func (s *txn) each(name string, scan func(scanner) error, args ...any) error {
+	rows, err := s.tx.StmtContext(s.ctx, s.stmt[name]).QueryContext(s.ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// scanner is *sql.Row or *sql.Rows.
+type scanner interface{ Scan(dest ...any) error }

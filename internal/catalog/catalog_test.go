@@ -1,0 +1,299 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/sqlite"
+)
+
+var (
+	nine = time.Date(2026, 11, 21, 9, 0, 0, 123456000, time.UTC)
+	us   = ChartKey{Region: "US"}
+)
+
+func open(t testing.TB) *Catalog {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "catalog.db"))
+}
+
+func openAt(t testing.TB, path string) *Catalog {
+	t.Helper()
+	c, err := Open(t.Context(), "sqlite://"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func number(n int64) *int64 { return &n }
+
+// video is a generated video; different ids give different text.
+func video(id string) Video {
+	return Video{
+		ID: id, Title: "Title of " + id, ChannelID: "UC" + id, ChannelTitle: "Channel of " + id, Category: "10",
+		Description: strings.Repeat("About "+id+". ", 20), Duration: "PT3M", Tags: []string{"music", id},
+		PublishedAt: nine.Add(-time.Hour), Views: number(100), Likes: number(10), Comments: number(1),
+	}
+}
+
+func videos(ids ...string) []Video {
+	all := make([]Video, len(ids))
+	for i, id := range ids {
+		all[i] = video(id)
+	}
+	return all
+}
+
+func begin(t *testing.T, c *Catalog, key ChartKey, at time.Time) ChartID {
+	t.Helper()
+	id, err := c.Begin(t.Context(), key, "run1", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func store(t *testing.T, c *Catalog, id ChartID, page Page) int {
+	t.Helper()
+	added, err := c.StorePage(t.Context(), id, page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return added
+}
+
+// chart stores a complete chart of one page.
+func chart(t *testing.T, c *Catalog, key ChartKey, at time.Time, list ...Video) ChartID {
+	t.Helper()
+	id := begin(t, c, key, at)
+	store(t, c, id, Page{Videos: list, FetchedAt: at, Last: true})
+	return id
+}
+
+// heads returns the ranks and ids of the current chart, "1:a 2:b".
+func heads(t *testing.T, c *Catalog, key ChartKey) string {
+	t.Helper()
+	_, ranked, err := c.Current(t.Context(), key, 0)
+	if errors.Is(err, ErrNotFound) {
+		return "none"
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := make([]string, len(ranked))
+	for i, place := range ranked {
+		places[i] = fmt.Sprintf("%d:%s", place.Rank, place.ID)
+	}
+	return strings.Join(places, " ")
+}
+
+func wantHeads(t *testing.T, c *Catalog, key ChartKey, want string) {
+	t.Helper()
+	if got := heads(t, c, key); got != want {
+		t.Errorf("current chart of %s is %q, want %q", key.Region, got, want)
+	}
+}
+
+func TestHalfChartsAreInvisible(t *testing.T) {
+	c := open(t)
+	wantHeads(t, c, us, "none")
+	id := begin(t, c, us, nine)
+	store(t, c, id, Page{Next: "CDIQAA", Videos: videos("a", "b"), FetchedAt: nine})
+	wantHeads(t, c, us, "none")
+	store(t, c, id, Page{Token: "CDIQAA", Videos: videos("c"), FetchedAt: nine.Add(time.Second)})
+	wantHeads(t, c, us, "none")
+	if err := c.Complete(t.Context(), id, nine.Add(2*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	wantHeads(t, c, us, "1:a 2:b 3:c")
+
+	later := begin(t, c, us, nine.Add(3*time.Hour))
+	store(t, c, later, Page{Next: "CDIQAA", Videos: videos("x"), FetchedAt: nine.Add(3 * time.Hour)})
+	wantHeads(t, c, us, "1:a 2:b 3:c")
+	wantHeads(t, c, ChartKey{Region: "GB"}, "none")
+	wantHeads(t, c, ChartKey{Region: "US", Category: "10"}, "none")
+	wantHeads(t, c, ChartKey{Region: "US", Category: AllCategories}, "1:a 2:b 3:c")
+
+	all, err := c.Charts(t.Context(), us, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Chart{
+		{ID: later, Region: "US", Category: "0", Run: "run1", StartedAt: nine.Add(3 * time.Hour),
+			FetchedAt: nine.Add(3 * time.Hour), Pages: 1, Videos: 1, NextPageToken: "CDIQAA"},
+		{ID: id, Region: "US", Category: "0", Run: "run1", StartedAt: nine, FetchedAt: nine.Add(time.Second),
+			CompletedAt: nine.Add(2 * time.Second), Pages: 2, Videos: 3},
+	}
+	if !reflect.DeepEqual(all, want) {
+		t.Errorf("charts\n%+v, want\n%+v", all, want)
+	}
+}
+
+func TestRepeatedIDsKeepTheirFirstRank(t *testing.T) {
+	c := open(t)
+	id := begin(t, c, us, nine)
+	if n := store(t, c, id, Page{Next: "2", Videos: videos("a", "-b", "a"), FetchedAt: nine}); n != 2 {
+		t.Errorf("added %d, want 2", n)
+	}
+	if n := store(t, c, id, Page{Token: "2", Videos: videos("-b", "c"), FetchedAt: nine, Last: true}); n != 1 {
+		t.Errorf("added %d, want 1", n)
+	}
+	wantHeads(t, c, us, "1:a 2:-b 5:c")
+	got, _, err := c.Current(t.Context(), us, 1)
+	if err != nil || got.Videos != 3 || got.Pages != 2 || !got.CompletedAt.Equal(nine) {
+		t.Errorf("chart %+v, %v", got, err)
+	}
+}
+
+func TestAPageIsStoredOnce(t *testing.T) {
+	c := open(t)
+	id := begin(t, c, us, nine)
+	first := Page{Next: "2", Videos: videos("a"), FetchedAt: nine}
+	second := Page{Token: "2", Videos: videos("b"), FetchedAt: nine}
+	store(t, c, id, first)
+	for _, again := range []Page{first, {Next: "9", Videos: videos("z"), FetchedAt: nine}} {
+		if n := store(t, c, id, again); n != 0 {
+			t.Errorf("added %d", n)
+		}
+	}
+	store(t, c, id, second)
+	store(t, c, id, first)
+	if err := c.Complete(t.Context(), id, nine); err != nil {
+		t.Fatal(err)
+	}
+	store(t, c, id, second)
+	wantHeads(t, c, us, "1:a 2:b")
+	if _, err := c.Video(t.Context(), "z"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a page that was stored before changed something: %v", err)
+	}
+}
+
+func TestAPageThatIsNotNextIsRefused(t *testing.T) {
+	c := open(t)
+	id := begin(t, c, us, nine)
+	if _, err := c.StorePage(t.Context(), id, Page{Token: "3", FetchedAt: nine}); err == nil {
+		t.Error("the third page was stored first")
+	}
+	chart(t, c, us, nine, videos("a")...)
+	if _, err := c.StorePage(t.Context(), id+1, Page{Token: "3", FetchedAt: nine}); err == nil || !strings.Contains(err.Error(), "complete") {
+		t.Errorf("a page for a complete chart: %v", err)
+	}
+	if _, err := c.StorePage(t.Context(), 99, Page{FetchedAt: nine}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a page of no chart: %v", err)
+	}
+	bad := Page{Next: "2", Videos: videos("ok", ""), FetchedAt: nine}
+	if _, err := c.StorePage(t.Context(), id, bad); err == nil {
+		t.Error("a video without id was stored")
+	}
+	if _, err := c.Video(t.Context(), "ok"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("half a page was stored: %v", err)
+	}
+}
+
+func TestCompleteNeedsAPage(t *testing.T) {
+	c := open(t)
+	id := begin(t, c, us, nine)
+	for _, id := range []ChartID{id, 99} {
+		if err := c.Complete(t.Context(), id, nine); !errors.Is(err, ErrNotFound) {
+			t.Errorf("chart %d: %v", id, err)
+		}
+	}
+	store(t, c, id, Page{FetchedAt: nine}) // an empty page is one
+	for _, at := range []time.Time{nine.Add(time.Minute), nine.Add(time.Hour)} {
+		if err := c.Complete(t.Context(), id, at); err != nil {
+			t.Error(err)
+		}
+	}
+	got, _, err := c.Current(t.Context(), us, 0)
+	if err != nil || !got.CompletedAt.Equal(nine.Add(time.Minute)) {
+		t.Errorf("completed at %v, %v", got.CompletedAt, err)
+	}
+}
+
+func TestResume(t *testing.T) {
+	c := open(t)
+	want := func(notBefore time.Time, token string, ok bool) {
+		t.Helper()
+		got, gotOK, err := c.Resume(t.Context(), us, notBefore)
+		if err != nil || gotOK != ok || got.NextPageToken != token {
+			t.Errorf("%+v, %v, %v; want token %q, %v", got, gotOK, err, token, ok)
+		}
+	}
+	want(time.Time{}, "", false)
+	id := begin(t, c, us, nine)
+	want(nine, "", true)
+	store(t, c, id, Page{Next: "2", Videos: videos("a"), FetchedAt: nine.Add(time.Minute)})
+	want(nine, "2", true)
+	want(nine.Add(time.Microsecond), "", false)
+	store(t, c, id, Page{Token: "2", Videos: videos("b"), FetchedAt: nine.Add(2 * time.Minute)})
+	want(nine, "", true) // all pages are there, Complete is missing
+
+	begin(t, c, ChartKey{Region: "GB"}, nine)
+	begin(t, c, ChartKey{Region: "US", Category: "10"}, nine)
+	got, _, err := c.Resume(t.Context(), us, nine)
+	if err != nil || got.ID != id || got.Pages != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	chart(t, c, us, nine.Add(time.Hour), videos("c")...)
+	want(nine, "", false) // a newer chart is complete
+}
+
+func TestStaleness(t *testing.T) {
+	c := open(t)
+	au := ChartKey{Region: "AU"}
+	chart(t, c, us, nine, videos("a")...)
+	chart(t, c, us, nine.Add(time.Hour), videos("a")...)
+	begin(t, c, us, nine.Add(2*time.Hour))
+	chart(t, c, ChartKey{Region: "GB", Category: "10"}, nine, videos("a")...)
+	mark := func(at time.Time) {
+		t.Helper()
+		if err := c.MarkUnavailable(t.Context(), au, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(au RegionState) {
+		t.Helper()
+		got, err := c.Staleness(t.Context(), []string{"GB", "US", "AU"})
+		want := []RegionState{{Region: "GB"}, {Region: "US", CompletedAt: nine.Add(time.Hour)}, au}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+	mark(nine.Add(time.Hour))
+	mark(nine)
+	want(RegionState{Region: "AU", UnavailableAt: nine.Add(time.Hour)})
+	chart(t, c, au, nine.Add(2*time.Hour), videos("a")...)
+	want(RegionState{Region: "AU", CompletedAt: nine.Add(2 * time.Hour)})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	if _, err := Open(t.Context(), "redis://localhost"); err == nil || !strings.Contains(err.Error(), "sqlite:///") {
+		t.Errorf("another kind of URL: %v", err)
+	}
+	migrations, err := fs.Sub(schemaFiles, "schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger := sqlite.Schema{Name: "ledger", ApplicationID: 1, Migrations: migrations}
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	db, err := sqlite.Open(t.Context(), path, ledger, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := Open(t.Context(), "sqlite://"+path); !errors.Is(err, sqlite.ErrNotDatabase) || !strings.Contains(err.Error(), path) {
+		t.Errorf("a ledger was taken for a catalogue: %v", err)
+	}
+}

@@ -1,0 +1,202 @@
+package catalog
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ChartKey says which chart of the upstream is meant.
+type ChartKey struct {
+	// Region is an ISO 3166-1 alpha-2 country.
+	Region string
+	// Category is the upstream's category id; "" and AllCategories mean all of them.
+	Category string
+}
+
+func (k ChartKey) category() string {
+	if k.Category == "" {
+		return AllCategories
+	}
+	return k.Category
+}
+
+// ChartID is a fetched chart's number in the catalogue. Later charts have larger ones.
+type ChartID int64
+
+// Chart is one chart as it was fetched at one time, without its videos.
+type Chart struct {
+	ID       ChartID
+	Region   string
+	Category string // never ""
+	Run      string // id of the run that began it
+
+	StartedAt   time.Time
+	FetchedAt   time.Time // of its last page; zero before the first
+	CompletedAt time.Time // zero until it is complete
+
+	Pages  int // stored so far
+	Videos int // on these pages, each counted once
+	// NextPageToken fetches the page after them; "" means the first when Pages is 0, and that there are no more otherwise.
+	NextPageToken string
+}
+
+// Begin begins a chart. It is seen by Charts and Resume only, until Complete.
+func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, now time.Time) (id ChartID, err error) {
+	err = c.update(ctx, func(s *txn) error {
+		result, err := s.exec("begin_chart", key.Region, key.category(), run, now.UnixMicro())
+		if err != nil {
+			return err
+		}
+		number, err := result.LastInsertId()
+		id = ChartID(number)
+		return err
+	})
+	return id, err
+}
+
+// Resume finds the chart of key to go on with: the one begun last, if it is not complete and was begun at or after notBefore,
+// so that all pages of a chart are from one stretch of time. ok is false when there is none, and one is to be begun.
+// A chart with pages and no NextPageToken has them all and waits only for Complete.
+func (c *Catalog) Resume(ctx context.Context, key ChartKey, notBefore time.Time) (chart Chart, ok bool, err error) {
+	err = c.view(ctx, func(s *txn) error {
+		chart, err = scanChart(s.row("newest_chart", key.Region, key.category()))
+		return err
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return Chart{}, false, nil
+	case err != nil:
+		return Chart{}, false, err
+	case !chart.CompletedAt.IsZero() || chart.StartedAt.Before(notBefore.Truncate(time.Microsecond)):
+		return Chart{}, false, nil
+	}
+	return chart, true, nil
+}
+
+// Complete makes the chart the current one of its region and category, unless it is complete already. It has at least
+// one page, be it an empty one.
+func (c *Catalog) Complete(ctx context.Context, id ChartID, at time.Time) error {
+	return c.update(ctx, func(s *txn) error { return s.complete(id, at) })
+}
+
+func (s *txn) complete(id ChartID, at time.Time) error {
+	var region, category string
+	err := s.row("complete_chart", id, at.UnixMicro()).Scan(&region, &category)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("chart %d, with at least one page: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.exec("forget_unavailable", region, category)
+	return err
+}
+
+// MarkUnavailable notes that the upstream had no such chart when it was asked at that moment. A complete chart takes the note
+// away.
+func (c *Catalog) MarkUnavailable(ctx context.Context, key ChartKey, at time.Time) error {
+	return c.update(ctx, func(s *txn) error {
+		_, err := s.exec("put_unavailable", key.Region, key.category(), at.UnixMicro())
+		return err
+	})
+}
+
+// RegionState says how old the catalogue's knowledge of a region is.
+type RegionState struct {
+	Region string
+	// CompletedAt is when its last complete chart of all categories was complete; zero when there is none.
+	CompletedAt time.Time
+	// UnavailableAt is when the upstream last said that there is no chart, and has given none since; zero otherwise.
+	UnavailableAt time.Time
+}
+
+// Staleness returns the state of each region, in the order given.
+func (c *Catalog) Staleness(ctx context.Context, regions []string) ([]RegionState, error) {
+	states := make([]RegionState, len(regions))
+	err := c.view(ctx, func(s *txn) error {
+		for i, region := range regions {
+			var completed, unavailable sql.NullInt64
+			if err := s.row("staleness", region, AllCategories).Scan(&completed, &unavailable); err != nil {
+				return err
+			}
+			states[i] = RegionState{region, moment(completed), moment(unavailable)}
+		}
+		return nil
+	})
+	return states, err
+}
+
+// Charts returns the newest charts of key, newest first, half ones too. A limit of 0 means all.
+func (c *Catalog) Charts(ctx context.Context, key ChartKey, limit int) (charts []Chart, err error) {
+	err = c.view(ctx, func(s *txn) error {
+		return s.each("charts", func(row scanner) error {
+			chart, err := scanChart(row)
+			charts = append(charts, chart)
+			return err
+		}, key.Region, key.category(), limitOrAll(limit))
+	})
+	return charts, err
+}
+
+// Ranked is a video's place in a chart. A rank that is missing between two others was a repeated video.
+type Ranked struct {
+	Rank int
+	Seen
+}
+
+// Current returns the last complete chart of key and its first videos, with the names and counters they were last seen with.
+// A limit of 0 means all. It wraps ErrNotFound when no chart of key was ever complete.
+func (c *Catalog) Current(ctx context.Context, key ChartKey, limit int) (chart Chart, videos []Ranked, err error) {
+	err = c.view(ctx, func(s *txn) error {
+		if chart, err = scanChart(s.row("current_chart", key.Region, key.category())); err != nil {
+			return err
+		}
+		return s.each("ranked", func(row scanner) error {
+			var place Ranked
+			var err error
+			place.Seen, err = scanSeen(row, &place.Rank)
+			videos = append(videos, place)
+			return err
+		}, chart.ID, limitOrAll(limit))
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("a complete chart of %s: %w", key.Region, ErrNotFound)
+	}
+	return chart, videos, err
+}
+
+func scanChart(row scanner) (Chart, error) {
+	var chart Chart
+	var started int64
+	var fetched, completed sql.NullInt64
+	err := row.Scan(&chart.ID, &chart.Region, &chart.Category, &chart.Run, &started, &fetched, &completed,
+		&chart.Pages, &chart.Videos, &chart.NextPageToken)
+	chart.StartedAt, chart.FetchedAt, chart.CompletedAt = micros(started), moment(fetched), moment(completed)
+	return chart, err
+}
+
+// limitOrAll is the LIMIT of SQL, where a negative one means all.
+func limitOrAll(limit int) int {
+	if limit <= 0 {
+		return -1
+	}
+	return limit
+}
+
+func micros(stamp int64) time.Time { return time.UnixMicro(stamp).UTC() }
+
+// moment is zero for NULL.
+func moment(stamp sql.NullInt64) time.Time {
+	if !stamp.Valid {
+		return time.Time{}
+	}
+	return micros(stamp.Int64)
+}
+
+// nullable is NULL for a zero moment.
+func nullable(at time.Time) sql.NullInt64 {
+	return sql.NullInt64{Int64: at.UnixMicro(), Valid: !at.IsZero()}
+}

@@ -1,0 +1,130 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary stand for another process that sweeps: with SWEEP_CATALOG set it stores charts there for
+// the region in SWEEP_REGION.
+func TestMain(m *testing.M) {
+	path := os.Getenv("SWEEP_CATALOG")
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	if err := sweep(path, os.Getenv("SWEEP_REGION")); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+const sweepCharts, sweepPages = 5, 3
+
+// sweep stores charts of three pages, on which all regions share some of their videos.
+func sweep(path, region string) error {
+	ctx := context.Background()
+	c, err := Open(ctx, "sqlite://"+path)
+	if err != nil {
+		return err
+	}
+	for round := range sweepCharts {
+		if err := sweepChart(ctx, c, region, nine.Add(time.Duration(round)*time.Minute)); err != nil {
+			return errors.Join(err, c.Close())
+		}
+	}
+	return c.Close()
+}
+
+func sweepChart(ctx context.Context, c *Catalog, region string, at time.Time) error {
+	id, err := c.Begin(ctx, ChartKey{Region: region}, "run", at)
+	if err != nil {
+		return err
+	}
+	for n := range sweepPages {
+		page := Page{Token: token(n), Next: token(n + 1), FetchedAt: at, Last: n == sweepPages-1}
+		for place := range 10 {
+			page.Videos = append(page.Videos, video(fmt.Sprintf("%s-%d-%d", region, n, place)), video(fmt.Sprintf("shared-%d-%d", n, place)))
+		}
+		if _, err := c.StorePage(ctx, id, page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func token(page int) string {
+	if page%sweepPages == 0 {
+		return ""
+	}
+	return fmt.Sprint("page", page)
+}
+
+func TestProcessesSweepAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "catalog.db")
+	regions := []string{"US", "GB", "DE", "FR"}
+	var wait sync.WaitGroup
+	for _, region := range regions {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "SWEEP_CATALOG="+path, "SWEEP_REGION="+region)
+		wait.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %s", region, err, out)
+			}
+		})
+	}
+	wait.Wait()
+	c := openAt(t, path)
+	for _, region := range regions {
+		charts, err := c.Charts(t.Context(), ChartKey{Region: region}, 0)
+		if err != nil || len(charts) != sweepCharts {
+			t.Fatalf("%s: %d charts, %v", region, len(charts), err)
+		}
+		wholeChart(t, c, region)
+	}
+	if got := history(t, c, "shared-0-0"); len(got.Names) != 1 || len(got.Counters) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if n := len(strings.Fields(found(t, c, "title shared"))); n != sweepPages*10 {
+		t.Errorf("found %d", n)
+	}
+}
+
+// wholeChart wants the current chart to have every place.
+func wholeChart(t *testing.T, c *Catalog, region string) {
+	t.Helper()
+	chart, ranked, err := c.Current(t.Context(), ChartKey{Region: region}, 0)
+	if errors.Is(err, ErrNotFound) {
+		return // none is complete yet
+	}
+	if want := sweepPages * 20; err != nil || len(ranked) != want || chart.Videos != want || ranked[want-1].Rank != want {
+		t.Errorf("%s: %d of %d places, %v", region, len(ranked), chart.Videos, err)
+	}
+}
+
+func TestReadersSeeWholeChartsWhileOthersWrite(t *testing.T) {
+	c := open(t)
+	done := make(chan error, 1)
+	go func() { done <- sweep(c.Path(), "US") }()
+	for reads := 0; ; reads++ {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			wholeChart(t, c, "US")
+			t.Logf("%d reads meanwhile", reads)
+			return
+		default:
+			wholeChart(t, c, "US")
+			found(t, c, "shared")
+		}
+	}
+}

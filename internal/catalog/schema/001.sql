@@ -1,0 +1,92 @@
+-- The catalogue: charts as they were fetched, videos as they were last seen, and how their names and counters changed.
+-- Moments are integer Unix microseconds, UTC. Text is kept as the upstream gave it, byte for byte.
+
+CREATE TABLE charts (
+    id              INTEGER PRIMARY KEY,         -- later charts have larger ids
+    region          TEXT    NOT NULL,            -- ISO 3166-1 alpha-2
+    category        TEXT    NOT NULL,            -- the upstream's category id; '0' is all of them
+    run             TEXT    NOT NULL,            -- id of the run that began it
+    started_at      INTEGER NOT NULL,            -- µs
+    fetched_at      INTEGER,                     -- µs, of the last page; NULL before the first
+    completed_at    INTEGER,                     -- µs; NULL until then: readers look past such a chart
+    pages           INTEGER NOT NULL DEFAULT 0,  -- stored so far
+    places          INTEGER NOT NULL DEFAULT 0,  -- on these pages, repeated videos included
+    videos          INTEGER NOT NULL DEFAULT 0,  -- on these pages, each counted once
+    next_page_token TEXT    NOT NULL DEFAULT ''  -- '' before the first page and after the last
+) STRICT;
+CREATE INDEX charts_by_key ON charts (region, category, completed_at);
+CREATE INDEX charts_by_start ON charts (started_at);
+
+-- One row for each stored page: what is stored once is not stored again.
+CREATE TABLE chart_pages (
+    chart INTEGER NOT NULL REFERENCES charts ON DELETE CASCADE,
+    token TEXT    NOT NULL,                      -- that fetched this page; '' for the first
+    PRIMARY KEY (chart, token)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE videos (
+    id            INTEGER PRIMARY KEY,
+    video_id      TEXT    NOT NULL UNIQUE CHECK (video_id <> ''), -- the upstream's; may begin with '-'
+    title         TEXT    NOT NULL,
+    channel_id    TEXT    NOT NULL,
+    channel_title TEXT    NOT NULL,
+    category      TEXT    NOT NULL,              -- the upstream's category id
+    views         INTEGER,                       -- NULL: the upstream did not say, which is not 0
+    likes         INTEGER,                       -- NULL likewise
+    comments      INTEGER,                       -- NULL likewise
+    published_at  INTEGER,                       -- µs; NULL: not said
+    first_seen_at INTEGER NOT NULL,              -- µs
+    fetched_at    INTEGER NOT NULL,              -- µs, of everything in this row
+    duration      TEXT    NOT NULL,              -- ISO 8601, as given; '' when not said
+    tags          TEXT    NOT NULL,              -- JSON array, repeats and empty ones included
+    description   TEXT    NOT NULL
+) STRICT;
+CREATE INDEX videos_by_fetch ON videos (fetched_at);
+
+CREATE TABLE chart_entries (
+    chart INTEGER NOT NULL REFERENCES charts ON DELETE CASCADE,
+    rank  INTEGER NOT NULL,                      -- 1 is the first place; a repeated video leaves a gap
+    video INTEGER NOT NULL REFERENCES videos ON DELETE CASCADE,
+    PRIMARY KEY (chart, rank),
+    UNIQUE (video, chart)
+) STRICT, WITHOUT ROWID;
+
+-- One row when a video is first seen and one for each change.
+CREATE TABLE video_names (
+    video         INTEGER NOT NULL REFERENCES videos ON DELETE CASCADE,
+    at            INTEGER NOT NULL,              -- µs, fetched
+    title         TEXT    NOT NULL,
+    channel_id    TEXT    NOT NULL,
+    channel_title TEXT    NOT NULL,
+    category      TEXT    NOT NULL,
+    PRIMARY KEY (video, at)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE video_counters (
+    video    INTEGER NOT NULL REFERENCES videos ON DELETE CASCADE,
+    at       INTEGER NOT NULL,                   -- µs, fetched
+    views    INTEGER,                            -- NULL: not said
+    likes    INTEGER,                            -- NULL: not said
+    comments INTEGER,                            -- NULL: not said
+    PRIMARY KEY (video, at)
+) STRICT, WITHOUT ROWID;
+
+-- What the upstream said to have no chart, when it was last asked.
+CREATE TABLE unavailable (
+    region   TEXT    NOT NULL,
+    category TEXT    NOT NULL,
+    at       INTEGER NOT NULL,                   -- µs
+    PRIMARY KEY (region, category)
+) STRICT, WITHOUT ROWID;
+
+-- The words of each video, rowid = videos.id, cut up by segment.go before they come here. Only the index is kept. Words,
+-- not trigrams: a page of new videos is indexed in a quarter of the time and of the space, and queries of one or two
+-- characters, as Chinese and Japanese ones often are, need no scan.
+CREATE VIRTUAL TABLE texts USING fts5 (
+    title, channel_title, tags, description,
+    content = '', contentless_delete = 1,
+    tokenize = "unicode61 remove_diacritics 2 categories 'L* N* M* Co'"
+);
+CREATE TRIGGER videos_deleted AFTER DELETE ON videos BEGIN
+    DELETE FROM texts WHERE rowid = old.id;
+END;

@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func found(t *testing.T, c *Catalog, query string) string {
+	t.Helper()
+	videos, err := c.Search(t.Context(), query, 0)
+	if err != nil {
+		t.Errorf("%q: %v", query, err)
+	}
+	ids := make([]string, len(videos))
+	for i, v := range videos {
+		ids[i] = v.ID
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, " ")
+}
+
+func TestSearchInAnyScript(t *testing.T) {
+	c := open(t)
+	chart(t, c, us, nine,
+		Video{ID: "latin", Title: "Beyoncé – Crème BRÛLÉE", ChannelTitle: "Straße", Tags: []string{"rock'n'roll", "C++ tips"}},
+		Video{ID: "nfd", Title: "Beyonce\u0301 live"},
+		Video{ID: "ja", Title: "東京タワーの夜景🔥", Description: "サッカー日本代表"},
+		Video{ID: "zh", Title: "北京欢迎你"},
+		Video{ID: "ko", Title: "대한민국 축구 국가대표팀", ChannelTitle: "방탄소년단"},
+		Video{ID: "th", Title: "กรุงเทพมหานคร"},
+		Video{ID: "ru", Title: "ПРИВЕТ, мир!", Description: "Ёлка"},
+		Video{ID: "el", Title: "Ελλάδα"},
+		Video{ID: "hi", Title: "हिन्दी गाना"},
+		Video{ID: "bare", Title: "ह थ"},
+		Video{ID: "ar", Title: "مرحبا \u202eبالعالم\u202c"},
+		Video{ID: "rare", Title: "\U00030edd\U00030edd麺"},
+		Video{ID: "nul", Title: "before\x00after"},
+	)
+	for query, want := range map[string]string{
+		"beyonce": "latin nfd", "BEYONCÉ": "latin nfd", "beyonce\u0301": "latin nfd", "brulee creme": "latin",
+		"straße": "latin", "rock'n'roll": "latin", "c++": "latin", "bey": "latin nfd", "live beyonce": "nfd", "eyonce": "",
+		"東京": "ja", "タワー": "ja", "京": "ja zh", "東": "ja", "夜景": "ja", "日本 東京": "ja", "サッカー": "ja", "京東": "", "🔥": "ja", "夜景🔥": "ja",
+		"欢迎": "zh", "北京 你": "zh", "축구": "ko", "한민": "ko", "방탄": "ko", "กรุง": "th", "เทพ": "th",
+		"привет": "ru", "МИР": "ru", "елка": "ru", "ЕЛКА": "ru", "ελλαδα": "el", "हिन्दी": "hi", "गाना": "hi", "हाथ": "", "ह": "bare hi", "مرحبا": "ar", "بالعالم": "ar",
+		"\U00030edd麺": "rare", "after": "nul", "before\x00after": "nul", "befor": "nul",
+	} {
+		if got := found(t, c, query); got != want {
+			t.Errorf("%q finds %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestSearchTakesAnyQuery(t *testing.T) {
+	c := open(t)
+	chart(t, c, us, nine, videos("a", "b")...)
+	for _, query := range []string{
+		"", " ", "!", `"`, `""`, `"a`, `a"b`, "'", "*", "a*", "(", "a)", "AND", "a AND", "NOT b", "OR", "NEAR(a b)", "title:a", "{title}:a",
+		"-a", "+", "^a", "\\", "%", "_", "\x00", "a\x00", "\xff\xfe", "\u202e", "\u0301", "👩‍👩‍👧", "title : a", "a;DROP TABLE videos", "'; --",
+		strings.Repeat("very long ", 500), strings.Repeat("x", 100000),
+	} {
+		found(t, c, query)
+	}
+	if got := found(t, c, "title music"); got != "a b" {
+		t.Errorf("found %q", got)
+	}
+	if got := found(t, c, "title OR nothing"); got != "" {
+		t.Errorf("OR was taken for an operator: %q", got)
+	}
+}
+
+func TestSearchLooksEverywhereAndRanksTitlesFirst(t *testing.T) {
+	c := open(t)
+	filler := strings.Repeat("and so on ", 30)
+	chart(t, c, us, nine,
+		Video{ID: "description", Description: "walrus " + filler},
+		Video{ID: "tag", Tags: []string{"walrus"}, Description: filler},
+		Video{ID: "channel", ChannelTitle: "walrus", Description: filler},
+		Video{ID: "title", Title: "walrus", Description: filler},
+	)
+	got, err := c.Search(t.Context(), "walrus", 0)
+	if err != nil || len(got) != 4 || got[0].ID != "title" || got[3].ID != "description" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := c.Search(t.Context(), "walrus", 1); err != nil || len(got) != 1 {
+		t.Errorf("limit 1: %d, %v", len(got), err)
+	}
+}
+
+func TestSearchFollowsChanges(t *testing.T) {
+	c := open(t)
+	v := Video{ID: "a", Title: "walrus", Description: "tusk", Tags: []string{"sea"}, ChannelTitle: "arctic"}
+	for i, change := range []struct {
+		change      func()
+		gone, found string
+	}{
+		{func() {}, "penguin", "walrus"},
+		{func() { v.Views = number(1) }, "penguin", "walrus"},
+		{func() { v.Title = "penguin" }, "walrus", "penguin"},
+		{func() { v.Description = "beak" }, "tusk", "beak"},
+		{func() { v.Tags = []string{"ice"} }, "sea", "ice"},
+		{func() { v.ChannelTitle = "antarctic" }, "arctic", "antarctic"},
+	} {
+		change.change()
+		if err := c.Refresh(t.Context(), []Video{v}, nine.Add(time.Duration(i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if found(t, c, change.gone) != "" || found(t, c, change.found) != "a" {
+			t.Errorf("step %d: %q still finds, or %q does not", i, change.gone, change.found)
+		}
+	}
+}
+
+func TestSegment(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain text": "plain text", "東京tower🔥": " 東  京 tower u1f525 ", "a\x00b": "a b", "é": "é",
+	} {
+		if got := segment(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package catalog
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Video is a video as the upstream describes it. Text is kept byte for byte.
+type Video struct {
+	ID           string // may begin with "-"
+	Title        string
+	ChannelID    string
+	ChannelTitle string
+	Category     string // the upstream's category id
+	Description  string
+	Duration     string    // ISO 8601; "" when not said
+	Tags         []string  // in the order given, repeats and empty ones included
+	PublishedAt  time.Time // zero when not said
+
+	// Counters; nil means that the upstream did not say, which is not 0. They may fall.
+	Views, Likes, Comments *int64
+}
+
+// Seen is a video as it was last seen.
+type Seen struct {
+	Video
+	FirstSeenAt time.Time
+	FetchedAt   time.Time // of everything in Video
+}
+
+// Names are what a video was called from At on.
+type Names struct {
+	At                                       time.Time
+	Title, ChannelID, ChannelTitle, Category string
+}
+
+// Counters are a video's counters from At on; nil as in Video.
+type Counters struct {
+	At                     time.Time
+	Views, Likes, Comments *int64
+}
+
+// History is a video and how it came to be so: one of Names and one of Counters for the first time it was seen and for each
+// change, oldest first.
+type History struct {
+	Seen
+	Names    []Names
+	Counters []Counters
+}
+
+// Video returns the video with the upstream's id, or wraps ErrNotFound.
+func (c *Catalog) Video(ctx context.Context, id string) (h History, err error) {
+	err = c.view(ctx, func(s *txn) error {
+		var number int64
+		if h.Seen, err = scanSeen(s.row("video", id), &number); err != nil {
+			return err
+		}
+		if h.Names, err = s.names(number); err != nil {
+			return err
+		}
+		h.Counters, err = s.counters(number)
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("video %q: %w", id, ErrNotFound)
+	}
+	return h, err
+}
+
+func (s *txn) names(number int64) (all []Names, err error) {
+	err = s.each("names", func(row scanner) error {
+		var n Names
+		var at int64
+		err := row.Scan(&at, &n.Title, &n.ChannelID, &n.ChannelTitle, &n.Category)
+		n.At = micros(at)
+		all = append(all, n)
+		return err
+	}, number)
+	return all, err
+}
+
+func (s *txn) counters(number int64) (all []Counters, err error) {
+	err = s.each("counters", func(row scanner) error {
+		var k Counters
+		var at int64
+		err := row.Scan(&at, &k.Views, &k.Likes, &k.Comments)
+		k.At = micros(at)
+		all = append(all, k)
+		return err
+	}, number)
+	return all, err
+}
+
+// scanSeen reads one column into first and the columns of a video after it.
+func scanSeen(row scanner, first any) (v Seen, err error) {
+	var firstSeen, fetched int64
+	var published sql.NullInt64
+	var tags []byte
+	err = row.Scan(first, &v.ID, &v.Title, &v.ChannelID, &v.ChannelTitle, &v.Category, &v.Views, &v.Likes, &v.Comments,
+		&published, &firstSeen, &fetched, &v.Duration, &tags, &v.Description)
+	if err != nil {
+		return Seen{}, err
+	}
+	v.PublishedAt, v.FirstSeenAt, v.FetchedAt = moment(published), micros(firstSeen), micros(fetched)
+	return v, json.Unmarshal(tags, &v.Tags)
+}
+
+// Stale returns the ids of videos last fetched before that moment, oldest first. A limit of 0 means all.
+func (c *Catalog) Stale(ctx context.Context, before time.Time, limit int) (ids []string, err error) {
+	err = c.view(ctx, func(s *txn) error {
+		return s.each("stale", func(row scanner) error {
+			var id string
+			err := row.Scan(&id)
+			ids = append(ids, id)
+			return err
+		}, before.UnixMicro(), limitOrAll(limit))
+	})
+	return ids, err
+}
+
+// Delete forgets everything fetched before that moment: charts begun before it, videos not fetched since, and of the other
+// videos the history before it, except what is still so. It returns how many videos went. It works in small steps
+// between which others can write; after an error what was done stays done, and Delete may be called again.
+func (c *Catalog) Delete(ctx context.Context, before time.Time) (videos int, err error) {
+	const step = 200 // rows; a step takes some ten milliseconds
+	if _, err := c.deleteAll(ctx, "delete_charts", before.UnixMicro(), step); err != nil {
+		return 0, err
+	}
+	if videos, err = c.deleteAll(ctx, "delete_videos", before.UnixMicro(), step); err != nil {
+		return videos, err
+	}
+	return videos, c.update(ctx, func(s *txn) error {
+		if _, err := s.exec("delete_names", before.UnixMicro()); err != nil {
+			return err
+		}
+		_, err := s.exec("delete_counters", before.UnixMicro())
+		return err
+	})
+}
+
+// deleteAll runs a query that deletes at most step rows until there is nothing left to delete.
+func (c *Catalog) deleteAll(ctx context.Context, query string, before int64, step int) (total int, err error) {
+	for n := int64(step); n >= int64(step); {
+		err := c.update(ctx, func(s *txn) error {
+			result, err := s.exec(query, before, step)
+			if err != nil {
+				return err
+			}
+			n, err = result.RowsAffected()
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+		total += int(n)
+	}
+	return total, nil
+}

@@ -1,0 +1,143 @@
+package catalog
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func history(t *testing.T, c *Catalog, id string) History {
+	t.Helper()
+	h, err := c.Video(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestTextIsKeptByteForByte(t *testing.T) {
+	c := open(t)
+	strange := Video{
+		ID:           "-_strange0A",
+		Title:        "e\u0301 is not é \r \u202emirror\u202c 👩‍👩‍👧‍👦 \x00 end\x00",
+		ChannelTitle: " spaces ", ChannelID: "UC\"'", Category: "",
+		Description: "a\r\nb\u2028c<&>\t\ufeff\U0003134a\ufffd \xff",
+		Tags:        []string{"", "x", "x", "", "a,b", `"q"\`, "e\u0301", "\u2028<&>", "\x00"},
+	}
+	chart(t, c, us, nine, strange, video("b"))
+	want := History{
+		Seen:     Seen{Video: strange, FirstSeenAt: nine, FetchedAt: nine},
+		Names:    []Names{{nine, strange.Title, strange.ChannelID, strange.ChannelTitle, ""}},
+		Counters: []Counters{{At: nine}},
+	}
+	if got := history(t, c, strange.ID); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%#v, want\n%#v", got, want)
+	}
+}
+
+func TestNoTagsAreNoTags(t *testing.T) {
+	c := open(t)
+	chart(t, c, us, nine, Video{ID: "a"})
+	if got := history(t, c, "a"); got.Tags == nil || len(got.Tags) != 0 {
+		t.Errorf("tags %#v", got.Tags)
+	}
+}
+
+func TestHistoryHasChangesOnly(t *testing.T) {
+	c := open(t)
+	v := video("a")
+	at := func(hours int) time.Time { return nine.Add(time.Duration(hours) * time.Hour) }
+	see := func(hours int) {
+		t.Helper()
+		if err := c.Refresh(t.Context(), []Video{v}, at(hours)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	see(0)
+	see(1)
+	v.Views, v.Comments = number(90), nil // counters fall, comments are turned off
+	see(2)
+	v.Comments = number(0) // which is not the same as missing
+	see(3)
+	v.Title, v.ChannelID = "Renamed", "UCother"
+	see(4)
+	v.Description = "only this"
+	see(5)
+	old := v
+	v = video("a") // somebody else's older answer comes late
+	see(2)
+
+	got := history(t, c, "a")
+	if !reflect.DeepEqual(got.Video, old) || !got.FirstSeenAt.Equal(at(0)) || !got.FetchedAt.Equal(at(5)) {
+		t.Errorf("latest %+v", got.Seen)
+	}
+	names := []Names{
+		{at(0), "Title of a", "UCa", "Channel of a", "10"},
+		{at(4), "Renamed", "UCother", "Channel of a", "10"},
+	}
+	if !reflect.DeepEqual(got.Names, names) {
+		t.Errorf("names %+v", got.Names)
+	}
+	counters := []Counters{
+		{at(0), number(100), number(10), number(1)},
+		{at(2), number(90), number(10), nil},
+		{at(3), number(90), number(10), number(0)},
+	}
+	if !reflect.DeepEqual(got.Counters, counters) {
+		t.Errorf("counters %+v", got.Counters)
+	}
+}
+
+func TestStaleAndDelete(t *testing.T) {
+	c := open(t)
+	day := func(n int) time.Time { return nine.AddDate(0, 0, n) }
+	chart(t, c, us, day(0), videos("old", "kept", "steady")...)
+	kept := video("kept")
+	kept.Title, kept.Views = "A new title", number(5)
+	chart(t, c, us, day(20), kept, video("steady"))
+	begin(t, c, ChartKey{Region: "GB"}, day(0))
+
+	ids, err := c.Stale(t.Context(), day(1), 0)
+	if err != nil || !reflect.DeepEqual(ids, []string{"old"}) {
+		t.Errorf("stale %q, %v", ids, err)
+	}
+	if ids, err = c.Stale(t.Context(), day(30), 2); err != nil || len(ids) != 2 || ids[0] != "old" {
+		t.Errorf("stale %q, %v", ids, err)
+	}
+	if n, err := c.Delete(t.Context(), day(1)); n != 1 || err != nil {
+		t.Errorf("deleted %d, %v", n, err)
+	}
+	if _, err := c.Video(t.Context(), "old"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("old: %v", err)
+	}
+	var indexed int
+	if err := c.db.Read.QueryRow("SELECT count(*) FROM texts").Scan(&indexed); err != nil || indexed != 2 {
+		t.Errorf("%d videos in the index, %v", indexed, err)
+	}
+	if got := history(t, c, "kept"); len(got.Names) != 1 || got.Names[0].Title != "A new title" || len(got.Counters) != 1 {
+		t.Errorf("kept %+v", got)
+	}
+	if got := history(t, c, "steady"); len(got.Names) != 1 || len(got.Counters) != 1 {
+		t.Errorf("what is still so has gone: %+v", got)
+	}
+	wantHeads(t, c, us, "1:kept 2:steady")
+	for _, key := range []ChartKey{us, {Region: "GB"}} {
+		if charts, err := c.Charts(t.Context(), key, 0); err != nil || (key == us) != (len(charts) == 1) {
+			t.Errorf("charts of %s: %+v, %v", key.Region, charts, err)
+		}
+	}
+}
+
+func TestDeleteGoesOnBeyondOneStep(t *testing.T) {
+	c := open(t)
+	many := make([]Video, 450)
+	for i := range many {
+		many[i] = Video{ID: string(rune('a'+i%26)) + time.Duration(i).String()}
+	}
+	chart(t, c, us, nine, many...)
+	if n, err := c.Delete(t.Context(), nine.Add(time.Hour)); n != 450 || err != nil {
+		t.Errorf("deleted %d, %v", n, err)
+	}
+	wantHeads(t, c, us, "none")
+}

@@ -1,0 +1,2 @@
+-- ?1 region, ?2 category, ?3 run, ?4 now
+INSERT INTO charts (region, category, run, started_at) VALUES (?1, ?2, ?3, ?4);

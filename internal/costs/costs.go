@@ -1,0 +1,152 @@
+// Package costs reads what the upstream bills: which request is which method, and what a call of it costs.
+package costs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"quotabudget"
+	"quotabudget/internal/quota"
+)
+
+// Table is a price list in one of its profiles. It never changes, so it may be shared.
+type Table struct {
+	Version string   // the day on which its newest figures came into force
+	Service string   // the upstream's name: youtube.googleapis.com
+	Hosts   []string // where the upstream answers
+
+	profile  string
+	profiles map[string]profile
+	uploads  []string // path prefixes
+	buckets  []Bucket
+	listed   map[string]Method // as the file lists them
+	methods  map[string]Method // with the prices of the profile
+	routes   *segment
+}
+
+// Bucket is a pool of the upstream's quota.
+type Bucket struct {
+	Name   string
+	Metric string       // the upstream's name for it: youtube.googleapis.com/default
+	Daily  int64        // units that a new project is given each day
+	Reset  quota.Window // the upstream's day
+}
+
+// Method is one priced operation.
+type Method struct {
+	ID     string       // as in the discovery document: youtube.videos.list
+	Verb   string       // GET
+	Path   string       // /youtube/v3/captions/{id}; a name in braces stands for one segment
+	Upload bool         // also reached below the upload paths
+	Costs  []quota.Cost // what one call takes, in the order of the table's buckets; at least one, each at least 1 unit
+	Source Source
+	Note   string
+}
+
+// Source is where a figure comes from.
+type Source struct {
+	Status string // official, secondary or unverified
+	Date   string // 2026-06-01 or 2026-11
+	Text   string
+}
+
+// profile replaces the costs of some methods.
+type profile struct {
+	note   string
+	prices map[string]price
+}
+
+type price struct {
+	costs  []quota.Cost
+	source Source
+}
+
+// Default is the table that ships with the programs.
+func Default() *Table {
+	t, err := Parse(quotabudget.Costs())
+	if err != nil {
+		panic(fmt.Sprintf("costs: the embedded costs.yaml: %v", err)) // a test reads it
+	}
+	return t
+}
+
+// Profile is the same table with the prices of the named profile.
+func (t *Table) Profile(name string) (*Table, error) {
+	p, ok := t.profiles[name]
+	if !ok {
+		return nil, fmt.Errorf("no profile %q in the price list: it has %s", name, strings.Join(t.Profiles(), ", "))
+	}
+	view := *t
+	view.profile, view.methods = name, maps.Clone(t.listed)
+	for id, price := range p.prices {
+		m := view.methods[id]
+		m.Costs, m.Source = price.costs, price.source
+		view.methods[id] = m
+	}
+	return &view, nil
+}
+
+// Profiles lists the names that Profile takes.
+func (t *Table) Profiles() []string { return sorted(t.profiles) }
+
+// ProfileName is the profile whose prices the table shows.
+func (t *Table) ProfileName() string { return t.profile }
+
+// Note says in words what the profile is.
+func (t *Table) Note() string { return t.profiles[t.profile].note }
+
+// Price is what one call of the method takes. A method that is not in the table is quota.ErrUnpriced: no price is guessed.
+func (t *Table) Price(method string) ([]quota.Cost, error) {
+	m, err := t.Lookup(method)
+	return m.Costs, err
+}
+
+// Lookup is the method of that ID. The error is as for Price.
+func (t *Table) Lookup(method string) (Method, error) {
+	m, ok := t.methods[method]
+	if !ok {
+		return Method{}, fmt.Errorf("%q%s: %w", clip(method), didYouMean(method, t.methods), quota.ErrUnpriced)
+	}
+	m.Costs = slices.Clone(m.Costs)
+	return m, nil
+}
+
+// Methods lists every method in the order of their IDs.
+func (t *Table) Methods() []Method {
+	all := make([]Method, 0, len(t.methods))
+	for _, id := range sorted(t.methods) {
+		m := t.methods[id]
+		m.Costs = slices.Clone(m.Costs)
+		all = append(all, m)
+	}
+	return all
+}
+
+// Buckets lists the buckets that the profile's methods draw on, in the order of the file.
+func (t *Table) Buckets() []Bucket {
+	drawn := map[string]bool{}
+	for _, m := range t.methods {
+		for _, c := range m.Costs {
+			drawn[c.Bucket] = true
+		}
+	}
+	var in []Bucket
+	for _, b := range t.buckets {
+		if drawn[b.Name] {
+			in = append(in, b)
+		}
+	}
+	return in
+}
+
+// BucketOfMetric is the bucket that the upstream calls by this metric. It is false for a metric of no bucket in the profile.
+func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
+	for _, b := range t.Buckets() {
+		if b.Metric == metric {
+			return b, true
+		}
+	}
+	return Bucket{}, false
+}

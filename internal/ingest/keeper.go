@@ -1,0 +1,80 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+)
+
+// keeper stores what the reader hands over, in its order.
+type keeper struct {
+	*Sweep
+	results map[string]*Region
+	err     error // the catalogue takes no more
+}
+
+func (k *keeper) keep(ctx context.Context, st step) error {
+	result := k.results[st.region]
+	if result == nil {
+		result = &Region{Region: st.region, Outcome: Partial}
+		k.results[st.region] = result
+	}
+	if st.page != nil {
+		if err := k.store(ctx, st.page, result); err != nil {
+			result.Outcome, result.err = Failed, err
+			return fmt.Errorf("catalogue: %w", err)
+		}
+		k.tell(Event{Region: st.region, Pages: result.Pages, Videos: result.Videos})
+		return nil
+	}
+	return k.end(ctx, st.result, result)
+}
+
+// store keeps one page; with the last one the chart becomes the current one of its region.
+func (k *keeper) store(ctx context.Context, f *fetched, result *Region) (err error) {
+	c := f.chart
+	if c.id == 0 {
+		if c.id, err = k.Catalog.Begin(ctx, c.key, k.Run, f.page.FetchedAt); err != nil {
+			return err
+		}
+		result.Pages, result.Videos = 0, 0 // a chart begun again counts from its beginning
+	}
+	if f.page.FetchedAt.IsZero() { // cut off when only this was left to do
+		result.Pages, result.Videos = c.pages, c.videos
+		return k.Catalog.Complete(ctx, c.id, k.Now())
+	}
+	added, err := k.Catalog.StorePage(ctx, c.id, f.page)
+	if err != nil {
+		return err
+	}
+	c.pages++
+	c.videos += added
+	result.Pages, result.Videos = c.pages, c.videos
+	k.Log.Debug("page stored", "region", c.key.Region, "page", c.pages, "videos", added)
+	return nil
+}
+
+// end settles what a region came to.
+func (k *keeper) end(ctx context.Context, from, result *Region) error {
+	result.Outcome, result.Units, result.err = from.Outcome, from.Units, from.err
+	switch {
+	case from.Outcome == Skipped && result.Pages > 0:
+		result.Outcome = Partial
+	case from.Outcome == Unavailable && from.err != nil:
+		if err := k.Catalog.MarkUnavailable(ctx, keyOf(from.Region), k.Now()); err != nil {
+			return fmt.Errorf("catalogue: %w", err)
+		}
+	}
+	attrs := []any{"region", result.Region, "outcome", result.Outcome, "pages", result.Pages, "videos", result.Videos, "units", result.Units}
+	if result.err != nil {
+		attrs = append(attrs, "error", result.err)
+	}
+	k.Log.Info("region done", attrs...)
+	k.tell(Event{Region: result.Region, Pages: result.Pages, Videos: result.Videos, Outcome: result.Outcome, Units: result.Units})
+	return nil
+}
+
+func (k *keeper) tell(e Event) {
+	if k.Watch != nil {
+		k.Watch(e)
+	}
+}

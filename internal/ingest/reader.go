@@ -1,0 +1,180 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube"
+)
+
+// reader asks the upstream, one request at a time, and hands what comes to the keeper.
+type reader struct {
+	*Sweep
+	stop  context.Context // ended: no further page
+	tally *meter.Tally
+	steps chan step
+
+	stumbles int             // regions in a row that had no answer
+	denied   *quota.Decision // the denial that ended the sweep
+	closed   bool            // the upstream itself said that the quota is gone
+	fatal    error           // why the sweep cannot go on, other than exhaustion
+}
+
+// sweep visits the regions in turn, until the end of one says that no other can be visited.
+func (r *reader) sweep(ctx context.Context, order []visit) {
+	for _, v := range order {
+		if r.stop.Err() != nil || ctx.Err() != nil {
+			return
+		}
+		before := r.tally.Sum()
+		result := &Region{Region: v.region, Outcome: Unavailable}
+		if !v.unavailable {
+			result = r.visit(ctx, v.region)
+		}
+		result.Units = r.tally.Sum() - before
+		r.steps <- step{region: v.region, result: result}
+		if r.ended(result) {
+			return
+		}
+	}
+}
+
+// ended reports whether what happened in one region keeps every other from being visited.
+func (r *reader) ended(result *Region) bool {
+	err := result.err
+	kind, upstream := youtube.KindOf(err)
+	if !upstream || kind != youtube.Transient && kind != youtube.Throttled {
+		r.stumbles = 0
+	}
+	denied, exhausted := errors.AsType[*quota.DeniedError](err)
+	switch {
+	case err == nil:
+		return false
+	case exhausted:
+		r.denied = &denied.Decision
+		return true
+	case upstream && kind == youtube.Exhausted:
+		r.closed = true
+		return true
+	case upstream && kind == youtube.BadCredential:
+		r.fatal = err
+		return true
+	case upstream && (kind == youtube.Transient || kind == youtube.Throttled):
+		if r.stumbles++; r.stumbles == maxStumbles {
+			r.fatal = fmt.Errorf("%d regions in a row had no answer: %w", maxStumbles, err)
+		}
+		return r.fatal != nil
+	case upstream: // this region's own trouble
+		return false
+	case r.stop.Err() != nil:
+		return true
+	}
+	r.fatal = err // the gate or the ledger: it would refuse the next request too
+	return true
+}
+
+// visit reads the chart of one region. A page token that the upstream does not take any more means one new beginning.
+func (r *reader) visit(ctx context.Context, region string) *Region {
+	ctx = meter.WithCall(ctx, quota.Call{Labels: quota.Labels{
+		quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}})
+	c, token, err := r.resume(ctx, region)
+	if err != nil {
+		return &Region{Region: region, Outcome: Failed, err: err}
+	}
+	err = r.pages(ctx, c, token)
+	if kind, ok := youtube.KindOf(err); ok && kind == youtube.BadPageToken {
+		r.Log.Warn("the upstream does not take the page token any more: chart begun again", "region", region)
+		err = r.pages(ctx, &chart{key: c.key}, "")
+	}
+	return &Region{Region: region, Outcome: outcomeOf(err), err: err}
+}
+
+// resume finds where to go on: at the next page of a chart that was cut off a short while ago, else at the first of a new one.
+func (r *reader) resume(ctx context.Context, region string) (c *chart, token string, err error) {
+	c = &chart{key: catalog.ChartKey{Region: region}}
+	fresh := r.Resume
+	if fresh == 0 {
+		fresh = DefaultResume
+	}
+	old, ok, err := r.Catalog.Resume(ctx, c.key, r.Now().Add(-fresh))
+	if err != nil || !ok {
+		return c, "", err
+	}
+	if old.Pages > 0 {
+		r.Log.Info("chart resumed", "region", region, "pages", old.Pages)
+	}
+	c.id, c.pages, c.videos = old.ID, old.Pages, old.Videos
+	return c, old.NextPageToken, nil
+}
+
+var errLoop = errors.New("the upstream's pages lead back to one that was read already")
+
+// pages reads a chart from the page of token on, and hands each page over. A nil error means that the chart is complete.
+func (r *reader) pages(ctx context.Context, c *chart, token string) error {
+	read := c.pages
+	for seen := map[string]bool{}; ; seen[token] = true {
+		if read > 0 && (token == "" || r.enough(read)) {
+			r.steps <- step{region: c.key.Region, page: &fetched{chart: c}}
+			return nil
+		}
+		switch {
+		case seen[token]:
+			return errLoop
+		case r.stop.Err() != nil:
+			return r.stop.Err()
+		}
+		got, err := r.Client.Chart(ctx, youtube.ChartRequest{Region: c.key.Region, PageToken: token})
+		if err != nil {
+			return err
+		}
+		read++
+		page := catalog.Page{Token: token, Next: got.Next, Videos: videosOf(got.Videos), FetchedAt: r.Now()}
+		page.Last = got.Next == "" || r.enough(read)
+		r.steps <- step{region: c.key.Region, page: &fetched{chart: c, page: page}}
+		if page.Last {
+			return nil
+		}
+		token = got.Next
+	}
+}
+
+func (r *reader) enough(pages int) bool { return r.Pages > 0 && pages >= r.Pages }
+
+// outcomeOf is what a region came to when its reading ended with err; the keeper tells partial from skipped.
+func outcomeOf(err error) Outcome {
+	kind, upstream := youtube.KindOf(err)
+	switch {
+	case err == nil:
+		return Complete
+	case upstream && kind == youtube.NoChart:
+		return Unavailable
+	case upstream && kind == youtube.Exhausted, errors.Is(err, quota.ErrExhausted),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return Skipped
+	}
+	return Failed
+}
+
+func videosOf(list []youtube.Video) []catalog.Video {
+	videos := make([]catalog.Video, len(list))
+	for i, v := range list {
+		videos[i] = catalog.Video{
+			ID: v.ID, Title: v.Title, ChannelID: v.ChannelID, ChannelTitle: v.ChannelTitle, Category: v.CategoryID,
+			Description: v.Description, Duration: isoDuration(v.Duration), Tags: v.Tags, PublishedAt: v.PublishedAt,
+			Views: v.Views, Likes: v.Likes, Comments: v.Comments,
+		}
+	}
+	return videos
+}
+
+func isoDuration(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf("PT%dS", int64(d.Seconds()))
+}

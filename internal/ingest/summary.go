@@ -1,0 +1,90 @@
+package ingest
+
+import (
+	"context"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/meter"
+)
+
+// Outcome is what a region or a whole sweep came to.
+type Outcome string
+
+// Outcomes of a region. Complete, Partial and Failed are also those of a sweep.
+const (
+	Complete    Outcome = "complete"    // the chart is whole and the current one
+	Partial     Outcome = "partial"     // some pages were stored, to be resumed
+	Skipped     Outcome = "skipped"     // not visited, because the sweep ended before
+	Failed      Outcome = "failed"      // an error of this region
+	Unavailable Outcome = "unavailable" // the upstream has no chart for it
+	Exhausted   Outcome = "exhausted"   // of a sweep: ended by a denial
+)
+
+// Summary says what a sweep did, what it did not, and when to come back.
+type Summary struct {
+	Outcome Outcome
+	Units   map[string]int64 // charged, by bucket
+	RetryAt time.Time        // when an exhausted sweep can go on; zero otherwise
+	Limit   string           // what denied it
+	Regions []Region         // in the order of the visit
+}
+
+// Region is what a sweep did in one region.
+type Region struct {
+	Region  string
+	Outcome Outcome
+	Pages   int // of the chart that are stored, from earlier runs too when it was resumed
+	Videos  int // on them
+	Units   int64
+	err     error
+}
+
+// Err is why the region is not complete; nil for one that was left out.
+func (r Region) Err() error { return r.err }
+
+func keyOf(region string) catalog.ChartKey { return catalog.ChartKey{Region: region} }
+
+// summarize adds up what reader and keeper did.
+func (s *Sweep) summarize(order []visit, k *keeper, r *reader, tally *meter.Tally) Summary {
+	sum := Summary{Units: tally.Units()}
+	count := make(map[Outcome]int)
+	for _, v := range order {
+		result := k.results[v.region]
+		if result == nil {
+			result = &Region{Region: v.region, Outcome: Skipped}
+		}
+		sum.Regions = append(sum.Regions, *result)
+		count[result.Outcome]++
+	}
+	switch {
+	case r.denied != nil:
+		sum.Outcome, sum.RetryAt, sum.Limit = Exhausted, r.denied.RetryAt, r.denied.Limit
+	case r.closed:
+		sum.Outcome, sum.RetryAt, sum.Limit = Exhausted, s.opensAt(), "suspended"
+	case count[Complete]+count[Unavailable] == len(order):
+		sum.Outcome = Complete
+	case count[Complete]+count[Partial] == 0:
+		sum.Outcome = Failed
+	default:
+		sum.Outcome = Partial
+	}
+	return sum
+}
+
+// opensAt is when the last of the suspended buckets opens again.
+func (s *Sweep) opensAt() (at time.Time) {
+	ctx, done := context.WithTimeout(context.Background(), DefaultGrace)
+	defer done()
+	usage, err := s.Budget.Usage(ctx)
+	if err != nil {
+		s.Log.Warn("when the bucket opens again could not be asked", "error", err)
+		return time.Time{}
+	}
+	for _, b := range usage.Buckets {
+		if b.SuspendedUntil.After(at) {
+			at = b.SuspendedUntil
+		}
+	}
+	return at
+}

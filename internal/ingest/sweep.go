@@ -1,0 +1,151 @@
+// Package ingest sweeps the regions: it reads their charts from the upstream into the catalogue.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/youtube"
+)
+
+// Sweep is one pass over the regions, the one whose last complete chart is oldest first. Its fields are set once before Run.
+type Sweep struct {
+	Client  *youtube.Client // on a meter.Transport
+	Catalog *catalog.Catalog
+	Budget  *quota.Budget // to ask when a suspended bucket opens
+	Regions []regions.Region
+	Pages   int           // read of each chart at most; 0 for all
+	Resume  time.Duration // how old a chart that was cut off may be to be resumed; 0 for DefaultResume
+	Grace   time.Duration // how long the request under way may take after ctx has ended; 0 for DefaultGrace
+	Day     quota.Window  // the upstream's day, for which a missing chart is remembered
+	Job     string        // label of the charges
+	Run     string        // label of the charges, and of the charts
+	Now     func() time.Time
+	Log     *slog.Logger
+	Watch   func(Event) // told of each step, by one goroutine; nil for nobody
+}
+
+// Defaults of a sweep.
+const (
+	DefaultResume = 15 * time.Minute
+	DefaultGrace  = 10 * time.Second
+)
+
+// maxStumbles is how many regions in a row may fail for want of an answer before the upstream is taken to be down. Each of
+// them has cost as many units as there were attempts.
+const maxStumbles = 2
+
+// Event is one step of a sweep.
+type Event struct {
+	Region  string
+	Pages   int     // stored so far
+	Videos  int     // on them
+	Outcome Outcome // "" while the region is being read
+	Units   int64   // charged for the region so far
+}
+
+// step is what the reader hands to the keeper: a page, or the end of a region.
+type step struct {
+	region string
+	page   *fetched
+	result *Region
+}
+
+// fetched is a page on its way to the catalogue.
+type fetched struct {
+	chart *chart
+	page  catalog.Page
+}
+
+// chart is the chart being read. The keeper begins it when its first page comes.
+type chart struct {
+	key    catalog.ChartKey
+	id     catalog.ChartID // 0 until it is begun
+	pages  int
+	videos int
+}
+
+// Execute runs the sweep until every region was visited, the units are gone, or ctx ends; then the request under way is
+// finished, stored, and nothing more is asked for. The summary always says what was done. The error, if any, is why the sweep
+// could not go on: a credential that was refused, a ledger or an upstream that cannot be reached, a catalogue that takes no
+// more. Exhaustion is not an error.
+//
+// One goroutine reads, one page ahead of the other, which stores: the upstream's answer takes longer than the disk.
+func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
+	order, err := s.order(ctx)
+	if err != nil {
+		return Summary{Outcome: Failed}, err
+	}
+	work, end := s.graceful(ctx)
+	defer end(nil)
+	tally := new(meter.Tally)
+	r := &reader{Sweep: s, stop: ctx, tally: tally, steps: make(chan step)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(r.steps)
+		r.sweep(meter.WithTally(work, tally), order)
+	}()
+	k := &keeper{Sweep: s, results: make(map[string]*Region)}
+	for st := range r.steps {
+		if k.err == nil {
+			k.err = k.keep(context.WithoutCancel(ctx), st)
+		}
+		if k.err != nil {
+			end(k.err) // the reader stops; what it still sends is drained
+		}
+	}
+	<-done
+	return s.summarize(order, k, r, tally), errors.Join(k.err, r.fatal)
+}
+
+// graceful is a context that outlives ctx by the grace period.
+func (s *Sweep) graceful(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	grace := s.Grace
+	if grace == 0 {
+		grace = DefaultGrace
+	}
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(grace, func() { cancel(context.Cause(ctx)) })
+		context.AfterFunc(work, func() { timer.Stop() })
+	})
+	return work, func(cause error) { stop(); cancel(cause) }
+}
+
+// visit is a region in its turn.
+type visit struct {
+	region      string
+	unavailable bool // the upstream said today that it has no chart
+}
+
+// order puts the stalest region first.
+func (s *Sweep) order(ctx context.Context) ([]visit, error) {
+	names := make([]string, len(s.Regions))
+	for i, r := range s.Regions {
+		names[i] = string(r)
+	}
+	states, err := s.Catalog.Staleness(ctx, names)
+	if err != nil {
+		return nil, fmt.Errorf("catalogue: %w", err)
+	}
+	complete := make(map[regions.Region]time.Time, len(states))
+	missing := make(map[string]bool)
+	today, _ := s.Day.Bounds(s.Now())
+	for _, state := range states {
+		complete[regions.Region(state.Region)] = state.CompletedAt
+		missing[state.Region] = !state.UnavailableAt.IsZero() && !state.UnavailableAt.Before(today)
+	}
+	var visits []visit
+	for _, r := range regions.Order(s.Regions, complete) {
+		visits = append(visits, visit{region: string(r), unavailable: missing[string(r)]})
+	}
+	return visits, nil
+}

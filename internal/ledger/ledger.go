@@ -1,0 +1,58 @@
+// Package ledger opens the ledger that a URL names.
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+// Open opens the ledger of a URL: sqlite:///path/ledger.db, or one of redisledger.Schemes. Errors: quota.ErrMalformed for a
+// URL of another form, quota.ErrUnreachable, quota.ErrLedgerUnusable.
+func Open(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
+	if err := CheckURL(ledgerURL); err != nil {
+		return nil, err
+	}
+	if scheme(ledgerURL) == "sqlite" {
+		path, err := sqlite.ParseURL(ledgerURL)
+		if err != nil {
+			return nil, err
+		}
+		return opened(sqliteledger.Open(ctx, path))
+	}
+	return opened(redisledger.Open(ctx, ledgerURL))
+}
+
+// opened keeps a nil ledger of either kind from becoming an interface that is not nil.
+func opened[L quota.Ledger](l L, err error) (quota.Ledger, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// CheckURL reports what is wrong with a ledger's URL without opening it, and without repeating it: it may hold a password.
+func CheckURL(ledgerURL string) error {
+	switch s := scheme(ledgerURL); {
+	case s == "sqlite":
+		if _, err := sqlite.ParseURL(ledgerURL); err != nil {
+			return fmt.Errorf("%w: %w", quota.ErrMalformed, err)
+		}
+		return nil
+	case slices.Contains(redisledger.Schemes, s):
+		return redisledger.CheckURL(ledgerURL)
+	}
+	return fmt.Errorf("%w: the ledger's URL: write sqlite:///path/ledger.db, redis://host:6379/0, "+
+		"redis+sentinel://host:26379/master or redis+cluster://host:6379,host:6379", quota.ErrMalformed)
+}
+
+func scheme(ledgerURL string) string {
+	s, _, _ := strings.Cut(ledgerURL, ":")
+	return s
+}

@@ -1,0 +1,255 @@
+package redisledger
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// perUnit is the sliding log of the usual articles: one member for each unit.
+//
+//go:embed testdata/per_unit.lua
+var perUnit string
+
+// BenchmarkLedger prints what a charge costs the server beside the per-unit log, redis_rate and an empty script, all on
+// one server in one run. The README's figures come from it.
+func BenchmarkLedger(b *testing.B) {
+	f := &figures{B: b, server: redistest.Start(b, redistest.Options{}), out: tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)}
+	l, err := Open(context.Background(), f.server.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	f.l, f.client = l, l.client
+	for b.Loop() {
+		f.run()
+	}
+	f.out.Flush()
+}
+
+const rounds = 2000 // calls a figure
+
+type figures struct {
+	*testing.B
+	server *redistest.Server
+	l      *Ledger
+	client redis.UniversalClient
+	out    *tabwriter.Writer
+}
+
+func day(units int64) quota.Limit {
+	return quota.Limit{Bucket: "default", Units: units, Window: quota.Sliding(24 * time.Hour)}
+}
+
+var wide = []quota.Limit{day(quota.MaxUnits)}
+
+func (f *figures) row(name string, us, against float64) {
+	fmt.Fprintf(f.out, "%s\t%.2f µs\t%.2f ×\n", name, us, us/against)
+}
+
+func (f *figures) run() {
+	rate := f.allowN(true)
+	rateDenied := f.allowN(false)
+	empty := f.serverTime("evalsha", f.script("return 1", "e"))
+	fmt.Fprintf(f.out, "\nserver time of one call (commandstats)\t\tratio\n")
+	f.row("empty script", empty, empty)
+	f.row("redis_rate AllowN, allowed", rate, rate)
+	one := 0.0
+	for _, units := range []int64{1, 100, 1600} {
+		us := f.charges("units"+strconv.FormatInt(units, 10), wide, units)
+		if units == 1 {
+			one = us
+		}
+		f.row(fmt.Sprintf("charge of %d, against redis_rate", units), us, rate)
+		article := f.articles(units)
+		f.row(fmt.Sprintf("one member per unit, %d units, against the charge", units), article, us)
+	}
+	for _, logged := range []int{100, 10_000, 1_000_000} {
+		name := "logged" + strconv.Itoa(logged)
+		f.fill(name, logged)
+		f.row(fmt.Sprintf("charge with %d logged, against a short log", logged), f.charges(name, wide, 1), one)
+	}
+	zone, _ := time.LoadLocation("America/Los_Angeles")
+	three := []quota.Limit{day(quota.MaxUnits), {Bucket: "default", Units: quota.MaxUnits, Window: quota.Sliding(time.Minute)},
+		{Bucket: "default", Units: quota.MaxUnits, Window: quota.Window{Calendar: "day", Zone: zone}}}
+	f.row("charge under three limits, against one", f.charges("three", three, 1), one)
+	f.fill("mixed", 10_000)
+	f.l.Charge(context.Background(), charge("mixed", wide, 1)) // a denial would leave the state unwritten
+	used, _ := f.l.Usage(context.Background(), "mixed", wide)
+	full := used.Buckets[0].Limits[0].Used
+	denial := f.serverTime("evalsha", func(i int) {
+		d, err := f.l.Charge(context.Background(), charge("mixed", []quota.Limit{day(full)}, 1+rand.Int64N(full/2)))
+		if err != nil || d.Allowed {
+			f.Fatal(d, err)
+		}
+	})
+	f.row("denial with 10,000 mixed entries, against redis_rate's denial", denial, rateDenied)
+	f.row("denial with 10,000 mixed entries, against redis_rate's allowance", denial, rate)
+	f.memory()
+	f.throughput()
+}
+
+func charge(credential string, limits []quota.Limit, units int64) quota.Charge {
+	return quota.Charge{
+		Credential: credential, ID: quota.NewID(time.Now()), Costs: []quota.Cost{{Bucket: "default", Units: units}}, Limits: limits,
+		Labels: quota.Labels{"method": "youtube.videos.list", "region": "US", "job": "trending", "run": "5t1vgxr0wb"},
+	}
+}
+
+func (f *figures) charges(credential string, limits []quota.Limit, units int64) float64 {
+	return f.serverTime("evalsha", func(int) {
+		d, err := f.l.Charge(context.Background(), charge(credential, limits, units))
+		if err != nil || !d.Allowed {
+			f.Fatal(d, err)
+		}
+	})
+}
+
+// serverTime is the µs that the server spends on a call of command, the median of five batches.
+func (f *figures) serverTime(command string, call func(i int)) float64 {
+	ctx := context.Background()
+	var batches []float64
+	for batch := range 5 {
+		f.client.ConfigResetStat(ctx)
+		for i := range rounds / 5 {
+			call(batch*rounds + i)
+		}
+		info := parseInfo(f.client.Info(ctx, "commandstats").Val())
+		_, after, _ := strings.Cut(info["cmdstat_"+command], "usec_per_call=")
+		text, _, _ := strings.Cut(after, ",")
+		us, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			f.Fatal(info)
+		}
+		batches = append(batches, us)
+	}
+	return median(batches)
+}
+
+func median(v []float64) float64 {
+	for i := range v {
+		for j := i; j > 0 && v[j] < v[j-1]; j-- {
+			v[j], v[j-1] = v[j-1], v[j]
+		}
+	}
+	return v[len(v)/2]
+}
+
+func (f *figures) script(source, key string, args ...any) func(int) {
+	s := redis.NewScript(source)
+	return func(int) {
+		if err := s.Run(context.Background(), f.client, []string{key}, args...).Err(); err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+func (f *figures) allowN(allow bool) float64 {
+	limiter := redis_rate.NewLimiter(f.client)
+	limit := redis_rate.Limit{Rate: 1e6, Burst: 1e9, Period: time.Hour}
+	if !allow {
+		limit = redis_rate.Limit{Rate: 1, Burst: 1, Period: time.Hour}
+		limiter.AllowN(context.Background(), "deny", limit, 1)
+	}
+	key := map[bool]string{true: "allow", false: "deny"}[allow]
+	return f.serverTime("evalsha", func(int) {
+		r, err := limiter.AllowN(context.Background(), key, limit, 1)
+		if err != nil || (r.Allowed > 0) != allow {
+			f.Fatal(r, err)
+		}
+	})
+}
+
+func (f *figures) articles(units int64) float64 {
+	s := redis.NewScript(perUnit)
+	if units > 1 {
+		defer func(n int) {}(0)
+	}
+	return f.serverTime("evalsha", func(i int) {
+		if i%10 != 0 && units > 100 {
+			i = i / 10 * 10
+		}
+		err := s.Run(context.Background(), f.client, []string{"article"}, 24*3600*1_000_000, 10_000, units, quota.NewID(time.Now())).Err()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.client.Del(context.Background(), "article")
+	})
+}
+
+// fill logs entries of 1 to 100 units over the last 20 hours, as charges would have.
+func (f *figures) fill(credential string, n int) {
+	ctx := context.Background()
+	now := time.Now().UnixMicro()
+	var total int64
+	pipe := f.client.Pipeline()
+	for i := range n {
+		units := 1 + rand.Int64N(100)
+		total += units
+		at := now - int64(n-i)*(20*3600*1_000_000/int64(n))
+		pipe.ZAdd(ctx, logKey(credential, "default"), redis.Z{Score: float64(at), Member: fmt.Sprintf("%d:%d:%s:%s", total, units, quota.NewID(time.Now()), "abcdefgh")})
+		if i%10_000 == 9_999 {
+			pipe.Exec(ctx)
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// memory is what 10,000 charges take: their log, with what it shares.
+func (f *figures) memory() {
+	ctx := context.Background()
+	for _, units := range []int64{1, 1600} {
+		name := fmt.Sprintf("memory%d", units)
+		const n = 10_000
+		for range n {
+			f.l.Charge(ctx, charge(name, wide, units))
+		}
+		var bytes int64
+		for _, key := range []string{logKey(name, "default"), stateKey(name, "default"), labelsKey(name)} {
+			used, err := f.client.MemoryUsage(ctx, key, 0).Result()
+			if err != nil {
+				f.Fatal(err)
+			}
+			bytes += used
+		}
+		fmt.Fprintf(f.out, "memory of a charge of %d with its labels\t%d bytes\n", units, bytes/n)
+	}
+}
+
+func (f *figures) throughput() {
+	rate := func(call func()) float64 {
+		var wg sync.WaitGroup
+		start := time.Now()
+		const each = 2000
+		for range 20 {
+			wg.Go(func() {
+				for range each {
+					call()
+				}
+			})
+		}
+		wg.Wait()
+		return 20 * each / time.Since(start).Seconds()
+	}
+	run := f.script("return 1", "e")
+	empty := rate(func() { run(0) })
+	ours := rate(func() { f.l.Charge(context.Background(), charge("throughput", wide, 1)) })
+	empty2 := rate(func() { run(0) })
+	fmt.Fprintf(f.out, "throughput at 20 connections\t%.0f/s\t%.2f of an empty script's\n", ours, ours/((empty+empty2)/2))
+}

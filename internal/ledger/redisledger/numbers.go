@@ -1,0 +1,46 @@
+package redisledger
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// numbers are what a script finds in N (bucket.lua). All of them are whole and exact in a double.
+type numbers []int64
+
+func (n *numbers) add(more ...int64) { *n = append(*n, more...) }
+
+// addLimits adds limits, with the calendar windows that hold now.
+func (n *numbers) addLimits(limits []quota.Limit, manual bool, now time.Time) {
+	for _, l := range limits {
+		var start, end int64
+		if l.Window.IsCalendar() {
+			from, to := l.Window.Bounds(now)
+			start, end = from.UnixMicro(), to.UnixMicro()
+		}
+		n.add(l.Window.Length.Microseconds(), start, end, l.Cap(manual), l.Units)
+	}
+}
+
+// blob writes the numbers as little-endian doubles: a script reads them ten times as fast as decimal arguments.
+func (n numbers) blob() []byte {
+	b := make([]byte, 0, 8*len(n))
+	for _, v := range n {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(v)))
+	}
+	return b
+}
+
+// stateField is the field of a state hash that holds its seven numbers.
+const stateField = "s"
+
+// newestIn reads the newest stamp from that field; 0 when it is missing.
+func newestIn(state string) int64 {
+	if len(state) < 16 {
+		return 0
+	}
+	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(state[8:16]))))
+}

@@ -1,0 +1,324 @@
+package redisledger
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+var hundred = []quota.Limit{{Bucket: "default", Units: 100, Window: quota.Sliding(24 * time.Hour)}}
+
+func open(t testing.TB, url string) *Ledger {
+	t.Helper()
+	l, err := Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func one(credential string, units int64) quota.Charge {
+	return quota.Charge{Credential: credential, ID: quota.NewID(time.Now()), Limits: hundred,
+		Costs: []quota.Cost{{Bucket: "default", Units: units}}, Labels: quota.Labels{"method": "m"}}
+}
+
+// allowedOf charges n times, one unit each, and counts what was allowed.
+func allowedOf(t *testing.T, l *Ledger, n int) (allowed int) {
+	t.Helper()
+	for range n {
+		d, err := l.Charge(t.Context(), one("k", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+func TestScriptFlushInMidRun(t *testing.T) {
+	s := redistest.Start(t, redistest.Options{})
+	l := open(t, s.URL())
+	var wg sync.WaitGroup
+	var allowed atomic.Int64
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if d, err := l.Charge(t.Context(), one("k", 1)); err != nil {
+					t.Error(err)
+				} else if d.Allowed {
+					allowed.Add(1)
+				}
+				l.client.ScriptFlush(t.Context())
+			}
+		})
+	}
+	wg.Wait()
+	if allowed.Load() != 100 {
+		t.Errorf("allowed %d of a limit of 100", allowed.Load())
+	}
+}
+
+func TestKilledServerForgetsNothing(t *testing.T) {
+	s := redistest.Start(t, redistest.Options{AOF: true})
+	l := open(t, s.URL())
+	before := allowedOf(t, l, 60)
+	reserved, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 10, TTL: time.Hour, Limits: hundred})
+	if err != nil || !reserved.Allowed {
+		t.Fatal(reserved, err)
+	}
+	s.Kill()
+	if _, err := l.Charge(t.Context(), one("k", 1)); !errors.Is(err, quota.ErrUnreachable) {
+		t.Errorf("a dead server: got %v, want ErrUnreachable", err)
+	}
+	s.Restart(t)
+	if after := allowedOf(t, l, 60); before != 60 || after != 30 {
+		t.Errorf("allowed %d, then %d after the restart; want 60, 30 with 10 held", before, after)
+	}
+	if d, err := l.Charge(t.Context(), func() quota.Charge { c := one("k", 10); c.Reservation = "default.r"; return c }()); err != nil || !d.Allowed {
+		t.Errorf("draw on a reservation made before the restart: %+v, %v", d, err)
+	}
+}
+
+// A lost hash, or a lost log, leaves a picture that is still decided on.
+func TestHalfOfABucketLost(t *testing.T) {
+	s := redistest.Start(t, redistest.Options{})
+	l := open(t, s.URL())
+	allowedOf(t, l, 70)
+	l.client.Del(t.Context(), stateKey("k", "default"))
+	if n := allowedOf(t, l, 50); n != 30 {
+		t.Errorf("without its state: allowed %d more of the 30 left", n)
+	}
+	l.client.Del(t.Context(), logKey("k", "default"))
+	if n := allowedOf(t, l, 150); n != 100 {
+		t.Errorf("without its log: allowed %d, want 100 anew", n)
+	}
+	entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default", Limit: 1})
+	if err != nil || len(entries) != 1 || entries[0].Total != 200 {
+		t.Errorf("newest entry %+v, %v: the total went back", entries, err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	primary := redistest.Start(t, redistest.Options{})
+	host, port, _ := net.SplitHostPort(primary.Addr)
+	password := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "canary-password"}})
+	for _, test := range []struct {
+		name, url string
+		is        error
+		says      string
+	}{
+		{"password", password.URL(), quota.ErrLedgerUnusable, "asks for a password"},
+		{"wrong password", strings.Replace(password.URL(), "redis://", "redis://:wrong-canary@", 1), quota.ErrLedgerUnusable, "refused the user or the password"},
+		{"replica", redistest.Start(t, redistest.Options{Args: []string{"--replicaof", host, port}}).URL(), quota.ErrLedgerUnusable, "is a replica"},
+		{"evicts", redistest.Start(t, redistest.Options{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}}).URL(), quota.ErrLedgerUnusable, "would forget charges"},
+		{"too old", "redis://" + oldServer(t), quota.ErrLedgerUnusable, "4.0.14 is too old"},
+		{"nobody", "redis://127.0.0.1:1", quota.ErrUnreachable, "refused"},
+		{"bad URL", "redis://:secret-canary@host:port", quota.ErrMalformed, "write redis://"},
+		{"no master", "redis+sentinel://host:26379", quota.ErrMalformed, "master"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Open(t.Context(), test.url)
+			if !errors.Is(err, test.is) || !strings.Contains(fmt.Sprint(err), test.says) {
+				t.Errorf("got %v\nwant %v that says %q", err, test.is, test.says)
+			}
+			if strings.Contains(fmt.Sprint(err), "canary") {
+				t.Errorf("the password is in the error: %v", err)
+			}
+		})
+	}
+	if l := open(t, strings.Replace(password.URL(), "redis://", "redis://:canary-password@", 1)); l == nil {
+		t.Error("the right password does not open")
+	}
+}
+
+// oldServer answers INFO as Redis 4 does: no such server can be had any more.
+func oldServer(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	info := "# Server\r\nredis_version:4.0.14\r\nrole:master\r\n"
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				lines := bufio.NewScanner(conn)
+				for lines.Scan() {
+					if strings.HasPrefix(lines.Text(), "*") { // the command's name is two lines further on
+						lines.Scan()
+						lines.Scan()
+						if strings.EqualFold(lines.Text(), "info") {
+							fmt.Fprintf(conn, "$%d\r\n%s\r\n", len(info), info)
+						} else {
+							fmt.Fprint(conn, "-ERR unknown command\r\n")
+						}
+					}
+				}
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func TestOutOfMemoryChangesNothing(t *testing.T) {
+	s := redistest.Start(t, redistest.Options{})
+	l := open(t, s.URL())
+	allowedOf(t, l, 10)
+	before := dump(t, l.client, "k")
+	l.client.ConfigSet(t.Context(), "maxmemory", "1mb")
+	charge := one("k", 1)
+	charge.Key = "once"
+	calls := map[string]func() error{
+		"charge": func() error { _, err := l.Charge(t.Context(), charge); return err },
+		"reserve": func() error {
+			_, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 1, TTL: time.Hour, Limits: hundred})
+			return err
+		},
+		"suspend": func() error { return l.Suspend(t.Context(), "k", "default", time.Now().Add(time.Hour)) },
+	}
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), "out of memory") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	l.client.ConfigSet(t.Context(), "maxmemory", "0")
+	if after := dump(t, l.client, "k"); after != before {
+		t.Errorf("changed:\n%s\nwas\n%s", after, before)
+	}
+}
+
+// dump is everything a credential has in the store, as text.
+func dump(t testing.TB, client redis.UniversalClient, credential string) string {
+	t.Helper()
+	ctx := context.Background()
+	keys, err := client.Keys(ctx, prefix(credential)+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string, len(keys))
+	for _, key := range keys {
+		all[key] = fmt.Sprintf("%q until %v", client.Dump(ctx, key).Val(), client.Do(ctx, "PEXPIRETIME", key).Val())
+	}
+	return fmt.Sprint(all)
+}
+
+// Two nodes with half of the slots each. The client learns where a credential lives, and sends a command again when its answer
+// was lost, which must not charge again.
+func TestCluster(t *testing.T) {
+	nodes := []*redistest.Server{}
+	for range 2 {
+		nodes = append(nodes, redistest.Start(t, redistest.Options{Args: []string{"--cluster-enabled", "yes"}}))
+	}
+	for i, n := range nodes {
+		c := redis.NewClient(&redis.Options{Addr: n.Addr})
+		defer c.Close()
+		if err := c.ClusterAddSlotsRange(t.Context(), i*8192, i*8192+8191).Err(); err != nil {
+			t.Fatal(err)
+		}
+		host, port, _ := net.SplitHostPort(nodes[0].Addr)
+		if err := c.ClusterMeet(t.Context(), host, port).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := open(t, "redis+cluster://"+nodes[0].Addr+","+nodes[1].Addr)
+	both := []quota.Limit{hundred[0], {Bucket: "search_list", Units: 5, Window: quota.Sliding(time.Hour)}}
+	eventually(t, "the cluster is ready", func() bool {
+		for _, credential := range []string{"a", "b", "c", "d"} {
+			if _, err := l.Usage(t.Context(), credential, both); err != nil {
+				return false
+			}
+		}
+		return true
+	})
+	for _, credential := range []string{"a", "b", "c", "d"} {
+		allowed := 0
+		for range 8 {
+			c := one(credential, 10)
+			c.Costs, c.Limits = append(c.Costs, quota.Cost{Bucket: "search_list", Units: 1}), both
+			d, err := l.Charge(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Allowed {
+				allowed++
+			}
+			again, err := l.Charge(t.Context(), c) // as the client would
+			if err != nil || again.Allowed != d.Allowed || again.Allowed && (!again.Replayed || again.Entry != d.Entry) {
+				t.Fatalf("sent again: %+v, %v; first %+v", again, err, d)
+			}
+		}
+		if allowed != 5 {
+			t.Errorf("credential %s: allowed %d of 5", credential, allowed)
+		}
+	}
+}
+
+// Sentinel makes the replica the primary; the ledger finds it and knows what was charged.
+func TestSentinelFailover(t *testing.T) {
+	primary := redistest.Start(t, redistest.Options{})
+	host, port, _ := net.SplitHostPort(primary.Addr)
+	replica := redistest.Start(t, redistest.Options{Args: []string{"--replicaof", host, port}})
+	sentinel := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf(
+		"sentinel monitor main %s %s 1\nsentinel down-after-milliseconds main 300\nsentinel failover-timeout main 3000\n", host, port)})
+	l := open(t, "redis+sentinel://"+sentinel.Addr+"/main")
+	if n := allowedOf(t, l, 40); n != 40 {
+		t.Fatalf("allowed %d of 40", n)
+	}
+	r := redis.NewClient(&redis.Options{Addr: replica.Addr})
+	defer r.Close()
+	s := redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addr})
+	defer s.Close()
+	eventually(t, "the replica has the log and sentinel knows of it", func() bool {
+		known, _ := s.Replicas(t.Context(), "main").Result()
+		return r.ZCard(t.Context(), logKey("k", "default")).Val() == 40 && len(known) == 1
+	})
+	primary.Kill()
+	eventually(t, "the ledger works again", func() bool {
+		_, err := l.Usage(t.Context(), "k", hundred)
+		return err == nil
+	})
+	eventually(t, "the replica takes writes", func() bool {
+		return strings.Contains(r.Info(t.Context(), "replication").Val(), "role:master")
+	})
+	allowed := 0
+	eventually(t, "100 units are gone", func() bool {
+		d, err := l.Charge(t.Context(), one("k", 1))
+		if err == nil && d.Allowed {
+			allowed++
+		}
+		return err == nil && !d.Allowed
+	})
+	if allowed != 60 {
+		t.Errorf("allowed %d after the failover, want the 60 that were left", allowed)
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 60 s: %s", what)
+		}
+	}
+}

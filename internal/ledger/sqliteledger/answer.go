@@ -1,0 +1,84 @@
+package sqliteledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quotabudget/internal/quota"
+)
+
+// How much is forgotten in passing, by each operation that adds one of its kind.
+const (
+	trimEntries      = 64
+	trimAnswers      = 4
+	trimReservations = 64
+)
+
+// The kinds of answers.
+const (
+	ofKey    = "key"
+	ofCommit = "commit"
+)
+
+// receipt is where the answer to a request is kept: the same request again gets the same answer.
+type receipt struct {
+	credential string
+	kind       string
+	key        string // "" keeps nothing
+	request    string
+	now        int64 // the clock's time at which it came
+	until      int64 // when the answer is forgotten
+}
+
+// keyed is the receipt of a request that may carry an idempotency key.
+func keyed(credential, key, request string, now int64, limits []quota.Limit) receipt {
+	return receipt{credential, ofKey, key, request, now, now + quota.RetentionFor(limits).Microseconds()}
+}
+
+// requestText is what must be the same for a key to be used again: verb, costs and reservation, whatever their order.
+func requestText(verb string, costs []quota.Cost, reservation string) string {
+	words := make([]string, len(costs))
+	for i, c := range costs {
+		words[i] = c.Bucket + "=" + strconv.FormatInt(c.Units, 10)
+	}
+	slices.Sort(words)
+	return strings.TrimSpace(verb + " " + strings.Join(words, " ") + " " + reservation)
+}
+
+// recall finds the answer given before; known is false when there was none.
+func (s *session) recall(r receipt) (d quota.Decision, known bool, err error) {
+	if r.key == "" {
+		return d, false, nil
+	}
+	var request, decision string
+	found, err := s.find("answer_find", []any{r.credential, r.kind, r.key, r.now}, &request, &decision)
+	if err != nil || !found {
+		return d, false, err
+	}
+	if request != r.request {
+		return d, true, fmt.Errorf("%q was for %q, now it comes with %q: %w", r.key, request, r.request, quota.ErrKeyReused)
+	}
+	if err := json.Unmarshal([]byte(decision), &d); err != nil {
+		return d, true, fmt.Errorf("%w: the answer kept for %q: %w", quota.ErrLedgerUnusable, r.key, err)
+	}
+	d.Replayed = true
+	return d, true, nil
+}
+
+// remember keeps an answer.
+func (s *session) remember(r receipt, d quota.Decision) error {
+	if r.key == "" {
+		return nil
+	}
+	decision, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	if err := s.change("answer_trim", r.now, trimAnswers); err != nil {
+		return err
+	}
+	return s.change("answer_keep", r.credential, r.kind, r.key, r.request, string(decision), r.until)
+}

@@ -1,0 +1,106 @@
+package sqliteledger
+
+import "quotabudget/internal/quota"
+
+// ask is what is wanted of one bucket.
+type ask struct {
+	*bucket
+	units  int64
+	limits []quota.Limit
+	manual bool
+	draws  bool         // takes units that were set aside: they count already, and nothing else that is held does
+	held   []quota.Hold // all of the bucket
+}
+
+// asks are all the buckets of one decision, at one time.
+type asks struct {
+	n    int64
+	list []ask
+}
+
+// standing is one limit at the time n, against the given holds.
+func (a ask) standing(l quota.Limit, n int64, holds []quota.Hold) quota.Standing {
+	st := quota.Standing{Limit: l, Log: a.bucket, Holds: holds, Now: n}
+	if l.Window.IsCalendar() {
+		start, end := l.Window.Bounds(stamp(n))
+		st.Start, st.End = start.UnixMicro(), end.UnixMicro()
+	}
+	return st
+}
+
+// fits is when the units fit under one limit.
+func (a ask) fits(l quota.Limit, n int64) int64 {
+	if a.draws {
+		return a.standing(l, n, nil).Fits(a.units, l.Units)
+	}
+	return a.standing(l, n, a.held).Fits(a.units, l.Cap(a.manual))
+}
+
+// remaining is the least that any limit leaves now.
+func (a ask) remaining(n int64) int64 {
+	least := quota.Never
+	for _, l := range a.limits {
+		least = min(least, a.standing(l, n, a.held).Remaining(l.Cap(a.manual)))
+	}
+	return least
+}
+
+// verdict says when the whole of it would fit, and which limit makes it wait the longest.
+type verdict struct {
+	fitsAt int64
+	limit  string // "" when it fits at once
+}
+
+// judge finds the verdict; on a tie the first in the order asked for is named, a bucket's suspension before its limits.
+func (q asks) judge() verdict {
+	v := verdict{fitsAt: q.n}
+	for _, a := range q.list {
+		if a.suspended > v.fitsAt {
+			v = verdict{a.suspended, quota.Suspended}
+		}
+		for _, l := range a.limits {
+			if at := a.fits(l, q.n); at > v.fitsAt {
+				v = verdict{at, l.Name()}
+			}
+		}
+	}
+	return v
+}
+
+// decision is the answer to v, of which an allowed one is yet to be written. now is the clock's time.
+func (q asks) decision(v verdict, now int64, observe bool) quota.Decision {
+	fits := v.limit == ""
+	d := quota.Decision{
+		Allowed:   fits || observe,
+		Observed:  !fits && observe,
+		At:        stamp(now),
+		Units:     make(map[string]int64, len(q.list)),
+		Remaining: make(map[string]int64, len(q.list)),
+		Limit:     v.limit,
+	}
+	if d.Allowed {
+		d.At = stamp(q.n)
+	}
+	if !fits && v.fitsAt < quota.Never {
+		d.RetryAt = stamp(v.fitsAt)
+	}
+	for _, a := range q.list {
+		left := a.remaining(q.n)
+		if d.Allowed && !a.draws {
+			left -= a.units
+		}
+		if q.n < a.suspended {
+			left = 0
+		}
+		d.Units[a.name], d.Remaining[a.name] = a.units, max(0, left)
+	}
+	return d
+}
+
+// denied is the label that tells an observed entry apart.
+func denied(labels quota.Labels, d quota.Decision) string {
+	if !d.Observed {
+		return labels.Encode()
+	}
+	return labels.With(quota.Labels{quota.LabelDenied: d.Limit}).Encode()
+}

@@ -1,0 +1,132 @@
+package sqliteledger
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+// wide never denies within a benchmark.
+var wide = []quota.Limit{
+	{Bucket: "default", Units: quota.MaxUnits, Headroom: 500, Window: quota.Sliding(24 * time.Hour)},
+	{Bucket: "default", Units: quota.MaxUnits, Window: quota.Window{Calendar: "day", Zone: time.UTC}},
+}
+
+func aCharge(units int64, limits []quota.Limit) quota.Charge {
+	return quota.Charge{
+		Credential: "key1",
+		ID:         quota.NewID(time.Now()),
+		Costs:      []quota.Cost{{Bucket: "default", Units: units}},
+		Limits:     limits,
+		Labels:     quota.Labels{"method": "youtube.videos.list", "region": "US", "job": "sweep", "run": "06fmjq2kx4a9bc"},
+	}
+}
+
+// BenchmarkCharge compares, in one run and on files with the same settings, what SQLite does with one row a transaction,
+// what one caller gets, and what many callers of one process get together.
+//
+//	go test -run '^$' -bench Charge ./internal/ledger/sqliteledger
+func BenchmarkCharge(b *testing.B) {
+	var raw float64
+	b.Run("raw", func(b *testing.B) { raw = rawTransactions(b) })
+	for _, callers := range []int{1, 20, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			rate := charges(b, callers)
+			b.ReportMetric(rate/raw, "x-raw")
+		})
+	}
+}
+
+func rawTransactions(b *testing.B) float64 {
+	db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "raw.db"), sqlite.Schema{
+		Name: "row file", ApplicationID: 1, Migrations: rawSchema,
+	}, sqlite.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	b.ResetTimer()
+	for i := range b.N {
+		err := db.Update(b.Context(), func(tx *sql.Tx) error {
+			_, err := tx.Exec("INSERT INTO t VALUES (?, ?)", i, "06fmjq2kx4a9bc")
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return perSecond(b)
+}
+
+func charges(b *testing.B, callers int) float64 {
+	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for range callers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if d, err := l.Charge(context.Background(), aCharge(1, wide)); err != nil || !d.Allowed {
+					b.Errorf("charge: %+v, %v", d, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return perSecond(b)
+}
+
+func perSecond(b *testing.B) float64 {
+	rate := float64(b.N) / b.Elapsed().Seconds()
+	b.ReportMetric(rate, "charges/s")
+	return rate
+}
+
+// BenchmarkDecide is a denial, which waits for no disk: what deciding itself costs, by how much is logged.
+func BenchmarkDecide(b *testing.B) {
+	for _, logged := range []int{100, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("logged=%d", logged), func(b *testing.B) {
+			l, err := Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.Close()
+			fill(b, l, logged)
+			limits := []quota.Limit{{Bucket: "default", Units: int64(logged), Window: quota.Sliding(24 * time.Hour)}}
+			b.ResetTimer()
+			for range b.N {
+				if d, err := l.Charge(b.Context(), aCharge(1, limits)); err != nil || d.Allowed {
+					b.Fatalf("charge: %+v, %v", d, err)
+				}
+			}
+		})
+	}
+}
+
+func fill(b *testing.B, l *Ledger, entries int) {
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			for range entries / 100 {
+				if _, err := l.Charge(context.Background(), aCharge(1, wide)); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,73 @@
+package sqliteledger
+
+import (
+	"context"
+	"database/sql"
+
+	"quotabudget/internal/quota"
+)
+
+// Entries implements quota.Ledger.
+func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
+	limit := -1
+	if q.Limit > 0 {
+		limit = q.Limit
+	}
+	since := int64(-quota.Never)
+	if !q.Since.IsZero() {
+		since = q.Since.UnixMicro()
+	}
+	var entries []quota.Entry
+	err := l.view(ctx, func(s *session) error {
+		entries = nil
+		b, err := s.bucket(q.Credential, q.Bucket)
+		if err != nil {
+			return err
+		}
+		return s.each("entry_list", []any{b.id, since, limit}, func(row *sql.Rows) error {
+			e, err := scanEntry(row)
+			e.Bucket = q.Bucket
+			entries = append(entries, e)
+			return err
+		})
+	})
+	return entries, err
+}
+
+func scanEntry(row *sql.Rows) (e quota.Entry, err error) {
+	var at int64
+	var labels string
+	if err := row.Scan(&at, &e.ID, &e.Units, &e.Total, &labels); err != nil {
+		return e, err
+	}
+	e.At = stamp(at)
+	e.Labels, err = quota.ParseLabels(labels)
+	return e, err
+}
+
+// Reservations implements quota.Ledger.
+func (l *Ledger) Reservations(ctx context.Context, credential, name string) ([]quota.Reservation, error) {
+	var list []quota.Reservation
+	err := l.view(ctx, func(s *session) error {
+		list = nil
+		b, err := s.bucket(credential, name)
+		if err != nil {
+			return err
+		}
+		return s.each("reservation_list", []any{b.id, moment(s.now(), b)}, func(row *sql.Rows) error {
+			r, err := scanReservation(row)
+			r.Bucket = name
+			list = append(list, r)
+			return err
+		})
+	})
+	return list, err
+}
+
+func scanReservation(row *sql.Rows) (r quota.Reservation, err error) {
+	var created, expires int64
+	err = row.Scan(&r.ID, &r.Units, &r.Drawn, &created, &expires, &r.Manual, &r.Note)
+	r.Left = r.Units - r.Drawn
+	r.CreatedAt, r.ExpiresAt = stamp(created), stamp(expires)
+	return r, err
+}

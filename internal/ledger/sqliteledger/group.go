@@ -1,0 +1,153 @@
+package sqliteledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+const (
+	maxGroup  = 256 // operations in one transaction
+	patience  = sqlite.DefaultBusyTimeout
+	firstWait = 200 * time.Microsecond // for another process's transaction; then twice as long each time, up to
+	longest   = 4 * time.Millisecond
+)
+
+// update has do run in a transaction and returns when that was committed, or when nothing of it was. A caller whose ctx ends
+// before its operation has begun gets ctx's error and nothing was decided; after that it waits for its answer.
+func (l *Ledger) update(ctx context.Context, do func(*session) error) error {
+	if err := ctx.Err(); err != nil {
+		return inWords(err)
+	}
+	o := &operation{do: do, wake: make(chan struct{}, 1)}
+	leads, err := l.queue.join(o)
+	if err != nil {
+		return err
+	}
+	for {
+		if leads {
+			l.lead(ctx, o)
+		}
+		select {
+		case <-o.wake:
+		case <-ctx.Done():
+			if l.queue.leave(o) {
+				return inWords(ctx.Err())
+			}
+			<-o.wake
+		}
+		if leads = o.state == leader; leads {
+			continue
+		}
+		if o.slip != nil {
+			panic(o.slip)
+		}
+		return o.err
+	}
+}
+
+// lead runs one transaction with the operations that are queued and those that come while it runs. own is the leader's,
+// the first of them.
+func (l *Ledger) lead(ctx context.Context, own *operation) {
+	if err := l.begin(ctx); err != nil {
+		l.notBegun(ctx, own, err)
+		return
+	}
+	s := l.writer()
+	var group []*operation
+	for len(group) < maxGroup {
+		o := l.queue.next()
+		if o == nil {
+			break
+		}
+		o.run(s)
+		if s.broken != nil || o.err != nil && s.wrote { // its own fault, not the group's: the others are decided again
+			l.rollback()
+			l.queue.finish(group, []*operation{o})
+			return
+		}
+		group = append(group, o)
+	}
+	if err := l.commit(); err != nil {
+		for _, o := range group {
+			o.err = err
+		}
+	}
+	l.queue.finish(nil, group)
+}
+
+// notBegun answers when there is no transaction: the leader alone if it was its ctx that ended, otherwise everybody.
+func (l *Ledger) notBegun(ctx context.Context, own *operation, err error) {
+	if ctx.Err() != nil {
+		l.queue.leave(own)
+		own.err = err
+		own.state = answered
+		own.wake <- struct{}{}
+		return
+	}
+	refused := l.queue.all()
+	for _, o := range refused {
+		o.err = err
+	}
+	l.queue.finish(nil, refused)
+}
+
+func (l *Ledger) writer() *session {
+	return &session{
+		ctx:     context.Background(), // one caller's leaving must not interrupt the others' transaction
+		stmt:    func(name string) *sql.Stmt { return l.writing[name] },
+		clock:   l.clock,
+		explain: l.explain,
+	}
+}
+
+// begin waits for the write lock of the file. SQLite's own waiting grows to steps of 100 ms, in which a busy process that
+// takes the lock again and again is hardly ever caught off it; ours are short and uneven.
+func (l *Ledger) begin(ctx context.Context) error {
+	deadline := time.Now().Add(patience)
+	for wait := firstWait; ; wait = min(2*wait, longest) {
+		_, err := l.writing["begin"].ExecContext(ctx)
+		if err == nil {
+			return nil
+		}
+		l.rollback() // an interrupted BEGIN may have begun
+		switch err = l.db.Explain(err); {
+		case ctx.Err() != nil:
+			return inWords(ctx.Err())
+		case !errors.Is(err, sqlite.ErrBusy):
+			return inWords(err)
+		case time.Now().After(deadline):
+			return fmt.Errorf("%w: another process has kept it locked for %s: %w", quota.ErrUnreachable, patience, err)
+		}
+		select {
+		case <-ctx.Done():
+			return inWords(ctx.Err())
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
+	}
+}
+
+// commit makes the group durable. When it reports an error nothing was taken, as far as can be known.
+func (l *Ledger) commit() error {
+	_, err := l.writing["commit"].ExecContext(context.Background())
+	if err == nil {
+		return nil
+	}
+	l.rollback()
+	err = l.explain(err)
+	if errors.Is(err, quota.ErrLedgerUnusable) {
+		return err
+	}
+	return fmt.Errorf("the answer was lost: %w", err)
+}
+
+// rollback ends the transaction, if there is one: SQLite may have ended it already.
+func (l *Ledger) rollback() {
+	_, _ = l.writing["rollback"].ExecContext(context.Background())
+}

@@ -1,0 +1,294 @@
+package sqliteledger
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+// lock takes the file's write lock as another process would; the function returned lets go.
+func lock(t *testing.T, path string) (unlock func()) {
+	t.Helper()
+	db, err := sqlite.Open(context.Background(), path,
+		sqlite.Schema{Name: "ledger", ApplicationID: applicationID, Migrations: migrations()}, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.Write.BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		tx.Rollback()
+		db.Close()
+	}
+}
+
+// queued waits until so many operations wait.
+func (l *Ledger) queued(n int) {
+	for {
+		l.queue.mu.Lock()
+		waiting := len(l.queue.waiting)
+		l.queue.mu.Unlock()
+		if waiting == n {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestManyGoroutinesGetExactlyTheLimit(t *testing.T) {
+	const callers, units = 64, 1000
+	l := open(t, file(t))
+	var allowed, denied atomic.Int64
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for {
+				d, err := l.Charge(context.Background(), aCharge(1, day(units)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !d.Allowed {
+					denied.Add(1)
+					return
+				}
+				allowed.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if allowed.Load() != units || denied.Load() != callers || len(log(t, l)) != units {
+		t.Errorf("%d allowed, %d denied, %d logged", allowed.Load(), denied.Load(), len(log(t, l)))
+	}
+}
+
+func TestDenialWritesNothing(t *testing.T) {
+	path := file(t)
+	l := open(t, path)
+	mustCharge(t, l, aCharge(10, day(10)))
+	before, err := os.Stat(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		c := aCharge(1, day(10))
+		c.Key = c.ID
+		if d, err := l.Charge(t.Context(), c); err != nil || d.Allowed {
+			t.Fatalf("charge: %+v, %v", d, err)
+		}
+	}
+	if after, err := os.Stat(path + "-wal"); err != nil || after.Size() != before.Size() || after.ModTime() != before.ModTime() {
+		t.Errorf("the log grew from %d to %d bytes, %v", before.Size(), after.Size(), err)
+	}
+}
+
+func TestCallerMayLeaveTheQueue(t *testing.T) {
+	path := file(t)
+	l := open(t, path)
+	unlock := lock(t, path)
+	charge := func(ctx context.Context) chan error {
+		answer := make(chan error, 1)
+		go func() {
+			_, err := l.Charge(ctx, aCharge(1, day(10)))
+			answer <- err
+		}()
+		return answer
+	}
+	leaderCtx, leaderLeaves := context.WithCancel(t.Context())
+	followerCtx, followerLeaves := context.WithCancel(t.Context())
+	leads := charge(leaderCtx)
+	l.queued(1)
+	follows := charge(followerCtx)
+	l.queued(2)
+	stays := charge(t.Context())
+	l.queued(3)
+
+	followerLeaves()
+	if err := <-follows; !errors.Is(err, context.Canceled) {
+		t.Errorf("follower: %v", err)
+	}
+	leaderLeaves()
+	if err := <-leads; !errors.Is(err, context.Canceled) {
+		t.Errorf("leader: %v", err)
+	}
+	unlock()
+	if err := <-stays; err != nil {
+		t.Errorf("the one that stayed: %v", err)
+	}
+	if n := len(log(t, l)); n != 1 {
+		t.Errorf("%d entries, want that of the one that stayed", n)
+	}
+}
+
+// together queues the operations in order while the file is locked, so that they are one group, and returns their errors.
+func together(t *testing.T, l *Ledger, path string, ops ...func(*session) error) []error {
+	t.Helper()
+	unlock := lock(t, path)
+	errs := make([]error, len(ops))
+	var wg sync.WaitGroup
+	for i, do := range ops {
+		wg.Go(func() { errs[i] = l.update(context.Background(), do) })
+		l.queued(i + 1)
+	}
+	unlock()
+	wg.Wait()
+	return errs
+}
+
+func writeCharge(s *session) error { _, err := s.charge(aCharge(1, day(10))); return err }
+
+func TestOneErrorDoesNotSpoilTheGroup(t *testing.T) {
+	wrong := errors.New("changed its mind")
+	for name, bad := range map[string]func(*session) error{
+		"after writing": func(s *session) error { return errors.Join(writeCharge(s), wrong) },
+		"of SQLite":     func(s *session) error { return s.change("entry_add", 99, 1, "x", 1, 1, "") }, // no such bucket
+		"unnoticed":     func(s *session) error { s.change("entry_add", 99, 1, "x", 1, 1, ""); return nil },
+		"without trace": func(s *session) error { return wrong },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t)
+			l := open(t, path)
+			errs := together(t, l, path, writeCharge, bad, writeCharge)
+			if errs[0] != nil || errs[2] != nil {
+				t.Errorf("the others: %v, %v", errs[0], errs[2])
+			}
+			if errs[1] == nil {
+				t.Error("the bad one has no error")
+			}
+			if n := len(log(t, l)); n != 2 {
+				t.Errorf("%d entries, want 2", n)
+			}
+		})
+	}
+}
+
+func TestPanicIsItsOwnCallers(t *testing.T) {
+	path := file(t)
+	l := open(t, path)
+	slip := func(s *session) error {
+		if err := writeCharge(s); err != nil {
+			return err
+		}
+		panic("a slip")
+	}
+	var recovered any
+	unlock := lock(t, path)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := l.update(context.Background(), writeCharge); err != nil {
+			t.Errorf("the other: %v", err)
+		}
+	})
+	l.queued(1)
+	wg.Go(func() {
+		defer func() { recovered = recover() }()
+		l.update(context.Background(), slip)
+	})
+	l.queued(2)
+	unlock()
+	wg.Wait()
+	if recovered != "a slip" || len(log(t, l)) != 1 {
+		t.Errorf("recovered %v, %d entries", recovered, len(log(t, l)))
+	}
+}
+
+func TestFailedCommitTakesNothing(t *testing.T) {
+	path := file(t)
+	l := open(t, path)
+	failCommit := func(s *session) error {
+		if _, err := l.conn.ExecContext(s.ctx, "PRAGMA defer_foreign_keys = 1"); err != nil {
+			return err
+		}
+		return s.change("entry_add", 99, 1, "x", 1, 1, "")
+	}
+	for _, err := range together(t, l, path, writeCharge, failCommit, writeCharge) {
+		if !errors.Is(err, quota.ErrUnreachable) || !strings.Contains(err.Error(), "the answer was lost") {
+			t.Errorf("got %v", err)
+		}
+	}
+	mustCharge(t, l, aCharge(1, day(10)))
+	if n := len(log(t, l)); n != 1 {
+		t.Errorf("%d entries, want 1", n)
+	}
+}
+
+func TestLockedTooLong(t *testing.T) {
+	path := file(t)
+	synctest.Test(t, func(t *testing.T) {
+		l, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		defer lock(t, path)()
+		begun := time.Now()
+		_, err = l.Charge(t.Context(), aCharge(1, day(10)))
+		if !errors.Is(err, quota.ErrUnreachable) || !strings.Contains(err.Error(), "another process") {
+			t.Errorf("got %v", err)
+		}
+		if waited := time.Since(begun); waited < patience || waited > patience+time.Second {
+			t.Errorf("waited %v", waited)
+		}
+		if _, err := l.Usage(t.Context(), "key1", day(10)); err != nil {
+			t.Errorf("reading waits for nobody: %v", err)
+		}
+	})
+}
+
+func TestCloseWaitsForTheQueue(t *testing.T) {
+	path := file(t)
+	l := open(t, path)
+	unlock := lock(t, path)
+	errs := make(chan error, 3)
+	for i := range cap(errs) {
+		go func() {
+			_, err := l.Charge(context.Background(), aCharge(1, day(10)))
+			errs <- err
+		}()
+		l.queued(i + 1)
+	}
+	closed := make(chan error)
+	go func() { closed <- l.Close() }()
+	for shut := false; !shut; runtime.Gosched() { // until Close has begun
+		l.queue.mu.Lock()
+		shut = l.queue.closed
+		l.queue.mu.Unlock()
+	}
+	if _, err := l.Charge(t.Context(), aCharge(1, day(10))); !errors.Is(err, quota.ErrUnreachable) {
+		t.Errorf("after Close: %v", err)
+	}
+	unlock()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Errorf("queued: %v", err)
+		}
+	}
+	if n := len(log(t, open(t, path))); n != cap(errs) {
+		t.Errorf("%d entries", n)
+	}
+}
+
+func TestCommitsReachTheDisk(t *testing.T) {
+	l := open(t, file(t))
+	var synchronous int
+	var journal string
+	row := l.conn.QueryRowContext(t.Context(), "SELECT synchronous, journal_mode FROM pragma_synchronous, pragma_journal_mode")
+	if err := row.Scan(&synchronous, &journal); err != nil || synchronous != 2 || journal != "wal" {
+		t.Errorf("synchronous %d, journal %s, %v: want 2 (full) and wal", synchronous, journal, err)
+	}
+}

@@ -1,0 +1,117 @@
+// Package sqliteledger keeps the log in one SQLite file that several processes share.
+//
+// Every decision is made inside an IMMEDIATE transaction and answered after its commit is on the disk: a power cut loses no
+// charge that was allowed. Callers that come while another transaction of the same process is under way are decided
+// together in the next one, so that they share its one wait for the disk (see queue).
+package sqliteledger
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"io/fs"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+//go:embed schema/*.sql
+var schemaFiles embed.FS
+
+// applicationID marks a file as a ledger: "QLDG".
+const applicationID = 0x514c4447
+
+// Ledger is a quota.Ledger in one SQLite file. Open makes it; its methods may be called from many goroutines.
+type Ledger struct {
+	// Now is the clock; nil means time.Now. It is set before the first use or never. Stamps rise even when it jumps back.
+	Now func() time.Time
+
+	db      *sqlite.DB
+	conn    *sql.Conn  // the one that writes
+	writing statements // prepared on conn
+	reading statements
+	queue   queue
+}
+
+var _ quota.Ledger = (*Ledger)(nil)
+
+// Open opens the ledger in the file at path and creates it if need be. Errors: ErrLedgerUnusable when the file is no ledger,
+// cannot be written or was written by a newer version; ErrUnreachable when other processes keep it locked.
+func Open(ctx context.Context, path string) (*Ledger, error) {
+	migrations, err := fs.Sub(schemaFiles, "schema")
+	if err != nil {
+		return nil, err
+	}
+	schema := sqlite.Schema{Name: "ledger", ApplicationID: applicationID, Migrations: migrations}
+	db, err := sqlite.Open(ctx, path, schema, sqlite.Options{Synchronous: sqlite.Full})
+	if err != nil {
+		return nil, inWords(err)
+	}
+	l := &Ledger{db: db}
+	if err := l.prepare(ctx); err != nil {
+		return nil, errors.Join(l.explain(err), l.Close())
+	}
+	return l, nil
+}
+
+func (l *Ledger) prepare(ctx context.Context) (err error) {
+	if l.conn, err = l.db.Write.Conn(ctx); err != nil {
+		return err
+	}
+	if l.writing, err = prepare(ctx, l.conn); err != nil {
+		return err
+	}
+	if l.reading, err = prepare(ctx, l.db.Read); err != nil {
+		return err
+	}
+	_, err = l.writing["never_wait"].ExecContext(ctx)
+	return err
+}
+
+// Close turns away newcomers, waits for the answers to those that are queued, and closes the file.
+func (l *Ledger) Close() error {
+	l.queue.close()
+	var err error
+	if l.conn != nil {
+		err = l.conn.Close()
+	}
+	if errors.Is(err, sql.ErrConnDone) { // closed before
+		err = nil
+	}
+	return errors.Join(err, l.db.Close())
+}
+
+// Time is the ledger's clock.
+func (l *Ledger) Time(context.Context) (time.Time, error) { return l.clock().UTC(), nil }
+
+func (l *Ledger) clock() time.Time {
+	if l.Now != nil {
+		return l.Now()
+	}
+	return time.Now()
+}
+
+// view runs read in a transaction that sees a single state of the file and waits for nobody.
+func (l *Ledger) view(ctx context.Context, read func(*session) error) error {
+	var result error
+	err := l.db.View(ctx, func(tx *sql.Tx) error {
+		result = read(&session{
+			ctx:     ctx,
+			stmt:    func(name string) *sql.Stmt { return tx.StmtContext(ctx, l.reading[name]) },
+			clock:   l.clock,
+			explain: l.explain,
+		})
+		return result
+	})
+	if result != nil {
+		return result
+	}
+	return l.explain(err)
+}
+
+func (l *Ledger) explain(err error) error { return inWords(l.db.Explain(err)) }
+
+// stamp is a stored time as a time.Time.
+func stamp(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -1,0 +1,32 @@
+-- ?1 is the bucket's id throughout.
+
+-- What is set aside at ?2.
+-- name: reservation_holds
+SELECT units - drawn, expires_at FROM reservations WHERE bucket = ?1 AND expires_at > ?2 AND drawn < units;
+
+-- ?2 id
+-- name: reservation_find
+SELECT units, drawn, expires_at FROM reservations WHERE bucket = ?1 AND id = ?2;
+
+-- An expired one of the same id gives way.
+-- name: reservation_add
+INSERT OR REPLACE INTO reservations (bucket, id, units, created_at, expires_at, manual, note)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
+
+-- ?2 id, ?3 units; fewer than none give them back.
+-- name: reservation_draw
+UPDATE reservations SET drawn = drawn + ?3 WHERE bucket = ?1 AND id = ?2;
+
+-- ?2 id
+-- name: reservation_remove
+DELETE FROM reservations WHERE bucket = ?1 AND id = ?2;
+
+-- Forgets those that expired by ?2, at most ?3 of them.
+-- name: reservation_trim
+DELETE FROM reservations WHERE bucket = ?1 AND id IN (
+    SELECT id FROM reservations WHERE bucket = ?1 AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3);
+
+-- Those unexpired at ?2, oldest first.
+-- name: reservation_list
+SELECT id, units, drawn, created_at, expires_at, manual, note FROM reservations
+WHERE bucket = ?1 AND expires_at > ?2 ORDER BY created_at, id;

@@ -1,0 +1,54 @@
+package meter
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"quotabudget/internal/quota"
+)
+
+// Tally adds up what the requests under one context were charged, by bucket. It is safe for concurrent use.
+type Tally struct {
+	mu    sync.Mutex
+	units map[string]int64
+}
+
+// Units is a copy of what has been charged so far.
+func (t *Tally) Units() map[string]int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.units)
+}
+
+// Sum is what has been charged so far over all buckets.
+func (t *Tally) Sum() (sum int64) {
+	for _, units := range t.Units() {
+		sum += units
+	}
+	return sum
+}
+
+func (t *Tally) add(d quota.Decision, sign int64) {
+	if t == nil || d.Unmetered || d.Replayed {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.units == nil {
+		t.units = make(map[string]int64)
+	}
+	for bucket, units := range d.Units {
+		t.units[bucket] += sign * units
+	}
+}
+
+type tallyKey struct{}
+
+// WithTally adds what requests under the context are charged to t.
+func WithTally(ctx context.Context, t *Tally) context.Context { return context.WithValue(ctx, tallyKey{}, t) }
+
+func tallyOf(ctx context.Context) *Tally {
+	t, _ := ctx.Value(tallyKey{}).(*Tally)
+	return t
+}

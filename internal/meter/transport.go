@@ -1,0 +1,188 @@
+// Package meter is the gate on HTTP: every request is charged before it is sent.
+package meter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// Transport is an http.RoundTripper that names the method of each request, charges it, adds the API key and sends it. Client
+// libraries run on it unmodified; since every attempt and every page is a request, none goes uncounted. Its fields are set
+// once before use.
+//
+// What it refuses comes through *url.Error as quota.ErrNotSent together with the reason: quota.ErrExhausted (with a
+// DeniedError), quota.ErrUnpriced, quota.ErrUnreachable and the other errors of Budget.Charge, ErrForeignHost, ErrKeyInURL.
+type Transport struct {
+	Base   http.RoundTripper // sends: NewBase
+	Budget *quota.Budget
+	Host   string                              // the only host[:port] that is sent to, and given the key
+	Method func(*http.Request) (string, error) // which priced operation a request is
+	Key    func() (string, error)              // the API key; it goes into a header, and nowhere else
+	Learn  func(status int, body []byte) (Lesson, bool)
+	Log    *slog.Logger
+}
+
+// Lesson is what an answer of the upstream taught: that a bucket is gone until its reset.
+type Lesson struct {
+	Bucket string       // "" for the first one that the request was charged to
+	Reset  quota.Window // the upstream's day
+}
+
+// What Transport refuses by itself.
+var (
+	ErrForeignHost = errors.New("request is not for the upstream")
+	ErrKeyInURL    = errors.New("request carries a key in its URL")
+)
+
+const (
+	keyHeader  = "X-Goog-Api-Key"
+	maxAnswer  = 1 << 20         // bytes of an error body that are read to learn from it
+	settleTime = 5 * time.Second // for what must be told to the ledger after the request has ended
+)
+
+// NewBase is the transport that sends for us. It speaks HTTP/1.1 only: an HTTP/2 client sends requests again by itself when a
+// server refuses a stream, and each would have to be charged.
+func NewBase() *http.Transport {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.ForceAttemptHTTP2 = false
+	base.Protocols = new(http.Protocols)
+	base.Protocols.SetHTTP1(true)
+	base.ResponseHeaderTimeout = 30 * time.Second
+	return base
+}
+
+// RoundTrip charges the request and sends it once.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	call, key, err := t.admit(r)
+	if err != nil {
+		return nil, closing(r, fmt.Errorf("request %w: %w", quota.ErrNotSent, err))
+	}
+	d, cancel, err := t.Budget.Spend(r.Context(), call)
+	if err != nil {
+		return nil, closing(r, fmt.Errorf("%s %w: %w", call.Method, quota.ErrNotSent, err))
+	}
+	tallyOf(r.Context()).add(d, +1)
+	resp, left, err := t.send(r, key)
+	if err != nil {
+		if !left && t.takeBack(r.Context(), call.Method, cancel) {
+			tallyOf(r.Context()).add(d, -1)
+		}
+		return nil, err
+	}
+	if resp.StatusCode >= 400 {
+		err = t.learn(r.Context(), d, resp)
+	}
+	return resp, err
+}
+
+// closing ends a request that is not sent: a RoundTripper must close the body whatever happens.
+func closing(r *http.Request, err error) error {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	return err
+}
+
+// admit decides what a request is, before anything is charged.
+func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err error) {
+	if r.URL.Host != t.Host {
+		return call, "", fmt.Errorf("%w: %s is not %s", ErrForeignHost, r.URL.Host, t.Host)
+	}
+	if r.URL.Query().Has("key") || r.URL.Query().Has("access_token") {
+		return call, "", fmt.Errorf("%w: leave it out, it is added as a header", ErrKeyInURL)
+	}
+	call = callOf(r.Context())
+	if call.Method, err = t.Method(r); err != nil {
+		return call, "", err
+	}
+	key, err = t.Key()
+	return call, key, err
+}
+
+// send sends the request once, and reports whether any of it can have left this machine.
+func (t *Transport) send(r *http.Request, key string) (resp *http.Response, left bool, err error) {
+	var connected atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	out := r.Clone(httptrace.WithClientTrace(r.Context(), trace))
+	out.Header.Set(keyHeader, key)
+	once(out)
+	resp, err = t.Base.RoundTrip(out)
+	return resp, connected.Load(), err
+}
+
+// once keeps net/http from sending the request a second time when a kept connection turns out to be dead: one charge, two
+// requests on the wire. It sends again only what has no body or can get it anew, so a request without one is given a body
+// that is empty but not known to be; nothing of it reaches the wire.
+func once(r *http.Request) {
+	r.GetBody = nil
+	if r.Body == nil || r.Body == http.NoBody {
+		r.Body = io.NopCloser(bytes.NewReader(nil))
+		r.ContentLength = 0
+	}
+}
+
+// takeBack cancels the charge of a request that never left, because no connection was made, and reports whether it could.
+func (t *Transport) takeBack(ctx context.Context, method string, cancel func(context.Context) error) bool {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer done()
+	err := cancel(ctx)
+	if err != nil {
+		t.Log.Warn("request never left, but its charge could not be taken back", "method", method, "error", err)
+	}
+	return err == nil
+}
+
+// learn reads an answer that is an error and suspends the bucket which the upstream says is gone. The body is put back for the
+// client to read.
+func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	resp.Body.Close()
+	if err != nil {
+		return fmt.Errorf("answer %d of the upstream broke off: %w", resp.StatusCode, err)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength = int64(len(body))
+	lesson, ok := t.Learn(resp.StatusCode, body)
+	if !ok {
+		return nil
+	}
+	if lesson.Bucket == "" {
+		for bucket := range d.Units {
+			lesson.Bucket = bucket
+		}
+	}
+	// The reset is that of the day in which the request was charged: an answer that arrives just after midnight must not
+	// close the new day.
+	_, until := lesson.Reset.Bounds(d.At)
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer done()
+	if err := t.Budget.Ledger.Suspend(ctx, t.Budget.Credential, lesson.Bucket, until); err != nil {
+		t.Log.Error("the upstream says the bucket is gone, but the ledger could not be told", "bucket", lesson.Bucket, "error", err)
+		return nil
+	}
+	t.Log.Warn("the upstream says the bucket is gone: suspended until its reset", "bucket", lesson.Bucket, "until", until)
+	return nil
+}
+
+type callKey struct{}
+
+// WithCall makes requests under ctx be charged as call says: its labels, whether a person asks, a reservation to draw on. The
+// method is named from each request; an idempotency key must not be given to more than one request.
+func WithCall(ctx context.Context, call quota.Call) context.Context {
+	return context.WithValue(ctx, callKey{}, call)
+}
+
+func callOf(ctx context.Context) quota.Call {
+	call, _ := ctx.Value(callKey{}).(quota.Call)
+	return call
+}

@@ -1,0 +1,203 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// Budget asks a ledger on behalf of a job: it knows whose quota is spent, what each method costs and which limits stand. Its
+// fields are set once before use.
+type Budget struct {
+	Ledger     Ledger
+	Credential string
+	Limits     []Limit
+	Prices     map[string][]Cost // what one call of a method takes; a method without a price is refused
+	Observe    bool              // record what would have been denied and let it pass
+	Open       []string          // methods that pass when the ledger cannot be reached; all others are denied
+	Labels     Labels            // of every charge
+	Log        *slog.Logger      // where calls that passed unmetered are told; required with Open
+}
+
+// Call is what a job wants to do.
+type Call struct {
+	Method      string // priced by the budget; or
+	Bucket      string // a bucket, with
+	Units       int64  // the units to take from it
+	Count       int64  // how many calls of the method; 0 is one
+	Key         string // idempotency key
+	Manual      bool   // a person asks: the headroom may be used
+	Labels      Labels
+	Reservation string // draw on it
+}
+
+// Charge takes what the call costs. A denial is an answer; errors are those of Ledger.Charge, and ErrUnpriced.
+func (b *Budget) Charge(ctx context.Context, call Call) (Decision, error) {
+	_, d, err := b.charge(ctx, call)
+	return d, err
+}
+
+// Spend charges like Charge and returns a way to take the charge back, for a call that surely never left. A denial is a
+// DeniedError here.
+func (b *Budget) Spend(ctx context.Context, call Call) (d Decision, cancel func(context.Context) error, err error) {
+	c, d, err := b.charge(ctx, call)
+	if err == nil && !d.Allowed {
+		err = &DeniedError{Decision: d}
+	}
+	if err != nil {
+		return d, nil, err
+	}
+	return d, func(ctx context.Context) error {
+		if d.Unmetered || d.Replayed {
+			return nil
+		}
+		return b.Ledger.Cancel(ctx, c, d)
+	}, nil
+}
+
+func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error) {
+	costs, err := b.Costs(call)
+	if err != nil {
+		return Charge{}, Decision{}, err
+	}
+	labels := b.Labels.With(call.Labels)
+	if call.Method != "" {
+		labels[LabelMethod] = call.Method
+	}
+	c := Charge{
+		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs, Limits: b.limitsOf(costs),
+		Labels: labels, Manual: call.Manual, Observe: b.Observe, Reservation: call.Reservation,
+	}
+	d, err := b.Ledger.Charge(ctx, c)
+	if err != nil && b.failsOpen(call, err) {
+		b.Log.Warn("ledger cannot be reached: call passes unmetered, as configured", "method", call.Method, "error", err)
+		return c, Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(), Units: UnitsOf(costs),
+			Remaining: map[string]int64{}}, nil
+	}
+	return c, d, err
+}
+
+func (b *Budget) failsOpen(call Call, err error) bool {
+	unreachable := errors.Is(err, ErrUnreachable) || errors.Is(err, ErrLedgerUnusable)
+	return unreachable && slices.Contains(b.Open, call.Method)
+}
+
+// Costs is what the call takes from which buckets. Errors: ErrUnpriced, ErrMalformed.
+func (b *Budget) Costs(call Call) ([]Cost, error) {
+	if call.Method == "" {
+		if call.Bucket == "" {
+			call.Bucket = DefaultBucket
+		}
+		return []Cost{{Bucket: call.Bucket, Units: call.Units}}, checkUnits(call.Units)
+	}
+	price, ok := b.Prices[call.Method]
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", ErrUnpriced, call.Method)
+	}
+	count := call.Count
+	if count == 0 {
+		count = 1
+	}
+	if count < 0 || count > MaxUnits {
+		return nil, fmt.Errorf("%w: %d calls", ErrMalformed, count)
+	}
+	costs := slices.Clone(price)
+	for i := range costs {
+		if costs[i].Units > MaxUnits/count {
+			return nil, fmt.Errorf("%w: %d calls of %s: at most %d units in one charge", ErrMalformed, count, call.Method, int64(MaxUnits))
+		}
+		costs[i].Units *= count
+	}
+	return costs, nil
+}
+
+func (b *Budget) limitsOf(costs []Cost) []Limit {
+	var limits []Limit
+	for _, l := range b.Limits {
+		if slices.ContainsFunc(costs, func(c Cost) bool { return c.Bucket == l.Bucket }) {
+			limits = append(limits, l)
+		}
+	}
+	return limits
+}
+
+// Aside is a wish to set units of a bucket aside.
+type Aside struct {
+	Bucket string // DefaultBucket when empty
+	Units  int64
+	TTL    time.Duration
+	Key    string
+	Note   string
+	Manual bool
+}
+
+// Reserve sets units aside. Errors are those of Ledger.Reserve.
+func (b *Budget) Reserve(ctx context.Context, a Aside) (Decision, error) {
+	if a.Bucket == "" {
+		a.Bucket = DefaultBucket
+	}
+	return b.Ledger.Reserve(ctx, Reserve{
+		Credential: b.Credential, ID: ReservationID(a.Bucket, NewID(time.Now())), Key: a.Key, Units: a.Units,
+		Limits: b.limitsOf([]Cost{{Bucket: a.Bucket}}), TTL: a.TTL, Note: a.Note, Manual: a.Manual, Observe: b.Observe,
+	})
+}
+
+// Draw charges units that were set aside. Errors are those of Ledger.Charge.
+func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labels Labels) (Decision, error) {
+	bucket, _, err := ParseReservation(reservation)
+	if err != nil {
+		return Decision{}, err
+	}
+	return b.Charge(ctx, Call{Bucket: bucket, Units: units, Reservation: reservation, Labels: labels})
+}
+
+// Commit settles a reservation: units of it were used (AllUnits for all that is left). Errors are those of Ledger.Commit.
+func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (Decision, error) {
+	bucket, _, err := ParseReservation(reservation)
+	if err != nil {
+		return Decision{}, err
+	}
+	return b.Ledger.Commit(ctx, Commit{
+		Credential: b.Credential, Reservation: reservation, ID: NewID(time.Now()), Units: units, Labels: b.Labels,
+		Limits: b.limitsOf([]Cost{{Bucket: bucket}}),
+	})
+}
+
+// Release gives back what is left of a reservation. Errors: ErrNoReservation.
+func (b *Budget) Release(ctx context.Context, reservation string) (int64, error) {
+	return b.Ledger.Release(ctx, b.Credential, reservation)
+}
+
+// Suspend closes a bucket until the end of the calendar window that holds the ledger's present time, and says when that is.
+func (b *Budget) Suspend(ctx context.Context, bucket string, reset Window) (time.Time, error) {
+	now, err := b.Ledger.Time(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	_, until := reset.Bounds(now)
+	return until, b.Ledger.Suspend(ctx, b.Credential, bucket, until)
+}
+
+// Resume opens a suspended bucket again.
+func (b *Budget) Resume(ctx context.Context, bucket string) error {
+	return b.Ledger.Suspend(ctx, b.Credential, bucket, time.Time{})
+}
+
+// Usage is the standing of the credential's limits.
+func (b *Budget) Usage(ctx context.Context) (Usage, error) {
+	return b.Ledger.Usage(ctx, b.Credential, b.Limits)
+}
+
+// Buckets are the buckets that have a limit, in the order of the limits.
+func (b *Budget) Buckets() []string {
+	var buckets []string
+	for _, l := range b.Limits {
+		if !slices.Contains(buckets, l.Bucket) {
+			buckets = append(buckets, l.Bucket)
+		}
+	}
+	return buckets
+}

@@ -1,0 +1,204 @@
+package quotatest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// Model is the ledger by brute force: a plain slice of entries for each bucket, summed by looping, with no running totals.
+// It is what the others are compared with, so it is written to be seen to be right and not to be fast.
+type Model struct {
+	Now func() time.Time
+
+	mu          sync.Mutex
+	credentials map[string]*credential
+	arithmetic  arithmetic // bruteForce when nil
+}
+
+var _ quota.Ledger = (*Model)(nil)
+
+// credential is all that is known of one. Times are Unix microseconds.
+type credential struct {
+	buckets map[string]*bucket
+	keys    map[string]answer // by idempotency key
+	settled map[string]answer // by reservation
+}
+
+type bucket struct {
+	entries        []entry
+	forgotten      int64 // units of the entries that were trimmed
+	newest         int64 // stamp of the newest entry there ever was
+	keep           int64
+	suspendedUntil int64
+	holds          []hold
+}
+
+type entry struct {
+	at     int64
+	id     string
+	units  int64
+	labels quota.Labels
+}
+
+type hold struct {
+	id      string
+	left    int64
+	drawn   int64
+	created int64
+	expires int64
+	manual  bool
+	note    string
+}
+
+// answer is a decision that is given again when the same question comes again, until the given time.
+type answer struct {
+	question string
+	decision quota.Decision
+	until    int64
+}
+
+func (m *Model) clock() int64 { return m.Now().UnixMicro() }
+
+func (m *Model) credential(name string) *credential {
+	if m.credentials == nil {
+		m.credentials = map[string]*credential{}
+	}
+	if m.credentials[name] == nil {
+		m.credentials[name] = &credential{map[string]*bucket{}, map[string]answer{}, map[string]answer{}}
+	}
+	return m.credentials[name]
+}
+
+func (c *credential) bucket(name string) *bucket {
+	if c.buckets[name] == nil {
+		c.buckets[name] = &bucket{keep: quota.Retention.Microseconds()}
+	}
+	return c.buckets[name]
+}
+
+// Suspend closes the bucket until the given time, or opens it.
+func (m *Model) Suspend(_ context.Context, credential, bucket string, until time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.credential(credential).bucket(bucket)
+	b.suspendedUntil = 0
+	if !until.IsZero() {
+		b.suspendedUntil = until.UnixMicro()
+	}
+	return nil
+}
+
+// Usage sums up.
+func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit) (quota.Usage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	usage := quota.Usage{At: moment(m.clock())}
+	for _, l := range limits {
+		b := m.credential(credential).bucket(l.Bucket)
+		n := max(m.clock(), b.newest+1)
+		i := slices.IndexFunc(usage.Buckets, func(u quota.BucketUsage) bool { return u.Bucket == l.Bucket })
+		if i < 0 {
+			i = len(usage.Buckets)
+			u := quota.BucketUsage{Bucket: l.Bucket, Held: b.held(n)}
+			if b.suspendedUntil > n {
+				u.SuspendedUntil = moment(b.suspendedUntil)
+			}
+			usage.Buckets = append(usage.Buckets, u)
+		}
+		used := m.sums().used(b, l.Window, n)
+		usage.Buckets[i].Limits = append(usage.Buckets[i].Limits, quota.LimitUsage{
+			Limit: l, Used: used, Remaining: max(0, l.Cap(false)-used-b.held(n)),
+			NextFreeAt: moment(m.sums().nextFree(b, l.Window, n)),
+		})
+	}
+	return usage, nil
+}
+
+// Reservations lists the holds that have not expired.
+func (m *Model) Reservations(_ context.Context, credential, name string) ([]quota.Reservation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.credential(credential).bucket(name)
+	var list []quota.Reservation
+	for _, h := range b.holds {
+		if h.expires > max(m.clock(), b.newest+1) {
+			list = append(list, quota.Reservation{ID: h.id, Bucket: name, Units: h.left + h.drawn, Drawn: h.drawn, Left: h.left,
+				CreatedAt: moment(h.created), ExpiresAt: moment(h.expires), Manual: h.manual, Note: h.note})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b quota.Reservation) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return list, nil
+}
+
+// Entries lists the log, adding up the totals as it goes.
+func (m *Model) Entries(_ context.Context, q quota.Query) ([]quota.Entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.credential(q.Credential).bucket(q.Bucket)
+	var list []quota.Entry
+	total := b.forgotten
+	for _, e := range b.entries {
+		total += e.units
+		if q.Since.IsZero() || e.at > q.Since.UnixMicro() {
+			list = append(list, quota.Entry{At: moment(e.at), ID: e.id, Bucket: q.Bucket, Units: e.units, Total: total,
+				Labels: maps.Clone(e.labels)})
+		}
+	}
+	if q.Limit > 0 {
+		list = list[max(0, len(list)-q.Limit):]
+	}
+	return list, nil
+}
+
+// Time is the model's clock.
+func (m *Model) Time(context.Context) (time.Time, error) { return m.Now(), nil }
+
+// Close does nothing.
+func (m *Model) Close() error { return nil }
+
+// write appends an entry and forgets a few old ones, but only a charge does so.
+func (b *bucket) write(e entry, limits []quota.Limit, trim bool) {
+	b.entries = append(b.entries, e)
+	b.newest = e.at
+	b.keep = max(b.keep, quota.RetentionFor(limits).Microseconds())
+	for range 64 {
+		if trim && b.entries[0].at <= e.at-b.keep {
+			b.forgotten += b.entries[0].units
+			b.entries = b.entries[1:]
+		}
+	}
+}
+
+// find is the index of the hold that has not expired at n, or -1.
+func (b *bucket) find(reservation string, n int64) int {
+	return slices.IndexFunc(b.holds, func(h hold) bool { return h.id == reservation && h.expires > n })
+}
+
+// kept is a copy of the labels that have a value.
+func kept(l quota.Labels) quota.Labels {
+	l = l.With(nil)
+	maps.DeleteFunc(l, func(_, v string) bool { return v == "" })
+	return l
+}
+
+// moment is the time of a stamp; none for 0 and for quota.Never.
+func moment(micros int64) time.Time {
+	if micros == 0 || micros == quota.Never {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros).UTC()
+}
+
+// question is what must be the same for the same idempotency key.
+func question(operation string, costs []quota.Cost, reservation string) string {
+	costs = slices.Clone(costs)
+	slices.SortFunc(costs, func(a, b quota.Cost) int { return cmp.Compare(a.Bucket, b.Bucket) })
+	return fmt.Sprint(operation, costs, reservation)
+}

@@ -1,0 +1,154 @@
+package quotatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"quotabudget/internal/quota"
+)
+
+// Charge decides by asking of each limit when it would admit the cost.
+func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error) {
+	if err := c.Check(); err != nil {
+		return refusal(c.Costs, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cred, now := m.credential(c.Credential), m.clock()
+	asked := question("charge", c.Costs, c.Reservation)
+	if d, err, known := cred.replay(c.Key, asked, now); known {
+		return d, err
+	}
+	n := now
+	for _, cost := range c.Costs {
+		n = max(n, cred.bucket(cost.Bucket).newest+1)
+	}
+	drawn, _, _ := quota.ParseReservation(c.Reservation)
+	for _, cost := range c.Costs {
+		if cost.Bucket == drawn {
+			if err := cred.bucket(drawn).canDraw(c.Reservation, cost.Units, n); err != nil {
+				return quota.Decision{}, err
+			}
+		}
+	}
+	v := m.verdict(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual, drawn: drawn})
+	d := quota.Decision{At: moment(now), Units: quota.UnitsOf(c.Costs), Limit: v.limit, RetryAt: moment(v.at)}
+	if v.limit != "" && !c.Observe {
+		d.Remaining = m.remaining(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual})
+		return d, nil
+	}
+	labels := kept(c.Labels)
+	if v.limit != "" {
+		labels[quota.LabelDenied] = v.limit
+	}
+	for _, cost := range c.Costs {
+		b := cred.bucket(cost.Bucket)
+		b.write(entry{n, c.ID, cost.Units, labels}, c.Limits, true)
+		if cost.Bucket == drawn {
+			h := &b.holds[b.find(c.Reservation, n)]
+			h.left, h.drawn = h.left-cost.Units, h.drawn+cost.Units
+		}
+	}
+	d.Allowed, d.Observed, d.At, d.Entry = true, v.limit != "", moment(n), c.ID
+	d.Remaining = m.remaining(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual})
+	cred.keep(c.Key, asked, d, now+quota.RetentionFor(c.Limits).Microseconds())
+	return d, nil
+}
+
+// Reserve decides as for a charge and keeps a hold instead of an entry.
+func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, error) {
+	name, _, _ := quota.ParseReservation(r.ID)
+	costs := []quota.Cost{{Bucket: name, Units: r.Units}}
+	if err := r.Check(); err != nil {
+		return refusal(costs, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cred, now := m.credential(r.Credential), m.clock()
+	asked := question("reserve", costs, "")
+	if d, err, known := cred.replay(r.Key, asked, now); known {
+		return d, err
+	}
+	b := cred.bucket(name)
+	n := max(now, b.newest+1)
+	v := m.verdict(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
+	d := quota.Decision{At: moment(now), Units: quota.UnitsOf(costs), Limit: v.limit, RetryAt: moment(v.at)}
+	if v.limit != "" && !r.Observe {
+		d.Remaining = m.remaining(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
+		return d, nil
+	}
+	if b.find(r.ID, n) >= 0 {
+		return quota.Decision{}, fmt.Errorf("reservation %s: %w", r.ID, quota.ErrKeyReused)
+	}
+	expires := n + r.TTL.Microseconds()
+	b.holds = append(b.holds, hold{id: r.ID, left: r.Units, created: n, expires: expires, manual: r.Manual, note: r.Note})
+	d.Allowed, d.Observed, d.At = true, v.limit != "", moment(n)
+	d.Reservation, d.ExpiresAt = r.ID, moment(expires)
+	d.Remaining = m.remaining(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
+	cred.keep(r.Key, asked, d, now+quota.RetentionFor(r.Limits).Microseconds())
+	return d, nil
+}
+
+func (b *bucket) canDraw(reservation string, units, n int64) error {
+	i := b.find(reservation, n)
+	switch {
+	case i < 0:
+		return fmt.Errorf("reservation %s: %w", reservation, quota.ErrNoReservation)
+	case units > b.holds[i].left:
+		return fmt.Errorf("reservation %s has %d left: %w", reservation, b.holds[i].left, quota.ErrReservationShort)
+	}
+	return nil
+}
+
+// replay is the answer that was given to the key, if it was used before.
+func (c *credential) replay(key, asked string, now int64) (quota.Decision, error, bool) {
+	was, known := c.keys[key]
+	switch {
+	case key == "" || !known || now >= was.until:
+		return quota.Decision{}, nil, false
+	case was.question != asked:
+		return quota.Decision{}, fmt.Errorf("key %q: %w", key, quota.ErrKeyReused), true
+	}
+	was.decision.Replayed = true
+	return was.decision, nil, true
+}
+
+func (c *credential) keep(key, asked string, d quota.Decision, until int64) {
+	if key != "" {
+		c.keys[key] = answer{asked, d, until}
+	}
+}
+
+// refusal is the answer to what Check refused.
+func refusal(costs []quota.Cost, err error) (quota.Decision, error) {
+	if exceeds := (*quota.CostExceedsLimitError)(nil); errors.As(err, &exceeds) {
+		return quota.NeverDecision(costs, exceeds), err
+	}
+	return quota.Decision{}, err
+}
+
+// Cancel takes the entries out.
+func (m *Model) Cancel(_ context.Context, c quota.Charge, d quota.Decision) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cred := m.credential(c.Credential)
+	is := func(e entry) bool { return e.id == c.ID && e.at == d.At.UnixMicro() }
+	for _, cost := range c.Costs {
+		if !slices.ContainsFunc(cred.bucket(cost.Bucket).entries, is) {
+			return fmt.Errorf("entry %s in %s: %w", c.ID, cost.Bucket, quota.ErrNoEntry)
+		}
+	}
+	for _, cost := range c.Costs {
+		b := cred.bucket(cost.Bucket)
+		b.entries = slices.DeleteFunc(b.entries, is)
+		for i := range b.holds {
+			if h := &b.holds[i]; h.id == c.Reservation {
+				h.left, h.drawn = h.left+cost.Units, h.drawn-cost.Units
+			}
+		}
+	}
+	delete(cred.keys, c.Key)
+	return nil
+}

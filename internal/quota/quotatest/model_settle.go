@@ -1,0 +1,67 @@
+package quotatest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"quotabudget/internal/quota"
+)
+
+// Commit turns a hold into an entry.
+func (m *Model) Commit(_ context.Context, c quota.Commit) (quota.Decision, error) {
+	if err := c.Check(); err != nil {
+		return quota.Decision{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cred, now := m.credential(c.Credential), m.clock()
+	asked := fmt.Sprint("commit", c.Units)
+	if was, known := cred.settled[c.Reservation]; known && now < was.until {
+		if was.question != asked {
+			return quota.Decision{}, fmt.Errorf("reservation %s: %w", c.Reservation, quota.ErrKeyReused)
+		}
+		was.decision.Replayed = true
+		return was.decision, nil
+	}
+	name, _, _ := quota.ParseReservation(c.Reservation)
+	b := cred.bucket(name)
+	n := max(now, b.newest+1)
+	if err := b.canDraw(c.Reservation, max(0, c.Units), n); err != nil {
+		return quota.Decision{}, err
+	}
+	i := b.find(c.Reservation, n)
+	units := c.Units
+	if units == quota.AllUnits {
+		units = b.holds[i].left
+	}
+	b.holds = slices.Delete(b.holds, i, i+1)
+	costs := []quota.Cost{{Bucket: name, Units: units}}
+	d := quota.Decision{Allowed: true, At: moment(n), Units: quota.UnitsOf(costs)}
+	if units > 0 {
+		b.write(entry{n, c.ID, units, kept(c.Labels)}, c.Limits, false)
+		d.Entry = c.ID
+	}
+	d.Remaining = m.remaining(cred, costs, c.Limits, rule{n: n, settled: true})
+	cred.settled[c.Reservation] = answer{asked, d, now + quota.RetentionFor(c.Limits).Microseconds()}
+	return d, nil
+}
+
+// Release removes a hold.
+func (m *Model) Release(_ context.Context, credential, reservation string) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name, _, err := quota.ParseReservation(reservation)
+	if err != nil {
+		return 0, err
+	}
+	b := m.credential(credential).bucket(name)
+	n := max(m.clock(), b.newest+1)
+	if err := b.canDraw(reservation, 0, n); err != nil {
+		return 0, err
+	}
+	i := b.find(reservation, n)
+	left := b.holds[i].left
+	b.holds = slices.Delete(b.holds, i, i+1)
+	return left, nil
+}

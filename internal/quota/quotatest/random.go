@@ -1,0 +1,284 @@
+package quotatest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/quota"
+)
+
+// testRandom tells random histories to the ledger and to the Model and compares every answer. rapid's flags say how many
+// (-rapid.checks, 100 by default); a failure prints the shortest history that shows it.
+func testRandom(t *testing.T, h Harness) {
+	l := h.Open(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newStory(t, rt, h, l)
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			s.step()
+		}
+		s.compareAll()
+		s.checkWindows()
+	})
+}
+
+// story is one random history in the making.
+type story struct {
+	outer      testing.TB // the clock and the store belong to the whole test
+	t          *rapid.T
+	h          Harness
+	ledger     quota.Ledger
+	model      *Model
+	clock      Clock
+	credential string
+	limits     map[string][]quota.Limit
+
+	serial  int
+	floor   time.Time // the clock does not go back past what has lapsed
+	idle    time.Duration
+	ends    []time.Time // expiries and suspensions
+	charges []made
+	reserve []string // reservations, settled ones included
+	commits []quota.Commit
+	proofs  []proof
+}
+
+// proof is an allowed charge, for checking that no window is over its limit.
+type proof struct {
+	at     time.Time
+	bucket string
+	limits []quota.Limit
+}
+
+var storyBuckets = []string{"default", "search_list", "videos"}
+
+// storyWindows are long and short, sliding and calendar; the story's clock moves in steps of about their lengths.
+var storyWindows = []struct{ text, zone string }{
+	{"24h", ""}, {"1h", ""}, {"1m", ""}, {"5ms", ""}, {"day", "America/Los_Angeles"}, {"day", "Asia/Kathmandu"}, {"hour", "UTC"},
+	{"hour", "Asia/Kolkata"}, {"25h0m0.000001s", ""},
+}
+
+// storyStarts are ordinary moments and hours before a clock change.
+var storyStarts = []time.Time{epoch, time.Date(2026, 3, 8, 6, 59, 0, 0, time.UTC), time.Date(2026, 11, 1, 6, 30, 0, 1000, time.UTC)}
+
+func newStory(outer testing.TB, t *rapid.T, h Harness, l quota.Ledger) *story {
+	s := &story{outer: outer, t: t, h: h, ledger: l, credential: newCredential(), limits: map[string][]quota.Limit{}}
+	s.model = &Model{Now: s.clock.Now}
+	s.setNow(rapid.SampledFrom(storyStarts).Draw(t, "start"))
+	s.floor = s.clock.Now().Add(-hours(2))
+	for _, b := range storyBuckets {
+		s.limits[b] = s.drawLimits(b)
+	}
+	return s
+}
+
+func (s *story) drawLimits(bucket string) []quota.Limit {
+	windows := rapid.SliceOfNDistinct(rapid.IntRange(0, len(storyWindows)-1), 1, 3, rapid.ID[int]).Draw(s.t, "windows of "+bucket)
+	limits := make([]quota.Limit, len(windows))
+	for i, n := range windows {
+		w, err := quota.ParseWindow(storyWindows[n].text, storyWindows[n].zone)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		units := rapid.Int64Range(0, 40).Draw(s.t, "units")
+		limits[i] = quota.Limit{Bucket: bucket, Units: units, Headroom: rapid.SampledFrom([]int64{0, 0, 3, 50}).Draw(s.t, "headroom"),
+			Window: w}
+		if limits[i].Headroom == 50 && units > 0 {
+			limits[i].Headroom = 1
+		}
+	}
+	return limits
+}
+
+func (s *story) setNow(now time.Time) {
+	s.clock.Set(s.outer, now)
+	s.h.SetNow(s.outer, now)
+}
+
+func (s *story) step() {
+	if s.idle > hours(40) {
+		s.touchAll() // a ledger may forget what is left alone for longer than it keeps entries
+	}
+	actions[rapid.SampledFrom(actionNames).Draw(s.t, "do")](s)
+}
+
+var actions = map[string]func(*story){
+	"charge": (*story).charge, "draw": (*story).draw, "reserve": (*story).reserveSome, "commit": (*story).commit,
+	"release": (*story).release, "cancel": (*story).cancel, "suspend": (*story).suspend, "move": (*story).move,
+	"jump": (*story).jumpTo, "relimit": (*story).relimit, "compare": (*story).compareOne,
+}
+
+// actionNames has the actions as often as they should come; a shrunk history prefers the first.
+var actionNames = []string{"charge", "charge", "charge", "charge", "charge", "move", "move", "move", "jump", "reserve", "reserve", "draw",
+	"draw", "commit", "release", "cancel", "suspend", "relimit", "compare", "compare"}
+
+func (s *story) bucket() string { return rapid.SampledFrom(storyBuckets).Draw(s.t, "bucket") }
+
+func (s *story) id() string { s.serial++; return fmt.Sprintf("e%04d", s.serial) }
+
+// key is one of a few, none after a day: ledgers need not forget a key at the same microsecond.
+func (s *story) key() string {
+	if !rapid.Bool().Draw(s.t, "with key") {
+		return ""
+	}
+	return fmt.Sprintf("%s %d", s.clock.Now().Format(time.DateOnly), rapid.IntRange(1, 4).Draw(s.t, "key"))
+}
+
+func (s *story) allLimits(costs []quota.Cost) []quota.Limit {
+	var all []quota.Limit
+	for _, b := range storyBuckets {
+		if slices.ContainsFunc(costs, func(c quota.Cost) bool { return c.Bucket == b }) {
+			all = append(all, s.limits[b]...)
+		}
+	}
+	return all
+}
+
+func (s *story) newCharge() quota.Charge {
+	var costs []quota.Cost
+	for _, b := range rapid.SliceOfNDistinct(rapid.SampledFrom(storyBuckets), 1, 3, rapid.ID[string]).Draw(s.t, "buckets") {
+		costs = append(costs, quota.Cost{Bucket: b, Units: rapid.Int64Range(1, 12).Draw(s.t, "cost")})
+	}
+	return quota.Charge{Credential: s.credential, ID: s.id(), Key: s.key(), Costs: costs, Limits: s.allLimits(costs),
+		Manual: rapid.Bool().Draw(s.t, "manual"), Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9,
+		Labels: rapid.SampledFrom([]quota.Labels{nil, {"region": "BR"}, {"region": "DE", "run": "r:1"}}).Draw(s.t, "labels")}
+}
+
+func (s *story) charge() { s.makeCharge(s.newCharge()) }
+
+func (s *story) draw() {
+	if len(s.reserve) == 0 {
+		return
+	}
+	c := s.newCharge()
+	c.Reservation = rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
+	bucket, _, _ := quota.ParseReservation(c.Reservation)
+	if !slices.ContainsFunc(c.Costs, func(k quota.Cost) bool { return k.Bucket == bucket }) {
+		c.Costs = append(c.Costs, quota.Cost{Bucket: bucket, Units: rapid.Int64Range(1, 4).Draw(s.t, "draw")})
+		c.Limits = s.allLimits(c.Costs)
+	}
+	s.makeCharge(c)
+}
+
+// makeCharge compares the answers, and after a denial sometimes proves RetryAt: denied one microsecond before, allowed then.
+func (s *story) makeCharge(c quota.Charge) {
+	d := s.compareCharge(c)
+	if d.Allowed || d.RetryAt.IsZero() || c.Reservation != "" || !rapid.Bool().Draw(s.t, "wait for retry") {
+		return
+	}
+	s.forward(d.RetryAt.Add(-time.Microsecond))
+	if before := s.compareCharge(c); before.Allowed {
+		s.t.Fatalf("allowed one microsecond before %s, when the charge was to be retried", d.RetryAt)
+	}
+	s.forward(d.RetryAt)
+	if then := s.compareCharge(c); !then.Allowed {
+		s.t.Fatalf("denied at %s, when the charge was to be retried: %+v", d.RetryAt, then)
+	}
+}
+
+func (s *story) compareCharge(c quota.Charge) quota.Decision {
+	ctx := context.Background()
+	want, wantErr := s.model.Charge(ctx, c)
+	got, err := s.ledger.Charge(ctx, c)
+	s.compareDecision(fmt.Sprintf("charge %+v", c), got, want, err, wantErr)
+	if want.Allowed && !want.Replayed {
+		s.charges = append(s.charges, made{c, want})
+		for _, cost := range c.Costs {
+			if !want.Observed {
+				s.proofs = append(s.proofs, proof{want.At, cost.Bucket, s.limits[cost.Bucket]})
+			}
+		}
+	}
+	return got
+}
+
+func (s *story) reserveSome() {
+	b, ctx := s.bucket(), context.Background()
+	r := quota.Reserve{Credential: s.credential, ID: quota.ReservationID(b, s.id()), Key: s.key(), Limits: s.limits[b],
+		Units:  rapid.Int64Range(1, 20).Draw(s.t, "units"),
+		TTL:    rapid.SampledFrom([]time.Duration{time.Millisecond, time.Minute, time.Hour, hours(30)}).Draw(s.t, "ttl"),
+		Manual: rapid.Bool().Draw(s.t, "manual"), Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9, Note: "n: ü"}
+	want, wantErr := s.model.Reserve(ctx, r)
+	got, err := s.ledger.Reserve(ctx, r)
+	s.compareDecision(fmt.Sprintf("reserve %+v", r), got, want, err, wantErr)
+	if want.Allowed && !want.Replayed {
+		s.reserve = append(s.reserve, r.ID)
+		s.ends = append(s.ends, want.ExpiresAt)
+	}
+}
+
+func (s *story) commit() {
+	ctx := context.Background()
+	var c quota.Commit
+	switch {
+	case len(s.commits) > 0 && rapid.IntRange(0, 3).Draw(s.t, "again") == 0:
+		c = rapid.SampledFrom(s.commits).Draw(s.t, "commit")
+	case len(s.reserve) > 0:
+		id := rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
+		bucket, _, _ := quota.ParseReservation(id)
+		c = quota.Commit{Credential: s.credential, Reservation: id, ID: s.id(), Limits: s.limits[bucket],
+			Units: rapid.Int64Range(quota.AllUnits, 8).Draw(s.t, "units")}
+	default:
+		return
+	}
+	want, wantErr := s.model.Commit(ctx, c)
+	got, err := s.ledger.Commit(ctx, c)
+	s.compareDecision(fmt.Sprintf("commit %+v", c), got, want, err, wantErr)
+	if want.Allowed && !want.Replayed {
+		s.commits = append(s.commits, c)
+	}
+}
+
+func (s *story) release() {
+	if len(s.reserve) == 0 {
+		return
+	}
+	ctx, id := context.Background(), rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
+	want, wantErr := s.model.Release(ctx, s.credential, id)
+	got, err := s.ledger.Release(ctx, s.credential, id)
+	s.compareError("release "+id, err, wantErr)
+	if got != want {
+		s.t.Fatalf("release %s: %d, want %d", id, got, want)
+	}
+}
+
+func (s *story) cancel() {
+	if len(s.charges) == 0 {
+		return
+	}
+	c := rapid.SampledFrom(s.charges).Draw(s.t, "charge")
+	// When an old entry is forgotten is the ledger's affair: one may be there a while longer than in another.
+	latest := s.clock.Now()
+	for _, other := range s.charges {
+		if other.decision.At.After(latest) {
+			latest = other.decision.At
+		}
+	}
+	if latest.Sub(c.decision.At) >= quota.Retention {
+		return
+	}
+	ctx := context.Background()
+	s.compareError("cancel "+c.charge.ID, s.ledger.Cancel(ctx, c.charge, c.decision), s.model.Cancel(ctx, c.charge, c.decision))
+}
+
+func (s *story) suspend() {
+	ctx, b := context.Background(), s.bucket()
+	var until time.Time
+	if rapid.Bool().Draw(s.t, "close") {
+		until = s.clock.Now().Add(time.Duration(rapid.Int64Range(-1, hours(3).Microseconds()).Draw(s.t, "µs")) * time.Microsecond)
+		s.ends = append(s.ends, until)
+	}
+	want := s.model.Suspend(ctx, s.credential, b, until)
+	s.compareError("suspend "+b, s.ledger.Suspend(ctx, s.credential, b, until), want)
+}
+
+func (s *story) relimit() {
+	if rapid.IntRange(0, 2).Draw(s.t, "change limits") == 0 {
+		b := s.bucket()
+		s.limits[b] = s.drawLimits(b)
+	}
+}

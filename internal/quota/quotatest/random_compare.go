@@ -1,0 +1,152 @@
+package quotatest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+func (s *story) compareError(what string, got, want error) {
+	s.t.Helper()
+	if errorName(got) != errorName(want) {
+		s.t.Fatalf("at %s: %s: error %v, want %v", s.clock.Now().Format(time.RFC3339Nano), what, got, want)
+	}
+}
+
+func (s *story) compareDecision(what string, got, want quota.Decision, err, wantErr error) {
+	s.t.Helper()
+	s.compareError(what, err, wantErr)
+	if errors.Is(wantErr, quota.ErrCostExceedsLimit) == (wantErr != nil) && !sameDecision(got, want) {
+		s.t.Fatalf("at %s: %s:\n got %+v\nwant %+v", s.clock.Now().Format(time.RFC3339Nano), what, got, want)
+	}
+}
+
+// sameDecision compares every field; times as moments, and no map is as good as an empty one.
+func sameDecision(a, b quota.Decision) bool {
+	same := a.At.Equal(b.At) && a.RetryAt.Equal(b.RetryAt) && a.ExpiresAt.Equal(b.ExpiresAt) &&
+		maps.Equal(a.Units, b.Units) && maps.Equal(a.Remaining, b.Remaining)
+	a.At, a.RetryAt, a.ExpiresAt, a.Units, a.Remaining = b.At, b.RetryAt, b.ExpiresAt, b.Units, b.Remaining
+	return same && reflect.DeepEqual(a, b)
+}
+
+func (s *story) compareOne() { s.compareBucket(s.bucket()) }
+
+func (s *story) compareAll() {
+	for _, b := range storyBuckets {
+		s.compareBucket(b)
+	}
+	s.checkTime()
+}
+
+func (s *story) compareBucket(b string) {
+	ctx := context.Background()
+	want, _ := s.model.Usage(ctx, s.credential, s.limits[b])
+	got, err := s.ledger.Usage(ctx, s.credential, s.limits[b])
+	s.same("usage of "+b, utcUsage(got), utcUsage(want), err)
+
+	wantHeld, _ := s.model.Reservations(ctx, s.credential, b)
+	held, err := s.ledger.Reservations(ctx, s.credential, b)
+	s.same("reservations of "+b, utcReservations(held), utcReservations(wantHeld), err)
+
+	// Older entries may be trimmed by one and not yet by the other.
+	q := quota.Query{Credential: s.credential, Bucket: b, Since: s.clock.Now().Add(-hours(48))}
+	wantLog, _ := s.model.Entries(ctx, q)
+	log, err := s.ledger.Entries(ctx, q)
+	s.same("entries of "+b, utcEntries(log), utcEntries(wantLog), err)
+}
+
+func (s *story) same(what string, got, want any, err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("%s: %v", what, err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		s.t.Fatalf("at %s: %s:\n got %+v\nwant %+v", s.clock.Now().Format(time.RFC3339Nano), what, got, want)
+	}
+}
+
+func (s *story) checkTime() {
+	now, err := s.ledger.Time(context.Background())
+	if err != nil || !now.Equal(s.clock.Now()) {
+		s.t.Fatalf("time: %s, %v, want %s", now, err, s.clock.Now())
+	}
+}
+
+// checkWindows is the invariant I2 by brute force, on the ledger's own log: at the stamp of every allowed charge, each of its
+// windows held no more than the limit.
+func (s *story) checkWindows() {
+	for _, b := range storyBuckets {
+		log, err := s.ledger.Entries(context.Background(), quota.Query{Credential: s.credential, Bucket: b})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, p := range s.proofs {
+			if p.bucket != b {
+				continue
+			}
+			for _, l := range p.limits {
+				if sum := sumAt(log, l.Window, p.at); sum > l.Units {
+					s.t.Fatalf("I2: %d units in %s at %s, limit %d:\n%+v", sum, l.Name(), p.at, l.Units, log)
+				}
+			}
+		}
+	}
+}
+
+func sumAt(log []quota.Entry, w quota.Window, at time.Time) int64 {
+	var sum int64
+	for _, e := range log {
+		if !e.At.After(at) && inside(w, e.At.UnixMicro(), at.UnixMicro()) {
+			sum += e.Units
+		}
+	}
+	return sum
+}
+
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return time.UnixMicro(t.UnixMicro()).UTC()
+}
+
+func utcUsage(u quota.Usage) quota.Usage {
+	u.At = utc(u.At)
+	for i := range u.Buckets {
+		b := &u.Buckets[i]
+		b.SuspendedUntil = utc(b.SuspendedUntil)
+		for j := range b.Limits {
+			b.Limits[j].NextFreeAt = utc(b.Limits[j].NextFreeAt)
+		}
+	}
+	return u
+}
+
+// utcReservations also puts those of one moment in the order of their IDs.
+func utcReservations(list []quota.Reservation) []quota.Reservation {
+	list = append([]quota.Reservation{}, list...)
+	for i := range list {
+		list[i].CreatedAt, list[i].ExpiresAt = utc(list[i].CreatedAt), utc(list[i].ExpiresAt)
+	}
+	slices.SortStableFunc(list, func(a, b quota.Reservation) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+func utcEntries(list []quota.Entry) []quota.Entry {
+	list = append([]quota.Entry{}, list...)
+	for i := range list {
+		list[i].At = utc(list[i].At)
+		if list[i].Labels == nil {
+			list[i].Labels = quota.Labels{}
+		}
+	}
+	return list
+}

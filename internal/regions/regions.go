@@ -1,0 +1,76 @@
+// Package regions knows the regions of a sweep: which exist, in what order they are visited, how they are staggered.
+package regions
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Region is an ISO 3166-1 alpha-2 code in upper case, made by Parse.
+type Region string
+
+// Parse reads one code, in either case and with blanks around it. A code that ISO does not assign is an error, with the one
+// that was meant if it is a common slip.
+func Parse(code string) (Region, error) {
+	up := strings.ToUpper(strings.TrimSpace(code))
+	if len(up) == 2 && strings.Contains(assigned, up+" ") {
+		return Region(up), nil
+	}
+	if meant, ok := slip(up); ok {
+		return "", fmt.Errorf("%q is not a region: did you mean %s?", clip(code), meant)
+	}
+	return "", fmt.Errorf("%q is not a region: write an ISO 3166-1 code of two letters, such as US", clip(code))
+}
+
+// ParseList reads codes in their order. Every bad code is reported; so is a code that stands there twice, because a sweep
+// visits a region once.
+func ParseList(codes []string) ([]Region, error) {
+	var list []Region
+	var errs []error
+	for _, code := range codes {
+		r, err := Parse(code)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case slices.Contains(list, r):
+			errs = append(errs, fmt.Errorf("region %s is listed twice", r))
+		default:
+			list = append(list, r)
+		}
+	}
+	if len(codes) == 0 {
+		errs = append(errs, errors.New("no region is listed"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Order returns the regions in the order in which a sweep visits them: those without a complete chart first, then the one
+// whose last complete chart is oldest. Ties keep the order of the list, which is not changed.
+func Order(list []Region, lastComplete map[Region]time.Time) []Region {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b Region) int {
+		return lastComplete[a].Compare(lastComplete[b]) // a missing one is the zero time, before all others
+	})
+}
+
+// Stagger returns how long after the tick each of n regions begins: the i-th after i times every, whatever the others do, so
+// that a region keeps its moment from day to day. Without an interval all begin at once.
+func Stagger(n int, every time.Duration) []time.Duration {
+	offsets := make([]time.Duration, n)
+	for i := range offsets {
+		offsets[i] = time.Duration(i) * max(every, 0)
+	}
+	return offsets
+}
+
+func clip(code string) string {
+	if len(code) > 40 {
+		return strings.ToValidUTF8(code[:40], "") + "…"
+	}
+	return code
+}

@@ -1,0 +1,48 @@
+package sqlite
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// uriPath escapes the three characters that mean something in the path of a SQLite URI.
+func uriPath(path string) string {
+	return strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
+}
+
+// journal_mode is not among the pragmas: it belongs to the file, and a file is only changed once it is known to be ours.
+func writeDSN(path string, opts Options) string {
+	q := commonParams(opts)
+	q.Set("mode", "rw")
+	q.Set("_txlock", "immediate")
+	q.Add("_pragma", "synchronous("+opts.Synchronous.String()+")")
+	return "file:" + uriPath(path) + "?" + q.Encode()
+}
+
+func readDSN(path string, opts Options) string {
+	q := commonParams(opts)
+	q.Set("mode", "ro")
+	q.Set("_query_only", "1")
+	return "file:" + uriPath(path) + "?" + q.Encode()
+}
+
+func commonParams(opts Options) url.Values {
+	return url.Values{
+		"_error_rc": {"1"}, // no stale words of an earlier statement in an error
+		"_dqs":      {"0"}, // "x" is a name, never a string
+		"_pragma": {
+			fmt.Sprintf("busy_timeout(%d)", opts.busyTimeout().Milliseconds()),
+			"foreign_keys(1)",
+			"temp_store(memory)",
+		},
+	}
+}
+
+// String returns the word that PRAGMA synchronous takes.
+func (s Synchronous) String() string {
+	if s == Normal {
+		return "normal"
+	}
+	return "full"
+}

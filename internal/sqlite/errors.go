@@ -1,0 +1,113 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	driver "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+)
+
+// What a person can do something about. The text of each ends in what to do; Open and DB.Explain put the path before it.
+var (
+	// ErrNotDatabase: the file is no SQLite database, or one of another kind or program.
+	ErrNotDatabase = errors.New("not a file of this kind; name another file, or move this one away")
+	// ErrReadOnly: the file or its directory cannot be written.
+	ErrReadOnly = errors.New("cannot be written; check the permissions of the file and of its directory")
+	// ErrNewer: the file has migrations that this program does not know.
+	ErrNewer = errors.New("written by a newer version; use that version, or name another file")
+	// ErrDamaged: the file is a database, but broken or cut short.
+	ErrDamaged = errors.New("damaged; restore it from a copy, or move it away to begin with an empty one")
+	// ErrFull: there was no space left; the transaction was undone.
+	ErrFull = errors.New("no space left on the disk; free some and try again")
+	// ErrBusy: another process held the write lock for longer than the busy timeout.
+	ErrBusy = errors.New("another process is writing; try again when it is done")
+)
+
+// explain names the path, once, in an error of SQLite or of this package.
+func explain(path string, err error) error {
+	var said *fileError
+	if err == nil || errors.As(err, &said) {
+		return err
+	}
+	kind, ours := classify(err)
+	if !ours {
+		return err
+	}
+	return &fileError{path: path, cause: err, kind: kind}
+}
+
+// classify finds the sentinel for err, nil when there is none; ours says whether SQLite or this package made the error.
+func classify(err error) (kind error, ours bool) {
+	for _, sentinel := range []error{ErrNotDatabase, ErrReadOnly, ErrNewer, ErrDamaged, ErrFull, ErrBusy} {
+		if errors.Is(err, sentinel) {
+			return sentinel, true
+		}
+	}
+	var coded *driver.Error
+	if errors.As(err, &coded) {
+		return kindOfCode(coded.Code()), true
+	}
+	return nil, false
+}
+
+// explainSystem does the same for an error of the operating system.
+func explainSystem(path string, err error) error {
+	var kind error
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		kind = ErrReadOnly
+	case errors.Is(err, syscall.ENOSPC):
+		kind = ErrFull
+	}
+	if about, ok := err.(*fs.PathError); ok && about.Path == path {
+		err = about.Err
+	}
+	return &fileError{path: path, cause: err, kind: kind}
+}
+
+func kindOfCode(code int) error {
+	if code == codes.SQLITE_IOERR_SHMSIZE { // the index of the log could not grow
+		return ErrFull
+	}
+	switch code & 0xff {
+	case codes.SQLITE_NOTADB:
+		return ErrNotDatabase
+	case codes.SQLITE_READONLY, codes.SQLITE_CANTOPEN, codes.SQLITE_PERM:
+		return ErrReadOnly
+	case codes.SQLITE_CORRUPT:
+		return ErrDamaged
+	case codes.SQLITE_FULL:
+		return ErrFull
+	case codes.SQLITE_BUSY, codes.SQLITE_PROTOCOL:
+		return ErrBusy
+	}
+	return nil
+}
+
+// fileError is an error about one file.
+type fileError struct {
+	path        string
+	cause, kind error
+}
+
+func (e *fileError) Error() string {
+	if e.kind == nil || errors.Is(e.cause, e.kind) { // the cause says it all
+		return fmt.Sprintf("%s: %v", e.path, e.cause)
+	}
+	return fmt.Sprintf("%s: %v: %v", e.path, e.cause, e.kind)
+}
+
+func (e *fileError) Unwrap() []error {
+	if e.kind == nil {
+		return []error{e.cause}
+	}
+	return []error{e.cause, e.kind}
+}
+
+func isBusy(err error) bool {
+	kind, _ := classify(err)
+	return kind == ErrBusy
+}

@@ -1,0 +1,170 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestMain lets the test binary stand for another process of the program: with NOTEBOOK set it opens that file, writes
+// one note and says how it went.
+func TestMain(m *testing.M) {
+	path := os.Getenv("NOTEBOOK")
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	io.Copy(io.Discard, os.Stdin) // the start signal is the end of the input
+	os.Exit(writeOne(path))
+}
+
+// Exit codes of writeOne.
+const (
+	writeFailed = iota + 1
+	openFailed
+	openReadOnly
+)
+
+func writeOne(path string) int {
+	db, err := Open(context.Background(), path, notes(), Options{})
+	switch {
+	case errors.Is(err, ErrReadOnly):
+		fmt.Println(err)
+		return openReadOnly
+	case err != nil:
+		fmt.Println(err)
+		return openFailed
+	}
+	err = db.Update(context.Background(), insert(fmt.Sprint(os.Getpid())))
+	if err = errors.Join(err, db.Close()); err != nil {
+		fmt.Println(err)
+		return writeFailed
+	}
+	return 0
+}
+
+func TestProcessesOpenANewFileAtOnce(t *testing.T) {
+	const processes, rounds = 6, 5
+	for round := range rounds {
+		path := filepath.Join(t.TempDir(), fmt.Sprint(round), "n.db")
+		openAtOnce(t, path, processes)
+		if n := count(t, mustOpen(t, path, Options{}).Read); n != 1+processes {
+			t.Fatalf("%d notes, want %d", n, 1+processes)
+		}
+	}
+}
+
+func openAtOnce(t *testing.T, path string, processes int) {
+	t.Helper()
+	start, startWriter, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := make([]*exec.Cmd, processes)
+	outputs := make([]strings.Builder, processes)
+	for i := range running {
+		running[i] = exec.Command(os.Args[0])
+		running[i].Env = append(os.Environ(), "NOTEBOOK="+path)
+		running[i].Stdin, running[i].Stdout, running[i].Stderr = start, &outputs[i], &outputs[i]
+		if err := running[i].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	startWriter.Close()
+	for i := range running {
+		if err := running[i].Wait(); err != nil {
+			t.Errorf("process %d: %v: %s", i, err, outputs[i].String())
+		}
+	}
+	start.Close()
+}
+
+// TestReadOnly runs in a process without the rights of root, which ignores permission bits.
+func TestReadOnly(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		file, dir  os.FileMode
+		fileExists bool
+	}{
+		{"the file", 0o444, 0o777, true},
+		{"the directory", 0o666, 0o555, true},
+		{"both", 0o444, 0o555, true},
+		{"nothing to be read", 0, 0o777, true},
+		{"a directory for a new file", 0, 0o555, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			top := publicDir(t)
+			dir := filepath.Join(top, "d")
+			path := filepath.Join(dir, "n.db")
+			if err := os.Mkdir(dir, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if c.fileExists {
+				if err := os.WriteFile(path, closed(t), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				chmod(t, path, c.file)
+			}
+			chmod(t, dir, c.dir)
+			defer chmod(t, dir, 0o777)
+
+			output, code := runUnprivileged(t, top, path)
+			t.Log(strings.TrimSpace(output))
+			if code != openReadOnly || strings.Count(output, path) < 1 || !strings.Contains(output, ErrReadOnly.Error()) {
+				t.Errorf("exit %d, %s", code, output)
+			}
+		})
+	}
+}
+
+// publicDir is a directory that every user can enter, unlike t.TempDir.
+func publicDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	chmod(t, dir, 0o755)
+	return dir
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runUnprivileged runs writeOne as the user nobody when this process is root, and as the same user otherwise.
+func runUnprivileged(t *testing.T, dir, path string) (output string, code int) {
+	t.Helper()
+	binary, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "program") // where it was built others may not look
+	if err := os.WriteFile(program, binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "NOTEBOOK="+path)
+	if os.Getuid() == 0 {
+		const nobody = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,203 @@
+package sqlite
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// checkError wants kind, and a text that names the path once and tells what to do.
+func checkError(t *testing.T, err, kind error, path string) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Fatalf("got error %v, want %q", err, kind)
+	}
+	if n := strings.Count(err.Error(), path); n != 1 {
+		t.Errorf("the path stands %d times in %q", n, err)
+	}
+	if n := strings.Count(err.Error(), kind.Error()); n != 1 {
+		t.Errorf("what to do stands %d times in %q", n, err)
+	}
+}
+
+func fileOf(t *testing.T, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.db")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// foreign makes a database with plain SQL, as another program would.
+func foreign(t *testing.T, statements string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "foreign.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(statements); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// closed returns the bytes of a notebook that was closed in good order.
+func closed(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "n.db")
+	db, err := Open(t.Context(), path, notes(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func TestOpenRefuses(t *testing.T) {
+	whole := closed(t)
+	for _, c := range []struct {
+		name    string
+		content []byte
+		want    error
+	}{
+		{"a short text", []byte("hello"), ErrNotDatabase},
+		{"a long text", bytes.Repeat([]byte("quota: 10000\n"), 1000), ErrNotDatabase},
+		{"zeros", make([]byte, 8192), ErrNotDatabase},
+		{"another program's", foreign(t, "CREATE TABLE t (x)"), ErrNotDatabase},
+		{"another program's with an id", foreign(t, "PRAGMA application_id = 7; CREATE TABLE t (x)"), ErrNotDatabase},
+		{"another program's, empty but for its id", foreign(t, "PRAGMA application_id = 7"), ErrNotDatabase},
+		{"cut short between pages", whole[:4096], ErrDamaged},
+		{"cut short within a page", whole[:5000], ErrDamaged},
+		{"cut short within its header", whole[:50], ErrDamaged},
+		{"newer", foreign(t, "PRAGMA application_id = 0x4e4f5445; PRAGMA user_version = 3; CREATE TABLE t (x)"), ErrNewer},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := fileOf(t, c.content)
+			_, err := Open(t.Context(), path, notes(), Options{})
+			checkError(t, err, c.want, path)
+			t.Log(err)
+			if after, _ := os.ReadFile(path); !bytes.Equal(after, c.content) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+func TestOpenRefusesWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Open(t.Context(), dir, notes(), Options{})
+	checkError(t, err, ErrNotDatabase, dir)
+
+	under := filepath.Join(fileOf(t, nil), "n.db")
+	if _, err := Open(t.Context(), under, notes(), Options{}); err == nil || strings.Count(err.Error(), under) != 1 {
+		t.Errorf("a file as directory: %v", err)
+	}
+}
+
+func TestOpenTakesAnEmptyFile(t *testing.T) {
+	db := mustOpen(t, fileOf(t, nil), Options{})
+	if n := count(t, db.Read); n != 1 {
+		t.Errorf("%d notes, want 1", n)
+	}
+}
+
+func TestMigrationsAreAppliedOnceInOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "n.db")
+	older := notes()
+	older.Migrations = fstest.MapFS{"001.sql": older.Migrations.(fstest.MapFS)["001.sql"]}
+	db, err := Open(t.Context(), path, older, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() // still open while a newer version comes
+	if n := count(t, db.Read); n != 0 {
+		t.Errorf("%d notes before migration 2", n)
+	}
+	for range 2 {
+		if n := count(t, mustOpen(t, path, Options{}).Read); n != 1 {
+			t.Errorf("%d notes after migration 2, want 1", n)
+		}
+	}
+	_, err = Open(t.Context(), path, older, Options{})
+	checkError(t, err, ErrNewer, path)
+}
+
+func TestAFailedMigrationLeavesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "n.db")
+	broken := notes()
+	broken.Migrations.(fstest.MapFS)["002.sql"] = &fstest.MapFile{Data: []byte("CREATE TABLE half (x); CREATE TABLE notes (x);")}
+	_, err := Open(t.Context(), path, broken, Options{})
+	if err == nil || !strings.Contains(err.Error(), "002.sql") || !strings.Contains(err.Error(), path) {
+		t.Fatalf("got %v", err)
+	}
+	db := mustOpen(t, path, Options{}) // with the migration mended
+	var half int
+	if err := db.Read.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").Scan(&half); err != nil || half != 0 {
+		t.Errorf("half = %d, %v", half, err)
+	}
+}
+
+func TestMigrationsHaveNoGaps(t *testing.T) {
+	gap := Schema{ApplicationID: 1, Migrations: fstest.MapFS{"001.sql": {}, "003.sql": {}}}
+	path := filepath.Join(t.TempDir(), "n.db")
+	if _, err := Open(t.Context(), path, gap, Options{}); err == nil || !strings.Contains(err.Error(), "want 002.sql") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file was made: %v", err)
+	}
+}
+
+func TestParseURL(t *testing.T) {
+	for url, want := range map[string]string{
+		"sqlite:///var/lib/q/ledger.db": "/var/lib/q/ledger.db",
+		"sqlite:ledger.db":              "ledger.db",
+		"sqlite:dir/a b.db":             "dir/a b.db",
+		"sqlite:/abs.db":                "/abs.db",
+		"sqlite:///a%20b%3Fc%25.db":     "/a b?c%.db",
+		"sqlite:%C3%A9漢.db":             "é漢.db",
+	} {
+		if got, err := ParseURL(url); got != want || err != nil {
+			t.Errorf("%s: %q, %v; want %q", url, got, err, want)
+		}
+	}
+	for url, want := range map[string]string{
+		"":                       "want sqlite:///",
+		"/var/ledger.db":         "want sqlite:///",
+		"redis://localhost":      "want sqlite:///",
+		"sqlite:":                "no file is named",
+		"sqlite:///":             "no file is named",
+		"sqlite:///dir/":         "no file is named",
+		"sqlite::memory:":        "no file is named",
+		"sqlite:a%00b":           "no file is named",
+		"sqlite://ledger.db":     "sqlite:ledger.db",
+		"sqlite://var/lib/l.db":  "sqlite:///var/lib/l.db",
+		"sqlite:///l.db?mode=ro": "%3F",
+		"sqlite:///l.db#x":       "%23",
+		"sqlite:///100%.db":      "%25",
+	} {
+		if got, err := ParseURL(url); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v; want an error with %q", url, got, err, want)
+		}
+	}
+}

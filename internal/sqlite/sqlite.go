@@ -1,0 +1,153 @@
+// Package sqlite is how this project opens SQLite files.
+//
+// A file has one kind (a ledger, a catalogue), told by its application_id, and numbered migrations, counted by its
+// user_version. It is opened twice: one connection that writes, several that can only read. Several processes may have
+// the same file open; a writer waits for another writer up to the busy timeout, readers wait for nobody.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	driver "modernc.org/sqlite"
+)
+
+// Synchronous says what a commit waits for.
+type Synchronous int
+
+const (
+	// Full waits until the commit is on disk: a power cut loses nothing that was accepted. It costs one fsync a commit.
+	Full Synchronous = iota
+	// Normal leaves the last commits to the operating system: a power cut may take them back, in order and whole; a crash
+	// of this process does not.
+	Normal
+)
+
+// Defaults of Options.
+const (
+	DefaultBusyTimeout = 10 * time.Second
+	DefaultReaders     = 4
+)
+
+// Schema is one kind of file.
+type Schema struct {
+	// Name is the kind in words ("ledger"), for errors.
+	Name string
+	// ApplicationID marks files of this kind. It is not 0.
+	ApplicationID int32
+	// Migrations holds 001.sql, 002.sql and so on, without gaps. A migration that was released is never edited.
+	Migrations fs.FS
+}
+
+// Options are settings of one Open; the zero value is the careful choice.
+type Options struct {
+	Synchronous Synchronous
+	// BusyTimeout is how long a writer waits for another process's transaction. 0 means DefaultBusyTimeout.
+	BusyTimeout time.Duration
+	// Readers is the largest number of connections of DB.Read. 0 means DefaultReaders.
+	Readers int
+}
+
+// DB is an open file.
+type DB struct {
+	// Write has a single connection, whose transactions are IMMEDIATE: they hold the file's write lock from the start. To use
+	// the handle while a transaction of its own is open waits for ever; use the *sql.Tx.
+	Write *sql.DB
+	// Read has connections that cannot write. What they read is what was last committed.
+	Read *sql.DB
+
+	path string
+}
+
+// Open opens the file at path, creates it (mode 0600) and its directories (mode 0700) if need be, and brings it up to the
+// last migration of schema. Errors name the path and wrap ErrNotDatabase, ErrReadOnly, ErrNewer, ErrDamaged, ErrFull or
+// ErrBusy where one fits; a file that is refused is left as it was.
+func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	migrations, err := readMigrations(schema.Migrations)
+	if err != nil {
+		return nil, err
+	}
+	if err := create(path); err != nil {
+		return nil, err
+	}
+	db := &DB{path: path}
+	if db.Write, err = openPool(writeDSN(path, opts), 1); err != nil {
+		return nil, explain(path, err)
+	}
+	if err := prepare(ctx, db.Write, schema, migrations, opts); err != nil {
+		return nil, errors.Join(explain(path, err), db.Write.Close())
+	}
+	if db.Read, err = openPool(readDSN(path, opts), opts.readers()); err != nil {
+		return nil, errors.Join(explain(path, err), db.Write.Close())
+	}
+	return db, nil
+}
+
+// Path returns the absolute path of the file.
+func (db *DB) Path() string { return db.path }
+
+// Close closes both handles, readers first, so that the last writer can fold its log into the file.
+func (db *DB) Close() error {
+	return errors.Join(db.Read.Close(), db.Write.Close())
+}
+
+// Update runs fn in one transaction that holds the write lock from its start, and commits if fn returns nil. Errors of
+// SQLite come back explained; those of fn pass through.
+func (db *DB) Update(ctx context.Context, fn func(*sql.Tx) error) error {
+	return db.Explain(inTx(ctx, db.Write, fn))
+}
+
+// View runs fn in one transaction that sees a single state of the file.
+func (db *DB) View(ctx context.Context, fn func(*sql.Tx) error) error {
+	return db.Explain(inTx(ctx, db.Read, fn))
+}
+
+// Explain adds the path and, where one fits, a sentinel of this package to an error of SQLite; other errors and nil come
+// back as they are.
+func (db *DB) Explain(err error) error { return explain(db.path, err) }
+
+func inTx(ctx context.Context, handle *sql.DB, fn func(*sql.Tx) error) error {
+	tx, err := handle.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // after Commit it does nothing
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// openPool keeps every connection it has made: opening one costs more than most statements.
+func openPool(dsn string, connections int) (*sql.DB, error) {
+	connector, err := driver.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	pool := sql.OpenDB(connector)
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
+	return pool, nil
+}
+
+func (o Options) busyTimeout() time.Duration {
+	if o.BusyTimeout > 0 {
+		return o.BusyTimeout
+	}
+	return DefaultBusyTimeout
+}
+
+func (o Options) readers() int {
+	if o.Readers > 0 {
+		return o.Readers
+	}
+	return DefaultReaders
+}

@@ -1,0 +1,211 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// notes is a kind of file for these tests, in two migrations.
+func notes() Schema {
+	return Schema{Name: "notebook", ApplicationID: 0x4e4f5445, Migrations: fstest.MapFS{
+		"001.sql": {Data: []byte("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;")},
+		"002.sql": {Data: []byte("CREATE TABLE marks (note INTEGER NOT NULL REFERENCES notes) STRICT;\n" +
+			"INSERT INTO notes (text) VALUES ('first');")},
+	}}
+}
+
+func mustOpen(t *testing.T, path string, opts Options) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), path, notes(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func insert(text string) func(*sql.Tx) error {
+	return func(tx *sql.Tx) error {
+		_, err := tx.Exec("INSERT INTO notes (text) VALUES (?)", text)
+		return err
+	}
+}
+
+func count(t *testing.T, db *sql.DB) (n int) {
+	t.Helper()
+	if err := db.QueryRow("SELECT count(*) FROM notes").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestOpenCreatesForTheOwnerAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	db := mustOpen(t, filepath.Join(dir, "n.db"), Options{})
+	if err := db.Update(t.Context(), insert("second")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{
+		dir: 0o700, filepath.Dir(dir): 0o700,
+		db.Path(): 0o600, db.Path() + "-wal": 0o600, db.Path() + "-shm": 0o600,
+	} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", path, got, want)
+		}
+	}
+}
+
+func TestOpenTakesAnyPath(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a b.db", "50%.db", "%41.db", "what?mode=memory", "#1.db", "-x.db", "é\u0301漢\r.db", "a&b=c+d"} {
+		path := filepath.Join(dir, name)
+		mustOpen(t, path, Options{})
+		if _, err := os.Stat(path + "-wal"); err != nil {
+			t.Errorf("%q: the log is not beside the file: %v", name, err)
+		}
+	}
+	t.Chdir(dir)
+	if db := mustOpen(t, "relative.db", Options{}); db.Path() != filepath.Join(dir, "relative.db") {
+		t.Errorf("path %q", db.Path())
+	}
+}
+
+func TestEveryConnectionHasThePragmas(t *testing.T) {
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{Synchronous: Normal, BusyTimeout: 3 * time.Second})
+	want := map[string]string{"journal_mode": "wal", "busy_timeout": "3000", "foreign_keys": "1", "temp_store": "2"}
+	check := func(conn *sql.Conn) {
+		t.Helper()
+		for pragma, value := range want {
+			var got string
+			if err := conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != value {
+				t.Errorf("%s = %q, %v; want %s", pragma, got, err, value)
+			}
+		}
+	}
+	for range DefaultReaders { // held, so that each is a new one
+		conn, err := db.Read.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		check(conn)
+	}
+	conn, err := db.Write.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	want["synchronous"] = "1"
+	check(conn)
+}
+
+func TestFullIsTheDefault(t *testing.T) {
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	var got int
+	if err := db.Write.QueryRow("PRAGMA synchronous").Scan(&got); err != nil || got != 2 {
+		t.Errorf("synchronous = %d, %v; want 2", got, err)
+	}
+}
+
+func TestReadCannotWrite(t *testing.T) {
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	if err := db.View(t.Context(), insert("x")); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("a write through Read: %v", err)
+	}
+}
+
+func TestUpdateIsAllOrNothing(t *testing.T) {
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	boom := os.ErrPermission // an error of fn, whatever it is, is not taken for one of the file
+	err := db.Update(t.Context(), func(tx *sql.Tx) error {
+		if err := insert("x")(tx); err != nil {
+			return err
+		}
+		return boom
+	})
+	if err != boom {
+		t.Errorf("got %v, want fn's error untouched", err)
+	}
+	if n := count(t, db.Read); n != 1 {
+		t.Errorf("%d notes, want 1", n)
+	}
+}
+
+func TestReadersSeeWhatIsCommitted(t *testing.T) {
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	err := db.Update(t.Context(), func(tx *sql.Tx) error {
+		if err := insert("x")(tx); err != nil {
+			return err
+		}
+		if n := count(t, db.Read); n != 1 {
+			t.Errorf("%d notes during the transaction, want 1", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, db.Read); n != 2 {
+		t.Errorf("%d notes after the transaction, want 2", n)
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	if _, err := db.Write.Exec("PRAGMA max_page_count = 5"); err != nil {
+		t.Fatal(err)
+	}
+	err := db.Update(t.Context(), insert(string(make([]byte, 1<<16))))
+	checkError(t, err, ErrFull, db.Path())
+	if n := count(t, db.Read); n != 1 {
+		t.Errorf("%d notes, want 1", n)
+	}
+}
+
+func TestBusy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "n.db")
+	one := mustOpen(t, path, Options{})
+	two := mustOpen(t, path, Options{BusyTimeout: 20 * time.Millisecond})
+	err := one.Update(t.Context(), func(*sql.Tx) error {
+		checkError(t, two.Update(t.Context(), insert("x")), ErrBusy, path)
+		_, err := Open(t.Context(), path, notes(), Options{BusyTimeout: 20 * time.Millisecond})
+		checkError(t, err, ErrBusy, path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Update(t.Context(), insert("x")); err != nil {
+		t.Errorf("once the lock is free: %v", err)
+	}
+}
+
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "n.db")
+	one, two := mustOpen(t, path, Options{}), mustOpen(t, path, Options{})
+	err := one.Update(t.Context(), func(*sql.Tx) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if err := two.Update(ctx, insert("x")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

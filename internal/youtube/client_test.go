@@ -1,0 +1,325 @@
+package youtube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// canary is the key that must show nowhere.
+const canary = "canary-2f6b1c"
+
+// keyed sends requests on with the canary in the header, as the gate does.
+type keyed struct{ next http.RoundTripper }
+
+func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Goog-Api-Key", canary)
+	return k.next.RoundTrip(r)
+}
+
+// start runs the stand-in and a client of it that never waits between attempts.
+func start(t *testing.T, standin *youtubetest.Server) *youtube.Client {
+	t.Helper()
+	upstream := httptest.NewServer(standin)
+	t.Cleanup(upstream.Close)
+	transport := &http.Transport{DisableKeepAlives: true} // net/http itself would send again on a connection that died
+	t.Cleanup(transport.CloseIdleConnections)
+	client, err := youtube.New(t.Context(), upstream.URL, keyed{transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Retry = youtube.Retry{}
+	return client
+}
+
+func written(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func TestChart(t *testing.T) {
+	charts := youtubetest.Generator{}.Charts()
+	standin := &youtubetest.Server{Charts: charts}
+	client := start(t, standin)
+	for _, region := range []string{"US", "IN", "JP"} {
+		want := charts.Chart(region, charts.Days()-1)
+		var got []youtube.Video
+		pages, token := 0, ""
+		for {
+			page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: region, PageToken: token})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages++
+			got = append(got, page.Videos...)
+			if token = page.Next; token == "" {
+				break
+			}
+		}
+		if len(got) != len(want) || pages != (len(want)+49)/50 {
+			t.Fatalf("%s: %d videos on %d pages, want %d", region, len(got), pages, len(want))
+		}
+		for i, w := range want {
+			compareVideo(t, got[i], w)
+		}
+	}
+	if got := standin.Counts().Units["default"]; got < 3 {
+		t.Errorf("the stand-in counted %d units", got)
+	}
+}
+
+func compareVideo(t *testing.T, got youtube.Video, want *youtubetest.Video) {
+	t.Helper()
+	g := []string{got.ID, got.Title, got.ChannelID, got.ChannelTitle, got.CategoryID, got.Description,
+		got.PublishedAt.UTC().Format(time.RFC3339), written(got.Views), written(got.Likes), written(got.Comments)}
+	w := []string{want.ID, want.Title, want.ChannelID, want.ChannelTitle, want.CategoryID, want.Description,
+		want.PublishedAt, written(want.ViewCount), written(want.LikeCount), written(want.CommentCount)}
+	if !slices.Equal(g, w) || !slices.Equal(got.Tags, want.Tags) {
+		t.Errorf("got  %q %q\nwant %q %q", g, got.Tags, w, want.Tags)
+	}
+	if got.Thumbnail == "" || (got.Duration == 0) != (want.Duration == "") {
+		t.Errorf("%s: thumbnail %q, duration %v of %q", got.ID, got.Thumbnail, got.Duration, want.Duration)
+	}
+}
+
+func TestMissingIsNotZero(t *testing.T) {
+	body := `{"kind":"youtube#videoListResponse","items":[
+		{"id":"-a","statistics":{"viewCount":"0","likeCount":"7"}},
+		null, {"snippet":{"title":"no id"}},
+		{"id":"b"}, {"id":"c","statistics":null}, {"id":"d","statistics":{"commentCount":"0","viewCount":null}},
+		{"id":"-a","statistics":{"viewCount":"9007199254740993"},"contentDetails":{"duration":"P1DT1H2M3S"},
+		 "snippet":{"title":"e\u0301\r\u202e\ud83d\ude00 ","tags":["","x","x"],"publishedAt":"2026-11-01T00:00:00.000Z"}}],
+		"pageInfo":{"totalResults":200,"resultsPerPage":50}}`
+	client, err := youtube.New(t.Context(), "https://upstream.test/base", replay(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range page.Videos {
+		got = append(got, fmt.Sprintf("%s %s/%s/%s", v.ID, written(v.Views), written(v.Likes), written(v.Comments)))
+	}
+	if want := []string{"-a 0/7/", "b //", "c //", "d //0", "-a 9007199254740993//"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	last := page.Videos[len(page.Videos)-1]
+	if last.Title != "e\u0301\r\u202e\U0001F600 " || !slices.Equal(last.Tags, []string{"", "x", "x"}) {
+		t.Errorf("texts changed: %q %q", last.Title, last.Tags)
+	}
+	if last.Duration != 25*time.Hour+2*time.Minute+3*time.Second || page.Next != "" || page.Total != 200 {
+		t.Errorf("duration %v, next %q, total %d", last.Duration, page.Next, page.Total)
+	}
+}
+
+func TestVideosCategoriesRegions(t *testing.T) {
+	charts := youtubetest.Generator{}.Charts()
+	standin := &youtubetest.Server{Charts: charts}
+	client := start(t, standin)
+	chart := charts.Chart("US", charts.Days()-1)
+	got, err := client.Videos(t.Context(), []string{chart[1].ID, "unknown-one", chart[0].ID})
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%d videos, %v", len(got), err)
+	}
+	compareVideo(t, got[0], charts.Video(got[0].ID, charts.Days()-1))
+	categories, err := client.Categories(t.Context(), "US")
+	if err != nil || !slices.ContainsFunc(categories, func(c youtube.Category) bool { return c.ID == "10" && c.Title == "Music" }) {
+		t.Errorf("categories %v, %v", categories, err)
+	}
+	served, err := client.Regions(t.Context())
+	if err != nil || !slices.ContainsFunc(served, func(r youtube.Region) bool { return r.Code == "BR" && r.Name == "Brazil" }) {
+		t.Errorf("regions %v, %v", served, err)
+	}
+	if units := standin.Counts().Units["default"]; units != 3 {
+		t.Errorf("three calls took %d units", units)
+	}
+	if _, err := client.Videos(t.Context(), make([]string, 51)); err == nil {
+		t.Error("51 ids were sent")
+	}
+	if none, err := client.Videos(t.Context(), nil); err != nil || none != nil || standin.Counts().Units["default"] != 3 {
+		t.Errorf("no ids: %v, %v", none, err)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	kinds := map[string]youtube.Kind{
+		"200-html": youtube.Transient, "500-html": youtube.Transient, "500": youtube.Transient, "503": youtube.Transient,
+		"500-null": youtube.Transient, "cut": youtube.Transient, "drop": youtube.Transient, "hang": youtube.Transient,
+		"truncated": youtube.Transient, "400-token": youtube.BadPageToken, "404-chart": youtube.NoChart,
+		"403-blocked": youtube.BadCredential, "403-disabled": youtube.BadCredential,
+		"403-daily": youtube.Exhausted, "403-quota": youtube.Exhausted, "429-day": youtube.Exhausted,
+		"429": youtube.Throttled, "429-bare": youtube.Throttled,
+	}
+	for _, fault := range youtubetest.FaultKinds() {
+		want, ok := kinds[fault]
+		if fault == "repeat" {
+			continue // no error: the caller drops what it has already
+		}
+		t.Run(fault, func(t *testing.T) {
+			faults, err := youtubetest.ParseFaults(fault)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := start(t, &youtubetest.Server{Faults: faults})
+			if fault == "hang" {
+				client.Timeout = 50 * time.Millisecond
+			}
+			page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+			kind, isOurs := youtube.KindOf(err)
+			if !ok || !isOurs || kind != want || page.Videos != nil {
+				t.Errorf("got %v (%v), %d videos; want %v", kind, err, len(page.Videos), want)
+			}
+			if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), canary) || strings.Contains(err.Error(), "chart=") {
+				t.Errorf("the error shows the key or the URL: %v", err)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	charts := youtubetest.Generator{Totals: map[string]int{"AU": 0}}.Charts()
+	standin := &youtubetest.Server{Charts: charts, Limits: map[string]int64{"default": 4}}
+	client := start(t, standin)
+	for _, c := range []struct {
+		request youtube.ChartRequest
+		want    youtube.Kind
+	}{
+		{youtube.ChartRequest{Region: "XX"}, youtube.BadRegion},
+		{youtube.ChartRequest{Region: "AU"}, youtube.NoChart},
+		{youtube.ChartRequest{Region: "US", PageToken: "nonsense"}, youtube.BadPageToken},
+		{youtube.ChartRequest{Region: "US", PageSize: 51}, youtube.Permanent},
+		{youtube.ChartRequest{Region: "US"}, youtube.Exhausted},
+	} {
+		_, err := client.Chart(t.Context(), c.request)
+		if kind, ok := youtube.KindOf(err); !ok || kind != c.want {
+			t.Errorf("%+v: %v (%v), want %v", c.request, kind, err, c.want)
+		}
+	}
+	keys := start(t, &youtubetest.Server{Keys: []string{"another"}})
+	_, err := keys.Regions(t.Context())
+	if kind, _ := youtube.KindOf(err); kind != youtube.BadCredential || strings.Contains(err.Error(), canary) {
+		t.Errorf("a wrong key: %v", err)
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	upstream := httptest.NewServer(http.NotFoundHandler())
+	upstream.Close()
+	client, err := youtube.New(t.Context(), upstream.URL, keyed{http.DefaultTransport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Retry = youtube.Retry{}
+	_, err = client.Regions(t.Context())
+	kind, ok := youtube.KindOf(err)
+	if !ok || kind != youtube.Transient || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), canary) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRedirectIsNotFollowed(t *testing.T) {
+	asked := 0
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		http.Redirect(w, r, "/elsewhere", http.StatusFound)
+	}))
+	defer upstream.Close()
+	client, err := youtube.New(t.Context(), upstream.URL, keyed{http.DefaultTransport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.Regions(t.Context())
+	if kind, ok := youtube.KindOf(err); !ok || kind != youtube.Permanent || asked != 1 {
+		t.Errorf("%v after %d requests", err, asked)
+	}
+}
+
+// refuse is a gate that lets nothing pass.
+type refuse struct{ err error }
+
+func (r refuse) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
+
+func TestGateErrorsPass(t *testing.T) {
+	denied := &quota.DeniedError{Decision: quota.Decision{Limit: "default 24h"}}
+	notSent := func(err error) error { return fmt.Errorf("youtube.videos.list %w: %w", quota.ErrNotSent, err) }
+	for _, gate := range []error{denied, notSent(denied), notSent(quota.ErrUnpriced), notSent(quota.ErrUnreachable),
+		notSent(&quota.CostExceedsLimitError{}), notSent(io.ErrUnexpectedEOF)} {
+		client, err := youtube.New(t.Context(), "https://upstream.test/", refuse{gate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+		if !errors.Is(err, gate) || strings.Contains(err.Error(), "upstream.test") {
+			t.Errorf("%v came as %v", gate, err)
+		}
+		if _, ours := youtube.KindOf(err); ours {
+			t.Errorf("%v was taken for an answer of the upstream", gate)
+		}
+	}
+	client, _ := youtube.New(t.Context(), "https://upstream.test/", refuse{notSent(denied)})
+	_, err := client.Regions(t.Context())
+	var got *quota.DeniedError
+	if !errors.As(err, &got) || got.Decision.Limit != "default 24h" {
+		t.Errorf("the decision is lost: %v", err)
+	}
+}
+
+func TestEndpointKeepsItsPath(t *testing.T) {
+	var asked string
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Path
+		w.Write([]byte("{}"))
+	}))
+	defer upstream.Close()
+	for _, base := range []string{"", "/", "/base", "/base/"} {
+		client, err := youtube.New(t.Context(), upstream.URL+base, http.DefaultTransport)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Regions(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.TrimSuffix(base, "/") + "/youtube/v3/i18nRegions"; asked != want {
+			t.Errorf("%q asks for %s, want %s", base, asked, want)
+		}
+	}
+}
+
+func TestChartOfACategory(t *testing.T) {
+	client := start(t, &youtubetest.Server{})
+	page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US", Category: "10", PageSize: 5})
+	if err != nil || len(page.Videos) != 5 {
+		t.Fatalf("%d videos, %v", len(page.Videos), err)
+	}
+	for _, v := range page.Videos {
+		if v.CategoryID != "10" {
+			t.Errorf("%s is of category %s", v.ID, v.CategoryID)
+		}
+	}
+}
+
+func TestNewRefusesEndpoints(t *testing.T) {
+	for _, endpoint := range []string{"", "youtube.googleapis.com", "ftp://a/", "https:///x", "https://u:" + canary + "@a/", "https://a/?key=" + canary, "https://a/%zz" + canary, "https://a/#" + canary} {
+		_, err := youtube.New(context.Background(), endpoint, http.DefaultTransport)
+		if err == nil || strings.Contains(err.Error(), canary) {
+			t.Errorf("%q: %v", endpoint, err)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package youtube_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"quotabudget/internal/youtube"
+)
+
+// statusOf is the number that a fixture's name begins with.
+func statusOf(t *testing.T, name string) int {
+	t.Helper()
+	digits, _, _ := strings.Cut(filepath.Base(name), "_")
+	status, err := strconv.Atoi(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+func classifyFile(t *testing.T, name string) youtube.Fault {
+	t.Helper()
+	body, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return youtube.Classify(statusOf(t, name), body)
+}
+
+func TestClassify(t *testing.T) {
+	const (
+		metric = "youtube.googleapis.com/"
+		start  = "2026-11-01T07:00:00Z"
+	)
+	seen := map[string]bool{}
+	for _, c := range []struct {
+		file   string
+		kind   youtube.Kind
+		reason string
+		metric string
+		text   string // of the message
+	}{
+		{"403_quotaExceeded.json", youtube.Exhausted, "quotaExceeded", "", "You have used up your quota & more."},
+		{"403_dailyLimitExceeded.json", youtube.Exhausted, "dailyLimitExceeded", "", "The daily limit is spent."},
+		{"429_day.json", youtube.Exhausted, "RATE_LIMIT_EXCEEDED", metric + "search_list", "Quota exceeded for metric 'Searches' and limit 'Searches per day'."},
+		{"429_day_words_only.json", youtube.Exhausted, "rateLimitExceeded", "", "Quota exceeded for metric 'Uploads' and limit 'Uploads per day'."},
+		{"429_day_unit_only.json", youtube.Exhausted, "RATE_LIMIT_EXCEEDED", metric + "video_insert", "Too many."},
+		{"429_minute.json", youtube.Throttled, "RATE_LIMIT_EXCEEDED", metric + "default", "Quota exceeded for metric 'Queries' and limit 'Queries per minute'."},
+		{"429_minute_says_per_day.json", youtube.Throttled, "RATE_LIMIT_EXCEEDED", "", "1,000 per minute, 10,000 per day"},
+		{"429_no_metric.json", youtube.Throttled, "RATE_LIMIT_EXCEEDED", "", "Slow down."},
+		{"429_bare.json", youtube.Throttled, "rateLimitExceeded", "", "Rate limit exceeded"},
+		{"429_cut.json", youtube.Throttled, "", "", ""},
+		{"403_userRateLimitExceeded.json", youtube.Throttled, "userRateLimitExceeded", "", "Too fast for one user"},
+		{"403_rateLimitExceeded.json", youtube.Throttled, "rateLimitExceeded", "", "Too fast"},
+		{"400_API_KEY_INVALID.json", youtube.BadCredential, "API_KEY_INVALID", "", "This key is no key."},
+		{"400_key_words_only.json", youtube.BadCredential, "badRequest", "", "API key not valid. Ask for another."},
+		{"400_key_expired.json", youtube.BadCredential, "badRequest", "", "API key expired. Ask for another."},
+		{"400_keyInvalid.json", youtube.BadCredential, "keyInvalid", "", "Bad request"},
+		{"403_no_key.json", youtube.BadCredential, "forbidden", "", "There is no key."},
+		{"403_API_KEY_SERVICE_BLOCKED.json", youtube.BadCredential, "API_KEY_SERVICE_BLOCKED", "", "This key may not call that."},
+		{"403_accessNotConfigured.json", youtube.BadCredential, "accessNotConfigured", "", "The API is off. Visit https://example.test/enable to turn it on."},
+		{"403_SERVICE_DISABLED.json", youtube.BadCredential, "SERVICE_DISABLED", "", "The API is off."},
+		{"401_authError.json", youtube.BadCredential, "authError", "", "Who are you?"},
+		{"400_invalidRegionCode.json", youtube.BadRegion, "invalidRegionCode", "", "The regionCode is none."},
+		{"400_array.json", youtube.BadRegion, "invalidRegionCode", "", "No such region."},
+		{"404_videoChartNotFound.json", youtube.NoChart, "videoChartNotFound", "", "No such chart."},
+		{"400_videoChartNotFound.json", youtube.NoChart, "videoChartNotFound", "", "No such chart."},
+		{"404_notFound.json", youtube.NoChart, "notFound", "", "Nothing is here."},
+		{"404_videoNotFound.json", youtube.Permanent, "videoNotFound", "", "No such video."},
+		{"400_invalidPageToken.json", youtube.BadPageToken, "invalidPageToken", "", "No such page."},
+		{"403_resource_forbidden.json", youtube.Permanent, "forbidden", "", "Not yours."},
+		{"500_backendError.json", youtube.Transient, "backendError", "", "Something broke"},
+		{"503_backendError.json", youtube.Transient, "backendError", "", "Something broke"},
+		{"500_null.json", youtube.Transient, "", "", ""},
+		{"500_page.html", youtube.Transient, "", "", "Error 500 (Server <Error>)"},
+		{"502_text.txt", youtube.Transient, "", "", "bad gateway [31m behind the proxy"},
+		{"403_cut.json", youtube.Transient, "", "", ""},
+		{"404_page.html", youtube.Permanent, "", "", "Error 404"},
+		{"400_null.json", youtube.Permanent, "", "", ""},
+		{"400_empty.txt", youtube.Permanent, "", "", ""},
+		{"400_oauth.json", youtube.Permanent, "invalid_grant", "", ""},
+		{"400_odd_types.json", youtube.BadCredential, "API_KEY_INVALID", "", ""},
+	} {
+		seen[c.file] = true
+		f := classifyFile(t, filepath.Join("testdata", "errors", c.file))
+		if f.Kind != c.kind || f.Reason != c.reason || f.Metric != c.metric || f.Message != c.text || f.Status != statusOf(t, c.file) {
+			t.Errorf("%s: %+v\nwant %v %q %q %q", c.file, f, c.kind, c.reason, c.metric, c.text)
+		}
+		if told := f.WindowStart.UTC().Format(time.RFC3339) == start; told != (c.file == "429_day.json") {
+			t.Errorf("%s: the window begins at %v", c.file, f.WindowStart)
+		}
+	}
+	files, err := os.ReadDir(filepath.Join("testdata", "errors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !seen[file.Name()] {
+			t.Errorf("%s is not in the table", file.Name())
+		}
+	}
+}
+
+// A quota that is spent keeps its kind whatever the status; without the body's word, the status decides.
+func TestClassifyByStatusOnlyWhereTheBodyIsSilent(t *testing.T) {
+	for status, want := range map[int]youtube.Kind{
+		302: youtube.Permanent, 400: youtube.Permanent, 401: youtube.BadCredential, 403: youtube.Permanent, 404: youtube.Permanent,
+		429: youtube.Throttled, 500: youtube.Transient, 502: youtube.Transient, 503: youtube.Transient, 504: youtube.Transient,
+	} {
+		if got := youtube.Classify(status, nil).Kind; got != want {
+			t.Errorf("%d without a body is %v, want %v", status, got, want)
+		}
+		spent := `{"error":{"errors":[{"reason":"quotaExceeded"}]}}`
+		if got := youtube.Classify(status, []byte(spent)).Kind; got != youtube.Exhausted {
+			t.Errorf("%d quotaExceeded is %v", status, got)
+		}
+	}
+}
+
+func TestMessagesAreShortAndPlain(t *testing.T) {
+	long := strings.Repeat("<b>mooré</b> ", 5000)
+	body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": long}})
+	f := youtube.Classify(400, body)
+	if n := len([]rune(f.Message)); n > 301 || strings.Contains(f.Message, "<") {
+		t.Errorf("%d letters: %.80s", n, f.Message)
+	}
+	key := "AIza" + strings.Repeat("x", 35)
+	if f := youtube.Classify(400, []byte("no such key: "+key)); strings.Contains(f.Message, key) {
+		t.Errorf("the message holds a key: %s", f.Message)
+	}
+}
+
+func FuzzClassify(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "errors", "*"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range files {
+		body, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(403, body)
+	}
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		got := youtube.Classify(status, body)
+		if got.Kind.String() == "" || len([]rune(got.Message)) > 301 || strings.ContainsFunc(got.Message, unicode.IsControl) {
+			t.Errorf("%+v", got)
+		}
+	})
+}

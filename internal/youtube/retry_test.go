@@ -1,0 +1,146 @@
+package youtube_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube"
+)
+
+// script answers one request after the other with the fixtures it names: "" is an empty list, "drop" and "hang" are no
+// answer, "deny" is the gate's. It notes when each was sent.
+type script struct {
+	t       *testing.T
+	answers []string
+	began   time.Time
+	at      []time.Duration
+}
+
+func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+	i := len(s.at)
+	s.at = append(s.at, time.Since(s.began))
+	if i >= len(s.answers) {
+		s.t.Fatalf("request %d was not expected", i+1)
+	}
+	answer := func(status int, body string) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	}
+	switch name := s.answers[i]; name {
+	case "":
+		return answer(200, `{"items":[]}`)
+	case "half":
+		return answer(200, `{"items":[{"id":`)
+	case "drop":
+		return nil, io.ErrUnexpectedEOF
+	case "deny":
+		return nil, &quota.DeniedError{}
+	case "hang":
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	default:
+		body, err := os.ReadFile(filepath.Join("testdata", "errors", name))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return answer(statusOf(s.t, name), string(body))
+	}
+}
+
+func TestRetries(t *testing.T) {
+	const (
+		second = time.Second
+		minute = time.Minute
+	)
+	type span struct{ least, most time.Duration } // between two attempts
+	half, one, two := span{second / 4, second * 3 / 4}, span{second / 2, second * 3 / 2}, span{second, 3 * second}
+	slow := span{minute, minute * 3 / 2}
+	for _, c := range []struct {
+		name    string
+		answers []string
+		waits   []span
+		want    youtube.Kind
+		ok      bool
+	}{
+		{"at once", []string{""}, nil, 0, true},
+		{"the second time", []string{"503_backendError.json", ""}, []span{half}, 0, true},
+		{"after every stumble", []string{"drop", "half", "500_page.html", ""}, []span{half, one, two}, 0, true},
+		{"no more than three", []string{"500_null.json", "drop", "503_backendError.json", "500_page.html"}, []span{half, one, two}, youtube.Transient, false},
+		{"a minute when throttled", []string{"429_minute.json", "429_bare.json", ""}, []span{slow, slow}, 0, true},
+		{"throttled for good", []string{"429_bare.json", "429_bare.json", "429_bare.json"}, []span{slow, slow}, youtube.Throttled, false},
+		{"both", []string{"drop", "429_bare.json", "drop", "429_bare.json", ""}, []span{half, slow, one, slow}, 0, true},
+		{"a hang is cut off", []string{"hang", ""}, []span{{30*second + second/4, 31 * second}}, 0, true},
+		{"exhausted 403", []string{"403_quotaExceeded.json"}, nil, youtube.Exhausted, false},
+		{"exhausted 429", []string{"429_day.json"}, nil, youtube.Exhausted, false},
+		{"exhausted on the second attempt", []string{"drop", "429_day_words_only.json"}, []span{half}, youtube.Exhausted, false},
+		{"bad key", []string{"400_API_KEY_INVALID.json"}, nil, youtube.BadCredential, false},
+		{"bad region", []string{"400_invalidRegionCode.json"}, nil, youtube.BadRegion, false},
+		{"no chart", []string{"404_notFound.json"}, nil, youtube.NoChart, false},
+		{"bad page token", []string{"400_invalidPageToken.json"}, nil, youtube.BadPageToken, false},
+		{"permanent", []string{"403_resource_forbidden.json"}, nil, youtube.Permanent, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rt := &script{t: t, answers: c.answers, began: time.Now()}
+				client, err := youtube.New(t.Context(), "https://upstream.test/", rt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+				if kind, _ := youtube.KindOf(err); (err == nil) != c.ok || kind != c.want {
+					t.Errorf("got %v, want %v", err, c.want)
+				}
+				if len(rt.at) != len(c.answers) {
+					t.Fatalf("%d requests, want %d", len(rt.at), len(c.answers))
+				}
+				for i, span := range c.waits {
+					if wait := rt.at[i+1] - rt.at[i]; wait < span.least || wait > span.most {
+						t.Errorf("wait %d is %v, want %v to %v", i+1, wait, span.least, span.most)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestDenialIsNotRetried(t *testing.T) {
+	rt := &script{t: t, answers: []string{"503_backendError.json", "deny"}, began: time.Now()}
+	client, err := youtube.New(t.Context(), "https://upstream.test/", rt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Retry.TransientWait = 0
+	if _, err := client.Regions(t.Context()); !errors.Is(err, quota.ErrExhausted) || len(rt.at) != 2 {
+		t.Errorf("%v after %d requests", err, len(rt.at))
+	}
+}
+
+func TestCancelledWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cause := errors.New("stop now")
+		for _, answer := range []string{"429_bare.json", "hang"} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(cause) })
+			rt := &script{t: t, answers: []string{answer}, began: time.Now()}
+			client, err := youtube.New(ctx, "https://upstream.test/", rt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = client.Chart(ctx, youtube.ChartRequest{Region: "US"})
+			if !errors.Is(err, cause) || !errors.Is(err, context.Canceled) || time.Since(rt.began) != time.Second {
+				t.Errorf("%s: %v after %v", answer, err, time.Since(rt.began))
+			}
+			if _, ours := youtube.KindOf(err); ours {
+				t.Errorf("%s: the caller's own end was taken for an error of the upstream", answer)
+			}
+		}
+	})
+}

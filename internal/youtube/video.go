@@ -1,0 +1,129 @@
+package youtube
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"time"
+
+	api "google.golang.org/api/youtube/v3"
+)
+
+// Video is a video as the upstream describes it. Texts are kept byte for byte.
+type Video struct {
+	ID           string
+	Title        string
+	ChannelID    string
+	ChannelTitle string
+	CategoryID   string
+	PublishedAt  time.Time // zero when it is not told
+	Description  string
+	Tags         []string      // as they came, repeats and empty ones among them
+	Duration     time.Duration // 0 when it is not told, and of a live broadcast
+	Thumbnail    string        // URL of about 480 by 360 where there is one, else of a smaller one
+
+	// The counters are nil when the upstream leaves them out, which is not zero.
+	Views    *int64
+	Likes    *int64
+	Comments *int64
+}
+
+// videos joins what the official client read with the counters that stand in the body. Items without an ID are left out.
+func videos(items []*api.Video, body []byte) ([]Video, error) {
+	counted, err := readCounters(body)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Video, 0, len(items))
+	for i, item := range items {
+		if item == nil || item.Id == "" {
+			continue
+		}
+		v := videoOf(item)
+		if i < len(counted) {
+			v.Views, v.Likes, v.Comments = counted[i].Views.number(), counted[i].Likes.number(), counted[i].Comments.number()
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+func videoOf(item *api.Video) Video {
+	v := Video{ID: item.Id}
+	if s := item.Snippet; s != nil {
+		v.Title, v.Description, v.Tags = s.Title, s.Description, s.Tags
+		v.ChannelID, v.ChannelTitle, v.CategoryID = s.ChannelId, s.ChannelTitle, s.CategoryId
+		v.PublishedAt, _ = time.Parse(time.RFC3339, s.PublishedAt)
+		v.Thumbnail = thumbnail(s.Thumbnails)
+	}
+	if d := item.ContentDetails; d != nil {
+		v.Duration = parseDuration(d.Duration)
+	}
+	return v
+}
+
+func thumbnail(t *api.ThumbnailDetails) string {
+	if t == nil {
+		return ""
+	}
+	for _, size := range []*api.Thumbnail{t.High, t.Medium, t.Default} {
+		if size != nil && size.Url != "" {
+			return size.Url
+		}
+	}
+	return ""
+}
+
+// counters are the statistics of one item, with what is missing left nil.
+type counters struct {
+	Views    *count `json:"viewCount"`
+	Likes    *count `json:"likeCount"`
+	Comments *count `json:"commentCount"`
+}
+
+// count is a number that the upstream writes as a decimal string.
+type count string
+
+func (c *count) number() *int64 {
+	if c == nil {
+		return nil
+	}
+	n, err := strconv.ParseInt(string(*c), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// readCounters reads the counters of the items in a body, in their order.
+func readCounters(body []byte) ([]counters, error) {
+	var page struct {
+		Items []struct {
+			Statistics counters `json:"statistics"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		return nil, err
+	}
+	all := make([]counters, len(page.Items))
+	for i, item := range page.Items {
+		all[i] = item.Statistics
+	}
+	return all, nil
+}
+
+var isoDuration = regexp.MustCompile(`^P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?$`)
+
+// parseDuration reads the ISO 8601 durations of the upstream, such as PT1H2M3S and P1DT2S; 0 for anything else.
+func parseDuration(text string) time.Duration {
+	amounts := isoDuration.FindStringSubmatch(text)
+	if amounts == nil {
+		return 0
+	}
+	var sum time.Duration
+	for i, unit := range []time.Duration{7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second} {
+		n, _ := strconv.Atoi(amounts[i+1]) // 0 for a part that is not there
+		sum += time.Duration(n) * unit
+	}
+	return sum
+}

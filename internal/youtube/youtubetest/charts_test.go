@@ -1,0 +1,413 @@
+package youtubetest
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/api/youtube/v3"
+)
+
+// readChart reads a chart to its end with the real client and returns its ids by page.
+func readChart(t *testing.T, c *youtube.Service, region string, size int64) (pages [][]string) {
+	t.Helper()
+	call := c.Videos.List([]string{"id"}).Chart("mostPopular").RegionCode(region).MaxResults(size)
+	err := call.Pages(t.Context(), func(l *youtube.VideoListResponse) error {
+		var ids []string
+		for _, v := range l.Items {
+			ids = append(ids, v.Id)
+		}
+		pages = append(pages, ids)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+func idsOf(chart []*Video) (ids []string) {
+	for _, v := range chart {
+		ids = append(ids, v.ID)
+	}
+	return ids
+}
+
+func TestChartPages(t *testing.T) {
+	charts := Generator{Totals: map[string]int{"US": 200, "IN": 171, "FR": 16, "BR": 50}}.Charts()
+	s := &Server{Charts: charts}
+	c := client(t, start(t, s))
+	for _, test := range []struct {
+		region string
+		size   int64
+		pages  []int
+	}{
+		{"US", 50, []int{50, 50, 50, 50}},
+		{"IN", 50, []int{50, 50, 50, 21}},
+		{"FR", 50, []int{16}},
+		{"BR", 50, []int{50}},
+		{"FR", 5, []int{5, 5, 5, 1}},
+	} {
+		before := s.Counts().Units["default"]
+		pages := readChart(t, c, test.region, test.size)
+		var lengths []int
+		for _, p := range pages {
+			lengths = append(lengths, len(p))
+		}
+		if !slices.Equal(lengths, test.pages) {
+			t.Errorf("%s: pages of %v, want %v", test.region, lengths, test.pages)
+		}
+		if !slices.Equal(slices.Concat(pages...), idsOf(charts.Chart(test.region, 1))) {
+			t.Errorf("%s: not the chart, or not in its order", test.region)
+		}
+		if units := s.Counts().Units["default"] - before; units != int64(len(pages)) {
+			t.Errorf("%s: %d units for %d pages", test.region, units, len(pages))
+		}
+	}
+}
+
+func TestChartDefaultsAndNeighbours(t *testing.T) {
+	c := client(t, start(t, &Server{}))
+	call := func(token string) *youtube.VideoListResponse {
+		l, err := c.Videos.List([]string{"id"}).Chart("mostPopular").PageToken(token).Do()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	first := call("")
+	if len(first.Items) != 5 || first.NextPageToken != "CAUQAA" || first.PrevPageToken != "" {
+		t.Errorf("first page: %d items, next %q, prev %q", len(first.Items), first.NextPageToken, first.PrevPageToken)
+	}
+	second := call(first.NextPageToken)
+	if second.PrevPageToken != "CAUQAQ" || second.NextPageToken != "CAoQAA" {
+		t.Errorf("second page: next %q, prev %q", second.NextPageToken, second.PrevPageToken)
+	}
+	if back := call(second.PrevPageToken); back.Etag != first.Etag {
+		t.Error("the page before the second is not the first")
+	}
+	if far := call(pageToken(500, false)); len(far.Items) != 0 || far.NextPageToken != "" {
+		t.Error("beyond the end there are items")
+	}
+}
+
+func TestChartMoves(t *testing.T) {
+	c := client(t, start(t, &Server{PageMove: 3}))
+	pages := readChart(t, c, "US", 50)
+	for i := range pages[:3] {
+		if !slices.Equal(pages[i][47:], pages[i+1][:3]) {
+			t.Errorf("the last three of page %d do not head the next", i+1)
+		}
+	}
+	all := slices.Concat(pages...)
+	slices.Sort(all)
+	if n := len(slices.Compact(all)); n != 200-3*3 {
+		t.Errorf("%d ids seen, want 191", n)
+	}
+}
+
+func TestVideosByID(t *testing.T) {
+	charts := defaultCharts()
+	known := idsOf(charts.Chart("JP", 1))
+	c := client(t, start(t, &Server{Charts: charts}))
+	asked := []string{known[2], "xxxxxxxxxxx", known[0], known[2]}
+	l, err := c.Videos.List([]string{"snippet,statistics"}).Id(asked...).Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(l.Items) != 2 || l.Items[0].Id != known[2] || l.Items[1].Id != known[0] || l.PageInfo.TotalResults != 2 {
+		t.Fatalf("%d items of 2 known ids", len(l.Items))
+	}
+	if v := l.Items[0]; v.Snippet == nil || v.Statistics == nil || v.ContentDetails != nil || v.Status != nil {
+		t.Errorf("parts are not those asked for: %+v", v)
+	}
+	if want := charts.Video(known[2], 1); l.Items[0].Snippet.Title != want.Title {
+		t.Errorf("title %q, want %q", l.Items[0].Snippet.Title, want.Title)
+	}
+}
+
+func TestOtherLists(t *testing.T) {
+	charts := defaultCharts()
+	s := &Server{Charts: charts}
+	c := client(t, start(t, s))
+	some := charts.Chart("BR", 1)[0]
+
+	stats, err := c.Videos.BatchGetStats().Id(some.ID, "nope").Part("statistics").Do()
+	if err != nil || len(stats.Items) != 1 || stats.Items[0].Statistics == nil {
+		t.Errorf("batchGetStats: %v %+v", err, stats)
+	}
+	cats, err := c.VideoCategories.List([]string{"snippet"}).RegionCode("BR").Do()
+	if err != nil || len(cats.Items) != 19 || cats.Items[2].Snippet.Title != "Music" {
+		t.Errorf("videoCategories: %v", err)
+	}
+	regions, err := c.I18nRegions.List([]string{"snippet"}).Do()
+	if err != nil || len(regions.Items) != 110 {
+		t.Errorf("i18nRegions: %v", err)
+	}
+	if l, err := c.I18nLanguages.List([]string{"snippet"}).Do(); err != nil || len(l.Items) == 0 {
+		t.Errorf("i18nLanguages: %v", err)
+	}
+	channels, err := c.Channels.List([]string{"snippet"}).Id(some.ChannelID, "UCnone").Do()
+	if err != nil || len(channels.Items) != 1 || channels.Items[0].Id != some.ChannelID {
+		t.Errorf("channels: %v", err)
+	}
+	if l, err := c.Activities.List([]string{"snippet"}).ChannelId("x").Do(); err != nil || len(l.Items) != 0 {
+		t.Errorf("a method that is not served: %v", err)
+	}
+	got := s.Counts()
+	if got.Units["default"] != 5 || got.Units["video_batch_get_stats"] != 1 || got.ByMethod["youtube.channels.list"] != 1 {
+		t.Errorf("counts %+v", got)
+	}
+}
+
+func TestSearch(t *testing.T) {
+	s := &Server{}
+	c := client(t, start(t, s))
+	found := 0
+	err := c.Search.List([]string{"snippet"}).Q("Самовар").MaxResults(3).Pages(context.Background(),
+		func(l *youtube.SearchListResponse) error {
+			for _, r := range l.Items {
+				found++
+				if !strings.Contains(r.Snippet.Title, "самовар") || r.Id.VideoId == "" {
+					t.Errorf("found %q", r.Snippet.Title)
+				}
+			}
+			return nil
+		})
+	if err != nil || found < 4 {
+		t.Errorf("found %d: %v", found, err)
+	}
+	if c := s.Counts(); c.Units["search_list"] != int64(found+2)/3 || c.Units["default"] != 0 {
+		t.Errorf("counts %+v for %d found", c.Units, found)
+	}
+}
+
+func TestCategoryChart(t *testing.T) {
+	c := client(t, start(t, &Server{}))
+	l, err := c.Videos.List([]string{"snippet"}).Chart("mostPopular").RegionCode("GB").VideoCategoryId("20").MaxResults(50).Do()
+	if err != nil || len(l.Items) < 5 {
+		t.Fatal(err, len(l.Items))
+	}
+	for _, v := range l.Items {
+		if v.Snippet.CategoryId != "20" {
+			t.Errorf("category %s", v.Snippet.CategoryId)
+		}
+	}
+}
+
+// writeCharts writes videos as the files that LoadDir reads.
+func writeCharts(t *testing.T, dir, name string, lines ...any) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(f)
+	for _, line := range lines {
+		if text, ok := line.(string); ok {
+			_, err = z.Write([]byte(text + "\n"))
+		} else {
+			err = json.NewEncoder(z).Encode(line)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLoadDir(t *testing.T) {
+	dir := t.TempDir()
+	generated := Generator{Totals: map[string]int{"BR": 60}}.Charts()
+	var lines []any
+	for day := range 2 {
+		for _, v := range slices.Backward(generated.Chart("BR", day)) {
+			lines = append(lines, v)
+		}
+	}
+	writeCharts(t, dir, "BR.jsonl.gz", lines...)
+	charts, err := LoadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if charts.Days() != 2 || !slices.Equal(charts.Regions(1), []string{"BR"}) {
+		t.Fatalf("%d days, regions %v", charts.Days(), charts.Regions(1))
+	}
+	url := start(t, &Server{Charts: charts, DaysBack: 1})
+	if got := slices.Concat(readChart(t, client(t, url), "BR", 50)...); !slices.Equal(got, idsOf(generated.Chart("BR", 0))) {
+		t.Error("the chart of the day before is not what was written")
+	}
+	if status, body := get(t, url+chartQuery+"AU"); status != 404 || !strings.Contains(string(body), "videoChartNotFound") {
+		t.Errorf("a region without a file: %d %s", status, body)
+	}
+}
+
+func TestLoadDirErrors(t *testing.T) {
+	if _, err := LoadDir(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no charts") {
+		t.Errorf("empty folder: %v", err)
+	}
+	for _, wrong := range []string{`{"video_id":"a","region":"BR"`, `{"region":"BR"}`} {
+		dir := t.TempDir()
+		writeCharts(t, dir, "BR.jsonl.gz", `{"video_id":"a","region":"BR","trending_date":"2026-01-01","rank":1}`, wrong)
+		if _, err := LoadDir(dir); err == nil || !strings.Contains(err.Error(), "BR.jsonl.gz:2:") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
+
+func TestRealCharts(t *testing.T) {
+	data := sharedData(t)
+	if data == "" {
+		return
+	}
+	charts, err := LoadDir(filepath.Join(data, "trending"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := charts.Regions(1); charts.Days() != 2 || len(got) != 11 || charts.days[1].date != "2020-08-13" {
+		t.Fatalf("%d days, regions %v", charts.Days(), got)
+	}
+	c := client(t, start(t, &Server{Charts: charts}))
+	if pages := readChart(t, c, "KR", 50); len(pages) != 3 || len(pages[2]) != 29 {
+		t.Errorf("KR has %d pages", len(pages))
+	}
+	l, err := c.Videos.List([]string{"snippet"}).Id(charts.Chart("JP", 1)[7].ID).Do()
+	if err != nil || len(l.Items) != 1 || l.Items[0].Snippet.Title != charts.Chart("JP", 1)[7].Title {
+		t.Errorf("by id: %v", err)
+	}
+}
+
+func TestGeneratorIsDeterministic(t *testing.T) {
+	a, b := Generator{Seed: 7}.Charts(), Generator{Seed: 7}.Charts()
+	if !reflect.DeepEqual(a, b) {
+		t.Error("two worlds from one seed")
+	}
+	if slices.Equal(idsOf(a.Chart("US", 0)), idsOf(Generator{Seed: 8}.Charts().Chart("US", 0))) {
+		t.Error("one world from two seeds")
+	}
+	if slices.Equal(idsOf(a.Chart("US", 0)), idsOf(a.Chart("US", 1))) {
+		t.Error("the chart of two days is the same")
+	}
+	if got := idsOf(defaultCharts().Chart("US", 1))[:3]; !slices.Equal(got, firstThree) {
+		t.Errorf("the default world begins with %q", got)
+	}
+}
+
+// firstThree pins the default world: it must be the same on every machine and in every release.
+var firstThree = []string{"--MfRhtyafY", "bU8m-i9b5hQ", "byA_-jA5Fzo"}
+
+func TestGeneratedWorld(t *testing.T) {
+	charts := defaultCharts()
+	regionsOf := map[string]int{}
+	seen := map[string]int{}
+	for _, region := range charts.Regions(1) {
+		chart := charts.Chart(region, 1)
+		if len(chart) < 16 || len(chart) > 200 {
+			t.Errorf("%s: %d videos", region, len(chart))
+		}
+		ids := idsOf(chart)
+		slices.Sort(ids)
+		if len(slices.Compact(ids)) != len(chart) {
+			t.Errorf("%s: a repeated id", region)
+		}
+		for _, v := range chart {
+			regionsOf[v.ID]++
+			note(seen, v)
+		}
+	}
+	for _, what := range []string{"-id", "_id", "CR", "combining", "bidi", "ZWJ", "Cyrillic", "Arabic", "Devanagari",
+		"Hiragana", "Hangul", "Hebrew", "no comments", "no likes", "no views", "no tags", "132 tags", "empty tag"} {
+		if seen[what] == 0 {
+			t.Errorf("the world has no %s", what)
+		}
+	}
+	most := 0
+	for _, n := range regionsOf {
+		most = max(most, n)
+	}
+	if most < 50 {
+		t.Errorf("no video charts in more than %d regions", most)
+	}
+	for region, want := range map[string]int{"US": 200, "GB": 200, "DE": 200, "FR": 200, "BR": 200, "CA": 200, "IN": 171, "AU": 137} {
+		if got := len(charts.Chart(region, 1)); got != want {
+			t.Errorf("%s: %d videos, want %d", region, got, want)
+		}
+	}
+	if got := (Generator{Totals: map[string]int{"AU": 0}}).Charts().Chart("AU", 1); got != nil {
+		t.Errorf("AU has %d videos", len(got))
+	}
+}
+
+// note counts the oddities of a video.
+func note(seen map[string]int, v *Video) {
+	is := func(what string, yes bool) {
+		if yes {
+			seen[what]++
+		}
+	}
+	has := func(what, chars string) { is(what, strings.ContainsAny(v.Title, chars)) }
+	is("-id", v.ID[0] == '-')
+	is("_id", v.ID[0] == '_')
+	is("no comments", v.CommentCount == nil)
+	is("no likes", v.LikeCount == nil)
+	is("no views", v.ViewCount == nil)
+	is("no tags", len(v.Tags) == 0)
+	is("132 tags", len(v.Tags) == 132)
+	is("empty tag", slices.Contains(v.Tags, ""))
+	has("CR", "\r")
+	has("combining", "\u0301")
+	has("bidi", "\u202b")
+	has("ZWJ", "\u200d")
+	has("Cyrillic", "иа")
+	has("Arabic", "ال")
+	has("Devanagari", "का")
+	has("Hiragana", "のき")
+	has("Hangul", "의는")
+	has("Hebrew", "של")
+}
+
+// TestTextIsKept compares every text and counter of a chart on the wire with the chart, byte for byte.
+func TestTextIsKept(t *testing.T) {
+	one := int64(1)
+	off := &Video{ID: "-_-_-_-_-_-", Title: "e\u0301\r\u202b\u200f<&>\u2028", Region: "FR", TrendingDate: "2026-01-01", Rank: 1,
+		Tags: []string{"", "a", "a"}, ViewCount: &one, LikeCount: &one, CommentCount: &one, CommentsDisabled: true, RatingsDisabled: true}
+	for region, charts := range map[string]*Charts{"FR": newCharts([]*Video{off}), "RU": defaultCharts()} {
+		_, body := get(t, start(t, &Server{Charts: charts})+"/youtube/v3/videos?part=snippet,statistics&chart=mostPopular&maxResults=50&regionCode="+region)
+		var l struct {
+			Items []struct {
+				ID      string
+				Snippet struct {
+					Title, Description, ChannelTitle string
+					Tags                             []string
+				}
+				Statistics map[string]string
+			}
+		}
+		if err := json.Unmarshal(body, &l); err != nil || len(l.Items) == 0 {
+			t.Fatal(region, err)
+		}
+		for i, got := range l.Items {
+			want := charts.Chart(region, charts.Days()-1)[i]
+			if got.ID != want.ID || got.Snippet.Title != want.Title || got.Snippet.Description != want.Description ||
+				got.Snippet.ChannelTitle != want.ChannelTitle || !slices.Equal(got.Snippet.Tags, want.Tags) {
+				t.Errorf("%s %d: %+v, want %+v", region, i, got, want)
+			}
+			_, comments := got.Statistics["commentCount"]
+			_, likes := got.Statistics["likeCount"]
+			if comments == want.CommentsDisabled || likes == want.RatingsDisabled || got.Statistics["favoriteCount"] != "0" {
+				t.Errorf("%s %d: counters %v", region, i, got.Statistics)
+			}
+		}
+	}
+}

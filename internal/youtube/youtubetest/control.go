@@ -1,0 +1,74 @@
+package youtubetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// settings are what POST /standin/settings changes; what is absent stays.
+type settings struct {
+	Limits      map[string]int64 `json:"limits"`       // units a day by bucket
+	MinuteLimit *int64           `json:"minute_limit"` // units
+	DaysBack    *int             `json:"days_back"`
+	Faults      *[]string        `json:"faults"`  // as ParseFaults reads them; they replace those in force
+	Advance     string           `json:"advance"` // a Go duration by which the server's clock is put forward
+}
+
+// control answers GET /standin/counts with Counts and POST /standin/settings, which changes the running server and
+// answers the same. Neither is metered nor asks for a key.
+func (s *Server) control(w http.ResponseWriter, r *http.Request) {
+	switch r.Method + " " + r.URL.Path {
+	case "GET /standin/counts":
+	case "POST /standin/settings":
+		if err := s.change(r); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	writeBody(w, http.StatusOK, encode(s.Counts(), true))
+}
+
+// change applies all settings of the request or, if one of them is wrong, none.
+func (s *Server) change(r *http.Request) error {
+	var c settings
+	body := json.NewDecoder(r.Body)
+	body.DisallowUnknownFields()
+	if err := body.Decode(&c); err != nil {
+		return err
+	}
+	var ahead time.Duration
+	if c.Advance != "" {
+		d, err := time.ParseDuration(c.Advance)
+		if err != nil {
+			return fmt.Errorf("advance: %w", err)
+		}
+		ahead = d
+	}
+	if c.Faults != nil {
+		faults, err := ParseFaults(*c.Faults...)
+		if err != nil {
+			return err
+		}
+		s.SetFaults(faults...)
+	}
+	for bucket, units := range c.Limits {
+		s.SetLimit(bucket, units)
+	}
+	s.meter.setMinuteLimit(c.MinuteLimit)
+	s.setting.apply(c.DaysBack, ahead)
+	return nil
+}
+
+func (t *setting) apply(daysBack *int, ahead time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if daysBack != nil {
+		t.daysBack = *daysBack
+	}
+	t.ahead += ahead
+}

@@ -1,0 +1,166 @@
+package youtubetest
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/youtube/v3"
+)
+
+// metadata is that of the ErrorInfo of an error.
+func metadata(t *testing.T, e *googleapi.Error) map[string]any {
+	t.Helper()
+	for _, d := range e.Details {
+		if info, ok := d.(map[string]any); ok && strings.HasSuffix(info["@type"].(string), "ErrorInfo") {
+			return info["metadata"].(map[string]any)
+		}
+	}
+	t.Fatalf("no ErrorInfo in %s", e.Body)
+	return nil
+}
+
+func TestErrors(t *testing.T) {
+	c := client(t, start(t, &Server{Charts: Generator{Totals: map[string]int{"AU": 0}}.Charts()}))
+	chart := func() *youtube.VideosListCall { return c.Videos.List([]string{"id"}).Chart("mostPopular") }
+	fifty := strings.Split(strings.Repeat("x,", 51)[:101], ",")
+	for _, test := range []struct {
+		name   string
+		do     func() error
+		code   int
+		reason string
+	}{
+		{"no such region", func() error { _, err := chart().RegionCode("XX").Do(); return err }, 400, "invalidRegionCode"},
+		{"region without a chart", func() error { _, err := chart().RegionCode("AU").Do(); return err }, 404, "videoChartNotFound"},
+		{"category without a chart", func() error { _, err := chart().VideoCategoryId("44").Do(); return err }, 404, "videoChartNotFound"},
+		{"bad token", func() error { _, err := chart().PageToken("CDIQA").Do(); return err }, 400, "invalidPageToken"},
+		{"page too long", func() error { _, err := chart().MaxResults(51).Do(); return err }, 400, "invalidParameter"},
+		{"page too short", func() error { _, err := chart().MaxResults(0).Do(); return err }, 400, "invalidParameter"},
+		{"no part", func() error { _, err := c.Videos.List(nil).Chart("mostPopular").Do(); return err }, 400, "missingRequiredParameter"},
+		{"unknown part", func() error { _, err := c.Videos.List([]string{"soul"}).Id("x").Do(); return err }, 400, "unknownPart"},
+		{"no filter", func() error { _, err := c.Videos.List([]string{"id"}).Do(); return err }, 400, "missingRequiredParameter"},
+		{"too many ids", func() error { _, err := c.Videos.List([]string{"id"}).Id(fifty...).Do(); return err }, 400, "invalidFilters"},
+		{"two filters", func() error { _, err := chart().Id("x").Do(); return err }, 400, "incompatibleParameters"},
+		{"categories of nowhere", func() error {
+			_, err := c.VideoCategories.List([]string{"id"}).RegionCode("1").Do()
+			return err
+		}, 400, "invalidRegionCode"},
+	} {
+		var e *googleapi.Error
+		if err := test.do(); !errors.As(err, &e) || e.Code != test.code || len(e.Errors) != 1 || e.Errors[0].Reason != test.reason {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestUnknownPathIsHTML(t *testing.T) {
+	if status, body := get(t, start(t, &Server{})+"/youtube/v3search"); status != 404 || !strings.HasPrefix(string(body), "<!DOCTYPE html>") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// TestRecordedErrors holds the bodies of errors against real ones, where those are at hand.
+func TestRecordedErrors(t *testing.T) {
+	data := sharedData(t)
+	if data == "" {
+		return
+	}
+	for file, own := range map[string]*apiError{
+		"403_quotaExceeded_current.json":               errQuotaExceeded(),
+		"403_dailyLimitExceeded_old.json":              errDailyLimitOld(),
+		"429_rateLimitExceeded_daily_search_2026.json": errDayExhausted("search_list", 0),
+		"429_rateLimitExceeded_usageLimits.json":       errRateBare(),
+		"403_apiKeyMissing_2022.json":                  errKeyMissing(),
+		"400_apiKeyInvalid_details_2022.json":          errKeyInvalid(),
+		"403_accessNotConfigured_2024.json":            errNotConfigured(),
+		"400_invalidPageToken.json":                    errPageToken(),
+		"400_invalidRegionCode_2022.json":              errRegion(),
+		"400_unknownPart_2022.json":                    errUnknownPart(),
+		"500_backendError.json":                        errBackend(500),
+		"503_backendError.json":                        errBackend(503),
+	} {
+		recorded, err := os.ReadFile(filepath.Join(data, "recorded", "errors", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got any
+		if err := errors.Join(json.Unmarshal(recorded, &want), json.Unmarshal(body, &got)); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n got %s\nwant %s", file, body, recorded)
+		}
+	}
+}
+
+// TestRecordedShapes looks for members that real lists do not have, and for real ones that are missing.
+func TestRecordedShapes(t *testing.T) {
+	data := sharedData(t)
+	if data == "" {
+		return
+	}
+	url := start(t, &Server{})
+	for _, test := range []struct{ path, pattern, mayLack string }{
+		{"videos?part=snippet,contentDetails,statistics&chart=mostPopular&regionCode=KR", "videos_mostPopular_KR*", ".items[].contentDetails.regionRestriction"},
+		{"search?part=snippet&maxResults=25&q=a", "search_KR*", "-"},
+		{"videoCategories?part=snippet&regionCode=US", "videoCategories_by_region*", "-"},
+		{"i18nRegions?part=snippet", "i18nRegions*", "-"},
+		{"videos?part=statistics,status&id=" + defaultCharts().Chart("US", 1)[0].ID, "videos_by_id_50_statistics*", "-"},
+	} {
+		files, err := filepath.Glob(filepath.Join(data, "recorded", "ok", test.pattern))
+		if err != nil || len(files) != 1 {
+			t.Fatal(test.pattern, files, err)
+		}
+		recorded, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, body := get(t, url+"/youtube/v3/"+test.path)
+		want, got := shape(t, recorded), shape(t, body)
+		for path, kind := range want {
+			if got[path] != kind && !strings.HasPrefix(path, test.mayLack) {
+				t.Errorf("%s: %s is %q, recorded as %q", test.pattern, path, got[path], kind)
+			}
+		}
+		for path, kind := range got {
+			if want[path] == "" {
+				t.Errorf("%s: %s (%s) is not recorded", test.pattern, path, kind)
+			}
+		}
+	}
+}
+
+// shape is the type of every member in a JSON text, by its path.
+func shape(t *testing.T, text []byte) map[string]string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		all[path] = reflect.TypeOf(v).String()
+		switch v := v.(type) {
+		case map[string]any:
+			for name, member := range v {
+				walk(path+"."+name, member)
+			}
+		case []any:
+			for _, member := range v {
+				walk(path+"[]", member)
+			}
+		}
+	}
+	walk("", v)
+	return all
+}

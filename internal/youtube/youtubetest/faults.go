@@ -1,0 +1,236 @@
+package youtubetest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Fault is something that goes wrong with the requests that match all of its conditions; a zero condition matches
+// every request.
+type Fault struct {
+	// Kind is what goes wrong: one of FaultKinds.
+	Kind string
+	// From and To bound the number of the request, counted from 1 over all that reach the server outside /standin/.
+	From, To int64
+	// Every matches the requests whose number is a multiple of it.
+	Every int64
+	// Region is the regionCode of the request, Page the page it asks for, from 1.
+	Region string
+	Page   int
+	// Times is how often the fault strikes before it is over.
+	Times int64
+}
+
+// effect is what a kind of fault does to the metering and to the answer.
+type effect int
+
+const (
+	none     effect = iota
+	refuses         // an error before metering, billed to nobody
+	rejects         // an error before metering, as over a limit
+	replaces        // another answer, after metering
+	garbles         // the real answer, damaged, after metering
+)
+
+var effects = map[string]effect{
+	"":             none,
+	"403-disabled": refuses, "403-blocked": refuses,
+	"403-quota": rejects, "403-daily": rejects, "429": rejects, "429-day": rejects, "429-bare": rejects,
+	"500": replaces, "503": replaces, "500-html": replaces, "500-null": replaces, "200-html": replaces,
+	"400-token": replaces, "404-chart": replaces, "hang": replaces, "drop": replaces,
+	"cut": garbles, "truncated": garbles, "repeat": garbles,
+}
+
+// FaultKinds are the kinds of fault there are, sorted:
+//
+//	200-html 500-html   a page of HTML instead of JSON
+//	400-token 404-chart invalidPageToken, videoChartNotFound
+//	403-blocked         API_KEY_SERVICE_BLOCKED
+//	403-disabled        accessNotConfigured
+//	403-daily 403-quota dailyLimitExceeded, quotaExceeded
+//	429 429-day         rateLimitExceeded, with details: by the minute, by the day
+//	429-bare            rateLimitExceeded without details
+//	500 503             backendError
+//	500-null            an error whose message is null
+//	cut                 the connection is dropped in the middle of the body
+//	drop                the connection is dropped before the answer
+//	hang                no answer until the client goes away
+//	repeat              the first id of the page comes again as its last
+//	truncated           half the JSON, with status 200
+func FaultKinds() []string {
+	var kinds []string
+	for kind := range effects {
+		if kind != "" {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// ParseFaults reads faults of the form KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]:
+//
+//	503@3        the third request
+//	503@3-       the third and all that follow
+//	500-html/10  every tenth
+//	hang:BR#2    page 2 of Brazil, always
+//	drop:BR*2    the first two requests for Brazil
+func ParseFaults(specs ...string) ([]Fault, error) {
+	var all []Fault
+	for _, spec := range specs {
+		f, err := parseFault(spec)
+		if err != nil {
+			return nil, fmt.Errorf("fault %q: %w", spec, err)
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func parseFault(spec string) (Fault, error) {
+	const marks = "@/:#*"
+	next := func(s string) (string, string) {
+		if i := strings.IndexAny(s, marks); i >= 0 {
+			return s[:i], s[i:]
+		}
+		return s, ""
+	}
+	var f Fault
+	var value, rest string
+	f.Kind, rest = next(spec)
+	if f.effect() == none {
+		return f, fmt.Errorf("kind %q is none of %s", f.Kind, strings.Join(FaultKinds(), " "))
+	}
+	for rest != "" {
+		mark := rest[0]
+		value, rest = next(rest[1:])
+		if err := f.condition(mark, value); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// condition sets the condition that the mark stands for.
+func (f *Fault) condition(mark byte, value string) (err error) {
+	switch mark {
+	case '@':
+		from, to, ranged := strings.Cut(value, "-")
+		f.From, err = positive(from)
+		if f.To = f.From; ranged {
+			f.To = 0
+		}
+		if err == nil && to != "" {
+			f.To, err = positive(to)
+		}
+	case '/':
+		f.Every, err = positive(value)
+	case ':':
+		f.Region = value
+	case '#':
+		var page int64
+		page, err = positive(value)
+		f.Page = int(page)
+	case '*':
+		f.Times, err = positive(value)
+	}
+	return err
+}
+
+func positive(s string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is not a number above 0", s)
+	}
+	return n, nil
+}
+
+// SetFaults replaces the faults while the server runs.
+func (s *Server) SetFaults(faults ...Fault) {
+	s.once.Do(s.start)
+	s.faults.set(faults)
+}
+
+// faults are the faults in force, with how often each has struck.
+type faults struct {
+	mu     sync.Mutex
+	all    []Fault
+	struck []int64
+}
+
+func (f *faults) set(all []Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all, f.struck = slices.Clone(all), make([]int64, len(all))
+}
+
+// next is the first fault that matches the request with that number, or none.
+func (f *faults) next(r *http.Request, number int64) Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, fault := range f.all {
+		if (fault.Times == 0 || f.struck[i] < fault.Times) && fault.matches(query{r.URL.Query()}, number) {
+			f.struck[i]++
+			return fault
+		}
+	}
+	return Fault{}
+}
+
+func (f Fault) matches(q query, number int64) bool {
+	return number >= f.From && (f.To == 0 || number <= f.To) &&
+		(f.Every == 0 || number%f.Every == 0) &&
+		(f.Region == "" || f.Region == q.Get("regionCode")) &&
+		(f.Page == 0 || f.Page == q.page())
+}
+
+func (f Fault) effect() effect { return effects[f.Kind] }
+
+// apiError is the error that a fault consists of.
+func (f Fault) apiError(m method) *apiError {
+	switch f.Kind {
+	case "403-disabled":
+		return errNotConfigured()
+	case "403-blocked":
+		return errKeyBlocked(m)
+	case "403-quota":
+		return errQuotaExceeded()
+	case "403-daily":
+		return errDailyLimitOld()
+	case "429":
+		return errMinuteExhausted(m.bucket, 1)
+	case "429-day":
+		return errRate(m.bucket, "day", 1)
+	case "429-bare":
+		return errRateBare()
+	case "400-token":
+		return errPageToken()
+	case "404-chart":
+		return errNoChart()
+	case "503":
+		return errBackend(http.StatusServiceUnavailable)
+	}
+	return errBackend(http.StatusInternalServerError)
+}
+
+// replace answers with the fault alone.
+func (f Fault) replace(w http.ResponseWriter, r *http.Request, m method) {
+	switch f.Kind {
+	case "hang":
+		<-r.Context().Done()
+	case "drop":
+		panic(http.ErrAbortHandler)
+	case "200-html":
+		writeHTML(w, http.StatusOK, "Sorry")
+	case "500-html":
+		writeHTML(w, http.StatusInternalServerError, "Server Error")
+	case "500-null":
+		writeBody(w, http.StatusInternalServerError, []byte(`{"error":{"code":500,"message":null}}`))
+	default:
+		writeError(w, f.apiError(m))
+	}
+}

@@ -1,0 +1,209 @@
+package youtubetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/api/googleapi"
+)
+
+// once asks on a connection of its own, so that the client cannot send anything again by itself.
+func once(ctx context.Context, t *testing.T, url string) (int, string, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Goog-Api-Key", "k")
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body), err
+}
+
+func faultsOf(t *testing.T, specs ...string) []Fault {
+	t.Helper()
+	all, err := ParseFaults(specs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestFaultKinds(t *testing.T) {
+	for _, test := range []struct {
+		kind   string
+		status int
+		holds  string
+		units  int64
+	}{
+		{"500", 500, "backendError", 1},
+		{"503", 503, "backendError", 1},
+		{"500-html", 500, "<!DOCTYPE html>", 1},
+		{"500-null", 500, `"message":null`, 1},
+		{"200-html", 200, "<!DOCTYPE html>", 1},
+		{"400-token", 400, "invalidPageToken", 1},
+		{"404-chart", 404, "videoChartNotFound", 1},
+		{"truncated", 200, "youtube#videoListResponse", 1},
+		{"repeat", 200, "youtube#videoListResponse", 1},
+		{"429", 429, "1/min/{project}", 0},
+		{"429-day", 429, "1/d/{project}", 0},
+		{"429-bare", 429, "rateLimitExceeded", 0},
+		{"403-quota", 403, "quotaExceeded", 0},
+		{"403-daily", 403, "dailyLimitExceeded", 0},
+		{"403-disabled", 403, "SERVICE_DISABLED", 0},
+		{"403-blocked", 403, "API_KEY_SERVICE_BLOCKED", 0},
+	} {
+		s := &Server{Faults: faultsOf(t, test.kind)}
+		status, body, err := once(t.Context(), t, start(t, s)+chartQuery+"US")
+		if err != nil || status != test.status || !strings.Contains(body, test.holds) {
+			t.Errorf("%s: %d %v %s", test.kind, status, err, body)
+		}
+		if c := s.Counts(); c.Units["default"] != test.units || c.Rejected+c.Refused != 1-test.units {
+			t.Errorf("%s: counts %+v", test.kind, c)
+		}
+		if valid := json.Valid([]byte(body)); valid == (test.kind == "truncated" || strings.HasSuffix(test.kind, "html")) {
+			t.Errorf("%s: valid JSON is %v", test.kind, valid)
+		}
+	}
+}
+
+func TestBrokenConnections(t *testing.T) {
+	for kind, want := range map[string]error{"drop": io.EOF, "cut": io.ErrUnexpectedEOF} {
+		s := &Server{Faults: faultsOf(t, kind)}
+		status, body, err := once(t.Context(), t, start(t, s)+chartQuery+"US")
+		if !errors.Is(err, want) || (kind == "cut") != (status == 200 && len(body) > 0) {
+			t.Errorf("%s: %d, %d bytes, %v", kind, status, len(body), err)
+		}
+		if c := s.Counts(); c.Units["default"] != 1 {
+			t.Errorf("%s: counts %+v", kind, c)
+		}
+	}
+}
+
+// TestDropIsSentAgain shows why the stand-in and not its client is the judge: net/http sends a GET again by itself
+// when a connection that it had used before is dropped.
+func TestDropIsSentAgain(t *testing.T) {
+	s := &Server{Faults: faultsOf(t, "drop@2")}
+	url := start(t, s) + chartQuery + "US"
+	own := &http.Client{Transport: &http.Transport{}}
+	defer own.CloseIdleConnections()
+	for range 2 {
+		resp, err := own.Get(url + "&key=k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	if c := s.Counts(); c.Requests != 3 || c.Units["default"] != 3 {
+		t.Errorf("two calls made %+v", c)
+	}
+}
+
+func TestHang(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &Server{Faults: faultsOf(t, "hang"), Now: func() time.Time {
+		cancel() // the client goes away once its request is being charged
+		return time.Now()
+	}}
+	upstream := httptest.NewServer(s)
+	_, _, err := once(ctx, t, upstream.URL+chartQuery+"US")
+	upstream.Close() // waits for the handler
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if c := s.Counts(); c.Units["default"] != 1 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestRepeatedID(t *testing.T) {
+	page := readChart(t, client(t, start(t, &Server{Faults: faultsOf(t, "repeat:US#1")})), "US", 50)[0]
+	if page[0] != page[49] {
+		t.Error("no id is repeated")
+	}
+	slices.Sort(page)
+	if n := len(slices.Compact(page)); n != 49 {
+		t.Errorf("%d ids", n)
+	}
+}
+
+func TestWhenFaultsStrike(t *testing.T) {
+	for _, test := range []struct {
+		faults string
+		calls  string // region and page of each
+		want   string // x where the fault strikes
+	}{
+		{"503@2", "US1 US1 US1", ".x."},
+		{"503@2-3", "US1 US1 US1 US1", ".xx."},
+		{"503@2-", "US1 US1 US1 US1", ".xxx"},
+		{"503/2", "US1 US1 US1 US1", ".x.x"},
+		{"503:BR", "US1 BR1 US1 BR2", ".x.x"},
+		{"503:BR#2", "BR1 BR2 US2 BR2", ".x.x"},
+		{"503#2", "BR1 BR2 US2 US3", ".xx."},
+		{"503:BR*1", "BR1 BR1", "x."},
+		{"503@1 503:BR", "BR1 US1 BR1", "x.x"},
+	} {
+		url := start(t, &Server{Faults: faultsOf(t, strings.Fields(test.faults)...)})
+		got := ""
+		for _, call := range strings.Fields(test.calls) {
+			token := pageToken(int(call[2]-'1')*50, false)
+			status, _ := get(t, url+chartQuery+call[:2]+"&maxResults=50&pageToken="+token)
+			got += map[int]string{200: ".", 503: "x"}[status]
+		}
+		if got != test.want {
+			t.Errorf("%s on %s: %s, want %s", test.faults, test.calls, got, test.want)
+		}
+	}
+}
+
+func TestParseFaultsRefuses(t *testing.T) {
+	for _, wrong := range []string{"", "505", "503@", "503@x", "503@3-x", "503/0", "503#-1", "503*many"} {
+		if f, err := ParseFaults(wrong); err == nil || !strings.Contains(err.Error(), "fault ") {
+			t.Errorf("%q: %+v, %v", wrong, f, err)
+		}
+	}
+}
+
+func TestFaultsForTheRealClient(t *testing.T) {
+	s := &Server{Faults: faultsOf(t, "500-null@1", "500-html@2", "truncated@3")}
+	c := client(t, start(t, s))
+	for i := range 4 {
+		_, err := c.Videos.List([]string{"id"}).Chart("mostPopular").Do()
+		var e *googleapi.Error
+		if isAPI := errors.As(err, &e); isAPI != (i < 2) || (err == nil) != (i == 3) {
+			t.Errorf("request %d: %v", i+1, err)
+		}
+	}
+}
+
+func TestPageTokens(t *testing.T) {
+	for offset, token := range map[int]string{5: "CAUQAA", 25: "CBkQAA", 50: "CDIQAA", 100: "CGQQAA", 150: "CJYBEAA"} {
+		if got := pageToken(offset, false); got != token {
+			t.Errorf("token of %d is %s, want %s", offset, got, token)
+		}
+		if got, ok := parsePageToken(token, 50); !ok || got != offset {
+			t.Errorf("%s is %d %v", token, got, ok)
+		}
+	}
+	if got := pageToken(25, true); got != "CBkQAQ" {
+		t.Errorf("token back from 25 is %s", got)
+	}
+	for _, wrong := range []string{"", "x", "CDIQAA==", "CDIQAg", "CDIQ", "CDIQAAA", "EDIQAA", "CP____________AQEAA", "ключ"} {
+		if got, ok := parsePageToken(wrong, 50); ok {
+			t.Errorf("%q is taken for %d", wrong, got)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package youtubetest
+
+import (
+	_ "embed"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Generator makes charts out of nothing: the same ones from the same fields, on every machine.
+type Generator struct {
+	// Seed chooses one of many worlds.
+	Seed uint64
+	// Days is how many days there are; 0 means 2. Between two days ranks, counters and a few names change.
+	Days int
+	// Totals are the lengths of charts by region, at most 200; 0 is a region without a chart. For a region not named
+	// it is 200 in US, GB, DE, FR, BR and CA, 171 in IN, 137 in AU, and elsewhere anything from 16 to 200.
+	Totals map[string]int
+}
+
+// The worldwide videos can chart in any region, those of a language only where it is spoken.
+const (
+	worldwide   = 240
+	perLanguage = 260
+)
+
+// wordsJSON holds, by language, what titles, channels and tags are made of.
+//
+//go:embed words.json
+var wordsJSON []byte
+
+// words are the words of a language.
+type words struct {
+	Openers, Subjects, Tails, Channels, Tags []string
+}
+
+var languages = sync.OnceValue(func() map[string]words {
+	var all map[string]words
+	if err := json.Unmarshal(wordsJSON, &all); err != nil {
+		panic(err) // it is embedded
+	}
+	return all
+})
+
+// defaultCharts are those of the zero Generator, made once for all servers.
+var defaultCharts = sync.OnceValue(Generator{}.Charts)
+
+// Charts are the charts of all regions that the API serves.
+func (g Generator) Charts() *Charts {
+	if g.Days == 0 {
+		g.Days = 2
+	}
+	var all []*Video
+	for day := range g.Days {
+		made := map[uint64]*Video{}
+		for _, r := range regions() {
+			for rank, n := range g.ranking(r[0], r[1], day) {
+				if made[n] == nil {
+					made[n] = g.video(n, day)
+				}
+				v := *made[n]
+				v.Region, v.Rank = r[0], rank+1
+				all = append(all, &v)
+			}
+		}
+	}
+	return newCharts(all)
+}
+
+// ranking is the chart of a region as numbers of videos.
+func (g Generator) ranking(region, language string, day int) []uint64 {
+	place := uint64(region[0])<<8 | uint64(region[1])
+	type scored struct{ n, score uint64 }
+	var all []scored
+	add := func(n, bonus uint64) {
+		score := bonus + g.dice(n, 1)%1000 + g.dice(n, place)%200 + g.dice(n, place, uint64(day), 2)%60
+		all = append(all, scored{n, score})
+	}
+	for n := range uint64(worldwide) {
+		if reach := 10 + g.dice(n, 3)%86; g.dice(n, place, 4)%100 < reach {
+			add(n, 60)
+		}
+	}
+	first := firstOf(language)
+	for n := first; n < first+perLanguage; n++ {
+		add(n, 0)
+	}
+	slices.SortFunc(all, func(a, b scored) int {
+		if a.score != b.score {
+			return int(b.score) - int(a.score)
+		}
+		return int(a.n) - int(b.n)
+	})
+	var chart []uint64
+	for _, s := range all[:g.total(region, place)] {
+		chart = append(chart, s.n)
+	}
+	return chart
+}
+
+func (g Generator) total(region string, place uint64) int {
+	if n, ok := g.Totals[region]; ok {
+		return min(max(n, 0), 200)
+	}
+	switch region {
+	case "US", "GB", "DE", "FR", "BR", "CA":
+		return 200
+	case "IN":
+		return 171
+	case "AU":
+		return 137
+	}
+	return 16 + int(g.dice(place, 5)%185)
+}
+
+// video is the video with that number on that day.
+func (g Generator) video(n uint64, day int) *Video {
+	language := g.languageOf(n)
+	w := languages()[language]
+	channel := g.dice(n, 6) % uint64(len(w.Channels))
+	owner := firstOf(language) + channel
+	v := &Video{
+		ID:           videoID(n, g.dice(n, 7)),
+		ChannelID:    channelID(g.dice(owner, 8), g.dice(owner, 9)),
+		ChannelTitle: w.Channels[channel],
+		CategoryID:   pick([]string{"10", "20", "1", "24", "10", "20", "17", "22", "23"}, g.dice(n, 10)),
+		PublishedAt:  firstDay.Add(-time.Duration(g.dice(n, 11)%(12*24*3600)) * time.Second).Format(time.RFC3339),
+		Duration:     fmt.Sprintf("PT%dM%dS", g.dice(n, 12)%45, 1+g.dice(n, 13)%59),
+		TrendingDate: firstDay.AddDate(0, 0, day).Format(time.DateOnly),
+		language:     language,
+	}
+	v.Thumbnail = "https://i.ytimg.com/vi/" + v.ID + "/default.jpg"
+	v.Title = g.title(n, day, w)
+	v.Description = v.Title + "\n\n" + v.ChannelTitle + " ▸ https://example.com/" + v.ID + "\n" + strings.Join(w.Tags, " · ")
+	v.Tags = g.tags(n, w)
+	g.count(v, n, day)
+	return v
+}
+
+// firstDay is day 0 of every generated world.
+var firstDay = time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC)
+
+// title has now and then what makes titles hard: controls, marks of direction, decomposed letters, joined emoji.
+func (g Generator) title(n uint64, day int, w words) string {
+	title := pick(w.Openers, g.dice(n, 20)) + " " + pick(w.Subjects, g.dice(n, 21))
+	tail := pick(w.Tails, g.dice(n, 22))
+	if strings.Contains(tail, "%d") {
+		tail = fmt.Sprintf(tail, 1+g.dice(n, 23)%99)
+	}
+	title += " " + tail
+	switch {
+	case n%29 == 4:
+		title = strings.Replace(title, " ", "\r", 1)
+	case n%31 == 5:
+		title += " • Cafe\u0301 man\u0303ana"
+	case n%23 == 6:
+		title = "\u202b" + title + "\u202c \u200f✦"
+	case n%17 == 7:
+		title += " 👩🏽‍🚀👨‍👩‍👧‍👦🏳️‍🌈"
+	case n%41 == 8:
+		title += ` <b>"a & b"</b> 100%`
+	}
+	if day > 0 && g.dice(n, 24)%25 == 0 {
+		title += " [↻]"
+	}
+	return title
+}
+
+func (g Generator) tags(n uint64, w words) []string {
+	switch {
+	case n%13 == 0:
+		return nil
+	case n%11 == 1:
+		return []string{w.Tags[0], "", w.Tags[1], w.Tags[0]}
+	case n%97 == 2:
+		var many []string
+		for i := range 132 {
+			many = append(many, fmt.Sprintf("%s %d", pick(w.Tags, uint64(i)), i))
+		}
+		return many
+	}
+	return w.Tags[:1+g.dice(n, 30)%uint64(len(w.Tags))]
+}
+
+// count sets the counters, which mostly grow from day to day; some are missing.
+func (g Generator) count(v *Video, n uint64, day int) {
+	views := int64(20_000+g.dice(n, 40)%40_000_000) * int64(10+day) / 10
+	likes := views / int64(12+g.dice(n, 41)%60)
+	comments := likes / int64(5+g.dice(n, 42)%30)
+	if n%53 == 1 {
+		likes -= int64(day) * likes / 4
+	}
+	v.CommentsDisabled, v.RatingsDisabled = n%37 == 9, n%43 == 10
+	if n%211 != 11 {
+		v.ViewCount = &views
+	}
+	if !v.RatingsDisabled {
+		v.LikeCount = &likes
+	}
+	if !v.CommentsDisabled {
+		v.CommentCount = &comments
+	}
+}
+
+// languageOf is that of the block of numbers that n is in; the worldwide videos are in all languages, half of them in
+// English.
+func (g Generator) languageOf(n uint64) string {
+	switch {
+	case n < worldwide && g.dice(n, 51)%2 == 0:
+		return "en"
+	case n < worldwide:
+		return pick(languageCodes, g.dice(n, 50))
+	}
+	return languageCodes[(n-worldwide)/perLanguage]
+}
+
+var languageCodes = []string{"ar", "de", "en", "es", "fr", "he", "hi", "ja", "ko", "pt", "ru"}
+
+// firstOf is the first number of the videos of a language.
+func firstOf(language string) uint64 {
+	return worldwide + uint64(slices.Index(languageCodes, language))*perLanguage
+}
+
+// dice is a number that depends on its arguments and the seed alone.
+func (g Generator) dice(xs ...uint64) uint64 {
+	h := g.Seed
+	for _, x := range xs {
+		h += 0x9e3779b97f4a7c15 + x
+		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+		h = (h ^ h>>27) * 0x94d049bb133111eb
+		h ^= h >> 31
+	}
+	return h
+}
+
+func pick(from []string, n uint64) string { return from[n%uint64(len(from))] }
+
+// videoID is base64url of eight bytes, as the real ids are; some begin with "-", some with "_".
+func videoID(n, random uint64) string {
+	b := binary.BigEndian.AppendUint64(nil, random)
+	switch n % 19 {
+	case 3:
+		b[0] = 0xf8 | b[0]&3
+	case 5:
+		b[0] = 0xfc | b[0]&3
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func channelID(high, low uint64) string {
+	b := binary.BigEndian.AppendUint64(nil, high)
+	return "UC" + base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(b, low))
+}

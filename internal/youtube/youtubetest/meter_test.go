@@ -1,0 +1,198 @@
+package youtubetest
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/youtube/v3"
+)
+
+func TestToTheLastUnit(t *testing.T) {
+	s := &Server{Limits: map[string]int64{"default": 9}}
+	url := start(t, s)
+	c := client(t, url)
+	for i := range 12 {
+		_, err := c.Videos.List([]string{"id"}).Chart("mostPopular").RegionCode("US").Do()
+		var e *googleapi.Error
+		switch {
+		case i < 9 && err != nil:
+			t.Fatalf("request %d: %v", i+1, err)
+		case i >= 9 && (!errors.As(err, &e) || e.Code != 403 || e.Errors[0].Reason != "quotaExceeded"):
+			t.Fatalf("request %d: %v", i+1, err)
+		}
+	}
+	got := s.Counts()
+	if got.Units["default"] != 9 || got.Rejected != 3 || got.Requests != 12 || got.ByMethod["youtube.videos.list"] != 9 {
+		t.Errorf("counts %+v", got)
+	}
+	if _, err := c.Search.List([]string{"snippet"}).Do(); err != nil {
+		t.Errorf("another bucket: %v", err)
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	s := &Server{Limits: map[string]int64{"default": 25}}
+	url := start(t, s)
+	var all sync.WaitGroup
+	for range 40 {
+		all.Go(func() { get(t, url+chartQuery+"US") })
+	}
+	all.Wait()
+	if c := s.Counts(); c.Units["default"] != 25 || c.Rejected != 15 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestUnitsByMethod(t *testing.T) {
+	for _, test := range []struct {
+		verb, path, bucket string
+		units              int64
+	}{
+		{"GET", "/youtube/v3/videos?part=id&chart=mostPopular", "default", 1},
+		{"GET", "/youtube/v3/videos", "default", 1}, // invalid
+		{"GET", "/youtube/v3/videos?part=id&chart=mostPopular&regionCode=XX", "default", 1},
+		{"GET", "/youtube/v3/videos:batchGetStats", "video_batch_get_stats", 1},
+		{"GET", "/youtube/v3/search?part=snippet", "search_list", 1},
+		{"POST", "/youtube/v3/videos?part=snippet", "video_insert", 1},
+		{"POST", "/upload/youtube/v3/videos?uploadType=multipart", "video_insert", 1},
+		{"POST", "/youtube/v3/playlists?part=snippet", "default", 50},
+		{"DELETE", "/youtube/v3/playlists?id=x", "default", 50},
+		{"POST", "/resumable/upload/youtube/v3/captions", "default", 400},
+		{"GET", "/youtube/v3/captions/abc", "default", 200},
+		{"GET", "/youtube/v3/captions/a/b", "default", 0},
+		{"GET", "/youtube/v3videos", "default", 0},
+		{"PATCH", "/youtube/v3/videos", "default", 0},
+	} {
+		s := &Server{}
+		r, err := http.NewRequest(test.verb, start(t, s)+test.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := withKey("k").RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		c := s.Counts()
+		if c.Units[test.bucket] != test.units || c.Total[test.bucket] != test.units || (test.units == 0) != (c.NotFound == 1) {
+			t.Errorf("%s %s: counts %+v", test.verb, test.path, c)
+		}
+	}
+}
+
+func TestZeroIsALimit(t *testing.T) {
+	s := &Server{Limits: map[string]int64{"search_list": 0}}
+	_, err := client(t, start(t, s)).Search.List([]string{"snippet"}).Do()
+	var e *googleapi.Error
+	if !errors.As(err, &e) || e.Code != 429 {
+		t.Fatalf("error %v", err)
+	}
+	if got := metadata(t, e)["quota_limit_value"]; got != "0" {
+		t.Errorf("quota_limit_value %v", got)
+	}
+	if c := s.Counts(); c.Units["search_list"] != 0 || c.Rejected != 1 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+// TestPacificDays spends the day's only unit and asks, at each moment, whether there is one again.
+func TestPacificDays(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		spend       string
+		still, next string
+	}{
+		{"summer", "2026-07-01T07:00:00Z", "2026-07-02T06:59:59Z", "2026-07-02T07:00:00Z"},
+		{"winter", "2026-01-15T08:00:00Z", "2026-01-16T07:59:59Z", "2026-01-16T08:00:00Z"},
+		{"23 hours", "2026-03-08T08:00:00Z", "2026-03-09T06:59:59Z", "2026-03-09T07:00:00Z"},
+		{"25 hours", "2026-11-01T07:00:00Z", "2026-11-02T07:59:59Z", "2026-11-02T08:00:00Z"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var now time.Time
+			s := &Server{Now: func() time.Time { return now }, Limits: map[string]int64{"default": 1}}
+			url := start(t, s)
+			ask := func(at string, want int) {
+				t.Helper()
+				var err error
+				if now, err = time.Parse(time.RFC3339, at); err != nil {
+					t.Fatal(err)
+				}
+				if status, _ := get(t, url+chartQuery+"US"); status != want {
+					t.Errorf("at %s: status %d, want %d", at, status, want)
+				}
+			}
+			ask(test.spend, 200)
+			ask(test.still, 403)
+			ask(test.next, 200)
+			ask(test.still, 403) // a clock that jumps back frees nothing
+			if c := s.Counts(); c.Total["default"] != 2 || c.Units["default"] != 1 {
+				t.Errorf("counts %+v", c)
+			}
+		})
+	}
+}
+
+func TestMinuteLimit(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC)
+	s := &Server{Now: func() time.Time { return now }, MinuteLimit: 2}
+	c := client(t, start(t, s))
+	call := func() error {
+		_, err := c.Videos.List([]string{"id"}).Chart("mostPopular").Do()
+		return err
+	}
+	if err := errors.Join(call(), call()); err != nil {
+		t.Fatal(err)
+	}
+	var e *googleapi.Error
+	if err := call(); !errors.As(err, &e) || e.Code != 429 {
+		t.Fatalf("third in a minute: %v", err)
+	}
+	if unit := metadata(t, e)["quota_unit"]; unit != "1/min/{project}" {
+		t.Errorf("quota_unit %v", unit)
+	}
+	now = now.Add(30 * time.Second)
+	if err := call(); err != nil {
+		t.Errorf("next minute: %v", err)
+	}
+	if c := s.Counts(); c.Units["default"] != 3 || c.Rejected != 1 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestUnchangedCostsAUnit(t *testing.T) {
+	s := &Server{}
+	c := client(t, start(t, s))
+	l, err := c.VideoCategories.List([]string{"snippet"}).RegionCode("US").Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.VideoCategories.List([]string{"snippet"}).RegionCode("US").IfNoneMatch(l.Etag).Do()
+	if !googleapi.IsNotModified(err) {
+		t.Errorf("error %v, want not modified", err)
+	}
+	if c := s.Counts(); c.Units["default"] != 2 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestUpload(t *testing.T) {
+	s := &Server{Limits: map[string]int64{"video_insert": 1}}
+	c := client(t, start(t, s))
+	upload := func() error {
+		_, err := c.Videos.Insert([]string{"snippet"}, &youtube.Video{Snippet: &youtube.VideoSnippet{Title: "t"}}).
+			Media(strings.NewReader("moving pictures")).Do()
+		return err
+	}
+	if err := upload(); err != nil {
+		t.Fatal(err)
+	}
+	var e *googleapi.Error
+	if err := upload(); !errors.As(err, &e) || e.Code != 429 || metadata(t, e)["quota_unit"] != "1/d/{project}" {
+		t.Errorf("second upload: %v", err)
+	}
+}

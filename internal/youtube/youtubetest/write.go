@@ -1,0 +1,128 @@
+package youtubetest
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"strconv"
+)
+
+// list is the body of a list call.
+type list struct {
+	Kind          string    `json:"kind"`
+	Etag          string    `json:"etag"`
+	Items         []item    `json:"items"`
+	NextPageToken string    `json:"nextPageToken,omitempty"`
+	PrevPageToken string    `json:"prevPageToken,omitempty"`
+	RegionCode    string    `json:"regionCode,omitempty"`
+	PageInfo      *pageInfo `json:"pageInfo,omitempty"`
+}
+
+type pageInfo struct {
+	TotalResults   int `json:"totalResults"`
+	ResultsPerPage int `json:"resultsPerPage"`
+}
+
+// item is a resource with the parts that were asked for.
+type item struct {
+	Kind           string `json:"kind"`
+	Etag           string `json:"etag"`
+	ID             any    `json:"id,omitempty"`
+	Snippet        any    `json:"snippet,omitempty"`
+	ContentDetails any    `json:"contentDetails,omitempty"`
+	Statistics     any    `json:"statistics,omitempty"`
+	Status         any    `json:"status,omitempty"`
+}
+
+// newList is a list with the etags of itself and its items filled in; resource is like "videoList".
+func newList(resource string, items []item) *list {
+	l := &list{Kind: "youtube#" + resource + "Response", Items: items}
+	for i := range items {
+		items[i].Etag = etagOf(items[i])
+	}
+	l.Etag = etagOf(items)
+	return l
+}
+
+// repeatFirst makes the last item of the page the same as its first.
+func (l *list) repeatFirst() {
+	if n := len(l.Items); n > 1 {
+		l.Items[n-1] = l.Items[0]
+	}
+}
+
+// etagOf looks like the API's bare etags: 27 characters that depend on the content alone.
+func etagOf(v any) string {
+	sum := sha1.Sum(encode(v, false))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// encode is v in JSON, with text as it is and without HTML escapes, indented as the API does it or not at all.
+func encode(v any, indent bool) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if indent {
+		e.SetIndent("", "  ")
+	}
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("youtubetest: %v", err)) // only own types come here
+	}
+	return b.Bytes()
+}
+
+// write answers with the body, damaged if the fault says so.
+func (f Fault) write(w http.ResponseWriter, r *http.Request, body any) {
+	if body == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	b := encode(body, r.URL.Query().Get("prettyPrint") != "false")
+	if l, ok := body.(*list); ok && f.Kind == "" {
+		w.Header().Set("Etag", strconv.Quote(l.Etag))
+		if match := r.Header.Get("If-None-Match"); match == l.Etag || match == strconv.Quote(l.Etag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	switch f.Kind {
+	case "truncated":
+		b = b[:len(b)/2]
+	case "cut":
+		w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+		writeBody(w, http.StatusOK, b[:len(b)/2])
+		_ = http.NewResponseController(w).Flush() // what could not be sent is as well cut
+		panic(http.ErrAbortHandler)
+	}
+	writeBody(w, http.StatusOK, b)
+}
+
+func writeError(w http.ResponseWriter, e *apiError) {
+	b, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("youtubetest: %v", err))
+	}
+	writeBody(w, e.Code, b)
+}
+
+// writeBody sends JSON. A client that is gone is no concern of the stand-in, so write errors end here.
+func writeBody(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=UTF-8")
+	h.Set("Cache-Control", "private")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h["Vary"] = []string{"Origin", "X-Origin", "Referer"}
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+func writeHTML(w http.ResponseWriter, status int, what string) {
+	w.Header().Set("Content-Type", "text/html; charset=UTF-8")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=en>\n  <meta charset=utf-8>\n  <title>Error %d (%s)!!1</title>\n"+
+		"  <p><b>%d.</b> <ins>That’s an error.</ins>\n", status, html.EscapeString(what), status)
+}
