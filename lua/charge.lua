@@ -9,7 +9,7 @@
 -- Reply  {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the limit's number over all buckets), retry at,
 --        for each bucket: remaining, of a reservation: when it expires}, times in µs;
 --        status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
---        {3, the answer kept under the key, after the id: as text}     {-1, clock}: a calendar limit is not of this time, ask again
+--        {3, the answer kept under the key, as text: id, name of what denies or -, the reply}  {-1, clock}: a calendar limit is not of this time, ask again
 --        {-2}: the key was used for another call  {-3}: no such reservation  {-4, left}: it holds fewer units
 --        {-5, limit}: the cost is above the limit, never
 -- A denial writes nothing. The first write is one that a server short of memory refuses, so it refuses all or none.
@@ -112,8 +112,8 @@ for n, b in ipairs(buckets) do
 end
 if renew then call('PEXPIRE', KEYS[1], format('%d', buckets[1].keep * 3 / 1000)) end
 if fingerprint ~= '' then
-  local kept = {id}
-  for n, value in ipairs(reply) do kept[n + 1] = format('%d', value) end
+  local kept = {id, denying == 0 and '-' or ARGV[8 + math.max(0, denying)]}
+  for n, value in ipairs(reply) do kept[n + 2] = format('%d', value) end
   call('SET', KEYS[2], fingerprint .. '\n' .. table.concat(kept, ' '), 'PX', format('%d', buckets[1].keep / 1000))
 end
 return reply

@@ -69,7 +69,7 @@ func (r *reader) ended(result *Region) bool {
 			r.fatal = fmt.Errorf("%d regions in a row had no answer: %w", maxStumbles, err)
 		}
 		return r.fatal != nil
-	case upstream: // this region's own trouble
+	case upstream, errors.Is(err, errLoop): // this region's own trouble
 		return false
 	case r.stop.Err() != nil:
 		return true
@@ -117,7 +117,8 @@ var errLoop = errors.New("the upstream's pages lead back to one that was read al
 // pages reads a chart from the page of token on, and hands each page over. A nil error means that the chart is complete.
 func (r *reader) pages(ctx context.Context, c *chart, token string) error {
 	read := c.pages
-	for seen := map[string]bool{}; ; seen[token] = true {
+	seen := make(map[string]bool)
+	for {
 		if read > 0 && (token == "" || r.enough(read)) {
 			r.steps <- step{region: c.key.Region, page: &fetched{chart: c}}
 			return nil
@@ -128,6 +129,7 @@ func (r *reader) pages(ctx context.Context, c *chart, token string) error {
 		case r.stop.Err() != nil:
 			return r.stop.Err()
 		}
+		seen[token] = true
 		got, err := r.Client.Chart(ctx, youtube.ChartRequest{Region: c.key.Region, PageToken: token})
 		if err != nil {
 			return err

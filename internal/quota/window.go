@@ -80,52 +80,66 @@ func (w Window) Longest() time.Duration {
 
 // Bounds returns the calendar window that holds now, by the zone's real rules: now is in [start, end). Windows follow one
 // another without gap or overlap: where a clock change cuts an hour in two, each part is a window, and where it sets the
-// clock back across midnight, the new day goes on.
+// clock back across midnight, the day changes once all the same.
 func (w Window) Bounds(now time.Time) (start, end time.Time) {
 	local := now.In(w.Zone)
 	if w.Calendar == "hour" {
 		return hourOf(local)
 	}
 	y, m, d := local.Date()
-	start, end = firstInstant(y, m, d, w.Zone), firstInstant(y, m, d+1, w.Zone)
-	if !now.Before(end) {
-		start, end = end, firstInstant(y, m, d+2, w.Zone)
+	start, end = dayStart(y, m, d, w.Zone), dayStart(y, m, d+1, w.Zone)
+	switch {
+	case now.Before(start):
+		return dayStart(y, m, d-1, w.Zone), start
+	case !now.Before(end):
+		return end, dayStart(y, m, d+2, w.Zone)
 	}
 	return start, end
 }
 
 func hourOf(local time.Time) (start, end time.Time) {
-	_, offset := local.Zone()
+	offset := offsetOf(local)
 	into := time.Duration((local.Unix()+int64(offset))%3600)*time.Second + time.Duration(local.Nanosecond())
 	start, end = local.Add(-into), local.Add(time.Hour-into)
-	from, until := local.ZoneBounds()
-	if from.After(start) {
-		start = from
+	if offsetOf(start) != offset {
+		start = firstSecond(start, local, func(t time.Time) bool { return offsetOf(t) == offset })
 	}
-	if !until.IsZero() && until.Before(end) {
-		end = until
+	if offsetOf(end.Add(-time.Second)) != offset {
+		end = firstSecond(local, end, func(t time.Time) bool { return offsetOf(t) != offset })
 	}
 	return start, end
 }
 
-// firstInstant is the earliest second at which the local date in zone is y-m-d or later. time.Date alone is not enough:
-// where a clock change skips midnight, it may answer with the hour before, and of a day that was skipped with another.
-func firstInstant(y int, m time.Month, d int, zone *time.Location) time.Time {
-	midnight := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
-	at := midnight.Add(-30 * time.Hour).In(zone) // no zone is as far ahead of UTC
-	for {
-		_, offset := at.Zone()
-		_, until := at.ZoneBounds()
-		first := midnight.Add(-time.Duration(offset) * time.Second).In(zone)
-		if first.Before(at) {
-			first = at
-		}
-		if until.IsZero() || first.Before(until) {
-			return first
-		}
-		at = until
-	}
+func offsetOf(t time.Time) int {
+	_, offset := t.Zone()
+	return offset
 }
+
+// dayStart is the second at which the local date in zone becomes y-m-d or later. time.Date is not enough: where a clock
+// change skips midnight it may answer with the hour before, and of a day that was skipped with another. Nor is ZoneBounds:
+// on the last day of a leap year it can end before the moment it was asked about.
+func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
+	midnight := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	want := civil(midnight)
+	return firstSecond(midnight.Add(-30*time.Hour).In(zone), midnight.Add(30*time.Hour).In(zone), // no zone is farther from UTC
+		func(t time.Time) bool { return civil(t) >= want })
+}
+
+// firstSecond is the full second after lo, and not after hi, from which is holds. It does not hold at lo and does at hi.
+func firstSecond(lo, hi time.Time, is func(time.Time) bool) time.Time {
+	from, to := lo.Unix(), hi.Unix()
+	for to-from > 1 {
+		mid := from + (to-from)/2
+		if is(time.Unix(mid, 0).In(lo.Location())) {
+			to = mid
+		} else {
+			from = mid
+		}
+	}
+	return time.Unix(to, 0).In(lo.Location())
+}
+
+func civil(t time.Time) int { return (t.Year()*12+int(t.Month()))*32 + t.Day() }
 
 // shortDuration writes 24h0m0s as 24h.
 func shortDuration(d time.Duration) string {

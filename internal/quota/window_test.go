@@ -50,11 +50,13 @@ func TestBoundsOfDays(t *testing.T) {
 		{"Africa/Cairo", "2026-10-29T21:30:00Z", "2026-10-28T21:00:00Z", "2026-10-29T22:00:00Z"},
 		// At one the clock goes back to midnight: the day begins at the first of the two.
 		{"America/Havana", "2026-11-01T05:30:00Z", "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"},
-		// A minute past midnight the clock goes back across it: the new day goes on.
-		{"America/St_Johns", "2010-11-07T02:29:59Z", "2010-11-06T02:30:00Z", "2010-11-07T02:30:00Z"},
-		{"America/St_Johns", "2010-11-07T02:30:30Z", "2010-11-07T02:30:00Z", "2010-11-08T03:30:00Z"},
-		{"America/St_Johns", "2010-11-07T03:00:00Z", "2010-11-07T02:30:00Z", "2010-11-08T03:30:00Z"},
-		{"America/St_Johns", "2010-11-07T12:00:00Z", "2010-11-07T02:30:00Z", "2010-11-08T03:30:00Z"},
+		// A minute past midnight the clock goes back across it: the day changes once, at the second midnight.
+		{"America/St_Johns", "2010-11-07T02:29:59Z", "2010-11-06T02:30:00Z", "2010-11-07T03:30:00Z"},
+		{"America/St_Johns", "2010-11-07T02:30:30Z", "2010-11-06T02:30:00Z", "2010-11-07T03:30:00Z"},
+		{"America/St_Johns", "2010-11-07T03:00:00Z", "2010-11-06T02:30:00Z", "2010-11-07T03:30:00Z"},
+		{"America/St_Johns", "2010-11-07T12:00:00Z", "2010-11-07T03:30:00Z", "2010-11-08T03:30:00Z"},
+		// The last day of a leap year beyond the tables of a zone.
+		{"America/Los_Angeles", "2040-12-31T12:00:00Z", "2040-12-31T08:00:00Z", "2041-01-01T08:00:00Z"},
 		{"Asia/Kolkata", "2026-06-01T18:29:59Z", "2026-05-31T18:30:00Z", "2026-06-01T18:30:00Z"},
 		{"Asia/Kathmandu", "2026-06-01T18:15:00Z", "2026-06-01T18:15:00Z", "2026-06-02T18:15:00Z"},
 		{"Australia/Lord_Howe", "2026-04-04T20:00:00Z", "2026-04-04T13:00:00Z", "2026-04-05T13:30:00Z"},

@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -12,12 +13,12 @@ import (
 func (l *Ledger) decision(r request, reply []any) (quota.Decision, error) {
 	switch status := reply[0].(int64); status {
 	case replayed:
-		id, ints, err := parseAnswer(reply[1].(string))
+		kept, err := parseAnswer(reply[1].(string))
 		if err != nil {
 			return quota.Decision{}, err
 		}
-		d := r.decided(id, ints)
-		d.Replayed = true
+		d := r.decided(kept.id, kept.ints)
+		d.Limit, d.Replayed = kept.limit, true
 		return d, nil
 	case allowed, denied, observed:
 		ints := toInts(reply)
@@ -61,8 +62,8 @@ func (r request) decided(id string, ints []int64) quota.Decision {
 		if ints[4] < quota.Never {
 			d.RetryAt = fromMicro(ints[4])
 		}
-		if ints[3] > 0 {
-			d.Limit = r.flat()[ints[3]-1].Name()
+		if limits := r.flat(); ints[3] > 0 && int(ints[3]) <= len(limits) { // fewer, perhaps, than when a kept answer was given
+			d.Limit = limits[ints[3]-1].Name()
 		}
 	}
 	switch {
@@ -85,15 +86,27 @@ func toInts(reply []any) []int64 {
 	return ints
 }
 
-// parseAnswer reads an answer that was kept under a key: the ID, then the numbers of the reply.
-func parseAnswer(text string) (id string, ints []int64, err error) {
+// answer is what was kept under a key: the ID, what would have denied in observe mode, and the numbers of the reply.
+type answer struct {
+	id, limit string
+	ints      []int64
+}
+
+func parseAnswer(text string) (answer, error) {
 	fields := strings.Fields(text)
-	for _, f := range fields[1:] {
+	if len(fields) < 5 {
+		return answer{}, fmt.Errorf("%w: an answer kept in it is damaged: %q", quota.ErrLedgerUnusable, text)
+	}
+	a := answer{id: fields[0]}
+	if fields[1] != "-" {
+		a.limit, _ = url.QueryUnescape(fields[1])
+	}
+	for _, f := range fields[2:] {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
-			return "", nil, fmt.Errorf("an answer kept in the ledger is damaged: %w", err)
+			return answer{}, fmt.Errorf("%w: an answer kept in it is damaged: %w", quota.ErrLedgerUnusable, err)
 		}
-		ints = append(ints, n)
+		a.ints = append(a.ints, n)
 	}
-	return fields[0], ints, nil
+	return a, nil
 }

@@ -30,11 +30,11 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 	case allowed:
 		return committed(bucket, c.ID, toInts(reply)), nil
 	case replayed:
-		entry, ints, err := parseAnswer(reply[1].(string))
+		kept, err := parseAnswer(reply[1].(string))
 		if err != nil {
 			return quota.Decision{}, err
 		}
-		d := committed(bucket, entry, ints)
+		d := committed(bucket, kept.id, kept.ints)
 		d.Replayed = true
 		return d, nil
 	default:

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli"
+	"quotabudget/internal/regions"
+)
+
+// browse opens the catalogue for a command that reads it.
+func (a *app) browse(ctx context.Context, read func(*catalog.Catalog) error) error {
+	cfg, err := a.Load(a.getenv)
+	if err != nil {
+		return err
+	}
+	c, err := catalog.Open(ctx, cfg.Catalog)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(read(c), c.Close())
+	if errors.Is(err, catalog.ErrNotFound) {
+		return cli.Hint(err, "ingestor once fetches charts; ingestor chart lists those that are there")
+	}
+	return err
+}
+
+// videoJSON is the outward form of a video. A counter that the upstream left out is null.
+type videoJSON struct {
+	Rank        int      `json:"rank,omitempty"`
+	ID          string   `json:"id"`
+	Title       string   `json:"title"`
+	Channel     string   `json:"channel"`
+	ChannelID   string   `json:"channel_id"`
+	Category    string   `json:"category"`
+	PublishedAt cli.Time `json:"published_at"`
+	Duration    string   `json:"duration"`
+	Tags        []string `json:"tags"`
+	Views       *int64   `json:"views"`
+	Likes       *int64   `json:"likes"`
+	Comments    *int64   `json:"comments"`
+	FirstSeenAt cli.Time `json:"first_seen_at"`
+	FetchedAt   cli.Time `json:"fetched_at"`
+}
+
+func outwardVideo(v catalog.Seen, rank int) videoJSON {
+	return videoJSON{
+		Rank: rank, ID: v.ID, Title: v.Title, Channel: v.ChannelTitle, ChannelID: v.ChannelID, Category: v.Category,
+		PublishedAt: cli.Time(v.PublishedAt), Duration: v.Duration, Tags: v.Tags, Views: v.Views, Likes: v.Likes,
+		Comments: v.Comments, FirstSeenAt: cli.Time(v.FirstSeenAt), FetchedAt: cli.Time(v.FetchedAt),
+	}
+}
+
+func chartCommand(a *app) *cobra.Command {
+	var top int
+	c := &cobra.Command{
+		Use:   "chart [REGION]",
+		Short: "Show the current chart of a region, or which charts there are",
+		Long: `chart shows the last complete chart of a region, with what the catalogue last knew of each video. Without a region it lists
+the configured regions and how old their charts are. It costs nothing: only the catalogue is read.`,
+		Example: `  ingestor chart
+  ingestor chart BR --top 10
+  ingestor chart US -o json | jq -r '.videos[].id'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.charts(c.Context())
+			}
+			return a.chart(c.Context(), args[0], top)
+		},
+	}
+	c.Flags().IntVar(&top, "top", 0, "the first `N` places only")
+	return c
+}
+
+func (a *app) chart(ctx context.Context, code string, top int) error {
+	region, err := regions.Parse(code)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	return a.browse(ctx, func(c *catalog.Catalog) error {
+		chart, videos, err := c.Current(ctx, catalog.ChartKey{Region: string(region)}, top)
+		if err != nil {
+			return err
+		}
+		out := struct {
+			Region      string      `json:"region"`
+			StartedAt   cli.Time    `json:"started_at"`
+			CompletedAt cli.Time    `json:"completed_at"`
+			Run         string      `json:"run"`
+			Videos      []videoJSON `json:"videos"`
+		}{chart.Region, cli.Time(chart.StartedAt), cli.Time(chart.CompletedAt), chart.Run, []videoJSON{}}
+		for _, v := range videos {
+			out.Videos = append(out.Videos, outwardVideo(v.Seen, v.Rank))
+		}
+		return a.Print(a.stdout, out, func() error {
+			fmt.Fprintf(a.stdout, "%s, complete %s, %d videos\n\n", chart.Region, cli.Moment(chart.CompletedAt), chart.Videos)
+			return a.drawVideos(out.Videos, true)
+		})
+	})
+}
+
+func (a *app) drawVideos(videos []videoJSON, ranked bool) error {
+	screen := cli.NewScreen(a.stdout, a.getenv)
+	columns := []string{"id", "title", "channel", ">views"}
+	if ranked {
+		columns = append([]string{">place"}, columns...)
+	}
+	table := screen.Table(columns...)
+	for _, v := range videos {
+		row := []any{v.ID, oneLine(v.Title, 60), oneLine(v.Channel, 28), optional(screen, v.Views)}
+		if ranked {
+			row = append([]any{v.Rank}, row...)
+		}
+		table.AppendRow(row)
+	}
+	return screen.Draw(table)
+}
+
+func (a *app) charts(ctx context.Context) error {
+	cfg, err := a.Load(a.getenv)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(cfg.Ingest.Regions))
+	for i, r := range cfg.Ingest.Regions {
+		names[i] = string(r)
+	}
+	type row struct {
+		Region        string   `json:"region"`
+		CompletedAt   cli.Time `json:"completed_at"`
+		UnavailableAt cli.Time `json:"unavailable_at"`
+	}
+	return a.browse(ctx, func(c *catalog.Catalog) error {
+		states, err := c.Staleness(ctx, names)
+		if err != nil {
+			return err
+		}
+		out := struct {
+			Charts []row `json:"charts"`
+		}{[]row{}}
+		screen := cli.NewScreen(a.stdout, a.getenv)
+		table := screen.Table("region", "last complete chart", "age")
+		for _, s := range states {
+			out.Charts = append(out.Charts, row{s.Region, cli.Time(s.CompletedAt), cli.Time(s.UnavailableAt)})
+			table.AppendRow([]any{s.Region, describe(s), age(s.CompletedAt)})
+		}
+		return a.Print(a.stdout, out, func() error { return screen.Draw(table) })
+	})
+}
+
+func describe(s catalog.RegionState) string {
+	switch {
+	case !s.UnavailableAt.IsZero():
+		return "the upstream has none (" + cli.Moment(s.UnavailableAt) + ")"
+	case s.CompletedAt.IsZero():
+		return "none yet"
+	}
+	return cli.Moment(s.CompletedAt)
+}
+
+func age(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return cli.Span(max(0, time.Since(at)))
+}
+
+func searchCommand(a *app) *cobra.Command {
+	var most int
+	c := &cobra.Command{
+		Use:   "search WORDS",
+		Short: "Find videos by title, channel, tag or description",
+		Long: `search finds the videos of the catalogue in which every word occurs, at its beginning, in title, channel, tags or description,
+in any script. Case and accents do not matter. It costs nothing: only the catalogue is read.`,
+		Example: `  ingestor search lofi hip
+  ingestor search 東京
+  ingestor search -o json "ost" | jq '.videos | length'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.browse(c.Context(), func(cat *catalog.Catalog) error {
+				found, err := cat.Search(c.Context(), strings.Join(args, " "), most)
+				if err != nil {
+					return err
+				}
+				out := struct {
+					Videos []videoJSON `json:"videos"`
+				}{[]videoJSON{}}
+				for _, v := range found {
+					out.Videos = append(out.Videos, outwardVideo(v, 0))
+				}
+				return a.Print(a.stdout, out, func() error { return a.drawVideos(out.Videos, false) })
+			})
+		},
+	}
+	c.Flags().IntVar(&most, "limit", 20, "at most `N` videos; 0 for all")
+	return c
+}
+
+func videoCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "video ID",
+		Short:   "Show a video and how its names and counters changed",
+		Example: "  ingestor video dQw4w9WgXcQ\n  ingestor video -- -abcdefghij      for an ID that begins with -",
+		Args:    cli.Args("the video's ID"),
+		RunE:    func(c *cobra.Command, args []string) error { return a.video(c.Context(), args[0]) },
+	}
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return cli.Hint(&cli.UsageError{Err: err}, "write -- before an ID that begins with -: ingestor video -- -abcdefghij")
+	})
+	return c
+}
+
+func (a *app) video(ctx context.Context, id string) error {
+	return a.browse(ctx, func(c *catalog.Catalog) error {
+		h, err := c.Video(ctx, id)
+		if err != nil {
+			return err
+		}
+		out := outwardHistory(h)
+		return a.Print(a.stdout, out, func() error { return a.drawHistory(out) })
+	})
+}
+
+func purgeCommand(a *app) *cobra.Command {
+	var older string
+	c := &cobra.Command{
+		Use:   "purge --older-than 30d",
+		Short: "Delete what was not fetched again for long",
+		Long: `purge deletes videos and charts from the catalogue that were last fetched longer ago than the given time. The upstream's terms
+ask that data fetched with a key alone is fetched again or deleted within 30 days. The ledger is not touched.`,
+		Example: "  ingestor purge --older-than 30d",
+		Args:    cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := cli.ParseSpan(older)
+			if err != nil || d <= 0 {
+				return cli.Usagef("--older-than %q: write a duration such as 30d or 12h", older)
+			}
+			return a.browse(c.Context(), func(cat *catalog.Catalog) error {
+				n, err := cat.Delete(c.Context(), time.Now().Add(-d))
+				if err != nil {
+					return err
+				}
+				out := struct {
+					Deleted int `json:"videos_deleted"`
+				}{n}
+				return a.Print(a.stdout, out, func() error {
+					_, err := fmt.Fprintf(a.stdout, "%d videos deleted\n", n)
+					return err
+				})
+			})
+		},
+	}
+	c.Flags().StringVar(&older, "older-than", "", "`AGE` since it was last fetched, such as 30d")
+	return c
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/sqlite"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// demoLatency makes the stand-in of the demo about as slow as an answer from nearby.
+const demoLatency = 40 * time.Millisecond
+
+// loadOrDemo is the configuration in force, or that of the demo.
+func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func(), error) {
+	if !demo {
+		cfg, err := a.Load(a.getenv)
+		return cfg, func() {}, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	server := &http.Server{Handler: &youtubetest.Server{Latency: demoLatency}, ReadHeaderTimeout: time.Minute}
+	go server.Serve(listener)
+	stop := func() { server.Close() }
+	cfg, err := a.demoConfig(listener.Addr().String())
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return cfg, stop, nil
+}
+
+// demoConfig is one under which nothing real is spent or mixed with what was made up: the stand-in instead of the upstream, a
+// key that is none, no configuration file, and a state folder of its own. That is the folder which QUOTA_STATE_DIR names when
+// nothing real can be in it, because no key and no configuration is at hand; else a folder demo within the usual one.
+func (a *app) demoConfig(address string) (*config.Config, error) {
+	own := map[string]string{
+		"QUOTA_CONFIG": "/dev/null", "QUOTA_LEDGER": "", "QUOTA_CATALOG": "",
+		"YOUTUBE_ENDPOINT": "http://" + address + "/", config.KeyVariable: "demo",
+	}
+	getenv := func(name string) string {
+		if value, ok := own[name]; ok {
+			return value
+		}
+		return a.getenv(name)
+	}
+	cfg, err := config.Load("", getenv)
+	if err != nil || a.getenv("QUOTA_STATE_DIR") != "" && a.getenv(config.KeyVariable) == "" && !a.configured() {
+		return cfg, err
+	}
+	usual, err := sqlite.ParseURL(cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	own["QUOTA_STATE_DIR"] = filepath.Join(filepath.Dir(usual), "demo")
+	return config.Load("", getenv)
+}
+
+// configured reports whether there is a configuration, be it a broken one.
+func (a *app) configured() bool {
+	cfg, err := a.Load(a.getenv)
+	return err != nil || cfg.File != "" && cfg.File != os.DevNull || len(cfg.Environment) > 0
+}
+
+// headPlaces is how many places of each chart the demo prints.
+const headPlaces = 3
+
+// printHeads prints the heads of the charts, and where all of it is.
+func (a *app) printHeads(c *catalog.Catalog, sum ingest.Summary) error {
+	screen := cli.NewScreen(a.stdout, a.getenv)
+	table := screen.Table("chart", ">place", "title", "channel", ">views")
+	for _, r := range sum.Regions {
+		_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region}, headPlaces)
+		if err != nil {
+			continue // no complete chart yet
+		}
+		for _, v := range videos {
+			table.AppendRow([]any{r.Region, v.Rank, oneLine(v.Title, 48), oneLine(v.ChannelTitle, 24), optional(screen, v.Views)})
+		}
+	}
+	fmt.Fprintln(a.stdout, "\nThe heads of the charts (made up by the stand-in):")
+	if err := screen.Draw(table); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, "\nLedger and catalogue are in %s\n", filepath.Dir(c.Path()))
+	return err
+}

@@ -1,0 +1,54 @@
+// Command ingestor fetches the charts of YouTube's regions under a budget: once for cron, or as a daemon.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // the upstream's day must be known where no zones are installed
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+)
+
+func main() {
+	// The first signal asks to end after the page under way; the second ends at once, as signals do.
+	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, restore)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv))
+}
+
+// app is what every subcommand is given.
+type app struct {
+	cli.Common
+	stdout io.Writer
+	stderr io.Writer
+	getenv func(string) string
+}
+
+// run is the whole program; it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+	a := &app{stdout: stdout, stderr: stderr, getenv: getenv}
+	root := &cobra.Command{
+		Use:   "ingestor",
+		Short: "Fetch YouTube's charts under a budget",
+		Long: `ingestor reads the chart of the most popular videos of each region into a catalogue. Every request is charged to a ledger
+before it is sent, so that the day's quota is never passed; when it is gone, a sweep ends cleanly, keeps what it has, and the
+next one begins with the regions that were left out.
+
+Configuration: quota.yaml (see --config), then the environment: QUOTA_LEDGER, QUOTA_CATALOG, YOUTUBE_API_KEY,
+YOUTUBE_ENDPOINT. Exit codes: 0 done, 1 failed, 64 usage, 69 ledger or upstream unavailable, 75 exhausted: try again later,
+77 credential refused by the upstream, 78 configuration.`,
+		Example: `  ingestor once --demo                       see it work, without a key
+  YOUTUBE_API_KEY=… ingestor once            one sweep of the configured regions
+  ingestor once --region US,GB --pages 1     the first 50 places of two charts
+  ingestor chart US                          read what was fetched
+  ingestor search "lofi"                     find videos by title, channel, tag or description`,
+	}
+	a.Bind(root)
+	root.AddCommand(onceCommand(a), standinCommand(a), chartCommand(a), searchCommand(a), videoCommand(a), purgeCommand(a))
+	return cli.Execute(ctx, root, args, stdout, stderr)
+}

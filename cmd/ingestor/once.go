@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/youtube"
+)
+
+func onceCommand(a *app) *cobra.Command {
+	var demo bool
+	var codes []string
+	var pages int
+	c := &cobra.Command{
+		Use:   "once",
+		Short: "Sweep the regions once, now",
+		Long: `once visits the regions, the one whose last complete chart is oldest first, and reads each chart page by page. Every request is
+charged before it is sent. When the units are gone it ends with code 75, says when they come free, and keeps everything it
+has; the next sweep goes on from there. Ctrl-C and SIGTERM end it after the page under way.`,
+		Example: `  ingestor once                              the regions of quota.yaml
+  ingestor once --region US,GB --pages 1     two regions, 50 places each
+  ingestor once -o json | jq .outcome        for scripts
+  ingestor once --demo                       against the built-in stand-in: no key needed, nothing real is spent
+
+  # crontab: every three hours
+  0 */3 * * *  ingestor once --log-format json 2>> /var/log/ingestor.log`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error { return a.once(c.Context(), demo, codes, pages) },
+	}
+	c.Flags().BoolVar(&demo, "demo", false, "sweep the built-in stand-in, in a folder of its own")
+	c.Flags().StringSliceVar(&codes, "region", nil, "`REGIONS` to sweep instead of the configured ones, such as US,GB")
+	c.Flags().IntVar(&pages, "pages", 0, "read at most `N` pages of each chart (default as configured: 4)")
+	return c
+}
+
+func (a *app) once(ctx context.Context, demo bool, codes []string, pages int) error {
+	var list []regions.Region
+	if codes != nil {
+		var err error
+		if list, err = regions.ParseList(codes); err != nil {
+			return &cli.UsageError{Err: err}
+		}
+	}
+	if pages < 0 || pages > 1000 {
+		return cli.Usagef("--pages %d: it is 1 to 1000", pages)
+	}
+	cfg, closeDemo, err := a.loadOrDemo(ctx, demo)
+	if err != nil {
+		return err
+	}
+	defer closeDemo()
+	if list != nil {
+		cfg.Ingest.Regions = list
+	}
+	if pages > 0 {
+		cfg.Ingest.Pages = pages
+	}
+	show := newProgress(a, cfg)
+	st, err := a.open(ctx, cfg, show.log)
+	if err != nil {
+		return err
+	}
+	sweep := st.sweep()
+	sweep.Watch = show.watch
+	show.begin()
+	sum, err := sweep.Execute(ctx)
+	show.end()
+	err = errors.Join(err, a.printSummary(st, sum, demo), st.Close())
+	return outcome(sum, err)
+}
+
+// outcome is the exit code of a sweep, and why.
+func outcome(sum ingest.Summary, err error) error {
+	if kind, ok := youtube.KindOf(err); ok {
+		return &cli.Coded{Code: codeOf(kind), Err: withHint(kind, err)}
+	}
+	if err != nil {
+		return err
+	}
+	switch sum.Outcome {
+	case ingest.Complete:
+		return nil
+	case ingest.Exhausted:
+		return &cli.Coded{Code: cli.ExitExhausted}
+	}
+	return incomplete(sum)
+}
+
+// incomplete is the error of a sweep that ran to its end and does not have every region.
+func incomplete(sum ingest.Summary) error {
+	code, missing := 0, 0
+	for _, r := range sum.Regions {
+		if r.Outcome == ingest.Complete || r.Outcome == ingest.Unavailable {
+			continue
+		}
+		missing++
+		kind, _ := youtube.KindOf(r.Err()) // Permanent, which is a failure, when it is no error of the upstream
+		if regional := codeOf(kind); code == 0 || code == regional {
+			code = regional
+		} else {
+			code = cli.ExitFailed
+		}
+	}
+	return &cli.Coded{Code: code, Err: fmt.Errorf("%d of %d regions are not complete", missing, len(sum.Regions))}
+}
+
+func codeOf(kind youtube.Kind) int {
+	switch kind {
+	case youtube.BadCredential:
+		return cli.ExitRefused
+	case youtube.Transient, youtube.Throttled:
+		return cli.ExitUnavailable
+	case youtube.Exhausted:
+		return cli.ExitExhausted
+	}
+	return cli.ExitFailed
+}
+
+func withHint(kind youtube.Kind, err error) error {
+	switch kind {
+	case youtube.BadCredential:
+		return cli.Hint(err, "check in the Google Cloud console that the key exists, may use the YouTube Data API v3, and that the API is "+
+			"enabled; nothing more was asked for")
+	case youtube.Transient, youtube.Throttled:
+		return cli.Hint(err, "the upstream or the way there is in trouble; what was fetched is kept, and the next sweep goes on from there")
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/ingest"
+)
+
+// show tells of a sweep while it runs: with bars on a terminal, with a log line for each event otherwise.
+type show struct {
+	log      *slog.Logger
+	bars     progress.Writer // nil without a terminal
+	trackers map[string]*progress.Tracker
+	pages    int
+	ended    chan struct{}
+}
+
+func newProgress(a *app, cfg *config.Config) *show {
+	s := &show{log: a.Logger(a.stderr), pages: cfg.Ingest.Pages}
+	if !cli.IsTerminal(a.stderr) || a.LogFormat == "json" || a.LogLevel == "debug" || a.getenv("TERM") == "dumb" {
+		return s
+	}
+	s.bars = progress.NewWriter()
+	s.bars.SetOutputWriter(a.stderr)
+	s.bars.SetStyle(progress.StyleBlocks)
+	s.bars.SetTrackerLength(20)
+	s.bars.SetMessageLength(24)
+	s.bars.SetNumTrackersExpected(len(cfg.Ingest.Regions))
+	s.bars.SetUpdateFrequency(50 * time.Millisecond)
+	s.bars.Style().Visibility.ETA = false
+	s.bars.Style().Visibility.Percentage = false
+	s.trackers = make(map[string]*progress.Tracker)
+	common := a.Common
+	if common.LogLevel == "info" {
+		common.LogLevel = "warn" // the bars say the rest
+	}
+	s.log = common.Logger(logAbove{s.bars})
+	return s
+}
+
+// begin draws until end.
+func (s *show) begin() {
+	if s.bars == nil {
+		return
+	}
+	s.ended = make(chan struct{})
+	go func() {
+		defer close(s.ended)
+		s.bars.Render()
+	}()
+}
+
+func (s *show) watch(e ingest.Event) {
+	if s.bars == nil {
+		return
+	}
+	t := s.trackers[e.Region]
+	if t == nil {
+		t = &progress.Tracker{Message: e.Region, Total: int64(s.pages)}
+		s.trackers[e.Region] = t
+		s.bars.AppendTracker(t)
+	}
+	t.SetValue(int64(e.Pages))
+	switch e.Outcome {
+	case "":
+	case ingest.Complete:
+		t.UpdateTotal(int64(e.Pages)) // it may have had fewer pages than could be read
+		t.MarkAsDone()
+	default:
+		t.UpdateMessage(e.Region + " " + string(e.Outcome))
+		t.MarkAsErrored()
+	}
+}
+
+func (s *show) end() {
+	if s.bars == nil {
+		return
+	}
+	for _, t := range s.trackers {
+		if !t.IsDone() {
+			t.MarkAsErrored()
+		}
+	}
+	for s.bars.IsRenderInProgress() && s.bars.LengthActive() > 0 {
+		time.Sleep(10 * time.Millisecond) // until the last state is drawn
+	}
+	s.bars.Stop()
+	<-s.ended
+}
+
+// logAbove writes log lines above the bars.
+type logAbove struct{ bars progress.Writer }
+
+func (l logAbove) Write(line []byte) (int, error) {
+	if !l.bars.IsRenderInProgress() {
+		return os.Stderr.Write(line)
+	}
+	l.bars.Log("%s", bytes.TrimRight(line, "\n"))
+	return len(line), nil
+}
+
+var _ io.Writer = logAbove{}

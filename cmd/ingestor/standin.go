@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// standinFlags are those of the stand-in.
+type standinFlags struct {
+	listen  string
+	data    string
+	units   int64
+	minute  int64
+	latency time.Duration
+	move    int
+	faults  []string
+	keys    []string
+}
+
+func standinCommand(a *app) *cobra.Command {
+	var f standinFlags
+	c := &cobra.Command{
+		Use:   "standin --listen ADDR",
+		Short: "Serve a stand-in for the YouTube Data API",
+		Long: `standin answers as the YouTube Data API v3 does: charts, videos, categories, regions, channels and search, with its page tokens
+and its errors. It meters as the real one does, for one project: four buckets, each request at least one unit, reset at
+midnight in Los Angeles. Charts are generated, or read from DIR/*.jsonl.gz, one file a region.
+
+GET /standin/counts says what it has counted, without being counted. It ends with Ctrl-C and prints its counts.
+
+Faults are written KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]: 503@3 (the third request), 500-html/10 (every tenth),
+hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the US).`,
+		Example: `  ingestor standin --listen 127.0.0.1:8080
+  ingestor standin --listen 127.0.0.1:8080 --units 9 --fault 503@3
+  YOUTUBE_ENDPOINT=http://127.0.0.1:8080/ YOUTUBE_API_KEY=any ingestor once`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error { return a.standin(c.Context(), f, c.Flags().Changed("units")) },
+	}
+	c.Flags().StringVar(&f.listen, "listen", "", "`ADDR` to listen on, such as 127.0.0.1:8080; port 0 picks a free one")
+	c.Flags().StringVar(&f.data, "data", "", "serve the charts of `DIR`/*.jsonl.gz instead of generated ones")
+	c.Flags().Int64Var(&f.units, "units", 10_000, "`N` units a day in the default bucket")
+	c.Flags().Int64Var(&f.minute, "minute-units", 0, "`N` units a minute over all buckets; 0 for no such limit")
+	c.Flags().DurationVar(&f.latency, "latency", 0, "how long every answer takes")
+	c.Flags().IntVar(&f.move, "page-move", 0, "charts move down by `N` places from page to page")
+	c.Flags().StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
+	c.Flags().StringArrayVar(&f.keys, "key", nil, "accept this `KEY` only; may be repeated (default any)")
+	return c
+}
+
+func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
+	server, err := f.server(limited)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return cli.Hint(err, "another program may listen there; port 0 picks a free one")
+	}
+	fmt.Fprintf(a.stdout, "http://%s/\n", listener.Addr())
+	a.Logger(a.stderr).Info("stand-in listens", "address", listener.Addr().String())
+	web := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(listener) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	err = web.Close()
+	out := json.NewEncoder(a.stdout)
+	return errors.Join(err, out.Encode(server.Counts()))
+}
+
+// server is the stand-in that the flags describe.
+func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
+	switch {
+	case f.listen == "":
+		return nil, cli.Hint(cli.Usagef("--listen is missing"), "ingestor standin --listen 127.0.0.1:8080")
+	case f.units < 0, f.minute < 0, f.latency < 0, f.move < 0:
+		return nil, cli.Usagef("--units, --minute-units, --latency and --page-move are 0 or more")
+	}
+	s := &youtubetest.Server{MinuteLimit: f.minute, Latency: f.latency, PageMove: f.move, Keys: f.keys}
+	if limited {
+		s.Limits = map[string]int64{"default": f.units}
+	}
+	var err error
+	if s.Faults, err = youtubetest.ParseFaults(f.faults...); err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
+	if f.data != "" {
+		if s.Charts, err = youtubetest.LoadDir(f.data); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube"
+)
+
+// station is everything that a sweep needs, wired together.
+type station struct {
+	cfg     *config.Config
+	cred    config.Credential
+	budget  *quota.Budget
+	catalog *catalog.Catalog
+	client  *youtube.Client
+	log     *slog.Logger
+}
+
+// job is the label of what a sweep is charged for.
+const job = "trending"
+
+// open wires a station. The key must be there before anything is opened: a sweep without one would only be refused.
+func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (*station, error) {
+	name := a.Credential
+	if name == "" {
+		name = cfg.Ingest.Credential
+	}
+	cred, err := cfg.Credential(name)
+	if err != nil {
+		return nil, cli.Hint(&cli.UsageError{Err: err}, "choose one with --credential, or with credential: under ingest:")
+	}
+	if _, err := cred.APIKey.Key(); err != nil {
+		return nil, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "ingestor once --demo needs no key")}
+	}
+	ledger, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	s := &station{cfg: cfg, cred: cred, budget: cred.Budget(ledger, cfg.Costs, log), log: log}
+	if s.catalog, err = catalog.Open(ctx, cfg.Catalog); err != nil {
+		return nil, errors.Join(err, ledger.Close())
+	}
+	if s.client, err = newClient(ctx, s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close closes the ledger and the catalogue.
+func (s *station) Close() error { return errors.Join(s.catalog.Close(), s.budget.Ledger.Close()) }
+
+// newClient puts the upstream's client on the gate.
+func newClient(ctx context.Context, s *station) (*youtube.Client, error) {
+	endpoint, err := url.Parse(s.cfg.YouTube.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	return youtube.New(ctx, s.cfg.YouTube.Endpoint, &meter.Transport{
+		Base: meter.NewBase(), Budget: s.budget, Host: endpoint.Host, Method: s.cfg.Costs.Method, Key: s.cred.APIKey.Key,
+		Learn: lessons(s.cfg.Costs), Log: s.log,
+	})
+}
+
+// lessons says what the upstream's errors teach about its buckets.
+func lessons(table *costs.Table) func(status int, body []byte) (meter.Lesson, bool) {
+	return func(status int, body []byte) (meter.Lesson, bool) {
+		fault := youtube.Classify(status, body)
+		if fault.Kind != youtube.Exhausted {
+			return meter.Lesson{}, false
+		}
+		lesson := meter.Lesson{Reset: table.Buckets()[0].Reset}
+		if bucket, ok := table.BucketOfMetric(fault.Metric); ok {
+			lesson = meter.Lesson{Bucket: bucket.Name, Reset: bucket.Reset}
+		}
+		return lesson, true
+	}
+}
+
+// sweep is a sweep of the configured regions.
+func (s *station) sweep() *ingest.Sweep {
+	return &ingest.Sweep{
+		Client: s.client, Catalog: s.catalog, Budget: s.budget, Regions: s.cfg.Ingest.Regions, Pages: s.cfg.Ingest.Pages,
+		Day: s.cfg.Costs.Buckets()[0].Reset, Job: job, Run: quota.NewRunID(time.Now()), Now: time.Now, Log: s.log,
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli"
+	"quotabudget/internal/ingest"
+)
+
+// summaryJSON is the outward form of a sweep's summary.
+type summaryJSON struct {
+	Outcome           ingest.Outcome   `json:"outcome"`
+	Units             map[string]int64 `json:"units"`
+	RetryAt           cli.Time         `json:"retry_at"`
+	RetryAfterSeconds *int64           `json:"retry_after_seconds"`
+	Limit             *string          `json:"limit"`
+	Regions           []regionJSON     `json:"regions"`
+}
+
+type regionJSON struct {
+	Region  string         `json:"region"`
+	Outcome ingest.Outcome `json:"outcome"`
+	Pages   int            `json:"pages"`
+	Videos  int            `json:"videos"`
+	Units   int64          `json:"units"`
+	Error   *string        `json:"error"`
+}
+
+func outward(sum ingest.Summary, now time.Time) summaryJSON {
+	out := summaryJSON{Outcome: sum.Outcome, Units: sum.Units, RetryAt: cli.Time(sum.RetryAt), Regions: []regionJSON{}}
+	if out.Units == nil {
+		out.Units = map[string]int64{}
+	}
+	if !sum.RetryAt.IsZero() {
+		seconds := max(0, cli.Seconds(sum.RetryAt.Sub(now)))
+		out.RetryAfterSeconds = &seconds
+	}
+	if sum.Limit != "" {
+		out.Limit = &sum.Limit
+	}
+	for _, r := range sum.Regions {
+		one := regionJSON{Region: r.Region, Outcome: r.Outcome, Pages: r.Pages, Videos: r.Videos, Units: r.Units}
+		if err := r.Err(); err != nil {
+			text := err.Error()
+			one.Error = &text
+		}
+		out.Regions = append(out.Regions, one)
+	}
+	return out
+}
+
+func (a *app) printSummary(st *station, sum ingest.Summary, heads bool) error {
+	return a.Print(a.stdout, outward(sum, time.Now()), func() error {
+		screen := cli.NewScreen(a.stdout, a.getenv)
+		table := screen.Table("region", "outcome", ">pages", ">videos", ">units", "first place")
+		for _, r := range sum.Regions {
+			table.AppendRow([]any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, firstPlace(st.catalog, r)})
+		}
+		if err := screen.Draw(table); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stdout, "\n%s\n", sentence(sum, time.Now()))
+		if heads {
+			return a.printHeads(st.catalog, sum)
+		}
+		return nil
+	})
+}
+
+// firstPlace is the title at the head of a region's current chart, or why there is none.
+func firstPlace(c *catalog.Catalog, r ingest.Region) string {
+	if err := r.Err(); err != nil && r.Outcome == ingest.Failed {
+		return oneLine(err.Error(), 60)
+	}
+	_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region}, 1)
+	if err != nil || len(videos) == 0 || r.Outcome != ingest.Complete {
+		return ""
+	}
+	return oneLine(videos[0].Title, 60)
+}
+
+// sentence says in words what a sweep came to.
+func sentence(sum ingest.Summary, now time.Time) string {
+	complete, unavailable := 0, 0
+	for _, r := range sum.Regions {
+		switch r.Outcome {
+		case ingest.Complete:
+			complete++
+		case ingest.Unavailable:
+			unavailable++
+		}
+	}
+	var units int64
+	for _, n := range sum.Units {
+		units += n
+	}
+	text := fmt.Sprintf("%s: %d of %d charts, %d units charged", sum.Outcome, complete, len(sum.Regions), units)
+	if unavailable > 0 {
+		text += fmt.Sprintf(", %d regions have no chart", unavailable)
+	}
+	if sum.Outcome == ingest.Exhausted {
+		text += fmt.Sprintf("; denied by %s, come back at %s (in %s)", sum.Limit, cli.Moment(sum.RetryAt), cli.Span(sum.RetryAt.Sub(now)))
+	}
+	return text
+}
+
+// oneLine makes a text of the upstream fit to be printed: control characters, among them the marks that turn the direction of
+// writing around, are left out, and what is too long is cut.
+func oneLine(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, text)
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}

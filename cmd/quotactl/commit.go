@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
+)
+
+func (a *app) commit() *cobra.Command {
+	var units int64
+	c := &cobra.Command{
+		Use:   "commit ID",
+		Short: "Settle a reservation: charge what was used of it, give the rest back",
+		Example: `  quotactl commit default.06fmjq2kx4a9bc                all that is left of it was used
+  quotactl commit default.06fmjq2kx4a9bc --units 120    120 units of what is left were used`,
+		Args: cli.Args("ID"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !c.Flags().Changed("units") {
+				units = quota.AllUnits
+			} else if units < 0 {
+				return cli.Usagef("--units %d: 0 or more", units)
+			}
+			return a.with(c.Context(), func(g *gate) error {
+				d, err := g.Commit(c.Context(), args[0], units)
+				return a.spent("committed", d, err)
+			})
+		},
+	}
+	c.Flags().Int64Var(&units, "units", 0, "`N` units were used (default all that is left)")
+	return c
+}

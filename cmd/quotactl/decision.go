@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
+)
+
+// decision is quota.Decision as it is printed. The keys of the first group always stand there.
+type decision struct {
+	Allowed           bool             `json:"allowed"`
+	Units             map[string]int64 `json:"units"`
+	Remaining         map[string]int64 `json:"remaining"`
+	RetryAfterSeconds *int64           `json:"retry_after_seconds"`
+	RetryAt           cli.Time         `json:"retry_at"`
+	Never             bool             `json:"never"`
+	Limit             *string          `json:"limit"`
+	Entry             *string          `json:"entry"`
+
+	Replayed  bool `json:"replayed,omitempty"`
+	Observed  bool `json:"observed,omitempty"`
+	Unmetered bool `json:"unmetered,omitempty"`
+}
+
+// reserved is a decision on a reservation.
+type reserved struct {
+	decision
+	Reservation *string  `json:"reservation"`
+	ExpiresAt   cli.Time `json:"expires_at"`
+}
+
+func newDecision(d quota.Decision) decision {
+	out := decision{
+		Allowed: d.Allowed, Units: d.Units, Remaining: d.Remaining, RetryAt: cli.Time(d.RetryAt), Never: d.Never,
+		Limit: orNull(d.Limit), Entry: orNull(d.Entry), Replayed: d.Replayed, Observed: d.Observed, Unmetered: d.Unmetered,
+	}
+	if out.Remaining == nil {
+		out.Remaining = map[string]int64{}
+	}
+	if !d.RetryAt.IsZero() {
+		seconds := max(0, cli.Seconds(d.RetryAt.Sub(d.At)))
+		out.RetryAfterSeconds = &seconds
+	}
+	return out
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// answer prints a decision, said by words in a table's place, and turns a denial into its exit code. "Never" is an error, but
+// an answer too where a program reads it.
+func (a *app) answer(d quota.Decision, err error, printed any, words func() string) error {
+	var exceeds *quota.CostExceedsLimitError
+	switch {
+	case err != nil && d.Never && a.Output != "table":
+		if err := a.Print(a.stdout, printed, nil); err != nil {
+			return err
+		}
+	case err == nil:
+		say := func() error {
+			_, err := fmt.Fprintln(a.stdout, words())
+			return err
+		}
+		if err := a.Print(a.stdout, printed, say); err != nil {
+			return err
+		}
+		if !d.Allowed {
+			return &cli.Coded{Code: cli.ExitExhausted}
+		}
+	}
+	if errors.As(err, &exceeds) && exceeds.Units <= exceeds.Limit.Units {
+		return cli.Hint(err, "a person may use the headroom with --manual")
+	}
+	return err
+}
+
+// denied says why, what is left and when to come back.
+func denied(d quota.Decision) string {
+	text := "denied: " + inWords(d.Units) + " would not fit under " + d.Limit
+	if d.Limit == quota.Suspended {
+		text = "denied: " + inWords(d.Units) + ", but the bucket is suspended (the upstream said so, or a person did)"
+	}
+	return fmt.Sprintf("%s; left: %s\nretry in %s, at %s", text, inWords(d.Remaining), cli.Span(d.RetryAfter()), cli.Moment(d.RetryAt))
+}
+
+// allowed says what was done, and what is left.
+func allowed(verb string, d quota.Decision) string {
+	text := verb + " " + inWords(d.Units)
+	switch {
+	case d.Unmetered:
+		return text + " without the ledger, which cannot be reached: the configuration lets this method pass"
+	case d.Replayed:
+		text = "done before, with the same key: " + text
+	case d.Observed:
+		text += " (observed only: " + d.Limit + " would have denied it until " + cli.Moment(d.RetryAt) + ")"
+	}
+	if len(d.Remaining) > 0 {
+		text += "; left: " + inWords(d.Remaining)
+	}
+	if d.Entry != "" {
+		text += "\nentry " + d.Entry
+	}
+	return text
+}
+
+// inWords is "30 units of default, 1 unit of search_list".
+func inWords(units map[string]int64) string {
+	var parts []string
+	for _, bucket := range slices.Sorted(maps.Keys(units)) {
+		noun := "units"
+		if units[bucket] == 1 {
+			noun = "unit"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s of %s", units[bucket], noun, bucket))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// spent prints the decision on a charge.
+func (a *app) spent(verb string, d quota.Decision, err error) error {
+	return a.answer(d, err, newDecision(d), func() string {
+		if !d.Allowed {
+			return denied(d)
+		}
+		return allowed(verb, d)
+	})
+}

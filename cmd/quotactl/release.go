@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+)
+
+type released struct {
+	Reservation string `json:"reservation"`
+	Released    int64  `json:"released"`
+}
+
+func (a *app) release() *cobra.Command {
+	return &cobra.Command{
+		Use:     "release ID",
+		Short:   "Give back what is left of a reservation",
+		Example: `  quotactl release default.06fmjq2kx4a9bc`,
+		Args:    cli.Args("ID"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(g *gate) error {
+				left, err := g.Release(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return a.Print(a.stdout, released{args[0], left}, func() error {
+					_, err := fmt.Fprintf(a.stdout, "released %d units of %s\n", left, args[0])
+					return err
+				})
+			})
+		},
+	}
+}

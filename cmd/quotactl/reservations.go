@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
+)
+
+type reservationList struct {
+	Reservations []reservation `json:"reservations"`
+}
+
+type reservation struct {
+	Reservation string   `json:"reservation"`
+	Bucket      string   `json:"bucket"`
+	Units       int64    `json:"units"`
+	Drawn       int64    `json:"drawn"`
+	Left        int64    `json:"left"`
+	CreatedAt   cli.Time `json:"created_at"`
+	ExpiresAt   cli.Time `json:"expires_at"`
+	Manual      bool     `json:"manual"`
+	Note        string   `json:"note"`
+}
+
+func (a *app) reservations() *cobra.Command {
+	var bucket string
+	c := &cobra.Command{
+		Use:   "reservations",
+		Short: "List what is set aside",
+		Example: `  quotactl reservations
+  quotactl reservations --bucket search_list -o json`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(g *gate) error {
+				buckets, err := g.chosen(bucket)
+				if err != nil {
+					return err
+				}
+				list := reservationList{Reservations: []reservation{}}
+				for _, b := range buckets {
+					some, err := g.Ledger.Reservations(c.Context(), g.Credential, b)
+					if err != nil {
+						return err
+					}
+					for _, r := range some {
+						list.Reservations = append(list.Reservations, newReservation(r))
+					}
+				}
+				return a.Print(a.stdout, list, func() error { return a.reservationTable(list) })
+			})
+		},
+	}
+	c.Flags().StringVar(&bucket, "bucket", "", "only of this `BUCKET`")
+	return c
+}
+
+func newReservation(r quota.Reservation) reservation {
+	return reservation{r.ID, r.Bucket, r.Units, r.Drawn, r.Left, cli.Time(r.CreatedAt), cli.Time(r.ExpiresAt), r.Manual, r.Note}
+}
+
+func (a *app) reservationTable(list reservationList) error {
+	if len(list.Reservations) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "nothing is set aside")
+		return err
+	}
+	s := a.screen()
+	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")
+	for _, r := range list.Reservations {
+		t.AppendRow([]any{r.Reservation, s.Number(r.Units), s.Number(r.Drawn), s.Number(r.Left), r.ExpiresAt, cli.Plain(r.Note)})
+	}
+	return s.Draw(t)
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
+)
+
+func (a *app) reserve() *cobra.Command {
+	var aside quota.Aside
+	var ttl string
+	c := &cobra.Command{
+		Use:   "reserve UNITS --ttl DURATION",
+		Short: "Set units aside for later",
+		Long: `reserve sets units aside: they count against every limit until they are committed, released, or the time
+given with --ttl has passed. draw charges against them, whatever others spend meanwhile.`,
+		Example: `  quotactl reserve 500 --ttl 2h --note "backfill of March"
+  id=$(quotactl reserve 500 --ttl 2h -o json | jq -r .reservation)
+  quotactl draw "$id" 50
+  quotactl commit "$id"                    all of it was used
+  quotactl release "$id"                   give the rest back`,
+		Args: cli.Args("UNITS"),
+		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if aside.Units, err = parseUnits(args[0]); err != nil {
+				return err
+			}
+			if ttl == "" {
+				return cli.Hint(cli.Usagef("--ttl is missing"), "say how long the units are needed: --ttl 1h")
+			}
+			if aside.TTL, err = cli.ParseSpan(ttl); err != nil {
+				return cli.Usagef("--ttl %s: not a duration such as 90s, 1h or 2d", ttl)
+			}
+			return a.with(c.Context(), func(g *gate) error {
+				if err := g.bucket(aside.Bucket); err != nil {
+					return err
+				}
+				d, err := g.Reserve(c.Context(), aside)
+				return a.setAside(d, err)
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&aside.Bucket, "bucket", quota.DefaultBucket, "`BUCKET` to take the units from")
+	flags.StringVar(&ttl, "ttl", "", "`DURATION` after which the reservation lapses, such as 1h")
+	flags.StringVar(&aside.Note, "note", "", "`TEXT` that says what for")
+	flags.StringVar(&aside.Key, "id", "", "idempotency `KEY`: the same key again gets the same reservation")
+	flags.BoolVar(&aside.Manual, "manual", false, "a person asks: the headroom may be used")
+	return c
+}
+
+func (a *app) setAside(d quota.Decision, err error) error {
+	printed := reserved{newDecision(d), orNull(d.Reservation), cli.Time(d.ExpiresAt)}
+	return a.answer(d, err, printed, func() string {
+		if !d.Allowed {
+			return denied(d)
+		}
+		return allowed("set aside", d) + "\nreservation " + d.Reservation + ", until " + cli.Time(d.ExpiresAt).String()
+	})
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
+)
+
+// app is what the commands share.
+type app struct {
+	cli.Common
+	getenv         func(string) string
+	stdout, stderr io.Writer
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "quotactl",
+		Short: "Look at a quota budget, and spend from it",
+		Long: `quotactl looks at a quota budget, and spends from it.
+
+A credential owns quota of an upstream, in buckets of units. Limits say how many units of a bucket may be
+taken in a window of time. Every charge is kept in a ledger, which all programs on all machines share.
+
+Exit codes: 0 done, 1 failed, 64 usage (a cost above a limit too), 69 ledger unavailable,
+75 exhausted: try again later, 78 configuration.`,
+		Example: `  quotactl status                                  how much is left, and when more comes free
+  quotactl spend --method youtube.videos.list      charge one call; exit code 75 when it does not fit
+  quotactl log --since 24h --by method             who spent it
+  quotactl reserve 500 --ttl 2h --note backfill    set units aside`,
+	}
+	a.Bind(root)
+	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "spend", Title: "Spend:"},
+		&cobra.Group{ID: "settings", Title: "Settings:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("look", a.status(), a.log(), a.reservations(), a.costs())
+	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.release(), a.suspend(), a.resume())
+	add("settings", a.config(), a.version())
+	a.complete(root)
+	return root
+}
+
+// gate is the budget of the chosen credential, on its open ledger.
+type gate struct {
+	*quota.Budget
+	cfg *config.Config
+}
+
+// open reads the configuration and opens the ledger. Close the gate's Ledger.
+func (a *app) open(ctx context.Context) (*gate, error) {
+	cfg, err := a.Load(a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := a.Chosen(cfg)
+	if err != nil {
+		return nil, err
+	}
+	log := a.Logger(a.stderr)
+	log.Debug("configuration read", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger), "credential", chosen.Name)
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	return &gate{chosen.Budget(l, cfg.Costs, log), cfg}, nil
+}
+
+// with runs work on the open gate, and closes it.
+func (a *app) with(ctx context.Context, work func(*gate) error) error {
+	g, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.Ledger.Close()
+	return work(g)
+}
+
+// bucket refuses a bucket without a limit, with the one that was meant.
+func (g *gate) bucket(name string) error {
+	buckets := g.Buckets()
+	if slices.Contains(buckets, name) {
+		return nil
+	}
+	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, config.DidYouMean(name, buckets)),
+		"credential %s has limits on %s", g.Credential, strings.Join(buckets, ", "))
+}
+
+// parseUnits reads a number of units from an argument.
+func parseUnits(text string) (int64, error) {
+	units, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || units < 1 {
+		return 0, cli.Usagef("%q is not a number of units: write 1 or more", text)
+	}
+	return units, nil
+}
+
+// screen is where tables go.
+func (a *app) screen() cli.Screen { return cli.NewScreen(a.stdout, a.getenv) }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
+)
+
+func (a *app) spend() *cobra.Command {
+	var call quota.Call
+	var labels []string
+	c := &cobra.Command{
+		Use:   "spend {--method M [--count N] | --bucket B --units N}",
+		Short: "Charge units before a call",
+		Long: `spend charges units before a call. The charge is allowed or denied in one step; what is denied takes nothing.
+
+Make the call only when spend exits with 0. Exit code 75 means that the cost does not fit now: the output
+says when it will. Exit code 64 with "never": true means that it is larger than a limit.`,
+		Example: `  quotactl spend --method youtube.videos.list && curl …
+  quotactl spend --method youtube.search.list --count 3 --label job=backfill
+  quotactl spend --bucket default --units 50 --id upload-2026-11-21     once, however often it is run
+  quotactl spend --method youtube.videos.list --manual                  may use the headroom
+  quotactl spend --method youtube.videos.list -o json | jq .retry_after_seconds`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkSpend(c, &call); err != nil {
+				return err
+			}
+			var err error
+			if call.Labels, err = parseLabels(labels); err != nil {
+				return err
+			}
+			return a.with(c.Context(), func(g *gate) error {
+				if err := g.knows(call); err != nil {
+					return err
+				}
+				d, err := g.Charge(c.Context(), call)
+				return a.spent("charged", d, err)
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&call.Method, "method", "", "`METHOD` that will be called, which sets the cost")
+	flags.Int64Var(&call.Count, "count", 1, "`N` calls of the method")
+	flags.StringVar(&call.Bucket, "bucket", "", "`BUCKET` to take the units from (with --units; default \"default\")")
+	flags.Int64Var(&call.Units, "units", 0, "`N` units to take")
+	flags.StringVar(&call.Key, "id", "", "idempotency `KEY`: the same key again gets the same answer and charges nothing")
+	flags.BoolVar(&call.Manual, "manual", false, "a person asks: the headroom may be used")
+	flags.StringArrayVar(&labels, "label", nil, "`NAME=VALUE` to keep with the entry; can be repeated")
+	return c
+}
+
+// checkSpend holds the flags of either form apart.
+func checkSpend(c *cobra.Command, call *quota.Call) error {
+	given := c.Flags().Changed
+	usage := func(format string, args ...any) error {
+		return cli.Hint(cli.Usagef(format, args...), "usage: %s", c.UseLine())
+	}
+	switch {
+	case given("method") && (given("bucket") || given("units")):
+		return usage("--method sets the cost: it goes without --bucket and --units")
+	case given("method") && call.Method == "":
+		return usage("--method is empty")
+	case !given("method") && !given("units"):
+		return usage("what is to be charged? give --method, or --units")
+	case !given("method") && given("count"):
+		return usage("--count goes with --method")
+	case given("method") && call.Count < 1:
+		return usage("--count %d: at least 1", call.Count)
+	case given("units") && call.Units < 1:
+		return usage("--units %d: at least 1", call.Units)
+	case given("bucket") && call.Bucket == "":
+		return usage("--bucket is empty")
+	case given("id") && call.Key == "":
+		return usage("--id is empty: leave it out, or give a key")
+	}
+	if !given("method") && !given("bucket") {
+		call.Bucket = quota.DefaultBucket
+	}
+	return nil
+}
+
+// knows refuses an unknown method or bucket, with the one that was meant.
+func (g *gate) knows(call quota.Call) error {
+	if call.Method == "" {
+		return g.bucket(call.Bucket)
+	}
+	_, err := g.cfg.Costs.Lookup(call.Method)
+	return err
+}
+
+// parseLabels reads NAME=VALUE.
+func parseLabels(texts []string) (quota.Labels, error) {
+	labels := quota.Labels{}
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || value == "" {
+			return nil, cli.Usagef("--label %q: write NAME=VALUE", text)
+		}
+		if _, again := labels[name]; again {
+			return nil, cli.Usagef("--label %s is given twice", name)
+		}
+		labels[name] = value
+	}
+	return labels, labels.Check()
+}

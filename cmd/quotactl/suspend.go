@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
+)
+
+type suspension struct {
+	Bucket         string   `json:"bucket"`
+	SuspendedUntil cli.Time `json:"suspended_until"`
+}
+
+func (a *app) suspend() *cobra.Command {
+	var bucket, until string
+	c := &cobra.Command{
+		Use:   "suspend --bucket B",
+		Short: "Deny every charge on a bucket until its reset",
+		Long: `suspend denies every charge on a bucket, as the programs do by themselves when the upstream says that its
+quota is gone. It lifts at the bucket's reset, at the time given with --until, or by resume.`,
+		Example: `  quotactl suspend --bucket default
+  quotactl suspend --bucket search_list --until 2026-11-22T08:00:00Z`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(g *gate) error {
+				if err := g.bucket(bucket); err != nil {
+					return err
+				}
+				at, err := g.close(c.Context(), bucket, until)
+				if err != nil {
+					return err
+				}
+				return a.suspended(suspension{bucket, cli.Time(at)})
+			})
+		},
+	}
+	c.Flags().StringVar(&bucket, "bucket", "", "`BUCKET` to close")
+	c.Flags().StringVar(&until, "until", "", "`TIME` in RFC 3339, or a duration from now (default the bucket's reset)")
+	return c
+}
+
+// close suspends the bucket until its reset, or until the time that was asked for.
+func (g *gate) close(ctx context.Context, bucket, until string) (time.Time, error) {
+	if until == "" {
+		return g.Suspend(ctx, bucket, g.reset(bucket))
+	}
+	now, err := g.Ledger.Time(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, err := parseTime(until, now, +1)
+	if err != nil {
+		return at, cli.Usagef("--until %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a duration such as 2h", until)
+	}
+	if !at.After(now) {
+		return at, cli.Usagef("--until %s has passed already", until)
+	}
+	return at, g.Ledger.Suspend(ctx, g.Credential, bucket, at)
+}
+
+// reset is the upstream's day, in which the bucket fills up again; for a bucket of our own it is the day in UTC.
+func (g *gate) reset(bucket string) quota.Window {
+	for _, b := range g.cfg.Costs.Buckets() {
+		if b.Name == bucket {
+			return b.Reset
+		}
+	}
+	return quota.Window{Calendar: "day", Zone: time.UTC}
+}
+
+func (a *app) suspended(s suspension) error {
+	return a.Print(a.stdout, s, func() error {
+		text := s.Bucket + " is open"
+		if at := time.Time(s.SuspendedUntil); !at.IsZero() {
+			text = s.Bucket + " is suspended until " + cli.Moment(at)
+		}
+		_, err := fmt.Fprintln(a.stdout, text)
+		return err
+	})
+}
+
+// parseTime reads RFC 3339, or a duration before (sign −1) or after (+1) now, to the microsecond.
+func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
+	if d, err := cli.ParseSpan(text); err == nil && d >= 0 {
+		return now.Add(sign * d).Truncate(time.Microsecond), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	return t.Truncate(time.Microsecond), err
+}

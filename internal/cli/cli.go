@@ -1,0 +1,78 @@
+// Package cli is what the programs share on the command line: exit codes, hints, flags, output.
+//
+// Results go to standard output, everything else to standard error. A message begins with the program's name, has no capital
+// letter and no full stop, and is followed by a hint where there is something to do.
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+// Exit codes, as sysexits.h has them.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 64 // a flag, an argument, or a cost that no limit would ever admit
+	ExitUnavailable = 69 // ledger or upstream cannot be reached or used
+	ExitExhausted   = 75 // try again later
+	ExitRefused     = 77 // the upstream refused the credential
+	ExitConfig      = 78
+)
+
+// answer is what an error means for whoever started the program.
+type answer struct {
+	err  error
+	code int
+	hint string
+}
+
+// answers is the one table of errors. The first that fits counts.
+func answers() []answer {
+	return []answer{
+		{quota.ErrExhausted, ExitExhausted, "status says when units come free"},
+		{quota.ErrCostExceedsLimit, ExitUsage, "ask for fewer units at once, or raise the limit in quota.yaml"},
+		{quota.ErrUnpriced, ExitUsage, "quotactl costs lists every method and its price; no price is guessed"},
+		{quota.ErrNoBucket, ExitUsage, "quotactl status lists the buckets that have a limit"},
+		{quota.ErrReservationShort, ExitUsage, "quotactl reservations says how much is left of each"},
+		{quota.ErrNoReservation, ExitFailed, "it has expired or is settled; quotactl reservations lists what is set aside"},
+		{quota.ErrKeyReused, ExitFailed, "one idempotency key stands for one charge: take another"},
+		{quota.ErrMalformed, ExitUsage, ""},
+		{quota.ErrUnreachable, ExitUnavailable, "nothing passes while the ledger is away; quotactl config check shows its URL"},
+		{quota.ErrLedgerUnusable, ExitUnavailable, ""},
+		{sqlite.ErrNotDatabase, ExitUnavailable, ""},
+		{sqlite.ErrReadOnly, ExitUnavailable, ""},
+		{sqlite.ErrNewer, ExitUnavailable, ""},
+		{sqlite.ErrDamaged, ExitUnavailable, ""},
+		{sqlite.ErrFull, ExitUnavailable, ""},
+		{sqlite.ErrBusy, ExitUnavailable, ""},
+		{context.Canceled, ExitFailed, ""},
+	}
+}
+
+// Code is the exit code that err means.
+func Code(err error) int {
+	var coded *Coded
+	var usage *UsageError
+	var configured *config.Error
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &coded):
+		return coded.Code
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.As(err, &configured):
+		return ExitConfig
+	}
+	for _, a := range answers() {
+		if errors.Is(err, a.err) {
+			return a.code
+		}
+	}
+	return ExitFailed
+}

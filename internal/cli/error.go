@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"quotabudget/internal/quota"
+)
+
+// UsageError is a command line that cannot be obeyed.
+type UsageError struct{ Err error }
+
+// Error is the text of Err.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap is Err.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a UsageError.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// HintError is an error with what to do about it.
+type HintError struct {
+	Err  error
+	Hint string
+}
+
+// Error is the text of Err, without the hint.
+func (e *HintError) Error() string { return e.Err.Error() }
+
+// Unwrap is Err.
+func (e *HintError) Unwrap() error { return e.Err }
+
+// Hint adds to err what to do about it.
+func Hint(err error, format string, args ...any) error {
+	return &HintError{err, fmt.Sprintf(format, args...)}
+}
+
+// Coded sets the exit code. Without an Err it is a result, told on standard output already: nothing more is printed.
+type Coded struct {
+	Code int
+	Err  error
+}
+
+// Error is the text of Err.
+func (e *Coded) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap is Err.
+func (e *Coded) Unwrap() error { return e.Err }
+
+// Report prints err and its hint to stderr, if it is one, and returns the exit code.
+func Report(stderr io.Writer, program string, err error) int {
+	code := Code(err)
+	var coded *Coded
+	if err == nil || errors.As(err, &coded) && coded.Err == nil {
+		return code
+	}
+	text := err.Error()
+	if quota.LooksSecret(text) {
+		text = "the error is not shown: it holds what looks like an API key"
+	}
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(stderr, "%s: %s\n", program, strings.TrimSuffix(line, "\n"))
+	}
+	if hint := hintFor(err); hint != "" {
+		fmt.Fprintf(stderr, "hint: %s\n", hint)
+	}
+	return code
+}
+
+// hintFor is the error's own hint, else that of the table.
+func hintFor(err error) string {
+	var hinted *HintError
+	if errors.As(err, &hinted) {
+		return hinted.Hint
+	}
+	for _, a := range answers() {
+		if errors.Is(err, a.err) {
+			return a.hint
+		}
+	}
+	return ""
+}

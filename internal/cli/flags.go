@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/config"
+)
+
+// Common are the flags of every command.
+type Common struct {
+	Config     string // path; "" to look for it
+	Output     string // table, json or yaml
+	LogLevel   string
+	LogFormat  string
+	Credential string // "" for the only one
+}
+
+// Bind adds the flags to the root command.
+func (c *Common) Bind(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.Config, "config", "", "configuration `FILE` (default $QUOTA_CONFIG, ./quota.yaml, $XDG_CONFIG_HOME/quota/quota.yaml)")
+	flags.StringVar(&c.Credential, "credential", "", "`NAME` of the credential; optional while only one is configured")
+	pick(root, &c.Output, "output", "o", "how results are written", "table", "json", "yaml")
+	pick(root, &c.LogLevel, "log-level", "", "least level that is logged", "info", "debug", "warn", "error")
+	pick(root, &c.LogFormat, "log-format", "", "how standard error is written", "text", "json")
+	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
+		panic(err) // the flag is bound above
+	}
+}
+
+// pick adds a flag that takes one of a few words, the first by default, and completes them.
+func pick(root *cobra.Command, field *string, name, short, usage string, words ...string) {
+	*field = words[0]
+	root.PersistentFlags().VarP(&choice{field, words}, name, short, usage)
+	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	if err := root.RegisterFlagCompletionFunc(name, complete); err != nil {
+		panic(err) // the flag is bound above
+	}
+}
+
+// choice is the value of a flag that takes one of a few words.
+type choice struct {
+	field *string
+	words []string
+}
+
+func (c *choice) String() string { return *c.field }
+
+func (c *choice) Type() string { return strings.Join(c.words, "|") }
+
+func (c *choice) Set(word string) error {
+	if !slices.Contains(c.words, word) {
+		return fmt.Errorf("it is one of %s", strings.Join(c.words, ", "))
+	}
+	*c.field = word
+	return nil
+}
+
+// Load reads the configuration that the flags and the environment mean.
+func (c *Common) Load(getenv func(string) string) (*config.Config, error) {
+	return config.Load(c.Config, getenv)
+}
+
+// Chosen is the credential that --credential names.
+func (c *Common) Chosen(cfg *config.Config) (config.Credential, error) {
+	cred, err := cfg.Credential(c.Credential)
+	switch {
+	case err == nil:
+		return cred, nil
+	case c.Credential == "":
+		return cred, Hint(&UsageError{err}, "choose one with --credential")
+	}
+	return cred, &UsageError{err}
+}
+
+// Logger writes to stderr in the format and from the level that the flags say.
+func (c *Common) Logger(stderr io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		level = slog.LevelInfo // not bound to flags
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(stderr, opts))
+}

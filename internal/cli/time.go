@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Time writes itself as RFC 3339 in UTC with six digits of a second, and as null when it is zero.
+type Time time.Time
+
+const timeForm = "2006-01-02T15:04:05.000000Z"
+
+// String is the time as in JSON, "" when it is zero.
+func (t Time) String() string {
+	if time.Time(t).IsZero() {
+		return ""
+	}
+	return time.Time(t).UTC().Format(timeForm)
+}
+
+// MarshalJSON never fails.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if time.Time(t).IsZero() {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + t.String() + `"`), nil
+}
+
+// Seconds is a duration in whole seconds, rounded up: who waits so long has waited long enough.
+func Seconds(d time.Duration) int64 { return int64(roundUp(d, time.Second) / time.Second) }
+
+func roundUp(d, unit time.Duration) time.Duration {
+	if rest := d % unit; rest > 0 {
+		return d - rest + unit
+	}
+	return d - d%unit
+}
+
+// Span is a duration for people, in its two largest units and rounded up: "20h", "3h 12min", "45s".
+func Span(d time.Duration) string {
+	d = roundUp(d, time.Second)
+	if d >= time.Hour {
+		d = roundUp(d, time.Minute)
+	}
+	if d >= 48*time.Hour {
+		d = roundUp(d, time.Hour)
+	}
+	var parts []string
+	for _, u := range []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if u.name == "d" && d < 48*time.Hour {
+			continue
+		}
+		if n := d / u.length; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d%s", n, u.name))
+			d -= n * u.length
+		}
+	}
+	if len(parts) == 0 {
+		return "0s"
+	}
+	return strings.Join(parts, " ")
+}
+
+// Moment is a time to come for people, in UTC and rounded up to the second; "" when it is zero.
+func Moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	if rest := t.Nanosecond(); rest > 0 {
+		t = t.Add(time.Second - time.Duration(rest))
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// ParseSpan reads a duration as time.ParseDuration does, and days: "7d", "1d12h".
+func ParseSpan(text string) (time.Duration, error) {
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		return time.ParseDuration(text)
+	}
+	hours, err := time.ParseDuration(days + "h")
+	if err != nil || hours > 10000*time.Hour || strings.ContainsAny(days, "hmsuµn") {
+		return 0, fmt.Errorf("%q is not a duration", text)
+	}
+	more := time.Duration(0)
+	if rest != "" {
+		if more, err = time.ParseDuration(rest); err != nil {
+			return 0, err
+		}
+	}
+	return 24*hours + more, nil
+}

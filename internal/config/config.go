@@ -1,0 +1,145 @@
+// Package config reads quota.yaml, the environment and the defaults into plain structs.
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
+)
+
+// Config is the configuration in force.
+type Config struct {
+	File        string       // that was read; "" when there is none
+	Environment []string     // the variables that were laid over it, by name
+	Ledger      string       // URL, which may hold a password: print HidePassword of it
+	Catalog     string       // sqlite: URL
+	Costs       *costs.Table // the price list in the profile chosen
+	CostsFile   string       // it was read from; "" for the one that ships
+	Credentials []Credential // at least one, of different names
+	YouTube     YouTube
+	Ingest      Ingest
+}
+
+// Credential is the named owner of an upstream quota, and how it is spent.
+type Credential struct {
+	Name    string
+	APIKey  Secret
+	Limits  []quota.Limit // at least one
+	Observe bool          // mode: observe
+	Open    []string      // methods that pass when the ledger cannot be reached
+}
+
+// Mode is the word of the configuration for Observe.
+func (c Credential) Mode() string {
+	if c.Observe {
+		return modes[1]
+	}
+	return modes[0]
+}
+
+// Budget is the gate in front of the credential's quota, on an open ledger.
+func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger) *quota.Budget {
+	prices := make(map[string][]quota.Cost)
+	for _, m := range table.Methods() {
+		prices[m.ID] = m.Costs
+	}
+	return &quota.Budget{
+		Ledger: l, Credential: c.Name, Limits: c.Limits, Prices: prices, Observe: c.Observe, Open: c.Open, Log: log,
+	}
+}
+
+// YouTube is where the upstream answers.
+type YouTube struct {
+	Endpoint string // URL that ends in a slash
+}
+
+// Ingest is what a sweep fetches, and when.
+type Ingest struct {
+	Credential string           // "" when there are several and none was chosen
+	Regions    []regions.Region // at least one, each once
+	Pages      int              // of each chart, at most; 1 or more
+	Schedule   string           // cron spec, as robfig/cron reads it
+	Timezone   *time.Location   // of the schedule
+	Stagger    time.Duration    // between the regions' beginnings; 0 for none
+}
+
+// The defaults of Ingest and YouTube.
+const (
+	DefaultEndpoint = "https://youtube.googleapis.com/"
+	DefaultPages    = 4
+	DefaultSchedule = "0 */3 * * *"
+	DefaultStagger  = 5 * time.Minute
+)
+
+// DefaultRegions are the regions of a sweep when none are configured.
+func DefaultRegions() []regions.Region {
+	return []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
+}
+
+// DefaultCredential is the name of the credential where none is configured.
+const DefaultCredential = "default"
+
+// KeyVariable is the environment variable that holds the key of DefaultCredential.
+const KeyVariable = "YOUTUBE_API_KEY"
+
+// Credential finds a credential by its name; "" means the only one.
+func (c *Config) Credential(name string) (Credential, error) {
+	var names []string
+	for _, cred := range c.Credentials {
+		if cred.Name == name || name == "" && len(c.Credentials) == 1 {
+			return cred, nil
+		}
+		names = append(names, cred.Name)
+	}
+	if name == "" {
+		return Credential{}, fmt.Errorf("which credential? there are %s", strings.Join(names, ", "))
+	}
+	return Credential{}, fmt.Errorf("no credential %q%s: there is %s", name, DidYouMean(name, names), strings.Join(names, ", "))
+}
+
+// Load reads the configuration: the file at path, else the one that getenv's QUOTA_CONFIG names, else ./quota.yaml, else
+// quota/quota.yaml below XDG_CONFIG_HOME (~/.config), else none; over it the environment, and under it the defaults. Every
+// error is an *Error, which holds all problems at once.
+func Load(path string, getenv func(string) string) (*Config, error) {
+	r := &reader{getenv: getenv, cfg: &Config{
+		YouTube: YouTube{Endpoint: DefaultEndpoint},
+		Ingest: Ingest{
+			Regions: DefaultRegions(), Pages: DefaultPages, Schedule: DefaultSchedule, Timezone: time.UTC, Stagger: DefaultStagger,
+		},
+	}}
+	root, err := r.open(path)
+	if err != nil {
+		return nil, err
+	}
+	r.root(root)
+	r.environment()
+	r.defaults()
+	if len(r.problems) > 0 {
+		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })
+		return nil, &Error{Problems: slices.Compact(r.problems)}
+	}
+	return r.cfg, nil
+}
+
+// defaults fills in what neither the file nor the environment says.
+func (r *reader) defaults() {
+	c := r.cfg
+	if len(c.Credentials) == 0 {
+		c.Credentials = []Credential{{Name: DefaultCredential, APIKey: EnvSecret(KeyVariable, r.getenv)}}
+	}
+	for i := range c.Credentials {
+		if c.Credentials[i].Limits == nil && c.Costs != nil {
+			c.Credentials[i].Limits = c.Costs.DefaultLimits()
+		}
+	}
+	if c.Ingest.Credential == "" && len(c.Credentials) == 1 {
+		c.Ingest.Credential = c.Credentials[0].Name
+	}
+	r.stateDefaults()
+}

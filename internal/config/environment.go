@@ -1,0 +1,35 @@
+package config
+
+import (
+	"errors"
+
+	"quotabudget/internal/ledger"
+)
+
+var (
+	errCatalog      = errors.New("write sqlite:///path/catalog.db")
+	errEndpoint     = errors.New("write https://youtube.googleapis.com/, or http://127.0.0.1:8080/ for a stand-in")
+	errEndpointMore = errors.New("write scheme, host and path alone: a key is never part of a URL")
+)
+
+// environment lays the variables over the file. A key's variable is read when the key is needed.
+func (r *reader) environment() {
+	r.over("QUOTA_LEDGER", &r.cfg.Ledger, ledger.CheckURL)
+	r.over("QUOTA_CATALOG", &r.cfg.Catalog, checkCatalog)
+	if r.over("YOUTUBE_ENDPOINT", &r.cfg.YouTube.Endpoint, checkEndpoint) {
+		r.cfg.YouTube.Endpoint = withSlash(r.cfg.YouTube.Endpoint)
+	}
+}
+
+func (r *reader) over(variable string, field *string, check func(string) error) bool {
+	text := r.getenv(variable)
+	if text == "" {
+		return false
+	}
+	if err := check(text); err != nil {
+		r.problems = append(r.problems, Problem{Where: variable, Text: err.Error()})
+	}
+	*field = text
+	r.cfg.Environment = append(r.cfg.Environment, variable)
+	return true
+}

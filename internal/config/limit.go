@@ -1,0 +1,96 @@
+package config
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+)
+
+// limits reads the limits of a credential. What is left out altogether has defaults; an empty list is a slip.
+func (r *reader) limits(n *yaml.Node) []quota.Limit {
+	limits := []quota.Limit{}
+	r.list(n, "limits", func(n *yaml.Node) {
+		l, ok := r.limit(n)
+		if !ok {
+			return
+		}
+		if slices.ContainsFunc(limits, func(other quota.Limit) bool { return other.Name() == l.Name() }) {
+			r.add(n, "limits: %s is limited twice", l.Name())
+		}
+		limits = append(limits, l)
+	})
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		r.add(n, "limits: the list is empty: leave limits out for the upstream's own")
+	}
+	return limits
+}
+
+// limit reads one limit; it is false when its window could not be read.
+func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
+	var l quota.Limit
+	var bucket costs.Bucket
+	var headroom, window, zone *yaml.Node
+	before := len(r.problems)
+	r.fields(n, "limit", fields{
+		"bucket":   func(n *yaml.Node) { bucket = r.bucket(n) },
+		"units":    func(n *yaml.Node) { l.Units = r.number(n, "units", 0, quota.MaxUnits) },
+		"headroom": func(n *yaml.Node) { headroom = n; l.Headroom = r.number(n, "headroom", 0, quota.MaxUnits) },
+		"window":   func(n *yaml.Node) { window = n },
+		"timezone": func(n *yaml.Node) { zone = n },
+	}, "bucket", "units", "window")
+	l.Bucket = bucket.Name
+	if len(r.problems) == before && l.Headroom > l.Units {
+		r.add(headroom, "headroom: %d of %d units: nothing would be left to spend", l.Headroom, l.Units)
+	}
+	var ok bool
+	l.Window, ok = r.window(window, zone, bucket)
+	return l, ok
+}
+
+// bucket reads the name of one of the price list's buckets.
+func (r *reader) bucket(n *yaml.Node) costs.Bucket {
+	name, ok := r.text(n, "bucket")
+	if !ok || r.cfg.Costs == nil {
+		return costs.Bucket{Name: name}
+	}
+	var names []string
+	for _, b := range r.cfg.Costs.Buckets() {
+		if b.Name == name {
+			return b
+		}
+		names = append(names, b.Name)
+	}
+	r.add(n, "bucket: no method draws on %q%s", clip(name), DidYouMean(name, names))
+	return costs.Bucket{Name: name}
+}
+
+// window reads window and timezone. A calendar window without a timezone is in that of the bucket's own reset.
+func (r *reader) window(window, zone *yaml.Node, bucket costs.Bucket) (quota.Window, bool) {
+	if window == nil {
+		return quota.Window{}, false
+	}
+	text, ok := r.text(window, "window")
+	if !ok {
+		return quota.Window{}, false
+	}
+	name, at := "", window
+	switch {
+	case zone != nil:
+		if name, ok = r.text(zone, "timezone"); !ok {
+			return quota.Window{}, false
+		}
+		if text == "day" || text == "hour" {
+			at = zone
+		}
+	case bucket.Reset.IsCalendar() && (text == "day" || text == "hour"):
+		name = bucket.Reset.ZoneName()
+	}
+	w, err := quota.ParseWindow(text, name)
+	if err != nil {
+		r.add(at, "window: %v", err)
+	}
+	return w, err == nil
+}

@@ -1,0 +1,148 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// limit is a file with one limit.
+func limit(text string) string {
+	return "credentials:\n  - name: a\n    limits:\n      - {" + text + "}\n"
+}
+
+var problems = []struct{ file, want string }{
+	{"igest: {}", `1: the configuration: unknown key "igest" (did you mean ingest?)`},
+	{"ledger: sqlite:a\nledger: sqlite:b", "2: the configuration: ledger stands already in line 1"},
+	{"- a", "1: the configuration: write key: value pairs"},
+	{"a", "1: the configuration: write key: value pairs"},
+	{"? [a]\n: b", "1: the configuration: a key is a word"},
+	{"ledger: 7", "1: ledger: malformed: the ledger's URL: write sqlite:"},
+	{"ledger:", "1: ledger: write a text"},
+	{"ledger: {a: b}", "1: ledger: write a text"},
+	{"\nledger: mysql://u:hunter2@h/d", "2: ledger: malformed"},
+	{"ledger: redis+sentinel://u:hunter2@h", "1: ledger: malformed"},
+	{"ledger: 'redis://u:hunter2@h:x y/d'", "1: ledger: malformed"},
+	{"catalog: redis://h:1", "1: catalog: write sqlite:///path/catalog.db"},
+	{"costs: nope.yaml", "nope.yaml: no such file"},
+	{"costs: {profile: singel-pool}", `1: costs: no profile "singel-pool"`},
+	{"youtube: {endpoint: 'ftp://h/'}", "1: endpoint: write https://"},
+	{"youtube: {endpoint: 'https://h/?key=hunter2'}", "1: endpoint: write scheme, host and path alone"},
+	{"youtube: {endpoint: 'https://u:hunter2@h/'}", "1: endpoint: write scheme, host and path alone"},
+	{"credentials: a", "1: credentials: write a list"},
+	{"credentials: [a]", "1: credential: write key: value pairs"},
+	{"credentials: [{mode: enforce}]", "1: credential: name is missing"},
+	{"credentials: [{name: A B}]", `1: name: "A B" is not a name`},
+	{"credentials:\n- name: a\n- name: a", "3: a second credential a"},
+	{"credentials: [{name: a, mode: enforced}]", `1: mode: "enforced" is neither enforce nor observe (did you mean enforce?)`},
+	{"credentials: [{name: a, when_unreachable: open}]", "1: when_unreachable: write key: value pairs"},
+	{"credentials: [{name: a, when_unreachable: {open: [videos.list]}}]", "did you mean youtube.videos.list?"},
+	{"credentials: [{name: a, when_unreachable: {open: youtube.videos.list}}]", "1: open: write a list"},
+	{"credentials: [{name: a, limits: []}]", "1: limits: the list is empty"},
+	{limit("units: 1, window: 24h"), "4: limit: bucket is missing"},
+	{limit("bucket: default, window: 24h"), "4: limit: units is missing"},
+	{limit("bucket: default, units: 1"), "4: limit: window is missing"},
+	{limit("bucket: serch_list, units: 1, window: 1h"), `4: bucket: no method draws on "serch_list" (did you mean search_list?)`},
+	{limit("bucket: default, units: 1, window: 0"), "4: window: a window of 0 is out of range"},
+	{limit("bucket: default, units: 1, window: 0s"), "4: window: a window of 0s is out of range"},
+	{limit("bucket: default, units: 1, window: -1h"), "4: window: a window of -1h is out of range"},
+	{limit("bucket: default, units: 1, window: week"), `4: window: "week" is not a window`},
+	{limit("bucket: default, units: 1, window: 24"), `4: window: "24" is not a window`},
+	{limit("bucket: default, units: 1, window: 24h, timezone: UTC"), "4: window: a sliding window of 24h has no timezone"},
+	{limit("bucket: default, units: 1, window: day, timezone: Mars/X"), `4: window: "Mars/X" is not an IANA time zone`},
+	{limit("bucket: default, units: 1, window: day, timezone: Local"), `4: window: "Local" is not an IANA time zone`},
+	{limit("bucket: default, units: -1, window: 1h"), "4: units: -1 is out of range"},
+	{limit("bucket: default, units: 1.5, window: 1h"), "4: units: write a whole number"},
+	{limit("bucket: default, units: '1', window: 1h"), "4: units: write a whole number"},
+	{limit("bucket: default, units: 99999999999999, window: 1h"), "4: units: 99999999999999 is out of range"},
+	{limit("bucket: default, units: 5, headroom: 6, window: 1h"), "4: headroom: 6 of 5 units"},
+	{limit("bucket: default, units: 5, window: 1h, headrom: 1"), `unknown key "headrom" (did you mean headroom?)`},
+	{limit("bucket: default, units: 5, window: 60m}\n      - {bucket: default, units: 6, window: 1h"), "5: limits: default 1h is limited twice"},
+	{"ingest: {credential: key1}", `1: credential: no credential "key1"`},
+	{"ingest: {regions: []}", "1: regions: the list is empty"},
+	{"ingest: {regions: [US, UK]}", `1: regions: "UK" is not a region: did you mean GB?`},
+	{"ingest: {regions: [US, us]}", "1: regions: US is listed twice"},
+	{"ingest: {regions: US}", "1: regions: write a list"},
+	{"ingest: {pages: 0}", "1: pages: 0 is out of range: 1 to 1000"},
+	{"ingest: {pages: four}", "1: pages: write a whole number"},
+	{"ingest: {timezone: Berlin}", `1: timezone: "Berlin" is not an IANA time zone`},
+	{"ingest: {stagger: 5}", `1: stagger: "5" is not a duration`},
+	{"ingest: {stagger: -5m}", `1: stagger: "-5m" is not a duration`},
+	{"ingest: {schedule: '* * * *'}", `1: schedule: "* * * *" has 4 fields`},
+	{"ingest: {schedule: '61 * * * *'}", `1: schedule: "61" is no minute from 0 to 59`},
+	{"ingest: {schedule: '@every 1x'}", "1: schedule: after @every write a duration"},
+	{"ledger: sqlite:a\ncredentials:\n\t- name: a", "3: a tab: YAML is indented with spaces"},
+	{"ledger: sqlite:a\ncredentials: [{name: a", "2: did not find expected ',' or '}': is a bracket or a quote not closed"},
+	{"ledger: \"sqlite:a\n", "found unexpected end of stream: is a bracket or a quote not closed"},
+	{"{\"ledger\": \"sqlite:a\", \"inge", "is a bracket or a quote not closed, or the file cut short?"},
+	{"ledger: sqlite:a\n---\nledger: sqlite:b", "a second YAML document"},
+	{"ingest: &a {pages: *a}", "1: pages: write a whole number"},
+	{"a: \x01", "control characters are not allowed"},
+}
+
+// TestProblems: each slip is reported at its place, and nothing that may be secret is repeated.
+func TestProblems(t *testing.T) {
+	for _, p := range problems {
+		path := write(t, p.file)
+		cfg, err := Load(path, env("HOME", "/h"))
+		var problem *Error
+		if !errors.As(err, &problem) || cfg != nil {
+			t.Errorf("%q: %v, %v", p.file, cfg, err)
+			continue
+		}
+		text := err.Error()
+		if !strings.Contains(text, p.want) || !strings.Contains(text, path) || strings.Contains(text, "hunter2") {
+			t.Errorf("%q:\n%v\nwant: %s", p.file, err, p.want)
+		}
+		if strings.Contains(text, "\n") && !strings.Contains(p.want, "cut") {
+			t.Errorf("%q: more than one problem:\n%v", p.file, err)
+		}
+	}
+}
+
+// TestAllAtOnce: every problem is reported in one go, in the order of the file, the environment's first.
+func TestAllAtOnce(t *testing.T) {
+	path := write(t, "ingest: {pages: 0, regions: [XX]}\nledger: x\ncredentials: [{name: a, mode: x, nmae: b}]\ncosts: {profil: x}\n")
+	_, err := Load(path, env("QUOTA_CATALOG", "x", "YOUTUBE_ENDPOINT", "y"))
+	var got []int
+	var problem *Error
+	if !errors.As(err, &problem) {
+		t.Fatal(err)
+	}
+	for _, p := range problem.Problems {
+		got = append(got, p.Line)
+	}
+	want := []int{0, 0, 1, 1, 2, 3, 3, 4}
+	if len(got) != len(want) {
+		t.Fatalf("lines %v:\n%v", got, err)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("lines %v, want %v:\n%v", got, want, err)
+		}
+	}
+}
+
+func TestNoSuchFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{dir + "/nope.yaml", dir} {
+		var problem *Error
+		if _, err := Load(path, env("HOME", dir)); !errors.As(err, &problem) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	t.Chdir(dir)
+	if _, err := Load("", env("QUOTA_CONFIG", "nope.yaml")); err == nil || err.Error() != "nope.yaml: no such file" {
+		t.Error(err)
+	}
+	if _, err := Load("", env()); err == nil || !strings.Contains(err.Error(), "neither QUOTA_STATE_DIR nor HOME") {
+		t.Error(err)
+	}
+	if err := os.WriteFile("big.yaml", make([]byte, maxFileBytes+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load("big.yaml", env()); err == nil || err.Error() != "big.yaml: longer than 1048576 bytes" {
+		t.Error(err)
+	}
+}

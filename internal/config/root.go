@@ -1,0 +1,138 @@
+package config
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/sqlite"
+)
+
+// root reads the top of the file; nil is an empty one.
+func (r *reader) root(n *yaml.Node) {
+	var prices, credentials, ingest *yaml.Node
+	if n != nil && section(n) {
+		r.fields(n, "the configuration", fields{
+			"ledger":      func(n *yaml.Node) { r.cfg.Ledger = r.url(n, "ledger", ledger.CheckURL) },
+			"catalog":     func(n *yaml.Node) { r.cfg.Catalog = r.url(n, "catalog", checkCatalog) },
+			"costs":       func(n *yaml.Node) { prices = n },
+			"credentials": func(n *yaml.Node) { credentials = n },
+			"youtube":     r.youtube,
+			"ingest":      func(n *yaml.Node) { ingest = n },
+		})
+	}
+	// These refer to what stands before them here, wherever it stands in the file.
+	r.cfg.Costs = costs.Default()
+	if prices != nil && section(prices) {
+		r.prices(prices)
+	}
+	if credentials != nil && section(credentials) {
+		r.list(credentials, "credentials", r.credential)
+	}
+	if ingest != nil && section(ingest) {
+		r.ingest(ingest)
+	}
+}
+
+// url reads a URL and never repeats it: it may hold a password.
+func (r *reader) url(n *yaml.Node, what string, check func(string) error) string {
+	text, ok := r.text(n, what)
+	if !ok {
+		return ""
+	}
+	if err := check(text); err != nil {
+		r.add(n, "%s: %v", what, err)
+	}
+	return text
+}
+
+func checkCatalog(text string) error {
+	if !strings.HasPrefix(text, "sqlite:") {
+		return errCatalog
+	}
+	_, err := sqlite.ParseURL(text)
+	return err
+}
+
+// prices reads a path, or {file: path, profile: name}.
+func (r *reader) prices(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode {
+		r.pricesFrom(n)
+		return
+	}
+	var profile *yaml.Node
+	r.fields(n, "costs", fields{
+		"file":    r.pricesFrom,
+		"profile": func(n *yaml.Node) { profile = n },
+	})
+	if profile == nil || r.cfg.Costs == nil {
+		return
+	}
+	if name, ok := r.text(profile, "profile"); ok {
+		table, err := r.cfg.Costs.Profile(name)
+		if err != nil {
+			r.add(profile, "costs: %v", err)
+			return
+		}
+		r.cfg.Costs = table
+	}
+}
+
+// pricesFrom reads another price list. One that cannot be read leaves none: what refers to it is not checked then.
+func (r *reader) pricesFrom(n *yaml.Node) {
+	path, ok := r.text(n, "costs")
+	if !ok {
+		return
+	}
+	path = r.path(path)
+	r.cfg.Costs, r.cfg.CostsFile = nil, path
+	data, err := readSome(path, maxFileBytes)
+	if err != nil {
+		r.add(n, "costs: %s: %v", path, reason(err))
+		return
+	}
+	table, err := costs.Parse(data)
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			r.add(n, "costs: %s: %s", path, strings.TrimSpace(line))
+		}
+		return
+	}
+	r.cfg.Costs = table
+}
+
+// path is relative to the directory of the file.
+func (r *reader) path(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(r.dir, path)
+}
+
+func (r *reader) youtube(n *yaml.Node) {
+	if !section(n) {
+		return
+	}
+	r.fields(n, "youtube", fields{"endpoint": func(n *yaml.Node) {
+		r.cfg.YouTube.Endpoint = withSlash(r.url(n, "endpoint", checkEndpoint))
+	}})
+}
+
+func checkEndpoint(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return errEndpoint
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errEndpointMore
+	}
+	return nil
+}
+
+func withSlash(endpoint string) string {
+	return strings.TrimSuffix(endpoint, "/") + "/"
+}

@@ -1,0 +1,82 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Secret says where an API key is to be found: in an environment variable or a file. It does not hold the key, so that
+// nothing that prints a Secret can print the key. The zero Secret names no place.
+type Secret struct {
+	Env  string // variable
+	File string // path
+
+	getenv func(string) string
+}
+
+// EnvSecret is the key in the variable name of the environment.
+func EnvSecret(name string, getenv func(string) string) Secret {
+	return Secret{Env: name, getenv: getenv}
+}
+
+// maxKeyBytes is far above any API key: what is longer is the wrong file.
+const maxKeyBytes = 4096
+
+// Key reads the key. Errors name the variable or the file, never what it holds.
+func (s Secret) Key() (string, error) {
+	switch {
+	case s.Env != "":
+		return checkKey("environment variable "+s.Env, s.getenv(s.Env))
+	case s.File != "":
+		text, err := readSome(s.File, maxKeyBytes)
+		if err != nil {
+			return "", fmt.Errorf("api key: file %s: %w", s.File, reason(err))
+		}
+		return checkKey("file "+s.File, string(text))
+	}
+	return "", errors.New("the credential has no api_key: write api_key: {env: " + KeyVariable + "} or {file: path}")
+}
+
+func checkKey(where, text string) (string, error) {
+	key := strings.TrimSpace(text)
+	if key == "" {
+		return "", fmt.Errorf("api key: %s is not set or empty", where)
+	}
+	for _, r := range key {
+		if r <= ' ' || r > '~' {
+			return "", fmt.Errorf("api key: %s holds more than a key: write the key alone, on one line", where)
+		}
+	}
+	return key, nil
+}
+
+// String says where the key is to be found.
+func (s Secret) String() string {
+	switch {
+	case s.Env != "":
+		return "env " + s.Env
+	case s.File != "":
+		return "file " + s.File
+	}
+	return "none"
+}
+
+// GoString is String, for %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// readSome reads a file of at most max bytes.
+func readSome(path string, max int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, max+1))
+	if err == nil && int64(len(data)) > max {
+		err = fmt.Errorf("longer than %d bytes", max)
+	}
+	return data, err
+}

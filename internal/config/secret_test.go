@@ -1,0 +1,114 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const canary = "AIzaSyCANARY0123456789abcdefghijklmnopq"
+
+// TestPastedKey: a key that stands in the file, wherever and in whatever form, is refused and not repeated.
+func TestPastedKey(t *testing.T) {
+	for _, at := range []string{
+		"credentials: [{name: a, api_key: %s}]",
+		"credentials: [{name: a, api_key: {env: %s}}]",
+		"credentials: [{name: a, api_key: {file: %s}}]",
+		"credentials: [{name: a, api_key: {%s: x}}]",
+		"credentials: [{name: a, api_key: [%s]}]",
+		"credentials: [{name: a, api_key: {key: %s}}]",
+		"credentials: [{name: a, api_key: *%s}]",
+		"credentials: [{name: a, apikey: %s}]",
+		"credentials: [{name: %s}]",
+		"credentials: [%s]",
+		"credentials: %s",
+		"ledger: %s",
+		"ledger: mysql://%s@h",
+		"youtube: {endpoint: 'https://h/?key=%s'}",
+		"%s: a",
+		"%s",
+		"ingest: {regions: [%s], pages: 0}",
+		"ingest: {schedule: %s}",
+		"api_key: \"%s",
+	} {
+		_, err := Load(write(t, fmt.Sprintf(at, canary)), env("HOME", "/h"))
+		if err == nil || strings.Contains(err.Error(), "CANARY") {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	_, err := Load(write(t, "credentials:\n- name: a\n  api_key: s3cr3t-of-no-known-form"), env("HOME", "/h"))
+	if err == nil || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), ":3: api_key: a key stands in this file") ||
+		!strings.Contains(err.Error(), "make a new key") {
+		t.Error(err)
+	}
+}
+
+func TestKeyErrors(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) Secret {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Secret{File: path}
+	}
+	for _, c := range []struct {
+		secret Secret
+		want   string
+	}{
+		{Secret{}, "the credential has no api_key"},
+		{EnvSecret("NO_KEY", env()), "environment variable NO_KEY is not set or empty"},
+		{EnvSecret("K", env("K", " \n")), "environment variable K is not set or empty"},
+		{EnvSecret("K", env("K", canary+"\nx")), "environment variable K holds more than a key"},
+		{file("empty", "\n"), "empty is not set or empty"},
+		{file("two", canary+" "+canary), "two holds more than a key"},
+		{file("big", strings.Repeat(canary, 200)), "big: longer than 4096 bytes"},
+		{Secret{File: dir + "/nope"}, "nope: no such file"},
+	} {
+		key, err := c.secret.Key()
+		if key != "" || err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), canary) {
+			t.Errorf("%v: %q, %v", c.secret, key, err)
+		}
+	}
+	if key, err := file("good", " "+canary+"\r\n").Key(); key != canary || err != nil {
+		t.Errorf("%q, %v", key, err)
+	}
+}
+
+// TestKeyIsNotPrinted: whatever prints a configuration prints where the key is, never the key.
+func TestKeyIsNotPrinted(t *testing.T) {
+	cfg := load(t, "", "YOUTUBE_API_KEY", canary)
+	if key, err := cfg.Credentials[0].APIKey.Key(); key != canary || err != nil {
+		t.Fatal(key, err)
+	}
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "%v %+v %#v %s\n", *cfg, cfg.Credentials, cfg.Credentials, cfg.Credentials[0].APIKey)
+	if err := json.NewEncoder(&out).Encode(cfg.Credentials[0].APIKey); err != nil {
+		t.Fatal(err)
+	}
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "credential", cfg.Credentials[0].APIKey)
+	if strings.Contains(out.String(), canary) || !strings.Contains(out.String(), "YOUTUBE_API_KEY") {
+		t.Error(out.String())
+	}
+}
+
+func TestHidePassword(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://h:1/0":                                   "redis://h:1/0",
+		"redis://:pw@h:1/0":                               "redis://***@h:1/0",
+		"rediss://u:p@w@h":                                "rediss://***@h",
+		"redis+sentinel://u:p/w@a,b/master":               "redis+sentinel://***@a,b/master",
+		"redis+cluster://a,b?sentinel_password=pw&addr=c": "redis+cluster://a,b?sentinel_password=***&addr=***",
+		"sqlite:///a@b.db":                                "sqlite:///a@b.db",
+		"sqlite:a.db":                                     "sqlite:a.db",
+	} {
+		if got := HidePassword(url); got != want {
+			t.Errorf("%s: %s", url, got)
+		}
+	}
+}
