@@ -69,6 +69,9 @@ the configured regions and how old their charts are. It costs nothing: only the 
   ingestor chart US -o json | jq -r '.videos[].id'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if top < 0 {
+				return cli.Usagef("--top %d: it is 1 or more", top)
+			}
 			if len(args) == 0 {
 				return a.charts(c.Context())
 			}
@@ -184,8 +187,15 @@ in any script. Case and accents do not matter. It costs nothing: only the catalo
   ingestor search -o json "ost" | jq '.videos | length'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			words := strings.TrimSpace(strings.Join(args, " "))
+			switch {
+			case words == "":
+				return cli.Usagef("no words to search for")
+			case most < 0:
+				return cli.Usagef("--limit %d: it is 0 or more", most)
+			}
 			return a.browse(c.Context(), func(cat *catalog.Catalog) error {
-				found, err := cat.Search(c.Context(), strings.Join(args, " "), most)
+				found, err := cat.Search(c.Context(), words, most)
 				if err != nil {
 					return err
 				}

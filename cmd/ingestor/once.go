@@ -13,6 +13,9 @@ import (
 	"quotabudget/internal/youtube"
 )
 
+// maxPages is far more than any chart has.
+const maxPages = 1000
+
 func onceCommand(a *app) *cobra.Command {
 	var demo bool
 	var codes []string
@@ -31,7 +34,12 @@ has; the next sweep goes on from there. Ctrl-C and SIGTERM end it after the page
   # crontab: every three hours
   0 */3 * * *  ingestor once --log-format json 2>> /var/log/ingestor.log`,
 		Args: cli.Args(),
-		RunE: func(c *cobra.Command, _ []string) error { return a.once(c.Context(), demo, codes, pages) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("pages") && (pages < 1 || pages > maxPages) {
+				return cli.Usagef("--pages %d: it is 1 to %d", pages, maxPages)
+			}
+			return a.once(c.Context(), demo, codes, pages)
+		},
 	}
 	c.Flags().BoolVar(&demo, "demo", false, "sweep the built-in stand-in, in a folder of its own")
 	c.Flags().StringSliceVar(&codes, "region", nil, "`REGIONS` to sweep instead of the configured ones, such as US,GB")
@@ -46,9 +54,6 @@ func (a *app) once(ctx context.Context, demo bool, codes []string, pages int) er
 		if list, err = regions.ParseList(codes); err != nil {
 			return &cli.UsageError{Err: err}
 		}
-	}
-	if pages < 0 || pages > 1000 {
-		return cli.Usagef("--pages %d: it is 1 to 1000", pages)
 	}
 	cfg, closeDemo, err := a.loadOrDemo(ctx, demo)
 	if err != nil {
@@ -68,6 +73,7 @@ func (a *app) once(ctx context.Context, demo bool, codes []string, pages int) er
 	}
 	sweep := st.sweep()
 	sweep.Watch = show.watch
+	defer context.AfterFunc(ctx, show.interrupted)()
 	show.begin()
 	sum, err := sweep.Execute(ctx)
 	show.end()

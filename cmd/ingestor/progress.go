@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -32,7 +31,8 @@ func newProgress(a *app, cfg *config.Config) *show {
 	s.bars.SetOutputWriter(a.stderr)
 	s.bars.SetStyle(progress.StyleBlocks)
 	s.bars.SetTrackerLength(20)
-	s.bars.SetMessageLength(24)
+	s.bars.SetTrackerPosition(progress.PositionRight)
+	s.bars.SetMessageLength(16)
 	s.bars.SetNumTrackersExpected(len(cfg.Ingest.Regions))
 	s.bars.SetUpdateFrequency(50 * time.Millisecond)
 	s.bars.Style().Visibility.ETA = false
@@ -42,9 +42,12 @@ func newProgress(a *app, cfg *config.Config) *show {
 	if common.LogLevel == "info" {
 		common.LogLevel = "warn" // the bars say the rest
 	}
-	s.log = common.Logger(logAbove{s.bars})
+	s.log = common.Logger(logAbove{s.bars, a.stderr})
 	return s
 }
+
+// pageUnits is what a tracker counts in.
+var pageUnits = progress.Units{Notation: " pages", NotationPosition: progress.UnitsNotationPositionAfter, Formatter: progress.FormatNumber}
 
 // begin draws until end.
 func (s *show) begin() {
@@ -64,7 +67,7 @@ func (s *show) watch(e ingest.Event) {
 	}
 	t := s.trackers[e.Region]
 	if t == nil {
-		t = &progress.Tracker{Message: e.Region, Total: int64(s.pages)}
+		t = &progress.Tracker{Message: e.Region, Total: int64(s.pages), Units: pageUnits}
 		s.trackers[e.Region] = t
 		s.bars.AppendTracker(t)
 	}
@@ -78,6 +81,11 @@ func (s *show) watch(e ingest.Event) {
 		t.UpdateMessage(e.Region + " " + string(e.Outcome))
 		t.MarkAsErrored()
 	}
+}
+
+// interrupted says what a signal has asked for.
+func (s *show) interrupted() {
+	s.log.Warn("ending after the page under way; a second signal ends at once")
 }
 
 func (s *show) end() {
@@ -97,11 +105,14 @@ func (s *show) end() {
 }
 
 // logAbove writes log lines above the bars.
-type logAbove struct{ bars progress.Writer }
+type logAbove struct {
+	bars   progress.Writer
+	stderr io.Writer
+}
 
 func (l logAbove) Write(line []byte) (int, error) {
 	if !l.bars.IsRenderInProgress() {
-		return os.Stderr.Write(line)
+		return l.stderr.Write(line)
 	}
 	l.bars.Log("%s", bytes.TrimRight(line, "\n"))
 	return len(line), nil

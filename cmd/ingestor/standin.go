@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/youtube/youtubetest"
@@ -46,15 +47,19 @@ hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the US).`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error { return a.standin(c.Context(), f, c.Flags().Changed("units")) },
 	}
-	c.Flags().StringVar(&f.listen, "listen", "", "`ADDR` to listen on, such as 127.0.0.1:8080; port 0 picks a free one")
-	c.Flags().StringVar(&f.data, "data", "", "serve the charts of `DIR`/*.jsonl.gz instead of generated ones")
-	c.Flags().Int64Var(&f.units, "units", 10_000, "`N` units a day in the default bucket")
-	c.Flags().Int64Var(&f.minute, "minute-units", 0, "`N` units a minute over all buckets; 0 for no such limit")
-	c.Flags().DurationVar(&f.latency, "latency", 0, "how long every answer takes")
-	c.Flags().IntVar(&f.move, "page-move", 0, "charts move down by `N` places from page to page")
-	c.Flags().StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
-	c.Flags().StringArrayVar(&f.keys, "key", nil, "accept this `KEY` only; may be repeated (default any)")
+	f.bind(c.Flags())
 	return c
+}
+
+func (f *standinFlags) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&f.listen, "listen", "", "`ADDR` to listen on, such as 127.0.0.1:8080; port 0 picks a free one")
+	flags.StringVar(&f.data, "data", "", "serve the charts of `DIR`/*.jsonl.gz instead of generated ones")
+	flags.Int64Var(&f.units, "units", 10_000, "`N` units a day in the default bucket")
+	flags.Int64Var(&f.minute, "minute-units", 0, "`N` units a minute over all buckets; 0 for no such limit")
+	flags.DurationVar(&f.latency, "latency", 0, "how long every answer takes")
+	flags.IntVar(&f.move, "page-move", 0, "charts move down by `N` places from page to page")
+	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
+	flags.StringArrayVar(&f.keys, "key", nil, "accept this `KEY` only; may be repeated (default any)")
 }
 
 func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
@@ -81,11 +86,23 @@ func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
 	return errors.Join(err, out.Encode(server.Counts()))
 }
 
+// addressable reports whether text has the form of an address to listen on.
+func addressable(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	if err != nil || port == "" {
+		return false
+	}
+	_, err = net.LookupPort("tcp", port)
+	return err == nil
+}
+
 // server is the stand-in that the flags describe.
 func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
 	switch {
 	case f.listen == "":
 		return nil, cli.Hint(cli.Usagef("--listen is missing"), "ingestor standin --listen 127.0.0.1:8080")
+	case !addressable(f.listen):
+		return nil, cli.Usagef("--listen %q: write host:port, such as 127.0.0.1:8080", f.listen)
 	case f.units < 0, f.minute < 0, f.latency < 0, f.move < 0:
 		return nil, cli.Usagef("--units, --minute-units, --latency and --page-move are 0 or more")
 	}

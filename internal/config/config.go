@@ -98,9 +98,9 @@ func (c *Config) Credential(name string) (Credential, error) {
 		names = append(names, cred.Name)
 	}
 	if name == "" {
-		return Credential{}, fmt.Errorf("which credential? there are %s", strings.Join(names, ", "))
+		return Credential{}, fmt.Errorf("which credential? configured: %s", strings.Join(names, ", "))
 	}
-	return Credential{}, fmt.Errorf("no credential %q%s: there is %s", name, DidYouMean(name, names), strings.Join(names, ", "))
+	return Credential{}, fmt.Errorf("no credential %q%s; configured: %s", name, DidYouMean(name, names), strings.Join(names, ", "))
 }
 
 // Load reads the configuration: the file at path, else the one that getenv's QUOTA_CONFIG names, else ./quota.yaml, else

@@ -122,7 +122,9 @@ func TestEverything(t *testing.T) {
 		{Bucket: "default", Units: 10000, Headroom: 500, Window: quota.Window{Calendar: "day", Zone: la}},
 		{Bucket: "search_list", Window: quota.Window{Calendar: "day", Zone: la}}, // the bucket's own reset
 	}
-	if !slices.EqualFunc(one.Limits, want, func(a, b quota.Limit) bool { return reflect.DeepEqual(a, b) || a.Name() == b.Name() && a.Units == b.Units }) {
+	if !slices.EqualFunc(one.Limits, want, func(a, b quota.Limit) bool {
+		return reflect.DeepEqual(a, b) || a.Name() == b.Name() && a.Units == b.Units
+	}) {
 		t.Errorf("limits %+v", one.Limits)
 	}
 	if !one.Observe || one.Mode() != "observe" || two.Mode() != "enforce" || !slices.Equal(one.Open, []string{"youtube.videos.list"}) {
@@ -222,7 +224,7 @@ func TestCredential(t *testing.T) {
 	if c, err := cfg.Credential("key2"); c.Name != "key2" || err != nil {
 		t.Error(c, err)
 	}
-	if _, err := cfg.Credential(""); err == nil || err.Error() != "which credential? there are key1, key2" {
+	if _, err := cfg.Credential(""); err == nil || err.Error() != "which credential? configured: key1, key2" {
 		t.Error(err)
 	}
 	if _, err := cfg.Credential("kei1"); err == nil || !strings.Contains(err.Error(), "did you mean key1?") {

@@ -12,7 +12,7 @@ func DidYouMean(word string, known []string) string {
 		return ""
 	}
 	best, least := "", len(word)/3+1
-	if len(word) > 4 {
+	if len(word) > 3 {
 		least++ // two letters that changed places
 	}
 	for _, name := range slices.Sorted(slices.Values(known)) {

@@ -60,7 +60,7 @@ func TestIDsSortByTime(t *testing.T) {
 		}
 		last = id
 	}
-	if NewID(now) == NewID(now) {
+	if a, b := NewID(now), NewID(now); a == b {
 		t.Error("two IDs of one moment are the same")
 	}
 	if id := NewID(time.Time{}); !strings.HasPrefix(id, "00000000") {

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite" // the scripts' newer command
+
+	"quotabudget/internal/ledger/redistest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"quotactl": main})
+}
+
+// TestScripts runs every script on a SQLite ledger of its own.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: setup, Cmds: commands()})
+}
+
+// TestScriptsOnRedis runs the scripts about the ledger again, each on a database of its own of one Redis server.
+func TestScriptsOnRedis(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{})
+	var database atomic.Int64
+	var files []string
+	for _, name := range []string{"spend", "denied", "reserve", "log", "status", "suspend", "observe", "input", "credentials"} {
+		files = append(files, filepath.Join("testdata", name+".txt"))
+	}
+	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(), Setup: func(e *testscript.Env) error {
+		e.Setenv("QUOTA_LEDGER", strings.TrimSuffix(server.URL(), "0")+strconv.FormatInt(database.Add(1), 10))
+		return setup(e)
+	}})
+}
+
+func setup(e *testscript.Env) error {
+	e.Setenv("HOME", e.WorkDir+"/home")
+	e.Setenv("QUOTA_STATE_DIR", e.WorkDir+"/state")
+	return nil
+}
+
+func commands() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){"exit": exit, "capture": capture, "newer": newer}
+}
+
+// exit CODE PROGRAM ARG...: the program ends with the code.
+func exit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exit CODE PROGRAM ARG...")
+	}
+	code := 0
+	err := ts.Exec(args[1], args[2:]...)
+	var ended *exec.ExitError
+	switch {
+	case errors.As(err, &ended):
+		code = ended.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// capture NAME REGEXP: the variable becomes what the group of the expression finds in the last standard output.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture NAME REGEXP")
+	}
+	found := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) != 2 {
+		ts.Fatalf("no %s in %s", args[1], ts.ReadFile("stdout"))
+	}
+	ts.Setenv(args[0], found[1])
+}
+
+// newer FILE: the ledger looks as if a later version had migrated it.
+func newer(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.Exec("pragma user_version = 1000")
+	ts.Check(errors.Join(err, db.Close()))
+}
+
+// TestServersThatWillNotDo: each server that cannot keep a ledger is named with what to do, and exits with 69.
+func TestServersThatWillNotDo(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		args       []string
+	}{
+		{"password", "it asks for a password", []string{"--requirepass", "hunter2"}},
+		{"replica", "it is a replica", []string{"--replicaof", "127.0.0.1", "1"}},
+		{"memory", "it is out of memory", []string{"--maxmemory", "1"}},
+		{"evicts", "would forget charges", []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := redistest.Start(t, redistest.Options{Args: c.args})
+			code, stdout, stderr := call(t, []string{"spend", "--units", "1"}, "QUOTA_LEDGER", server.URL())
+			if code != 69 || stdout != "" || !strings.Contains(stderr, "quotactl: ledger cannot be used as it stands: redis") ||
+				!strings.Contains(stderr, c.want) {
+				t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+			}
+		})
+	}
+}
+
+// TestWrongPassword: the password that was tried appears nowhere.
+func TestWrongPassword(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "right"}})
+	for _, args := range [][]string{{"status"}, {"status", "--log-level", "debug"}, {"config", "check"}} {
+		url := strings.Replace(server.URL(), "redis://", "redis://:hunter2@", 1)
+		code, stdout, stderr := call(t, args, "QUOTA_LEDGER", url)
+		if want := map[string]int{"status": 69, "config": 0}[args[0]]; code != want || strings.Contains(stdout+stderr, "hunter2") {
+			t.Errorf("%q: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+}
+
+// call runs the program in this process, with an environment of its own.
+func call(t *testing.T, args []string, pairs ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	home := t.TempDir()
+	t.Chdir(home)
+	getenv := func(name string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		if name == "HOME" {
+			return home
+		}
+		return ""
+	}
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, &out, &errs, getenv)
+	return code, out.String(), errs.String()
+}
+
+// TestOutputFails: a result that cannot be written is a failure.
+func TestOutputFails(t *testing.T) {
+	t.Chdir(t.TempDir())
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	home := t.TempDir()
+	for _, args := range []string{"costs", "costs -o json", "config check", "status", "log"} {
+		var errs bytes.Buffer
+		code := run(context.Background(), strings.Fields(args), full, &errs, func(name string) string {
+			return map[string]string{"HOME": home}[name]
+		})
+		if code != 1 || !strings.Contains(errs.String(), "no space left") {
+			t.Error(fmt.Sprint(args, ": exit code ", code, " ", errs.String()))
+		}
+	}
+}
