@@ -5,16 +5,17 @@
 --          number of limits, and the limits (bucket.lua)
 --        2 id  3 code of the labels  4 their line  5 run  6 fingerprint of the call ('' without a key)
 --        7 reservation drawn on, or <manual 0|1>:<note> to reserve
---        8… in observe mode only: what can deny, escaped for a label: the suspension, then each limit
+--        8 names of the buckets, in order, to be kept with an answer
+--        9… in observe mode only: what can deny, escaped for a label: the suspension, then each limit
 -- Reply  {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the limit's number over all buckets), retry at,
 --        for each bucket: remaining, of a reservation: when it expires}, times in µs;
 --        status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
---        {3, the answer kept under the key, as text: id, name of what denies or -, the reply}  {-1, clock}: a calendar limit is not of this time, ask again
+--        {3, the answer kept under the key, as text: id, what denies or -, buckets, the reply}  {-1, clock}: a calendar limit is not of this time, ask again
 --        {-2}: the key was used for another call  {-3}: no such reservation  {-4, left}: it holds fewer units
 --        {-5, limit}: the cost is above the limit, never
 -- A denial writes nothing. The first write is one that a server short of memory refuses, so it refuses all or none.
 
-local id, fingerprint, observe = ARGV[2], ARGV[6], ARGV[8]
+local id, fingerprint, observe = ARGV[2], ARGV[6], ARGV[9]
 local keep, draws, ttl = N[1], N[2], N[3]
 
 if fingerprint ~= '' then
@@ -85,7 +86,7 @@ if ttl == 0 then
   if denying == 0 then
     mark = intern(KEYS[1], ARGV[3], ARGV[4])
   else -- observed: what would have denied is written out in the entry
-    mark = '=' .. ARGV[4] .. (ARGV[4] == '' and '' or '&') .. 'denied=' .. ARGV[8 + math.max(0, denying)]
+    mark = '=' .. ARGV[4] .. (ARGV[4] == '' and '' or '&') .. 'denied=' .. ARGV[9 + math.max(0, denying)]
   end
   tail = id .. ':' .. mark .. (ARGV[5] == '' and '' or ':' .. ARGV[5])
 end
@@ -112,8 +113,8 @@ for n, b in ipairs(buckets) do
 end
 if renew then call('PEXPIRE', KEYS[1], format('%d', buckets[1].keep * 3 / 1000)) end
 if fingerprint ~= '' then
-  local kept = {id, denying == 0 and '-' or ARGV[8 + math.max(0, denying)]}
-  for n, value in ipairs(reply) do kept[n + 2] = format('%d', value) end
+  local kept = {id, denying == 0 and '-' or ARGV[9 + math.max(0, denying)], ARGV[8]}
+  for n, value in ipairs(reply) do kept[n + 3] = format('%d', value) end
   call('SET', KEYS[2], fingerprint .. '\n' .. table.concat(kept, ' '), 'PX', format('%d', buckets[1].keep / 1000))
 end
 return reply

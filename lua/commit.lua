@@ -4,7 +4,7 @@
 -- KEYS   1 labels  2 the answer to an earlier commit of this reservation  3 state  4 log
 -- ARGV   1 N: units (-1 = all that is left), keep µs, then the bucket's limits (bucket.lua), to say what remains
 --        2 entry id  3 code of the labels  4 their line  5 run  6 reservation
--- Reply  {1, clock, stamp, units, remaining}  {3, the answer given before, as text: entry id, -, the reply}  {-1, clock}: ask again
+-- Reply  {1, clock, stamp, units, remaining}  {3, the answer given before, as text: entry id, -, -, the reply}  {-1, clock}: ask again
 --        {-2}: was committed with other units   {-3}: no such reservation   {-4, left}: it holds fewer units
 
 local id, field, units = ARGV[2], 'r:' .. ARGV[6], N[1]
@@ -38,8 +38,8 @@ for i = 3, #N, 5 do
 end
 
 local reply = {1, now, stamp, units, room == NEVER and 0 or math.max(0, room)}
-local kept = {id, '-'}
-for n, value in ipairs(reply) do kept[n + 2] = format('%d', value) end
+local kept = {id, '-', '-'}
+for n, value in ipairs(reply) do kept[n + 3] = format('%d', value) end
 local keep = math.max(b.keep, N[2])
 call('SET', KEYS[2], asked .. '\n' .. table.concat(kept, ' '), 'PX', format('%d', keep / 1000))
 if units > 0 then

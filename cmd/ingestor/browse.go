@@ -67,7 +67,12 @@ the configured regions and how old their charts are. It costs nothing: only the 
 		Example: `  ingestor chart
   ingestor chart BR --top 10
   ingestor chart US -o json | jq -r '.videos[].id'`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return cli.Args("the region")(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if top < 0 {
 				return cli.Usagef("--top %d: it is 1 or more", top)
@@ -185,7 +190,7 @@ in any script. Case and accents do not matter. It costs nothing: only the catalo
 		Example: `  ingestor search lofi hip
   ingestor search 東京
   ingestor search -o json "ost" | jq '.videos | length'`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			words := strings.TrimSpace(strings.Join(args, " "))
 			switch {
@@ -205,7 +210,13 @@ in any script. Case and accents do not matter. It costs nothing: only the catalo
 				for _, v := range found {
 					out.Videos = append(out.Videos, outwardVideo(v, 0))
 				}
-				return a.Print(a.stdout, out, func() error { return a.drawVideos(out.Videos, false) })
+				return a.Print(a.stdout, out, func() error {
+					if len(found) == 0 {
+						_, err := fmt.Fprintln(a.stdout, "no video found")
+						return err
+					}
+					return a.drawVideos(out.Videos, false)
+				})
 			})
 		},
 	}

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	_ "modernc.org/sqlite" // the scripts' newer command
 
 	"quotabudget/internal/ledger/redistest"
 )
@@ -85,7 +84,7 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// newer FILE: the ledger looks as if a later version had migrated it.
+// newer FILE: the ledger looks as if a later version had migrated it. The driver is in the program already.
 func newer(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
 	ts.Check(err)

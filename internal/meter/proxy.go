@@ -9,7 +9,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strconv"
-	"time"
 
 	"quotabudget/internal/quota"
 )
@@ -22,8 +21,9 @@ func Proxy(t *Transport, upstream *url.URL) http.Handler {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(upstream)
 			query := r.Out.URL.Query()
-			query.Del("key")
-			query.Del("access_token")
+			for _, name := range secretParams {
+				query.Del(name)
+			}
 			r.Out.URL.RawQuery = query.Encode()
 			r.Out.Header.Del(keyHeader)
 			r.Out.Header.Del("Authorization")
@@ -50,7 +50,7 @@ func refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	switch {
 	case exhausted:
 		p.Title, p.Status, p.Limit = "quota exhausted", http.StatusTooManyRequests, denied.Decision.Limit
-		p.Retry = denied.Decision.RetryAt.Format(time.RFC3339Nano)
+		p.Retry = denied.Decision.RetryAt.UTC().Format("2006-01-02T15:04:05.000000Z")
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(denied.Decision.RetryAfter().Seconds()))))
 	case errors.Is(err, quota.ErrCostExceedsLimit):
 		p.Title, p.Status = "cost exceeds the limit", http.StatusUnprocessableEntity
@@ -58,6 +58,8 @@ func refuse(w http.ResponseWriter, _ *http.Request, err error) {
 		p.Title, p.Status = "method has no price", http.StatusNotFound
 	case errors.Is(err, quota.ErrUnreachable), errors.Is(err, quota.ErrLedgerUnusable):
 		p.Title, p.Status = "ledger cannot be reached", http.StatusServiceUnavailable
+	case errors.Is(err, quota.ErrNotSent):
+		p.Title, p.Status = "request was not sent", http.StatusInternalServerError
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)

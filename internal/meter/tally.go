@@ -46,7 +46,9 @@ func (t *Tally) add(d quota.Decision, sign int64) {
 type tallyKey struct{}
 
 // WithTally adds what requests under the context are charged to t.
-func WithTally(ctx context.Context, t *Tally) context.Context { return context.WithValue(ctx, tallyKey{}, t) }
+func WithTally(ctx context.Context, t *Tally) context.Context {
+	return context.WithValue(ctx, tallyKey{}, t)
+}
 
 func tallyOf(ctx context.Context) *Tally {
 	t, _ := ctx.Value(tallyKey{}).(*Tally)

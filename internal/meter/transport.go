@@ -3,6 +3,7 @@ package meter
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -26,16 +29,11 @@ type Transport struct {
 	Base   http.RoundTripper // sends: NewBase
 	Budget *quota.Budget
 	Host   string                              // the only host[:port] that is sent to, and given the key
+	Scheme string                              // the only scheme for it: https, so that the key never travels in the clear; "" for any
 	Method func(*http.Request) (string, error) // which priced operation a request is
 	Key    func() (string, error)              // the API key; it goes into a header, and nowhere else
 	Learn  func(status int, body []byte) (Lesson, bool)
 	Log    *slog.Logger
-}
-
-// Lesson is what an answer of the upstream taught: that a bucket is gone until its reset.
-type Lesson struct {
-	Bucket string       // "" for the first one that the request was charged to
-	Reset  quota.Window // the upstream's day
 }
 
 // What Transport refuses by itself.
@@ -46,9 +44,11 @@ var (
 
 const (
 	keyHeader  = "X-Goog-Api-Key"
-	maxAnswer  = 1 << 20         // bytes of an error body that are read to learn from it
 	settleTime = 5 * time.Second // for what must be told to the ledger after the request has ended
 )
+
+// secretParams are the parameters of a URL in which the upstream takes a credential.
+var secretParams = []string{"key", "$key", "access_token", "$access_token", "oauth_token", "$oauth_token"}
 
 // NewBase is the transport that sends for us. It speaks HTTP/1.1 only: an HTTP/2 client sends requests again by itself when a
 // server refuses a stream, and each would have to be charged.
@@ -79,10 +79,13 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	resp.Request = r // the one that was sent holds the key
 	if resp.StatusCode >= 400 {
-		err = t.learn(r.Context(), d, resp)
+		if err := t.learn(r.Context(), d, resp); err != nil {
+			return nil, err
+		}
 	}
-	return resp, err
+	return resp, nil
 }
 
 // closing ends a request that is not sent: a RoundTripper must close the body whatever happens.
@@ -95,11 +98,12 @@ func closing(r *http.Request, err error) error {
 
 // admit decides what a request is, before anything is charged.
 func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err error) {
-	if r.URL.Host != t.Host {
-		return call, "", fmt.Errorf("%w: %s is not %s", ErrForeignHost, r.URL.Host, t.Host)
+	if r.URL.Host != t.Host || t.Scheme != "" && r.URL.Scheme != t.Scheme {
+		return call, "", fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, r.URL.Scheme, r.URL.Host,
+			cmp.Or(t.Scheme, r.URL.Scheme), t.Host)
 	}
-	if r.URL.Query().Has("key") || r.URL.Query().Has("access_token") {
-		return call, "", fmt.Errorf("%w: leave it out, it is added as a header", ErrKeyInURL)
+	if err := checkQuery(r.URL.RawQuery); err != nil {
+		return call, "", err
 	}
 	call = callOf(r.Context())
 	if call.Method, err = t.Method(r); err != nil {
@@ -109,26 +113,46 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 	return call, key, err
 }
 
+// checkQuery refuses a credential, and what cannot be read and might hold one. It repeats nothing of the query.
+func checkQuery(raw string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return fmt.Errorf("%w, or might: its query is malformed", ErrKeyInURL)
+	}
+	if slices.ContainsFunc(secretParams, query.Has) {
+		return fmt.Errorf("%w: leave it out, it is added as a header", ErrKeyInURL)
+	}
+	return nil
+}
+
 // send sends the request once, and reports whether any of it can have left this machine.
 func (t *Transport) send(r *http.Request, key string) (resp *http.Response, left bool, err error) {
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 	out := r.Clone(httptrace.WithClientTrace(r.Context(), trace))
 	out.Header.Set(keyHeader, key)
+	out.Header.Del("Accept-Encoding") // net/http asks for gzip by itself and undoes it: errors must be readable here
 	once(out)
 	resp, err = t.Base.RoundTrip(out)
 	return resp, connected.Load(), err
 }
 
 // once keeps net/http from sending the request a second time when a kept connection turns out to be dead: one charge, two
-// requests on the wire. It sends again only what has no body or can get it anew, so a request without one is given a body
-// that is empty but not known to be; nothing of it reaches the wire.
+// requests on the wire. It sends again only what has no body or can get it anew, so a request that it would send again is given
+// a body that is empty but not known to be; with the identity encoding, nothing of it reaches the wire.
 func once(r *http.Request) {
 	r.GetBody = nil
-	if r.Body == nil || r.Body == http.NoBody {
-		r.Body = io.NopCloser(bytes.NewReader(nil))
-		r.ContentLength = 0
+	if r.Body != nil && r.Body != http.NoBody {
+		return
 	}
+	_, keyed := r.Header["Idempotency-Key"]
+	_, keyedX := r.Header["X-Idempotency-Key"]
+	if r.Method == http.MethodPost && !keyed && !keyedX {
+		return // never sent again, and a server may insist on a Content-Length
+	}
+	r.Body = io.NopCloser(bytes.NewReader(nil))
+	r.ContentLength = -1
+	r.TransferEncoding = []string{"identity"}
 }
 
 // takeBack cancels the charge of a request that never left, because no connection was made, and reports whether it could.
@@ -140,38 +164,6 @@ func (t *Transport) takeBack(ctx context.Context, method string, cancel func(con
 		t.Log.Warn("request never left, but its charge could not be taken back", "method", method, "error", err)
 	}
 	return err == nil
-}
-
-// learn reads an answer that is an error and suspends the bucket which the upstream says is gone. The body is put back for the
-// client to read.
-func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	resp.Body.Close()
-	if err != nil {
-		return fmt.Errorf("answer %d of the upstream broke off: %w", resp.StatusCode, err)
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	resp.ContentLength = int64(len(body))
-	lesson, ok := t.Learn(resp.StatusCode, body)
-	if !ok {
-		return nil
-	}
-	if lesson.Bucket == "" {
-		for bucket := range d.Units {
-			lesson.Bucket = bucket
-		}
-	}
-	// The reset is that of the day in which the request was charged: an answer that arrives just after midnight must not
-	// close the new day.
-	_, until := lesson.Reset.Bounds(d.At)
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
-	defer done()
-	if err := t.Budget.Ledger.Suspend(ctx, t.Budget.Credential, lesson.Bucket, until); err != nil {
-		t.Log.Error("the upstream says the bucket is gone, but the ledger could not be told", "bucket", lesson.Bucket, "error", err)
-		return nil
-	}
-	t.Log.Warn("the upstream says the bucket is gone: suspended until its reset", "bucket", lesson.Bucket, "until", until)
-	return nil
 }
 
 type callKey struct{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (quota.Decision, er
 		return neverOr(c.Costs, err)
 	}
 	return l.decide(ctx, request{
-		op: "charge", credential: c.Credential, id: c.ID, key: l.keyOf(c), costs: c.Costs,
+		op: "charge", credential: c.Credential, id: c.ID, key: l.keyOf(c), costs: slices.Clone(c.Costs),
 		limits: byBucket(c.Costs, c.Limits), label: labelOf(c.Labels), manual: c.Manual, observe: c.Observe,
 		reservation: c.Reservation,
 	})
@@ -112,14 +113,14 @@ func (r request) keys() []string {
 	return keys
 }
 
-// fingerprint tells this call from others under the same idempotency key.
+// fingerprint tells this call from others under the same idempotency key, whatever the order of its costs.
 func (r request) fingerprint() string {
 	if r.key == "" {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString(r.op)
-	for _, c := range r.costs {
+	for _, c := range slices.SortedFunc(slices.Values(r.costs), func(a, b quota.Cost) int { return strings.Compare(a.Bucket, b.Bucket) }) {
 		fmt.Fprintf(&b, " %s=%d", c.Bucket, c.Units)
 	}
 	fmt.Fprintf(&b, " %s", r.reservation)
@@ -143,11 +144,13 @@ func (r request) args(now time.Time) []any {
 	limits := r.flat()
 	n := make(numbers, 0, 3+2*len(r.costs)+5*len(limits))
 	n.add(quota.RetentionFor(limits).Microseconds(), int64(draws), r.ttl.Microseconds())
+	buckets := make([]string, len(r.costs))
 	for i, c := range r.costs {
+		buckets[i] = c.Bucket
 		n.add(c.Units, int64(len(r.limits[i])))
 		n.addLimits(r.limits[i], r.manual, now)
 	}
-	args := []any{n.blob(), r.id, r.label.code, r.label.line, r.label.run, r.fingerprint(), seventh}
+	args := []any{n.blob(), r.id, r.label.code, r.label.line, r.label.run, r.fingerprint(), seventh, strings.Join(buckets, ",")}
 	if r.observe {
 		args = append(args, url.QueryEscape(quota.Suspended))
 		for _, limit := range limits {

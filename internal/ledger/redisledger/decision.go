@@ -3,6 +3,7 @@ package redisledger
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,9 @@ func (l *Ledger) decision(r request, reply []any) (quota.Decision, error) {
 		if err != nil {
 			return quota.Decision{}, err
 		}
+		slices.SortFunc(r.costs, func(a, b quota.Cost) int { // as they were when the answer was given
+			return slices.Index(kept.buckets, a.Bucket) - slices.Index(kept.buckets, b.Bucket)
+		})
 		d := r.decided(kept.id, kept.ints)
 		d.Limit, d.Replayed = kept.limit, true
 		return d, nil
@@ -86,22 +90,24 @@ func toInts(reply []any) []int64 {
 	return ints
 }
 
-// answer is what was kept under a key: the ID, what would have denied in observe mode, and the numbers of the reply.
+// answer is what was kept under a key: the ID, what would have denied in observe mode, the buckets in their order, and the
+// numbers of the reply.
 type answer struct {
 	id, limit string
+	buckets   []string
 	ints      []int64
 }
 
 func parseAnswer(text string) (answer, error) {
 	fields := strings.Fields(text)
-	if len(fields) < 5 {
+	if len(fields) < 8 {
 		return answer{}, fmt.Errorf("%w: an answer kept in it is damaged: %q", quota.ErrLedgerUnusable, text)
 	}
-	a := answer{id: fields[0]}
+	a := answer{id: fields[0], buckets: strings.Split(fields[2], ",")}
 	if fields[1] != "-" {
 		a.limit, _ = url.QueryUnescape(fields[1])
 	}
-	for _, f := range fields[2:] {
+	for _, f := range fields[3:] {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
 			return answer{}, fmt.Errorf("%w: an answer kept in it is damaged: %w", quota.ErrLedgerUnusable, err)

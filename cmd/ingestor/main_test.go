@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"quotabudget/internal/ledger/redistest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(programs{m}, map[string]func(){"ingestor": main})
+}
+
+// programs puts quotactl beside the ingestor, on the PATH of the tests.
+type programs struct{ *testing.M }
+
+// Run builds quotactl, then runs the tests.
+func (p programs) Run() int {
+	dir, err := os.MkdirTemp("", "ingestor-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if out, err := exec.Command("go", "build", "-o", dir, "../quotactl").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "quotactl: %v\n%s", err, out)
+		return 1
+	}
+	os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return p.M.Run()
+}
+
+func TestScripts(t *testing.T) {
+	dirs := []string{"testdata"}
+	data := sharedData()
+	if data == "" {
+		t.Log("no shared data: the real charts are not swept")
+	} else {
+		dirs = append(dirs, filepath.Join("testdata", "shared"))
+	}
+	for _, dir := range dirs {
+		testscript.Run(t, testscript.Params{
+			Dir:                dir,
+			RequireUniqueNames: true,
+			Setup: func(e *testscript.Env) error {
+				e.Setenv("QUOTA_STATE_DIR", filepath.Join(e.WorkDir, "state"))
+				e.Setenv("YOUTUBE_API_KEY", "any")
+				e.Setenv("CHARTS", filepath.Join(data, "trending"))
+				return nil
+			},
+			Cmds: map[string]func(*testscript.TestScript, bool, []string){
+				"standin": standinCmd, "set": setCmd, "counts": countsCmd, "agree": agreeCmd,
+				"exits": exitsCmd, "field": fieldCmd, "shape": shapeCmd, "gzip": gzipCmd,
+				"redis": func(ts *testscript.TestScript, _ bool, _ []string) {
+					ts.Setenv("QUOTA_LEDGER", redistest.Start(t, redistest.Options{}).URL())
+				},
+			},
+		})
+	}
+}
+
+// sharedData is the folder of real charts and answers, "" where there is none.
+func sharedData() string {
+	if dir := os.Getenv("QUOTA_SHARED_DATA"); dir != "" {
+		return dir
+	}
+	dir, err := os.Getwd()
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		data := filepath.Join(dir, "shared", "data")
+		if _, err := os.Stat(filepath.Join(data, "trending")); err == nil {
+			return data
+		}
+	}
+	return ""
+}
+
+// exitsCmd runs a program and wants a certain exit code: exits CODE PROGRAM [ARG…].
+func exitsCmd(ts *testscript.TestScript, _ bool, args []string) {
+	var code int
+	if _, err := fmt.Sscan(args[0], &code); err != nil {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARG…]")
+	}
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		ended, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = ended.ExitCode()
+	}
+	if got != code {
+		ts.Fatalf("exit code %d, want %d", got, code)
+	}
+}

@@ -1,0 +1,72 @@
+package meter
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"quotabudget/internal/quota"
+)
+
+// Lesson is what an answer of the upstream taught: that a bucket is gone until its reset.
+type Lesson struct {
+	Bucket string       // "" when the answer does not say: the default one if the request was charged to it, else its first
+	Reset  quota.Window // the upstream's day
+}
+
+// maxAnswer is how many bytes of an error body are read; the rest is dropped.
+const maxAnswer = 1 << 20
+
+// learn reads an answer that is an error and suspends the bucket which the upstream says is gone. The body is put back for the
+// client to read.
+func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	resp.Body.Close()
+	if err != nil {
+		return fmt.Errorf("answer %d of the upstream broke off: %w", resp.StatusCode, err)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength, resp.TransferEncoding = int64(len(body)), nil
+	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	if lesson, ok := t.Learn(resp.StatusCode, body); ok {
+		if lesson.Bucket == "" {
+			lesson.Bucket = chargedBucket(d)
+		}
+		t.suspend(ctx, d, lesson)
+	}
+	return nil
+}
+
+// chargedBucket is the bucket meant by an answer that does not name it: only the default one is refused so.
+func chargedBucket(d quota.Decision) string {
+	if _, ok := d.Units[quota.DefaultBucket]; ok {
+		return quota.DefaultBucket
+	}
+	return slices.Min(slices.Collect(maps.Keys(d.Units)))
+}
+
+// suspend closes the bucket until the reset of the day in which the request was charged. An answer that arrives after that
+// reset must not close the new day, nor open what was closed in it.
+func (t *Transport) suspend(ctx context.Context, d quota.Decision, lesson Lesson) {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer done()
+	_, until := lesson.Reset.Bounds(d.At)
+	now, err := t.Budget.Ledger.Time(ctx)
+	if err == nil && !until.After(now) {
+		t.Log.Info("the upstream says the bucket was gone, of a day that has ended", "bucket", lesson.Bucket, "until", until)
+		return
+	}
+	if err == nil {
+		err = t.Budget.Ledger.Suspend(ctx, t.Budget.Credential, lesson.Bucket, until)
+	}
+	if err != nil {
+		t.Log.Error("the upstream says the bucket is gone, but the ledger could not be told", "bucket", lesson.Bucket, "error", err)
+		return
+	}
+	t.Log.Warn("the upstream says the bucket is gone: suspended until its reset", "bucket", lesson.Bucket, "until", until)
+}
