@@ -24,6 +24,9 @@ var suspend string
 //go:embed usage.lua
 var usage string
 
+//go:embed claim.lua
+var claim string
+
 // Each script is one source: what it knows of a bucket, then itself. Its header names its keys, arguments and reply.
 
 // Charge decides and records a charge, a draw or a reservation.
@@ -43,3 +46,6 @@ func Suspend() string { return bucket + suspend }
 
 // Usage reports the standing of buckets.
 func Usage() string { return bucket + usage }
+
+// Claim leases a piece of work. It knows nothing of buckets.
+func Claim() string { return claim }

@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Every key of a credential carries the same hash tag, so that one charge stays in one slot of a cluster.
+// Every key of a credential carries the same hash tag, so that one charge stays in one slot of a cluster. What is not of a bucket
+// has two colons in a row, since no bucket's name is empty.
 
 func prefix(credential string) string { return "quota:{" + credential + "}:" }
 
@@ -23,6 +24,9 @@ func labelsKey(credential string) string { return prefix(credential) + ":labels"
 
 // answerKey is the answer given to an idempotency key.
 func answerKey(credential, key string) string { return prefix(credential) + ":answer:" + key }
+
+// claimKey is the lease on a piece of work.
+func claimKey(credential, name string) string { return prefix(credential) + ":claim:" + name }
 
 // label is what a script needs to keep labels: a code for the line, the line, and the run, which is different every time
 // and therefore stands in the entry itself.

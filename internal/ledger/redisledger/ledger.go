@@ -19,10 +19,13 @@ type Ledger struct {
 	cluster bool         // the client may send a command twice there
 	ahead   atomic.Int64 // µs by which the server's clock is ahead of ours: a guess, from its last answer
 
-	charge, commit, release, cancel, suspend, usage *redis.Script
+	charge, commit, release, cancel, suspend, usage, claim *redis.Script
 }
 
-var _ quota.Ledger = (*Ledger)(nil)
+var (
+	_ quota.Ledger = (*Ledger)(nil)
+	_ quota.Claims = (*Ledger)(nil)
+)
 
 func newLedger(client redis.UniversalClient, cluster bool) *Ledger {
 	return &Ledger{
@@ -30,6 +33,7 @@ func newLedger(client redis.UniversalClient, cluster bool) *Ledger {
 		charge: redis.NewScript(lua.Charge()), commit: redis.NewScript(lua.Commit()),
 		release: redis.NewScript(lua.Release()), cancel: redis.NewScript(lua.Cancel()),
 		suspend: redis.NewScript(lua.Suspend()), usage: redis.NewScript(lua.Usage()),
+		claim: redis.NewScript(lua.Claim()),
 	}
 }
 

@@ -19,6 +19,7 @@ type Model struct {
 
 	mu          sync.Mutex
 	credentials map[string]*credential
+	claims      map[string]claimed
 	arithmetic  arithmetic // bruteForce when nil
 }
 

@@ -42,6 +42,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("Denial", func(t *testing.T) { testDenialChangesNothing(t, h) })
 	t.Run("Retention", func(t *testing.T) { testRetention(t, h) })
 	t.Run("Refusal", func(t *testing.T) { testRefusals(t, h) })
+	t.Run("Claims", func(t *testing.T) { testClaims(t, h) })
 	t.Run("Concurrent", func(t *testing.T) { testConcurrent(t, h) })
 	t.Run("Random", func(t *testing.T) { testRandom(t, h) })
 }

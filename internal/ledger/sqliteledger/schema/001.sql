@@ -48,3 +48,13 @@ CREATE TABLE answers (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX answers_by_expiry ON answers (expires_at);
+
+CREATE TABLE claims (
+    credential TEXT    NOT NULL,
+    name       TEXT    NOT NULL,  -- of the work
+    holder     TEXT    NOT NULL,  -- who does it; '' when it is done
+    expires_at INTEGER NOT NULL,  -- time; from then on it is anybody's
+    PRIMARY KEY (credential, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX claims_by_expiry ON claims (expires_at);

@@ -1,0 +1,159 @@
+package ledger_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/quota"
+)
+
+// In the environment, childURL makes this binary a process that charges the ledger named there as childMix says.
+const (
+	childURL = "LEDGER_TEST_CHILD"
+	childMix = "LEDGER_TEST_MIX"
+	inFlight = 3 // goroutines of a child
+)
+
+func TestMain(m *testing.M) {
+	if ledgerURL := os.Getenv(childURL); ledgerURL != "" {
+		if err := child(ledgerURL, mixes()[os.Getenv(childMix)]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// mix is what every process charges, over and over, until nothing of it fits.
+type mix struct {
+	limits []quota.Limit
+	costs  [][]quota.Cost
+}
+
+func mixes() map[string]mix {
+	day := quota.Sliding(24 * time.Hour)
+	calendar, err := quota.ParseWindow("day", "America/Los_Angeles")
+	if err != nil {
+		panic(err) // the zone is one of every zone database
+	}
+	return map[string]mix{
+		"one unit": {
+			limits: []quota.Limit{{Bucket: "default", Units: 500, Window: day}},
+			costs:  [][]quota.Cost{{{Bucket: "default", Units: 1}}},
+		},
+		// 7 and 50 units do not add up to the limit by themselves: the last units go to single ones.
+		"mixed costs of two buckets": {
+			limits: []quota.Limit{
+				{Bucket: "default", Units: 2000, Headroom: 100, Window: day},
+				{Bucket: "default", Units: 2000, Headroom: 100, Window: calendar},
+				{Bucket: "search_list", Units: 20, Window: calendar},
+			},
+			costs: [][]quota.Cost{
+				{{Bucket: "default", Units: 50}, {Bucket: "search_list", Units: 1}},
+				{{Bucket: "default", Units: 7}},
+				{{Bucket: "default", Units: 1}},
+			},
+		},
+	}
+}
+
+// child waits for the end of its input, then charges until it is denied everything, and prints each charge that it was told
+// is allowed: its ID, and its units of each bucket.
+func child(ledgerURL string, m mix) error {
+	l, err := ledger.Open(context.Background(), ledgerURL)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	errs := make([]error, inFlight)
+	for i := range errs {
+		all.Go(func() { errs[i] = m.spend(l) })
+	}
+	all.Wait()
+	return errors.Join(append(errs, l.Close())...)
+}
+
+// spend charges each of the costs in turn, until none of them is allowed any more.
+func (m mix) spend(l quota.Ledger) error {
+	for denied := 0; denied < len(m.costs); {
+		denied = 0
+		for _, costs := range m.costs {
+			c := quota.Charge{Credential: "key1", ID: quota.NewID(time.Now()), Costs: costs, Limits: m.limitsOf(costs)}
+			d, err := l.Charge(context.Background(), c)
+			switch {
+			case err != nil:
+				return err
+			case !d.Allowed:
+				denied++
+				continue
+			}
+			line := c.ID
+			for _, cost := range costs {
+				line += fmt.Sprintf(" %s=%d", cost.Bucket, cost.Units)
+			}
+			if _, err := os.Stdout.WriteString(line + "\n"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (m mix) limitsOf(costs []quota.Cost) (limits []quota.Limit) {
+	for _, l := range m.limits {
+		for _, c := range costs {
+			if c.Bucket == l.Bucket {
+				limits = append(limits, l)
+			}
+		}
+	}
+	return limits
+}
+
+// process is a running child.
+type process struct {
+	*exec.Cmd
+	start  io.Closer
+	lines  *bufio.Scanner
+	stderr *strings.Builder
+}
+
+func startChild(t *testing.T, ledgerURL, mix string) *process {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childURL+"="+ledgerURL, childMix+"="+mix)
+	stderr := new(strings.Builder)
+	cmd.Stderr = stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd, stdin, bufio.NewScanner(stdout), stderr}
+	if !p.lines.Scan() || p.lines.Text() != "ready" {
+		cmd.Wait()
+		t.Fatalf("child: %q, %s", p.lines.Text(), stderr)
+	}
+	return p
+}

@@ -1,0 +1,95 @@
+package ledger_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// Twenty processes that charge at once are allowed exactly the limit between them, on each ledger: invariant I2, and none of
+// it is left over either.
+func TestI2_TwentyProcessesAreAllowedExactlyTheLimit(t *testing.T) {
+	for name, m := range mixes() {
+		t.Run("SQLite/"+name, func(t *testing.T) {
+			twenty(t, "sqlite://"+filepath.ToSlash(filepath.Join(t.TempDir(), "ledger.db")), name, m)
+		})
+		t.Run("Redis/"+name, func(t *testing.T) {
+			twenty(t, redistest.Start(t, redistest.Options{}).URL(), name, m)
+		})
+	}
+}
+
+func twenty(t *testing.T, ledgerURL, name string, m mix) {
+	const processes = 20
+	var children []*process
+	for range processes {
+		children = append(children, startChild(t, ledgerURL, name))
+	}
+	for _, p := range children {
+		p.start.Close()
+	}
+	told := make(map[string]string) // what was allowed, by ID
+	for _, p := range children {
+		for p.lines.Scan() {
+			id, units, _ := strings.Cut(p.lines.Text(), " ")
+			if told[id] != "" {
+				t.Errorf("%s was allowed twice", id)
+			}
+			told[id] = units
+		}
+		if err := p.Wait(); err != nil {
+			t.Errorf("child: %v: %s", err, p.stderr)
+		}
+	}
+	l, err := ledger.Open(t.Context(), ledgerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	usage, err := l.Usage(t.Context(), "key1", m.limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range usage.Buckets {
+		for _, limit := range b.Limits {
+			if most := limit.Limit.Units - limit.Limit.Headroom; limit.Used != most || limit.Remaining != 0 {
+				t.Errorf("%s: %d units used, %d remaining, want %d and 0", limit.Limit.Name(), limit.Used, limit.Remaining, most)
+			}
+		}
+		if sum := logged(t, l, b.Bucket, told); sum != b.Limits[0].Used {
+			t.Errorf("%s: the log holds %d units, %d are used", b.Bucket, sum, b.Limits[0].Used)
+		}
+	}
+	for id, units := range told {
+		if units != "" {
+			t.Errorf("%s was allowed %s, which is not in the log", id, units)
+		}
+	}
+}
+
+// logged adds up the log of a bucket, checks each running total, and takes what it finds out of told.
+func logged(t *testing.T, l quota.Ledger, bucket string, told map[string]string) (sum int64) {
+	t.Helper()
+	entries, err := l.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: bucket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range entries {
+		sum += e.Units
+		if e.Total != sum || i > 0 && !e.At.After(entries[i-1].At) {
+			t.Fatalf("%s: entry %d has the total %d at %v, after %d", bucket, i, e.Total, e.At, sum-e.Units)
+		}
+		want := fmt.Sprintf("%s=%d", bucket, e.Units)
+		before := told[e.ID]
+		told[e.ID] = strings.TrimSpace(strings.Replace(" "+before+" ", " "+want+" ", " ", 1))
+		if told[e.ID] == before {
+			t.Errorf("%s: %s is in the log with %d units, and nobody was told so: %q", bucket, e.ID, e.Units, before)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,56 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Claims shares work among the processes that spend from one ledger: a claim is a lease on a name, such as the tick of a job.
+// Leases run by the ledger's clock. Both ledgers implement it.
+type Claims interface {
+	// Claim leases the name to holder for ttl, renews the lease if holder has it already, and says how the name stands.
+	Claim(ctx context.Context, c Claim) (ClaimState, error)
+	// Finish marks the holder's claim as done, which is remembered for c.TTL, or gives it back for others to take.
+	// Errors: ErrNoClaim when somebody else holds it by now, or nobody.
+	Finish(ctx context.Context, c Claim, done bool) error
+}
+
+// Claim names a piece of work and who wants to do it.
+type Claim struct {
+	Credential string
+	Name       string        // of the work, up to 256 bytes
+	Holder     string        // of the process: NewID at its start
+	TTL        time.Duration // of the lease, at least 1 ms; with Finish, how long done is remembered
+}
+
+// ClaimState is how a name stands.
+type ClaimState int
+
+// The states of a claim.
+const (
+	ClaimHeld ClaimState = iota // by another
+	ClaimWon                    // by the asker, until its TTL
+	ClaimDone                   // the work is done
+)
+
+// ErrNoClaim says that the holder's lease has lapsed, so that another may have taken the work over.
+var ErrNoClaim = errors.New("claim is not held")
+
+// Check reports what no ledger takes.
+func (c Claim) Check() error {
+	if err := CheckName(c.Credential); err != nil {
+		return fmt.Errorf("%w: credential: %w", ErrMalformed, err)
+	}
+	if c.Name == "" || CheckText("claim", c.Name) != nil {
+		return fmt.Errorf("%w: claim %q", ErrMalformed, c.Name)
+	}
+	if !idForm.MatchString(c.Holder) {
+		return fmt.Errorf("%w: holder %q", ErrMalformed, c.Holder)
+	}
+	if c.TTL < time.Millisecond || c.TTL > MaxWindow {
+		return fmt.Errorf("%w: a claim for %s: it lasts from 1ms to %s", ErrMalformed, c.TTL, shortDuration(MaxWindow))
+	}
+	return nil
+}
