@@ -42,7 +42,7 @@ if draws > 0 then
 end
 
 -- Decide.
-local i, nth, retry, denying = 4, 0, 0, 0
+local i, nth, retry, denying, pace = 4, 0, 0, 0, 0
 for n, b in ipairs(buckets) do
   local units, last, draw = N[i], i + 1 + 5 * N[i + 1], n == draws
   i = i + 2
@@ -63,8 +63,10 @@ for n, b in ipairs(buckets) do
     local used = b.total - before
     if cap - used < room then room = cap - used end
     if draw then cap = N[i + 4] end
-    if units > cap and not observe then return {-5, nth} end
-    if used + held + units > cap then
+    if units > cap and window >= 0 and not observe then return {-5, nth} end
+    if used + held + units > cap and window < 0 then
+      pace = nth -- named only if nothing else denies; the caller knows when the line is there
+    elseif used + held + units > cap then
       local at = fits(b, window, from, ends, before, units, cap, held, list, stamp)
       if at > retry then retry, denying = at, nth end
     end
@@ -72,6 +74,8 @@ for n, b in ipairs(buckets) do
   end
   b.units, b.room = units, b.suspended > stamp and 0 or room - b.held
 end
+
+if denying == 0 and pace > 0 then retry, denying = NEVER, pace end
 
 local reply = {denying == 0 and 1 or observe and 2 or 0, now, stamp, denying, retry}
 if reply[1] == 0 then

@@ -21,7 +21,7 @@ func Proxy(t *Transport, upstream *url.URL) http.Handler {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(upstream)
 			query := r.Out.URL.Query()
-			for _, name := range secretParams {
+			for _, name := range secretParams() {
 				query.Del(name)
 			}
 			r.Out.URL.RawQuery = query.Encode()

@@ -48,7 +48,9 @@ const (
 )
 
 // secretParams are the parameters of a URL in which the upstream takes a credential.
-var secretParams = []string{"key", "$key", "access_token", "$access_token", "oauth_token", "$oauth_token"}
+func secretParams() []string {
+	return []string{"key", "$key", "access_token", "$access_token", "oauth_token", "$oauth_token"}
+}
 
 // NewBase is the transport that sends for us. It speaks HTTP/1.1 only: an HTTP/2 client sends requests again by itself when a
 // server refuses a stream, and each would have to be charged.
@@ -119,7 +121,7 @@ func checkQuery(raw string) error {
 	if err != nil {
 		return fmt.Errorf("%w, or might: its query is malformed", ErrKeyInURL)
 	}
-	if slices.ContainsFunc(secretParams, query.Has) {
+	if slices.ContainsFunc(secretParams(), query.Has) {
 		return fmt.Errorf("%w: leave it out, it is added as a header", ErrKeyInURL)
 	}
 	return nil
@@ -138,21 +140,22 @@ func (t *Transport) send(r *http.Request, key string) (resp *http.Response, left
 }
 
 // once keeps net/http from sending the request a second time when a kept connection turns out to be dead: one charge, two
-// requests on the wire. It sends again only what has no body or can get it anew, so a request that it would send again is given
-// a body that is empty but not known to be; with the identity encoding, nothing of it reaches the wire.
+// requests on the wire. It does so with what has no body or can get it anew, so such a request is given a body that is empty
+// but not known to be; with the identity encoding, nothing of it reaches the wire.
 func once(r *http.Request) {
 	r.GetBody = nil
-	if r.Body != nil && r.Body != http.NoBody {
-		return
+	if (r.Body == nil || r.Body == http.NoBody) && repeatable(r) {
+		r.Body = io.NopCloser(bytes.NewReader(nil))
+		r.ContentLength = -1
+		r.TransferEncoding = []string{"identity"}
 	}
+}
+
+// repeatable reports whether net/http takes the request for one that may be sent twice.
+func repeatable(r *http.Request) bool {
 	_, keyed := r.Header["Idempotency-Key"]
 	_, keyedX := r.Header["X-Idempotency-Key"]
-	if r.Method == http.MethodPost && !keyed && !keyedX {
-		return // never sent again, and a server may insist on a Content-Length
-	}
-	r.Body = io.NopCloser(bytes.NewReader(nil))
-	r.ContentLength = -1
-	r.TransferEncoding = []string{"identity"}
+	return keyed || keyedX || slices.Contains([]string{"", "GET", "HEAD", "OPTIONS", "TRACE"}, r.Method)
 }
 
 // takeBack cancels the charge of a request that never left, because no connection was made, and reports whether it could.

@@ -15,6 +15,7 @@ type Budget struct {
 	Ledger     Ledger
 	Credential string
 	Limits     []Limit
+	Paces      []Limit           // each with a Pace; they hold for scheduled charges besides Limits
 	Prices     map[string][]Cost // what one call of a method takes; a method without a price is refused
 	Observe    bool              // record what would have been denied and let it pass
 	Open       []string          // methods that pass when the ledger cannot be reached; all others are denied
@@ -68,16 +69,43 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		labels[LabelMethod] = call.Method
 	}
 	c := Charge{
-		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs, Limits: b.limitsOf(costs),
+		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs, Limits: append(b.limitsOf(costs), touching(b.Paces, costs)...),
 		Labels: labels, Manual: call.Manual, Observe: b.Observe, Reservation: call.Reservation,
 	}
 	d, err := b.Ledger.Charge(ctx, c)
+	if err == nil && d.Limit == PaceName {
+		d, err = b.whenPaced(ctx, c, d)
+	}
 	if err != nil && b.failsOpen(call, err) {
 		b.Log.Warn("ledger cannot be reached: call passes unmetered, as configured", "method", call.Method, "error", err)
 		return c, Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(), Units: UnitsOf(costs),
 			Remaining: map[string]int64{}}, nil
 	}
 	return c, d, err
+}
+
+// whenPaced fills in when the line will be where the charge needs it.
+func (b *Budget) whenPaced(ctx context.Context, c Charge, d Decision) (Decision, error) {
+	lines := touching(b.Paces, c.Costs)
+	days := make([]Limit, len(lines))
+	for i, l := range lines {
+		days[i] = Limit{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom, Window: l.Window}
+	}
+	usage, err := b.Ledger.Usage(ctx, b.Credential, days)
+	if err != nil {
+		return d, err
+	}
+	for _, bucket := range usage.Buckets {
+		for _, l := range lines {
+			if l.Bucket == bucket.Bucket {
+				needed := bucket.Limits[0].Used + bucket.Held + d.Units[l.Bucket]
+				if at := l.Pace.When(l.Cap(false), needed, l.Window, d.At); at.After(d.RetryAt) {
+					d.RetryAt = at
+				}
+			}
+		}
+	}
+	return d, nil
 }
 
 func (b *Budget) failsOpen(call Call, err error) bool {
@@ -114,14 +142,16 @@ func (b *Budget) Costs(call Call) ([]Cost, error) {
 	return costs, nil
 }
 
-func (b *Budget) limitsOf(costs []Cost) []Limit {
-	var limits []Limit
-	for _, l := range b.Limits {
+func (b *Budget) limitsOf(costs []Cost) []Limit { return touching(b.Limits, costs) }
+
+// touching are the limits on the buckets of costs.
+func touching(limits []Limit, costs []Cost) (touched []Limit) {
+	for _, l := range limits {
 		if slices.ContainsFunc(costs, func(c Cost) bool { return c.Bucket == l.Bucket }) {
-			limits = append(limits, l)
+			touched = append(touched, l)
 		}
 	}
-	return limits
+	return touched
 }
 
 // Aside is a wish to set units of a bucket aside.

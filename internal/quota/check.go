@@ -110,7 +110,7 @@ func checkNames(credential, key string) error {
 func checkLimits(cost Cost, limits []Limit, manual, observe bool) error {
 	found := false
 	for _, l := range limits {
-		if l.Bucket != cost.Bucket {
+		if l.Bucket != cost.Bucket || l.Pace != nil {
 			continue
 		}
 		found = true

@@ -35,11 +35,20 @@ type Limit struct {
 	Bucket   string
 	Units    int64
 	Headroom int64
-	Window   Window
+	Window   Window // a day, with a pace
+
+	// Pace makes this a line that spending may not be ahead of, to the limit's units less its headroom. It makes no cost
+	// impossible, and is named only where no other limit denies.
+	Pace *Pace
 }
 
 // Name identifies the limit in decisions and messages: "default 24h", "default day America/Los_Angeles".
-func (l Limit) Name() string { return l.Bucket + " " + l.Window.String() }
+func (l Limit) Name() string {
+	if l.Pace != nil {
+		return PaceName
+	}
+	return l.Bucket + " " + l.Window.String()
+}
 
 // Cap is how many units a charge may bring the window up to.
 func (l Limit) Cap(manual bool) int64 {
@@ -47,6 +56,17 @@ func (l Limit) Cap(manual bool) int64 {
 		return l.Units
 	}
 	return max(0, l.Units-l.Headroom)
+}
+
+// CapAt is how many units a charge at now may bring the window up to. Draws, of units that were set aside, have the whole limit.
+func (l Limit) CapAt(now time.Time, manual, draws bool) int64 {
+	switch {
+	case l.Pace != nil && (manual || draws):
+		return MaxUnits
+	case l.Pace != nil:
+		return l.Pace.Line(l.Cap(false), l.Window, now)
+	}
+	return l.Cap(manual || draws)
 }
 
 // RetentionFor is how long entries must be kept to decide on limits: Retention, or a day more than the longest window.

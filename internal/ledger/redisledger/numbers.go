@@ -13,6 +13,9 @@ type numbers []int64
 
 func (n *numbers) add(more ...int64) { *n = append(*n, more...) }
 
+// paced, in the place of a window's length, says that the limit is a pace.
+const paced = -1
+
 // addLimits adds limits, with the calendar windows that hold now.
 func (n *numbers) addLimits(limits []quota.Limit, manual bool, now time.Time) {
 	for _, l := range limits {
@@ -21,7 +24,11 @@ func (n *numbers) addLimits(limits []quota.Limit, manual bool, now time.Time) {
 			from, to := l.Window.Bounds(now)
 			start, end = from.UnixMicro(), to.UnixMicro()
 		}
-		n.add(l.Window.Length.Microseconds(), start, end, l.Cap(manual), l.Units)
+		window, limit := l.Window.Length.Microseconds(), l.Units
+		if l.Pace != nil {
+			window, limit = paced, quota.MaxUnits
+		}
+		n.add(window, start, end, l.CapAt(now, manual, false), limit)
 	}
 }
 

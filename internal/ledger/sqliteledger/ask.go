@@ -30,17 +30,18 @@ func (a ask) standing(l quota.Limit, n int64, holds []quota.Hold) quota.Standing
 
 // fits is when the units fit under one limit.
 func (a ask) fits(l quota.Limit, n int64) int64 {
+	limit := l.CapAt(stamp(n), a.manual, a.draws)
 	if a.draws {
-		return a.standing(l, n, nil).Fits(a.units, l.Units)
+		return a.standing(l, n, nil).Fits(a.units, limit)
 	}
-	return a.standing(l, n, a.held).Fits(a.units, l.Cap(a.manual))
+	return a.standing(l, n, a.held).Fits(a.units, limit)
 }
 
 // remaining is the least that any limit leaves now.
 func (a ask) remaining(n int64) int64 {
 	least := quota.Never
 	for _, l := range a.limits {
-		least = min(least, a.standing(l, n, a.held).Remaining(l.Cap(a.manual)))
+		least = min(least, a.standing(l, n, a.held).Remaining(l.CapAt(stamp(n), a.manual, false)))
 	}
 	return least
 }
@@ -51,18 +52,25 @@ type verdict struct {
 	limit  string // "" when it fits at once
 }
 
-// judge finds the verdict; on a tie the first in the order asked for is named, a bucket's suspension before its limits.
+// judge finds the verdict; on a tie the first in the order asked for is named, a bucket's suspension before its limits, and a
+// pace only where nothing else denies.
 func (q asks) judge() verdict {
-	v := verdict{fitsAt: q.n}
+	v, paced := verdict{fitsAt: q.n}, false
 	for _, a := range q.list {
 		if a.suspended > v.fitsAt {
 			v = verdict{a.suspended, quota.Suspended}
 		}
 		for _, l := range a.limits {
-			if at := a.fits(l, q.n); at > v.fitsAt {
+			at := a.fits(l, q.n)
+			if l.Pace != nil {
+				paced = paced || at > q.n
+			} else if at > v.fitsAt {
 				v = verdict{at, l.Name()}
 			}
 		}
+	}
+	if paced && v.limit == "" {
+		v = verdict{quota.Never, quota.PaceName} // the budget knows when the line is there
 	}
 	return v
 }

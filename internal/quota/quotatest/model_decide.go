@@ -44,7 +44,7 @@ type verdict struct {
 }
 
 func (m *Model) verdict(cred *credential, costs []quota.Cost, limits []quota.Limit, r rule) verdict {
-	v := verdict{at: 0}
+	v, paced := verdict{at: 0}, false
 	later := func(at int64, name string) {
 		if at > r.n && at > v.at {
 			v = verdict{at, name}
@@ -55,10 +55,18 @@ func (m *Model) verdict(cred *credential, costs []quota.Cost, limits []quota.Lim
 		later(b.suspendedUntil, quota.Suspended)
 		for _, l := range limits {
 			if l.Bucket == cost.Bucket {
-				a := ask{n: r.n, cost: cost.Units, cap: l.Cap(r.manual || draw), holds: !draw}
-				later(m.sums().earliest(b, l.Window, a), l.Name())
+				a := ask{n: r.n, cost: cost.Units, cap: l.CapAt(moment(r.n), r.manual, draw), holds: !draw}
+				at := m.sums().earliest(b, l.Window, a)
+				if l.Pace != nil {
+					paced = paced || at > r.n
+				} else {
+					later(at, l.Name())
+				}
 			}
 		}
+	}
+	if paced && v.at == 0 {
+		return verdict{quota.Never, quota.PaceName}
 	}
 	return v
 }
@@ -72,7 +80,7 @@ func (m *Model) remaining(cred *credential, costs []quota.Cost, limits []quota.L
 			if l.Bucket != cost.Bucket {
 				continue
 			}
-			room := max(0, l.Cap(r.manual)-m.sums().used(b, l.Window, r.n)-b.held(r.n))
+			room := max(0, l.CapAt(moment(r.n), r.manual, false)-m.sums().used(b, l.Window, r.n)-b.held(r.n))
 			if b.suspendedUntil > r.n && !r.settled {
 				room = 0
 			}

@@ -1,0 +1,113 @@
+package meter_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// TestUnpricedIsRefused is I6.
+func TestUnpricedIsRefused(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	for _, path := range []string{"/youtube/v3/unknown", "/youtube/v3/videos/", "/youtube/v3//videos", "/oauth2/v1/tokeninfo", ""} {
+		_, _, err := s.get(t, path)
+		refused(t, err, quota.ErrUnpriced)
+	}
+	s.counted(t, 0, 0)
+}
+
+func TestKeyInURLIsRefused(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	for _, query := range []string{"&key=" + canary, "&access_token=" + canary, "&%6Bey=" + canary, "&$key=" + canary, "&key",
+		"&a;key=" + canary, "&key=" + canary + "%zz"} {
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart+query, nil)
+		_, err := s.RoundTrip(r)
+		refused(t, err, meter.ErrKeyInURL)
+	}
+	s.counted(t, 0, 0)
+}
+
+// TestKeyGoesToTheUpstreamOnly is I8.
+func TestKeyGoesToTheUpstreamOnly(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	var strangers atomic.Int64
+	stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
+	defer stranger.Close()
+	for _, url := range []string{stranger.URL + chart, strings.Replace(s.upstream.URL, "http:", "https:", 1) + chart,
+		s.upstream.URL + "0" + chart, "http://" + s.Host + "@" + strings.TrimPrefix(stranger.URL, "http://") + chart} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+		if err != nil {
+			continue // no such port
+		}
+		_, err = s.RoundTrip(r)
+		refused(t, err, meter.ErrForeignHost)
+	}
+	s.upstream.Config.Handler = http.RedirectHandler(stranger.URL+chart, http.StatusFound)
+	_, _, err := s.get(t, chart)
+	refused(t, err, meter.ErrForeignHost)
+	if strangers.Load() != 0 {
+		t.Error("a stranger was asked")
+	}
+	s.counted(t, 0, 1) // the request that was redirected
+}
+
+func TestKeyShowsNowhere(t *testing.T) {
+	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota@2", "drop@3")}, units(100))
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart, nil)
+	r.Header.Set("X-Goog-Api-Key", "the client's own")
+	for range 4 {
+		resp, err := (&http.Client{Transport: s}).Do(r)
+		if text := fmt.Sprintf("%v", err); strings.Contains(text, canary) {
+			t.Errorf("the key is in %s", text)
+		}
+		if err != nil {
+			continue
+		}
+		if resp.Request.Header.Get("X-Goog-Api-Key") == canary {
+			t.Error("the answer leads to the key")
+		}
+		resp.Body.Close()
+	}
+	if r.Header.Get("X-Goog-Api-Key") != "the client's own" {
+		t.Error("the client's request was changed")
+	}
+	entries, err := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
+	if text := fmt.Sprint(entries, s.log); err != nil || strings.Contains(text, canary) {
+		t.Errorf("%v, the key is in %s", err, text)
+	}
+}
+
+// body tells whether it was closed.
+type body struct {
+	*strings.Reader
+	closed bool
+}
+
+func (b *body) Close() error { b.closed = true; return nil }
+
+// TestWithoutKey: nothing is charged for what cannot be sent, and the body is closed as a RoundTripper must.
+func TestWithoutKey(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	missing := errors.New("no such file")
+	s.Key = func() (string, error) { return "", missing }
+	content := &body{Reader: strings.NewReader("{}")}
+	r, _ := http.NewRequestWithContext(t.Context(), "POST", s.upstream.URL+rate, content)
+	_, err := s.RoundTrip(r)
+	refused(t, err, missing)
+	if !content.closed {
+		t.Error("the body is open")
+	}
+	s.Key = func() (string, error) { return "bad\nkey" + canary, nil }
+	if _, _, err := s.get(t, chart); err == nil || strings.Contains(err.Error(), canary) {
+		t.Errorf("got %v", err)
+	}
+	s.counted(t, 0, 0)
+}

@@ -1,0 +1,241 @@
+package meter_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// TestNeverLeft: the charge of a request for which no connection came about is taken back, exactly.
+func TestNeverLeft(t *testing.T) {
+	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
+		s := open(t, &youtubetest.Server{}, units(100))
+		if _, _, err := s.get(t, chart); err != nil {
+			t.Fatal(err)
+		}
+		tls := httptest.NewTLSServer(s.standin) // of a certificate that nobody trusts
+		t.Cleanup(tls.Close)
+		closed, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed.Close()
+		s.Scheme = ""
+		for name, url := range map[string]string{
+			"closed port": "http://" + closed.Addr().String(), "name": "http://no-such-host.invalid", "certificate": tls.URL,
+		} {
+			before, _ := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
+			_, s.Host, _ = strings.Cut(url, "://")
+			var tally meter.Tally
+			r, _ := http.NewRequestWithContext(meter.WithTally(t.Context(), &tally), "GET", url+chart, nil)
+			if _, err := s.RoundTrip(r); err == nil || errors.Is(err, quota.ErrNotSent) {
+				t.Errorf("%s: %v", name, err)
+			}
+			after, err := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
+			if err != nil || len(after) != len(before) || tally.Sum() != 0 {
+				t.Errorf("%s: %v, %d entries, tally %v", name, err, len(after), tally.Units())
+			}
+			s.counted(t, 1, 1)
+		}
+	})
+}
+
+// TestCancelledWhileDialling: who gives up before there is a connection pays nothing.
+func TestCancelledWhileDialling(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Base.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if used := s.used(t, "default"); used != 1 {
+			t.Errorf("%d units are charged before the connection is made", used)
+		}
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	r, _ := http.NewRequestWithContext(ctx, "GET", s.upstream.URL+chart, nil)
+	if _, err := s.RoundTrip(r); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	s.counted(t, 0, 0)
+}
+
+// TestCancelFails: a charge that cannot be taken back stays, and somebody is told.
+func TestCancelFails(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	s.Base.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+		s.ledger.Close()
+		return nil, errors.New("no route")
+	}
+	var tally meter.Tally
+	r, _ := http.NewRequestWithContext(meter.WithTally(t.Context(), &tally), "GET", s.upstream.URL+chart, nil)
+	if _, err := s.RoundTrip(r); err == nil {
+		t.Error("no error")
+	}
+	if tally.Sum() != 1 || !strings.Contains(s.log.String(), "could not be taken back") {
+		t.Errorf("tally %v, log %s", tally.Units(), s.log)
+	}
+}
+
+// TestSentStaysCharged: once a request may have left, what it cost stays charged.
+func TestSentStaysCharged(t *testing.T) {
+	for _, kind := range []string{"drop", "cut", "hang", "503", "403-quota"} {
+		s := open(t, &youtubetest.Server{Faults: faults(t, kind)}, units(100))
+		ctx, cancel := context.WithCancel(t.Context())
+		s.standin.Now = func() time.Time { // asked when the request is being counted
+			if kind == "hang" {
+				cancel()
+			}
+			return s.clock.Now()
+		}
+		r, _ := http.NewRequestWithContext(ctx, "GET", s.upstream.URL+chart, nil)
+		status, _, err := read((&http.Client{Transport: s}).Do(r))
+		if err == nil && status < 400 {
+			t.Errorf("%s: %d %v", kind, status, err)
+		}
+		s.standin.Now = s.clock.Now
+		s.counted(t, 1, 1)
+		cancel()
+	}
+}
+
+// TestNeverSentTwice: net/http would send a request again by itself when a kept connection is dropped (see TestDropIsSentAgain
+// of the stand-in), and the upstream would bill it twice.
+func TestNeverSentTwice(t *testing.T) {
+	for name, send := range map[string]func(*station) error{
+		"GET": func(s *station) error { _, _, err := s.get(t, chart); return err },
+		"GET with an empty body": func(s *station) error {
+			_, _, err := s.do(t, "GET", chart, http.NoBody)
+			return err
+		},
+		"POST with a body": func(s *station) error {
+			_, _, err := s.do(t, "POST", rate, strings.NewReader("{}")) // of which net/http can get a second one
+			return err
+		},
+		"POST that may be repeated": func(s *station) error {
+			r, _ := http.NewRequestWithContext(t.Context(), "POST", s.upstream.URL+rate, nil)
+			r.Header.Set("Idempotency-Key", "1")
+			_, _, err := read((&http.Client{Transport: s}).Do(r))
+			return err
+		},
+		"POST with a body that may be repeated": func(s *station) error {
+			r, _ := http.NewRequestWithContext(t.Context(), "POST", s.upstream.URL+rate, strings.NewReader("{}"))
+			r.Header["X-Idempotency-Key"] = nil
+			_, _, err := read((&http.Client{Transport: s}).Do(r))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, &youtubetest.Server{Faults: faults(t, "drop@2")}, units(1000))
+			if _, _, err := s.get(t, chart); err != nil {
+				t.Fatal(err)
+			}
+			if err := send(s); err == nil {
+				t.Error("the dropped request has an answer")
+			}
+			c := s.standin.Counts()
+			if c.Requests != 2 || c.Units["default"] != s.used(t, "default") {
+				t.Errorf("two calls made %+v, and the ledger has %d units", c, s.used(t, "default"))
+			}
+			if err := send(s); err != nil { // on a new connection
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestOnTheWire: the guard against a second sending leaves no trace in the request.
+func TestOnTheWire(t *testing.T) {
+	for _, test := range []struct{ verb, path, body, want string }{
+		{"GET", chart, "", ""},
+		{"HEAD", chart, "", ""},
+		{"DELETE", "/youtube/v3/videos?id=a", "", ""},
+		{"POST", rate, "", "Content-Length: 0"},
+		{"POST", rate, "{}", "Content-Length: 2"},
+	} {
+		s := open(t, &youtubetest.Server{}, units(1000))
+		s.Method = func(*http.Request) (string, error) { return "youtube.videos.list", nil }
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		seen := make(chan string, 1)
+		go func() {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			seen <- readRequest(conn)
+		}()
+		s.Host = listener.Addr().String()
+		var content io.Reader
+		if test.body != "" {
+			content = strings.NewReader(test.body)
+		}
+		r, _ := http.NewRequestWithContext(t.Context(), test.verb, "http://"+s.Host+test.path, content)
+		resp, err := s.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		head, sent, _ := strings.Cut(<-seen, "\r\n\r\n")
+		if !strings.HasPrefix(head, test.verb+" "+test.path+" HTTP/1.1\r\n") || sent != test.body ||
+			strings.Contains(head, "Transfer-Encoding") || strings.Contains(head, "Content-Length") != (test.want != "") ||
+			!strings.Contains(head, test.want) || strings.Count(head, canary) != 1 {
+			t.Errorf("%s: sent\n%s\n\n%s", test.verb, head, sent)
+		}
+	}
+}
+
+// readRequest answers the first request on a connection with 204 and returns all that came until the client closed it.
+func readRequest(conn net.Conn) string {
+	var all strings.Builder
+	in := bufio.NewReader(io.TeeReader(conn, &all))
+	r, err := http.ReadRequest(in)
+	if err != nil {
+		return err.Error()
+	}
+	io.Copy(io.Discard, r.Body)
+	io.WriteString(conn, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+	io.Copy(io.Discard, in)
+	return all.String()
+}
+
+// TestSpeaksHTTP1: an HTTP/2 client would send again what a server refuses.
+func TestSpeaksHTTP1(t *testing.T) {
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 1 {
+			t.Errorf("asked by %s", r.Proto)
+		}
+	}))
+	upstream.EnableHTTP2 = true
+	upstream.StartTLS()
+	defer upstream.Close()
+	s := open(t, &youtubetest.Server{}, units(100))
+	base := meter.NewBase()
+	defer base.CloseIdleConnections()
+	base.TLSClientConfig = upstream.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	base.TLSClientConfig.NextProtos = []string{"h2", "http/1.1"}
+	s.Base, s.Scheme, s.Host = base, "https", upstream.Listener.Addr().String()
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", upstream.URL+chart, nil)
+	resp, err := s.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.ProtoMajor != 1 {
+		t.Errorf("answered by %s", resp.Proto)
+	}
+}

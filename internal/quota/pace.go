@@ -1,0 +1,87 @@
+package quota
+
+import (
+	"fmt"
+	"sort"
+	"time"
+)
+
+// Pace keeps scheduled spending from running ahead of a line from the day's start to its reset, so that a job gone wrong at night
+// cannot take the afternoon's units. A charge that would cross the line is denied by the limit "pace", which is not
+// exhaustion: units are left, for later. Manual charges and draws are not paced.
+//
+// The line of a limit with 9,500 units for scheduled charges, paced evenly with a slack of 500, on a day of 24 hours:
+//
+//	00:00    500       12:00  5,250       23:00  9,500
+type Pace struct {
+	// Curve is how much of a day's units each hour may have, as weights: 24 of them for the hours of the local clock, or none for
+	// an even pace.
+	Curve []int64
+	// Slack is how many units spending may be ahead of the curve.
+	Slack int64
+}
+
+// PaceName is the name of a limit that is a pace.
+const PaceName = "pace"
+
+// Check reports a curve that is none.
+func (p Pace) Check() error {
+	var sum int64
+	for _, w := range p.Curve {
+		if w < 0 || w > MaxUnits {
+			return fmt.Errorf("%w: pace: a weight of %d: 0 or more", ErrMalformed, w)
+		}
+		sum += w
+	}
+	switch {
+	case len(p.Curve) != 0 && len(p.Curve) != 24:
+		return fmt.Errorf("%w: pace: %d hours: a curve has 24", ErrMalformed, len(p.Curve))
+	case len(p.Curve) != 0 && sum == 0:
+		return fmt.Errorf("%w: pace: a curve of nothing but 0", ErrMalformed)
+	case p.Slack < 0:
+		return fmt.Errorf("%w: pace: a slack of %d units: 0 or more", ErrMalformed, p.Slack)
+	}
+	return nil
+}
+
+// Line is how many of units, which is what the whole day may have, may be used by now, in the calendar window w.
+func (p Pace) Line(units int64, w Window, now time.Time) int64 {
+	start, end := w.Bounds(now)
+	part, whole := p.weight(w, start, now), p.weight(w, start, end)
+	return min(units, p.Slack+int64(float64(units)*part/whole))
+}
+
+// When is the first second of the window that holds now, not before now, at which the line has reached used units; the window's
+// end when it does not.
+func (p Pace) When(units, used int64, w Window, now time.Time) time.Time {
+	start, end := w.Bounds(now)
+	seconds := int(end.Sub(start) / time.Second)
+	n := sort.Search(seconds, func(i int) bool {
+		return p.Line(units, w, start.Add(time.Duration(i)*time.Second)) >= used
+	})
+	at := start.Add(time.Duration(n) * time.Second)
+	if at.Before(now) {
+		return now
+	}
+	return at
+}
+
+// weight is the area below the curve between two moments of one day.
+func (p Pace) weight(w Window, from, to time.Time) float64 {
+	if len(p.Curve) == 0 {
+		return to.Sub(from).Seconds()
+	}
+	var sum float64
+	for from.Before(to) {
+		local := from.In(w.Zone)
+		_, offset := local.Zone()
+		into := time.Duration((from.Unix()+int64(offset))%3600)*time.Second + time.Duration(from.Nanosecond())
+		next := from.Add(time.Hour - into)
+		if next.After(to) {
+			next = to
+		}
+		sum += float64(p.Curve[local.Hour()]) * next.Sub(from).Seconds()
+		from = next
+	}
+	return sum
+}

@@ -1,0 +1,52 @@
+package schedule
+
+import (
+	"iter"
+	"time"
+)
+
+// Lane is the ticks of one region of one job: those of the schedule, each later by the offset.
+type Lane struct {
+	Job, Region string
+	Schedule    *Schedule
+	Offset      time.Duration
+}
+
+// Tick is one moment at which a lane runs.
+type Tick struct {
+	Job, Region string
+	Scheduled   time.Time // what the schedule said
+	At          time.Time // when the lane runs: Scheduled and its offset
+}
+
+// ID names the tick, the same in every process and whatever the offset: "asia/JP/2026-03-08T10:00:00Z".
+func (t Tick) ID() string {
+	return t.Job + "/" + t.Region + "/" + t.Scheduled.UTC().Format(time.RFC3339)
+}
+
+// Next returns the first tick that runs after t.
+func (l Lane) Next(t time.Time) Tick { return l.tick(l.Schedule.Next(t.Add(-l.Offset))) }
+
+// Prev returns the last tick that does not run after t. It is false when there is none in the LookBack before t.
+func (l Lane) Prev(t time.Time) (Tick, bool) {
+	scheduled, ok := l.Schedule.Prev(t.Add(-l.Offset))
+	if !ok {
+		return Tick{}, false
+	}
+	return l.tick(scheduled), true
+}
+
+// Ticks yields the ticks that run after from and not after to, in their order.
+func (l Lane) Ticks(from, to time.Time) iter.Seq[Tick] {
+	return func(yield func(Tick) bool) {
+		for scheduled := range l.Schedule.Ticks(from.Add(-l.Offset), to.Add(-l.Offset)) {
+			if !yield(l.tick(scheduled)) {
+				return
+			}
+		}
+	}
+}
+
+func (l Lane) tick(scheduled time.Time) Tick {
+	return Tick{l.Job, l.Region, scheduled, scheduled.Add(l.Offset)}
+}

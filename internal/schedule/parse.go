@@ -1,0 +1,113 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Parse reads a spec: five fields (minute, hour, day of the month, month, day of the week), one of @yearly, @monthly, @weekly,
+// @daily, @hourly, or "@every 90s" with full seconds. Before it "CRON_TZ=Asia/Tokyo " overrides the zone; nil is UTC.
+//
+// As in every cron, a spec that restricts both days fires on either: "0 0 13 * fri" is every 13th and every Friday.
+// A spec that never fires, such as one for 30 February, is an error.
+func Parse(spec string, zone *time.Location) (*Schedule, error) {
+	s, err := parse(strings.TrimSpace(spec), zone)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a schedule: %w", clip(spec), err)
+	}
+	s.spec = spec
+	return s, nil
+}
+
+func parse(text string, zone *time.Location) (*Schedule, error) {
+	zone, text, err := cutZone(text, zone)
+	if err != nil {
+		return nil, err
+	}
+	if rest, ok := strings.CutPrefix(text, "@every"); ok {
+		every, err := parseEvery(rest)
+		return &Schedule{zone: zone, every: every}, err
+	}
+	w, err := parseWalls(strings.ToLower(text))
+	return &Schedule{zone: zone, walls: w}, err
+}
+
+// cutZone takes the zone off the front of a spec. The cron parser, left to do it, panics where nothing follows the zone.
+func cutZone(text string, zone *time.Location) (*time.Location, string, error) {
+	if zone == nil {
+		zone = time.UTC
+	}
+	if !hasZone(text) {
+		return zone, text, nil
+	}
+	words := strings.Fields(text)
+	_, name, _ := strings.Cut(words[0], "=")
+	rest := strings.Join(words[1:], " ")
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" {
+		return nil, "", fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", clip(name))
+	}
+	if rest == "" || hasZone(rest) {
+		return nil, "", fmt.Errorf("after the time zone write a spec, such as %q", "CRON_TZ=Europe/Berlin 0 */3 * * *")
+	}
+	return zone, rest, nil
+}
+
+func hasZone(text string) bool {
+	return strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=")
+}
+
+// parseEvery reads what follows "@every". The cron parser would make 1s of 100ms and of 1.9s.
+func parseEvery(text string) (seconds int64, err error) {
+	d, err := time.ParseDuration(strings.TrimSpace(text))
+	if err != nil || d < time.Second || d%time.Second != 0 {
+		return 0, fmt.Errorf("after @every write a duration of 1s or more in full seconds, such as %q", "@every 90s")
+	}
+	return int64(d / time.Second), nil
+}
+
+func parseWalls(text string) (walls, error) {
+	if err := checkItems(text); err != nil {
+		return walls{}, err
+	}
+	parsed, err := cron.ParseStandard(text)
+	if err != nil {
+		return walls{}, fmt.Errorf("write minute, hour, day of the month, month, day of the week, such as %q, or @hourly: %w",
+			"0 */3 * * *", err)
+	}
+	fields, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return walls{}, fmt.Errorf("the cron parser made a %T of it", parsed)
+	}
+	w := newWalls(fields)
+	if !w.fires() {
+		return walls{}, fmt.Errorf("it never fires: no month that it names has such a day; %q is every 28 February", "0 0 28 2 *")
+	}
+	return w, nil
+}
+
+// checkItems refuses what the cron parser reads as something else: "1,,2" and "," (nothing), "*-5" (all).
+func checkItems(text string) error {
+	for _, field := range strings.Fields(text) {
+		for item := range strings.SplitSeq(field, ",") {
+			if item == "" {
+				return fmt.Errorf("%q has an empty item: write %q", clip(field), "1,2")
+			}
+			if strings.HasPrefix(item, "*-") || strings.HasPrefix(item, "?-") {
+				return errors.New(`a range begins with a number, such as "0-5"`)
+			}
+		}
+	}
+	return nil
+}
+
+func clip(text string) string {
+	if len(text) > 60 {
+		return strings.ToValidUTF8(text[:60], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,94 @@
+// Package schedule says when: the ticks of a cron spec in a time zone, and of the lanes that the regions of a job run in.
+package schedule
+
+import (
+	"iter"
+	"time"
+)
+
+// Schedule is the ticks of one spec in one zone. Made by Parse; safe for use by many goroutines.
+//
+// A cron spec names moments of the wall clock, and daylight saving is decided so:
+//
+//	comes once       02:30 on most days                    a tick then
+//	does not exist   02:30 on 2026-03-08 in Los Angeles    a tick at 03:00, the first moment after the gap,
+//	                                                       one for all that the gap swallowed
+//	comes twice      01:30 on 2026-11-01 in Los Angeles    a tick at the first of the two only
+//
+// So a daily job runs once on every day of the year, and one of every ten minutes has no tick in the second 01:00-02:00.
+// "@every 90s" is real time, counted from the Unix epoch: every process, whenever it started, has the same ticks.
+//
+// All moments are given back in UTC, at full seconds.
+type Schedule struct {
+	spec  string
+	zone  *time.Location
+	every int64 // seconds, of "@every"; 0 for walls
+	walls walls
+}
+
+// String is the spec as it was written.
+func (s *Schedule) String() string { return s.spec }
+
+// Next returns the first tick after t.
+func (s *Schedule) Next(t time.Time) time.Time {
+	c := cursor{schedule: s}
+	return moment(c.first(t.Unix() + 1))
+}
+
+// LookBack is how far Prev looks.
+const LookBack = 366 * 24 * time.Hour
+
+// Prev returns the last tick that is not after t. It is false when there is none in the LookBack before t.
+func (s *Schedule) Prev(t time.Time) (time.Time, bool) {
+	c := cursor{schedule: s}
+	const far = int64(LookBack / time.Second)
+	now := t.Unix()
+	found := c.first(now)
+	for span := int64(60); found > now; span *= 2 {
+		if span > far {
+			span = far
+		}
+		found = c.first(now - span + 1)
+		if found > now && span == far {
+			return time.Time{}, false
+		}
+	}
+	for none := now + 1; ; { // found is a tick; from none to now there is none
+		next := c.first(found + 1)
+		if next >= none {
+			return moment(found), true
+		}
+		found = next
+		if middle := found + (none-found)/2; middle > found {
+			if next = c.first(middle); next < none {
+				found = next
+			} else {
+				none = middle
+			}
+		}
+	}
+}
+
+// Ticks yields the ticks after from that are not after to, in their order.
+func (s *Schedule) Ticks(from, to time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		c := cursor{schedule: s}
+		last := to.Unix()
+		for u := c.first(from.Unix() + 1); u <= last; u = c.first(u + 1) {
+			if !yield(moment(u)) {
+				return
+			}
+		}
+	}
+}
+
+// Interval returns the shortest time between two ticks, by the wall clock: 3h for "0 */3 * * *" although on the day when the
+// clock goes forward two of its ticks are 2h apart. It depends on the spec alone.
+func (s *Schedule) Interval() time.Duration {
+	if s.every > 0 {
+		return time.Duration(s.every) * time.Second
+	}
+	return time.Duration(s.walls.shortest()) * time.Minute
+}
+
+func moment(unix int64) time.Time { return time.Unix(unix, 0).UTC() }

@@ -1,0 +1,124 @@
+package schedule
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// walls are the moments of a cron spec as a clock on a wall shows them, in no zone. A wall moment is a number of seconds:
+// those of the UTC moment that reads alike. The cron library finds them too, but in a zone, with its own idea of daylight
+// saving, and a good deal more slowly.
+type walls struct {
+	minute, hour, day, month, weekday uint64 // a bit for each number
+	both                              bool   // the day of the month and the day of the week must match; else either does
+}
+
+const (
+	perDay  = 24 * 60 // minutes
+	starBit = 1 << 63 // the cron parser's mark of a field that is "*"
+)
+
+func newWalls(f *cron.SpecSchedule) walls {
+	return walls{
+		minute: f.Minute &^ starBit, hour: f.Hour &^ starBit,
+		day: f.Dom &^ starBit, month: f.Month &^ starBit, weekday: f.Dow &^ starBit,
+		both: (f.Dom|f.Dow)&starBit != 0,
+	}
+}
+
+// next returns the first wall moment that is not before the given one.
+func (w *walls) next(wall int64) int64 {
+	minutes := -floorDiv(-wall, 60)
+	day := floorDiv(minutes, perDay)
+	minute, ok := w.nextOfDay(int(minutes - day*perDay))
+	for !ok || !w.on(day) {
+		day++
+		minute, ok = w.nextOfDay(0)
+	}
+	return (day*perDay + int64(minute)) * 60
+}
+
+// nextOfDay returns the first minute of a day, counted from midnight, that is not before the given one.
+func (w *walls) nextOfDay(from int) (minute int, ok bool) {
+	hour := from / 60
+	if w.hour>>hour&1 != 0 {
+		if left := w.minute >> (from % 60); left != 0 {
+			return from + bits.TrailingZeros64(left), true
+		}
+	}
+	left := w.hour >> (hour + 1)
+	return (hour+1+bits.TrailingZeros64(left))*60 + bits.TrailingZeros64(w.minute), left != 0
+}
+
+// on reports whether the spec names the day, counted from 1970-01-01.
+func (w *walls) on(day int64) bool {
+	t := time.Unix(day*perDay*60, 0).UTC()
+	_, month, dom := t.Date()
+	if w.month>>month&1 == 0 {
+		return false
+	}
+	domMatches, weekdayMatches := w.day>>dom&1 != 0, w.weekday>>t.Weekday()&1 != 0
+	if w.both {
+		return domMatches && weekdayMatches
+	}
+	return domMatches || weekdayMatches
+}
+
+// The days 2000-01-01 to 2011-12-31 have all that a spec can tell apart, and 29 February three times.
+const referenceDay, referenceDays = 10957, 4383
+
+// fires reports whether there is any such moment.
+func (w *walls) fires() bool {
+	for day := int64(referenceDay); day < referenceDay+referenceDays; day++ {
+		if w.on(day) {
+			return w.minute != 0 && w.hour != 0
+		}
+	}
+	return false
+}
+
+// shortest returns the least number of minutes between two moments.
+func (w *walls) shortest() int64 {
+	shortest, first := int64(perDay), 0
+	last := -1
+	for m, ok := w.nextOfDay(0); ok; m, ok = w.nextOfDay(m + 1) {
+		if last < 0 {
+			first = m
+		} else {
+			shortest = min(shortest, int64(m-last))
+		}
+		last = m
+	}
+	single := first == last
+	overnight := int64(first + perDay - last)
+	days := w.shortestDays()
+	if single {
+		return days * perDay
+	}
+	return min(shortest, (days-1)*perDay+overnight)
+}
+
+// shortestDays returns the least number of days from one that the spec names to the next.
+func (w *walls) shortestDays() int64 {
+	shortest, last := int64(referenceDays), int64(0)
+	for day := int64(referenceDay); day < referenceDay+referenceDays && shortest > 1; day++ {
+		if !w.on(day) {
+			continue
+		}
+		if last > 0 {
+			shortest = min(shortest, day-last)
+		}
+		last = day
+	}
+	return shortest
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
