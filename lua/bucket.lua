@@ -7,7 +7,8 @@
 -- If either key is lost, the other still gives a consistent picture.
 --
 -- Numbers come in ARGV[1], as little-endian doubles, and stand in N; a limit takes five of them:
---   window µs (0 for a calendar window, -1 for a pace, which is on one), start µs, end µs, cap (what this charge may bring the window up to), units
+--   window µs (0 for a calendar window, -1 for a pace, which is on one), start µs, end µs, cap (what this charge may bring the window up to), units;
+--   of a pace, end and units are the times between which its cap holds, and draws have no cap
 -- Whole numbers are formatted with %d: Lua's own way would write 1.7637e+15, and takes longer.
 
 local call, format, match = redis.call, string.format, string.match

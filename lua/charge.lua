@@ -56,7 +56,7 @@ for n, b in ipairs(buckets) do
     local window, from, ends, cap = N[i], N[i + 1], N[i + 2], N[i + 3]
     if window > 0 then
       from = stamp - window + 1
-    elseif stamp < from or stamp >= ends then
+    elseif stamp < from or stamp >= ends or window < 0 and stamp < N[i + 4] then
       return {-1, stamp}
     end
     local before = base(b, from)

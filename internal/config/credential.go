@@ -73,7 +73,7 @@ func (r *reader) secret(n *yaml.Node) Secret {
 	switch key := n.Content[0].Value; {
 	case value.Tag == "!!null" || value.Value == "":
 		r.add(n, "api_key: name the variable or the file")
-	case false:
+	case quota.LooksSecret(value.Value):
 		r.add(n, "api_key: a key stands in this file (it is not repeated here): %s", rotate)
 	case key == "env" && !variableForm.MatchString(value.Value):
 		r.add(n, "api_key: env is not the name of a variable, such as %s; if it is the key itself, %s", KeyVariable, rotate)

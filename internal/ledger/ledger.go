@@ -45,7 +45,7 @@ func CheckURL(ledgerURL string) error {
 			return fmt.Errorf("%w: %w", quota.ErrMalformed, err)
 		}
 		return nil
-	case slices.Contains(redisledger.Schemes, s):
+	case slices.Contains(redisledger.Schemes, s) && strings.HasPrefix(ledgerURL, s+"://"):
 		return redisledger.CheckURL(ledgerURL)
 	}
 	return fmt.Errorf("%w: the ledger's URL: write sqlite:///path/ledger.db, redis://host:6379/0, "+

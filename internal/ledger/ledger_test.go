@@ -31,7 +31,7 @@ func TestCheckURL(t *testing.T) {
 		"http://" + password + "@localhost", "REDIS://:" + password + "@localhost", "postgres://user:" + password + "@localhost/0",
 		"redis", "redis:", "redis:localhost", "redis://:" + password + "@localhost/" + "not-a-number",
 		"redis://:" + password + "@localhost:port/0", "redis://:" + password + "@local host/0", "redis://:" + password + "%zz@localhost/0",
-		"redis://:" + password + "@localhost/0?no_such_option=" + password, "redis://:" + password + "@localhost/0?db=" + password,
+		"redis://:" + password + "@localhost/0?no_such_option=" + password,
 		"redis+sentinel://:" + password + "@a:26379", "redis+sentinel://:" + password + "@a:26379/", "redis+tls://:" + password + "@a",
 		"redis+cluster://:" + password + "@a:6379?no_such_option=1", " redis://:" + password + "@localhost",
 		"redis://:" + password + "\x7f@localhost",

@@ -2,6 +2,7 @@ package meter_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -61,7 +62,8 @@ type station struct {
 	standin  *youtubetest.Server
 	upstream *httptest.Server
 	log      *lines
-	served   atomic.Int64 // requests that have reached the stand-in
+	asked    atomic.Pointer[http.Request] // the last one
+	served   atomic.Int64                 // requests that have reached the stand-in
 }
 
 // lines is a log that can be read while it is written.
@@ -121,6 +123,7 @@ func wire(t testing.TB, s *station, limits []quota.Limit) *station {
 	s.standin.Keys = []string{canary}
 	s.upstream = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.served.Add(1)
+		s.asked.Store(r.Clone(context.Background()))
 		if got := r.Header.Get("X-Goog-Api-Key"); got != canary {
 			t.Errorf("the upstream was given the key %q", got)
 		}

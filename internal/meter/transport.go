@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -59,6 +60,8 @@ func NewBase() *http.Transport {
 	base.ForceAttemptHTTP2 = false
 	base.Protocols = new(http.Protocols)
 	base.Protocols.SetHTTP1(true)
+	base.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	base.TLSClientConfig = nil // the clone's would still offer HTTP/2 to the server
 	base.ResponseHeaderTimeout = 30 * time.Second
 	return base
 }

@@ -3,8 +3,10 @@ package meter_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -24,8 +26,10 @@ func TestNeverLeft(t *testing.T) {
 		if _, _, err := s.get(t, chart); err != nil {
 			t.Fatal(err)
 		}
-		tls := httptest.NewTLSServer(s.standin) // of a certificate that nobody trusts
-		t.Cleanup(tls.Close)
+		stranger := httptest.NewUnstartedServer(s.standin)
+		stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
+		stranger.StartTLS() // with a certificate that nobody trusts
+		t.Cleanup(stranger.Close)
 		closed, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +37,7 @@ func TestNeverLeft(t *testing.T) {
 		closed.Close()
 		s.Scheme = ""
 		for name, url := range map[string]string{
-			"closed port": "http://" + closed.Addr().String(), "name": "http://no-such-host.invalid", "certificate": tls.URL,
+			"closed port": "http://" + closed.Addr().String(), "name": "http://no-such-host.invalid", "certificate": stranger.URL,
 		} {
 			before, _ := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
 			_, s.Host, _ = strings.Cut(url, "://")
@@ -103,6 +107,7 @@ func TestSentStaysCharged(t *testing.T) {
 		if err == nil && status < 400 {
 			t.Errorf("%s: %d %v", kind, status, err)
 		}
+		s.upstream.Close() // waits for the handler
 		s.standin.Now = s.clock.Now
 		s.counted(t, 1, 1)
 		cancel()
@@ -226,8 +231,10 @@ func TestSpeaksHTTP1(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	base := meter.NewBase()
 	defer base.CloseIdleConnections()
-	base.TLSClientConfig = upstream.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-	base.TLSClientConfig.NextProtos = []string{"h2", "http/1.1"}
+	if base.TLSClientConfig == nil {
+		base.TLSClientConfig = new(tls.Config)
+	}
+	base.TLSClientConfig.RootCAs = upstream.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	s.Base, s.Scheme, s.Host = base, "https", upstream.Listener.Addr().String()
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", upstream.URL+chart, nil)
 	resp, err := s.RoundTrip(r)

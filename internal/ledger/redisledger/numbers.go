@@ -16,6 +16,10 @@ func (n *numbers) add(more ...int64) { *n = append(*n, more...) }
 // paced, in the place of a window's length, says that the limit is a pace.
 const paced = -1
 
+// paceStep is by how much our guess of the server's clock may be wrong when the cap of a pace is computed. A line over a day
+// moves by a ten-thousandth meanwhile.
+const paceStep = 5 * time.Second
+
 // addLimits adds limits, with the calendar windows that hold now.
 func (n *numbers) addLimits(limits []quota.Limit, manual bool, now time.Time) {
 	for _, l := range limits {
@@ -25,8 +29,8 @@ func (n *numbers) addLimits(limits []quota.Limit, manual bool, now time.Time) {
 			start, end = from.UnixMicro(), to.UnixMicro()
 		}
 		window, limit := l.Window.Length.Microseconds(), l.Units
-		if l.Pace != nil {
-			window, limit = paced, quota.MaxUnits
+		if l.Pace != nil { // its cap holds about now only
+			window, end, limit = paced, min(end, now.Add(paceStep).UnixMicro()), now.Add(-paceStep).UnixMicro()
 		}
 		n.add(window, start, end, l.CapAt(now, manual, false), limit)
 	}

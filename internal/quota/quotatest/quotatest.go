@@ -43,6 +43,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("Retention", func(t *testing.T) { testRetention(t, h) })
 	t.Run("Refusal", func(t *testing.T) { testRefusals(t, h) })
 	t.Run("Claims", func(t *testing.T) { testClaims(t, h) })
+	t.Run("Pace", func(t *testing.T) { testPace(t, h) })
 	t.Run("Concurrent", func(t *testing.T) { testConcurrent(t, h) })
 	t.Run("Random", func(t *testing.T) { testRandom(t, h) })
 }

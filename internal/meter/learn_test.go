@@ -1,0 +1,224 @@
+package meter_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+func moment(t testing.TB, text string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// TestSuspended: what the upstream says is gone is not asked for again before its reset, on days of 24, 23 and 25 hours, and
+// then by itself.
+func TestSuspended(t *testing.T) {
+	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
+		s := open(t, &youtubetest.Server{}, append(units(1000), costs.Default().DefaultLimits()...))
+		for _, test := range []struct{ now, fault, path, bucket, reset string }{
+			{"2026-03-08T08:00:00Z", "403-quota", chart, "default", "2026-03-09T07:00:00Z"}, // 23 h
+			{"2026-06-01T19:00:00Z", "429-day", search, "search_list", "2026-06-02T07:00:00Z"},
+			{"2026-06-03T06:59:59Z", "403-daily", chart, "default", "2026-06-03T07:00:00Z"},
+			{"2026-11-01T07:00:00Z", "429-day", chart, "default", "2026-11-02T08:00:00Z"}, // 25 h
+			{"2026-11-03T12:00:00Z", "403-quota", search, "search_list", "2026-11-04T08:00:00Z"},
+		} {
+			reset := moment(t, test.reset)
+			s.clock.Set(moment(t, test.now))
+			s.standin.SetFaults(faults(t, test.fault)...)
+			status, body, err := s.get(t, test.path)
+			if err != nil || status != 403 && status != 429 || !strings.Contains(body, "xceeded") {
+				t.Errorf("%s: the client reads %d %q %v", test.fault, status, body, err)
+			}
+			s.standin.SetFaults()
+			before := s.served.Load()
+			for _, now := range []time.Time{moment(t, test.now), reset.Add(-time.Microsecond)} {
+				s.clock.Set(now)
+				_, _, err = s.get(t, test.path)
+				refused(t, err, quota.ErrExhausted)
+				if d := denialOf(t, err); d.Limit != quota.Suspended || !d.RetryAt.Equal(reset) {
+					t.Errorf("%s at %s: %s until %s, want %s", test.fault, now, d.Limit, d.RetryAt, reset)
+				}
+			}
+			if other := map[string]string{"default": search, "search_list": chart}[test.bucket]; s.served.Load() != before {
+				t.Errorf("%s: asked again", test.fault)
+			} else if _, _, err = s.get(t, other); err != nil {
+				t.Errorf("%s: another bucket: %v", test.fault, err)
+			}
+			s.clock.Set(reset)
+			if _, _, err = s.get(t, test.path); err != nil {
+				t.Errorf("%s after the reset: %v", test.fault, err)
+			}
+		}
+	})
+}
+
+func denialOf(t testing.TB, err error) quota.Decision {
+	t.Helper()
+	denied, ok := errors.AsType[*quota.DeniedError](err)
+	if !ok {
+		t.Fatalf("no denial: %v", err)
+	}
+	return denied.Decision
+}
+
+// TestNotSuspended: what passes within a minute, and what is no matter of quota, closes nothing.
+func TestNotSuspended(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	for _, fault := range []string{"429", "429-bare", "500", "503", "500-html", "404-chart", "403-disabled"} {
+		s.standin.SetFaults(faults(t, fault)...)
+		if status, body, err := s.get(t, chart); err != nil || status < 400 || body == "" {
+			t.Errorf("%s: the client reads %d %q %v", fault, status, body, err)
+		}
+		if until := s.usage(t, "default").SuspendedUntil; !until.IsZero() {
+			t.Errorf("%s: suspended until %s", fault, until)
+		}
+	}
+}
+
+// TestLateAnswer: an answer of a day that has ended neither closes the new day nor opens it.
+func TestLateAnswer(t *testing.T) {
+	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, units(100))
+	s.clock.Set(moment(t, "2026-06-02T06:59:59.999Z"))
+	today := moment(t, "2026-06-03T07:00:00Z")
+	for _, closed := range []time.Time{{}, today} {
+		s.standin.Now = nil
+		s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.clock.Set(moment(t, "2026-06-02T07:00:00.001Z"))
+			if err := s.ledger.Suspend(r.Context(), "key1", "default", closed); err != nil {
+				t.Error(err)
+			}
+			s.standin.ServeHTTP(w, r)
+		})
+		if status, _, err := s.get(t, chart); status != 403 || err != nil {
+			t.Fatal(status, err)
+		}
+		if until := s.usage(t, "default").SuspendedUntil; !until.Equal(closed) {
+			t.Errorf("suspended until %v, want %v", until, closed)
+		}
+		s.clock.Set(moment(t, "2026-06-02T06:59:59.999Z"))
+	}
+}
+
+// TestWhichBucket: an answer that names no bucket means the default one where it was charged, and always the same elsewhere.
+func TestWhichBucket(t *testing.T) {
+	for _, test := range []struct {
+		price []quota.Cost
+		want  string
+	}{
+		{[]quota.Cost{{Bucket: "a", Units: 1}, {Bucket: "default", Units: 1}, {Bucket: "z", Units: 1}}, "default"},
+		{[]quota.Cost{{Bucket: "z", Units: 1}, {Bucket: "search_list", Units: 1}, {Bucket: "video_insert", Units: 1}}, "search_list"},
+	} {
+		for range 8 { // a map's order would show
+			var limits []quota.Limit
+			for _, b := range []string{"a", "default", "search_list", "video_insert", "z"} {
+				limits = append(limits, quota.Limit{Bucket: b, Units: 10, Window: quota.Sliding(time.Hour)})
+			}
+			s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, limits)
+			s.Budget.Prices["youtube.videos.list"] = test.price
+			if _, _, err := s.get(t, chart); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range limits {
+				if closed := !s.usage(t, l.Bucket).SuspendedUntil.IsZero(); closed != (l.Bucket == test.want) {
+					t.Errorf("charged %v: %s is suspended: %v", test.price, l.Bucket, closed)
+				}
+			}
+		}
+	}
+}
+
+// TestErrorBodies: they are learnt from and still whole for the client, up to 1 MiB; one that breaks off is no answer.
+func TestErrorBodies(t *testing.T) {
+	const gone = `{"error":{"code":403,"errors":[{"reason":"quotaExceeded"}]}}`
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	io.WriteString(z, gone)
+	z.Close()
+	large := strings.Repeat("x", 1<<20+5)
+	for name, test := range map[string]struct {
+		answer    func(w http.ResponseWriter, r *http.Request)
+		want      string
+		suspended bool
+	}{
+		"plain": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403); io.WriteString(w, gone) }, gone, true},
+		"packed": {func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+				w.Header().Set("Content-Encoding", "gzip")
+				w.WriteHeader(403)
+				w.Write(packed.Bytes())
+			}
+		}, gone, true},
+		"in parts": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(403)
+			for _, c := range gone {
+				io.WriteString(w, string(c))
+				http.NewResponseController(w).Flush()
+			}
+		}, gone, true},
+		"large": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); io.WriteString(w, large) }, large[:1<<20], false},
+		"none":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, &youtubetest.Server{}, units(100))
+			s.upstream.Config.Handler = http.HandlerFunc(test.answer)
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart, nil)
+			r.Header.Set("Accept-Encoding", "gzip") // as a program behind the proxy may ask
+			resp, err := s.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := resp.ContentLength
+			_, body, err := read(resp, err)
+			if body != test.want || err != nil || n != int64(len(body)) {
+				t.Errorf("%d bytes of %d, %v", len(body), n, err)
+			}
+			if got := !s.usage(t, "default").SuspendedUntil.IsZero(); got != test.suspended {
+				t.Errorf("suspended: %v", got)
+			}
+		})
+	}
+	s := open(t, &youtubetest.Server{}, units(100))
+	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		w.WriteHeader(403)
+		io.WriteString(w, gone[:20])
+		http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart, nil)
+	if resp, err := s.RoundTrip(r); err == nil || resp != nil || !strings.Contains(err.Error(), "broke off") {
+		t.Errorf("got %v, %v", resp, err)
+	}
+	s.counted(t, 0, 1) // it was sent, though not to the stand-in
+}
+
+// TestSuspendFails: when the ledger cannot be told, the client has its answer all the same, and somebody is told.
+func TestSuspendFails(t *testing.T) {
+	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, units(100))
+	learn := s.Learn
+	s.Learn = func(status int, body []byte) (meter.Lesson, bool) {
+		s.ledger.Close()
+		return learn(status, body)
+	}
+	if status, body, err := s.get(t, chart); status != 403 || body == "" || err != nil {
+		t.Errorf("got %d %q %v", status, body, err)
+	}
+	if !strings.Contains(s.log.String(), "level=ERROR") {
+		t.Errorf("log: %s", s.log)
+	}
+}

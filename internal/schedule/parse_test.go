@@ -1,0 +1,100 @@
+package schedule
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestParseRefuses: each says what is wrong and how it is written.
+func TestParseRefuses(t *testing.T) {
+	const form, zoned = `write minute, hour, day of the month, month, day of the week, such as "0 */3 * * *"`, "time zone"
+	for spec, want := range map[string]string{
+		"":                                 form,
+		"  ":                               form,
+		"0 * * *":                          form,
+		"0 0 * * * *":                      form,
+		"61 * * * *":                       "above maximum (59)",
+		"* 24 * * *":                       "above maximum (23)",
+		"* * 0 * *":                        "below minimum (1)",
+		"* * * * 7":                        "above maximum (6)",
+		"*/0 * * * *":                      "step",
+		"5-1 * * * *":                      "beyond end",
+		"x * * * *":                        form,
+		"@often":                           form,
+		"@":                                form,
+		"0 0 30 2 *":                       "never fires",
+		"0 0 30,31 feb *":                  "never fires",
+		"0 0 31 4,6,9,11 *":                "never fires",
+		", * * * *":                        "empty item",
+		"1,,2 * * * *":                     "empty item",
+		"*-5 * * * *":                      "begins with a number",
+		"0 ?-5 * * *":                      "begins with a number",
+		"@every":                           "@every 90s",
+		"@every ":                          "@every 90s",
+		"@every x":                         "@every 90s",
+		"@every 5":                         "@every 90s",
+		"@every 0s":                        "1s or more",
+		"@every -1h":                       "1s or more",
+		"@every 999ms":                     "1s or more",
+		"@every 1500ms":                    "full seconds",
+		"TZ=":                              zoned,
+		"TZ=UTC":                           zoned,
+		"CRON_TZ=Asia/Tokyo":               zoned,
+		"CRON_TZ= 0 * * * *":               zoned,
+		"CRON_TZ=Local 0 * * * *":          zoned,
+		"CRON_TZ=Asia/Tokio 0 * * * *":     `"Asia/Tokio" is not an IANA time zone`,
+		"CRON_TZ=../../etc/passwd @hourly": zoned,
+		"TZ=UTC TZ=UTC":                    zoned,
+		"TZ=UTC CRON_TZ=UTC @hourly":       zoned,
+		"TZ=UTC x":                         form,
+	} {
+		s, err := Parse(spec, time.UTC)
+		if err == nil || s != nil {
+			t.Errorf("%q: %v, want an error with %q", spec, s, want)
+			continue
+		}
+		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "is not a schedule") {
+			t.Errorf("%q: %v, want it to say %q", spec, err, want)
+		}
+	}
+}
+
+func TestParseTakes(t *testing.T) {
+	for _, spec := range []string{
+		"0 */3 * * *", "5/15 * * * *", "0-30/10 1,2,3 1-31 JAN-mar sun", "? ? ? ? ?", " 0 0 31 4 mon ", "@Daily", "@midnight", "@annually",
+		"@every 1s", "@every  3h", "TZ=Asia/Tokyo 0 0 29 2 *", "CRON_TZ=UTC @every 1m",
+	} {
+		s, err := Parse(spec, nil)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if s.String() != spec {
+			t.Errorf("%q became %q", spec, s)
+		}
+		if next := s.Next(time.Unix(0, 0)); !next.After(time.Unix(0, 0)) {
+			t.Errorf("%q: %s", spec, next)
+		}
+	}
+}
+
+// FuzzParse: whatever is written, Parse answers, and what it takes has ticks.
+func FuzzParse(f *testing.F) {
+	for _, spec := range []string{"0 */3 * * *", "@every 90s", "CRON_TZ=UTC @daily", "TZ=", "TZ=UTC\t", "* * 30 2 ,", "*/18446744073709551615 * * * *"} {
+		f.Add(spec)
+	}
+	f.Fuzz(func(t *testing.T, spec string) {
+		s, err := Parse(spec, time.UTC)
+		if err != nil {
+			return
+		}
+		now := time.Unix(1_800_000_000, 0)
+		if next := s.Next(now); !next.After(now) {
+			t.Errorf("%q: %s", spec, next)
+		}
+		if s.Interval() < time.Second {
+			t.Errorf("%q: interval %s", spec, s.Interval())
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package share
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Decision says whether a lane runs at this tick, and why in figures. Units are those of the whole day.
+type Decision struct {
+	Run      bool
+	Short    bool // false: there is enough for everyone until the reset, and the shares do not matter
+	Region   string
+	Weight   int64
+	Entitled int64 // units
+	Due      int64 // of those, by this tick when they are spread evenly
+	Spent    int64 // units
+	Tick     int64 // the present one, counted from 1
+	Ticks    int64
+	Runs     int64 // whole runs that the lane can still afford until the reset, this one included
+}
+
+// Admit decides whether the lane of the given index runs now or leaves this tick out. Nothing is left out while there is
+// enough for every tick to come. When short, a lane runs as long as it is behind the even line from nothing at the last
+// reset to its share at the next: by tick k of N it has run round(share*k/N) times, so that the last ticks of the day are
+// served like the first, and one whose share has grown catches up at once. A lane that is more than a run ahead, because
+// its share shrank during the day, does not wait for the line: it spreads the runs it can still afford over the ticks to
+// come. Admitted runs always fit in what is left.
+//
+// A tick that was begun before and is only resumed has been decided already: do not ask again. A run outside the schedule
+// (catching up at start) is asked for like a tick, counted in Ticks and Remaining.
+func (d Day) Admit(lane int) Decision {
+	l := d.Lanes[lane]
+	ticks := max(l.Ticks, l.Remaining, 1)
+	out := Decision{Short: d.Short(), Region: l.Region, Weight: l.Weight, Spent: l.Spent, Ticks: ticks,
+		Tick: min(ticks-l.Remaining+1, ticks), Entitled: l.Demand(), Runs: l.Remaining, Run: true}
+	if out.Short {
+		s := d.Shares()[lane]
+		out.Entitled, out.Runs = s.Entitled, s.Runs
+		out.Run = l.Cost <= 0 || s.runs(out)
+	}
+	out.Due = portion(out.Entitled, out.Tick, ticks)
+	return out
+}
+
+// runs is the decision when short. whole is the share in whole runs.
+func (s Share) runs(d Decision) bool {
+	whole := s.Spent + s.Runs*s.Cost
+	switch {
+	case s.Runs <= 0:
+		return false
+	case s.Runs >= s.Remaining:
+		return true
+	case s.Spent >= s.Cost+portion(whole, d.Tick, d.Ticks):
+		return spread(d.Tick, s.Runs, s.Remaining)
+	}
+	return atMost(2*s.Spent+s.Cost, d.Ticks, 2*whole, d.Tick, true)
+}
+
+// portion is units*k/n, for 0 <= k <= n.
+func portion(units, k, n int64) int64 {
+	hi, lo := bits.Mul64(uint64(units), uint64(k))
+	part, _ := bits.Div64(hi, lo, uint64(n))
+	return int64(part)
+}
+
+// spread says whether tick k is among those that run when runs ticks of the remaining do, without knowing the earlier ones:
+// multiples of the golden ratio fall evenly between 0 and 1, and those below runs/remaining run.
+func spread(k, runs, remaining int64) bool {
+	const golden = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
+	place, _ := bits.Mul64(uint64(k)*golden, uint64(remaining))
+	return place < uint64(runs)
+}
+
+// String is the reason in words.
+func (d Decision) String() string {
+	if !d.Short {
+		return fmt.Sprintf("%s runs: enough is left for every tick until the reset", d.Region)
+	}
+	verb := "runs"
+	if !d.Run {
+		verb = "is left out"
+	}
+	return fmt.Sprintf("%s %s: entitled to %d units of the day, %d due by tick %d of %d, %d spent, %d more runs, weight %d",
+		d.Region, verb, d.Entitled, d.Due, d.Tick, d.Ticks, d.Spent, d.Runs, d.Weight)
+}

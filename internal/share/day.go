@@ -1,0 +1,93 @@
+package share
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Lane is how the ticks of one region stand on the day that ends at the next reset of the bucket.
+type Lane struct {
+	Region    string
+	Weight    int64 // see Claimant
+	Floor     int64 // units of this day
+	Spent     int64 // units since the last reset
+	Cost      int64 // units that a run takes: its pages times their price
+	Ticks     int64 // of the whole day
+	Remaining int64 // of those, until the reset: the one now included, those done or left out not
+}
+
+// Demand is the units that the lane would have spent at the reset if every tick to come ran.
+func (l Lane) Demand() int64 { return l.Spent + l.wanted() }
+
+func (l Lane) wanted() int64 { return max(l.Remaining, 0) * max(l.Cost, 0) }
+
+// Day is what is left of a bucket until its reset, and who wants it.
+type Day struct {
+	Left  int64 // units that the tightest limit of the bucket leaves until the reset
+	Lanes []Lane
+}
+
+// Share is what one lane may take of the day.
+type Share struct {
+	Lane
+	Even     int64 // units that its weight alone would bring, whatever it and the others want
+	Entitled int64 // units of the whole day, what is spent included
+	Runs     int64 // whole runs that it can still afford of them, at most one more than they pay for
+}
+
+// Short says whether the units left will not serve every tick to come.
+func (d Day) Short() bool {
+	wanted := make([]int64, len(d.Lanes))
+	for i, l := range d.Lanes {
+		wanted[i] = l.wanted()
+	}
+	return total(wanted) > d.Left
+}
+
+// Shares says what each lane may take of the whole day, in the order of the lanes. All their runs together fit in what is
+// left: units that no share can make a whole run of are put together to such runs, for the largest remainders first.
+func (d Day) Shares() []Share {
+	left, capacity := max(d.Left, 0), max(d.Left, 0)
+	claimants, even := make([]Claimant, len(d.Lanes)), make([]Claimant, len(d.Lanes))
+	for i, l := range d.Lanes {
+		capacity += l.Spent
+		claimants[i] = Claimant{Demand: l.Demand(), Weight: l.Weight, Floor: l.Floor, Taken: l.Spent}
+	}
+	for i, l := range d.Lanes {
+		even[i] = Claimant{Demand: capacity, Weight: l.Weight}
+	}
+	shares := make([]Share, len(d.Lanes))
+	entitled, evenly := MaxMin(capacity, claimants), MaxMin(capacity, even)
+	for i, l := range d.Lanes {
+		shares[i] = Share{Lane: l, Even: evenly[i], Entitled: entitled[i]}
+		if l.Cost > 0 {
+			shares[i].Runs = (entitled[i] - l.Spent) / l.Cost
+		}
+		left -= shares[i].Runs * l.Cost
+	}
+	roundUp(left, shares)
+	return shares
+}
+
+// roundUp makes one more run of what is over for each lane in turn that has units over, as long as there is enough.
+func roundUp(left int64, shares []Share) {
+	var over []int
+	for i, s := range shares {
+		if s.over() > 0 && s.Runs < s.Remaining {
+			over = append(over, i)
+		}
+	}
+	slices.SortStableFunc(over, func(a, b int) int {
+		a64, b64 := shares[a], shares[b]
+		return cmp.Compare(b64.over()*a64.Cost, a64.over()*b64.Cost)
+	})
+	for _, i := range over {
+		if shares[i].Cost <= left {
+			shares[i].Runs++
+			left -= shares[i].Cost
+		}
+	}
+}
+
+// over is the units of the share that make no whole run.
+func (s Share) over() int64 { return s.Entitled - s.Spent - s.Runs*s.Cost }
