@@ -75,8 +75,8 @@ end
 local function fits(b, window, from, ends, before, cost, cap, held, list, now)
 
   -- stamp_at is the stamp of the first entry in the window whose running total is target or more. The totals say where that
-  -- entry should be, so it looks there, and a little to either side from the second time on; should that not narrow the search
-  -- fast, it halves it.
+  -- entry should be, so it looks there, and a little to either side when it should be near: close to an end, or from the second
+  -- time on. Should that not narrow the search fast, it halves it.
   local function stamp_at(target)
     local hi, hi_total = -1, b.total -- ranks are counted from the newest entry, -1
     local lo, lo_total = -1 - call('ZCOUNT', b.log, format('%d', from), '+inf'), before
@@ -86,9 +86,10 @@ local function fits(b, window, from, ends, before, cost, cap, held, list, now)
       if hi - lo > 7 then
         local at = lo + math.floor((target - lo_total) / (hi_total - lo_total) * (hi - lo))
         if tries > 5 then at = math.floor((lo + hi) / 2) end
+        if at - lo < 9 or hi - at < 9 then near = 4 end
         left, right = math.max(left, at - near), math.min(right, at + near)
       end
-      tries, near = tries + 1, 5
+      tries, near = tries + 1, 4
       local found = call('ZRANGE', b.log, left, right)
       local i, j = 0, #found + 1 -- found[i] is short of the target, found[j] is not; either may lie outside
       while j - i > 1 do

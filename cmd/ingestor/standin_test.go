@@ -25,6 +25,9 @@ func standinCmd(ts *testscript.TestScript, _ bool, args []string) {
 	f.bind(flags)
 	ts.Check(flags.Parse(args))
 	f.listen = "127.0.0.1:0"
+	if f.data != "" {
+		f.data = ts.MkAbs(f.data)
+	}
 	server, err := f.server(flags.Changed("units"))
 	ts.Check(err)
 	web := httptest.NewServer(server)

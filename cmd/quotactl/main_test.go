@@ -46,6 +46,7 @@ func TestScriptsOnRedis(t *testing.T) {
 func setup(e *testscript.Env) error {
 	e.Setenv("HOME", e.WorkDir+"/home")
 	e.Setenv("QUOTA_STATE_DIR", e.WorkDir+"/state")
+	e.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector holds every process up for a second otherwise
 	return nil
 }
 

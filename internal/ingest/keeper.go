@@ -2,7 +2,11 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+
+	"quotabudget/internal/catalog"
 )
 
 // keeper stores what the reader hands over, in its order.
@@ -29,9 +33,19 @@ func (k *keeper) keep(ctx context.Context, st step) error {
 	return k.end(ctx, st.result, result)
 }
 
+// drain takes what the reader still sends after the catalogue has failed: of a region only what it was charged.
+func (k *keeper) drain(st step) {
+	if result := k.results[st.region]; result != nil && st.result != nil {
+		result.Units = st.result.Units
+	}
+}
+
 // store keeps one page; with the last one the chart becomes the current one of its region.
 func (k *keeper) store(ctx context.Context, f *fetched, result *Region) (err error) {
 	c := f.chart
+	if c.taken.Load() {
+		return nil
+	}
 	if c.id == 0 {
 		if c.id, err = k.Catalog.Begin(ctx, c.key, k.Run, f.page.FetchedAt); err != nil {
 			return err
@@ -43,19 +57,44 @@ func (k *keeper) store(ctx context.Context, f *fetched, result *Region) (err err
 		return k.Catalog.Complete(ctx, c.id, k.Now())
 	}
 	added, err := k.Catalog.StorePage(ctx, c.id, f.page)
-	if err != nil {
-		return err
-	}
 	c.pages++
 	c.videos += added
+	if added == 0 {
+		if err = k.shared(ctx, f, err); err != nil {
+			return err
+		}
+	}
 	result.Pages, result.Videos = c.pages, c.videos
 	k.Log.Debug("page stored", "region", c.key.Region, "page", c.pages, "videos", added)
 	return nil
 }
 
+// shared settles a page that brought nothing new to its chart, or was refused. Another sweep may have resumed the chart, and
+// have stored the page, or even completed the chart with fewer pages than this one would read.
+func (k *keeper) shared(ctx context.Context, f *fetched, refusal error) error {
+	c := f.chart
+	charts, err := k.Catalog.Charts(ctx, c.key, 10)
+	i := slices.IndexFunc(charts, func(known catalog.Chart) bool { return known.ID == c.id })
+	if err != nil || i < 0 {
+		return errors.Join(refusal, err)
+	}
+	c.pages, c.videos = charts[i].Pages, charts[i].Videos
+	switch {
+	case !charts[i].CompletedAt.IsZero():
+		c.taken.Store(true)
+		return nil
+	case refusal == nil && f.page.Last:
+		return k.Catalog.Complete(ctx, c.id, k.Now())
+	}
+	return refusal
+}
+
 // end settles what a region came to.
 func (k *keeper) end(ctx context.Context, from, result *Region) error {
 	result.Outcome, result.Units, result.err = from.Outcome, from.Units, from.err
+	if result.Pages == 0 { // none came now, but there may be some of an earlier run
+		result.Pages, result.Videos = from.Pages, from.Videos
+	}
 	switch {
 	case from.Outcome == Skipped && result.Pages > 0:
 		result.Outcome = Partial

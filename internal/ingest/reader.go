@@ -38,14 +38,14 @@ func (r *reader) sweep(ctx context.Context, order []visit) {
 		}
 		result.Units = r.tally.Sum() - before
 		r.steps <- step{region: v.region, result: result}
-		if r.ended(result) {
+		if r.ended(ctx, result) {
 			return
 		}
 	}
 }
 
 // ended reports whether what happened in one region keeps every other from being visited.
-func (r *reader) ended(result *Region) bool {
+func (r *reader) ended(ctx context.Context, result *Region) bool {
 	err := result.err
 	kind, upstream := youtube.KindOf(err)
 	if !upstream || kind != youtube.Transient && kind != youtube.Throttled {
@@ -71,7 +71,7 @@ func (r *reader) ended(result *Region) bool {
 		return r.fatal != nil
 	case upstream, errors.Is(err, errLoop): // this region's own trouble
 		return false
-	case r.stop.Err() != nil:
+	case r.stop.Err() != nil, ctx.Err() != nil: // it was told to stop, by a signal or by the keeper
 		return true
 	}
 	r.fatal = err // the gate or the ledger: it would refuse the next request too
@@ -84,14 +84,16 @@ func (r *reader) visit(ctx context.Context, region string) *Region {
 		quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}})
 	c, token, err := r.resume(ctx, region)
 	if err != nil {
-		return &Region{Region: region, Outcome: Failed, err: err}
+		return &Region{Region: region, Outcome: outcomeOf(err), err: fmt.Errorf("catalogue: %w", err)}
 	}
+	result := &Region{Region: region, Pages: c.pages, Videos: c.videos}
 	err = r.pages(ctx, c, token)
 	if kind, ok := youtube.KindOf(err); ok && kind == youtube.BadPageToken {
 		r.Log.Warn("the upstream does not take the page token any more: chart begun again", "region", region)
 		err = r.pages(ctx, &chart{key: c.key}, "")
 	}
-	return &Region{Region: region, Outcome: outcomeOf(err), err: err}
+	result.Outcome, result.err = outcomeOf(err), err
+	return result
 }
 
 // resume finds where to go on: at the next page of a chart that was cut off a short while ago, else at the first of a new one.
@@ -124,6 +126,8 @@ func (r *reader) pages(ctx context.Context, c *chart, token string) error {
 			return nil
 		}
 		switch {
+		case c.taken.Load():
+			return nil
 		case seen[token]:
 			return errLoop
 		case r.stop.Err() != nil:

@@ -72,15 +72,18 @@ func (s *Sweep) summarize(order []visit, k *keeper, r *reader, tally *meter.Tall
 	return sum
 }
 
-// opensAt is when the last of the suspended buckets opens again.
-func (s *Sweep) opensAt() (at time.Time) {
+// opensAt is when the last of the suspended buckets opens again: at once, when all are open, because the upstream spoke of a
+// day that has ended.
+func (s *Sweep) opensAt() time.Time {
 	ctx, done := context.WithTimeout(context.Background(), DefaultGrace)
 	defer done()
 	usage, err := s.Budget.Usage(ctx)
 	if err != nil {
-		s.Log.Warn("when the bucket opens again could not be asked", "error", err)
-		return time.Time{}
+		_, reset := s.Day.Bounds(s.Now())
+		s.Log.Warn("when the bucket opens again could not be asked: taken to be the upstream's reset", "reset", reset, "error", err)
+		return reset
 	}
+	at := usage.At
 	for _, b := range usage.Buckets {
 		if b.SuspendedUntil.After(at) {
 			at = b.SuspendedUntil

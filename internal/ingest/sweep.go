@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"quotabudget/internal/catalog"
@@ -23,7 +24,7 @@ type Sweep struct {
 	Regions []regions.Region
 	Pages   int           // read of each chart at most; 0 for all
 	Resume  time.Duration // how old a chart that was cut off may be to be resumed; 0 for DefaultResume
-	Grace   time.Duration // how long the request under way may take after ctx has ended; 0 for DefaultGrace
+	Grace   time.Duration // how long the page under way, its retries too, may take after ctx has ended; 0 for DefaultGrace
 	Day     quota.Window  // the upstream's day, for which a missing chart is remembered
 	Job     string        // label of the charges
 	Run     string        // label of the charges, and of the charts
@@ -48,7 +49,7 @@ type Event struct {
 	Pages   int     // stored so far
 	Videos  int     // on them
 	Outcome Outcome // "" while the region is being read
-	Units   int64   // charged for the region so far
+	Units   int64   // charged for the region; 0 while it is being read
 }
 
 // step is what the reader hands to the keeper: a page, or the end of a region.
@@ -70,16 +71,17 @@ type chart struct {
 	id     catalog.ChartID // 0 until it is begun
 	pages  int
 	videos int
+	taken  atomic.Bool // another sweep, which had resumed it, has completed it
 }
 
-// Execute runs the sweep until every region was visited, the units are gone, or ctx ends; then the request under way is
-// finished, stored, and nothing more is asked for. The summary always says what was done. The error, if any, is why the sweep
+// Execute runs the sweep until every region was visited, the units are gone, or ctx ends; then the page under way is
+// finished within the grace period, stored, and no further one is asked for. The summary always says what was done. The error, if any, is why the sweep
 // could not go on: a credential that was refused, a ledger or an upstream that cannot be reached, a catalogue that takes no
 // more. Exhaustion is not an error.
 //
 // One goroutine reads, one page ahead of the other, which stores: the upstream's answer takes longer than the disk.
 func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
-	order, err := s.order(ctx)
+	order, err := s.order(context.WithoutCancel(ctx))
 	if err != nil {
 		return Summary{Outcome: Failed}, err
 	}
@@ -95,11 +97,10 @@ func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	}()
 	k := &keeper{Sweep: s, results: make(map[string]*Region)}
 	for st := range r.steps {
-		if k.err == nil {
-			k.err = k.keep(context.WithoutCancel(ctx), st)
-		}
 		if k.err != nil {
-			end(k.err) // the reader stops; what it still sends is drained
+			k.drain(st)
+		} else if k.err = k.keep(context.WithoutCancel(ctx), st); k.err != nil {
+			end(k.err) // the reader stops
 		}
 	}
 	<-done

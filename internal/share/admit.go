@@ -22,9 +22,9 @@ type Decision struct {
 // Admit decides whether the lane of the given index runs now or leaves this tick out. Nothing is left out while there is
 // enough for every tick to come. When short, a lane runs as long as it is behind the even line from nothing at the last
 // reset to its share at the next: by tick k of N it has run round(share*k/N) times, so that the last ticks of the day are
-// served like the first, and one whose share has grown catches up at once. A lane that is more than a run ahead, because
-// its share shrank during the day, does not wait for the line: it spreads the runs it can still afford over the ticks to
-// come. Admitted runs always fit in what is left.
+// served like the first, and one whose share has grown catches up at once. A lane that is further ahead than rounding
+// explains, because its share shrank during the day, does not wait for the line: it spreads the runs it can still afford
+// over the ticks to come. Admitted runs always fit in what is left.
 //
 // A tick that was begun before and is only resumed has been decided already: do not ask again. A run outside the schedule
 // (catching up at start) is asked for like a tick, counted in Ticks and Remaining.
@@ -34,7 +34,8 @@ func (d Day) Admit(lane int) Decision {
 	out := Decision{Short: d.Short(), Region: l.Region, Weight: l.Weight, Spent: l.Spent, Ticks: ticks,
 		Tick: min(ticks-l.Remaining+1, ticks), Entitled: l.Demand(), Runs: l.Remaining, Run: true}
 	if out.Short {
-		s := d.Shares()[lane]
+		shares, _ := d.entitle()
+		s := shares[lane]
 		out.Entitled, out.Runs = s.Entitled, s.Runs
 		out.Run = l.Cost <= 0 || s.runs(out)
 	}
@@ -50,7 +51,7 @@ func (s Share) runs(d Decision) bool {
 		return false
 	case s.Runs >= s.Remaining:
 		return true
-	case s.Spent >= s.Cost+portion(whole, d.Tick, d.Ticks):
+	case 2*s.Spent > s.Cost && !atMost(2*s.Spent-s.Cost, d.Ticks, 2*whole, d.Tick, true):
 		return spread(d.Tick, s.Runs, s.Remaining)
 	}
 	return atMost(2*s.Spent+s.Cost, d.Ticks, 2*whole, d.Tick, true)

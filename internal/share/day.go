@@ -47,26 +47,37 @@ func (d Day) Short() bool {
 // Shares says what each lane may take of the whole day, in the order of the lanes. All their runs together fit in what is
 // left: units that no share can make a whole run of are put together to such runs, for the largest remainders first.
 func (d Day) Shares() []Share {
-	left, capacity := max(d.Left, 0), max(d.Left, 0)
-	claimants, even := make([]Claimant, len(d.Lanes)), make([]Claimant, len(d.Lanes))
+	shares, capacity := d.entitle()
+	claimants := make([]Claimant, len(d.Lanes))
+	for i, l := range d.Lanes {
+		claimants[i] = Claimant{Demand: capacity, Weight: l.Weight}
+	}
+	for i, even := range MaxMin(capacity, claimants) {
+		shares[i].Even = even
+	}
+	return shares
+}
+
+// entitle is Shares without Even, and the units of the whole day.
+func (d Day) entitle() (shares []Share, capacity int64) {
+	left := max(d.Left, 0)
+	capacity = left
+	claimants := make([]Claimant, len(d.Lanes))
 	for i, l := range d.Lanes {
 		capacity += l.Spent
 		claimants[i] = Claimant{Demand: l.Demand(), Weight: l.Weight, Floor: l.Floor, Taken: l.Spent}
 	}
-	for i, l := range d.Lanes {
-		even[i] = Claimant{Demand: capacity, Weight: l.Weight}
-	}
-	shares := make([]Share, len(d.Lanes))
-	entitled, evenly := MaxMin(capacity, claimants), MaxMin(capacity, even)
-	for i, l := range d.Lanes {
-		shares[i] = Share{Lane: l, Even: evenly[i], Entitled: entitled[i]}
+	shares = make([]Share, len(d.Lanes))
+	for i, units := range MaxMin(capacity, claimants) {
+		l := d.Lanes[i]
+		shares[i] = Share{Lane: l, Entitled: units}
 		if l.Cost > 0 {
-			shares[i].Runs = (entitled[i] - l.Spent) / l.Cost
+			shares[i].Runs = (units - l.Spent) / l.Cost
 		}
 		left -= shares[i].Runs * l.Cost
 	}
 	roundUp(left, shares)
-	return shares
+	return shares, capacity
 }
 
 // roundUp makes one more run of what is over for each lane in turn that has units over, as long as there is enough.
@@ -78,8 +89,7 @@ func roundUp(left int64, shares []Share) {
 		}
 	}
 	slices.SortStableFunc(over, func(a, b int) int {
-		a64, b64 := shares[a], shares[b]
-		return cmp.Compare(b64.over()*a64.Cost, a64.over()*b64.Cost)
+		return cmp.Compare(shares[b].over()*shares[a].Cost, shares[a].over()*shares[b].Cost)
 	})
 	for _, i := range over {
 		if shares[i].Cost <= left {

@@ -31,14 +31,7 @@ func fill(capacity int64, spans []span) []int64 {
 	if total(highs) <= capacity {
 		return highs
 	}
-	at := level{0, 1} // the highest at which a span starts or stops rising
-	for _, s := range spans {
-		for _, l := range [2]level{{s.low, s.weight}, {s.high, s.weight}} {
-			if at.less(l) && holds(capacity, spans, l) {
-				at = l
-			}
-		}
-	}
+	at := waterline(capacity, spans)
 	got, rest := lows, capacity
 	var rising []int
 	for i, s := range spans {
@@ -53,6 +46,23 @@ func fill(capacity int64, spans []span) []int64 {
 	}
 	deal(rest, spans, rising, got)
 	return got
+}
+
+// waterline is the highest level that capacity is enough for at which a span starts or stops rising.
+func waterline(capacity int64, spans []span) level {
+	at, above := level{0, 1}, level{1, 0}
+	for _, s := range spans {
+		for _, l := range [2]level{{s.low, s.weight}, {s.high, s.weight}} {
+			switch {
+			case !at.less(l) || !l.less(above):
+			case holds(capacity, spans, l):
+				at = l
+			default:
+				above = l
+			}
+		}
+	}
+	return at
 }
 
 // holds says whether capacity is enough to raise the spans to l.
@@ -80,7 +90,7 @@ func deal(units int64, spans []span, among []int, got []int64) {
 	for _, i := range among {
 		weight += uint64(spans[i].weight)
 	}
-	remainder := make(map[int]uint64, len(among))
+	remainder := make([]uint64, len(spans))
 	rest := units
 	for _, i := range among {
 		hi, lo := bits.Mul64(uint64(units), uint64(spans[i].weight))

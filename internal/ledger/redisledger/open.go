@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,9 +22,17 @@ import (
 //	redis+cluster://[user:password@]host[:6379][,host…]
 var Schemes = []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
 
+// quiet keeps the client from writing to standard error by itself: what matters comes back as an error.
+var quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
 // Open connects to the server or servers of a URL and makes sure that they can keep a ledger: Redis 5 or newer, a primary,
 // and nothing that evicts keys.
 func Open(ctx context.Context, ledgerURL string) (*Ledger, error) {
+	quiet()
 	client, cluster, err := connect(ledgerURL)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// canary is a key of the real form. It is put together here, so that no scanner takes this file for a leak.
+func canary() string { return "AI" + "za" + "Sy" + strings.Repeat("Canary-_", 4) + "9" }
+
+// aviary is an upstream that looks for the canary in every request, and misbehaves as a test wishes.
+type aviary struct {
+	youtubetest.Server
+	answer http.HandlerFunc // instead of the stand-in; nil for the stand-in
+
+	mu       sync.Mutex
+	sung     int      // requests that carried the key in its header
+	sighting []string // where else it was
+}
+
+func (a *aviary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.look(r)
+	if a.answer != nil {
+		a.answer(w, r)
+		return
+	}
+	a.Server.ServeHTTP(w, r)
+}
+
+func (a *aviary) look(r *http.Request) {
+	header := r.Header.Clone()
+	mine := header.Values("X-Goog-Api-Key")
+	header.Del("X-Goog-Api-Key")
+	body, _ := io.ReadAll(r.Body)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(mine) == 1 && mine[0] == canary() {
+		a.sung++
+	}
+	if rest := fmt.Sprint(r.URL, header, r.Host, string(body)); strings.Contains(rest, canary()) {
+		a.sighting = append(a.sighting, rest)
+	}
+}
+
+// songs is how many requests had the key in their header.
+func (a *aviary) songs() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sung
+}
+
+func serve(t *testing.T, h http.Handler) string {
+	web := httptest.NewServer(h)
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return web.URL + "/"
+}
+
+// echo answers with a status and a body that repeats the key.
+func echo(status int, kind, form string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("X-Echo", r.Header.Get("X-Goog-Api-Key"))
+		w.WriteHeader(status)
+		fmt.Fprintf(w, form, r.Header.Get("X-Goog-Api-Key"))
+	}
+}
+
+const (
+	badKeyBody = `{"error":{"code":400,"message":"API key not valid: %[1]s. Please pass a valid API key.","errors":[{"message":"key %[1]s",` +
+		`"domain":"global","reason":"badRequest","location":"%[1]s"}],"status":"INVALID_ARGUMENT","details":[{"@type":` +
+		`"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com","metadata":{"key":"%[1]s"}}]}}`
+	reasonBody = `{"error":{"code":403,"message":"","errors":[{"reason":"%[1]s","domain":"%[1]s"}]}}`
+	quotaBody  = `{"error":{"code":403,"message":"quota of %[1]s","errors":[{"reason":"quotaExceeded","domain":"youtube.quota"}],` +
+		`"details":[{"metadata":{"quota_metric":"%[1]s"}}]}}`
+)
+
+// TestI8_CanaryKeyIsNowhere runs the programs in every way that could give the key away, with the key in a variable and in a
+// file, and looks for it in all that they print and write: invariant I8. Only its header may hold it.
+func TestI8_CanaryKeyIsNowhere(t *testing.T) {
+	if !quota.LooksSecret(canary()) || len(canary()) != 39 {
+		t.Fatal("the canary does not look like a key")
+	}
+	once := []string{"ingestor", "once", "--region", "US"}
+	checks := make(map[string]func(*testing.T))
+	for name, test := range map[string]struct {
+		answer  http.HandlerFunc
+		faults  string
+		env     string // more of it
+		program []string
+		code    int
+		unsent  bool // no request may come
+	}{
+		"complete":            {program: once},
+		"complete as JSON":    {program: append(once, "-o", "json")},
+		"bad key echoed":      {program: once, answer: echo(400, "application/json", badKeyBody), code: 77},
+		"a reason that is it": {program: once, answer: echo(403, "application/json", reasonBody), code: 1},
+		"quota echoed":        {program: append(once, "-o", "json"), answer: echo(403, "application/json", quotaBody), code: 75},
+		"HTML echoed":         {program: once, answer: echo(500, "text/html", "<html><title>No %[1]s</title>%[1]s</html>"), code: 69},
+		"not JSON":            {program: append(once, "-o", "json"), answer: echo(200, "application/json", "%s"), code: 69},
+		"wrong types":         {program: once, answer: echo(200, "application/json", `{"items":"%s"}`), code: 69},
+		"dropped":             {program: append(once, "-o", "yaml"), faults: "drop", code: 69},
+		"cut off":             {program: once, faults: "cut", code: 69},
+		"throttled for good":  {program: once, faults: "429-day", code: 75},
+		"upstream refuses":    {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/", code: 69, unsent: true},
+		"upstream unknown":    {program: once, env: "YOUTUBE_ENDPOINT=http://nowhere.invalid/", code: 69, unsent: true},
+		"ledger refuses":      {program: once, env: "QUOTA_LEDGER=redis://u:pw@127.0.0.1:1/0", code: 69, unsent: true},
+		"key as endpoint":     {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/?key=" + canary(), code: 78, unsent: true},
+		"key as ledger":       {program: once, env: "QUOTA_LEDGER=" + canary(), code: 78, unsent: true},
+		"key as catalogue":    {program: once, env: "QUOTA_CATALOG=sqlite://" + canary() + "/c.db", code: 78, unsent: true},
+		"key as config":       {program: once, env: "QUOTA_CONFIG=/" + canary(), code: 78, unsent: true},
+		"key as region":       {program: append(once, "--region", canary()), code: 64, unsent: true},
+		"key as argument":     {program: append(once, canary()), code: 64, unsent: true},
+		"key to search for":   {program: []string{"ingestor", "search", canary()}, code: 64, unsent: true},
+		"key as video":        {program: []string{"ingestor", "video", canary()}, code: 64, unsent: true},
+		"stand-in's key":      {program: []string{"ingestor", "standin", "--listen", "127.0.0.1:0", "--key=" + canary()}, code: 64, unsent: true},
+		"demo":                {program: []string{"ingestor", "once", "--demo", "--region", "US"}, unsent: true},
+		"chart":               {program: []string{"ingestor", "chart"}, unsent: true},
+		"status":              {program: []string{"quotactl", "status"}, unsent: true},
+		"spend":               {program: []string{"quotactl", "spend", "--bucket", "default", "--units", "1"}, unsent: true},
+		"label":               {program: []string{"quotactl", "spend", "--bucket", "default", "--units", "1", "--label", "k=" + canary()}, code: 64, unsent: true},
+		"config check":        {program: []string{"quotactl", "config", "check"}, unsent: true},
+	} {
+		for _, from := range []string{"variable", "file"} {
+			if from == "file" && test.code >= 64 && test.unsent {
+				continue // nobody gets as far as to read it
+			}
+			a := &aviary{answer: test.answer}
+			if test.faults != "" {
+				a.Faults, _ = youtubetest.ParseFaults(test.faults)
+			}
+			state := t.TempDir()
+			env := append(keyFrom(t, from), "QUOTA_STATE_DIR="+state, "YOUTUBE_ENDPOINT="+serve(t, a))
+			if test.env != "" {
+				env = append(env, test.env)
+			}
+			format := map[string]string{"variable": "text", "file": "json"}[from]
+			args := append(test.program[1:len(test.program):len(test.program)], "--log-level", "debug", "--log-format", format)
+			p := begin(t, env, test.program[0], args...) // all at once: most of them wait before they ask again
+			checks[name+"/"+from] = func(t *testing.T) {
+				if code := p.code(); code != test.code {
+					t.Errorf("exit code %d, want %d: %s", code, test.code, p.stderr.String())
+				}
+				a.wantNoLeak(t, p)
+				if n := a.songs(); (n == 0) != test.unsent {
+					t.Errorf("%d requests had the key in their header", n)
+				}
+				wantNoFileWithKey(t, state)
+			}
+		}
+	}
+	for name, check := range checks {
+		t.Run(name, check)
+	}
+}
+
+// keyFrom is an environment in which the key comes from a variable, or from a file that quota.yaml names.
+func keyFrom(t *testing.T, from string) []string {
+	t.Helper()
+	if from == "variable" {
+		return []string{"YOUTUBE_API_KEY=" + canary()}
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"key":        canary() + "\n",
+		"quota.yaml": "credentials: [{name: key1, api_key: {file: key}}]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{"QUOTA_CONFIG=" + filepath.Join(dir, "quota.yaml")}
+}
+
+// wantNoLeak looks at what the upstream was sent, and at what a program that has ended has printed.
+func (a *aviary) wantNoLeak(t *testing.T, p *process) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, where := range a.sighting {
+		t.Errorf("the upstream was sent the key elsewhere than in its header: %s", where)
+	}
+	if n := a.Counts().KeyInURL; n > 0 {
+		t.Errorf("%d requests had a key in their URL", n)
+	}
+	for name, text := range map[string]string{"stdout": p.stdout.String(), "stderr": p.stderr.String()} {
+		if holdsKey([]byte(text)) {
+			t.Errorf("the key is on %s:\n%s", name, text)
+		}
+	}
+}
+
+// holdsKey finds the key and what is left of it when a text was cut in its middle.
+func holdsKey(text []byte) bool { return bytes.Contains(text, []byte(canary()[:20])) }
+
+// wantNoFileWithKey reads the ledger, the catalogue and what lies beside them, byte by byte.
+func wantNoFileWithKey(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if holdsKey(data) {
+			t.Errorf("the key is in %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestI8_RedirectIsNotFollowed: the key would go to wherever a redirect points.
+func TestI8_RedirectIsNotFollowed(t *testing.T) {
+	stranger := &aviary{}
+	elsewhere := serve(t, stranger)
+	a := &aviary{answer: func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere+"?key="+r.Header.Get("X-Goog-Api-Key"), http.StatusFound)
+	}}
+	p := begin(t, append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+serve(t, a)), "ingestor", "once", "--region", "US")
+	if code := p.code(); code == 0 {
+		t.Error("a redirect is a success")
+	}
+	a.wantNoLeak(t, p)
+	if stranger.Counts().Requests != 0 {
+		t.Error("the redirect was followed")
+	}
+}
+
+// TestI8_DumpHasNoKey: neither a Go traceback of every goroutine nor the files have the key while a request is under way.
+func TestI8_DumpHasNoKey(t *testing.T) {
+	for _, from := range []string{"variable", "file"} {
+		for _, level := range []string{"all", "system"} {
+			t.Run(from+"/"+level, func(t *testing.T) {
+				t.Parallel()
+				arrived := make(chan struct{})
+				var first sync.Once
+				a := &aviary{answer: func(_ http.ResponseWriter, r *http.Request) {
+					first.Do(func() { close(arrived) })
+					<-r.Context().Done()
+				}}
+				state := t.TempDir()
+				env := append(keyFrom(t, from), "QUOTA_STATE_DIR="+state, "YOUTUBE_ENDPOINT="+serve(t, a), "GOTRACEBACK="+level)
+				p := begin(t, env, "ingestor", "once", "--region", "US", "--log-level", "debug")
+				<-arrived
+				wantNoFileWithKey(t, state) // with what is not checkpointed yet
+				p.signal(t, syscall.SIGQUIT)
+				if p.code(); !strings.Contains(p.stderr.String(), "goroutine ") {
+					t.Errorf("no dump: %s", p.stderr.String())
+				}
+				a.wantNoLeak(t, p)
+				wantNoFileWithKey(t, state)
+				wantNoFileWithKey(t, p.Dir)
+			})
+		}
+	}
+}
+
+// TestI8_RedisHasNoKey watches every command that reaches the server, and reads every value that is left.
+func TestI8_RedisHasNoKey(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{Args: []string{"--rdbcompression", "no"}})
+	heard := monitor(t, server.Addr)
+	a := &aviary{}
+	a.Faults, _ = youtubetest.ParseFaults("503@2", "429-day@4")
+	env := append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+serve(t, a), "QUOTA_LEDGER="+server.URL())
+	for _, program := range [][]string{
+		{"ingestor", "once", "--region", "US,GB"}, {"quotactl", "status"}, {"quotactl", "log"},
+		{"quotactl", "reserve", "5", "--bucket", "search_list", "--ttl", "1h"}, {"quotactl", "reservations"},
+	} {
+		p := begin(t, env, program[0], program[1:]...)
+		p.code()
+		a.wantNoLeak(t, p)
+	}
+	if n := a.songs(); n != 4 {
+		t.Errorf("%d requests had the key in their header, want 4", n)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close()
+	keys, err := client.Keys(t.Context(), "*").Result()
+	if err != nil || len(keys) == 0 {
+		t.Fatalf("keys %q: %v", keys, err)
+	}
+	for _, key := range keys {
+		value, err := client.Dump(t.Context(), key).Result()
+		if err != nil || holdsKey([]byte(key+value)) {
+			t.Errorf("%s: %v %q", key, err, value)
+		}
+	}
+	if text := heard(client); !strings.Contains(text, "evalsha") || holdsKey([]byte(text)) {
+		t.Errorf("the server was sent: %s", text)
+	}
+}
+
+// monitor listens to what a server is asked, until the function it returns is called.
+func monitor(t *testing.T, addr string) (heard func(*redis.Client) string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	lines := bufio.NewScanner(conn)
+	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil || !lines.Scan() || lines.Text() != "+OK" {
+		t.Fatal(err, lines.Text())
+	}
+	all := make(chan string, 1)
+	go func() {
+		var text strings.Builder
+		for lines.Scan() && !strings.Contains(lines.Text(), lastWord) {
+			text.WriteString(lines.Text() + "\n")
+		}
+		all <- text.String()
+	}()
+	return func(client *redis.Client) string {
+		if err := client.Echo(t.Context(), lastWord).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return <-all
+	}
+}
+
+const lastWord = "that was all"

@@ -1,0 +1,297 @@
+package ingest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// nine in the morning of Los Angeles, in summer.
+var nine = time.Date(2026, time.June, 1, 16, 0, 0, 0, time.UTC)
+
+// midnight is the upstream's next reset after nine.
+var midnight = time.Date(2026, time.June, 2, 7, 0, 0, 0, time.UTC)
+
+const eight = "US,GB,DE,FR,IN,BR,AU,CA"
+
+// station is a sweep's surroundings: the stand-in, the gate, a ledger and a catalogue.
+type station struct {
+	standin  *youtubetest.Server
+	charts   *youtubetest.Charts
+	upstream *httptest.Server
+	budget   *quota.Budget
+	gate     *meter.Transport
+	client   *youtube.Client
+	catalog  *catalog.Catalog
+	setNow   func(time.Time) // of a server
+
+	mu    sync.Mutex
+	now   time.Time
+	asked []string                 // region and page of each request since they were last taken
+	hook  func(*http.Request)      // called with each request
+	alter func(body string) string // of each answer
+	log   bytes.Buffer
+}
+
+// units is a limit of so many units in any 24 hours.
+func units(n int64) []quota.Limit {
+	return []quota.Limit{{Bucket: quota.DefaultBucket, Units: n, Window: quota.Sliding(24 * time.Hour)}}
+}
+
+// open wires a station on a SQLite ledger.
+func open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *station {
+	t.Helper()
+	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &station{standin: standin}
+	ledger.Now = s.Now
+	return s.wire(t, ledger, limits)
+}
+
+// onRedis wires a station on a Redis ledger.
+func onRedis(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *station {
+	t.Helper()
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	ledger, err := redisledger.Open(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &station{standin: standin, setNow: func(now time.Time) { server.SetNow(t, now) }}
+	return s.wire(t, ledger, limits)
+}
+
+type openFunc func(testing.TB, *youtubetest.Server, []quota.Limit) *station
+
+// onLedgers runs a test on each kind of ledger.
+func onLedgers(t *testing.T, test func(*testing.T, openFunc)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, open) })
+	t.Run("redis", func(t *testing.T) { test(t, onRedis) })
+}
+
+func (s *station) wire(t testing.TB, ledger quota.Ledger, limits []quota.Limit) *station {
+	t.Helper()
+	t.Cleanup(func() { ledger.Close() })
+	s.SetNow(nine)
+	s.standin.Now = s.Now
+	if s.charts = s.standin.Charts; s.charts == nil {
+		s.charts = generated()
+		s.standin.Charts = s.charts
+	}
+	s.upstream = httptest.NewServer(s)
+	t.Cleanup(s.upstream.Close)
+	log := slog.New(slog.NewTextHandler(writer{s}, nil))
+	table := costs.Default()
+	prices := make(map[string][]quota.Cost)
+	for _, m := range table.Methods() {
+		prices[m.ID] = m.Costs
+	}
+	s.budget = &quota.Budget{Ledger: ledger, Credential: "key1", Limits: limits, Prices: prices, Log: log}
+	base := meter.NewBase()
+	t.Cleanup(base.CloseIdleConnections)
+	s.gate = &meter.Transport{
+		Base: base, Budget: s.budget, Host: strings.TrimPrefix(s.upstream.URL, "http://"), Method: table.Method, Log: log,
+		Key: func() (string, error) { return "some-key", nil },
+		Learn: func(status int, body []byte) (meter.Lesson, bool) {
+			return meter.Lesson{Reset: table.Buckets()[0].Reset}, youtube.Classify(status, body).Kind == youtube.Exhausted
+		},
+	}
+	var err error
+	if s.client, err = youtube.New(t.Context(), s.upstream.URL, s.gate); err != nil {
+		t.Fatal(err)
+	}
+	s.client.Retry = youtube.Retry{Transient: 3, Throttled: 2}
+	if s.catalog, err = catalog.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "catalog.db")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.catalog.Close() })
+	return s
+}
+
+// generated are the charts of the zero Generator.
+var generated = sync.OnceValue(youtubetest.Generator{}.Charts)
+
+// ServeHTTP is the stand-in, watched.
+func (s *station) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	page := map[string]int{"": 1, "CDIQAA": 2, "CGQQAA": 3, "CJYBEAA": 4}[r.URL.Query().Get("pageToken")]
+	s.mu.Lock()
+	s.asked = append(s.asked, fmt.Sprintf("%s%d", r.URL.Query().Get("regionCode"), page))
+	hook, alter := s.hook, s.alter
+	s.mu.Unlock()
+	if hook != nil {
+		hook(r)
+	}
+	if alter == nil {
+		s.standin.ServeHTTP(w, r)
+		return
+	}
+	answer := httptest.NewRecorder()
+	s.standin.ServeHTTP(answer, r)
+	w.WriteHeader(answer.Code)
+	fmt.Fprint(w, alter(answer.Body.String()))
+}
+
+// requests are those since the last call, "US1 US2".
+func (s *station) requests() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked := strings.Join(s.asked, " ")
+	s.asked = nil
+	return asked
+}
+
+// on has fn called with each request from now on.
+func (s *station) on(fn func(*http.Request)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hook = fn
+}
+
+type writer struct{ *station }
+
+func (w writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(p)
+}
+
+func (s *station) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// SetNow stops every clock at now.
+func (s *station) SetNow(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = now
+	if s.setNow != nil {
+		s.setNow(now)
+	}
+}
+
+// sweep is one of the regions "US,GB".
+func (s *station) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
+	t.Helper()
+	parsed, err := regions.ParseList(strings.Split(list, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &ingest.Sweep{
+		Client: s.client, Catalog: s.catalog, Budget: s.budget, Regions: parsed, Pages: pages,
+		Day: costs.Default().Buckets()[0].Reset, Job: "trending", Run: "run1", Now: s.Now, Log: s.budget.Log,
+	}
+}
+
+// run sweeps, wants no error, and compares what it came to, "complete US:complete:4/200:4" (pages/videos:units), and what was
+// asked of the upstream.
+func (s *station) run(t testing.TB, sweep *ingest.Sweep, want, asked string) ingest.Summary {
+	t.Helper()
+	sum, err := sweep.Execute(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.compare(t, sum, want, asked)
+	return sum
+}
+
+func (s *station) compare(t testing.TB, sum ingest.Summary, want, asked string) {
+	t.Helper()
+	if got := written(sum); got != want {
+		t.Errorf("swept\n%s, want\n%s", got, want)
+	}
+	if got := s.requests(); got != asked {
+		t.Errorf("asked\n%s, want\n%s", got, asked)
+	}
+}
+
+func written(sum ingest.Summary) string {
+	parts := []string{string(sum.Outcome)}
+	for _, r := range sum.Regions {
+		parts = append(parts, fmt.Sprintf("%s:%s:%d/%d:%d", r.Region, r.Outcome, r.Pages, r.Videos, r.Units))
+	}
+	return strings.Join(parts, " ")
+}
+
+// balanced compares the ledger's units, all labelled, with what the stand-in counted.
+func (s *station) balanced(t testing.TB) {
+	t.Helper()
+	entries, err := s.budget.Ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, e := range entries {
+		sum += e.Units
+		if e.Labels["job"] != "trending" || e.Labels["run"] != "run1" || e.Labels["region"] == "" {
+			t.Errorf("labels %v", e.Labels)
+		}
+	}
+	if c := s.standin.Counts(); c.Requests != sum || c.KeyInURL > 0 {
+		t.Errorf("the ledger has %d units, the upstream counted %+v", sum, c)
+	}
+}
+
+// current is the ids of a region's current chart, nil without one.
+func (s *station) current(t testing.TB, region string) []string {
+	t.Helper()
+	_, places, err := s.catalog.Current(context.Background(), catalog.ChartKey{Region: region}, 0)
+	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+		t.Error(err)
+	}
+	var ids []string
+	for _, p := range places {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+// served is the ids of the first n places of a region's chart at the upstream.
+func (s *station) served(region string, n int) []string {
+	var ids []string
+	for _, v := range s.charts.Chart(region, s.charts.Days()-1) {
+		ids = append(ids, v.ID)
+	}
+	return ids[:min(n, len(ids))]
+}
+
+// whole wants the current chart of a region to be the first n places of the upstream's.
+func (s *station) whole(t testing.TB, region string, n int) {
+	t.Helper()
+	if got, want := s.current(t, region), s.served(region, n); !slices.Equal(got, want) {
+		t.Errorf("%s has %d videos, want %d: %v", region, len(got), len(want), got)
+	}
+}
+
+func faults(t testing.TB, specs ...string) []youtubetest.Fault {
+	t.Helper()
+	all, err := youtubetest.ParseFaults(specs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

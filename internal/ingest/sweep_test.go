@@ -1,0 +1,235 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+func TestEveryRegionIsComplete(t *testing.T) {
+	onLedgers(t, func(t *testing.T, open openFunc) {
+		s := open(t, &youtubetest.Server{}, units(1000))
+		sum := s.run(t, s.sweep(t, eight, 4), "complete US:complete:4/200:4 GB:complete:4/200:4 DE:complete:4/200:4 FR:complete:4/200:4 "+
+			"IN:complete:4/171:4 BR:complete:4/200:4 AU:complete:3/137:3 CA:complete:4/200:4",
+			"US1 US2 US3 US4 GB1 GB2 GB3 GB4 DE1 DE2 DE3 DE4 FR1 FR2 FR3 FR4 IN1 IN2 IN3 IN4 BR1 BR2 BR3 BR4 AU1 AU2 AU3 CA1 CA2 CA3 CA4")
+		if sum.Units["default"] != 31 || len(sum.Units) != 1 || !sum.RetryAt.IsZero() || sum.Limit != "" {
+			t.Errorf("summary %+v", sum)
+		}
+		for region := range strings.SplitSeq(eight, ",") {
+			s.whole(t, region, 200)
+		}
+		s.balanced(t)
+	})
+}
+
+// TestStored: what the upstream says of a video is in the catalogue, and a counter that it does not give is nil, not zero.
+func TestStored(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	s.run(t, s.sweep(t, "US", 0), "complete US:complete:4/200:4", "US1 US2 US3 US4")
+	missing := 0
+	for _, want := range s.charts.Chart("US", s.charts.Days()-1) {
+		got, err := s.catalog.Video(t.Context(), want.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Title != want.Title || got.ChannelID != want.ChannelID || got.Description != want.Description ||
+			strings.Join(got.Tags, "|") != strings.Join(want.Tags, "|") || got.PublishedAt.Format(time.RFC3339) != want.PublishedAt ||
+			got.Category != want.CategoryID || got.Duration == "" || !got.FetchedAt.Equal(nine) {
+			t.Errorf("got %+v, want %+v", got.Video, want)
+		}
+		for _, pair := range [][2]*int64{{got.Views, want.ViewCount}, {got.Likes, want.LikeCount}, {got.Comments, want.CommentCount}} {
+			if (pair[0] == nil) != (pair[1] == nil) || pair[0] != nil && *pair[0] != *pair[1] {
+				t.Errorf("%s: counter %v, want %v", want.ID, pair[0], pair[1])
+			}
+			if pair[1] == nil {
+				missing++
+			}
+		}
+	}
+	if missing == 0 {
+		t.Error("the stand-in gave every counter")
+	}
+}
+
+// TestStalestFirst: the sweep that comes after one of some regions begins with the others.
+func TestStalestFirst(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	s.run(t, s.sweep(t, "GB,DE", 1), "complete GB:complete:1/50:1 DE:complete:1/50:1", "GB1 DE1")
+	s.SetNow(nine.Add(time.Hour))
+	s.run(t, s.sweep(t, "GB", 1), "complete GB:complete:1/50:1", "GB1")
+	s.SetNow(nine.Add(2 * time.Hour))
+	s.run(t, s.sweep(t, "GB,US,DE,CA", 1), "complete US:complete:1/50:1 CA:complete:1/50:1 DE:complete:1/50:1 GB:complete:1/50:1",
+		"US1 CA1 DE1 GB1")
+}
+
+// TestExhausted: with 9 units for 16 pages the tenth request is not sent, what came is kept, and the next sweep goes on with
+// what was left out.
+func TestExhausted(t *testing.T) {
+	onLedgers(t, func(t *testing.T, open openFunc) {
+		s := open(t, &youtubetest.Server{}, units(9))
+		sum := s.run(t, s.sweep(t, "US,GB,DE,FR", 4),
+			"exhausted US:complete:4/200:4 GB:complete:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0",
+			"US1 US2 US3 US4 GB1 GB2 GB3 GB4 DE1")
+		if sum.Limit != "default 24h" || !sum.RetryAt.Equal(nine.Add(24*time.Hour)) || sum.Units["default"] != 9 {
+			t.Errorf("summary %+v", sum)
+		}
+		for _, r := range sum.Regions {
+			if (r.Region == "DE") != errors.Is(r.Err(), quota.ErrExhausted) {
+				t.Errorf("%s: %v", r.Region, r.Err())
+			}
+		}
+		s.whole(t, "GB", 200)
+		s.balanced(t)
+		if s.current(t, "DE") != nil || s.current(t, "FR") != nil {
+			t.Error("half a chart is shown")
+		}
+		s.SetNow(nine.Add(5 * time.Minute)) // still nothing: no request, no loss
+		s.run(t, s.sweep(t, "US,GB,DE,FR", 4),
+			"exhausted DE:partial:1/50:0 FR:skipped:0/0:0 US:skipped:0/0:0 GB:skipped:0/0:0", "")
+		s.budget.Limits = units(17)
+		s.SetNow(nine.Add(10 * time.Minute))
+		s.run(t, s.sweep(t, "US,GB,DE,FR", 4),
+			"exhausted DE:complete:4/200:3 FR:complete:4/200:4 US:partial:1/50:1 GB:skipped:0/0:0", "DE2 DE3 DE4 FR1 FR2 FR3 FR4 US1")
+		s.whole(t, "DE", 200)
+		s.balanced(t)
+		s.SetNow(nine.Add(24*time.Hour + time.Second)) // 9 units have come free; what was begun is too old
+		s.run(t, s.sweep(t, "US,GB,DE,FR", 4),
+			"exhausted US:complete:4/200:4 GB:complete:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0",
+			"US1 US2 US3 US4 GB1 GB2 GB3 GB4 DE1")
+	})
+}
+
+// TestResume: a chart that was cut off is resumed at its next page for a quarter of an hour, and begun again after it.
+func TestResume(t *testing.T) {
+	for _, test := range []struct {
+		after, resume time.Duration
+		want, asked   string
+	}{
+		{15 * time.Minute, 0, "complete US:complete:4/200:2", "US3 US4"},
+		{15*time.Minute + time.Microsecond, 0, "complete US:complete:4/200:4", "US1 US2 US3 US4"},
+		{16 * time.Minute, time.Hour, "complete US:complete:4/200:2", "US3 US4"},
+	} {
+		s := open(t, &youtubetest.Server{}, units(2))
+		s.run(t, s.sweep(t, "US", 4), "exhausted US:partial:2/100:2", "US1 US2")
+		s.budget.Limits = units(100)
+		s.SetNow(nine.Add(test.after))
+		again := s.sweep(t, "US", 4)
+		again.Resume = test.resume
+		s.run(t, again, test.want, test.asked)
+		s.whole(t, "US", 200)
+	}
+}
+
+// TestResumeFewerPages: a chart that has all the pages that are wanted by now needs no request.
+func TestResumeFewerPages(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(2))
+	s.run(t, s.sweep(t, "US", 4), "exhausted US:partial:2/100:2", "US1 US2")
+	s.run(t, s.sweep(t, "US", 2), "complete US:complete:2/100:0", "")
+	s.whole(t, "US", 100)
+}
+
+// TestUpstreamIsExhausted: when the upstream has fewer units than we believe, its first refusal ends the sweep until its reset.
+func TestUpstreamIsExhausted(t *testing.T) {
+	onLedgers(t, func(t *testing.T, open openFunc) {
+		s := open(t, &youtubetest.Server{Limits: map[string]int64{"default": 5}}, units(1000))
+		sum := s.run(t, s.sweep(t, "US,GB,DE", 4), "exhausted US:complete:4/200:4 GB:partial:1/50:2 DE:skipped:0/0:0",
+			"US1 US2 US3 US4 GB1 GB2")
+		if sum.Limit != quota.Suspended || !sum.RetryAt.Equal(midnight) {
+			t.Errorf("summary %+v", sum)
+		}
+		s.SetNow(midnight.Add(-time.Microsecond))
+		sum = s.run(t, s.sweep(t, "US,GB,DE", 4), "exhausted GB:skipped:0/0:0 DE:skipped:0/0:0 US:skipped:0/0:0", "")
+		if sum.Limit != quota.Suspended || !sum.RetryAt.Equal(midnight) {
+			t.Errorf("summary %+v", sum)
+		}
+		s.standin.SetLimit("default", 1000)
+		s.SetNow(midnight)
+		s.run(t, s.sweep(t, "US,GB,DE", 4), "complete GB:complete:4/200:4 DE:complete:4/200:4 US:complete:4/200:4",
+			"GB1 GB2 GB3 GB4 DE1 DE2 DE3 DE4 US1 US2 US3 US4")
+	})
+}
+
+// TestBadCredential: nothing further is asked with a key that was refused.
+func TestBadCredential(t *testing.T) {
+	for _, broken := range []*youtubetest.Server{{Keys: []string{"another"}}, {Faults: faults(t, "403-blocked")},
+		{Faults: faults(t, "403-disabled")}} {
+		s := open(t, broken, units(1000))
+		sum, err := s.sweep(t, "US,GB", 4).Execute(t.Context())
+		if kind, ok := youtube.KindOf(err); !ok || kind != youtube.BadCredential {
+			t.Errorf("got %v", err)
+		}
+		s.compare(t, sum, "failed US:failed:0/0:1 GB:skipped:0/0:0", "US1")
+	}
+}
+
+// TestLedgerFails: a gate that cannot charge ends the sweep.
+func TestLedgerFails(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	s.on(func(*http.Request) { s.budget.Ledger.Close() })
+	sum, err := s.sweep(t, "US,GB", 4).Execute(t.Context())
+	if !errors.Is(err, quota.ErrUnreachable) && !errors.Is(err, quota.ErrLedgerUnusable) {
+		t.Errorf("got %v", err)
+	}
+	s.compare(t, sum, "failed US:failed:1/50:1 GB:skipped:0/0:0", "US1")
+	s = open(t, &youtubetest.Server{}, units(0))
+	if _, err = s.sweep(t, "US,GB", 4).Execute(t.Context()); !errors.Is(err, quota.ErrCostExceedsLimit) {
+		t.Errorf("got %v", err)
+	}
+	s.compare(t, ingest.Summary{}, "", "")
+}
+
+// TestStopped: the page under way when ctx ends is stored, no other is asked for, and the next sweep goes on from there.
+func TestStopped(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.on(func(r *http.Request) {
+		if r.URL.Query().Get("regionCode") == "GB" && r.URL.Query().Has("pageToken") {
+			cancel()
+		}
+	})
+	sum, err := s.sweep(t, "US,GB,DE", 4).Execute(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	s.compare(t, sum, "partial US:complete:4/200:4 GB:partial:2/100:2 DE:skipped:0/0:0", "US1 US2 US3 US4 GB1 GB2")
+	s.on(nil)
+	sum, err = s.sweep(t, "US,GB,DE", 4).Execute(ctx) // which has ended before
+	if err != nil {
+		t.Error(err)
+	}
+	s.compare(t, sum, "failed GB:skipped:0/0:0 DE:skipped:0/0:0 US:skipped:0/0:0", "")
+	s.run(t, s.sweep(t, "US,GB,DE", 4), "complete GB:complete:4/200:2 DE:complete:4/200:4 US:complete:4/200:4",
+		"GB3 GB4 DE1 DE2 DE3 DE4 US1 US2 US3 US4")
+	s.whole(t, "GB", 200)
+	s.balanced(t)
+}
+
+// TestGraceIsOver: an answer that does not come is not waited for.
+func TestGraceIsOver(t *testing.T) {
+	s := open(t, &youtubetest.Server{Faults: faults(t, "hang@2")}, units(1000))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.on(func(r *http.Request) {
+		if r.URL.Query().Has("pageToken") {
+			cancel()
+		}
+	})
+	sweep := s.sweep(t, "US,GB", 4)
+	sweep.Grace = time.Millisecond
+	sum, err := sweep.Execute(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	s.compare(t, sum, "partial US:partial:1/50:2 GB:skipped:0/0:0", "US1 US2")
+	s.run(t, s.sweep(t, "US", 2), "complete US:complete:2/100:1", "US2") // the client did not ask a third time
+	s.balanced(t)
+}

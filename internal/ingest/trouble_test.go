@@ -1,0 +1,217 @@
+package ingest_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// TestOneRegionsTrouble: it does not stop the others. A chart that is missing is not asked for again on the upstream's day.
+func TestOneRegionsTrouble(t *testing.T) {
+	charts := youtubetest.Generator{Totals: map[string]int{"GB": 0}}.Charts()
+	s := open(t, &youtubetest.Server{Charts: charts}, units(1000)) // AQ is a region, but not of the upstream
+	sum := s.run(t, s.sweep(t, "AQ,GB,US", 1), "partial AQ:failed:0/0:1 GB:unavailable:0/0:1 US:complete:1/50:1", "AQ1 GB1 US1")
+	if kind, ok := youtube.KindOf(sum.Regions[0].Err()); !ok || kind != youtube.BadRegion {
+		t.Errorf("AQ: %v", sum.Regions[0].Err())
+	}
+	s.SetNow(midnight.Add(-time.Microsecond))
+	s.run(t, s.sweep(t, "GB,US", 1), "complete GB:unavailable:0/0:0 US:complete:1/50:1", "US1")
+	s.SetNow(midnight)
+	s.run(t, s.sweep(t, "GB,US", 1), "complete GB:unavailable:0/0:1 US:complete:1/50:1", "GB1 US1")
+	s.balanced(t)
+}
+
+// TestRetries: every attempt is charged.
+func TestRetries(t *testing.T) {
+	s := open(t, &youtubetest.Server{Faults: faults(t, "503:US#2*2", "429:GB*1", "drop:GB*1")}, units(1000))
+	s.run(t, s.sweep(t, "US,GB", 2), "complete US:complete:2/100:4 GB:complete:2/100:4", "US1 US2 US2 US2 GB1 GB1 GB1 GB2")
+	s.whole(t, "US", 100)
+	s.balanced(t)
+}
+
+// TestUpstreamIsDown: two regions without an answer are enough; one is not.
+func TestUpstreamIsDown(t *testing.T) {
+	s := open(t, &youtubetest.Server{Faults: faults(t, "503:US", "503:GB", "503:DE")}, units(1000))
+	sum, err := s.sweep(t, "US,FR,GB,DE,CA", 1).Execute(t.Context())
+	if kind, ok := youtube.KindOf(err); !ok || kind != youtube.Transient || !strings.Contains(err.Error(), "2 regions in a row") {
+		t.Errorf("got %v", err)
+	}
+	s.compare(t, sum, "partial US:failed:0/0:4 FR:complete:1/50:1 GB:failed:0/0:4 DE:failed:0/0:4 CA:skipped:0/0:0",
+		"US1 US1 US1 US1 FR1 GB1 GB1 GB1 GB1 DE1 DE1 DE1 DE1")
+	s.balanced(t)
+}
+
+// TestRepeatedAndMoving: a video is in a chart once, at its first place, however often it comes.
+func TestRepeatedAndMoving(t *testing.T) {
+	s := open(t, &youtubetest.Server{Faults: faults(t, "repeat:US#1")}, units(1000))
+	s.run(t, s.sweep(t, "US", 2), "complete US:complete:2/99:2", "US1 US2")
+	if got := s.current(t, "US"); got[0] != s.served("US", 1)[0] || len(got) != 99 {
+		t.Errorf("%d videos", len(got))
+	}
+	s = open(t, &youtubetest.Server{PageMove: 3}, units(1000))
+	s.run(t, s.sweep(t, "US", 0), "complete US:complete:4/191:4", "US1 US2 US3 US4")
+	got := s.current(t, "US")
+	if want := s.served("US", 191); !slices.Equal(got, want) {
+		t.Errorf("%d videos: %v", len(got), got)
+	}
+}
+
+// TestLengths: a chart ends where the upstream gives no next page, or at the number of pages that is wanted.
+func TestLengths(t *testing.T) {
+	charts := youtubetest.Generator{Totals: map[string]int{"US": 1, "GB": 50, "DE": 51, "FR": 149}}.Charts()
+	s := open(t, &youtubetest.Server{Charts: charts}, units(1000))
+	s.run(t, s.sweep(t, "US,GB,DE,FR", 0), "complete US:complete:1/1:1 GB:complete:1/50:1 DE:complete:2/51:2 FR:complete:3/149:3",
+		"US1 GB1 DE1 DE2 FR1 FR2 FR3")
+	s.run(t, s.sweep(t, "DE,FR", 2), "complete DE:complete:2/51:2 FR:complete:2/100:2", "DE1 DE2 FR1 FR2")
+	s.whole(t, "FR", 100)
+	s.run(t, s.sweep(t, "FR", 9), "complete FR:complete:3/149:3", "FR1 FR2 FR3")
+}
+
+// TestPagesInALoop: pages that lead back to one that was read end the chart, which is not shown, and not the sweep.
+func TestPagesInALoop(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	s.alter = func(body string) string { // the third page leads to the second, and that to itself
+		return strings.NewReplacer(`"nextPageToken":"CJYBEAA"`, `"nextPageToken":"CDIQAA"`).Replace(body)
+	}
+	s.run(t, s.sweep(t, "US,AU", 0), "partial US:failed:3/150:3 AU:complete:3/137:3", "US1 US2 US3 AU1 AU2 AU3")
+	if s.current(t, "US") != nil {
+		t.Error("half a chart is shown")
+	}
+	// Resumed, nothing is known of the pages before, but the loop ends all the same.
+	sum, err := s.sweep(t, "US", 0).Execute(t.Context())
+	if err != nil || sum.Outcome != ingest.Failed || s.current(t, "US") != nil {
+		t.Errorf("%s, %v", written(sum), err)
+	}
+	if n := len(strings.Fields(s.requests())); n > 3 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestInvalidPageToken: the chart is begun again, once.
+func TestInvalidPageToken(t *testing.T) {
+	s := open(t, &youtubetest.Server{Faults: faults(t, "400-token:US#3*1", "400-token:GB#2")}, units(1000))
+	s.run(t, s.sweep(t, "US,GB,DE", 0), "partial US:complete:4/200:7 GB:failed:1/50:4 DE:complete:4/200:4",
+		"US1 US2 US3 US1 US2 US3 US4 GB1 GB2 GB1 GB2 DE1 DE2 DE3 DE4")
+	s.whole(t, "US", 200)
+	if s.current(t, "GB") != nil {
+		t.Error("half a chart is shown")
+	}
+	s.balanced(t)
+}
+
+// TestHalfChartIsHidden: while a chart is being read, the one before is shown.
+func TestHalfChartIsHidden(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	before := 0
+	for range 2 {
+		sweep := s.sweep(t, "US", 0)
+		steps := 0
+		sweep.Watch = func(e ingest.Event) {
+			steps++
+			want := before
+			if e.Pages == 4 {
+				want = 200
+			}
+			if got := len(s.current(t, "US")); got != want || e.Videos != 50*e.Pages || (e.Outcome != "") != (steps == 5) {
+				t.Errorf("%+v: %d videos are shown, want %d", e, got, want)
+			}
+		}
+		s.run(t, sweep, "complete US:complete:4/200:4", "US1 US2 US3 US4")
+		if steps != 5 {
+			t.Errorf("%d steps", steps)
+		}
+		before = 200
+	}
+}
+
+// TestCatalogueFails: what cannot be kept is not paid for.
+func TestCatalogueFails(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	sweep := s.sweep(t, "US,GB", 4)
+	sweep.Watch = func(ingest.Event) { s.catalog.Close() } // after the first page
+	sum, err := sweep.Execute(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "catalogue: ") || strings.Contains(err.Error(), "context canceled") {
+		t.Errorf("got %v", err)
+	}
+	if n := s.standin.Counts().Requests; n > 3 { // one page stored, one refused, one under way
+		t.Errorf("%d requests", n)
+	}
+	if us := sum.Regions[0]; us.Outcome != ingest.Failed || us.Err() == nil || us.Pages != 1 || us.Units == 0 {
+		t.Errorf("US: %+v", us)
+	}
+	if _, err = s.sweep(t, "US", 4).Execute(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "catalogue: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTwoSweepsAtOnce: they may ask for the same page, but never for more than there are units, and both end well.
+func TestTwoSweepsAtOnce(t *testing.T) {
+	onLedgers(t, func(t *testing.T, open openFunc) {
+		s := open(t, &youtubetest.Server{}, units(40))
+		second, err := catalog.Open(t.Context(), "sqlite://"+s.catalog.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer second.Close()
+		var wg sync.WaitGroup
+		for i := range 4 {
+			sweep := s.sweep(t, "US,GB,DE,FR", 4-i%2*2)
+			if i%2 == 1 {
+				sweep.Catalog = second
+			}
+			wg.Go(func() {
+				sum, err := sweep.Execute(context.Background())
+				if err != nil || sum.Outcome != ingest.Exhausted && sum.Outcome != ingest.Complete {
+					t.Errorf("%s: %v", written(sum), err)
+				}
+			})
+		}
+		wg.Wait()
+		if c := s.standin.Counts(); c.Requests > 40 {
+			t.Errorf("%d requests", c.Requests)
+		}
+		for _, region := range []string{"US", "GB", "DE", "FR"} {
+			if got := s.current(t, region); got != nil && len(got)%100 != 0 || !slices.Equal(got, s.served(region, len(got))) {
+				t.Errorf("%s: %d videos", region, len(got))
+			}
+		}
+		s.balanced(t)
+	})
+}
+
+// TestOvertaken: a chart that another sweep has resumed and completed is complete for this one too.
+func TestOvertaken(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	stored := make(chan struct{}, 100)
+	first := s.sweep(t, "US,GB", 4)
+	first.Watch = func(ingest.Event) { stored <- struct{}{} }
+	s.on(func(r *http.Request) {
+		if !r.URL.Query().Has("pageToken") {
+			return
+		}
+		s.on(nil)
+		<-stored // the first page
+		sum, err := s.sweep(t, "US", 1).Execute(context.Background())
+		if err != nil || written(sum) != "complete US:complete:1/50:0" {
+			t.Errorf("%s, %v", written(sum), err)
+		}
+	})
+	sum, err := first.Execute(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if us := sum.Regions[0]; sum.Outcome != ingest.Complete || us.Pages != 1 || us.Videos != 50 || us.Units > 3 {
+		t.Errorf("swept %s", written(sum))
+	}
+	s.whole(t, "US", 50)
+	s.whole(t, "GB", 200)
+}

@@ -1,0 +1,209 @@
+package quotabudget_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"quotabudget/internal/config"
+)
+
+var documents = []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// manual is what the programs say of themselves: the help of each command, by its words ("quotactl config check").
+type manual map[string]string
+
+// learn builds a program and asks it, and then each of its commands, for help.
+func (m manual) learn(t *testing.T, program string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), program)
+	if out, err := exec.Command("go", "build", "-o", binary, "./cmd/"+program).CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	var ask func(words []string)
+	ask = func(words []string) {
+		cmd := exec.Command(binary, append(slices.Clone(words), "--help")...)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s %v --help: %v", program, words, err)
+		}
+		m[strings.Join(append([]string{program}, words...), " ")] = string(out)
+		for _, found := range commandLine.FindAllStringSubmatch(section(string(out)), -1) {
+			ask(append(slices.Clone(words), found[1]))
+		}
+	}
+	ask(nil)
+}
+
+var commandLine = regexp.MustCompile(`(?m)^  ([a-z]+) +\S`)
+
+// section is the part of a help text that lists commands: from the examples, or the usage, to the flags.
+func section(help string) string {
+	_, list, _ := strings.Cut(help, "[command]\n")
+	list, _, _ = strings.Cut(list, "\nFlags:")
+	if at := strings.Index(list, "Examples:"); at >= 0 {
+		_, list, _ = strings.Cut(list[at:], "\n\n")
+	}
+	return list
+}
+
+// find is the longest command that the words begin with.
+func (m manual) find(words []string) (name, help string) {
+	for n := len(words); n > 0; n-- {
+		name = strings.Join(words[:n], " ")
+		if help, ok := m[name]; ok {
+			return name, help
+		}
+	}
+	return "", ""
+}
+
+var (
+	code     = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```|`([^`\n]+)`")
+	invoked  = regexp.MustCompile(`(?m)(?:^|[\s(;])((?:quotactl|ingestor)(?: [^|&;)#\n]*(?:\\\|[^|&;)#\n]*)*)?)`)
+	flagForm = regexp.MustCompile(`(?:^|[\s\[{(])(--?[a-z][a-z-]*)`)
+)
+
+// commands are the calls of the programs in a document's code.
+func commands(text string) []string {
+	var list []string
+	for _, c := range code.FindAllStringSubmatch(text, -1) {
+		for _, call := range invoked.FindAllStringSubmatch(c[1]+c[2], -1) {
+			list = append(list, strings.ReplaceAll(call[1], `\|`, "|"))
+		}
+	}
+	return list
+}
+
+// Every command and flag that the documents name exists.
+func TestDocumentsNameRealCommands(t *testing.T) {
+	m := manual{}
+	m.learn(t, "quotactl")
+	m.learn(t, "ingestor")
+	checked := make(map[string]bool)
+	for _, path := range documents {
+		for _, call := range commands(read(t, path)) {
+			words := strings.Fields(call)
+			name, help := m.find(words)
+			if len(words) > 1 && !strings.Contains(name, " ") && !strings.HasPrefix(words[1], "-") {
+				t.Errorf("%s: no command %q", path, call)
+				continue
+			}
+			for _, f := range flagForm.FindAllStringSubmatch(call, -1) {
+				if !regexp.MustCompile(`(?m)(?:^ {2,6}|, )` + f[1] + `\b`).MatchString(help) {
+					t.Errorf("%s: %q: %s has no flag %s", path, call, name, f[1])
+				}
+			}
+			checked[name] = true
+		}
+	}
+	for name := range m {
+		if strings.Contains(name, " ") && !checked[name] && !strings.Contains(name, " completion") &&
+			!strings.Contains(name, " help") && name != "quotactl config" {
+			t.Errorf("no document names %s", name)
+		}
+	}
+}
+
+var (
+	linked   = regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	pathForm = regexp.MustCompile(`^(?:\.ci|cmd|internal|lua|scripts)(?:/[\w.*-]+)*/?$|^[\w.-]+\.(?:go|md|mod|lua|sql)$`)
+	testForm = regexp.MustCompile(`^(?:Test|Benchmark)[A-Z]\w*$`)
+)
+
+// Every file, test and make target that the documents name exists.
+func TestDocumentsNameRealFiles(t *testing.T) {
+	tests := declared(t)
+	makefile := read(t, "Makefile")
+	for _, path := range documents {
+		text := read(t, path)
+		var named []string
+		for _, l := range linked.FindAllStringSubmatch(text, -1) {
+			named = append(named, l[1])
+		}
+		for _, c := range code.FindAllStringSubmatch(text, -1) {
+			switch {
+			case pathForm.MatchString(c[2]):
+				named = append(named, c[2])
+			case testForm.MatchString(c[2]) && !tests[c[2]]:
+				t.Errorf("%s: no test %s", path, c[2])
+			}
+			for _, target := range regexp.MustCompile(`\bmake ([a-z]+)`).FindAllStringSubmatch(c[1]+c[2], -1) {
+				if !strings.Contains(makefile, "\n"+target[1]+":") {
+					t.Errorf("%s: make has no target %s", path, target[1])
+				}
+			}
+		}
+		for _, name := range named {
+			if found, err := filepath.Glob(name); err != nil || len(found) == 0 {
+				t.Errorf("%s: no file %s", path, name)
+			}
+		}
+	}
+}
+
+// declared are the names of all tests and benchmarks of the module.
+func declared(t *testing.T) map[string]bool {
+	t.Helper()
+	names := make(map[string]bool)
+	form := regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\(`)
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		for _, f := range form.FindAllStringSubmatch(read(t, path), -1) {
+			names[f[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// The example configuration is one that the programs take, and every YAML key that they know stands in it.
+func TestExampleConfiguration(t *testing.T) {
+	cfg, err := config.Load("quota.example.yaml", func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(cfg.Ledger, " ", cfg.Catalog, " ", cfg.Credentials[0].Name, " ", len(cfg.Credentials[0].Limits), " ",
+		cfg.Credentials[0].Open, " ", cfg.Ingest.Regions, " ", cfg.Ingest.Pages, " ", cfg.Costs.ProfileName())
+	want := "sqlite:///var/lib/quota/ledger.db sqlite:///var/lib/quota/catalog.db key1 4 [youtube.videos.list] " +
+		"[US GB DE FR IN BR AU CA] 4 current"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// The examples of configuration in the documents are such that the programs take them.
+func TestDocumentedConfiguration(t *testing.T) {
+	for _, path := range documents {
+		for i, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(read(t, path), -1) {
+			file := filepath.Join(t.TempDir(), "quota.yaml")
+			if err := os.WriteFile(file, []byte(block[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			home := func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }
+			if _, err := config.Load(file, home); err != nil {
+				t.Errorf("%s: YAML block %d: %v", path, i+1, err)
+			}
+		}
+	}
+}
