@@ -74,10 +74,16 @@ end
 -- fits is the earliest moment at which cost more units stay within cap, counting held units until the holds of list lapse.
 local function fits(b, window, from, ends, before, cost, cap, held, list, now)
 
-  -- stamp_at is the stamp of the first entry in the window whose running total is target or more. The totals say where that
-  -- entry should be, so it looks there, and a little to either side when it should be near: close to an end, or from the second
-  -- time on. Should that not narrow the search fast, it halves it.
+  -- stamp_at is the stamp of the first entry in the window whose running total is target or more. For little of much it looks at
+  -- the oldest entries. Otherwise the totals say where that entry should be, so it looks there, and a little to either side from
+  -- the second time on; should that not narrow the search fast, it halves it.
   local function stamp_at(target)
+    if (target - before) * 256 < b.total - before then
+      local oldest = call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'WITHSCORES', 'LIMIT', '0', '4')
+      for i = 1, #oldest, 2 do
+        if tonumber(match(oldest[i], '^%d+')) >= target then return tonumber(oldest[i + 1]) end
+      end
+    end
     local hi, hi_total = -1, b.total -- ranks are counted from the newest entry, -1
     local lo, lo_total = -1 - call('ZCOUNT', b.log, format('%d', from), '+inf'), before
     local tries, near = 0, 0
@@ -86,7 +92,6 @@ local function fits(b, window, from, ends, before, cost, cap, held, list, now)
       if hi - lo > 7 then
         local at = lo + math.floor((target - lo_total) / (hi_total - lo_total) * (hi - lo))
         if tries > 5 then at = math.floor((lo + hi) / 2) end
-        if at - lo < 9 or hi - at < 9 then near = 4 end
         left, right = math.max(left, at - near), math.min(right, at + near)
       end
       tries, near = tries + 1, 4
@@ -138,9 +143,14 @@ local function save(b, now, keep)
 end
 
 -- intern keeps the line of labels under its code, once for all entries that carry it, and returns what stands for it in an entry:
--- the code, or the line itself once a credential has used very many different ones.
+-- the code, or the line itself where the code is taken or a credential has used very many different lines. A caller that has lately sent the line with
+-- the code leaves it out.
 local function intern(labels, code, line)
-  if code == '' or call('HSETNX', labels, code, line) == 0 or call('HLEN', labels) <= 10000 then return code end
+  if line == '' then return code end
+  if call('HSETNX', labels, code, line) == 0 then
+    return call('HGET', labels, code) == line and code or '=' .. line -- codes are short: two lines may share one
+  end
+  if call('HLEN', labels) <= 10000 then return code end
   call('HDEL', labels, code)
   return '=' .. line
 end

@@ -7,12 +7,12 @@
 --        7 reservation drawn on, or <manual 0|1>:<note> to reserve
 --        8 names of the buckets, in order, to be kept with an answer
 --        9… in observe mode only: what can deny, escaped for a label: the suspension, then each limit
--- Reply  {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the limit's number over all buckets), retry at,
---        for each bucket: remaining, of a reservation: when it expires}, times in µs;
---        status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
---        {3, the answer kept under the key, as text: id, what denies or -, buckets, the reply}  {-1, clock}: a calendar limit is not of this time, ask again
---        {-2}: the key was used for another call  {-3}: no such reservation  {-4, left}: it holds fewer units
---        {-5, limit}: the cost is above the limit, never
+-- Reply  {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the limit's number over all buckets),
+--        retry at (when allowed: 0, or -1 if the labels' code is not kept), for each bucket: remaining, of a reservation: when it
+--        expires}, times in µs; status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
+--        {3, the answer kept under the key, as text: id, what denies or -, buckets, the reply}
+--        {-1, clock}: a calendar limit is not of this time, ask again  {-2}: the key was used for another call
+--        {-3}: no such reservation  {-4, left}: it holds fewer units   {-5, limit}: the cost is above the limit, never
 -- A denial writes nothing. The first write is one that a server short of memory refuses, so it refuses all or none.
 
 local id, fingerprint, observe = ARGV[2], ARGV[6], ARGV[9]
@@ -89,6 +89,7 @@ if ttl == 0 then
   local mark
   if denying == 0 then
     mark = intern(KEYS[1], ARGV[3], ARGV[4])
+    if mark ~= ARGV[3] then reply[5] = -1 end
   else -- observed: what would have denied is written out in the entry
     mark = '=' .. ARGV[4] .. (ARGV[4] == '' and '' or '&') .. 'denied=' .. ARGV[9 + math.max(0, denying)]
   end

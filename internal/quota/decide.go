@@ -22,7 +22,7 @@ type Hold struct {
 // Never is the moment that does not come.
 const Never = int64(1) << 62
 
-// Standing is one limit of a bucket at one moment: what Fits and Verdict decide on.
+// Standing is one limit of a bucket at one moment: what Fits decides on.
 type Standing struct {
 	Limit Limit
 	Log   Log

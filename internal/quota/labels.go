@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -23,7 +24,7 @@ const (
 
 const (
 	maxLabels     = 16
-	maxLabelBytes = 1024
+	maxLabelBytes = 1024 // names and values together
 )
 
 var labelKey = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
@@ -40,7 +41,9 @@ func (l Labels) Check() error {
 	if len(l) > maxLabels {
 		return fmt.Errorf("%w: %d labels: at most %d go with one charge", ErrMalformed, len(l), maxLabels)
 	}
+	bytes := 0
 	for k, v := range l {
+		bytes += len(k) + len(v)
 		if !labelKey.MatchString(k) {
 			return fmt.Errorf("%w: label name %q: use a lower-case letter, then up to 31 letters, digits and _", ErrMalformed, k)
 		}
@@ -48,8 +51,8 @@ func (l Labels) Check() error {
 			return err
 		}
 	}
-	if n := len(l.Encode()); n > maxLabelBytes {
-		return fmt.Errorf("%w: the labels take %d bytes: at most %d", ErrMalformed, n, maxLabelBytes)
+	if bytes > maxLabelBytes {
+		return fmt.Errorf("%w: the labels take %d bytes: at most %d", ErrMalformed, bytes, maxLabelBytes)
 	}
 	return nil
 }
@@ -84,13 +87,23 @@ func (l Labels) With(more Labels) Labels {
 // Encode writes the labels in one canonical line: name=value pairs in the order of names, escaped as in a URL query, so that
 // it holds neither colons nor spaces. Labels without a value are left out.
 func (l Labels) Encode() string {
-	q := make(url.Values, len(l))
-	for k, v := range l {
-		if v != "" {
-			q.Set(k, v)
+	names := make([]string, 0, maxLabels)
+	for name, value := range l {
+		if value != "" {
+			names = append(names, name)
 		}
 	}
-	return q.Encode()
+	slices.Sort(names)
+	line := make([]byte, 0, 128)
+	for _, name := range names {
+		if len(line) > 0 {
+			line = append(line, '&')
+		}
+		line = append(line, url.QueryEscape(name)...)
+		line = append(line, '=')
+		line = append(line, url.QueryEscape(l[name])...)
+	}
+	return string(line)
 }
 
 // ParseLabels reads what Encode wrote.

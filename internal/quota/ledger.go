@@ -6,7 +6,8 @@ import (
 )
 
 // Ledger is the store of the log. Each method that changes it is one atomic step, decided at the time of the ledger's own
-// clock. Errors are ErrUnreachable when the ledger could not be asked (or its answer was lost), and otherwise as stated.
+// clock. Errors are ErrUnreachable when the ledger could not be asked (or its answer was lost), ErrLedgerUnusable when a person
+// must set it right first, ErrMalformed for what Check refuses, and otherwise as stated.
 // quotatest holds every implementation to this contract.
 type Ledger interface {
 	// Charge takes c.Costs, all or nothing, or says when they would fit. A denial changes nothing.
@@ -16,7 +17,8 @@ type Ledger interface {
 	// Reserve sets units aside until r.TTL has passed. Errors as for Charge.
 	Reserve(ctx context.Context, r Reserve) (Decision, error)
 	// Commit settles a reservation: it writes an entry of c.Units now and gives the rest back. It checks no limit, because the
-	// units were set aside. Committing again answers as the first time. Errors: ErrNoReservation, ErrReservationShort.
+	// units were set aside. Committing again answers as the first time. Errors: ErrNoReservation, ErrReservationShort,
+	// ErrKeyReused when it was committed with other units.
 	Commit(ctx context.Context, c Commit) (Decision, error)
 	// Release gives back what is left of a reservation and returns how many units that was. Errors: ErrNoReservation.
 	Release(ctx context.Context, credential, reservation string) (int64, error)
@@ -87,12 +89,12 @@ type Decision struct {
 	Units       map[string]int64 // asked for, by bucket
 	Remaining   map[string]int64 // by bucket: what a further charge of this kind could take now, the least of all limits
 	RetryAt     time.Time        // when denied: the earliest moment at which the whole cost would fit
-	Limit       string           // when denied: the limit that denies longest; Suspended when the upstream closed the bucket
+	Limit       string           // when denied: the limit that denies longest; Suspended when the bucket is closed
 	Reservation string           // ID, when units were set aside
 	ExpiresAt   time.Time        // of the reservation
 }
 
-// Suspended, as Decision.Limit, says that the upstream itself closed the bucket.
+// Suspended, as Decision.Limit, says that the bucket is closed: the upstream said so, or a person did.
 const Suspended = "suspended"
 
 // RetryAfter is how long until the cost would fit if nobody charged meanwhile; 0 when it was allowed.

@@ -95,9 +95,17 @@ func byBucket(costs []quota.Cost, limits []quota.Limit) [][]quota.Limit {
 }
 
 func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) {
+	if r.observe { // an entry that would have been denied has its labels written out
+		r.label.code = codeOf(r.label.line)
+	} else {
+		r.label = l.told.code(r.credential, r.label)
+	}
 	reply, err := l.ask(ctx, l.charge, r.keys(), r.args)
 	if err != nil {
 		return quota.Decision{}, err
+	}
+	if r.label.line != "" && reply[0] == allowed && reply[4] == int64(0) {
+		l.told.note(r.credential, r.label)
 	}
 	return l.decision(r, reply)
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/url"
+	"sync"
+	"time"
 
 	"quotabudget/internal/quota"
 )
@@ -37,15 +39,55 @@ func labelOf(l quota.Labels) label {
 	if run != "" {
 		l = l.With(quota.Labels{quota.LabelRun: ""})
 	}
-	line := l.Encode()
-	return label{code: codeOf(line), line: line, run: url.QueryEscape(run)}
+	return label{line: l.Encode(), run: url.QueryEscape(run)}
 }
 
-// codeOf is 48 bits of a digest: two of a credential's 10,000 lines share one with a chance of 1 in 5 million.
+// codeOf is 24 bits of a digest, in four letters: short, because every entry carries it, and because the script notices when two
+// lines share one.
 func codeOf(line string) string {
 	if line == "" {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(line))
-	return base64.RawURLEncoding.EncodeToString(sum[:6])
+	return base64.RawURLEncoding.EncodeToString(sum[:3])
+}
+
+// tellAgain is how often the server is told anew what a code stands for, should it have lost that. The code is a digest of the
+// line, so what was lost is whole again then.
+const tellAgain = time.Minute
+
+// told is what the server was told lately: the codes of lines that it knows. It is safe for concurrent use.
+type told struct {
+	mu   sync.Mutex
+	last map[[2]string]telling // by credential and line
+}
+
+type telling struct {
+	code string
+	at   time.Time
+}
+
+// maxTold bounds the memory for callers who never use the same labels twice.
+const maxTold = 10_000
+
+// code fills in the line's code, and leaves the line out where the server was told of it a short while ago.
+func (t *told) code(credential string, of label) label {
+	t.mu.Lock()
+	known, ok := t.last[[2]string{credential, of.line}]
+	t.mu.Unlock()
+	if ok && time.Since(known.at) < tellAgain {
+		return label{code: known.code, run: of.run}
+	}
+	of.code = codeOf(of.line)
+	return of
+}
+
+// note remembers that the server has just kept the line under its code.
+func (t *told) note(credential string, of label) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last == nil || len(t.last) >= maxTold {
+		t.last = make(map[[2]string]telling)
+	}
+	t.last[[2]string{credential, of.line}] = telling{of.code, time.Now()}
 }

@@ -18,6 +18,7 @@ type Ledger struct {
 	client  redis.UniversalClient
 	cluster bool         // the client may send a command twice there
 	ahead   atomic.Int64 // µs by which the server's clock is ahead of ours: a guess, from its last answer
+	told    told
 
 	charge, commit, release, cancel, suspend, usage, claim *redis.Script
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -320,5 +321,56 @@ func eventually(t *testing.T, what string, is func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in 60 s: %s", what)
 		}
+	}
+}
+
+// Codes are short, so two lines of labels may share one; each entry keeps its own labels all the same. What the server loses is
+// whole again once the line is told anew.
+func TestLabelsWithOneCode(t *testing.T) {
+	s := redistest.Start(t, redistest.Options{})
+	l := open(t, s.URL())
+	seen, pair := map[string]string{}, []string(nil)
+	for i := 0; pair == nil; i++ {
+		region := fmt.Sprintf("r%d", i)
+		code := codeOf(quota.Labels{"region": region}.Encode())
+		if other, ok := seen[code]; ok {
+			pair = []string{other, region}
+		}
+		seen[code] = region
+	}
+	for range 3 {
+		for _, region := range pair {
+			c := one("k", 1)
+			c.Labels = quota.Labels{"region": region, "run": "r 1"}
+			if _, err := l.Charge(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	regions := func() (list []string) {
+		entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Labels["run"] != "r 1" {
+				t.Errorf("labels %v: the run is missing", e.Labels)
+			}
+			list = append(list, e.Labels["region"])
+		}
+		return list
+	}
+	want := []string{pair[0], pair[1], pair[0], pair[1], pair[0], pair[1]}
+	if got := regions(); !slices.Equal(got, want) {
+		t.Errorf("regions %q, want %q", got, want)
+	}
+	l.client.Del(t.Context(), labelsKey("k"))
+	c := one("k", 1)
+	c.Labels = quota.Labels{"region": pair[0], "run": "r 1"}
+	if _, err := open(t, s.URL()).Charge(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if got := regions(); !slices.Equal(got, append(want, pair[0])) {
+		t.Errorf("after the labels were lost and told again: regions %q", got)
 	}
 }

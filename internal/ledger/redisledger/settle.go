@@ -18,6 +18,7 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 	keys := []string{labelsKey(c.Credential), answerKey(c.Credential, "commit:"+c.Reservation),
 		stateKey(c.Credential, bucket), logKey(c.Credential, bucket)}
 	label := labelOf(c.Labels)
+	label.code = codeOf(label.line)
 	reply, err := l.ask(ctx, l.commit, keys, func(now time.Time) []any {
 		n := numbers{c.Units, quota.RetentionFor(limits).Microseconds()}
 		n.addLimits(limits, false, now)
