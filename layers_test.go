@@ -8,6 +8,8 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -25,6 +27,7 @@ var layers = map[string]string{
 	"internal/quota":               "",
 	"internal/quota/quotatest":     "internal/quota",
 	"internal/regions":             "",
+	"internal/share":               "",
 	"internal/sqlite":              "",
 	"internal/costs":               ". internal/quota",
 	"internal/catalog":             "internal/sqlite",
@@ -36,8 +39,9 @@ var layers = map[string]string{
 	"internal/youtube":             "internal/quota",
 	"internal/youtube/youtubetest": "",
 	"internal/ingest":              "internal/catalog internal/meter internal/quota internal/regions internal/youtube",
-	"internal/schedule":            "internal/quota internal/regions",
-	"internal/config":              "internal/costs internal/ledger internal/quota internal/regions internal/sqlite",
+	"internal/upstream":            "internal/costs internal/meter internal/quota internal/youtube",
+	"internal/schedule":            "",
+	"internal/config":              "internal/costs internal/ledger internal/quota internal/regions internal/schedule internal/sqlite",
 	"internal/cli":                 "internal/config internal/ledger internal/quota internal/sqlite",
 	"cmd/quotactl":                 "internal/*",
 	"cmd/ingestor":                 "internal/*",
@@ -51,7 +55,7 @@ var owners = []struct {
 	tests    bool
 }{
 	{"github.com/robfig/cron", []string{"internal/schedule"}, false},
-	{"github.com/redis/go-redis", []string{"internal/ledger/redisledger", "internal/ledger/redistest"}, true},
+	{"github.com/redis/go-redis", []string{"internal/ledger/redisledger", "internal/ledger/redistest"}, false},
 	{"modernc.org/sqlite", []string{"internal/sqlite"}, true},
 	{"google.golang.org/api", []string{"internal/youtube"}, false},
 	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/quotactl", "cmd/ingestor"}, true},
@@ -79,8 +83,24 @@ func within(importPath string) string {
 	return rest
 }
 
+// touch looks at every source of the module. go test keeps a result until a file changes that the test itself looked at, and
+// does not know what the commands that a test starts have read.
+func touch(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".go") {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func packages(t *testing.T) []pkg {
 	t.Helper()
+	touch(t)
 	var stderr bytes.Buffer
 	cmd := exec.Command("go", "list", "-json=Dir,ImportPath,Name,Imports,TestImports,XTestImports,GoFiles", "./...")
 	cmd.Stderr = &stderr
@@ -125,7 +145,7 @@ func TestLayers(t *testing.T) {
 // The domain is written in the standard library alone, and so are its siblings that do nothing but compute.
 func TestDomainImportsOnlyTheStandardLibrary(t *testing.T) {
 	for _, p := range packages(t) {
-		if !slices.Contains([]string{".", "lua", "internal/quota", "internal/regions", "internal/meter"}, p.path()) {
+		if !slices.Contains([]string{".", "lua", "internal/quota", "internal/regions", "internal/share", "internal/meter"}, p.path()) {
 			continue
 		}
 		for _, imported := range p.Imports {

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"time"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/costs"
 	"quotabudget/internal/ingest"
-	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/upstream"
 	"quotabudget/internal/youtube"
 )
 
@@ -62,29 +60,11 @@ func (s *station) Close() error { return errors.Join(s.catalog.Close(), s.budget
 
 // newClient puts the upstream's client on the gate.
 func newClient(ctx context.Context, s *station) (*youtube.Client, error) {
-	endpoint, err := url.Parse(s.cfg.YouTube.Endpoint)
+	gate, err := upstream.Gate(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key, s.log)
 	if err != nil {
 		return nil, err
 	}
-	return youtube.New(ctx, s.cfg.YouTube.Endpoint, &meter.Transport{
-		Base: meter.NewBase(), Budget: s.budget, Host: endpoint.Host, Method: s.cfg.Costs.Method, Key: s.cred.APIKey.Key,
-		Learn: lessons(s.cfg.Costs), Log: s.log,
-	})
-}
-
-// lessons says what the upstream's errors teach about its buckets.
-func lessons(table *costs.Table) func(status int, body []byte) (meter.Lesson, bool) {
-	return func(status int, body []byte) (meter.Lesson, bool) {
-		fault := youtube.Classify(status, body)
-		if fault.Kind != youtube.Exhausted {
-			return meter.Lesson{}, false
-		}
-		lesson := meter.Lesson{Reset: table.Buckets()[0].Reset}
-		if bucket, ok := table.BucketOfMetric(fault.Metric); ok {
-			lesson = meter.Lesson{Bucket: bucket.Name, Reset: bucket.Reset}
-		}
-		return lesson, true
-	}
+	return youtube.New(ctx, s.cfg.YouTube.Endpoint, gate)
 }
 
 // sweep is a sweep of the configured regions.

@@ -1,0 +1,40 @@
+// Package upstream puts the YouTube API behind the gate.
+package upstream
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube"
+)
+
+// Gate is a meter.Transport for the upstream at endpoint: requests are named and priced by the table, and an answer that says the
+// day's quota is gone suspends the bucket. key reads the API key when a request is made.
+func Gate(endpoint string, table *costs.Table, budget *quota.Budget, key func() (string, error), log *slog.Logger) (*meter.Transport, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("youtube endpoint: not a URL")
+	}
+	return &meter.Transport{
+		Base: meter.NewBase(), Budget: budget, Host: u.Host, Method: table.Method, Key: key, Learn: lessons(table), Log: log,
+	}, nil
+}
+
+// lessons says what the upstream's errors teach about its buckets.
+func lessons(table *costs.Table) func(status int, body []byte) (meter.Lesson, bool) {
+	return func(status int, body []byte) (meter.Lesson, bool) {
+		fault := youtube.Classify(status, body)
+		if fault.Kind != youtube.Exhausted {
+			return meter.Lesson{}, false
+		}
+		lesson := meter.Lesson{Reset: table.Buckets()[0].Reset}
+		if bucket, ok := table.BucketOfMetric(fault.Metric); ok {
+			lesson = meter.Lesson{Bucket: bucket.Name, Reset: bucket.Reset}
+		}
+		return lesson, true
+	}
+}
