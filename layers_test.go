@@ -41,6 +41,8 @@ var layers = map[string]string{
 	"internal/ingest":              "internal/catalog internal/meter internal/quota internal/regions internal/youtube",
 	"internal/upstream":            "internal/costs internal/meter internal/quota internal/youtube",
 	"internal/schedule":            "",
+	"internal/forecast":            "internal/quota internal/schedule",
+	"internal/daemon":              "internal/catalog internal/ingest internal/meter internal/quota internal/regions internal/schedule internal/share internal/youtube",
 	"internal/config":              "internal/costs internal/ledger internal/quota internal/regions internal/schedule internal/sqlite",
 	"internal/cli":                 "internal/config internal/ledger internal/quota internal/sqlite",
 	"cmd/quotactl":                 "internal/*",

@@ -93,6 +93,7 @@ func commands(text string) []string {
 // Every command and flag that the documents name exists.
 func TestDocumentsNameRealCommands(t *testing.T) {
 	m := manual{}
+	touch(t)
 	m.learn(t, "quotactl")
 	m.learn(t, "ingestor")
 	checked := make(map[string]bool)
