@@ -7,8 +7,8 @@
 -- If either key is lost, the other still gives a consistent picture.
 --
 -- Numbers come in ARGV[1], as little-endian doubles, and stand in N; a limit takes five of them:
---   window µs (0 for a calendar window, -1 for a pace, which is on one), start µs, end µs, cap (what this charge may bring the window up to), units;
---   of a pace, end and units are the times between which its cap holds, and draws have no cap
+--   window µs (0 for a calendar window, -1 for a pace, which is on one), start µs, end µs, cap (what this charge may bring the
+--   window up to), units; of a pace, end and units are the times between which its cap holds, and draws have no cap
 -- Whole numbers are formatted with %d: Lua's own way would write 1.7637e+15, and takes longer.
 
 local call, format, match = redis.call, string.format, string.match
@@ -43,8 +43,8 @@ local function open(state, log)
   }
 end
 
--- hold (for a bucket with holds) adds up in b.held what reservations hold at now, and lists them in b.list, the first to expire first. b.lapsed names the
--- fields of those that hold nothing any more.
+-- hold (for a bucket with holds) adds up in b.held what reservations hold at now, and lists them in b.list, the first to expire
+-- first. b.lapsed names the fields of those that hold nothing any more.
 local function hold(b, now)
   b.list, b.lapsed = {}, {}
   local fields = call('HGETALL', b.state)
@@ -142,9 +142,9 @@ local function save(b, now, keep)
   return renew
 end
 
--- intern keeps the line of labels under its code, once for all entries that carry it, and returns what stands for it in an entry:
--- the code, or the line itself where the code is taken or a credential has used very many different lines. A caller that has lately sent the line with
--- the code leaves it out.
+-- intern keeps the line of labels under its code, once for all entries that carry it, and returns what stands for it in an
+-- entry: the code, or the line itself where the code is taken or a credential has used very many different lines. A caller
+-- that has lately sent the line with the code leaves it out.
 local function intern(labels, code, line)
   if line == '' then return code end
   if call('HSETNX', labels, code, line) == 0 then

@@ -4,8 +4,8 @@
 -- KEYS   1 labels  2 the answer to an earlier commit of this reservation  3 state  4 log
 -- ARGV   1 N: units (-1 = all that is left), keep µs, then the bucket's limits (bucket.lua), to say what remains
 --        2 entry id  3 code of the labels  4 their line  5 run  6 reservation
--- Reply  {1, clock, stamp, units, remaining}  {3, the answer given before, as text: entry id, -, -, the reply}  {-1, clock}: ask again
---        {-2}: was committed with other units   {-3}: no such reservation   {-4, left}: it holds fewer units
+-- Reply  {1, clock, stamp, units, remaining}  {3, the answer given before, as text: entry id, -, -, the reply}
+--        {-1, clock}: ask again  {-2}: was committed with other units   {-3}: no such reservation   {-4, left}: it holds fewer units
 
 local id, field, units = ARGV[2], 'r:' .. ARGV[6], N[1]
 local answer = call('GET', KEYS[2])

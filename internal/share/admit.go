@@ -47,8 +47,6 @@ func (d Day) Admit(lane int) Decision {
 func (s Share) runs(d Decision) bool {
 	whole := s.Spent + s.Runs*s.Cost
 	switch {
-	case s.Runs <= 0:
-		return false
 	case s.Runs >= s.Remaining:
 		return true
 	case 2*s.Spent > s.Cost && !atMost(2*s.Spent-s.Cost, d.Ticks, 2*whole, d.Tick, true):

@@ -31,7 +31,7 @@ type Day struct {
 type Share struct {
 	Lane
 	Even     int64 // units that its weight alone would bring, whatever it and the others want
-	Entitled int64 // units of the whole day, what is spent included
+	Entitled int64 // units of the whole day, what is spent included; at most a run less than that
 	Runs     int64 // whole runs that it can still afford of them, at most one more than they pay for
 }
 
@@ -58,33 +58,46 @@ func (d Day) Shares() []Share {
 	return shares
 }
 
-// entitle is Shares without Even, and the units of the whole day.
+// entitle is Shares without Even, and the units of the whole day. A lane whose last run took it less than a run over its
+// share keeps that share, so that rounding is dealt once a day and not anew after each run. Where that does not add up,
+// because shares have changed since, all that is spent is spent.
 func (d Day) entitle() (shares []Share, capacity int64) {
 	left := max(d.Left, 0)
 	capacity = left
+	for _, l := range d.Lanes {
+		capacity += l.Spent
+	}
+	shares, over := d.split(capacity, func(l Lane) int64 { return max(l.Spent-max(l.Cost-1, 0), 0) })
+	if over < 0 {
+		shares, over = d.split(capacity, func(l Lane) int64 { return l.Spent })
+	}
+	roundUp(over, shares)
+	return shares, capacity
+}
+
+// split shares capacity into units and whole runs; over is what the runs leave of what is left.
+func (d Day) split(capacity int64, taken func(Lane) int64) (shares []Share, over int64) {
 	claimants := make([]Claimant, len(d.Lanes))
 	for i, l := range d.Lanes {
-		capacity += l.Spent
-		claimants[i] = Claimant{Demand: l.Demand(), Weight: l.Weight, Floor: l.Floor, Taken: l.Spent}
+		claimants[i] = Claimant{Demand: l.Demand(), Weight: l.Weight, Floor: l.Floor, Taken: taken(l)}
 	}
-	shares = make([]Share, len(d.Lanes))
+	shares, over = make([]Share, len(d.Lanes)), max(d.Left, 0)
 	for i, units := range MaxMin(capacity, claimants) {
 		l := d.Lanes[i]
 		shares[i] = Share{Lane: l, Entitled: units}
 		if l.Cost > 0 {
-			shares[i].Runs = (units - l.Spent) / l.Cost
+			shares[i].Runs = max(units-l.Spent, 0) / l.Cost
 		}
-		left -= shares[i].Runs * l.Cost
+		over -= shares[i].Runs * l.Cost
 	}
-	roundUp(left, shares)
-	return shares, capacity
+	return shares, over
 }
 
 // roundUp makes one more run of what is over for each lane in turn that has units over, as long as there is enough.
 func roundUp(left int64, shares []Share) {
 	var over []int
 	for i, s := range shares {
-		if s.over() > 0 && s.Runs < s.Remaining {
+		if s.over() > 0 {
 			over = append(over, i)
 		}
 	}

@@ -29,10 +29,13 @@ func TestShares(t *testing.T) {
 			[]figures{{20, 28, 0}, {20, 12, 2}}, []Loan{{"BR", "US", 8}}},
 		{"one leaves to two by weight", Day{60, []Lane{lane("US", 2, 0, 0, 2), lane("BR", 2, 0, 0, 10), lane("AU", 1, 0, 0, 10)}}, true,
 			[]figures{{24, 8, 2}, {24, 35, 9}, {12, 17, 4}}, []Loan{{"US", "BR", 11}, {"US", "AU", 5}}},
+		{"two leave to two", Day{44, []Lane{lane("US", 1, 0, 0, 1), lane("BR", 1, 0, 0, 2), lane("AU", 1, 0, 0, 10), lane("CA", 1, 0, 0, 10)}}, true,
+			[]figures{{11, 4, 1}, {11, 8, 2}, {11, 16, 4}, {11, 16, 4}},
+			[]Loan{{"US", "AU", 4}, {"BR", "AU", 1}, {"US", "CA", 3}, {"BR", "CA", 2}}},
 		{"a floor takes from all", Day{60, []Lane{lane("US", 1, 32, 0, 10), lane("BR", 1, 0, 0, 10), lane("AU", 1, 0, 0, 10)}}, true,
 			[]figures{{20, 32, 8}, {20, 14, 4}, {20, 14, 3}}, []Loan{{"BR", "US", 6}, {"AU", "US", 6}}},
 		{"nothing left", Day{-7, []Lane{lane("US", 1, 0, 8, 5), lane("BR", 1, 0, 4, 5)}}, true,
-			[]figures{{6, 8, 0}, {6, 4, 0}}, []Loan{{"BR", "US", 2}}},
+			[]figures{{6, 6, 0}, {6, 6, 0}}, nil},
 	} {
 		shares := c.day.Shares()
 		got := make([]figures, len(shares))
@@ -97,6 +100,40 @@ func TestAdmit_Odd(t *testing.T) {
 	} {
 		if got := (Day{5, []Lane{c.lane}}).Admit(0); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestAdmit_Beside: a second lane without weight makes the day short and changes nothing else.
+func TestAdmit_Beside(t *testing.T) {
+	beside := Lane{Region: "US", Cost: 4, Ticks: 10, Remaining: 2}
+	for _, c := range []struct {
+		name string
+		left int64
+		lane Lane
+		run  bool
+	}{
+		{"a run that costs nothing", 4, Lane{Weight: 1, Spent: 8, Ticks: 10, Remaining: 5}, true},
+		{"on the line, and all ticks are paid for", 4, Lane{Weight: 1, Spent: 36, Cost: 2, Ticks: 10, Remaining: 2}, true},
+		{"on the line, and one of two is paid for", 2, Lane{Weight: 1, Spent: 36, Cost: 2, Ticks: 10, Remaining: 2}, false},
+	} {
+		if got := (Day{c.left, []Lane{c.lane, beside}}).Admit(0); got.Run != c.run || !got.Short {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+func TestAtMost(t *testing.T) {
+	const big = 1 << 62
+	for _, c := range []struct {
+		a, b, c, d     int64
+		less, lessOrEq bool
+	}{
+		{2, 3, 7, 1, true, true}, {2, 3, 1, 6, false, true}, {2, 3, 5, 1, false, false},
+		{big, 8, 1, 1, false, false}, {1, 1, big, 8, true, true}, {big, 8, 8, big, false, true}, {big, 8, big, 9, true, true},
+	} {
+		if less, orEqual := atMost(c.a, c.b, c.c, c.d, false), atMost(c.a, c.b, c.c, c.d, true); less != c.less || orEqual != c.lessOrEq {
+			t.Errorf("%d*%d against %d*%d: less %v, or equal %v", c.a, c.b, c.c, c.d, less, orEqual)
 		}
 	}
 }

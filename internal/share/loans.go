@@ -7,7 +7,7 @@ type Loan struct {
 }
 
 // Loans says who leaves what to whom, measured against a cut by weight alone: what a region may take beyond its cut comes
-// from those that take less than theirs, in proportion to what each of them has to leave.
+// from those that take less than theirs, in proportion to what each of them leaves in all.
 func Loans(shares []Share) []Loan {
 	lenders := make([]Claimant, len(shares))
 	for i, s := range shares {
@@ -25,7 +25,6 @@ func Loans(shares []Share) []Loan {
 			}
 			loans = append(loans, Loan{From: shares[i].Region, To: to.Region, Units: units})
 			lenders[i].Demand -= units
-			lenders[i].Weight -= units
 		}
 	}
 	return loans

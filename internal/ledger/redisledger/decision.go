@@ -45,9 +45,11 @@ func (r request) refusal(status int64, reply []any) error {
 	case reused:
 		return fmt.Errorf("%w: %q, with another call or other costs", quota.ErrKeyReused, r.key)
 	case unknown:
-		return fmt.Errorf("%w: %s", quota.ErrNoReservation, r.reservation)
+		return fmt.Errorf("%s: %w", r.reservation, quota.ErrNoReservation)
 	case short:
-		return fmt.Errorf("%w: %s has %d left", quota.ErrReservationShort, r.reservation, reply[1].(int64))
+		bucket, _, _ := quota.ParseReservation(r.reservation)
+		return fmt.Errorf("%s: %d units asked for, %d left: %w", r.reservation, quota.UnitsOf(r.costs)[bucket], reply[1].(int64),
+			quota.ErrReservationShort)
 	}
 	return fmt.Errorf("the script replied %v, which this version does not know", reply)
 }

@@ -35,8 +35,14 @@ func explain(err error) error {
 	if strings.Contains(err.Error(), "-OOM") || strings.Contains(err.Error(), "OOM command not allowed") {
 		return fmt.Errorf("%w: redis: %s (%w)", quota.ErrLedgerUnusable, unusable["OOM"], err)
 	}
+	if strings.Contains(err.Error(), "cluster support disabled") {
+		return fmt.Errorf("%w: redis: it is no cluster: write redis:// instead of redis+cluster:// (%w)", quota.ErrLedgerUnusable, err)
+	}
+	if code == "MOVED" || code == "ASK" {
+		return fmt.Errorf("%w: redis: it is a node of a cluster: write redis+cluster:// instead of redis://", quota.ErrLedgerUnusable)
+	}
 	if strings.HasPrefix(code, "ERR") {
-		return fmt.Errorf("redis: %w", err)
+		return fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
 	}
 	return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
 }

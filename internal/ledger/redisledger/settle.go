@@ -39,7 +39,9 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 		d.Replayed = true
 		return d, nil
 	default:
-		return quota.Decision{}, request{reservation: c.Reservation, key: "commit of " + c.Reservation}.refusal(status, reply)
+		return quota.Decision{}, request{
+			reservation: c.Reservation, key: "commit of " + c.Reservation, costs: []quota.Cost{{Bucket: bucket, Units: c.Units}},
+		}.refusal(status, reply)
 	}
 }
 
@@ -67,7 +69,7 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (i
 		return 0, explain(err)
 	}
 	if left == unknown {
-		return 0, fmt.Errorf("%w: %s", quota.ErrNoReservation, reservation)
+		return 0, fmt.Errorf("%s: %w", reservation, quota.ErrNoReservation)
 	}
 	return left, nil
 }
