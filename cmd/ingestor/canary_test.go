@@ -1,14 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"fmt"
-	"io"
 	"io/fs"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,66 +20,6 @@ import (
 
 // canary is a key of the real form. It is put together here, so that no scanner takes this file for a leak.
 func canary() string { return "AI" + "za" + "Sy" + strings.Repeat("Canary-_", 4) + "9" }
-
-// aviary is an upstream that looks for the canary in every request, and misbehaves as a test wishes.
-type aviary struct {
-	youtubetest.Server
-	answer http.HandlerFunc // instead of the stand-in; nil for the stand-in
-
-	mu       sync.Mutex
-	sung     int      // requests that carried the key in its header
-	sighting []string // where else it was
-}
-
-func (a *aviary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a.look(r)
-	if a.answer != nil {
-		a.answer(w, r)
-		return
-	}
-	a.Server.ServeHTTP(w, r)
-}
-
-func (a *aviary) look(r *http.Request) {
-	header := r.Header.Clone()
-	mine := header.Values("X-Goog-Api-Key")
-	header.Del("X-Goog-Api-Key")
-	body, _ := io.ReadAll(r.Body)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(mine) == 1 && mine[0] == canary() {
-		a.sung++
-	}
-	if rest := fmt.Sprint(r.URL, header, r.Host, string(body)); strings.Contains(rest, canary()) {
-		a.sighting = append(a.sighting, rest)
-	}
-}
-
-// songs is how many requests had the key in their header.
-func (a *aviary) songs() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.sung
-}
-
-func serve(t *testing.T, h http.Handler) string {
-	web := httptest.NewServer(h)
-	t.Cleanup(func() {
-		web.CloseClientConnections()
-		web.Close()
-	})
-	return web.URL + "/"
-}
-
-// echo answers with a status and a body that repeats the key.
-func echo(status int, kind, form string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", kind)
-		w.Header().Set("X-Echo", r.Header.Get("X-Goog-Api-Key"))
-		w.WriteHeader(status)
-		fmt.Fprintf(w, form, r.Header.Get("X-Goog-Api-Key"))
-	}
-}
 
 const (
 	badKeyBody = `{"error":{"code":400,"message":"API key not valid: %[1]s. Please pass a valid API key.","errors":[{"message":"key %[1]s",` +
@@ -192,24 +127,6 @@ func keyFrom(t *testing.T, from string) []string {
 	return []string{"QUOTA_CONFIG=" + filepath.Join(dir, "quota.yaml")}
 }
 
-// wantNoLeak looks at what the upstream was sent, and at what a program that has ended has printed.
-func (a *aviary) wantNoLeak(t *testing.T, p *process) {
-	t.Helper()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, where := range a.sighting {
-		t.Errorf("the upstream was sent the key elsewhere than in its header: %s", where)
-	}
-	if n := a.Counts().KeyInURL; n > 0 {
-		t.Errorf("%d requests had a key in their URL", n)
-	}
-	for name, text := range map[string]string{"stdout": p.stdout.String(), "stderr": p.stderr.String()} {
-		if holdsKey([]byte(text)) {
-			t.Errorf("the key is on %s:\n%s", name, text)
-		}
-	}
-}
-
 // holdsKey finds the key and what is left of it when a text was cut in its middle.
 func holdsKey(text []byte) bool { return bytes.Contains(text, []byte(canary()[:20])) }
 
@@ -311,33 +228,3 @@ func TestI8_RedisHasNoKey(t *testing.T) {
 		t.Errorf("the server was sent: %s", text)
 	}
 }
-
-// monitor listens to what a server is asked, until the function it returns is called.
-func monitor(t *testing.T, addr string) (heard func(*redis.Client) string) {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	lines := bufio.NewScanner(conn)
-	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil || !lines.Scan() || lines.Text() != "+OK" {
-		t.Fatal(err, lines.Text())
-	}
-	all := make(chan string, 1)
-	go func() {
-		var text strings.Builder
-		for lines.Scan() && !strings.Contains(lines.Text(), lastWord) {
-			text.WriteString(lines.Text() + "\n")
-		}
-		all <- text.String()
-	}()
-	return func(client *redis.Client) string {
-		if err := client.Echo(t.Context(), lastWord).Err(); err != nil {
-			t.Fatal(err)
-		}
-		return <-all
-	}
-}
-
-const lastWord = "that was all"

@@ -153,8 +153,8 @@ func TestSignalEndsBetweenPages(t *testing.T) {
 				t.Errorf("%+v after %d requests", got, h.Counts().Requests)
 			}
 			want := []string{"US complete 4 200", "GB partial 2 100", "DE skipped 0 0"}
-			if text := got.text(); text != strings.Join(want, ", ") {
-				t.Errorf("%s, want %s", text, want)
+			if text := got.text(); text != strings.Join(want, ", ") || got.Regions[1].Error != "interrupted" {
+				t.Errorf("%s, want %s: %+v", text, want, got)
 			}
 
 			again := begin(t, env, "ingestor", "once", "--region", "GB", "-o", "json")
@@ -270,8 +270,8 @@ type swept struct {
 	Outcome string
 	Units   map[string]int64
 	Regions []struct {
-		Region, Outcome string
-		Pages, Videos   int
+		Region, Outcome, Error string
+		Pages, Videos          int
 	}
 }
 

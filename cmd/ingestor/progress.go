@@ -16,6 +16,7 @@ import (
 // show tells of a sweep while it runs: with bars on a terminal, with a log line for each event otherwise.
 type show struct {
 	log      *slog.Logger
+	stderr   io.Writer
 	bars     progress.Writer // nil without a terminal
 	trackers map[string]*progress.Tracker
 	pages    int
@@ -23,7 +24,7 @@ type show struct {
 }
 
 func newProgress(a *app, cfg *config.Config) *show {
-	s := &show{log: a.Logger(a.stderr), pages: cfg.Ingest.Pages}
+	s := &show{log: a.Logger(a.stderr), stderr: a.stderr, pages: cfg.Ingest.Pages}
 	if !cli.IsTerminal(a.stderr) || a.LogFormat == "json" || a.LogLevel == "debug" || a.getenv("TERM") == "dumb" {
 		return s
 	}
@@ -85,7 +86,13 @@ func (s *show) watch(e ingest.Event) {
 
 // interrupted says what a signal has asked for.
 func (s *show) interrupted() {
-	s.log.Warn("ending after the page under way; a second signal ends at once")
+	const text = "ending after the page under way; a second signal ends at once"
+	if s.bars == nil {
+		s.log.Warn(text)
+		return
+	}
+	io.WriteString(s.stderr, "\r") // over the ^C of the terminal, which would shift the bars
+	s.bars.SetPinnedMessages(text)
 }
 
 func (s *show) end() {
@@ -97,11 +104,14 @@ func (s *show) end() {
 			t.MarkAsErrored()
 		}
 	}
-	for s.bars.IsRenderInProgress() && s.bars.LengthActive() > 0 {
-		time.Sleep(10 * time.Millisecond) // until the last state is drawn
+	for { // a Stop before the drawing has begun is not heard
+		s.bars.Stop()
+		select {
+		case <-s.ended: // with the last state drawn
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
-	s.bars.Stop()
-	<-s.ended
 }
 
 // logAbove writes log lines above the bars.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -45,8 +46,7 @@ func outward(sum ingest.Summary, now time.Time) summaryJSON {
 	}
 	for _, r := range sum.Regions {
 		one := regionJSON{Region: r.Region, Outcome: r.Outcome, Pages: r.Pages, Videos: r.Videos, Units: r.Units}
-		if err := r.Err(); err != nil {
-			text := err.Error()
+		if text := why(r); text != "" {
 			one.Error = &text
 		}
 		out.Regions = append(out.Regions, one)
@@ -72,10 +72,22 @@ func (a *app) printSummary(st *station, sum ingest.Summary, heads bool) error {
 	})
 }
 
+// why says why a region is not complete; "" when there is no more to say than its outcome.
+func why(r ingest.Region) string {
+	err := r.Err()
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	}
+	return err.Error()
+}
+
 // firstPlace is the title at the head of a region's current chart, or why there is none.
 func firstPlace(c *catalog.Catalog, r ingest.Region) string {
-	if err := r.Err(); err != nil && r.Outcome == ingest.Failed {
-		return oneLine(err.Error(), 60)
+	if r.Outcome == ingest.Failed {
+		return oneLine(why(r), 60)
 	}
 	_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region}, 1)
 	if err != nil || len(videos) == 0 || r.Outcome != ingest.Complete {
@@ -101,7 +113,7 @@ func sentence(sum ingest.Summary, now time.Time) string {
 	}
 	text := fmt.Sprintf("%s: %d of %d charts, %d units charged", sum.Outcome, complete, len(sum.Regions), units)
 	if unavailable > 0 {
-		text += fmt.Sprintf(", %d regions have no chart", unavailable)
+		text += fmt.Sprintf(", no chart: %d", unavailable)
 	}
 	if sum.Outcome == ingest.Exhausted {
 		text += fmt.Sprintf("; denied by %s, come back at %s (in %s)", sum.Limit, cli.Moment(sum.RetryAt), cli.Span(sum.RetryAt.Sub(now)))

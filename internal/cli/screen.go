@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -61,10 +62,13 @@ func (s Screen) Table(columns ...string) table.Writer {
 	return t
 }
 
+// trailing is blanks at the end of a coloured line, which stand before the code that ends the colour.
+var trailing = regexp.MustCompile(` +((?:\x1b\[[0-9;]*m)+)$`)
+
 // Draw writes the table, without blanks at the ends of its lines.
 func (s Screen) Draw(t table.Writer) error {
 	for line := range strings.Lines(t.Render() + "\n") {
-		if _, err := fmt.Fprintln(s.W, strings.TrimRight(line, " \n")); err != nil {
+		if _, err := fmt.Fprintln(s.W, trailing.ReplaceAllString(strings.TrimRight(line, " \n"), "$1")); err != nil {
 			return err
 		}
 	}

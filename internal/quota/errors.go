@@ -25,10 +25,13 @@ var (
 // DeniedError is a denial on its way through code that can only return errors, such as an http.RoundTripper.
 type DeniedError struct{ Decision Decision }
 
-// Error says which limit denied and when the cost would fit.
+// Error says which limit denied and when the cost would fit, rounded up to the second.
 func (e *DeniedError) Error() string {
-	return fmt.Sprintf("%v: %s, retry at %s", ErrExhausted, e.Decision.Limit,
-		e.Decision.RetryAt.UTC().Format(time.RFC3339))
+	at := e.Decision.RetryAt.UTC()
+	if whole := at.Truncate(time.Second); whole.Before(at) {
+		at = whole.Add(time.Second)
+	}
+	return fmt.Sprintf("%v: %s, retry at %s", ErrExhausted, e.Decision.Limit, at.Format(time.RFC3339))
 }
 
 // Is makes every DeniedError an ErrExhausted.

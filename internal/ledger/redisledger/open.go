@@ -65,36 +65,33 @@ func connect(ledgerURL string) (client redis.UniversalClient, cluster bool, err 
 	case "cluster":
 		o, err := redis.ParseClusterURL(target)
 		if err != nil {
-			return nil, false, badURL(err)
+			return nil, false, badURL("")
 		}
 		o.MaintNotificationsConfig, o.ContextTimeoutEnabled, o.Protocol = off, true, 2
 		return redis.NewClusterClient(o), true, nil
 	case "sentinel":
 		o, err := redis.ParseFailoverURL(target)
-		if err != nil || o.MasterName == "" {
-			return nil, false, badURL(err)
+		switch {
+		case err != nil:
+			return nil, false, badURL("")
+		case o.MasterName == "":
+			return nil, false, badURL(" names no master")
 		}
 		o.MaxRetries, o.ContextTimeoutEnabled, o.Protocol = -1, true, 2
 		return redis.NewFailoverClient(o), false, nil
 	}
 	o, err := redis.ParseURL(target)
 	if err != nil {
-		return nil, false, badURL(err)
+		return nil, false, badURL("")
 	}
 	o.MaxRetries, o.MaintNotificationsConfig, o.ContextTimeoutEnabled, o.Protocol = -1, off, true, 2
 	return redis.NewClient(o), false, nil
 }
 
-// badURL does not repeat the URL, which may hold a password; the client's own errors do not either, except url.Error.
-func badURL(err error) error {
-	if e, ok := err.(*url.Error); ok {
-		err = e.Err
-	}
-	if err == nil {
-		err = fmt.Errorf("the name of the master is missing")
-	}
-	return fmt.Errorf("%w: the ledger's URL: %w; write redis://host:6379/0, redis+sentinel://host:26379/master or "+
-		"redis+cluster://host:6379,host:6379", quota.ErrMalformed, err)
+// badURL repeats neither the URL nor what the client says of it, because either may hold a password.
+func badURL(missing string) error {
+	return fmt.Errorf("%w: the ledger's URL%s: write redis://host:6379/0, redis+sentinel://host:26379/master or "+
+		"redis+cluster://host:6379,host:6379", quota.ErrMalformed, missing)
 }
 
 // spread rewrites "user@a,b/master/0" into the client's own form: the first host, and the others as parameters.
