@@ -179,8 +179,8 @@ func TestTwoSweepsAtOnce(t *testing.T) {
 		if c := s.standin.Counts(); c.Requests > 40 {
 			t.Errorf("%d requests", c.Requests)
 		}
-		for _, region := range []string{"US", "GB", "DE", "FR"} {
-			if got := s.current(t, region); got != nil && len(got)%100 != 0 || !slices.Equal(got, s.served(region, len(got))) {
+		for _, region := range []string{"US", "GB", "DE", "FR"} { // one that wants two pages may complete what another has three of
+			if got := s.current(t, region); got != nil && (len(got) < 100 || len(got)%50 != 0) || !slices.Equal(got, s.served(region, len(got))) {
 				t.Errorf("%s: %d videos", region, len(got))
 			}
 		}

@@ -136,7 +136,7 @@ func (t *Transport) send(r *http.Request, key string) (resp *http.Response, left
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 	out := r.Clone(httptrace.WithClientTrace(r.Context(), trace))
 	out.Header.Set(keyHeader, key)
-	 // net/http asks for gzip by itself and undoes it: errors must be readable here
+	out.Header.Del("Accept-Encoding") // net/http asks for gzip by itself and undoes it: errors must be readable here
 	once(out)
 	resp, err = t.Base.RoundTrip(out)
 	return resp, connected.Load(), err

@@ -167,6 +167,7 @@ func TestOnTheWire(t *testing.T) {
 		{"DELETE", "/youtube/v3/videos?id=a", "", ""},
 		{"POST", rate, "", "Content-Length: 0"},
 		{"POST", rate, "{}", "Content-Length: 2"},
+		{"POST", rate + "&repeatable=1", "", ""},
 	} {
 		s := open(t, &youtubetest.Server{}, units(1000))
 		s.Method = func(*http.Request) (string, error) { return "youtube.videos.list", nil }
@@ -190,6 +191,9 @@ func TestOnTheWire(t *testing.T) {
 			content = strings.NewReader(test.body)
 		}
 		r, _ := http.NewRequestWithContext(t.Context(), test.verb, "http://"+s.Host+test.path, content)
+		if r.URL.Query().Has("repeatable") {
+			r.Header.Set("Idempotency-Key", "1")
+		}
 		resp, err := s.RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ func Gate(endpoint string, table *costs.Table, budget *quota.Budget, key func() 
 		return nil, fmt.Errorf("youtube endpoint: not a URL")
 	}
 	return &meter.Transport{
-		Base: meter.NewBase(), Budget: budget, Host: u.Host, Method: table.Method, Key: key, Learn: lessons(table), Log: log,
+		Base: meter.NewBase(), Budget: budget, Scheme: u.Scheme, Host: u.Host, Method: table.Method, Key: key, Learn: lessons(table), Log: log,
 	}, nil
 }
 
