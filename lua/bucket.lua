@@ -13,6 +13,8 @@
 
 local call, format, match = redis.call, string.format, string.match
 local NEVER = 4611686018427387904
+local EXACT = 9007199254740991 -- the largest whole number that a double tells from its neighbours
+local KEEP = 259200000000 -- 72 h: no caller keeps entries for less
 local STATE = '<ddddddd'
 local N = {struct.unpack('<' .. string.rep('d', #ARGV[1] / 8), ARGV[1])}
 N[#N] = nil -- where the unpacking ended
@@ -27,12 +29,15 @@ local EMPTY = {}
 
 local function open(state, log)
   local s = call('HGET', state, 's')
-  local total, newest, suspended, holds, oldest, keep, expire = 0, 0, 0, 0, 0, 0, 0
+  local total, newest, suspended, holds, oldest, keep, expire = 0, 0, 0, 0, 0, KEEP, 0
   if s then
     total, newest, suspended, holds, oldest, keep, expire = struct.unpack(STATE, s)
   else
     local last = call('ZREVRANGE', log, 0, 0, 'WITHSCORES')
-    if last[1] then total, newest = tonumber(match(last[1], '^%d+')), tonumber(last[2]) end
+    if last[1] then
+      total, newest = tonumber(match(last[1], '^%d+')), tonumber(last[2])
+      expire = clock() + math.max(0, call('PTTL', log)) * 1000
+    end
     for _, field in ipairs(call('HKEYS', state)) do
       if match(field, '^r:') then holds = holds + 1 end
     end
@@ -90,8 +95,8 @@ local function fits(b, window, from, ends, before, cost, cap, held, list, now)
     while true do
       local left, right = lo + 1, hi
       if hi - lo > 7 then
-        local at = lo + math.floor((target - lo_total) / (hi_total - lo_total) * (hi - lo))
-        if tries > 5 then at = math.floor((lo + hi) / 2) end
+        local at = lo + math.max(1, math.floor((target - lo_total) / (hi_total - lo_total) * (hi - lo)))
+        if tries > 3 then at = math.floor((lo + hi) / 2) end
         left, right = math.max(left, at - near), math.min(right, at + near)
       end
       tries, near = tries + 1, 4
@@ -115,16 +120,20 @@ local function fits(b, window, from, ends, before, cost, cap, held, list, now)
   end
 
   if cost > cap then return NEVER end
-  local best, since = NEVER, now
-  for i = 1, #list + 1 do
-    if since >= best then break end
-    best = math.min(best, math.max(since, freed(b.total - before + held + cost - cap)))
-    if list[i] then
-      held = held - list[i].left
-      since = math.max(since, list[i].expires)
-    end
+  local need = b.total - before + held + cost - cap
+  if #list == 0 then return freed(need) end
+  -- When the first i holds have lapsed, less has to leave the window: as i rises, its moment rises and freed falls. The answer
+  -- is where the two meet.
+  local lapsed = {[0] = 0}
+  for i, h in ipairs(list) do lapsed[i] = lapsed[i - 1] + h.left end
+  local function since(i) return i == 0 and now or list[i].expires end
+  local lo, hi = 0, #list
+  while lo < hi do
+    local mid = math.floor((lo + hi) / 2)
+    if since(mid) >= freed(need - lapsed[mid]) then hi = mid else lo = mid + 1 end
   end
-  return best
+  local best = math.max(since(lo), freed(need - lapsed[lo]))
+  return lo == 0 and best or math.min(best, math.max(since(lo - 1), freed(need - lapsed[lo - 1])))
 end
 
 -- save writes the state after a change. Both keys outlive their use: they lapse when idle for long, never sooner than entries,
@@ -155,12 +164,22 @@ local function intern(labels, code, line)
   return '=' .. line
 end
 
--- append writes an entry of units. tail is <id>:<labels>[:<run>]. In passing it forgets entries older than b.keep, at most 64 a
--- time, once a thirty-second part of that has piled up.
-local function append(b, stamp, units, tail)
+-- outlive makes a key that a credential's buckets share last for ms at least.
+local function outlive(key, ms)
+  if call('PTTL', key) < ms then call('PEXPIRE', key, format('%d', ms)) end
+end
+
+-- append writes an entry of units, to be kept for keep µs. tail is <id>:<labels>[:<run>]. In passing it forgets reservations that
+-- hold nothing any more, and entries that are older than any caller wanted kept, once a thirty-second part of that time has
+-- piled up: at most 64 of each.
+local function append(b, stamp, units, tail, keep)
   b.total, b.newest = b.total + units, stamp
+  if keep > b.keep then b.keep = keep end
   call('ZADD', b.log, format('%d', stamp), format('%d:%d:%s', b.total, units, tail))
-  if b.oldest < stamp - b.keep * 33 / 32 and b.keep > 0 then
+  for i = 1, math.min(64, #b.lapsed) do
+    b.holds = b.holds - call('HDEL', b.state, b.lapsed[i])
+  end
+  if b.oldest < stamp - b.keep * 33 / 32 then
     local old = math.min(64, call('ZCOUNT', b.log, '-inf', format('%d', stamp - b.keep)))
     if old > 0 then call('ZREMRANGEBYRANK', b.log, 0, old - 1) end
     b.oldest = tonumber(call('ZRANGE', b.log, 0, 0, 'WITHSCORES')[2])

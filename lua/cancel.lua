@@ -28,6 +28,7 @@ for n, w in ipairs(work) do
     call('ZREM', b.log, later[i])
     call('ZADD', b.log, later[i + 1], format('%d', total - units) .. rest)
   end
+  call('PEXPIREAT', b.log, format('%d', b.expire / 1000)) -- the set may have been empty for a moment, which ends its time to live
   if n == draws then
     local left, expires, drawn, rest = match(call('HGET', b.state, field) or '', '^(%d+):(%d+):(%d+):(.*)$')
     if left then call('HSET', b.state, field, format('%d:%s:%d:%s', left + units, expires, drawn - units, rest)) end

@@ -1,8 +1,8 @@
 -- charge.lua: one atomic step that decides and records a charge, a draw or a reservation, over every bucket and limit.
 --
 -- KEYS   1 labels of the credential  2 answer to the idempotency key (1 again without one)  then for each bucket: state, log
--- ARGV   1 N: keep µs, number of the bucket drawn on (0 = none), µs to reserve for (0 = charge), then for each bucket: units,
---          number of limits, and the limits (bucket.lua)
+-- ARGV   1 N: keep µs, number of the bucket drawn on (0 = none), µs to reserve for (0 = charge), ms for which the answer to the
+--          key is kept, then for each bucket: units, number of limits, and the limits (bucket.lua)
 --        2 id  3 code of the labels  4 their line  5 run  6 fingerprint of the call ('' without a key)
 --        7 reservation drawn on, or <manual 0|1>:<note> to reserve
 --        8 names of the buckets, in order, to be kept with an answer
@@ -42,7 +42,7 @@ if draws > 0 then
 end
 
 -- Decide.
-local i, nth, retry, denying, pace = 4, 0, 0, 0, 0
+local i, nth, retry, denying, pace, never = 5, 0, 0, 0, 0, 0
 for n, b in ipairs(buckets) do
   local units, last, draw = N[i], i + 1 + 5 * N[i + 1], n == draws
   i = i + 2
@@ -63,7 +63,7 @@ for n, b in ipairs(buckets) do
     local used = b.total - before
     if cap - used < room then room = cap - used end
     if draw then cap = N[i + 4] end
-    if units > cap and window >= 0 and not observe then return {-5, nth} end
+    if units > cap and window >= 0 and never == 0 and not observe then never = nth end
     if used + held + units > cap and window < 0 then
       pace = nth -- named only if nothing else denies; the caller knows when the line is there
     elseif used + held + units > cap then
@@ -72,9 +72,11 @@ for n, b in ipairs(buckets) do
     end
     i = i + 5
   end
+  if b.total + units > EXACT then return {err = 'QUOTATOTAL the running total of ' .. b.log .. ' cannot grow any more'} end
   b.units, b.room = units, b.suspended > stamp and 0 or room - b.held
 end
 
+if never > 0 then return {-5, never} end
 if denying == 0 and pace > 0 then retry, denying = NEVER, pace end
 
 local reply = {denying == 0 and 1 or observe and 2 or 0, now, stamp, denying, retry}
@@ -102,12 +104,16 @@ for n, b in ipairs(buckets) do
   if ttl > 0 then
     b.hold_until = stamp + ttl
     local field = format('%d:%d:0:%d:%d:%s', b.units, b.hold_until, b.units, stamp, ARGV[7])
-    if call('HSETNX', b.state, 'r:' .. id, field) == 0 then return {-2} end
-    for _, lapsed in ipairs(b.lapsed) do call('HDEL', b.state, lapsed) end
-    b.holds = b.holds + 1 - #b.lapsed
+    local old = match(call('HGET', b.state, 'r:' .. id) or '', '^%d+:(%d+):')
+    if old and tonumber(old) > stamp then return {-2} end
+    b.holds = b.holds + call('HSET', b.state, 'r:' .. id, field)
+    for n = 1, math.min(64, #b.lapsed) do
+      if b.lapsed[n] ~= 'r:' .. id then b.holds = b.holds - call('HDEL', b.state, b.lapsed[n]) end
+    end
+    b.newest = math.max(b.newest, stamp - 1) -- nothing is decided at an earlier time from now on
     reply[7] = b.hold_until
   else
-    append(b, stamp, b.units, tail)
+    append(b, stamp, b.units, tail, keep)
     if n == draws then
       call('HSET', b.state, 'r:' .. ARGV[7], format('%d:%s:%d:%s', left - b.units, expires, drawn + b.units, rest))
       room = b.room -- what was set aside had been counted
@@ -116,10 +122,10 @@ for n, b in ipairs(buckets) do
   reply[n + 5] = math.max(0, room)
   renew = save(b, now, keep) or renew
 end
-if renew then call('PEXPIRE', KEYS[1], format('%d', buckets[1].keep * 3 / 1000)) end
+if renew then outlive(KEYS[1], buckets[1].keep * 3 / 1000) end
 if fingerprint ~= '' then
   local kept = {id, denying == 0 and '-' or ARGV[9 + math.max(0, denying)], ARGV[8]}
   for n, value in ipairs(reply) do kept[n + 3] = format('%d', value) end
-  call('SET', KEYS[2], fingerprint .. '\n' .. table.concat(kept, ' '), 'PX', format('%d', buckets[1].keep / 1000))
+  call('SET', KEYS[2], fingerprint .. '\n' .. table.concat(kept, ' '), 'PX', format('%d', N[4]))
 end
 return reply

@@ -43,9 +43,8 @@ for n, value in ipairs(reply) do kept[n + 3] = format('%d', value) end
 local keep = math.max(b.keep, N[2])
 call('SET', KEYS[2], asked .. '\n' .. table.concat(kept, ' '), 'PX', format('%d', keep / 1000))
 if units > 0 then
-  append(b, stamp, units, id .. ':' .. intern(KEYS[1], ARGV[3], ARGV[4]) .. (ARGV[5] == '' and '' or ':' .. ARGV[5]))
+  append(b, stamp, units, id .. ':' .. intern(KEYS[1], ARGV[3], ARGV[4]) .. (ARGV[5] == '' and '' or ':' .. ARGV[5]), keep)
 end
-call('HDEL', b.state, field)
-b.holds = math.max(0, b.holds - 1)
-save(b, now, keep)
+b.holds = math.max(0, b.holds - call('HDEL', b.state, field))
+if save(b, now, keep) then outlive(KEYS[1], b.keep * 3 / 1000) end
 return reply

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -40,6 +41,15 @@ func (c Charge) Check() error {
 				ErrMalformed, c.Reservation, bucket)
 		}
 	}
+	if err := checkBuckets(c.Costs, c.Limits); err != nil || c.Key != "" {
+		return err
+	}
+	return c.CheckCost()
+}
+
+// CheckCost is the part of Check that answers "never". With an idempotency key a ledger asks it only after it has looked for
+// the answer to the key: that stays the same, even if a limit is lower by now.
+func (c Charge) CheckCost() error {
 	for _, cost := range c.Costs {
 		if err := checkLimits(cost, c.Limits, c.Manual || c.draws(cost.Bucket), c.Observe); err != nil {
 			return err
@@ -72,6 +82,15 @@ func (r Reserve) Check() error {
 	if err := checkNames(r.Credential, r.Key); err != nil {
 		return err
 	}
+	if err := checkBuckets([]Cost{{Bucket: bucket}}, r.Limits); err != nil || r.Key != "" {
+		return err
+	}
+	return r.CheckCost()
+}
+
+// CheckCost is as Charge.CheckCost.
+func (r Reserve) CheckCost() error {
+	bucket, _, _ := ParseReservation(r.ID)
 	return checkLimits(Cost{bucket, r.Units}, r.Limits, r.Manual, r.Observe)
 }
 
@@ -106,20 +125,25 @@ func checkNames(credential, key string) error {
 	return CheckText("idempotency key", key)
 }
 
+// checkBuckets finds a bucket without a limit.
+func checkBuckets(costs []Cost, limits []Limit) error {
+	for _, c := range costs {
+		if !slices.ContainsFunc(limits, func(l Limit) bool { return l.Bucket == c.Bucket && l.Pace == nil }) {
+			return fmt.Errorf("%w: %q", ErrNoBucket, c.Bucket)
+		}
+	}
+	return nil
+}
+
 // checkLimits finds the limit that makes a cost impossible. In observe mode nothing is impossible.
 func checkLimits(cost Cost, limits []Limit, manual, observe bool) error {
-	found := false
 	for _, l := range limits {
 		if l.Bucket != cost.Bucket || l.Pace != nil {
 			continue
 		}
-		found = true
 		if limit := l.Cap(manual); cost.Units > limit && !observe {
 			return &CostExceedsLimitError{Limit: l, Units: cost.Units, Cap: limit}
 		}
-	}
-	if !found {
-		return fmt.Errorf("%w: %q", ErrNoBucket, cost.Bucket)
 	}
 	return nil
 }

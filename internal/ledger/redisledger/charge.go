@@ -27,14 +27,17 @@ const (
 
 // request is one run of charge.lua.
 type request struct {
-	op, credential, id, key string
-	costs                   []quota.Cost
-	limits                  [][]quota.Limit // by cost
-	label                   label
-	manual, observe         bool
-	reservation             string // drawn on, whole ID
-	ttl                     time.Duration
-	note                    string
+	op, credential, id string
+	userKey            string        // the idempotency key
+	key                string        // in the store, of the answer to the idempotency key; "" for none
+	remember           time.Duration // how long the answer is kept, at most
+	costs              []quota.Cost
+	limits             [][]quota.Limit // by cost
+	label              label
+	manual, observe    bool
+	reservation        string // drawn on, whole ID
+	ttl                time.Duration
+	note               string
 }
 
 // Charge takes the costs, or says when they would fit.
@@ -42,20 +45,29 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (quota.Decision, er
 	if err := c.Check(); err != nil {
 		return neverOr(c.Costs, err)
 	}
-	return l.decide(ctx, request{
-		op: "charge", credential: c.Credential, id: c.ID, key: l.keyOf(c), costs: slices.Clone(c.Costs),
+	key, remember := l.answer(c.Credential, c.Key, c.ID)
+	d, err := l.decide(ctx, request{
+		op: "charge", credential: c.Credential, id: c.ID, userKey: c.Key, key: key, remember: remember, costs: slices.Clone(c.Costs),
 		limits: byBucket(c.Costs, c.Limits), label: labelOf(c.Labels), manual: c.Manual, observe: c.Observe,
 		reservation: c.Reservation,
 	})
+	d.Replayed = d.Replayed && c.Key != "" // sent again by the client: the caller gets this answer for the first time
+	return d, err
 }
 
-// keyOf is the charge's idempotency key. A cluster client sends a command again when its answer is lost, so there every
-// charge has one.
-func (l *Ledger) keyOf(c quota.Charge) string {
-	if c.Key == "" && l.cluster {
-		return "entry:" + c.ID
+// resent is how long a client may go on sending a command again whose answer was lost.
+const resent = time.Minute
+
+// answer is where the answer to an idempotency key is kept, and for how long. A cluster's client sends a command again when its
+// answer is lost, so there every charge has a key, for a short while.
+func (l *Ledger) answer(credential, key, id string) (string, time.Duration) {
+	switch {
+	case key != "":
+		return answerKey(credential, key), quota.MaxWindow
+	case l.cluster:
+		return sentKey(credential, id), resent
 	}
-	return c.Key
+	return "", 0
 }
 
 // Reserve sets units aside.
@@ -65,14 +77,13 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, 
 	if err := r.Check(); err != nil {
 		return neverOr(costs, err)
 	}
-	key := r.Key
-	if key == "" && l.cluster {
-		key = "reservation:" + r.ID
-	}
-	return l.decide(ctx, request{
-		op: "reserve", credential: r.Credential, id: id, key: key, costs: costs, limits: byBucket(costs, r.Limits),
-		manual: r.Manual, observe: r.Observe, ttl: r.TTL, note: r.Note,
+	key, remember := l.answer(r.Credential, r.Key, r.ID)
+	d, err := l.decide(ctx, request{
+		op: "reserve", credential: r.Credential, id: id, userKey: r.Key, key: key, remember: remember, costs: costs,
+		limits: byBucket(costs, r.Limits), manual: r.Manual, observe: r.Observe, ttl: r.TTL, note: r.Note,
 	})
+	d.Replayed = d.Replayed && r.Key != ""
+	return d, err
 }
 
 func neverOr(costs []quota.Cost, err error) (quota.Decision, error) {
@@ -113,7 +124,7 @@ func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) 
 func (r request) keys() []string {
 	keys := []string{labelsKey(r.credential), labelsKey(r.credential)}
 	if r.key != "" {
-		keys[1] = answerKey(r.credential, r.key)
+		keys[1] = r.key
 	}
 	for _, c := range r.costs {
 		keys = append(keys, stateKey(r.credential, c.Bucket), logKey(r.credential, c.Bucket))
@@ -150,8 +161,9 @@ func (r request) args(now time.Time) []any {
 		seventh = id
 	}
 	limits := r.flat()
-	n := make(numbers, 0, 3+2*len(r.costs)+5*len(limits))
-	n.add(quota.RetentionFor(limits).Microseconds(), int64(draws), r.ttl.Microseconds())
+	n := make(numbers, 0, 4+2*len(r.costs)+5*len(limits))
+	keep := quota.RetentionFor(limits)
+	n.add(keep.Microseconds(), int64(draws), r.ttl.Microseconds(), min(keep, r.remember).Milliseconds())
 	buckets := make([]string, len(r.costs))
 	for i, c := range r.costs {
 		buckets[i] = c.Bucket

@@ -43,7 +43,7 @@ func (r request) refusal(status int64, reply []any) error {
 	case stale:
 		return fmt.Errorf("%w: its clock moved %d times while it was asked", quota.ErrUnreachable, maxAsks)
 	case reused:
-		return fmt.Errorf("%w: %q, with another call or other costs", quota.ErrKeyReused, r.key)
+		return fmt.Errorf("%w: %q, with another call or other costs", quota.ErrKeyReused, r.userKey)
 	case unknown:
 		return fmt.Errorf("%s: %w", r.reservation, quota.ErrNoReservation)
 	case short:

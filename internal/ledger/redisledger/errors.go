@@ -11,13 +11,14 @@ import (
 
 // unusable are the replies by which a server says that a person must change something.
 var unusable = map[string]string{
-	"NOAUTH":    "it asks for a password: put one into the ledger's URL (redis://:password@host), through the environment",
-	"WRONGPASS": "it refused the user or the password in the ledger's URL",
-	"NOPERM":    "its ACL does not allow this user to run the ledger's scripts on keys quota:*",
-	"READONLY":  "it is a replica: name the primary, or Sentinel with redis+sentinel://",
-	"OOM":       "it is out of memory: raise maxmemory, or shorten what else it keeps",
-	"MISCONF":   "it cannot write to its disk, and therefore takes no writes",
-	"WRONGTYPE": "a key quota:… holds something else: another program uses the same names",
+	"NOAUTH":     "it asks for a password: put one into the ledger's URL (redis://:password@host), through the environment",
+	"WRONGPASS":  "it refused the user or the password in the ledger's URL",
+	"NOPERM":     "its ACL does not allow this user to run the ledger's scripts on keys quota:*",
+	"READONLY":   "it is a replica: name the primary, or Sentinel with redis+sentinel://",
+	"OOM":        "it is out of memory: raise maxmemory, or shorten what else it keeps",
+	"MISCONF":    "it cannot write to its disk, and therefore takes no writes",
+	"QUOTATOTAL": "begin a new bucket or credential",
+	"WRONGTYPE":  "a key quota:… holds something else: another program uses the same names",
 }
 
 // explain tells what an error of the client means for whoever asked the ledger. A cancelled context stays what it is.
@@ -25,8 +26,8 @@ func explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.Canceled):
-		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err // the caller's own end
 	}
 	code, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "-"), " ")
 	if hint, ok := unusable[code]; ok {

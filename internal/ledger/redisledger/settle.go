@@ -15,7 +15,7 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 	}
 	bucket, id, _ := quota.ParseReservation(c.Reservation)
 	limits := byBucket([]quota.Cost{{Bucket: bucket}}, c.Limits)[0]
-	keys := []string{labelsKey(c.Credential), answerKey(c.Credential, "commit:"+c.Reservation),
+	keys := []string{labelsKey(c.Credential), committedKey(c.Credential, c.Reservation),
 		stateKey(c.Credential, bucket), logKey(c.Credential, bucket)}
 	label := labelOf(c.Labels)
 	label.code = codeOf(label.line)
@@ -40,7 +40,7 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 		return d, nil
 	default:
 		return quota.Decision{}, request{
-			reservation: c.Reservation, key: "commit of " + c.Reservation, costs: []quota.Cost{{Bucket: bucket, Units: c.Units}},
+			reservation: c.Reservation, userKey: "commit of " + c.Reservation, costs: []quota.Cost{{Bucket: bucket, Units: c.Units}},
 		}.refusal(status, reply)
 	}
 }
@@ -79,7 +79,8 @@ const maxRewritten = 10_000
 
 // Cancel takes back a charge.
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
-	request := request{credential: c.Credential, key: l.keyOf(c), costs: c.Costs}
+	key, _ := l.answer(c.Credential, c.Key, c.ID)
+	request := request{credential: c.Credential, key: key, costs: c.Costs}
 	keys := request.keys()[1:]
 	draws, reservation := drawnOn(c.Costs, c.Reservation)
 	n := numbers{d.At.UnixMicro(), flag(request.key != ""), int64(draws), maxRewritten}

@@ -12,7 +12,11 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (quota.Decision, er
 	if err := c.Check(); err != nil {
 		return never(c.Costs, err), err
 	}
-	return l.decide(ctx, func(s *session) (quota.Decision, error) { return s.charge(c) })
+	d, err := l.decide(ctx, func(s *session) (quota.Decision, error) { return s.charge(c) })
+	if err != nil {
+		return never(c.Costs, err), err
+	}
+	return d, nil
 }
 
 // decide is update for what answers with a decision.
@@ -45,6 +49,9 @@ func (s *session) charge(c quota.Charge) (quota.Decision, error) {
 		return d, err
 	}
 	q, err := s.chargeAsks(c, now)
+	if err == nil {
+		err = c.CheckCost()
+	}
 	if err != nil {
 		return quota.Decision{}, err
 	}

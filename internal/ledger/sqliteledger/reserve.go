@@ -14,7 +14,11 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, 
 	if err := r.Check(); err != nil {
 		return never([]quota.Cost{cost}, err), err
 	}
-	return l.decide(ctx, func(s *session) (quota.Decision, error) { return s.reserve(r, cost) })
+	d, err := l.decide(ctx, func(s *session) (quota.Decision, error) { return s.reserve(r, cost) })
+	if err != nil {
+		return never([]quota.Cost{cost}, err), err
+	}
+	return d, nil
 }
 
 // reserve decides as on a charge and sets the units aside if it is allowed.
@@ -23,6 +27,9 @@ func (s *session) reserve(r quota.Reserve, cost quota.Cost) (quota.Decision, err
 	kept := keyed(r.Credential, r.Key, requestText("reserve", []quota.Cost{cost}, ""), now, r.Limits)
 	if d, known, err := s.recall(kept); known || err != nil {
 		return d, err
+	}
+	if err := r.CheckCost(); err != nil {
+		return quota.Decision{}, err
 	}
 	b, err := s.bucket(r.Credential, cost.Bucket)
 	if err != nil {
@@ -52,17 +59,17 @@ func (s *session) reserve(r quota.Reserve, cost quota.Cost) (quota.Decision, err
 	return d, s.remember(kept, d)
 }
 
-// setAside writes the reservation and forgets some that can never count again: a decision is always later than the newest
-// entry, and a clock that jumped ahead by less than the retention may jump back.
+// setAside writes the reservation and forgets some that can never count again.
 func (b *bucket) setAside(r quota.Reserve, n, expires int64) error {
 	if err := b.row(); err != nil {
 		return err
 	}
 	b.keep(r.Limits)
+	b.newest = max(b.newest, n-1) // nothing is decided at an earlier time from now on
 	if err := b.s.change("bucket_update", b.id, b.total, b.newest, b.retention); err != nil {
 		return err
 	}
-	if err := b.s.change("reservation_trim", b.id, max(b.newest, n-b.retention), trimReservations); err != nil {
+	if err := b.s.change("reservation_trim", b.id, b.newest, trimReservations); err != nil {
 		return err
 	}
 	return b.s.change("reservation_add", b.id, r.ID, r.Units, n, expires, r.Manual, r.Note)

@@ -33,6 +33,9 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 			}
 		}
 	}
+	if err := c.CheckCost(); err != nil {
+		return refusal(c.Costs, err)
+	}
 	v := m.verdict(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual, drawn: drawn})
 	d := quota.Decision{At: moment(now), Units: quota.UnitsOf(c.Costs), Limit: v.limit, RetryAt: moment(v.at)}
 	if v.limit != "" && !c.Observe {
@@ -71,6 +74,9 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	if d, err, known := cred.replay(r.Key, asked, now); known {
 		return d, err
 	}
+	if err := r.CheckCost(); err != nil {
+		return refusal(costs, err)
+	}
 	b := cred.bucket(name)
 	n := max(now, b.newest+1)
 	v := m.verdict(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
@@ -82,6 +88,7 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	if b.find(r.ID, n) >= 0 {
 		return quota.Decision{}, fmt.Errorf("reservation %s: %w", r.ID, quota.ErrKeyReused)
 	}
+	b.newest = max(b.newest, n-1) // time does not run backwards, even where no entry tells of it
 	expires := n + r.TTL.Microseconds()
 	b.holds = append(b.holds, hold{id: r.ID, left: r.Units, created: n, expires: expires, manual: r.Manual, note: r.Note})
 	d.Allowed, d.Observed, d.At = true, v.limit != "", moment(n)

@@ -1,0 +1,76 @@
+package quotatest
+
+import (
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// testLongerWindow: a window that is configured later finds the entries it needs, if they were still kept.
+func testLongerWindow(t *testing.T, h Harness) {
+	l, credential := h.Open(t), newCredential()
+	charge := func(units int64, window time.Duration) quota.Decision {
+		t.Helper()
+		d, err := l.Charge(t.Context(), quota.Charge{
+			Credential: credential, ID: quota.NewID(time.Now()), Costs: []quota.Cost{{Bucket: "default", Units: units}},
+			Limits: []quota.Limit{{Bucket: "default", Units: 60, Window: quota.Sliding(window)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	h.SetNow(t, epoch)
+	for range 50 {
+		charge(1, hours(24))
+	}
+	h.SetNow(t, epoch.Add(hours(80)))
+	charge(1, hours(168))
+	if d := charge(10, hours(168)); d.Allowed || d.Remaining["default"] != 9 {
+		t.Errorf("61 units in a week of 60: %+v", d)
+	}
+}
+
+// testClockBack: what was set aside at a later time does not come back to life, nor count double, when the clock goes back.
+func testClockBack(t *testing.T, h Harness) {
+	l, credential := h.Open(t), newCredential()
+	limits := []quota.Limit{{Bucket: "default", Units: 100, Window: quota.Sliding(hours(24))}}
+	h.SetNow(t, epoch)
+	first, err := l.Charge(t.Context(), quota.Charge{Credential: credential, ID: "first",
+		Costs: []quota.Cost{{Bucket: "default", Units: 100}}, Limits: limits})
+	if err != nil || !first.Allowed {
+		t.Fatal(first, err)
+	}
+	h.SetNow(t, epoch.Add(hours(25)))
+	r := quota.Reserve{Credential: credential, ID: "default.later", Units: 100, Limits: limits, TTL: hours(48)}
+	if d, err := l.Reserve(t.Context(), r); err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	h.SetNow(t, epoch.Add(time.Minute))
+	d, err := l.Commit(t.Context(), quota.Commit{Credential: credential, Reservation: r.ID, ID: "second", Units: quota.AllUnits, Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if apart := d.At.Sub(first.At); apart < hours(24) {
+		t.Errorf("200 units within %v under 100 in 24 h", apart)
+	}
+}
+
+// testLoweredLimit: the answer to an idempotency key stays what it was.
+func testLoweredLimit(t *testing.T, h Harness) {
+	l := h.Open(t)
+	h.SetNow(t, epoch)
+	c := quota.Charge{Credential: newCredential(), ID: "first", Key: "once", Costs: []quota.Cost{{Bucket: "default", Units: 50}}}
+	for _, units := range []int64{100, 10} {
+		c.Limits = []quota.Limit{{Bucket: "default", Units: units, Window: quota.Sliding(time.Hour)}}
+		d, err := l.Charge(t.Context(), c)
+		if err != nil || !d.Allowed || d.Entry != "first" || d.Replayed != (units == 10) {
+			t.Errorf("limit %d: %+v, %v", units, d, err)
+		}
+	}
+	c.Key = "twice"
+	if d, err := l.Charge(t.Context(), c); err == nil || !d.Never {
+		t.Errorf("another key under the lowered limit: %+v, %v", d, err)
+	}
+}
