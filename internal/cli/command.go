@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"quotabudget/internal/config"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 )
 
 // Execute runs the command of root that args name, reports its error on stderr and returns the exit code.
@@ -52,7 +52,7 @@ func suggestion(parent *cobra.Command, text string) string {
 			names = append(names, c.Name())
 		}
 	}
-	return config.DidYouMean(word, names)
+	return spell.DidYouMean(word, names)
 }
 
 // groups makes every command that only holds others say so: alone it prints its help and fails, and a wrong word after it
@@ -137,7 +137,7 @@ func flagError(c *cobra.Command, err error) error {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		name := "--" + unknown.GetSpecifiedName()
-		return Hint(Usagef("unknown flag %s%s", name, config.DidYouMean(name, names)), "%s --help lists the flags", c.CommandPath())
+		return Hint(Usagef("unknown flag %s%s", name, spell.DidYouMean(name, names)), "%s --help lists the flags", c.CommandPath())
 	case errors.As(err, &missing):
 		return Usagef("--%s needs a value", missing.GetFlag().Name)
 	case errors.As(err, &invalid):

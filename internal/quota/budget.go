@@ -73,8 +73,8 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		Labels: labels, Manual: call.Manual, Observe: b.Observe, Reservation: call.Reservation,
 	}
 	d, err := b.Ledger.Charge(ctx, c)
-	if err == nil && d.Limit == PaceName {
-		d, err = b.whenPaced(ctx, c, d)
+	if err == nil && !d.Allowed && len(b.Paces) > 0 && !c.Manual && c.Reservation == "" {
+		d = b.whenPaced(ctx, c, d)
 	}
 	if err != nil && b.failsOpen(call, err) {
 		b.Log.Warn("ledger cannot be reached: call passes unmetered, as configured", "method", call.Method, "error", err)
@@ -84,8 +84,9 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	return c, d, err
 }
 
-// whenPaced fills in when the line will be where the charge needs it.
-func (b *Budget) whenPaced(ctx context.Context, c Charge, d Decision) (Decision, error) {
+// whenPaced puts a denial's time off to when the lines of the paces are where the charge needs them, if that is later. Should the
+// ledger be gone by now, the denial stands without it.
+func (b *Budget) whenPaced(ctx context.Context, c Charge, d Decision) Decision {
 	lines := touching(b.Paces, c.Costs)
 	days := make([]Limit, len(lines))
 	for i, l := range lines {
@@ -93,19 +94,37 @@ func (b *Budget) whenPaced(ctx context.Context, c Charge, d Decision) (Decision,
 	}
 	usage, err := b.Ledger.Usage(ctx, b.Credential, days)
 	if err != nil {
-		return d, err
+		return d
 	}
+	for _, l := range lines {
+		if at := l.paced(usage, d.Units[l.Bucket], d.RetryAt); at.After(d.RetryAt) {
+			d.RetryAt, d.Limit = at.UTC(), PaceName
+		}
+	}
+	return d
+}
+
+// paced is the first second, not before from, at which units more stay behind the line of l if nobody charges meanwhile.
+func (l Limit) paced(usage Usage, units int64, from time.Time) time.Time {
+	var taken int64
 	for _, bucket := range usage.Buckets {
-		for _, l := range lines {
-			if l.Bucket == bucket.Bucket {
-				needed := bucket.Limits[0].Used + bucket.Held + d.Units[l.Bucket]
-				if at := l.Pace.When(l.Cap(false), needed, l.Window, d.At); at.After(d.RetryAt) {
-					d.RetryAt = at
-				}
+		for _, u := range bucket.Limits {
+			if bucket.Bucket == l.Bucket && u.Limit.Window.String() == l.Window.String() {
+				taken = u.Used + bucket.Held
 			}
 		}
 	}
-	return d, nil
+	if from.Before(usage.At) {
+		from = usage.At
+	}
+	_, end := l.Window.Bounds(usage.At)
+	if from.Before(end) {
+		if at := l.Pace.When(l.Cap(false), taken+units, l.Window, from); at.Before(end) {
+			return at
+		}
+		from = end
+	}
+	return l.Pace.When(l.Cap(false), units, l.Window, from) // a new day begins with nothing used
 }
 
 func (b *Budget) failsOpen(call Call, err error) bool {

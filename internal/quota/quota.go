@@ -38,7 +38,7 @@ type Limit struct {
 	Window   Window // a day, with a pace
 
 	// Pace makes this a line that spending may not be ahead of, to the limit's units less its headroom. It makes no cost
-	// impossible, and is named only where no other limit denies.
+	// impossible. A ledger names it only where no other limit denies, without a time; the Budget knows when.
 	Pace *Pace
 }
 

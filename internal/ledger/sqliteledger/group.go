@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -107,6 +108,16 @@ func (l *Ledger) writer() *session {
 	}
 }
 
+// still makes sure that the path names the file that was opened: who opens it now must see what is decided here.
+func (l *Ledger) still() error {
+	now, err := os.Stat(l.db.Path())
+	if err == nil && os.SameFile(l.file, now) {
+		return nil
+	}
+	l.rollback()
+	return fmt.Errorf("%w: %s was moved, deleted or replaced while it was open", quota.ErrLedgerUnusable, l.db.Path())
+}
+
 // begin waits for the write lock of the file. SQLite's own waiting grows to steps of 100 ms, in which a busy process that
 // takes the lock again and again is hardly ever caught off it; ours are short and uneven.
 func (l *Ledger) begin(ctx context.Context) error {
@@ -114,7 +125,7 @@ func (l *Ledger) begin(ctx context.Context) error {
 	for wait := firstWait; ; wait = min(2*wait, longest) {
 		_, err := l.writing["begin"].ExecContext(ctx)
 		if err == nil {
-			return nil
+			return l.still()
 		}
 		l.rollback() // an interrupted BEGIN may have begun
 		switch err = l.db.Explain(err); {

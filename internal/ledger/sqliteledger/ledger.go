@@ -11,6 +11,7 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
+	"os"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -29,8 +30,9 @@ type Ledger struct {
 	Now func() time.Time
 
 	db      *sqlite.DB
-	conn    *sql.Conn  // the one that writes
-	writing statements // prepared on conn
+	file    os.FileInfo // that was opened
+	conn    *sql.Conn   // the one that writes
+	writing statements  // prepared on conn
 	reading statements
 	queue   queue
 }
@@ -50,7 +52,10 @@ func Open(ctx context.Context, path string) (*Ledger, error) {
 		return nil, inWords(err)
 	}
 	l := &Ledger{db: db}
-	if err := l.prepare(ctx); err != nil {
+	if l.file, err = os.Stat(db.Path()); err == nil {
+		err = l.prepare(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(l.explain(err), l.Close())
 	}
 	return l, nil

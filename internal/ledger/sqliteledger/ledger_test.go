@@ -236,6 +236,24 @@ func TestExpiredReservationsAreForgotten(t *testing.T) {
 	}
 }
 
+// A process must not go on granting from a file that others do not see any more.
+func TestReplacedFile(t *testing.T) {
+	path := file(t)
+	l := open(t, path)
+	mustCharge(t, l, aCharge(1, day(100)))
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"moved", "replaced"} {
+		if _, err := l.Charge(t.Context(), aCharge(1, day(100))); !errors.Is(err, quota.ErrLedgerUnusable) {
+			t.Errorf("%s: %v, want ErrLedgerUnusable", what, err)
+		}
+		if what == "moved" {
+			mustCharge(t, open(t, path), aCharge(1, day(100)))
+		}
+	}
+}
+
 func TestCancelTooFarBack(t *testing.T) {
 	l := open(t, file(t))
 	c := aCharge(1, day(100_000))

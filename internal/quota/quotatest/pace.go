@@ -7,7 +7,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// testPace: a line that moves with the ledger's clock, named only where nothing else denies.
+// testPace: a line that moves with the ledger's clock.
 func testPace(t *testing.T, h Harness) {
 	day, err := quota.ParseWindow("day", "America/Los_Angeles")
 	if err != nil {
@@ -44,6 +44,6 @@ func testPace(t *testing.T, h Harness) {
 	expect("ahead of it", charge(2, 150, false), quota.PaceName, 3*time.Hour+30*time.Minute)
 	expect("a person", charge(2, 1000, true), "", 0)
 	expect("the schedule waits for the line", charge(3, 1, false), quota.PaceName, 12*time.Hour+36*time.Second)
-	expect("more than the line today, less than the limit", charge(3, 2000, false), "default "+day.String(), 24*time.Hour)
+	expect("more than is left today: tomorrow, once the line is there", charge(3, 2000, false), quota.PaceName, 43*time.Hour)
 	expect("the line after noon", charge(14, 200, false), "", 0)
 }

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// A ledger that is away when a program starts is there once it can be reached.
+func TestAwaitedLedger(t *testing.T) {
+	s := redistest.Start(t, redistest.Options{})
+	s.Kill()
+	l, err := OpenLedger(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := l.Time(t.Context()); !errors.Is(err, quota.ErrUnreachable) {
+		t.Errorf("a dead server: %v", err)
+	}
+	s.Restart(t)
+	l.(*awaited).tried = time.Time{} // as if a second had gone by
+	if _, err := l.Time(t.Context()); err != nil {
+		t.Errorf("the server is back: %v", err)
+	}
+	claim := quota.Claim{Credential: "k", Name: "tick", Holder: "a", TTL: time.Minute}
+	if state, err := l.(quota.Claims).Claim(t.Context(), claim); err != nil || state != quota.ClaimWon {
+		t.Errorf("claim: %v, %v", state, err)
+	}
+}
