@@ -169,3 +169,24 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestOneKeyPaysForOneRequest: a second request under the same idempotency key would not be charged, so it is not sent.
+func TestOneKeyPaysForOneRequest(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(10))
+	client := &http.Client{Transport: s}
+	ctx := meter.WithCall(t.Context(), quota.Call{Key: "once"})
+	for i, want := range []error{nil, quota.ErrKeyReused} {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.upstream.URL+chart, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if !errors.Is(err, want) {
+			t.Errorf("request %d: %v, want %v", i+1, err, want)
+		}
+		if err == nil {
+			resp.Body.Close()
+		}
+	}
+	s.counted(t, 1, 1)
+}

@@ -58,7 +58,7 @@ func (t *Transport) suspend(ctx context.Context, d quota.Decision, lesson Lesson
 	_, until := lesson.Reset.Bounds(d.At)
 	now, err := t.Budget.Ledger.Time(ctx)
 	if err == nil && !until.After(now) {
-		t.Log.Info("the upstream says the bucket was gone, of a day that has ended", "bucket", lesson.Bucket, "until", until)
+		t.Log.Info("the upstream says the bucket was gone, of a day that has ended", "bucket", lesson.Bucket, "until", until.UTC())
 		return
 	}
 	if err == nil {
@@ -68,5 +68,5 @@ func (t *Transport) suspend(ctx context.Context, d quota.Decision, lesson Lesson
 		t.Log.Error("the upstream says the bucket is gone, but the ledger could not be told", "bucket", lesson.Bucket, "error", err)
 		return
 	}
-	t.Log.Warn("the upstream says the bucket is gone: suspended until its reset", "bucket", lesson.Bucket, "until", until)
+	t.Log.Warn("the upstream says the bucket is gone: suspended until its reset", "bucket", lesson.Bucket, "until", until.UTC())
 }

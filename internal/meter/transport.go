@@ -76,6 +76,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, closing(r, fmt.Errorf("%s %w: %w", call.Method, quota.ErrNotSent, err))
 	}
+	if d.Replayed {
+		return nil, closing(r, fmt.Errorf("%s %w: %w: one key pays for one request", call.Method, quota.ErrNotSent, quota.ErrKeyReused))
+	}
 	tallyOf(r.Context()).add(d, +1)
 	resp, left, err := t.send(r, key)
 	if err != nil {
@@ -85,7 +88,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Request = r // the one that was sent holds the key
-	if resp.StatusCode >= 400 {
+	if resp.StatusCode >= 400 && r.Method != http.MethodHead { // which has no body to learn from
 		if err := t.learn(r.Context(), d, resp); err != nil {
 			return nil, err
 		}
