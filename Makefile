@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: demo test check build install bench vuln fmt tools clean
+.PHONY: demo test soak check build install bench vuln fmt tools clean
 
 ## demo: one sweep of eight regions against the built-in stand-in, on SQLite
 demo:
@@ -11,6 +11,10 @@ demo:
 ## test: install what the tests need, then run them all
 test: tools
 	$(GO) test ./...
+
+## soak: three daemons on one Redis, one of them killed every one to three seconds, for two minutes
+soak: tools
+	$(GO) test ./cmd/ingestor -run 'TestCrashes' -count 1 -v -long
 
 ## check: what must hold before a change lands: test under the race detector, and the linters
 check: tools

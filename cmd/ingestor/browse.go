@@ -82,6 +82,7 @@ the configured regions and how old their charts are. It costs nothing: only the 
 			}
 			return a.chart(c.Context(), args[0], top)
 		},
+		ValidArgsFunction: a.completeRegions,
 	}
 	c.Flags().IntVar(&top, "top", 0, "the first `N` places only")
 	return c
@@ -259,6 +260,9 @@ ask that data fetched with a key alone is fetched again or deleted within 30 day
 		Example: "  ingestor purge --older-than 30d",
 		Args:    cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if older == "" {
+				return cli.Hint(cli.Usagef("--older-than is missing"), "ingestor purge --older-than 30d")
+			}
 			d, err := cli.ParseSpan(older)
 			if err != nil || d <= 0 {
 				return cli.Usagef("--older-than %q: write a duration such as 30d or 12h", older)

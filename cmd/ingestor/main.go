@@ -44,11 +44,13 @@ YOUTUBE_ENDPOINT. Exit codes: 0 done, 1 failed, 64 usage, 69 ledger or upstream 
 77 credential refused by the upstream, 78 configuration.`,
 		Example: `  ingestor once --demo                       see it work, without a key
   YOUTUBE_API_KEY=… ingestor once            one sweep of the configured regions
+  ingestor run                               the daemon: the regions by their schedule
+  ingestor plan                              what the schedule will spend, and which runs would be denied
   ingestor once --region US,GB --pages 1     the first 50 places of two charts
   ingestor chart US                          read what was fetched
   ingestor search "lofi"                     find videos by title, channel, tag or description`,
 	}
 	a.Bind(root)
-	root.AddCommand(onceCommand(a), standinCommand(a), chartCommand(a), searchCommand(a), videoCommand(a), purgeCommand(a))
+	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a), standinCommand(a), chartCommand(a), searchCommand(a), videoCommand(a), purgeCommand(a))
 	return cli.Execute(ctx, root, args, stdout, stderr)
 }

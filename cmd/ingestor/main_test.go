@@ -52,11 +52,13 @@ func TestScripts(t *testing.T) {
 				e.Setenv("QUOTA_STATE_DIR", filepath.Join(e.WorkDir, "state"))
 				e.Setenv("YOUTUBE_API_KEY", "any")
 				e.Setenv("CHARTS", filepath.Join(data, "trending"))
+				e.Values[runningKey{}] = new(daemons)
 				return nil
 			},
 			Cmds: map[string]func(*testscript.TestScript, bool, []string){
 				"standin": standinCmd, "set": setCmd, "counts": countsCmd, "agree": agreeCmd,
 				"exits": exitsCmd, "field": fieldCmd, "shape": shapeCmd, "gzip": gzipCmd,
+				"daemon": daemonCmd, "fetch": fetchCmd, "await": awaitCmd, "signal": signalCmd,
 				"redis": func(ts *testscript.TestScript, _ bool, _ []string) {
 					ts.Setenv("QUOTA_LEDGER", redistest.Start(t, redistest.Options{}).URL())
 				},

@@ -60,6 +60,10 @@ func (a *app) once(ctx context.Context, demo bool, codes []string, pages int) er
 		return err
 	}
 	defer closeDemo()
+	lanes, err := lanesOf(cfg)
+	if err != nil {
+		return err
+	}
 	if list != nil {
 		cfg.Ingest.Regions = list
 	}
@@ -77,7 +81,7 @@ func (a *app) once(ctx context.Context, demo bool, codes []string, pages int) er
 	show.begin()
 	sum, err := sweep.Execute(ctx)
 	show.end()
-	err = errors.Join(err, a.printSummary(st, sum, demo), st.Close())
+	err = errors.Join(err, a.printSummary(st, sum, st.shares(context.WithoutCancel(ctx), lanes), demo), st.Close())
 	return outcome(sum, err)
 }
 

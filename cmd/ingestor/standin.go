@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,8 @@ midnight in Los Angeles. Charts are generated, or read from DIR/*.jsonl.gz, one 
 GET /standin/counts says what it has counted, without being counted. It ends with Ctrl-C and prints its counts.
 
 Faults are written KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]: 503@3 (the third request), 500-html/10 (every tenth),
-hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the US).`,
+hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the US). KIND is one of ` +
+			strings.Join(youtubetest.FaultKinds(), ", ") + ".",
 		Example: `  ingestor standin --listen 127.0.0.1:8080
   ingestor standin --listen 127.0.0.1:8080 --units 9 --fault 503@3
   YOUTUBE_ENDPOINT=http://127.0.0.1:8080/ YOUTUBE_API_KEY=any ingestor once`,
@@ -48,6 +50,9 @@ hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the US).`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.standin(c.Context(), f, c.Flags().Changed("units")) },
 	}
 	f.bind(c.Flags())
+	if err := c.MarkFlagDirname("data"); err != nil {
+		panic(err) // the flag is bound above
+	}
 	return c
 }
 

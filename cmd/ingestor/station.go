@@ -26,22 +26,22 @@ type station struct {
 }
 
 // job is the label of what a sweep is charged for.
-const job = "trending"
+const job = config.DefaultJob
 
-// open wires a station. The key must be there before anything is opened: a sweep without one would only be refused.
+// open wires a station. A ledger that is not there is opened all the same: see cli.OpenLedger.
 func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (*station, error) {
-	name := a.Credential
-	if name == "" {
-		name = cfg.Ingest.Credential
-	}
-	cred, err := cfg.Credential(name)
+	return a.openOn(ctx, cfg, log, cli.OpenLedger)
+}
+
+// openOn wires a station on the ledger that openLedger opens. The key must be there before: a sweep without one would only be
+// refused.
+func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger,
+	openLedger func(context.Context, string) (quota.Ledger, error)) (*station, error) {
+	cred, err := a.chosen(cfg)
 	if err != nil {
-		return nil, cli.Hint(&cli.UsageError{Err: err}, "choose one with --credential, or with credential: under ingest:")
+		return nil, err
 	}
-	if _, err := cred.APIKey.Key(); err != nil {
-		return nil, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "ingestor once --demo needs no key")}
-	}
-	ledger, err := cli.OpenLedger(ctx, cfg.Ledger)
+	ledger, err := openLedger(ctx, cfg.Ledger)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +53,22 @@ func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (*
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// chosen is the credential that is swept with, whose key is there.
+func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
+	name := a.Credential
+	if name == "" {
+		name = cfg.Ingest.Credential
+	}
+	cred, err := cfg.Credential(name)
+	if err != nil {
+		return cred, cli.Hint(&cli.UsageError{Err: err}, "choose one with --credential, or with credential: under ingest:")
+	}
+	if _, err := cred.APIKey.Key(); err != nil {
+		return cred, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "ingestor once --demo needs no key")}
+	}
+	return cred, nil
 }
 
 // Close closes the ledger and the catalogue.

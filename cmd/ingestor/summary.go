@@ -11,6 +11,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/ingest"
+	"quotabudget/internal/quota"
 )
 
 // summaryJSON is the outward form of a sweep's summary.
@@ -21,6 +22,7 @@ type summaryJSON struct {
 	RetryAfterSeconds *int64           `json:"retry_after_seconds"`
 	Limit             *string          `json:"limit"`
 	Regions           []regionJSON     `json:"regions"`
+	Shares            *sharesJSON      `json:"shares,omitempty"`
 }
 
 type regionJSON struct {
@@ -54,8 +56,10 @@ func outward(sum ingest.Summary, now time.Time) summaryJSON {
 	return out
 }
 
-func (a *app) printSummary(st *station, sum ingest.Summary, heads bool) error {
-	return a.Print(a.stdout, outward(sum, time.Now()), func() error {
+func (a *app) printSummary(st *station, sum ingest.Summary, shares *sharesJSON, heads bool) error {
+	out := outward(sum, time.Now())
+	out.Shares = shares
+	return a.Print(a.stdout, out, func() error {
 		screen := cli.NewScreen(a.stdout, a.getenv)
 		table := screen.Table("region", "outcome", ">pages", ">videos", ">units", "first place")
 		for _, r := range sum.Regions {
@@ -65,6 +69,9 @@ func (a *app) printSummary(st *station, sum ingest.Summary, heads bool) error {
 			return err
 		}
 		fmt.Fprintf(a.stdout, "\n%s\n", sentence(sum, time.Now()))
+		if err := a.printShares(shares); err != nil {
+			return err
+		}
 		if heads {
 			return a.printHeads(st.catalog, sum)
 		}
@@ -111,14 +118,29 @@ func sentence(sum ingest.Summary, now time.Time) string {
 	for _, n := range sum.Units {
 		units += n
 	}
-	text := fmt.Sprintf("%s: %d of %d charts, %d units charged", sum.Outcome, complete, len(sum.Regions), units)
+	text := fmt.Sprintf("%s: %d of %s, %s charged", sum.Outcome, complete, counted(len(sum.Regions), "chart"), counted(int(units), "unit"))
 	if unavailable > 0 {
 		text += fmt.Sprintf(", no chart: %d", unavailable)
 	}
 	if sum.Outcome == ingest.Exhausted {
-		text += fmt.Sprintf("; denied by %s, come back at %s (in %s)", sum.Limit, cli.Moment(sum.RetryAt), cli.Span(sum.RetryAt.Sub(now)))
+		by := "denied by " + sum.Limit
+		switch sum.Limit {
+		case quota.PaceName:
+			by = "held back by the pace"
+		case quota.Suspended:
+			by = "the upstream says the quota is gone"
+		}
+		text += fmt.Sprintf("; %s, come back at %s (in %s)", by, cli.Moment(sum.RetryAt), cli.Span(sum.RetryAt.Sub(now)))
 	}
 	return text
+}
+
+// counted is a number with its noun: "1 unit", "2 units".
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // oneLine makes a text of the upstream fit to be printed: control characters, among them the marks that turn the direction of

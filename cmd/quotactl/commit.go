@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
@@ -9,11 +11,13 @@ import (
 
 func (a *app) commit() *cobra.Command {
 	var units int64
+	var labels []string
 	c := &cobra.Command{
 		Use:   "commit ID",
 		Short: "Settle a reservation: charge what was used of it, give the rest back",
 		Example: `  quotactl commit default.06fmjq2kx4a9bc                all that is left of it was used
-  quotactl commit default.06fmjq2kx4a9bc --units 120    120 units of what is left were used`,
+  quotactl commit default.06fmjq2kx4a9bc --units 120    120 units of what is left were used
+  quotactl commit default.06fmjq2kx4a9bc --label region=BR`,
 		Args: cli.Args("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("units") {
@@ -21,12 +25,21 @@ func (a *app) commit() *cobra.Command {
 			} else if units < 0 {
 				return cli.Usagef("--units %d: 0 or more", units)
 			}
+			with, err := parseLabels(labels)
+			if err != nil {
+				return err
+			}
 			return a.with(c.Context(), func(g *gate) error {
+				g.Labels = g.Labels.With(with)
 				d, err := g.Commit(c.Context(), args[0], units)
+				if errors.Is(err, quota.ErrKeyReused) {
+					err = cli.Hint(err, "it is settled already, with other units or labels: quotactl log shows with which")
+				}
 				return a.spent("committed", d, err)
 			})
 		},
 	}
 	c.Flags().Int64Var(&units, "units", 0, "`N` units were used (default all that is left)")
+	c.Flags().StringArrayVar(&labels, "label", nil, "`NAME=VALUE` to keep with the entry; can be repeated")
 	return c
 }

@@ -32,10 +32,6 @@ func (a *app) complete(root *cobra.Command) {
 			c.ValidArgsFunction = first(a.reservationIDs)
 		case "costs":
 			c.ValidArgsFunction = first(a.methodNames)
-		default:
-			if !c.HasSubCommands() {
-				c.ValidArgsFunction = cobra.NoFileCompletions
-			}
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
@@ -30,6 +33,7 @@ type credential struct {
 	Name            string       `json:"name"`
 	APIKey          keyShown     `json:"api_key"`
 	Limits          []limitShown `json:"limits"`
+	Pace            *paceShown   `json:"pace"`
 	Mode            string       `json:"mode"`
 	WhenUnreachable openShown    `json:"when_unreachable"`
 }
@@ -53,17 +57,68 @@ type openShown struct {
 	Open []string `json:"open"`
 }
 
+// paceShown is null where units may be spent at any time of the day.
+type paceShown struct {
+	Curve any    `json:"curve"` // even, or 24 weights
+	Slack string `json:"slack"`
+}
+
 type youtubeShown struct {
 	Endpoint string `json:"endpoint"`
 }
 
 type ingestShown struct {
-	Credential *string          `json:"credential"`
-	Regions    []regions.Region `json:"regions"`
-	Pages      int              `json:"pages"`
-	Schedule   string           `json:"schedule"`
-	Timezone   string           `json:"timezone"`
-	Stagger    string           `json:"stagger"`
+	Credential *string                  `json:"credential"`
+	Regions    []regions.Region         `json:"regions"`
+	Pages      int                      `json:"pages"`
+	Schedule   string                   `json:"schedule"`
+	Timezone   string                   `json:"timezone"`
+	Stagger    string                   `json:"stagger"`
+	Jitter     string                   `json:"jitter"`
+	CatchUp    bool                     `json:"catch_up"`
+	Weights    map[regions.Region]int64 `json:"weights"`
+	Floors     map[regions.Region]int64 `json:"floors"`
+	Jobs       []jobShown               `json:"jobs"`
+	Lease      string                   `json:"lease"`
+	Grace      string                   `json:"grace"`
+	Listen     string                   `json:"listen"`
+}
+
+type jobShown struct {
+	Name     string           `json:"name"`
+	Regions  []regions.Region `json:"regions"`
+	Schedule string           `json:"schedule"`
+	Timezone string           `json:"timezone"`
+	Pages    int              `json:"pages"`
+}
+
+func newIngest(cfg *config.Config) ingestShown {
+	in, d := cfg.Ingest, cfg.Daemon
+	out := ingestShown{
+		Credential: orNull(in.Credential), Regions: in.Regions, Pages: in.Pages, Schedule: in.Schedule, Timezone: in.Timezone.String(),
+		Stagger: in.Stagger.String(), Jitter: d.Jitter.String(), CatchUp: d.CatchUp, Lease: d.Lease.String(), Grace: d.Grace.String(),
+		Listen: d.Listen, Jobs: []jobShown{}, Weights: make(map[regions.Region]int64), Floors: make(map[regions.Region]int64),
+	}
+	if d.StaggerAuto {
+		out.Stagger = "auto"
+	}
+	maps.Copy(out.Weights, d.Weights)
+	maps.Copy(out.Floors, d.Floors)
+	for _, j := range d.Jobs {
+		out.Jobs = append(out.Jobs, jobShown{j.Name, j.Regions, j.Schedule, j.Timezone.String(), j.Pages})
+	}
+	return out
+}
+
+func newPace(p *config.Pace) *paceShown {
+	if p == nil {
+		return nil
+	}
+	shown := &paceShown{Curve: "even", Slack: fmt.Sprintf("%d%%", p.Slack)}
+	if len(p.Curve) > 0 {
+		shown.Curve = p.Curve
+	}
+	return shown
 }
 
 func (a *app) config() *cobra.Command {
@@ -82,6 +137,7 @@ func (a *app) config() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.warn(cfg)
 			if a.Output == "table" {
 				a.Output = "yaml" // people read it best as they write it
 			}
@@ -91,19 +147,31 @@ func (a *app) config() *cobra.Command {
 	return c
 }
 
+// warn tells of what is no error, and still not what somebody wants who works with it.
+func (a *app) warn(cfg *config.Config) {
+	log := a.Logger(a.stderr)
+	if cfg.Empty {
+		log.Warn("nothing stands in the configuration file: the defaults are in force", "file", cfg.File)
+	}
+	for _, c := range cfg.Credentials {
+		if _, err := c.APIKey.Key(); err != nil {
+			log.Warn("no key: nothing can be fetched with this credential", "credential", c.Name, "error", err)
+		}
+	}
+}
+
 func newInForce(cfg *config.Config) inForce {
-	in := cfg.Ingest
 	out := inForce{
 		File: orNull(cfg.File), Environment: append([]string{}, cfg.Environment...),
 		Ledger: config.HidePassword(cfg.Ledger), Catalog: cfg.Catalog,
 		Costs:   costsShown{orNull(cfg.CostsFile), cfg.Costs.ProfileName(), cfg.Costs.Version},
 		YouTube: youtubeShown{cfg.YouTube.Endpoint},
-		Ingest:  ingestShown{orNull(in.Credential), in.Regions, in.Pages, in.Schedule, in.Timezone.String(), in.Stagger.String()},
+		Ingest:  newIngest(cfg),
 	}
 	for _, c := range cfg.Credentials {
 		_, err := c.APIKey.Key()
 		shown := credential{
-			Name: c.Name, APIKey: keyShown{c.APIKey.Env, c.APIKey.File, err == nil}, Mode: c.Mode(),
+			Name: c.Name, APIKey: keyShown{c.APIKey.Env, c.APIKey.File, err == nil}, Mode: c.Mode(), Pace: newPace(c.Pace),
 			WhenUnreachable: openShown{append([]string{}, c.Open...)},
 		}
 		for _, l := range c.Limits {

@@ -40,6 +40,12 @@ It takes requests from whoever can reach ADDR, and spends your quota on them: ke
 	return c
 }
 
+// exposed reports whether others than this machine reach an address that is listened on.
+func exposed(at net.Addr) bool {
+	tcp, ok := at.(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
+}
+
 // proxyGrace is how long requests under way may take once the proxy is to end.
 const proxyGrace = 20 * time.Second
 
@@ -62,6 +68,9 @@ func (a *app) serveProxy(ctx context.Context, g *gate, listen string) error {
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return cli.Hint(err, "another program may listen there; port 0 picks a free one")
+	}
+	if at := listener.Addr(); exposed(at) {
+		a.Logger(a.stderr).Warn("the proxy can be reached from outside of this machine, and spends for whoever reaches it", "address", at.String())
 	}
 	fmt.Fprintf(a.stdout, "http://%s/\n", listener.Addr())
 	server := &http.Server{Handler: meter.Proxy(transport, endpoint), ReadHeaderTimeout: time.Minute, IdleTimeout: 2 * time.Minute}

@@ -13,6 +13,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 )
 
 // app is what the commands share.
@@ -47,9 +48,14 @@ Exit codes: 0 done, 1 failed, 64 usage (a cost above a limit too), 69 ledger una
 			root.AddCommand(c)
 		}
 	}
-	add("look", a.status(), a.log(), a.reservations(), a.costs())
+	add("look", a.status(), a.forecast(), a.log(), a.reservations(), a.costs())
 	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.release(), a.suspend(), a.resume(), a.proxy())
-	add("settings", a.config(), a.version())
+	add("settings", a.config())
+	for _, c := range root.Commands() {
+		if c.GroupID == "" { // version
+			c.GroupID = "settings"
+		}
+	}
 	a.complete(root)
 	return root
 }
@@ -95,7 +101,7 @@ func (g *gate) bucket(name string) error {
 	if slices.Contains(buckets, name) {
 		return nil
 	}
-	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, config.DidYouMean(name, buckets)),
+	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, spell.DidYouMean(name, buckets)),
 		"credential %s has limits on %s", g.Credential, strings.Join(buckets, ", "))
 }
 

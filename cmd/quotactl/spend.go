@@ -21,7 +21,7 @@ Make the call only when spend exits with 0. Exit code 75 means that the cost doe
 says when it will. Exit code 64 with "never": true means that it is larger than a limit.`,
 		Example: `  quotactl spend --method youtube.videos.list && curl …
   quotactl spend --method youtube.search.list --count 3 --label job=backfill
-  quotactl spend --bucket default --units 50 --id upload-2026-11-21     once, however often it is run
+  quotactl spend --bucket default --units 50 --id upload-2026-11-21    once, however often it runs
   quotactl spend --method youtube.videos.list --manual                  may use the headroom
   quotactl spend --method youtube.videos.list -o json | jq .retry_after_seconds`,
 		Args: cli.Args(),

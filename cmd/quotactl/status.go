@@ -46,7 +46,8 @@ func (a *app) status() *cobra.Command {
 		Use:   "status",
 		Short: "How much is left, and when units come free",
 		Long: `status shows every credential, bucket and limit: the units used in the window, held by reservations, and
-remaining for scheduled charges, which stop short of the headroom.`,
+remaining for scheduled charges, which stop short of the headroom. Below the table it says which buckets are
+foretold to be short (see forecast).`,
 		Example: `  quotactl status
   quotactl status --credential key1
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
@@ -56,7 +57,12 @@ remaining for scheduled charges, which stop short of the headroom.`,
 			if err != nil {
 				return err
 			}
-			return a.Print(a.stdout, list, func() error { return a.statusTable(list) })
+			return a.Print(a.stdout, list, func() error {
+				if err := a.statusTable(list); err != nil {
+					return err
+				}
+				return a.outlook(c.Context())
+			})
 		},
 	}
 }
@@ -106,56 +112,23 @@ func newCredentialStatus(c config.Credential, usage quota.Usage) credentialStatu
 	return out
 }
 
-const barCells = 12
-
+// statusTable draws the table, and a note for each bucket that is suspended.
 func (a *app) statusTable(list statusList) error {
-	s := a.screen()
-	columns := []string{"credential", "bucket", "window", ">used", ">limit", ">headroom", ">held", ">remaining", "units come free"}
-	if s.Bars {
-		columns = append(columns[:3:3], append([]string{""}, columns[3:]...)...)
-	}
-	t := s.Table(columns...)
-	var notes []string
-	for _, c := range list.Credentials {
-		name := c.Credential
-		if c.Mode != "enforce" {
-			name += " (" + c.Mode + ")"
-		}
-		for _, b := range c.Buckets {
-			if until := time.Time(b.SuspendedUntil); !until.IsZero() {
-				notes = append(notes, fmt.Sprintf("%s: bucket %s is suspended until %s (in %s)",
-					c.Credential, b.Bucket, cli.Moment(until), cli.Span(until.Sub(c.at))))
-			}
-			for _, l := range b.Limits {
-				t.AppendRow(statusRow(s, c, name, b, l))
-			}
-		}
-	}
-	if err := s.Draw(t); err != nil {
+	if err := drawStatus(a.screen(), list); err != nil {
 		return err
 	}
-	for _, note := range notes {
-		if _, err := fmt.Fprintln(a.stdout, note); err != nil {
-			return err
+	for _, c := range list.Credentials {
+		for _, b := range c.Buckets {
+			until := time.Time(b.SuspendedUntil)
+			if until.IsZero() {
+				continue
+			}
+			_, err := fmt.Fprintf(a.stdout, "%s: the upstream says that %s is gone, or a person closed it; it opens at %s (in %s)\n",
+				c.Credential, b.Bucket, cli.Moment(until), cli.Span(until.Sub(c.at)))
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-func statusRow(s cli.Screen, c credentialStatus, name string, b bucketStatus, l limitStatus) []any {
-	window, free := l.Window, ""
-	if l.Timezone != nil {
-		window += " " + *l.Timezone
-	}
-	if at := time.Time(l.NextFreeAt); !at.IsZero() {
-		free = fmt.Sprintf("%s (in %s)", cli.Moment(at), cli.Span(at.Sub(c.at)))
-	}
-	row := []any{name, b.Bucket, window}
-	if s.Bars {
-		row = append(row, s.Bar(l.Used+b.Held, l.Units, barCells))
-	}
-	for _, n := range []int64{l.Used, l.Units, l.Headroom, b.Held, l.Remaining} {
-		row = append(row, s.Number(n))
-	}
-	return append(row, free)
 }

@@ -27,6 +27,9 @@ quota is gone. It lifts at the bucket's reset, at the time given with --until, o
   quotactl suspend --bucket search_list --until 2026-11-22T08:00:00Z`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if bucket == "" {
+				return cli.Hint(cli.Usagef("--bucket is missing"), "usage: %s", c.UseLine())
+			}
 			return a.with(c.Context(), func(g *gate) error {
 				if err := g.bucket(bucket); err != nil {
 					return err

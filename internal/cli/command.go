@@ -23,6 +23,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd(args...)
 	groups(root)
+	help(root)
+	root.SetUsageTemplate(usageTemplate(root))
 	return Report(stderr, root.Name(), run(ctx, root, args))
 }
 

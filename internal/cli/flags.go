@@ -21,7 +21,7 @@ type Common struct {
 	Credential string // "" for the only one
 }
 
-// Bind adds the flags to the root command.
+// Bind adds the flags, and the command version, to the root command.
 func (c *Common) Bind(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.Config, "config", "", "configuration `FILE` (default $QUOTA_CONFIG, ./quota.yaml, $XDG_CONFIG_HOME/quota/quota.yaml)")
@@ -32,6 +32,7 @@ func (c *Common) Bind(root *cobra.Command) {
 	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
 		panic(err) // the flag is bound above
 	}
+	c.version(root)
 }
 
 // pick adds a flag that takes one of a few words, the first by default, and completes them.

@@ -19,12 +19,40 @@ type Screen struct {
 	W     io.Writer
 	Bars  bool
 	Color bool
+	Width int // columns of the terminal; 0 where nobody looks, or when it does not say
 }
 
 // NewScreen looks at what w is, and at NO_COLOR and TERM.
 func NewScreen(w io.Writer, getenv func(string) string) Screen {
 	terminal := IsTerminal(w)
-	return Screen{W: w, Bars: terminal, Color: terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"}
+	return Screen{
+		W: w, Bars: terminal, Color: terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb", Width: widthOf(w),
+	}
+}
+
+func widthOf(w io.Writer) int {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// Fits reports whether no line of the table is longer than the screen is wide.
+func (s Screen) Fits(t table.Writer) bool {
+	if s.Width <= 0 {
+		return true
+	}
+	for line := range strings.Lines(t.Render()) {
+		if text.StringWidthWithoutEscSequences(strings.TrimRight(line, " \n")) > s.Width {
+			return false
+		}
+	}
+	return true
 }
 
 // IsTerminal reports whether somebody looks at w.

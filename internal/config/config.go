@@ -11,11 +11,13 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
+	"quotabudget/internal/spell"
 )
 
 // Config is the configuration in force.
 type Config struct {
 	File        string       // that was read; "" when there is none
+	Empty       bool         // nothing stands in the file
 	Environment []string     // the variables that were laid over it, by name
 	Ledger      string       // URL, which may hold a password: print HidePassword of it
 	Catalog     string       // sqlite: URL
@@ -24,6 +26,7 @@ type Config struct {
 	Credentials []Credential // at least one, of different names
 	YouTube     YouTube
 	Ingest      Ingest
+	Daemon      Daemon
 }
 
 // Credential is the named owner of an upstream quota, and how it is spent.
@@ -33,6 +36,7 @@ type Credential struct {
 	Limits  []quota.Limit // at least one
 	Observe bool          // mode: observe
 	Open    []string      // methods that pass when the ledger cannot be reached
+	Pace    *Pace         // nil: units may be spent at any time of the day
 }
 
 // Mode is the word of the configuration for Observe.
@@ -50,7 +54,8 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 		prices[m.ID] = m.Costs
 	}
 	return &quota.Budget{
-		Ledger: l, Credential: c.Name, Limits: c.Limits, Prices: prices, Observe: c.Observe, Open: c.Open, Log: log,
+		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits), Prices: prices, Observe: c.Observe,
+		Open: c.Open, Log: log,
 	}
 }
 
@@ -100,7 +105,7 @@ func (c *Config) Credential(name string) (Credential, error) {
 	if name == "" {
 		return Credential{}, fmt.Errorf("which credential? configured: %s", strings.Join(names, ", "))
 	}
-	return Credential{}, fmt.Errorf("no credential %q%s; configured: %s", name, DidYouMean(name, names), strings.Join(names, ", "))
+	return Credential{}, fmt.Errorf("no credential %q%s; configured: %s", name, spell.DidYouMean(name, names), strings.Join(names, ", "))
 }
 
 // Load reads the configuration: the file at path, else the one that getenv's QUOTA_CONFIG names, else ./quota.yaml, else
@@ -112,11 +117,13 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 		Ingest: Ingest{
 			Regions: DefaultRegions(), Pages: DefaultPages, Schedule: DefaultSchedule, Timezone: time.UTC, Stagger: DefaultStagger,
 		},
+		Daemon: defaultDaemon(),
 	}}
 	root, err := r.open(path)
 	if err != nil {
 		return nil, err
 	}
+	r.cfg.Empty = r.cfg.File != "" && (root == nil || !section(root))
 	r.root(root)
 	r.environment()
 	r.defaults()
@@ -131,9 +138,10 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 func (r *reader) defaults() {
 	c := r.cfg
 	if len(c.Credentials) == 0 {
-		c.Credentials = []Credential{{Name: DefaultCredential, APIKey: EnvSecret(KeyVariable, r.getenv)}}
+		c.Credentials = []Credential{{Name: DefaultCredential}}
 	}
 	for i := range c.Credentials {
+		c.Credentials[i].APIKey = r.keyOf(c.Credentials[i])
 		if c.Credentials[i].Limits == nil && c.Costs != nil {
 			c.Credentials[i].Limits = c.Costs.DefaultLimits()
 		}
@@ -142,4 +150,15 @@ func (r *reader) defaults() {
 		c.Ingest.Credential = c.Credentials[0].Name
 	}
 	r.stateDefaults()
+}
+
+// keyOf is where the credential's key is; that of DefaultCredential needs not be named.
+func (r *reader) keyOf(c Credential) Secret {
+	switch {
+	case c.APIKey.placed():
+		return c.APIKey
+	case c.Name == DefaultCredential:
+		return EnvSecret(KeyVariable, r.getenv)
+	}
+	return Secret{owner: c.Name}
 }

@@ -219,6 +219,34 @@ func TestPriceList(t *testing.T) {
 	}
 }
 
+// The credential default has its key in the usual variable, whether it stands in the file or not; no other has.
+func TestKeyOfDefault(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                               "env YOUTUBE_API_KEY",
+		"credentials: [{name: default}]": "env YOUTUBE_API_KEY",
+		"credentials: [{name: default, api_key: {env: MINE}}]": "env MINE",
+		"credentials: [{name: key1}]":                          "none",
+	} {
+		cfg := load(t, text)
+		if got := cfg.Credentials[0].APIKey.String(); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	if _, err := load(t, "credentials: [{name: key1}]").Credentials[0].APIKey.Key(); err == nil ||
+		!strings.HasPrefix(err.Error(), "credential key1 has no api_key: ") {
+		t.Error(err)
+	}
+}
+
+func TestEmptyFile(t *testing.T) {
+	for text, want := range map[string]bool{"": true, "# all of it is commented out\n": true, "---\n": true, "ingest:\n": false} {
+		cfg, err := Load(write(t, text), env("HOME", "/h"))
+		if err != nil || cfg.Empty != want {
+			t.Errorf("%q: %v, %v", text, cfg, err)
+		}
+	}
+}
+
 func TestCredential(t *testing.T) {
 	cfg := load(t, "credentials: [{name: key1}, {name: key2}]")
 	if c, err := cfg.Credential("key2"); c.Name != "key2" || err != nil {

@@ -7,12 +7,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 )
 
 var modes = [...]string{"enforce", "observe"}
 
 func (r *reader) credential(n *yaml.Node) {
 	var c Credential
+	var pace *yaml.Node
 	r.fields(n, "credential", fields{
 		"name":    func(n *yaml.Node) { c.Name = r.credentialName(n) },
 		"api_key": func(n *yaml.Node) { c.APIKey = r.secret(n) },
@@ -20,7 +22,7 @@ func (r *reader) credential(n *yaml.Node) {
 		"mode": func(n *yaml.Node) {
 			word, ok := r.text(n, "mode")
 			if ok && !slices.Contains(modes[:], word) {
-				r.add(n, "mode: %q is neither enforce nor observe%s", clip(word), DidYouMean(word, modes[:]))
+				r.add(n, "mode: %q is neither enforce nor observe%s", clip(word), spell.DidYouMean(word, modes[:]))
 			}
 			c.Observe = word == modes[1]
 		},
@@ -29,7 +31,9 @@ func (r *reader) credential(n *yaml.Node) {
 				r.list(n, "open", func(n *yaml.Node) { c.Open = append(c.Open, r.method(n)) })
 			}})
 		},
+		"pace": func(n *yaml.Node) { pace, c.Pace = n, r.pace(n) },
 	}, "name")
+	r.checkPace(pace, c)
 	r.cfg.Credentials = append(r.cfg.Credentials, c)
 }
 

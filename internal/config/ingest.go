@@ -2,28 +2,32 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/regions"
+	"quotabudget/internal/spell"
 )
 
 func (r *reader) ingest(n *yaml.Node) {
 	in := &r.cfg.Ingest
-	r.fields(n, "ingest", fields{
+	var jobs *yaml.Node
+	known := fields{
 		"credential": func(n *yaml.Node) { in.Credential = r.ingestCredential(n) },
 		"regions":    func(n *yaml.Node) { in.Regions = r.regions(n) },
 		"pages":      func(n *yaml.Node) { in.Pages = int(r.number(n, "pages", 1, 1000)) },
-		"schedule": func(n *yaml.Node) {
-			in.Schedule, _ = r.text(n, "schedule")
-			if err := checkCron(in.Schedule); in.Schedule != "" && err != nil {
-				r.add(n, "schedule: %v", err)
-			}
-		},
-		"timezone": func(n *yaml.Node) { in.Timezone = r.zone(n) },
-		"stagger":  func(n *yaml.Node) { in.Stagger = r.duration(n, "stagger") },
-	})
+		"schedule":   func(n *yaml.Node) { in.Schedule = r.schedule(n) },
+		"timezone":   func(n *yaml.Node) { in.Timezone = r.zone(n) },
+		"jobs":       func(n *yaml.Node) { jobs = n },
+	}
+	r.daemonFields(known)
+	r.fields(n, "ingest", known)
+	if jobs != nil { // they fall back on what stands beside them, before or after
+		r.jobs(jobs)
+	}
+	r.checkWeights(n)
 }
 
 func (r *reader) ingestCredential(n *yaml.Node) string {
@@ -39,7 +43,7 @@ func (r *reader) ingestCredential(n *yaml.Node) string {
 		names = append(names, DefaultCredential)
 	}
 	if !slices.Contains(names, name) {
-		r.add(n, "credential: no credential %q%s", clip(name), DidYouMean(name, names))
+		r.add(n, "credential: no credential %q%s", clip(name), spell.DidYouMean(name, names))
 	}
 	return name
 }
@@ -47,6 +51,10 @@ func (r *reader) ingestCredential(n *yaml.Node) string {
 func (r *reader) regions(n *yaml.Node) []regions.Region {
 	var list []regions.Region
 	r.list(n, "regions", func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode && strings.TrimSpace(n.Value) == "" {
+			r.add(n, "regions: an item is empty: write a code such as US")
+			return
+		}
 		code, ok := r.text(n, "regions")
 		if !ok {
 			return

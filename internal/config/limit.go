@@ -7,6 +7,7 @@ import (
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 )
 
 // limits reads the limits of a credential. What is left out altogether has defaults; an empty list is a slip.
@@ -63,7 +64,7 @@ func (r *reader) bucket(n *yaml.Node) costs.Bucket {
 		}
 		names = append(names, b.Name)
 	}
-	r.add(n, "bucket: no method draws on %q%s", clip(name), DidYouMean(name, names))
+	r.add(n, "bucket: no method draws on %q%s", clip(name), spell.DidYouMean(name, names))
 	return costs.Bucket{Name: name}
 }
 
@@ -76,21 +77,21 @@ func (r *reader) window(window, zone *yaml.Node, bucket costs.Bucket) (quota.Win
 	if !ok {
 		return quota.Window{}, false
 	}
-	name, at := "", window
+	name, at, what := "", window, "window"
 	switch {
 	case zone != nil:
 		if name, ok = r.text(zone, "timezone"); !ok {
 			return quota.Window{}, false
 		}
 		if text == "day" || text == "hour" {
-			at = zone
+			at, what = zone, "timezone"
 		}
 	case bucket.Reset.IsCalendar() && (text == "day" || text == "hour"):
 		name = bucket.Reset.ZoneName()
 	}
 	w, err := quota.ParseWindow(text, name)
 	if err != nil {
-		r.add(at, "window: %v", err)
+		r.add(at, "%s: %v", what, err)
 	}
 	return w, err == nil
 }

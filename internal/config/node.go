@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 )
 
 // reader gathers a configuration and what is wrong with it.
@@ -50,7 +51,7 @@ func (r *reader) fields(n *yaml.Node, what string, known fields, required ...str
 		case key.Kind != yaml.ScalarNode:
 			r.add(key, "%s: a key is a word", what)
 		case !ok:
-			r.add(key, "%s: unknown key %q%s", what, clip(key.Value), DidYouMean(key.Value, slices.Collect(maps.Keys(known))))
+			r.add(key, "%s: unknown key %q%s", what, clip(key.Value), spell.DidYouMean(key.Value, slices.Collect(maps.Keys(known))))
 		case again:
 			r.add(key, "%s: %s stands already in line %d", what, key.Value, line)
 		default:
@@ -89,11 +90,15 @@ func (r *reader) list(n *yaml.Node, what string, item func(*yaml.Node)) {
 
 // text reads a word. It takes what YAML has another type for, too: NO is a region, 24 is no window but says so itself.
 func (r *reader) text(n *yaml.Node, what string) (string, bool) {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "" {
-		r.add(n, "%s: write a text", what)
-		return "", false
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		r.add(n, "%s: write a text, not a list or key: value pairs", what)
+	case n.Tag == "!!null" || strings.TrimSpace(n.Value) == "":
+		r.add(n, "%s: nothing stands here: write a text", what)
+	default:
+		return n.Value, true
 	}
-	return n.Value, true
+	return "", false
 }
 
 // number reads a whole number from least to most.

@@ -15,6 +15,7 @@ type Secret struct {
 	File string // path
 
 	getenv func(string) string
+	owner  string // credential, for the error of a secret without a place
 }
 
 // EnvSecret is the key in the variable name of the environment.
@@ -37,8 +38,15 @@ func (s Secret) Key() (string, error) {
 		}
 		return checkKey("file "+s.File, string(text))
 	}
-	return "", errors.New("the credential has no api_key: write api_key: {env: " + KeyVariable + "} or {file: path}")
+	who := "the credential"
+	if s.owner != "" {
+		who = "credential " + s.owner
+	}
+	return "", errors.New(who + " has no api_key: write api_key: {env: " + KeyVariable + "} or {file: path}")
 }
+
+// placed reports whether the secret names a place.
+func (s Secret) placed() bool { return s.Env != "" || s.File != "" }
 
 func checkKey(where, text string) (string, error) {
 	key := strings.TrimSpace(text)

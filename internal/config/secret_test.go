@@ -62,6 +62,7 @@ func TestKeyErrors(t *testing.T) {
 		want   string
 	}{
 		{Secret{}, "the credential has no api_key"},
+		{Secret{owner: "key1"}, "credential key1 has no api_key: write api_key: {env: YOUTUBE_API_KEY} or {file: path}"},
 		{EnvSecret("NO_KEY", env()), "environment variable NO_KEY is not set or empty"},
 		{EnvSecret("K", env("K", " \n")), "environment variable K is not set or empty"},
 		{EnvSecret("K", env("K", canary+"\nx")), "environment variable K holds more than a key"},

@@ -33,6 +33,13 @@ func (k *keeper) keep(ctx context.Context, st step) error {
 	return k.end(ctx, st.result, result)
 }
 
+// leave ends the reader when the keeper has panicked: it would wait for ever to hand something over.
+func (k *keeper) leave(r *reader, end context.CancelCauseFunc) {
+	end(nil)
+	for range r.steps {
+	}
+}
+
 // drain takes what the reader still sends after the catalogue has failed: of a region only what it was charged.
 func (k *keeper) drain(st step) {
 	if result := k.results[st.region]; result != nil && st.result != nil {

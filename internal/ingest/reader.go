@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"time"
 
 	"quotabudget/internal/catalog"
@@ -23,19 +25,33 @@ type reader struct {
 	denied   *quota.Decision // the denial that ended the sweep
 	closed   bool            // the upstream itself said that the quota is gone
 	fatal    error           // why the sweep cannot go on, other than exhaustion
+	slip     string          // what the reader panicked with, and where
+}
+
+// catch keeps a panic for the caller of Execute.
+func (r *reader) catch() {
+	if slip := recover(); slip != nil {
+		r.slip = fmt.Sprintf("%v\n\n%s", slip, debug.Stack())
+	}
 }
 
 // sweep visits the regions in turn, until the end of one says that no other can be visited.
 func (r *reader) sweep(ctx context.Context, order []visit) {
-	for _, v := range order {
+	for left := slices.Clone(order); len(left) > 0; {
 		if r.stop.Err() != nil || ctx.Err() != nil {
 			return
 		}
-		before := r.tally.Sum()
-		result := &Region{Region: v.region, Outcome: Unavailable}
-		if !v.unavailable {
-			result = r.visit(ctx, v.region)
+		v := left[0]
+		left = left[1:]
+		if v.unavailable {
+			r.steps <- step{region: v.region, result: &Region{Region: v.region, Outcome: Unavailable}}
+			continue
 		}
+		if last := len(left) - 1; r.stumbles == maxStumbles-1 && last >= 0 && !left[last].unavailable {
+			v, left = left[last], slices.Insert(left[:last:last], 0, v)
+		}
+		before := r.tally.Sum()
+		result := r.visit(ctx, v.region)
 		result.Units = r.tally.Sum() - before
 		r.steps <- step{region: v.region, result: result}
 		if r.ended(ctx, result) {
@@ -103,7 +119,7 @@ func (r *reader) resume(ctx context.Context, region string) (c *chart, token str
 	if fresh == 0 {
 		fresh = DefaultResume
 	}
-	old, ok, err := r.Catalog.Resume(ctx, c.key, r.Now().Add(-fresh))
+	old, ok, err := r.cutOff(ctx, c.key, r.Now().Add(-fresh))
 	if err != nil || !ok {
 		return c, "", err
 	}
@@ -113,6 +129,23 @@ func (r *reader) resume(ctx context.Context, region string) (c *chart, token str
 	c.id, c.pages, c.videos = old.ID, old.Pages, old.Videos
 	return c, old.NextPageToken, nil
 }
+
+// cutOff is the chart to go on with, begun at or after notBefore.
+func (r *reader) cutOff(ctx context.Context, key catalog.ChartKey, notBefore time.Time) (catalog.Chart, bool, error) {
+	if !r.Own {
+		return r.Catalog.Resume(ctx, key, notBefore)
+	}
+	charts, err := r.Catalog.Charts(ctx, key, ownCharts)
+	for _, c := range charts {
+		if c.Run == r.Run && c.CompletedAt.IsZero() && !c.StartedAt.Before(notBefore) {
+			return c, true, nil
+		}
+	}
+	return catalog.Chart{}, false, err
+}
+
+// ownCharts is how many of a region's newest charts are looked at for one that Run has begun: later runs may have begun some.
+const ownCharts = 50
 
 var errLoop = errors.New("the upstream's pages lead back to one that was read already")
 
@@ -144,6 +177,9 @@ func (r *reader) pages(ctx context.Context, c *chart, token string) error {
 		r.steps <- step{region: c.key.Region, page: &fetched{chart: c, page: page}}
 		if page.Last {
 			return nil
+		}
+		if r.Own {
+			r.steps <- step{}
 		}
 		token = got.Next
 	}

@@ -23,6 +23,7 @@ type Sweep struct {
 	Budget  *quota.Budget // to ask when a suspended bucket opens
 	Regions []regions.Region
 	Pages   int           // read of each chart at most; 0 for all
+	Own     bool          // resume only a chart that Run has begun, and ask for no page before the last one is stored
 	Resume  time.Duration // how old a chart that was cut off may be to be resumed; 0 for DefaultResume
 	Grace   time.Duration // how long the page under way, its retries too, may take after ctx has ended; 0 for DefaultGrace
 	Day     quota.Window  // the upstream's day, for which a missing chart is remembered
@@ -40,8 +41,9 @@ const (
 )
 
 // maxStumbles is how many regions in a row may fail for want of an answer before the upstream is taken to be down. Each of
-// them has cost as many units as there were attempts.
-const maxStumbles = 2
+// them has cost as many units as there were attempts. The last of them is the region that was served most lately: regions that
+// always fail come first in every sweep, being the stalest, and must not keep the others from being visited.
+const maxStumbles = 3
 
 // Event is one step of a sweep.
 type Event struct {
@@ -52,7 +54,7 @@ type Event struct {
 	Units   int64   // charged for the region; 0 while it is being read
 }
 
-// step is what the reader hands to the keeper: a page, or the end of a region.
+// step is what the reader hands to the keeper: a page, or the end of a region; or nothing, which is taken when all before is done.
 type step struct {
 	region string
 	page   *fetched
@@ -79,7 +81,8 @@ type chart struct {
 // could not go on: a credential that was refused, a ledger or an upstream that cannot be reached, a catalogue that takes no
 // more. Exhaustion is not an error.
 //
-// One goroutine reads, one page ahead of the other, which stores: the upstream's answer takes longer than the disk.
+// One goroutine reads, one page ahead of the other, which stores: the upstream's answer takes longer than the disk. A panic
+// of either is the caller's.
 func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	order, err := s.order(context.WithoutCancel(ctx))
 	if err != nil {
@@ -93,10 +96,15 @@ func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	go func() {
 		defer close(done)
 		defer close(r.steps)
+		defer r.catch()
 		r.sweep(meter.WithTally(work, tally), order)
 	}()
 	k := &keeper{Sweep: s, results: make(map[string]*Region)}
+	defer k.leave(r, end)
 	for st := range r.steps {
+		if st == (step{}) {
+			continue
+		}
 		if k.err != nil {
 			k.drain(st)
 		} else if k.err = k.keep(context.WithoutCancel(ctx), st); k.err != nil {
@@ -104,6 +112,9 @@ func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 		}
 	}
 	<-done
+	if r.slip != "" {
+		panic(r.slip)
+	}
 	return s.summarize(order, k, r, tally), errors.Join(k.err, r.fatal)
 }
 

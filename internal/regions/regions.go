@@ -74,3 +74,12 @@ func clip(code string) string {
 	}
 	return code
 }
+
+// All are the codes that ISO assigns, in their order.
+func All() []Region {
+	var list []Region
+	for code := range strings.FieldsSeq(assigned) {
+		list = append(list, Region(code))
+	}
+	return list
+}

@@ -50,6 +50,13 @@ func TestEveryCodeOnce(t *testing.T) {
 	}
 }
 
+func TestAll(t *testing.T) {
+	all := regions.All()
+	if len(all) != 249 || !slices.IsSorted(all) || all[0] != "AD" {
+		t.Errorf("%d: %v", len(all), all)
+	}
+}
+
 func TestParseList(t *testing.T) {
 	got, err := regions.ParseList([]string{"US", "gb", "DE"})
 	if err != nil || !slices.Equal(got, []regions.Region{"US", "GB", "DE"}) {

@@ -1,4 +1,5 @@
-package config
+// Package spell finds the known word that a misspelt one was meant to be.
+package spell
 
 import (
 	"fmt"
@@ -6,9 +7,20 @@ import (
 	"strings"
 )
 
-// DidYouMean is " (did you mean …?)" with the one of the known names that is nearest to word, or "" when none is near.
+// maxWord is longer than any name there is: what is longer is no slip.
+const maxWord = 100
+
+// DidYouMean is " (did you mean …?)" with the one of the known names that was meant by word, or "" when none is near.
 func DidYouMean(word string, known []string) string {
-	if len(word) > 100 {
+	if meant := nearest(word, known); meant != "" {
+		return fmt.Sprintf(" (did you mean %s?)", meant)
+	}
+	return ""
+}
+
+// nearest is the name of which the word is the end (videos.list of youtube.videos.list), else the one with the fewest slips.
+func nearest(word string, known []string) string {
+	if word == "" || len(word) > maxWord {
 		return ""
 	}
 	best, least := "", len(word)/3+1
@@ -16,14 +28,14 @@ func DidYouMean(word string, known []string) string {
 		least++ // two letters that changed places
 	}
 	for _, name := range slices.Sorted(slices.Values(known)) {
+		if strings.HasSuffix(name, "."+word) {
+			return name
+		}
 		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least && d < len(name) {
 			best, least = name, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %s?)", best)
+	return best
 }
 
 // distance is how many bytes must be put in, left out or replaced to make b of a.

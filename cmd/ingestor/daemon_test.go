@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// running is the daemon of a script.
+type running struct {
+	*exec.Cmd
+	stderr watched
+	ended  chan struct{}
+	url    string
+}
+
+type runningKey struct{}
+
+var served = regexp.MustCompile(`health and metrics are served" address=(\S+)`)
+
+// daemonCmd starts ingestor run and waits until it answers. What it prints is in daemon.err when it has ended.
+func daemonCmd(ts *testscript.TestScript, _ bool, _ []string) {
+	d := &running{Cmd: exec.Command("ingestor", "run"), ended: make(chan struct{})}
+	d.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "QUOTA_STATE_DIR", "YOUTUBE_API_KEY", "YOUTUBE_ENDPOINT", "TMPDIR"} {
+		d.Env = append(d.Env, name+"="+ts.Getenv(name))
+	}
+	d.Stderr = &d.stderr
+	ts.Check(d.Start())
+	go func() {
+		d.Wait()
+		close(d.ended)
+	}()
+	ts.Defer(func() {
+		d.Process.Kill()
+		<-d.ended
+	})
+	for d.url == "" {
+		if found := served.FindStringSubmatch(d.stderr.String()); found != nil {
+			d.url = "http://" + found[1] + "/"
+		}
+		select {
+		case <-d.ended:
+			ts.Fatalf("the daemon has ended: %s", d.stderr.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	ts.Value(runningKey{}).(*daemons).one = d
+}
+
+// daemons holds a script's daemon.
+type daemons struct{ one *running }
+
+func daemonOf(ts *testscript.TestScript) *running { return ts.Value(runningKey{}).(*daemons).one }
+
+// fetchCmd prints what the daemon answers: fetch PATH.
+func fetchCmd(ts *testscript.TestScript, _ bool, args []string) {
+	text, err := daemonOf(ts).get(args[0])
+	ts.Check(err)
+	_, err = ts.Stdout().Write(text)
+	ts.Check(err)
+}
+
+// awaitCmd asks until the daemon's answer matches, and prints it: await PATH PATTERN.
+func awaitCmd(ts *testscript.TestScript, _ bool, args []string) {
+	pattern := regexp.MustCompile(args[1])
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		text, err := daemonOf(ts).get(args[0])
+		if err == nil && pattern.Match(text) {
+			_, err = ts.Stdout().Write(text)
+			ts.Check(err)
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("no %s in %s: %v\n%s", args[1], bytes.TrimSpace(text), err, daemonOf(ts).stderr.String())
+		}
+	}
+}
+
+func (d *running) get(path string) ([]byte, error) {
+	resp, err := http.Get(d.url + path)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(resp.Body)
+}
+
+// signalCmd sends the daemon a signal: signal HUP, or signal TERM, after which it must end with code 0.
+func signalCmd(ts *testscript.TestScript, _ bool, args []string) {
+	d := daemonOf(ts)
+	if args[0] == "HUP" {
+		ts.Check(d.Process.Signal(syscall.SIGHUP))
+		return
+	}
+	ts.Check(d.Process.Signal(syscall.SIGTERM))
+	<-d.ended
+	ts.Check(os.WriteFile(ts.MkAbs("daemon.err"), []byte(d.stderr.String()), 0o600))
+	if code := d.ProcessState.ExitCode(); code != 0 {
+		ts.Fatalf("exit code %d: %s", code, d.stderr.String())
+	}
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/picture"
+	"quotabudget/internal/plan"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/schedule"
+)
+
+// maxPlanDays is ten years.
+const maxPlanDays = 3660
+
+// planFlags are the flags of plan.
+type planFlags struct {
+	from     string
+	days     int
+	suggest  bool
+	failOver string
+	svg      string
+	schedule string
+	timezone string
+	stagger  string
+	regions  []string
+	pages    int
+}
+
+func planCommand(a *app) *cobra.Command {
+	var f planFlags
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Say what the schedule will spend, and which runs would be denied",
+		Long: `plan plays the configured schedule against the configured limits, through resets and changes of the clocks, as the daemon would run
+it: page by page, with shares of the day while units are short. It asks nobody upstream and changes nothing. Without --from it
+begins now, with what the ledger holds; with --from on an empty ledger, which is not even opened. Days are the upstream's.
+
+A chart has as many pages as the region's last complete chart in the catalogue, at most those configured; those configured where
+there is none. --schedule, --stagger, --regions and --pages try a change out. Charges of others are not foretold, and a limit
+that is planned to the last unit leaves nothing for an answer that is slow.
+
+Exit codes: 0 when every run gets all its pages, 75 when one does not, or when a limit's peak is above --fail-over (in per cent
+of its units less its headroom).
+
+JSON: {from, to, days, fits, over:[limit…], runs, complete, partial, denied, left_out, pages_wanted, pages,
+windows:[{limit, bucket, window, timezone, units, headroom, cap, peak, peak_at, peak_percent, legroom}] (of all that time),
+by_day:[{bucket, start, end, planned, spent (units), runs…, windows:[…], first_lost, lost:[{job, region, runs…}],
+crowded_minutes, busiest_at, busiest_ticks}], regions:[{job, region, pages_per_run, runs…}], first_lost:{at, tick, job, region, outcome, limit,
+retry_at, pages, pages_wanted}, lost:[…] (the first 1000), lost_not_listed, collisions:[{lanes:[…], ticks, first, times}], suggestion:{schedule,
+timezone, stagger, pages, runs_per_day, windows:[…]}}. outcome is partial, denied or left_out; limit is the limit's name, pace, suspended or share. Legroom is the
+least that was left for scheduled charges; cap is units less headroom.`,
+		Example: `  ingestor plan                                         a week from now on
+  ingestor plan --from 2026-11-01 --days 30             from an empty day, through the change of the clocks
+  ingestor plan --from 2026-11-01 --schedule "*/10 * * * *" --fail-over 90% || echo too much
+  ingestor plan --from 2026-11-01 --suggest             the tightest schedule that fits
+  ingestor plan --days 365 --svg plan.svg -o json | jq .first_lost`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error { return a.plan(c.Context(), f, c.Flags().Changed("pages")) },
+	}
+	c.Flags().StringVar(&f.from, "from", "", "begin on an empty ledger, at the beginning of this `DATE` of the upstream (2026-11-01) or at a time (RFC 3339)")
+	c.Flags().IntVar(&f.days, "days", 7, "plan to the end of the `N`th upstream day")
+	c.Flags().BoolVar(&f.suggest, "suggest", false, "find the tightest schedule that fits, played for a year at least")
+	c.Flags().StringVar(&f.failOver, "fail-over", "", "end with code 75 when a limit's peak is above `PERCENT` too, such as 90%")
+	c.Flags().StringVar(&f.svg, "svg", "", "draw the use of all limits to `FILE`")
+	c.Flags().StringVar(&f.schedule, "schedule", "", "try this `SPEC` for all jobs")
+	c.Flags().StringVar(&f.timezone, "timezone", "", "try this `ZONE` for all jobs")
+	c.Flags().StringVar(&f.stagger, "stagger", "", "try this `DURATION` between regions, or auto")
+	c.Flags().StringSliceVar(&f.regions, "regions", nil, "try these `REGIONS`, such as US,GB")
+	c.Flags().IntVar(&f.pages, "pages", 0, "try charts of `N` pages, whatever the catalogue says")
+	return c
+}
+
+func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
+	share, err := f.share(pagesGiven)
+	if err != nil {
+		return err
+	}
+	cfg, err := a.Load(a.getenv)
+	if err != nil {
+		return err
+	}
+	if err := f.change(cfg); err != nil {
+		return err
+	}
+	p, err := a.scenario(ctx, cfg, f)
+	if err != nil {
+		return err
+	}
+	out := planned{zone: p.Reset.Zone, share: share, flags: f}
+	p.Watch = func(r plan.Run) bool {
+		if r.Lost() {
+			out.lose(r)
+		}
+		return true
+	}
+	out.report, out.plan = p.Execute(), p
+	if f.suggest {
+		wish := plan.Wish{Zone: cfg.Ingest.Timezone, Share: share}
+		if s, ok := p.Suggest(wish); ok {
+			out.suggestion = &s
+		}
+	}
+	if f.svg != "" {
+		if err := drawSVG(f.svg, &out); err != nil {
+			return err
+		}
+	}
+	if err := a.Print(a.stdout, out.json(), func() error { return a.drawPlan(&out) }); err != nil {
+		return err
+	}
+	if !out.passes() {
+		return &cli.Coded{Code: cli.ExitExhausted}
+	}
+	return nil
+}
+
+// planned is a plan that was played, and what is to be said of it.
+type planned struct {
+	plan       plan.Plan
+	report     plan.Report
+	suggestion *plan.Suggestion
+	zone       *time.Location // of the upstream's day
+	share      float64        // of a limit that peaks may reach
+	flags      planFlags
+	lost       []plan.Run
+	more       int         // lost runs that are not in lost
+	hours      []time.Time // in which runs are lost
+}
+
+// mostLost is how many lost runs are listed.
+const mostLost = 1000
+
+func (o *planned) lose(r plan.Run) {
+	if hour := r.At.Truncate(time.Hour); len(o.hours) == 0 || hour.After(o.hours[len(o.hours)-1]) {
+		o.hours = append(o.hours, hour)
+	}
+	if len(o.lost) == mostLost {
+		o.more++
+		return
+	}
+	o.lost = append(o.lost, r)
+}
+
+func (o *planned) passes() bool { return o.report.Fits() && len(o.report.Over(o.share)) == 0 }
+
+// share reads the flags that need no configuration, and returns the part of each limit that peaks may reach.
+func (f planFlags) share(pagesGiven bool) (float64, error) {
+	if f.days < 1 || f.days > maxPlanDays {
+		return 0, cli.Usagef("--days %d: it is 1 to %d", f.days, maxPlanDays)
+	}
+	if pagesGiven && (f.pages < 1 || f.pages > maxPages) {
+		return 0, cli.Usagef("--pages %d: it is 1 to %d", f.pages, maxPages)
+	}
+	if f.failOver == "" {
+		return 1, nil
+	}
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(f.failOver, "%"), 64)
+	if err != nil || math.IsNaN(percent) || percent <= 0 || percent > 100 {
+		return 0, cli.Usagef("--fail-over %s: it is above 0%% and at most 100%%", f.failOver)
+	}
+	return percent / 100, nil
+}
+
+// change lays the flags over the configuration.
+func (f planFlags) change(cfg *config.Config) error {
+	jobs := cfg.Daemon.Jobs
+	if f.schedule != "" {
+		cfg.Ingest.Schedule = f.schedule
+		for i := range jobs {
+			jobs[i].Schedule = f.schedule
+		}
+	}
+	if f.timezone != "" {
+		zone, err := time.LoadLocation(f.timezone)
+		if err != nil || f.timezone == "Local" {
+			return cli.Usagef("--timezone %s: not an IANA time zone such as Europe/Berlin", f.timezone)
+		}
+		cfg.Ingest.Timezone = zone
+		for i := range jobs {
+			jobs[i].Timezone = zone
+		}
+	}
+	if f.schedule != "" {
+		if _, err := schedule.Parse(f.schedule, cfg.Ingest.Timezone); err != nil {
+			return cli.Usagef("--schedule: %w", err)
+		}
+	}
+	if err := f.changeStagger(cfg); err != nil {
+		return err
+	}
+	return f.changeRegions(cfg)
+}
+
+func (f planFlags) changeStagger(cfg *config.Config) error {
+	switch f.stagger {
+	case "":
+		return nil
+	case "auto":
+		cfg.Daemon.StaggerAuto = true
+		return nil
+	}
+	d, err := time.ParseDuration(f.stagger)
+	if err != nil || d < 0 || d > 24*time.Hour {
+		return cli.Usagef("--stagger %s: it is auto, or a duration from 0s to 24h", f.stagger)
+	}
+	cfg.Daemon.StaggerAuto, cfg.Ingest.Stagger = false, d
+	return nil
+}
+
+// changeRegions keeps the jobs of the regions that have one; the others are of the default job.
+func (f planFlags) changeRegions(cfg *config.Config) error {
+	if f.regions == nil {
+		return nil
+	}
+	list, err := regions.ParseList(f.regions)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	wanted := make(map[regions.Region]bool)
+	for _, r := range list {
+		wanted[r] = true
+	}
+	var jobs []config.Job
+	for _, j := range cfg.Daemon.Jobs {
+		var left []regions.Region
+		for _, r := range j.Regions {
+			if wanted[r] {
+				left = append(left, r)
+			}
+		}
+		if j.Regions = left; len(left) > 0 {
+			jobs = append(jobs, j)
+		}
+	}
+	cfg.Ingest.Regions, cfg.Daemon.Jobs = list, jobs
+	return nil
+}
+
+// drawSVG writes the picture to a file.
+func drawSVG(path string, o *planned) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := picture.SVG(file, o.report.Series, o.hours); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return file.Close()
+}

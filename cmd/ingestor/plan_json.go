@@ -1,0 +1,179 @@
+package main
+
+import (
+	"time"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/plan"
+	"quotabudget/internal/quota"
+)
+
+// countsJSON is the outward form of what runs came to.
+type countsJSON struct {
+	Runs     int64 `json:"runs"`
+	Complete int64 `json:"complete"`
+	Partial  int64 `json:"partial"`
+	Denied   int64 `json:"denied"`
+	LeftOut  int64 `json:"left_out"`
+	Wanted   int64 `json:"pages_wanted"`
+	Pages    int64 `json:"pages"`
+}
+
+func outwardCounts(c plan.Counts) countsJSON {
+	return countsJSON{c.Runs, c.Complete, c.Partial, c.Denied, c.LeftOut, c.Wanted, c.Pages}
+}
+
+type useJSON struct {
+	Limit    string   `json:"limit"`
+	Bucket   string   `json:"bucket"`
+	Window   string   `json:"window"`
+	Timezone string   `json:"timezone"`
+	Units    int64    `json:"units"`
+	Headroom int64    `json:"headroom"`
+	Cap      int64    `json:"cap"`
+	Peak     int64    `json:"peak"`
+	PeakAt   cli.Time `json:"peak_at"`
+	Percent  *float64 `json:"peak_percent"` // null where the limit allows nothing
+	Legroom  int64    `json:"legroom"`
+}
+
+func outwardUses(uses []plan.Use) []useJSON {
+	out := []useJSON{}
+	for _, u := range uses {
+		w := u.Limit.Window
+		j := useJSON{u.Limit.Name(), u.Limit.Bucket, w.Text(), w.ZoneName(), u.Limit.Units, u.Limit.Headroom, u.Cap, u.Peak, cli.Time(u.At), nil, u.Legroom}
+		if u.Cap > 0 {
+			percent := 100 * u.Share()
+			j.Percent = &percent
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+type lostJSON struct {
+	At      cli.Time `json:"at"`
+	Tick    string   `json:"tick"`
+	Job     string   `json:"job"`
+	Region  string   `json:"region"`
+	Outcome string   `json:"outcome"`
+	Limit   string   `json:"limit"`
+	RetryAt cli.Time `json:"retry_at"`
+	Pages   int64    `json:"pages"`
+	Wanted  int64    `json:"pages_wanted"`
+}
+
+func outwardLost(r *plan.Run) *lostJSON {
+	if r == nil {
+		return nil
+	}
+	return &lostJSON{cli.Time(r.At), r.ID(), r.Job, r.Region, r.Outcome.String(), r.Limit, cli.Time(r.RetryAt), r.Pages, r.Wanted}
+}
+
+type laneJSON struct {
+	Job    string `json:"job"`
+	Region string `json:"region"`
+	Each   int64  `json:"pages_per_run,omitempty"`
+	countsJSON
+}
+
+type dayJSON struct {
+	Bucket  string   `json:"bucket"`
+	Start   cli.Time `json:"start"`
+	End     cli.Time `json:"end"`
+	Planned int64    `json:"planned"`
+	Spent   int64    `json:"spent"`
+	countsJSON
+	Windows []useJSON  `json:"windows"`
+	First   *lostJSON  `json:"first_lost"`
+	Lost    []laneJSON `json:"lost"`
+	Crowded int        `json:"crowded_minutes"`
+	Busiest cli.Time   `json:"busiest_at"`
+	Ticks   int        `json:"busiest_ticks"`
+}
+
+type collisionJSON struct {
+	Lanes []string `json:"lanes"`
+	Ticks int      `json:"ticks"`
+	First cli.Time `json:"first"`
+	Times int      `json:"times"`
+}
+
+type suggestionJSON struct {
+	Schedule string    `json:"schedule"`
+	Timezone string    `json:"timezone"`
+	Stagger  string    `json:"stagger"`
+	Pages    int64     `json:"pages"`
+	PerDay   int64     `json:"runs_per_day"`
+	Windows  []useJSON `json:"windows"`
+}
+
+type planJSON struct {
+	From cli.Time `json:"from"`
+	To   cli.Time `json:"to"`
+	Days int      `json:"days"`
+	Fits bool     `json:"fits"`
+	Over []string `json:"over"`
+	countsJSON
+	Windows    []useJSON       `json:"windows"`
+	ByDay      []dayJSON       `json:"by_day"`
+	Regions    []laneJSON      `json:"regions"`
+	First      *lostJSON       `json:"first_lost"`
+	Lost       []lostJSON      `json:"lost"`
+	More       int             `json:"lost_not_listed"`
+	Collisions []collisionJSON `json:"collisions"`
+	Suggestion *suggestionJSON `json:"suggestion"`
+}
+
+func (o *planned) json() planJSON {
+	r := &o.report
+	out := planJSON{From: cli.Time(r.From), To: cli.Time(r.To), Days: o.flags.days, Fits: r.Fits(), Over: []string{}, countsJSON: outwardCounts(r.Counts),
+		Windows: outwardUses(r.Windows), ByDay: []dayJSON{}, Regions: []laneJSON{}, First: outwardLost(r.First), Lost: []lostJSON{},
+		More: o.more, Collisions: []collisionJSON{}}
+	for _, u := range r.Over(o.share) {
+		out.Over = append(out.Over, u.Limit.Name())
+	}
+	for _, d := range r.Days {
+		j := dayJSON{d.Bucket, cli.Time(d.Start), cli.Time(d.End), d.Planned, d.Spent, outwardCounts(d.Counts), outwardUses(d.Windows),
+			outwardLost(d.First), []laneJSON{}, d.Crowded, cli.Time(d.Busiest), d.Ticks}
+		for _, l := range d.Losing {
+			j.Lost = append(j.Lost, laneJSON{Job: l.Job, Region: l.Region, countsJSON: outwardCounts(l.Counts)})
+		}
+		out.ByDay = append(out.ByDay, j)
+	}
+	for i, l := range r.Lanes {
+		out.Regions = append(out.Regions, laneJSON{l.Job, l.Region, o.plan.Lanes[i].Pages, outwardCounts(l.Counts)})
+	}
+	for i := range o.lost {
+		out.Lost = append(out.Lost, *outwardLost(&o.lost[i]))
+	}
+	for _, c := range r.Collisions {
+		out.Collisions = append(out.Collisions, collisionJSON{c.Lanes, c.Ticks, cli.Time(c.First), c.Times})
+	}
+	if s := o.suggestion; s != nil {
+		out.Suggestion = &suggestionJSON{s.Spec, s.Zone.String(), s.Stagger.String(), s.Pages, s.PerDay(), outwardUses(s.Report.Windows)}
+	}
+	return out
+}
+
+// fullest is the limit of the series that comes closest to its cap, -1 when there is none.
+func (o *planned) fullest() int {
+	best, share := -1, -1.0
+	for i, u := range o.report.Windows {
+		if i < len(o.report.Series) && u.Limit.Pace == nil && u.Share() > share {
+			best, share = i, u.Share()
+		}
+	}
+	return best
+}
+
+// dateOf is the date that an upstream day has where its bucket resets.
+func (o *planned) dateOf(start time.Time) string { return start.In(o.zone).Format("2006-01-02 Mon") }
+
+// columnOf names a limit in few words.
+func columnOf(l quota.Limit) string {
+	if l.Pace != nil {
+		return quota.PaceName
+	}
+	return l.Window.Text()
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/plan"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+// pageMethod is what a page of a chart is charged as.
+const pageMethod = "youtube.videos.list"
+
+// scenario is the plan that the configuration and the flags mean.
+func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (plan.Plan, error) {
+	var p plan.Plan
+	cred, err := a.planCredential(cfg)
+	if err != nil {
+		return p, err
+	}
+	if p.Price, err = cfg.Costs.Price(pageMethod); err != nil {
+		return p, err
+	}
+	budget := cred.Budget(nil, cfg.Costs, a.Logger(a.stderr))
+	p.Limits, p.Paces, p.Reset = budget.Limits, budget.Paces, resetOf(cfg, p.Price[0].Bucket)
+	for _, cost := range p.Price {
+		if !slices.Contains(budget.Buckets(), cost.Bucket) {
+			return p, fmt.Errorf("%w: %q", quota.ErrNoBucket, cost.Bucket)
+		}
+	}
+	lanes, err := lanesOf(cfg)
+	if err != nil {
+		return p, err
+	}
+	if p.Lanes, err = a.planLanes(ctx, cfg, lanes, f.pages); err != nil {
+		return p, err
+	}
+	if f.from != "" {
+		p.From, err = parseFrom(f.from, p.Reset)
+	} else {
+		p.From, p.Before, err = standings(ctx, cfg.Ledger, cred, p)
+	}
+	if err != nil {
+		return p, err
+	}
+	p.To = p.From
+	for range f.days {
+		_, p.To = p.Reset.Bounds(p.To)
+	}
+	p.Step = max(time.Hour, p.To.Sub(p.From)/10000).Truncate(time.Second)
+	if p.To.Sub(p.From) <= 3*24*time.Hour {
+		p.Step = 10 * time.Minute
+	}
+	return p, nil
+}
+
+// planCredential is the credential that is swept with. Its key need not be there.
+func (a *app) planCredential(cfg *config.Config) (config.Credential, error) {
+	name := a.Credential
+	if name == "" {
+		name = cfg.Ingest.Credential
+	}
+	cred, err := cfg.Credential(name)
+	if err != nil {
+		return cred, cli.Hint(&cli.UsageError{Err: err}, "choose one with --credential, or with credential: under ingest:")
+	}
+	return cred, nil
+}
+
+// resetOf is the upstream's day of a bucket.
+func resetOf(cfg *config.Config, bucket string) quota.Window {
+	buckets := cfg.Costs.Buckets()
+	for _, b := range buckets {
+		if b.Name == bucket {
+			return b.Reset
+		}
+	}
+	return buckets[0].Reset
+}
+
+// parseFrom reads a date of the upstream or a time.
+func parseFrom(text string, reset quota.Window) (time.Time, error) {
+	if date, err := time.ParseInLocation("2006-01-02", text, reset.Zone); err == nil {
+		start, _ := reset.Bounds(date.Add(12 * time.Hour))
+		return start, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, cli.Usagef("--from %s: neither a date such as 2026-11-01 nor a time such as 2026-11-01T07:00:00Z", text)
+	}
+	return t, nil
+}
+
+// planLanes are the lanes with the pages that their charts have: the given number, or what the catalogue says.
+func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []daemon.Lane, pages int) ([]plan.Lane, error) {
+	planned := make([]plan.Lane, len(lanes))
+	for i, l := range lanes {
+		planned[i] = plan.Lane{Lane: l.Lane, Pages: int64(l.Pages), Weight: l.Weight, Floor: l.Floor}
+		if pages > 0 {
+			planned[i].Pages = int64(pages)
+		}
+	}
+	if pages > 0 || absentFile(cfg.Catalog) {
+		return planned, nil
+	}
+	c, err := catalog.Open(ctx, cfg.Catalog)
+	if err != nil {
+		return nil, err
+	}
+	for i := range planned {
+		var charts []catalog.Chart
+		if charts, err = c.Charts(ctx, catalog.ChartKey{Region: planned[i].Region}, recentCharts); err != nil {
+			break
+		}
+		planned[i].Pages = pagesOf(charts, planned[i].Pages)
+	}
+	return planned, errors.Join(err, c.Close())
+}
+
+// recentCharts is how many of a region's newest charts are looked at.
+const recentCharts = 50
+
+// pagesOf is how many pages the last complete chart had. One that was not read to its end may have more now.
+func pagesOf(charts []catalog.Chart, most int64) int64 {
+	for _, c := range charts {
+		if c.CompletedAt.IsZero() {
+			continue
+		}
+		if c.NextPageToken != "" {
+			return most
+		}
+		return min(most, max(1, int64(c.Pages)))
+	}
+	return most
+}
+
+// absentFile reports whether the URL names a SQLite file that is not there. Opening it would make it.
+func absentFile(url string) bool {
+	path, err := sqlite.ParseURL(url)
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(path)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// standings reads what the ledger holds now.
+func standings(ctx context.Context, url string, cred config.Credential, p plan.Plan) (now time.Time, known []plan.Standing, err error) {
+	if absentFile(url) {
+		return time.Now().UTC(), nil, nil
+	}
+	l, err := cli.OpenLedger(ctx, url)
+	if err != nil {
+		return now, nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	usage, err := l.Usage(ctx, cred.Name, p.Limits)
+	if err != nil {
+		return now, nil, err
+	}
+	longest := 27 * time.Hour
+	for _, limit := range p.Limits {
+		longest = max(longest, limit.Window.Longest())
+	}
+	for _, cost := range p.Price {
+		s := plan.Standing{Bucket: cost.Bucket}
+		for _, b := range usage.Buckets {
+			if b.Bucket == cost.Bucket {
+				s.SuspendedUntil = b.SuspendedUntil
+			}
+		}
+		q := quota.Query{Credential: cred.Name, Bucket: cost.Bucket, Since: usage.At.Add(-longest)}
+		if s.Entries, err = l.Entries(ctx, q); err != nil {
+			return now, nil, err
+		}
+		if s.Reservations, err = l.Reservations(ctx, cred.Name, cost.Bucket); err != nil {
+			return now, nil, err
+		}
+		known = append(known, s)
+	}
+	return usage.At, known, nil
+}

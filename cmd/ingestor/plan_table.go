@@ -1,0 +1,241 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/picture"
+	"quotabudget/internal/plan"
+)
+
+// How much of a long plan is listed.
+const (
+	firstDays   = 7
+	worstDays   = 3
+	firstMeets  = 5 // collisions
+	plainWidth  = 72
+	pictureRows = 8
+)
+
+// drawPlan is the plan for people.
+func (a *app) drawPlan(o *planned) error {
+	screen := cli.NewScreen(a.stdout, a.getenv)
+	a.sayVerdict(o)
+	for _, draw := range []func(*planned, cli.Screen) error{drawLimits, drawDays, drawLosses, drawCollisions} {
+		if err := draw(o, screen); err != nil {
+			return err
+		}
+	}
+	if i := o.fullest(); i >= 0 {
+		size := picture.Size{Columns: columnsOf(a.stdout), Rows: pictureRows, Color: screen.Color}
+		fmt.Fprintf(a.stdout, "\n%s", picture.Terminal(o.report.Series[i], size))
+	}
+	a.saySuggestion(o, screen)
+	return nil
+}
+
+// columnsOf is the width of a picture on w, without its axis.
+func columnsOf(w io.Writer) int {
+	if file, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil {
+			return min(max(columns-12, 20), 160)
+		}
+	}
+	return plainWidth
+}
+
+func (a *app) sayVerdict(o *planned) {
+	r := &o.report
+	verdict := "it fits"
+	switch over := r.Over(o.share); {
+	case !r.Fits():
+		verdict = fmt.Sprintf("it does not fit: %d of %d runs get less than they want", r.Lost(), r.Runs)
+	case len(over) > 0:
+		verdict = fmt.Sprintf("it fits, but %s peaks above %s", over[0].Limit.Name(), o.flags.failOver)
+	}
+	fmt.Fprintf(a.stdout, "%d lanes from %s to %s: %s\n", len(r.Lanes), cli.Moment(r.From), cli.Moment(r.To), verdict)
+	if f := r.First; f != nil {
+		fmt.Fprintf(a.stdout, "first lost: %s\n", describeLost(f))
+	}
+	fmt.Fprintln(a.stdout)
+}
+
+// describeLost says what a run gets and why.
+func describeLost(r *plan.Run) string {
+	text := fmt.Sprintf("%s %s, ", r.At.UTC().Format("2006-01-02 15:04:05Z"), r.Region)
+	switch r.Outcome {
+	case plan.LeftOut:
+		return text + "left out for its share of the day"
+	case plan.Partial:
+		text += fmt.Sprintf("%d of %d pages, then denied: %s", r.Pages, r.Wanted, r.Limit)
+	default:
+		text += "denied: " + r.Limit
+	}
+	if !r.RetryAt.IsZero() {
+		text += ", until " + cli.Moment(r.RetryAt)
+	}
+	return text
+}
+
+func drawLimits(o *planned, screen cli.Screen) error {
+	table := screen.Table("limit", ">units", ">headroom", ">peak", ">used", "at", ">legroom", "")
+	for _, u := range o.report.Windows {
+		used := "-"
+		if u.Cap > 0 {
+			used = fmt.Sprintf("%.1f%%", 100*u.Share())
+		}
+		table.AppendRow([]any{u.Limit.Name(), screen.Number(u.Limit.Units), screen.Number(u.Limit.Headroom), screen.Number(u.Peak), used,
+			cli.Moment(u.At.Truncate(time.Second)), screen.Number(u.Legroom), screen.Bar(u.Peak, u.Cap, 12)})
+	}
+	return screen.Draw(table)
+}
+
+// drawDays draws the first days, the worst of the others, and the sums; each bucket by itself.
+func drawDays(o *planned, screen cli.Screen) error {
+	var buckets []string
+	for _, cost := range o.plan.Price {
+		buckets = append(buckets, cost.Bucket)
+	}
+	for _, bucket := range buckets {
+		var days []plan.Day
+		for _, d := range o.report.Days {
+			if d.Bucket == bucket {
+				days = append(days, d)
+			}
+		}
+		fmt.Fprintf(screen.W, "\nBucket %s by the upstream's day\n", bucket)
+		if err := drawBucket(o, screen, days); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
+	columns := []string{"day", ">planned", ">spent", ">runs", ">lost"}
+	if len(days) > 0 {
+		for _, u := range days[0].Windows {
+			columns = append(columns, ">peak "+columnOf(u.Limit))
+		}
+	}
+	table := screen.Table(append(columns, ">meet", "first lost")...)
+	listed := listedDays(days)
+	for i, at := range listed {
+		if i > 0 && at > listed[i-1]+1 {
+			table.AppendRow([]any{fmt.Sprintf("… %d more", at-listed[i-1]-1)})
+		}
+		d := days[at]
+		row := []any{o.dateOf(d.Start), screen.Number(d.Planned), screen.Number(d.Spent), screen.Number(d.Runs), screen.Number(d.Lost())}
+		for _, u := range d.Windows {
+			row = append(row, screen.Number(u.Peak))
+		}
+		first := ""
+		if d.First != nil {
+			first = fmt.Sprintf("%s %s: %s", d.First.At.UTC().Format("15:04Z"), d.First.Region, d.First.Limit)
+		}
+		table.AppendRow(append(row, d.Crowded, first))
+	}
+	if n := len(listed); n > 0 && listed[n-1] < len(days)-1 {
+		table.AppendRow([]any{fmt.Sprintf("… %d more", len(days)-1-listed[n-1])})
+	}
+	table.AppendRow(totalRow(screen, days))
+	return screen.Draw(table)
+}
+
+func totalRow(screen cli.Screen, days []plan.Day) []any {
+	var planned, spent, runs, lost int64
+	var meet int
+	var peaks []int64
+	for _, d := range days {
+		planned, spent, runs, lost, meet = planned+d.Planned, spent+d.Spent, runs+d.Runs, lost+d.Lost(), meet+d.Crowded
+		for i, u := range d.Windows {
+			if i == len(peaks) {
+				peaks = append(peaks, 0)
+			}
+			peaks[i] = max(peaks[i], u.Peak)
+		}
+	}
+	row := []any{"total, peak", screen.Number(planned), screen.Number(spent), screen.Number(runs), screen.Number(lost)}
+	for _, p := range peaks {
+		row = append(row, screen.Number(p))
+	}
+	return append(row, meet)
+}
+
+// listedDays are the places of the first days and of the worst others, in their order.
+func listedDays(days []plan.Day) []int {
+	places := make([]int, len(days))
+	for i := range places {
+		places[i] = i
+	}
+	if len(days) <= firstDays+worstDays {
+		return places
+	}
+	rest := places[firstDays:]
+	slices.SortStableFunc(rest, func(a, b int) int {
+		return cmp.Or(cmp.Compare(days[b].Lost(), days[a].Lost()), cmp.Compare(fullness(days[b]), fullness(days[a])))
+	})
+	listed := places[:firstDays+worstDays]
+	slices.Sort(listed)
+	return listed
+}
+
+// fullness is the largest part of a limit that is used.
+func fullness(d plan.Day) (most float64) {
+	for _, u := range d.Windows {
+		if u.Limit.Pace == nil {
+			most = max(most, u.Share())
+		}
+	}
+	return most
+}
+
+func drawLosses(o *planned, screen cli.Screen) error {
+	if o.report.Fits() {
+		return nil
+	}
+	fmt.Fprintln(screen.W, "\nWho loses runs")
+	table := screen.Table("region", "job", ">runs", ">complete", ">partial", ">denied", ">left out", ">pages", ">of")
+	for _, l := range o.report.Lanes {
+		table.AppendRow([]any{l.Region, l.Job, screen.Number(l.Runs), screen.Number(l.Complete), screen.Number(l.Partial), screen.Number(l.Denied),
+			screen.Number(l.LeftOut), screen.Number(l.Pages), screen.Number(l.Wanted)})
+	}
+	return screen.Draw(table)
+}
+
+func drawCollisions(o *planned, screen cli.Screen) error {
+	meets := o.report.Collisions
+	if len(meets) == 0 {
+		return nil
+	}
+	fmt.Fprintln(screen.W, "\nLanes that tick in one minute")
+	table := screen.Table(">ticks", ">times", "first", "lanes")
+	for _, c := range meets[:min(len(meets), firstMeets)] {
+		table.AppendRow([]any{c.Ticks, screen.Number(int64(c.Times)), cli.Moment(c.First), oneLine(strings.Join(c.Lanes, " "), 90)})
+	}
+	if more := len(meets) - firstMeets; more > 0 {
+		table.AppendRow([]any{"", "", fmt.Sprintf("… %d more", more)})
+	}
+	return screen.Draw(table)
+}
+
+func (a *app) saySuggestion(o *planned, screen cli.Screen) {
+	if !o.flags.suggest {
+		return
+	}
+	s := o.suggestion
+	if s == nil {
+		fmt.Fprintln(a.stdout, "\nNo schedule fits, not even a page a day. With --from it is sought for an empty ledger.")
+		return
+	}
+	fmt.Fprintf(a.stdout, "\nThe tightest schedule that fits, for a year at least: %s runs a day\n\n", screen.Number(s.PerDay()))
+	fmt.Fprintf(a.stdout, "  schedule: %q\n  timezone: %s\n  stagger: %s\n  pages: %d\n", s.Spec, s.Zone, s.Stagger, s.Pages)
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/quota"
+)
+
+func runCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "run",
+		Short: "Sweep the regions by their schedule, as a daemon",
+		Long: `run reads the chart of each region at the ticks of its job's schedule. Several daemons may run on one ledger: each tick is done
+by exactly one of them, and when one dies another takes its ticks over. Ticks that were missed while none ran are made up
+for at the start, once for each region, the stalest first.
+
+When the units left will not serve every tick until the reset, they are shared among the regions by weight, and ticks are left
+out evenly over the day.
+
+SIGTERM and Ctrl-C end it: no new page is asked for, the one under way is stored, claims are given back; a second one ends it at
+once. SIGHUP, or a change of the configuration file, loads the configuration anew; a bad one is refused with its reasons,
+and the old one stays in force. Health and metrics are on listen: (/healthz, /readyz, /metrics).`,
+		Example: `  ingestor run
+  ingestor run --config /etc/quota/quota.yaml --log-format json
+  curl -s http://127.0.0.1:9310/metrics | grep quota_remaining_units`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error { return a.daemon(c.Context()) },
+	}
+}
+
+// daemon runs the lanes and what answers for them, until one of them returns.
+func (a *app) daemon(ctx context.Context) error {
+	cfg, err := a.Load(a.getenv)
+	if err != nil {
+		return err
+	}
+	log := a.Logger(a.stderr)
+	metrics := daemon.NewMetrics()
+	st, err := a.openShared(ctx, cfg, log, metrics)
+	if err != nil {
+		return err
+	}
+	w, err := st.daemonWork()
+	if err != nil {
+		return errors.Join(err, st.Close())
+	}
+	reload := make(chan struct{}, 1)
+	d := &daemon.Daemon{
+		Work: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,
+		Load: func(ctx context.Context) (*daemon.Work, error) { return a.reload(ctx, st) },
+	}
+	handler := d.Handler()
+	listener, err := listen(cfg.Daemon.Listen, log)
+	if err != nil {
+		return errors.Join(err, st.Close())
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if listener != nil {
+		group.Go(func() error { return serveHealth(ctx, listener, handler) })
+	}
+	group.Go(func() error { return watch(ctx, cfg.File, reload) })
+	group.Go(func() error {
+		defer end()
+		return d.Run(ctx)
+	})
+	if err = group.Wait(); err == nil {
+		log.Info("ended")
+	}
+	return errors.Join(err, st.Close())
+}
+
+// openShared wires a station whose ledger is shared with other daemons, and counted.
+func (a *app) openShared(ctx context.Context, cfg *config.Config, log *slog.Logger, metrics *daemon.Metrics) (*station, error) {
+	return a.openOn(ctx, cfg, log, func(ctx context.Context, url string) (quota.Ledger, error) {
+		l, err := ledger.Open(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		return daemon.Count(l.(daemon.ClaimsLedger), metrics), nil
+	})
+}
+
+// daemonWork is what the station's configuration comes to.
+func (s *station) daemonWork() (*daemon.Work, error) {
+	lanes, err := lanesOf(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	d := s.cfg.Daemon
+	return &daemon.Work{
+		Lanes: lanes, Sweep: *s.sweep(), Claims: s.budget.Ledger.(quota.Claims),
+		Jitter: d.Jitter, CatchUp: d.CatchUp, Lease: d.Lease, Grace: d.Grace,
+	}, nil
+}
+
+// reload reads the configuration again, for the ledger and the catalogue that are open.
+func (a *app) reload(ctx context.Context, open *station) (*daemon.Work, error) {
+	cfg, err := a.Load(a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Ledger != open.cfg.Ledger || cfg.Catalog != open.cfg.Catalog || cfg.Daemon.Listen != open.cfg.Daemon.Listen {
+		return nil, errors.New("ledger, catalog and listen cannot change while the daemon runs: start it anew")
+	}
+	cred, err := a.chosen(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cred.Name != open.cred.Name {
+		return nil, fmt.Errorf("the credential cannot change from %s to %s while the daemon runs: start it anew", open.cred.Name, cred.Name)
+	}
+	next := &station{cfg: cfg, cred: cred, catalog: open.catalog, log: open.log,
+		budget: cred.Budget(open.budget.Ledger, cfg.Costs, open.log)}
+	if next.client, err = newClient(ctx, next); err != nil {
+		return nil, err
+	}
+	return next.daemonWork()
+}
+
+// listen opens the address for health and metrics; none for "".
+func listen(address string, log *slog.Logger) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, cli.Hint(err, "another daemon of this machine may listen there: set listen: under ingest:, \"\" for none")
+	}
+	bound := listener.Addr().(*net.TCPAddr)
+	if !bound.IP.IsLoopback() {
+		log.Warn("health and metrics can be read by other machines", "address", bound.String())
+	}
+	log.Info("health and metrics are served", "address", bound.String())
+	return listener, nil
+}
+
+func serveHealth(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	err := daemon.Serve(ctx, listener, handler)
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("health and metrics: %w", err)
+}
+
+// lookAtFile is how often the configuration file is looked at.
+const lookAtFile = 5 * time.Second
+
+// watch asks for a reload when SIGHUP comes or the file has changed, until ctx ends.
+func watch(ctx context.Context, file string, reload chan<- struct{}) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	look := time.NewTicker(lookAtFile)
+	defer look.Stop()
+	for seen := stampOf(file); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+			seen = stampOf(file)
+		case <-look.C:
+			now := stampOf(file)
+			if now == seen || now == (stamp{}) { // it may be missing while an editor replaces it
+				continue
+			}
+			seen = now
+		}
+		select {
+		case reload <- struct{}{}:
+		default: // asked for already
+		}
+	}
+}
+
+// stamp tells one content of a file from another.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+func stampOf(file string) stamp {
+	if file == "" {
+		return stamp{}
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.ModTime(), info.Size()}
+}

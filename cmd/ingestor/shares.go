@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/share"
+)
+
+// sharesJSON says who may take how much of what is left until the reset, when that is not enough for every tick.
+type sharesJSON struct {
+	Reset   cli.Time    `json:"reset"`
+	Left    int64       `json:"left"`
+	Regions []shareJSON `json:"regions"`
+	Loans   []loanJSON  `json:"loans"`
+}
+
+type shareJSON struct {
+	Region    string `json:"region"`
+	Weight    int64  `json:"weight"`
+	Floor     int64  `json:"floor"`
+	Wants     int64  `json:"wants"`
+	Entitled  int64  `json:"entitled"`
+	Spent     int64  `json:"spent"`
+	Runs      int64  `json:"runs"`
+	Remaining int64  `json:"remaining"`
+}
+
+type loanJSON struct {
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Units int64  `json:"units"`
+}
+
+// shares is nil while there is enough for every tick that the schedule has until the reset, or when that cannot be known.
+func (s *station) shares(ctx context.Context, lanes []daemon.Lane) *sharesJSON {
+	work := &daemon.Work{Lanes: lanes, Sweep: *s.sweep()}
+	day, reset, err := work.Day(ctx, time.Now())
+	if err != nil {
+		s.log.Debug("shares are not known", "error", err)
+	}
+	if err != nil || !day.Short() {
+		return nil
+	}
+	out := &sharesJSON{Reset: cli.Time(reset), Left: day.Left, Loans: []loanJSON{}}
+	shares := day.Shares()
+	for _, one := range shares {
+		out.Regions = append(out.Regions, shareJSON{one.Region, one.Weight, one.Floor, one.Demand(), one.Entitled, one.Spent, one.Runs,
+			one.Remaining})
+	}
+	for _, loan := range share.Loans(shares) {
+		out.Loans = append(out.Loans, loanJSON(loan))
+	}
+	return out
+}
+
+// printShares says the same to people.
+func (a *app) printShares(s *sharesJSON) error {
+	if s == nil {
+		return nil
+	}
+	fmt.Fprintf(a.stdout, "\nUnits are short: %d are left until %s, and the schedule wants more.\n", s.Left, cli.Moment(time.Time(s.Reset)))
+	screen := cli.NewScreen(a.stdout, a.getenv)
+	table := screen.Table("region", ">weight", ">wants", ">entitled", ">spent", ">runs left", ">of ticks")
+	for _, r := range s.Regions {
+		table.AppendRow([]any{r.Region, r.Weight, r.Wants, r.Entitled, r.Spent, r.Runs, r.Remaining})
+	}
+	if err := screen.Draw(table); err != nil {
+		return err
+	}
+	for _, loan := range s.Loans {
+		fmt.Fprintf(a.stdout, "%s leaves %d units to %s\n", loan.From, loan.Units, loan.To)
+	}
+	return nil
+}

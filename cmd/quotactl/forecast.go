@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/forecast"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/spell"
+)
+
+func (a *app) forecast() *cobra.Command {
+	var bucket string
+	var fail bool
+	c := &cobra.Command{
+		Use:   "forecast",
+		Short: "When each bucket will run dry, and which runs lose pages by it",
+		Long: `forecast tells for every bucket whether it lasts to the reset or when it runs dry, from what is spent, what
+is set aside, the schedule of the configuration, and the unscheduled spending of the last hours (charges
+whose job is none of the schedule's). Units that leave a sliding window count again. 200 possible days
+are played from it: the moment told is their median, the two in brackets hold eight of ten.
+
+It exits with 0 whatever it tells, and with --fail with 75 when a bucket is short: exhausted, suspended,
+or likely to run dry before its reset.
+
+JSON: {"credentials":[{"credential","at","buckets":[{
+  "bucket", "text",
+  "verdict":  lasts | runs_dry | exhausted | suspended | closed (a limit allows nothing),
+  "reset_at": to which is foretold, "remaining": units for scheduled charges now,
+  "dry_at", "dry_earliest", "dry_latest": null when not before reset_at (earliest: 1 of 10 days, latest: 9 of 10),
+  "dry_before_reset_seconds", "chance": of running dry before reset_at, 0 to 1,
+  "opens_at": when units come free after that, "suspended_until", "limit": the one that is short,
+  "unscheduled_per_hour": {"low","likely","high"}: units foretold,
+  "scheduled", "lost": {"runs","pages","units"}: to come, and of those lost in the likely day,
+  "lost_runs": [{"at","scheduled","job","region","pages","lost"}] }]}]}`,
+		Example: `  quotactl forecast
+  quotactl forecast --bucket default --fail || echo short
+  quotactl forecast -o json | jq -r '.credentials[].buckets[].text'`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			told, err := a.foretell(c.Context(), bucket)
+			if err != nil {
+				return err
+			}
+			if err := a.Print(a.stdout, newForecastList(told), func() error { return a.forecastTable(told) }); err != nil {
+				return err
+			}
+			if fail && slices.ContainsFunc(told, func(f foretold) bool { return f.Verdict.Short() }) {
+				return &cli.Coded{Code: cli.ExitExhausted}
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&bucket, "bucket", "", "only of this `BUCKET`")
+	c.Flags().BoolVar(&fail, "fail", false, "exit with 75 when a bucket is short")
+	return c
+}
+
+// foretold is the forecast of one bucket of a credential.
+type foretold struct {
+	credential string
+	forecast.Forecast
+}
+
+// foretell asks for every credential, or the one that was chosen.
+func (a *app) foretell(ctx context.Context, bucket string) ([]foretold, error) {
+	cfg, err := a.Load(a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	credentials := cfg.Credentials
+	if a.Credential != "" {
+		chosen, err := a.Chosen(cfg)
+		if err != nil {
+			return nil, err
+		}
+		credentials = []config.Credential{chosen}
+	}
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	var told []foretold
+	found, known := bucket == "", []string{}
+	for _, c := range credentials {
+		g := &gate{c.Budget(l, cfg.Costs, a.Logger(a.stderr)), cfg}
+		q, err := g.question(bucket)
+		if err != nil {
+			return nil, err
+		}
+		known, found = append(known, g.Buckets()...), found || len(q.Limits) > 0
+		forecasts, err := q.Ask(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range forecasts {
+			told = append(told, foretold{c.Name, f})
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket, spell.DidYouMean(bucket, known))
+	}
+	return told, nil
+}
+
+// question is what to foretell of the gate's credential; of all buckets when none is named.
+func (g *gate) question(bucket string) (forecast.Question, error) {
+	q := forecast.Question{Credential: g.Credential, Paces: g.Paces, Resets: make(map[string]quota.Window)}
+	for _, l := range g.Limits {
+		if bucket == "" || l.Bucket == bucket {
+			q.Limits = append(q.Limits, l)
+			q.Resets[l.Bucket] = g.reset(l.Bucket)
+		}
+	}
+	if g.cfg.Ingest.Credential != g.Credential {
+		return q, nil
+	}
+	var err error
+	q.Lanes, err = lanes(g.cfg)
+	return q, err
+}
+
+// lanes are those of the configured jobs, with what their pages cost. Where pages have no price, no run can charge for one.
+func lanes(cfg *config.Config) ([]forecast.Lane, error) {
+	price, err := cfg.Costs.Price("youtube.videos.list")
+	if err != nil {
+		return nil, nil
+	}
+	var lanes []forecast.Lane
+	for _, job := range cfg.AllJobs() {
+		s, err := schedule.Parse(job.Schedule, job.Timezone)
+		if err != nil {
+			return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
+		}
+		names := make([]string, len(job.Regions))
+		for i, region := range job.Regions {
+			names[i] = string(region)
+		}
+		for i, offset := range (schedule.Stagger{Step: cfg.Ingest.Stagger, Auto: cfg.Daemon.StaggerAuto}).Offsets(names, s) {
+			lane := schedule.Lane{Job: job.Name, Region: names[i], Schedule: s, Offset: offset}
+			lanes = append(lanes, forecast.Lane{Lane: lane, Pages: job.Pages, Price: price})
+		}
+	}
+	return lanes, nil
+}
+
+// forecastTable writes a sentence for each bucket, and the figures behind it.
+func (a *app) forecastTable(told []foretold) error {
+	s := a.screen()
+	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h", "dry at", ">chance", "reset")
+	var at time.Time
+	for _, f := range told {
+		rate := fmt.Sprintf("%.0f", f.Rate.Likely)
+		if f.Rate.High > f.Rate.Low {
+			rate += fmt.Sprintf(" (%.0f-%.0f)", f.Rate.Low, f.Rate.High)
+		}
+		t.AppendRow([]any{f.credential, f.Bucket, f.Verdict, s.Number(f.Remaining), s.Number(f.Scheduled.Units), rate,
+			cli.Moment(f.DryAt.Truncate(time.Second)), fmt.Sprintf("%.0f %%", 100*f.Chance), cli.Moment(f.ResetAt)})
+		at = f.At
+	}
+	if err := s.Draw(t); err != nil || at.IsZero() {
+		return err
+	}
+	for _, f := range told {
+		if _, err := fmt.Fprintln(a.stdout, f.sentence()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f foretold) sentence() string { return f.credential + ": " + f.Text() }
+
+// outlook writes what status says of the forecast: a sentence for each bucket that will not do, and one for all others. A
+// suspension stands there already.
+func (a *app) outlook(ctx context.Context) error {
+	told, err := a.foretell(ctx, "")
+	if err != nil { // the table stands all the same
+		_, err = fmt.Fprintln(a.stdout, "no forecast:", err)
+		return err
+	}
+	others := make(map[string]string)
+	var order []string
+	for _, f := range told {
+		if !slices.Contains(order, f.credential) {
+			order, others[f.credential] = append(order, f.credential), "every bucket lasts to the reset"
+		}
+		if f.Verdict == forecast.Lasts {
+			continue
+		}
+		others[f.credential] = "every other bucket lasts to the reset"
+		if f.Verdict == forecast.Suspended {
+			continue
+		}
+		if _, err := fmt.Fprintln(a.stdout, f.sentence()); err != nil {
+			return err
+		}
+	}
+	for _, c := range order {
+		if !slices.ContainsFunc(told, func(f foretold) bool { return f.credential == c && f.Verdict == forecast.Lasts }) {
+			continue
+		}
+		if _, err := fmt.Fprintln(a.stdout, c+": "+others[c]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

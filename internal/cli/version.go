@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+type build struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+}
+
+// version adds the command version, and the flag --version, to a program.
+func (c *Common) version(root *cobra.Command) {
+	b := build{Version: "unknown"}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b = build{info.Main.Version, info.GoVersion}
+	}
+	text := fmt.Sprintf("%s %s (%s)\n", root.Name(), b.Version, b.Go)
+	root.Version = b.Version
+	root.SetVersionTemplate(text)
+	root.Flags().Bool("version", false, "say which version this is")
+	root.AddCommand(&cobra.Command{
+		Use:     "version",
+		Short:   "Which version this is",
+		Example: "  " + root.Name() + " version",
+		Args:    Args(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.Print(cmd.OutOrStdout(), b, func() error {
+				_, err := fmt.Fprint(cmd.OutOrStdout(), text)
+				return err
+			})
+		},
+	})
+}

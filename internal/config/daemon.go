@@ -1,0 +1,229 @@
+package config
+
+import (
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/schedule"
+)
+
+// Daemon is how a daemon runs what is under ingest. Its keys stand there too.
+type Daemon struct {
+	Jobs        []Job // the configured ones; JobsOf lists all
+	StaggerAuto bool  // offsets derived from the regions' names; Ingest.Stagger is 0 then
+	Jitter      time.Duration
+	CatchUp     bool // run at start what was missed, once for each region
+	Weights     map[regions.Region]int64
+	Floors      map[regions.Region]int64 // units a day
+	Lease       time.Duration            // of the claim on a tick
+	Grace       time.Duration            // from the signal to the end
+	Listen      string                   // for health and metrics; "" for nothing
+}
+
+// Job is regions with a schedule of their own.
+type Job struct {
+	Name     string
+	Regions  []regions.Region
+	Schedule string
+	Timezone *time.Location
+	Pages    int
+}
+
+// The defaults of Daemon.
+const (
+	DefaultJob    = "trending"
+	DefaultLease  = 2 * time.Minute
+	DefaultGrace  = 20 * time.Second
+	DefaultListen = "127.0.0.1:9310"
+)
+
+// MaxWeight is the largest weight of a region.
+const MaxWeight = 1_000_000
+
+func defaultDaemon() Daemon {
+	return Daemon{CatchUp: true, Lease: DefaultLease, Grace: DefaultGrace, Listen: DefaultListen}
+}
+
+// AllJobs are the jobs of the schedule: the configured ones, and before them DefaultJob with the regions that are in none.
+func (c *Config) AllJobs() []Job {
+	rest := Job{Name: DefaultJob, Schedule: c.Ingest.Schedule, Timezone: c.Ingest.Timezone, Pages: c.Ingest.Pages}
+	for _, region := range c.Ingest.Regions {
+		if !slices.ContainsFunc(c.Daemon.Jobs, func(j Job) bool { return slices.Contains(j.Regions, region) }) {
+			rest.Regions = append(rest.Regions, region)
+		}
+	}
+	if len(rest.Regions) == 0 {
+		return c.Daemon.Jobs
+	}
+	return append([]Job{rest}, c.Daemon.Jobs...)
+}
+
+// Weight is the part of a region when units are short; 1 unless it is configured.
+func (d Daemon) Weight(region regions.Region) int64 {
+	if w, ok := d.Weights[region]; ok {
+		return w
+	}
+	return 1
+}
+
+// daemonFields are the keys of a daemon below ingest.
+func (r *reader) daemonFields(known fields) {
+	d := &r.cfg.Daemon
+	known["stagger"] = r.stagger
+	known["jitter"] = func(n *yaml.Node) { d.Jitter = r.duration(n, "jitter") }
+	known["catch_up"] = func(n *yaml.Node) { d.CatchUp = r.boolean(n, "catch_up") }
+	known["weights"] = func(n *yaml.Node) { d.Weights = r.perRegion(n, "weights", MaxWeight) }
+	known["floors"] = func(n *yaml.Node) { d.Floors = r.perRegion(n, "floors", quota.MaxUnits) }
+	known["lease"] = func(n *yaml.Node) { d.Lease = r.between(n, "lease", time.Second, time.Hour) }
+	known["grace"] = func(n *yaml.Node) { d.Grace = r.between(n, "grace", time.Second, time.Hour) }
+	known["listen"] = func(n *yaml.Node) { d.Listen = r.listen(n) }
+}
+
+func (r *reader) stagger(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.Value == "auto" {
+		r.cfg.Daemon.StaggerAuto, r.cfg.Ingest.Stagger = true, 0
+		return
+	}
+	r.cfg.Ingest.Stagger = r.duration(n, "stagger")
+}
+
+// jobs reads the overrides. They refer to the defaults beside them, wherever those stand.
+func (r *reader) jobs(n *yaml.Node) {
+	r.list(n, "jobs", func(n *yaml.Node) {
+		in := r.cfg.Ingest
+		j := Job{Schedule: in.Schedule, Timezone: in.Timezone, Pages: in.Pages}
+		r.fields(n, "job", fields{
+			"name":     func(n *yaml.Node) { j.Name = r.jobName(n) },
+			"regions":  func(n *yaml.Node) { j.Regions = r.jobRegions(n) },
+			"schedule": func(n *yaml.Node) { j.Schedule = r.schedule(n) },
+			"timezone": func(n *yaml.Node) { j.Timezone = r.zone(n) },
+			"pages":    func(n *yaml.Node) { j.Pages = int(r.number(n, "pages", 1, 1000)) },
+		}, "name", "regions")
+		r.cfg.Daemon.Jobs = append(r.cfg.Daemon.Jobs, j)
+		for _, region := range j.Regions {
+			if !slices.Contains(r.cfg.Ingest.Regions, region) {
+				r.cfg.Ingest.Regions = append(slices.Clip(r.cfg.Ingest.Regions), region)
+			}
+		}
+	})
+}
+
+func (r *reader) jobName(n *yaml.Node) string {
+	name, ok := r.text(n, "name")
+	if !ok {
+		return ""
+	}
+	if err := quota.CheckName(name); err != nil {
+		r.add(n, "name: %v", err)
+	}
+	if name == DefaultJob || slices.ContainsFunc(r.cfg.Daemon.Jobs, func(j Job) bool { return j.Name == name }) {
+		r.add(n, "name: a second job %s: each has a name of its own, and %s is the job of the regions that are in no other", clip(name), DefaultJob)
+	}
+	return name
+}
+
+func (r *reader) jobRegions(n *yaml.Node) []regions.Region {
+	list := r.regions(n)
+	for _, region := range list {
+		for _, j := range r.cfg.Daemon.Jobs {
+			if slices.Contains(j.Regions, region) {
+				r.add(n, "regions: %s is in job %s already: a region is in one job", region, j.Name)
+			}
+		}
+	}
+	return list
+}
+
+func (r *reader) schedule(n *yaml.Node) string {
+	spec, ok := r.text(n, "schedule")
+	if !ok {
+		return spec
+	}
+	if err := checkCron(spec); err != nil {
+		r.add(n, "schedule: %v", err)
+	} else if _, err := schedule.Parse(spec, nil); err != nil {
+		r.add(n, "schedule: %v", err)
+	}
+	return spec
+}
+
+// perRegion reads a number for each of some regions.
+func (r *reader) perRegion(n *yaml.Node, what string, most int64) map[regions.Region]int64 {
+	numbers := make(map[regions.Region]int64)
+	if n.Kind != yaml.MappingNode {
+		r.add(n, "%s: write {US: 3}", what)
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		region, err := regions.Parse(n.Content[i].Value)
+		if err != nil {
+			r.add(n.Content[i], "%s: %v", what, err)
+			continue
+		}
+		if _, again := numbers[region]; again {
+			r.add(n.Content[i], "%s: %s is listed twice", what, region)
+		}
+		numbers[region] = r.number(target(n.Content[i+1]), what, 0, most)
+	}
+	return numbers
+}
+
+func (r *reader) boolean(n *yaml.Node, what string) bool {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
+		r.add(n, "%s: write true or false", what)
+	}
+	return strings.EqualFold(n.Value, "true")
+}
+
+func (r *reader) between(n *yaml.Node, what string, least, most time.Duration) time.Duration {
+	text, ok := r.text(n, what)
+	if !ok {
+		return least
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		r.add(n, "%s: %q is not a duration from %s to %s, such as 2m", what, clip(text), least, most)
+		return least
+	}
+	return d
+}
+
+// listen reads an address; "" is none.
+func (r *reader) listen(n *yaml.Node) string {
+	if n.Kind != yaml.ScalarNode {
+		r.add(n, "listen: write host:port, such as %s, or \"\" for none", DefaultListen)
+		return ""
+	}
+	if n.Value == "" {
+		return ""
+	}
+	_, port, err := net.SplitHostPort(n.Value)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || port == "" {
+		r.add(n, "listen: %q: write host:port, such as %s, or \"\" for none", clip(n.Value), DefaultListen)
+	}
+	return n.Value
+}
+
+// checkWeights reports weights and floors of regions that nobody fetches.
+func (r *reader) checkWeights(at *yaml.Node) {
+	d := r.cfg.Daemon
+	known := func(what string, numbers map[regions.Region]int64) {
+		for _, region := range slices.Sorted(maps.Keys(numbers)) {
+			if !slices.Contains(r.cfg.Ingest.Regions, region) {
+				r.add(at, "%s: %s is not among the regions", what, region)
+			}
+		}
+	}
+	known("weights", d.Weights)
+	known("floors", d.Floors)
+}

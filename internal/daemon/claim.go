@@ -1,0 +1,197 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+)
+
+// errLost ends a run whose lease another daemon may have by now.
+var errLost = errors.New("the claim was lost")
+
+// settleTime is how long the ledger is asked for at the end of a run.
+const settleTime = 5 * time.Second
+
+// lookAgain is how soon, at the latest, a tick is looked at again that is another daemon's or could not be claimed.
+const lookAgain = 10 * time.Second
+
+// state is how a tick stands after an attempt.
+type state int
+
+const (
+	open state = iota // nobody is known to have it: try again soon
+	held              // by another daemon
+	done
+)
+
+// see sees a tick through: it returns true when the tick is done, by whomever, and false when ticks ended before.
+func (l *lane) see(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
+	for waited := false; ; {
+		switch l.attempt(ticks, ctx, tick, missed, waited) {
+		case done:
+			return true
+		case held:
+			waited = true
+		}
+		if !pause(ticks, min(l.work.Lease/3, lookAgain)) {
+			return false
+		}
+	}
+}
+
+// turnFor waits until the lane may run; give is called when it has. It is false when ticks ends first.
+func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok bool) {
+	stale := l.stale(ctx)
+	give = l.turns.give
+	if missed {
+		mine := l.turn
+		if l.turn = nil; mine == nil {
+			mine = l.catchUp.join(stale)
+		}
+		if !l.catchUp.await(ticks, mine) {
+			return nil, false
+		}
+		give = func() { l.turns.give(); l.catchUp.give() }
+	}
+	if !l.turns.await(ticks, l.turns.join(stale)) {
+		if missed {
+			l.catchUp.give()
+		}
+		return nil, false
+	}
+	return give, true
+}
+
+// attempt claims a tick and, if it is won, runs it.
+func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, waited bool) state {
+	give, ok := l.turnFor(ticks, ctx, missed)
+	if !ok {
+		return open
+	}
+	defer give()
+	won, err := l.claim(ctx, tick)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return open
+	case err != nil:
+		l.Log.Error("tick cannot be claimed: tried again", "tick", tick.ID(), "error", err)
+		return open
+	case won == quota.ClaimDone:
+		l.Log.Debug("tick is done by another", "tick", tick.ID())
+		return done
+	case won == quota.ClaimHeld:
+		l.Log.Debug("tick is held by another", "tick", tick.ID())
+		return held
+	}
+	if ticks.Err() != nil {
+		l.finish(ctx, tick, false)
+		return open
+	}
+	if won, err = l.work.Claims.Claim(ctx, l.itself()); err != nil || won != quota.ClaimWon {
+		l.Log.Info("another tick of the lane is still under way", "tick", tick.ID(), "error", err)
+		l.finish(ctx, tick, false)
+		return open
+	}
+	defer l.leave(ctx)
+	switch {
+	case waited:
+		l.Metrics.takeovers.Inc()
+		l.Log.Info("tick taken over", "tick", tick.ID())
+	default:
+		l.Log.Info("tick claimed", "tick", tick.ID(), "missed", missed)
+	}
+	return l.won(ctx, tick)
+}
+
+// won runs a tick under its claim, and settles that.
+func (l *lane) won(ctx context.Context, tick schedule.Tick) state {
+	run, end := context.WithCancelCause(ctx)
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		l.renew(run, tick, end)
+	}()
+	result := l.safely(run, tick)
+	lost := context.Cause(run) == errLost
+	end(nil)
+	<-renewed
+	if lost {
+		l.Log.Warn("claim lost: the run was ended", "tick", tick.ID())
+		return held
+	}
+	if !l.finish(ctx, tick, result == done) {
+		return held // whoever has it now finds the chart
+	}
+	return result
+}
+
+func (l *lane) claim(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
+	return l.work.Claims.Claim(ctx, l.named(tick, l.work.Lease))
+}
+
+// itself is the claim on the whole lane while one of its ticks runs: after a crash two ticks may be due at once, and a job does
+// not overlap itself.
+func (l *lane) itself() quota.Claim {
+	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: l.name(), Holder: l.Holder, TTL: l.work.Lease}
+}
+
+// leave gives the lane back. Where that fails, it is free when the lease lapses.
+func (l *lane) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	if err := l.work.Claims.Finish(ctx, l.itself(), false); err != nil {
+		l.Log.Warn("lane could not be given back: it lapses with its lease", "lane", l.name(), "error", err)
+	}
+}
+
+func (l *lane) named(tick schedule.Tick, ttl time.Duration) quota.Claim {
+	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: tick.ID(), Holder: l.Holder, TTL: ttl}
+}
+
+// renew keeps the lease until ctx ends. When that does not succeed for a lease, or another has it, the run is ended.
+func (l *lane) renew(ctx context.Context, tick schedule.Tick, end context.CancelCauseFunc) {
+	for last := time.Now(); pause(ctx, l.work.Lease/3); {
+		asked := time.Now()
+		ask, cancel := context.WithDeadline(context.WithoutCancel(ctx), last.Add(l.work.Lease))
+		stop := context.AfterFunc(ctx, cancel)
+		state, err := l.claim(ask, tick)
+		if err == nil && state == quota.ClaimWon {
+			state, err = l.work.Claims.Claim(ask, l.itself())
+		}
+		stop()
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && state == quota.ClaimWon:
+			last = asked
+		case err == nil, time.Since(last) >= l.work.Lease:
+			end(errLost)
+			return
+		default:
+			l.Log.Warn("claim was not renewed: tried again", "tick", tick.ID(), "error", err)
+		}
+	}
+}
+
+// finish marks the tick done, or gives it back; it reports whether the claim was still held.
+func (l *lane) finish(ctx context.Context, tick schedule.Tick, done bool) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	err := l.work.Claims.Finish(ctx, l.named(tick, l.remembered(tick)), done)
+	if err != nil {
+		l.Log.Error("claim could not be settled: it lapses with its lease", "tick", tick.ID(), "done", done, "error", err)
+	} else if !done {
+		l.Log.Info("tick given back", "tick", tick.ID())
+	}
+	return err == nil
+}
+
+// remembered is how long a tick is known to be done: longer than anybody looks back for it.
+func (l *lane) remembered(tick schedule.Tick) time.Duration {
+	gap := l.Next(tick.At).At.Sub(tick.At)
+	return min(2*gap+2*behind*l.work.Lease+time.Hour, quota.MaxWindow)
+}

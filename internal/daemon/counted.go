@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotabudget/internal/quota"
+)
+
+// ClaimsLedger is a ledger by which processes can share work, too.
+type ClaimsLedger interface {
+	quota.Ledger
+	quota.Claims
+}
+
+// Count returns the ledger with everything that is asked of it counted and timed in m.
+func Count(l ClaimsLedger, m *Metrics) ClaimsLedger { return &counted{l, m} }
+
+// counted counts what a ledger is asked in the daemon's runs. What it does not name passes uncounted.
+type counted struct {
+	ClaimsLedger
+	metrics *Metrics
+}
+
+// timed is deferred with the moment at which the question was asked.
+func (c *counted) timed(operation string, asked time.Time, err *error) {
+	c.metrics.asked.WithLabelValues(operation).Observe(time.Since(asked).Seconds())
+	if errors.Is(*err, quota.ErrUnreachable) || errors.Is(*err, quota.ErrLedgerUnusable) {
+		c.metrics.failed.WithLabelValues(operation).Inc()
+	}
+}
+
+// Charge implements quota.Ledger.
+func (c *counted) Charge(ctx context.Context, charge quota.Charge) (d quota.Decision, err error) {
+	defer c.timed("charge", time.Now(), &err)
+	d, err = c.ClaimsLedger.Charge(ctx, charge)
+	switch {
+	case err != nil || d.Replayed:
+	case d.Allowed:
+		add(c.metrics.spent, charge)
+	default:
+		c.metrics.denials.WithLabelValues(charge.Credential, d.Limit).Inc()
+	}
+	return d, err
+}
+
+// Cancel implements quota.Ledger.
+func (c *counted) Cancel(ctx context.Context, charge quota.Charge, d quota.Decision) (err error) {
+	defer c.timed("cancel", time.Now(), &err)
+	if err = c.ClaimsLedger.Cancel(ctx, charge, d); err == nil {
+		add(c.metrics.cancelled, charge)
+	}
+	return err
+}
+
+// add counts the units of a charge.
+func add(vec *prometheus.CounterVec, charge quota.Charge) {
+	for _, cost := range charge.Costs {
+		vec.WithLabelValues(charge.Credential, cost.Bucket, charge.Labels[quota.LabelMethod],
+			charge.Labels[quota.LabelRegion]).Add(float64(cost.Units))
+	}
+}
+
+// Usage implements quota.Ledger.
+func (c *counted) Usage(ctx context.Context, credential string, limits []quota.Limit) (u quota.Usage, err error) {
+	defer c.timed("usage", time.Now(), &err)
+	return c.ClaimsLedger.Usage(ctx, credential, limits)
+}
+
+// Entries implements quota.Ledger.
+func (c *counted) Entries(ctx context.Context, q quota.Query) (entries []quota.Entry, err error) {
+	defer c.timed("entries", time.Now(), &err)
+	return c.ClaimsLedger.Entries(ctx, q)
+}
+
+// Suspend implements quota.Ledger.
+func (c *counted) Suspend(ctx context.Context, credential, bucket string, until time.Time) (err error) {
+	defer c.timed("suspend", time.Now(), &err)
+	return c.ClaimsLedger.Suspend(ctx, credential, bucket, until)
+}
+
+// Claim implements quota.Claims.
+func (c *counted) Claim(ctx context.Context, claim quota.Claim) (state quota.ClaimState, err error) {
+	defer c.timed("claim", time.Now(), &err)
+	return c.ClaimsLedger.Claim(ctx, claim)
+}
+
+// Finish implements quota.Claims.
+func (c *counted) Finish(ctx context.Context, claim quota.Claim, done bool) (err error) {
+	defer c.timed("finish", time.Now(), &err)
+	return c.ClaimsLedger.Finish(ctx, claim, done)
+}

@@ -1,0 +1,193 @@
+// Package daemon runs the lanes of a schedule, each tick once, however many daemons share the ledger.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
+)
+
+// Daemon sees every tick of its lanes through. Its fields are set once before Run.
+//
+// A tick is claimed in the ledger under its ID, with a lease that is renewed while it runs. Who finds it held looks again until
+// it is done, or takes it over when the lease lapses; so the ticks of a lane are done in their order, by one daemon each, and
+// a job never overlaps itself. The tick's ID is the run of its chart too: a takeover goes on at the page that is not stored yet.
+//
+//	10:00:00  a claims trending/BR/2026-06-01T10:00:00Z, b finds it held
+//	10:00:01  a stores pages 1 and 2, and is killed
+//	10:02:00  the lease lapses
+//	10:02:10  b claims it, fetches pages 3 and 4, and marks it done
+type Daemon struct {
+	Work    *Work                                // to begin with
+	Load    func(context.Context) (*Work, error) // reads the configuration anew; nil where nothing is reloaded
+	Reload  <-chan struct{}                      // asks for it
+	Holder  string                               // of the claims: quota.NewID at the start of the process
+	Runs    int                                  // at most so many at once; 0 for DefaultRuns
+	Log     *slog.Logger
+	Metrics *Metrics
+
+	turns   turns
+	mu      sync.Mutex
+	handled map[string]mark // by lane
+	short   time.Time       // the reset of the day whose shares were told last
+	now     atomic.Pointer[Work]
+}
+
+// DefaultRuns is how many runs there may be at once.
+const DefaultRuns = 4
+
+// Work is what one configuration comes to. Its fields are set once.
+type Work struct {
+	Lanes   []Lane
+	Sweep   ingest.Sweep // of every run, but for its region, pages and names
+	Claims  quota.Claims // of the ledger of Sweep.Budget
+	Jitter  time.Duration
+	CatchUp bool
+	Lease   time.Duration // at least a second
+	Grace   time.Duration // from the end of the context to the end of Run
+}
+
+// Lane is the ticks of one region of one job, and what it may take when units are short.
+type Lane struct {
+	schedule.Lane
+	Zone   *time.Location // of the schedule
+	Pages  int            // of a chart, at most
+	Weight int64
+	Floor  int64 // units a day
+}
+
+func (l Lane) name() string { return l.Job + "/" + l.Region }
+
+// spec says when the lane has ticks.
+func (l Lane) spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone, " ", l.Offset) }
+
+// mark is how far a lane has come.
+type mark struct {
+	until time.Time // ticks that run up to then are done
+	spec  string
+}
+
+// ErrGrace says that runs were still under way when the grace period was over.
+var ErrGrace = errors.New("runs did not end within the grace period")
+
+// Run runs the lanes until ctx ends. Then no page is asked for any more, the one under way is stored, and claims are given
+// back. It returns nil, or ErrGrace.
+func (d *Daemon) Run(ctx context.Context) error {
+	d.turns.free = d.Runs
+	if d.Runs == 0 {
+		d.turns.free = DefaultRuns
+	}
+	d.handled = make(map[string]mark)
+	for w, since := d.Work, time.Now(); w != nil; {
+		d.now.Store(w)
+		var err error
+		if w, since, err = d.round(ctx, w, since); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round runs the lanes of one configuration, which is in force since a moment. It returns the next one, nil when ctx has ended.
+func (d *Daemon) round(ctx context.Context, w *Work, since time.Time) (*Work, time.Time, error) {
+	ticks, drain := context.WithCancel(ctx)
+	defer drain()
+	d.Log.Info("lanes run", "lanes", len(w.Lanes), "holder", d.Holder)
+	catchUp := new(turns) // nobody's until all lanes have joined, so that the stalest is first
+	lanes := make([]*lane, len(w.Lanes))
+	for i := range w.Lanes {
+		lanes[i] = &lane{Daemon: d, Lane: w.Lanes[i], work: w, index: i, catchUp: catchUp}
+		lanes[i].begin(ctx, since)
+	}
+	catchUp.give()
+	var running sync.WaitGroup
+	for _, l := range lanes {
+		running.Go(func() { l.loop(ticks, ctx) })
+	}
+	next, since := d.next(ctx)
+	drain()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		running.Wait()
+	}()
+	return next, since, d.await(ctx, w, ended)
+}
+
+// await waits until the runs have ended: as long as it takes for a reload, for the grace period after the end of ctx.
+func (d *Daemon) await(ctx context.Context, w *Work, ended <-chan struct{}) error {
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(w.Grace)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%w of %s", ErrGrace, w.Grace)
+	}
+}
+
+// next waits for a configuration that can be used, and says when it came. A bad one is told, and the one in force stays.
+func (d *Daemon) next(ctx context.Context) (*Work, time.Time) {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, time.Time{}
+		case <-d.Reload:
+		}
+		w, err := d.Load(ctx)
+		if err == nil {
+			d.Metrics.reloads.WithLabelValues("accepted").Inc()
+			d.Log.Info("configuration reloaded: runs under way finish first", "lanes", len(w.Lanes))
+			return w, time.Now()
+		}
+		d.Metrics.reloads.WithLabelValues("refused").Inc()
+		d.Log.Error("new configuration refused: the old one stays in force", "reasons", err)
+	}
+}
+
+// settle notes that the ticks of a lane up to a moment are done.
+func (d *Daemon) settle(l Lane, until time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.handled[l.name()] = mark{until, l.spec()}
+}
+
+func (d *Daemon) settled(l Lane) (mark, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m, ok := d.handled[l.name()]
+	return m, ok
+}
+
+// tell logs who gave what to whom, once for each day that is short.
+func (d *Daemon) tell(day share.Day, reset time.Time) {
+	d.mu.Lock()
+	known := d.short.Equal(reset)
+	d.short = reset
+	d.mu.Unlock()
+	if known {
+		return
+	}
+	shares := day.Shares()
+	for _, s := range shares {
+		d.Log.Warn("units are short until the reset", "region", s.Region, "weight", s.Weight, "entitled", s.Entitled,
+			"spent", s.Spent, "wants", s.Demand(), "runs", s.Runs, "remaining", s.Remaining, "reset", reset)
+	}
+	for _, loan := range share.Loans(shares) {
+		d.Log.Info("units are left to another region", "from", loan.From, "to", loan.To, "units", loan.Units)
+	}
+}

@@ -1,0 +1,280 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/quota"
+)
+
+// noon in Los Angeles is five hours after the upstream's reset, and seven or eight before UTC's evening.
+var noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
+
+func TestDayOfTicks(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 */3 * * *", "UTC", eight, 5*time.Minute)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		p.start()
+		time.Sleep(24 * time.Hour)
+		w.expectRuns(all, noon, noon.Add(24*time.Hour-time.Second))
+		asked := w.taken()
+		if len(asked) != 2*8*8 || asked[0] != "21:00:00 US 1" || asked[1] != "21:00:00 US 2" || asked[2] != "21:05:00 GB 1" {
+			t.Errorf("%d requests: %v", len(asked), asked[:4])
+		}
+		if code, body := p.scrape("/readyz"); code != http.StatusOK {
+			t.Errorf("not ready: %d %s", code, body)
+		}
+		_, metrics := p.scrape("/metrics")
+		for _, want := range []string{
+			`quota_units_spent_total{bucket="default",credential="key1",method="youtube.videos.list",region="US"} 16`,
+			`ingest_sweeps_total{outcome="complete"} 64`, `quota_suspended{bucket="default",credential="key1"} 0`,
+			`quota_ledger_duration_seconds_count{operation="charge"} 128`, `ingest_chart_age_seconds{region="CA"} 1499`,
+			`quota_remaining_units{bucket="default",credential="key1",window="day America/Los_Angeles"} 9936`,
+		} {
+			if !strings.Contains(metrics, want+"\n") {
+				t.Errorf("metrics are without %s", want)
+			}
+		}
+		p.end()
+	})
+}
+
+// TestDaylightSaving: a moment that does not exist runs once, one that comes twice runs once.
+func TestDaylightSaving(t *testing.T) {
+	for _, c := range []struct {
+		zone, spec, from string
+		hours            time.Duration
+		want             string // of the requests for first pages
+	}{
+		{"America/Los_Angeles", "30 2 * * *", "2026-03-07T12:00:00Z", 48, "10:00:00 09:30:00"}, // 03:00 PDT, then 02:30 PDT
+		{"America/Los_Angeles", "30 1 * * *", "2026-10-31T12:00:00Z", 48, "08:30:00 09:30:00"}, // 01:30 PDT, then 01:30 PST
+		{"Europe/Berlin", "30 2 * * *", "2026-03-28T12:00:00Z", 48, "01:00:00 00:30:00"},       // 03:00 CEST, then 02:30 CEST
+		{"Europe/Berlin", "30 2 * * *", "2026-10-24T12:00:00Z", 48, "00:30:00 01:30:00"},       // 02:30 CEST, then 02:30 CET
+	} {
+		t.Run(c.zone+" "+c.from, func(t *testing.T) {
+			begin, err := time.Parse(time.RFC3339, c.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at(t, begin, 10_000, func(w *world) {
+				p := w.open(lanes(t, c.spec, c.zone, "US", 0)...)
+				p.work.CatchUp = false
+				p.start()
+				time.Sleep(c.hours * time.Hour)
+				p.end()
+				var got []string
+				for _, line := range w.taken() {
+					if moment, first := strings.CutSuffix(line, " US 1"); first {
+						got = append(got, moment)
+					}
+				}
+				if strings.Join(got, " ") != c.want {
+					t.Errorf("runs at %v, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestRestart: after a downtime of many ticks each region is caught up once, the stalest first; a short one misses nothing.
+func TestRestart(t *testing.T) {
+	at(t, noon, 10_000, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", "US GB DE", 20*time.Minute)
+		w.open(all...).start().stopAfter(2*time.Hour + 30*time.Minute) // until 21:30: GB has run at 21:20, DE at 20:40
+		w.taken()
+		time.Sleep(4*time.Hour + 15*time.Minute) // 01:45
+		again := w.open(all...).start()
+		time.Sleep(time.Minute)
+		want := "01:45:00 DE 1, 01:45:00 DE 2, 01:45:00 US 1, 01:45:00 US 2, 01:45:00 GB 1, 01:45:00 GB 2"
+		if got := strings.Join(w.taken(), ", "); got != want {
+			t.Errorf("caught up: %s\nwant %s", got, want)
+		}
+		again.stopAfter(time.Minute)
+		short := w.open(all...).start() // 01:47: nothing was missed
+		time.Sleep(12 * time.Minute)
+		if got := w.taken(); len(got) != 0 {
+			t.Errorf("caught up again: %v", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := strings.Join(w.taken(), ", "); got != "02:00:00 US 1, 02:00:00 US 2" {
+			t.Errorf("the next tick: %s", got)
+		}
+		short.end()
+	})
+}
+
+func (p *proc) stopAfter(d time.Duration) {
+	time.Sleep(d)
+	p.end()
+}
+
+// TestPanic: neither the other lanes nor the daemon end, and the lane's next tick comes.
+func TestPanic(t *testing.T) {
+	at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
+		all := lanes(t, "*/10 * * * *", "UTC", "US GB", 0)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		struck := false
+		w.set(func(_ *proc, r *http.Request) {
+			if r.URL.Query().Get("regionCode") == "US" && !struck {
+				struck = true
+				panic("out of cheese")
+			}
+		})
+		p.start().stopAfter(15 * time.Minute)
+		runs := w.runs("US GB")
+		if len(runs) != 3 || runs["trending/US/2026-06-01T19:10:00Z"] != 1 || runs["trending/GB/2026-06-01T19:00:00Z"] != 1 {
+			t.Errorf("runs: %v", runs)
+		}
+		if w.told("run panicked", "out of cheese", "stack=", "RoundTrip") != 1 {
+			t.Errorf("told: %v", w.log)
+		}
+		if _, metrics := p.scrape("/metrics"); !strings.Contains(metrics, "ingest_runs_panicked_total 1\n") {
+			t.Error("not counted")
+		}
+	})
+}
+
+// TestReload: a bad configuration is refused, a good one takes over after the runs under way, and no tick is lost or done twice.
+func TestReload(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		old := lanes(t, "*/10 * * * *", "UTC", "US GB", 0)
+		p := w.open(old...)
+		p.work.CatchUp = false
+		var next *daemon.Work
+		p.load = func(context.Context) (*daemon.Work, error) {
+			if next == nil {
+				return nil, errors.New("quota.yaml:7: pages: 0 is out of range")
+			}
+			return next, nil
+		}
+		w.set(func(_ *proc, r *http.Request) { slow(r, 25*time.Second) }) // a chart takes 50 s
+		p.start()
+		time.Sleep(20 * time.Second)
+		p.reload <- struct{}{} // in the middle of 19:00
+		time.Sleep(5 * time.Minute)
+		if w.told("refused", "quota.yaml:7: pages: 0 is out of range") != 1 {
+			t.Errorf("told: %v", w.log)
+		}
+		good := *p.work
+		good.Lanes = append(lanes(t, "*/10 * * * *", "UTC", "US", 0), lanes(t, "5 * * * *", "UTC", "GB", 0)...)
+		next = &good
+		time.Sleep(5*time.Minute + 10*time.Second)
+		p.reload <- struct{}{} // in the middle of 19:10
+		time.Sleep(55*time.Minute + 30*time.Second)
+		p.end()
+		var want []string
+		for _, minute := range []string{"19:00", "19:10", "19:20", "19:30", "19:40", "19:50", "20:00"} {
+			want = append(want, "trending/US/2026-06-01T"+minute+":00Z")
+		}
+		want = append(want, "trending/GB/2026-06-01T19:00:00Z", "trending/GB/2026-06-01T19:10:00Z", "trending/GB/2026-06-01T20:05:00Z")
+		runs := w.runs("US GB")
+		for _, id := range want {
+			if runs[id] != 1 {
+				t.Errorf("%s ran %d times", id, runs[id])
+			}
+		}
+		if len(runs) != len(want) || len(w.taken()) != 2*len(want) {
+			t.Errorf("runs: %v", runs)
+		}
+	})
+}
+
+// TestEnd: the page under way is stored, no new one is asked for, the claim is given back, and another goes on from there.
+func TestEnd(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", "US", 0)
+		w.set(func(_ *proc, r *http.Request) { slow(r, 8*time.Second) })
+		p := w.open(all...)
+		p.work.CatchUp = false
+		p.start()
+		time.Sleep(5 * time.Second) // in the first page
+		asked := time.Now()
+		p.end()
+		if took := time.Since(asked); took != 4*time.Second {
+			t.Errorf("it took %v to end", took)
+		}
+		if got := strings.Join(w.taken(), ", "); got != "19:00:08 US 1" {
+			t.Errorf("asked for %s", got)
+		}
+		other := w.open(all...).start()
+		time.Sleep(9 * time.Second)
+		other.end()
+		if got := strings.Join(w.taken(), ", "); got != "19:00:16 US 2" {
+			t.Errorf("the other asked for %s", got)
+		}
+		w.expectRuns(all, noon.Add(-time.Second), noon)
+	})
+}
+
+// TestGrace: a page that does not come is given up, within the grace period.
+func TestGrace(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		w.set(func(_ *proc, r *http.Request) { <-r.Context().Done() })
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...)
+		p.work.CatchUp = false
+		p.start()
+		time.Sleep(5 * time.Second)
+		asked := time.Now()
+		p.end()
+		if took := time.Since(asked); took != 15*time.Second {
+			t.Errorf("it took %v to end", took)
+		}
+		if state, err := w.look.ledger.Claim(context.Background(), quota.Claim{Credential: "key1", TTL: time.Minute,
+			Name: "trending/US/2026-06-01T19:00:00Z", Holder: "other"}); state != quota.ClaimWon || err != nil {
+			t.Errorf("the tick is not free: %v, %v", state, err)
+		}
+	})
+}
+
+// TestTwoDaemons share the ticks; the one that dies with a claim is replaced within the lease, and no stored page is bought again.
+func TestTwoDaemons(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "*/10 * * * *", "UTC", "US GB DE FR", 0)
+		a, b := w.open(all...), w.open(all...)
+		a.work.CatchUp, b.work.CatchUp = false, false
+		var victim atomic.Pointer[proc]
+		w.set(func(p *proc, r *http.Request) {
+			slow(r, time.Second)
+			if time.Now().After(noon.Add(time.Hour)) && r.URL.Query().Has("pageToken") && victim.CompareAndSwap(nil, p) {
+				p.crash() // with first pages stored
+			}
+		})
+		a.start()
+		b.start()
+		time.Sleep(time.Hour) // one second before 20:00
+		w.expectRuns(all, noon.Add(-time.Second), noon.Add(50*time.Minute))
+		if n := len(w.taken()); n != 2*4*6 {
+			t.Errorf("%d requests for 24 charts of two pages", n)
+		}
+		time.Sleep(20 * time.Minute)
+		w.expectRuns(all, noon.Add(-time.Second), noon.Add(70*time.Minute))
+		asked := w.taken()
+		if n := len(asked); n != 2*4*2 {
+			t.Errorf("%d requests for 8 charts of two pages: %v", n, asked)
+		}
+		if w.told("tick taken over") == 0 {
+			t.Error("nothing was taken over")
+		}
+		late := slices.ContainsFunc(asked, func(line string) bool { return line > "20:02:20" && line < "20:10:00" })
+		if late {
+			t.Errorf("taken over later than the lease and a look: %v", asked)
+		}
+		for _, p := range []*proc{a, b} {
+			if p != victim.Load() {
+				p.end()
+				continue
+			}
+			<-p.ended
+			p.close()
+		}
+	})
+}

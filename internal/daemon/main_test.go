@@ -1,0 +1,346 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+const eight = "US GB DE FR IN BR AU CA"
+
+// small are charts of two pages.
+var small = sync.OnceValue(func() *youtubetest.Charts {
+	totals := make(map[string]int)
+	for region := range strings.FieldsSeq(eight + " JP KR") {
+		totals[region] = 60
+	}
+	return youtubetest.Generator{Totals: totals, Days: 1}.Charts()
+})
+
+// world is what daemons share: the upstream, one ledger, one catalogue; in a bubble of testing/synctest, where time passes only
+// when all wait.
+type world struct {
+	*testing.T
+	dir     string
+	limits  []quota.Limit
+	paces   []quota.Limit
+	standin youtubetest.Server
+	look    *proc // that never dies, for questions
+
+	mu    sync.Mutex
+	hook  func(p *proc, r *http.Request) // before the stand-in sees a request
+	asked []string                       // "15:04:05 US 1" for each request that the stand-in answered
+	log   []string
+}
+
+// at runs a test in a bubble whose time begins at a moment.
+func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(begin))
+		day, err := quota.ParseWindow("day", "America/Los_Angeles")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{T: t, dir: dir, limits: []quota.Limit{{Bucket: quota.DefaultBucket, Units: units, Window: day}}}
+		w.standin.Charts = small()
+		w.look = w.open()
+		defer w.look.close()
+		test(w)
+	})
+}
+
+// proc is one daemon's process, as far as it can be had within this one.
+type proc struct {
+	*world
+	ledger  *sqliteledger.Ledger
+	catalog *catalog.Catalog
+	work    *daemon.Work
+	metrics *daemon.Metrics
+	handler http.Handler
+	mute    atomic.Bool // no claim of it reaches the ledger
+	doomed  atomic.Bool // to be killed when it would say that a tick is done
+	dead    atomic.Bool // killed: nothing of it reaches ledger or upstream any more
+	stop    context.CancelFunc
+	reload  chan struct{}
+	load    func(context.Context) (*daemon.Work, error)
+	ended   chan error
+}
+
+// open wires a process with lanes that run hourly.
+func (w *world) open(lanes ...daemon.Lane) *proc {
+	w.Helper()
+	p := &proc{world: w, metrics: daemon.NewMetrics(), reload: make(chan struct{}), ended: make(chan error, 1)}
+	var err error
+	if p.ledger, err = sqliteledger.Open(w.Context(), filepath.Join(w.dir, "ledger.db")); err != nil {
+		w.Fatal(err)
+	}
+	if p.catalog, err = catalog.Open(w.Context(), "sqlite://"+filepath.Join(w.dir, "catalog.db")); err != nil {
+		w.Fatal(err)
+	}
+	table := costs.Default()
+	prices := make(map[string][]quota.Cost)
+	for _, m := range table.Methods() {
+		prices[m.ID] = m.Costs
+	}
+	ledger := daemon.Count(mortal{p.ledger, p}, p.metrics)
+	log := slog.New(slog.NewTextHandler(p, nil))
+	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: w.limits, Paces: w.paces, Prices: prices, Log: log}
+	client, err := youtube.New(w.Context(), "http://upstream/", &meter.Transport{
+		Base: p, Budget: budget, Host: "upstream", Method: table.Method, Log: log,
+		Key: func() (string, error) { return "some-key", nil },
+		Learn: func(status int, body []byte) (meter.Lesson, bool) {
+			return meter.Lesson{Reset: table.Buckets()[0].Reset}, youtube.Classify(status, body).Kind == youtube.Exhausted
+		},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	p.work = &daemon.Work{
+		Lanes: lanes, Claims: ledger, CatchUp: true, Lease: 2 * time.Minute, Grace: 20 * time.Second,
+		Sweep: ingest.Sweep{Client: client, Catalog: p.catalog, Budget: budget, Day: table.Buckets()[0].Reset, Now: time.Now, Log: log},
+	}
+	return p
+}
+
+func (p *proc) close() {
+	if err := errors.Join(p.catalog.Close(), p.ledger.Close()); err != nil {
+		p.Error(err)
+	}
+}
+
+// start runs the daemon.
+func (p *proc) start() *proc {
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	d := &daemon.Daemon{Work: p.work, Reload: p.reload, Load: p.load, Holder: quota.NewID(time.Now()),
+		Log: slog.New(slog.NewTextHandler(p, nil)), Metrics: p.metrics}
+	p.handler = d.Handler()
+	go func() { p.ended <- d.Run(ctx) }()
+	return p
+}
+
+// end asks the daemon to end, waits for it and closes its files.
+func (p *proc) end() {
+	p.Helper()
+	p.stop()
+	if err := <-p.ended; err != nil {
+		p.Error(err)
+	}
+	p.close()
+}
+
+// crash is SIGKILL, as far as others can tell.
+func (p *proc) crash() {
+	p.dead.Store(true)
+	p.stop()
+}
+
+// mortal is the ledger of a process that can die.
+type mortal struct {
+	daemon.ClaimsLedger
+	p *proc
+}
+
+var errDead = fmt.Errorf("%w: killed", quota.ErrUnreachable)
+
+func (m mortal) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
+	if m.p.dead.Load() {
+		return quota.Decision{}, errDead
+	}
+	return m.ClaimsLedger.Charge(ctx, c)
+}
+
+func (m mortal) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
+	if m.p.dead.Load() {
+		return errDead
+	}
+	return m.ClaimsLedger.Cancel(ctx, c, d)
+}
+
+func (m mortal) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
+	if m.p.dead.Load() || m.p.mute.Load() {
+		return 0, errDead
+	}
+	return m.ClaimsLedger.Claim(ctx, c)
+}
+
+func (m mortal) Finish(ctx context.Context, c quota.Claim, done bool) error {
+	if done && m.p.doomed.Load() {
+		m.p.crash()
+	}
+	if m.p.dead.Load() {
+		return errDead
+	}
+	return m.ClaimsLedger.Finish(ctx, c, done)
+}
+
+// RoundTrip is the way to the stand-in: a socket would keep the bubble's time from passing.
+func (p *proc) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	hook := p.hook
+	p.mu.Unlock()
+	if hook != nil {
+		hook(p, r)
+	}
+	if p.dead.Load() {
+		return nil, errors.New("killed")
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	rec := httptest.NewRecorder()
+	p.standin.ServeHTTP(rec, r)
+	page := map[string]int{"": 1, "CDIQAA": 2}[r.URL.Query().Get("pageToken")]
+	p.mu.Lock()
+	p.asked = append(p.asked, fmt.Sprintf("%s %s %d", time.Now().UTC().Format("15:04:05"), r.URL.Query().Get("regionCode"), page))
+	p.mu.Unlock()
+	if p.dead.Load() {
+		return nil, errors.New("killed")
+	}
+	return rec.Result(), nil
+}
+
+// slow makes an answer take its time.
+func slow(r *http.Request, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-r.Context().Done():
+	}
+}
+
+// Write keeps the log, for failures and for what must be told.
+func (p *proc) Write(line []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log = append(p.log, string(line))
+	return len(line), nil
+}
+
+// told is how many lines of the log have all the words.
+func (w *world) told(words ...string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, line := range w.log {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// taken returns the requests since it was last called.
+func (w *world) taken() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	asked := w.asked
+	w.asked = nil
+	return asked
+}
+
+// set changes the hook.
+func (w *world) set(hook func(*proc, *http.Request)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hook = hook
+}
+
+// scrape reads the metrics, or another path.
+func (p *proc) scrape(path string) (int, string) {
+	rec := httptest.NewRecorder()
+	p.handler.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+	return rec.Code, rec.Body.String()
+}
+
+// runs are the regions' complete charts by the tick that they are of.
+func (w *world) runs(regions string) map[string]int {
+	w.Helper()
+	runs := make(map[string]int)
+	for region := range strings.FieldsSeq(regions) {
+		charts, err := w.look.catalog.Charts(context.Background(), catalog.ChartKey{Region: region}, 0)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, c := range charts {
+			if !c.CompletedAt.IsZero() {
+				runs[c.Run]++
+			}
+		}
+	}
+	return runs
+}
+
+// expectRuns holds the complete charts against the ticks of lanes in (from, to]: one for each.
+func (w *world) expectRuns(lanes []daemon.Lane, from, to time.Time) {
+	w.Helper()
+	want := make(map[string]int)
+	var names []string
+	for _, l := range lanes {
+		names = append(names, l.Region)
+		for tick := range l.Ticks(from, to) {
+			want[tick.ID()] = 1
+		}
+	}
+	if got := w.runs(strings.Join(names, " ")); !maps.Equal(got, want) {
+		w.Errorf("runs: %v\nwant %v\n%s", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)), strings.Join(w.log, ""))
+	}
+}
+
+// spent is the units in the ledger, by region.
+func (w *world) spent() map[string]int64 {
+	w.Helper()
+	entries, err := w.look.ledger.Entries(context.Background(), quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
+	if err != nil {
+		w.Fatal(err)
+	}
+	units := make(map[string]int64)
+	for _, e := range entries {
+		units[e.Labels[quota.LabelRegion]] += e.Units
+	}
+	return units
+}
+
+// lanes are those of a job with a schedule in a zone, staggered by step, of two pages each.
+func lanes(t *testing.T, spec, zone, regions string, step time.Duration) []daemon.Lane {
+	t.Helper()
+	where, err := time.LoadLocation(zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := schedule.Parse(spec, where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []daemon.Lane
+	for i, region := range strings.Fields(regions) {
+		all = append(all, daemon.Lane{
+			Lane: schedule.Lane{Job: "trending", Region: region, Schedule: s, Offset: time.Duration(i) * step},
+			Zone: where, Pages: 2, Weight: 1,
+		})
+	}
+	return all
+}

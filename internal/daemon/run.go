@@ -1,0 +1,135 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/youtube"
+)
+
+// chartsRead is how many of a region's newest charts are looked at for that of a tick.
+const chartsRead = 50
+
+// Outcomes that are not those of a sweep.
+const (
+	leftOut   = "left_out"  // its share of the day said no
+	overtaken = "overtaken" // too late
+	panicked  = "panicked"
+)
+
+// safely runs a claimed tick. A panic is told and counts as a run: the next tick comes like any other.
+func (l *lane) safely(ctx context.Context, tick schedule.Tick) (result state) {
+	defer func() {
+		if slip := recover(); slip != nil {
+			l.Metrics.panics.Inc()
+			l.Metrics.sweeps.WithLabelValues(panicked).Inc()
+			l.Log.Error("run panicked: the next tick comes all the same", "tick", tick.ID(), "panic", fmt.Sprint(slip),
+				"stack", string(debug.Stack()))
+			result = done
+		}
+	}()
+	begun, complete, err := l.known(ctx, tick)
+	switch {
+	case err != nil:
+		l.Log.Error("tick cannot run: tried again", "tick", tick.ID(), "error", err)
+		return open
+	case complete:
+		l.Log.Info("tick done: its chart is complete already", "tick", tick.ID())
+		return done
+	}
+	if !begun { // what was begun has been decided already
+		runs, err := l.admitted(ctx, tick)
+		if err != nil {
+			l.Log.Error("shares cannot be known: tried again", "tick", tick.ID(), "error", err)
+			return open
+		}
+		if !runs {
+			return done
+		}
+	}
+	return l.sweep(ctx, tick)
+}
+
+// known looks for the chart of a tick: another daemon may have begun it, or have crashed between its last page and the claim's end.
+func (l *lane) known(ctx context.Context, tick schedule.Tick) (begun, complete bool, err error) {
+	charts, err := l.work.Sweep.Catalog.Charts(context.WithoutCancel(ctx), catalog.ChartKey{Region: l.Region}, chartsRead)
+	for _, c := range charts {
+		if c.Run == tick.ID() {
+			begun, complete = true, complete || !c.CompletedAt.IsZero()
+		}
+	}
+	return begun, complete, err
+}
+
+// admitted decides by the shares of the day, while units are short, and says so.
+func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
+	day, reset, err := l.work.day(ctx, l.progress)
+	if err != nil || len(day.Lanes) == 0 {
+		return true, err
+	}
+	if mine := &day.Lanes[l.index]; tick.At.Before(l.work.began(reset)) { // of the day before: one run more of this day
+		mine.Ticks++
+		mine.Remaining++
+	}
+	decision := day.Admit(l.index)
+	if decision.Short {
+		l.tell(day, reset)
+	}
+	if !decision.Run {
+		l.Metrics.sweeps.WithLabelValues(leftOut).Inc()
+		l.Log.Info("tick left out", "tick", tick.ID(), "share", decision.String())
+	}
+	return decision.Run, nil
+}
+
+// progress is how far a lane has come, for its ticks that remain.
+func (l *lane) progress(of Lane) (time.Time, bool) {
+	m, ok := l.settled(of)
+	return m.until, ok
+}
+
+// sweep reads the chart of a tick.
+func (l *lane) sweep(ctx context.Context, tick schedule.Tick) state {
+	sweep := l.work.Sweep
+	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, l.Pages
+	sweep.Job, sweep.Run, sweep.Own = l.Job, tick.ID(), true
+	sweep.Grace = l.work.Grace * 3 / 4 // the rest is for the claim
+	sum, err := sweep.Execute(ctx)
+	if len(sum.Regions) == 1 {
+		err = errors.Join(err, sum.Regions[0].Err())
+	}
+	return l.outcome(ctx, tick, sum, err)
+}
+
+// outcome says whether a run has done its tick. One that was denied or has failed is done: the next tick is its retry.
+func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summary, err error) state {
+	attrs := []any{"tick", tick.ID(), "outcome", sum.Outcome}
+	for bucket, units := range sum.Units {
+		attrs = append(attrs, "units."+bucket, units)
+	}
+	_, upstream := youtube.KindOf(err)
+	switch {
+	case sum.Outcome == ingest.Complete:
+		l.Log.Info("tick done", attrs...)
+	case sum.Outcome == ingest.Exhausted:
+		l.Log.Warn("tick denied", append(attrs, "limit", sum.Limit, "retry_at", sum.RetryAt)...)
+	case ctx.Err() != nil:
+		l.Log.Info("run ended before its chart was complete", append(attrs, "cause", context.Cause(ctx))...)
+		return open
+	case !upstream && (errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable)):
+		l.Log.Error("run ended for want of the ledger: tried again", append(attrs, "error", err)...)
+		return open
+	default:
+		l.Log.Error("tick failed", append(attrs, "error", err)...)
+	}
+	l.Metrics.sweeps.WithLabelValues(string(sum.Outcome)).Inc()
+	return done
+}

@@ -1,0 +1,150 @@
+package daemon_test
+
+import (
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/quota"
+)
+
+// midnight is a reset of the upstream.
+var midnight = time.Date(2026, time.June, 2, 7, 0, 0, 0, time.UTC)
+
+// weighted gives lanes weights, in their order.
+func weighted(all []daemon.Lane, weights ...int64) []daemon.Lane {
+	for i, w := range weights {
+		all[i].Weight = w
+	}
+	return all
+}
+
+// completed counts the runs of each region, and of those the ones of the last six hours before the reset.
+func completed(w *world, all []daemon.Lane) (runs, late map[string]int) {
+	runs, late = make(map[string]int), make(map[string]int)
+	for id := range w.runs(eight) {
+		_, rest, _ := strings.Cut(id, "/")
+		region, moment, _ := strings.Cut(rest, "/")
+		scheduled, err := time.Parse(time.RFC3339, moment)
+		if err != nil {
+			w.Fatal(err)
+		}
+		runs[region]++
+		if scheduled.After(midnight.Add(18 * time.Hour)) {
+			late[region]++
+		}
+	}
+	return runs, late
+}
+
+// TestShortDay: with 60 % of the units that the schedule wants, each region gets runs in proportion to its weight, to the end
+// of the day. Served by who comes first, the same day fails the same check.
+func TestShortDay(t *testing.T) {
+	const wanted = 8 * 24 * 2
+	const units = wanted * 6 / 10
+	// 230 units are 115 runs, in ten parts: two of them for each of weight 2, which is 23 of its 24 ticks.
+	share := map[string]float64{"US": 23, "GB": 23}
+	for region := range strings.FieldsSeq("DE FR IN BR AU CA") {
+		share[region] = 11.5
+	}
+	unfair := func(w *world, all []daemon.Lane) (complaints []string) {
+		runs, late := completed(w, all)
+		for region, want := range share {
+			if math.Abs(float64(runs[region])-want) > 1 {
+				complaints = append(complaints, region+" is not served by its weight")
+			}
+			if late[region] == 0 {
+				complaints = append(complaints, region+" starves at the end of the day")
+			}
+		}
+		t.Log(runs, late)
+		return complaints
+	}
+	day := func(t *testing.T, first bool, check func(*world, []daemon.Lane)) {
+		at(t, midnight.Add(-time.Second), units, func(w *world) {
+			all := weighted(lanes(t, "0 * * * *", "UTC", eight, 5*time.Minute), 2, 2)
+			if first { // nothing to share: the limit slides, and holds for the same day
+				w.limits[0].Window = quota.Sliding(24 * time.Hour)
+			}
+			p := w.open(all...)
+			p.work.CatchUp = false
+			p.start()
+			time.Sleep(24*time.Hour - time.Minute)
+			check(w, all)
+			p.end()
+			if used := w.spent(); used[""] != 0 || sum(used) > units {
+				t.Errorf("spent %v of %d", used, units)
+			}
+		})
+	}
+	t.Run("shared", func(t *testing.T) {
+		day(t, false, func(w *world, all []daemon.Lane) {
+			for _, complaint := range unfair(w, all) {
+				t.Error(complaint)
+			}
+			if sum(w.spent()) < units-8 {
+				t.Errorf("only %d of %d units were used", sum(w.spent()), units)
+			}
+			if w.told("units are short until the reset", "region=US", "weight=2") == 0 || w.told("tick left out", "share=") == 0 {
+				t.Error("nobody was told")
+			}
+		})
+	})
+	t.Run("first come, first served", func(t *testing.T) {
+		day(t, true, func(w *world, all []daemon.Lane) {
+			if len(unfair(w, all)) == 0 {
+				t.Error("the check finds nothing wrong with it")
+			}
+		})
+	})
+}
+
+func sum(units map[string]int64) (all int64) {
+	for _, n := range units {
+		all += n
+	}
+	return all
+}
+
+// TestPaced: a denial by the pace is told apart from exhaustion.
+func TestPaced(t *testing.T) {
+	at(t, midnight.Add(-time.Second), 240, func(w *world) {
+		line := w.limits[0]
+		line.Pace = &quota.Pace{Slack: 4}
+		w.paces = []quota.Limit{line}
+		p := w.open(lanes(t, "*/10 0-5 * * *", "America/Los_Angeles", "US", 0)...) // 12 units an hour, of 10; enough for the day
+		p.work.CatchUp = false
+		p.start()
+		time.Sleep(6 * time.Hour)
+		_, metrics := p.scrape("/metrics")
+		p.end()
+		if !strings.Contains(metrics, `quota_denials_total{credential="key1",limit="pace"}`) || w.told("tick denied", "limit=pace", "retry_at=") == 0 {
+			t.Errorf("told: %v", w.log)
+		}
+		if used := sum(w.spent()); used > 64 || used < 60 {
+			t.Errorf("%d units in six hours", used)
+		}
+	})
+}
+
+// TestNotReady: what is not there is named.
+func TestNotReady(t *testing.T) {
+	at(t, midnight, 10, func(w *world) {
+		p := w.open(lanes(t, "@daily", "UTC", "US", 0)...)
+		p.start()
+		time.Sleep(time.Second)
+		if err := p.catalog.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if code, body := p.scrape("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "catalogue: ") {
+			t.Errorf("%d %s", code, body)
+		}
+		if code, _ := p.scrape("/healthz"); code != http.StatusOK {
+			t.Errorf("not alive: %d", code)
+		}
+		p.end()
+	})
+}

@@ -1,0 +1,210 @@
+package daemon_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/quota"
+)
+
+// TestFourAtOnce: eight lanes with one tick take turns, and a lane whose run takes longer than its interval does not overlap itself.
+func TestFourAtOnce(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "* * * * *", "UTC", eight, 0)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		var now, most atomic.Int64
+		w.set(func(_ *proc, r *http.Request) {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			slow(r, 25*time.Second) // 50 s a chart, 100 s for all eight
+			now.Add(-1)
+		})
+		p.start()
+		time.Sleep(60 * time.Minute)
+		p.end()
+		if most.Load() != 4 {
+			t.Errorf("%d at once", most.Load())
+		}
+		if n := len(w.runs(eight)); n < 8*34 || n > 8*36 {
+			t.Errorf("%d runs in an hour that has time for 36 of each lane", n)
+		}
+		if w.told("tick left out: the lane is behind") == 0 {
+			t.Error("what cannot be run was not told")
+		}
+	})
+}
+
+// TestLostClaim: who cannot renew a claim for a lease ends the run before another may have it.
+func TestLostClaim(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", "US", 0)
+		a := w.open(all...)
+		a.work.CatchUp = false
+		a.work.Sweep.Client.Timeout = 0 // a page may take longer than a lease
+		var late atomic.Int64
+		w.set(func(p *proc, r *http.Request) {
+			if p == a {
+				a.mute.Store(true)
+				if time.Now().After(noon.Add(2 * time.Minute)) {
+					late.Add(1)
+				}
+				slow(r, 150*time.Second)
+			}
+		})
+		a.start()
+		time.Sleep(10 * time.Second)
+		b := w.open(all...).start() // the tick is caught up by it
+		time.Sleep(10 * time.Minute)
+		if late.Load() != 0 || w.told("claim lost") != 1 || w.told("tick taken over") != 1 {
+			t.Errorf("%d pages asked for after the lease: %s", late.Load(), strings.Join(w.log, ""))
+		}
+		w.expectRuns(all, noon.Add(-time.Second), noon)
+		a.mute.Store(false)
+		a.end()
+		b.end()
+	})
+}
+
+// TestLongRun: a claim is renewed for as long as the run takes, and nobody else runs the tick.
+func TestLongRun(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "*/2 * * * *", "UTC", "US GB", 0)
+		w.set(func(_ *proc, r *http.Request) { slow(r, 25*time.Second) })
+		var both []*proc
+		for range 2 {
+			p := w.open(all...)
+			p.work.CatchUp, p.work.Lease = false, 6*time.Second
+			both = append(both, p.start())
+		}
+		time.Sleep(10 * time.Minute)
+		w.expectRuns(all, noon.Add(-time.Second), noon.Add(9*time.Minute))
+		if n := len(w.taken()); n != 2*2*5 || w.told("tick taken over") != 0 {
+			t.Errorf("%d requests for 10 charts of two pages", n)
+		}
+		for _, p := range both {
+			p.end()
+		}
+	})
+}
+
+// TestDeathBeforeDone: the chart is complete, and its buyer is killed before it could say so. Nothing is bought again.
+func TestDeathBeforeDone(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", "US", 0)
+		a := w.open(all...)
+		a.work.CatchUp = false
+		a.doomed.Store(true)
+		a.start()
+		time.Sleep(time.Minute)
+		b := w.open(all...)
+		later := w.open(all...) // which finds that the chart is there, and leaves the tick to nobody
+		b.work.CatchUp, later.work.CatchUp = true, true
+		b.start()
+		later.start()
+		time.Sleep(10 * time.Minute)
+		if n := len(w.taken()); n != 2 {
+			t.Errorf("%d requests for one chart of two pages", n)
+		}
+		w.expectRuns(all, noon.Add(-time.Second), noon)
+		<-a.ended
+		a.close()
+		b.end()
+		later.end()
+	})
+	// And when another has waited for it all the time.
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", "US", 0)
+		var both [2]*proc
+		for i := range both {
+			both[i] = w.open(all...)
+			both[i].work.CatchUp = false
+		}
+		var first atomic.Bool
+		w.set(func(p *proc, _ *http.Request) {
+			if first.CompareAndSwap(false, true) {
+				p.doomed.Store(true)
+			}
+		})
+		both[0].start()
+		both[1].start()
+		time.Sleep(10 * time.Minute)
+		if n := len(w.taken()); n != 2 || w.told("its chart is complete already") != 1 {
+			t.Errorf("%d requests for one chart of two pages: %v", n, w.log)
+		}
+		for _, p := range both {
+			if p.dead.Load() {
+				<-p.ended
+				p.close()
+			} else {
+				p.end()
+			}
+		}
+	})
+}
+
+// TestLedgerAway: a tick waits for the ledger; it is not lost.
+func TestLedgerAway(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", "US", 0)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		p.dead.Store(true)
+		p.start()
+		time.Sleep(5 * time.Minute)
+		if len(w.taken()) != 0 || w.told("tick cannot be claimed: tried again", quota.ErrUnreachable.Error()) == 0 {
+			t.Errorf("told: %v", w.log)
+		}
+		p.dead.Store(false)
+		time.Sleep(time.Minute)
+		w.expectRuns(all, noon.Add(-time.Second), noon)
+		p.end()
+	})
+}
+
+// TestFailures: a refused key or a region without a chart is one tick's matter.
+func TestFailures(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 0)...)
+		p.work.CatchUp = false
+		w.standin.Keys = []string{"another"}
+		p.start()
+		time.Sleep(90 * time.Minute)
+		if w.told("tick failed", "tick=trending/US/2026-06-01T19:00:00Z") != 1 || w.told("tick failed", "T20:00:00Z") != 2 {
+			t.Errorf("told: %v", w.log)
+		}
+		p.end()
+		_, metrics := p.scrape("/metrics")
+		if !strings.Contains(metrics, `ingest_sweeps_total{outcome="failed"} 4`+"\n") {
+			t.Error("not counted")
+		}
+	})
+}
+
+// TestReloadInALongRun: the tick that comes while runs under way finish is not lost.
+func TestReloadInALongRun(t *testing.T) {
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		p := w.open(lanes(t, "* * * * *", "UTC", "US", 0)...)
+		p.work.CatchUp = false
+		p.work.Sweep.Client.Timeout = 0
+		p.load = func(context.Context) (*daemon.Work, error) { return p.work, nil }
+		w.set(func(_ *proc, r *http.Request) { slow(r, 40*time.Second) }) // a chart takes 80 s
+		p.start()
+		time.Sleep(10 * time.Second)
+		p.reload <- struct{}{}
+		time.Sleep(4*time.Minute + 20*time.Second)
+		p.end()
+		runs := w.runs("US")
+		for _, minute := range []string{"00", "01", "02"} {
+			if runs["trending/US/2026-06-01T19:"+minute+":00Z"] != 1 {
+				t.Errorf("runs: %v", runs)
+			}
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package forecast
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+)
+
+func clock(t testing.TB, text string) time.Time {
+	t.Helper()
+	at, err := time.Parse("2006-01-02 15:04:05", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func window(t testing.TB, text string) quota.Window {
+	t.Helper()
+	zone := ""
+	if text == "day" || text == "hour" {
+		zone = "America/Los_Angeles"
+	}
+	w, err := quota.ParseWindow(text, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func limit(t testing.TB, units int64, text string) quota.Limit {
+	return quota.Limit{Bucket: "default", Units: units, Window: window(t, text)}
+}
+
+// lanes are those of the default job, of 4 pages each at one unit.
+func lanes(t testing.TB, spec string, regions ...string) []Lane {
+	t.Helper()
+	s, err := schedule.Parse(spec, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []Lane
+	for _, r := range regions {
+		list = append(list, Lane{Lane: schedule.Lane{Job: "trending", Region: r, Schedule: s}, Pages: 4,
+			Price: []quota.Cost{{Bucket: "default", Units: 1}}})
+	}
+	return list
+}
+
+// spent is one entry of scheduled spending.
+func spent(at time.Time, units int64) []quota.Entry {
+	return []quota.Entry{{At: at, Bucket: "default", Units: units, Labels: quota.Labels{quota.LabelJob: "trending"}}}
+}
+
+// flow is unscheduled spending: units every interval, from a moment until another, which is included.
+func flow(from, to time.Time, every time.Duration, units int64) (entries []quota.Entry) {
+	for at := from.Add(every); !at.After(to); at = at.Add(every) {
+		entries = append(entries, quota.Entry{At: at, Bucket: "default", Units: units})
+	}
+	return entries
+}
+
+func join(parts ...[]quota.Entry) []quota.Entry {
+	all := slices.Concat(parts...)
+	slices.SortStableFunc(all, func(a, b quota.Entry) int { return a.At.Compare(b.At) })
+	return all
+}
+
+// Worked examples, on 2026-11-21 (UTC), when the day in Los Angeles ends at 08:00Z. Where nothing is unscheduled, the forecast
+// is certain.
+func TestOf(t *testing.T) {
+	now := clock(t, "2026-11-21 20:00:00")
+	morning := clock(t, "2026-11-21 08:30:00")
+	day := []quota.Limit{limit(t, 9500, "day")}
+	for _, test := range []struct {
+		name string
+		b    Bucket
+		want string
+	}{
+		{"the runs that find nothing left", Bucket{Limits: day, Entries: spent(morning, 9498), Lanes: lanes(t, "0 22 * * *", "BR", "AU")},
+			"default runs dry 22:00Z, 10 h 0 m before the reset; the 22:00Z runs of BR and AU lose 6 of 8 pages"},
+		{"gone with the last page, and missed later", Bucket{Limits: day, Entries: spent(morning, 9496), Lanes: lanes(t, "0 22,23 * * *", "BR")},
+			"default runs dry 22:00Z, 10 h 0 m before the reset; the 23:00Z run of BR loses 4 of 4 pages"},
+		{"gone with the last page, and not missed", Bucket{Limits: day, Entries: spent(morning, 9496), Lanes: lanes(t, "0 22 * * *", "BR")},
+			"default lasts to the reset"},
+		{"several regions", Bucket{Limits: day, Entries: spent(morning, 9476), Lanes: lanes(t, "0 */6 * * *", "US", "GB", "DE", "FR", "IN")},
+			"default runs dry 06:00Z, 2 h 0 m before the reset; the 06:00Z runs of GB, DE, FR and IN lose 16 of 16 pages"},
+		{"several times, many regions", Bucket{Limits: day, Entries: spent(morning, 9476), Lanes: lanes(t, "0 */2 * * *", "US", "GB", "DE", "FR", "IN")},
+			"default runs dry 00:00Z, 8 h 0 m before the reset; 19 runs of GB, DE and 3 more from 00:00Z on lose 76 of 76 pages"},
+		{"nobody wants anything", Bucket{Limits: day, Entries: spent(morning, 9499)}, "default lasts to the reset"},
+		{"nothing left, nobody wants anything", Bucket{Limits: day, Entries: spent(morning, 9500)},
+			"default is exhausted (default day America/Los_Angeles) until 08:00Z"},
+		{"another bucket's runs", Bucket{Name: "search_list", Limits: []quota.Limit{{Bucket: "search_list", Units: 1, Window: window(t, "day")}},
+			Lanes: lanes(t, "0 * * * *", "BR")}, "search_list lasts to the reset"},
+		{"a limit of nothing", Bucket{Limits: []quota.Limit{limit(t, 0, "day")}, Lanes: lanes(t, "0 * * * *", "BR")},
+			"default is closed: a limit of it allows no units"},
+		{"suspended", Bucket{Limits: day, SuspendedUntil: clock(t, "2026-11-21 22:30:00"), Lanes: lanes(t, "0 22,23 * * *", "BR")},
+			"default is suspended until 22:30Z; the 22:00Z run of BR loses 4 of 4 pages"},
+		{"suspended, and short afterwards", Bucket{Limits: day, Entries: spent(morning, 9498), SuspendedUntil: clock(t, "2026-11-21 22:30:00"),
+			Lanes: lanes(t, "0 22,23 * * *", "BR")},
+			"default is suspended until 22:30Z, and runs dry 23:00Z; 2 runs of BR from 22:00Z on lose 6 of 8 pages"},
+		{"a suspension that is over", Bucket{Limits: day, SuspendedUntil: now}, "default lasts to the reset"},
+		{"set aside until 21:00", Bucket{Limits: day, Entries: spent(morning, 9000), Lanes: lanes(t, "30 20,22 * * *", "BR"),
+			Reservations: []quota.Reservation{{Units: 498, Left: 498, CreatedAt: morning, ExpiresAt: clock(t, "2026-11-21 21:00:00")}}},
+			"default runs dry 20:30Z, 11 h 30 m before the reset; the 20:30Z run of BR loses 2 of 4 pages"},
+		{"all set aside until 21:00", Bucket{Limits: day, Entries: spent(morning, 9000),
+			Reservations: []quota.Reservation{{Units: 500, Left: 500, CreatedAt: morning, ExpiresAt: clock(t, "2026-11-21 21:00:00")}}},
+			"default is exhausted (default day America/Los_Angeles) until 21:00Z"},
+		{"set aside, and all drawn by 21:00", Bucket{Limits: day, Lanes: lanes(t, "0 22 * * *", "BR"),
+			Entries:      spent(morning, 8999),
+			Reservations: []quota.Reservation{{Units: 1000, Drawn: 500, Left: 500, CreatedAt: clock(t, "2026-11-21 19:00:00"), ExpiresAt: clock(t, "2026-11-21 21:00:00")}}},
+			"default runs dry 22:00Z, 10 h 0 m before the reset; the 22:00Z run of BR loses 3 of 4 pages"},
+		{"set aside, and half drawn by 21:00", Bucket{Limits: day, Lanes: lanes(t, "0 22 * * *", "BR"),
+			Entries:      spent(morning, 8999),
+			Reservations: []quota.Reservation{{Units: 750, Drawn: 250, Left: 500, CreatedAt: clock(t, "2026-11-21 19:00:00"), ExpiresAt: clock(t, "2026-11-21 21:00:00")}}},
+			"default lasts to the reset"},
+		{"units that leave a sliding window", Bucket{Limits: []quota.Limit{limit(t, 6, "24h")}, Reset: window(t, "day"),
+			Entries: join(spent(clock(t, "2026-11-20 21:00:00"), 4), spent(morning, 2)), Lanes: lanes(t, "0 21,22 * * *", "BR")},
+			"default is exhausted (default 24h) until 21:00Z; the 22:00Z run of BR loses 4 of 4 pages"},
+		{"sliding only, and no reset", Bucket{Limits: []quota.Limit{limit(t, 8, "6h")}, Lanes: lanes(t, "0 21,22,23 * * *", "BR")},
+			"default runs dry 22:00Z, 4 h 0 m before 02:00Z; the 23:00Z run of BR loses 4 of 4 pages"},
+		{"what the runs themselves spend leaves the window too", Bucket{Limits: []quota.Limit{limit(t, 8, "1h")}, Reset: window(t, "day"),
+			Lanes: lanes(t, "0,30 * * * *", "BR")}, "default lasts to the reset"},
+		{"sliding only, far ahead", Bucket{Limits: []quota.Limit{limit(t, 800, "240h")}, Lanes: lanes(t, "0 21 * * *", "BR")},
+			"default lasts to 2026-12-01 20:00Z"},
+		{"the tighter of two", Bucket{Limits: append(day, limit(t, 20, "1h")), Entries: spent(morning, 9000), Lanes: lanes(t, "0,20,40 22 * * *", "BR", "AU")},
+			"default runs dry 22:40Z, 9 h 20 m before the reset; the 22:40Z run of AU loses 4 of 4 pages"},
+		{"a throttle is no budget", Bucket{Limits: append(day, limit(t, 2, "1m")), Lanes: lanes(t, "0 22 * * *", "BR", "AU")},
+			"default lasts to the reset"},
+		{"held back by a pace, which is not short", Bucket{Limits: day, Entries: spent(morning, 9480), Lanes: lanes(t, "0 * * * *", "BR"),
+			Paces: []quota.Limit{{Bucket: "default", Units: 9500, Window: window(t, "day"), Pace: &quota.Pace{}}}},
+			"default lasts to the reset"},
+	} {
+		test.b.At = now
+		if test.b.Name == "" {
+			test.b.Name = "default"
+		}
+		if got := Of(test.b).Text(); got != test.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", test.name, got, test.want)
+		}
+	}
+}
+
+// Moments, figures and runs stand in the forecast as they do in its text.
+func TestFields(t *testing.T) {
+	at := clock(t, "2026-11-21 20:00:00")
+	f := Of(Bucket{Name: "default", At: at, Limits: []quota.Limit{limit(t, 10, "6h")}, Reset: window(t, "day"),
+		Entries: spent(clock(t, "2026-11-21 17:00:00"), 5), Lanes: lanes(t, "0 21,22,23 * * *", "BR")})
+	if f.Verdict != RunsDry || f.Remaining != 5 || f.Chance != 1 || f.Limit != "default 6h" ||
+		f.Scheduled != (Work{3, 12, 12}) || f.Lost != (Work{1, 3, 3}) || f.Rate != (Rate{}) {
+		t.Errorf("%+v", f)
+	}
+	for name, got := range map[string][2]time.Time{
+		"dry":      {f.DryAt, clock(t, "2026-11-21 22:00:00")},
+		"earliest": {f.Earliest, f.DryAt}, "latest": {f.Latest, f.DryAt},
+		"opens": {f.OpensAt, clock(t, "2026-11-21 23:00:00")}, // what was spent at 17:00 has left the window
+		"reset": {f.ResetAt, clock(t, "2026-11-22 08:00:00")},
+	} {
+		if !got[0].Equal(got[1]) {
+			t.Errorf("%s: %v, want %v", name, got[0], got[1])
+		}
+	}
+	if want := (LostRun{Pages: 4, Lost: 3}); len(f.LostRuns) != 1 || f.LostRuns[0].Pages != want.Pages || f.LostRuns[0].Lost != want.Lost ||
+		f.LostRuns[0].ID() != "trending/BR/2026-11-21T22:00:00Z" {
+		t.Errorf("%+v", f.LostRuns)
+	}
+}

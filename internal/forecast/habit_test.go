@@ -1,0 +1,111 @@
+package forecast
+
+import (
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// What was spent of late goes on; the day in Los Angeles has 12 hours more.
+func TestUnscheduled(t *testing.T) {
+	now := clock(t, "2026-11-21 20:00:00")
+	start := clock(t, "2026-11-21 08:00:00")
+	before := func(d time.Duration) time.Time { return now.Add(-d) }
+	rest := func(units int64) []quota.Entry { return spent(start, units) }
+	steady := flow(start, now, 5*time.Minute, 10) // 120 an hour, 1,440 by now
+	backfill := quota.Reservation{Units: 1000, Drawn: 600, Left: 400, CreatedAt: before(2 * time.Hour), ExpiresAt: now.Add(time.Hour)}
+	for _, test := range []struct {
+		name    string
+		entries []quota.Entry
+		held    []quota.Reservation
+		verdict Verdict
+		dry     string // "" for not
+		within  time.Duration
+		low     float64 // of the rate, per hour
+		high    float64
+	}{
+		{"steady, and enough", join(steady, rest(6000)), nil, Lasts, "", 0, 110, 130},
+		{"steady, and not enough", join(steady, rest(6980)), nil, RunsDry, "2026-11-22 05:00:00", 45 * time.Minute, 110, 130},
+		{"a rate that has fallen", join(flow(start, before(6*time.Hour), 5*time.Minute, 60), flow(before(6*time.Hour), now, 5*time.Minute, 5)),
+			nil, Lasts, "", 0, 50, 70},
+		{"one that has fallen by half counts less and less", join(flow(start, before(6*time.Hour), 5*time.Minute, 20), flow(before(6*time.Hour), now, 5*time.Minute, 10)),
+			nil, Lasts, "", 0, 125, 165},
+		{"bursts come again", join(flow(start, now, time.Hour, 5), flow(start.Add(time.Hour), start.Add(70*time.Minute), time.Minute, 30),
+			flow(start.Add(5*time.Hour), start.Add(310*time.Minute), time.Minute, 30), flow(start.Add(9*time.Hour), start.Add(550*time.Minute), time.Minute, 30)),
+			nil, Lasts, "", 0, 50, 120},
+		{"one large charge is no rate", join(steady, flow(before(4*time.Minute), now, 3*time.Minute, 800), rest(4000)), nil, Lasts, "", 0, 110, 230},
+		{"a job that ran away an hour ago", join(steady, flow(before(time.Hour), now, time.Minute, 40), rest(3000)), nil,
+			RunsDry, "2026-11-21 21:02:00", 25 * time.Minute, 110, 2700},
+		{"a job that was stopped", join(steady, flow(before(4*time.Hour), before(2*time.Hour), time.Minute, 30), rest(2300)), nil, Lasts, "", 0, 100, 150},
+		{"what is drawn was set aside", join(steady, flow(before(2*time.Hour), now, 5*time.Minute, 25), rest(5400)),
+			[]quota.Reservation{backfill}, Lasts, "", 0, 100, 140},
+		{"the schedule's own runs", rest(9000), nil, Lasts, "", 0, 0, 0},
+	} {
+		b := Bucket{Name: "default", At: now, Limits: []quota.Limit{limit(t, 9500, "day")}, Entries: test.entries, Reservations: test.held,
+			Lanes: lanes(t, "0 7 * * *", "BR")}
+		f := Of(b)
+		if f.Verdict != test.verdict {
+			t.Errorf("%s: %s, want %s", test.name, f.Text(), test.verdict)
+		}
+		if test.dry != "" && f.DryAt.Sub(clock(t, test.dry)).Abs() > test.within {
+			t.Errorf("%s: dry %v, want %s", test.name, f.DryAt, test.dry)
+		}
+		if f.Rate.Likely < test.low || f.Rate.Likely > test.high || f.Rate.Low > f.Rate.Likely || f.Rate.High < f.Rate.Likely {
+			t.Errorf("%s: rate %v, want %v to %v", test.name, f.Rate, test.low, test.high)
+		}
+		if test.dry != "" && (!f.Earliest.Before(f.DryAt) || !f.Latest.IsZero() && !f.Latest.After(f.DryAt)) {
+			t.Errorf("%s: %v is not between %v and %v", test.name, f.DryAt, f.Earliest, f.Latest)
+		}
+	}
+}
+
+// A spell is a burst for as long as bursts last, then it is a job that has run away.
+func TestSpell(t *testing.T) {
+	now := clock(t, "2026-11-21 20:00:00")
+	before := 0.0
+	for _, minutes := range []int{10, 20, 30, 40, 60, 120} {
+		d := time.Duration(minutes) * time.Minute
+		b := Bucket{Name: "default", At: now, Limits: []quota.Limit{limit(t, 9500, "day")},
+			Entries: join(flow(now.Add(-20*time.Hour), now, 10*time.Minute, 10), flow(now.Add(-d), now, time.Minute, 20))}
+		h := newHabit(b)
+		if bins := minutes / 10; minutes > 10 && h.spell != bins || minutes == 10 && h.spell != 0 {
+			t.Errorf("%v: a spell of %d bins", d, h.spell)
+		}
+		if h.spell > 0 && h.runaway <= before {
+			t.Errorf("%v: %.2f likely to have run away, not more than %.2f", d, h.runaway, before)
+		}
+		before = h.runaway
+	}
+	if before < 0.9 {
+		t.Errorf("two hours: %.2f", before)
+	}
+	d := dice{habit: habit{spell: 2, spells: spells{length: 3, runaway: 0.3}}}
+	for _, test := range []struct {
+		runaway, lasts float64
+		want           int
+	}{{0.29, 1, 50}, {0.31, 1, 3}, {0.31, 0.1, 0}, {0.99, 2.4, 7}} {
+		if got := d.goesOn(test.runaway, test.lasts, 50); got != test.want {
+			t.Errorf("thrown %v, %v: it goes on for %d bins, want %d", test.runaway, test.lasts, got, test.want)
+		}
+	}
+}
+
+// While the bucket was empty, nobody's wishes are in the log.
+func TestBlindWhenEmpty(t *testing.T) {
+	now := clock(t, "2026-11-21 20:00:00")
+	full := clock(t, "2026-11-21 02:00:00") // six hours before the reset
+	day := []quota.Limit{limit(t, 1000, "day")}
+	b := Bucket{Name: "default", At: now, Limits: day, Entries: join(
+		flow(now.Add(-24*time.Hour), full, 10*time.Minute, 5), spent(full, 1000), flow(clock(t, "2026-11-21 08:00:00"), now, 10*time.Minute, 5)), Lanes: lanes(t, "0 7 * * *", "BR")}
+	h := newHabit(b)
+	for i, blind := range h.blind {
+		began := now.Add(-time.Duration(i+1) * bin)
+		if want := !began.Before(full) && began.Before(clock(t, "2026-11-21 08:00:00")); blind != want {
+			t.Errorf("the bin of %v: blind %v", began, blind)
+		}
+	}
+	if f := Of(b); f.Rate.Likely < 27 || f.Rate.Likely > 33 {
+		t.Errorf("rate %v, want 30", f.Rate)
+	}
+}

@@ -1,0 +1,85 @@
+package forecast
+
+import (
+	"math"
+	"time"
+)
+
+// A spell is a stretch of bins with far more unscheduled spending than is usual. While it lasts it may be a burst, which ends by
+// itself as bursts do, or a job that has run away, which does not. The longer it has lasted, the less it looks like a burst.
+type spells struct {
+	bursts  []burst // that came and went
+	length  float64 // bins that one lasts on the average
+	runaway float64 // how likely the present spell is to go on until the reset
+}
+
+// burst is bins of a spell: its last one, and how many there are.
+type burst struct{ last, bins int }
+
+const (
+	// high is how many times the median a bin of a spell has at least, and
+	high = 3
+	// tall is what part of the budget it has besides: less is no danger.
+	tall = 1.0 / 500
+	// least is how many bins make a spell that may go on: one may be a single charge.
+	least = 2
+	// gap is how many lower bins in a row a spell may have.
+	gap = 1
+	// usual is how many bins a burst is taken to last before any was seen.
+	usual = 2
+	// oneIn is how many spells there are for one runaway, before any was seen.
+	oneIn = 4
+	// remembered is how many bins a spell that ended may have lasted to count as a burst, which will come again. What lasted
+	// longer, such as a job that somebody stopped, or a backfill, was an event of its own.
+	remembered = int(time.Hour / bin)
+)
+
+// findSpells finds the present spell and those before it.
+func (h *habit) findSpells(budget float64) {
+	line := max(high*h.median(), tall*budget, 1)
+	past, total := 0.0, 0.0
+	for i := 0; i < len(h.units); {
+		n := h.spellAt(i, line)
+		switch {
+		case n == 0:
+			i++
+			continue
+		case i <= gap && h.spell == 0 && past == 0 && n >= least:
+			h.spell = i + n
+		default:
+			past, total = past+1, total+float64(min(n, remembered))
+			h.ended(burst{i, n})
+		}
+		i += n
+	}
+	h.length = (total + 2*usual) / (past + 2)
+	odds := 1 / (oneIn - 1 + past) * math.Exp(float64(h.spell)/h.length)
+	h.runaway = odds / (1 + odds)
+}
+
+// spellAt is how many bins the spell has whose last bin is i.
+func (h *habit) spellAt(i int, line float64) int {
+	if h.units[i] < line {
+		return 0
+	}
+	length := 1
+	for n, low := 1, 0; i+n < len(h.units) && low <= gap; n++ {
+		if h.units[i+n] >= line {
+			length, low = n+1, 0
+		} else {
+			low++
+		}
+	}
+	return length
+}
+
+// ended keeps a spell that is over as a burst, or, when it was too long for one, blinds its bins.
+func (h *habit) ended(b burst) {
+	if b.bins <= remembered {
+		h.bursts = append(h.bursts, b)
+		return
+	}
+	for i := b.last; i < b.last+b.bins; i++ {
+		h.blind[i] = true
+	}
+}

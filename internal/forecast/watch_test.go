@@ -1,0 +1,93 @@
+package forecast
+
+import (
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// A verdict is told when it changes, and not every time that it is half likely.
+func TestWatch(t *testing.T) {
+	var w Watch
+	for i, step := range []struct {
+		verdict Verdict
+		chance  float64
+		was     Verdict
+		changed bool
+	}{
+		{Lasts, 0, "", false},
+		{Lasts, 0.4, Lasts, false},
+		{RunsDry, 0.55, Lasts, false},
+		{RunsDry, 0.7, Lasts, true},
+		{Lasts, 0.45, RunsDry, false},
+		{RunsDry, 0.6, RunsDry, false},
+		{Lasts, 0.3, RunsDry, true},
+		{Exhausted, 1, Lasts, true},
+		{Suspended, 0, Exhausted, true},
+		{Suspended, 0, Suspended, false},
+		{Lasts, 0.4, Suspended, true},
+	} {
+		was, changed := w.Changed(Forecast{Bucket: "default", Verdict: step.verdict, Chance: step.chance})
+		if was != step.was || changed != step.changed {
+			t.Errorf("step %d: %q, %v, want %q, %v", i, was, changed, step.was, step.changed)
+		}
+	}
+	if _, changed := w.Changed(Forecast{Bucket: "search_list", Verdict: Exhausted}); !changed {
+		t.Error("a bucket that is short from the first is not told")
+	}
+}
+
+// A lane wants what its last runs took.
+func TestLearn(t *testing.T) {
+	now := clock(t, "2026-11-21 20:00:00")
+	run := func(region, id string, age time.Duration, units ...int64) (entries []quota.Entry) {
+		for i, u := range units {
+			entries = append(entries, quota.Entry{At: now.Add(-age + time.Duration(i)*time.Second), Units: u, Labels: quota.Labels{
+				quota.LabelJob: "trending", quota.LabelRegion: region, quota.LabelRun: id}})
+		}
+		return entries
+	}
+	b := Bucket{Name: "default", At: now, Entries: join(
+		run("US", "r1", 20*time.Hour, 1, 1, 1), run("US", "r2", 2*time.Hour, 1), // the last was cut off
+		run("GB", "r1", 5*time.Hour, 1, 1, 1, 1, 1, 1), // two attempts failed
+		run("DE", "r1", time.Minute, 1),                // under way
+		run("FR", "r0", 9*time.Hour, 1, 1, 1, 1), run("FR", "r1", 8*time.Hour, 1, 1), run("FR", "r2", 7*time.Hour, 1, 1), run("FR", "r3", 6*time.Hour, 1),
+		run("FR", "r4", 5*time.Hour, 1, 1), run("FR", "r5", 4*time.Hour, 1, 1))}
+	want := map[string]int{"US": 3, "GB": 4, "DE": 4, "FR": 2, "IN": 4}
+	before := lanes(t, "0 * * * *", "US", "GB", "DE", "FR", "IN")
+	for _, l := range learn(before, b) {
+		if l.Pages != want[l.Region] {
+			t.Errorf("%s: %d pages, want %d", l.Region, l.Pages, want[l.Region])
+		}
+	}
+	if before[0].Pages != 4 {
+		t.Error("the lanes given were changed")
+	}
+}
+
+func TestUncertainText(t *testing.T) {
+	at := clock(t, "2026-11-21 20:00:00")
+	f := Forecast{Bucket: "default", At: at, ResetAt: at.Add(12 * time.Hour), Verdict: RunsDry, DryAt: at.Add(74 * time.Minute),
+		Earliest: at.Add(50 * time.Minute), Latest: at.Add(125 * time.Minute), Chance: 1}
+	for _, test := range []struct {
+		change func()
+		want   string
+	}{
+		{func() {}, "default runs dry 21:14Z (20:50Z to 22:05Z), 10 h 46 m before the reset"},
+		{func() { f.Latest, f.Chance = time.Time{}, 0.64 }, "default runs dry 21:14Z (from 20:50Z on, 64 % likely), 10 h 46 m before the reset"},
+		{func() { f.Verdict, f.DryAt, f.Chance = Lasts, time.Time{}, 0.2 }, "default lasts to the reset (but may run dry from 20:50Z on, 20 % likely)"},
+		{func() { f.Chance = 0.02 }, "default lasts to the reset"},
+	} {
+		test.change()
+		if got := f.Text(); got != test.want {
+			t.Errorf("got  %s\nwant %s", got, test.want)
+		}
+	}
+	for d, want := range map[time.Duration]string{30 * time.Second: "0 m", 46 * time.Minute: "46 m", 166 * time.Minute: "2 h 46 m",
+		26 * time.Hour: "26 h 0 m", 50*time.Hour + 59*time.Minute: "2 d 2 h"} {
+		if got := span(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}

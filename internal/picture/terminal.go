@@ -1,0 +1,49 @@
+package picture
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/guptarohit/asciigraph"
+
+	"quotabudget/internal/plan"
+)
+
+// Size is how much of a terminal a picture takes.
+type Size struct {
+	Columns, Rows int // of the area inside the axes
+	Color         bool
+}
+
+// Terminal draws one limit in units, with a line at its Cap. It is "" for a series without a step.
+func Terminal(s plan.Series, size Size) string {
+	use := shrink(s.Use, size.Columns)
+	if len(use) == 0 {
+		return ""
+	}
+	limit := make([]float64, size.Columns)
+	for i := range limit {
+		limit[i] = float64(s.Cap)
+	}
+	form := "01-02 15h"
+	if end(s).Sub(s.Start) > 5*24*time.Hour {
+		form = "2006-01-02"
+	}
+	options := []asciigraph.Option{
+		asciigraph.Height(size.Rows), asciigraph.Width(size.Columns), asciigraph.Precision(0),
+		asciigraph.LowerBound(0), asciigraph.UpperBound(max(1, float64(s.Cap))),
+		asciigraph.XAxisRange(float64(s.Start.Unix()), float64(end(s).Unix())),
+		asciigraph.XAxisTickCount(4),
+		asciigraph.XAxisValueFormatter(func(v float64) string { return time.Unix(int64(v), 0).UTC().Format(form) }),
+		asciigraph.Caption(fmt.Sprintf("%s: units used, of %d for scheduled charges", s.Limit.Name(), s.Cap)),
+	}
+	if size.Color {
+		options = append(options, asciigraph.SeriesColors(asciigraph.Red, asciigraph.Green))
+	}
+	var text strings.Builder
+	for line := range strings.Lines(asciigraph.PlotMany([][]float64{limit, use}, options...)) {
+		text.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return text.String()
+}

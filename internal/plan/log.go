@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"sort"
+
+	"quotabudget/internal/quota"
+)
+
+var _ quota.Log = (*log)(nil)
+
+// log is the entries of one bucket, oldest first. It is a quota.Log. Times are Unix microseconds.
+type log struct {
+	stamps []int64
+	before []int64 // running total before the entry
+	total  int64
+	newest int64
+}
+
+func (l *log) add(at, units int64) {
+	l.stamps = append(l.stamps, at)
+	l.before = append(l.before, l.total)
+	l.total += units
+	l.newest = at
+}
+
+// full says whether the next entry makes the log grow.
+func (l *log) full() bool { return len(l.stamps) == cap(l.stamps) }
+
+// forget drops the n oldest entries.
+func (l *log) forget(n int) {
+	l.stamps = l.stamps[:copy(l.stamps, l.stamps[n:])]
+	l.before = l.before[:copy(l.before, l.before[n:])]
+}
+
+// since is the units of the entries from index i on.
+func (l *log) since(i int) int64 {
+	if i == len(l.before) {
+		return 0
+	}
+	return l.total - l.before[i]
+}
+
+// after is the index of the first entry after t.
+func (l *log) after(t int64) int {
+	return sort.Search(len(l.stamps), func(i int) bool { return l.stamps[i] > t })
+}
+
+// UsedAfter implements quota.Log.
+func (l *log) UsedAfter(t int64) int64 { return l.since(l.after(t)) }
+
+// StampAt implements quota.Log.
+func (l *log) StampAt(t, n int64) int64 {
+	first := l.after(t)
+	reached := l.before[first] + n
+	return l.stamps[sort.Search(len(l.stamps), func(i int) bool { return i >= first && l.upTo(i) >= reached })]
+}
+
+// upTo is the running total with entry i.
+func (l *log) upTo(i int) int64 {
+	if i+1 < len(l.before) {
+		return l.before[i+1]
+	}
+	return l.total
+}

@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+)
+
+var specs = []string{"0 * * * *", "*/20 * * * *", "30 */3 * * *", "0 0 * * *", "15 2 * * *", "@every 1000s", "@every 47m", "5,6 */2 * * *"}
+
+// drawn is a plan of a few lanes and limits, some days around a change of the clocks or elsewhere.
+func drawn(t *rapid.T) Plan {
+	los, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := rapid.SampledFrom([]string{"2026-10-31T07:00:00Z", "2026-03-07T08:00:00Z", "2026-03-28T11:30:00Z", "2026-06-01T19:00:00Z", "2026-06-02T01:10:00Z"}).Draw(t, "from")
+	p := Plan{Price: price, Reset: quota.Window{Calendar: "day", Zone: los}}
+	if p.From, err = time.Parse(time.RFC3339, from); err != nil {
+		t.Fatal(err)
+	}
+	p.To = p.From.Add(time.Duration(rapid.IntRange(1, 60).Draw(t, "hours")) * time.Hour)
+	for i := range rapid.IntRange(1, 5).Draw(t, "lanes") {
+		s, err := schedule.Parse(rapid.SampledFrom(specs).Draw(t, "spec"), rapid.SampledFrom([]*time.Location{time.UTC, los}).Draw(t, "zone"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		offset := time.Duration(rapid.IntRange(0, 3).Draw(t, "offset")) * 5 * time.Minute
+		p.Lanes = append(p.Lanes, Lane{Lane: schedule.Lane{Job: "trending", Region: eight[i], Schedule: s, Offset: offset},
+			Pages: rapid.Int64Range(1, 5).Draw(t, "pages"), Weight: rapid.Int64Range(0, 3).Draw(t, "weight"), Floor: rapid.Int64Range(0, 20).Draw(t, "floor")})
+	}
+	windows := []quota.Window{quota.Sliding(24 * time.Hour), quota.Sliding(time.Hour), quota.Sliding(7 * time.Minute),
+		{Calendar: "day", Zone: los}, {Calendar: "day", Zone: berlin}, {Calendar: "hour", Zone: los}}
+	for _, w := range windows {
+		if rapid.IntRange(0, 2).Draw(t, "limited") > 0 && len(p.Limits) > 0 {
+			continue
+		}
+		units := rapid.Int64Range(0, 120).Draw(t, "units")
+		p.Limits = append(p.Limits, quota.Limit{Bucket: quota.DefaultBucket, Units: units, Headroom: min(units, rapid.Int64Range(0, 9).Draw(t, "headroom")), Window: w})
+	}
+	if rapid.Bool().Draw(t, "paced") {
+		pace := &quota.Pace{Slack: rapid.Int64Range(0, 30).Draw(t, "slack")}
+		if rapid.Bool().Draw(t, "curved") {
+			pace.Curve = rapid.SliceOfN(rapid.Int64Range(0, 9), 24, 24).Draw(t, "curve")
+			pace.Curve[12]++
+		}
+		p.Paces = []quota.Limit{{Bucket: quota.DefaultBucket, Units: rapid.Int64Range(1, 120).Draw(t, "paced units"), Window: windows[3], Pace: pace}}
+	}
+	return p
+}
+
+// TestExecute_Random: what is allowed never exceeds a window, counted anew page by page; what is denied would have; and the
+// sums of the report are those of its runs.
+func TestExecute_Random(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawn(t)
+		runs, r := played(p)
+		var stamps []int64
+		var pages, lost int64
+		used := func(l quota.Limit, n int64) (units int64) {
+			from := n - l.Window.Length.Microseconds()
+			if l.Window.IsCalendar() {
+				start, _ := l.Window.Bounds(moment(n))
+				from = start.UnixMicro() - 1
+			}
+			for _, s := range stamps {
+				if s > from {
+					units++
+				}
+			}
+			return units
+		}
+		most := make([]int64, len(p.Limits))
+		for _, run := range runs {
+			for page := range run.Pages + 1 {
+				n := run.At.UnixMicro()
+				if k := len(stamps); k > 0 {
+					n = max(n, stamps[k-1]+1)
+				}
+				fits := true
+				for i, l := range p.Limits {
+					u := used(l, n) + 1
+					fits = fits && u <= l.CapAt(moment(n), false, false)
+					if page < run.Pages {
+						most[i] = max(most[i], u)
+					}
+				}
+				for _, l := range p.Paces {
+					fits = fits && used(l, n)+1 <= l.CapAt(moment(n), false, false)
+				}
+				switch {
+				case page < run.Pages && !fits:
+					t.Fatalf("%v: page %d passes a limit", run, page)
+				case page < run.Pages:
+					stamps = append(stamps, n)
+				case (run.Outcome == Partial || run.Outcome == Denied) && fits:
+					t.Fatalf("%v: page %d would have fitted", run, page)
+				}
+			}
+			pages += run.Pages
+			if run.Lost() {
+				lost++
+			}
+		}
+		for i, u := range r.Windows[:len(p.Limits)] {
+			if u.Peak != most[i] || u.Peak > u.Cap {
+				t.Fatalf("%s: peak %d of %d, counted %d", u.Limit.Name(), u.Peak, u.Cap, most[i])
+			}
+		}
+		if r.Pages != pages || r.Lost() != lost || r.Runs != int64(len(runs)) {
+			t.Fatalf("%+v, counted %d pages, %d lost of %d", r.Counts, pages, lost, len(runs))
+		}
+	})
+}

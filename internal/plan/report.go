@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// Report is what a plan comes to.
+type Report struct {
+	From, To   time.Time
+	Counts                 // of all lanes
+	Days       []Day       // in the order of time; of one day, in the order of the prices
+	Windows    []Use       // the peak of each limit in all that time
+	Lanes      []LaneUse   // in the order of the lanes
+	First      *Run        // the first that gets less than it wants; nil when all fit
+	Collisions []Collision // the most frequent first
+	Series     []Series    // one for each limit, with a Step
+}
+
+// Counts is how many runs came to what.
+type Counts struct {
+	Runs, Complete, Partial, Denied, LeftOut int64
+	Pages, Wanted                            int64
+}
+
+// Lost is the runs that get less than they want.
+func (c Counts) Lost() int64 { return c.Runs - c.Complete }
+
+func (c *Counts) count(r Run) {
+	c.Runs++
+	c.Pages += r.Pages
+	c.Wanted += r.Wanted
+	switch r.Outcome {
+	case Complete:
+		c.Complete++
+	case Partial:
+		c.Partial++
+	case Denied:
+		c.Denied++
+	case LeftOut:
+		c.LeftOut++
+	}
+}
+
+func (c *Counts) add(d Counts) {
+	c.Runs += d.Runs
+	c.Complete += d.Complete
+	c.Partial += d.Partial
+	c.Denied += d.Denied
+	c.LeftOut += d.LeftOut
+	c.Pages += d.Pages
+	c.Wanted += d.Wanted
+}
+
+// LaneUse is what one lane gets.
+type LaneUse struct {
+	Job, Region string
+	Counts
+}
+
+// Day is one upstream day of one bucket.
+type Day struct {
+	Bucket     string
+	Start, End time.Time // of the whole day, although the plan may begin or end within it
+	Planned    int64     // units that the schedule wants
+	Spent      int64     // units that it gets
+	Counts               // of all lanes
+	Windows    []Use     // as far as the plan sees of the day
+	First      *Run      // as in Report
+	Losing     []LaneUse // the lanes that get less than they want
+	Crowded    int       // minutes in which several lanes tick
+	Busiest    time.Time // of those, one with the most ticks; zero when there is none
+	Ticks      int       // in that minute
+}
+
+// Use is the peak use of one limit. What reservations hold counts as used.
+type Use struct {
+	Limit   quota.Limit
+	Peak    int64     // units
+	At      time.Time // when it was first reached
+	Cap     int64     // units for scheduled charges: those of the limit less its headroom
+	Legroom int64     // the least units that were left below Cap, or below the line of a pace
+}
+
+// Share is the peak in parts of Cap: 1 is all of it.
+func (u Use) Share() float64 {
+	switch {
+	case u.Cap > 0:
+		return float64(u.Peak) / float64(u.Cap)
+	case u.Peak > 0:
+		return math.Inf(1)
+	}
+	return 0
+}
+
+// Collision is lanes that tick in one minute.
+type Collision struct {
+	Lanes []string  // "trending/US"
+	Ticks int       // in the minute; more than lanes when one ticks several times in it
+	First time.Time // such minute
+	Times int       // minutes
+}
+
+// Fits reports whether every run gets all that it wants.
+func (r *Report) Fits() bool { return r.Lost() == 0 }
+
+// Over lists the limits, paces left aside, whose peak is more than a share of their Cap.
+func (r *Report) Over(share float64) (over []Use) {
+	for _, u := range r.Windows {
+		if u.Limit.Pace == nil && u.Share() > share {
+			over = append(over, u)
+		}
+	}
+	return over
+}
+
+func (s *player) openDay(day span) {
+	for _, b := range s.buckets {
+		s.report.Days = append(s.report.Days, Day{Bucket: b.name, Start: day.start.UTC(), End: day.end.UTC()})
+	}
+}
+
+// lost notes a run that gets less than it wants.
+func (s *player) lost(run Run, day int) {
+	if !run.Lost() {
+		return
+	}
+	if s.report.First == nil {
+		s.report.First = &run
+	}
+	for i := range s.report.Days[day:] {
+		if d := &s.report.Days[day+i]; d.First == nil {
+			d.First = &run
+		}
+	}
+}
+
+func (s *player) closeDay(day int) {
+	var all Counts
+	var lost []LaneUse
+	for i := range s.lanes {
+		p := &s.lanes[i]
+		all.add(p.today)
+		p.ever.add(p.today)
+		if p.today.Lost() > 0 {
+			lost = append(lost, LaneUse{s.Lanes[i].Job, s.Lanes[i].Region, p.today})
+		}
+	}
+	s.report.Counts.add(all)
+	for i, b := range s.buckets {
+		d := &s.report.Days[day+i]
+		d.Planned, d.Spent, d.Counts, d.Losing = b.wanted, b.spent, all, lost
+		for j := range b.windows {
+			d.Windows = append(d.Windows, b.windows[j].use(b.windows[j].peak))
+		}
+	}
+}
+
+func (w *window) use(p peak) Use {
+	return Use{Limit: w.limit, Peak: max(p.use, 0), At: moment(p.at), Cap: w.most, Legroom: p.legroom}
+}
+
+func (s *player) finish() {
+	for _, b := range s.buckets {
+		for i := range b.windows {
+			s.report.Windows = append(s.report.Windows, b.windows[i].use(b.windows[i].ever))
+		}
+	}
+	for i, l := range s.Lanes {
+		s.report.Lanes = append(s.report.Lanes, LaneUse{l.Job, l.Region, s.lanes[i].ever})
+	}
+	slices.SortStableFunc(s.report.Collisions, func(a, b Collision) int { return b.Times*b.Ticks - a.Times*a.Ticks })
+	s.report.Series = s.sampling.series
+}
