@@ -25,7 +25,8 @@ func onceCommand(a *app) *cobra.Command {
 		Short: "Sweep the regions once, now",
 		Long: `once visits the regions, the one whose last complete chart is oldest first, and reads each chart page by page. Every request is
 charged before it is sent. When the units are gone it ends with code 75, says when they come free, and keeps everything it
-has; the next sweep goes on from there. Ctrl-C and SIGTERM end it after the page under way.`,
+has; the next sweep goes on from there. A chart read with --pages becomes the current one in place of a deeper one. Ctrl-C and
+SIGTERM end it after the page under way.`,
 		Example: `  ingestor once                              the regions of quota.yaml
   ingestor once --region US,GB --pages 1     two regions, 50 places each
   ingestor once -o json | jq .outcome        for scripts
@@ -43,6 +44,9 @@ has; the next sweep goes on from there. Ctrl-C and SIGTERM end it after the page
 	}
 	c.Flags().BoolVar(&demo, "demo", false, "sweep the built-in stand-in, in a folder of its own")
 	c.Flags().StringSliceVar(&codes, "region", nil, "`REGIONS` to sweep instead of the configured ones, such as US,GB")
+	if err := c.RegisterFlagCompletionFunc("region", a.completeRegions); err != nil {
+		panic(err) // the flag is bound above
+	}
 	c.Flags().IntVar(&pages, "pages", 0, "read at most `N` pages of each chart (default as configured: 4)")
 	return c
 }

@@ -80,7 +80,14 @@ func newClient(ctx context.Context, s *station) (*youtube.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return youtube.New(ctx, s.cfg.YouTube.Endpoint, gate)
+	client, err := youtube.New(ctx, s.cfg.YouTube.Endpoint, gate)
+	if err != nil {
+		return nil, err
+	}
+	client.Retry.Tell = func(err error, wait time.Duration) {
+		s.log.Warn("asked again in a while", "error", err, "wait", wait.Round(time.Millisecond))
+	}
+	return client, nil
 }
 
 // sweep is a sweep of the configured regions.

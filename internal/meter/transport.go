@@ -87,7 +87,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	resp.Request = r // the one that was sent holds the key
+	resp.Request = r                                           // the one that was sent holds the key
 	if resp.StatusCode >= 400 && r.Method != http.MethodHead { // which has no body to learn from
 		if err := t.learn(r.Context(), d, resp); err != nil {
 			return nil, err

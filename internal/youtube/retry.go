@@ -14,6 +14,8 @@ type Retry struct {
 	TransientWait time.Duration // before the first of them, ± half; each further one waits twice as long
 	Throttled     int           // how often a throttled call is sent again
 	ThrottledWait time.Duration // at least so long, at most half as long again
+
+	Tell func(err error, wait time.Duration) // told before each wait; nil for nobody
 }
 
 // DefaultRetry waits half a second, one and two after transient failures, and a minute, twice, when throttled.
@@ -28,7 +30,11 @@ func (r Retry) do(ctx context.Context, attempt func() error) error {
 		err := attempt()
 		waits.failed, _ = KindOf(err)
 		return struct{}{}, err
-	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(0))
+	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, wait time.Duration) {
+		if r.Tell != nil {
+			r.Tell(err, wait)
+		}
+	}))
 	if err != nil && ctx.Err() != nil {
 		return ended(ctx) // whatever failed last
 	}
