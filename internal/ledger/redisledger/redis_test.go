@@ -95,6 +95,37 @@ func TestKilledServerForgetsNothing(t *testing.T) {
 	}
 }
 
+// A clock that jumps far ahead lets every key lapse, in whatever order the server forgets them; the log begins anew at that time,
+// and when the clock comes back, time stands still in it rather than running backwards.
+func TestClockJumpsFarAhead(t *testing.T) {
+	s := redistest.Start(t, redistest.Options{Clock: true})
+	l := open(t, s.URL())
+	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	s.SetNow(t, start)
+	reserve := quota.Reserve{Credential: "k", ID: "default.r", Units: 30, TTL: time.Hour, Limits: hundred}
+	if d, err := l.Reserve(t.Context(), reserve); err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	if n := allowedOf(t, l, 100); n != 70 {
+		t.Errorf("at first: allowed %d beside 30 held", n)
+	}
+	s.SetNow(t, start.AddDate(2, 0, 0))
+	if _, err := l.Release(t.Context(), "k", "default.r"); !errors.Is(err, quota.ErrNoReservation) {
+		t.Errorf("the reservation has lapsed: %v", err)
+	}
+	if n := allowedOf(t, l, 150); n != 100 {
+		t.Errorf("two years on: allowed %d", n)
+	}
+	s.SetNow(t, start)
+	if n := allowedOf(t, l, 10); n != 0 {
+		t.Errorf("back again: allowed %d more in a day that is full", n)
+	}
+	entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
+	if err != nil || len(entries) != 100 {
+		t.Errorf("%d entries, %v", len(entries), err)
+	}
+}
+
 // A cancellation while the state is lost leaves the log, with its time to live.
 func TestCancelWithoutState(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
