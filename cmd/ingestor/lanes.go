@@ -1,31 +1,18 @@
 package main
 
 import (
-	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
-	"quotabudget/internal/schedule"
 )
 
-// lanesOf are the lanes of the configured jobs, in the order of the jobs and their regions.
+// lanesOf are the configured lanes, with what each may take of a short day.
 func lanesOf(cfg *config.Config) ([]daemon.Lane, error) {
-	var lanes []daemon.Lane
-	for _, job := range cfg.AllJobs() {
-		s, err := schedule.Parse(job.Schedule, job.Timezone)
-		if err != nil {
-			return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
-		}
-		names := make([]string, len(job.Regions))
-		for i, region := range job.Regions {
-			names[i] = string(region)
-		}
-		offsets := schedule.Stagger{Step: cfg.Ingest.Stagger, Auto: cfg.Daemon.StaggerAuto}.Offsets(names, s)
-		for i, region := range job.Regions {
-			lanes = append(lanes, daemon.Lane{
-				Lane: schedule.Lane{Job: job.Name, Region: names[i], Schedule: s, Offset: offsets[i]},
-				Zone: job.Timezone, Pages: job.Pages, Weight: cfg.Daemon.Weight(region), Floor: cfg.Daemon.Floors[region],
-			})
+	configured, err := cfg.Lanes()
+	lanes := make([]daemon.Lane, len(configured))
+	for i, l := range configured {
+		lanes[i] = daemon.Lane{
+			Lane: l.Lane, Zone: l.Zone, Pages: l.Pages, Weight: cfg.Daemon.Weight(l.Code), Floor: cfg.Daemon.Floors[l.Code],
 		}
 	}
-	return lanes, nil
+	return lanes, err
 }

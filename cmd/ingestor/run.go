@@ -107,7 +107,7 @@ func (s *station) daemonWork() (*daemon.Work, error) {
 	d := s.cfg.Daemon
 	return &daemon.Work{
 		Lanes: lanes, Sweep: *s.sweep(), Claims: s.budget.Ledger.(quota.Claims),
-		Jitter: d.Jitter, CatchUp: d.CatchUp, Lease: d.Lease, Grace: d.Grace,
+		Jitter: d.Jitter, CatchUp: d.CatchUp, Lease: d.Lease, Grace: d.Grace, Foretell: time.Minute,
 	}, nil
 }
 

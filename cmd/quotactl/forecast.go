@@ -12,7 +12,6 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/schedule"
 	"quotabudget/internal/spell"
 )
 
@@ -134,22 +133,12 @@ func lanes(cfg *config.Config) ([]forecast.Lane, error) {
 	if err != nil {
 		return nil, nil
 	}
-	var lanes []forecast.Lane
-	for _, job := range cfg.AllJobs() {
-		s, err := schedule.Parse(job.Schedule, job.Timezone)
-		if err != nil {
-			return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
-		}
-		names := make([]string, len(job.Regions))
-		for i, region := range job.Regions {
-			names[i] = string(region)
-		}
-		for i, offset := range (schedule.Stagger{Step: cfg.Ingest.Stagger, Auto: cfg.Daemon.StaggerAuto}).Offsets(names, s) {
-			lane := schedule.Lane{Job: job.Name, Region: names[i], Schedule: s, Offset: offset}
-			lanes = append(lanes, forecast.Lane{Lane: lane, Pages: job.Pages, Price: price})
-		}
+	configured, err := cfg.Lanes()
+	lanes := make([]forecast.Lane, len(configured))
+	for i, l := range configured {
+		lanes[i] = forecast.Lane{Lane: l.Lane, Pages: l.Pages, Price: price}
 	}
-	return lanes, nil
+	return lanes, err
 }
 
 // forecastTable writes a sentence for each bucket, and the figures behind it.

@@ -54,6 +54,8 @@ type Work struct {
 	CatchUp bool
 	Lease   time.Duration // at least a second
 	Grace   time.Duration // from the end of the context to the end of Run
+
+	Foretell time.Duration // how often to ask when the buckets will run dry; 0 for never
 }
 
 // Lane is the ticks of one region of one job, and what it may take when units are short.
@@ -113,6 +115,7 @@ func (d *Daemon) round(ctx context.Context, w *Work, since time.Time) (*Work, ti
 	for _, l := range lanes {
 		running.Go(func() { l.loop(ticks, ctx) })
 	}
+	running.Go(func() { d.foretell(ticks, w) })
 	next, since := d.next(ctx)
 	drain()
 	ended := make(chan struct{})

@@ -18,6 +18,7 @@ type Metrics struct {
 	panics    prometheus.Counter
 	takeovers prometheus.Counter
 	reloads   *prometheus.CounterVec
+	outlook   outlook
 }
 
 // NewMetrics makes an empty set of metrics.
@@ -41,8 +42,9 @@ func NewMetrics() *Metrics {
 		takeovers: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ingest_takeovers_total", Help: "Ticks taken over from a daemon that was not heard of for a lease."}),
 		reloads: counters("ingest_reloads_total", "Configurations read anew, by whether they were accepted.", "result"),
+		outlook: newOutlook(),
 	}
-	m.Registry.MustRegister(m.spent, m.cancelled, m.denials, m.asked, m.failed, m.sweeps, m.panics, m.takeovers, m.reloads,
+	m.Registry.MustRegister(m.spent, m.cancelled, m.denials, m.asked, m.failed, m.sweeps, m.panics, m.takeovers, m.reloads, m.outlook.dry, m.outlook.chance,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, outcome := range []string{"complete", "exhausted", "partial", "failed", leftOut, overtaken, panicked} {
 		m.sweeps.WithLabelValues(outcome)

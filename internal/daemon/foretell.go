@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotabudget/internal/forecast"
+	"quotabudget/internal/quota"
+)
+
+// outlook is the metrics of the forecast.
+type outlook struct {
+	dry    *prometheus.GaugeVec
+	chance *prometheus.GaugeVec
+}
+
+func newOutlook() outlook {
+	labels := []string{"credential", "bucket"}
+	return outlook{
+		dry: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quota_forecast_dry_timestamp_seconds",
+			Help: "When the bucket is foretold to run dry, as Unix time; 0 when it lasts to its reset."}, labels),
+		chance: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quota_forecast_dry_chance",
+			Help: "How likely the bucket runs dry before its reset, from 0 to 1."}, labels),
+	}
+}
+
+// foretell asks every w.Foretell when each bucket will run dry, and warns when the answer is another than before.
+func (d *Daemon) foretell(ctx context.Context, w *Work) {
+	if w.Foretell <= 0 {
+		return
+	}
+	var watch forecast.Watch
+	for timer := time.NewTimer(0); ; timer.Reset(w.Foretell) {
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		told, err := w.question().Ask(ctx, w.Sweep.Budget.Ledger)
+		if err != nil {
+			if ctx.Err() == nil {
+				d.Log.Warn("nothing can be foretold", "error", err)
+			}
+			continue
+		}
+		for _, f := range told {
+			d.judge(w.Sweep.Budget.Credential, f, &watch)
+		}
+	}
+}
+
+// judge sets the metrics of one bucket, and logs a verdict that has changed: as a warning when the bucket is short.
+func (d *Daemon) judge(credential string, f forecast.Forecast, watch *forecast.Watch) {
+	dry := 0.0
+	if !f.DryAt.IsZero() {
+		dry = float64(f.DryAt.Unix())
+	}
+	d.Metrics.outlook.dry.WithLabelValues(credential, f.Bucket).Set(dry)
+	d.Metrics.outlook.chance.WithLabelValues(credential, f.Bucket).Set(f.Chance)
+	was, changed := watch.Changed(f)
+	switch {
+	case changed && f.Verdict.Short():
+		d.Log.Warn("forecast: "+f.Text(), "bucket", f.Bucket, "was", was)
+	case changed && was.Short():
+		d.Log.Info("forecast: "+f.Text(), "bucket", f.Bucket, "was", was)
+	}
+}
+
+// question is what to foretell: the credential's buckets under the lanes.
+func (w *Work) question() forecast.Question {
+	b := w.Sweep.Budget
+	q := forecast.Question{Credential: b.Credential, Limits: b.Limits, Paces: b.Paces, Resets: make(map[string]quota.Window)}
+	for _, bucket := range b.Buckets() {
+		q.Resets[bucket] = w.Sweep.Day
+	}
+	for _, l := range w.Lanes {
+		q.Lanes = append(q.Lanes, forecast.Lane{Lane: l.Lane, Pages: l.Pages, Price: b.Prices[chartMethod]})
+	}
+	return q
+}
