@@ -34,7 +34,10 @@ install:
 
 ## bench: the figures of the README, each a ratio within one run
 bench: tools
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/ledger/... ./internal/ingest/
+	$(GO) test -run '^$$' -bench Ledger -benchtime 1x ./internal/ledger/redisledger
+	$(GO) test -run '^$$' -bench . -benchtime 3s ./internal/ledger/sqliteledger
+	$(GO) test -run '^$$' -bench Sweep -benchtime 5x ./internal/ingest
+	$(GO) test -run '^$$' -bench 'Forecast$$' -benchtime 1x ./internal/forecast
 
 ## vuln: known vulnerabilities of what is built in (asks the vulnerability database over the network)
 vuln:
