@@ -116,19 +116,32 @@ type verdict struct {
 	at    int64 // quota.Never when it is not known
 }
 
-func (b *bucket) judge(n int64, v *verdict, paced *bool) {
+func (b *bucket) judge(n int64, v *verdict) {
 	if b.suspended > max(n, v.at) {
 		*v = verdict{quota.Suspended, b.suspended}
 	}
 	for i := range b.windows {
 		w := &b.windows[i]
-		used := w.used(&b.log, n)
+		w.used(&b.log, n) // moves the window on
 		if w.limit.Pace != nil {
-			*paced = *paced || used+b.held+b.cost > w.allows(n)
 			continue
 		}
 		if at := w.standing(&b.log, b.holds, n).Fits(b.cost, w.most); at > n && at > v.at {
 			*v = verdict{w.limit.Name(), at}
+		}
+	}
+}
+
+// judgePaces puts the verdict off to when the lines are where the page needs them.
+func (b *bucket) judgePaces(n int64, v *verdict) {
+	for i := range b.windows {
+		w := &b.windows[i]
+		if w.limit.Pace == nil {
+			continue
+		}
+		at := w.limit.PacedAt(w.used(&b.log, n)+b.held, b.cost, moment(n), moment(v.at)).UnixMicro()
+		if at > v.at {
+			*v = verdict{quota.PaceName, at}
 		}
 	}
 }

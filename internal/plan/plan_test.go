@@ -78,7 +78,7 @@ func TestExecute(t *testing.T) {
 		// Paced evenly, 24 units a day and no slack: at n o'clock n units.
 		{"a pace", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US"), Reset: utc, Limits: []quota.Limit{daily(t, 24, "UTC")},
 			Paces: []quota.Limit{{Bucket: "default", Units: 24, Window: utc, Pace: &quota.Pace{}}}},
-			"2026-06-01T00:00:00Z", 1, 4, []int64{12, 12}, []int64{12, 0}, []string{"01T00:00 US denied 0 pace"}},
+			"2026-06-01T00:00:00Z", 1, 4, []int64{12, 12}, []int64{12, 0}, []string{"01T00:00 US denied 0 pace retry 01T01:00:00"}},
 		{"short: half of the runs, evenly", Plan{Lanes: lanes(t, "0 */3 * * *", 4, 0, "US", "BR"), Reset: utc, Limits: []quota.Limit{daily(t, 32, "UTC")}},
 			"2026-06-01T00:00:00Z", 1, 16, []int64{32}, []int64{0}, []string{
 				"01T03:00 US left_out 0 share", "01T03:00 BR left_out 0 share",

@@ -188,19 +188,21 @@ func (s *player) read(e event, run *Run) {
 	}
 }
 
-// deny says why, as the ledgers do: the limit that makes the page wait longest; a pace only where nothing else does.
+// deny says why, as a budget does: the limit that makes the page wait longest, the paces included.
 func (s *player) deny(n int64, run *Run) {
 	run.Outcome = Denied
 	if run.Pages > 0 {
 		run.Outcome = Partial
 	}
-	v, paced := verdict{at: n}, false
+	v := verdict{at: n}
 	for _, b := range s.buckets {
 		b.lapse(n)
-		b.judge(n, &v, &paced)
+		b.judge(n, &v)
 	}
-	if v.limit == "" && paced {
-		v = verdict{quota.PaceName, quota.Never}
+	for _, b := range s.buckets {
+		if v.at < quota.Never {
+			b.judgePaces(n, &v)
+		}
 	}
 	run.Limit = v.limit
 	if v.at < quota.Never {

@@ -97,34 +97,24 @@ func (b *Budget) whenPaced(ctx context.Context, c Charge, d Decision) Decision {
 		return d
 	}
 	for _, l := range lines {
-		if at := l.paced(usage, d.Units[l.Bucket], d.RetryAt); at.After(d.RetryAt) {
+		at := l.PacedAt(taken(usage, l), d.Units[l.Bucket], usage.At, d.RetryAt)
+		if at.After(d.RetryAt) {
 			d.RetryAt, d.Limit = at.UTC(), PaceName
 		}
 	}
 	return d
 }
 
-// paced is the first second, not before from, at which units more stay behind the line of l if nobody charges meanwhile.
-func (l Limit) paced(usage Usage, units int64, from time.Time) time.Time {
-	var taken int64
+// taken is what is used and held in the window of l.
+func taken(usage Usage, l Limit) (units int64) {
 	for _, bucket := range usage.Buckets {
 		for _, u := range bucket.Limits {
 			if bucket.Bucket == l.Bucket && u.Limit.Window.String() == l.Window.String() {
-				taken = u.Used + bucket.Held
+				units = u.Used + bucket.Held
 			}
 		}
 	}
-	if from.Before(usage.At) {
-		from = usage.At
-	}
-	_, end := l.Window.Bounds(usage.At)
-	if from.Before(end) {
-		if at := l.Pace.When(l.Cap(false), taken+units, l.Window, from); at.Before(end) {
-			return at
-		}
-		from = end
-	}
-	return l.Pace.When(l.Cap(false), units, l.Window, from) // a new day begins with nothing used
+	return units
 }
 
 func (b *Budget) failsOpen(call Call, err error) bool {

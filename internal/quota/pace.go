@@ -66,6 +66,22 @@ func (p Pace) When(units, used int64, w Window, now time.Time) time.Time {
 	return at
 }
 
+// PacedAt is the first second, not before from, at which units more stay behind the line of l, which has a Pace, if nobody charges
+// meanwhile; taken units are used or held in the window that holds now. A zero from is now.
+func (l Limit) PacedAt(taken, units int64, now, from time.Time) time.Time {
+	if from.Before(now) {
+		from = now
+	}
+	_, end := l.Window.Bounds(now)
+	if from.Before(end) {
+		if at := l.Pace.When(l.Cap(false), taken+units, l.Window, from); at.Before(end) {
+			return at
+		}
+		from = end
+	}
+	return l.Pace.When(l.Cap(false), units, l.Window, from) // a new day begins with nothing used
+}
+
 // weight is the area below the curve between two moments of one day.
 func (p Pace) weight(w Window, from, to time.Time) float64 {
 	if len(p.Curve) == 0 {
