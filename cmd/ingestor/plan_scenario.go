@@ -23,7 +23,7 @@ const pageMethod = "youtube.videos.list"
 // scenario is the plan that the configuration and the flags mean.
 func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (plan.Plan, error) {
 	var p plan.Plan
-	cred, err := a.planCredential(cfg)
+	cred, err := a.swept(cfg)
 	if err != nil {
 		return p, err
 	}
@@ -61,19 +61,6 @@ func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (pl
 		p.Step = 10 * time.Minute
 	}
 	return p, nil
-}
-
-// planCredential is the credential that is swept with. Its key need not be there.
-func (a *app) planCredential(cfg *config.Config) (config.Credential, error) {
-	name := a.Credential
-	if name == "" {
-		name = cfg.Ingest.Credential
-	}
-	cred, err := cfg.Credential(name)
-	if err != nil {
-		return cred, cli.Hint(&cli.UsageError{Err: err}, "choose one with --credential, or with credential: under ingest:")
-	}
-	return cred, nil
 }
 
 // resetOf is the upstream's day of a bucket.

@@ -55,8 +55,8 @@ func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	return s, nil
 }
 
-// chosen is the credential that is swept with, whose key is there.
-func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
+// swept is the credential that is swept with. Its key need not be there.
+func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 	name := a.Credential
 	if name == "" {
 		name = cfg.Ingest.Credential
@@ -64,6 +64,15 @@ func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
 	cred, err := cfg.Credential(name)
 	if err != nil {
 		return cred, cli.Hint(&cli.UsageError{Err: err}, "choose one with --credential, or with credential: under ingest:")
+	}
+	return cred, nil
+}
+
+// chosen is swept, with its key.
+func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
+	cred, err := a.swept(cfg)
+	if err != nil {
+		return cred, err
 	}
 	if _, err := cred.APIKey.Key(); err != nil {
 		return cred, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "ingestor once --demo needs no key")}
