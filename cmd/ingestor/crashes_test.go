@@ -5,10 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -49,15 +52,42 @@ type fleet struct {
 	cfg     *config.Config
 	env     []string
 	procs   []*process
-	kills   int
+	dead    []*process
+	kills   []time.Time
 	standin *youtubetest.Server
+
+	mu   sync.Mutex
+	sent []request
+}
+
+// request is one page of a chart that was asked for.
+type request struct {
+	at     time.Time
+	region string
+	first  bool // page, else the second
+}
+
+// ServeHTTP notes the request and lets the stand-in answer it.
+func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	f.mu.Lock()
+	f.sent = append(f.sent, request{time.Now(), q.Get("regionCode"), !q.Has("pageToken")})
+	f.mu.Unlock()
+	f.standin.ServeHTTP(w, r)
+}
+
+// asked is what was asked for so far, in its order.
+func (f *fleet) asked() []request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.sent)
 }
 
 // launch starts the daemons with so many units in any five seconds.
 func launch(t *testing.T, units int64) *fleet {
 	t.Helper()
-	f := &fleet{T: t, standin: &youtubetest.Server{Latency: 20 * time.Millisecond, Limits: map[string]int64{"default": 1e9}}}
-	web := httptest.NewServer(f.standin)
+	f := &fleet{T: t, standin: &youtubetest.Server{Latency: 250 * time.Millisecond, Limits: map[string]int64{"default": 1e9}}}
+	web := httptest.NewServer(f)
 	t.Cleanup(web.Close)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "quota.yaml")
@@ -90,11 +120,13 @@ func (f *fleet) crash(span time.Duration) {
 	seed := uint64(time.Now().UnixNano())
 	f.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for end := time.Now().Add(span); time.Now().Before(end); f.kills++ {
+	for end := time.Now().Add(span); time.Now().Before(end); {
 		time.Sleep(time.Second + time.Duration(random.Int64N(int64(2*time.Second))))
 		i := random.IntN(len(f.procs))
+		f.kills = append(f.kills, time.Now())
 		f.procs[i].signal(f.T, syscall.SIGKILL)
 		<-f.procs[i].ended
+		f.dead = append(f.dead, f.procs[i])
 		f.procs[i] = begin(f.T, f.env, "ingestor", "run")
 	}
 }
@@ -206,7 +238,8 @@ func TestCrashes(t *testing.T) {
 	l, c := f.open()
 	runs := make(map[string]int)
 	var stored, whole int64
-	for _, chart := range f.charts(c) {
+	charts := f.charts(c)
+	for _, chart := range charts {
 		stored += int64(chart.Pages)
 		if !chart.CompletedAt.IsZero() {
 			runs[chart.Run]++
@@ -224,29 +257,83 @@ func TestCrashes(t *testing.T) {
 		}
 	})
 	charged, bought := f.expectWindows(l, units), f.standin.Counts().Total["default"]
-	t.Logf("%d kills, %d ticks, %d charts of %d pages; %d units charged, %d billed: %d pages were under way at a kill and bought again, "+
-		"%d charged and never sent", f.kills, ticks, whole, stored, charged, bought, bought-stored, charged-bought)
+	again, lost := f.expectNoneTwice(l, charts)
+	asked := int64(len(f.asked()))
+	t.Logf("%d kills, %d takeovers, %d ticks, %d charts of %d pages; %d units charged, %d pages asked for, %d billed: %d pages were under "+
+		"way at a kill and asked for again", len(f.kills), f.takeovers(), ticks, whole, stored, charged, asked, bought, again)
+	if asked != stored+int64(again+len(lost)) || bought < stored || bought > asked {
+		t.Errorf("%d pages were asked for, %d of them again; %d were billed, %d are stored", asked, again, bought, stored)
+	}
+	for _, p := range lost { // of a tick that was not due to be done yet, or none; a lane is up to three seconds behind the schedule
+		if scheduled := p.tick[strings.LastIndex(p.tick, "/")+1:]; scheduled < to.Add(-3*time.Second).UTC().Format(time.RFC3339) {
+			t.Errorf("%v was asked for and is not there", p)
+		}
+	}
 	// A kill takes one process, which has at most daemon.DefaultRuns runs, each with one page under way.
-	most := int64(f.kills) * daemon.DefaultRuns
-	if bought < stored || bought-stored > most {
-		t.Errorf("%d pages were bought, %d are stored", bought, stored)
+	if most := int64(len(f.kills)) * daemon.DefaultRuns; int64(again) > most || charged < asked || charged-asked > most {
+		t.Errorf("%d units were charged, %d pages were asked for", charged, asked)
 	}
-	if charged < bought || charged-bought > most {
-		t.Errorf("%d units were charged, %d were billed", charged, bought)
+	if ticks < 40 || len(f.kills) < 3 {
+		t.Errorf("only %d ticks and %d kills", ticks, len(f.kills))
 	}
-	if ticks < 40 || f.kills < 3 {
-		t.Errorf("only %d ticks and %d kills", ticks, f.kills)
-	}
-	f.expectTakeovers()
 }
 
-// expectTakeovers wants at least one in the logs of who is left, unless chance had it otherwise.
-func (f *fleet) expectTakeovers() {
-	n := 0
-	for _, p := range f.procs {
+// takeovers is how often a tick was taken over, by the logs of the dead and of those who were left.
+func (f *fleet) takeovers() (n int) {
+	for _, p := range slices.Concat(f.procs, f.dead) {
 		n += strings.Count(p.stderr.String(), "tick taken over")
 	}
-	f.Logf("%d takeovers by who was left", n)
+	return n
+}
+
+// page is one of the two of a tick's chart.
+type page struct {
+	tick  string
+	first bool
+}
+
+// expectNoneTwice holds every page that was asked for against the catalogue: a page of a tick that is stored is not asked for
+// again, and one that is not stored is asked for again only after a kill. It returns how many were, and those that were
+// asked for and are not there. A request is of the tick that was charged for it: lanes do not overlap themselves, so that is
+// the last one charged in its region.
+func (f *fleet) expectNoneTwice(l quota.Ledger, charts []catalog.Chart) (again int, lost []page) {
+	f.Helper()
+	entries, err := l.Entries(f.Context(), quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
+	if err != nil {
+		f.Fatal(err)
+	}
+	stored := make(map[page]time.Time)
+	for _, c := range charts {
+		stored[page{c.Run, true}] = c.StartedAt
+		if !c.CompletedAt.IsZero() {
+			stored[page{c.Run, false}] = c.CompletedAt
+		}
+	}
+	asked := make(map[page]time.Time)
+	for _, r := range f.asked() {
+		p := page{first: r.first}
+		for _, e := range entries {
+			if e.Labels[quota.LabelRegion] == r.region && !e.At.After(r.at) {
+				p.tick = e.Labels[quota.LabelRun]
+			}
+		}
+		if since, there := stored[p]; there && r.at.After(since) {
+			f.Errorf("%v: asked for at %v, there since %v", p, r.at, since)
+		}
+		if before, ok := asked[p]; ok {
+			again++
+			if !slices.ContainsFunc(f.kills, func(kill time.Time) bool { return kill.After(before) && kill.Before(r.at) }) {
+				f.Errorf("%v: asked for at %v and at %v, and nobody was killed between", p, before, r.at)
+			}
+		}
+		asked[p] = r.at
+	}
+	for p := range asked {
+		if _, there := stored[p]; !there {
+			lost = append(lost, p)
+		}
+	}
+	return again, lost
 }
 
 // TestCrashesWhenShort: as above with fewer units than the schedule wants. No limit is passed, and every tick is done, be it by
@@ -258,11 +345,14 @@ func TestCrashesWhenShort(t *testing.T) {
 	from := time.Now()
 	f.crash(span())
 	to := f.rest()
-	l, _ := f.open()
+	l, c := f.open()
 	ticks := f.expectDone(l, from, to, func(string) {})
 	charged, bought := f.expectWindows(l, units), f.standin.Counts().Total["default"]
-	t.Logf("%d kills, %d ticks, %d units charged, %d billed", f.kills, ticks, charged, bought)
-	if bought > charged || charged-bought > int64(f.kills)*daemon.DefaultRuns {
-		t.Errorf("%d units were charged, %d were billed", charged, bought)
+	again, _ := f.expectNoneTwice(l, f.charts(c))
+	asked := int64(len(f.asked()))
+	t.Logf("%d kills, %d takeovers, %d ticks, %d units charged, %d pages asked for, %d billed, %d asked for again", len(f.kills),
+		f.takeovers(), ticks, charged, asked, bought, again)
+	if most := int64(len(f.kills)) * daemon.DefaultRuns; bought > asked || int64(again) > most || charged < asked || charged-asked > most {
+		t.Errorf("%d units were charged, %d pages were asked for, %d billed", charged, asked, bought)
 	}
 }

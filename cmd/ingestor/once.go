@@ -33,7 +33,7 @@ SIGTERM end it after the page under way.`,
   ingestor once --demo                       against the built-in stand-in: no key needed, nothing real is spent
 
   # crontab: every three hours
-  0 */3 * * *  ingestor once --log-format json 2>> /var/log/ingestor.log`,
+  0 */3 * * *  flock -n -E 75 /var/lib/quota/sweep.lock /usr/local/bin/ingestor once --config /etc/quota/quota.yaml >> /var/lib/quota/sweep.out`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("pages") && (pages < 1 || pages > maxPages) {

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"quotabudget/internal/catalog"
@@ -32,11 +30,6 @@ func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (pl
 	}
 	budget := cred.Budget(nil, cfg.Costs, a.Logger(a.stderr))
 	p.Limits, p.Paces, p.Reset = budget.Limits, budget.Paces, resetOf(cfg, p.Price[0].Bucket)
-	for _, cost := range p.Price {
-		if !slices.Contains(budget.Buckets(), cost.Bucket) {
-			return p, fmt.Errorf("%w: %q", quota.ErrNoBucket, cost.Bucket)
-		}
-	}
 	lanes, err := lanesOf(cfg)
 	if err != nil {
 		return p, err

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -63,7 +64,16 @@ func (a *app) daemon(ctx context.Context) error {
 	reload := make(chan struct{}, 1)
 	d := &daemon.Daemon{
 		Work: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,
-		Load: func(ctx context.Context) (*daemon.Work, error) { return a.reload(ctx, st) },
+	}
+	var file atomic.Value // of the configuration in force, as a string
+	file.Store(cfg.File)
+	d.Load = func(ctx context.Context) (*daemon.Work, error) {
+		next, err := a.reload(ctx, st)
+		if err != nil {
+			return nil, err
+		}
+		file.Store(next.cfg.File)
+		return next.daemonWork()
 	}
 	handler := d.Handler()
 	listener, err := listen(cfg.Daemon.Listen, log)
@@ -76,7 +86,7 @@ func (a *app) daemon(ctx context.Context) error {
 	if listener != nil {
 		group.Go(func() error { return serveHealth(ctx, listener, handler) })
 	}
-	group.Go(func() error { return watch(ctx, cfg.File, reload) })
+	group.Go(func() error { return watch(ctx, func() string { return file.Load().(string) }, reload) })
 	group.Go(func() error {
 		defer end()
 		return d.Run(ctx)
@@ -112,7 +122,7 @@ func (s *station) daemonWork() (*daemon.Work, error) {
 }
 
 // reload reads the configuration again, for the ledger and the catalogue that are open.
-func (a *app) reload(ctx context.Context, open *station) (*daemon.Work, error) {
+func (a *app) reload(ctx context.Context, open *station) (*station, error) {
 	cfg, err := a.Load(a.getenv)
 	if err != nil {
 		return nil, err
@@ -129,10 +139,8 @@ func (a *app) reload(ctx context.Context, open *station) (*daemon.Work, error) {
 	}
 	next := &station{cfg: cfg, cred: cred, catalog: open.catalog, log: open.log,
 		budget: cred.Budget(open.budget.Ledger, cfg.Costs, open.log)}
-	if next.client, err = newClient(ctx, next); err != nil {
-		return nil, err
-	}
-	return next.daemonWork()
+	next.client, err = newClient(ctx, next)
+	return next, err
 }
 
 // listen opens the address for health and metrics; none for "".
@@ -164,20 +172,23 @@ func serveHealth(ctx context.Context, listener net.Listener, handler http.Handle
 const lookAtFile = 5 * time.Second
 
 // watch asks for a reload when SIGHUP comes or the file has changed, until ctx ends.
-func watch(ctx context.Context, file string, reload chan<- struct{}) error {
+func watch(ctx context.Context, file func() string, reload chan<- struct{}) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	look := time.NewTicker(lookAtFile)
 	defer look.Stop()
-	for seen := stampOf(file); ; {
+	for path, seen := file(), stampOf(file()); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hangup:
-			seen = stampOf(file)
+			seen = stampOf(file())
 		case <-look.C:
-			now := stampOf(file)
+			if path != file() { // the first one that there is
+				path, seen = file(), stampOf(file())
+			}
+			now := stampOf(path)
 			if now == seen || now == (stamp{}) { // it may be missing while an editor replaces it
 				continue
 			}

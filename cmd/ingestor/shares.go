@@ -21,6 +21,7 @@ type sharesJSON struct {
 type shareJSON struct {
 	Region    string `json:"region"`
 	Weight    int64  `json:"weight"`
+	Priority  int64  `json:"priority"`
 	Floor     int64  `json:"floor"`
 	Wants     int64  `json:"wants"`
 	Entitled  int64  `json:"entitled"`
@@ -48,7 +49,7 @@ func (s *station) shares(ctx context.Context, lanes []daemon.Lane) *sharesJSON {
 	out := &sharesJSON{Reset: cli.Time(reset), Left: day.Left, Loans: []loanJSON{}}
 	shares := day.Shares()
 	for _, one := range shares {
-		out.Regions = append(out.Regions, shareJSON{one.Region, one.Weight, one.Floor, one.Demand(), one.Entitled, one.Spent, one.Runs,
+		out.Regions = append(out.Regions, shareJSON{one.Region, one.Weight, one.Priority, one.Floor, one.Demand(), one.Entitled, one.Spent, one.Runs,
 			one.Remaining})
 	}
 	for _, loan := range share.Loans(shares) {
@@ -64,9 +65,9 @@ func (a *app) printShares(s *sharesJSON) error {
 	}
 	fmt.Fprintf(a.stdout, "\nUnits are short: %d are left until %s, and the schedule wants more.\n", s.Left, cli.Moment(time.Time(s.Reset)))
 	screen := cli.NewScreen(a.stdout, a.getenv)
-	table := screen.Table("region", ">weight", ">wants", ">entitled", ">spent", ">runs left", ">of ticks")
+	table := screen.Table("region", ">weight", ">priority", ">wants", ">entitled", ">spent", ">runs left", ">of ticks")
 	for _, r := range s.Regions {
-		table.AppendRow([]any{r.Region, r.Weight, r.Wants, r.Entitled, r.Spent, r.Runs, r.Remaining})
+		table.AppendRow([]any{r.Region, r.Weight, r.Priority, r.Wants, r.Entitled, r.Spent, r.Runs, r.Remaining})
 	}
 	if err := screen.Draw(table); err != nil {
 		return err

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"quotabudget/internal/catalog"
@@ -65,7 +67,23 @@ func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 	if err != nil {
 		return cred, cli.Hint(&cli.UsageError{Err: err}, "choose one with --credential, or with credential: under ingest:")
 	}
-	return cred, nil
+	return cred, limited(cfg, cred)
+}
+
+// limited reports a bucket that every page would be refused for.
+func limited(cfg *config.Config, cred config.Credential) error {
+	price, err := cfg.Costs.Price(pageMethod)
+	if err != nil {
+		return err
+	}
+	for _, cost := range price {
+		if !slices.ContainsFunc(cred.Limits, func(l quota.Limit) bool { return l.Bucket == cost.Bucket }) {
+			return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(
+				fmt.Errorf("credential %s has no limit on bucket %s, which %s takes units from", cred.Name, cost.Bucket, pageMethod),
+				"limits: stands in place of all the defaults: add one for %s", cost.Bucket)}
+		}
+	}
+	return nil
 }
 
 // chosen is swept, with its key.
@@ -75,7 +93,11 @@ func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
 		return cred, err
 	}
 	if _, err := cred.APIKey.Key(); err != nil {
-		return cred, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "ingestor once --demo needs no key")}
+		advice := cred.APIKey.Advice()
+		if cfg.File == "" { // nobody has set anything up
+			advice += "; ingestor once --demo needs no key"
+		}
+		return cred, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "%s", advice)}
 	}
 	return cred, nil
 }

@@ -77,6 +77,7 @@ type ingestShown struct {
 	Jitter     string                   `json:"jitter"`
 	CatchUp    bool                     `json:"catch_up"`
 	Weights    map[regions.Region]int64 `json:"weights"`
+	Priorities map[regions.Region]int64 `json:"priorities"`
 	Floors     map[regions.Region]int64 `json:"floors"`
 	Jobs       []jobShown               `json:"jobs"`
 	Lease      string                   `json:"lease"`
@@ -97,12 +98,14 @@ func newIngest(cfg *config.Config) ingestShown {
 	out := ingestShown{
 		Credential: orNull(in.Credential), Regions: in.Regions, Pages: in.Pages, Schedule: in.Schedule, Timezone: in.Timezone.String(),
 		Stagger: in.Stagger.String(), Jitter: d.Jitter.String(), CatchUp: d.CatchUp, Lease: d.Lease.String(), Grace: d.Grace.String(),
-		Listen: d.Listen, Jobs: []jobShown{}, Weights: make(map[regions.Region]int64), Floors: make(map[regions.Region]int64),
+		Listen: d.Listen, Jobs: []jobShown{}, Weights: make(map[regions.Region]int64), Priorities: make(map[regions.Region]int64),
+		Floors: make(map[regions.Region]int64),
 	}
 	if d.StaggerAuto {
 		out.Stagger = "auto"
 	}
 	maps.Copy(out.Weights, d.Weights)
+	maps.Copy(out.Priorities, d.Priorities)
 	maps.Copy(out.Floors, d.Floors)
 	for _, j := range d.Jobs {
 		out.Jobs = append(out.Jobs, jobShown{j.Name, j.Regions, j.Schedule, j.Timezone.String(), j.Pages})

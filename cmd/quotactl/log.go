@@ -40,7 +40,7 @@ func (a *app) log() *cobra.Command {
 		Long: `log lists the charges that the ledger keeps (72 hours of them at least), oldest first, of every bucket of the
 credential, or adds them up by a label.`,
 		Example: `  quotactl log --since 1h
-  quotactl log --since 7d --by method
+  quotactl log --since 48h --by method
   quotactl log --by label:team --bucket default
   quotactl log --since 2026-11-21T08:00:00Z -o json | jq '.entries[].units'`,
 		Args: cli.Args(),

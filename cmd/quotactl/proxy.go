@@ -55,7 +55,7 @@ func (a *app) serveProxy(ctx context.Context, g *gate, listen string) error {
 		return err
 	}
 	if _, err := cred.APIKey.Key(); err != nil {
-		return &cli.Coded{Code: cli.ExitConfig, Err: err}
+		return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "%s", cred.APIKey.Advice())}
 	}
 	endpoint, err := url.Parse(g.cfg.YouTube.Endpoint)
 	if err != nil {

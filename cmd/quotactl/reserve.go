@@ -19,7 +19,7 @@ given with --ttl has passed. draw charges against them, whatever others spend me
   id=$(quotactl reserve 500 --ttl 2h -o json | jq -r .reservation)
   quotactl draw "$id" 50
   quotactl commit "$id"                    all of it was used
-  quotactl release "$id"                   give the rest back`,
+  quotactl release "$id"                   or: none of the rest is needed`,
 		Args: cli.Args("UNITS"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error

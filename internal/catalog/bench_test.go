@@ -73,11 +73,7 @@ func BenchmarkStorePageOfRealVideos(b *testing.B) {
 
 // storeOnly stores a page as a chart of its own, beginning included.
 func storeOnly(b *testing.B, c *Catalog, list []Video, at time.Time) {
-	id, err := c.Begin(b.Context(), us, "run", at)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := c.StorePage(b.Context(), id, Page{Videos: list, FetchedAt: at, Last: true}); err != nil {
+	if _, _, err := c.Begin(b.Context(), us, "run", Page{Videos: list, FetchedAt: at, Last: true}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -1,10 +1,10 @@
 // Package catalog keeps charts and videos in SQLite with full-text search.
 //
-// A chart is begun, gets its pages one by one as they are fetched, and becomes the current one of its region when it is
-// complete; until then Current shows the one before. Several processes may use one catalogue at once.
+// A chart begins with its first page, gets the others one by one as they are fetched, and becomes the current one of its
+// region when it is complete; until then Current shows the one before. Several processes may use one catalogue at once.
 //
-//	09:00  Begin US            Current: the chart of 06:00
-//	09:00  StorePage 1, 2      Current: the chart of 06:00
+//	09:00  Begin US, page 1    Current: the chart of 06:00
+//	09:00  StorePage 2         Current: the chart of 06:00
 //	09:00  exhausted
 //	09:10  Resume US           its third page is next
 //	09:10  StorePage 3, 4

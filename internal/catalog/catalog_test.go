@@ -56,13 +56,31 @@ func videos(ids ...string) []Video {
 	return all
 }
 
-func begin(t *testing.T, c *Catalog, key ChartKey, at time.Time) ChartID {
+// begin begins a chart, all of whose first page is to be new in it.
+func begin(t *testing.T, c *Catalog, key ChartKey, first Page) ChartID {
 	t.Helper()
-	id, err := c.Begin(t.Context(), key, "run1", at)
+	id, added, err := c.Begin(t.Context(), key, "run1", first)
 	if err != nil {
 		t.Fatal(err)
 	}
+	ids := make(map[string]bool)
+	for _, v := range first.Videos {
+		ids[v.ID] = true
+	}
+	if added != len(ids) {
+		t.Errorf("added %d, want %d", added, len(ids))
+	}
 	return id
+}
+
+// pageless makes what earlier versions left when they were killed between a chart's beginning and its first page.
+func pageless(t *testing.T, c *Catalog, key ChartKey, at time.Time) {
+	t.Helper()
+	_, err := c.db.Write.Exec("INSERT INTO charts (region, category, run, started_at) VALUES (?, ?, 'run1', ?)",
+		key.Region, key.category(), at.UnixMicro())
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func store(t *testing.T, c *Catalog, id ChartID, page Page) int {
@@ -77,9 +95,7 @@ func store(t *testing.T, c *Catalog, id ChartID, page Page) int {
 // chart stores a complete chart of one page.
 func chart(t *testing.T, c *Catalog, key ChartKey, at time.Time, list ...Video) ChartID {
 	t.Helper()
-	id := begin(t, c, key, at)
-	store(t, c, id, Page{Videos: list, FetchedAt: at, Last: true})
-	return id
+	return begin(t, c, key, Page{Videos: list, FetchedAt: at, Last: true})
 }
 
 // heads returns the ranks and ids of the current chart, "1:a 2:b".
@@ -109,8 +125,7 @@ func wantHeads(t *testing.T, c *Catalog, key ChartKey, want string) {
 func TestHalfChartsAreInvisible(t *testing.T) {
 	c := open(t)
 	wantHeads(t, c, us, "none")
-	id := begin(t, c, us, nine)
-	store(t, c, id, Page{Next: "CDIQAA", Videos: videos("a", "b"), FetchedAt: nine})
+	id := begin(t, c, us, Page{Next: "CDIQAA", Videos: videos("a", "b"), FetchedAt: nine})
 	wantHeads(t, c, us, "none")
 	store(t, c, id, Page{Token: "CDIQAA", Videos: videos("c"), FetchedAt: nine.Add(time.Second)})
 	wantHeads(t, c, us, "none")
@@ -119,8 +134,7 @@ func TestHalfChartsAreInvisible(t *testing.T) {
 	}
 	wantHeads(t, c, us, "1:a 2:b 3:c")
 
-	later := begin(t, c, us, nine.Add(3*time.Hour))
-	store(t, c, later, Page{Next: "CDIQAA", Videos: videos("x"), FetchedAt: nine.Add(3 * time.Hour)})
+	later := begin(t, c, us, Page{Next: "CDIQAA", Videos: videos("x"), FetchedAt: nine.Add(3 * time.Hour)})
 	wantHeads(t, c, us, "1:a 2:b 3:c")
 	wantHeads(t, c, ChartKey{Region: "GB"}, "none")
 	wantHeads(t, c, ChartKey{Region: "US", Category: "10"}, "none")
@@ -143,9 +157,9 @@ func TestHalfChartsAreInvisible(t *testing.T) {
 
 func TestRepeatedIDsKeepTheirFirstRank(t *testing.T) {
 	c := open(t)
-	id := begin(t, c, us, nine)
-	if n := store(t, c, id, Page{Next: "2", Videos: videos("a", "-b", "a"), FetchedAt: nine}); n != 2 {
-		t.Errorf("added %d, want 2", n)
+	id, n, err := c.Begin(t.Context(), us, "run1", Page{Next: "2", Videos: videos("a", "-b", "a"), FetchedAt: nine})
+	if n != 2 || err != nil {
+		t.Errorf("added %d, want 2, %v", n, err)
 	}
 	if n := store(t, c, id, Page{Token: "2", Videos: videos("-b", "c"), FetchedAt: nine, Last: true}); n != 1 {
 		t.Errorf("added %d, want 1", n)
@@ -159,10 +173,9 @@ func TestRepeatedIDsKeepTheirFirstRank(t *testing.T) {
 
 func TestAPageIsStoredOnce(t *testing.T) {
 	c := open(t)
-	id := begin(t, c, us, nine)
 	first := Page{Next: "2", Videos: videos("a"), FetchedAt: nine}
 	second := Page{Token: "2", Videos: videos("b"), FetchedAt: nine}
-	store(t, c, id, first)
+	id := begin(t, c, us, first)
 	for _, again := range []Page{first, {Next: "9", Videos: videos("z"), FetchedAt: nine}} {
 		if n := store(t, c, id, again); n != 0 {
 			t.Errorf("added %d", n)
@@ -182,9 +195,12 @@ func TestAPageIsStoredOnce(t *testing.T) {
 
 func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 	c := open(t)
-	id := begin(t, c, us, nine)
-	if _, err := c.StorePage(t.Context(), id, Page{Token: "3", FetchedAt: nine}); err == nil {
+	if _, _, err := c.Begin(t.Context(), us, "run1", Page{Token: "3", FetchedAt: nine}); err == nil {
 		t.Error("the third page was stored first")
+	}
+	id := begin(t, c, us, Page{Next: "2", Videos: videos("first"), FetchedAt: nine})
+	if _, err := c.StorePage(t.Context(), id, Page{Token: "3", FetchedAt: nine}); err == nil {
+		t.Error("the third page was stored second")
 	}
 	chart(t, c, us, nine, videos("a")...)
 	if _, err := c.StorePage(t.Context(), id+1, Page{Token: "3", FetchedAt: nine}); err == nil || !strings.Contains(err.Error(), "complete") {
@@ -193,24 +209,32 @@ func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 	if _, err := c.StorePage(t.Context(), 99, Page{FetchedAt: nine}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a page of no chart: %v", err)
 	}
-	bad := Page{Next: "2", Videos: videos("ok", ""), FetchedAt: nine}
+	bad := Page{Token: "2", Next: "3", Videos: videos("ok", ""), FetchedAt: nine}
 	if _, err := c.StorePage(t.Context(), id, bad); err == nil {
 		t.Error("a video without id was stored")
 	}
+	bad.Token = ""
+	if id, added, err := c.Begin(t.Context(), us, "run1", bad); err == nil || id != 0 || added != 0 {
+		t.Errorf("a video without id was stored: chart %d, %d added", id, added)
+	}
 	if _, err := c.Video(t.Context(), "ok"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("half a page was stored: %v", err)
+	}
+	var charts int // also those that Charts does not show
+	if err := c.db.Read.QueryRow("SELECT count(*) FROM charts").Scan(&charts); err != nil || charts != 2 {
+		t.Errorf("%d charts, %v: one has begun without its page", charts, err)
 	}
 }
 
 func TestCompleteNeedsAPage(t *testing.T) {
 	c := open(t)
-	id := begin(t, c, us, nine)
-	for _, id := range []ChartID{id, 99} {
+	pageless(t, c, us, nine)
+	for _, id := range []ChartID{1, 99} {
 		if err := c.Complete(t.Context(), id, nine); !errors.Is(err, ErrNotFound) {
 			t.Errorf("chart %d: %v", id, err)
 		}
 	}
-	store(t, c, id, Page{FetchedAt: nine}) // an empty page is one
+	id := begin(t, c, us, Page{FetchedAt: nine}) // an empty page is one
 	for _, at := range []time.Time{nine.Add(time.Minute), nine.Add(time.Hour)} {
 		if err := c.Complete(t.Context(), id, at); err != nil {
 			t.Error(err)
@@ -232,22 +256,83 @@ func TestResume(t *testing.T) {
 		}
 	}
 	want(time.Time{}, "", false)
-	id := begin(t, c, us, nine)
-	want(nine, "", true)
-	store(t, c, id, Page{Next: "2", Videos: videos("a"), FetchedAt: nine.Add(time.Minute)})
+	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
 	want(nine, "2", true)
 	want(nine.Add(time.Microsecond), "", false)
-	store(t, c, id, Page{Token: "2", Videos: videos("b"), FetchedAt: nine.Add(2 * time.Minute)})
+	store(t, c, id, Page{Token: "2", Next: "3", Videos: videos("b"), FetchedAt: nine.Add(time.Minute)})
+	want(nine, "3", true)
+	want(nine.Add(time.Microsecond), "", false) // its first page says how old it is
+	store(t, c, id, Page{Token: "3", Videos: videos("c"), FetchedAt: nine.Add(2 * time.Minute)})
 	want(nine, "", true) // all pages are there, Complete is missing
 
-	begin(t, c, ChartKey{Region: "GB"}, nine)
-	begin(t, c, ChartKey{Region: "US", Category: "10"}, nine)
+	begin(t, c, ChartKey{Region: "GB"}, Page{FetchedAt: nine})
+	begin(t, c, ChartKey{Region: "US", Category: "10"}, Page{FetchedAt: nine})
 	got, _, err := c.Resume(t.Context(), us, nine)
-	if err != nil || got.ID != id || got.Pages != 2 {
+	if err != nil || got.ID != id || got.Pages != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	chart(t, c, us, nine.Add(time.Hour), videos("c")...)
 	want(nine, "", false) // a newer chart is complete
+}
+
+// TestChartsWithoutAPage: what earlier versions left of a chart whose first page never came is as if it were not there. It
+// hides no other chart.
+func TestChartsWithoutAPage(t *testing.T) {
+	c := open(t)
+	wantCharts := func(want int) {
+		t.Helper()
+		if charts, err := c.Charts(t.Context(), us, 0); err != nil || len(charts) != want {
+			t.Errorf("charts %+v, %v; want %d", charts, err, want)
+		}
+	}
+	pageless(t, c, us, nine)
+	wantCharts(0)
+	if got, ok, err := c.Resume(t.Context(), us, nine); ok || err != nil {
+		t.Errorf("resumes %+v, %v", got, err)
+	}
+	wantHeads(t, c, us, "none")
+	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
+	pageless(t, c, us, nine.Add(time.Minute))
+	wantCharts(1)
+	if got, ok, err := c.Resume(t.Context(), us, nine); !ok || err != nil || got.ID != id || got.NextPageToken != "2" {
+		t.Errorf("resumes %+v, %v, %v", got, ok, err)
+	}
+	store(t, c, id, Page{Token: "2", Videos: videos("b"), FetchedAt: nine, Last: true})
+	pageless(t, c, us, nine.Add(time.Hour))
+	wantHeads(t, c, us, "1:a 2:b")
+	if states, err := c.Staleness(t.Context(), []string{"US"}); err != nil || !states[0].CompletedAt.Equal(nine) {
+		t.Errorf("%+v, %v", states, err)
+	}
+}
+
+// TestPassOn: a chart goes to another run while it is half, and only from the run that has it.
+func TestPassOn(t *testing.T) {
+	c := open(t)
+	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
+	other := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
+	pass := func(id ChartID, from, to string, want bool) {
+		t.Helper()
+		if got, err := c.PassOn(t.Context(), id, from, to); err != nil || got != want {
+			t.Errorf("from %s to %s: %v, %v", from, to, got, err)
+		}
+	}
+	want := func(run string) {
+		t.Helper()
+		charts, err := c.Charts(t.Context(), us, 0)
+		if err != nil || len(charts) != 2 || charts[0].ID != other || charts[0].Run != "run1" || charts[1].Run != run {
+			t.Errorf("%+v, %v; want %s", charts, err, run)
+		}
+	}
+	pass(id, "run2", "run3", false)
+	pass(99, "run1", "run3", false)
+	want("run1")
+	pass(id, "run1", "run2", true)
+	want("run2")
+	pass(id, "run1", "run3", false) // who asked at the same time
+	want("run2")
+	store(t, c, id, Page{Token: "2", Videos: videos("b"), FetchedAt: nine, Last: true})
+	pass(id, "run2", "run3", false)
+	want("run2")
 }
 
 func TestStaleness(t *testing.T) {
@@ -255,7 +340,7 @@ func TestStaleness(t *testing.T) {
 	au := ChartKey{Region: "AU"}
 	chart(t, c, us, nine, videos("a")...)
 	chart(t, c, us, nine.Add(time.Hour), videos("a")...)
-	begin(t, c, us, nine.Add(2*time.Hour))
+	begin(t, c, us, Page{FetchedAt: nine.Add(2 * time.Hour)})
 	chart(t, c, ChartKey{Region: "GB", Category: "10"}, nine, videos("a")...)
 	mark := func(at time.Time) {
 		t.Helper()

@@ -31,35 +31,44 @@ type Chart struct {
 	ID       ChartID
 	Region   string
 	Category string // never ""
-	Run      string // id of the run that began it
+	Run      string // id of the run that it is of: the one that began it, or to which it was passed on
 
-	StartedAt   time.Time
-	FetchedAt   time.Time // of its last page; zero before the first
+	StartedAt   time.Time // when its first page was fetched
+	FetchedAt   time.Time // of its last page
 	CompletedAt time.Time // zero until it is complete
 
-	Pages  int // stored so far
+	Pages  int // stored so far, at least one
 	Videos int // on these pages, each counted once
-	// NextPageToken fetches the page after them; "" means the first when Pages is 0, and that there are no more otherwise.
+	// NextPageToken fetches the page after them; "" means that there are no more.
 	NextPageToken string
 }
 
-// Begin begins a chart. It is seen by Charts and Resume only, until Complete.
-func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, now time.Time) (id ChartID, err error) {
+// Begin begins a chart with its first page, all or nothing: there is no chart without a page. It returns how many videos the
+// chart has, as StorePage does. Until Complete, it is seen by Charts and Resume only. (Catalogues of earlier versions may hold
+// charts whose first page never came. They are treated as if they were not there.)
+func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, first Page) (id ChartID, added int, err error) {
 	err = c.update(ctx, func(s *txn) error {
-		result, err := s.exec("begin_chart", key.Region, key.category(), run, now.UnixMicro())
+		result, err := s.exec("begin_chart", key.Region, key.category(), run, first.FetchedAt.UnixMicro())
 		if err != nil {
 			return err
 		}
 		number, err := result.LastInsertId()
+		if err != nil {
+			return err
+		}
 		id = ChartID(number)
+		added, err = s.storePage(id, first)
 		return err
 	})
-	return id, err
+	if err != nil {
+		return 0, 0, fmt.Errorf("page %q, the first of a chart of %s: %w", first.Token, key.Region, err)
+	}
+	return id, added, nil
 }
 
 // Resume finds the chart of key to go on with: the one begun last, if it is not complete and was begun at or after notBefore,
 // so that all pages of a chart are from one stretch of time. ok is false when there is none, and one is to be begun.
-// A chart with pages and no NextPageToken has them all and waits only for Complete.
+// A chart without a NextPageToken has all its pages and waits only for Complete.
 func (c *Catalog) Resume(ctx context.Context, key ChartKey, notBefore time.Time) (chart Chart, ok bool, err error) {
 	err = c.view(ctx, func(s *txn) error {
 		chart, err = scanChart(s.row("newest_chart", key.Region, key.category()))
@@ -74,6 +83,21 @@ func (c *Catalog) Resume(ctx context.Context, key ChartKey, notBefore time.Time)
 		return Chart{}, false, nil
 	}
 	return chart, true, nil
+}
+
+// PassOn makes a chart that one run has left half read another's. It reports whether it did: not when the chart is complete, or
+// of a third run by now.
+func (c *Catalog) PassOn(ctx context.Context, id ChartID, from, to string) (passed bool, err error) {
+	err = c.update(ctx, func(s *txn) error {
+		result, err := s.exec("pass_on", id, from, to)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		passed = n > 0
+		return err
+	})
+	return passed, err
 }
 
 // Complete makes the chart the current one of its region and category, unless it is complete already. It has at least

@@ -28,22 +28,27 @@ type Page struct {
 // The page that is not the chart's next is refused.
 func (c *Catalog) StorePage(ctx context.Context, id ChartID, page Page) (added int, err error) {
 	err = c.update(ctx, func(s *txn) error {
-		places, stored, err := s.nextPage(id, page.Token)
-		if err != nil || stored {
-			return err
-		}
-		if added, err = s.storePlaces(id, places, page); err != nil {
-			return err
-		}
-		if page.Last {
-			return s.complete(id, page.FetchedAt)
-		}
-		return nil
+		added, err = s.storePage(id, page)
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("page %q of chart %d: %w", page.Token, id, err)
 	}
 	return added, nil
+}
+
+func (s *txn) storePage(id ChartID, page Page) (added int, err error) {
+	places, stored, err := s.nextPage(id, page.Token)
+	if err != nil || stored {
+		return 0, err
+	}
+	if added, err = s.storePlaces(id, places, page); err != nil {
+		return 0, err
+	}
+	if page.Last {
+		err = s.complete(id, page.FetchedAt)
+	}
+	return added, err
 }
 
 // nextPage returns how many places the pages before have, or stored when the page is there already.

@@ -44,16 +44,19 @@ func sweep(path, region string) error {
 }
 
 func sweepChart(ctx context.Context, c *Catalog, region string, at time.Time) error {
-	id, err := c.Begin(ctx, ChartKey{Region: region}, "run", at)
-	if err != nil {
-		return err
-	}
+	var id ChartID
 	for n := range sweepPages {
 		page := Page{Token: token(n), Next: token(n + 1), FetchedAt: at, Last: n == sweepPages-1}
 		for place := range 10 {
 			page.Videos = append(page.Videos, video(fmt.Sprintf("%s-%d-%d", region, n, place)), video(fmt.Sprintf("shared-%d-%d", n, place)))
 		}
-		if _, err := c.StorePage(ctx, id, page); err != nil {
+		var err error
+		if n == 0 {
+			id, _, err = c.Begin(ctx, ChartKey{Region: region}, "run", page)
+		} else {
+			_, err = c.StorePage(ctx, id, page)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -113,8 +113,9 @@ func TestRealCharts(t *testing.T) {
 			dates, charts := realCharts(t, file)
 			for i, date := range dates {
 				at := nine.AddDate(0, 0, i)
-				id := begin(t, c, ChartKey{Region: region}, at)
-				for _, page := range pagesOf(charts[date], at) {
+				pages := pagesOf(charts[date], at)
+				id := begin(t, c, ChartKey{Region: region}, pages[0])
+				for _, page := range pages[1:] {
 					store(t, c, id, page)
 				}
 				checkReal(t, c, region, charts[date])

@@ -96,7 +96,8 @@ func TestStaleAndDelete(t *testing.T) {
 	kept := video("kept")
 	kept.Title, kept.Views = "A new title", number(5)
 	chart(t, c, us, day(20), kept, video("steady"))
-	begin(t, c, ChartKey{Region: "GB"}, day(0))
+	begin(t, c, ChartKey{Region: "GB"}, Page{FetchedAt: day(0)})
+	pageless(t, c, ChartKey{Region: "GB"}, day(0))
 
 	ids, err := c.Stale(t.Context(), day(1), 0)
 	if err != nil || !reflect.DeepEqual(ids, []string{"old"}) {
@@ -107,6 +108,10 @@ func TestStaleAndDelete(t *testing.T) {
 	}
 	if n, err := c.Delete(t.Context(), day(1)); n != 1 || err != nil {
 		t.Errorf("deleted %d, %v", n, err)
+	}
+	var charts int
+	if err := c.db.Read.QueryRow("SELECT count(*) FROM charts").Scan(&charts); err != nil || charts != 1 {
+		t.Errorf("%d charts, %v", charts, err)
 	}
 	if _, err := c.Video(t.Context(), "old"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("old: %v", err)

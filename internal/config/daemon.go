@@ -21,6 +21,7 @@ type Daemon struct {
 	Jitter      time.Duration
 	CatchUp     bool // run at start what was missed, once for each region
 	Weights     map[regions.Region]int64
+	Priorities  map[regions.Region]int64
 	Floors      map[regions.Region]int64 // units a day
 	Lease       time.Duration            // of the claim on a tick
 	Grace       time.Duration            // from the signal to the end
@@ -46,6 +47,9 @@ const (
 
 // MaxWeight is the largest weight of a region.
 const MaxWeight = 1_000_000
+
+// MaxPriority is the highest priority of a region; 0 is the lowest, and the default.
+const MaxPriority = 1000
 
 func defaultDaemon() Daemon {
 	return Daemon{CatchUp: true, Lease: DefaultLease, Grace: DefaultGrace, Listen: DefaultListen}
@@ -80,6 +84,7 @@ func (r *reader) daemonFields(known fields) {
 	known["jitter"] = func(n *yaml.Node) { d.Jitter = r.duration(n, "jitter") }
 	known["catch_up"] = func(n *yaml.Node) { d.CatchUp = r.boolean(n, "catch_up") }
 	known["weights"] = func(n *yaml.Node) { d.Weights = r.perRegion(n, "weights", MaxWeight) }
+	known["priorities"] = func(n *yaml.Node) { d.Priorities = r.perRegion(n, "priorities", MaxPriority) }
 	known["floors"] = func(n *yaml.Node) { d.Floors = r.perRegion(n, "floors", quota.MaxUnits) }
 	known["lease"] = func(n *yaml.Node) { d.Lease = r.between(n, "lease", time.Second, time.Hour) }
 	known["grace"] = func(n *yaml.Node) { d.Grace = r.between(n, "grace", time.Second, time.Hour) }
@@ -214,7 +219,7 @@ func (r *reader) listen(n *yaml.Node) string {
 	return n.Value
 }
 
-// checkWeights reports weights and floors of regions that nobody fetches.
+// checkWeights reports weights, priorities and floors of regions that nobody fetches.
 func (r *reader) checkWeights(at *yaml.Node) {
 	d := r.cfg.Daemon
 	known := func(what string, numbers map[regions.Region]int64) {
@@ -225,5 +230,6 @@ func (r *reader) checkWeights(at *yaml.Node) {
 		}
 	}
 	known("weights", d.Weights)
+	known("priorities", d.Priorities)
 	known("floors", d.Floors)
 }

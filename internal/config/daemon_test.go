@@ -26,6 +26,7 @@ ingest:
   jitter: 5s
   catch_up: false
   weights: {US: 3, KR: 2}
+  priorities: {IN: 7}
   floors: {BR: 4}
   lease: 1m
   grace: 30s
@@ -36,8 +37,8 @@ ingest:
 		d.Grace != 30*time.Second || d.Listen != "" {
 		t.Errorf("%+v", d)
 	}
-	if d.Weight("US") != 3 || d.Weight("KR") != 2 || d.Weight("BR") != 1 || d.Floors["BR"] != 4 {
-		t.Errorf("weights %v, floors %v", d.Weights, d.Floors)
+	if d.Weight("US") != 3 || d.Weight("KR") != 2 || d.Weight("BR") != 1 || d.Floors["BR"] != 4 || d.Priorities["IN"] != 7 || d.Priorities["BR"] != 0 {
+		t.Errorf("weights %v, priorities %v, floors %v", d.Weights, d.Priorities, d.Floors)
 	}
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	if err != nil {
@@ -87,6 +88,8 @@ func TestDaemonProblems(t *testing.T) {
 		"ingest: {catch_up: perhaps}":                                          "catch_up: write true or false",
 		"ingest: {weights: {XX: 3}}":                                           `"XX" is not a region`,
 		"ingest: {weights: {JP: 3}}":                                           "weights: JP is not among the regions",
+		"ingest: {priorities: {JP: 1}}":                                        "priorities: JP is not among the regions",
+		"ingest: {priorities: {US: 1001}}":                                     "priorities: 1001 is out of range",
 		"ingest: {floors: {US: -1}}":                                           "floors: -1 is out of range",
 		"ingest: {floors: [US]}":                                               "floors: write {US: 3}",
 		"ingest: {lease: 10ms}":                                                "lease: \"10ms\" is not a duration from 1s to 1h",

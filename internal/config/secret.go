@@ -45,6 +45,17 @@ func (s Secret) Key() (string, error) {
 	return "", errors.New(who + " has no api_key: write api_key: {env: " + KeyVariable + "} or {file: path}")
 }
 
+// Advice is what to do when there is no key.
+func (s Secret) Advice() string {
+	switch {
+	case s.Env != "":
+		return "export " + s.Env + " where this program runs (cron and systemd read no profile), or name a file: api_key: {file: path}"
+	case s.File != "":
+		return "write the key into that file, readable for the user that runs this program"
+	}
+	return "name a place where the key is: a variable or a file"
+}
+
 // placed reports whether the secret names a place.
 func (s Secret) placed() bool { return s.Env != "" || s.File != "" }
 

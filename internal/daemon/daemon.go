@@ -26,6 +26,13 @@ import (
 //	10:00:01  a stores pages 1 and 2, and is killed
 //	10:02:00  the lease lapses
 //	10:02:10  b claims it, fetches pages 3 and 4, and marks it done
+//
+// A tick that is denied in mid-chart is done too. The next tick of the lane goes on with that chart while it is fresh
+// (ingest.DefaultResume): the chart is passed on to it, and is its own from then on.
+//
+//	10:00:00  trending/BR/2026-06-01T10:00:00Z gets pages 1 and 2, and is denied
+//	10:10:00  trending/BR/2026-06-01T10:10:00Z gets pages 3 and 4
+//	10:20:00  trending/BR/2026-06-01T10:20:00Z begins a new chart
 type Daemon struct {
 	Work    *Work                                // to begin with
 	Load    func(context.Context) (*Work, error) // reads the configuration anew; nil where nothing is reloaded

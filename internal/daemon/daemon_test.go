@@ -18,6 +18,7 @@ import (
 var noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 
 func TestDayOfTicks(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 */3 * * *", "UTC", eight, 5*time.Minute)
 		p := w.open(all...)
@@ -49,6 +50,7 @@ func TestDayOfTicks(t *testing.T) {
 
 // TestDaylightSaving: a moment that does not exist runs once, one that comes twice runs once.
 func TestDaylightSaving(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		zone, spec, from string
 		hours            time.Duration
@@ -86,6 +88,7 @@ func TestDaylightSaving(t *testing.T) {
 
 // TestRestart: after a downtime of many ticks each region is caught up once, the stalest first; a short one misses nothing.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	at(t, noon, 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US GB DE", 20*time.Minute)
 		w.open(all...).start().stopAfter(2*time.Hour + 30*time.Minute) // until 21:30: GB has run at 21:20, DE at 20:40
@@ -118,6 +121,7 @@ func (p *proc) stopAfter(d time.Duration) {
 
 // TestPanic: neither the other lanes nor the daemon end, and the lane's next tick comes.
 func TestPanic(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
 		all := lanes(t, "*/10 * * * *", "UTC", "US GB", 0)
 		p := w.open(all...)
@@ -145,6 +149,7 @@ func TestPanic(t *testing.T) {
 
 // TestReload: a bad configuration is refused, a good one takes over after the runs under way, and no tick is lost or done twice.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		old := lanes(t, "*/10 * * * *", "UTC", "US GB", 0)
 		p := w.open(old...)
@@ -190,6 +195,7 @@ func TestReload(t *testing.T) {
 
 // TestEnd: the page under way is stored, no new one is asked for, the claim is given back, and another goes on from there.
 func TestEnd(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		w.set(func(_ *proc, r *http.Request) { slow(r, 8*time.Second) })
@@ -217,6 +223,7 @@ func TestEnd(t *testing.T) {
 
 // TestGrace: a page that does not come is given up, within the grace period.
 func TestGrace(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		w.set(func(_ *proc, r *http.Request) { <-r.Context().Done() })
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...)
@@ -237,6 +244,7 @@ func TestGrace(t *testing.T) {
 
 // TestTwoDaemons share the ticks; the one that dies with a claim is replaced within the lease, and no stored page is bought again.
 func TestTwoDaemons(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "*/10 * * * *", "UTC", "US GB DE FR", 0)
 		a, b := w.open(all...), w.open(all...)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -77,13 +78,12 @@ func tightest(usage quota.Usage) (least quota.LimitUsage, found bool) {
 // share is a lane as package share sees it, without its ticks and what it has spent.
 func (w *Work) share(ctx context.Context, l Lane) (share.Lane, error) {
 	out := share.Lane{Region: l.Region, Weight: l.Weight, Floor: l.Floor}
-	charts, err := w.Sweep.Catalog.Charts(context.WithoutCancel(ctx), catalog.ChartKey{Region: l.Region}, chartsRead)
-	if err != nil {
-		return out, err
-	}
 	pages := l.Pages
-	if i := slices.IndexFunc(charts, func(c catalog.Chart) bool { return !c.CompletedAt.IsZero() }); i >= 0 {
-		pages = min(pages, charts[i].Pages)
+	switch chart, _, err := w.Sweep.Catalog.Current(context.WithoutCancel(ctx), catalog.ChartKey{Region: l.Region}, 1); {
+	case err == nil:
+		pages = min(pages, chart.Pages)
+	case !errors.Is(err, catalog.ErrNotFound):
+		return out, err
 	}
 	for _, cost := range w.Sweep.Budget.Prices[chartMethod] {
 		if cost.Bucket == quota.DefaultBucket {

@@ -8,6 +8,7 @@ import (
 
 // TestForetold: a day whose schedule wants more than there is is told of once, as a warning and a metric, before it runs dry.
 func TestForetold(t *testing.T) {
+	t.Parallel()
 	at(t, midnight.Add(10*time.Minute), 100, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...) // 16 units an hour
 		p.work.Foretell = 10 * time.Minute

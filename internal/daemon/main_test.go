@@ -31,11 +31,20 @@ import (
 
 const eight = "US GB DE FR IN BR AU CA"
 
-// small are charts of two pages.
+// perPage is how many videos the upstream of these tests puts on a page. They ask who gets which page and when, not what is on it.
+const perPage = "3"
+
+// pageOf is which page of a chart a token fetches, when there are so many on each.
+var pageOf = map[string]int{"": 1, "CAMQAA": 2, "CAYQAA": 3, "CAkQAA": 4}
+
+// chartPages is how many pages a chart has.
+var chartPages = map[string]int{"US": 2, "GB": 2, "DE": 2, "FR": 2, "IN": 2, "BR": 2, "AU": 2, "CA": 2, "JP": 4, "KR": 4}
+
+// small are such charts.
 var small = sync.OnceValue(func() *youtubetest.Charts {
 	totals := make(map[string]int)
-	for region := range strings.FieldsSeq(eight + " JP KR") {
-		totals[region] = 60
+	for region, pages := range chartPages {
+		totals[region] = 3*pages - 2
 	}
 	return youtubetest.Generator{Totals: totals, Days: 1}.Charts()
 })
@@ -59,7 +68,7 @@ type world struct {
 // at runs a test in a bubble whose time begins at a moment.
 func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 	t.Helper()
-	dir := t.TempDir()
+	dir, charts := t.TempDir(), small()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(begin))
 		day, err := quota.ParseWindow("day", "America/Los_Angeles")
@@ -67,7 +76,7 @@ func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 			t.Fatal(err)
 		}
 		w := &world{T: t, dir: dir, limits: []quota.Limit{{Bucket: quota.DefaultBucket, Units: units, Window: day}}}
-		w.standin.Charts = small()
+		w.standin.Charts = charts
 		w.look = w.open()
 		defer w.look.close()
 		test(w)
@@ -214,10 +223,13 @@ func (p *proc) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	rec := httptest.NewRecorder()
-	p.standin.ServeHTTP(rec, r)
-	page := map[string]int{"": 1, "CDIQAA": 2}[r.URL.Query().Get("pageToken")]
+	query := r.URL.Query()
+	query.Set("maxResults", perPage)
+	short := r.Clone(r.Context())
+	short.URL.RawQuery = query.Encode()
+	p.standin.ServeHTTP(rec, short)
 	p.mu.Lock()
-	p.asked = append(p.asked, fmt.Sprintf("%s %s %d", time.Now().UTC().Format("15:04:05"), r.URL.Query().Get("regionCode"), page))
+	p.asked = append(p.asked, fmt.Sprintf("%s %s %d", time.Now().UTC().Format("15:04:05"), query.Get("regionCode"), pageOf[query.Get("pageToken")]))
 	p.mu.Unlock()
 	if p.dead.Load() {
 		return nil, errors.New("killed")

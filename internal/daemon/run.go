@@ -45,20 +45,32 @@ func (l *lane) safely(ctx context.Context, tick schedule.Tick) (result state) {
 		l.Log.Info("tick done: its chart is complete already", "tick", tick.ID())
 		return done
 	}
-	if !begun { // what was begun has been decided already
-		runs, err := l.admitted(ctx, tick)
-		if err != nil {
-			l.Log.Error("shares cannot be known: tried again", "tick", tick.ID(), "error", err)
-			return open
-		}
-		if !runs {
-			return done
-		}
+	if begun { // by a daemon that has crashed, or by this one before a pause: it was decided then
+		return l.sweep(ctx, tick)
+	}
+	// The chart of an earlier tick was decided for that one only. This tick spends too, so its share is asked first, as for any
+	// run: were it not, a lane that is cut off again and again would run at every tick, whatever its weight. It is asked for a whole
+	// run, which is what every tick to come may cost; what a resumed run does not need is left to the day.
+	runs, err := l.admitted(ctx, tick)
+	if err != nil {
+		l.Log.Error("shares cannot be known: tried again", "tick", tick.ID(), "error", err)
+		return open
+	}
+	if !runs {
+		return done
+	}
+	switch err := l.resume(ctx, tick); {
+	case err != nil && ctx.Err() != nil:
+		return open
+	case err != nil:
+		l.Log.Error("chart of an earlier tick cannot be had: tried again", "tick", tick.ID(), "error", err)
+		return open
 	}
 	return l.sweep(ctx, tick)
 }
 
 // known looks for the chart of a tick: another daemon may have begun it, or have crashed between its last page and the claim's end.
+// A tick whose chart was passed on to a later one has none any more, but a claim that says done: it does not come here again.
 func (l *lane) known(ctx context.Context, tick schedule.Tick) (begun, complete bool, err error) {
 	charts, err := l.work.Sweep.Catalog.Charts(context.WithoutCancel(ctx), catalog.ChartKey{Region: l.Region}, chartsRead)
 	for _, c := range charts {

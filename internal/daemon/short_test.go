@@ -1,12 +1,14 @@
 package daemon_test
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"quotabudget/internal/catalog"
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/quota"
 )
@@ -43,6 +45,7 @@ func completed(w *world, all []daemon.Lane) (runs, late map[string]int) {
 // TestShortDay: with 60 % of the units that the schedule wants, each region gets runs in proportion to its weight, to the end
 // of the day. Served by who comes first, the same day fails the same check.
 func TestShortDay(t *testing.T) {
+	t.Parallel()
 	const wanted = 8 * 24 * 2
 	const units = wanted * 6 / 10
 	// 230 units are 115 runs, in ten parts: two of them for each of weight 2, which is 23 of its 24 ticks.
@@ -111,6 +114,7 @@ func sum(units map[string]int64) (all int64) {
 
 // TestPaced: a denial by the pace is told apart from exhaustion.
 func TestPaced(t *testing.T) {
+	t.Parallel()
 	at(t, midnight.Add(-time.Second), 240, func(w *world) {
 		line := w.limits[0]
 		line.Pace = &quota.Pace{Slack: 4}
@@ -130,8 +134,46 @@ func TestPaced(t *testing.T) {
 	})
 }
 
+// TestRunsCostTheirCharts: a run is taken to cost what the region's last complete chart had, and at most what is configured.
+func TestRunsCostTheirCharts(t *testing.T) {
+	t.Parallel()
+	at(t, midnight, 1000, func(w *world) {
+		chart := func(region string, pages int, complete bool) {
+			t.Helper()
+			page := catalog.Page{Next: "1", FetchedAt: time.Now(), Last: complete && pages == 1}
+			id, _, err := w.look.catalog.Begin(w.Context(), catalog.ChartKey{Region: region}, "run", page)
+			for n := 1; err == nil && n < pages; n++ {
+				page.Token, page.Next, page.Last = page.Next, fmt.Sprint(n+1), complete && n == pages-1
+				_, err = w.look.catalog.StorePage(w.Context(), id, page)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		chart("US", 2, true)
+		chart("US", 1, false)
+		chart("JP", 1, false)
+		chart("KR", 4, true)
+		all := lanes(t, "@daily", "UTC", "US JP KR", 0)
+		for i := range all {
+			all[i].Pages = 3
+		}
+		w.look.work.Lanes = all
+		day, _, err := w.look.work.Day(w.Context(), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []int64{2, 3, 3} {
+			if got := day.Lanes[i]; got.Cost != want {
+				t.Errorf("a run of %s costs %d, want %d", got.Region, got.Cost, want)
+			}
+		}
+	})
+}
+
 // TestNotReady: what is not there is named.
 func TestNotReady(t *testing.T) {
+	t.Parallel()
 	at(t, midnight, 10, func(w *world) {
 		p := w.open(lanes(t, "@daily", "UTC", "US", 0)...)
 		p.start()

@@ -14,10 +14,11 @@ import (
 
 // TestFourAtOnce: eight lanes with one tick take turns, and a lane whose run takes longer than its interval does not overlap itself.
 func TestFourAtOnce(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)
 		p := w.open(all...)
-		p.work.CatchUp = false
+		p.work.CatchUp, p.work.Lease = false, 30*time.Second // a lane is behind after two and a half minutes
 		var now, most atomic.Int64
 		w.set(func(_ *proc, r *http.Request) {
 			if n := now.Add(1); n > most.Load() {
@@ -27,13 +28,13 @@ func TestFourAtOnce(t *testing.T) {
 			now.Add(-1)
 		})
 		p.start()
-		time.Sleep(60 * time.Minute)
+		time.Sleep(20 * time.Minute)
 		p.end()
 		if most.Load() != 4 {
 			t.Errorf("%d at once", most.Load())
 		}
-		if n := len(w.runs(eight)); n < 8*34 || n > 8*36 {
-			t.Errorf("%d runs in an hour that has time for 36 of each lane", n)
+		if n := len(w.runs(eight)); n < 8*11 || n > 8*12 {
+			t.Errorf("%d runs in twenty minutes that have time for 12 of each lane", n)
 		}
 		if w.told("tick left out: the lane is behind") == 0 {
 			t.Error("what cannot be run was not told")
@@ -43,6 +44,7 @@ func TestFourAtOnce(t *testing.T) {
 
 // TestLostClaim: who cannot renew a claim for a lease ends the run before another may have it.
 func TestLostClaim(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		a := w.open(all...)
@@ -74,6 +76,7 @@ func TestLostClaim(t *testing.T) {
 
 // TestLongRun: a claim is renewed for as long as the run takes, and nobody else runs the tick.
 func TestLongRun(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "*/2 * * * *", "UTC", "US GB", 0)
 		w.set(func(_ *proc, r *http.Request) { slow(r, 25*time.Second) })
@@ -96,6 +99,7 @@ func TestLongRun(t *testing.T) {
 
 // TestDeathBeforeDone: the chart is complete, and its buyer is killed before it could say so. Nothing is bought again.
 func TestDeathBeforeDone(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		a := w.open(all...)
@@ -151,6 +155,7 @@ func TestDeathBeforeDone(t *testing.T) {
 
 // TestLedgerAway: a tick waits for the ledger; it is not lost.
 func TestLedgerAway(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		p := w.open(all...)
@@ -170,6 +175,7 @@ func TestLedgerAway(t *testing.T) {
 
 // TestFailures: a refused key or a region without a chart is one tick's matter.
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 0)...)
 		p.work.CatchUp = false
@@ -189,6 +195,7 @@ func TestFailures(t *testing.T) {
 
 // TestReloadInALongRun: the tick that comes while runs under way finish is not lost.
 func TestReloadInALongRun(t *testing.T) {
+	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		p := w.open(lanes(t, "* * * * *", "UTC", "US", 0)...)
 		p.work.CatchUp = false

@@ -53,26 +53,34 @@ func (k *keeper) store(ctx context.Context, f *fetched, result *Region) (err err
 	if c.taken.Load() {
 		return nil
 	}
-	if c.id == 0 {
-		if c.id, err = k.Catalog.Begin(ctx, c.key, k.Run, f.page.FetchedAt); err != nil {
-			return err
-		}
-		result.Pages, result.Videos = 0, 0 // a chart begun again counts from its beginning
-	}
 	if f.page.FetchedAt.IsZero() { // cut off when only this was left to do
 		result.Pages, result.Videos = c.pages, c.videos
 		return k.Catalog.Complete(ctx, c.id, k.Now())
 	}
+	before := c.videos
+	if c.id == 0 {
+		c.pages = 1
+		c.id, c.videos, err = k.Catalog.Begin(ctx, c.key, k.Run, f.page)
+	} else {
+		err = k.next(ctx, f)
+	}
+	if err != nil {
+		return err
+	}
+	result.Pages, result.Videos = c.pages, c.videos
+	k.Log.Debug("page stored", "region", c.key.Region, "page", c.pages, "videos", c.videos-before)
+	return nil
+}
+
+// next stores a page that is not the chart's first.
+func (k *keeper) next(ctx context.Context, f *fetched) error {
+	c := f.chart
 	added, err := k.Catalog.StorePage(ctx, c.id, f.page)
 	c.pages++
 	c.videos += added
 	if added == 0 {
-		if err = k.shared(ctx, f, err); err != nil {
-			return err
-		}
+		return k.shared(ctx, f, err)
 	}
-	result.Pages, result.Videos = c.pages, c.videos
-	k.Log.Debug("page stored", "region", c.key.Region, "page", c.pages, "videos", added)
 	return nil
 }
 

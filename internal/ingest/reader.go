@@ -123,9 +123,7 @@ func (r *reader) resume(ctx context.Context, region string) (c *chart, token str
 	if err != nil || !ok {
 		return c, "", err
 	}
-	if old.Pages > 0 {
-		r.Log.Info("chart resumed", "region", region, "pages", old.Pages)
-	}
+	r.Log.Info("chart resumed", "region", region, "pages", old.Pages)
 	c.id, c.pages, c.videos = old.ID, old.Pages, old.Videos
 	return c, old.NextPageToken, nil
 }
@@ -137,14 +135,14 @@ func (r *reader) cutOff(ctx context.Context, key catalog.ChartKey, notBefore tim
 	}
 	charts, err := r.Catalog.Charts(ctx, key, ownCharts)
 	for _, c := range charts {
-		if c.Run == r.Run && c.CompletedAt.IsZero() && !c.StartedAt.Before(notBefore) {
+		if c.Run == r.Run && c.CompletedAt.IsZero() && !c.StartedAt.Before(notBefore.Truncate(time.Microsecond)) {
 			return c, true, nil
 		}
 	}
 	return catalog.Chart{}, false, err
 }
 
-// ownCharts is how many of a region's newest charts are looked at for one that Run has begun: later runs may have begun some.
+// ownCharts is how many of a region's newest charts are looked at for one that is of Run: later runs may have begun some.
 const ownCharts = 50
 
 var errLoop = errors.New("the upstream's pages lead back to one that was read already")

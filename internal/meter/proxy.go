@@ -54,8 +54,11 @@ func refuse(w http.ResponseWriter, _ *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(denied.Decision.RetryAfter().Seconds()))))
 	case errors.Is(err, quota.ErrCostExceedsLimit):
 		p.Title, p.Status = "cost exceeds the limit", http.StatusUnprocessableEntity
-	case errors.Is(err, quota.ErrUnpriced), errors.Is(err, quota.ErrNoBucket):
+	case errors.Is(err, quota.ErrUnpriced):
 		p.Title, p.Status = "method has no price", http.StatusNotFound
+		p.Detail += ": quotactl costs lists the methods with their paths"
+	case errors.Is(err, quota.ErrNoBucket):
+		p.Title, p.Status = "bucket has no limit", http.StatusNotFound
 	case errors.Is(err, quota.ErrUnreachable), errors.Is(err, quota.ErrLedgerUnusable):
 		p.Title, p.Status = "ledger cannot be reached", http.StatusServiceUnavailable
 	case errors.Is(err, quota.ErrNotSent):

@@ -139,7 +139,7 @@ func (b *bucket) judgePaces(n int64, v *verdict) {
 		if w.limit.Pace == nil {
 			continue
 		}
-		at := w.limit.PacedAt(w.used(&b.log, n)+b.held, b.cost, moment(n), moment(v.at)).UnixMicro()
+		at := w.limit.PacedAt(w.used(&b.log, n), b.holds, b.cost, moment(n), moment(v.at)).UnixMicro()
 		if at > v.at {
 			*v = verdict{quota.PaceName, at}
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // TestExecute_Ledger: the real ledger denies the very pages that the plan says, names the same limit, and says the same
-// moment for another try. What is left out for its share is not asked for.
+// moment for another try. What is left out for its share is not asked for, nor are pages that a chart has already.
 func TestExecute_Ledger(t *testing.T) {
 	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {
@@ -24,38 +24,62 @@ func TestExecute_Ledger(t *testing.T) {
 	var now time.Time
 	ledger.Now = func() time.Time { return now }
 	credentials := 0 // each plan has one of its own
+	budget := func(p Plan) *quota.Budget {
+		credentials++
+		return &quota.Budget{Ledger: ledger, Credential: fmt.Sprint("key", credentials), Limits: p.Limits, Paces: p.Paces, Prices: map[string][]quota.Cost{"list": price}}
+	}
+	resumed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
-		p.To = p.From.Add(p.To.Sub(p.From) / 8) // each page is a transaction
+		p.To = p.From.Add(max(p.To.Sub(p.From)/8, min(p.To.Sub(p.From), 2*time.Hour))) // each page is a transaction
 		now = p.From
-		credentials++
-		b := &quota.Budget{Ledger: ledger, Credential: fmt.Sprint("key", credentials), Limits: p.Limits, Paces: p.Paces, Prices: map[string][]quota.Cost{"list": price}}
+		b := budget(p)
 		p.Before = []Standing{before(t, b, &now)}
 		now = p.From
-		runs, _ := played(p)
-		for _, run := range runs {
-			if run.Outcome == LeftOut {
+		resumed += charged(t, p, b, &now)
+	})
+	t.Logf("%d runs have resumed a chart", resumed)
+	p := Plan{Lanes: lanes(t, "*/5 * * * *", 4, time.Minute, "US", "BR"), Limits: []quota.Limit{sliding(5, 4*time.Minute), sliding(40, time.Hour)},
+		Price: price, Reset: day(t, "UTC"), From: at(t, "2026-06-01T00:00:00Z"), To: at(t, "2026-06-01T03:00:00Z")}
+	if n := charged(t, p, budget(p), &now); n < 12 {
+		t.Errorf("%d runs have resumed a chart", n)
+	}
+}
+
+// charged plays a plan, and charges the pages of its runs to a budget. It returns how many have got pages of a chart that was cut off.
+func charged(t rapid.TB, p Plan, b *quota.Budget, now *time.Time) (resumed int) {
+	runs, _ := played(p)
+	for i, run := range runs {
+		lane := laneOf(p, run)
+		wanted := missing(lane, runs[:i], run.At)
+		if run.Wanted != wanted || run.Lost() == (run.Pages == wanted) {
+			t.Fatalf("%v: %d pages are missing", run, wanted)
+		}
+		if run.Outcome == LeftOut {
+			continue
+		}
+		if wanted < lane.Pages && run.Pages > 0 {
+			resumed++
+		}
+		*now = run.At
+		for page := range wanted {
+			d, err := b.Charge(context.Background(), quota.Call{Method: "list"})
+			if err != nil && !d.Never {
+				t.Fatal(err)
+			}
+			if d.Allowed != (page < run.Pages) {
+				t.Fatalf("%v: page %d: the ledger says %+v, %v", run, page, d, err)
+			}
+			if d.Allowed {
 				continue
 			}
-			now = run.At
-			for page := int64(0); page < run.Wanted; page++ {
-				d, err := b.Charge(context.Background(), quota.Call{Method: "list"})
-				if err != nil && !d.Never {
-					t.Fatal(err)
-				}
-				if d.Allowed != (page < run.Pages) {
-					t.Fatalf("%v: page %d: the ledger says %+v, %v", run, page, d, err)
-				}
-				if d.Allowed {
-					continue
-				}
-				if d.Limit != run.Limit || !d.RetryAt.Equal(run.RetryAt) {
-					t.Fatalf("%v: the ledger says %s, retry %s", run, d.Limit, d.RetryAt)
-				}
-				break
+			if d.Limit != run.Limit || !d.RetryAt.Equal(run.RetryAt) {
+				t.Fatalf("%v: the ledger says %s, retry %s", run, d.Limit, d.RetryAt)
 			}
+			break
 		}
-	})
+	}
+	return resumed
 }
 
 // before spends and sets aside some units in the day before the plan, and says what the ledger then holds.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -58,11 +59,37 @@ func lanes(t testing.TB, spec string, pages int64, offset time.Duration, regions
 	return list
 }
 
-// played is the runs of a plan in words: "03-08T00:00 US complete 4".
+// played is the runs of a plan.
 func played(p Plan) (runs []Run, r Report) {
 	p.Watch = func(run Run) bool {
 		runs = append(runs, run)
 		return true
 	}
 	return runs, p.Execute()
+}
+
+// missing is how many pages a lane's chart lacks at a moment, by its runs before: all of them, unless one was begun in the
+// quarter of an hour before and is not complete.
+func missing(lane Lane, before []Run, at time.Time) int64 {
+	var begun time.Time
+	have := int64(0)
+	old := func(at time.Time) bool { return at.After(begun.Add(15 * time.Minute)) }
+	for _, r := range before {
+		if r.Region != lane.Region || r.Job != lane.Job || r.Pages == 0 {
+			continue
+		}
+		if have == 0 || have == lane.Pages || old(r.At) {
+			have, begun = 0, r.At
+		}
+		have += r.Pages
+	}
+	if have == lane.Pages || old(at) {
+		have = 0
+	}
+	return lane.Pages - have
+}
+
+// laneOf is the lane of a run.
+func laneOf(p Plan, run Run) Lane {
+	return p.Lanes[slices.IndexFunc(p.Lanes, func(l Lane) bool { return l.Region == run.Region && l.Job == run.Job })]
 }

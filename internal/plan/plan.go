@@ -5,9 +5,14 @@
 //	00:00 US 4  BR 8     06:00 US 12  BR 16     12:00 US 20  BR 24     18:00 US 28  BR: 2 pages, then denied
 //	00:00 next day: the 4 + 4 of yesterday leave at this very moment, US 26, BR 30
 //
+// A run that is denied leaves its chart to the next one of the lane, which wants the missing pages only, if it comes within a
+// quarter of an hour of the first page; otherwise the chart is begun again. If BR above had ticks every 10 minutes:
+//
+//	18:00 BR: 2 pages, then denied     18:10 wants the other 2, and is denied     18:20 begins again, and wants 4
+//
 // It decides as the ledgers do, with the same windows to the microsecond, and as a daemon does while units are short.
-// What it cannot know are answers that are slow, charges of others, and which of several lanes that tick in one
-// moment comes first: it takes the one whose last complete chart is oldest.
+// What it cannot know are answers that are slow, charges of others, charts that were cut off before it begins, and which of
+// several lanes that tick in one moment comes first: it takes the one whose last complete chart is oldest.
 package plan
 
 import (
@@ -47,12 +52,15 @@ type Standing struct {
 	SuspendedUntil time.Time // zero when the bucket is open
 }
 
+// fresh is how old a chart that was cut off may be to be resumed: that of package ingest.
+const fresh = 15 * time.Minute
+
 // Outcome is what a run comes to.
 type Outcome int
 
 // The outcomes.
 const (
-	Complete Outcome = iota // all pages
+	Complete Outcome = iota // all pages that it wants
 	Partial                 // some pages, then denied
 	Denied                  // no page
 	LeftOut                 // its share of the day said no
@@ -71,7 +79,7 @@ type Run struct {
 	schedule.Tick
 	Outcome Outcome
 	Pages   int64     // that it gets
-	Wanted  int64     // pages
+	Wanted  int64     // pages: those of the chart, less those that an earlier run has got of it
 	Limit   string    // why it gets no more: the name of a limit, quota.PaceName, quota.Suspended or ShareName
 	RetryAt time.Time // when the next page would fit; zero when it is not known
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 )
 
@@ -126,6 +127,57 @@ func words(r Run) string {
 		text += " retry " + r.RetryAt.Format("02T15:04:05")
 	}
 	return text
+}
+
+// TestExecute_Resume: days by hand. A line of want is a run: what it gets of what it wants.
+func TestExecute_Resume(t *testing.T) {
+	utc := day(t, "UTC")
+	for _, c := range []struct {
+		name   string
+		lanes  []Lane
+		limits []quota.Limit
+		before []Standing
+		want   []string
+	}{
+		{"the next run gets the rest", lanes(t, "0-14/5 0 * * *", 4, 0, "US"), []quota.Limit{sliding(3, 4*time.Minute)}, nil,
+			[]string{"00:00 US partial 3/4", "00:05 US complete 1/1", "00:10 US partial 3/4"}},
+		{"after a quarter of an hour", lanes(t, "*/15 0 * * *", 4, 0, "US"), []quota.Limit{sliding(3, 4*time.Minute)}, nil,
+			[]string{"00:00 US partial 3/4", "00:15 US complete 1/1", "00:30 US partial 3/4", "00:45 US complete 1/1"}},
+		{"a minute later it is begun again", lanes(t, "0-59/16 0 * * *", 4, 0, "US"), []quota.Limit{sliding(3, 4*time.Minute)}, nil,
+			[]string{"00:00 US partial 3/4", "00:16 US partial 3/4", "00:32 US partial 3/4", "00:48 US partial 3/4"}},
+		{"cut off again and again, until its first page is too old", lanes(t, "0-29/5 0 * * *", 9, 0, "US"), []quota.Limit{sliding(2, 4*time.Minute)}, nil,
+			[]string{"00:00 US partial 2/9", "00:05 US partial 2/7", "00:10 US partial 2/5", "00:15 US partial 2/3", "00:20 US partial 2/9", "00:25 US partial 2/7"}},
+		{"denied between", lanes(t, "0-29/5 0 * * *", 4, 0, "US"), []quota.Limit{sliding(2, 9*time.Minute)}, nil,
+			[]string{"00:00 US partial 2/4", "00:05 US denied 0/2", "00:10 US complete 2/2", "00:15 US denied 0/4", "00:20 US partial 2/4", "00:25 US denied 0/2"}},
+		{"a chart begins with its first page", lanes(t, "0-29/10 0 * * *", 4, 0, "US"), []quota.Limit{sliding(3, 8*time.Minute)},
+			[]Standing{{Bucket: "default", SuspendedUntil: at(t, "2026-06-01T00:10:00Z")}},
+			[]string{"00:00 US denied 0/4", "00:10 US partial 3/4", "00:20 US complete 1/1"}},
+		{"each lane its own", lanes(t, "0-14/5 0 * * *", 4, time.Minute, "US", "BR"), []quota.Limit{sliding(5, 4*time.Minute)}, nil,
+			[]string{"00:00 US complete 4/4", "00:01 BR partial 1/4", "00:05 US complete 4/4", "00:06 BR partial 1/3", "00:10 US complete 4/4", "00:11 BR partial 1/2"}},
+		// 8 units are two runs of six ticks: one is due by tick 2. With 2 units spent, the 4 of the next are due by tick 4.
+		{"left out between", lanes(t, "0-29/5 0 * * *", 4, 0, "US"), []quota.Limit{sliding(2, 4*time.Minute), daily(t, 8, "UTC")}, nil,
+			[]string{"00:00 US left_out 0/4", "00:05 US partial 2/4", "00:10 US left_out 0/2", "00:15 US complete 2/2", "00:20 US partial 2/4", "00:25 US left_out 0/2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			from := at(t, "2026-06-01T00:00:00Z")
+			runs, r := played(Plan{Lanes: c.lanes, Price: price, Limits: c.limits, Reset: utc, From: from, To: from.Add(time.Hour), Before: c.before})
+			var got []string
+			var wanted int64
+			for _, run := range runs {
+				got = append(got, fmt.Sprintf("%s %s %s %d/%d", run.At.Format("15:04"), run.Region, run.Outcome, run.Pages, run.Wanted))
+				wanted += run.Wanted
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got\n%q\nwant\n%q", got, c.want)
+			}
+			if r.Wanted != wanted || r.Days[0].Planned != wanted || r.Lanes[0].Wanted > wanted {
+				t.Errorf("%d pages are wanted, %d planned; want %d", r.Wanted, r.Days[0].Planned, wanted)
+			}
+		})
+	}
+	if fresh != ingest.DefaultResume {
+		t.Errorf("a chart is resumed within %s, here within %s", ingest.DefaultResume, fresh)
+	}
 }
 
 // TestReport: a plan from the middle of a day, with lanes that meet.

@@ -12,7 +12,11 @@ import (
 
 var specs = []string{"0 * * * *", "*/20 * * * *", "30 */3 * * *", "0 0 * * *", "15 2 * * *", "@every 1000s", "@every 47m", "5,6 */2 * * *"}
 
-// drawn is a plan of a few lanes and limits, some days around a change of the clocks or elsewhere.
+// often are specs whose ticks come soon enough to resume what the one before has left half.
+var often = []string{"*/10 * * * *", "*/5 * * * *", "0,15,31 * * * *", "@every 400s"}
+
+// drawn is a plan of a few lanes and limits, some days around a change of the clocks or elsewhere; half of them with ticks
+// that come often, for some hours, under a window that cuts charts off.
 func drawn(t *rapid.T) Plan {
 	los, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
@@ -27,7 +31,13 @@ func drawn(t *rapid.T) Plan {
 	if p.From, err = time.Parse(time.RFC3339, from); err != nil {
 		t.Fatal(err)
 	}
-	p.To = p.From.Add(time.Duration(rapid.IntRange(1, 60).Draw(t, "hours")) * time.Hour)
+	specs, hours, fewest, crowded := specs, 60, int64(1), rapid.Bool().Draw(t, "crowded")
+	if crowded {
+		specs, hours, fewest = often, 8, 3
+		short := quota.Sliding(time.Duration(rapid.IntRange(2, 25).Draw(t, "short")) * time.Minute)
+		p.Limits = []quota.Limit{{Bucket: quota.DefaultBucket, Units: rapid.Int64Range(1, 9).Draw(t, "units"), Window: short}}
+	}
+	p.To = p.From.Add(time.Duration(rapid.IntRange(1, hours).Draw(t, "hours")) * time.Hour)
 	for i := range rapid.IntRange(1, 5).Draw(t, "lanes") {
 		s, err := schedule.Parse(rapid.SampledFrom(specs).Draw(t, "spec"), rapid.SampledFrom([]*time.Location{time.UTC, los}).Draw(t, "zone"))
 		if err != nil {
@@ -35,7 +45,7 @@ func drawn(t *rapid.T) Plan {
 		}
 		offset := time.Duration(rapid.IntRange(0, 3).Draw(t, "offset")) * 5 * time.Minute
 		p.Lanes = append(p.Lanes, Lane{Lane: schedule.Lane{Job: "trending", Region: eight[i], Schedule: s, Offset: offset},
-			Pages: rapid.Int64Range(1, 5).Draw(t, "pages"), Weight: rapid.Int64Range(0, 3).Draw(t, "weight"), Floor: rapid.Int64Range(0, 20).Draw(t, "floor")})
+			Pages: rapid.Int64Range(fewest, 5).Draw(t, "pages"), Weight: rapid.Int64Range(0, 3).Draw(t, "weight"), Floor: rapid.Int64Range(0, 20).Draw(t, "floor")})
 	}
 	windows := []quota.Window{quota.Sliding(24 * time.Hour), quota.Sliding(time.Hour), quota.Sliding(7 * time.Minute),
 		{Calendar: "day", Zone: los}, {Calendar: "day", Zone: berlin}, {Calendar: "hour", Zone: los}}
@@ -58,13 +68,14 @@ func drawn(t *rapid.T) Plan {
 }
 
 // TestExecute_Random: what is allowed never exceeds a window, counted anew page by page; what is denied would have; and the
-// sums of the report are those of its runs.
+// sums of the report are those of its runs. A run wants what its chart is missing, and is complete when it gets that.
 func TestExecute_Random(t *testing.T) {
+	resumed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
 		runs, r := played(p)
 		var stamps []int64
-		var pages, lost int64
+		var pages, wanted, lost int64
 		used := func(l quota.Limit, n int64) (units int64) {
 			from := n - l.Window.Length.Microseconds()
 			if l.Window.IsCalendar() {
@@ -79,7 +90,14 @@ func TestExecute_Random(t *testing.T) {
 			return units
 		}
 		most := make([]int64, len(p.Limits))
-		for _, run := range runs {
+		for i, run := range runs {
+			lane := laneOf(p, run)
+			if m := missing(lane, runs[:i], run.At); run.Wanted != m || run.Pages > m || run.Lost() == (run.Pages == m) {
+				t.Fatalf("%v: %d pages are missing", run, m)
+			}
+			if wanted += run.Wanted; run.Pages > 0 && run.Wanted < lane.Pages {
+				resumed++
+			}
 			for page := range run.Pages + 1 {
 				n := run.At.UnixMicro()
 				if k := len(stamps); k > 0 {
@@ -115,8 +133,13 @@ func TestExecute_Random(t *testing.T) {
 				t.Fatalf("%s: peak %d of %d, counted %d", u.Limit.Name(), u.Peak, u.Cap, most[i])
 			}
 		}
-		if r.Pages != pages || r.Lost() != lost || r.Runs != int64(len(runs)) {
-			t.Fatalf("%+v, counted %d pages, %d lost of %d", r.Counts, pages, lost, len(runs))
+		var planned int64
+		for _, d := range r.Days {
+			planned += d.Planned
+		}
+		if r.Pages != pages || r.Wanted != wanted || planned != wanted || r.Lost() != lost || r.Runs != int64(len(runs)) {
+			t.Fatalf("%+v, planned %d, counted %d of %d pages, %d lost of %d", r.Counts, planned, pages, wanted, lost, len(runs))
 		}
 	})
+	t.Logf("%d runs have resumed a chart", resumed)
 }

@@ -65,7 +65,7 @@ type LaneUse struct {
 type Day struct {
 	Bucket     string
 	Start, End time.Time // of the whole day, although the plan may begin or end within it
-	Planned    int64     // units that the schedule wants
+	Planned    int64     // units that its runs want
 	Spent      int64     // units that it gets
 	Counts               // of all lanes
 	Windows    []Use     // as far as the plan sees of the day

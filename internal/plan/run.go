@@ -32,6 +32,8 @@ type player struct {
 // progress is how a lane stands.
 type progress struct {
 	complete int64 // when its last complete chart was complete; MinInt64 for never
+	pages    int64 // of the chart that was cut off; 0 for none
+	begun    int64 // when its first page came
 	today    Counts
 	ever     Counts
 }
@@ -143,10 +145,10 @@ func floorMinute(at int64) int64 {
 // tick is one run.
 func (s *player) tick(e event, day int) {
 	s.sampling.to(s, e.at)
-	l := &s.Lanes[e.lane]
-	run := Run{Wanted: l.Pages}
+	l, p := &s.Lanes[e.lane], &s.lanes[e.lane]
+	run := Run{Wanted: l.Pages - p.resumed(e.at)}
 	for _, b := range s.buckets {
-		b.wanted += l.Pages * b.cost
+		b.wanted += run.Wanted * b.cost
 	}
 	switch {
 	case !s.day.admits(s, e):
@@ -156,16 +158,32 @@ func (s *player) tick(e event, day int) {
 	}
 	s.day.done(e, run.Pages)
 	s.sampling.see()
-	p := &s.lanes[e.lane]
-	if run.Outcome == Complete {
-		p.complete = e.at
-	}
+	p.keep(e.at, run)
 	p.today.count(run)
 	if run.Lost() || s.Watch != nil {
 		at := moment(e.at)
 		run.Tick = schedule.Tick{Job: l.Job, Region: l.Region, Scheduled: at.Add(-l.Offset), At: at}
 		s.lost(run, day)
 		s.ended = s.Watch != nil && !s.Watch(run)
+	}
+}
+
+// resumed is how many pages of the chart are there when the lane runs at a moment.
+func (p *progress) resumed(at int64) int64 {
+	if at-p.begun > fresh.Microseconds() {
+		p.pages = 0
+	}
+	return p.pages
+}
+
+// keep notes what a run has got of the chart.
+func (p *progress) keep(at int64, run Run) {
+	if p.pages == 0 {
+		p.begun = at
+	}
+	p.pages += run.Pages
+	if run.Outcome == Complete {
+		p.complete, p.pages = at, 0
 	}
 }
 

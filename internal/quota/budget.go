@@ -31,6 +31,7 @@ type Call struct {
 	Count       int64  // how many calls of the method; 0 is one
 	Key         string // idempotency key
 	Manual      bool   // a person asks: the headroom may be used
+	Unpaced     bool   // the paces do not hold it back, the limits do
 	Labels      Labels
 	Reservation string // draw on it
 }
@@ -68,13 +69,17 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	if call.Method != "" {
 		labels[LabelMethod] = call.Method
 	}
+	paces := touching(b.Paces, costs)
+	if call.Unpaced {
+		paces = nil
+	}
 	c := Charge{
-		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs, Limits: append(b.limitsOf(costs), touching(b.Paces, costs)...),
+		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs, Limits: append(b.limitsOf(costs), paces...),
 		Labels: labels, Manual: call.Manual, Observe: b.Observe, Reservation: call.Reservation,
 	}
 	d, err := b.Ledger.Charge(ctx, c)
-	if err == nil && !d.Allowed && len(b.Paces) > 0 && !c.Manual && c.Reservation == "" {
-		d = b.whenPaced(ctx, c, d)
+	if err == nil && (!d.Allowed || d.Observed) && len(paces) > 0 && !c.Manual && c.Reservation == "" {
+		d = b.whenPaced(ctx, c, paces, d)
 	}
 	if err != nil && b.failsOpen(call, err) {
 		b.Log.Warn("ledger cannot be reached: call passes unmetered, as configured", "method", call.Method, "error", err)
@@ -86,8 +91,7 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 
 // whenPaced puts a denial's time off to when the lines of the paces are where the charge needs them, if that is later. Should the
 // ledger be gone by now, the denial stands without it.
-func (b *Budget) whenPaced(ctx context.Context, c Charge, d Decision) Decision {
-	lines := touching(b.Paces, c.Costs)
+func (b *Budget) whenPaced(ctx context.Context, c Charge, lines []Limit, d Decision) Decision {
 	days := make([]Limit, len(lines))
 	for i, l := range lines {
 		days[i] = Limit{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom, Window: l.Window}
@@ -97,7 +101,21 @@ func (b *Budget) whenPaced(ctx context.Context, c Charge, d Decision) Decision {
 		return d
 	}
 	for _, l := range lines {
-		at := l.PacedAt(taken(usage, l), d.Units[l.Bucket], usage.At, d.RetryAt)
+		used, held := taken(usage, l)
+		var holds []Hold
+		if held > 0 {
+			set, err := b.Ledger.Reservations(ctx, b.Credential, l.Bucket)
+			if err != nil {
+				return d
+			}
+			for _, r := range set {
+				holds = append(holds, Hold{Units: r.Left, ExpiresAt: r.ExpiresAt.UnixMicro()})
+			}
+		}
+		if d.Observed { // it is among them already
+			used -= d.Units[l.Bucket]
+		}
+		at := l.PacedAt(used, holds, d.Units[l.Bucket], usage.At, d.RetryAt)
 		if at.After(d.RetryAt) {
 			d.RetryAt, d.Limit = at.UTC(), PaceName
 		}
@@ -105,16 +123,16 @@ func (b *Budget) whenPaced(ctx context.Context, c Charge, d Decision) Decision {
 	return d
 }
 
-// taken is what is used and held in the window of l.
-func taken(usage Usage, l Limit) (units int64) {
+// taken is what is used in the window of l, and what is held in its bucket.
+func taken(usage Usage, l Limit) (used, held int64) {
 	for _, bucket := range usage.Buckets {
 		for _, u := range bucket.Limits {
 			if bucket.Bucket == l.Bucket && u.Limit.Window.String() == l.Window.String() {
-				units = u.Used + bucket.Held
+				used, held = u.Used, bucket.Held
 			}
 		}
 	}
-	return units
+	return used, held
 }
 
 func (b *Budget) failsOpen(call Call, err error) bool {

@@ -1,7 +1,9 @@
 package quota
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 )
@@ -67,19 +69,35 @@ func (p Pace) When(units, used int64, w Window, now time.Time) time.Time {
 }
 
 // PacedAt is the first second, not before from, at which units more stay behind the line of l, which has a Pace, if nobody charges
-// meanwhile; taken units are used or held in the window that holds now. A zero from is now.
-func (l Limit) PacedAt(taken, units int64, now, from time.Time) time.Time {
+// meanwhile and holds lapse as they expire; used is of the window that holds now. A zero from is now. The end of a day is the
+// answer where no day's line will ever be high enough.
+func (l Limit) PacedAt(used int64, holds []Hold, units int64, now, from time.Time) time.Time {
 	if from.Before(now) {
 		from = now
 	}
-	_, end := l.Window.Bounds(now)
-	if from.Before(end) {
-		if at := l.Pace.When(l.Cap(false), taken+units, l.Window, from); at.Before(end) {
+	if _, end := l.Window.Bounds(now); !from.Before(end) {
+		used = 0 // a new day begins with nothing used
+	}
+	holds = slices.Clone(holds)
+	slices.SortFunc(holds, func(a, b Hold) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
+	for {
+		for len(holds) > 0 && holds[0].ExpiresAt <= from.UnixMicro() {
+			holds = holds[1:]
+		}
+		taken := used + Standing{Holds: holds}.Held()
+		at := l.Pace.When(l.Cap(false), taken+units, l.Window, from)
+		start, end := l.Window.Bounds(from)
+		next := end
+		if len(holds) > 0 && holds[0].ExpiresAt < end.UnixMicro() {
+			next = time.UnixMicro(holds[0].ExpiresAt)
+		}
+		if at.Before(next) || taken == 0 && from.Equal(start) {
 			return at
 		}
-		from = end
+		if from = next; next.Equal(end) {
+			used = 0
+		}
 	}
-	return l.Pace.When(l.Cap(false), units, l.Window, from) // a new day begins with nothing used
 }
 
 // weight is the area below the curve between two moments of one day.

@@ -9,8 +9,10 @@ import (
 type Decision struct {
 	Run      bool
 	Short    bool // false: there is enough for everyone until the reset, and the shares do not matter
+	Slides   bool // see Day
 	Region   string
 	Weight   int64
+	Priority int64
 	Entitled int64 // units
 	Due      int64 // of those, by this tick when they are spread evenly
 	Spent    int64 // units
@@ -24,14 +26,14 @@ type Decision struct {
 // reset to its share at the next: by tick k of N it has run round(share*k/N) times, so that the last ticks of the day are
 // served like the first, and one whose share has grown catches up at once. A lane that is further ahead than rounding
 // explains, because its share shrank during the day, does not wait for the line: it spreads the runs it can still afford
-// over the ticks to come. Admitted runs always fit in what is left.
+// over the ticks to come. So does every lane under a window that slides, which has no line. Admitted runs always fit in what is left.
 //
 // A tick that was begun before and is only resumed has been decided already: do not ask again. A run outside the schedule
 // (catching up at start) is asked for like a tick, counted in Ticks and Remaining.
 func (d Day) Admit(lane int) Decision {
 	l := d.Lanes[lane]
 	ticks := max(l.Ticks, l.Remaining, 1)
-	out := Decision{Short: d.Short(), Region: l.Region, Weight: l.Weight, Spent: l.Spent, Ticks: ticks,
+	out := Decision{Short: d.Short(), Slides: d.Slides, Region: l.Region, Weight: l.Weight, Priority: l.Priority, Spent: l.Spent, Ticks: ticks,
 		Tick: min(ticks-l.Remaining+1, ticks), Entitled: l.Demand(), Runs: l.Remaining, Run: true}
 	if out.Short {
 		shares, _ := d.entitle()
@@ -49,7 +51,7 @@ func (s Share) runs(d Decision) bool {
 	switch {
 	case s.Runs >= s.Remaining:
 		return true
-	case 2*s.Spent > s.Cost && !atMost(2*s.Spent-s.Cost, d.Ticks, 2*whole, d.Tick, true):
+	case d.Slides, 2*s.Spent > s.Cost && !atMost(2*s.Spent-s.Cost, d.Ticks, 2*whole, d.Tick, true):
 		return spread(d.Tick, s.Runs, s.Remaining)
 	}
 	return atMost(2*s.Spent+s.Cost, d.Ticks, 2*whole, d.Tick, true)
@@ -79,6 +81,14 @@ func (d Decision) String() string {
 	if !d.Run {
 		verb = "is left out"
 	}
-	return fmt.Sprintf("%s %s: entitled to %d units of the day, %d due by tick %d of %d, %d spent, %d more runs, weight %d",
-		d.Region, verb, d.Entitled, d.Due, d.Tick, d.Ticks, d.Spent, d.Runs, d.Weight)
+	due := fmt.Sprintf(" of the day, %d due by tick %d of %d", d.Due, d.Tick, d.Ticks)
+	if d.Slides {
+		due = fmt.Sprintf(" of the window, %d ticks to come", d.Ticks-d.Tick+1)
+	}
+	reason := fmt.Sprintf("%s %s: entitled to %d units%s, %d spent, %d more runs, weight %d",
+		d.Region, verb, d.Entitled, due, d.Spent, d.Runs, d.Weight)
+	if d.Priority != 0 {
+		reason += fmt.Sprintf(", priority %d", d.Priority)
+	}
+	return reason
 }

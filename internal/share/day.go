@@ -9,6 +9,7 @@ import (
 type Lane struct {
 	Region    string
 	Weight    int64 // see Claimant
+	Priority  int64
 	Floor     int64 // units of this day
 	Spent     int64 // units since the last reset
 	Cost      int64 // units that a run takes: its pages times their price
@@ -22,9 +23,13 @@ func (l Lane) Demand() int64 { return l.Spent + l.wanted() }
 func (l Lane) wanted() int64 { return max(l.Remaining, 0) * max(l.Cost, 0) }
 
 // Day is what is left of a bucket until its reset, and who wants it.
+//
+// Of a window that slides, it is what is left until some moment within the next window, when part of what is spent now will have
+// left it: the window that ends then is the day, and what of it is spent already is all that will still be inside.
 type Day struct {
-	Left  int64 // units that the tightest limit of the bucket leaves until the reset
-	Lanes []Lane
+	Left   int64 // units that the tightest limit of the bucket leaves until the reset
+	Lanes  []Lane
+	Slides bool // there is no reset: Spent is without a beginning, and Ticks count from any moment that stays the same
 }
 
 // Share is what one lane may take of the day.
@@ -42,6 +47,11 @@ func (d Day) Short() bool {
 		wanted[i] = l.wanted()
 	}
 	return total(wanted) > d.Left
+}
+
+// Tighter says whether left units serve less of what is wanted than the others do. Figures below 0 count as 0.
+func Tighter(left, wanted, otherLeft, otherWanted int64) bool {
+	return !atMost(max(otherLeft, 0), max(wanted, 0), max(left, 0), max(otherWanted, 0), true)
 }
 
 // Shares says what each lane may take of the whole day, in the order of the lanes. All their runs together fit in what is
@@ -79,7 +89,7 @@ func (d Day) entitle() (shares []Share, capacity int64) {
 func (d Day) split(capacity int64, taken func(Lane) int64) (shares []Share, over int64) {
 	claimants := make([]Claimant, len(d.Lanes))
 	for i, l := range d.Lanes {
-		claimants[i] = Claimant{Demand: l.Demand(), Weight: l.Weight, Floor: l.Floor, Taken: taken(l)}
+		claimants[i] = Claimant{Demand: l.Demand(), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor, Taken: taken(l)}
 	}
 	shares, over = make([]Share, len(d.Lanes)), max(d.Left, 0)
 	for i, units := range MaxMin(capacity, claimants) {

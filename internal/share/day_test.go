@@ -17,24 +17,24 @@ func TestShares(t *testing.T) {
 		want  []figures
 		loans []Loan
 	}{
-		{"enough for all", Day{80, []Lane{lane("US", 1, 0, 0, 10), lane("BR", 1, 0, 0, 10)}}, false,
+		{"enough for all", Day{Left: 80, Lanes: []Lane{lane("US", 1, 0, 0, 10), lane("BR", 1, 0, 0, 10)}}, false,
 			[]figures{{40, 40, 10}, {40, 40, 10}}, nil},
-		{"half", Day{40, []Lane{lane("US", 1, 0, 0, 10), lane("BR", 1, 0, 0, 10)}}, true,
+		{"half", Day{Left: 40, Lanes: []Lane{lane("US", 1, 0, 0, 10), lane("BR", 1, 0, 0, 10)}}, true,
 			[]figures{{20, 20, 5}, {20, 20, 5}}, nil},
-		{"units over make a run for the first", Day{44, []Lane{lane("US", 1, 0, 0, 10), lane("BR", 1, 0, 0, 10)}}, true,
+		{"units over make a run for the first", Day{Left: 44, Lanes: []Lane{lane("US", 1, 0, 0, 10), lane("BR", 1, 0, 0, 10)}}, true,
 			[]figures{{22, 22, 6}, {22, 22, 5}}, nil},
-		{"in the middle of the day the same share", Day{20, []Lane{lane("US", 1, 0, 8, 5), lane("BR", 1, 0, 12, 5)}}, true,
+		{"in the middle of the day the same share", Day{Left: 20, Lanes: []Lane{lane("US", 1, 0, 8, 5), lane("BR", 1, 0, 12, 5)}}, true,
 			[]figures{{20, 20, 3}, {20, 20, 2}}, nil},
-		{"more spent than the share", Day{9, []Lane{lane("US", 1, 0, 28, 3), lane("BR", 1, 0, 3, 3)}}, true,
+		{"more spent than the share", Day{Left: 9, Lanes: []Lane{lane("US", 1, 0, 28, 3), lane("BR", 1, 0, 3, 3)}}, true,
 			[]figures{{20, 28, 0}, {20, 12, 2}}, []Loan{{"BR", "US", 8}}},
-		{"one leaves to two by weight", Day{60, []Lane{lane("US", 2, 0, 0, 2), lane("BR", 2, 0, 0, 10), lane("AU", 1, 0, 0, 10)}}, true,
+		{"one leaves to two by weight", Day{Left: 60, Lanes: []Lane{lane("US", 2, 0, 0, 2), lane("BR", 2, 0, 0, 10), lane("AU", 1, 0, 0, 10)}}, true,
 			[]figures{{24, 8, 2}, {24, 35, 9}, {12, 17, 4}}, []Loan{{"US", "BR", 11}, {"US", "AU", 5}}},
-		{"two leave to two", Day{44, []Lane{lane("US", 1, 0, 0, 1), lane("BR", 1, 0, 0, 2), lane("AU", 1, 0, 0, 10), lane("CA", 1, 0, 0, 10)}}, true,
+		{"two leave to two", Day{Left: 44, Lanes: []Lane{lane("US", 1, 0, 0, 1), lane("BR", 1, 0, 0, 2), lane("AU", 1, 0, 0, 10), lane("CA", 1, 0, 0, 10)}}, true,
 			[]figures{{11, 4, 1}, {11, 8, 2}, {11, 16, 4}, {11, 16, 4}},
 			[]Loan{{"US", "AU", 4}, {"BR", "AU", 1}, {"US", "CA", 3}, {"BR", "CA", 2}}},
-		{"a floor takes from all", Day{60, []Lane{lane("US", 1, 32, 0, 10), lane("BR", 1, 0, 0, 10), lane("AU", 1, 0, 0, 10)}}, true,
+		{"a floor takes from all", Day{Left: 60, Lanes: []Lane{lane("US", 1, 32, 0, 10), lane("BR", 1, 0, 0, 10), lane("AU", 1, 0, 0, 10)}}, true,
 			[]figures{{20, 32, 8}, {20, 14, 4}, {20, 14, 3}}, []Loan{{"BR", "US", 6}, {"AU", "US", 6}}},
-		{"nothing left", Day{-7, []Lane{lane("US", 1, 0, 8, 5), lane("BR", 1, 0, 4, 5)}}, true,
+		{"nothing left", Day{Left: -7, Lanes: []Lane{lane("US", 1, 0, 8, 5), lane("BR", 1, 0, 4, 5)}}, true,
 			[]figures{{6, 6, 0}, {6, 6, 0}}, nil},
 	} {
 		shares := c.day.Shares()
@@ -78,7 +78,7 @@ func TestAdmit(t *testing.T) {
 		{"far ahead: spread over what comes", 8, 16, 5, true, 12},
 		{"far ahead: not at every tick", 8, 20, 6, false, 16},
 	} {
-		day := Day{c.left, []Lane{{Region: "BR", Weight: 1, Spent: c.spent, Cost: 4, Ticks: 10, Remaining: 11 - c.tick}}}
+		day := Day{Left: c.left, Lanes: []Lane{{Region: "BR", Weight: 1, Spent: c.spent, Cost: 4, Ticks: 10, Remaining: 11 - c.tick}}}
 		got := day.Admit(0)
 		if got.Run != c.run || got.Due != c.due || got.Tick != c.tick || got.Ticks != 10 || got.Spent != c.spent {
 			t.Errorf("%s: %v (%+v)", c.name, got, got)
@@ -98,7 +98,7 @@ func TestAdmit_Odd(t *testing.T) {
 			Decision{Short: true, Region: "BR", Weight: 1, Entitled: 5, Due: 1, Tick: 1, Ticks: 3}},
 		{"no ticks at all", Lane{Region: "BR", Weight: 1, Cost: 9}, Decision{Run: true, Region: "BR", Weight: 1, Tick: 1, Ticks: 1}},
 	} {
-		if got := (Day{5, []Lane{c.lane}}).Admit(0); got != c.want {
+		if got := (Day{Left: 5, Lanes: []Lane{c.lane}}).Admit(0); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -117,7 +117,7 @@ func TestAdmit_Beside(t *testing.T) {
 		{"on the line, and all ticks are paid for", 4, Lane{Weight: 1, Spent: 36, Cost: 2, Ticks: 10, Remaining: 2}, true},
 		{"on the line, and one of two is paid for", 2, Lane{Weight: 1, Spent: 36, Cost: 2, Ticks: 10, Remaining: 2}, false},
 	} {
-		if got := (Day{c.left, []Lane{c.lane, beside}}).Admit(0); got.Run != c.run || !got.Short {
+		if got := (Day{Left: c.left, Lanes: []Lane{c.lane, beside}}).Admit(0); got.Run != c.run || !got.Short {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
@@ -140,12 +140,17 @@ func TestAtMost(t *testing.T) {
 
 func TestDecision_String(t *testing.T) {
 	lanes := []Lane{{Region: "US", Weight: 3, Spent: 8, Cost: 4, Ticks: 10, Remaining: 7}, {Region: "BR", Weight: 1, Cost: 4, Ticks: 10, Remaining: 7}}
+	first := Day{Left: 28, Lanes: []Lane{{Region: "DE", Weight: 1, Priority: 2, Cost: 4, Ticks: 10, Remaining: 7}, {Region: "BR", Weight: 9, Cost: 4, Ticks: 10, Remaining: 7}}}
+	if got := first.Admit(0).String() + "; " + first.Admit(1).String(); got != "DE runs: entitled to 28 units of the day, 11 due by tick 4 of 10, "+
+		"0 spent, 7 more runs, weight 1, priority 2; BR is left out: entitled to 0 units of the day, 0 due by tick 4 of 10, 0 spent, 0 more runs, weight 9" {
+		t.Error(got)
+	}
 	for want, left := range map[string]int64{
 		"US runs: enough is left for every tick until the reset":                                                 56,
 		"US runs: entitled to 30 units of the day, 12 due by tick 4 of 10, 8 spent, 6 more runs, weight 3":       32,
 		"US is left out: entitled to 15 units of the day, 6 due by tick 4 of 10, 8 spent, 2 more runs, weight 3": 12,
 	} {
-		if got := (Day{left, lanes}).Admit(0).String(); got != want {
+		if got := (Day{Left: left, Lanes: lanes}).Admit(0).String(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

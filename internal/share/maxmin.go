@@ -9,12 +9,18 @@
 // wants only 20 and leaves 13, so that the other two get 40 each.
 package share
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Claimant is one who wants units of what is shared. Negative figures count as 0.
 type Claimant struct {
-	Demand int64 // units it wants in all; it never gets more
-	Weight int64 // its part in proportion to the others' weights; 0: only what the others leave; at most MaxWeight counts
-	Floor  int64 // units it gets before weights count, as far as it wants them
-	Taken  int64 // units it has already and cannot give back, part of what is shared; it never gets less
+	Demand   int64 // units it wants in all; it never gets more
+	Weight   int64 // its part in proportion to the others' weights; 0: only what the others leave; at most MaxWeight counts
+	Priority int64 // above the floors, who has a higher one gets all it wants before anybody with a lower one gets a unit
+	Floor    int64 // units it gets before priorities and weights count, as far as it wants them
+	Taken    int64 // units it has already and cannot give back, part of what is shared; it never gets less
 }
 
 // MaxWeight is the largest weight that counts.
@@ -34,16 +40,45 @@ func MaxMin(capacity int64, claimants []Claimant) []int64 {
 		spans[i] = span{low: taken, high: max(taken, min(c.Floor, c.Demand)), weight: 1}
 	}
 	got := fill(capacity, spans)
-	got = fill(capacity, widen(spans, claimants, got, true))
-	return fill(capacity, widen(spans, claimants, got, false))
+	for _, r := range ranks(claimants) {
+		got = fill(capacity, widen(spans, claimants, got, r))
+	}
+	return got
 }
 
-// widen makes what each claimant got the least it gets, and lets those with a weight (or, afterwards, those without one)
-// have up to their demand.
-func widen(spans []span, claimants []Claimant, got []int64, weighty bool) []span {
+// rank is a turn to be served: by priority, and those without a weight after all others.
+type rank struct {
+	weighty  bool
+	priority int64
+}
+
+func (c Claimant) rank() rank { return rank{c.Weight > 0, c.Priority} }
+
+// ranks are those of the claimants, the first to be served first.
+func ranks(claimants []Claimant) []rank {
+	all := make([]rank, 0, len(claimants))
+	for _, c := range claimants {
+		if r := c.rank(); !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b rank) int {
+		if a.weighty != b.weighty {
+			if a.weighty {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(b.priority, a.priority)
+	})
+	return all
+}
+
+// widen makes what each claimant got the least it gets, and lets those of a rank have up to their demand.
+func widen(spans []span, claimants []Claimant, got []int64, r rank) []span {
 	for i, c := range claimants {
 		spans[i] = span{low: got[i], high: got[i], weight: min(max(c.Weight, 1), MaxWeight)}
-		if (c.Weight > 0) == weighty {
+		if c.rank() == r {
 			spans[i].high = max(got[i], c.Demand)
 		}
 	}

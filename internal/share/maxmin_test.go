@@ -35,6 +35,10 @@ func TestMaxMin(t *testing.T) {
 		{"taken already", 90, []Claimant{{Demand: 90, Weight: 1, Taken: 60}, {Demand: 90, Weight: 1}, {Demand: 90, Weight: 1}}, []int64{60, 15, 15}},
 		{"taken before floors", 30, []Claimant{{Demand: 30, Weight: 1, Taken: 20}, {Demand: 30, Weight: 1, Floor: 25}}, []int64{20, 10}},
 		{"more taken than there is", 10, []Claimant{{Demand: 5, Weight: 1, Taken: 20}, {Demand: 5, Weight: 1, Floor: 5}}, []int64{20, 0}},
+		{"priority before weight", 100, []Claimant{{Demand: 60, Weight: 9}, {Demand: 60, Weight: 1, Priority: 2}, {Demand: 60, Weight: 1, Priority: 1}}, []int64{0, 60, 40}},
+		{"weights among equal priorities", 100, []Claimant{{Demand: 80, Weight: 3, Priority: 1}, {Demand: 80, Weight: 1, Priority: 1}, {Demand: 80, Weight: 1}}, []int64{75, 25, 0}},
+		{"a floor before priorities", 100, []Claimant{{Demand: 90, Weight: 1, Floor: 20}, {Demand: 90, Weight: 1, Priority: 1}}, []int64{20, 80}},
+		{"a priority without weight: after those with one", 15, []Claimant{{Demand: 10, Priority: 5}, {Demand: 10, Weight: 1}, {Demand: 10}}, []int64{5, 10, 0}},
 		{"negative figures", 10, []Claimant{{Demand: -5, Weight: -1, Floor: -3, Taken: -9}, {Demand: 20, Weight: 1}}, []int64{0, 10}},
 		{"huge figures", math.MaxInt64 - 1, []Claimant{{Demand: math.MaxInt64, Weight: math.MaxInt64}, {Demand: math.MaxInt64, Weight: MaxWeight}}, []int64{math.MaxInt64 / 2, math.MaxInt64 / 2}},
 	} {
@@ -50,8 +54,9 @@ func drawClaimants(t *rapid.T) []Claimant {
 	claimant := rapid.Custom(func(t *rapid.T) Claimant {
 		return Claimant{
 			Demand: rapid.Int64Range(0, most).Draw(t, "demand"), Weight: rapid.Int64Range(0, 4).Draw(t, "weight"),
-			Floor: rapid.Int64Range(0, most).Draw(t, "floor") * rapid.Int64Range(0, 1).Draw(t, "floored"),
-			Taken: rapid.Int64Range(0, most).Draw(t, "taken") * rapid.Int64Range(0, 1).Draw(t, "begun"),
+			Priority: rapid.Int64Range(-1, 1).Draw(t, "priority") * rapid.Int64Range(0, 1).Draw(t, "preferred"),
+			Floor:    rapid.Int64Range(0, most).Draw(t, "floor") * rapid.Int64Range(0, 1).Draw(t, "floored"),
+			Taken:    rapid.Int64Range(0, most).Draw(t, "taken") * rapid.Int64Range(0, 1).Draw(t, "begun"),
 		}
 	})
 	return rapid.SliceOfN(claimant, 1, 9).Draw(t, "claimants")
@@ -101,7 +106,8 @@ func TestMaxMin_Properties(t *testing.T) {
 	})
 }
 
-// checkNoEnvy checks that nobody has more for its weight than i, who wanted more, beyond one unit of rounding each.
+// checkNoEnvy checks that nobody of a lower rank has more than the least when i wanted more, and nobody of the same more for its
+// weight, beyond one unit of rounding each.
 func checkNoEnvy(t *rapid.T, claimants []Claimant, got []int64, i int, short bool) {
 	mine := claimants[i]
 	for j, c := range claimants {
@@ -120,7 +126,10 @@ func checkNoEnvy(t *rapid.T, claimants []Claimant, got []int64, i int, short boo
 		switch {
 		case got[j] <= least:
 		case w == 0 && v > 0:
-		case w > 0 && v == 0, w == v && got[j] > got[i]+1, (got[j]-1)*w > (got[i]+1)*v:
+		case w > 0 && v == 0:
+			t.Fatalf("%v: %d envies %d, who has no weight", got, i, j)
+		case mine.Priority < c.Priority:
+		case mine.Priority > c.Priority, w == v && got[j] > got[i]+1, (got[j]-1)*w > (got[i]+1)*v:
 			t.Fatalf("%v: %d envies %d", got, i, j)
 		}
 	}

@@ -121,7 +121,7 @@ func TestShares_Fit(t *testing.T) {
 			Ticks: 24, Remaining: rapid.Int64Range(0, 24).Draw(t, "remaining")}
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		day := Day{rapid.Int64Range(-3, 400).Draw(t, "left"), rapid.SliceOfN(lane, 1, 9).Draw(t, "lanes")}
+		day := Day{Left: rapid.Int64Range(-3, 400).Draw(t, "left"), Lanes: rapid.SliceOfN(lane, 1, 9).Draw(t, "lanes")}
 		capacity, wanted := max(day.Left, 0), int64(0)
 		for _, l := range day.Lanes {
 			capacity += l.Spent

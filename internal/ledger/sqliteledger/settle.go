@@ -18,13 +18,21 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 	return l.decide(ctx, func(s *session) (quota.Decision, error) { return s.commit(c) })
 }
 
+// commitText is requestText of a commit.
+func commitText(units int64) string {
+	if units == quota.AllUnits {
+		return "commit of all that is left"
+	}
+	return fmt.Sprintf("commit of %d", units)
+}
+
 func (s *session) commit(c quota.Commit) (quota.Decision, error) {
 	now := s.now()
 	b, n, err := s.bucketOf(c.Credential, c.Reservation, now)
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	kept := receipt{c.Credential, ofCommit, c.Reservation, fmt.Sprintf("commit %d", c.Units), now,
+	kept := receipt{c.Credential, ofCommit, c.Reservation, commitText(c.Units), now,
 		now + max(b.retention, quota.RetentionFor(c.Limits).Microseconds())}
 	if d, known, err := s.recall(kept); known || err != nil {
 		return d, err

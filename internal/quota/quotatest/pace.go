@@ -20,14 +20,19 @@ func testPace(t *testing.T, h Harness) {
 	line.Pace = &quota.Pace{Slack: 100}
 	credential := newCredential()
 	b := &quota.Budget{Ledger: l, Credential: credential, Limits: []quota.Limit{limit}, Paces: []quota.Limit{line}}
-	charge := func(hours time.Duration, units int64, manual bool) quota.Decision {
+	call := func(hours time.Duration, call quota.Call) quota.Decision {
 		t.Helper()
 		h.SetNow(t, midnight.Add(hours*time.Hour))
-		d, err := b.Charge(t.Context(), quota.Call{Bucket: "default", Units: units, Manual: manual})
+		call.Bucket = "default"
+		d, err := b.Charge(t.Context(), call)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d
+	}
+	charge := func(hours time.Duration, units int64, manual bool) quota.Decision {
+		t.Helper()
+		return call(hours, quota.Call{Units: units, Manual: manual})
 	}
 	expect := func(what string, d quota.Decision, limit string, retry time.Duration) {
 		t.Helper()
@@ -46,4 +51,26 @@ func testPace(t *testing.T, h Harness) {
 	expect("the schedule waits for the line", charge(3, 1, false), quota.PaceName, 12*time.Hour+36*time.Second)
 	expect("more than is left today: tomorrow, once the line is there", charge(3, 2000, false), quota.PaceName, 43*time.Hour)
 	expect("the line after noon", charge(14, 200, false), "", 0)
+	expect("one ahead of it", charge(14, 100, false), quota.PaceName, 15*time.Hour)
+	expect("a call that the pace does not hold back", call(14, quota.Call{Units: 100, Unpaced: true}), "", 0)
+	reserve := func(hours time.Duration, units int64, ttl time.Duration) {
+		t.Helper()
+		h.SetNow(t, midnight.Add(hours*time.Hour))
+		d, err := b.Reserve(t.Context(), quota.Aside{Units: units, TTL: ttl})
+		if err != nil || !d.Allowed {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	expect("but the limit does", call(14, quota.Call{Units: 801, Unpaced: true}), limit.Name(), 24*time.Hour)
+	// 1,600 are used, 500 set aside until 20:30 and 100 until 04:00 of the next day.
+	reserve(16, 500, 4*time.Hour+30*time.Minute)
+	reserve(16, 100, 12*time.Hour)
+	expect("when a reservation lapses", charge(16, 200, false), quota.PaceName, 20*time.Hour+30*time.Minute)
+	expect("when it has lapsed and the line is there", charge(16, 550, false), quota.PaceName, 21*time.Hour+30*time.Minute)
+	expect("on the next day, without either", charge(16, 750, false), quota.PaceName, 24*time.Hour+6*time.Hour+30*time.Minute)
+	expect("on the next day, at its line", charge(16, 1000, false), quota.PaceName, 24*time.Hour+9*time.Hour)
+	b.Observe = true
+	if d := charge(16, 200, false); !d.Allowed || !d.Observed || d.Limit != quota.PaceName || !d.RetryAt.Equal(midnight.Add(20*time.Hour+30*time.Minute)) {
+		t.Errorf("observed: %+v", d)
+	}
 }

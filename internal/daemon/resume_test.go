@@ -1,0 +1,254 @@
+package daemon_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/quota"
+)
+
+// four are lanes of one region whose charts have four pages.
+func four(t *testing.T, spec string) []daemon.Lane {
+	t.Helper()
+	all := lanes(t, spec, "UTC", "JP", 0)
+	all[0].Pages = 4
+	return all
+}
+
+// narrow adds a limit of so many units in a short window.
+func (w *world) narrow(units int64, window time.Duration) {
+	w.limits = append(w.limits, quota.Limit{Bucket: quota.DefaultBucket, Units: units, Window: quota.Sliding(window)})
+}
+
+// expectAsked holds the requests since the last look against "19:00:00 JP 1, 19:00:00 JP 2".
+func (w *world) expectAsked(want string) {
+	w.Helper()
+	if got := strings.Join(w.taken(), ", "); got != want {
+		w.Errorf("asked for %s\nwant %s\n%s", got, want, strings.Join(w.log, ""))
+	}
+}
+
+// halves are the charts of JP that are not complete, the newest first: "trending/JP/2026-06-01T19:00:00Z 3" has three pages.
+func (w *world) halves() string {
+	w.Helper()
+	charts, err := w.look.catalog.Charts(context.Background(), catalog.ChartKey{Region: "JP"}, 0)
+	if err != nil {
+		w.Fatal(err)
+	}
+	var halves []string
+	for _, c := range charts {
+		if c.CompletedAt.IsZero() {
+			halves = append(halves, fmt.Sprint(c.Run, " ", c.Pages))
+		}
+	}
+	return strings.Join(halves, ", ")
+}
+
+// TestResume: a chart that was cut off is resumed by the next tick within a quarter of an hour of its first page, and begun
+// again after that. It is the chart of the tick that completes it, and neither that tick nor the one before is run again.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, spec  string
+		units       int64
+		window      time.Duration
+		first, next string // what is asked for by the first tick, and by the others
+		runs        string // that have a complete chart
+		halves      string
+	}{
+		{"five minutes", "0,5 19 * * *", 3, 4 * time.Minute,
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:05:00 JP 4", "19:05", ""},
+		{"a quarter of an hour", "0,15 19 * * *", 3, 4 * time.Minute,
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:15:00 JP 4", "19:15", ""},
+		{"a minute more", "0,16 19 * * *", 3, 10 * time.Minute,
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:16:00 JP 1, 19:16:00 JP 2, 19:16:00 JP 3", "",
+			"trending/JP/2026-06-01T19:16:00Z 3, trending/JP/2026-06-01T19:00:00Z 3"},
+		{"from tick to tick", "0,5,10,15 19 * * *", 1, 4 * time.Minute,
+			"19:00:00 JP 1", "19:05:00 JP 2, 19:10:00 JP 3, 19:15:00 JP 4", "19:15", ""},
+		{"but not for ever", "0,6,12,18 19 * * *", 1, 4 * time.Minute,
+			"19:00:00 JP 1", "19:06:00 JP 2, 19:12:00 JP 3, 19:18:00 JP 1", "",
+			"trending/JP/2026-06-01T19:18:00Z 1, trending/JP/2026-06-01T19:12:00Z 3"},
+		{"past one that gets nothing", "0,5,10 19 * * *", 3, 9 * time.Minute,
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:10:00 JP 4", "19:10", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+				w.narrow(c.units, c.window)
+				all := four(t, c.spec)
+				p := w.open(all...)
+				p.work.CatchUp = false
+				p.start()
+				time.Sleep(2 * time.Second)
+				w.expectAsked(c.first)
+				p.stopAfter(20 * time.Minute)
+				w.expectAsked(c.next)
+				runs := w.runs("JP")
+				if len(runs) != len(strings.Fields(c.runs)) || c.runs != "" && runs["trending/JP/2026-06-01T"+c.runs+":00Z"] != 1 {
+					t.Errorf("complete: %v, want %s", runs, c.runs)
+				}
+				if halves := w.halves(); halves != c.halves {
+					t.Errorf("half: %s, want %s", halves, c.halves)
+				}
+				for tick := range all[0].Ticks(noon.Add(-time.Second), noon.Add(20*time.Minute)) {
+					state, err := w.look.ledger.Claim(context.Background(), quota.Claim{Credential: "key1", TTL: time.Minute, Name: tick.ID(), Holder: "other"})
+					if err != nil || state != quota.ClaimDone {
+						t.Errorf("%s is not done: %v, %v", tick.ID(), state, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestResumedIsNotRunAgain: the ticks whose chart was passed on are found done by a daemon that begins just then.
+func TestResumedIsNotRunAgain(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		w.narrow(2, 100*time.Second)
+		all := four(t, "*/2 19 * * *")
+		p := w.open(all...)
+		p.work.CatchUp = false
+		p.start().stopAfter(2*time.Minute + 30*time.Second)
+		w.expectAsked("19:00:00 JP 1, 19:00:00 JP 2, 19:02:00 JP 3, 19:02:00 JP 4")
+		again := w.open(all...).start()
+		again.stopAfter(80 * time.Second)
+		w.expectAsked("")
+		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-01T19:02:00Z"] != 1 {
+			t.Errorf("complete: %v", runs)
+		}
+	})
+}
+
+// TestLostKeepsItsChart: a tick that was lost in a crash, or that another daemon has, is still to be run with the pages it has. A
+// later tick begins a chart of its own, and leaves the other's claim as it is.
+func TestLostKeepsItsChart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		held bool
+	}{{"lost", false}, {"held", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+				lost := "trending/JP/2026-06-01T19:00:00Z"
+				claim := func() quota.ClaimState {
+					state, err := w.look.ledger.Claim(context.Background(), quota.Claim{Credential: "key1", TTL: time.Hour, Name: lost, Holder: "other"})
+					if err != nil {
+						t.Error(err)
+					}
+					return state
+				}
+				all := four(t, "*/5 19 * * *")
+				a := w.open(all...)
+				a.work.CatchUp = false
+				w.set(func(p *proc, r *http.Request) {
+					if p == a && r.URL.Query().Has("pageToken") {
+						p.crash() // with the first page stored
+					}
+				})
+				a.start()
+				time.Sleep(11 * time.Minute) // longer than anybody looks back
+				if <-a.ended; c.held && claim() != quota.ClaimWon {
+					t.Error("the claim of the dead has not lapsed")
+				}
+				a.close()
+				b := w.open(all...)
+				b.work.CatchUp = false
+				b.start().stopAfter(5 * time.Minute)
+				w.expectAsked("19:00:00 JP 1, 19:15:00 JP 1, 19:15:00 JP 2, 19:15:00 JP 3, 19:15:00 JP 4")
+				if halves := w.halves(); halves != lost+" 1" {
+					t.Errorf("half: %s", halves)
+				}
+				if state := claim(); state != quota.ClaimWon {
+					t.Errorf("the claim of the lost tick: %v", state)
+				}
+			})
+		})
+	}
+}
+
+// TestOthersKeepTheirCharts: a tick goes on with nobody's chart but that of an earlier tick of its lane, be they all done.
+func TestOthersKeepTheirCharts(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]string{
+		"a sweep by hand": "6ag00hkqk7ex2k", "another job": "other/JP/2026-06-01T18:55:00Z", "a later tick": "trending/JP/2026-06-01T19:10:00Z",
+		"no tick": "trending/JP/yesterday",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
+				ctx := w.Context()
+				page := catalog.Page{Next: "CAMQAA", FetchedAt: time.Now()}
+				if _, _, err := w.look.catalog.Begin(ctx, catalog.ChartKey{Region: "JP"}, run, page); err != nil {
+					t.Fatal(err)
+				}
+				claim := quota.Claim{Credential: "key1", TTL: time.Hour, Name: run, Holder: "other"}
+				if state, err := w.look.ledger.Claim(ctx, claim); err != nil || state != quota.ClaimWon {
+					t.Fatal(state, err)
+				}
+				if err := w.look.ledger.Finish(ctx, claim, true); err != nil {
+					t.Fatal(err)
+				}
+				p := w.open(four(t, "0 19 * * *")...)
+				p.work.CatchUp = false
+				p.start().stopAfter(2 * time.Minute)
+				w.expectAsked("19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3, 19:00:00 JP 4")
+				if halves := w.halves(); halves != run+" 1" {
+					t.Errorf("half: %s", halves)
+				}
+			})
+		})
+	}
+}
+
+// TestTakeoverOfAResumed: who takes over a tick that had resumed a chart goes on with that chart. The share of the day was asked when the
+// tick was first run, and would say no by now. 8 units are two runs of six ticks: the first is due by the second tick, and
+// the rest of the second, with 2 units spent, by the fourth.
+func TestTakeoverOfAResumed(t *testing.T) {
+	t.Parallel()
+	at(t, midnight.Add(-time.Second), 8, func(w *world) {
+		w.narrow(2, time.Minute)
+		all := four(t, "0-29/5 7 * * *")
+		var both [2]*proc
+		crashed := false
+		w.set(func(p *proc, r *http.Request) {
+			if !crashed && pageOf[r.URL.Query().Get("pageToken")] == 4 {
+				crashed = true
+				p.crash() // with the third page stored
+			}
+		})
+		for i := range both {
+			both[i] = w.open(all...)
+			both[i].work.CatchUp = false
+			both[i].start()
+		}
+		time.Sleep(16 * time.Minute)
+		w.expectAsked("07:05:00 JP 1, 07:05:00 JP 2, 07:15:00 JP 3")
+		if halves := w.halves(); halves != "trending/JP/2026-06-02T07:15:00Z 3" {
+			t.Errorf("half: %s", halves)
+		}
+		time.Sleep(3 * time.Minute)
+		asked := w.taken()
+		if len(asked) != 1 || !strings.HasSuffix(asked[0], " JP 4") || w.told("tick taken over", "T07:15:00Z") != 1 {
+			t.Errorf("taken over: %v\n%s", asked, strings.Join(w.log, ""))
+		}
+		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-02T07:15:00Z"] != 1 {
+			t.Errorf("complete: %v", runs)
+		}
+		for _, p := range both {
+			if p.dead.Load() {
+				<-p.ended
+				p.close()
+			} else {
+				p.end()
+			}
+		}
+	})
+}
