@@ -11,7 +11,7 @@ func lanesOf(cfg *config.Config) ([]daemon.Lane, error) {
 	lanes := make([]daemon.Lane, len(configured))
 	for i, l := range configured {
 		lanes[i] = daemon.Lane{
-			Lane: l.Lane, Zone: l.Zone, Pages: l.Pages, Weight: cfg.Daemon.Weight(l.Code), Floor: cfg.Daemon.Floors[l.Code],
+			Lane: l.Lane, Zone: l.Zone, Pages: l.Pages, Weight: cfg.Daemon.Weight(l.Code), Priority: cfg.Daemon.Priorities[l.Code], Floor: cfg.Daemon.Floors[l.Code],
 		}
 	}
 	return lanes, err

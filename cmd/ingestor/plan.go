@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/big"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
@@ -49,15 +51,18 @@ A chart has as many pages as the region's last complete chart in the catalogue, 
 there is none. --schedule, --stagger, --regions and --pages try a change out. Charges of others are not foretold, and a limit
 that is planned to the last unit leaves nothing for an answer that is slow.
 
-Exit codes: 0 when every run gets all its pages, 75 when one does not, or when a limit's peak is above --fail-over (in per cent
-of its units less its headroom).
+Exit codes: 0 when every run gets all its pages, 75 when one does not, or when --fail-over is given and a limit's peak is above
+it (in per cent of its units less its headroom, by which a peak_percent of the JSON is not above itself).
+
+--suggest gives one schedule, time zone and stagger for all jobs, to be written into each job that has its own; pages, where
+they are given, are those of every chart. As flags (--schedule, --timezone, --stagger, --pages) they try it out.
 
 JSON: {from, to, days, fits, over:[limit…], runs, complete, partial, denied, left_out, pages_wanted, pages,
 windows:[{limit, bucket, window, timezone, units, headroom, cap, peak, peak_at, peak_percent, legroom}] (of all that time),
 by_day:[{bucket, start, end, planned, spent (units), runs…, windows:[…], first_lost, lost:[{job, region, runs…}],
 crowded_minutes, busiest_at, busiest_ticks}], regions:[{job, region, pages_per_run, runs…}], first_lost:{at, tick, job, region, outcome, limit,
 retry_at, pages, pages_wanted}, lost:[…] (the first 1000), lost_not_listed, collisions:[{lanes:[…], ticks, first, times}], suggestion:{schedule,
-timezone, stagger, pages, runs_per_day, windows:[…]}}. outcome is partial, denied or left_out; limit is the limit's name, pace, suspended or share. Legroom is the
+timezone, stagger, pages (null: as they are), runs_per_day, windows:[…]}}. outcome is partial, denied or left_out; limit is the limit's name, pace, suspended or share. Legroom is the
 least that was left for scheduled charges; cap is units less headroom.`,
 		Example: `  ingestor plan                                         a week from now on
   ingestor plan --from 2026-11-01 --days 30             from an empty day, through the change of the clocks
@@ -65,7 +70,12 @@ least that was left for scheduled charges; cap is units less headroom.`,
   ingestor plan --from 2026-11-01 --suggest             the tightest schedule that fits
   ingestor plan --days 365 --svg plan.svg -o json | jq .first_lost`,
 		Args: cli.Args(),
-		RunE: func(c *cobra.Command, _ []string) error { return a.plan(c.Context(), f, c.Flags().Changed("pages")) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := nothingEmpty(c.LocalNonPersistentFlags()); err != nil {
+				return err
+			}
+			return a.plan(c.Context(), f, c.Flags().Changed("pages"))
+		},
 	}
 	c.Flags().StringVar(&f.from, "from", "", "begin on an empty ledger, at the beginning of this `DATE` of the upstream (2026-11-01) or at a time (RFC 3339)")
 	c.Flags().IntVar(&f.days, "days", 7, "plan to the end of the `N`th upstream day")
@@ -78,6 +88,16 @@ least that was left for scheduled charges; cap is units less headroom.`,
 	c.Flags().StringSliceVar(&f.regions, "regions", nil, "try these `REGIONS`, such as US,GB")
 	c.Flags().IntVar(&f.pages, "pages", 0, "try charts of `N` pages, whatever the catalogue says")
 	return c
+}
+
+// nothingEmpty refuses flags that are given without a value, as by a variable that is not set: what is meant is not the default.
+func nothingEmpty(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if text := f.Value.String(); f.Changed && (text == "" || text == "[]") {
+			err = cli.Usagef("--%s is given, but empty: give it a value, or leave it out", f.Name)
+		}
+	})
+	return err
 }
 
 func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
@@ -96,7 +116,7 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	if err != nil {
 		return err
 	}
-	out := planned{zone: p.Reset.Zone, share: share, flags: f}
+	out := planned{zone: p.Reset.Zone, share: share, flags: f, chartless: f.pages == 0 && absentFile(cfg.Catalog)}
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
 			out.lose(r)
@@ -130,8 +150,9 @@ type planned struct {
 	report     plan.Report
 	suggestion *plan.Suggestion
 	zone       *time.Location // of the upstream's day
-	share      float64        // of a limit that peaks may reach
+	share      float64        // of a limit that peaks may reach; +Inf without --fail-over
 	flags      planFlags
+	chartless  bool // there is no catalogue yet to say how many pages a chart has
 	lost       []plan.Run
 	more       int         // lost runs that are not in lost
 	hours      []time.Time // in which runs are lost
@@ -153,7 +174,8 @@ func (o *planned) lose(r plan.Run) {
 
 func (o *planned) passes() bool { return o.report.Fits() && len(o.report.Over(o.share)) == 0 }
 
-// share reads the flags that need no configuration, and returns the part of each limit that peaks may reach.
+// share reads the flags that need no configuration, and returns the part of each limit that peaks may reach: any without
+// --fail-over. Charges of people may stand above what scheduled ones may have, and yet every run gets its pages.
 func (f planFlags) share(pagesGiven bool) (float64, error) {
 	if f.days < 1 || f.days > maxPlanDays {
 		return 0, cli.Usagef("--days %d: it is 1 to %d", f.days, maxPlanDays)
@@ -162,13 +184,20 @@ func (f planFlags) share(pagesGiven bool) (float64, error) {
 		return 0, cli.Usagef("--pages %d: it is 1 to %d", f.pages, maxPages)
 	}
 	if f.failOver == "" {
-		return 1, nil
+		return math.Inf(1), nil
 	}
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(f.failOver, "%"), 64)
 	if err != nil || math.IsNaN(percent) || percent <= 0 || percent > 100 {
 		return 0, cli.Usagef("--fail-over %s: it is above 0%% and at most 100%%", f.failOver)
 	}
-	return percent / 100, nil
+	return partOf(percent), nil
+}
+
+// partOf is a part in per cent as the float64 closest to it, as plan.Use has it: 2.9 is 0.029, although 2.9/100 comes out less.
+func partOf(percent float64) float64 {
+	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(percent, 'g', -1, 64)) // it is a number
+	part, _ := exact.Quo(exact, big.NewRat(100, 1)).Float64()
+	return part
 }
 
 // change lays the flags over the configuration.

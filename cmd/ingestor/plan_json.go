@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"time"
 
 	"quotabudget/internal/cli"
@@ -43,12 +44,21 @@ func outwardUses(uses []plan.Use) []useJSON {
 		w := u.Limit.Window
 		j := useJSON{u.Limit.Name(), u.Limit.Bucket, w.Text(), w.ZoneName(), u.Limit.Units, u.Limit.Headroom, u.Cap, u.Peak, cli.Time(u.At), nil, u.Legroom}
 		if u.Cap > 0 {
-			percent := 100 * u.Share()
+			percent := percentOf(u)
 			j.Percent = &percent
 		}
 		out = append(out, j)
 	}
 	return out
+}
+
+// percentOf is the peak in per cent of the limit's cap. Given to --fail-over it lets that very peak pass.
+func percentOf(u plan.Use) float64 {
+	percent := 100 * float64(u.Peak) / float64(u.Cap)
+	for partOf(percent) < u.Share() {
+		percent = math.Nextafter(percent, math.Inf(1))
+	}
+	return percent
 }
 
 type lostJSON struct {
@@ -103,7 +113,7 @@ type suggestionJSON struct {
 	Schedule string    `json:"schedule"`
 	Timezone string    `json:"timezone"`
 	Stagger  string    `json:"stagger"`
-	Pages    int64     `json:"pages"`
+	Pages    *int64    `json:"pages"` // null when the charts keep theirs, and these differ
 	PerDay   int64     `json:"runs_per_day"`
 	Windows  []useJSON `json:"windows"`
 }
@@ -151,7 +161,10 @@ func (o *planned) json() planJSON {
 		out.Collisions = append(out.Collisions, collisionJSON{c.Lanes, c.Ticks, cli.Time(c.First), c.Times})
 	}
 	if s := o.suggestion; s != nil {
-		out.Suggestion = &suggestionJSON{s.Spec, s.Zone.String(), s.Stagger.String(), s.Pages, s.PerDay(), outwardUses(s.Report.Windows)}
+		out.Suggestion = &suggestionJSON{s.Spec, s.Zone.String(), s.Stagger.String(), nil, s.PerDay(), outwardUses(s.Report.Windows)}
+		if s.Pages > 0 {
+			out.Suggestion.Pages = &s.Pages
+		}
 	}
 	return out
 }

@@ -84,7 +84,7 @@ func parseFrom(text string, reset quota.Window) (time.Time, error) {
 func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []daemon.Lane, pages int) ([]plan.Lane, error) {
 	planned := make([]plan.Lane, len(lanes))
 	for i, l := range lanes {
-		planned[i] = plan.Lane{Lane: l.Lane, Pages: int64(l.Pages), Weight: l.Weight, Floor: l.Floor}
+		planned[i] = plan.Lane{Lane: l.Lane, Pages: int64(l.Pages), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor}
 		if pages > 0 {
 			planned[i].Pages = int64(pages)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
 	"quotabudget/internal/picture"
 	"quotabudget/internal/plan"
 )
@@ -64,6 +65,9 @@ func (a *app) sayVerdict(o *planned) {
 	fmt.Fprintf(a.stdout, "%d lanes from %s to %s: %s\n", len(r.Lanes), cli.Moment(r.From), cli.Moment(r.To), verdict)
 	if f := r.First; f != nil {
 		fmt.Fprintf(a.stdout, "first lost: %s\n", describeLost(f))
+	}
+	if o.chartless {
+		fmt.Fprintln(a.stdout, "no charts yet: each is taken to have the configured pages")
 	}
 	fmt.Fprintln(a.stdout)
 }
@@ -237,5 +241,23 @@ func (a *app) saySuggestion(o *planned, screen cli.Screen) {
 		return
 	}
 	fmt.Fprintf(a.stdout, "\nThe tightest schedule that fits, for a year at least: %s runs a day\n\n", screen.Number(s.PerDay()))
-	fmt.Fprintf(a.stdout, "  schedule: %q\n  timezone: %s\n  stagger: %s\n  pages: %d\n", s.Spec, s.Zone, s.Stagger, s.Pages)
+	fmt.Fprintf(a.stdout, "  schedule: %q\n  timezone: %s\n  stagger: %s\n", s.Spec, s.Zone, s.Stagger)
+	replaced := "schedule: and timezone:"
+	if s.Pages > 0 {
+		fmt.Fprintf(a.stdout, "  pages: %d\n", s.Pages)
+		replaced = "schedule:, timezone: and pages:"
+	}
+	if jobs := o.jobs(); len(jobs) > 0 {
+		fmt.Fprintf(a.stdout, "\nIt is for all jobs: take %s out of %s.\n", replaced, strings.Join(jobs, ", "))
+	}
+}
+
+// jobs are the names of the configured jobs that are planned.
+func (o *planned) jobs() (names []string) {
+	for _, l := range o.plan.Lanes {
+		if l.Job != config.DefaultJob && !slices.Contains(names, l.Job) {
+			names = append(names, l.Job)
+		}
+	}
+	return names
 }

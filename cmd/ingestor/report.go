@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -10,8 +11,10 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
+	"quotabudget/internal/daemon"
 	"quotabudget/internal/freshness"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
 )
 
 func reportCommand(a *app) *cobra.Command {
@@ -32,9 +35,10 @@ func freshnessCommand(a *app) *cobra.Command {
 		Use:   "freshness",
 		Short: "Show how much each region's chart changes for a unit, and propose intervals",
 		Long: `freshness compares the last complete charts of each configured region, each with the one before: how many places hold another
-video, and how many videos are new. It proposes intervals with which a unit brings as many new videos in each region, while
-together they spend about as much as now; at most four times longer or shorter than now. It costs nothing: only the catalogue
-is read. ingestor plan says whether a proposal fits.
+video, and how many videos are new, among the places that both have. It proposes intervals with which a unit brings as many
+new videos in each region, while together they spend about as much as now; at most four times longer or shorter than now.
+What a schedule does now is the average of its ticks to come. It costs nothing: only the catalogue is read. ingestor plan
+says whether a proposal fits.
 
 JSON: {regions:[{region, job, charts, completed_at, age_seconds, gap_seconds, places_changed, new_videos (shares, 0 to 1), new_videos_per_unit,
 units, interval_seconds, proposed_seconds}], units_per_day, proposed_units_per_day}. What is not known yet, for want of two
@@ -91,37 +95,74 @@ func (a *app) freshness(ctx context.Context, last int) error {
 	if err != nil {
 		return err
 	}
-	known := make([]freshness.Lane, len(lanes))
-	err = a.browse(ctx, func(c *catalog.Catalog) error {
-		for i, l := range lanes {
-			known[i] = freshness.Lane{Region: l.Region, Interval: l.Schedule.Interval()}
-			if known[i].Charts, err = lastCharts(ctx, c, l.Region, last, price); err != nil {
-				return err
+	known := intervalsOf(lanes, time.Now())
+	if !absentFile(cfg.Catalog) {
+		err = a.browse(ctx, func(c *catalog.Catalog) (err error) {
+			for i := range known {
+				if known[i].Charts, err = lastCharts(ctx, c, known[i].Region, last, price); err != nil {
+					break
+				}
 			}
-		}
-		return nil
-	})
+			return err
+		})
+	}
 	if err != nil {
 		return err
 	}
 	out := freshnessReport{Regions: []freshnessJSON{}}
+	var now, then float64 // units a day
 	for i, c := range freshness.Compare(known) {
 		out.Regions = append(out.Regions, outwardChange(c, lanes[i].Job))
 		each := int64(lanes[i].Pages) * price[0].Units
 		if n := len(c.Charts); n > 0 {
 			each = c.Charts[n-1].Units
 		}
-		out.PerDay += perDay(each, c.Interval)
+		now += perDay(each, c.Interval)
 		if c.Proposed == 0 {
 			c.Proposed = c.Interval
 		}
-		out.Proposed += perDay(each, c.Proposed)
+		then += perDay(each, c.Proposed)
 	}
+	out.PerDay, out.Proposed = int64(math.Round(now)), int64(math.Round(then))
 	return a.Print(a.stdout, out, func() error { return a.drawFreshness(out) })
 }
 
-func perDay(units int64, interval time.Duration) int64 {
-	return int64(float64(units) * float64(24*time.Hour) / float64(interval))
+func perDay(units int64, interval time.Duration) float64 {
+	return float64(units) * float64(24*time.Hour) / float64(interval)
+}
+
+// intervalsOf are the lanes and how far apart their ticks are on average.
+func intervalsOf(lanes []daemon.Lane, now time.Time) []freshness.Lane {
+	average := make(map[*schedule.Schedule]time.Duration)
+	known := make([]freshness.Lane, len(lanes))
+	for i, l := range lanes {
+		if average[l.Schedule] == 0 {
+			average[l.Schedule] = averageInterval(l, now)
+		}
+		known[i] = freshness.Lane{Region: l.Region, Interval: average[l.Schedule]}
+	}
+	return known
+}
+
+// averageInterval counts the ticks of a lane in the four weeks to come, or in four years when that is fewer than one a week. Where
+// the shortest interval accounts for the count, the ticks are evenly spread, and it is the average to the second.
+func averageInterval(l daemon.Lane, now time.Time) time.Duration {
+	shortest := l.Schedule.Interval()
+	for _, days := range []int{28, 4*365 + 1} {
+		ticks := 0
+		for range l.Schedule.Ticks(now, now.In(l.Zone).AddDate(0, 0, days)) {
+			ticks++
+		}
+		if ticks < 4 {
+			continue
+		}
+		stretch := time.Duration(days) * 24 * time.Hour
+		if stretch-time.Duration(ticks)*shortest <= shortest+time.Hour { // an hour for a change of the clocks
+			return shortest
+		}
+		return (stretch / time.Duration(ticks)).Round(time.Second)
+	}
+	return shortest
 }
 
 // lastCharts are the last complete charts of a region, the oldest first.
@@ -184,6 +225,10 @@ func (a *app) drawFreshness(out freshnessReport) error {
 	if err := screen.Draw(table); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.stdout, "\n%s units a day now, %s with the intervals proposed\n", screen.Number(out.PerDay), screen.Number(out.Proposed))
+	then := screen.Number(out.Proposed) + " with the intervals proposed"
+	if !slices.ContainsFunc(out.Regions, func(r freshnessJSON) bool { return r.change.Proposed > 0 }) {
+		then = "and nothing proposed yet: that takes two complete charts of a region, an interval apart"
+	}
+	_, err := fmt.Fprintf(a.stdout, "\n%s units a day now, %s\n", screen.Number(out.PerDay), then)
 	return err
 }

@@ -71,7 +71,9 @@ type Lane struct {
 	Zone   *time.Location // of the schedule
 	Pages  int            // of a chart, at most
 	Weight int64
-	Floor  int64 // units a day
+	// Priority says who gets all it wants first when units are short.
+	Priority int64
+	Floor    int64 // units a day, which a pace does not hold back either
 }
 
 func (l Lane) name() string { return l.Job + "/" + l.Region }
@@ -183,8 +185,9 @@ func (d *Daemon) settled(l Lane) (mark, bool) {
 	return m, ok
 }
 
-// tell logs who gave what to whom, once for each day that is short.
-func (d *Daemon) tell(day share.Day, reset time.Time) {
+// tell logs who gave what to whom, once for each of the upstream's days that is short.
+func (d *Daemon) tell(day day) {
+	_, reset := d.now.Load().Sweep.Day.Bounds(time.Now())
 	d.mu.Lock()
 	known := d.short.Equal(reset)
 	d.short = reset
@@ -194,8 +197,8 @@ func (d *Daemon) tell(day share.Day, reset time.Time) {
 	}
 	shares := day.Shares()
 	for _, s := range shares {
-		d.Log.Warn("units are short until the reset", "region", s.Region, "weight", s.Weight, "entitled", s.Entitled,
-			"spent", s.Spent, "wants", s.Demand(), "runs", s.Runs, "remaining", s.Remaining, "reset", reset)
+		d.Log.Warn("units are short", "until", day.until.UTC().Truncate(time.Second), "region", s.Region, "weight", s.Weight,
+			"priority", s.Priority, "entitled", s.Entitled, "spent", s.Spent, "wants", s.Demand(), "runs", s.Runs, "remaining", s.Remaining)
 	}
 	for _, loan := range share.Loans(shares) {
 		d.Log.Info("units are left to another region", "from", loan.From, "to", loan.To, "units", loan.Units)

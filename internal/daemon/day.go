@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -14,74 +15,211 @@ import (
 // chartMethod is what a page of a chart is charged as.
 const chartMethod = "youtube.videos.list"
 
-// Day is what is left until the next reset of the bucket that charts are charged to, and what the lanes want of it from now
-// on. It is without lanes where no limit of the bucket follows the day: there is nothing to share then.
+// Day is what is left of the bucket that charts are charged to until some moment, and what the lanes want of it from now on: until
+// the next reset, or, where a window of Shortest or longer slides, until the moment at which it leaves least of what is
+// wanted by then. The tightest of the limits decides. It is without lanes where no limit is long enough: there is nothing
+// to share then.
 func (w *Work) Day(ctx context.Context, now time.Time) (share.Day, time.Time, error) {
-	return w.day(ctx, func(Lane) (time.Time, bool) { return now, true })
+	d, err := w.day(ctx, func(Lane) (time.Time, bool) { return now, true })
+	return d.Day, d.until, err
+}
+
+// day is a share.Day and the stretch of time that it is.
+type day struct {
+	share.Day
+	from, until time.Time // entries after from are inside at until
 }
 
 // day is Day for lanes that have come as far as progress says.
-func (w *Work) day(ctx context.Context, progress func(Lane) (time.Time, bool)) (share.Day, time.Time, error) {
+func (w *Work) day(ctx context.Context, progress func(Lane) (time.Time, bool)) (day, error) {
 	usage, err := w.Sweep.Budget.Usage(context.WithoutCancel(ctx))
 	if err != nil {
-		return share.Day{}, time.Time{}, err
+		return day{}, err
 	}
-	limit, ok := tightest(usage)
-	if !ok {
-		return share.Day{}, time.Time{}, nil
-	}
-	start, reset := limit.Limit.Window.Bounds(usage.At)
-	day := share.Day{Left: limit.Remaining, Lanes: make([]share.Lane, len(w.Lanes))}
+	d := &divider{Work: w, at: usage.At, free: math.MaxInt64, done: make([]time.Time, len(w.Lanes)), lanes: make([]share.Lane, len(w.Lanes))}
 	for i, l := range w.Lanes {
-		if day.Lanes[i], err = w.share(ctx, l); err != nil {
-			return share.Day{}, time.Time{}, err
+		if d.lanes[i], err = w.share(ctx, l); err != nil {
+			return day{}, err
 		}
-		from, last := start.Add(-time.Nanosecond), reset.Add(-time.Nanosecond)
-		day.Lanes[i].Ticks = l.count(from, last)
-		if until, ok := progress(l); ok && until.After(from) {
-			from = until
-		}
-		day.Lanes[i].Remaining = l.count(from, last)
-	}
-	if !day.Short() {
-		return day, reset, nil
-	}
-	return day, reset, w.spent(ctx, &day, start)
-}
-
-// began is when the day began that ends at reset.
-func (w *Work) began(reset time.Time) time.Time {
-	for _, l := range w.Sweep.Budget.Limits {
-		if daily(l) {
-			if start, end := l.Window.Bounds(reset.Add(-time.Second)); end.Equal(reset) {
-				return start
-			}
+		if until, ok := progress(l); ok {
+			d.done[i] = until
+		} else {
+			d.done[i] = usage.At.Add(-time.Nanosecond)
 		}
 	}
-	return time.Time{}
-}
-
-func daily(l quota.Limit) bool { return l.Bucket == quota.DefaultBucket && l.Window.Calendar == "day" }
-
-// tightest is the day's limit that leaves least. Of a sliding window nothing is shared: its units come free all day long.
-func tightest(usage quota.Usage) (least quota.LimitUsage, found bool) {
 	for _, b := range usage.Buckets {
 		for _, l := range b.Limits {
-			if daily(l.Limit) && (!found || l.Remaining < least.Remaining) {
-				least, found = l, true
+			if b.Bucket != quota.DefaultBucket {
+				continue
+			}
+			if err := d.consider(ctx, l, b.Held); err != nil {
+				return day{}, err
 			}
 		}
 	}
-	return least, found
+	if s := d.shortest(); s != nil {
+		return d.divide(ctx, *s)
+	}
+	return day{}, nil
 }
+
+// divider finds the stretch of time in which units are shortest.
+type divider struct {
+	*Work
+	at      time.Time // by the ledger's clock
+	lanes   []share.Lane
+	done    []time.Time // of each lane: ticks after it are to come
+	entries []quota.Entry
+	read    bool // entries
+
+	calendar, sliding *stretch // the shortest of each kind
+	free              int64    // what all sliding windows leave soon
+}
+
+// stretch is a share.Stretch and where it lies: entries after from are inside at until.
+type stretch struct {
+	share.Stretch
+	from, until time.Time
+	slides      bool
+}
+
+// consider takes the stretches of a limit into account.
+func (d *divider) consider(ctx context.Context, l quota.LimitUsage, held int64) error {
+	w := l.Limit.Window
+	switch {
+	case daily(l.Limit):
+		start, reset := w.Bounds(d.at)
+		s := stretch{from: start.Add(-time.Nanosecond), until: reset.Add(-time.Nanosecond)}
+		s.Left, s.Wanted = l.Remaining, d.wanted(s)
+		if d.calendar == nil || s.Shorter(d.calendar.Stretch) {
+			d.calendar = &s
+		}
+	case w.Length >= share.Shortest:
+		if last := d.horizon(w, share.Horizons); last.Wanted <= l.Remaining { // so is there enough at all others
+			return nil
+		}
+		if err := d.load(ctx); err != nil {
+			return err
+		}
+		soon := stretch{from: d.at.Add(share.Soon - w.Length)}
+		d.free = min(d.free, max(0, l.Limit.Cap(false)-d.inside(soon)-held))
+		for i := 1; i <= share.Horizons; i++ {
+			s := d.horizon(w, i)
+			s.Left = max(0, l.Limit.Cap(false)-d.inside(s)-held)
+			if d.sliding == nil || s.Shorter(d.sliding.Stretch) {
+				d.sliding = &s
+			}
+		}
+	}
+	return nil
+}
+
+func (d *divider) horizon(w quota.Window, i int) stretch {
+	until := time.UnixMicro(share.Horizon(d.at.UnixMicro(), w.Length.Microseconds(), i))
+	s := stretch{from: until.Add(-w.Length), until: until, slides: true}
+	s.Wanted = d.wanted(s)
+	return s
+}
+
+// shortest is the stretch that decides; nil when there is none.
+func (d *divider) shortest() *stretch {
+	if d.calendar == nil || d.sliding != nil && d.sliding.Overrules(d.calendar.Stretch) {
+		return d.sliding
+	}
+	return d.calendar
+}
+
+// wanted is what all ticks to come until the end of a stretch want.
+func (d *divider) wanted(s stretch) (units int64) {
+	for i := range d.lanes {
+		units += d.remaining(i, s) * d.lanes[i].Cost
+	}
+	return units
+}
+
+// remaining is how many ticks of a lane are to come until the end of a stretch. A late one of the day before is not of this day.
+func (d *divider) remaining(i int, s stretch) int64 {
+	from := d.done[i]
+	if !s.slides && s.from.After(from) {
+		from = s.from
+	}
+	return d.Lanes[i].Lane.Count(from, s.until)
+}
+
+// inside is how many of the units that are spent will still be inside at the end of a stretch.
+func (d *divider) inside(s stretch) (units int64) {
+	for _, e := range d.entries {
+		if e.At.After(s.from) {
+			units += e.Units
+		}
+	}
+	return units
+}
+
+// load reads the entries of all windows, once.
+func (d *divider) load(ctx context.Context) (err error) {
+	if d.read {
+		return nil
+	}
+	oldest := d.at
+	for _, l := range d.Sweep.Budget.Limits {
+		since := d.at.Add(-l.Window.Length)
+		if l.Window.IsCalendar() {
+			since, _ = l.Window.Bounds(d.at)
+		}
+		if l.Bucket == quota.DefaultBucket && since.Before(oldest) {
+			oldest = since
+		}
+	}
+	d.read = true
+	d.entries, err = d.Sweep.Budget.Ledger.Entries(context.WithoutCancel(ctx), quota.Query{
+		Credential: d.Sweep.Budget.Credential, Bucket: quota.DefaultBucket, Since: oldest.Add(-time.Microsecond),
+	})
+	return err
+}
+
+// divide makes the day of the stretch that was found: what each lane has spent in it, and how many ticks it has.
+func (d *divider) divide(ctx context.Context, s stretch) (day, error) {
+	out := day{share.Day{Left: s.Left, Lanes: d.lanes, Slides: s.slides, Later: max(0, s.Left-d.free)}, s.from, s.until}
+	since := s.from
+	if s.slides { // ticks are counted from a moment that stays the same
+		since, _ = d.Sweep.Day.Bounds(d.at)
+		since = since.Add(-time.Nanosecond)
+	}
+	for i := range d.lanes {
+		d.lanes[i].Remaining = d.remaining(i, s)
+		d.lanes[i].Ticks = d.Lanes[i].Lane.Count(since, s.until)
+	}
+	if !out.Short() {
+		return out, nil
+	}
+	if err := d.load(ctx); err != nil {
+		return day{}, err
+	}
+	for _, e := range d.entries {
+		i := slices.IndexFunc(d.Lanes, func(l Lane) bool { return l.Region == e.Labels[quota.LabelRegion] })
+		if i >= 0 && e.At.After(s.from) && d.scheduled(e) {
+			d.lanes[i].Spent += e.Units
+		}
+	}
+	return out, nil
+}
+
+// scheduled reports whether the entry is of one of the jobs, not of somebody else who names a region too.
+func (w *Work) scheduled(e quota.Entry) bool {
+	return slices.ContainsFunc(w.Lanes, func(l Lane) bool { return l.Job == e.Labels[quota.LabelJob] })
+}
+
+func daily(l quota.Limit) bool { return l.Window.Calendar == "day" }
 
 // share is a lane as package share sees it, without its ticks and what it has spent.
 func (w *Work) share(ctx context.Context, l Lane) (share.Lane, error) {
-	out := share.Lane{Region: l.Region, Weight: l.Weight, Floor: l.Floor}
+	out := share.Lane{Region: l.Region, Weight: l.Weight, Priority: l.Priority, Floor: l.Floor}
 	pages := l.Pages
 	switch chart, _, err := w.Sweep.Catalog.Current(context.WithoutCancel(ctx), catalog.ChartKey{Region: l.Region}, 1); {
-	case err == nil:
+	case err == nil && chart.NextPageToken == "": // else it has more
 		pages = min(pages, chart.Pages)
+	case err == nil:
 	case !errors.Is(err, catalog.ErrNotFound):
 		return out, err
 	}
@@ -91,29 +229,4 @@ func (w *Work) share(ctx context.Context, l Lane) (share.Lane, error) {
 		}
 	}
 	return out, nil
-}
-
-// count is how many ticks run after from and not after to.
-func (l Lane) count(from, to time.Time) (n int64) {
-	for range l.Lane.Ticks(from, to) {
-		n++
-	}
-	return n
-}
-
-// spent fills in what has been spent on each lane's region since the day began, by any of the jobs.
-func (w *Work) spent(ctx context.Context, day *share.Day, start time.Time) error {
-	entries, err := w.Sweep.Budget.Ledger.Entries(context.WithoutCancel(ctx), quota.Query{
-		Credential: w.Sweep.Budget.Credential, Bucket: quota.DefaultBucket, Since: start.Add(-time.Microsecond),
-	})
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		i := slices.IndexFunc(w.Lanes, func(l Lane) bool { return l.Region == e.Labels[quota.LabelRegion] })
-		if i >= 0 && slices.ContainsFunc(w.Lanes, func(l Lane) bool { return l.Job == e.Labels[quota.LabelJob] }) {
-			day.Lanes[i].Spent += e.Units
-		}
-	}
-	return nil
 }

@@ -44,7 +44,9 @@ func TestPlanForetells(t *testing.T) {
 		{"short of units, from the evening into the next day", midnight.Add(17 * time.Hour), 14, "0 * * * *", eight,
 			[]quota.Limit{limit(80, los)}, 0, []int64{3, 2, 1, 0}, "left_out"},
 		{"short of units in a day of 25 hours", back, 26, "0 * * * *", "US GB DE FR", []quota.Limit{limit(195, los)}, 0, nil, "left_out"},
-		{"a window that slides", midnight, 10, "0 * * * *", eight, []quota.Limit{limit(82, quota.Sliding(8*time.Hour))}, 0, nil, "partial denied"},
+		{"a window that slides", midnight, 10, "0 * * * *", eight, []quota.Limit{limit(82, quota.Sliding(8*time.Hour))}, 0, []int64{3}, "left_out"},
+		{"the defaults, from noon", midnight.Add(12 * time.Hour), 26, "0 * * * *", "US GB DE", []quota.Limit{limit(100, quota.Sliding(24*time.Hour)), limit(100, los)},
+			0, []int64{2}, "left_out"},
 		{"a short window", midnight, 4, "0 * * * *", eight, []quota.Limit{limit(400, los), limit(12, quota.Sliding(20*time.Minute))}, 0, nil, "partial denied"},
 		{"a pace", midnight, 8, "*/30 * * * *", eight, []quota.Limit{limit(700, los)}, 5, nil, "partial left_out"},
 		{"a short window, and ticks that resume", midnight, 2, "*/5 * * * *", five, []quota.Limit{limit(5000, los), short(5, 3*time.Minute)}, 0, nil, "partial denied resumed"},
@@ -70,7 +72,7 @@ func TestPlanForetells(t *testing.T) {
 						all[i].Offset, all[i].Pages = time.Duration(i)*40*time.Second, chartPages[l.Region]
 						l = all[i]
 					}
-					p.Lanes = append(p.Lanes, plan.Lane{Lane: l.Lane, Pages: int64(l.Pages), Weight: l.Weight, Floor: l.Floor})
+					p.Lanes = append(p.Lanes, plan.Lane{Lane: l.Lane, Pages: int64(l.Pages), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor})
 				}
 				foretold := make(map[string]string)
 				outcomes := make(map[string]int)

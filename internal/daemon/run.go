@@ -83,17 +83,17 @@ func (l *lane) known(ctx context.Context, tick schedule.Tick) (begun, complete b
 
 // admitted decides by the shares of the day, while units are short, and says so.
 func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
-	day, reset, err := l.work.day(ctx, l.progress)
+	day, err := l.work.day(ctx, l.progress)
 	if err != nil || len(day.Lanes) == 0 {
 		return true, err
 	}
-	if mine := &day.Lanes[l.index]; tick.At.Before(l.work.began(reset)) { // of the day before: one run more of this day
+	if mine := &day.Lanes[l.index]; !day.Slides && !tick.At.After(day.from) { // of the day before: one run more of this day
 		mine.Ticks++
 		mine.Remaining++
 	}
 	decision := day.Admit(l.index)
 	if decision.Short {
-		l.tell(day, reset)
+		l.tell(day)
 	}
 	if !decision.Run {
 		l.Metrics.sweeps.WithLabelValues(leftOut).Inc()

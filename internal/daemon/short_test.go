@@ -69,10 +69,13 @@ func TestShortDay(t *testing.T) {
 	day := func(t *testing.T, first bool, check func(*world, []daemon.Lane)) {
 		at(t, midnight.Add(-time.Second), units, func(w *world) {
 			all := weighted(lanes(t, "0 * * * *", "UTC", eight, 5*time.Minute), 2, 2)
-			if first { // nothing to share: the limit slides, and holds for the same day
-				w.limits[0].Window = quota.Sliding(24 * time.Hour)
+			if first { // another bucket, which is not shared
+				w.limits[0].Bucket = "elsewhere"
 			}
 			p := w.open(all...)
+			if first {
+				p.work.Sweep.Budget.Prices["youtube.videos.list"] = []quota.Cost{{Bucket: "elsewhere", Units: 1}}
+			}
 			p.work.CatchUp = false
 			p.start()
 			time.Sleep(24*time.Hour - time.Minute)
@@ -91,7 +94,7 @@ func TestShortDay(t *testing.T) {
 			if sum(w.spent()) < units-8 {
 				t.Errorf("only %d of %d units were used", sum(w.spent()), units)
 			}
-			if w.told("units are short until the reset", "region=US", "weight=2") == 0 || w.told("tick left out", "share=") == 0 {
+			if w.told("units are short", "region=US", "weight=2") == 0 || w.told("tick left out", "share=") == 0 {
 				t.Error("nobody was told")
 			}
 		})
@@ -144,6 +147,9 @@ func TestRunsCostTheirCharts(t *testing.T) {
 			id, _, err := w.look.catalog.Begin(w.Context(), catalog.ChartKey{Region: region}, "run", page)
 			for n := 1; err == nil && n < pages; n++ {
 				page.Token, page.Next, page.Last = page.Next, fmt.Sprint(n+1), complete && n == pages-1
+				if region == "US" && page.Last { // the others have more
+					page.Next = ""
+				}
 				_, err = w.look.catalog.StorePage(w.Context(), id, page)
 			}
 			if err != nil {
@@ -154,7 +160,8 @@ func TestRunsCostTheirCharts(t *testing.T) {
 		chart("US", 1, false)
 		chart("JP", 1, false)
 		chart("KR", 4, true)
-		all := lanes(t, "@daily", "UTC", "US JP KR", 0)
+		chart("GB", 2, true)
+		all := lanes(t, "@daily", "UTC", "US JP KR GB", 0)
 		for i := range all {
 			all[i].Pages = 3
 		}
@@ -163,7 +170,7 @@ func TestRunsCostTheirCharts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []int64{2, 3, 3} {
+		for i, want := range []int64{2, 3, 3, 3} {
 			if got := day.Lanes[i]; got.Cost != want {
 				t.Errorf("a run of %s costs %d, want %d", got.Region, got.Cost, want)
 			}

@@ -1,9 +1,11 @@
 // Package forecast foretells when each bucket will run dry.
 //
 // It is no straight line: the schedule is known, tick by tick; entries leave sliding windows again; units set aside count until
-// their reservation expires; and only what is left over, the spending that no schedule announced, is carried on from the last
-// hours, with the bursts that it has. Two hundred possible days are played from it, always the same two hundred: their median
-// is the verdict, and eight tenths of them the interval.
+// their reservation expires; and only what is left over, the spending that no schedule announced, is carried on from the last two
+// days of the log. Nobody knows how that spending will go, so two hundred possible days are played from it, always the same two
+// hundred: their median is the verdict, and eight tenths of them the interval. They differ in what the log leaves open: for how
+// long the present habit has lasted, what its rate truly is, how often bursts come and how large, whether a burst is one or a job
+// that has run away, whether spending follows the hours of the day, and whether something happens that has not begun.
 //
 // Worked example, a day's limit of 9,500 units for scheduled charges, at 12:00, 12 h before the reset, 8,300 spent:
 //
@@ -132,7 +134,7 @@ func Of(b Bucket) Forecast {
 // tell fills in what the likely day brings, and the verdict.
 func (g *grid) tell(f *Forecast, likely outcome) {
 	d := diary{}
-	g.walk(likely.wants, &d)
+	g.walk(likely, &d)
 	f.DryAt, f.OpensAt, f.Limit, f.Lost, f.LostRuns = moment(likely.dry), moment(d.opens), d.limit, d.lost, d.runs
 	switch {
 	case g.closed():

@@ -109,3 +109,18 @@ func TestBlindWhenEmpty(t *testing.T) {
 		t.Errorf("rate %v, want 30", f.Rate)
 	}
 }
+
+// What is too little for an ordinary charge is nothing.
+func TestBlindWithCrumbs(t *testing.T) {
+	now := clock(t, "2026-11-21 20:00:00")
+	b := Bucket{Name: "default", At: now, Limits: []quota.Limit{limit(t, 1000, "24h")}}
+	for _, test := range []struct {
+		units int64 // of a charge every hour, in ten hours
+		blind bool
+	}{{99, true}, {90, false}} {
+		b.Entries = flow(now.Add(-630*time.Minute), now.Add(-30*time.Minute), time.Hour, test.units)
+		if h := newHabit(b); h.blind[0] != test.blind || h.blind[5] {
+			t.Errorf("charges of %d: blind %v", test.units, h.blind[:6])
+		}
+	}
+}

@@ -3,6 +3,7 @@ package forecast
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -12,8 +13,12 @@ import (
 )
 
 // A day of the replay: 8 regions of 4 pages every hour, and again every five minutes from 16:00 to 22:00, which is 3,072 units;
-// besides them what no schedule announced, of one of these kinds.
-var kinds = []string{"steady", "bursty", "runaway", "backfill"}
+// besides them what no schedule announced, of one of these kinds. The forecast was made with them and with the days of an office
+// in view, from the seeds 0 to 23.
+var mixed = []string{"steady", "bursty", "runaway", "backfill"}
+
+// unlooked are kinds of days that were not looked at while the forecast was made. Weekdays are quieter from Saturday to Sunday.
+var unlooked = []string{"fourteen", "weekdays", "uploads", "wander"}
 
 // demand is somebody who asks for units.
 type demand struct {
@@ -32,6 +37,7 @@ type world struct {
 	lanes   []Lane
 	start   time.Time
 	days    []string    // kinds
+	level   float64     // of the rate that wanders, as a logarithm
 	runs    []time.Time // of each day, when its job runs away
 	demands []demand
 	entries []quota.Entry
@@ -40,7 +46,7 @@ type world struct {
 	denied  []time.Time
 }
 
-func newWorld(seed uint64, limits []quota.Limit) *world {
+func newWorld(seed uint64, kinds []string, limits []quota.Limit) *world {
 	zone, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
 		panic(err)
@@ -57,7 +63,7 @@ func newWorld(seed uint64, limits []quota.Limit) *world {
 		}
 	}
 	r := rand.New(rand.NewPCG(seed, 1))
-	for range 7 {
+	for len(w.days) < 28 {
 		w.days = append(w.days, kinds...)
 	}
 	r.Shuffle(len(w.days), func(i, j int) { w.days[i], w.days[j] = w.days[j], w.days[i] })
@@ -109,6 +115,31 @@ func (w *world) plan(r *rand.Rand, i int, kind string) {
 		at := between(0, 21)
 		w.runs[i] = day.Add(hours(at))
 		pour(at, 24, between(800, 4000))
+	case "office": // by the hour of the day
+		rate := between(450, 850)
+		for h, part := range []float64{.1, .1, .1, .1, .1, .1, .1, .2, .5, .9, 1, 1, .8, 1, 1, 1, .8, .5, .3, .2, .1, .1, .1, .1} {
+			pour(float64(h), float64(h+1), rate*part)
+		}
+	case "fourteen": // a job that begins at 14:00 each day
+		pour(0, 24, between(60, 140))
+		at, length := between(13.95, 14.05), between(1, 3)
+		pour(at, at+length, between(2500, 5500)/length)
+	case "weekdays":
+		rate := between(220, 330)
+		if wd := day.Weekday(); wd == time.Saturday || wd == time.Sunday {
+			rate = between(40, 100)
+		}
+		pour(0, 24, rate)
+	case "uploads": // few and large
+		pour(0, 24, 40)
+		for h := r.ExpFloat64() * 2.0; h < 24; h += r.ExpFloat64() * 2.0 {
+			w.demands = append(w.demands, demand{at: day.Add(hours(h)), units: 100 + r.Int64N(7)*100, job: "manual"})
+		}
+	case "wander": // up and down, with no regard to midnight
+		for h := range 48 {
+			w.level = 0.97*w.level + 0.16*r.NormFloat64()
+			pour(float64(h)/2, float64(h+1)/2, 230*math.Exp(w.level))
+		}
 	case "backfill":
 		pour(0, 24, between(60, 200))
 		units, at, length := int64(between(2000, 5000)), between(1, 16), between(1, 6)
@@ -256,8 +287,8 @@ type asked struct {
 }
 
 // replay is a month with its forecasts.
-func replay(seed uint64, limits []quota.Limit) []asked {
-	w := newWorld(seed, limits)
+func replay(seed uint64, kinds []string, limits []quota.Limit) []asked {
+	w := newWorld(seed, kinds, limits)
 	var all []asked
 	w.happen(func(day, percent int, b Bucket) {
 		if w.left(b.At) > 0 && day > 0 { // the first day has no past

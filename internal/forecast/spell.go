@@ -8,9 +8,10 @@ import (
 // A spell is a stretch of bins with far more unscheduled spending than is usual. While it lasts it may be a burst, which ends by
 // itself as bursts do, or a job that has run away, which does not. The longer it has lasted, the less it looks like a burst.
 type spells struct {
-	bursts  []burst // that came and went
-	length  float64 // bins that one lasts on the average
-	runaway float64 // how likely the present spell is to go on until the reset
+	bursts    []burst    // that came and went
+	incidents []incident // likewise
+	length    float64    // bins that a burst lasts on the average
+	runaway   float64    // how likely the present spell is to go on until the reset
 }
 
 // burst is bins of a spell: its last one, and how many there are.
@@ -29,14 +30,14 @@ const (
 	usual = 2
 	// oneIn is how many spells there are for one runaway, before any was seen.
 	oneIn = 4
-	// remembered is how many bins a spell that ended may have lasted to count as a burst, which will come again. What lasted
-	// longer, such as a job that somebody stopped, or a backfill, was an event of its own.
+	// remembered is how many bins a spell that ended may have lasted to count as a burst, which will come again soon. What lasted
+	// longer, such as a job that somebody stopped, or a backfill, was an incident.
 	remembered = int(time.Hour / bin)
 )
 
 // findSpells finds the present spell and those before it.
-func (h *habit) findSpells(budget float64) {
-	line := max(high*h.median(), tall*budget, 1)
+func (h *habit) findSpells() {
+	line := max(high*h.median(), tall*h.budget, 1)
 	past, total := 0.0, 0.0
 	for i := 0; i < len(h.units); {
 		n := h.spellAt(i, line)
@@ -44,7 +45,7 @@ func (h *habit) findSpells(budget float64) {
 		case n == 0:
 			i++
 			continue
-		case i <= gap && h.spell == 0 && past == 0 && n >= least:
+		case i <= gap+h.unseen() && h.spell == 0 && past == 0 && n >= least:
 			h.spell = i + n
 		default:
 			past, total = past+1, total+float64(min(n, remembered))
@@ -57,28 +58,39 @@ func (h *habit) findSpells(budget float64) {
 	h.runaway = odds / (1 + odds)
 }
 
-// spellAt is how many bins the spell has whose last bin is i.
+// spellAt is how many bins the spell has whose last bin is i. Blind bins neither make a spell nor end one.
 func (h *habit) spellAt(i int, line float64) int {
-	if h.units[i] < line {
+	isHigh := func(i int) bool { return h.units[i] >= max(line, high*h.usualAt(i)) }
+	if !isHigh(i) {
 		return 0
 	}
 	length := 1
 	for n, low := 1, 0; i+n < len(h.units) && low <= gap; n++ {
-		if h.units[i+n] >= line {
+		switch {
+		case isHigh(i + n):
 			length, low = n+1, 0
-		} else {
+		case !h.blind[i+n]:
 			low++
 		}
 	}
 	return length
 }
 
-// ended keeps a spell that is over as a burst, or, when it was too long for one, blinds its bins.
+// unseen is how many of the last bins are blind.
+func (h *habit) unseen() (n int) {
+	for n < len(h.blind) && h.blind[n] {
+		n++
+	}
+	return n
+}
+
+// ended keeps a spell that is over.
 func (h *habit) ended(b burst) {
 	if b.bins <= remembered {
 		h.bursts = append(h.bursts, b)
 		return
 	}
+	h.incidents = append(h.incidents, h.incident(b))
 	for i := b.last; i < b.last+b.bins; i++ {
 		h.blind[i] = true
 	}

@@ -17,13 +17,14 @@ type walker struct {
 	spent []int64 // until and with each point, beyond the entries there are
 	dry   int64   // since when something is denied; never when nothing was
 	empty int64   // since when no units are left; never while there are some
+	short int64   // units that were then denied
 	diary *diary  // nil when only dry is asked for
 }
 
 // walk returns the moment at which the day runs dry: when the units were gone that are then found missing.
-func (g *grid) walk(wants []float64, d *diary) int64 {
+func (g *grid) walk(o outcome, d *diary) int64 {
 	w := walker{grid: g, spent: make([]int64, len(g.points)), dry: never, empty: never, diary: d}
-	var flow float64
+	c := o.charges
 	for i := range g.points {
 		if i > 0 {
 			w.spent[i] = w.spent[i-1]
@@ -32,16 +33,8 @@ func (g *grid) walk(wants []float64, d *diary) int64 {
 		w.spent[i] += p.draws
 		left := w.left(i)
 		w.opens(i, left)
-		before := math.Floor(flow)
-		if len(wants) > 0 {
-			flow += wants[p.bin] * p.part
-		}
-		asked := int64(math.Floor(flow) - before)
-		taken := min(asked, max(left, 0))
-		w.take(i, taken)
-		left -= taken
-		if taken < asked {
-			w.denied(i)
+		if len(o.wants) > 0 {
+			left = w.charges(i, left, &c, o.wants[p.bin]*p.part)
 		}
 		left = w.runs(i, left)
 		if left <= 0 && w.empty == never {
@@ -52,6 +45,20 @@ func (g *grid) walk(wants []float64, d *diary) int64 {
 		}
 	}
 	return w.dry
+}
+
+// charges ask for what is wanted of unscheduled spending: not as it trickles, but in charges of the sizes seen.
+func (w *walker) charges(i int, left int64, c *charges, wanted float64) int64 {
+	c.wanted += wanted
+	for ; c.wanted >= c.size; c.next() {
+		if asked := int64(c.size); asked <= left {
+			w.take(i, asked)
+			left -= asked
+		} else {
+			w.denied(i, asked)
+		}
+	}
+	return left
 }
 
 // left is how many units a scheduled charge could take at the point.
@@ -89,7 +96,7 @@ func (w *walker) opens(i int, left int64) {
 		if d.opensFirst == 0 {
 			d.opensFirst = w.points[i].at
 		}
-		if d.opens == 0 && w.dry != never {
+		if d.opens == 0 && w.dry != never && left >= w.short {
 			d.opens = w.points[i].at
 		}
 	}
@@ -99,12 +106,12 @@ func (w *walker) opens(i int, left int64) {
 func (w *walker) take(i int, units int64) { w.spent[i] += units }
 
 // denied notes that something was wanted in vain. What a suspension denies does not make the bucket dry.
-func (w *walker) denied(i int) {
+func (w *walker) denied(i int, units int64) {
 	at := w.points[i].at
 	if w.dry != never || at < w.suspended {
 		return
 	}
-	w.dry = min(at, w.empty)
+	w.dry, w.short = min(at, w.empty), units
 	if w.diary != nil {
 		w.diary.limit = w.tightest(i, w.spent)
 	}
@@ -126,7 +133,7 @@ func (w *walker) runs(i int, left int64) int64 {
 		w.take(i, pages*r.price)
 		left -= pages * r.price
 		if short {
-			w.denied(i)
+			w.denied(i, r.price)
 			w.lose(r, asked-pages)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Chart is one complete chart.
+// Chart is one complete chart. Two are compared in the places that both have: of a chart of 4 pages and one of 1, the first
+// page. What a deeper chart has below is no change.
 type Chart struct {
 	At     time.Time // when it was complete
 	Units  int64     // that it took
@@ -29,8 +30,8 @@ type Change struct {
 	Lane
 	Pairs    int           // of consecutive charts; without any, nothing below is known
 	Gap      time.Duration // between two charts, on average
-	Moved    float64       // share of places that hold another video, on average
-	New      float64       // share of places whose video was not in the chart before, on average
+	Moved    float64       // share of compared places that hold another video, on average
+	New      float64       // share of compared places whose video was in none of them before, on average
 	Units    int64         // spent on all charts but the first
 	PerUnit  float64       // new videos for each of those units
 	Proposed time.Duration // interval; 0 when none is proposed
@@ -72,14 +73,15 @@ func measure(l Lane) Change {
 	var moved, fresh, places float64
 	for i := 1; i < len(l.Charts); i++ {
 		before, after := l.Charts[i-1], l.Charts[i]
-		if len(after.Places) == 0 || !after.At.After(before.At) {
+		depth := min(len(before.Places), len(after.Places))
+		if depth == 0 || !after.At.After(before.At) {
 			continue
 		}
-		m, n := differ(before.Places, after.Places)
+		m, n := differ(before.Places[:depth], after.Places[:depth])
 		c.Pairs++
 		c.Units += after.Units
 		c.Gap += after.At.Sub(before.At)
-		moved, fresh, places = moved+m, fresh+n, places+float64(len(after.Places))
+		moved, fresh, places = moved+m, fresh+n, places+float64(depth)
 	}
 	if c.Pairs == 0 {
 		return c
@@ -90,14 +92,14 @@ func measure(l Lane) Change {
 	return c
 }
 
-// differ counts the places that hold another video than before, and the videos that were in no place.
+// differ counts the places that hold another video than before, and the videos that were in no place. Both have as many places.
 func differ(before, after []string) (moved, fresh float64) {
 	known := make(map[string]bool, len(before))
 	for _, v := range before {
 		known[v] = true
 	}
 	for i, v := range after {
-		if i >= len(before) || before[i] != v {
+		if before[i] != v {
 			moved++
 		}
 		if v != "" && !known[v] {

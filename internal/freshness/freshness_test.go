@@ -63,10 +63,21 @@ func TestMeasure(t *testing.T) {
 	got := measure(Lane{Charts: []Chart{
 		{at, 9, []string{"a", "b", "c", "d"}},
 		{at.Add(time.Hour), 1, []string{"x", "a", "b", "c"}},              // all four moved, one new
-		{at.Add(3 * time.Hour), 2, []string{"x", "a", "", "c", "y", "b"}}, // three moved, one new
+		{at.Add(3 * time.Hour), 2, []string{"x", "a", "", "y", "c", "b"}}, // two of four moved, one new
 		{at.Add(4 * time.Hour), 2, nil},
 	}})
-	if got.Pairs != 2 || got.Gap != 90*time.Minute || got.Moved != 0.7 || got.New != 0.2 || got.Units != 3 || got.PerUnit != 2.0/3 {
+	if got.Pairs != 2 || got.Gap != 90*time.Minute || got.Moved != 0.75 || got.New != 0.25 || got.Units != 3 || got.PerUnit != 2.0/3 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestMeasureDepth: the same chart, read to another depth, has not changed.
+func TestMeasureDepth(t *testing.T) {
+	list := charts(4, 0, time.Hour)
+	list[1].Places = list[1].Places[:50]
+	list[3].Places = nil
+	got := measure(Lane{Charts: list})
+	if got.Pairs != 2 || got.Moved != 0 || got.New != 0 || got.Units != 8 {
+		t.Errorf("%d pairs, %v moved, %v new, %d units", got.Pairs, got.Moved, got.New, got.Units)
 	}
 }

@@ -2,21 +2,24 @@
 package picture
 
 import (
+	"slices"
 	"time"
 
 	"quotabudget/internal/plan"
 )
 
-// shrink is the series in so many columns at most, each with the peak of what it stands for.
-func shrink(use []int64, columns int) []float64 {
-	columns = min(columns, len(use))
-	points := make([]float64, columns)
-	for i := range points {
-		for _, u := range use[i*len(use)/columns : (i+1)*len(use)/columns] {
-			points[i] = max(points[i], float64(u))
-		}
+// spread is the series in so many columns, each with the peak of the steps that it stands for. Where there are fewer steps than
+// columns a step takes several. It is empty for a series without a step.
+func spread(use []int64, columns int) (peaks []float64) {
+	if len(use) == 0 {
+		return nil
 	}
-	return points
+	for i := range columns {
+		from := i * len(use) / columns
+		to := max(from+1, (i+1)*len(use)/columns)
+		peaks = append(peaks, float64(slices.Max(use[from:to])))
+	}
+	return peaks
 }
 
 // end is when the last step of the series ends.

@@ -4,10 +4,16 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"gonum.org/v1/plot/vg"
 
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
@@ -40,12 +46,107 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-func TestShrink(t *testing.T) {
-	if got := shrink([]int64{1, 9, 2, 3, 4}, 2); len(got) != 2 || got[0] != 9 || got[1] != 4 {
-		t.Error(got)
+// TestTerminalShort: a plan of fewer steps than columns fills the picture too.
+func TestTerminalShort(t *testing.T) {
+	widths := make(map[string]int)
+	for line := range strings.Lines(Terminal(series(10, 5, 5, 5, 5, 5, 5), Size{Columns: 40, Rows: 4})) {
+		if label, drawn, ok := strings.Cut(line, "┼"); ok {
+			widths[strings.TrimSpace(label)] = utf8.RuneCountInString(strings.TrimSpace(drawn))
+		}
 	}
-	if got := shrink([]int64{1, 2}, 5); len(got) != 2 || got[1] != 2 {
-		t.Error(got)
+	if widths["10"] < 39 || widths["5"] != widths["10"] {
+		t.Errorf("the curve and the line of the limit are %v columns wide", widths)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	for _, c := range []struct {
+		use     []int64
+		columns int
+		want    []float64
+	}{
+		{[]int64{1, 9, 2, 3, 4}, 2, []float64{9, 4}},
+		{[]int64{1, 2}, 5, []float64{1, 1, 1, 2, 2}},
+		{[]int64{1, 2, 3}, 3, []float64{1, 2, 3}},
+		{[]int64{7}, 2, []float64{7, 7}},
+		{nil, 2, nil},
+	} {
+		if got := spread(c.use, c.columns); !slices.Equal(got, c.want) {
+			t.Errorf("%d in %d columns: %v, want %v", c.use, c.columns, got, c.want)
+		}
+	}
+}
+
+// saw is a limit of a calendar day over so many days and hours: from 1 unit in the first hour to 24 in the last.
+func saw(days, hours int) plan.Series {
+	s := series(100)
+	for i := range 24*days + hours {
+		s.Use = append(s.Use, int64(1+i%24))
+	}
+	return s
+}
+
+// TestPeaks: of a long plan each day has one point, its peak; an hour more, for a change of the clocks, is of the last day.
+func TestPeaks(t *testing.T) {
+	if got := peaks(saw(60, 0)); len(got) != 60*24 || slices.Max(got) != 24 || slices.Min(got) != 1 {
+		t.Errorf("%d points from %v to %v", len(got), slices.Min(got), slices.Max(got))
+	}
+	for _, s := range []plan.Series{saw(365, 0), saw(365, 1)} {
+		if got := peaks(s); len(got) != 365 || slices.Min(got) != 24 {
+			t.Errorf("%d points, the least %v", len(got), slices.Min(got))
+		}
+	}
+}
+
+// drawn is a picture as far as its texts go. y is below 0, since the picture stands on its head.
+type drawn struct {
+	ViewBox string `xml:"viewBox,attr"`
+	Texts   []struct {
+		X     float64 `xml:"x,attr"`
+		Y     float64 `xml:"y,attr"`
+		Style string  `xml:"style,attr"`
+		Text  string  `xml:",chardata"`
+	} `xml:"g>text"`
+}
+
+// TestSVGLayout: no text lies on another or is cut off, in fonts of up to 0.6 em a letter.
+func TestSVGLayout(t *testing.T) {
+	lost := []time.Time{time.Date(2026, 6, 1, 2, 0, 0, 0, time.UTC)}
+	for _, days := range []int{1, 2, 3, 5, 7, 14, 30, 60, 61, 100, 365, 366, 3660} {
+		var out bytes.Buffer
+		if err := SVG(&out, []plan.Series{saw(days, 0), saw(days, 0), saw(days, 0)}, lost); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "the peak of each day"); got != (days > 60) {
+			t.Errorf("%d days: that these are peaks is told: %v", days, got)
+		}
+		var picture drawn
+		if err := xml.Unmarshal(out.Bytes(), &picture); err != nil {
+			t.Fatal(err)
+		}
+		var width, height float64
+		if _, err := fmt.Sscanf(picture.ViewBox, "0 0 %g %g", &width, &height); err != nil || len(picture.Texts) < 7 {
+			t.Fatalf("%d texts, %v", len(picture.Texts), err)
+		}
+		var boxes []vg.Rectangle
+		for _, text := range picture.Texts {
+			_, size, _ := strings.Cut(text.Style, "font-size:")
+			em, err := strconv.ParseFloat(strings.TrimSuffix(size, "px"), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			low := vg.Point{X: vg.Length(text.X), Y: vg.Length(-text.Y)}
+			box := vg.Rectangle{Min: low, Max: low.Add(vg.Point{X: vg.Length(0.6 * em * float64(len(text.Text))), Y: vg.Length(em)})}
+			if box.Min.X < 0 || box.Min.Y < 2 || float64(box.Max.X) > width || float64(box.Max.Y) > height {
+				t.Errorf("%d days: %q is cut off: %v in %g x %g", days, text.Text, box, width, height)
+			}
+			for i, other := range boxes {
+				if box.Min.X < other.Max.X && other.Min.X < box.Max.X && box.Min.Y < other.Max.Y && other.Min.Y < box.Max.Y {
+					t.Errorf("%d days: %q lies on %q", days, text.Text, picture.Texts[i].Text)
+				}
+			}
+			boxes = append(boxes, box)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ type Size struct {
 
 // Terminal draws one limit in units, with a line at its Cap. It is "" for a series without a step.
 func Terminal(s plan.Series, size Size) string {
-	use := shrink(s.Use, size.Columns)
+	use := spread(s.Use, size.Columns)
 	if len(use) == 0 {
 		return ""
 	}

@@ -1,9 +1,9 @@
 // Package plan says what a schedule will spend: it plays the lanes against limits, without a ledger and without waiting.
 //
-// Worked example: two lanes of 4 pages every 6 hours, 30 units in any 24 h, from midnight.
+// Worked example: two lanes of 4 pages every hour, 30 units in any 4 h, from midnight.
 //
-//	00:00 US 4  BR 8     06:00 US 12  BR 16     12:00 US 20  BR 24     18:00 US 28  BR: 2 pages, then denied
-//	00:00 next day: the 4 + 4 of yesterday leave at this very moment, US 26, BR 30
+//	00:00 US 4  BR 8     01:00 US 12  BR 16     02:00 US 20  BR 24     03:00 US 28  BR: 2 pages, then denied
+//	04:00 the 4 + 4 of midnight leave at this very moment, US 26, BR 30
 //
 // A run that is denied leaves its chart to the next one of the lane, which wants the missing pages only, if it comes within a
 // quarter of an hour of the first page; otherwise the chart is begun again. If BR above had ticks every 10 minutes:
@@ -41,7 +41,9 @@ type Lane struct {
 	schedule.Lane
 	Pages  int64 // that its chart has
 	Weight int64
-	Floor  int64 // units a day
+	// Priority says who gets all it wants first when units are short.
+	Priority int64
+	Floor    int64 // units a day, which a pace does not hold back either
 }
 
 // Standing is what the ledger holds of one bucket at the beginning.

@@ -27,24 +27,22 @@ func TestExecute(t *testing.T) {
 		left []int64 // legroom
 		want []string
 	}{
-		{"the example above", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US", "BR"), Limits: []quota.Limit{sliding(30, 24*time.Hour)}, Reset: utc},
-			"2026-06-01T00:00:00Z", 2, 16, []int64{30}, []int64{0}, []string{
-				"01T18:00 BR partial 2 default 24h retry 02T00:00:00",
-				"02T18:00 BR partial 2 default 24h retry 03T00:00:00",
+		{"the example above", Plan{Lanes: lanes(t, "0 0-7 * * *", 4, 0, "US", "BR"), Limits: []quota.Limit{sliding(30, 4*time.Hour)}, Reset: utc},
+			"2026-06-01T00:00:00Z", 1, 16, []int64{30}, []int64{0}, []string{
+				"01T03:00 BR partial 2 default 4h retry 01T04:00:00",
+				"01T07:00 BR partial 2 default 4h retry 01T08:00:00",
 			}},
+		{"a longer window is shared: three runs for one region, four for the other", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US", "BR"),
+			Limits: []quota.Limit{sliding(30, 24*time.Hour)}, Reset: utc},
+			"2026-06-01T00:00:00Z", 2, 16, []int64{28}, []int64{2}, []string{"01T12:00 BR left_out 0 share", "02T12:00 BR left_out 0 share"}},
 		{"it fits to the unit", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US", "BR"), Limits: []quota.Limit{sliding(32, 24*time.Hour), daily(t, 40, "UTC")}, Reset: utc},
 			"2026-06-01T00:00:00Z", 3, 24, []int64{32, 32}, []int64{0, 8}, nil},
 		{"headroom is not for schedules", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US"), Reset: utc,
 			Limits: []quota.Limit{{Bucket: "default", Units: 16, Headroom: 5, Window: quota.Sliding(24 * time.Hour)}}},
-			"2026-06-01T00:00:00Z", 1, 4, []int64{11}, []int64{0}, []string{
-				"01T12:00 US partial 3 default 24h retry 02T00:00:00",
-				"01T18:00 US denied 0 default 24h retry 02T00:00:00",
-			}},
+			"2026-06-01T00:00:00Z", 1, 4, []int64{8}, []int64{3}, []string{"01T00:00 US left_out 0 share", "01T12:00 US left_out 0 share"}},
 		{"a reservation counts until it lapses", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US"), Reset: utc,
 			Limits: []quota.Limit{sliding(16, 24*time.Hour)}, Before: hold(10, "2026-06-01T12:00:00Z")},
-			"2026-06-01T00:00:00Z", 1, 4, []int64{16}, []int64{0}, []string{
-				"01T06:00 US partial 2 default 24h retry 01T12:00:00",
-			}},
+			"2026-06-01T00:00:00Z", 1, 4, []int64{14}, []int64{2}, []string{"01T00:00 US left_out 0 share"}},
 		{"a short window denies a crowd", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US", "BR"), Reset: utc,
 			Limits: []quota.Limit{sliding(6, time.Minute)}},
 			"2026-06-01T00:00:00Z", 1, 8, []int64{6}, []int64{0}, []string{
@@ -61,10 +59,7 @@ func TestExecute(t *testing.T) {
 			}},
 		{"what the ledger holds leaves in its time", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US"), Reset: utc, Limits: []quota.Limit{sliding(16, 24*time.Hour)},
 			Before: []Standing{{Bucket: "default", Entries: []quota.Entry{{At: at(t, "2026-05-31T11:00:00Z"), Units: 14}}}}},
-			"2026-06-01T00:00:00Z", 1, 4, []int64{16}, []int64{0}, []string{
-				"01T00:00 US partial 2 default 24h retry 01T11:00:00",
-				"01T06:00 US denied 0 default 24h retry 01T11:00:00",
-			}},
+			"2026-06-01T00:00:00Z", 1, 4, []int64{14}, []int64{2}, []string{"01T00:00 US left_out 0 share", "01T06:00 US left_out 0 share"}},
 		// Two entries a microsecond apart leave one by one, and two pages come one by one.
 		{"to the microsecond", Plan{Lanes: lanes(t, "0 0 * * *", 1, 0, "US", "BR"), Reset: utc, Limits: []quota.Limit{sliding(2, 24*time.Hour)},
 			Before: []Standing{{Bucket: "default", Entries: []quota.Entry{{At: at(t, "2026-05-31T00:00:00Z"), Units: 1}, {At: at(t, "2026-05-31T00:00:00.000001Z"), Units: 1}}}}},

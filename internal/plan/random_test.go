@@ -45,9 +45,9 @@ func drawn(t *rapid.T) Plan {
 		}
 		offset := time.Duration(rapid.IntRange(0, 3).Draw(t, "offset")) * 5 * time.Minute
 		p.Lanes = append(p.Lanes, Lane{Lane: schedule.Lane{Job: "trending", Region: eight[i], Schedule: s, Offset: offset},
-			Pages: rapid.Int64Range(fewest, 5).Draw(t, "pages"), Weight: rapid.Int64Range(0, 3).Draw(t, "weight"), Floor: rapid.Int64Range(0, 20).Draw(t, "floor")})
+			Pages: rapid.Int64Range(fewest, 5).Draw(t, "pages"), Weight: rapid.Int64Range(0, 3).Draw(t, "weight"), Priority: rapid.Int64Range(0, 1).Draw(t, "priority"), Floor: rapid.Int64Range(0, 20).Draw(t, "floor")})
 	}
-	windows := []quota.Window{quota.Sliding(24 * time.Hour), quota.Sliding(time.Hour), quota.Sliding(7 * time.Minute),
+	windows := []quota.Window{quota.Sliding(24 * time.Hour), quota.Sliding(7 * time.Hour), quota.Sliding(time.Hour), quota.Sliding(7 * time.Minute),
 		{Calendar: "day", Zone: los}, {Calendar: "day", Zone: berlin}, {Calendar: "hour", Zone: los}}
 	for _, w := range windows {
 		if rapid.IntRange(0, 2).Draw(t, "limited") > 0 && len(p.Limits) > 0 {
@@ -62,7 +62,7 @@ func drawn(t *rapid.T) Plan {
 			pace.Curve = rapid.SliceOfN(rapid.Int64Range(0, 9), 24, 24).Draw(t, "curve")
 			pace.Curve[12]++
 		}
-		p.Paces = []quota.Limit{{Bucket: quota.DefaultBucket, Units: rapid.Int64Range(1, 120).Draw(t, "paced units"), Window: windows[3], Pace: pace}}
+		p.Paces = []quota.Limit{{Bucket: quota.DefaultBucket, Units: rapid.Int64Range(1, 120).Draw(t, "paced units"), Window: windows[4], Pace: pace}}
 	}
 	return p
 }

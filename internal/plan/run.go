@@ -20,7 +20,7 @@ type event struct {
 type player struct {
 	*Plan
 	buckets  []*bucket
-	day      sharing
+	day      *sharing
 	lanes    []progress
 	events   []event
 	report   *Report

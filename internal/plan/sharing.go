@@ -1,17 +1,25 @@
 package plan
 
 import (
+	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
 
-// sharing decides which ticks run while units are short, as a daemon does: over the days of the default bucket's limits.
+// sharing decides which ticks run while units are short, as a daemon does: over the stretch that the tightest of the default
+// bucket's limits leaves least of.
 type sharing struct {
 	bucket *bucket
+	lanes  []share.Lane // without what differs from stretch to stretch
 	days   []shared
+	slides []*window // sliding ones that are shared
+	ahead  []ahead   // of each lane, while there are slides
+	spent  []log     // by each lane, likewise
+	today  today
 }
 
 // shared is one calendar limit of a day, and what its lanes want of it.
@@ -22,51 +30,85 @@ type shared struct {
 	wanted int64 // units, by all ticks to come
 }
 
-func newSharing(s *player) sharing {
-	var g sharing
+func newSharing(s *player) *sharing {
+	g := new(sharing)
 	for _, b := range s.buckets {
 		if b.name != quota.DefaultBucket {
 			continue
 		}
 		g.bucket = b
+		for _, l := range s.Lanes {
+			g.lanes = append(g.lanes, share.Lane{Region: l.Region, Weight: l.Weight, Priority: l.Priority, Floor: l.Floor, Cost: l.Pages * b.cost})
+		}
 		for i := range b.windows {
 			w := &b.windows[i]
-			if w.limit.Window.Calendar != "day" || w.limit.Pace != nil {
-				continue
+			switch {
+			case w.limit.Pace != nil:
+			case w.limit.Window.Calendar == "day":
+				g.days = append(g.days, shared{window: w, end: math.MinInt64, lanes: slices.Clone(g.lanes)})
+			case w.limit.Window.Length >= share.Shortest:
+				g.slides = append(g.slides, w)
 			}
-			d := shared{window: w, end: math.MinInt64, lanes: make([]share.Lane, len(s.Lanes))}
-			for j, l := range s.Lanes {
-				d.lanes[j] = share.Lane{Region: l.Region, Weight: l.Weight, Floor: l.Floor, Cost: l.Pages * b.cost}
-			}
-			g.days = append(g.days, d)
 		}
+	}
+	if len(g.slides) > 0 {
+		g.lookAhead(s)
 	}
 	return g
 }
 
 // admits says whether the lane's share lets it run.
 func (g *sharing) admits(s *player, e event) bool {
-	if len(g.days) == 0 {
+	if len(g.days)+len(g.slides) == 0 {
 		return true
 	}
-	b := g.bucket
-	b.lapse(e.at)
-	var tightest *shared
-	var least int64
+	g.bucket.lapse(e.at)
+	calendar := g.day(s, e.at)
+	sliding := g.slide(s, e.at)
+	var day share.Day
+	switch {
+	case calendar == nil && sliding == nil:
+		return true
+	case calendar == nil, sliding != nil && sliding.Overrules(calendar.stretch(g, e.at)):
+		if sliding.Wanted <= sliding.Left {
+			return true
+		}
+		day = g.divide(*sliding)
+	default:
+		at := calendar.stretch(g, e.at)
+		if at.Wanted <= at.Left {
+			return true
+		}
+		day = share.Day{Left: at.Left, Lanes: calendar.lanes}
+	}
+	day.Later = max(0, day.Left-g.free(e.at))
+	return day.Admit(int(e.lane)).Run
+}
+
+// day is the calendar limit that is shortest of units; nil when there is none.
+func (g *sharing) day(s *player, at int64) *shared {
+	var shortest *shared
 	for i := range g.days {
 		d := &g.days[i]
-		left := max(0, d.window.most-d.window.used(&b.log, e.at)-b.held)
-		if e.at >= d.end {
-			d.begin(s, e.at)
+		if at >= d.end {
+			d.window.used(&g.bucket.log, at) // moves it on
+			d.begin(s, at)
 		}
-		if tightest == nil || left < least {
-			tightest, least = d, left
+		if shortest == nil || d.stretch(g, at).Shorter(shortest.stretch(g, at)) {
+			shortest = d
 		}
 	}
-	if tightest.wanted <= least {
-		return true
-	}
-	return share.Day{Left: least, Lanes: tightest.lanes}.Admit(int(e.lane)).Run
+	return shortest
+}
+
+// stretch is what is left until the reset.
+func (d *shared) stretch(g *sharing, at int64) share.Stretch {
+	return share.Stretch{Left: g.left(d.window, at), Wanted: d.wanted}
+}
+
+// left is what a limit leaves for scheduled charges.
+func (g *sharing) left(w *window, at int64) int64 {
+	return max(0, w.most-w.used(&g.bucket.log, at)-g.bucket.held)
 }
 
 // begin takes up the day that holds at. Ticks of it that were before the plan began are done.
@@ -99,17 +141,29 @@ func (s *player) spentBefore(lane int, start time.Time) (units int64) {
 	if !s.From.After(start) {
 		return 0
 	}
-	for _, known := range s.Before {
-		if known.Bucket != quota.DefaultBucket {
-			continue
-		}
-		for _, e := range known.Entries {
-			if !e.At.Before(start) && e.Labels[quota.LabelRegion] == s.Lanes[lane].Region && e.Labels[quota.LabelJob] == s.Lanes[lane].Job {
-				units += e.Units
-			}
+	for e := range s.scheduledBefore(lane) {
+		if !e.At.Before(start) {
+			units += e.Units
 		}
 	}
 	return units
+}
+
+// scheduledBefore are the entries of a lane's region before the plan began, by any of the jobs.
+func (s *player) scheduledBefore(lane int) iter.Seq[quota.Entry] {
+	return func(yield func(quota.Entry) bool) {
+		for _, known := range s.Before {
+			if known.Bucket != quota.DefaultBucket {
+				continue
+			}
+			for _, e := range known.Entries {
+				ours := slices.ContainsFunc(s.Lanes, func(l Lane) bool { return l.Job == e.Labels[quota.LabelJob] })
+				if ours && e.Labels[quota.LabelRegion] == s.Lanes[lane].Region && !yield(e) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // done takes a tick off those to come.
@@ -120,5 +174,12 @@ func (g *sharing) done(e event, pages int64) {
 		l.Remaining--
 		l.Spent += pages * g.bucket.cost
 		d.wanted -= l.Cost
+	}
+	if len(g.slides) > 0 {
+		g.ahead[e.lane].done++
+		g.today.done[e.lane]++
+		if pages > 0 {
+			g.spent[e.lane].add(e.at, pages*g.bucket.cost)
+		}
 	}
 }

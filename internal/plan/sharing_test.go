@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -36,50 +37,102 @@ func TestExecute_Shares(t *testing.T) {
 	})
 }
 
-// standing is the day before a run, of the daily limit that leaves least.
+// stretch is what a limit leaves from some moment to another, and the lanes' ticks in it.
+type stretch struct {
+	share.Day
+	share.Stretch
+}
+
+// standing is the day before a run, of the limit that is shortest of units, put together from the log alone.
 func standing(p Plan, log []quota.Entry, before []Run, run Run) (d share.Day, mine int) {
-	var held int64
-	if r := p.Before[0].Reservations[0]; r.ExpiresAt.After(run.At) {
-		held = r.Left
-	}
+	var calendar, sliding *stretch
+	free := int64(math.MaxInt64)
+	dayStart, _ := p.Reset.Bounds(run.At)
 	for _, l := range p.Limits {
-		if l.Window.Calendar != "day" {
-			continue
-		}
-		start, end := l.Window.Bounds(run.At)
-		left := l.Cap(false) - held
-		for _, e := range log {
-			if !e.At.Before(start) {
-				left -= e.Units
+		switch {
+		case l.Window.Calendar == "day":
+			start, end := l.Window.Bounds(run.At)
+			s := between(p, l, log, run, start.Add(-time.Microsecond))
+			s.count(p, before, start, end.Add(-time.Microsecond))
+			if calendar == nil || s.Shorter(calendar.Stretch) {
+				calendar = &s
 			}
-		}
-		if left = max(left, 0); len(d.Lanes) > 0 && left >= d.Left {
-			continue
-		}
-		d = share.Day{Left: left}
-		for i, lane := range p.Lanes {
-			if lane.Region == run.Region {
-				mine = i
-			}
-			s := share.Lane{Region: lane.Region, Weight: lane.Weight, Floor: lane.Floor, Cost: lane.Pages}
-			for tick := range lane.Ticks(start.Add(-time.Second), end.Add(-time.Second)) {
-				s.Ticks++
-				if !tick.At.Before(p.From) {
-					s.Remaining++
+		case l.Window.Length >= share.Shortest:
+			var least *stretch
+			free = min(free, between(p, l, log, run, run.At.Add(share.Soon-l.Window.Length)).Stretch.Left)
+			for i := 1; i <= share.Horizons; i++ {
+				until := moment(share.Horizon(run.At.UnixMicro(), l.Window.Length.Microseconds(), i))
+				s := between(p, l, log, run, until.Add(-l.Window.Length))
+				s.Slides = true
+				s.count(p, before, dayStart, until)
+				if least == nil || s.Shorter(least.Stretch) {
+					least = &s
+				}
+				if i == share.Horizons && s.Wanted <= between(p, l, log, run, run.At.Add(-l.Window.Length)).Stretch.Left {
+					least = nil
 				}
 			}
-			for _, r := range before {
-				if r.Region == lane.Region && !r.At.Before(start) {
-					s.Remaining--
-				}
+			if least != nil && (sliding == nil || least.Shorter(sliding.Stretch)) {
+				sliding = least
 			}
-			for _, e := range log {
-				if !e.At.Before(start) && e.Labels[quota.LabelRegion] == lane.Region && e.Labels[quota.LabelJob] == lane.Job {
-					s.Spent += e.Units
-				}
-			}
-			d.Lanes = append(d.Lanes, s)
 		}
 	}
+	for i, lane := range p.Lanes {
+		if lane.Region == run.Region {
+			mine = i
+		}
+	}
+	switch {
+	case calendar == nil && sliding == nil:
+		return share.Day{}, mine
+	case calendar == nil, sliding != nil && sliding.Overrules(calendar.Stretch):
+		d = sliding.Day
+	default:
+		d = calendar.Day
+	}
+	d.Later = max(0, d.Left-free)
 	return d, mine
+}
+
+// between is what a limit leaves at until, of which all after from is in the window, and what each lane has spent since.
+func between(p Plan, l quota.Limit, log []quota.Entry, run Run, from time.Time) (s stretch) {
+	left := l.Cap(false)
+	if r := p.Before[0].Reservations[0]; r.ExpiresAt.After(run.At) {
+		left -= r.Left
+	}
+	for _, lane := range p.Lanes {
+		s.Lanes = append(s.Lanes, share.Lane{Region: lane.Region, Weight: lane.Weight, Priority: lane.Priority, Floor: lane.Floor, Cost: lane.Pages})
+	}
+	for _, e := range log {
+		if !e.At.After(from) {
+			continue
+		}
+		left -= e.Units
+		for i, lane := range p.Lanes {
+			if e.Labels[quota.LabelRegion] == lane.Region && e.Labels[quota.LabelJob] == lane.Job {
+				s.Lanes[i].Spent += e.Units
+			}
+		}
+	}
+	s.Stretch.Left = max(left, 0)
+	s.Day.Left = s.Stretch.Left
+	return s
+}
+
+// count fills in the ticks from the start of a day to until, and those of them that have not had their run.
+func (s *stretch) count(p Plan, before []Run, start, until time.Time) {
+	begun := start
+	if p.From.After(begun) {
+		begun = p.From
+	}
+	for i, lane := range p.Lanes {
+		l := &s.Lanes[i]
+		l.Ticks, l.Remaining = lane.Count(start.Add(-time.Second), until), lane.Count(begun.Add(-time.Second), until)
+		for _, r := range before {
+			if r.Region == lane.Region && !r.At.Before(start) {
+				l.Remaining--
+			}
+		}
+		s.Wanted += l.Remaining * l.Cost
+	}
 }

@@ -2,27 +2,27 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"quotabudget/internal/schedule"
 )
 
-// Suggestion is a schedule for all lanes alike that loses no run.
+// Suggestion is one schedule for all jobs that loses no run.
 type Suggestion struct {
 	Spec    string         // a cron spec, or "@every 45m" where none says it
 	Zone    *time.Location // of the spec
 	Every   time.Duration  // between two ticks of a lane
-	Stagger time.Duration  // between two lanes
-	Pages   int64          // of a chart at most
+	Stagger time.Duration  // between two lanes of a job; the first of each job has none
+	Pages   int64          // of every chart; 0 when the lanes keep theirs, and these differ
 	Report  Report         // of Tried
 	Tried   Plan           // the plan that fits, as it was played
 }
 
 // Wish says what a suggestion is to be like.
 type Wish struct {
-	Zone     *time.Location // of its spec
-	Share    float64        // of each limit's Cap that peaks may reach; 1 for all of it
-	Shortest time.Duration  // least time between two ticks of a lane
+	Zone  *time.Location // of its spec
+	Share float64        // of each limit's Cap that peaks may reach; +Inf when only lost runs matter
 }
 
 // PerDay is the runs of all lanes in a day of 24 hours.
@@ -32,25 +32,49 @@ func (s Suggestion) PerDay() int64 { return int64(len(s.Tried.Lanes)) * int64(24
 const leastPlayed = 366 * 24 * time.Hour
 
 // Suggest finds the tightest schedule that fits: of those that divide the day into equal parts, the one with the most runs. It
-// keeps the lanes' pages while even one run a day fits with them, and takes fewer when it does not. It is false when
-// nothing fits, not even a page a day.
+// keeps the lanes' pages while even one run a day fits with them; when it does not, all charts get the same number of pages,
+// fewer than the largest has. It is false when nothing fits, not even a page a day.
 func (p Plan) Suggest(wish Wish) (Suggestion, bool) {
 	p.Watch, p.Step = nil, 0
 	if least := p.From.Add(leastPlayed); p.To.Before(least) {
-		p.To = least
+		_, p.To = p.Reset.Bounds(least)
 	}
-	var pages int64
+	s, ok := p.tightest(wish)
+	for pages := p.mostPages() - 1; pages > 0 && !ok; pages-- {
+		p.Lanes = slices.Clone(p.Lanes)
+		for i := range p.Lanes {
+			p.Lanes[i].Pages = pages
+		}
+		s, ok = p.tightest(wish)
+	}
+	return s, ok
+}
+
+// mostPages is how many pages the largest chart has.
+func (p *Plan) mostPages() (most int64) {
 	for _, l := range p.Lanes {
-		pages = max(pages, l.Pages)
+		most = max(most, l.Pages)
 	}
-	for ; pages > 0; pages-- {
-		for _, every := range intervals() {
-			if every < wish.Shortest || p.tooMuch(every, pages, wish.Share) {
-				continue
-			}
-			if s, ok := p.try(every, pages, wish); ok {
-				return s, true
-			}
+	return most
+}
+
+// samePages is how many pages every chart has, 0 when they differ.
+func (p *Plan) samePages() int64 {
+	most := p.mostPages()
+	if slices.ContainsFunc(p.Lanes, func(l Lane) bool { return l.Pages != most }) {
+		return 0
+	}
+	return most
+}
+
+// tightest is the first schedule that fits with these pages.
+func (p *Plan) tightest(wish Wish) (Suggestion, bool) {
+	for _, every := range intervals() {
+		if p.tooMuch(every, wish.Share) {
+			continue
+		}
+		if s, ok := p.try(every, wish); ok {
+			return s, true
 		}
 	}
 	return Suggestion{}, false
@@ -68,15 +92,15 @@ func intervals() (all []time.Duration) {
 }
 
 // tooMuch is whether a day takes more than a limit of a day or longer has: there is no need to play it.
-func (p *Plan) tooMuch(every time.Duration, pages int64, share float64) bool {
+func (p *Plan) tooMuch(every time.Duration, share float64) bool {
 	var perDay int64
 	for _, l := range p.Lanes {
-		perDay += min(l.Pages, pages) * int64(24*time.Hour/every)
+		perDay += l.Pages * int64(24*time.Hour/every)
 	}
 	for _, cost := range p.Price {
 		for _, l := range p.Limits {
 			whole := l.Window.Calendar == "day" || l.Window.Length >= 24*time.Hour
-			if l.Bucket == cost.Bucket && whole && float64(perDay-1)*float64(cost.Units) > share*float64(l.Cap(false)) {
+			if l.Bucket == cost.Bucket && whole && float64(perDay-1)*float64(cost.Units) > min(share, 1)*float64(l.Cap(false)) {
 				return true
 			}
 		}
@@ -85,16 +109,17 @@ func (p *Plan) tooMuch(every time.Duration, pages int64, share float64) bool {
 }
 
 // try plays one schedule.
-func (p *Plan) try(every time.Duration, pages int64, wish Wish) (Suggestion, bool) {
-	s := Suggestion{Spec: specOf(every), Zone: wish.Zone, Every: every, Stagger: staggerOf(every, len(p.Lanes)), Pages: pages, Tried: *p}
+func (p *Plan) try(every time.Duration, wish Wish) (Suggestion, bool) {
+	places, largest := p.places()
+	s := Suggestion{Spec: specOf(every), Zone: wish.Zone, Every: every, Stagger: staggerOf(every, largest), Pages: p.samePages(), Tried: *p}
 	parsed, err := schedule.Parse(s.Spec, wish.Zone)
 	if err != nil {
 		panic(fmt.Sprintf("a spec of this package: %v", err))
 	}
-	s.Tried.Lanes = make([]Lane, len(p.Lanes))
-	for i, l := range p.Lanes {
-		l.Schedule, l.Offset, l.Pages = parsed, time.Duration(i)*s.Stagger, min(l.Pages, pages)
-		s.Tried.Lanes[i] = l
+	s.Tried.Lanes = slices.Clone(p.Lanes)
+	for i := range s.Tried.Lanes {
+		l := &s.Tried.Lanes[i]
+		l.Schedule, l.Offset = parsed, time.Duration(places[i])*s.Stagger
 	}
 	fits := true
 	s.Tried.Watch = func(r Run) bool {
@@ -104,6 +129,17 @@ func (p *Plan) try(every time.Duration, pages int64, wish Wish) (Suggestion, boo
 	s.Report = s.Tried.Execute()
 	s.Tried.Watch = nil
 	return s, fits && len(s.Report.Over(wish.Share)) == 0
+}
+
+// places are the lanes' places in their jobs, from 0: a stagger begins anew in each job. The largest job has so many lanes.
+func (p *Plan) places() (places []int, largest int) {
+	lanes := make(map[string]int)
+	for _, l := range p.Lanes {
+		places = append(places, lanes[l.Job])
+		lanes[l.Job]++
+		largest = max(largest, lanes[l.Job])
+	}
+	return places, largest
 }
 
 // specOf is the spec of ticks so far apart: a cron spec where one says it, else by real time.
@@ -123,7 +159,7 @@ func specOf(every time.Duration) string {
 	return fmt.Sprintf("@every %dm", every/time.Minute)
 }
 
-// staggerOf spreads lanes over the interval, by full minutes where there are enough.
+// staggerOf spreads the lanes of a job over the interval, by full minutes where there are enough.
 func staggerOf(every time.Duration, lanes int) time.Duration {
 	step := every / time.Duration(max(lanes, 1))
 	if step >= time.Minute {

@@ -1,10 +1,14 @@
 package plan
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
 )
 
 // TestSuggest: eight regions of four pages take 32 units a round.
@@ -51,5 +55,94 @@ func TestSuggest(t *testing.T) {
 		From: at(t, "2026-06-01T07:00:00Z"), To: at(t, "2026-06-08T07:00:00Z")}
 	if s, ok := p.Suggest(Wish{Zone: time.UTC, Share: 1}); ok {
 		t.Errorf("%+v", s)
+	}
+}
+
+// jobs gives the lanes of each number a job of their own, every chart with the pages of its job.
+func jobs(t testing.TB, lanesOf, pages []int) (all []Lane) {
+	t.Helper()
+	for j, n := range lanesOf {
+		for _, l := range lanes(t, "*/10 * * * *", int64(pages[j]), time.Minute, eight[:n]...) {
+			l.Job, l.Region = fmt.Sprint("job", j), fmt.Sprint(l.Region, j)
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// fedBack is the plan with what was suggested in the configuration: one schedule and one stagger for all jobs.
+func fedBack(t testing.TB, p Plan, s Suggestion) Plan {
+	t.Helper()
+	parsed, err := schedule.Parse(s.Spec, s.Zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	regions := make(map[string][]string)
+	for _, l := range p.Lanes {
+		regions[l.Job] = append(regions[l.Job], l.Region)
+	}
+	var again []Lane
+	for _, l := range p.Lanes {
+		for i, offset := range (schedule.Stagger{Step: s.Stagger}).Offsets(regions[l.Job], parsed) {
+			if regions[l.Job][i] == l.Region {
+				l.Schedule, l.Offset = parsed, offset
+			}
+		}
+		if s.Pages > 0 {
+			l.Pages = s.Pages
+		}
+		again = append(again, l)
+	}
+	p.Lanes = again
+	for range 367 {
+		_, p.To = p.Reset.Bounds(p.To)
+	}
+	return p
+}
+
+// TestSuggestJobs: each job begins at the tick, so that the first lanes of both take 6 units there, of 30 in an hour; 20 in a round.
+func TestSuggestJobs(t *testing.T) {
+	los := "America/Los_Angeles"
+	p := Plan{Lanes: jobs(t, []int{4, 2}, []int{4, 2}), Price: price, Limits: []quota.Limit{sliding(800, 24*time.Hour), sliding(30, time.Hour)},
+		Reset: day(t, los), From: at(t, "2026-11-01T07:00:00Z"), To: at(t, "2026-11-08T08:00:00Z")}
+	s, ok := p.Suggest(Wish{Zone: time.UTC, Share: 1})
+	if !ok || s.Spec != "@every 48m" || s.Stagger != 12*time.Minute || s.Pages != 0 {
+		t.Errorf("%v %s stagger %s pages %d", ok, s.Spec, s.Stagger, s.Pages)
+	}
+	again := fedBack(t, p, s)
+	if r := again.Execute(); !r.Fits() || r.Runs == 0 {
+		t.Errorf("it does not fit: %+v", r.First)
+	}
+}
+
+// TestSuggestFedBack: what is suggested fits, whatever the jobs.
+func TestSuggestFedBack(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	found, reduced := 0, 0
+	for i := range 16 {
+		var lanes, pages []int
+		for range 1 + random.IntN(3) {
+			lanes, pages = append(lanes, 1+random.IntN(4)), append(pages, 1+random.IntN(5))
+		}
+		limits := []quota.Limit{sliding(10+random.Int64N(200), 24*time.Hour), sliding(4+random.Int64N(20), time.Hour),
+			daily(t, 10+random.Int64N(200), "America/Los_Angeles")}
+		p := Plan{Lanes: jobs(t, lanes, pages), Price: price, Limits: limits, Reset: day(t, "America/Los_Angeles"),
+			From: at(t, "2026-11-01T07:00:00Z"), To: at(t, "2026-11-02T08:00:00Z")}
+		wish := Wish{Zone: zone(t, []string{"UTC", "Europe/Berlin"}[i%2]), Share: []float64{1, 0.8, math.Inf(1)}[i%3]}
+		s, ok := p.Suggest(wish)
+		if !ok {
+			continue
+		}
+		found++
+		if s.Pages > 0 && s.Pages < p.mostPages() {
+			reduced++
+		}
+		again := fedBack(t, p, s)
+		if r := again.Execute(); !r.Fits() || len(r.Over(wish.Share)) > 0 || r.Runs == 0 {
+			t.Errorf("lanes %d of pages %d, %v: %q %s stagger %s pages %d does not fit: %+v", lanes, pages, limits, s.Spec, s.Zone, s.Stagger, s.Pages, r.First)
+		}
+	}
+	if found < 12 || reduced == 0 {
+		t.Errorf("%d suggestions, %d with fewer pages: the limits are drawn badly", found, reduced)
 	}
 }

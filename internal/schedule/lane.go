@@ -47,6 +47,11 @@ func (l Lane) Ticks(from, to time.Time) iter.Seq[Tick] {
 	}
 }
 
+// Count is how many ticks run after from and not after to.
+func (l Lane) Count(from, to time.Time) int64 {
+	return l.Schedule.Count(from.Add(-l.Offset), to.Add(-l.Offset))
+}
+
 func (l Lane) tick(scheduled time.Time) Tick {
 	return Tick{l.Job, l.Region, scheduled, scheduled.Add(l.Offset)}
 }

@@ -82,6 +82,17 @@ func (s *Schedule) Ticks(from, to time.Time) iter.Seq[time.Time] {
 	}
 }
 
+// Count is how many ticks are after from and not after to.
+func (s *Schedule) Count(from, to time.Time) (n int64) {
+	if s.every > 0 {
+		return max(0, floorDiv(to.Unix(), s.every)-floorDiv(from.Unix(), s.every))
+	}
+	for range s.Ticks(from, to) {
+		n++
+	}
+	return n
+}
+
 // Interval returns the shortest time between two ticks, by the wall clock: 3h for "0 */3 * * *" although on the day when the
 // clock goes forward two of its ticks are 2h apart. It depends on the spec alone.
 func (s *Schedule) Interval() time.Duration {

@@ -26,7 +26,8 @@ type Decision struct {
 // reset to its share at the next: by tick k of N it has run round(share*k/N) times, so that the last ticks of the day are
 // served like the first, and one whose share has grown catches up at once. A lane that is further ahead than rounding
 // explains, because its share shrank during the day, does not wait for the line: it spreads the runs it can still afford
-// over the ticks to come. So does every lane under a window that slides, which has no line. Admitted runs always fit in what is left.
+// over the ticks to come. So does every lane under a window that slides, which has no line. A run for which there are
+// not enough units yet is left out. Admitted runs always fit in what is left.
 //
 // A tick that was begun before and is only resumed has been decided already: do not ask again. A run outside the schedule
 // (catching up at start) is asked for like a tick, counted in Ticks and Remaining.
@@ -39,7 +40,7 @@ func (d Day) Admit(lane int) Decision {
 		shares, _ := d.entitle()
 		s := shares[lane]
 		out.Entitled, out.Runs = s.Entitled, s.Runs
-		out.Run = l.Cost <= 0 || s.runs(out)
+		out.Run = l.Cost <= 0 || l.Cost <= d.Left-d.Later && s.runs(out)
 	}
 	out.Due = portion(out.Entitled, out.Tick, ticks)
 	return out

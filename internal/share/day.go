@@ -29,7 +29,8 @@ func (l Lane) wanted() int64 { return max(l.Remaining, 0) * max(l.Cost, 0) }
 type Day struct {
 	Left   int64 // units that the tightest limit of the bucket leaves until the reset
 	Lanes  []Lane
-	Slides bool // there is no reset: Spent is without a beginning, and Ticks count from any moment that stays the same
+	Slides bool  // there is no reset: Spent is without a beginning, and Ticks count from any moment that stays the same
+	Later  int64 // units of Left that are not free yet, but will be
 }
 
 // Share is what one lane may take of the day.
@@ -47,11 +48,6 @@ func (d Day) Short() bool {
 		wanted[i] = l.wanted()
 	}
 	return total(wanted) > d.Left
-}
-
-// Tighter says whether left units serve less of what is wanted than the others do. Figures below 0 count as 0.
-func Tighter(left, wanted, otherLeft, otherWanted int64) bool {
-	return !atMost(max(otherLeft, 0), max(wanted, 0), max(left, 0), max(otherWanted, 0), true)
 }
 
 // Shares says what each lane may take of the whole day, in the order of the lanes. All their runs together fit in what is
