@@ -42,7 +42,7 @@ var layers = map[string]string{
 	"internal/ingest":              "internal/catalog internal/meter internal/quota internal/regions internal/youtube",
 	"internal/upstream":            "internal/costs internal/meter internal/quota internal/youtube",
 	"internal/schedule":            "",
-	"internal/forecast":            "internal/quota internal/schedule",
+	"internal/forecast":            "internal/quota internal/schedule internal/share",
 	"internal/daemon":              "internal/catalog internal/forecast internal/ingest internal/meter internal/quota internal/regions internal/schedule internal/share internal/youtube",
 	"internal/plan":                "internal/quota internal/schedule internal/share",
 	"internal/picture":             "internal/plan",

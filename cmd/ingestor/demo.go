@@ -42,8 +42,8 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 }
 
 // demoConfig is one under which nothing real is spent or mixed with what was made up: the stand-in instead of the upstream, a
-// key that is none, no configuration file, and a state folder of its own. That is the folder which QUOTA_STATE_DIR names when
-// nothing real can be in it, because no key and no configuration is at hand; else a folder demo within the usual one.
+// key that is none, no configuration file, and a state folder of its own. That is the folder which QUOTA_STATE_DIR names when no
+// ledger and no catalogue is in it and neither key nor configuration is at hand; else a folder demo within the usual one.
 func (a *app) demoConfig(address string) (*config.Config, error) {
 	own := map[string]string{
 		"QUOTA_CONFIG": "/dev/null", "QUOTA_LEDGER": "", "QUOTA_CATALOG": "",
@@ -56,8 +56,12 @@ func (a *app) demoConfig(address string) (*config.Config, error) {
 		return a.getenv(name)
 	}
 	cfg, err := config.Load("", getenv)
-	if err != nil || a.getenv("QUOTA_STATE_DIR") != "" && a.getenv(config.KeyVariable) == "" && !a.configured() {
-		return cfg, err
+	if err != nil {
+		return nil, err
+	}
+	if a.getenv("QUOTA_STATE_DIR") != "" && a.getenv(config.KeyVariable) == "" && !a.configured() &&
+		absentFile(cfg.Ledger) && absentFile(cfg.Catalog) {
+		return cfg, nil
 	}
 	usual, err := sqlite.ParseURL(cfg.Ledger)
 	if err != nil {

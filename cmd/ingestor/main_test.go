@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -59,12 +60,24 @@ func TestScripts(t *testing.T) {
 				"standin": standinCmd, "set": setCmd, "counts": countsCmd, "agree": agreeCmd,
 				"exits": exitsCmd, "field": fieldCmd, "shape": shapeCmd, "gzip": gzipCmd,
 				"daemon": daemonCmd, "fetch": fetchCmd, "await": awaitCmd, "signal": signalCmd,
-				"redis": func(ts *testscript.TestScript, _ bool, _ []string) {
-					ts.Setenv("QUOTA_LEDGER", redistest.Start(t, redistest.Options{}).URL())
+				"redis": func(ts *testscript.TestScript, _ bool, args []string) {
+					ts.Setenv("QUOTA_LEDGER", redisAhead(ts, t, args).URL())
 				},
 			},
 		})
 	}
+}
+
+// redisAhead starts a server: redis, or redis DURATION for one whose clock stands still, so much ahead of this machine's.
+func redisAhead(ts *testscript.TestScript, t *testing.T, args []string) *redistest.Server {
+	if len(args) == 0 {
+		return redistest.Start(t, redistest.Options{})
+	}
+	ahead, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	server.SetNow(t, time.Now().Add(ahead))
+	return server
 }
 
 // sharedData is the folder of real charts and answers, "" where there is none.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,8 +34,9 @@ When the units left will not serve every tick until the reset, they are shared a
 out evenly over the day.
 
 SIGTERM and Ctrl-C end it: no new page is asked for, the one under way is stored, claims are given back; a second one ends it at
-once. SIGHUP, or a change of the configuration file, loads the configuration anew; a bad one is refused with its reasons,
-and the old one stays in force. Health and metrics are on listen: (/healthz, /readyz, /metrics).`,
+once. SIGHUP, or a change of the configuration file or of the price list, loads the file that is in force anew; a bad one, an
+empty one and none at all are refused with the reasons, and the old one stays in force. Health and metrics are on listen:
+(/healthz, /readyz, /metrics).`,
 		Example: `  ingestor run
   ingestor run --config /etc/quota/quota.yaml --log-format json
   curl -s http://127.0.0.1:9310/metrics | grep quota_remaining_units`,
@@ -47,7 +47,9 @@ and the old one stays in force. Health and metrics are on listen: (/healthz, /re
 
 // daemon runs the lanes and what answers for them, until one of them returns.
 func (a *app) daemon(ctx context.Context) error {
-	cfg, err := a.Load(a.getenv)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP) // as long as the process lives: it would end one that is not ready yet, or still drains
+	cfg, loaded, err := a.loadStamped("")
 	if err != nil {
 		return err
 	}
@@ -65,16 +67,8 @@ func (a *app) daemon(ctx context.Context) error {
 	d := &daemon.Daemon{
 		Work: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,
 	}
-	var file atomic.Value // of the configuration in force, as a string
-	file.Store(cfg.File)
-	d.Load = func(ctx context.Context) (*daemon.Work, error) {
-		next, err := a.reload(ctx, st)
-		if err != nil {
-			return nil, err
-		}
-		file.Store(next.cfg.File)
-		return next.daemonWork()
-	}
+	conf := &configuration{cfg: cfg, loaded: loaded}
+	d.Load = func(ctx context.Context) (*daemon.Work, error) { return a.reload(ctx, st, conf) }
 	handler := d.Handler()
 	listener, err := listen(cfg.Daemon.Listen, log)
 	if err != nil {
@@ -86,7 +80,7 @@ func (a *app) daemon(ctx context.Context) error {
 	if listener != nil {
 		group.Go(func() error { return serveHealth(ctx, listener, handler) })
 	}
-	group.Go(func() error { return watch(ctx, func() string { return file.Load().(string) }, reload) })
+	group.Go(func() error { return conf.watch(ctx, hangup, reload) })
 	group.Go(func() error {
 		defer end()
 		return d.Run(ctx)
@@ -121,28 +115,6 @@ func (s *station) daemonWork() (*daemon.Work, error) {
 	}, nil
 }
 
-// reload reads the configuration again, for the ledger and the catalogue that are open.
-func (a *app) reload(ctx context.Context, open *station) (*station, error) {
-	cfg, err := a.Load(a.getenv)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.Ledger != open.cfg.Ledger || cfg.Catalog != open.cfg.Catalog || cfg.Daemon.Listen != open.cfg.Daemon.Listen {
-		return nil, errors.New("ledger, catalog and listen cannot change while the daemon runs: start it anew")
-	}
-	cred, err := a.chosen(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if cred.Name != open.cred.Name {
-		return nil, fmt.Errorf("the credential cannot change from %s to %s while the daemon runs: start it anew", open.cred.Name, cred.Name)
-	}
-	next := &station{cfg: cfg, cred: cred, catalog: open.catalog, log: open.log,
-		budget: cred.Budget(open.budget.Ledger, cfg.Costs, open.log)}
-	next.client, err = newClient(ctx, next)
-	return next, err
-}
-
 // listen opens the address for health and metrics; none for "".
 func listen(address string, log *slog.Logger) (net.Listener, error) {
 	if address == "" {
@@ -166,54 +138,4 @@ func serveHealth(ctx context.Context, listener net.Listener, handler http.Handle
 		return nil
 	}
 	return fmt.Errorf("health and metrics: %w", err)
-}
-
-// lookAtFile is how often the configuration file is looked at.
-const lookAtFile = 5 * time.Second
-
-// watch asks for a reload when SIGHUP comes or the file has changed, until ctx ends.
-func watch(ctx context.Context, file func() string, reload chan<- struct{}) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
-	look := time.NewTicker(lookAtFile)
-	defer look.Stop()
-	for path, seen := file(), stampOf(file()); ; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-hangup:
-			seen = stampOf(file())
-		case <-look.C:
-			if path != file() { // the first one that there is
-				path, seen = file(), stampOf(file())
-			}
-			now := stampOf(path)
-			if now == seen || now == (stamp{}) { // it may be missing while an editor replaces it
-				continue
-			}
-			seen = now
-		}
-		select {
-		case reload <- struct{}{}:
-		default: // asked for already
-		}
-	}
-}
-
-// stamp tells one content of a file from another.
-type stamp struct {
-	modified time.Time
-	size     int64
-}
-
-func stampOf(file string) stamp {
-	if file == "" {
-		return stamp{}
-	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return stamp{}
-	}
-	return stamp{info.ModTime(), info.Size()}
 }

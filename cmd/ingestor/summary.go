@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 
 	"quotabudget/internal/catalog"
@@ -34,13 +33,13 @@ type regionJSON struct {
 	Error   *string        `json:"error"`
 }
 
-func outward(sum ingest.Summary, now time.Time) summaryJSON {
+func outward(sum ingest.Summary) summaryJSON {
 	out := summaryJSON{Outcome: sum.Outcome, Units: sum.Units, RetryAt: cli.Time(sum.RetryAt), Regions: []regionJSON{}}
 	if out.Units == nil {
 		out.Units = map[string]int64{}
 	}
 	if !sum.RetryAt.IsZero() {
-		seconds := max(0, cli.Seconds(sum.RetryAt.Sub(now)))
+		seconds := cli.Seconds(sum.RetryAfter)
 		out.RetryAfterSeconds = &seconds
 	}
 	if sum.Limit != "" {
@@ -57,7 +56,7 @@ func outward(sum ingest.Summary, now time.Time) summaryJSON {
 }
 
 func (a *app) printSummary(st *station, sum ingest.Summary, shares *sharesJSON, heads bool) error {
-	out := outward(sum, time.Now())
+	out := outward(sum)
 	out.Shares = shares
 	return a.Print(a.stdout, out, func() error {
 		screen := cli.NewScreen(a.stdout, a.getenv)
@@ -68,7 +67,7 @@ func (a *app) printSummary(st *station, sum ingest.Summary, shares *sharesJSON, 
 		if err := screen.Draw(table); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stdout, "\n%s\n", sentence(sum, time.Now()))
+		fmt.Fprintf(a.stdout, "\n%s\n", sentence(sum))
 		if err := a.printShares(shares); err != nil {
 			return err
 		}
@@ -104,7 +103,7 @@ func firstPlace(c *catalog.Catalog, r ingest.Region) string {
 }
 
 // sentence says in words what a sweep came to.
-func sentence(sum ingest.Summary, now time.Time) string {
+func sentence(sum ingest.Summary) string {
 	complete, unavailable := 0, 0
 	for _, r := range sum.Regions {
 		switch r.Outcome {
@@ -130,7 +129,7 @@ func sentence(sum ingest.Summary, now time.Time) string {
 		case quota.Suspended:
 			by = "the upstream says the quota is gone"
 		}
-		text += fmt.Sprintf("; %s, come back at %s (in %s)", by, cli.Moment(sum.RetryAt), cli.Span(sum.RetryAt.Sub(now)))
+		text += fmt.Sprintf("; %s, come back at %s (in %s)", by, cli.Moment(sum.RetryAt), cli.Span(sum.RetryAfter))
 	}
 	return text
 }

@@ -84,16 +84,16 @@ func (a *app) answer(d quota.Decision, err error, printed any, words func() stri
 }
 
 // denied says why, what is left and when to come back.
-func denied(d quota.Decision) string {
+func denied(d quota.Decision, headroom bool) string {
 	text := "denied: " + inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
 		text = "denied: " + inWords(d.Units) + ", but the bucket is suspended (the upstream said so, or a person did)"
 	}
-	return fmt.Sprintf("%s; left: %s\nretry in %s, at %s", text, inWords(d.Remaining), cli.Span(d.RetryAfter()), cli.Moment(d.RetryAt))
+	return fmt.Sprintf("%s; %s\nretry in %s, at %s", text, left(d, headroom), cli.Span(d.RetryAfter()), cli.Moment(d.RetryAt))
 }
 
 // allowed says what was done, and what is left.
-func allowed(verb string, d quota.Decision) string {
+func allowed(verb string, d quota.Decision, headroom bool) string {
 	text := verb + " " + inWords(d.Units)
 	switch {
 	case d.Unmetered:
@@ -104,12 +104,26 @@ func allowed(verb string, d quota.Decision) string {
 		text += " (observed only: " + d.Limit + " would have denied it until " + cli.Moment(d.RetryAt) + ")"
 	}
 	if len(d.Remaining) > 0 {
-		text += "; left: " + inWords(d.Remaining)
+		text += "; " + left(d, headroom)
 	}
 	if d.Entry != "" {
 		text += "\nentry " + d.Entry
 	}
 	return text
+}
+
+// left is what remains for a further charge of this kind: for a person's with the headroom, which the next scheduled one stops short of.
+func left(d quota.Decision, headroom bool) string {
+	text := "left: " + inWords(d.Remaining)
+	if headroom {
+		text += ", the headroom included"
+	}
+	return text
+}
+
+// headroom reports whether there is any in what a charge of these units may take.
+func (g *gate) headroom(manual bool, units map[string]int64) bool {
+	return manual && slices.ContainsFunc(g.Limits, func(l quota.Limit) bool { return l.Headroom > 0 && units[l.Bucket] > 0 })
 }
 
 // inWords is "30 units of default, 1 unit of search_list".
@@ -125,12 +139,12 @@ func inWords(units map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// spent prints the decision on a charge.
-func (a *app) spent(verb string, d quota.Decision, err error) error {
+// spent prints the decision on a charge, which may have had the headroom too.
+func (a *app) spent(verb string, d quota.Decision, err error, headroom bool) error {
 	return a.answer(d, err, newDecision(d), func() string {
 		if !d.Allowed {
-			return denied(d)
+			return denied(d, headroom)
 		}
-		return allowed(verb, d)
+		return allowed(verb, d, headroom)
 	})
 }

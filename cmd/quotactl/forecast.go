@@ -26,8 +26,13 @@ is set aside, the schedule of the configuration, and the unscheduled spending of
 whose job is none of the schedule's). Units that leave a sliding window count again. 200 possible days
 are played from it: the moment told is their median, the two in brackets hold eight of ten.
 
+Scheduled runs pass through the shares by which "ingestor run" leaves ticks out while units are short, and
+through the paces. A run that is left out, or held back by a pace or by a limit on less than ten minutes, is
+lost, but the bucket does not run dry by it: such a limit is looked at for scheduled runs alone, and for
+no schedule of more than 5000 ticks until the reset.
+
 It exits with 0 whatever it tells, and with --fail with 75 when a bucket is short: exhausted, suspended,
-or likely to run dry before its reset.
+or likely to run dry before its reset, or when it lasts and scheduled runs are lost all the same.
 
 JSON: {"credentials":[{"credential","at","buckets":[{
   "bucket", "text",
@@ -35,10 +40,13 @@ JSON: {"credentials":[{"credential","at","buckets":[{
   "reset_at": to which is foretold, "remaining": units for scheduled charges now,
   "dry_at", "dry_earliest", "dry_latest": null when not before reset_at (earliest: 1 of 10 days, latest: 9 of 10),
   "dry_before_reset_seconds", "chance": of running dry before reset_at, 0 to 1,
-  "opens_at": when units come free after that, "suspended_until", "limit": the one that is short,
+  "opens_at": when units come free after that, "suspended_until",
+  "limit": the one that is short, or by which the first run is lost,
   "unscheduled_per_hour": {"low","likely","high"}: units foretold,
   "scheduled", "lost": {"runs","pages","units"}: to come, and of those lost in the likely day,
-  "lost_runs": [{"at","scheduled","job","region","pages","lost"}] }]}]}`,
+  "left_out": {"runs","pages","units"}: of those lost, the runs that are left out by their shares,
+  "lost_runs": [{"at","scheduled","job","region","pages","lost",
+    "limit": the name of a limit, "share", "pace" or "suspended"}] }]}]}`,
 		Example: `  quotactl forecast
   quotactl forecast --bucket default --fail || echo short
   quotactl forecast -o json | jq -r '.credentials[].buckets[].text'`,
@@ -51,14 +59,14 @@ JSON: {"credentials":[{"credential","at","buckets":[{
 			if err := a.Print(a.stdout, newForecastList(told), func() error { return a.forecastTable(told) }); err != nil {
 				return err
 			}
-			if fail && slices.ContainsFunc(told, func(f foretold) bool { return f.Verdict.Short() }) {
+			if fail && slices.ContainsFunc(told, func(f foretold) bool { return f.Short() }) {
 				return &cli.Coded{Code: cli.ExitExhausted}
 			}
 			return nil
 		},
 	}
 	c.Flags().StringVar(&bucket, "bucket", "", "only of this `BUCKET`")
-	c.Flags().BoolVar(&fail, "fail", false, "exit with 75 when a bucket is short")
+	c.Flags().BoolVar(&fail, "fail", false, "exit with 75 when a bucket is short, or scheduled runs are lost")
 	return c
 }
 
@@ -136,7 +144,8 @@ func lanes(cfg *config.Config) ([]forecast.Lane, error) {
 	configured, err := cfg.Lanes()
 	lanes := make([]forecast.Lane, len(configured))
 	for i, l := range configured {
-		lanes[i] = forecast.Lane{Lane: l.Lane, Pages: l.Pages, Price: price}
+		lanes[i] = forecast.Lane{Lane: l.Lane, Pages: l.Pages, Price: price,
+			Weight: cfg.Daemon.Weight(l.Code), Priority: cfg.Daemon.Priorities[l.Code], Floor: cfg.Daemon.Floors[l.Code]}
 	}
 	return lanes, err
 }
@@ -168,6 +177,9 @@ func (a *app) forecastTable(told []foretold) error {
 
 func (f foretold) sentence() string { return f.credential + ": " + f.Text() }
 
+// fine says that there is nothing to tell of the bucket.
+func (f foretold) fine() bool { return f.Verdict == forecast.Lasts && !f.Short() }
+
 // outlook writes what status says of the forecast: a sentence for each bucket that will not do, and one for all others. A
 // suspension stands there already.
 func (a *app) outlook(ctx context.Context) error {
@@ -182,7 +194,7 @@ func (a *app) outlook(ctx context.Context) error {
 		if !slices.Contains(order, f.credential) {
 			order, others[f.credential] = append(order, f.credential), "every bucket lasts to the reset"
 		}
-		if f.Verdict == forecast.Lasts {
+		if f.fine() {
 			continue
 		}
 		others[f.credential] = "every other bucket lasts to the reset"
@@ -194,7 +206,7 @@ func (a *app) outlook(ctx context.Context) error {
 		}
 	}
 	for _, c := range order {
-		if !slices.ContainsFunc(told, func(f foretold) bool { return f.credential == c && f.Verdict == forecast.Lasts }) {
+		if !slices.ContainsFunc(told, func(f foretold) bool { return f.credential == c && f.fine() }) {
 			continue
 		}
 		if _, err := fmt.Fprintln(a.stdout, c+": "+others[c]); err != nil {

@@ -33,6 +33,7 @@ type bucketForecast struct {
 	UnscheduledPerHour    rateForecast     `json:"unscheduled_per_hour"`
 	Scheduled             workForecast     `json:"scheduled"`
 	Lost                  workForecast     `json:"lost"`
+	LeftOut               workForecast     `json:"left_out"`
 	LostRuns              []lostRun        `json:"lost_runs"`
 }
 
@@ -55,6 +56,7 @@ type lostRun struct {
 	Region    string   `json:"region"`
 	Pages     int      `json:"pages"`
 	Lost      int      `json:"lost"`
+	Limit     string   `json:"limit"`
 }
 
 func newForecastList(told []foretold) forecastList {
@@ -76,7 +78,7 @@ func newBucketForecast(f forecast.Forecast) bucketForecast {
 		Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: cli.Time(f.ResetAt), Remaining: f.Remaining,
 		DryAt: cli.Time(f.DryAt), DryEarliest: cli.Time(f.Earliest), DryLatest: cli.Time(f.Latest), Chance: f.Chance,
 		OpensAt: cli.Time(f.OpensAt), SuspendedUntil: cli.Time(f.SuspendedUntil), Limit: orNull(f.Limit),
-		UnscheduledPerHour: rateForecast(f.Rate), Scheduled: workForecast(f.Scheduled), Lost: workForecast(f.Lost),
+		UnscheduledPerHour: rateForecast(f.Rate), Scheduled: workForecast(f.Scheduled), Lost: workForecast(f.Lost), LeftOut: workForecast(f.LeftOut),
 		LostRuns: []lostRun{},
 	}
 	if !f.DryAt.IsZero() {
@@ -84,7 +86,7 @@ func newBucketForecast(f forecast.Forecast) bucketForecast {
 		out.DryBeforeResetSeconds = &seconds
 	}
 	for _, r := range f.LostRuns {
-		out.LostRuns = append(out.LostRuns, lostRun{cli.Time(r.At), cli.Time(r.Scheduled), r.Job, r.Region, r.Pages, r.Lost})
+		out.LostRuns = append(out.LostRuns, lostRun{cli.Time(r.At), cli.Time(r.Scheduled), r.Job, r.Region, r.Pages, r.Lost, r.Limit})
 	}
 	return out
 }

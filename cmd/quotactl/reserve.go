@@ -37,7 +37,7 @@ given with --ttl has passed. draw charges against them, whatever others spend me
 					return err
 				}
 				d, err := g.Reserve(c.Context(), aside)
-				return a.setAside(d, err)
+				return a.setAside(d, err, g.headroom(aside.Manual, d.Units))
 			})
 		},
 	}
@@ -50,12 +50,12 @@ given with --ttl has passed. draw charges against them, whatever others spend me
 	return c
 }
 
-func (a *app) setAside(d quota.Decision, err error) error {
+func (a *app) setAside(d quota.Decision, err error, headroom bool) error {
 	printed := reserved{newDecision(d), orNull(d.Reservation), cli.Time(d.ExpiresAt)}
 	return a.answer(d, err, printed, func() string {
 		if !d.Allowed {
-			return denied(d)
+			return denied(d, headroom)
 		}
-		return allowed("set aside", d) + "\nreservation " + d.Reservation + ", until " + cli.Time(d.ExpiresAt).String()
+		return allowed("set aside", d, headroom) + "\nreservation " + d.Reservation + ", until " + cli.Time(d.ExpiresAt).String()
 	})
 }

@@ -38,7 +38,7 @@ says when it will. Exit code 64 with "never": true means that it is larger than 
 					return err
 				}
 				d, err := g.Charge(c.Context(), call)
-				return a.spent("charged", d, err)
+				return a.spent("charged", d, err, g.headroom(call.Manual, d.Units))
 			})
 		},
 	}

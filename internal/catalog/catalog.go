@@ -53,7 +53,16 @@ type statements map[string]*sql.Stmt
 //
 // A page that was stored survives a power cut: it was paid for in units, and fetching it again costs them again. That is
 // one fsync a page, which is little beside the page's way over the network.
-func Open(ctx context.Context, url string) (*Catalog, error) {
+func Open(ctx context.Context, url string) (*Catalog, error) { return openBy(ctx, url, sqlite.Open) }
+
+// OpenReading opens a catalogue that is there to be read alone, as sqlite.OpenReading does; fs.ErrNotExist says that there is none.
+func OpenReading(ctx context.Context, url string) (*Catalog, error) {
+	return openBy(ctx, url, sqlite.OpenReading)
+}
+
+type opening func(context.Context, string, sqlite.Schema, sqlite.Options) (*sqlite.DB, error)
+
+func openBy(ctx context.Context, url string, open opening) (*Catalog, error) {
 	file, err := sqlite.ParseURL(url)
 	if err != nil {
 		return nil, fmt.Errorf("catalogue: %w", err)
@@ -63,7 +72,7 @@ func Open(ctx context.Context, url string) (*Catalog, error) {
 		return nil, err
 	}
 	schema := sqlite.Schema{Name: "catalogue", ApplicationID: applicationID, Migrations: migrations}
-	db, err := sqlite.Open(ctx, file, schema, sqlite.Options{Synchronous: sqlite.Full})
+	db, err := open(ctx, file, schema, sqlite.Options{Synchronous: sqlite.Full})
 	if err != nil {
 		return nil, fmt.Errorf("catalogue %w", err)
 	}
@@ -115,6 +124,9 @@ type txn struct {
 
 func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
 	return c.db.Update(ctx, func(tx *sql.Tx) error {
+		if err := c.db.Still(); err != nil {
+			return err
+		}
 		s := &txn{ctx: ctx, tx: tx, stmt: c.write}
 		if err := fn(s); err != nil {
 			return err
@@ -124,7 +136,12 @@ func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
 }
 
 func (c *Catalog) view(ctx context.Context, fn func(*txn) error) error {
-	return c.db.View(ctx, func(tx *sql.Tx) error { return fn(&txn{ctx: ctx, tx: tx, stmt: c.read}) })
+	return c.db.View(ctx, func(tx *sql.Tx) error {
+		if err := c.db.Still(); err != nil {
+			return err
+		}
+		return fn(&txn{ctx: ctx, tx: tx, stmt: c.read})
+	})
 }
 
 func (s *txn) exec(name string, args ...any) (sql.Result, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -380,5 +381,57 @@ func TestOpenRefuses(t *testing.T) {
 	defer db.Close()
 	if _, err := Open(t.Context(), "sqlite://"+path); !errors.Is(err, sqlite.ErrNotDatabase) || !strings.Contains(err.Error(), path) {
 		t.Errorf("a ledger was taken for a catalogue: %v", err)
+	}
+}
+
+// TestGone: a catalogue that was deleted or replaced while it was open takes nothing more and answers nothing; put back, it does.
+func TestGone(t *testing.T) {
+	c := open(t)
+	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
+	want := func(gone bool) {
+		t.Helper()
+		_, err := c.StorePage(t.Context(), id, Page{Token: "2", Next: "2", Videos: videos("b"), FetchedAt: nine})
+		_, asked := c.Staleness(t.Context(), []string{"US"})
+		for _, err := range []error{err, asked} {
+			if errors.Is(err, sqlite.ErrGone) != gone || gone && !strings.Contains(err.Error(), c.Path()+": moved, deleted or replaced") {
+				t.Errorf("got %v", err)
+			}
+		}
+	}
+	kept := c.Path() + ".kept"
+	if err := os.Rename(c.Path(), kept); err != nil {
+		t.Fatal(err)
+	}
+	want(true)
+	if err := os.WriteFile(c.Path(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(true)
+	if err := os.Rename(kept, c.Path()); err != nil {
+		t.Fatal(err)
+	}
+	want(false)
+	wantHeads(t, c, us, "none")
+}
+
+// TestOpenReading: a catalogue that is only read is not made, shows what others store, and is not written.
+func TestOpenReading(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "catalog.db")
+	if _, err := OpenReading(t.Context(), "sqlite://"+path); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
+		t.Errorf("no catalogue: %v", err)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its directory was made: %v", err)
+	}
+	c := openAt(t, path)
+	reader, err := OpenReading(t.Context(), "sqlite://"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	chart(t, c, us, nine, videos("a", "b")...)
+	wantHeads(t, reader, us, "1:a 2:b")
+	if err := reader.MarkUnavailable(t.Context(), us, nine); !errors.Is(err, sqlite.ErrReadOnly) {
+		t.Errorf("written: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 const (
 	ExitOK          = 0
 	ExitFailed      = 1
-	ExitUsage       = 64 // a flag, an argument, or a cost that no limit would ever admit
+	ExitUsage       = 64 // a flag, an argument, a reservation or key that is not to be had, or a cost that no limit would ever admit
 	ExitUnavailable = 69 // ledger or upstream cannot be reached or used
 	ExitExhausted   = 75 // try again later
 	ExitRefused     = 77 // the upstream refused the credential
@@ -39,8 +39,8 @@ func answers() []answer {
 		{quota.ErrUnpriced, ExitUsage, "quotactl costs lists every method and its price; no price is guessed"},
 		{quota.ErrNoBucket, ExitUsage, "quotactl status lists the buckets that have a limit"},
 		{quota.ErrReservationShort, ExitUsage, "quotactl reservations says how much is left of each"},
-		{quota.ErrNoReservation, ExitFailed, "it has expired or is settled; quotactl reservations lists what is set aside"},
-		{quota.ErrKeyReused, ExitFailed, "one idempotency key stands for one charge: take another"},
+		{quota.ErrNoReservation, ExitUsage, "it has expired or is settled; quotactl reservations lists what is set aside"},
+		{quota.ErrKeyReused, ExitUsage, "one idempotency key stands for one charge: take another"},
 		{quota.ErrMalformed, ExitUsage, ""},
 		{quota.ErrUnreachable, ExitUnavailable, "nothing passes while the ledger is away; quotactl config check shows its URL"},
 		{quota.ErrLedgerUnusable, ExitUnavailable, ""},
@@ -49,6 +49,7 @@ func answers() []answer {
 		{sqlite.ErrNewer, ExitUnavailable, ""},
 		{sqlite.ErrDamaged, ExitUnavailable, ""},
 		{sqlite.ErrFull, ExitUnavailable, ""},
+		{sqlite.ErrGone, ExitUnavailable, ""},
 		{sqlite.ErrBusy, ExitUnavailable, ""},
 		{context.Canceled, ExitFailed, ""},
 	}

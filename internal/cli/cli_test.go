@@ -21,8 +21,8 @@ func TestCode(t *testing.T) {
 		{nil, 0},
 		{errors.New("anything"), 1},
 		{context.Canceled, 1},
-		{quota.ErrNoReservation, 1},
-		{quota.ErrKeyReused, 1},
+		{quota.ErrNoReservation, 64},
+		{quota.ErrKeyReused, 64},
 		{Usagef("x"), 64},
 		{quota.ErrMalformed, 64},
 		{quota.ErrUnpriced, 64},
@@ -33,6 +33,7 @@ func TestCode(t *testing.T) {
 		{quota.ErrLedgerUnusable, 69},
 		{sqlite.ErrNewer, 69},
 		{sqlite.ErrBusy, 69},
+		{sqlite.ErrGone, 69},
 		{&quota.DeniedError{}, 75},
 		{&Coded{ExitRefused, errors.New("bad key")}, 77},
 		{&config.Error{}, 78},
@@ -65,6 +66,52 @@ func TestReport(t *testing.T) {
 		var out bytes.Buffer
 		if code := Report(&out, "prog", c.err); code != Code(c.err) || out.String() != c.want {
 			t.Errorf("%v: %d %q, want %q", c.err, code, out.String(), c.want)
+		}
+	}
+}
+
+// TestReportJSON: one line like those of the log, whatever the error has.
+func TestReportJSON(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{nil, ""},
+		{&Coded{Code: 75}, ""},
+		{errors.New("what is wrong"), `"level":"ERROR","msg":"what is wrong"}`},
+		{Hint(errors.New("what is \"wrong\""), "do %s", "this"), `"level":"ERROR","msg":"what is \"wrong\"","hint":"do this"}`},
+		{&config.Error{Problems: []config.Problem{{Where: "a", Line: 1, Text: "b"}, {Where: "c", Text: "d"}}},
+			`"level":"ERROR","msg":"a:1: b\nc: d"}`},
+		{errors.New("GET /?key=AIzaSyCANARY0123456789abcdefghijklmnopq"),
+			`"level":"ERROR","msg":"the error is not shown: it holds what looks like an API key"}`},
+	} {
+		var out bytes.Buffer
+		if code := reportJSON(&out, c.err); code != Code(c.err) {
+			t.Errorf("%v: %d", c.err, code)
+		}
+		_, rest, _ := strings.Cut(out.String(), `",`) // behind the time
+		if got := strings.TrimSuffix(rest, "\n"); got != c.want || c.want != "" && !strings.HasPrefix(out.String(), `{"time":"`) {
+			t.Errorf("%v: %q, want %q", c.err, out.String(), c.want)
+		}
+	}
+}
+
+// TestYAMLForOlderReaders: what YAML 1.1 takes for something else than a string is quoted, as a key too; nothing else is.
+func TestYAMLForOlderReaders(t *testing.T) {
+	for _, text := range []string{"NO", "no", "No", "on", "Off", "y", "N", "yes", "true", "FALSE", "~", "null", "", "=", "<<", "1:30", "-1:30:00",
+		"20:30.5", "12", "007", "0o7", "1_000", "1,000", "0x1F", "0b11", "1e3", "1.", ".5", "-.inf", ".NaN", "2026-11-21", "2026-11-21T15:02:14Z"} {
+		for _, v := range []any{map[string]string{"k": text}, map[string]string{text: "v"}} {
+			var out bytes.Buffer
+			if err := (&Common{Output: "yaml"}).Print(&out, v, nil); err != nil || !strings.Contains(out.String(), `"`+text+`"`) {
+				t.Errorf("%q: %s %v", text, out.String(), err)
+			}
+		}
+	}
+	for _, text := range []string{"US", "nothing", "once", "24h", "5m0s", "day America/Los_Angeles", "youtube.videos.list", "127.0.0.1:9310",
+		"default.06fmjq2kx4a9bc", "6ag3n4eawe6szj", "5%"} {
+		var out bytes.Buffer
+		if err := (&Common{Output: "yaml"}).Print(&out, map[string]string{"k": text}, nil); err != nil || out.String() != "k: "+text+"\n" {
+			t.Errorf("%q: %s %v", text, out.String(), err)
 		}
 	}
 }

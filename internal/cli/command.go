@@ -25,7 +25,11 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	groups(root)
 	help(root)
 	root.SetUsageTemplate(usageTemplate(root))
-	return Report(stderr, root.Name(), run(ctx, root, args))
+	err := run(ctx, root, args)
+	if format := root.PersistentFlags().Lookup("log-format"); format != nil && format.Value.String() == "json" {
+		return reportJSON(stderr, err)
+	}
+	return Report(stderr, root.Name(), err)
 }
 
 func run(ctx context.Context, root *cobra.Command, args []string) error {

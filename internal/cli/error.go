@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 
 	"quotabudget/internal/quota"
@@ -57,22 +58,39 @@ func (e *Coded) Unwrap() error { return e.Err }
 
 // Report prints err and its hint to stderr, if it is one, and returns the exit code.
 func Report(stderr io.Writer, program string, err error) int {
-	code := Code(err)
-	var coded *Coded
-	if err == nil || errors.As(err, &coded) && coded.Err == nil {
-		return code
-	}
-	text := err.Error()
-	if quota.LooksSecret(text) {
-		text = "the error is not shown: it holds what looks like an API key"
-	}
+	text, hint := inWords(err)
 	for line := range strings.Lines(text) {
 		fmt.Fprintf(stderr, "%s: %s\n", program, strings.TrimSuffix(line, "\n"))
 	}
-	if hint := hintFor(err); hint != "" {
+	if hint != "" {
 		fmt.Fprintf(stderr, "hint: %s\n", hint)
 	}
-	return code
+	return Code(err)
+}
+
+// reportJSON does the same in one line like those of the log.
+func reportJSON(stderr io.Writer, err error) int {
+	if text, hint := inWords(err); text != "" {
+		var more []any
+		if hint != "" {
+			more = []any{"hint", hint}
+		}
+		slog.New(slog.NewJSONHandler(stderr, nil)).Error(text, more...)
+	}
+	return Code(err)
+}
+
+// inWords is what is to be said of err; "" for none, and for one that standard output has told.
+func inWords(err error) (text, hint string) {
+	var coded *Coded
+	if err == nil || errors.As(err, &coded) && coded.Err == nil {
+		return "", ""
+	}
+	text = err.Error()
+	if quota.LooksSecret(text) {
+		text = "the error is not shown: it holds what looks like an API key"
+	}
+	return text, hintFor(err)
 }
 
 // hintFor is the error's own hint, else that of the table.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"regexp"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -57,10 +59,26 @@ func toYAML(v any) ([]byte, error) {
 	return text.Bytes(), out.Close()
 }
 
-// unfold takes the braces and quotes of JSON away where YAML needs none.
+// unfold takes the braces and quotes of JSON away where no reader of YAML needs them.
 func unfold(n *yaml.Node) {
 	n.Style = 0
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && olderForm.MatchString(n.Value) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
 	for _, below := range n.Content {
 		unfold(below)
 	}
 }
+
+// olderForm is what readers of YAML 1.1, of which there are many, take for something else than a string: NO for a boolean, 1:30 for
+// ninety. The writer here is of YAML 1.2 and would leave it bare.
+var olderForm = regexp.MustCompile(`^(?:` + strings.Join([]string{
+	`(?i:y|n|yes|no|on|off|true|false)`,
+	`~|(?i:null)|=|<<`,
+	`[-+]?0[bB][01_]+`,
+	`[-+]?0[xX][0-9a-fA-F_]+`,
+	`[-+]?[0-9][0-9_,]*(?::[0-5]?[0-9])*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?`,
+	`[-+]?\.[0-9_.]+(?:[eE][-+]?[0-9]+)?`,
+	`[-+]?\.(?i:inf|nan)`,
+	`[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?`,
+}, `|`) + `)$`)

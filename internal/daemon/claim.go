@@ -73,6 +73,7 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	}
 	defer give()
 	won, err := l.claim(ctx, tick)
+	l.note(err)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return open
@@ -85,6 +86,9 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	case won == quota.ClaimHeld:
 		l.Log.Debug("tick is held by another", "tick", tick.ID())
 		return held
+	}
+	if err := l.mark(ctx, tick); err != nil {
+		l.Log.Warn("tick could not be marked as begun", "tick", tick.ID(), "error", err)
 	}
 	if ticks.Err() != nil {
 		l.finish(ctx, tick, false)
@@ -106,17 +110,59 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	return l.won(ctx, tick)
 }
 
+// note keeps for /readyz whether ticks can be claimed.
+func (d *Daemon) note(err error) {
+	if err == nil {
+		d.trouble.Store(nil)
+		return
+	}
+	text := err.Error()
+	d.trouble.Store(&text)
+}
+
+// mark notes in the ledger that the tick was begun, or would have been but for another that is still under way: the claim lapses in
+// a crash, and whoever starts then could not tell the tick from one that was missed because no daemon was there.
+func (l *lane) mark(ctx context.Context, tick schedule.Tick) error {
+	begun := l.begun(tick, l.work.Lease)
+	if won, err := l.work.Claims.Claim(ctx, begun); err != nil || won != quota.ClaimWon {
+		return err
+	}
+	return l.work.Claims.Finish(ctx, l.begun(tick, l.remembered(tick)), true)
+}
+
+// marked reports whether the tick was begun. Where the ledger does not answer it was not, as far as anybody knows.
+func (l *lane) marked(ctx context.Context, tick schedule.Tick) bool {
+	begun := l.begun(tick, l.work.Lease)
+	state, err := l.work.Claims.Claim(ctx, begun)
+	if err == nil && state == quota.ClaimWon {
+		err = l.work.Claims.Finish(ctx, begun, false)
+	}
+	if err != nil {
+		l.Log.Warn("whether the tick was begun is not known", "tick", tick.ID(), "error", err)
+	}
+	return state == quota.ClaimDone
+}
+
+// begun is the claim that stands for the beginning of a tick.
+func (l *lane) begun(tick schedule.Tick, ttl time.Duration) quota.Claim {
+	c := l.named(tick, ttl)
+	c.Name += "/begun"
+	return c
+}
+
 // won runs a tick under its claim, and settles that.
 func (l *lane) won(ctx context.Context, tick schedule.Tick) state {
 	run, end := context.WithCancelCause(ctx)
+	hold, release := context.WithCancel(context.WithoutCancel(ctx)) // a run that finishes its page after the end of ctx is still a run
 	renewed := make(chan struct{})
 	go func() {
 		defer close(renewed)
-		l.renew(run, tick, end)
+		l.renew(hold, tick, end)
 	}()
 	result := l.safely(run, tick)
 	lost := context.Cause(run) == errLost
 	end(nil)
+	release()
 	<-renewed
 	if lost {
 		l.Log.Warn("claim lost: the run was ended", "tick", tick.ID())

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quotabudget/internal/forecast"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
@@ -47,6 +48,10 @@ type Daemon struct {
 	handled map[string]mark // by lane
 	short   time.Time       // the reset of the day whose shares were told last
 	now     atomic.Pointer[Work]
+	trouble atomic.Pointer[string] // why the last claim could not be made; nil when it could
+	refused atomic.Pointer[error]  // the upstream refuses the key
+	end     context.CancelFunc     // of Run
+	watch   forecast.Watch
 }
 
 // DefaultRuns is how many runs there may be at once.
@@ -78,21 +83,26 @@ type Lane struct {
 
 func (l Lane) name() string { return l.Job + "/" + l.Region }
 
-// spec says when the lane has ticks.
-func (l Lane) spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone, " ", l.Offset) }
+// spec is the schedule of the lane.
+func (l Lane) spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }
 
 // mark is how far a lane has come.
 type mark struct {
-	until time.Time // ticks that run up to then are done
-	spec  string
+	until  time.Time // ticks that run up to then are done
+	spec   string
+	offset time.Duration
 }
 
 // ErrGrace says that runs were still under way when the grace period was over.
 var ErrGrace = errors.New("runs did not end within the grace period")
 
 // Run runs the lanes until ctx ends. Then no page is asked for any more, the one under way is stored, and claims are given
-// back. It returns nil, or ErrGrace.
+// back. It returns nil, or ErrGrace. It ends by itself when the upstream refuses the key, and returns that error: every further tick
+// would be charged and refused.
 func (d *Daemon) Run(ctx context.Context) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	d.end = end
 	d.turns.free = d.Runs
 	if d.Runs == 0 {
 		d.turns.free = DefaultRuns
@@ -104,6 +114,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		if w, since, err = d.round(ctx, w, since); err != nil {
 			return err
 		}
+	}
+	if refused := d.refused.Load(); refused != nil {
+		return *refused
 	}
 	return nil
 }
@@ -175,7 +188,7 @@ func (d *Daemon) next(ctx context.Context) (*Work, time.Time) {
 func (d *Daemon) settle(l Lane, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.handled[l.name()] = mark{until, l.spec()}
+	d.handled[l.name()] = mark{until, l.spec(), l.Offset}
 }
 
 func (d *Daemon) settled(l Lane) (mark, bool) {

@@ -27,7 +27,16 @@ func (w *Work) Day(ctx context.Context, now time.Time) (share.Day, time.Time, er
 // day is a share.Day and the stretch of time that it is.
 type day struct {
 	share.Day
-	from, until time.Time // entries after from are inside at until
+	from, until time.Time // ticks after from, by this host's clock, are of it; until is by the ledger's
+}
+
+// skew is how far the ledger's clock is ahead of this host's. A little of it is the way there and back.
+func skew(ledger time.Time) time.Duration {
+	d := time.Until(ledger)
+	if d.Abs() < 5*time.Second {
+		return 0
+	}
+	return d
 }
 
 // day is Day for lanes that have come as far as progress says.
@@ -36,7 +45,7 @@ func (w *Work) day(ctx context.Context, progress func(Lane) (time.Time, bool)) (
 	if err != nil {
 		return day{}, err
 	}
-	d := &divider{Work: w, at: usage.At, free: math.MaxInt64, done: make([]time.Time, len(w.Lanes)), lanes: make([]share.Lane, len(w.Lanes))}
+	d := &divider{Work: w, at: usage.At, skew: skew(usage.At), free: math.MaxInt64, done: make([]time.Time, len(w.Lanes)), lanes: make([]share.Lane, len(w.Lanes))}
 	for i, l := range w.Lanes {
 		if d.lanes[i], err = w.share(ctx, l); err != nil {
 			return day{}, err
@@ -44,7 +53,7 @@ func (w *Work) day(ctx context.Context, progress func(Lane) (time.Time, bool)) (
 		if until, ok := progress(l); ok {
 			d.done[i] = until
 		} else {
-			d.done[i] = usage.At.Add(-time.Nanosecond)
+			d.done[i] = usage.At.Add(-d.skew - time.Nanosecond)
 		}
 	}
 	for _, b := range usage.Buckets {
@@ -66,7 +75,8 @@ func (w *Work) day(ctx context.Context, progress func(Lane) (time.Time, bool)) (
 // divider finds the stretch of time in which units are shortest.
 type divider struct {
 	*Work
-	at      time.Time // by the ledger's clock
+	at      time.Time     // by the ledger's clock
+	skew    time.Duration // of that clock against this host's, by which ticks come
 	lanes   []share.Lane
 	done    []time.Time // of each lane: ticks after it are to come
 	entries []quota.Entry
@@ -140,10 +150,10 @@ func (d *divider) wanted(s stretch) (units int64) {
 // remaining is how many ticks of a lane are to come until the end of a stretch. A late one of the day before is not of this day.
 func (d *divider) remaining(i int, s stretch) int64 {
 	from := d.done[i]
-	if !s.slides && s.from.After(from) {
-		from = s.from
+	if begin := s.from.Add(-d.skew); !s.slides && begin.After(from) {
+		from = begin
 	}
-	return d.Lanes[i].Lane.Count(from, s.until)
+	return d.Lanes[i].Lane.Count(from, s.until.Add(-d.skew))
 }
 
 // inside is how many of the units that are spent will still be inside at the end of a stretch.
@@ -180,7 +190,7 @@ func (d *divider) load(ctx context.Context) (err error) {
 
 // divide makes the day of the stretch that was found: what each lane has spent in it, and how many ticks it has.
 func (d *divider) divide(ctx context.Context, s stretch) (day, error) {
-	out := day{share.Day{Left: s.Left, Lanes: d.lanes, Slides: s.slides, Later: max(0, s.Left-d.free)}, s.from, s.until}
+	out := day{share.Day{Left: s.Left, Lanes: d.lanes, Slides: s.slides, Later: max(0, s.Left-d.free)}, s.from.Add(-d.skew), s.until}
 	since := s.from
 	if s.slides { // ticks are counted from a moment that stays the same
 		since, _ = d.Sweep.Day.Bounds(d.at)
@@ -188,7 +198,7 @@ func (d *divider) divide(ctx context.Context, s stretch) (day, error) {
 	}
 	for i := range d.lanes {
 		d.lanes[i].Remaining = d.remaining(i, s)
-		d.lanes[i].Ticks = d.Lanes[i].Lane.Count(since, s.until)
+		d.lanes[i].Ticks = d.Lanes[i].Lane.Count(since.Add(-d.skew), s.until.Add(-d.skew))
 	}
 	if !out.Short() {
 		return out, nil
@@ -203,6 +213,37 @@ func (d *divider) divide(ctx context.Context, s stretch) (day, error) {
 		}
 	}
 	return out, nil
+}
+
+// Unpaced says which regions have not had their floor of the upstream's day yet: a pace does not hold them back. It is nil where
+// there is no pace, or no floor.
+func (w *Work) Unpaced(ctx context.Context) (func(region string) bool, error) {
+	floored := slices.ContainsFunc(w.Lanes, func(l Lane) bool { return l.Floor > 0 })
+	if len(w.Sweep.Budget.Paces) == 0 || !floored {
+		return nil, nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	now, err := w.Sweep.Budget.Ledger.Time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	start, _ := w.Sweep.Day.Bounds(now)
+	entries, err := w.Sweep.Budget.Ledger.Entries(ctx, quota.Query{
+		Credential: w.Sweep.Budget.Credential, Bucket: quota.DefaultBucket, Since: start.Add(-time.Microsecond),
+	})
+	if err != nil {
+		return nil, err
+	}
+	left := make(map[string]int64) // of the floors
+	for _, l := range w.Lanes {
+		left[l.Region] = l.Floor
+	}
+	for _, e := range entries {
+		if w.scheduled(e) {
+			left[e.Labels[quota.LabelRegion]] -= e.Units
+		}
+	}
+	return func(region string) bool { return left[region] > 0 }, nil
 }
 
 // scheduled reports whether the entry is of one of the jobs, not of somebody else who names a region too.

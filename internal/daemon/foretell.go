@@ -31,7 +31,8 @@ func (d *Daemon) foretell(ctx context.Context, w *Work) {
 	if w.Foretell <= 0 {
 		return
 	}
-	var watch forecast.Watch
+	d.Metrics.outlook.dry.Reset() // a bucket may be gone
+	d.Metrics.outlook.chance.Reset()
 	for timer := time.NewTimer(0); ; timer.Reset(w.Foretell) {
 		select {
 		case <-ctx.Done():
@@ -47,22 +48,22 @@ func (d *Daemon) foretell(ctx context.Context, w *Work) {
 			continue
 		}
 		for _, f := range told {
-			d.judge(w.Sweep.Budget.Credential, f, &watch)
+			d.judge(w.Sweep.Budget.Credential, f)
 		}
 	}
 }
 
 // judge sets the metrics of one bucket, and logs a verdict that has changed: as a warning when the bucket is short.
-func (d *Daemon) judge(credential string, f forecast.Forecast, watch *forecast.Watch) {
+func (d *Daemon) judge(credential string, f forecast.Forecast) {
 	dry := 0.0
 	if !f.DryAt.IsZero() {
 		dry = float64(f.DryAt.Unix())
 	}
 	d.Metrics.outlook.dry.WithLabelValues(credential, f.Bucket).Set(dry)
 	d.Metrics.outlook.chance.WithLabelValues(credential, f.Bucket).Set(f.Chance)
-	was, changed := watch.Changed(f)
+	was, changed := d.watch.Changed(f)
 	switch {
-	case changed && f.Verdict.Short():
+	case changed && f.Short():
 		d.Log.Warn("forecast: "+f.Text(), "bucket", f.Bucket, "was", was)
 	case changed && was.Short():
 		d.Log.Info("forecast: "+f.Text(), "bucket", f.Bucket, "was", was)
@@ -77,7 +78,8 @@ func (w *Work) question() forecast.Question {
 		q.Resets[bucket] = w.Sweep.Day
 	}
 	for _, l := range w.Lanes {
-		q.Lanes = append(q.Lanes, forecast.Lane{Lane: l.Lane, Pages: l.Pages, Price: b.Prices[chartMethod]})
+		q.Lanes = append(q.Lanes, forecast.Lane{Lane: l.Lane, Pages: l.Pages, Price: b.Prices[chartMethod],
+			Weight: l.Weight, Priority: l.Priority, Floor: l.Floor})
 	}
 	return q
 }

@@ -15,11 +15,17 @@ type lane struct {
 	*Daemon
 	Lane
 	work    *Work
-	index   int             // among the lanes of work
-	since   time.Time       // when work came into force
-	missed  []schedule.Tick // to be caught up first
-	catchUp *turns          // one at a time does that
-	turn    *turn           // of it, while the first attempt has not been made
+	index   int       // among the lanes of work
+	since   time.Time // when work came into force
+	missed  []missed  // to be caught up first
+	catchUp *turns    // one at a time does that
+	turn    *turn     // of it, while the first attempt has not been made
+}
+
+// missed is a tick that is to be run late.
+type missed struct {
+	schedule.Tick
+	lost bool // in a crash; else it stands for all that were missed while no daemon was there
 }
 
 // behind is how many leases late a tick may run although a later one is due too. A crash, and then a crash of who took over,
@@ -31,7 +37,9 @@ const behind = 5
 func (l *lane) begin(ctx context.Context, since time.Time) {
 	l.since = since
 	if m, ok := l.settled(l.Lane); ok {
-		if m.spec != l.spec() { // its ticks of before now never were
+		if m.spec == l.spec() {
+			l.settle(l.Lane, m.until.Add(l.Offset-m.offset)) // of the same ticks of the schedule
+		} else { // its ticks of before now never were
 			l.settle(l.Lane, since)
 		}
 		return
@@ -48,9 +56,9 @@ func (l *lane) begin(ctx context.Context, since time.Time) {
 }
 
 // find are the ticks before now that are to run: the last one, if the region's chart is older, in the place of all that were
-// missed while no daemon was there; but each one of a short while ago, if the lane was served then, because it may have been lost
-// in a crash. Those that are done all the same, without a chart, have a claim that says so.
-func (l *lane) find(ctx context.Context, now time.Time) ([]schedule.Tick, error) {
+// missed while no daemon was there; and each one of a short while ago that was begun and has no complete chart, because it may
+// have been lost in a crash. Those that are done all the same, by a denial, have a claim that says so.
+func (l *lane) find(ctx context.Context, now time.Time) ([]missed, error) {
 	charts, err := l.work.Sweep.Catalog.Charts(ctx, catalog.ChartKey{Region: l.Region}, chartsRead)
 	if err != nil {
 		return nil, err
@@ -63,26 +71,17 @@ func (l *lane) find(ctx context.Context, now time.Time) ([]schedule.Tick, error)
 			newest = c.CompletedAt
 		}
 	}
-	var recent []schedule.Tick // newest first, at least one
-	first := -1                // of them that has a chart
+	var ticks []missed // newest first
 	tick, ok := l.Prev(now)
 	for n := 0; ok && (n == 0 || n < chartsRead && now.Sub(tick.At) < behind*l.work.Lease); n++ {
-		if _, begun := complete[tick.ID()]; begun {
-			first = n
+		whole, lost := complete[tick.ID()]
+		if !whole && !lost {
+			lost = l.marked(ctx, tick)
 		}
-		recent = append(recent, tick)
+		if !whole && (lost || n == 0 && l.work.CatchUp && newest.Before(tick.At)) {
+			ticks = append(ticks, missed{tick, lost})
+		}
 		tick, ok = l.Prev(tick.At.Add(-time.Nanosecond))
-	}
-	var ticks []schedule.Tick
-	later := false // a tick after this one has a chart
-	for n, tick := range recent {
-		whole, begun := complete[tick.ID()]
-		served := l.work.CatchUp && n < first // a short while ago, and not since
-		due := n == 0 && l.work.CatchUp && newest.Before(tick.At)
-		if !whole && (begun || later || served || due) {
-			ticks = append(ticks, tick)
-		}
-		later = later || begun
 	}
 	slices.Reverse(ticks)
 	return ticks, nil
@@ -92,7 +91,7 @@ func (l *lane) find(ctx context.Context, now time.Time) ([]schedule.Tick, error)
 // after ctx has ended.
 func (l *lane) loop(ticks, ctx context.Context) {
 	for _, tick := range l.missed {
-		if !l.see(ticks, ctx, tick, true) {
+		if !l.late(ticks, ctx, tick) {
 			return
 		}
 		l.settle(l.Lane, tick.At)
@@ -117,6 +116,17 @@ func (l *lane) loop(ticks, ctx context.Context) {
 	}
 }
 
+// late sees a missed tick through. One that stands for many is given up when the lane's next one comes, which fetches the same: a
+// region that hangs must not keep the others waiting for their turn to catch up.
+func (l *lane) late(ticks, ctx context.Context, tick missed) bool {
+	if tick.lost {
+		return l.see(ticks, ctx, tick.Tick, true)
+	}
+	waiting, cancel := context.WithDeadline(ticks, l.Next(l.since).At)
+	defer cancel()
+	return l.see(waiting, ctx, tick.Tick, true) || ticks.Err() == nil
+}
+
 // await waits for the tick, and a little longer if there is jitter. It is false when ticks ends first.
 func (l *lane) await(ticks context.Context, tick schedule.Tick) bool {
 	wait := time.Until(tick.At)
@@ -128,7 +138,7 @@ func (l *lane) await(ticks context.Context, tick schedule.Tick) bool {
 
 // overtaken reports whether the tick is late, and the next one is due too.
 func (l *lane) overtaken(tick schedule.Tick) bool {
-	late := time.Since(tick.At)
+	late := time.Since(tick.At) - l.work.Jitter
 	return late > behind*l.work.Lease && !l.Next(tick.At).At.After(time.Now())
 }
 

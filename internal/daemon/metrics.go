@@ -46,7 +46,7 @@ func NewMetrics() *Metrics {
 	}
 	m.Registry.MustRegister(m.spent, m.cancelled, m.denials, m.asked, m.failed, m.sweeps, m.panics, m.takeovers, m.reloads, m.outlook.dry, m.outlook.chance,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, outcome := range []string{"complete", "exhausted", "partial", "failed", leftOut, overtaken, panicked} {
+	for _, outcome := range []string{"complete", "exhausted", "partial", "failed", leftOut, paced, overtaken, panicked} {
 		m.sweeps.WithLabelValues(outcome)
 	}
 	return m

@@ -21,6 +21,7 @@ const chartsRead = 50
 // Outcomes that are not those of a sweep.
 const (
 	leftOut   = "left_out"  // its share of the day said no
+	paced     = "paced"     // denied by a pace: units are left, for later
 	overtaken = "overtaken" // too late
 	panicked  = "panicked"
 )
@@ -95,6 +96,10 @@ func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
 	if decision.Short {
 		l.tell(day)
 	}
+	if !decision.Run && l.work.Sweep.Budget.Observe {
+		l.Log.Info("tick would be left out: it is observed only", "tick", tick.ID(), "share", decision.String())
+		return true, nil
+	}
 	if !decision.Run {
 		l.Metrics.sweeps.WithLabelValues(leftOut).Inc()
 		l.Log.Info("tick left out", "tick", tick.ID(), "share", decision.String())
@@ -114,21 +119,34 @@ func (l *lane) sweep(ctx context.Context, tick schedule.Tick) state {
 	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, l.Pages
 	sweep.Job, sweep.Run, sweep.Own = l.Job, tick.ID(), true
 	sweep.Grace = l.work.Grace * 3 / 4 // the rest is for the claim
+	var err error
+	if sweep.Unpaced, err = l.work.Unpaced(ctx); err != nil {
+		l.Log.Warn("whether the region has had its floor is not known: it is paced", "tick", tick.ID(), "error", err)
+	}
 	sum, err := sweep.Execute(ctx)
-	if len(sum.Regions) == 1 {
-		err = errors.Join(err, sum.Regions[0].Err())
+	if err == nil && len(sum.Regions) == 1 {
+		err = sum.Regions[0].Err()
 	}
 	return l.outcome(ctx, tick, sum, err)
 }
 
 // outcome says whether a run has done its tick. One that was denied or has failed is done: the next tick is its retry.
 func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summary, err error) state {
-	attrs := []any{"tick", tick.ID(), "outcome", sum.Outcome}
+	result := string(sum.Outcome)
+	if sum.Outcome == ingest.Exhausted && sum.Limit == quota.PaceName {
+		result = paced
+	}
+	attrs := []any{"tick", tick.ID(), "outcome", result}
 	for bucket, units := range sum.Units {
 		attrs = append(attrs, "units."+bucket, units)
 	}
-	_, upstream := youtube.KindOf(err)
+	kind, upstream := youtube.KindOf(err)
 	switch {
+	case upstream && kind == youtube.BadCredential:
+		l.Log.Error("the upstream refuses the key: no more is asked for", append(attrs, "error", err)...)
+		l.refused.CompareAndSwap(nil, &err)
+		l.end()
+		return open
 	case sum.Outcome == ingest.Complete:
 		l.Log.Info("tick done", attrs...)
 	case sum.Outcome == ingest.Exhausted:
@@ -142,6 +160,6 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 	default:
 		l.Log.Error("tick failed", append(attrs, "error", err)...)
 	}
-	l.Metrics.sweeps.WithLabelValues(string(sum.Outcome)).Inc()
+	l.Metrics.sweeps.WithLabelValues(result).Inc()
 	return done
 }

@@ -43,12 +43,11 @@ func (s *standing) Collect(out chan<- prometheus.Metric) {
 	if w == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
-	defer cancel()
-	if err := s.budget(ctx, w, out); err != nil {
+	ctx := context.Background()
+	if err := asked(ctx, func(ctx context.Context) error { return s.budget(ctx, w, out) }); err != nil {
 		s.daemon.Log.Warn("metrics are without the budget", "error", err)
 	}
-	if err := s.charts(ctx, w, out); err != nil {
+	if err := asked(ctx, func(ctx context.Context) error { return s.charts(ctx, w, out) }); err != nil {
 		s.daemon.Log.Warn("metrics are without the charts", "error", err)
 	}
 }
@@ -77,11 +76,7 @@ func (s *standing) budget(ctx context.Context, w *Work, out chan<- prometheus.Me
 }
 
 func (s *standing) charts(ctx context.Context, w *Work, out chan<- prometheus.Metric) error {
-	names := make([]string, len(w.Lanes))
-	for i, l := range w.Lanes {
-		names[i] = l.Region
-	}
-	states, err := w.Sweep.Catalog.Staleness(ctx, names)
+	states, err := w.Sweep.Catalog.Staleness(ctx, w.regions())
 	if err != nil {
 		return err
 	}
@@ -91,4 +86,12 @@ func (s *standing) charts(ctx context.Context, w *Work, out chan<- prometheus.Me
 		}
 	}
 	return nil
+}
+
+func (w *Work) regions() []string {
+	names := make([]string, len(w.Lanes))
+	for i, l := range w.Lanes {
+		names[i] = l.Region
+	}
+	return names
 }

@@ -10,6 +10,8 @@ import (
 
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/youtubetest"
 )
 
 // TestFourAtOnce: eight lanes with one tick take turns, and a lane whose run takes longer than its interval does not overlap itself.
@@ -173,21 +175,44 @@ func TestLedgerAway(t *testing.T) {
 	})
 }
 
-// TestFailures: a refused key or a region without a chart is one tick's matter.
-func TestFailures(t *testing.T) {
+// TestRefusedKey ends the daemon at once: every further request would be charged and refused.
+func TestRefusedKey(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
-		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 0)...)
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", time.Minute)...)
 		p.work.CatchUp = false
 		w.standin.Keys = []string{"another"}
 		p.start()
+		err := <-p.ended
+		if kind, ok := youtube.KindOf(err); !ok || kind != youtube.BadCredential {
+			t.Errorf("it ended with %v", err)
+		}
+		if time.Since(noon) > time.Second || w.told("refuses the key") != 1 || w.told("tick given back") != 1 {
+			t.Errorf("told: %v", w.log)
+		}
+		p.close()
+	})
+}
+
+// TestFailures: a region without a chart, or one whose answers fail, is one tick's matter.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 10*time.Minute)...)
+		p.work.CatchUp = false
+		faults, err := youtubetest.ParseFaults("500:US")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.standin.Faults = faults
+		p.start()
 		time.Sleep(90 * time.Minute)
-		if w.told("tick failed", "tick=trending/US/2026-06-01T19:00:00Z") != 1 || w.told("tick failed", "T20:00:00Z") != 2 {
+		if w.told("tick failed", "tick=trending/US/2026-06-01T19:00:00Z") != 1 || w.told("tick failed") != 2 || w.told("tick done", "GB") != 2 {
 			t.Errorf("told: %v", w.log)
 		}
 		p.end()
 		_, metrics := p.scrape("/metrics")
-		if !strings.Contains(metrics, `ingest_sweeps_total{outcome="failed"} 4`+"\n") {
+		if !strings.Contains(metrics, `ingest_sweeps_total{outcome="failed"} 2`+"\n") {
 			t.Error("not counted")
 		}
 	})

@@ -23,24 +23,38 @@ func (d *Daemon) routes() *http.ServeMux {
 
 // ready answers whether a tick could run: ledger and catalogue are there.
 func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), askTime)
-	defer cancel()
 	var reasons []string
-	if work := d.now.Load(); work == nil {
-		reasons = append(reasons, "the lanes do not run yet")
-	} else {
-		if _, err := work.Sweep.Budget.Usage(ctx); err != nil {
-			reasons = append(reasons, "ledger: "+err.Error())
-		}
-		if _, err := work.Sweep.Catalog.Staleness(ctx, nil); err != nil {
-			reasons = append(reasons, "catalogue: "+err.Error())
-		}
+	work := d.now.Load()
+	if work == nil {
+		http.Error(w, "the lanes do not run yet", http.StatusServiceUnavailable)
+		return
+	}
+	if err := asked(r.Context(), func(ctx context.Context) error {
+		_, err := work.Sweep.Budget.Usage(ctx)
+		return err
+	}); err != nil {
+		reasons = append(reasons, "ledger: "+err.Error())
+	} else if why := d.trouble.Load(); why != nil {
+		reasons = append(reasons, "ledger: ticks cannot be claimed: "+*why)
+	}
+	if err := asked(r.Context(), func(ctx context.Context) error {
+		_, err := work.Sweep.Catalog.Staleness(ctx, work.regions())
+		return err
+	}); err != nil {
+		reasons = append(reasons, "catalogue: "+err.Error())
 	}
 	if len(reasons) > 0 {
 		http.Error(w, strings.Join(reasons, "\n"), http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ready")
+}
+
+// asked asks ledger or catalogue, for a short while.
+func asked(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	return ask(ctx)
 }
 
 // Handler answers /healthz, /readyz and /metrics for the daemon. It is made once, and adds to the registry of Metrics what is asked

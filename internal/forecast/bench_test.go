@@ -143,3 +143,16 @@ func (a asked) covers() bool {
 	late := !a.said.Latest.IsZero() && (a.actual.IsZero() || a.actual.After(a.said.Latest.Add(time.Minute)))
 	return !early && !late
 }
+
+// BenchmarkShort is one forecast of a day on which shares leave runs out: 8 lanes every ten minutes, and somebody besides.
+func BenchmarkShort(b *testing.B) {
+	at := clock(b, "2026-11-21 08:00:01")
+	in := Bucket{Name: "default", At: at, Reset: window(b, "day"), Limits: []quota.Limit{limit(b, 4000, "day"), limit(b, 4000, "24h")},
+		Entries: flow(at.Add(-48*time.Hour), at, time.Minute, 1), Lanes: lanes(b, "*/10 * * * *", "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA")}
+	for i := range in.Lanes {
+		in.Lanes[i].Weight, in.Lanes[i].Offset = 1, time.Duration(i)*30*time.Second
+	}
+	for b.Loop() {
+		Of(in)
+	}
+}

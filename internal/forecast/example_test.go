@@ -15,6 +15,11 @@ func TestWorkedExample(t *testing.T) {
 	if f := Of(b); f.Verdict != Lasts || f.Chance != 0 || f.Scheduled.Units != 128-32 {
 		t.Errorf("the schedule alone: %s, %+v", f.Text(), f.Scheduled)
 	}
+	often := b
+	often.Lanes = lanes(t, "*/5 * * * *", "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA")
+	if got, want := Of(often).Text(), "default lasts to the reset, and the schedule does not fit in it: 844 of 1,144 runs are left out by their shares"; got != want {
+		t.Errorf("every 5 minutes: %s", got)
+	}
 	besides := b
 	besides.Entries = join(spent(start, 8300-1440), flow(start, noon, 5*time.Minute, 10))
 	f := Of(besides)

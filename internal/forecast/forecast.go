@@ -7,11 +7,16 @@
 // long the present habit has lasted, what its rate truly is, how often bursts come and how large, whether a burst is one or a job
 // that has run away, whether spending follows the hours of the day, and whether something happens that has not begun.
 //
+// While units will not serve every tick until the reset, a daemon leaves runs out by their shares, and so do the days that are
+// played: where nothing is unscheduled, the same runs as a plan. A run that is left out, or held back by a pace or by a limit on
+// less than ten minutes, is lost, and the bucket is not dry by it: it lasts because runs are left out.
+//
 // Worked example, a day's limit of 9,500 units for scheduled charges, at 12:00, 12 h before the reset, 8,300 spent:
 //
 //	32 units every 3 h, and nothing else       lasts
 //	of late 120 an hour besides                runs dry about 21:10, 2 h 50 m before the reset
 //	1,200 units set aside until 14:00          exhausted until 14:00
+//	32 units every 5 minutes instead           lasts, and 844 of 1,144 runs of 4 are left out
 package forecast
 
 import (
@@ -27,8 +32,11 @@ import (
 // Lane is a lane and what each of its runs takes.
 type Lane struct {
 	schedule.Lane
-	Pages int          // of a run
-	Price []quota.Cost // of a page
+	Pages    int          // of a run
+	Price    []quota.Cost // of a page
+	Weight   int64        // what it may take when units are short, as in package share
+	Priority int64
+	Floor    int64 // units a day, which a pace does not hold back either
 }
 
 // units is what a page takes from the bucket.
@@ -66,7 +74,7 @@ const (
 	Closed    Verdict = "closed"    // a limit allows nothing, ever
 )
 
-// Short reports whether something that is wanted before the reset will be denied.
+// Short reports whether units will be found missing before the reset.
 func (v Verdict) Short() bool { return v == RunsDry || v == Exhausted || v == Suspended }
 
 // Forecast is when a bucket runs dry, and what is lost by it. Moments that do not come before ResetAt are zero.
@@ -78,17 +86,19 @@ type Forecast struct {
 	DryAt          time.Time // when the units are gone and something more is wanted; as likely before as after
 	Earliest       time.Time // one in ten of the days foretold runs dry before
 	Latest         time.Time // nine in ten run dry before
-	OpensAt        time.Time // when units come free after DryAt, at ResetAt the latest
+	OpensAt        time.Time // when units come free after DryAt; when Exhausted, also if it is after ResetAt
 	Chance         float64   // of running dry before ResetAt, 0 to 1
 	SuspendedUntil time.Time
-	Limit          string    // that is short; "" when none is
+	Limit          string    // that is short, or by which the first run is lost; "" when none is
 	Remaining      int64     // units for scheduled charges now
 	Rate           Rate      // of unscheduled spending
 	Scheduled      Work      // of the runs until ResetAt
 	Lost           Work      // of those, in the likely day
+	LeftOut        Work      // of those lost, the runs that are left out by their shares
 	LostRuns       []LostRun // in the order of their times
 
-	slides bool // ResetAt is no reset: all windows slide
+	slides bool     // ResetAt is no reset: all windows slide
+	brakes []string // the names of paces and throttles
 }
 
 // Rate is units an hour until the reset: in one of ten of the days foretold it is less than Low, in as many more than High.
@@ -97,12 +107,19 @@ type Rate struct{ Low, Likely, High float64 }
 // Work is what runs take.
 type Work struct{ Runs, Pages, Units int64 }
 
-// LostRun is a run that loses pages for want of units.
+// and is the sum.
+func (w Work) and(v Work) Work { return Work{w.Runs + v.Runs, w.Pages + v.Pages, w.Units + v.Units} }
+
+// LostRun is a run that loses pages.
 type LostRun struct {
 	schedule.Tick
 	Pages int // that it wants
 	Lost  int
+	Limit string // by which: the name of a limit, quota.PaceName, quota.Suspended or ShareName
 }
+
+// Short reports whether something that is wanted before the reset will be denied or left out.
+func (f Forecast) Short() bool { return f.Verdict.Short() || f.Lost.Runs > 0 }
 
 // days is how many days are played.
 const days = 200
@@ -114,12 +131,21 @@ func Of(b Bucket) Forecast {
 		Bucket: b.Name, At: b.At, ResetAt: g.end, SuspendedUntil: b.SuspendedUntil, Scheduled: g.scheduled(),
 		Verdict: Lasts, Remaining: max(0, g.now()), slides: g.slides,
 	}
+	for _, l := range g.brakes {
+		if name := l.limit.Name(); !slices.Contains(f.brakes, name) {
+			f.brakes = append(f.brakes, name)
+		}
+	}
 	if !b.SuspendedUntil.After(b.At) {
 		f.SuspendedUntil = time.Time{}
 	}
-	played := play(g, newHabit(b))
+	h := newHabit(b)
+	g.share(h.idle())
+	played := play(g, h)
 	f.Rate = rates(played)
-	slices.SortStableFunc(played, func(a, b outcome) int { return cmp.Compare(a.dry, b.dry) })
+	slices.SortStableFunc(played, func(a, b outcome) int { // of those that do not run dry, the one in the middle is likely
+		return cmp.Or(cmp.Compare(a.dry, b.dry), cmp.Compare(b.rate, a.rate))
+	})
 	f.Earliest, f.Latest = moment(quantile(played, 0.1).dry), moment(quantile(played, 0.9).dry)
 	for _, o := range played {
 		if o.dry != never {
@@ -135,7 +161,10 @@ func Of(b Bucket) Forecast {
 func (g *grid) tell(f *Forecast, likely outcome) {
 	d := diary{}
 	g.walk(likely, &d)
-	f.DryAt, f.OpensAt, f.Limit, f.Lost, f.LostRuns = moment(likely.dry), moment(d.opens), d.limit, d.lost, d.runs
+	f.DryAt, f.OpensAt, f.Limit, f.Lost, f.LeftOut, f.LostRuns = moment(likely.dry), moment(d.opens), d.limit, d.lost, d.leftOut, d.runs
+	if f.Limit == "" && len(d.runs) > 0 {
+		f.Limit = d.runs[0].Limit
+	}
 	switch {
 	case g.closed():
 		f.Verdict, f.DryAt, f.Earliest, f.Latest, f.OpensAt, f.Chance = Closed, time.Time{}, time.Time{}, time.Time{}, time.Time{}, 0
@@ -144,6 +173,9 @@ func (g *grid) tell(f *Forecast, likely outcome) {
 	case g.now() <= 0:
 		f.Verdict, f.DryAt, f.Earliest, f.Latest, f.Chance = Exhausted, f.At, f.At, f.At, 1
 		f.OpensAt, f.Limit = moment(d.opensFirst), g.tightest(0, nil)
+		if d.opensFirst == 0 {
+			f.OpensAt = moment(g.frees())
+		}
 	case likely.dry != never:
 		f.Verdict = RunsDry
 	}

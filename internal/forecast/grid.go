@@ -1,20 +1,22 @@
 package forecast
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 // Times in this file are Unix microseconds.
 
 const never = int64(math.MaxInt64)
 
-// shortest is the shortest window that is foretold: a limit on less is a throttle, which holds spending up and loses none.
+// shortest is the shortest window by which a bucket runs dry: a limit on less is a throttle, which holds spending up. A scheduled
+// run does not wait, and loses what a throttle denies it.
 const shortest = 10 * time.Minute
 
 // finest is the time from one point of the grid to the next, where no tick is nearer. A forecast over more than two days has
@@ -24,6 +26,7 @@ const finest = time.Minute
 // want is a run at a tick.
 type want struct {
 	schedule.Tick
+	lane  int
 	pages int
 	price int64 // units of a page
 }
@@ -36,7 +39,8 @@ type point struct {
 	bin   int     // of unscheduled spending that the time since the point before lies in
 	part  float64 // of that bin's units
 	runs  []want
-	asked int64 // units of all runs
+	asked int64    // units of all runs
+	deal  *dealing // nil where the shares stand
 }
 
 // gauge is one limit along the grid.
@@ -45,6 +49,7 @@ type gauge struct {
 	cap   []int64 // at each point
 	used  []int64 // of the entries there are, at each point
 	from  []int   // the first point whose spending is still in the window at this one
+	pace  bool
 }
 
 // grid is what is certain of the time from now to the reset. Its first point is now, its last the reset.
@@ -53,27 +58,42 @@ type grid struct {
 	at, end   time.Time
 	slides    bool // end is no reset
 	suspended int64
+	today     time.Time // when the day began that ends at the reset; a midnight where there is none
+	lanes     []Lane    // that spend from the bucket
+	ticks     [][]int64 // of each, after now
+	laneLogs  []sums    // of each, the entries
+	progress  []progress
+	holds     []quota.Hold
+	exact     bool // each tick has a point
 	points    []point
+	log       sums
 	limits    []gauge
-	paces     []gauge
+	brakes    []gauge  // paces and throttles, which hold scheduled runs back without making the bucket dry
+	sharing   *sharing // nil where nothing is shared
 }
 
 func newGrid(b Bucket) *grid {
-	g := &grid{bucket: b.Name, at: b.At}
-	g.end, g.slides = horizon(b)
+	g := &grid{bucket: b.Name, at: b.At, log: newSums(b.Entries)}
+	g.today, g.end, g.slides = horizon(b)
 	if !b.SuspendedUntil.IsZero() {
 		g.suspended = b.SuspendedUntil.UnixMicro()
 	}
-	wants := g.wants(b.Lanes)
+	wants := g.wants(b)
 	g.lay(wants, b.Reservations)
 	g.hold(b.Reservations)
-	log := newSums(b.Entries)
-	for _, l := range foretold(b) {
-		g.limits = append(g.limits, g.gauge(l, log))
+	g.laneLogs, g.progress = logs(g.lanes, b.Entries), make([]progress, len(g.lanes))
+	long := foretold(b)
+	for _, l := range long {
+		g.limits = append(g.limits, g.gauge(l))
 	}
 	for _, l := range b.Paces {
 		if l.Bucket == b.Name {
-			g.paces = append(g.paces, g.gauge(l, log))
+			g.brakes = append(g.brakes, g.gauge(l))
+		}
+	}
+	for _, l := range b.Limits {
+		if l.Bucket == b.Name && !slices.Contains(long, l) && g.exact {
+			g.brakes = append(g.brakes, g.gauge(l))
 		}
 	}
 	return g
@@ -97,8 +117,8 @@ func foretold(b Bucket) []quota.Limit {
 	return long
 }
 
-// horizon is the end of the upstream's day; without one, of the longest calendar window, or one longest window from now.
-func horizon(b Bucket) (end time.Time, slides bool) {
+// horizon is the upstream's day; without one, the longest calendar window, or one longest window from now.
+func horizon(b Bucket) (start, end time.Time, slides bool) {
 	var longest quota.Window
 	for _, l := range b.Limits {
 		if l.Bucket == b.Name && l.Window.IsCalendar() && l.Window.Longest() > longest.Longest() {
@@ -107,8 +127,8 @@ func horizon(b Bucket) (end time.Time, slides bool) {
 	}
 	for _, w := range []quota.Window{b.Reset, longest} {
 		if w.IsCalendar() {
-			_, end := w.Bounds(b.At)
-			return end.UTC(), false
+			start, end := w.Bounds(b.At)
+			return start, end.UTC(), false
 		}
 	}
 	ahead := time.Hour
@@ -117,7 +137,7 @@ func horizon(b Bucket) (end time.Time, slides bool) {
 			ahead = max(ahead, l.Window.Length)
 		}
 	}
-	return b.At.Add(ahead).UTC(), true
+	return b.At.Truncate(24 * time.Hour), b.At.Add(ahead).UTC(), true
 }
 
 // maxTicks is how many ticks have points of their own. More, from a schedule of every few seconds, share those of the grid.
@@ -125,18 +145,26 @@ const maxTicks = 5000
 
 // wants are the runs after now and before the reset, in the order of their times. What a tick exactly at the reset spends is the
 // next day's.
-func (g *grid) wants(lanes []Lane) []want {
+func (g *grid) wants(b Bucket) []want {
 	var all []want
-	for _, l := range lanes {
+	far, end := g.far(b.Limits).Add(-time.Microsecond), g.end.UnixMicro()
+	for _, l := range b.Lanes {
 		price := l.units(g.bucket)
 		if price == 0 || l.Pages <= 0 || l.Schedule == nil {
 			continue
 		}
-		for t := range l.Ticks(g.at, g.end.Add(-time.Second)) {
-			all = append(all, want{t, l.Pages, price})
+		var ticks []int64
+		for t := range l.Ticks(g.at, far) {
+			at := t.At.UnixMicro()
+			ticks = append(ticks, at)
+			if at < end {
+				all = append(all, want{t, len(g.lanes), l.Pages, price})
+			}
 		}
+		g.lanes, g.ticks = append(g.lanes, l), append(g.ticks, ticks)
 	}
 	slices.SortStableFunc(all, func(a, b want) int { return a.At.Compare(b.At) })
+	g.exact = len(all) <= maxTicks
 	return all
 }
 
@@ -152,7 +180,7 @@ func (g *grid) lay(wants []want, reservations []quota.Reservation) {
 		at = append(at, t)
 	}
 	at = append(at, end)
-	if len(wants) <= maxTicks {
+	if g.exact {
 		for _, w := range wants {
 			at = append(at, w.At.UnixMicro())
 		}
@@ -190,6 +218,7 @@ func (g *grid) lay(wants []want, reservations []quota.Reservation) {
 func (g *grid) hold(reservations []quota.Reservation) {
 	for _, r := range reservations {
 		expires := r.ExpiresAt.UnixMicro()
+		g.holds = append(g.holds, quota.Hold{Units: r.Left, ExpiresAt: expires})
 		for i := range g.points {
 			if g.points[i].at >= expires {
 				g.points[i].draws += r.Left - comesBack(r, g.at)
@@ -209,15 +238,21 @@ func comesBack(r quota.Reservation, now time.Time) int64 {
 	return r.Left - min(r.Left, int64(float64(r.Drawn)*left.Seconds()/age.Seconds()))
 }
 
-// gauge lays a limit along the grid.
-func (g *grid) gauge(l quota.Limit, log sums) gauge {
-	n := len(g.points)
-	out := gauge{limit: l, cap: make([]int64, n), used: make([]int64, n), from: make([]int, n)}
+// gauge lays a limit along the grid. What leaves a shared window soon counts as gone: the charges of a run are a little apart.
+func (g *grid) gauge(l quota.Limit) gauge {
+	n, soon := len(g.points), int64(0)
+	if shared(l) {
+		soon = share.Soon.Microseconds()
+	}
+	out := gauge{limit: l, pace: l.Pace != nil, cap: make([]int64, n), used: make([]int64, n), from: make([]int, n)}
 	var start, end int64
 	for i, p := range g.points {
 		now := time.UnixMicro(p.at)
 		out.cap[i] = l.CapAt(now, false, false)
 		after := p.at - l.Window.Length.Microseconds()
+		if i > 0 {
+			after += soon
+		}
 		if l.Window.IsCalendar() {
 			if i == 0 || p.at >= end {
 				s, e := l.Window.Bounds(now)
@@ -225,7 +260,7 @@ func (g *grid) gauge(l quota.Limit, log sums) gauge {
 			}
 			after = start - 1
 		}
-		out.used[i] = log.after(after)
+		out.used[i] = g.log.after(after)
 		if i > 0 {
 			out.from[i] = out.from[i-1]
 		}
@@ -245,24 +280,55 @@ type sums struct {
 func newSums(entries []quota.Entry) sums {
 	var s sums
 	for _, e := range entries {
-		s.at, s.before = append(s.at, e.At.UnixMicro()), append(s.before, s.total)
-		s.total += e.Units
+		s.add(e.At.UnixMicro(), e.Units)
 	}
 	return s
 }
 
+func (s *sums) add(at, units int64) {
+	s.at, s.before = append(s.at, at), append(s.before, s.total)
+	s.total += units
+}
+
 // after is the sum of the entries stamped after t.
 func (s sums) after(t int64) int64 {
-	i, _ := slices.BinarySearchFunc(s.at, t, func(at, t int64) int {
-		if at <= t {
-			return -1
-		}
-		return cmp.Compare(at, t)
-	})
+	i := s.first(t)
 	if i == len(s.at) {
 		return 0
 	}
 	return s.total - s.before[i]
+}
+
+// first is the index of the first entry after t.
+func (s sums) first(t int64) int {
+	return sort.Search(len(s.at), func(i int) bool { return s.at[i] > t })
+}
+
+// UsedAfter implements quota.Log.
+func (s sums) UsedAfter(t int64) int64 { return s.after(t) }
+
+// StampAt implements quota.Log.
+func (s sums) StampAt(t, n int64) int64 {
+	reached := s.before[s.first(t)] + n
+	return s.at[sort.Search(len(s.at), func(i int) bool { return s.before[i] >= reached })-1]
+}
+
+// frees is when a unit comes free, now or later, if nobody spends anything; never if none does.
+func (g *grid) frees() int64 {
+	now, at := g.at.UnixMicro(), int64(0)
+	holds := slices.DeleteFunc(slices.Clone(g.holds), func(h quota.Hold) bool { return h.ExpiresAt <= now })
+	for _, l := range g.limits {
+		s := quota.Standing{Limit: l.limit, Log: g.log, Holds: holds, Now: now}
+		if w := l.limit.Window; w.IsCalendar() {
+			start, end := w.Bounds(g.at)
+			s.Start, s.End = start.UnixMicro(), end.UnixMicro()
+		}
+		at = max(at, s.Fits(1, l.limit.Cap(false)))
+	}
+	if at == quota.Never {
+		return never
+	}
+	return at
 }
 
 // scheduled is what all runs take.

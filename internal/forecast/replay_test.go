@@ -10,6 +10,7 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 // A day of the replay: 8 regions of 4 pages every hour, and again every five minutes from 16:00 to 22:00, which is 3,072 units;
@@ -25,6 +26,7 @@ type demand struct {
 	at    time.Time
 	units int64
 	job   string
+	lane  int           // whose run it is, from 1; 0 for none
 	aside int           // number of the reservation to draw on, from 1; 0 for none
 	ttl   time.Duration // reserve the units
 	gives bool          // settle the reservation
@@ -44,6 +46,9 @@ type world struct {
 	sums    sums
 	held    map[int]*quota.Reservation
 	denied  []time.Time
+	ticks   [][]int64 // of each lane
+	done    []int     // of those, that were
+	spent   []sums    // by each lane
 }
 
 func newWorld(seed uint64, kinds []string, limits []quota.Limit) *world {
@@ -59,7 +64,7 @@ func newWorld(seed uint64, kinds []string, limits []quota.Limit) *world {
 		}
 		for i, region := range []string{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"} {
 			w.lanes = append(w.lanes, Lane{Lane: schedule.Lane{Job: job[0], Region: region, Schedule: s,
-				Offset: time.Duration(i) * 5 * time.Second}, Pages: 4, Price: []quota.Cost{{Bucket: "default", Units: 1}}})
+				Offset: time.Duration(i) * 5 * time.Second}, Pages: 4, Price: []quota.Cost{{Bucket: "default", Units: 1}}, Weight: 1})
 		}
 	}
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -71,10 +76,12 @@ func newWorld(seed uint64, kinds []string, limits []quota.Limit) *world {
 	for i, kind := range w.days {
 		w.plan(r, i, kind)
 	}
-	for _, l := range w.lanes {
-		for t := range l.Ticks(w.start, w.day(len(w.days))) {
-			for range l.Pages {
-				w.demands = append(w.demands, demand{at: t.At, units: 1, job: l.Job})
+	w.ticks, w.done, w.spent = make([][]int64, len(w.lanes)), make([]int, len(w.lanes)), make([]sums, len(w.lanes))
+	for i, l := range w.lanes {
+		for t := range l.Ticks(w.start, w.day(len(w.days)+2)) {
+			w.ticks[i] = append(w.ticks[i], t.At.UnixMicro())
+			if t.At.Before(w.day(len(w.days))) {
+				w.demands = append(w.demands, demand{at: t.At, units: int64(l.Pages), job: l.Job, lane: i + 1})
 			}
 		}
 	}
@@ -197,6 +204,8 @@ func (w *world) ask(d demand) {
 	left := w.left(d.at)
 	r := w.held[d.aside]
 	switch {
+	case d.lane > 0:
+		w.run(d)
 	case d.gives:
 		delete(w.held, d.aside)
 	case d.ttl > 0 && d.units <= left:
@@ -214,9 +223,88 @@ func (w *world) ask(d demand) {
 }
 
 func (w *world) write(d demand) {
-	w.entries = append(w.entries, quota.Entry{At: d.at, Bucket: "default", Units: d.units, Labels: quota.Labels{quota.LabelJob: d.job}})
-	w.sums.at, w.sums.before = append(w.sums.at, d.at.UnixMicro()), append(w.sums.before, w.sums.total)
-	w.sums.total += d.units
+	e := quota.Entry{At: d.at, Bucket: "default", Units: d.units, Labels: quota.Labels{quota.LabelJob: d.job}}
+	if d.lane > 0 {
+		e.Labels[quota.LabelRegion] = w.lanes[d.lane-1].Region
+		w.spent[d.lane-1].add(e.At.UnixMicro(), e.Units)
+	}
+	w.entries = append(w.entries, e)
+	w.sums.add(e.At.UnixMicro(), e.Units)
+}
+
+// run is a tick of a lane, which a daemon leaves out when its share says so.
+func (w *world) run(d demand) {
+	runs := w.admits(d.lane-1, d.at)
+	w.done[d.lane-1]++
+	for n := d.units; runs && n > 0; n-- {
+		if w.left(d.at) < 1 {
+			w.denied = append(w.denied, d.at)
+			return
+		}
+		d.units = 1
+		w.write(d)
+	}
+}
+
+// admits asks the shares, anew for each run, as a daemon does: over the day, or where that is shorter, to one of the horizons of
+// the window that slides.
+func (w *world) admits(lane int, now time.Time) bool {
+	held := int64(0)
+	for _, r := range w.held {
+		if r.ExpiresAt.After(now) {
+			held += r.Left
+		}
+	}
+	leaves := func(l quota.Limit, after int64) int64 { return max(0, l.Cap(false)-w.sums.after(after)-held) }
+	var calendar, sliding share.Day
+	var line, slide share.Stretch
+	free, at := int64(math.MaxInt64), now.UnixMicro()
+	for _, l := range w.limits {
+		if l.Window.IsCalendar() {
+			start, end := l.Window.Bounds(now)
+			calendar = w.divide(start.UnixMicro()-1, end.UnixMicro()-1, start)
+			calendar.Left = leaves(l, start.UnixMicro()-1)
+			line = share.Stretch{Left: calendar.Left, Wanted: wanted(calendar)}
+			continue
+		}
+		length := l.Window.Length.Microseconds()
+		free = min(free, leaves(l, at+share.Soon.Microseconds()-length))
+		for i := 1; i <= share.Horizons; i++ {
+			until := share.Horizon(at, length, i)
+			day := w.divide(until-length, until, w.day(int(now.Sub(w.start)/(24*time.Hour))))
+			day.Left, day.Slides = leaves(l, until-length), true
+			if s := (share.Stretch{Left: day.Left, Wanted: wanted(day)}); sliding.Lanes == nil || s.Shorter(slide) {
+				sliding, slide = day, s
+			}
+		}
+		if wanted(w.divide(at-length, share.Horizon(at, length, share.Horizons), now)) <= leaves(l, at-length) {
+			sliding.Lanes = nil
+		}
+	}
+	day := calendar
+	if sliding.Lanes != nil && slide.Overrules(line) {
+		day = sliding
+	}
+	day.Later = max(0, day.Left-free)
+	return day.Admit(lane).Run
+}
+
+// divide is the lanes of a stretch of time; their ticks are counted from a moment.
+func (w *world) divide(from, until int64, since time.Time) (d share.Day) {
+	for i, l := range w.lanes {
+		upto, _ := slices.BinarySearch(w.ticks[i], until+1)
+		first, _ := slices.BinarySearch(w.ticks[i], since.UnixMicro())
+		d.Lanes = append(d.Lanes, share.Lane{Region: l.Region, Weight: l.Weight, Cost: int64(l.Pages), Spent: w.spent[i].after(from),
+			Ticks: int64(upto - first), Remaining: int64(upto - w.done[i])})
+	}
+	return d
+}
+
+func wanted(d share.Day) (units int64) {
+	for _, l := range d.Lanes {
+		units += l.Demand() - l.Spent
+	}
+	return units
 }
 
 // bucket is what the forecast is told.

@@ -3,8 +3,11 @@ package forecast
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"quotabudget/internal/quota"
 )
 
 // unlikely is the chance below which nothing is said of it.
@@ -35,8 +38,39 @@ func (f Forecast) Text() string {
 			text += fmt.Sprintf(" (but may run dry from %s on, %.0f %% likely)", f.clock(f.Earliest), 100*f.Chance)
 		}
 	}
-	if lost := f.lost(); lost != "" {
-		text += "; " + lost
+	return text + f.losses()
+}
+
+// losses says what is lost: by the shares, for want of units, and by each pace and throttle.
+func (f Forecast) losses() (text string) {
+	if n := f.LeftOut.Runs; n > 0 {
+		text = "; "
+		if f.Verdict == Lasts {
+			text = ", and the schedule does not fit in it: "
+		}
+		verb, shares := "are", "their shares"
+		if n == 1 {
+			verb, shares = "is", "its share"
+		}
+		text += fmt.Sprintf("%s of %s %s left out by %s", number(n), plural(f.Scheduled.Runs, "run"), verb, shares)
+	}
+	by := map[string][]LostRun{}
+	for _, r := range f.LostRuns {
+		name := ""
+		if slices.Contains(f.brakes, r.Limit) {
+			name = r.Limit
+		}
+		if r.Limit != ShareName {
+			by[name] = append(by[name], r)
+		}
+	}
+	for _, name := range append([]string{""}, f.brakes...) {
+		if runs := by[name]; len(runs) > 0 {
+			text += "; " + f.lost(runs)
+			if name != "" {
+				text += " to " + theLimit(name)
+			}
+		}
 	}
 	return text
 }
@@ -58,15 +92,20 @@ func (f Forecast) interval() string {
 	return ""
 }
 
-// lost says which runs lose how much.
-func (f Forecast) lost() string {
-	if len(f.LostRuns) == 0 {
-		return ""
+// theLimit is what a run loses pages to.
+func theLimit(name string) string {
+	if name == quota.PaceName {
+		return "the pace"
 	}
-	first := f.LostRuns[0]
+	return "the limit " + name
+}
+
+// lost says which runs lose how much.
+func (f Forecast) lost(from []LostRun) string {
+	first := from[0]
 	var regions []string
 	lost, pages, together := 0, 0, true
-	for _, r := range f.LostRuns {
+	for _, r := range from {
 		lost, pages = lost+r.Lost, pages+r.Pages
 		together = together && r.Scheduled.Equal(first.Scheduled)
 		if !slices.Contains(regions, r.Region) {
@@ -74,14 +113,14 @@ func (f Forecast) lost() string {
 		}
 	}
 	runs, verb := "runs", "lose"
-	if len(f.LostRuns) == 1 {
+	if len(from) == 1 {
 		runs, verb = "run", "loses"
 	}
 	whose := fmt.Sprintf("the %s %s of %s", f.clock(first.Scheduled), runs, list(regions))
 	if !together {
-		whose = fmt.Sprintf("%d runs of %s from %s on", len(f.LostRuns), list(regions), f.clock(first.Scheduled))
+		whose = fmt.Sprintf("%s runs of %s from %s on", number(int64(len(from))), list(regions), f.clock(first.Scheduled))
 	}
-	return fmt.Sprintf("%s %s %d of %d pages", whose, verb, lost, pages)
+	return fmt.Sprintf("%s %s %s of %s pages", whose, verb, number(int64(lost)), number(int64(pages)))
 }
 
 // list is "BR", "BR and AU", "BR, AU and 6 more".
@@ -94,6 +133,23 @@ func list(names []string) string {
 	default:
 		return fmt.Sprintf("%s, %s and %d more", names[0], names[1], n-2)
 	}
+}
+
+// plural is "1 run", "1,152 runs".
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return number(n) + " " + what + "s"
+}
+
+// number is a figure in groups of three digits.
+func number(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // clock is a moment in UTC by the minute; with the day where the time alone might mean another one.

@@ -1,10 +1,15 @@
 package forecast
 
-import "math"
+import (
+	"math"
+
+	"quotabudget/internal/quota"
+)
 
 // diary is what is told of one day in full.
 type diary struct {
 	lost       Work
+	leftOut    Work // of that, by the shares
 	runs       []LostRun
 	limit      string // that was short when the units were gone
 	opens      int64  // when units came free after that; 0 when they do not
@@ -14,16 +19,36 @@ type diary struct {
 // walker goes along the grid with one day's unscheduled spending.
 type walker struct {
 	*grid
-	spent []int64 // until and with each point, beyond the entries there are
-	dry   int64   // since when something is denied; never when nothing was
-	empty int64   // since when no units are left; never while there are some
-	short int64   // units that were then denied
-	diary *diary  // nil when only dry is asked for
+	spent   []int64    // until and with each point, beyond the entries there are
+	lanes   []progress // of each lane
+	wanted  int64      // units, of the ticks that were
+	plain   bool       // so far each run has got all, and lanes know nothing of it
+	cutOff  int        // charts
+	dealt   *dealing   // the last one
+	rations rations
+	dry     int64  // since when something is denied; never when nothing was
+	empty   int64  // since when no units are left; never while there are some
+	short   int64  // units that were then denied
+	diary   *diary // nil when only dry is asked for
+	turn    []want
+}
+
+// newWalker is one who stands at the beginning. A grid has one walker at a time.
+func (g *grid) newWalker(d *diary) *walker {
+	w := &walker{grid: g, spent: make([]int64, len(g.points)), lanes: g.progress, dry: never, empty: never, diary: d, plain: true}
+	for i := range w.lanes {
+		p := &w.lanes[i]
+		*p = progress{served: math.MinInt64, at: p.at[:0], upto: p.upto[:0]}
+		if at := g.laneLogs[i].at; len(at) > 0 {
+			p.served = at[len(at)-1]
+		}
+	}
+	return w
 }
 
 // walk returns the moment at which the day runs dry: when the units were gone that are then found missing.
 func (g *grid) walk(o outcome, d *diary) int64 {
-	w := walker{grid: g, spent: make([]int64, len(g.points)), dry: never, empty: never, diary: d}
+	w := g.newWalker(d)
 	c := o.charges
 	for i := range g.points {
 		if i > 0 {
@@ -36,7 +61,9 @@ func (g *grid) walk(o outcome, d *diary) int64 {
 		if len(o.wants) > 0 {
 			left = w.charges(i, left, &c, o.wants[p.bin]*p.part)
 		}
-		left = w.runs(i, left)
+		if len(p.runs) > 0 {
+			left = w.runs(i, left)
+		}
 		if left <= 0 && w.empty == never {
 			w.empty = p.at
 		}
@@ -119,32 +146,85 @@ func (w *walker) denied(i int, units int64) {
 
 // runs lets the runs of the point spend, and returns what is left.
 func (w *walker) runs(i int, left int64) int64 {
-	if asked := w.points[i].asked; asked <= left && len(w.paces) == 0 {
-		w.take(i, asked)
-		return left - asked
+	p := &w.points[i]
+	if p.asked <= left && w.cutOff == 0 && len(w.brakes) == 0 && !w.dealAt(i) {
+		w.take(i, p.asked)
+		w.allDone(p)
+		return left - p.asked
 	}
-	for _, r := range w.points[i].runs {
-		asked := int64(r.pages)
-		pages := min(asked, max(left, 0)/r.price)
-		short := pages < asked
-		if len(w.paces) > 0 {
-			pages = min(pages, max(w.room(i, w.paces)-w.points[i].held, 0)/r.price)
+	w.recall(i)
+	for rest := p.runs; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].At.Equal(rest[0].At) {
+			n++
 		}
-		w.take(i, pages*r.price)
-		left -= pages * r.price
-		if short {
-			w.denied(i, r.price)
-			w.lose(r, asked-pages)
+		w.turn = append(w.turn[:0], rest[:n]...)
+		w.stalest(w.turn)
+		for _, r := range w.turn {
+			left -= w.run(i, r, left)
 		}
+		rest = rest[n:]
 	}
 	return left
 }
 
-func (w *walker) lose(r want, pages int64) {
-	if d := w.diary; d != nil {
-		d.lost.Runs, d.lost.Pages, d.lost.Units = d.lost.Runs+1, d.lost.Pages+pages, d.lost.Units+pages*r.price
-		d.runs = append(d.runs, LostRun{r.Tick, r.pages, int(pages)})
+// run lets a run spend as much as it may of what is left.
+func (w *walker) run(i int, r want, left int64) int64 {
+	at := w.points[i].at
+	wanted := w.lanes[r.lane].wanted(at, r.pages)
+	if !w.admits(i, r) {
+		w.lose(r, wanted, wanted, ShareName)
+		w.done(r, at, wanted, 0)
+		return 0
 	}
+	fit := min(wanted, int(max(left, 0)/r.price))
+	got, brake := w.braked(i, r, fit)
+	units := int64(got) * r.price
+	w.take(i, units)
+	switch {
+	case got < fit:
+		w.lose(r, wanted, wanted-got, brake)
+	case got < wanted:
+		w.denied(i, r.price)
+		w.lose(r, wanted, wanted-got, w.shortOf(i))
+	}
+	w.done(r, at, wanted, got)
+	return units
+}
+
+// braked is how many of so many pages the paces and throttles let pass, and which of them holds the others back.
+func (w *walker) braked(i int, r want, pages int) (got int, by string) {
+	for j := range w.brakes {
+		l := &w.brakes[j]
+		if l.pace && w.unpaced(r.lane) {
+			continue
+		}
+		if n := int(w.gap(i, l) / r.price); n < pages {
+			pages, by = n, l.limit.Name()
+		}
+	}
+	return pages, by
+}
+
+// shortOf names what denies a charge at the point.
+func (w *walker) shortOf(i int) string {
+	if w.points[i].at < w.suspended {
+		return quota.Suspended
+	}
+	return w.tightest(i, w.spent)
+}
+
+func (w *walker) lose(r want, wanted, lost int, limit string) {
+	d := w.diary
+	if d == nil {
+		return
+	}
+	work := Work{1, int64(lost), int64(lost) * r.price}
+	d.lost = d.lost.and(work)
+	if limit == ShareName {
+		d.leftOut = d.leftOut.and(work)
+	}
+	d.runs = append(d.runs, LostRun{r.Tick, wanted, lost, limit})
 }
 
 // now is how many units a scheduled charge could take now, suspended or not; less than 0 where people are in the headroom.

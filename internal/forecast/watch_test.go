@@ -38,6 +38,40 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// That runs are lost is told once a day, however the verdict on the units that are left changes.
+func TestWatchLost(t *testing.T) {
+	var w Watch
+	noon := clock(t, "2026-11-21 12:00:00")
+	for i, step := range []struct {
+		after   time.Duration
+		verdict Verdict
+		lost    int64
+		was     Verdict
+		changed bool
+	}{
+		{0, Lasts, 0, "", false},
+		{time.Hour, Lasts, 3, Lasts, true},
+		{2 * time.Hour, Lasts, 0, Lasts, false},
+		{3 * time.Hour, Lasts, 4, Lasts, false},
+		{4 * time.Hour, Exhausted, 4, Lasts, true},
+		{5 * time.Hour, Lasts, 4, Exhausted, false}, // for a moment
+		{6 * time.Hour, Exhausted, 4, Exhausted, false},
+		{20 * time.Hour, Lasts, 4, Exhausted, true}, // the next day
+		{21 * time.Hour, Lasts, 4, Lasts, false},
+		{45 * time.Hour, Lasts, 0, Lasts, false},
+	} {
+		at := noon.Add(step.after)
+		_, reset := window(t, "day").Bounds(at)
+		f := Forecast{Bucket: "default", At: at, ResetAt: reset, Verdict: step.verdict, Lost: Work{Runs: step.lost}}
+		if was, changed := w.Changed(f); was != step.was || changed != step.changed {
+			t.Errorf("step %d: %q, %v, want %q, %v", i, was, changed, step.was, step.changed)
+		}
+	}
+	if !(Forecast{Verdict: Lasts, Lost: Work{Runs: 1}}).Short() || (Forecast{Verdict: Lasts}).Short() {
+		t.Error("a bucket that lasts is short when runs are lost, and only then")
+	}
+}
+
 // A lane wants what its last runs took.
 func TestLearn(t *testing.T) {
 	now := clock(t, "2026-11-21 20:00:00")

@@ -96,7 +96,7 @@ func (r *reader) ended(ctx context.Context, result *Region) bool {
 
 // visit reads the chart of one region. A page token that the upstream does not take any more means one new beginning.
 func (r *reader) visit(ctx context.Context, region string) *Region {
-	ctx = meter.WithCall(ctx, quota.Call{Labels: quota.Labels{
+	ctx = meter.WithCall(ctx, quota.Call{Unpaced: r.Unpaced != nil && r.Unpaced(region), Labels: quota.Labels{
 		quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}})
 	c, token, err := r.resume(ctx, region)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
 )
 
 // Outcome is what a region or a whole sweep came to.
@@ -23,11 +24,12 @@ const (
 
 // Summary says what a sweep did, what it did not, and when to come back.
 type Summary struct {
-	Outcome Outcome
-	Units   map[string]int64 // charged, by bucket
-	RetryAt time.Time        // when an exhausted sweep can go on; zero otherwise
-	Limit   string           // what denied it
-	Regions []Region         // in the order of the visit
+	Outcome    Outcome
+	Units      map[string]int64 // charged, by bucket
+	RetryAt    time.Time        // when an exhausted sweep can go on; zero otherwise
+	RetryAfter time.Duration    // how long that was from its end, by the ledger's clock; a host's may be a day off
+	Limit      string           // what denied it
+	Regions    []Region         // in the order of the visit
 }
 
 // Region is what a sweep did in one region.
@@ -59,9 +61,10 @@ func (s *Sweep) summarize(order []visit, k *keeper, r *reader, tally *meter.Tall
 	}
 	switch {
 	case r.denied != nil:
-		sum.Outcome, sum.RetryAt, sum.Limit = Exhausted, r.denied.RetryAt, r.denied.Limit
+		sum.Outcome, sum.RetryAt, sum.RetryAfter, sum.Limit = Exhausted, r.denied.RetryAt, r.denied.RetryAfter(), r.denied.Limit
 	case r.closed:
-		sum.Outcome, sum.RetryAt, sum.Limit = Exhausted, s.opensAt(), "suspended"
+		sum.Outcome, sum.Limit = Exhausted, quota.Suspended
+		sum.RetryAt, sum.RetryAfter = s.opensAt()
 	case count[Complete]+count[Unavailable] == len(order):
 		sum.Outcome = Complete
 	case count[Complete]+count[Partial] == 0:
@@ -72,22 +75,23 @@ func (s *Sweep) summarize(order []visit, k *keeper, r *reader, tally *meter.Tall
 	return sum
 }
 
-// opensAt is when the last of the suspended buckets opens again: at once, when all are open, because the upstream spoke of a
-// day that has ended.
-func (s *Sweep) opensAt() time.Time {
+// opensAt is when the last of the suspended buckets opens again, and how long that is from now: at once, when all are open, because
+// the upstream spoke of a day that has ended.
+func (s *Sweep) opensAt() (at time.Time, after time.Duration) {
 	ctx, done := context.WithTimeout(context.Background(), DefaultGrace)
 	defer done()
 	usage, err := s.Budget.Usage(ctx)
 	if err != nil {
-		_, reset := s.Day.Bounds(s.Now())
+		now := s.Now()
+		_, reset := s.Day.Bounds(now)
 		s.Log.Warn("when the bucket opens again could not be asked: taken to be the upstream's reset", "reset", reset, "error", err)
-		return reset
+		return reset, reset.Sub(now)
 	}
-	at := usage.At
+	at = usage.At
 	for _, b := range usage.Buckets {
 		if b.SuspendedUntil.After(at) {
 			at = b.SuspendedUntil
 		}
 	}
-	return at
+	return at, at.Sub(usage.At)
 }

@@ -22,13 +22,14 @@ type Sweep struct {
 	Catalog *catalog.Catalog
 	Budget  *quota.Budget // to ask when a suspended bucket opens
 	Regions []regions.Region
-	Pages   int           // read of each chart at most; 0 for all
-	Own     bool          // resume only a chart that is of Run, and ask for no page before the last one is stored
-	Resume  time.Duration // how old a chart that was cut off may be to be resumed; 0 for DefaultResume
-	Grace   time.Duration // how long the page under way, its retries too, may take after ctx has ended; 0 for DefaultGrace
-	Day     quota.Window  // the upstream's day, for which a missing chart is remembered
-	Job     string        // label of the charges
-	Run     string        // label of the charges, and whose the charts are
+	Pages   int                      // read of each chart at most; 0 for all
+	Own     bool                     // resume only a chart that is of Run, and ask for no page before the last one is stored
+	Resume  time.Duration            // how old a chart that was cut off may be to be resumed; 0 for DefaultResume
+	Grace   time.Duration            // how long the page under way, its retries too, may take after ctx has ended; 0 for DefaultGrace
+	Unpaced func(region string) bool // whose pages no pace holds back; nil for none
+	Day     quota.Window             // the upstream's day, for which a missing chart is remembered
+	Job     string                   // label of the charges
+	Run     string                   // label of the charges, and whose the charts are
 	Now     func() time.Time
 	Log     *slog.Logger
 	Watch   func(Event) // told of each step, by one goroutine; nil for nobody

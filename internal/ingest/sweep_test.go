@@ -20,7 +20,7 @@ func TestEveryRegionIsComplete(t *testing.T) {
 		sum := s.run(t, s.sweep(t, eight, 4), "complete US:complete:4/200:4 GB:complete:4/200:4 DE:complete:4/200:4 FR:complete:4/200:4 "+
 			"IN:complete:4/171:4 BR:complete:4/200:4 AU:complete:3/137:3 CA:complete:4/200:4",
 			"US1 US2 US3 US4 GB1 GB2 GB3 GB4 DE1 DE2 DE3 DE4 FR1 FR2 FR3 FR4 IN1 IN2 IN3 IN4 BR1 BR2 BR3 BR4 AU1 AU2 AU3 CA1 CA2 CA3 CA4")
-		if sum.Units["default"] != 31 || len(sum.Units) != 1 || !sum.RetryAt.IsZero() || sum.Limit != "" {
+		if sum.Units["default"] != 31 || len(sum.Units) != 1 || !sum.RetryAt.IsZero() || sum.RetryAfter != 0 || sum.Limit != "" {
 			t.Errorf("summary %+v", sum)
 		}
 		for region := range strings.SplitSeq(eight, ",") {
@@ -78,7 +78,8 @@ func TestExhausted(t *testing.T) {
 		sum := s.run(t, s.sweep(t, "US,GB,DE,FR", 4),
 			"exhausted US:complete:4/200:4 GB:complete:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0",
 			"US1 US2 US3 US4 GB1 GB2 GB3 GB4 DE1")
-		if sum.Limit != "default 24h" || !sum.RetryAt.Equal(nine.Add(24*time.Hour)) || sum.Units["default"] != 9 {
+		if sum.Limit != "default 24h" || !sum.RetryAt.Equal(nine.Add(24*time.Hour)) || sum.Units["default"] != 9 ||
+			sum.RetryAfter > 24*time.Hour || sum.RetryAfter < 24*time.Hour-time.Millisecond { // less the microseconds between stamps
 			t.Errorf("summary %+v", sum)
 		}
 		for _, r := range sum.Regions {
@@ -142,12 +143,12 @@ func TestUpstreamIsExhausted(t *testing.T) {
 		s := open(t, &youtubetest.Server{Limits: map[string]int64{"default": 5}}, units(1000))
 		sum := s.run(t, s.sweep(t, "US,GB,DE", 4), "exhausted US:complete:4/200:4 GB:partial:1/50:2 DE:skipped:0/0:0",
 			"US1 US2 US3 US4 GB1 GB2")
-		if sum.Limit != quota.Suspended || !sum.RetryAt.Equal(midnight) {
+		if sum.Limit != quota.Suspended || !sum.RetryAt.Equal(midnight) || sum.RetryAfter != midnight.Sub(nine) {
 			t.Errorf("summary %+v", sum)
 		}
 		s.SetNow(midnight.Add(-time.Microsecond))
 		sum = s.run(t, s.sweep(t, "US,GB,DE", 4), "exhausted GB:skipped:0/0:0 DE:skipped:0/0:0 US:skipped:0/0:0", "")
-		if sum.Limit != quota.Suspended || !sum.RetryAt.Equal(midnight) {
+		if sum.Limit != quota.Suspended || !sum.RetryAt.Equal(midnight) || sum.RetryAfter != time.Microsecond {
 			t.Errorf("summary %+v", sum)
 		}
 		s.standin.SetLimit("default", 1000)

@@ -2,7 +2,9 @@ package ingest_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/ingest"
+	"quotabudget/internal/sqlite"
 	"quotabudget/internal/youtube"
 	"quotabudget/internal/youtube/youtubetest"
 )
@@ -226,4 +229,35 @@ func TestOvertaken(t *testing.T) {
 	}
 	s.whole(t, "US", 50)
 	s.whole(t, "GB", 200)
+}
+
+// TestCatalogueIsGone: no page is bought for a catalogue that was deleted while it was open.
+func TestCatalogueIsGone(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	s.run(t, s.sweep(t, "US", 1), "complete US:complete:1/50:1", "US1")
+	if err := os.Remove(s.catalog.Path()); err != nil {
+		t.Fatal(err)
+	}
+	sum, err := s.sweep(t, "US,GB", 2).Execute(t.Context())
+	if !errors.Is(err, sqlite.ErrGone) {
+		t.Errorf("got %v", err)
+	}
+	s.compare(t, sum, "failed", "")
+}
+
+// TestCatalogueGoes while a sweep is under way: it ends, and at most the page that was asked for meanwhile is lost.
+func TestCatalogueGoes(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	var once sync.Once
+	s.on(func(*http.Request) {
+		once.Do(func() {
+			if err := os.Remove(s.catalog.Path()); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	sum, err := s.sweep(t, "US,GB", 4).Execute(t.Context())
+	if !errors.Is(err, sqlite.ErrGone) || sum.Units["default"] > 2 {
+		t.Errorf("%d units, %v", sum.Units["default"], err)
+	}
 }

@@ -60,14 +60,16 @@ func (b *bucket) lapse(n int64) {
 }
 
 // fits says whether a page may be charged at n.
-func (b *bucket) fits(n int64) bool {
+func (b *bucket) fits(n int64, unpaced bool) bool {
 	b.lapse(n)
 	if n < b.suspended {
 		return false
 	}
 	for i := range b.windows {
 		w := &b.windows[i]
-		if w.used(&b.log, n)+b.held+b.cost > w.allows(n) {
+		if used := w.used(&b.log, n); unpaced && w.limit.Pace != nil {
+			continue
+		} else if used+b.held+b.cost > w.allows(n) {
 			return false
 		}
 	}
@@ -140,8 +142,9 @@ func (b *bucket) judgePaces(n int64, v *verdict) {
 			continue
 		}
 		at := w.limit.PacedAt(w.used(&b.log, n), b.holds, b.cost, moment(n), moment(v.at)).UnixMicro()
-		if at > v.at {
-			*v = verdict{quota.PaceName, at}
+		if v.limit == "" {
+			v.limit = quota.PaceName
 		}
+		v.at = max(v.at, at)
 	}
 }

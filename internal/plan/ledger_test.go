@@ -62,8 +62,9 @@ func charged(t rapid.TB, p Plan, b *quota.Budget, now *time.Time) (resumed int) 
 			resumed++
 		}
 		*now = run.At
+		unpaced := belowFloor(p, lane, runs[:i], run.At)
 		for page := range wanted {
-			d, err := b.Charge(context.Background(), quota.Call{Method: "list"})
+			d, err := b.Charge(context.Background(), quota.Call{Method: "list", Unpaced: unpaced})
 			if err != nil && !d.Never {
 				t.Fatal(err)
 			}

@@ -95,6 +95,7 @@ func TestExecute_Random(t *testing.T) {
 			if m := missing(lane, runs[:i], run.At); run.Wanted != m || run.Pages > m || run.Lost() == (run.Pages == m) {
 				t.Fatalf("%v: %d pages are missing", run, m)
 			}
+			floored := belowFloor(p, lane, runs[:i], run.At)
 			if wanted += run.Wanted; run.Pages > 0 && run.Wanted < lane.Pages {
 				resumed++
 			}
@@ -112,7 +113,7 @@ func TestExecute_Random(t *testing.T) {
 					}
 				}
 				for _, l := range p.Paces {
-					fits = fits && used(l, n)+1 <= l.CapAt(moment(n), false, false)
+					fits = fits && (floored || used(l, n)+1 <= l.CapAt(moment(n), false, false))
 				}
 				switch {
 				case page < run.Pages && !fits:
@@ -142,4 +143,16 @@ func TestExecute_Random(t *testing.T) {
 		}
 	})
 	t.Logf("%d runs have resumed a chart", resumed)
+}
+
+// belowFloor counts anew whether a lane has had its floor of the day, a page taking a unit.
+func belowFloor(p Plan, lane Lane, before []Run, at time.Time) bool {
+	start, _ := p.Reset.Bounds(at)
+	left := lane.Floor
+	for _, r := range before {
+		if r.Region == lane.Region && !r.At.Before(start) {
+			left -= r.Pages
+		}
+	}
+	return left > 0
 }

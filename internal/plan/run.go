@@ -34,6 +34,7 @@ type progress struct {
 	complete int64 // when its last complete chart was complete; MinInt64 for never
 	pages    int64 // of the chart that was cut off; 0 for none
 	begun    int64 // when its first page came
+	spent    int64 // units of the upstream's day
 	today    Counts
 	ever     Counts
 }
@@ -76,7 +77,7 @@ func (s *player) play(from, to time.Time, day span) {
 		b.see(from.UnixMicro())
 	}
 	for i := range s.lanes {
-		s.lanes[i].today = Counts{}
+		s.lanes[i].today, s.lanes[i].spent = Counts{}, s.spentBefore(i, day.start)
 	}
 	s.collect(from, to)
 	first := len(s.report.Days)
@@ -154,9 +155,10 @@ func (s *player) tick(e event, day int) {
 	case !s.day.admits(s, e):
 		run.Outcome, run.Limit = LeftOut, ShareName
 	default:
-		s.read(e, &run)
+		s.read(e, &run, p.spent < l.Floor)
 	}
 	s.day.done(e, run.Pages)
+	p.spent += run.Pages * s.day.price()
 	s.sampling.see()
 	p.keep(e.at, run)
 	p.today.count(run)
@@ -187,16 +189,16 @@ func (p *progress) keep(at int64, run Run) {
 	}
 }
 
-// read charges page after page until one is denied.
-func (s *player) read(e event, run *Run) {
+// read charges page after page until one is denied. A pace does not hold back what is unpaced.
+func (s *player) read(e event, run *Run, unpaced bool) {
 	for ; run.Pages < run.Wanted; run.Pages++ {
 		n := e.at
 		for _, b := range s.buckets {
 			n = max(n, b.log.newest+1)
 		}
 		for _, b := range s.buckets {
-			if !b.fits(n) {
-				s.deny(n, run)
+			if !b.fits(n, unpaced) {
+				s.deny(n, run, unpaced)
 				return
 			}
 		}
@@ -207,7 +209,7 @@ func (s *player) read(e event, run *Run) {
 }
 
 // deny says why, as a budget does: the limit that makes the page wait longest, the paces included.
-func (s *player) deny(n int64, run *Run) {
+func (s *player) deny(n int64, run *Run, unpaced bool) {
 	run.Outcome = Denied
 	if run.Pages > 0 {
 		run.Outcome = Partial
@@ -218,7 +220,7 @@ func (s *player) deny(n int64, run *Run) {
 		b.judge(n, &v)
 	}
 	for _, b := range s.buckets {
-		if v.at < quota.Never {
+		if v.at < quota.Never && !unpaced {
 			b.judgePaces(n, &v)
 		}
 	}

@@ -166,6 +166,14 @@ func (s *player) scheduledBefore(lane int) iter.Seq[quota.Entry] {
 	}
 }
 
+// price is what a page takes from the bucket that is shared.
+func (g *sharing) price() int64 {
+	if g.bucket == nil {
+		return 0
+	}
+	return g.bucket.cost
+}
+
 // done takes a tick off those to come.
 func (g *sharing) done(e event, pages int64) {
 	for i := range g.days {

@@ -136,3 +136,37 @@ func (s *stretch) count(p Plan, before []Run, start, until time.Time) {
 		s.Wanted += l.Remaining * l.Cost
 	}
 }
+
+// TestExecute_DefaultLimits: any 24 hours and the day at once, for half of what the schedule wants, from the middle of a day on: from
+// then on every region is served in every stretch of two hours, by its weight, and nothing is denied in mid-chart. Shared by
+// the calendar alone, the mornings go without.
+func TestExecute_DefaultLimits(t *testing.T) {
+	los := day(t, "America/Los_Angeles")
+	p := Plan{Price: price, Reset: los, From: at(t, "2026-06-01T19:00:00Z"), To: at(t, "2026-06-05T07:00:00Z"),
+		Lanes: lanes(t, "*/10 * * * *", 4, time.Minute, "US", "GB", "DE", "FR"), Limits: []quota.Limit{sliding(1152, 24*time.Hour), {Bucket: "default", Units: 1152, Window: los}}}
+	p.Lanes[0].Weight = 2
+	runs, r := played(p)
+	if r.Denied+r.Partial != 0 {
+		t.Errorf("%d denied, %d cut off", r.Denied, r.Partial)
+	}
+	pages := make(map[string]int64)
+	last := make(map[string]time.Time)
+	for _, run := range runs {
+		if run.Outcome == LeftOut {
+			continue
+		}
+		if before, ok := last[run.Region]; ok && run.At.Sub(before) > 2*time.Hour {
+			t.Errorf("%s has no run from %v to %v", run.Region, before, run.At)
+		}
+		last[run.Region] = run.At
+		pages[run.Region] += run.Pages
+	}
+	if us, de := pages["US"], pages["DE"]; us < 19*de/10 || us > 21*de/10 {
+		t.Errorf("US, of weight 2, has %d pages and DE %d", us, de)
+	}
+	for _, d := range r.Days[1:] {
+		if d.Pages < 1152*95/100 {
+			t.Errorf("only %d units are used in the day from %v", d.Pages, d.Start)
+		}
+	}
+}

@@ -116,8 +116,8 @@ func (b *Budget) whenPaced(ctx context.Context, c Charge, lines []Limit, d Decis
 			used -= d.Units[l.Bucket]
 		}
 		at := l.PacedAt(used, holds, d.Units[l.Bucket], usage.At, d.RetryAt)
-		if at.After(d.RetryAt) {
-			d.RetryAt, d.Limit = at.UTC(), PaceName
+		if at.After(d.RetryAt) { // where units are gone too, that is what denies
+			d.RetryAt = at.UTC()
 		}
 	}
 	return d

@@ -27,6 +27,10 @@ func readDSN(path string, opts Options) string {
 	return "file:" + uriPath(path) + "?" + q.Encode()
 }
 
+// immutableDSN is for a file without a log in a directory that cannot be written, where SQLite cannot make the files that readers and
+// writers agree by. It is then read as if nobody could write it.
+func immutableDSN(path string, opts Options) string { return readDSN(path, opts) + "&immutable=1" }
+
 func commonParams(opts Options) url.Values {
 	return url.Values{
 		"_error_rc": {"1"}, // no stale words of an earlier statement in an error

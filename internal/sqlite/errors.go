@@ -22,6 +22,8 @@ var (
 	ErrDamaged = errors.New("damaged; restore it from a copy, or move it away to begin with an empty one")
 	// ErrFull: there was no space left; the transaction was undone.
 	ErrFull = errors.New("no space left on the disk; free some and try again")
+	// ErrGone: the file is not where it was opened; what is written to it now, nobody finds.
+	ErrGone = errors.New("moved, deleted or replaced while it was open; put it back, or start the program anew")
 	// ErrBusy: another process held the write lock for longer than the busy timeout.
 	ErrBusy = errors.New("another process is writing; try again when it is done")
 )
@@ -41,7 +43,7 @@ func explain(path string, err error) error {
 
 // classify finds the sentinel for err, nil when there is none; ours says whether SQLite or this package made the error.
 func classify(err error) (kind error, ours bool) {
-	for _, sentinel := range []error{ErrNotDatabase, ErrReadOnly, ErrNewer, ErrDamaged, ErrFull, ErrBusy} {
+	for _, sentinel := range []error{ErrNotDatabase, ErrReadOnly, ErrNewer, ErrDamaged, ErrFull, ErrGone, ErrBusy} {
 		if errors.Is(err, sentinel) {
 			return sentinel, true
 		}
@@ -110,4 +112,9 @@ func (e *fileError) Unwrap() []error {
 func isBusy(err error) bool {
 	kind, _ := classify(err)
 	return kind == ErrBusy
+}
+
+func isReadOnly(err error) bool {
+	kind, _ := classify(err)
+	return kind == ErrReadOnly
 }

@@ -16,11 +16,14 @@ import (
 )
 
 // TestMain lets the test binary stand for another process of the program: with NOTEBOOK set it opens that file, writes
-// one note and says how it went.
+// one note and says how it went; with NOTEBOOK_READ it only reads.
 func TestMain(m *testing.M) {
 	path := os.Getenv("NOTEBOOK")
 	if path == "" {
 		os.Exit(m.Run())
+	}
+	if os.Getenv("NOTEBOOK_READ") != "" {
+		os.Exit(readAll(path))
 	}
 	io.Copy(io.Discard, os.Stdin) // the start signal is the end of the input
 	os.Exit(writeOne(path))
@@ -47,6 +50,23 @@ func writeOne(path string) int {
 	if err = errors.Join(err, db.Close()); err != nil {
 		fmt.Println(err)
 		return writeFailed
+	}
+	return 0
+}
+
+// readAll only reads, and says how many notes there are.
+func readAll(path string) int {
+	db, err := OpenReading(context.Background(), path, notes(), Options{})
+	if err != nil {
+		fmt.Println(err)
+		return openFailed
+	}
+	var n int
+	err = db.Read.QueryRow("SELECT count(*) FROM notes").Scan(&n)
+	fmt.Println(n, "notes")
+	if err = errors.Join(err, db.Close()); err != nil {
+		fmt.Println(err)
+		return openFailed
 	}
 	return 0
 }
@@ -145,7 +165,7 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 }
 
 // runUnprivileged runs writeOne as the user nobody when this process is root, and as the same user otherwise.
-func runUnprivileged(t *testing.T, dir, path string) (output string, code int) {
+func runUnprivileged(t *testing.T, dir, path string, env ...string) (output string, code int) {
 	t.Helper()
 	binary, err := os.ReadFile(os.Args[0])
 	if err != nil {
@@ -156,7 +176,7 @@ func runUnprivileged(t *testing.T, dir, path string) (output string, code int) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "NOTEBOOK="+path)
+	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "NOTEBOOK="+path), env...)
 	if os.Getuid() == 0 {
 		const nobody = 65534
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

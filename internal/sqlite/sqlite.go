@@ -10,6 +10,7 @@ import (
 	"database/sql"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -57,10 +58,11 @@ type DB struct {
 	// Write has a single connection, whose transactions are IMMEDIATE: they hold the file's write lock from the start. To use
 	// the handle while a transaction of its own is open waits for ever; use the *sql.Tx.
 	Write *sql.DB
-	// Read has connections that cannot write. What they read is what was last committed.
+	// Read has connections that cannot write. What they read is what was last committed. After OpenReading it is Write too.
 	Read *sql.DB
 
 	path string
+	file os.FileInfo // that was opened
 }
 
 // Open opens the file at path, creates it (mode 0600) and its directories (mode 0700) if need be, and brings it up to the
@@ -79,6 +81,9 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 		return nil, err
 	}
 	db := &DB{path: path}
+	if db.file, err = os.Stat(path); err != nil {
+		return nil, explainSystem(path, err)
+	}
 	if db.Write, err = openPool(writeDSN(path, opts), 1); err != nil {
 		return nil, explain(path, err)
 	}
@@ -93,6 +98,16 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 
 // Path returns the absolute path of the file.
 func (db *DB) Path() string { return db.path }
+
+// Still reports ErrGone when the path does not name the file any more that was opened: who opens it now does not see what is written here.
+// To be asked in a transaction, so that what was there at its beginning is known.
+func (db *DB) Still() error {
+	now, err := os.Stat(db.path)
+	if err == nil && os.SameFile(db.file, now) {
+		return nil
+	}
+	return explain(db.path, ErrGone)
+}
 
 // Close closes both handles, readers first, so that the last writer can fold its log into the file.
 func (db *DB) Close() error {

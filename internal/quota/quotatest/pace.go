@@ -49,7 +49,7 @@ func testPace(t *testing.T, h Harness) {
 	expect("ahead of it", charge(2, 150, false), quota.PaceName, 3*time.Hour+30*time.Minute)
 	expect("a person", charge(2, 1000, true), "", 0)
 	expect("the schedule waits for the line", charge(3, 1, false), quota.PaceName, 12*time.Hour+36*time.Second)
-	expect("more than is left today: tomorrow, once the line is there", charge(3, 2000, false), quota.PaceName, 43*time.Hour)
+	expect("more than is left today: tomorrow, once the line is there", charge(3, 2000, false), limit.Name(), 43*time.Hour)
 	expect("the line after noon", charge(14, 200, false), "", 0)
 	expect("one ahead of it", charge(14, 100, false), quota.PaceName, 15*time.Hour)
 	expect("a call that the pace does not hold back", call(14, quota.Call{Units: 100, Unpaced: true}), "", 0)
@@ -66,9 +66,9 @@ func testPace(t *testing.T, h Harness) {
 	reserve(16, 500, 4*time.Hour+30*time.Minute)
 	reserve(16, 100, 12*time.Hour)
 	expect("when a reservation lapses", charge(16, 200, false), quota.PaceName, 20*time.Hour+30*time.Minute)
-	expect("when it has lapsed and the line is there", charge(16, 550, false), quota.PaceName, 21*time.Hour+30*time.Minute)
-	expect("on the next day, without either", charge(16, 750, false), quota.PaceName, 24*time.Hour+6*time.Hour+30*time.Minute)
-	expect("on the next day, at its line", charge(16, 1000, false), quota.PaceName, 24*time.Hour+9*time.Hour)
+	expect("when it has lapsed and the line is there", charge(16, 550, false), limit.Name(), 21*time.Hour+30*time.Minute)
+	expect("on the next day, without either", charge(16, 750, false), limit.Name(), 24*time.Hour+6*time.Hour+30*time.Minute)
+	expect("on the next day, at its line", charge(16, 1000, false), limit.Name(), 24*time.Hour+9*time.Hour)
 	b.Observe = true
 	if d := charge(16, 200, false); !d.Allowed || !d.Observed || d.Limit != quota.PaceName || !d.RetryAt.Equal(midnight.Add(20*time.Hour+30*time.Minute)) {
 		t.Errorf("observed: %+v", d)

@@ -1,0 +1,255 @@
+package daemon_test
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// ran are the runs with a complete chart, in the order of their ticks.
+func ran(w *world, regions string) string {
+	return strings.Join(slices.Sorted(maps.Keys(w.runs(regions))), " ")
+}
+
+// TestRestart_Coalesced: however short a while ago, what was missed while no daemon was there is one run; and ticks that were
+// coalesced into one are not found again by the next start.
+func TestRestart_Coalesced(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(30*time.Second), 10_000, func(w *world) {
+		all := lanes(t, "* * * * *", "UTC", "US GB", 0)
+		for _, want := range []int{4, 0} {
+			p := w.open(all...).start()
+			time.Sleep(4 * time.Second)
+			p.end()
+			if asked := w.taken(); len(asked) != want {
+				t.Errorf("asked for %v, want %d pages", asked, want)
+			}
+		}
+		time.Sleep(5 * time.Minute) // 19:05:38, still within the time that is looked back
+		p := w.open(all...).start()
+		time.Sleep(4 * time.Second)
+		p.end()
+		if got := ran(w, "US"); got != "trending/US/2026-06-01T19:00:00Z trending/US/2026-06-01T19:05:00Z" {
+			t.Errorf("ran %s", got)
+		}
+	})
+}
+
+// TestRestart_Crash: a tick whose buyer was killed before its first page was there is run by whoever starts next, although a later
+// one is due by then.
+func TestRestart_Crash(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "@every 10s", "UTC", "US", 0)
+		a := w.open(all...)
+		a.work.CatchUp, a.work.Lease = false, 6*time.Second
+		w.set(func(p *proc, r *http.Request) {
+			if p == a {
+				p.crash()
+				<-r.Context().Done()
+			}
+		})
+		a.start()
+		time.Sleep(16 * time.Second)
+		b := w.open(all...)
+		b.work.Lease = 6 * time.Second
+		b.start()
+		time.Sleep(3 * time.Second)
+		b.end()
+		if got := ran(w, "US"); got != "trending/US/2026-06-01T19:00:00Z trending/US/2026-06-01T19:00:10Z" {
+			t.Errorf("ran %s", got)
+		}
+		<-a.ended
+		a.close()
+	})
+}
+
+// TestReload_Offsets: a region that goes moves those behind it to earlier moments. A tick whose old moment had not come, and whose
+// new one has, runs; one that has run does not run again.
+func TestReload_Offsets(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		p := w.open(lanes(t, "*/10 * * * *", "UTC", "US GB DE", 3*time.Minute)...)
+		p.work.CatchUp = false
+		next := *p.work
+		next.Lanes = lanes(t, "*/10 * * * *", "UTC", "GB DE", 3*time.Minute)
+		p.load = func(context.Context) (*daemon.Work, error) { return &next, nil }
+		p.start()
+		time.Sleep(4*time.Minute + time.Second) // 19:04: DE's tick was to come at 19:06, and now at 19:03
+		p.reload <- struct{}{}
+		time.Sleep(10 * time.Minute)
+		p.end()
+		want := map[string]int{"trending/US/2026-06-01T19:00:00Z": 1, "trending/GB/2026-06-01T19:00:00Z": 1, "trending/DE/2026-06-01T19:00:00Z": 1,
+			"trending/GB/2026-06-01T19:10:00Z": 1, "trending/DE/2026-06-01T19:10:00Z": 1}
+		if got := w.runs(eight); !maps.Equal(got, want) {
+			t.Errorf("ran %v", got)
+		}
+		if asked := w.taken(); len(asked) != 10 || asked[4] != "19:04:00 DE 1" {
+			t.Errorf("asked for %v", asked)
+		}
+	})
+}
+
+// TestEnd_Lease: the lease is kept while the page under way is finished, however long that takes within the grace period.
+func TestEnd_Lease(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", "US", 0)
+		var both [2]*proc
+		for i := range both {
+			both[i] = w.open(all...)
+			both[i].work.CatchUp, both[i].work.Lease = false, 3*time.Second
+		}
+		var holder atomic.Pointer[proc]
+		w.set(func(p *proc, r *http.Request) {
+			holder.CompareAndSwap(nil, p)
+			slow(r, 9*time.Second)
+		})
+		both[0].start()
+		both[1].start()
+		time.Sleep(2 * time.Second)
+		holder.Load().end()
+		other := both[0]
+		if other == holder.Load() {
+			other = both[1]
+		}
+		time.Sleep(30 * time.Second)
+		other.end()
+		got := strings.Join(w.taken(), ", ")
+		if got != "19:00:09 US 1, 19:00:18 US 2" && got != "19:00:09 US 1, 19:00:19 US 2" { // the other looks every second
+			t.Errorf("asked for %s", got)
+		}
+	})
+}
+
+// TestRestart_Hanging: a region that hangs when it is caught up keeps the others from theirs until their next tick, and no longer.
+func TestRestart_Hanging(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(5*time.Second), 10_000, func(w *world) {
+		p := w.open(lanes(t, "@every 10s", "UTC", "US GB", 0)...)
+		p.work.Sweep.Client.Timeout = 0
+		w.set(func(_ *proc, r *http.Request) {
+			if r.URL.Query().Get("regionCode") == "US" {
+				<-r.Context().Done()
+			}
+		})
+		p.start()
+		time.Sleep(16 * time.Second)
+		p.end()
+		if got := ran(w, "GB"); got != "trending/GB/2026-06-01T19:00:10Z trending/GB/2026-06-01T19:00:20Z" {
+			t.Errorf("ran %s", got)
+		}
+	})
+}
+
+// TestObserved: what the shares would leave out runs, since nothing is held back.
+func TestObserved(t *testing.T) {
+	t.Parallel()
+	at(t, midnight, 6, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", "US GB", 0)
+		p := w.open(all...)
+		p.work.CatchUp, p.work.Sweep.Budget.Observe = false, true
+		p.start()
+		time.Sleep(5*time.Hour - time.Minute)
+		p.end()
+		w.expectRuns(all, midnight, midnight.Add(5*time.Hour-time.Minute))
+		if w.told("it is observed only") == 0 || w.told("tick left out") != 0 {
+			t.Errorf("told: %v", w.log)
+		}
+	})
+}
+
+// TestFloorUnpaced: a region that has not had its floor of the day is not held back by a pace that others have used up.
+func TestFloorUnpaced(t *testing.T) {
+	t.Parallel()
+	at(t, midnight.Add(-time.Second), 240, func(w *world) {
+		line := w.limits[0]
+		line.Pace = &quota.Pace{Slack: 2}
+		w.paces = []quota.Limit{line}
+		all := lanes(t, "0 0-3 * * *", "America/Los_Angeles", "US GB", time.Minute)
+		all[1].Floor = 4
+		p := w.open(all...)
+		p.work.CatchUp = false
+		p.start()
+		time.Sleep(31 * time.Second) // US has had the slack
+		if _, err := w.look.work.Sweep.Budget.Charge(w.Context(), quota.Call{Bucket: quota.DefaultBucket, Units: 100, Manual: true}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Hour)
+		p.end()
+		if us, gb := ran(w, "US"), w.runs("GB"); us != "trending/US/2026-06-02T07:00:00Z" || len(gb) != 2 {
+			t.Errorf("ran %s, %v", us, gb)
+		}
+		_, metrics := p.scrape("/metrics")
+		if !strings.Contains(metrics, `ingest_sweeps_total{outcome="paced"} 5`+"\n") || !strings.Contains(metrics, `ingest_sweeps_total{outcome="exhausted"} 0`+"\n") {
+			t.Error("what the pace has denied is not counted as that")
+		}
+	})
+}
+
+// TestNotReady_Claims: who cannot claim a tick is not ready, whatever can be read.
+func TestNotReady_Claims(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10, func(w *world) {
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...)
+		p.work.CatchUp = false
+		p.mute.Store(true)
+		p.start()
+		time.Sleep(2 * time.Second)
+		if code, body := p.scrape("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "ticks cannot be claimed") {
+			t.Errorf("%d %s", code, body)
+		}
+		p.mute.Store(false)
+		time.Sleep(time.Minute)
+		if code, body := p.scrape("/readyz"); code != http.StatusOK {
+			t.Errorf("%d %s", code, body)
+		}
+		p.end()
+	})
+}
+
+// TestDay_LedgerAhead: on a ledger whose clock is a day ahead, what is left of its day is held against the ticks until its reset, which
+// come by this host's clock.
+func TestDay_LedgerAhead(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	now := time.Now().Add(26 * time.Hour)
+	server.SetNow(t, now)
+	l, err := redisledger.Open(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cat, err := catalog.Open(t.Context(), "sqlite://"+t.TempDir()+"/catalog.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cat.Close()
+	window, err := quota.ParseWindow("day", "UTC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &daemon.Work{Lanes: lanes(t, "* * * * *", "UTC", "US", 0)}
+	w.Sweep.Catalog, w.Sweep.Day = cat, window
+	w.Sweep.Budget = &quota.Budget{Ledger: l, Credential: "key1", Limits: []quota.Limit{{Bucket: quota.DefaultBucket, Units: 10, Window: window}},
+		Prices: map[string][]quota.Cost{"youtube.videos.list": {{Bucket: quota.DefaultBucket, Units: 1}}}}
+	day, until, err := w.Day(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, reset := window.Bounds(now)
+	minutes := int64(time.Until(reset.Add(-26*time.Hour)) / time.Minute)
+	if lane := day.Lanes[0]; lane.Remaining < minutes-1 || lane.Remaining > minutes+1 || lane.Ticks != 24*60 || until.Sub(reset).Abs() > time.Second {
+		t.Errorf("%+v until %v; want %d ticks to come until %v", lane, until, minutes, reset)
+	}
+}

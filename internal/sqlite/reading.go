@@ -1,0 +1,64 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// OpenReading opens the file at path for a program that only reads it: nothing is created, and neither the file nor its directory
+// needs to be writable. What is written through either handle is refused with ErrReadOnly. Errors are those of Open, and
+// fs.ErrNotExist where there is no file. A file that lacks migrations is opened by Open, which brings it up to date.
+func OpenReading(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	migrations, err := readMigrations(schema.Migrations)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, explainSystem(path, err)
+	case !info.Mode().IsRegular():
+		return nil, explain(path, fmt.Errorf("no regular file: %w", ErrNotDatabase))
+	}
+	read, version, err := openReader(ctx, readDSN(path, opts), schema, len(migrations), opts)
+	if isReadOnly(err) && !hasLog(path) {
+		read, version, err = openReader(ctx, immutableDSN(path, opts), schema, len(migrations), opts)
+	}
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	if version < len(migrations) {
+		if err := read.Close(); err != nil {
+			return nil, explain(path, err)
+		}
+		return Open(ctx, path, schema, opts)
+	}
+	return &DB{Write: read, Read: read, path: path, file: info}, nil
+}
+
+// openReader opens connections that can only read, and says how many migrations the file has had.
+func openReader(ctx context.Context, dsn string, schema Schema, known int, opts Options) (*sql.DB, int, error) {
+	read, err := openPool(dsn, opts.readers())
+	if err != nil {
+		return nil, 0, err
+	}
+	version, err := checkKind(ctx, read, schema, known)
+	if err != nil {
+		return nil, 0, errors.Join(err, read.Close())
+	}
+	return read, version, nil
+}
+
+// hasLog reports whether there is a write-ahead log beside the file, which then is not all there is to read.
+func hasLog(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return !errors.Is(err, os.ErrNotExist) && (err != nil || info.Size() > 0)
+}
