@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -16,15 +17,26 @@ import (
 
 // browse opens the catalogue for a command that reads it.
 func (a *app) browse(ctx context.Context, read func(*catalog.Catalog) error) error {
+	return a.withCatalog(ctx, read, func(ctx context.Context, url string) (*catalog.Catalog, error) {
+		c, err := catalog.OpenReading(ctx, url)
+		if errors.Is(err, fs.ErrNotExist) {
+			return catalog.Open(ctx, url)
+		}
+		return c, err
+	})
+}
+
+// withCatalog opens the catalogue for a command.
+func (a *app) withCatalog(ctx context.Context, do func(*catalog.Catalog) error, open func(context.Context, string) (*catalog.Catalog, error)) error {
 	cfg, err := a.Load(a.getenv)
 	if err != nil {
 		return err
 	}
-	c, err := catalog.Open(ctx, cfg.Catalog)
+	c, err := open(ctx, cfg.Catalog)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(read(c), c.Close())
+	err = errors.Join(do(c), c.Close())
 	if errors.Is(err, catalog.ErrNotFound) {
 		return cli.Hint(err, "ingestor once fetches charts; ingestor chart lists those that are there")
 	}
@@ -267,7 +279,7 @@ ask that data fetched with a key alone is fetched again or deleted within 30 day
 			if err != nil || d <= 0 {
 				return cli.Usagef("--older-than %q: write a duration such as 30d or 12h", older)
 			}
-			return a.browse(c.Context(), func(cat *catalog.Catalog) error {
+			return a.withCatalog(c.Context(), func(cat *catalog.Catalog) error {
 				n, err := cat.Delete(c.Context(), time.Now().Add(-d))
 				if err != nil {
 					return err
@@ -279,7 +291,7 @@ ask that data fetched with a key alone is fetched again or deleted within 30 day
 					_, err := fmt.Fprintf(a.stdout, "%d videos deleted\n", n)
 					return err
 				})
-			})
+			}, catalog.Open)
 		},
 	}
 	c.Flags().StringVar(&older, "older-than", "", "`AGE` since it was last fetched, such as 30d")

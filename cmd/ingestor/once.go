@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/youtube"
@@ -81,6 +82,10 @@ func (a *app) once(ctx context.Context, demo bool, codes []string, pages int) er
 	}
 	sweep := st.sweep()
 	sweep.Watch = show.watch
+	work := &daemon.Work{Lanes: lanes, Sweep: *sweep}
+	if sweep.Unpaced, err = work.Unpaced(ctx); err != nil {
+		show.log.Warn("whether the regions have had their floors is not known: all are paced", "error", err)
+	}
 	defer context.AfterFunc(ctx, show.interrupted)()
 	show.begin()
 	sum, err := sweep.Execute(ctx)

@@ -28,7 +28,7 @@ type useJSON struct {
 	Limit    string   `json:"limit"`
 	Bucket   string   `json:"bucket"`
 	Window   string   `json:"window"`
-	Timezone string   `json:"timezone"`
+	Timezone *string  `json:"timezone"`
 	Units    int64    `json:"units"`
 	Headroom int64    `json:"headroom"`
 	Cap      int64    `json:"cap"`
@@ -42,7 +42,11 @@ func outwardUses(uses []plan.Use) []useJSON {
 	out := []useJSON{}
 	for _, u := range uses {
 		w := u.Limit.Window
-		j := useJSON{u.Limit.Name(), u.Limit.Bucket, w.Text(), w.ZoneName(), u.Limit.Units, u.Limit.Headroom, u.Cap, u.Peak, cli.Time(u.At), nil, u.Legroom}
+		var zone *string // null for windows that slide
+		if name := w.ZoneName(); name != "" {
+			zone = &name
+		}
+		j := useJSON{u.Limit.Name(), u.Limit.Bucket, w.Text(), zone, u.Limit.Units, u.Limit.Headroom, u.Cap, u.Peak, cli.Time(u.At), nil, u.Legroom}
 		if u.Cap > 0 {
 			percent := percentOf(u)
 			j.Percent = &percent

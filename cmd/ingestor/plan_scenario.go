@@ -92,7 +92,7 @@ func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []daemon.
 	if pages > 0 || absentFile(cfg.Catalog) {
 		return planned, nil
 	}
-	c, err := catalog.Open(ctx, cfg.Catalog)
+	c, err := catalog.OpenReading(ctx, cfg.Catalog)
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ const daemonConfig = `
 credentials:
   - name: key1
     api_key: {env: YOUTUBE_API_KEY}
-    limits: [{bucket: default, units: 1000, window: 24h}]
+    limits: [{bucket: default, units: 1000000, window: 24h}]
 ingest: {regions: [US], schedule: "@every 1s", stagger: 0s, pages: 2, listen: "127.0.0.1:0"}
 `
 

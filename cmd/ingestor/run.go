@@ -20,6 +20,7 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -63,6 +64,7 @@ func (a *app) daemon(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
+	log.Info("daemon begins", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger), "catalog", cfg.Catalog, "credential", st.cred.Name)
 	reload := make(chan struct{}, 1)
 	d := &daemon.Daemon{
 		Work: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,
@@ -87,6 +89,9 @@ func (a *app) daemon(ctx context.Context) error {
 	})
 	if err = group.Wait(); err == nil {
 		log.Info("ended")
+	}
+	if kind, ok := youtube.KindOf(err); ok { // the key was refused
+		err = &cli.Coded{Code: codeOf(kind), Err: withHint(kind, err)}
 	}
 	return errors.Join(err, st.Close())
 }
