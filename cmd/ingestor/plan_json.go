@@ -117,6 +117,7 @@ type suggestionJSON struct {
 	Schedule string    `json:"schedule"`
 	Timezone string    `json:"timezone"`
 	Stagger  string    `json:"stagger"`
+	StaggerS int64     `json:"stagger_seconds"`
 	Pages    *int64    `json:"pages"` // null when the charts keep theirs, and these differ
 	PerDay   int64     `json:"runs_per_day"`
 	Windows  []useJSON `json:"windows"`
@@ -165,7 +166,7 @@ func (o *planned) json() planJSON {
 		out.Collisions = append(out.Collisions, collisionJSON{c.Lanes, c.Ticks, cli.Time(c.First), c.Times})
 	}
 	if s := o.suggestion; s != nil {
-		out.Suggestion = &suggestionJSON{s.Spec, s.Zone.String(), s.Stagger.String(), nil, s.PerDay(), outwardUses(s.Report.Windows)}
+		out.Suggestion = &suggestionJSON{s.Spec, s.Zone.String(), s.Stagger.String(), cli.Seconds(s.Stagger), nil, s.PerDay(), outwardUses(s.Report.Windows)}
 		if s.Pages > 0 {
 			out.Suggestion.Pages = &s.Pages
 		}

@@ -74,14 +74,18 @@ type ingestShown struct {
 	Schedule   string                   `json:"schedule"`
 	Timezone   string                   `json:"timezone"`
 	Stagger    string                   `json:"stagger"`
+	StaggerS   *int64                   `json:"stagger_seconds"` // null where it is derived from the region
 	Jitter     string                   `json:"jitter"`
+	JitterS    int64                    `json:"jitter_seconds"`
 	CatchUp    bool                     `json:"catch_up"`
 	Weights    map[regions.Region]int64 `json:"weights"`
 	Priorities map[regions.Region]int64 `json:"priorities"`
 	Floors     map[regions.Region]int64 `json:"floors"`
 	Jobs       []jobShown               `json:"jobs"`
 	Lease      string                   `json:"lease"`
+	LeaseS     int64                    `json:"lease_seconds"`
 	Grace      string                   `json:"grace"`
+	GraceS     int64                    `json:"grace_seconds"`
 	Listen     string                   `json:"listen"`
 }
 
@@ -101,8 +105,11 @@ func newIngest(cfg *config.Config) ingestShown {
 		Listen: d.Listen, Jobs: []jobShown{}, Weights: make(map[regions.Region]int64), Priorities: make(map[regions.Region]int64),
 		Floors: make(map[regions.Region]int64),
 	}
-	if d.StaggerAuto {
+	out.JitterS, out.LeaseS, out.GraceS = cli.Seconds(d.Jitter), cli.Seconds(d.Lease), cli.Seconds(d.Grace)
+	if stagger := cli.Seconds(in.Stagger); d.StaggerAuto {
 		out.Stagger = "auto"
+	} else {
+		out.StaggerS = &stagger
 	}
 	maps.Copy(out.Weights, d.Weights)
 	maps.Copy(out.Priorities, d.Priorities)

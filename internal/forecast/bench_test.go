@@ -144,15 +144,22 @@ func (a asked) covers() bool {
 	return !early && !late
 }
 
-// BenchmarkShort is one forecast of a day on which shares leave runs out: 8 lanes every ten minutes, and somebody besides.
+// BenchmarkShort is one forecast of a day on which shares leave runs out of 8 lanes: where nothing is unscheduled, where something
+// is, and where the ticks are too many for points of their own.
 func BenchmarkShort(b *testing.B) {
 	at := clock(b, "2026-11-21 08:00:01")
-	in := Bucket{Name: "default", At: at, Reset: window(b, "day"), Limits: []quota.Limit{limit(b, 4000, "day"), limit(b, 4000, "24h")},
-		Entries: flow(at.Add(-48*time.Hour), at, time.Minute, 1), Lanes: lanes(b, "*/10 * * * *", "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA")}
-	for i := range in.Lanes {
-		in.Lanes[i].Weight, in.Lanes[i].Offset = 1, time.Duration(i)*30*time.Second
-	}
-	for b.Loop() {
-		Of(in)
+	some := flow(at.Add(-48*time.Hour), at, time.Minute, 1)
+	for _, c := range []struct {
+		name, spec string
+		units      int64
+		entries    []quota.Entry
+	}{{"certain", "*/10 * * * *", 4000, nil}, {"unscheduled", "*/10 * * * *", 4000, some}, {"crowd", "@every 10s", 10_000, some}} {
+		b.Run(c.name, func(b *testing.B) {
+			in := Bucket{Name: "default", At: at, Reset: window(b, "day"), Limits: []quota.Limit{limit(b, c.units, "day"), limit(b, c.units, "24h")},
+				Entries: c.entries, Lanes: staggered(lanes(b, c.spec, "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"), 30*time.Second)}
+			for b.Loop() {
+				Of(in)
+			}
+		})
 	}
 }

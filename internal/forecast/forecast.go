@@ -153,14 +153,18 @@ func Of(b Bucket) Forecast {
 		}
 	}
 	f.Chance = math.Round(f.Chance*1000) / 1000
-	g.tell(&f, quantile(played, 0.5))
+	likely := quantile(played, 0.5)
+	if likely.diary == nil {
+		likely.diary = new(diary)
+		g.walk(likely, likely.diary)
+	}
+	g.tell(&f, likely)
 	return f
 }
 
 // tell fills in what the likely day brings, and the verdict.
 func (g *grid) tell(f *Forecast, likely outcome) {
-	d := diary{}
-	g.walk(likely, &d)
+	d := likely.diary
 	f.DryAt, f.OpensAt, f.Limit, f.Lost, f.LeftOut, f.LostRuns = moment(likely.dry), moment(d.opens), d.limit, d.lost, d.leftOut, d.runs
 	if f.Limit == "" && len(d.runs) > 0 {
 		f.Limit = d.runs[0].Limit

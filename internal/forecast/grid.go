@@ -91,7 +91,7 @@ func newGrid(b Bucket) *grid {
 			g.brakes = append(g.brakes, g.gauge(l))
 		}
 	}
-	for _, l := range b.Limits {
+	for _, l := range b.Limits { // throttles say something where each tick has a point
 		if l.Bucket == b.Name && !slices.Contains(long, l) && g.exact {
 			g.brakes = append(g.brakes, g.gauge(l))
 		}

@@ -30,7 +30,7 @@ func (p *progress) wanted(at int64, pages int) int {
 }
 
 // done notes what a run has got, of the pages that it wanted.
-func (w *walker) done(r want, at int64, wanted, got int) {
+func (w *walker) done(r *want, at int64, wanted, got int) {
 	p := &w.lanes[r.lane]
 	if p.pages == 0 {
 		p.begun = at
@@ -72,7 +72,8 @@ func (w *walker) allDone(p *point) {
 		w.wanted += p.asked
 		return
 	}
-	for _, r := range p.runs {
+	for i := range p.runs {
+		r := &p.runs[i]
 		w.done(r, p.at, r.pages, r.pages)
 	}
 }
@@ -108,9 +109,9 @@ func (w *walker) unpaced(lane int) bool {
 }
 
 // stalest puts the runs of one moment in the order in which they go: the one whose region was served least lately first.
-func (w *walker) stalest(runs []want) {
+func (w *walker) stalest(runs []*want) {
 	if len(runs) > 1 {
-		slices.SortStableFunc(runs, func(a, b want) int { return cmp.Compare(w.lanes[a.lane].served, w.lanes[b.lane].served) })
+		slices.SortStableFunc(runs, func(a, b *want) int { return cmp.Compare(w.lanes[a.lane].served, w.lanes[b.lane].served) })
 	}
 }
 

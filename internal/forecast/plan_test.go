@@ -42,7 +42,14 @@ func scenario(t *testing.T, r *rapid.T) Bucket {
 			b.Limits = append(b.Limits, limit(t, units(w.part), w.text))
 		}
 	}
-	b.Limits = append(b.Limits, quota.Limit{Bucket: "default", Units: units(24), Window: window(t, "day")})
+	b.Limits = append(b.Limits, limit(t, units(24), "day"))
+	if rapid.IntRange(0, 2).Draw(r, "another day") == 0 { // which begins before the reset
+		other, err := quota.ParseWindow("day", "UTC")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Limits = append(b.Limits, quota.Limit{Bucket: "default", Units: units(24), Window: other})
+	}
 	if rapid.IntRange(0, 3).Draw(r, "pace") == 0 {
 		b.Paces = []quota.Limit{{Bucket: "default", Units: b.Limits[0].Units, Window: window(t, "day"), Pace: &quota.Pace{Slack: rapid.Int64Range(0, 20).Draw(r, "slack")}}}
 	}
@@ -173,5 +180,24 @@ func TestManyDaysAsPlanned(t *testing.T) {
 				t.Errorf("%s: %s is left out %d times, in the plan %d times", text, region, said[region], n)
 			}
 		}
+	}
+}
+
+// A day that has enough at first and is short later, because of what nobody has announced: what is left out is about what is
+// missing then, with the hours in which there was enough counted as they were.
+func TestShortLater(t *testing.T) {
+	at := clock(t, "2026-11-21 08:00:02")
+	b := Bucket{Name: "default", At: at, Reset: window(t, "day"), Limits: []quota.Limit{limit(t, 940, "day")}, Lanes: lanes(t, "*/20 * * * *", "US", "GB"),
+		Entries: flow(at.Add(-8*time.Hour), at, 10*time.Minute, 3)} // 568 scheduled, and 432 besides
+	for i := range b.Lanes {
+		b.Lanes[i].Weight = 1
+	}
+	f := Of(b)
+	missing := f.Scheduled.Units + int64(24*f.Rate.Likely) - 940
+	if d := f.LeftOut.Units - missing; f.LeftOut.Runs == 0 || d < -20 || d > 20 {
+		t.Errorf("%d units left out, about %d missing: %s", f.LeftOut.Units, missing, f.Text())
+	}
+	if f.LeftOut.Runs > 0 && f.LostRuns[0].At.Before(at.Add(2*time.Hour)) {
+		t.Errorf("the first is left out at %v", f.LostRuns[0].At)
 	}
 }

@@ -11,6 +11,7 @@ type outcome struct {
 	rate    float64   // units an hour, unscheduled
 	wants   []float64 // unscheduled units by bin from now
 	charges charges   // in which they are asked for
+	diary   *diary    // nil when it is not kept
 }
 
 const (
@@ -29,7 +30,8 @@ const (
 func play(g *grid, h habit) []outcome {
 	n := g.points[len(g.points)-2].bin + 1
 	if h.idle() {
-		return []outcome{{dry: g.walk(outcome{}, nil)}}
+		d := new(diary)
+		return []outcome{{dry: g.walk(outcome{}, d), diary: d}}
 	}
 	d := h.load()
 	played := make([]outcome, days)

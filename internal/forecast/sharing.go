@@ -207,7 +207,7 @@ type rations struct {
 }
 
 // admits says whether the share of a run's lane lets it run at point i.
-func (w *walker) admits(i int, r want) bool {
+func (w *walker) admits(i int, r *want) bool {
 	w.dealAt(i)
 	if w.rations.Rations == nil {
 		return true
@@ -232,7 +232,11 @@ func (w *walker) dealAt(i int) (short bool) {
 	}
 	if w.dealt = w.points[i].deal; w.outdated(i) {
 		w.rations = w.ration(i, w.dealt)
-		w.rations.spent, w.rations.until = w.spent[i], w.points[i].at+w.sharing.stands
+		stands := w.sharing.stands
+		if w.rations.Rations == nil { // it may soon be short
+			stands = min(stands, bin.Microseconds())
+		}
+		w.rations.spent, w.rations.until = w.spent[i], w.points[i].at+stands
 		for _, d := range w.dealt.days {
 			w.rations.until = min(w.rations.until, d.end)
 		}
@@ -240,11 +244,14 @@ func (w *walker) dealAt(i int) (short bool) {
 	return w.rations.Rations != nil
 }
 
+// dealtToEach says whether shares are dealt for each run, so that one run may change what the next one has.
+func (w *walker) dealtToEach() bool { return w.sharing != nil && w.sharing.each }
+
 // outdated says whether the shares are to be dealt anew at point i.
 func (w *walker) outdated(i int) bool {
 	r := &w.rations
-	if r.Rations == nil || w.points[i].at >= r.until {
-		return true
+	if at := w.points[i].at; r.Rations == nil || at >= r.until {
+		return at >= r.until
 	}
 	unscheduled := w.spent[i] - r.spent - r.runs
 	return unscheduled*outdated > r.left-r.runs

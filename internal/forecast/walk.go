@@ -30,7 +30,7 @@ type walker struct {
 	empty   int64  // since when no units are left; never while there are some
 	short   int64  // units that were then denied
 	diary   *diary // nil when only dry is asked for
-	turn    []want
+	turn    []*want
 }
 
 // newWalker is one who stands at the beginning. A grid has one walker at a time.
@@ -153,23 +153,27 @@ func (w *walker) runs(i int, left int64) int64 {
 		return left - p.asked
 	}
 	w.recall(i)
-	for rest := p.runs; len(rest) > 0; {
-		n := 1
-		for n < len(rest) && rest[n].At.Equal(rest[0].At) {
-			n++
+	if p.asked <= left && len(w.brakes) == 0 && !w.dealtToEach() { // each has what its share allows, whatever their order
+		for j := range p.runs {
+			left -= w.run(i, &p.runs[j], left)
 		}
-		w.turn = append(w.turn[:0], rest[:n]...)
+		return left
+	}
+	for rest := p.runs; len(rest) > 0; {
+		w.turn = w.turn[:0]
+		for len(rest) > 0 && (len(w.turn) == 0 || rest[0].At.Equal(w.turn[0].At)) {
+			w.turn, rest = append(w.turn, &rest[0]), rest[1:]
+		}
 		w.stalest(w.turn)
 		for _, r := range w.turn {
 			left -= w.run(i, r, left)
 		}
-		rest = rest[n:]
 	}
 	return left
 }
 
 // run lets a run spend as much as it may of what is left.
-func (w *walker) run(i int, r want, left int64) int64 {
+func (w *walker) run(i int, r *want, left int64) int64 {
 	at := w.points[i].at
 	wanted := w.lanes[r.lane].wanted(at, r.pages)
 	if !w.admits(i, r) {
@@ -193,7 +197,7 @@ func (w *walker) run(i int, r want, left int64) int64 {
 }
 
 // braked is how many of so many pages the paces and throttles let pass, and which of them holds the others back.
-func (w *walker) braked(i int, r want, pages int) (got int, by string) {
+func (w *walker) braked(i int, r *want, pages int) (got int, by string) {
 	for j := range w.brakes {
 		l := &w.brakes[j]
 		if l.pace && w.unpaced(r.lane) {
@@ -214,7 +218,7 @@ func (w *walker) shortOf(i int) string {
 	return w.tightest(i, w.spent)
 }
 
-func (w *walker) lose(r want, wanted, lost int, limit string) {
+func (w *walker) lose(r *want, wanted, lost int, limit string) {
 	d := w.diary
 	if d == nil {
 		return
