@@ -30,6 +30,7 @@ const (
 // see sees a tick through: it returns true when the tick is done, by whomever, and false when ticks ended before.
 func (l *lane) see(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
 	for waited := false; ; {
+		l.meet(ctx, tick)
 		switch l.attempt(ticks, ctx, tick, missed, waited) {
 		case done:
 			return true
@@ -87,9 +88,6 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 		l.Log.Debug("tick is held by another", "tick", tick.ID())
 		return held
 	}
-	if err := l.mark(ctx, tick); err != nil {
-		l.Log.Warn("tick could not be marked as begun", "tick", tick.ID(), "error", err)
-	}
 	if ticks.Err() != nil {
 		l.finish(ctx, tick, false)
 		return open
@@ -120,33 +118,47 @@ func (d *Daemon) note(err error) {
 	d.trouble.Store(&text)
 }
 
-// mark notes in the ledger that the tick was begun, or would have been but for another that is still under way: the claim lapses in
-// a crash, and whoever starts then could not tell the tick from one that was missed because no daemon was there.
-func (l *lane) mark(ctx context.Context, tick schedule.Tick) error {
-	begun := l.begun(tick, l.work.Lease)
-	if won, err := l.work.Claims.Claim(ctx, begun); err != nil || won != quota.ClaimWon {
-		return err
+// meet notes in the ledger that this daemon was there when a tick came, and when later ones did for which the lane is not free yet: who
+// starts after a crash could not tell them from those that came while no daemon was there.
+func (l *lane) meet(ctx context.Context, tick schedule.Tick) {
+	for now := time.Now(); !tick.At.After(now) && ctx.Err() == nil; tick = l.Next(tick.At) {
+		if !tick.At.After(l.met) {
+			continue
+		}
+		if err := l.mark(ctx, tick); err != nil { // the ledger is away, and the claim will say so
+			l.Log.Debug("tick could not be noted", "tick", tick.ID(), "error", err)
+			return
+		}
+		l.met = tick.At
 	}
-	return l.work.Claims.Finish(ctx, l.begun(tick, l.remembered(tick)), true)
 }
 
-// marked reports whether the tick was begun. Where the ledger does not answer it was not, as far as anybody knows.
+func (l *lane) mark(ctx context.Context, tick schedule.Tick) error {
+	came := l.came(tick, l.work.Lease)
+	if won, err := l.work.Claims.Claim(ctx, came); err != nil || won != quota.ClaimWon {
+		return err
+	}
+	return l.work.Claims.Finish(ctx, l.came(tick, l.remembered(tick)), true)
+}
+
+// marked reports whether a daemon was there when the tick came. Where the ledger does not answer there was none, as far as anybody
+// knows.
 func (l *lane) marked(ctx context.Context, tick schedule.Tick) bool {
-	begun := l.begun(tick, l.work.Lease)
-	state, err := l.work.Claims.Claim(ctx, begun)
+	came := l.came(tick, l.work.Lease)
+	state, err := l.work.Claims.Claim(ctx, came)
 	if err == nil && state == quota.ClaimWon {
-		err = l.work.Claims.Finish(ctx, begun, false)
+		err = l.work.Claims.Finish(ctx, came, false)
 	}
 	if err != nil {
-		l.Log.Warn("whether the tick was begun is not known", "tick", tick.ID(), "error", err)
+		l.Log.Warn("whether a daemon was there when the tick came is not known", "tick", tick.ID(), "error", err)
 	}
 	return state == quota.ClaimDone
 }
 
-// begun is the claim that stands for the beginning of a tick.
-func (l *lane) begun(tick schedule.Tick, ttl time.Duration) quota.Claim {
+// came is the claim that notes that a tick came while a daemon was there.
+func (l *lane) came(tick schedule.Tick, ttl time.Duration) quota.Claim {
 	c := l.named(tick, ttl)
-	c.Name += "/begun"
+	c.Name += "/came"
 	return c
 }
 
@@ -197,9 +209,10 @@ func (l *lane) named(tick schedule.Tick, ttl time.Duration) quota.Claim {
 	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: tick.ID(), Holder: l.Holder, TTL: ttl}
 }
 
-// renew keeps the lease until ctx ends. When that does not succeed for a lease, or another has it, the run is ended.
+// renew keeps the lease until ctx ends, and meets the ticks that come meanwhile. When that does not succeed for a lease, or another has it, the run is ended.
 func (l *lane) renew(ctx context.Context, tick schedule.Tick, end context.CancelCauseFunc) {
 	for last := time.Now(); pause(ctx, l.work.Lease/3); {
+		l.meet(ctx, tick)
 		asked := time.Now()
 		ask, cancel := context.WithDeadline(context.WithoutCancel(ctx), last.Add(l.work.Lease))
 		stop := context.AfterFunc(ctx, cancel)

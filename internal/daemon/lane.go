@@ -19,6 +19,7 @@ type lane struct {
 	since   time.Time // when work came into force
 	missed  []missed  // to be caught up first
 	catchUp *turns    // one at a time does that
+	met     time.Time // ticks up to then are noted in the ledger
 	turn    *turn     // of it, while the first attempt has not been made
 }
 
@@ -56,8 +57,8 @@ func (l *lane) begin(ctx context.Context, since time.Time) {
 }
 
 // find are the ticks before now that are to run: the last one, if the region's chart is older, in the place of all that were
-// missed while no daemon was there; and each one of a short while ago that was begun and has no complete chart, because it may
-// have been lost in a crash. Those that are done all the same, by a denial, have a claim that says so.
+// missed while no daemon was there; and each one of a short while ago that came while one was and has no complete chart, because
+// it may have been lost in a crash. Those that are done all the same, by a denial, have a claim that says so.
 func (l *lane) find(ctx context.Context, now time.Time) ([]missed, error) {
 	charts, err := l.work.Sweep.Catalog.Charts(ctx, catalog.ChartKey{Region: l.Region}, chartsRead)
 	if err != nil {
