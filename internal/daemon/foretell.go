@@ -62,11 +62,15 @@ func (d *Daemon) judge(credential string, f forecast.Forecast) {
 	d.Metrics.outlook.dry.WithLabelValues(credential, f.Bucket).Set(dry)
 	d.Metrics.outlook.chance.WithLabelValues(credential, f.Bucket).Set(f.Chance)
 	was, changed := d.watch.Changed(f)
+	attrs := []any{"bucket", f.Bucket}
+	if was != "" { // not the first
+		attrs = append(attrs, "was", was)
+	}
 	switch {
 	case changed && f.Short():
-		d.Log.Warn("forecast: "+f.Text(), "bucket", f.Bucket, "was", was)
+		d.Log.Warn("forecast: "+f.Text(), attrs...)
 	case changed && was.Short():
-		d.Log.Info("forecast: "+f.Text(), "bucket", f.Bucket, "was", was)
+		d.Log.Info("forecast: "+f.Text(), attrs...)
 	}
 }
 
