@@ -126,7 +126,8 @@ func incomplete(sum ingest.Summary) error {
 			code = cli.ExitFailed
 		}
 	}
-	return &cli.Coded{Code: code, Err: fmt.Errorf("%d of %d regions are not complete", missing, len(sum.Regions))}
+	return &cli.Coded{Code: code, Err: cli.Hint(fmt.Errorf("%d of %d regions are not complete", missing, len(sum.Regions)),
+		"the result says why of each; what was fetched is kept, and the next sweep goes on there")}
 }
 
 func codeOf(kind youtube.Kind) int {

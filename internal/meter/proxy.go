@@ -50,6 +50,9 @@ func refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	switch {
 	case exhausted:
 		p.Title, p.Status, p.Limit = "quota exhausted", http.StatusTooManyRequests, denied.Decision.Limit
+		if p.Limit == quota.PaceName {
+			p.Title = "held back by the pace"
+		}
 		p.Retry = denied.Decision.RetryAt.UTC().Format("2006-01-02T15:04:05.000000Z")
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(denied.Decision.RetryAfter().Seconds()))))
 	case errors.Is(err, quota.ErrCostExceedsLimit):

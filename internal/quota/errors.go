@@ -25,11 +25,14 @@ var (
 // DeniedError is a denial on its way through code that can only return errors, such as an http.RoundTripper.
 type DeniedError struct{ Decision Decision }
 
-// Error says which limit denied and when the cost would fit, rounded up to the second.
+// Error says which limit denied (a pace is no exhaustion: units are left, for later) and when the cost would fit, rounded up to the second.
 func (e *DeniedError) Error() string {
 	at := e.Decision.RetryAt.UTC()
 	if whole := at.Truncate(time.Second); whole.Before(at) {
 		at = whole.Add(time.Second)
+	}
+	if e.Decision.Limit == PaceName {
+		return fmt.Sprintf("held back by the pace, retry at %s", at.Format(time.RFC3339))
 	}
 	return fmt.Sprintf("%v: %s, retry at %s", ErrExhausted, e.Decision.Limit, at.Format(time.RFC3339))
 }

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -54,5 +55,19 @@ func TestPaceWhen(t *testing.T) {
 	}
 	if got := (Pace{}).When(9500, 1, day, now); !got.Equal(now) {
 		t.Errorf("what fits now: %v, want %v", got, now)
+	}
+}
+
+// TestDeniedByPace: units are left, so it is not called exhausted; who looks for ErrExhausted finds it all the same.
+func TestDeniedByPace(t *testing.T) {
+	at := time.Date(2026, time.June, 1, 12, 0, 0, 1000, time.UTC)
+	for limit, want := range map[string]string{
+		PaceName:      "held back by the pace, retry at 2026-06-01T12:00:01Z",
+		"default 24h": "quota exhausted: default 24h, retry at 2026-06-01T12:00:01Z",
+	} {
+		err := &DeniedError{Decision{Limit: limit, RetryAt: at}}
+		if err.Error() != want || !errors.Is(err, ErrExhausted) {
+			t.Errorf("%v", err)
+		}
 	}
 }
