@@ -29,8 +29,12 @@ const (
 
 // see sees a tick through: it returns true when the tick is done, by whomever, and false when ticks ended before.
 func (l *lane) see(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
+	if !missed { // meet may be late by a moment, in which a crash can be
+		if err := l.mark(ctx, tick); err != nil {
+			l.Log.Debug("tick could not be noted", "tick", tick.ID(), "error", err)
+		}
+	}
 	for waited := false; ; {
-		l.meet(ctx, tick)
 		switch l.attempt(ticks, ctx, tick, missed, waited) {
 		case done:
 			return true
@@ -118,25 +122,29 @@ func (d *Daemon) note(err error) {
 	d.trouble.Store(&text)
 }
 
-// meet notes in the ledger that this daemon was there when a tick came, and when later ones did for which the lane is not free yet: who
-// starts after a crash could not tell them from those that came while no daemon was there.
-func (l *lane) meet(ctx context.Context, tick schedule.Tick) {
-	for now := time.Now(); !tick.At.After(now) && ctx.Err() == nil; tick = l.Next(tick.At) {
-		if !tick.At.After(l.met) {
+// meet notes in the ledger each tick that comes while this daemon is there, whatever the lane is at: who starts after a crash could not
+// tell those that waited from those that came while no daemon was there. It begins after from, and ends with ctx.
+func (l *lane) meet(ctx context.Context, from time.Time) {
+	for tick := l.Next(from); pause(ctx, time.Until(tick.At)); {
+		if err := l.mark(ctx, tick); err != nil {
+			l.Log.Debug("tick could not be noted", "tick", tick.ID(), "error", err)
+			if !pause(ctx, min(l.work.Lease/3, lookAgain)) {
+				return
+			}
 			continue
 		}
-		if err := l.mark(ctx, tick); err != nil { // the ledger is away, and the claim will say so
-			l.Log.Debug("tick could not be noted", "tick", tick.ID(), "error", err)
-			return
-		}
-		l.met = tick.At
+		tick = l.Next(tick.At)
 	}
 }
 
+// mark notes that a tick came. Another daemon that does the same, or asks for it, has the note for a moment only.
 func (l *lane) mark(ctx context.Context, tick schedule.Tick) error {
 	came := l.came(tick, l.work.Lease)
-	if won, err := l.work.Claims.Claim(ctx, came); err != nil || won != quota.ClaimWon {
+	switch won, err := l.work.Claims.Claim(ctx, came); {
+	case err != nil || won == quota.ClaimDone:
 		return err
+	case won == quota.ClaimHeld:
+		return quota.ErrNoClaim
 	}
 	return l.work.Claims.Finish(ctx, l.came(tick, l.remembered(tick)), true)
 }
@@ -209,10 +217,9 @@ func (l *lane) named(tick schedule.Tick, ttl time.Duration) quota.Claim {
 	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: tick.ID(), Holder: l.Holder, TTL: ttl}
 }
 
-// renew keeps the lease until ctx ends, and meets the ticks that come meanwhile. When that does not succeed for a lease, or another has it, the run is ended.
+// renew keeps the lease until ctx ends. When that does not succeed for a lease, or another has it, the run is ended.
 func (l *lane) renew(ctx context.Context, tick schedule.Tick, end context.CancelCauseFunc) {
 	for last := time.Now(); pause(ctx, l.work.Lease/3); {
-		l.meet(ctx, tick)
 		asked := time.Now()
 		ask, cancel := context.WithDeadline(context.WithoutCancel(ctx), last.Add(l.work.Lease))
 		stop := context.AfterFunc(ctx, cancel)

@@ -83,7 +83,7 @@ type divider struct {
 	read    bool // entries
 
 	calendar, sliding *stretch // the shortest of each kind
-	free              int64    // what all sliding windows leave soon
+	free              int64    // what all of them leave soon
 }
 
 // stretch is a share.Stretch and where it lies: entries after from are inside at until.
@@ -101,6 +101,7 @@ func (d *divider) consider(ctx context.Context, l quota.LimitUsage, held int64) 
 		start, reset := w.Bounds(d.at)
 		s := stretch{from: start.Add(-time.Nanosecond), until: reset.Add(-time.Nanosecond)}
 		s.Left, s.Wanted = l.Remaining, d.wanted(s)
+		d.free = min(d.free, l.Remaining)
 		if d.calendar == nil || s.Shorter(d.calendar.Stretch) {
 			d.calendar = &s
 		}
@@ -191,14 +192,15 @@ func (d *divider) load(ctx context.Context) (err error) {
 // divide makes the day of the stretch that was found: what each lane has spent in it, and how many ticks it has.
 func (d *divider) divide(ctx context.Context, s stretch) (day, error) {
 	out := day{share.Day{Left: s.Left, Lanes: d.lanes, Slides: s.slides, Later: max(0, s.Left-d.free)}, s.from.Add(-d.skew), s.until}
-	since := s.from
-	if s.slides { // ticks are counted from a moment that stays the same
-		since, _ = d.Sweep.Day.Bounds(d.at)
-		since = since.Add(-time.Nanosecond)
-	}
+	start, end := d.Sweep.Day.Bounds(d.at)
 	for i := range d.lanes {
-		d.lanes[i].Remaining = d.remaining(i, s)
-		d.lanes[i].Ticks = d.Lanes[i].Lane.Count(since.Add(-d.skew), s.until.Add(-d.skew))
+		l, at := d.Lanes[i].Lane, &d.lanes[i]
+		at.Remaining = d.remaining(i, s)
+		at.Ticks = l.Count(s.from.Add(-d.skew), s.until.Add(-d.skew))
+		if s.slides {
+			begin := start.Add(-d.skew - time.Nanosecond)
+			at.Ticks, at.Number = at.Remaining, share.Number(start, l.Count(begin, end.Add(-d.skew-time.Nanosecond)), l.Count(begin, d.done[i]))
+		}
 	}
 	if !out.Short() {
 		return out, nil

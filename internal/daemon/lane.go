@@ -19,7 +19,6 @@ type lane struct {
 	since   time.Time // when work came into force
 	missed  []missed  // to be caught up first
 	catchUp *turns    // one at a time does that
-	met     time.Time // ticks up to then are noted in the ledger
 	turn    *turn     // of it, while the first attempt has not been made
 }
 
@@ -91,6 +90,17 @@ func (l *lane) find(ctx context.Context, now time.Time) ([]missed, error) {
 // loop runs until ticks ends: first what was missed, then each tick when it comes. Runs under way end by themselves, or soon
 // after ctx has ended.
 func (l *lane) loop(ticks, ctx context.Context) {
+	from := l.since
+	if len(l.missed) == 0 {
+		from = l.until()
+	}
+	noting, end := context.WithCancel(ticks)
+	noted := make(chan struct{})
+	go func() {
+		defer close(noted)
+		l.meet(noting, from)
+	}()
+	defer func() { end(); <-noted }()
 	for _, tick := range l.missed {
 		if !l.late(ticks, ctx, tick) {
 			return
@@ -100,8 +110,7 @@ func (l *lane) loop(ticks, ctx context.Context) {
 	if len(l.missed) > 0 {
 		l.settle(l.Lane, l.since)
 	}
-	m, _ := l.settled(l.Lane)
-	for from := m.until; ticks.Err() == nil; l.settle(l.Lane, from) {
+	for from := l.until(); ticks.Err() == nil; l.settle(l.Lane, from) {
 		tick := l.Next(from)
 		if !l.await(ticks, tick) {
 			return
@@ -115,6 +124,12 @@ func (l *lane) loop(ticks, ctx context.Context) {
 		}
 		from = tick.At
 	}
+}
+
+// until is how far the lane has come.
+func (l *lane) until() time.Time {
+	m, _ := l.settled(l.Lane)
+	return m.until
 }
 
 // late sees a missed tick through. One that stands for many is given up when the lane's next one comes, which fetches the same: a

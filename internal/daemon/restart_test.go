@@ -75,6 +75,56 @@ func TestRestart_Crash(t *testing.T) {
 	})
 }
 
+// TestRestart_Waiting: a tick that has come and waits, for its jitter or for a turn, is not lost with the daemon that it waits in.
+func TestRestart_Waiting(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		for range 2 {
+			p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
+			p.work.CatchUp, p.work.Jitter = false, 5*time.Minute
+			p.start()
+			time.Sleep(6 * time.Second)
+			p.end()
+		}
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
+		p.work.CatchUp = false
+		p.start()
+		time.Sleep(5 * time.Second)
+		p.end()
+		if runs := w.runs(eight); len(runs) != 5 {
+			t.Errorf("ran %v", runs)
+		}
+	})
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) { // five lanes, four turns
+		all := lanes(t, "* * * * *", "UTC", "US GB DE FR IN", 0)
+		a := w.open(all...)
+		a.work.CatchUp = false
+		a.work.Sweep.Client.Timeout = 0
+		w.set(func(p *proc, r *http.Request) {
+			if p == a {
+				<-r.Context().Done()
+			}
+		})
+		a.start()
+		time.Sleep(3*time.Minute + 30*time.Second)
+		a.crash()
+		b := w.open(all...)
+		b.work.CatchUp = false
+		b.start()
+		time.Sleep(3 * time.Minute)
+		b.end()
+		for _, region := range strings.Fields("US GB DE FR IN") {
+			for _, minute := range strings.Fields("00 01 02 03 04") {
+				if id := "trending/" + region + "/2026-06-01T19:" + minute + ":00Z"; w.runs(eight)[id] != 1 {
+					t.Errorf("%s was lost", id)
+				}
+			}
+		}
+		<-a.ended
+		a.close()
+	})
+}
+
 // TestReload_Offsets: a region that goes moves those behind it to earlier moments. A tick whose old moment had not come, and whose
 // new one has, runs; one that has run does not run again.
 func TestReload_Offsets(t *testing.T) {

@@ -29,6 +29,7 @@ type sharing struct {
 	lanes  []share.Lane  // without what differs from deal to deal
 	ticks  [][]int64     // of each lane, after now, as far as a window reaches
 	before []int64       // ticks of each lane from the beginning of the upstream's day until now
+	ofDay  []int64       // ticks of each lane in the whole of that day
 	asked  sums          // what all ticks after now want; only where a window slides
 	days   []*gauge      // limits of a calendar day
 	slides []*gauge      // sliding limits that are shared
@@ -108,6 +109,7 @@ func (g *grid) share(one bool) {
 	for _, l := range g.lanes {
 		s.lanes = append(s.lanes, share.Lane{Region: l.Region, Weight: l.Weight, Priority: l.Priority, Floor: l.Floor, Cost: int64(l.Pages) * l.units(g.bucket)})
 		s.before = append(s.before, l.Count(g.today.Add(-time.Nanosecond), g.at))
+		s.ofDay = append(s.ofDay, l.Count(g.today.Add(-time.Nanosecond), g.end.Add(-time.Nanosecond)))
 	}
 	s.stands = stands.Microseconds()
 	if one {
@@ -213,8 +215,8 @@ func (w *walker) admits(i int, r *want) bool {
 		return true
 	}
 	left := int64(math.MaxInt64)
-	if w.rations.day != nil {
-		left = w.gap(i, w.rations.day)
+	for _, l := range w.sharing.days {
+		left = min(left, w.gap(i, l))
 	}
 	for _, l := range w.sharing.slides {
 		left = min(left, w.gap(i, l))
@@ -336,7 +338,8 @@ func (w *walker) divideWindow(s reach) *share.Rations {
 	for n := range day.Lanes {
 		l := &day.Lanes[n]
 		l.Remaining = int64(upto[n] - w.lanes[n].done)
-		l.Ticks, l.Spent = w.sharing.before[n]+int64(upto[n]), w.spentBy(n, from)
+		l.Ticks, l.Spent = l.Remaining, w.spentBy(n, from)
+		l.Number = share.Number(w.today, w.sharing.ofDay[n], w.sharing.before[n]+int64(w.lanes[n].done))
 	}
 	return day.Ration()
 }

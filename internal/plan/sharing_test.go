@@ -53,6 +53,7 @@ func standing(p Plan, log []quota.Entry, before []Run, run Run) (d share.Day, mi
 		case l.Window.Calendar == "day":
 			start, end := l.Window.Bounds(run.At)
 			s := between(p, l, log, run, start.Add(-time.Microsecond))
+			free = min(free, s.Stretch.Left)
 			s.count(p, before, start, end.Add(-time.Microsecond))
 			if calendar == nil || s.Shorter(calendar.Stretch) {
 				calendar = &s
@@ -65,6 +66,7 @@ func standing(p Plan, log []quota.Entry, before []Run, run Run) (d share.Day, mi
 				s := between(p, l, log, run, until.Add(-l.Window.Length))
 				s.Slides = true
 				s.count(p, before, dayStart, until)
+				s.number(p, before, run)
 				if least == nil || s.Shorter(least.Stretch) {
 					least = &s
 				}
@@ -134,6 +136,23 @@ func (s *stretch) count(p Plan, before []Run, start, until time.Time) {
 			}
 		}
 		s.Wanted += l.Remaining * l.Cost
+	}
+}
+
+// number numbers the ticks on from day to day, as windows that slide have them.
+func (s *stretch) number(p Plan, before []Run, run Run) {
+	start, end := p.Reset.Bounds(run.At)
+	for i, lane := range p.Lanes {
+		l, had := &s.Lanes[i], int64(0)
+		if p.From.After(start) {
+			had = lane.Count(start.Add(-time.Second), p.From.Add(-time.Second))
+		}
+		for _, r := range before {
+			if r.Region == lane.Region && !r.At.Before(start) {
+				had++
+			}
+		}
+		l.Ticks, l.Number = l.Remaining, share.Number(start, lane.Count(start.Add(-time.Second), end.Add(-time.Second)), had)
 	}
 }
 

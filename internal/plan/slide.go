@@ -26,13 +26,15 @@ type ahead struct {
 
 // today is how many ticks each lane has had of the upstream's day.
 type today struct {
-	end  int64
-	done []int64
+	start time.Time
+	end   int64
+	ticks []int64 // of the whole day
+	done  []int64
 }
 
 func (g *sharing) lookAhead(s *player) {
 	g.ahead, g.spent = make([]ahead, len(s.Lanes)), make([]log, len(s.Lanes))
-	g.today = today{end: math.MinInt64, done: make([]int64, len(s.Lanes))}
+	g.today = today{end: math.MinInt64, ticks: make([]int64, len(s.Lanes)), done: make([]int64, len(s.Lanes))}
 	for i := range s.Lanes {
 		g.ahead[i] = ahead{lane: &s.Lanes[i], known: s.From.UnixMicro() - 1, found: make([][share.Horizons + 1]int, len(g.slides))}
 		for e := range s.scheduledBefore(i) {
@@ -65,9 +67,12 @@ func (g *sharing) slide(s *player, at int64) (shortest *reach) {
 	return shortest
 }
 
-// free is what all sliding windows leave soon.
+// free is what all windows that are shared leave soon.
 func (g *sharing) free(at int64) (units int64) {
 	units = math.MaxInt64
+	for i := range g.days {
+		units = min(units, g.left(g.days[i].window, at))
+	}
 	for _, w := range g.slides {
 		units = min(units, max(0, w.most-g.bucket.log.UsedAfter(at+share.Soon.Microseconds()-w.length)-g.bucket.held))
 	}
@@ -89,7 +94,7 @@ func (g *sharing) divide(n reach) share.Day {
 	for i := range day.Lanes {
 		l := &day.Lanes[i]
 		l.Remaining = g.ahead[i].count(n.which, n.i, n.until)
-		l.Ticks = g.today.done[i] + l.Remaining
+		l.Ticks, l.Number = l.Remaining, share.Number(g.today.start, g.today.ticks[i], g.today.done[i])
 		l.Spent = g.spent[i].UsedAfter(n.from)
 	}
 	return day
@@ -101,8 +106,9 @@ func (t *today) see(s *player, at int64) {
 		return
 	}
 	start, end := s.Reset.Bounds(moment(at))
-	t.end = end.UnixMicro()
+	t.start, t.end = start, end.UnixMicro()
 	for i := range t.done {
+		t.ticks[i] = s.Lanes[i].Count(start.Add(-time.Nanosecond), end.Add(-time.Nanosecond))
 		t.done[i] = 0
 		if s.From.After(start) {
 			t.done[i] = s.Lanes[i].Count(start.Add(-time.Nanosecond), s.From.Add(-time.Nanosecond))

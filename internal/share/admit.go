@@ -52,8 +52,10 @@ func (s Share) runs(d Decision) bool {
 	switch {
 	case s.Runs >= s.Remaining:
 		return true
-	case d.Slides, 2*s.Spent > s.Cost && !atMost(2*s.Spent-s.Cost, d.Ticks, 2*whole, d.Tick, true):
-		return spread(d.Tick, s.Runs, s.Remaining)
+	case d.Slides:
+		return spread(s.Number, s.phase, s.Entitled-s.Spent, s.Remaining*s.Cost)
+	case 2*s.Spent > s.Cost && !atMost(2*s.Spent-s.Cost, d.Ticks, 2*whole, d.Tick, true):
+		return spread(d.Tick, 0, s.Runs, s.Remaining)
 	}
 	return atMost(2*s.Spent+s.Cost, d.Ticks, 2*whole, d.Tick, true)
 }
@@ -66,10 +68,11 @@ func portion(units, k, n int64) int64 {
 }
 
 // spread says whether tick k is among those that run when runs ticks of the remaining do, without knowing the earlier ones:
-// multiples of the golden ratio fall evenly between 0 and 1, and those below runs/remaining run.
-func spread(k, runs, remaining int64) bool {
+// multiples of the golden ratio fall evenly between 0 and 1, and those below runs/remaining run. The phase sets lanes apart, which
+// would all run at the same ticks and leave too little for the last of them.
+func spread(k int64, phase uint64, runs, remaining int64) bool {
 	const golden = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
-	place, _ := bits.Mul64(uint64(k)*golden, uint64(remaining))
+	place, _ := bits.Mul64(uint64(k)*golden+phase, uint64(remaining))
 	return place < uint64(runs)
 }
 

@@ -2,6 +2,7 @@ package share
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -15,6 +16,7 @@ type Lane struct {
 	Cost      int64 // units that a run takes: its pages times their price
 	Ticks     int64 // of the whole day
 	Remaining int64 // of those, until the reset: the one now included, those done or left out not
+	Number    int64 // of the present tick, counted from day to day: see Number. Of windows that slide only
 }
 
 // Demand is the units that the lane would have spent at the reset if every tick to come ran.
@@ -29,7 +31,7 @@ func (l Lane) wanted() int64 { return max(l.Remaining, 0) * max(l.Cost, 0) }
 type Day struct {
 	Left   int64 // units that the tightest limit of the bucket leaves until the reset
 	Lanes  []Lane
-	Slides bool  // there is no reset: Spent is without a beginning, and Ticks count from any moment that stays the same
+	Slides bool  // there is no reset: Spent and Ticks are without a beginning
 	Later  int64 // units of Left that are not free yet, but will be
 }
 
@@ -39,6 +41,8 @@ type Share struct {
 	Even     int64 // units that its weight alone would bring, whatever it and the others want
 	Entitled int64 // units of the whole day, what is spent included; at most a run less than that
 	Runs     int64 // whole runs that it can still afford of them, at most one more than they pay for
+
+	phase uint64 // by which its runs are apart from those of other lanes, under a window that slides
 }
 
 // Short says whether the units left will not serve every tick to come.
@@ -90,7 +94,7 @@ func (d Day) split(capacity int64, taken func(Lane) int64) (shares []Share, over
 	shares, over = make([]Share, len(d.Lanes)), max(d.Left, 0)
 	for i, units := range MaxMin(capacity, claimants) {
 		l := d.Lanes[i]
-		shares[i] = Share{Lane: l, Entitled: units}
+		shares[i] = Share{Lane: l, Entitled: units, phase: math.MaxUint64 / uint64(len(d.Lanes)) * uint64(i)}
 		if l.Cost > 0 {
 			shares[i].Runs = max(units-l.Spent, 0) / l.Cost
 		}

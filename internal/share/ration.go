@@ -30,6 +30,7 @@ func (r *Rations) Admit(lane int, left int64) bool {
 func (r *Rations) Done(lane int, units int64) {
 	s := &r.shares[lane]
 	s.Remaining--
+	s.Number++
 	s.Spent += units
 	if s.Cost > 0 && units > 0 {
 		s.Runs = max(0, s.Runs-(units+s.Cost-1)/s.Cost)

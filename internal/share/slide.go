@@ -25,6 +25,12 @@ func (s Stretch) Overrules(o Stretch) bool {
 	return Stretch{s.Left + max(s.Left, 0)/16, s.Wanted}.Shorter(o)
 }
 
+// Number is the number of a lane's present tick, for windows that slide: it goes on from one of the upstream's days to the next, be it
+// that a day has but one. start is that of the day, which has ofDay ticks; had is how many of them have been.
+func Number(start time.Time, ofDay, had int64) int64 {
+	return start.Add(12*time.Hour).Unix()/(24*60*60)*ofDay + had + 1
+}
+
 // Horizon is moment i, from 1 to Horizons, of those that are looked at from now on: they are spread over one length of the window.
 // At each, what of the present entries will still be inside, and what the ticks until then want, say how much of that can be
 // served; the moment at which that is least is the end of the Day to be shared.
