@@ -88,9 +88,8 @@ func (l Lane) spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }
 
 // mark is how far a lane has come.
 type mark struct {
-	until  time.Time // ticks that run up to then are done
-	spec   string
-	offset time.Duration
+	until time.Time // ticks that run up to then are done
+	lane  Lane      // as it was
 }
 
 // ErrGrace says that runs were still under way when the grace period was over.
@@ -188,7 +187,7 @@ func (d *Daemon) next(ctx context.Context) (*Work, time.Time) {
 func (d *Daemon) settle(l Lane, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.handled[l.name()] = mark{until, l.spec(), l.Offset}
+	d.handled[l.name()] = mark{until, l}
 }
 
 func (d *Daemon) settled(l Lane) (mark, bool) {

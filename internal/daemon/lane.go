@@ -37,11 +37,15 @@ const behind = 5
 func (l *lane) begin(ctx context.Context, since time.Time) {
 	l.since = since
 	if m, ok := l.settled(l.Lane); ok {
-		if m.spec == l.spec() {
-			l.settle(l.Lane, m.until.Add(l.Offset-m.offset)) // of the same ticks of the schedule
-		} else { // its ticks of before now never were
-			l.settle(l.Lane, since)
+		if m.lane.spec() == l.spec() {
+			l.settle(l.Lane, m.until.Add(l.Offset-m.lane.Offset)) // of the same ticks of the schedule
+			return
 		}
+		// Its ticks of before now never were. One of the old schedule that has come, and waits for its turn, is not lost.
+		if tick := m.lane.Next(m.until); !tick.At.After(since) {
+			l.missed = []missed{{tick, true}}
+		}
+		l.settle(l.Lane, since)
 		return
 	}
 	l.settle(l.Lane, since)

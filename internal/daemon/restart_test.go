@@ -151,6 +151,29 @@ func TestReload_Offsets(t *testing.T) {
 	})
 }
 
+// TestReload_Waiting: a tick that has come, and waits for its turn when another schedule comes into force, runs all the same.
+func TestReload_Waiting(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
+		p.work.CatchUp = false
+		next := *p.work
+		next.Lanes = lanes(t, "30 * * * *", "UTC", "US GB DE FR IN", 0)
+		p.load = func(context.Context) (*daemon.Work, error) { return &next, nil }
+		w.set(func(_ *proc, r *http.Request) { slow(r, 20*time.Second) })
+		p.start()
+		time.Sleep(11 * time.Second)
+		p.reload <- struct{}{}
+		time.Sleep(35 * time.Minute)
+		p.end()
+		for _, region := range strings.Fields("US GB DE FR IN") {
+			if got := ran(w, region); got != "trending/"+region+"/2026-06-01T19:00:00Z trending/"+region+"/2026-06-01T19:30:00Z" {
+				t.Errorf("ran %s", got)
+			}
+		}
+	})
+}
+
 // TestEnd_Lease: the lease is kept while the page under way is finished, however long that takes within the grace period.
 func TestEnd_Lease(t *testing.T) {
 	t.Parallel()
