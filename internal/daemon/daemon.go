@@ -134,6 +134,11 @@ func (d *Daemon) round(ctx context.Context, w *Work, since time.Time) (*Work, ti
 	catchUp.give()
 	var running sync.WaitGroup
 	for _, l := range lanes {
+		from := l.until()
+		if len(l.missed) > 0 { // those are noted, or stand for ticks that nobody was there for
+			from = since
+		}
+		running.Go(func() { l.meet(ticks, from) })
 		running.Go(func() { l.loop(ticks, ctx) })
 	}
 	running.Go(func() { d.foretell(ticks, w) })

@@ -83,7 +83,7 @@ type divider struct {
 	read    bool // entries
 
 	calendar, sliding *stretch // the shortest of each kind
-	free              int64    // what all of them leave soon
+	free              int64    // what all limits that are shared leave soon
 }
 
 // stretch is a share.Stretch and where it lies: entries after from are inside at until.
@@ -183,10 +183,15 @@ func (d *divider) load(ctx context.Context) (err error) {
 		}
 	}
 	d.read = true
-	d.entries, err = d.Sweep.Budget.Ledger.Entries(context.WithoutCancel(ctx), quota.Query{
-		Credential: d.Sweep.Budget.Credential, Bucket: quota.DefaultBucket, Since: oldest.Add(-time.Microsecond),
-	})
+	d.entries, err = d.charged(ctx, oldest)
 	return err
+}
+
+// charged are the entries from a moment on of the bucket that is shared.
+func (w *Work) charged(ctx context.Context, from time.Time) ([]quota.Entry, error) {
+	return w.Sweep.Budget.Ledger.Entries(context.WithoutCancel(ctx), quota.Query{
+		Credential: w.Sweep.Budget.Credential, Bucket: quota.DefaultBucket, Since: from.Add(-time.Microsecond),
+	})
 }
 
 // divide makes the day of the stretch that was found: what each lane has spent in it, and how many ticks it has.
@@ -224,15 +229,12 @@ func (w *Work) Unpaced(ctx context.Context) (func(region string) bool, error) {
 	if len(w.Sweep.Budget.Paces) == 0 || !floored {
 		return nil, nil
 	}
-	ctx = context.WithoutCancel(ctx)
-	now, err := w.Sweep.Budget.Ledger.Time(ctx)
+	now, err := w.Sweep.Budget.Ledger.Time(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
 	}
 	start, _ := w.Sweep.Day.Bounds(now)
-	entries, err := w.Sweep.Budget.Ledger.Entries(ctx, quota.Query{
-		Credential: w.Sweep.Budget.Credential, Bucket: quota.DefaultBucket, Since: start.Add(-time.Microsecond),
-	})
+	entries, err := w.charged(ctx, start)
 	if err != nil {
 		return nil, err
 	}

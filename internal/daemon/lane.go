@@ -94,17 +94,6 @@ func (l *lane) find(ctx context.Context, now time.Time) ([]missed, error) {
 // loop runs until ticks ends: first what was missed, then each tick when it comes. Runs under way end by themselves, or soon
 // after ctx has ended.
 func (l *lane) loop(ticks, ctx context.Context) {
-	from := l.since
-	if len(l.missed) == 0 {
-		from = l.until()
-	}
-	noting, end := context.WithCancel(ticks)
-	noted := make(chan struct{})
-	go func() {
-		defer close(noted)
-		l.meet(noting, from)
-	}()
-	defer func() { end(); <-noted }()
 	for _, tick := range l.missed {
 		if !l.late(ticks, ctx, tick) {
 			return

@@ -144,24 +144,24 @@ func TestWhenFaultsStrike(t *testing.T) {
 	for _, test := range []struct {
 		faults string
 		calls  string // region and page of each
-		want   string // x where the fault strikes
+		want   string // ! where the fault strikes
 	}{
-		{"503@2", "US1 US1 US1", ".x."},
-		{"503@2-3", "US1 US1 US1 US1", ".xx."},
-		{"503@2-", "US1 US1 US1 US1", ".xxx"},
-		{"503/2", "US1 US1 US1 US1", ".x.x"},
-		{"503:BR", "US1 BR1 US1 BR2", ".x.x"},
-		{"503:BR#2", "BR1 BR2 US2 BR2", ".x.x"},
-		{"503#2", "BR1 BR2 US2 US3", ".xx."},
-		{"503:BR*1", "BR1 BR1", "x."},
-		{"503@1 503:BR", "BR1 US1 BR1", "x.x"},
+		{"503@2", "US1 US1 US1", ".!."},
+		{"503@2-3", "US1 US1 US1 US1", ".!!."},
+		{"503@2-", "US1 US1 US1 US1", ".!!!"},
+		{"503/2", "US1 US1 US1 US1", ".!.!"},
+		{"503:BR", "US1 BR1 US1 BR2", ".!.!"},
+		{"503:BR#2", "BR1 BR2 US2 BR2", ".!.!"},
+		{"503#2", "BR1 BR2 US2 US3", ".!!."},
+		{"503:BR*1", "BR1 BR1", "!."},
+		{"503@1 503:BR", "BR1 US1 BR1", "!.!"},
 	} {
 		url := start(t, &Server{Faults: faultsOf(t, strings.Fields(test.faults)...)})
 		got := ""
 		for _, call := range strings.Fields(test.calls) {
 			token := pageToken(int(call[2]-'1')*50, false)
 			status, _ := get(t, url+chartQuery+call[:2]+"&maxResults=50&pageToken="+token)
-			got += map[int]string{200: ".", 503: "x"}[status]
+			got += map[int]string{200: ".", 503: "!"}[status]
 		}
 		if got != test.want {
 			t.Errorf("%s on %s: %s, want %s", test.faults, test.calls, got, test.want)
