@@ -1,8 +1,8 @@
 -- charge.lua: one atomic step that decides and records a charge, a draw or a reservation, over every bucket and limit.
 --
 -- KEYS   1 labels of the credential  2 answer to the idempotency key (1 again without one)  then for each bucket: state, log
--- ARGV   1 N: keep µs, number of the bucket drawn on (0 = none), µs to reserve for (0 = charge), ms for which the answer to the
---          key is kept, then for each bucket: units, number of limits, and the limits (bucket.lua)
+-- ARGV   1 N: keep µs, number of the bucket drawn on (0 = none), µs to reserve for (0 = charge, -1 = decide on a charge and
+--          write nothing), ms for which the answer to the key is kept, then for each bucket: units, number of limits, and the limits (bucket.lua)
 --        2 id  3 code of the labels  4 their line  5 run  6 fingerprint of the call ('' without a key)
 --        7 reservation drawn on, or <manual 0|1>:<note> to reserve
 --        8 names of the buckets, in order, to be kept with an answer
@@ -80,8 +80,12 @@ if never > 0 then return {-5, never} end
 if denying == 0 and pace > 0 then retry, denying = NEVER, pace end
 
 local reply = {denying == 0 and 1 or observe and 2 or 0, now, stamp, denying, retry}
-if reply[1] == 0 then
-  for n, b in ipairs(buckets) do reply[n + 5] = math.max(0, b.room) end
+if reply[1] == 0 or ttl < 0 then
+  if reply[1] == 1 then reply[5] = -1 end
+  for n, b in ipairs(buckets) do
+    local charged = reply[1] > 0 and n ~= draws and b.units or 0
+    reply[n + 5] = math.max(0, b.room - charged)
+  end
   return reply
 end
 

@@ -25,6 +25,7 @@ type decision struct {
 	Replayed  bool `json:"replayed,omitempty"`
 	Observed  bool `json:"observed,omitempty"`
 	Unmetered bool `json:"unmetered,omitempty"`
+	DryRun    bool `json:"dry_run,omitempty"`
 }
 
 // reserved is a decision on a reservation.
@@ -146,5 +147,20 @@ func (a *app) spent(verb string, d quota.Decision, err error, headroom bool) err
 			return denied(d, headroom)
 		}
 		return allowed(verb, d, headroom)
+	})
+}
+
+// tried prints the decision of a dry run.
+func (a *app) tried(d quota.Decision, err error, headroom bool) error {
+	out := newDecision(d)
+	out.DryRun = true
+	return a.answer(d, err, out, func() string {
+		switch {
+		case !d.Allowed:
+			return denied(d, headroom)
+		case d.Replayed, d.Unmetered:
+			return allowed("charged", d, headroom)
+		}
+		return allowed("dry run, nothing charged; it would take", d, headroom)
 	})
 }

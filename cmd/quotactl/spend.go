@@ -13,16 +13,19 @@ func (a *app) spend() *cobra.Command {
 	var call quota.Call
 	var labels []string
 	c := &cobra.Command{
-		Use:   "spend {--method M [--count N] | --bucket B --units N}",
+		Use:   "spend {--method M [--count N] | --bucket B --units N} [--dry-run]",
 		Short: "Charge units before a call",
 		Long: `spend charges units before a call. The charge is allowed or denied in one step; what is denied takes nothing.
 
 Make the call only when spend exits with 0. Exit code 75 means that the cost does not fit now: the output
-says when it will. Exit code 64 with "never": true means that it is larger than a limit.`,
+says when it will. Exit code 64 with "never": true means that it is larger than a limit.
+
+With --dry-run the answer and the exit code are the same, but nothing is charged and no --id is used up.`,
 		Example: `  quotactl spend --method youtube.videos.list && curl …
   quotactl spend --method youtube.search.list --count 3 --label job=backfill
   quotactl spend --bucket default --units 50 --id upload-2026-11-21    once, however often it runs
   quotactl spend --method youtube.videos.list --manual                  may use the headroom
+  quotactl spend --units 30 --dry-run                                   would it fit?
   quotactl spend --method youtube.videos.list -o json | jq .retry_after_seconds`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -38,6 +41,9 @@ says when it will. Exit code 64 with "never": true means that it is larger than 
 					return err
 				}
 				d, err := g.Charge(c.Context(), call)
+				if call.DryRun {
+					return a.tried(d, err, g.headroom(call.Manual, d.Units))
+				}
 				return a.spent("charged", d, err, g.headroom(call.Manual, d.Units))
 			})
 		},
@@ -49,6 +55,7 @@ says when it will. Exit code 64 with "never": true means that it is larger than 
 	flags.Int64Var(&call.Units, "units", 0, "`N` units to take")
 	flags.StringVar(&call.Key, "id", "", "idempotency `KEY`: the same key again gets the same answer and charges nothing")
 	flags.BoolVar(&call.Manual, "manual", false, "a person asks: the headroom may be used")
+	flags.BoolVar(&call.DryRun, "dry-run", false, "decide, but charge nothing")
 	flags.StringArrayVar(&labels, "label", nil, "`NAME=VALUE` to keep with the entry; can be repeated")
 	return c
 }

@@ -32,6 +32,7 @@ type Call struct {
 	Key         string // idempotency key
 	Manual      bool   // a person asks: the headroom may be used
 	Unpaced     bool   // the paces do not hold it back, the limits do
+	DryRun      bool   // decide, but charge nothing
 	Labels      Labels
 	Reservation string // draw on it
 }
@@ -53,7 +54,7 @@ func (b *Budget) Spend(ctx context.Context, call Call) (d Decision, cancel func(
 		return d, nil, err
 	}
 	return d, func(ctx context.Context) error {
-		if d.Unmetered || d.Replayed {
+		if d.Unmetered || d.Replayed || c.DryRun {
 			return nil
 		}
 		return b.Ledger.Cancel(ctx, c, d)
@@ -75,7 +76,8 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	}
 	c := Charge{
 		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs, Limits: append(b.limitsOf(costs), paces...),
-		Labels: labels, Manual: call.Manual, Observe: b.Observe, Reservation: call.Reservation,
+		Labels: labels, Manual: call.Manual, Observe: b.Observe, DryRun: call.DryRun,
+		Reservation: call.Reservation,
 	}
 	d, err := b.Ledger.Charge(ctx, c)
 	if err == nil && (!d.Allowed || d.Observed) && len(paces) > 0 && !c.Manual && c.Reservation == "" {
@@ -112,7 +114,7 @@ func (b *Budget) whenPaced(ctx context.Context, c Charge, lines []Limit, d Decis
 				holds = append(holds, Hold{Units: r.Left, ExpiresAt: r.ExpiresAt.UnixMicro()})
 			}
 		}
-		if d.Observed { // it is among them already
+		if d.Observed && !c.DryRun { // it is among them already
 			used -= d.Units[l.Bucket]
 		}
 		at := l.PacedAt(used, holds, d.Units[l.Bucket], usage.At, d.RetryAt)

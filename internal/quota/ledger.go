@@ -48,6 +48,7 @@ type Charge struct {
 	Labels      Labels
 	Manual      bool   // may use the headroom
 	Observe     bool   // record the charge even where it would be denied
+	DryRun      bool   // decide and answer as if it were charged, but write nothing: the answer has no Entry
 	Reservation string // draw the units of its bucket from what was set aside; "" to charge freely
 }
 

@@ -35,6 +35,7 @@ type request struct {
 	limits             [][]quota.Limit // by cost
 	label              label
 	manual, observe    bool
+	dryRun             bool
 	reservation        string // drawn on, whole ID
 	ttl                time.Duration
 	note               string
@@ -49,7 +50,7 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (quota.Decision, er
 	d, err := l.decide(ctx, request{
 		op: "charge", credential: c.Credential, id: c.ID, userKey: c.Key, key: key, remember: remember, costs: slices.Clone(c.Costs),
 		limits: byBucket(c.Costs, c.Limits), label: labelOf(c.Labels), manual: c.Manual, observe: c.Observe,
-		reservation: c.Reservation,
+		dryRun: c.DryRun, reservation: c.Reservation,
 	})
 	d.Replayed = d.Replayed && c.Key != "" // sent again by the client: the caller gets this answer for the first time
 	return d, err
@@ -162,8 +163,11 @@ func (r request) args(now time.Time) []any {
 	}
 	limits := r.flat()
 	n := make(numbers, 0, 4+2*len(r.costs)+5*len(limits))
-	keep := quota.RetentionFor(limits)
-	n.add(keep.Microseconds(), int64(draws), r.ttl.Microseconds(), min(keep, r.remember).Milliseconds())
+	keep, ttl := quota.RetentionFor(limits), r.ttl.Microseconds()
+	if r.dryRun {
+		ttl = -1
+	}
+	n.add(keep.Microseconds(), int64(draws), ttl, min(keep, r.remember).Milliseconds())
 	buckets := make([]string, len(r.costs))
 	for i, c := range r.costs {
 		buckets[i] = c.Bucket

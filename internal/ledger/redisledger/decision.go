@@ -27,7 +27,11 @@ func (l *Ledger) decision(r request, reply []any) (quota.Decision, error) {
 	case allowed, denied, observed:
 		ints := toInts(reply)
 		l.learn(ints[1])
-		return r.decided(r.id, ints), nil
+		id := r.id
+		if r.dryRun {
+			id = "" // nothing was written under it
+		}
+		return r.decided(id, ints), nil
 	case never:
 		limit := r.flat()[reply[1].(int64)-1]
 		cost := quota.UnitsOf(r.costs)[limit.Bucket]

@@ -56,7 +56,7 @@ func (s *session) charge(c quota.Charge) (quota.Decision, error) {
 		return quota.Decision{}, err
 	}
 	d := q.decision(q.judge(), now, c.Observe)
-	if !d.Allowed || s.broken != nil {
+	if !d.Allowed || c.DryRun || s.broken != nil {
 		return d, s.broken
 	}
 	d.Entry = c.ID

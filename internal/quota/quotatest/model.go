@@ -77,6 +77,17 @@ func (m *Model) credential(name string) *credential {
 	return m.credentials[name]
 }
 
+// clone is a copy that shares nothing that changes.
+func (c *credential) clone() credential {
+	copied := credential{map[string]*bucket{}, maps.Clone(c.keys), maps.Clone(c.settled)}
+	for name, b := range c.buckets {
+		same := *b
+		same.entries, same.holds = slices.Clone(b.entries), slices.Clone(b.holds)
+		copied.buckets[name] = &same
+	}
+	return copied
+}
+
 func (c *credential) bucket(name string) *bucket {
 	if c.buckets[name] == nil {
 		c.buckets[name] = &bucket{keep: quota.Retention.Microseconds()}

@@ -46,6 +46,7 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 	if v.limit != "" {
 		labels[quota.LabelDenied] = v.limit
 	}
+	before := cred.clone()
 	for _, cost := range c.Costs {
 		b := cred.bucket(cost.Bucket)
 		b.write(entry{n, c.ID, cost.Units, labels}, c.Limits, true)
@@ -56,6 +57,11 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 	}
 	d.Allowed, d.Observed, d.At, d.Entry = true, v.limit != "", moment(n), c.ID
 	d.Remaining = m.remaining(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual})
+	if c.DryRun { // as if it had never been made
+		d.Entry = ""
+		*cred = before
+		return d, nil
+	}
 	cred.keep(c.Key, asked, d, now+quota.RetentionFor(c.Limits).Microseconds())
 	return d, nil
 }

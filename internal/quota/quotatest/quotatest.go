@@ -40,6 +40,7 @@ type Harness struct {
 func Run(t *testing.T, h Harness) {
 	t.Run("Vectors", func(t *testing.T) { RunVectors(t, h) })
 	t.Run("Denial", func(t *testing.T) { testDenialChangesNothing(t, h) })
+	t.Run("DryRun", func(t *testing.T) { testDryRun(t, h) })
 	t.Run("Retention", func(t *testing.T) { testRetention(t, h) })
 	t.Run("LongerWindow", func(t *testing.T) { testLongerWindow(t, h) })
 	t.Run("ClockBack", func(t *testing.T) { testClockBack(t, h) })

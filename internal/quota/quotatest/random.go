@@ -146,7 +146,7 @@ func (s *story) newCharge() quota.Charge {
 		costs = append(costs, quota.Cost{Bucket: b, Units: rapid.Int64Range(1, 12).Draw(s.t, "cost")})
 	}
 	return quota.Charge{Credential: s.credential, ID: s.id(), Key: s.key(), Costs: costs, Limits: s.allLimits(costs),
-		Manual: rapid.Bool().Draw(s.t, "manual"), Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9,
+		Manual: rapid.Bool().Draw(s.t, "manual"), Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9, DryRun: rapid.IntRange(0, 5).Draw(s.t, "dry run") == 5,
 		Labels: rapid.SampledFrom([]quota.Labels{nil, {"region": "BR"}, {"region": "DE", "run": "r:1"}}).Draw(s.t, "labels")}
 }
 
@@ -187,7 +187,7 @@ func (s *story) compareCharge(c quota.Charge) quota.Decision {
 	want, wantErr := s.model.Charge(ctx, c)
 	got, err := s.ledger.Charge(ctx, c)
 	s.compareDecision(fmt.Sprintf("charge %+v", c), got, want, err, wantErr)
-	if want.Allowed && !want.Replayed {
+	if want.Allowed && !want.Replayed && !c.DryRun {
 		s.charges = append(s.charges, made{c, want})
 		for _, cost := range c.Costs {
 			if !want.Observed {

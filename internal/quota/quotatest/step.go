@@ -33,7 +33,7 @@ func (r *runner) do(s step) {
 	case s.Charge != nil:
 		c := s.Charge.charge(r.credential, limits)
 		d, err := r.ledger.Charge(ctx, c)
-		if d.Allowed && !d.Replayed {
+		if d.Allowed && !d.Replayed && !c.DryRun {
 			r.charges[c.ID] = made{c, d}
 		}
 		r.checkDecision(s.Want, d, err)
@@ -90,7 +90,7 @@ func (r *runner) look(s step, limits []quota.Limit) {
 
 func (c *chargeStep) charge(credential string, limits []quota.Limit) quota.Charge {
 	q := quota.Charge{Credential: credential, ID: c.ID, Key: c.Key, Labels: c.Labels, Manual: c.Manual, Observe: c.Observe,
-		Reservation: c.Reservation}
+		DryRun: c.DryRun, Reservation: c.Reservation}
 	if c.Units != 0 {
 		q.Costs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: c.Units}}
 	}

@@ -61,6 +61,7 @@ type chargeStep struct {
 	Labels      map[string]string `json:"labels"`
 	Manual      bool              `json:"manual"`
 	Observe     bool              `json:"observe"`
+	DryRun      bool              `json:"dry_run"`
 	Reservation string            `json:"reservation"`
 }
 
