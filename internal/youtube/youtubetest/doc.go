@@ -27,6 +27,13 @@
 // a rejected request takes no units, and that a request without a good key is billed to nobody. What a 5xx or a
 // dropped connection costs is undocumented: here they cost what the method costs. A minute is a minute of the clock.
 //
-// Methods that are priced but not served answer an empty resource or an empty list, after they were metered; no
-// OAuth is asked for. The fields parameter is ignored.
+// An upload is billed once, when it begins: by the request that carries it, or by the one that starts a resumable
+// session. From the published guide: the Location with an upload_id, chunks in multiples of 256 KiB with a
+// Content-Range, the 308 with a Range, and the question with bytes */N. From the Google client: the 200 in place of
+// that 308 where X-GUploader-No-308 asks for it. From other services on the same protocol: the 499 of a cancelled
+// session, that it lasts a week, and the texts of its errors. That requests of a session take no units is inferred.
+//
+// Methods that are priced but not served answer an empty resource or an empty list, after they were metered; what was
+// uploaded is not kept, but its resource has a digest of the bytes as its id. No OAuth is asked for, and the fields
+// parameter is ignored.
 package youtubetest

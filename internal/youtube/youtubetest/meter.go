@@ -7,8 +7,8 @@ import (
 	_ "time/tzdata" // the Pacific day must not depend on the machine's zones
 )
 
-// Counts is what the stand-in saw. Requests is the sum of the metered requests in ByMethod, Rejected, Refused and
-// NotFound.
+// Counts is what the stand-in saw. Requests is the sum of the metered requests in ByMethod, Rejected, Refused,
+// NotFound and Continued.
 type Counts struct {
 	// Units are those of the current Pacific day, by bucket; Total are those of all days.
 	Units map[string]int64 `json:"units"`
@@ -21,7 +21,9 @@ type Counts struct {
 	Rejected int64 `json:"rejected"`
 	Refused  int64 `json:"refused"`
 	NotFound int64 `json:"not_found"`
-	// KeyInURL are the requests whose URL carried an API key.
+	// Continued are the requests of resumable uploads after the one that began each. They took no units.
+	Continued int64 `json:"continued"`
+	// KeyInURL are the requests whose URL, or form in place of it, carried an API key.
 	KeyInURL int64 `json:"key_in_url"`
 	// Day is the Pacific day of Units, as 2006-01-02.
 	Day string `json:"day"`
@@ -106,9 +108,10 @@ func (m *meter) charge(method method, now time.Time) *apiError {
 	return nil
 }
 
-func (m *meter) reject()   { m.add(&m.counts.Rejected) }
-func (m *meter) refuse()   { m.add(&m.counts.Refused) }
-func (m *meter) notFound() { m.add(&m.counts.NotFound) }
+func (m *meter) reject()    { m.add(&m.counts.Rejected) }
+func (m *meter) refuse()    { m.add(&m.counts.Refused) }
+func (m *meter) notFound()  { m.add(&m.counts.NotFound) }
+func (m *meter) continued() { m.add(&m.counts.Continued) }
 
 func (m *meter) add(count *int64) {
 	m.mu.Lock()

@@ -33,12 +33,13 @@ type Server struct {
 	// Faults are what goes wrong, the first that matches a request; see ParseFaults.
 	Faults []Fault
 
-	once    sync.Once
-	charts  *Charts
-	meter   meter
-	faults  faults
-	moves   moves
-	setting setting
+	once     sync.Once
+	charts   *Charts
+	meter    meter
+	faults   faults
+	moves    moves
+	sessions sessions
+	setting  setting
 }
 
 // setting is what can be changed while the server runs.
@@ -55,8 +56,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.control(w, r)
 		return
 	}
+	r, err := overridden(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	number := s.meter.arrive(r.URL.Query().Has("key"))
 	if !pause(r, s.Latency) {
+		return
+	}
+	if continuesUpload(r) {
+		s.meter.continued()
+		s.continueUpload(w, r, s.faults.next(r, number))
 		return
 	}
 	method, ok := methodOf(r)
@@ -109,6 +120,10 @@ func (s *Server) admit(w http.ResponseWriter, m method, f Fault) bool {
 func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m method, f Fault) {
 	if f.effect() == replaces {
 		f.replace(w, r, m)
+		return
+	}
+	if isUpload(r) {
+		s.upload(w, r, m, f)
 		return
 	}
 	body, e := s.answer(m, r)

@@ -1,0 +1,215 @@
+package youtubetest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	granule     = 256 << 10          // what is kept of a chunk, but for the last, is a multiple of it
+	sessionLife = 7 * 24 * time.Hour // after which the upstream forgets a session
+)
+
+// sessions are the resumable uploads that were begun, by upload_id.
+type sessions struct {
+	mu   sync.Mutex
+	byID map[string]*session
+}
+
+// session is a resumable upload: one that was metered when it began, and takes its media in as many
+// requests as the client likes.
+type session struct {
+	mu     sync.Mutex
+	media  *media
+	size   int64 // of the whole, -1 while the client has not said it
+	begun  time.Time
+	gone   bool // cancelled
+	answer any  // once it is complete
+}
+
+func (a *sessions) find(id string) *session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.byID[id]
+}
+
+func (a *sessions) add(id string, up *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.byID == nil {
+		a.byID = map[string]*session{}
+	}
+	a.byID[id] = up
+}
+
+// begin starts a session and says where its media goes.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, up *media) {
+	size, err := strconv.ParseInt(r.Header.Get("X-Upload-Content-Length"), 10, 64)
+	if err != nil || size < 0 {
+		size = -1
+	}
+	id := rand.Text()
+	s.sessions.add(id, &session{media: up, size: size, begun: s.now()})
+	to := *r.URL
+	to.Scheme, to.Host = "http", r.Host
+	if r.TLS != nil {
+		to.Scheme = "https"
+	}
+	q := to.Query()
+	for _, secret := range []string{"key", "access_token"} {
+		q.Del(secret)
+	}
+	q.Set("upload_id", id)
+	to.RawQuery = q.Encode()
+	w.Header().Set("Location", to.String())
+	w.Header().Set("X-GUploader-UploadID", id)
+	w.WriteHeader(http.StatusOK)
+}
+
+// continuesUpload reports whether the request belongs to a session.
+func continuesUpload(r *http.Request) bool {
+	return isUpload(r) && r.URL.Query().Has("upload_id")
+}
+
+// continueUpload answers a request of a session: a chunk, a question how far it is, or its end. The
+// upload_id is the credential of these, and they take no units.
+func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, f Fault) {
+	up := s.sessions.find(r.URL.Query().Get("upload_id"))
+	if up == nil || s.now().Sub(up.begun) > sessionLife {
+		writeError(w, &apiError{Code: http.StatusNotFound, Domain: "global", Reason: "notFound",
+			Message: "Upload session not found."})
+		return
+	}
+	if f.effect() == replaces {
+		f.replace(w, r, up.media.method)
+		return
+	}
+	up.mu.Lock()
+	defer up.mu.Unlock()
+	switch {
+	case up.gone:
+		writeError(w, &apiError{Code: http.StatusGone, Domain: "global", Reason: "gone",
+			Message: "The upload was cancelled."})
+	case r.Method == http.MethodDelete:
+		up.gone = true
+		w.WriteHeader(499) // the upstream's own: client closed request
+	case r.Method == http.MethodPut || r.Method == http.MethodPost:
+		up.take(w, r, f)
+	default:
+		writeHTML(w, http.StatusMethodNotAllowed, "Method Not Allowed")
+	}
+}
+
+// take takes a chunk, and answers how far the upload is or, once it is whole, with what it made.
+func (u *session) take(w http.ResponseWriter, r *http.Request, f Fault) {
+	if u.answer == nil {
+		if e := u.takeChunk(r); e != nil {
+			writeError(w, e)
+			return
+		}
+	}
+	if u.media.length == u.size && u.answer == nil {
+		u.answer = u.media.answer()
+	}
+	if u.answer != nil {
+		f.write(w, r, u.answer)
+		return
+	}
+	if u.media.length > 0 {
+		w.Header().Set("Range", fmt.Sprintf("bytes=0-%d", u.media.length-1))
+	}
+	if r.Header.Get("X-GUploader-No-308") == "yes" { // for clients that take a 308 for a redirect
+		w.Header().Set("X-Http-Status-Code-Override", "308")
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	w.WriteHeader(http.StatusPermanentRedirect) // which here means: resume incomplete
+}
+
+func (u *session) takeChunk(r *http.Request) *apiError {
+	if r.Header.Get("Content-Range") == "" { // the whole in one request
+		n, e := u.media.read(r.Body)
+		if e == nil && (u.media.length != n || u.size >= 0 && u.size != n) {
+			e = errUpload("Invalid request. The body is not the whole of the upload.")
+		}
+		u.size = u.media.length
+		return e
+	}
+	c, ok := parseContentRange(r.Header.Get("Content-Range"))
+	switch {
+	case !ok:
+		return errUpload("Failed to parse Content-Range header.")
+	case c.size >= 0 && u.size >= 0 && c.size != u.size, c.from > u.media.length:
+		return errUpload("Invalid request. The Content-Range does not go on where the upload is.")
+	}
+	if c.size >= 0 {
+		u.size = c.size
+	}
+	if c.asks {
+		return nil
+	}
+	last := c.to == u.size
+	if !last && c.to-c.from < granule {
+		return errUpload(fmt.Sprintf("Invalid request. The number of bytes uploaded is required to be equal or "+
+			"greater than %d, except for the final request.", granule))
+	}
+	if _, err := io.CopyN(io.Discard, r.Body, u.media.length-c.from); err != nil {
+		return nil // all of it was there before
+	}
+	return u.keep(r.Body, c.to-u.media.length, last)
+}
+
+// keep takes n bytes, in whole granules, and of the last chunk all: what broke off within a granule
+// must be sent again.
+func (u *session) keep(body io.Reader, n int64, last bool) *apiError {
+	buffer := make([]byte, granule)
+	for n > 0 && (last || n >= granule) {
+		piece := buffer[:min(n, granule)]
+		if _, err := io.ReadFull(body, piece); err != nil {
+			return errUpload("The request body is shorter than its Content-Range.")
+		}
+		u.media.digest.Write(piece)
+		u.media.length += int64(len(piece))
+		n -= int64(len(piece))
+	}
+	return nil
+}
+
+// contentRange is which bytes a chunk has: from, and up to but not including to, of size.
+type contentRange struct {
+	from, to int64
+	size     int64 // -1 when it is not known yet
+	asks     bool  // no bytes: a question how far the upload is
+}
+
+// parseContentRange reads "bytes 0-9/100", "bytes 0-9/*", "bytes */100" and "bytes */*".
+func parseContentRange(text string) (c contentRange, ok bool) {
+	span, size, found := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
+	if !found {
+		return c, false
+	}
+	var err error
+	if c.size = -1; size != "*" {
+		if c.size, err = strconv.ParseInt(size, 10, 64); err != nil || c.size < 0 {
+			return c, false
+		}
+	}
+	if span == "*" {
+		c.asks = true
+		return c, true
+	}
+	from, to, _ := strings.Cut(span, "-")
+	c.from, err = strconv.ParseInt(from, 10, 64)
+	if err != nil || c.from < 0 {
+		return c, false
+	}
+	c.to, err = strconv.ParseInt(to, 10, 64)
+	c.to++
+	return c, err == nil && c.to > c.from && (c.size < 0 || c.to <= c.size)
+}

@@ -1,0 +1,119 @@
+package youtubetest
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"hash"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"strings"
+)
+
+// media is the body of an upload: only its digest and its length are kept.
+type media struct {
+	method   method
+	parts    parts
+	metadata map[string]any // the resource that the client sent
+	digest   hash.Hash
+	length   int64
+}
+
+// isUpload reports whether the path is one that takes media.
+func isUpload(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/upload/") || strings.HasPrefix(r.URL.Path, "/resumable/upload/")
+}
+
+// upload answers a request that begins an upload, after it was metered: a whole one, or the start of
+// a session.
+func (s *Server) upload(w http.ResponseWriter, r *http.Request, m method, f Fault) {
+	q := query{r.URL.Query()}
+	up := &media{method: m, parts: q.list("part"), digest: sha256.New()}
+	var e *apiError
+	switch q.Get("uploadType") {
+	case "resumable":
+		if up.metadata, e = readMetadata(r.Body); e == nil {
+			s.begin(w, r, up)
+			return
+		}
+	case "multipart":
+		e = up.readMultipart(r)
+	default: // media: nothing but the bytes
+		_, e = up.read(r.Body)
+	}
+	if e != nil {
+		writeError(w, e)
+		return
+	}
+	f.write(w, r, up.answer())
+}
+
+// answer is the resource that the upload made. Its id is a digest of the bytes that came, so a
+// client can tell whether all of them did.
+func (u *media) answer() any {
+	resource, ok := u.method.emptyAnswer().(item)
+	if !ok {
+		return u.method.emptyAnswer()
+	}
+	resource.ID = base64.RawURLEncoding.EncodeToString(u.digest.Sum(nil))[:11]
+	resource.Snippet = u.parts.onePart("snippet", u.metadata["snippet"])
+	resource.Status = u.parts.onePart("status", map[string]any{"uploadStatus": "uploaded"})
+	resource.Etag = etagOf(resource)
+	return resource
+}
+
+// read takes the bytes of a body that is sent whole.
+func (u *media) read(body io.Reader) (n int64, e *apiError) {
+	n, err := io.Copy(u.digest, body)
+	if u.length += n; err != nil {
+		return n, errUpload("The request body could not be read.")
+	}
+	return n, nil
+}
+
+// readMultipart takes a body of two parts: the resource, then the media.
+func (u *media) readMultipart(r *http.Request) *apiError {
+	_, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || params["boundary"] == "" {
+		return errUpload("Missing end boundary in multipart body.")
+	}
+	body := multipart.NewReader(r.Body, params["boundary"])
+	first, err := body.NextRawPart()
+	if err != nil {
+		return errUpload("Missing end boundary in multipart body.")
+	}
+	var e *apiError
+	if u.metadata, e = readMetadata(first); e != nil {
+		return e
+	}
+	second, err := body.NextRawPart()
+	if err != nil {
+		return &apiError{Code: http.StatusBadRequest, Domain: "youtube.video", Reason: "mediaBodyRequired",
+			Message: "The request does not include the video content."}
+	}
+	_, e = u.read(second)
+	return e
+}
+
+// readMetadata reads the resource that comes with an upload; it may be missing.
+func readMetadata(body io.Reader) (map[string]any, *apiError) {
+	text, err := io.ReadAll(io.LimitReader(body, maxForm))
+	if err != nil {
+		return nil, errUpload("The request body could not be read.")
+	}
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var resource map[string]any
+	if err := json.Unmarshal(text, &resource); err != nil {
+		return nil, errUpload("Parse Error")
+	}
+	return resource, nil
+}
+
+// errUpload is a 400 of the part of the API that takes media.
+func errUpload(message string) *apiError {
+	return &apiError{Code: http.StatusBadRequest, Domain: "global", Reason: "badRequest", Message: message}
+}

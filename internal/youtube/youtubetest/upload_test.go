@@ -1,0 +1,205 @@
+package youtubetest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/youtube/v3"
+)
+
+// film is n bytes of media.
+func film(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i * i >> 7)
+	}
+	return b
+}
+
+// idOf is the id that the stand-in gives to what was made of the media.
+func idOf(media []byte) string {
+	sum := sha256.Sum256(media)
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:11]
+}
+
+// The Google client uploads in one request and in several, through errors; each upload is billed once.
+func TestUploadOnce(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		size      int
+		faults    string
+		continued int64
+	}{
+		{"one request", 1000, "", 0},
+		{"three chunks", 2*granule + 1000, "", 3},
+		{"whole granules", 2 * granule, "", 3}, // an empty request says that it is over
+		{"a chunk twice", 2*granule + 1000, "503@3", 4},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := &Server{}
+			c := client(t, start(t, s))
+			if test.faults != "" {
+				s.SetFaults(mustParse(t, test.faults)...)
+			}
+			media := film(test.size)
+			v, err := c.Videos.Insert([]string{"snippet", "status"}, &youtube.Video{
+				Snippet: &youtube.VideoSnippet{Title: "Ünïcode"},
+			}).Media(bytes.NewReader(media), googleapi.ChunkSize(granule)).Do()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.Id != idOf(media) || v.Snippet.Title != "Ünïcode" || v.Status.UploadStatus != "uploaded" {
+				t.Errorf("got %+v", v)
+			}
+			n := s.Counts()
+			if n.Units["video_insert"] != 1 || n.Continued != test.continued || n.Requests != 1+test.continued {
+				t.Errorf("counts %+v", n)
+			}
+		})
+	}
+}
+
+func mustParse(t *testing.T, specs ...string) []Fault {
+	t.Helper()
+	faults, err := ParseFaults(specs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return faults
+}
+
+// ask sends a request of a session and returns the answer; header is name and value, "" for none.
+func ask(t *testing.T, verb, to, contentRange string, body []byte) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), verb, to, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contentRange != "" {
+		r.Header.Set("Content-Range", contentRange)
+	}
+	resp, err := withKey("k").RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+// began is the address of a new session.
+func began(t *testing.T, url string) string {
+	t.Helper()
+	resp, _ := ask(t, "POST", url+"/upload/youtube/v3/videos?uploadType=resumable&part=id&key=secret", "", nil)
+	to := resp.Header.Get("Location")
+	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(to, url) || strings.Contains(to, "secret") {
+		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+	}
+	return to
+}
+
+// A session says how far it is, takes what was sent before once, and ends with the resource.
+func TestSession(t *testing.T) {
+	s := &Server{}
+	to := began(t, start(t, s))
+	media := film(granule + 100)
+	all := len(media)
+	for _, step := range []struct {
+		name, verb, contentRange string
+		body                     []byte
+		status                   int
+		wantRange                string
+	}{
+		{"nothing yet", "PUT", "bytes */*", nil, 308, ""},
+		{"too short", "PUT", fmt.Sprintf("bytes 0-99/%d", all), media[:100], 400, ""},
+		{"a gap", "PUT", fmt.Sprintf("bytes 9-99/%d", all), media[9:100], 400, ""},
+		{"unreadable", "PUT", "bytes nine/10", nil, 400, ""},
+		{"backwards", "PUT", "bytes 9-3/10", nil, 400, ""},
+		{"a chunk", "PUT", fmt.Sprintf("bytes 0-%d/%d", granule-1, all), media[:granule], 308, "bytes=0-262143"},
+		{"the same", "PUT", fmt.Sprintf("bytes 0-%d/%d", granule-1, all), media[:granule], 308, "bytes=0-262143"},
+		{"how far", "PUT", fmt.Sprintf("bytes */%d", all), nil, 308, "bytes=0-262143"},
+		{"another size", "PUT", fmt.Sprintf("bytes */%d", all+1), nil, 400, ""},
+		{"another verb", "GET", "", nil, 405, ""},
+		{"the rest, overlapping", "POST", fmt.Sprintf("bytes 1000-%d/%d", all-1, all), media[1000:], 200, ""},
+		{"again", "PUT", fmt.Sprintf("bytes */%d", all), nil, 200, ""},
+	} {
+		resp, body := ask(t, step.verb, to, step.contentRange, step.body)
+		if resp.StatusCode != step.status || resp.Header.Get("Range") != step.wantRange {
+			t.Errorf("%s: %d %v %s", step.name, resp.StatusCode, resp.Header, body)
+		}
+		if step.status == 200 && !strings.Contains(body, idOf(media)) {
+			t.Errorf("%s: %s", step.name, body)
+		}
+	}
+	if n := s.Counts(); n.Units["video_insert"] != 1 || n.Continued != 12 {
+		t.Errorf("counts %+v", n)
+	}
+}
+
+// A session that was cancelled, has expired or never was takes nothing.
+func TestSessionGone(t *testing.T) {
+	now := time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
+	s := &Server{Now: func() time.Time { return now }}
+	url := start(t, s)
+	to := began(t, url)
+	if resp, _ := ask(t, "DELETE", to, "", nil); resp.StatusCode != 499 {
+		t.Errorf("cancel: %d", resp.StatusCode)
+	}
+	if resp, _ := ask(t, "PUT", to, "", film(10)); resp.StatusCode != http.StatusGone {
+		t.Errorf("after cancel: %d", resp.StatusCode)
+	}
+	to = began(t, url)
+	now = now.Add(sessionLife + time.Second)
+	if resp, _ := ask(t, "PUT", to, "", film(10)); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("a week later: %d", resp.StatusCode)
+	}
+	to = url + "/upload/youtube/v3/videos?upload_id=none"
+	if resp, _ := ask(t, "PUT", to, "", film(10)); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("unknown: %d", resp.StatusCode)
+	}
+}
+
+// A list of ids that is too long for a URL comes as a form, and is metered as the GET it stands for.
+func TestMethodOverride(t *testing.T) {
+	s := &Server{}
+	to := start(t, s) + "/youtube/v3/videos"
+	form := url.Values{"part": {"id"}, "chart": {"mostPopular"}, "maxResults": {"3"}}.Encode()
+	post := func(form, override string) (int, string) {
+		r, _ := http.NewRequest("POST", to, strings.NewReader(form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("X-HTTP-Method-Override", override)
+		resp, err := withKey("k").RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(body)
+	}
+	if status, body := post(form, "GET"); status != 200 || strings.Count(body, "youtube#video\"") != 3 {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, _ := post(form+"&key=k", "GET"); status != 200 {
+		t.Errorf("with a key: %d", status)
+	}
+	if status, _ := post("a;b=%zz", "GET"); status != 400 {
+		t.Errorf("malformed: %d", status)
+	}
+	n := s.Counts()
+	if n.ByMethod["youtube.videos.list"] != 2 || n.Units["default"] != 2 || n.KeyInURL != 1 {
+		t.Errorf("counts %+v", n)
+	}
+}
