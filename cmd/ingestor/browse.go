@@ -157,6 +157,7 @@ func (a *app) charts(ctx context.Context) error {
 		Region        string   `json:"region"`
 		CompletedAt   cli.Time `json:"completed_at"`
 		UnavailableAt cli.Time `json:"unavailable_at"`
+		Invalid       bool     `json:"invalid"`
 	}
 	return a.browse(ctx, func(c *catalog.Catalog) error {
 		states, err := c.Staleness(ctx, names)
@@ -169,7 +170,7 @@ func (a *app) charts(ctx context.Context) error {
 		screen := cli.NewScreen(a.stdout, a.getenv)
 		table := screen.Table("region", "last complete chart", "age")
 		for _, s := range states {
-			out.Charts = append(out.Charts, row{s.Region, cli.Time(s.CompletedAt), cli.Time(s.UnavailableAt)})
+			out.Charts = append(out.Charts, row{s.Region, cli.Time(s.CompletedAt), cli.Time(s.UnavailableAt), s.Invalid})
 			table.AppendRow([]any{s.Region, describe(s), age(s.CompletedAt)})
 		}
 		return a.Print(a.stdout, out, func() error { return screen.Draw(table) })
@@ -178,6 +179,8 @@ func (a *app) charts(ctx context.Context) error {
 
 func describe(s catalog.RegionState) string {
 	switch {
+	case s.Invalid:
+		return "the upstream knows no such region (" + cli.Moment(s.UnavailableAt) + ")"
 	case !s.UnavailableAt.IsZero():
 		return "the upstream has none (" + cli.Moment(s.UnavailableAt) + ")"
 	case s.CompletedAt.IsZero():

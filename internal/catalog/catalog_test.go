@@ -360,6 +360,11 @@ func TestStaleness(t *testing.T) {
 	mark(nine.Add(time.Hour))
 	mark(nine)
 	want(RegionState{Region: "AU", UnavailableAt: nine.Add(time.Hour)})
+	if err := c.MarkInvalid(t.Context(), au, nine.Add(90*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	mark(nine.Add(time.Hour))
+	want(RegionState{Region: "AU", UnavailableAt: nine.Add(90 * time.Minute), Invalid: true})
 	chart(t, c, au, nine.Add(2*time.Hour), videos("a")...)
 	want(RegionState{Region: "AU", CompletedAt: nine.Add(2 * time.Hour)})
 }

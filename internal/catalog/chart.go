@@ -119,11 +119,20 @@ func (s *txn) complete(id ChartID, at time.Time) error {
 	return err
 }
 
-// MarkUnavailable notes that the upstream had no such chart when it was asked at that moment. A complete chart takes the note
-// away.
+// MarkUnavailable notes that the upstream had no such chart when it was asked at that moment. A complete
+// chart removes the note.
 func (c *Catalog) MarkUnavailable(ctx context.Context, key ChartKey, at time.Time) error {
+	return c.putUnavailable(ctx, key, at, false)
+}
+
+// MarkInvalid notes that the upstream refused the region itself at that moment. A complete chart removes the note.
+func (c *Catalog) MarkInvalid(ctx context.Context, key ChartKey, at time.Time) error {
+	return c.putUnavailable(ctx, key, at, true)
+}
+
+func (c *Catalog) putUnavailable(ctx context.Context, key ChartKey, at time.Time, invalid bool) error {
 	return c.update(ctx, func(s *txn) error {
-		_, err := s.exec("put_unavailable", key.Region, key.category(), at.UnixMicro())
+		_, err := s.exec("put_unavailable", key.Region, key.category(), at.UnixMicro(), invalid)
 		return err
 	})
 }
@@ -135,6 +144,8 @@ type RegionState struct {
 	CompletedAt time.Time
 	// UnavailableAt is when the upstream last said that there is no chart, and has given none since; zero otherwise.
 	UnavailableAt time.Time
+	// Invalid says that what it said was that it knows no such region.
+	Invalid bool
 }
 
 // Staleness returns the state of each region, in the order given.
@@ -143,10 +154,12 @@ func (c *Catalog) Staleness(ctx context.Context, regions []string) ([]RegionStat
 	err := c.view(ctx, func(s *txn) error {
 		for i, region := range regions {
 			var completed, unavailable sql.NullInt64
-			if err := s.row("staleness", region, AllCategories).Scan(&completed, &unavailable); err != nil {
+			var invalid bool
+			err := s.row("staleness", region, AllCategories).Scan(&completed, &unavailable, &invalid)
+			if err != nil {
 				return err
 			}
-			states[i] = RegionState{region, moment(completed), moment(unavailable)}
+			states[i] = RegionState{region, moment(completed), moment(unavailable), invalid}
 		}
 		return nil
 	})

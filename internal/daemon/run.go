@@ -157,6 +157,11 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 	case !upstream && (errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable)):
 		l.Log.Error("run ended for want of the ledger: tried again", append(attrs, "error", err)...)
 		return open
+	case kind == youtube.BadRegion && sum.Regions[0].Known:
+		l.Log.Debug("tick left out: the upstream knows no such region", append(attrs, "error", err)...)
+	case kind == youtube.BadRegion:
+		l.Log.Error("the upstream knows no such region: remove it from the configuration; it is asked for once a week",
+			append(attrs, "error", err)...)
 	default:
 		l.Log.Error("tick failed", append(attrs, "error", err)...)
 	}

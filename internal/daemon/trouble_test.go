@@ -218,6 +218,25 @@ func TestFailures(t *testing.T) {
 	})
 }
 
+// TestInvalidRegion: a region that the upstream does not know costs a unit, and a line in the log, once a week.
+func TestInvalidRegion(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		p := w.open(lanes(t, "0 * * * *", "UTC", "AQ", 0)...)
+		p.work.CatchUp = false
+		p.start()
+		time.Sleep(7 * 24 * time.Hour)
+		if n := len(w.taken()); n != 1 || w.told("level=ERROR", "knows no such region") != 1 || w.told("level=ERROR") != 1 {
+			t.Errorf("%d requests: %v", n, w.log)
+		}
+		time.Sleep(2 * time.Hour)
+		p.end()
+		if n := len(w.taken()); n != 1 {
+			t.Errorf("%d requests a week later", n)
+		}
+	})
+}
+
 // TestReloadInALongRun: the tick that comes while runs under way finish is not lost.
 func TestReloadInALongRun(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/youtube"
 )
 
 // keeper stores what the reader hands over, in its order.
@@ -106,17 +107,15 @@ func (k *keeper) shared(ctx context.Context, f *fetched, refusal error) error {
 
 // end settles what a region came to.
 func (k *keeper) end(ctx context.Context, from, result *Region) error {
-	result.Outcome, result.Units, result.err = from.Outcome, from.Units, from.err
+	result.Outcome, result.Units, result.Known, result.err = from.Outcome, from.Units, from.Known, from.err
 	if result.Pages == 0 { // none came now, but there may be some of an earlier run
 		result.Pages, result.Videos = from.Pages, from.Videos
 	}
-	switch {
-	case from.Outcome == Skipped && result.Pages > 0:
+	if from.Outcome == Skipped && result.Pages > 0 {
 		result.Outcome = Partial
-	case from.Outcome == Unavailable && from.err != nil:
-		if err := k.Catalog.MarkUnavailable(ctx, keyOf(from.Region), k.Now()); err != nil {
-			return fmt.Errorf("catalogue: %w", err)
-		}
+	}
+	if err := k.remember(ctx, from); err != nil {
+		return fmt.Errorf("catalogue: %w", err)
 	}
 	attrs := []any{"region", result.Region, "outcome", result.Outcome, "pages", result.Pages, "videos", result.Videos, "units", result.Units}
 	if result.err != nil {
@@ -124,6 +123,20 @@ func (k *keeper) end(ctx context.Context, from, result *Region) error {
 	}
 	k.Log.Info("region done", attrs...)
 	k.tell(Event{Region: result.Region, Pages: result.Pages, Videos: result.Videos, Outcome: result.Outcome, Units: result.Units})
+	return nil
+}
+
+// remember notes what need not be asked again soon: that the upstream has no chart of a region, or does not
+// know it.
+func (k *keeper) remember(ctx context.Context, from *Region) error {
+	kind, upstream := youtube.KindOf(from.err)
+	switch {
+	case !upstream || from.Known:
+	case kind == youtube.NoChart:
+		return k.Catalog.MarkUnavailable(ctx, keyOf(from.Region), k.Now())
+	case kind == youtube.BadRegion:
+		return k.Catalog.MarkInvalid(ctx, keyOf(from.Region), k.Now())
+	}
 	return nil
 }
 

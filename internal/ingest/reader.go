@@ -43,11 +43,11 @@ func (r *reader) sweep(ctx context.Context, order []visit) {
 		}
 		v := left[0]
 		left = left[1:]
-		if v.unavailable {
-			r.steps <- step{region: v.region, result: &Region{Region: v.region, Outcome: Unavailable}}
+		if v.known != nil {
+			r.steps <- step{region: v.region, result: v.known}
 			continue
 		}
-		if last := len(left) - 1; r.stumbles == maxStumbles-1 && last >= 0 && !left[last].unavailable {
+		if last := len(left) - 1; r.stumbles == maxStumbles-1 && last >= 0 && left[last].known == nil {
 			v, left = left[last], slices.Insert(left[:last:last], 0, v)
 		}
 		before := r.tally.Sum()

@@ -39,6 +39,7 @@ type Region struct {
 	Pages   int // of the chart that are stored, from earlier runs too when it was resumed
 	Videos  int // on them
 	Units   int64
+	Known   bool // by an earlier answer of the upstream: it was not asked now
 	err     error
 }
 

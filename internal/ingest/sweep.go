@@ -135,9 +135,13 @@ func (s *Sweep) graceful(ctx context.Context) (context.Context, context.CancelCa
 
 // visit is a region in its turn.
 type visit struct {
-	region      string
-	unavailable bool // the upstream said today that it has no chart
+	region string
+	known  *Region // what it comes to without being asked for; nil when it is to be asked for
 }
+
+// askInvalid is how long a region that the upstream has refused is not asked for again. Such a region hardly
+// ever becomes one of the upstream's, and each question costs a unit.
+const askInvalid = 7 * 24 * time.Hour
 
 // order puts the stalest region first.
 func (s *Sweep) order(ctx context.Context) ([]visit, error) {
@@ -150,15 +154,32 @@ func (s *Sweep) order(ctx context.Context) ([]visit, error) {
 		return nil, fmt.Errorf("catalogue: %w", err)
 	}
 	complete := make(map[regions.Region]time.Time, len(states))
-	missing := make(map[string]bool)
-	today, _ := s.Day.Bounds(s.Now())
+	known := make(map[string]*Region)
 	for _, state := range states {
 		complete[regions.Region(state.Region)] = state.CompletedAt
-		missing[state.Region] = !state.UnavailableAt.IsZero() && !state.UnavailableAt.Before(today)
+		known[state.Region] = s.known(state)
 	}
 	var visits []visit
 	for _, r := range regions.Order(s.Regions, complete) {
-		visits = append(visits, visit{region: string(r), unavailable: missing[string(r)]})
+		visits = append(visits, visit{string(r), known[string(r)]})
 	}
 	return visits, nil
+}
+
+// known is what the upstream said of a region a short while ago, and need not be asked again: that it has no
+// chart, for the rest of its day, or that it knows no such region, for a week.
+func (s *Sweep) known(state catalog.RegionState) *Region {
+	now := s.Now()
+	today, _ := s.Day.Bounds(now)
+	again := state.UnavailableAt.Add(askInvalid)
+	switch {
+	case state.UnavailableAt.IsZero():
+	case state.Invalid && now.Before(again):
+		return &Region{Region: state.Region, Known: true, Outcome: Failed, err: &youtube.Error{Fault: youtube.Fault{
+			Kind: youtube.BadRegion, Message: fmt.Sprintf("refused on %s, not asked for again before %s",
+				state.UnavailableAt.Format(time.DateOnly), again.Format(time.DateOnly))}}}
+	case !state.Invalid && !state.UnavailableAt.Before(today):
+		return &Region{Region: state.Region, Known: true, Outcome: Unavailable}
+	}
+	return nil
 }

@@ -26,11 +26,20 @@ func TestOneRegionsTrouble(t *testing.T) {
 	if kind, ok := youtube.KindOf(sum.Regions[0].Err()); !ok || kind != youtube.BadRegion {
 		t.Errorf("AQ: %v", sum.Regions[0].Err())
 	}
+	sum = s.run(t, s.sweep(t, "AQ,US", 1), "partial AQ:failed:0/0:0 US:complete:1/50:1", "US1")
+	kind, _ := youtube.KindOf(sum.Regions[0].Err())
+	if text := sum.Regions[0].Err().Error(); kind != youtube.BadRegion || !strings.Contains(text, "not asked for again before 2026-06-08") {
+		t.Errorf("AQ: %s", text)
+	}
 	s.SetNow(midnight.Add(-time.Microsecond))
 	s.run(t, s.sweep(t, "GB,US", 1), "complete GB:unavailable:0/0:0 US:complete:1/50:1", "US1")
 	s.SetNow(midnight)
 	s.run(t, s.sweep(t, "GB,US", 1), "complete GB:unavailable:0/0:1 US:complete:1/50:1", "GB1 US1")
 	s.balanced(t)
+	s.SetNow(nine.Add(7*24*time.Hour - time.Microsecond)) // what was remembered meanwhile does not count from anew
+	s.run(t, s.sweep(t, "AQ,US", 1), "partial AQ:failed:0/0:0 US:complete:1/50:1", "US1")
+	s.SetNow(nine.Add(7 * 24 * time.Hour))
+	s.run(t, s.sweep(t, "AQ,US", 1), "partial AQ:failed:0/0:1 US:complete:1/50:1", "AQ1 US1")
 }
 
 // TestRetries: every attempt is charged.
