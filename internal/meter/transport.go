@@ -48,8 +48,8 @@ const (
 	settleTime = 5 * time.Second // for what must be told to the ledger after the request has ended
 )
 
-// secretParams are the parameters of a URL in which the upstream takes a credential.
-func secretParams() []string {
+// SecretParams are the parameters of a URL in which the upstream takes a credential.
+func SecretParams() []string {
 	return []string{"key", "$key", "access_token", "$access_token", "oauth_token", "$oauth_token"}
 }
 
@@ -127,7 +127,7 @@ func checkQuery(raw string) error {
 	if err != nil {
 		return fmt.Errorf("%w, or might: its query is malformed", ErrKeyInURL)
 	}
-	if slices.ContainsFunc(secretParams(), query.Has) {
+	if slices.ContainsFunc(SecretParams(), query.Has) {
 		return fmt.Errorf("%w: leave it out, it is added as a header", ErrKeyInURL)
 	}
 	return nil

@@ -1,0 +1,117 @@
+package proxy_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// TestForwards: a program of any language is metered by pointing it at the proxy; the key that it sends is dropped.
+func TestForwards(t *testing.T) {
+	s := open(t, units(100))
+	for _, query := range []string{"", "&key=own", "&$key=own", "&%6Bey=own"} {
+		a := s.get(t, chart+query, "X-Goog-Api-Key", "own", "Cookie", "session=own", "Referer", "http://own.example/")
+		if a.status != http.StatusOK || !json.Valid([]byte(a.body)) {
+			t.Errorf("%s: %d %.60q", query, a.status, a.body)
+		}
+		asked := s.asked.Load()
+		if asked.RequestURI != chart || asked.Header.Get("X-Goog-Api-Key") != canary || asked.Header.Get("Cookie") != "" ||
+			asked.Header.Get("Referer") != "" {
+			t.Errorf("the upstream was asked %+v", asked)
+		}
+	}
+	if a := s.do(t, "POST", rate, ""); a.status != http.StatusOK {
+		t.Errorf("POST: %d %s", a.status, a.body)
+	}
+	s.counted(t, 5, 54)
+}
+
+// TestRefuses: each refusal says what happened, in Google's form and as a problem, and a denial when to come back.
+func TestRefuses(t *testing.T) {
+	s := open(t, units(1))
+	if a := s.get(t, chart); a.status != http.StatusOK {
+		t.Fatal(a)
+	}
+	s.setNow(noon.Add(24*time.Hour - 1500*time.Millisecond))
+	a := s.get(t, chart)
+	p := a.refused(t, http.StatusTooManyRequests)
+	if a.header.Get("Retry-After") != "2" || p.Limit != "default 24h" || p.RetryAt != "2026-06-02T19:00:00.000000Z" ||
+		p.Error.Errors[0].Reason != "quotaExceeded" || p.Error.Status != "RESOURCE_EXHAUSTED" ||
+		p.Error.Details[0].Metadata["retry_at"] != p.RetryAt || len(p.Charged) != 0 {
+		t.Errorf("Retry-After %s, %s", a.header.Get("Retry-After"), a.body)
+	}
+	s.setNow(noon.Add(24*time.Hour - time.Microsecond))
+	if a := s.get(t, chart); a.header.Get("Retry-After") != "1" {
+		t.Errorf("a microsecond before: Retry-After %s", a.header.Get("Retry-After"))
+	}
+	s.get(t, "/youtube/v3/unknown").refused(t, http.StatusNotFound)
+	s.get(t, search).refused(t, http.StatusNotFound) // a bucket without a limit
+	s.gate.Budget.Prices["youtube.videoCategories.list"] = []quota.Cost{{Bucket: "default", Units: 2}}
+	if a := s.get(t, categories); a.header.Get("Retry-After") != "" {
+		t.Errorf("a cost that never fits: Retry-After %s", a.header.Get("Retry-After"))
+	} else {
+		a.refused(t, http.StatusUnprocessableEntity)
+	}
+	s.gate.Key = func() (string, error) { return "", errors.New("no key") }
+	s.get(t, chart).refused(t, http.StatusInternalServerError)
+	s.gate.Key = func() (string, error) { return canary, nil }
+	s.setNow(noon.Add(48 * time.Hour))
+	s.counted(t, 1, 1)
+	s.upstream.Close()
+	s.get(t, chart).refused(t, http.StatusBadGateway)
+	s.ledger.Close()
+	s.get(t, chart).refused(t, http.StatusServiceUnavailable)
+}
+
+// TestAccept: problem+json is for who asks for it by name.
+func TestAccept(t *testing.T) {
+	s := open(t, units(1))
+	for accept, want := range map[string]string{
+		"": "application/json; charset=utf-8", "*/*": "application/json; charset=utf-8", "application/json": "application/json; charset=utf-8",
+		"application/problem+json": "application/problem+json", "text/html, Application/Problem+JSON;q=0.5": "application/problem+json",
+		"application/problem+json;q=0": "application/json; charset=utf-8",
+	} {
+		a := s.get(t, "/youtube/v3/unknown", "Accept", accept)
+		if a.refused(t, http.StatusNotFound); a.header.Get("Content-Type") != want {
+			t.Errorf("Accept %q: %s", accept, a.header.Get("Content-Type"))
+		}
+	}
+}
+
+// TestPassesErrors: the upstream's own errors reach the program whole, even cut off at 1 MiB.
+func TestPassesErrors(t *testing.T) {
+	s := open(t, units(100), func(s *station) { s.standin.Faults = faults(t, "403-quota@1") })
+	if a := s.get(t, chart); a.status != 403 || !strings.Contains(a.body, "quotaExceeded") {
+		t.Errorf("got %+v", a)
+	}
+	if p := s.get(t, chart).refused(t, 429); p.Limit != quota.Suspended {
+		t.Errorf("got %+v", p)
+	}
+	if err := s.gate.Budget.Resume(t.Context(), "default"); err != nil {
+		t.Fatal(err)
+	}
+	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "2000000")
+		w.WriteHeader(500)
+		io.WriteString(w, strings.Repeat("x", 2_000_000))
+	})
+	if a := s.get(t, chart); a.status != 500 || len(a.body) != 1<<20 {
+		t.Errorf("got %d, %d bytes", a.status, len(a.body))
+	}
+}
+
+func faults(t testing.TB, specs ...string) []youtubetest.Fault {
+	t.Helper()
+	all, err := youtubetest.ParseFaults(specs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
