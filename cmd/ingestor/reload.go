@@ -93,7 +93,7 @@ func (a *app) restation(ctx context.Context, open *station, cfg *config.Config) 
 	if cred.Name != open.cred.Name {
 		return nil, fmt.Errorf("the credential cannot change from %s to %s while the daemon runs: start it anew", open.cred.Name, cred.Name)
 	}
-	next := &station{cfg: cfg, cred: cred, catalog: open.catalog, log: open.log,
+	next := &station{cfg: cfg, cred: cred, catalog: open.catalog, metrics: open.metrics, log: open.log,
 		budget: cred.Budget(open.budget.Ledger, cfg.Costs, open.log)}
 	next.client, err = newClient(ctx, next)
 	return next, err

@@ -98,7 +98,7 @@ func (a *app) daemon(ctx context.Context) error {
 
 // openShared wires a station whose ledger is shared with other daemons, and counted.
 func (a *app) openShared(ctx context.Context, cfg *config.Config, log *slog.Logger, metrics *daemon.Metrics) (*station, error) {
-	return a.openOn(ctx, cfg, log, func(ctx context.Context, url string) (quota.Ledger, error) {
+	return a.openOn(ctx, cfg, log, metrics, func(ctx context.Context, url string) (quota.Ledger, error) {
 		l, err := ledger.Open(ctx, url)
 		if err != nil {
 			return nil, err

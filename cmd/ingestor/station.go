@@ -11,6 +11,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/upstream"
@@ -24,6 +25,7 @@ type station struct {
 	budget  *quota.Budget
 	catalog *catalog.Catalog
 	client  *youtube.Client
+	metrics *daemon.Metrics // nil where nobody reads them
 	log     *slog.Logger
 }
 
@@ -32,12 +34,12 @@ const job = config.DefaultJob
 
 // open wires a station. A ledger that is not there is opened all the same: see cli.OpenLedger.
 func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (*station, error) {
-	return a.openOn(ctx, cfg, log, cli.OpenLedger)
+	return a.openOn(ctx, cfg, log, nil, cli.OpenLedger)
 }
 
 // openOn wires a station on the ledger that openLedger opens. The key must be there before: a sweep without one would only be
 // refused.
-func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger,
+func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger, metrics *daemon.Metrics,
 	openLedger func(context.Context, string) (quota.Ledger, error)) (*station, error) {
 	cred, err := a.chosen(cfg)
 	if err != nil {
@@ -47,7 +49,7 @@ func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	if err != nil {
 		return nil, err
 	}
-	s := &station{cfg: cfg, cred: cred, budget: cred.Budget(ledger, cfg.Costs, log), log: log}
+	s := &station{cfg: cfg, cred: cred, budget: cred.Budget(ledger, cfg.Costs, log), metrics: metrics, log: log}
 	if s.catalog, err = catalog.Open(ctx, cfg.Catalog); err != nil {
 		return nil, errors.Join(err, ledger.Close())
 	}
@@ -110,6 +112,9 @@ func newClient(ctx context.Context, s *station) (*youtube.Client, error) {
 	gate, err := upstream.Gate(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key, s.log)
 	if err != nil {
 		return nil, err
+	}
+	if s.metrics != nil {
+		gate.Base = s.metrics.Measure(gate.Base, gate.Method)
 	}
 	client, err := youtube.New(ctx, s.cfg.YouTube.Endpoint, gate)
 	if err != nil {

@@ -109,6 +109,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.handled = make(map[string]mark)
 	for w, since := d.Work, time.Now(); w != nil; {
 		d.now.Store(w)
+		d.Metrics.inForce(w, since)
 		var err error
 		if w, since, err = d.round(ctx, w, since); err != nil {
 			return err
@@ -178,12 +179,11 @@ func (d *Daemon) next(ctx context.Context) (*Work, time.Time) {
 		case <-d.Reload:
 		}
 		w, err := d.Load(ctx)
+		d.Metrics.reload.done(err)
 		if err == nil {
-			d.Metrics.reloads.WithLabelValues("accepted").Inc()
 			d.Log.Info("configuration reloaded: runs under way finish first", "lanes", len(w.Lanes))
 			return w, time.Now()
 		}
-		d.Metrics.reloads.WithLabelValues("refused").Inc()
 		d.Log.Error("new configuration refused: the old one stays in force", "reasons", err)
 	}
 }

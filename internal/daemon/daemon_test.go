@@ -38,7 +38,11 @@ func TestDayOfTicks(t *testing.T) {
 			`quota_units_spent_total{bucket="default",credential="key1",method="youtube.videos.list",region="US"} 16`,
 			`ingest_sweeps_total{outcome="complete"} 64`, `quota_suspended{bucket="default",credential="key1"} 0`,
 			`quota_ledger_duration_seconds_count{operation="charge"} 128`, `ingest_chart_age_seconds{region="CA"} 1499`,
-			`quota_remaining_units{bucket="default",credential="key1",window="day America/Los_Angeles"} 9936`,
+			`quota_remaining_units{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 9936`,
+			`quota_used_units{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 64`,
+			`quota_reset_timestamp_seconds{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 1.78047e+09`,
+			`ingest_last_success_timestamp_seconds{region="CA"} 1.7804253e+09`, `quota_ledger_up 1`,
+			`upstream_request_duration_seconds_count{code="200",method="youtube.videos.list"} 128`,
 		} {
 			if !strings.Contains(metrics, want+"\n") {
 				t.Errorf("metrics are without %s", want)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +21,7 @@ func newOutlook() outlook {
 	labels := []string{"credential", "bucket"}
 	return outlook{
 		dry: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quota_forecast_dry_timestamp_seconds",
-			Help: "When the bucket is foretold to run dry, as Unix time; 0 when it lasts to its reset."}, labels),
+			Help: "When the bucket is foretold to run dry, as Unix time; +Inf when it lasts to its reset."}, labels),
 		chance: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quota_forecast_dry_chance",
 			Help: "How likely the bucket runs dry before its reset, from 0 to 1."}, labels),
 	}
@@ -55,7 +56,7 @@ func (d *Daemon) foretell(ctx context.Context, w *Work) {
 
 // judge sets the metrics of one bucket, and logs a verdict that has changed: as a warning when the bucket is short.
 func (d *Daemon) judge(credential string, f forecast.Forecast) {
-	dry := 0.0
+	dry := math.Inf(1) // later than any moment: what compares, takes the least or asks how long needs no exception for it
 	if !f.DryAt.IsZero() {
 		dry = float64(f.DryAt.Unix())
 	}

@@ -20,7 +20,7 @@ func TestForetold(t *testing.T) {
 		}
 		_, metrics := p.scrape("/metrics")
 		for _, want := range []string{`quota_forecast_dry_chance{bucket="default",credential="key1"} 0\n`,
-			`quota_forecast_dry_timestamp_seconds{bucket="default",credential="key1"} 0\n`} {
+			`quota_forecast_dry_timestamp_seconds{bucket="default",credential="key1"} \+Inf\n`} {
 			if !regexp.MustCompile(want).MatchString(metrics) {
 				t.Errorf("metrics are without %s", want)
 			}

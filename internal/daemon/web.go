@@ -17,7 +17,9 @@ func (d *Daemon) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
 	mux.HandleFunc("GET /readyz", d.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(d.Metrics.Registry, promhttp.HandlerOpts{Registry: d.Metrics.Registry}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(d.Metrics.Registry, promhttp.HandlerOpts{
+		Registry: d.Metrics.Registry, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4,
+	}))
 	return mux
 }
 
@@ -60,7 +62,7 @@ func asked(ctx context.Context, ask func(context.Context) error) error {
 // Handler answers /healthz, /readyz and /metrics for the daemon. It is made once, and adds to the registry of Metrics what is asked
 // when they are read.
 func (d *Daemon) Handler() http.Handler {
-	d.Metrics.Registry.MustRegister(newStanding(d))
+	d.register()
 	return d.routes()
 }
 

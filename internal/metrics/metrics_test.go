@@ -1,0 +1,187 @@
+package metrics_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/metrics"
+	"quotabudget/internal/quota"
+)
+
+// scrape is what the collectors say, in the text form, without comments.
+func scrape(t *testing.T, registry *prometheus.Registry) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "metrics.prom")
+	if err := prometheus.WriteToTextfile(file, registry); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func want(t *testing.T, text string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+}
+
+// value is what stands behind the name of a series.
+func value(t *testing.T, text, series string) float64 {
+	t.Helper()
+	_, rest, found := strings.Cut(text, "\n"+series)
+	line, _, _ := strings.Cut(rest, "\n")
+	number, err := strconv.ParseFloat(line, 64)
+	if !found || err != nil {
+		t.Errorf("no %s in\n%s", series, text)
+	}
+	return number
+}
+
+func budgetOn(t *testing.T, url string) *quota.Budget {
+	t.Helper()
+	l, err := ledger.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	day, err := quota.ParseWindow("day", "America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &quota.Budget{Ledger: l, Credential: "key1", Limits: []quota.Limit{
+		{Bucket: "default", Units: 1000, Headroom: 100, Window: quota.Sliding(24 * time.Hour)},
+		{Bucket: "default", Units: 500, Window: quota.Sliding(24 * time.Hour)},
+		{Bucket: "default", Units: 1000, Window: day},
+	}}
+}
+
+// TestLedgerThatHangs: a ledger that accepts a question and never answers costs a scrape its own metrics, not the others, and
+// they are back when it is.
+func TestLedgerThatHangs(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	budget := budgetOn(t, server.URL())
+	kept, err := catalog.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "catalog.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics.NewBudget(func() *quota.Budget { return budget }, logger),
+		metrics.NewCharts(func() (*catalog.Catalog, []string) { return kept, []string{"US"} }, logger))
+	up := []string{"quota_ledger_up 1", "ingest_catalog_up 1",
+		`quota_limit_units{bucket="default",credential="key1",timezone="",window="24h"} 500`,
+		`quota_remaining_units{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 1000`,
+		`quota_suspended_until_timestamp_seconds{bucket="default",credential="key1"} 0`,
+		`ingest_last_success_timestamp_seconds{region="US"} 0`, `ingest_chart_age_seconds{region="US"} +Inf`}
+	want(t, scrape(t, registry), up...)
+
+	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		text := scrape(t, registry)
+		want(t, text, "quota_ledger_up 0", "ingest_catalog_up 1", `ingest_last_success_timestamp_seconds{region="US"} 0`)
+		if strings.Contains(text, "quota_limit_units{") {
+			t.Errorf("limits of a ledger that does not answer:\n%s", text)
+		}
+	}
+	if err := syscall.Kill(server.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	want(t, scrape(t, registry), up...)
+	if n := strings.Count(log.String(), "source=ledger"); n != 2 {
+		t.Errorf("the outage is logged in %d lines, want its beginning and its end:\n%s", n, log.String())
+	}
+	kept.Close()
+	want(t, scrape(t, registry), "quota_ledger_up 1", "ingest_catalog_up 0")
+}
+
+// TestStandingOfABudget is each gauge of a bucket that is charged, reserved from and suspended.
+func TestStandingOfABudget(t *testing.T) {
+	t.Parallel()
+	budget := budgetOn(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics.NewBudget(func() *quota.Budget { return budget }, slog.New(slog.DiscardHandler)))
+	ctx := context.Background()
+	if d, err := budget.Charge(ctx, quota.Call{Units: 30}); err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	if _, err := budget.Reserve(ctx, quota.Aside{Units: 5, TTL: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(time.Hour).Truncate(time.Second)
+	if err := budget.Ledger.Suspend(ctx, "key1", "default", until); err != nil {
+		t.Fatal(err)
+	}
+	_, reset := budget.Limits[2].Window.Bounds(time.Now())
+	text := scrape(t, registry)
+	day := `{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} `
+	want(t, text, "quota_used_units"+day+"30", "quota_held_units"+day+"5", "quota_remaining_units"+day+"965",
+		"quota_headroom_units"+day+"0", `quota_suspended{bucket="default",credential="key1"} 1`)
+	for name, at := range map[string]time.Time{
+		"quota_reset_timestamp_seconds" + day:                                          reset,
+		`quota_suspended_until_timestamp_seconds{bucket="default",credential="key1"} `: until,
+	} {
+		if line := value(t, text, name); line != float64(at.Unix()) {
+			t.Errorf("%s%v, want %d", name, line, at.Unix())
+		}
+	}
+}
+
+// TestUpstreamMeasured: the codes that an upstream can make labels of are few, and a request without an answer counts too.
+func TestUpstreamMeasured(t *testing.T) {
+	t.Parallel()
+	upstream := metrics.NewUpstream("youtube.videos.list")
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(upstream)
+	status := 200
+	broken := errors.New("connection reset")
+	transport := upstream.Measure(answer(func() (*http.Response, error) {
+		if status == 0 {
+			return nil, broken
+		}
+		return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(""))}, nil
+	}), func(*http.Request) (string, error) { return "youtube.videos.list", nil })
+	for _, status = range []int{200, 200, 503, 777, 0} {
+		resp, err := transport.RoundTrip(httptest.NewRequest("GET", "/", nil))
+		if err == nil {
+			resp.Body.Close()
+		} else if err != broken {
+			t.Error(err)
+		}
+	}
+	count := func(code string) string {
+		return `upstream_request_duration_seconds_count{code="` + code + `",method="youtube.videos.list"} `
+	}
+	want(t, scrape(t, registry), count("200")+"2", count("503")+"1", count("other")+"1", count("none")+"1", count("429")+"0")
+}
+
+type answer func() (*http.Response, error)
+
+func (a answer) RoundTrip(*http.Request) (*http.Response, error) { return a() }

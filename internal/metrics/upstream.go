@@ -1,0 +1,75 @@
+package metrics
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Upstream measures what the upstream answers, and how soon. NewUpstream makes it.
+type Upstream struct {
+	took *prometheus.HistogramVec
+}
+
+// NoAnswer, as a code, is a request that was not answered.
+const NoAnswer = "none"
+
+// NewUpstream is for methods that are known to be called: their series are there before the first request, so that a rate sees
+// it.
+func NewUpstream(methods ...string) *Upstream {
+	u := &Upstream{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "upstream_request_duration_seconds",
+		Help: "How long the upstream took to begin its answer, by priced method and HTTP status; " +
+			`code="` + NoAnswer + `" for none.`,
+		Buckets: []float64{.025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}, []string{"method", "code"})}
+	for _, method := range methods {
+		for _, code := range []string{"200", "400", "403", "429", "500", "503", NoAnswer} {
+			u.took.WithLabelValues(method, code)
+		}
+	}
+	return u
+}
+
+// Describe implements prometheus.Collector.
+func (u *Upstream) Describe(out chan<- *prometheus.Desc) { u.took.Describe(out) }
+
+// Collect implements prometheus.Collector.
+func (u *Upstream) Collect(out chan<- prometheus.Metric) { u.took.Collect(out) }
+
+// Measure returns base with every request measured; name says which priced method it is.
+func (u *Upstream) Measure(base http.RoundTripper, name func(*http.Request) (string, error)) http.RoundTripper {
+	return measured{u, base, name}
+}
+
+type measured struct {
+	*Upstream
+	base http.RoundTripper
+	name func(*http.Request) (string, error)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (m measured) RoundTrip(r *http.Request) (*http.Response, error) {
+	asked := time.Now()
+	resp, err := m.base.RoundTrip(r)
+	code, took := NoAnswer, time.Since(asked)
+	if err == nil {
+		code = codeOf(resp.StatusCode)
+	}
+	method, unknown := m.name(r)
+	if unknown != nil { // the gate sends nothing that has no price
+		method = "other"
+	}
+	m.took.WithLabelValues(method, code).Observe(took.Seconds())
+	return resp, err
+}
+
+// codeOf is a status as a label, of which there must not be as many as an upstream can think of.
+func codeOf(status int) string {
+	if http.StatusText(status) == "" {
+		return "other"
+	}
+	return strconv.Itoa(status)
+}
