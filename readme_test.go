@@ -180,7 +180,7 @@ func declared(t *testing.T) map[string]bool {
 
 // The example configuration is one that the programs take, and every YAML key that they know stands in it.
 func TestExampleConfiguration(t *testing.T) {
-	cfg, err := config.Load("quota.example.yaml", func(string) string { return "" })
+	cfg, err := config.Load(t.Context(), "quota.example.yaml", func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestDocumentedConfiguration(t *testing.T) {
 				t.Fatal(err)
 			}
 			home := func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }
-			if _, err := config.Load(file, home); err != nil {
+			if _, err := config.Load(t.Context(), file, home); err != nil {
 				t.Errorf("%s: YAML block %d: %v", path, i+1, err)
 			}
 		}

@@ -28,7 +28,7 @@ func (a *app) browse(ctx context.Context, read func(*catalog.Catalog) error) err
 
 // withCatalog opens the catalogue for a command.
 func (a *app) withCatalog(ctx context.Context, do func(*catalog.Catalog) error, open func(context.Context, string) (*catalog.Catalog, error)) error {
-	cfg, err := a.Load(a.getenv)
+	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (a *app) drawVideos(videos []videoJSON, ranked bool) error {
 }
 
 func (a *app) charts(ctx context.Context) error {
-	cfg, err := a.Load(a.getenv)
+	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return err
 	}

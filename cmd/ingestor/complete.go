@@ -11,7 +11,7 @@ import (
 
 // completeRegions offers the configured regions, or those of the world when none of them begins so. Of a list with commas it
 // completes the last.
-func (a *app) completeRegions(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeRegions(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -20,7 +20,7 @@ func (a *app) completeRegions(_ *cobra.Command, args []string, word string) ([]s
 		before, begun = word[:at+1], begun[at+1:]
 	}
 	var configured []regions.Region
-	if cfg, err := a.Load(a.getenv); err == nil {
+	if cfg, err := a.Load(c.Context(), a.getenv); err == nil {
 		configured = cfg.Ingest.Regions
 	}
 	for _, list := range [][]regions.Region{configured, regions.All()} {

@@ -97,7 +97,7 @@ func launch(t *testing.T, units int64) *fleet {
 	}
 	f.env = []string{"YOUTUBE_ENDPOINT=" + web.URL, "YOUTUBE_API_KEY=any", "QUOTA_CONFIG=" + path}
 	var err error
-	if f.cfg, err = config.Load(path, func(string) string { return "" }); err != nil {
+	if f.cfg, err = config.Load(t.Context(), path, func(string) string { return "" }); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

@@ -23,7 +23,7 @@ const demoLatency = 40 * time.Millisecond
 // loadOrDemo is the configuration in force, or that of the demo.
 func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func(), error) {
 	if !demo {
-		cfg, err := a.Load(a.getenv)
+		cfg, err := a.Load(ctx, a.getenv)
 		return cfg, func() {}, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,7 +33,7 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 	server := &http.Server{Handler: &youtubetest.Server{Latency: demoLatency}, ReadHeaderTimeout: time.Minute}
 	go server.Serve(listener)
 	stop := func() { server.Close() }
-	cfg, err := a.demoConfig(listener.Addr().String())
+	cfg, err := a.demoConfig(ctx, listener.Addr().String())
 	if err != nil {
 		stop()
 		return nil, nil, err
@@ -44,7 +44,7 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 // demoConfig is one under which nothing real is spent or mixed with what was made up: the stand-in instead of the upstream, a
 // key that is none, no configuration file, and a state folder of its own. That is the folder which QUOTA_STATE_DIR names when no
 // ledger and no catalogue is in it and neither key nor configuration is at hand; else a folder demo within the usual one.
-func (a *app) demoConfig(address string) (*config.Config, error) {
+func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, error) {
 	own := map[string]string{
 		"QUOTA_CONFIG": "/dev/null", "QUOTA_LEDGER": "", "QUOTA_CATALOG": "",
 		"YOUTUBE_ENDPOINT": "http://" + address + "/", config.KeyVariable: "demo",
@@ -55,11 +55,11 @@ func (a *app) demoConfig(address string) (*config.Config, error) {
 		}
 		return a.getenv(name)
 	}
-	cfg, err := config.Load("", getenv)
+	cfg, err := config.Load(ctx, "", getenv)
 	if err != nil {
 		return nil, err
 	}
-	if a.getenv("QUOTA_STATE_DIR") != "" && a.getenv(config.KeyVariable) == "" && !a.configured() &&
+	if a.getenv("QUOTA_STATE_DIR") != "" && a.getenv(config.KeyVariable) == "" && !a.configured(ctx) &&
 		absentFile(cfg.Ledger) && absentFile(cfg.Catalog) {
 		return cfg, nil
 	}
@@ -68,12 +68,12 @@ func (a *app) demoConfig(address string) (*config.Config, error) {
 		return nil, err
 	}
 	own["QUOTA_STATE_DIR"] = filepath.Join(filepath.Dir(usual), "demo")
-	return config.Load("", getenv)
+	return config.Load(ctx, "", getenv)
 }
 
 // configured reports whether there is a configuration, be it a broken one.
-func (a *app) configured() bool {
-	cfg, err := a.Load(a.getenv)
+func (a *app) configured(ctx context.Context) bool {
+	cfg, err := a.Load(ctx, a.getenv)
 	return err != nil || cfg.File != "" && cfg.File != os.DevNull || len(cfg.Environment) > 0
 }
 

@@ -105,7 +105,7 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := a.Load(a.getenv)
+	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
+	"quotabudget/internal/textfile"
 )
 
 // configuration is the one that a daemon runs by, and what its files looked like.
@@ -35,7 +36,7 @@ func (c *configuration) set(cfg *config.Config, loaded stamps) {
 func (a *app) reload(ctx context.Context, open *station, conf *configuration) (*daemon.Work, error) {
 	now, _ := conf.get()
 	conf.set(now, stampsOf(now))
-	cfg, loaded, err := a.loadAgain(now)
+	cfg, loaded, err := a.loadAgain(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +53,13 @@ func (a *app) reload(ctx context.Context, open *station, conf *configuration) (*
 
 // loadAgain reads the very file that is in force, or looks for one where none is. Looking anew after it was moved away, or taking
 // an empty one for a wish, would put the defaults in force: limits that nobody has asked for.
-func (a *app) loadAgain(now *config.Config) (*config.Config, stamps, error) {
-	if stampOf(now.File).pipe() {
-		return nil, stamps{}, fmt.Errorf("%s: a pipe cannot be read again: start the daemon anew", now.File)
+func (a *app) loadAgain(ctx context.Context, now *config.Config) (*config.Config, stamps, error) {
+	for _, file := range []string{now.File, now.CostsFile} {
+		if textfile.IsPipe(file) {
+			return nil, stamps{}, fmt.Errorf("%s: a pipe cannot be read again: restart the daemon", file)
+		}
 	}
-	cfg, loaded, err := a.loadStamped(now.File)
+	cfg, loaded, err := a.loadStamped(ctx, now.File)
 	if err == nil && cfg.Empty && !now.Empty {
 		err = fmt.Errorf("%s: nothing stands in the file", cfg.File)
 	}
@@ -65,19 +68,19 @@ func (a *app) loadAgain(now *config.Config) (*config.Config, stamps, error) {
 
 // loadStamped reads the configuration, and says what its files looked like before that: what changes meanwhile shows later. They
 // are known only once they have been read, so they are read twice, but for a pipe. A path of "" is for the usual places.
-func (a *app) loadStamped(path string) (*config.Config, stamps, error) {
+func (a *app) loadStamped(ctx context.Context, path string) (*config.Config, stamps, error) {
 	if path == "" {
 		path = a.Config
 	}
-	cfg, err := config.Load(path, a.getenv)
+	cfg, err := config.Load(ctx, path, a.getenv)
 	if err != nil {
 		return nil, stamps{}, err
 	}
 	before := stampsOf(cfg)
-	if before.file.pipe() || before.costs.pipe() {
+	if textfile.IsPipe(cfg.File) || textfile.IsPipe(cfg.CostsFile) {
 		return cfg, before, nil
 	}
-	cfg, err = config.Load(cfg.File, a.getenv)
+	cfg, err = config.Load(ctx, cfg.File, a.getenv)
 	return cfg, before, err
 }
 
@@ -95,6 +98,9 @@ func (a *app) restation(ctx context.Context, open *station, cfg *config.Config) 
 	}
 	next := &station{cfg: cfg, cred: cred, catalog: open.catalog, metrics: open.metrics, log: open.log,
 		budget: cred.Budget(open.budget.Ledger, cfg.Costs, open.log)}
+	if cred.APIKey.File != open.cred.APIKey.File {
+		cred.APIKey.WarnExposed(open.log)
+	}
 	next.client, err = newClient(ctx, next)
 	return next, err
 }
@@ -167,5 +173,3 @@ func (s stamp) same(t stamp) bool {
 	}
 	return s.info.ModTime().Equal(t.info.ModTime()) && s.info.Size() == t.info.Size() && os.SameFile(s.info, t.info)
 }
-
-func (s stamp) pipe() bool { return s.info != nil && s.info.Mode()&os.ModeNamedPipe != 0 }

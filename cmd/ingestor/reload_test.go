@@ -111,7 +111,7 @@ func TestChangedWhileLoading(t *testing.T) {
 		}
 		return map[string]string{"QUOTA_STATE_DIR": t.TempDir()}[name]
 	}
-	cfg, loaded, err := a.loadStamped("")
+	cfg, loaded, err := a.loadStamped(t.Context(), "")
 	if err != nil || cfg.Ingest.Pages != 1 || loaded.same(stampsOf(cfg)) {
 		t.Errorf("%d pages, the file looks as it did: %t, %v", cfg.Ingest.Pages, loaded.same(stampsOf(cfg)), err)
 	}

@@ -83,7 +83,7 @@ type freshnessReport struct {
 }
 
 func (a *app) freshness(ctx context.Context, last int) error {
-	cfg, err := a.Load(a.getenv)
+	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ empty one and none at all are refused with the reasons, and the old one stays in
 func (a *app) daemon(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP) // as long as the process lives: it would end one that is not ready yet, or still drains
-	cfg, loaded, err := a.loadStamped("")
+	cfg, loaded, err := a.loadStamped(ctx, "")
 	if err != nil {
 		return err
 	}

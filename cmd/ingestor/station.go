@@ -45,6 +45,7 @@ func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger, 
 	if err != nil {
 		return nil, err
 	}
+	cred.APIKey.WarnExposed(log)
 	ledger, err := openLedger(ctx, cfg.Ledger)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,14 @@ import (
 // completeWithin is how long a shell waits for us at most.
 const completeWithin = 2 * time.Second
 
-type completion func(*cobra.Command) []string
+type completion func(context.Context) []string
+
+// within gives the words that are found in time.
+func (words completion) within(c *cobra.Command) []string {
+	ctx, done := context.WithTimeout(c.Context(), completeWithin)
+	defer done()
+	return words(ctx)
+}
 
 // complete tells the shell what can stand for methods, buckets, credentials and reservations. It reads the configuration
 // and the ledger; where these cannot be read it says nothing.
@@ -25,7 +32,7 @@ func (a *app) complete(root *cobra.Command) {
 			flag(c, "bucket", a.bucketNames)
 		}
 		if c.Flags().Lookup("by") != nil {
-			flag(c, "by", func(*cobra.Command) []string { return []string{"method", "region", "job", "label:"} })
+			flag(c, "by", func(context.Context) []string { return []string{"method", "region", "job", "label:"} })
 		}
 		switch c.Name() {
 		case "draw", "commit", "release":
@@ -38,7 +45,7 @@ func (a *app) complete(root *cobra.Command) {
 
 func flag(c *cobra.Command, name string, words completion) {
 	err := c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return words(c), cobra.ShellCompDirectiveNoFileComp
+		return words.within(c), cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {
 		panic(err) // the flag was looked up before
@@ -51,12 +58,12 @@ func first(words completion) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return words(c), cobra.ShellCompDirectiveNoFileComp
+		return words.within(c), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-func (a *app) credentialNames(*cobra.Command) []string {
-	cfg, err := a.Load(a.getenv)
+func (a *app) credentialNames(ctx context.Context) []string {
+	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return nil
 	}
@@ -67,8 +74,8 @@ func (a *app) credentialNames(*cobra.Command) []string {
 	return names
 }
 
-func (a *app) methodNames(*cobra.Command) []string {
-	cfg, err := a.Load(a.getenv)
+func (a *app) methodNames(ctx context.Context) []string {
+	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return nil
 	}
@@ -79,8 +86,8 @@ func (a *app) methodNames(*cobra.Command) []string {
 	return names
 }
 
-func (a *app) bucketNames(*cobra.Command) []string {
-	cfg, err := a.Load(a.getenv)
+func (a *app) bucketNames(ctx context.Context) []string {
+	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return nil
 	}
@@ -91,9 +98,7 @@ func (a *app) bucketNames(*cobra.Command) []string {
 	return chosen.Budget(nil, cfg.Costs, nil).Buckets()
 }
 
-func (a *app) reservationIDs(c *cobra.Command) []string {
-	ctx, done := context.WithTimeout(c.Context(), completeWithin)
-	defer done()
+func (a *app) reservationIDs(ctx context.Context) []string {
 	var ids []string
 	err := a.with(ctx, func(g *gate) error {
 		for _, b := range g.Buckets() {

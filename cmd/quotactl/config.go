@@ -142,8 +142,8 @@ func (a *app) config() *cobra.Command {
 		Example: `  quotactl config check
   quotactl config check --config quota.yaml -o json`,
 		Args: cli.Args(),
-		RunE: func(*cobra.Command, []string) error {
-			cfg, err := a.Load(a.getenv)
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := a.Load(c.Context(), a.getenv)
 			if err != nil {
 				return err
 			}
@@ -167,6 +167,7 @@ func (a *app) warn(cfg *config.Config) {
 		if _, err := c.APIKey.Key(); err != nil {
 			log.Warn("no key: nothing can be fetched with this credential", "credential", c.Name, "error", err)
 		}
+		c.APIKey.WarnExposed(log)
 	}
 }
 

@@ -51,8 +51,8 @@ func (a *app) costs() *cobra.Command {
 			}
 			return cli.Args("METHOD")(c, args)
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := a.Load(a.getenv)
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := a.Load(c.Context(), a.getenv)
 			if err != nil {
 				return err
 			}

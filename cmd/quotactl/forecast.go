@@ -78,7 +78,7 @@ type foretold struct {
 
 // foretell asks for every credential, or the one that was chosen.
 func (a *app) foretell(ctx context.Context, bucket string) ([]foretold, error) {
-	cfg, err := a.Load(a.getenv)
+	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return nil, err
 	}

@@ -83,6 +83,7 @@ func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
 	if _, err := cred.APIKey.Key(); err != nil {
 		return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "%s", cred.APIKey.Advice())}
 	}
+	cred.APIKey.WarnExposed(a.Logger(a.stderr))
 	endpoint, err := url.Parse(g.cfg.YouTube.Endpoint)
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ type gate struct {
 
 // open reads the configuration and opens the ledger. Close the gate's Ledger.
 func (a *app) open(ctx context.Context) (*gate, error) {
-	cfg, err := a.Load(a.getenv)
+	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return nil, err
 	}

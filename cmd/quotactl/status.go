@@ -70,7 +70,7 @@ foretold to be short (see forecast).`,
 // standing asks for every credential, or the one that was chosen.
 func (a *app) standing(ctx context.Context) (statusList, error) {
 	list := statusList{Credentials: []credentialStatus{}}
-	cfg, err := a.Load(a.getenv)
+	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return list, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -64,8 +65,8 @@ func (c *choice) Set(word string) error {
 }
 
 // Load reads the configuration that the flags and the environment mean.
-func (c *Common) Load(getenv func(string) string) (*config.Config, error) {
-	return config.Load(c.Config, getenv)
+func (c *Common) Load(ctx context.Context, getenv func(string) string) (*config.Config, error) {
+	return config.Load(ctx, c.Config, getenv)
 }
 
 // Chosen is the credential that --credential names.

@@ -2,6 +2,7 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -110,8 +111,8 @@ func (c *Config) Credential(name string) (Credential, error) {
 
 // Load reads the configuration: the file at path, else the one that getenv's QUOTA_CONFIG names, else ./quota.yaml, else
 // quota/quota.yaml below XDG_CONFIG_HOME (~/.config), else none; over it the environment, and under it the defaults. Every
-// error is an *Error, which holds all problems at once.
-func Load(path string, getenv func(string) string) (*Config, error) {
+// error is an *Error, which holds all problems at once, but for the end of ctx: it ends the waiting for a file that is a pipe.
+func Load(ctx context.Context, path string, getenv func(string) string) (*Config, error) {
 	r := &reader{getenv: getenv, cfg: &Config{
 		YouTube: YouTube{Endpoint: DefaultEndpoint},
 		Ingest: Ingest{
@@ -119,12 +120,17 @@ func Load(path string, getenv func(string) string) (*Config, error) {
 		},
 		Daemon: defaultDaemon(),
 	}}
-	root, err := r.open(path)
-	if err != nil {
+	root, err := r.open(ctx, path)
+	if err == nil {
+		r.root(ctx, root)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
 		return nil, err
 	}
 	r.cfg.Empty = r.cfg.File != "" && (root == nil || !section(root))
-	r.root(root)
 	r.environment()
 	r.defaults()
 	if len(r.problems) > 0 {

@@ -38,7 +38,7 @@ func write(t *testing.T, text string) string {
 
 func load(t *testing.T, text string, pairs ...string) *Config {
 	t.Helper()
-	cfg, err := Load(write(t, text), env(append(pairs, "HOME", "/home/x")...))
+	cfg, err := Load(t.Context(), write(t, text), env(append(pairs, "HOME", "/home/x")...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func load(t *testing.T, text string, pairs ...string) *Config {
 
 func TestDefaults(t *testing.T) {
 	t.Chdir(t.TempDir())
-	cfg, err := Load("", env("HOME", "/home/x", "YOUTUBE_API_KEY", "k"))
+	cfg, err := Load(t.Context(), "", env("HOME", "/home/x", "YOUTUBE_API_KEY", "k"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestEverything(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "key.txt"), []byte("k2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := Load(path, env("MY_KEY", "k1", "YOUTUBE_API_KEY", "unused")) // without HOME: no state directory is needed
+	cfg, err := Load(t.Context(), path, env("MY_KEY", "k1", "YOUTUBE_API_KEY", "unused")) // without HOME: no state directory is needed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestWhichFile(t *testing.T) {
 	}
 	check := func(want, flag string, pairs ...string) {
 		t.Helper()
-		cfg, err := Load(flag, env(append(pairs, "HOME", dir)...))
+		cfg, err := Load(t.Context(), flag, env(append(pairs, "HOME", dir)...))
 		if err != nil || !strings.HasSuffix(cfg.Ledger, want) {
 			t.Errorf("want %s: %+v, %v", want, cfg, err)
 		}
@@ -213,7 +213,7 @@ func TestPriceList(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(own, "costs.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err = Load(path, env("HOME", "/h"))
+	cfg, err = Load(t.Context(), path, env("HOME", "/h"))
 	if err != nil || cfg.Costs.Version != "2031-01-01" || cfg.CostsFile != filepath.Join(own, "costs.yaml") {
 		t.Errorf("%+v, %v", cfg, err)
 	}
@@ -240,7 +240,7 @@ func TestKeyOfDefault(t *testing.T) {
 
 func TestEmptyFile(t *testing.T) {
 	for text, want := range map[string]bool{"": true, "# all of it is commented out\n": true, "---\n": true, "ingest:\n": false} {
-		cfg, err := Load(write(t, text), env("HOME", "/h"))
+		cfg, err := Load(t.Context(), write(t, text), env("HOME", "/h"))
 		if err != nil || cfg.Empty != want {
 			t.Errorf("%q: %v, %v", text, cfg, err)
 		}

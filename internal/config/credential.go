@@ -84,7 +84,7 @@ func (r *reader) secret(n *yaml.Node) Secret {
 	case key == "env":
 		return EnvSecret(value.Value, r.getenv)
 	case key == "file":
-		return Secret{File: r.path(value.Value)}
+		return FileSecret(r.path(value.Value), r.getenv)
 	default:
 		r.add(n, "api_key: write {env: %s} or {file: path}", KeyVariable)
 	}

@@ -107,7 +107,7 @@ func TestDaemonProblems(t *testing.T) {
 		"credentials: [{name: k, pace: {slack: 101%}}]":                        `slack: "101%"`,
 		"credentials: [{name: k, pace: even, limits: [{bucket: default, units: 9, window: 24h}]}]": "none of the limits has window: day",
 	} {
-		_, err := Load(write(t, text), env("HOME", "/home/x"))
+		_, err := Load(t.Context(), write(t, text), env("HOME", "/home/x"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -10,18 +11,20 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/textfile"
 )
 
 // maxFileBytes is far above any configuration: what is longer is the wrong file.
 const maxFileBytes = 1 << 20
 
 // open finds the file and parses it. The node is nil when there is no file, or nothing in it.
-func (r *reader) open(path string) (*yaml.Node, error) {
+func (r *reader) open(ctx context.Context, path string) (*yaml.Node, error) {
 	path, must := r.find(path)
 	if path == "" {
 		return nil, nil
 	}
-	data, err := readSome(path, maxFileBytes)
+	data, err := textfile.ReadPipe(ctx, path, maxFileBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !must:
 		return nil, nil

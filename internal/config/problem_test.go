@@ -87,7 +87,7 @@ var problems = []struct{ file, want string }{
 func TestProblems(t *testing.T) {
 	for _, p := range problems {
 		path := write(t, p.file)
-		cfg, err := Load(path, env("HOME", "/h"))
+		cfg, err := Load(t.Context(), path, env("HOME", "/h"))
 		var problem *Error
 		if !errors.As(err, &problem) || cfg != nil {
 			t.Errorf("%q: %v, %v", p.file, cfg, err)
@@ -106,7 +106,7 @@ func TestProblems(t *testing.T) {
 // TestAllAtOnce: every problem is reported in one go, in the order of the file, the environment's first.
 func TestAllAtOnce(t *testing.T) {
 	path := write(t, "ingest: {pages: 0, regions: [XX]}\nledger: x\ncredentials: [{name: a, mode: x, nmae: b}]\ncosts: {profil: x}\n")
-	_, err := Load(path, env("QUOTA_CATALOG", "x", "YOUTUBE_ENDPOINT", "y"))
+	_, err := Load(t.Context(), path, env("QUOTA_CATALOG", "x", "YOUTUBE_ENDPOINT", "y"))
 	var got []int
 	var problem *Error
 	if !errors.As(err, &problem) {
@@ -130,21 +130,21 @@ func TestNoSuchFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{dir + "/nope.yaml", dir} {
 		var problem *Error
-		if _, err := Load(path, env("HOME", dir)); !errors.As(err, &problem) {
+		if _, err := Load(t.Context(), path, env("HOME", dir)); !errors.As(err, &problem) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	t.Chdir(dir)
-	if _, err := Load("", env("QUOTA_CONFIG", "nope.yaml")); err == nil || err.Error() != "nope.yaml: no such file" {
+	if _, err := Load(t.Context(), "", env("QUOTA_CONFIG", "nope.yaml")); err == nil || err.Error() != "nope.yaml: no such file" {
 		t.Error(err)
 	}
-	if _, err := Load("", env()); err == nil || !strings.Contains(err.Error(), "neither QUOTA_STATE_DIR nor HOME") {
+	if _, err := Load(t.Context(), "", env()); err == nil || !strings.Contains(err.Error(), "neither QUOTA_STATE_DIR nor HOME") {
 		t.Error(err)
 	}
 	if err := os.WriteFile("big.yaml", make([]byte, maxFileBytes+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load("big.yaml", env()); err == nil || err.Error() != "big.yaml: longer than 1048576 bytes" {
+	if _, err := Load(t.Context(), "big.yaml", env()); err == nil || err.Error() != "big.yaml: longer than 1048576 bytes" {
 		t.Error(err)
 	}
 }

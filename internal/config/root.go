@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -10,10 +11,11 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/sqlite"
+	"quotabudget/internal/textfile"
 )
 
 // root reads the top of the file; nil is an empty one.
-func (r *reader) root(n *yaml.Node) {
+func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	var prices, credentials, ingest *yaml.Node
 	if n != nil && section(n) {
 		r.fields(n, "the configuration", fields{
@@ -28,7 +30,7 @@ func (r *reader) root(n *yaml.Node) {
 	// These refer to what stands before them here, wherever it stands in the file.
 	r.cfg.Costs = costs.Default()
 	if prices != nil && section(prices) {
-		r.prices(prices)
+		r.prices(ctx, prices)
 	}
 	if credentials != nil && section(credentials) {
 		r.list(credentials, "credentials", r.credential)
@@ -59,14 +61,14 @@ func checkCatalog(text string) error {
 }
 
 // prices reads a path, or {file: path, profile: name}.
-func (r *reader) prices(n *yaml.Node) {
+func (r *reader) prices(ctx context.Context, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
-		r.pricesFrom(n)
+		r.pricesFrom(ctx, n)
 		return
 	}
 	var profile *yaml.Node
 	r.fields(n, "costs", fields{
-		"file":    r.pricesFrom,
+		"file":    func(n *yaml.Node) { r.pricesFrom(ctx, n) },
 		"profile": func(n *yaml.Node) { profile = n },
 	})
 	if profile == nil || r.cfg.Costs == nil {
@@ -83,14 +85,14 @@ func (r *reader) prices(n *yaml.Node) {
 }
 
 // pricesFrom reads another price list. One that cannot be read leaves none: what refers to it is not checked then.
-func (r *reader) pricesFrom(n *yaml.Node) {
+func (r *reader) pricesFrom(ctx context.Context, n *yaml.Node) {
 	path, ok := r.text(n, "costs")
 	if !ok {
 		return
 	}
 	path = r.path(path)
 	r.cfg.Costs, r.cfg.CostsFile = nil, path
-	data, err := readSome(path, maxFileBytes)
+	data, err := textfile.ReadPipe(ctx, path, maxFileBytes)
 	if err != nil {
 		r.add(n, "costs: %s: %v", path, reason(err))
 		return

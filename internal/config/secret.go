@@ -3,9 +3,12 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"quotabudget/internal/textfile"
 )
 
 // Secret says where an API key is to be found: in an environment variable or a file. It does not hold the key, so that
@@ -16,6 +19,11 @@ type Secret struct {
 
 	getenv func(string) string
 	owner  string // credential, for the error of a secret without a place
+}
+
+// FileSecret is the key in the file at path.
+func FileSecret(path string, getenv func(string) string) Secret {
+	return Secret{File: path, getenv: getenv}
 }
 
 // EnvSecret is the key in the variable name of the environment.
@@ -32,7 +40,7 @@ func (s Secret) Key() (string, error) {
 	case s.Env != "":
 		return checkKey("environment variable "+s.Env, s.getenv(s.Env))
 	case s.File != "":
-		text, err := readSome(s.File, maxKeyBytes)
+		text, err := textfile.Read(s.File, maxKeyBytes)
 		if err != nil {
 			return "", fmt.Errorf("api key: file %s: %w", s.File, reason(err))
 		}
@@ -54,6 +62,24 @@ func (s Secret) Advice() string {
 		return "write the key into that file, readable for the user that runs this program"
 	}
 	return "name a place where the key is: a variable or a file"
+}
+
+// WarnExposed logs that others than the owner of the key's file may read it, if they may.
+func (s Secret) WarnExposed(log *slog.Logger) {
+	if s.File == "" || s.underSystemd() {
+		return
+	}
+	if info, err := os.Stat(s.File); err == nil && info.Mode().Perm()&0o077 != 0 {
+		log.Warn("other users may read the file of the API key: chmod 600 it",
+			"file", s.File, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+	}
+}
+
+// underSystemd reports whether the file is one of systemd's credentials: it lets its one reader in by an access control list,
+// which shows as a mode that lets the group in.
+func (s Secret) underSystemd() bool {
+	dir := s.getenv("CREDENTIALS_DIRECTORY")
+	return dir != "" && filepath.Dir(s.File) == filepath.Clean(dir)
 }
 
 // placed reports whether the secret names a place.
@@ -85,17 +111,3 @@ func (s Secret) String() string {
 
 // GoString is String, for %#v.
 func (s Secret) GoString() string { return s.String() }
-
-// readSome reads a file of at most max bytes.
-func readSome(path string, max int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, max+1))
-	if err == nil && int64(len(data)) > max {
-		err = fmt.Errorf("longer than %d bytes", max)
-	}
-	return data, err
-}

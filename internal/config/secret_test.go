@@ -36,12 +36,12 @@ func TestPastedKey(t *testing.T) {
 		"ingest: {schedule: %s}",
 		"api_key: \"%s",
 	} {
-		_, err := Load(write(t, fmt.Sprintf(at, canary)), env("HOME", "/h"))
+		_, err := Load(t.Context(), write(t, fmt.Sprintf(at, canary)), env("HOME", "/h"))
 		if err == nil || strings.Contains(err.Error(), "CANARY") {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	_, err := Load(write(t, "credentials:\n- name: a\n  api_key: s3cr3t-of-no-known-form"), env("HOME", "/h"))
+	_, err := Load(t.Context(), write(t, "credentials:\n- name: a\n  api_key: s3cr3t-of-no-known-form"), env("HOME", "/h"))
 	if err == nil || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), ":3: api_key: a key stands in this file") ||
 		!strings.Contains(err.Error(), "make a new key") {
 		t.Error(err)
@@ -55,7 +55,7 @@ func TestKeyErrors(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return Secret{File: path}
+		return FileSecret(path, env())
 	}
 	for _, c := range []struct {
 		secret Secret
@@ -69,7 +69,10 @@ func TestKeyErrors(t *testing.T) {
 		{file("empty", "\n"), "empty is not set or empty"},
 		{file("two", canary+" "+canary), "two holds more than a key"},
 		{file("big", strings.Repeat(canary, 200)), "big: longer than 4096 bytes"},
-		{Secret{File: dir + "/nope"}, "nope: no such file"},
+		{FileSecret(dir+"/nope", env()), "nope: no such file"},
+		{FileSecret(dir, env()), "is a directory"},
+		{FileSecret("/dev/zero", env()), "file /dev/zero: is a device, not a file"},
+		{FileSecret(fifo(t), env()), "pipe: is a pipe, not a file"},
 	} {
 		key, err := c.secret.Key()
 		if key != "" || err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), canary) {

@@ -1,0 +1,84 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func fifo(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A configuration and a price list may come through a pipe. One that nobody writes to keeps nobody waiting who has gone.
+func TestPipes(t *testing.T) {
+	gone := errors.New("the caller is gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	for name, path := range map[string]string{"config": fifo(t), "costs": write(t, "costs: "+fifo(t))} {
+		if _, err := Load(ctx, path, env("HOME", "/h")); !errors.Is(err, gone) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	path := fifo(t)
+	go os.WriteFile(path, []byte("ingest: {pages: 3}"), 0)
+	if cfg, err := Load(t.Context(), path, env("HOME", "/h")); err != nil || cfg.Ingest.Pages != 3 {
+		t.Error(err)
+	}
+}
+
+// What is no file is named as what it is.
+func TestNotAFile(t *testing.T) {
+	for path, want := range map[string]string{
+		t.TempDir():                    ": is a directory",
+		"/dev/zero":                    "/dev/zero: is a device, not a file",
+		write(t, "costs: /dev/zero"):   ":1: costs: /dev/zero: is a device, not a file",
+		write(t, "costs: {file: '.'}"): ":1: costs: ",
+	} {
+		var problem *Error
+		if _, err := Load(t.Context(), path, env("HOME", "/h")); !errors.As(err, &problem) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// A key that others may read is told of, whoever of them it is.
+func TestExposedKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, []byte("k"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		mode os.FileMode
+		dir  string // of systemd's credentials
+		want string
+	}{
+		{0o600, "", ""},
+		{0o400, "", ""},
+		{0o640, "", "mode=0640"},
+		{0o604, "", "mode=0604"},
+		{0o644, "/run/credentials/other.service", "mode=0644"},
+		{0o440, filepath.Dir(path) + "/", ""},
+	} {
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		FileSecret(path, env("CREDENTIALS_DIRECTORY", c.dir)).WarnExposed(slog.New(slog.NewTextHandler(&out, nil)))
+		if got := out.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Count(got, "\n") > 1 {
+			t.Errorf("%o in %s: %s", c.mode, c.dir, got)
+		}
+	}
+	EnvSecret("K", env()).WarnExposed(nil)
+}

@@ -1,0 +1,98 @@
+// Package textfile reads the small files that people write: a configuration, a price list, a key.
+package textfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// patience is how long ReadPipe waits for a pipe: a program that decrypts a file may ask a person for a password first.
+const patience = time.Minute
+
+var errSilent = fmt.Errorf("nothing wrote to the pipe and closed it within %s", patience)
+
+// Read returns what the regular file at path holds, at most max bytes. It never waits for anybody: a directory, a pipe and a
+// device are errors. The null device is an empty file.
+func Read(path string, max int64) ([]byte, error) {
+	// Opening a pipe waits for its writer, and opening a terminal for its line, unless they are told not to.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular(), isNull(info):
+		return readAll(f, max)
+	case mode.IsDir():
+		return nil, &os.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+	case mode&os.ModeNamedPipe != 0:
+		return nil, errors.New("is a pipe, not a file")
+	}
+	return nil, errors.New("is a device, not a file")
+}
+
+// ReadPipe is Read for a file that is read once: it may also be a pipe, such as that of <(command). It waits for what is
+// written into the pipe until ctx ends, and for no more than a minute.
+func ReadPipe(ctx context.Context, path string, max int64) ([]byte, error) {
+	if !IsPipe(path) {
+		return Read(path, max)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
+	defer cancel()
+	return readPipe(ctx, path, max)
+}
+
+// IsPipe reports whether the path names a pipe.
+func IsPipe(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
+}
+
+// readPipe leaves a goroutine behind when ctx ends before the writer is done: opening a pipe cannot be interrupted. It ends
+// with the writer, or with the process.
+func readPipe(ctx context.Context, path string, max int64) ([]byte, error) {
+	type content struct {
+		data []byte
+		err  error
+	}
+	done := make(chan content, 1)
+	go func() {
+		f, err := os.Open(path)
+		if err != nil {
+			done <- content{err: err}
+			return
+		}
+		defer f.Close()
+		data, err := readAll(f, max)
+		done <- content{data, err}
+	}()
+	select {
+	case c := <-done:
+		return c.data, c.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func readAll(f *os.File, max int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err == nil && int64(len(data)) > max {
+		return nil, fmt.Errorf("longer than %d bytes", max)
+	}
+	return data, err
+}
+
+// isNull reports whether a file is the null device, which stands for an empty file.
+func isNull(info os.FileInfo) bool {
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(info, null)
+}
