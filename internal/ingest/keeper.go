@@ -26,7 +26,7 @@ func (k *keeper) keep(ctx context.Context, st step) error {
 	if st.page != nil {
 		if err := k.store(ctx, st.page, result); err != nil {
 			result.Outcome, result.err = Failed, err
-			return fmt.Errorf("catalogue: %w", err)
+			return fmt.Errorf("%w: %w", ErrCatalogue, err)
 		}
 		k.tell(Event{Region: st.region, Pages: result.Pages, Videos: result.Videos})
 		return nil
@@ -115,7 +115,7 @@ func (k *keeper) end(ctx context.Context, from, result *Region) error {
 		result.Outcome = Partial
 	}
 	if err := k.remember(ctx, from); err != nil {
-		return fmt.Errorf("catalogue: %w", err)
+		return fmt.Errorf("%w: %w", ErrCatalogue, err)
 	}
 	attrs := []any{"region", result.Region, "outcome", result.Outcome, "pages", result.Pages, "videos", result.Videos, "units", result.Units}
 	if result.err != nil {

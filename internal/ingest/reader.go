@@ -99,8 +99,11 @@ func (r *reader) visit(ctx context.Context, region string) *Region {
 	ctx = meter.WithCall(ctx, quota.Call{Unpaced: r.Unpaced != nil && r.Unpaced(region), Labels: quota.Labels{
 		quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}})
 	c, token, err := r.resume(ctx, region)
+	if err == nil { // before anything is bought for it
+		err = r.Catalog.CheckRoom(ctx)
+	}
 	if err != nil {
-		return &Region{Region: region, Outcome: outcomeOf(err), err: fmt.Errorf("catalogue: %w", err)}
+		return &Region{Region: region, Outcome: outcomeOf(err), err: fmt.Errorf("%w: %w", ErrCatalogue, err)}
 	}
 	result := &Region{Region: region, Pages: c.pages, Videos: c.videos}
 	err = r.pages(ctx, c, token)

@@ -55,6 +55,9 @@ type Event struct {
 	Units   int64   // charged for the region; 0 while it is being read
 }
 
+// ErrCatalogue is wrapped by the error of a sweep whose catalogue cannot be read or takes no more pages.
+var ErrCatalogue = errors.New("catalogue")
+
 // step is what the reader hands to the keeper: a page, or the end of a region; or nothing, which is taken when all before is done.
 type step struct {
 	region string
@@ -151,7 +154,7 @@ func (s *Sweep) order(ctx context.Context) ([]visit, error) {
 	}
 	states, err := s.Catalog.Staleness(ctx, names)
 	if err != nil {
-		return nil, fmt.Errorf("catalogue: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrCatalogue, err)
 	}
 	complete := make(map[regions.Region]time.Time, len(states))
 	known := make(map[string]*Region)

@@ -1,0 +1,84 @@
+package catalog
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"quotabudget/internal/sqlite"
+)
+
+// TestCheckRoom: what cannot be written is found out before a page is there, and a page fits where the check says so.
+func TestCheckRoom(t *testing.T) {
+	c := open(t)
+	page := Page{FetchedAt: nine, Last: true, Videos: videos("a", "b")}
+	for i := range page.Videos {
+		page.Videos[i].Description = strings.Repeat("words of a long description ", 180)
+	}
+	check := func(want error) {
+		t.Helper()
+		if err := c.CheckRoom(t.Context()); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	check(nil)
+	var pages int
+	if err := c.db.Write.QueryRow("PRAGMA page_count").Scan(&pages); err != nil {
+		t.Fatal(err)
+	}
+	limit := func(pages int) {
+		t.Helper()
+		if _, err := c.db.Write.Exec("PRAGMA max_page_count = " + strconv.Itoa(pages)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(pages)
+	if _, err := c.db.Write.Exec("DELETE FROM room"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.db.Write.Exec("CREATE TABLE other AS SELECT zeroblob(300000) AS x"); err != nil { // of what was free
+		t.Fatal(err)
+	}
+	check(sqlite.ErrFull)
+	limit(pages + 1000)
+	check(nil)
+	if _, _, err := c.Begin(t.Context(), us, "run", page); err != nil {
+		t.Error(err)
+	}
+	before, err := os.Stat(c.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // it takes its room once
+		check(nil)
+	}
+	if _, err := c.db.Write.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat(c.Path()); err != nil || after.Size() > before.Size()+4*roomForPage {
+		t.Errorf("grown from %d to %d bytes, %v", before.Size(), after.Size(), err)
+	}
+}
+
+// TestRoomForPage: the check writes more than any page of a real chart does.
+func TestRoomForPage(t *testing.T) {
+	for _, file := range realFiles(t) {
+		c := open(t)
+		dates, charts := realCharts(t, file)
+		for _, date := range dates {
+			if _, err := c.db.Write.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+				t.Fatal(err)
+			}
+			chart := charts[date]
+			if _, _, err := c.Begin(t.Context(), us, "run", Page{FetchedAt: nine, Videos: chart[:min(50, len(chart))]}); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(c.Path() + "-wal")
+			if err != nil || info.Size() > roomForPage {
+				t.Errorf("%s: a page took %d bytes, %v", file, info.Size(), err)
+			}
+		}
+	}
+}
