@@ -45,7 +45,7 @@ var layers = map[string]string{
 	"internal/upstream":            "internal/costs internal/meter internal/quota internal/youtube",
 	"internal/schedule":            "",
 	"internal/forecast":            "internal/quota internal/schedule internal/share",
-	"internal/metrics":             "internal/catalog internal/quota",
+	"internal/metrics":             "internal/catalog internal/ingest internal/quota internal/youtube",
 	"internal/daemon":              "internal/catalog internal/forecast internal/ingest internal/meter internal/metrics internal/quota internal/regions internal/schedule internal/share internal/youtube",
 	"internal/plan":                "internal/quota internal/schedule internal/share",
 	"internal/picture":             "internal/plan",

@@ -149,10 +149,7 @@ func (a *app) charts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(cfg.Ingest.Regions))
-	for i, r := range cfg.Ingest.Regions {
-		names[i] = string(r)
-	}
+	names := regionNames(cfg)
 	type row struct {
 		Region        string   `json:"region"`
 		CompletedAt   cli.Time `json:"completed_at"`

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,12 +60,21 @@ func TestScripts(t *testing.T) {
 			Cmds: map[string]func(*testscript.TestScript, bool, []string){
 				"standin": standinCmd, "set": setCmd, "counts": countsCmd, "agree": agreeCmd,
 				"exits": exitsCmd, "field": fieldCmd, "shape": shapeCmd, "gzip": gzipCmd,
-				"daemon": daemonCmd, "fetch": fetchCmd, "await": awaitCmd, "signal": signalCmd,
+				"lint": lintCmd, "daemon": daemonCmd, "fetch": fetchCmd, "await": awaitCmd, "signal": signalCmd,
 				"redis": func(ts *testscript.TestScript, _ bool, args []string) {
 					ts.Setenv("QUOTA_LEDGER", redisAhead(ts, t, args).URL())
 				},
 			},
 		})
+	}
+}
+
+// lintCmd wants metrics in a file, or in stdout, to be such as promtool finds nothing to say of: lint FILE.
+func lintCmd(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command("promtool", "check", "metrics")
+	cmd.Stdin = strings.NewReader(ts.ReadFile(args[0]))
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		ts.Fatalf("promtool check metrics: %v\n%s", err, out)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,49 +19,69 @@ import (
 const maxPages = 1000
 
 func onceCommand(a *app) *cobra.Command {
-	var demo bool
-	var codes []string
-	var pages int
+	var o onceOptions
 	c := &cobra.Command{
 		Use:   "once",
 		Short: "Sweep the regions once, now",
 		Long: `once visits the regions, the one whose last complete chart is oldest first, and reads each chart page by page. Every request is
 charged before it is sent. When the units are gone it ends with code 75, says when they come free, and keeps everything it
 has; the next sweep goes on from there. A chart read with --pages becomes the current one in place of a deeper one. Ctrl-C and
-SIGTERM end it after the page under way.`,
+SIGTERM end it after the page under way. --metrics-file replaces FILE in one step at the end, however the sweep ended.`,
 		Example: `  ingestor once                              the regions of quota.yaml
   ingestor once --region US,GB --pages 1     two regions, 50 places each
   ingestor once -o json | jq .outcome        for scripts
   ingestor once --demo                       against the built-in stand-in: no key needed, nothing real is spent
+  ingestor once --metrics-file /var/lib/prometheus/node-exporter/ingestor.prom
 
   # crontab: every three hours
   0 */3 * * *  flock -n -E 75 /var/lib/quota/sweep.lock /usr/local/bin/ingestor once --config /etc/quota/quota.yaml >> /var/lib/quota/sweep.out`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if c.Flags().Changed("pages") && (pages < 1 || pages > maxPages) {
-				return cli.Usagef("--pages %d: it is 1 to %d", pages, maxPages)
+			if c.Flags().Changed("pages") && (o.pages < 1 || o.pages > maxPages) {
+				return cli.Usagef("--pages %d: it is 1 to %d", o.pages, maxPages)
 			}
-			return a.once(c.Context(), demo, codes, pages)
+			if c.Flags().Changed("metrics-file") && o.metrics == "" {
+				return cli.Usagef("--metrics-file is empty")
+			}
+			return a.once(c.Context(), o)
 		},
 	}
-	c.Flags().BoolVar(&demo, "demo", false, "sweep the built-in stand-in, in a folder of its own")
-	c.Flags().StringSliceVar(&codes, "region", nil, "`REGIONS` to sweep instead of the configured ones, such as US,GB")
+	c.Flags().BoolVar(&o.demo, "demo", false, "sweep the built-in stand-in, in a folder of its own")
+	c.Flags().StringSliceVar(&o.codes, "region", nil, "`REGIONS` to sweep instead of the configured ones, such as US,GB")
 	if err := c.RegisterFlagCompletionFunc("region", a.completeRegions); err != nil {
 		panic(err) // the flag is bound above
 	}
-	c.Flags().IntVar(&pages, "pages", 0, "read at most `N` pages of each chart (default as configured: 4)")
+	c.Flags().StringVar(&o.metrics, "metrics-file", "", "leave metrics in `FILE` for Prometheus's textfile collector")
+	c.Flags().IntVar(&o.pages, "pages", 0, "read at most `N` pages of each chart (default as configured: 4)")
 	return c
 }
 
-func (a *app) once(ctx context.Context, demo bool, codes []string, pages int) error {
+// onceOptions are the flags of once.
+type onceOptions struct {
+	demo    bool
+	codes   []string // of regions
+	pages   int
+	metrics string // file
+}
+
+// once sweeps, and leaves its metrics whatever that came to.
+func (a *app) once(ctx context.Context, o onceOptions) error {
+	file := &metricsFile{path: o.metrics, began: time.Now(), sum: ingest.Summary{Outcome: ingest.Failed}}
+	if err := file.check(); err != nil {
+		return err
+	}
+	return file.write(a.sweepOnce(ctx, o, file))
+}
+
+func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) error {
 	var list []regions.Region
-	if codes != nil {
+	if o.codes != nil {
 		var err error
-		if list, err = regions.ParseList(codes); err != nil {
+		if list, err = regions.ParseList(o.codes); err != nil {
 			return &cli.UsageError{Err: err}
 		}
 	}
-	cfg, closeDemo, err := a.loadOrDemo(ctx, demo)
+	cfg, closeDemo, err := a.loadOrDemo(ctx, o.demo)
 	if err != nil {
 		return err
 	}
@@ -72,8 +93,8 @@ func (a *app) once(ctx context.Context, demo bool, codes []string, pages int) er
 	if list != nil {
 		cfg.Ingest.Regions = list
 	}
-	if pages > 0 {
-		cfg.Ingest.Pages = pages
+	if o.pages > 0 {
+		cfg.Ingest.Pages = o.pages
 	}
 	show := newProgress(a, cfg)
 	st, err := a.open(ctx, cfg, show.log)
@@ -90,7 +111,8 @@ func (a *app) once(ctx context.Context, demo bool, codes []string, pages int) er
 	show.begin()
 	sum, err := sweep.Execute(ctx)
 	show.end()
-	err = errors.Join(err, a.printSummary(st, sum, st.shares(context.WithoutCancel(ctx), lanes), demo), st.Close())
+	file.look(st, sum)
+	err = errors.Join(err, a.printSummary(st, sum, st.shares(context.WithoutCancel(ctx), lanes), o.demo), st.Close())
 	return outcome(sum, err)
 }
 

@@ -134,3 +134,12 @@ func (s *station) sweep() *ingest.Sweep {
 		Day: s.cfg.Costs.Buckets()[0].Reset, Job: job, Run: quota.NewRunID(time.Now()), Now: time.Now, Log: s.log,
 	}
 }
+
+// regionNames are the regions that are swept.
+func regionNames(cfg *config.Config) []string {
+	names := make([]string, len(cfg.Ingest.Regions))
+	for i, r := range cfg.Ingest.Regions {
+		names[i] = string(r)
+	}
+	return names
+}

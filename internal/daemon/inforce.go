@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"quotabudget/internal/metrics"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 )
@@ -22,7 +23,7 @@ func (m *Metrics) inForce(w *Work, now time.Time) {
 			intervals[l.Schedule] = longestInterval(l.Lane, now)
 		}
 		m.interval.WithLabelValues(l.Region).Set(intervals[l.Schedule].Seconds())
-		for _, kind := range failureKinds() {
+		for _, kind := range metrics.FailureKinds() {
 			m.failures.WithLabelValues(l.Region, kind)
 		}
 		for _, cost := range b.Prices[chartMethod] {

@@ -9,6 +9,7 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/ingest"
+	"quotabudget/internal/metrics"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
@@ -32,7 +33,7 @@ func (l *lane) safely(ctx context.Context, tick schedule.Tick) (result state) {
 		if slip := recover(); slip != nil {
 			l.Metrics.panics.Inc()
 			l.Metrics.sweeps.WithLabelValues(panicked).Inc()
-			l.Metrics.failures.WithLabelValues(l.Region, panicked).Inc()
+			l.Metrics.failures.WithLabelValues(l.Region, metrics.Panicked).Inc()
 			l.Log.Error("run panicked: the next tick comes all the same", "tick", tick.ID(), "panic", fmt.Sprint(slip),
 				"stack", string(debug.Stack()))
 			result = done
@@ -144,7 +145,7 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 	kind, upstream := youtube.KindOf(err)
 	switch {
 	case upstream && kind == youtube.BadCredential:
-		l.Metrics.failures.WithLabelValues(l.Region, FailureKind(err)).Inc()
+		l.Metrics.failures.WithLabelValues(l.Region, metrics.FailureKind(err)).Inc()
 		l.Log.Error("the upstream refuses the key: no more is asked for", append(attrs, "error", err)...)
 		l.refused.CompareAndSwap(nil, &err)
 		l.end()
@@ -157,7 +158,7 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 		l.Log.Info("run ended before its chart was complete", append(attrs, "cause", context.Cause(ctx))...)
 		return open
 	case !upstream && (errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable)):
-		l.Metrics.failures.WithLabelValues(l.Region, FailureKind(err)).Inc()
+		l.Metrics.failures.WithLabelValues(l.Region, metrics.FailureKind(err)).Inc()
 		l.Log.Error("run ended for want of the ledger: tried again", append(attrs, "error", err)...)
 		return open
 	case kind == youtube.BadRegion && sum.Regions[0].Known:
@@ -166,7 +167,7 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 		l.Log.Error("the upstream knows no such region: remove it from the configuration; it is asked for once a week",
 			append(attrs, "error", err)...)
 	default:
-		l.Metrics.failures.WithLabelValues(l.Region, FailureKind(err)).Inc()
+		l.Metrics.failures.WithLabelValues(l.Region, metrics.FailureKind(err)).Inc()
 		l.Log.Error("tick failed", append(attrs, "error", err)...)
 	}
 	l.Metrics.sweeps.WithLabelValues(result).Inc()

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli"
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/metrics"
+	"quotabudget/internal/quota"
+)
+
+// metricsFile is where a single sweep leaves its metrics, for the textfile collector of Prometheus's node exporter.
+type metricsFile struct {
+	path  string // "" for none
+	began time.Time
+	sum   ingest.Summary
+	rest  prometheus.Gatherer // how budget and charts stood in the end; nil when they were never open
+}
+
+// check tries whether the file can be made, before anything is spent.
+func (m *metricsFile) check() error {
+	if m.path == "" {
+		return nil
+	}
+	try, err := os.CreateTemp(filepath.Dir(m.path), filepath.Base(m.path))
+	if err != nil {
+		return m.problem(err)
+	}
+	return errors.Join(try.Close(), os.Remove(try.Name()))
+}
+
+// look notes how everything stands at the end of a sweep, while ledger and catalogue are open.
+func (m *metricsFile) look(st *station, sum ingest.Summary) {
+	m.sum = sum
+	if m.path == "" {
+		return
+	}
+	registry := prometheus.NewRegistry()
+	charts := func() (*catalog.Catalog, []string) { return st.catalog, regionNames(st.cfg) }
+	registry.MustRegister(metrics.BuildInfo("ingestor"),
+		metrics.NewBudget(func() *quota.Budget { return st.budget }, st.log),
+		metrics.NewCharts(charts, st.log).Lasting())
+	m.rest = prometheus.GathererFunc(again(registry.Gather()))
+}
+
+// again returns what was gathered before.
+func again[T any](gathered T, err error) func() (T, error) {
+	return func() (T, error) { return gathered, err }
+}
+
+// write replaces the file at one blow, whatever the sweep came to. It returns the error that the program ends with: a file that
+// cannot be written is one that a person must see to, even where the sweep itself has ended as it should.
+func (m *metricsFile) write(ended error) error {
+	if m.path == "" {
+		return ended
+	}
+	all := prometheus.Gatherers{metrics.Once{Began: m.began, ExitCode: cli.Code(ended), Summary: m.sum}.Registry()}
+	if m.rest != nil {
+		all = append(all, m.rest)
+	}
+	err := prometheus.WriteToTextfile(m.path, all)
+	if err == nil {
+		return ended
+	}
+	if code := cli.Code(ended); code == cli.ExitOK || code == cli.ExitExhausted {
+		return m.problem(err)
+	}
+	return errors.Join(ended, m.problem(err))
+}
+
+func (m *metricsFile) problem(err error) error {
+	var about *fs.PathError
+	if errors.As(err, &about) {
+		err = about.Err
+	}
+	return cli.Hint(fmt.Errorf("metrics file %s cannot be written: %w", m.path, err),
+		"its folder must exist, and be writable for the user that runs this")
+}
