@@ -28,9 +28,8 @@ const (
 // request is one run of charge.lua.
 type request struct {
 	op, credential, id string
-	userKey            string        // the idempotency key
-	key                string        // in the store, of the answer to the idempotency key; "" for none
-	remember           time.Duration // how long the answer is kept, at most
+	userKey            string // the idempotency key
+	key                string // in the store, of the answer to the idempotency key; "" for none
 	costs              []quota.Cost
 	limits             [][]quota.Limit // by cost
 	label              label
@@ -46,29 +45,19 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (quota.Decision, er
 	if err := c.Check(); err != nil {
 		return neverOr(c.Costs, err)
 	}
-	key, remember := l.answer(c.Credential, c.Key, c.ID)
-	d, err := l.decide(ctx, request{
-		op: "charge", credential: c.Credential, id: c.ID, userKey: c.Key, key: key, remember: remember, costs: slices.Clone(c.Costs),
-		limits: byBucket(c.Costs, c.Limits), label: labelOf(c.Labels), manual: c.Manual, observe: c.Observe,
-		dryRun: c.DryRun, reservation: c.Reservation,
+	return l.decide(ctx, request{
+		op: "charge", credential: c.Credential, id: c.ID, userKey: c.Key, key: answerTo(c.Credential, c.Key),
+		costs: slices.Clone(c.Costs), limits: byBucket(c.Costs, c.Limits), label: labelOf(c.Labels),
+		manual: c.Manual, observe: c.Observe, dryRun: c.DryRun, reservation: c.Reservation,
 	})
-	d.Replayed = d.Replayed && c.Key != "" // sent again by the client: the caller gets this answer for the first time
-	return d, err
 }
 
-// resent is how long a client may go on sending a command again whose answer was lost.
-const resent = time.Minute
-
-// answer is where the answer to an idempotency key is kept, and for how long. A cluster's client sends a command again when its
-// answer is lost, so there every charge has a key, for a short while.
-func (l *Ledger) answer(credential, key, id string) (string, time.Duration) {
-	switch {
-	case key != "":
-		return answerKey(credential, key), quota.MaxWindow
-	case l.cluster:
-		return sentKey(credential, id), resent
+// answerTo is where the answer to an idempotency key is kept; "" without one.
+func answerTo(credential, key string) string {
+	if key == "" {
+		return ""
 	}
-	return "", 0
+	return answerKey(credential, key)
 }
 
 // Reserve sets units aside.
@@ -78,13 +67,10 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, 
 	if err := r.Check(); err != nil {
 		return neverOr(costs, err)
 	}
-	key, remember := l.answer(r.Credential, r.Key, r.ID)
-	d, err := l.decide(ctx, request{
-		op: "reserve", credential: r.Credential, id: id, userKey: r.Key, key: key, remember: remember, costs: costs,
+	return l.decide(ctx, request{
+		op: "reserve", credential: r.Credential, id: id, userKey: r.Key, key: answerTo(r.Credential, r.Key), costs: costs,
 		limits: byBucket(costs, r.Limits), manual: r.Manual, observe: r.Observe, ttl: r.TTL, note: r.Note,
 	})
-	d.Replayed = d.Replayed && r.Key != ""
-	return d, err
 }
 
 func neverOr(costs []quota.Cost, err error) (quota.Decision, error) {
@@ -167,7 +153,7 @@ func (r request) args(now time.Time) []any {
 	if r.dryRun {
 		ttl = -1
 	}
-	n.add(keep.Microseconds(), int64(draws), ttl, min(keep, r.remember).Milliseconds())
+	n.add(keep.Microseconds(), int64(draws), ttl, min(keep, quota.MaxWindow).Milliseconds())
 	buckets := make([]string, len(r.costs))
 	for i, c := range r.costs {
 		buckets[i] = c.Bucket

@@ -2,48 +2,112 @@ package redisledger
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"quotabudget/internal/quota"
+	"quotabudget/lua"
 )
 
 // unusable are the replies by which a server says that a person must change something.
 var unusable = map[string]string{
 	"NOAUTH":     "it asks for a password: put one into the ledger's URL (redis://:password@host), through the environment",
 	"WRONGPASS":  "it refused the user or the password in the ledger's URL",
-	"NOPERM":     "its ACL does not allow this user to run the ledger's scripts on keys quota:*",
 	"READONLY":   "it is a replica: name the primary, or Sentinel with redis+sentinel://",
 	"OOM":        "it is out of memory: raise maxmemory, or shorten what else it keeps",
 	"MISCONF":    "it cannot write to its disk, and therefore takes no writes",
 	"QUOTATOTAL": "begin a new bucket or credential",
 	"WRONGTYPE":  "a key quota:… holds something else: another program uses the same names",
+	"MOVED":      node, "ASK": node, "TRYAGAIN": node, "CLUSTERDOWN": node, "CROSSSLOT": node,
 }
+
+const node = "it is a node of a cluster: write redis+cluster:// instead of redis://"
 
 // explain tells what an error of the client means for whoever asked the ledger. A cancelled context stays what it is.
 func explain(err error) error {
+	var pass *passingError
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err // the caller's own end
+	case errors.As(err, &pass):
+		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
 	}
-	code, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "-"), " ")
-	if hint, ok := unusable[code]; ok {
-		return fmt.Errorf("%w: redis: %s (%w)", quota.ErrLedgerUnusable, hint, err)
-	}
-	if strings.Contains(err.Error(), "-OOM") || strings.Contains(err.Error(), "OOM command not allowed") {
-		return fmt.Errorf("%w: redis: %s (%w)", quota.ErrLedgerUnusable, unusable["OOM"], err)
-	}
-	if strings.Contains(err.Error(), "cluster support disabled") {
-		return fmt.Errorf("%w: redis: it is no cluster: write redis:// instead of redis+cluster:// (%w)", quota.ErrLedgerUnusable, err)
-	}
-	if code == "MOVED" || code == "ASK" {
-		return fmt.Errorf("%w: redis: it is a node of a cluster: write redis+cluster:// instead of redis://", quota.ErrLedgerUnusable)
-	}
-	if strings.HasPrefix(code, "ERR") {
+	text, code := err.Error(), codeOfReply(err)
+	advice := unusable[code]
+	switch {
+	case advice != "":
+	case strings.Contains(text, "Protocol error: unauthenticated"): // said to a script before its password is asked for
+		advice = unusable["NOAUTH"]
+	case strings.Contains(text, "OOM command not allowed"):
+		advice = unusable["OOM"]
+	case strings.Contains(text, "cluster support disabled"):
+		advice = "it is no cluster: write redis:// instead of redis+cluster://"
+	case code == "NOPERM", strings.Contains(text, "The user executing the script"), strings.Contains(text, "ACL failure in script"):
+		advice = missing(text)
+	case strings.Contains(text, "remote error: tls: "):
+		advice = "it refused this client's certificate, or wants one: name it with ?cert=FILE&key=FILE"
+	case isFinalDial(err), strings.HasPrefix(code, "ERR"):
 		return fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
+	default:
+		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
 	}
-	return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
+	return fmt.Errorf("%w: redis: %s (%w)", quota.ErrLedgerUnusable, advice, err)
+}
+
+func isFinalDial(err error) bool {
+	var dial *dialError
+	return errors.As(err, &dial) && dial.final
+}
+
+var (
+	namedCommand = regexp.MustCompile(`run the '([^']+)' command`)
+	scriptLine   = regexp.MustCompile(`([0-9a-f]{40}).*@user_script:(\d+)`)
+	calledThere  = regexp.MustCompile(`call\('([A-Z]+)'`)
+)
+
+// missing names what an ACL does not allow. Redis 6 and 7.0 do not say which command of a script it was, but which line.
+func missing(text string) string {
+	what := "use the keys quota:*"
+	if m := namedCommand.FindStringSubmatch(text); m != nil {
+		what = "run " + strings.ToUpper(m[1])
+	} else if m := scriptLine.FindStringSubmatch(text); m != nil && strings.Contains(text, "command or subcommand") {
+		what = "run a command of the scripts"
+		if names := commandsAt(m[1], m[2]); names != "" {
+			what = "run " + names
+		}
+	}
+	return "its ACL does not let this user " + what + ": the README prints the ACL that is needed (The ledger on Redis)"
+}
+
+// commandsAt are the commands that a line of one of our scripts calls.
+func commandsAt(hash, line string) string {
+	n, err := strconv.Atoi(line)
+	if err != nil {
+		return ""
+	}
+	for _, source := range sources() {
+		sum := sha1.Sum([]byte(source))
+		lines := strings.Split(source, "\n")
+		if hex.EncodeToString(sum[:]) != hash || n < 1 || n > len(lines) {
+			continue
+		}
+		var names []string
+		for _, m := range calledThere.FindAllStringSubmatch(lines[n-1], -1) {
+			names = append(names, m[1])
+		}
+		return strings.Join(names, " or ")
+	}
+	return ""
+}
+
+// sources are the scripts.
+func sources() []string {
+	return []string{lua.Charge(), lua.Commit(), lua.Release(), lua.Cancel(), lua.Suspend(), lua.Usage(), lua.Claim()}
 }

@@ -27,9 +27,6 @@ func labelsKey(credential string) string { return prefix(credential) + ":labels"
 // answerKey is the answer given to an idempotency key.
 func answerKey(credential, key string) string { return prefix(credential) + ":answer:" + key }
 
-// sentKey is the answer to a charge that a cluster's client may send again.
-func sentKey(credential, id string) string { return prefix(credential) + ":sent:" + id }
-
 // committedKey is the answer to the commit of a reservation.
 func committedKey(credential, reservation string) string {
 	return prefix(credential) + ":committed:" + reservation

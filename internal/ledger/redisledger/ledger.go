@@ -15,10 +15,9 @@ import (
 // Ledger is a quota.Ledger in Redis 5 or newer: one server, Sentinel or Cluster. Every decision is one script, by the server's
 // clock. It is safe for concurrent use.
 type Ledger struct {
-	client  redis.UniversalClient
-	cluster bool         // the client may send a command twice there
-	ahead   atomic.Int64 // µs by which the server's clock is ahead of ours: a guess, from its last answer
-	told    told
+	client redis.UniversalClient
+	ahead  atomic.Int64 // µs by which the server's clock is ahead of ours: a guess, from its last answer
+	told   told
 
 	charge, commit, release, cancel, suspend, usage, claim *redis.Script
 }
@@ -28,9 +27,9 @@ var (
 	_ quota.Claims = (*Ledger)(nil)
 )
 
-func newLedger(client redis.UniversalClient, cluster bool) *Ledger {
+func newLedger(client redis.UniversalClient) *Ledger {
 	return &Ledger{
-		client: client, cluster: cluster,
+		client: client,
 		charge: redis.NewScript(lua.Charge()), commit: redis.NewScript(lua.Commit()),
 		release: redis.NewScript(lua.Release()), cancel: redis.NewScript(lua.Cancel()),
 		suspend: redis.NewScript(lua.Suspend()), usage: redis.NewScript(lua.Usage()),

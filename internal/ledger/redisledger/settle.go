@@ -79,8 +79,7 @@ const maxRewritten = 10_000
 
 // Cancel takes back a charge.
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
-	key, _ := l.answer(c.Credential, c.Key, c.ID)
-	request := request{credential: c.Credential, key: key, costs: c.Costs}
+	request := request{credential: c.Credential, key: answerTo(c.Credential, c.Key), costs: c.Costs}
 	keys := request.keys()[1:]
 	draws, reservation := drawnOn(c.Costs, c.Reservation)
 	n := numbers{d.At.UnixMicro(), flag(request.key != ""), int64(draws), maxRewritten}

@@ -22,6 +22,7 @@ import (
 type Options struct {
 	Clock bool     // the test sets the server's clock (needs a C compiler)
 	AOF   bool     // keep an append-only file, synced with every write, so that Restart finds everything
+	Node  bool     // a node of a cluster; it serves no slot yet
 	Args  []string // more of the server's own options
 
 	Sentinel string // configuration of a sentinel to run instead of a server
@@ -91,15 +92,23 @@ func (s *Server) Restart(t testing.TB) {
 	s.run(t)
 }
 
+// Begin starts a killed server again and does not wait until it has loaded its data.
+func (s *Server) Begin(t testing.TB) {
+	t.Helper()
+	if err := s.start(t, s.listens); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // run starts the process and waits until it answers. A port that was free can be taken a moment later, so it tries again.
 func (s *Server) run(t testing.TB) {
 	t.Helper()
 	for try := 1; ; try++ {
 		if s.port == 0 || try > 1 {
-			s.port = freePort(t)
+			s.port = freePort(t, s.opts.Node)
 		}
 		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
-		err := s.start(t)
+		err := s.start(t, s.answers)
 		if err == nil {
 			return
 		}
@@ -109,7 +118,7 @@ func (s *Server) run(t testing.TB) {
 	}
 }
 
-func (s *Server) start(t testing.TB) error {
+func (s *Server) start(t testing.TB, ready func() bool) error {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -122,6 +131,9 @@ func (s *Server) start(t testing.TB) error {
 			t.Fatal(err)
 		}
 		args = []string{config, "--sentinel", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir}
+	}
+	if s.opts.Node {
+		args = append(args, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf")
 	}
 	if s.opts.AOF {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
@@ -138,11 +150,11 @@ func (s *Server) start(t testing.TB) error {
 	ended := make(chan struct{})
 	s.ended = ended
 	go func() { s.cmd.Wait(); close(ended) }()
-	return s.await()
+	return s.await(ready)
 }
 
-// await polls until the server answers a PING.
-func (s *Server) await() error {
+// await polls until the server is ready.
+func (s *Server) await(ready func() bool) error {
 	deadline := time.Now().Add(30 * time.Second)
 	for time.Now().Before(deadline) {
 		select {
@@ -150,7 +162,7 @@ func (s *Server) await() error {
 			return fmt.Errorf("ended at once")
 		case <-time.After(10 * time.Millisecond):
 		}
-		if s.answers() {
+		if ready() {
 			return nil
 		}
 	}
@@ -172,14 +184,45 @@ func (s *Server) answers() bool {
 	return bytes.HasPrefix(reply[:n], []byte("+PONG")) || bytes.HasPrefix(reply[:n], []byte("-NOAUTH"))
 }
 
-func freePort(t testing.TB) int {
+// listens reports whether the server takes connections.
+func (s *Server) listens() bool {
+	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
+
+// freePort finds a port that nobody listens on. The nodes of a cluster talk to each other on the port 10,000 above theirs.
+func freePort(t testing.TB, node bool) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	for {
+		port, ok := portFree(0)
+		if !ok {
+			t.Fatal("no free port")
+		}
+		if !node {
+			return port
+		}
+		if port > 65535-10000 {
+			port -= 20000
+		}
+		if _, ok := portFree(port); !ok {
+			continue
+		}
+		if _, ok := portFree(port + 10000); ok {
+			return port
+		}
+	}
+}
+
+func portFree(port int) (int, bool) {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		t.Fatal(err)
+		return 0, false
 	}
 	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return l.Addr().(*net.TCPAddr).Port, true
 }
 
 //go:embed testdata/clock.c

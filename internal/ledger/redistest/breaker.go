@@ -1,0 +1,99 @@
+package redistest
+
+import (
+	"bytes"
+	"net"
+	"sync/atomic"
+	"testing"
+)
+
+// Breaker is a proxy in front of a server. It can lose the answer to a script: the server has run it, and nobody hears of it.
+type Breaker struct {
+	Addr string
+
+	server atomic.Pointer[string]
+	lose   atomic.Bool
+	ran    atomic.Int64
+}
+
+// NewBreaker listens until the test ends.
+func NewBreaker(t testing.TB) *Breaker {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	b := &Breaker{Addr: l.Addr().String()}
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go b.forward(client)
+		}
+	}()
+	return b
+}
+
+// Forward names the server that is behind the proxy.
+func (b *Breaker) Forward(addr string) { b.server.Store(&addr) }
+
+// LoseNext breaks the connection instead of passing on the next answer to a script.
+func (b *Breaker) LoseNext() { b.lose.Store(true) }
+
+// Ran is how many scripts the server has run.
+func (b *Breaker) Ran() int64 { return b.ran.Load() }
+
+func (b *Breaker) forward(client net.Conn) {
+	defer client.Close()
+	addr := b.server.Load()
+	if addr == nil {
+		return
+	}
+	server, err := net.Dial("tcp", *addr)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var asked atomic.Bool // a script is running
+	go func() {
+		defer server.Close()
+		pass(client, server, func(request []byte) bool {
+			if bytes.HasPrefix(bytes.ToLower(afterLine(request, 2)), []byte("eval")) {
+				asked.Store(true)
+			}
+			return true
+		})
+	}()
+	pass(server, client, func(answer []byte) bool {
+		if !asked.Swap(false) || bytes.HasPrefix(answer, []byte("-NOSCRIPT")) {
+			return true
+		}
+		b.ran.Add(1)
+		return !b.lose.Swap(false)
+	})
+}
+
+// afterLine is what follows the first n lines; in a request, the command's name follows two.
+func afterLine(text []byte, n int) []byte {
+	for range n {
+		_, text, _ = bytes.Cut(text, []byte("\r\n"))
+	}
+	return text
+}
+
+// pass copies until either side ends, or keep says no.
+func pass(from, to net.Conn, keep func([]byte) bool) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil || !keep(buffer[:n]) {
+			return
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
