@@ -4,7 +4,8 @@
 -- state  hash: s = seven doubles, little-endian: total, newest (stamp; never moves back), suspended (until, µs), holds (how
 --        many reservations), oldest (no entry is older), keep (µs that entries are kept), expire (when both keys lapse, µs);
 --        and for each reservation r:<id> = <left>:<expires µs>:<drawn>:<units>:<created µs>:<manual 0|1>:<note>
--- If either key is lost, the other still gives a consistent picture.
+-- Without s, the newest entry says total and stamp. State and log that disagree are an error: QUOTADAMAGED [key] [what is wrong].
+-- It denies; quotactl ledger check finds and mends it.
 --
 -- Numbers come in ARGV[1], as little-endian doubles, and stand in N; a limit takes five of them:
 --   window µs (0 for a calendar window, -1 for a pace, which is on one), start µs, end µs, cap (what this charge may bring the
@@ -14,6 +15,7 @@
 local call, format, match = redis.call, string.format, string.match
 local NEVER = 4611686018427387904
 local EXACT = 9007199254740991 -- the largest whole number that a double tells from its neighbours
+local FAR = 1e19 -- beyond every time that a caller can name, in µs
 local KEEP = 259200000000 -- 72 h: no caller keeps entries for less
 local STATE = '<ddddddd'
 local N = {struct.unpack('<' .. string.rep('d', #ARGV[1] / 8), ARGV[1])}
@@ -24,20 +26,54 @@ local function clock()
   return t[1] * 1000000 + t[2]
 end
 
--- open reads a bucket's state. Without one (a new bucket, or the hash was lost) the newest entry says what it must be.
+-- damaged ends the script, before anything was written. Of a reservation it is given the field: what cannot be read may hold any
+-- number of units.
+local function damaged(key, what, field)
+  if field then
+    what = 'the reservation ' .. match(key, '([^:]*):state$') .. '.' .. string.gsub(string.sub(field, 3, 66), '[^%w_-]', '?') .. what
+  end
+  error('QUOTADAMAGED [' .. key .. '] [' .. what .. ']', 0)
+end
+
+-- entry takes a member of a log apart: the running total after it, and its units.
+local function entry(log, member)
+  local total, units = match(member, '^(%d+):(%d+):')
+  total, units = tonumber(total), tonumber(units)
+  if not total or total > EXACT or units > total or units < 1 then damaged(log, 'an entry cannot be read') end
+  return total, units
+end
+
+-- time_of reads the score of an entry.
+local function time_of(log, score)
+  local stamp = tonumber(score)
+  if stamp and stamp >= 0 and stamp < EXACT and stamp % 1 == 0 then return stamp end
+  damaged(log, 'the time of an entry cannot be read')
+end
+
+-- open reads a bucket's state, and holds its total against the newest entry. Without a state (a new bucket, or it was lost) the
+-- newest entry says what it must be.
 local EMPTY = {}
 
 local function open(state, log)
-  local s = call('HGET', state, 's')
+  local s, last = call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
   local total, newest, suspended, holds, oldest, keep, expire = 0, 0, 0, 0, 0, KEEP, 0
+  local sum = last and tonumber(match(last, '^(%d+):%d'))
   if s then
+    if #s ~= 56 then damaged(state, 'its state has ' .. #s .. ' bytes instead of 56') end
     total, newest, suspended, holds, oldest, keep, expire = struct.unpack(STATE, s)
-  else
-    local last = call('ZREVRANGE', log, 0, 0, 'WITHSCORES')
-    if last[1] then
-      total, newest = tonumber(match(last[1], '^%d+')), tonumber(last[2])
-      expire = clock() + math.max(0, call('PTTL', log)) * 1000
+    if not (total >= 0 and total <= EXACT and total % 1 == 0 and newest >= 0 and newest < EXACT and suspended > -FAR and
+        suspended < FAR and holds >= 0 and holds < EXACT and oldest < EXACT and keep >= 0 and keep < EXACT and expire < FAR) then
+      damaged(state, format('its state cannot be read, with a total of %.17g', total))
+    elseif sum ~= total and last then
+      damaged(state, format('the total of its newest entry is %.0f, and that of its state %.0f', entry(log, last), total))
+    elseif not last and total > 0 and newest > clock() - keep then -- older ones may have lapsed
+      damaged(log, format('there are no entries, and the total of its state is %.0f', total))
     end
+  else
+    if last then
+      total, newest = entry(log, last), time_of(log, call('ZSCORE', log, last))
+    end
+    expire = clock() + math.max(0, call('PTTL', log), call('PTTL', state)) * 1000
     for _, field in ipairs(call('HKEYS', state)) do
       if match(field, '^r:') then holds = holds + 1 end
     end
@@ -45,6 +81,7 @@ local function open(state, log)
   return { -- all fields at once: a table that grows later costs more than everything else here
     state = state, log = log, total = total, newest = newest, suspended = suspended, holds = holds, oldest = oldest,
     keep = keep, expire = expire, held = 0, list = EMPTY, lapsed = EMPTY, hold_until = 0, units = 0, room = 0,
+    fresh = not s or not last, -- a key that is written for the first time lapses with the other
   }
 end
 
@@ -54,9 +91,10 @@ local function hold(b, now)
   b.list, b.lapsed = {}, {}
   local fields = call('HGETALL', b.state)
   for i = 1, #fields, 2 do
-    local left, expires = match(fields[i + 1], '^(%d+):(%d+):')
     if match(fields[i], '^r:') then
+      local left, expires = match(fields[i + 1], '^(%d+):(%d+):')
       left, expires = tonumber(left), tonumber(expires)
+      if not left or left > EXACT or expires > FAR then damaged(b.state, ' cannot be read', fields[i]) end
       if expires > now then
         b.list[#b.list + 1] = {left = left, expires = expires}
         b.held = b.held + left
@@ -68,12 +106,27 @@ local function hold(b, now)
   table.sort(b.list, function(x, y) return x.expires < y.expires end)
 end
 
+-- reserved reads one reservation: units left, when it expires, units drawn, and the rest of its field. nil when there is none.
+local function reserved(b, id)
+  local value = call('HGET', b.state, 'r:' .. id)
+  if not value then return nil end
+  local left, expires, drawn, rest = match(value, '^(%d+):(%d+):(%d+):(.*)$')
+  left, expires, drawn = tonumber(left), tonumber(expires), tonumber(drawn)
+  if not left or left > EXACT or expires > FAR or drawn > EXACT then damaged(b.state, ' cannot be read', 'r:' .. id) end
+  return left, expires, drawn, rest
+end
+
 -- base is the running total just before the oldest entry stamped at from or later.
 local function base(b, from)
-  local first = call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'LIMIT', '0', '1')[1]
-  if not first then return b.total end
-  local total, units = match(first, '^(%d+):(%d+)')
-  return total - units
+  local first = call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'LIMIT', '0', '2')
+  if not first[1] then return b.total end
+  local total, units = match(first[1], '^(%d+):(%d+):')
+  local after, more = b.total, 0 -- of the entry after it, which must not begin below it
+  if first[2] then after, more = match(first[2], '^(%d+):(%d+):') end
+  local before = total and after and total - units
+  if before and before >= 0 and before + units <= after - more and b.total - after >= 0 then return before end
+  for _, member in ipairs(first) do entry(b.log, member) end
+  damaged(b.log, 'the totals of its entries do not rise by their units')
 end
 
 -- fits is the earliest moment at which cost more units stay within cap, counting held units until the holds of list lapse.
@@ -86,30 +139,34 @@ local function fits(b, window, from, ends, before, cost, cap, held, list, now)
     if (target - before) * 256 < b.total - before then
       local oldest = call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'WITHSCORES', 'LIMIT', '0', '4')
       for i = 1, #oldest, 2 do
-        if tonumber(match(oldest[i], '^%d+')) >= target then return tonumber(oldest[i + 1]) end
+        if entry(b.log, oldest[i]) >= target then return time_of(b.log, oldest[i + 1]) end
       end
     end
     local hi, hi_total = -1, b.total -- ranks are counted from the newest entry, -1
     local lo, lo_total = -1 - call('ZCOUNT', b.log, format('%d', from), '+inf'), before
-    local tries, near = 0, 0
-    while true do
+    local near = 0
+    for try = 1, 64 do -- from the fifth on, each halves what is left of the search
       local left, right = lo + 1, hi
       if hi - lo > 7 then
-        local at = lo + math.max(1, math.floor((target - lo_total) / (hi_total - lo_total) * (hi - lo)))
-        if tries > 3 then at = math.floor((lo + hi) / 2) end
-        left, right = math.max(left, at - near), math.min(right, at + near)
+        local rank = math.floor((lo + hi) / 2)
+        if try <= 4 and hi_total > lo_total then
+          rank = lo + math.max(1, math.floor((target - lo_total) / (hi_total - lo_total) * (hi - lo)))
+          rank = math.min(rank, hi)
+        end
+        left, right = math.max(left, rank - near), math.min(right, rank + near)
       end
-      tries, near = tries + 1, 4
+      near = 4
       local found = call('ZRANGE', b.log, left, right)
       local i, j = 0, #found + 1 -- found[i] is short of the target, found[j] is not; either may lie outside
       while j - i > 1 do
         local k = math.floor((i + j) / 2)
-        local total = tonumber(match(found[k], '^%d+'))
+        local total = entry(b.log, found[k])
         if total < target then i, lo_total = k, total else j, hi_total = k, total end
       end
-      if found[j] and (i > 0 or left == lo + 1) then return tonumber(call('ZSCORE', b.log, found[j])) end
+      if found[j] and (i > 0 or left == lo + 1) then return time_of(b.log, call('ZSCORE', b.log, found[j])) end
       if j == 1 then hi = left else lo = right end
     end
+    damaged(b.log, 'the totals of its entries do not rise by their units')
   end
 
   -- freed is when need of the units used will have left the window.
@@ -137,18 +194,27 @@ local function fits(b, window, from, ends, before, cost, cap, held, list, now)
 end
 
 -- save writes the state after a change. Both keys outlive their use: they lapse when idle for long, never sooner than entries,
--- holds and suspensions matter. That is put off only once half of the time is gone; then save returns true.
-local function save(b, now, keep)
+-- holds and suspensions matter. That is put off only once half of the time is gone. The labels, which all buckets of a credential
+-- share, last as long as the log, at least.
+local told = 0 -- 1 when this call came with a line of labels, 2 when their key is new
+
+local function save(b, now, keep, labels)
   if keep > b.keep then b.keep = keep end
   local needed = math.max(b.suspended, b.hold_until, now) + b.keep
   local renew = b.expire < needed
   if renew then b.expire = needed + b.keep end
   call('HSET', b.state, 's', struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire))
-  if renew then
+  if renew or b.fresh then
     call('PEXPIREAT', b.state, format('%d', b.expire / 1000))
     call('PEXPIREAT', b.log, format('%d', b.expire / 1000))
   end
-  return renew
+  if renew or b.fresh or told > 0 then
+    local ttl = call('PTTL', labels) -- -1: for ever
+    if told == 2 or ttl >= 0 and now + ttl * 1000 < b.expire then
+      call('PEXPIREAT', labels, format('%d', b.expire / 1000))
+      told = 1
+    end
+  end
 end
 
 -- intern keeps the line of labels under its code, once for all entries that carry it, and returns what stands for it in an
@@ -156,17 +222,15 @@ end
 -- that has lately sent the line with the code leaves it out.
 local function intern(labels, code, line)
   if line == '' then return code end
+  told = 1
   if call('HSETNX', labels, code, line) == 0 then
     return call('HGET', labels, code) == line and code or '=' .. line -- codes are short: two lines may share one
   end
-  if call('HLEN', labels) <= 10000 then return code end
+  local lines = call('HLEN', labels)
+  if lines == 1 then told = 2 end
+  if lines <= 10000 then return code end
   call('HDEL', labels, code)
   return '=' .. line
-end
-
--- outlive makes a key that a credential's buckets share last for ms at least.
-local function outlive(key, ms)
-  if call('PTTL', key) < ms then call('PEXPIRE', key, format('%d', ms)) end
 end
 
 -- append writes an entry of units, to be kept for keep µs. tail is <id>:<labels>[:<run>]. In passing it forgets reservations that

@@ -22,8 +22,8 @@ if fingerprint ~= '' then
   local answer = call('GET', KEYS[2])
   if answer then
     local asked, kept = match(answer, '^([^\n]*)\n(.*)$')
-    if asked ~= fingerprint then return {-2} end
-    return {3, kept}
+    if asked and asked ~= fingerprint then return {-2} end
+    return {3, kept or ''} -- a damaged one says nothing
   end
 end
 
@@ -37,8 +37,8 @@ end
 
 local left, expires, drawn, rest -- of the reservation drawn on
 if draws > 0 then
-  left, expires, drawn, rest = match(call('HGET', buckets[draws].state, 'r:' .. ARGV[7]) or '', '^(%d+):(%d+):(%d+):(.*)$')
-  if not left or tonumber(expires) <= stamp then return {-3} end
+  left, expires, drawn, rest = reserved(buckets[draws], ARGV[7])
+  if not left or expires <= stamp then return {-3} end
 end
 
 -- Decide.
@@ -47,7 +47,7 @@ for n, b in ipairs(buckets) do
   local units, last, draw = N[i], i + 1 + 5 * N[i + 1], n == draws
   i = i + 2
   if b.holds > 0 then hold(b, stamp) end
-  if draw and units > tonumber(left) then return {-4, tonumber(left)} end
+  if draw and units > left then return {-4, left} end
   if b.suspended > stamp and b.suspended > retry then retry, denying = b.suspended, -1 end
   local room, held, list = NEVER, b.held, b.list
   if draw then held, list = 0, EMPTY end
@@ -72,7 +72,7 @@ for n, b in ipairs(buckets) do
     end
     i = i + 5
   end
-  if b.total + units > EXACT then return {err = 'QUOTATOTAL the running total of ' .. b.log .. ' cannot grow any more'} end
+  if b.total + units > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
   b.units, b.room = units, b.suspended > stamp and 0 or room - b.held
 end
 
@@ -102,14 +102,13 @@ if ttl == 0 then
   tail = id .. ':' .. mark .. (ARGV[5] == '' and '' or ':' .. ARGV[5])
 end
 
-local renew = false
 for n, b in ipairs(buckets) do
   local room = b.room - b.units
   if ttl > 0 then
     b.hold_until = stamp + ttl
     local field = format('%d:%d:0:%d:%d:%s', b.units, b.hold_until, b.units, stamp, ARGV[7])
-    local old = match(call('HGET', b.state, 'r:' .. id) or '', '^%d+:(%d+):')
-    if old and tonumber(old) > stamp then return {-2} end
+    local _, old = reserved(b, id)
+    if old and old > stamp then return {-2} end
     b.holds = b.holds + call('HSET', b.state, 'r:' .. id, field)
     for n = 1, math.min(64, #b.lapsed) do
       if b.lapsed[n] ~= 'r:' .. id then b.holds = b.holds - call('HDEL', b.state, b.lapsed[n]) end
@@ -119,14 +118,13 @@ for n, b in ipairs(buckets) do
   else
     append(b, stamp, b.units, tail, keep)
     if n == draws then
-      call('HSET', b.state, 'r:' .. ARGV[7], format('%d:%s:%d:%s', left - b.units, expires, drawn + b.units, rest))
+      call('HSET', b.state, 'r:' .. ARGV[7], format('%d:%d:%d:%s', left - b.units, expires, drawn + b.units, rest))
       room = b.room -- what was set aside had been counted
     end
   end
   reply[n + 5] = math.max(0, room)
-  renew = save(b, now, keep) or renew
+  save(b, now, keep, KEYS[1])
 end
-if renew then outlive(KEYS[1], buckets[1].keep * 3 / 1000) end
 if fingerprint ~= '' then
   local kept = {id, denying == 0 and '-' or ARGV[9 + math.max(0, denying)], ARGV[8]}
   for n, value in ipairs(reply) do kept[n + 3] = format('%d', value) end

@@ -7,20 +7,19 @@
 -- Reply  {1, clock, stamp, units, remaining}  {3, the answer given before, as text: entry id, -, -, the reply}
 --        {-1, clock}: ask again  {-2}: was committed with other units   {-3}: no such reservation   {-4, left}: it holds fewer units
 
-local id, field, units = ARGV[2], 'r:' .. ARGV[6], N[1]
+local id, units = ARGV[2], N[1]
 local answer = call('GET', KEYS[2])
 if answer then
   local asked, kept = match(answer, '^(%S+)\n(.*)$')
-  if tonumber(asked) ~= units then return {-2} end
-  return {3, kept}
+  if asked and tonumber(asked) ~= units then return {-2} end
+  return {3, kept or ''} -- a damaged one says nothing
 end
 
 local now = clock()
 local b = open(KEYS[3], KEYS[4])
 local stamp = math.max(now, b.newest + 1)
-local left, expires = match(call('HGET', b.state, field) or '', '^(%d+):(%d+):')
-if not left or tonumber(expires) <= stamp then return {-3} end
-left = tonumber(left)
+local left, expires = reserved(b, ARGV[6])
+if not left or expires <= stamp then return {-3} end
 if units > left then return {-4, left} end
 local asked = format('%d', units)
 if units < 0 then units = left end
@@ -45,6 +44,6 @@ call('SET', KEYS[2], asked .. '\n' .. table.concat(kept, ' '), 'PX', format('%d'
 if units > 0 then
   append(b, stamp, units, id .. ':' .. intern(KEYS[1], ARGV[3], ARGV[4]) .. (ARGV[5] == '' and '' or ':' .. ARGV[5]), keep)
 end
-b.holds = math.max(0, b.holds - call('HDEL', b.state, field))
-if save(b, now, keep) then outlive(KEYS[1], b.keep * 3 / 1000) end
+b.holds = math.max(0, b.holds - call('HDEL', b.state, 'r:' .. ARGV[6]))
+save(b, now, keep, KEYS[1])
 return reply

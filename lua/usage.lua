@@ -1,15 +1,20 @@
--- usage.lua: the standing of buckets and limits at one moment. It writes nothing.
+-- usage.lua: the standing of buckets and limits at one moment, the same for all of them. It writes nothing.
 --
 -- KEYS   for each bucket: state, log
 -- ARGV   1 N: for each bucket: number of limits, and the limits (bucket.lua)
 -- Reply  {clock, for each bucket: held, suspended until (0 = open), for each limit: used, next free at (0 = nothing to free)}
---        or {-1, clock}: a calendar limit is not of this time, ask again
+--        or {-1, stamp}: a calendar limit is not of this time, ask again
 
 local now = clock()
-local reply, i = {now}, 1
+local stamp, buckets = now, {}
 for k = 1, #KEYS, 2 do
   local b = open(KEYS[k], KEYS[k + 1])
-  local stamp = math.max(now, b.newest + 1)
+  buckets[#buckets + 1] = b
+  stamp = math.max(stamp, b.newest + 1)
+end
+
+local reply, i = {now}, 1
+for _, b in ipairs(buckets) do
   if b.holds > 0 then hold(b, stamp) end
   reply[#reply + 1] = b.held
   reply[#reply + 1] = b.suspended > stamp and b.suspended or 0

@@ -58,3 +58,20 @@ func (e *CostExceedsLimitError) Error() string {
 
 // Is makes every CostExceedsLimitError an ErrCostExceedsLimit.
 func (e *CostExceedsLimitError) Is(target error) bool { return target == ErrCostExceedsLimit }
+
+// DamagedError says what is wrong with a bucket whose state and entries disagree: somebody changed them by hand, or restored a
+// part of them. Nothing is decided on it until it is mended; see Checker.
+type DamagedError struct {
+	Credential string
+	Bucket     string
+	What       string // "the total of its newest entry is 80, and that of its state 90"
+}
+
+// Error names the bucket, and what mends it.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%v: bucket %s of %s is damaged: %s; quotactl ledger check --repair mends it",
+		ErrLedgerUnusable, e.Bucket, e.Credential, e.What)
+}
+
+// Is makes every DamagedError an ErrLedgerUnusable.
+func (e *DamagedError) Is(target error) bool { return target == ErrLedgerUnusable }

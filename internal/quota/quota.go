@@ -23,6 +23,9 @@ const Retention = 72 * time.Hour
 // has for a number: 9,000 windows used to the full fit before a total could round.
 const MaxUnits = 1_000_000_000_000
 
+// MaxTotal is the highest running total of a bucket: the largest whole number that a double tells from its neighbours.
+const MaxTotal = 1<<53 - 1
+
 // Cost is what one call takes from one bucket.
 type Cost struct {
 	Bucket string

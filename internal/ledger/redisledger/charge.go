@@ -96,16 +96,25 @@ func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) 
 	if r.observe { // an entry that would have been denied has its labels written out
 		r.label.code = codeOf(r.label.line)
 	} else {
-		r.label = l.told.code(r.credential, r.label)
+		r.label = l.told.code(r.audience(), r.label)
 	}
 	reply, err := l.ask(ctx, l.charge, r.keys(), r.args)
 	if err != nil {
 		return quota.Decision{}, err
 	}
 	if r.label.line != "" && reply[0] == allowed && reply[4] == int64(0) {
-		l.told.note(r.credential, r.label)
+		l.told.note(r.audience(), r.label)
 	}
 	return l.decision(r, reply)
+}
+
+// audience is who a line of labels is told: the labels last as long as the logs of the buckets they are told with.
+func (r request) audience() string {
+	names := r.credential
+	for _, c := range r.costs {
+		names += " " + c.Bucket
+	}
+	return names
 }
 
 func (r request) keys() []string {

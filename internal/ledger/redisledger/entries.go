@@ -3,7 +3,9 @@ package redisledger
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,31 +24,24 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 	if err != nil {
 		return nil, err
 	}
-	entries := make([]quota.Entry, len(members))
+	parsed := make([]member, len(members))
 	codes := make(map[string]string) // label lines by code
-	for i, m := range members {
-		fields := strings.SplitN(m.Member.(string), ":", 5)
-		if len(fields) < 4 {
-			return nil, fmt.Errorf("%w: %s holds %q, which is no entry", quota.ErrLedgerUnusable, logKey(q.Credential, q.Bucket), m.Member)
+	for i, z := range members {
+		if parsed[i], err = parseMember(z.Member.(string), z.Score); err != nil {
+			return nil, damaged(q.Credential, q.Bucket, err)
 		}
-		e := quota.Entry{At: fromMicro(int64(m.Score)), ID: fields[2], Bucket: q.Bucket}
-		e.Total, _ = strconv.ParseInt(fields[0], 10, 64)
-		e.Units, _ = strconv.ParseInt(fields[1], 10, 64)
-		entries[i] = e
-		codes[fields[3]] = ""
+		codes[parsed[i].mark] = ""
 	}
 	if err := l.readLabels(ctx, q.Credential, codes); err != nil {
 		return nil, err
 	}
-	for i, m := range members {
-		fields := strings.SplitN(m.Member.(string), ":", 5)
-		line := codes[fields[3]]
-		if len(fields) == 5 {
-			line += "&" + quota.LabelRun + "=" + fields[4]
+	entries := make([]quota.Entry, len(parsed))
+	for i, m := range parsed {
+		labels, err := m.labels(codes[m.mark])
+		if err != nil {
+			return nil, damaged(q.Credential, q.Bucket, errLabels)
 		}
-		if entries[i].Labels, err = quota.ParseLabels(line); err != nil {
-			return nil, fmt.Errorf("entry %s: %w", entries[i].ID, err)
-		}
+		entries[i] = quota.Entry{At: fromMicro(m.at), ID: m.id, Bucket: q.Bucket, Units: m.units, Total: m.total, Labels: labels}
 	}
 	return entries, nil
 }
@@ -117,7 +112,11 @@ func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) ([
 	var list []quota.Reservation
 	for field, value := range fields {
 		if id, ok := strings.CutPrefix(field, "r:"); ok {
-			if r := parseReservation(bucket, id, value); r.ExpiresAt.After(now) {
+			r, err := parseReservation(bucket, id, value)
+			if err != nil {
+				return nil, damaged(credential, bucket, err)
+			}
+			if r.ExpiresAt.After(now) {
 				list = append(list, r)
 			}
 		}
@@ -129,13 +128,81 @@ func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) ([
 }
 
 // parseReservation reads a field r:<id> of a state hash (bucket.lua).
-func parseReservation(bucket, id, value string) quota.Reservation {
-	fields := strings.SplitN(value, ":", 7)
-	number := func(i int) int64 { n, _ := strconv.ParseInt(fields[i], 10, 64); return n }
+func parseReservation(bucket, id, value string) (quota.Reservation, error) {
 	r := quota.Reservation{ID: quota.ReservationID(bucket, id), Bucket: bucket}
-	if len(fields) == 7 {
-		r.Left, r.ExpiresAt, r.Drawn, r.Units = number(0), fromMicro(number(1)), number(2), number(3)
-		r.CreatedAt, r.Manual, r.Note = fromMicro(number(4)), fields[5] == "1", fields[6]
+	fields := strings.SplitN(value, ":", 7)
+	if len(fields) < 7 {
+		return r, fmt.Errorf("the reservation %.64q cannot be read", r.ID)
 	}
-	return r
+	var n [5]int64
+	for i := range n {
+		var err error
+		if n[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil || n[i] < 0 {
+			return r, fmt.Errorf("the reservation %.64q cannot be read", r.ID)
+		}
+	}
+	r.Left, r.ExpiresAt, r.Drawn, r.Units, r.CreatedAt = n[0], fromMicro(n[1]), n[2], n[3], fromMicro(n[4])
+	r.Manual, r.Note = fields[5] == "1", fields[6]
+	return r, nil
+}
+
+// member is an entry as its log holds it.
+type member struct {
+	at, total, units int64
+	id, mark, run    string // mark: the code of the labels, or = and their line
+}
+
+// parseMember reads a member of a log and its score (bucket.lua).
+func parseMember(text string, score float64) (member, error) {
+	var m member
+	fields := strings.SplitN(text, ":", 5)
+	if len(fields) < 4 {
+		return m, errEntry
+	}
+	if len(fields) == 5 {
+		m.run = fields[4]
+	}
+	m.id, m.mark = fields[2], fields[3]
+	var err error
+	if m.at, err = parseScore(score); err != nil {
+		return m, err
+	}
+	total, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil || total > quota.MaxTotal {
+		return m, errEntry
+	}
+	units, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil || units < 1 || units > total {
+		return m, errEntry
+	}
+	m.total, m.units = total, units
+	return m, nil
+}
+
+var (
+	errEntry = errors.New("an entry cannot be read")
+	errTime  = errors.New("the time of an entry cannot be read")
+
+	errLabels = errors.New("the labels of an entry cannot be read")
+)
+
+// labels puts the run to the line that the mark stands for.
+func (m member) labels(line string) (quota.Labels, error) {
+	if m.run != "" {
+		line += "&" + quota.LabelRun + "=" + m.run
+	}
+	return quota.ParseLabels(line)
+}
+
+// parseScore reads a stamp.
+func parseScore(score float64) (int64, error) {
+	if score >= 0 && score < quota.MaxTotal && score == math.Trunc(score) {
+		return int64(score), nil
+	}
+	return 0, errTime
+}
+
+// damaged says which bucket it is that cannot be read.
+func damaged(credential, bucket string, what error) error {
+	return &quota.DamagedError{Credential: credential, Bucket: bucket, What: what.Error()}
 }

@@ -21,7 +21,7 @@ var unusable = map[string]string{
 	"READONLY":   "it is a replica: name the primary, or Sentinel with redis+sentinel://",
 	"OOM":        "it is out of memory: raise maxmemory, or shorten what else it keeps",
 	"MISCONF":    "it cannot write to its disk, and therefore takes no writes",
-	"QUOTATOTAL": "begin a new bucket or credential",
+	"QUOTATOTAL": "a running total cannot grow any more: quotactl ledger check --repair makes it begin at 0 again",
 	"WRONGTYPE":  "a key quota:… holds something else: another program uses the same names",
 	"MOVED":      node, "ASK": node, "TRYAGAIN": node, "CLUSTERDOWN": node, "CROSSSLOT": node,
 }
@@ -38,6 +38,9 @@ func explain(err error) error {
 		return err // the caller's own end
 	case errors.As(err, &pass):
 		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
+	}
+	if damage := damageIn(err.Error()); damage != nil {
+		return damage
 	}
 	text, code := err.Error(), codeOfReply(err)
 	advice := unusable[code]
@@ -110,4 +113,15 @@ func commandsAt(hash, line string) string {
 // sources are the scripts.
 func sources() []string {
 	return []string{lua.Charge(), lua.Commit(), lua.Release(), lua.Cancel(), lua.Suspend(), lua.Usage(), lua.Claim()}
+}
+
+// damageForm is how a script says that a key is damaged (bucket.lua), in whatever words the server of that version wraps it.
+var damageForm = regexp.MustCompile(`QUOTADAMAGED \[quota:\{([^}]*)\}:([^:\]]*):[a-z]*\] \[([^\]]*)\]`)
+
+func damageIn(text string) error {
+	found := damageForm.FindStringSubmatch(text)
+	if found == nil {
+		return nil
+	}
+	return &quota.DamagedError{Credential: found[1], Bucket: found[2], What: found[3]}
 }

@@ -64,7 +64,7 @@ const tellAgain = time.Minute
 // told is what the server was told lately: the codes of lines that it knows. It is safe for concurrent use.
 type told struct {
 	mu   sync.Mutex
-	last map[[2]string]telling // by credential and line
+	last map[[2]string]telling // by audience and line
 }
 
 type telling struct {
@@ -76,9 +76,9 @@ type telling struct {
 const maxTold = 10_000
 
 // code fills in the line's code, and leaves the line out where the server was told of it a short while ago.
-func (t *told) code(credential string, of label) label {
+func (t *told) code(audience string, of label) label {
 	t.mu.Lock()
-	known, ok := t.last[[2]string{credential, of.line}]
+	known, ok := t.last[[2]string{audience, of.line}]
 	t.mu.Unlock()
 	if ok && time.Since(known.at) < tellAgain {
 		return label{code: known.code, run: of.run}
@@ -88,11 +88,11 @@ func (t *told) code(credential string, of label) label {
 }
 
 // note remembers that the server has just kept the line under its code.
-func (t *told) note(credential string, of label) {
+func (t *told) note(audience string, of label) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.last == nil || len(t.last) >= maxTold {
 		t.last = make(map[[2]string]telling)
 	}
-	t.last[[2]string{credential, of.line}] = telling{of.code, time.Now()}
+	t.last[[2]string{audience, of.line}] = telling{of.code, time.Now()}
 }

@@ -188,9 +188,11 @@ func TestSkewedLog(t *testing.T) {
 	}
 }
 
-// A lost hash, or a lost log, leaves a picture that is still decided on.
+// Without the hash the log says what was charged. Without the log nothing does, until what was in it would have left every window.
 func TestHalfOfABucketLost(t *testing.T) {
-	s := redistest.Start(t, redistest.Options{})
+	s := redistest.Start(t, redistest.Options{Clock: true})
+	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	s.SetNow(t, start)
 	l := open(t, s.URL())
 	allowedOf(t, l, 70)
 	l.client.Del(t.Context(), stateKey("k", "default"))
@@ -198,12 +200,24 @@ func TestHalfOfABucketLost(t *testing.T) {
 		t.Errorf("without its state: allowed %d more of the 30 left", n)
 	}
 	l.client.Del(t.Context(), logKey("k", "default"))
+	for _, after := range []time.Duration{0, quota.Retention} {
+		s.SetNow(t, start.Add(after))
+		if _, err := l.Charge(t.Context(), one("k", 1)); !errors.Is(err, quota.ErrLedgerUnusable) {
+			t.Errorf("without its log, after %v: %v", after, err)
+		}
+	}
+	s.SetNow(t, start.Add(quota.Retention+time.Second))
 	if n := allowedOf(t, l, 150); n != 100 {
-		t.Errorf("without its log: allowed %d, want 100 anew", n)
+		t.Errorf("without its log, later than entries are kept: allowed %d, want 100", n)
 	}
 	entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default", Limit: 1})
 	if err != nil || len(entries) != 1 || entries[0].Total != 200 {
 		t.Errorf("newest entry %+v, %v: the total went back", entries, err)
+	}
+	for _, key := range []string{logKey("k", "default"), stateKey("k", "default")} {
+		if ttl := l.client.TTL(t.Context(), key).Val(); ttl < quota.Retention {
+			t.Errorf("%s lapses in %v", key, ttl)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (i
 	if err != nil {
 		return 0, err
 	}
-	keys := []string{stateKey(credential, bucket), logKey(credential, bucket)}
+	keys := []string{labelsKey(credential), stateKey(credential, bucket), logKey(credential, bucket)}
 	left, err := l.release.Run(ctx, l.client, keys, numbers{}.blob(), id).Int64()
 	if err != nil {
 		return 0, explain(err)
@@ -80,7 +80,7 @@ const maxRewritten = 10_000
 // Cancel takes back a charge.
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
 	request := request{credential: c.Credential, key: answerTo(c.Credential, c.Key), costs: c.Costs}
-	keys := request.keys()[1:]
+	keys := request.keys()
 	draws, reservation := drawnOn(c.Costs, c.Reservation)
 	n := numbers{d.At.UnixMicro(), flag(request.key != ""), int64(draws), maxRewritten}
 	done, err := l.cancel.Run(ctx, l.client, keys, n.blob(), c.ID, reservation).Int64()
