@@ -121,27 +121,30 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 			out.Videos = append(out.Videos, outwardVideo(v.Seen, v.Rank))
 		}
 		return a.Print(a.stdout, out, func() error {
-			fmt.Fprintf(a.stdout, "%s, complete %s, %d videos\n\n", chart.Region, cli.Moment(chart.CompletedAt), chart.Videos)
+			screen := a.screen()
+			if err := screen.Say("%s, complete %s, %d videos\n\n", chart.Region, screen.Moment(chart.CompletedAt), chart.Videos); err != nil {
+				return err
+			}
 			return a.drawVideos(out.Videos, true)
 		})
 	})
 }
 
 func (a *app) drawVideos(videos []videoJSON, ranked bool) error {
-	screen := cli.NewScreen(a.stdout, a.getenv)
+	screen := a.screen()
 	columns := []string{"id", "title", "channel", ">views"}
 	if ranked {
 		columns = append([]string{">place"}, columns...)
 	}
 	table := screen.Table(columns...)
 	for _, v := range videos {
-		row := []any{v.ID, oneLine(v.Title, 60), oneLine(v.Channel, 28), optional(screen, v.Views)}
+		row := []any{v.ID, v.Title, v.Channel, optional(screen, v.Views)}
 		if ranked {
 			row = append([]any{v.Rank}, row...)
 		}
 		table.AppendRow(row)
 	}
-	return screen.Draw(table)
+	return screen.Draw(table, cli.Cut("title", 40), cli.Cut("channel", 16), cli.Cut("title", 20), cli.Cut("channel", 8))
 }
 
 func (a *app) charts(ctx context.Context) error {
@@ -164,26 +167,27 @@ func (a *app) charts(ctx context.Context) error {
 		out := struct {
 			Charts []row `json:"charts"`
 		}{[]row{}}
-		screen := cli.NewScreen(a.stdout, a.getenv)
+		screen := a.screen()
 		table := screen.Table("region", "last complete chart", "age")
 		for _, s := range states {
 			out.Charts = append(out.Charts, row{s.Region, cli.Time(s.CompletedAt), cli.Time(s.UnavailableAt), s.Invalid})
-			table.AppendRow([]any{s.Region, describe(s), age(s.CompletedAt)})
+			table.AppendRow([]any{s.Region, describe(screen, s), age(s.CompletedAt)})
 		}
-		return a.Print(a.stdout, out, func() error { return screen.Draw(table) })
+		return a.Print(a.stdout, out, func() error { return screen.Draw(table, cli.Shorten("last complete chart")) })
 	})
 }
 
-func describe(s catalog.RegionState) string {
+func describe(screen cli.Screen, s catalog.RegionState) cli.Cell {
+	text, at := "%s", s.CompletedAt
 	switch {
 	case s.Invalid:
-		return "the upstream knows no such region (" + cli.Moment(s.UnavailableAt) + ")"
+		text, at = "the upstream knows no such region (%s)", s.UnavailableAt
 	case !s.UnavailableAt.IsZero():
-		return "the upstream has none (" + cli.Moment(s.UnavailableAt) + ")"
+		text, at = "the upstream has none (%s)", s.UnavailableAt
 	case s.CompletedAt.IsZero():
-		return "none yet"
+		return cli.Cell{Text: "none yet"}
 	}
-	return cli.Moment(s.CompletedAt)
+	return cli.Cell{Text: fmt.Sprintf(text, screen.Moment(at)), Short: fmt.Sprintf(text, cli.Moment(at))}
 }
 
 func age(at time.Time) string {
@@ -225,8 +229,7 @@ in any script. Case and accents do not matter. It costs nothing: only the catalo
 				}
 				return a.Print(a.stdout, out, func() error {
 					if len(found) == 0 {
-						_, err := fmt.Fprintln(a.stdout, "no video found")
-						return err
+						return a.screen().Say("no video found\n")
 					}
 					return a.drawVideos(out.Videos, false)
 				})
@@ -288,8 +291,7 @@ ask that data fetched with a key alone is fetched again or deleted within 30 day
 					Deleted int `json:"videos_deleted"`
 				}{n}
 				return a.Print(a.stdout, out, func() error {
-					_, err := fmt.Fprintf(a.stdout, "%d videos deleted\n", n)
-					return err
+					return a.screen().Say("%d videos deleted\n", n)
 				})
 			}, catalog.Open)
 		},

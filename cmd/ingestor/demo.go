@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -82,7 +81,7 @@ const headPlaces = 3
 
 // printHeads prints the heads of the charts, and where all of it is.
 func (a *app) printHeads(c *catalog.Catalog, sum ingest.Summary) error {
-	screen := cli.NewScreen(a.stdout, a.getenv)
+	screen := a.screen()
 	table := screen.Table("chart", ">place", "title", "channel", ">views")
 	for _, r := range sum.Regions {
 		_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region}, headPlaces)
@@ -90,13 +89,14 @@ func (a *app) printHeads(c *catalog.Catalog, sum ingest.Summary) error {
 			continue // no complete chart yet
 		}
 		for _, v := range videos {
-			table.AppendRow([]any{r.Region, v.Rank, oneLine(v.Title, 48), oneLine(v.ChannelTitle, 24), optional(screen, v.Views)})
+			table.AppendRow([]any{r.Region, v.Rank, v.Title, v.ChannelTitle, optional(screen, v.Views)})
 		}
 	}
-	fmt.Fprintln(a.stdout, "\nThe heads of the charts (made up by the stand-in):")
-	if err := screen.Draw(table); err != nil {
+	if err := screen.Say("\nThe heads of the charts (made up by the stand-in):\n"); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.stdout, "\nLedger and catalogue are in %s\n", filepath.Dir(c.Path()))
-	return err
+	if err := screen.Draw(table, cli.Cut("title", 20), cli.Cut("channel", 8)); err != nil {
+		return err
+	}
+	return screen.Say("\nLedger and catalogue are in %s\n", filepath.Dir(c.Path()))
 }

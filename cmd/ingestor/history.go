@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 )
@@ -42,22 +40,28 @@ func outwardHistory(h catalog.History) historyJSON {
 }
 
 func (a *app) drawHistory(h historyJSON) error {
-	fmt.Fprintf(a.stdout, "%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID, oneLine(h.Title, 100), oneLine(h.Channel, 60),
-		h.ChannelID, h.Category, h.FirstSeenAt, h.FetchedAt)
-	screen := cli.NewScreen(a.stdout, a.getenv)
+	screen := a.screen()
+	err := screen.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID, cli.Plain(h.Title), cli.Plain(h.Channel),
+		h.ChannelID, h.Category, screen.At(h.FirstSeenAt).Text, screen.At(h.FetchedAt).Text)
+	if err != nil {
+		return err
+	}
 	counters := screen.Table("at", ">views", ">likes", ">comments")
 	for _, c := range h.Counters {
-		counters.AppendRow([]any{c.At, optional(screen, c.Views), optional(screen, c.Likes), optional(screen, c.Comments)})
+		counters.AppendRow([]any{screen.At(c.At), optional(screen, c.Views), optional(screen, c.Likes), optional(screen, c.Comments)})
 	}
-	if err := screen.Draw(counters); err != nil || len(h.Names) < 2 {
+	if err := screen.Draw(counters, cli.Shorten("at")); err != nil || len(h.Names) < 2 {
 		return err
 	}
 	names := screen.Table("at", "title", "channel", "category")
 	for _, n := range h.Names {
-		names.AppendRow([]any{n.At, oneLine(n.Title, 60), oneLine(n.Channel, 28), n.Category})
+		names.AppendRow([]any{screen.At(n.At), n.Title, n.Channel, n.Category})
 	}
-	fmt.Fprintln(a.stdout)
-	return screen.Draw(names)
+	if err := screen.Say("\n"); err != nil {
+		return err
+	}
+	return screen.Draw(names, cli.Shorten("at"), cli.Cut("title", 40), cli.Cut("channel", 16), cli.Cut("title", 20), cli.Cut("channel", 8),
+		cli.Cut("category", 8))
 }
 
 // optional is a counter for people; a dash when the upstream did not say, which is not zero.

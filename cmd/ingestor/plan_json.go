@@ -188,6 +188,14 @@ func (o *planned) fullest() int {
 // dateOf is the date that an upstream day has where its bucket resets.
 func (o *planned) dateOf(start time.Time) string { return start.In(o.zone).Format("2006-01-02 Mon") }
 
+// clock is a moment in UTC by the minute, with the date unless it is that of the upstream day which began at start.
+func (o *planned) clock(start, at time.Time) string {
+	if at.UTC().Format(time.DateOnly) == start.In(o.zone).Format(time.DateOnly) {
+		return at.UTC().Format("15:04Z")
+	}
+	return at.UTC().Format("2006-01-02 15:04Z")
+}
+
 // columnOf names a limit in few words.
 func columnOf(l quota.Limit) string {
 	if l.Pace != nil {

@@ -28,8 +28,10 @@ const (
 
 // drawPlan is the plan for people.
 func (a *app) drawPlan(o *planned) error {
-	screen := cli.NewScreen(a.stdout, a.getenv)
-	a.sayVerdict(o)
+	screen := a.screen()
+	if err := sayVerdict(o, screen); err != nil {
+		return err
+	}
 	for _, draw := range []func(*planned, cli.Screen) error{drawLimits, drawDays, drawLosses, drawCollisions} {
 		if err := draw(o, screen); err != nil {
 			return err
@@ -37,10 +39,9 @@ func (a *app) drawPlan(o *planned) error {
 	}
 	if i := o.fullest(); i >= 0 {
 		size := picture.Size{Columns: columnsOf(a.stdout), Rows: pictureRows, Color: screen.Color}
-		fmt.Fprintf(a.stdout, "\n%s", picture.Terminal(o.report.Series[i], size))
+		fmt.Fprintf(screen.W, "\n%s", picture.Terminal(o.report.Series[i], size))
 	}
-	a.saySuggestion(o, screen)
-	return nil
+	return saySuggestion(o, screen)
 }
 
 // columnsOf is the width of a picture on w, without its axis.
@@ -53,7 +54,7 @@ func columnsOf(w io.Writer) int {
 	return plainWidth
 }
 
-func (a *app) sayVerdict(o *planned) {
+func sayVerdict(o *planned, screen cli.Screen) error {
 	r := &o.report
 	verdict := "it fits"
 	switch over := r.Over(o.share); {
@@ -62,19 +63,19 @@ func (a *app) sayVerdict(o *planned) {
 	case len(over) > 0:
 		verdict = fmt.Sprintf("it fits, but %s peaks above %s", over[0].Limit.Name(), o.flags.failOver)
 	}
-	fmt.Fprintf(a.stdout, "%d lanes from %s to %s: %s\n", len(r.Lanes), cli.Moment(r.From), cli.Moment(r.To), verdict)
+	text := fmt.Sprintf("%d lanes from %s to %s: %s\n", len(r.Lanes), screen.Moment(r.From), screen.Moment(r.To), verdict)
 	if f := r.First; f != nil {
-		fmt.Fprintf(a.stdout, "first lost: %s\n", describeLost(f))
+		text += fmt.Sprintf("first lost: %s\n", describeLost(screen, f))
 	}
 	if o.chartless {
-		fmt.Fprintln(a.stdout, "no charts yet: each is taken to have the configured pages")
+		text += "no charts yet: each is taken to have the configured pages\n"
 	}
-	fmt.Fprintln(a.stdout)
+	return screen.Say("%s\n", text)
 }
 
 // describeLost says what a run gets and why.
-func describeLost(r *plan.Run) string {
-	text := fmt.Sprintf("%s %s, ", r.At.UTC().Format("2006-01-02 15:04:05Z"), r.Region)
+func describeLost(screen cli.Screen, r *plan.Run) string {
+	text := fmt.Sprintf("%s %s, ", screen.Moment(r.At.Truncate(time.Second)), r.Region)
 	switch r.Outcome {
 	case plan.LeftOut:
 		return text + "left out for its share of the day"
@@ -84,7 +85,7 @@ func describeLost(r *plan.Run) string {
 		text += "denied: " + r.Limit
 	}
 	if !r.RetryAt.IsZero() {
-		text += ", until " + cli.Moment(r.RetryAt)
+		text += ", until " + screen.Moment(r.RetryAt)
 	}
 	return text
 }
@@ -96,10 +97,18 @@ func drawLimits(o *planned, screen cli.Screen) error {
 		if u.Cap > 0 {
 			used = fmt.Sprintf("%.1f%%", 100*u.Share())
 		}
-		table.AppendRow([]any{u.Limit.Name(), screen.Number(u.Limit.Units), screen.Number(u.Limit.Headroom), screen.Number(u.Peak), used,
-			cli.Moment(u.At.Truncate(time.Second)), screen.Number(u.Legroom), screen.Bar(u.Peak, u.Cap, 12)})
+		table.AppendColored(fullColor(u), []any{u.Limit.Name(), screen.Number(u.Limit.Units), screen.Number(u.Limit.Headroom), screen.Number(u.Peak), used,
+			screen.On(u.At.Truncate(time.Second)), screen.Number(u.Legroom), screen.Bar(u.Peak, u.Cap, 12)})
 	}
-	return screen.Draw(table)
+	return screen.Draw(table, cli.Shorten("at"), cli.Drop(""), cli.Drop("headroom"), cli.Cut("limit", 30), cli.Drop("at"), cli.Cut("limit", 20))
+}
+
+// fullColor marks a limit of which nothing is left.
+func fullColor(u plan.Use) cli.Color {
+	if u.Legroom <= 0 && u.Limit.Pace == nil {
+		return cli.Yellow
+	}
+	return ""
 }
 
 // drawDays draws the first days, the worst of the others, and the sums; each bucket by itself.
@@ -115,7 +124,9 @@ func drawDays(o *planned, screen cli.Screen) error {
 				days = append(days, d)
 			}
 		}
-		fmt.Fprintf(screen.W, "\nBucket %s by the upstream's day\n", bucket)
+		if err := screen.Say("\nBucket %s by the upstream's day\n", bucket); err != nil {
+			return err
+		}
 		if err := drawBucket(o, screen, days); err != nil {
 			return err
 		}
@@ -143,7 +154,7 @@ func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
 		}
 		first := ""
 		if d.First != nil {
-			first = fmt.Sprintf("%s %s: %s", d.First.At.UTC().Format("15:04Z"), d.First.Region, d.First.Limit)
+			first = fmt.Sprintf("%s %s: %s", o.clock(d.Start, d.First.At), d.First.Region, d.First.Limit)
 		}
 		table.AppendRow(append(row, d.Crowded, first))
 	}
@@ -151,7 +162,8 @@ func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
 		table.AppendRow([]any{fmt.Sprintf("… %d more", len(days)-1-listed[n-1])})
 	}
 	table.AppendRow(totalRow(screen, days))
-	return screen.Draw(table)
+	steps := []cli.Step{cli.Drop("meet"), cli.Cut("first lost", 24), cli.Drop("runs"), cli.Drop("planned"), cli.Cut("first lost", 8)}
+	return screen.Draw(table, steps...)
 }
 
 func totalRow(screen cli.Screen, days []plan.Day) []any {
@@ -206,13 +218,15 @@ func drawLosses(o *planned, screen cli.Screen) error {
 	if o.report.Fits() {
 		return nil
 	}
-	fmt.Fprintln(screen.W, "\nWho loses runs")
+	if err := screen.Say("\nWho loses runs\n"); err != nil {
+		return err
+	}
 	table := screen.Table("region", "job", ">runs", ">complete", ">partial", ">denied", ">left out", ">pages", ">of")
 	for _, l := range o.report.Lanes {
 		table.AppendRow([]any{l.Region, l.Job, screen.Number(l.Runs), screen.Number(l.Complete), screen.Number(l.Partial), screen.Number(l.Denied),
 			screen.Number(l.LeftOut), screen.Number(l.Pages), screen.Number(l.Wanted)})
 	}
-	return screen.Draw(table)
+	return screen.Draw(table, cli.Cut("job", 8), cli.Drop("complete"), cli.Drop("job"))
 }
 
 func drawCollisions(o *planned, screen cli.Screen) error {
@@ -220,36 +234,38 @@ func drawCollisions(o *planned, screen cli.Screen) error {
 	if len(meets) == 0 {
 		return nil
 	}
-	fmt.Fprintln(screen.W, "\nLanes that tick in one minute")
+	if err := screen.Say("\nLanes that tick in one minute\n"); err != nil {
+		return err
+	}
 	table := screen.Table(">ticks", ">times", "first", "lanes")
 	for _, c := range meets[:min(len(meets), firstMeets)] {
-		table.AppendRow([]any{c.Ticks, screen.Number(int64(c.Times)), cli.Moment(c.First), oneLine(strings.Join(c.Lanes, " "), 90)})
+		table.AppendRow([]any{c.Ticks, screen.Number(int64(c.Times)), screen.On(c.First), strings.Join(c.Lanes, " ")})
 	}
 	if more := len(meets) - firstMeets; more > 0 {
 		table.AppendRow([]any{"", "", fmt.Sprintf("… %d more", more)})
 	}
-	return screen.Draw(table)
+	return screen.Draw(table, cli.Cut("lanes", 30), cli.Shorten("first"), cli.Cut("lanes", 10))
 }
 
-func (a *app) saySuggestion(o *planned, screen cli.Screen) {
-	if !o.flags.suggest {
-		return
-	}
+func saySuggestion(o *planned, screen cli.Screen) error {
 	s := o.suggestion
-	if s == nil {
-		fmt.Fprintln(a.stdout, "\nNo schedule fits, not even a page a day. With --from it is sought for an empty ledger.")
-		return
+	switch {
+	case !o.flags.suggest:
+		return nil
+	case s == nil:
+		return screen.Say("\nNo schedule fits, not even a page a day. With --from it is sought for an empty ledger.\n")
 	}
-	fmt.Fprintf(a.stdout, "\nThe tightest schedule that fits, for a year at least: %s runs a day\n\n", screen.Number(s.PerDay()))
-	fmt.Fprintf(a.stdout, "  schedule: %q\n  timezone: %s\n  stagger: %s\n", s.Spec, s.Zone, s.Stagger)
+	text := fmt.Sprintf("\nThe tightest schedule that fits, for a year at least: %s runs a day\n\n", screen.Number(s.PerDay()))
+	text += fmt.Sprintf("  schedule: %q\n  timezone: %s\n  stagger: %s\n", s.Spec, s.Zone, s.Stagger)
 	replaced := "schedule: and timezone:"
 	if s.Pages > 0 {
-		fmt.Fprintf(a.stdout, "  pages: %d\n", s.Pages)
+		text += fmt.Sprintf("  pages: %d\n", s.Pages)
 		replaced = "schedule:, timezone: and pages:"
 	}
 	if jobs := o.jobs(); len(jobs) > 0 {
-		fmt.Fprintf(a.stdout, "\nIt is for all jobs: take %s out of %s.\n", replaced, strings.Join(jobs, ", "))
+		text += fmt.Sprintf("\nIt is for all jobs: take %s out of %s.\n", replaced, strings.Join(jobs, ", "))
 	}
+	return screen.Say("%s", text)
 }
 
 // jobs are the names of the configured jobs that are planned.

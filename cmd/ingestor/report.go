@@ -205,7 +205,7 @@ func outwardChange(c freshness.Change, job string) freshnessJSON {
 }
 
 func (a *app) drawFreshness(out freshnessReport) error {
-	screen := cli.NewScreen(a.stdout, a.getenv)
+	screen := a.screen()
 	table := screen.Table("region", "job", ">charts", "age", ">every", ">places changed", ">new videos", ">new per unit", ">now", ">proposed")
 	for _, r := range out.Regions {
 		c := r.change
@@ -222,13 +222,13 @@ func (a *app) drawFreshness(out freshnessReport) error {
 		}
 		table.AppendRow(row)
 	}
-	if err := screen.Draw(table); err != nil {
+	err := screen.Draw(table, cli.Drop("charts"), cli.Drop("places changed"), cli.Cut("job", 8), cli.Drop("new per unit"), cli.Drop("job"))
+	if err != nil {
 		return err
 	}
 	then := screen.Number(out.Proposed) + " with the intervals proposed"
 	if !slices.ContainsFunc(out.Regions, func(r freshnessJSON) bool { return r.change.Proposed > 0 }) {
 		then = "and nothing proposed yet: that takes two complete charts of a region, an interval apart"
 	}
-	_, err := fmt.Fprintf(a.stdout, "\n%s units a day now, %s\n", screen.Number(out.PerDay), then)
-	return err
+	return screen.Say("\n%s units a day now, %s\n", screen.Number(out.PerDay), then)
 }

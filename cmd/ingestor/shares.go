@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"quotabudget/internal/cli"
@@ -63,8 +62,11 @@ func (a *app) printShares(s *sharesJSON) error {
 	if s == nil {
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "\nUnits are short: %d are left until %s, and the schedule wants more.\n", s.Left, cli.Moment(time.Time(s.Reset)))
-	screen := cli.NewScreen(a.stdout, a.getenv)
+	screen := a.screen()
+	err := screen.Say("\nUnits are short: %d are left until %s, and the schedule wants more.\n", s.Left, screen.Moment(time.Time(s.Reset)))
+	if err != nil {
+		return err
+	}
 	table := screen.Table("region", ">weight", ">priority", ">wants", ">entitled", ">spent", ">runs left", ">of ticks")
 	for _, r := range s.Regions {
 		table.AppendRow([]any{r.Region, r.Weight, r.Priority, r.Wants, r.Entitled, r.Spent, r.Runs, r.Remaining})
@@ -73,7 +75,9 @@ func (a *app) printShares(s *sharesJSON) error {
 		return err
 	}
 	for _, loan := range s.Loans {
-		fmt.Fprintf(a.stdout, "%s leaves %d units to %s\n", loan.From, loan.Units, loan.To)
+		if err := screen.Say("%s leaves %d units to %s\n", loan.From, loan.Units, loan.To); err != nil {
+			return err
+		}
 	}
 	return nil
 }

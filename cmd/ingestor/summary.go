@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
@@ -59,15 +58,17 @@ func (a *app) printSummary(st *station, sum ingest.Summary, shares *sharesJSON, 
 	out := outward(sum)
 	out.Shares = shares
 	return a.Print(a.stdout, out, func() error {
-		screen := cli.NewScreen(a.stdout, a.getenv)
+		screen := a.screen()
 		table := screen.Table("region", "outcome", ">pages", ">videos", ">units", "first place")
 		for _, r := range sum.Regions {
-			table.AppendRow([]any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, firstPlace(st.catalog, r)})
+			table.AppendColored(colorOf(r.Outcome), []any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, firstPlace(st.catalog, r)})
 		}
-		if err := screen.Draw(table); err != nil {
+		if err := screen.Draw(table, cli.Cut("first place", 10)); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stdout, "\n%s\n", sentence(sum))
+		if err := screen.Say("\n%s%s\n", reasons(sum), sentence(screen, sum)); err != nil {
+			return err
+		}
 		if err := a.printShares(shares); err != nil {
 			return err
 		}
@@ -90,20 +91,47 @@ func why(r ingest.Region) string {
 	return err.Error()
 }
 
-// firstPlace is the title at the head of a region's current chart, or why there is none.
-func firstPlace(c *catalog.Catalog, r ingest.Region) string {
-	if r.Outcome == ingest.Failed {
-		return oneLine(why(r), 60)
+// reasons is why regions failed or were interrupted, whole, a line for each reason.
+func reasons(sum ingest.Summary) (text string) {
+	var told []string
+	of := make(map[string][]string)
+	for _, r := range sum.Regions {
+		reason := why(r)
+		if reason == "" || r.Outcome != ingest.Failed && r.Outcome != ingest.Partial || errors.Is(r.Err(), quota.ErrExhausted) {
+			continue
+		}
+		if reason = cli.Plain(reason); of[reason] == nil {
+			told = append(told, reason)
+		}
+		of[reason] = append(of[reason], r.Region)
 	}
+	for _, reason := range told {
+		text += strings.Join(of[reason], ", ") + ": " + reason + "\n"
+	}
+	return text
+}
+
+func colorOf(o ingest.Outcome) cli.Color {
+	switch o {
+	case ingest.Failed:
+		return cli.Red
+	case ingest.Partial, ingest.Exhausted, ingest.Skipped:
+		return cli.Yellow
+	}
+	return ""
+}
+
+// firstPlace is the title at the head of a region's current chart.
+func firstPlace(c *catalog.Catalog, r ingest.Region) string {
 	_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region}, 1)
 	if err != nil || len(videos) == 0 || r.Outcome != ingest.Complete {
 		return ""
 	}
-	return oneLine(videos[0].Title, 60)
+	return videos[0].Title
 }
 
 // sentence says in words what a sweep came to.
-func sentence(sum ingest.Summary) string {
+func sentence(screen cli.Screen, sum ingest.Summary) string {
 	complete, unavailable := 0, 0
 	for _, r := range sum.Regions {
 		switch r.Outcome {
@@ -129,7 +157,7 @@ func sentence(sum ingest.Summary) string {
 		case quota.Suspended:
 			by = "the upstream says the quota is gone"
 		}
-		text += fmt.Sprintf("; %s, come back at %s (in %s)", by, cli.Moment(sum.RetryAt), cli.Span(sum.RetryAfter))
+		text += fmt.Sprintf("; %s, come back at %s (in %s)", by, screen.Moment(sum.RetryAt), cli.Span(sum.RetryAfter))
 	}
 	return text
 }
@@ -140,22 +168,4 @@ func counted(n int, noun string) string {
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)
-}
-
-// oneLine makes a text of the upstream fit to be printed: control characters, among them the marks that turn the direction of
-// writing around, are left out, and what is too long is cut.
-func oneLine(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, text)
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return text
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
 )
 
 // completeWithin is how long a shell waits for us at most.
@@ -107,7 +109,7 @@ func (a *app) reservationIDs(ctx context.Context) []string {
 				return err
 			}
 			for _, r := range list {
-				ids = append(ids, fmt.Sprintf("%s\t%d units left %s", r.ID, r.Left, r.Note))
+				ids = append(ids, fmt.Sprintf("%s\t%d units left %s", cli.Plain(r.ID), r.Left, cli.Plain(r.Note)))
 			}
 		}
 		return nil

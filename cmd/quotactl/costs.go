@@ -98,5 +98,5 @@ func (a *app) priceTable(list priceList) error {
 		}
 		t.AppendRow([]any{m.Method, strings.Join(parts, " + "), m.Status, m.Date, source})
 	}
-	return s.Draw(t)
+	return s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 20), cli.Cut("method", 20))
 }

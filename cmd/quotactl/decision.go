@@ -59,7 +59,7 @@ func orNull(text string) *string {
 
 // answer prints a decision, said by words in a table's place, and turns a denial into its exit code. "Never" is an error, but
 // an answer too where a program reads it.
-func (a *app) answer(d quota.Decision, err error, printed any, words func() string) error {
+func (a *app) answer(d quota.Decision, err error, printed any, words func(cli.Screen) string) error {
 	var exceeds *quota.CostExceedsLimitError
 	switch {
 	case err != nil && d.Never && a.Output != "table":
@@ -68,8 +68,8 @@ func (a *app) answer(d quota.Decision, err error, printed any, words func() stri
 		}
 	case err == nil:
 		say := func() error {
-			_, err := fmt.Fprintln(a.stdout, words())
-			return err
+			s := a.screen()
+			return s.Say("%s\n", words(s))
 		}
 		if err := a.Print(a.stdout, printed, say); err != nil {
 			return err
@@ -85,16 +85,16 @@ func (a *app) answer(d quota.Decision, err error, printed any, words func() stri
 }
 
 // denied says why, what is left and when to come back.
-func denied(d quota.Decision, headroom bool) string {
+func denied(s cli.Screen, d quota.Decision, headroom bool) string {
 	text := "denied: " + inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
 		text = "denied: " + inWords(d.Units) + ", but the bucket is suspended (the upstream said so, or a person did)"
 	}
-	return fmt.Sprintf("%s; %s\nretry in %s, at %s", text, left(d, headroom), cli.Span(d.RetryAfter()), cli.Moment(d.RetryAt))
+	return fmt.Sprintf("%s; %s\nretry in %s, at %s", text, left(d, headroom), cli.Span(d.RetryAfter()), s.Moment(d.RetryAt))
 }
 
 // allowed says what was done, and what is left.
-func allowed(verb string, d quota.Decision, headroom bool) string {
+func allowed(s cli.Screen, verb string, d quota.Decision, headroom bool) string {
 	text := verb + " " + inWords(d.Units)
 	switch {
 	case d.Unmetered:
@@ -102,7 +102,7 @@ func allowed(verb string, d quota.Decision, headroom bool) string {
 	case d.Replayed:
 		text = "done before, with the same key: " + text
 	case d.Observed:
-		text += " (observed only: " + d.Limit + " would have denied it until " + cli.Moment(d.RetryAt) + ")"
+		text += " (observed only: " + d.Limit + " would have denied it until " + s.Moment(d.RetryAt) + ")"
 	}
 	if len(d.Remaining) > 0 {
 		text += "; " + left(d, headroom)
@@ -142,11 +142,11 @@ func inWords(units map[string]int64) string {
 
 // spent prints the decision on a charge, which may have had the headroom too.
 func (a *app) spent(verb string, d quota.Decision, err error, headroom bool) error {
-	return a.answer(d, err, newDecision(d), func() string {
+	return a.answer(d, err, newDecision(d), func(s cli.Screen) string {
 		if !d.Allowed {
-			return denied(d, headroom)
+			return denied(s, d, headroom)
 		}
-		return allowed(verb, d, headroom)
+		return allowed(s, verb, d, headroom)
 	})
 }
 
@@ -154,13 +154,13 @@ func (a *app) spent(verb string, d quota.Decision, err error, headroom bool) err
 func (a *app) tried(d quota.Decision, err error, headroom bool) error {
 	out := newDecision(d)
 	out.DryRun = true
-	return a.answer(d, err, out, func() string {
+	return a.answer(d, err, out, func(s cli.Screen) string {
 		switch {
 		case !d.Allowed:
-			return denied(d, headroom)
+			return denied(s, d, headroom)
 		case d.Replayed, d.Unmetered:
-			return allowed("charged", d, headroom)
+			return allowed(s, "charged", d, headroom)
 		}
-		return allowed("dry run, nothing charged; it would take", d, headroom)
+		return allowed(s, "dry run, nothing charged; it would take", d, headroom)
 	})
 }

@@ -160,22 +160,39 @@ func (a *app) forecastTable(told []foretold) error {
 		if f.Rate.High > f.Rate.Low {
 			rate += fmt.Sprintf(" (%.0f-%.0f)", f.Rate.Low, f.Rate.High)
 		}
-		t.AppendRow([]any{f.credential, f.Bucket, f.Verdict, s.Number(f.Remaining), s.Number(f.Scheduled.Units), rate,
-			cli.Moment(f.DryAt.Truncate(time.Second)), fmt.Sprintf("%.0f %%", 100*f.Chance), cli.Moment(f.ResetAt)})
+		t.AppendColored(f.color(), []any{f.credential, f.Bucket, f.Verdict, s.Number(f.Remaining), s.Number(f.Scheduled.Units), rate,
+			s.On(f.DryAt.Truncate(time.Second)), fmt.Sprintf("%.0f %%", 100*f.Chance), s.On(f.ResetAt)})
 		at = f.At
 	}
-	if err := s.Draw(t); err != nil || at.IsZero() {
+	var steps []cli.Step
+	if !slices.ContainsFunc(told, func(f foretold) bool { return f.credential != told[0].credential }) {
+		steps = append(steps, cli.Drop("credential"))
+	}
+	steps = append(steps, cli.All(cli.Shorten("reset"), cli.Shorten("dry at")), cli.Drop("scheduled"), cli.Drop("reset"),
+		cli.Drop("unscheduled/h"), cli.Cut("bucket", 12), cli.Cut("credential", 10))
+	if err := s.Draw(t, steps...); err != nil || at.IsZero() {
 		return err
 	}
 	for _, f := range told {
-		if _, err := fmt.Fprintln(a.stdout, f.sentence()); err != nil {
+		if err := s.Say("%s\n", f.sentence(s)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f foretold) sentence() string { return f.credential + ": " + f.Text() }
+func (f foretold) sentence(s cli.Screen) string { return f.credential + ": " + f.TextIn(s.Zone) }
+
+// color marks what will be short.
+func (f foretold) color() cli.Color {
+	switch f.Verdict {
+	case forecast.Exhausted, forecast.Closed:
+		return cli.Red
+	case forecast.Suspended, forecast.RunsDry:
+		return cli.Yellow
+	}
+	return ""
+}
 
 // fine says that there is nothing to tell of the bucket.
 func (f foretold) fine() bool { return f.Verdict == forecast.Lasts && !f.Short() }
@@ -183,10 +200,10 @@ func (f foretold) fine() bool { return f.Verdict == forecast.Lasts && !f.Short()
 // outlook writes what status says of the forecast: a sentence for each bucket that will not do, and one for all others. A
 // suspension stands there already.
 func (a *app) outlook(ctx context.Context) error {
+	s := a.screen()
 	told, err := a.foretell(ctx, "")
 	if err != nil { // the table stands all the same
-		_, err = fmt.Fprintln(a.stdout, "no forecast:", err)
-		return err
+		return s.Say("no forecast: %v\n", err)
 	}
 	others := make(map[string]string)
 	var order []string
@@ -201,7 +218,7 @@ func (a *app) outlook(ctx context.Context) error {
 		if f.Verdict == forecast.Suspended {
 			continue
 		}
-		if _, err := fmt.Fprintln(a.stdout, f.sentence()); err != nil {
+		if err := s.Say("%s\n", f.sentence(s)); err != nil {
 			return err
 		}
 	}
@@ -209,7 +226,7 @@ func (a *app) outlook(ctx context.Context) error {
 		if !slices.ContainsFunc(told, func(f foretold) bool { return f.credential == c && f.fine() }) {
 			continue
 		}
-		if _, err := fmt.Fprintln(a.stdout, c+": "+others[c]); err != nil {
+		if err := s.Say("%s: %s\n", c, others[c]); err != nil {
 			return err
 		}
 	}

@@ -64,14 +64,14 @@ func (a *app) printGroups(list groupList) error {
 		t := s.Table(list.By, ">units", ">entries")
 		var units, entries int64
 		for _, row := range list.Rows {
-			key := cli.Plain(row.Key)
+			key := row.Key
 			if key == "" {
 				key = "(none)"
 			}
 			t.AppendRow([]any{key, s.Number(row.Units), s.Number(row.Entries)})
 			units, entries = units+row.Units, entries+row.Entries
 		}
-		t.AppendFooter([]any{"total", s.Number(units), s.Number(entries)})
-		return s.Draw(t)
+		t.AppendRow([]any{"total", s.Number(units), s.Number(entries)})
+		return s.Draw(t, cli.Cut(list.By, 12))
 	})
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
@@ -26,8 +24,7 @@ func (a *app) release() *cobra.Command {
 					return err
 				}
 				return a.Print(a.stdout, released{args[0], left}, func() error {
-					_, err := fmt.Fprintf(a.stdout, "released %d units of %s\n", left, args[0])
-					return err
+					return a.screen().Say("released %d units of %s\n", left, args[0])
 				})
 			})
 		},

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
@@ -63,13 +61,12 @@ func newReservation(r quota.Reservation) reservation {
 
 func (a *app) reservationTable(list reservationList) error {
 	if len(list.Reservations) == 0 {
-		_, err := fmt.Fprintln(a.stdout, "nothing is set aside")
-		return err
+		return a.screen().Say("nothing is set aside\n")
 	}
 	s := a.screen()
 	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")
 	for _, r := range list.Reservations {
-		t.AppendRow([]any{r.Reservation, s.Number(r.Units), s.Number(r.Drawn), s.Number(r.Left), r.ExpiresAt, cli.Plain(r.Note)})
+		t.AppendRow([]any{r.Reservation, s.Number(r.Units), s.Number(r.Drawn), s.Number(r.Left), s.At(r.ExpiresAt), r.Note})
 	}
-	return s.Draw(t)
+	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"), cli.Drop("units"), cli.Cut("note", 4))
 }

@@ -52,10 +52,10 @@ given with --ttl has passed. draw charges against them, whatever others spend me
 
 func (a *app) setAside(d quota.Decision, err error, headroom bool) error {
 	printed := reserved{newDecision(d), orNull(d.Reservation), cli.Time(d.ExpiresAt)}
-	return a.answer(d, err, printed, func() string {
+	return a.answer(d, err, printed, func(s cli.Screen) string {
 		if !d.Allowed {
-			return denied(d, headroom)
+			return denied(s, d, headroom)
 		}
-		return allowed("set aside", d, headroom) + "\nreservation " + d.Reservation + ", until " + cli.Time(d.ExpiresAt).String()
+		return allowed(s, "set aside", d, headroom) + "\nreservation " + d.Reservation + ", until " + s.At(cli.Time(d.ExpiresAt)).Text
 	})
 }

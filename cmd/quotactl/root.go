@@ -115,4 +115,4 @@ func parseUnits(text string) (int64, error) {
 }
 
 // screen is where tables go.
-func (a *app) screen() cli.Screen { return cli.NewScreen(a.stdout, a.getenv) }
+func (a *app) screen() cli.Screen { return a.Screen(a.stdout, a.getenv) }

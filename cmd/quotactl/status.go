@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -114,7 +113,8 @@ func newCredentialStatus(c config.Credential, usage quota.Usage) credentialStatu
 
 // statusTable draws the table, and a note for each bucket that is suspended.
 func (a *app) statusTable(list statusList) error {
-	if err := drawStatus(a.screen(), list); err != nil {
+	s := a.screen()
+	if err := drawStatus(s, list); err != nil {
 		return err
 	}
 	for _, c := range list.Credentials {
@@ -123,8 +123,8 @@ func (a *app) statusTable(list statusList) error {
 			if until.IsZero() {
 				continue
 			}
-			_, err := fmt.Fprintf(a.stdout, "%s: the upstream says that %s is gone, or a person closed it; it opens at %s (in %s)\n",
-				c.Credential, b.Bucket, cli.Moment(until), cli.Span(until.Sub(c.at)))
+			err := s.Say("%s: the upstream says that %s is gone, or a person closed it; it opens at %s\n",
+				c.Credential, b.Bucket, s.Until(until, c.at).Text)
 			if err != nil {
 				return err
 			}

@@ -2,112 +2,77 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
-
-	"github.com/jedib0t/go-pretty/v6/table"
 
 	"quotabudget/internal/cli"
 )
 
 const barCells = 12
 
-// statusView is what of the status is drawn, for the room there is.
-type statusView struct {
-	credential bool // its column
-	bar        bool
-	headroom   bool
-	long       bool // zones of windows, and moments besides the time until them
-}
-
-// statusViews are the views, the widest first.
-func statusViews(bars, several bool) []statusView {
-	views := []statusView{{true, true, true, true}, {true, false, true, true}, {true, false, false, true}, {several, false, false, false}}
-	if !bars {
-		return views[1:]
-	}
-	return views
-}
-
-// drawStatus draws the widest view for which there is room, or the last.
+// drawStatus draws the table. What says why nothing remains is given up last.
 func drawStatus(s cli.Screen, list statusList) error {
-	views := statusViews(s.Bars, len(list.Credentials) > 1)
-	t := views[0].table(s, list)
-	for _, v := range views[1:] {
-		if s.Fits(t) {
-			break
-		}
-		t = v.table(s, list)
-	}
-	return s.Draw(t)
-}
-
-// statusCell is one cell of the table, under its heading; a column that is not shown has none.
-type statusCell struct {
-	heading string
-	shown   bool
-	text    string
-}
-
-func (v statusView) table(s cli.Screen, list statusList) table.Writer {
-	t := s.Table(v.headings()...)
+	t := s.Table("credential", "bucket", "window", "", ">used", ">limit", ">headroom", ">held", ">remaining", "next free")
 	for _, c := range list.Credentials {
 		for _, b := range c.Buckets {
 			for _, l := range b.Limits {
-				var row []any
-				for _, cell := range v.cells(s, c, b, l) {
-					if cell.shown {
-						row = append(row, cell.text)
-					}
-				}
-				t.AppendRow(row)
+				remaining := remains(s, b, l)
+				t.AppendColored(remaining.Color, []any{c.named(), b.Bucket, windowCell(l), s.Bar(l.Used+b.Held, l.Units, barCells),
+					s.Number(l.Used), s.Number(l.Units), s.Number(l.Headroom), s.Number(b.Held), remaining,
+					s.Until(time.Time(l.NextFreeAt), c.at)})
 			}
 		}
 	}
-	return t
+	steps := []cli.Step{cli.Shorten("next free")}
+	if list.alone() {
+		steps = append(steps, cli.Drop("credential"))
+	}
+	steps = append(steps, cli.Drop(""), cli.Shorten("window"), cli.All(cli.Drop("headroom"), cli.Shorten("remaining")))
+	if !list.holds() {
+		steps = append(steps, cli.Drop("held"))
+	}
+	return s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12))...)
 }
 
-func (v statusView) headings() []string {
-	var names []string
-	for _, cell := range v.cells(cli.Screen{}, credentialStatus{}, bucketStatus{}, limitStatus{}) {
-		if cell.shown {
-			names = append(names, cell.heading)
-		}
+// named is the credential, and its mode where that is not the usual one.
+func (c credentialStatus) named() string {
+	if c.Mode == "enforce" {
+		return c.Credential
 	}
-	return names
+	return c.Credential + " (" + c.Mode + ")"
 }
 
-func (v statusView) cells(s cli.Screen, c credentialStatus, b bucketStatus, l limitStatus) []statusCell {
-	name, window, remaining := c.Credential, l.Window, s.Number(l.Remaining)
-	if c.Mode != "enforce" {
-		name += " (" + c.Mode + ")"
-	}
-	if v.long && l.Timezone != nil {
-		window += " " + *l.Timezone
-	}
-	if !time.Time(b.SuspendedUntil).IsZero() {
-		remaining = "suspended"
-	}
-	return []statusCell{
-		{"credential", v.credential, name},
-		{"bucket", true, b.Bucket},
-		{"window", true, window},
-		{"", v.bar, s.Bar(l.Used+b.Held, l.Units, barCells)},
-		{">used", true, s.Number(l.Used)},
-		{">limit", true, s.Number(l.Units)},
-		{">headroom", v.headroom, s.Number(l.Headroom)},
-		{">held", true, s.Number(b.Held)},
-		{">remaining", true, remaining},
-		{"next free", true, v.free(c.at, time.Time(l.NextFreeAt))},
-	}
+// alone reports whether one credential says nothing that its reader does not know.
+func (l statusList) alone() bool {
+	return len(l.Credentials) == 1 && l.Credentials[0].Mode == "enforce"
 }
 
-// free is when units come free, "" when none are taken.
-func (v statusView) free(now, at time.Time) string {
+func (l statusList) holds() bool {
+	return slices.ContainsFunc(l.Credentials, func(c credentialStatus) bool {
+		return slices.ContainsFunc(c.Buckets, func(b bucketStatus) bool { return b.Held > 0 })
+	})
+}
+
+func windowCell(l limitStatus) cli.Cell {
+	if l.Timezone == nil {
+		return cli.Cell{Text: l.Window}
+	}
+	return cli.Cell{Text: l.Window + " " + *l.Timezone, Short: l.Window}
+}
+
+// remains is what is left; for who looks, a word where nothing does, and in short what is kept for people.
+func remains(s cli.Screen, b bucketStatus, l limitStatus) cli.Cell {
 	switch {
-	case at.IsZero():
-		return ""
-	case v.long:
-		return fmt.Sprintf("%s (in %s)", cli.Moment(at), cli.Span(at.Sub(now)))
+	case !time.Time(b.SuspendedUntil).IsZero():
+		return cli.Cell{Text: "suspended", Color: cli.Yellow}
+	case l.Remaining > 0 || !s.Bars:
+		return cli.Cell{Text: s.Number(l.Remaining)}
+	case l.Units == 0:
+		return cli.Cell{Text: "closed", Color: cli.Red}
 	}
-	return "in " + cli.Span(at.Sub(now))
+	out := cli.Cell{Text: "exhausted", Color: cli.Red}
+	if l.Used+b.Held < l.Units {
+		out.Short = fmt.Sprintf("exhausted (%s kept)", s.Number(l.Headroom))
+	}
+	return out
 }

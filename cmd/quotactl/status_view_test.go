@@ -8,41 +8,46 @@ import (
 	"quotabudget/internal/cli"
 )
 
-// The narrower the terminal, the less is drawn: first without the bar, then without the headroom, then in short.
+// The narrower the terminal, the less is drawn; but what says why nothing remains is drawn always, in a word.
 func TestStatusFitsTheTerminal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	zone := "America/Los_Angeles"
-	list := statusList{[]credentialStatus{{Credential: "default", Mode: "enforce", at: now, Buckets: []bucketStatus{{
-		Bucket: "video_batch_get_stats",
-		Limits: []limitStatus{{"day", &zone, 10000, 500, 31, 9469, cli.Time(now.Add(18*time.Hour + 3*time.Minute))}},
-	}}}}}
+	at := cli.Time(now.Add(18*time.Hour + 3*time.Minute))
+	list := statusList{[]credentialStatus{{Credential: "default", Mode: "enforce", at: now, Buckets: []bucketStatus{
+		{Bucket: "video_batch_get_stats", Limits: []limitStatus{{"day", &zone, 10000, 500, 31, 9469, at}}},
+		{Bucket: "default", Limits: []limitStatus{{"24h", nil, 10000, 500, 9605, 0, at}}},
+		{Bucket: "video_insert", SuspendedUntil: at, Limits: []limitStatus{{"24h", nil, 100, 5, 10, 85, at}}},
+		{Bucket: "search_list", Limits: []limitStatus{{"24h", nil, 100, 5, 100, 0, at}, {"1h", nil, 0, 0, 0, 0, cli.Time{}}}},
+	}}}}
 	for _, c := range []struct {
 		width          int
-		bar, head, day string // "" where it is not to be seen
+		bar, head, day bool
+		kept           string
 	}{
-		{0, "█", "HEADROOM", zone},
-		{160, "█", "HEADROOM", zone},
-		{140, "", "HEADROOM", zone},
-		{130, "", "", zone},
-		{80, "", "", ""},
+		{0, true, true, true, "exhausted"},
+		{170, true, true, true, "exhausted"},
+		{120, true, true, true, "exhausted"},
+		{110, false, true, true, "exhausted"},
+		{100, false, true, false, "exhausted"},
+		{80, false, false, false, "exhausted (500 kept)"},
 	} {
-		var out strings.Builder
-		s := cli.Screen{W: &out, Bars: true, Width: c.width}
-		if err := drawStatus(s, list); err != nil {
-			t.Fatal(err)
-		}
-		for mark, want := range map[string]string{"█": c.bar, "HEADROOM": c.head, zone: c.day} {
-			if strings.Contains(out.String(), mark) != (want != "") {
-				t.Errorf("%d columns: %s\n%s", c.width, mark, out.String())
+		for _, color := range []bool{false, true} {
+			var out strings.Builder
+			s := cli.Screen{W: &out, Bars: true, Width: c.width, Color: color}
+			if err := drawStatus(s, list); err != nil {
+				t.Fatal(err)
+			}
+			for mark, want := range map[string]bool{"█": c.bar, "HEADROOM": c.head, zone: c.day, c.kept: true, "suspended": true,
+				"closed": true, "9,469": true, "in 18h 3min": true, "video_batch_get_stats": true, "\x1b[31m": color, "\x1b[33m": color} {
+				if strings.Contains(out.String(), mark) != want {
+					t.Errorf("%d columns: %q must be there: %v\n%s", c.width, mark, want, out.String())
+				}
 			}
 		}
-		for line := range strings.Lines(out.String()) {
-			if n := len([]rune(strings.TrimSpace(line))); c.width > 0 && n > c.width {
-				t.Errorf("%d columns: a line of %d", c.width, n)
-			}
-		}
-		if !strings.Contains(out.String(), "in 18h 3min") || !strings.Contains(out.String(), "9,469") {
-			t.Errorf("%d columns:\n%s", c.width, out.String())
-		}
+	}
+	var plain strings.Builder
+	if err := drawStatus(cli.Screen{W: &plain}, list); err != nil || strings.Contains(plain.String(), "exhausted") ||
+		!strings.Contains(plain.String(), "2026-11-22 08:03:00Z (in 18h 3min)") {
+		t.Errorf("in a pipe: %v\n%s", err, plain.String())
 	}
 }

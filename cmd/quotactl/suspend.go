@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,12 +77,11 @@ func (g *gate) reset(bucket string) quota.Window {
 
 func (a *app) suspended(s suspension) error {
 	return a.Print(a.stdout, s, func() error {
-		text := s.Bucket + " is open"
+		screen := a.screen()
 		if at := time.Time(s.SuspendedUntil); !at.IsZero() {
-			text = s.Bucket + " is suspended until " + cli.Moment(at)
+			return screen.Say("%s is suspended until %s\n", s.Bucket, screen.Moment(at))
 		}
-		_, err := fmt.Fprintln(a.stdout, text)
-		return err
+		return screen.Say("%s is open\n", s.Bucket)
 	})
 }
 

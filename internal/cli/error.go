@@ -60,10 +60,10 @@ func (e *Coded) Unwrap() error { return e.Err }
 func Report(stderr io.Writer, program string, err error) int {
 	text, hint := inWords(err)
 	for line := range strings.Lines(text) {
-		fmt.Fprintf(stderr, "%s: %s\n", program, strings.TrimSuffix(line, "\n"))
+		fmt.Fprintf(stderr, "%s: %s\n", program, Plain(strings.TrimSuffix(line, "\n")))
 	}
 	if hint != "" {
-		fmt.Fprintf(stderr, "hint: %s\n", hint)
+		fmt.Fprintf(stderr, "hint: %s\n", Plain(hint))
 	}
 	return Code(err)
 }
@@ -75,7 +75,7 @@ func reportJSON(stderr io.Writer, err error) int {
 		if hint != "" {
 			more = []any{"hint", hint}
 		}
-		slog.New(slog.NewJSONHandler(stderr, nil)).Error(text, more...)
+		slog.New(slog.NewJSONHandler(escaper{stderr}, nil)).Error(text, more...)
 	}
 	return Code(err)
 }

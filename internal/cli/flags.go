@@ -20,6 +20,8 @@ type Common struct {
 	LogLevel   string
 	LogFormat  string
 	Credential string // "" for the only one
+	Color      string // auto, always or never
+	UTC        bool   // no times but in UTC
 }
 
 // Bind adds the flags, and the command version, to the root command.
@@ -30,6 +32,8 @@ func (c *Common) Bind(root *cobra.Command) {
 	pick(root, &c.Output, "output", "o", "how results are written", "table", "json", "yaml")
 	pick(root, &c.LogLevel, "log-level", "", "least level that is logged", "info", "debug", "warn", "error")
 	pick(root, &c.LogFormat, "log-format", "", "how standard error is written", "text", "json")
+	pick(root, &c.Color, "color", "", "colours: auto is on a terminal, unless NO_COLOR is set", "auto", "always", "never")
+	flags.BoolVar(&c.UTC, "utc", false, "no times of your own zone beside those in UTC, on a terminal")
 	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
 		panic(err) // the flag is bound above
 	}
@@ -89,7 +93,7 @@ func (c *Common) Logger(stderr io.Writer) *slog.Logger {
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(stderr, opts))
+		return slog.New(slog.NewJSONHandler(escaper{stderr}, opts))
 	}
-	return slog.New(slog.NewTextHandler(stderr, opts))
+	return slog.New(slog.NewTextHandler(escaper{stderr}, opts))
 }

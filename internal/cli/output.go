@@ -18,7 +18,7 @@ func (c *Common) Print(stdout io.Writer, v any, table func() error) error {
 		if err != nil {
 			return err
 		}
-		_, err = stdout.Write(data)
+		_, err = stdout.Write(escaped(data, inJSON))
 		return err
 	case "yaml":
 		data, err := toYAML(v)
@@ -46,7 +46,7 @@ func toYAML(v any) ([]byte, error) {
 		return nil, err
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	if err := yaml.Unmarshal(escaped(data, inYAML), &doc); err != nil {
 		return nil, err
 	}
 	unfold(&doc)
@@ -56,13 +56,14 @@ func toYAML(v any) ([]byte, error) {
 	if err := out.Encode(&doc); err != nil {
 		return nil, err
 	}
-	return text.Bytes(), out.Close()
+	err = out.Close()
+	return escaped(text.Bytes(), inYAML), err
 }
 
 // unfold takes the braces and quotes of JSON away where no reader of YAML needs them.
 func unfold(n *yaml.Node) {
 	n.Style = 0
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && olderForm.MatchString(n.Value) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && (olderForm.MatchString(n.Value) || strings.ContainsFunc(n.Value, acts)) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	for _, below := range n.Content {

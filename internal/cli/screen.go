@@ -4,30 +4,64 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
+	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 )
 
-// Screen is where tables are drawn. On a terminal they have bars and colours; in a file or a pipe they are plain.
+// Screen is where people read. On a terminal tables have bars and colours and fit its width; in a file or a pipe they are plain
+// and whole.
 type Screen struct {
 	W     io.Writer
 	Bars  bool
 	Color bool
-	Width int // columns of the terminal; 0 where nobody looks, or when it does not say
+	Width int            // columns of the terminal; 0 where nobody looks, or when it does not say
+	Zone  *time.Location // of the reader, whose times stand beside those in UTC; nil for UTC alone
 }
 
-// NewScreen looks at what w is, and at NO_COLOR and TERM.
+// NewScreen looks at what w is, and at NO_COLOR, TERM and TZ.
 func NewScreen(w io.Writer, getenv func(string) string) Screen {
-	terminal := IsTerminal(w)
-	return Screen{
-		W: w, Bars: terminal, Color: terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb", Width: widthOf(w),
+	return (&Common{}).Screen(w, getenv)
+}
+
+// Screen is NewScreen with the flags --color and --utc.
+func (c *Common) Screen(w io.Writer, getenv func(string) string) Screen {
+	s := Screen{W: w, Bars: IsTerminal(w), Width: widthOf(w)}
+	s.Color = s.Bars && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+	switch c.Color {
+	case "always":
+		s.Color = true
+	case "never":
+		s.Color = false
 	}
+	if s.Bars && !c.UTC {
+		s.Zone = readersZone(getenv("TZ"))
+	}
+	return s
+}
+
+// readersZone is the zone that TZ names, or that of the machine; nil where it is UTC.
+func readersZone(name string) *time.Location {
+	zone := time.Local
+	if name != "" {
+		var err error
+		if zone, err = time.LoadLocation(strings.TrimPrefix(name, ":")); err != nil {
+			return nil
+		}
+	}
+	for _, name := range []string{"UTC", "Etc/UTC", "GMT", "Etc/GMT"} {
+		if zone.String() == name {
+			return nil
+		}
+	}
+	_, january := time.Unix(1767225600, 0).In(zone).Zone()
+	_, july := time.Unix(1782864000, 0).In(zone).Zone()
+	if january == 0 && july == 0 { // a machine whose zone is a file without a name
+		return nil
+	}
+	return zone
 }
 
 func widthOf(w io.Writer) int {
@@ -42,65 +76,59 @@ func widthOf(w io.Writer) int {
 	return width
 }
 
-// Fits reports whether no line of the table is longer than the screen is wide.
-func (s Screen) Fits(t table.Writer) bool {
-	if s.Width <= 0 {
-		return true
-	}
-	for line := range strings.Lines(t.Render()) {
-		if text.StringWidthWithoutEscSequences(strings.TrimRight(line, " \n")) > s.Width {
-			return false
-		}
-	}
-	return true
-}
-
 // IsTerminal reports whether somebody looks at w.
 func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Table begins a table. A column whose name begins with ">" is aligned to the right.
-func (s Screen) Table(columns ...string) table.Writer {
-	t := table.NewWriter()
-	t.SetOutputMirror(nil)
-	style := table.StyleDefault
-	style.Name = "plain"
-	style.Box = table.BoxStyle{PaddingRight: "  ", MiddleHorizontal: "-"}
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Format.Header = text.FormatUpper
-	style.Format.Footer = text.FormatDefault
-	if s.Color {
-		style.Color.Header = text.Colors{text.Faint}
-	}
-	t.SetStyle(style)
-	header := make(table.Row, len(columns))
-	configs := make([]table.ColumnConfig, len(columns))
-	for i, name := range columns {
-		configs[i].Number = i + 1
-		if right, ok := strings.CutPrefix(name, ">"); ok {
-			name = right
-			configs[i].Align, configs[i].AlignHeader, configs[i].AlignFooter = text.AlignRight, text.AlignRight, text.AlignRight
-		}
-		header[i] = name
-	}
-	t.AppendHeader(header)
-	t.SetColumnConfigs(configs)
-	return t
+// Say writes a text for people, whose arguments may come from outside.
+func (s Screen) Say(format string, args ...any) error {
+	_, err := io.WriteString(s.W, plainLines(fmt.Sprintf(format, args...)))
+	return err
 }
 
-// trailing is blanks at the end of a coloured line, which stand before the code that ends the colour.
-var trailing = regexp.MustCompile(` +((?:\x1b\[[0-9;]*m)+)$`)
+// Moment is a time to come for people: in UTC, rounded up to the second, and in the reader's zone; "" when it is zero.
+func (s Screen) Moment(t time.Time) string {
+	return Moment(t) + s.local(ceiling(t), "15:04:05")
+}
 
-// Draw writes the table, without blanks at the ends of its lines.
-func (s Screen) Draw(t table.Writer) error {
-	for line := range strings.Lines(t.Render() + "\n") {
-		if _, err := fmt.Fprintln(s.W, trailing.ReplaceAllString(strings.TrimRight(line, " \n"), "$1")); err != nil {
-			return err
-		}
+// local is " (09:00:00 CET)", with the date where that is another one than in UTC; "" without a zone.
+func (s Screen) local(t time.Time, form string) string {
+	if s.Zone == nil || t.IsZero() {
+		return ""
 	}
-	return nil
+	if here := t.In(s.Zone); here.Format(time.DateOnly) != t.UTC().Format(time.DateOnly) {
+		form = "2006-01-02 " + form
+	}
+	return " (" + t.In(s.Zone).Format(form+" MST") + ")"
+}
+
+// Until is a moment in a table, with how long it is until then: "2026-11-22 08:00:00Z (in 18h)", in short "in 18h".
+func (s Screen) Until(t, now time.Time) Cell {
+	if t.IsZero() {
+		return Cell{}
+	}
+	short := "in " + Span(t.Sub(now))
+	local := strings.TrimSuffix(strings.TrimPrefix(s.local(ceiling(t), "15:04:05"), " ("), ")")
+	if local != "" {
+		local += ", "
+	}
+	return Cell{Text: Moment(t) + " (" + local + short + ")", Short: short}
+}
+
+// At is a moment in a table: to the microsecond where nobody looks, and in short to the second.
+func (s Screen) At(t Time) Cell {
+	at := time.Time(t)
+	return Cell{Text: t.String() + s.local(at, "15:04:05"), Short: Moment(at.Truncate(time.Second))}
+}
+
+// On is a moment to come in a table; in short it is in UTC alone, without the year.
+func (s Screen) On(t time.Time) Cell {
+	if t.IsZero() {
+		return Cell{}
+	}
+	return Cell{Text: s.Moment(t), Short: ceiling(t).UTC().Format("01-02 15:04Z")}
 }
 
 // Number writes units, with separators where somebody looks.
@@ -115,10 +143,10 @@ func (s Screen) Number(n int64) string {
 	return digits
 }
 
-// Bar is how much of limit is used, in so many cells; "" where nobody looks.
-func (s Screen) Bar(used, limit int64, cells int) string {
+// Bar is how much of limit is used, in so many cells; nothing where nobody looks.
+func (s Screen) Bar(used, limit int64, cells int) Cell {
 	if !s.Bars {
-		return ""
+		return Cell{}
 	}
 	full := cells
 	if limit > 0 {
@@ -127,26 +155,12 @@ func (s Screen) Bar(used, limit int64, cells int) string {
 			full = 1
 		}
 	}
-	bar := strings.Repeat("█", full) + strings.Repeat("░", cells-full)
-	if !s.Color {
-		return bar
-	}
-	color := text.FgGreen
+	bar := Cell{Text: strings.Repeat("█", full) + strings.Repeat("░", cells-full), Color: Green}
 	switch {
 	case limit == 0 || used >= limit:
-		color = text.FgRed
+		bar.Color = Red
 	case float64(used) >= 0.8*float64(limit):
-		color = text.FgYellow
+		bar.Color = Yellow
 	}
-	return text.Colors{color}.Sprint(bar)
-}
-
-// Plain is a text that others wrote, without what would move the cursor or colour the screen.
-func Plain(words string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '�'
-		}
-		return r
-	}, words)
+	return bar
 }

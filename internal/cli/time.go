@@ -70,10 +70,15 @@ func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
+	return ceiling(t).UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// ceiling is the time rounded up to the second.
+func ceiling(t time.Time) time.Time {
 	if rest := t.Nanosecond(); rest > 0 {
 		t = t.Add(time.Second - time.Duration(rest))
 	}
-	return t.UTC().Format("2006-01-02 15:04:05Z")
+	return t
 }
 
 // ParseSpan reads a duration as time.ParseDuration does, and days: "7d", "1d12h".

@@ -49,8 +49,8 @@ func TestSlidingOnTheLongDay(t *testing.T) {
 		window string
 		want   string
 	}{
-		{"24h", "default is exhausted (default 24h) until 07:30Z"},
-		{"day", "default is exhausted (default day America/Los_Angeles) until 08:00Z; 1 of 1 run is left out by its share"},
+		{"24h", "default is exhausted (default 24h) until 2026-11-02 07:30Z"},
+		{"day", "default is exhausted (default day America/Los_Angeles) until 2026-11-02 08:00Z; 1 of 1 run is left out by its share"},
 	} {
 		b := Bucket{Name: "default", At: midnight.Add(6 * time.Hour), Limits: []quota.Limit{limit(t, 100, test.window)}, Reset: window(t, "day"),
 			Entries: spent(midnight.Add(30*time.Minute), 100), Lanes: lanes(t, "45 7 * * *", "BR")}

@@ -97,8 +97,9 @@ type Forecast struct {
 	LeftOut        Work      // of those lost, the runs that are left out by their shares
 	LostRuns       []LostRun // in the order of their times
 
-	slides bool     // ResetAt is no reset: all windows slide
-	brakes []string // the names of paces and throttles
+	slides bool           // ResetAt is no reset: all windows slide
+	brakes []string       // the names of paces and throttles
+	zone   *time.Location // of the reader; nil for UTC alone
 }
 
 // Rate is units an hour until the reset: in one of ten of the days foretold it is less than Low, in as many more than High.

@@ -21,17 +21,17 @@ func (f Forecast) Text() string {
 	case Closed:
 		return text + "is closed: a limit of it allows no units"
 	case Suspended:
-		text += "is suspended until " + f.clock(f.SuspendedUntil)
+		text += "is suspended until " + f.moment(f.SuspendedUntil)
 		if !f.DryAt.IsZero() {
-			text += ", and runs dry " + f.clock(f.DryAt)
+			text += ", and runs dry " + f.moment(f.DryAt)
 		}
 	case Exhausted:
 		text += "is exhausted (" + f.Limit + ")"
 		if !f.OpensAt.IsZero() {
-			text += " until " + f.clock(f.OpensAt)
+			text += " until " + f.moment(f.OpensAt)
 		}
 	case RunsDry:
-		text += "runs dry " + f.clock(f.DryAt) + f.interval() + ", " + span(f.ResetAt.Sub(f.DryAt)) + " before " + f.reset()
+		text += "runs dry " + f.moment(f.DryAt) + f.interval() + ", " + span(f.ResetAt.Sub(f.DryAt)) + " before " + f.reset()
 	default:
 		text += "lasts to " + f.reset()
 		if f.Chance >= unlikely {
@@ -39,6 +39,12 @@ func (f Forecast) Text() string {
 		}
 	}
 	return text + f.losses()
+}
+
+// TextIn is Text with the moments that matter in the reader's zone, too.
+func (f Forecast) TextIn(zone *time.Location) string {
+	f.zone = zone
+	return f.Text()
 }
 
 // losses says what is lost: by the shares, for want of units, and by each pace and throttle.
@@ -152,12 +158,22 @@ func number(n int64) string {
 	return text
 }
 
-// clock is a moment in UTC by the minute; with the day where the time alone might mean another one.
-func (f Forecast) clock(t time.Time) string {
-	if t.Sub(f.At).Abs() < 24*time.Hour {
-		return t.UTC().Format("15:04Z")
+// clock is a moment in UTC by the minute, with the date unless it is of the same day as the forecast.
+func (f Forecast) clock(t time.Time) string { return f.on(t, time.UTC, "15:04Z") }
+
+// moment is clock, followed by the same in the reader's zone.
+func (f Forecast) moment(t time.Time) string {
+	if f.zone == nil {
+		return f.clock(t)
 	}
-	return t.UTC().Format("2006-01-02 15:04Z")
+	return f.clock(t) + ", " + f.on(t, f.zone, "15:04 MST")
+}
+
+func (f Forecast) on(t time.Time, zone *time.Location, form string) string {
+	if t.In(zone).Format(time.DateOnly) != f.At.In(zone).Format(time.DateOnly) {
+		form = "2006-01-02 " + form
+	}
+	return t.In(zone).Format(form)
 }
 
 // span is a duration in its two largest units, without what is less than a minute: "2 h 46 m".

@@ -125,3 +125,22 @@ func TestUncertainText(t *testing.T) {
 		}
 	}
 }
+
+// The reader's zone stands beside UTC, each with the date where that is another one than today's.
+func TestTextIn(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := Forecast{Bucket: "default", At: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Verdict: Exhausted, Limit: "default 24h"}
+	for hour, want := range map[int]string{
+		21: "default is exhausted (default 24h) until 21:00Z, 22:00 CET",
+		23: "default is exhausted (default 24h) until 23:00Z, 2026-11-22 00:00 CET",
+		25: "default is exhausted (default 24h) until 2026-11-22 01:00Z, 2026-11-22 02:00 CET",
+	} {
+		f.OpensAt = time.Date(2026, 11, 21, hour, 0, 0, 0, time.UTC)
+		if got := f.TextIn(berlin); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// hostile is what an upstream, or whoever names a job, may send to a terminal.
+var hostile = []string{
+	"\x1b[31mred", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;Y3VybA==\x07", "a\rb", "a\nb", "a\tb", "\x00", "\x7f",
+	"\u009b31m", "\u0085next", "\u202egnp.exe", "\u2066isolate\u2069", "\u200fmark", "zero\u200bwidth", "\ufefffirst",
+	"line\u2028sep\u2029par", "soft\u00adhyphen", "tag\U000e0041\U000e0001", "not\ufffe\uffff\U0001ffff", "bad\xff\xfebytes", "plain",
+	"ab\u200dcd",
+}
+
+// quiet reports what no terminal may be sent.
+func quiet(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' || r != joiner && r != nonJoiner && !isTag(r) && hidden(r)
+	}) < 0
+}
+
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\x1b[31mb\r\n":                  "a�[31mb  ",
+		"\u009b2Jx\u0085y":                "�2Jx y",
+		"\u202egnp.exe\u202c":             "gnp.exe",
+		"\u2067a\u2069\u200e\u200f\u061c": "a",
+		"one\u2028two\u2029three":         "one two three",
+		"zero\u200bwidth\ufeff":           "zerowidth",
+		"back\u200dfill":                  "backfill",
+		"bad\xffbyte":                     "bad�byte",
+		"👩‍👩‍👧 👍🏽 ❤️ 🇩🇪 1️⃣":                  "👩‍👩‍👧 👍🏽 ❤️ 🇩🇪 1️⃣",
+		"🏴\U000e0067\U000e0062\U000e007f win": "🏴\U000e0067\U000e0062\U000e007f win",
+		"x\U000e0067y":                        "xy",
+		"שלום עולם سلام می‌خواهم":             "שלום עולם سلام می‌خواهم",
+		"नमस्ते e\u0301 ไทย 東京　한국":            "नमस्ते e\u0301 ไทย 東京　한국",
+		"nb\u00a0sp \u0600":                   "nb\u00a0sp \u0600",
+	} {
+		if got := Plain(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	for _, text := range hostile {
+		if got := Plain(text); !quiet(got) || strings.Contains(got, "\n") {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+// TestOutputIsQuiet: whatever the text, JSON and YAML send nothing to a terminal that it would obey, and are read back as it.
+func TestOutputIsQuiet(t *testing.T) {
+	for _, text := range hostile {
+		v := map[string]any{"k": text, text: []string{text, "x" + text + "y"}}
+		for _, form := range []string{"json", "yaml"} {
+			var out bytes.Buffer
+			if err := (&Common{Output: form}).Print(&out, v, nil); err != nil {
+				t.Errorf("%q as %s: %v", text, form, err)
+				continue
+			}
+			if !quiet(out.String()) {
+				t.Errorf("%q as %s: %q", text, form, out.String())
+			}
+			var back struct{ K string }
+			read := json.Unmarshal
+			if form == "yaml" {
+				read = yaml.Unmarshal
+			}
+			if err := read(out.Bytes(), &back); err != nil || back.K != strings.ToValidUTF8(text, "\ufffd") {
+				if want := strings.ReplaceAll(text, "\xff\xfe", "\ufffd\ufffd"); err != nil || back.K != want {
+					t.Errorf("%q as %s is read as %q, %v\n%s", text, form, back.K, err, out.String())
+				}
+			}
+		}
+	}
+}
+
+// TestYAMLOfEveryCharacter: each is written, and read back.
+func TestYAMLOfEveryCharacter(t *testing.T) {
+	var all []string
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if r >= 0xd800 && r < 0xe000 || r >= 0x30000 && r < 0xe0000 || r >= 0xf0000 && r < 0x10fff0 {
+			continue
+		}
+		if n := len(all); n == 0 || len(all[n-1]) > 1000 {
+			all = append(all, "")
+		}
+		all[len(all)-1] += string(r)
+	}
+	var out bytes.Buffer
+	if err := (&Common{Output: "yaml"}).Print(&out, all, nil); err != nil {
+		t.Fatal(err)
+	}
+	var back []string
+	if err := yaml.Unmarshal(out.Bytes(), &back); err != nil || len(back) != len(all) {
+		t.Fatalf("%d strings, %v", len(back), err)
+	}
+	for i := range all {
+		if back[i] != all[i] {
+			t.Errorf("%q\nis read as\n%q", all[i], back[i])
+		}
+	}
+	if !quiet(out.String()) {
+		t.Error("not quiet")
+	}
+}
+
+// TestReportIsQuiet: errors, hints and log lines repeat words of others, too.
+func TestReportIsQuiet(t *testing.T) {
+	for _, text := range hostile {
+		var out bytes.Buffer
+		Report(&out, "prog", Hint(fmt.Errorf("the upstream says: %s", text), "not %s", text))
+		reportJSON(&out, Hint(errors.New(text), "%s", text))
+		for _, form := range []string{"text", "json"} {
+			(&Common{LogFormat: form}).Logger(&out).Warn(text, "error", errors.New(text), text, text)
+		}
+		if !quiet(out.String()) {
+			t.Errorf("%q: %q", text, out.String())
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/rivo/uniseg"
+)
+
+// Color is how a cell is coloured where the screen has colours. A word says the same where it has none.
+type Color string
+
+// The colours there are, as terminals know them.
+const (
+	Faint  Color = "2"
+	Red    Color = "31"
+	Green  Color = "32"
+	Yellow Color = "33"
+)
+
+// Cell is a text in a table. Any other value stands there as fmt.Sprint writes it.
+type Cell struct {
+	Text  string
+	Short string // instead, where the column had to be shortened; "" when it is the same
+	Color Color
+}
+
+// Table is rows below headings.
+type Table struct {
+	names []string
+	right []bool
+	rows  [][]Cell
+}
+
+// Table begins a table. A column whose name begins with ">" is aligned to the right.
+func (s Screen) Table(columns ...string) *Table {
+	t := &Table{}
+	for _, name := range columns {
+		name, right := strings.CutPrefix(name, ">")
+		t.names, t.right = append(t.names, name), append(t.right, right)
+	}
+	return t
+}
+
+// AppendRow adds a row, which may have fewer cells than there are columns. What comes from outside may stand in it.
+func (t *Table) AppendRow(cells []any) { t.AppendColored("", cells) }
+
+// AppendColored adds a row of one colour, but for cells that have their own.
+func (t *Table) AppendColored(color Color, cells []any) {
+	row := make([]Cell, len(cells))
+	for i, value := range cells {
+		c, ok := value.(Cell)
+		if !ok {
+			c.Text = fmt.Sprint(value)
+		}
+		if c.Color == "" {
+			c.Color = color
+		}
+		row[i] = Cell{Plain(c.Text), Plain(c.Short), c.Color}
+	}
+	t.rows = append(t.rows, row)
+}
+
+// Step is something that a table gives up where the screen is too narrow for it.
+type Step struct {
+	column string
+	least  int
+	take   func(s Step, l *layout, excess int)
+}
+
+// Shorten shows the cells of a column in short.
+func Shorten(column string) Step {
+	return Step{column, 0, func(s Step, l *layout, _ int) { l.short[l.find(s.column)] = true }}
+}
+
+// Drop leaves a column out.
+func Drop(column string) Step {
+	return Step{column, 0, func(s Step, l *layout, _ int) { l.gone[l.find(s.column)] = true }}
+}
+
+// Cut ends the texts of a column with "…", at least so many cells wide.
+func Cut(column string, least int) Step {
+	return Step{column, least, func(s Step, l *layout, excess int) {
+		i := l.find(s.column)
+		l.most[i] = max(l.widths()[i]-excess, s.least)
+	}}
+}
+
+// All takes several steps as one.
+func All(steps ...Step) Step {
+	return Step{take: func(_ Step, l *layout, excess int) {
+		for _, step := range steps {
+			step.take(step, l, excess)
+		}
+	}}
+}
+
+// Draw writes the table. Where it is wider than the screen it takes one step after the other, until it fits.
+func (s Screen) Draw(t *Table, steps ...Step) error {
+	n := len(t.names)
+	l := &layout{t, make([]bool, n), make([]bool, n), make([]int, n)}
+	for i, w := range l.widths() {
+		l.gone[i] = w == 0 // a bar, where nobody looks
+	}
+	for _, step := range steps {
+		if excess := l.total() - s.Width; s.Width > 0 && excess > 0 {
+			step.take(step, l, excess)
+		}
+	}
+	return l.write(s)
+}
+
+// layout is how a table is drawn.
+type layout struct {
+	*Table
+	gone, short []bool
+	most        []int // cells; 0 for as many as there are
+}
+
+const gap = 2 // between columns
+
+func (l *layout) find(column string) int {
+	i := slices.Index(l.names, column)
+	if i < 0 {
+		panic("cli: no column " + column)
+	}
+	return i
+}
+
+// text is what a cell shows.
+func (l *layout) text(row []Cell, column int) string {
+	if column >= len(row) {
+		return ""
+	}
+	text := row[column].Text
+	if l.short[column] && row[column].Short != "" {
+		text = row[column].Short
+	}
+	return clip(text, l.most[column])
+}
+
+// widths are those of the columns; 0 for one that is gone.
+func (l *layout) widths() []int {
+	widths := make([]int, len(l.names))
+	for i, name := range l.names {
+		if l.gone[i] {
+			continue
+		}
+		widths[i] = width(name)
+		for _, row := range l.rows {
+			widths[i] = max(widths[i], width(l.text(row, i)))
+		}
+	}
+	return widths
+}
+
+// total is how wide a line is at most.
+func (l *layout) total() int {
+	sum := -gap
+	for i, w := range l.widths() {
+		if !l.gone[i] {
+			sum += w + gap
+		}
+	}
+	return sum
+}
+
+func (l *layout) write(s Screen) error {
+	head := make([]Cell, len(l.names))
+	for i, name := range l.names {
+		head[i] = Cell{Text: strings.ToUpper(name), Color: Faint}
+	}
+	widths := l.widths()
+	for _, row := range append([][]Cell{head}, l.rows...) {
+		if _, err := io.WriteString(s.W, l.line(row, widths, s.Color)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line is one row, without blanks at its end.
+func (l *layout) line(row []Cell, widths []int, colored bool) string {
+	var out strings.Builder
+	blanks := 0
+	for i := range min(len(row), len(widths)) {
+		if l.gone[i] {
+			continue
+		}
+		text := l.text(row, i)
+		pad := widths[i] - width(text)
+		if l.right[i] {
+			blanks, pad = blanks+pad, 0
+		}
+		if text != "" {
+			if row[i].Color != "" && colored {
+				text = "\x1b[" + string(row[i].Color) + "m" + text + "\x1b[0m"
+			}
+			out.WriteString(strings.Repeat(" ", blanks) + text)
+			blanks = 0
+		} else {
+			pad = widths[i]
+		}
+		blanks += pad + gap
+	}
+	return out.String() + "\n"
+}
+
+// width is how many cells of a terminal a text takes: the more of what those take that join emoji and those that do not.
+func width(text string) int {
+	if isASCII(text) {
+		return len(text)
+	}
+	sum := 0
+	for state := -1; text != ""; {
+		var cluster string
+		var joined int
+		cluster, text, joined, state = uniseg.FirstGraphemeClusterInString(text, state)
+		sum += max(joined, apart(cluster))
+	}
+	return sum
+}
+
+// apart is the width of a cluster whose characters are drawn one after the other.
+func apart(cluster string) int {
+	sum := 0
+	for _, r := range cluster {
+		switch {
+		case unicode.Is(unicode.Regional_Indicator, r): // a letter of a flag
+			sum++
+		case r >= 0x1f3fb && r <= 0x1f3ff: // a colour of skin
+			sum += 2
+		default:
+			sum += uniseg.StringWidth(string(r))
+		}
+	}
+	return sum
+}
+
+// clip cuts a text that is wider than most cells, between characters as people know them; 0 leaves it whole.
+func clip(text string, most int) string {
+	if most <= 0 || width(text) <= most {
+		return text
+	}
+	used, kept := 0, 0
+	for rest, state := text, -1; rest != ""; {
+		var cluster string
+		cluster, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
+		if used += width(cluster); used > most-1 {
+			break
+		}
+		kept += len(cluster)
+	}
+	return strings.TrimRight(text[:kept], " ") + "…"
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}

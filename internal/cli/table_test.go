@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTable(t *testing.T) {
+	draw := func(s Screen, steps ...Step) string {
+		var out strings.Builder
+		s.W = &out
+		table := s.Table("name", "", ">units", "at", "note")
+		table.AppendRow([]any{"one", s.Bar(1, 2, 4), 1234, Cell{Text: "2026-11-22 08:00:00Z", Short: "08:00Z"}, "東京の一番長いお話"})
+		table.AppendColored(Red, []any{"\x1b[2Jtwo", s.Bar(2, 2, 4), 5, "", "a note of some length"})
+		table.AppendRow([]any{"… 3 more"})
+		if err := s.Draw(table, steps...); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	steps := []Step{Shorten("at"), Cut("note", 10), Drop(""), Cut("note", 4), Drop("note")}
+	for _, c := range []struct {
+		name string
+		s    Screen
+		want string
+	}{
+		{"in a pipe", Screen{}, `
+NAME      UNITS  AT                    NOTE
+one        1234  2026-11-22 08:00:00Z  東京の一番長いお話
+�[2Jtwo       5                        a note of some length
+… 3 more
+`},
+		{"wide", Screen{Bars: true, Width: 70}, `
+NAME            UNITS  AT                    NOTE
+one       ██░░   1234  2026-11-22 08:00:00Z  東京の一番長いお話
+�[2Jtwo   ████      5                        a note of some length
+… 3 more
+`},
+		{"shortened", Screen{Bars: true, Width: 52}, `
+NAME            UNITS  AT      NOTE
+one       ██░░   1234  08:00Z  東京の一番長いお話
+�[2Jtwo   ████      5          a note of some length
+… 3 more
+`},
+		{"cut", Screen{Bars: true, Width: 42}, `
+NAME            UNITS  AT      NOTE
+one       ██░░   1234  08:00Z  東京の一番…
+�[2Jtwo   ████      5          a note of…
+… 3 more
+`},
+		{"dropped", Screen{Bars: true, Width: 23}, `
+NAME      UNITS  AT
+one        1234  08:00Z
+�[2Jtwo       5
+… 3 more
+`},
+	} {
+		got := draw(c.s, steps...)
+		if got != c.want[1:] {
+			t.Errorf("%s: got\n%s\nwant%s", c.name, got, c.want)
+		}
+		for line := range strings.Lines(got) {
+			if n := width(strings.TrimSuffix(line, "\n")); c.s.Width > 0 && n > c.s.Width {
+				t.Errorf("%s: a line of %d cells", c.name, n)
+			}
+		}
+	}
+	if got := draw(Screen{Bars: true, Color: true}, steps...); !strings.Contains(got, "\x1b[31m�[2Jtwo\x1b[0m") ||
+		!strings.Contains(got, "\x1b[32m██░░\x1b[0m") || !strings.Contains(got, "\x1b[2mNAME\x1b[0m") {
+		t.Errorf("in colour: %q", got)
+	}
+}
+
+func TestWidth(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "abc": 3, "東京": 4, "한국": 4, "e\u0301": 1, "❤️": 2, "🇩🇪": 2, "👍🏽": 4, "👩‍👩‍👧": 6, "א": 1, "…█": 2,
+	} {
+		if got := width(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"abcdef", 6, "abcdef"}, {"abcdef", 5, "abcd…"}, {"東京都", 5, "東京…"}, {"東京都", 4, "東…"}, {"ab cdef", 4, "ab…"},
+		{"e\u0301e\u0301e\u0301", 2, "e\u0301…"}, {"👩‍👩‍👧👩‍👩‍👧", 8, "👩‍👩‍👧…"}, {"abc", 1, "…"}, {"abc", 0, "abc"},
+	} {
+		if got := clip(c.text, c.most); got != c.want || c.most > 0 && width(got) > c.most {
+			t.Errorf("%q in %d: %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+}
+
+// The reader's zone stands beside UTC on a terminal, once, and with the date where that is another one.
+func TestReadersZone(t *testing.T) {
+	at := time.Date(2026, 11, 22, 1, 2, 3, 4, time.UTC)
+	for tz, want := range map[string]string{
+		"Europe/Berlin":       "2026-11-22 01:02:04Z (02:02:04 CET)",
+		":Europe/Berlin":      "2026-11-22 01:02:04Z (02:02:04 CET)",
+		"America/Los_Angeles": "2026-11-22 01:02:04Z (2026-11-21 17:02:04 PST)",
+		"Asia/Kathmandu":      "2026-11-22 01:02:04Z (06:47:04 +0545)",
+		"UTC":                 "2026-11-22 01:02:04Z",
+		"Etc/UTC":             "2026-11-22 01:02:04Z",
+		"Nowhere/Else":        "2026-11-22 01:02:04Z",
+	} {
+		if got := (Screen{Zone: readersZone(tz)}).Moment(at); got != want {
+			t.Errorf("%s: %s, want %s", tz, got, want)
+		}
+	}
+	s := Screen{Zone: readersZone("Europe/Berlin")}
+	until := s.Until(at, at.Add(-3*time.Hour))
+	if until.Text != "2026-11-22 01:02:04Z (02:02:04 CET, in 3h)" || until.Short != "in 3h" {
+		t.Errorf("%+v", until)
+	}
+	if s.Moment(time.Time{}) != "" || s.Until(time.Time{}, at) != (Cell{}) || s.On(time.Time{}) != (Cell{}) || s.At(Time{}).Text != "" {
+		t.Error("no time is written as one")
+	}
+}
