@@ -13,8 +13,7 @@ import (
 //
 //   - The whole path must match, segment by segment, after unescaping: no prefix, no trailing slash, no empty segment.
 //   - A literal segment goes before a {template}; a verb of its own decides between methods on one path.
-//   - On an upload path with an upload_id, which continues an upload that was begun by any verb, PUT names the method begun
-//     by POST where the path has no PUT of its own.
+//   - What goes on with an upload is a call of the method that Session names.
 //   - POST with X-HTTP-Method-Override is that verb, as it is for the upstream.
 //
 // A request that no route matches is quota.ErrUnpriced.
@@ -27,10 +26,10 @@ func (t *Table) Method(r *http.Request) (string, error) {
 		verb = over
 	}
 	byVerb := t.routes.find(segments(r.URL))
-	if id, ok := byVerb[verb]; ok {
+	if id, ok := t.Session(r); ok && verb == r.Method {
 		return id, nil
 	}
-	if id, ok := byVerb[http.MethodPost]; ok && verb == http.MethodPut && r.URL.Query().Has("upload_id") {
+	if id, ok := byVerb[verb]; ok {
 		return id, nil
 	}
 	if len(byVerb) > 0 {

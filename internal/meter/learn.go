@@ -55,8 +55,12 @@ func chargedBucket(d quota.Decision) string {
 func (t *Transport) suspend(ctx context.Context, d quota.Decision, lesson Lesson) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()
-	_, until := lesson.Reset.Bounds(d.At)
 	now, err := t.Budget.Ledger.Time(ctx)
+	at := d.At
+	if at.IsZero() { // the request was charged with another
+		at = now
+	}
+	_, until := lesson.Reset.Bounds(at)
 	if err == nil && !until.After(now) {
 		t.Log.Info("the upstream says the bucket was gone, of a day that has ended", "bucket", lesson.Bucket, "until", until.UTC())
 		return

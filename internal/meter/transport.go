@@ -35,6 +35,9 @@ type Transport struct {
 	Key    func() (string, error)              // the API key; it goes into a header, and nowhere else
 	Learn  func(status int, body []byte) (Lesson, bool)
 	Log    *slog.Logger
+	// Session reports whether a request goes on with an upload that another began; nil for no such
+	// uploads.
+	Session func(*http.Request) (method string, ok bool)
 }
 
 // What Transport refuses by itself.
@@ -66,18 +69,17 @@ func NewBase() *http.Transport {
 	return base
 }
 
-// RoundTrip charges the request and sends it once.
+// RoundTrip charges the request and sends it once. A request of an upload that was charged when it
+// began is not charged again.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	call, key, err := t.admit(r)
 	if err != nil {
 		return nil, closing(r, fmt.Errorf("request %w: %w", quota.ErrNotSent, err))
 	}
-	d, cancel, err := t.Budget.Spend(r.Context(), call)
+	part := t.partOf(r, key)
+	d, cancel, err := t.charge(r.Context(), call, part)
 	if err != nil {
 		return nil, closing(r, fmt.Errorf("%s %w: %w", call.Method, quota.ErrNotSent, err))
-	}
-	if d.Replayed {
-		return nil, closing(r, fmt.Errorf("%s %w: %w: one key pays for one request", call.Method, quota.ErrNotSent, quota.ErrKeyReused))
 	}
 	tallyOf(r.Context()).add(d, +1)
 	resp, left, err := t.send(r, key)
@@ -92,6 +94,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err := t.learn(r.Context(), d, resp); err != nil {
 			return nil, err
 		}
+	}
+	if !part.continues {
+		t.signSession(r, resp, key)
 	}
 	return resp, nil
 }
@@ -138,6 +143,7 @@ func (t *Transport) send(r *http.Request, key string) (resp *http.Response, left
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 	out := r.Clone(httptrace.WithClientTrace(r.Context(), trace))
+	out.URL.RawQuery = withoutSignature(r.URL.RawQuery)
 	out.Header.Set(keyHeader, key)
 	out.Header.Del("Accept-Encoding") // net/http asks for gzip by itself and undoes it: errors must be readable here
 	once(out)

@@ -63,6 +63,7 @@ func (x *exchange) forward(r *http.Request) {
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			keepPrivate(resp.Header)
+			p.keepUpload(r, resp)
 			return nil
 		},
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { x.refuse(r, err) },

@@ -21,6 +21,7 @@ func Gate(endpoint string, table *costs.Table, budget *quota.Budget, key func() 
 	}
 	return &meter.Transport{
 		Base: meter.NewBase(), Budget: budget, Scheme: u.Scheme, Host: u.Host, Method: table.Method, Key: key, Learn: lessons(table), Log: log,
+		Session: table.Session,
 	}, nil
 }
 

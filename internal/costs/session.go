@@ -1,0 +1,57 @@
+package costs
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Session reports whether a request goes on with a resumable upload that another began, and names
+// the method that the upload is a call of. The rules:
+//
+//   - It is a PUT, POST or DELETE below one of the upload paths, whatever verb began the upload.
+//   - It has one upload_id, and no uploadType but resumable. With another type, or the headers of
+//     another protocol, the upstream might take it for a new upload.
+//   - Where several methods upload to the path, it counts as the dearest of them.
+func (t *Table) Session(r *http.Request) (method string, ok bool) {
+	if !slices.Contains([]string{http.MethodPut, http.MethodPost, http.MethodDelete}, r.Method) {
+		return "", false
+	}
+	query := r.URL.Query()
+	ids, types := query["upload_id"], query["uploadType"]
+	if len(ids) != 1 || ids[0] == "" || len(types) > 1 || len(types) == 1 && types[0] != "resumable" {
+		return "", false
+	}
+	for name := range r.Header {
+		if strings.HasPrefix(http.CanonicalHeaderKey(name), "X-Goog-Upload-") {
+			return "", false
+		}
+	}
+	return t.dearestUpload(r.URL.EscapedPath())
+}
+
+// dearestUpload is the method that takes the most units of those that upload to a path.
+func (t *Table) dearestUpload(path string) (id string, ok bool) {
+	below := func(prefix string) bool { return strings.HasPrefix(path, prefix+"/") }
+	if !slices.ContainsFunc(t.uploads, below) {
+		return "", false
+	}
+	byVerb := t.routes.find(strings.Split(strings.TrimPrefix(path, "/"), "/"))
+	var ids []string
+	for _, verb := range sorted(byVerb) {
+		ids = append(ids, byVerb[verb])
+	}
+	if len(ids) == 0 {
+		return "", false
+	}
+	return slices.MaxFunc(ids, func(a, b string) int { return cmp.Compare(t.units(a), t.units(b)) }), true
+}
+
+// units is what one call of a method takes from all its buckets.
+func (t *Table) units(id string) (sum int64) {
+	for _, c := range t.methods[id].Costs {
+		sum += c.Units
+	}
+	return sum
+}

@@ -1,0 +1,19 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+)
+
+// keepUpload makes the upload that r began go on through the proxy.
+func (p *Proxy) keepUpload(r *http.Request, resp *http.Response) {
+	to, err := url.Parse(resp.Header.Get("Location"))
+	if err != nil || resp.StatusCode/100 != 2 || to.Host != p.Upstream.Host {
+		return
+	}
+	to.Scheme, to.Host = "http", r.Host
+	if r.TLS != nil {
+		to.Scheme = "https"
+	}
+	resp.Header.Set("Location", to.String())
+}
