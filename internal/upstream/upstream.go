@@ -20,22 +20,26 @@ func Gate(endpoint string, table *costs.Table, budget *quota.Budget, key func() 
 		return nil, fmt.Errorf("youtube endpoint: not a URL")
 	}
 	return &meter.Transport{
-		Base: meter.NewBase(), Budget: budget, Scheme: u.Scheme, Host: u.Host, Method: table.Method, Key: key, Learn: lessons(table), Log: log,
-		Session: table.Session,
+		Base: meter.NewBase(), Budget: budget, Scheme: u.Scheme, Host: u.Host, Method: table.Method, Session: table.Session,
+		Key: key, Learn: lessons(table, log), Log: log,
 	}, nil
 }
 
-// lessons says what the upstream's errors teach about its buckets.
-func lessons(table *costs.Table) func(status int, body []byte) (meter.Lesson, bool) {
+// lessons says what the upstream's errors teach about its buckets. A metric that is none of them closes none: it says nothing
+// about the bucket that our price list took the units from.
+func lessons(table *costs.Table, log *slog.Logger) func(status int, body []byte) (meter.Lesson, bool) {
 	return func(status int, body []byte) (meter.Lesson, bool) {
 		fault := youtube.Classify(status, body)
 		if fault.Kind != youtube.Exhausted {
 			return meter.Lesson{}, false
 		}
-		lesson := meter.Lesson{Reset: table.Buckets()[0].Reset}
-		if bucket, ok := table.BucketOfMetric(fault.Metric); ok {
-			lesson = meter.Lesson{Bucket: bucket.Name, Reset: bucket.Reset}
+		if fault.Metric == "" {
+			return meter.Lesson{Reset: table.Buckets()[0].Reset}, true
 		}
-		return lesson, true
+		bucket, ok := table.BucketOfMetric(fault.Metric)
+		if !ok {
+			log.Warn("the upstream says that a quota is gone which the price list has no bucket for", "metric", fault.Metric)
+		}
+		return meter.Lesson{Bucket: bucket.Name, Reset: bucket.Reset}, ok
 	}
 }

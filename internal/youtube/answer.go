@@ -3,9 +3,10 @@ package youtube
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"html"
-	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,10 +16,12 @@ import (
 
 // answer is what the body of an error says, in whichever of the upstream's shapes it came.
 type answer struct {
-	message  string
-	reasons  []reason          // the telling ones first
-	metadata map[string]string // of ErrorInfo
-	cut      bool              // JSON that ends too early
+	message string
+	words   bool              // the message is the API's own, not a page's or a front end's
+	reasons []reason          // the telling ones first
+	oauth   string            // the one word of an OAuth error
+	quota   map[string]string // metadata of the ErrorInfo that names the unit of a quota
+	cut     bool              // JSON that ends too early
 }
 
 type reason struct{ word, domain string }
@@ -31,23 +34,48 @@ type envelope struct {
 type errorBody struct {
 	Message string      `json:"message"`
 	Errors  []errorItem `json:"errors"`
-	Details []errorItem `json:"details"`
+	Details []errorInfo `json:"details"`
 }
 
 type errorItem struct {
+	Reason  string `json:"reason"`
+	Domain  string `json:"domain"`
+	Message string `json:"message"`
+}
+
+// errorInfo is a google.rpc.ErrorInfo, or another kind of detail, whose fields mean something else.
+type errorInfo struct {
+	Type     string            `json:"@type"`
 	Reason   string            `json:"reason"`
 	Domain   string            `json:"domain"`
-	Message  string            `json:"message"`
 	Metadata map[string]string `json:"metadata"`
+}
+
+// googles reports whether the detail is an ErrorInfo of Google's own.
+func (i errorInfo) googles() bool {
+	return strings.HasSuffix(i.Type, "/google.rpc.ErrorInfo") &&
+		(i.Domain == "googleapis.com" || strings.HasSuffix(i.Domain, ".googleapis.com"))
+}
+
+// metersUs reports whether the detail is of a quota of this API. Another API that this one calls may be out of quota, too.
+func (i errorInfo) metersUs() bool {
+	service := i.Metadata["service"]
+	return i.Metadata["quota_unit"] != "" && (service == "" || service == "youtube.googleapis.com")
 }
 
 func parseAnswer(body []byte) answer {
 	body = bytes.TrimSpace(body)
+	if len(body) >= maxError {
+		return answer{message: fmt.Sprintf("the error is longer than %d bytes", maxError)}
+	}
 	if len(body) == 0 || body[0] != '{' && body[0] != '[' {
 		return answer{message: title(body)}
 	}
 	if !json.Valid(body) {
 		return answer{cut: true}
+	}
+	if err := check(body); err != nil {
+		return answer{message: err.Error()}
 	}
 	if body[0] == '[' { // some front ends put the object into an array
 		var list []json.RawMessage
@@ -69,16 +97,22 @@ func readEnvelope(body []byte) answer {
 		if json.Unmarshal(e.Error, &word) != nil || word == "" {
 			return answer{}
 		}
-		return answer{reasons: []reason{{word: word}}}
+		return answer{oauth: word}
 	}
 	var said errorBody
 	json.Unmarshal(e.Error, &said)
-	a := answer{message: said.Message, metadata: map[string]string{}}
-	for _, item := range append(said.Details, said.Errors...) {
-		if item.Reason != "" {
-			a.reasons = append(a.reasons, reason{item.Reason, item.Domain})
+	a := answer{message: said.Message, words: true}
+	for _, info := range said.Details {
+		if !info.googles() {
+			continue
 		}
-		maps.Copy(a.metadata, item.Metadata)
+		a.add(info.Reason, info.Domain)
+		if a.quota == nil && info.metersUs() {
+			a.quota = info.Metadata
+		}
+	}
+	for _, item := range said.Errors {
+		a.add(item.Reason, item.Domain)
 		if a.message == "" {
 			a.message = item.Message
 		}
@@ -86,22 +120,31 @@ func readEnvelope(body []byte) answer {
 	return a
 }
 
+func (a *answer) add(word, domain string) {
+	if word != "" {
+		a.reasons = append(a.reasons, reason{word, domain})
+	}
+}
+
 // has reports whether the answer gives one of the reasons.
 func (a answer) has(words ...string) bool {
+	return slices.ContainsFunc(a.reasons, func(r reason) bool { return slices.Contains(words, r.word) })
+}
+
+// hasOnly reports whether the answer gives no reason but these: none of them, or none at all.
+func (a answer) hasOnly(words ...string) bool {
 	for _, r := range a.reasons {
-		for _, w := range words {
-			if r.word == w {
-				return true
-			}
+		if !slices.Contains(words, r.word) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // reason is the first of the answer's reasons, "" without any.
 func (a answer) reason() string {
 	if len(a.reasons) == 0 {
-		return ""
+		return plain(a.oauth)
 	}
 	return plain(a.reasons[0].word)
 }

@@ -70,9 +70,12 @@ func translate(err error) error {
 	if errors.As(err, &sent) {
 		err = sent.Err // the rest is the URL, which the caller does not need
 	}
+	var bad *unusable
 	switch {
 	case fromGate(err):
 		return err
+	case errors.As(err, &bad):
+		return &Error{Fault{Kind: Permanent, Status: 200}, bad}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Fault{Kind: Transient}, fmt.Errorf("no answer in time: %w", err)}
 	case garbled(err):

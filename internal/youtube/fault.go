@@ -40,35 +40,45 @@ type Fault struct {
 //
 //  1. ErrorInfo names a quota unit: by the day is Exhausted, by a shorter time Throttled.
 //  2. The reason quotaExceeded or dailyLimitExceeded is Exhausted.
-//  3. A message with "per day" in it is Exhausted.
+//  3. A 403 or 429 with "per day" in its message, and no reason but that of a rate limit, is Exhausted.
 //  4. Any other 429, and the reasons of rate limits, are Throttled.
 //  5. A 5xx is Transient, and so is an answer whose JSON was cut short: what it said is not known.
 //  6. The rest is Permanent, or what its reason says in particular.
+//
+// A message may repeat what the caller has sent: a region, a page token, words to search for. So words count in rule 3 alone,
+// and for a key in a 400 whose reason is no more than badRequest.
 func Classify(status int, body []byte) Fault {
 	said := parseAnswer(body)
 	f := Fault{Status: status, Reason: said.reason(), Message: said.text()}
-	if f.Kind = classifyQuota(said); f.Kind == Permanent {
+	if f.Kind = classifyQuota(status, said); f.Kind == Permanent {
 		f.Kind = classifyRest(status, said)
 	}
 	if f.Kind == Exhausted || f.Kind == Throttled {
-		f.Metric = said.metadata["quota_metric"]
-		f.WindowStart, _ = time.Parse(time.RFC3339, said.metadata["window_start_time"])
+		f.Metric = said.quota["quota_metric"]
+		f.WindowStart, _ = time.Parse(time.RFC3339, said.quota["window_start_time"])
 	}
 	return f
 }
 
 // classifyQuota holds rules 1 to 3; Permanent says that none applies.
-func classifyQuota(said answer) Kind {
-	switch unit := said.metadata["quota_unit"]; {
+func classifyQuota(status int, said answer) Kind {
+	switch unit := said.quota["quota_unit"]; {
 	case strings.HasPrefix(unit, "1/d/"):
 		return Exhausted
 	case strings.HasPrefix(unit, "1/min/"), strings.HasPrefix(unit, "1/s/"), strings.HasPrefix(unit, "1/h/"):
 		return Throttled
 	}
-	if said.has("quotaExceeded", "dailyLimitExceeded") || strings.Contains(strings.ToLower(said.message), "per day") {
+	if said.has("quotaExceeded", "dailyLimitExceeded") || said.saysPerDay(status) {
 		return Exhausted
 	}
 	return Permanent
+}
+
+// saysPerDay is rule 3.
+func (a answer) saysPerDay(status int) bool {
+	return (status == http.StatusForbidden || status == http.StatusTooManyRequests) &&
+		a.words && a.quota == nil && a.hasOnly("rateLimitExceeded", "RATE_LIMIT_EXCEEDED") &&
+		strings.Contains(strings.ToLower(a.message), "per day")
 }
 
 // classifyRest holds rules 4 to 6.
@@ -78,7 +88,7 @@ func classifyRest(status int, said answer) Kind {
 		return Throttled
 	case status >= 500, said.cut:
 		return Transient
-	case status == http.StatusUnauthorized, said.deniesCredential():
+	case status == http.StatusUnauthorized, said.deniesCredential(status):
 		return BadCredential
 	case said.has("invalidRegionCode"):
 		return BadRegion
@@ -92,7 +102,7 @@ func classifyRest(status int, said answer) Kind {
 
 // deniesCredential tells a refused key from a refused resource: both may come as 403 forbidden, but only a refused key is
 // of the global domain.
-func (a answer) deniesCredential() bool {
+func (a answer) deniesCredential(status int) bool {
 	if a.has("keyInvalid", "keyExpired", "accessNotConfigured", "ipRefererBlocked", "authError", "dailyLimitExceededUnreg",
 		"SERVICE_DISABLED", "CONSUMER_INVALID", "CONSUMER_SUSPENDED") {
 		return true
@@ -103,5 +113,6 @@ func (a answer) deniesCredential() bool {
 			return true
 		}
 	}
-	return strings.HasPrefix(a.message, "API key not valid") || strings.HasPrefix(a.message, "API key expired")
+	return status == http.StatusBadRequest && a.words && a.hasOnly("badRequest") &&
+		(strings.HasPrefix(a.message, "API key not valid") || strings.HasPrefix(a.message, "API key expired"))
 }

@@ -7,16 +7,19 @@ import (
 	"net/http"
 )
 
-// keeper keeps a copy of the body that the official client reads, for a call that asks for it. The client's own types
-// cannot tell a counter that is zero from one that is missing.
+// keeper reads the answers for the official client, within bounds, and keeps the body for a call that asks for it: the
+// client's own types cannot tell a counter that is zero from one that is missing.
 type keeper struct{ next http.RoundTripper }
 
 type keptKey struct{}
 
-// keep returns a context whose one request leaves its body in the buffer.
-func keep(ctx context.Context) (context.Context, *bytes.Buffer) {
-	kept := new(bytes.Buffer)
-	return context.WithValue(ctx, keptKey{}, kept), kept
+// kept is the body of an answer.
+type kept struct{ body []byte }
+
+// keep returns a context whose one request leaves its body in kept.
+func keep(ctx context.Context) (context.Context, *kept) {
+	k := new(kept)
+	return context.WithValue(ctx, keptKey{}, k), k
 }
 
 func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -24,13 +27,14 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kept, ok := r.Context().Value(keptKey{}).(*bytes.Buffer); ok {
-		res.Body = tee{io.TeeReader(res.Body, kept), res.Body}
+	body, err := read(res.StatusCode/100 == 2, res.Body)
+	res.Body.Close()
+	if err != nil {
+		return nil, err
 	}
+	if kept, ok := r.Context().Value(keptKey{}).(*kept); ok {
+		kept.body = body
+	}
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return res, nil
-}
-
-type tee struct {
-	io.Reader
-	io.Closer
 }

@@ -63,16 +63,19 @@ func (c *Client) Videos(ctx context.Context, ids []string) ([]Video, error) {
 func (c *Client) videos(ctx context.Context, list func() *api.VideosListCall) (Page, error) {
 	var page Page
 	err := c.call(ctx, func(ctx context.Context) error {
-		ctx, body := keep(ctx)
+		ctx, kept := keep(ctx)
 		res, err := list().Context(ctx).Do()
 		if err != nil {
 			return err
+		}
+		if n := len(res.Items); n > MaxPage {
+			return &unusable{"items", fmt.Sprintf("is a list of %d, %d at most", n, MaxPage)}
 		}
 		page = Page{Next: res.NextPageToken}
 		if res.PageInfo != nil {
 			page.Total = res.PageInfo.TotalResults
 		}
-		page.Videos, err = videos(res.Items, body.Bytes())
+		page.Videos, err = videos(res.Items, kept.body)
 		return err
 	})
 	if err != nil {

@@ -1,0 +1,151 @@
+package youtube_test
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/youtube"
+)
+
+// answering is a client of an upstream that answers as it is told, and the number of requests that came.
+func answering(t *testing.T, answer http.HandlerFunc) (*youtube.Client, *atomic.Int64) {
+	t.Helper()
+	asked := new(atomic.Int64)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		answer(w, r)
+	}))
+	t.Cleanup(upstream.Close)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	client, err := youtube.New(t.Context(), upstream.URL, keyed{transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Retry = youtube.Retry{Transient: 3, TransientWait: time.Microsecond, Throttled: 3, ThrottledWait: time.Microsecond}
+	return client, asked
+}
+
+// repeated reads as the text, n times over.
+func repeated(text string, n int64) io.Reader {
+	return io.LimitReader(endless(text), n*int64(len(text)))
+}
+
+type endless string
+
+func (e endless) Read(p []byte) (int, error) {
+	n := 0
+	for n+len(e) <= len(p) {
+		n += copy(p[n:], e)
+	}
+	return n, nil
+}
+
+// TestPackedBomb: a title of 300 MiB that comes as 300 KB costs the memory of one bounded answer, one request, and no other.
+func TestPackedBomb(t *testing.T) {
+	const size = 300 << 20
+	for _, status := range []int{200, 403, 500} {
+		client, asked := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(status)
+			z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+			io.WriteString(z, `{"items":[{"id":"a","snippet":{"title":"`)
+			io.Copy(z, repeated(strings.Repeat("a", 1<<10), size>>10))
+			io.WriteString(z, `"}}]}`)
+			z.Close()
+		})
+		client.Retry.Transient = 0
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+		runtime.ReadMemStats(&after)
+		if err == nil || page.Videos != nil || asked.Load() != 1 {
+			t.Errorf("%d: %d videos, %v, %d requests", status, len(page.Videos), err, asked.Load())
+		}
+		if status == 200 && err != nil && !strings.Contains(err.Error(), "the answer cannot be used: it is longer than 16777216 bytes") {
+			t.Error(err)
+		}
+		if spent := (after.TotalAlloc - before.TotalAlloc) >> 20; spent > 100 {
+			t.Errorf("%d: %d MiB were allocated", status, spent)
+		}
+	}
+}
+
+// TestTooMuch: an answer with too much of anything is one clear error, and is not asked for again.
+func TestTooMuch(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("x", n) }
+	video := func(fields string) string { return `{"items":[{"id":"a"},{"id":"b",` + fields + `}]}` }
+	for _, c := range []struct{ name, body, want string }{
+		{"title", video(`"snippet":{"title":"` + long(4097) + `"}`), "items[1].snippet.title is 4097 bytes long, 4096 at most"},
+		{"channel", video(`"snippet":{"channelTitle":"` + long(5000) + `"}`), "items[1].snippet.channelTitle is 5000 bytes long"},
+		{"description", video(`"snippet":{"description":"` + long(65537) + `"}`), "items[1].snippet.description is 65537 bytes long, 65536 at most"},
+		{"tag", video(`"snippet":{"tags":["ok","` + long(4097) + `"]}`), "items[1].snippet.tags[1] is 4097 bytes long, 4096 at most"},
+		{"tags", video(`"snippet":{"tags":["a"` + strings.Repeat(`,"a"`, 1000) + `]}`), "items[1].snippet.tags has more than 1000 items"},
+		{"id", `{"items":[{"id":"` + long(4097) + `"}]}`, "items[0].id is 4097 bytes long"},
+		{"thumbnail", video(`"snippet":{"thumbnails":{"high":{"url":"` + long(4097) + `"}}}`), "items[1].snippet.thumbnails.high.url is 4097 bytes"},
+		{"token", `{"nextPageToken":"` + long(4097) + `"}`, "nextPageToken is 4097 bytes long"},
+		{"number", `{"pageInfo":{"totalResults":` + strings.Repeat("1", 5000) + `}}`, "pageInfo.totalResults is 5000 bytes long"},
+		{"key", `{"` + long(5000) + `":1}`, "it has a key of 5000 bytes, 4096 at most"},
+		{"key that acts", `{"\u001b[31m":{"items":[],"items":[]}}`, "cannot be used: [31m.items is there twice"},
+		{"unread", `{"etag":"` + long(65537) + `"}`, "etag is 65537 bytes long"},
+		{"items", `{"items":[{"id":"a"}` + strings.Repeat(`,{"id":"a"}`, 50) + `]}`, "items is a list of 51, 50 at most"},
+		{"many items", `{"items":[{}` + strings.Repeat(`,{}`, 1<<20) + `]}`, "items has more than 1000 items"},
+		{"values", `{"items":[` + strings.TrimSuffix(strings.Repeat(`{"a":[`+strings.TrimSuffix(strings.Repeat("1,", 999), ",")+`]},`, 200), ",") + `]}`,
+			"more than 100000 values"},
+		{"keys twice", `{"items":[{"id":"a","id":"b"}]}`, "items[0].id is there twice"},
+		{"keys twice but for their case", `{"items":[],"ITEMS":[{"id":"b"}]}`, "ITEMS is there twice"},
+		{"deep", `{"items":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`, "is nested more than 64 deep"},
+		{"very deep", strings.Repeat("[", 1<<20), "is nested more than 64 deep"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			client, asked := answering(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, c.body) })
+			page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+			if kind, ok := youtube.KindOf(err); !ok || kind != youtube.Permanent || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 10000 {
+				t.Errorf("%.300v, want %s", err, c.want)
+			}
+			if asked.Load() != 1 || page.Videos != nil {
+				t.Errorf("%d requests, %d videos", asked.Load(), len(page.Videos))
+			}
+			if _, err := client.Categories(t.Context(), "US"); c.name != "items" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("categories: %.300v", err)
+			}
+			if _, err := client.Regions(t.Context()); c.name != "items" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("regions: %.300v", err)
+			}
+		})
+	}
+}
+
+// TestAsMuchAsAllowed: what is just within the bounds is read whole.
+func TestAsMuchAsAllowed(t *testing.T) {
+	title, tags := strings.Repeat("x", 4096), strings.TrimSuffix(strings.Repeat(`"a",`, 1000), ",")
+	item := fmt.Sprintf(`{"id":"a","snippet":{"title":%q,"description":%q,"tags":[%s]}}`, title, strings.Repeat("y", 65536), tags)
+	body := `{"items":[` + item + strings.Repeat(","+item, 49) + `]}`
+	client, _ := answering(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) })
+	page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+	if err != nil || len(page.Videos) != 50 || page.Videos[49].Title != title || len(page.Videos[49].Tags) != 1000 {
+		t.Errorf("%d videos, %v", len(page.Videos), err)
+	}
+}
+
+// TestCutShort: an answer that ends too early may have been cut on the way, and is asked for again.
+func TestCutShort(t *testing.T) {
+	whole := `{"items":[{"id":"a","snippet":{"title":"t"}}]}`
+	for n := range len(whole) {
+		client, asked := answering(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, whole[:n]) })
+		client.Retry.Transient = 1
+		_, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+		if kind, ok := youtube.KindOf(err); !ok || kind != youtube.Transient || asked.Load() != 2 {
+			t.Errorf("%s: %v, %d requests", whole[:n], err, asked.Load())
+		}
+	}
+}
