@@ -123,7 +123,7 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 
 var (
 	linked   = regexp.MustCompile(`\]\(([^)#:]+)\)`)
-	pathForm = regexp.MustCompile(`^(?:\.ci|cmd|internal|lua|scripts)(?:/[\w.*-]+)*/?$|^[\w.-]+\.(?:go|md|mod|lua|sql)$`)
+	pathForm = regexp.MustCompile(`^(?:\.ci|cmd|deploy|internal|lua|scripts)(?:/[\w.*-]+)*/?$|^[\w.-]+\.(?:go|md|mod|lua|sql)$`)
 	testForm = regexp.MustCompile(`^(?:Test|Benchmark)[A-Z]\w*$`)
 )
 

@@ -1,0 +1,230 @@
+package deploy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+const (
+	rulesFile     = "prometheus/quotabudget.rules.yml"
+	dashboardFile = "grafana/quotabudget.json"
+)
+
+// TestRules: the alerts are such as Prometheus takes, each fires when it should, and each is tested.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	tests := "prometheus/quotabudget.rules.test.yml"
+	tool(t, "promtool", "check", "rules", rulesFile)
+	tool(t, "promtool", "test", "rules", tests)
+	for _, r := range rules(t) {
+		fires := regexp.MustCompile(`alertname: ` + r.Alert + `\n[^-]*exp_alerts:`)
+		if r.Alert != "" && !fires.MatchString(read(t, tests)) {
+			t.Errorf("no test sees %s fire", r.Alert)
+		}
+	}
+}
+
+type rule struct{ Record, Alert, Expr string }
+
+func rules(t *testing.T) (all []rule) {
+	t.Helper()
+	var file struct{ Groups []struct{ Rules []rule } }
+	if err := yaml.Unmarshal([]byte(read(t, rulesFile)), &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range file.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all
+}
+
+// TestQueriesNameRealMetrics: every query of the dashboard and of the alerts is PromQL, and a daemon or a sweep from cron has
+// every metric that it names, from the beginning: an alert on a series that is not there yet is silent.
+func TestQueriesNameRealMetrics(t *testing.T) {
+	t.Parallel()
+	queries := dashboardQueries(t)
+	known := map[string]bool{"up": true} // is Prometheus's own
+	for _, r := range rules(t) {
+		queries = append(queries, r.Expr)
+		known[r.Record] = true
+	}
+	checkQueries(t, queries)
+	for _, text := range []string{scrapeDaemon(t), scrapeFile(t)} {
+		for _, sample := range regexp.MustCompile(`(?m)^[a-zA-Z_:][\w:]*`).FindAllString(text, -1) {
+			known[sample] = true
+		}
+	}
+	for _, query := range queries {
+		for _, name := range metricsOf(query) {
+			if !known[name] {
+				t.Errorf("no metric %s, in %s", name, query)
+			}
+		}
+	}
+	if len(queries) < 40 {
+		t.Errorf("only %d queries were found", len(queries))
+	}
+}
+
+// dashboardQueries are the expressions of the panels and variables, with the variables of Grafana replaced.
+func dashboardQueries(t *testing.T) (queries []string) {
+	t.Helper()
+	var dashboard any
+	if err := json.Unmarshal([]byte(read(t, dashboardFile)), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	var walk func(any)
+	walk = func(node any) {
+		switch node := node.(type) {
+		case map[string]any:
+			for key, value := range node {
+				text, ok := value.(string)
+				switch labels := regexp.MustCompile(`^label_values\((.*),.*\)$`).FindStringSubmatch(text); {
+				case ok && key == "expr":
+					queries = append(queries, variables.Replace(text))
+				case ok && labels != nil:
+					queries = append(queries, labels[1])
+				default:
+					walk(value)
+				}
+			}
+		case []any:
+			for _, value := range node {
+				walk(value)
+			}
+		}
+	}
+	walk(dashboard)
+	return queries
+}
+
+var variables = strings.NewReplacer("$__rate_interval", "5m", "$credential", "key1")
+
+// checkQueries has Prometheus's own parser read them.
+func checkQueries(t *testing.T, queries []string) {
+	t.Helper()
+	type record struct{ Record, Expr string }
+	var list []record
+	for i, query := range slices.Compact(slices.Sorted(slices.Values(queries))) {
+		list = append(list, record{fmt.Sprint("query:", i), query})
+	}
+	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "queries", "rules": list}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "queries.yml")
+	write(t, file, string(text))
+	tool(t, "promtool", "check", "rules", file)
+}
+
+var (
+	notMetrics = regexp.MustCompile(
+		`"[^"]*"|\{[^}]*\}|\[[^\]]*\]|(\w+\s+)?\b(by|without)\s*\([^)]*\)|` +
+			`\b(on|ignoring|group_left|group_right)\s*\([^)]*\)|\b\w+\s*\(`)
+	identifier = regexp.MustCompile(`[a-zA-Z_:][\w:]*`)
+	keywords   = []string{"and", "or", "unless", "bool", "offset", "by", "on", "Inf", "NaN"}
+)
+
+// metricsOf are the names of an expression that are neither functions, labels nor keywords.
+func metricsOf(query string) []string {
+	names := identifier.FindAllString(notMetrics.ReplaceAllString(query, " "), -1)
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(keywords, name) })
+}
+
+// scrapeDaemon is what a daemon answers that has begun, and has looked ahead once.
+func scrapeDaemon(t *testing.T) string {
+	t.Helper()
+	upstream := serve(t, &youtubetest.Server{})
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "quota.yaml"), "ingest: {regions: [US], listen: \"127.0.0.1:0\"}\n")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "ingestor"), "run")
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + dir, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream}
+	var log lines
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	served := regexp.MustCompile(`are served" address=(\S+)`)
+	for range 1500 {
+		if at := served.FindStringSubmatch(log.String()); at != nil {
+			text := get("http://" + at[1] + "/metrics")
+			if strings.Contains(text, "quota_forecast_dry_chance{") {
+				return text
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("no metrics with a forecast: %s", log.String())
+	return ""
+}
+
+// scrapeFile is what a sweep from cron leaves that failed in a region.
+func scrapeFile(t *testing.T) string {
+	t.Helper()
+	upstream := serve(t, http.NotFoundHandler())
+	file := filepath.Join(t.TempDir(), "ingestor.prom")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "ingestor"), "once", "--region", "US", "--metrics-file", file)
+	cmd.Dir = t.TempDir()
+	cmd.Env = []string{"HOME=" + cmd.Dir, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream}
+	if out, err := cmd.CombinedOutput(); err == nil {
+		t.Errorf("a sweep of an upstream that has nothing succeeded: %s", out)
+	}
+	return read(t, file)
+}
+
+func serve(t *testing.T, handler http.Handler) string {
+	web := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return web.URL + "/"
+}
+
+func get(url string) string {
+	resp, err := http.Get(url)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return string(text)
+}
+
+// lines is what a program has printed so far.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
