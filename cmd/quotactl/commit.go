@@ -35,7 +35,7 @@ func (a *app) commit() *cobra.Command {
 				if errors.Is(err, quota.ErrKeyReused) {
 					err = cli.Hint(err, "it is settled already, with other units or labels: quotactl log shows with which")
 				}
-				return a.spent("committed", d, err, false)
+				return a.spent("committed", d, err, asked{})
 			})
 		},
 	}

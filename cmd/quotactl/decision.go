@@ -57,9 +57,9 @@ func orNull(text string) *string {
 	return &text
 }
 
-// answer prints a decision, said by words in a table's place, and turns a denial into its exit code. "Never" is an error, but
+// answer prints a decision, which say puts into words in a table's place, and turns a denial into its exit code. "Never" is an error, but
 // an answer too where a program reads it.
-func (a *app) answer(d quota.Decision, err error, printed any, words func(cli.Screen) string) error {
+func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen) error) error {
 	var exceeds *quota.CostExceedsLimitError
 	switch {
 	case err != nil && d.Never && a.Output != "table":
@@ -67,11 +67,7 @@ func (a *app) answer(d quota.Decision, err error, printed any, words func(cli.Sc
 			return err
 		}
 	case err == nil:
-		say := func() error {
-			s := a.screen()
-			return s.Say("%s\n", words(s))
-		}
-		if err := a.Print(a.stdout, printed, say); err != nil {
+		if err := a.Print(a.stdout, printed, func() error { return say(a.screen()) }); err != nil {
 			return err
 		}
 		if !d.Allowed {
@@ -84,17 +80,46 @@ func (a *app) answer(d quota.Decision, err error, printed any, words func(cli.Sc
 	return err
 }
 
+// asked is what was asked for, as far as the answer tells of it.
+type asked struct {
+	headroom bool   // which may be used, and there is some
+	explain  string // the command that says who has taken the units; "" for none
+}
+
+func (g *gate) asked(manual bool, d quota.Decision) asked {
+	of := asked{headroom: manual && slices.ContainsFunc(g.Limits, func(l quota.Limit) bool {
+		return l.Headroom > 0 && d.Units[l.Bucket] > 0
+	})}
+	for _, l := range slices.Concat(g.Limits, g.Paces) {
+		if n := d.Units[l.Bucket]; n > 0 && (l.Name() == d.Limit || d.Limit == quota.Suspended) {
+			of.explain = fmt.Sprintf("quotactl explain --bucket %s --units %d", l.Bucket, n)
+			break
+		}
+	}
+	if manual {
+		of.explain += " --manual"
+	}
+	return of
+}
+
 // denied says why, what is left and when to come back.
-func denied(s cli.Screen, d quota.Decision, headroom bool) string {
+func denied(s cli.Screen, d quota.Decision, of asked) string {
 	text := "denied: " + inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
 		text = "denied: " + inWords(d.Units) + ", but the bucket is suspended (the upstream said so, or a person did)"
 	}
-	return fmt.Sprintf("%s; %s\nretry in %s, at %s", text, left(d, headroom), cli.Span(d.RetryAfter()), s.Moment(d.RetryAt))
+	text += "; " + left(d, of)
+	if !d.RetryAt.IsZero() {
+		text += fmt.Sprintf("\nretry in %s, at %s", cli.Span(d.RetryAfter()), s.Moment(d.RetryAt))
+	}
+	if of.explain != "" && s.Bars {
+		text += "\nhint: " + of.explain + " says who has taken the units"
+	}
+	return text
 }
 
 // allowed says what was done, and what is left.
-func allowed(s cli.Screen, verb string, d quota.Decision, headroom bool) string {
+func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	text := verb + " " + inWords(d.Units)
 	switch {
 	case d.Unmetered:
@@ -105,7 +130,7 @@ func allowed(s cli.Screen, verb string, d quota.Decision, headroom bool) string 
 		text += " (observed only: " + d.Limit + " would have denied it until " + s.Moment(d.RetryAt) + ")"
 	}
 	if len(d.Remaining) > 0 {
-		text += "; " + left(d, headroom)
+		text += "; " + left(d, of)
 	}
 	if d.Entry != "" {
 		text += "\nentry " + d.Entry
@@ -114,17 +139,12 @@ func allowed(s cli.Screen, verb string, d quota.Decision, headroom bool) string 
 }
 
 // left is what remains for a further charge of this kind: for a person's with the headroom, which the next scheduled one stops short of.
-func left(d quota.Decision, headroom bool) string {
+func left(d quota.Decision, of asked) string {
 	text := "left: " + inWords(d.Remaining)
-	if headroom {
+	if of.headroom {
 		text += ", the headroom included"
 	}
 	return text
-}
-
-// headroom reports whether there is any in what a charge of these units may take.
-func (g *gate) headroom(manual bool, units map[string]int64) bool {
-	return manual && slices.ContainsFunc(g.Limits, func(l quota.Limit) bool { return l.Headroom > 0 && units[l.Bucket] > 0 })
 }
 
 // inWords is "30 units of default, 1 unit of search_list".
@@ -140,27 +160,28 @@ func inWords(units map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// spent prints the decision on a charge, which may have had the headroom too.
-func (a *app) spent(verb string, d quota.Decision, err error, headroom bool) error {
-	return a.answer(d, err, newDecision(d), func(s cli.Screen) string {
+// spent prints the decision on a charge.
+func (a *app) spent(verb string, d quota.Decision, err error, of asked) error {
+	return a.answer(d, err, newDecision(d), func(s cli.Screen) error {
 		if !d.Allowed {
-			return denied(s, d, headroom)
+			return s.Say("%s\n", denied(s, d, of))
 		}
-		return allowed(s, verb, d, headroom)
+		return s.Say("%s\n", allowed(s, verb, d, of))
 	})
 }
 
 // tried prints the decision of a dry run.
-func (a *app) tried(d quota.Decision, err error, headroom bool) error {
+func (a *app) tried(d quota.Decision, err error, of asked) error {
 	out := newDecision(d)
 	out.DryRun = true
-	return a.answer(d, err, out, func(s cli.Screen) string {
-		switch {
-		case !d.Allowed:
-			return denied(s, d, headroom)
-		case d.Replayed, d.Unmetered:
-			return allowed(s, "charged", d, headroom)
+	verb := "dry run, nothing charged; it would take"
+	if d.Replayed || d.Unmetered {
+		verb = "charged"
+	}
+	return a.answer(d, err, out, func(s cli.Screen) error {
+		if !d.Allowed {
+			return s.Say("%s\n", denied(s, d, of))
 		}
-		return allowed(s, "dry run, nothing charged; it would take", d, headroom)
+		return s.Say("%s\n", allowed(s, verb, d, of))
 	})
 }

@@ -25,7 +25,7 @@ func (a *app) draw() *cobra.Command {
 			}
 			return a.with(c.Context(), func(g *gate) error {
 				d, err := g.Draw(c.Context(), args[0], units, with)
-				return a.spent("drew", d, err, false)
+				return a.spent("drew", d, err, asked{})
 			})
 		},
 	}

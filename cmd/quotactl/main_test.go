@@ -34,7 +34,7 @@ func TestScriptsOnRedis(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	var database atomic.Int64
 	var files []string
-	for _, name := range []string{"spend", "dryrun", "denied", "reserve", "log", "status", "suspend", "observe", "input", "credentials", "forecast"} {
+	for _, name := range []string{"spend", "dryrun", "explain", "denied", "reserve", "log", "status", "suspend", "observe", "input", "credentials", "forecast"} {
 		files = append(files, filepath.Join("testdata", name+".txt"))
 	}
 	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(), Setup: func(e *testscript.Env) error {

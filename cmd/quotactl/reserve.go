@@ -37,7 +37,7 @@ given with --ttl has passed. draw charges against them, whatever others spend me
 					return err
 				}
 				d, err := g.Reserve(c.Context(), aside)
-				return a.setAside(d, err, g.headroom(aside.Manual, d.Units))
+				return a.setAside(d, err, g.asked(aside.Manual, d))
 			})
 		},
 	}
@@ -50,12 +50,12 @@ given with --ttl has passed. draw charges against them, whatever others spend me
 	return c
 }
 
-func (a *app) setAside(d quota.Decision, err error, headroom bool) error {
+func (a *app) setAside(d quota.Decision, err error, of asked) error {
 	printed := reserved{newDecision(d), orNull(d.Reservation), cli.Time(d.ExpiresAt)}
-	return a.answer(d, err, printed, func(s cli.Screen) string {
+	return a.answer(d, err, printed, func(s cli.Screen) error {
 		if !d.Allowed {
-			return denied(s, d, headroom)
+			return s.Say("%s\n", denied(s, d, of))
 		}
-		return allowed(s, "set aside", d, headroom) + "\nreservation " + d.Reservation + ", until " + s.At(cli.Time(d.ExpiresAt)).Text
+		return s.Say("%s\nreservation %s, until %s\n", allowed(s, "set aside", d, of), d.Reservation, s.At(cli.Time(d.ExpiresAt)).Text)
 	})
 }

@@ -48,7 +48,7 @@ Exit codes: 0 done, 1 failed, 64 usage (a cost above a limit too), 69 ledger una
 			root.AddCommand(c)
 		}
 	}
-	add("look", a.status(), a.forecast(), a.log(), a.reservations(), a.costs())
+	add("look", a.status(), a.forecast(), a.log(), a.explain(), a.reservations(), a.costs())
 	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.release(), a.suspend(), a.resume(), a.proxy())
 	add("settings", a.config())
 	for _, c := range root.Commands() {

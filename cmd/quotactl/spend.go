@@ -42,9 +42,9 @@ With --dry-run the answer and the exit code are the same, but nothing is charged
 				}
 				d, err := g.Charge(c.Context(), call)
 				if call.DryRun {
-					return a.tried(d, err, g.headroom(call.Manual, d.Units))
+					return a.tried(d, err, g.asked(call.Manual, d))
 				}
-				return a.spent("charged", d, err, g.headroom(call.Manual, d.Units))
+				return a.spent("charged", d, err, g.asked(call.Manual, d))
 			})
 		},
 	}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"quotabudget/internal/quota"
+)
+
+// spender is who has taken units: the labels that its entries have in common.
+type spender struct {
+	Labels quota.Labels `json:"labels"`
+	Units  int64        `json:"units"`
+}
+
+// The labels of what a reservation holds.
+const (
+	labelReservation = "reservation"
+	labelNote        = "note"
+)
+
+// sumUp adds up entries with the same labels, whatever their run, and adds what reservations hold; the largest sum first.
+func sumUp(entries []quota.Entry, held []quota.Reservation) []spender {
+	sums := make(map[string]*spender)
+	add := func(labels quota.Labels, units int64) {
+		line := labels.Encode()
+		if sums[line] == nil {
+			sums[line] = &spender{Labels: labels}
+		}
+		sums[line].Units += units
+	}
+	for _, e := range entries {
+		labels := e.Labels.With(nil)
+		delete(labels, quota.LabelRun)
+		delete(labels, quota.LabelDenied)
+		add(labels, e.Units)
+	}
+	for _, r := range held {
+		labels := quota.Labels{labelReservation: r.ID}
+		if r.Note != "" {
+			labels[labelNote] = r.Note
+		}
+		if r.Left > 0 {
+			add(labels, r.Left)
+		}
+	}
+	by := []spender{}
+	for _, s := range sums {
+		by = append(by, *s)
+	}
+	slices.SortFunc(by, func(a, b spender) int {
+		return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Labels.Encode(), b.Labels.Encode()))
+	})
+	return by
+}
+
+// text is the labels for people.
+func (s spender) text() string {
+	if len(s.Labels) == 0 {
+		return "(none)"
+	}
+	var parts []string
+	for name, value := range s.Labels {
+		parts = append(parts, name+"="+value)
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " ")
+}
