@@ -38,7 +38,7 @@ var layers = map[string]string{
 	"internal/ledger/sqliteledger": "internal/quota internal/sqlite",
 	"internal/ledger":              "internal/quota internal/sqlite internal/ledger/redisledger internal/ledger/sqliteledger",
 	"internal/meter":               "internal/quota",
-	"internal/proxy":               "internal/meter internal/quota",
+	"internal/proxy":               "internal/costs internal/meter internal/quota",
 	"internal/youtube":             "internal/quota",
 	"internal/youtube/youtubetest": "",
 	"internal/ingest":              "internal/catalog internal/meter internal/quota internal/regions internal/youtube",

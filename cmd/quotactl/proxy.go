@@ -4,23 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
-	"time"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/proxy"
+	"quotabudget/internal/textfile"
 	"quotabudget/internal/upstream"
 )
 
 // proxyFlags are those of the proxy.
 type proxyFlags struct {
-	listen  string
-	hosts   []string
-	origins []string
+	listen    string
+	hosts     []string
+	origins   []string
+	tokens    string // path
+	admin     string
+	requests  int
+	uploadMiB int64
 }
 
 func (a *app) proxy() *cobra.Command {
@@ -28,17 +36,34 @@ func (a *app) proxy() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "proxy --listen ADDR",
 		Short: "Meter the requests of any program",
-		Long: `proxy forwards requests to the upstream (youtube: endpoint: in quota.yaml) and charges each of them before it is sent, so that a
-program in any language is metered by pointing it here instead of at the upstream. It adds the credential's API key; a key that
-the program sends is dropped. A denial is answered with 429, Retry-After and an error in Google's form; nothing was sent then.
+		Long: `proxy forwards requests to the upstream (youtube: endpoint: in quota.yaml) and charges each of
+them before it is sent, so that a program in any language is metered by pointing it here instead of
+at the upstream.
 
-Requests must name the proxy by the address it listens on, or by a --host. Those that a web page sends are refused (403, and
-nothing is charged) unless the page's origin is named with --allow-origin.
+It adds the credential's API key and drops one that the program sends. An OAuth token (Authorization:
+Bearer) is passed on, without the key, where the method takes one; its project must be that of the
+credential, or the quota of another project is spent. Anything else in Authorization is refused.
 
-It takes requests from whoever can reach ADDR, and spends your quota on them: keep it on loopback. Ctrl-C ends it.`,
-		Example: `  quotactl proxy --listen 127.0.0.1:8090
+A denial is answered with 429, Retry-After and an error in Google's form, or as problem+json if
+Accept asks for it. What it refuses was not sent and costs nothing:
+  400  the upstream could read the request differently than it would be charged
+  401  the caller has no token of the --token-file
+  403  Host is neither the address it listens on nor a --host, or a web page sent the request whose
+       Origin is not named with --allow-origin
+  404, 405  no method of the price list has this path, or this verb on it
+  408, 413, 503  the body came too slowly or is too large; too many requests at once
+502 and 504 say whether the request was charged: it is, once it may have reached the upstream.
+
+Who can connect spends your quota. On loopback and on a unix socket (mode 0600) no token is needed;
+on any other address --token-file is required. It has a line for each caller, a name and a token of
+16 characters or more. The caller sends the token as X-Quota-Token: TOKEN, as Authorization: Bearer
+TOKEN, or as its API key in X-Goog-Api-Key; its name becomes the label caller of what it spends.
+
+Each request is one line of the log, without its query. Ctrl-C ends it.`,
+		Example: `  quotactl proxy --listen 127.0.0.1:8090 --admin 127.0.0.1:9311
   curl 'http://127.0.0.1:8090/youtube/v3/i18nRegions?part=snippet'
-  quotactl proxy --listen 127.0.0.1:8090 --allow-origin https://dashboard.example`,
+  quotactl proxy --listen unix:/run/quota/proxy.sock
+  quotactl proxy --listen :8090 --host gate.lan --token-file /etc/quota/tokens`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
@@ -47,16 +72,32 @@ It takes requests from whoever can reach ADDR, and spends your quota on them: ke
 			return a.with(c.Context(), func(g *gate) error { return a.serveProxy(c.Context(), g, f) })
 		},
 	}
-	flags := c.Flags()
-	flags.StringVar(&f.listen, "listen", "", "`ADDR` to listen on, such as 127.0.0.1:8090; port 0 picks a free one")
-	flags.StringArrayVar(&f.hosts, "host", nil, "also answer to this `NAME` in the Host header; may be repeated")
-	flags.StringArrayVar(&f.origins, "allow-origin", nil, "let web pages of this `ORIGIN` use the proxy; may be repeated")
+	f.bind(c.Flags())
+	if err := c.MarkFlagFilename("token-file"); err != nil {
+		panic(err) // the flag is bound above
+	}
 	return c
 }
 
-func (f proxyFlags) check() error {
-	if f.listen == "" {
+func (f *proxyFlags) bind(flags *pflag.FlagSet) {
+	limits := proxy.DefaultLimits()
+	flags.StringVar(&f.listen, "listen", "",
+		"`ADDR` to listen on, such as 127.0.0.1:8090, or unix:PATH; port 0 picks a free one")
+	flags.StringArrayVar(&f.hosts, "host", nil, "also answer to this `NAME` in the Host header; may be repeated")
+	flags.StringArrayVar(&f.origins, "allow-origin", nil,
+		"let web pages of this `ORIGIN` use the proxy, such as https://dashboard.example; may be repeated")
+	flags.StringVar(&f.tokens, "token-file", "", "serve only callers with a token of `FILE`, which has lines of a name and a token")
+	flags.StringVar(&f.admin, "admin", "", "serve /healthz, /readyz and /metrics on `ADDR`")
+	flags.IntVar(&f.requests, "max-requests", limits.Requests, "answer 503 to more than `N` requests at once")
+	flags.Int64Var(&f.uploadMiB, "max-upload", limits.Upload>>20, "refuse uploads of more than `N` MiB; other bodies may have 1 MiB")
+}
+
+func (f *proxyFlags) check() error {
+	switch {
+	case f.listen == "":
 		return cli.Hint(cli.Usagef("--listen is missing"), "quotactl proxy --listen 127.0.0.1:8090")
+	case f.requests < 1, f.uploadMiB < 1, f.uploadMiB > 1<<40:
+		return cli.Usagef("--max-requests and --max-upload are 1 or more")
 	}
 	for _, origin := range f.origins {
 		if err := proxy.CheckOrigin(origin); err != nil {
@@ -66,54 +107,91 @@ func (f proxyFlags) check() error {
 	return nil
 }
 
-// exposed reports whether others than this machine reach an address that is listened on.
-func exposed(at net.Addr) bool {
-	tcp, ok := at.(*net.TCPAddr)
-	return ok && !tcp.IP.IsLoopback()
-}
-
-// proxyGrace is how long requests under way may take once the proxy is to end.
-const proxyGrace = 20 * time.Second
-
 func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
-	cred, err := a.Chosen(g.cfg)
+	handler, err := a.newProxy(g, f)
 	if err != nil {
 		return err
 	}
-	if _, err := cred.APIKey.Key(); err != nil {
-		return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "%s", cred.APIKey.Advice())}
-	}
-	cred.APIKey.WarnExposed(a.Logger(a.stderr))
-	endpoint, err := url.Parse(g.cfg.YouTube.Endpoint)
-	if err != nil {
-		return err
-	}
-	log := a.Logger(a.stderr)
-	transport, err := upstream.Gate(g.cfg.YouTube.Endpoint, g.cfg.Costs, g.Budget, cred.APIKey.Key, log)
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", f.listen)
+	listener, err := proxy.Listen(f.listen)
 	if err != nil {
 		return cli.Hint(err, "another program may listen there; port 0 picks a free one")
 	}
-	if at := listener.Addr(); exposed(at) {
-		log.Warn("the proxy can be reached from outside of this machine, and spends for whoever reaches it", "address", at.String())
+	defer listener.Close()
+	if proxy.Exposed(listener.Addr()) && handler.Callers == nil {
+		return cli.Hint(cli.Usagef("--listen %s: others than this machine could reach it and spend your quota", f.listen),
+			"listen on 127.0.0.1 or unix:PATH, or name the callers with --token-file")
 	}
-	fmt.Fprintf(a.stdout, "http://%s/\n", listener.Addr())
-	handler := &proxy.Proxy{Transport: transport, Upstream: endpoint, Hosts: f.hosts, Origins: f.origins, Log: log}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
+	group, ctx := errgroup.WithContext(ctx)
+	if f.admin != "" {
+		admin, err := net.Listen("tcp", f.admin)
+		if err != nil {
+			return cli.Hint(err, "--admin: another program may listen there")
+		}
+		handler.Log.Info("health and metrics are served", "address", admin.Addr().String())
+		group.Go(func() error { return handler.ServeAdmin(ctx, admin) })
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), proxyGrace)
-	defer cancel()
-	if err := server.Shutdown(end); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
+	fmt.Fprintln(a.stdout, proxyURL(listener.Addr()))
+	group.Go(func() error { return handler.Serve(ctx, listener) })
+	return group.Wait()
+}
+
+// proxyURL is the address in the form in which a program is given it.
+func proxyURL(at net.Addr) string {
+	if at.Network() == "unix" {
+		return "unix:" + at.String()
 	}
-	return nil
+	return "http://" + at.String() + "/"
+}
+
+// newProxy wires the proxy that the configuration and the flags describe.
+func (a *app) newProxy(g *gate, f proxyFlags) (*proxy.Proxy, error) {
+	cred, err := a.Chosen(g.cfg)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := cred.APIKey.Key(); err != nil {
+		return nil, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "%s", cred.APIKey.Advice())}
+	}
+	log := a.Logger(a.stderr)
+	cred.APIKey.WarnExposed(log)
+	endpoint, err := url.Parse(g.cfg.YouTube.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := upstream.Gate(g.cfg.YouTube.Endpoint, g.cfg.Costs, g.Budget, cred.APIKey.Key, log)
+	if err != nil {
+		return nil, err
+	}
+	callers, err := readCallers(f.tokens, log)
+	if err != nil {
+		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
+	}
+	limits := proxy.DefaultLimits()
+	limits.Requests, limits.Upload = f.requests, f.uploadMiB<<20
+	return &proxy.Proxy{
+		Transport: transport, Table: g.cfg.Costs, Upstream: endpoint, Hosts: f.hosts, Origins: f.origins,
+		Callers: callers, Limits: limits, Metrics: proxy.NewMetrics(), Log: log,
+	}, nil
+}
+
+const maxTokens = 1 << 20 // bytes of the file
+
+// readCallers reads the file of tokens; "" is none, by which everybody may call.
+func readCallers(path string, log *slog.Logger) (*proxy.Callers, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := textfile.Read(path, maxTokens)
+	if err != nil {
+		return nil, fmt.Errorf("--token-file: %w", err)
+	}
+	callers, err := proxy.ParseCallers(string(text))
+	if err != nil {
+		lines := strings.ReplaceAll(err.Error(), "\n", "\n--token-file "+path+": ")
+		return nil, cli.Hint(errors.New("--token-file "+path+": "+lines), "a line has a name and a token: openssl rand -hex 24 makes one")
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		log.Warn("other users may read the file of tokens: chmod 600 it", "file", path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+	}
+	return callers, nil
 }

@@ -17,13 +17,15 @@ type Table struct {
 	Service string   // the upstream's name: youtube.googleapis.com
 	Hosts   []string // where the upstream answers
 
-	profile  string
-	profiles map[string]profile
-	uploads  []string // path prefixes
-	buckets  []Bucket
-	listed   map[string]Method // as the file lists them
-	methods  map[string]Method // with the prices of the profile
-	routes   *segment
+	profile   string
+	profiles  map[string]profile
+	uploads   []string // path prefixes
+	overrides []string // last words of the methods that may come as POST, too
+	oauth     bool     // of methods that do not say
+	buckets   []Bucket
+	listed    map[string]Method // as the file lists them
+	methods   map[string]Method // with the prices of the profile
+	routes    *segment
 }
 
 // Bucket is a pool of the upstream's quota.
@@ -40,6 +42,7 @@ type Method struct {
 	Verb   string       // GET
 	Path   string       // /youtube/v3/captions/{id}; a name in braces stands for one segment
 	Upload bool         // also reached below the upload paths
+	OAuth  bool         // takes the token of a user in place of an API key
 	Costs  []quota.Cost // what one call takes, in the order of the table's buckets; at least one, each at least 1 unit
 	Source Source
 	Note   string

@@ -15,9 +15,11 @@ import (
 
 // discovered is a method as the discovery document has it.
 type discovered struct {
-	ID          string `json:"id"`
-	HTTPMethod  string `json:"httpMethod"`
-	Path        string `json:"path"`
+	ID          string   `json:"id"`
+	HTTPMethod  string   `json:"httpMethod"`
+	Path        string   `json:"path"`
+	Scopes      []string `json:"scopes"`
+	Download    bool     `json:"supportsMediaDownload"`
 	MediaUpload struct {
 		Protocols map[string]struct {
 			Path string `json:"path"`
@@ -77,6 +79,9 @@ func TestEveryDiscoveredMethodIsPriced(t *testing.T) {
 		if m.Upload != (len(d.MediaUpload.Protocols) > 0) {
 			t.Errorf("%s: upload is %v, the discovery document has %v", id, m.Upload, d.MediaUpload.Protocols)
 		}
+		if m.OAuth != (len(d.Scopes) > 0) {
+			t.Errorf("%s: oauth is %v, the discovery document has the scopes %v", id, m.OAuth, d.Scopes)
+		}
 	}
 	for _, m := range table.Methods() {
 		if _, ok := doc[m.ID]; !ok {
@@ -91,7 +96,7 @@ func TestEveryDiscoveredRequestIsNamed(t *testing.T) {
 	table := costs.Default()
 	named := func(verb, path, want string) {
 		t.Helper()
-		path = template.ReplaceAllString(path, "-id%2Fwith:marks")
+		path = template.ReplaceAllString(path, "-id%3Dwith:marks")
 		r, err := http.NewRequest(verb, "https://youtube.googleapis.com/"+strings.TrimPrefix(path, "/")+"?part=id", nil)
 		if err != nil {
 			t.Fatal(err)

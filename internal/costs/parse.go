@@ -64,7 +64,9 @@ func (r *reader) upstream(n *yaml.Node) {
 				r.table.uploads = append(r.table.uploads, prefix)
 			}
 		},
-	})
+		"override": func(n *yaml.Node) { r.table.overrides = r.texts(n) },
+		"oauth":    func(n *yaml.Node) { r.table.oauth = r.flag(n) },
+	}, "override", "oauth")
 }
 
 func (r *reader) bucket(name string, key, n *yaml.Node) {
@@ -112,14 +114,15 @@ func (r *reader) method(id string, key, n *yaml.Node) {
 	if !idForm.MatchString(id) {
 		r.add(key, "%q is not the ID of a method, such as youtube.videos.list", id)
 	}
-	m := Method{ID: id}
+	m := Method{ID: id, OAuth: r.table.oauth}
 	r.fields(n, "method "+id, fields{
 		"route":  func(n *yaml.Node) { m.Verb, m.Path = r.route(n) },
 		"cost":   func(n *yaml.Node) { m.Costs = r.costs(n) },
 		"source": func(n *yaml.Node) { m.Source = r.sourceOf(n) },
 		"upload": func(n *yaml.Node) { m.Upload = r.flag(n) },
+		"oauth":  func(n *yaml.Node) { m.OAuth = r.flag(n) },
 		"note":   func(n *yaml.Node) { m.Note = r.text(n) },
-	}, "upload", "note")
+	}, "upload", "oauth", "note")
 	r.table.listed[id] = m
 	if m.Path == "" {
 		return

@@ -3,7 +3,7 @@ package costs
 import (
 	"fmt"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 
 	"quotabudget/internal/quota"
@@ -11,45 +11,45 @@ import (
 
 // Method names the method that a request is a call of, by its verb and path; the host is not looked at. The rules:
 //
-//   - The whole path must match, segment by segment, after unescaping: no prefix, no trailing slash, no empty segment.
+//   - The whole path must match, segment by segment: no prefix, no trailing slash, no empty segment. Literal segments are
+//     compared as they were sent, so an escaped letter matches none.
 //   - A literal segment goes before a {template}; a verb of its own decides between methods on one path.
 //   - What goes on with an upload is a call of the method that Session names.
-//   - POST with X-HTTP-Method-Override is that verb, as it is for the upstream.
+//   - POST with X-HTTP-Method-Override: GET is that GET, where the price list says that the upstream takes it so.
 //
-// A request that no route matches is quota.ErrUnpriced.
+// A request that no route matches is quota.ErrUnpriced; so are VerbError and AmbiguousError, which say more.
 func (t *Table) Method(r *http.Request) (string, error) {
-	verb := r.Method
-	if verb == "" {
-		verb = http.MethodGet
+	if err := checkPath(r.URL); err != nil {
+		return "", err
 	}
-	if over := r.Header.Get("X-HTTP-Method-Override"); verb == http.MethodPost && over != "" {
-		verb = over
+	if err := CheckQuery(r.URL.RawQuery); err != nil {
+		return "", err
 	}
-	byVerb := t.routes.find(segments(r.URL))
-	if id, ok := t.Session(r); ok && verb == r.Method {
+	verb, overridden, err := verbOf(r)
+	if err != nil {
+		return "", err
+	}
+	path := r.URL.EscapedPath()
+	byVerb := t.routes.find(strings.Split(strings.TrimPrefix(path, "/"), "/"))
+	if overridden && !t.takesOverride(byVerb[verb]) {
+		return "", ambiguous("X-HTTP-Method-Override is not taken on POST %s", clip(path))
+	}
+	if id, ok := t.Session(r); ok {
 		return id, nil
 	}
 	if id, ok := byVerb[verb]; ok {
 		return id, nil
 	}
 	if len(byVerb) > 0 {
-		return "", fmt.Errorf("%s %s (there it has %s): %w",
-			clip(verb), clip(r.URL.Path), strings.Join(sorted(byVerb), ", "), quota.ErrUnpriced)
+		return "", &VerbError{Verb: verb, Path: path, Allowed: sorted(byVerb)}
 	}
-	return "", fmt.Errorf("%s %s: %w", clip(verb), clip(r.URL.Path), quota.ErrUnpriced)
+	return "", fmt.Errorf("%s %s: %w", clip(verb), clip(path), quota.ErrUnpriced)
 }
 
-// segments are the unescaped parts of a path between its slashes; a slash that was escaped does not part them.
-func segments(u *url.URL) []string {
-	parts := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
-	for i, part := range parts {
-		plain, err := url.PathUnescape(part)
-		if err != nil {
-			return nil
-		}
-		parts[i] = plain
-	}
-	return parts
+// takesOverride reports whether the upstream takes a call of the method as POST, too. The price list goes by the last word of
+// the method's ID.
+func (t *Table) takesOverride(id string) bool {
+	return id != "" && slices.Contains(t.overrides, id[strings.LastIndex(id, ".")+1:])
 }
 
 // segment is one place in the tree of routes.
@@ -100,7 +100,7 @@ func (s *segment) find(parts []string) map[string]string {
 			return found
 		}
 	}
-	if s.any != nil && parts[0] != "" && parts[0] != "." && parts[0] != ".." {
+	if s.any != nil {
 		return s.any.find(parts[1:])
 	}
 	return nil

@@ -20,7 +20,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Transport is an http.RoundTripper that names the method of each request, charges it, adds the API key and sends it. Client
+// Transport is an http.RoundTripper that names the method of each request, charges it, adds the API key and sends it. A request
+// with an Authorization, the OAuth token of a user, is charged all the same and goes without the key. Client
 // libraries run on it unmodified; since every attempt and every page is a request, none goes uncounted. Its fields are set
 // once before use.
 //
@@ -89,8 +90,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	resp.Request = r                                           // the one that was sent holds the key
-	if resp.StatusCode >= 400 && r.Method != http.MethodHead { // which has no body to learn from
+	resp.Request = r // the one that was sent holds the key
+	// HEAD has no body to learn from, and a user's token may be of another project, whose quota says nothing of ours.
+	if resp.StatusCode >= 400 && r.Method != http.MethodHead && !authorized(r) {
 		if err := t.learn(r.Context(), d, resp); err != nil {
 			return nil, err
 		}
@@ -126,6 +128,9 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 	return call, key, err
 }
 
+// authorized reports whether the request carries a credential of a user, and so goes without the key.
+func authorized(r *http.Request) bool { return r.Header.Get("Authorization") != "" }
+
 // checkQuery refuses a credential, and what cannot be read and might hold one. It repeats nothing of the query.
 func checkQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
@@ -144,7 +149,10 @@ func (t *Transport) send(r *http.Request, key string) (resp *http.Response, left
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 	out := r.Clone(httptrace.WithClientTrace(r.Context(), trace))
 	out.URL.RawQuery = withoutSignature(r.URL.RawQuery)
-	out.Header.Set(keyHeader, key)
+	out.Header.Del(keyHeader)
+	if !authorized(r) {
+		out.Header.Set(keyHeader, key)
+	}
 	out.Header.Del("Accept-Encoding") // net/http asks for gzip by itself and undoes it: errors must be readable here
 	once(out)
 	resp, err = t.Base.RoundTrip(out)

@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"mime"
 	"net"
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"unicode"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 )
 
@@ -27,6 +30,10 @@ type refusal struct {
 	limit  string      // of a denial
 	retry  string      // of a denial: when
 	err    error       // behind it
+}
+
+func refusef(status int, reason, title, format string, args ...any) *refusal {
+	return &refusal{status: status, reason: reason, title: title, detail: fmt.Sprintf(format, args...)}
 }
 
 // Error is the detail.
@@ -73,26 +80,44 @@ type errorDetail struct {
 const problemType = "application/problem+json"
 
 // refuse tells the caller why its request has no answer of the upstream.
-func (x *exchange) refuse(r *http.Request, err error) {
+func (x *exchange) refuse(err error) {
 	f := refusalOf(err)
+	x.outcome, x.failure = f.outcome(), err
 	h := x.w.Header()
 	for name, values := range f.header {
 		h[name] = values
 	}
 	h.Set("Content-Type", "application/json; charset=utf-8")
-	if wantsProblem(r) {
+	if wantsProblem(x.r) {
 		h.Set("Content-Type", problemType)
 	}
 	h.Add("Vary", "Accept")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	x.w.WriteHeader(f.status)
-	json.NewEncoder(x.w).Encode(f.document(x.tally.Units()))
+	json.NewEncoder(x.w).Encode(f.document(x.charged()))
+}
+
+// statusGone is logged where there is nobody to answer.
+const statusGone = 499
+
+// outcome is what the log and the metrics call it.
+func (f *refusal) outcome() string {
+	switch {
+	case f.limit != "":
+		return outcomeDenied
+	case f.status == statusGone:
+		return outcomeBroken
+	case f.status >= http.StatusInternalServerError && f.status != http.StatusServiceUnavailable:
+		return outcomeFailed
+	}
+	return outcomeRefused
 }
 
 func (f *refusal) document(charged map[string]int64) document {
-	if charged == nil {
-		charged = map[string]int64{}
+	detail := f.detail
+	if len(charged) > 0 {
+		detail += "; the request was charged, since it may have reached the upstream"
 	}
 	after, _ := strconv.ParseInt(f.header.Get("Retry-After"), 10, 64)
 	metadata := map[string]string{}
@@ -101,13 +126,13 @@ func (f *refusal) document(charged map[string]int64) document {
 	}
 	return document{
 		Error: googleError{
-			Code: f.status, Message: f.detail, Status: rpcStatus(f.status),
-			Errors: []googleItem{{f.detail, domain, f.reason}},
+			Code: f.status, Message: detail, Status: rpcStatus(f.status),
+			Errors: []googleItem{{detail, domain, f.reason}},
 			Details: []errorDetail{{
 				Type: "type.googleapis.com/google.rpc.ErrorInfo", Reason: upperSnake(f.reason), Domain: domain, Metadata: metadata,
 			}},
 		},
-		Type: "about:blank", Title: f.title, Status: f.status, Detail: f.detail,
+		Type: "about:blank", Title: f.title, Status: f.status, Detail: detail,
 		Limit: f.limit, Retry: f.retry, After: after, Charged: charged,
 	}
 }
@@ -131,6 +156,17 @@ func refusalOf(err error) *refusal {
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
 		return denial(denied, err)
 	}
+	if wrong, ok := errors.AsType[*costs.VerbError](err); ok {
+		f := refusef(http.StatusMethodNotAllowed, "methodNotAllowed", "method is not allowed", "%v", wrong)
+		f.header = http.Header{"Allow": {strings.Join(wrong.Allowed, ", ")}}
+		return f
+	}
+	if errors.Is(err, context.Canceled) {
+		return refusef(statusGone, "callerGone", "caller went away", "the caller went away before there was an answer")
+	}
+	if unclear, ok := errors.AsType[*costs.AmbiguousError](err); ok {
+		return ambiguous("%v", unclear)
+	}
 	for _, known := range knownRefusals() {
 		if errors.Is(err, known.err) {
 			known.detail = err.Error() + known.detail
@@ -143,6 +179,12 @@ func refusalOf(err error) *refusal {
 	}
 	return &refusal{status: http.StatusBadGateway, reason: "upstreamUnreachable", title: "upstream cannot be reached",
 		detail: err.Error(), err: err}
+}
+
+// ambiguous refuses what the upstream could take for another request than we do.
+func ambiguous(format string, args ...any) *refusal {
+	return refusef(http.StatusBadRequest, "ambiguousRequest", "request is ambiguous",
+		"the upstream could read the request differently than it would be charged: "+format, args...)
 }
 
 // knownRefusals are the errors of the gate; detail is what is added to their own words. The first that fits counts.

@@ -11,7 +11,8 @@ import (
 
 // checkHost refuses a request that was not addressed to this proxy by its address or by a name given to it. A web page whose
 // own name was made to point here (DNS rebinding) sends that name.
-func (p *Proxy) checkHost(r *http.Request) error {
+func (x *exchange) checkHost() error {
+	p, r := x.proxy, x.r
 	host := plainHost(r.Host)
 	if slices.Contains(ownHosts(r), host) {
 		return nil
@@ -25,8 +26,8 @@ func (p *Proxy) checkHost(r *http.Request) error {
 			return nil
 		}
 	}
-	return &refusal{status: http.StatusForbidden, title: "host is not allowed", reason: "hostNotAllowed",
-		detail: fmt.Sprintf("the request is for host %q, which is not this proxy: use its own address, or start it with --host NAME", clip(r.Host))}
+	return refusef(http.StatusForbidden, "hostNotAllowed", "host is not allowed",
+		"the request is for host %q, which is not this proxy: use its own address, or start it with --host NAME", clip(r.Host))
 }
 
 // ownHosts are the Host headers that name the address on which a request came in. On loopback that is localhost, too; a unix
@@ -61,21 +62,21 @@ func plainHost(host string) string {
 }
 
 // checkOrigin refuses a request that a web page sent, unless the page is one of p.Origins.
-func (p *Proxy) checkOrigin(r *http.Request) error {
-	refused := &refusal{status: http.StatusForbidden, title: "origin is not allowed", reason: "originNotAllowed"}
-	origins, sites := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
+func (x *exchange) checkOrigin() error {
+	p, r := x.proxy, x.r
+	const reason, title = "originNotAllowed", "origin is not allowed"
+	origins := r.Header.Values("Origin")
 	switch {
 	case len(origins) == 1 && p.allows(origins[0]):
 		return nil
 	case len(origins) > 0:
-		refused.detail = fmt.Sprintf("a web page of %q sent the request: to allow that, start the proxy with --allow-origin",
-			clip(strings.Join(origins, ", ")))
-		return refused
+		return refusef(http.StatusForbidden, reason, title,
+			"a web page of %q sent the request: to allow that, start the proxy with --allow-origin", clip(strings.Join(origins, ", ")))
 	}
-	for _, site := range sites {
+	for _, site := range r.Header.Values("Sec-Fetch-Site") {
 		if site != "none" && site != "same-origin" {
-			refused.detail = "a web page of another site sent the request: only one named with --allow-origin may"
-			return refused
+			return refusef(http.StatusForbidden, reason, title,
+				"a web page of another site sent the request: only one named with --allow-origin may")
 		}
 	}
 	return nil
@@ -95,20 +96,20 @@ func CheckOrigin(origin string) error {
 }
 
 // share tells a web page of p.Origins that it may use the answer, and answers its browser's question beforehand (a preflight),
-// which costs nothing. It reports whether the request was such a question.
-func (p *Proxy) share(w http.ResponseWriter, r *http.Request) (answered bool) {
-	if len(p.Origins) > 0 {
-		w.Header().Add("Vary", "Origin")
+// which costs nothing.
+func (x *exchange) share() error {
+	h, r := x.w.Header(), x.r
+	if len(x.proxy.Origins) > 0 {
+		h.Add("Vary", "Origin")
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
-		return false
+		return nil
 	}
-	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "ETag, Location, Retry-After")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		return false
+		return nil
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
 	if asked := r.Header.Values("Access-Control-Request-Headers"); len(asked) > 0 {
@@ -119,6 +120,7 @@ func (p *Proxy) share(w http.ResponseWriter, r *http.Request) (answered bool) {
 		h.Set("Access-Control-Allow-Private-Network", "true")
 	}
 	h.Set("Access-Control-Max-Age", "600")
-	w.WriteHeader(http.StatusNoContent)
-	return true
+	x.w.WriteHeader(http.StatusNoContent)
+	x.outcome, x.answered = outcomePreflight, true
+	return nil
 }

@@ -120,7 +120,7 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Proxy = &proxy.Proxy{Transport: s.gate, Upstream: to, Log: log}
+	s.Proxy = &proxy.Proxy{Transport: s.gate, Table: table, Upstream: to, Limits: proxy.DefaultLimits(), Log: log}
 	for _, f := range change {
 		f(s)
 	}

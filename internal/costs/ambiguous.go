@@ -1,0 +1,112 @@
+package costs
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"quotabudget/internal/quota"
+)
+
+// AmbiguousError is a request that the upstream could take for another call than we do. It has no price (quota.ErrUnpriced):
+// a guess at what it is would be a way to pay for the cheaper of the two.
+type AmbiguousError struct{ What string }
+
+// Error says what is ambiguous.
+func (e *AmbiguousError) Error() string { return e.What }
+
+// Unwrap is quota.ErrUnpriced.
+func (e *AmbiguousError) Unwrap() error { return quota.ErrUnpriced }
+
+func ambiguous(format string, args ...any) error {
+	return &AmbiguousError{fmt.Sprintf(format, args...)}
+}
+
+// VerbError is a request whose path is priced, but not with its verb. It is quota.ErrUnpriced.
+type VerbError struct {
+	Verb, Path string
+	Allowed    []string
+}
+
+// Error names the verbs that the path has.
+func (e *VerbError) Error() string {
+	return fmt.Sprintf("%s %s (there it has %s): %v", clip(e.Verb), clip(e.Path), strings.Join(e.Allowed, ", "), quota.ErrUnpriced)
+}
+
+// Unwrap is quota.ErrUnpriced.
+func (e *VerbError) Unwrap() error { return quota.ErrUnpriced }
+
+// plainSegment is what may stand between two slashes, once unescaped.
+var plainSegment = regexp.MustCompile(`^[A-Za-z0-9_.~=+:@,!*'()$-]+$`)
+
+// checkPath refuses a path that means different things to different readers: dots that climb, slashes that are doubled or
+// escaped, parameters behind a semicolon, control characters.
+func checkPath(u *url.URL) error {
+	path := u.EscapedPath()
+	if path == "" || path == "/" {
+		return nil // which no route has
+	}
+	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		plain, err := url.PathUnescape(part)
+		switch {
+		case err != nil || part != "" && !plainSegment.MatchString(plain):
+			return ambiguous("its path holds a character that may be read in two ways: write ids as letters, digits, - and _")
+		case part == "":
+			return ambiguous("its path has an empty part, // or a slash at the end")
+		case strings.Trim(plain, ".") == "":
+			return ambiguous("its path has a part of dots")
+		}
+	}
+	return nil
+}
+
+// otherName matches the names of headers and parameters by which servers let a request be another one than it looks:
+// X-HTTP-Method, _method, $httpMethod, $httpHeaders, X-Original-URL.
+var otherName = regexp.MustCompile(`(?i)http[-_]?method|http[-_]?headers|method[-_]?override|^_?method$|^x[-_](original|rewrite)[-_]ur[li]$`)
+
+// CheckQuery refuses a query, or a form, that servers read differently, or by which the request may become another one. It
+// repeats no value.
+func CheckQuery(raw string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return ambiguous("its query is malformed: escape %% as %%25 and ; as %%3B")
+	}
+	for name := range query {
+		if otherName.MatchString(name) {
+			return ambiguous("its query has the parameter %q, which may make another request of it", clip(name))
+		}
+		for _, c := range []byte(name) {
+			if c <= ' ' || c >= 0x7f {
+				return ambiguous("its query has a parameter whose name is not plain text")
+			}
+		}
+	}
+	return nil
+}
+
+// Override is the header by which a POST is read as a GET.
+const Override = "X-Http-Method-Override"
+
+// verbOf is the verb that the upstream goes by, and whether the header said so.
+func verbOf(r *http.Request) (verb string, overridden bool, err error) {
+	if verb = r.Method; verb == "" {
+		verb = http.MethodGet
+	}
+	var over []string
+	for name, values := range r.Header {
+		if http.CanonicalHeaderKey(name) == Override {
+			over = append(over, values...)
+		} else if otherName.MatchString(name) {
+			return "", false, ambiguous("its header %s may make another request of it", clip(name))
+		}
+	}
+	switch {
+	case len(over) == 0:
+		return verb, false, nil
+	case len(over) > 1 || verb != http.MethodPost || over[0] != http.MethodGet:
+		return "", false, ambiguous("X-HTTP-Method-Override is taken once, on a POST that is meant as a GET")
+	}
+	return http.MethodGet, true, nil
+}

@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"quotabudget/internal/costs"
+)
+
+// maxCall is how large the body of a call may be that is no upload.
+const maxCall = 1 << 20
+
+// body reads what the caller sends, for as long as it sends fast enough, and no more than it may.
+type body struct {
+	io.ReadCloser
+	control *http.ResponseController
+	limits  Limits
+	most    int64
+
+	read   int64
+	waited time.Duration
+	moved  func()
+
+	// Set by whoever reads: the transport may still do so when the handler ends.
+	ended    atomic.Bool
+	released atomic.Bool
+	failed   atomic.Pointer[refusal] // once the caller has broken a bound
+}
+
+// Read waits for the caller as long as its Limits allow.
+func (b *body) Read(p []byte) (int, error) {
+	left := b.limits.patience(b.waited, b.read)
+	if left <= 0 {
+		return 0, b.fail(b.limits.tooSlow())
+	}
+	began := time.Now()
+	b.control.SetReadDeadline(began.Add(left))
+	n, err := b.ReadCloser.Read(p)
+	if !b.released.Load() {
+		b.control.SetReadDeadline(time.Time{}) // or the server would take its passing for the caller's leaving
+	}
+	b.waited += time.Since(began)
+	b.read += int64(n)
+	b.moved()
+	switch {
+	case b.read > b.most:
+		return n, b.fail(tooLarge(b.most))
+	case err == io.EOF:
+		b.ended.Store(true)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, b.fail(b.limits.tooSlow())
+	case err != nil:
+		return n, b.fail(refusef(http.StatusBadRequest, "bodyBroken", "request broke off", "the body of the request broke off: %v", err))
+	}
+	return n, err
+}
+
+// fail keeps why the body cannot be read further.
+func (b *body) fail(f *refusal) error {
+	b.failed.Store(f)
+	return f
+}
+
+// failure is why the body could not be read, or nil.
+func (b *body) failure() error {
+	if b == nil {
+		return nil
+	}
+	if f := b.failed.Load(); f != nil {
+		return f
+	}
+	return nil
+}
+
+func (l Limits) tooSlow() *refusal {
+	return refusef(http.StatusRequestTimeout, "bodyTooSlow", "request came too slowly",
+		"the body of the request stopped, or came more slowly than %d bytes a second", l.Rate)
+}
+
+func tooLarge(most int64) *refusal {
+	return refusef(http.StatusRequestEntityTooLarge, "bodyTooLarge", "request is too large",
+		"the body of the request is larger than %d bytes; uploads go to the /upload path of their method, and --max-upload bounds them", most)
+}
+
+// release keeps a caller from holding on to the connection with a body that nobody reads.
+func (b *body) release() {
+	if b != nil && !b.ended.Load() {
+		b.released.Store(true)
+		b.control.SetReadDeadline(time.Now().Add(time.Second))
+	}
+}
+
+// receive waits for the first byte of an upload's body, and for the whole of any other: nothing is charged for a request whose
+// caller never sends it.
+func (x *exchange) receive() error {
+	r := x.r
+	overridden := r.Header.Get(costs.Override) != ""
+	if r.ContentLength == 0 {
+		return nil
+	}
+	if x.method.Verb != http.MethodPost && x.method.Verb != http.MethodPut && !overridden {
+		return ambiguous("%s takes no body", r.Method)
+	}
+	upload := x.method.Upload && r.URL.Path != x.method.Path
+	most := int64(maxCall)
+	if upload {
+		most = x.proxy.Limits.Upload
+	} else if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), formType) && !overridden {
+		return ambiguous("its body is a form: send JSON, with Content-Type: application/json")
+	}
+	x.body = &body{ReadCloser: r.Body, control: http.NewResponseController(x.w.ResponseWriter), limits: x.proxy.Limits, most: most,
+		moved: func() {}}
+	if r.ContentLength > most {
+		return tooLarge(most)
+	}
+	if upload {
+		return x.receiveFirst()
+	}
+	return x.receiveAll(overridden)
+}
+
+func (x *exchange) receiveFirst() error {
+	first := make([]byte, 1)
+	n, err := io.ReadFull(x.body, first)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	x.r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first[:n]), x.body), x.body}
+	return nil
+}
+
+func (x *exchange) receiveAll(overridden bool) error {
+	all, err := io.ReadAll(x.body)
+	if err != nil {
+		return err
+	}
+	if overridden {
+		form, err := checkOverride(x.r, string(all))
+		if err != nil {
+			return err
+		}
+		all = []byte(form)
+	}
+	x.r.Body, x.r.ContentLength, x.r.TransferEncoding = io.NopCloser(bytes.NewReader(all)), int64(len(all)), nil
+	x.r.Header.Del("Content-Length") // it may be shorter now
+	return nil
+}

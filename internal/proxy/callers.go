@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// Callers are the programs that may use the proxy, each known by a token of its own.
+type Callers struct{ all []caller }
+
+type caller struct {
+	name string
+	sum  [sha256.Size]byte // of its token
+}
+
+var (
+	callerForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	tokenForm  = regexp.MustCompile(`^[!-~]+$`)
+)
+
+// leastToken is how long a token must be: shorter ones can be guessed.
+const leastToken = 16
+
+// ParseCallers reads the names and tokens of callers, a line for each: name, space, token. Empty lines and those that begin with
+// # are left out. It reports all that is wrong, by line, and repeats no token.
+func ParseCallers(text string) (*Callers, error) {
+	var callers Callers
+	var problems []error
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if err := callers.add(words); err != nil {
+			problems = append(problems, fmt.Errorf("line %d: %w", number, err))
+		}
+	}
+	if len(problems) == 0 && len(callers.all) == 0 {
+		problems = append(problems, errors.New("it names nobody: write a line for each caller, its name and its token"))
+	}
+	return &callers, errors.Join(problems...)
+}
+
+func (c *Callers) add(words []string) error {
+	if len(words) != 2 {
+		return errors.New("write a name and a token, separated by a space")
+	}
+	name, token := words[0], words[1]
+	switch {
+	case !callerForm.MatchString(name):
+		return errors.New("a name has up to 64 letters, digits, . _ and -, and comes before its token")
+	case len(token) < leastToken:
+		return fmt.Errorf("the token of %s is shorter than %d characters: openssl rand -hex 24 makes one", name, leastToken)
+	case !tokenForm.MatchString(token):
+		return fmt.Errorf("the token of %s holds other characters than plain text", name)
+	}
+	sum := sha256.Sum256([]byte(token))
+	for _, other := range c.all {
+		if other.name == name {
+			return fmt.Errorf("a second line for %s", name)
+		}
+		if other.sum == sum {
+			return fmt.Errorf("%s has the token of %s", name, other.name)
+		}
+	}
+	c.all = append(c.all, caller{name, sum})
+	return nil
+}
+
+// named is the caller that has the token, "" for none. It takes as long for a wrong token as for a right one.
+func (c *Callers) named(token string) (name string) {
+	sum := sha256.Sum256([]byte(token))
+	for _, known := range c.all {
+		if subtle.ConstantTimeCompare(sum[:], known.sum[:]) == 1 {
+			name = known.name
+		}
+	}
+	return name
+}
+
+// identify says who asks, where that must be said. A token comes in a header of its own, or in place of the API key or the OAuth
+// token that a program knows how to send.
+func (x *exchange) identify() error {
+	callers, r := x.proxy.Callers, x.r
+	if callers == nil {
+		return nil
+	}
+	if token := r.Header.Get(TokenHeader); token != "" {
+		x.caller = callers.named(token)
+	} else if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		x.caller = callers.named(token)
+		x.ownToken = x.caller != ""
+	}
+	if x.caller == "" && r.Header.Get(TokenHeader) == "" {
+		x.caller = callers.named(r.Header.Get(keyHeader))
+	}
+	if x.caller != "" {
+		return nil
+	}
+	f := refusef(http.StatusUnauthorized, "callerUnknown", "caller is not known",
+		"send the token that this proxy gave you as %s: TOKEN, as Authorization: Bearer TOKEN, or as the API key in %s", TokenHeader, keyHeader)
+	f.header = http.Header{"Www-Authenticate": {`Bearer realm="quotactl proxy"`}}
+	return f
+}

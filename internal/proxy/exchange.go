@@ -1,0 +1,133 @@
+package proxy
+
+import (
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+)
+
+// What becomes of a request, as the log and the metrics call it.
+const (
+	outcomeServed    = "served"
+	outcomePreflight = "preflight"
+	outcomeDenied    = "denied"         // it does not fit the budget now
+	outcomeRefused   = "refused"        // it is not such as we forward
+	outcomeFailed    = "failed"         // there is no answer of the upstream
+	outcomeUpstream  = "upstream error" // the upstream answered with 400 or more
+	outcomeBroken    = "broken off"     // the answer did not arrive whole
+)
+
+// exchange is one request and what becomes of it.
+type exchange struct {
+	proxy *Proxy
+	r     *http.Request
+	w     *writer
+	began time.Time
+
+	caller   string       // "" when nobody has to say
+	ownToken bool         // the Authorization header held a token of ours
+	method   costs.Method // zero until it is known
+	body     *body        // nil without one
+	slot     bool         // it holds one
+	tally    meter.Tally
+	answered bool
+	outcome  string
+	failure  error // behind the outcome
+}
+
+func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{proxy: p, r: r, began: time.Now(), outcome: outcomeServed}
+	x.w = newWriter(w, p.Limits)
+	p.Metrics.begin()
+	return x
+}
+
+// end gives back what the exchange held, and says what became of it. It passes on a panic by which the server is told that an
+// answer broke off.
+func (x *exchange) end() {
+	panicked := recover()
+	if panicked != nil {
+		x.outcome = outcomeBroken
+	} else if x.outcome == outcomeServed && x.w.status >= http.StatusBadRequest {
+		x.outcome = outcomeUpstream
+	}
+	if x.slot {
+		x.proxy.underWay.Add(-1)
+	}
+	x.body.release()
+	x.w.release()
+	x.proxy.Metrics.end(x)
+	x.log()
+	if panicked != nil {
+		panic(panicked)
+	}
+}
+
+// name says which priced method the request is.
+func (x *exchange) name() error {
+	id, err := x.proxy.Table.Method(x.r)
+	if err != nil {
+		return err
+	}
+	x.method, err = x.proxy.Table.Lookup(id)
+	return err
+}
+
+// charged is what the request took, by bucket.
+func (x *exchange) charged() map[string]int64 {
+	units := x.tally.Units()
+	if units == nil {
+		return map[string]int64{}
+	}
+	maps.DeleteFunc(units, func(_ string, n int64) bool { return n == 0 }) // what was taken back
+	return units
+}
+
+func (x *exchange) labels() quota.Labels {
+	if x.caller == "" {
+		return nil
+	}
+	return quota.Labels{LabelCaller: x.caller}
+}
+
+// log writes the line of the request: nothing of its query, of its headers or of its body.
+func (x *exchange) log() {
+	attrs := []slog.Attr{
+		slog.String("outcome", x.outcome), slog.Int("status", x.w.status),
+		slog.String("verb", clip(x.r.Method)), slog.String("path", shownPath(x.r)),
+		slog.Duration("took", time.Since(x.began).Round(time.Microsecond)),
+	}
+	if x.method.ID != "" {
+		attrs = append(attrs, slog.String("method", x.method.ID))
+	}
+	charged := x.charged()
+	for _, bucket := range slices.Sorted(maps.Keys(charged)) {
+		attrs = append(attrs, slog.Int64("units."+bucket, charged[bucket]))
+	}
+	if x.caller != "" {
+		attrs = append(attrs, slog.String("caller", x.caller))
+	}
+	level := slog.LevelInfo
+	if x.outcome != outcomeServed && x.outcome != outcomePreflight {
+		level = slog.LevelWarn
+	}
+	if x.failure != nil {
+		attrs = append(attrs, slog.String("error", x.failure.Error()))
+	}
+	x.proxy.Log.LogAttrs(x.r.Context(), level, "request", attrs...)
+}
+
+// shownPath is the path of a request as it may be logged.
+func shownPath(r *http.Request) string {
+	path := clip(r.URL.EscapedPath())
+	if quota.LooksSecret(r.URL.Path) {
+		return "(not shown: it holds what looks like a key)"
+	}
+	return path
+}

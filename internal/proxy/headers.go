@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/meter"
+)
+
+// TokenHeader is where a caller puts its token.
+const TokenHeader = "X-Quota-Token"
+
+const keyHeader = "X-Goog-Api-Key"
+
+// checkForm refuses a request whose outward form is not that of a plain call.
+func (x *exchange) checkForm() error {
+	r := x.r
+	switch {
+	case r.Method == http.MethodConnect, r.Method == http.MethodTrace:
+		return ambiguous("%s is not forwarded", r.Method)
+	case !strings.HasPrefix(r.RequestURI, "/"), r.URL.Host != "":
+		return ambiguous("write the path alone: this is not a proxy for http_proxy, but an address to use in place of the upstream's")
+	case !onlyTokens(r.Header["Upgrade"], "h2c"):
+		return ambiguous("an Upgrade is not forwarded: nothing would meter what follows it")
+	case !onlyTokens(r.Header["Expect"], "100-continue"):
+		return ambiguous("Expect is taken as 100-continue alone")
+	case !onlyTokens(r.Header["Connection"], "close", "keep-alive", "upgrade", "http2-settings", "te"):
+		return ambiguous("Connection names headers to be left out of it")
+	case len(r.Trailer) > 0:
+		return ambiguous("trailers are not forwarded")
+	case r.Header.Get("X-Goog-User-Project") != "":
+		return ambiguous("X-Goog-User-Project bills another project: leave it out")
+	}
+	for _, name := range []string{"Authorization", "Content-Type", "Content-Encoding", keyHeader, TokenHeader} {
+		if len(r.Header.Values(name)) > 1 {
+			return ambiguous("it has more than one %s", name)
+		}
+	}
+	return nil
+}
+
+// onlyTokens reports whether a header lists none but the known words.
+func onlyTokens(values []string, known ...string) bool {
+	for _, value := range values {
+		for word := range strings.SplitSeq(value, ",") {
+			if word = strings.ToLower(strings.TrimSpace(word)); word != "" && !slices.Contains(known, word) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// checkAuthorization refuses a credential that would have to be dropped: who sends one means to act by it.
+func (x *exchange) checkAuthorization() error {
+	if err := checkTokens(x.r.URL.Query()); err != nil {
+		return err
+	}
+	value := x.r.Header.Get("Authorization")
+	switch scheme, token, _ := strings.Cut(value, " "); {
+	case value == "" || x.ownToken:
+		return nil
+	case !strings.EqualFold(scheme, "Bearer") || token == "":
+		return refusef(http.StatusBadRequest, "authorizationNotTaken", "authorization is not forwarded",
+			"Authorization is forwarded as an OAuth token alone, Bearer and the token")
+	case !x.method.OAuth:
+		return refusef(http.StatusBadRequest, "authorizationNotTaken", "authorization is not forwarded",
+			"%s takes no OAuth token: leave Authorization out, the proxy adds its own key", x.method.ID)
+	}
+	return nil
+}
+
+// checkTokens refuses an OAuth token in a query.
+func checkTokens(query url.Values) error {
+	for _, name := range meter.SecretParams() {
+		if query.Has(name) && !slices.Contains(keyParams(), name) {
+			return refusef(http.StatusBadRequest, "tokenInURL", "a token is among the parameters",
+				"the parameter %s is not forwarded: send the token as Authorization: Bearer", name)
+		}
+	}
+	return nil
+}
+
+// keyParams are the parameters in which programs send an API key.
+func keyParams() []string { return []string{"key", "$key"} }
+
+// withoutKeys is a query without the parameters in which a program sends an API key of its own. All others stay as they are.
+func withoutKeys(raw string) string {
+	pairs := slices.DeleteFunc(strings.Split(raw, "&"), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		plain, err := url.QueryUnescape(name)
+		return err != nil || slices.Contains(keyParams(), plain)
+	})
+	return strings.Join(pairs, "&")
+}
+
+// dropHeaders takes out of a request what is meant for us, or tells the upstream about the caller's browser.
+func (x *exchange) dropHeaders(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, "Sec-") || strings.HasPrefix(name, "Access-Control-") {
+			delete(h, name)
+		}
+	}
+	for _, name := range []string{"Origin", "Referer", "Cookie", "Expect", keyHeader, TokenHeader} {
+		h.Del(name)
+	}
+	if x.ownToken {
+		h.Del("Authorization")
+	}
+}
+
+// keepPrivate takes out of an answer what the upstream would allow to web pages: who may use the proxy is said here.
+func keepPrivate(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, "Access-Control-") {
+			delete(h, name)
+		}
+	}
+	h.Del("Set-Cookie")
+}
+
+// checkOverride reads the form that a call carries in its body when it was too long for a URL, and returns it without keys.
+func checkOverride(r *http.Request, form string) (string, error) {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if !strings.EqualFold(strings.TrimSpace(kind), formType) || r.Header.Get("Content-Encoding") != "" {
+		return "", ambiguous("with %s its body is a plain %s", costs.Override, formType)
+	}
+	if err := costs.CheckQuery(form); err != nil {
+		return "", err
+	}
+	query, err := url.ParseQuery(form)
+	if err != nil {
+		return "", err
+	}
+	return withoutKeys(form), checkTokens(query)
+}
+
+const formType = "application/x-www-form-urlencoded"

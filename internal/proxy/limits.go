@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"quotabudget/internal/meter"
+)
+
+// Limits are what the proxy gives one caller at most, so that it has enough for the others.
+type Limits struct {
+	Requests int           // under way at once
+	Upload   int64         // bytes of an upload's body
+	Grace    time.Duration // how long a caller may keep us waiting, before its rate counts
+	Rate     int64         // bytes a second that it must send or take, on the average of what we wait for it
+	Silence  time.Duration // how long nothing at all may move in either direction once the request is on its way
+}
+
+// DefaultLimits suit a program's calls and the uploads of large videos.
+func DefaultLimits() Limits {
+	return Limits{Requests: 256, Upload: 64 << 30, Grace: 30 * time.Second, Rate: 4 << 10, Silence: 5 * time.Minute}
+}
+
+// patience is how much longer to wait for a caller that has kept us waiting for so long in all, and moved so many bytes.
+func (l Limits) patience(waited time.Duration, moved int64) time.Duration {
+	return l.Grace + time.Duration(float64(moved)/float64(l.Rate)*float64(time.Second)) - waited
+}
+
+// takeSlot makes the request one of those under way, if there is room.
+func (x *exchange) takeSlot() error {
+	p := x.proxy
+	if int(p.underWay.Add(1)) > p.Limits.Requests {
+		p.underWay.Add(-1)
+		f := refusef(http.StatusServiceUnavailable, "tooManyRequests", "too many requests at once",
+			"%d requests are under way, as many as the proxy takes at once (--max-requests)", p.Limits.Requests)
+		f.header = http.Header{"Retry-After": {"1"}}
+		return f
+	}
+	x.slot = true
+	return nil
+}
+
+// writer sends the answer, for as long as the caller takes it fast enough.
+type writer struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	limits  Limits
+	status  int // that was answered; 200 until then
+
+	wrote  int64
+	waited time.Duration
+	moved  func()
+}
+
+func newWriter(w http.ResponseWriter, limits Limits) *writer {
+	control := http.NewResponseController(w)
+	control.SetWriteDeadline(time.Time{}) // it may have one from the request before
+	return &writer{ResponseWriter: w, control: control, limits: limits, status: http.StatusOK, moved: func() {}}
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader notes the status.
+func (w *writer) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		w.status = status
+	}
+	w.control.SetWriteDeadline(time.Now().Add(w.limits.Grace))
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write waits for the caller as long as its Limits allow.
+func (w *writer) Write(p []byte) (int, error) {
+	began := time.Now()
+	w.control.SetWriteDeadline(began.Add(w.limits.patience(w.waited, w.wrote)))
+	n, err := w.ResponseWriter.Write(p)
+	w.waited += time.Since(began)
+	w.wrote += int64(n)
+	w.moved()
+	return n, err
+}
+
+// release bounds what is still to be sent when the handler is done.
+func (w *writer) release() { w.control.SetWriteDeadline(time.Now().Add(w.limits.Grace)) }
+
+// silence ends an exchange in which nothing moves.
+func (l Limits) silence() error {
+	return refusef(http.StatusGatewayTimeout, "upstreamTimeout", "upstream did not answer in time",
+		"nothing has moved to or from the upstream for %s", l.Silence)
+}
+
+// watch ends the context when nothing has moved for Limits.Silence: no byte of the request read, no byte of the answer written.
+func (x *exchange) watch(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(x.proxy.Limits.Silence, func() { cancel(x.proxy.Limits.silence()) })
+	x.w.moved = func() { timer.Reset(x.proxy.Limits.Silence) }
+	if x.body != nil {
+		x.body.moved = x.w.moved
+	}
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// timed observes how long the upstream takes to answer.
+type timed struct {
+	transport *meter.Transport
+	x         *exchange
+}
+
+// RoundTrip charges and sends the request.
+func (t timed) RoundTrip(r *http.Request) (*http.Response, error) {
+	began := time.Now()
+	resp, err := t.transport.RoundTrip(r)
+	t.x.proxy.Metrics.answered(t.x, resp, time.Since(began))
+	return resp, err
+}

@@ -1,0 +1,122 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// grace is how long requests under way may take once the proxy is to end.
+const grace = 20 * time.Second
+
+// Serve answers on the listener until ctx ends, and then ends what is under way.
+func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
+	return serve(ctx, listener, &http.Server{
+		Handler: p, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
+		// OPTIONS * and the like come to the handler, which logs them.
+		DisableGeneralOptionsHandler: true,
+	})
+}
+
+// ServeAdmin answers /healthz, /readyz and /metrics on the listener until ctx ends.
+func (p *Proxy) ServeAdmin(ctx context.Context, listener net.Listener) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
+	mux.HandleFunc("GET /readyz", p.ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry, promhttp.HandlerOpts{Registry: p.Metrics.Registry}))
+	return serve(ctx, listener, &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	})
+}
+
+// ready answers whether a request could be charged and given the key.
+func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
+	defer cancel()
+	_, err := p.Transport.Budget.Usage(ctx)
+	if err == nil {
+		_, err = p.Transport.Key()
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ready")
+}
+
+func serve(ctx context.Context, listener net.Listener, server *http.Server) error {
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if err := server.Shutdown(end); errors.Is(err, context.DeadlineExceeded) {
+		return server.Close()
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+const unixPrefix = "unix:"
+
+// Listen opens an address to listen on: host:port, or unix:PATH for a socket that only its user can reach. A socket that a
+// process has left behind is replaced, one that answers is not.
+func Listen(address string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(address, unixPrefix)
+	if !ok {
+		return net.Listen("tcp", address)
+	}
+	if path == "" {
+		return nil, errors.New("unix: names no path")
+	}
+	if err := clear(path); err != nil {
+		return nil, err
+	}
+	mask := syscall.Umask(0o177) // so that nobody can connect before its mode is set
+	defer syscall.Umask(mask)
+	return net.Listen("unix", path)
+}
+
+// clear removes a socket on which nobody listens.
+func clear(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != os.ModeSocket:
+		return fmt.Errorf("%s is there and is no socket", path)
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	switch {
+	case err == nil:
+		conn.Close()
+		return fmt.Errorf("%s: address already in use", path)
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return err
+	}
+	return os.Remove(path)
+}
+
+// Exposed reports whether others than this machine can reach an address that is listened on.
+func Exposed(at net.Addr) bool {
+	tcp, ok := at.(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
+}
