@@ -97,9 +97,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	if !part.continues {
-		t.signSession(r, resp, key)
-	}
+	t.signSession(r, resp, part, key)
 	return resp, nil
 }
 

@@ -72,10 +72,11 @@ func (t *Transport) charge(
 }
 
 // signSession makes the answer to a request that began an upload say where the media goes, on the
-// upstream that requests are sent to, and that it is paid for.
-func (t *Transport) signSession(r *http.Request, resp *http.Response, secret string) {
+// upstream that requests are sent to, and that it is paid for. So does an answer on the way that gives
+// the same upload another address; one that begins an upload on the quiet does not.
+func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, secret string) {
 	location := resp.Header.Get("Location")
-	if t.Session == nil || location == "" || resp.StatusCode/100 != 2 {
+	if t.Session == nil || location == "" {
 		return
 	}
 	to, err := r.URL.Parse(location)
@@ -91,7 +92,10 @@ func (t *Transport) signSession(r *http.Request, resp *http.Response, secret str
 		query.Del(name)
 	}
 	to.RawQuery = query.Encode()
-	to.RawQuery += "&" + paidParam + "=" + t.signature(to, secret)
+	same := to.Path == r.URL.Path && query.Get("upload_id") == r.URL.Query().Get("upload_id")
+	if !p.continues || p.paid && same {
+		to.RawQuery += "&" + paidParam + "=" + t.signature(to, secret)
+	}
 	resp.Header.Set("Location", to.String())
 }
 

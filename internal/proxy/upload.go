@@ -5,10 +5,11 @@ import (
 	"net/url"
 )
 
-// keepUpload makes the upload that r began go on through the proxy.
+// keepUpload makes the upload that r began go on through the proxy: an address of the upstream in
+// Location becomes one of the proxy.
 func (p *Proxy) keepUpload(r *http.Request, resp *http.Response) {
 	to, err := url.Parse(resp.Header.Get("Location"))
-	if err != nil || resp.StatusCode/100 != 2 || to.Host != p.Upstream.Host {
+	if err != nil || to.Host != p.Upstream.Host {
 		return
 	}
 	to.Scheme, to.Host = "http", r.Host

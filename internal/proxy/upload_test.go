@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
@@ -65,16 +66,15 @@ func TestUploadIsOneCharge(t *testing.T) {
 	}
 }
 
-// An upload that was begun through one proxy goes on through another, when no units are left, and
-// with a bucket suspended; it can be asked after and cancelled for nothing.
+// An upload that was begun through one proxy goes on through any with that key, whatever its ledger
+// knows and has left; it can be asked after and cancelled for nothing.
 func TestUploadGoesOn(t *testing.T) {
 	s := open(t, uploads(1))
 	to := s.begin(t)
-	if a := s.do(t, "POST", "/upload/youtube/v3/videos?uploadType=resumable", "{}"); a.status != 429 {
-		t.Errorf("another upload: %d", a.status)
+	other := s.another(t, canary, "key1")
+	if err := other.ledger.Suspend(t.Context(), "key1", "video_insert", noon.AddDate(0, 0, 1)); err != nil {
+		t.Fatal(err)
 	}
-	s.gate.Budget.Ledger.Suspend(t.Context(), "key1", "video_insert", noon.AddDate(0, 0, 1))
-	other := open(t, uploads(1), func(o *station) { o.Transport, o.Upstream = s.Transport, s.Upstream })
 	film := strings.Repeat("f", granule+10)
 	all := len(film)
 	for _, step := range []struct {
@@ -87,13 +87,42 @@ func TestUploadGoesOn(t *testing.T) {
 		{"DELETE", "", "", 499},
 		{"PUT", fmt.Sprintf("bytes */%d", all), "", 410},
 	} {
-		if a := other.do(t, step.verb, to, step.body, "Content-Range", step.contentRange); a.status != step.want {
+		a := other.do(t, step.verb, to, step.body, "Content-Range", step.contentRange)
+		if a.status != step.want {
 			t.Errorf("%s %s: %d %s", step.verb, step.contentRange, a.status, a.body)
 		}
 	}
-	if n := s.standin.Counts(); s.used(t) != 1 || n.Units["video_insert"] != 1 || n.Continued != 5 {
-		t.Errorf("the ledger has %d, the stand-in counted %+v", s.used(t), n)
+	n := s.standin.Counts()
+	if s.used(t) != 1 || other.used(t) != 0 || n.Units["video_insert"] != 1 || n.Continued != 5 {
+		t.Errorf("the ledgers have %d and %d, the stand-in counted %+v", s.used(t), other.used(t), n)
 	}
+}
+
+// What one credential or key has paid for is not paid for by another.
+func TestUploadOfAnother(t *testing.T) {
+	s := open(t, uploads(1))
+	to := s.begin(t)
+	for _, other := range []*station{s.another(t, "key-of-another", "key1"), s.another(t, canary, "key2")} {
+		for range 2 {
+			other.do(t, "PUT", to, "film")
+		}
+		entries, err := other.ledger.Entries(t.Context(), quota.Query{
+			Credential: other.gate.Budget.Credential, Bucket: "video_insert",
+		})
+		if err != nil || len(entries) != 1 {
+			t.Errorf("two requests were charged as %v, %v", entries, err)
+		}
+	}
+}
+
+// another is a proxy with a ledger of its own in front of the same upstream.
+func (s *station) another(t *testing.T, key, credential string) *station {
+	t.Helper()
+	return open(t, uploads(1), func(o *station) {
+		o.gate.Budget.Credential = credential
+		o.gate.Key = func() (string, error) { return key, nil }
+		o.gate.Host, o.Upstream = s.gate.Host, s.Upstream
+	})
 }
 
 // A session of unknown origin, and an address that was changed, are no way around paying: each is an
@@ -123,7 +152,10 @@ func TestUploadUnknown(t *testing.T) {
 	} {
 		before := s.used(t)
 		for range 3 {
-			s.do(t, c.verb, c.path, "film", c.header...)
+			a := s.do(t, c.verb, c.path, "film", c.header...)
+			if c.want == 1 && a.status != http.StatusNotFound && a.status != http.StatusOK {
+				t.Errorf("%s: %d %s", c.name, a.status, a.body)
+			}
 		}
 		if got := s.used(t) - before; got != c.want {
 			t.Errorf("%s: %d units for three requests, want %d", c.name, got, c.want)
@@ -134,23 +166,76 @@ func TestUploadUnknown(t *testing.T) {
 	}
 }
 
-// An answer to what was not charged is not signed: an upload that it began would be free.
-func TestUploadBegunByAnother(t *testing.T) {
+// An address is signed in the answer to what was charged, and where the same upload is given another
+// one. Signed in another answer, it would be an upload for nothing.
+func TestUploadSigned(t *testing.T) {
+	const host = "https://www.googleapis.com"
+	var location string
 	s := open(t, uploads(100), func(s *station) {
-		s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Location", "https://www.googleapis.com/upload/youtube/v3/videos?upload_id=fresh")
+		s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", location)
 		})
 	})
-	a := s.do(t, "POST", "/upload/youtube/v3/videos?uploadType=resumable", "{}")
-	paid := a.header.Get("Location")
-	if !strings.HasPrefix(paid, s.front.URL+"/upload/youtube/v3/videos?upload_id=fresh&quota_paid=") {
-		t.Fatalf("Location %s", paid)
+	const begin = "/upload/youtube/v3/videos?uploadType=resumable"
+	ask := func(verb, path, answer string) (string, bool) {
+		location = answer
+		a := s.do(t, verb, path, "film")
+		to, own := strings.CutPrefix(a.header.Get("Location"), s.front.URL)
+		if own && (strings.Contains(to, "leak") || strings.Count(to, "quota_paid=") > 1) {
+			t.Errorf("Location %s", to)
+		}
+		return to, own
 	}
-	a = s.do(t, "PUT", strings.TrimPrefix(paid, s.front.URL), "film")
-	if strings.Contains(a.header.Get("Location"), "quota_paid") {
-		t.Errorf("Location %s", a.header.Get("Location"))
+	const fresh = host + "/upload/youtube/v3/videos?upload_id=fresh&key=leak&quota_paid=leak"
+	paid, own := ask("POST", begin, fresh)
+	if !own || !strings.HasPrefix(paid, "/upload/youtube/v3/videos?upload_id=fresh&quota_paid=") {
+		t.Fatalf("began at %s", paid)
 	}
-	if used := s.used(t); used != 1 {
+	moved := fresh + "&part=id"
+	for _, c := range []struct {
+		name, path, answer string
+		signed             bool
+	}{
+		{"moved", paid, moved, true},
+		{"another", paid, host + "/upload/youtube/v3/videos?upload_id=other", false},
+		{"elsewhere", paid, host + "/upload/youtube/v3/captions?upload_id=fresh", false},
+		{"unknown", begin + "&upload_id=fresh", moved, false},
+	} {
+		to, own := ask("PUT", c.path, c.answer)
+		if !own || strings.Contains(to, "quota_paid") != c.signed {
+			t.Errorf("%s: Location %s", c.name, to)
+		}
+	}
+	if to, own := ask("POST", begin, "https://elsewhere.example/x"); own || to != "https://elsewhere.example/x" {
+		t.Errorf("of another kind: %s", to)
+	}
+	if used := s.used(t); used != 3 {
 		t.Errorf("the ledger has %d units", used)
+	}
+}
+
+// When the upstream says in the middle of an upload that the quota is gone, its bucket is closed, for
+// the day in which it said so.
+func TestUploadLearns(t *testing.T) {
+	for name, signed := range map[string]bool{"paid for when it began": true, "unknown": false} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, uploads(10))
+			to := s.begin(t)
+			if !signed {
+				to, _, _ = strings.Cut(to, "&quota_paid")
+			}
+			s.do(t, "PUT", to, "", "Content-Range", "bytes */*")
+			s.setNow(noon.AddDate(0, 0, 1))
+			s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusForbidden)
+				fmt.Fprint(w, `{"error":{"code":403,"errors":[{"domain":"youtube.quota","reason":"quotaExceeded"}]}}`)
+			})
+			s.do(t, "PUT", to, "film")
+			usage, err := s.gate.Budget.Usage(t.Context())
+			want := time.Date(2026, time.June, 3, 7, 0, 0, 0, time.UTC)
+			if err != nil || !usage.Buckets[1].SuspendedUntil.Equal(want) {
+				t.Errorf("%+v, %v", usage.Buckets, err)
+			}
+		})
 	}
 }
