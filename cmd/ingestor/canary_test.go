@@ -58,7 +58,7 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 		"cut off":             {program: once, faults: "cut", code: 69},
 		"throttled for good":  {program: once, faults: "429-day", code: 75},
 		"upstream refuses":    {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/", code: 69, unsent: true},
-		"upstream unknown":    {program: once, env: "YOUTUBE_ENDPOINT=http://nowhere.invalid/", code: 69, unsent: true},
+		"upstream unknown":    {program: once, env: "YOUTUBE_ENDPOINT=https://nowhere.invalid/", code: 69, unsent: true},
 		"ledger refuses":      {program: once, env: "QUOTA_LEDGER=redis://u:pw@127.0.0.1:1/0", code: 69, unsent: true},
 		"key as endpoint":     {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/?key=" + canary(), code: 78, unsent: true},
 		"key as ledger":       {program: once, env: "QUOTA_LEDGER=" + canary(), code: 78, unsent: true},

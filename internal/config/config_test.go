@@ -150,8 +150,8 @@ func TestEverything(t *testing.T) {
 
 func TestEnvironmentOverFile(t *testing.T) {
 	cfg := load(t, "ledger: sqlite:file.db\nyoutube: {endpoint: https://a/}\n",
-		"QUOTA_LEDGER", "redis://h:1/2", "QUOTA_CATALOG", "sqlite:c.db", "YOUTUBE_ENDPOINT", "http://b:1", "QUOTA_STATE_DIR", "/s")
-	if cfg.Ledger != "redis://h:1/2" || cfg.Catalog != "sqlite:c.db" || cfg.YouTube.Endpoint != "http://b:1/" {
+		"QUOTA_LEDGER", "redis://h:1/2", "QUOTA_CATALOG", "sqlite:c.db", "YOUTUBE_ENDPOINT", "https://b:1", "QUOTA_STATE_DIR", "/s")
+	if cfg.Ledger != "redis://h:1/2" || cfg.Catalog != "sqlite:c.db" || cfg.YouTube.Endpoint != "https://b:1/" {
 		t.Errorf("%+v", cfg)
 	}
 	if want := []string{"QUOTA_LEDGER", "QUOTA_CATALOG", "YOUTUBE_ENDPOINT"}; !slices.Equal(cfg.Environment, want) {

@@ -6,11 +6,7 @@ import (
 	"quotabudget/internal/ledger"
 )
 
-var (
-	errCatalog      = errors.New("write sqlite:///path/catalog.db")
-	errEndpoint     = errors.New("write https://youtube.googleapis.com/, or http://127.0.0.1:8080/ for a stand-in")
-	errEndpointMore = errors.New("write scheme, host and path alone: a key is never part of a URL")
-)
+var errCatalog = errors.New("write sqlite:///path/catalog.db")
 
 // environment lays the variables over the file. A key's variable is read when the key is needed.
 func (r *reader) environment() {

@@ -31,6 +31,7 @@ var problems = []struct{ file, want string }{
 	{"youtube: {endpoint: 'ftp://h/'}", "1: endpoint: write https://"},
 	{"youtube: {endpoint: 'https://h/?key=hunter2'}", "1: endpoint: write scheme, host and path alone"},
 	{"youtube: {endpoint: 'https://u:hunter2@h/'}", "1: endpoint: write scheme, host and path alone"},
+	{"youtube: {endpoint: 'http://standin.example:8080/'}", "1: endpoint: http:// would send the API key unencrypted: write https://"},
 	{"credentials: a", "1: credentials: write a list"},
 	{"credentials: [a]", "1: credential: write key: value pairs"},
 	{"credentials: [{mode: enforce}]", "1: credential: name is missing"},

@@ -2,13 +2,13 @@ package config
 
 import (
 	"context"
-	"net/url"
 	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/endpoint"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/sqlite"
 	"quotabudget/internal/textfile"
@@ -125,14 +125,8 @@ func (r *reader) youtube(n *yaml.Node) {
 }
 
 func checkEndpoint(text string) error {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return errEndpoint
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return errEndpointMore
-	}
-	return nil
+	_, err := endpoint.Parse(text)
+	return err
 }
 
 func withSlash(endpoint string) string {

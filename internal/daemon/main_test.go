@@ -119,7 +119,7 @@ func (w *world) open(lanes ...daemon.Lane) *proc {
 	ledger := daemon.Count(mortal{p.ledger, p}, p.metrics)
 	log := slog.New(slog.NewTextHandler(p, nil))
 	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: w.limits, Paces: w.paces, Prices: prices, Log: log}
-	client, err := youtube.New(w.Context(), "http://upstream/", &meter.Transport{
+	client, err := youtube.New(w.Context(), "https://upstream/", &meter.Transport{
 		Base: p.metrics.Measure(p, table.Method), Budget: budget, Host: "upstream", Method: table.Method, Log: log,
 		Key: func() (string, error) { return "some-key", nil },
 		Learn: func(status int, body []byte) (meter.Lesson, bool) {

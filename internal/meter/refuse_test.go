@@ -1,8 +1,10 @@
 package meter_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -33,6 +35,35 @@ func TestKeyInURLIsRefused(t *testing.T) {
 		refused(t, err, meter.ErrKeyInURL)
 	}
 	s.counted(t, 0, 0)
+}
+
+// TestKeyIsNotSentInTheClear: whatever the gate is told of its upstream, it sends the key encrypted or to this machine.
+func TestKeyIsNotSentInTheClear(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	address := s.upstream.Listener.Addr().String()
+	dialer := &net.Dialer{}
+	s.Base = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, network, address) // wherever a name leads
+	}}
+	port := address[strings.LastIndex(address, ":"):]
+	for host, private := range map[string]bool{
+		"localhost": true, "127.1.2.3": true, "[::1]": true, "upstream.example": false, "10.1.2.3": false, "localhost.example": false,
+	} {
+		s.Host, s.Scheme = host+port, ""
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.Host+chart, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.served.Load()
+		_, _, err = read(s.RoundTrip(r))
+		if private && err != nil || private != (s.served.Load() > before) {
+			t.Errorf("%s: %v, %d requests", host, err, s.served.Load()-before)
+		}
+		if !private {
+			refused(t, err, meter.ErrInTheClear)
+		}
+	}
+	s.counted(t, 3, 3)
 }
 
 // TestKeyGoesToTheUpstreamOnly is I8.

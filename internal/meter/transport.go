@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quotabudget/internal/endpoint"
 	"quotabudget/internal/quota"
 )
 
@@ -26,12 +27,13 @@ import (
 // once before use.
 //
 // What it refuses comes through *url.Error as quota.ErrNotSent together with the reason: quota.ErrExhausted (with a
-// DeniedError), quota.ErrUnpriced, quota.ErrUnreachable and the other errors of Budget.Charge, ErrForeignHost, ErrKeyInURL.
+// DeniedError), quota.ErrUnpriced, quota.ErrUnreachable and the other errors of Budget.Charge, ErrForeignHost, ErrInTheClear,
+// ErrKeyInURL.
 type Transport struct {
 	Base   http.RoundTripper // sends: NewBase
 	Budget *quota.Budget
 	Host   string                              // the only host[:port] that is sent to, and given the key
-	Scheme string                              // the only scheme for it: https, so that the key never travels in the clear; "" for any
+	Scheme string                              // the only scheme for it; "" for any that nobody on the way can read
 	Method func(*http.Request) (string, error) // which priced operation a request is
 	Key    func() (string, error)              // the API key; it goes into a header, and nowhere else
 	Learn  func(status int, body []byte) (Lesson, bool)
@@ -44,6 +46,7 @@ type Transport struct {
 // What Transport refuses by itself.
 var (
 	ErrForeignHost = errors.New("request is not for the upstream")
+	ErrInTheClear  = errors.New("request would send the key unencrypted")
 	ErrKeyInURL    = errors.New("request carries a key in its URL")
 )
 
@@ -114,6 +117,9 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 	if r.URL.Host != t.Host || t.Scheme != "" && r.URL.Scheme != t.Scheme {
 		return call, "", fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, r.URL.Scheme, r.URL.Host,
 			cmp.Or(t.Scheme, r.URL.Scheme), t.Host)
+	}
+	if !endpoint.Private(r.URL) {
+		return call, "", fmt.Errorf("%w: http:// is for this machine alone, %s needs https://", ErrInTheClear, r.URL.Host)
 	}
 	if err := checkQuery(r.URL.RawQuery); err != nil {
 		return call, "", err

@@ -37,7 +37,7 @@ func TestNeverLeft(t *testing.T) {
 		closed.Close()
 		s.Scheme = ""
 		for name, url := range map[string]string{
-			"closed port": "http://" + closed.Addr().String(), "name": "http://no-such-host.invalid", "certificate": stranger.URL,
+			"closed port": "http://" + closed.Addr().String(), "name": "https://no-such-host.invalid", "certificate": stranger.URL,
 		} {
 			before, _ := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
 			_, s.Host, _ = strings.Cut(url, "://")

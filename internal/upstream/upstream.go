@@ -4,20 +4,20 @@ package upstream
 import (
 	"fmt"
 	"log/slog"
-	"net/url"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/endpoint"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube"
 )
 
-// Gate is a meter.Transport for the upstream at endpoint: requests are named and priced by the table, and an answer that says the
+// Gate is a meter.Transport for the upstream at address: requests are named and priced by the table, and an answer that says the
 // day's quota is gone suspends the bucket. key reads the API key when a request is made.
-func Gate(endpoint string, table *costs.Table, budget *quota.Budget, key func() (string, error), log *slog.Logger) (*meter.Transport, error) {
-	u, err := url.Parse(endpoint)
+func Gate(address string, table *costs.Table, budget *quota.Budget, key func() (string, error), log *slog.Logger) (*meter.Transport, error) {
+	u, err := endpoint.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("youtube endpoint: not a URL")
+		return nil, fmt.Errorf("youtube endpoint: %w", err)
 	}
 	return &meter.Transport{
 		Base: meter.NewBase(), Budget: budget, Scheme: u.Scheme, Host: u.Host, Method: table.Method, Session: table.Session,

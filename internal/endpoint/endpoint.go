@@ -1,0 +1,39 @@
+// Package endpoint says which addresses an upstream may have.
+package endpoint
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+)
+
+var (
+	errForm  = errors.New("write https://youtube.googleapis.com/, or http://127.0.0.1:8080/ for a stand-in")
+	errMore  = errors.New("write scheme, host and path alone: a key is never part of a URL")
+	errClear = errors.New("http:// would send the API key unencrypted: write https://; http:// is for a stand-in on 127.0.0.1, ::1 or localhost")
+)
+
+// Parse reads an address such as https://youtube.googleapis.com/. Its path ends in a slash. No error repeats any of the text,
+// which may be a secret that was put into the wrong place.
+func Parse(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "":
+		return nil, errForm
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errMore
+	case !Private(u):
+		return nil, errClear
+	}
+	if !strings.HasSuffix(u.Path, "/") {
+		u = u.JoinPath("/")
+	}
+	return u, nil
+}
+
+// Private reports whether nobody on the way can read what is sent to an address: it is encrypted, or stays on this machine. A
+// name other than localhost may lead anywhere tomorrow, wherever it leads today.
+func Private(u *url.URL) bool {
+	return u.Scheme == "https" || u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+}
