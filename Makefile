@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: demo test soak check build install bench vuln fmt tools clean
+.PHONY: demo test soak check interop build install bench vuln fmt tools clean
 
 ## demo: one sweep of eight regions against the built-in stand-in, on SQLite
 demo:
@@ -23,6 +23,12 @@ check: tools
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) test -race -timeout 25m ./...
+
+## interop: install real clients (Python, Node, curl), and run them and Go's against the proxy
+interop:
+	@scripts/install-interop
+	$(GO) vet -tags interop ./interop
+	$(GO) test -tags interop -count 1 ./interop
 
 ## build: the two programs, into bin/
 build:

@@ -1,0 +1,157 @@
+//go:build interop
+
+// Package interop runs real clients of the YouTube API against the proxy, in front of the stand-in,
+// each set up by the very lines that the README gives. What a client was answered must be whole, and
+// what it was charged must be what the stand-in has counted. make interop installs the clients.
+package interop
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// documented is where the README's snippets expect the proxy.
+const documented = "http://127.0.0.1:8090/"
+
+// sight is what a client saw; what it does not do stays zero.
+type sight struct {
+	Regions    int    `json:"regions"`
+	Pages      int    `json:"pages"`       // of a chart
+	Videos     int    `json:"videos"`      // on them
+	Found      int    `json:"found"`       // by a search
+	Long       int    `json:"long"`        // videos by ids, when the URL was too long
+	LongWanted int    `json:"long_wanted"` // how many were asked for
+	Multipart  string `json:"multipart"`   // ids of what was uploaded: in one request with its metadata,
+	Resumable  string `json:"resumable"`   // in chunks,
+	Streamed   string `json:"streamed"`    // and without saying its length
+	Denied     string `json:"denied"`      // what a person reads when the units are gone
+	Status     int    `json:"status"`
+}
+
+// client is a program that knows nothing of quotas.
+type client struct {
+	name string
+	run  func(t *testing.T, proxy, media string) []byte
+	long bool
+}
+
+func clients() []client {
+	return []client{
+		{"python", runPython, true}, {"node", runNode, false}, {"go", runGo, false}, {"curl", runCurl, false},
+	}
+}
+
+// TestClients runs each client from its first list to the end of its units.
+func TestClients(t *testing.T) {
+	bin := build(t)
+	media, id := film(t)
+	for _, c := range clients() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, bin)
+			var got sight
+			out := c.run(t, s.proxy, media)
+			if err := json.Unmarshal(out, &got); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			check(t, got, id)
+			if c.long && (got.LongWanted == 0 || got.Long != got.LongWanted) {
+				t.Errorf("a long list of ids: %d of %d videos", got.Long, got.LongWanted)
+			}
+			s.agree(t)
+		})
+	}
+}
+
+var moment = regexp.MustCompile(`\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d`)
+
+// check compares what a client saw with what there is, and reads what it was told at the end.
+func check(t *testing.T, got sight, id string) {
+	t.Helper()
+	if got.Regions != 110 || got.Pages != 4 || got.Videos != 200 || got.Found != 5 {
+		t.Errorf("lists: %+v", got)
+	}
+	if got.Multipart != id || got.Resumable != id || got.Streamed != id {
+		t.Errorf("uploads are not whole: %+v, want %s", got, id)
+	}
+	if got.Status != 429 || !strings.Contains(got.Denied, "quota exhausted") ||
+		!strings.Contains(got.Denied, "default 24h") || !moment.MatchString(got.Denied) {
+		t.Errorf("when the units were gone, a person reads (%d): %q", got.Status, got.Denied)
+	}
+	t.Logf("a person reads: %s", got.Denied)
+}
+
+// film is a file of media in several chunks, and the id that the stand-in gives to it.
+func film(t *testing.T) (path, id string) {
+	t.Helper()
+	media := make([]byte, 600<<10)
+	for i := range media {
+		media[i] = byte(i * i >> 9)
+	}
+	path = filepath.Join(t.TempDir(), "film.mp4")
+	if err := os.WriteFile(path, media, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(media)
+	return path, base64.RawURLEncoding.EncodeToString(sum[:])[:11]
+}
+
+// agree compares the ledger with what the stand-in has counted, by bucket and by method.
+func (s *station) agree(t *testing.T) {
+	t.Helper()
+	var counted struct {
+		Total    map[string]int64 `json:"total"`
+		ByMethod map[string]int64 `json:"by_method"`
+		Refused  int64            `json:"refused"`
+		Rejected int64            `json:"rejected"`
+		KeyInURL int64            `json:"key_in_url"`
+	}
+	s.counts(t, &counted)
+	var log struct {
+		Entries []struct {
+			Bucket string            `json:"bucket"`
+			Units  int64             `json:"units"`
+			Labels map[string]string `json:"labels"`
+		} `json:"entries"`
+	}
+	if err := json.Unmarshal(s.quotactl(t, "log", "-o", "json"), &log); err != nil {
+		t.Fatal(err)
+	}
+	units, calls := map[string]int64{}, map[string]int64{}
+	for _, e := range log.Entries {
+		units[e.Bucket] += e.Units
+		calls[e.Labels["method"]]++
+	}
+	if !maps.Equal(units, counted.Total) || !maps.Equal(calls, counted.ByMethod) {
+		t.Errorf("the ledger has %v in %v, the stand-in counted %+v", units, calls, counted)
+	}
+	if units["default"] != 12 || counted.Refused != 0 || counted.Rejected != 0 || counted.KeyInURL != 0 {
+		t.Errorf("the stand-in counted %+v", counted)
+	}
+	t.Logf("ledger and stand-in agree on %v", units)
+}
+
+// run runs a program in its folder and returns what it printed.
+func run(t *testing.T, dir, name string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
+	cmd.WaitDelay = time.Second
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", filepath.Base(name), err, out, stderr.String())
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+//go:build interop
+
+package interop
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// station is a proxy with a ledger of its own, in front of a stand-in of its own.
+type station struct {
+	proxy, standin string
+	bin            string
+	env            []string
+}
+
+// build is the folder of both programs, as they are now.
+func build(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	run(t, root, "go", "build", "-o", dir, "./cmd/quotactl", "./cmd/ingestor")
+	return dir
+}
+
+// root is where the module is.
+const root = ".."
+
+// key is the one that the stand-in takes: a request that comes with a client's own is refused by it.
+const key = "the-key-of-the-proxy"
+
+func start(t *testing.T, bin string) *station {
+	t.Helper()
+	config, err := filepath.Abs("testdata/quota.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &station{bin: bin}
+	s.standin = s.serve(t, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key)
+	s.env = []string{
+		"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + t.TempDir(), "YOUTUBE_ENDPOINT=" + s.standin, "YOUTUBE_API_KEY=" + key,
+	}
+	s.proxy = s.serve(t, "quotactl", "proxy", "--listen", "127.0.0.1:0")
+	return s
+}
+
+// serve starts a program that prints its address, and ends it with the test.
+func (s *station) serve(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(s.bin, program), args...)
+	cmd.Env = append(os.Environ(), s.env...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(out)
+	address, err := in.ReadString('\n')
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		for err := error(nil); err == nil; { // what it prints at its end
+			_, err = in.ReadString('\n')
+		}
+		if err := cmd.Wait(); err != nil || t.Failed() {
+			t.Errorf("%s: %v\n%s", program, err, stderr.String())
+		}
+	})
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", program, err, stderr.String())
+	}
+	return strings.TrimSpace(address)
+}
+
+func (s *station) quotactl(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "quotactl"), args...)
+	cmd.Env = append(os.Environ(), s.env...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("quotactl %s: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+// counts are what the stand-in has counted.
+func (s *station) counts(t *testing.T, into any) {
+	t.Helper()
+	resp, err := http.Get(s.standin + "standin/counts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,80 @@
+// Runs with the README's snippet, which makes the service. Prints what it saw as one JSON object.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log"
+	"os"
+
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/youtube/v3"
+)
+
+type sight struct {
+	Regions   int    `json:"regions"`
+	Pages     int    `json:"pages"`
+	Videos    int    `json:"videos"`
+	Found     int    `json:"found"`
+	Multipart string `json:"multipart"`
+	Resumable string `json:"resumable"`
+	Streamed  string `json:"streamed"`
+	Denied    string `json:"denied"`
+	Status    int    `json:"status"`
+}
+
+func main() {
+	ctx := context.Background()
+	service, err := connect(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var s sight
+	regions, err := service.I18nRegions.List([]string{"snippet"}).Do()
+	if err != nil {
+		log.Fatal(err)
+	}
+	s.Regions = len(regions.Items)
+	chart := service.Videos.List([]string{"id"}).Chart("mostPopular").RegionCode("US").MaxResults(50)
+	err = chart.Pages(ctx, func(page *youtube.VideoListResponse) error {
+		s.Pages++
+		s.Videos += len(page.Items)
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	found, err := service.Search.List([]string{"snippet"}).Q("a").Do()
+	if err != nil {
+		log.Fatal(err)
+	}
+	s.Found = len(found.Items)
+	s.Multipart = upload(service, googleapi.ChunkSize(16<<20))
+	s.Resumable = upload(service, googleapi.ChunkSize(256<<10))
+	s.Streamed = upload(service, googleapi.ChunkSize(0))
+	for range 20 {
+		_, err := service.Videos.List([]string{"id"}).Chart("mostPopular").Do()
+		var refused *googleapi.Error
+		if errors.As(err, &refused) {
+			s.Denied, s.Status = err.Error(), refused.Code
+			break
+		}
+	}
+	json.NewEncoder(os.Stdout).Encode(s)
+}
+
+func upload(service *youtube.Service, chunk googleapi.MediaOption) string {
+	media, err := os.Open(os.Args[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer media.Close()
+	v, err := service.Videos.Insert([]string{"snippet"}, &youtube.Video{
+		Snippet: &youtube.VideoSnippet{Title: "Ünïcode"},
+	}).Media(media, chunk).Do()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v.Id
+}
