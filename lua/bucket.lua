@@ -94,7 +94,7 @@ local function hold(b, now)
     if match(fields[i], '^r:') then
       local left, expires = match(fields[i + 1], '^(%d+):(%d+):')
       left, expires = tonumber(left), tonumber(expires)
-      if not left or left > EXACT or expires > FAR then damaged(b.state, ' cannot be read', fields[i]) end
+      if not left or left > EXACT or expires > EXACT then damaged(b.state, ' cannot be read', fields[i]) end
       if expires > now then
         b.list[#b.list + 1] = {left = left, expires = expires}
         b.held = b.held + left
@@ -112,7 +112,7 @@ local function reserved(b, id)
   if not value then return nil end
   local left, expires, drawn, rest = match(value, '^(%d+):(%d+):(%d+):(.*)$')
   left, expires, drawn = tonumber(left), tonumber(expires), tonumber(drawn)
-  if not left or left > EXACT or expires > FAR or drawn > EXACT then damaged(b.state, ' cannot be read', 'r:' .. id) end
+  if not left or left > EXACT or expires > EXACT or drawn > EXACT then damaged(b.state, ' cannot be read', 'r:' .. id) end
   return left, expires, drawn, rest
 end
 

@@ -79,3 +79,28 @@ func TestParseReservation(t *testing.T) {
 		}
 	}
 }
+
+// FuzzLabels: what is read is written and read again as the same, whatever a store held.
+func FuzzLabels(f *testing.F) {
+	for _, seed := range []string{
+		"", "method=youtube.videos.list&region=BR", "a=b&a=c", "denied=default+24h", "run=r%3A1", "=", "&&", "a", "a=%zz", "a;b=c", "%00=%ff", "labels_lost=3RY0",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		l, err := ParseLabels(line)
+		if err != nil {
+			return
+		}
+		_ = l.Check()
+		written := l.Encode()
+		if strings.ContainsAny(written, ": \n\x00") {
+			t.Errorf("%q was written as %q", line, written)
+		}
+		back, err := ParseLabels(written)
+		maps.DeleteFunc(l, func(_, v string) bool { return v == "" })
+		if err != nil || !maps.Equal(back, l) {
+			t.Errorf("%q: %v became %v, %v", line, l, back, err)
+		}
+	})
+}

@@ -102,7 +102,7 @@ func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) 
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	if r.label.line != "" && reply[0] == allowed && reply[4] == int64(0) {
+	if r.label.line != "" && reply.status() == allowed && len(reply) > 4 && reply[4] == int64(0) {
 		l.told.note(r.audience(), r.label)
 	}
 	return l.decision(r, reply)

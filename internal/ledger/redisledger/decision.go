@@ -2,30 +2,27 @@ package redisledger
 
 import (
 	"fmt"
-	"net/url"
-	"slices"
-	"strconv"
-	"strings"
 
 	"quotabudget/internal/quota"
 )
 
 // decision reads the reply of charge.lua.
-func (l *Ledger) decision(r request, reply []any) (quota.Decision, error) {
-	switch status := reply[0].(int64); status {
+func (l *Ledger) decision(r request, reply reply) (quota.Decision, error) {
+	numbers := 5 + len(r.costs)
+	if r.op == "reserve" {
+		numbers++
+	}
+	switch status := reply.status(); status {
 	case replayed:
-		kept, err := parseAnswer(reply[1].(string))
+		return r.replayed(reply.text(), numbers)
+	case denied:
+		numbers = 5 + len(r.costs)
+		fallthrough
+	case allowed, observed:
+		ints, err := reply.ints(numbers)
 		if err != nil {
 			return quota.Decision{}, err
 		}
-		slices.SortFunc(r.costs, func(a, b quota.Cost) int { // as they were when the answer was given
-			return slices.Index(kept.buckets, a.Bucket) - slices.Index(kept.buckets, b.Bucket)
-		})
-		d := r.decided(kept.id, kept.ints)
-		d.Limit, d.Replayed = kept.limit, true
-		return d, nil
-	case allowed, denied, observed:
-		ints := toInts(reply)
 		l.learn(ints[1])
 		id := r.id
 		if r.dryRun {
@@ -33,7 +30,12 @@ func (l *Ledger) decision(r request, reply []any) (quota.Decision, error) {
 		}
 		return r.decided(id, ints), nil
 	case never:
-		limit := r.flat()[reply[1].(int64)-1]
+		ints, err := reply.ints(2)
+		limits := r.flat()
+		if err != nil || ints[1] < 1 || int(ints[1]) > len(limits) {
+			return quota.Decision{}, reply.unknown()
+		}
+		limit := limits[ints[1]-1]
 		cost := quota.UnitsOf(r.costs)[limit.Bucket]
 		return neverOr(r.costs, &quota.CostExceedsLimitError{Limit: limit, Units: cost, Cap: limit.Cap(r.manual)})
 	default:
@@ -41,8 +43,22 @@ func (l *Ledger) decision(r request, reply []any) (quota.Decision, error) {
 	}
 }
 
+// replayed reads the answer that was given to the idempotency key before.
+func (r request) replayed(text string, numbers int) (quota.Decision, error) {
+	kept, err := parseAnswer(text, r.key, numbers)
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	if !kept.order(r.costs) {
+		return quota.Decision{}, damagedAnswer(r.key)
+	}
+	d := r.decided(kept.id, kept.ints)
+	d.Limit, d.Replayed = kept.limit, true
+	return d, nil
+}
+
 // refusal is the error for a status at which a script decided nothing.
-func (r request) refusal(status int64, reply []any) error {
+func (r request) refusal(status int64, reply reply) error {
 	switch status {
 	case stale:
 		return fmt.Errorf("%w: its clock moved %d times while it was asked", quota.ErrUnreachable, maxAsks)
@@ -51,11 +67,15 @@ func (r request) refusal(status int64, reply []any) error {
 	case unknown:
 		return fmt.Errorf("%s: %w", r.reservation, quota.ErrNoReservation)
 	case short:
+		ints, err := reply.ints(2)
+		if err != nil {
+			return err
+		}
 		bucket, _, _ := quota.ParseReservation(r.reservation)
-		return fmt.Errorf("%s: %d units asked for, %d left: %w", r.reservation, quota.UnitsOf(r.costs)[bucket], reply[1].(int64),
+		return fmt.Errorf("%s: %d units asked for, %d left: %w", r.reservation, quota.UnitsOf(r.costs)[bucket], ints[1],
 			quota.ErrReservationShort)
 	}
-	return fmt.Errorf("the script replied %v, which this version does not know", reply)
+	return reply.unknown()
 }
 
 // decided makes a decision of {status, clock, stamp, denying limit, retry at, remaining of each bucket…, expiry}.
@@ -86,39 +106,4 @@ func (r request) decided(id string, ints []int64) quota.Decision {
 		d.Entry = id
 	}
 	return d
-}
-
-func toInts(reply []any) []int64 {
-	ints := make([]int64, len(reply))
-	for i, v := range reply {
-		ints[i] = v.(int64)
-	}
-	return ints
-}
-
-// answer is what was kept under a key: the ID, what would have denied in observe mode, the buckets in their order, and the
-// numbers of the reply.
-type answer struct {
-	id, limit string
-	buckets   []string
-	ints      []int64
-}
-
-func parseAnswer(text string) (answer, error) {
-	fields := strings.Fields(text)
-	if len(fields) < 8 {
-		return answer{}, fmt.Errorf("%w: an answer kept in it is damaged: %q", quota.ErrLedgerUnusable, text)
-	}
-	a := answer{id: fields[0], buckets: strings.Split(fields[2], ",")}
-	if fields[1] != "-" {
-		a.limit, _ = url.QueryUnescape(fields[1])
-	}
-	for _, f := range fields[3:] {
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return answer{}, fmt.Errorf("%w: an answer kept in it is damaged: %w", quota.ErrLedgerUnusable, err)
-		}
-		a.ints = append(a.ints, n)
-	}
-	return a, nil
 }

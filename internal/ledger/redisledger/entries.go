@@ -67,7 +67,11 @@ func (l *Ledger) members(ctx context.Context, q quota.Query) ([]redis.Z, error) 
 		if len(some) < readAtOnce {
 			return all, nil
 		}
-		from = "(" + strconv.FormatInt(int64(some[len(some)-1].Score), 10)
+		last, err := parseScore(some[len(some)-1].Score)
+		if err != nil {
+			return nil, damaged(q.Credential, q.Bucket, err)
+		}
+		from = "(" + strconv.FormatInt(last, 10)
 	}
 }
 
@@ -137,7 +141,7 @@ func parseReservation(bucket, id, value string) (quota.Reservation, error) {
 	var n [5]int64
 	for i := range n {
 		var err error
-		if n[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil || n[i] < 0 {
+		if n[i], err = parseWhole(fields[i]); err != nil {
 			return r, fmt.Errorf("the reservation %.64q cannot be read", r.ID)
 		}
 	}
@@ -167,11 +171,11 @@ func parseMember(text string, score float64) (member, error) {
 	if m.at, err = parseScore(score); err != nil {
 		return m, err
 	}
-	total, err := strconv.ParseInt(fields[0], 10, 64)
+	total, err := parseWhole(fields[0])
 	if err != nil || total > quota.MaxTotal {
 		return m, errEntry
 	}
-	units, err := strconv.ParseInt(fields[1], 10, 64)
+	units, err := parseWhole(fields[1])
 	if err != nil || units < 1 || units > total {
 		return m, errEntry
 	}
@@ -192,6 +196,12 @@ func (m member) labels(line string) (quota.Labels, error) {
 		line += "&" + quota.LabelRun + "=" + m.run
 	}
 	return quota.ParseLabels(line)
+}
+
+// parseWhole reads a number as the scripts write them.
+func parseWhole(text string) (int64, error) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	return int64(n), err
 }
 
 // parseScore reads a stamp.

@@ -62,17 +62,22 @@ func (l *Ledger) learn(clock int64) { l.ahead.Store(clock - time.Now().UnixMicro
 const maxAsks = 5
 
 // ask runs a script whose arguments depend on the time, again while it answers that its time is another.
-func (l *Ledger) ask(ctx context.Context, script *redis.Script, keys []string, args func(now time.Time) []any) ([]any, error) {
+func (l *Ledger) ask(ctx context.Context, script *redis.Script, keys []string, args func(now time.Time) []any) (reply, error) {
 	now := l.now()
 	for asked := 1; ; asked++ {
-		reply, err := script.Run(ctx, l.client, keys, args(now)...).Slice()
+		list, err := script.Run(ctx, l.client, keys, args(now)...).Slice()
 		if err != nil {
 			return nil, explain(err)
 		}
-		if reply[0] != stale || asked == maxAsks {
-			return reply, nil
+		answered := reply(list)
+		if answered.status() != stale || asked == maxAsks {
+			return answered, nil
 		}
-		now = fromMicro(reply[1].(int64))
+		ints, err := answered.ints(2)
+		if err != nil {
+			return nil, err
+		}
+		now = fromMicro(ints[1])
 	}
 }
 

@@ -27,22 +27,32 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	switch status := reply[0].(int64); status {
-	case allowed:
-		return committed(bucket, c.ID, toInts(reply)), nil
-	case replayed:
-		kept, err := parseAnswer(reply[1].(string))
-		if err != nil {
-			return quota.Decision{}, err
-		}
-		d := committed(bucket, kept.id, kept.ints)
-		d.Replayed = true
-		return d, nil
+	switch status := reply.status(); status {
+	case allowed, replayed:
+		return settled(bucket, c.ID, keys[1], reply)
 	default:
 		return quota.Decision{}, request{
 			reservation: c.Reservation, userKey: "commit of " + c.Reservation, costs: []quota.Cost{{Bucket: bucket, Units: c.Units}},
 		}.refusal(status, reply)
 	}
+}
+
+// settled reads the reply of commit.lua, or the answer that is kept under key.
+func settled(bucket, entry, key string, reply reply) (quota.Decision, error) {
+	if reply.status() == allowed {
+		ints, err := reply.ints(5)
+		if err != nil {
+			return quota.Decision{}, err
+		}
+		return committed(bucket, entry, ints), nil
+	}
+	kept, err := parseAnswer(reply.text(), key, 5)
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	d := committed(bucket, kept.id, kept.ints)
+	d.Replayed = true
+	return d, nil
 }
 
 // committed makes a decision of commit.lua's {1, clock, stamp, units, remaining}.

@@ -29,16 +29,31 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 	if err != nil {
 		return quota.Usage{}, err
 	}
-	if reply[0] == stale {
+	if reply.status() == stale {
 		return quota.Usage{}, request{}.refusal(stale, reply)
 	}
-	ints := toInts(reply)
-	l.learn(ints[0])
+	usage, err := usageOf(costs, sorted, reply)
+	if err == nil {
+		l.learn(usage.At.UnixMicro())
+	}
+	return usage, err
+}
+
+// usageOf reads the reply of usage.lua.
+func usageOf(costs []quota.Cost, limits [][]quota.Limit, reply reply) (quota.Usage, error) {
+	numbers := 1
+	for i := range costs {
+		numbers += 2 + 2*len(limits[i])
+	}
+	ints, err := reply.ints(numbers)
+	if err != nil {
+		return quota.Usage{}, err
+	}
 	u := quota.Usage{At: fromMicro(ints[0])}
 	ints = ints[1:]
 	for i, c := range costs {
 		var b quota.BucketUsage
-		b, ints = bucketUsage(c.Bucket, sorted[i], ints)
+		b, ints = bucketUsage(c.Bucket, limits[i], ints)
 		u.Buckets = append(u.Buckets, b)
 	}
 	return u, nil

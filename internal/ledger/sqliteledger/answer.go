@@ -61,8 +61,9 @@ func (s *session) recall(r receipt) (d quota.Decision, known bool, err error) {
 	if request != r.request {
 		return d, true, fmt.Errorf("%q was for %q, now it comes with %q: %w", r.key, request, r.request, quota.ErrKeyReused)
 	}
-	if err := json.Unmarshal([]byte(decision), &d); err != nil {
-		return d, true, fmt.Errorf("%w: the answer kept for %q: %w", quota.ErrLedgerUnusable, r.key, err)
+	if err := json.Unmarshal([]byte(decision), &d); err != nil || !d.Allowed || d.At.IsZero() || len(d.Units) == 0 {
+		return quota.Decision{}, true, fmt.Errorf("%w: the answer kept for %q is damaged: delete its row in answers, "+
+			"after a look at what was charged (quotactl log)", quota.ErrLedgerUnusable, r.key)
 	}
 	d.Replayed = true
 	return d, true, nil

@@ -23,8 +23,29 @@ type bucket struct {
 // bucket reads the row of a bucket; one that was never used has none, and reading makes none.
 func (s *session) bucket(credential, name string) (*bucket, error) {
 	b := &bucket{s: s, credential: credential, name: name}
-	_, err := s.find("bucket_find", []any{credential, name}, &b.id, &b.total, &b.newest, &b.suspended, &b.retention)
-	return b, err
+	var last, total sql.NullInt64
+	_, err := s.find("bucket_find", []any{credential, name}, &b.id, &b.total, &b.newest, &b.suspended, &b.retention, &last, &total)
+	if err != nil {
+		return b, err
+	}
+	keep := max(b.retention, quota.Retention.Microseconds())
+	switch {
+	case b.total < 0 || b.total > quota.MaxTotal || b.newest > quota.MaxTotal || b.retention < 0 || b.retention > quota.Never:
+		return b, b.damaged("its state cannot be read, with a total of %d", b.total)
+	case total.Valid && total.Int64 != b.total:
+		return b, b.damaged("the total of its newest entry is %d, and that of its state %d", total.Int64, b.total)
+	case total.Valid && last.Int64 > b.newest:
+		return b, b.damaged("its newest entry is later than its state knows")
+	case !total.Valid && b.total > 0 && b.newest > s.now()-keep:
+		return b, b.damaged("there are no entries, and the total of its state is %d", b.total)
+	}
+	return b, nil
+}
+
+// damaged says that the rows of the bucket cannot be what this program wrote. The session remembers it.
+func (b *bucket) damaged(format string, args ...any) error {
+	err := &quota.DamagedError{Credential: b.credential, Bucket: b.name, What: fmt.Sprintf(format, args...)}
+	return b.s.note("", err)
 }
 
 // row makes sure that the bucket has one.
@@ -53,13 +74,28 @@ func (b *bucket) base(t int64) int64 {
 	if base, known := b.bases[t]; known {
 		return base
 	}
-	base := b.total
-	_, _ = b.s.find("entry_base", []any{b.id, t}, &base)
+	base := b.firstBase(t)
 	if b.bases == nil {
 		b.bases = make(map[int64]int64)
 	}
 	b.bases[t] = base
 	return base
+}
+
+func (b *bucket) firstBase(t int64) int64 {
+	var total, units int64
+	var after, more sql.NullInt64
+	found, err := b.s.find("entry_base", []any{b.id, t}, &total, &units, &after, &more)
+	if !found || err != nil {
+		return b.total
+	}
+	if !after.Valid {
+		after.Int64 = b.total
+	}
+	if units < 1 || units > total || more.Int64 < 0 || after.Int64 > b.total || total > after.Int64-more.Int64 {
+		_ = b.damaged("the totals of its entries do not rise by their units")
+	}
+	return total - units
 }
 
 // UsedAfter implements quota.Log.
@@ -68,7 +104,9 @@ func (b *bucket) UsedAfter(t int64) int64 { return b.total - b.base(t) }
 // StampAt implements quota.Log.
 func (b *bucket) StampAt(t, n int64) int64 {
 	var at int64
-	_, _ = b.s.find("entry_reaching", []any{b.id, b.base(t) + n}, &at)
+	if found, err := b.s.find("entry_reaching", []any{b.id, b.base(t) + n}, &at); !found && err == nil {
+		_ = b.damaged("the totals of its entries do not rise by their units")
+	}
 	return at
 }
 
@@ -79,10 +117,15 @@ func (b *bucket) holds(n int64) ([]quota.Hold, error) {
 	}
 	var holds []quota.Hold
 	err := b.s.each("reservation_holds", []any{b.id, n}, func(row *sql.Rows) error {
-		var h quota.Hold
-		err := row.Scan(&h.Units, &h.ExpiresAt)
-		holds = append(holds, h)
-		return err
+		var units, drawn, expires int64
+		if err := row.Scan(&units, &drawn, &expires); err != nil {
+			return err
+		}
+		if drawn < 0 || units > quota.MaxUnits {
+			return b.damaged("a reservation of %d units, %d of them drawn", units, drawn)
+		}
+		holds = append(holds, quota.Hold{Units: units - drawn, ExpiresAt: expires})
+		return nil
 	})
 	return holds, err
 }
@@ -91,6 +134,9 @@ func (b *bucket) holds(n int64) ([]quota.Hold, error) {
 func (b *bucket) record(n, units int64, id, labels string) error {
 	if err := b.row(); err != nil {
 		return err
+	}
+	if b.total+units > quota.MaxTotal {
+		return b.damaged("its running total of %d cannot grow by %d", b.total, units)
 	}
 	b.total, b.newest, b.bases = b.total+units, n, nil
 	if err := b.s.change("entry_add", b.id, n, id, units, b.total, labels); err != nil {
@@ -116,6 +162,9 @@ func (b *bucket) reservation(id string, n int64) (r reservation, live bool, err 
 	var units, expires int64
 	r.id = id
 	found, err := b.s.find("reservation_find", []any{b.id, id}, &units, &r.drawn, &expires)
+	if err == nil && (r.drawn < 0 || r.drawn > units || units > quota.MaxUnits) {
+		err = b.damaged("the reservation %s of %d units, %d of them drawn", id, units, r.drawn)
+	}
 	r.left = units - r.drawn
 	return r, found && n < expires, err
 }

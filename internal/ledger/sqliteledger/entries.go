@@ -25,8 +25,7 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 			return err
 		}
 		return s.each("entry_list", []any{b.id, since, limit}, func(row *sql.Rows) error {
-			e, err := scanEntry(row)
-			e.Bucket = q.Bucket
+			e, err := b.scanEntry(row)
 			entries = append(entries, e)
 			return err
 		})
@@ -34,15 +33,18 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 	return entries, err
 }
 
-func scanEntry(row *sql.Rows) (e quota.Entry, err error) {
+func (b *bucket) scanEntry(row *sql.Rows) (e quota.Entry, err error) {
+	e.Bucket = b.name
 	var at int64
 	var labels string
 	if err := row.Scan(&at, &e.ID, &e.Units, &e.Total, &labels); err != nil {
 		return e, err
 	}
 	e.At = stamp(at)
-	e.Labels, err = quota.ParseLabels(labels)
-	return e, err
+	if e.Labels, err = quota.ParseLabels(labels); err != nil {
+		return e, b.damaged("the labels of an entry cannot be read")
+	}
+	return e, nil
 }
 
 // Reservations implements quota.Ledger.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -251,34 +250,6 @@ func TestReplacedFile(t *testing.T) {
 		if what == "moved" {
 			mustCharge(t, open(t, path), aCharge(1, day(100)))
 		}
-	}
-}
-
-func TestCancelTooFarBack(t *testing.T) {
-	l := open(t, file(t))
-	c := aCharge(1, day(100_000))
-	old := mustCharge(t, l, c)
-	c2 := aCharge(1, day(100_000))
-	next := mustCharge(t, l, c2)
-	var wg sync.WaitGroup
-	for range 100 {
-		wg.Go(func() {
-			for range farBack / 100 {
-				if _, err := l.Charge(t.Context(), aCharge(1, day(100_000))); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if err := l.Cancel(t.Context(), c, old); !errors.Is(err, quota.ErrNoEntry) || !strings.Contains(err.Error(), "too far back") {
-		t.Errorf("with one too many after it: %v", err)
-	}
-	if err := l.Cancel(t.Context(), c2, next); err != nil {
-		t.Errorf("with as many as may be after it: %v", err)
-	}
-	if n := len(log(t, l)); n != farBack+1 {
-		t.Errorf("%d entries", n)
 	}
 }
 

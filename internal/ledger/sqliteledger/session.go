@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"quotabudget/internal/quota"
 )
 
 // session runs the statements of sql/ inside one transaction.
@@ -58,7 +60,9 @@ func (s *session) note(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = s.explain(fmt.Errorf("%s: %w", name, err))
+	if _, damaged := errors.AsType[*quota.DamagedError](err); !damaged {
+		err = s.explain(fmt.Errorf("%s: %w", name, err))
+	}
 	if s.broken == nil {
 		s.broken = err
 	}

@@ -2,6 +2,7 @@ package sqliteledger
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"quotabudget/internal/quota"
@@ -172,11 +173,15 @@ func (b *bucket) cancellable(id string, at int64) (units int64, err error) {
 		return 0, fmt.Errorf("%s in bucket %s at %s: %w", id, b.name, stamp(at), quota.ErrNoEntry)
 	}
 	var later int64
-	if _, err := b.s.find("entry_count_after", []any{b.id, at, farBack + 1}, &later); err != nil {
+	var least sql.NullInt64
+	if _, err := b.s.find("entry_count_after", []any{b.id, at, farBack + 1}, &later, &least); err != nil {
 		return 0, err
 	}
 	if later > farBack {
 		return 0, fmt.Errorf("%s in bucket %s: too far back, more than %d entries follow: %w", id, b.name, farBack, quota.ErrNoEntry)
+	}
+	if units < 1 || later > 0 && least.Int64 < units {
+		return 0, b.damaged("the totals of its entries do not rise by their units")
 	}
 	return units, nil
 }

@@ -2,6 +2,7 @@ package sqliteledger
 
 import (
 	"context"
+	"slices"
 
 	"quotabudget/internal/quota"
 )
@@ -12,13 +13,20 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 	err := l.view(ctx, func(s *session) error {
 		now := s.now()
 		usage = quota.Usage{At: stamp(now)}
-		seen := make(map[string]bool)
+		var buckets []*bucket
 		for _, limit := range limits {
-			if seen[limit.Bucket] {
+			if slices.ContainsFunc(buckets, func(b *bucket) bool { return b.name == limit.Bucket }) {
 				continue
 			}
-			seen[limit.Bucket] = true
-			u, err := s.usage(credential, limitsOf(limit.Bucket, limits), now)
+			b, err := s.bucket(credential, limit.Bucket)
+			if err != nil {
+				return err
+			}
+			buckets = append(buckets, b)
+		}
+		n := moment(now, buckets...)
+		for _, b := range buckets {
+			u, err := b.usage(limitsOf(b.name, limits), n)
 			if err != nil {
 				return err
 			}
@@ -29,13 +37,8 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 	return usage, err
 }
 
-// usage is the standing of the one bucket that the limits are of.
-func (s *session) usage(credential string, limits []quota.Limit, now int64) (quota.BucketUsage, error) {
-	b, err := s.bucket(credential, limits[0].Bucket)
-	if err != nil {
-		return quota.BucketUsage{}, err
-	}
-	n := moment(now, b)
+// usage is the standing of the bucket and its limits at the time n.
+func (b *bucket) usage(limits []quota.Limit, n int64) (quota.BucketUsage, error) {
 	held, err := b.holds(n)
 	u := quota.BucketUsage{Bucket: b.name}
 	for _, h := range held {

@@ -112,9 +112,12 @@ func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	usage := quota.Usage{At: moment(m.clock())}
+	n := m.clock()
+	for _, l := range limits {
+		n = max(n, m.credential(credential).bucket(l.Bucket).newest+1)
+	}
 	for _, l := range limits {
 		b := m.credential(credential).bucket(l.Bucket)
-		n := max(m.clock(), b.newest+1)
 		i := slices.IndexFunc(usage.Buckets, func(u quota.BucketUsage) bool { return u.Bucket == l.Bucket })
 		if i < 0 {
 			i = len(usage.Buckets)

@@ -35,13 +35,28 @@ func sameDecision(a, b quota.Decision) bool {
 	return same && reflect.DeepEqual(a, b)
 }
 
-func (s *story) compareOne() { s.compareBucket(s.bucket()) }
+func (s *story) compareOne() {
+	s.compareBucket(s.bucket())
+	s.comparePicture()
+}
 
 func (s *story) compareAll() {
 	for _, b := range storyBuckets {
 		s.compareBucket(b)
 	}
+	s.comparePicture()
 	s.checkTime()
+}
+
+// comparePicture looks at all buckets at once, whose newest entries may lie on two sides of any boundary.
+func (s *story) comparePicture() {
+	var limits []quota.Limit
+	for _, b := range storyBuckets {
+		limits = append(limits, s.limits[b]...)
+	}
+	want, _ := s.model.Usage(context.Background(), s.credential, limits)
+	got, err := s.ledger.Usage(context.Background(), s.credential, limits)
+	s.same("usage of all", utcUsage(got), utcUsage(want), err)
 }
 
 func (s *story) compareBucket(b string) {
@@ -140,8 +155,15 @@ func utcReservations(list []quota.Reservation) []quota.Reservation {
 	return list
 }
 
+// utcEntries also counts the totals from the first of them: where a running total begins is the ledger's affair.
 func utcEntries(list []quota.Entry) []quota.Entry {
 	list = append([]quota.Entry{}, list...)
+	if len(list) > 0 {
+		before := list[0].Total - list[0].Units
+		for i := range list {
+			list[i].Total -= before
+		}
+	}
 	for i := range list {
 		list[i].At = utc(list[i].At)
 		if list[i].Labels == nil {

@@ -1,6 +1,8 @@
 package quotatest
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +31,69 @@ func testLongerWindow(t *testing.T, h Harness) {
 	charge(1, hours(168))
 	if d := charge(10, hours(168)); d.Allowed || d.Remaining["default"] != 9 {
 		t.Errorf("61 units in a week of 60: %+v", d)
+	}
+}
+
+// testShorterWindow: a charge under a short window alone does not forget what a longer one needs.
+func testShorterWindow(t *testing.T, h Harness) {
+	l, credential := h.Open(t), newCredential()
+	charge := func(after, window time.Duration, units int64) quota.Decision {
+		t.Helper()
+		h.SetNow(t, epoch.Add(after))
+		d, err := l.Charge(t.Context(), quota.Charge{
+			Credential: credential, ID: quota.NewID(time.Now()), Costs: []quota.Cost{{Bucket: "default", Units: units}},
+			Limits: []quota.Limit{{Bucket: "default", Units: 60, Window: quota.Sliding(window)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	charge(0, hours(168), 50)
+	for i := range 70 { // enough to forget all that is old
+		charge(hours(80)+time.Duration(i)*time.Hour/2, hours(1), 1)
+	}
+	if d := charge(hours(120), hours(168), 1); d.Allowed {
+		t.Errorf("121 units in a week of 60: %+v", d)
+	}
+}
+
+// testCancelFarBack: a charge is taken back while at most 10,000 entries came after it, on every ledger.
+func testCancelFarBack(t *testing.T, h Harness) {
+	l, credential := h.Open(t), newCredential()
+	if _, memory := l.(*Model); memory {
+		return // it has all day, and needs it
+	}
+	h.SetNow(t, epoch)
+	limits := []quota.Limit{{Bucket: "default", Units: 100_000, Window: quota.Sliding(hours(24))}}
+	charge := func(id string) (quota.Charge, quota.Decision) {
+		c := quota.Charge{Credential: credential, ID: id, Costs: []quota.Cost{{Bucket: "default", Units: 1}}, Limits: limits}
+		d, err := l.Charge(t.Context(), c)
+		if err != nil || !d.Allowed {
+			t.Errorf("charge: %+v, %v", d, err)
+		}
+		return c, d
+	}
+	tooFar, tooFarDecision := charge("tooFar")
+	last, lastDecision := charge("last")
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			for j := range 100 {
+				charge(fmt.Sprintf("later-%d-%d", i, j))
+			}
+		})
+	}
+	all.Wait()
+	if err := l.Cancel(t.Context(), tooFar, tooFarDecision); errorName(err) != "no_entry" {
+		t.Errorf("with 10,001 entries after it: %v", err)
+	}
+	if err := l.Cancel(t.Context(), last, lastDecision); err != nil {
+		t.Errorf("with 10,000 entries after it: %v", err)
+	}
+	u, err := l.Usage(t.Context(), credential, limits)
+	if err != nil || u.Buckets[0].Limits[0].Used != 10_001 {
+		t.Errorf("%+v, %v; want 10,001 units used", u, err)
 	}
 }
 

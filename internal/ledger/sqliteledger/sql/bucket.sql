@@ -1,6 +1,8 @@
--- ?1 credential, ?2 bucket
+-- ?1 credential, ?2 bucket; with the time and the running total of its newest entry.
 -- name: bucket_find
-SELECT id, total, newest, suspended_until, retention FROM buckets WHERE credential = ?1 AND bucket = ?2;
+SELECT b.id, b.total, b.newest, b.suspended_until, b.retention, e.at, e.total
+FROM buckets b LEFT JOIN entries e ON e.bucket = b.id AND e.at = (SELECT max(at) FROM entries WHERE bucket = b.id)
+WHERE b.credential = ?1 AND b.bucket = ?2;
 
 -- ?1 credential, ?2 bucket; answers its id. Ids begin at 2.
 -- name: bucket_add
@@ -12,9 +14,9 @@ RETURNING id;
 -- name: bucket_update
 UPDATE buckets SET total = ?2, newest = ?3, retention = ?4 WHERE id = ?1;
 
--- ?1 bucket's id, ?2 units
+-- ?1 bucket's id, ?2 units. A log that has become empty begins at 0 again.
 -- name: bucket_lower
-UPDATE buckets SET total = total - ?2 WHERE id = ?1;
+UPDATE buckets SET total = CASE WHEN EXISTS (SELECT 1 FROM entries WHERE bucket = ?1) THEN total - ?2 ELSE 0 END WHERE id = ?1;
 
 -- ?1 bucket's id, ?2 until
 -- name: bucket_suspend

@@ -1,8 +1,11 @@
 -- ?1 is the bucket's id throughout.
 
--- The running total just before the first entry after ?2: what was charged since is the bucket's total less this.
+-- The first entry after ?2, and the one that follows it. The running total just before the first is where a window begins: what was
+-- charged since is the bucket's total less this.
 -- name: entry_base
-SELECT total - units FROM entries WHERE bucket = ?1 AND at > ?2 ORDER BY at LIMIT 1;
+SELECT e.total, e.units, n.total, n.units
+FROM entries e LEFT JOIN entries n ON n.bucket = ?1 AND n.at = (SELECT min(at) FROM entries WHERE bucket = ?1 AND at > e.at)
+WHERE e.bucket = ?1 AND e.at > ?2 ORDER BY e.at LIMIT 1;
 
 -- The time of the entry with which the running total reached ?2.
 -- name: entry_reaching
@@ -20,9 +23,9 @@ DELETE FROM entries WHERE bucket = ?1 AND at <= (
 -- name: entry_find
 SELECT units FROM entries WHERE bucket = ?1 AND at = ?2 AND id = ?3;
 
--- How many entries follow ?2, counted up to ?3.
+-- How many entries follow ?2, counted up to ?3, and the least of their running totals.
 -- name: entry_count_after
-SELECT count(*) FROM (SELECT 1 FROM entries WHERE bucket = ?1 AND at > ?2 LIMIT ?3);
+SELECT count(*), min(total) FROM (SELECT total FROM entries WHERE bucket = ?1 AND at > ?2 LIMIT ?3);
 
 -- name: entry_remove
 DELETE FROM entries WHERE bucket = ?1 AND at = ?2;
