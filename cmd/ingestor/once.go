@@ -33,8 +33,9 @@ SIGTERM end it after the page under way. --metrics-file replaces FILE in one ste
   ingestor once --demo                       against the built-in stand-in: no key needed, nothing real is spent
   ingestor once --metrics-file /var/lib/prometheus/node-exporter/ingestor.prom
 
-  # crontab: every three hours
-  0 */3 * * *  flock -n -E 75 /var/lib/quota/sweep.lock /usr/local/bin/ingestor once --config /etc/quota/quota.yaml >> /var/lib/quota/sweep.out`,
+  # crontab: every three hours; prints, and so mails, only when somebody should act
+  QUOTA_CONFIG=/etc/quota/quota.yaml
+  0 */3 * * *   out=$(flock -n -E 75 /var/lib/quota/sweep.lock /usr/local/bin/ingestor once --log-level error 2>&1) || [ $? -eq 75 ] || echo "$out"`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("pages") && (o.pages < 1 || o.pages > maxPages) {

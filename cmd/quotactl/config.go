@@ -153,7 +153,7 @@ func (a *app) config() *cobra.Command {
 			}
 			return a.Print(a.stdout, newInForce(cfg), nil)
 		},
-	})
+	}, a.configInit())
 	return c
 }
 

@@ -1,0 +1,103 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
+)
+
+// initial is the configuration that init writes, but for the place of the key.
+//
+//go:embed init.yaml
+var initial string
+
+const (
+	initialFile = "quota.yaml"
+	keyFile     = "/etc/quota/key"
+)
+
+func (a *app) configInit() *cobra.Command {
+	var key string
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Write a quota.yaml with comments to the current folder",
+		Long: `init writes a quota.yaml with comments to the current folder, for one machine: the ledger in SQLite below /var/lib/quota, the
+API key in a file. It holds no secret and is readable for everybody. A file that is there is never overwritten.`,
+		Example: `  cd /etc/quota && sudo quotactl config init
+  quotactl config init --key-file ~/.config/quota/key`,
+		Args: cli.Args(),
+		RunE: func(*cobra.Command, []string) error { return a.initialise(key) },
+	}
+	c.Flags().StringVar(&key, "key-file", keyFile, "`FILE` that the API key is in, or will be")
+	return c
+}
+
+// initialise writes the file, and says what is left to do.
+func (a *app) initialise(key string) error {
+	switch {
+	case a.Config != "":
+		return cli.Usagef("init writes %s to the current folder: --config names a file to read", initialFile)
+	case key == "" || strings.ContainsAny(key, "\r\n"):
+		return cli.Usagef("--key-file %q is not the name of a file", key)
+	case quota.LooksSecret(key):
+		return cli.Usagef("--key-file takes the name of a file, not the key itself")
+	}
+	quoted, err := json.Marshal(key) // which YAML reads, too
+	if err != nil {
+		return err
+	}
+	text := initial
+	if key != keyFile {
+		text = strings.Replace(text, "{file: "+keyFile+"}", "{file: "+string(quoted)+"}", 1)
+	}
+	if err := create(initialFile, text); err != nil {
+		return err
+	}
+	path, err := filepath.Abs(initialFile)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		File    string `json:"file"`
+		KeyFile string `json:"key_file"`
+	}{path, key}
+	return a.Print(a.stdout, out, func() error {
+		_, err := fmt.Fprintf(a.stdout, `wrote %[1]s
+
+next:
+  put the API key, alone, into %[2]s, readable only for the user that runs the programs
+  export QUOTA_CONFIG=%[1]s
+  quotactl config check
+  ingestor once --region US --pages 1
+`, path, key)
+		return err
+	})
+}
+
+// create writes a file that is not there yet. One that could not be written whole is taken away again.
+func create(path, text string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return cli.Hint(fmt.Errorf("%s is there already: it is not overwritten", path),
+			"quotactl config check shows what it says; move it away to write a new one")
+	}
+	if err != nil {
+		return cli.Hint(err, "the current folder must be writable; for /etc/quota use sudo")
+	}
+	_, err = file.WriteString(text)
+	// Root's umask may be strict, and the programs run as another user.
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}

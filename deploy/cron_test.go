@@ -1,0 +1,232 @@
+package deploy_test
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// machine is one on which somebody follows README: all that it names by its full path is below a root of its own.
+type machine struct {
+	*testing.T
+	root     string
+	upstream string
+	env      []string // of a shell
+}
+
+// TestCron follows what README says of cron to the letter, and then runs the lines of the crontab as cron does: with next to
+// nothing in the environment. What a line prints would be mailed.
+func TestCron(t *testing.T) {
+	t.Parallel()
+	server := &youtubetest.Server{Keys: []string{"the-key"}}
+	m := newMachine(t, serve(t, server))
+	_, section, _ := strings.Cut(read(t, "../README.md"), "\n## From cron\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	setup := blocks(section, "sh")
+	if len(setup) != 2 {
+		t.Fatalf("%d blocks of commands, want the setting up and the first look", len(setup))
+	}
+	m.shell(setup[0])
+	m.rootConfiguration()
+	m.shell(setup[1])
+
+	lines := blocks(section, "crontab")[0]
+	if got, want := jobs(lines), jobs(read(t, "crontab")); !slices.Equal(got, want) {
+		t.Errorf("README and deploy/crontab differ:\n%q\n%q", got, want)
+	}
+	help := tool(t, filepath.Join(bin, "ingestor"), "once", "--help")
+	for _, line := range jobs(lines)[:2] {
+		if !strings.Contains(help, line) {
+			t.Errorf("ingestor once --help has another line than %s", line)
+		}
+	}
+	sweep, purge := m.job(lines, "once"), m.job(lines, "purge")
+	chart := "/usr/local/bin/ingestor chart CA"
+	m.mails("a sweep that is complete", sweep)
+	m.shell(chart)
+	m.mails("old data deleted", purge)
+
+	m.holdingLock(func() {
+		before := server.Counts().Requests
+		m.mails("another sweep is under way", sweep)
+		if after := server.Counts().Requests; after != before {
+			t.Errorf("%d requests while another sweep held the lock", after-before)
+		}
+	})
+
+	m.settings(`{"limits":{"default":34}}`)
+	m.mails("the upstream says that the day's units are gone", sweep)
+	m.mails("and so says the ledger", sweep)
+	m.settings(`{"limits":{"default":10000}}`)
+	m.shell("/usr/local/bin/quotactl resume --bucket default")
+
+	key, config := filepath.Join(m.root, "etc/quota/key"), filepath.Join(m.root, "etc/quota/quota.yaml")
+	write(t, key, "another-key")
+	m.mails("the key is refused", sweep, "ingestor: .*bad credential", "hint: ")
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	m.mails("there is no key", sweep, "ingestor: api key: file .*/etc/quota/key: no such file", "hint: ")
+	write(t, key, "the-key")
+	text := read(t, config)
+	write(t, config, text+"\nlimit: {}\n")
+	m.mails("the configuration is wrong", sweep, `quota.yaml:\d+: the configuration: unknown key "limit"`)
+	m.mails("also for the deletion", purge, `unknown key "limit"`)
+	write(t, config, text)
+	write(t, config, regexp.MustCompile(`regions: .*`).ReplaceAllString(text, "regions: [CA]"))
+	m.settings(`{"faults":["503@1-"]}`)
+	m.mails("the upstream is down", sweep, "CA +failed", "HTTP 503", "hint: ")
+}
+
+func newMachine(t *testing.T, upstream string) *machine {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{T: t, root: t.TempDir(), upstream: upstream}
+	m.env = []string{"HOME=" + filepath.Join(m.root, "home"), "USER=" + me.Username, "LOGNAME=" + me.Username,
+		"PATH=" + filepath.Join(m.root, "sudo") + ":/usr/bin:/bin", "QUOTA_CONFIG=" + filepath.Join(m.root, "etc/quota/quota.yaml")}
+	// There may be no sudo, and there is nothing here that takes root.
+	write(t, filepath.Join(m.root, "sudo/sudo"), "#!/bin/sh\nexec \"$@\"\n")
+	for path, mode := range map[string]os.FileMode{"sudo/sudo": 0o700, "usr/local/bin": 0o700, "home": 0o700} {
+		full := filepath.Join(m.root, path)
+		if err := os.MkdirAll(full, 0o700); err != nil && path != "sudo/sudo" {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(full, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(m.root, "home/key"), "the-key\n")
+	if err := os.Symlink(bin, filepath.Join(m.root, "home/bin")); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// rooted is a text with its full paths below the root.
+func (m *machine) rooted(text string) string {
+	return regexp.MustCompile(`/(usr/local/bin|etc/quota|var/lib/quota)\b`).ReplaceAllString(text, m.root+"/$1")
+}
+
+// shell runs commands as they stand in README.
+func (m *machine) shell(commands string) {
+	m.Helper()
+	cmd := exec.CommandContext(m.Context(), "/bin/sh", "-euc", m.rooted(commands))
+	cmd.Dir, cmd.Env = filepath.Join(m.root, "home"), m.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		m.Fatalf("%s: %v\n%s", commands, err, out)
+	}
+}
+
+// rootConfiguration does the same with the paths in the file that config init has written, and names the stand-in.
+func (m *machine) rootConfiguration() {
+	m.Helper()
+	path := filepath.Join(m.root, "etc/quota/quota.yaml")
+	text := read(m.T, path)
+	for _, want := range []string{"sqlite:///var/lib/quota/", "{file: /etc/quota/key}"} {
+		if !strings.Contains(text, want) {
+			m.Errorf("quota.yaml does not name %s", want)
+		}
+	}
+	write(m.T, path, m.rooted(text)+"\nyoutube: {endpoint: \""+m.upstream+"\"}\n")
+}
+
+// cronJob is a line of a crontab with the variables that are set above it.
+type cronJob struct {
+	command string
+	env     []string
+}
+
+// job is the line that runs a subcommand.
+func (m *machine) job(crontab, subcommand string) (j cronJob) {
+	m.Helper()
+	for line := range strings.Lines(m.rooted(crontab)) {
+		line = strings.TrimSpace(line)
+		if regexp.MustCompile(`^[A-Z_]+=`).MatchString(line) {
+			j.env = append(j.env, line)
+		}
+		fields := regexp.MustCompile(`^(?:\S+\s+){5}(.*)$`).FindStringSubmatch(line)
+		if fields != nil && !strings.HasPrefix(line, "#") && strings.Contains(line, "/ingestor "+subcommand) {
+			j.command = fields[1]
+			return j
+		}
+	}
+	m.Fatalf("no line runs ingestor %s", subcommand)
+	return j
+}
+
+// mails runs a line as cron does, and wants what it prints to match all of the patterns, or to be nothing.
+func (m *machine) mails(why string, j cronJob, patterns ...string) {
+	m.Helper()
+	command, _, percent := strings.Cut(j.command, "%")
+	if percent {
+		m.Error("a % ends a command in a crontab")
+	}
+	cmd := exec.CommandContext(m.Context(), "/bin/sh", "-c", command)
+	cmd.Dir = filepath.Join(m.root, "home")
+	cmd.Env = append([]string{"HOME=" + cmd.Dir, "LOGNAME=someone", "SHELL=/bin/sh", "PATH=/usr/bin:/bin"}, j.env...)
+	out, _ := cmd.CombinedOutput() // cron does not look at the exit code
+	if len(patterns) == 0 && len(out) > 0 {
+		m.Errorf("%s: mailed:\n%s", why, out)
+	}
+	for _, pattern := range patterns {
+		if !regexp.MustCompile(pattern).Match(out) {
+			m.Errorf("%s: no %q in the mail:\n%s", why, pattern, out)
+		}
+	}
+}
+
+// holdingLock runs test while the lock of a sweep is held.
+func (m *machine) holdingLock(test func()) {
+	m.Helper()
+	lock, err := os.OpenFile(filepath.Join(m.root, "var/lib/quota/sweep.lock"), os.O_RDWR, 0)
+	if err != nil {
+		m.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		m.Fatal(err)
+	}
+	test()
+}
+
+// settings changes the stand-in.
+func (m *machine) settings(json string) {
+	m.Helper()
+	resp, err := http.Post(m.upstream+"standin/settings", "application/json", strings.NewReader(json))
+	if err != nil {
+		m.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		m.Fatalf("%s: %s", json, resp.Status)
+	}
+}
+
+// blocks are the code blocks of a language.
+func blocks(markdown, language string) (found []string) {
+	for _, b := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(markdown, -1) {
+		found = append(found, b[1])
+	}
+	return found
+}
+
+// jobs are the lines of a crontab that are neither empty nor comments.
+func jobs(crontab string) (lines []string) {
+	for line := range strings.Lines(crontab) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
