@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -27,11 +28,11 @@ const (
 	done
 )
 
-// see sees a tick through: it returns true when the tick is done, by whomever, and false when ticks ended before.
-func (l *lane) see(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
-	if !missed { // meet may be late by a moment, in which a crash can be
-		if err := l.mark(ctx, tick); err != nil {
-			l.Log.Debug("tick could not be noted", "tick", tick.ID(), "error", err)
+// runTick returns true when the tick is done, by whomever, and false when ticks ended before.
+func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
+	if !missed { // recordTicks may be late by a moment, in which a crash can be
+		if err := l.recordTick(ctx, tick); err != nil {
+			l.Log.Debug("tick was not recorded", "tick", tick.ID(), "error", err)
 		}
 	}
 	for waited := false; ; {
@@ -70,25 +71,38 @@ func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok
 	return give, true
 }
 
-// attempt claims a tick and, if it is won, runs it.
+// attempt claims a tick and runs it, unless another daemon has it or has done it.
 func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, waited bool) state {
 	give, ok := l.turnFor(ticks, ctx, missed)
 	if !ok {
 		return open
 	}
-	defer give()
-	won, err := l.claim(ctx, tick)
-	l.note(err)
+	defer func() {
+		give()
+		l.upstream.pass()
+		l.catalogue.pass()
+	}()
+	if !missed && l.superseded(tick) {
+		l.leaveOut(ctx, tick)
+		return done
+	}
+	claimed, err := l.claim(ctx, tick)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return open
 	case err != nil:
-		l.Log.Error("tick cannot be claimed: tried again", "tick", tick.ID(), "error", err)
+		l.ledger.failed(err)
+		l.Log.Debug("cannot claim tick, retrying", "tick", tick.ID(), "error", err)
 		return open
-	case won == quota.ClaimDone:
+	}
+	if !l.uncharged.Load() {
+		l.ledger.works()
+	}
+	switch claimed {
+	case quota.ClaimDone:
 		l.Log.Debug("tick is done by another", "tick", tick.ID())
 		return done
-	case won == quota.ClaimHeld:
+	case quota.ClaimHeld:
 		l.Log.Debug("tick is held by another", "tick", tick.ID())
 		return held
 	}
@@ -96,7 +110,7 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 		l.finish(ctx, tick, false)
 		return open
 	}
-	if won, err = l.work.Claims.Claim(ctx, l.itself()); err != nil || won != quota.ClaimWon {
+	if claimed, err = l.work.Claims.Claim(ctx, l.itself()); err != nil || claimed != quota.ClaimWon {
 		l.Log.Info("another tick of the lane is still under way", "tick", tick.ID(), "error", err)
 		l.finish(ctx, tick, false)
 		return open
@@ -109,25 +123,16 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	default:
 		l.Log.Info("tick claimed", "tick", tick.ID(), "missed", missed)
 	}
-	return l.won(ctx, tick)
+	return l.runClaimed(ctx, tick)
 }
 
-// note keeps for /readyz whether ticks can be claimed.
-func (d *Daemon) note(err error) {
-	if err == nil {
-		d.trouble.Store(nil)
-		return
-	}
-	text := err.Error()
-	d.trouble.Store(&text)
-}
-
-// meet notes in the ledger each tick that comes while this daemon is there, whatever the lane is at: who starts after a crash could not
-// tell those that waited from those that came while no daemon was there. It begins after from, and ends with ctx.
-func (l *lane) meet(ctx context.Context, from time.Time) {
+// recordTicks records in the ledger each tick that comes while this daemon runs, whatever the lane is doing: a daemon
+// that starts after a crash could not tell those that waited from those that came while no daemon ran. It begins
+// after from, and ends with ctx.
+func (l *lane) recordTicks(ctx context.Context, from time.Time) {
 	for tick := l.Next(from); pause(ctx, time.Until(tick.At)); {
-		if err := l.mark(ctx, tick); err != nil {
-			l.Log.Debug("tick could not be noted", "tick", tick.ID(), "error", err)
+		if err := l.recordTick(ctx, tick); err != nil {
+			l.Log.Debug("tick was not recorded", "tick", tick.ID(), "error", err)
 			if !pause(ctx, min(l.work.Lease/3, lookAgain)) {
 				return
 			}
@@ -137,41 +142,43 @@ func (l *lane) meet(ctx context.Context, from time.Time) {
 	}
 }
 
-// mark notes that a tick came. Another daemon that does the same, or asks for it, has the note for a moment only.
-func (l *lane) mark(ctx context.Context, tick schedule.Tick) error {
+// recordTick records that a tick came. Another daemon that does the same, or asks for it, holds the claim for a moment
+// only.
+func (l *lane) recordTick(ctx context.Context, tick schedule.Tick) error {
 	came := l.came(tick, l.work.Lease)
-	switch won, err := l.work.Claims.Claim(ctx, came); {
-	case err != nil || won == quota.ClaimDone:
+	switch claimed, err := l.work.Claims.Claim(ctx, came); {
+	case err != nil || claimed == quota.ClaimDone:
 		return err
-	case won == quota.ClaimHeld:
+	case claimed == quota.ClaimHeld:
 		return quota.ErrNoClaim
 	}
 	return l.work.Claims.Finish(ctx, l.came(tick, l.remembered(tick)), true)
 }
 
-// marked reports whether a daemon was there when the tick came. Where the ledger does not answer there was none, as far as anybody
-// knows.
-func (l *lane) marked(ctx context.Context, tick schedule.Tick) bool {
+// recorded reports whether a daemon ran when the tick came. Where the ledger does not answer there was none, as far as
+// anybody knows.
+func (l *lane) recorded(ctx context.Context, tick schedule.Tick) bool {
 	came := l.came(tick, l.work.Lease)
 	state, err := l.work.Claims.Claim(ctx, came)
 	if err == nil && state == quota.ClaimWon {
 		err = l.work.Claims.Finish(ctx, came, false)
 	}
 	if err != nil {
-		l.Log.Warn("whether a daemon was there when the tick came is not known", "tick", tick.ID(), "error", err)
+		l.ledger.failed(err)
+		l.Log.Debug("cannot tell whether a daemon ran when the tick came", "tick", tick.ID(), "error", err)
 	}
 	return state == quota.ClaimDone
 }
 
-// came is the claim that notes that a tick came while a daemon was there.
+// came is the claim that records that a tick came while a daemon ran.
 func (l *lane) came(tick schedule.Tick, ttl time.Duration) quota.Claim {
 	c := l.named(tick, ttl)
 	c.Name += "/came"
 	return c
 }
 
-// won runs a tick under its claim, and settles that.
-func (l *lane) won(ctx context.Context, tick schedule.Tick) state {
+// runClaimed runs a tick under its claim, and settles that.
+func (l *lane) runClaimed(ctx context.Context, tick schedule.Tick) state {
 	run, end := context.WithCancelCause(ctx)
 	hold, release := context.WithCancel(context.WithoutCancel(ctx)) // a run that finishes its page after the end of ctx is still a run
 	renewed := make(chan struct{})
@@ -209,7 +216,7 @@ func (l *lane) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	if err := l.work.Claims.Finish(ctx, l.itself(), false); err != nil {
-		l.Log.Warn("lane could not be given back: it lapses with its lease", "lane", l.name(), "error", err)
+		l.Log.Debug("lane was not given back: its lease lapses", "lane", l.name(), "error", err)
 	}
 }
 
@@ -238,7 +245,8 @@ func (l *lane) renew(ctx context.Context, tick schedule.Tick, end context.Cancel
 			end(errLost)
 			return
 		default:
-			l.Log.Warn("claim was not renewed: tried again", "tick", tick.ID(), "error", err)
+			l.ledger.failed(err)
+			l.Log.Debug("claim was not renewed, retrying", "tick", tick.ID(), "error", err)
 		}
 	}
 }
@@ -249,7 +257,11 @@ func (l *lane) finish(ctx context.Context, tick schedule.Tick, done bool) bool {
 	defer cancel()
 	err := l.work.Claims.Finish(ctx, l.named(tick, l.remembered(tick)), done)
 	if err != nil {
-		l.Log.Error("claim could not be settled: it lapses with its lease", "tick", tick.ID(), "done", done, "error", err)
+		level := slog.LevelError
+		if cause, _ := l.ledger.away(); cause != nil { // which was told
+			level = slog.LevelDebug
+		}
+		l.Log.Log(ctx, level, "claim was not settled: its lease lapses", "tick", tick.ID(), "done", done, "error", err)
 	} else if !done {
 		l.Log.Info("tick given back", "tick", tick.ID())
 	}

@@ -48,10 +48,13 @@ type Daemon struct {
 	handled map[string]mark // by lane
 	short   time.Time       // the reset of the day whose shares were told last
 	now     atomic.Pointer[Work]
-	trouble atomic.Pointer[string] // why the last claim could not be made; nil when it could
-	refused atomic.Pointer[error]  // the upstream refuses the key
-	end     context.CancelFunc     // of Run
+	refused atomic.Pointer[error] // the upstream refuses the key
+	end     context.CancelFunc    // of Run
 	watch   forecast.Watch
+
+	ledger, catalogue outage
+	uncharged         atomic.Bool // it was a run that found the ledger away: it may still take claims
+	upstream          breaker
 }
 
 // DefaultRuns is how many runs there may be at once.
@@ -107,6 +110,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.turns.free = DefaultRuns
 	}
 	d.handled = make(map[string]mark)
+	d.prepareOutages()
+	defer func() {
+		for _, o := range d.outages() {
+			o.stop()
+		}
+	}()
 	for w, since := d.Work, time.Now(); w != nil; {
 		d.now.Store(w)
 		d.Metrics.inForce(w, since)
@@ -136,10 +145,10 @@ func (d *Daemon) round(ctx context.Context, w *Work, since time.Time) (*Work, ti
 	var running sync.WaitGroup
 	for _, l := range lanes {
 		from := l.until()
-		if len(l.missed) > 0 { // those are noted, or stand for ticks that nobody was there for
+		if len(l.missed) > 0 { // those are recorded, or came while no daemon ran
 			from = since
 		}
-		running.Go(func() { l.meet(ticks, from) })
+		running.Go(func() { l.recordTicks(ticks, from) })
 		running.Go(func() { l.loop(ticks, ctx) })
 	}
 	running.Go(func() { d.foretell(ticks, w) })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 )
 
@@ -51,7 +52,8 @@ func (l *lane) begin(ctx context.Context, since time.Time) {
 	l.settle(l.Lane, since)
 	var err error
 	if l.missed, err = l.find(ctx, since); err != nil {
-		l.Log.Error("what was missed cannot be known", "lane", l.name(), "error", err)
+		l.catalogue.failed(err)
+		l.Log.Debug("cannot tell which ticks were missed: none is made up for", "lane", l.name(), "error", err)
 	}
 	if len(l.missed) > 0 {
 		l.settle(l.Lane, l.missed[0].At.Add(-time.Nanosecond))
@@ -80,7 +82,7 @@ func (l *lane) find(ctx context.Context, now time.Time) ([]missed, error) {
 	for n := 0; ok && (n == 0 || n < chartsRead && now.Sub(tick.At) < behind*l.work.Lease); n++ {
 		whole, lost := complete[tick.ID()]
 		if !whole && !lost {
-			lost = l.marked(ctx, tick)
+			lost = l.recorded(ctx, tick)
 		}
 		if !whole && (lost || n == 0 && l.work.CatchUp && newest.Before(tick.At)) {
 			ticks = append(ticks, missed{tick, lost})
@@ -95,7 +97,7 @@ func (l *lane) find(ctx context.Context, now time.Time) ([]missed, error) {
 // after ctx has ended.
 func (l *lane) loop(ticks, ctx context.Context) {
 	for _, tick := range l.missed {
-		if !l.late(ticks, ctx, tick) {
+		if !l.runLate(ticks, ctx, tick) {
 			return
 		}
 		l.settle(l.Lane, tick.At)
@@ -109,10 +111,12 @@ func (l *lane) loop(ticks, ctx context.Context) {
 			return
 		}
 		switch {
+		case l.superseded(tick):
+			l.leaveOut(ctx, tick)
 		case l.overtaken(tick):
 			l.Log.Warn("tick left out: the lane is behind and a later one is due", "tick", tick.ID())
 			l.Metrics.sweeps.WithLabelValues(overtaken).Inc()
-		case !l.see(ticks, ctx, tick, false):
+		case !l.runTick(ticks, ctx, tick, false):
 			return
 		}
 		from = tick.At
@@ -125,15 +129,15 @@ func (l *lane) until() time.Time {
 	return m.until
 }
 
-// late sees a missed tick through. One that stands for many is given up when the lane's next one comes, which fetches the same: a
-// region that hangs must not keep the others waiting for their turn to catch up.
-func (l *lane) late(ticks, ctx context.Context, tick missed) bool {
+// runLate runs a missed tick. One that stands for many is given up when the lane's next one comes, which fetches the
+// same: a region that hangs must not keep the others waiting for their turn to catch up.
+func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	if tick.lost {
-		return l.see(ticks, ctx, tick.Tick, true)
+		return l.runTick(ticks, ctx, tick.Tick, true)
 	}
 	waiting, cancel := context.WithDeadline(ticks, l.Next(l.since).At)
 	defer cancel()
-	return l.see(waiting, ctx, tick.Tick, true) || ticks.Err() == nil
+	return l.runTick(waiting, ctx, tick.Tick, true) || ticks.Err() == nil
 }
 
 // await waits for the tick, and a little longer if there is jitter. It is false when ticks ends first.
@@ -149,6 +153,25 @@ func (l *lane) await(ticks context.Context, tick schedule.Tick) bool {
 func (l *lane) overtaken(tick schedule.Tick) bool {
 	late := time.Since(tick.At) - l.work.Jitter
 	return late > behind*l.work.Lease && !l.Next(tick.At).At.After(time.Now())
+}
+
+// superseded reports whether the lane's next tick came while the upstream or the catalogue was away: that one is run
+// in the place of all that were missed.
+func (l *lane) superseded(tick schedule.Tick) bool {
+	next := l.Next(tick.At).At
+	return !next.After(time.Now()) && (l.upstream.covers(next) || l.catalogue.covers(next))
+}
+
+// leaveOut marks a superseded tick done, so that it is not taken for one that was lost in a crash.
+func (l *lane) leaveOut(ctx context.Context, tick schedule.Tick) {
+	l.Metrics.sweeps.WithLabelValues(overtaken).Inc()
+	l.Log.Debug("tick left out: a later one came while the upstream or the catalogue was away", "tick", tick.ID())
+	if time.Since(tick.At) > behind*l.work.Lease { // nobody looks back so far
+		return
+	}
+	if claimed, err := l.claim(ctx, tick); err == nil && claimed == quota.ClaimWon {
+		l.finish(ctx, tick, true)
+	}
 }
 
 // stale is when the region's last complete chart was complete.

@@ -30,11 +30,11 @@ const (
 // safely runs a claimed tick. A panic is told and counts as a run: the next tick comes like any other.
 func (l *lane) safely(ctx context.Context, tick schedule.Tick) (result state) {
 	defer func() {
-		if slip := recover(); slip != nil {
+		if cause := recover(); cause != nil {
 			l.Metrics.panics.Inc()
 			l.Metrics.sweeps.WithLabelValues(panicked).Inc()
 			l.Metrics.failures.WithLabelValues(l.Region, metrics.Panicked).Inc()
-			l.Log.Error("run panicked: the next tick comes all the same", "tick", tick.ID(), "panic", fmt.Sprint(slip),
+			l.Log.Error("run panicked; the next tick runs as usual", "tick", tick.ID(), "panic", fmt.Sprint(cause),
 				"stack", string(debug.Stack()))
 			result = done
 		}
@@ -42,10 +42,9 @@ func (l *lane) safely(ctx context.Context, tick schedule.Tick) (result state) {
 	begun, complete, err := l.known(ctx, tick)
 	switch {
 	case err != nil:
-		l.Log.Error("tick cannot run: tried again", "tick", tick.ID(), "error", err)
-		return open
+		return l.retry(tick, err)
 	case complete:
-		l.Log.Info("tick done: its chart is complete already", "tick", tick.ID())
+		l.Log.Info("tick done: its chart is already complete", "tick", tick.ID())
 		return done
 	}
 	if begun { // by a daemon that has crashed, or by this one before a pause: it was decided then
@@ -56,8 +55,7 @@ func (l *lane) safely(ctx context.Context, tick schedule.Tick) (result state) {
 	// run, which is what every tick to come may cost; what a resumed run does not need is left to the day.
 	runs, err := l.admitted(ctx, tick)
 	if err != nil {
-		l.Log.Error("shares cannot be known: tried again", "tick", tick.ID(), "error", err)
-		return open
+		return l.retry(tick, err)
 	}
 	if !runs {
 		return done
@@ -66,10 +64,25 @@ func (l *lane) safely(ctx context.Context, tick schedule.Tick) (result state) {
 	case err != nil && ctx.Err() != nil:
 		return open
 	case err != nil:
-		l.Log.Error("chart of an earlier tick cannot be had: tried again", "tick", tick.ID(), "error", err)
-		return open
+		return l.retry(tick, err)
 	}
 	return l.sweep(ctx, tick)
+}
+
+// retry leaves the tick to be run again soon, because the ledger or the catalogue failed before anything was bought.
+func (l *lane) retry(tick schedule.Tick, err error) state {
+	if fromLedger(err) {
+		l.uncharged.Store(true)
+		l.ledger.failed(err)
+	} else {
+		l.catalogue.failed(err)
+	}
+	l.Log.Debug("cannot run tick, retrying", "tick", tick.ID(), "error", err)
+	return open
+}
+
+func fromLedger(err error) bool {
+	return errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable)
 }
 
 // known looks for the chart of a tick: another daemon may have begun it, or have crashed between its last page and the claim's end.
@@ -117,13 +130,15 @@ func (l *lane) progress(of Lane) (time.Time, bool) {
 
 // sweep reads the chart of a tick.
 func (l *lane) sweep(ctx context.Context, tick schedule.Tick) state {
-	sweep := l.work.Sweep
+	sweep, client := l.work.Sweep, *l.work.Sweep.Client
+	client.Guard = l.upstream.guard(tick.ID())
+	sweep.Client = &client
 	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, l.Pages
 	sweep.Job, sweep.Run, sweep.Own = l.Job, tick.ID(), true
 	sweep.Grace = l.work.Grace * 3 / 4 // the rest is for the claim
 	var err error
 	if sweep.Unpaced, err = l.work.Unpaced(ctx); err != nil {
-		l.Log.Warn("whether the region has had its floor is not known: it is paced", "tick", tick.ID(), "error", err)
+		l.Log.Warn("cannot tell whether the region has had its floor: it is paced", "tick", tick.ID(), "error", err)
 	}
 	sum, err := sweep.Execute(ctx)
 	if err == nil && len(sum.Regions) == 1 {
@@ -143,10 +158,11 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 		attrs = append(attrs, "units."+bucket, units)
 	}
 	kind, upstream := youtube.KindOf(err)
+	ended := l.noteStores(ctx, sum, err)
 	switch {
 	case upstream && kind == youtube.BadCredential:
-		l.Metrics.failures.WithLabelValues(l.Region, metrics.FailureKind(err)).Inc()
-		l.Log.Error("the upstream refuses the key: no more is asked for", append(attrs, "error", err)...)
+		l.Metrics.failures.WithLabelValues(l.Region, failureKind(err)).Inc()
+		l.Log.Error("the upstream refuses the key: the daemon ends", append(attrs, "error", err)...)
 		l.refused.CompareAndSwap(nil, &err)
 		l.end()
 		return open
@@ -157,9 +173,9 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 	case ctx.Err() != nil:
 		l.Log.Info("run ended before its chart was complete", append(attrs, "cause", context.Cause(ctx))...)
 		return open
-	case !upstream && (errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable)):
-		l.Metrics.failures.WithLabelValues(l.Region, metrics.FailureKind(err)).Inc()
-		l.Log.Error("run ended for want of the ledger: tried again", append(attrs, "error", err)...)
+	case ended:
+		l.Metrics.failures.WithLabelValues(l.Region, failureKind(err)).Inc()
+		l.Log.Debug("run ended early, retrying", append(attrs, "error", err)...)
 		return open
 	case kind == youtube.BadRegion && sum.Regions[0].Known:
 		l.Log.Debug("tick left out: the upstream knows no such region", append(attrs, "error", err)...)
@@ -167,9 +183,36 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 		l.Log.Error("the upstream knows no such region: remove it from the configuration; it is asked for once a week",
 			append(attrs, "error", err)...)
 	default:
-		l.Metrics.failures.WithLabelValues(l.Region, metrics.FailureKind(err)).Inc()
+		l.Metrics.failures.WithLabelValues(l.Region, failureKind(err)).Inc()
 		l.Log.Error("tick failed", append(attrs, "error", err)...)
 	}
 	l.Metrics.sweeps.WithLabelValues(result).Inc()
 	return done
+}
+
+// noteStores notes what a run has found out about ledger and catalogue, and reports whether it ended because one of
+// them, or the upstream, is away.
+func (l *lane) noteStores(ctx context.Context, sum ingest.Summary, err error) bool {
+	_, upstream := youtube.KindOf(err)
+	noLedger, noCatalogue := !upstream && fromLedger(err), errors.Is(err, ingest.ErrCatalogue)
+	switch {
+	case noLedger:
+		l.uncharged.Store(true)
+		l.ledger.failed(err)
+	case noCatalogue:
+		l.catalogue.failed(err)
+	case ctx.Err() == nil && len(sum.Regions) == 1 && !sum.Regions[0].Known: // both were asked
+		l.uncharged.Store(false)
+		l.ledger.works()
+		l.catalogue.works()
+	}
+	return noLedger || noCatalogue || errors.Is(err, errDown)
+}
+
+// failureKind says in a word what kept a run from its chart, for metrics.
+func failureKind(err error) string {
+	if errors.Is(err, errDown) {
+		return youtube.Transient.String()
+	}
+	return metrics.FailureKind(err)
 }

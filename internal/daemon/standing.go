@@ -13,6 +13,9 @@ const askTime = 2 * time.Second
 
 // register adds to the registry what is asked of ledger and catalogue when the metrics are read.
 func (d *Daemon) register() {
+	for what, o := range d.outages() {
+		d.Metrics.Registry.MustRegister(o.gauge(what))
+	}
 	d.Metrics.Registry.MustRegister(
 		metrics.NewBudget(func() *quota.Budget {
 			if w := d.now.Load(); w != nil {

@@ -141,7 +141,7 @@ func TestDeathBeforeDone(t *testing.T) {
 		both[0].start()
 		both[1].start()
 		time.Sleep(10 * time.Minute)
-		if n := len(w.taken()); n != 2 || w.told("its chart is complete already") != 1 {
+		if n := len(w.taken()); n != 2 || w.told("its chart is already complete") != 1 {
 			t.Errorf("%d requests for one chart of two pages: %v", n, w.log)
 		}
 		for _, p := range both {
@@ -165,7 +165,7 @@ func TestLedgerAway(t *testing.T) {
 		p.dead.Store(true)
 		p.start()
 		time.Sleep(5 * time.Minute)
-		if len(w.taken()) != 0 || w.told("tick cannot be claimed: tried again", quota.ErrUnreachable.Error()) == 0 {
+		if len(w.taken()) != 0 || w.told("level=ERROR", "the ledger does not answer", quota.ErrUnreachable.Error(), "hint=") != 1 {
 			t.Errorf("told: %v", w.log)
 		}
 		p.dead.Store(false)

@@ -7,11 +7,15 @@ import (
 	"time"
 )
 
-// turns lets a few runs go at once. When several wait, the one whose region is stalest goes first.
+// turns lets a few runs go at once. When several wait, the one whose region is stalest goes first. While they are
+// shut, only probes get one, and the region that was served last goes first: one that always fails is the stalest,
+// and would say nothing of the others.
 type turns struct {
 	mu      sync.Mutex
 	free    int
-	waiting []*turn
+	waiting []*turn // the stalest first
+	closed  int     // by so many outages
+	probes  int     // that may go all the same
 }
 
 // turn is one who waits.
@@ -25,11 +29,6 @@ func (t *turns) join(stale time.Time) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	mine := &turn{stale, make(chan struct{})}
-	if t.free > 0 {
-		t.free--
-		close(mine.given)
-		return mine
-	}
 	at, _ := slices.BinarySearchFunc(t.waiting, mine, func(a, b *turn) int {
 		if a.stale.After(b.stale) {
 			return 1
@@ -37,6 +36,7 @@ func (t *turns) join(stale time.Time) *turn {
 		return -1 // who came earlier, of those that are equally stale
 	})
 	t.waiting = slices.Insert(t.waiting, at, mine)
+	t.hand()
 	return mine
 }
 
@@ -63,10 +63,44 @@ func (t *turns) await(ctx context.Context, mine *turn) bool {
 func (t *turns) give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.waiting) == 0 {
-		t.free++
-		return
+	t.free++
+	t.hand()
+}
+
+// shut keeps all from their turns but probes, until open has been called as often.
+func (t *turns) shut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed++
+}
+
+func (t *turns) open() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed--; t.closed == 0 {
+		t.probes = 0
 	}
-	close(t.waiting[0].given)
-	t.waiting = slices.Delete(t.waiting, 0, 1)
+	t.hand()
+}
+
+// probe lets one go although they are shut.
+func (t *turns) probe() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.probes = 1
+	t.hand()
+}
+
+// hand gives what is free to those who wait.
+func (t *turns) hand() {
+	for t.free > 0 && len(t.waiting) > 0 && (t.closed == 0 || t.probes > 0) {
+		next := 0
+		if t.closed > 0 {
+			next = len(t.waiting) - 1
+			t.probes--
+		}
+		t.free--
+		close(t.waiting[next].given)
+		t.waiting = slices.Delete(t.waiting, next, next+1)
+	}
 }

@@ -36,13 +36,10 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 		return err
 	}); err != nil {
 		reasons = append(reasons, "ledger: "+err.Error())
-	} else if why := d.trouble.Load(); why != nil {
-		reasons = append(reasons, "ledger: ticks cannot be claimed: "+*why)
+	} else if why, _ := d.ledger.away(); why != nil {
+		reasons = append(reasons, "ledger: ticks cannot be claimed: "+why.Error())
 	}
-	if err := asked(r.Context(), func(ctx context.Context) error {
-		_, err := work.Sweep.Catalog.Staleness(ctx, work.regions())
-		return err
-	}); err != nil {
+	if err := asked(r.Context(), func(ctx context.Context) error { return d.stores(ctx, work) }); err != nil {
 		reasons = append(reasons, "catalogue: "+err.Error())
 	}
 	if len(reasons) > 0 {
@@ -50,6 +47,26 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "ready")
+	if why, since := d.upstream.away(); why != nil {
+		fmt.Fprintf(w, "ticks wait: the upstream has not answered since %s\n", since.UTC().Format(time.RFC3339))
+	}
+}
+
+// stores reports why the catalogue could not be read, or store a page. It is written to only while it is known to have
+// failed: its recovery is to show before the next tick does.
+func (d *Daemon) stores(ctx context.Context, work *Work) error {
+	if _, err := work.Sweep.Catalog.Staleness(ctx, work.regions()); err != nil {
+		return err
+	}
+	why, _ := d.catalogue.away()
+	if why == nil {
+		return nil
+	}
+	if work.Sweep.Catalog.CheckRoom(ctx) != nil {
+		return why // that of the lanes: this one may be that it took too long
+	}
+	d.catalogue.works()
+	return nil
 }
 
 // asked asks ledger or catalogue, for a short while.

@@ -4,14 +4,16 @@ import (
 	"errors"
 	"strings"
 
+	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube"
 )
 
 // Kinds of failure that are not the upstream's.
 const (
-	ledgerFailure = "ledger" // it could not be reached, or used
-	ownFailure    = "internal"
+	ledgerFailure    = "ledger"    // it could not be reached, or used
+	catalogueFailure = "catalogue" // it could not be read, or took no pages
+	ownFailure       = "internal"
 	// Panicked is a run that ended in a panic.
 	Panicked = "panicked"
 )
@@ -21,15 +23,18 @@ func FailureKind(err error) string {
 	if kind, upstream := youtube.KindOf(err); upstream {
 		return word(kind)
 	}
-	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
+	switch {
+	case errors.Is(err, quota.ErrUnreachable), errors.Is(err, quota.ErrLedgerUnusable):
 		return ledgerFailure
+	case errors.Is(err, ingest.ErrCatalogue):
+		return catalogueFailure
 	}
 	return ownFailure
 }
 
 // FailureKinds are all there are. Exhaustion and a missing chart are none.
 func FailureKinds() []string {
-	kinds := []string{ledgerFailure, ownFailure, Panicked}
+	kinds := []string{ledgerFailure, catalogueFailure, ownFailure, Panicked}
 	for _, kind := range []youtube.Kind{youtube.Permanent, youtube.Transient, youtube.Throttled,
 		youtube.BadCredential, youtube.BadRegion, youtube.BadPageToken} {
 		kinds = append(kinds, word(kind))

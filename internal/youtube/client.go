@@ -20,6 +20,9 @@ import (
 type Client struct {
 	Retry   Retry
 	Timeout time.Duration // of one attempt, answer read; 0 for none
+	// Guard makes each attempt, or returns an error instead, which is not retried unless it is an Error; nil to
+	// make them all.
+	Guard func(ctx context.Context, attempt func() error) error
 
 	service *api.Service
 }
@@ -48,7 +51,7 @@ func New(ctx context.Context, address string, rt http.RoundTripper) (*Client, er
 
 // call makes attempts, each with a context of its own, until one succeeds or the retries are used up.
 func (c *Client) call(ctx context.Context, attempt func(context.Context) error) error {
-	return c.Retry.do(ctx, func() error {
+	once := func() error {
 		once, cancel := ctx, func() {}
 		if c.Timeout > 0 {
 			once, cancel = context.WithTimeout(ctx, c.Timeout)
@@ -58,5 +61,9 @@ func (c *Client) call(ctx context.Context, attempt func(context.Context) error) 
 			return translate(err)
 		}
 		return nil
-	})
+	}
+	if c.Guard == nil {
+		return c.Retry.do(ctx, once)
+	}
+	return c.Retry.do(ctx, func() error { return c.Guard(ctx, once) })
 }

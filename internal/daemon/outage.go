@@ -1,0 +1,208 @@
+package daemon
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// outage tells of a time in which something that every tick needs is away: when it begins, once an hour while it
+// lasts, and when it is over. Who finds it away logs no more than that, at debug level.
+//
+// Where it has turns, no lane gets one while it is away, but for a probe now and then: one lane that finds out
+// whether it is back. The ticks of the others wait, and cost nothing.
+type outage struct {
+	mu    sync.Mutex
+	text  outageText
+	log   *slog.Logger
+	due   func() int64 // how many ticks wait
+	turns *turns       // nil when the lanes find out for themselves
+
+	since, ended time.Time // of the last one; since is zero when there was none, ended while it lasts
+	told         time.Time
+	cause        error
+	wait         time.Duration // until the next probe
+	timer        *time.Timer   // of it
+	permit       bool          // for a probe that nobody has made yet
+}
+
+// outageText is what is said of an outage.
+type outageText struct {
+	begins, lasts, ends string
+	effect, hint        string
+	first, longest      time.Duration // waits between probes: each is twice the one before
+}
+
+// stillAway is how often an outage that lasts is told again.
+const stillAway = time.Hour
+
+// prepare is called once, before anything fails.
+func (o *outage) prepare(d *Daemon, text outageText, turns *turns) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text, o.log, o.due, o.turns = text, d.Log, d.due, turns
+}
+
+// failed notes that it does not answer, or works no more.
+func (o *outage) failed(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	o.cause, o.permit = err, false
+	switch {
+	case !o.lasts():
+		o.since, o.ended, o.told = now, time.Time{}, now
+		o.log.Error(o.text.begins, "effect", o.text.effect, "error", err, "hint", o.text.hint)
+		o.shut()
+	case now.Sub(o.told) >= stillAway:
+		o.told = now
+		o.log.Error(o.text.lasts, "since", o.since.UTC().Truncate(time.Second), "ticks_waiting", o.due(),
+			"error", err, "hint", o.text.hint)
+	}
+}
+
+// works notes that it has answered.
+func (o *outage) works() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.lasts() {
+		return
+	}
+	o.ended, o.cause, o.permit = time.Now(), nil, false
+	o.log.Info(o.text.ends, "since", o.since.UTC().Truncate(time.Second),
+		"away", o.ended.Sub(o.since).Round(time.Second), "ticks_waiting", o.due())
+	if o.turns != nil {
+		o.timer.Stop()
+		o.turns.open()
+	}
+}
+
+// stop ends the probes.
+func (o *outage) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.timer != nil {
+		o.timer.Stop()
+	}
+}
+
+// shut keeps the lanes from their turns.
+func (o *outage) shut() {
+	if o.turns == nil {
+		return
+	}
+	o.turns.shut()
+	o.wait = o.text.first
+	o.timer = time.AfterFunc(o.wait, o.probe)
+}
+
+// probe gives a turn to one lane.
+func (o *outage) probe() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.lasts() {
+		return
+	}
+	o.permit = true
+	o.turns.probe()
+	o.wait = min(2*o.wait, o.text.longest)
+	o.timer.Reset(o.wait)
+}
+
+// pass lets another lane probe when the one that had the turn did not come to it.
+func (o *outage) pass() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lasts() && o.permit {
+		o.turns.probe()
+	}
+}
+
+// take reports whether it may be asked for something: while it is away, once for each probe.
+func (o *outage) take() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.lasts() {
+		return true
+	}
+	taken := o.permit
+	o.permit = false
+	return taken
+}
+
+// untake gives the permit back to another lane: what it was taken for was not asked.
+func (o *outage) untake() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.permit = o.lasts()
+}
+
+// lasts is called with the lock held.
+func (o *outage) lasts() bool { return !o.since.IsZero() && o.ended.IsZero() }
+
+// away is why it is away, and since when; nil when it is not.
+func (o *outage) away() (cause error, since time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.cause, o.since
+}
+
+// covers reports whether it was away at a moment, as far as the last outage goes.
+func (o *outage) covers(at time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.since.IsZero() && !at.Before(o.since) && (o.ended.IsZero() || !at.After(o.ended))
+}
+
+// gauge is whether it is away, for metrics.
+func (o *outage) gauge(what string) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "ingest_away",
+		Help: "Whether ticks wait for the ledger, the upstream or the catalogue.", ConstLabels: prometheus.Labels{"what": what},
+	}, func() float64 {
+		if cause, _ := o.away(); cause != nil {
+			return 1
+		}
+		return 0
+	})
+}
+
+// outages are those that a daemon knows.
+func (d *Daemon) outages() map[string]*outage {
+	return map[string]*outage{"ledger": &d.ledger, "upstream": &d.upstream.outage, "catalogue": &d.catalogue}
+}
+
+// prepareOutages says what each kind means, and what to do.
+func (d *Daemon) prepareOutages() {
+	d.ledger.prepare(d, outageText{
+		begins: "the ledger does not answer", lasts: "the ledger still does not answer", ends: "the ledger answers again",
+		effect: "ticks wait; nothing is charged or fetched",
+		hint:   "check its server, or its file and disk; quotactl status asks it",
+	}, nil)
+	d.upstream.prepare(d, outageText{
+		begins: "the upstream does not answer", lasts: "the upstream still does not answer",
+		ends:   "the upstream answers again",
+		effect: "ticks wait and are not charged, but for one request now and then that finds out whether it is back",
+		hint:   "check the network and the upstream's status; the last tick of each region runs when it is back",
+		first:  30 * time.Second, longest: 10 * time.Minute,
+	}, &d.turns)
+	d.catalogue.prepare(d, outageText{
+		begins: "the catalogue takes no pages", lasts: "the catalogue still takes no pages",
+		ends:   "the catalogue takes pages again",
+		effect: "ticks wait, and nothing is bought that could not be stored",
+		hint:   "free space on its disk, or end the program that holds it (fuser FILE names it)",
+		first:  10 * time.Second, longest: 2 * time.Minute,
+	}, &d.turns)
+}
+
+// due is how many ticks have come and are not done.
+func (d *Daemon) due() (n int64) {
+	now := time.Now()
+	for _, l := range d.now.Load().Lanes {
+		if m, ok := d.settled(l); ok {
+			n += l.Count(m.until, now)
+		}
+	}
+	return n
+}

@@ -1,0 +1,239 @@
+package daemon_test
+
+import (
+	"database/sql"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// away makes the upstream answer nothing from now on, until back is called.
+func (w *world) away() (back func()) {
+	w.Helper()
+	w.faults("503")
+	return func() { w.faults() }
+}
+
+// faults is what goes wrong from now on.
+func (w *world) faults(specs ...string) {
+	w.Helper()
+	faults, err := youtubetest.ParseFaults(specs...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.standin.SetFaults(faults...)
+}
+
+// units are all that was charged.
+func (w *world) units() (n int64) {
+	for _, units := range w.spent() {
+		n += units
+	}
+	return n
+}
+
+// TestUpstreamAway: an upstream that is down costs a few units, not each lane its attempts. Ticks wait, and are
+// coalesced into the last one of each lane, which runs when the upstream is back, the stalest region first.
+func TestUpstreamAway(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "*/30 * * * *", "UTC", eight, time.Minute)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		p.start()
+		time.Sleep(20 * time.Minute) // each has a chart of 19:00
+		before := w.units()
+		back := w.away()
+		time.Sleep(3*time.Hour + 30*time.Minute) // 22:50
+		spent := w.units() - before
+		if spent > 5+24 || len(w.runs(eight)) != 8 { // the first lane's attempts, one of the second, and a probe each ten minutes
+			t.Errorf("%d units for an upstream that is down, %d charts", spent, len(w.runs(eight)))
+		}
+		if w.told("level=ERROR") != 5 || w.told("level=ERROR", "the upstream does not answer", "hint=") != 1 ||
+			w.told("level=ERROR", "the upstream still does not answer", "since=2026-06-01T19:31:0", "ticks_waiting=") != 3 ||
+			w.told("level=ERROR", "tick failed") != 1 {
+			t.Errorf("told: %s", strings.Join(w.log, ""))
+		}
+		if code, body := p.scrape("/readyz"); code != http.StatusOK || !strings.Contains(body, "the upstream has not answered since") {
+			t.Errorf("%d %s", code, body)
+		}
+		if _, body := p.scrape("/metrics"); !strings.Contains(body, `ingest_away{what="upstream"} 1`+"\n") {
+			t.Error("no gauge")
+		}
+		w.taken()
+		back()
+		time.Sleep(9*time.Minute + 50*time.Second) // before the next tick
+		want := "US US GB GB DE DE FR FR IN IN BR BR AU AU CA CA"
+		var got []string
+		for _, line := range w.taken() {
+			got = append(got, strings.Fields(line)[1])
+		}
+		if text := strings.Join(got, " "); !strings.HasSuffix(text, " "+strings.TrimPrefix(want, "US US ")) && len(got) != 16 {
+			t.Errorf("asked for %s", text)
+		}
+		if runs := w.runs(eight); len(runs) != 16 || runs["trending/US/2026-06-01T22:30:00Z"] != 1 || runs["trending/CA/2026-06-01T22:30:00Z"] != 1 {
+			t.Errorf("ran %v", runs)
+		}
+		if w.told("level=INFO", "the upstream answers again", "away=3h", "ticks_waiting=") != 1 {
+			t.Errorf("told: %s", strings.Join(w.log, ""))
+		}
+		p.end()
+		again := w.open(all...).start() // nothing of that time is run again
+		time.Sleep(5 * time.Second)
+		again.end()
+		w.expectAsked("")
+	})
+}
+
+// TestUpstreamAway_Probes: one request at a time finds out whether the upstream is back, of each daemon.
+func TestUpstreamAway_Probes(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", eight, 0)
+		var both [2]*proc
+		for i := range both {
+			both[i] = w.open(all...)
+			both[i].work.CatchUp = false
+		}
+		back := w.away()
+		var now, most atomic.Int64
+		w.set(func(_ *proc, r *http.Request) {
+			if n := now.Add(1); time.Now().After(noon.Add(20*time.Second)) && n > most.Load() {
+				most.Store(n)
+			}
+			slow(r, 5*time.Second)
+			now.Add(-1)
+		})
+		both[0].start()
+		both[1].start()
+		time.Sleep(30 * time.Minute)
+		if n := w.units(); n > 2*(8+7) || most.Load() > 2 {
+			t.Errorf("%d units, %d at once", n, most.Load())
+		}
+		back()
+		time.Sleep(20 * time.Minute)
+		w.expectRuns(all, noon.Add(-time.Second), noon)
+		both[0].end()
+		both[1].end()
+	})
+}
+
+// TestUpstreamRefuses: an upstream that answers is not down, whatever it says.
+func TestUpstreamRefuses(t *testing.T) {
+	t.Parallel()
+	for _, fault := range strings.Fields("404-chart 429") {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+				p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
+				p.work.CatchUp, p.work.Sweep.Client.Retry.Throttled = false, 0
+				w.faults(fault)
+				p.start()
+				time.Sleep(time.Minute)
+				p.end()
+				if n := w.units(); n != 8 || w.told("the upstream does not answer") != 0 {
+					t.Errorf("%d units: %s", n, strings.Join(w.log, ""))
+				}
+			})
+		})
+	}
+}
+
+// TestRegionFailsAlone: a region whose requests always fail does not keep the others from their ticks for long.
+func TestRegionFailsAlone(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := append(lanes(t, "* * * * *", "UTC", "US", 0), lanes(t, "0 * * * *", "UTC", "GB", 0)...)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		w.faults("503:US")
+		p.start()
+		time.Sleep(3*time.Hour + 10*time.Minute)
+		p.end()
+		if n := len(w.runs("GB")); n != 4 {
+			t.Errorf("GB ran %d times: %s", n, strings.Join(w.log, ""))
+		}
+		if n := w.spent()["US"]; n > 60 { // without what is shared: 4 a minute
+			t.Errorf("US was charged %d units", n)
+		}
+	})
+}
+
+// TestLedgerAway_Told: however many lanes retry, an outage is told when it begins, once an hour, and when it ends.
+func TestLedgerAway_Told(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		p.mute.Store(true)
+		p.start()
+		time.Sleep(2*time.Hour + 30*time.Minute)
+		p.mute.Store(false)
+		time.Sleep(time.Minute)
+		w.expectRuns(all, noon.Add(-time.Second), noon)
+		if w.told("level=ERROR") != 3 || w.told("level=WARN") != 0 || w.told("the ledger does not answer", "effect=", "hint=") != 1 ||
+			w.told("the ledger still does not answer", "since=2026-06-01T18:59:59", "ticks_waiting=8") != 2 ||
+			w.told("level=INFO", "the ledger answers again", "away=2h30m", "ticks_waiting=8") != 1 {
+			t.Errorf("told: %s", strings.Join(w.log, ""))
+		}
+		p.end()
+	})
+}
+
+// lock holds the write lock of the catalogue, as another program would.
+func (w *world) lock() (unlock func()) {
+	w.Helper()
+	db, err := sql.Open("sqlite", "file:"+w.look.catalog.Path()+"?_txlock=immediate")
+	if err != nil {
+		w.Fatal(err)
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		w.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(tx.Rollback(), db.Close()); err != nil {
+			w.Error(err)
+		}
+	}
+}
+
+// TestCatalogueLocked: nothing is bought for a catalogue that takes no pages, the ticks wait, and it is told once.
+func TestCatalogueLocked(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", eight, 0)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		unlock := w.lock()
+		p.start()
+		time.Sleep(30 * time.Minute)
+		if n := w.units(); n != 0 || w.told("level=ERROR") != 1 || w.told("the catalogue takes no pages", "another process is writing", "hint=") != 1 {
+			t.Errorf("%d units: %s", n, strings.Join(w.log, ""))
+		}
+		if code, body := p.scrape("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "another process is writing") {
+			t.Errorf("%d %s", code, body)
+		}
+		state, err := w.look.ledger.Claim(w.Context(), quota.Claim{Credential: "key1", TTL: time.Second, Holder: "other", Name: "trending/US/2026-06-01T19:00:00Z"})
+		if err != nil || state != quota.ClaimWon {
+			t.Errorf("the tick was not given back: %v, %v", state, err)
+		}
+		unlock()
+		if code, body := p.scrape("/readyz"); code != http.StatusOK {
+			t.Errorf("%d %s", code, body)
+		}
+		time.Sleep(time.Minute)
+		w.expectRuns(all, noon.Add(-time.Second), noon)
+		if w.told("level=INFO", "the catalogue takes pages again", "ticks_waiting=8") != 1 {
+			t.Errorf("told: %s", strings.Join(w.log, ""))
+		}
+		p.end()
+	})
+}
