@@ -122,7 +122,8 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 		}
 		return a.Print(a.stdout, out, func() error {
 			screen := a.screen()
-			if err := screen.Say("%s, complete %s, %d videos\n\n", chart.Region, screen.Moment(chart.CompletedAt), chart.Videos); err != nil {
+			if err := screen.Say("%s, complete %s, %d videos\n\n", chart.Region,
+				screen.Moment(chart.CompletedAt.Truncate(time.Second)), chart.Videos); err != nil {
 				return err
 			}
 			return a.drawVideos(out.Videos, true)
@@ -144,7 +145,8 @@ func (a *app) drawVideos(videos []videoJSON, ranked bool) error {
 		}
 		table.AppendRow(row)
 	}
-	return screen.Draw(table, cli.Cut("title", 40), cli.Cut("channel", 16), cli.Cut("title", 20), cli.Cut("channel", 8))
+	return screen.Draw(table, cli.Cut("title", 40), cli.Cut("channel", 16), cli.Cut("title", 20), cli.Cut("channel", 8),
+		cli.Cut("id", 11))
 }
 
 func (a *app) charts(ctx context.Context) error {
@@ -187,6 +189,7 @@ func describe(screen cli.Screen, s catalog.RegionState) cli.Cell {
 	case s.CompletedAt.IsZero():
 		return cli.Cell{Text: "none yet"}
 	}
+	at = at.Truncate(time.Second) // it has passed
 	return cli.Cell{Text: fmt.Sprintf(text, screen.Moment(at)), Short: fmt.Sprintf(text, cli.Moment(at))}
 }
 

@@ -75,7 +75,7 @@ func (a *app) printShares(s *sharesJSON) error {
 		return err
 	}
 	for _, loan := range s.Loans {
-		if err := screen.Say("%s leaves %d units to %s\n", loan.From, loan.Units, loan.To); err != nil {
+		if err := screen.Say("%s leaves %s to %s\n", loan.From, counted(int(loan.Units), "unit"), loan.To); err != nil {
 			return err
 		}
 	}

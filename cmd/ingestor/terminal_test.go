@@ -7,30 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
-	"unsafe"
-)
 
-// terminal opens a terminal with somebody who looks at it: what is written to one end is read from the other.
-func terminal(t *testing.T) (watcher, screen *os.File) {
-	t.Helper()
-	watcher, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { watcher.Close() })
-	var number, unlocked int32
-	for request, arg := range map[uintptr]*int32{syscall.TIOCSPTLCK: &unlocked, syscall.TIOCGPTN: &number} {
-		if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, watcher.Fd(), request, uintptr(unsafe.Pointer(arg))); e != 0 {
-			t.Fatal(e)
-		}
-	}
-	if screen, err = os.OpenFile("/dev/pts/"+textOf(float64(number)), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	return watcher, screen
-}
+	"quotabudget/internal/cli/clitest"
+)
 
 func TestProgressOnATerminal(t *testing.T) {
 	_, env := holding(t, 0)
@@ -48,7 +28,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		{"logs as JSON", []string{"TERM=xterm"}, []string{"--log-format", "json"}, `"msg":"region done"`, "done!"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			watcher, screen := terminal(t)
+			watcher, screen := clitest.Terminal(t, 120)
 			cmd := exec.CommandContext(t.Context(), "ingestor", append([]string{"once", "--region", "US,GB", "--pages", "2"}, test.flags...)...)
 			cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...), test.env...)
 			cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), screen, screen

@@ -47,15 +47,6 @@ func Plain(text string) string {
 	}, text)
 }
 
-// plainLines is Plain for each line of text.
-func plainLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = Plain(line)
-	}
-	return strings.Join(lines, "\n")
-}
-
 func isTag(r rune) bool { return r >= 0xe0020 && r <= 0xe007f }
 
 // hidden reports what no screen shows and some obey: formatting characters, of which a few are visible, and separators of lines.

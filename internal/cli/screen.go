@@ -82,10 +82,38 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Say writes a text for people, whose arguments may come from outside.
+// Say writes a text for people, whose arguments may come from outside. On a terminal lines are broken between words.
 func (s Screen) Say(format string, args ...any) error {
-	_, err := io.WriteString(s.W, plainLines(fmt.Sprintf(format, args...)))
+	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
+	for i, line := range lines {
+		lines[i] = fold(Plain(line), s.Width)
+	}
+	_, err := io.WriteString(s.W, strings.Join(lines, "\n"))
 	return err
+}
+
+// fold breaks a line between words, where it is wider than most cells; 0 leaves it whole.
+func fold(line string, most int) string {
+	if most <= 0 || width(line) <= most {
+		return line
+	}
+	var out strings.Builder
+	used := 0
+	for i, word := range strings.Split(line, " ") {
+		n := width(word)
+		switch {
+		case i == 0:
+		case used+1+n > most:
+			out.WriteByte('\n')
+			used = 0
+		default:
+			out.WriteByte(' ')
+			used++
+		}
+		out.WriteString(word)
+		used += n
+	}
+	return out.String()
 }
 
 // Moment is a time to come for people: in UTC, rounded up to the second, and in the reader's zone; "" when it is zero.

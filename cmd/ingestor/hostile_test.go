@@ -1,0 +1,174 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/cli/clitest"
+)
+
+// hostileText is what a terminal would obey: it clears the screen, writes to the clipboard, links to elsewhere, turns the
+// direction of writing around, and hides.
+const hostileText = "\x1b[2J\x1b]52;c;AAAA\x07\x1b]8;;http://evil\x1b\\x\u009b31m\u202egnp\u2066\u2028\u200b\ufeff\r\n\x00\x7fend"
+
+const wideTitle = "東京の夜景を四時間かけて歩いてみた【公式ミュージックビデオ】👩‍👩‍👧‍👦🇯🇵❤️ שלום سلام नमस्ते e\u0301 " +
+	"and a good deal more than fits into any cell of a table"
+
+// hostileUpstream answers for US with a chart, of which everything is hostile or wide, and refuses GB in hostile words.
+func hostileUpstream(t *testing.T) []string {
+	t.Helper()
+	video := func(id, title string, views int) map[string]any {
+		return map[string]any{"id": id, "snippet": map[string]any{"title": title, "channelId": "UC" + title, "channelTitle": title,
+			"categoryId": title, "publishedAt": "2026-11-01T00:00:00Z", "tags": []string{title}, "description": title},
+			"contentDetails": map[string]any{"duration": "PT1M"}, "statistics": map[string]any{"viewCount": fmt.Sprint(views)}}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("regionCode") != "US" {
+			w.WriteHeader(http.StatusForbidden)
+			json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": 403, "message": "no: " + hostileText,
+				"errors": []any{map[string]any{"reason": "odd" + hostileText, "message": hostileText, "domain": "youtube.video"}}}})
+			return
+		}
+		json.NewEncoder(w).Encode(map[string]any{"items": []any{
+			video("hostile"+hostileText, "lofi "+hostileText, 1), video("abcdefghijk", "lofi "+wideTitle, 1234567),
+		}})
+	}))
+	t.Cleanup(server.Close)
+	return []string{"YOUTUBE_ENDPOINT=" + server.URL, "YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + filepath.Join(t.TempDir(), "state"),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=dumb", "TZ=Africa/Algiers"}
+}
+
+// TestHostileText: nothing that an upstream writes commands the terminal of who reads it, and every format can be read.
+func TestHostileText(t *testing.T) {
+	t.Parallel()
+	env := hostileUpstream(t)
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"once", "--region", "US,GB", "--pages", "1"},
+		{"once", "--region", "GB", "--log-level", "debug"},
+		{"once", "--region", "GB", "--log-format", "json"},
+		{"chart"}, {"chart", "US"}, {"search", "lofi"}, {"video", "abcdefghijk"}, {"video", "hostile" + hostileText[:4]},
+		{"report", "freshness"}, {"plan", "--days", "1"},
+	} {
+		for _, format := range []string{"table", "json", "yaml"} {
+			cmd := exec.CommandContext(t.Context(), "ingestor", append(args, "-o", format)...)
+			cmd.Env, cmd.Dir = env, dir
+			var stdout, stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+				t.Fatal(err)
+			}
+			if line := clitest.Loud(stdout.String() + stderr.String()); line != "" {
+				t.Errorf("%q -o %s: %q", args, format, line)
+			}
+			var v any
+			if format != "table" && stdout.Len() > 0 {
+				if err := yaml.Unmarshal([]byte(stdout.String()), &v); err != nil { // JSON is YAML, too
+					t.Errorf("%q -o %s: %v", args, format, err)
+				}
+			}
+			if format == "table" && args[0] == "once" && !strings.Contains(stdout.String(), "GB: ") {
+				t.Errorf("%q: it is not said why GB failed:\n%s", args, stdout.String())
+			}
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "ingestor", "chart", "US", "-o", "json")
+	cmd.Env, cmd.Dir = env, dir
+	out, err := cmd.Output()
+	var chart struct{ Videos []struct{ ID, Title string } }
+	if err := json.Unmarshal(out, &chart); err != nil || len(chart.Videos) != 2 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got := chart.Videos[0].Title; err != nil || got != "lofi "+hostileText {
+		t.Errorf("JSON has the title as %q, %v", got, err)
+	}
+}
+
+// TestTablesFitTheTerminal: on 80 columns and on 120 no line is longer, whatever the titles.
+func TestTablesFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	env := hostileUpstream(t)
+	dir := t.TempDir()
+	for _, columns := range []int{80, 120} {
+		for _, line := range []string{
+			"ingestor once --region US,GB --pages 1", "ingestor chart", "ingestor chart US", "ingestor search lofi", "ingestor video abcdefghijk",
+			"ingestor report freshness", "ingestor plan", "ingestor plan --from 2026-11-01 --days 30 --schedule */1_*_*_*_* --suggest",
+			"quotactl status", "quotactl log", "quotactl log --by region", "quotactl forecast", "quotactl explain --units 20000", "quotactl costs",
+			"quotactl spend --units 9400 --label job=x", "quotactl explain --units 700", "quotactl reservations", "quotactl status --utc",
+			"quotactl costs youtube.search.list",
+		} {
+			words := strings.Fields(line)
+			for i := range words {
+				words[i] = strings.ReplaceAll(words[i], "_", " ")
+			}
+			cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+			cmd.Env, cmd.Dir = env, dir
+			seen, _ := clitest.Seen(t, columns, cmd)
+			clitest.Fits(t, columns, seen)
+			if loud := clitest.Loud(seen); loud != "" {
+				t.Errorf("%s: %q", line, loud)
+			}
+			if t.Failed() {
+				t.Logf("%s\n%s", line, seen)
+			}
+		}
+	}
+}
+
+// TestTimesAndColors: a terminal shows the reader's zone and colours, unless it is told not to; nothing else does.
+func TestTimesAndColors(t *testing.T) {
+	t.Parallel()
+	env := hostileUpstream(t)
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args, env        string
+		terminal         bool
+		zone, color, any bool
+	}{
+		{"chart", "TERM=xterm", true, true, true, true},
+		{"chart --utc", "TERM=xterm", true, false, true, true},
+		{"chart", "TERM=xterm TZ=UTC", true, false, true, true},
+		{"chart", "TERM=xterm NO_COLOR=1", true, true, false, true},
+		{"chart --color always", "TERM=xterm NO_COLOR=1", true, true, true, true},
+		{"chart --color never", "TERM=xterm", true, true, false, true},
+		{"chart", "TERM=dumb", true, true, false, true},
+		{"chart -o json", "TERM=xterm", true, false, false, false},
+		{"chart -o yaml --color always", "TERM=xterm", true, false, false, false},
+		{"chart", "TERM=xterm", false, false, false, true},
+		{"chart --color always", "TERM=xterm", false, false, true, true},
+	} {
+		cmd := exec.CommandContext(t.Context(), "ingestor", strings.Fields(c.args)...)
+		cmd.Env, cmd.Dir = append(env, strings.Fields(c.env)...), dir
+		if c.args == "chart" && c.terminal {
+			once := exec.CommandContext(t.Context(), "ingestor", "once", "--region", "US", "--pages", "1")
+			once.Env, once.Dir = env, dir
+			if out, err := once.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		}
+		var seen string
+		if c.terminal {
+			seen, _ = clitest.Seen(t, 100, cmd)
+		} else {
+			out, _ := cmd.Output()
+			seen = string(out)
+		}
+		for mark, want := range map[string]bool{" CET)": c.zone, "\x1b[2mREGION": c.color, "REGION  ": c.any && !c.color} {
+			if strings.Contains(seen, mark) != want {
+				t.Errorf("%s, %s, on a terminal %v: %q must be there: %v\n%s", c.args, c.env, c.terminal, mark, want, seen)
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/cli/clitest"
+)
+
+// TestHostileLedger: whatever another program has written into the ledger, it commands no terminal, and every format can be read.
+func TestHostileLedger(t *testing.T) {
+	const loud = "\x1b[2J\x1b]52;c;AAAA\x07\u009b31m\u202egnp\u2066\u2028\u200b\r\nend"
+	home := t.TempDir()
+	t.Chdir(home)
+	ledger := filepath.Join(home, "ledger.db")
+	ask := func(args ...string) (stdout, stderr string) {
+		var out, errs bytes.Buffer
+		run(context.Background(), args, &out, &errs, func(name string) string {
+			return map[string]string{"HOME": home, "QUOTA_LEDGER": "sqlite:" + ledger}[name]
+		})
+		return out.String(), errs.String()
+	}
+	for _, line := range []string{
+		"spend --units 9000 --label job=x --label region=US --method=", "spend --units 9000 --label job=x --label region=US --id k",
+		"reserve 100 --ttl 1h --note x",
+	} {
+		ask(strings.Fields(line)...)
+	}
+	db, err := sql.Open("sqlite", ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	label := url.QueryEscape(loud)
+	for _, change := range []struct {
+		statement string
+		value     string
+	}{
+		{"update entries set labels = ?", "job=" + label + "&method=" + label + "&odd" + label + "=1&region=" + label},
+		{"update entries set id = ?", "id" + loud},
+		{"update reservations set note = ?", loud},
+		{"update reservations set id = ?", "default." + loud},
+		{"update answers set decision = replace(decision, '\"Entry\":\"', '\"Entry\":\"' || ?)", `\u001b[2J\u009b\u202e`},
+	} {
+		result, err := db.Exec(change.statement, change.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := result.RowsAffected(); n == 0 || err != nil {
+			t.Fatalf("%s: %d rows, %v", change.statement, n, err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"status", "log", "log --by job", "log --by region", "reservations", "explain --units 5000", "forecast", "costs", "config check",
+		"spend --units 9000 --label job=x --label region=US --id k", "spend --units 5000", "release default.\x1b[2J",
+		"draw default.\u009b 1", "commit \u202e", "spend --method \u202e", "spend --bucket \x1b[2J --units 1", "log --since \x1b", "\x1b[2J",
+		"log --\x1b", "spend --units 1 --label \u202e=1", "costs \u2066", "status --config \x1b[2J", "status --credential \u202e",
+	} {
+		for _, format := range []string{"table", "json", "yaml"} {
+			out, errs := ask(append(strings.Fields(line), "-o", format)...)
+			if found := clitest.Loud(out + errs); found != "" {
+				t.Errorf("%q -o %s: %q", line, format, found)
+			}
+			if format == "table" {
+				continue
+			}
+			if err := yaml.Unmarshal([]byte(out), new(any)); err != nil { // JSON is YAML, too
+				t.Errorf("%q -o %s: %v\n%s", line, format, err, out)
+			}
+		}
+	}
+	if out, _ := ask("__complete", "release", ""); clitest.Loud(strings.ReplaceAll(out, "\t", " ")) != "" || !strings.Contains(out, "units left") {
+		t.Errorf("completion: %q", out)
+	}
+	if out, _ := ask("log", "-o", "yaml"); !strings.Contains(out, `\e[2J`) {
+		t.Errorf("the log lost what was written into it:\n%s", out)
+	}
+}
