@@ -1,19 +1,104 @@
 package redisledger
 
 import (
+	"errors"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
 )
 
+// The whole contract is kept under the ACL that the README prints, and nothing else is asked for.
 func TestContract(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{Clock: true})
+	admin := redis.NewClient(&redis.Options{Addr: s.Addr})
+	t.Cleanup(func() { admin.Close() })
+	do(t, admin, aclOfREADME(t)...)
+	url := strings.Replace(s.URL(), "redis://", "redis://quota:PASSWORD@", 1)
 	quotatest.Run(t, quotatest.Harness{
-		Open:   func(t testing.TB) quota.Ledger { return open(t, s.URL()) },
+		Open:   func(t testing.TB) quota.Ledger { return open(t, url) },
 		SetNow: func(t testing.TB, now time.Time) { s.SetNow(t, now) },
-		Dump:   func(t testing.TB, credential string) string { return dump(t, open(t, s.URL()).client, credential) },
+		Dump:   func(t testing.TB, credential string) string { return dump(t, admin, credential) },
 	})
+	t.Run("nothing was refused", func(t *testing.T) {
+		if log := admin.Do(t.Context(), "acl", "log").Val(); len(log.([]any)) > 0 {
+			t.Errorf("refused: %v", log)
+		}
+	})
+}
+
+// aclOfREADME is the one line of the README that makes a user, as a command.
+func aclOfREADME(t *testing.T) (command []any) {
+	t.Helper()
+	text, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`).FindAllStringSubmatch(string(text), -1)
+	if len(lines) != 1 {
+		t.Fatalf("%d lines make an ACL user", len(lines))
+	}
+	for _, word := range strings.Fields(lines[0][1]) {
+		command = append(command, word)
+	}
+	return command
+}
+
+// Every command of a script is in the line, also one that the contract does not come by.
+func TestACLNamesEveryCommandOfTheScripts(t *testing.T) {
+	allowed := make(map[any]bool)
+	for _, word := range aclOfREADME(t) {
+		allowed[word] = true
+	}
+	for _, source := range sources() {
+		for _, m := range calledThere.FindAllStringSubmatch(source, -1) {
+			if !allowed["+"+m[1]] {
+				t.Errorf("a script calls %s, which the ACL of the README does not allow", m[1])
+			}
+		}
+	}
+}
+
+// A command that the ACL lacks is named, whether the client sends it or a script calls it, and so are keys.
+func TestMissingRights(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	admin := redis.NewClient(&redis.Options{Addr: s.Addr})
+	t.Cleanup(func() { admin.Close() })
+	do(t, admin, aclOfREADME(t)...)
+	l := open(t, strings.Replace(s.URL(), "redis://", "redis://quota:PASSWORD@", 1))
+	entries := func() error {
+		_, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default", Limit: 1})
+		return err
+	}
+	for _, test := range []struct {
+		without, says string
+		call          func() error
+	}{
+		{"-ZREVRANGEBYSCORE", "run ZREVRANGEBYSCORE", entries},
+		{"-TIME", "run TIME", func() error { _, err := l.Time(t.Context()); return err }},
+		{"-EVALSHA", "run EVALSHA", func() error { return chargeErr(t, l) }},
+		{"-ZADD", "run ZADD", func() error { return chargeErr(t, l) }},
+		{"-HGET", "run HGET", func() error { return chargeErr(t, l) }},
+		{"resetkeys", "use the keys quota:*", func() error { return chargeErr(t, l) }},
+	} {
+		do(t, admin, "acl", "setuser", "quota", test.without)
+		err := test.call()
+		if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), "does not let this user "+test.says) {
+			t.Errorf("%s: got %v", test.without, err)
+		}
+		do(t, admin, aclOfREADME(t)...)
+		if err := test.call(); err != nil {
+			t.Errorf("with all rights again: %v", err)
+		}
+	}
+	do(t, admin, "acl", "setuser", "quota", "-INFO")
+	open(t, strings.Replace(s.URL(), "redis://", "redis://quota:PASSWORD@", 1))
 }

@@ -47,11 +47,13 @@ func connect(a *address) redis.UniversalClient {
 	o.Dialer, o.DialerRetries, o.MaxRetries = dialer(a.tls), 1, -1
 	o.DialTimeout = cmp.Or(o.DialTimeout, 2*time.Second)
 	o.ContextTimeoutEnabled, o.Protocol = true, 2
+	o.DisableIdentity = true // it takes one more right
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	switch a.kind {
 	case "cluster":
 		of := o.Cluster()
 		of.ClusterStateReloadInterval = reloadEvery
+		of.DisableRoutingPolicies = true // they ask for COMMAND; all that is sent here has its key first
 		client := redis.NewClusterClient(of)
 		client.AddHook(&resend{patience: failoverPatience, reload: client.ReloadState, many: true})
 		return client

@@ -1,0 +1,184 @@
+package redistest
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Cluster is a Redis Cluster of masters with one replica each.
+type Cluster struct {
+	Masters, Replicas []*Server
+
+	admin map[*Server]*redis.Client
+}
+
+// StartCluster runs a cluster until the test ends. A master that is lost for 2 s has its replica take over.
+func StartCluster(t testing.TB, masters int, setup ...[]any) *Cluster {
+	t.Helper()
+	c := &Cluster{admin: make(map[*Server]*redis.Client)}
+	for range masters {
+		c.Masters = append(c.Masters, c.start(t, setup))
+		c.Replicas = append(c.Replicas, c.start(t, setup))
+	}
+	ctx := t.Context()
+	for i, m := range c.Masters {
+		c.do(t, m, "cluster", "set-config-epoch", i+1)
+		first, last := 16384*i/masters, 16384*(i+1)/masters-1
+		if err := c.admin[m].ClusterAddSlotsRange(ctx, first, last).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := c.all()
+	for i, s := range all {
+		for _, other := range all[:i] {
+			host, port, _ := net.SplitHostPort(other.Addr)
+			c.do(t, s, "cluster", "meet", host, port)
+		}
+	}
+	c.await(t, "all nodes know each other", func() bool {
+		for _, s := range all {
+			if strings.Count(c.admin[s].ClusterNodes(ctx).Val(), " connected") != len(all) {
+				return false
+			}
+		}
+		return true
+	})
+	for i, r := range c.Replicas {
+		c.do(t, r, "cluster", "replicate", c.ID(t, c.Masters[i]))
+	}
+	c.await(t, "the cluster is up, and each master has a replica", func() bool {
+		for _, s := range all {
+			if !strings.Contains(c.admin[s].ClusterInfo(ctx).Val(), "cluster_state:ok") {
+				return false
+			}
+		}
+		for _, r := range c.Replicas {
+			if !strings.Contains(c.admin[r].Info(ctx, "replication").Val(), "master_link_status:up") {
+				return false
+			}
+		}
+		return true
+	})
+	return c
+}
+
+func (c *Cluster) start(t testing.TB, setup [][]any) *Server {
+	t.Helper()
+	s := Start(t, Options{Node: true, Args: []string{"--cluster-node-timeout", "2000", "--cluster-replica-validity-factor", "0",
+		"--repl-diskless-sync-delay", "0"}})
+	c.admin[s] = redis.NewClient(&redis.Options{Addr: s.Addr})
+	t.Cleanup(func() { c.admin[s].Close() })
+	for _, command := range setup {
+		c.do(t, s, command...)
+	}
+	return s
+}
+
+func (c *Cluster) all() []*Server {
+	return append(append([]*Server(nil), c.Masters...), c.Replicas...)
+}
+
+// Admin is a client of one node that may do anything.
+func (c *Cluster) Admin(s *Server) *redis.Client { return c.admin[s] }
+
+// ID is the node's name in its cluster.
+func (c *Cluster) ID(t testing.TB, s *Server) string {
+	t.Helper()
+	id, err := c.admin[s].ClusterMyID(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// Owner is the number of the master that a slot was given to at first.
+func (c *Cluster) Owner(slot int64) int {
+	for i := range c.Masters {
+		if slot < int64(16384*(i+1)/len(c.Masters)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Move moves a slot from one master to another, one key at a time, as redis-cli --cluster reshard does. It waits until a client
+// was told that a part of its keys has gone, and until one was sent on to the other node.
+func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
+	t.Helper()
+	ctx, source, target := t.Context(), c.admin[from], c.admin[to]
+	for _, s := range []*redis.Client{source, target} {
+		if err := s.ConfigResetStat(ctx).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.do(t, to, "cluster", "setslot", slot, "importing", c.ID(t, from))
+	c.do(t, from, "cluster", "setslot", slot, "migrating", c.ID(t, to))
+	told := func(code string) int {
+		count := func(s *redis.Client) int { return strings.Count(s.Info(ctx, "errorstats").Val(), "errorstat_"+code) }
+		return count(source) + count(target)
+	}
+	host, port, _ := net.SplitHostPort(to.Addr)
+	for moved := 0; ; moved++ {
+		keys, err := source.ClusterGetKeysInSlot(ctx, int(slot), 1).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(keys) == 0 {
+			break
+		}
+		if err := source.Migrate(ctx, host, port, keys[0], 0, 5*time.Second).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if moved == 0 {
+			c.await(t, "a client met a slot in two parts", func() bool { return told("TRYAGAIN") > 0 })
+		}
+	}
+	c.await(t, "a client was sent on", func() bool { return told("ASK") > 0 })
+	for _, s := range []*Server{to, from} {
+		c.do(t, s, "cluster", "setslot", slot, "node", c.ID(t, to))
+	}
+}
+
+// AwaitReplica waits until the replica has everything that its master has. Nothing may be written meanwhile.
+func (c *Cluster) AwaitReplica(t testing.TB, nth int) {
+	t.Helper()
+	c.await(t, "the replica has it all", func() bool {
+		return c.offset(t, c.Masters[nth]) == c.offset(t, c.Replicas[nth])
+	})
+}
+
+// offset is how far the node has come in the stream of its master's writes.
+func (c *Cluster) offset(t testing.TB, s *Server) string {
+	_, after, _ := strings.Cut(c.admin[s].Info(t.Context(), "replication").Val(), "master_repl_offset:")
+	offset, _, _ := strings.Cut(after, "\r\n")
+	return offset
+}
+
+// AwaitPromotion waits until the cluster has made the replica of a lost master a master.
+func (c *Cluster) AwaitPromotion(t testing.TB, nth int) {
+	t.Helper()
+	c.await(t, "the replica takes over", func() bool {
+		return strings.Contains(c.admin[c.Replicas[nth]].Info(t.Context(), "replication").Val(), "role:master")
+	})
+}
+
+func (c *Cluster) do(t testing.TB, s *Server, args ...any) {
+	t.Helper()
+	if err := c.admin[s].Do(context.WithoutCancel(t.Context()), args...).Err(); err != nil {
+		t.Fatal(args, err)
+	}
+}
+
+func (c *Cluster) await(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 60 s: %s", what)
+		}
+	}
+}
