@@ -32,8 +32,11 @@ func build(t *testing.T) string {
 // root is where the module is.
 const root = ".."
 
-// key is the one that the stand-in takes: a request that comes with a client's own is refused by it.
-const key = "the-key-of-the-proxy"
+// What the stand-in takes: not the key that a client sends, and for uploads the token that it does.
+const (
+	key   = "key-of-the-proxy"
+	token = "token-of-a-user"
+)
 
 func start(t *testing.T, bin string) *station {
 	t.Helper()
@@ -42,7 +45,7 @@ func start(t *testing.T, bin string) *station {
 		t.Fatal(err)
 	}
 	s := &station{bin: bin}
-	s.standin = s.serve(t, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key)
+	s.standin = s.serve(t, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key, "--token", token)
 	s.env = []string{
 		"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + t.TempDir(), "YOUTUBE_ENDPOINT=" + s.standin, "YOUTUBE_API_KEY=" + key,
 	}

@@ -27,6 +27,7 @@ type standinFlags struct {
 	move    int
 	faults  []string
 	keys    []string
+	tokens  []string
 }
 
 func standinCommand(a *app) *cobra.Command {
@@ -36,7 +37,8 @@ func standinCommand(a *app) *cobra.Command {
 		Short: "Serve a stand-in for the YouTube Data API",
 		Long: `standin answers as the YouTube Data API v3 does: charts, videos, categories, regions, channels and search, with its page tokens
 and its errors. It meters as the real one does, for one project: four buckets, each request at least one unit, reset at
-midnight in Los Angeles. Charts are generated, or read from DIR/*.jsonl.gz, one file a region.
+midnight in Los Angeles. It takes uploads, in one request or in a resumable session, bills each once and keeps none of them.
+Charts are generated, or read from DIR/*.jsonl.gz, one file a region.
 
 GET /standin/counts says what it has counted, without being counted. It ends with Ctrl-C and prints its counts.
 
@@ -65,6 +67,8 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&f.move, "page-move", 0, "charts move down by `N` places from page to page")
 	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil, "accept this `KEY` only; may be repeated (default any)")
+	flags.StringArrayVar(&f.tokens, "token", nil,
+		"accept this OAuth `TOKEN` only, and ask for it where something is written; may be repeated (default any)")
 }
 
 func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
@@ -111,7 +115,7 @@ func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
 	case f.units < 0, f.minute < 0, f.latency < 0, f.move < 0:
 		return nil, cli.Usagef("--units, --minute-units, --latency and --page-move are 0 or more")
 	}
-	s := &youtubetest.Server{MinuteLimit: f.minute, Latency: f.latency, PageMove: f.move, Keys: f.keys}
+	s := &youtubetest.Server{MinuteLimit: f.minute, Latency: f.latency, PageMove: f.move, Keys: f.keys, Tokens: f.tokens}
 	if limited {
 		s.Limits = map[string]int64{"default": f.units}
 	}

@@ -8,7 +8,9 @@ import (
 	"log"
 	"os"
 
+	"golang.org/x/oauth2"
 	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
 	"google.golang.org/api/youtube/v3"
 )
 
@@ -50,6 +52,11 @@ func main() {
 		log.Fatal(err)
 	}
 	s.Found = len(found.Items)
+	user := option.WithTokenSource(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "token-of-a-user"}))
+	service, err = youtube.NewService(ctx, option.WithEndpoint(service.BasePath), user) // uploads are a user's
+	if err != nil {
+		log.Fatal(err)
+	}
 	s.Multipart = upload(service, googleapi.ChunkSize(16<<20))
 	s.Resumable = upload(service, googleapi.ChunkSize(256<<10))
 	s.Streamed = upload(service, googleapi.ChunkSize(0))

@@ -20,14 +20,16 @@ async function main(file) {
   const found = await client.search.list({part: ['snippet'], q: 'a'});
   seen.found = found.data.items.length;
 
+  const user = new auth.OAuth2();
+  user.setCredentials({access_token: 'token-of-a-user'});
   const media = fs.readFileSync(file);
   const requestBody = {snippet: {title: 'Ünïcode'}};
   const multipart = await client.videos.insert({
-    part: ['snippet'], requestBody, media: {mimeType: 'video/mp4', body: fs.createReadStream(file)},
+    auth: user, part: ['snippet'], requestBody, media: {mimeType: 'video/mp4', body: fs.createReadStream(file)},
   }, {rootUrl});
   seen.multipart = multipart.data.id;
   const plain = await client.videos.insert({
-    part: ['snippet'], media: {mimeType: 'video/mp4', body: Readable.from([media])},
+    auth: user, part: ['snippet'], media: {mimeType: 'video/mp4', body: Readable.from([media])},
   }, {rootUrl});
   seen.streamed = plain.data.id;
   seen.resumable = await resumable(media, requestBody);
@@ -47,7 +49,11 @@ async function main(file) {
 async function resumable(media, resource) {
   const begun = await fetch(new URL('upload/youtube/v3/videos?uploadType=resumable&part=snippet', rootUrl), {
     method: 'POST',
-    headers: {'Content-Type': 'application/json', 'X-Upload-Content-Length': `${media.length}`},
+    headers: {
+      'Authorization': 'Bearer token-of-a-user',
+      'Content-Type': 'application/json',
+      'X-Upload-Content-Length': `${media.length}`,
+    },
     body: JSON.stringify(resource),
   });
   const session = begun.headers.get('location');

@@ -1,6 +1,7 @@
 # Runs after the README's snippet, which makes youtube. Prints what it saw as one JSON object.
 import io
 import sys
+from google.oauth2.credentials import Credentials
 from googleapiclient.errors import HttpError
 from googleapiclient.http import MediaFileUpload, MediaIoBaseUpload
 
@@ -27,6 +28,8 @@ seen["long_wanted"] = len(ids)
 
 seen["found"] = len(youtube.search().list(part="snippet", q="a").execute()["items"])
 
+# Uploads are a user's.
+videos = build_from_document(document, credentials=Credentials("token-of-a-user")).videos()
 body = {"snippet": {"title": "Ünïcode"}}
 whole = MediaFileUpload(sys.argv[1], mimetype="video/mp4")
 seen["multipart"] = videos.insert(part="snippet", body=body, media_body=whole).execute()["id"]
@@ -54,7 +57,7 @@ seen["streamed"] = videos.insert(part="snippet", body=body, media_body=pipe).exe
 seen["denied"] = ""
 for _ in range(20):
     try:
-        videos.list(part="id", chart="mostPopular").execute()
+        youtube.videos().list(part="id", chart="mostPopular").execute()
     except HttpError as error:
         seen["denied"], seen["status"] = str(error), error.resp.status
         break

@@ -8,6 +8,7 @@ uploads=$base/upload/youtube/v3/videos
 
 ask() { curl -sS --fail-with-body "$@"; }
 items() { grep -c '"kind": "youtube#'"$1"'"' || true; }
+user() { ask -H 'Authorization: Bearer token-of-a-user' "$@"; }
 field() { sed -n 's/.*"'"$1"'": *"\([^"]*\)".*/\1/p' | head -n 1; }
 
 regions=$(ask "$api/i18nRegions?part=snippet" | items i18nRegion)
@@ -30,14 +31,14 @@ printf '{"snippet":{"title":"Ünïcode"}}' >resource
 	cat "$media"
 	printf '\r\n--b--\r\n'
 } >related
-multipart=$(ask -H 'Content-Type: multipart/related; boundary=b' --data-binary @related \
+multipart=$(user -H 'Content-Type: multipart/related; boundary=b' --data-binary @related \
 	"$uploads?uploadType=multipart&part=snippet" | field id)
-streamed=$(ask -H 'Content-Type: video/mp4' -H 'Transfer-Encoding: chunked' --data-binary "@$media" \
+streamed=$(user -H 'Content-Type: video/mp4' -H 'Transfer-Encoding: chunked' --data-binary "@$media" \
 	"$uploads?uploadType=media&part=snippet" | field id)
 
 # A session: it begins, takes a chunk, says how far it is, and takes the rest.
 size=$(wc -c <"$media")
-ask -D head -o /dev/null -H 'Content-Type: application/json' -H "X-Upload-Content-Length: $size" \
+user -D head -o /dev/null -H 'Content-Type: application/json' -H "X-Upload-Content-Length: $size" \
 	--data-binary @resource "$uploads?uploadType=resumable&part=snippet"
 session=$(sed -n 's/^[Ll]ocation: *\([^[:space:]]*\).*/\1/p' head)
 case $session in "$base"/*) ;; *) echo "the upload leaves the proxy: $session" >&2; exit 1 ;; esac

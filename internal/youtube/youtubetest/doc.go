@@ -34,6 +34,6 @@
 // session, that it lasts a week, and the texts of its errors. That requests of a session take no units is inferred.
 //
 // Methods that are priced but not served answer an empty resource or an empty list, after they were metered; what was
-// uploaded is not kept, but its resource has a digest of the bytes as its id. No OAuth is asked for, and the fields
-// parameter is ignored.
+// uploaded is not kept, but its resource has a digest of the bytes as its id. OAuth is asked for only where Tokens are
+// set, and then of what writes alone; the texts of these errors are inferred. The fields parameter is ignored.
 package youtubetest

@@ -2,7 +2,6 @@ package youtubetest
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +24,9 @@ type Server struct {
 	MinuteLimit int64
 	// Keys are the API keys of the project; none means that any key will do, but there must be one.
 	Keys []string
+	// Tokens are the OAuth tokens of users, any of which is as good as a key; none means that any will
+	// do. With them, what writes is asked for one.
+	Tokens []string
 	// Latency is how long every answer takes.
 	Latency time.Duration
 	// PageMove is by how many places a chart moves down each time one of its pages is read: the last PageMove ids
@@ -76,7 +78,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeHTML(w, http.StatusNotFound, "Not Found")
 		return
 	}
-	if e := s.credentialError(r); e != nil {
+	if e := s.credentialError(r, method); e != nil {
 		s.meter.refuse()
 		writeError(w, e)
 		return
@@ -156,20 +158,6 @@ func (s *Server) routes() map[string]func(query) (any, *apiError) {
 		"youtube.channels.list":        s.channelsList,
 		"youtube.search.list":          s.searchList,
 	}
-}
-
-func (s *Server) credentialError(r *http.Request) *apiError {
-	key := r.Header.Get("X-Goog-Api-Key")
-	if key == "" {
-		key = r.URL.Query().Get("key")
-	}
-	switch {
-	case key == "":
-		return errKeyMissing()
-	case len(s.Keys) > 0 && !slices.Contains(s.Keys, key):
-		return errKeyInvalid()
-	}
-	return nil
 }
 
 func (s *Server) now() time.Time {

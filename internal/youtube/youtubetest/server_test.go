@@ -79,6 +79,48 @@ func sharedData(t *testing.T) string {
 
 const chartQuery = "/youtube/v3/videos?part=id&chart=mostPopular&regionCode="
 
+// TestToken: a user's token is as good as a key, and with tokens set what writes needs one.
+func TestToken(t *testing.T) {
+	s := &Server{Keys: []string{"good"}, Tokens: []string{"user"}}
+	url := start(t, s)
+	for _, test := range []struct {
+		verb, key, token string
+		status           int
+	}{
+		{"GET", "", "user", 200},
+		{"GET", "good", "user", 200},
+		{"GET", "bad", "user", 400},
+		{"GET", "good", "another", 401},
+		{"GET", "good", "", 200},
+		{"GET", "", "", 403},
+		{"POST", "good", "", 401},
+		{"POST", "", "another", 401},
+		{"POST", "", "user", 200},
+	} {
+		r, err := http.NewRequest(test.verb, url+chartQuery+"US", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.key != "" {
+			r.Header.Set("X-Goog-Api-Key", test.key)
+		}
+		if test.token != "" {
+			r.Header.Set("Authorization", "Bearer "+test.token)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != test.status {
+			t.Errorf("%+v: status %d", test, resp.StatusCode)
+		}
+	}
+	if c := s.Counts(); c.Refused != 5 || c.Requests != 9 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
 func TestCredential(t *testing.T) {
 	s := &Server{Keys: []string{"good"}}
 	url := start(t, s) + chartQuery + "US"
