@@ -2,6 +2,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -119,7 +120,7 @@ func Load(ctx context.Context, path string, getenv func(string) string) (*Config
 			Regions: DefaultRegions(), Pages: DefaultPages, Schedule: DefaultSchedule, Timezone: time.UTC, Stagger: DefaultStagger,
 		},
 		Daemon: defaultDaemon(),
-	}}
+	}, credentials: make(map[string]bool), jobNames: make(map[string]bool), jobOf: make(map[regions.Region]string)}
 	root, err := r.open(ctx, path)
 	if err == nil {
 		r.root(ctx, root)
@@ -135,6 +136,10 @@ func Load(ctx context.Context, path string, getenv func(string) string) (*Config
 	r.defaults()
 	if len(r.problems) > 0 {
 		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })
+		if r.full() {
+			more := Problem{Where: cmp.Or(r.cfg.File, "environment"), Text: fmt.Sprintf("and perhaps more: reading ends after %d problems", maxProblems)}
+			r.problems = append(r.problems, more)
+		}
 		return nil, &Error{Problems: slices.Compact(r.problems)}
 	}
 	return r.cfg, nil

@@ -45,9 +45,10 @@ func (r *reader) credentialName(n *yaml.Node) string {
 	if err := quota.CheckName(name); err != nil {
 		r.add(n, "name: %v", err)
 	}
-	if slices.ContainsFunc(r.cfg.Credentials, func(c Credential) bool { return c.Name == name }) {
+	if r.credentials[name] {
 		r.add(n, "a second credential %s: each has a name of its own", clip(name))
 	}
+	r.credentials[name] = true
 	return name
 }
 

@@ -113,6 +113,7 @@ func (r *reader) jobs(n *yaml.Node) {
 		}, "name", "regions")
 		r.cfg.Daemon.Jobs = append(r.cfg.Daemon.Jobs, j)
 		for _, region := range j.Regions {
+			r.jobOf[region] = j.Name
 			if !slices.Contains(r.cfg.Ingest.Regions, region) {
 				r.cfg.Ingest.Regions = append(slices.Clip(r.cfg.Ingest.Regions), region)
 			}
@@ -128,19 +129,18 @@ func (r *reader) jobName(n *yaml.Node) string {
 	if err := quota.CheckName(name); err != nil {
 		r.add(n, "name: %v", err)
 	}
-	if name == DefaultJob || slices.ContainsFunc(r.cfg.Daemon.Jobs, func(j Job) bool { return j.Name == name }) {
+	if name == DefaultJob || r.jobNames[name] {
 		r.add(n, "name: a second job %s: each has a name of its own, and %s is the job of the regions that are in no other", clip(name), DefaultJob)
 	}
+	r.jobNames[name] = true
 	return name
 }
 
 func (r *reader) jobRegions(n *yaml.Node) []regions.Region {
 	list := r.regions(n)
 	for _, region := range list {
-		for _, j := range r.cfg.Daemon.Jobs {
-			if slices.Contains(j.Regions, region) {
-				r.add(n, "regions: %s is in job %s already: a region is in one job", region, j.Name)
-			}
+		if job, ok := r.jobOf[region]; ok {
+			r.add(n, "regions: %s is in job %s already: a region is in one job", region, job)
 		}
 	}
 	return list

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -13,13 +14,16 @@ import (
 // limits reads the limits of a credential. What is left out altogether has defaults; an empty list is a slip.
 func (r *reader) limits(n *yaml.Node) []quota.Limit {
 	limits := []quota.Limit{}
+	seen := make(map[string]bool)
 	r.list(n, "limits", func(n *yaml.Node) {
 		l, ok := r.limit(n)
 		if !ok {
 			return
 		}
-		if slices.ContainsFunc(limits, func(other quota.Limit) bool { return other.Name() == l.Name() }) {
-			r.add(n, "limits: %s is limited twice", l.Name())
+		if name := l.Name(); seen[name] {
+			r.add(n, "limits: %s is limited twice", name)
+		} else {
+			seen[name] = true
 		}
 		limits = append(limits, l)
 	})
@@ -57,13 +61,16 @@ func (r *reader) bucket(n *yaml.Node) costs.Bucket {
 	if !ok || r.cfg.Costs == nil {
 		return costs.Bucket{Name: name}
 	}
-	var names []string
-	for _, b := range r.cfg.Costs.Buckets() {
-		if b.Name == name {
-			return b
+	if r.buckets == nil { // the price list does not change any more
+		r.buckets = make(map[string]costs.Bucket)
+		for _, b := range r.cfg.Costs.Buckets() {
+			r.buckets[b.Name] = b
 		}
-		names = append(names, b.Name)
 	}
+	if b, ok := r.buckets[name]; ok {
+		return b
+	}
+	names := slices.Collect(maps.Keys(r.buckets))
 	r.add(n, "bucket: no method draws on %q%s", clip(name), spell.DidYouMean(name, names))
 	return costs.Bucket{Name: name}
 }

@@ -9,7 +9,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/spell"
 )
 
@@ -19,7 +21,22 @@ type reader struct {
 	getenv   func(string) string
 	dir      string // of the file
 	problems []Problem
+	items    int // of lists, read so far
+
+	// What has been read already, by name.
+	buckets     map[string]costs.Bucket
+	credentials map[string]bool
+	jobNames    map[string]bool
+	jobOf       map[regions.Region]string
 }
+
+const (
+	maxProblems = 100     // are reported; a person mends these first
+	maxItems    = 100_000 // of all lists together: aliases can make a small file long
+)
+
+// full reports whether enough problems have been found to stop reading.
+func (r *reader) full() bool { return len(r.problems) >= maxProblems }
 
 // add notes a problem at a node of the file. No text of the file that looks like a key is repeated.
 func (r *reader) add(at *yaml.Node, format string, args ...any) {
@@ -43,7 +60,7 @@ func (r *reader) fields(n *yaml.Node, what string, known fields, required ...str
 		return
 	}
 	seen := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i+1 < len(n.Content) && !r.full(); i += 2 {
 		key, value := n.Content[i], target(n.Content[i+1])
 		read, ok := known[key.Value]
 		line, again := seen[key.Value]
@@ -60,7 +77,7 @@ func (r *reader) fields(n *yaml.Node, what string, known fields, required ...str
 		}
 	}
 	for _, name := range required {
-		if seen[name] == 0 {
+		if seen[name] == 0 && !r.full() {
 			r.add(n, "%s: %s is missing", what, name)
 		}
 	}
@@ -84,6 +101,12 @@ func (r *reader) list(n *yaml.Node, what string, item func(*yaml.Node)) {
 		return
 	}
 	for _, i := range n.Content {
+		if r.items++; r.items == maxItems {
+			r.add(n, "%s: more than %d items in all lists together", what, maxItems)
+		}
+		if r.full() || r.items >= maxItems {
+			return
+		}
 		item(target(i))
 	}
 }

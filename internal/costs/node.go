@@ -41,6 +41,11 @@ type problem struct {
 	text string
 }
 
+// maxProblems are reported; a person mends these first.
+const maxProblems = 100
+
+func (p problems) full() bool { return len(p) >= maxProblems }
+
 func (p *problems) add(at *yaml.Node, format string, args ...any) {
 	*p = append(*p, problem{at.Line, fmt.Sprintf(format, args...)})
 }
@@ -51,6 +56,9 @@ func (p problems) err() error {
 	var errs []error
 	for _, q := range slices.Compact(p) {
 		errs = append(errs, fmt.Errorf("line %d: %s", q.line, q.text))
+	}
+	if p.full() {
+		errs = append(errs, fmt.Errorf("and perhaps more: reading ends after %d problems", maxProblems))
 	}
 	return errors.Join(errs...)
 }
@@ -71,7 +79,7 @@ func (r *reader) fields(n *yaml.Node, what string, known fields, optional ...str
 		read(value)
 	})
 	for _, name := range sorted(missing) {
-		if !slices.Contains(optional, name) {
+		if !slices.Contains(optional, name) && !r.full() {
 			r.add(n, "%s has no %s", what, name)
 		}
 	}
@@ -98,7 +106,7 @@ func (r *reader) pairs(n *yaml.Node, what string, read pair) {
 		return
 	}
 	seen := map[string]int{}
-	for i := 0; i < len(n.Content); i += 2 {
+	for i := 0; i < len(n.Content) && !r.full(); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
 			r.add(key, "%s: a key is a word", what)

@@ -17,7 +17,7 @@ func Parse(data []byte) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{sources: map[string]Source{}, table: Table{
+	r := &reader{sources: map[string]Source{}, metrics: map[string]string{}, places: map[string]int{}, table: Table{
 		profiles: map[string]profile{}, listed: map[string]Method{}, routes: &segment{},
 	}}
 	var methods, profiles, use *yaml.Node
@@ -34,7 +34,7 @@ func Parse(data []byte) (*Table, error) {
 	r.each(methods, "methods", r.method)
 	r.each(profiles, "profiles", r.profile)
 	var t *Table
-	if use != nil {
+	if use != nil && !r.full() {
 		if t, err = r.table.Profile(r.text(use)); err != nil {
 			r.add(use, "%v", err)
 		}
@@ -50,14 +50,24 @@ type reader struct {
 	problems
 	table   Table
 	sources map[string]Source
+	metrics map[string]string // buckets by their metrics
+	places  map[string]int    // of the buckets in the table, by name
 }
+
+// maxUploads is how many prefixes a method's route may be repeated under.
+const maxUploads = 16
 
 func (r *reader) upstream(n *yaml.Node) {
 	r.fields(n, "upstream", fields{
 		"service": func(n *yaml.Node) { r.table.Service = r.text(n) },
 		"hosts":   func(n *yaml.Node) { r.table.Hosts = r.texts(n) },
 		"uploads": func(n *yaml.Node) {
-			for _, prefix := range r.texts(n) {
+			prefixes := r.texts(n)
+			if len(prefixes) > maxUploads {
+				r.add(n, "%d upload paths: %d at most", len(prefixes), maxUploads)
+				return
+			}
+			for _, prefix := range prefixes {
 				if !pathForm.MatchString(prefix) {
 					r.add(n, "upload path %q: write it as /upload", prefix)
 				}
@@ -74,7 +84,7 @@ func (r *reader) bucket(name string, key, n *yaml.Node) {
 		r.add(key, "bucket %v", err)
 	}
 	b := Bucket{Name: name}
-	r.fields(n, "bucket "+name, fields{
+	r.fields(n, "bucket "+clip(name), fields{
 		"metric": func(n *yaml.Node) { b.Metric = r.text(n) },
 		"daily":  func(n *yaml.Node) { b.Daily = r.units(n, 0) },
 		"timezone": func(n *yaml.Node) {
@@ -84,11 +94,10 @@ func (r *reader) bucket(name string, key, n *yaml.Node) {
 			}
 		},
 	})
-	for _, other := range r.table.buckets {
-		if other.Metric == b.Metric {
-			r.add(n, "bucket %s has the metric of %s", name, other.Name)
-		}
+	if other, ok := r.metrics[b.Metric]; ok {
+		r.add(n, "bucket %s has the metric of %s", name, other)
 	}
+	r.metrics[b.Metric], r.places[name] = name, len(r.table.buckets)
 	r.table.buckets = append(r.table.buckets, b)
 }
 
@@ -96,7 +105,7 @@ var statuses = [...]string{"official", "secondary", "unverified"}
 
 func (r *reader) source(name string, _, n *yaml.Node) {
 	var s Source
-	r.fields(n, "source "+name, fields{
+	r.fields(n, "source "+clip(name), fields{
 		"status": func(n *yaml.Node) {
 			if s.Status = r.text(n); !slices.Contains(statuses[:], s.Status) {
 				r.add(n, "status %q: it is official, secondary or unverified", s.Status)
@@ -115,7 +124,7 @@ func (r *reader) method(id string, key, n *yaml.Node) {
 		r.add(key, "%q is not the ID of a method, such as youtube.videos.list", id)
 	}
 	m := Method{ID: id, OAuth: r.table.oauth}
-	r.fields(n, "method "+id, fields{
+	r.fields(n, "method "+clip(id), fields{
 		"route":  func(n *yaml.Node) { m.Verb, m.Path = r.route(n) },
 		"cost":   func(n *yaml.Node) { m.Costs = r.costs(n) },
 		"source": func(n *yaml.Node) { m.Source = r.sourceOf(n) },
@@ -157,19 +166,14 @@ func (r *reader) route(n *yaml.Node) (verb, path string) {
 
 // costs reads the units by bucket and puts them in the order of the buckets.
 func (r *reader) costs(n *yaml.Node) []quota.Cost {
-	units := map[string]int64{}
+	var costs []quota.Cost
 	r.each(n, "cost", func(bucket string, key, n *yaml.Node) {
-		if !slices.ContainsFunc(r.table.buckets, func(b Bucket) bool { return b.Name == bucket }) {
+		if _, ok := r.places[bucket]; !ok {
 			r.add(key, "bucket %q is not among the buckets", bucket)
 		}
-		units[bucket] = r.units(n, 1)
+		costs = append(costs, quota.Cost{Bucket: bucket, Units: r.units(n, 1)})
 	})
-	var costs []quota.Cost
-	for _, b := range r.table.buckets {
-		if u, ok := units[b.Name]; ok {
-			costs = append(costs, quota.Cost{Bucket: b.Name, Units: u})
-		}
-	}
+	slices.SortFunc(costs, func(a, b quota.Cost) int { return r.places[a.Bucket] - r.places[b.Bucket] })
 	return costs
 }
 
@@ -183,7 +187,7 @@ func (r *reader) sourceOf(n *yaml.Node) Source {
 
 func (r *reader) profile(name string, _, n *yaml.Node) {
 	p := profile{prices: map[string]price{}}
-	r.fields(n, "profile "+name, fields{
+	r.fields(n, "profile "+clip(name), fields{
 		"note": func(n *yaml.Node) { p.note = r.text(n) },
 		"methods": func(n *yaml.Node) {
 			r.each(n, "methods", func(id string, key, n *yaml.Node) {
@@ -199,7 +203,7 @@ func (r *reader) profile(name string, _, n *yaml.Node) {
 
 func (r *reader) price(id string, n *yaml.Node) price {
 	var p price
-	r.fields(n, "method "+id, fields{
+	r.fields(n, "method "+clip(id), fields{
 		"cost":   func(n *yaml.Node) { p.costs = r.costs(n) },
 		"source": func(n *yaml.Node) { p.source = r.sourceOf(n) },
 	})

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// lines is n lines by the format, which is given their numbers, after the head.
+func lines(head, format string, n int) string {
+	var b strings.Builder
+	b.WriteString(head)
+	for i := range n {
+		fmt.Fprintf(&b, format, i+1)
+	}
+	return b.String()
+}
+
+// TestLargeFiles: a file as large as it may be is read about as fast as it is long. What grows with the square of it takes minutes.
+func TestLargeFiles(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, lines("credentials:\n- name: default\n  limits:\n", "  - {bucket: default, units: 1, window: %dms}\n", 20_000))
+	if n := len(cfg.Credentials[0].Limits); n != 20_000 {
+		t.Errorf("%d limits", n)
+	}
+	cfg = load(t, lines("ingest: {credential: c1}\ncredentials:\n", "- {name: c%d}\n", 40_000))
+	if n := len(cfg.Credentials); n != 40_000 {
+		t.Errorf("%d credentials", n)
+	}
+}
+
+// TestWorkGrowsWithLength: eight times the limits take about eight times the allocations, and not sixty-four.
+func TestWorkGrowsWithLength(t *testing.T) {
+	work := func(n int) float64 {
+		path := write(t, lines("credentials:\n- name: default\n  limits:\n", "  - {bucket: default, units: 1, window: %dms}\n", n))
+		return testing.AllocsPerRun(1, func() {
+			if _, err := Load(t.Context(), path, env("HOME", "/h")); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if few, many := work(250), work(2000); many > 16*few {
+		t.Errorf("250 limits take %.0f allocations, 2000 take %.0f", few, many)
+	}
+}
+
+// TestManyProblems: of many problems the first are reported, and the rest is not read.
+func TestManyProblems(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"jobs":           lines("ingest:\n  jobs:\n", "  - {name: j%d, regions: [US]}\n", 30_000),
+		"jobs of a name": lines("ingest:\n  jobs:\n", "  - {name: j, pages: %d}\n", 30_000),
+		"limits":         lines("credentials:\n- name: a\n  limits:\n", "  - {bucket: default, units: %d, window: 1h}\n", 20_000),
+		"buckets":        lines("credentials:\n- name: a\n  limits:\n", "  - {bucket: defualt%d, units: 1, window: 1h}\n", 20_000),
+		"methods":        lines("credentials:\n- name: a\n  when_unreachable:\n    open:\n", "    - youtube.video.list%d\n", 30_000),
+		"keys":           lines("ledger: sqlite:a\n", "key%d: 1\n", 60_000),
+		"regions":        lines("ingest:\n  regions:\n", "  - x%d\n", 60_000),
+		"aliases": lines("credentials:\n- name: a0\n  limits: &l\n", "  - {bucket: default, units: 1, window: %dms}\n", 10_000) +
+			lines("", "- {name: a%d, limits: *l}\n", 20_000),
+	} {
+		_, err := Load(t.Context(), write(t, text), env("HOME", "/h"))
+		var problem *Error
+		if !errors.As(err, &problem) || len(problem.Problems) > maxProblems+2 {
+			t.Errorf("%s: %.200v", name, err)
+			continue
+		}
+		if last := problem.Problems[len(problem.Problems)-1].Text; name == "aliases" && !strings.Contains(last, "more than 100000 items") ||
+			name != "aliases" && last != "and perhaps more: reading ends after 100 problems" {
+			t.Errorf("%s: %s", name, last)
+		}
+	}
+}
