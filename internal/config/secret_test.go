@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"quotabudget/internal/ledger"
 )
 
 const canary = "AIzaSyCANARY0123456789abcdefghijklmnopq"
@@ -103,16 +105,45 @@ func TestKeyIsNotPrinted(t *testing.T) {
 
 func TestHidePassword(t *testing.T) {
 	for url, want := range map[string]string{
-		"redis://h:1/0":                                   "redis://h:1/0",
-		"redis://:pw@h:1/0":                               "redis://***@h:1/0",
-		"rediss://u:p@w@h":                                "rediss://***@h",
-		"redis+sentinel://u:p/w@a,b/master":               "redis+sentinel://***@a,b/master",
-		"redis+cluster://a,b?sentinel_password=pw&addr=c": "redis+cluster://a,b?sentinel_password=***&addr=***",
-		"sqlite:///a@b.db":                                "sqlite:///a@b.db",
-		"sqlite:a.db":                                     "sqlite:a.db",
+		"redis://h:1/0":                                       "redis://h:1/0",
+		"redis://:pw@h:1/0":                                   "redis://***@h:1/0",
+		"rediss://u:p@w@h":                                    "rediss://***@h",
+		"redis+sentinel://u:p/w@a,b/master":                   "redis+sentinel://***@a,b/master",
+		"redis+cluster://a,b?sentinel_password=pw&addr=c":     "redis+cluster://a,b?sentinel_password=***&addr=***",
+		"rediss://u:pw@h/0?ca=/etc/ca.pem&key=/k&pool_size=9": "rediss://***@h/0?ca=/etc/ca.pem&key=/k&pool_size=9",
+		"redis://u:p#w@h:1/0":                                 "redis://***",
+		"redis://h:1/0#:pw@h":                                 "redis://***",
+		"sqlite:///a@b.db":                                    "sqlite:///a@b.db",
+		"sqlite:a.db":                                         "sqlite:a.db",
 	} {
 		if got := HidePassword(url); got != want {
 			t.Errorf("%s: %s", url, got)
 		}
+	}
+}
+
+// TestPasswordsWithSigns: what is shown of a URL that is in force holds no part of its password, whatever signs that has.
+func TestPasswordsWithSigns(t *testing.T) {
+	shown := 0
+	for sign := rune(' '); sign < 0x100; sign++ {
+		for _, form := range []string{
+			"redis://:%s@h:1/0", "redis://u:%s@h?pool_size=2", "rediss+cluster://u:%s@a,b", "redis+sentinel://u:%s@a/main",
+			"redis+sentinel://a/main?sentinel_password=%s", "redis+sentinel://a/main?sentinel_user=x&sentinel_password=%s&pool_size=1",
+			"redis://a/0#%s", "redis+cluster://a/%s", "redis://%s",
+		} {
+			for _, password := range []string{"hunter" + string(sign) + "horse", "12" + string(sign) + "horse"} {
+				url := fmt.Sprintf(form, password)
+				if ledger.CheckURL(url) != nil || form == "redis://%s" && !strings.Contains(url, "@") {
+					continue
+				}
+				shown++
+				if text := HidePassword(url); strings.Contains(text, "hunter") || strings.Contains(text, "horse") {
+					t.Errorf("%s is shown as %s", url, text)
+				}
+			}
+		}
+	}
+	if shown < 500 {
+		t.Errorf("only %d URLs were shown", shown)
 	}
 }

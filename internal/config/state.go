@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -40,22 +41,30 @@ func sqliteURL(path string) string {
 	return "sqlite://" + strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23").Replace(filepath.ToSlash(path))
 }
 
-// HidePassword is a ledger's URL without what may be a password: the user, and the values of parameters.
+// shownOptions are the options of a ledger's URL that hold no secret.
+var shownOptions = []string{"ca", "cert", "key", "server_name", "dial_timeout", "read_timeout", "pool_size"}
+
+// HidePassword is a ledger's URL without what may be a password: the user, and the values of options.
 func HidePassword(ledgerURL string) string {
 	scheme, rest, ok := strings.Cut(ledgerURL, "://")
 	if !ok || scheme == "sqlite" {
 		return ledgerURL
 	}
+	if strings.Contains(rest, "#") { // no ledger's URL has one, so it stands in a password, and who knows where that ends
+		return scheme + "://***"
+	}
 	if at := strings.LastIndex(rest, "@"); at >= 0 {
 		rest = "***@" + rest[at+1:]
 	}
-	if rest, query, ok := strings.Cut(rest, "?"); ok {
-		params := strings.Split(query, "&")
-		for i, p := range params {
-			name, _, _ := strings.Cut(p, "=")
+	rest, query, ok := strings.Cut(rest, "?")
+	if !ok {
+		return scheme + "://" + rest
+	}
+	params := strings.Split(query, "&")
+	for i, p := range params {
+		if name, _, _ := strings.Cut(p, "="); !slices.Contains(shownOptions, name) {
 			params[i] = name + "=***"
 		}
-		return scheme + "://" + rest + "?" + strings.Join(params, "&")
 	}
-	return scheme + "://" + rest
+	return scheme + "://" + rest + "?" + strings.Join(params, "&")
 }

@@ -2,9 +2,11 @@ package ledger_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"quotabudget/internal/ledger"
@@ -34,7 +36,12 @@ func TestCheckURL(t *testing.T) {
 		"redis://:" + password + "@localhost/0?no_such_option=" + password,
 		"redis+sentinel://:" + password + "@a:26379", "redis+sentinel://:" + password + "@a:26379/", "redis+tls://:" + password + "@a",
 		"redis+cluster://:" + password + "@a:6379?no_such_option=1", " redis://:" + password + "@localhost",
-		"redis://:" + password + "\x7f@localhost",
+		"redis://:" + password + "\x7f@localhost", "redis://localhost#" + password, "redis://u:12#" + password + "@localhost",
+		"redis+cluster://u:12/" + password + "@localhost", "redis+sentinel://u:12/" + password + "@localhost/0",
+		"rediss://:" + password + "@localhost?skip_verify=true", "redis://:" + password + "@localhost?ca=/etc/ca.pem",
+		"rediss://:" + password + "@localhost?ca=/no/such/file", "rediss://:" + password + "@localhost?cert=/no/such/file",
+		"redis+sentinel://:" + password + "@a/main?route_by_latency=true", "redis://:" + password + "@a?max_retries=3",
+		"redis://" + password + "@localhost",
 	} {
 		err := ledger.CheckURL(bad)
 		wantMalformed(t, bad, err)
@@ -106,4 +113,34 @@ func TestOpenRefuses(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "text.db")); err != nil || !strings.HasPrefix(string(text), "This is no database. ") {
 		t.Errorf("the text was changed: %v", err)
 	}
+}
+
+// TestPasswordsWithSigns: whatever sign stands in a password that nobody escaped, and whatever is made of the URL then, no error
+// repeats a part of it.
+func TestPasswordsWithSigns(t *testing.T) {
+	t.Parallel()
+	var opening sync.WaitGroup
+	for _, sign := range strings.Split("# / ? @ : % [ ] \\ ^ { } | < > \" ' ` , ; & = + ! $ ( ) * ~ . é \t", " ") {
+		for _, form := range []string{
+			"redis://:%s@127.0.0.1:1/0", "redis://u:%s@127.0.0.1:1/0", "redis://%s@127.0.0.1:1", "rediss://u:%s@127.0.0.1:1/0?pool_size=2",
+			"redis+sentinel://u:%s@127.0.0.1:1/main", "redis+sentinel://127.0.0.1:1/main?sentinel_password=%s",
+			"redis+cluster://u:%s@127.0.0.1:1", "redis+cluster://u:%s@127.0.0.1:1,127.0.0.1:2", "sqlite://u:%s@127.0.0.1/l.db",
+			"sqlite:///l.db?password=%s", "redis://127.0.0.1:1/0?password=%s", "redis://127.0.0.1:1/0#%s", "redis+tls://u:%s@h", "%s",
+		} {
+			for _, password := range []string{"hunter" + sign + "horse", "12" + sign + "horse", "horse" + sign + "12"} {
+				text := fmt.Sprintf(form, password)
+				opening.Go(func() {
+					l, err := ledger.Open(t.Context(), text)
+					if err == nil {
+						l.Close()
+						t.Errorf("%s was opened", text)
+					}
+					if said := fmt.Sprint(err); strings.Contains(said, "hunter") || strings.Contains(said, "horse") {
+						t.Errorf("%s: %s", text, said)
+					}
+				})
+			}
+		}
+	}
+	opening.Wait()
 }

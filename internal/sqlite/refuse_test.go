@@ -190,13 +190,14 @@ func TestParseURL(t *testing.T) {
 		"sqlite:///dir/":         "no file is named",
 		"sqlite::memory:":        "no file is named",
 		"sqlite:a%00b":           "no file is named",
-		"sqlite://ledger.db":     "sqlite:ledger.db",
-		"sqlite://var/lib/l.db":  "sqlite:///var/lib/l.db",
+		"sqlite://ledger.db":     "two slashes name a host",
+		"sqlite://u:hunter2@h/l": "two slashes name a host",
+		"redis://:hunter2@h":     "want sqlite:///",
 		"sqlite:///l.db?mode=ro": "%3F",
 		"sqlite:///l.db#x":       "%23",
 		"sqlite:///100%.db":      "%25",
 	} {
-		if got, err := ParseURL(url); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := ParseURL(url); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %q, %v; want an error with %q", url, got, err, want)
 		}
 	}

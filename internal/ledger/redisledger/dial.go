@@ -96,10 +96,21 @@ func (t *tlsFiles) nameOf(addr string) string {
 	switch {
 	case t.name != "":
 		return t.name
-	case net.ParseIP(host) != nil && net.ParseIP(t.urlHost) == nil:
+	case host == "", net.ParseIP(host) != nil && net.ParseIP(t.urlHost) == nil:
 		return t.urlHost
 	}
 	return host
+}
+
+// guess is what may be wrong with a server that hangs up.
+func (t *tlsFiles) guess() string {
+	switch {
+	case t == nil:
+		return "if this is its TLS port, write rediss"
+	case t.cert == "":
+		return "it may want a client certificate: name one with ?cert=FILE&key=FILE"
+	}
+	return "it may not trust the certificate of ?cert=FILE&key=FILE"
 }
 
 // dialError says that there is no connection, so that nothing was sent.

@@ -78,9 +78,8 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 		if strings.HasPrefix(err.Error(), "NOPERM") {
 			return nil
 		}
-		if a.tls == nil && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
-			return fmt.Errorf("%w: redis: it closed the connection without an answer: if this is its TLS port, write rediss (%w)",
-				quota.ErrUnreachable, err)
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+			return fmt.Errorf("%w: redis: it closed the connection without an answer: %s (%w)", quota.ErrUnreachable, a.tls.guess(), err)
 		}
 		return explain(err)
 	}

@@ -109,6 +109,9 @@ func (a *address) login(user string) error {
 	if wrong != [2]error{} {
 		return errors.New("user or password: a % is written %25")
 	}
+	if a.Username != "" && a.Password == "" {
+		return errors.New("it has a user without a password: a password alone is written redis://:password@host")
+	}
 	return nil
 }
 

@@ -23,6 +23,7 @@ type Options struct {
 	Clock bool     // the test sets the server's clock (needs a C compiler)
 	AOF   bool     // keep an append-only file, synced with every write, so that Restart finds everything
 	Node  bool     // a node of a cluster; it serves no slot yet
+	TLS   []string // Authority.TLS: it serves TLS alone
 	Args  []string // more of the server's own options
 
 	Sentinel string // configuration of a sentinel to run instead of a server
@@ -108,7 +109,11 @@ func (s *Server) run(t testing.TB) {
 			s.port = freePort(t, s.opts.Node)
 		}
 		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
-		err := s.start(t, s.answers)
+		ready := s.answers
+		if s.opts.TLS != nil {
+			ready = s.listens
+		}
+		err := s.start(t, ready)
 		if err == nil {
 			return
 		}
@@ -131,6 +136,9 @@ func (s *Server) start(t testing.TB, ready func() bool) error {
 			t.Fatal(err)
 		}
 		args = []string{config, "--sentinel", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir}
+	}
+	if s.opts.TLS != nil {
+		args = append(append(args, "--port", "0", "--tls-port", strconv.Itoa(s.port)), s.opts.TLS...)
 	}
 	if s.opts.Node {
 		args = append(args, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf")
