@@ -145,8 +145,8 @@ func (a *app) drawVideos(videos []videoJSON, ranked bool) error {
 		}
 		table.AppendRow(row)
 	}
-	return screen.Draw(table, cli.Cut("title", 40), cli.Cut("channel", 16), cli.Cut("title", 20), cli.Cut("channel", 8),
-		cli.Cut("id", 11))
+	return screen.Draw(table, cli.Cut("title", 40), cli.Cut("channel", 16), cli.Cut("title", 20),
+		cli.Cut("channel", 8), cli.Cut("id", 11))
 }
 
 func (a *app) charts(ctx context.Context) error {
@@ -172,10 +172,13 @@ func (a *app) charts(ctx context.Context) error {
 		screen := a.screen()
 		table := screen.Table("region", "last complete chart", "age")
 		for _, s := range states {
-			out.Charts = append(out.Charts, row{s.Region, cli.Time(s.CompletedAt), cli.Time(s.UnavailableAt), s.Invalid})
+			out.Charts = append(out.Charts,
+				row{s.Region, cli.Time(s.CompletedAt), cli.Time(s.UnavailableAt), s.Invalid})
 			table.AppendRow([]any{s.Region, describe(screen, s), age(s.CompletedAt)})
 		}
-		return a.Print(a.stdout, out, func() error { return screen.Draw(table, cli.Shorten("last complete chart")) })
+		return a.Print(a.stdout, out, func() error {
+			return screen.Draw(table, cli.Shorten("last complete chart"))
+		})
 	})
 }
 
@@ -190,7 +193,10 @@ func describe(screen cli.Screen, s catalog.RegionState) cli.Cell {
 		return cli.Cell{Text: "none yet"}
 	}
 	at = at.Truncate(time.Second) // it has passed
-	return cli.Cell{Text: fmt.Sprintf(text, screen.Moment(at)), Short: fmt.Sprintf(text, cli.Moment(at))}
+	return cli.Cell{
+		Text:  fmt.Sprintf(text, screen.Moment(at)),
+		Short: fmt.Sprintf(text, cli.Moment(at)),
+	}
 }
 
 func age(at time.Time) string {

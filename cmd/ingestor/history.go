@@ -41,14 +41,16 @@ func outwardHistory(h catalog.History) historyJSON {
 
 func (a *app) drawHistory(h historyJSON) error {
 	screen := a.screen()
-	err := screen.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID, cli.Plain(h.Title), cli.Plain(h.Channel),
+	err := screen.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID,
+		cli.Plain(h.Title), cli.Plain(h.Channel),
 		h.ChannelID, h.Category, screen.At(h.FirstSeenAt).Text, screen.At(h.FetchedAt).Text)
 	if err != nil {
 		return err
 	}
 	counters := screen.Table("at", ">views", ">likes", ">comments")
 	for _, c := range h.Counters {
-		counters.AppendRow([]any{screen.At(c.At), optional(screen, c.Views), optional(screen, c.Likes), optional(screen, c.Comments)})
+		counters.AppendRow([]any{screen.At(c.At), optional(screen, c.Views), optional(screen, c.Likes),
+			optional(screen, c.Comments)})
 	}
 	if err := screen.Draw(counters, cli.Shorten("at")); err != nil || len(h.Names) < 2 {
 		return err
@@ -60,7 +62,8 @@ func (a *app) drawHistory(h historyJSON) error {
 	if err := screen.Say("\n"); err != nil {
 		return err
 	}
-	return screen.Draw(names, cli.Shorten("at"), cli.Cut("title", 40), cli.Cut("channel", 16), cli.Cut("title", 20), cli.Cut("channel", 8),
+	return screen.Draw(names, cli.Shorten("at"), cli.Cut("title", 40), cli.Cut("channel", 16),
+		cli.Cut("title", 20), cli.Cut("channel", 8),
 		cli.Cut("category", 8))
 }
 

@@ -18,14 +18,15 @@ import (
 	"quotabudget/internal/cli/clitest"
 )
 
-// hostileText is what a terminal would obey: it clears the screen, writes to the clipboard, links to elsewhere, turns the
-// direction of writing around, and hides.
+// hostileText is what a terminal would obey: it clears the screen, writes to the clipboard, links
+// to elsewhere, turns the direction of writing around, and hides.
 const hostileText = "\x1b[2J\x1b]52;c;AAAA\x07\x1b]8;;http://evil\x1b\\x\u009b31m\u202egnp\u2066\u2028\u200b\ufeff\r\n\x00\x7fend"
 
 const wideTitle = "東京の夜景を四時間かけて歩いてみた【公式ミュージックビデオ】👩‍👩‍👧‍👦🇯🇵❤️ שלום سلام नमस्ते e\u0301 " +
 	"and a good deal more than fits into any cell of a table"
 
-// hostileUpstream answers for US with a chart, of which everything is hostile or wide, and refuses GB in hostile words.
+// hostileUpstream answers for US with a chart, of which everything is hostile or wide, and refuses
+// GB in hostile words.
 func hostileUpstream(t *testing.T) []string {
 	t.Helper()
 	video := func(id, title string, views int) map[string]any {
@@ -50,7 +51,8 @@ func hostileUpstream(t *testing.T) []string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=dumb", "TZ=Africa/Algiers"}
 }
 
-// TestHostileText: nothing that an upstream writes commands the terminal of who reads it, and every format can be read.
+// TestHostileText: nothing that an upstream writes commands the terminal of who reads it, and every
+// format can be read.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	env := hostileUpstream(t)
@@ -103,11 +105,13 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	dir := t.TempDir()
 	for _, columns := range []int{80, 120} {
 		for _, line := range []string{
-			"ingestor once --region US,GB --pages 1", "ingestor chart", "ingestor chart US", "ingestor search lofi", "ingestor video abcdefghijk",
-			"ingestor report freshness", "ingestor plan", "ingestor plan --from 2026-11-01 --days 30 --schedule */1_*_*_*_* --suggest",
-			"quotactl status", "quotactl log", "quotactl log --by region", "quotactl forecast", "quotactl explain --units 20000", "quotactl costs",
-			"quotactl spend --units 9400 --label job=x", "quotactl explain --units 700", "quotactl reservations", "quotactl status --utc",
-			"quotactl costs youtube.search.list",
+			"ingestor once --region US,GB --pages 1", "ingestor chart", "ingestor chart US",
+			"ingestor search lofi", "ingestor video abcdefghijk", "ingestor report freshness",
+			"ingestor plan", "ingestor plan --from 2026-11-01 --days 30 --schedule */1_*_*_*_*",
+			"quotactl status", "quotactl log", "quotactl log --by region", "quotactl forecast",
+			"quotactl costs", "quotactl costs youtube.search.list", "quotactl explain --units 20000",
+			"quotactl spend --units 9400 --label job=x", "quotactl spend --units 9300",
+			"quotactl explain --units 700", "quotactl reservations", "quotactl status --utc",
 		} {
 			words := strings.Fields(line)
 			for i := range words {
@@ -120,6 +124,10 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			if loud := clitest.Loud(seen); loud != "" {
 				t.Errorf("%s: %q", line, loud)
 			}
+			const hint = "hint: quotactl explain --bucket default --units 9300"
+			if strings.HasSuffix(line, "9300") && !strings.Contains(seen, hint) {
+				t.Errorf("%s: no %q", line, hint)
+			}
 			if t.Failed() {
 				t.Logf("%s\n%s", line, seen)
 			}
@@ -127,7 +135,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// TestTimesAndColors: a terminal shows the reader's zone and colours, unless it is told not to; nothing else does.
+// TestTimesAndColors: a terminal shows the reader's zone and colours, unless it is told not to;
+// nothing else does.
 func TestTimesAndColors(t *testing.T) {
 	t.Parallel()
 	env := hostileUpstream(t)

@@ -56,7 +56,8 @@ func outwardUses(uses []plan.Use) []useJSON {
 	return out
 }
 
-// percentOf is the peak in per cent of the limit's cap. Given to --fail-over it lets that very peak pass.
+// percentOf is the peak in per cent of the limit's cap. Given to --fail-over it lets that very peak
+// pass.
 func percentOf(u plan.Use) float64 {
 	percent := 100 * float64(u.Peak) / float64(u.Cap)
 	for partOf(percent) < u.Share() {
@@ -188,7 +189,8 @@ func (o *planned) fullest() int {
 // dateOf is the date that an upstream day has where its bucket resets.
 func (o *planned) dateOf(start time.Time) string { return start.In(o.zone).Format("2006-01-02 Mon") }
 
-// clock is a moment in UTC by the minute, with the date unless it is that of the upstream day which began at start.
+// clock is a moment in UTC by the minute, with the date unless it is that of the upstream day which
+// began at start.
 func (o *planned) clock(start, at time.Time) string {
 	if at.UTC().Format(time.DateOnly) == start.In(o.zone).Format(time.DateOnly) {
 		return at.UTC().Format("15:04Z")

@@ -63,7 +63,8 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 	case len(over) > 0:
 		verdict = fmt.Sprintf("it fits, but %s peaks above %s", over[0].Limit.Name(), o.flags.failOver)
 	}
-	text := fmt.Sprintf("%d lanes from %s to %s: %s\n", len(r.Lanes), screen.Moment(r.From), screen.Moment(r.To), verdict)
+	text := fmt.Sprintf("%d lanes from %s to %s: %s\n", len(r.Lanes), screen.Moment(r.From),
+		screen.Moment(r.To), verdict)
 	if f := r.First; f != nil {
 		text += fmt.Sprintf("first lost: %s\n", describeLost(screen, f))
 	}
@@ -97,10 +98,12 @@ func drawLimits(o *planned, screen cli.Screen) error {
 		if u.Cap > 0 {
 			used = fmt.Sprintf("%.1f%%", 100*u.Share())
 		}
-		table.AppendColored(fullColor(u), []any{u.Limit.Name(), screen.Number(u.Limit.Units), screen.Number(u.Limit.Headroom), screen.Number(u.Peak), used,
+		table.AppendColored(fullColor(u), []any{u.Limit.Name(), screen.Number(u.Limit.Units),
+			screen.Number(u.Limit.Headroom), screen.Number(u.Peak), used,
 			screen.On(u.At.Truncate(time.Second)), screen.Number(u.Legroom), screen.Bar(u.Peak, u.Cap, 12)})
 	}
-	return screen.Draw(table, cli.Shorten("at"), cli.Drop(""), cli.Drop("headroom"), cli.Cut("limit", 30), cli.Drop("at"), cli.Cut("limit", 20))
+	return screen.Draw(table, cli.Shorten("at"), cli.Drop(""), cli.Drop("headroom"),
+		cli.Cut("limit", 30), cli.Drop("at"), cli.Cut("limit", 20))
 }
 
 // fullColor marks a limit of which nothing is left.
@@ -162,7 +165,8 @@ func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
 		table.AppendRow([]any{fmt.Sprintf("… %d more", len(days)-1-listed[n-1])})
 	}
 	table.AppendRow(totalRow(screen, days))
-	steps := []cli.Step{cli.Drop("meet"), cli.Cut("first lost", 24), cli.Drop("runs"), cli.Drop("planned"), cli.Cut("first lost", 8)}
+	steps := []cli.Step{cli.Drop("meet"), cli.Cut("first lost", 24), cli.Drop("runs"),
+		cli.Drop("planned"), cli.Cut("first lost", 8)}
 	return screen.Draw(table, steps...)
 }
 
@@ -239,7 +243,8 @@ func drawCollisions(o *planned, screen cli.Screen) error {
 	}
 	table := screen.Table(">ticks", ">times", "first", "lanes")
 	for _, c := range meets[:min(len(meets), firstMeets)] {
-		table.AppendRow([]any{c.Ticks, screen.Number(int64(c.Times)), screen.On(c.First), strings.Join(c.Lanes, " ")})
+		table.AppendRow([]any{c.Ticks, screen.Number(int64(c.Times)), screen.On(c.First),
+			strings.Join(c.Lanes, " ")})
 	}
 	if more := len(meets) - firstMeets; more > 0 {
 		table.AppendRow([]any{"", "", fmt.Sprintf("… %d more", more)})
@@ -255,7 +260,8 @@ func saySuggestion(o *planned, screen cli.Screen) error {
 	case s == nil:
 		return screen.Say("\nNo schedule fits, not even a page a day. With --from it is sought for an empty ledger.\n")
 	}
-	text := fmt.Sprintf("\nThe tightest schedule that fits, for a year at least: %s runs a day\n\n", screen.Number(s.PerDay()))
+	text := fmt.Sprintf("\nThe tightest schedule that fits, for a year at least: %s runs a day\n\n",
+		screen.Number(s.PerDay()))
 	text += fmt.Sprintf("  schedule: %q\n  timezone: %s\n  stagger: %s\n", s.Spec, s.Zone, s.Stagger)
 	replaced := "schedule: and timezone:"
 	if s.Pages > 0 {
@@ -263,7 +269,8 @@ func saySuggestion(o *planned, screen cli.Screen) error {
 		replaced = "schedule:, timezone: and pages:"
 	}
 	if jobs := o.jobs(); len(jobs) > 0 {
-		text += fmt.Sprintf("\nIt is for all jobs: take %s out of %s.\n", replaced, strings.Join(jobs, ", "))
+		text += fmt.Sprintf("\nIt is for all jobs: take %s out of %s.\n",
+			replaced, strings.Join(jobs, ", "))
 	}
 	return screen.Say("%s", text)
 }

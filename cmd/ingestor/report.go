@@ -222,7 +222,8 @@ func (a *app) drawFreshness(out freshnessReport) error {
 		}
 		table.AppendRow(row)
 	}
-	err := screen.Draw(table, cli.Drop("charts"), cli.Drop("places changed"), cli.Cut("job", 8), cli.Drop("new per unit"), cli.Drop("job"))
+	err := screen.Draw(table, cli.Drop("charts"), cli.Drop("places changed"), cli.Cut("job", 8),
+		cli.Drop("new per unit"), cli.Drop("job"))
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,8 @@ func (a *app) printShares(s *sharesJSON) error {
 		return nil
 	}
 	screen := a.screen()
-	err := screen.Say("\nUnits are short: %d are left until %s, and the schedule wants more.\n", s.Left, screen.Moment(time.Time(s.Reset)))
+	err := screen.Say("\nUnits are short: %d are left until %s, and the schedule wants more.\n",
+		s.Left, screen.Moment(time.Time(s.Reset)))
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,8 @@ func (a *app) printShares(s *sharesJSON) error {
 		return err
 	}
 	for _, loan := range s.Loans {
-		if err := screen.Say("%s leaves %s to %s\n", loan.From, counted(int(loan.Units), "unit"), loan.To); err != nil {
+		if err := screen.Say("%s leaves %s to %s\n", loan.From, counted(int(loan.Units), "unit"),
+			loan.To); err != nil {
 			return err
 		}
 	}

@@ -61,7 +61,8 @@ func (a *app) printSummary(st *station, sum ingest.Summary, shares *sharesJSON, 
 		screen := a.screen()
 		table := screen.Table("region", "outcome", ">pages", ">videos", ">units", "first place")
 		for _, r := range sum.Regions {
-			table.AppendColored(colorOf(r.Outcome), []any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, firstPlace(st.catalog, r)})
+			table.AppendColored(colorOf(r.Outcome), []any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units,
+				firstPlace(st.catalog, r)})
 		}
 		if err := screen.Draw(table, cli.Cut("first place", 10)); err != nil {
 			return err
@@ -96,11 +97,12 @@ func reasons(sum ingest.Summary) (text string) {
 	var told []string
 	of := make(map[string][]string)
 	for _, r := range sum.Regions {
-		reason := why(r)
-		if reason == "" || r.Outcome != ingest.Failed && r.Outcome != ingest.Partial || errors.Is(r.Err(), quota.ErrExhausted) {
+		reason := cli.Plain(why(r))
+		ended := r.Outcome == ingest.Failed || r.Outcome == ingest.Partial
+		if !ended || reason == "" || errors.Is(r.Err(), quota.ErrExhausted) {
 			continue
 		}
-		if reason = cli.Plain(reason); of[reason] == nil {
+		if of[reason] == nil {
 			told = append(told, reason)
 		}
 		of[reason] = append(of[reason], r.Region)
@@ -157,7 +159,8 @@ func sentence(screen cli.Screen, sum ingest.Summary) string {
 		case quota.Suspended:
 			by = "the upstream says the quota is gone"
 		}
-		text += fmt.Sprintf("; %s, come back at %s (in %s)", by, screen.Moment(sum.RetryAt), cli.Span(sum.RetryAfter))
+		text += fmt.Sprintf("; %s, come back at %s (in %s)", by, screen.Moment(sum.RetryAt),
+			cli.Span(sum.RetryAfter))
 	}
 	return text
 }

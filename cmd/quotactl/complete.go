@@ -109,7 +109,8 @@ func (a *app) reservationIDs(ctx context.Context) []string {
 				return err
 			}
 			for _, r := range list {
-				ids = append(ids, fmt.Sprintf("%s\t%d units left %s", cli.Plain(r.ID), r.Left, cli.Plain(r.Note)))
+				ids = append(ids, fmt.Sprintf("%s\t%d units left %s", cli.Plain(r.ID), r.Left,
+					cli.Plain(r.Note)))
 			}
 		}
 		return nil

@@ -98,7 +98,8 @@ func (a *app) priceTable(list priceList) error {
 		}
 		t.AppendRow([]any{m.Method, strings.Join(parts, " + "), m.Status, m.Date, source})
 	}
-	err := s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 16), cli.Drop("source"))
+	err := s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 16),
+		cli.Drop("source"))
 	if err == nil && len(list.Methods) == 1 && s.Width > 0 { // whole, since the table may have cut it
 		err = s.Say("\nsource: %s\n", list.Methods[0].Source)
 		if note := list.Methods[0].Note; note != nil && err == nil {

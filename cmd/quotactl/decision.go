@@ -57,8 +57,8 @@ func orNull(text string) *string {
 	return &text
 }
 
-// answer prints a decision, which say puts into words in a table's place, and turns a denial into its exit code. "Never" is an error, but
-// an answer too where a program reads it.
+// answer prints a decision, which say puts into words in a table's place, and turns a denial into
+// its exit code. "Never" is an error, but an answer too where a program reads it.
 func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen) error) error {
 	var exceeds *quota.CostExceedsLimitError
 	switch {
@@ -138,7 +138,8 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	return text
 }
 
-// left is what remains for a further charge of this kind: for a person's with the headroom, which the next scheduled one stops short of.
+// left is what remains for a further charge of this kind: for a person's with the headroom, which
+// the next scheduled one stops short of.
 func left(d quota.Decision, of asked) string {
 	text := "left: " + inWords(d.Remaining)
 	if of.headroom {

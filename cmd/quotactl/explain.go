@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,15 +23,16 @@ func (a *app) explain() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain",
 		Short: "Whether a charge would fit now, when it will, and who has taken the units",
-		Long: `explain says whether a charge would fit now, and if not, when it will and who has taken the units of the limit that
-denies: the sums of that window by the labels of their entries, the largest first, and what reservations hold.
-Runs of a job are added up. Where the upstream has closed the bucket it is what this ledger knows of the
-bucket's day. Nothing is charged.
+		Long: `explain says whether a charge would fit now, and if not, when it will and who has taken the units
+of the limit that denies: the sums of that window by the labels of their entries, the largest first,
+and what reservations hold. Runs of a job are added up. Where the upstream has closed the bucket it
+is what this ledger knows of the bucket's day. Nothing is charged.
 
-It exits as spend does: with 0 when the charge fits, with 75 when it does not fit now, and with 64 when it never will.
+It exits as spend does: with 0 when the charge fits, with 75 when it does not fit now, and with 64
+when it never will.
 
-JSON: as spend --dry-run, and "by": [{"labels","units"}], empty when nothing denies. What a reservation holds has its ID
-and its note as labels "reservation" and "note".`,
+JSON: as spend --dry-run, and "by": [{"labels","units"}], empty when nothing denies. What a
+reservation holds has its ID and its note as labels "reservation" and "note".`,
 		Example: `  quotactl explain
   quotactl explain --units 30 --bucket search_list
   quotactl explain --units 30 -o json | jq -c '.by[0]'`,
@@ -48,13 +50,13 @@ and its note as labels "reservation" and "note".`,
 				if err != nil && !d.Never {
 					return err
 				}
-				by, of, err2 := g.spenders(c.Context(), call.Bucket, d)
+				who, err2 := g.taken(c.Context(), call.Bucket, d)
 				if err2 != nil {
 					return err2
 				}
-				explain := g.asked(call.Manual, d)
-				explain.explain = "" // this is it
-				return a.explained(d, err, taken{of, by}, explain)
+				of := g.asked(call.Manual, d)
+				of.explain = "" // this is it
+				return a.explained(d, err, who, of)
 			})
 		},
 	}
@@ -64,38 +66,43 @@ and its note as labels "reservation" and "note".`,
 	return c
 }
 
-// spenders are those who have taken the window of what denies, and the words for that window.
-func (g *gate) spenders(ctx context.Context, bucket string, d quota.Decision) ([]spender, string, error) {
+// taken is who has taken the units of what denies.
+type taken struct {
+	of     string // the window, in words
+	units  int64  // of the limit; 0 for none
+	kept   int64  // of them, for people
+	window quota.Window
+	by     []spender
+}
+
+func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (taken, error) {
 	if d.Limit == "" || d.Never {
-		return []spender{}, "", nil
+		return taken{by: []spender{}}, nil
 	}
-	window, of := g.reset(bucket), "what this ledger knows of the bucket's day"
+	who := taken{of: "what this ledger knows of the bucket's day", window: g.reset(bucket)}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
 		if l.Bucket == bucket && l.Name() == d.Limit {
-			window, of = l.Window, bucket+" "+l.Window.String()
+			who = taken{bucket + " " + l.Window.String(), l.Units, l.Headroom, l.Window, nil}
 		}
 	}
-	since := d.At.Add(-window.Length)
-	if window.IsCalendar() {
-		start, _ := window.Bounds(d.At)
-		since = start.Add(-1000) // exclusive, in microseconds
+	since := d.At.Add(-who.window.Length)
+	if who.window.IsCalendar() {
+		start, _ := who.window.Bounds(d.At)
+		since = start.Add(-time.Microsecond)
 	}
-	entries, err := g.Ledger.Entries(ctx, quota.Query{Credential: g.Credential, Bucket: bucket, Since: since})
+	entries, err := g.Ledger.Entries(ctx, quota.Query{
+		Credential: g.Credential, Bucket: bucket, Since: since,
+	})
 	if err != nil {
-		return nil, "", err
+		return who, err
 	}
 	held, err := g.Ledger.Reservations(ctx, g.Credential, bucket)
-	return sumUp(entries, held), of, err
+	who.by = sumUp(entries, held)
+	return who, err
 }
 
 // mostSpenders is how many are listed for people.
 const mostSpenders = 10
-
-// taken is who has taken the units of a window.
-type taken struct {
-	window string // in words
-	by     []spender
-}
 
 func (a *app) explained(d quota.Decision, err error, who taken, of asked) error {
 	out := explanation{newDecision(d), who.by}
@@ -120,7 +127,15 @@ func (t taken) draw(s cli.Screen) error {
 	for _, one := range t.by {
 		sum += one.Units
 	}
-	if err := s.Say("%s: %s units are taken\n", t.window, s.Number(sum)); err != nil || sum == 0 {
+	text := t.of + ": " + s.Number(sum)
+	if t.units > 0 {
+		text += " of " + s.Number(t.units)
+	}
+	text += " units are taken"
+	if t.kept > 0 {
+		text += ", " + s.Number(t.kept) + " are kept for people"
+	}
+	if err := s.Say("%s\n", text); err != nil || sum == 0 {
 		return err
 	}
 	table := s.Table(">units", ">part", "labels")

@@ -20,7 +20,8 @@ const (
 	labelNote        = "note"
 )
 
-// sumUp adds up entries with the same labels, whatever their run, and adds what reservations hold; the largest sum first.
+// sumUp adds up entries with the same labels, whatever their run, and adds what reservations hold;
+// the largest sum first.
 func sumUp(entries []quota.Entry, held []quota.Reservation) []spender {
 	sums := make(map[string]*spender)
 	add := func(labels quota.Labels, units int64) {

@@ -160,15 +160,18 @@ func (a *app) forecastTable(told []foretold) error {
 		if f.Rate.High > f.Rate.Low {
 			rate += fmt.Sprintf(" (%.0f-%.0f)", f.Rate.Low, f.Rate.High)
 		}
-		t.AppendColored(f.color(), []any{f.credential, f.Bucket, f.Verdict, s.Number(f.Remaining), s.Number(f.Scheduled.Units), rate,
+		t.AppendColored(f.color(), []any{f.credential, f.Bucket, f.Verdict, s.Number(f.Remaining),
+			s.Number(f.Scheduled.Units), rate,
 			s.On(f.DryAt.Truncate(time.Second)), fmt.Sprintf("%.0f %%", 100*f.Chance), s.On(f.ResetAt)})
 		at = f.At
 	}
 	var steps []cli.Step
-	if !slices.ContainsFunc(told, func(f foretold) bool { return f.credential != told[0].credential }) {
+	other := func(f foretold) bool { return f.credential != told[0].credential }
+	if !slices.ContainsFunc(told, other) {
 		steps = append(steps, cli.Drop("credential"))
 	}
-	steps = append(steps, cli.All(cli.Shorten("reset"), cli.Shorten("dry at")), cli.Drop("scheduled"), cli.Drop("reset"),
+	steps = append(steps, cli.All(cli.Shorten("reset"), cli.Shorten("dry at")), cli.Drop("scheduled"),
+		cli.Drop("reset"),
 		cli.Drop("unscheduled/h"), cli.Cut("bucket", 12), cli.Cut("credential", 10))
 	if err := s.Draw(t, steps...); err != nil || at.IsZero() {
 		return err

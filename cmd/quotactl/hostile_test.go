@@ -14,7 +14,8 @@ import (
 	"quotabudget/internal/cli/clitest"
 )
 
-// TestHostileLedger: whatever another program has written into the ledger, it commands no terminal, and every format can be read.
+// TestHostileLedger: whatever another program has written into the ledger, it commands no terminal,
+// and every format can be read.
 func TestHostileLedger(t *testing.T) {
 	const loud = "\x1b[2J\x1b]52;c;AAAA\x07\u009b31m\u202egnp\u2066\u2028\u200b\r\nend"
 	home := t.TempDir()

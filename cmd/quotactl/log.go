@@ -129,7 +129,8 @@ func (a *app) printEntries(entries []quota.Entry) error {
 		t := s.Table("at", "bucket", ">units", "method", "region", "labels", "id")
 		for _, e := range list.Entries {
 			method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
-			t.AppendRow([]any{s.At(e.At), e.Bucket, s.Number(e.Units), method, region, otherLabels(e.Labels), e.ID})
+			t.AppendRow([]any{s.At(e.At), e.Bucket, s.Number(e.Units), method, region, otherLabels(e.Labels),
+				e.ID})
 		}
 		return s.Draw(t, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"), cli.Cut("labels", 10),
 			cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))

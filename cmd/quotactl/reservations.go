@@ -66,7 +66,9 @@ func (a *app) reservationTable(list reservationList) error {
 	s := a.screen()
 	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")
 	for _, r := range list.Reservations {
-		t.AppendRow([]any{r.Reservation, s.Number(r.Units), s.Number(r.Drawn), s.Number(r.Left), s.At(r.ExpiresAt), r.Note})
+		t.AppendRow([]any{r.Reservation, s.Number(r.Units), s.Number(r.Drawn), s.Number(r.Left),
+			s.At(r.ExpiresAt), r.Note})
 	}
-	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"), cli.Drop("units"), cli.Cut("note", 4))
+	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"), cli.Drop("units"),
+		cli.Cut("note", 4))
 }

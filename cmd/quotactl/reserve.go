@@ -56,6 +56,7 @@ func (a *app) setAside(d quota.Decision, err error, of asked) error {
 		if !d.Allowed {
 			return s.Say("%s\n", denied(s, d, of))
 		}
-		return s.Say("%s\nreservation %s, until %s\n", allowed(s, "set aside", d, of), d.Reservation, s.At(cli.Time(d.ExpiresAt)).Text)
+		return s.Say("%s\nreservation %s, until %s\n", allowed(s, "set aside", d, of), d.Reservation,
+			s.At(cli.Time(d.ExpiresAt)).Text)
 	})
 }

@@ -60,7 +60,8 @@ func windowCell(l limitStatus) cli.Cell {
 	return cli.Cell{Text: l.Window + " " + *l.Timezone, Short: l.Window}
 }
 
-// remains is what is left; for who looks, a word where nothing does, and in short what is kept for people.
+// remains is what is left; for who looks, a word where nothing does, and in short what is kept for
+// people.
 func remains(s cli.Screen, b bucketStatus, l limitStatus) cli.Cell {
 	switch {
 	case !time.Time(b.SuspendedUntil).IsZero():

@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/cli"
 )
 
-// The narrower the terminal, the less is drawn; but what says why nothing remains is drawn always, in a word.
+// The narrower the terminal, the less is drawn; but what says why nothing remains is drawn always,
+// in a word.
 func TestStatusFitsTheTerminal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	zone := "America/Los_Angeles"

@@ -63,7 +63,8 @@ func toYAML(v any) ([]byte, error) {
 // unfold takes the braces and quotes of JSON away where no reader of YAML needs them.
 func unfold(n *yaml.Node) {
 	n.Style = 0
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && (olderForm.MatchString(n.Value) || strings.ContainsFunc(n.Value, acts)) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && (olderForm.MatchString(n.Value) ||
+		strings.ContainsFunc(n.Value, acts)) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	for _, below := range n.Content {

@@ -10,9 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Text from outside (titles, labels, notes, IDs, messages of the upstream) may hold what a terminal obeys: codes that move the
-// cursor, colour the screen or write to the clipboard, and marks that turn the direction of writing around. Everything that the
-// programs print for people goes through Plain: each cell of a table, each sentence, each error and its hint.
+// Text from outside (titles, labels, notes, IDs, messages of the upstream) may hold what a terminal
+// obeys: codes that move the cursor, colour the screen or write to the clipboard, and marks that
+// turn the direction of writing around. Everything that the programs print for people goes through
+// Plain: each cell of a table, each sentence, each error and its hint.
 
 const (
 	joiner    = '\u200d' // joins emoji
@@ -20,8 +21,9 @@ const (
 	blackFlag = '\U0001f3f4'
 )
 
-// Plain is a line of text without what a terminal would obey. A control character becomes �, a line break a space; what is
-// invisible is left out. Letters of every script stay, with their marks, and so do emoji.
+// Plain is a line of text without what a terminal would obey. A control character becomes �, a line
+// break a space; what is invisible is left out. Letters of every script stay, with their marks, and
+// so do emoji.
 func Plain(text string) string {
 	before, flag := rune(0), false // flag: the letters of a region's flag may follow
 	return strings.Map(func(r rune) rune {
@@ -49,14 +51,15 @@ func Plain(text string) string {
 
 func isTag(r rune) bool { return r >= 0xe0020 && r <= 0xe007f }
 
-// hidden reports what no screen shows and some obey: formatting characters, of which a few are visible, and separators of lines.
+// hidden reports what no screen shows and some obey: formatting characters, of which a few are
+// visible, and separators of lines.
 func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||
 		r&0xfffe == 0xfffe // no character at all
 }
 
-// escaped is JSON, or YAML with such text in double quotes, with everything escaped that a terminal would obey and encoding/json
-// leaves as it is. It means the same. spell writes one character.
+// escaped is JSON, or YAML with such text in double quotes, with everything escaped that a terminal
+// would obey and encoding/json leaves as it is. It means the same. spell writes one character.
 func escaped(data []byte, spell func(rune) string) []byte {
 	if bytes.IndexFunc(data, acts) < 0 {
 		return data
@@ -92,7 +95,8 @@ func inYAML(r rune) string {
 	return fmt.Sprintf(`\u%04X`, r)
 }
 
-// escaper escapes the lines of a log on their way to w. Each Write is of whole lines, as those of log/slog are.
+// escaper escapes the lines of a log on their way to w. Each Write is of whole lines, as those of
+// log/slog are.
 type escaper struct{ w io.Writer }
 
 func (e escaper) Write(data []byte) (int, error) {

@@ -55,7 +55,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestOutputIsQuiet: whatever the text, JSON and YAML send nothing to a terminal that it would obey, and are read back as it.
+// TestOutputIsQuiet: whatever the text, JSON and YAML send nothing to a terminal that it would
+// obey, and are read back as it.
 func TestOutputIsQuiet(t *testing.T) {
 	for _, text := range hostile {
 		v := map[string]any{"k": text, text: []string{text, "x" + text + "y"}}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is where people read. On a terminal tables have bars and colours and fit its width; in a file or a pipe they are plain
-// and whole.
+// Screen is where people read. On a terminal tables have bars and colours and fit its width; in a
+// file or a pipe they are plain and whole.
 type Screen struct {
 	W     io.Writer
 	Bars  bool
@@ -21,12 +21,7 @@ type Screen struct {
 	Zone  *time.Location // of the reader, whose times stand beside those in UTC; nil for UTC alone
 }
 
-// NewScreen looks at what w is, and at NO_COLOR, TERM and TZ.
-func NewScreen(w io.Writer, getenv func(string) string) Screen {
-	return (&Common{}).Screen(w, getenv)
-}
-
-// Screen is NewScreen with the flags --color and --utc.
+// Screen looks at what w is, at the flags --color and --utc, and at NO_COLOR, TERM and TZ.
 func (c *Common) Screen(w io.Writer, getenv func(string) string) Screen {
 	s := Screen{W: w, Bars: IsTerminal(w), Width: widthOf(w)}
 	s.Color = s.Bars && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
@@ -82,7 +77,8 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Say writes a text for people, whose arguments may come from outside. On a terminal lines are broken between words.
+// Say writes a text for people, whose arguments may come from outside. On a terminal lines are
+// broken between words.
 func (s Screen) Say(format string, args ...any) error {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
 	for i, line := range lines {
@@ -116,12 +112,14 @@ func fold(line string, most int) string {
 	return out.String()
 }
 
-// Moment is a time to come for people: in UTC, rounded up to the second, and in the reader's zone; "" when it is zero.
+// Moment is a time to come for people: in UTC, rounded up to the second, and in the reader's zone;
+// "" when it is zero.
 func (s Screen) Moment(t time.Time) string {
 	return Moment(t) + s.local(ceiling(t), "15:04:05")
 }
 
-// local is " (09:00:00 CET)", with the date where that is another one than in UTC; "" without a zone.
+// local is " (09:00:00 CET)", with the date where that is another one than in UTC; "" without a
+// zone.
 func (s Screen) local(t time.Time, form string) string {
 	if s.Zone == nil || t.IsZero() {
 		return ""
@@ -132,7 +130,8 @@ func (s Screen) local(t time.Time, form string) string {
 	return " (" + t.In(s.Zone).Format(form+" MST") + ")"
 }
 
-// Until is a moment in a table, with how long it is until then: "2026-11-22 08:00:00Z (in 18h)", in short "in 18h".
+// Until is a moment in a table, with how long it is until then: "2026-11-22 08:00:00Z (in 18h)", in
+// short "in 18h".
 func (s Screen) Until(t, now time.Time) Cell {
 	if t.IsZero() {
 		return Cell{}

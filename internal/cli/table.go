@@ -10,7 +10,8 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Color is how a cell is coloured where the screen has colours. A word says the same where it has none.
+// Color is how a cell is coloured where the screen has colours. A word says the same where it has
+// none.
 type Color string
 
 // The colours there are, as terminals know them.
@@ -45,7 +46,8 @@ func (s Screen) Table(columns ...string) *Table {
 	return t
 }
 
-// AppendRow adds a row, which may have fewer cells than there are columns. What comes from outside may stand in it.
+// AppendRow adds a row, which may have fewer cells than there are columns. What comes from outside
+// may stand in it.
 func (t *Table) AppendRow(cells []any) { t.AppendColored("", cells) }
 
 // AppendColored adds a row of one colour, but for cells that have their own.
@@ -98,7 +100,8 @@ func All(steps ...Step) Step {
 	}}
 }
 
-// Draw writes the table. Where it is wider than the screen it takes one step after the other, until it fits.
+// Draw writes the table. Where it is wider than the screen it takes one step after the other, until
+// it fits.
 func (s Screen) Draw(t *Table, steps ...Step) error {
 	n := len(t.names)
 	l := &layout{t, make([]bool, n), make([]bool, n), make([]int, n)}
@@ -209,7 +212,8 @@ func (l *layout) line(row []Cell, widths []int, colored bool) string {
 	return out.String() + "\n"
 }
 
-// width is how many cells of a terminal a text takes: the more of what those take that join emoji and those that do not.
+// width is how many cells of a terminal a text takes: the more of what those take that join emoji
+// and those that do not.
 func width(text string) int {
 	if isASCII(text) {
 		return len(text)
@@ -240,7 +244,8 @@ func apart(cluster string) int {
 	return sum
 }
 
-// clip cuts a text that is wider than most cells, between characters as people know them; 0 leaves it whole.
+// clip cuts a text that is wider than most cells, between characters as people know them; 0 leaves
+// it whole.
 func clip(text string, most int) string {
 	if most <= 0 || width(text) <= most {
 		return text

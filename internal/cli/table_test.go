@@ -94,7 +94,8 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// The reader's zone stands beside UTC on a terminal, once, and with the date where that is another one.
+// The reader's zone stands beside UTC on a terminal, once, and with the date where that is another
+// one.
 func TestReadersZone(t *testing.T) {
 	at := time.Date(2026, 11, 22, 1, 2, 3, 4, time.UTC)
 	for tz, want := range map[string]string{

@@ -13,8 +13,8 @@ import (
 // unlikely is the chance below which nothing is said of it.
 const unlikely = 0.1
 
-// Text is the forecast in a sentence, without a full stop: "default runs dry 21:14Z (20:50Z to 22:05Z), 2 h 46 m before the
-// reset; the 22:00Z runs of BR and AU lose 6 of 8 pages".
+// Text is the forecast in a sentence, without a full stop: "default runs dry 21:14Z (20:50Z to
+// 22:05Z), 2 h 46 m before the reset; the 22:00Z runs of BR and AU lose 6 of 8 pages".
 func (f Forecast) Text() string {
 	text := f.Bucket + " "
 	switch f.Verdict {
@@ -31,7 +31,8 @@ func (f Forecast) Text() string {
 			text += " until " + f.moment(f.OpensAt)
 		}
 	case RunsDry:
-		text += "runs dry " + f.moment(f.DryAt) + f.interval() + ", " + span(f.ResetAt.Sub(f.DryAt)) + " before " + f.reset()
+		text += "runs dry " + f.moment(f.DryAt) + f.interval() + ", " + span(f.ResetAt.Sub(f.DryAt)) +
+			" before " + f.reset()
 	default:
 		text += "lasts to " + f.reset()
 		if f.Chance >= unlikely {
@@ -158,7 +159,8 @@ func number(n int64) string {
 	return text
 }
 
-// clock is a moment in UTC by the minute, with the date unless it is of the same day as the forecast.
+// clock is a moment in UTC by the minute, with the date unless it is of the same day as the
+// forecast.
 func (f Forecast) clock(t time.Time) string { return f.on(t, time.UTC, "15:04Z") }
 
 // moment is clock, followed by the same in the reader's zone.

@@ -132,7 +132,8 @@ func TestTextIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := Forecast{Bucket: "default", At: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Verdict: Exhausted, Limit: "default 24h"}
+	f := Forecast{Bucket: "default", At: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		Verdict: Exhausted, Limit: "default 24h"}
 	for hour, want := range map[int]string{
 		21: "default is exhausted (default 24h) until 21:00Z, 22:00 CET",
 		23: "default is exhausted (default 24h) until 23:00Z, 2026-11-22 00:00 CET",

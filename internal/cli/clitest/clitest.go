@@ -12,8 +12,8 @@ import (
 
 var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// Loud is the first thing in what a program wrote that a terminal would obey, but for line breaks and the program's own
-// colours; "" when there is none.
+// Loud is the first thing in what a program wrote that a terminal would obey, but for line breaks
+// and the program's own colours; "" when there is none.
 func Loud(written string) string {
 	for line := range strings.Lines(colors.ReplaceAllString(written, "")) {
 		line = strings.TrimRight(line, "\r\n")

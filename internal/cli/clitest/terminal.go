@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// Terminal opens a terminal of so many columns with somebody who looks at it: what is written to one end is read from the
-// other. Close screen once a program has it.
+// Terminal opens a terminal of so many columns with somebody who looks at it: what is written to
+// one end is read from the other. Close screen once a program has it.
 func Terminal(t *testing.T, columns int) (watcher, screen *os.File) {
 	t.Helper()
 	watcher, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -42,7 +42,8 @@ func Terminal(t *testing.T, columns int) (watcher, screen *os.File) {
 	return watcher, screen
 }
 
-// Seen runs a program whose standard output is a terminal of so many columns, and returns what it wrote there and how it ended.
+// Seen runs a program whose standard output is a terminal of so many columns, and returns what it
+// wrote there and how it ended.
 func Seen(t *testing.T, columns int, cmd *exec.Cmd) (string, error) {
 	t.Helper()
 	watcher, screen := Terminal(t, columns)

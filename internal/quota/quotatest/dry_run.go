@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// testDryRun: the answer is that of the charge, word for word but for its entry, and nothing at all is written.
+// testDryRun: the answer is that of the charge, word for word but for its entry, and nothing at all
+// is written.
 func testDryRun(t *testing.T, h Harness) {
 	ctx, l, cred := context.Background(), h.Open(t), newCredential()
 	h.SetNow(t, epoch)

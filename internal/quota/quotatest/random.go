@@ -146,7 +146,8 @@ func (s *story) newCharge() quota.Charge {
 		costs = append(costs, quota.Cost{Bucket: b, Units: rapid.Int64Range(1, 12).Draw(s.t, "cost")})
 	}
 	return quota.Charge{Credential: s.credential, ID: s.id(), Key: s.key(), Costs: costs, Limits: s.allLimits(costs),
-		Manual: rapid.Bool().Draw(s.t, "manual"), Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9, DryRun: rapid.IntRange(0, 5).Draw(s.t, "dry run") == 5,
+		Manual: rapid.Bool().Draw(s.t, "manual"), Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9,
+		DryRun: rapid.IntRange(0, 5).Draw(s.t, "dry run") == 5,
 		Labels: rapid.SampledFrom([]quota.Labels{nil, {"region": "BR"}, {"region": "DE", "run": "r:1"}}).Draw(s.t, "labels")}
 }
 
