@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: demo test soak check interop build install bench vuln fmt tools clean
+.PHONY: demo test soak check interop build install bench vuln fmt tools clean notices
 
 ## demo: one sweep of eight regions against the built-in stand-in, on SQLite
 demo:
@@ -44,6 +44,10 @@ bench: tools
 	$(GO) test -run '^$$' -bench . -benchtime 3s ./internal/ledger/sqliteledger
 	$(GO) test -run '^$$' -bench Sweep -benchtime 5x ./internal/ingest
 	$(GO) test -run '^$$' -bench 'Forecast$$' -benchtime 1x ./internal/forecast
+
+## notices: the licences of everything that is linked into the programs, into THIRD_PARTY_NOTICES
+notices:
+	$(GO) test ./deploy -run '^TestNotices$$' -count 1 -update
 
 ## vuln: known vulnerabilities of what is built in (asks the vulnerability database over the network)
 vuln:

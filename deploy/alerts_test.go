@@ -152,7 +152,7 @@ func scrapeDaemon(t *testing.T) string {
 	upstream := serve(t, &youtubetest.Server{})
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "quota.yaml"), "ingest: {regions: [US], listen: \"127.0.0.1:0\"}\n")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "ingestor"), "run")
+	cmd := exec.CommandContext(t.Context(), program(t, "ingestor"), "run")
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + dir, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream}
 	var log lines
@@ -164,7 +164,6 @@ func scrapeDaemon(t *testing.T) string {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	served := regexp.MustCompile(`are served" address=(\S+)`)
 	for range 1500 {
 		if at := served.FindStringSubmatch(log.String()); at != nil {
 			text := get("http://" + at[1] + "/metrics")
@@ -178,12 +177,14 @@ func scrapeDaemon(t *testing.T) string {
 	return ""
 }
 
+var served = regexp.MustCompile(`are served" address=(\S+)`)
+
 // scrapeFile is what a sweep from cron leaves that failed in a region.
 func scrapeFile(t *testing.T) string {
 	t.Helper()
 	upstream := serve(t, http.NotFoundHandler())
 	file := filepath.Join(t.TempDir(), "ingestor.prom")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "ingestor"), "once", "--region", "US", "--metrics-file", file)
+	cmd := exec.CommandContext(t.Context(), program(t, "ingestor"), "once", "--region", "US", "--metrics-file", file)
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"HOME=" + cmd.Dir, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream}
 	if out, err := cmd.CombinedOutput(); err == nil {

@@ -43,7 +43,7 @@ func TestCron(t *testing.T) {
 	if got, want := jobs(lines), jobs(read(t, "crontab")); !slices.Equal(got, want) {
 		t.Errorf("README and deploy/crontab differ:\n%q\n%q", got, want)
 	}
-	help := tool(t, filepath.Join(bin, "ingestor"), "once", "--help")
+	help := tool(t, program(t, "ingestor"), "once", "--help")
 	for _, line := range jobs(lines)[:2] {
 		if !strings.Contains(help, line) {
 			t.Errorf("ingestor once --help has another line than %s", line)

@@ -3,9 +3,11 @@ package deploy_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -57,4 +59,26 @@ func tool(t *testing.T, name string, args ...string) string {
 		t.Errorf("%s %v: %v\n%s", name, args, err, out)
 	}
 	return string(out)
+}
+
+// program is the path of a built program.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	touch(t)
+	return filepath.Join(bin, name)
+}
+
+// touch looks at every source. go test keeps a result until a file changes that the test itself looked at, and does not know
+// what the commands have read that it starts.
+func touch(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && (strings.HasSuffix(path, ".go") || strings.HasPrefix(filepath.Base(path), "go.")) {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -2,9 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"quotabudget/internal/version"
 )
 
 type build struct {
@@ -14,10 +15,8 @@ type build struct {
 
 // version adds the command version, and the flag --version, to a program.
 func (c *Common) version(root *cobra.Command) {
-	b := build{Version: "unknown"}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		b = build{info.Main.Version, info.GoVersion}
-	}
+	var b build
+	b.Version, b.Go = version.Of()
 	text := fmt.Sprintf("%s %s (%s)\n", root.Name(), b.Version, b.Go)
 	root.Version = b.Version
 	root.SetVersionTemplate(text)

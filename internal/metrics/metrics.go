@@ -4,11 +4,12 @@ package metrics
 import (
 	"context"
 	"log/slog"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"quotabudget/internal/version"
 )
 
 // askTime is how long a ledger or a catalogue may take to answer a scrape. Prometheus gives up after 10 seconds by default, and
@@ -61,10 +62,8 @@ func timestamp(at time.Time) float64 {
 
 // BuildInfo says which version of a program runs.
 func BuildInfo(program string) prometheus.Collector {
-	labels := prometheus.Labels{"program": program, "version": "unknown", "goversion": "unknown"}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		labels["version"], labels["goversion"] = info.Main.Version, info.GoVersion
-	}
+	own, toolchain := version.Of()
+	labels := prometheus.Labels{"program": program, "version": own, "goversion": toolchain}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "quotabudget_build_info", ConstLabels: labels,
 		Help: "Which version of which program this is; always 1."}, func() float64 { return 1 })
 }

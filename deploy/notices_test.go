@@ -1,0 +1,137 @@
+package deploy_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write THIRD_PARTY_NOTICES anew")
+
+const noticesFile = "../THIRD_PARTY_NOTICES"
+
+// TestNotices: THIRD_PARTY_NOTICES has the licences of everything that is linked into the programs. make notices writes it.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	want := notices(t)
+	if *update {
+		if err := os.WriteFile(noticesFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, noticesFile); got != want {
+		t.Error("the modules that are linked have changed: run make notices, and look at what is new")
+	}
+}
+
+const noticesHead = `Third-party software in quotactl and ingestor
+
+The programs are linked with the Go standard library and with the modules below. The text of each licence stands under the names
+of the modules and files that have it. Written by make notices, from what is linked on Linux.
+`
+
+// notices are the texts of the licences, each once, with those who have it.
+func notices(t *testing.T) string {
+	t.Helper()
+	owners := make(map[string][]string) // by text
+	for _, m := range linked(t) {
+		files := m.licences(t)
+		if len(files) == 0 {
+			t.Errorf("%s has no file with a licence", m.name)
+		}
+		for _, file := range files {
+			text := strings.TrimSpace(strings.ReplaceAll(read(t, filepath.Join(m.dir, file)), "\r\n", "\n"))
+			owners[text] = append(owners[text], m.name+": "+file)
+		}
+	}
+	texts := slices.SortedFunc(maps.Keys(owners), func(a, b string) int {
+		return strings.Compare(owners[a][0], owners[b][0])
+	})
+	var out strings.Builder
+	out.WriteString(noticesHead)
+	for _, text := range texts {
+		fmt.Fprintf(&out, "\n%s\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), strings.Join(owners[text], "\n"),
+			strings.Repeat("-", 80), text)
+	}
+	return out.String()
+}
+
+// module is one that is linked, with the folders of its packages that are.
+type module struct {
+	name     string // and its version
+	dir      string
+	packages []string
+}
+
+// linked are the modules of the programs, in the order of their names, and the standard library.
+func linked(t *testing.T) []*module {
+	t.Helper()
+	touch(t)
+	form := "{{if not .Standard}}{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}\t{{.Dir}}{{end}}"
+	cmd := exec.Command("go", "list", "-deps", "-f", form, "../cmd/ingestor", "../cmd/quotactl")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := strings.TrimSpace(tool(t, "go", "env", "GOROOT"))
+	known := map[string]*module{"": {name: "the Go standard library", dir: root, packages: []string{root}}}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		if len(fields) != 3 {
+			continue
+		}
+		if known[fields[0]] == nil {
+			known[fields[0]] = &module{name: fields[0], dir: fields[1]}
+		}
+		known[fields[0]].packages = append(known[fields[0]].packages, fields[2])
+	}
+	return slices.SortedFunc(maps.Values(known), func(a, b *module) int { return strings.Compare(a.name, b.name) })
+}
+
+var licence = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-._].*)?$`)
+
+// licences are the files with terms in the folders from each package up to the module's own, and in its folder licenses.
+func (m *module) licences(t *testing.T) []string {
+	t.Helper()
+	found := make(map[string]bool)
+	seen := make(map[string]bool)
+	for _, dir := range m.packages {
+		for ; strings.HasPrefix(dir, m.dir) && !seen[dir]; dir = filepath.Dir(dir) {
+			seen[dir] = true
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				if e.Type().IsRegular() && licence.MatchString(e.Name()) && !strings.HasSuffix(e.Name(), ".go") {
+					found[filepath.Join(dir, e.Name())] = true
+				}
+			}
+		}
+	}
+	more, err := filepath.Glob(filepath.Join(m.dir, "licenses", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range more {
+		found[file] = true
+	}
+	var names []string
+	for file := range found {
+		name, err := filepath.Rel(m.dir, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, filepath.ToSlash(name))
+	}
+	slices.Sort(names)
+	return names
+}

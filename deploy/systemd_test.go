@@ -1,0 +1,200 @@
+package deploy_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// services are the units that run a program.
+var services = []string{"ingestor.service", "ingestor-once.service"}
+
+// TestUnits: systemd understands every line of the units, and finds little to be exposed.
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	touch(t)
+	dir := t.TempDir()
+	var files []string
+	for _, unit := range append(services, "ingestor-once.timer") {
+		file := filepath.Join(dir, unit)
+		write(t, file, strings.ReplaceAll(read(t, unit), "/usr/local/bin", bin)) // verify looks for the programs
+		files = append(files, file)
+	}
+	if out := tool(t, "systemd-analyze", append([]string{"verify", "--man=no"}, files...)...); out != "" {
+		t.Errorf("systemd-analyze verify: %s", out)
+	}
+	for _, file := range files[:len(services)] {
+		tool(t, "systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=25", file)
+	}
+}
+
+// TestUnitsAgree: both units have one way to be hemmed in, and both name the files that cron names.
+func TestUnitsAgree(t *testing.T) {
+	t.Parallel()
+	var hardening []string
+	for _, unit := range services {
+		text := read(t, unit)
+		_, rest, _ := strings.Cut(text, "\nStateDirectory=")
+		rest, _, _ = strings.Cut(rest, "\n[Install]")
+		hardening = append(hardening, strings.TrimSpace(rest))
+		for _, want := range []string{"--config /etc/quota/quota.yaml ", "\nUser=quota\n", "=/var/lib/quota\n"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is without %q", unit, want)
+			}
+		}
+	}
+	if hardening[0] != hardening[1] {
+		t.Error("the units differ from StateDirectory= on")
+	}
+}
+
+// TestUnderTheFilter: the programs do their work while every system call that the units forbid answers EPERM, and map no memory
+// that can be written and executed. strace stands in for the kernel's filter.
+func TestUnderTheFilter(t *testing.T) {
+	t.Parallel()
+	upstream := serve(t, &youtubetest.Server{})
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "quota.yaml"),
+		"youtube: {endpoint: \""+upstream+"\"}\ningest: {regions: [US], schedule: \"@every 1s\", pages: 1, listen: \"127.0.0.1:0\"}\n")
+	once := filtered(t, dir, "once", "--metrics-file", filepath.Join(dir, "ingestor.prom"))
+	if err := once.cmd.Wait(); err != nil {
+		t.Errorf("ingestor once: %v\n%s", err, once.log.String())
+	}
+	run := filtered(t, dir, "run")
+	run.sweeps(t)
+	if err := run.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.cmd.Wait(); err != nil {
+		t.Errorf("ingestor run: %v\n%s", err, run.log.String())
+	}
+	for _, p := range []*traced{once, run} {
+		trace := p.traced(t)
+		if !strings.Contains(trace, "mmap(") || !strings.Contains(trace, "(INJECTED)") {
+			t.Errorf("nothing was traced, or nothing forbidden:\n%.2000s", trace)
+		}
+		if found := regexp.MustCompile(`.*PROT_WRITE\|PROT_EXEC.*`).FindString(trace); found != "" {
+			t.Errorf("memory that can be written and executed: %s", found)
+		}
+	}
+}
+
+// traced is a program under strace.
+type traced struct {
+	cmd   *exec.Cmd
+	log   lines
+	trace string // file
+}
+
+// filtered starts the ingestor with what the units forbid forbidden.
+func filtered(t *testing.T, dir string, args ...string) *traced {
+	t.Helper()
+	denied := "?" + strings.Join(forbidden(t), ",?")
+	p := &traced{trace: filepath.Join(t.TempDir(), "trace")}
+	p.cmd = exec.CommandContext(t.Context(), "strace", append([]string{"-D", "-f", "--seccomp-bpf", "-q", "-o", p.trace,
+		"-e", "trace=mmap,mprotect," + denied, "-e", "inject=" + denied + ":error=EPERM",
+		program(t, "ingestor")}, args...)...)
+	p.cmd.Dir = dir
+	p.cmd.Env = []string{"HOME=" + dir, "YOUTUBE_API_KEY=any"}
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.cmd.Process.Kill() })
+	return p
+}
+
+// sweeps waits until the daemon has swept, and says so.
+func (p *traced) sweeps(t *testing.T) {
+	t.Helper()
+	for range 3000 {
+		if at := served.FindStringSubmatch(p.log.String()); at != nil {
+			swept := regexp.MustCompile(`ingest_sweeps_total\{outcome="complete"\} [1-9]`)
+			if swept.MatchString(get("http://" + at[1] + "/metrics")) {
+				return
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("no sweep: %s", p.log.String())
+}
+
+// traced is what strace wrote, which may go on for a moment after the program has ended.
+func (p *traced) traced(t *testing.T) string {
+	t.Helper()
+	end := fmt.Sprintf("%d +++ exited with", p.cmd.Process.Pid)
+	for range 1500 {
+		text, err := os.ReadFile(p.trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), end) {
+			return string(text)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("strace did not end")
+	return ""
+}
+
+// forbidden are the system calls that both units forbid, as systemd on this machine reads their filters.
+func forbidden(t *testing.T) (denied []string) {
+	t.Helper()
+	sets := syscallSets(t)
+	allowed := make(map[string]bool)
+	for _, filter := range regexp.MustCompile(`(?m)^SystemCallFilter=(~?)(.*)$`).FindAllStringSubmatch(read(t, services[0]), -1) {
+		for name := range strings.FieldsSeq(filter[2]) {
+			for _, call := range sets.expand(name) {
+				allowed[call] = filter[1] == ""
+			}
+		}
+	}
+	for _, call := range sets.expand("@known") {
+		if !allowed[call] {
+			denied = append(denied, call)
+		}
+	}
+	if len(denied) < 100 || len(denied) > 300 {
+		t.Fatalf("%d system calls are forbidden", len(denied))
+	}
+	return slices.Compact(slices.Sorted(slices.Values(denied)))
+}
+
+// callSets are systemd's names for groups of system calls.
+type callSets map[string][]string
+
+func syscallSets(t *testing.T) callSets {
+	t.Helper()
+	sets, name := make(callSets), ""
+	for line := range strings.Lines(tool(t, "systemd-analyze", "syscall-filter", "--no-pager")) {
+		word := strings.TrimSpace(line)
+		switch {
+		case word == "" || strings.HasPrefix(word, "#"):
+		case strings.HasPrefix(line, "@"):
+			name, _, _ = strings.Cut(word, " ")
+		default:
+			sets[name] = append(sets[name], word)
+		}
+	}
+	return sets
+}
+
+// expand are the calls of a group, or the call itself.
+func (s callSets) expand(name string) (calls []string) {
+	if !strings.HasPrefix(name, "@") {
+		return []string{name}
+	}
+	for _, member := range s[name] {
+		calls = append(calls, s.expand(member)...)
+	}
+	return calls
+}
