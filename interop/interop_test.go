@@ -35,6 +35,7 @@ type sight struct {
 	Streamed   string `json:"streamed"`    // and without saying its length
 	Denied     string `json:"denied"`      // what a person reads when the units are gone
 	Status     int    `json:"status"`
+	Upload     string `json:"upload_denied"` // the same of an upload
 }
 
 // client is a program that knows nothing of quotas.
@@ -83,11 +84,15 @@ func check(t *testing.T, got sight, id string) {
 	if got.Multipart != id || got.Resumable != id || got.Streamed != id {
 		t.Errorf("uploads are not whole: %+v, want %s", got, id)
 	}
-	if got.Status != 429 || !strings.Contains(got.Denied, "quota exhausted") ||
-		!strings.Contains(got.Denied, "default 24h") || !moment.MatchString(got.Denied) {
-		t.Errorf("when the units were gone, a person reads (%d): %q", got.Status, got.Denied)
+	for limit, text := range map[string]string{"default 24h": got.Denied, "video_insert 24h": got.Upload} {
+		if !strings.Contains(text, "quota exhausted: "+limit) || !moment.MatchString(text) {
+			t.Errorf("when %s was gone, a person reads: %q", limit, text)
+		}
+		t.Logf("a person reads: %s", text)
 	}
-	t.Logf("a person reads: %s", got.Denied)
+	if got.Status != 429 {
+		t.Errorf("when the units were gone: %d", got.Status)
+	}
 }
 
 // film is a file of media in several chunks, and the id that the stand-in gives to it.

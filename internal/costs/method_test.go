@@ -48,6 +48,8 @@ func TestMethodByRule(t *testing.T) {
 		{"PUT", "/upload/youtube/v3/videos?upload_id=", "", ""},
 		{"PUT", "/upload/youtube/v3/videos?upload_id=1&upload_id=2", "", ""},
 		{"PUT", "/upload/youtube/v3/videos?upload_id=1&uploadType=media", "", ""},
+		{"PUT", "/upload/youtube/v3/videos?upload_id=1&uploadType=resumable&uploadType=media", "", ""},
+		{"PUT", "/upload/youtube/v3/videos?upload_id=1&upload_protocol=raw", "", ""},
 		{"PUT", "/youtube/v3/playlistImages/x?upload_id=1", "", ""},
 		{"PUT", "/youtube/v3/comments/markAsSpam", "", ""},
 		{"PATCH", "/youtube/v3/videos", "", ""},

@@ -11,17 +11,21 @@ import (
 // the method that the upload is a call of. The rules:
 //
 //   - It is a PUT, POST or DELETE below one of the upload paths, whatever verb began the upload.
-//   - It has one upload_id, and no uploadType but resumable. With another type, or the headers of
-//     another protocol, the upstream might take it for a new upload.
+//   - It has one upload_id, and no other type or protocol than resumable: with another, the upstream
+//     might take it for a new upload.
 //   - Where several methods upload to the path, it counts as the dearest of them.
 func (t *Table) Session(r *http.Request) (method string, ok bool) {
 	if !slices.Contains([]string{http.MethodPut, http.MethodPost, http.MethodDelete}, r.Method) {
 		return "", false
 	}
 	query := r.URL.Query()
-	ids, types := query["upload_id"], query["uploadType"]
-	if len(ids) != 1 || ids[0] == "" || len(types) > 1 || len(types) == 1 && types[0] != "resumable" {
+	if ids := query["upload_id"]; len(ids) != 1 || ids[0] == "" {
 		return "", false
+	}
+	for _, kind := range slices.Concat(query["uploadType"], query["upload_protocol"]) {
+		if kind != "resumable" {
+			return "", false
+		}
 	}
 	for name := range r.Header {
 		if strings.HasPrefix(http.CanonicalHeaderKey(name), "X-Goog-Upload-") {

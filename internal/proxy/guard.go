@@ -107,7 +107,7 @@ func (x *exchange) share() error {
 		return nil
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "ETag, Location, Retry-After")
+	h.Set("Access-Control-Expose-Headers", "ETag, Location, Range, Retry-After")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return nil
 	}

@@ -13,7 +13,7 @@ func (p *Proxy) keepUpload(r *http.Request, resp *http.Response) {
 		return
 	}
 	to.Scheme, to.Host = "http", r.Host
-	if r.TLS != nil {
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		to.Scheme = "https"
 	}
 	resp.Header.Set("Location", to.String())

@@ -209,7 +209,12 @@ func TestUploadSigned(t *testing.T) {
 	if to, own := ask("POST", begin, "https://elsewhere.example/x"); own || to != "https://elsewhere.example/x" {
 		t.Errorf("of another kind: %s", to)
 	}
-	if used := s.used(t); used != 3 {
+	location = fresh
+	to := s.do(t, "POST", begin, "{}", "X-Forwarded-Proto", "https").header.Get("Location")
+	if !strings.HasPrefix(to, "https://"+s.local()+"/upload/") {
+		t.Errorf("behind TLS: %s", to)
+	}
+	if used := s.used(t); used != 4 {
 		t.Errorf("the ledger has %d units", used)
 	}
 }

@@ -23,6 +23,7 @@ type sight struct {
 	Resumable string `json:"resumable"`
 	Streamed  string `json:"streamed"`
 	Denied    string `json:"denied"`
+	Upload    string `json:"upload_denied"`
 	Status    int    `json:"status"`
 }
 
@@ -57,9 +58,14 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s.Multipart = upload(service, googleapi.ChunkSize(16<<20))
-	s.Resumable = upload(service, googleapi.ChunkSize(256<<10))
-	s.Streamed = upload(service, googleapi.ChunkSize(0))
+	for chunk, id := range map[int]*string{16 << 20: &s.Multipart, 256 << 10: &s.Resumable, 0: &s.Streamed} {
+		if *id, err = upload(service, chunk); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if _, err := upload(service, 256<<10); err != nil {
+		s.Upload = err.Error()
+	}
 	for range 20 {
 		_, err := service.Videos.List([]string{"id"}).Chart("mostPopular").Do()
 		var refused *googleapi.Error
@@ -71,17 +77,17 @@ func main() {
 	json.NewEncoder(os.Stdout).Encode(s)
 }
 
-func upload(service *youtube.Service, chunk googleapi.MediaOption) string {
+func upload(service *youtube.Service, chunk int) (id string, err error) {
 	media, err := os.Open(os.Args[1])
 	if err != nil {
-		log.Fatal(err)
+		return "", err
 	}
 	defer media.Close()
 	v, err := service.Videos.Insert([]string{"snippet"}, &youtube.Video{
 		Snippet: &youtube.VideoSnippet{Title: "Ünïcode"},
-	}).Media(media, chunk).Do()
+	}).Media(media, googleapi.ChunkSize(chunk)).Do()
 	if err != nil {
-		log.Fatal(err)
+		return "", err
 	}
-	return v.Id
+	return v.Id, nil
 }

@@ -34,6 +34,14 @@ async function main(file) {
   seen.streamed = plain.data.id;
   seen.resumable = await resumable(media, requestBody);
 
+  try {
+    await client.videos.insert({
+      auth: user, part: ['snippet'], requestBody, media: {body: fs.createReadStream(file)},
+    }, {rootUrl});
+  } catch (error) {
+    seen.upload_denied = error.message;
+  }
+
   for (let i = 0; i < 20 && !seen.denied; i++) {
     try {
       await client.videos.list({part: ['id'], chart: 'mostPopular'});

@@ -54,6 +54,11 @@ class Pipe(MediaIoBaseUpload):
 pipe = Pipe(io.BytesIO(open(sys.argv[1], "rb").read()), "video/mp4", 256 << 10, True)
 seen["streamed"] = videos.insert(part="snippet", body=body, media_body=pipe).execute()["id"]
 
+try:
+    videos.insert(part="snippet", body=body, media_body=media).execute()
+except HttpError as error:
+    seen["upload_denied"] = str(error)
+
 seen["denied"] = ""
 for _ in range(20):
     try:

@@ -9,6 +9,7 @@ uploads=$base/upload/youtube/v3/videos
 ask() { curl -sS --fail-with-body "$@"; }
 items() { grep -c '"kind": "youtube#'"$1"'"' || true; }
 user() { ask -H 'Authorization: Bearer token-of-a-user' "$@"; }
+message() { grep -o '"message":"[^"]*"' "$1" | head -n 1 | field message; }
 field() { sed -n 's/.*"'"$1"'": *"\([^"]*\)".*/\1/p' | head -n 1; }
 
 regions=$(ask "$api/i18nRegions?part=snippet" | items i18nRegion)
@@ -52,16 +53,21 @@ put -o /dev/null -D head -H "Content-Range: bytes */$size" --data-binary ''
 grep -qi "^range: bytes=0-$((chunk - 1))" head
 resumable=$(put -H "Content-Range: bytes $chunk-$((size - 1))/$size" --data-binary @rest | field id)
 
+curl -sS -o body -H 'Authorization: Bearer token-of-a-user' --data-binary @resource \
+	-H 'Content-Type: application/json' "$uploads?uploadType=resumable&part=snippet"
+upload_denied=$(message body)
+
 denied='' status=0
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
 	status=$(curl -sS -o body -w '%{http_code}' "$api/videos?part=id&chart=mostPopular")
 	if [ "$status" != 200 ]; then
-		denied=$(grep -o '"message":"[^"]*"' body | head -n 1 | field message)
+		denied=$(message body)
 		break
 	fi
 done
 
 cat <<END
 {"regions": $regions, "pages": $pages, "videos": $videos, "found": $found, "multipart": "$multipart",
- "streamed": "$streamed", "resumable": "$resumable", "denied": "$denied", "status": $status}
+ "streamed": "$streamed", "resumable": "$resumable", "denied": "$denied", "status": $status,
+ "upload_denied": "$upload_denied"}
 END

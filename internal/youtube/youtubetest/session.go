@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -39,12 +40,14 @@ func (a *sessions) find(id string) *session {
 	return a.byID[id]
 }
 
+// add keeps a session, and forgets those that have expired.
 func (a *sessions) add(id string, up *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.byID == nil {
 		a.byID = map[string]*session{}
 	}
+	maps.DeleteFunc(a.byID, func(_ string, old *session) bool { return up.begun.Sub(old.begun) > sessionLife })
 	a.byID[id] = up
 }
 
