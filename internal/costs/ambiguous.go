@@ -70,8 +70,8 @@ var otherName = regexp.MustCompile(`(?i)http[-_]?method|http[-_]?headers|method[
 // repeats no value.
 func CheckQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return ambiguous("its query is malformed: escape %% as %%25 and ; as %%3B")
+	if err != nil || strings.Contains(raw, "#") {
+		return ambiguous("its query is malformed: escape %% as %%25, ; as %%3B and # as %%23")
 	}
 	for name := range query {
 		if otherName.MatchString(name) {

@@ -88,6 +88,9 @@ func tooLarge(most int64) *refusal {
 		"the body of the request is larger than %d bytes; uploads go to the /upload path of their method, and --max-upload bounds them", most)
 }
 
+// done reports whether all of it was read.
+func (b *body) done() bool { return b != nil && b.ended.Load() }
+
 // release keeps a caller from holding on to the connection with a body that nobody reads.
 func (b *body) release() {
 	if b != nil && !b.ended.Load() {

@@ -100,7 +100,7 @@ func (x *exchange) labels() quota.Labels {
 func (x *exchange) log() {
 	attrs := []slog.Attr{
 		slog.String("outcome", x.outcome), slog.Int("status", x.w.status),
-		slog.String("verb", clip(x.r.Method)), slog.String("path", shownPath(x.r)),
+		slog.String("verb", clip(x.r.Method)), slog.String("path", shown(clip(x.r.URL.EscapedPath()))),
 		slog.Duration("took", time.Since(x.began).Round(time.Microsecond)),
 	}
 	if x.method.ID != "" {
@@ -118,16 +118,15 @@ func (x *exchange) log() {
 		level = slog.LevelWarn
 	}
 	if x.failure != nil {
-		attrs = append(attrs, slog.String("error", x.failure.Error()))
+		attrs = append(attrs, slog.String("error", shown(x.failure.Error())))
 	}
 	x.proxy.Log.LogAttrs(x.r.Context(), level, "request", attrs...)
 }
 
-// shownPath is the path of a request as it may be logged.
-func shownPath(r *http.Request) string {
-	path := clip(r.URL.EscapedPath())
-	if quota.LooksSecret(r.URL.Path) {
+// shown is a text from outside as it may be logged.
+func shown(text string) string {
+	if quota.LooksSecret(text) {
 		return "(not shown: it holds what looks like a key)"
 	}
-	return path
+	return text
 }

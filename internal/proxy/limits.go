@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -115,6 +116,13 @@ type timed struct {
 func (t timed) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	resp, err := t.transport.RoundTrip(r)
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols { // nobody asked, and nothing would meter what follows
+		resp.Body.Close()
+		resp, err = nil, errors.New("upstream wants to change the protocol")
+	}
 	t.x.proxy.Metrics.answered(t.x, resp, time.Since(began))
 	return resp, err
 }
+
+// UnderWay is how many requests the proxy is answering.
+func (p *Proxy) UnderWay() int { return int(p.underWay.Load()) }

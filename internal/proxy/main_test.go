@@ -46,7 +46,7 @@ type station struct {
 	ledger   *sqliteledger.Ledger
 	standin  *youtubetest.Server
 	upstream *httptest.Server
-	front    *httptest.Server
+	front    front
 	log      *lines
 	asked    atomic.Pointer[http.Request] // the last request that reached the stand-in
 
@@ -124,9 +124,34 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 	for _, f := range change {
 		f(s)
 	}
-	s.front = httptest.NewServer(s.Proxy)
-	t.Cleanup(s.front.Close)
+	s.front = serve(t, s.Proxy, "127.0.0.1:0")
 	return s
+}
+
+// front is where the proxy listens.
+type front struct {
+	URL      string
+	Listener net.Listener
+}
+
+// serve starts the proxy as its program does, for as long as the test runs.
+func serve(t testing.TB, p *proxy.Proxy, address string) front {
+	t.Helper()
+	listener, err := proxy.Listen(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- p.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		stop()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return front{"http://" + listener.Addr().String(), listener}
 }
 
 // get asks the proxy, with pairs of header names and values.
@@ -235,3 +260,22 @@ func (s *station) used(t testing.TB) (sum int64) {
 
 // local is the address on which the proxy listens.
 func (s *station) local() string { return s.front.Listener.Addr().(*net.TCPAddr).String() }
+
+// awaitUsed waits until the ledger has so many units.
+func (s *station) awaitUsed(t testing.TB, want int64) {
+	t.Helper()
+	await(t, func() bool { return s.used(t) >= want })
+	if used := s.used(t); used != want {
+		t.Errorf("the ledger has %d units, want %d", used, want)
+	}
+}
+
+// await waits until it holds.
+func await(t testing.TB, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came about")
+		}
+	}
+}

@@ -62,7 +62,7 @@ func (m *Metrics) end(x *exchange) {
 
 // answered counts an answer of the upstream, nil for none, to a request that was sent.
 func (m *Metrics) answered(x *exchange, resp *http.Response, took time.Duration) {
-	if m == nil || len(x.charged()) == 0 {
+	if m == nil || resp == nil && len(x.charged()) == 0 {
 		return
 	}
 	code := "none"

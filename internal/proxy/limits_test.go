@@ -1,0 +1,185 @@
+package proxy_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+const upload = "/upload/youtube/v3/videos?uploadType=media&part=id"
+
+// drip begins a POST whose body is said to have so many bytes, sends some of them, and leaves it at that.
+func (s *station) drip(t testing.TB, path, sent string, said int) *bufio.Reader {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.local())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: video/mp4\r\nContent-Length: %d\r\n\r\n%s", path, s.local(), said, sent)
+	return bufio.NewReader(conn)
+}
+
+func status(t testing.TB, in *bufio.Reader) int {
+	t.Helper()
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return 0
+	}
+	return resp.StatusCode
+}
+
+// TestSlowBodies: callers that never send what they announced hold nothing for ever, and pay nothing before their first byte;
+// of a call that is no upload, before the last.
+func TestSlowBodies(t *testing.T) {
+	s := open(t, uploads(1000), func(s *station) {
+		s.Limits.Requests, s.Limits.Grace, s.Limits.Rate = 30, 100*time.Millisecond, 1<<20
+	})
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			sent, path := "", upload
+			if i%2 == 0 {
+				sent, path = "{", rate
+			}
+			if got := status(t, s.drip(t, path, sent, 10)); got != 408 && got != 503 {
+				t.Errorf("%s: %d", path, got)
+			}
+		})
+	}
+	wg.Wait()
+	s.counted(t, 0, 0)
+	if a := s.do(t, "POST", upload, "film"); a.status != 200 {
+		t.Errorf("after them: %d %s", a.status, a.body)
+	}
+	s.counted(t, 1, 1)
+	if got := status(t, s.drip(t, upload, "f", 10)); got != 408 {
+		t.Errorf("a film that stops: %d", got)
+	}
+	s.awaitUsed(t, 2) // of which the upstream has seen the beginning
+	if !strings.Contains(s.log.String(), "came more slowly") {
+		t.Errorf("log %s", s.log)
+	}
+}
+
+// TestSizes: a body that is too large is refused before anything is charged, if it says so, and ends where it goes too far.
+func TestSizes(t *testing.T) {
+	s := open(t, uploads(1000), func(s *station) { s.Limits.Upload = 2 << 20 })
+	if a := s.do(t, "POST", upload, strings.Repeat("f", 2<<20)); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	s.do(t, "POST", upload, strings.Repeat("f", 2<<20+1)).refused(t, 413)
+	s.do(t, "POST", rate, strings.Repeat(" ", 1<<20+1), "Content-Type", "application/json").refused(t, 413)
+	s.counted(t, 1, 1)
+	r, err := http.NewRequest("POST", s.front.URL+rate, io.MultiReader(strings.NewReader(strings.Repeat(" ", 1<<20+1))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, r).refused(t, 413)
+	s.counted(t, 1, 1)
+	if a := s.get(t, chart, "X-Large", strings.Repeat("x", 100<<10)); a.status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a large header: %d", a.status)
+	}
+}
+
+// TestManyAtOnce: more requests than there is room for are told to come back, for nothing.
+func TestManyAtOnce(t *testing.T) {
+	s := open(t, units(100), func(s *station) { s.Limits.Requests = 2 })
+	hold, held := make(chan struct{}), make(chan struct{}, 2)
+	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		held <- struct{}{}
+		<-hold
+	})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() { s.get(t, chart) })
+	}
+	<-held
+	<-held
+	a := s.get(t, chart)
+	if a.refused(t, 503); a.header.Get("Retry-After") != "1" {
+		t.Errorf("%v", a.header)
+	}
+	close(hold)
+	wg.Wait()
+	s.awaitUsed(t, 2)
+}
+
+// TestSilentUpstream: one that does not answer is 504, and says that the request was charged.
+func TestSilentUpstream(t *testing.T) {
+	s := open(t, units(100), func(s *station) {
+		s.gate.Base.(*http.Transport).ResponseHeaderTimeout = 50 * time.Millisecond
+		s.standin.Faults = faults(t, "hang")
+	})
+	p := s.get(t, chart).refused(t, 504)
+	if p.Charged["default"] != 1 || !strings.Contains(p.Detail, "was charged") {
+		t.Errorf("got %+v", p)
+	}
+	s.gate.Base.(*http.Transport).ResponseHeaderTimeout = 0
+	s.Limits.Silence = 50 * time.Millisecond
+	if p := s.get(t, chart).refused(t, 504); p.Charged["default"] != 1 {
+		t.Errorf("got %+v", p)
+	}
+	s.upstream.CloseClientConnections()
+}
+
+// TestUnreachableUpstream: what never left is not charged, and says so.
+func TestUnreachableUpstream(t *testing.T) {
+	s := open(t, units(100))
+	s.upstream.Close()
+	if p := s.get(t, chart).refused(t, 502); len(p.Charged) != 0 || strings.Contains(p.Detail, "charged") {
+		t.Errorf("got %+v", p)
+	}
+	if used := s.used(t); used != 0 {
+		t.Errorf("%d units", used)
+	}
+}
+
+// TestStalledCaller: one that does not take its answer does not hold the request for ever.
+func TestStalledCaller(t *testing.T) {
+	s := open(t, units(100), func(s *station) { s.Limits.Grace, s.Limits.Rate = 100*time.Millisecond, 1<<40 })
+	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for chunk := make([]byte, 1<<20); ; {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	conn, err := net.Dial("tcp", s.local())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", chart, s.local())
+	await(t, func() bool { return strings.Contains(s.log.String(), `outcome="broken off"`) })
+}
+
+// TestUpstreamProtocol: an upstream that changes the protocol by itself opens no tunnel.
+func TestUpstreamProtocol(t *testing.T) {
+	s := open(t, units(100))
+	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+			io.Copy(io.Discard, conn)
+			conn.Close()
+		}
+	})
+	s.get(t, chart).refused(t, 502)
+}
+
+// TestDeniedUpload: one that does not fit is refused before it is sent on.
+func TestDeniedUpload(t *testing.T) {
+	s := open(t, append(units(10), quota.Limit{Bucket: "video_insert", Units: 0, Window: quota.Sliding(time.Hour)}))
+	s.do(t, "POST", upload, strings.Repeat("f", 1<<20)).refused(t, 422)
+	s.counted(t, 0, 0)
+}

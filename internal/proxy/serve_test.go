@@ -1,0 +1,178 @@
+package proxy_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
+	"google.golang.org/api/youtube/v3"
+
+	"quotabudget/internal/proxy"
+)
+
+// TestGoogleClientShowsWhy: who uses the upstream's own client reads why a call was refused, and the client does not send it
+// again.
+func TestGoogleClientShowsWhy(t *testing.T) {
+	s := open(t, units(1))
+	client, err := youtube.NewService(t.Context(), option.WithEndpoint(s.front.URL+"/"), option.WithAPIKey("own"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := client.Videos.List([]string{"id"}).Chart("mostPopular").RegionCode("US")
+	if _, err := call.Do(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = call.Do()
+	said, ok := err.(*googleapi.Error)
+	if !ok || said.Code != 429 || len(said.Errors) != 1 || said.Errors[0].Reason != "quotaExceeded" || len(said.Details) != 1 ||
+		!strings.Contains(err.Error(), "default 24h") || said.Header.Get("Retry-After") != "86400" {
+		t.Errorf("the client shows: %v", err)
+	}
+	if n := strings.Count(s.log.String(), "msg=request"); n != 2 {
+		t.Errorf("%d requests for two calls", n)
+	}
+}
+
+// TestWrongVerb: 405 says which verbs there are.
+func TestWrongVerb(t *testing.T) {
+	s := open(t, units(1))
+	a := s.do(t, "PATCH", "/youtube/v3/captions", "")
+	if a.refused(t, 405); a.header.Get("Allow") != "DELETE, GET, POST, PUT" {
+		t.Errorf("Allow %q", a.header.Get("Allow"))
+	}
+}
+
+// TestLog: each request is one line that says what became of it and what it took, and nothing of its query, headers or keys.
+func TestLog(t *testing.T) {
+	s := open(t, units(2), func(s *station) { s.standin.Faults = faults(t, "500@2") })
+	for _, c := range []struct{ path, want string }{
+		{chart + "&q=secret", "level=INFO msg=request outcome=served status=200 verb=GET path=/youtube/v3/videos "},
+		{chart + "&q=secret", "level=WARN msg=request outcome=\"upstream error\" status=500 verb=GET path=/youtube/v3/videos "},
+		{chart + "&q=secret", "level=WARN msg=request outcome=denied status=429 "},
+		{"/youtube/v3/captions/a%0ab?q=secret", "level=WARN msg=request outcome=refused status=400 verb=GET path=/youtube/v3/captions/a%0ab "},
+		{"/AIzaSyA0123456789012345678901234567890?q=secret", "path=\"(not shown"},
+	} {
+		before := len(s.log.String())
+		s.get(t, c.path, "X-Goog-Api-Key", "secret")
+		await(t, func() bool { return strings.Contains(s.log.String()[before:], "msg=request") })
+		line := s.log.String()[before:]
+		if !strings.Contains(line, c.want) || strings.Contains(line, "secret") || strings.Contains(line, "AIza") {
+			t.Errorf("%s: %s", c.path, line)
+		}
+	}
+	if log := s.log.String(); strings.Count(log, "units.default=1") != 2 || strings.Count(log, "method=youtube.videos.list") != 3 {
+		t.Errorf("log: %s", log)
+	}
+}
+
+// TestAdmin: the metrics count what became of the requests, and /readyz says whether one could be charged.
+func TestAdmin(t *testing.T) {
+	s := open(t, units(1), func(s *station) { s.Metrics = proxy.NewMetrics() })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.ServeAdmin(ctx, listener) }()
+	admin := func(path string) (int, string) {
+		resp, err := http.Get("http://" + listener.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(body)
+	}
+	for range 2 {
+		s.get(t, chart)
+	}
+	s.get(t, "/nowhere")
+	for _, want := range []string{
+		`proxy_requests_total{method="youtube.videos.list",outcome="served"} 1`,
+		`proxy_requests_total{method="youtube.videos.list",outcome="denied"} 1`,
+		`proxy_requests_total{method="",outcome="refused"} 1`,
+		`proxy_units_total{bucket="default",method="youtube.videos.list"} 1`,
+		`proxy_requests_in_flight 0`, `proxy_upstream_responses_total{code="200"} 1`,
+		`proxy_upstream_duration_seconds_count{method="youtube.videos.list"} 1`,
+	} {
+		await(t, func() bool { _, text := admin("/metrics"); return strings.Contains(text, "\n"+want+"\n") })
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if code, text := admin(path); code != 200 {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+	s.ledger.Close()
+	if code, text := admin("/readyz"); code != 503 || text == "" {
+		t.Errorf("without a ledger: %d %s", code, text)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnixSocket: only its user reaches it; one that was left behind is replaced, one that answers is not, and what is no socket
+// stays.
+func TestUnixSocket(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "proxy.sock")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	left.Close()
+	s := open(t, units(10))
+	serve(t, s.Proxy, "unix:"+path)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
+	defer transport.CloseIdleConnections()
+	for host, want := range map[string]int{"localhost": 200, "evil.example": 403} {
+		resp, err := (&http.Client{Transport: transport}).Get("http://" + host + chart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != want {
+			t.Errorf("Host %s: %d", host, resp.StatusCode)
+		}
+	}
+	s.counted(t, 1, 1)
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]string{
+		"unix:" + path: "address already in use", "unix:" + file: "is no socket", "unix:": "names no path",
+	} {
+		if l, err := proxy.Listen(address); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v %v", address, l, err)
+		}
+	}
+}
+
+// TestExposed: only loopback and a socket are for this machine alone.
+func TestExposed(t *testing.T) {
+	for ip, want := range map[string]bool{
+		"127.0.0.1": false, "127.8.0.1": false, "::1": false, "0.0.0.0": true, "::": true, "192.0.2.7": true,
+	} {
+		if got := proxy.Exposed(&net.TCPAddr{IP: net.ParseIP(ip), Port: 8090}); got != want {
+			t.Errorf("%s: %v", ip, got)
+		}
+	}
+	if proxy.Exposed(&net.UnixAddr{Name: "a", Net: "unix"}) {
+		t.Error("a socket")
+	}
+}
