@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,15 +14,18 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Six nodes under load from several clients: slots move, then a master is killed. While slots move, nobody is told of an error.
-// After the cluster's own failover all clients are back at once. Nothing is allowed beyond a limit, and the log agrees with the
-// answers, but for the last charges of the killed master, which had not reached its replica.
+// Six nodes under load from several clients: slots move, then a master is killed. While slots move,
+// nobody is told of an error. After the cluster's own failover all clients are back at once.
+// Nothing is allowed beyond a limit, and the log agrees with the answers, but for the last charges
+// of the killed master, which had not reached its replica.
 func TestClusterUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, aclOfREADME(t))
 	url := "redis+cluster://quota:PASSWORD@" + c.Masters[0].Addr + "," + c.Masters[1].Addr
 	l := startLoad(t, c, url)
-	l.eventually(t, "small limits are used up", func(r *record) bool { return r.denied > 0 || r.limit > small && len(r.told) > 20 })
+	l.eventually(t, "small limits are used up", func(r *record) bool {
+		return r.denied > 0 || r.limit > small && len(r.told) > 20
+	})
 
 	for _, r := range l.records {
 		if r.owner == 0 {
@@ -32,14 +36,17 @@ func TestClusterUnderLoad(t *testing.T) {
 	l.eventually(t, "the load goes on", func(r *record) bool { return r.servedSince(moved) })
 
 	l.replicate(t, c, 2)
-	l.eventually(t, "more is charged", func(r *record) bool { return r.limit == small || len(r.told) > r.safe+20 })
+	l.eventually(t, "more is charged", func(r *record) bool {
+		return r.limit == small || len(r.told) > r.safe+20
+	})
 	l.mayFail.Store(true)
 	c.Masters[2].Kill()
 	killed := time.Now()
 	c.AwaitPromotion(t, 2)
 	promoted := time.Now()
 	l.eventually(t, "every client is back", func(r *record) bool { return r.servedSince(promoted) })
-	t.Logf("the failover took %v; all clients were back %v later", promoted.Sub(killed), time.Since(promoted))
+	t.Logf("the failover took %v; all clients were back %v later",
+		promoted.Sub(killed), time.Since(promoted))
 	l.stop()
 
 	reader := open(t, url)
@@ -122,14 +129,17 @@ func newRecord(t *testing.T, c *redistest.Cluster, owner int, limit int64) *reco
 			t.Fatal(err)
 		}
 		if c.Owner(slot) == owner {
-			return &record{credential: credential, slot: slot, owner: owner, limit: limit, told: make(map[string]answered)}
+			return &record{
+				credential: credential, slot: slot, owner: owner, limit: limit, told: make(map[string]answered),
+			}
 		}
 	}
 }
 
 func (l *load) charge(t *testing.T, r *record, ledger *Ledger, client int, keyed bool) {
 	charge := one(r.credential, 1)
-	charge.Limits = []quota.Limit{{Bucket: "default", Units: r.limit, Window: quota.Sliding(24 * time.Hour)}}
+	charge.Limits = slices.Clone(charge.Limits)
+	charge.Limits[0].Units = r.limit
 	if keyed {
 		charge.Key = charge.ID
 	}
@@ -202,7 +212,8 @@ func (r *record) verify(t *testing.T, l *Ledger, killed time.Time) {
 	logged := make(map[string]bool)
 	for i, e := range entries {
 		if _, ok := r.told[e.ID]; !ok || logged[e.ID] || e.Total != int64(i+1) {
-			t.Errorf("%s: entry %d, %s with the total %d: twice, or nobody was told of it", r.credential, i, e.ID, e.Total)
+			t.Errorf("%s: entry %d, %s with the total %d: twice, or nobody was told of it",
+				r.credential, i, e.ID, e.Total)
 		}
 		logged[e.ID] = true
 		if e.At.Before(killed) {
@@ -223,7 +234,9 @@ func (r *record) verify(t *testing.T, l *Ledger, killed time.Time) {
 		}
 	}
 	if r.limit == small && (len(entries) != small || allowed != small) {
-		t.Errorf("%s: %d allowed, %d in the log, under a limit of %d", r.credential, allowed, len(entries), small)
+		t.Errorf("%s: %d allowed, %d in the log, under a limit of %d",
+			r.credential, allowed, len(entries), small)
 	}
-	t.Logf("%s: %d entries, %d denials, %d lost with the master", r.credential, len(entries), r.denied, gone)
+	t.Logf("%s: %d entries, %d denials, %d lost with the master",
+		r.credential, len(entries), r.denied, gone)
 }

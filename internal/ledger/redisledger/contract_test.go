@@ -66,7 +66,8 @@ func TestACLNamesEveryCommandOfTheScripts(t *testing.T) {
 	}
 }
 
-// A command that the ACL lacks is named, whether the client sends it or a script calls it, and so are keys.
+// A command that the ACL lacks is named, whether the client sends it or a script calls it, and so
+// are keys.
 func TestMissingRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
@@ -91,7 +92,8 @@ func TestMissingRights(t *testing.T) {
 	} {
 		do(t, admin, "acl", "setuser", "quota", test.without)
 		err := test.call()
-		if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), "does not let this user "+test.says) {
+		says := "does not let this user " + test.says
+		if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v", test.without, err)
 		}
 		do(t, admin, aclOfREADME(t)...)

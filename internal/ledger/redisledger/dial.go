@@ -46,7 +46,8 @@ func (t *tlsFiles) load() error {
 	return nil
 }
 
-// own reads the client's certificate. It is read for each connection, so that a renewed one is used.
+// own reads the client's certificate. It is read for each connection, so that a renewed one is
+// used.
 func (t *tlsFiles) own() (*tls.Certificate, error) {
 	cert, err := readFile(t.cert)
 	if err != nil {
@@ -84,13 +85,15 @@ func readFile(path string) ([]byte, error) {
 func (t *tlsFiles) config(addr string) *tls.Config {
 	c := &tls.Config{RootCAs: t.roots, ServerName: t.nameOf(addr), MinVersion: tls.VersionTLS12}
 	if t.cert != "" {
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.own() }
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return t.own()
+		}
 	}
 	return c
 }
 
-// nameOf is the name that the certificate of the server at addr must bear. Clusters and Sentinels name servers by their
-// addresses, whose certificates often bear the name in the URL alone.
+// nameOf is the name that the certificate of the server at addr must bear. Clusters and Sentinels
+// name servers by their addresses, whose certificates often bear the name in the URL alone.
 func (t *tlsFiles) nameOf(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)
 	switch {
@@ -116,14 +119,17 @@ func (t *tlsFiles) guess() string {
 // dialError says that there is no connection, so that nothing was sent.
 type dialError struct {
 	err   error
-	final bool // trying again does not help: the other side speaks no TLS, or its certificate is refused
+	final bool // the other side speaks no TLS, or its certificate is refused: that will not pass
 }
 
 func (e *dialError) Error() string { return e.err.Error() }
 
-// dialer connects, with TLS if t is not nil. It heeds the context, which the client's own does not do with TLS.
+// dialer connects, with TLS if t is not nil. It heeds the context, which the client's own does not
+// do with TLS.
 func dialer(t *tlsFiles) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3,
+	}}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := d.DialContext(ctx, network, addr)
 		if err != nil {
@@ -135,7 +141,7 @@ func dialer(t *tlsFiles) func(ctx context.Context, network, addr string) (net.Co
 		secure := tls.Client(conn, t.config(addr))
 		if err := secure.HandshakeContext(ctx); err != nil {
 			conn.Close()
-			return nil, &dialError{err: fmt.Errorf("%s: %w", addr, tlsAdvice(err)), final: isFinal(err)}
+			return nil, &dialError{fmt.Errorf("%s: %w", addr, tlsAdvice(err)), isFinal(err)}
 		}
 		return secure, nil
 	}
@@ -159,7 +165,7 @@ func tlsAdvice(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		advice = "it does not answer in TLS: write redis instead of rediss, or its TLS port"
 	case errors.As(err, &authority):
-		advice = "its certificate is of an authority that is not known here: name the authority's file with ?ca=FILE"
+		advice = "its certificate is of an unknown authority: name the authority's file with ?ca=FILE"
 	case errors.As(err, &host):
 		advice = "write the host in the URL as the certificate has it, or name it with ?server_name=NAME"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

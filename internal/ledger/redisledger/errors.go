@@ -16,7 +16,8 @@ import (
 
 // unusable are the replies by which a server says that a person must change something.
 var unusable = map[string]string{
-	"NOAUTH":     "it asks for a password: put one into the ledger's URL (redis://:password@host), through the environment",
+	"NOAUTH": "it asks for a password: put one into the ledger's URL (redis://:password@host), " +
+		"through the environment",
 	"WRONGPASS":  "it refused the user or the password in the ledger's URL",
 	"READONLY":   "it is a replica: name the primary, or Sentinel with redis+sentinel://",
 	"OOM":        "it is out of memory: raise maxmemory, or shorten what else it keeps",
@@ -28,7 +29,8 @@ var unusable = map[string]string{
 
 const node = "it is a node of a cluster: write redis+cluster:// instead of redis://"
 
-// explain tells what an error of the client means for whoever asked the ledger. A cancelled context stays what it is.
+// explain tells what an error of the client means for whoever asked the ledger. A cancelled context
+// stays what it is.
 func explain(err error) error {
 	var pass *passingError
 	switch {
@@ -44,15 +46,18 @@ func explain(err error) error {
 	}
 	text, code := err.Error(), codeOfReply(err)
 	advice := unusable[code]
-	switch {
+	switch sentinels, found := strings.CutPrefix(text, noSentinel); {
 	case advice != "":
-	case strings.Contains(text, "Protocol error: unauthenticated"): // said to a script before its password is asked for
+	case found:
+		return sentinelTrouble(sentinels)
+	case strings.Contains(text, "Protocol error: unauthenticated"): // a script has many arguments
 		advice = unusable["NOAUTH"]
 	case strings.Contains(text, "OOM command not allowed"):
 		advice = unusable["OOM"]
 	case strings.Contains(text, "cluster support disabled"):
 		advice = "it is no cluster: write redis:// instead of redis+cluster://"
-	case code == "NOPERM", strings.Contains(text, "The user executing the script"), strings.Contains(text, "ACL failure in script"):
+	case code == "NOPERM", strings.Contains(text, "The user executing the script"),
+		strings.Contains(text, "ACL failure in script"):
 		advice = missing(text)
 	case strings.Contains(text, "remote error: tls: "):
 		advice = "it refused this client's certificate, or wants one: name it with ?cert=FILE&key=FILE"
@@ -62,6 +67,27 @@ func explain(err error) error {
 		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
 	}
 	return fmt.Errorf("%w: redis: %s (%w)", quota.ErrLedgerUnusable, advice, err)
+}
+
+// noSentinel is what the client says when no Sentinel names the master, whatever the reason.
+const noSentinel = "redis: all sentinels specified in configuration are unreachable: "
+
+func sentinelTrouble(said string) error {
+	said = strings.ReplaceAll(said, "\n", "; ")
+	advice := ""
+	switch {
+	case strings.Contains(said, "redis: nil"):
+		return fmt.Errorf("%w: redis: no Sentinel knows the master that the ledger's URL names",
+			quota.ErrLedgerUnusable)
+	case strings.Contains(said, "NOAUTH"), strings.Contains(said, "WRONGPASS"):
+		advice = "the Sentinels want a password of their own: ?sentinel_password=PASSWORD " +
+			"(and sentinel_user=USER)"
+	case strings.Contains(said, "unknown command"):
+		advice = "it is a server and no Sentinel: name the Sentinels, whose port is 26379"
+	default:
+		return fmt.Errorf("%w: redis: no Sentinel answers: %s", quota.ErrUnreachable, said)
+	}
+	return fmt.Errorf("%w: redis: %s (%s)", quota.ErrLedgerUnusable, advice, said)
 }
 
 func isFinalDial(err error) bool {
@@ -75,18 +101,21 @@ var (
 	calledThere  = regexp.MustCompile(`call\('([A-Z]+)'`)
 )
 
-// missing names what an ACL does not allow. Redis 6 and 7.0 do not say which command of a script it was, but which line.
+// missing names what an ACL does not allow. Redis 6 and 7.0 do not say which command of a script it
+// was, but which line.
 func missing(text string) string {
 	what := "use the keys quota:*"
 	if m := namedCommand.FindStringSubmatch(text); m != nil {
 		what = "run " + strings.ToUpper(m[1])
-	} else if m := scriptLine.FindStringSubmatch(text); m != nil && strings.Contains(text, "command or subcommand") {
+	} else if m := scriptLine.FindStringSubmatch(text); m != nil &&
+		strings.Contains(text, "command or subcommand") {
 		what = "run a command of the scripts"
 		if names := commandsAt(m[1], m[2]); names != "" {
 			what = "run " + names
 		}
 	}
-	return "its ACL does not let this user " + what + ": the README prints the ACL that is needed (The ledger on Redis)"
+	return "its ACL does not let this user " + what +
+		": the README prints the ACL that is needed (The ledger on Redis)"
 }
 
 // commandsAt are the commands that a line of one of our scripts calls.
@@ -112,10 +141,13 @@ func commandsAt(hash, line string) string {
 
 // sources are the scripts.
 func sources() []string {
-	return []string{lua.Charge(), lua.Commit(), lua.Release(), lua.Cancel(), lua.Suspend(), lua.Usage(), lua.Claim()}
+	return []string{
+		lua.Charge(), lua.Commit(), lua.Release(), lua.Cancel(), lua.Suspend(), lua.Usage(), lua.Claim(),
+	}
 }
 
-// damageForm is how a script says that a key is damaged (bucket.lua), in whatever words the server of that version wraps it.
+// damageForm is how a script says that a key is damaged (bucket.lua), in whatever words the server
+// of that version wraps it.
 var damageForm = regexp.MustCompile(`QUOTADAMAGED \[quota:\{([^}]*)\}:([^:\]]*):[a-z]*\] \[([^\]]*)\]`)
 
 func damageIn(text string) error {

@@ -27,7 +27,8 @@ func TestServersInTrouble(t *testing.T) {
 			return l
 		}, quota.ErrLedgerUnusable, "name the primary"},
 		"a replica that serves nothing": {func(t *testing.T) *Ledger {
-			l := open(t, redistest.Start(t, redistest.Options{Args: []string{"--replica-serve-stale-data", "no"}}).URL())
+			s := redistest.Start(t, redistest.Options{Args: []string{"--replica-serve-stale-data", "no"}})
+			l := open(t, s.URL())
 			do(t, l.client, "replicaof", "127.0.0.1", "1")
 			return l
 		}, quota.ErrUnreachable, "a replica that has lost its primary"},
@@ -80,6 +81,46 @@ func TestServersInTrouble(t *testing.T) {
 			})
 			if !errors.Is(err, test.is) || strings.Contains(err.Error(), "canary") {
 				t.Errorf("got %v\nwant %v", err, test.is)
+			}
+		})
+	}
+}
+
+// What is wrong with Sentinels, or with the URL that names them, is told apart from a master that
+// is away.
+func TestSentinelsInTrouble(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "canary-server"}})
+	host, port, _ := net.SplitHostPort(server.Addr)
+	sentinel := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf("requirepass canary-own\n"+
+		"sentinel monitor main %s %s 1\nsentinel auth-pass main canary-server\n", host, port)}).Addr
+	const (
+		user = "redis+sentinel://:canary-server@"
+		own  = "?sentinel_password=canary-own"
+	)
+	for url, says := range map[string]string{
+		user + sentinel + "/main" + own:                              "",
+		user + sentinel + "," + server.Addr + "/main" + own:          "",
+		user + sentinel + "/main":                                    "?sentinel_password=PASSWORD",
+		user + sentinel + "/main?sentinel_password=canary-x":         "?sentinel_password=PASSWORD",
+		user + sentinel + "/other" + own:                             "no Sentinel knows the master",
+		user + "127.0.0.1:1,127.0.0.1:2/main":                        "no Sentinel answers: dial",
+		user + server.Addr + "/main?sentinel_password=canary-server": "it is a server and no Sentinel",
+		"redis+sentinel://" + sentinel + "/main" + own:               "asks for a password",
+		"redis+sentinel://:canary-x@" + sentinel + "/main" + own:     "refused the user or the password",
+		"redis://:canary-own@" + sentinel:                            "it is a Sentinel: write",
+		"redis+cluster://:canary-server@" + server.Addr:              "it is no cluster",
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			l, err := Open(t.Context(), url)
+			if err == nil {
+				l.Close()
+			}
+			said := fmt.Sprint(err)
+			if (err == nil) != (says == "") || !strings.Contains(said, says) ||
+				strings.Contains(said, "canary") {
+				t.Errorf("got %v\nwant %q", err, says)
 			}
 		})
 	}

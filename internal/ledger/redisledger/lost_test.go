@@ -26,13 +26,17 @@ func broken(t *testing.T) map[string]func(*testing.T) (string, *redistest.Breake
 			b := redistest.NewBreaker(t)
 			b.Forward(redistest.Start(t, redistest.Options{}).Addr)
 			host, port, _ := net.SplitHostPort(b.Addr)
-			s := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf("sentinel monitor main %s %s 1\n", host, port)})
+			s := redistest.Start(t, redistest.Options{
+				Sentinel: fmt.Sprintf("sentinel monitor main %s %s 1\n", host, port),
+			})
 			return "redis+sentinel://" + s.Addr + "/main", b
 		},
 		"cluster": func(t *testing.T) (string, *redistest.Breaker) {
 			b := redistest.NewBreaker(t)
 			_, port, _ := net.SplitHostPort(b.Addr)
-			s := redistest.Start(t, redistest.Options{Node: true, Args: []string{"--cluster-announce-port", port}})
+			s := redistest.Start(t, redistest.Options{
+				Node: true, Args: []string{"--cluster-announce-port", port},
+			})
 			b.Forward(s.Addr)
 			c := redis.NewClient(&redis.Options{Addr: s.Addr})
 			defer c.Close()
@@ -48,8 +52,8 @@ func broken(t *testing.T) map[string]func(*testing.T) (string, *redistest.Breake
 	}
 }
 
-// A call whose answer is lost says so, and the server has run it once: no client sends it again, since that would charge twice,
-// or find what it has just released or finished gone.
+// A call whose answer is lost says so, and the server has run it once: no client sends it again,
+// since that would charge twice, or find what it has just released or finished gone.
 func TestLostAnswerIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()
 	for kind, start := range broken(t) {
@@ -88,7 +92,9 @@ func losable(t *testing.T, l *Ledger) map[string]func() error {
 		t.Fatal(err)
 	}
 	reserve := func(id string) error {
-		_, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default." + id, Units: 5, TTL: time.Hour, Limits: hundred})
+		_, err := l.Reserve(t.Context(), quota.Reserve{
+			Credential: "k", ID: "default." + id, Units: 5, TTL: time.Hour, Limits: hundred,
+		})
 		return err
 	}
 	for _, id := range []string{"drawn", "committed", "released"} {
@@ -114,12 +120,16 @@ func losable(t *testing.T, l *Ledger) map[string]func() error {
 			return err
 		},
 		"commit": func() error {
-			_, err := l.Commit(t.Context(), quota.Commit{Credential: "k", Reservation: "default.committed", ID: "c", Units: 3, Limits: hundred})
+			_, err := l.Commit(t.Context(), quota.Commit{
+				Credential: "k", Reservation: "default.committed", ID: "c", Units: 3, Limits: hundred,
+			})
 			return err
 		},
-		"release":   func() error { _, err := l.Release(t.Context(), "k", "default.released"); return err },
-		"cancel":    func() error { return l.Cancel(t.Context(), cancelled, d) },
-		"suspend":   func() error { return l.Suspend(t.Context(), "other", "default", time.Now().Add(time.Hour)) },
+		"release": func() error { _, err := l.Release(t.Context(), "k", "default.released"); return err },
+		"cancel":  func() error { return l.Cancel(t.Context(), cancelled, d) },
+		"suspend": func() error {
+			return l.Suspend(t.Context(), "other", "default", time.Now().Add(time.Hour))
+		},
 		"usage":     func() error { _, err := l.Usage(t.Context(), "k", hundred); return err },
 		"claim":     func() error { _, err := l.Claim(t.Context(), claim("claimed")); return err },
 		"done":      func() error { return l.Finish(t.Context(), claim("done"), true) },

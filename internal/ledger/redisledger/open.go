@@ -18,15 +18,16 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// quiet keeps the client from writing to standard error by itself: what matters comes back as an error.
+// quiet keeps the client from writing to standard error by itself: what matters comes back as an
+// error.
 var quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// Open connects to the server or servers of a URL and makes sure that they can keep a ledger: Redis 5 or newer, a primary,
-// and nothing that evicts keys.
+// Open connects to the server or servers of a URL and makes sure that they can keep a ledger: Redis
+// 5 or newer, a primary, and nothing that evicts keys.
 func Open(ctx context.Context, ledgerURL string) (*Ledger, error) {
 	quiet()
 	a, err := parseURL(ledgerURL)
@@ -69,7 +70,8 @@ func connect(a *address) redis.UniversalClient {
 
 const connectTimeout = 10 * time.Second
 
-// inspect refuses servers on which the ledger would not be exact. What an ACL hides from us is taken to be in order.
+// inspect refuses servers on which the ledger would not be exact. What an ACL hides from us is
+// taken to be in order.
 func inspect(ctx context.Context, client redis.UniversalClient, a *address) error {
 	ctx, done := context.WithTimeout(ctx, connectTimeout)
 	defer done()
@@ -79,7 +81,8 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 			return nil
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-			return fmt.Errorf("%w: redis: it closed the connection without an answer: %s (%w)", quota.ErrUnreachable, a.tls.guess(), err)
+			return fmt.Errorf("%w: redis: it closed the connection without an answer: %s (%w)",
+				quota.ErrUnreachable, a.tls.guess(), err)
 		}
 		return explain(err)
 	}
@@ -88,6 +91,10 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 	if n, err := strconv.Atoi(major); err == nil && n < 5 {
 		return fmt.Errorf("%w: redis %s is too old: 5 or newer is needed, where scripts may ask for the time and then write",
 			quota.ErrLedgerUnusable, info["redis_version"])
+	}
+	if info["redis_mode"] == "sentinel" {
+		return fmt.Errorf("%w: redis: it is a Sentinel: write redis+sentinel://host:26379/master",
+			quota.ErrLedgerUnusable)
 	}
 	if info["role"] == "slave" && a.kind != "cluster" {
 		return fmt.Errorf("%w: redis: %s", quota.ErrLedgerUnusable, unusable["READONLY"])

@@ -3,14 +3,16 @@ package redisledger
 import (
 	"context"
 	"errors"
+	"net"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// How long a call waits for servers that are about to serve again. Their own failover may take longer; the call then says
-// that the ledger cannot be reached, and the caller decides.
+// How long a call waits for servers that are about to serve again. Their own failover may take
+// longer; the call then says that the ledger cannot be reached, and the caller decides.
 const (
 	restartPatience  = 500 * time.Millisecond
 	failoverPatience = 2 * time.Second
@@ -18,23 +20,26 @@ const (
 
 	firstWait, longestWait = 10 * time.Millisecond, 200 * time.Millisecond
 
-	// reloadEvery is how often a cluster's client in use asks who serves which slot. It asks at once when a call goes wrong; this
-	// is for a host that is lost without a word, where a call goes wrong only when its time is up.
+	// reloadEvery is how often a cluster's client in use asks who serves which slot. It asks at
+	// once when a call goes wrong; this is for a host that is lost without a word, where a call
+	// goes wrong only when its time is up.
 	reloadEvery = 2 * time.Second
 )
 
-// once is a command that the client does not send again by itself: a charge whose answer was lost may have been recorded, a
-// release or a claim that is sent again finds its own work done. Only a node's redirection is followed.
+// once is a command that the client does not send again by itself: a charge whose answer was lost
+// may have been recorded, a release or a claim that is sent again finds its own work done. Only a
+// node's redirection is followed.
 type once struct{ redis.Cmder }
 
 // NoRetry is what the client asks.
 func (once) NoRetry() bool { return true }
 
-// resend is a hook that sends a command again while it has surely not been executed, and may soon be.
+// resend is a hook that sends a command again while it has surely not been executed, and may soon
+// be.
 type resend struct {
 	patience time.Duration
 	many     bool                  // there are other servers that can take over
-	reload   func(context.Context) // asks in the background who serves which slot; nil but for a cluster
+	reload   func(context.Context) // asks in the background who serves which slot; of a cluster
 }
 
 // ProcessHook sends a command.
@@ -63,44 +68,72 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook leaves a pipeline as it is; the ledger uses none, but a cluster's client does for a redirection.
+// ProcessPipelineHook leaves a pipeline as it is; the ledger uses none, but a cluster's client does
+// for a redirection.
 func (*resend) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-// DialHook leaves connecting as it is.
-func (*resend) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// passing are replies that come before a command is executed and that pass by themselves, and what they mean.
-var passing = map[string]string{
-	"LOADING":     "it is loading its data, and serves when that is done",
-	"MASTERDOWN":  "it is a replica that has lost its primary",
-	"CLUSTERDOWN": "the cluster is down: a master is lost, and no replica has taken its place (redis-cli --cluster check HOST:PORT)",
-	"READONLY":    "it has become a replica, and the failover is not over",
-	"TRYAGAIN":    tornSlot, "MOVED": tornSlot, "ASK": tornSlot,
+// DialHook marks each error of connecting as one: that Sentinel does not answer is known by its
+// text alone otherwise.
+func (*resend) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		var dial *dialError
+		if err != nil && !errors.As(err, &dial) {
+			err = &dialError{err: err}
+		}
+		return conn, err
+	}
 }
 
-const tornSlot = "the cluster has not finished moving the slot of this credential; after a resharding that was broken off, run " +
-	"redis-cli --cluster fix HOST:PORT"
+// passing are replies that come before a command is executed and that pass by themselves, and what
+// they mean.
+var passing = map[string]string{
+	"LOADING":    "it is loading its data, and serves when that is done",
+	"MASTERDOWN": "it is a replica that has lost its primary",
+	"CLUSTERDOWN": "the cluster is down: a master is lost, and no replica has taken its place " +
+		"(redis-cli --cluster check HOST:PORT)",
+	"READONLY":   "it has become a replica, and the failover is not over",
+	"NOREPLICAS": "too few replicas follow it (min-replicas-to-write)",
+	"BUSY":       "it is busy with a script of somebody else",
+	"TRYAGAIN":   tornSlot, "MOVED": tornSlot, "ASK": tornSlot,
+}
 
-// patienceWith is how long to go on after err, and what the error means for a person; 0 if a command may have been executed, or
-// going on does not help.
+// moves are those that pass only where there are other servers. To a client of one server they say
+// that its URL is wrong.
+var moves = map[string]bool{
+	"CLUSTERDOWN": true, "READONLY": true, "TRYAGAIN": true, "MOVED": true, "ASK": true,
+}
+
+const tornSlot = "the cluster has not finished moving this credential's slot; after a resharding " +
+	"that was interrupted, run redis-cli --cluster fix HOST:PORT"
+
+// patienceWith is how long to go on after err, and what the error means for a person; 0 if a
+// command may have been executed, or going on does not help.
 func (r *resend) patienceWith(err error) (patience time.Duration, why string) {
-	var dial *dialError
-	if errors.As(err, &dial) && !dial.final {
+	if notSent(err) {
 		return r.patience, ""
 	}
-	if !isReply(err) {
+	code := codeOfReply(err)
+	switch why = passing[code]; {
+	case why == "" || !isReply(err) || moves[code] && !r.many:
 		return 0, ""
-	}
-	code, why := codeOfReply(err), ""
-	if why = passing[code]; why == "" || !r.many && code != "LOADING" && code != "MASTERDOWN" {
-		return 0, ""
-	}
-	if why == tornSlot {
+	case why == tornSlot:
 		return movingPatience, why
 	}
 	return r.patience, why
+}
+
+// notSent reports whether there was no connection to send the command on, and may be one soon.
+func notSent(err error) bool {
+	var dial *dialError
+	if errors.As(err, &dial) {
+		return !dial.final
+	}
+	// An error of HELLO or AUTH: the client strips it of the net.OpError that a command's has.
+	_, handshake := err.(*os.SyscallError)
+	return handshake
 }
 
 // isReply reports whether a server has said so.
@@ -109,7 +142,8 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// codeOfReply is the first word of an error reply, and what Redis 5 and 6 wrap into another when a script met it.
+// codeOfReply is the first word of an error reply, and what Redis 5 and 6 wrap into another when a
+// script met it.
 func codeOfReply(err error) string {
 	text := strings.TrimPrefix(err.Error(), "-")
 	for _, code := range []string{"READONLY", "OOM", "NOPERM"} {

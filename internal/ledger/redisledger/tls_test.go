@@ -15,17 +15,20 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// A server with a certificate of one's own authority, and with clients that must have one, too: each thing that can be wrong is
-// told with what to do. Whether a server says that it refuses a client, or hangs up at once, is a matter of luck.
+// A server with a certificate of one's own authority, and with clients that must have one, too:
+// each thing that can be wrong is told with what to do. Whether a server says that it refuses a
+// client, or hangs up at once, is a matter of luck.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	hour := time.Now().Add(time.Hour)
 	a := redistest.NewAuthority(t)
 	serve := func(clients bool, until time.Time, hosts ...string) string {
-		return redistest.Start(t, redistest.Options{TLS: a.TLS(a.Issue(t, until, hosts...), clients)}).Addr
+		options := a.TLS(a.Issue(t, until, hosts...), clients)
+		return redistest.Start(t, redistest.Options{TLS: options}).Addr
 	}
 	good, strict := serve(false, hour, "127.0.0.1"), serve(true, hour, "127.0.0.1")
-	named, old := serve(false, hour, "redis.example.org"), serve(false, time.Now().Add(-time.Minute), "127.0.0.1")
+	named := serve(false, hour, "redis.example.org")
+	old := serve(false, time.Now().Add(-time.Minute), "127.0.0.1")
 	plain := redistest.Start(t, redistest.Options{}).Addr
 	ca := "?ca=" + url.QueryEscape(a.File)
 	client, stranger := a.Issue(t, hour), redistest.NewAuthority(t)
@@ -39,11 +42,11 @@ func TestTLS(t *testing.T) {
 		{"another authority", "rediss://" + good + "?ca=" + url.QueryEscape(stranger.File), "?ca=FILE"},
 		{"client certificate", "rediss://" + strict + ca + own(client), ""},
 		{"no client certificate", "rediss://" + strict + ca, "?cert=FILE&key=FILE"},
-		{"client certificate of a stranger", "rediss://" + strict + ca + own(foreign), "?cert=FILE&key=FILE"},
+		{"a stranger's certificate", "rediss://" + strict + ca + own(foreign), "?cert=FILE&key=FILE"},
 		{"other name", "rediss://" + named + ca, "?server_name=NAME"},
 		{"other name, given", "rediss://" + named + ca + "&server_name=redis.example.org", ""},
 		{"expired", "rediss://" + old + ca, "renew the certificate"},
-		{"TLS on a plain port", "rediss://" + plain + ca + "&dial_timeout=300ms", "write redis instead of rediss"},
+		{"TLS on a plain port", "rediss://" + plain + ca + "&dial_timeout=300ms", "write redis instead"},
 		{"plain on a TLS port", "redis://" + good, "write rediss"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -58,26 +61,30 @@ func TestTLS(t *testing.T) {
 			if (err == nil) != (test.says == "") || !strings.Contains(fmt.Sprint(err), test.says) {
 				t.Errorf("got %v\nwant %q", err, test.says)
 			}
-			if err != nil && !errors.Is(err, quota.ErrLedgerUnusable) && !errors.Is(err, quota.ErrUnreachable) {
+			if err != nil && !errors.Is(err, quota.ErrLedgerUnusable) &&
+				!errors.Is(err, quota.ErrUnreachable) {
 				t.Errorf("got %v, which no policy knows", err)
 			}
 		})
 	}
 }
 
-// With Sentinel and in a cluster, the servers are named by their addresses; their certificates bear the name in the URL.
+// With Sentinel and in a cluster, the servers are named by their addresses; their certificates bear
+// the name in the URL.
 func TestTLSOfManyServers(t *testing.T) {
 	t.Parallel()
 	hour := time.Now().Add(time.Hour)
 	a := redistest.NewAuthority(t)
 	options := a.TLS(a.Issue(t, hour, "localhost"), true)
 	client := a.Issue(t, hour)
-	files := "?ca=" + url.QueryEscape(a.File) + "&cert=" + url.QueryEscape(client.Cert) + "&key=" + url.QueryEscape(client.Key)
+	files := "?" + url.Values{"ca": {a.File}, "cert": {client.Cert}, "key": {client.Key}}.Encode()
 	local := func(addr string) string { return strings.Replace(addr, "127.0.0.1", "localhost", 1) }
 
 	t.Run("sentinel", func(t *testing.T) {
 		host, port, _ := net.SplitHostPort(redistest.Start(t, redistest.Options{TLS: options}).Addr)
-		s := redistest.Start(t, redistest.Options{TLS: options, Sentinel: fmt.Sprintf("sentinel monitor main %s %s 1\n", host, port)})
+		s := redistest.Start(t, redistest.Options{
+			TLS: options, Sentinel: fmt.Sprintf("sentinel monitor main %s %s 1\n", host, port),
+		})
 		if n := allowedOf(t, open(t, "rediss+sentinel://"+local(s.Addr)+"/main"+files), 5); n != 5 {
 			t.Errorf("allowed %d", n)
 		}
@@ -93,7 +100,9 @@ func TestTLSOfManyServers(t *testing.T) {
 		if err := admin.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the cluster is ready", func() bool { return errors.Is(admin.Get(t.Context(), "any").Err(), redis.Nil) })
+		eventually(t, "the cluster is ready", func() bool {
+			return errors.Is(admin.Get(t.Context(), "any").Err(), redis.Nil)
+		})
 		if n := allowedOf(t, open(t, "rediss+cluster://"+local(s.Addr)+files), 5); n != 5 {
 			t.Errorf("allowed %d", n)
 		}

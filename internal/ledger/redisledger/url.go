@@ -1,6 +1,7 @@
 package redisledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -21,8 +22,11 @@ import (
 //	redis+sentinel://[user:password@]host[:26379][,host…]/master[/db]
 //	redis+cluster://[user:password@]host[:6379][,host…]
 //
-// User and password are those of the servers that keep the ledger. Options follow as ?name=value&name=value (see knownOptions).
-var Schemes = []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
+// User and password are those of the servers that keep the ledger. Options follow as
+// ?name=value&name=value (see knownOptions).
+var Schemes = []string{
+	"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
+}
 
 // CheckURL reports what is wrong with a URL, or with the files that it names, without connecting.
 func CheckURL(ledgerURL string) error {
@@ -37,46 +41,73 @@ type address struct {
 	tls *tlsFiles // nil without TLS
 }
 
-// knownOptions are what may follow the ? of a URL. All others are refused, so that a slip of the pen is no silent default.
-var knownOptions = map[string]func(*address, string) error{
-	"ca":                func(a *address, v string) error { return a.tlsOnly(func(t *tlsFiles) { t.ca = v }) },
-	"cert":              func(a *address, v string) error { return a.tlsOnly(func(t *tlsFiles) { t.cert = v }) },
-	"key":               func(a *address, v string) error { return a.tlsOnly(func(t *tlsFiles) { t.key = v }) },
-	"server_name":       func(a *address, v string) error { return a.tlsOnly(func(t *tlsFiles) { t.name = v }) },
-	"sentinel_user":     func(a *address, v string) error { return a.sentinelOnly(&a.SentinelUsername, v) },
-	"sentinel_password": func(a *address, v string) error { return a.sentinelOnly(&a.SentinelPassword, v) },
-	"dial_timeout":      func(a *address, v string) error { return duration(&a.DialTimeout, v) },
-	"read_timeout":      func(a *address, v string) error { return duration(&a.ReadTimeout, v) },
-	"pool_size":         func(a *address, v string) error { return count(&a.PoolSize, v) },
+// knownOptions are what may follow the ? of a URL. All others are refused: a slip of the pen must
+// not be a silent default.
+var knownOptions = []string{
+	"ca", "cert", "key", "server_name", "sentinel_user", "sentinel_password",
+	"dial_timeout", "read_timeout", "pool_size",
+}
+
+// option is where an option goes, and what it needs.
+func (a *address) option(name string) (field any, err error) {
+	t := a.tls
+	if t == nil {
+		t, err = new(tlsFiles), errors.New("is for TLS: write rediss instead of redis")
+	}
+	switch name {
+	case "ca":
+		return &t.ca, err
+	case "cert":
+		return &t.cert, err
+	case "key":
+		return &t.key, err
+	case "server_name":
+		return &t.name, err
+	}
+	if err = nil; a.kind != "sentinel" {
+		err = errors.New("is for redis+sentinel alone")
+	}
+	switch name {
+	case "sentinel_user":
+		return &a.SentinelUsername, err
+	case "sentinel_password":
+		return &a.SentinelPassword, err
+	case "dial_timeout":
+		return &a.DialTimeout, nil
+	case "read_timeout":
+		return &a.ReadTimeout, nil
+	default:
+		return &a.PoolSize, nil
+	}
 }
 
 // refused are options that somebody may look for, and what there is instead.
 var refused = map[string]string{
-	"skip_verify": verified, "insecure": verified, "insecure_skip_verify": verified, "tls_insecure": verified,
+	"skip_verify": verified, "insecure": verified, "insecure_skip_verify": verified,
 	"username": userinfo, "password": userinfo, "user": userinfo,
 }
 
 const (
-	verified = "certificates are always verified: name your own authority with ca=FILE"
+	verified = "certificates are always verified; for an authority of your own, write ca=FILE"
 	userinfo = "write user:password@ before the host"
 )
 
-// parseURL reads a URL. No error repeats any part of it that may belong to a password: one with a # or a / in it that is not
-// escaped ends up in the host, the path or the options.
+// parseURL reads a URL. No error repeats any part of it that may belong to a password: one with a #
+// or a / in it that is not escaped ends up in the host, the path or the options.
 func parseURL(ledgerURL string) (*address, error) {
 	scheme, rest, found := strings.Cut(ledgerURL, "://")
 	if !found || !slices.Contains(Schemes, scheme) {
-		return nil, malformed("its scheme is not known")
+		return nil, malformed(forms)
 	}
 	if strings.ContainsFunc(rest, func(r rune) bool { return r == '#' || r <= ' ' || r == 0x7f }) {
-		return nil, malformed("it has a space or a # in it: in a password, write %20 and %23")
+		return nil, malformed("it has a space or a #: in a password, write %20 and %23")
 	}
 	protocol, kind, _ := strings.Cut(scheme, "+")
 	a := &address{kind: kind}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
 	if strings.Contains(path+query, "@") {
-		return nil, malformed("it has a / or ? before the @, or an @ after it: in a password or path, write %2F, %3F and %40")
+		return nil, malformed("it has an @ after a / or ?: in a password, write %2F, %3F and %40")
 	}
 	user, hosts := "", authority
 	if at := strings.LastIndex(authority, "@"); at >= 0 {
@@ -97,9 +128,12 @@ func parseURL(ledgerURL string) (*address, error) {
 }
 
 func malformed(what string) error {
-	return fmt.Errorf("%w: the ledger's URL: %s: write redis://host:6379/0, redis+sentinel://host:26379/master or "+
-		"redis+cluster://host:6379,host:6379, with rediss for TLS", quota.ErrMalformed, what)
+	return fmt.Errorf("%w: the ledger's URL: %s", quota.ErrMalformed, what)
 }
+
+// forms are the URLs that there are.
+const forms = "write redis://host:6379/0, redis+sentinel://host:26379/master or " +
+	"redis+cluster://host:6379,host:6379, with rediss for TLS"
 
 func (a *address) login(user string) error {
 	name, password, _ := strings.Cut(user, ":")
@@ -110,7 +144,7 @@ func (a *address) login(user string) error {
 		return errors.New("user or password: a % is written %25")
 	}
 	if a.Username != "" && a.Password == "" {
-		return errors.New("it has a user without a password: a password alone is written redis://:password@host")
+		return errors.New("it has a user without a password; a password alone is written :password@host")
 	}
 	return nil
 }
@@ -118,7 +152,7 @@ func (a *address) login(user string) error {
 func (a *address) hosts(list string) error {
 	all := strings.Split(list, ",")
 	if a.kind == "" && len(all) > 1 {
-		return errors.New("it names several hosts, which only redis+sentinel and redis+cluster have")
+		return errors.New("it names several hosts: " + forms)
 	}
 	port := "6379"
 	if a.kind == "sentinel" {
@@ -127,21 +161,15 @@ func (a *address) hosts(list string) error {
 	for _, host := range all {
 		u, err := url.Parse("redis://" + host)
 		if err != nil || u.Host != host || host == "" && len(all) > 1 {
-			return errors.New("hosts are written host:port")
+			return errors.New("a host is written host:port: " + forms)
 		}
 		if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) {
 			return errors.New("a port is a number from 1 to 65535")
 		}
-		a.Addrs = append(a.Addrs, net.JoinHostPort(or(u.Hostname(), "localhost"), or(u.Port(), port)))
+		name, port := cmp.Or(u.Hostname(), "localhost"), cmp.Or(u.Port(), port)
+		a.Addrs = append(a.Addrs, net.JoinHostPort(name, port))
 	}
 	return nil
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // path reads what follows the hosts: the database, with Sentinel the master's name before it.
@@ -151,7 +179,7 @@ func (a *address) path(path string) error {
 		master, after, _ := strings.Cut(path, "/")
 		name, err := url.PathUnescape(master)
 		if err != nil || name == "" {
-			return errors.New("it names no master")
+			return errors.New("it names no master: " + forms)
 		}
 		a.MasterName, db = name, after
 	}
@@ -172,56 +200,38 @@ func (a *address) options(query string) error {
 		return errors.New("its options are written name=value&name=value")
 	}
 	for name, values := range params {
-		set, known := knownOptions[name]
 		switch instead, forbidden := refused[name]; {
 		case forbidden:
 			return fmt.Errorf("there is no option %s: %s", name, instead)
-		case !known: // the name is not repeated: it may be a part of a password
-			return fmt.Errorf("it has an option that is not known; these are: %s", strings.Join(optionNames(), ", "))
+		case !slices.Contains(knownOptions, name): // not repeated: it may be a part of a password
+			return fmt.Errorf("it has an unknown option; there are %s", strings.Join(knownOptions, ", "))
 		case len(values) > 1 || values[0] == "":
 			return fmt.Errorf("option %s: write one value", name)
 		}
-		if err := set(a, values[0]); err != nil {
+		field, err := a.option(name)
+		if err == nil {
+			err = set(field, values[0])
+		}
+		if err != nil {
 			return fmt.Errorf("option %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-func optionNames() (names []string) {
-	for name := range knownOptions {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-func (a *address) tlsOnly(set func(*tlsFiles)) error {
-	if a.tls == nil {
-		return errors.New("is for TLS: write rediss instead of redis")
-	}
-	set(a.tls)
-	return nil
-}
-
-func (a *address) sentinelOnly(field *string, value string) error {
-	if a.kind != "sentinel" {
-		return errors.New("is for redis+sentinel alone")
-	}
-	*field = value
-	return nil
-}
-
-func duration(field *time.Duration, value string) (err error) {
-	if *field, err = time.ParseDuration(value); err != nil || *field <= 0 {
-		return errors.New("write a duration, such as 2s")
-	}
-	return nil
-}
-
-func count(field *int, value string) (err error) {
-	if *field, err = strconv.Atoi(value); err != nil || *field < 1 {
-		return errors.New("write a number of 1 or more")
+// set reads an option's value.
+func set(field any, value string) (err error) {
+	switch field := field.(type) {
+	case *string:
+		*field = value
+	case *time.Duration:
+		if *field, err = time.ParseDuration(value); err != nil || *field <= 0 {
+			return errors.New("write a duration, such as 2s")
+		}
+	case *int:
+		if *field, err = strconv.Atoi(value); err != nil || *field < 1 {
+			return errors.New("write a number of 1 or more")
+		}
 	}
 	return nil
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Breaker is a proxy in front of a server. It can lose the answer to a script: the server has run it, and nobody hears of it.
+// Breaker is a proxy in front of a server. It can lose the answer to a script: the server has run
+// it, and nobody hears of it.
 type Breaker struct {
 	Addr string
 

@@ -17,7 +17,8 @@ type Cluster struct {
 	admin map[*Server]*redis.Client
 }
 
-// StartCluster runs a cluster until the test ends. A master that is lost for 2 s has its replica take over.
+// StartCluster runs a cluster until the test ends. A master that is lost for 2 s has its replica
+// take over.
 func StartCluster(t testing.TB, masters int, setup ...[]any) *Cluster {
 	t.Helper()
 	c := &Cluster{admin: make(map[*Server]*redis.Client)}
@@ -58,7 +59,7 @@ func StartCluster(t testing.TB, masters int, setup ...[]any) *Cluster {
 			}
 		}
 		for _, r := range c.Replicas {
-			if !strings.Contains(c.admin[r].Info(ctx, "replication").Val(), "master_link_status:up") {
+			if !strings.Contains(c.replication(t, r), "master_link_status:up") {
 				return false
 			}
 		}
@@ -69,8 +70,10 @@ func StartCluster(t testing.TB, masters int, setup ...[]any) *Cluster {
 
 func (c *Cluster) start(t testing.TB, setup [][]any) *Server {
 	t.Helper()
-	s := Start(t, Options{Node: true, Args: []string{"--cluster-node-timeout", "2000", "--cluster-replica-validity-factor", "0",
-		"--repl-diskless-sync-delay", "0"}})
+	s := Start(t, Options{Node: true, Args: []string{
+		"--cluster-node-timeout", "2000", "--cluster-replica-validity-factor", "0",
+		"--repl-diskless-sync-delay", "0",
+	}})
 	c.admin[s] = redis.NewClient(&redis.Options{Addr: s.Addr})
 	t.Cleanup(func() { c.admin[s].Close() })
 	for _, command := range setup {
@@ -106,8 +109,9 @@ func (c *Cluster) Owner(slot int64) int {
 	return -1
 }
 
-// Move moves a slot from one master to another, one key at a time, as redis-cli --cluster reshard does. It waits until a client
-// was told that a part of its keys has gone, and until one was sent on to the other node.
+// Move moves a slot from one master to another, one key at a time, as redis-cli --cluster reshard
+// does. It waits until a client was told that a part of its keys has gone, and until one was sent
+// on to the other node.
 func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
 	t.Helper()
 	ctx, source, target := t.Context(), c.admin[from], c.admin[to]
@@ -119,7 +123,9 @@ func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
 	c.do(t, to, "cluster", "setslot", slot, "importing", c.ID(t, from))
 	c.do(t, from, "cluster", "setslot", slot, "migrating", c.ID(t, to))
 	told := func(code string) int {
-		count := func(s *redis.Client) int { return strings.Count(s.Info(ctx, "errorstats").Val(), "errorstat_"+code) }
+		count := func(s *redis.Client) int {
+			return strings.Count(s.Info(ctx, "errorstats").Val(), "errorstat_"+code)
+		}
 		return count(source) + count(target)
 	}
 	host, port, _ := net.SplitHostPort(to.Addr)
@@ -144,7 +150,8 @@ func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
 	}
 }
 
-// AwaitReplica waits until the replica has everything that its master has. Nothing may be written meanwhile.
+// AwaitReplica waits until the replica has everything that its master has. Nothing may be written
+// meanwhile.
 func (c *Cluster) AwaitReplica(t testing.TB, nth int) {
 	t.Helper()
 	c.await(t, "the replica has it all", func() bool {
@@ -154,16 +161,20 @@ func (c *Cluster) AwaitReplica(t testing.TB, nth int) {
 
 // offset is how far the node has come in the stream of its master's writes.
 func (c *Cluster) offset(t testing.TB, s *Server) string {
-	_, after, _ := strings.Cut(c.admin[s].Info(t.Context(), "replication").Val(), "master_repl_offset:")
+	_, after, _ := strings.Cut(c.replication(t, s), "master_repl_offset:")
 	offset, _, _ := strings.Cut(after, "\r\n")
 	return offset
+}
+
+func (c *Cluster) replication(t testing.TB, s *Server) string {
+	return c.admin[s].Info(t.Context(), "replication").Val()
 }
 
 // AwaitPromotion waits until the cluster has made the replica of a lost master a master.
 func (c *Cluster) AwaitPromotion(t testing.TB, nth int) {
 	t.Helper()
 	c.await(t, "the replica takes over", func() bool {
-		return strings.Contains(c.admin[c.Replicas[nth]].Info(t.Context(), "replication").Val(), "role:master")
+		return strings.Contains(c.replication(t, c.Replicas[nth]), "role:master")
 	})
 }
 

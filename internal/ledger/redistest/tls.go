@@ -40,7 +40,8 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue makes a certificate for a server's names and addresses, or for a client without any, that is valid until then.
+// Issue makes a certificate for a server's names and addresses, or for a client without any, that
+// is valid until then.
 func (a *Authority) Issue(t testing.TB, until time.Time, hosts ...string) Pair {
 	t.Helper()
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
@@ -48,7 +49,8 @@ func (a *Authority) Issue(t testing.TB, until time.Time, hosts ...string) Pair {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -80,13 +82,16 @@ func (a *Authority) sign(t testing.TB, name string, c *x509.Certificate) Pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Pair{a.write(t, name+".pem", "CERTIFICATE", der), a.write(t, name+".key", "PRIVATE KEY", secret)}
+	return Pair{
+		Cert: a.write(t, name+".pem", "CERTIFICATE", der), Key: a.write(t, name+".key", "PRIVATE KEY", secret),
+	}
 }
 
 func (a *Authority) write(t testing.TB, name, kind string, der []byte) string {
 	t.Helper()
 	path := filepath.Join(a.dir, name)
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -98,6 +103,8 @@ func (a *Authority) TLS(own Pair, clients bool) []string {
 	if clients {
 		ask = "yes"
 	}
-	return []string{"--tls-cert-file", own.Cert, "--tls-key-file", own.Key, "--tls-ca-cert-file", a.File, "--tls-auth-clients", ask,
-		"--tls-replication", "yes", "--tls-cluster", "yes"}
+	return []string{
+		"--tls-cert-file", own.Cert, "--tls-key-file", own.Key, "--tls-ca-cert-file", a.File,
+		"--tls-auth-clients", ask, "--tls-replication", "yes", "--tls-cluster", "yes",
+	}
 }
