@@ -2,7 +2,7 @@
 
 GO ?= go
 
-.PHONY: demo test soak check interop build install bench vuln fmt tools clean notices
+.PHONY: demo test soak check fuzz interop build install bench vuln fmt tools clean notices
 
 ## demo: one sweep of eight regions against the built-in stand-in, on SQLite
 demo:
@@ -23,6 +23,10 @@ check: tools
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) test -race -timeout 25m ./...
+
+## fuzz: every fuzz target for FUZZTIME (20s)
+fuzz:
+	@GO="$(GO)" scripts/fuzz
 
 ## interop: install real clients (Python, Node, curl), and run them and Go's against the proxy
 interop:

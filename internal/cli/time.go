@@ -97,5 +97,9 @@ func ParseSpan(text string) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	return 24*hours + more, nil
+	sum := 24*hours + more
+	if more > 0 && sum < 24*hours {
+		return 0, fmt.Errorf("%q is too long", text)
+	}
+	return sum, nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
@@ -114,22 +116,29 @@ func (c *Config) Credential(name string) (Credential, error) {
 // quota/quota.yaml below XDG_CONFIG_HOME (~/.config), else none; over it the environment, and under it the defaults. Every
 // error is an *Error, which holds all problems at once, but for the end of ctx: it ends the waiting for a file that is a pipe.
 func Load(ctx context.Context, path string, getenv func(string) string) (*Config, error) {
-	r := &reader{getenv: getenv, cfg: &Config{
+	r := newReader(getenv)
+	root, err := r.open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return r.read(ctx, root)
+}
+
+func newReader(getenv func(string) string) *reader {
+	return &reader{getenv: getenv, cfg: &Config{
 		YouTube: YouTube{Endpoint: DefaultEndpoint},
 		Ingest: Ingest{
 			Regions: DefaultRegions(), Pages: DefaultPages, Schedule: DefaultSchedule, Timezone: time.UTC, Stagger: DefaultStagger,
 		},
 		Daemon: defaultDaemon(),
 	}, credentials: make(map[string]bool), jobNames: make(map[string]bool), jobOf: make(map[regions.Region]string)}
-	root, err := r.open(ctx, path)
-	if err == nil {
-		r.root(ctx, root)
-	}
-	switch {
-	case ctx.Err() != nil:
+}
+
+// read makes a configuration of what the file holds.
+func (r *reader) read(ctx context.Context, root *yaml.Node) (*Config, error) {
+	r.root(ctx, root)
+	if ctx.Err() != nil { // while it waited for the price list
 		return nil, context.Cause(ctx)
-	case err != nil:
-		return nil, err
 	}
 	r.cfg.Empty = r.cfg.File != "" && (root == nil || !section(root))
 	r.environment()

@@ -26,6 +26,8 @@ func (r *reader) open(ctx context.Context, path string) (*yaml.Node, error) {
 	}
 	data, err := textfile.ReadPipe(ctx, path, maxFileBytes)
 	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	case errors.Is(err, fs.ErrNotExist) && !must:
 		return nil, nil
 	case errors.Is(err, fs.ErrNotExist):

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"quotabudget"
 	"quotabudget/internal/quota"
@@ -67,13 +68,15 @@ type price struct {
 }
 
 // Default is the table that ships with the programs.
-func Default() *Table {
+func Default() *Table { return shipped() }
+
+var shipped = sync.OnceValue(func() *Table {
 	t, err := Parse(quotabudget.Costs())
 	if err != nil {
 		panic(fmt.Sprintf("costs: the embedded costs.yaml: %v", err)) // a test reads it
 	}
 	return t
-}
+})
 
 // Profile is the same table with the prices of the named profile.
 func (t *Table) Profile(name string) (*Table, error) {

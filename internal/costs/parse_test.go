@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"quotabudget"
 	"quotabudget/internal/costs"
 )
 
@@ -108,11 +107,4 @@ func TestParseOddTexts(t *testing.T) {
 			t.Errorf("%q was taken", text)
 		}
 	}
-}
-
-// FuzzParse looks for texts that make Parse panic.
-func FuzzParse(f *testing.F) {
-	f.Add([]byte(small))
-	f.Add(quotabudget.Costs()[:4000])
-	f.Fuzz(func(t *testing.T, data []byte) { costs.Parse(data) })
 }

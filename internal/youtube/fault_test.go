@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"quotabudget/internal/youtube"
 )
@@ -134,24 +133,4 @@ func TestMessagesAreShortAndPlain(t *testing.T) {
 	if f := youtube.Classify(400, []byte("no such key: "+key)); strings.Contains(f.Message, key) {
 		t.Errorf("the message holds a key: %s", f.Message)
 	}
-}
-
-func FuzzClassify(f *testing.F) {
-	files, err := filepath.Glob(filepath.Join("testdata", "errors", "*"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range files {
-		body, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(403, body)
-	}
-	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		got := youtube.Classify(status, body)
-		if got.Kind.String() == "" || len([]rune(got.Message)) > 301 || strings.ContainsFunc(got.Message, unicode.IsControl) {
-			t.Errorf("%+v", got)
-		}
-	})
 }

@@ -2,6 +2,7 @@ package youtube
 
 import (
 	"encoding/json"
+	"math"
 	"regexp"
 	"strconv"
 	"time"
@@ -120,10 +121,13 @@ func parseDuration(text string) time.Duration {
 	if amounts == nil {
 		return 0
 	}
-	var sum time.Duration
-	for i, unit := range []time.Duration{7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second} {
-		n, _ := strconv.Atoi(amounts[i+1]) // 0 for a part that is not there
-		sum += time.Duration(n) * unit
+	var sum int64
+	for i, seconds := range []int64{7 * 24 * 3600, 24 * 3600, 3600, 60, 1} {
+		n, _ := strconv.ParseInt(amounts[i+1], 10, 64) // 0 for a part that is not there
+		sum += n * seconds
 	}
-	return sum
+	if sum > int64(math.MaxInt64/time.Second) {
+		return 0
+	}
+	return time.Duration(sum) * time.Second
 }

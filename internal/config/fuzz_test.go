@@ -1,0 +1,144 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/endpoint"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+)
+
+// whole is a configuration with every kind of thing in it.
+const whole = `ledger: redis://u:pw@h:6379/0
+catalog: sqlite:catalog.db
+costs: {profile: single-pool}
+credentials:
+  - name: key1
+    api_key: {env: MY_KEY}
+    pace: {curve: even, slack: 10%}
+    limits: &l
+      - {bucket: default, units: 10, headroom: 1, window: 24h}
+      - {bucket: default, units: 10, window: day, timezone: America/Los_Angeles}
+    when_unreachable: {open: [youtube.videos.list]}
+  - {name: key2, api_key: {file: key}, mode: observe, limits: *l}
+youtube: {endpoint: 'http://127.0.0.1:1/a'}
+ingest:
+  credential: key1
+  regions: [US, GB, NO]
+  pages: 4
+  schedule: "0 */3 * * *"
+  timezone: Europe/Berlin
+  stagger: auto
+  jobs: [{name: j, regions: [DE], schedule: '@every 90s', pages: 1}]
+  weights: {US: 3}
+  floors: {GB: 1}
+  listen: "127.0.0.1:0"
+`
+
+// FuzzLoad puts a text into a configuration in place of some of it, and looks for one that makes Load panic, repeat a key or
+// accept what the programs could not run by.
+func FuzzLoad(f *testing.F) {
+	for _, seed := range []struct{ at, cut, text string }{
+		{"redis:", "redis", "\""},
+		{"pw", "", canary},
+		{"10,", "10", "0"},
+		{"24h", "24h", "1ms"},
+		{"24h", "24h", "366d"},
+		{"*l", "*l", "*k"},
+		{"127.0.0.1:1", "127.0.0.1:1", "h"},
+		{"[US", "[US, GB, NO]", "[]"},
+		{"*/3", "*/3", "@"},
+		{"[DE]", "", "&a [*a]"},
+	} {
+		f.Add(uint16(strings.Index(whole, seed.at)), uint16(len(seed.cut)), seed.text)
+	}
+	f.Add(uint16(0), uint16(len(whole)), "")
+	f.Add(uint16(0), uint16(len(whole)), "%s: a\n---\n? [a]: \x00")
+	f.Fuzz(func(t *testing.T, at, cut uint16, text string) {
+		from := min(int(at), len(whole))
+		data := whole[:from] + text + whole[min(from+int(cut), len(whole)):]
+		r := newReader(env("HOME", "/h"))
+		r.cfg.File = "quota.yaml"
+		root, err := parse(r.cfg.File, []byte(data))
+		if err == nil {
+			var cfg *Config
+			if cfg, err = r.read(t.Context(), root); err == nil {
+				runnable(t, cfg)
+				return
+			}
+		}
+		var problem *Error
+		if !errors.As(err, &problem) || len(problem.Problems) == 0 || len(problem.Problems) > maxProblems+2 || quota.LooksSecret(err.Error()) {
+			t.Errorf("%.1000v", err)
+		}
+	})
+}
+
+// runnable is what the programs take for granted in a configuration.
+func runnable(t *testing.T, cfg *Config) {
+	t.Helper()
+	names := map[string]bool{}
+	for _, c := range cfg.Credentials {
+		if c.Name == "" || names[c.Name] || len(c.Limits) == 0 {
+			t.Errorf("credential %+v", c)
+		}
+		names[c.Name] = true
+		for _, l := range c.Limits {
+			if l.Headroom < 0 || l.Headroom > l.Units || l.Window.Longest() <= 0 || l.Bucket == "" {
+				t.Errorf("limit %+v", l)
+			}
+		}
+		if b := c.Budget(nil, cfg.Costs, nil); len(b.Buckets()) == 0 {
+			t.Error("no bucket")
+		}
+	}
+	if _, err := endpoint.Parse(cfg.YouTube.Endpoint); err != nil {
+		t.Error(cfg.YouTube.Endpoint, err)
+	}
+	lanes, err := cfg.Lanes()
+	if err != nil || len(lanes) == 0 {
+		t.Fatal(err)
+	}
+	for _, l := range lanes {
+		if l.Pages < 1 || l.Zone == nil || l.Code == "" || l.Offset < 0 {
+			t.Errorf("lane %+v", l)
+		}
+	}
+}
+
+// FuzzCron looks for a spec that one of the two who read it takes and the other does not, or that has no next tick.
+func FuzzCron(f *testing.F) {
+	for _, spec := range []string{
+		DefaultSchedule, "@every 90s", "@Daily", "*/5,7 0-3/2 1 jan-MAR mon", "? * ? * *", "0 0 29 2 *", "0 0 31 4 *", "1,,2 * * * *",
+		"CRON_TZ=Asia/Tokyo 0 0 * * *", "@every 1h30m", "@every 1500ms", "+1 * * * *", "00 * * * *", "* * * * 7", "5-1 * * * *", "@",
+	} {
+		f.Add(spec, int64(1_790_000_000))
+	}
+	zone, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, spec string, unix int64) {
+		s, err := schedule.Parse(spec, zone)
+		if checkCron(spec) != nil {
+			return // it names the field that is wrong; the other's words are less plain
+		}
+		if err != nil {
+			if text := err.Error(); !strings.Contains(text, "never fires") && !strings.Contains(text, "every") && !strings.Contains(text, "range begins") {
+				t.Errorf("%q passes the check: %v", spec, err)
+			}
+			return
+		}
+		now := time.Unix(unix%(1<<33), 0)
+		next := s.Next(now)
+		if again := s.Next(next.Add(-time.Second)); !next.After(now) || !again.Equal(next) || s.Interval() <= 0 {
+			t.Errorf("%q: after %s comes %s, a second before that %s, interval %s", spec, now, next, again, s.Interval())
+		}
+		if prev, ok := s.Prev(next); !ok || !prev.Equal(next) {
+			t.Errorf("%q: %s is not its own last tick, %s", spec, next, prev)
+		}
+	})
+}
