@@ -111,6 +111,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			"quotactl status", "quotactl log", "quotactl log --by region", "quotactl forecast",
 			"quotactl costs", "quotactl costs youtube.search.list", "quotactl explain --units 20000",
 			"quotactl spend --units 9400 --label job=x", "quotactl spend --units 9300",
+			"quotactl spend --units 9300 --manual",
 			"quotactl explain --units 700", "quotactl reservations", "quotactl status --utc",
 		} {
 			words := strings.Fields(line)
@@ -124,8 +125,11 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			if loud := clitest.Loud(seen); loud != "" {
 				t.Errorf("%s: %q", line, loud)
 			}
-			const hint = "hint: quotactl explain --bucket default --units 9300"
-			if strings.HasSuffix(line, "9300") && !strings.Contains(seen, hint) {
+			hint := "hint: quotactl explain --bucket default --units 9300"
+			if strings.HasSuffix(line, "--manual") {
+				hint += " --manual"
+			}
+			if strings.Contains(line, "9300") && !strings.Contains(seen, hint) {
 				t.Errorf("%s: no %q", line, hint)
 			}
 			if t.Failed() {

@@ -45,3 +45,19 @@ func TestAverageInterval(t *testing.T) {
 		}
 	}
 }
+
+// TestClockOfADay: a moment has its date unless it is that of the upstream's day.
+func TestClockOfADay(t *testing.T) {
+	los, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := time.Date(2026, 11, 21, 0, 0, 0, 0, los)
+	for hours, want := range map[time.Duration]string{
+		1: "09:00Z", 15: "23:00Z", 16: "2026-11-22 00:00Z", 23: "2026-11-22 07:00Z",
+	} {
+		if got := (&planned{zone: los}).clock(day, day.Add(hours*time.Hour)); got != want {
+			t.Errorf("%d hours: %s, want %s", hours, got, want)
+		}
+	}
+}

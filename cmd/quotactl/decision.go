@@ -96,7 +96,7 @@ func (g *gate) asked(manual bool, d quota.Decision) asked {
 			break
 		}
 	}
-	if manual {
+	if manual && of.explain != "" {
 		of.explain += " --manual"
 	}
 	return of

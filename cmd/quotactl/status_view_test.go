@@ -38,7 +38,7 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 			if err := drawStatus(s, list); err != nil {
 				t.Fatal(err)
 			}
-			for mark, want := range map[string]bool{"█": c.bar, "HEADROOM": c.head, zone: c.day, c.kept: true, "suspended": true,
+			for mark, want := range map[string]bool{"█": c.bar, "HEADROOM": c.head, zone: c.day, c.kept: true, "(5 kept)": false, "suspended": true,
 				"closed": true, "9,469": true, "in 18h 3min": true, "video_batch_get_stats": true, "\x1b[31m": color, "\x1b[33m": color} {
 				if strings.Contains(out.String(), mark) != want {
 					t.Errorf("%d columns: %q must be there: %v\n%s", c.width, mark, want, out.String())

@@ -66,6 +66,14 @@ func testDryRun(t *testing.T, h Harness) {
 			t.Errorf("%s:\ndry run %+v, %v\n charge %+v, %v", c.ID, got, gotErr, want, wantErr)
 		}
 	}
+	b := &quota.Budget{Ledger: l, Credential: cred, Limits: both}
+	d, cancel, err := b.Spend(ctx, quota.Call{Units: 1, DryRun: true})
+	if err != nil || !d.Allowed {
+		t.Fatalf("spend: %+v, %v", d, err)
+	}
+	if err := cancel(ctx); err != nil {
+		t.Errorf("there was nothing to take back: %v", err)
+	}
 	log, err := l.Entries(ctx, quota.Query{Credential: cred, Bucket: "default"})
 	if err != nil || len(log) != 6 {
 		t.Fatalf("%d entries, %v, want 6: %+v", len(log), err, log)

@@ -71,8 +71,8 @@ func testPace(t *testing.T, h Harness) {
 	expect("on the next day, at its line", charge(16, 1000, false), limit.Name(), 24*time.Hour+9*time.Hour)
 	b.Observe = true
 	h.SetNow(t, midnight.Add(16*time.Hour))
-	dry, err := b.Charge(t.Context(), quota.Call{Bucket: "default", Units: 200, DryRun: true})
-	if err != nil || !dry.Observed || !dry.RetryAt.Equal(midnight.Add(20*time.Hour+30*time.Minute)) {
+	dry, err := b.Charge(t.Context(), quota.Call{Bucket: "default", Units: 550, DryRun: true})
+	if err != nil || !dry.Observed || !dry.RetryAt.Equal(midnight.Add(21*time.Hour+30*time.Minute)) {
 		t.Errorf("observed in a dry run: %+v, %v", dry, err)
 	}
 	if d := charge(16, 200, false); !d.Allowed || !d.Observed || d.Limit != quota.PaceName || !d.RetryAt.Equal(midnight.Add(20*time.Hour+30*time.Minute)) {
