@@ -204,8 +204,6 @@ func (l *layout) line(row []Cell, widths []int, colored bool) string {
 			}
 			out.WriteString(strings.Repeat(" ", blanks) + text)
 			blanks = 0
-		} else {
-			pad = widths[i]
 		}
 		blanks += pad + gap
 	}

@@ -29,31 +29,31 @@ func TestTable(t *testing.T) {
 NAME      UNITS  AT                    NOTE
 one        1234  2026-11-22 08:00:00Z  東京の一番長いお話
 �[2Jtwo       5                        a note of some length
-… 3 more              8
+… 3 more         8
 `},
 		{"wide", Screen{Bars: true, Width: 70}, `
 NAME            UNITS  AT                    NOTE
 one       ██░░   1234  2026-11-22 08:00:00Z  東京の一番長いお話
 �[2Jtwo   ████      5                        a note of some length
-… 3 more                    8
+… 3 more               8
 `},
 		{"shortened", Screen{Bars: true, Width: 52}, `
 NAME            UNITS  AT      NOTE
 one       ██░░   1234  08:00Z  東京の一番長いお話
 �[2Jtwo   ████      5          a note of some length
-… 3 more                    8�
+… 3 more               8�
 `},
 		{"cut", Screen{Bars: true, Width: 42}, `
 NAME            UNITS  AT      NOTE
 one       ██░░   1234  08:00Z  東京の一番…
 �[2Jtwo   ████      5          a note of…
-… 3 more                    8�
+… 3 more               8�
 `},
 		{"dropped", Screen{Bars: true, Width: 23}, `
 NAME      UNITS  AT
 one        1234  08:00Z
 �[2Jtwo       5
-… 3 more              8�
+… 3 more         8�
 `},
 	} {
 		got := draw(c.s, steps...)
