@@ -20,9 +20,11 @@ func snippet(t *testing.T, language, proxy string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
+	found := block.FindAllStringSubmatch(string(readme), -1)
 	if len(found) != 1 || !strings.Contains(found[0][1], documented) {
-		t.Fatalf("README.md has %d examples in %s, want one with the proxy at %s", len(found), language, documented)
+		t.Fatalf("README.md has %d examples in %s, want one with the proxy at %s",
+			len(found), language, documented)
 	}
 	return strings.ReplaceAll(found[0][1], documented, proxy)
 }

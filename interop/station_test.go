@@ -45,9 +45,11 @@ func start(t *testing.T, bin string) *station {
 		t.Fatal(err)
 	}
 	s := &station{bin: bin}
-	s.standin = s.serve(t, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key, "--token", token)
+	s.standin = s.serve(t, "ingestor", "standin", "--listen", "127.0.0.1:0",
+		"--key", key, "--token", token)
 	s.env = []string{
-		"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + t.TempDir(), "YOUTUBE_ENDPOINT=" + s.standin, "YOUTUBE_API_KEY=" + key,
+		"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + t.TempDir(),
+		"YOUTUBE_ENDPOINT=" + s.standin, "YOUTUBE_API_KEY=" + key,
 	}
 	s.proxy = s.serve(t, "quotactl", "proxy", "--listen", "127.0.0.1:0")
 	return s

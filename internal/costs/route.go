@@ -14,7 +14,7 @@ import (
 //   - The whole path must match, segment by segment: no prefix, no trailing slash, no empty segment. Literal segments are
 //     compared as they were sent, so an escaped letter matches none.
 //   - A literal segment goes before a {template}; a verb of its own decides between methods on one path.
-//   - What goes on with an upload is a call of the method that Session names.
+//   - A request that continues a resumable upload is a call of the method that Session names.
 //   - POST with X-HTTP-Method-Override: GET is that GET, where the price list says that the upstream takes it so.
 //
 // A request that no route matches is quota.ErrUnpriced; so are VerbError and AmbiguousError, which say more.

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Session reports whether a request goes on with a resumable upload that another began, and names
-// the method that the upload is a call of. The rules:
+// Session reports whether a request continues a resumable upload, and names the method that the
+// upload is a call of. The rules:
 //
-//   - It is a PUT, POST or DELETE below one of the upload paths, whatever verb began the upload.
-//   - It has one upload_id, and no other type or protocol than resumable: with another, the upstream
-//     might take it for a new upload.
+//   - It is a PUT, POST or DELETE below one of the upload paths, whatever verb started it.
+//   - It has one upload_id, and no other type or protocol than resumable: with another, the
+//     upstream might take it for a new upload.
 //   - Where several methods upload to the path, it counts as the dearest of them.
 func (t *Table) Session(r *http.Request) (method string, ok bool) {
 	if !slices.Contains([]string{http.MethodPut, http.MethodPost, http.MethodDelete}, r.Method) {
@@ -49,7 +49,8 @@ func (t *Table) dearestUpload(path string) (id string, ok bool) {
 	if len(ids) == 0 {
 		return "", false
 	}
-	return slices.MaxFunc(ids, func(a, b string) int { return cmp.Compare(t.units(a), t.units(b)) }), true
+	dearer := func(a, b string) int { return cmp.Compare(t.units(a), t.units(b)) }
+	return slices.MaxFunc(ids, dearer), true
 }
 
 // units is what one call of a method takes from all its buckets.

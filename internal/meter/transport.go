@@ -38,8 +38,8 @@ type Transport struct {
 	Key    func() (string, error)              // the API key; it goes into a header, and nowhere else
 	Learn  func(status int, body []byte) (Lesson, bool)
 	Log    *slog.Logger
-	// Session reports whether a request goes on with an upload that another began; nil for no such
-	// uploads.
+	// Session reports whether a request continues an upload that another one started; nil if the
+	// upstream has no such uploads.
 	Session func(*http.Request) (method string, ok bool)
 }
 
@@ -73,8 +73,8 @@ func NewBase() *http.Transport {
 	return base
 }
 
-// RoundTrip charges the request and sends it once. A request of an upload that was charged when it
-// began is not charged again.
+// RoundTrip charges the request and sends it once. A request that continues an upload is not charged
+// if the upload was.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	call, key, err := t.admit(r)
 	if err != nil {

@@ -16,21 +16,20 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// A resumable upload is one call in many requests. The first is charged, and the upstream answers it
-// with a Location to which the media goes. That address is signed with the API key before it is
-// handed on, and a request to it is sent without a charge: by any process with that key, and
-// nothing has to be stored. A request of an upload that is not signed so (it was begun elsewhere, or
-// with another key) is charged as an upload of its own, once: its idempotency key is made from the
-// address.
+// A resumable upload is one call in many requests. The first is charged, and the upstream answers
+// with a Location for the media. That URL is signed with the API key before the client gets it, and
+// requests to a signed URL are not charged, by any process with that key: nothing has to be stored.
+// A request of an upload without a valid signature (it was started elsewhere, or with another key)
+// is charged as a new upload, once: its idempotency key is a digest of the URL.
 
-// paidParam is the parameter that holds the signature of an address.
+// paidParam is the parameter that holds the signature of an upload's URL.
 const paidParam = "quota_paid"
 
 // part is what a request has to do with a resumable upload.
 type part struct {
-	continues bool // one that another request began
-	paid      bool // and that was charged then
-	key       string
+	continues bool   // one that another request started
+	paid      bool   // and that was charged then
+	key       string // idempotency key, if it was not
 }
 
 // partOf looks at a request before it is charged. secret is the API key.
@@ -49,7 +48,7 @@ func (t *Transport) partOf(r *http.Request, secret string) part {
 	}
 }
 
-// charge charges a request, but for one whose upload was charged when it began.
+// charge charges a request, unless it continues an upload that was charged when it started.
 func (t *Transport) charge(
 	ctx context.Context, call quota.Call, p part,
 ) (d quota.Decision, cancel func(context.Context) error, err error) {
@@ -71,9 +70,9 @@ func (t *Transport) charge(
 	return d, cancel, err
 }
 
-// signSession makes the answer to a request that began an upload say where the media goes, on the
-// upstream that requests are sent to, and that it is paid for. So does an answer on the way that gives
-// the same upload another address; one that begins an upload on the quiet does not.
+// signSession signs the Location of an answer that starts an upload, and points it at the upstream
+// that requests are sent to. A Location that moves a paid upload is signed as well. One that names
+// another upload is not: no request was charged for that.
 func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, secret string) {
 	location := resp.Header.Get("Location")
 	if t.Session == nil || location == "" {
@@ -99,14 +98,14 @@ func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, se
 	resp.Header.Set("Location", to.String())
 }
 
-// signature says that an upload to the address was charged to the credential.
+// signature proves that an upload to the URL was charged to the credential.
 func (t *Transport) signature(to *url.URL, secret string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(mac, "upload of %s: %s", t.Budget.Credential, addressDigest(to))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// addressDigest is a digest of all that tells an upload's address: its path and its parameters.
+// addressDigest is a digest of an upload's path and parameters.
 func addressDigest(to *url.URL) string {
 	query := to.Query()
 	query.Del(paidParam)

@@ -5,8 +5,8 @@ import (
 	"net/url"
 )
 
-// keepUpload makes the upload that r began go on through the proxy: an address of the upstream in
-// Location becomes one of the proxy.
+// keepUpload makes clients continue an upload through the proxy: a Location on the upstream becomes
+// one on the proxy.
 func (p *Proxy) keepUpload(r *http.Request, resp *http.Response) {
 	to, err := url.Parse(resp.Header.Get("Location"))
 	if err != nil || to.Host != p.Upstream.Host {

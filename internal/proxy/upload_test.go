@@ -39,14 +39,15 @@ func (s *station) begin(t *testing.T) string {
 	t.Helper()
 	a := s.do(t, "POST", "/upload/youtube/v3/videos?uploadType=resumable&part=id&key=own", "{}")
 	to, ok := strings.CutPrefix(a.header.Get("Location"), s.front.URL)
-	if a.status != http.StatusOK || !ok || strings.Contains(to, "own") || strings.Contains(to, canary) {
+	leaks := strings.Contains(to, "own") || strings.Contains(to, canary)
+	if a.status != http.StatusOK || !ok || leaks {
 		t.Fatalf("%d %v", a.status, a.header)
 	}
 	return to
 }
 
-// The Google client uploads in one request and in several, through the proxy to the end; each upload
-// is one charge.
+// The Google client uploads in one request and in several, through the proxy to the end; each
+// upload is one charge.
 func TestUploadIsOneCharge(t *testing.T) {
 	s := open(t, uploads(10))
 	c := s.googleClient(t)
@@ -61,7 +62,8 @@ func TestUploadIsOneCharge(t *testing.T) {
 	if s.used(t) != 4 || n.Units["video_insert"] != 4 || n.Continued != 2+3+4 {
 		t.Errorf("the ledger has %d, the stand-in counted %+v", s.used(t), n)
 	}
-	if asked := s.asked.Load(); asked.Header.Get("X-Goog-Api-Key") != canary || strings.Contains(asked.RequestURI, "quota") {
+	asked := s.asked.Load()
+	if asked.Header.Get("X-Goog-Api-Key") != canary || strings.Contains(asked.RequestURI, "quota") {
 		t.Errorf("the last request of an upload left as %s %v", asked.RequestURI, asked.Header)
 	}
 }
@@ -72,7 +74,8 @@ func TestUploadGoesOn(t *testing.T) {
 	s := open(t, uploads(1))
 	to := s.begin(t)
 	other := s.another(t, canary, "key1")
-	if err := other.ledger.Suspend(t.Context(), "key1", "video_insert", noon.AddDate(0, 0, 1)); err != nil {
+	tomorrow := noon.AddDate(0, 0, 1)
+	if err := other.ledger.Suspend(t.Context(), "key1", "video_insert", tomorrow); err != nil {
 		t.Fatal(err)
 	}
 	film := strings.Repeat("f", granule+10)
@@ -102,7 +105,9 @@ func TestUploadGoesOn(t *testing.T) {
 func TestUploadOfAnother(t *testing.T) {
 	s := open(t, uploads(1))
 	to := s.begin(t)
-	for _, other := range []*station{s.another(t, "key-of-another", "key1"), s.another(t, canary, "key2")} {
+	for _, other := range []*station{
+		s.another(t, "key-of-another", "key1"), s.another(t, canary, "key2"),
+	} {
 		for range 2 {
 			other.do(t, "PUT", to, "film")
 		}
@@ -125,8 +130,8 @@ func (s *station) another(t *testing.T, key, credential string) *station {
 	})
 }
 
-// A session of unknown origin, and an address that was changed, are no way around paying: each is an
-// upload of its own, charged once. What is not surely a session is charged every time.
+// A session of unknown origin, and an address that was changed, are no way around paying: each is
+// an upload of its own, charged once. What is not surely a session is charged every time.
 func TestUploadUnknown(t *testing.T) {
 	s := open(t, uploads(100))
 	paid := s.begin(t)
@@ -148,7 +153,7 @@ func TestUploadUnknown(t *testing.T) {
 		{"another type", "POST", paid + "&uploadType=multipart", nil, 3},
 		{"another protocol", "POST", paid, []string{"X-Goog-Upload-Command", "start"}, 3},
 		{"a new one under an old id", "POST", made + "3", nil, 1},
-		{"captions, by the cheaper verb", "POST", "/upload/youtube/v3/captions?upload_id=made-up", nil, 0},
+		{"too dear", "POST", "/upload/youtube/v3/captions?upload_id=made-up", nil, 0},
 	} {
 		before := s.used(t)
 		for range 3 {
@@ -166,8 +171,8 @@ func TestUploadUnknown(t *testing.T) {
 	}
 }
 
-// An address is signed in the answer to what was charged, and where the same upload is given another
-// one. Signed in another answer, it would be an upload for nothing.
+// An address is signed in the answer to what was charged, and where the same upload is given
+// another one. Signed in another answer, it would be an upload for nothing.
 func TestUploadSigned(t *testing.T) {
 	const host = "https://www.googleapis.com"
 	var location string
@@ -206,7 +211,8 @@ func TestUploadSigned(t *testing.T) {
 			t.Errorf("%s: Location %s", c.name, to)
 		}
 	}
-	if to, own := ask("POST", begin, "https://elsewhere.example/x"); own || to != "https://elsewhere.example/x" {
+	const elsewhere = "https://elsewhere.example/x"
+	if to, own := ask("POST", begin, elsewhere); own || to != elsewhere {
 		t.Errorf("of another kind: %s", to)
 	}
 	location = fresh
@@ -219,8 +225,8 @@ func TestUploadSigned(t *testing.T) {
 	}
 }
 
-// When the upstream says in the middle of an upload that the quota is gone, its bucket is closed, for
-// the day in which it said so.
+// When the upstream says in the middle of an upload that the quota is gone, its bucket is closed,
+// for the day in which it said so.
 func TestUploadLearns(t *testing.T) {
 	for name, signed := range map[string]bool{"paid for when it began": true, "unknown": false} {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +239,7 @@ func TestUploadLearns(t *testing.T) {
 			s.setNow(noon.AddDate(0, 0, 1))
 			s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusForbidden)
-				fmt.Fprint(w, `{"error":{"code":403,"errors":[{"domain":"youtube.quota","reason":"quotaExceeded"}]}}`)
+				fmt.Fprint(w, `{"error":{"errors":[{"domain":"youtube.quota","reason":"quotaExceeded"}]}}`)
 			})
 			s.do(t, "PUT", to, "film")
 			usage, err := s.gate.Budget.Usage(t.Context())

@@ -53,12 +53,16 @@ func main() {
 		log.Fatal(err)
 	}
 	s.Found = len(found.Items)
-	user := option.WithTokenSource(oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "token-of-a-user"}))
-	service, err = youtube.NewService(ctx, option.WithEndpoint(service.BasePath), user) // uploads are a user's
+	// Uploads are a user's.
+	token := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "token-of-a-user"})
+	service, err = youtube.NewService(ctx,
+		option.WithEndpoint(service.BasePath), option.WithTokenSource(token))
 	if err != nil {
 		log.Fatal(err)
 	}
-	for chunk, id := range map[int]*string{16 << 20: &s.Multipart, 256 << 10: &s.Resumable, 0: &s.Streamed} {
+	for chunk, id := range map[int]*string{
+		16 << 20: &s.Multipart, 256 << 10: &s.Resumable, 0: &s.Streamed,
+	} {
 		if *id, err = upload(service, chunk); err != nil {
 			log.Fatal(err)
 		}

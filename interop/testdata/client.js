@@ -25,7 +25,8 @@ async function main(file) {
   const media = fs.readFileSync(file);
   const requestBody = {snippet: {title: 'Ünïcode'}};
   const multipart = await client.videos.insert({
-    auth: user, part: ['snippet'], requestBody, media: {mimeType: 'video/mp4', body: fs.createReadStream(file)},
+    auth: user, part: ['snippet'], requestBody,
+    media: {mimeType: 'video/mp4', body: fs.createReadStream(file)},
   }, {rootUrl});
   seen.multipart = multipart.data.id;
   const plain = await client.videos.insert({
@@ -55,7 +56,8 @@ async function main(file) {
 
 // resumable uploads in chunks. The library leaves that to the program, as it goes with fetch.
 async function resumable(media, resource) {
-  const begun = await fetch(new URL('upload/youtube/v3/videos?uploadType=resumable&part=snippet', rootUrl), {
+  const path = 'upload/youtube/v3/videos?uploadType=resumable&part=snippet';
+  const begun = await fetch(rootUrl + path, {
     method: 'POST',
     headers: {
       'Authorization': 'Bearer token-of-a-user',

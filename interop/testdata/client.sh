@@ -34,8 +34,8 @@ printf '{"snippet":{"title":"Ünïcode"}}' >resource
 } >related
 multipart=$(user -H 'Content-Type: multipart/related; boundary=b' --data-binary @related \
 	"$uploads?uploadType=multipart&part=snippet" | field id)
-streamed=$(user -H 'Content-Type: video/mp4' -H 'Transfer-Encoding: chunked' --data-binary "@$media" \
-	"$uploads?uploadType=media&part=snippet" | field id)
+streamed=$(user -H 'Content-Type: video/mp4' -H 'Transfer-Encoding: chunked' \
+	--data-binary "@$media" "$uploads?uploadType=media&part=snippet" | field id)
 
 # A session: it begins, takes a chunk, says how far it is, and takes the rest.
 size=$(wc -c <"$media")
@@ -47,7 +47,8 @@ chunk=$((256 * 1024))
 head -c "$chunk" "$media" >first
 tail -c "+$((chunk + 1))" "$media" >rest
 put() { curl -sS -X PUT -H 'Content-Type: video/mp4' "$@" "$session"; }
-status=$(put -o /dev/null -w '%{http_code}' -H "Content-Range: bytes 0-$((chunk - 1))/$size" --data-binary @first)
+status=$(put -o /dev/null -w '%{http_code}' --data-binary @first \
+	-H "Content-Range: bytes 0-$((chunk - 1))/$size")
 [ "$status" = 308 ]
 put -o /dev/null -D head -H "Content-Range: bytes */$size" --data-binary ''
 grep -qi "^range: bytes=0-$((chunk - 1))" head
@@ -67,7 +68,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
 done
 
 cat <<END
-{"regions": $regions, "pages": $pages, "videos": $videos, "found": $found, "multipart": "$multipart",
- "streamed": "$streamed", "resumable": "$resumable", "denied": "$denied", "status": $status,
+{"regions": $regions, "pages": $pages, "videos": $videos, "found": $found,
+ "multipart": "$multipart", "streamed": "$streamed", "resumable": "$resumable", "denied": "$denied", "status": $status,
  "upload_denied": "$upload_denied"}
 END

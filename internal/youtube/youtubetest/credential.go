@@ -18,7 +18,8 @@ func (s *Server) credentialError(r *http.Request, m method) *apiError {
 	case token != "" && len(s.Tokens) > 0 && !slices.Contains(s.Tokens, token):
 		return errLogin("authError", "Request had invalid authentication credentials.")
 	case token == "" && len(s.Tokens) > 0 && m.verb != http.MethodGet:
-		return errLogin("required", "API keys are not supported by this API. Expected OAuth2 access token.")
+		return errLogin("required",
+			"API keys are not supported by this API. Expected OAuth2 access token.")
 	case key == "" && token == "":
 		return errKeyMissing()
 	case key != "" && len(s.Keys) > 0 && !slices.Contains(s.Keys, key):
@@ -28,5 +29,6 @@ func (s *Server) credentialError(r *http.Request, m method) *apiError {
 }
 
 func errLogin(reason, message string) *apiError {
-	return &apiError{Code: http.StatusUnauthorized, Domain: "global", Reason: reason, Status: "UNAUTHENTICATED", Message: message}
+	return &apiError{Code: http.StatusUnauthorized, Domain: "global", Reason: reason,
+		Status: "UNAUTHENTICATED", Message: message}
 }

@@ -47,7 +47,9 @@ func (a *sessions) add(id string, up *session) {
 	if a.byID == nil {
 		a.byID = map[string]*session{}
 	}
-	maps.DeleteFunc(a.byID, func(_ string, old *session) bool { return up.begun.Sub(old.begun) > sessionLife })
+	maps.DeleteFunc(a.byID, func(_ string, old *session) bool {
+		return up.begun.Sub(old.begun) > sessionLife
+	})
 	a.byID[id] = up
 }
 
@@ -159,8 +161,8 @@ func (u *session) takeChunk(r *http.Request) *apiError {
 	}
 	last := c.to == u.size
 	if !last && c.to-c.from < granule {
-		return errUpload(fmt.Sprintf("Invalid request. The number of bytes uploaded is required to be equal or "+
-			"greater than %d, except for the final request.", granule))
+		return errUpload(fmt.Sprintf("Invalid request. The number of bytes uploaded is required to be "+
+			"equal or greater than %d, except for the final request.", granule))
 	}
 	if _, err := io.CopyN(io.Discard, r.Body, u.media.length-c.from); err != nil {
 		return nil // all of it was there before

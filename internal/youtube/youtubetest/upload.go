@@ -23,11 +23,11 @@ type media struct {
 
 // isUpload reports whether the path is one that takes media.
 func isUpload(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, "/upload/") || strings.HasPrefix(r.URL.Path, "/resumable/upload/")
+	return strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/resumable"), "/upload/")
 }
 
-// upload answers a request that begins an upload, after it was metered: a whole one, or the start of
-// a session.
+// upload answers a request that begins an upload, after it was metered: a whole one, or the start
+// of a session.
 func (s *Server) upload(w http.ResponseWriter, r *http.Request, m method, f Fault) {
 	q := query{r.URL.Query()}
 	up := &media{method: m, parts: q.list("part"), digest: sha256.New()}
@@ -90,8 +90,8 @@ func (u *media) readMultipart(r *http.Request) *apiError {
 	}
 	second, err := body.NextRawPart()
 	if err != nil {
-		return &apiError{Code: http.StatusBadRequest, Domain: "youtube.video", Reason: "mediaBodyRequired",
-			Message: "The request does not include the video content."}
+		return &apiError{Code: http.StatusBadRequest, Domain: "youtube.video",
+			Reason: "mediaBodyRequired", Message: "The request does not include the video content."}
 	}
 	_, e = u.read(second)
 	return e
@@ -115,5 +115,6 @@ func readMetadata(body io.Reader) (map[string]any, *apiError) {
 
 // errUpload is a 400 of the part of the API that takes media.
 func errUpload(message string) *apiError {
-	return &apiError{Code: http.StatusBadRequest, Domain: "global", Reason: "badRequest", Message: message}
+	return &apiError{Code: http.StatusBadRequest, Domain: "global", Reason: "badRequest",
+		Message: message}
 }

@@ -31,7 +31,8 @@ func idOf(media []byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:11]
 }
 
-// The Google client uploads in one request and in several, through errors; each upload is billed once.
+// The Google client uploads in one request and in several, through errors; each upload is billed
+// once.
 func TestUploadOnce(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -62,7 +63,8 @@ func TestUploadOnce(t *testing.T) {
 				t.Errorf("got %+v", v)
 			}
 			n := s.Counts()
-			if n.Units["video_insert"] != 1 || n.Continued != test.continued || n.Requests != 1+test.continued {
+			if n.Units["video_insert"] != 1 || n.Continued != test.continued ||
+				n.Requests != 1+test.continued {
 				t.Errorf("counts %+v", n)
 			}
 		})
@@ -103,9 +105,11 @@ func ask(t *testing.T, verb, to, contentRange string, body []byte) (*http.Respon
 // began is the address of a new session.
 func began(t *testing.T, url string) string {
 	t.Helper()
-	resp, _ := ask(t, "POST", url+"/upload/youtube/v3/videos?uploadType=resumable&part=id&key=secret", "", nil)
+	const path = "/upload/youtube/v3/videos?uploadType=resumable&part=id&key=secret"
+	resp, _ := ask(t, "POST", url+path, "", nil)
 	to := resp.Header.Get("Location")
-	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(to, url) || strings.Contains(to, "secret") {
+	leaks := strings.Contains(to, "secret")
+	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(to, url) || leaks {
 		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
 	}
 	return to
@@ -117,6 +121,8 @@ func TestSession(t *testing.T) {
 	to := began(t, start(t, s))
 	media := film(granule + 100)
 	all := len(media)
+	first := fmt.Sprintf("bytes 0-%d/%d", granule-1, all)
+	rest := fmt.Sprintf("bytes 1000-%d/%d", all-1, all)
 	for _, step := range []struct {
 		name, verb, contentRange string
 		body                     []byte
@@ -128,12 +134,12 @@ func TestSession(t *testing.T) {
 		{"a gap", "PUT", fmt.Sprintf("bytes 9-99/%d", all), media[9:100], 400, ""},
 		{"unreadable", "PUT", "bytes nine/10", nil, 400, ""},
 		{"backwards", "PUT", "bytes 9-3/10", nil, 400, ""},
-		{"a chunk", "PUT", fmt.Sprintf("bytes 0-%d/%d", granule-1, all), media[:granule], 308, "bytes=0-262143"},
-		{"the same", "PUT", fmt.Sprintf("bytes 0-%d/%d", granule-1, all), media[:granule], 308, "bytes=0-262143"},
+		{"a chunk", "PUT", first, media[:granule], 308, "bytes=0-262143"},
+		{"the same", "PUT", first, media[:granule], 308, "bytes=0-262143"},
 		{"how far", "PUT", fmt.Sprintf("bytes */%d", all), nil, 308, "bytes=0-262143"},
 		{"another size", "PUT", fmt.Sprintf("bytes */%d", all+1), nil, 400, ""},
 		{"another verb", "GET", "", nil, 405, ""},
-		{"the rest, overlapping", "POST", fmt.Sprintf("bytes 1000-%d/%d", all-1, all), media[1000:], 200, ""},
+		{"the rest, overlapping", "POST", rest, media[1000:], 200, ""},
 		{"again", "PUT", fmt.Sprintf("bytes */%d", all), nil, 200, ""},
 	} {
 		resp, body := ask(t, step.verb, to, step.contentRange, step.body)
@@ -172,7 +178,8 @@ func TestSessionGone(t *testing.T) {
 	}
 }
 
-// A list of ids that is too long for a URL comes as a form, and is metered as the GET it stands for.
+// A list of ids that is too long for a URL comes as a form, and is metered as the GET it stands
+// for.
 func TestMethodOverride(t *testing.T) {
 	s := &Server{}
 	to := start(t, s) + "/youtube/v3/videos"
@@ -189,7 +196,8 @@ func TestMethodOverride(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(body)
 	}
-	if status, body := post(form, "GET"); status != 200 || strings.Count(body, "youtube#video\"") != 3 {
+	status, body := post(form, "GET")
+	if status != 200 || strings.Count(body, `youtube#video"`) != 3 {
 		t.Errorf("%d %s", status, body)
 	}
 	if status, _ := post(form+"&key=k", "GET"); status != 200 {
