@@ -93,23 +93,25 @@ func TestSentinelsInTrouble(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "canary-server"}})
 	host, port, _ := net.SplitHostPort(server.Addr)
 	sentinel := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf("requirepass canary-own\n"+
+		"user watcher on >canary-watcher +sentinel +subscribe +ping &*\n"+
 		"sentinel monitor main %s %s 1\nsentinel auth-pass main canary-server\n", host, port)}).Addr
 	const (
 		user = "redis+sentinel://:canary-server@"
 		own  = "?sentinel_password=canary-own"
 	)
 	for url, says := range map[string]string{
-		user + sentinel + "/main" + own:                              "",
-		user + sentinel + "," + server.Addr + "/main" + own:          "",
-		user + sentinel + "/main":                                    "?sentinel_password=PASSWORD",
-		user + sentinel + "/main?sentinel_password=canary-x":         "?sentinel_password=PASSWORD",
-		user + sentinel + "/other" + own:                             "no Sentinel knows the master",
-		user + "127.0.0.1:1,127.0.0.1:2/main":                        "no Sentinel answers: dial",
-		user + server.Addr + "/main?sentinel_password=canary-server": "it is a server and no Sentinel",
-		"redis+sentinel://" + sentinel + "/main" + own:               "asks for a password",
-		"redis+sentinel://:canary-x@" + sentinel + "/main" + own:     "refused the user or the password",
-		"redis://:canary-own@" + sentinel:                            "it is a Sentinel: write",
-		"redis+cluster://:canary-server@" + server.Addr:              "it is no cluster",
+		user + sentinel + "/main" + own:                                                  "",
+		user + sentinel + "," + server.Addr + "/main" + own:                              "",
+		user + sentinel + "/main":                                                        "?sentinel_password=PASSWORD",
+		user + sentinel + "/main?sentinel_password=canary-x":                             "?sentinel_password=PASSWORD",
+		user + sentinel + "/main?sentinel_user=watcher&sentinel_password=canary-watcher": "",
+		user + sentinel + "/other" + own:                                                 "no Sentinel knows the master",
+		user + "127.0.0.1:1,127.0.0.1:2/main":                                            "no Sentinel answers: dial",
+		user + server.Addr + "/main?sentinel_password=canary-server":                     "it is a server and no Sentinel",
+		"redis+sentinel://" + sentinel + "/main" + own:                                   "asks for a password",
+		"redis+sentinel://:canary-x@" + sentinel + "/main" + own:                         "refused the user or the password",
+		"redis://:canary-own@" + sentinel:                                                "it is a Sentinel: write",
+		"redis+cluster://:canary-server@" + server.Addr:                                  "it is no cluster",
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()

@@ -24,6 +24,7 @@ const (
 	// once when a call goes wrong; this is for a host that is lost without a word, where a call
 	// goes wrong only when its time is up.
 	reloadEvery = 2 * time.Second
+	reloadWait  = 100 * time.Millisecond // is enough for most answers to that
 )
 
 // once is a command that the client does not send again by itself: a charge whose answer was lost
@@ -52,11 +53,11 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 				return nil
 			}
 			patience, why := r.patienceWith(err)
-			if r.reload != nil && (patience > 0 || !isReply(err)) {
-				r.reload(ctx)
-			}
 			if patience == 0 {
-				return err
+				return r.giveUp(ctx, err)
+			}
+			if r.reload != nil {
+				r.reload(ctx)
 			}
 			if time.Since(began)+wait > patience {
 				return r.inVain(err, why)
@@ -66,6 +67,16 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			}
 		}
 	}
+}
+
+// giveUp returns err. A connection that broke may mean that another node serves the slot now, and
+// the caller's next call should find it.
+func (r *resend) giveUp(ctx context.Context, err error) error {
+	if r.reload != nil && !isReply(err) {
+		r.reload(ctx)
+		pause(ctx, reloadWait)
+	}
+	return err
 }
 
 // ProcessPipelineHook leaves a pipeline as it is; the ledger uses none, but a cluster's client does
