@@ -25,7 +25,8 @@ const (
 	dashboardFile = "grafana/quotabudget.json"
 )
 
-// TestRules: the alerts are such as Prometheus takes, each fires when it should, and each is tested.
+// TestRules: the alerts are such as Prometheus takes, each fires when it should, and each is
+// tested.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	tests := "prometheus/quotabudget.rules.test.yml"
@@ -53,8 +54,9 @@ func rules(t *testing.T) (all []rule) {
 	return all
 }
 
-// TestQueriesNameRealMetrics: every query of the dashboard and of the alerts is PromQL, and a daemon or a sweep from cron has
-// every metric that it names, from the beginning: an alert on a series that is not there yet is silent.
+// TestQueriesNameRealMetrics: every query of the dashboard and of the alerts is PromQL, and a
+// daemon or a sweep from cron has every metric that it names, from the beginning: an alert on a
+// series that is not there yet is silent.
 func TestQueriesNameRealMetrics(t *testing.T) {
 	t.Parallel()
 	queries := dashboardQueries(t)
@@ -81,7 +83,8 @@ func TestQueriesNameRealMetrics(t *testing.T) {
 	}
 }
 
-// dashboardQueries are the expressions of the panels and variables, with the variables of Grafana replaced.
+// dashboardQueries are the expressions of the panels and variables, with the variables of Grafana
+// replaced.
 func dashboardQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	var dashboard any
@@ -123,7 +126,8 @@ func checkQueries(t *testing.T, queries []string) {
 	for i, query := range slices.Compact(slices.Sorted(slices.Values(queries))) {
 		list = append(list, record{fmt.Sprint("query:", i), query})
 	}
-	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "queries", "rules": list}}})
+	group := map[string]any{"name": "queries", "rules": list}
+	text, err := yaml.Marshal(map[string]any{"groups": []any{group}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +188,8 @@ func scrapeFile(t *testing.T) string {
 	t.Helper()
 	upstream := serve(t, http.NotFoundHandler())
 	file := filepath.Join(t.TempDir(), "ingestor.prom")
-	cmd := exec.CommandContext(t.Context(), program(t, "ingestor"), "once", "--region", "US", "--metrics-file", file)
+	cmd := exec.CommandContext(t.Context(), program(t, "ingestor"), "once", "--region", "US",
+		"--metrics-file", file)
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"HOME=" + cmd.Dir, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream}
 	if out, err := cmd.CombinedOutput(); err == nil {

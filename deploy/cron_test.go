@@ -15,7 +15,8 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// machine is one on which somebody follows README: all that it names by its full path is below a root of its own.
+// machine is one on which somebody follows README: all that it names by its full path is below a
+// root of its own.
 type machine struct {
 	*testing.T
 	root     string
@@ -23,8 +24,8 @@ type machine struct {
 	env      []string // of a shell
 }
 
-// TestCron follows what README says of cron to the letter, and then runs the lines of the crontab as cron does: with next to
-// nothing in the environment. What a line prints would be mailed.
+// TestCron follows what README says of cron to the letter, and then runs the lines of the crontab
+// as cron does: with next to nothing in the environment. What a line prints would be mailed.
 func TestCron(t *testing.T) {
 	t.Parallel()
 	server := &youtubetest.Server{Keys: []string{"the-key"}}
@@ -69,17 +70,20 @@ func TestCron(t *testing.T) {
 	m.settings(`{"limits":{"default":10000}}`)
 	m.shell("/usr/local/bin/quotactl resume --bucket default")
 
-	key, config := filepath.Join(m.root, "etc/quota/key"), filepath.Join(m.root, "etc/quota/quota.yaml")
+	key := filepath.Join(m.root, "etc/quota/key")
+	config := filepath.Join(m.root, "etc/quota/quota.yaml")
 	write(t, key, "another-key")
 	m.mails("the key is refused", sweep, "ingestor: .*bad credential", "hint: ")
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
 	}
-	m.mails("there is no key", sweep, "ingestor: api key: file .*/etc/quota/key: no such file", "hint: ")
+	m.mails("there is no key", sweep,
+		"ingestor: api key: file .*/etc/quota/key: no such file", "hint: ")
 	write(t, key, "the-key")
 	text := read(t, config)
 	write(t, config, text+"\nlimit: {}\n")
-	m.mails("the configuration is wrong", sweep, `quota.yaml:\d+: the configuration: unknown key "limit"`)
+	m.mails("the configuration is wrong", sweep,
+		`quota.yaml:\d+: the configuration: unknown key "limit"`)
 	m.mails("also for the deletion", purge, `unknown key "limit"`)
 	write(t, config, text)
 	write(t, config, regexp.MustCompile(`regions: .*`).ReplaceAllString(text, "regions: [CA]"))
@@ -93,18 +97,18 @@ func newMachine(t *testing.T, upstream string) *machine {
 		t.Fatal(err)
 	}
 	m := &machine{T: t, root: t.TempDir(), upstream: upstream}
-	m.env = []string{"HOME=" + filepath.Join(m.root, "home"), "USER=" + me.Username, "LOGNAME=" + me.Username,
-		"PATH=" + filepath.Join(m.root, "sudo") + ":/usr/bin:/bin", "QUOTA_CONFIG=" + filepath.Join(m.root, "etc/quota/quota.yaml")}
+	m.env = []string{
+		"HOME=" + filepath.Join(m.root, "home"), "USER=" + me.Username, "LOGNAME=" + me.Username,
+		"PATH=" + filepath.Join(m.root, "sudo") + ":/usr/bin:/bin",
+		"QUOTA_CONFIG=" + filepath.Join(m.root, "etc/quota/quota.yaml"),
+	}
 	// There may be no sudo, and there is nothing here that takes root.
 	write(t, filepath.Join(m.root, "sudo/sudo"), "#!/bin/sh\nexec \"$@\"\n")
-	for path, mode := range map[string]os.FileMode{"sudo/sudo": 0o700, "usr/local/bin": 0o700, "home": 0o700} {
-		full := filepath.Join(m.root, path)
-		if err := os.MkdirAll(full, 0o700); err != nil && path != "sudo/sudo" {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(full, mode); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Chmod(filepath.Join(m.root, "sudo/sudo"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(m.root, "usr/local/bin"), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	write(t, filepath.Join(m.root, "home/key"), "the-key\n")
 	if err := os.Symlink(bin, filepath.Join(m.root, "home/bin")); err != nil {
@@ -115,7 +119,8 @@ func newMachine(t *testing.T, upstream string) *machine {
 
 // rooted is a text with its full paths below the root.
 func (m *machine) rooted(text string) string {
-	return regexp.MustCompile(`/(usr/local/bin|etc/quota|var/lib/quota)\b`).ReplaceAllString(text, m.root+"/$1")
+	paths := regexp.MustCompile(`/(usr/local/bin|etc/quota|var/lib/quota)\b`)
+	return paths.ReplaceAllString(text, m.root+"/$1")
 }
 
 // shell runs commands as they stand in README.
@@ -128,7 +133,8 @@ func (m *machine) shell(commands string) {
 	}
 }
 
-// rootConfiguration does the same with the paths in the file that config init has written, and names the stand-in.
+// rootConfiguration does the same with the paths in the file that config init has written, and
+// names the stand-in.
 func (m *machine) rootConfiguration() {
 	m.Helper()
 	path := filepath.Join(m.root, "etc/quota/quota.yaml")
@@ -156,7 +162,8 @@ func (m *machine) job(crontab, subcommand string) (j cronJob) {
 			j.env = append(j.env, line)
 		}
 		fields := regexp.MustCompile(`^(?:\S+\s+){5}(.*)$`).FindStringSubmatch(line)
-		if fields != nil && !strings.HasPrefix(line, "#") && strings.Contains(line, "/ingestor "+subcommand) {
+		runs := strings.Contains(line, "/ingestor "+subcommand)
+		if fields != nil && !strings.HasPrefix(line, "#") && runs {
 			j.command = fields[1]
 			return j
 		}
@@ -165,7 +172,8 @@ func (m *machine) job(crontab, subcommand string) (j cronJob) {
 	return j
 }
 
-// mails runs a line as cron does, and wants what it prints to match all of the patterns, or to be nothing.
+// mails runs a line as cron does, and wants what it prints to match all of the patterns, or to be
+// nothing.
 func (m *machine) mails(why string, j cronJob, patterns ...string) {
 	m.Helper()
 	command, _, percent := strings.Cut(j.command, "%")
@@ -174,7 +182,8 @@ func (m *machine) mails(why string, j cronJob, patterns ...string) {
 	}
 	cmd := exec.CommandContext(m.Context(), "/bin/sh", "-c", command)
 	cmd.Dir = filepath.Join(m.root, "home")
-	cmd.Env = append([]string{"HOME=" + cmd.Dir, "LOGNAME=someone", "SHELL=/bin/sh", "PATH=/usr/bin:/bin"}, j.env...)
+	bare := []string{"HOME=" + cmd.Dir, "LOGNAME=someone", "SHELL=/bin/sh", "PATH=/usr/bin:/bin"}
+	cmd.Env = append(bare, j.env...)
 	out, _ := cmd.CombinedOutput() // cron does not look at the exit code
 	if len(patterns) == 0 && len(out) > 0 {
 		m.Errorf("%s: mailed:\n%s", why, out)
@@ -215,7 +224,8 @@ func (m *machine) settings(json string) {
 
 // blocks are the code blocks of a language.
 func blocks(markdown, language string) (found []string) {
-	for _, b := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(markdown, -1) {
+	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
+	for _, b := range block.FindAllStringSubmatch(markdown, -1) {
 		found = append(found, b[1])
 	}
 	return found

@@ -1,13 +1,14 @@
 package deploy_test
 
 import (
+	"fmt"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// TestCronJob: the pod has no more rights than the work needs: those of the restricted Pod Security Standard, no token of the
-// cluster, and nothing to write to but its volumes.
+// TestCronJob: the pod has no more rights than the work needs: those of the restricted Pod Security
+// Standard, no token of the cluster, and nothing to write to but its volumes.
 func TestCronJob(t *testing.T) {
 	t.Parallel()
 	var job map[string]any
@@ -43,8 +44,8 @@ func TestCronJob(t *testing.T) {
 			t.Errorf("%v is %v, want %v", want.path, got, want.value)
 		}
 	}
-	capabilities := at(containers[0], "securityContext", "capabilities").(map[string]any)
-	if drop, _ := capabilities["drop"].([]any); len(capabilities) != 1 || len(drop) != 1 || drop[0] != "ALL" {
+	capabilities := at(containers[0], "securityContext", "capabilities")
+	if fmt.Sprint(capabilities) != "map[drop:[ALL]]" {
 		t.Errorf("capabilities: %v", capabilities)
 	}
 	for _, mount := range at(containers[0], "volumeMounts").([]any) {

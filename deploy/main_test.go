@@ -1,4 +1,5 @@
-// Package deploy_test holds what is in this folder against the programs, and against the tools that read it.
+// Package deploy_test holds what is in this folder against the programs, and against the tools that
+// read it.
 package deploy_test
 
 import (
@@ -68,12 +69,13 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(bin, name)
 }
 
-// touch looks at every source. go test keeps a result until a file changes that the test itself looked at, and does not know
-// what the commands have read that it starts.
+// touch looks at every source. go test keeps a result until a file changes that the test itself
+// looked at, and does not know what the commands have read that it starts.
 func touch(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && (strings.HasSuffix(path, ".go") || strings.HasPrefix(filepath.Base(path), "go.")) {
+		name := filepath.Base(path)
+		if err == nil && (strings.HasSuffix(name, ".go") || strings.HasPrefix(name, "go.")) {
 			_, err = os.Stat(path)
 		}
 		return err

@@ -17,7 +17,8 @@ var update = flag.Bool("update", false, "write THIRD_PARTY_NOTICES anew")
 
 const noticesFile = "../THIRD_PARTY_NOTICES"
 
-// TestNotices: THIRD_PARTY_NOTICES has the licences of everything that is linked into the programs. make notices writes it.
+// TestNotices: THIRD_PARTY_NOTICES has the licences of everything that is linked into the programs.
+// make notices writes it.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	want := notices(t)
@@ -33,8 +34,9 @@ func TestNotices(t *testing.T) {
 
 const noticesHead = `Third-party software in quotactl and ingestor
 
-The programs are linked with the Go standard library and with the modules below. The text of each licence stands under the names
-of the modules and files that have it. Written by make notices, from what is linked on Linux.
+The programs are linked with the Go standard library and with the modules below. Each licence is
+printed once, below the names of all that use it. Written by make notices from what is linked on
+Linux.
 `
 
 // notices are the texts of the licences, each once, with those who have it.
@@ -57,8 +59,8 @@ func notices(t *testing.T) string {
 	var out strings.Builder
 	out.WriteString(noticesHead)
 	for _, text := range texts {
-		fmt.Fprintf(&out, "\n%s\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), strings.Join(owners[text], "\n"),
-			strings.Repeat("-", 80), text)
+		fmt.Fprintf(&out, "\n%s\n%s\n%s\n\n%s\n", strings.Repeat("=", 80),
+			strings.Join(owners[text], "\n"), strings.Repeat("-", 80), text)
 	}
 	return out.String()
 }
@@ -74,7 +76,7 @@ type module struct {
 func linked(t *testing.T) []*module {
 	t.Helper()
 	touch(t)
-	form := "{{if not .Standard}}{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}\t{{.Dir}}{{end}}"
+	form := "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}\t{{.Dir}}"
 	cmd := exec.Command("go", "list", "-deps", "-f", form, "../cmd/ingestor", "../cmd/quotactl")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	out, err := cmd.Output()
@@ -82,7 +84,9 @@ func linked(t *testing.T) []*module {
 		t.Fatal(err)
 	}
 	root := strings.TrimSpace(tool(t, "go", "env", "GOROOT"))
-	known := map[string]*module{"": {name: "the Go standard library", dir: root, packages: []string{root}}}
+	known := map[string]*module{
+		"": {name: "the Go standard library", dir: root, packages: []string{root}},
+	}
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Split(strings.TrimSpace(line), "\t")
 		if len(fields) != 3 {
@@ -93,12 +97,14 @@ func linked(t *testing.T) []*module {
 		}
 		known[fields[0]].packages = append(known[fields[0]].packages, fields[2])
 	}
-	return slices.SortedFunc(maps.Values(known), func(a, b *module) int { return strings.Compare(a.name, b.name) })
+	byName := func(a, b *module) int { return strings.Compare(a.name, b.name) }
+	return slices.SortedFunc(maps.Values(known), byName)
 }
 
 var licence = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-._].*)?$`)
 
-// licences are the files with terms in the folders from each package up to the module's own, and in its folder licenses.
+// licences are the files with terms in the folders from each package up to the module's own, and in
+// its folder licenses.
 func (m *module) licences(t *testing.T) []string {
 	t.Helper()
 	found := make(map[string]bool)
@@ -111,7 +117,8 @@ func (m *module) licences(t *testing.T) []string {
 				t.Fatal(err)
 			}
 			for _, e := range entries {
-				if e.Type().IsRegular() && licence.MatchString(e.Name()) && !strings.HasSuffix(e.Name(), ".go") {
+				code := strings.HasSuffix(e.Name(), ".go")
+				if e.Type().IsRegular() && licence.MatchString(e.Name()) && !code {
 					found[filepath.Join(dir, e.Name())] = true
 				}
 			}

@@ -26,10 +26,12 @@ func TestUnits(t *testing.T) {
 	var files []string
 	for _, unit := range append(services, "ingestor-once.timer") {
 		file := filepath.Join(dir, unit)
-		write(t, file, strings.ReplaceAll(read(t, unit), "/usr/local/bin", bin)) // verify looks for the programs
+		// verify looks for the programs
+		write(t, file, strings.ReplaceAll(read(t, unit), "/usr/local/bin", bin))
 		files = append(files, file)
 	}
-	if out := tool(t, "systemd-analyze", append([]string{"verify", "--man=no"}, files...)...); out != "" {
+	args := append([]string{"verify", "--man=no"}, files...)
+	if out := tool(t, "systemd-analyze", args...); out != "" {
 		t.Errorf("systemd-analyze verify: %s", out)
 	}
 	for _, file := range files[:len(services)] {
@@ -46,7 +48,8 @@ func TestUnitsAgree(t *testing.T) {
 		_, rest, _ := strings.Cut(text, "\nStateDirectory=")
 		rest, _, _ = strings.Cut(rest, "\n[Install]")
 		hardening = append(hardening, strings.TrimSpace(rest))
-		for _, want := range []string{"--config /etc/quota/quota.yaml ", "\nUser=quota\n", "=/var/lib/quota\n"} {
+		for _, want := range []string{" --config /etc/quota/quota.yaml ", "\nUser=quota\n",
+			"=/var/lib/quota\n"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s is without %q", unit, want)
 			}
@@ -57,14 +60,16 @@ func TestUnitsAgree(t *testing.T) {
 	}
 }
 
-// TestUnderTheFilter: the programs do their work while every system call that the units forbid answers EPERM, and map no memory
-// that can be written and executed. strace stands in for the kernel's filter.
+// TestUnderTheFilter: the programs do their work while every system call that the units forbid
+// answers EPERM, and map no memory that can be written and executed. strace stands in for the
+// kernel's filter.
 func TestUnderTheFilter(t *testing.T) {
 	t.Parallel()
 	upstream := serve(t, &youtubetest.Server{})
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "quota.yaml"),
-		"youtube: {endpoint: \""+upstream+"\"}\ningest: {regions: [US], schedule: \"@every 1s\", pages: 1, listen: \"127.0.0.1:0\"}\n")
+		"youtube: {endpoint: \""+upstream+"\"}\n"+
+			"ingest: {regions: [US], schedule: \"@every 1s\", pages: 1, listen: \"127.0.0.1:0\"}\n")
 	once := filtered(t, dir, "once", "--metrics-file", filepath.Join(dir, "ingestor.prom"))
 	if err := once.cmd.Wait(); err != nil {
 		t.Errorf("ingestor once: %v\n%s", err, once.log.String())
@@ -100,9 +105,10 @@ func filtered(t *testing.T, dir string, args ...string) *traced {
 	t.Helper()
 	denied := "?" + strings.Join(forbidden(t), ",?")
 	p := &traced{trace: filepath.Join(t.TempDir(), "trace")}
-	p.cmd = exec.CommandContext(t.Context(), "strace", append([]string{"-D", "-f", "--seccomp-bpf", "-q", "-o", p.trace,
+	strace := []string{"-D", "-f", "--seccomp-bpf", "-q", "-o", p.trace,
 		"-e", "trace=mmap,mprotect," + denied, "-e", "inject=" + denied + ":error=EPERM",
-		program(t, "ingestor")}, args...)...)
+		program(t, "ingestor")}
+	p.cmd = exec.CommandContext(t.Context(), "strace", append(strace, args...)...)
 	p.cmd.Dir = dir
 	p.cmd.Env = []string{"HOME=" + dir, "YOUTUBE_API_KEY=any"}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
@@ -146,12 +152,14 @@ func (p *traced) traced(t *testing.T) string {
 	return ""
 }
 
-// forbidden are the system calls that both units forbid, as systemd on this machine reads their filters.
+// forbidden are the system calls that both units forbid, as systemd on this machine reads their
+// filters.
 func forbidden(t *testing.T) (denied []string) {
 	t.Helper()
 	sets := syscallSets(t)
 	allowed := make(map[string]bool)
-	for _, filter := range regexp.MustCompile(`(?m)^SystemCallFilter=(~?)(.*)$`).FindAllStringSubmatch(read(t, services[0]), -1) {
+	line := regexp.MustCompile(`(?m)^SystemCallFilter=(~?)(.*)$`)
+	for _, filter := range line.FindAllStringSubmatch(read(t, services[0]), -1) {
 		for name := range strings.FieldsSeq(filter[2]) {
 			for _, call := range sets.expand(name) {
 				allowed[call] = filter[1] == ""

@@ -17,7 +17,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// metricsFile is where a single sweep leaves its metrics, for the textfile collector of Prometheus's node exporter.
+// metricsFile is where a single sweep leaves its metrics, for the textfile collector of
+// Prometheus's node exporter.
 type metricsFile struct {
 	path  string // "" for none
 	began time.Time
@@ -56,13 +57,15 @@ func again[T any](gathered T, err error) func() (T, error) {
 	return func() (T, error) { return gathered, err }
 }
 
-// write replaces the file at one blow, whatever the sweep came to. It returns the error that the program ends with: a file that
-// cannot be written is one that a person must see to, even where the sweep itself has ended as it should.
+// write replaces the file at one blow, whatever the sweep came to. It returns the error that the
+// program ends with: a file that cannot be written is one that a person must see to, even where the
+// sweep itself has ended as it should.
 func (m *metricsFile) write(ended error) error {
 	if m.path == "" {
 		return ended
 	}
-	all := prometheus.Gatherers{metrics.Once{Began: m.began, ExitCode: cli.Code(ended), Summary: m.sum}.Registry()}
+	once := metrics.Once{Began: m.began, ExitCode: cli.Code(ended), Summary: m.sum}
+	all := prometheus.Gatherers{once.Registry()}
 	if m.rest != nil {
 		all = append(all, m.rest)
 	}

@@ -31,8 +31,9 @@ func (a *app) configInit() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Write a quota.yaml with comments to the current folder",
-		Long: `init writes a quota.yaml with comments to the current folder, for one machine: the ledger in SQLite below /var/lib/quota, the
-API key in a file. It holds no secret and is readable for everybody. A file that is there is never overwritten.`,
+		Long: `init writes a quota.yaml with comments to the current folder, for one machine: the ledger in SQLite
+below /var/lib/quota, the API key in a file. It holds no secret and everybody can read it. An existing
+file is never overwritten.`,
 		Example: `  cd /etc/quota && sudo quotactl config init
   quotactl config init --key-file ~/.config/quota/key`,
 		Args: cli.Args(),
@@ -46,7 +47,7 @@ API key in a file. It holds no secret and is readable for everybody. A file that
 func (a *app) initialise(key string) error {
 	switch {
 	case a.Config != "":
-		return cli.Usagef("init writes %s to the current folder: --config names a file to read", initialFile)
+		return cli.Usagef("init writes to the current folder: --config names a file to read")
 	case key == "" || strings.ContainsAny(key, "\r\n"):
 		return cli.Usagef("--key-file %q is not the name of a file", key)
 	case quota.LooksSecret(key):
@@ -84,7 +85,8 @@ next:
 	})
 }
 
-// create writes a file that is not there yet. One that could not be written whole is taken away again.
+// create writes a file that is not there yet. One that could not be written whole is taken away
+// again.
 func create(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {

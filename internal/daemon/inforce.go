@@ -9,7 +9,8 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// inForce sets what a configuration determines when it comes into force, and makes the series that it leads one to expect.
+// inForce sets what a configuration determines when it comes into force, and makes the series that
+// it leads one to expect.
 func (m *Metrics) inForce(w *Work, now time.Time) {
 	b := w.Sweep.Budget
 	m.denials.WithLabelValues(b.Credential, quota.Suspended)
@@ -33,7 +34,8 @@ func (m *Metrics) inForce(w *Work, now time.Time) {
 	}
 }
 
-// longestInterval is the longest time between two ticks of the week to come, or of the next intervalTicks if those end before.
+// longestInterval is the longest time between two ticks of the week to come, or of the next
+// intervalTicks if those end before.
 func longestInterval(l schedule.Lane, now time.Time) (longest time.Duration) {
 	last, known := l.Prev(now)
 	if !known {

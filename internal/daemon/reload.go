@@ -12,10 +12,12 @@ type reloadMetrics struct {
 // newReloadMetrics counts the configuration that the daemon begins with as one that was loaded.
 func newReloadMetrics() reloadMetrics {
 	m := reloadMetrics{
-		total: counters("ingest_reloads_total", "Configurations reloaded, by whether they were accepted.", "result"),
+		total: counters("ingest_reloads_total",
+			"Configurations reloaded, by whether they were accepted.", "result"),
 		successful: prometheus.NewGauge(prometheus.GaugeOpts{Name: "ingest_config_last_reload_successful",
 			Help: "Whether the last configuration that was loaded was accepted."}),
-		succeeded: prometheus.NewGauge(prometheus.GaugeOpts{Name: "ingest_config_last_reload_success_timestamp_seconds",
+		succeeded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "ingest_config_last_reload_success_timestamp_seconds",
 			Help: "When the configuration in force was loaded."}),
 	}
 	m.total.WithLabelValues("accepted")

@@ -3,14 +3,16 @@ package metrics
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotabudget/internal/quota"
 )
 
-// Budget asks the ledger how a budget stands whenever the metrics are read. Where the ledger does not answer in time, the other
-// metrics are there without it, and quota_ledger_up is 0. NewBudget makes it.
+// Budget asks the ledger how a budget stands whenever the metrics are read. Where the ledger does
+// not answer in time, the other metrics are there without it, and quota_ledger_up is 0. NewBudget
+// makes it.
 type Budget struct {
 	of     func() *quota.Budget
 	ledger source
@@ -31,7 +33,7 @@ func NewBudget(of func() *quota.Budget, log *slog.Logger) *Budget {
 		headroom: desc("quota_headroom_units", "Units of the limit that are kept for people.", limit...),
 		used:     desc("quota_used_units", "Units charged in the window.", limit...),
 		held: desc("quota_held_units",
-			"Units that reservations set aside in the bucket; they count against each of its limits.", limit...),
+			"Units that reservations hold in the bucket; they count against each limit.", limit...),
 		remaining: desc("quota_remaining_units",
 			"Units that the limit leaves for scheduled charges.", limit...),
 		reset: desc("quota_reset_timestamp_seconds",
@@ -45,8 +47,8 @@ func NewBudget(of func() *quota.Budget, log *slog.Logger) *Budget {
 
 // Describe implements prometheus.Collector.
 func (b *Budget) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{b.up, b.limit, b.headroom, b.used, b.held, b.remaining, b.reset,
-		b.suspended, b.until} {
+	for _, d := range []*prometheus.Desc{b.up, b.limit, b.headroom, b.used, b.held, b.remaining,
+		b.reset, b.suspended, b.until} {
 		out <- d
 	}
 }
@@ -64,12 +66,13 @@ func (b *Budget) Collect(out chan<- prometheus.Metric) {
 	})
 	out <- gauge(b.up, truth(err == nil))
 	for _, bucket := range usage.Buckets {
-		b.bucket(out, budget.Credential, usage, bucket)
+		b.bucket(out, budget.Credential, usage.At, bucket)
 	}
 }
 
-func (b *Budget) bucket(out chan<- prometheus.Metric, credential string, usage quota.Usage, u quota.BucketUsage) {
-	closed, until := u.SuspendedUntil.After(usage.At), 0.0
+func (b *Budget) bucket(out chan<- prometheus.Metric, credential string, now time.Time,
+	u quota.BucketUsage) {
+	closed, until := u.SuspendedUntil.After(now), 0.0
 	if closed {
 		until = timestamp(u.SuspendedUntil)
 	}
@@ -84,13 +87,14 @@ func (b *Budget) bucket(out chan<- prometheus.Metric, credential string, usage q
 		out <- gauge(b.held, float64(u.Held), labels...)
 		out <- gauge(b.remaining, float64(l.Remaining), labels...)
 		if window.IsCalendar() {
-			_, reset := window.Bounds(usage.At)
+			_, reset := window.Bounds(now)
 			out <- gauge(b.reset, timestamp(reset), labels...)
 		}
 	}
 }
 
-// tightest are the limits with one for each window, the one that leaves least: two would be the same series.
+// tightest are the limits with one for each window, the one that leaves least: two would be the
+// same series.
 func tightest(limits []quota.LimitUsage) (picked []quota.LimitUsage) {
 	at := make(map[string]int)
 	for _, l := range limits {

@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/catalog"
 )
 
-// Charts asks the catalogue how old the regions' charts are whenever the metrics are read. Where it does not answer in time,
-// ingest_catalog_up is 0. NewCharts makes it.
+// Charts asks the catalogue how old the regions' charts are whenever the metrics are read. Where it
+// does not answer in time, ingest_catalog_up is 0. NewCharts makes it.
 type Charts struct {
 	of      func() (*catalog.Catalog, []string)
 	lasting bool
@@ -35,7 +35,8 @@ func NewCharts(of func() (*catalog.Catalog, []string), log *slog.Logger) *Charts
 	}
 }
 
-// Lasting is the same without ages, for metrics that are read again and again after they were written.
+// Lasting is the same without ages, for metrics that are read again and again after they were
+// written.
 func (c *Charts) Lasting() *Charts {
 	c.lasting = true
 	return c

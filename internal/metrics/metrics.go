@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/version"
 )
 
-// askTime is how long a ledger or a catalogue may take to answer a scrape. Prometheus gives up after 10 seconds by default, and
-// loses every other metric with it.
+// askTime is how long a ledger or a catalogue may take to answer a scrape. Prometheus gives up
+// after 10 seconds by default, and loses every other metric with it.
 const askTime = 2 * time.Second
 
 // source is what a collector asks whenever the metrics are read.
@@ -64,6 +64,7 @@ func timestamp(at time.Time) float64 {
 func BuildInfo(program string) prometheus.Collector {
 	own, toolchain := version.Of()
 	labels := prometheus.Labels{"program": program, "version": own, "goversion": toolchain}
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "quotabudget_build_info", ConstLabels: labels,
-		Help: "Which version of which program this is; always 1."}, func() float64 { return 1 })
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "quotabudget_build_info",
+		Help: "Which version of which program this is; always 1.", ConstLabels: labels,
+	}, func() float64 { return 1 })
 }

@@ -60,6 +60,9 @@ func value(t *testing.T, text, series string) float64 {
 	return number
 }
 
+// day are the labels of a limit.
+const day = `{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} `
+
 func budgetOn(t *testing.T, url string) *quota.Budget {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), url)
@@ -78,8 +81,8 @@ func budgetOn(t *testing.T, url string) *quota.Budget {
 	}}
 }
 
-// TestLedgerThatHangs: a ledger that accepts a question and never answers costs a scrape its own metrics, not the others, and
-// they are back when it is.
+// TestLedgerThatHangs: a ledger that accepts a question and never answers costs a scrape its own
+// metrics, not the others, and they are back when it is.
 func TestLedgerThatHangs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -96,9 +99,10 @@ func TestLedgerThatHangs(t *testing.T) {
 		metrics.NewCharts(func() (*catalog.Catalog, []string) { return kept, []string{"US"} }, logger))
 	up := []string{"quota_ledger_up 1", "ingest_catalog_up 1",
 		`quota_limit_units{bucket="default",credential="key1",timezone="",window="24h"} 500`,
-		`quota_remaining_units{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 1000`,
+		`quota_remaining_units` + day + `1000`,
 		`quota_suspended_until_timestamp_seconds{bucket="default",credential="key1"} 0`,
-		`ingest_last_success_timestamp_seconds{region="US"} 0`, `ingest_chart_age_seconds{region="US"} +Inf`}
+		`ingest_last_success_timestamp_seconds{region="US"} 0`,
+		`ingest_chart_age_seconds{region="US"} +Inf`}
 	want(t, scrape(t, registry), up...)
 
 	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
@@ -106,7 +110,8 @@ func TestLedgerThatHangs(t *testing.T) {
 	}
 	for range 2 {
 		text := scrape(t, registry)
-		want(t, text, "quota_ledger_up 0", "ingest_catalog_up 1", `ingest_last_success_timestamp_seconds{region="US"} 0`)
+		want(t, text, "quota_ledger_up 0", "ingest_catalog_up 1",
+			`ingest_last_success_timestamp_seconds{region="US"} 0`)
 		if strings.Contains(text, "quota_limit_units{") {
 			t.Errorf("limits of a ledger that does not answer:\n%s", text)
 		}
@@ -127,7 +132,8 @@ func TestStandingOfABudget(t *testing.T) {
 	t.Parallel()
 	budget := budgetOn(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics.NewBudget(func() *quota.Budget { return budget }, slog.New(slog.DiscardHandler)))
+	of := func() *quota.Budget { return budget }
+	registry.MustRegister(metrics.NewBudget(of, slog.New(slog.DiscardHandler)))
 	ctx := context.Background()
 	if d, err := budget.Charge(ctx, quota.Call{Units: 30}); err != nil || !d.Allowed {
 		t.Fatal(d, err)
@@ -141,9 +147,8 @@ func TestStandingOfABudget(t *testing.T) {
 	}
 	_, reset := budget.Limits[2].Window.Bounds(time.Now())
 	text := scrape(t, registry)
-	day := `{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} `
-	want(t, text, "quota_used_units"+day+"30", "quota_held_units"+day+"5", "quota_remaining_units"+day+"965",
-		"quota_headroom_units"+day+"0", `quota_suspended{bucket="default",credential="key1"} 1`)
+	want(t, text, "quota_used_units"+day+"30", "quota_held_units"+day+"5",
+		"quota_remaining_units"+day+"965", "quota_headroom_units"+day+"0", `quota_suspended{bucket="default",credential="key1"} 1`)
 	for name, at := range map[string]time.Time{
 		"quota_reset_timestamp_seconds" + day:                                          reset,
 		`quota_suspended_until_timestamp_seconds{bucket="default",credential="key1"} `: until,
@@ -154,7 +159,8 @@ func TestStandingOfABudget(t *testing.T) {
 	}
 }
 
-// TestUpstreamMeasured: the codes that an upstream can make labels of are few, and a request without an answer counts too.
+// TestUpstreamMeasured: the codes that an upstream can make labels of are few, and a request
+// without an answer counts too.
 func TestUpstreamMeasured(t *testing.T) {
 	t.Parallel()
 	upstream := metrics.NewUpstream("youtube.videos.list")
@@ -177,9 +183,11 @@ func TestUpstreamMeasured(t *testing.T) {
 		}
 	}
 	count := func(code string) string {
-		return `upstream_request_duration_seconds_count{code="` + code + `",method="youtube.videos.list"} `
+		return `upstream_request_duration_seconds_count{code="` + code +
+			`",method="youtube.videos.list"} `
 	}
-	want(t, scrape(t, registry), count("200")+"2", count("503")+"1", count("other")+"1", count("none")+"1", count("429")+"0")
+	want(t, scrape(t, registry), count("200")+"2", count("503")+"1", count("other")+"1",
+		count("none")+"1", count("429")+"0")
 }
 
 type answer func() (*http.Response, error)

@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/ingest"
 )
 
-// Once is what became of a process that sweeps once. Each overwrites what the last one left, so these are gauges: as counters
-// they would begin anew every time.
+// Once is what became of a process that sweeps once. Each overwrites what the last one left, so
+// these are gauges: as counters they would begin anew every time.
 type Once struct {
 	Began    time.Time
 	ExitCode int
@@ -32,9 +32,11 @@ func (o Once) Registry() *prometheus.Registry {
 	now := time.Now()
 	one("ingest_once_timestamp_seconds", "When the last sweep ended, however it did.", timestamp(now))
 	one("ingest_once_duration_seconds", "How long the last sweep took.", now.Sub(o.Began).Seconds())
-	one("ingest_once_exit_code", "The exit code of the last sweep: 0 done, 75 exhausted; the others are failures.",
+	one("ingest_once_exit_code",
+		"The exit code of the last sweep: 0 done, 75 exhausted; others are failures.",
 		float64(o.ExitCode))
-	outcomes := many("ingest_once_outcome", "1 for the outcome of the last sweep, 0 for the others.", "outcome")
+	outcomes := many("ingest_once_outcome",
+		"1 for the outcome of the last sweep, 0 for the others.", "outcome")
 	known := []ingest.Outcome{ingest.Complete, ingest.Exhausted, ingest.Partial, ingest.Failed}
 	for _, outcome := range known {
 		outcomes.WithLabelValues(string(outcome)).Set(truth(outcome == o.Summary.Outcome))

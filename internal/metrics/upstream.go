@@ -16,8 +16,8 @@ type Upstream struct {
 // NoAnswer, as a code, is a request that was not answered.
 const NoAnswer = "none"
 
-// NewUpstream is for methods that are known to be called: their series are there before the first request, so that a rate sees
-// it.
+// NewUpstream is for methods that are known to be called: their series are there before the first
+// request, so that a rate sees it.
 func NewUpstream(methods ...string) *Upstream {
 	u := &Upstream{prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "upstream_request_duration_seconds",
@@ -39,15 +39,18 @@ func (u *Upstream) Describe(out chan<- *prometheus.Desc) { u.took.Describe(out) 
 // Collect implements prometheus.Collector.
 func (u *Upstream) Collect(out chan<- prometheus.Metric) { u.took.Collect(out) }
 
+// Namer says which priced method a request is.
+type Namer func(*http.Request) (string, error)
+
 // Measure returns base with every request measured; name says which priced method it is.
-func (u *Upstream) Measure(base http.RoundTripper, name func(*http.Request) (string, error)) http.RoundTripper {
+func (u *Upstream) Measure(base http.RoundTripper, name Namer) http.RoundTripper {
 	return measured{u, base, name}
 }
 
 type measured struct {
 	*Upstream
 	base http.RoundTripper
-	name func(*http.Request) (string, error)
+	name Namer
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -3,7 +3,8 @@ package version
 
 import "runtime/debug"
 
-// stamped is set by the linker (-X quotabudget/internal/version.stamped=v1.2.3) where there is no repository to read it from.
+// stamped is set by the linker (-X quotabudget/internal/version.stamped=v1.2.3) where there is no
+// repository to read it from.
 var stamped string
 
 // Of is the version of the program, and that of the Go it was built with.
