@@ -212,8 +212,13 @@ func TestFailures(t *testing.T) {
 		}
 		p.end()
 		_, metrics := p.scrape("/metrics")
-		if !strings.Contains(metrics, `ingest_sweeps_total{outcome="failed"} 2`+"\n") {
-			t.Error("not counted")
+		for _, want := range []string{`ingest_sweeps_total{outcome="failed"} 2`,
+			`ingest_failures_total{kind="transient",region="US"} 2`,
+			`ingest_failures_total{kind="transient",region="GB"} 0`,
+			`ingest_failures_total{kind="ledger",region="US"} 0`} {
+			if !strings.Contains(metrics, want+"\n") {
+				t.Errorf("metrics are without %s", want)
+			}
 		}
 	})
 }
