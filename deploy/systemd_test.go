@@ -1,12 +1,11 @@
 package deploy_test
 
 import (
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,19 +70,14 @@ func TestUnderTheFilter(t *testing.T) {
 		"youtube: {endpoint: \""+upstream+"\"}\n"+
 			"ingest: {regions: [US], schedule: \"@every 1s\", pages: 1, listen: \"127.0.0.1:0\"}\n")
 	once := filtered(t, dir, "once", "--metrics-file", filepath.Join(dir, "ingestor.prom"))
-	if err := once.cmd.Wait(); err != nil {
-		t.Errorf("ingestor once: %v\n%s", err, once.log.String())
-	}
 	run := filtered(t, dir, "run")
 	run.sweeps(t)
-	if err := run.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := run.cmd.Wait(); err != nil {
-		t.Errorf("ingestor run: %v\n%s", err, run.log.String())
-	}
+	run.terminate(t)
 	for _, p := range []*traced{once, run} {
-		trace := p.traced(t)
+		if err := p.cmd.Wait(); err != nil { // strace ends as what it traces
+			t.Errorf("%v: %v\n%s", p.cmd.Args, err, p.log.String())
+		}
+		trace := read(t, p.trace)
 		if !strings.Contains(trace, "mmap(") || !strings.Contains(trace, "(INJECTED)") {
 			t.Errorf("nothing was traced, or nothing forbidden:\n%.2000s", trace)
 		}
@@ -98,25 +92,44 @@ type traced struct {
 	cmd   *exec.Cmd
 	log   lines
 	trace string // file
+	pid   string // file, with the number of the program's process
 }
 
 // filtered starts the ingestor with what the units forbid forbidden.
 func filtered(t *testing.T, dir string, args ...string) *traced {
 	t.Helper()
 	denied := "?" + strings.Join(forbidden(t), ",?")
-	p := &traced{trace: filepath.Join(t.TempDir(), "trace")}
-	strace := []string{"-D", "-f", "--seccomp-bpf", "-q", "-o", p.trace,
+	files := t.TempDir()
+	p := &traced{trace: filepath.Join(files, "trace"), pid: filepath.Join(files, "pid")}
+	strace := []string{"-f", "--seccomp-bpf", "-q", "-o", p.trace,
 		"-e", "trace=mmap,mprotect," + denied, "-e", "inject=" + denied + ":error=EPERM",
-		program(t, "ingestor")}
+		"sh", "-c", `echo $$ > "$0"; exec "$@"`, p.pid, program(t, "ingestor")}
 	p.cmd = exec.CommandContext(t.Context(), "strace", append(strace, args...)...)
 	p.cmd.Dir = dir
-	p.cmd.Env = []string{"HOME=" + dir, "YOUTUBE_API_KEY=any"}
+	p.cmd.Env = []string{"HOME=" + dir, "YOUTUBE_API_KEY=any", "PATH=/usr/bin:/bin"}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // strace, and what it traces
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil { // nobody has waited for it: the test has failed
+			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+			p.cmd.Wait()
+		}
+	})
 	return p
+}
+
+// terminate asks the program itself, which runs, to end.
+func (p *traced) terminate(t *testing.T) {
+	pid, err := strconv.Atoi(strings.TrimSpace(read(t, p.pid)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && err != syscall.ESRCH {
+		t.Error(err)
+	}
 }
 
 // sweeps waits until the daemon has swept, and says so.
@@ -132,24 +145,6 @@ func (p *traced) sweeps(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatalf("no sweep: %s", p.log.String())
-}
-
-// traced is what strace wrote, which may go on for a moment after the program has ended.
-func (p *traced) traced(t *testing.T) string {
-	t.Helper()
-	end := fmt.Sprintf("%d +++ exited with", p.cmd.Process.Pid)
-	for range 1500 {
-		text, err := os.ReadFile(p.trace)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), end) {
-			return string(text)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("strace did not end")
-	return ""
 }
 
 // forbidden are the system calls that both units forbid, as systemd on this machine reads their
