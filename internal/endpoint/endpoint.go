@@ -19,7 +19,7 @@ var (
 func Parse(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "":
+	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "", strings.HasSuffix(u.Host, ":"):
 		return nil, errForm
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, errMore

@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 		"https:h":                           form,
 		"https://:443/":                     form,
 		"http://%zz/":                       form,
+		"http://127.0.0.1:/":                form, // the client would leave the colon out
 		"https://u:pw@h/":                   more,
 		"https://h/?key=k":                  more,
 		"https://h/?":                       more,
