@@ -87,9 +87,6 @@ func (x *exchange) refuse(err error) {
 	for name, values := range f.header {
 		h[name] = values
 	}
-	if x.r.ContentLength != 0 && !x.body.done() {
-		h.Set("Connection", "close") // or the server would wait for the rest of the body before it answers
-	}
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	if wantsProblem(x.r) {
 		h.Set("Content-Type", problemType)

@@ -23,11 +23,12 @@ type body struct {
 	limits  Limits
 	most    int64
 
-	read   int64
+	length int64 // as announced; -1 if it was not
 	waited time.Duration
 	moved  func()
 
 	// Set by whoever reads: the transport may still do so when the handler ends.
+	read     atomic.Int64
 	ended    atomic.Bool
 	released atomic.Bool
 	failed   atomic.Pointer[refusal] // once the caller has broken a bound
@@ -35,7 +36,7 @@ type body struct {
 
 // Read waits for the caller as long as its Limits allow.
 func (b *body) Read(p []byte) (int, error) {
-	left := b.limits.patience(b.waited, b.read)
+	left := b.limits.patience(b.waited, b.read.Load())
 	if left <= 0 {
 		return 0, b.fail(b.limits.tooSlow())
 	}
@@ -46,10 +47,10 @@ func (b *body) Read(p []byte) (int, error) {
 		b.control.SetReadDeadline(time.Time{}) // or the server would take its passing for the caller's leaving
 	}
 	b.waited += time.Since(began)
-	b.read += int64(n)
+	read := b.read.Add(int64(n))
 	b.moved()
 	switch {
-	case b.read > b.most:
+	case read > b.most:
 		return n, b.fail(tooLarge(b.most))
 	case err == io.EOF:
 		b.ended.Store(true)
@@ -89,14 +90,34 @@ func tooLarge(most int64) *refusal {
 }
 
 // done reports whether all of it was read.
-func (b *body) done() bool { return b != nil && b.ended.Load() }
+func (b *body) done() bool {
+	return b != nil && (b.ended.Load() || b.length >= 0 && b.read.Load() >= b.length)
+}
 
-// release keeps a caller from holding on to the connection with a body that nobody reads.
-func (b *body) release() {
-	if b != nil && !b.ended.Load() {
-		b.released.Store(true)
-		b.control.SetReadDeadline(time.Now().Add(time.Second))
+// linger is how long a caller may go on sending when it has been answered.
+const linger = 5 * time.Second
+
+// stopReading is called before an answer: a server would first wait for the rest of the request's body, however slowly it comes.
+func (x *exchange) stopReading() {
+	if x.length == 0 || x.body.done() {
+		return
 	}
+	x.cut = true
+	if x.body != nil {
+		x.body.released.Store(true)
+	}
+	x.w.Header().Set("Connection", "close")
+	x.w.control.SetReadDeadline(time.Now().Add(linger))
+}
+
+// drain lets a caller finish sending for a while, because most look for the answer only then, and a connection that is closed
+// before takes the answer with it.
+func (x *exchange) drain() {
+	if !x.cut || x.body == nil && x.r.Header.Get("Expect") != "" { // which sends nothing before it is told to
+		return
+	}
+	x.w.control.Flush()
+	io.Copy(io.Discard, x.incoming)
 }
 
 // receive waits for the first byte of an upload's body, and for the whole of any other: nothing is charged for a request whose
@@ -118,7 +139,7 @@ func (x *exchange) receive() error {
 		return ambiguous("its body is a form: send JSON, with Content-Type: application/json")
 	}
 	x.body = &body{ReadCloser: r.Body, control: http.NewResponseController(x.w.ResponseWriter), limits: x.proxy.Limits, most: most,
-		moved: func() {}}
+		length: r.ContentLength, moved: func() {}}
 	if r.ContentLength > most {
 		return tooLarge(most)
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -30,11 +31,14 @@ type exchange struct {
 	w     *writer
 	began time.Time
 
-	caller   string       // "" when nobody has to say
-	ownToken bool         // the Authorization header held a token of ours
-	method   costs.Method // zero until it is known
-	body     *body        // nil without one
-	slot     bool         // it holds one
+	caller   string        // "" when nobody has to say
+	ownToken bool          // the Authorization header held a token of ours
+	method   costs.Method  // zero until it is known
+	body     *body         // nil without one
+	incoming io.ReadCloser // the body as the server has it
+	length   int64
+	cut      bool // it was answered before all of the body came
+	slot     bool // it holds one
 	tally    meter.Tally
 	answered bool
 	outcome  string
@@ -43,7 +47,9 @@ type exchange struct {
 
 func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{proxy: p, r: r, began: time.Now(), outcome: outcomeServed}
+	x.incoming, x.length = r.Body, r.ContentLength
 	x.w = newWriter(w, p.Limits)
+	x.w.before = x.stopReading
 	p.Metrics.begin()
 	return x
 }
@@ -60,10 +66,10 @@ func (x *exchange) end() {
 	if x.slot {
 		x.proxy.underWay.Add(-1)
 	}
-	x.body.release()
 	x.w.release()
 	x.proxy.Metrics.end(x)
 	x.log()
+	x.drain()
 	if panicked != nil {
 		panic(panicked)
 	}

@@ -52,6 +52,7 @@ type writer struct {
 	wrote  int64
 	waited time.Duration
 	moved  func()
+	before func() // the answer begins
 }
 
 func newWriter(w http.ResponseWriter, limits Limits) *writer {
@@ -67,6 +68,7 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (w *writer) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		w.status = status
+		w.before()
 	}
 	w.control.SetWriteDeadline(time.Now().Add(w.limits.Grace))
 	w.ResponseWriter.WriteHeader(status)
