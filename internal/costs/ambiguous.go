@@ -32,7 +32,7 @@ type VerbError struct {
 
 // Error names the verbs that the path has.
 func (e *VerbError) Error() string {
-	return fmt.Sprintf("%s %s (there it has %s): %v", clip(e.Verb), clip(e.Path), strings.Join(e.Allowed, ", "), quota.ErrUnpriced)
+	return fmt.Sprintf("%s has no %s: it has %s", clip(e.Path), clip(e.Verb), strings.Join(e.Allowed, ", "))
 }
 
 // Unwrap is quota.ErrUnpriced.
