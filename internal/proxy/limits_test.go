@@ -42,7 +42,7 @@ func status(t testing.TB, in *bufio.Reader) int {
 // of a call that is no upload, before the last.
 func TestSlowBodies(t *testing.T) {
 	s := open(t, uploads(1000), func(s *station) {
-		s.Limits.Requests, s.Limits.Grace, s.Limits.Rate = 30, 100*time.Millisecond, 1<<20
+		s.Limits.Requests, s.Limits.Grace, s.Limits.Rate = 30, 500*time.Millisecond, 1<<20
 	})
 	var wg sync.WaitGroup
 	for i := range 60 {
@@ -125,7 +125,7 @@ func TestSilentUpstream(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	s.gate.Base.(*http.Transport).ResponseHeaderTimeout = 0
-	s.Limits.Silence = 50 * time.Millisecond
+	s.Limits.Silence = time.Second
 	if p := s.get(t, chart).refused(t, 504); p.Charged["default"] != 1 {
 		t.Errorf("got %+v", p)
 	}
