@@ -57,7 +57,7 @@ Accept asks for it. What it refuses was not sent and costs nothing:
 Who can connect spends your quota. On loopback and on a unix socket (mode 0600) no token is needed;
 on any other address --token-file is required. It has a line for each caller, a name and a token of
 16 characters or more. The caller sends the token as X-Quota-Token: TOKEN, as Authorization: Bearer
-TOKEN, or as its API key in X-Goog-Api-Key; its name becomes the label caller of what it spends.
+TOKEN, or as its API key; its name becomes the label caller of what it spends.
 
 Each request is one line of the log, without its query. Ctrl-C ends it.`,
 		Example: `  quotactl proxy --listen 127.0.0.1:8090 --admin 127.0.0.1:9311

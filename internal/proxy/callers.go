@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -99,13 +100,13 @@ func (x *exchange) identify() error {
 		x.ownToken = x.caller != ""
 	}
 	if x.caller == "" && r.Header.Get(TokenHeader) == "" {
-		x.caller = callers.named(r.Header.Get(keyHeader))
+		x.caller = callers.named(cmp.Or(r.Header.Get(keyHeader), r.URL.Query().Get("key")))
 	}
 	if x.caller != "" {
 		return nil
 	}
 	f := refusef(http.StatusUnauthorized, "callerUnknown", "caller is not known",
-		"send the token that this proxy gave you as %s: TOKEN, as Authorization: Bearer TOKEN, or as the API key in %s", TokenHeader, keyHeader)
+		"send the token that this proxy gave you as %s: TOKEN, as Authorization: Bearer TOKEN, or as your API key", TokenHeader)
 	f.header = http.Header{"Www-Authenticate": {`Bearer realm="quotactl proxy"`}}
 	return f
 }

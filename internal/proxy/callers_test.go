@@ -79,7 +79,10 @@ func TestCallers(t *testing.T) {
 			t.Errorf("%q: the upstream was sent %v", header, asked.Header)
 		}
 	}
-	s.counted(t, 4, 4)
+	if a := s.get(t, chart+"&key="+token); a.status != 200 || strings.Contains(s.asked.Load().RequestURI, "key") {
+		t.Errorf("as a key: %d %s", a.status, a.body)
+	}
+	s.counted(t, 5, 5)
 	entries, err := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +92,7 @@ func TestCallers(t *testing.T) {
 			t.Errorf("labels %v", e.Labels)
 		}
 	}
-	if log := s.log.String(); strings.Contains(log, token) || strings.Count(log, "caller=nightly") != 4 {
+	if log := s.log.String(); strings.Contains(log, token) || strings.Count(log, "caller=nightly") != 5 {
 		t.Errorf("log: %s", log)
 	}
 }
