@@ -24,6 +24,9 @@ var suspend string
 //go:embed usage.lua
 var usage string
 
+//go:embed mend.lua
+var mend string
+
 //go:embed claim.lua
 var claim string
 
@@ -46,6 +49,9 @@ func Suspend() string { return bucket + suspend }
 
 // Usage reports the standing of buckets.
 func Usage() string { return bucket + usage }
+
+// Mend writes a bucket anew after a check.
+func Mend() string { return bucket + mend }
 
 // Claim leases a piece of work. It knows nothing of buckets.
 func Claim() string { return claim }

@@ -34,7 +34,7 @@ func TestScriptsOnRedis(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	var database atomic.Int64
 	var files []string
-	for _, name := range []string{"spend", "dryrun", "explain", "denied", "reserve", "log", "status", "suspend", "observe", "input", "credentials", "forecast"} {
+	for _, name := range []string{"spend", "dryrun", "explain", "denied", "reserve", "log", "status", "suspend", "observe", "input", "credentials", "forecast", "ledger_check"} {
 		files = append(files, filepath.Join("testdata", name+".txt"))
 	}
 	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(), Setup: func(e *testscript.Env) error {
@@ -51,7 +51,7 @@ func setup(e *testscript.Env) error {
 }
 
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
-	return map[string]func(*testscript.TestScript, bool, []string){"exit": exit, "capture": capture, "newer": newer}
+	return map[string]func(*testscript.TestScript, bool, []string){"exit": exit, "capture": capture, "newer": newer, "spoil": spoil}
 }
 
 // exit CODE PROGRAM ARG...: the program ends with the code.

@@ -50,7 +50,7 @@ Exit codes: 0 done, 1 failed, 64 usage (a cost above a limit too), 69 ledger una
 	}
 	add("look", a.status(), a.forecast(), a.log(), a.explain(), a.reservations(), a.costs())
 	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.release(), a.suspend(), a.resume(), a.proxy())
-	add("settings", a.config())
+	add("settings", a.config(), a.ledger())
 	for _, c := range root.Commands() {
 		if c.GroupID == "" { // version
 			c.GroupID = "settings"

@@ -34,8 +34,9 @@ type awaited struct {
 }
 
 var (
-	_ quota.Ledger = (*awaited)(nil)
-	_ quota.Claims = (*awaited)(nil)
+	_ quota.Ledger  = (*awaited)(nil)
+	_ quota.Claims  = (*awaited)(nil)
+	_ quota.Checker = (*awaited)(nil)
 )
 
 // get is the ledger, if it is there by now.
@@ -112,6 +113,16 @@ func (a *awaited) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, e
 
 func (a *awaited) Finish(ctx context.Context, c quota.Claim, done bool) error {
 	return tell(ctx, a, func(l quota.Ledger) error { return l.(quota.Claims).Finish(ctx, c, done) })
+}
+
+func (a *awaited) BucketsOf(ctx context.Context, credential string) ([]string, error) {
+	return ask(ctx, a, func(l quota.Ledger) ([]string, error) { return l.(quota.Checker).BucketsOf(ctx, credential) })
+}
+
+func (a *awaited) CheckBucket(ctx context.Context, credential, bucket string, repair bool) ([]quota.Finding, error) {
+	return ask(ctx, a, func(l quota.Ledger) ([]quota.Finding, error) {
+		return l.(quota.Checker).CheckBucket(ctx, credential, bucket, repair)
+	})
 }
 
 func (a *awaited) Close() error {

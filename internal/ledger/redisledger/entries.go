@@ -112,7 +112,13 @@ func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) ([
 	if err != nil {
 		return nil, explain(err)
 	}
-	now = fromMicro(max(now.UnixMicro(), newestIn(fields[stateField])+1))
+	if text, ok := fields[stateField]; ok {
+		s, ok := parseState(text)
+		if !ok {
+			return nil, damaged(credential, bucket, errState)
+		}
+		now = fromMicro(max(now.UnixMicro(), s.newest+1))
+	}
 	var list []quota.Reservation
 	for field, value := range fields {
 		if id, ok := strings.CutPrefix(field, "r:"); ok {
@@ -187,6 +193,7 @@ var (
 	errEntry = errors.New("an entry cannot be read")
 	errTime  = errors.New("the time of an entry cannot be read")
 
+	errState  = errors.New("its state cannot be read")
 	errLabels = errors.New("the labels of an entry cannot be read")
 )
 

@@ -19,7 +19,7 @@ type Ledger struct {
 	ahead  atomic.Int64 // µs by which the server's clock is ahead of ours: a guess, from its last answer
 	told   told
 
-	charge, commit, release, cancel, suspend, usage, claim *redis.Script
+	charge, commit, release, cancel, suspend, usage, mend, claim *redis.Script
 }
 
 var (
@@ -33,7 +33,7 @@ func newLedger(client redis.UniversalClient) *Ledger {
 		charge: redis.NewScript(lua.Charge()), commit: redis.NewScript(lua.Commit()),
 		release: redis.NewScript(lua.Release()), cancel: redis.NewScript(lua.Cancel()),
 		suspend: redis.NewScript(lua.Suspend()), usage: redis.NewScript(lua.Usage()),
-		claim: redis.NewScript(lua.Claim()),
+		mend: redis.NewScript(lua.Mend()), claim: redis.NewScript(lua.Claim()),
 	}
 }
 

@@ -47,11 +47,3 @@ func (n numbers) blob() []byte {
 
 // stateField is the field of a state hash that holds its seven numbers.
 const stateField = "s"
-
-// newestIn reads the newest stamp from that field; 0 when it is missing.
-func newestIn(state string) int64 {
-	if len(state) < 16 {
-		return 0
-	}
-	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(state[8:16]))))
-}

@@ -25,7 +25,35 @@ func TestContract(t *testing.T) {
 		Open:   func(t testing.TB) quota.Ledger { return opened(t) },
 		SetNow: clock.Set,
 		Dump:   func(t testing.TB, credential string) string { return dump(t, opened(t), credential) },
+		Break:  func(t testing.TB, credential string, how quotatest.Damage) { lay(t, opened(t), credential, how) },
 	})
+}
+
+// lay lays hands on a bucket.
+func lay(t testing.TB, l *Ledger, credential string, how quotatest.Damage) {
+	t.Helper()
+	edit, ok := map[quotatest.Damage]string{
+		quotatest.NewestDeleted:  "DELETE FROM entries WHERE bucket = ?1 AND at = (SELECT max(at) FROM entries WHERE bucket = ?1)",
+		quotatest.MiddleDeleted:  "DELETE FROM entries WHERE bucket = ?1 AND units = 20",
+		quotatest.AllDeleted:     "DELETE FROM entries WHERE bucket = ?1",
+		quotatest.StateTooHigh:   "UPDATE buckets SET total = total + 1000 WHERE id = ?1",
+		quotatest.StateTooLow:    "UPDATE buckets SET total = total - 40 WHERE id = ?1",
+		quotatest.TotalTooHigh:   "UPDATE entries SET total = total + 15 WHERE bucket = ?1 AND units = 10",
+		quotatest.UnitsUnread:    "UPDATE entries SET units = -20 WHERE bucket = ?1 AND units = 20",
+		quotatest.LabelsUnread:   "UPDATE entries SET labels = 'job=%zz' WHERE bucket = ?1 AND units = 5",
+		quotatest.HoldUnreadable: "UPDATE reservations SET drawn = -3 WHERE bucket = ?1",
+	}[how]
+	if !ok {
+		t.Fatal(how)
+	}
+	var id int64
+	err := l.db.Read.QueryRowContext(t.Context(), "SELECT id FROM buckets WHERE credential = ? AND bucket = 'default'", credential).Scan(&id)
+	if err == nil {
+		_, err = l.conn.ExecContext(t.Context(), edit, id)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // dump is every row of the credential in every table.

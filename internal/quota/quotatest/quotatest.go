@@ -34,6 +34,8 @@ type Harness struct {
 	// Dump is everything that the store holds of the credential, as text, to see that nothing changed. It may be nil: then
 	// only what the ledger itself tells is compared.
 	Dump func(t testing.TB, credential string) string
+	// Break lays hands on the store. Only a quota.Checker needs it, and Dump.
+	Break func(t testing.TB, credential string, how Damage)
 }
 
 // Run holds a ledger to the contract.
@@ -49,7 +51,9 @@ func Run(t *testing.T, h Harness) {
 	t.Run("Refusal", func(t *testing.T) { testRefusals(t, h) })
 	t.Run("UsageAtOneMoment", func(t *testing.T) { testUsageAtOneMoment(t, h) })
 	t.Run("SpendAgain", func(t *testing.T) { testSpendAgain(t, h) })
+	t.Run("CancelTheOnlyOne", func(t *testing.T) { testCancelTheOnlyOne(t, h) })
 	t.Run("CancelFarBack", func(t *testing.T) { testCancelFarBack(t, h) })
+	t.Run("Check", func(t *testing.T) { testCheck(t, h) })
 	t.Run("Claims", func(t *testing.T) { testClaims(t, h) })
 	t.Run("Pace", func(t *testing.T) { testPace(t, h) })
 	t.Run("Concurrent", func(t *testing.T) { testConcurrent(t, h) })

@@ -43,6 +43,9 @@ func testUsageAtOneMoment(t *testing.T, h Harness) {
 	if got := usage(limits); got[0] != 0 || got[1] != 7 {
 		t.Errorf("both: %d used, want 0 and 7, of the later day", got)
 	}
+	if got := usage([]quota.Limit{limits[1], limits[0]}); got[0] != 7 || got[1] != 0 {
+		t.Errorf("both, the other way round: %d used, want 7 and 0", got)
+	}
 	h.SetNow(t, end)
 	if got := usage(limits); got[0] != 0 || got[1] != 7 {
 		t.Errorf("both, at the reset: %d used, want 0 and 7", got)

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"quotabudget/internal/cli/clitest"
+)
+
+// spoil newest|state: somebody deletes the newest entry of the bucket default, or lowers the total of its state, by hand.
+func spoil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: spoil newest|state")
+	}
+	if ledger := ts.Getenv("QUOTA_LEDGER"); strings.HasPrefix(ledger, "redis:") {
+		ts.Check(spoilRedis(ledger, args[0]))
+		return
+	}
+	ts.Check(spoilSQLite(filepath.Join(ts.Getenv("QUOTA_STATE_DIR"), "ledger.db"), args[0]))
+}
+
+func spoilSQLite(path, what string) error {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(map[string]string{
+		"newest": "DELETE FROM entries WHERE total = 60",
+		"state":  "UPDATE buckets SET total = 3 WHERE bucket = 'default'",
+	}[what])
+	return errors.Join(err, db.Close())
+}
+
+func spoilRedis(ledger, what string) error {
+	o, err := redis.ParseURL(ledger)
+	if err != nil {
+		return err
+	}
+	c := redis.NewClient(o)
+	defer c.Close()
+	ctx, key := context.Background(), "quota:{default}:default:"
+	if what == "newest" {
+		return c.ZRemRangeByRank(ctx, key+"log", -1, -1).Err()
+	}
+	s, err := c.HGet(ctx, key+"state", "s").Bytes()
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint64(s, math.Float64bits(3))
+	return c.HSet(ctx, key+"state", "s", s).Err()
+}
+
+// On a terminal a repair shows what it would change, and asks. Only a yes is one.
+func TestRepairAsks(t *testing.T) {
+	dir := t.TempDir()
+	env := append(os.Environ(), "QUOTA_STATE_DIR="+dir, "HOME="+dir, "TERM=dumb")
+	spend := func() error {
+		cmd := exec.CommandContext(t.Context(), "quotactl", "spend", "--units", "20")
+		cmd.Env, cmd.Dir = env, dir
+		return cmd.Run()
+	}
+	for range 3 {
+		if err := spend(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := spoilSQLite(filepath.Join(dir, "ledger.db"), "newest"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		answer, says string
+		changed      bool
+	}{
+		{"n\n", "nothing was changed", false}, {"\n", "nothing was changed", false}, {"yes please\n", "nothing was changed", false},
+		{"y\n", "mended: nothing is wrong any more", true},
+	} {
+		watcher, screen := clitest.Terminal(t, 100)
+		cmd := exec.CommandContext(t.Context(), "quotactl", "ledger", "check", "--repair")
+		cmd.Env, cmd.Dir = env, dir
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
+		if _, err := watcher.WriteString(c.answer); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		screen.Close()
+		var seen bytes.Buffer
+		seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed
+		ended := cmd.Wait()
+		text := seen.String()
+		if !strings.Contains(text, "its entries come to 40") || !strings.Contains(text, "write these changes (1 of 1 findings)? [y/N]") ||
+			!strings.Contains(text, c.says) || (ended == nil) != c.changed {
+			t.Errorf("answered %q: %v\n%s", c.answer, ended, text)
+		}
+		if err := spend(); (err == nil) != c.changed {
+			t.Errorf("answered %q: a charge afterwards: %v", c.answer, err)
+		}
+		watcher.Close()
+	}
+}

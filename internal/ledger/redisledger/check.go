@@ -1,0 +1,214 @@
+package redisledger
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/quota"
+)
+
+var _ quota.Checker = (*Ledger)(nil)
+
+// BucketsOf finds the buckets by their keys, on the node that holds all of a credential.
+func (l *Ledger) BucketsOf(ctx context.Context, credential string) ([]string, error) {
+	var node interface {
+		Scan(ctx context.Context, cursor uint64, match string, count int64) *redis.ScanCmd
+	} = l.client
+	if cluster, ok := l.client.(*redis.ClusterClient); ok {
+		master, err := cluster.MasterForKey(ctx, labelsKey(credential))
+		if err != nil {
+			return nil, explain(err)
+		}
+		node = master
+	}
+	found := make(map[string]bool)
+	for cursor := uint64(0); ; {
+		keys, next, err := node.Scan(ctx, cursor, prefix(credential)+"*", 1000).Result()
+		if err != nil {
+			return nil, explain(err)
+		}
+		for _, key := range keys {
+			name, kind, _ := strings.Cut(strings.TrimPrefix(key, prefix(credential)), ":")
+			if quota.CheckName(name) == nil && (kind == "log" || kind == "state") {
+				found[name] = true
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return slices.Sorted(maps.Keys(found)), nil
+		}
+	}
+}
+
+// maxChecks is how often a bucket is read again because it was charged meanwhile, before what was found is believed, or given up.
+const maxChecks = 20
+
+// CheckBucket holds a bucket against its entries. It is read in steps, so that nobody waits for long; what is found is believed if
+// the bucket did not change meanwhile, and mended only while that is still so.
+func (l *Ledger) CheckBucket(ctx context.Context, credential, bucket string, repair bool) ([]quota.Finding, error) {
+	for try := 1; ; try++ {
+		s, err := l.read(ctx, credential, bucket)
+		if err != nil {
+			return nil, err
+		}
+		c, err := l.hold(ctx, s)
+		if err != nil || len(c.findings) == 0 {
+			return nil, err
+		}
+		var same bool
+		if repair && c.mends() {
+			same, err = l.mendBucket(ctx, c)
+		} else {
+			same, err = l.unchanged(ctx, s)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case same:
+			return c.findings, nil
+		case try == maxChecks:
+			return nil, fmt.Errorf("%w: bucket %s of %s is charged all the time, so it could not be read: try again when it is quieter",
+				quota.ErrUnreachable, bucket, credential)
+		}
+	}
+}
+
+// stored is a bucket as it was read.
+type stored struct {
+	credential, bucket string
+	now                time.Time
+	state              string // the numbers, as they are kept
+	hasState           bool
+	reservations       map[string]string // by field
+	members            []redis.Z         // oldest first
+	logTTL, labelsTTL  time.Duration     // -1ns for ever, -2ns no key
+}
+
+// read reads the state with the newest entries, as one picture, and then the older ones.
+func (l *Ledger) read(ctx context.Context, credential, bucket string) (stored, error) {
+	s := stored{credential: credential, bucket: bucket}
+	var err error
+	if s.now, err = l.Time(ctx); err != nil {
+		return s, err
+	}
+	log, pipe := logKey(credential, bucket), l.client.TxPipeline()
+	fields := pipe.HGetAll(ctx, stateKey(credential, bucket))
+	newest := pipe.ZRevRangeWithScores(ctx, log, 0, readAtOnce-1)
+	logTTL, labelsTTL := pipe.PTTL(ctx, log), pipe.PTTL(ctx, labelsKey(credential))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return s, explain(err)
+	}
+	s.logTTL, s.labelsTTL, s.reservations = logTTL.Val(), labelsTTL.Val(), fields.Val()
+	s.state, s.hasState = s.reservations[stateField]
+	delete(s.reservations, stateField)
+	seen := make(map[any]bool)
+	for some := newest.Val(); ; {
+		for _, z := range some { // ranks are counted from the newest: what is added meanwhile moves all of them on
+			if !seen[z.Member] {
+				seen[z.Member] = true
+				s.members = append(s.members, z)
+			}
+		}
+		if len(some) < readAtOnce {
+			slices.Reverse(s.members)
+			return s, nil
+		}
+		start := int64(len(s.members))
+		if some, err = l.client.ZRevRangeWithScores(ctx, log, start, start+readAtOnce-1).Result(); err != nil {
+			return s, explain(err)
+		}
+	}
+}
+
+// unchanged reports whether nothing was written since the bucket was read.
+func (l *Ledger) unchanged(ctx context.Context, s stored) (bool, error) {
+	pipe := l.client.TxPipeline()
+	state := pipe.HGet(ctx, stateKey(s.credential, s.bucket), stateField)
+	entries := pipe.ZCard(ctx, logKey(s.credential, s.bucket))
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return false, explain(err)
+	}
+	return state.Val() == s.state && entries.Val() == int64(len(s.members)), nil
+}
+
+// state is the seven numbers of a state hash (bucket.lua).
+type state struct {
+	total, newest, suspended, holds, keep, expire int64
+}
+
+// parseState reads them; false when a script would not take them.
+func parseState(text string) (s state, ok bool) {
+	if len(text) != 56 {
+		return s, false
+	}
+	for i, into := range []*int64{&s.total, &s.newest, &s.suspended, &s.holds, new(int64), &s.keep, &s.expire} {
+		v := doubleAt(text, i)
+		limit, lowest := float64(quota.MaxTotal), 0.0
+		switch i {
+		case 2, 6: // a suspension may end at any time
+			limit, lowest = math.MaxInt64/2, -math.MaxInt64/2
+		case 4:
+			lowest = -limit
+		}
+		if !(v >= lowest && v <= limit) || i == 0 && v != math.Trunc(v) {
+			return s, false
+		}
+		*into = int64(v)
+	}
+	return s, true
+}
+
+// mark is where a member's labels are.
+type mark struct {
+	code string // "" when they are in the member
+	bad  bool   // they are in the member, and cannot be read
+}
+
+// parseLine reads as much of a member as can be read; tail is what comes after its units.
+func parseLine(z redis.Z) (line quota.Line, tail string, labels mark) {
+	text, _ := z.Member.(string)
+	var err error
+	if line.At, err = parseScore(z.Score); err != nil {
+		line.NoTime = true
+	}
+	fields := strings.SplitN(text, ":", 5)
+	if len(fields) < 4 {
+		return line, "", labels
+	}
+	tail = strings.Join(fields[2:], ":")
+	if n, err := parseWhole(fields[0]); err == nil && n <= quota.MaxTotal {
+		line.Total = n
+	}
+	if n, err := parseWhole(fields[1]); err == nil && n <= quota.MaxUnits {
+		line.Units = n
+	}
+	m := member{mark: fields[3]}
+	if len(fields) == 5 {
+		m.run = fields[4]
+	}
+	written, inline := strings.CutPrefix(m.mark, "=")
+	if _, err := m.labels(written); inline || m.run != "" {
+		labels.bad = err != nil
+	}
+	if !inline {
+		labels.code = m.mark
+	}
+	return line, tail, labels
+}
+
+func doubleAt(text string, i int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64([]byte(text[8*i : 8*i+8])))
+}
+
+func formatMember(l quota.Line, tail string) string {
+	return strconv.FormatInt(l.Total, 10) + ":" + strconv.FormatInt(l.Units, 10) + ":" + tail
+}

@@ -1,0 +1,23 @@
+-- What a check reads, and what a repair writes. ?1 is the bucket's id, unless it says otherwise.
+
+-- ?1 credential
+-- name: check_buckets
+SELECT bucket FROM buckets WHERE credential = ?1 ORDER BY bucket;
+
+-- ?1 credential, ?2 bucket
+-- name: check_bucket
+SELECT id, total, newest, retention FROM buckets WHERE credential = ?1 AND bucket = ?2;
+
+-- name: check_entries
+SELECT at, id, units, total, labels FROM entries WHERE bucket = ?1 ORDER BY at;
+
+-- name: check_reservations
+SELECT id, units, drawn FROM reservations WHERE bucket = ?1;
+
+-- ?2 at, ?3 new at, ?4 units, ?5 total, ?6 labels
+-- name: mend_entry
+UPDATE entries SET at = ?3, units = ?4, total = ?5, labels = ?6 WHERE bucket = ?1 AND at = ?2;
+
+-- ?2 total, ?3 newest, ?4 retention
+-- name: mend_bucket
+UPDATE buckets SET total = ?2, newest = ?3, retention = ?4 WHERE id = ?1;

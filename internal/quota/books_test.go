@@ -1,0 +1,133 @@
+package quota
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// booksOf are sound books of entries of these units, charged a second apart, after others that have been forgotten.
+func booksOf(forgotten int64, units ...int64) Books {
+	b := Books{Total: forgotten, Known: true, Now: 1e15, Keep: 1e12, Newest: 1e15 - 1e9}
+	for i, u := range units {
+		b.Total += u
+		b.Lines = append(b.Lines, Line{At: 1e15 - 2e9 + int64(i)*1e6, Units: u, Total: b.Total})
+	}
+	return b
+}
+
+func TestMend(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(*Books)
+		units []int64 // of the mended lines
+		total int64
+		says  []string
+		mends bool
+	}{
+		{"nothing", func(*Books) {}, []int64{10, 20, 30, 40}, 1100, nil, true},
+		{"newest deleted", func(b *Books) { b.Lines = b.Lines[:3] }, []int64{10, 20, 30}, 1060, []string{"is 1100, and its entries come to 1060"}, true},
+		{"oldest deleted", func(b *Books) { b.Lines = b.Lines[1:] }, []int64{20, 30, 40}, 1100, nil, true},
+		{"second deleted", func(b *Books) { b.Lines = slices.Delete(b.Lines, 1, 2) }, []int64{10, 30, 40}, 1100, []string{"totals of 1 entries"}, true},
+		{"third deleted", func(b *Books) { b.Lines = slices.Delete(b.Lines, 2, 3) }, []int64{10, 20, 40}, 1070,
+			[]string{"totals of 1 entries", "its entries come to 1070"}, true},
+		{"all deleted", func(b *Books) { b.Lines = nil }, nil, 0, []string{"there are no entries"}, true},
+		{"all lapsed", func(b *Books) { b.Lines, b.Newest = nil, 1e15-1e12 }, nil, 1100, nil, true},
+		{"no state", func(b *Books) { b.Known, b.Total, b.Newest = false, 0, 0 }, []int64{10, 20, 30, 40}, 1100, nil, true},
+		{"state from yesterday", func(b *Books) { b.Total = 1010 }, []int64{10, 20, 30, 40}, 1100, []string{"is 1010"}, true},
+		{"state older than its entries", func(b *Books) { b.Newest = 1e15 - 3e9 }, []int64{10, 20, 30, 40}, 1100, []string{"later than its state knows"}, true},
+		{"a total too high", func(b *Books) { b.Lines[0].Total = 1090 }, []int64{10, 20, 30, 40}, 1100, []string{"totals of 1 entries"}, true},
+		{"a total that cannot be read", func(b *Books) { b.Lines[2].Total = 0 }, []int64{10, 20, 30, 40}, 1100, []string{"totals of 1 entries"}, true},
+		{"units that were changed", func(b *Books) { b.Lines[1].Units = 25 }, []int64{10, 25, 30, 40}, 1100, []string{"totals of 1 entries", "add up to 105 units"}, true},
+		{"unreadable in the middle", func(b *Books) { b.Lines[1].Units, b.Lines[1].Total = 0, 0 }, []int64{10, 20, 30, 40}, 1100, []string{"an entry of 20 units"}, true},
+		{"unreadable at the end", func(b *Books) { b.Lines[3].Units, b.Lines[3].Total = 0, 0 }, []int64{10, 20, 30, 40}, 1100, []string{"an entry of 40 units"}, true},
+		{"two unreadable", func(b *Books) { b.Lines[1], b.Lines[2] = Line{At: 5}, Line{At: 6} }, []int64{10, 0, 50, 40}, 1100, []string{"is removed", "an entry of 50 units"}, true},
+		{"one that is none", func(b *Books) { b.Lines = slices.Insert(b.Lines, 2, Line{At: 1e15 - 2e9 + 1}) }, []int64{10, 20, 0, 30, 40}, 1100, []string{"is removed"}, true},
+		{"unreadable at the beginning", func(b *Books) { b.Lines[0] = Line{At: b.Lines[0].At} }, []int64{0, 20, 30, 40}, 1100, []string{"its units are not known"}, false},
+		{"unreadable and old", func(b *Books) { b.Lines[0] = Line{At: 7} }, []int64{0, 20, 30, 40}, 1100, []string{"it is older than every window"}, true},
+		{"at no time", func(b *Books) { b.Lines[3].NoTime = true }, []int64{10, 20, 30, 40}, 1100, []string{"it counts as of now"}, true},
+		{"the first at no time", func(b *Books) { b.Lines[0].NoTime = true }, []int64{10, 20, 30, 40}, 1110,
+			[]string{"it counts as of now", "its entries come to 1110"}, true},
+		{"a total near its end", func(b *Books) {
+			for i := range b.Lines {
+				b.Lines[i].Total += MaxTotal - 2000
+			}
+			b.Total += MaxTotal - 2000
+		}, []int64{10, 20, 30, 40}, 100, []string{"totals of 4 entries"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := booksOf(1000, 10, 20, 30, 40)
+			c.spoil(&b)
+			m := b.Mend()
+			var units []int64
+			for _, l := range m.Lines {
+				units = append(units, l.Units)
+			}
+			if !slices.Equal(units, c.units) || m.Total != c.total {
+				t.Errorf("units %v in all %d, want %v and %d", units, m.Total, c.units, c.total)
+			}
+			text := fmt.Sprintf("%+v", m.Findings)
+			for _, words := range c.says {
+				if !strings.Contains(text, words) {
+					t.Errorf("%s\nwant %q", text, words)
+				}
+			}
+			if len(c.says) == 0 && len(m.Findings) > 0 {
+				t.Errorf("found %s", text)
+			}
+			if slices.ContainsFunc(m.Findings, func(f Finding) bool { return !f.Mends }) == c.mends {
+				t.Errorf("%s\nmends %v", text, c.mends)
+			}
+		})
+	}
+}
+
+// Mended books are sound: they have every unit of a line that could be read, and nothing more to mend.
+func TestMendedIsSound(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		units := rapid.SliceOfN(rapid.Int64Range(1, 50), 0, 12).Draw(rt, "units")
+		b := booksOf(rapid.Int64Range(0, 100).Draw(rt, "forgotten"), units...)
+		for range rapid.IntRange(0, 4).Draw(rt, "spoils") {
+			if len(b.Lines) == 0 {
+				break
+			}
+			i := rapid.IntRange(0, len(b.Lines)-1).Draw(rt, "line")
+			switch rapid.SampledFrom([]string{"delete", "total", "units", "time", "state", "unreadable"}).Draw(rt, "spoil") {
+			case "delete":
+				b.Lines = slices.Delete(b.Lines, i, i+1)
+			case "total":
+				b.Lines[i].Total = rapid.Int64Range(0, MaxTotal).Draw(rt, "total")
+			case "units":
+				b.Lines[i].Units = rapid.Int64Range(1, 60).Draw(rt, "units")
+			case "time":
+				b.Lines[i].NoTime = true
+			case "state":
+				b.Total = rapid.Int64Range(0, 1000).Draw(rt, "state")
+			case "unreadable":
+				b.Lines[i] = Line{At: b.Lines[i].At}
+			}
+		}
+		var had int64
+		for _, l := range b.Lines {
+			had += l.Units
+		}
+		m := b.Mend()
+		again := Books{Total: m.Total, Newest: m.Newest, Known: true, Now: b.Now, Keep: b.Keep}
+		var has int64
+		for _, l := range m.Lines {
+			if has += l.Units; l.Units > 0 {
+				again.Lines = append(again.Lines, l)
+			}
+		}
+		slices.SortStableFunc(again.Lines, func(x, y Line) int { return int(x.At - y.At) })
+		if has < had {
+			rt.Fatalf("%d units became %d", had, has)
+		}
+		if more := again.Mend(); len(more.Findings) > 0 {
+			rt.Fatalf("mended books %+v have %+v", again, more.Findings)
+		}
+	})
+}
