@@ -36,6 +36,7 @@ func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bo
 		}
 	}
 	for waited := false; ; {
+		l.refresh()
 		switch l.attempt(ticks, ctx, tick, missed, waited) {
 		case done:
 			return true
@@ -131,6 +132,7 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 // after from, and ends with ctx.
 func (l *lane) recordTicks(ctx context.Context, from time.Time) {
 	for tick := l.Next(from); pause(ctx, time.Until(tick.At)); {
+		l.refresh()
 		if err := l.recordTick(ctx, tick); err != nil {
 			l.Log.Debug("tick was not recorded", "tick", tick.ID(), "error", err)
 			if !pause(ctx, min(l.work.Lease/3, lookAgain)) {

@@ -116,67 +116,17 @@ func (d *Daemon) Run(ctx context.Context) error {
 			o.stop()
 		}
 	}()
-	for w, since := d.Work, time.Now(); w != nil; {
-		d.now.Store(w)
-		d.Metrics.inForce(w, since)
-		var err error
-		if w, since, err = d.round(ctx, w, since); err != nil {
-			return err
-		}
+	all := &lanes{Daemon: d, byName: make(map[string]*running)}
+	for w, since := d.Work, time.Now(); w != nil; w, since = d.next(ctx) {
+		all.use(ctx, w, since)
+	}
+	if err := all.await(d.now.Load().Grace); err != nil {
+		return err
 	}
 	if refused := d.refused.Load(); refused != nil {
 		return *refused
 	}
 	return nil
-}
-
-// round runs the lanes of one configuration, which is in force since a moment. It returns the next one, nil when ctx has ended.
-func (d *Daemon) round(ctx context.Context, w *Work, since time.Time) (*Work, time.Time, error) {
-	ticks, drain := context.WithCancel(ctx)
-	defer drain()
-	d.Log.Info("lanes run", "lanes", len(w.Lanes), "holder", d.Holder)
-	catchUp := new(turns) // nobody's until all lanes have joined, so that the stalest is first
-	lanes := make([]*lane, len(w.Lanes))
-	for i := range w.Lanes {
-		lanes[i] = &lane{Daemon: d, Lane: w.Lanes[i], work: w, index: i, catchUp: catchUp}
-		lanes[i].begin(ctx, since)
-	}
-	catchUp.give()
-	var running sync.WaitGroup
-	for _, l := range lanes {
-		from := l.until()
-		if len(l.missed) > 0 { // those are recorded, or came while no daemon ran
-			from = since
-		}
-		running.Go(func() { l.recordTicks(ticks, from) })
-		running.Go(func() { l.loop(ticks, ctx) })
-	}
-	running.Go(func() { d.foretell(ticks, w) })
-	next, since := d.next(ctx)
-	drain()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		running.Wait()
-	}()
-	return next, since, d.await(ctx, w, ended)
-}
-
-// await waits until the runs have ended: as long as it takes for a reload, for the grace period after the end of ctx.
-func (d *Daemon) await(ctx context.Context, w *Work, ended <-chan struct{}) error {
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(w.Grace)
-	defer timer.Stop()
-	select {
-	case <-ended:
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("%w of %s", ErrGrace, w.Grace)
-	}
 }
 
 // next waits for a configuration that can be used, and says when it came. A bad one is told, and the one in force stays.
@@ -190,7 +140,7 @@ func (d *Daemon) next(ctx context.Context) (*Work, time.Time) {
 		w, err := d.Load(ctx)
 		d.Metrics.reload.done(err)
 		if err == nil {
-			d.Log.Info("configuration reloaded: runs under way finish first", "lanes", len(w.Lanes))
+			d.Log.Info("configuration reloaded")
 			return w, time.Now()
 		}
 		d.Log.Error("new configuration refused: the old one stays in force", "reasons", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"quotabudget/internal/catalog"
@@ -17,7 +18,7 @@ type lane struct {
 	Lane
 	work    *Work
 	index   int       // among the lanes of work
-	since   time.Time // when work came into force
+	since   time.Time // when its ticks came into force
 	missed  []missed  // to be caught up first
 	catchUp *turns    // one at a time does that
 	turn    *turn     // of it, while the first attempt has not been made
@@ -33,10 +34,10 @@ type missed struct {
 // make a tick late by two.
 const behind = 5
 
-// begin finds where the lane goes on at a moment: after the last tick that this process has handled, else after those that were
+// begin finds where the lane goes on: after the last tick that this process has handled, else after those that were
 // missed. It is called for one lane after the other, so that each knows of all the others how many ticks they have to come.
-func (l *lane) begin(ctx context.Context, since time.Time) {
-	l.since = since
+func (l *lane) begin(ctx context.Context) {
+	since := l.since
 	if m, ok := l.settled(l.Lane); ok {
 		if m.lane.spec() == l.spec() {
 			l.settle(l.Lane, m.until.Add(l.Offset-m.lane.Offset)) // of the same ticks of the schedule
@@ -93,6 +94,20 @@ func (l *lane) find(ctx context.Context, now time.Time) ([]missed, error) {
 	return ticks, nil
 }
 
+// run sees the lane's ticks through until ticks ends; see loop.
+func (l *lane) run(ticks, ctx context.Context) {
+	from := l.until()
+	if len(l.missed) > 0 { // those are recorded, or came while no daemon ran
+		from = l.since
+	}
+	recorder := *l
+	var recording sync.WaitGroup
+	recording.Go(func() { recorder.recordTicks(ticks, from) })
+	l.loop(ticks, ctx)
+	recording.Wait()
+	l.forget()
+}
+
 // loop runs until ticks ends: first what was missed, then each tick when it comes. Runs under way end by themselves, or soon
 // after ctx has ended.
 func (l *lane) loop(ticks, ctx context.Context) {
@@ -106,6 +121,7 @@ func (l *lane) loop(ticks, ctx context.Context) {
 		l.settle(l.Lane, l.since)
 	}
 	for from := l.until(); ticks.Err() == nil; l.settle(l.Lane, from) {
+		l.refresh()
 		tick := l.Next(from)
 		if !l.await(ticks, tick) {
 			return

@@ -160,6 +160,9 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 	kind, upstream := youtube.KindOf(err)
 	ended := l.noteStores(ctx, sum, err)
 	switch {
+	case upstream && kind == youtube.BadCredential && l.work != l.now.Load():
+		l.Log.Warn("the upstream refuses the key that was in force before the reload, retrying", append(attrs, "error", err)...)
+		return open
 	case upstream && kind == youtube.BadCredential:
 		l.Metrics.failures.WithLabelValues(l.Region, failureKind(err)).Inc()
 		l.Log.Error("the upstream refuses the key: the daemon ends", append(attrs, "error", err)...)

@@ -1,0 +1,114 @@
+package daemon_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/daemon"
+)
+
+// reloads makes each reload put the next of some configurations in force.
+func (p *proc) reloads(next ...*daemon.Work) {
+	p.load = func(context.Context) (*daemon.Work, error) {
+		w := next[0]
+		next = next[1:]
+		return w, nil
+	}
+}
+
+// with is the work of p with other lanes.
+func (p *proc) with(lanes ...daemon.Lane) *daemon.Work {
+	next := *p.work
+	next.Lanes = lanes
+	return &next
+}
+
+// TestReload_Hanging: a region that hangs keeps no other lane from its ticks, nor from what was changed. It gets no second
+// run beside the one that hangs.
+func TestReload_Hanging(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		p := w.open(lanes(t, "*/2 * * * *", "UTC", "US GB DE FR", 0)...)
+		p.work.CatchUp = false
+		p.work.Sweep.Client.Timeout = 0
+		wanted := lanes(t, "*/2 * * * *", "UTC", "US GB", 0)
+		wanted[1].Pages = 1 // of GB
+		wanted = append(wanted, lanes(t, "1-59/2 * * * *", "UTC", "DE JP", 0)...)
+		wanted[0] = lanes(t, "* * * * *", "UTC", "US", 0)[0]
+		p.reloads(p.with(wanted...)) // US and DE tick otherwise, GB has fewer pages, FR is gone, JP is new
+		var now, most atomic.Int64
+		w.set(func(_ *proc, r *http.Request) {
+			if r.URL.Query().Get("regionCode") != "US" {
+				return
+			}
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			if time.Now().Before(noon.Add(5 * time.Minute)) {
+				slow(r, 6*time.Minute+30*time.Second)
+			}
+			now.Add(-1)
+		})
+		p.start()
+		time.Sleep(11 * time.Second) // 19:00:10, US hangs
+		p.reload <- struct{}{}
+		time.Sleep(4*time.Minute + 30*time.Second) // 19:04:40
+		asked := w.taken()
+		slices.Sort(asked)
+		if got := strings.Join(asked, ", "); got != "19:00:00 DE 1, 19:00:00 DE 2, 19:00:00 FR 1, 19:00:00 FR 2, "+
+			"19:00:00 GB 1, 19:00:00 GB 2, 19:01:00 DE 1, 19:01:00 DE 2, 19:01:00 JP 1, 19:01:00 JP 2, 19:02:00 GB 1, "+
+			"19:03:00 DE 1, 19:03:00 DE 2, 19:03:00 JP 1, 19:03:00 JP 2, 19:04:00 GB 1" {
+			t.Errorf("asked for %s", got)
+		}
+		time.Sleep(5 * time.Minute)
+		p.end()
+		if most.Load() != 1 {
+			t.Errorf("US had %d runs at once", most.Load())
+		}
+		us := strings.Fields(ran(w, "US"))
+		for _, minute := range strings.Fields("00 01 02 03 04 05 06 07 08 09") { // none is lost
+			if !slices.Contains(us, "trending/US/2026-06-01T19:"+minute+":00Z") {
+				t.Errorf("US ran %v", us)
+			}
+		}
+		if w.told("lanes run", "lanes=4", "unchanged=1") != 1 {
+			t.Errorf("told: %s", strings.Join(w.log, ""))
+		}
+	})
+}
+
+// TestReload_BackAgain: a region that was taken out, and is put back while its last run still goes on, does not run twice at
+// once; one that was out for a while is caught up as after a restart, not with every tick that it was not there for.
+func TestReload_BackAgain(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		both, one := lanes(t, "* * * * *", "UTC", "GB US", 0), lanes(t, "* * * * *", "UTC", "GB", 0)
+		p := w.open(both...)
+		p.reloads(p.with(one...), p.with(both...), p.with(one...), p.with(both...))
+		p.work.CatchUp, p.work.Sweep.Client.Timeout = false, 0
+		w.set(func(_ *proc, r *http.Request) {
+			if r.URL.Query().Get("regionCode") == "US" && time.Now().Before(noon.Add(time.Second)) {
+				slow(r, 100*time.Second)
+			}
+		})
+		p.start()
+		for _, wait := range []time.Duration{11 * time.Second, 20 * time.Second, 3 * time.Minute, 5 * time.Minute} {
+			time.Sleep(wait)
+			p.reload <- struct{}{}
+		}
+		time.Sleep(40 * time.Second) // 19:09:10
+		p.end()
+		us := strings.ReplaceAll(strings.ReplaceAll(ran(w, "US"), "trending/US/2026-06-01T19:", ""), ":00Z", "")
+		if us != "00 01 02 03 08 09" { // out from 19:03:30 to 19:08:30
+			t.Errorf("US ran %s: %s", us, strings.Join(w.log, ""))
+		}
+		if n := len(w.runs("GB")); n != 10 {
+			t.Errorf("GB ran %d times", n)
+		}
+	})
+}
