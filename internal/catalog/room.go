@@ -3,7 +3,7 @@ package catalog
 import "context"
 
 // roomForPage is more than what a page of fifty videos with long texts adds to the file, its index included.
-const roomForPage = 1 << 20
+const roomForPage = 512 << 10
 
 // CheckRoom reports why a page could not be stored now: the disk is full, another program holds the write lock,
 // the file cannot be written, was moved or is damaged. It is asked before a page is bought.
