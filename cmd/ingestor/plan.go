@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -53,6 +54,8 @@ that is planned to the last unit leaves nothing for an answer that is slow.
 
 Exit codes: 0 when every run gets all its pages, 75 when one does not, or when --fail-over is given and a limit's peak is above
 it (in per cent of its units less its headroom, by which a peak_percent of the JSON is not above itself).
+
+A long plan shows on a terminal how far it has come; Ctrl-C and SIGTERM end it, and nothing is printed then.
 
 --suggest gives one schedule, time zone and stagger for all jobs, to be written into each job that has its own; pages, where
 they are given, are those of every chart. As flags (--schedule, --timezone, --stagger, --pages) they try it out.
@@ -117,18 +120,25 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 		return err
 	}
 	out := planned{zone: p.Reset.Zone, share: share, flags: f, chartless: f.pages == 0 && absentFile(cfg.Catalog)}
+	show := a.watchPlan(p)
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
 			out.lose(r)
 		}
-		return true
+		show.played(r.At)
+		return ctx.Err() == nil
 	}
 	out.report, out.plan = p.Execute(), p
 	if f.suggest {
+		show.searches()
 		wish := plan.Wish{Zone: cfg.Ingest.Timezone, Share: share}
-		if s, ok := p.Suggest(wish); ok {
+		if s, ok := p.Suggest(ctx, wish); ok {
 			out.suggestion = &s
 		}
+	}
+	show.end()
+	if ctx.Err() != nil {
+		return errors.New("interrupted before the plan was complete")
 	}
 	if f.svg != "" {
 		if err := drawSVG(f.svg, &out); err != nil {

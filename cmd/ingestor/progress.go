@@ -25,17 +25,10 @@ type show struct {
 
 func newProgress(a *app, cfg *config.Config) *show {
 	s := &show{log: a.Logger(a.stderr), stderr: a.stderr, pages: cfg.Ingest.Pages}
-	if !cli.IsTerminal(a.stderr) || a.LogFormat == "json" || a.LogLevel == "debug" || a.getenv("TERM") == "dumb" {
+	if s.bars = a.newBars(); s.bars == nil {
 		return s
 	}
-	s.bars = progress.NewWriter()
-	s.bars.SetOutputWriter(a.stderr)
-	s.bars.SetStyle(progress.StyleBlocks)
-	s.bars.SetTrackerLength(20)
-	s.bars.SetTrackerPosition(progress.PositionRight)
-	s.bars.SetMessageLength(16)
 	s.bars.SetNumTrackersExpected(len(cfg.Ingest.Regions))
-	s.bars.SetUpdateFrequency(50 * time.Millisecond)
 	s.bars.Style().Visibility.ETA = false
 	s.bars.Style().Visibility.Percentage = false
 	s.trackers = make(map[string]*progress.Tracker)
@@ -45,6 +38,33 @@ func newProgress(a *app, cfg *config.Config) *show {
 	}
 	s.log = common.Logger(logAbove{s.bars, a.stderr})
 	return s
+}
+
+// newBars draws on standard error; nil where nobody looks at it, or where lines of a log are wanted.
+func (a *app) newBars() progress.Writer {
+	if !cli.IsTerminal(a.stderr) || a.LogFormat == "json" || a.LogLevel == "debug" || a.getenv("TERM") == "dumb" {
+		return nil
+	}
+	bars := progress.NewWriter()
+	bars.SetOutputWriter(a.stderr)
+	bars.SetStyle(progress.StyleBlocks)
+	bars.SetTrackerLength(20)
+	bars.SetTrackerPosition(progress.PositionRight)
+	bars.SetMessageLength(16)
+	bars.SetUpdateFrequency(50 * time.Millisecond)
+	return bars
+}
+
+// finish draws the last state, and waits until it is drawn.
+func finish(bars progress.Writer, ended <-chan struct{}) {
+	for { // a Stop before the drawing has begun is not heard
+		bars.Stop()
+		select {
+		case <-ended:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // pageUnits is what a tracker counts in.
@@ -104,14 +124,7 @@ func (s *show) end() {
 			t.MarkAsErrored()
 		}
 	}
-	for { // a Stop before the drawing has begun is not heard
-		s.bars.Stop()
-		select {
-		case <-s.ended: // with the last state drawn
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	finish(s.bars, s.ended)
 }
 
 // logAbove writes log lines above the bars.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -33,19 +34,20 @@ const leastPlayed = 366 * 24 * time.Hour
 
 // Suggest finds the tightest schedule that fits: of those that divide the day into equal parts, the one with the most runs. It
 // keeps the lanes' pages while even one run a day fits with them; when it does not, all charts get the same number of pages,
-// fewer than the largest has. It is false when nothing fits, not even a page a day.
-func (p Plan) Suggest(wish Wish) (Suggestion, bool) {
+// fewer than the largest has. It is false when nothing fits, not even a page a day, and when ctx ends
+// first.
+func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	p.Watch, p.Step = nil, 0
 	if least := p.From.Add(leastPlayed); p.To.Before(least) {
 		_, p.To = p.Reset.Bounds(least)
 	}
-	s, ok := p.tightest(wish)
-	for pages := p.mostPages() - 1; pages > 0 && !ok; pages-- {
+	s, ok := p.tightest(ctx, wish)
+	for pages := p.mostPages() - 1; pages > 0 && !ok && ctx.Err() == nil; pages-- {
 		p.Lanes = slices.Clone(p.Lanes)
 		for i := range p.Lanes {
 			p.Lanes[i].Pages = pages
 		}
-		s, ok = p.tightest(wish)
+		s, ok = p.tightest(ctx, wish)
 	}
 	return s, ok
 }
@@ -68,13 +70,13 @@ func (p *Plan) samePages() int64 {
 }
 
 // tightest is the first schedule that fits with these pages.
-func (p *Plan) tightest(wish Wish) (Suggestion, bool) {
+func (p *Plan) tightest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	for _, every := range intervals() {
 		if p.tooMuch(every, wish.Share) {
 			continue
 		}
-		if s, ok := p.try(every, wish); ok {
-			return s, true
+		if s, ok := p.try(ctx, every, wish); ok || ctx.Err() != nil {
+			return s, ok
 		}
 	}
 	return Suggestion{}, false
@@ -109,7 +111,7 @@ func (p *Plan) tooMuch(every time.Duration, share float64) bool {
 }
 
 // try plays one schedule.
-func (p *Plan) try(every time.Duration, wish Wish) (Suggestion, bool) {
+func (p *Plan) try(ctx context.Context, every time.Duration, wish Wish) (Suggestion, bool) {
 	places, largest := p.places()
 	s := Suggestion{Spec: specOf(every), Zone: wish.Zone, Every: every, Stagger: staggerOf(every, largest), Pages: p.samePages(), Tried: *p}
 	parsed, err := schedule.Parse(s.Spec, wish.Zone)
@@ -123,7 +125,7 @@ func (p *Plan) try(every time.Duration, wish Wish) (Suggestion, bool) {
 	}
 	fits := true
 	s.Tried.Watch = func(r Run) bool {
-		fits = !r.Lost()
+		fits = !r.Lost() && ctx.Err() == nil
 		return fits
 	}
 	s.Report = s.Tried.Execute()

@@ -42,7 +42,7 @@ func TestSuggest(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := Plan{Lanes: lanes(t, "* * * * *", 4, 0, eight...), Price: price, Limits: c.limits, Reset: day(t, los),
 				From: at(t, "2026-06-01T07:00:00Z"), To: at(t, "2026-06-08T07:00:00Z")}
-			s, ok := p.Suggest(Wish{Zone: zone(t, c.zone), Share: c.share})
+			s, ok := p.Suggest(t.Context(), Wish{Zone: zone(t, c.zone), Share: c.share})
 			if !ok || s.Spec != c.spec || s.Stagger != c.stagger || s.Pages != c.pages {
 				t.Fatalf("%v %+v %s stagger %s pages %d", ok, s.Report.Windows, s.Spec, s.Stagger, s.Pages)
 			}
@@ -53,7 +53,7 @@ func TestSuggest(t *testing.T) {
 	}
 	p := Plan{Lanes: lanes(t, "* * * * *", 4, 0, eight...), Price: price, Limits: []quota.Limit{sliding(7, 24*time.Hour)}, Reset: day(t, los),
 		From: at(t, "2026-06-01T07:00:00Z"), To: at(t, "2026-06-08T07:00:00Z")}
-	if s, ok := p.Suggest(Wish{Zone: time.UTC, Share: 1}); ok {
+	if s, ok := p.Suggest(t.Context(), Wish{Zone: time.UTC, Share: 1}); ok {
 		t.Errorf("%+v", s)
 	}
 }
@@ -105,7 +105,7 @@ func TestSuggestJobs(t *testing.T) {
 	los := "America/Los_Angeles"
 	p := Plan{Lanes: jobs(t, []int{4, 2}, []int{4, 2}), Price: price, Limits: []quota.Limit{sliding(800, 24*time.Hour), sliding(30, time.Hour)},
 		Reset: day(t, los), From: at(t, "2026-11-01T07:00:00Z"), To: at(t, "2026-11-08T08:00:00Z")}
-	s, ok := p.Suggest(Wish{Zone: time.UTC, Share: 1})
+	s, ok := p.Suggest(t.Context(), Wish{Zone: time.UTC, Share: 1})
 	if !ok || s.Spec != "@every 48m" || s.Stagger != 12*time.Minute || s.Pages != 0 {
 		t.Errorf("%v %s stagger %s pages %d", ok, s.Spec, s.Stagger, s.Pages)
 	}
@@ -129,7 +129,7 @@ func TestSuggestFedBack(t *testing.T) {
 		p := Plan{Lanes: jobs(t, lanes, pages), Price: price, Limits: limits, Reset: day(t, "America/Los_Angeles"),
 			From: at(t, "2026-11-01T07:00:00Z"), To: at(t, "2026-11-02T08:00:00Z")}
 		wish := Wish{Zone: zone(t, []string{"UTC", "Europe/Berlin"}[i%2]), Share: []float64{1, 0.8, math.Inf(1)}[i%3]}
-		s, ok := p.Suggest(wish)
+		s, ok := p.Suggest(t.Context(), wish)
 		if !ok {
 			continue
 		}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+
+	"quotabudget/internal/plan"
+)
+
+// playing shows how far a plan has been played, on a terminal, once that takes longer than a
+// moment.
+type playing struct {
+	bars    progress.Writer // nil without a terminal
+	tracker *progress.Tracker
+	begun   time.Time
+	from    time.Time
+	ended   chan struct{} // nil while nothing is drawn
+}
+
+// shownAfter is how long a plan may take without being shown.
+const shownAfter = 500 * time.Millisecond
+
+func (a *app) watchPlan(p plan.Plan) *playing {
+	w := &playing{bars: a.newBars(), begun: time.Now(), from: p.From}
+	days := progress.Units{Notation: " days", Formatter: progress.FormatNumber,
+		NotationPosition: progress.UnitsNotationPositionAfter}
+	w.tracker = &progress.Tracker{Message: "playing", Total: daysOf(p.To.Sub(p.From)), Units: days}
+	return w
+}
+
+func daysOf(d time.Duration) int64 { return int64(d / (24 * time.Hour)) }
+
+// played says that the plan has come to a moment.
+func (w *playing) played(at time.Time) {
+	if w.bars == nil || time.Since(w.begun) < shownAfter {
+		return
+	}
+	w.draw()
+	w.tracker.SetValue(daysOf(at.Sub(w.from)))
+}
+
+// searches says that the plan was played, and that a better one is looked for, nobody knows for how
+// long.
+func (w *playing) searches() {
+	if w.bars == nil {
+		return
+	}
+	w.tracker.MarkAsDone()
+	w.tracker = &progress.Tracker{Message: "suggesting", RemoveOnCompletion: true}
+	if w.ended != nil {
+		w.bars.AppendTracker(w.tracker)
+	}
+	w.draw()
+}
+
+func (w *playing) draw() {
+	if w.ended != nil {
+		return
+	}
+	w.ended = make(chan struct{})
+	w.tracker.RemoveOnCompletion = true
+	w.bars.AppendTracker(w.tracker)
+	go func() {
+		defer close(w.ended)
+		w.bars.Render()
+	}()
+}
+
+func (w *playing) end() {
+	if w.ended == nil {
+		return
+	}
+	w.tracker.MarkAsDone()
+	finish(w.bars, w.ended)
+}
