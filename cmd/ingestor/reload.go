@@ -61,7 +61,7 @@ func (a *app) loadAgain(ctx context.Context, now *config.Config) (*config.Config
 	}
 	cfg, loaded, err := a.loadStamped(ctx, now.File)
 	if err == nil && cfg.Empty && !now.Empty {
-		err = fmt.Errorf("%s: nothing stands in the file", cfg.File)
+		err = fmt.Errorf("%s: the file is empty", cfg.File)
 	}
 	return cfg, loaded, err
 }
@@ -87,14 +87,14 @@ func (a *app) loadStamped(ctx context.Context, path string) (*config.Config, sta
 // restation wires what is open by another configuration.
 func (a *app) restation(ctx context.Context, open *station, cfg *config.Config) (*station, error) {
 	if cfg.Ledger != open.cfg.Ledger || cfg.Catalog != open.cfg.Catalog || cfg.Daemon.Listen != open.cfg.Daemon.Listen {
-		return nil, errors.New("ledger, catalog and listen cannot change while the daemon runs: start it anew")
+		return nil, errors.New("ledger, catalog and listen cannot change while the daemon runs: restart it")
 	}
 	cred, err := a.chosen(cfg)
 	if err != nil {
 		return nil, err
 	}
 	if cred.Name != open.cred.Name {
-		return nil, fmt.Errorf("the credential cannot change from %s to %s while the daemon runs: start it anew", open.cred.Name, cred.Name)
+		return nil, fmt.Errorf("the credential cannot change from %s to %s while the daemon runs: restart it", open.cred.Name, cred.Name)
 	}
 	next := &station{cfg: cfg, cred: cred, catalog: open.catalog, metrics: open.metrics, log: open.log,
 		budget: cred.Budget(open.budget.Ledger, cfg.Costs, open.log)}

@@ -34,9 +34,13 @@ for at the start, once for each region, the stalest first.
 When the units left will not serve every tick until the reset, they are shared among the regions by weight, and ticks are left
 out evenly over the day.
 
+While ledger, upstream or catalogue are away, ticks wait and nothing is bought; the log says so once, once an hour, and when it is
+over. The last tick of each region that was missed for want of upstream or catalogue runs in the place of all.
+
 SIGTERM and Ctrl-C end it: no new page is asked for, the one under way is stored, claims are given back; a second one ends it at
-once. SIGHUP, or a change of the configuration file or of the price list, loads the file that is in force anew; a bad one, an
-empty one and none at all are refused with the reasons, and the old one stays in force. Health and metrics are on listen:
+once. SIGHUP, or a change of the configuration file or of the price list, reloads the file that is in force. Regions whose ticks
+stay the same go on; another one finishes its run first. A bad file, an empty one and none at all are refused with the reasons, and
+the old one stays in force. Health and metrics are on listen:
 (/healthz, /readyz, /metrics).`,
 		Example: `  ingestor run
   ingestor run --config /etc/quota/quota.yaml --log-format json

@@ -122,7 +122,7 @@ func newClient(ctx context.Context, s *station) (*youtube.Client, error) {
 		return nil, err
 	}
 	client.Retry.Tell = func(err error, wait time.Duration) {
-		s.log.Warn("asked again in a while", "error", err, "wait", wait.Round(time.Millisecond))
+		s.log.Warn("request failed, retrying", "error", err, "wait", wait.Round(time.Millisecond))
 	}
 	return client, nil
 }

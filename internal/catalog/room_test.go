@@ -10,7 +10,8 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// TestCheckRoom: what cannot be written is found out before a page is there, and a page fits where the check says so.
+// TestCheckRoom: what cannot be written is found out before a page is there, and a page fits where
+// the check says so.
 func TestCheckRoom(t *testing.T) {
 	c := open(t)
 	page := Page{FetchedAt: nine, Last: true, Videos: videos("a", "b")}

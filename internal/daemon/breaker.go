@@ -9,9 +9,10 @@ import (
 	"quotabudget/internal/youtube"
 )
 
-// breaker keeps the lanes from asking an upstream that is down: they share what each of them learns. It is down
-// after several attempts in a row, of two runs at least, that had no answer (a server error, a network failure, a
-// time-out); any answer ends that, a refusal too. One run is not enough: a region may fail by itself.
+// breaker keeps the lanes from asking an upstream that is down: they share what each of them
+// learns. It is down after several attempts in a row, of two runs at least, that had no answer (a
+// server error, a network failure, a time-out); any answer ends that, a refusal too. One run is not
+// enough: a region may fail by itself.
 //
 //	10:00:00  US fails four times: its tick has failed, as it would alone
 //	10:05:00  GB fails once: the upstream is down, and GB's tick waits

@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// lanes are those that run, through one configuration after the other. A lane whose ticks are the same under the next
-// one goes on, and takes what else has changed with its next attempt. One whose ticks have changed, or that is gone,
-// gets no further tick; its run under way goes on to its end, and only then does its successor begin.
+// lanes are those that run, through one configuration after the other. A lane whose ticks are the
+// same under the next one goes on, and takes what else has changed with its next attempt. One whose
+// ticks have changed, or that is gone, gets no further tick; its run under way goes on to its end,
+// and only then does its successor begin.
 type lanes struct {
 	*Daemon
-	byName   map[string]*running // also those that are gone: one may come back while its last run lasts
+	byName   map[string]*running // also those that are gone, while their last run lasts
 	forecast *running
 	ending   sync.WaitGroup
 }
@@ -96,7 +97,8 @@ func (s *lanes) use(ctx context.Context, w *Work, since time.Time) {
 		s.forecast.stop()
 	}
 	s.forecast = s.start(ctx, s.forecast, func(ctx context.Context) { s.foretell(ctx, w) })
-	s.Log.Info("lanes run", "lanes", len(w.Lanes), "unchanged", len(w.Lanes)-len(changed), "holder", s.Holder)
+	s.Log.Info("lanes run", "lanes", len(w.Lanes), "unchanged", len(w.Lanes)-len(changed),
+		"holder", s.Holder)
 }
 
 // replace starts a lane in the place of one of its name, nil for none.
@@ -132,16 +134,23 @@ func (s *lanes) await(grace time.Duration) error {
 }
 
 // sameTicks reports whether two lanes tick at the same moments.
-func (l Lane) sameTicks(other Lane) bool { return l.spec() == other.spec() && l.Offset == other.Offset }
+func (l Lane) sameTicks(other Lane) bool {
+	return l.spec() == other.spec() && l.Offset == other.Offset
+}
 
-// refresh takes over what has changed with the configuration in force. A lane whose ticks have changed, or that is
-// gone, ends by the one that it has.
+// index is that of a lane, -1 when there is none of the name.
+func (w *Work) index(name string) int {
+	return slices.IndexFunc(w.Lanes, func(l Lane) bool { return l.name() == name })
+}
+
+// refresh takes over what has changed with the configuration in force. A lane whose ticks have
+// changed, or that is gone, ends by the one that it has.
 func (l *lane) refresh() {
 	w := l.now.Load()
 	if w == l.work {
 		return
 	}
-	i := slices.IndexFunc(w.Lanes, func(other Lane) bool { return other.name() == l.name() })
+	i := w.index(l.name())
 	if i >= 0 && w.Lanes[i].sameTicks(l.Lane) {
 		l.work, l.index, l.Lane = w, i, w.Lanes[i]
 	}
@@ -149,7 +158,7 @@ func (l *lane) refresh() {
 
 // forget makes a lane that is in no configuration any more begin as a new one, should it come back.
 func (l *lane) forget() {
-	if slices.ContainsFunc(l.now.Load().Lanes, func(other Lane) bool { return other.name() == l.name() }) {
+	if l.now.Load().index(l.name()) >= 0 {
 		return
 	}
 	l.mu.Lock()

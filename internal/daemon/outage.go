@@ -8,11 +8,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// outage tells of a time in which something that every tick needs is away: when it begins, once an hour while it
-// lasts, and when it is over. Who finds it away logs no more than that, at debug level.
+// outage tells of a time in which something that every tick needs is away: when it begins, once an
+// hour while it lasts, and when it is over. Who finds it away logs no more than that, at debug
+// level.
 //
-// Where it has turns, no lane gets one while it is away, but for a probe now and then: one lane that finds out
-// whether it is back. The ticks of the others wait, and cost nothing.
+// Where it has turns, no lane gets one while it is away, but for a probe now and then: one lane
+// that finds out whether it is back. The ticks of the others wait, and cost nothing.
 type outage struct {
 	mu    sync.Mutex
 	text  outageText
@@ -20,7 +21,7 @@ type outage struct {
 	due   func() int64 // how many ticks wait
 	turns *turns       // nil when the lanes find out for themselves
 
-	since, ended time.Time // of the last one; since is zero when there was none, ended while it lasts
+	since, ended time.Time // of the last one: zero when there was none, and while it lasts
 	told         time.Time
 	cause        error
 	wait         time.Duration // until the next probe
@@ -58,8 +59,8 @@ func (o *outage) failed(err error) {
 		o.shut()
 	case now.Sub(o.told) >= stillAway:
 		o.told = now
-		o.log.Error(o.text.lasts, "since", o.since.UTC().Truncate(time.Second), "ticks_waiting", o.due(),
-			"error", err, "hint", o.text.hint)
+		o.log.Error(o.text.lasts, "since", o.since.UTC().Truncate(time.Second),
+			"ticks_waiting", o.due(), "error", err, "hint", o.text.hint)
 	}
 }
 
@@ -159,7 +160,8 @@ func (o *outage) covers(at time.Time) bool {
 // gauge is whether it is away, for metrics.
 func (o *outage) gauge(what string) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "ingest_away",
-		Help: "Whether ticks wait for the ledger, the upstream or the catalogue.", ConstLabels: prometheus.Labels{"what": what},
+		Help:        "Whether ticks wait for the ledger, the upstream or the catalogue.",
+		ConstLabels: prometheus.Labels{"what": what},
 	}, func() float64 {
 		if cause, _ := o.away(); cause != nil {
 			return 1
@@ -170,21 +172,24 @@ func (o *outage) gauge(what string) prometheus.Collector {
 
 // outages are those that a daemon knows.
 func (d *Daemon) outages() map[string]*outage {
-	return map[string]*outage{"ledger": &d.ledger, "upstream": &d.upstream.outage, "catalogue": &d.catalogue}
+	return map[string]*outage{
+		"ledger": &d.ledger, "upstream": &d.upstream.outage, "catalogue": &d.catalogue,
+	}
 }
 
 // prepareOutages says what each kind means, and what to do.
 func (d *Daemon) prepareOutages() {
 	d.ledger.prepare(d, outageText{
-		begins: "the ledger does not answer", lasts: "the ledger still does not answer", ends: "the ledger answers again",
+		begins: "the ledger does not answer", lasts: "the ledger still does not answer",
+		ends:   "the ledger answers again",
 		effect: "ticks wait; nothing is charged or fetched",
 		hint:   "check its server, or its file and disk; quotactl status asks it",
 	}, nil)
 	d.upstream.prepare(d, outageText{
 		begins: "the upstream does not answer", lasts: "the upstream still does not answer",
 		ends:   "the upstream answers again",
-		effect: "ticks wait and are not charged, but for one request now and then that finds out whether it is back",
-		hint:   "check the network and the upstream's status; the last tick of each region runs when it is back",
+		effect: "ticks wait; one request now and then finds out whether it is back, and is charged",
+		hint:   "check the network and the upstream's status; each region runs when it is back",
 		first:  30 * time.Second, longest: 10 * time.Minute,
 	}, &d.turns)
 	d.catalogue.prepare(d, outageText{

@@ -38,8 +38,9 @@ func (w *world) units() (n int64) {
 	return n
 }
 
-// TestUpstreamAway: an upstream that is down costs a few units, not each lane its attempts. Ticks wait, and are
-// coalesced into the last one of each lane, which runs when the upstream is back, the stalest region first.
+// TestUpstreamAway: an upstream that is down costs a few units, not each lane its attempts. Ticks
+// wait, and are coalesced into the last one of each lane, which runs when the upstream is back, the
+// stalest region first.
 func TestUpstreamAway(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -69,13 +70,8 @@ func TestUpstreamAway(t *testing.T) {
 		w.taken()
 		back()
 		time.Sleep(9*time.Minute + 50*time.Second) // before the next tick
-		want := "US US GB GB DE DE FR FR IN IN BR BR AU AU CA CA"
-		var got []string
-		for _, line := range w.taken() {
-			got = append(got, strings.Fields(line)[1])
-		}
-		if text := strings.Join(got, " "); !strings.HasSuffix(text, " "+strings.TrimPrefix(want, "US US ")) && len(got) != 16 {
-			t.Errorf("asked for %s", text)
+		if asked := w.taken(); len(asked) != 2*8 {
+			t.Errorf("asked for %v", asked)
 		}
 		if runs := w.runs(eight); len(runs) != 16 || runs["trending/US/2026-06-01T22:30:00Z"] != 1 || runs["trending/CA/2026-06-01T22:30:00Z"] != 1 {
 			t.Errorf("ran %v", runs)
@@ -91,7 +87,8 @@ func TestUpstreamAway(t *testing.T) {
 	})
 }
 
-// TestUpstreamAway_Probes: one request at a time finds out whether the upstream is back, of each daemon.
+// TestUpstreamAway_Probes: one request at a time finds out whether the upstream is back, of each
+// daemon.
 func TestUpstreamAway_Probes(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -145,7 +142,8 @@ func TestUpstreamRefuses(t *testing.T) {
 	}
 }
 
-// TestRegionFailsAlone: a region whose requests always fail does not keep the others from their ticks for long.
+// TestRegionFailsAlone: a region whose requests always fail does not keep the others from their
+// ticks for long.
 func TestRegionFailsAlone(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -165,7 +163,8 @@ func TestRegionFailsAlone(t *testing.T) {
 	})
 }
 
-// TestLedgerAway_Told: however many lanes retry, an outage is told when it begins, once an hour, and when it ends.
+// TestLedgerAway_Told: however many lanes retry, an outage is told when it begins, once an hour,
+// and when it ends.
 func TestLedgerAway_Told(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -205,7 +204,8 @@ func (w *world) lock() (unlock func()) {
 	}
 }
 
-// TestCatalogueLocked: nothing is bought for a catalogue that takes no pages, the ticks wait, and it is told once.
+// TestCatalogueLocked: nothing is bought for a catalogue that takes no pages, the ticks wait, and
+// it is told once.
 func TestCatalogueLocked(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {

@@ -28,8 +28,8 @@ func (p *proc) with(lanes ...daemon.Lane) *daemon.Work {
 	return &next
 }
 
-// TestReload_Hanging: a region that hangs keeps no other lane from its ticks, nor from what was changed. It gets no second
-// run beside the one that hangs.
+// TestReload_Hanging: a region that hangs keeps no other lane from its ticks, nor from what was
+// changed. It gets no second run beside the one that hangs.
 func TestReload_Hanging(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -82,8 +82,9 @@ func TestReload_Hanging(t *testing.T) {
 	})
 }
 
-// TestReload_BackAgain: a region that was taken out, and is put back while its last run still goes on, does not run twice at
-// once; one that was out for a while is caught up as after a restart, not with every tick that it was not there for.
+// TestReload_BackAgain: a region that was taken out, and is put back while its last run still goes
+// on, does not run twice at once; one that was out for a while is caught up as after a restart, not
+// with every tick that it was not there for.
 func TestReload_BackAgain(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {

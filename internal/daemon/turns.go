@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// turns lets a few runs go at once. When several wait, the one whose region is stalest goes first. While they are
-// shut, only probes get one, and the region that was served last goes first: one that always fails is the stalest,
-// and would say nothing of the others.
+// turns lets a few runs go at once. When several wait, the one whose region is stalest goes first.
+// While they are shut, only probes get one, and the region that was served last goes first: one
+// that always fails is the stalest, and would say nothing of the others.
 type turns struct {
 	mu      sync.Mutex
 	free    int
@@ -40,7 +40,8 @@ func (t *turns) join(stale time.Time) *turn {
 	return mine
 }
 
-// await waits until the turn has come; it is false when ctx ends first, and then the place is given up.
+// await waits until the turn has come; it is false when ctx ends first, and then the place is given
+// up.
 func (t *turns) await(ctx context.Context, mine *turn) bool {
 	select {
 	case <-mine.given:

@@ -40,7 +40,7 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 		reasons = append(reasons, "ledger: ticks cannot be claimed: "+why.Error())
 	}
 	if err := asked(r.Context(), func(ctx context.Context) error { return d.stores(ctx, work) }); err != nil {
-		reasons = append(reasons, "catalogue: "+err.Error())
+		reasons = append(reasons, "catalogue: "+strings.TrimPrefix(err.Error(), "catalogue: "))
 	}
 	if len(reasons) > 0 {
 		http.Error(w, strings.Join(reasons, "\n"), http.StatusServiceUnavailable)

@@ -11,8 +11,9 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// fileSize lets no file of this process grow beyond so many bytes, as a full disk would not. It lasts until enough
-// is called, or until the test ends; tests that run beside it are bound by it too.
+// fileSize lets no file of this process grow beyond so many bytes, as a full disk would not. It
+// lasts until enough is called, or until the test ends; tests that run beside it are bound by it
+// too.
 func fileSize(t *testing.T, most uint64) (enough func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -30,8 +31,8 @@ func fileSize(t *testing.T, most uint64) (enough func()) {
 	return enough
 }
 
-// TestFullDisk: nothing is bought for a catalogue that cannot take a page. A disk that fills up while a chart is being
-// read costs the page that was on its way, and no other.
+// TestFullDisk: nothing is bought for a catalogue that cannot take a page. A disk that fills up
+// while a chart is being read costs the page that was on its way, and no other.
 func TestFullDisk(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(1000))
 	const little = 300 << 10 // the ledger's files are smaller

@@ -1,0 +1,84 @@
+//go:build linux
+
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"quotabudget/internal/ledger/redistest"
+)
+
+// fileSize lets no file of the process grow beyond so many bytes, as a full disk would not.
+func (p *process) fileSize(t *testing.T, most uint64) {
+	t.Helper()
+	const unlimited = ^uint64(0)
+	limit := syscall.Rlimit{Cur: most, Max: unlimited}
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.Process.Pid), syscall.RLIMIT_FSIZE,
+		uintptr(unsafe.Pointer(&limit)), 0, 0, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+}
+
+// TestDaemonOnAFullDisk: it buys nothing that it cannot store, says so once and on /readyz, and
+// goes on when there is room.
+func TestDaemonOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	h, env := holding(t, 0)
+	file := filepath.Join(t.TempDir(), "quota.yaml")
+	if err := os.WriteFile(file, []byte(daemonConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env = append(env, "QUOTA_LEDGER="+redistest.Start(t, redistest.Options{}).URL())
+	p := begin(t, env, "ingestor", "run", "--config", file)
+	p.stderr.await(t, "tick done", p.ended)
+	url := "http://" + served.FindStringSubmatch(p.stderr.String())[1] + "/readyz"
+	ready := func(want int) (body string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			resp, err := http.Get(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			switch {
+			case err == nil && resp.StatusCode == want:
+				return string(text)
+			case time.Now().After(end):
+				t.Fatalf("%d %s, %v: %s", resp.StatusCode, text, err, p.stderr.String())
+			}
+		}
+	}
+	ready(http.StatusOK)
+	p.fileSize(t, 300<<10) // less than the catalogue has
+	p.stderr.await(t, "the catalogue takes no pages", p.ended)
+	bought := h.Counts().Requests
+	if body := ready(http.StatusServiceUnavailable); !strings.Contains(body, "catalogue: ") {
+		t.Errorf("not ready because of %q", body)
+	}
+	time.Sleep(2 * time.Second) // more ticks come
+	if n := h.Counts().Requests; n > bought {
+		t.Errorf("%d pages bought while nothing could be stored", n-bought)
+	}
+	p.fileSize(t, ^uint64(0))
+	ready(http.StatusOK)
+	p.stderr.await(t, "the catalogue takes pages again", p.ended)
+	done := strings.Count(p.stderr.String(), "tick done")
+	for end := time.Now().Add(time.Minute); strings.Count(p.stderr.String(), "tick done") == done; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no tick any more: %s", p.stderr.String())
+		}
+	}
+	p.signal(t, syscall.SIGTERM)
+	if code := p.code(); code != 0 || strings.Count(p.stderr.String(), "level=ERROR") != 1 {
+		t.Errorf("%v: %s", p.ProcessState, p.stderr.String())
+	}
+}
