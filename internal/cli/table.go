@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"bufio"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -33,7 +33,21 @@ type Cell struct {
 type Table struct {
 	names []string
 	right []bool
-	rows  [][]Cell
+	rows  [][]measured
+}
+
+// measured is a cell and how wide it is, whole and in short.
+type measured struct {
+	Cell
+	whole, short int
+}
+
+func measure(c Cell) measured {
+	c.Text, c.Short = Plain(c.Text), Plain(c.Short)
+	if c.Short == "" {
+		c.Short = c.Text
+	}
+	return measured{c, width(c.Text), width(c.Short)}
 }
 
 // Table begins a table. A column whose name begins with ">" is aligned to the right.
@@ -52,7 +66,7 @@ func (t *Table) AppendRow(cells []any) { t.AppendColored("", cells) }
 
 // AppendColored adds a row of one colour, but for cells that have their own.
 func (t *Table) AppendColored(color Color, cells []any) {
-	row := make([]Cell, len(cells))
+	row := make([]measured, len(cells))
 	for i, value := range cells {
 		c, ok := value.(Cell)
 		if !ok {
@@ -61,7 +75,7 @@ func (t *Table) AppendColored(color Color, cells []any) {
 		if c.Color == "" {
 			c.Color = color
 		}
-		row[i] = Cell{Plain(c.Text), Plain(c.Short), c.Color}
+		row[i] = measure(c)
 	}
 	t.rows = append(t.rows, row)
 }
@@ -134,15 +148,23 @@ func (l *layout) find(column string) int {
 }
 
 // text is what a cell shows.
-func (l *layout) text(row []Cell, column int) string {
-	if column >= len(row) {
-		return ""
+func (l *layout) text(row []measured, column int) string {
+	if l.short[column] {
+		return clip(row[column].Short, l.most[column])
 	}
-	text := row[column].Text
-	if l.short[column] && row[column].Short != "" {
-		text = row[column].Short
+	return clip(row[column].Text, l.most[column])
+}
+
+// wide is how wide a cell is at most.
+func (l *layout) wide(c measured, column int) int {
+	n := c.whole
+	if l.short[column] {
+		n = c.short
 	}
-	return clip(text, l.most[column])
+	if most := l.most[column]; most > 0 {
+		n = min(n, most)
+	}
+	return n
 }
 
 // widths are those of the columns; 0 for one that is gone.
@@ -153,8 +175,12 @@ func (l *layout) widths() []int {
 			continue
 		}
 		widths[i] = width(name)
-		for _, row := range l.rows {
-			widths[i] = max(widths[i], width(l.text(row, i)))
+	}
+	for _, row := range l.rows {
+		for i := range min(len(row), len(widths)) {
+			if !l.gone[i] {
+				widths[i] = max(widths[i], l.wide(row[i], i))
+			}
 		}
 	}
 	return widths
@@ -172,21 +198,21 @@ func (l *layout) total() int {
 }
 
 func (l *layout) write(s Screen) error {
-	head := make([]Cell, len(l.names))
+	head := make([]measured, len(l.names))
 	for i, name := range l.names {
-		head[i] = Cell{Text: strings.ToUpper(name), Color: Faint}
+		head[i] = measure(Cell{Text: strings.ToUpper(name), Color: Faint})
 	}
 	widths := l.widths()
-	for _, row := range append([][]Cell{head}, l.rows...) {
-		if _, err := io.WriteString(s.W, l.line(row, widths, s.Color)); err != nil {
-			return err
-		}
+	out := bufio.NewWriter(s.W)
+	out.WriteString(l.line(head, widths, s.Color)) // an error is that of Flush
+	for _, row := range l.rows {
+		out.WriteString(l.line(row, widths, s.Color))
 	}
-	return nil
+	return out.Flush()
 }
 
 // line is one row, without blanks at its end.
-func (l *layout) line(row []Cell, widths []int, colored bool) string {
+func (l *layout) line(row []measured, widths []int, colored bool) string {
 	var out strings.Builder
 	blanks := 0
 	for i := range min(len(row), len(widths)) {
