@@ -64,8 +64,12 @@ It exits with 0 when nothing is wrong (any more), else with 1.`,
 			case yes && !repair:
 				return cli.Usagef("--yes goes with --repair")
 			case repair && !yes && !isTerminal(c.InOrStdin()):
-				return cli.Hint(cli.Usagef("--repair asks before it changes anything, and there is no terminal to ask on"),
-					"see what it would change: quotactl ledger check; then add --yes")
+				return cli.Hint(
+					cli.Usagef(
+						"--repair asks before it changes anything, and there is no terminal to ask on",
+					),
+					"see what it would change: quotactl ledger check; then add --yes",
+				)
 			}
 			return a.withChecker(c.Context(), func(books *books) error {
 				before, err := books.check(c.Context(), false)
@@ -103,7 +107,8 @@ type books struct {
 	credentials []string
 }
 
-// withChecker runs work on the ledger of the configuration, and on the credential of --credential or on all of them.
+// withChecker runs work on the ledger of the configuration, and on the credential of --credential
+// or on all of them.
 func (a *app) withChecker(ctx context.Context, work func(*books) error) error {
 	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
@@ -148,7 +153,13 @@ func (b *books) check(ctx context.Context, repair bool) (checkResult, error) {
 				return out, err
 			}
 			for _, f := range found {
-				shown := finding{Bucket: f.Bucket, What: f.What, Repair: f.Repair, credential: credential, mends: f.Mends}
+				shown := finding{
+					Bucket:     f.Bucket,
+					What:       f.What,
+					Repair:     f.Repair,
+					credential: credential,
+					mends:      f.Mends,
+				}
 				if len(b.credentials) > 1 {
 					shown.Credential = credential
 				}
@@ -219,7 +230,8 @@ func (a *app) confirm(in io.Reader, r checkResult) error {
 		return err
 	}
 	answer, err := bufio.NewReader(in).ReadString('\n')
-	if word := strings.ToLower(strings.TrimSpace(answer)); err == nil && (word == "y" || word == "yes") {
+	if word := strings.ToLower(strings.TrimSpace(answer)); err == nil &&
+		(word == "y" || word == "yes") {
 		return nil
 	}
 	return &cli.Coded{Code: cli.ExitFailed, Err: fmt.Errorf("nothing was changed")}

@@ -8,10 +8,11 @@ import (
 
 // Checker is a ledger that can hold its buckets against their own entries, and mend what disagrees.
 type Checker interface {
-	// BucketsOf are the buckets that the ledger holds anything of, whether they have a limit or not, in the order of their names.
+	// BucketsOf are the buckets that the ledger holds anything of, whether they have a limit or
+	// not, in the order of their names.
 	BucketsOf(ctx context.Context, credential string) ([]string, error)
-	// CheckBucket says what is wrong with a bucket. With repair it also mends what can be mended, in one atomic step, and
-	// the findings are those of that step.
+	// CheckBucket says what is wrong with a bucket. With repair it also mends what can be mended,
+	// in one atomic step, and the findings are those of that step.
 	CheckBucket(ctx context.Context, credential, bucket string, repair bool) ([]Finding, error)
 }
 
@@ -42,7 +43,8 @@ type Books struct {
 	Keep   int64 // µs that lines are kept
 }
 
-// Mended is what the books must be: lines with units, and their running totals anew. No unit comes free that a line has.
+// Mended is what the books must be: lines with units, and their running totals anew. No unit comes
+// free that a line has.
 type Mended struct {
 	Lines    []Line // one for each of the books
 	Total    int64
@@ -50,8 +52,9 @@ type Mended struct {
 	Findings []Finding
 }
 
-// Mend recomputes all totals from the lines. A line that cannot be read has the units that the totals around it leave it; where they
-// leave it none it is removed, and where they say nothing it stays. A line at no time counts as of now.
+// Mend recomputes all totals from the lines. A line that cannot be read has the units that the
+// totals around it leave it; where they leave it none it is removed, and where they say nothing it
+// stays. A line at no time counts as of now.
 func (b Books) Mend() Mended {
 	m := Mended{Lines: append([]Line(nil), b.Lines...), Newest: b.Newest}
 	if !b.Known {
@@ -86,10 +89,21 @@ func (m *Mended) readUnits(b Books) {
 				m.found(what, "it is removed: it is older than every window", true)
 			case !known:
 				m.Lines[j].Left = true
-				m.found(what, "none: its units are not known. What needs it is refused, until it is older than every window; or remove it by hand", false)
+				m.found(
+					what,
+					"none: its units are not known. What needs it is refused, until it is older than every window; or remove it by hand",
+					false,
+				)
 			case units > 0 && j == end-1: // the last of them, which leaves its window last
 				m.Lines[j].Units = units
-				m.found(what, fmt.Sprintf("it becomes an entry of %d units, which the totals around it leave; who spent them is not known", units), true)
+				m.found(
+					what,
+					fmt.Sprintf(
+						"it becomes an entry of %d units, which the totals around it leave; who spent them is not known",
+						units,
+					),
+					true,
+				)
 			default:
 				m.found(what, "it is removed: the totals around it leave it no units", true)
 			}
@@ -123,14 +137,22 @@ func (m *Mended) setTimes(b Books) {
 		}
 	}
 	if b.Known && m.Newest > before {
-		m.found(fmt.Sprintf("its newest entry is of %s, later than its state knows", utcText(m.Newest)), "the state's newest time becomes that", true)
+		m.found(
+			fmt.Sprintf("its newest entry is of %s, later than its state knows", utcText(m.Newest)),
+			"the state's newest time becomes that",
+			true,
+		)
 	}
 	for i := range m.Lines {
 		l := &m.Lines[i]
 		if l.NoTime && l.Units > 0 {
 			m.Newest = max(m.Newest+1, b.Now)
 			l.At, l.NoTime = m.Newest, false
-			m.found(fmt.Sprintf("the time of an entry of %d units cannot be read", l.Units), "it counts as of now", true)
+			m.found(
+				fmt.Sprintf("the time of an entry of %d units cannot be read", l.Units),
+				"it counts as of now",
+				true,
+			)
 		}
 	}
 }
@@ -164,13 +186,25 @@ func (m *Mended) setTotals(b Books) {
 		l.Total = m.Total
 	}
 	if changed > 0 {
-		m.found(fmt.Sprintf("the running totals of %d entries, the first %s, do not fit the units of their neighbours", changed, first.when()),
-			fmt.Sprintf("they are written anew: the %d entries add up to %d units", len(order), sum), true)
+		m.found(
+			fmt.Sprintf(
+				"the running totals of %d entries, the first %s, do not fit the units of their neighbours",
+				changed,
+				first.when(),
+			),
+			fmt.Sprintf(
+				"they are written anew: the %d entries add up to %d units",
+				len(order),
+				sum,
+			),
+			true,
+		)
 	}
 	m.checkState(b, len(order) == 0)
 }
 
-// order is the lines that count, in the order of their stamps; those that had no time are the newest.
+// order is the lines that count, in the order of their stamps; those that had no time are the
+// newest.
 func (m *Mended) order(b Books) (order []int) {
 	for _, late := range []bool{false, true} {
 		for i, l := range m.Lines {
@@ -188,11 +222,24 @@ func (m *Mended) checkState(b Books, empty bool) {
 	case empty && b.Newest <= b.Now-b.Keep: // they have lapsed, as they should
 		m.Total = b.Total
 	case empty:
-		m.found(fmt.Sprintf("there are no entries, and the total of its state is %d", b.Total),
-			"its total becomes 0: nothing is known any more of what was charged, and all of it comes free", true)
+		m.found(
+			fmt.Sprintf("there are no entries, and the total of its state is %d", b.Total),
+			"its total becomes 0: nothing is known any more of what was charged, and all of it comes free",
+			true,
+		)
 	default:
-		m.found(fmt.Sprintf("the total of its state is %d, and its entries come to %d", b.Total, m.Total),
-			fmt.Sprintf("the state's total becomes %d: what its entries add up to counts as used, no more and no less", m.Total), true)
+		m.found(
+			fmt.Sprintf(
+				"the total of its state is %d, and its entries come to %d",
+				b.Total,
+				m.Total,
+			),
+			fmt.Sprintf(
+				"the state's total becomes %d: what its entries add up to counts as used, no more and no less",
+				m.Total,
+			),
+			true,
+		)
 	}
 }
 

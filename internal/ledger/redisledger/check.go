@@ -49,12 +49,18 @@ func (l *Ledger) BucketsOf(ctx context.Context, credential string) ([]string, er
 	}
 }
 
-// maxChecks is how often a bucket is read again because it was charged meanwhile, before what was found is believed, or given up.
+// maxChecks is how often a bucket is read again because it was charged meanwhile, before what was
+// found is believed, or given up.
 const maxChecks = 20
 
-// CheckBucket holds a bucket against its entries. It is read in steps, so that nobody waits for long; what is found is believed if
-// the bucket did not change meanwhile, and mended only while that is still so.
-func (l *Ledger) CheckBucket(ctx context.Context, credential, bucket string, repair bool) ([]quota.Finding, error) {
+// CheckBucket holds a bucket against its entries. It is read in steps, so that nobody waits for
+// long; what is found is believed if the bucket did not change meanwhile, and mended only while
+// that is still so.
+func (l *Ledger) CheckBucket(
+	ctx context.Context,
+	credential, bucket string,
+	repair bool,
+) ([]quota.Finding, error) {
 	for try := 1; ; try++ {
 		s, err := l.read(ctx, credential, bucket)
 		if err != nil {
@@ -76,8 +82,12 @@ func (l *Ledger) CheckBucket(ctx context.Context, credential, bucket string, rep
 		case same:
 			return c.findings, nil
 		case try == maxChecks:
-			return nil, fmt.Errorf("%w: bucket %s of %s is charged all the time, so it could not be read: try again when it is quieter",
-				quota.ErrUnreachable, bucket, credential)
+			return nil, fmt.Errorf(
+				"%w: bucket %s of %s is charged all the time, so it could not be read: try again when it is quieter",
+				quota.ErrUnreachable,
+				bucket,
+				credential,
+			)
 		}
 	}
 }

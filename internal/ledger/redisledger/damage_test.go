@@ -86,14 +86,26 @@ func must(t testing.TB, cmd redis.Cmder) {
 	}
 }
 
-// breakages leave a bucket, charged nine times 10 units, of which nothing may be charged any more before it was mended.
+// breakages leave a bucket, charged nine times 10 units, of which nothing may be charged any more
+// before it was mended.
 var breakages = []breakage{
 	{"newest entry deleted", func(t *testing.T, c redis.UniversalClient) {
 		must(t, c.ZRemRangeByRank(t.Context(), logOfK, -1, -1))
 	}, "the total of its newest entry is 80, and that of its state 90"},
-	{"log deleted", func(t *testing.T, c redis.UniversalClient) { must(t, c.Del(t.Context(), logOfK)) }, "no entries"},
+	{
+		"log deleted",
+		func(t *testing.T, c redis.UniversalClient) { must(t, c.Del(t.Context(), logOfK)) },
+		"no entries",
+	},
 	{"entry added by hand", func(t *testing.T, c redis.UniversalClient) {
-		must(t, c.ZAdd(t.Context(), logOfK, redis.Z{Score: float64(time.Now().UnixMicro()), Member: "95:5:mine:"}))
+		must(
+			t,
+			c.ZAdd(
+				t.Context(),
+				logOfK,
+				redis.Z{Score: float64(time.Now().UnixMicro()), Member: "95:5:mine:"},
+			),
+		)
 	}, "the total of its newest entry is 95, and that of its state 90"},
 	{"state from yesterday", withState(0, 10), "its newest entry is 90, and that of its state 10"},
 	{"total too high", withState(0, 1000), "state 1000"},
@@ -116,14 +128,26 @@ var breakages = []breakage{
 	{"more units than the total", replaced(0, "10:11:a:"), "an entry cannot be read"},
 	{"oldest total too high", replaced(0, "5000:10:a:"), "do not rise by their units"},
 	{"oldest total a little too high", replaced(0, "60:10:a:"), "do not rise by their units"},
-	{"oldest total beyond what is exact", replaced(0, "9007199254740993:10:a:"), "an entry cannot be read"},
-	{"newest total beyond what is exact", all(replaced(-1, "99999999999999999999:10:a:"), stateLost), "an entry cannot be read"},
+	{
+		"oldest total beyond what is exact",
+		replaced(0, "9007199254740993:10:a:"),
+		"an entry cannot be read",
+	},
+	{
+		"newest total beyond what is exact",
+		all(replaced(-1, "99999999999999999999:10:a:"), stateLost),
+		"an entry cannot be read",
+	},
 	{"newest at no time", all(score(-1, inf), stateLost), "the time of an entry"},
-	{"newest at a fraction of a time", all(score(-1, float64(time.Now().UnixMicro())+1e9+0.5), stateLost), "the time of an entry"},
+	{
+		"newest at a fraction of a time",
+		all(score(-1, float64(time.Now().UnixMicro())+1e9+0.5), stateLost),
+		"the time of an entry",
+	},
 }
 
-// What somebody did by hand is an error, which names the bucket and what mends it. It denies, it changes nothing, and it holds up
-// nobody else on the server.
+// What somebody did by hand is an error, which names the bucket and what mends it. It denies, it
+// changes nothing, and it holds up nobody else on the server.
 func TestDamageDenies(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	l := open(t, s.URL())
@@ -134,7 +158,8 @@ func TestDamageDenies(t *testing.T) {
 			b.do(t, l.client)
 			before := dump(t, l.client, "k")
 			for name, err := range asked(t, l) {
-				if !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, "bucket default of k", b.says, "quotactl ledger check --repair") {
+				if !errors.Is(err, quota.ErrLedgerUnusable) ||
+					!says(err, "bucket default of k", b.says, "quotactl ledger check --repair") {
 					t.Errorf("%s: got %v", name, err)
 				}
 			}
@@ -165,7 +190,10 @@ func asked(t *testing.T, l *Ledger) map[string]error {
 		_, errs[fmt.Sprintf("charge of %d", units)] = l.Charge(ctx, one("k", units))
 	}
 	_, errs["usage"] = l.Usage(ctx, "k", hundred)
-	_, errs["reserve"] = l.Reserve(ctx, quota.Reserve{Credential: "k", ID: "default.r", Units: 1, TTL: time.Hour, Limits: hundred})
+	_, errs["reserve"] = l.Reserve(
+		ctx,
+		quota.Reserve{Credential: "k", ID: "default.r", Units: 1, TTL: time.Hour, Limits: hundred},
+	)
 	return errs
 }
 
@@ -178,7 +206,8 @@ func says(err error, words ...string) bool {
 	return true
 }
 
-// Damage that only some questions come upon is an error for these. It is never more room, and every search ends.
+// Damage that only some questions come upon is an error for these. It is never more room, and every
+// search ends.
 func TestDamageInTheMiddle(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	l := open(t, s.URL())
@@ -193,7 +222,11 @@ func TestDamageInTheMiddle(t *testing.T) {
 		return func() {
 			for i, z := range l.client.ZRangeWithScores(ctx, logOfK, 100, 300).Val() {
 				l.client.ZRem(ctx, logOfK, z.Member)
-				l.client.ZAdd(ctx, logOfK, redis.Z{Score: z.Score, Member: change(i, z.Member.(string))})
+				l.client.ZAdd(
+					ctx,
+					logOfK,
+					redis.Z{Score: z.Score, Member: change(i, z.Member.(string))},
+				)
 			}
 		}
 	}
@@ -236,7 +269,13 @@ func TestDamagedReservation(t *testing.T) {
 			}
 			must(t, l.client.HSet(t.Context(), stateOfK, "r:res", text))
 			for name, err := range asked(t, l) {
-				if !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, "bucket default of k", "default.res", "quotactl ledger check --repair") {
+				if !errors.Is(err, quota.ErrLedgerUnusable) ||
+					!says(
+						err,
+						"bucket default of k",
+						"default.res",
+						"quotactl ledger check --repair",
+					) {
 					t.Errorf("%s: got %v", name, err)
 				}
 			}
@@ -244,21 +283,29 @@ func TestDamagedReservation(t *testing.T) {
 			if !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, "default.res") {
 				t.Errorf("reservations: %v", err)
 			}
-			if _, err := l.Release(t.Context(), "k", "default.res"); !errors.Is(err, quota.ErrLedgerUnusable) {
+			if _, err := l.Release(t.Context(), "k", "default.res"); !errors.Is(
+				err,
+				quota.ErrLedgerUnusable,
+			) {
 				t.Errorf("release: %v", err)
 			}
-			if _, err := l.Commit(t.Context(), quota.Commit{Credential: "k", Reservation: "default.res", ID: "x", Units: 1, Limits: hundred}); !errors.Is(err, quota.ErrLedgerUnusable) {
+			if _, err := l.Commit(t.Context(), quota.Commit{Credential: "k", Reservation: "default.res", ID: "x", Units: 1, Limits: hundred}); !errors.Is(
+				err,
+				quota.ErrLedgerUnusable,
+			) {
 				t.Errorf("commit: %v", err)
 			}
 		})
 	}
 }
 
-// Units that are set aside count when the numbers of the state are lost and the reservations are not.
+// Units that are set aside count when the numbers of the state are lost and the reservations are
+// not.
 func TestHoldsWithoutState(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	l := open(t, s.URL())
-	if d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 60, TTL: time.Hour, Limits: hundred}); err != nil || !d.Allowed {
+	if d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 60, TTL: time.Hour, Limits: hundred}); err != nil ||
+		!d.Allowed {
 		t.Fatal(d, err)
 	}
 	stateLost(t, l.client)

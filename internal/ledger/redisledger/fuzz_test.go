@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// replyOf makes a reply of bytes: after a letter n the eight of a number, after s those of a text up to the next line break, and
-// anything else is nothing.
+// replyOf makes a reply of bytes: after a letter n the eight of a number, after s those of a text
+// up to the next line break, and anything else is nothing.
 func replyOf(data []byte) (r reply) {
 	for len(data) > 0 && len(r) < 64 {
 		kind := data[0]
@@ -40,7 +40,8 @@ func numbersReply(n ...int64) (data []byte) {
 	return data
 }
 
-// FuzzReply: whatever a script replies, and whatever is kept as an answer, is read or is an error, and never a panic.
+// FuzzReply: whatever a script replies, and whatever is kept as an answer, is read or is an error,
+// and never a panic.
 func FuzzReply(f *testing.F) {
 	at := int64(1_800_000_000_000_000)
 	for _, seed := range [][]byte{
@@ -62,7 +63,10 @@ func FuzzReply(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	limits := []quota.Limit{hundred[0], {Bucket: "search_list", Units: 5, Window: quota.Sliding(time.Hour)}}
+	limits := []quota.Limit{
+		hundred[0],
+		{Bucket: "search_list", Units: 5, Window: quota.Sliding(time.Hour)},
+	}
 	costs := []quota.Cost{{Bucket: "default", Units: 1}, {Bucket: "search_list", Units: 1}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, r := &Ledger{}, replyOf(data)
@@ -85,7 +89,8 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// FuzzMember: a member of a log, and a field of a reservation, is read with sound numbers, or is an error.
+// FuzzMember: a member of a log, and a field of a reservation, is read with sound numbers, or is an
+// error.
 func FuzzMember(f *testing.F) {
 	for _, seed := range []string{
 		"", ":", "::::", "10:10:id:", "1:1:6ag00hkqk7ex2k:3RY0", "1:1:6ag00hkqk7ex2k:3RY0:5t1vgxr0wb", "20:10:id:=region=BR&denied=default+24h:r%3A1",
@@ -101,10 +106,12 @@ func FuzzMember(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, score float64) {
 		m, err := parseMember(text, score)
 		if err == nil {
-			if m.units < 1 || m.units > m.total || m.total > quota.MaxTotal || m.at < 0 || float64(m.at) != score {
+			if m.units < 1 || m.units > m.total || m.total > quota.MaxTotal || m.at < 0 ||
+				float64(m.at) != score {
 				t.Errorf("%q at %v: %+v", text, score, m)
 			}
-			if labels, err := m.labels(strings.TrimPrefix(m.mark, "=")); err == nil && labels == nil {
+			if labels, err := m.labels(strings.TrimPrefix(m.mark, "=")); err == nil &&
+				labels == nil {
 				t.Errorf("%q: no labels and no error", text)
 			}
 		}
@@ -120,8 +127,21 @@ func TestDamagedAnswer(t *testing.T) {
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
 	charge := one("k", 1)
 	charge.Key = "once"
-	reserve := quota.Reserve{Credential: "k", ID: "default.r", Key: "twice", Units: 1, TTL: time.Hour, Limits: hundred}
-	settle := quota.Commit{Credential: "k", Reservation: "default.s", ID: "c", Units: 1, Limits: hundred}
+	reserve := quota.Reserve{
+		Credential: "k",
+		ID:         "default.r",
+		Key:        "twice",
+		Units:      1,
+		TTL:        time.Hour,
+		Limits:     hundred,
+	}
+	settle := quota.Commit{
+		Credential:  "k",
+		Reservation: "default.s",
+		ID:          "c",
+		Units:       1,
+		Limits:      hundred,
+	}
 	calls := map[string]func() error{
 		answerKey("k", "once"):         func() error { _, err := l.Charge(t.Context(), charge); return err },
 		answerKey("k", "twice"):        func() error { _, err := l.Reserve(t.Context(), reserve); return err },
@@ -139,7 +159,13 @@ func TestDamagedAnswer(t *testing.T) {
 		kept := l.client.Get(t.Context(), key).Val()
 		asked, words, _ := strings.Cut(kept, "\n")
 		fields := strings.Fields(words)
-		damaged := []string{"", "garbage", asked + "\n", asked + "\n" + strings.Join(fields[:len(fields)-1], " "), asked + "\n" + strings.Replace(words, " 1 ", " one ", 1)}
+		damaged := []string{
+			"",
+			"garbage",
+			asked + "\n",
+			asked + "\n" + strings.Join(fields[:len(fields)-1], " "),
+			asked + "\n" + strings.Replace(words, " 1 ", " one ", 1),
+		}
 		for _, text := range damaged {
 			must(t, l.client.Set(t.Context(), key, text, time.Hour))
 			if err := call(); !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, key) {

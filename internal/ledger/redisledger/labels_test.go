@@ -9,11 +9,18 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// The labels last as long as every log that names them, whatever it was that made the log last longer.
+// The labels last as long as every log that names them, whatever it was that made the log last
+// longer.
 func TestLabelsOutliveTheLog(t *testing.T) {
 	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	days := func(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
-	far := quota.Reserve{Credential: "k", ID: "default.far", Units: 5, TTL: days(30), Limits: hundred}
+	far := quota.Reserve{
+		Credential: "k",
+		ID:         "default.far",
+		Units:      5,
+		TTL:        days(30),
+		Limits:     hundred,
+	}
 	reserve := func(t *testing.T, l *Ledger) {
 		if d, err := l.Reserve(t.Context(), far); err != nil || !d.Allowed {
 			t.Fatal(d, err)
@@ -83,7 +90,10 @@ func TestLabelsOutliveTheLog(t *testing.T) {
 			do(t, l)
 			for _, day := range []int{5, 9, 12, 29} {
 				s.SetNow(t, start.Add(days(day)))
-				entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
+				entries, err := l.Entries(
+					t.Context(),
+					quota.Query{Credential: "k", Bucket: "default"},
+				)
 				if err != nil || len(entries) == 0 {
 					t.Fatalf("day %d: %d entries, %v", day, len(entries), err)
 				}
@@ -103,7 +113,8 @@ func TestKeysLapse(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{Clock: true})
 	s.SetNow(t, start)
 	l := open(t, s.URL())
-	if d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 5, TTL: time.Hour, Limits: hundred}); err != nil || !d.Allowed {
+	if d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 5, TTL: time.Hour, Limits: hundred}); err != nil ||
+		!d.Allowed {
 		t.Fatal(d, err)
 	}
 	allowedOf(t, l, 3)
@@ -113,14 +124,16 @@ func TestKeysLapse(t *testing.T) {
 	}
 }
 
-// What is set aside, and what is closed, stays so for as long as was asked, however idle the bucket is.
+// What is set aside, and what is closed, stays so for as long as was asked, however idle the bucket
+// is.
 func TestLongHoldsAndSuspensions(t *testing.T) {
 	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	day := 24 * time.Hour
 	s := redistest.Start(t, redistest.Options{Clock: true})
 	s.SetNow(t, start)
 	l := open(t, s.URL())
-	if d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 60, TTL: 20 * day, Limits: hundred}); err != nil || !d.Allowed {
+	if d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 60, TTL: 20 * day, Limits: hundred}); err != nil ||
+		!d.Allowed {
 		t.Fatal(d, err)
 	}
 	if err := l.Suspend(t.Context(), "closed", "default", start.Add(20*day)); err != nil {
@@ -143,7 +156,8 @@ func TestLongHoldsAndSuspensions(t *testing.T) {
 	}
 }
 
-// A cancellation leaves the log its time to live, also when it was the only entry that stays as it was.
+// A cancellation leaves the log its time to live, also when it was the only entry that stays as it
+// was.
 func TestCancelKeepsTheTimeToLive(t *testing.T) {
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
 	c := one("k", 1)
@@ -160,7 +174,8 @@ func TestCancelKeepsTheTimeToLive(t *testing.T) {
 	}
 }
 
-// A line of labels is told again a minute after, should the server have lost it, and for other buckets at once.
+// A line of labels is told again a minute after, should the server have lost it, and for other
+// buckets at once.
 func TestTellsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told told
@@ -177,7 +192,9 @@ func TestTellsAgain(t *testing.T) {
 			{time.Second, "k default", true},
 		} {
 			time.Sleep(c.after)
-			if got := told.code(c.audience, line); (got.line != "") != c.again || got.code != codeOf(line.line) || got.run != "r" {
+			if got := told.code(c.audience, line); (got.line != "") != c.again ||
+				got.code != codeOf(line.line) ||
+				got.run != "r" {
 				t.Errorf("%s, %v later: %+v", c.audience, c.after, got)
 			}
 		}

@@ -21,7 +21,8 @@ type checked struct {
 	settled   []any // fields of reservations that go
 }
 
-// maxMended is how many entries are written anew at most: a few tenths of a second in which the server answers nobody else.
+// maxMended is how many entries are written anew at most: a few tenths of a second in which the
+// server answers nobody else.
 const maxMended = 100_000
 
 // unread stands for the labels of an entry that cannot be read.
@@ -40,8 +41,11 @@ func (l *Ledger) hold(ctx context.Context, s stored) (checked, error) {
 	c := checked{stored: s}
 	was, known := parseState(s.state)
 	if s.hasState && !known {
-		c.found(fmt.Sprintf("its state of %d bytes cannot be read", len(s.state)),
-			"it is made anew of its entries and reservations; whether the bucket was suspended is not known", true)
+		c.found(
+			fmt.Sprintf("its state of %d bytes cannot be read", len(s.state)),
+			"it is made anew of its entries and reservations; whether the bucket was suspended is not known",
+			true,
+		)
 	}
 	if c.becomes = was; !known {
 		c.becomes = state{keep: quota.Retention.Microseconds()}
@@ -65,7 +69,11 @@ func (c *checked) holdReservations(known bool) {
 		r, err := parseReservation(c.bucket, id, value)
 		if err != nil {
 			c.settled = append(c.settled, field)
-			c.found(err.Error(), "it is removed: how much it holds is not known, and from then on it holds nothing", true)
+			c.found(
+				err.Error(),
+				"it is removed: how much it holds is not known, and from then on it holds nothing",
+				true,
+			)
 			continue
 		}
 		live++
@@ -75,14 +83,24 @@ func (c *checked) holdReservations(known bool) {
 		}
 	}
 	if n := live + int64(len(c.settled)); known && c.becomes.holds != n {
-		c.found(fmt.Sprintf("its state counts %d reservations, and there are %d", c.becomes.holds, n), "they are counted again", true)
+		c.found(
+			fmt.Sprintf("its state counts %d reservations, and there are %d", c.becomes.holds, n),
+			"they are counted again",
+			true,
+		)
 	}
 	c.becomes.holds = live
 }
 
 // holdEntries holds the entries against the state, and counts how many need the line of each code.
 func (c *checked) holdEntries(known bool) (codes map[string]int) {
-	b := quota.Books{Total: c.becomes.total, Newest: c.becomes.newest, Known: known, Now: c.now.UnixMicro(), Keep: c.becomes.keep}
+	b := quota.Books{
+		Total:  c.becomes.total,
+		Newest: c.becomes.newest,
+		Known:  known,
+		Now:    c.now.UnixMicro(),
+		Keep:   c.becomes.keep,
+	}
 	tails, labels := make([]string, len(c.members)), make([]mark, len(c.members))
 	b.Lines = make([]quota.Line, len(c.members))
 	for i, z := range c.members {
@@ -111,7 +129,11 @@ func (c *checked) holdEntries(known bool) (codes map[string]int) {
 		c.write(i, line, tail)
 	}
 	if illegible > 0 {
-		c.found(fmt.Sprintf("the labels of %d entries cannot be read", illegible), "they are marked as lost; the units count all the same", true)
+		c.found(
+			fmt.Sprintf("the labels of %d entries cannot be read", illegible),
+			"they are marked as lost; the units count all the same",
+			true,
+		)
 	}
 	return codes
 }
@@ -151,26 +173,56 @@ func (l *Ledger) holdLabels(ctx context.Context, c *checked, codes map[string]in
 		}
 	}
 	if lost > 0 {
-		c.found(fmt.Sprintf("the labels of %d entries are lost", lost),
-			"none: their units count all the same. A program that charges with the same labels puts them back", false)
+		c.found(
+			fmt.Sprintf("the labels of %d entries are lost", lost),
+			"none: their units count all the same. A program that charges with the same labels puts them back",
+			false,
+		)
 	}
 	forEver := c.logTTL == -1
 	if c.labelsTTL >= 0 && len(codes) > 0 && (forEver || c.logTTL > c.labelsTTL+time.Second) {
-		c.found("its labels lapse before the entries that name them", "they last as long as the entries", true)
+		c.found(
+			"its labels lapse before the entries that name them",
+			"they last as long as the entries",
+			true,
+		)
 	}
 	return nil
 }
 
-// mendBucket writes what the bucket must be, in one script; false when it has changed since it was read.
+// mendBucket writes what the bucket must be, in one script; false when it has changed since it was
+// read.
 func (l *Ledger) mendBucket(ctx context.Context, c checked) (bool, error) {
 	if len(c.gone) > maxMended {
-		return false, fmt.Errorf("%w: bucket %s of %s: %d entries would be written anew, and at most %d are, since nobody else is answered "+
-			"meanwhile: delete those older than every window first", quota.ErrLedgerUnusable, c.bucket, c.credential, len(c.gone), maxMended)
+		return false, fmt.Errorf(
+			"%w: bucket %s of %s: %d entries would be written anew, and at most %d are, since nobody else is answered "+
+				"meanwhile: delete those older than every window first",
+			quota.ErrLedgerUnusable,
+			c.bucket,
+			c.credential,
+			len(c.gone),
+			maxMended,
+		)
 	}
 	s := c.becomes
-	n := numbers{s.total, s.newest, s.suspended, s.holds, s.keep, s.expire, c.heldUntil, int64(len(c.members)),
-		int64(len(c.gone)), int64(len(c.come) / 2), int64(len(c.settled))}
-	keys := []string{labelsKey(c.credential), stateKey(c.credential, c.bucket), logKey(c.credential, c.bucket)}
+	n := numbers{
+		s.total,
+		s.newest,
+		s.suspended,
+		s.holds,
+		s.keep,
+		s.expire,
+		c.heldUntil,
+		int64(len(c.members)),
+		int64(len(c.gone)),
+		int64(len(c.come) / 2),
+		int64(len(c.settled)),
+	}
+	keys := []string{
+		labelsKey(c.credential),
+		stateKey(c.credential, c.bucket),
+		logKey(c.credential, c.bucket),
+	}
 	args := slices.Concat([]any{n.blob(), c.state}, c.gone, c.come, c.settled)
 	done, err := l.mend.Run(ctx, l.client, keys, args...).Int64()
 	return done == 1, explain(err)

@@ -10,7 +10,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// reply is what a script answered: whole numbers, the first of which is a status, or the status replayed and a kept answer.
+// reply is what a script answered: whole numbers, the first of which is a status, or the status
+// replayed and a kept answer.
 type reply []any
 
 // status is the first number. A reply without one is of no script that this version knows.
@@ -48,18 +49,23 @@ func (r reply) text() string {
 }
 
 func (r reply) unknown() error {
-	return fmt.Errorf("%w: a script replied %.200q, which this version does not know", quota.ErrLedgerUnusable, fmt.Sprint([]any(r)...))
+	return fmt.Errorf(
+		"%w: a script replied %.200q, which this version does not know",
+		quota.ErrLedgerUnusable,
+		fmt.Sprint([]any(r)...),
+	)
 }
 
-// answer is what was kept under a key: the ID, what would have denied in observe mode, the buckets in their order, and the
-// numbers of the reply.
+// answer is what was kept under a key: the ID, what would have denied in observe mode, the buckets
+// in their order, and the numbers of the reply.
 type answer struct {
 	id, limit string
 	buckets   []string
 	ints      []int64
 }
 
-// parseAnswer reads an answer of n numbers at least, kept in a key of the server, which the error names.
+// parseAnswer reads an answer of n numbers at least, kept in a key of the server, which the error
+// names.
 func parseAnswer(text, key string, n int) (answer, error) {
 	fields := strings.Fields(text)
 	if len(fields) < 3 {
@@ -83,11 +89,15 @@ func parseAnswer(text, key string, n int) (answer, error) {
 }
 
 func damagedAnswer(key string) error {
-	return fmt.Errorf("%w: redis: the answer kept in %s is damaged: delete that key, after a look at what was charged (quotactl log)",
-		quota.ErrLedgerUnusable, key)
+	return fmt.Errorf(
+		"%w: redis: the answer kept in %s is damaged: delete that key, after a look at what was charged (quotactl log)",
+		quota.ErrLedgerUnusable,
+		key,
+	)
 }
 
-// order sorts costs as they were when the answer was given; false when it was not given for these buckets.
+// order sorts costs as they were when the answer was given; false when it was not given for these
+// buckets.
 func (a answer) order(costs []quota.Cost) bool {
 	for _, c := range costs {
 		if !slices.Contains(a.buckets, c.Bucket) {

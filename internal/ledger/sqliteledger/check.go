@@ -25,7 +25,11 @@ func (l *Ledger) BucketsOf(ctx context.Context, credential string) (names []stri
 }
 
 // CheckBucket implements quota.Checker. A repair is one transaction with what it reads.
-func (l *Ledger) CheckBucket(ctx context.Context, credential, name string, repair bool) (findings []quota.Finding, err error) {
+func (l *Ledger) CheckBucket(
+	ctx context.Context,
+	credential, name string,
+	repair bool,
+) (findings []quota.Finding, err error) {
 	check := func(s *session) error {
 		c, err := s.check(credential, name)
 		if findings = c.findings; err != nil || !repair || len(findings) == 0 {
@@ -67,11 +71,17 @@ const lostLabels = "labels_lost=unread"
 func (s *session) check(credential, name string) (checked, error) {
 	c := checked{s: s}
 	b := quota.Books{Known: true, Now: s.now()}
-	if found, err := s.find("check_bucket", []any{credential, name}, &c.id, &b.Total, &b.Newest, &b.Keep); !found || err != nil {
+	if found, err := s.find("check_bucket", []any{credential, name}, &c.id, &b.Total, &b.Newest, &b.Keep); !found ||
+		err != nil {
 		return c, err
 	}
-	if b.Total < 0 || b.Total > quota.MaxTotal || b.Newest > quota.MaxTotal || b.Keep < 0 || b.Keep > quota.Never {
-		c.found(fmt.Sprintf("its state cannot be read, with a total of %d", b.Total), "it is made anew of its entries", true)
+	if b.Total < 0 || b.Total > quota.MaxTotal || b.Newest > quota.MaxTotal || b.Keep < 0 ||
+		b.Keep > quota.Never {
+		c.found(
+			fmt.Sprintf("its state cannot be read, with a total of %d", b.Total),
+			"it is made anew of its entries",
+			true,
+		)
 		b.Total, b.Newest, b.Keep, b.Known = 0, 0, 0, false
 	}
 	c.keep = b.Keep
@@ -118,7 +128,11 @@ func (c *checked) read(b *quota.Books) error {
 		return nil
 	})
 	if illegible > 0 {
-		c.found(fmt.Sprintf("the labels of %d entries cannot be read", illegible), "they are marked as lost; the units count all the same", true)
+		c.found(
+			fmt.Sprintf("the labels of %d entries cannot be read", illegible),
+			"they are marked as lost; the units count all the same",
+			true,
+		)
 	}
 	return err
 }
@@ -132,8 +146,16 @@ func (c *checked) checkReservations() error {
 		}
 		if units < 1 || units > quota.MaxUnits || drawn < 0 || drawn > units {
 			c.settled = append(c.settled, id)
-			c.found(fmt.Sprintf("the reservation %.64q is of %d units, %d of them drawn", id, units, drawn),
-				"it is removed: how much it holds is not known, and from then on it holds nothing", true)
+			c.found(
+				fmt.Sprintf(
+					"the reservation %.64q is of %d units, %d of them drawn",
+					id,
+					units,
+					drawn,
+				),
+				"it is removed: how much it holds is not known, and from then on it holds nothing",
+				true,
+			)
 		}
 		return nil
 	})
@@ -152,7 +174,9 @@ func (c *checked) mend() error {
 		if row.illegible || line.Units != row.units && !line.Left {
 			labels = lostLabels
 		}
-		if line.Left || line.At == row.at && line.Units == row.units && line.Total == row.total && labels == row.labels {
+		if line.Left ||
+			line.At == row.at && line.Units == row.units && line.Total == row.total &&
+				labels == row.labels {
 			continue
 		}
 		if err := c.s.change("mend_entry", c.id, row.at, line.At, line.Units, line.Total, labels); err != nil {

@@ -12,7 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Damage is what somebody does to the bucket "default" of a credential by hand. Its entries are of 10, 20, 30 and 5 units.
+// Damage is what somebody does to the bucket "default" of a credential by hand. Its entries are of
+// 10, 20, 30 and 5 units.
 type Damage string
 
 // The kinds of Damage.
@@ -28,17 +29,27 @@ const (
 	HoldUnreadable Damage = "what is left of the reservation default.r cannot be read"
 )
 
-// damages says of each what the entries add up to after a repair, and whether a charge is decided before.
+// damages says of each what the entries add up to after a repair, and whether a charge is decided
+// before.
 var damages = []struct {
 	how   Damage
 	used  int64
 	still bool
 }{
-	{NewestDeleted, 60, false}, {MiddleDeleted, 45, true}, {AllDeleted, 0, false}, {StateTooHigh, 65, false}, {StateTooLow, 65, false},
-	{TotalTooHigh, 65, false}, {UnitsUnread, 65, false}, {LabelsUnread, 65, true}, {HoldUnreadable, 65, false},
+	{
+		NewestDeleted,
+		60,
+		false,
+	}, {MiddleDeleted, 45, true}, {AllDeleted, 0, false}, {StateTooHigh, 65, false}, {StateTooLow, 65, false},
+	{
+		TotalTooHigh,
+		65,
+		false,
+	}, {UnitsUnread, 65, false}, {LabelsUnread, 65, true}, {HoldUnreadable, 65, false},
 }
 
-// testCheck: what was done by hand denies, or makes no room; a check finds it, and a repair makes of it what the entries say.
+// testCheck: what was done by hand denies, or makes no room; a check finds it, and a repair makes
+// of it what the entries say.
 func testCheck(t *testing.T, h Harness) {
 	l := h.Open(t)
 	checker, ok := l.(quota.Checker)
@@ -55,12 +66,14 @@ func testCheck(t *testing.T, h Harness) {
 			}
 			h.Break(t, s.credential, c.how)
 			d, err := s.charge(31, true) // 65 are used and 5 held
-			if d.Allowed || c.still != (err == nil) || err != nil && !errors.Is(err, quota.ErrLedgerUnusable) {
+			if d.Allowed || c.still != (err == nil) ||
+				err != nil && !errors.Is(err, quota.ErrLedgerUnusable) {
 				t.Errorf("charged before it was mended: %+v, %v", d, err)
 			}
 			before := h.Dump(t, s.credential)
 			found := s.check(false)
-			if len(found) == 0 || found[0].Bucket != "default" || found[0].What == "" || found[0].Repair == "" {
+			if len(found) == 0 || found[0].Bucket != "default" || found[0].What == "" ||
+				found[0].Repair == "" {
 				t.Errorf("found %+v", found)
 			}
 			if after := h.Dump(t, s.credential); after != before {
@@ -81,18 +94,23 @@ func testCheck(t *testing.T, h Harness) {
 	}
 	t.Run("Buckets", func(t *testing.T) {
 		s := damaged{t, l, checker, newCredential()}
-		if names, err := checker.BucketsOf(context.Background(), s.credential); err != nil || len(names) != 0 {
+		if names, err := checker.BucketsOf(context.Background(), s.credential); err != nil ||
+			len(names) != 0 {
 			t.Errorf("%q, %v", names, err)
 		}
 		s.fill()
 		if err := l.Suspend(context.Background(), s.credential, "closed", epoch.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		if names, err := checker.BucketsOf(context.Background(), s.credential); err != nil || fmt.Sprint(names) != "[closed default]" {
+		if names, err := checker.BucketsOf(context.Background(), s.credential); err != nil ||
+			fmt.Sprint(names) != "[closed default]" {
 			t.Errorf("%q, %v", names, err)
 		}
 	})
-	t.Run("WhileCharged", func(t *testing.T) { testRepairWhileCharged(t, h, damaged{t, l, checker, newCredential()}) })
+	t.Run(
+		"WhileCharged",
+		func(t *testing.T) { testRepairWhileCharged(t, h, damaged{t, l, checker, newCredential()}) },
+	)
 }
 
 // damaged is a bucket on its way through damage and repair.
@@ -105,7 +123,13 @@ type damaged struct {
 
 func (s damaged) fill() {
 	s.t.Helper()
-	r := quota.Reserve{Credential: s.credential, ID: "default.r", Units: 5, TTL: time.Hour, Limits: []quota.Limit{dayLimit}}
+	r := quota.Reserve{
+		Credential: s.credential,
+		ID:         "default.r",
+		Units:      5,
+		TTL:        time.Hour,
+		Limits:     []quota.Limit{dayLimit},
+	}
 	if d, err := s.ledger.Reserve(context.Background(), r); err != nil || !d.Allowed {
 		s.t.Fatal(d, err)
 	}
@@ -132,14 +156,18 @@ func (s damaged) check(repair bool) []quota.Finding {
 	return found
 }
 
-// holds makes sure that so much is used and held, that the entries add up, and that the rest can be charged, and no more.
+// holds makes sure that so much is used and held, that the entries add up, and that the rest can be
+// charged, and no more.
 func (s damaged) holds(used, held int64) {
 	s.t.Helper()
 	u, err := s.ledger.Usage(context.Background(), s.credential, []quota.Limit{dayLimit})
 	if err != nil || u.Buckets[0].Limits[0].Used != used || u.Buckets[0].Held != held {
 		s.t.Errorf("%+v, %v; want %d used, %d held", u, err, used, held)
 	}
-	log, err := s.ledger.Entries(context.Background(), quota.Query{Credential: s.credential, Bucket: "default"})
+	log, err := s.ledger.Entries(
+		context.Background(),
+		quota.Query{Credential: s.credential, Bucket: "default"},
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -8,8 +8,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// testUsageAtOneMoment: buckets whose newest entries lie on two sides of a reset, as after a clock that was ahead for a while, are
-// told of as of one moment: the later one, as a charge on both would be decided.
+// testUsageAtOneMoment: buckets whose newest entries lie on two sides of a reset, as after a clock
+// that was ahead for a while, are told of as of one moment: the later one, as a charge on both
+// would be decided.
 func testUsageAtOneMoment(t *testing.T, h Harness) {
 	l, credential := h.Open(t), newCredential()
 	day, err := quota.ParseWindow("day", "America/Los_Angeles")
@@ -17,11 +18,18 @@ func testUsageAtOneMoment(t *testing.T, h Harness) {
 		t.Fatal(err)
 	}
 	midnight, end := day.Bounds(epoch)
-	limits := []quota.Limit{{Bucket: "default", Units: 100, Window: day}, {Bucket: "search_list", Units: 100, Window: day}}
+	limits := []quota.Limit{
+		{Bucket: "default", Units: 100, Window: day},
+		{Bucket: "search_list", Units: 100, Window: day},
+	}
 	charge := func(now time.Time, i int, units int64) {
 		h.SetNow(t, now)
-		must(t, l, quota.Charge{Credential: credential, ID: quota.NewID(now), Limits: limits[i : i+1],
-			Costs: []quota.Cost{{Bucket: limits[i].Bucket, Units: units}}})
+		must(
+			t,
+			l,
+			quota.Charge{Credential: credential, ID: quota.NewID(now), Limits: limits[i : i+1],
+				Costs: []quota.Cost{{Bucket: limits[i].Bucket, Units: units}}},
+		)
 	}
 	usage := func(limits []quota.Limit) (used []int64) {
 		t.Helper()
@@ -52,7 +60,8 @@ func testUsageAtOneMoment(t *testing.T, h Harness) {
 	}
 }
 
-// testSpendAgain: a call that was charged once, under its key, is not given back by who comes with the key again.
+// testSpendAgain: a call that was charged once, under its key, is not given back by who comes with
+// the key again.
 func testSpendAgain(t *testing.T, h Harness) {
 	ctx, l := context.Background(), h.Open(t)
 	h.SetNow(t, epoch)
@@ -75,7 +84,11 @@ func testSpendAgain(t *testing.T, h Harness) {
 		cancels = append(cancels, cancel)
 	}
 	if err := cancels[1](ctx); err != nil || used() != 10 {
-		t.Errorf("cancelled by the second: %v, %d units used, want the 10 of the first", err, used())
+		t.Errorf(
+			"cancelled by the second: %v, %d units used, want the 10 of the first",
+			err,
+			used(),
+		)
 	}
 	if err := cancels[0](ctx); err != nil || used() != 0 {
 		t.Errorf("cancelled by the first: %v, %d units used, want none", err, used())

@@ -1,0 +1,97 @@
+package redisledger
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// The check reads and mends through every kind of client.
+func TestCheckByEveryClient(t *testing.T) {
+	t.Parallel()
+	for kind, start := range broken(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url, _ := start(t)
+			l := open(t, url)
+			ninety(t, l)
+			names, err := l.BucketsOf(t.Context(), "k")
+			if err != nil || fmt.Sprint(names) != "[default]" {
+				t.Errorf("%q, %v", names, err)
+			}
+			must(t, l.client.ZRemRangeByRank(t.Context(), logOfK, -1, -1))
+			for _, repair := range []bool{false, true} {
+				found, err := l.CheckBucket(t.Context(), "k", "default", repair)
+				if err != nil || len(found) != 1 || !found[0].Mends {
+					t.Errorf("repair %v: %+v, %v", repair, found, err)
+				}
+			}
+			if d, err := l.Charge(t.Context(), one("k", 20)); err != nil || !d.Allowed {
+				t.Errorf("20 beside 80 of 100: %+v, %v", d, err)
+			}
+		})
+	}
+}
+
+// Everything that somebody may have done by hand is found, and mended without making room that the entries do not leave.
+func TestDamageIsMended(t *testing.T) {
+	l := open(t, redistest.Start(t, redistest.Options{}).URL())
+	for _, b := range breakages {
+		t.Run(b.name, func(t *testing.T) {
+			must(t, l.client.FlushAll(t.Context()))
+			ninety(t, l)
+			b.do(t, l.client)
+			found, err := l.CheckBucket(t.Context(), "k", "default", true)
+			if err != nil || len(found) == 0 {
+				t.Fatalf("%+v, %v", found, err)
+			}
+			for _, f := range found {
+				if !f.Mends {
+					return // it says so, and the bucket goes on denying
+				}
+			}
+			if again, err := l.CheckBucket(t.Context(), "k", "default", false); err != nil || len(again) > 0 {
+				t.Errorf("afterwards: %+v, %v", again, err)
+			}
+			entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sum int64
+			for _, e := range entries {
+				sum += e.Units
+			}
+			u, err := l.Usage(t.Context(), "k", hundred)
+			if err != nil || u.Buckets[0].Limits[0].Used != sum {
+				t.Errorf("%+v, %v; the entries add up to %d", u, err, sum)
+			}
+		})
+	}
+}
+
+// What needs more entries written anew than one step may write is left, with a reason.
+func TestTooMuchToMend(t *testing.T) {
+	l := open(t, redistest.Start(t, redistest.Options{}).URL())
+	const n = 2*maxMended + 10
+	pipe := l.client.Pipeline()
+	for i := range n {
+		total := i + 1
+		if i > n/2 {
+			total++ // an entry of one unit is missing in the middle
+		}
+		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: 1.7e15 + float64(i), Member: fmt.Sprintf("%d:1:e%d:", total, i)})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.CheckBucket(t.Context(), "k", "default", true); !says(err, "would be written anew") {
+		t.Errorf("got %v", err)
+	}
+	if entries, err := l.client.ZCard(t.Context(), logOfK).Result(); err != nil || entries != n {
+		t.Errorf("%d entries, %v", entries, err)
+	}
+}
