@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -118,10 +117,6 @@ type timed struct {
 func (t timed) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	resp, err := t.transport.RoundTrip(r)
-	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols { // nobody asked, and nothing would meter what follows
-		resp.Body.Close()
-		resp, err = nil, errors.New("upstream wants to change the protocol")
-	}
 	t.x.proxy.Metrics.answered(t.x, resp, time.Since(began))
 	return resp, err
 }

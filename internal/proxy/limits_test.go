@@ -25,7 +25,10 @@ func (s *station) drip(t testing.TB, path, sent string, said int) *bufio.Reader 
 	}
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: video/mp4\r\nContent-Length: %d\r\n\r\n%s", path, s.local(), said, sent)
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: video/mp4\r\nContent-Length: %d\r\n\r\n%s", path, s.local(), said, sent)
+	if err != nil {
+		t.Error(err)
+	}
 	return bufio.NewReader(conn)
 }
 
@@ -166,20 +169,27 @@ func TestStalledCaller(t *testing.T) {
 // TestUpstreamProtocol: an upstream that changes the protocol by itself opens no tunnel.
 func TestUpstreamProtocol(t *testing.T) {
 	s := open(t, units(100))
+	header := ""
 	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
-			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n"+header+"\r\n")
 			io.Copy(io.Discard, conn)
 			conn.Close()
 		}
 	})
-	s.get(t, chart).refused(t, 502)
+	for _, header = range []string{"", "Connection: Upgrade\r\nUpgrade: websocket\r\n"} {
+		s.get(t, chart, "Connection", "Upgrade", "Upgrade", "h2c").refused(t, 502)
+	}
 }
 
-// TestDeniedUpload: one that does not fit is refused before it is sent on.
+// TestDeniedUpload: an upload that does not fit is refused before any of it is sent on, and a caller that looks for the answer
+// only when it has sent everything reads it.
 func TestDeniedUpload(t *testing.T) {
 	s := open(t, append(units(10), quota.Limit{Bucket: "video_insert", Units: 0, Window: quota.Sliding(time.Hour)}))
-	s.do(t, "POST", upload, strings.Repeat("f", 1<<20)).refused(t, 422)
+	film := strings.Repeat("f", 32<<20)
+	if got := status(t, s.drip(t, upload, film, len(film))); got != 422 {
+		t.Errorf("got %d", got)
+	}
 	s.counted(t, 0, 0)
 }
