@@ -171,7 +171,9 @@ func scrapeDaemon(t *testing.T) string {
 	for range 1500 {
 		if at := served.FindStringSubmatch(log.String()); at != nil {
 			text := get("http://" + at[1] + "/metrics")
-			if strings.Contains(text, "quota_forecast_dry_chance{") {
+			foretold := strings.Contains(text, "quota_forecast_dry_timestamp_seconds{") &&
+				strings.Contains(text, "quota_forecast_dry_chance{")
+			if foretold && strings.Contains(text, "ingest_interval_seconds{") {
 				return text
 			}
 		}
