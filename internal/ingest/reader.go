@@ -98,9 +98,12 @@ func (r *reader) ended(ctx context.Context, result *Region) bool {
 func (r *reader) visit(ctx context.Context, region string) *Region {
 	ctx = meter.WithCall(ctx, quota.Call{Unpaced: r.Unpaced != nil && r.Unpaced(region), Labels: quota.Labels{
 		quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}})
-	c, token, err := r.resume(ctx, region)
-	if err == nil { // before anything is bought for it
-		err = r.Catalog.CheckRoom(ctx)
+	// First, since it may wait for another writer: what is stored by then must not be asked for.
+	err := r.Catalog.CheckRoom(ctx)
+	var c *chart
+	var token string
+	if err == nil {
+		c, token, err = r.resume(ctx, region)
 	}
 	if err != nil {
 		return &Region{Region: region, Outcome: outcomeOf(err), err: fmt.Errorf("%w: %w", ErrCatalogue, err)}
