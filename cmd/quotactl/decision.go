@@ -83,7 +83,7 @@ func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Scre
 // asked is what was asked for, as far as the answer tells of it.
 type asked struct {
 	headroom bool   // which may be used, and there is some
-	explain  string // the command that says who has taken the units; "" for none
+	hint     string // what to type after a denial; "" for nothing
 }
 
 func (g *gate) asked(manual bool, d quota.Decision) asked {
@@ -92,14 +92,22 @@ func (g *gate) asked(manual bool, d quota.Decision) asked {
 	})}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
 		if n := d.Units[l.Bucket]; n > 0 && (l.Name() == d.Limit || d.Limit == quota.Suspended) {
-			of.explain = fmt.Sprintf("quotactl explain --bucket %s --units %d", l.Bucket, n)
+			of.hint = hintFor(l.Bucket, n, manual, d.Limit == quota.Suspended)
 			break
 		}
 	}
-	if manual && of.explain != "" {
-		of.explain += " --manual"
-	}
 	return of
+}
+
+func hintFor(bucket string, units int64, manual, suspended bool) string {
+	if suspended {
+		return "if its quota is back: quotactl resume --bucket " + bucket
+	}
+	command := fmt.Sprintf("quotactl explain --bucket %s --units %d", bucket, units)
+	if manual {
+		command += " --manual"
+	}
+	return command + " says who has taken the units"
 }
 
 // denied says why, what is left and when to come back.
@@ -112,8 +120,8 @@ func denied(s cli.Screen, d quota.Decision, of asked) string {
 	if !d.RetryAt.IsZero() {
 		text += fmt.Sprintf("\nretry in %s, at %s", cli.Span(d.RetryAfter()), s.Moment(d.RetryAt))
 	}
-	if of.explain != "" && s.Bars {
-		text += "\nhint: " + of.explain + " says who has taken the units"
+	if of.hint != "" && s.Bars {
+		text += "\nhint: " + of.hint
 	}
 	return text
 }

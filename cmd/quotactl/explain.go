@@ -55,7 +55,9 @@ reservation holds has its ID and its note as labels "reservation" and "note".`,
 					return err2
 				}
 				of := g.asked(call.Manual, d)
-				of.explain = "" // this is it
+				if d.Limit != quota.Suspended {
+					of.hint = "" // it would name this command
+				}
 				return a.explained(d, err, who, of)
 			})
 		},

@@ -45,8 +45,9 @@ func (a *app) status() *cobra.Command {
 		Use:   "status",
 		Short: "How much is left, and when units come free",
 		Long: `status shows every credential, bucket and limit: the units used in the window, held by reservations, and
-remaining for scheduled charges, which stop short of the headroom. Below the table it says which buckets are
-foretold to be short (see forecast).`,
+remaining for scheduled charges, which leave the headroom to people (--manual). On a narrow terminal
+a limit of 9,500+500 has a headroom of 500. Below the table are the buckets that will run short (see
+forecast).`,
 		Example: `  quotactl status
   quotactl status --credential key1
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
@@ -123,7 +124,7 @@ func (a *app) statusTable(list statusList) error {
 			if until.IsZero() {
 				continue
 			}
-			err := s.Say("%s: the upstream says that %s is gone, or a person closed it; it opens at %s\n",
+			err := s.Say("%s: %s is suspended (the upstream said so, or a person did) until %s\n",
 				c.Credential, b.Bucket, s.Until(until, c.at).Text)
 			if err != nil {
 				return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,7 +9,8 @@ import (
 
 const barCells = 12
 
-// drawStatus draws the table. What says why nothing remains is given up last.
+// drawStatus draws the table. The headroom is never left out: without it used and remaining do not
+// add up to the limit. Where its column does not fit, it is part of the limit's.
 func drawStatus(s cli.Screen, list statusList) error {
 	t := s.Table("credential", "bucket", "window", "", ">used", ">limit", ">headroom", ">held", ">remaining", "next free")
 	for _, c := range list.Credentials {
@@ -18,7 +18,7 @@ func drawStatus(s cli.Screen, list statusList) error {
 			for _, l := range b.Limits {
 				remaining := remains(s, b, l)
 				t.AppendColored(remaining.Color, []any{c.named(), b.Bucket, windowCell(l), s.Bar(l.Used+b.Held, l.Units, barCells),
-					s.Number(l.Used), s.Number(l.Units), s.Number(l.Headroom), s.Number(b.Held), remaining,
+					s.Number(l.Used), limitCell(s, l), s.Number(l.Headroom), s.Number(b.Held), remaining,
 					s.Until(time.Time(l.NextFreeAt), c.at)})
 			}
 		}
@@ -27,10 +27,11 @@ func drawStatus(s cli.Screen, list statusList) error {
 	if list.alone() {
 		steps = append(steps, cli.Drop("credential"))
 	}
-	steps = append(steps, cli.Drop(""), cli.Shorten("window"), cli.All(cli.Drop("headroom"), cli.Shorten("remaining")))
+	steps = append(steps, cli.Drop(""), cli.Shorten("window"))
 	if !list.holds() {
 		steps = append(steps, cli.Drop("held"))
 	}
+	steps = append(steps, cli.All(cli.Drop("headroom"), cli.Shorten("limit")))
 	return s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12))...)
 }
 
@@ -60,8 +61,16 @@ func windowCell(l limitStatus) cli.Cell {
 	return cli.Cell{Text: l.Window + " " + *l.Timezone, Short: l.Window}
 }
 
-// remains is what is left; for who looks, a word where nothing does, and in short what is kept for
-// people.
+// limitCell is the limit; in short it is what scheduled charges may use, and the headroom.
+func limitCell(s cli.Screen, l limitStatus) cli.Cell {
+	out := cli.Cell{Text: s.Number(l.Units)}
+	if l.Headroom > 0 {
+		out.Short = s.Number(l.Units-l.Headroom) + "+" + s.Number(l.Headroom)
+	}
+	return out
+}
+
+// remains is what is left; on a terminal, a word where nothing is.
 func remains(s cli.Screen, b bucketStatus, l limitStatus) cli.Cell {
 	switch {
 	case !time.Time(b.SuspendedUntil).IsZero():
@@ -71,9 +80,5 @@ func remains(s cli.Screen, b bucketStatus, l limitStatus) cli.Cell {
 	case l.Units == 0:
 		return cli.Cell{Text: "closed", Color: cli.Red}
 	}
-	out := cli.Cell{Text: "exhausted", Color: cli.Red}
-	if l.Used+b.Held < l.Units {
-		out.Short = fmt.Sprintf("exhausted (%s kept)", s.Number(l.Headroom))
-	}
-	return out
+	return cli.Cell{Text: "exhausted", Color: cli.Red}
 }

@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/cli"
 )
 
-// The narrower the terminal, the less is drawn; but what says why nothing remains is drawn always,
-// in a word.
+// The narrower the terminal, the less is drawn; but the headroom is always there, and a word says
+// why nothing remains.
 func TestStatusFitsTheTerminal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	zone := "America/Los_Angeles"
@@ -22,24 +22,26 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	}}}}
 	for _, c := range []struct {
 		width          int
+		held           int64 // by reservations
 		bar, head, day bool
-		kept           string
 	}{
-		{0, true, true, true, "exhausted"},
-		{170, true, true, true, "exhausted"},
-		{120, true, true, true, "exhausted"},
-		{110, false, true, true, "exhausted"},
-		{100, false, true, false, "exhausted"},
-		{80, false, false, false, "exhausted (500 kept)"},
+		{0, 0, true, true, true},
+		{170, 0, true, true, true},
+		{120, 0, true, true, true},
+		{110, 0, false, true, true},
+		{100, 0, false, true, false},
+		{80, 0, false, true, false},
+		{80, 70, false, false, false},
 	} {
+		list.Credentials[0].Buckets[0].Held = c.held
 		for _, color := range []bool{false, true} {
 			var out strings.Builder
 			s := cli.Screen{W: &out, Bars: true, Width: c.width, Color: color}
 			if err := drawStatus(s, list); err != nil {
 				t.Fatal(err)
 			}
-			for mark, want := range map[string]bool{"█": c.bar, "HEADROOM": c.head, zone: c.day, c.kept: true, "(5 kept)": false, "suspended": true,
-				"closed": true, "9,469": true, "in 18h 3min": true, "video_batch_get_stats": true, "\x1b[31m": color, "\x1b[33m": color} {
+			for mark, want := range map[string]bool{"█": c.bar, "HEADROOM": c.head, "9,500+500": !c.head, "95+5": !c.head, "HELD": c.head != (c.width == 80),
+				zone: c.day, "exhausted": true, "suspended": true, "closed": true, "9,469": true, "in 18h 3min": true, "video_batch_get_stats": true, "\x1b[31m": color, "\x1b[33m": color} {
 				if strings.Contains(out.String(), mark) != want {
 					t.Errorf("%d columns: %q must be there: %v\n%s", c.width, mark, want, out.String())
 				}
