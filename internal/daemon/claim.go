@@ -72,16 +72,27 @@ func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok
 	return give, true
 }
 
+// passProbes lets another lane probe if this one did not come to it. While upstream and catalogue
+// are both away none can probe the upstream: each would try in turn, and log it.
+func (l *lane) passProbes() {
+	noUpstream, _ := l.upstream.away()
+	noCatalogue, _ := l.catalogue.away()
+	if noUpstream == nil || noCatalogue == nil {
+		l.upstream.pass()
+		l.catalogue.pass()
+	}
+}
+
 // attempt claims a tick and runs it, unless another daemon has it or has done it.
 func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, waited bool) state {
 	give, ok := l.turnFor(ticks, ctx, missed)
 	if !ok {
+		l.passProbes() // the turn may have come in the moment that ticks ended
 		return open
 	}
 	defer func() {
 		give()
-		l.upstream.pass()
-		l.catalogue.pass()
+		l.passProbes()
 	}()
 	if !missed && l.superseded(tick) {
 		l.leaveOut(ctx, tick)
@@ -144,6 +155,28 @@ func (l *lane) recordTicks(ctx context.Context, from time.Time) {
 	}
 }
 
+// hear asks the ledger, which was away when the lane began, until it answers again: the next tick
+// that would find out may be hours away.
+func (l *lane) hear(ctx context.Context) {
+	question := l.itself()
+	question.Name += "/asked"
+	for pause(ctx, min(l.work.Lease/3, lookAgain)) {
+		if cause, _ := l.ledger.away(); cause == nil {
+			return
+		}
+		if l.uncharged.Load() { // a run will say
+			continue
+		}
+		state, err := l.work.Claims.Claim(ctx, question)
+		if err == nil && state == quota.ClaimWon {
+			err = l.work.Claims.Finish(ctx, question, false)
+		}
+		if err == nil {
+			l.ledger.works()
+		}
+	}
+}
+
 // recordTick records that a tick came. Another daemon that does the same, or asks for it, holds the claim for a moment
 // only.
 func (l *lane) recordTick(ctx context.Context, tick schedule.Tick) error {
@@ -166,6 +199,7 @@ func (l *lane) recorded(ctx context.Context, tick schedule.Tick) bool {
 		err = l.work.Claims.Finish(ctx, came, false)
 	}
 	if err != nil {
+		l.unheard = true
 		l.ledger.failed(err)
 		l.Log.Debug("cannot tell whether a daemon ran when the tick came", "tick", tick.ID(), "error", err)
 	}

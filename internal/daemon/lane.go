@@ -22,6 +22,7 @@ type lane struct {
 	missed  []missed  // to be caught up first
 	catchUp *turns    // one at a time does that
 	turn    *turn     // of it, while the first attempt has not been made
+	unheard bool      // the ledger did not answer at the beginning
 }
 
 // missed is a tick that is to be run late.
@@ -103,6 +104,10 @@ func (l *lane) run(ticks, ctx context.Context) {
 	recorder := *l
 	var recording sync.WaitGroup
 	recording.Go(func() { recorder.recordTicks(ticks, from) })
+	if l.unheard {
+		listener := *l
+		recording.Go(func() { listener.hear(ticks) })
+	}
 	l.loop(ticks, ctx)
 	recording.Wait()
 	l.forget()

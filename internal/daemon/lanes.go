@@ -64,6 +64,8 @@ func (s *lanes) start(ctx context.Context, before *running, work func(context.Co
 func (s *lanes) use(ctx context.Context, w *Work, since time.Time) {
 	s.now.Store(w)
 	s.Metrics.inForce(w, since)
+	s.upstream.hasten()
+	s.catalogue.hasten()
 	catchUp := new(turns) // nobody's until all new lanes have joined, so that the stalest is first
 	inForce := make(map[string]bool)
 	var changed []*lane

@@ -25,6 +25,7 @@ type outage struct {
 	told         time.Time
 	cause        error
 	wait         time.Duration // until the next probe
+	next         time.Time     // when that is
 	timer        *time.Timer   // of it
 	permit       bool          // for a probe that nobody has made yet
 }
@@ -96,7 +97,21 @@ func (o *outage) shut() {
 	}
 	o.turns.shut()
 	o.wait = o.text.first
+	o.next = time.Now().Add(o.wait)
 	o.timer = time.AfterFunc(o.wait, o.probe)
+}
+
+// hasten makes the next probe an early one: a new configuration may have mended what is away. It
+// does not put off one that is due earlier, however often it is called.
+func (o *outage) hasten() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.lasts() || o.turns == nil || time.Until(o.next) <= o.text.first {
+		return
+	}
+	o.wait = o.text.first
+	o.next = time.Now().Add(o.wait)
+	o.timer.Reset(o.wait)
 }
 
 // probe gives a turn to one lane.
@@ -109,6 +124,7 @@ func (o *outage) probe() {
 	o.permit = true
 	o.turns.probe()
 	o.wait = min(2*o.wait, o.text.longest)
+	o.next = time.Now().Add(o.wait)
 	o.timer.Reset(o.wait)
 }
 
@@ -189,8 +205,9 @@ func (d *Daemon) prepareOutages() {
 		begins: "the upstream does not answer", lasts: "the upstream still does not answer",
 		ends:   "the upstream answers again",
 		effect: "ticks wait; one request now and then finds out whether it is back, and is charged",
-		hint:   "check the network and the upstream's status; each region runs when it is back",
-		first:  30 * time.Second, longest: 10 * time.Minute,
+		hint: "check the network and the upstream's status; each region runs when it is back; " +
+			"SIGHUP makes the daemon ask within 30s",
+		first: 30 * time.Second, longest: 10 * time.Minute,
 	}, &d.turns)
 	d.catalogue.prepare(d, outageText{
 		begins: "the catalogue takes no pages", lasts: "the catalogue still takes no pages",

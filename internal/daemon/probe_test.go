@@ -1,0 +1,88 @@
+package daemon_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLedgerAway_NoTick: a daemon that finds the ledger away when it begins says when that is over,
+// although the next tick is hours away.
+func TestLedgerAway_NoTick(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(time.Minute), 10_000, func(w *world) {
+		p := w.open(lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)...)
+		p.work.CatchUp = false
+		p.mute.Store(true)
+		p.start()
+		time.Sleep(10 * time.Minute)
+		if code, body := p.scrape("/readyz"); code != http.StatusServiceUnavailable {
+			t.Errorf("%d %s", code, body)
+		}
+		p.mute.Store(false)
+		time.Sleep(15 * time.Second)
+		if code, body := p.scrape("/readyz"); code != http.StatusOK {
+			t.Errorf("%d %s", code, body)
+		}
+		if w.told("the ledger answers again") != 1 || w.told("level=ERROR") != 1 {
+			t.Errorf("told: %s", strings.Join(w.log, ""))
+		}
+		p.end()
+		w.expectAsked("")
+	})
+}
+
+// TestUpstreamAway_Reload: a reload, which may have mended the endpoint or the key, makes the
+// daemon ask soon. Many of them do not make it ask more often, nor put the question off.
+func TestUpstreamAway_Reload(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		same := p.with(all...)
+		p.reloads(same, same, same, same, same, same, same, same, same, same)
+		back := w.away()
+		p.start()
+		time.Sleep(time.Hour + 5*time.Minute) // a probe each ten minutes
+		before := w.units()
+		for range 9 {
+			p.reload <- struct{}{}
+			time.Sleep(10 * time.Second)
+		}
+		if n := w.units() - before; n < 1 || n > 3 {
+			t.Errorf("%d units in 90 s", n)
+		}
+		time.Sleep(50 * time.Minute)
+		back()
+		p.reload <- struct{}{}
+		time.Sleep(31 * time.Second)
+		w.expectRuns(all, noon.Add(-time.Second), noon)
+		p.end()
+	})
+}
+
+// TestUpstreamAway_Catalogue: while the catalogue is away too, lanes do not try one after the other
+// for a question to the upstream that none of them can ask.
+func TestUpstreamAway_Catalogue(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		back := w.away()
+		p.start()
+		time.Sleep(5 * time.Minute)
+		unlock, before := w.lock(), w.told("tick claimed")
+		time.Sleep(time.Hour)
+		if n := w.told("tick claimed") - before; n > 45 {
+			t.Errorf("%d attempts in an hour", n)
+		}
+		unlock()
+		back()
+		time.Sleep(10*time.Minute + 10*time.Second)
+		w.expectRuns(all, noon.Add(-time.Second), noon)
+		p.end()
+	})
+}
