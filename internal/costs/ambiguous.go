@@ -63,8 +63,8 @@ func checkPath(u *url.URL) error {
 }
 
 // otherName matches the names of headers and parameters by which servers let a request be another one than it looks:
-// X-HTTP-Method, _method, $httpMethod, $httpHeaders, X-Original-URL.
-var otherName = regexp.MustCompile(`(?i)http[-_]?method|http[-_]?headers|method[-_]?override|^_?method$|^x[-_](original|rewrite)[-_]ur[li]$`)
+// X-HTTP-Method, _method, $httpMethod, $httpHeaders, $ct (a Content-Type), X-Original-URL.
+var otherName = regexp.MustCompile(`(?i)http[-_]?method|http[-_]?headers|method[-_]?override|^_?method$|^\$ct$|^x[-_](original|rewrite)[-_]ur[li]$`)
 
 // CheckQuery refuses a query, or a form, that servers read differently, or by which the request may become another one. It
 // repeats no value.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"quotabudget/internal/quota"
 )
@@ -23,13 +24,14 @@ type Lesson struct {
 const maxAnswer = 1 << 20
 
 // learn reads an answer that is an error and suspends the bucket which the upstream says is gone. The body is put back for the
-// client to read.
-func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Response) error {
+// client to read, without the key: some errors name it ("Consumer 'api_key:…' has been suspended").
+func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Response, key string) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	resp.Body.Close()
 	if err != nil {
 		return fmt.Errorf("answer %d of the upstream broke off: %w", resp.StatusCode, err)
 	}
+	body = []byte(withoutKey(string(body), key))
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	resp.ContentLength, resp.TransferEncoding = int64(len(body)), nil
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
@@ -40,6 +42,22 @@ func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Resp
 		t.suspend(ctx, d, lesson)
 	}
 	return nil
+}
+
+func withoutKey(text, key string) string {
+	if key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, key, "(not shown)")
+}
+
+// hideKey takes the key out of the headers of an answer that repeats it.
+func hideKey(h http.Header, key string) {
+	for _, values := range h {
+		for i := range values {
+			values[i] = withoutKey(values[i], key)
+		}
+	}
 }
 
 // chargedBucket is the bucket meant by an answer that does not name it: only the default one is refused so.

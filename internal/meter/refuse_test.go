@@ -116,6 +116,45 @@ func TestKeyShowsNowhere(t *testing.T) {
 	}
 }
 
+// TestKeyIsNotRepeated: the upstream names the key in some of its errors. Who asked does not see it.
+func TestKeyIsNotRepeated(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	const suspended = `{"error":{"message":"Consumer 'api_key:%s' has been suspended."}}`
+	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Header.Get("X-Goog-Api-Key")
+		w.Header().Set("X-Consumer", "api_key:"+key)
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(w, suspended, key)
+	})
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart, nil)
+	resp, err := s.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, length := resp.Header.Get("X-Consumer"), resp.ContentLength
+	_, body, err := read(resp, err)
+	if want := fmt.Sprintf(suspended, "(not shown)"); err != nil || body != want || length != int64(len(want)) {
+		t.Errorf("%d bytes, %v: %s", length, err, body)
+	}
+	if header != "api_key:(not shown)" {
+		t.Errorf("header %s", header)
+	}
+}
+
+// TestLongHeader: an answer whose header is longer than any real one takes no memory.
+func TestLongHeader(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Long", strings.Repeat("x", 2<<20))
+	})
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart, nil)
+	if resp, err := s.RoundTrip(r); err == nil {
+		resp.Body.Close()
+		t.Error("it was read")
+	}
+	s.counted(t, 0, 1) // it was sent, though not to the stand-in
+}
+
 // body tells whether it was closed.
 type body struct {
 	*strings.Reader

@@ -70,6 +70,7 @@ func NewBase() *http.Transport {
 	base.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
 	base.TLSClientConfig = nil // the clone's would still offer HTTP/2 to the server
 	base.ResponseHeaderTimeout = 30 * time.Second
+	base.MaxResponseHeaderBytes = 1 << 20
 	return base
 }
 
@@ -94,9 +95,10 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Request = r // the one that was sent holds the key
+	hideKey(resp.Header, key)
 	// HEAD has no body to learn from, and a user's token may be of another project, whose quota says nothing of ours.
 	if resp.StatusCode >= 400 && r.Method != http.MethodHead && !authorized(r) {
-		if err := t.learn(r.Context(), d, resp); err != nil {
+		if err := t.learn(r.Context(), d, resp, key); err != nil {
 			return nil, err
 		}
 	}

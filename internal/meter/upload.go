@@ -72,7 +72,8 @@ func (t *Transport) charge(
 
 // signSession signs the Location of an answer that starts an upload, and points it at the upstream
 // that requests are sent to. A Location that moves a paid upload is signed as well. One that names
-// another upload is not: no request was charged for that.
+// another upload, or in the answer to a call of another method, is not: no request was charged for
+// that.
 func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, secret string) {
 	location := resp.Header.Get("Location")
 	if t.Session == nil || location == "" {
@@ -82,9 +83,12 @@ func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, se
 	if err != nil {
 		return
 	}
-	if _, ok := t.Session(&http.Request{Method: http.MethodPut, URL: to}); !ok {
+	method, ok := t.sessionAt(*to, to.RawQuery)
+	if !ok {
 		return
 	}
+	asked, ok := t.sessionAt(*r.URL, to.RawQuery)
+	begins := !p.continues && ok && asked == method
 	to.Scheme, to.Host, to.User = r.URL.Scheme, r.URL.Host, nil
 	query := to.Query()
 	for _, name := range append(SecretParams(), paidParam) {
@@ -92,10 +96,16 @@ func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, se
 	}
 	to.RawQuery = query.Encode()
 	same := to.Path == r.URL.Path && query.Get("upload_id") == r.URL.Query().Get("upload_id")
-	if !p.continues || p.paid && same {
+	if begins || p.paid && same {
 		to.RawQuery += "&" + paidParam + "=" + t.signature(to, secret)
 	}
 	resp.Header.Set("Location", to.String())
+}
+
+// sessionAt is the method that an upload at the address, with the query, is a call of.
+func (t *Transport) sessionAt(address url.URL, query string) (method string, ok bool) {
+	address.RawQuery = query
+	return t.Session(&http.Request{Method: http.MethodPut, URL: &address})
 }
 
 // signature proves that an upload to the URL was charged to the credential.

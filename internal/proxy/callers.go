@@ -54,13 +54,13 @@ func (c *Callers) add(words []string) error {
 		return errors.New("write a name and a token, separated by a space")
 	}
 	name, token := words[0], words[1]
-	switch {
+	switch { // the name is repeated once it cannot be a token in the wrong place
 	case !callerForm.MatchString(name):
 		return errors.New("a name has up to 64 letters, digits, . _ and -, and comes before its token")
 	case len(token) < leastToken:
-		return fmt.Errorf("the token of %s is shorter than %d characters: openssl rand -hex 24 makes one", name, leastToken)
+		return fmt.Errorf("its token is shorter than %d characters: a line has a name, then a token", leastToken)
 	case !tokenForm.MatchString(token):
-		return fmt.Errorf("the token of %s holds other characters than plain text", name)
+		return errors.New("its token holds other characters than plain text")
 	}
 	sum := sha256.Sum256([]byte(token))
 	for _, other := range c.all {
@@ -93,14 +93,15 @@ func (x *exchange) identify() error {
 	if callers == nil {
 		return nil
 	}
+	bearer := ""
+	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		bearer = callers.named(token)
+	}
+	x.ownToken = bearer != "" // whatever else the caller sends, the upstream does not get to see it
 	if token := r.Header.Get(TokenHeader); token != "" {
 		x.caller = callers.named(token)
-	} else if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
-		x.caller = callers.named(token)
-		x.ownToken = x.caller != ""
-	}
-	if x.caller == "" && r.Header.Get(TokenHeader) == "" {
-		x.caller = callers.named(cmp.Or(r.Header.Get(keyHeader), r.URL.Query().Get("key")))
+	} else {
+		x.caller = cmp.Or(bearer, callers.named(cmp.Or(r.Header.Get(keyHeader), r.URL.Query().Get("key"))))
 	}
 	if x.caller != "" {
 		return nil

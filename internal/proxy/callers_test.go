@@ -23,13 +23,14 @@ func TestParseCallers(t *testing.T) {
 		"# nobody\n":                            "it names nobody",
 		token + "\n":                            "line 1: write a name and a token",
 		"a b " + token:                          "line 1: write a name and a token",
-		"\na short":                             "line 2: the token of a is shorter than 16 characters",
-		"a tokentokentoken\u00e9":               "line 1: the token of a holds other characters",
+		"\na short":                             "line 2: its token is shorter than 16 characters",
+		token + " nightly":                      "line 1: its token is shorter than 16 characters: a line has a name, then a token",
+		"a tokentokentoken\u00e9":               "line 1: its token holds other characters",
 		"-a " + token:                           "line 1: a name has",
 		"a=b " + token:                          "line 1: a name has",
 		"a " + token + "\na " + token + "2":     "line 2: a second line for a",
 		"a " + token + "\n#\nb " + token:        "line 3: b has the token of a",
-		"a x\nb y":                              "line 1: the token of a is shorter than 16 characters: openssl rand -hex 24 makes one\nline 2: ",
+		"a x\nb y":                              "line 1: its token is shorter than 16 characters: a line has a name, then a token\nline 2: ",
 		strings.Repeat("a", 65) + " " + token:   "line 1: a name has",
 		"nightly:" + token + "\nother " + token: "line 1: write a name",
 	} {
@@ -106,13 +107,22 @@ func TestOAuth(t *testing.T) {
 		t.Fatalf("%+v: the upstream was sent %+v", a, asked)
 	}
 	s.awaitUsed(t, 1)
+	s.standin.Keys = []string{canary}
+	for _, header := range []string{"X-Quota-Token", "X-Goog-Api-Key"} { // a token of ours is none of the upstream's
+		if a := s.get(t, chart, header, token, "Authorization", "Bearer "+token); a.status != 200 {
+			t.Errorf("%s: %d %s", header, a.status, a.body)
+		}
+		if sent := s.asked.Load().Header.Get("Authorization"); sent != "" {
+			t.Errorf("%s: the upstream was sent Authorization %s", header, sent)
+		}
+	}
 	const links = "/youtube/v3/thirdPartyLinks?part=snippet"
 	p := s.get(t, links, "X-Quota-Token", token, "Authorization", "Bearer ya29.user").refused(t, 400)
 	if !strings.Contains(p.Detail, "thirdPartyLinks.list takes no OAuth token") {
 		t.Errorf("got %+v", p)
 	}
 	s.get(t, chart+"&access_token=ya29.user", "X-Quota-Token", token).refused(t, 400)
-	if used := s.used(t); used != 1 || strings.Contains(s.log.String(), "ya29.user") {
+	if used := s.used(t); used != 3 || strings.Contains(s.log.String(), "ya29.user") {
 		t.Errorf("%d units, log %s", used, s.log)
 	}
 }

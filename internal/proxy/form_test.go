@@ -60,6 +60,9 @@ func TestAmbiguousForm(t *testing.T) {
 		"GET /youtube/v3/captions/a\x01 HTTP/1.1\r\nHOST\r\n\r\n":           400,
 		"GET /youtube/v3/videos?%24httpMethod=PUT HTTP/1.1\r\nHOST\r\n\r\n": 400,
 		"GET /youtube/v3/videos?access_token=a HTTP/1.1\r\nHOST\r\n\r\n":    400,
+		"GET /youtube/v3/videos?userProject=a HTTP/1.1\r\nHOST\r\n\r\n":     400,
+		"GET /youtube/v3/videos?%24userProject=a HTTP/1.1\r\nHOST\r\n\r\n":  400,
+		"GET /youtube/v3/videos?$ct=text/plain HTTP/1.1\r\nHOST\r\n\r\n":    400,
 
 		"GET" + videos + "HOST\r\n\r\n":                                               400,
 		"GET" + videos + "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n":          400,
@@ -67,6 +70,7 @@ func TestAmbiguousForm(t *testing.T) {
 		"GET" + videos + "Connection: close, X-HTTP-Method-Override\r\n\r\n":          400,
 		"GET" + videos + "Connection: Authorization\r\n\r\n":                          400,
 		"GET" + videos + "X-Goog-User-Project: other\r\n\r\n":                         400,
+		"GET" + videos + "X-Goog-User-Project:\r\nX-Goog-User-Project: other\r\n\r\n": 400,
 		"GET" + videos + "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n": 400,
 		"GET" + videos + "Authorization: Basic YTpi\r\n\r\n":                          400,
 		"GET" + videos + "X-HTTP-Method-Override: DELETE\r\n\r\n":                     400,
@@ -87,6 +91,7 @@ func TestAmbiguousForm(t *testing.T) {
 		"POST" + videos + form + "X-HTTP-Method-Override: GET\r\nContent-Length: 9\r\n\r\n_method=a":                       400,
 		"POST" + videos + form + "X-HTTP-Method-Override: GET\r\nContent-Length: 7\r\n\r\na=1;b=2":                         400,
 		"POST" + videos + form + "X-HTTP-Method-Override: GET\r\nContent-Length: 14\r\n\r\naccess_token=a":                 400,
+		"POST" + videos + form + "X-HTTP-Method-Override: GET\r\nContent-Length: 13\r\n\r\nuserProject=a":                  400,
 		"POST" + videos + form + "X-HTTP-Method-Override: GET\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nid=ab": 400,
 		"POST /upload" + videos[1:] + form + "X-HTTP-Method-Override: GET\r\nContent-Length: 5\r\n\r\nid=ab":               400,
 

@@ -31,7 +31,7 @@ func (x *exchange) checkForm() error {
 		return ambiguous("Connection names headers to be left out of it")
 	case len(r.Trailer) > 0:
 		return ambiguous("trailers are not forwarded")
-	case r.Header.Get("X-Goog-User-Project") != "":
+	case len(r.Header.Values("X-Goog-User-Project")) > 0:
 		return ambiguous("X-Goog-User-Project bills another project: leave it out")
 	}
 	for _, name := range []string{"Authorization", "Content-Type", "Content-Encoding", keyHeader, TokenHeader} {
@@ -56,7 +56,7 @@ func onlyTokens(values []string, known ...string) bool {
 
 // checkAuthorization refuses a credential that would have to be dropped: who sends one means to act by it.
 func (x *exchange) checkAuthorization() error {
-	if err := checkTokens(x.r.URL.Query()); err != nil {
+	if err := checkParameters(x.r.URL.Query()); err != nil {
 		return err
 	}
 	value := x.r.Header.Get("Authorization")
@@ -73,8 +73,11 @@ func (x *exchange) checkAuthorization() error {
 	return nil
 }
 
-// checkTokens refuses an OAuth token in a query.
-func checkTokens(query url.Values) error {
+// checkParameters refuses an OAuth token in a query, and a project that is to be billed in place of the key's.
+func checkParameters(query url.Values) error {
+	if query.Has("userProject") || query.Has("$userProject") {
+		return ambiguous("the parameter userProject bills another project: leave it out")
+	}
 	for _, name := range meter.SecretParams() {
 		if query.Has(name) && !slices.Contains(keyParams(), name) {
 			return refusef(http.StatusBadRequest, "tokenInURL", "a token is among the parameters",
@@ -135,7 +138,7 @@ func checkOverride(r *http.Request, form string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return withoutKeys(form), checkTokens(query)
+	return withoutKeys(form), checkParameters(query)
 }
 
 const formType = "application/x-www-form-urlencoded"

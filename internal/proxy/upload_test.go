@@ -211,6 +211,11 @@ func TestUploadSigned(t *testing.T) {
 			t.Errorf("%s: Location %s", c.name, to)
 		}
 	}
+	for _, other := range []string{rate, "/upload/youtube/v3/thumbnails/set?uploadType=resumable"} {
+		if to, own := ask("POST", other, fresh); !own || strings.Contains(to, "quota_paid") {
+			t.Errorf("in the answer to %s: Location %s", other, to)
+		}
+	}
 	const elsewhere = "https://elsewhere.example/x"
 	if to, own := ask("POST", begin, elsewhere); own || to != elsewhere {
 		t.Errorf("of another kind: %s", to)
@@ -220,7 +225,7 @@ func TestUploadSigned(t *testing.T) {
 	if !strings.HasPrefix(to, "https://"+s.local()+"/upload/") {
 		t.Errorf("behind TLS: %s", to)
 	}
-	if used := s.used(t); used != 4 {
+	if used := s.used(t); used != 104 { // 50 of them for each of the others
 		t.Errorf("the ledger has %d units", used)
 	}
 }
