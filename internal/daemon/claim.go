@@ -75,8 +75,8 @@ func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok
 // passProbes lets another lane probe if this one did not come to it. While upstream and catalogue
 // are both away none can probe the upstream: each would try in turn, and log it.
 func (l *lane) passProbes() {
-	noUpstream, _ := l.upstream.away()
-	noCatalogue, _ := l.catalogue.away()
+	_, noUpstream := l.upstream.away()
+	_, noCatalogue := l.catalogue.away()
 	if noUpstream == nil || noCatalogue == nil {
 		l.upstream.pass()
 		l.catalogue.pass()
@@ -161,7 +161,7 @@ func (l *lane) hear(ctx context.Context) {
 	question := l.itself()
 	question.Name += "/asked"
 	for pause(ctx, min(l.work.Lease/3, lookAgain)) {
-		if cause, _ := l.ledger.away(); cause == nil {
+		if _, cause := l.ledger.away(); cause == nil {
 			return
 		}
 		if l.uncharged.Load() { // a run will say
@@ -294,7 +294,7 @@ func (l *lane) finish(ctx context.Context, tick schedule.Tick, done bool) bool {
 	err := l.work.Claims.Finish(ctx, l.named(tick, l.remembered(tick)), done)
 	if err != nil {
 		level := slog.LevelError
-		if cause, _ := l.ledger.away(); cause != nil { // which was told
+		if _, cause := l.ledger.away(); cause != nil { // which was told
 			level = slog.LevelDebug
 		}
 		l.Log.Log(ctx, level, "claim was not settled: its lease lapses", "tick", tick.ID(), "done", done, "error", err)

@@ -159,11 +159,11 @@ func (o *outage) untake() {
 // lasts is called with the lock held.
 func (o *outage) lasts() bool { return !o.since.IsZero() && o.ended.IsZero() }
 
-// away is why it is away, and since when; nil when it is not.
-func (o *outage) away() (cause error, since time.Time) {
+// away is since when it is away, and why; nil when it is not.
+func (o *outage) away() (since time.Time, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.cause, o.since
+	return o.since, o.cause
 }
 
 // covers reports whether it was away at a moment, as far as the last outage goes.
@@ -179,7 +179,7 @@ func (o *outage) gauge(what string) prometheus.Collector {
 		Help:        "Whether ticks wait for the ledger, the upstream or the catalogue.",
 		ConstLabels: prometheus.Labels{"what": what},
 	}, func() float64 {
-		if cause, _ := o.away(); cause != nil {
+		if _, cause := o.away(); cause != nil {
 			return 1
 		}
 		return 0

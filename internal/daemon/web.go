@@ -36,7 +36,7 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 		return err
 	}); err != nil {
 		reasons = append(reasons, "ledger: "+err.Error())
-	} else if why, _ := d.ledger.away(); why != nil {
+	} else if _, why := d.ledger.away(); why != nil {
 		reasons = append(reasons, "ledger: ticks cannot be claimed: "+why.Error())
 	}
 	if err := asked(r.Context(), func(ctx context.Context) error { return d.stores(ctx, work) }); err != nil {
@@ -47,7 +47,7 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "ready")
-	if why, since := d.upstream.away(); why != nil {
+	if since, why := d.upstream.away(); why != nil {
 		fmt.Fprintf(w, "ticks wait: the upstream has not answered since %s\n", since.UTC().Format(time.RFC3339))
 	}
 }
@@ -58,7 +58,7 @@ func (d *Daemon) stores(ctx context.Context, work *Work) error {
 	if _, err := work.Sweep.Catalog.Staleness(ctx, work.regions()); err != nil {
 		return err
 	}
-	why, _ := d.catalogue.away()
+	_, why := d.catalogue.away()
 	if why == nil {
 		return nil
 	}
