@@ -35,7 +35,7 @@ When the units left will not serve every tick until the reset, they are shared a
 out evenly over the day.
 
 While ledger, upstream or catalogue are away, ticks wait and nothing is bought; the log says so once, once an hour, and when it is
-over. The last tick of each region that was missed for want of upstream or catalogue runs in the place of all.
+over. The last tick that each region missed in that time runs in the place of all.
 
 SIGTERM and Ctrl-C end it: no new page is asked for, the one under way is stored, claims are given back; a second one ends it at
 once. SIGHUP, or a change of the configuration file or of the price list, reloads the file that is in force. Regions whose ticks

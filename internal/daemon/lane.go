@@ -176,17 +176,18 @@ func (l *lane) overtaken(tick schedule.Tick) bool {
 	return late > behind*l.work.Lease && !l.Next(tick.At).At.After(time.Now())
 }
 
-// superseded reports whether the lane's next tick came while the upstream or the catalogue was away: that one is run
-// in the place of all that were missed.
+// superseded reports whether the lane's next tick came while something that every tick needs was
+// away: the last one that did is run in the place of all that were missed.
 func (l *lane) superseded(tick schedule.Tick) bool {
 	next := l.Next(tick.At).At
-	return !next.After(time.Now()) && (l.upstream.covers(next) || l.catalogue.covers(next))
+	return !next.After(time.Now()) &&
+		(l.upstream.covers(next) || l.catalogue.covers(next) || l.ledger.covers(next))
 }
 
 // leaveOut marks a superseded tick done, so that it is not taken for one that was lost in a crash.
 func (l *lane) leaveOut(ctx context.Context, tick schedule.Tick) {
 	l.Metrics.sweeps.WithLabelValues(overtaken).Inc()
-	l.Log.Debug("tick left out: a later one came while the upstream or the catalogue was away", "tick", tick.ID())
+	l.Log.Debug("tick left out: a later one came during an outage", "tick", tick.ID())
 	if time.Since(tick.At) > behind*l.work.Lease { // nobody looks back so far
 		return
 	}

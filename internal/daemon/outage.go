@@ -22,6 +22,7 @@ type outage struct {
 	turns *turns       // nil when the lanes find out for themselves
 
 	since, ended time.Time // of the last one: zero when there was none, and while it lasts
+	first        time.Time // since when it has not been there for more than an hour on end
 	told         time.Time
 	cause        error
 	wait         time.Duration // until the next probe
@@ -55,6 +56,9 @@ func (o *outage) failed(err error) {
 	o.cause, o.permit = err, false
 	switch {
 	case !o.lasts():
+		if o.since.IsZero() || now.Sub(o.ended) > stillAway {
+			o.first = now
+		}
 		o.since, o.ended, o.told = now, time.Time{}, now
 		o.log.Error(o.text.begins, "effect", o.text.effect, "error", err, "hint", o.text.hint)
 		o.shut()
@@ -166,11 +170,12 @@ func (o *outage) away() (since time.Time, cause error) {
 	return o.since, o.cause
 }
 
-// covers reports whether it was away at a moment, as far as the last outage goes.
+// covers reports whether it was away at a moment, or was to go away again soon: when an outage is
+// followed by another, lanes may not have come to the ticks that they missed in the first.
 func (o *outage) covers(at time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !o.since.IsZero() && !at.Before(o.since) && (o.ended.IsZero() || !at.After(o.ended))
+	return !o.since.IsZero() && !at.Before(o.first) && (o.ended.IsZero() || !at.After(o.ended))
 }
 
 // gauge is whether it is away, for metrics.

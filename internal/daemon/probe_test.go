@@ -86,3 +86,68 @@ func TestUpstreamAway_Catalogue(t *testing.T) {
 		p.end()
 	})
 }
+
+// TestUpstreamAway_Again: an upstream that is away again before all lanes have run does not make
+// them run what they missed the first time.
+func TestUpstreamAway_Again(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
+		p.work.CatchUp = false
+		w.set(func(_ *proc, r *http.Request) { slow(r, 10*time.Second) })
+		p.start()
+		time.Sleep(10 * time.Minute)
+		back := w.away()
+		time.Sleep(3*time.Hour + 20*time.Minute) // 22:30
+		back()
+		for w.told("the upstream answers again") == 0 {
+			time.Sleep(time.Second)
+		}
+		back = w.away()
+		time.Sleep(10 * time.Minute)
+		w.taken()
+		back()
+		time.Sleep(8 * time.Minute)
+		p.end()
+		for run := range w.runs(eight) {
+			if !strings.HasSuffix(run, "T19:00:00Z") && !strings.HasSuffix(run, "T22:00:00Z") {
+				t.Errorf("%s was run", run)
+			}
+		}
+		if w.told("level=WARN", "left out") != 0 || len(w.runs(eight)) != 16 {
+			t.Errorf("told: %s", strings.Join(w.log, ""))
+		}
+	})
+}
+
+// TestLedgerAway_Ticks: of the ticks that were missed while the ledger was away, the last one of
+// each lane runs in the place of all.
+func TestLedgerAway_Ticks(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "0 * * * *", "UTC", eight, 0)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		p.start()
+		time.Sleep(10 * time.Minute)
+		p.mute.Store(true)
+		time.Sleep(3*time.Hour + 20*time.Minute) // 22:30
+		p.mute.Store(false)
+		time.Sleep(5 * time.Minute)
+		p.end()
+		for run := range w.runs(eight) {
+			if !strings.HasSuffix(run, "T19:00:00Z") && !strings.HasSuffix(run, "T22:00:00Z") {
+				t.Errorf("%s was run", run)
+			}
+		}
+		if w.told("level=WARN", "left out") != 0 || len(w.runs(eight)) != 16 {
+			t.Errorf("told: %s", strings.Join(w.log, ""))
+		}
+		again := w.open(all...).start() // nothing of that time is run again
+		time.Sleep(5 * time.Second)
+		w.taken()
+		time.Sleep(time.Minute)
+		again.end()
+		w.expectAsked("")
+	})
+}
