@@ -1,0 +1,50 @@
+package daemon_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestBreaker: four failures in a row of two runs, and no fewer, mean that the upstream is down.
+func TestBreaker(t *testing.T) {
+	t.Parallel()
+	for fault, down := range map[string]int{"503*3": 0, "503*4": 1, "503:US": 0} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+				p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 0)...)
+				p.work.CatchUp = false
+				w.faults(fault)
+				p.start()
+				time.Sleep(5 * time.Minute)
+				p.end()
+				if n := w.told("the upstream does not answer"); n != down {
+					t.Errorf("down %d times, want %d: %s", n, down, strings.Join(w.log, ""))
+				}
+			})
+		})
+	}
+}
+
+// TestBreaker_Answered: an answer ends the row, and which runs it was of.
+func TestBreaker_Answered(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := append(lanes(t, "*/5 * * * *", "UTC", "US", 0), lanes(t, "0 * * * *", "UTC", "GB", 0)...)
+		p := w.open(all...)
+		p.work.CatchUp = false
+		w.faults("503*2") // once each
+		p.start()
+		time.Sleep(time.Minute)
+		if len(w.runs("US GB")) != 2 || w.told("tick done") != 2 {
+			t.Fatalf("told: %s", strings.Join(w.log, ""))
+		}
+		w.faults("503:US")
+		time.Sleep(8 * time.Minute) // one tick
+		p.end()
+		if w.told("tick failed") != 1 || w.told("the upstream does not answer") != 0 {
+			t.Errorf("told: %s", strings.Join(w.log, ""))
+		}
+	})
+}
