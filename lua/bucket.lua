@@ -65,7 +65,7 @@ local function open(state, log)
         suspended < FAR and holds >= 0 and holds < EXACT and oldest < EXACT and keep >= 0 and keep < EXACT and expire < FAR) then
       damaged(state, format('its state cannot be read, with a total of %.17g', total))
     elseif sum ~= total and last then
-      damaged(state, format('the total of its newest entry is %.0f, and that of its state %.0f', entry(log, last), total))
+      damaged(state, format('the total is %.0f in its newest entry, and %.0f in its state', entry(log, last), total))
     elseif not last and total > 0 and newest > clock() - keep then -- older ones may have lapsed
       damaged(log, format('there are no entries, and the total of its state is %.0f', total))
     end

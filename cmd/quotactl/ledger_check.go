@@ -45,16 +45,17 @@ func (a *app) ledgerCheck() *cobra.Command {
 	var repair, yes bool
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Hold every bucket against its own entries, and mend what disagrees",
-		Long: `check reads every bucket that the ledger holds of the configured credentials, whether it has a limit or not, and
-holds its totals, its state, its labels and its reservations against its entries. They disagree after somebody has edited
-the ledger by hand, or restored a part of it. Such a bucket denies every charge that comes upon the damage.
+		Short: "Compare every bucket with its entries, and repair what disagrees",
+		Long: `check reads every bucket of the configured credentials in the ledger, with or without a limit, and
+compares its totals, state, labels and reservations with its entries. They disagree if somebody has
+edited the ledger by hand, or restored a part of it. Such a bucket denies every charge that meets the
+damage.
 
-With --repair it says what it would change, asks, and then writes each bucket anew in one atomic step. What the entries add
-up to counts as used afterwards, no more and no less. An entry that cannot be read gets the units that the totals around it
-leave it; where they leave this open it is not touched. Programs may go on charging meanwhile.
+With --repair it shows what it would change, asks, and then repairs each bucket in one atomic step.
+Afterwards the sum of the entries counts as used. If an entry cannot be read, its units are worked
+out from the totals around it; if they do not say, it is left alone. Programs may charge meanwhile.
 
-It exits with 0 when nothing is wrong (any more), else with 1.`,
+It exits with 0 if nothing is wrong (any more), else with 1.`,
 		Example: `  quotactl ledger check
   quotactl ledger check --repair
   quotactl ledger check --repair --yes -o json`,
@@ -91,7 +92,7 @@ It exits with 0 when nothing is wrong (any more), else with 1.`,
 			})
 		},
 	}
-	c.Flags().BoolVar(&repair, "repair", false, "mend what can be mended, after asking")
+	c.Flags().BoolVar(&repair, "repair", false, "repair what can be repaired, after asking")
 	c.Flags().BoolVar(&yes, "yes", false, "with --repair: do not ask")
 	return c
 }
@@ -189,12 +190,12 @@ func (a *app) checked(r checkResult, err error) error {
 	err = a.Print(a.stdout, r, func() error {
 		s := a.screen()
 		if r.OK {
-			return s.Say("%d buckets looked at: nothing is wrong\n", r.buckets)
+			return s.Say("buckets checked: %d; nothing is wrong\n", r.buckets)
 		}
 		if err := r.list(s); err != nil || !r.mends() {
 			return err
 		}
-		return s.Say("\nto mend it: quotactl ledger check --repair\n")
+		return s.Say("\nto repair it: quotactl ledger check --repair\n")
 	})
 	return r.end(err)
 }
@@ -248,9 +249,9 @@ func (a *app) repaired(done, after checkResult, err error) error {
 			return err
 		}
 		if after.OK {
-			return s.Say("\nmended: nothing is wrong any more\n")
+			return s.Say("\nrepaired: nothing is wrong any more\n")
 		}
-		if err := s.Say("\nmended, but for:\n"); err != nil {
+		if err := s.Say("\nrepaired, except:\n"); err != nil {
 			return err
 		}
 		return after.list(s)

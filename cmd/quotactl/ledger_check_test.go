@@ -84,7 +84,7 @@ func TestRepairAsks(t *testing.T) {
 		changed      bool
 	}{
 		{"n\n", "nothing was changed", false}, {"\n", "nothing was changed", false}, {"yes please\n", "nothing was changed", false},
-		{"y\n", "mended: nothing is wrong any more", true},
+		{"y\n", "repaired: nothing is wrong any more", true},
 	} {
 		watcher, screen := clitest.Terminal(t, 100)
 		cmd := exec.CommandContext(t.Context(), "quotactl", "ledger", "check", "--repair")
@@ -101,7 +101,7 @@ func TestRepairAsks(t *testing.T) {
 		seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed
 		ended := cmd.Wait()
 		text := seen.String()
-		if !strings.Contains(text, "its entries come to 40") || !strings.Contains(text, "write these changes (1 of 1 findings)? [y/N]") ||
+		if !strings.Contains(text, "its entries add up to 40") || !strings.Contains(text, "write these changes (1 of 1 findings)? [y/N]") ||
 			!strings.Contains(text, c.says) || (ended == nil) != c.changed {
 			t.Errorf("answered %q: %v\n%s", c.answer, ended, text)
 		}

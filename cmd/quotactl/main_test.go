@@ -107,7 +107,7 @@ func TestServersThatWillNotDo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.Options{Args: c.args})
 			code, stdout, stderr := call(t, []string{"spend", "--units", "1"}, "QUOTA_LEDGER", server.URL())
-			if code != 69 || stdout != "" || !strings.Contains(stderr, "quotactl: ledger cannot be used as it stands: redis") ||
+			if code != 69 || stdout != "" || !strings.Contains(stderr, "quotactl: ledger cannot be used: redis") ||
 				!strings.Contains(stderr, c.want) {
 				t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 			}

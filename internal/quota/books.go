@@ -91,7 +91,7 @@ func (m *Mended) readUnits(b Books) {
 				m.Lines[j].Left = true
 				m.found(
 					what,
-					"none: its units are not known. What needs it is refused, until it is older than every window; or remove it by hand",
+					"none: its units are unknown. Charges that need it are denied until it is older than every window, or until you delete it",
 					false,
 				)
 			case units > 0 && j == end-1: // the last of them, which leaves its window last
@@ -99,13 +99,13 @@ func (m *Mended) readUnits(b Books) {
 				m.found(
 					what,
 					fmt.Sprintf(
-						"it becomes an entry of %d units, which the totals around it leave; who spent them is not known",
+						"it becomes an entry of %d units, by the totals around it; who spent them is unknown",
 						units,
 					),
 					true,
 				)
 			default:
-				m.found(what, "it is removed: the totals around it leave it no units", true)
+				m.found(what, "it is removed: by the totals around it, it has no units", true)
 			}
 		}
 		i = end
@@ -138,8 +138,8 @@ func (m *Mended) setTimes(b Books) {
 	}
 	if b.Known && m.Newest > before {
 		m.found(
-			fmt.Sprintf("its newest entry is of %s, later than its state knows", utcText(m.Newest)),
-			"the state's newest time becomes that",
+			fmt.Sprintf("its newest entry is from %s, later than the newest time in its state", utcText(m.Newest)),
+			"the newest time in its state becomes that of the entry",
 			true,
 		)
 	}
@@ -150,7 +150,7 @@ func (m *Mended) setTimes(b Books) {
 			l.At, l.NoTime = m.Newest, false
 			m.found(
 				fmt.Sprintf("the time of an entry of %d units cannot be read", l.Units),
-				"it counts as of now",
+				"it counts from now",
 				true,
 			)
 		}
@@ -188,12 +188,12 @@ func (m *Mended) setTotals(b Books) {
 	if changed > 0 {
 		m.found(
 			fmt.Sprintf(
-				"the running totals of %d entries, the first %s, do not fit the units of their neighbours",
+				"running totals that do not match the entries' units: %d, the first %s",
 				changed,
 				first.when(),
 			),
 			fmt.Sprintf(
-				"they are written anew: the %d entries add up to %d units",
+				"they are recomputed: the %d entries add up to %d units",
 				len(order),
 				sum,
 			),
@@ -223,19 +223,19 @@ func (m *Mended) checkState(b Books, empty bool) {
 		m.Total = b.Total
 	case empty:
 		m.found(
-			fmt.Sprintf("there are no entries, and the total of its state is %d", b.Total),
-			"its total becomes 0: nothing is known any more of what was charged, and all of it comes free",
+			fmt.Sprintf("there are no entries, but the total in its state is %d", b.Total),
+			"its total becomes 0: what was charged is lost, and all units are free again",
 			true,
 		)
 	default:
 		m.found(
 			fmt.Sprintf(
-				"the total of its state is %d, and its entries come to %d",
+				"the total in its state is %d, but its entries add up to %d",
 				b.Total,
 				m.Total,
 			),
 			fmt.Sprintf(
-				"the state's total becomes %d: what its entries add up to counts as used, no more and no less",
+				"its total becomes %d, the sum of its entries",
 				m.Total,
 			),
 			true,

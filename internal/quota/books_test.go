@@ -29,34 +29,34 @@ func TestMend(t *testing.T) {
 		mends bool
 	}{
 		{"nothing", func(*Books) {}, []int64{10, 20, 30, 40}, 1100, nil, true},
-		{"newest deleted", func(b *Books) { b.Lines = b.Lines[:3] }, []int64{10, 20, 30}, 1060, []string{"is 1100, and its entries come to 1060"}, true},
+		{"newest deleted", func(b *Books) { b.Lines = b.Lines[:3] }, []int64{10, 20, 30}, 1060, []string{"is 1100, but its entries add up to 1060"}, true},
 		{"oldest deleted", func(b *Books) { b.Lines = b.Lines[1:] }, []int64{20, 30, 40}, 1100, nil, true},
-		{"second deleted", func(b *Books) { b.Lines = slices.Delete(b.Lines, 1, 2) }, []int64{10, 30, 40}, 1100, []string{"totals of 1 entries"}, true},
+		{"second deleted", func(b *Books) { b.Lines = slices.Delete(b.Lines, 1, 2) }, []int64{10, 30, 40}, 1100, []string{"entries' units: 1,"}, true},
 		{"third deleted", func(b *Books) { b.Lines = slices.Delete(b.Lines, 2, 3) }, []int64{10, 20, 40}, 1070,
-			[]string{"totals of 1 entries", "its entries come to 1070"}, true},
+			[]string{"entries' units: 1,", "its entries add up to 1070"}, true},
 		{"all deleted", func(b *Books) { b.Lines = nil }, nil, 0, []string{"there are no entries"}, true},
 		{"all lapsed", func(b *Books) { b.Lines, b.Newest = nil, 1e15-1e12 }, nil, 1100, nil, true},
 		{"no state", func(b *Books) { b.Known, b.Total, b.Newest = false, 0, 0 }, []int64{10, 20, 30, 40}, 1100, nil, true},
 		{"state from yesterday", func(b *Books) { b.Total = 1010 }, []int64{10, 20, 30, 40}, 1100, []string{"is 1010"}, true},
-		{"state older than its entries", func(b *Books) { b.Newest = 1e15 - 3e9 }, []int64{10, 20, 30, 40}, 1100, []string{"later than its state knows"}, true},
-		{"a total too high", func(b *Books) { b.Lines[0].Total = 1090 }, []int64{10, 20, 30, 40}, 1100, []string{"totals of 1 entries"}, true},
-		{"a total that cannot be read", func(b *Books) { b.Lines[2].Total = 0 }, []int64{10, 20, 30, 40}, 1100, []string{"totals of 1 entries"}, true},
-		{"units that were changed", func(b *Books) { b.Lines[1].Units = 25 }, []int64{10, 25, 30, 40}, 1100, []string{"totals of 1 entries", "add up to 105 units"}, true},
+		{"state older than its entries", func(b *Books) { b.Newest = 1e15 - 3e9 }, []int64{10, 20, 30, 40}, 1100, []string{"later than the newest time in its state"}, true},
+		{"a total too high", func(b *Books) { b.Lines[0].Total = 1090 }, []int64{10, 20, 30, 40}, 1100, []string{"entries' units: 1,"}, true},
+		{"a total that cannot be read", func(b *Books) { b.Lines[2].Total = 0 }, []int64{10, 20, 30, 40}, 1100, []string{"entries' units: 1,"}, true},
+		{"units that were changed", func(b *Books) { b.Lines[1].Units = 25 }, []int64{10, 25, 30, 40}, 1100, []string{"entries' units: 1,", "add up to 105 units"}, true},
 		{"unreadable in the middle", func(b *Books) { b.Lines[1].Units, b.Lines[1].Total = 0, 0 }, []int64{10, 20, 30, 40}, 1100, []string{"an entry of 20 units"}, true},
 		{"unreadable at the end", func(b *Books) { b.Lines[3].Units, b.Lines[3].Total = 0, 0 }, []int64{10, 20, 30, 40}, 1100, []string{"an entry of 40 units"}, true},
 		{"two unreadable", func(b *Books) { b.Lines[1], b.Lines[2] = Line{At: 5}, Line{At: 6} }, []int64{10, 0, 50, 40}, 1100, []string{"is removed", "an entry of 50 units"}, true},
 		{"one that is none", func(b *Books) { b.Lines = slices.Insert(b.Lines, 2, Line{At: 1e15 - 2e9 + 1}) }, []int64{10, 20, 0, 30, 40}, 1100, []string{"is removed"}, true},
-		{"unreadable at the beginning", func(b *Books) { b.Lines[0] = Line{At: b.Lines[0].At} }, []int64{0, 20, 30, 40}, 1100, []string{"its units are not known"}, false},
+		{"unreadable at the beginning", func(b *Books) { b.Lines[0] = Line{At: b.Lines[0].At} }, []int64{0, 20, 30, 40}, 1100, []string{"its units are unknown"}, false},
 		{"unreadable and old", func(b *Books) { b.Lines[0] = Line{At: 7} }, []int64{0, 20, 30, 40}, 1100, []string{"it is older than every window"}, true},
-		{"at no time", func(b *Books) { b.Lines[3].NoTime = true }, []int64{10, 20, 30, 40}, 1100, []string{"it counts as of now"}, true},
+		{"at no time", func(b *Books) { b.Lines[3].NoTime = true }, []int64{10, 20, 30, 40}, 1100, []string{"it counts from now"}, true},
 		{"the first at no time", func(b *Books) { b.Lines[0].NoTime = true }, []int64{10, 20, 30, 40}, 1110,
-			[]string{"it counts as of now", "its entries come to 1110"}, true},
+			[]string{"it counts from now", "its entries add up to 1110"}, true},
 		{"a total near its end", func(b *Books) {
 			for i := range b.Lines {
 				b.Lines[i].Total += MaxTotal - 2000
 			}
 			b.Total += MaxTotal - 2000
-		}, []int64{10, 20, 30, 40}, 100, []string{"totals of 4 entries"}, true},
+		}, []int64{10, 20, 30, 40}, 100, []string{"entries' units: 4,"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := booksOf(1000, 10, 20, 30, 40)

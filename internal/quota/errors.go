@@ -8,18 +8,18 @@ import (
 
 // What callers branch on. Each comes wrapped in words about the case at hand.
 var (
-	ErrExhausted        = errors.New("quota exhausted")                    // denied for want of units; see DeniedError
-	ErrCostExceedsLimit = errors.New("cost exceeds the limit")             // this cost will never fit
-	ErrUnreachable      = errors.New("ledger cannot be reached")           // nothing was decided, or the answer was lost
-	ErrNotSent          = errors.New("not sent")                           // the gate refused a request; wrapped with the reason
-	ErrUnpriced         = errors.New("method has no price")                // refused, never guessed
-	ErrNoBucket         = errors.New("bucket has no limit")                // unknown to the credential
-	ErrNoReservation    = errors.New("no such reservation")                // unknown, expired or already settled
-	ErrReservationShort = errors.New("reservation holds fewer units")      // a draw or commit of more than is left
-	ErrNoEntry          = errors.New("no such entry")                      // cancelled already, trimmed, or too far back
-	ErrKeyReused        = errors.New("idempotency key was used before")    // for a different charge
-	ErrMalformed        = errors.New("malformed")                          // a text or number that no ledger takes
-	ErrLedgerUnusable   = errors.New("ledger cannot be used as it stands") // wrong version, read-only, damaged: for a person
+	ErrExhausted        = errors.New("quota exhausted")                 // denied for want of units; see DeniedError
+	ErrCostExceedsLimit = errors.New("cost exceeds the limit")          // this cost will never fit
+	ErrUnreachable      = errors.New("ledger cannot be reached")        // nothing was decided, or the answer was lost
+	ErrNotSent          = errors.New("not sent")                        // the gate refused a request; wrapped with the reason
+	ErrUnpriced         = errors.New("method has no price")             // refused, never guessed
+	ErrNoBucket         = errors.New("bucket has no limit")             // unknown to the credential
+	ErrNoReservation    = errors.New("no such reservation")             // unknown, expired or already settled
+	ErrReservationShort = errors.New("reservation holds fewer units")   // a draw or commit of more than is left
+	ErrNoEntry          = errors.New("no such entry")                   // cancelled already, trimmed, or too far back
+	ErrKeyReused        = errors.New("idempotency key was used before") // for a different charge
+	ErrMalformed        = errors.New("malformed")                       // a text or number that no ledger takes
+	ErrLedgerUnusable   = errors.New("ledger cannot be used")           // wrong version, read-only, damaged: for a person
 )
 
 // DeniedError is a denial on its way through code that can only return errors, such as an http.RoundTripper.
@@ -64,12 +64,12 @@ func (e *CostExceedsLimitError) Is(target error) bool { return target == ErrCost
 type DamagedError struct {
 	Credential string
 	Bucket     string
-	What       string // "the total of its newest entry is 80, and that of its state 90"
+	What       string // "the total is 80 in its newest entry, and 90 in its state"
 }
 
 // Error names the bucket, and what mends it.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%v: bucket %s of %s is damaged: %s; quotactl ledger check --repair mends it",
+	return fmt.Sprintf("%v: bucket %s of %s is damaged: %s; to repair it: quotactl ledger check --repair",
 		ErrLedgerUnusable, e.Bucket, e.Credential, e.What)
 }
 

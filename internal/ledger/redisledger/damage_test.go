@@ -91,7 +91,7 @@ func must(t testing.TB, cmd redis.Cmder) {
 var breakages = []breakage{
 	{"newest entry deleted", func(t *testing.T, c redis.UniversalClient) {
 		must(t, c.ZRemRangeByRank(t.Context(), logOfK, -1, -1))
-	}, "the total of its newest entry is 80, and that of its state 90"},
+	}, "the total is 80 in its newest entry, and 90 in its state"},
 	{
 		"log deleted",
 		func(t *testing.T, c redis.UniversalClient) { must(t, c.Del(t.Context(), logOfK)) },
@@ -106,9 +106,9 @@ var breakages = []breakage{
 				redis.Z{Score: float64(time.Now().UnixMicro()), Member: "95:5:mine:"},
 			),
 		)
-	}, "the total of its newest entry is 95, and that of its state 90"},
-	{"state from yesterday", withState(0, 10), "its newest entry is 90, and that of its state 10"},
-	{"total too high", withState(0, 1000), "state 1000"},
+	}, "the total is 95 in its newest entry, and 90 in its state"},
+	{"state from yesterday", withState(0, 10), "the total is 90 in its newest entry, and 10 in its state"},
+	{"total too high", withState(0, 1000), "1000 in its state"},
 	{"total below zero", withState(0, -10), "state"},
 	{"total with a fraction", withState(0, 89.5), "state"},
 	{"total is no number", withState(0, math.NaN()), "state"},

@@ -43,7 +43,7 @@ func (l *Ledger) hold(ctx context.Context, s stored) (checked, error) {
 	if s.hasState && !known {
 		c.found(
 			fmt.Sprintf("its state of %d bytes cannot be read", len(s.state)),
-			"it is made anew of its entries and reservations; whether the bucket was suspended is not known",
+			"it is rebuilt from its entries and reservations; if the bucket was suspended, it is open again",
 			true,
 		)
 	}
@@ -71,7 +71,7 @@ func (c *checked) holdReservations(known bool) {
 			c.settled = append(c.settled, field)
 			c.found(
 				err.Error(),
-				"it is removed: how much it holds is not known, and from then on it holds nothing",
+				"it is removed: how much it holds is unknown, and it will hold nothing",
 				true,
 			)
 			continue
@@ -195,8 +195,8 @@ func (l *Ledger) holdLabels(ctx context.Context, c *checked, codes map[string]in
 func (l *Ledger) mendBucket(ctx context.Context, c checked) (bool, error) {
 	if len(c.gone) > maxMended {
 		return false, fmt.Errorf(
-			"%w: bucket %s of %s: %d entries would be written anew, and at most %d are, since nobody else is answered "+
-				"meanwhile: delete those older than every window first",
+			"%w: bucket %s of %s: a repair would write %d entries, and may write at most %d, because it "+
+				"blocks the server: delete those older than every window first",
 			quota.ErrLedgerUnusable,
 			c.bucket,
 			c.credential,

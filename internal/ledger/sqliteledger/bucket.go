@@ -33,11 +33,11 @@ func (s *session) bucket(credential, name string) (*bucket, error) {
 	case b.total < 0 || b.total > quota.MaxTotal || b.newest > quota.MaxTotal || b.retention < 0 || b.retention > quota.Never:
 		return b, b.damaged("its state cannot be read, with a total of %d", b.total)
 	case total.Valid && total.Int64 != b.total:
-		return b, b.damaged("the total of its newest entry is %d, and that of its state %d", total.Int64, b.total)
+		return b, b.damaged("the total is %d in its newest entry, and %d in its state", total.Int64, b.total)
 	case total.Valid && last.Int64 > b.newest:
-		return b, b.damaged("its newest entry is later than its state knows")
+		return b, b.damaged("its newest entry is later than the newest time in its state")
 	case !total.Valid && b.total > 0 && b.newest > s.now()-keep:
-		return b, b.damaged("there are no entries, and the total of its state is %d", b.total)
+		return b, b.damaged("there are no entries, but the total in its state is %d", b.total)
 	}
 	return b, nil
 }

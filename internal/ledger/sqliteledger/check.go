@@ -153,7 +153,7 @@ func (c *checked) checkReservations() error {
 					units,
 					drawn,
 				),
-				"it is removed: how much it holds is not known, and from then on it holds nothing",
+				"it is removed: how much it holds is unknown, and it will hold nothing",
 				true,
 			)
 		}
