@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotabudget/internal/quota"
 )
 
 // TestLedgerAway_NoTick: a daemon that finds the ledger away when it begins says when that is over,
@@ -149,5 +151,35 @@ func TestLedgerAway_Ticks(t *testing.T) {
 		time.Sleep(time.Minute)
 		again.end()
 		w.expectAsked("")
+	})
+}
+
+// TestUpstreamAway_OthersTicks: a lane whose tick another daemon has done meanwhile passes its
+// probe on to one that still has something to ask.
+func TestUpstreamAway_OthersTicks(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		p := w.open(lanes(t, "0 * * * *", "UTC", eight, time.Second)...)
+		p.work.CatchUp = false
+		p.start()
+		time.Sleep(10 * time.Minute)
+		back := w.away()
+		time.Sleep(54 * time.Minute) // 20:04, probes at 20:00:30, 20:01:30, 20:03:30, 20:07:30
+		for region := range strings.FieldsSeq("GB DE FR IN BR AU CA") {
+			claim := quota.Claim{Credential: "key1", Name: "trending/" + region + "/2026-06-01T20:00:00Z",
+				Holder: "other", TTL: time.Hour}
+			if state, err := w.look.ledger.Claim(w.Context(), claim); err != nil || state != quota.ClaimWon {
+				t.Fatal(region, state, err)
+			}
+			if err := w.look.ledger.Finish(w.Context(), claim, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		back()
+		time.Sleep(4 * time.Minute) // 20:08
+		if w.runs("US")["trending/US/2026-06-01T20:00:00Z"] != 1 || w.told("the upstream answers again") != 1 {
+			t.Errorf("told: %s", strings.Join(w.log, ""))
+		}
+		p.end()
 	})
 }
