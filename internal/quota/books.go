@@ -128,8 +128,10 @@ func (b Books) between(i, end int) (units int64, known bool) {
 	return units, units >= 0 && units <= MaxUnits
 }
 
-// setTimes moves lines at no time to now, behind all others.
+// setTimes gives each line a time of its own, later than the one before. Lines at no time are moved
+// to now, behind all others.
 func (m *Mended) setTimes(b Books) {
+	m.partTimes()
 	before := m.Newest
 	for _, l := range m.Lines {
 		if !l.NoTime && l.At > m.Newest {
@@ -154,6 +156,29 @@ func (m *Mended) setTimes(b Books) {
 				true,
 			)
 		}
+	}
+}
+
+// partTimes moves lines that are at the same time as another: a store does not keep these in order.
+func (m *Mended) partTimes() {
+	moved, last := 0, int64(-1)
+	for i := range m.Lines {
+		l := &m.Lines[i]
+		if l.NoTime || l.Units == 0 && !l.Left {
+			continue
+		}
+		if l.At <= last && !l.Left {
+			l.At = last + 1
+			moved++
+		}
+		last = max(last, l.At)
+	}
+	if moved > 0 {
+		m.found(
+			fmt.Sprintf("%d entries are not later than the one before", moved),
+			"each is moved to the microsecond after it",
+			true,
+		)
 	}
 }
 

@@ -51,6 +51,8 @@ func TestMend(t *testing.T) {
 		{"at no time", func(b *Books) { b.Lines[3].NoTime = true }, []int64{10, 20, 30, 40}, 1100, []string{"it counts from now"}, true},
 		{"the first at no time", func(b *Books) { b.Lines[0].NoTime = true }, []int64{10, 20, 30, 40}, 1110,
 			[]string{"it counts from now", "its entries add up to 1110"}, true},
+		{"one twice", func(b *Books) { b.Lines = slices.Insert(b.Lines, 1, b.Lines[0]) }, []int64{10, 10, 20, 30, 40}, 1100,
+			[]string{"1 entries are not later than the one before"}, true},
 		{"a total near its end", func(b *Books) {
 			for i := range b.Lines {
 				b.Lines[i].Total += MaxTotal - 2000
@@ -95,7 +97,7 @@ func TestMendedIsSound(t *testing.T) {
 				break
 			}
 			i := rapid.IntRange(0, len(b.Lines)-1).Draw(rt, "line")
-			switch rapid.SampledFrom([]string{"delete", "total", "units", "time", "state", "unreadable"}).Draw(rt, "spoil") {
+			switch rapid.SampledFrom([]string{"delete", "total", "units", "time", "state", "unreadable", "twice"}).Draw(rt, "spoil") {
 			case "delete":
 				b.Lines = slices.Delete(b.Lines, i, i+1)
 			case "total":
@@ -108,6 +110,8 @@ func TestMendedIsSound(t *testing.T) {
 				b.Total = rapid.Int64Range(0, 1000).Draw(rt, "state")
 			case "unreadable":
 				b.Lines[i] = Line{At: b.Lines[i].At}
+			case "twice":
+				b.Lines = slices.Insert(b.Lines, i, b.Lines[i])
 			}
 		}
 		var had int64
@@ -125,6 +129,11 @@ func TestMendedIsSound(t *testing.T) {
 		slices.SortStableFunc(again.Lines, func(x, y Line) int { return int(x.At - y.At) })
 		if has < had {
 			rt.Fatalf("%d units became %d", had, has)
+		}
+		for i := range again.Lines {
+			if i > 0 && again.Lines[i].At == again.Lines[i-1].At {
+				rt.Fatalf("mended books %+v have two entries at the same time", again)
+			}
 		}
 		if more := again.Mend(); len(more.Findings) > 0 {
 			rt.Fatalf("mended books %+v have %+v", again, more.Findings)

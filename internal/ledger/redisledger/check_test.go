@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -70,6 +71,45 @@ func TestDamageIsMended(t *testing.T) {
 				t.Errorf("%+v, %v; the entries add up to %d", u, err, sum)
 			}
 		})
+	}
+}
+
+// Entries of one moment are in the order of their text: a repair moves them apart, or their totals
+// would never rise.
+func TestEntryThatIsThereTwice(t *testing.T) {
+	l := open(t, redistest.Start(t, redistest.Options{}).URL())
+	ninety(t, l)
+	last := l.client.ZRangeWithScores(t.Context(), logOfK, -1, -1).Val()[0]
+	again := redis.Z{Score: last.Score, Member: strings.Replace(last.Member.(string), ":10:", ":10:x", 1)}
+	must(t, l.client.ZAdd(t.Context(), logOfK, again))
+	for _, want := range []bool{true, false} {
+		found, err := l.CheckBucket(t.Context(), "k", "default", true)
+		if err != nil || len(found) > 0 != want {
+			t.Errorf("%+v, %v", found, err)
+		}
+	}
+	if d, err := l.Charge(t.Context(), one("k", 1)); err != nil || d.Allowed {
+		t.Errorf("1 beside 100 of 100: %+v, %v", d, err)
+	}
+}
+
+// A reservation that a script does not take is one that a check finds.
+func TestReservationBeyondExact(t *testing.T) {
+	l := open(t, redistest.Start(t, redistest.Options{}).URL())
+	for _, text := range []string{
+		"9007199254740992:1900000000000000:0:5:1:0:", "5:9007199254740992:0:5:1:0:",
+		"5:1900000000000000:9007199254740992:5:1:0:",
+	} {
+		ninety(t, l)
+		must(t, l.client.HSet(t.Context(), stateOfK, "r:x", text))
+		found, err := l.CheckBucket(t.Context(), "k", "default", true)
+		if err != nil || !says(fmt.Errorf("%+v", found), "default.x", "cannot be read") {
+			t.Errorf("%s: %+v, %v", text, found, err)
+		}
+		if d, err := l.Charge(t.Context(), one("k", 10)); err != nil || !d.Allowed {
+			t.Errorf("%s: 10 beside 90 of 100: %+v, %v", text, d, err)
+		}
+		must(t, l.client.FlushAll(t.Context()))
 	}
 }
 

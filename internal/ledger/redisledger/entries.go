@@ -147,7 +147,7 @@ func parseReservation(bucket, id, value string) (quota.Reservation, error) {
 	var n [5]int64
 	for i := range n {
 		var err error
-		if n[i], err = parseWhole(fields[i]); err != nil {
+		if n[i], err = parseWhole(fields[i]); err != nil || n[i] > quota.MaxTotal {
 			return r, fmt.Errorf("the reservation %.64q cannot be read", r.ID)
 		}
 	}

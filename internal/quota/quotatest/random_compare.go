@@ -74,6 +74,12 @@ func (s *story) compareBucket(b string) {
 	wantLog, _ := s.model.Entries(ctx, q)
 	log, err := s.ledger.Entries(ctx, q)
 	s.same("entries of "+b, utcEntries(log), utcEntries(wantLog), err)
+
+	// Whatever has happened, a check finds nothing: what it found would deny charges.
+	if checker, ok := s.ledger.(quota.Checker); ok {
+		found, err := checker.CheckBucket(ctx, s.credential, b, false)
+		s.same("check of "+b, append([]quota.Finding{}, found...), []quota.Finding{}, err)
+	}
 }
 
 func (s *story) same(what string, got, want any, err error) {
