@@ -64,11 +64,11 @@ func (l *Ledger) CheckBucket(
 	for try := 1; ; try++ {
 		s, err := l.read(ctx, credential, bucket)
 		if err != nil {
-			return nil, err
+			return l.foreign(ctx, credential, bucket, err)
 		}
 		c, err := l.hold(ctx, s)
 		if err != nil || len(c.findings) == 0 {
-			return nil, err
+			return l.foreign(ctx, credential, bucket, err)
 		}
 		var same bool
 		if repair && c.mends() {

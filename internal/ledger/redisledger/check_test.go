@@ -113,6 +113,28 @@ func TestReservationBeyondExact(t *testing.T) {
 	}
 }
 
+// A key of another kind denies, and a check says which one it is.
+func TestKeyOfAnotherKind(t *testing.T) {
+	l := open(t, redistest.Start(t, redistest.Options{}).URL())
+	for _, key := range []string{stateOfK, logOfK, labelsKey("k")} {
+		ninety(t, l)
+		must(t, l.client.Set(t.Context(), key, "mine", 0))
+		c := one("k", 1)
+		c.Labels = quota.Labels{"for": key}
+		if d, err := l.Charge(t.Context(), c); d.Allowed || !says(err, "quotactl ledger check") {
+			t.Errorf("%s: charged: %+v, %v", key, d, err)
+		}
+		for _, repair := range []bool{false, true} {
+			found, err := l.CheckBucket(t.Context(), "k", "default", repair)
+			if err != nil || len(found) != 1 || found[0].Mends || found[0].Bucket != "default" ||
+				!strings.Contains(found[0].What, key+" is not a") {
+				t.Errorf("%s: %+v, %v", key, found, err)
+			}
+		}
+		must(t, l.client.FlushAll(t.Context()))
+	}
+}
+
 // What needs more entries written anew than one step may write is left, with a reason.
 func TestTooMuchToMend(t *testing.T) {
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())

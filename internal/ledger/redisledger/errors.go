@@ -23,7 +23,7 @@ var unusable = map[string]string{
 	"OOM":        "it is out of memory: raise maxmemory, or shorten what else it keeps",
 	"MISCONF":    "it cannot write to its disk, and therefore takes no writes",
 	"QUOTATOTAL": "a running total cannot grow any more: quotactl ledger check --repair makes it begin at 0 again",
-	"WRONGTYPE":  "a key quota:… holds something else: another program uses the same names",
+	wrongKind:    "a key quota:… holds something else: quotactl ledger check says which one",
 	"MOVED":      node, "ASK": node, "TRYAGAIN": node, "CLUSTERDOWN": node, "CROSSSLOT": node,
 }
 
