@@ -138,6 +138,9 @@ func (l *lane) loop(ticks, ctx context.Context) {
 			l.Log.Warn("tick left out: the lane is behind and a later one is due", "tick", tick.ID())
 			l.Metrics.sweeps.WithLabelValues(overtaken).Inc()
 		case !l.runTick(ticks, ctx, tick, false):
+			if ctx.Err() != nil {
+				l.leaveOutWaiting(tick)
+			}
 			return
 		}
 		from = tick.At
@@ -182,6 +185,20 @@ func (l *lane) superseded(tick schedule.Tick) bool {
 	next := l.Next(tick.At).At
 	return !next.After(time.Now()) &&
 		(l.upstream.covers(next) || l.catalogue.covers(next) || l.ledger.covers(next))
+}
+
+// leaveOutWaiting marks the superseded ticks from one on done when the daemon ends in an outage:
+// the next one would take each of them for one that was lost in a crash, and run it.
+func (l *lane) leaveOutWaiting(tick schedule.Tick) {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	for ctx.Err() == nil && l.superseded(tick) {
+		if _, cause := l.ledger.away(); cause != nil {
+			return
+		}
+		l.leaveOut(ctx, tick)
+		tick = l.Next(tick.At)
+	}
 }
 
 // leaveOut marks a superseded tick done, so that it is not taken for one that was lost in a crash.

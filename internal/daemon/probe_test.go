@@ -183,3 +183,24 @@ func TestUpstreamAway_OthersTicks(t *testing.T) {
 		p.end()
 	})
 }
+
+// TestUpstreamAway_Restart: a daemon that is restarted in an outage runs one tick of each region
+// for all that waited, as the one before would have.
+func TestUpstreamAway_Restart(t *testing.T) {
+	t.Parallel()
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		all := lanes(t, "* * * * *", "UTC", eight, 0)
+		p := w.open(all...)
+		p.start()
+		back := w.away()
+		time.Sleep(7*time.Minute + 30*time.Second)
+		p.end()
+		back()
+		p = w.open(all...).start()
+		time.Sleep(20 * time.Second)
+		p.end()
+		if n := len(w.runs(eight)); n != 8 || w.runs("US")["trending/US/2026-06-01T19:07:00Z"] != 1 {
+			t.Errorf("%d runs: %v", n, w.runs(eight))
+		}
+	})
+}
