@@ -44,21 +44,25 @@ func planCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Say what the schedule will spend, and which runs would be denied",
-		Long: `plan plays the configured schedule against the configured limits, through resets and changes of the clocks, as the daemon would run
-it: page by page, with shares of the day while units are short. It asks nobody upstream and changes nothing. Without --from it
-begins now, with what the ledger holds; with --from on an empty ledger, which is not even opened. Days are the upstream's.
+		Long: `plan simulates the configured schedule against the configured limits, page by page, as the daemon
+would run it: across resets and clock changes, and with shares of the day while units are short. It
+calls no upstream and changes nothing. Without --from it starts now, with what the ledger holds;
+with --from on an empty ledger, which is not even opened. Days are the upstream's.
 
-A chart has as many pages as the region's last complete chart in the catalogue, at most those configured; those configured where
-there is none. --schedule, --stagger, --regions and --pages try a change out. Charges of others are not foretold, and a limit
-that is planned to the last unit leaves nothing for an answer that is slow.
+A chart is taken to have as many pages as the region's last complete chart in the catalogue, at most
+the configured number; without such a chart, the configured number. --schedule, --stagger, --regions
+and --pages try a change out. Charges of other programs are not predicted, and a limit that is
+planned to the last unit leaves no room for a slow answer.
 
-Exit codes: 0 when every run gets all its pages, 75 when one does not, or when --fail-over is given and a limit's peak is above
-it (in per cent of its units less its headroom, by which a peak_percent of the JSON is not above itself).
+Exit codes: 0 if every run gets all its pages; 75 if one does not, or if --fail-over is given and a
+limit's peak is above it (in per cent of its units less its headroom, as peak_percent in the JSON; a
+peak of exactly that percentage passes).
 
-A long plan shows on a terminal how far it has come; Ctrl-C and SIGTERM end it, and nothing is printed then.
+A long plan shows its progress on a terminal; Ctrl-C and SIGTERM end it, and then nothing is printed.
 
---suggest gives one schedule, time zone and stagger for all jobs, to be written into each job that has its own; pages, where
-they are given, are those of every chart. As flags (--schedule, --timezone, --stagger, --pages) they try it out.
+--suggest gives one schedule, time zone and stagger for all jobs; write them into each job that has
+its own. If it gives pages, they are for every chart. As flags (--schedule, --timezone, --stagger,
+--pages) they can be tried first.
 
 JSON: {from, to, days, fits, over:[limit…], runs, complete, partial, denied, left_out, pages_wanted, pages,
 windows:[{limit, bucket, window, timezone, units, headroom, cap, peak, peak_at, peak_percent, legroom}] (of all that time),

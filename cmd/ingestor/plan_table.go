@@ -69,7 +69,7 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 		text += fmt.Sprintf("first lost: %s\n", describeLost(screen, f))
 	}
 	if o.chartless {
-		text += "no charts yet: each is taken to have the configured pages\n"
+		text += "no charts yet: the plan assumes the configured number of pages\n"
 	}
 	return screen.Say("%s\n", text)
 }
@@ -92,7 +92,7 @@ func describeLost(screen cli.Screen, r *plan.Run) string {
 }
 
 func drawLimits(o *planned, screen cli.Screen) error {
-	table := screen.Table("limit", ">units", ">headroom", ">peak", ">used", "at", ">legroom", "")
+	table := screen.Table("limit", ">units", ">headroom", ">peak", ">used", "at", ">least left", "")
 	for _, u := range o.report.Windows {
 		used := "-"
 		if u.Cap > 0 {
@@ -144,7 +144,7 @@ func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
 			columns = append(columns, ">peak "+columnOf(u.Limit))
 		}
 	}
-	table := screen.Table(append(columns, ">meet", "first lost")...)
+	table := screen.Table(append(columns, ">collisions", "first lost")...)
 	listed := listedDays(days)
 	for i, at := range listed {
 		if i > 0 && at > listed[i-1]+1 {
@@ -165,7 +165,7 @@ func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
 		table.AppendRow([]any{fmt.Sprintf("… %d more", len(days)-1-listed[n-1])})
 	}
 	table.AppendRow(totalRow(screen, days))
-	steps := []cli.Step{cli.Drop("meet"), cli.Cut("first lost", 24), cli.Drop("runs"),
+	steps := []cli.Step{cli.Drop("collisions"), cli.Cut("first lost", 24), cli.Drop("runs"),
 		cli.Drop("planned"), cli.Cut("first lost", 8)}
 	return screen.Draw(table, steps...)
 }
@@ -258,7 +258,7 @@ func saySuggestion(o *planned, screen cli.Screen) error {
 	case !o.flags.suggest:
 		return nil
 	case s == nil:
-		return screen.Say("\nNo schedule fits, not even a page a day. With --from it is sought for an empty ledger.\n")
+		return screen.Say("\nNo schedule fits, not even a page a day. --from looks for one on an empty ledger.\n")
 	}
 	text := fmt.Sprintf("\nThe tightest schedule that fits, for a year at least: %s runs a day\n\n",
 		screen.Number(s.PerDay()))

@@ -33,16 +33,17 @@ func freshnessCommand(a *app) *cobra.Command {
 	var last int
 	c := &cobra.Command{
 		Use:   "freshness",
-		Short: "Show how much each region's chart changes for a unit, and propose intervals",
-		Long: `freshness compares the last complete charts of each configured region, each with the one before: how many places hold another
-video, and how many videos are new, among the places that both have. It proposes intervals with which a unit brings as many
-new videos in each region, while together they spend about as much as now; at most four times longer or shorter than now.
-What a schedule does now is the average of its ticks to come. It costs nothing: only the catalogue is read. ingestor plan
-says whether a proposal fits.
+		Short: "Show how much each region's chart changes per unit, and propose intervals",
+		Long: `freshness compares each of the last complete charts of a region with the one before: how many places
+have another video, and how many videos are new, among the places that both have. It proposes
+intervals at which a unit brings the same number of new videos in each region and all regions
+together spend about as much as now; at most four times longer or shorter than now. "Now" is the
+average interval of the scheduled ticks to come. It costs nothing: only the catalogue is read.
+ingestor plan says whether a proposal fits.
 
 JSON: {regions:[{region, job, charts, completed_at, age_seconds, gap_seconds, places_changed, new_videos (shares, 0 to 1), new_videos_per_unit,
-units, interval_seconds, proposed_seconds}], units_per_day, proposed_units_per_day}. What is not known yet, for want of two
-charts or, of proposals, of charts from one interval at least, is null.`,
+units, interval_seconds, proposed_seconds}], units_per_day, proposed_units_per_day}. What is not known yet is null: it takes two
+charts, and for proposals an interval between them.`,
 		Example: `  ingestor report freshness
   ingestor report freshness --last 100 -o json | jq '.regions[] | {region, proposed_seconds}'`,
 		Args: cli.Args(),

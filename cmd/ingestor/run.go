@@ -27,21 +27,24 @@ func runCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
 		Short: "Sweep the regions by their schedule, as a daemon",
-		Long: `run reads the chart of each region at the ticks of its job's schedule. Several daemons may run on one ledger: each tick is done
-by exactly one of them, and when one dies another takes its ticks over. Ticks that were missed while none ran are made up
-for at the start, once for each region, the stalest first.
+		Long: `run fetches the chart of each region at the ticks of its job's schedule. Several daemons may run on
+one ledger: exactly one of them runs each tick, and if one dies, another takes its ticks over. Ticks
+that were missed while no daemon ran are made up for at the start, one for each region, the stalest
+region first.
 
-When the units left will not serve every tick until the reset, they are shared among the regions by weight, and ticks are left
-out evenly over the day.
+If the units left are not enough for every tick until the reset, they are shared among the regions
+by weight, and ticks are left out evenly over the day.
 
-While ledger, upstream or catalogue are away, ticks wait and nothing is bought; the log says so once, once an hour, and when it is
-over. The last tick that each region missed in that time runs in the place of all.
+While ledger, upstream or catalogue do not answer, ticks wait and no pages are fetched. The log says
+so once, then once an hour, and when it is over. Then each region runs one tick for all that it
+missed.
 
-SIGTERM and Ctrl-C end it: no new page is asked for, the one under way is stored, claims are given back; a second one ends it at
-once. SIGHUP, or a change of the configuration file or of the price list, reloads the file that is in force. Regions whose ticks
-stay the same go on; another one finishes its run first. A bad file, an empty one and none at all are refused with the reasons, and
-the old one stays in force. Health and metrics are on listen:
-(/healthz, /readyz, /metrics).`,
+SIGTERM and Ctrl-C end it: the current page is still stored, and claims are returned; a second
+signal ends it at once. SIGHUP, or a change of the configuration file or of the price list, reloads
+the file in force. Regions whose ticks stay the same are not interrupted; a changed or removed
+region finishes its run first. If the file is wrong, empty or missing, the reload is refused with
+the reasons and the old configuration stays in force. /healthz, /readyz and /metrics are served on
+listen:.`,
 		Example: `  ingestor run
   ingestor run --config /etc/quota/quota.yaml --log-format json
   curl -s http://127.0.0.1:9310/metrics | grep quota_remaining_units`,

@@ -24,12 +24,12 @@ func (a *app) explain() *cobra.Command {
 		Use:   "explain",
 		Short: "Whether a charge would fit now, when it will, and who has taken the units",
 		Long: `explain says whether a charge would fit now, and if not, when it will and who has taken the units
-of the limit that denies: the sums of that window by the labels of their entries, the largest first,
-and what reservations hold. Runs of a job are added up. Where the upstream has closed the bucket it
-is what this ledger knows of the bucket's day. Nothing is charged.
+of the limit that denies: the sums of that window by label, the largest first, and what reservations
+hold. Runs of a job are added up. If the bucket is suspended, the window is the upstream's day.
+Nothing is charged.
 
-It exits as spend does: with 0 when the charge fits, with 75 when it does not fit now, and with 64
-when it never will.
+It exits like spend: with 0 if the charge fits, with 75 if it does not fit now, and with 64 if it
+never will.
 
 JSON: as spend --dry-run, and "by": [{"labels","units"}], empty when nothing denies. What a
 reservation holds has its ID and its note as labels "reservation" and "note".`,
@@ -81,7 +81,7 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 	if d.Limit == "" || d.Never {
 		return taken{by: []spender{}}, nil
 	}
-	who := taken{of: "what this ledger knows of the bucket's day", window: g.reset(bucket)}
+	who := taken{of: "the upstream's day, in this ledger", window: g.reset(bucket)}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
 		if l.Bucket == bucket && l.Name() == d.Limit {
 			who = taken{bucket + " " + l.Window.String(), l.Units, l.Headroom, l.Window, nil}

@@ -21,28 +21,28 @@ func (a *app) forecast() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forecast",
 		Short: "When each bucket will run dry, and which runs lose pages by it",
-		Long: `forecast tells for every bucket whether it lasts to the reset or when it runs dry, from what is spent, what
-is set aside, the schedule of the configuration, and the unscheduled spending of the last hours (charges
-whose job is none of the schedule's). Units that leave a sliding window count again. 200 possible days
-are played from it: the moment told is their median, the two in brackets hold eight of ten.
+		Long: `forecast says for every bucket whether it lasts to the reset or when it runs dry, from what is spent,
+what is set aside, the configured schedule, and the unscheduled spending of the last hours (charges
+whose job is not in the schedule). Units that leave a sliding window count again. It simulates 200
+possible days: the time shown is their median, and eight of ten days are between the two in brackets.
 
-Scheduled runs pass through the shares by which "ingestor run" leaves ticks out while units are short, and
-through the paces. A run that is left out, or held back by a pace or by a limit on less than ten minutes, is
-lost, but the bucket does not run dry by it: such a limit is looked at for scheduled runs alone, and for
-no schedule of more than 5000 ticks until the reset.
+Scheduled runs are left out by their shares while units are short, as by "ingestor run", and held
+back by paces. Such a run is lost, but the bucket does not run dry because of it; the same goes for a
+limit on less than ten minutes, which is checked for scheduled runs only, and only if the schedule
+has at most 5000 ticks until the reset.
 
-It exits with 0 whatever it tells, and with --fail with 75 when a bucket is short: exhausted, suspended,
-or likely to run dry before its reset, or when it lasts and scheduled runs are lost all the same.
+It exits with 0 whatever the forecast is. With --fail it exits with 75 if a bucket is short:
+exhausted, suspended, likely to run dry before its reset, or lasting but with scheduled runs lost.
 
 JSON: {"credentials":[{"credential","at","buckets":[{
   "bucket", "text",
   "verdict":  lasts | runs_dry | exhausted | suspended | closed (a limit allows nothing),
-  "reset_at": to which is foretold, "remaining": units for scheduled charges now,
+  "reset_at": the end of the forecast, "remaining": units for scheduled charges now,
   "dry_at", "dry_earliest", "dry_latest": null when not before reset_at (earliest: 1 of 10 days, latest: 9 of 10),
   "dry_before_reset_seconds", "chance": of running dry before reset_at, 0 to 1,
   "opens_at": when units come free after that, "suspended_until",
   "limit": the one that is short, or by which the first run is lost,
-  "unscheduled_per_hour": {"low","likely","high"}: units foretold,
+  "unscheduled_per_hour": {"low","likely","high"}: units expected,
   "scheduled", "lost": {"runs","pages","units"}: to come, and of those lost in the likely day,
   "left_out": {"runs","pages","units"}: of those lost, the runs that are left out by their shares,
   "lost_runs": [{"at","scheduled","job","region","pages","lost",

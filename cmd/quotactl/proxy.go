@@ -41,12 +41,12 @@ them before it is sent, so that a program in any language is metered by pointing
 at the upstream.
 
 It adds the credential's API key and drops one that the program sends. An OAuth token (Authorization:
-Bearer) is passed on, without the key, where the method takes one; its project must be that of the
+Bearer) is passed on, without the key, if the method takes one; its project must be that of the
 credential, or the quota of another project is spent. Anything else in Authorization is refused.
 
-A denial is answered with 429, Retry-After and an error in Google's form, or as problem+json if
-Accept asks for it. What it refuses was not sent and costs nothing:
-  400  the upstream could read the request differently than it would be charged
+A denial is answered with 429, Retry-After and an error in Google's format, or as problem+json if
+Accept asks for it. Refused requests are not sent and cost nothing:
+  400  the upstream could read the request differently than we charge it
   401  the caller has no token of the --token-file
   403  Host is neither the address it listens on nor a --host, or a web page sent the request whose
        Origin is not named with --allow-origin
@@ -54,12 +54,12 @@ Accept asks for it. What it refuses was not sent and costs nothing:
   408, 413, 503  the body came too slowly or is too large; too many requests at once
 502 and 504 say whether the request was charged: it is, once it may have reached the upstream.
 
-Who can connect spends your quota. On loopback and on a unix socket (mode 0600) no token is needed;
+Anyone who can connect can spend your quota. On loopback and on a unix socket (mode 0600) no token is needed;
 on any other address --token-file is required. It has a line for each caller, a name and a token of
 16 characters or more. The caller sends the token as X-Quota-Token: TOKEN, as Authorization: Bearer
 TOKEN, or as its API key; its name becomes the label caller of what it spends.
 
-Each request is one line of the log, without its query. Ctrl-C ends it.`,
+Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
 		Example: `  quotactl proxy --listen 127.0.0.1:8090 --admin 127.0.0.1:9311
   curl 'http://127.0.0.1:8090/youtube/v3/i18nRegions?part=snippet'
   quotactl proxy --listen unix:/run/quota/proxy.sock
@@ -86,10 +86,10 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.hosts, "host", nil, "also answer to this `NAME` in the Host header; may be repeated")
 	flags.StringArrayVar(&f.origins, "allow-origin", nil,
 		"let web pages of this `ORIGIN` use the proxy, such as https://dashboard.example; may be repeated")
-	flags.StringVar(&f.tokens, "token-file", "", "serve only callers with a token of `FILE`, which has lines of a name and a token")
+	flags.StringVar(&f.tokens, "token-file", "", "serve only callers with a token in `FILE`: a name and a token on each line")
 	flags.StringVar(&f.admin, "admin", "", "serve /healthz, /readyz and /metrics on `ADDR`")
 	flags.IntVar(&f.requests, "max-requests", limits.Requests, "answer 503 to more than `N` requests at once")
-	flags.Int64Var(&f.uploadMiB, "max-upload", limits.Upload>>20, "refuse uploads of more than `N` MiB; other bodies may have 1 MiB")
+	flags.Int64Var(&f.uploadMiB, "max-upload", limits.Upload>>20, "refuse uploads of more than `N` MiB; other bodies may be 1 MiB")
 }
 
 func (f *proxyFlags) check() error {
