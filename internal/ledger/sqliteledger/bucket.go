@@ -121,7 +121,7 @@ func (b *bucket) holds(n int64) ([]quota.Hold, error) {
 		if err := row.Scan(&units, &drawn, &expires); err != nil {
 			return err
 		}
-		if drawn < 0 || units > quota.MaxUnits {
+		if drawn < 0 || drawn > units || units > quota.MaxUnits {
 			return b.damaged("a reservation of %d units, %d of them drawn", units, drawn)
 		}
 		holds = append(holds, quota.Hold{Units: units - drawn, ExpiresAt: expires})

@@ -2,7 +2,7 @@
 
 -- What is set aside at ?2.
 -- name: reservation_holds
-SELECT units, drawn, expires_at FROM reservations WHERE bucket = ?1 AND expires_at > ?2 AND drawn < units;
+SELECT units, drawn, expires_at FROM reservations WHERE bucket = ?1 AND expires_at > ?2 AND drawn <> units;
 
 -- ?2 id
 -- name: reservation_find
