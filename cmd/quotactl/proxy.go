@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -69,6 +70,9 @@ Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
 			if err := f.check(); err != nil {
 				return err
 			}
+			if f.tokens == "" && c.Flags().Changed("token-file") { // such as "$TOKENS" where that is not set
+				return cli.Hint(cli.Usagef("--token-file is empty"), "leave it out to serve whoever reaches the proxy")
+			}
 			return a.with(c.Context(), func(g *gate) error { return a.serveProxy(c.Context(), g, f) })
 		},
 	}
@@ -99,6 +103,11 @@ func (f *proxyFlags) check() error {
 	case f.requests < 1, f.uploadMiB < 1, f.uploadMiB > 1<<40:
 		return cli.Usagef("--max-requests and --max-upload are 1 or more")
 	}
+	for _, host := range f.hosts {
+		if err := proxy.CheckHost(host); err != nil {
+			return cli.Usagef("--host: %w", err)
+		}
+	}
 	for _, origin := range f.origins {
 		if err := proxy.CheckOrigin(origin); err != nil {
 			return cli.Usagef("--allow-origin: %w", err)
@@ -114,7 +123,7 @@ func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
 	}
 	listener, err := proxy.Listen(f.listen)
 	if err != nil {
-		return cli.Hint(err, "another program may listen there; port 0 picks a free one")
+		return listenError(err)
 	}
 	defer listener.Close()
 	if proxy.Exposed(listener.Addr()) && handler.Callers == nil {
@@ -125,7 +134,7 @@ func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
 	if f.admin != "" {
 		admin, err := net.Listen("tcp", f.admin)
 		if err != nil {
-			return cli.Hint(err, "--admin: another program may listen there")
+			return listenError(fmt.Errorf("--admin: %w", err))
 		}
 		handler.Log.Info("health and metrics are served", "address", admin.Addr().String())
 		group.Go(func() error { return handler.ServeAdmin(ctx, admin) })
@@ -133,6 +142,13 @@ func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
 	fmt.Fprintln(a.stdout, proxyURL(listener.Addr()))
 	group.Go(func() error { return handler.Serve(ctx, listener) })
 	return group.Wait()
+}
+
+func listenError(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return cli.Hint(err, "another program listens there; port 0 picks a free one")
+	}
+	return err
 }
 
 // proxyURL is the address in the form in which a program is given it.
@@ -183,7 +199,7 @@ func readCallers(path string, log *slog.Logger) (*proxy.Callers, error) {
 	}
 	text, err := textfile.Read(path, maxTokens)
 	if err != nil {
-		return nil, fmt.Errorf("--token-file: %w", err)
+		return nil, fmt.Errorf("--token-file %s: %w", path, err)
 	}
 	callers, err := proxy.ParseCallers(string(text))
 	if err != nil {

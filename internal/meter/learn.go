@@ -24,7 +24,8 @@ type Lesson struct {
 const maxAnswer = 1 << 20
 
 // learn reads an answer that is an error and suspends the bucket which the upstream says is gone. The body is put back for the
-// client to read, without the key: some errors name it ("Consumer 'api_key:…' has been suspended").
+// client to read, without the key: some errors name it, as in "Consumer 'api_key:…' has been
+// suspended".
 func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Response, key string) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	resp.Body.Close()

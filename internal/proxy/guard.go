@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -91,6 +92,16 @@ func CheckOrigin(origin string) error {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin || u.User != nil || strings.Contains(origin, "*") {
 		return fmt.Errorf("%q is not an origin such as https://dashboard.example: a scheme and a host, nothing after it", origin)
+	}
+	return nil
+}
+
+var hostForm = regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?$`)
+
+// CheckHost reports whether a name, as a person writes it, could be that of a Host header.
+func CheckHost(name string) error {
+	if !hostForm.MatchString(name) {
+		return fmt.Errorf("%q is not a name such as gate.lan or gate.lan:8090", name)
 	}
 	return nil
 }

@@ -115,14 +115,17 @@ func (x *exchange) dropHeaders(h http.Header) {
 	}
 }
 
-// keepPrivate takes out of an answer what the upstream would allow to web pages: who may use the proxy is said here.
+// keepPrivate takes out of an answer what the upstream would allow to web pages, since who may use the proxy is said here, and
+// what it tells browsers about its own address.
 func keepPrivate(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Access-Control-") {
 			delete(h, name)
 		}
 	}
-	h.Del("Set-Cookie")
+	for _, name := range []string{"Set-Cookie", "Alt-Svc", "Strict-Transport-Security", "Clear-Site-Data"} {
+		h.Del(name)
+	}
 }
 
 // checkOverride reads the form that a call carries in its body when it was too long for a URL, and returns it without keys.

@@ -70,6 +70,23 @@ func TestRefuses(t *testing.T) {
 	s.get(t, chart).refused(t, http.StatusServiceUnavailable)
 }
 
+// TestAnswersKeepToThemselves: what the upstream tells browsers about its own address does not become true of the proxy's.
+func TestAnswersKeepToThemselves(t *testing.T) {
+	s := open(t, units(10))
+	of := []string{"Set-Cookie", "Access-Control-Allow-Origin", "Alt-Svc", "Strict-Transport-Security", "Clear-Site-Data"}
+	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range of {
+			w.Header().Set(name, "a")
+		}
+	})
+	a := s.get(t, chart)
+	for _, name := range of {
+		if got := a.header.Get(name); got != "" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 // TestAccept: problem+json is for who asks for it by name.
 func TestAccept(t *testing.T) {
 	s := open(t, units(1))

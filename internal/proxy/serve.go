@@ -108,7 +108,7 @@ func clear(path string) error {
 	switch {
 	case err == nil:
 		conn.Close()
-		return fmt.Errorf("%s: address already in use", path)
+		return fmt.Errorf("%s: %w", path, syscall.EADDRINUSE)
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return err
 	}

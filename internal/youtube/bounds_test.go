@@ -125,6 +125,27 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
+// TestNoList: an answer of somebody else on the way is not an empty list, which would take a chart's place.
+func TestNoList(t *testing.T) {
+	for body, ok := range map[string]bool{
+		`{}`: false, `{"status":"ok"}`: false, `{"error":{"code":403}}`: false, `{"items":null}`: false, `null`: false,
+		`{"items":[]}`: true, `{"kind":"youtube#list"}`: true,
+	} {
+		client, asked := answering(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) })
+		_, chart := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+		_, categories := client.Categories(t.Context(), "US")
+		_, regions := client.Regions(t.Context())
+		for _, err := range []error{chart, categories, regions} {
+			if kind, _ := youtube.KindOf(err); (err == nil) != ok || !ok && kind != youtube.Permanent {
+				t.Errorf("%s: %v", body, err)
+			}
+		}
+		if asked.Load() != 3 {
+			t.Errorf("%s: %d requests", body, asked.Load())
+		}
+	}
+}
+
 // TestAsMuchAsAllowed: what is just within the bounds is read whole.
 func TestAsMuchAsAllowed(t *testing.T) {
 	title, tags := strings.Repeat("x", 4096), strings.TrimSuffix(strings.Repeat(`"a",`, 1000), ",")

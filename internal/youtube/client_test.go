@@ -285,7 +285,7 @@ func TestEndpointKeepsItsPath(t *testing.T) {
 	var asked string
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.Path
-		w.Write([]byte("{}"))
+		w.Write([]byte(`{"items":[]}`))
 	}))
 	defer upstream.Close()
 	for _, base := range []string{"", "/", "/base", "/base/"} {

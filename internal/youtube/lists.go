@@ -68,6 +68,9 @@ func (c *Client) videos(ctx context.Context, list func() *api.VideosListCall) (P
 		if err != nil {
 			return err
 		}
+		if res == nil || res.Kind == "" && res.Items == nil {
+			return errNoList()
+		}
 		if n := len(res.Items); n > MaxPage {
 			return &unusable{"items", fmt.Sprintf("is a list of %d, %d at most", n, MaxPage)}
 		}
@@ -84,6 +87,9 @@ func (c *Client) videos(ctx context.Context, list func() *api.VideosListCall) (P
 	return page, nil
 }
 
+// errNoList refuses JSON that is no list at all, null included: taken for an empty one, it would replace a chart.
+func errNoList() error { return &unusable{"", "is no list: it has neither kind nor items"} }
+
 // Category is a category of videos in a region.
 type Category struct {
 	ID         string
@@ -98,6 +104,9 @@ func (c *Client) Categories(ctx context.Context, region string) ([]Category, err
 		res, err := c.service.VideoCategories.List([]string{"snippet"}).RegionCode(region).Context(ctx).Do()
 		if err != nil {
 			return err
+		}
+		if res == nil || res.Kind == "" && res.Items == nil {
+			return errNoList()
 		}
 		all = nil
 		for _, item := range res.Items {
@@ -123,6 +132,9 @@ func (c *Client) Regions(ctx context.Context) ([]Region, error) {
 		res, err := c.service.I18nRegions.List([]string{"snippet"}).Context(ctx).Do()
 		if err != nil {
 			return err
+		}
+		if res == nil || res.Kind == "" && res.Items == nil {
+			return errNoList()
 		}
 		all = nil
 		for _, item := range res.Items {
