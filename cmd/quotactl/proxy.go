@@ -130,6 +130,10 @@ func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
 		return cli.Hint(cli.Usagef("--listen %s: others than this machine could reach it and spend your quota", f.listen),
 			"listen on 127.0.0.1 or unix:PATH, or name the callers with --token-file")
 	}
+	if len(f.hosts) > 0 && handler.Callers == nil { // browsers say where a page is from to loopback only
+		handler.Log.Warn("web pages may spend through a --host name: not every browser says that it is a page that asks",
+			"hint", "name the callers with --token-file")
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	if f.admin != "" {
 		admin, err := net.Listen("tcp", f.admin)

@@ -13,7 +13,8 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// A program that knows nothing of quota spends through the proxy: two units are there, the third request is not sent.
+// A program that knows nothing of quota spends through the proxy: two units are there, the third
+// request is not sent. A name without tokens is warned of.
 func TestProxy(t *testing.T) {
 	standin := &youtubetest.Server{Keys: []string{"right"}}
 	upstream := httptest.NewServer(standin)
@@ -26,7 +27,8 @@ func TestProxy(t *testing.T) {
 	out, in := io.Pipe()
 	code := make(chan int)
 	var stderr bytes.Buffer
-	go func() { code <- run(ctx, []string{"proxy", "--listen", "127.0.0.1:0"}, in, &stderr, getenv) }()
+	args := []string{"proxy", "--listen", "127.0.0.1:0", "--host", "gate.lan"}
+	go func() { code <- run(ctx, args, in, &stderr, getenv) }()
 	line := make([]byte, 100)
 	n, err := out.Read(line)
 	if err != nil {
@@ -53,7 +55,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("the stand-in saw %+v, want 2 requests without a key in the URL", c)
 	}
 	stop()
-	if c := <-code; c != 0 {
+	if c := <-code; c != 0 || !strings.Contains(stderr.String(), "web pages may spend") {
 		t.Errorf("exit code %d: %s", c, stderr.String())
 	}
 }
