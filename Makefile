@@ -42,7 +42,7 @@ build:
 install:
 	$(GO) install ./cmd/quotactl ./cmd/ingestor
 
-## bench: the figures of the README, each a ratio within one run
+## bench: the figures of docs/benchmarks.md, each a ratio within one run
 bench: tools
 	$(GO) test -run '^$$' -bench Ledger -benchtime 1x ./internal/ledger/redisledger
 	$(GO) test -run '^$$' -bench . -benchtime 3s ./internal/ledger/sqliteledger

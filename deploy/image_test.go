@@ -19,7 +19,7 @@ func TestBuildContext(t *testing.T) {
 	patterns := strings.Fields(comment.ReplaceAllString(read(t, "../.dockerignore"), ""))
 	for _, name := range []string{".git/config", "key", "quota.yaml", ".env", "ledger.db",
 		"state/ledger.db", "bin/ingestor", "layers_test.go", "cmd/ingestor/testdata/run.txt",
-		"deploy/crontab", "README.md"} {
+		"deploy/crontab", "README.md", "docs/redis.md"} {
 		if !ignored(patterns, name) {
 			t.Errorf("%s goes to the builder", name)
 		}

@@ -12,18 +12,18 @@ import (
 	"testing"
 )
 
-// snippet is the README's example in a language, with the address of this test's proxy in place of
+// snippet is the example of docs/proxy.md in a language, with the address of this test's proxy in place of
 // the documented one.
 func snippet(t *testing.T, language, proxy string) string {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs/proxy.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
-	found := block.FindAllStringSubmatch(string(readme), -1)
+	found := block.FindAllStringSubmatch(string(page), -1)
 	if len(found) != 1 || !strings.Contains(found[0][1], documented) {
-		t.Fatalf("README.md has %d examples in %s, want one with the proxy at %s",
+		t.Fatalf("docs/proxy.md has %d examples in %s, want one with the proxy at %s",
 			len(found), language, documented)
 	}
 	return strings.ReplaceAll(found[0][1], documented, proxy)

@@ -1,7 +1,7 @@
 //go:build interop
 
 // Package interop runs real clients of the YouTube API against the proxy, in front of the stand-in,
-// each set up by the very lines that the README gives. What a client was answered must be whole,
+// each set up by the very lines that docs/proxy.md gives. What a client was answered must be whole,
 // and what it was charged must be what the stand-in has counted. make interop installs the clients.
 package interop
 
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// documented is where the README's snippets expect the proxy.
+// documented is where the snippets of docs/proxy.md expect the proxy.
 const documented = "http://127.0.0.1:8090/"
 
 // sight is what a client saw; what it does not do stays zero.

@@ -1,4 +1,4 @@
-// Runs after the README's snippet, which makes client. Prints what it saw as one JSON object.
+// Runs after the snippet of docs/proxy.md, which makes client. Prints what it saw as one JSON object.
 const fs = require('fs');
 const {Readable} = require('stream');
 

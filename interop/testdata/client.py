@@ -1,4 +1,4 @@
-# Runs after the README's snippet, which makes youtube. Prints what it saw as one JSON object.
+# Runs after the snippet of docs/proxy.md, which makes youtube. Prints what it saw as one JSON object.
 import io
 import sys
 from google.oauth2.credentials import Credentials

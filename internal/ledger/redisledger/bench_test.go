@@ -26,7 +26,7 @@ import (
 var perUnit string
 
 // BenchmarkLedger prints what a charge costs the server beside the per-unit log, redis_rate and an empty script, all on
-// one server in one run. The README's figures come from it.
+// one server in one run. The figures in docs/benchmarks.md come from it.
 func BenchmarkLedger(b *testing.B) {
 	f := &figures{B: b, server: redistest.Start(b, redistest.Options{}), out: tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)}
 	l, err := Open(context.Background(), f.server.URL())

@@ -20,7 +20,7 @@ import (
 // of the killed master, which had not reached its replica.
 func TestClusterUnderLoad(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, 3, aclOfREADME(t))
+	c := redistest.StartCluster(t, 3, documentedACL(t))
 	url := "redis+cluster://quota:PASSWORD@" + c.Masters[0].Addr + "," + c.Masters[1].Addr
 	l := startLoad(t, c, url)
 	l.eventually(t, "small limits are used up", func(r *record) bool {

@@ -17,12 +17,12 @@ import (
 	"quotabudget/internal/quota/quotatest"
 )
 
-// The whole contract is kept under the ACL that the README prints, and nothing else is asked for.
+// The whole contract is kept under the ACL that docs/redis.md prints, and nothing else is asked for.
 func TestContract(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{Clock: true})
 	admin := redis.NewClient(&redis.Options{Addr: s.Addr})
 	t.Cleanup(func() { admin.Close() })
-	do(t, admin, aclOfREADME(t)...)
+	do(t, admin, documentedACL(t)...)
 	url := strings.Replace(s.URL(), "redis://", "redis://quota:PASSWORD@", 1)
 	quotatest.Run(t, quotatest.Harness{
 		Open:   func(t testing.TB) quota.Ledger { return open(t, url) },
@@ -37,10 +37,10 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// aclOfREADME is the one line of the README that makes a user, as a command.
-func aclOfREADME(t *testing.T) (command []any) {
+// documentedACL is the one line of the manual that makes a user, as a command.
+func documentedACL(t *testing.T) (command []any) {
 	t.Helper()
-	text, err := os.ReadFile("../../../README.md")
+	text, err := os.ReadFile("../../../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,13 +57,13 @@ func aclOfREADME(t *testing.T) (command []any) {
 // Every command of a script is in the line, also one that the contract does not come by.
 func TestACLNamesEveryCommandOfTheScripts(t *testing.T) {
 	allowed := make(map[any]bool)
-	for _, word := range aclOfREADME(t) {
+	for _, word := range documentedACL(t) {
 		allowed[word] = true
 	}
 	for _, source := range sources() {
 		for _, m := range calledThere.FindAllStringSubmatch(source, -1) {
 			if !allowed["+"+m[1]] {
-				t.Errorf("a script calls %s, which the ACL of the README does not allow", m[1])
+				t.Errorf("a script calls %s, which the ACL in docs/redis.md does not allow", m[1])
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func TestMissingRights(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	admin := redis.NewClient(&redis.Options{Addr: s.Addr})
 	t.Cleanup(func() { admin.Close() })
-	do(t, admin, aclOfREADME(t)...)
+	do(t, admin, documentedACL(t)...)
 	l := open(t, strings.Replace(s.URL(), "redis://", "redis://quota:PASSWORD@", 1))
 	entries := func() error {
 		_, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default", Limit: 1})
@@ -99,7 +99,7 @@ func TestMissingRights(t *testing.T) {
 		if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v", test.without, err)
 		}
-		do(t, admin, aclOfREADME(t)...)
+		do(t, admin, documentedACL(t)...)
 		if err := test.call(); err != nil {
 			t.Errorf("with all rights again: %v", err)
 		}

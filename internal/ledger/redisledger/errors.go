@@ -115,7 +115,7 @@ func missing(text string) string {
 		}
 	}
 	return "its ACL does not let this user " + what +
-		": the README prints the ACL that is needed (The ledger on Redis)"
+		": docs/redis.md has the ACL that the ledger needs"
 }
 
 // commandsAt are the commands that a line of one of our scripts calls.

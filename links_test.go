@@ -1,0 +1,60 @@
+package quotabudget_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```")
+	noSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are the names by which a link can reach the headings of a page, as GitHub makes them.
+func anchors(text string) map[string]bool {
+	names := make(map[string]bool)
+	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		name := noSlug.ReplaceAllString(strings.ToLower(h[1]), "")
+		names[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return names
+}
+
+// Every link leads to a file that exists, and to a heading that it has.
+func TestDocumentsLinkToWhatExists(t *testing.T) {
+	for _, path := range documents(t) {
+		prose := fenced.ReplaceAllString(read(t, path), "")
+		for _, l := range link.FindAllStringSubmatch(prose, -1) {
+			if strings.Contains(l[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(l[1], "#")
+			target := filepath.Join(filepath.Dir(path), file)
+			if file == "" {
+				target = path
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", path, l[1], err)
+				continue
+			}
+			if anchor != "" && !anchors(read(t, target))[anchor] {
+				t.Errorf("%s links to %s: %s has no such heading", path, l[1], target)
+			}
+		}
+	}
+}
+
+// Every page of the manual can be reached from the README.
+func TestReadmeLinksToEveryPage(t *testing.T) {
+	readme := read(t, "README.md")
+	for _, path := range documents(t) {
+		if path != "README.md" && !strings.Contains(readme, "]("+path) {
+			t.Errorf("README.md has no link to %s", path)
+		}
+	}
+}
