@@ -103,6 +103,20 @@ func (a *awaited) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, er
 	return ask(ctx, a, func(l quota.Ledger) ([]quota.Entry, error) { return l.Entries(ctx, q) })
 }
 
+func (a *awaited) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
+	return ask(ctx, a, func(l quota.Ledger) ([]quota.Sum, error) { return l.Sums(ctx, q) })
+}
+
+func (a *awaited) Between(
+	ctx context.Context,
+	credential, bucket string,
+	from, to time.Time,
+) (int64, error) {
+	return ask(ctx, a, func(l quota.Ledger) (int64, error) {
+		return l.Between(ctx, credential, bucket, from, to)
+	})
+}
+
 func (a *awaited) Time(ctx context.Context) (time.Time, error) {
 	return ask(ctx, a, func(l quota.Ledger) (time.Time, error) { return l.Time(ctx) })
 }

@@ -84,6 +84,13 @@ func (l Labels) With(more Labels) Labels {
 	return all
 }
 
+// WithoutRun returns the labels without the run, which is another one for every run.
+func (l Labels) WithoutRun() Labels {
+	others := maps.Clone(l)
+	delete(others, LabelRun)
+	return others
+}
+
 // Encode writes the labels in one canonical line: name=value pairs in the order of names, escaped as in a URL query, so that
 // it holds neither colons nor spaces. Labels without a value are left out.
 func (l Labels) Encode() string {

@@ -33,6 +33,12 @@ type Ledger interface {
 	Reservations(ctx context.Context, credential, bucket string) ([]Reservation, error)
 	// Entries lists the log of one bucket, oldest first.
 	Entries(ctx context.Context, q Query) ([]Entry, error)
+	// Sums adds up the log of one bucket by grains of time and by labels, oldest first. It equals AddUp of the entries, and
+	// takes as long for a log of a million entries as for a short one.
+	Sums(ctx context.Context, q SumQuery) ([]Sum, error)
+	// Between is the units of the entries of one bucket stamped after from and not after to. It takes as long however many
+	// there are.
+	Between(ctx context.Context, credential, bucket string, from, to time.Time) (int64, error)
 	// Time is the ledger's clock.
 	Time(ctx context.Context) (time.Time, error)
 	Close() error
@@ -146,7 +152,9 @@ type Query struct {
 	Credential string
 	Bucket     string
 	Since      time.Time // exclusive
+	Until      time.Time // inclusive; zero for the end of the log
 	Limit      int       // at most so many, the newest; 0 for all
+	First      int       // at most so many, the oldest; 0 for all. Not together with Limit
 }
 
 // Entry is one line of the log.

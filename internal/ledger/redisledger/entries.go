@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -48,23 +49,29 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 
 // members reads the entries' members and scores, oldest first, in bounded steps.
 func (l *Ledger) members(ctx context.Context, q quota.Query) ([]redis.Z, error) {
-	key, from := logKey(q.Credential, q.Bucket), "-inf"
-	if !q.Since.IsZero() {
-		from = "(" + strconv.FormatInt(q.Since.UnixMicro(), 10)
+	key, from, to := logKey(q.Credential, q.Bucket), after(q.Since), "+inf"
+	if !q.Until.IsZero() {
+		to = strconv.FormatInt(q.Until.UnixMicro(), 10)
 	}
 	if q.Limit > 0 {
-		members, err := l.client.ZRevRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: from, Max: "+inf", Count: int64(q.Limit)}).Result()
+		members, err := l.client.ZRevRangeByScoreWithScores(ctx, key,
+			&redis.ZRangeBy{Min: from, Max: to, Count: int64(q.Limit)}).Result()
 		slices.Reverse(members)
 		return members, explain(err)
 	}
 	var all []redis.Z
 	for {
-		some, err := l.client.ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: from, Max: "+inf", Count: readAtOnce}).Result()
+		most := readAtOnce
+		if q.First > 0 {
+			most = min(most, q.First-len(all))
+		}
+		some, err := l.client.ZRangeByScoreWithScores(ctx, key,
+			&redis.ZRangeBy{Min: from, Max: to, Count: int64(most)}).Result()
 		if err != nil {
 			return nil, explain(err)
 		}
 		all = append(all, some...)
-		if len(some) < readAtOnce {
+		if len(some) < most || len(all) == q.First {
 			return all, nil
 		}
 		last, err := parseScore(some[len(some)-1].Score)
@@ -73,6 +80,14 @@ func (l *Ledger) members(ctx context.Context, q quota.Query) ([]redis.Z, error) 
 		}
 		from = "(" + strconv.FormatInt(last, 10)
 	}
+}
+
+// after is the lower end of a range of scores that begins after a time.
+func after(since time.Time) string {
+	if since.IsZero() {
+		return "-inf"
+	}
+	return "(" + strconv.FormatInt(since.UnixMicro(), 10)
 }
 
 // readLabels fills in the lines of the codes. An entry whose line was lost keeps its code as the only label.

@@ -115,7 +115,7 @@ func (s *session) writeCharge(c quota.Charge, q asks, d quota.Decision, kept rec
 		if err := a.record(q.n, a.units, c.ID, labels); err != nil {
 			return err
 		}
-		if err := s.change("entry_trim", a.id, q.n-a.retention, trimEntries); err != nil {
+		if err := a.trim(q.n - a.retention); err != nil {
 			return err
 		}
 		if !a.draws {

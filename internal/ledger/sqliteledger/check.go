@@ -55,6 +55,7 @@ type checked struct {
 	newest   int64
 	keep     int64
 	settled  []string // reservations that go
+	sums     quota.Tally
 	findings []quota.Finding
 }
 
@@ -93,6 +94,9 @@ func (s *session) check(credential, name string) (checked, error) {
 	c.becomes, c.total, c.newest = m.Lines, m.Total, m.Newest
 	c.findings = append(c.findings, m.Findings...)
 	if err := c.checkReservations(); err != nil {
+		return c, err
+	}
+	if err := c.checkSums(); err != nil {
 		return c, err
 	}
 	for i := range c.findings {
@@ -161,18 +165,24 @@ func (c *checked) checkReservations() error {
 	})
 }
 
+// labels are those that the entry i must have.
+func (c *checked) labels(i int) string {
+	row, line := c.rows[i], c.becomes[i]
+	if row.illegible || line.Units != row.units && !line.Left {
+		return lostLabels
+	}
+	return row.labels
+}
+
 // mend writes what the bucket must be.
 func (c *checked) mend() error {
 	for i, line := range c.becomes {
-		row, labels := c.rows[i], c.rows[i].labels
+		row, labels := c.rows[i], c.labels(i)
 		if line.Units == 0 && !line.Left {
 			if err := c.s.change("entry_remove", c.id, row.at); err != nil {
 				return err
 			}
 			continue
-		}
-		if row.illegible || line.Units != row.units && !line.Left {
-			labels = lostLabels
 		}
 		if line.Left ||
 			line.At == row.at && line.Units == row.units && line.Total == row.total &&
@@ -187,6 +197,9 @@ func (c *checked) mend() error {
 		if err := c.s.change("reservation_remove", c.id, id); err != nil {
 			return err
 		}
+	}
+	if err := c.mendSums(); err != nil {
+		return err
 	}
 	return c.s.change("mend_bucket", c.id, c.total, c.newest, c.keep)
 }

@@ -41,6 +41,7 @@ func lay(t testing.TB, l *Ledger, credential string, how quotatest.Damage) {
 		quotatest.TotalTooHigh:   "UPDATE entries SET total = total + 15 WHERE bucket = ?1 AND units = 10",
 		quotatest.UnitsUnread:    "UPDATE entries SET units = -20 WHERE bucket = ?1 AND units = 20",
 		quotatest.LabelsUnread:   "UPDATE entries SET labels = 'job=%zz' WHERE bucket = ?1 AND units = 5",
+		quotatest.SumTooLow:      "UPDATE sums SET units = units - 7 WHERE bucket = ?1",
 		quotatest.HoldUnreadable: "UPDATE reservations SET drawn = -3 WHERE bucket = ?1",
 	}[how]
 	if !ok {
@@ -62,6 +63,7 @@ func dump(t testing.TB, l *Ledger, credential string) string {
 	for _, query := range []string{
 		"SELECT * FROM buckets WHERE credential = ?",
 		"SELECT e.* FROM entries e JOIN buckets b ON e.bucket = b.id WHERE b.credential = ?",
+		"SELECT s.* FROM sums s JOIN buckets b ON s.bucket = b.id WHERE b.credential = ?",
 		"SELECT r.* FROM reservations r JOIN buckets b ON r.bucket = b.id WHERE b.credential = ?",
 		"SELECT * FROM answers WHERE credential = ?",
 	} {

@@ -9,13 +9,19 @@ import (
 
 // Entries implements quota.Ledger.
 func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
-	limit := -1
-	if q.Limit > 0 {
-		limit = q.Limit
+	list, most := "entry_page", -1
+	switch {
+	case q.Limit > 0:
+		list, most = "entry_list", q.Limit
+	case q.First > 0:
+		most = q.First
 	}
-	since := int64(-quota.Never)
+	since, until := int64(-quota.Never), int64(quota.Never)
 	if !q.Since.IsZero() {
 		since = q.Since.UnixMicro()
+	}
+	if !q.Until.IsZero() {
+		until = q.Until.UnixMicro()
 	}
 	var entries []quota.Entry
 	err := l.view(ctx, func(s *session) error {
@@ -24,7 +30,7 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 		if err != nil {
 			return err
 		}
-		return s.each("entry_list", []any{b.id, since, limit}, func(row *sql.Rows) error {
+		return s.each(list, []any{b.id, since, until, most}, func(row *sql.Rows) error {
 			e, err := b.scanEntry(row)
 			entries = append(entries, e)
 			return err

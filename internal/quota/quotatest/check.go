@@ -26,6 +26,7 @@ const (
 	TotalTooHigh   Damage = "total of the oldest entry raised by 15"
 	UnitsUnread    Damage = "units of the entry of 20 units cannot be read"
 	LabelsUnread   Damage = "labels of the newest entry cannot be read"
+	SumTooLow      Damage = "sum of the entries lowered by 7"
 	HoldUnreadable Damage = "what is left of the reservation default.r cannot be read"
 )
 
@@ -179,6 +180,13 @@ func (s damaged) holds(used, held int64) {
 	}
 	if sum != used {
 		s.t.Errorf("the entries add up to %d units, and %d are used", sum, used)
+	}
+	sums, err := s.ledger.Sums(
+		context.Background(),
+		quota.SumQuery{Credential: s.credential, Bucket: "default"},
+	)
+	if want := quota.AddUp(log); err != nil || sumsText(sums) != sumsText(want) {
+		s.t.Errorf("sums: %v\n%swant:\n%s", err, sumsText(sums), sumsText(want))
 	}
 	rest := dayLimit.Units - used - held
 	if d, err := s.charge(rest+1, true); err != nil || d.Allowed {

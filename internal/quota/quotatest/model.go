@@ -161,7 +161,8 @@ func (m *Model) Entries(_ context.Context, q quota.Query) ([]quota.Entry, error)
 	total := b.forgotten
 	for _, e := range b.entries {
 		total += e.units
-		if q.Since.IsZero() || e.at > q.Since.UnixMicro() {
+		if (q.Since.IsZero() || e.at > q.Since.UnixMicro()) &&
+			(q.Until.IsZero() || e.at <= q.Until.UnixMicro()) {
 			list = append(list, quota.Entry{At: moment(e.at), ID: e.id, Bucket: q.Bucket, Units: e.units, Total: total,
 				Labels: maps.Clone(e.labels)})
 		}
@@ -169,7 +170,32 @@ func (m *Model) Entries(_ context.Context, q quota.Query) ([]quota.Entry, error)
 	if q.Limit > 0 {
 		list = list[max(0, len(list)-q.Limit):]
 	}
+	if q.First > 0 {
+		list = list[:min(len(list), q.First)]
+	}
 	return list, nil
+}
+
+// Sums adds up the log.
+func (m *Model) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
+	all, err := m.Entries(ctx, quota.Query{Credential: q.Credential, Bucket: q.Bucket})
+	return slices.DeleteFunc(quota.AddUp(all), func(s quota.Sum) bool { return s.At.Before(q.Since) }), err
+}
+
+// Between adds up the entries between two moments.
+func (m *Model) Between(
+	_ context.Context,
+	credential, bucket string,
+	from, to time.Time,
+) (units int64, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.credential(credential).bucket(bucket).entries {
+		if e.at > from.UnixMicro() && e.at <= to.UnixMicro() {
+			units += e.units
+		}
+	}
+	return units, nil
 }
 
 // Time is the model's clock.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -75,10 +76,38 @@ func (s *story) compareBucket(b string) {
 	log, err := s.ledger.Entries(ctx, q)
 	s.same("entries of "+b, utcEntries(log), utcEntries(wantLog), err)
 
+	s.compareSums(b, q.Since)
+
 	// Whatever has happened, a check finds nothing: what it found would deny charges.
 	if checker, ok := s.ledger.(quota.Checker); ok {
 		found, err := checker.CheckBucket(ctx, s.credential, b, false)
 		s.same("check of "+b, append([]quota.Finding{}, found...), []quota.Finding{}, err)
+	}
+}
+
+// compareSums holds the sums of a bucket against the model's, and against the ledger's own entries,
+// of which another number may be trimmed.
+func (s *story) compareSums(b string, since time.Time) {
+	ctx := context.Background()
+	q := quota.SumQuery{Credential: s.credential, Bucket: b, Since: since}
+	want, _ := s.model.Sums(ctx, q)
+	got, err := s.ledger.Sums(ctx, q)
+	s.same("sums of "+b, sumsText(got), sumsText(want), err)
+
+	q.Since = time.Time{}
+	log, err := s.ledger.Entries(ctx, quota.Query{Credential: s.credential, Bucket: b})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got, err = s.ledger.Sums(ctx, q)
+	s.same("all sums of "+b, sumsText(got), sumsText(quota.AddUp(log)), err)
+
+	to := s.clock.Now()
+	for _, after := range []time.Duration{time.Minute, hours(5), hours(47)} {
+		want, _ := s.model.Between(ctx, s.credential, b, to.Add(-after), to)
+		got, err := s.ledger.Between(ctx, s.credential, b, to.Add(-after), to)
+		s.same(fmt.Sprintf("units of %s in the last %s", b, after), got, want, err)
+		to = to.Add(-after / 3)
 	}
 }
 

@@ -14,14 +14,15 @@ SELECT at FROM entries WHERE bucket = ?1 AND total >= ?2 ORDER BY total LIMIT 1;
 -- name: entry_add
 INSERT INTO entries (bucket, at, id, units, total, labels) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
--- Forgets the oldest entries up to the time ?2, at most ?3 of them.
+-- Forgets the oldest entries up to the time ?2, at most ?3 of them, and answers what they were.
 -- name: entry_trim
 DELETE FROM entries WHERE bucket = ?1 AND at <= (
-    SELECT max(at) FROM (SELECT at FROM entries WHERE bucket = ?1 AND at <= ?2 ORDER BY at LIMIT ?3));
+    SELECT max(at) FROM (SELECT at FROM entries WHERE bucket = ?1 AND at <= ?2 ORDER BY at LIMIT ?3))
+RETURNING at, units, labels;
 
 -- ?2 at, ?3 id
 -- name: entry_find
-SELECT units FROM entries WHERE bucket = ?1 AND at = ?2 AND id = ?3;
+SELECT units, labels FROM entries WHERE bucket = ?1 AND at = ?2 AND id = ?3;
 
 -- How many entries follow ?2, counted up to ?3, and the least of their running totals.
 -- name: entry_count_after
@@ -34,8 +35,13 @@ DELETE FROM entries WHERE bucket = ?1 AND at = ?2;
 -- name: entry_lower_after
 UPDATE entries SET total = total - ?3 WHERE bucket = ?1 AND at > ?2;
 
--- The newest ?3 entries after ?2 (all when ?3 is -1), oldest first.
+-- The newest ?4 entries after ?2 and up to ?3 (all when ?4 is -1), oldest first.
 -- name: entry_list
 SELECT at, id, units, total, labels FROM (
-    SELECT at, id, units, total, labels FROM entries WHERE bucket = ?1 AND at > ?2 ORDER BY at DESC LIMIT ?3)
+    SELECT at, id, units, total, labels FROM entries WHERE bucket = ?1 AND at > ?2 AND at <= ?3
+    ORDER BY at DESC LIMIT ?4)
 ORDER BY at;
+
+-- The oldest ?4 entries after ?2 and up to ?3 (all when ?4 is -1).
+-- name: entry_page
+SELECT at, id, units, total, labels FROM entries WHERE bucket = ?1 AND at > ?2 AND at <= ?3 ORDER BY at LIMIT ?4;
