@@ -1,12 +1,14 @@
 # What a user types: demo, test, build, install. What a change must pass: check. Everything else is said in CONTRIBUTING.md.
 
 GO ?= go
+# Without paths of this machine, symbols and debug information.
+SMALL = -trimpath -ldflags "-s -w"
 
 .PHONY: demo test soak check fuzz interop build install bench vuln fmt tools clean notices
 
 ## demo: one sweep of eight regions against the built-in stand-in, on SQLite
 demo:
-	@scripts/demo
+	@MAKE="$(MAKE)" scripts/demo
 
 ## test: install what the tests need, then run them all
 test: tools
@@ -36,11 +38,11 @@ interop:
 
 ## build: the two programs, into bin/
 build:
-	$(GO) build -o bin/ ./cmd/quotactl ./cmd/ingestor
+	$(GO) build $(SMALL) -o bin/ ./cmd/quotactl ./cmd/ingestor
 
 ## install: the two programs, to where go install puts them
 install:
-	$(GO) install ./cmd/quotactl ./cmd/ingestor
+	$(GO) install $(SMALL) ./cmd/quotactl ./cmd/ingestor
 
 ## bench: the figures of docs/benchmarks.md, each a ratio within one run
 bench: tools

@@ -41,14 +41,16 @@ var layers = map[string]string{
 	"internal/ledger":              "internal/quota internal/sqlite internal/ledger/redisledger internal/ledger/sqliteledger",
 	"internal/meter":               "internal/endpoint internal/quota",
 	"internal/proxy":               "internal/costs internal/meter internal/quota",
-	"internal/youtube":             "internal/endpoint internal/quota",
+	"internal/youtube":             "internal/endpoint internal/quota internal/youtube/bounds internal/youtube/fault",
+	"internal/youtube/bounds":      "internal/quota",
+	"internal/youtube/fault":       "internal/youtube/bounds",
 	"internal/youtube/youtubetest": "",
-	"internal/ingest":              "internal/catalog internal/meter internal/quota internal/regions internal/youtube",
-	"internal/upstream":            "internal/costs internal/meter internal/endpoint internal/quota internal/youtube",
+	"internal/ingest":              "internal/catalog internal/meter internal/quota internal/regions internal/youtube internal/youtube/fault",
+	"internal/upstream":            "internal/costs internal/meter internal/endpoint internal/quota internal/youtube/fault",
 	"internal/schedule":            "",
 	"internal/forecast":            "internal/quota internal/schedule internal/share",
-	"internal/metrics":             "internal/catalog internal/ingest internal/quota internal/version internal/youtube",
-	"internal/daemon":              "internal/catalog internal/forecast internal/ingest internal/meter internal/metrics internal/quota internal/regions internal/schedule internal/share internal/youtube",
+	"internal/metrics":             "internal/catalog internal/ingest internal/quota internal/version internal/youtube/fault",
+	"internal/daemon":              "internal/catalog internal/forecast internal/ingest internal/meter internal/metrics internal/quota internal/regions internal/schedule internal/share internal/youtube/fault",
 	"internal/plan":                "internal/quota internal/schedule internal/share",
 	"internal/picture":             "internal/plan",
 	"internal/freshness":           "",
@@ -74,6 +76,12 @@ var owners = []struct {
 	{"gonum.org/v1/plot", []string{"internal/picture"}, true},
 	{"github.com/guptarohit/asciigraph", []string{"internal/picture"}, true},
 	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/quotactl", "cmd/ingestor"}, true},
+}
+
+// without are the modules that a program is built without, not even through a library: they would make it slow to build and
+// half as large again.
+var without = map[string][]string{
+	"cmd/quotactl": {"google.golang.org/api", "google.golang.org/grpc", "go.opentelemetry.io", "gonum.org"},
 }
 
 // pkg is what go list -json says of a package, as far as it is asked here.
@@ -183,6 +191,23 @@ func TestLibrariesHaveOneOwner(t *testing.T) {
 				if strings.HasPrefix(imported, o.imported) && !slices.Contains(o.by, p.path()) {
 					t.Errorf("%s imports %s, which only %s may", p.path(), imported, strings.Join(o.by, ", "))
 				}
+			}
+		}
+	}
+}
+
+// TestProgramsStaySmall: what a program does not need is not linked into it.
+func TestProgramsStaySmall(t *testing.T) {
+	touch(t)
+	for program, modules := range without {
+		out, err := exec.Command("go", "list", "-deps", "./"+program).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for imported := range strings.Lines(string(out)) {
+			unwanted := func(module string) bool { return strings.HasPrefix(imported, module+"/") }
+			if slices.ContainsFunc(modules, unwanted) {
+				t.Errorf("%s is linked with %s", program, imported)
 			}
 		}
 	}

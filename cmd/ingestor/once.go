@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/regions"
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 // maxPages is far more than any chart has.
@@ -120,7 +120,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 
 // outcome is the exit code of a sweep, and why.
 func outcome(sum ingest.Summary, err error) error {
-	if kind, ok := youtube.KindOf(err); ok {
+	if kind, ok := fault.KindOf(err); ok {
 		return &cli.Coded{Code: codeOf(kind), Err: withHint(kind, err)}
 	}
 	if err != nil {
@@ -143,7 +143,7 @@ func incomplete(sum ingest.Summary) error {
 			continue
 		}
 		missing++
-		kind, _ := youtube.KindOf(r.Err()) // Permanent, which is a failure, when it is no error of the upstream
+		kind, _ := fault.KindOf(r.Err()) // Permanent, which is a failure, when it is no error of the upstream
 		if regional := codeOf(kind); code == 0 || code == regional {
 			code = regional
 		} else {
@@ -154,24 +154,24 @@ func incomplete(sum ingest.Summary) error {
 		"the result says why of each; what was fetched is kept, and the next sweep goes on there")}
 }
 
-func codeOf(kind youtube.Kind) int {
+func codeOf(kind fault.Kind) int {
 	switch kind {
-	case youtube.BadCredential:
+	case fault.BadCredential:
 		return cli.ExitRefused
-	case youtube.Transient, youtube.Throttled:
+	case fault.Transient, fault.Throttled:
 		return cli.ExitUnavailable
-	case youtube.Exhausted:
+	case fault.Exhausted:
 		return cli.ExitExhausted
 	}
 	return cli.ExitFailed
 }
 
-func withHint(kind youtube.Kind, err error) error {
+func withHint(kind fault.Kind, err error) error {
 	switch kind {
-	case youtube.BadCredential:
+	case fault.BadCredential:
 		return cli.Hint(err, "check in the Google Cloud console that the key exists, may use the YouTube Data API v3, and that the API is "+
 			"enabled; nothing more was asked for")
-	case youtube.Transient, youtube.Throttled:
+	case fault.Transient, fault.Throttled:
 		return cli.Hint(err, "the upstream or the way there is in trouble; what was fetched is kept, and the next sweep goes on from there")
 	}
 	return err

@@ -20,7 +20,7 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -97,7 +97,7 @@ func (a *app) daemon(ctx context.Context) error {
 	if err = group.Wait(); err == nil {
 		log.Info("ended")
 	}
-	if kind, ok := youtube.KindOf(err); ok { // the key was refused
+	if kind, ok := fault.KindOf(err); ok { // the key was refused
 		err = &cli.Coded{Code: codeOf(kind), Err: withHint(kind, err)}
 	}
 	return errors.Join(err, st.Close())

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 // breaker keeps the lanes from asking an upstream that is down: they share what each of them
@@ -40,9 +40,9 @@ func (b *breaker) guard(run string) func(context.Context, func() error) error {
 			return errDown
 		}
 		err := attempt()
-		kind, upstream := youtube.KindOf(err)
+		kind, upstream := fault.KindOf(err)
 		switch {
-		case err == nil, upstream && kind != youtube.Transient:
+		case err == nil, upstream && kind != fault.Transient:
 			b.answered()
 		case ctx.Err() != nil, !upstream: // it was not asked, or not waited for
 			b.untake()

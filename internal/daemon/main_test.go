@@ -26,6 +26,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -123,7 +124,7 @@ func (w *world) open(lanes ...daemon.Lane) *proc {
 		Base: p.metrics.Measure(p, table.Method), Budget: budget, Host: "upstream", Method: table.Method, Log: log,
 		Key: func() (string, error) { return "some-key", nil },
 		Learn: func(status int, body []byte) (meter.Lesson, bool) {
-			return meter.Lesson{Reset: table.Buckets()[0].Reset}, youtube.Classify(status, body).Kind == youtube.Exhausted
+			return meter.Lesson{Reset: table.Buckets()[0].Reset}, fault.Classify(status, body).Kind == fault.Exhausted
 		},
 	})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 // chartsRead is how many of a region's newest charts are looked at for that of a tick.
@@ -157,13 +157,13 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 	for bucket, units := range sum.Units {
 		attrs = append(attrs, "units."+bucket, units)
 	}
-	kind, upstream := youtube.KindOf(err)
+	kind, upstream := fault.KindOf(err)
 	ended := l.noteStores(ctx, sum, err)
 	switch {
-	case upstream && kind == youtube.BadCredential && l.work != l.now.Load():
+	case upstream && kind == fault.BadCredential && l.work != l.now.Load():
 		l.Log.Warn("the upstream refuses the key that was in force before the reload, retrying", append(attrs, "error", err)...)
 		return open
-	case upstream && kind == youtube.BadCredential:
+	case upstream && kind == fault.BadCredential:
 		l.Metrics.failures.WithLabelValues(l.Region, failureKind(err)).Inc()
 		l.Log.Error("the upstream refuses the key: the daemon ends", append(attrs, "error", err)...)
 		l.refused.CompareAndSwap(nil, &err)
@@ -180,9 +180,9 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 		l.Metrics.failures.WithLabelValues(l.Region, failureKind(err)).Inc()
 		l.Log.Debug("run ended early, retrying", append(attrs, "error", err)...)
 		return open
-	case kind == youtube.BadRegion && sum.Regions[0].Known:
+	case kind == fault.BadRegion && sum.Regions[0].Known:
 		l.Log.Debug("tick left out: the upstream knows no such region", append(attrs, "error", err)...)
-	case kind == youtube.BadRegion:
+	case kind == fault.BadRegion:
 		l.Log.Error("the upstream knows no such region: remove it from the configuration; it is asked for once a week",
 			append(attrs, "error", err)...)
 	default:
@@ -196,7 +196,7 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 // noteStores notes what a run has found out about ledger and catalogue, and reports whether it ended because one of
 // them, or the upstream, is away.
 func (l *lane) noteStores(ctx context.Context, sum ingest.Summary, err error) bool {
-	_, upstream := youtube.KindOf(err)
+	_, upstream := fault.KindOf(err)
 	noLedger, noCatalogue := !upstream && fromLedger(err), errors.Is(err, ingest.ErrCatalogue)
 	switch {
 	case noLedger:
@@ -215,7 +215,7 @@ func (l *lane) noteStores(ctx context.Context, sum ingest.Summary, err error) bo
 // failureKind says in a word what kept a run from its chart, for metrics.
 func failureKind(err error) string {
 	if errors.Is(err, errDown) {
-		return youtube.Transient.String()
+		return fault.Transient.String()
 	}
 	return metrics.FailureKind(err)
 }

@@ -10,7 +10,7 @@ import (
 
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -184,7 +184,7 @@ func TestRefusedKey(t *testing.T) {
 		w.standin.Keys = []string{"another"}
 		p.start()
 		err := <-p.ended
-		if kind, ok := youtube.KindOf(err); !ok || kind != youtube.BadCredential {
+		if kind, ok := fault.KindOf(err); !ok || kind != fault.BadCredential {
 			t.Errorf("it ended with %v", err)
 		}
 		if time.Since(noon) > time.Second || w.told("refuses the key") != 1 || w.told("tick given back") != 1 {

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 // keeper stores what the reader hands over, in its order.
@@ -129,12 +129,12 @@ func (k *keeper) end(ctx context.Context, from, result *Region) error {
 // remember notes what need not be asked again soon: that the upstream has no chart of a region, or does not
 // know it.
 func (k *keeper) remember(ctx context.Context, from *Region) error {
-	kind, upstream := youtube.KindOf(from.err)
+	kind, upstream := fault.KindOf(from.err)
 	switch {
 	case !upstream || from.Known:
-	case kind == youtube.NoChart:
+	case kind == fault.NoChart:
 		return k.Catalog.MarkUnavailable(ctx, keyOf(from.Region), k.Now())
-	case kind == youtube.BadRegion:
+	case kind == fault.BadRegion:
 		return k.Catalog.MarkInvalid(ctx, keyOf(from.Region), k.Now())
 	}
 	return nil

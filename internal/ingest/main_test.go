@@ -25,6 +25,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -116,7 +117,7 @@ func (s *station) wire(t testing.TB, ledger quota.Ledger, limits []quota.Limit) 
 		Base: base, Budget: s.budget, Host: strings.TrimPrefix(s.upstream.URL, "http://"), Method: table.Method, Log: log,
 		Key: func() (string, error) { return "some-key", nil },
 		Learn: func(status int, body []byte) (meter.Lesson, bool) {
-			return meter.Lesson{Reset: table.Buckets()[0].Reset}, youtube.Classify(status, body).Kind == youtube.Exhausted
+			return meter.Lesson{Reset: table.Buckets()[0].Reset}, fault.Classify(status, body).Kind == fault.Exhausted
 		},
 	}
 	var err error

@@ -12,6 +12,7 @@ import (
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 // reader asks the upstream, one request at a time, and hands what comes to the keeper.
@@ -63,8 +64,8 @@ func (r *reader) sweep(ctx context.Context, order []visit) {
 // ended reports whether what happened in one region keeps every other from being visited.
 func (r *reader) ended(ctx context.Context, result *Region) bool {
 	err := result.err
-	kind, upstream := youtube.KindOf(err)
-	if !upstream || kind != youtube.Transient && kind != youtube.Throttled {
+	kind, upstream := fault.KindOf(err)
+	if !upstream || kind != fault.Transient && kind != fault.Throttled {
 		r.stumbles = 0
 	}
 	denied, exhausted := errors.AsType[*quota.DeniedError](err)
@@ -74,13 +75,13 @@ func (r *reader) ended(ctx context.Context, result *Region) bool {
 	case exhausted:
 		r.denied = &denied.Decision
 		return true
-	case upstream && kind == youtube.Exhausted:
+	case upstream && kind == fault.Exhausted:
 		r.closed = true
 		return true
-	case upstream && kind == youtube.BadCredential:
+	case upstream && kind == fault.BadCredential:
 		r.fatal = err
 		return true
-	case upstream && (kind == youtube.Transient || kind == youtube.Throttled):
+	case upstream && (kind == fault.Transient || kind == fault.Throttled):
 		if r.stumbles++; r.stumbles == maxStumbles {
 			r.fatal = fmt.Errorf("%d regions in a row had no answer: %w", maxStumbles, err)
 		}
@@ -110,7 +111,7 @@ func (r *reader) visit(ctx context.Context, region string) *Region {
 	}
 	result := &Region{Region: region, Pages: c.pages, Videos: c.videos}
 	err = r.pages(ctx, c, token)
-	if kind, ok := youtube.KindOf(err); ok && kind == youtube.BadPageToken {
+	if kind, ok := fault.KindOf(err); ok && kind == fault.BadPageToken {
 		r.Log.Warn("the upstream does not take the page token any more: chart begun again", "region", region)
 		err = r.pages(ctx, &chart{key: c.key}, "")
 	}
@@ -193,13 +194,13 @@ func (r *reader) enough(pages int) bool { return r.Pages > 0 && pages >= r.Pages
 
 // outcomeOf is what a region came to when its reading ended with err; the keeper tells partial from skipped.
 func outcomeOf(err error) Outcome {
-	kind, upstream := youtube.KindOf(err)
+	kind, upstream := fault.KindOf(err)
 	switch {
 	case err == nil:
 		return Complete
-	case upstream && kind == youtube.NoChart:
+	case upstream && kind == fault.NoChart:
 		return Unavailable
-	case upstream && kind == youtube.Exhausted, errors.Is(err, quota.ErrExhausted),
+	case upstream && kind == fault.Exhausted, errors.Is(err, quota.ErrExhausted),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return Skipped
 	}

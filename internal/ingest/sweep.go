@@ -14,6 +14,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 // Sweep is one pass over the regions, the one whose last complete chart is oldest first. Its fields are set once before Run.
@@ -178,8 +179,8 @@ func (s *Sweep) known(state catalog.RegionState) *Region {
 	switch {
 	case state.UnavailableAt.IsZero():
 	case state.Invalid && now.Before(again):
-		return &Region{Region: state.Region, Known: true, Outcome: Failed, err: &youtube.Error{Fault: youtube.Fault{
-			Kind: youtube.BadRegion, Message: fmt.Sprintf("refused on %s, not asked for again before %s",
+		return &Region{Region: state.Region, Known: true, Outcome: Failed, err: &fault.Error{Fault: fault.Fault{
+			Kind: fault.BadRegion, Message: fmt.Sprintf("refused on %s, not asked for again before %s",
 				state.UnavailableAt.Format(time.DateOnly), again.Format(time.DateOnly))}}}
 	case !state.Invalid && !state.UnavailableAt.Before(today):
 		return &Region{Region: state.Region, Known: true, Outcome: Unavailable}

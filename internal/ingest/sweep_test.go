@@ -10,7 +10,7 @@ import (
 
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -164,7 +164,7 @@ func TestBadCredential(t *testing.T) {
 		{Faults: faults(t, "403-disabled")}} {
 		s := open(t, broken, units(1000))
 		sum, err := s.sweep(t, "US,GB", 4).Execute(t.Context())
-		if kind, ok := youtube.KindOf(err); !ok || kind != youtube.BadCredential {
+		if kind, ok := fault.KindOf(err); !ok || kind != fault.BadCredential {
 			t.Errorf("got %v", err)
 		}
 		s.compare(t, sum, "failed US:failed:0/0:1 GB:skipped:0/0:0", "US1")

@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/sqlite"
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -23,12 +23,12 @@ func TestOneRegionsTrouble(t *testing.T) {
 	charts := youtubetest.Generator{Totals: map[string]int{"GB": 0}}.Charts()
 	s := open(t, &youtubetest.Server{Charts: charts}, units(1000)) // AQ is a region, but not of the upstream
 	sum := s.run(t, s.sweep(t, "AQ,GB,US", 1), "partial AQ:failed:0/0:1 GB:unavailable:0/0:1 US:complete:1/50:1", "AQ1 GB1 US1")
-	if kind, ok := youtube.KindOf(sum.Regions[0].Err()); !ok || kind != youtube.BadRegion {
+	if kind, ok := fault.KindOf(sum.Regions[0].Err()); !ok || kind != fault.BadRegion {
 		t.Errorf("AQ: %v", sum.Regions[0].Err())
 	}
 	sum = s.run(t, s.sweep(t, "AQ,US", 1), "partial AQ:failed:0/0:0 US:complete:1/50:1", "US1")
-	kind, _ := youtube.KindOf(sum.Regions[0].Err())
-	if text := sum.Regions[0].Err().Error(); kind != youtube.BadRegion || !strings.Contains(text, "not asked for again before 2026-06-08") {
+	kind, _ := fault.KindOf(sum.Regions[0].Err())
+	if text := sum.Regions[0].Err().Error(); kind != fault.BadRegion || !strings.Contains(text, "not asked for again before 2026-06-08") {
 		t.Errorf("AQ: %s", text)
 	}
 	s.SetNow(midnight.Add(-time.Microsecond))
@@ -54,7 +54,7 @@ func TestRetries(t *testing.T) {
 func TestUpstreamIsDown(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "503")}, units(1000))
 	sum, err := s.sweep(t, "US,GB,DE,FR", 1).Execute(t.Context())
-	if kind, ok := youtube.KindOf(err); !ok || kind != youtube.Transient || !strings.Contains(err.Error(), "3 regions in a row") {
+	if kind, ok := fault.KindOf(err); !ok || kind != fault.Transient || !strings.Contains(err.Error(), "3 regions in a row") {
 		t.Errorf("got %v", err)
 	}
 	s.compare(t, sum, "failed US:failed:0/0:4 GB:failed:0/0:4 DE:skipped:0/0:0 FR:failed:0/0:4",

@@ -22,7 +22,7 @@ import (
 	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -151,12 +151,12 @@ func wire(t testing.TB, s *station, limits []quota.Limit) *station {
 // lessons is what the programs teach the gate.
 func lessons(table *costs.Table) func(int, []byte) (meter.Lesson, bool) {
 	return func(status int, body []byte) (meter.Lesson, bool) {
-		fault := youtube.Classify(status, body)
+		said := fault.Classify(status, body)
 		lesson := meter.Lesson{Reset: table.Buckets()[0].Reset}
-		if b, ok := table.BucketOfMetric(fault.Metric); ok {
+		if b, ok := table.BucketOfMetric(said.Metric); ok {
 			lesson.Bucket = b.Name
 		}
-		return lesson, fault.Kind == youtube.Exhausted
+		return lesson, said.Kind == fault.Exhausted
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 // Kinds of failure that are not the upstream's.
@@ -20,7 +20,7 @@ const (
 
 // FailureKind says in a word what kept a run from its chart. It is one of FailureKinds.
 func FailureKind(err error) string {
-	if kind, upstream := youtube.KindOf(err); upstream {
+	if kind, upstream := fault.KindOf(err); upstream {
 		return word(kind)
 	}
 	switch {
@@ -35,11 +35,11 @@ func FailureKind(err error) string {
 // FailureKinds are all there are. Exhaustion and a missing chart are none.
 func FailureKinds() []string {
 	kinds := []string{ledgerFailure, catalogueFailure, ownFailure, Panicked}
-	for _, kind := range []youtube.Kind{youtube.Permanent, youtube.Transient, youtube.Throttled,
-		youtube.BadCredential, youtube.BadRegion, youtube.BadPageToken} {
+	for _, kind := range []fault.Kind{fault.Permanent, fault.Transient, fault.Throttled,
+		fault.BadCredential, fault.BadRegion, fault.BadPageToken} {
 		kinds = append(kinds, word(kind))
 	}
 	return kinds
 }
 
-func word(kind youtube.Kind) string { return strings.ReplaceAll(kind.String(), " ", "_") }
+func word(kind fault.Kind) string { return strings.ReplaceAll(kind.String(), " ", "_") }

@@ -9,7 +9,7 @@ import (
 	"quotabudget/internal/endpoint"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 // Gate is a meter.Transport for the upstream at address: requests are named and priced by the table, and an answer that says the
@@ -29,16 +29,16 @@ func Gate(address string, table *costs.Table, budget *quota.Budget, key func() (
 // about the bucket that our price list took the units from.
 func lessons(table *costs.Table, log *slog.Logger) func(status int, body []byte) (meter.Lesson, bool) {
 	return func(status int, body []byte) (meter.Lesson, bool) {
-		fault := youtube.Classify(status, body)
-		if fault.Kind != youtube.Exhausted {
+		said := fault.Classify(status, body)
+		if said.Kind != fault.Exhausted {
 			return meter.Lesson{}, false
 		}
-		if fault.Metric == "" {
+		if said.Metric == "" {
 			return meter.Lesson{Reset: table.Buckets()[0].Reset}, true
 		}
-		bucket, ok := table.BucketOfMetric(fault.Metric)
+		bucket, ok := table.BucketOfMetric(said.Metric)
 		if !ok {
-			log.Warn("the upstream says that a quota is gone which the price list has no bucket for", "metric", fault.Metric)
+			log.Warn("the upstream says that a quota is gone which the price list has no bucket for", "metric", said.Metric)
 		}
 		return meter.Lesson{Bucket: bucket.Name, Reset: bucket.Reset}, ok
 	}

@@ -1,4 +1,4 @@
-// Package youtube asks the YouTube Data API for charts, videos, categories and regions, and says what its errors mean.
+// Package youtube asks the YouTube Data API for charts.
 //
 // A Client is the official one on a RoundTripper of the caller's. What it needs from that is everything to do with quota and
 // keys: each request, a page or a retry, passes through it once, to be charged and given its credential.
@@ -20,7 +20,7 @@ import (
 type Client struct {
 	Retry   Retry
 	Timeout time.Duration // of one attempt, answer read; 0 for none
-	// Guard makes each attempt, or returns an error instead, which is not retried unless it is an Error; nil to
+	// Guard makes each attempt, or returns an error instead, which is not retried unless it is a fault.Error; nil to
 	// make them all.
 	Guard func(ctx context.Context, attempt func() error) error
 

@@ -15,6 +15,7 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -129,60 +130,31 @@ func TestMissingIsNotZero(t *testing.T) {
 	}
 }
 
-func TestVideosCategoriesRegions(t *testing.T) {
-	charts := youtubetest.Generator{}.Charts()
-	standin := &youtubetest.Server{Charts: charts}
-	client := start(t, standin)
-	chart := charts.Chart("US", charts.Days()-1)
-	got, err := client.Videos(t.Context(), []string{chart[1].ID, "unknown-one", chart[0].ID})
-	if err != nil || len(got) != 2 {
-		t.Fatalf("%d videos, %v", len(got), err)
-	}
-	compareVideo(t, got[0], charts.Video(got[0].ID, charts.Days()-1))
-	categories, err := client.Categories(t.Context(), "US")
-	if err != nil || !slices.ContainsFunc(categories, func(c youtube.Category) bool { return c.ID == "10" && c.Title == "Music" }) {
-		t.Errorf("categories %v, %v", categories, err)
-	}
-	served, err := client.Regions(t.Context())
-	if err != nil || !slices.ContainsFunc(served, func(r youtube.Region) bool { return r.Code == "BR" && r.Name == "Brazil" }) {
-		t.Errorf("regions %v, %v", served, err)
-	}
-	if units := standin.Counts().Units["default"]; units != 3 {
-		t.Errorf("three calls took %d units", units)
-	}
-	if _, err := client.Videos(t.Context(), make([]string, 51)); err == nil {
-		t.Error("51 ids were sent")
-	}
-	if none, err := client.Videos(t.Context(), nil); err != nil || none != nil || standin.Counts().Units["default"] != 3 {
-		t.Errorf("no ids: %v, %v", none, err)
-	}
-}
-
 func TestFaults(t *testing.T) {
-	kinds := map[string]youtube.Kind{
-		"200-html": youtube.Transient, "500-html": youtube.Transient, "500": youtube.Transient, "503": youtube.Transient,
-		"500-null": youtube.Transient, "cut": youtube.Transient, "drop": youtube.Transient, "hang": youtube.Transient,
-		"truncated": youtube.Transient, "400-token": youtube.BadPageToken, "404-chart": youtube.NoChart,
-		"403-blocked": youtube.BadCredential, "403-disabled": youtube.BadCredential,
-		"403-daily": youtube.Exhausted, "403-quota": youtube.Exhausted, "429-day": youtube.Exhausted,
-		"429": youtube.Throttled, "429-bare": youtube.Throttled,
+	kinds := map[string]fault.Kind{
+		"200-html": fault.Transient, "500-html": fault.Transient, "500": fault.Transient, "503": fault.Transient,
+		"500-null": fault.Transient, "cut": fault.Transient, "drop": fault.Transient, "hang": fault.Transient,
+		"truncated": fault.Transient, "400-token": fault.BadPageToken, "404-chart": fault.NoChart,
+		"403-blocked": fault.BadCredential, "403-disabled": fault.BadCredential,
+		"403-daily": fault.Exhausted, "403-quota": fault.Exhausted, "429-day": fault.Exhausted,
+		"429": fault.Throttled, "429-bare": fault.Throttled,
 	}
-	for _, fault := range youtubetest.FaultKinds() {
-		want, ok := kinds[fault]
-		if fault == "repeat" {
+	for _, name := range youtubetest.FaultKinds() {
+		want, ok := kinds[name]
+		if name == "repeat" {
 			continue // no error: the caller drops what it has already
 		}
-		t.Run(fault, func(t *testing.T) {
-			faults, err := youtubetest.ParseFaults(fault)
+		t.Run(name, func(t *testing.T) {
+			faults, err := youtubetest.ParseFaults(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			client := start(t, &youtubetest.Server{Faults: faults})
-			if fault == "hang" {
+			if name == "hang" {
 				client.Timeout = 50 * time.Millisecond
 			}
 			page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
-			kind, isOurs := youtube.KindOf(err)
+			kind, isOurs := fault.KindOf(err)
 			if !ok || !isOurs || kind != want || page.Videos != nil {
 				t.Errorf("got %v (%v), %d videos; want %v", kind, err, len(page.Videos), want)
 			}
@@ -199,22 +171,22 @@ func TestRefusals(t *testing.T) {
 	client := start(t, standin)
 	for _, c := range []struct {
 		request youtube.ChartRequest
-		want    youtube.Kind
+		want    fault.Kind
 	}{
-		{youtube.ChartRequest{Region: "XX"}, youtube.BadRegion},
-		{youtube.ChartRequest{Region: "AU"}, youtube.NoChart},
-		{youtube.ChartRequest{Region: "US", PageToken: "nonsense"}, youtube.BadPageToken},
-		{youtube.ChartRequest{Region: "US", PageSize: 51}, youtube.Permanent},
-		{youtube.ChartRequest{Region: "US"}, youtube.Exhausted},
+		{youtube.ChartRequest{Region: "XX"}, fault.BadRegion},
+		{youtube.ChartRequest{Region: "AU"}, fault.NoChart},
+		{youtube.ChartRequest{Region: "US", PageToken: "nonsense"}, fault.BadPageToken},
+		{youtube.ChartRequest{Region: "US", PageSize: 51}, fault.Permanent},
+		{youtube.ChartRequest{Region: "US"}, fault.Exhausted},
 	} {
 		_, err := client.Chart(t.Context(), c.request)
-		if kind, ok := youtube.KindOf(err); !ok || kind != c.want {
+		if kind, ok := fault.KindOf(err); !ok || kind != c.want {
 			t.Errorf("%+v: %v (%v), want %v", c.request, kind, err, c.want)
 		}
 	}
 	keys := start(t, &youtubetest.Server{Keys: []string{"another"}})
-	_, err := keys.Regions(t.Context())
-	if kind, _ := youtube.KindOf(err); kind != youtube.BadCredential || strings.Contains(err.Error(), canary) {
+	_, err := keys.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+	if kind, _ := fault.KindOf(err); kind != fault.BadCredential || strings.Contains(err.Error(), canary) {
 		t.Errorf("a wrong key: %v", err)
 	}
 }
@@ -227,9 +199,9 @@ func TestNobodyListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.Retry = youtube.Retry{}
-	_, err = client.Regions(t.Context())
-	kind, ok := youtube.KindOf(err)
-	if !ok || kind != youtube.Transient || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), canary) {
+	_, err = client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+	kind, ok := fault.KindOf(err)
+	if !ok || kind != fault.Transient || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), canary) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -245,8 +217,8 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = client.Regions(t.Context())
-	if kind, ok := youtube.KindOf(err); !ok || kind != youtube.Permanent || asked != 1 {
+	_, err = client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+	if kind, ok := fault.KindOf(err); !ok || kind != fault.Permanent || asked != 1 {
 		t.Errorf("%v after %d requests", err, asked)
 	}
 }
@@ -269,12 +241,12 @@ func TestGateErrorsPass(t *testing.T) {
 		if !errors.Is(err, gate) || strings.Contains(err.Error(), "upstream.test") {
 			t.Errorf("%v came as %v", gate, err)
 		}
-		if _, ours := youtube.KindOf(err); ours {
+		if _, ours := fault.KindOf(err); ours {
 			t.Errorf("%v was taken for an answer of the upstream", gate)
 		}
 	}
 	client, _ := youtube.New(t.Context(), "https://upstream.test/", refuse{notSent(denied)})
-	_, err := client.Regions(t.Context())
+	_, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
 	var got *quota.DeniedError
 	if !errors.As(err, &got) || got.Decision.Limit != "default 24h" {
 		t.Errorf("the decision is lost: %v", err)
@@ -293,10 +265,10 @@ func TestEndpointKeepsItsPath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.Regions(t.Context()); err != nil {
+		if _, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"}); err != nil {
 			t.Fatal(err)
 		}
-		if want := strings.TrimSuffix(base, "/") + "/youtube/v3/i18nRegions"; asked != want {
+		if want := strings.TrimSuffix(base, "/") + "/youtube/v3/videos"; asked != want {
 			t.Errorf("%q asks for %s, want %s", base, asked, want)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+
+	"quotabudget/internal/youtube/bounds"
 )
 
 // keeper reads the answers for the official client, within bounds, and keeps the body for a call that asks for it: the
@@ -27,7 +29,7 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := read(res.StatusCode/100 == 2, res.Body)
+	body, err := bounds.Read(res.StatusCode/100 == 2, res.Body)
 	res.Body.Close()
 	if err != nil {
 		return nil, err

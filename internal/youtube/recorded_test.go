@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"quotabudget/internal/youtube"
@@ -36,103 +35,6 @@ func recorded(t *testing.T) string {
 func isDir(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.IsDir()
-}
-
-// recordedKinds is what each recorded error means; the rest of a file's name says what it is.
-func recordedKinds() map[string]youtube.Kind {
-	return map[string]youtube.Kind{
-		"403_quotaExceeded_current":                youtube.Exhausted,
-		"403_quotaExceeded_old":                    youtube.Exhausted,
-		"403_dailyLimitExceeded_old":               youtube.Exhausted,
-		"429_rateLimitExceeded_daily_search_2026":  youtube.Exhausted,
-		"429_rateLimitExceeded_daily_uploads_2026": youtube.Exhausted,
-		"429_rateLimitExceeded_usageLimits":        youtube.Throttled,
-		"500_backendError":                         youtube.Transient,
-		"500_null_message":                         youtube.Transient,
-		"503_backendError":                         youtube.Transient,
-		"400_apiKeyInvalid_details_2022":           youtube.BadCredential,
-		"400_apiKeyInvalid_nodetails_2021":         youtube.BadCredential,
-		"400_keyInvalid_old":                       youtube.BadCredential,
-		"401_authError_2020":                       youtube.BadCredential,
-		"401_authError_2022":                       youtube.BadCredential,
-		"403_API_KEY_SERVICE_BLOCKED_2022":         youtube.BadCredential,
-		"403_accessNotConfigured_2020":             youtube.BadCredential,
-		"403_accessNotConfigured_2024":             youtube.BadCredential,
-		"403_apiKeyMissing_2022":                   youtube.BadCredential,
-		"400_invalidRegionCode_2022":               youtube.BadRegion,
-		"400_invalidRegionCode_VE_2015":            youtube.BadRegion,
-		"400_invalidPageToken":                     youtube.BadPageToken,
-		"400_html_google_frontend_2022":            youtube.Permanent,
-		"400_html_short_2021":                      youtube.Permanent,
-		"400_invalid_fields_selector_2016":         youtube.Permanent,
-		"400_missingRequiredParameter_2020":        youtube.Permanent,
-		"400_unknownPart_2020":                     youtube.Permanent,
-		"400_unknownPart_2022":                     youtube.Permanent,
-		"403_permission_SERVICE_UNAVAILABLE":       youtube.Permanent,
-		"403_playlistItemsNotAccessible_2022":      youtube.Permanent,
-		"403_subscriptionForbidden_2022":           youtube.Permanent,
-		"403_video_forbidden_2022":                 youtube.Permanent,
-		"404_commentThread_videoNotFound_2016":     youtube.Permanent,
-		"404_html_wrong_path_2024":                 youtube.Permanent,
-		"404_videoNotFound_2020":                   youtube.Permanent,
-	}
-}
-
-func TestRecordedErrors(t *testing.T) {
-	dir := recorded(t)
-	if dir == "" {
-		return
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "errors", "*"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no recorded errors: %v", err)
-	}
-	for _, name := range files {
-		base := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
-		want, ok := recordedKinds()[base]
-		f := classifyFile(t, name)
-		if !ok || f.Kind != want {
-			t.Errorf("%s is %+v, want %v (listed: %v)", base, f, want, ok)
-		}
-		if strings.Contains(f.Message, "<") || len(f.Message) > 1000 {
-			t.Errorf("%s: message %q", base, f.Message)
-		}
-	}
-	if f := classifyFile(t, filepath.Join(dir, "errors", "429_rateLimitExceeded_daily_search_2026.json")); f.Metric != "youtube.googleapis.com/search_list" {
-		t.Errorf("the daily search limit names metric %q", f.Metric)
-	}
-}
-
-// The index says with which status each body came.
-func TestRecordedStatuses(t *testing.T) {
-	dir := recorded(t)
-	if dir == "" {
-		return
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var index []struct {
-		File   string `json:"file"`
-		Status int    `json:"http_status"`
-	}
-	if err := json.Unmarshal(data, &index); err != nil {
-		t.Fatal(err)
-	}
-	errors := 0
-	for _, entry := range index {
-		if !strings.HasPrefix(entry.File, "errors/") {
-			continue
-		}
-		errors++
-		if entry.Status != 0 && entry.Status != statusOf(t, entry.File) {
-			t.Errorf("%s came with %d", entry.File, entry.Status)
-		}
-	}
-	if errors != len(recordedKinds()) {
-		t.Errorf("the index has %d errors, the table %d", errors, len(recordedKinds()))
-	}
 }
 
 // replay answers every request with one body.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"quotabudget/internal/youtube/fault"
 )
 
 // Retry says how often and after how long a call is sent again. Every attempt passes through the RoundTripper, so each is
@@ -28,7 +30,7 @@ func (r Retry) do(ctx context.Context, attempt func() error) error {
 	waits := r.waits()
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := attempt()
-		waits.failed, _ = KindOf(err)
+		waits.failed, _ = fault.KindOf(err)
 		return struct{}{}, err
 	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, wait time.Duration) {
 		if r.Tell != nil {
@@ -44,7 +46,7 @@ func (r Retry) do(ctx context.Context, attempt func() error) error {
 // waits is a backoff.BackOff whose next wait depends on what failed last.
 type waits struct {
 	retry     Retry
-	failed    Kind
+	failed    fault.Kind
 	transient backoff.ExponentialBackOff
 	throttled backoff.ExponentialBackOff
 }
@@ -69,10 +71,10 @@ func (w *waits) Reset() {}
 // NextBackOff is the wait before the next attempt, or backoff.Stop.
 func (w *waits) NextBackOff() time.Duration {
 	switch {
-	case w.failed == Transient && w.retry.Transient > 0:
+	case w.failed == fault.Transient && w.retry.Transient > 0:
 		w.retry.Transient--
 		return w.transient.NextBackOff()
-	case w.failed == Throttled && w.retry.Throttled > 0:
+	case w.failed == fault.Throttled && w.retry.Throttled > 0:
 		w.retry.Throttled--
 		return w.throttled.NextBackOff()
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 // script answers one request after the other with the fixtures it names: "" is an empty list, "drop" and "hang" are no
@@ -47,11 +49,16 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	default:
-		body, err := os.ReadFile(filepath.Join("testdata", "errors", name))
+		body, err := os.ReadFile(filepath.Join("fault", "testdata", "errors", name))
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		return answer(statusOf(s.t, name), string(body))
+		digits, _, _ := strings.Cut(name, "_")
+		status, err := strconv.Atoi(digits)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return answer(status, string(body))
 	}
 }
 
@@ -67,25 +74,25 @@ func TestRetries(t *testing.T) {
 		name    string
 		answers []string
 		waits   []span
-		want    youtube.Kind
+		want    fault.Kind
 		ok      bool
 	}{
 		{"at once", []string{""}, nil, 0, true},
 		{"the second time", []string{"503_backendError.json", ""}, []span{half}, 0, true},
 		{"after every stumble", []string{"drop", "half", "500_page.html", ""}, []span{half, one, two}, 0, true},
-		{"no more than three", []string{"500_null.json", "drop", "503_backendError.json", "500_page.html"}, []span{half, one, two}, youtube.Transient, false},
+		{"no more than three", []string{"500_null.json", "drop", "503_backendError.json", "500_page.html"}, []span{half, one, two}, fault.Transient, false},
 		{"a minute when throttled", []string{"429_minute.json", "429_bare.json", ""}, []span{slow, slow}, 0, true},
-		{"throttled for good", []string{"429_bare.json", "429_bare.json", "429_bare.json"}, []span{slow, slow}, youtube.Throttled, false},
+		{"throttled for good", []string{"429_bare.json", "429_bare.json", "429_bare.json"}, []span{slow, slow}, fault.Throttled, false},
 		{"both", []string{"drop", "429_bare.json", "drop", "429_bare.json", ""}, []span{half, slow, one, slow}, 0, true},
 		{"a hang is cut off", []string{"hang", ""}, []span{{30*second + second/4, 31 * second}}, 0, true},
-		{"exhausted 403", []string{"403_quotaExceeded.json"}, nil, youtube.Exhausted, false},
-		{"exhausted 429", []string{"429_day.json"}, nil, youtube.Exhausted, false},
-		{"exhausted on the second attempt", []string{"drop", "429_day_words_only.json"}, []span{half}, youtube.Exhausted, false},
-		{"bad key", []string{"400_API_KEY_INVALID.json"}, nil, youtube.BadCredential, false},
-		{"bad region", []string{"400_invalidRegionCode.json"}, nil, youtube.BadRegion, false},
-		{"no chart", []string{"404_notFound.json"}, nil, youtube.NoChart, false},
-		{"bad page token", []string{"400_invalidPageToken.json"}, nil, youtube.BadPageToken, false},
-		{"permanent", []string{"403_resource_forbidden.json"}, nil, youtube.Permanent, false},
+		{"exhausted 403", []string{"403_quotaExceeded.json"}, nil, fault.Exhausted, false},
+		{"exhausted 429", []string{"429_day.json"}, nil, fault.Exhausted, false},
+		{"exhausted on the second attempt", []string{"drop", "429_day_words_only.json"}, []span{half}, fault.Exhausted, false},
+		{"bad key", []string{"400_API_KEY_INVALID.json"}, nil, fault.BadCredential, false},
+		{"bad region", []string{"400_invalidRegionCode.json"}, nil, fault.BadRegion, false},
+		{"no chart", []string{"404_notFound.json"}, nil, fault.NoChart, false},
+		{"bad page token", []string{"400_invalidPageToken.json"}, nil, fault.BadPageToken, false},
+		{"permanent", []string{"403_resource_forbidden.json"}, nil, fault.Permanent, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -95,7 +102,7 @@ func TestRetries(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, err = client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
-				if kind, _ := youtube.KindOf(err); (err == nil) != c.ok || kind != c.want {
+				if kind, _ := fault.KindOf(err); (err == nil) != c.ok || kind != c.want {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
 				if len(rt.at) != len(c.answers) {
@@ -118,7 +125,7 @@ func TestDenialIsNotRetried(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.Retry.TransientWait = 0
-	if _, err := client.Regions(t.Context()); !errors.Is(err, quota.ErrExhausted) || len(rt.at) != 2 {
+	if _, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"}); !errors.Is(err, quota.ErrExhausted) || len(rt.at) != 2 {
 		t.Errorf("%v after %d requests", err, len(rt.at))
 	}
 }
@@ -138,7 +145,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 			if !errors.Is(err, cause) || !errors.Is(err, context.Canceled) || time.Since(rt.began) != time.Second {
 				t.Errorf("%s: %v after %v", answer, err, time.Since(rt.began))
 			}
-			if _, ours := youtube.KindOf(err); ours {
+			if _, ours := fault.KindOf(err); ours {
 				t.Errorf("%s: the caller's own end was taken for an error of the upstream", answer)
 			}
 		}

@@ -1,4 +1,5 @@
-package youtube
+// Package bounds reads what the upstream answers: of a bounded size, and as plain text.
+package bounds
 
 import (
 	"bytes"
@@ -13,7 +14,7 @@ import (
 // of 5,000 bytes, tags of 500 characters in all) and far below what would hurt.
 const (
 	maxAnswer = 16 << 20 // bytes of a successful answer, unpacked
-	maxError  = 1 << 20  // bytes of any other; the rest is dropped
+	MaxError  = 1 << 20  // bytes of any other; the rest is dropped
 	maxValues = 100_000  // values in an answer; a page of videos has some 5,000
 	maxDepth  = 64       // objects and lists within one another
 	maxItems  = 1000     // of a list
@@ -21,34 +22,35 @@ const (
 	maxProse  = 64 << 10 // bytes of a description, and of what we do not read
 )
 
-// unusable is an answer that says something in too many words, or in two ways. To ask again would not help.
-type unusable struct {
-	path    string // items[3].snippet.title
-	problem string
+// Unusable is an answer that is too large, or ambiguous. Asking again would not help.
+type Unusable struct {
+	Path    string // items[3].snippet.title
+	Problem string
 }
 
-func (u *unusable) Error() string {
-	return "the answer cannot be used: " + cmp.Or(plain(strings.TrimPrefix(u.path, ".")), "it") + " " + u.problem
+func (u *Unusable) Error() string {
+	path := Plain(strings.TrimPrefix(u.Path, "."))
+	return "the answer cannot be used: " + cmp.Or(path, "it") + " " + u.Problem
 }
 
-// read reads the body of an answer, within bounds. An error is cut where it becomes too long.
-func read(success bool, body io.Reader) ([]byte, error) {
+// Read reads the body of an answer. An error is cut where it becomes too long.
+func Read(success bool, body io.Reader) ([]byte, error) {
 	if !success {
-		return io.ReadAll(io.LimitReader(body, maxError))
+		return io.ReadAll(io.LimitReader(body, MaxError))
 	}
 	data, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return nil, err
 	case len(data) > maxAnswer:
-		return nil, &unusable{"", fmt.Sprintf("is longer than %d bytes", maxAnswer)}
+		return nil, &Unusable{"", fmt.Sprintf("is longer than %d bytes", maxAnswer)}
 	}
-	return data, check(data)
+	return data, Check(data)
 }
 
-// check finds what is too much in JSON: in the size of a value, in their number, in depth. A key that an object has twice is
-// an error too, since what it says depends on who reads it.
-func check(data []byte) error {
+// Check returns an Unusable for JSON with a value that is too long, too many values or too deep a
+// nesting. An object with the same key twice is one too, since what it means depends on the reader.
+func Check(data []byte) error {
 	c := checker{in: json.NewDecoder(bytes.NewReader(data))}
 	c.in.UseNumber()
 	return c.value("", 0)
@@ -66,7 +68,7 @@ func (c *checker) value(key string, depth int) error {
 		return err
 	}
 	if c.values++; c.values > maxValues {
-		return &unusable{"", fmt.Sprintf("is where it has more than %d values", maxValues)}
+		return &Unusable{"", fmt.Sprintf("is where it has more than %d values", maxValues)}
 	}
 	switch v := token.(type) {
 	case string:
@@ -75,7 +77,7 @@ func (c *checker) value(key string, depth int) error {
 		return tooLong(string(v), maxText)
 	case json.Delim:
 		if depth == maxDepth {
-			return &unusable{"", fmt.Sprintf("is nested more than %d deep", maxDepth)}
+			return &Unusable{"", fmt.Sprintf("is nested more than %d deep", maxDepth)}
 		}
 		if v == '{' {
 			return c.object(depth + 1)
@@ -94,11 +96,11 @@ func (c *checker) object(depth int) error {
 		}
 		key := token.(string) // the decoder takes nothing else
 		if len(key) > maxText {
-			return &unusable{"", fmt.Sprintf("has a key of %d bytes, %d at most", len(key), maxText)}
+			return &Unusable{"", fmt.Sprintf("has a key of %d bytes, %d at most", len(key), maxText)}
 		}
 		folded := strings.ToLower(strings.ToUpper(key)) // as encoding/json compares them
 		if seen[folded] {
-			return &unusable{"." + key, "is there twice"}
+			return &Unusable{"." + key, "is there twice"}
 		}
 		seen[folded] = true
 		if err := c.value(key, depth); err != nil {
@@ -112,7 +114,7 @@ func (c *checker) object(depth int) error {
 func (c *checker) list(key string, depth int) error {
 	for i := 0; c.in.More(); i++ {
 		if i == maxItems {
-			return &unusable{"", fmt.Sprintf("has more than %d items", maxItems)}
+			return &Unusable{"", fmt.Sprintf("has more than %d items", maxItems)}
 		}
 		if err := c.value(key, depth); err != nil {
 			return below(fmt.Sprintf("[%d]", i), err)
@@ -124,8 +126,8 @@ func (c *checker) list(key string, depth int) error {
 
 // below puts the step before the path of what was found.
 func below(step string, err error) error {
-	if u, ok := err.(*unusable); ok {
-		u.path = step + u.path
+	if u, ok := err.(*Unusable); ok {
+		u.Path = step + u.Path
 	}
 	return err
 }
@@ -134,7 +136,7 @@ func tooLong(text string, most int) error {
 	if len(text) <= most {
 		return nil
 	}
-	return &unusable{"", fmt.Sprintf("is %d bytes long, %d at most", len(text), most)}
+	return &Unusable{"", fmt.Sprintf("is %d bytes long, %d at most", len(text), most)}
 }
 
 // most is how many bytes a text under the key may have.

@@ -1,4 +1,5 @@
-package youtube
+// Package fault tells what an error of the YouTube Data API means.
+package fault
 
 import (
 	"net/http"

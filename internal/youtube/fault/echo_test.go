@@ -1,4 +1,4 @@
-package youtube_test
+package fault_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 )
 
 // said is an error body with the message and a reason; "" for none.
@@ -40,10 +40,10 @@ func TestMessagesDecideNothing(t *testing.T) {
 		"forbidden", "videoChartNotFound", "backendError", "SERVICE_UNAVAILABLE",
 	} {
 		for _, status := range []int{400, 401, 403, 404, 405, 409, 412, 413, 429, 500, 503} {
-			want := youtube.Classify(status, said("?", reason)).Kind
+			want := fault.Classify(status, said("?", reason)).Kind
 			for _, words := range echoed() {
 				for _, message := range []string{words, "Invalid value at 'region_code': \"" + words + "\"", words + " is not valid."} {
-					if got := youtube.Classify(status, said(message, reason)); got.Kind != want {
+					if got := fault.Classify(status, said(message, reason)); got.Kind != want {
 						t.Errorf("%d %s %q is %v, without the words %v", status, reason, message, got.Kind, want)
 					}
 				}
@@ -57,9 +57,9 @@ func TestWordsWithoutReason(t *testing.T) {
 	for _, status := range []int{400, 401, 402, 404, 405, 409, 410, 412, 413, 500, 503} {
 		for _, words := range echoed() {
 			for _, body := range [][]byte{said(words, ""), []byte(words), []byte(`{"error":"` + strings.ReplaceAll(words, `"`, "") + `"}`)} {
-				got := youtube.Classify(status, body)
+				got := fault.Classify(status, body)
 				key := status == 400 && strings.HasPrefix(words, "API key") && body[0] == '{' && strings.Contains(string(body), "message")
-				if got.Kind == youtube.Exhausted || got.Kind == youtube.BadCredential && status != 401 && !key {
+				if got.Kind == fault.Exhausted || got.Kind == fault.BadCredential && status != 401 && !key {
 					t.Errorf("%d %s is %v", status, body, got.Kind)
 				}
 			}
@@ -77,26 +77,26 @@ func TestReasonsInOddPlaces(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		body   string
-		want   youtube.Kind
+		want   fault.Kind
 	}{
-		{429, detail(google, "googleapis.com", "RATE_LIMIT_EXCEEDED", us), youtube.Exhausted},
-		{429, detail(google, us, "RATE_LIMIT_EXCEEDED", us), youtube.Exhausted},
-		{429, detail(google, "googleapis.com", "RATE_LIMIT_EXCEEDED", "translate.googleapis.com"), youtube.Throttled},
-		{403, detail(google, "example.com", "RATE_LIMIT_EXCEEDED", us), youtube.Permanent},
-		{403, detail(google, "googleapis.com.example.com", "API_KEY_INVALID", us), youtube.Permanent},
-		{403, detail(google, "example.com", "API_KEY_INVALID", us), youtube.Permanent},
-		{403, detail("type.googleapis.com/google.rpc.BadRequest", "googleapis.com", "quotaExceeded", us), youtube.Permanent},
-		{403, `{"error":{"errors":[{"metadata":{"quota_unit":"1/d/{project}"}}]}}`, youtube.Permanent},
-		{400, `{"error":"quotaExceeded"}`, youtube.Permanent},
-		{400, `{"reason":"quotaExceeded","errors":[{"reason":"quotaExceeded"}]}`, youtube.Permanent},
-		{400, `{"error":{"errors":[{"location":"quotaExceeded","reason":"invalid","message":"quotaExceeded"}]}}`, youtube.Permanent},
-		{400, `{"error":{"errors":[{"reason":"quotaExceeded"}]},"error":{"errors":[{"reason":"invalid"}]}}`, youtube.Permanent},
-		{400, `{"error":{"errors":[{"reason":"invalid"}]},"Error":{"errors":[{"reason":"quotaExceeded"}]}}`, youtube.Permanent},
-		{403, `{"error":{"message":"too many per day","message":""}}`, youtube.Permanent},
-		{403, strings.Repeat(`{"error":`, 100) + `{"errors":[{"reason":"quotaExceeded"}]}` + strings.Repeat("}", 100), youtube.Permanent},
-		{403, strings.Repeat("[", 20000) + strings.Repeat("]", 20000), youtube.Transient}, // too deep for any parser, as if cut
+		{429, detail(google, "googleapis.com", "RATE_LIMIT_EXCEEDED", us), fault.Exhausted},
+		{429, detail(google, us, "RATE_LIMIT_EXCEEDED", us), fault.Exhausted},
+		{429, detail(google, "googleapis.com", "RATE_LIMIT_EXCEEDED", "translate.googleapis.com"), fault.Throttled},
+		{403, detail(google, "example.com", "RATE_LIMIT_EXCEEDED", us), fault.Permanent},
+		{403, detail(google, "googleapis.com.example.com", "API_KEY_INVALID", us), fault.Permanent},
+		{403, detail(google, "example.com", "API_KEY_INVALID", us), fault.Permanent},
+		{403, detail("type.googleapis.com/google.rpc.BadRequest", "googleapis.com", "quotaExceeded", us), fault.Permanent},
+		{403, `{"error":{"errors":[{"metadata":{"quota_unit":"1/d/{project}"}}]}}`, fault.Permanent},
+		{400, `{"error":"quotaExceeded"}`, fault.Permanent},
+		{400, `{"reason":"quotaExceeded","errors":[{"reason":"quotaExceeded"}]}`, fault.Permanent},
+		{400, `{"error":{"errors":[{"location":"quotaExceeded","reason":"invalid","message":"quotaExceeded"}]}}`, fault.Permanent},
+		{400, `{"error":{"errors":[{"reason":"quotaExceeded"}]},"error":{"errors":[{"reason":"invalid"}]}}`, fault.Permanent},
+		{400, `{"error":{"errors":[{"reason":"invalid"}]},"Error":{"errors":[{"reason":"quotaExceeded"}]}}`, fault.Permanent},
+		{403, `{"error":{"message":"too many per day","message":""}}`, fault.Permanent},
+		{403, strings.Repeat(`{"error":`, 100) + `{"errors":[{"reason":"quotaExceeded"}]}` + strings.Repeat("}", 100), fault.Permanent},
+		{403, strings.Repeat("[", 20000) + strings.Repeat("]", 20000), fault.Transient}, // too deep for any parser, as if cut
 	} {
-		if got := youtube.Classify(c.status, []byte(c.body)); got.Kind != c.want {
+		if got := fault.Classify(c.status, []byte(c.body)); got.Kind != c.want {
 			t.Errorf("%d %.200s is %v, want %v", c.status, c.body, got.Kind, c.want)
 		}
 	}
@@ -105,10 +105,10 @@ func TestReasonsInOddPlaces(t *testing.T) {
 // TestLongError: an error that is cut because it is too long says no more than its status does, and is not asked for again.
 func TestLongError(t *testing.T) {
 	long := []byte(`{"error":{"errors":[{"reason":"quotaExceeded"}],"message":"` + strings.Repeat("per day ", 1<<17) + `"}}`)
-	for status, want := range map[int]youtube.Kind{
-		400: youtube.Permanent, 403: youtube.Permanent, 429: youtube.Throttled, 500: youtube.Transient,
+	for status, want := range map[int]fault.Kind{
+		400: fault.Permanent, 403: fault.Permanent, 429: fault.Throttled, 500: fault.Transient,
 	} {
-		if got := youtube.Classify(status, long[:1<<20]); got.Kind != want || !strings.Contains(got.Message, "longer than") {
+		if got := fault.Classify(status, long[:1<<20]); got.Kind != want || !strings.Contains(got.Message, "longer than") {
 			t.Errorf("%d is %+v", status, got)
 		}
 	}

@@ -1,17 +1,14 @@
-package youtube
+package fault
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"html"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
-	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/bounds"
 )
 
 // answer is what the body of an error says, in whichever of the upstream's shapes it came.
@@ -65,8 +62,8 @@ func (i errorInfo) metersUs() bool {
 
 func parseAnswer(body []byte) answer {
 	body = bytes.TrimSpace(body)
-	if len(body) >= maxError {
-		return answer{message: fmt.Sprintf("the error is longer than %d bytes", maxError)}
+	if len(body) >= bounds.MaxError {
+		return answer{message: fmt.Sprintf("the error is longer than %d bytes", bounds.MaxError)}
 	}
 	if len(body) == 0 || body[0] != '{' && body[0] != '[' {
 		return answer{message: title(body)}
@@ -74,7 +71,7 @@ func parseAnswer(body []byte) answer {
 	if !json.Valid(body) {
 		return answer{cut: true}
 	}
-	if err := check(body); err != nil {
+	if err := bounds.Check(body); err != nil {
 		return answer{message: err.Error()}
 	}
 	if body[0] == '[' { // some front ends put the object into an array
@@ -144,17 +141,14 @@ func (a answer) hasOnly(words ...string) bool {
 // reason is the first of the answer's reasons, "" without any.
 func (a answer) reason() string {
 	if len(a.reasons) == 0 {
-		return plain(a.oauth)
+		return bounds.Plain(a.oauth)
 	}
-	return plain(a.reasons[0].word)
+	return bounds.Plain(a.reasons[0].word)
 }
 
-func (a answer) text() string { return plain(a.message) }
+func (a answer) text() string { return bounds.Plain(a.message) }
 
-var (
-	titleForm = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
-	tagForm   = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
-)
+var titleForm = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
 // title is what a body that is not JSON says: the title of a page, or a line of text.
 func title(body []byte) string {
@@ -165,26 +159,4 @@ func title(body []byte) string {
 		return ""
 	}
 	return string(body)
-}
-
-const maxMessage = 300
-
-// plain takes the markup, the line breaks and what a terminal would act upon out of a text, and cuts it. A text that
-// holds what looks like a key is dropped whole.
-func plain(text string) string {
-	text = html.UnescapeString(tagForm.ReplaceAllString(text, ""))
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError {
-			return ' '
-		}
-		return r
-	}, text)
-	text = strings.Join(strings.Fields(text), " ")
-	if quota.LooksSecret(text) {
-		return ""
-	}
-	if runes := []rune(text); len(runes) > maxMessage {
-		return strings.TrimSpace(string(runes[:maxMessage])) + "…"
-	}
-	return text
 }

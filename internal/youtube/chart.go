@@ -1,0 +1,71 @@
+package youtube
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	api "google.golang.org/api/youtube/v3"
+
+	"quotabudget/internal/youtube/bounds"
+)
+
+// MaxPage is the most videos that one call brings, by chart or by ID.
+const MaxPage = 50
+
+// ChartRequest asks for one page of a region's chart.
+type ChartRequest struct {
+	Region    string // ISO 3166-1 alpha-2
+	Category  string // "" for all
+	PageToken string // "" for the first page
+	PageSize  int    // 1 to MaxPage; 0 for MaxPage
+}
+
+// Page is one page of a chart, in the order of rank.
+type Page struct {
+	Videos []Video
+	Next   string // the token of the next page; "" says that this is the last, whatever Total is
+	Total  int64  // what the upstream claims the chart to hold
+}
+
+// Chart reads one page of the chart of the most popular videos. It costs one call of youtube.videos.list each time it is
+// sent. Errors: a *fault.Error, which fault.KindOf tells apart; whatever the RoundTripper denied with; the end of ctx.
+func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err error) {
+	err = c.call(ctx, func(ctx context.Context) error {
+		page = Page{}
+		ctx, kept := keep(ctx)
+		res, err := c.list(r).Context(ctx).Do()
+		if err != nil {
+			return err
+		}
+		// JSON that is no list at all, null included, would replace a chart by an empty one.
+		if res == nil || res.Kind == "" && res.Items == nil {
+			return &bounds.Unusable{Problem: "is no list: it has neither kind nor items"}
+		}
+		if n := len(res.Items); n > MaxPage {
+			return &bounds.Unusable{Path: "items", Problem: fmt.Sprintf("is a list of %d, %d at most", n, MaxPage)}
+		}
+		if page.Videos, err = videos(res.Items, kept.body); err != nil {
+			return err
+		}
+		page.Next = res.NextPageToken
+		if res.PageInfo != nil {
+			page.Total = res.PageInfo.TotalResults
+		}
+		return nil
+	})
+	return page, err
+}
+
+// list is the official client's call.
+func (c *Client) list(r ChartRequest) *api.VideosListCall {
+	call := c.service.Videos.List([]string{"snippet", "contentDetails", "statistics"}).
+		Chart("mostPopular").RegionCode(r.Region).MaxResults(int64(cmp.Or(r.PageSize, MaxPage)))
+	if r.Category != "" {
+		call.VideoCategoryId(r.Category)
+	}
+	if r.PageToken != "" {
+		call.PageToken(r.PageToken)
+	}
+	return call
+}

@@ -1,0 +1,132 @@
+package fault_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quotabudget/internal/youtube/fault"
+)
+
+// recorded is the folder of answers recorded from the real upstream, which lies beside the source tree on some machines, or "".
+func recorded(t *testing.T) string {
+	t.Helper()
+	if root := os.Getenv("QUOTA_SHARED_DATA"); root != "" {
+		return filepath.Join(root, "recorded")
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if data := filepath.Join(dir, "shared", "data", "recorded"); isDir(data) {
+			return data
+		}
+	}
+	t.Log("recorded answers are not here: only the fixtures of the tree are read")
+	return ""
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// recordedKinds is what each recorded error means; the rest of a file's name says what it is.
+func recordedKinds() map[string]fault.Kind {
+	return map[string]fault.Kind{
+		"403_quotaExceeded_current":                fault.Exhausted,
+		"403_quotaExceeded_old":                    fault.Exhausted,
+		"403_dailyLimitExceeded_old":               fault.Exhausted,
+		"429_rateLimitExceeded_daily_search_2026":  fault.Exhausted,
+		"429_rateLimitExceeded_daily_uploads_2026": fault.Exhausted,
+		"429_rateLimitExceeded_usageLimits":        fault.Throttled,
+		"500_backendError":                         fault.Transient,
+		"500_null_message":                         fault.Transient,
+		"503_backendError":                         fault.Transient,
+		"400_apiKeyInvalid_details_2022":           fault.BadCredential,
+		"400_apiKeyInvalid_nodetails_2021":         fault.BadCredential,
+		"400_keyInvalid_old":                       fault.BadCredential,
+		"401_authError_2020":                       fault.BadCredential,
+		"401_authError_2022":                       fault.BadCredential,
+		"403_API_KEY_SERVICE_BLOCKED_2022":         fault.BadCredential,
+		"403_accessNotConfigured_2020":             fault.BadCredential,
+		"403_accessNotConfigured_2024":             fault.BadCredential,
+		"403_apiKeyMissing_2022":                   fault.BadCredential,
+		"400_invalidRegionCode_2022":               fault.BadRegion,
+		"400_invalidRegionCode_VE_2015":            fault.BadRegion,
+		"400_invalidPageToken":                     fault.BadPageToken,
+		"400_html_google_frontend_2022":            fault.Permanent,
+		"400_html_short_2021":                      fault.Permanent,
+		"400_invalid_fields_selector_2016":         fault.Permanent,
+		"400_missingRequiredParameter_2020":        fault.Permanent,
+		"400_unknownPart_2020":                     fault.Permanent,
+		"400_unknownPart_2022":                     fault.Permanent,
+		"403_permission_SERVICE_UNAVAILABLE":       fault.Permanent,
+		"403_playlistItemsNotAccessible_2022":      fault.Permanent,
+		"403_subscriptionForbidden_2022":           fault.Permanent,
+		"403_video_forbidden_2022":                 fault.Permanent,
+		"404_commentThread_videoNotFound_2016":     fault.Permanent,
+		"404_html_wrong_path_2024":                 fault.Permanent,
+		"404_videoNotFound_2020":                   fault.Permanent,
+	}
+}
+
+func TestRecordedErrors(t *testing.T) {
+	dir := recorded(t)
+	if dir == "" {
+		return
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "errors", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recorded errors: %v", err)
+	}
+	for _, name := range files {
+		base := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+		want, ok := recordedKinds()[base]
+		f := classifyFile(t, name)
+		if !ok || f.Kind != want {
+			t.Errorf("%s is %+v, want %v (listed: %v)", base, f, want, ok)
+		}
+		if strings.Contains(f.Message, "<") || len(f.Message) > 1000 {
+			t.Errorf("%s: message %q", base, f.Message)
+		}
+	}
+	if f := classifyFile(t, filepath.Join(dir, "errors", "429_rateLimitExceeded_daily_search_2026.json")); f.Metric != "youtube.googleapis.com/search_list" {
+		t.Errorf("the daily search limit names metric %q", f.Metric)
+	}
+}
+
+// The index says with which status each body came.
+func TestRecordedStatuses(t *testing.T) {
+	dir := recorded(t)
+	if dir == "" {
+		return
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var index []struct {
+		File   string `json:"file"`
+		Status int    `json:"http_status"`
+	}
+	if err := json.Unmarshal(data, &index); err != nil {
+		t.Fatal(err)
+	}
+	errors := 0
+	for _, entry := range index {
+		if !strings.HasPrefix(entry.File, "errors/") {
+			continue
+		}
+		errors++
+		if entry.Status != 0 && entry.Status != statusOf(t, entry.File) {
+			t.Errorf("%s came with %d", entry.File, entry.Status)
+		}
+	}
+	if errors != len(recordedKinds()) {
+		t.Errorf("the index has %d errors, the table %d", errors, len(recordedKinds()))
+	}
+}
