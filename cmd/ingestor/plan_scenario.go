@@ -97,30 +97,12 @@ func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []daemon.
 		return nil, err
 	}
 	for i := range planned {
-		var charts []catalog.Chart
-		if charts, err = c.Charts(ctx, catalog.ChartKey{Region: planned[i].Region}, recentCharts); err != nil {
+		l := &planned[i]
+		if l.Pages, err = c.PagesWanted(ctx, l.Region, l.Pages); err != nil {
 			break
 		}
-		planned[i].Pages = pagesOf(charts, planned[i].Pages)
 	}
 	return planned, errors.Join(err, c.Close())
-}
-
-// recentCharts is how many of a region's newest charts are looked at.
-const recentCharts = 50
-
-// pagesOf is how many pages the last complete chart had. One that was not read to its end may have more now.
-func pagesOf(charts []catalog.Chart, most int64) int64 {
-	for _, c := range charts {
-		if c.CompletedAt.IsZero() {
-			continue
-		}
-		if c.NextPageToken != "" {
-			return most
-		}
-		return min(most, max(1, int64(c.Pages)))
-	}
-	return most
 }
 
 // absentFile reports whether the URL names a SQLite file that is not there. Opening it would make it.

@@ -29,6 +29,9 @@ func reportCommand(a *app) *cobra.Command {
 // mostCharts is how many charts of a region freshness compares at most.
 const mostCharts = 1000
 
+// halfCharts is how many charts that are not complete it looks past.
+const halfCharts = 50
+
 func freshnessCommand(a *app) *cobra.Command {
 	var last int
 	c := &cobra.Command{
@@ -168,7 +171,7 @@ func averageInterval(l daemon.Lane, now time.Time) time.Duration {
 
 // lastCharts are the last complete charts of a region, the oldest first.
 func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int, price []quota.Cost) ([]freshness.Chart, error) {
-	list, err := c.Charts(ctx, catalog.ChartKey{Region: region}, 2*last+recentCharts)
+	list, err := c.Charts(ctx, catalog.ChartKey{Region: region}, 2*last+halfCharts)
 	if err != nil {
 		return nil, err
 	}
