@@ -73,7 +73,6 @@ var owners = []struct {
 	{"github.com/redis/go-redis", []string{"internal/ledger/redisledger", "internal/ledger/redistest"}, false},
 	{"modernc.org/sqlite", []string{"internal/sqlite"}, true},
 	{"google.golang.org/api", []string{"internal/youtube"}, false},
-	{"gonum.org/v1/plot", []string{"internal/picture"}, true},
 	{"github.com/guptarohit/asciigraph", []string{"internal/picture"}, true},
 	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/quotactl", "cmd/ingestor"}, true},
 }
@@ -81,7 +80,7 @@ var owners = []struct {
 // without are the modules that a program is built without, not even through a library: they would make it slow to build and
 // half as large again.
 var without = map[string][]string{
-	"cmd/quotactl": {"google.golang.org/api", "google.golang.org/grpc", "go.opentelemetry.io", "gonum.org"},
+	"cmd/quotactl": {"google.golang.org/api", "google.golang.org/grpc", "go.opentelemetry.io"},
 }
 
 // pkg is what go list -json says of a package, as far as it is asked here.

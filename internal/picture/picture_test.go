@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"gonum.org/v1/plot/vg"
 
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
@@ -98,16 +95,19 @@ func TestPeaks(t *testing.T) {
 	}
 }
 
-// drawn is a picture as far as its texts go. y is below 0, since the picture stands on its head.
+// drawn is a picture as far as its texts go.
 type drawn struct {
-	ViewBox string `xml:"viewBox,attr"`
+	ViewBox string  `xml:"viewBox,attr"`
+	Em      float64 `xml:"font-size,attr"`
 	Texts   []struct {
-		X     float64 `xml:"x,attr"`
-		Y     float64 `xml:"y,attr"`
-		Style string  `xml:"style,attr"`
-		Text  string  `xml:",chardata"`
-	} `xml:"g>text"`
+		X      float64 `xml:"x,attr"`
+		Y      float64 `xml:"y,attr"`
+		Anchor string  `xml:"text-anchor,attr"`
+		Text   string  `xml:",chardata"`
+	} `xml:"text"`
 }
+
+type box struct{ left, top, right, bottom float64 }
 
 // TestSVGLayout: no text lies on another or is cut off, in fonts of up to 0.6 em a letter.
 func TestSVGLayout(t *testing.T) {
@@ -128,24 +128,20 @@ func TestSVGLayout(t *testing.T) {
 		if _, err := fmt.Sscanf(picture.ViewBox, "0 0 %g %g", &width, &height); err != nil || len(picture.Texts) < 7 {
 			t.Fatalf("%d texts, %v", len(picture.Texts), err)
 		}
-		var boxes []vg.Rectangle
+		var boxes []box
 		for _, text := range picture.Texts {
-			_, size, _ := strings.Cut(text.Style, "font-size:")
-			em, err := strconv.ParseFloat(strings.TrimSuffix(size, "px"), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			low := vg.Point{X: vg.Length(text.X), Y: vg.Length(-text.Y)}
-			box := vg.Rectangle{Min: low, Max: low.Add(vg.Point{X: vg.Length(0.6 * em * float64(len(text.Text))), Y: vg.Length(em)})}
-			if box.Min.X < 0 || box.Min.Y < 2 || float64(box.Max.X) > width || float64(box.Max.Y) > height {
-				t.Errorf("%d days: %q is cut off: %v in %g x %g", days, text.Text, box, width, height)
+			long := 0.6 * picture.Em * float64(utf8.RuneCountInString(text.Text))
+			from := text.X - map[string]float64{"start": 0, "middle": 0.5, "end": 1}[text.Anchor]*long
+			b := box{from, text.Y - picture.Em, from + long, text.Y}
+			if b.left < 0 || b.top < 0 || b.right > width || b.bottom+2 > height {
+				t.Errorf("%d days: %q is cut off: %v in %g x %g", days, text.Text, b, width, height)
 			}
 			for i, other := range boxes {
-				if box.Min.X < other.Max.X && other.Min.X < box.Max.X && box.Min.Y < other.Max.Y && other.Min.Y < box.Max.Y {
+				if b.left < other.right && other.left < b.right && b.top < other.bottom && other.top < b.bottom {
 					t.Errorf("%d days: %q lies on %q", days, text.Text, picture.Texts[i].Text)
 				}
 			}
-			boxes = append(boxes, box)
+			boxes = append(boxes, b)
 		}
 	}
 }

@@ -2,17 +2,11 @@ package picture
 
 import (
 	"fmt"
-	"image/color"
+	"html"
 	"io"
 	"slices"
+	"strings"
 	"time"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"quotabudget/internal/plan"
 )
@@ -20,59 +14,45 @@ import (
 // points is how many a curve has at most, unless it has one a day.
 const points = 1500
 
-// aDay is the length of a plan from which on a curve shows the peak of each day: more ups and downs of days could not be told
-// from each other.
+// aDay is the length of a plan from which on a curve shows the peak of each day: more ups and downs
+// of days could not be told apart.
 const aDay = 60 * 24 * time.Hour
 
-// SVG draws all limits in parts of what scheduled charges may have of them, and a mark for each hour in which a run gets less
-// than it wants. Of a long plan it draws the peak of each day, and a mark for each day.
+// Sizes of the picture in px. Labels are up to 0.6 em a letter, whatever the font.
+const (
+	left, right, top = 60, 960, 50 // of the area inside the axes
+	height           = 360
+	full             = 110.0 // per cent at its upper edge
+	below            = 20    // from its lower edge to the legend
+	line             = 20    // of the legend
+)
+
+// SVG draws how much is used of what each limit leaves for scheduled charges, in per cent, and a
+// mark for each hour in which a run gets less than it wants. A long plan is drawn as the peak and
+// the mark of each day.
 func SVG(w io.Writer, series []plan.Series, lost []time.Time) error {
-	p := plot.New()
-	p.Title.Text = "Units used, of those for scheduled charges"
+	series = slices.DeleteFunc(slices.Clone(series), func(s plan.Series) bool {
+		return s.Limit.Pace != nil || len(s.Use) == 0
+	})
+	title := "Units used, of those for scheduled charges"
 	if slices.ContainsFunc(series, daily) {
-		p.Title.Text += ": the peak of each day"
+		title += ": the peak of each day"
 		lost = slices.CompactFunc(slices.Clone(lost), func(a, b time.Time) bool {
 			return a.Truncate(24 * time.Hour).Equal(b.Truncate(24 * time.Hour))
 		})
 	}
-	p.Y.Label.Text, p.Y.Min, p.Y.Max = "%", 0, 110
-	p.Y.Tick.Marker, p.X.Tick.Marker = plot.TickerFunc(tens), plot.TickerFunc(days)
-	p.BackgroundColor = nil
-	p.Add(plotter.NewGrid())
-	legend := plot.NewLegend()
-	legend.Left, legend.Top, legend.Padding = true, true, vg.Points(4)
+	c := chart{from: time.Unix(0, 0), to: time.Unix(1, 0)}
+	if len(series) > 0 {
+		c.from, c.to = series[0].Start, end(series[0]) // all are of the same time
+	}
+	c.head(title, len(series)+1)
+	c.axes()
 	for i, s := range series {
-		if s.Limit.Pace != nil || len(s.Use) == 0 {
-			continue
-		}
-		line, err := plotter.NewLine(percents(s))
-		if err != nil {
-			return err
-		}
-		line.Color, line.Width, line.Dashes = plotutil.Color(i+1), vg.Points(1.2), plotutil.Dashes(i) // one may lie on another
-		p.Add(line)
-		legend.Add(fmt.Sprintf("%s, of %d", s.Limit.Name(), s.Cap), line)
+		c.curve(i, s)
 	}
-	if err := mark(p, &legend, lost); err != nil {
-		return err
-	}
-	return lay(p, &legend, w)
-}
-
-// margin is around everything: fonts that are wider than those reckoned with need it too.
-const margin = vg.Centimeter / 2
-
-// lay writes the plot with the legend below it, so that neither lies on the other.
-func lay(p *plot.Plot, legend *plot.Legend, w io.Writer) error {
-	below := legend.Rectangle(draw.Canvas{}).Size().Y + margin
-	svg := vgsvg.New(26*vg.Centimeter, 12*vg.Centimeter+below)
-	whole := draw.New(svg)
-	whole.SetColor(color.White)
-	whole.Fill(whole.Rectangle.Path())
-	whole = draw.Crop(whole, margin, -2*margin, margin, -margin)
-	p.Draw(draw.Crop(whole, 0, 0, below, 0))
-	legend.Draw(draw.Crop(whole, 2*margin, 0, 0, below-margin-whole.Size().Y))
-	_, err := svg.WriteTo(w)
+	c.marks(len(series), lost)
+	c.print("</svg>\n")
+	_, err := io.WriteString(w, c.out.String())
 	return err
 }
 
@@ -92,34 +72,91 @@ func peaks(s plan.Series) []float64 {
 	return days
 }
 
-func percents(s plan.Series) plotter.XYs {
-	use := peaks(s)
-	step := end(s).Sub(s.Start).Seconds() / float64(len(use))
-	line := make(plotter.XYs, len(use))
-	for i, u := range use {
-		line[i].X = float64(s.Start.Unix()) + float64(i)*step
-		if u > 0 {
-			line[i].Y = 100 * u / max(1, float64(s.Cap))
-		}
-	}
-	return line
+// chart is a picture while it is drawn.
+type chart struct {
+	out      strings.Builder
+	from, to time.Time
 }
 
-// mark draws the runs that are lost, at the top.
-func mark(p *plot.Plot, legend *plot.Legend, lost []time.Time) error {
+func (c *chart) print(format string, args ...any) { fmt.Fprintf(&c.out, format, args...) }
+
+// text writes a text whose anchor (start, middle or end) is at x, on the line y.
+func (c *chart) text(x, y float64, anchor, text string) {
+	c.print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, html.EscapeString(text))
+}
+
+func (c *chart) head(title string, entries int) {
+	c.print(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
+		right+left, top+height+below+entries*line+10)
+	c.print(`<rect width="100%%" height="100%%" fill="white"/>` + "\n")
+	c.text((left+right)/2, top-20, "middle", title)
+}
+
+// x is where a moment is, y where a use in per cent is.
+func (c *chart) x(at time.Time) float64 {
+	return left + (right-left)*at.Sub(c.from).Seconds()/c.to.Sub(c.from).Seconds()
+}
+
+func (c *chart) y(percent float64) float64 { return top + height*(1-min(percent, full)/full) }
+
+// axes draws the grid, with labels at every half and at full hours or days.
+func (c *chart) axes() {
+	var grid strings.Builder
+	for percent := 0; percent <= 100; percent += 10 {
+		y := c.y(float64(percent))
+		fmt.Fprintf(&grid, "M%d %.1fH%d", left, y, right)
+		if percent%50 == 0 {
+			c.text(left-8, y+4, "end", fmt.Sprintf("%d %%", percent))
+		}
+	}
+	for _, t := range ticks(c.from, c.to) {
+		x := c.x(t.at)
+		fmt.Fprintf(&grid, "M%.1f %dV%d", x, top, top+height)
+		c.text(x, top+height+18, "middle", t.label)
+	}
+	c.print("<path d=\"%s\" stroke=\"#ddd\"/>\n", &grid)
+	c.print("<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"black\"/>\n", left, top, top+height, right)
+}
+
+// curve draws one limit, and its line of the legend. Curves may lie on each other, so that each has
+// other dashes too.
+func (c *chart) curve(i int, s plan.Series) {
+	colors := []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"}
+	dashes := []string{"none", "7 3", "2 3", "9 3 2 3", "4 2", "12 4"}
+	style := fmt.Sprintf(`fill="none" stroke="%s" stroke-width="1.5" stroke-dasharray="%s"`,
+		colors[i%len(colors)], dashes[i%len(dashes)])
+	use := peaks(s)
+	step := end(s).Sub(s.Start) / time.Duration(len(use))
+	c.print("<polyline %s points=\"", style)
+	for i, u := range use {
+		percent := 100 * u / float64(max(1, s.Cap))
+		c.print("%.1f,%.1f ", c.x(s.Start.Add(time.Duration(i)*step)), c.y(percent))
+	}
+	c.print("\"/>\n")
+	y := c.entry(i, fmt.Sprintf("%s, of %d", s.Limit.Name(), s.Cap))
+	c.print("<path d=\"M%d %.1fh30\" %s/>\n", left, y, style)
+}
+
+// marks draws a cross for each run that gets less than it wants, above the curves.
+func (c *chart) marks(i int, lost []time.Time) {
 	if len(lost) == 0 {
-		return nil
+		return
 	}
-	at := make(plotter.XYs, len(lost))
-	for i, t := range lost {
-		at[i] = plotter.XY{X: float64(t.Unix()), Y: 104}
+	y := c.entry(i, "runs that get less than they want")
+	crosses := cross(left+15, y)
+	for _, at := range lost {
+		crosses += cross(c.x(at), c.y(104))
 	}
-	marks, err := plotter.NewScatter(at)
-	if err != nil {
-		return err
-	}
-	marks.GlyphStyle = draw.GlyphStyle{Color: color.RGBA{R: 200, A: 255}, Radius: vg.Points(2), Shape: draw.CrossGlyph{}}
-	p.Add(marks)
-	legend.Add("runs that get less than they want", marks)
-	return nil
+	c.print("<path d=\"%s\" stroke=\"#c80000\"/>\n", crosses)
+}
+
+func cross(x, y float64) string {
+	return fmt.Sprintf("M%.1f %.1fl6 6m-6 0l6 -6", x-3, y-3)
+}
+
+// entry writes a line of the legend, and returns the middle of its height.
+func (c *chart) entry(i int, text string) float64 {
+	y := float64(top + height + below + (i+1)*line)
+	c.text(left+40, y, "start", text)
+	return y - 4
 }

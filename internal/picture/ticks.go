@@ -1,33 +1,23 @@
 package picture
 
-import (
-	"fmt"
-	"time"
+import "time"
 
-	"gonum.org/v1/plot"
-)
-
-// tens are the ticks of an axis in per cent, as far as there can be anything.
-func tens(_, _ float64) (ticks []plot.Tick) {
-	for percent := 0; percent <= 100; percent += 10 {
-		tick := plot.Tick{Value: float64(percent)}
-		if percent%50 == 0 {
-			tick.Label = fmt.Sprint(percent)
-		}
-		ticks = append(ticks, tick)
-	}
-	return ticks
+// tick is a moment written below the picture.
+type tick struct {
+	at    time.Time
+	label string
 }
 
-// mostTicks is how many moments are written below the picture.
+// mostTicks is how many there are at most.
 const mostTicks = 9
 
-// days are ticks at full hours or days of UTC, from one Unix second to another.
-func days(from, to float64) (ticks []plot.Tick) {
+// ticks are at full hours or days of UTC.
+func ticks(from, to time.Time) (found []tick) {
 	const day = 24 * time.Hour
-	step := time.Hour
-	for _, step = range []time.Duration{time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day, 14 * day, 30 * day, 60 * day, 365 * day} {
-		if (to-from)/step.Seconds() <= mostTicks {
+	var step time.Duration
+	for _, step = range []time.Duration{time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, day,
+		2 * day, 7 * day, 14 * day, 30 * day, 60 * day, 365 * day} {
+		if to.Sub(from)/step < mostTicks {
 			break
 		}
 	}
@@ -36,8 +26,9 @@ func days(from, to float64) (ticks []plot.Tick) {
 		form = "01-02 15:04Z"
 	}
 	seconds := int64(step / time.Second)
-	for at := (int64(from) + seconds - 1) / seconds * seconds; float64(at) <= to; at += seconds {
-		ticks = append(ticks, plot.Tick{Value: float64(at), Label: time.Unix(at, 0).UTC().Format(form)})
+	for at := (from.Unix() + seconds - 1) / seconds * seconds; at <= to.Unix(); at += seconds {
+		moment := time.Unix(at, 0).UTC()
+		found = append(found, tick{moment, moment.Format(form)})
 	}
-	return ticks
+	return found
 }
