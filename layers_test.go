@@ -27,7 +27,8 @@ var layers = map[string]string{
 	"internal/quota":               "",
 	"internal/quota/quotatest":     "internal/quota",
 	"internal/regions":             "",
-	"internal/share":               "",
+	"internal/share":               "internal/quota internal/schedule",
+	"internal/shareold":            "",
 	"internal/spell":               "",
 	"internal/textfile":            "",
 	"internal/endpoint":            "",
@@ -48,10 +49,10 @@ var layers = map[string]string{
 	"internal/ingest":              "internal/catalog internal/meter internal/quota internal/regions internal/youtube internal/youtube/fault",
 	"internal/upstream":            "internal/costs internal/meter internal/endpoint internal/quota internal/youtube/fault",
 	"internal/schedule":            "",
-	"internal/forecast":            "internal/quota internal/schedule internal/share",
+	"internal/forecast":            "internal/quota internal/schedule internal/share internal/shareold",
 	"internal/metrics":             "internal/catalog internal/ingest internal/quota internal/version internal/youtube/fault",
-	"internal/daemon":              "internal/catalog internal/forecast internal/ingest internal/meter internal/metrics internal/quota internal/regions internal/schedule internal/share internal/youtube/fault",
-	"internal/plan":                "internal/quota internal/schedule internal/share",
+	"internal/daemon":              "internal/catalog internal/forecast internal/ingest internal/meter internal/metrics internal/quota internal/regions internal/schedule internal/share internal/shareold internal/youtube/fault",
+	"internal/plan":                "internal/quota internal/schedule internal/share internal/shareold",
 	"internal/picture":             "internal/plan",
 	"internal/freshness":           "",
 	"internal/config":              "internal/costs internal/ledger internal/endpoint internal/quota internal/regions internal/schedule internal/spell internal/sqlite internal/textfile",
@@ -167,7 +168,7 @@ func TestLayers(t *testing.T) {
 // The domain is written in the standard library alone, and so are its siblings that do nothing but compute.
 func TestDomainImportsOnlyTheStandardLibrary(t *testing.T) {
 	for _, p := range packages(t) {
-		if !slices.Contains([]string{".", "lua", "internal/quota", "internal/regions", "internal/share", "internal/spell", "internal/meter"}, p.path()) {
+		if !slices.Contains([]string{".", "lua", "internal/quota", "internal/regions", "internal/share", "internal/shareold", "internal/spell", "internal/meter"}, p.path()) {
 			continue
 		}
 		for _, imported := range p.Imports {

@@ -6,7 +6,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/daemon"
-	"quotabudget/internal/share"
+	share "quotabudget/internal/shareold"
 )
 
 // sharesJSON says who may take how much of what is left until the reset, when that is not enough for every tick.

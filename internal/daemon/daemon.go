@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
-	"quotabudget/internal/share"
+	share "quotabudget/internal/shareold"
 )
 
 // Daemon sees every tick of its lanes through. Its fields are set once before Run.

@@ -9,7 +9,7 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/share"
+	share "quotabudget/internal/shareold"
 )
 
 // chartMethod is what a page of a chart is charged as.

@@ -8,7 +8,7 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
-	"quotabudget/internal/share"
+	share "quotabudget/internal/shareold"
 )
 
 // Times in this file are Unix microseconds.

@@ -10,7 +10,7 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
-	"quotabudget/internal/share"
+	share "quotabudget/internal/shareold"
 )
 
 // A day of the replay: 8 regions of 4 pages every hour, and again every five minutes from 16:00 to 22:00, which is 3,072 units;

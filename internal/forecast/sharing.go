@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/share"
+	share "quotabudget/internal/shareold"
 )
 
 // While units are short, scheduled runs pass through the shares here as they do in a daemon. Where nothing is unscheduled there is

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/share"
+	share "quotabudget/internal/shareold"
 )
 
 // sharing decides which ticks run while units are short, as a daemon does: over the stretch that the tightest of the default

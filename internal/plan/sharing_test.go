@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/share"
+	share "quotabudget/internal/shareold"
 )
 
 // TestExecute_Shares: what is left out is what package share says of the day as it stands then, put together anew each time.

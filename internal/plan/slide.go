@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"quotabudget/internal/share"
+	share "quotabudget/internal/shareold"
 )
 
 // reach is a stretch of a window that slides: entries after from are inside at until.

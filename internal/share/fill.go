@@ -104,6 +104,16 @@ func deal(units int64, spans []span, among []int, got []int64) {
 	}
 }
 
+// mulDiv is a*b/c, or the largest figure there is, for figures of at least 0.
+func mulDiv(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return math.MaxInt64
+	}
+	part, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(min(part, math.MaxInt64))
+}
+
 // atMost says whether a*b <= c*d (or, not orEqual, a*b < c*d) for figures of at least 0, however large.
 func atMost(a, b, c, d int64, orEqual bool) bool {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))

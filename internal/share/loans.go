@@ -23,7 +23,7 @@ func Loans(shares []Share) []Loan {
 			if units == 0 {
 				continue
 			}
-			loans = append(loans, Loan{From: shares[i].Region, To: to.Region, Units: units})
+			loans = append(loans, Loan{From: shares[i].Lane.Region, To: to.Lane.Region, Units: units})
 			lenders[i].Demand -= units
 		}
 	}

@@ -1,12 +1,3 @@
-// Package share says who may take how much of what is left.
-//
-// When the units left until the reset will not serve every lane, they are shared over the day by floors, priorities and weights
-// (MaxMin), and each lane spreads the runs it can still afford evenly over its ticks (Day.Admit). Everything here is
-// integer arithmetic on figures that the caller read from the ledger: no clock and, but for Rations, no state, so that
-// several daemons agree and a restart changes nothing.
-//
-// Worked example: 100 units left, three lanes that want 80, 60 and 20 with equal weights. A third would be 33; the last
-// wants only 20 and leaves 13, so that the other two get 40 each.
 package share
 
 import (

@@ -1,0 +1,164 @@
+package share
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// never is an interval without an end: nothing is left for the lane.
+const never = math.MaxInt64
+
+// division is how one limit is divided among the lanes.
+type division struct {
+	limit  quota.Limit
+	index  int     // in Rule.Limits
+	window *window // nil before the first decision
+
+	left      int64   // units, at the last decision
+	capacity  int64   // what the lanes may take of the window, as it is divided; -1 before
+	enough    bool    // for every tick to come of a calendar day
+	intervals []int64 // between two runs of each lane; 0: it gets all that it wants
+	floored   []bool  // its share is no more than its floor
+}
+
+// window is the stretch of time whose ticks are counted. A window that slides takes its ticks from
+// the one that begins with the upstream's day. Times are Unix microseconds.
+type window struct {
+	begin, end int64 // of the ticks
+	start      int64 // of the calendar day: before begin on a day that was begun late
+	slides     bool
+	until      int64 // another window is in force from then on
+	length     int64
+	ticks      []int64 // of each lane
+	wants      []want  // of a calendar day: its ticks, the last first
+}
+
+// want is a tick, and what all from it on want in units.
+type want struct{ at, units int64 }
+
+// open makes the window that holds at the one in force.
+func (b *Book) open(d *division, at int64) {
+	if w := d.window; w != nil && at < w.until && at >= w.begin {
+		return
+	}
+	start, end := b.rule.Reset.Bounds(moment(at))
+	slides := !d.limit.Window.IsCalendar()
+	if !slides {
+		start, end = d.limit.Window.Bounds(moment(at))
+	}
+	w := &window{begin: start.UnixMicro(), start: start.UnixMicro(), end: end.UnixMicro(), until: end.UnixMicro(), slides: slides}
+	if slides {
+		w.end = w.begin + d.limit.Window.Length.Microseconds()
+	} else if w.begin = b.firstRun(w.begin, at); w.begin == at {
+		w.until = at + 1 // as long as no lane has run, the day begins anew
+	}
+	w.length = w.end - w.begin
+	b.count(w)
+	d.window, d.capacity = w, -1
+}
+
+// firstRun is when the lanes began to use a day: at its start, if any ran before it. A day of which
+// nobody ran in the morning is divided over the rest of it.
+func (b *Book) firstRun(start, at int64) int64 {
+	if len(b.all.at) > 0 && b.all.at[0] < start {
+		return start
+	}
+	_, first := b.all.since(start)
+	return max(start, min(first, at))
+}
+
+func (b *Book) count(w *window) {
+	w.ticks = make([]int64, len(b.lanes))
+	from, to := moment(w.begin).Add(-time.Nanosecond), moment(w.end).Add(-time.Nanosecond)
+	for i := range b.rule.Lanes {
+		if w.slides {
+			w.ticks[i] = b.rule.Lanes[i].Count(from, to)
+			continue
+		}
+		cost := b.rule.Cost(i)
+		for t := range b.rule.Lanes[i].Ticks(from, to) {
+			w.ticks[i]++
+			w.wants = append(w.wants, want{t.At.UnixMicro(), cost})
+		}
+	}
+	slices.SortFunc(w.wants, func(x, y want) int { return cmp.Compare(y.at, x.at) })
+	for i := 1; i < len(w.wants); i++ {
+		w.wants[i].units += w.wants[i-1].units
+	}
+}
+
+// wanted is what all ticks of a calendar day from at on want.
+func (w *window) wanted(at int64) int64 {
+	n, _ := slices.BinarySearchFunc(w.wants, at, func(x want, at int64) int {
+		if x.at >= at {
+			return -1
+		}
+		return 1
+	})
+	if n == 0 {
+		return 0
+	}
+	return w.wants[n-1].units
+}
+
+// since is from when on charges count at a moment of the window.
+func (w *window) since(at int64) int64 {
+	if w.slides {
+		return at - w.length
+	}
+	return w.start
+}
+
+// divide finds the interval of each lane. What others have charged in the window, or hold, is not for
+// the lanes, nor is what no run can be made of.
+func (b *Book) divide(d *division, at, left int64) {
+	b.open(d, at)
+	others, _ := b.others.since(d.window.since(at))
+	lanes, _ := b.all.since(d.window.since(at))
+	capacity := d.limit.Cap(false)
+	held := max(0, capacity-left-others-lanes)
+	capacity = max(0, capacity-others-held)
+	capacity -= capacity % b.unit
+	if capacity == d.capacity {
+		return
+	}
+	d.capacity = capacity
+	d.intervals, d.floored = make([]int64, len(b.lanes)), make([]bool, len(b.lanes))
+	claimants, scale := b.claimants(d.window, capacity)
+	for i, units := range MaxMin(capacity*scale, claimants) {
+		d.floored[i] = units > 0 && units <= claimants[i].Floor
+		switch c := claimants[i]; {
+		case units >= c.Demand && c.Demand <= capacity*scale:
+		case units == 0:
+			d.intervals[i] = never
+		default:
+			d.intervals[i] = mulDiv(d.window.length, b.rule.Cost(i)*scale, units)
+			if d.intervals[i] > never/8 {
+				d.intervals[i] = never
+			}
+		}
+	}
+}
+
+// claimants are the lanes as MaxMin sees them, in parts of a unit: a share need not be whole units.
+func (b *Book) claimants(w *window, capacity int64) (all []Claimant, scale int64) {
+	scale = 1 << 20
+	if capacity >= 1<<40 {
+		scale = 1
+	}
+	for i, l := range b.rule.Lanes {
+		demand := capacity + 1 // as good as any demand above it
+		if cost := b.rule.Cost(i); cost == 0 || w.ticks[i] <= capacity/cost {
+			demand = w.ticks[i] * cost
+		}
+		floor := min(max(l.Floor, 0), capacity)
+		all = append(all, Claimant{Demand: demand * scale, Weight: l.Weight, Priority: l.Priority, Floor: floor * scale})
+	}
+	return all, scale
+}
+
+func moment(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -1,0 +1,392 @@
+package share
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+)
+
+// scene is lanes that tick for some days under limits.
+type scene struct {
+	lanes  []Lane
+	limits []quota.Limit
+	start  time.Duration // after midnight
+	days   int
+	others int // charges a day of 3 units, at random
+}
+
+// played is what came of it.
+type played struct {
+	runs   []int
+	waits  []time.Duration // the longest of each lane, from its first run on
+	first  []time.Duration // from the beginning to its first run
+	spent  int64           // by the lanes
+	perDay []int           // runs
+	denied int             // runs that were admitted and did not fit
+}
+
+var midnight = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+func day(units int64) quota.Limit {
+	return quota.Limit{Bucket: quota.DefaultBucket, Units: units, Window: quota.Window{Calendar: "day", Zone: time.UTC}}
+}
+
+func sliding(units int64) quota.Limit {
+	return quota.Limit{Bucket: quota.DefaultBucket, Units: units, Window: quota.Window{Length: 24 * time.Hour}}
+}
+
+// lanes are n of them that tick so often, one after the other; change makes some of them different.
+func lanes(n int, every time.Duration, pages int64, change ...func(i int, l *Lane)) []Lane {
+	all := make([]Lane, n)
+	for i := range all {
+		all[i] = Lane{Pages: pages, Weight: 1, Lane: schedule.Lane{Job: "trending", Region: fmt.Sprintf("R%d", i),
+			Schedule: parse(every), Offset: time.Duration(i) * every / time.Duration(n)}}
+		for _, f := range change {
+			f(i, &all[i])
+		}
+	}
+	return all
+}
+
+func parse(every time.Duration) *schedule.Schedule {
+	s, err := schedule.Parse("@every "+every.String(), time.UTC)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func weights(w ...int64) func(int, *Lane) {
+	return func(i int, l *Lane) { l.Weight = w[i%len(w)] }
+}
+
+// log is charges, to say by brute force what a limit leaves.
+type log struct {
+	at, units []int64
+}
+
+func (l *log) left(limit quota.Limit, at int64) int64 {
+	from := at - limit.Window.Length.Microseconds()
+	if limit.Window.IsCalendar() {
+		start, _ := limit.Window.Bounds(moment(at))
+		from = start.UnixMicro() - 1
+	}
+	left := limit.Cap(false)
+	for i := len(l.at) - 1; i >= 0 && l.at[i] > from; i-- {
+		left -= l.units[i]
+	}
+	return left
+}
+
+func (s scene) play() played {
+	type event struct {
+		at   int64
+		lane int
+	}
+	var events []event
+	from := midnight.Add(s.start)
+	to := from.Add(time.Duration(s.days) * 24 * time.Hour)
+	for i, l := range s.lanes {
+		for t := range l.Ticks(from.Add(-time.Nanosecond), to) {
+			events = append(events, event{t.At.UnixMicro(), i})
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range s.others * s.days {
+		events = append(events, event{from.UnixMicro() + random.Int64N(to.Sub(from).Microseconds()), Others})
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	n := len(s.lanes)
+	p := played{make([]int, n), make([]time.Duration, n), make([]time.Duration, n), 0, make([]int, s.days+2), 0}
+	last := make([]time.Time, n)
+	book := Rule{s.lanes, 1, s.limits, quota.Window{Calendar: "day", Zone: time.UTC}}.Begin()
+	var charged log
+	left := func(at int64) func(int) int64 {
+		return func(i int) int64 { return max(0, charged.left(s.limits[i], at)) }
+	}
+	for _, e := range events {
+		units := int64(3)
+		if e.lane != Others {
+			if !book.Admit(e.lane, e.at, left(e.at)).Run {
+				continue
+			}
+			units = s.lanes[e.lane].Pages
+		}
+		if slices.ContainsFunc(s.limits, func(l quota.Limit) bool { return charged.left(l, e.at) < units }) {
+			p.denied++
+			continue
+		}
+		charged.at, charged.units = append(charged.at, e.at), append(charged.units, units)
+		book.Charge(e.lane, e.at, units)
+		if e.lane == Others {
+			continue
+		}
+		at := moment(e.at)
+		if p.runs[e.lane]++; p.runs[e.lane] == 1 {
+			p.first[e.lane] = at.Sub(from)
+		} else {
+			p.waits[e.lane] = max(p.waits[e.lane], at.Sub(last[e.lane]))
+		}
+		last[e.lane] = at
+		p.spent += units
+		p.perDay[int(at.Sub(midnight)/(24*time.Hour))]++
+	}
+	return p
+}
+
+func (p played) all() (n int) {
+	for _, runs := range p.runs {
+		n += runs
+	}
+	return n
+}
+
+func (p played) String() string {
+	longest := make([]string, len(p.waits))
+	for i, w := range p.waits {
+		longest[i] = fmt.Sprintf("%.1f", w.Hours())
+	}
+	return fmt.Sprintf("%4d runs, by lane %v, longest waits in hours %v, days %v, denied %d", p.all(), p.runs, longest, p.perDay[:min(10, len(p.perDay))], p.denied)
+}
+
+var both = []quota.Limit{sliding(100), day(100)}
+
+// steady is schedules that want more than the limits allow, on 30 days.
+var steady = []struct {
+	name  string
+	scene scene
+	runs  int     // whole runs that the limits allow
+	parts []int64 // in which the lanes share them; nil: equally
+}{
+	{"24h and day", scene{lanes(8, 30*time.Minute, 4), both, 0, 30, 0}, 750, nil},
+	{"24h and day, from noon", scene{lanes(8, 30*time.Minute, 4), both, 12 * time.Hour, 30, 0}, 750, nil},
+	{"day", scene{lanes(8, 30*time.Minute, 4), both[1:], 0, 30, 0}, 750, nil},
+	{"24h", scene{lanes(8, 30*time.Minute, 4), both[:1], 0, 30, 0}, 750, nil},
+	{"one lane", scene{lanes(1, 30*time.Minute, 4), both, 0, 30, 0}, 750, nil},
+	{"all at once", scene{lanes(8, 30*time.Minute, 4, func(_ int, l *Lane) { l.Offset = 0 }), both, 0, 30, 0}, 750, nil},
+	{"weights, 24h and day", scene{lanes(8, 30*time.Minute, 4, weights(1, 2, 3)), both, 0, 30, 0}, 750, []int64{1, 2, 3, 1, 2, 3, 1, 2}},
+	{"weights, day", scene{lanes(8, 30*time.Minute, 4, weights(1, 2, 3)), both[1:], 0, 30, 0}, 750, []int64{1, 2, 3, 1, 2, 3, 1, 2}},
+	{"weights, every 10 minutes", scene{lanes(8, 10*time.Minute, 4, weights(1, 2, 3)), []quota.Limit{sliding(1000), day(1000)}, 0, 30, 0}, 7500,
+		[]int64{1, 2, 3, 1, 2, 3, 1, 2}},
+	{"runs that leave a rest", scene{lanes(5, 30*time.Minute, 15), both, 0, 30, 0}, 180, nil},
+}
+
+// fair says what is unfair in a play of steady lanes.
+func (p played) unfair(runs int, parts []int64, tick time.Duration) (complaints []string) {
+	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
+	if 100*p.all() < 99*runs {
+		complain("%d runs of %d", p.all(), runs)
+	}
+	if most, least := slices.Max(p.runs), slices.Min(p.runs); parts == nil && most-least > 2 {
+		complain("equal lanes run between %d and %d times", least, most)
+	}
+	whole := int64(len(p.runs))
+	if parts != nil {
+		whole = 0
+		for _, part := range parts {
+			whole += part
+		}
+	}
+	for i, n := range p.runs {
+		part := 1.0 / float64(whole)
+		if parts != nil {
+			part = float64(parts[i]) / float64(whole)
+		}
+		fair := float64(p.all()) * part
+		if off := math.Abs(float64(n) - fair); off > 0.03*fair && off > 1 {
+			complain("R%d runs %d times, its share is %.1f", i, n, fair)
+		}
+		interval := time.Duration(float64(thirty) / (float64(runs) * part))
+		if p.waits[i] > 2*interval+tick {
+			complain("R%d waits %s, its interval is %s", i, p.waits[i], interval)
+		}
+	}
+	return complaints
+}
+
+const thirty = 30 * 24 * time.Hour
+
+func TestFair(t *testing.T) {
+	for _, s := range steady {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			p := s.scene.play()
+			for _, complaint := range p.unfair(s.runs, s.parts, s.scene.lanes[0].Schedule.Interval()) {
+				t.Error(complaint)
+			}
+			if t.Failed() {
+				t.Log(p)
+			}
+			if p.denied > 0 {
+				t.Errorf("%d runs were admitted and did not fit", p.denied)
+			}
+		})
+	}
+}
+
+// BenchmarkFair prints the tables of docs/plan-and-forecast.md.
+func BenchmarkFair(b *testing.B) {
+	for b.Loop() {
+		for _, s := range steady {
+			p := s.scene.play()
+			fmt.Printf("%-26s %s\n", s.name, p)
+		}
+	}
+}
+
+// rate is runs a day in the long run.
+func (p played) rate(lane, days int) float64 { return float64(p.runs[lane]) / float64(days) }
+
+func TestFair_Claims(t *testing.T) {
+	half := 30 * time.Minute
+	for _, c := range []struct {
+		name  string
+		scene scene
+		want  []float64 // runs a day
+		off   float64
+	}{
+		{"a priority gets all it wants first",
+			scene{lanes: lanes(3, 4*time.Hour, 4, func(i int, l *Lane) { l.Priority = int64(i % 2) }), limits: []quota.Limit{sliding(40)}},
+			[]float64{2, 6, 2}, 0.1},
+		{"a floor is whole", // 100 units: 40 are its floor, and the others share the rest
+			scene{lanes: lanes(5, half, 4, func(i int, l *Lane) { l.Floor = int64(40 * (1 - min(i, 1))) }), limits: both},
+			[]float64{10, 3.75, 3.75, 3.75, 3.75}, 0.15},
+		{"a weight of 0 gets what the others leave",
+			scene{lanes: lanes(3, 6*time.Hour, 4, weights(0, 1, 1)), limits: []quota.Limit{day(40)}},
+			[]float64{2, 4, 4}, 0.1},
+		{"one that wants less leaves the rest to the others",
+			scene{lanes: lanes(5, half, 4, func(i int, l *Lane) {
+				if i == 0 {
+					l.Schedule = parse(24 * time.Hour)
+				}
+			}), limits: both},
+			[]float64{1, 6, 6, 6, 6}, 0.2},
+		{"one that costs twice as much runs half as often",
+			scene{lanes: lanes(4, half, 4, func(i int, l *Lane) { l.Pages = int64(8 - 4*min(i, 1)) }), limits: both},
+			[]float64{3.125, 6.25, 6.25, 6.25}, 0.2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.scene.days = 30
+			p := c.scene.play()
+			for i, want := range c.want {
+				if got := p.rate(i, 30); math.Abs(got-want) > c.off {
+					t.Errorf("R%d runs %.2f times a day, want %.2f\n%s", i, got, want, p)
+				}
+			}
+		})
+	}
+}
+
+// TestFair_FirstRound: on the first day everybody runs once before anybody runs twice, at its first tick while units are free.
+func TestFair_FirstRound(t *testing.T) {
+	for _, start := range []time.Duration{0, 9 * time.Hour, 20 * time.Hour} {
+		p := scene{lanes: lanes(8, 30*time.Minute, 4), limits: both, start: start, days: 2}.play()
+		for i, first := range p.first {
+			if first > 30*time.Minute {
+				t.Errorf("R%d first runs after %s when it begins at %s", i, first, start)
+			}
+		}
+	}
+}
+
+// TestFair_Newcomer: a lane that has never run goes before those that have, as soon as its cost is free.
+func TestFair_Newcomer(t *testing.T) {
+	s := scene{lanes: lanes(8, 30*time.Minute, 4), limits: both[:1]}
+	book := Rule{s.lanes, 1, s.limits, quota.Window{Calendar: "day", Zone: time.UTC}}.Begin()
+	for i := range 7 { // all but the last, an interval ago
+		book.Charge(i, midnight.Add(time.Duration(i)*time.Hour).UnixMicro(), 4)
+	}
+	at := midnight.Add(23 * time.Hour)
+	for units, want := range map[int64][2]bool{3: {false, false}, 4: {false, true}, 7: {false, true}} {
+		left := func(int) int64 { return units }
+		if first := book.Admit(0, at.UnixMicro(), left); first.Run != want[0] {
+			t.Errorf("%d units: %s", units, first)
+		}
+		if newcomer := book.Admit(7, at.UnixMicro(), left); newcomer.Run != want[1] {
+			t.Errorf("%d units: %s", units, newcomer)
+		}
+	}
+}
+
+// TestFair_Restart: a book that is written anew from what was charged decides as the old one.
+func TestFair_Restart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawScene(t)
+		rule := Rule{s.lanes, 1, s.limits, quota.Window{Calendar: "day", Zone: time.UTC}}
+		old := rule.Begin()
+		type charge struct {
+			lane      int
+			at, units int64
+		}
+		var charges []charge
+		at := midnight.UnixMicro()
+		for range rapid.IntRange(1, 60).Draw(t, "charges") {
+			at += rapid.Int64Range(0, 3*int64(time.Hour/time.Microsecond)).Draw(t, "later")
+			lane := rapid.IntRange(Others, len(s.lanes)-1).Draw(t, "lane")
+			units := rapid.Int64Range(1, 40).Draw(t, "units")
+			left := func(int) int64 { return units }
+			if lane != Others {
+				d := old.Fork().Admit(lane, at, left)
+				anew := rule.Begin()
+				for _, c := range charges {
+					if c.at >= at-memory-int64(24*time.Hour/time.Microsecond) {
+						anew.Charge(c.lane, c.at, c.units)
+					}
+				}
+				if again := anew.Admit(lane, at, left); again != (Decision{again.Run, again.Short, again.Lane, d.Interval, d.Due, d.Free, d.Cost, d.Ahead, d.Early}) ||
+					again.Run != d.Run {
+					t.Fatalf("at %s:\n%s\n%s", moment(at), d, again)
+				}
+				if d.Run && d.Short && d.Cost > units {
+					t.Fatalf("%d units are left: %s", units, d)
+				}
+			}
+			old.Charge(lane, at, units)
+			charges = append(charges, charge{lane, at, units})
+		}
+	})
+}
+
+func drawScene(t *rapid.T) scene {
+	n := rapid.IntRange(1, 5).Draw(t, "lanes")
+	every := rapid.SampledFrom([]time.Duration{10 * time.Minute, 30 * time.Minute, 5 * time.Hour}).Draw(t, "every")
+	s := scene{lanes: lanes(n, every, 1, func(_ int, l *Lane) {
+		l.Pages = rapid.Int64Range(0, 9).Draw(t, "pages")
+		l.Weight = rapid.Int64Range(0, 3).Draw(t, "weight")
+		l.Priority = rapid.Int64Range(0, 1).Draw(t, "priority")
+		l.Floor = rapid.Int64Range(0, 20).Draw(t, "floor")
+	})}
+	units := rapid.Int64Range(0, 400).Draw(t, "units")
+	s.limits = rapid.SampledFrom([][]quota.Limit{{day(units)}, {sliding(units)}, {day(units), sliding(units + 10)}}).Draw(t, "limits")
+	return s
+}
+
+func TestDecision_String(t *testing.T) {
+	l := &Lane{Lane: schedule.Lane{Region: "BR"}, Weight: 2}
+	due := midnight.Add(90 * time.Minute)
+	for want, d := range map[string]Decision{
+		"BR runs: enough is left for every tick to come":                                                {Run: true, Lane: l},
+		"BR runs: it gets all that it wants (weight 2)":                                                 {Run: true, Short: true, Lane: l, Due: due},
+		"BR runs: it has not run for days, or ever":                                                     {Run: true, Short: true, Lane: l, Interval: time.Hour},
+		"BR runs: a run every 1h0m0s, this one due at 01:30 UTC (weight 2)":                             {Run: true, Short: true, Lane: l, Interval: time.Hour, Due: due},
+		"BR is left out: a run every 1h0m0s, the next due at 01:30 UTC (weight 2)":                      {Short: true, Lane: l, Interval: time.Hour, Due: due, Free: 9, Cost: 4},
+		"BR is left out: a run takes 4 units, and 3 are left now":                                       {Short: true, Lane: l, Interval: time.Hour, Due: due, Free: 3, Cost: 4},
+		"BR is left out: 9 units are left, and lanes that have waited longer need 8 of them (weight 2)": {Short: true, Lane: l, Interval: time.Hour, Due: due, Free: 9, Cost: 4, Ahead: 8},
+		"BR is left out: the lanes together have used their units of the day until now (weight 2)":      {Short: true, Lane: l, Due: due, Free: 9, Cost: 4, Early: true},
+		"BR is left out: the others need all units (weight 2)":                                          {Short: true, Lane: l, Interval: -1, Free: 9, Cost: 4},
+	} {
+		if got := d.String(); got != want {
+			t.Errorf("%q\nwant %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// Package share decides which ticks run while units are short.
+//
+// A tick runs when enough is left for every tick to come. Otherwise each lane runs at an interval of
+// its own. Its share of a window follows from demand, weight, priority and floor (MaxMin), and
+//
+//	interval = window * cost of a run / share
+//
+// Its next run is due one interval after the ones before it. A run that comes late, because ticks
+// are coarse or no unit was free, makes the next ones due no later, so that lanes keep their shares
+// over days. Among lanes whose run is due, the one that has been due longest goes first when units
+// are scarce; a lane that has never run goes before all others.
+//
+// Worked example: 100 units a day, eight lanes of equal weight that want 4 units every half hour.
+// Each has a share of 12.5 units, and runs every 24h * 4 / 12.5 = 7h40m48s: 25 runs a day of all
+// lanes together, three or four of each.
+//
+// A decision is a function of what the ledger holds and the configuration, and of nothing else: all
+// daemons agree, and a restart changes nothing. There is no clock here and no I/O.
+package share
+
+import (
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+)
+
+// Lane is the ticks of one region of one job, and what it may take when units are short.
+type Lane struct {
+	schedule.Lane
+	Zone     *time.Location // of the schedule
+	Pages    int64          // that a run wants
+	Weight   int64          // see Claimant, for these three
+	Priority int64
+	Floor    int64 // units a window
+}
+
+// Rule is who shares what. Its fields are set once.
+type Rule struct {
+	Lanes  []Lane
+	Price  int64         // units of the shared bucket that a page costs
+	Limits []quota.Limit // of that bucket; only some are shared: see Shared
+	Reset  quota.Window  // the upstream's day
+}
+
+// Shortest is the shortest sliding window that is shared. What a shorter one denies fits again soon.
+const Shortest = 6 * time.Hour
+
+// Shared reports whether a limit is shared: one of a calendar day, or of a window that slides and is
+// long enough. A pace spreads units by itself.
+func Shared(l quota.Limit) bool {
+	return l.Pace == nil && (l.Window.Calendar == "day" || l.Window.Length >= Shortest)
+}
+
+// Cost is the units of a run of a lane.
+func (r *Rule) Cost(lane int) int64 { return max(r.Lanes[lane].Pages, 0) * max(r.Price, 0) }
+
+// Begin returns the book of an empty ledger.
+func (r Rule) Begin() *Book {
+	b := &Book{rule: &r, lanes: make([]record, len(r.Lanes)), next: make([]int64, len(r.Lanes))}
+	for i := range r.Lanes {
+		b.costs += r.Cost(i)
+		b.unit = gcd(b.unit, r.Cost(i))
+	}
+	b.unit = max(b.unit, 1)
+	for i, l := range r.Limits {
+		if Shared(l) {
+			b.limits = append(b.limits, division{index: i, limit: l, capacity: -1})
+		}
+	}
+	return b
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

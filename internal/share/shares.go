@@ -1,0 +1,91 @@
+package share
+
+import (
+	"math"
+	"time"
+)
+
+// Share is what one lane may take of a window.
+type Share struct {
+	*Lane
+	Wants     int64 // units, by all its ticks in the window
+	Even      int64 // units that its weight alone would bring, whatever it and the others want
+	Entitled  int64 // units
+	Spent     int64 // units, of the window that is under way
+	Runs      int64 // whole runs that Entitled leaves it
+	Remaining int64 // ticks to come
+}
+
+// Shares is a limit divided among the lanes.
+type Shares struct {
+	Limit int       // in Rule.Limits
+	Left  int64     // units
+	Until time.Time // the reset; the end of the coming window where it slides
+	Lanes []Share
+}
+
+// Shares says what each lane may take of the limit that serves the smallest part of what the lanes want. It
+// is false while enough is left for every tick to come. at and left are as in Admit.
+func (b *Book) Shares(at int64, left func(limit int) int64) (Shares, bool) {
+	var shortest *division
+	var least float64
+	var units int64
+	for i := range b.limits {
+		l := &b.limits[i]
+		n := left(l.index)
+		if !b.short(l, at, n) {
+			continue
+		}
+		if served := float64(l.capacity) / float64(max(b.wants(l.window), 1)); shortest == nil || served < least {
+			shortest, least, units = l, served, n
+		}
+	}
+	if shortest == nil {
+		return Shares{}, false
+	}
+	return Shares{shortest.index, units, shortest.window.ends(at), b.shares(shortest, at)}, true
+}
+
+func (b *Book) shares(d *division, at int64) []Share {
+	w := d.window
+	claimants, evens := make([]Claimant, len(b.lanes)), make([]Claimant, len(b.lanes))
+	out := make([]Share, len(b.lanes))
+	for i := range b.rule.Lanes {
+		l, cost := &b.rule.Lanes[i], b.rule.Cost(i)
+		s := Share{Lane: l, Wants: w.ticks[i] * cost, Remaining: w.ticks[i]}
+		if !w.slides {
+			s.Remaining = l.Count(moment(at).Add(-time.Nanosecond), moment(w.end).Add(-time.Nanosecond))
+		}
+		s.Spent, _ = b.lanes[i].since(w.since(at))
+		claimants[i] = Claimant{Demand: s.Wants, Weight: l.Weight, Priority: l.Priority, Floor: l.Floor}
+		evens[i] = Claimant{Demand: math.MaxInt64, Weight: l.Weight}
+		out[i] = s
+	}
+	even := MaxMin(d.capacity, evens)
+	for i, units := range MaxMin(d.capacity, claimants) {
+		s, cost := &out[i], b.rule.Cost(i)
+		s.Entitled, s.Even = units, even[i]
+		taken := s.Spent
+		if w.slides {
+			taken = 0
+		}
+		if cost > 0 {
+			s.Runs = min(max(units-taken, 0)/cost, s.Remaining)
+		}
+	}
+	return out
+}
+
+func (b *Book) wants(w *window) (units int64) {
+	for i, n := range w.ticks {
+		units += n * b.rule.Cost(i)
+	}
+	return units
+}
+
+func (w *window) ends(at int64) time.Time {
+	if w.slides {
+		return moment(at + w.length)
+	}
+	return moment(w.end)
+}

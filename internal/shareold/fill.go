@@ -1,0 +1,127 @@
+package share
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// span is what one claimant can get: from low to high units, 0 <= low <= high, in proportion to its weight of at least 1.
+type span struct{ low, high, weight int64 }
+
+// level is units for each unit of weight, as a fraction.
+type level struct{ units, weight int64 }
+
+func (l level) less(m level) bool { return atMost(l.units, m.weight, m.units, l.weight, false) }
+
+// stuckLow and stuckHigh say whether a span lies at its end when the water stands at l.
+func (s span) stuckLow(l level) bool  { return atMost(s.weight, l.units, s.low, l.weight, false) }
+func (s span) stuckHigh(l level) bool { return atMost(s.high, l.weight, s.weight, l.units, true) }
+
+// fill raises all spans together like water, each weight units for one of the level, until capacity is used up.
+func fill(capacity int64, spans []span) []int64 {
+	lows, highs := make([]int64, len(spans)), make([]int64, len(spans))
+	for i, s := range spans {
+		lows[i], highs[i] = s.low, s.high
+	}
+	if total(lows) >= capacity {
+		return lows
+	}
+	if total(highs) <= capacity {
+		return highs
+	}
+	at := waterline(capacity, spans)
+	got, rest := lows, capacity
+	var rising []int
+	for i, s := range spans {
+		switch {
+		case s.stuckHigh(at):
+			got[i] = s.high
+		case !s.stuckLow(at):
+			rising = append(rising, i)
+			continue
+		}
+		rest -= got[i]
+	}
+	deal(rest, spans, rising, got)
+	return got
+}
+
+// waterline is the highest level that capacity is enough for at which a span starts or stops rising.
+func waterline(capacity int64, spans []span) level {
+	at, above := level{0, 1}, level{1, 0}
+	for _, s := range spans {
+		for _, l := range [2]level{{s.low, s.weight}, {s.high, s.weight}} {
+			switch {
+			case !at.less(l) || !l.less(above):
+			case holds(capacity, spans, l):
+				at = l
+			default:
+				above = l
+			}
+		}
+	}
+	return at
+}
+
+// holds says whether capacity is enough to raise the spans to l.
+func holds(capacity int64, spans []span, l level) bool {
+	rest, weight := capacity, int64(0)
+	for _, s := range spans {
+		switch {
+		case s.stuckHigh(l):
+			rest -= s.high
+		case s.stuckLow(l):
+			rest -= s.low
+		default:
+			weight += s.weight
+		}
+		if rest < 0 {
+			return false
+		}
+	}
+	return atMost(weight, l.units, rest, l.weight, true)
+}
+
+// deal splits units among the spans of the given indices by weight: largest remainder, then order.
+func deal(units int64, spans []span, among []int, got []int64) {
+	var weight uint64
+	for _, i := range among {
+		weight += uint64(spans[i].weight)
+	}
+	remainder := make([]uint64, len(spans))
+	rest := units
+	for _, i := range among {
+		hi, lo := bits.Mul64(uint64(units), uint64(spans[i].weight))
+		part, rem := bits.Div64(hi, lo, weight)
+		got[i], remainder[i] = int64(part), rem
+		rest -= int64(part)
+	}
+	slices.SortStableFunc(among, func(a, b int) int { return cmp.Compare(remainder[b], remainder[a]) })
+	for _, i := range among[:rest] {
+		got[i]++
+	}
+}
+
+// atMost says whether a*b <= c*d (or, not orEqual, a*b < c*d) for figures of at least 0, however large.
+func atMost(a, b, c, d int64, orEqual bool) bool {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	hi2, lo2 := bits.Mul64(uint64(c), uint64(d))
+	if hi != hi2 {
+		return hi < hi2
+	}
+	return lo < lo2 || orEqual && lo == lo2
+}
+
+// total is the sum, or the largest figure there is when the sum exceeds it.
+func total(units []int64) int64 {
+	var sum int64
+	for _, u := range units {
+		if u > math.MaxInt64-sum {
+			return math.MaxInt64
+		}
+		sum += u
+	}
+	return sum
+}

@@ -1,0 +1,31 @@
+package share
+
+// Loan is units of the day that one region leaves and another may take.
+type Loan struct {
+	From, To string
+	Units    int64
+}
+
+// Loans says who leaves what to whom, measured against a cut by weight alone: what a region may take beyond its cut comes
+// from those that take less than theirs, in proportion to what each of them leaves in all.
+func Loans(shares []Share) []Loan {
+	lenders := make([]Claimant, len(shares))
+	for i, s := range shares {
+		spare := max(s.Even-s.Entitled, 0)
+		lenders[i] = Claimant{Demand: spare, Weight: spare}
+	}
+	var loans []Loan
+	for _, to := range shares {
+		if to.Entitled <= to.Even {
+			continue
+		}
+		for i, units := range MaxMin(to.Entitled-to.Even, lenders) {
+			if units == 0 {
+				continue
+			}
+			loans = append(loans, Loan{From: shares[i].Region, To: to.Region, Units: units})
+			lenders[i].Demand -= units
+		}
+	}
+	return loans
+}

@@ -1,0 +1,191 @@
+package share
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestMaxMin(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		capacity  int64
+		claimants []Claimant
+		want      []int64
+	}{
+		{"nobody", 100, nil, []int64{}},
+		{"nothing", 0, []Claimant{{Demand: 5, Weight: 1}}, []int64{0}},
+		{"less than nothing", -5, []Claimant{{Demand: 5, Weight: 1, Floor: 2}}, []int64{0}},
+		{"enough", 100, []Claimant{{Demand: 5, Weight: 1}, {Demand: 7}}, []int64{5, 7}},
+		{"one leaves 13", 100, []Claimant{{Demand: 80, Weight: 1}, {Demand: 60, Weight: 1}, {Demand: 20, Weight: 1}}, []int64{40, 40, 20}},
+		{"the odd units go to the first", 11, []Claimant{{Demand: 9, Weight: 1}, {Demand: 9, Weight: 1}, {Demand: 9, Weight: 1}}, []int64{4, 4, 3}},
+		{"by weight", 100, []Claimant{{Demand: 100, Weight: 3}, {Demand: 100, Weight: 1}}, []int64{75, 25}},
+		{"largest remainder before order", 10, []Claimant{{Demand: 10, Weight: 1}, {Demand: 10, Weight: 2}, {Demand: 10, Weight: 3}}, []int64{2, 3, 5}},
+		{"what the heavy one leaves", 100, []Claimant{{Demand: 40, Weight: 9}, {Demand: 100, Weight: 2}, {Demand: 100, Weight: 1}}, []int64{40, 40, 20}},
+		{"a floor below the share changes nothing", 90, []Claimant{{Demand: 90, Weight: 1, Floor: 20}, {Demand: 90, Weight: 1}, {Demand: 90, Weight: 1}}, []int64{30, 30, 30}},
+		{"a floor above the share", 90, []Claimant{{Demand: 90, Weight: 1, Floor: 50}, {Demand: 90, Weight: 1}, {Demand: 90, Weight: 1}}, []int64{50, 20, 20}},
+		{"a floor above the demand", 90, []Claimant{{Demand: 10, Weight: 1, Floor: 50}, {Demand: 90, Weight: 1}}, []int64{10, 80}},
+		{"floors above the capacity", 50, []Claimant{{Demand: 90, Weight: 7, Floor: 10}, {Demand: 90, Weight: 1, Floor: 40}, {Demand: 90, Weight: 9, Floor: 60}, {Demand: 90, Weight: 9}}, []int64{10, 20, 20, 0}},
+		{"no weight: nothing when short", 10, []Claimant{{Demand: 10}, {Demand: 10, Weight: 1}}, []int64{0, 10}},
+		{"no weight: what is left", 15, []Claimant{{Demand: 10}, {Demand: 10}, {Demand: 10, Weight: 1}}, []int64{3, 2, 10}},
+		{"no weight, but a floor", 10, []Claimant{{Demand: 10, Floor: 4}, {Demand: 10, Weight: 1}}, []int64{4, 6}},
+		{"no weights at all", 9, []Claimant{{Demand: 10}, {Demand: 2}, {Demand: 10}}, []int64{4, 2, 3}},
+		{"taken already", 90, []Claimant{{Demand: 90, Weight: 1, Taken: 60}, {Demand: 90, Weight: 1}, {Demand: 90, Weight: 1}}, []int64{60, 15, 15}},
+		{"taken before floors", 30, []Claimant{{Demand: 30, Weight: 1, Taken: 20}, {Demand: 30, Weight: 1, Floor: 25}}, []int64{20, 10}},
+		{"more taken than there is", 10, []Claimant{{Demand: 5, Weight: 1, Taken: 20}, {Demand: 5, Weight: 1, Floor: 5}}, []int64{20, 0}},
+		{"priority before weight", 100, []Claimant{{Demand: 60, Weight: 9}, {Demand: 60, Weight: 1, Priority: 2}, {Demand: 60, Weight: 1, Priority: 1}}, []int64{0, 60, 40}},
+		{"weights among equal priorities", 100, []Claimant{{Demand: 80, Weight: 3, Priority: 1}, {Demand: 80, Weight: 1, Priority: 1}, {Demand: 80, Weight: 1}}, []int64{75, 25, 0}},
+		{"a floor before priorities", 100, []Claimant{{Demand: 90, Weight: 1, Floor: 20}, {Demand: 90, Weight: 1, Priority: 1}}, []int64{20, 80}},
+		{"a priority without weight: after those with one", 15, []Claimant{{Demand: 10, Priority: 5}, {Demand: 10, Weight: 1}, {Demand: 10}}, []int64{5, 10, 0}},
+		{"negative figures", 10, []Claimant{{Demand: -5, Weight: -1, Floor: -3, Taken: -9}, {Demand: 20, Weight: 1}}, []int64{0, 10}},
+		{"huge figures", math.MaxInt64 - 1, []Claimant{{Demand: math.MaxInt64, Weight: math.MaxInt64}, {Demand: math.MaxInt64, Weight: MaxWeight}}, []int64{math.MaxInt64 / 2, math.MaxInt64 / 2}},
+	} {
+		if got := MaxMin(c.capacity, c.claimants); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// drawClaimants draws some that crowd around the same figures, so that ties and ends are met often.
+func drawClaimants(t *rapid.T) []Claimant {
+	most := rapid.SampledFrom([]int64{6, 60, 1 << 40}).Draw(t, "most")
+	claimant := rapid.Custom(func(t *rapid.T) Claimant {
+		return Claimant{
+			Demand: rapid.Int64Range(0, most).Draw(t, "demand"), Weight: rapid.Int64Range(0, 4).Draw(t, "weight"),
+			Priority: rapid.Int64Range(-1, 1).Draw(t, "priority") * rapid.Int64Range(0, 1).Draw(t, "preferred"),
+			Floor:    rapid.Int64Range(0, most).Draw(t, "floor") * rapid.Int64Range(0, 1).Draw(t, "floored"),
+			Taken:    rapid.Int64Range(0, most).Draw(t, "taken") * rapid.Int64Range(0, 1).Draw(t, "begun"),
+		}
+	})
+	return rapid.SliceOfN(claimant, 1, 9).Draw(t, "claimants")
+}
+
+func drawCapacity(t *rapid.T, claimants []Claimant) int64 {
+	var all int64
+	for _, c := range claimants {
+		all += c.Demand
+	}
+	return rapid.Int64Range(0, all+all/4+1).Draw(t, "capacity")
+}
+
+// bounds are the least and the most that a claimant can get, floors being affordable.
+func (c Claimant) bounds() (least, most int64) {
+	return max(c.Taken, min(c.Floor, c.Demand)), max(c.Taken, c.Demand)
+}
+
+func TestMaxMin_Properties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		claimants := drawClaimants(t)
+		capacity := drawCapacity(t, claimants)
+		got := MaxMin(capacity, claimants)
+		if again := MaxMin(capacity, claimants); !slices.Equal(got, again) {
+			t.Fatalf("%v, then %v", got, again)
+		}
+		var taken, floors, wanted int64
+		for i, c := range claimants {
+			least, most := c.bounds()
+			taken, floors, wanted = taken+c.Taken, floors+least, wanted+most
+			if got[i] < c.Taken || got[i] > most {
+				t.Fatalf("%d of %v: %d is not within taken and demand", i, got, got[i])
+			}
+		}
+		if want := min(max(capacity, taken), wanted); total(got) != want {
+			t.Fatalf("%v: sum %d, want %d", got, total(got), want)
+		}
+		for i, c := range claimants {
+			least, most := c.bounds()
+			if floors <= capacity && got[i] < least || floors > capacity && got[i] > least {
+				t.Fatalf("%d of %v: floor %d, all floors %d of %d", i, got, least, floors, capacity)
+			}
+			if got[i] < most {
+				checkNoEnvy(t, claimants, got, i, floors > capacity)
+			}
+		}
+	})
+}
+
+// checkNoEnvy checks that nobody of a lower rank has more than the least when i wanted more, and nobody of the same more for its
+// weight, beyond one unit of rounding each.
+func checkNoEnvy(t *rapid.T, claimants []Claimant, got []int64, i int, short bool) {
+	mine := claimants[i]
+	for j, c := range claimants {
+		least, _ := c.bounds()
+		w, v := mine.Weight, c.Weight
+		if short { // floors among themselves
+			if least, _ := mine.bounds(); got[i] == least {
+				return
+			}
+			least, w, v = c.Taken, 1, 1
+			if got[j] > least && got[j] > got[i]+1 {
+				t.Fatalf("%v: floor of %d envies that of %d", got, i, j)
+			}
+			continue
+		}
+		switch {
+		case got[j] <= least:
+		case w == 0 && v > 0:
+		case w > 0 && v == 0:
+			t.Fatalf("%v: %d envies %d, who has no weight", got, i, j)
+		case mine.Priority < c.Priority:
+		case mine.Priority > c.Priority, w == v && got[j] > got[i]+1, (got[j]-1)*w > (got[i]+1)*v:
+			t.Fatalf("%v: %d envies %d", got, i, j)
+		}
+	}
+}
+
+// TestMaxMin_Capacity: with more to share nobody gets less, but for the one unit of rounding when weights differ.
+func TestMaxMin_Capacity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		claimants := drawClaimants(t)
+		capacity := drawCapacity(t, claimants)
+		slack := int64(1)
+		if rapid.Bool().Draw(t, "equal weights") {
+			slack = 0
+			for i := range claimants {
+				claimants[i].Weight = 2
+			}
+		}
+		got := MaxMin(capacity, claimants)
+		more := MaxMin(capacity+rapid.Int64Range(1, 5).Draw(t, "more"), claimants)
+		for i := range got {
+			if more[i] < got[i]-slack {
+				t.Fatalf("%v, with more to share %v", got, more)
+			}
+		}
+	})
+}
+
+// TestMaxMin_Order: another order moves at most the units that do not divide, one for each.
+func TestMaxMin_Order(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		claimants := drawClaimants(t)
+		capacity := drawCapacity(t, claimants)
+		index := make([]int, len(claimants))
+		for i := range index {
+			index[i] = i
+		}
+		index = rapid.Permutation(index).Draw(t, "order")
+		other := make([]Claimant, len(claimants))
+		for i, from := range index {
+			other[i] = claimants[from]
+		}
+		got, moved := MaxMin(capacity, claimants), MaxMin(capacity, other)
+		for i, from := range index {
+			if d := got[from] - moved[i]; d < -1 || d > 1 {
+				t.Fatalf("%v, in the order %v %v", got, index, moved)
+			}
+		}
+	})
+}
+
+func BenchmarkMaxMin(b *testing.B) {
+	claimants := make([]Claimant, 8)
+	for i := range claimants {
+		claimants[i] = Claimant{Demand: 192 + int64(i), Weight: 1 + int64(i%3), Floor: int64(i)}
+	}
+	for b.Loop() {
+		MaxMin(921, claimants)
+	}
+}
