@@ -4,7 +4,7 @@ GO ?= go
 # Without paths of this machine, symbols and debug information.
 SMALL = -trimpath -ldflags "-s -w"
 
-.PHONY: demo test soak check fuzz interop build install bench vuln fmt tools clean notices
+.PHONY: demo test soak check fuzz interop build install bench vuln fmt tools clean notices picture
 
 ## demo: one sweep of eight regions against the built-in stand-in, on SQLite
 demo:
@@ -50,6 +50,10 @@ bench: tools
 	$(GO) test -run '^$$' -bench . -benchtime 3s ./internal/ledger/sqliteledger
 	$(GO) test -run '^$$' -bench Sweep -benchtime 5x ./internal/ingest
 	$(GO) test -run '^$$' -bench 'Forecast$$' -benchtime 1x ./internal/forecast
+
+## picture: the terminal at the top of the README, from a real run
+picture:
+	$(GO) test . -run '^TestPicture$$' -count 1 -update
 
 ## notices: the licences of everything that is linked into the programs, into THIRD_PARTY_NOTICES
 notices:

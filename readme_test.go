@@ -36,21 +36,18 @@ func read(t *testing.T, path string) string {
 // manual is what the programs say of themselves: the help of each command, by its words ("quotactl config check").
 type manual map[string]string
 
-// learn builds a program and asks it, and then each of its commands, for help.
-func (m manual) learn(t *testing.T, program string) {
+// learn asks a program, and then each of its commands, for help.
+func (m manual) learn(t *testing.T, name string) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), program)
-	if out, err := exec.Command("go", "build", "-o", binary, "./cmd/"+program).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	binary := program(t, name)
 	var ask func(words []string)
 	ask = func(words []string) {
 		cmd := exec.Command(binary, append(slices.Clone(words), "--help")...)
 		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("%s %v --help: %v", program, words, err)
+			t.Fatalf("%s %v --help: %v", name, words, err)
 		}
-		m[strings.Join(append([]string{program}, words...), " ")] = string(out)
+		m[strings.Join(append([]string{name}, words...), " ")] = string(out)
 		for _, found := range commandLine.FindAllStringSubmatch(section(string(out)), -1) {
 			ask(append(slices.Clone(words), found[1]))
 		}
@@ -101,7 +98,6 @@ func commands(text string) []string {
 // Every command and flag that the documents name exists.
 func TestDocumentsNameRealCommands(t *testing.T) {
 	m := manual{}
-	touch(t)
 	m.learn(t, "quotactl")
 	m.learn(t, "ingestor")
 	checked := make(map[string]bool)
@@ -130,7 +126,7 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 }
 
 var (
-	pathForm = regexp.MustCompile(`^(?:\.ci|cmd|deploy|internal|lua|scripts)(?:/[\w.*-]+)*/?$|^[\w.-]+\.(?:go|md|mod|lua|sql)$`)
+	pathForm = regexp.MustCompile(`^(?:\.ci|cmd|deploy|docs|internal|lua|scripts)(?:/[\w.*-]+)*/?$|^[\w.-]+\.(?:go|md|mod|lua|sql)$`)
 	testForm = regexp.MustCompile(`^(?:Test|Benchmark)[A-Z]\w*$`)
 )
 

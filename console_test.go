@@ -1,0 +1,174 @@
+package quotabudget_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	block   = regexp.MustCompile("(?ms)^```(console|yaml)\n(.*?)^```")
+	port    = regexp.MustCompile(`127\.0\.0\.1:8101\b`)
+	entryID = regexp.MustCompile(`\b[0-9a-z]{14}\b`)
+	stamps  = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z|\bin (?:\d+(?:h|min|s)\b ?)+`)
+)
+
+// What the pages show as typed into a shell prints what they say, except for times and the names of
+// entries. All blocks of a page are one session. A YAML block whose first line is "# quota.yaml" is
+// the configuration from there on, and a line "…" stands for any number of lines.
+func TestConsole(t *testing.T) {
+	for _, path := range documents(t) {
+		text := read(t, path)
+		if !strings.Contains(text, "```console") {
+			continue
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			s := newShell(t)
+			for _, b := range block.FindAllStringSubmatch(text, -1) {
+				if b[1] == "console" {
+					s.play(b[2])
+				} else if strings.HasPrefix(b[2], "# quota.yaml\n") {
+					s.configure(b[2])
+				}
+			}
+		})
+	}
+}
+
+// shell is a session of bash in a folder of its own.
+type shell struct {
+	*testing.T
+	dir   string
+	stdin io.Writer
+	out   *bufio.Reader
+	port  string
+	ids   map[string]string // of entries and reservations, on the page and here
+}
+
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shell{T: t, dir: t.TempDir(), port: free.Addr().String(), ids: map[string]string{}}
+	free.Close()
+	path := filepath.Dir(program(t, "quotactl")) + ":" + os.Getenv("PATH")
+	cmd := exec.Command("bash", "--norc")
+	cmd.Dir = s.dir
+	cmd.Env = []string{"HOME=" + s.dir, "PATH=" + path, "TMPDIR=" + s.dir, "TZ=UTC", "LC_ALL=C.UTF-8"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	output, input, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = input, input
+	if s.stdin, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	input.Close()
+	s.out = bufio.NewReader(output)
+	t.Cleanup(func() {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with what it has started
+		cmd.Wait()
+		output.Close()
+	})
+	return s
+}
+
+func (s *shell) configure(text string) {
+	if err := os.WriteFile(filepath.Join(s.dir, "quota.yaml"), []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// play types the commands of a block and compares what each of them prints.
+func (s *shell) play(text string) {
+	s.Helper()
+	for _, step := range strings.Split("\n"+text, "\n$ ")[1:] {
+		command, want, _ := strings.Cut(step, "\n")
+		for page, here := range s.ids {
+			command = strings.ReplaceAll(command, page, here)
+		}
+		got := s.run(command)
+		s.learn(want, got)
+		if !matches(lines(want), lines(got)) {
+			s.Errorf("$ %s\nprints\n%sthe page says\n%s", command, got, want)
+		}
+	}
+}
+
+// learn pairs the names of entries that a page shows with those that were given here.
+func (s *shell) learn(page, printed string) {
+	there, here := entryID.FindAllString(page, -1), entryID.FindAllString(printed, -1)
+	for i := range min(len(there), len(here)) {
+		s.ids[there[i]] = here[i]
+	}
+}
+
+// run types one command and returns what it prints. It waits for the address of a stand-in that
+// the command starts.
+func (s *shell) run(command string) (printed string) {
+	const end = "\x04end of output"
+	fmt.Fprintf(s.stdin, "%s\necho '%s'\n", port.ReplaceAllString(command, s.port), end)
+	for {
+		line, err := s.out.ReadString('\n')
+		if err != nil {
+			s.Fatalf("$ %s: %v", command, err)
+		}
+		if strings.TrimSpace(line) == end {
+			break
+		}
+		printed += line
+	}
+	for i := 0; strings.HasSuffix(command, "&"); i++ {
+		conn, err := net.Dial("tcp", s.port)
+		if err == nil {
+			conn.Close()
+			break
+		}
+		if i == 1500 {
+			s.Fatalf("$ %s: %v", command, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return printed
+}
+
+// lines are those of an output, without what differs each time.
+func lines(text string) (list []string) {
+	for line := range strings.Lines(text) {
+		line = entryID.ReplaceAllString(stamps.ReplaceAllString(line, "TIME"), "ID")
+		list = append(list, strings.Join(strings.Fields(line), " "))
+	}
+	for len(list) > 0 && list[len(list)-1] == "" {
+		list = list[:len(list)-1]
+	}
+	return list
+}
+
+// matches reports whether lines are those of a page, in which "…" stands for any number of them.
+func matches(page, printed []string) bool {
+	switch {
+	case len(page) == 0:
+		return len(printed) == 0
+	case page[0] == "…":
+		return matches(page[1:], printed) || len(printed) > 0 && matches(page, printed[1:])
+	case len(printed) == 0 || page[0] != printed[0]:
+		return false
+	}
+	return matches(page[1:], printed[1:])
+}

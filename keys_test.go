@@ -1,0 +1,102 @@
+package quotabudget_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"quotabudget/internal/config"
+)
+
+var (
+	keyRow  = regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|")
+	word    = regexp.MustCompile(`"([a-z][a-z_]*)"`)
+	unknown = regexp.MustCompile(`unknown key "([a-z_]+)"`)
+)
+
+// The page on configuration has every key that the programs know, and no other.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	documented := make(map[string]bool)
+	sections := map[string]bool{"": true}
+	for _, row := range keyRow.FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
+		key := strings.TrimSuffix(row[1], "[]")
+		documented[key] = true
+		if at := strings.LastIndexByte(row[1], '.'); at >= 0 {
+			sections[row[1][:at]] = true
+		}
+	}
+	words := slices.Sorted(maps.Keys(quoted(t, "internal/config/*.go")))
+	for _, section := range slices.Sorted(maps.Keys(sections)) {
+		if !slices.Contains(refused(t, section, []string{"nonsense"}), "nonsense") {
+			continue // any key is taken there, or read in a way of its own
+		}
+		no := refused(t, section, words)
+		for _, name := range words {
+			key := strings.TrimPrefix(section+"."+name, ".")
+			if known := !slices.Contains(no, name); known != documented[key] {
+				t.Errorf("%s: known to the programs %v, on the page %v", key, known, documented[key])
+			}
+			delete(documented, key)
+		}
+	}
+	for key := range documented {
+		if !strings.HasPrefix(key, "credentials[].api_key.") {
+			t.Errorf("the page has a key %s, which no program knows", key)
+		}
+	}
+}
+
+// quoted are the words in quotes in some sources: the keys are among them.
+func quoted(t *testing.T, pattern string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sources: %v", err)
+	}
+	words := make(map[string]bool)
+	for _, file := range files {
+		for _, w := range word.FindAllStringSubmatch(read(t, file), -1) {
+			words[w[1]] = true
+		}
+	}
+	return words
+}
+
+// refused are those of some words that are no keys of a section such as credentials[].pace.
+func refused(t *testing.T, section string, words []string) (no []string) {
+	t.Helper()
+	for some := range slices.Chunk(words, 90) { // no more problems are reported at once than 100
+		text, indent := "", ""
+		for _, name := range strings.Split(section, ".") {
+			if name == "" {
+				continue
+			}
+			if list, isList := strings.CutSuffix(name, "[]"); isList {
+				text += indent + list + ":\n" + indent + "  -\n"
+				indent += "    "
+			} else {
+				text += indent + name + ":\n"
+				indent += "  "
+			}
+		}
+		for _, name := range some {
+			text += indent + name + ":\n"
+		}
+		file := filepath.Join(t.TempDir(), "quota.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := config.Load(t.Context(), file, func(string) string { return "" })
+		if err == nil {
+			continue
+		}
+		for _, m := range unknown.FindAllStringSubmatch(err.Error(), -1) {
+			no = append(no, m[1])
+		}
+	}
+	return no
+}
