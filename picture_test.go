@@ -52,6 +52,7 @@ const sessionConfig = `credentials:
 
 // The picture is what the programs print on a terminal today, except for times and the forecast.
 func TestPicture(t *testing.T) {
+	t.Parallel()
 	day := quotaDay(t)
 	drawn := drawSVG(record(t))
 	if quotaDay(t) != day { // a new day began in the middle, and some of its units are free again

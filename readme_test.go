@@ -36,6 +36,15 @@ func read(t *testing.T, path string) string {
 // manual is what the programs say of themselves: the help of each command, by its words ("quotactl config check").
 type manual map[string]string
 
+// learned is the manual of both programs.
+func learned(t *testing.T) manual {
+	t.Helper()
+	m := manual{}
+	m.learn(t, "quotactl")
+	m.learn(t, "ingestor")
+	return m
+}
+
 // learn asks a program, and then each of its commands, for help.
 func (m manual) learn(t *testing.T, name string) {
 	t.Helper()
@@ -97,9 +106,8 @@ func commands(text string) []string {
 
 // Every command and flag that the documents name exists.
 func TestDocumentsNameRealCommands(t *testing.T) {
-	m := manual{}
-	m.learn(t, "quotactl")
-	m.learn(t, "ingestor")
+	t.Parallel()
+	m := learned(t)
 	checked := make(map[string]bool)
 	for _, path := range documents(t) {
 		for _, call := range commands(read(t, path)) {
