@@ -103,17 +103,23 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// held is a stand-in that keeps one request waiting.
+// held is a stand-in that keeps some requests waiting.
 type held struct {
 	youtubetest.Server
-	number  int64         // of the request that waits
-	arrived chan struct{} // closed when it has come
-	proceed chan struct{} // closed to let it go on
-	seen    atomic.Int64
+	first, last int64         // that wait, by their numbers
+	arrived     chan struct{} // closed when the last has come
+	proceed     chan struct{} // closed to answer them
+	seen        atomic.Int64
 }
 
+// holding keeps one request waiting.
 func holding(t *testing.T, number int64) (h *held, env []string) {
-	h = &held{number: number, arrived: make(chan struct{}), proceed: make(chan struct{})}
+	return holdingAll(t, number, number)
+}
+
+// holdingAll keeps the requests from first to last waiting.
+func holdingAll(t *testing.T, first, last int64) (h *held, env []string) {
+	h = &held{first: first, last: last, arrived: make(chan struct{}), proceed: make(chan struct{})}
 	web := httptest.NewServer(h)
 	t.Cleanup(func() {
 		web.CloseClientConnections()
@@ -123,8 +129,10 @@ func holding(t *testing.T, number int64) (h *held, env []string) {
 }
 
 func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.seen.Add(1) == h.number {
-		close(h.arrived)
+	if number := h.seen.Add(1); h.first <= number && number <= h.last {
+		if number == h.last {
+			close(h.arrived)
+		}
 		select {
 		case <-h.proceed:
 		case <-r.Context().Done():
@@ -135,12 +143,21 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const goodbye = "ending after the page under way"
 
+// oneByOne is a configuration by which ingestor once reads one region after the other.
+func oneByOne(t *testing.T) string {
+	file := filepath.Join(t.TempDir(), "quota.yaml")
+	if err := os.WriteFile(file, []byte("ingest: {parallel: 1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "QUOTA_CONFIG=" + file
+}
+
 func TestSignalEndsBetweenPages(t *testing.T) {
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			h, env := holding(t, 6) // the second page of the second region
-			p := begin(t, env, "ingestor", "once", "--region", "US,GB,DE", "-o", "json")
+			p := begin(t, append(env, oneByOne(t)), "ingestor", "once", "--region", "US,GB,DE", "-o", "json")
 			<-h.arrived
 			p.signal(t, sig)
 			p.stderr.await(t, goodbye, p.ended)
@@ -165,6 +182,38 @@ func TestSignalEndsBetweenPages(t *testing.T) {
 				t.Errorf("resumed: %+v after %d requests", got, h.Counts().Requests)
 			}
 		})
+	}
+}
+
+// TestSignalEndsAllReaders: each reader finishes its page, and asks for no other.
+func TestSignalEndsAllReaders(t *testing.T) {
+	t.Parallel()
+	h, env := holdingAll(t, 2, 4) // one of each region
+	p := begin(t, env, "ingestor", "once", "--region", "US,GB,DE", "-o", "json")
+	<-h.arrived
+	p.signal(t, syscall.SIGTERM)
+	p.stderr.await(t, goodbye, p.ended)
+	close(h.proceed)
+	if code := p.code(); code != 1 {
+		t.Errorf("exit code %d: %s", code, p.stderr.String())
+	}
+	want, got := "US partial 2 100, GB partial 1 50, DE partial 1 50", sweepOf(t, p)
+	if got.text() != want || got.Units["default"] != 4 || h.Counts().Requests != 4 {
+		t.Errorf("%+v after %d requests", got, h.Counts().Requests)
+	}
+	for _, r := range got.Regions {
+		if r.Error != "interrupted" {
+			t.Errorf("%+v", r)
+		}
+	}
+
+	again := begin(t, env, "ingestor", "once", "--region", "US,GB,DE", "-o", "json")
+	if code := again.code(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, again.stderr.String())
+	}
+	want = "US complete 4 200, GB complete 4 200, DE complete 4 200"
+	if got := sweepOf(t, again); got.text() != want || h.Counts().Requests != 12 {
+		t.Errorf("resumed: %+v after %d requests", got, h.Counts().Requests)
 	}
 }
 

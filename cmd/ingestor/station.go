@@ -130,7 +130,8 @@ func newClient(ctx context.Context, s *station) (*youtube.Client, error) {
 // sweep is a sweep of the configured regions.
 func (s *station) sweep() *ingest.Sweep {
 	return &ingest.Sweep{
-		Client: s.client, Catalog: s.catalog, Budget: s.budget, Regions: s.cfg.Ingest.Regions, Pages: s.cfg.Ingest.Pages,
+		Client: s.client, Catalog: s.catalog, Budget: s.budget,
+		Regions: s.cfg.Ingest.Regions, Pages: s.cfg.Ingest.Pages, Parallel: s.cfg.Ingest.Parallel,
 		Day: s.cfg.Costs.Buckets()[0].Reset, Job: job, Run: quota.NewRunID(time.Now()), Now: time.Now, Log: s.log,
 	}
 }

@@ -71,6 +71,7 @@ type ingestShown struct {
 	Credential *string                  `json:"credential"`
 	Regions    []regions.Region         `json:"regions"`
 	Pages      int                      `json:"pages"`
+	Parallel   int                      `json:"parallel"`
 	Schedule   string                   `json:"schedule"`
 	Timezone   string                   `json:"timezone"`
 	Stagger    string                   `json:"stagger"`
@@ -100,7 +101,8 @@ type jobShown struct {
 func newIngest(cfg *config.Config) ingestShown {
 	in, d := cfg.Ingest, cfg.Daemon
 	out := ingestShown{
-		Credential: orNull(in.Credential), Regions: in.Regions, Pages: in.Pages, Schedule: in.Schedule, Timezone: in.Timezone.String(),
+		Credential: orNull(in.Credential), Regions: in.Regions, Pages: in.Pages, Parallel: in.Parallel,
+		Schedule: in.Schedule, Timezone: in.Timezone.String(),
 		Stagger: in.Stagger.String(), Jitter: d.Jitter.String(), CatchUp: d.CatchUp, Lease: d.Lease.String(), Grace: d.Grace.String(),
 		Listen: d.Listen, Jobs: []jobShown{}, Weights: make(map[regions.Region]int64), Priorities: make(map[regions.Region]int64),
 		Floors: make(map[regions.Region]int64),

@@ -73,6 +73,7 @@ type Ingest struct {
 	Credential string           // "" when there are several and none was chosen
 	Regions    []regions.Region // at least one, each once
 	Pages      int              // of each chart, at most; 1 or more
+	Parallel   int              // regions that ingestor once reads side by side; 1 or more
 	Schedule   string           // cron spec, as robfig/cron reads it
 	Timezone   *time.Location   // of the schedule
 	Stagger    time.Duration    // between the regions' beginnings; 0 for none
@@ -82,9 +83,13 @@ type Ingest struct {
 const (
 	DefaultEndpoint = "https://youtube.googleapis.com/"
 	DefaultPages    = 4
+	DefaultParallel = 4
 	DefaultSchedule = "0 */3 * * *"
 	DefaultStagger  = 5 * time.Minute
 )
+
+// MaxParallel is how many regions may be read side by side at most.
+const MaxParallel = 64
 
 // DefaultRegions are the regions of a sweep when none are configured.
 func DefaultRegions() []regions.Region {
@@ -128,7 +133,8 @@ func newReader(getenv func(string) string) *reader {
 	return &reader{getenv: getenv, cfg: &Config{
 		YouTube: YouTube{Endpoint: DefaultEndpoint},
 		Ingest: Ingest{
-			Regions: DefaultRegions(), Pages: DefaultPages, Schedule: DefaultSchedule, Timezone: time.UTC, Stagger: DefaultStagger,
+			Regions: DefaultRegions(), Pages: DefaultPages, Parallel: DefaultParallel,
+			Schedule: DefaultSchedule, Timezone: time.UTC, Stagger: DefaultStagger,
 		},
 		Daemon: defaultDaemon(),
 	}, credentials: make(map[string]bool), jobNames: make(map[string]bool), jobOf: make(map[regions.Region]string)}

@@ -54,7 +54,8 @@ func TestDefaults(t *testing.T) {
 	if cfg.Ledger != "sqlite:///home/x/.local/state/quota/ledger.db" || cfg.Catalog != "sqlite:///home/x/.local/state/quota/catalog.db" {
 		t.Errorf("ledger %s, catalog %s", cfg.Ledger, cfg.Catalog)
 	}
-	want := Ingest{"default", []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}, 4, "0 */3 * * *", time.UTC, 5 * time.Minute}
+	want := Ingest{"default", []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}, 4, 4,
+		"0 */3 * * *", time.UTC, 5 * time.Minute}
 	if !reflect.DeepEqual(cfg.Ingest, want) {
 		t.Errorf("ingest %+v", cfg.Ingest)
 	}
@@ -75,7 +76,8 @@ func TestDefaults(t *testing.T) {
 // TestNothingInTheFile: a file that says nothing means the defaults.
 func TestNothingInTheFile(t *testing.T) {
 	for _, text := range []string{"", "\n", "# all commented out\n", "---\n", "{}", "ingest:\ncredentials:\nyoutube:\ncosts:\n", "\ufeff# mark\n"} {
-		if cfg := load(t, text); len(cfg.Credentials) != 1 || cfg.Ingest.Pages != 4 || cfg.Costs == nil {
+		if cfg := load(t, text); len(cfg.Credentials) != 1 || cfg.Ingest.Pages != 4 ||
+			cfg.Ingest.Parallel != 4 || cfg.Costs == nil {
 			t.Errorf("%q: %+v", text, cfg)
 		}
 	}
@@ -101,6 +103,7 @@ ingest:
   credential: key2
   regions: [NO, us]
   pages: 2
+  parallel: 8
   schedule: "@every 3h"
   timezone: Europe/Berlin
   stagger: 90s
@@ -139,7 +142,7 @@ func TestEverything(t *testing.T) {
 		t.Errorf("a credential without limits has %d", len(two.Limits))
 	}
 	in := cfg.Ingest
-	if in.Credential != "key2" || !slices.Equal(in.Regions, []regions.Region{"NO", "US"}) || in.Pages != 2 ||
+	if in.Credential != "key2" || !slices.Equal(in.Regions, []regions.Region{"NO", "US"}) || in.Pages != 2 || in.Parallel != 8 ||
 		in.Schedule != "@every 3h" || in.Timezone.String() != "Europe/Berlin" || in.Stagger != 90*time.Second {
 		t.Errorf("ingest %+v", in)
 	}

@@ -18,6 +18,7 @@ func (r *reader) ingest(n *yaml.Node) {
 		"credential": func(n *yaml.Node) { in.Credential = r.ingestCredential(n) },
 		"regions":    func(n *yaml.Node) { in.Regions = r.regions(n) },
 		"pages":      func(n *yaml.Node) { in.Pages = int(r.number(n, "pages", 1, 1000)) },
+		"parallel":   func(n *yaml.Node) { in.Parallel = int(r.number(n, "parallel", 1, MaxParallel)) },
 		"schedule":   func(n *yaml.Node) { in.Schedule = r.schedule(n) },
 		"timezone":   func(n *yaml.Node) { in.Timezone = r.zone(n) },
 		"jobs":       func(n *yaml.Node) { jobs = n },

@@ -67,6 +67,8 @@ var problems = []struct{ file, want string }{
 	{"ingest: {regions: [US, us]}", "1: regions: US is listed twice"},
 	{"ingest: {regions: US}", "1: regions: write a list"},
 	{"ingest: {pages: 0}", "1: pages: 0 is out of range: 1 to 1000"},
+	{"ingest: {parallel: 0}", "1: parallel: 0 is out of range: 1 to 64"},
+	{"ingest: {parallel: 65}", "1: parallel: 65 is out of range: 1 to 64"},
 	{"ingest: {pages: four}", "1: pages: write a whole number"},
 	{"ingest: {regions: [US, '']}", "1: regions: an item is empty: write a code such as US"},
 	{"ingest: {timezone: Berlin}", `1: timezone: "Berlin" is not an IANA time zone`},

@@ -134,7 +134,7 @@ func (l *lane) sweep(ctx context.Context, tick schedule.Tick) state {
 	client.Guard = l.upstream.guard(tick.ID())
 	sweep.Client = &client
 	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, l.Pages
-	sweep.Job, sweep.Run, sweep.Own = l.Job, tick.ID(), true
+	sweep.Job, sweep.Run, sweep.OnlyThisRun = l.Job, tick.ID(), true
 	sweep.Grace = l.work.Grace * 3 / 4 // the rest is for the claim
 	var err error
 	if sweep.Unpaced, err = l.work.Unpaced(ctx); err != nil {

@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// keeper stores what the reader hands over, in its order.
+// keeper stores what the readers hand over, in their order.
 type keeper struct {
 	*Sweep
 	results map[string]*Region
@@ -34,14 +34,15 @@ func (k *keeper) keep(ctx context.Context, st step) error {
 	return k.end(ctx, st.result, result)
 }
 
-// leave ends the reader when the keeper has panicked: it would wait for ever to hand something over.
-func (k *keeper) leave(r *reader, end context.CancelCauseFunc) {
+// leave ends the readers when the keeper has panicked: they would wait for ever to hand something
+// over.
+func (k *keeper) leave(steps <-chan step, end context.CancelCauseFunc) {
 	end(nil)
-	for range r.steps {
+	for range steps {
 	}
 }
 
-// drain takes what the reader still sends after the catalogue has failed: of a region only what it was charged.
+// drain takes what the readers still send after the catalogue has failed: of a region only what it was charged.
 func (k *keeper) drain(st step) {
 	if result := k.results[st.region]; result != nil && st.result != nil {
 		result.Units = st.result.Units
@@ -113,6 +114,9 @@ func (k *keeper) end(ctx context.Context, from, result *Region) error {
 	}
 	if from.Outcome == Skipped && result.Pages > 0 {
 		result.Outcome = Partial
+	}
+	if _, halted := errors.AsType[stopped](result.err); halted && result.Pages == 0 {
+		result.err = nil // it was left out
 	}
 	if err := k.remember(ctx, from); err != nil {
 		return fmt.Errorf("%w: %w", ErrCatalogue, err)

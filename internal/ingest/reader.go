@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
-	"slices"
 	"time"
 
 	"quotabudget/internal/catalog"
@@ -18,85 +16,34 @@ import (
 // reader asks the upstream, one request at a time, and hands what comes to the keeper.
 type reader struct {
 	*Sweep
-	stop  context.Context // ended: no further page
-	tally *meter.Tally
-	steps chan step
-
-	stumbles int             // regions in a row that had no answer
-	denied   *quota.Decision // the denial that ended the sweep
-	closed   bool            // the upstream itself said that the quota is gone
-	fatal    error           // why the sweep cannot go on, other than exhaustion
-	slip     string          // what the reader panicked with, and where
+	queue *queue
+	steps chan<- step
+	visit *visit // under way
 }
 
-// catch keeps a panic for the caller of Execute.
-func (r *reader) catch() {
-	if slip := recover(); slip != nil {
-		r.slip = fmt.Sprintf("%v\n\n%s", slip, debug.Stack())
-	}
-}
-
-// sweep visits the regions in turn, until the end of one says that no other can be visited.
-func (r *reader) sweep(ctx context.Context, order []visit) {
-	for left := slices.Clone(order); len(left) > 0; {
-		if r.stop.Err() != nil || ctx.Err() != nil {
+// sweep visits the regions that the queue hands out.
+func (r *reader) sweep(ctx context.Context) {
+	defer r.queue.catch()
+	for {
+		v := r.queue.take(ctx)
+		if v == nil {
 			return
 		}
-		v := left[0]
-		left = left[1:]
 		if v.known != nil {
 			r.steps <- step{region: v.region, result: v.known}
 			continue
 		}
-		if last := len(left) - 1; r.stumbles == maxStumbles-1 && last >= 0 && left[last].known == nil {
-			v, left = left[last], slices.Insert(left[:last:last], 0, v)
-		}
-		before := r.tally.Sum()
-		result := r.visit(ctx, v.region)
-		result.Units = r.tally.Sum() - before
+		r.visit = v
+		result := r.read(meter.WithTally(ctx, &v.tally), v.region)
+		result.Units = v.tally.Sum()
 		r.steps <- step{region: v.region, result: result}
-		if r.ended(ctx, result) {
-			return
-		}
+		r.queue.done(ctx, v, result.err)
 	}
 }
 
-// ended reports whether what happened in one region keeps every other from being visited.
-func (r *reader) ended(ctx context.Context, result *Region) bool {
-	err := result.err
-	kind, upstream := fault.KindOf(err)
-	if !upstream || kind != fault.Transient && kind != fault.Throttled {
-		r.stumbles = 0
-	}
-	denied, exhausted := errors.AsType[*quota.DeniedError](err)
-	switch {
-	case err == nil:
-		return false
-	case exhausted:
-		r.denied = &denied.Decision
-		return true
-	case upstream && kind == fault.Exhausted:
-		r.closed = true
-		return true
-	case upstream && kind == fault.BadCredential:
-		r.fatal = err
-		return true
-	case upstream && (kind == fault.Transient || kind == fault.Throttled):
-		if r.stumbles++; r.stumbles == maxStumbles {
-			r.fatal = fmt.Errorf("%d regions in a row had no answer: %w", maxStumbles, err)
-		}
-		return r.fatal != nil
-	case upstream, errors.Is(err, errLoop): // this region's own trouble
-		return false
-	case r.stop.Err() != nil, ctx.Err() != nil: // it was told to stop, by a signal or by the keeper
-		return true
-	}
-	r.fatal = err // the gate or the ledger: it would refuse the next request too
-	return true
-}
-
-// visit reads the chart of one region. A page token that the upstream does not take any more means one new beginning.
-func (r *reader) visit(ctx context.Context, region string) *Region {
+// read reads the chart of one region. A page token that the upstream does not take any more means one
+// new beginning.
+func (r *reader) read(ctx context.Context, region string) *Region {
 	ctx = meter.WithCall(ctx, quota.Call{Unpaced: r.Unpaced != nil && r.Unpaced(region), Labels: quota.Labels{
 		quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}})
 	// First, since it may wait for another writer: what is stored by then must not be asked for.
@@ -137,7 +84,7 @@ func (r *reader) resume(ctx context.Context, region string) (c *chart, token str
 
 // cutOff is the chart to go on with, begun at or after notBefore.
 func (r *reader) cutOff(ctx context.Context, key catalog.ChartKey, notBefore time.Time) (catalog.Chart, bool, error) {
-	if !r.Own {
+	if !r.OnlyThisRun {
 		return r.Catalog.Resume(ctx, key, notBefore)
 	}
 	charts, err := r.Catalog.Charts(ctx, key, ownCharts)
@@ -168,14 +115,16 @@ func (r *reader) pages(ctx context.Context, c *chart, token string) error {
 			return nil
 		case seen[token]:
 			return errLoop
-		case r.stop.Err() != nil:
-			return r.stop.Err()
+		}
+		if err := r.queue.ask(r.visit); err != nil {
+			return err
 		}
 		seen[token] = true
 		got, err := r.Client.Chart(ctx, youtube.ChartRequest{Region: c.key.Region, PageToken: token})
 		if err != nil {
 			return err
 		}
+		r.queue.answered(r.visit)
 		read++
 		page := catalog.Page{Token: token, Next: got.Next, Videos: videosOf(got.Videos), FetchedAt: r.Now()}
 		page.Last = got.Next == "" || r.enough(read)
@@ -183,7 +132,7 @@ func (r *reader) pages(ctx context.Context, c *chart, token string) error {
 		if page.Last {
 			return nil
 		}
-		if r.Own {
+		if r.OnlyThisRun {
 			r.steps <- step{}
 		}
 		token = got.Next
@@ -195,9 +144,12 @@ func (r *reader) enough(pages int) bool { return r.Pages > 0 && pages >= r.Pages
 // outcomeOf is what a region came to when its reading ended with err; the keeper tells partial from skipped.
 func outcomeOf(err error) Outcome {
 	kind, upstream := fault.KindOf(err)
+	_, halted := errors.AsType[stopped](err)
 	switch {
 	case err == nil:
 		return Complete
+	case halted:
+		return Skipped
 	case upstream && kind == fault.NoChart:
 		return Unavailable
 	case upstream && kind == fault.Exhausted, errors.Is(err, quota.ErrExhausted),

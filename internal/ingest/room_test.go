@@ -50,7 +50,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	sweep := s.sweep(t, "US,GB", 4)
-	sweep.Own = true // as a daemon sweeps: one page after the other
+	sweep.OnlyThisRun = true // as a daemon sweeps: one page after the other
 	sum, err = sweep.Execute(t.Context())
 	if !errors.Is(err, ingest.ErrCatalogue) {
 		t.Errorf("got %v", err)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 )
 
@@ -48,9 +47,9 @@ func (r Region) Err() error { return r.err }
 
 func keyOf(region string) catalog.ChartKey { return catalog.ChartKey{Region: region} }
 
-// summarize adds up what reader and keeper did.
-func (s *Sweep) summarize(order []visit, k *keeper, r *reader, tally *meter.Tally) Summary {
-	sum := Summary{Units: tally.Units()}
+// summarize adds up what readers and keeper did.
+func (s *Sweep) summarize(order []*visit, k *keeper, q *queue) Summary {
+	sum := Summary{Units: q.units}
 	count := make(map[Outcome]int)
 	for _, v := range order {
 		result := k.results[v.region]
@@ -60,10 +59,11 @@ func (s *Sweep) summarize(order []visit, k *keeper, r *reader, tally *meter.Tall
 		sum.Regions = append(sum.Regions, *result)
 		count[result.Outcome]++
 	}
-	switch {
-	case r.denied != nil:
-		sum.Outcome, sum.RetryAt, sum.RetryAfter, sum.Limit = Exhausted, r.denied.RetryAt, r.denied.RetryAfter(), r.denied.Limit
-	case r.closed:
+	switch denied := q.denied(); {
+	case denied != nil:
+		sum.Outcome, sum.Limit = Exhausted, denied.Limit
+		sum.RetryAt, sum.RetryAfter = denied.RetryAt, denied.RetryAfter()
+	case q.closed():
 		sum.Outcome, sum.Limit = Exhausted, quota.Suspended
 		sum.RetryAt, sum.RetryAfter = s.opensAt()
 	case count[Complete]+count[Unavailable] == len(order):

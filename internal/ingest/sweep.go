@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,18 +18,24 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// Sweep is one pass over the regions, the one whose last complete chart is oldest first. Its fields are set once before Run.
+// Sweep is one pass over the regions, the one whose last complete chart is oldest first. Its fields
+// are set once before Execute.
 type Sweep struct {
-	Client  *youtube.Client // on a meter.Transport
-	Catalog *catalog.Catalog
-	Budget  *quota.Budget // to ask when a suspended bucket opens
-	Regions []regions.Region
-	Pages   int                      // read of each chart at most; 0 for all
-	Own     bool                     // resume only a chart that is of Run, and ask for no page before the last one is stored
-	Resume  time.Duration            // how old a chart that was cut off may be to be resumed; 0 for DefaultResume
-	Grace   time.Duration            // how long the page under way, its retries too, may take after ctx has ended; 0 for DefaultGrace
+	Client   *youtube.Client // on a meter.Transport
+	Catalog  *catalog.Catalog
+	Budget   *quota.Budget // to ask when a suspended bucket opens
+	Regions  []regions.Region
+	Parallel int // regions read side by side at most; 0 for 1
+	Pages    int // read of each chart at most; 0 for all
+	// OnlyThisRun resumes only a chart that is of Run, and asks for no page before the last one is
+	// stored.
+	OnlyThisRun bool
+	Resume      time.Duration // how old a chart may be to be resumed; 0 for DefaultResume
+	// Grace is how long the pages under way, their retries too, may take after ctx has ended; 0 for
+	// DefaultGrace.
+	Grace   time.Duration
 	Unpaced func(region string) bool // whose pages no pace holds back; nil for none
-	Day     quota.Window             // the upstream's day, for which a missing chart is remembered
+	Day     quota.Window             // the upstream's, for which a missing chart is remembered
 	Job     string                   // label of the charges
 	Run     string                   // label of the charges, and whose the charts are
 	Now     func() time.Time
@@ -42,11 +49,6 @@ const (
 	DefaultGrace  = 10 * time.Second
 )
 
-// maxStumbles is how many regions in a row may fail for want of an answer before the upstream is taken to be down. Each of
-// them has cost as many units as there were attempts. The last of them is the region that was served most lately: regions that
-// always fail come first in every sweep, being the stalest, and must not keep the others from being visited.
-const maxStumbles = 3
-
 // Event is one step of a sweep.
 type Event struct {
 	Region  string
@@ -59,7 +61,8 @@ type Event struct {
 // ErrCatalogue is wrapped by the error of a sweep whose catalogue cannot be read or takes no more pages.
 var ErrCatalogue = errors.New("catalogue")
 
-// step is what the reader hands to the keeper: a page, or the end of a region; or nothing, which is taken when all before is done.
+// step is what a reader hands to the keeper: a page, or the end of a region; or nothing, which is
+// taken when all that the reader handed over before is done.
 type step struct {
 	region string
 	page   *fetched
@@ -81,13 +84,14 @@ type chart struct {
 	taken  atomic.Bool // another sweep, which had resumed it, has completed it
 }
 
-// Execute runs the sweep until every region was visited, the units are gone, or ctx ends; then the page under way is
-// finished within the grace period, stored, and no further one is asked for. The summary always says what was done. The error, if any, is why the sweep
-// could not go on: a credential that was refused, a ledger or an upstream that cannot be reached, a catalogue that takes no
-// more. Exhaustion is not an error.
+// Execute runs the sweep until every region was visited, the units are gone, or ctx ends; then the
+// pages under way are finished within the grace period, stored, and no further one is asked for.
+// The summary always says what was done. The error, if any, is why the sweep could not go on: a
+// credential that was refused, a ledger or an upstream that cannot be reached, a catalogue that
+// takes no more. Exhaustion is not an error.
 //
-// One goroutine reads, one page ahead of the other, which stores: the upstream's answer takes longer than the disk. A panic
-// of either is the caller's.
+// Parallel goroutines read, each one page ahead of the one that stores: the upstream's answer takes
+// longer than the disk. A panic of any is the caller's.
 func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	order, err := s.order(context.WithoutCancel(ctx))
 	if err != nil {
@@ -95,32 +99,40 @@ func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	}
 	work, end := s.graceful(ctx)
 	defer end(nil)
-	tally := new(meter.Tally)
-	r := &reader{Sweep: s, stop: ctx, tally: tally, steps: make(chan step)}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer close(r.steps)
-		defer r.catch()
-		r.sweep(meter.WithTally(work, tally), order)
-	}()
+	q := newQueue(ctx, order, s.Pages)
+	defer q.halt(nil)
+	steps := s.read(work, q, len(order))
 	k := &keeper{Sweep: s, results: make(map[string]*Region)}
-	defer k.leave(r, end)
-	for st := range r.steps {
+	defer k.leave(steps, end)
+	for st := range steps {
 		if st == (step{}) {
 			continue
 		}
 		if k.err != nil {
 			k.drain(st)
 		} else if k.err = k.keep(context.WithoutCancel(ctx), st); k.err != nil {
-			end(k.err) // the reader stops
+			end(k.err) // the readers stop
 		}
 	}
-	<-done
-	if r.slip != "" {
-		panic(r.slip)
+	if q.panicked != "" {
+		panic(q.panicked)
 	}
-	return s.summarize(order, k, r, tally), errors.Join(k.err, r.fatal)
+	return s.summarize(order, k, q), errors.Join(k.err, q.fatal())
+}
+
+// read starts the readers. The steps that they hand over end when all of them are done.
+func (s *Sweep) read(ctx context.Context, q *queue, regions int) <-chan step {
+	steps := make(chan step)
+	var readers sync.WaitGroup
+	for range min(max(s.Parallel, 1), regions) {
+		r := &reader{Sweep: s, queue: q, steps: steps}
+		readers.Go(func() { r.sweep(ctx) })
+	}
+	go func() {
+		readers.Wait()
+		close(steps)
+	}()
+	return steps
 }
 
 // graceful is a context that outlives ctx by the grace period.
@@ -141,6 +153,11 @@ func (s *Sweep) graceful(ctx context.Context) (context.Context, context.CancelCa
 type visit struct {
 	region string
 	known  *Region // what it comes to without being asked for; nil when it is to be asked for
+
+	// Once it is under way:
+	tally meter.Tally
+	wants int64 // pages that it may still ask for
+	heard int   // by the queue, before its last request began
 }
 
 // askInvalid is how long a region that the upstream has refused is not asked for again. Such a region hardly
@@ -148,7 +165,7 @@ type visit struct {
 const askInvalid = 7 * 24 * time.Hour
 
 // order puts the stalest region first.
-func (s *Sweep) order(ctx context.Context) ([]visit, error) {
+func (s *Sweep) order(ctx context.Context) ([]*visit, error) {
 	names := make([]string, len(s.Regions))
 	for i, r := range s.Regions {
 		names[i] = string(r)
@@ -163,9 +180,9 @@ func (s *Sweep) order(ctx context.Context) ([]visit, error) {
 		complete[regions.Region(state.Region)] = state.CompletedAt
 		known[state.Region] = s.known(state)
 	}
-	var visits []visit
+	var visits []*visit
 	for _, r := range regions.Order(s.Regions, complete) {
-		visits = append(visits, visit{string(r), known[string(r)]})
+		visits = append(visits, &visit{region: string(r), known: known[string(r)]})
 	}
 	return visits, nil
 }

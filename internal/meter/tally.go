@@ -12,6 +12,7 @@ import (
 type Tally struct {
 	mu    sync.Mutex
 	units map[string]int64
+	last  quota.Decision
 }
 
 // Units is a copy of what has been charged so far.
@@ -29,12 +30,23 @@ func (t *Tally) Sum() (sum int64) {
 	return sum
 }
 
+// Last is the decision on the latest charge, the zero one if there was none.
+func (t *Tally) Last() quota.Decision {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
 func (t *Tally) add(d quota.Decision, sign int64) {
-	if t == nil || d.Unmetered || d.Replayed {
+	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.last = d
+	if d.Unmetered || d.Replayed {
+		return
+	}
 	if t.units == nil {
 		t.units = make(map[string]int64)
 	}

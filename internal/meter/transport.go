@@ -71,6 +71,7 @@ func NewBase() *http.Transport {
 	base.TLSClientConfig = nil // the clone's would still offer HTTP/2 to the server
 	base.ResponseHeaderTimeout = 30 * time.Second
 	base.MaxResponseHeaderBytes = 1 << 20
+	base.MaxIdleConnsPerHost = base.MaxIdleConns // there is only one host; the default is 2
 	return base
 }
 

@@ -1,0 +1,183 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// gather is a hook that lets requests wait until so many of them have come and then is done. The
+// first ones, which are as many as skip, pass.
+func gather(skip, together int, then func()) func(*http.Request) {
+	var mu sync.Mutex
+	all := make(chan struct{})
+	return func(r *http.Request) {
+		mu.Lock()
+		skip--
+		mine := skip < 0
+		if mine {
+			if together--; together == 0 {
+				then()
+				close(all)
+			}
+		}
+		mu.Unlock()
+		if mine {
+			select {
+			case <-all:
+			case <-r.Context().Done():
+			}
+		}
+	}
+}
+
+// sideBySide is a sweep with so many readers.
+func (s *station) sideBySide(t *testing.T, list string, pages, readers int) *ingest.Sweep {
+	sweep := s.sweep(t, list, pages)
+	sweep.Parallel = readers
+	return sweep
+}
+
+// sorted are the requests since the last call, without their order.
+func (s *station) sorted() string {
+	return strings.Join(slices.Sorted(slices.Values(strings.Fields(s.requests()))), " ")
+}
+
+// TestSideBySide: once the first page has come, every reader has a request under way.
+func TestSideBySide(t *testing.T) {
+	onLedgers(t, func(t *testing.T, open openFunc) {
+		s := open(t, &youtubetest.Server{}, units(1000))
+		s.on(gather(1, 4, func() {})) // US2 GB1 DE1 FR1, or the sweep hangs
+		sum, err := s.sideBySide(t, eight, 4, 4).Execute(t.Context())
+		want := "complete US:complete:4/200:4 GB:complete:4/200:4 DE:complete:4/200:4 FR:complete:4/200:4 " +
+			"IN:complete:4/171:4 BR:complete:4/200:4 AU:complete:3/137:3 CA:complete:4/200:4"
+		if err != nil || written(sum) != want || sum.Units["default"] != 31 {
+			t.Errorf("swept %s, %v", written(sum), err)
+		}
+		for region := range strings.SplitSeq(eight, ",") {
+			s.whole(t, region, 200)
+		}
+		s.balanced(t)
+	})
+}
+
+// TestAloneUntilAnswered: while nothing is heard of the upstream, one reader asks.
+func TestAloneUntilAnswered(t *testing.T) {
+	s := open(t, &youtubetest.Server{Keys: []string{"another"}}, units(1000))
+	sum, err := s.sideBySide(t, eight, 4, 8).Execute(t.Context())
+	if kind, ok := fault.KindOf(err); !ok || kind != fault.BadCredential {
+		t.Errorf("got %v", err)
+	}
+	if s.requests() != "US1" || sum.Units["default"] != 1 || sum.Regions[1].Err() != nil {
+		t.Errorf("swept %s", written(sum))
+	}
+	s = open(t, &youtubetest.Server{Faults: faults(t, "503")}, units(1000))
+	sum, err = s.sideBySide(t, "US,GB,DE,FR", 1, 4).Execute(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "3 regions in a row") {
+		t.Errorf("got %v", err)
+	}
+	s.compare(t, sum, "failed US:failed:0/0:4 GB:failed:0/0:4 DE:skipped:0/0:0 FR:failed:0/0:4",
+		"US1 US1 US1 US1 GB1 GB1 GB1 GB1 FR1 FR1 FR1 FR1")
+}
+
+// TestDownTogether: three regions that have no answer at the same time are counted as one, so a
+// short failure does not end the sweep.
+func TestDownTogether(t *testing.T) {
+	s := open(t, &youtubetest.Server{Faults: faults(t, "503:GB*4", "503:DE*4", "503:FR*4")}, units(1000))
+	failed, all := 0, make(chan struct{})
+	sweep := s.sideBySide(t, "US,GB,DE,FR,IN,BR", 2, 4)
+	sweep.Watch = func(e ingest.Event) {
+		if e.Outcome == ingest.Failed {
+			if failed++; failed == 3 {
+				close(all)
+			}
+		}
+	}
+	together := gather(1, 4, func() {}) // US2, and the first of GB, DE and FR
+	s.on(func(r *http.Request) {
+		together(r)
+		if r.URL.Query().Get("regionCode") == "US" && r.URL.Query().Has("pageToken") {
+			select {
+			case <-all: // until then no other region tells that the upstream answers
+			case <-r.Context().Done():
+			}
+		}
+	})
+	sum, err := sweep.Execute(t.Context())
+	want := "partial US:complete:2/100:2 GB:failed:0/0:4 DE:failed:0/0:4 FR:failed:0/0:4 IN:complete:2/100:2 BR:complete:2/100:2"
+	if err != nil || written(sum) != want {
+		t.Errorf("swept %s, %v", written(sum), err)
+	}
+	s.balanced(t)
+}
+
+// TestShortUnitsCompleteCharts: a chart is begun beside others only if the units will do for it.
+func TestShortUnitsCompleteCharts(t *testing.T) {
+	onLedgers(t, func(t *testing.T, open openFunc) {
+		s := open(t, &youtubetest.Server{}, units(9))
+		sum, err := s.sideBySide(t, "US,GB,DE,FR", 4, 4).Execute(t.Context())
+		want := "exhausted US:complete:4/200:4 GB:complete:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0"
+		if err != nil || written(sum) != want || s.sorted() != "DE1 GB1 GB2 GB3 GB4 US1 US2 US3 US4" {
+			t.Errorf("swept %s, %v", written(sum), err)
+		}
+		if sum.Limit != "default 24h" || sum.Regions[3].Err() != nil {
+			t.Errorf("%+v", sum)
+		}
+		s.balanced(t)
+	})
+}
+
+// TestDeniedInTheMiddle: when somebody else uses the units up, no further page is asked for. Every
+// chart under way keeps what was paid for, and the next sweep resumes these charts first.
+func TestDeniedInTheMiddle(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	s.on(gather(1, 3, func() { // US2 GB1 DE1
+		for range 96 {
+			call := quota.Call{Method: "youtube.videos.list"}
+			if _, err := s.budget.Charge(context.Background(), call); err != nil {
+				t.Error(err)
+			}
+		}
+	}))
+	sum, err := s.sideBySide(t, "US,GB,DE,FR,IN", 4, 3).Execute(t.Context())
+	if err != nil || sum.Outcome != ingest.Exhausted || sum.Units["default"] != 4 || s.sorted() != "DE1 GB1 US1 US2" {
+		t.Errorf("swept %s, %v", written(sum), err)
+	}
+	for i, r := range sum.Regions {
+		if (r.Outcome == ingest.Partial) != (i < 3) || errors.Is(r.Err(), quota.ErrExhausted) != (i < 3) {
+			t.Errorf("%s is %s: %v", r.Region, r.Outcome, r.Err())
+		}
+	}
+	s.on(nil)
+	s.budget.Limits = units(1000)
+	sum, err = s.sideBySide(t, "US,GB,DE,FR,IN", 4, 3).Execute(t.Context())
+	want := "complete US:complete:4/200:2 GB:complete:4/200:3 DE:complete:4/200:3 FR:complete:4/200:4 IN:complete:4/171:4"
+	if err != nil || written(sum) != want {
+		t.Errorf("resumed %s, %v", written(sum), err)
+	}
+}
+
+// TestReaderPanics: the panic is the caller's, and no other reader goes on.
+func TestReaderPanics(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	sweep := s.sideBySide(t, eight, 4, 4)
+	sweep.Unpaced = func(region string) bool { return region == "DE" && len([]int{}[:1]) > 0 }
+	defer func() {
+		if value := recover(); value == nil || !strings.Contains(value.(string), "out of range") {
+			t.Errorf("recovered %v", value)
+		}
+		if n := s.standin.Counts().Requests; n > 20 {
+			t.Errorf("%d requests", n)
+		}
+	}()
+	sweep.Execute(t.Context())
+}

@@ -1,0 +1,203 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/fault"
+)
+
+// maxSilent is how many regions may fail one after the other for want of an answer before the
+// upstream is taken to be down. Each of them costs as many units as there were attempts.
+const maxSilent = 3
+
+// queue hands the visits of a sweep to its readers, stalest region first, and stops them all at once.
+//
+// A reader begins a visit beside others only while the upstream answers and the units left will do
+// for every page that is still to be asked for. So a key that is refused, or an upstream that is
+// down, costs what it costs a single reader, and short units complete charts rather than begin them.
+//
+// Regions without an answer are counted over time, not by how many fail together: a failure counts
+// if no other region has told whether the upstream answers since the last request for this one
+// began. The last region asked is the one that was served most lately: regions that always fail
+// come first in every sweep, being the stalest, and must not keep the others from being visited.
+type queue struct {
+	stop context.Context         // ended: no further page is asked for
+	halt context.CancelCauseFunc // ends stop
+
+	mu      sync.Mutex
+	changed sync.Cond // a page has come, a visit or the sweep has ended
+	left    []*visit
+	pages   int64            // of a visit, at most
+	busy    int              // visits under way that ask the upstream
+	wanted  int64            // pages that they may still ask for
+	fit     int64            // pages that the units left will do for; 0 while the upstream does not answer
+	at      time.Time        // of the decision that said so
+	silent  int              // regions without an answer, one after the other
+	heard   int              // times that a visit told whether the upstream answers
+	cause   error            // of the end, when one region has ended the sweep for all
+	units   map[string]int64 // charged, by bucket
+
+	panicked string // what a reader panicked with, and where
+}
+
+// stopped is the error of a region that was being read when another one ended the sweep.
+type stopped struct{ error }
+
+func (s stopped) Unwrap() error { return s.error }
+
+func newQueue(ctx context.Context, order []*visit, pages int) *queue {
+	q := &queue{left: slices.Clone(order), pages: max(int64(pages), 1), units: make(map[string]int64)}
+	q.changed.L = &q.mu
+	q.stop, q.halt = context.WithCancelCause(ctx)
+	return q
+}
+
+// take is the next visit; nil when there is none, or the sweep has ended.
+func (q *queue) take(ctx context.Context) *visit {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.busy > 0 && q.wanted+q.pages > q.fit && q.stop.Err() == nil {
+		q.changed.Wait()
+	}
+	if q.stop.Err() != nil || ctx.Err() != nil || len(q.left) == 0 {
+		return nil
+	}
+	next, last := 0, len(q.left)-1
+	if q.silent == maxSilent-1 && q.left[0].known == nil && q.left[last].known == nil {
+		next = last
+	}
+	v := q.left[next]
+	q.left = slices.Delete(q.left, next, next+1)
+	if v.known == nil {
+		v.wants = q.pages
+		q.busy++
+		q.wanted += v.wants
+	}
+	return v
+}
+
+// ask reports why no further page is to be asked for.
+func (q *queue) ask(v *visit) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.cause != nil {
+		return stopped{q.cause}
+	}
+	v.heard = q.heard
+	return q.stop.Err()
+}
+
+// answered notes that the upstream has sent a page.
+func (q *queue) answered(v *visit) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.changed.Broadcast()
+	if v.wants > 0 {
+		v.wants--
+		q.wanted--
+	}
+	q.room(v.tally.Last())
+}
+
+// room notes for how many pages the units left will do, by the latest charge.
+func (q *queue) room(d quota.Decision) {
+	if d.Units == nil || d.At.Before(q.at) {
+		return
+	}
+	q.at, q.fit = d.At, math.MaxInt64/2
+	for bucket, units := range d.Units {
+		if remaining, ok := d.Remaining[bucket]; ok && !d.Observed && units > 0 {
+			q.fit = min(q.fit, remaining/units)
+		}
+	}
+}
+
+// done books a visit that came to err, and ends the sweep if what happened in this region keeps every
+// other from being visited.
+func (q *queue) done(ctx context.Context, v *visit, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.changed.Broadcast()
+	q.busy--
+	q.wanted -= v.wants
+	for bucket, n := range v.tally.Units() {
+		q.units[bucket] += n
+	}
+	kind, upstream := fault.KindOf(err)
+	switch {
+	case q.cause != nil:
+	case upstream && (kind == fault.Transient || kind == fault.Throttled):
+		q.noAnswer(v, err)
+		return
+	case errors.Is(err, quota.ErrExhausted),
+		upstream && (kind == fault.Exhausted || kind == fault.BadCredential):
+		q.end(err)
+	case err == nil, upstream, errors.Is(err, errLoop): // this region's own trouble
+	case q.stop.Err() != nil, ctx.Err() != nil: // it was told to stop, by a signal or by the keeper
+	default: // the gate or the ledger: it would refuse the next request too
+		q.end(err)
+	}
+	q.silent = 0
+	q.heard++
+	q.room(v.tally.Last())
+}
+
+func (q *queue) noAnswer(v *visit, err error) {
+	if v.heard != q.heard {
+		return // another region has told since
+	}
+	q.heard++
+	q.fit = 0
+	if q.silent++; q.silent == maxSilent {
+		q.end(fmt.Errorf("%d regions in a row had no answer: %w", maxSilent, err))
+	}
+}
+
+// end lets no reader ask for a further page.
+func (q *queue) end(cause error) {
+	q.cause = cause
+	q.halt(cause)
+}
+
+// catch keeps a reader's panic for the caller of Execute, and stops the other readers.
+func (q *queue) catch() {
+	value := recover()
+	if value == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.changed.Broadcast()
+	q.panicked = fmt.Sprintf("%v\n\n%s", value, debug.Stack())
+	q.end(fmt.Errorf("panic: %v", value))
+}
+
+// denied is the denial that ended the sweep, nil if none did.
+func (q *queue) denied() *quota.Decision {
+	if denied, ok := errors.AsType[*quota.DeniedError](q.cause); ok {
+		return &denied.Decision
+	}
+	return nil
+}
+
+// closed reports whether the upstream ended the sweep by saying that the quota is gone.
+func (q *queue) closed() bool {
+	kind, ok := fault.KindOf(q.cause)
+	return ok && kind == fault.Exhausted
+}
+
+// fatal is why the sweep could not go on, other than exhaustion.
+func (q *queue) fatal() error {
+	if q.denied() != nil || q.closed() {
+		return nil
+	}
+	return q.cause
+}
