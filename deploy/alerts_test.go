@@ -188,14 +188,19 @@ var served = regexp.MustCompile(`are served" address=(\S+)`)
 // scrapeFile is what a sweep from cron leaves that failed in a region.
 func scrapeFile(t *testing.T) string {
 	t.Helper()
-	upstream := serve(t, http.NotFoundHandler())
+	return sweepFile(t, serve(t, http.NotFoundHandler()), false)
+}
+
+// sweepFile is the file that a sweep of an upstream leaves.
+func sweepFile(t *testing.T, upstream string, succeeds bool) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "ingestor.prom")
 	cmd := exec.CommandContext(t.Context(), program(t, "ingestor"), "once", "--region", "US",
 		"--metrics-file", file)
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"HOME=" + cmd.Dir, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream}
-	if out, err := cmd.CombinedOutput(); err == nil {
-		t.Errorf("a sweep of an upstream that has nothing succeeded: %s", out)
+	if out, err := cmd.CombinedOutput(); (err == nil) != succeeds {
+		t.Errorf("the sweep ends with %v: %s", err, out)
 	}
 	return read(t, file)
 }

@@ -1,0 +1,128 @@
+package deploy_test
+
+import (
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// TestEveryMetricIsDocumented: docs/metrics.md has every metric that the programs export, in the
+// section of the program that does, with its labels, and no other.
+func TestEveryMetricIsDocumented(t *testing.T) {
+	t.Parallel()
+	daemon, file := exported(scrapeDaemon(t)), exported(scrapeFile(t))
+	maps.Copy(file, exported(scrapeSweep(t)))
+	both := make(map[string]string)
+	for name, labels := range daemon {
+		if _, ok := file[name]; ok {
+			both[name] = labels
+			delete(daemon, name)
+			delete(file, name)
+		}
+	}
+	page := read(t, "../docs/metrics.md")
+	for title, want := range map[string]map[string]string{
+		"The daemon, and the file of a sweep": both,
+		"Only the daemon":                     daemon,
+		"Only the file of a sweep":            file,
+		"The proxy":                           exported(scrapeProxy(t)),
+	} {
+		_, section, _ := strings.Cut(page, "\n## "+title+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		got := listed(section)
+		for name, labels := range want {
+			if got[name] != labels {
+				t.Errorf("%s: %s{%s} has the labels {%s} on the page", title, name, labels, got[name])
+			}
+		}
+		for name := range got {
+			if _, ok := want[name]; !ok {
+				t.Errorf("%s: nothing exports %s", title, name)
+			}
+		}
+	}
+}
+
+// exported are the metrics of a scrape, and the labels of each; "none" when it has none.
+func exported(text string) map[string]string {
+	all := make(map[string]string)
+	usual := regexp.MustCompile(`^(go|process|promhttp)_`)
+	for _, name := range regexp.MustCompile(`(?m)^# TYPE (\w+)`).FindAllStringSubmatch(text, -1) {
+		if usual.MatchString(name[1]) {
+			continue
+		}
+		sample := regexp.MustCompile(`(?m)^` + name[1] + `(?:_bucket|_sum|_count)?(?:\{(.*)\})? \S+$`)
+		labels := regexp.MustCompile(`(\w+)="`)
+		var names []string
+		for _, s := range sample.FindAllStringSubmatch(text, -1) {
+			for _, l := range labels.FindAllStringSubmatch(s[1], -1) {
+				names = append(names, l[1])
+			}
+		}
+		all[name[1]] = joined(slices.DeleteFunc(names, func(l string) bool { return l == "le" }))
+	}
+	return all
+}
+
+// listed are the metrics in the tables of a page. "same" means the labels of the row above.
+func listed(section string) map[string]string {
+	all, above := make(map[string]string), ""
+	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]*)\\|")
+	for _, r := range row.FindAllStringSubmatch(section, -1) {
+		if labels := strings.TrimSpace(r[2]); labels != "same" {
+			above = joined(regexp.MustCompile(`\w+`).FindAllString(labels, -1))
+		}
+		all[r[1]] = above
+	}
+	return all
+}
+
+func joined(labels []string) string {
+	if len(labels) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(labels))), ", ")
+}
+
+// scrapeSweep is what a sweep from cron leaves that was complete.
+func scrapeSweep(t *testing.T) string {
+	t.Helper()
+	return sweepFile(t, serve(t, &youtubetest.Server{}), true)
+}
+
+// scrapeProxy is what a proxy answers that has served one request.
+func scrapeProxy(t *testing.T) string {
+	t.Helper()
+	upstream := serve(t, &youtubetest.Server{})
+	cmd := exec.CommandContext(t.Context(), program(t, "quotactl"), "proxy",
+		"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	cmd.Dir = t.TempDir()
+	cmd.Env = []string{"HOME=" + cmd.Dir, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream}
+	var log lines
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	for range 1500 {
+		web, admin := listens.FindString(log.String()), served.FindStringSubmatch(log.String())
+		if web != "" && admin != nil {
+			get(web + "/youtube/v3/i18nRegions?part=snippet")
+			return get("http://" + admin[1] + "/metrics")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("the proxy does not serve: %s", log.String())
+	return ""
+}
+
+var listens = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
