@@ -151,9 +151,7 @@ func (r *reader) schedule(n *yaml.Node) string {
 	if !ok {
 		return spec
 	}
-	if err := checkCron(spec); err != nil {
-		r.add(n, "schedule: %v", err)
-	} else if _, err := schedule.Parse(spec, nil); err != nil {
+	if _, err := schedule.Parse(spec, nil); err != nil {
 		r.add(n, "schedule: %v", err)
 	}
 	return spec

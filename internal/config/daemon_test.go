@@ -113,3 +113,16 @@ func TestDaemonProblems(t *testing.T) {
 		}
 	}
 }
+
+// TestScheduleInAZoneOfItsOwn: a schedule is what internal/schedule reads, with a zone in front too.
+func TestScheduleInAZoneOfItsOwn(t *testing.T) {
+	cfg := load(t, `ingest: {schedule: "CRON_TZ=Asia/Tokyo 30 9 * * *", timezone: UTC, regions: [JP]}`)
+	lanes, err := cfg.Lanes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	if got := lanes[0].Next(noon).At.Format(time.TimeOnly); got != "00:30:00" {
+		t.Errorf("09:30 in Tokyo is %s in UTC", got)
+	}
+}

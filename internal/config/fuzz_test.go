@@ -4,11 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"quotabudget/internal/endpoint"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/schedule"
 )
 
 // whole is a configuration with every kind of thing in it.
@@ -107,38 +105,4 @@ func runnable(t *testing.T, cfg *Config) {
 			t.Errorf("lane %+v", l)
 		}
 	}
-}
-
-// FuzzCron looks for a spec that one of the two who read it takes and the other does not, or that has no next tick.
-func FuzzCron(f *testing.F) {
-	for _, spec := range []string{
-		DefaultSchedule, "@every 90s", "@Daily", "*/5,7 0-3/2 1 jan-MAR mon", "? * ? * *", "0 0 29 2 *", "0 0 31 4 *", "1,,2 * * * *",
-		"CRON_TZ=Asia/Tokyo 0 0 * * *", "@every 1h30m", "@every 1500ms", "+1 * * * *", "00 * * * *", "* * * * 7", "5-1 * * * *", "@",
-	} {
-		f.Add(spec, int64(1_790_000_000))
-	}
-	zone, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, spec string, unix int64) {
-		s, err := schedule.Parse(spec, zone)
-		if checkCron(spec) != nil {
-			return // it names the field that is wrong; the other's words are less plain
-		}
-		if err != nil {
-			if text := err.Error(); !strings.Contains(text, "never fires") && !strings.Contains(text, "every") && !strings.Contains(text, "range begins") {
-				t.Errorf("%q passes the check: %v", spec, err)
-			}
-			return
-		}
-		now := time.Unix(unix%(1<<33), 0)
-		next := s.Next(now)
-		if again := s.Next(next.Add(-time.Second)); !next.After(now) || !again.Equal(next) || s.Interval() <= 0 {
-			t.Errorf("%q: after %s comes %s, a second before that %s, interval %s", spec, now, next, again, s.Interval())
-		}
-		if prev, ok := s.Prev(next); !ok || !prev.Equal(next) {
-			t.Errorf("%q: %s is not its own last tick, %s", spec, next, prev)
-		}
-	})
 }

@@ -57,10 +57,7 @@ type Source struct {
 }
 
 // profile replaces the costs of some methods.
-type profile struct {
-	note   string
-	prices map[string]price
-}
+type profile struct{ prices map[string]price }
 
 type price struct {
 	costs  []quota.Cost
@@ -99,9 +96,6 @@ func (t *Table) Profiles() []string { return sorted(t.profiles) }
 
 // ProfileName is the profile whose prices the table shows.
 func (t *Table) ProfileName() string { return t.profile }
-
-// Note says in words what the profile is.
-func (t *Table) Note() string { return t.profiles[t.profile].note }
 
 // Price is what one call of the method takes. A method that is not in the table is quota.ErrUnpriced: no price is guessed.
 func (t *Table) Price(method string) ([]quota.Cost, error) {

@@ -188,7 +188,7 @@ func (r *reader) sourceOf(n *yaml.Node) Source {
 func (r *reader) profile(name string, _, n *yaml.Node) {
 	p := profile{prices: map[string]price{}}
 	r.fields(n, "profile "+clip(name), fields{
-		"note": func(n *yaml.Node) { p.note = r.text(n) },
+		"note": func(n *yaml.Node) { r.text(n) }, // for who reads the file
 		"methods": func(n *yaml.Node) {
 			r.each(n, "methods", func(id string, key, n *yaml.Node) {
 				if _, ok := r.table.listed[id]; !ok {

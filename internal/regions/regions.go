@@ -1,4 +1,4 @@
-// Package regions knows the regions of a sweep: which exist, in what order they are visited, how they are staggered.
+// Package regions knows the regions of a sweep: which exist, and in what order they are visited.
 package regions
 
 import (
@@ -56,16 +56,6 @@ func Order(list []Region, lastComplete map[Region]time.Time) []Region {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b Region) int {
 		return lastComplete[a].Compare(lastComplete[b]) // a missing one is the zero time, before all others
 	})
-}
-
-// Stagger returns how long after the tick each of n regions begins: the i-th after i times every, whatever the others do, so
-// that a region keeps its moment from day to day. Without an interval all begin at once.
-func Stagger(n int, every time.Duration) []time.Duration {
-	offsets := make([]time.Duration, n)
-	for i := range offsets {
-		offsets[i] = time.Duration(i) * max(every, 0)
-	}
-	return offsets
 }
 
 func clip(code string) string {

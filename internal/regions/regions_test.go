@@ -99,13 +99,3 @@ func TestOrder(t *testing.T) {
 		t.Error("the list itself was reordered")
 	}
 }
-
-func TestStagger(t *testing.T) {
-	want := []time.Duration{0, 5 * time.Minute, 10 * time.Minute}
-	if got := regions.Stagger(3, 5*time.Minute); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if got := regions.Stagger(2, 0); !slices.Equal(got, []time.Duration{0, 0}) {
-		t.Errorf("without an interval: %v", got)
-	}
-}

@@ -76,8 +76,7 @@ func parseWalls(text string) (walls, error) {
 	}
 	parsed, err := cron.ParseStandard(text)
 	if err != nil {
-		return walls{}, fmt.Errorf("write minute, hour, day of the month, month, day of the week, such as %q, or @hourly: %w",
-			"0 */3 * * *", err)
+		return walls{}, explain(text)
 	}
 	fields, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
@@ -88,6 +87,27 @@ func parseWalls(text string) (walls, error) {
 		return walls{}, fmt.Errorf("it never fires: no month that it names has such a day; %q is every 28 February", "0 0 28 2 *")
 	}
 	return w, nil
+}
+
+// explain says how to write what the cron parser refuses.
+func explain(text string) error {
+	if strings.HasPrefix(text, "@") {
+		return errors.New("write @yearly, @monthly, @weekly, @daily, @hourly or @every 3h")
+	}
+	fields := strings.Fields(text)
+	if len(fields) != 5 {
+		return fmt.Errorf("it has %d fields, not 5: write minute, hour, day of the month, month, day of the week, such as %q",
+			len(fields), "0 */3 * * *")
+	}
+	names := []string{"minute", "hour", "day of the month", "month", "day of the week"}
+	values := []string{"0 to 59", "0 to 23", "1 to 31", "1 to 12 or jan to dec", "0 to 6 or sun to sat"}
+	for i, field := range fields {
+		alone := strings.Repeat("* ", i) + field + strings.Repeat(" *", 4-i)
+		if _, err := cron.ParseStandard(alone); err != nil {
+			return fmt.Errorf("%s %q: write %s, such as 5, 1-5, 1,3 or */5", names[i], clip(field), values[i])
+		}
+	}
+	return errors.New("write five fields, such as \"0 */3 * * *\"")
 }
 
 // checkItems refuses what the cron parser reads as something else: "1,,2" and "," (nothing), "*-5" (all).

@@ -14,15 +14,15 @@ func TestParseRefuses(t *testing.T) {
 		"  ":                               form,
 		"0 * * *":                          form,
 		"0 0 * * * *":                      form,
-		"61 * * * *":                       "above maximum (59)",
-		"* 24 * * *":                       "above maximum (23)",
-		"* * 0 * *":                        "below minimum (1)",
-		"* * * * 7":                        "above maximum (6)",
-		"*/0 * * * *":                      "step",
-		"5-1 * * * *":                      "beyond end",
-		"x * * * *":                        form,
-		"@often":                           form,
-		"@":                                form,
+		"61 * * * *":                       `minute "61": write 0 to 59,`,
+		"* 24 * * *":                       `hour "24": write 0 to 23,`,
+		"* * 0 * *":                        `day of the month "0": write 1 to 31,`,
+		"* * * * 7":                        `day of the week "7": write 0 to 6 or sun to sat,`,
+		"*/0 * * * *":                      `minute "*/0": write`,
+		"* * * 5-1 *":                      `month "5-1": write 1 to 12 or jan to dec,`,
+		"x * * * *":                        `minute "x": write`,
+		"@often":                           "write @yearly",
+		"@":                                "write @yearly",
 		"0 0 30 2 *":                       "never fires",
 		"0 0 30,31 feb *":                  "never fires",
 		"0 0 31 4,6,9,11 *":                "never fires",
@@ -79,19 +79,30 @@ func TestParseTakes(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is written, Parse answers, and what it takes has ticks.
+// FuzzParse: whatever is written, Parse answers, and what it takes has ticks that Next and Prev agree on.
 func FuzzParse(f *testing.F) {
-	for _, spec := range []string{"0 */3 * * *", "@every 90s", "CRON_TZ=UTC @daily", "TZ=", "TZ=UTC\t", "* * 30 2 ,", "*/18446744073709551615 * * * *"} {
-		f.Add(spec)
+	for _, spec := range []string{
+		"0 */3 * * *", "@every 90s", "CRON_TZ=UTC @daily", "TZ=", "TZ=UTC\t", "* * 30 2 ,",
+		"*/18446744073709551615 * * * *", "*/5,7 0-3/2 1 jan-MAR mon", "0 0 29 2 *", "+1 * * * *", "00 * * * *",
+	} {
+		f.Add(spec, int64(1_790_000_000))
 	}
-	f.Fuzz(func(t *testing.T, spec string) {
-		s, err := Parse(spec, time.UTC)
+	zone, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, spec string, unix int64) {
+		s, err := Parse(spec, zone)
 		if err != nil {
 			return
 		}
-		now := time.Unix(1_800_000_000, 0)
-		if next := s.Next(now); !next.After(now) {
-			t.Errorf("%q: %s", spec, next)
+		now := time.Unix(unix%(1<<33), 0)
+		next := s.Next(now)
+		if again := s.Next(next.Add(-time.Second)); !next.After(now) || !again.Equal(next) {
+			t.Errorf("%q: after %s comes %s, a second before that %s", spec, now, next, again)
+		}
+		if prev, ok := s.Prev(next); !ok || !prev.Equal(next) {
+			t.Errorf("%q: %s is not its own last tick, %s", spec, next, prev)
 		}
 		if s.Interval() < time.Second {
 			t.Errorf("%q: interval %s", spec, s.Interval())
