@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 var (
@@ -55,6 +56,23 @@ func TestReadmeLinksToEveryPage(t *testing.T) {
 	for _, path := range documents(t) {
 		if path != "README.md" && !strings.Contains(readme, "]("+path) {
 			t.Errorf("README.md has no link to %s", path)
+		}
+	}
+}
+
+// Prose is wrapped at 100 columns. Tables, code and pictures are as wide as they are.
+func TestDocumentsAreWrapped(t *testing.T) {
+	for _, path := range documents(t) {
+		code := false
+		for i, line := range strings.Split(read(t, path), "\n") {
+			if strings.HasPrefix(line, "```") {
+				code = !code
+			}
+			wide := code || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") ||
+				strings.HasPrefix(line, "![")
+			if n := utf8.RuneCountInString(line); !wide && n > 100 {
+				t.Errorf("%s:%d: %d columns", path, i+1, n)
+			}
 		}
 	}
 }
