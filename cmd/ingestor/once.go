@@ -121,9 +121,6 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 
 // outcome is the exit code of a sweep, and why.
 func outcome(sum ingest.Summary, err error) error {
-	if kind, ok := fault.KindOf(err); ok {
-		return &cli.Coded{Code: codeOf(kind), Err: withHint(kind, err)}
-	}
 	if err != nil {
 		return err
 	}
@@ -145,7 +142,7 @@ func incomplete(sum ingest.Summary) error {
 		}
 		missing++
 		kind, _ := fault.KindOf(r.Err()) // Permanent, which is a failure, when it is no error of the upstream
-		if regional := codeOf(kind); code == 0 || code == regional {
+		if regional := cli.KindCode(kind); code == 0 || code == regional {
 			code = regional
 		} else {
 			code = cli.ExitFailed
@@ -153,27 +150,4 @@ func incomplete(sum ingest.Summary) error {
 	}
 	return &cli.Coded{Code: code, Err: cli.Hint(fmt.Errorf("%d of %d regions are not complete", missing, len(sum.Regions)),
 		"the result says why of each; what was fetched is kept, and the next sweep goes on there")}
-}
-
-func codeOf(kind fault.Kind) int {
-	switch kind {
-	case fault.BadCredential:
-		return cli.ExitRefused
-	case fault.Transient, fault.Throttled:
-		return cli.ExitUnavailable
-	case fault.Exhausted:
-		return cli.ExitExhausted
-	}
-	return cli.ExitFailed
-}
-
-func withHint(kind fault.Kind, err error) error {
-	switch kind {
-	case fault.BadCredential:
-		return cli.Hint(err, "check in the Google Cloud console that the key exists, may use the YouTube Data API v3, and that the API is "+
-			"enabled; nothing more was asked for")
-	case fault.Transient, fault.Throttled:
-		return cli.Hint(err, "the upstream or the way there is in trouble; what was fetched is kept, and the next sweep goes on from there")
-	}
-	return err
 }

@@ -18,8 +18,6 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/picture"
 	"quotabudget/internal/plan"
-	"quotabudget/internal/regions"
-	"quotabudget/internal/schedule"
 )
 
 // maxPlanDays is ten years.
@@ -116,8 +114,9 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	if err != nil {
 		return err
 	}
-	if err := f.change(cfg); err != nil {
-		return err
+	try := config.Overrides{Schedule: f.schedule, Timezone: f.timezone, Stagger: f.stagger, Regions: f.regions}
+	if err := try.Apply(cfg); err != nil {
+		return cli.Usagef("--%w", err)
 	}
 	p, err := a.scenario(ctx, cfg, f)
 	if err != nil {
@@ -212,81 +211,6 @@ func partOf(percent float64) float64 {
 	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(percent, 'g', -1, 64)) // it is a number
 	part, _ := exact.Quo(exact, big.NewRat(100, 1)).Float64()
 	return part
-}
-
-// change lays the flags over the configuration.
-func (f planFlags) change(cfg *config.Config) error {
-	jobs := cfg.Daemon.Jobs
-	if f.schedule != "" {
-		cfg.Ingest.Schedule = f.schedule
-		for i := range jobs {
-			jobs[i].Schedule = f.schedule
-		}
-	}
-	if f.timezone != "" {
-		zone, err := time.LoadLocation(f.timezone)
-		if err != nil || f.timezone == "Local" {
-			return cli.Usagef("--timezone %s: not an IANA time zone such as Europe/Berlin", f.timezone)
-		}
-		cfg.Ingest.Timezone = zone
-		for i := range jobs {
-			jobs[i].Timezone = zone
-		}
-	}
-	if f.schedule != "" {
-		if _, err := schedule.Parse(f.schedule, cfg.Ingest.Timezone); err != nil {
-			return cli.Usagef("--schedule: %w", err)
-		}
-	}
-	if err := f.changeStagger(cfg); err != nil {
-		return err
-	}
-	return f.changeRegions(cfg)
-}
-
-func (f planFlags) changeStagger(cfg *config.Config) error {
-	switch f.stagger {
-	case "":
-		return nil
-	case "auto":
-		cfg.Daemon.StaggerAuto = true
-		return nil
-	}
-	d, err := time.ParseDuration(f.stagger)
-	if err != nil || d < 0 || d > 24*time.Hour {
-		return cli.Usagef("--stagger %s: it is auto, or a duration from 0s to 24h", f.stagger)
-	}
-	cfg.Daemon.StaggerAuto, cfg.Ingest.Stagger = false, d
-	return nil
-}
-
-// changeRegions keeps the jobs of the regions that have one; the others are of the default job.
-func (f planFlags) changeRegions(cfg *config.Config) error {
-	if f.regions == nil {
-		return nil
-	}
-	list, err := regions.ParseList(f.regions)
-	if err != nil {
-		return &cli.UsageError{Err: err}
-	}
-	wanted := make(map[regions.Region]bool)
-	for _, r := range list {
-		wanted[r] = true
-	}
-	var jobs []config.Job
-	for _, j := range cfg.Daemon.Jobs {
-		var left []regions.Region
-		for _, r := range j.Regions {
-			if wanted[r] {
-				left = append(left, r)
-			}
-		}
-		if j.Regions = left; len(left) > 0 {
-			jobs = append(jobs, j)
-		}
-	}
-	cfg.Ingest.Regions, cfg.Daemon.Jobs = list, jobs
-	return nil
 }
 
 // drawSVG writes the picture to a file.

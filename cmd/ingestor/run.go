@@ -20,7 +20,6 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/fault"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -57,10 +56,11 @@ listen:.`,
 func (a *app) daemon(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP) // as long as the process lives: it would end one that is not ready yet, or still drains
-	cfg, loaded, err := a.loadStamped(ctx, "")
+	live, err := config.LoadLive(ctx, a.Config, a.getenv)
 	if err != nil {
 		return err
 	}
+	cfg := live.Config()
 	log := a.Logger(a.stderr)
 	metrics := daemon.NewMetrics()
 	st, err := a.openShared(ctx, cfg, log, metrics)
@@ -76,8 +76,7 @@ func (a *app) daemon(ctx context.Context) error {
 	d := &daemon.Daemon{
 		Work: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,
 	}
-	conf := &configuration{cfg: cfg, loaded: loaded}
-	d.Load = func(ctx context.Context) (*daemon.Work, error) { return a.reload(ctx, st, conf) }
+	d.Load = func(ctx context.Context) (*daemon.Work, error) { return a.reload(ctx, st, live) }
 	handler := d.Handler()
 	listener, err := listen(cfg.Daemon.Listen, log)
 	if err != nil {
@@ -89,16 +88,13 @@ func (a *app) daemon(ctx context.Context) error {
 	if listener != nil {
 		group.Go(func() error { return serveHealth(ctx, listener, handler) })
 	}
-	group.Go(func() error { return conf.watch(ctx, hangup, reload) })
+	group.Go(func() error { return live.Watch(ctx, hangup, reload) })
 	group.Go(func() error {
 		defer end()
 		return d.Run(ctx)
 	})
 	if err = group.Wait(); err == nil {
 		log.Info("ended")
-	}
-	if kind, ok := fault.KindOf(err); ok { // the key was refused
-		err = &cli.Coded{Code: codeOf(kind), Err: withHint(kind, err)}
 	}
 	return errors.Join(err, st.Close())
 }

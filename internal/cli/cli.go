@@ -11,6 +11,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
+	"quotabudget/internal/youtube/fault"
 )
 
 // Exit codes, as sysexits.h has them.
@@ -55,6 +56,26 @@ func answers() []answer {
 	}
 }
 
+// kinds are the same for the errors of the upstream; what is not here has failed, and says why.
+func kinds() map[fault.Kind]answer {
+	const trouble = "the upstream or the network is in trouble; what was fetched is kept, and the next sweep resumes there"
+	return map[fault.Kind]answer{
+		fault.BadCredential: {code: ExitRefused, hint: "check in the Google Cloud console that the key exists and may use " +
+			"the YouTube Data API v3, and that the API is enabled; nothing more was asked for"},
+		fault.Transient: {code: ExitUnavailable, hint: trouble},
+		fault.Throttled: {code: ExitUnavailable, hint: trouble},
+		fault.Exhausted: {code: ExitExhausted},
+	}
+}
+
+// KindCode is the exit code that an error of the upstream means.
+func KindCode(k fault.Kind) int {
+	if a, ok := kinds()[k]; ok {
+		return a.code
+	}
+	return ExitFailed
+}
+
 // Code is the exit code that err means.
 func Code(err error) int {
 	var coded *Coded
@@ -69,6 +90,9 @@ func Code(err error) int {
 		return ExitUsage
 	case errors.As(err, &configured):
 		return ExitConfig
+	}
+	if kind, ok := fault.KindOf(err); ok {
+		return KindCode(kind)
 	}
 	for _, a := range answers() {
 		if errors.Is(err, a.err) {

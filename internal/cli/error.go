@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/fault"
 )
 
 // UsageError is a command line that cannot be obeyed.
@@ -98,6 +99,9 @@ func hintFor(err error) string {
 	var hinted *HintError
 	if errors.As(err, &hinted) {
 		return hinted.Hint
+	}
+	if kind, ok := fault.KindOf(err); ok && kinds()[kind].hint != "" {
+		return kinds()[kind].hint
 	}
 	for _, a := range answers() {
 		if errors.Is(err, a.err) {
