@@ -76,3 +76,19 @@ func TestDocumentsAreWrapped(t *testing.T) {
 		}
 	}
 }
+
+// The README's figures are those of the tables.
+func TestReadmeFigures(t *testing.T) {
+	_, figures, _ := strings.Cut(read(t, "README.md"), "\n## Benchmarks\n")
+	figures, _, _ = strings.Cut(figures, "\n## ")
+	tables := read(t, "docs/benchmarks.md")
+	numbers := regexp.MustCompile(`\d[\d,.]*\d|\d`).FindAllString(figures, -1)
+	if len(numbers) < 5 {
+		t.Errorf("only %d figures", len(numbers))
+	}
+	for _, n := range numbers {
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(n) + `\b`).MatchString(tables) {
+			t.Errorf("README.md: docs/benchmarks.md has no figure %s", n)
+		}
+	}
+}
