@@ -46,7 +46,7 @@ install:
 
 ## bench: the figures of docs/benchmarks.md, each a ratio within one run
 bench: tools
-	$(GO) test -run '^$$' -bench Ledger -benchtime 1x ./internal/ledger/redisledger
+	$(GO) test -run '^$$' -bench 'Ledger|Reservations' -benchtime 1x ./internal/ledger/redisledger
 	$(GO) test -run '^$$' -bench . -benchtime 3s ./internal/ledger/sqliteledger
 	$(GO) test -run '^$$' -bench Sweep -benchtime 5x ./internal/ingest
 	$(GO) test -run '^$$' -bench 'Forecast$$' -benchtime 1x ./internal/forecast

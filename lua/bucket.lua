@@ -1,10 +1,13 @@
 -- bucket.lua: what the scripts know of one bucket. It stands before each of them (see lua.go).
 --
 -- log    sorted set, an entry a member: score = stamp (Unix µs), member = <total after it>:<units>:<id>:<labels>[:<run>]
--- state  hash: s = seven doubles, little-endian: total, newest (stamp; never moves back), suspended (until, µs), holds (how
---        many reservations), oldest (no entry is older), keep (µs that entries are kept), expire (when both keys lapse, µs);
+-- state  hash: s = eight doubles, little-endian: total, newest (stamp; never moves back), suspended (until, µs), holds (how
+--        many reservations), oldest (no entry is older), keep (µs that entries are kept), expire (when the keys lapse, µs), held
+--        (units left in all reservations, also in those that have expired and are still there);
 --        and for each reservation r:<id> = <left>:<expires µs>:<drawn>:<units>:<created µs>:<manual 0|1>:<note>
--- Without s, the newest entry says total and stamp. State and log that disagree are an error: QUOTADAMAGED [key] [what is wrong].
+-- holds  sorted set, a reservation a member, by expiry: member = <left>:<id>, score = <expires µs>, negative when nothing is left,
+--        so that who looks for units passes over it
+-- Without s, the newest entry says total and stamp, and the reservations what is held. State and log that disagree are an error: QUOTADAMAGED [key] [what is wrong].
 -- It denies; quotactl ledger check finds and mends it.
 --
 -- Numbers come in ARGV[1], as little-endian doubles, and stand in N; a limit takes five of them:
@@ -17,7 +20,7 @@ local NEVER = 4611686018427387904
 local EXACT = 9007199254740991 -- the largest whole number that a double tells from its neighbours
 local FAR = 1e19 -- beyond every time that a caller can name, in µs
 local KEEP = 259200000000 -- 72 h: no caller keeps entries for less
-local STATE = '<ddddddd'
+local STATE = '<dddddddd'
 local N = {struct.unpack('<' .. string.rep('d', #ARGV[1] / 8), ARGV[1])}
 N[#N] = nil -- where the unpacking ended
 
@@ -50,19 +53,28 @@ local function time_of(log, score)
   damaged(log, 'the time of an entry cannot be read')
 end
 
+local function write(b)
+  call('HSET', b.state, 's', struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire, b.held))
+end
+
+local reservations -- makes the functions of holds.lua
+
 -- open reads a bucket's state, and holds its total against the newest entry. Without a state (a new bucket, or it was lost) the
 -- newest entry says what it must be.
 local EMPTY = {}
 
-local function open(state, log)
+local function open(state, log, index)
   local s, last = call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
-  local total, newest, suspended, holds, oldest, keep, expire = 0, 0, 0, 0, 0, KEEP, 0
+  local total, newest, suspended, holds, oldest, keep, expire, held = 0, 0, 0, 0, 0, KEEP, 0, 0
   local sum = last and tonumber(match(last, '^(%d+):%d'))
+  local old = s and #s == 56 -- the eighth is missing
   if s then
-    if #s ~= 56 then damaged(state, 'its state has ' .. #s .. ' bytes instead of 56') end
-    total, newest, suspended, holds, oldest, keep, expire = struct.unpack(STATE, s)
+    if old then s = s .. struct.pack('<d', 0) end
+    if #s ~= 64 then damaged(state, 'its state has ' .. #s .. ' bytes instead of 64') end
+    total, newest, suspended, holds, oldest, keep, expire, held = struct.unpack(STATE, s)
     if not (total >= 0 and total <= EXACT and total % 1 == 0 and newest >= 0 and newest < EXACT and suspended > -FAR and
-        suspended < FAR and holds >= 0 and holds < EXACT and oldest < EXACT and keep >= 0 and keep < EXACT and expire < FAR) then
+        suspended < FAR and holds >= 0 and holds < EXACT and oldest < EXACT and keep >= 0 and keep < EXACT and expire < FAR and
+        held >= 0 and held <= EXACT and held % 1 == 0 and (held == 0 or holds > 0)) then
       damaged(state, format('its state cannot be read, with a total of %.17g', total))
     elseif sum ~= total and last then
       damaged(state, format('the total is %.0f in its newest entry, and %.0f in its state', entry(log, last), total))
@@ -73,47 +85,15 @@ local function open(state, log)
     if last then
       total, newest = entry(log, last), time_of(log, call('ZSCORE', log, last))
     end
-    expire = clock() + math.max(0, call('PTTL', log), call('PTTL', state)) * 1000
-    for _, field in ipairs(call('HKEYS', state)) do
-      if match(field, '^r:') then holds = holds + 1 end
-    end
+    expire = clock() + math.max(0, call('PTTL', log), call('PTTL', state), call('PTTL', index)) * 1000
   end
-  return { -- all fields at once: a table that grows later costs more than everything else here
-    state = state, log = log, total = total, newest = newest, suspended = suspended, holds = holds, oldest = oldest,
-    keep = keep, expire = expire, held = 0, list = EMPTY, lapsed = EMPTY, hold_until = 0, units = 0, room = 0,
+  local b = { -- all fields at once: a table that grows later costs more than everything else here
+    state = state, log = log, index = index, total = total, newest = newest, suspended = suspended, holds = holds,
+    oldest = oldest, keep = keep, expire = expire, held = held, live = 0, lapsed = EMPTY, hold_until = 0, units = 0, room = 0,
     fresh = not s or not last, -- a key that is written for the first time lapses with the other
   }
-end
-
--- hold (for a bucket with holds) adds up in b.held what reservations hold at now, and lists them in b.list, the first to expire
--- first. b.lapsed names the fields of those that hold nothing any more.
-local function hold(b, now)
-  b.list, b.lapsed = {}, {}
-  local fields = call('HGETALL', b.state)
-  for i = 1, #fields, 2 do
-    if match(fields[i], '^r:') then
-      local left, expires = match(fields[i + 1], '^(%d+):(%d+):')
-      left, expires = tonumber(left), tonumber(expires)
-      if not left or left > EXACT or expires > EXACT then damaged(b.state, ' cannot be read', fields[i]) end
-      if expires > now then
-        b.list[#b.list + 1] = {left = left, expires = expires}
-        b.held = b.held + left
-      else
-        b.lapsed[#b.lapsed + 1] = fields[i]
-      end
-    end
-  end
-  table.sort(b.list, function(x, y) return x.expires < y.expires end)
-end
-
--- reserved reads one reservation: units left, when it expires, units drawn, and the rest of its field. nil when there is none.
-local function reserved(b, id)
-  local value = call('HGET', b.state, 'r:' .. id)
-  if not value then return nil end
-  local left, expires, drawn, rest = match(value, '^(%d+):(%d+):(%d+):(.*)$')
-  left, expires, drawn = tonumber(left), tonumber(expires), tonumber(drawn)
-  if not left or left > EXACT or expires > EXACT or drawn > EXACT then damaged(b.state, ' cannot be read', 'r:' .. id) end
-  return left, expires, drawn, rest
+  if not s or old then reservations().reindex(b) end
+  return b
 end
 
 -- base is the running total just before the oldest entry stamped at from or later.
@@ -129,8 +109,8 @@ local function base(b, from)
   damaged(b.log, 'the totals of its entries do not rise by their units')
 end
 
--- fits is the earliest moment at which cost more units stay within cap, counting held units until the holds of list lapse.
-local function fits(b, window, from, ends, before, cost, cap, held, list, now)
+-- fits is the earliest moment at which cost more units stay within cap, beside held units until these lapse.
+local function fits(b, window, from, ends, before, cost, cap, held, now)
 
   -- stamp_at is the stamp of the first entry in the window whose running total is target or more. For little of much it looks at
   -- the oldest entries. Otherwise the totals say where that entry should be, so it looks there, and a little to either side from
@@ -178,22 +158,21 @@ local function fits(b, window, from, ends, before, cost, cap, held, list, now)
 
   if cost > cap then return NEVER end
   local need = b.total - before + held + cost - cap
-  if #list == 0 then return freed(need) end
-  -- When the first i holds have lapsed, less has to leave the window: as i rises, its moment rises and freed falls. The answer
-  -- is where the two meet.
-  local lapsed = {[0] = 0}
-  for i, h in ipairs(list) do lapsed[i] = lapsed[i - 1] + h.left end
-  local function since(i) return i == 0 and now or list[i].expires end
-  local lo, hi = 0, #list
+  local at = freed(need)
+  if held == 0 or at <= now then return at end
+  -- When the first n holds have lapsed, less has to leave the window: as n rises, its moment rises and freed falls. The answer is
+  -- where the two meet.
+  local lapsed, since, n = reservations().lapsing(b, now, at, need)
+  local lo, hi = 0, n
   while lo < hi do
     local mid = math.floor((lo + hi) / 2)
-    if since(mid) >= freed(need - lapsed[mid]) then hi = mid else lo = mid + 1 end
+    if since[mid] >= freed(need - lapsed[mid]) then hi = mid else lo = mid + 1 end
   end
-  local best = math.max(since(lo), freed(need - lapsed[lo]))
-  return lo == 0 and best or math.min(best, math.max(since(lo - 1), freed(need - lapsed[lo - 1])))
+  local best = math.max(since[lo], freed(need - lapsed[lo]))
+  return lo == 0 and best or math.min(best, math.max(since[lo - 1], freed(need - lapsed[lo - 1])))
 end
 
--- save writes the state after a change. Both keys outlive their use: they lapse when idle for long, never sooner than entries,
+-- save writes the state after a change. The keys outlive their use: they lapse when idle for long, never sooner than entries,
 -- holds and suspensions matter. That is put off only once half of the time is gone. The labels, which all buckets of a credential
 -- share, last as long as the log, at least.
 local told = 0 -- 1 when this call came with a line of labels, 2 when their key is new
@@ -203,10 +182,11 @@ local function save(b, now, keep, labels)
   local needed = math.max(b.suspended, b.hold_until, now) + b.keep
   local renew = b.expire < needed
   if renew then b.expire = needed + b.keep end
-  call('HSET', b.state, 's', struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire))
+  write(b)
   if renew or b.fresh then
     call('PEXPIREAT', b.state, format('%d', b.expire / 1000))
     call('PEXPIREAT', b.log, format('%d', b.expire / 1000))
+    call('PEXPIREAT', b.index, format('%d', b.expire / 1000))
   end
   if renew or b.fresh or told > 0 then
     local ttl = call('PTTL', labels) -- -1: for ever
@@ -234,15 +214,13 @@ local function intern(labels, code, line)
 end
 
 -- append writes an entry of units, to be kept for keep µs. tail is <id>:<labels>[:<run>]. In passing it forgets reservations that
--- hold nothing any more, and entries that are older than any caller wanted kept, once a thirty-second part of that time has
--- piled up: at most 64 of each.
+-- have expired, and entries that are older than any caller wanted kept, once a thirty-second part of that time has piled up, at
+-- most 64.
 local function append(b, stamp, units, tail, keep)
   b.total, b.newest = b.total + units, stamp
   if keep > b.keep then b.keep = keep end
   call('ZADD', b.log, format('%d', stamp), format('%d:%d:%s', b.total, units, tail))
-  for i = 1, math.min(64, #b.lapsed) do
-    b.holds = b.holds - call('HDEL', b.state, b.lapsed[i])
-  end
+  if #b.lapsed > 0 then reservations().forget(b) end
   if b.oldest < stamp - b.keep * 33 / 32 then
     local old = math.min(64, call('ZCOUNT', b.log, '-inf', format('%d', stamp - b.keep)))
     if old > 0 then call('ZREMRANGEBYRANK', b.log, 0, old - 1) end

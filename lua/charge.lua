@@ -1,6 +1,6 @@
 -- charge.lua: one atomic step that decides and records a charge, a draw or a reservation, over every bucket and limit.
 --
--- KEYS   1 labels of the credential  2 answer to the idempotency key (1 again without one)  then for each bucket: state, log
+-- KEYS   1 labels of the credential  2 answer to the idempotency key (1 again without one)  then for each bucket: state, log, holds
 -- ARGV   1 N: keep µs, number of the bucket drawn on (0 = none), µs to reserve for (0 = charge, -1 = decide on a charge and
 --          write nothing), ms for which the answer to the key is kept, then for each bucket: units, number of limits, and the limits (bucket.lua)
 --        2 id  3 code of the labels  4 their line  5 run  6 fingerprint of the call ('' without a key)
@@ -29,15 +29,17 @@ end
 
 local now = clock()
 local stamp, buckets = now, {}
-for k = 3, #KEYS, 2 do
-  local b = open(KEYS[k], KEYS[k + 1])
+for k = 3, #KEYS, 3 do
+  local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2])
   buckets[#buckets + 1] = b
   if b.newest >= stamp then stamp = b.newest + 1 end
 end
 
+local R = ttl > 0 and reservations()
 local left, expires, drawn, rest -- of the reservation drawn on
 if draws > 0 then
-  left, expires, drawn, rest = reserved(buckets[draws], ARGV[7])
+  R = reservations()
+  left, expires, drawn, rest = R.reserved(buckets[draws], ARGV[7])
   if not left or expires <= stamp then return {-3} end
 end
 
@@ -46,11 +48,13 @@ local i, nth, retry, denying, pace, never = 5, 0, 0, 0, 0, 0
 for n, b in ipairs(buckets) do
   local units, last, draw = N[i], i + 1 + 5 * N[i + 1], n == draws
   i = i + 2
-  if b.holds > 0 then hold(b, stamp) end
+  if b.holds > 0 then
+    R = R or reservations()
+    R.hold(b, stamp)
+  end
   if draw and units > left then return {-4, left} end
   if b.suspended > stamp and b.suspended > retry then retry, denying = b.suspended, -1 end
-  local room, held, list = NEVER, b.held, b.list
-  if draw then held, list = 0, EMPTY end
+  local room, held = NEVER, draw and 0 or b.live
   while i <= last do
     nth = nth + 1
     local window, from, ends, cap = N[i], N[i + 1], N[i + 2], N[i + 3]
@@ -67,13 +71,13 @@ for n, b in ipairs(buckets) do
     if used + held + units > cap and window < 0 then
       pace = nth -- named only if nothing else denies; the caller knows when the line is there
     elseif used + held + units > cap then
-      local at = fits(b, window, from, ends, before, units, cap, held, list, stamp)
+      local at = fits(b, window, from, ends, before, units, cap, held, stamp)
       if at > retry then retry, denying = at, nth end
     end
     i = i + 5
   end
   if b.total + units > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
-  b.units, b.room = units, b.suspended > stamp and 0 or room - b.held
+  b.units, b.room = units, b.suspended > stamp and 0 or room - b.live
 end
 
 if never > 0 then return {-5, never} end
@@ -106,19 +110,16 @@ for n, b in ipairs(buckets) do
   local room = b.room - b.units
   if ttl > 0 then
     b.hold_until = stamp + ttl
-    local field = format('%d:%d:0:%d:%d:%s', b.units, b.hold_until, b.units, stamp, ARGV[7])
-    local _, old = reserved(b, id)
+    local was, old = R.reserved(b, id)
     if old and old > stamp then return {-2} end
-    b.holds = b.holds + call('HSET', b.state, 'r:' .. id, field)
-    for n = 1, math.min(64, #b.lapsed) do
-      if b.lapsed[n] ~= 'r:' .. id then b.holds = b.holds - call('HDEL', b.state, b.lapsed[n]) end
-    end
+    R.put(b, id, was, b.units, b.hold_until, format('0:%d:%d:%s', b.units, stamp, ARGV[7]))
+    R.forget(b, id)
     b.newest = math.max(b.newest, stamp - 1) -- nothing is decided at an earlier time from now on
     reply[7] = b.hold_until
   else
     append(b, stamp, b.units, tail, keep)
     if n == draws then
-      call('HSET', b.state, 'r:' .. ARGV[7], format('%d:%d:%d:%s', left - b.units, expires, drawn + b.units, rest))
+      R.put(b, ARGV[7], left, left - b.units, expires, format('%d:%s', drawn + b.units, rest))
       room = b.room -- what was set aside had been counted
     end
   end

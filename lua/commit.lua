@@ -1,7 +1,7 @@
 -- commit.lua: settles a reservation. It writes an entry of the units used and gives the rest back; no limit is checked, because
 -- the units were set aside.
 --
--- KEYS   1 labels  2 the answer to an earlier commit of this reservation  3 state  4 log
+-- KEYS   1 labels  2 the answer to an earlier commit of this reservation  3 state  4 log  5 holds
 -- ARGV   1 N: units (-1 = all that is left), keep µs, then the bucket's limits (bucket.lua), to say what remains
 --        2 entry id  3 code of the labels  4 their line  5 run  6 reservation
 -- Reply  {1, clock, stamp, units, remaining}  {3, the answer given before, as text: entry id, -, -, the reply}
@@ -16,15 +16,16 @@ if answer then
 end
 
 local now = clock()
-local b = open(KEYS[3], KEYS[4])
+local b = open(KEYS[3], KEYS[4], KEYS[5])
 local stamp = math.max(now, b.newest + 1)
-local left, expires = reserved(b, ARGV[6])
+local R = reservations()
+local left, expires = R.reserved(b, ARGV[6])
 if not left or expires <= stamp then return {-3} end
 if units > left then return {-4, left} end
 local asked = format('%d', units)
 if units < 0 then units = left end
 
-if b.holds > 0 then hold(b, stamp) end
+if b.holds > 0 then R.hold(b, stamp) end
 local room = NEVER
 for i = 3, #N, 5 do
   local from = N[i + 1]
@@ -33,7 +34,7 @@ for i = 3, #N, 5 do
   elseif stamp < from or stamp >= N[i + 2] then
     return {-1, stamp}
   end
-  room = math.min(room, N[i + 3] - (b.total - base(b, from)) - b.held + left - units)
+  room = math.min(room, N[i + 3] - (b.total - base(b, from)) - b.live + left - units)
 end
 
 local reply = {1, now, stamp, units, room == NEVER and 0 or math.max(0, room)}
@@ -44,6 +45,6 @@ call('SET', KEYS[2], asked .. '\n' .. table.concat(kept, ' '), 'PX', format('%d'
 if units > 0 then
   append(b, stamp, units, id .. ':' .. intern(KEYS[1], ARGV[3], ARGV[4]) .. (ARGV[5] == '' and '' or ':' .. ARGV[5]), keep)
 end
-b.holds = math.max(0, b.holds - call('HDEL', b.state, 'r:' .. ARGV[6]))
+R.drop(b, ARGV[6], left)
 save(b, now, keep, KEYS[1])
 return reply

@@ -1,6 +1,10 @@
 package quota
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
 
 // Times in this file are Unix microseconds of the ledger's clock.
 
@@ -58,17 +62,28 @@ func (s Standing) Fits(cost, limit int64) int64 {
 	if cost > limit {
 		return Never
 	}
-	used, held := s.Used(), s.Held()
-	holds := slices.Clone(s.Holds)
-	slices.SortFunc(holds, func(a, b Hold) int { return int(a.ExpiresAt - b.ExpiresAt) })
-	best, from := Never, s.Now
-	for i := 0; from < best; i++ { // from: when the first i holds have lapsed
-		best = min(best, max(from, s.freed(used, used+held+cost-limit)))
-		if i == len(holds) {
-			break
+	used := s.Used()
+	need := used + s.Held() + cost - limit
+	if need <= 0 {
+		return s.Now
+	}
+	holds := slices.SortedFunc(slices.Values(s.Holds), func(a, b Hold) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
+	// When the first i holds have lapsed, less has to leave the window: as i rises, its moment rises
+	// and freed falls. The answer is where the two meet.
+	needs := []int64{need}
+	for _, h := range holds {
+		needs = append(needs, needs[len(needs)-1]-h.Units)
+	}
+	since := func(i int) int64 {
+		if i == 0 {
+			return s.Now
 		}
-		held -= holds[i].Units
-		from = max(from, holds[i].ExpiresAt)
+		return max(s.Now, holds[i-1].ExpiresAt)
+	}
+	meet := sort.Search(len(holds), func(i int) bool { return since(i) >= s.freed(used, needs[i]) })
+	best := max(since(meet), s.freed(used, needs[meet]))
+	if meet > 0 {
+		best = min(best, max(since(meet-1), s.freed(used, needs[meet-1])))
 	}
 	return best
 }

@@ -26,8 +26,13 @@ import (
 var perUnit string
 
 // BenchmarkLedger prints what a charge costs the server beside the per-unit log, redis_rate and an empty script, all on
-// one server in one run. The figures in docs/benchmarks.md come from it.
-func BenchmarkLedger(b *testing.B) {
+// one server in one run. The README's figures come from it.
+func BenchmarkLedger(b *testing.B) { benchmark(b, (*figures).run) }
+
+// BenchmarkReservations prints what a charge costs the server beside open reservations.
+func BenchmarkReservations(b *testing.B) { benchmark(b, (*figures).reservations) }
+
+func benchmark(b *testing.B, run func(*figures)) {
 	f := &figures{B: b, server: redistest.Start(b, redistest.Options{}), out: tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)}
 	l, err := Open(context.Background(), f.server.URL())
 	if err != nil {
@@ -36,7 +41,7 @@ func BenchmarkLedger(b *testing.B) {
 	defer l.Close()
 	f.l, f.client = l, l.client
 	for b.Loop() {
-		f.run()
+		run(f)
 	}
 	f.out.Flush()
 }
@@ -97,11 +102,38 @@ func (f *figures) run() {
 	used, _ := f.l.Usage(context.Background(), "mixed", wide)
 	full := used.Buckets[0].Limits[0].Used
 	rate = f.allowN(true)
-	f.row("denial of 1 to 100 units with 10,000 mixed entries, against redis_rate", f.denials(full, 100), rate)
-	f.row("denial of up to half the limit, against redis_rate", f.denials(full, full/2), rate)
+	f.row("denial of 1 to 100 units with 10,000 mixed entries, against redis_rate", f.denials("mixed", full, 100), rate)
+	f.row("denial of up to half the limit, against redis_rate", f.denials("mixed", full, full/2), rate)
 	f.row("(redis_rate's own denial, which does not say when to the microsecond)", rateDenied, rate)
 	f.memory()
 	f.throughput()
+}
+
+// reservations charges beside open reservations, and is denied beside them. Each figure is paired
+// with one without any, taken just before.
+func (f *figures) reservations() {
+	f.fill("warm", 1000) // beyond the size at which Redis keeps a set as a list
+	fmt.Fprintf(f.out, "\nserver time of one call (commandstats)\t\tratio\n")
+	for _, open := range []int{1, 100, 5000} {
+		name := "open" + strconv.Itoa(open)
+		f.fill(name, 1000)
+		for i := range open {
+			d, err := f.l.Reserve(context.Background(), quota.Reserve{
+				Credential: name, ID: "default.r" + strconv.Itoa(i), Units: 1 + rand.Int64N(100),
+				TTL: time.Hour + time.Duration(rand.Int64N(24*3600))*time.Second, Limits: wide,
+			})
+			if err != nil || !d.Allowed {
+				f.Fatal(d, err)
+			}
+		}
+		none := f.charges("warm", wide, 1)
+		f.row(fmt.Sprintf("charge beside %d open reservations, against none", open),
+			f.charges(name, wide, 1), none)
+		used, _ := f.l.Usage(context.Background(), name, wide)
+		full := used.Buckets[0].Limits[0].Used + used.Buckets[0].Held
+		f.row(fmt.Sprintf("denial of 1 to 100 units beside %d, against a charge beside none", open),
+			f.denials(name, full, 100), none)
+	}
 }
 
 func charge(credential string, limits []quota.Limit, units int64) quota.Charge {
@@ -112,9 +144,9 @@ func charge(credential string, limits []quota.Limit, units int64) quota.Charge {
 }
 
 // denials asks for 1 to most units where limit is used up.
-func (f *figures) denials(limit, most int64) float64 {
+func (f *figures) denials(credential string, limit, most int64) float64 {
 	return f.serverTime("evalsha", func(int) {
-		d, err := f.l.Charge(context.Background(), charge("mixed", []quota.Limit{day(limit)}, 1+rand.Int64N(most)))
+		d, err := f.l.Charge(context.Background(), charge(credential, []quota.Limit{day(limit)}, 1+rand.Int64N(most)))
 		if err != nil || d.Allowed {
 			panic(fmt.Sprint(d, err))
 		}

@@ -123,7 +123,7 @@ func (r request) keys() []string {
 		keys[1] = r.key
 	}
 	for _, c := range r.costs {
-		keys = append(keys, stateKey(r.credential, c.Bucket), logKey(r.credential, c.Bucket))
+		keys = append(keys, bucketKeys(r.credential, c.Bucket)...)
 	}
 	return keys
 }

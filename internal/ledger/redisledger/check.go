@@ -39,7 +39,7 @@ func (l *Ledger) BucketsOf(ctx context.Context, credential string) ([]string, er
 		}
 		for _, key := range keys {
 			name, kind, _ := strings.Cut(strings.TrimPrefix(key, prefix(credential)), ":")
-			if quota.CheckName(name) == nil && (kind == "log" || kind == "state") {
+			if quota.CheckName(name) == nil && (kind == "log" || kind == "state" || kind == "holds") {
 				found[name] = true
 			}
 		}
@@ -99,6 +99,7 @@ type stored struct {
 	state              string // the numbers, as they are kept
 	hasState           bool
 	reservations       map[string]string // by field
+	holds              []redis.Z         // the reservations by expiry
 	members            []redis.Z         // oldest first
 	logTTL, labelsTTL  time.Duration     // -1ns for ever, -2ns no key
 }
@@ -112,12 +113,14 @@ func (l *Ledger) read(ctx context.Context, credential, bucket string) (stored, e
 	}
 	log, pipe := logKey(credential, bucket), l.client.TxPipeline()
 	fields := pipe.HGetAll(ctx, stateKey(credential, bucket))
+	holds := pipe.ZRangeWithScores(ctx, holdsKey(credential, bucket), 0, -1)
 	newest := pipe.ZRevRangeWithScores(ctx, log, 0, readAtOnce-1)
 	logTTL, labelsTTL := pipe.PTTL(ctx, log), pipe.PTTL(ctx, labelsKey(credential))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return s, explain(err)
 	}
 	s.logTTL, s.labelsTTL, s.reservations = logTTL.Val(), labelsTTL.Val(), fields.Val()
+	s.holds = holds.Val()
 	s.state, s.hasState = s.reservations[stateField]
 	delete(s.reservations, stateField)
 	seen := make(map[any]bool)
@@ -150,17 +153,27 @@ func (l *Ledger) unchanged(ctx context.Context, s stored) (bool, error) {
 	return state.Val() == s.state && entries.Val() == int64(len(s.members)), nil
 }
 
-// state is the seven numbers of a state hash (bucket.lua).
+// state is the numbers of a state hash (bucket.lua).
 type state struct {
-	total, newest, suspended, holds, keep, expire int64
+	total, newest, suspended, holds, keep, expire, held int64
+
+	listed bool // reservations are listed by expiry, and held counted; not so by earlier versions
 }
 
 // parseState reads them; false when a script would not take them.
 func parseState(text string) (s state, ok bool) {
-	if len(text) != 56 {
+	fields := []*int64{
+		&s.total, &s.newest, &s.suspended, &s.holds, new(int64), &s.keep, &s.expire, &s.held,
+	}
+	switch len(text) {
+	case 8 * len(fields):
+		s.listed = true
+	case 8 * (len(fields) - 1):
+		fields = fields[:len(fields)-1]
+	default:
 		return s, false
 	}
-	for i, into := range []*int64{&s.total, &s.newest, &s.suspended, &s.holds, new(int64), &s.keep, &s.expire} {
+	for i, into := range fields {
 		v := doubleAt(text, i)
 		limit, lowest := float64(quota.MaxTotal), 0.0
 		switch i {
@@ -169,7 +182,7 @@ func parseState(text string) (s state, ok bool) {
 		case 4:
 			lowest = -limit
 		}
-		if !(v >= lowest && v <= limit) || i == 0 && v != math.Trunc(v) {
+		if !(v >= lowest && v <= limit) || (i == 0 || i == 7) && v != math.Trunc(v) {
 			return s, false
 		}
 		*into = int64(v)

@@ -112,10 +112,10 @@ func TestMissingRights(t *testing.T) {
 func lay(t testing.TB, c redis.UniversalClient, credential string, how quotatest.Damage) {
 	ctx := t.Context()
 	log, state := logKey(credential, "default"), stateKey(credential, "default")
-	total := func(by float64) {
+	raise := func(field int, by float64) {
 		s := []byte(c.HGet(ctx, state, stateField).Val())
-		was := math.Float64frombits(binary.LittleEndian.Uint64(s))
-		binary.LittleEndian.PutUint64(s, math.Float64bits(was+by))
+		was := math.Float64frombits(binary.LittleEndian.Uint64(s[8*field:]))
+		binary.LittleEndian.PutUint64(s[8*field:], math.Float64bits(was+by))
 		must(t, c.HSet(ctx, state, stateField, s))
 	}
 	member := func(rank int64, change func(string) string) {
@@ -131,15 +131,17 @@ func lay(t testing.TB, c redis.UniversalClient, credential string, how quotatest
 	case quotatest.AllDeleted:
 		must(t, c.Del(ctx, log))
 	case quotatest.StateTooHigh:
-		total(1000)
+		raise(0, 1000)
 	case quotatest.StateTooLow:
-		total(-40)
+		raise(0, -40)
 	case quotatest.TotalTooHigh:
 		member(0, func(m string) string { return strings.Replace(m, "10:10:", "25:10:", 1) })
 	case quotatest.UnitsUnread:
 		member(1, func(m string) string { return strings.Replace(m, "30:20:", "30:twenty:", 1) })
 	case quotatest.LabelsUnread:
 		member(3, func(m string) string { return m[:strings.LastIndex(m, ":")] + ":=%zz" })
+	case quotatest.HeldTooHigh:
+		raise(7, 7)
 	case quotatest.HoldUnreadable:
 		must(t, c.HSet(ctx, state, "r:r", "five"))
 	default:

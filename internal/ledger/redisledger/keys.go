@@ -21,6 +21,16 @@ func logKey(credential, bucket string) string { return prefix(credential) + buck
 // stateKey is the hash of a bucket's totals, suspension and reservations.
 func stateKey(credential, bucket string) string { return prefix(credential) + bucket + ":state" }
 
+// holdsKey is the sorted set of a bucket's reservations, by expiry.
+func holdsKey(credential, bucket string) string { return prefix(credential) + bucket + ":holds" }
+
+// bucketKeys are the keys of a bucket, in the order in which every script takes them.
+func bucketKeys(credential, bucket string) []string {
+	return []string{
+		stateKey(credential, bucket), logKey(credential, bucket), holdsKey(credential, bucket),
+	}
+}
+
 // labelsKey is the hash of label lines by their code.
 func labelsKey(credential string) string { return prefix(credential) + ":labels" }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"quotabudget/internal/quota"
 )
 
@@ -59,8 +61,10 @@ func (l *Ledger) hold(ctx context.Context, s stored) (checked, error) {
 	return c, err
 }
 
+// holdReservations holds the reservations against their list by expiry, and both against the state.
 func (c *checked) holdReservations(known bool) {
-	live := int64(0)
+	unread := make(map[string]bool)
+	listed := make(map[redis.Z]bool) // as it must be
 	for field, value := range c.reservations {
 		id, ok := strings.CutPrefix(field, "r:")
 		if !ok {
@@ -68,6 +72,7 @@ func (c *checked) holdReservations(known bool) {
 		}
 		r, err := parseReservation(c.bucket, id, value)
 		if err != nil {
+			unread[id] = true
 			c.settled = append(c.settled, field)
 			c.found(
 				err.Error(),
@@ -76,20 +81,49 @@ func (c *checked) holdReservations(known bool) {
 			)
 			continue
 		}
-		live++
+		listed[listing(id, r)] = true
 		c.heldUntil = max(c.heldUntil, r.ExpiresAt.UnixMicro())
 		if !known { // nothing is decided at an earlier time
 			c.becomes.newest = max(c.becomes.newest, r.CreatedAt.UnixMicro()-1)
 		}
 	}
-	if n := live + int64(len(c.settled)); known && c.becomes.holds != n {
+	if !known || !c.becomes.listed {
+		return
+	}
+	var held int64
+	wrong := 0
+	for _, z := range c.holds {
+		units, id, _ := strings.Cut(z.Member.(string), ":")
+		n, err := parseWhole(units)
+		if held += n; err != nil || !listed[z] && !unread[id] {
+			wrong++
+		}
+		delete(listed, z)
+	}
+	if wrong += len(listed); wrong > 0 {
 		c.found(
-			fmt.Sprintf("its state counts %d reservations, and there are %d", c.becomes.holds, n),
+			fmt.Sprintf("%d reservations are not listed by expiry with what they hold", wrong),
+			"the list is written again from the reservations",
+			true,
+		)
+	}
+	if n := int64(len(c.holds)); c.becomes.holds != n || c.becomes.held != held {
+		c.found(
+			fmt.Sprintf("its state counts %d reservations that hold %d units, and there are %d that hold %d",
+				c.becomes.holds, c.becomes.held, n, held),
 			"they are counted again",
 			true,
 		)
 	}
-	c.becomes.holds = live
+}
+
+// listing is a reservation as it is listed by expiry (bucket.lua).
+func listing(id string, r quota.Reservation) redis.Z {
+	z := redis.Z{Score: float64(r.ExpiresAt.UnixMicro()), Member: fmt.Sprintf("%d:%s", r.Left, id)}
+	if r.Left == 0 {
+		z.Score = -z.Score
+	}
+	return z
 }
 
 // holdEntries holds the entries against the state, and counts how many need the line of each code.
@@ -209,7 +243,6 @@ func (l *Ledger) mendBucket(ctx context.Context, c checked) (bool, error) {
 		s.total,
 		s.newest,
 		s.suspended,
-		s.holds,
 		s.keep,
 		s.expire,
 		c.heldUntil,
@@ -218,11 +251,7 @@ func (l *Ledger) mendBucket(ctx context.Context, c checked) (bool, error) {
 		int64(len(c.come) / 2),
 		int64(len(c.settled)),
 	}
-	keys := []string{
-		labelsKey(c.credential),
-		stateKey(c.credential, c.bucket),
-		logKey(c.credential, c.bucket),
-	}
+	keys := append([]string{labelsKey(c.credential)}, bucketKeys(c.credential, c.bucket)...)
 	args := slices.Concat([]any{n.blob(), c.state}, c.gone, c.come, c.settled)
 	done, err := l.mend.Run(ctx, l.client, keys, args...).Int64()
 	return done == 1, explain(err)

@@ -45,5 +45,5 @@ func (n numbers) blob() []byte {
 	return b
 }
 
-// stateField is the field of a state hash that holds its seven numbers.
+// stateField is the field of a state hash that holds its numbers.
 const stateField = "s"

@@ -15,8 +15,8 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 	}
 	bucket, id, _ := quota.ParseReservation(c.Reservation)
 	limits := byBucket([]quota.Cost{{Bucket: bucket}}, c.Limits)[0]
-	keys := []string{labelsKey(c.Credential), committedKey(c.Credential, c.Reservation),
-		stateKey(c.Credential, bucket), logKey(c.Credential, bucket)}
+	keys := append([]string{labelsKey(c.Credential), committedKey(c.Credential, c.Reservation)},
+		bucketKeys(c.Credential, bucket)...)
 	label := labelOf(c.Labels)
 	label.code = codeOf(label.line)
 	reply, err := l.ask(ctx, l.commit, keys, func(now time.Time) []any {
@@ -73,7 +73,7 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (i
 	if err != nil {
 		return 0, err
 	}
-	keys := []string{labelsKey(credential), stateKey(credential, bucket), logKey(credential, bucket)}
+	keys := append([]string{labelsKey(credential)}, bucketKeys(credential, bucket)...)
 	left, err := l.release.Run(ctx, l.client, keys, numbers{}.blob(), id).Int64()
 	if err != nil {
 		return 0, explain(err)

@@ -19,6 +19,6 @@ func (l *Ledger) Suspend(ctx context.Context, credential, bucket string, until t
 	if !until.IsZero() {
 		us = until.UnixMicro()
 	}
-	keys := []string{labelsKey(credential), stateKey(credential, bucket), logKey(credential, bucket)}
+	keys := append([]string{labelsKey(credential)}, bucketKeys(credential, bucket)...)
 	return explain(l.suspend.Run(ctx, l.client, keys, numbers{us, quota.Retention.Microseconds()}.blob()).Err())
 }

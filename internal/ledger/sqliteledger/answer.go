@@ -14,7 +14,7 @@ import (
 const (
 	trimEntries      = 64
 	trimAnswers      = 4
-	trimReservations = 64
+	trimReservations = 256
 )
 
 // The kinds of answers.

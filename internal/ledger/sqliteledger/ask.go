@@ -8,8 +8,8 @@ type ask struct {
 	units  int64
 	limits []quota.Limit
 	manual bool
-	draws  bool         // takes units that were set aside: they count already, and nothing else that is held does
-	held   []quota.Hold // all of the bucket
+	draws  bool  // takes units that were set aside: they count already, and nothing else that is held does
+	held   int64 // all of the bucket
 }
 
 // asks are all the buckets of one decision, at one time.
@@ -18,9 +18,12 @@ type asks struct {
 	list []ask
 }
 
-// standing is one limit at the time n, against the given holds.
-func (a ask) standing(l quota.Limit, n int64, holds []quota.Hold) quota.Standing {
-	st := quota.Standing{Limit: l, Log: a.bucket, Holds: holds, Now: n}
+// standing is one limit at the time n, beside what is held.
+func (a ask) standing(l quota.Limit, n int64) quota.Standing {
+	st := quota.Standing{
+		Limit: l, Log: a.bucket, Now: n,
+		Holds: []quota.Hold{{Units: a.held, ExpiresAt: quota.Never}},
+	}
 	if l.Window.IsCalendar() {
 		start, end := l.Window.Bounds(stamp(n))
 		st.Start, st.End = start.UnixMicro(), end.UnixMicro()
@@ -28,20 +31,22 @@ func (a ask) standing(l quota.Limit, n int64, holds []quota.Hold) quota.Standing
 	return st
 }
 
-// fits is when the units fit under one limit.
+// fits is when the units fit under one limit. An error is kept by the session.
 func (a ask) fits(l quota.Limit, n int64) int64 {
-	limit := l.CapAt(stamp(n), a.manual, a.draws)
+	st, limit := a.standing(l, n), l.CapAt(stamp(n), a.manual, a.draws)
 	if a.draws {
-		return a.standing(l, n, nil).Fits(a.units, limit)
+		st.Holds = nil
+	} else {
+		st.Holds, _ = a.holds(n, a.held, st.Used()+a.held+a.units-limit)
 	}
-	return a.standing(l, n, a.held).Fits(a.units, limit)
+	return st.Fits(a.units, limit)
 }
 
 // remaining is the least that any limit leaves now.
 func (a ask) remaining(n int64) int64 {
 	least := quota.Never
 	for _, l := range a.limits {
-		least = min(least, a.standing(l, n, a.held).Remaining(l.CapAt(stamp(n), a.manual, false)))
+		least = min(least, a.standing(l, n).Remaining(l.CapAt(stamp(n), a.manual, false)))
 	}
 	return least
 }

@@ -117,6 +117,58 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
+// BenchmarkReservations is BenchmarkDecide by how many reservations are open.
+func BenchmarkReservations(b *testing.B) {
+	var none float64
+	for _, open := range []int{0, 100, 5000} {
+		b.Run(fmt.Sprintf("open=%d", open), func(b *testing.B) {
+			l, err := Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.Close()
+			fill(b, l, 1000)
+			reserve(b, l, open)
+			u, err := l.Usage(b.Context(), "key1", wide[:1])
+			if err != nil {
+				b.Fatal(err)
+			}
+			full := u.Buckets[0].Held + u.Buckets[0].Limits[0].Used
+			limits := []quota.Limit{{Bucket: "default", Units: full, Window: quota.Sliding(24 * time.Hour)}}
+			b.ResetTimer()
+			for range b.N {
+				if d, err := l.Charge(b.Context(), aCharge(1, limits)); err != nil || d.Allowed {
+					b.Fatalf("charge: %+v, %v", d, err)
+				}
+			}
+			each := b.Elapsed().Seconds() / float64(b.N)
+			if open == 0 {
+				none = each
+			}
+			b.ReportMetric(each/none, "x-none")
+		})
+	}
+}
+
+// reserve makes reservations of 1 to 10 units.
+func reserve(b *testing.B, l *Ledger, reservations int) {
+	var wg sync.WaitGroup
+	for caller := range 100 {
+		wg.Go(func() {
+			for i := caller; i < reservations; i += 100 {
+				_, err := l.Reserve(context.Background(), quota.Reserve{
+					Credential: "key1", ID: fmt.Sprintf("default.r%d", i), Units: int64(1 + i%10),
+					TTL: time.Hour + time.Duration(i)*time.Second, Limits: wide,
+				})
+				if err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func fill(b *testing.B, l *Ledger, entries int) {
 	var wg sync.WaitGroup
 	for range 100 {

@@ -2,6 +2,7 @@ package sqliteledger
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"quotabudget/internal/quota"
@@ -17,6 +18,8 @@ type bucket struct {
 	newest     int64 // stamp
 	suspended  int64 // until
 	retention  int64 // µs
+	held       int64 // units left in its reservations, expired ones included
+	lapsed     bool  // some that have expired still hold units
 	bases      map[int64]int64
 }
 
@@ -24,7 +27,8 @@ type bucket struct {
 func (s *session) bucket(credential, name string) (*bucket, error) {
 	b := &bucket{s: s, credential: credential, name: name}
 	var last, total sql.NullInt64
-	_, err := s.find("bucket_find", []any{credential, name}, &b.id, &b.total, &b.newest, &b.suspended, &b.retention, &last, &total)
+	_, err := s.find("bucket_find", []any{credential, name}, &b.id, &b.total, &b.newest, &b.suspended, &b.retention, &b.held,
+		&last, &total)
 	if err != nil {
 		return b, err
 	}
@@ -110,24 +114,50 @@ func (b *bucket) StampAt(t, n int64) int64 {
 	return at
 }
 
-// holds are the units set aside in the bucket at the time n.
-func (b *bucket) holds(n int64) ([]quota.Hold, error) {
-	if b.id == 0 {
-		return nil, nil
+// live is what the bucket's reservations hold at the time n.
+func (b *bucket) live(n int64) (int64, error) {
+	if b.held == 0 {
+		return 0, nil
 	}
+	var lapsed int64
+	if _, err := b.s.find("reservation_lapsed", []any{b.id, n}, &lapsed); err != nil {
+		return 0, err
+	}
+	b.lapsed = lapsed > 0
+	live := b.held - lapsed
+	if live < 0 || live > quota.MaxTotal {
+		return 0, b.damaged("what its reservations hold cannot be read: %d units, %d of them expired",
+			b.held, lapsed)
+	}
+	return live, nil
+}
+
+// errEnough ends the reading of rows.
+var errEnough = errors.New("enough")
+
+// holds are the live units as quota.Fits needs them: those that expire first, one by one until they
+// make up need units, and the rest, of which it does not matter when they expire, in one.
+func (b *bucket) holds(n, live, need int64) ([]quota.Hold, error) {
 	var holds []quota.Hold
+	var sum int64
+	if need <= 0 || live == 0 {
+		return []quota.Hold{{Units: live, ExpiresAt: quota.Never}}, nil
+	}
 	err := b.s.each("reservation_holds", []any{b.id, n}, func(row *sql.Rows) error {
-		var units, drawn, expires int64
-		if err := row.Scan(&units, &drawn, &expires); err != nil {
+		var h quota.Hold
+		if err := row.Scan(&h.Units, &h.ExpiresAt); err != nil {
 			return err
 		}
-		if drawn < 0 || drawn > units || units > quota.MaxUnits {
-			return b.damaged("a reservation of %d units, %d of them drawn", units, drawn)
+		holds = append(holds, h)
+		if sum += h.Units; sum >= need {
+			return errEnough
 		}
-		holds = append(holds, quota.Hold{Units: units - drawn, ExpiresAt: expires})
 		return nil
 	})
-	return holds, err
+	if sum > live {
+		err = b.damaged("its reservations hold %d units, and its state counts %d", sum, live)
+	}
+	return append(holds, quota.Hold{Units: live - sum, ExpiresAt: quota.Never}), err
 }
 
 // record writes an entry at n, newer than all others.
@@ -145,7 +175,13 @@ func (b *bucket) record(n, units int64, id, labels string) error {
 	if err := b.s.change("sum_add", b.id, quota.Grained(n), withoutRun(labels), units, 1); err != nil {
 		return err
 	}
-	return b.s.change("bucket_update", b.id, b.total, b.newest, b.retention)
+	if err := b.s.change("bucket_update", b.id, b.total, b.newest, b.retention); err != nil {
+		return err
+	}
+	if !b.lapsed {
+		return nil
+	}
+	return b.s.change("reservation_trim", b.id, b.newest, trimReservations)
 }
 
 // keep makes the retention long enough for the limits; it never gets shorter.

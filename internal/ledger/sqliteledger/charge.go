@@ -82,7 +82,7 @@ func (s *session) chargeAsks(c quota.Charge, now int64) (asks, error) {
 			}
 		}
 		var err error
-		if a.held, err = a.holds(q.n); err != nil {
+		if a.held, err = a.live(q.n); err != nil {
 			return q, err
 		}
 	}

@@ -72,8 +72,9 @@ const lostLabels = "labels_lost=unread"
 func (s *session) check(credential, name string) (checked, error) {
 	c := checked{s: s}
 	b := quota.Books{Known: true, Now: s.now()}
-	if found, err := s.find("check_bucket", []any{credential, name}, &c.id, &b.Total, &b.Newest, &b.Keep); !found ||
-		err != nil {
+	var held, holds int64 // by its state, and by its reservations
+	if found, err := s.find("check_bucket", []any{credential, name}, &c.id, &b.Total, &b.Newest, &b.Keep,
+		&held, &holds); !found || err != nil {
 		return c, err
 	}
 	if b.Total < 0 || b.Total > quota.MaxTotal || b.Newest > quota.MaxTotal || b.Keep < 0 ||
@@ -98,6 +99,13 @@ func (s *session) check(credential, name string) (checked, error) {
 	}
 	if err := c.checkSums(); err != nil {
 		return c, err
+	}
+	if held != holds {
+		c.found(
+			fmt.Sprintf("its state counts %d units as held, and its reservations hold %d", held, holds),
+			"they are counted again",
+			true,
+		)
 	}
 	for i := range c.findings {
 		c.findings[i].Bucket = name
@@ -199,6 +207,9 @@ func (c *checked) mend() error {
 		}
 	}
 	if err := c.mendSums(); err != nil {
+		return err
+	}
+	if err := c.s.change("mend_held", c.id); err != nil {
 		return err
 	}
 	return c.s.change("mend_bucket", c.id, c.total, c.newest, c.keep)

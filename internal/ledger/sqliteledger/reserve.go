@@ -36,7 +36,7 @@ func (s *session) reserve(r quota.Reserve, cost quota.Cost) (quota.Decision, err
 		return quota.Decision{}, err
 	}
 	n := moment(now, b)
-	held, err := b.holds(n)
+	held, err := b.live(n)
 	if err != nil {
 		return quota.Decision{}, err
 	}

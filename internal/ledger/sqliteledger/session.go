@@ -33,7 +33,8 @@ func (s *session) find(name string, args []any, into ...any) (found bool, err er
 	return err == nil, s.note(name, err)
 }
 
-// each reads all rows of what a statement answers; row scans one.
+// each reads all rows of what a statement answers; row scans one, and may
+// say errEnough.
 func (s *session) each(name string, args []any, row func(*sql.Rows) error) error {
 	rows, err := s.stmt(name).QueryContext(s.ctx, args...)
 	if err != nil {
@@ -41,7 +42,9 @@ func (s *session) each(name string, args []any, row func(*sql.Rows) error) error
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := row(rows); err != nil {
+		if err := row(rows); errors.Is(err, errEnough) {
+			return nil
+		} else if err != nil {
 			return s.note(name, err)
 		}
 	}

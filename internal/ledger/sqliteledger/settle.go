@@ -52,7 +52,7 @@ func (s *session) commit(c quota.Commit) (quota.Decision, error) {
 	if units > r.left {
 		return quota.Decision{}, short(r, units)
 	}
-	d, err := b.settle(c, n, units)
+	d, err := b.settle(c, r, n, units)
 	if err != nil {
 		return d, err
 	}
@@ -60,22 +60,22 @@ func (s *session) commit(c quota.Commit) (quota.Decision, error) {
 }
 
 // settle turns the reservation into an entry of so many units. No limit is asked: the units were set aside.
-func (b *bucket) settle(c quota.Commit, n, units int64) (quota.Decision, error) {
+func (b *bucket) settle(c quota.Commit, r reservation, n, units int64) (quota.Decision, error) {
 	d := quota.Decision{
 		Allowed:   true,
 		At:        stamp(n),
 		Units:     map[string]int64{b.name: units},
 		Remaining: map[string]int64{},
 	}
-	if err := b.s.change("reservation_remove", b.id, c.Reservation); err != nil {
-		return d, err
-	}
-	held, err := b.holds(n)
+	held, err := b.live(n)
 	if err != nil {
 		return d, err
 	}
+	if err := b.s.change("reservation_remove", b.id, r.id); err != nil {
+		return d, err
+	}
 	if limits := limitsOf(b.name, c.Limits); len(limits) > 0 {
-		a := ask{bucket: b, limits: limits, held: held}
+		a := ask{bucket: b, limits: limits, held: held - r.left}
 		d.Remaining[b.name] = max(0, a.remaining(n)-units)
 	}
 	if units == 0 {

@@ -39,17 +39,20 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 
 // usage is the standing of the bucket and its limits at the time n.
 func (b *bucket) usage(limits []quota.Limit, n int64) (quota.BucketUsage, error) {
-	held, err := b.holds(n)
 	u := quota.BucketUsage{Bucket: b.name}
-	for _, h := range held {
-		u.Held += h.Units
+	held, err := b.live(n)
+	if err != nil {
+		return u, err
 	}
+	first, err := b.holds(n, held, 1)
+	u.Held = held
 	if n < b.suspended {
 		u.SuspendedUntil = stamp(b.suspended)
 	}
-	a := ask{bucket: b}
+	a := ask{bucket: b, held: held}
 	for _, l := range limits {
-		st := a.standing(l, n, held)
+		st := a.standing(l, n)
+		st.Holds = first
 		lu := quota.LimitUsage{Limit: l, Used: st.Used(), Remaining: st.Remaining(l.Cap(false))}
 		if next := st.NextFree(); next != 0 {
 			lu.NextFreeAt = stamp(next)

@@ -61,8 +61,10 @@ func Run(t *testing.T, h Harness) {
 	t.Run("Check", func(t *testing.T) { testCheck(t, h) })
 	t.Run("Claims", func(t *testing.T) { testClaims(t, h) })
 	t.Run("Pace", func(t *testing.T) { testPace(t, h) })
+	t.Run("ManyHolds", func(t *testing.T) { testManyHolds(t, h) })
 	t.Run("Concurrent", func(t *testing.T) { testConcurrent(t, h) })
 	t.Run("Random", func(t *testing.T) { testRandom(t, h) })
+	t.Run("RandomHolds", func(t *testing.T) { testRandomHolds(t, h) })
 }
 
 // Clock is a clock that stands still until it is set. Its zero value shows the beginning of 1970.

@@ -18,6 +18,7 @@ func testRandom(t *testing.T, h Harness) {
 	l := h.Open(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newStory(t, rt, h, l)
+		s.names = actionNames
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			s.step()
 		}
@@ -36,6 +37,8 @@ type story struct {
 	clock      Clock
 	credential string
 	limits     map[string][]quota.Limit
+	names      []string // of the actions that it is made of
+	many       bool     // units, so that many reservations fit
 
 	serial  int
 	floor   time.Time // the clock does not go back past what has lapsed
@@ -87,6 +90,9 @@ func (s *story) drawLimits(bucket string) []quota.Limit {
 			s.t.Fatal(err)
 		}
 		units := rapid.Int64Range(0, 40).Draw(s.t, "units")
+		if s.many {
+			units *= 10
+		}
 		limits[i] = quota.Limit{Bucket: bucket, Units: units, Headroom: rapid.SampledFrom([]int64{0, 0, 3, 50}).Draw(s.t, "headroom"),
 			Window: w}
 		if limits[i].Headroom == 50 && units > 0 {
@@ -105,13 +111,14 @@ func (s *story) step() {
 	if s.idle > hours(40) {
 		s.touchAll() // a ledger may forget what is left alone for longer than it keeps entries
 	}
-	actions[rapid.SampledFrom(actionNames).Draw(s.t, "do")](s)
+	actions[rapid.SampledFrom(s.names).Draw(s.t, "do")](s)
 }
 
 var actions = map[string]func(*story){
 	"charge": (*story).charge, "draw": (*story).draw, "reserve": (*story).reserveSome, "commit": (*story).commit,
 	"release": (*story).release, "cancel": (*story).cancel, "suspend": (*story).suspend, "move": (*story).move,
 	"jump": (*story).jumpTo, "relimit": (*story).relimit, "compare": (*story).compareOne,
+	"burst": (*story).burst,
 }
 
 // actionNames has the actions as often as they should come; a shrunk history prefers the first.
@@ -200,11 +207,23 @@ func (s *story) compareCharge(c quota.Charge) quota.Decision {
 }
 
 func (s *story) reserveSome() {
-	b, ctx := s.bucket(), context.Background()
-	r := quota.Reserve{Credential: s.credential, ID: quota.ReservationID(b, s.id()), Key: s.key(), Limits: s.limits[b],
-		Units:  rapid.Int64Range(1, 20).Draw(s.t, "units"),
-		TTL:    rapid.SampledFrom([]time.Duration{time.Millisecond, time.Minute, time.Hour, hours(30)}).Draw(s.t, "ttl"),
-		Manual: rapid.Bool().Draw(s.t, "manual"), Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9, Note: "n: ü"}
+	s.makeReservation(quota.Reserve{
+		ID: quota.ReservationID(s.bucket(), s.id()), Key: s.key(), Note: "n: ü",
+		Units: rapid.Int64Range(1, 20).Draw(s.t, "units"), TTL: s.ttl(),
+		Manual:  rapid.Bool().Draw(s.t, "manual"),
+		Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9,
+	})
+}
+
+func (s *story) ttl() time.Duration {
+	all := []time.Duration{time.Millisecond, time.Minute, time.Hour, hours(30)}
+	return rapid.SampledFrom(all).Draw(s.t, "ttl")
+}
+
+func (s *story) makeReservation(r quota.Reserve) {
+	b, _, _ := quota.ParseReservation(r.ID)
+	ctx := context.Background()
+	r.Credential, r.Limits = s.credential, s.limits[b]
 	want, wantErr := s.model.Reserve(ctx, r)
 	got, err := s.ledger.Reserve(ctx, r)
 	s.compareDecision(fmt.Sprintf("reserve %+v", r), got, want, err, wantErr)

@@ -1,8 +1,12 @@
 -- ?1 is the bucket's id throughout.
 
--- What is set aside at ?2.
+-- Those that hold something at ?2, the first to expire first.
 -- name: reservation_holds
-SELECT units, drawn, expires_at FROM reservations WHERE bucket = ?1 AND expires_at > ?2 AND drawn <> units;
+SELECT remains, expires_at FROM reservations WHERE bucket = ?1 AND expires_at > ?2 AND remains > 0 ORDER BY expires_at;
+
+-- What those hold that have expired by ?2 and are still there.
+-- name: reservation_lapsed
+SELECT coalesce(sum(remains), 0) FROM reservations WHERE bucket = ?1 AND expires_at <= ?2 AND remains > 0;
 
 -- ?2 id
 -- name: reservation_find

@@ -1,0 +1,142 @@
+package sqliteledger
+
+import (
+	"database/sql"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+// openEarlier opens the file as the version before held did.
+func openEarlier(t *testing.T, path string) *sqlite.DB {
+	t.Helper()
+	first, err := fs.ReadFile(schemaFiles, "schema/001.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlite.Open(t.Context(), path, sqlite.Schema{
+		Name: "ledger", ApplicationID: applicationID,
+		Migrations: fstest.MapFS{"001.sql": {Data: first}},
+	}, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func asEarlier(t *testing.T, db *sqlite.DB, statement string, args ...any) {
+	t.Helper()
+	err := db.Update(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), statement, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What an earlier version set aside is held, and what it goes on to do while it has the file open
+// counts from then on.
+func TestHoldsOfAnEarlierVersion(t *testing.T) {
+	path := file(t)
+	earlier := openEarlier(t, path)
+	now := time.Now().UnixMicro()
+	later := now + time.Hour.Microseconds()
+	const add = `INSERT OR REPLACE INTO reservations (bucket, id, units, created_at, expires_at, manual, note)
+		VALUES (2, ?, ?, ?, ?, 0, '')`
+	const draw = "UPDATE reservations SET drawn = drawn + ? WHERE bucket = 2 AND id = ?"
+	asEarlier(t, earlier, "INSERT INTO buckets (id, credential, bucket) VALUES (2, 'key1', 'default')")
+	asEarlier(t, earlier, add, "default.a", 30, now, later)
+	asEarlier(t, earlier, add, "default.b", 20, now, later)
+	asEarlier(t, earlier, add, "default.over", 40, now-2, now-1)
+	asEarlier(t, earlier, draw, 5, "default.b")
+
+	l := open(t, path)
+	held := func(what string, want int64) {
+		t.Helper()
+		u, err := l.Usage(t.Context(), "key1", day(100))
+		if err != nil || u.Buckets[0].Held != want {
+			t.Errorf("%s: %+v, %v; want %d held", what, u, err, want)
+		}
+		found, err := l.CheckBucket(t.Context(), "key1", "default", false)
+		if err != nil || len(found) > 0 {
+			t.Errorf("%s: found %+v, %v", what, found, err)
+		}
+	}
+	held("opened", 45)
+	asEarlier(t, earlier, add, "default.c", 7, now, later)
+	held("added", 52)
+	asEarlier(t, earlier, draw, 7, "default.c")
+	held("drawn", 45)
+	asEarlier(t, earlier, draw, -2, "default.c")
+	held("cancelled", 47)
+	asEarlier(t, earlier, add, "default.over", 3, now, later)
+	held("replaced", 50)
+	asEarlier(t, earlier, "DELETE FROM reservations WHERE bucket = 2 AND id = 'default.a'")
+	held("removed", 20)
+	for units, allowed := range map[int64]bool{81: false, 80: true} {
+		c := aCharge(units, day(100))
+		c.DryRun = true
+		if d, err := l.Charge(t.Context(), c); err != nil || d.Allowed != allowed {
+			t.Errorf("%d beside 20 held of 100: %+v, %v", units, d, err)
+		}
+	}
+}
+
+// What reservations hold is found by an index, however many there are.
+func TestHoldsAreIndexed(t *testing.T) {
+	l := open(t, file(t))
+	texts, err := readStatements(sqlFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"reservation_holds", "reservation_lapsed"} {
+		var plan []string
+		rows, err := l.conn.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+texts[name], 2, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, detail)
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(plan, "; "); !strings.Contains(got, "INDEX reservations_holding") ||
+			strings.Contains(got, "TEMP B-TREE") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// A total of what is held that somebody lowered by hand is found and mended.
+func TestHeldTooLow(t *testing.T) {
+	l := open(t, file(t))
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	l.Now = func() time.Time { return now }
+	r := quota.Reserve{Credential: "key1", ID: "default.r", Units: 60, TTL: time.Hour, Limits: day(100)}
+	if d, err := l.Reserve(t.Context(), r); err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	if _, err := l.conn.ExecContext(t.Context(), "UPDATE buckets SET held = 10"); err != nil {
+		t.Fatal(err)
+	}
+	found, err := l.CheckBucket(t.Context(), "key1", "default", true)
+	if err != nil || len(found) != 1 || !strings.Contains(found[0].What, "10 units as held, and its reservations hold 60") {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	if d, err := l.Charge(t.Context(), aCharge(41, day(100))); err != nil || d.Allowed {
+		t.Errorf("41 beside 60 held of 100: %+v, %v", d, err)
+	}
+}
