@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"quotabudget/internal/youtube/youtubetest"
 )
 
 var (
@@ -28,7 +31,7 @@ var (
 func TestConsole(t *testing.T) {
 	for _, path := range documents(t) {
 		text := read(t, path)
-		if !strings.Contains(text, "```console") {
+		if !strings.Contains(text, "\n```console\n") {
 			continue
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -45,6 +48,33 @@ func TestConsole(t *testing.T) {
 	}
 }
 
+var (
+	shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
+	runnable   = regexp.MustCompile(`(?m)^(?:quotactl|ingestor) [^\\&\n]*$`)
+)
+
+// The commands that the pages tell to type work as they are, but for those that go on for ever.
+func TestShellExamples(t *testing.T) {
+	t.Parallel()
+	upstream := httptest.NewServer(&youtubetest.Server{})
+	t.Cleanup(upstream.Close)
+	for _, path := range documents(t) {
+		s := newShell(t, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT="+upstream.URL+"/")
+		for _, b := range shellBlock.FindAllStringSubmatch(read(t, path), -1) {
+			for _, line := range runnable.FindAllString(b[1], -1) {
+				if strings.Contains(line, " proxy ") {
+					continue
+				}
+				line = strings.ReplaceAll(line, "/var/lib/prometheus/node-exporter", s.dir)
+				out := strings.TrimSpace(s.run(line + "\necho exit code $?"))
+				if !strings.HasSuffix(out, "exit code 0") && !strings.HasSuffix(out, "exit code 75") {
+					t.Errorf("%s: %s\n%s", path, line, out)
+				}
+			}
+		}
+	}
+}
+
 // shell is a session of bash in a folder of its own.
 type shell struct {
 	*testing.T
@@ -55,7 +85,7 @@ type shell struct {
 	ids   map[string]string // of entries and reservations, on the page and here
 }
 
-func newShell(t *testing.T) *shell {
+func newShell(t *testing.T, env ...string) *shell {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,7 +96,9 @@ func newShell(t *testing.T) *shell {
 	path := filepath.Dir(program(t, "quotactl")) + ":" + os.Getenv("PATH")
 	cmd := exec.Command("bash", "--norc")
 	cmd.Dir = s.dir
-	cmd.Env = []string{"HOME=" + s.dir, "PATH=" + path, "TMPDIR=" + s.dir, "TZ=UTC", "LC_ALL=C.UTF-8"}
+	cmd.Env = []string{"HOME=" + s.dir, "PATH=" + path, "TMPDIR=" + s.dir, "TZ=UTC",
+		"LC_ALL=C.UTF-8"}
+	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	output, input, err := os.Pipe()
 	if err != nil {
