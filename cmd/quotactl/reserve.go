@@ -8,7 +8,7 @@ import (
 )
 
 func (a *app) reserve() *cobra.Command {
-	var aside quota.Aside
+	var request quota.ReserveRequest
 	var ttl string
 	c := &cobra.Command{
 		Use:   "reserve UNITS --ttl DURATION",
@@ -23,30 +23,30 @@ given with --ttl has passed. draw charges against them, whatever others spend me
 		Args: cli.Args("UNITS"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
-			if aside.Units, err = parseUnits(args[0]); err != nil {
+			if request.Units, err = parseUnits(args[0]); err != nil {
 				return err
 			}
 			if ttl == "" {
 				return cli.Hint(cli.Usagef("--ttl is missing"), "say how long the units are needed: --ttl 1h")
 			}
-			if aside.TTL, err = cli.ParseSpan(ttl); err != nil {
+			if request.TTL, err = cli.ParseSpan(ttl); err != nil {
 				return cli.Usagef("--ttl %s: not a duration such as 90s, 1h or 2d", ttl)
 			}
 			return a.with(c.Context(), func(g *gate) error {
-				if err := g.bucket(aside.Bucket); err != nil {
+				if err := g.bucket(request.Bucket); err != nil {
 					return err
 				}
-				d, err := g.Reserve(c.Context(), aside)
-				return a.setAside(d, err, g.asked(aside.Manual, d))
+				d, err := g.Reserve(c.Context(), request)
+				return a.setAside(d, err, g.asked(request.Manual, d))
 			})
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&aside.Bucket, "bucket", quota.DefaultBucket, "`BUCKET` to take the units from")
+	flags.StringVar(&request.Bucket, "bucket", quota.DefaultBucket, "`BUCKET` to take the units from")
 	flags.StringVar(&ttl, "ttl", "", "`DURATION` after which the reservation lapses, such as 1h")
-	flags.StringVar(&aside.Note, "note", "", "`TEXT` that says what for")
-	flags.StringVar(&aside.Key, "id", "", "idempotency `KEY`: the same key again gets the same reservation")
-	flags.BoolVar(&aside.Manual, "manual", false, "a person asks: the headroom may be used")
+	flags.StringVar(&request.Note, "note", "", "`TEXT` that says what for")
+	flags.StringVar(&request.Key, "id", "", "idempotency `KEY`: the same key again gets the same reservation")
+	flags.BoolVar(&request.Manual, "manual", false, "a person asks: the headroom may be used")
 	return c
 }
 

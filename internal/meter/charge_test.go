@@ -117,9 +117,9 @@ func TestCall(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(10))
 	s.Budget.Limits[0].Headroom = 4
 	s.Budget.Labels = quota.Labels{quota.LabelJob: "nightly"}
-	aside, err := s.Budget.Reserve(t.Context(), quota.Aside{Units: 6, TTL: time.Hour})
-	if err != nil || !aside.Allowed {
-		t.Fatal(aside, err)
+	reserved, err := s.Budget.Reserve(t.Context(), quota.ReserveRequest{Units: 6, TTL: time.Hour})
+	if err != nil || !reserved.Allowed {
+		t.Fatal(reserved, err)
 	}
 	for _, test := range []struct {
 		call    quota.Call
@@ -127,7 +127,7 @@ func TestCall(t *testing.T) {
 	}{
 		{quota.Call{}, false},
 		{quota.Call{Manual: true}, true},
-		{quota.Call{Reservation: aside.Reservation, Labels: quota.Labels{quota.LabelRegion: "BR"}}, true},
+		{quota.Call{Reservation: reserved.Reservation, Labels: quota.Labels{quota.LabelRegion: "BR"}}, true},
 	} {
 		r, _ := http.NewRequestWithContext(meter.WithCall(t.Context(), test.call), "GET", s.upstream.URL+chart, nil)
 		if _, _, err := read((&http.Client{Transport: s}).Do(r)); (err == nil) != test.allowed {

@@ -95,8 +95,8 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) Standing {
 		}
 	}
 	if rapid.Bool().Draw(t, "held") {
-		aside := quota.Aside{Units: rapid.Int64Range(1, 20).Draw(t, "units held"), TTL: time.Duration(rapid.IntRange(5, 30).Draw(t, "ttl")) * time.Hour}
-		if d, err := b.Reserve(ctx, aside); err != nil && !d.Never {
+		request := quota.ReserveRequest{Units: rapid.Int64Range(1, 20).Draw(t, "units held"), TTL: time.Duration(rapid.IntRange(5, 30).Draw(t, "ttl")) * time.Hour}
+		if d, err := b.Reserve(ctx, request); err != nil && !d.Never {
 			t.Fatal(err)
 		}
 	}

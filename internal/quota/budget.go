@@ -183,8 +183,8 @@ func touching(limits []Limit, costs []Cost) (touched []Limit) {
 	return touched
 }
 
-// Aside is a wish to set units of a bucket aside.
-type Aside struct {
+// ReserveRequest asks to set units of a bucket aside.
+type ReserveRequest struct {
 	Bucket string // DefaultBucket when empty
 	Units  int64
 	TTL    time.Duration
@@ -194,13 +194,14 @@ type Aside struct {
 }
 
 // Reserve sets units aside. Errors are those of Ledger.Reserve.
-func (b *Budget) Reserve(ctx context.Context, a Aside) (Decision, error) {
-	if a.Bucket == "" {
-		a.Bucket = DefaultBucket
+func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
+	if r.Bucket == "" {
+		r.Bucket = DefaultBucket
 	}
 	return b.Ledger.Reserve(ctx, Reserve{
-		Credential: b.Credential, ID: ReservationID(a.Bucket, NewID(time.Now())), Key: a.Key, Units: a.Units,
-		Limits: b.limitsOf([]Cost{{Bucket: a.Bucket}}), TTL: a.TTL, Note: a.Note, Manual: a.Manual, Observe: b.Observe,
+		Credential: b.Credential, ID: ReservationID(r.Bucket, NewID(time.Now())),
+		Key: r.Key, Units: r.Units, Limits: b.limitsOf([]Cost{{Bucket: r.Bucket}}), TTL: r.TTL,
+		Note: r.Note, Manual: r.Manual, Observe: b.Observe,
 	})
 }
 

@@ -46,8 +46,8 @@ func (l *Ledger) update(ctx context.Context, do func(*session) error) error {
 		if leads = o.state == leader; leads {
 			continue
 		}
-		if o.slip != nil {
-			panic(o.slip)
+		if o.panicked != nil {
+			panic(o.panicked)
 		}
 		return o.err
 	}

@@ -177,11 +177,11 @@ func TestOneErrorDoesNotSpoilTheGroup(t *testing.T) {
 func TestPanicIsItsOwnCallers(t *testing.T) {
 	path := file(t)
 	l := open(t, path)
-	slip := func(s *session) error {
+	faulty := func(s *session) error {
 		if err := writeCharge(s); err != nil {
 			return err
 		}
-		panic("a slip")
+		panic("a mistake")
 	}
 	var recovered any
 	unlock := lock(t, path)
@@ -194,12 +194,12 @@ func TestPanicIsItsOwnCallers(t *testing.T) {
 	l.queued(1)
 	wg.Go(func() {
 		defer func() { recovered = recover() }()
-		l.update(context.Background(), slip)
+		l.update(context.Background(), faulty)
 	})
 	l.queued(2)
 	unlock()
 	wg.Wait()
-	if recovered != "a slip" || len(log(t, l)) != 1 {
+	if recovered != "a mistake" || len(log(t, l)) != 1 {
 		t.Errorf("recovered %v, %d entries", recovered, len(log(t, l)))
 	}
 }

@@ -10,10 +10,10 @@ import (
 
 // operation is one caller's piece of work.
 type operation struct {
-	do   func(*session) error // decides and writes; it may be run again when its transaction was undone
-	err  error                // of do, or of the commit
-	slip any                  // what do panicked with: it is its own caller's to deal with
-	wake chan struct{}        // receives when the operation was answered, or is told to lead
+	do       func(*session) error // decides and writes; run again when its transaction was undone
+	err      error                // of do, or of the commit
+	panicked any                  // what do panicked with; its own caller panics with it
+	wake     chan struct{}        // receives when the operation is answered, or is to lead
 
 	state state // guarded by queue.mu, as err is until wake
 }
@@ -31,8 +31,8 @@ const (
 func (o *operation) run(s *session) {
 	s.wrote, s.broken = false, nil
 	defer func() {
-		if o.slip = recover(); o.slip != nil {
-			s.broken = fmt.Errorf("panic: %v", o.slip)
+		if o.panicked = recover(); o.panicked != nil {
+			s.broken = fmt.Errorf("panic: %v", o.panicked)
 		}
 		if o.err == nil {
 			o.err = s.broken

@@ -56,7 +56,7 @@ func testPace(t *testing.T, h Harness) {
 	reserve := func(hours time.Duration, units int64, ttl time.Duration) {
 		t.Helper()
 		h.SetNow(t, midnight.Add(hours*time.Hour))
-		d, err := b.Reserve(t.Context(), quota.Aside{Units: units, TTL: ttl})
+		d, err := b.Reserve(t.Context(), quota.ReserveRequest{Units: units, TTL: ttl})
 		if err != nil || !d.Allowed {
 			t.Fatalf("%+v, %v", d, err)
 		}
