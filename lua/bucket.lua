@@ -4,7 +4,8 @@
 -- state  hash: s = eight doubles, little-endian: total, newest (stamp; never moves back), suspended (until, µs), holds (how
 --        many reservations), oldest (no entry is older), keep (µs that entries are kept), expire (when the keys lapse, µs), held
 --        (units left in all reservations, also in those that have expired and are still there);
---        and for each reservation r:<id> = <left>:<expires µs>:<drawn>:<units>:<created µs>:<manual 0|1>:<note>
+--        and for each reservation r:<id> = <left>:<expires µs>:<drawn>:<units>:<created µs>:<manual 0|1>:<note>;
+--        and g, how far the sums reach (sums.lua)
 -- holds  sorted set, a reservation a member, by expiry: member = <left>:<id>, score = <expires µs>, negative when nothing is left,
 --        so that who looks for units passes over it
 -- Without s, the newest entry says total and stamp, and the reservations what is held. State and log that disagree are an error: QUOTADAMAGED [key] [what is wrong].
@@ -20,6 +21,7 @@ local NEVER = 4611686018427387904
 local EXACT = 9007199254740991 -- the largest whole number that a double tells from its neighbours
 local FAR = 1e19 -- beyond every time that a caller can name, in µs
 local KEEP = 259200000000 -- 72 h: no caller keeps entries for less
+local GRAIN = 600000000 -- 10 min: quota.Grain
 local STATE = '<dddddddd'
 local N = {struct.unpack('<' .. string.rep('d', #ARGV[1] / 8), ARGV[1])}
 N[#N] = nil -- where the unpacking ended

@@ -27,6 +27,9 @@ var suspend string
 //go:embed usage.lua
 var usage string
 
+//go:embed sums.lua
+var sums string
+
 //go:embed mend.lua
 var mend string
 
@@ -53,6 +56,9 @@ func Suspend() string { return bucket + holds + suspend }
 
 // Usage reports the standing of buckets.
 func Usage() string { return bucket + holds + usage }
+
+// Sums adds up entries that are not in the sums yet.
+func Sums() string { return bucket + holds + sums }
 
 // Mend writes a bucket anew after a check.
 func Mend() string { return bucket + holds + mend }

@@ -1,6 +1,6 @@
 -- mend.lua: writes a bucket anew after a check, if it is still what was checked.
 --
--- KEYS   1 labels  2 state  3 log  4 holds
+-- KEYS   1 labels  2 state  3 log  4 holds  5 sums
 -- ARGV   1 N: total, newest, suspended, µs that entries are kept, expiry of the keys, until when units are held, entries that were
 --          there, members that go, members that come, reservations that go
 --        2 the state as it was read ('' without one)  3… the members that go, score and member of each that comes, and the fields
@@ -23,5 +23,7 @@ for i = 3, gone do call('ZREM', b.log, ARGV[i]) end
 for i = gone + 1, come, 2 do call('ZADD', b.log, ARGV[i], ARGV[i + 1]) end
 for i = come + 1, come + N[10] do call('HDEL', b.state, ARGV[i]) end
 reservations().reindex(b)
+call('HDEL', b.state, 'g') -- the sums are added up again by who needs them
+call('DEL', KEYS[5])
 call('PEXPIREAT', b.log, format('%d', b.expire / 1000)) -- a set that was empty for a moment has lost its time to live
 return 1

@@ -64,6 +64,31 @@ func (t *Tally) Add(at int64, labels string, units, charges int64) {
 	t.sums[k] = spent{was.units + units, was.charges + charges}
 }
 
+// DropZero forgets the sums of nothing, which are left where all that was added was taken out.
+func (t *Tally) DropZero() {
+	maps.DeleteFunc(t.sums, func(_ tallied, s spent) bool { return s == spent{} })
+}
+
+// DropBefore forgets the sums of grains before the one in which a time lies.
+func (t *Tally) DropBefore(at int64) {
+	maps.DeleteFunc(t.sums, func(k tallied, _ spent) bool { return k.at < Grained(at) })
+}
+
+// Drop forgets the sums of the grain in which a time lies.
+func (t *Tally) Drop(at int64) {
+	maps.DeleteFunc(t.sums, func(k tallied, _ spent) bool { return k.at == Grained(at) })
+}
+
+// In is the units in the grain in which a time lies.
+func (t *Tally) In(at int64) (units int64) {
+	for k, s := range t.sums {
+		if k.at == Grained(at) {
+			units += s.units
+		}
+	}
+	return units
+}
+
 // Each calls do for what was added up, in order, until that fails.
 func (t *Tally) Each(do func(at int64, labels string, units, charges int64) error) error {
 	order := slices.SortedFunc(maps.Keys(t.sums), func(a, b tallied) int {

@@ -105,7 +105,13 @@ func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) 
 	if r.label.line != "" && reply.status() == allowed && len(reply) > 4 && reply[4] == int64(0) {
 		l.told.note(r.audience(), r.label)
 	}
-	return l.decision(r, reply)
+	d, err := l.decision(r, reply)
+	if err == nil && d.Entry != "" && sumsAreDue(d.At) {
+		for _, c := range r.costs {
+			_, _ = l.addUp(ctx, r.credential, c.Bucket) // else who needs them does it
+		}
+	}
+	return d, err
 }
 
 // audience is who a line of labels is told: the labels last as long as the logs of the buckets they are told with.

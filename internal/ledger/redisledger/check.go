@@ -99,9 +99,10 @@ type stored struct {
 	state              string // the numbers, as they are kept
 	hasState           bool
 	reservations       map[string]string // by field
-	holds              []redis.Z         // the reservations by expiry
-	members            []redis.Z         // oldest first
-	logTTL, labelsTTL  time.Duration     // -1ns for ever, -2ns no key
+	sums               summed
+	holds              []redis.Z     // the reservations by expiry
+	members            []redis.Z     // oldest first
+	logTTL, labelsTTL  time.Duration // -1ns for ever, -2ns no key
 }
 
 // read reads the state with the newest entries, as one picture, and then the older ones.
@@ -115,6 +116,7 @@ func (l *Ledger) read(ctx context.Context, credential, bucket string) (stored, e
 	fields := pipe.HGetAll(ctx, stateKey(credential, bucket))
 	holds := pipe.ZRangeWithScores(ctx, holdsKey(credential, bucket), 0, -1)
 	newest := pipe.ZRevRangeWithScores(ctx, log, 0, readAtOnce-1)
+	chunks := pipe.ZRangeWithScores(ctx, sumsKey(credential, bucket), 0, -1)
 	logTTL, labelsTTL := pipe.PTTL(ctx, log), pipe.PTTL(ctx, labelsKey(credential))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return s, explain(err)
@@ -122,7 +124,10 @@ func (l *Ledger) read(ctx context.Context, credential, bucket string) (stored, e
 	s.logTTL, s.labelsTTL, s.reservations = logTTL.Val(), labelsTTL.Val(), fields.Val()
 	s.holds = holds.Val()
 	s.state, s.hasState = s.reservations[stateField]
+	s.sums = parseSummed(s.reservations[summedField])
+	s.sums.add(chunks.Val())
 	delete(s.reservations, stateField)
+	delete(s.reservations, summedField)
 	seen := make(map[any]bool)
 	for some := newest.Val(); ; {
 		for _, z := range some { // ranks are counted from the newest: what is added meanwhile moves all of them on

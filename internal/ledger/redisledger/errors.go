@@ -142,7 +142,8 @@ func commandsAt(hash, line string) string {
 // sources are the scripts.
 func sources() []string {
 	return []string{
-		lua.Charge(), lua.Commit(), lua.Release(), lua.Cancel(), lua.Suspend(), lua.Usage(), lua.Mend(), lua.Claim(),
+		lua.Charge(), lua.Commit(), lua.Release(), lua.Cancel(), lua.Suspend(), lua.Usage(), lua.Sums(), lua.Mend(),
+		lua.Claim(),
 	}
 }
 

@@ -31,6 +31,9 @@ func bucketKeys(credential, bucket string) []string {
 	}
 }
 
+// sumsKey is the sorted set of what was spent in a bucket by whom, by grains of time.
+func sumsKey(credential, bucket string) string { return prefix(credential) + bucket + ":sums" }
+
 // labelsKey is the hash of label lines by their code.
 func labelsKey(credential string) string { return prefix(credential) + ":labels" }
 

@@ -29,6 +29,7 @@ func (l *Ledger) foreign(
 		{stateKey(credential, bucket), "hash", l.client.HLen},
 		{logKey(credential, bucket), "sorted set", l.client.ZCard},
 		{holdsKey(credential, bucket), "sorted set", l.client.ZCard},
+		{sumsKey(credential, bucket), "sorted set", l.client.ZCard},
 		{labelsKey(credential), "hash", l.client.HLen},
 	} {
 		if err := key.size(ctx, key.name).Err(); err != nil && codeOfReply(err) == wrongKind {

@@ -19,7 +19,9 @@ type Ledger struct {
 	ahead  atomic.Int64 // µs by which the server's clock is ahead of ours: a guess, from its last answer
 	told   told
 
-	charge, commit, release, cancel, suspend, usage, mend, claim *redis.Script
+	readNewest int64 // entries that Sums adds up by itself, at most
+
+	charge, commit, release, cancel, suspend, usage, addSums, mend, claim *redis.Script
 }
 
 var (
@@ -29,11 +31,11 @@ var (
 
 func newLedger(client redis.UniversalClient) *Ledger {
 	return &Ledger{
-		client: client,
+		client: client, readNewest: readNewest,
 		charge: redis.NewScript(lua.Charge()), commit: redis.NewScript(lua.Commit()),
 		release: redis.NewScript(lua.Release()), cancel: redis.NewScript(lua.Cancel()),
 		suspend: redis.NewScript(lua.Suspend()), usage: redis.NewScript(lua.Usage()),
-		mend: redis.NewScript(lua.Mend()), claim: redis.NewScript(lua.Claim()),
+		addSums: redis.NewScript(lua.Sums()), mend: redis.NewScript(lua.Mend()), claim: redis.NewScript(lua.Claim()),
 	}
 }
 

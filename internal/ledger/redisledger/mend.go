@@ -135,6 +135,7 @@ func (c *checked) holdEntries(known bool) (codes map[string]int) {
 		Now:    c.now.UnixMicro(),
 		Keep:   c.becomes.keep,
 	}
+	var sums quota.Tally
 	tails, labels := make([]string, len(c.members)), make([]mark, len(c.members))
 	b.Lines = make([]quota.Line, len(c.members))
 	for i, z := range c.members {
@@ -161,6 +162,12 @@ func (c *checked) holdEntries(known bool) (codes map[string]int) {
 			codes[labels[i].code]++
 		}
 		c.write(i, line, tail)
+		if line.At <= c.sums.upto && line.Units > 0 {
+			sums.Add(line.At, markOf(tail), line.Units, 1)
+		}
+	}
+	if f, differ := c.holdSums(sums); differ {
+		c.findings = append(c.findings, f)
 	}
 	if illegible > 0 {
 		c.found(
@@ -170,6 +177,22 @@ func (c *checked) holdEntries(known bool) (codes map[string]int) {
 		)
 	}
 	return codes
+}
+
+// holdSums holds the sums against those of the entries that are in them. A repair of anything else
+// drops them, so they are not looked at then. Of the oldest ten minutes, some may have been trimmed.
+func (c *checked) holdSums(sums quota.Tally) (quota.Finding, bool) {
+	if len(c.members) == 0 || c.mends() || !c.sums.follow(c.members) {
+		return quota.Finding{}, false
+	}
+	oldest := int64(c.members[0].Score)
+	c.sums.tally.DropZero()
+	c.sums.tally.DropBefore(oldest)
+	if c.sums.tally.In(oldest) > sums.In(oldest) {
+		c.sums.tally.Drop(oldest)
+		sums.Drop(oldest)
+	}
+	return sums.Differs(c.sums.tally)
 }
 
 // write notes what becomes of a member, if that is anything else.
@@ -252,6 +275,7 @@ func (l *Ledger) mendBucket(ctx context.Context, c checked) (bool, error) {
 		int64(len(c.settled)),
 	}
 	keys := append([]string{labelsKey(c.credential)}, bucketKeys(c.credential, c.bucket)...)
+	keys = append(keys, sumsKey(c.credential, c.bucket))
 	args := slices.Concat([]any{n.blob(), c.state}, c.gone, c.come, c.settled)
 	done, err := l.mend.Run(ctx, l.client, keys, args...).Int64()
 	return done == 1, explain(err)

@@ -45,5 +45,8 @@ func (n numbers) blob() []byte {
 	return b
 }
 
-// stateField is the field of a state hash that holds its numbers.
-const stateField = "s"
+// The fields of a state hash: its numbers, and how far the sums reach.
+const (
+	stateField  = "s"
+	summedField = "g"
+)

@@ -90,7 +90,11 @@ const maxRewritten = 10_000
 // Cancel takes back a charge.
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
 	request := request{credential: c.Credential, key: answerTo(c.Credential, c.Key), costs: c.Costs}
-	keys := request.keys()
+	keys := request.keys()[:2]
+	for _, c := range request.costs {
+		keys = append(keys, bucketKeys(request.credential, c.Bucket)...)
+		keys = append(keys, sumsKey(request.credential, c.Bucket))
+	}
 	draws, reservation := drawnOn(c.Costs, c.Reservation)
 	n := numbers{d.At.UnixMicro(), flag(request.key != ""), int64(draws), maxRewritten}
 	done, err := l.cancel.Run(ctx, l.client, keys, n.blob(), c.ID, reservation).Int64()

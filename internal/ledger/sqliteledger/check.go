@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"quotabudget/internal/quota"
 )
@@ -115,6 +116,10 @@ func (s *session) check(credential, name string) (checked, error) {
 
 func (c *checked) found(what, repair string, mends bool) {
 	c.findings = append(c.findings, quota.Finding{What: what, Repair: repair, Mends: mends})
+}
+
+func (c *checked) mends() bool {
+	return slices.ContainsFunc(c.findings, func(f quota.Finding) bool { return f.Mends })
 }
 
 // read reads the entries.

@@ -47,7 +47,7 @@ var damages = []struct {
 		TotalTooHigh,
 		65,
 		false,
-	}, {UnitsUnread, 65, false}, {LabelsUnread, 65, true}, {HoldUnreadable, 65, false},
+	}, {UnitsUnread, 65, false}, {LabelsUnread, 65, true}, {SumTooLow, 65, true}, {HoldUnreadable, 65, false},
 	{HeldTooHigh, 65, true},
 }
 
