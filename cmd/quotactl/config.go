@@ -163,7 +163,7 @@ func (a *app) config() *cobra.Command {
 func (a *app) warn(cfg *config.Config) {
 	log := a.Logger(a.stderr)
 	if cfg.Empty {
-		log.Warn("nothing stands in the configuration file: the defaults are in force", "file", cfg.File)
+		log.Warn("the configuration file is empty: the defaults are in force", "file", cfg.File)
 	}
 	for _, c := range cfg.Credentials {
 		if _, err := c.APIKey.Key(); err != nil {

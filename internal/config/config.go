@@ -2,11 +2,9 @@
 package config
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,12 +14,13 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/spell"
+	"quotabudget/internal/yamlfile"
 )
 
 // Config is the configuration in force.
 type Config struct {
 	File        string       // that was read; "" when there is none
-	Empty       bool         // nothing stands in the file
+	Empty       bool         // the file says nothing
 	Environment []string     // the variables that were laid over it, by name
 	Ledger      string       // URL, which may hold a password: print HidePassword of it
 	Catalog     string       // sqlite: URL
@@ -146,16 +145,11 @@ func (r *reader) read(ctx context.Context, root *yaml.Node) (*Config, error) {
 	if ctx.Err() != nil { // while it waited for the price list
 		return nil, context.Cause(ctx)
 	}
-	r.cfg.Empty = r.cfg.File != "" && (root == nil || !section(root))
+	r.cfg.Empty = r.cfg.File != "" && (root == nil || !yamlfile.Section(root))
 	r.environment()
 	r.defaults()
-	if len(r.problems) > 0 {
-		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })
-		if r.full() {
-			more := Problem{Where: cmp.Or(r.cfg.File, "environment"), Text: fmt.Sprintf("and perhaps more: reading ends after %d problems", maxProblems)}
-			r.problems = append(r.problems, more)
-		}
-		return nil, &Error{Problems: slices.Compact(r.problems)}
+	if problems := r.allProblems(); len(problems) > 0 {
+		return nil, &Error{problems}
 	}
 	return r.cfg, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
+	"quotabudget/internal/yamlfile"
 )
 
 var modes = [...]string{"enforce", "observe"}
@@ -15,20 +16,20 @@ var modes = [...]string{"enforce", "observe"}
 func (r *reader) credential(n *yaml.Node) {
 	var c Credential
 	var pace *yaml.Node
-	r.fields(n, "credential", fields{
+	r.Fields(n, "credential", yamlfile.Fields{
 		"name":    func(n *yaml.Node) { c.Name = r.credentialName(n) },
 		"api_key": func(n *yaml.Node) { c.APIKey = r.secret(n) },
 		"limits":  func(n *yaml.Node) { c.Limits = r.limits(n) },
 		"mode": func(n *yaml.Node) {
-			word, ok := r.text(n, "mode")
+			word, ok := r.Text(n, "mode")
 			if ok && !slices.Contains(modes[:], word) {
-				r.add(n, "mode: %q is neither enforce nor observe%s", clip(word), spell.DidYouMean(word, modes[:]))
+				r.Add(n, "mode: %q is neither enforce nor observe%s", yamlfile.Clip(word), spell.DidYouMean(word, modes[:]))
 			}
 			c.Observe = word == modes[1]
 		},
 		"when_unreachable": func(n *yaml.Node) {
-			r.fields(n, "when_unreachable", fields{"open": func(n *yaml.Node) {
-				r.list(n, "open", func(n *yaml.Node) { c.Open = append(c.Open, r.method(n)) })
+			r.Fields(n, "when_unreachable", yamlfile.Fields{"open": func(n *yaml.Node) {
+				r.List(n, "open", func(n *yaml.Node) { c.Open = append(c.Open, r.method(n)) })
 			}})
 		},
 		"pace": func(n *yaml.Node) { pace, c.Pace = n, r.pace(n) },
@@ -38,25 +39,25 @@ func (r *reader) credential(n *yaml.Node) {
 }
 
 func (r *reader) credentialName(n *yaml.Node) string {
-	name, ok := r.text(n, "name")
+	name, ok := r.Text(n, "name")
 	if !ok {
 		return ""
 	}
 	if err := quota.CheckName(name); err != nil {
-		r.add(n, "name: %v", err)
+		r.Add(n, "name: %v", err)
 	}
 	if r.credentials[name] {
-		r.add(n, "a second credential %s: each has a name of its own", clip(name))
+		r.Add(n, "a second credential %s: each has a name of its own", yamlfile.Clip(name))
 	}
 	r.credentials[name] = true
 	return name
 }
 
 func (r *reader) method(n *yaml.Node) string {
-	id, ok := r.text(n, "open")
+	id, ok := r.Text(n, "open")
 	if ok && r.cfg.Costs != nil {
 		if _, err := r.cfg.Costs.Lookup(id); err != nil {
-			r.add(n, "open: %v", err)
+			r.Add(n, "open: %v", err)
 		}
 	}
 	return id
@@ -67,27 +68,27 @@ var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // secret reads {env: NAME} or {file: path}. Whatever else stands there may be the key itself, and is not repeated.
 func (r *reader) secret(n *yaml.Node) Secret {
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
-		r.add(n, "api_key: a key stands in this file (it is not repeated here): %s", rotate)
+		r.Add(n, "api_key: a key stands in this file (it is not repeated here): %s", rotate)
 		return Secret{}
 	}
 	if n.Kind != yaml.MappingNode || len(n.Content) != 2 || n.Content[1].Kind != yaml.ScalarNode {
-		r.add(n, "api_key: write {env: %s} or {file: path}, one of them", KeyVariable)
+		r.Add(n, "api_key: write {env: %s} or {file: path}, one of them", KeyVariable)
 		return Secret{}
 	}
 	value := n.Content[1]
 	switch key := n.Content[0].Value; {
 	case value.Tag == "!!null" || value.Value == "":
-		r.add(n, "api_key: name the variable or the file")
+		r.Add(n, "api_key: name the variable or the file")
 	case quota.LooksSecret(value.Value):
-		r.add(n, "api_key: a key stands in this file (it is not repeated here): %s", rotate)
+		r.Add(n, "api_key: a key stands in this file (it is not repeated here): %s", rotate)
 	case key == "env" && !variableForm.MatchString(value.Value):
-		r.add(n, "api_key: env is not the name of a variable, such as %s; if it is the key itself, %s", KeyVariable, rotate)
+		r.Add(n, "api_key: env is not the name of a variable, such as %s; if it is the key itself, %s", KeyVariable, rotate)
 	case key == "env":
 		return EnvSecret(value.Value, r.getenv)
 	case key == "file":
 		return FileSecret(r.path(value.Value), r.getenv)
 	default:
-		r.add(n, "api_key: write {env: %s} or {file: path}", KeyVariable)
+		r.Add(n, "api_key: write {env: %s} or {file: path}", KeyVariable)
 	}
 	return Secret{}
 }

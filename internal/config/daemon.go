@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -12,6 +11,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/yamlfile"
 )
 
 // Daemon is how a daemon runs what is under ingest. Its keys stand there too.
@@ -78,11 +78,11 @@ func (d Daemon) Weight(region regions.Region) int64 {
 }
 
 // daemonFields are the keys of a daemon below ingest.
-func (r *reader) daemonFields(known fields) {
+func (r *reader) daemonFields(known yamlfile.Fields) {
 	d := &r.cfg.Daemon
 	known["stagger"] = r.stagger
 	known["jitter"] = func(n *yaml.Node) { d.Jitter = r.duration(n, "jitter") }
-	known["catch_up"] = func(n *yaml.Node) { d.CatchUp = r.boolean(n, "catch_up") }
+	known["catch_up"] = func(n *yaml.Node) { d.CatchUp = r.Bool(n, "catch_up") }
 	known["weights"] = func(n *yaml.Node) { d.Weights = r.perRegion(n, "weights", MaxWeight) }
 	known["priorities"] = func(n *yaml.Node) { d.Priorities = r.perRegion(n, "priorities", MaxPriority) }
 	known["floors"] = func(n *yaml.Node) { d.Floors = r.perRegion(n, "floors", quota.MaxUnits) }
@@ -101,15 +101,15 @@ func (r *reader) stagger(n *yaml.Node) {
 
 // jobs reads the overrides. They refer to the defaults beside them, wherever those stand.
 func (r *reader) jobs(n *yaml.Node) {
-	r.list(n, "jobs", func(n *yaml.Node) {
+	r.List(n, "jobs", func(n *yaml.Node) {
 		in := r.cfg.Ingest
 		j := Job{Schedule: in.Schedule, Timezone: in.Timezone, Pages: in.Pages}
-		r.fields(n, "job", fields{
+		r.Fields(n, "job", yamlfile.Fields{
 			"name":     func(n *yaml.Node) { j.Name = r.jobName(n) },
 			"regions":  func(n *yaml.Node) { j.Regions = r.jobRegions(n) },
 			"schedule": func(n *yaml.Node) { j.Schedule = r.schedule(n) },
 			"timezone": func(n *yaml.Node) { j.Timezone = r.zone(n) },
-			"pages":    func(n *yaml.Node) { j.Pages = int(r.number(n, "pages", 1, 1000)) },
+			"pages":    func(n *yaml.Node) { j.Pages = int(r.Number(n, "pages", 1, 1000)) },
 		}, "name", "regions")
 		r.cfg.Daemon.Jobs = append(r.cfg.Daemon.Jobs, j)
 		for _, region := range j.Regions {
@@ -122,15 +122,15 @@ func (r *reader) jobs(n *yaml.Node) {
 }
 
 func (r *reader) jobName(n *yaml.Node) string {
-	name, ok := r.text(n, "name")
+	name, ok := r.Text(n, "name")
 	if !ok {
 		return ""
 	}
 	if err := quota.CheckName(name); err != nil {
-		r.add(n, "name: %v", err)
+		r.Add(n, "name: %v", err)
 	}
 	if name == DefaultJob || r.jobNames[name] {
-		r.add(n, "name: a second job %s: each has a name of its own, and %s is the job of the regions that are in no other", clip(name), DefaultJob)
+		r.Add(n, "name: a second job %s: each has a name of its own, and %s is the job of the regions that are in no other", yamlfile.Clip(name), DefaultJob)
 	}
 	r.jobNames[name] = true
 	return name
@@ -140,59 +140,52 @@ func (r *reader) jobRegions(n *yaml.Node) []regions.Region {
 	list := r.regions(n)
 	for _, region := range list {
 		if job, ok := r.jobOf[region]; ok {
-			r.add(n, "regions: %s is in job %s already: a region is in one job", region, job)
+			r.Add(n, "regions: %s is in job %s already: a region is in one job", region, job)
 		}
 	}
 	return list
 }
 
 func (r *reader) schedule(n *yaml.Node) string {
-	spec, ok := r.text(n, "schedule")
+	spec, ok := r.Text(n, "schedule")
 	if !ok {
 		return spec
 	}
 	if _, err := schedule.Parse(spec, nil); err != nil {
-		r.add(n, "schedule: %v", err)
+		r.Add(n, "schedule: %v", err)
 	}
 	return spec
 }
 
 // perRegion reads a number for each of some regions.
 func (r *reader) perRegion(n *yaml.Node, what string, most int64) map[regions.Region]int64 {
-	numbers := make(map[regions.Region]int64)
 	if n.Kind != yaml.MappingNode {
-		r.add(n, "%s: write {US: 3}", what)
+		r.Add(n, "%s: write {US: 3}", what)
 		return nil
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		region, err := regions.Parse(n.Content[i].Value)
+	numbers := make(map[regions.Region]int64)
+	r.Each(n, what, func(name string, key, value *yaml.Node) {
+		region, err := regions.Parse(name)
 		if err != nil {
-			r.add(n.Content[i], "%s: %v", what, err)
-			continue
+			r.Add(key, "%s: %v", what, err)
+			return
 		}
 		if _, again := numbers[region]; again {
-			r.add(n.Content[i], "%s: %s is listed twice", what, region)
+			r.Add(key, "%s: %s is listed twice", what, region)
 		}
-		numbers[region] = r.number(target(n.Content[i+1]), what, 0, most)
-	}
+		numbers[region] = r.Number(value, what, 0, most)
+	})
 	return numbers
 }
 
-func (r *reader) boolean(n *yaml.Node, what string) bool {
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
-		r.add(n, "%s: write true or false", what)
-	}
-	return strings.EqualFold(n.Value, "true")
-}
-
 func (r *reader) between(n *yaml.Node, what string, least, most time.Duration) time.Duration {
-	text, ok := r.text(n, what)
+	text, ok := r.Text(n, what)
 	if !ok {
 		return least
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < least || d > most {
-		r.add(n, "%s: %q is not a duration from %s to %s, such as 2m", what, clip(text), least, most)
+		r.Add(n, "%s: %q is not a duration from %s to %s, such as 2m", what, yamlfile.Clip(text), least, most)
 		return least
 	}
 	return d
@@ -201,7 +194,7 @@ func (r *reader) between(n *yaml.Node, what string, least, most time.Duration) t
 // listen reads an address; "" is none.
 func (r *reader) listen(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode {
-		r.add(n, "listen: write host:port, such as %s, or \"\" for none", DefaultListen)
+		r.Add(n, "listen: write host:port, such as %s, or \"\" for none", DefaultListen)
 		return ""
 	}
 	if n.Value == "" {
@@ -212,7 +205,7 @@ func (r *reader) listen(n *yaml.Node) string {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil || port == "" {
-		r.add(n, "listen: %q: write host:port, such as %s, or \"\" for none", clip(n.Value), DefaultListen)
+		r.Add(n, "listen: %q: write host:port, such as %s, or \"\" for none", yamlfile.Clip(n.Value), DefaultListen)
 	}
 	return n.Value
 }
@@ -223,7 +216,7 @@ func (r *reader) checkWeights(at *yaml.Node) {
 	known := func(what string, numbers map[regions.Region]int64) {
 		for _, region := range slices.Sorted(maps.Keys(numbers)) {
 			if !slices.Contains(r.cfg.Ingest.Regions, region) {
-				r.add(at, "%s: %s is not among the regions", what, region)
+				r.Add(at, "%s: %s is not among the regions", what, region)
 			}
 		}
 	}

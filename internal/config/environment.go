@@ -23,7 +23,7 @@ func (r *reader) over(variable string, field *string, check func(string) error) 
 		return false
 	}
 	if err := check(text); err != nil {
-		r.problems = append(r.problems, Problem{Where: variable, Text: err.Error()})
+		r.outside = append(r.outside, Problem{Where: variable, Text: err.Error()})
 	}
 	*field = text
 	r.cfg.Environment = append(r.cfg.Environment, variable)

@@ -1,18 +1,16 @@
 package config
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/textfile"
+	"quotabudget/internal/yamlfile"
 )
 
 // maxFileBytes is far above any configuration: what is longer is the wrong file.
@@ -77,53 +75,11 @@ func reason(err error) error {
 	return err
 }
 
-// parse reads the one YAML document of the file.
+// parse reads the one YAML document of the file; the node is nil when it is empty.
 func parse(path string, data []byte) (*yaml.Node, error) {
-	in := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, more yaml.Node
-	switch err := in.Decode(&doc); {
-	case errors.Is(err, io.EOF):
-		return nil, nil
-	case err != nil:
-		return nil, syntaxError(path, data, err)
+	root, problem := yamlfile.Document(data)
+	if problem != nil {
+		return nil, &Error{Problems: []Problem{{path, problem.Line, problem.Text}}}
 	}
-	switch err := in.Decode(&more); {
-	case err == nil:
-		return nil, &Error{Problems: []Problem{{path, more.Line, "a second YAML document: write one"}}}
-	case !errors.Is(err, io.EOF):
-		return nil, syntaxError(path, data, err)
-	}
-	return doc.Content[0], nil
-}
-
-// syntaxError puts the parser's words after the place, with what is behind them where that is known. The parser's word on
-// anchors repeats text of the file, which may be a key.
-func syntaxError(path string, data []byte, err error) *Error {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 0
-	if rest, ok := strings.CutPrefix(text, "line "); ok {
-		digits, after, _ := strings.Cut(rest, ": ")
-		for _, d := range digits {
-			line = line*10 + int(d-'0')
-		}
-		text = after
-		if strings.HasPrefix(text, "did not find expected") {
-			line++ // the parser counts from 0 here, and from 1 elsewhere
-		}
-	}
-	for i, l := range bytes.Split(data, []byte("\n")) {
-		if indent := l[:len(l)-len(bytes.TrimLeft(l, " \t"))]; bytes.ContainsRune(indent, '\t') {
-			return &Error{Problems: []Problem{{path, i + 1, "a tab: YAML is indented with spaces"}}}
-		}
-	}
-	switch {
-	case strings.Contains(text, "anchor"):
-		text = "an alias (*) of nothing: put the text into quotes"
-	case strings.HasPrefix(text, "mapping values"):
-		text += ": is the indentation right?"
-	case strings.Contains(text, "did not find expected ',' or"), strings.Contains(text, "end of stream"),
-		strings.HasPrefix(text, "could not find expected ':'"):
-		text += ": is a bracket or a quote not closed, or the file cut short?"
-	}
-	return &Error{Problems: []Problem{{path, line, text}}}
+	return root, nil
 }

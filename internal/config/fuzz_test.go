@@ -7,6 +7,7 @@ import (
 
 	"quotabudget/internal/endpoint"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/yamlfile"
 )
 
 // whole is a configuration with every kind of thing in it.
@@ -69,7 +70,7 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 		var problem *Error
-		if !errors.As(err, &problem) || len(problem.Problems) == 0 || len(problem.Problems) > maxProblems+2 || quota.LooksSecret(err.Error()) {
+		if !errors.As(err, &problem) || len(problem.Problems) == 0 || len(problem.Problems) > yamlfile.MaxProblems+2 || quota.LooksSecret(err.Error()) {
 			t.Errorf("%.1000v", err)
 		}
 	})

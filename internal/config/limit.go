@@ -9,26 +9,27 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
+	"quotabudget/internal/yamlfile"
 )
 
 // limits reads the limits of a credential. What is left out altogether has defaults; an empty list is a slip.
 func (r *reader) limits(n *yaml.Node) []quota.Limit {
 	limits := []quota.Limit{}
 	seen := make(map[string]bool)
-	r.list(n, "limits", func(n *yaml.Node) {
+	r.List(n, "limits", func(n *yaml.Node) {
 		l, ok := r.limit(n)
 		if !ok {
 			return
 		}
 		if name := l.Name(); seen[name] {
-			r.add(n, "limits: %s is limited twice", name)
+			r.Add(n, "limits: %s is limited twice", name)
 		} else {
 			seen[name] = true
 		}
 		limits = append(limits, l)
 	})
 	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-		r.add(n, "limits: the list is empty: leave limits out for the upstream's own")
+		r.Add(n, "limits: the list is empty: leave limits out for the upstream's own")
 	}
 	return limits
 }
@@ -38,17 +39,17 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 	var l quota.Limit
 	var bucket costs.Bucket
 	var headroom, window, zone *yaml.Node
-	before := len(r.problems)
-	r.fields(n, "limit", fields{
+	before := len(r.Problems)
+	r.Fields(n, "limit", yamlfile.Fields{
 		"bucket":   func(n *yaml.Node) { bucket = r.bucket(n) },
-		"units":    func(n *yaml.Node) { l.Units = r.number(n, "units", 0, quota.MaxUnits) },
-		"headroom": func(n *yaml.Node) { headroom = n; l.Headroom = r.number(n, "headroom", 0, quota.MaxUnits) },
+		"units":    func(n *yaml.Node) { l.Units = r.Number(n, "units", 0, quota.MaxUnits) },
+		"headroom": func(n *yaml.Node) { headroom = n; l.Headroom = r.Number(n, "headroom", 0, quota.MaxUnits) },
 		"window":   func(n *yaml.Node) { window = n },
 		"timezone": func(n *yaml.Node) { zone = n },
 	}, "bucket", "units", "window")
 	l.Bucket = bucket.Name
-	if len(r.problems) == before && l.Headroom > l.Units {
-		r.add(headroom, "headroom: %d of %d units: nothing would be left to spend", l.Headroom, l.Units)
+	if len(r.Problems) == before && l.Headroom > l.Units {
+		r.Add(headroom, "headroom: %d of %d units: nothing would be left to spend", l.Headroom, l.Units)
 	}
 	var ok bool
 	l.Window, ok = r.window(window, zone, bucket)
@@ -57,7 +58,7 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 
 // bucket reads the name of one of the price list's buckets.
 func (r *reader) bucket(n *yaml.Node) costs.Bucket {
-	name, ok := r.text(n, "bucket")
+	name, ok := r.Text(n, "bucket")
 	if !ok || r.cfg.Costs == nil {
 		return costs.Bucket{Name: name}
 	}
@@ -71,7 +72,7 @@ func (r *reader) bucket(n *yaml.Node) costs.Bucket {
 		return b
 	}
 	names := slices.Collect(maps.Keys(r.buckets))
-	r.add(n, "bucket: no method draws on %q%s", clip(name), spell.DidYouMean(name, names))
+	r.Add(n, "bucket: no method draws on %q%s", yamlfile.Clip(name), spell.DidYouMean(name, names))
 	return costs.Bucket{Name: name}
 }
 
@@ -80,14 +81,14 @@ func (r *reader) window(window, zone *yaml.Node, bucket costs.Bucket) (quota.Win
 	if window == nil {
 		return quota.Window{}, false
 	}
-	text, ok := r.text(window, "window")
+	text, ok := r.Text(window, "window")
 	if !ok {
 		return quota.Window{}, false
 	}
 	name, at, what := "", window, "window"
 	switch {
 	case zone != nil:
-		if name, ok = r.text(zone, "timezone"); !ok {
+		if name, ok = r.Text(zone, "timezone"); !ok {
 			return quota.Window{}, false
 		}
 		if text == "day" || text == "hour" {
@@ -98,7 +99,7 @@ func (r *reader) window(window, zone *yaml.Node, bucket costs.Bucket) (quota.Win
 	}
 	w, err := quota.ParseWindow(text, name)
 	if err != nil {
-		r.add(at, "%s: %v", what, err)
+		r.Add(at, "%s: %v", what, err)
 	}
 	return w, err == nil
 }

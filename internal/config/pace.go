@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/yamlfile"
 )
 
 // Pace is how a credential's day is spread.
@@ -42,7 +43,7 @@ func (r *reader) pace(n *yaml.Node) *Pace {
 		p.Curve = r.curve(n)
 		return p
 	}
-	r.fields(n, "pace", fields{
+	r.Fields(n, "pace", yamlfile.Fields{
 		"curve": func(n *yaml.Node) { p.Curve = r.curve(n) },
 		"slack": func(n *yaml.Node) { p.Slack = r.percent(n, "slack") },
 	})
@@ -52,28 +53,28 @@ func (r *reader) pace(n *yaml.Node) *Pace {
 func (r *reader) curve(n *yaml.Node) []int64 {
 	if n.Kind == yaml.ScalarNode {
 		if n.Value != "even" {
-			r.add(n, "pace: %q: write even, or a list of 24 weights, one for each hour of the day", clip(n.Value))
+			r.Add(n, "pace: %q: write even, or a list of 24 weights, one for each hour of the day", yamlfile.Clip(n.Value))
 		}
 		return nil
 	}
 	var curve []int64
-	r.list(n, "pace", func(n *yaml.Node) { curve = append(curve, r.number(n, "pace", 0, MaxWeight)) })
+	r.List(n, "pace", func(n *yaml.Node) { curve = append(curve, r.Number(n, "pace", 0, MaxWeight)) })
 	if err := (quota.Pace{Curve: curve}).Check(); err != nil || len(curve) == 0 {
-		r.add(n, "pace: a curve is 24 weights, one for each hour of the day, not all of them 0")
+		r.Add(n, "pace: a curve is 24 weights, one for each hour of the day, not all of them 0")
 	}
 	return curve
 }
 
 // percent reads "10%".
 func (r *reader) percent(n *yaml.Node, what string) int64 {
-	text, ok := r.text(n, what)
+	text, ok := r.Text(n, what)
 	if !ok {
 		return 0
 	}
 	digits, percent := strings.CutSuffix(text, "%")
 	number, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || !percent || number < 0 || number > 100 {
-		r.add(n, "%s: %q: write 0%% to 100%%", what, clip(text))
+		r.Add(n, "%s: %q: write 0%% to 100%%", what, yamlfile.Clip(text))
 		return 0
 	}
 	return number
@@ -82,6 +83,6 @@ func (r *reader) percent(n *yaml.Node, what string) int64 {
 // checkPace reports a pace that no limit has a day for.
 func (r *reader) checkPace(n *yaml.Node, c Credential) {
 	if c.Pace != nil && len(c.Limits) > 0 && len(c.Pace.lines(c.Limits)) == 0 {
-		r.add(n, "pace: none of the limits has window: day, to whose end the units are to last")
+		r.Add(n, "pace: none of the limits has window: day, to whose end the units are to last")
 	}
 }

@@ -14,13 +14,13 @@ func limit(text string) string {
 
 var problems = []struct{ file, want string }{
 	{"igest: {}", `1: the configuration: unknown key "igest" (did you mean ingest?)`},
-	{"ledger: sqlite:a\nledger: sqlite:b", "2: the configuration: ledger stands already in line 1"},
+	{"ledger: sqlite:a\nledger: sqlite:b", "2: the configuration: ledger is already set on line 1"},
 	{"- a", "1: the configuration: write key: value pairs"},
 	{"a", "1: the configuration: write key: value pairs"},
 	{"? [a]\n: b", "1: the configuration: a key is a word"},
 	{"ledger: 7", "1: ledger: malformed: the ledger's URL: write sqlite:"},
-	{"ledger:", "1: ledger: nothing stands here: write a text"},
-	{"ledger: ''", "1: ledger: nothing stands here: write a text"},
+	{"ledger:", "1: ledger is empty: write a text"},
+	{"ledger: ''", "1: ledger is empty: write a text"},
 	{"ledger: {a: b}", "1: ledger: write a text, not a list or key: value pairs"},
 	{"\nledger: mysql://u:hunter2@h/d", "2: ledger: malformed"},
 	{"ledger: redis+sentinel://u:hunter2@h", "1: ledger: malformed"},

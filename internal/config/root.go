@@ -10,15 +10,48 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/endpoint"
 	"quotabudget/internal/ledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/sqlite"
 	"quotabudget/internal/textfile"
+	"quotabudget/internal/yamlfile"
 )
+
+// reader reads the file, and what is laid over it and under it.
+type reader struct {
+	yamlfile.Reader
+	cfg     *Config
+	getenv  func(string) string
+	dir     string    // of the file
+	outside []Problem // of the environment
+
+	// What has been read already, by name.
+	buckets     map[string]costs.Bucket
+	credentials map[string]bool
+	jobNames    map[string]bool
+	jobOf       map[regions.Region]string
+}
+
+const rotate = "delete it here, make a new key in its place, and name the variable or file that holds it: api_key: {env: " +
+	KeyVariable + "}"
+
+// allProblems are those of the environment and the file. No text that looks like a key is repeated.
+func (r *reader) allProblems() []Problem {
+	all := r.outside
+	for _, p := range r.Sorted() {
+		if quota.LooksSecret(p.Text) {
+			p.Text = "this looks like an API key (it is not repeated): " + rotate
+		}
+		all = append(all, Problem{r.cfg.File, p.Line, p.Text})
+	}
+	return all
+}
 
 // root reads the top of the file; nil is an empty one.
 func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	var prices, credentials, ingest *yaml.Node
-	if n != nil && section(n) {
-		r.fields(n, "the configuration", fields{
+	if n != nil && yamlfile.Section(n) {
+		r.Fields(n, "the configuration", yamlfile.Fields{
 			"ledger":      func(n *yaml.Node) { r.cfg.Ledger = r.url(n, "ledger", ledger.CheckURL) },
 			"catalog":     func(n *yaml.Node) { r.cfg.Catalog = r.url(n, "catalog", checkCatalog) },
 			"costs":       func(n *yaml.Node) { prices = n },
@@ -29,25 +62,25 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	}
 	// These refer to what stands before them here, wherever it stands in the file.
 	r.cfg.Costs = costs.Default()
-	if prices != nil && section(prices) {
+	if prices != nil && yamlfile.Section(prices) {
 		r.prices(ctx, prices)
 	}
-	if credentials != nil && section(credentials) {
-		r.list(credentials, "credentials", r.credential)
+	if credentials != nil && yamlfile.Section(credentials) {
+		r.List(credentials, "credentials", r.credential)
 	}
-	if ingest != nil && section(ingest) {
+	if ingest != nil && yamlfile.Section(ingest) {
 		r.ingest(ingest)
 	}
 }
 
 // url reads a URL and never repeats it: it may hold a password.
 func (r *reader) url(n *yaml.Node, what string, check func(string) error) string {
-	text, ok := r.text(n, what)
+	text, ok := r.Text(n, what)
 	if !ok {
 		return ""
 	}
 	if err := check(text); err != nil {
-		r.add(n, "%s: %v", what, err)
+		r.Add(n, "%s: %v", what, err)
 	}
 	return text
 }
@@ -67,17 +100,17 @@ func (r *reader) prices(ctx context.Context, n *yaml.Node) {
 		return
 	}
 	var profile *yaml.Node
-	r.fields(n, "costs", fields{
+	r.Fields(n, "costs", yamlfile.Fields{
 		"file":    func(n *yaml.Node) { r.pricesFrom(ctx, n) },
 		"profile": func(n *yaml.Node) { profile = n },
 	})
 	if profile == nil || r.cfg.Costs == nil {
 		return
 	}
-	if name, ok := r.text(profile, "profile"); ok {
+	if name, ok := r.Text(profile, "profile"); ok {
 		table, err := r.cfg.Costs.Profile(name)
 		if err != nil {
-			r.add(profile, "costs: %v", err)
+			r.Add(profile, "costs: %v", err)
 			return
 		}
 		r.cfg.Costs = table
@@ -86,7 +119,7 @@ func (r *reader) prices(ctx context.Context, n *yaml.Node) {
 
 // pricesFrom reads another price list. One that cannot be read leaves none: what refers to it is not checked then.
 func (r *reader) pricesFrom(ctx context.Context, n *yaml.Node) {
-	path, ok := r.text(n, "costs")
+	path, ok := r.Text(n, "costs")
 	if !ok {
 		return
 	}
@@ -94,13 +127,13 @@ func (r *reader) pricesFrom(ctx context.Context, n *yaml.Node) {
 	r.cfg.Costs, r.cfg.CostsFile = nil, path
 	data, err := textfile.ReadPipe(ctx, path, maxFileBytes)
 	if err != nil {
-		r.add(n, "costs: %s: %v", path, reason(err))
+		r.Add(n, "costs: %s: %v", path, reason(err))
 		return
 	}
 	table, err := costs.Parse(data)
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
-			r.add(n, "costs: %s: %s", path, strings.TrimSpace(line))
+			r.Add(n, "costs: %s: %s", path, strings.TrimSpace(line))
 		}
 		return
 	}
@@ -116,10 +149,10 @@ func (r *reader) path(path string) string {
 }
 
 func (r *reader) youtube(n *yaml.Node) {
-	if !section(n) {
+	if !yamlfile.Section(n) {
 		return
 	}
-	r.fields(n, "youtube", fields{"endpoint": func(n *yaml.Node) {
+	r.Fields(n, "youtube", yamlfile.Fields{"endpoint": func(n *yaml.Node) {
 		r.cfg.YouTube.Endpoint = withSlash(r.url(n, "endpoint", checkEndpoint))
 	}})
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"quotabudget/internal/yamlfile"
 )
 
 // lines is n lines by the format, which is given their numbers, after the head.
@@ -61,7 +63,7 @@ func TestManyProblems(t *testing.T) {
 	} {
 		_, err := Load(t.Context(), write(t, text), env("HOME", "/h"))
 		var problem *Error
-		if !errors.As(err, &problem) || len(problem.Problems) > maxProblems+2 {
+		if !errors.As(err, &problem) || len(problem.Problems) > yamlfile.MaxProblems+2 {
 			t.Errorf("%s: %.200v", name, err)
 			continue
 		}

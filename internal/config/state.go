@@ -17,7 +17,7 @@ func (r *reader) stateDefaults() {
 	if dir == "" {
 		dir = r.xdg("XDG_STATE_HOME", filepath.Join(".local", "state"))
 		if dir == "" {
-			r.problems = append(r.problems, Problem{Where: "environment",
+			r.outside = append(r.outside, Problem{Where: "environment",
 				Text: "neither QUOTA_STATE_DIR nor HOME says where to keep the ledger and the catalogue"})
 			return
 		}
@@ -25,7 +25,7 @@ func (r *reader) stateDefaults() {
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		r.problems = append(r.problems, Problem{Where: "QUOTA_STATE_DIR", Text: err.Error()})
+		r.outside = append(r.outside, Problem{Where: "QUOTA_STATE_DIR", Text: err.Error()})
 		return
 	}
 	if c.Ledger == "" {
