@@ -46,7 +46,7 @@ func outwardUses(uses []plan.Use) []useJSON {
 		if name := w.ZoneName(); name != "" {
 			zone = &name
 		}
-		j := useJSON{u.Limit.Name(), u.Limit.Bucket, w.Text(), zone, u.Limit.Units, u.Limit.Headroom, u.Cap, u.Peak, cli.Time(u.At), nil, u.Legroom}
+		j := useJSON{u.Limit.Name(), u.Limit.Bucket, w.Text(), zone, u.Limit.Units, u.Limit.Headroom, u.Cap, u.Peak, cli.Time(u.At), nil, u.Margin}
 		if u.Cap > 0 {
 			percent := percentOf(u)
 			j.Percent = &percent

@@ -12,6 +12,8 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
+	"quotabudget/internal/sim"
 	"quotabudget/internal/sqlite"
 )
 
@@ -81,10 +83,10 @@ func parseFrom(text string, reset quota.Window) (time.Time, error) {
 }
 
 // planLanes are the lanes with the pages that their charts have: the given number, or what the catalogue says.
-func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []daemon.Lane, pages int) ([]plan.Lane, error) {
-	planned := make([]plan.Lane, len(lanes))
+func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []daemon.Lane, pages int) ([]share.Lane, error) {
+	planned := make([]share.Lane, len(lanes))
 	for i, l := range lanes {
-		planned[i] = plan.Lane{Lane: l.Lane, Pages: int64(l.Pages), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor}
+		planned[i] = share.Lane{Lane: l.Lane, Zone: l.Zone, Pages: int64(l.Pages), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor}
 		if pages > 0 {
 			planned[i].Pages = int64(pages)
 		}
@@ -116,7 +118,7 @@ func absentFile(url string) bool {
 }
 
 // standings reads what the ledger holds now.
-func standings(ctx context.Context, url string, cred config.Credential, p plan.Plan) (now time.Time, known []plan.Standing, err error) {
+func standings(ctx context.Context, url string, cred config.Credential, p plan.Plan) (now time.Time, known []sim.Standing, err error) {
 	if absentFile(url) {
 		return time.Now().UTC(), nil, nil
 	}
@@ -129,19 +131,19 @@ func standings(ctx context.Context, url string, cred config.Credential, p plan.P
 	if err != nil {
 		return now, nil, err
 	}
-	longest := 27 * time.Hour
+	longest := share.Memory
 	for _, limit := range p.Limits {
 		longest = max(longest, limit.Window.Longest())
 	}
 	for _, cost := range p.Price {
-		s := plan.Standing{Bucket: cost.Bucket}
+		s := sim.Standing{Bucket: cost.Bucket}
 		for _, b := range usage.Buckets {
 			if b.Bucket == cost.Bucket {
 				s.SuspendedUntil = b.SuspendedUntil
 			}
 		}
-		q := quota.Query{Credential: cred.Name, Bucket: cost.Bucket, Since: usage.At.Add(-longest)}
-		if s.Entries, err = l.Entries(ctx, q); err != nil {
+		q := quota.SpentQuery{Credential: cred.Name, Bucket: cost.Bucket, Limits: p.Limits, Now: usage.At, Since: usage.At.Add(-longest)}
+		if s.Spent, err = q.Read(ctx, l); err != nil {
 			return now, nil, err
 		}
 		if s.Reservations, err = l.Reservations(ctx, cred.Name, cost.Bucket); err != nil {

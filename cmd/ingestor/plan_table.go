@@ -15,15 +15,16 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/picture"
 	"quotabudget/internal/plan"
+	"quotabudget/internal/sim"
 )
 
 // How much of a long plan is listed.
 const (
-	firstDays   = 7
-	worstDays   = 3
-	firstMeets  = 5 // collisions
-	plainWidth  = 72
-	pictureRows = 8
+	firstDays     = 7
+	worstDays     = 3
+	firstOverlaps = 5 // collisions
+	plainWidth    = 72
+	pictureRows   = 8
 )
 
 // drawPlan is the plan for people.
@@ -78,9 +79,9 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 func describeLost(screen cli.Screen, r *plan.Run) string {
 	text := fmt.Sprintf("%s %s, ", screen.Moment(r.At.Truncate(time.Second)), r.Region)
 	switch r.Outcome {
-	case plan.LeftOut:
+	case sim.LeftOut:
 		return text + "left out for its share of the day"
-	case plan.Partial:
+	case sim.Partial:
 		text += fmt.Sprintf("%d of %d pages, then denied: %s", r.Pages, r.Wanted, r.Limit)
 	default:
 		text += "denied: " + r.Limit
@@ -100,7 +101,7 @@ func drawLimits(o *planned, screen cli.Screen) error {
 		}
 		table.AppendColored(fullColor(u), []any{u.Limit.Name(), screen.Number(u.Limit.Units),
 			screen.Number(u.Limit.Headroom), screen.Number(u.Peak), used,
-			screen.On(u.At.Truncate(time.Second)), screen.Number(u.Legroom), screen.Bar(u.Peak, u.Cap, 12)})
+			screen.On(u.At.Truncate(time.Second)), screen.Number(u.Margin), screen.Bar(u.Peak, u.Cap, 12)})
 	}
 	return screen.Draw(table, cli.Shorten("at"), cli.Drop(""), cli.Drop("headroom"),
 		cli.Cut("limit", 30), cli.Drop("at"), cli.Cut("limit", 20))
@@ -108,7 +109,7 @@ func drawLimits(o *planned, screen cli.Screen) error {
 
 // fullColor marks a limit of which nothing is left.
 func fullColor(u plan.Use) cli.Color {
-	if u.Legroom <= 0 && u.Limit.Pace == nil {
+	if u.Margin <= 0 && u.Limit.Pace == nil {
 		return cli.Yellow
 	}
 	return ""
@@ -172,10 +173,10 @@ func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
 
 func totalRow(screen cli.Screen, days []plan.Day) []any {
 	var planned, spent, runs, lost int64
-	var meet int
+	var overlaps int
 	var peaks []int64
 	for _, d := range days {
-		planned, spent, runs, lost, meet = planned+d.Planned, spent+d.Spent, runs+d.Runs, lost+d.Lost(), meet+d.Crowded
+		planned, spent, runs, lost, overlaps = planned+d.Planned, spent+d.Spent, runs+d.Runs, lost+d.Lost(), overlaps+d.Crowded
 		for i, u := range d.Windows {
 			if i == len(peaks) {
 				peaks = append(peaks, 0)
@@ -187,7 +188,7 @@ func totalRow(screen cli.Screen, days []plan.Day) []any {
 	for _, p := range peaks {
 		row = append(row, screen.Number(p))
 	}
-	return append(row, meet)
+	return append(row, overlaps)
 }
 
 // listedDays are the places of the first days and of the worst others, in their order.
@@ -234,19 +235,19 @@ func drawLosses(o *planned, screen cli.Screen) error {
 }
 
 func drawCollisions(o *planned, screen cli.Screen) error {
-	meets := o.report.Collisions
-	if len(meets) == 0 {
+	overlaps := o.report.Collisions
+	if len(overlaps) == 0 {
 		return nil
 	}
 	if err := screen.Say("\nLanes that tick in one minute\n"); err != nil {
 		return err
 	}
 	table := screen.Table(">ticks", ">times", "first", "lanes")
-	for _, c := range meets[:min(len(meets), firstMeets)] {
+	for _, c := range overlaps[:min(len(overlaps), firstOverlaps)] {
 		table.AppendRow([]any{c.Ticks, screen.Number(int64(c.Times)), screen.On(c.First),
 			strings.Join(c.Lanes, " ")})
 	}
-	if more := len(meets) - firstMeets; more > 0 {
+	if more := len(overlaps) - firstOverlaps; more > 0 {
 		table.AppendRow([]any{"", "", fmt.Sprintf("… %d more", more)})
 	}
 	return screen.Draw(table, cli.Cut("lanes", 30), cli.Shorten("first"), cli.Cut("lanes", 10))

@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
 	"quotabudget/internal/spell"
 )
 
@@ -28,8 +32,8 @@ possible days: the time shown is their median, and eight of ten days are between
 
 Scheduled runs are left out by their shares while units are short, as by "ingestor run", and held
 back by paces. Such a run is lost, but the bucket does not run dry because of it; the same goes for a
-limit on less than ten minutes, which is checked for scheduled runs only, and only if the schedule
-has at most 5000 ticks until the reset.
+limit on less than ten minutes, which is checked for scheduled runs only. A run wants as many pages
+as the region's last complete chart in the catalogue has, or the configured number.
 
 It exits with 0 whatever the forecast is. With --fail it exits with 75 if a bucket is short:
 exhausted, suspended, likely to run dry before its reset, or lasting but with scheduled runs lost.
@@ -99,7 +103,7 @@ func (a *app) foretell(ctx context.Context, bucket string) ([]foretold, error) {
 	found, known := bucket == "", []string{}
 	for _, c := range credentials {
 		g := &gate{c.Budget(l, cfg.Costs, a.Logger(a.stderr)), cfg}
-		q, err := g.question(bucket)
+		q, err := g.question(ctx, bucket)
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +123,7 @@ func (a *app) foretell(ctx context.Context, bucket string) ([]foretold, error) {
 }
 
 // question is what to foretell of the gate's credential; of all buckets when none is named.
-func (g *gate) question(bucket string) (forecast.Question, error) {
+func (g *gate) question(ctx context.Context, bucket string) (forecast.Question, error) {
 	q := forecast.Question{Credential: g.Credential, Paces: g.Paces, Resets: make(map[string]quota.Window)}
 	for _, l := range g.Limits {
 		if bucket == "" || l.Bucket == bucket {
@@ -131,23 +135,38 @@ func (g *gate) question(bucket string) (forecast.Question, error) {
 		return q, nil
 	}
 	var err error
-	q.Lanes, err = lanes(g.cfg)
+	if q.Price, err = g.cfg.Costs.Price("youtube.videos.list"); err != nil {
+		return q, nil // no run can charge for a page
+	}
+	q.Lanes, err = lanes(ctx, g.cfg)
 	return q, err
 }
 
-// lanes are those of the configured jobs, with what their pages cost. Where pages have no price, no run can charge for one.
-func lanes(cfg *config.Config) ([]forecast.Lane, error) {
-	price, err := cfg.Costs.Price("youtube.videos.list")
-	if err != nil {
-		return nil, nil
-	}
+// lanes are those of the configured jobs, with the pages that the catalogue says a run will want.
+func lanes(ctx context.Context, cfg *config.Config) ([]share.Lane, error) {
 	configured, err := cfg.Lanes()
-	lanes := make([]forecast.Lane, len(configured))
+	if err != nil {
+		return nil, err
+	}
+	lanes := make([]share.Lane, len(configured))
 	for i, l := range configured {
-		lanes[i] = forecast.Lane{Lane: l.Lane, Pages: l.Pages, Price: price,
+		lanes[i] = share.Lane{Lane: l.Lane, Zone: l.Zone, Pages: int64(l.Pages),
 			Weight: cfg.Daemon.Weight(l.Code), Priority: cfg.Daemon.Priorities[l.Code], Floor: cfg.Daemon.Floors[l.Code]}
 	}
-	return lanes, err
+	c, err := catalog.OpenReading(ctx, cfg.Catalog)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lanes, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range lanes {
+		l := &lanes[i]
+		if l.Pages, err = c.PagesWanted(ctx, l.Region, l.Pages); err != nil {
+			break
+		}
+	}
+	return lanes, errors.Join(err, c.Close())
 }
 
 // forecastTable writes a sentence for each bucket, and the figures behind it.

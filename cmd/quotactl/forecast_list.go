@@ -54,8 +54,8 @@ type lostRun struct {
 	Scheduled cli.Time `json:"scheduled"`
 	Job       string   `json:"job"`
 	Region    string   `json:"region"`
-	Pages     int      `json:"pages"`
-	Lost      int      `json:"lost"`
+	Pages     int64    `json:"pages"`
+	Lost      int64    `json:"lost"`
 	Limit     string   `json:"limit"`
 }
 

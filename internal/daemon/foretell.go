@@ -9,6 +9,7 @@ import (
 
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
 )
 
 // outlook is the metrics of the forecast.
@@ -41,7 +42,7 @@ func (d *Daemon) foretell(ctx context.Context, w *Work) {
 			return
 		case <-timer.C:
 		}
-		told, err := w.question().Ask(ctx, w.Sweep.Budget.Ledger)
+		told, err := w.ask(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				d.Log.Warn("nothing can be foretold", "error", err)
@@ -75,16 +76,23 @@ func (d *Daemon) judge(credential string, f forecast.Forecast) {
 	}
 }
 
-// question is what to foretell: the credential's buckets under the lanes.
-func (w *Work) question() forecast.Question {
+// ask computes the forecast of the credential's buckets under the lanes.
+func (w *Work) ask(ctx context.Context) ([]forecast.Forecast, error) {
 	b := w.Sweep.Budget
-	q := forecast.Question{Credential: b.Credential, Limits: b.Limits, Paces: b.Paces, Resets: make(map[string]quota.Window)}
+	q := forecast.Question{
+		Credential: b.Credential, Limits: b.Limits, Paces: b.Paces, Resets: make(map[string]quota.Window),
+		Price: b.Prices[chartMethod],
+	}
 	for _, bucket := range b.Buckets() {
 		q.Resets[bucket] = w.Sweep.Day
 	}
 	for _, l := range w.Lanes {
-		q.Lanes = append(q.Lanes, forecast.Lane{Lane: l.Lane, Pages: l.Pages, Price: b.Prices[chartMethod],
+		pages, err := w.Sweep.Catalog.PagesWanted(ctx, l.Region, int64(l.Pages))
+		if err != nil {
+			return nil, err
+		}
+		q.Lanes = append(q.Lanes, share.Lane{Lane: l.Lane, Zone: l.Zone, Pages: pages,
 			Weight: l.Weight, Priority: l.Priority, Floor: l.Floor})
 	}
-	return q
+	return q.Ask(ctx, b.Ledger)
 }

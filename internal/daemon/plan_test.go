@@ -11,6 +11,8 @@ import (
 
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
+	"quotabudget/internal/sim"
 )
 
 // TestPlanForetells: what the plan says of a schedule is what the daemon then does: the same runs are denied, left out or cut
@@ -72,7 +74,7 @@ func TestPlanForetells(t *testing.T) {
 						all[i].Offset, all[i].Pages = time.Duration(i)*40*time.Second, chartPages[l.Region]
 						l = all[i]
 					}
-					p.Lanes = append(p.Lanes, plan.Lane{Lane: l.Lane, Pages: int64(l.Pages), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor})
+					p.Lanes = append(p.Lanes, share.Lane{Lane: l.Lane, Pages: int64(l.Pages), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor})
 				}
 				foretold := make(map[string]string)
 				outcomes := make(map[string]int)
@@ -97,7 +99,7 @@ func TestPlanForetells(t *testing.T) {
 					}
 				}
 				for id, outcome := range foretold { // what is left out takes no chart over
-					if strings.HasPrefix(outcome, plan.LeftOut.String()) && w.told("chart of an earlier tick goes on", "tick="+id+" ") > 0 {
+					if strings.HasPrefix(outcome, sim.LeftOut.String()) && w.told("chart of an earlier tick goes on", "tick="+id+" ") > 0 {
 						t.Errorf("%s has taken a chart, and is left out", id)
 					}
 				}
@@ -134,13 +136,13 @@ func (w *world) outcomes() map[string]string {
 		id, units := said(tickOf, line), said(unitsOf, line)
 		switch {
 		case strings.Contains(line, `msg="tick done"`):
-			done[id] = fmt.Sprintf("%s %s ", plan.Complete, units)
+			done[id] = fmt.Sprintf("%s %s ", sim.Complete, units)
 		case strings.Contains(line, `msg="tick left out"`):
-			done[id] = fmt.Sprintf("%s 0 %s", plan.LeftOut, plan.ShareName)
+			done[id] = fmt.Sprintf("%s 0 %s", sim.LeftOut, sim.ShareName)
 		case strings.Contains(line, `msg="tick denied"`) && units == "":
-			done[id] = fmt.Sprintf("%s 0 %s", plan.Denied, said(limitOf, line))
+			done[id] = fmt.Sprintf("%s 0 %s", sim.Denied, said(limitOf, line))
 		case strings.Contains(line, `msg="tick denied"`):
-			done[id] = fmt.Sprintf("%s %s %s", plan.Partial, units, said(limitOf, line))
+			done[id] = fmt.Sprintf("%s %s %s", sim.Partial, units, said(limitOf, line))
 		}
 	}
 	return done

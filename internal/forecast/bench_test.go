@@ -60,14 +60,14 @@ func BenchmarkOf(b *testing.B) {
 // BenchmarkManyEntries is one forecast with 10,000 entries a day, a third of them unscheduled, and two limits.
 func BenchmarkManyEntries(b *testing.B) {
 	at := clock(b, "2026-11-21 20:00:00")
-	in := Bucket{Name: "default", At: at, Limits: []quota.Limit{limit(b, 20_000, "day"), limit(b, 20_000, "24h")},
+	in := Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(b, 20_000, "day"), limit(b, 20_000, "24h")},
 		Lanes: lanes(b, "*/5 * * * *", "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA")}
 	from := at.Add(-Memory(in.Limits))
-	in.Entries = flow(from, at, 13*time.Second, 1)
-	for i := range in.Entries {
-		in.Entries[i].Labels = quota.Labels{quota.LabelJob: "trending"}
+	in.Spent = flow(from, at, 13*time.Second, 1)
+	for i := range in.Spent {
+		in.Spent[i].Labels = quota.Labels{quota.LabelJob: "trending"}
 	}
-	in.Entries = join(in.Entries, flow(from, at, 26*time.Second, 1))
+	in.Spent = join(in.Spent, flow(from, at, 26*time.Second, 1))
 	for b.Loop() {
 		Of(in)
 	}
@@ -75,9 +75,9 @@ func BenchmarkManyEntries(b *testing.B) {
 
 // BenchmarkManyTicks is one forecast with a schedule of every few seconds.
 func BenchmarkManyTicks(b *testing.B) {
-	in := Bucket{Name: "default", At: clock(b, "2026-11-21 08:00:01"), Limits: []quota.Limit{limit(b, 1_000_000, "day")},
-		Entries: flow(clock(b, "2026-11-21 00:00:00"), clock(b, "2026-11-21 08:00:00"), time.Minute, 3),
-		Lanes:   lanes(b, "@every 3s", "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA")}
+	in := Bucket{Name: "default", Price: 1, At: clock(b, "2026-11-21 08:00:01"), Limits: []quota.Limit{limit(b, 1_000_000, "day")},
+		Spent: flow(clock(b, "2026-11-21 00:00:00"), clock(b, "2026-11-21 08:00:00"), time.Minute, 3),
+		Lanes: lanes(b, "@every 3s", "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA")}
 	for b.Loop() {
 		Of(in)
 	}
@@ -152,11 +152,11 @@ func BenchmarkShort(b *testing.B) {
 	for _, c := range []struct {
 		name, spec string
 		units      int64
-		entries    []quota.Entry
+		entries    []quota.Spent
 	}{{"certain", "*/10 * * * *", 4000, nil}, {"unscheduled", "*/10 * * * *", 4000, some}, {"crowd", "@every 10s", 10_000, some}} {
 		b.Run(c.name, func(b *testing.B) {
-			in := Bucket{Name: "default", At: at, Reset: window(b, "day"), Limits: []quota.Limit{limit(b, c.units, "day"), limit(b, c.units, "24h")},
-				Entries: c.entries, Lanes: staggered(lanes(b, c.spec, "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"), 30*time.Second)}
+			in := Bucket{Name: "default", Price: 1, At: at, Reset: window(b, "day"), Limits: []quota.Limit{limit(b, c.units, "day"), limit(b, c.units, "24h")},
+				Spent: c.entries, Lanes: staggered(lanes(b, c.spec, "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"), 30*time.Second)}
 			for b.Loop() {
 				Of(in)
 			}

@@ -49,11 +49,11 @@ const (
 )
 
 // deal shuffles the places among the days that are played, the same way every time.
-func deal() (deck [decks][]float64) {
+func deal(days int) (deck [decks][]float64) {
 	for i := range deck {
 		deck[i] = make([]float64, days)
 		for j, place := range rand.New(rand.NewPCG(uint64(i), 0x6465616c)).Perm(days) {
-			deck[i][j] = (float64(place) + 0.5) / days
+			deck[i][j] = (float64(place) + 0.5) / float64(days)
 		}
 	}
 	return deck

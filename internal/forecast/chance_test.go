@@ -29,12 +29,12 @@ func TestBelief(t *testing.T) {
 
 // What is dealt has every tenth of the chances in a tenth of the days.
 func TestDeal(t *testing.T) {
-	for i, deck := range deal() {
+	for i, deck := range deal(mostDays) {
 		if slices.IsSorted(deck) {
 			t.Errorf("deck %d is not shuffled", i)
 		}
 		slices.Sort(deck)
-		if deck[days/10-1] >= 0.1 || deck[days/10] <= 0.1 || deck[0] <= 0 || deck[days-1] >= 1 {
+		if deck[mostDays/10-1] >= 0.1 || deck[mostDays/10] <= 0.1 || deck[0] <= 0 || deck[mostDays-1] >= 1 {
 			t.Errorf("deck %d: %v", i, deck)
 		}
 	}
@@ -42,7 +42,7 @@ func TestDeal(t *testing.T) {
 
 // A habit that became another one six hours ago is found out, and one that did not is left whole.
 func TestStretches(t *testing.T) {
-	start := stretch{belief{1, 1}, belief{1, 24 * float64(hour)}}
+	start := habitSpan{belief{1, 1}, belief{1, 24 * float64(hour)}}
 	hours := func(counts ...float64) (all []tally) {
 		for _, n := range counts {
 			all = append(all, tally{calm: n, seen: 6, looked: 6})
@@ -59,7 +59,7 @@ func TestStretches(t *testing.T) {
 		{"blind for two hours between", append(append(hours(22, 19, 20), tally{}, tally{}), hours(10, 9, 11, 10)...), 3},
 		{"nothing seen", make([]tally, 3), 3},
 	} {
-		chances, lasted := stretches(test.hours, start)
+		chances, lasted := spans(test.hours, start)
 		likeliest, sum := 0, 0.0
 		for k, c := range chances {
 			if sum += c; c > chances[likeliest] {

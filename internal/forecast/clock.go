@@ -164,7 +164,7 @@ func (d *dice) sameHour(i int, part float64) int {
 	for back := range 2 {
 		day := 1 + (back+int(2*part))%2
 		j := day*dayBins - 1 - i%dayBins + near
-		if j >= d.spell && j < len(d.units) && !d.blind[j] {
+		if j >= d.surge && j < len(d.units) && !d.blind[j] {
 			return j
 		}
 	}

@@ -10,15 +10,15 @@ import (
 // office is three days of somebody who works from 16:00Z to midnight, 600 units an hour, until a moment of the last day.
 func office(t *testing.T, until string) Bucket {
 	at := clock(t, "2026-11-21 "+until+":00")
-	b := Bucket{Name: "default", At: at, Limits: []quota.Limit{limit(t, 9500, "day")}}
+	b := Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(t, 9500, "day")}}
 	for _, day := range []string{"2026-11-19", "2026-11-20", "2026-11-21"} {
 		from := clock(t, day+" 16:00:00")
 		to := from.Add(8 * time.Hour)
-		b.Entries = append(b.Entries, flow(from, to, time.Minute, 10)...)
+		b.Spent = append(b.Spent, flow(from, to, time.Minute, 10)...)
 	}
-	b.Entries = join(b.Entries, flow(at.Add(-60*time.Hour), at, 10*time.Minute, 10))
-	for len(b.Entries) > 0 && b.Entries[len(b.Entries)-1].At.After(at) {
-		b.Entries = b.Entries[:len(b.Entries)-1]
+	b.Spent = join(b.Spent, flow(at.Add(-60*time.Hour), at, 10*time.Minute, 10))
+	for len(b.Spent) > 0 && b.Spent[len(b.Spent)-1].At.After(at) {
+		b.Spent = b.Spent[:len(b.Spent)-1]
 	}
 	return b
 }
@@ -35,8 +35,8 @@ func TestByClock(t *testing.T) {
 	} {
 		b := office(t, test.at)
 		h := newHabit(b)
-		if h.clock < 0.9 || h.spell != 0 {
-			t.Errorf("%s: by the clock with %.2f, a spell of %d", test.at, h.clock, h.spell)
+		if h.clock < 0.9 || h.surge != 0 {
+			t.Errorf("%s: by the clock with %.2f, a surge of %d", test.at, h.clock, h.surge)
 		}
 		if f := Of(b); f.Rate.Likely < test.low || f.Rate.Likely > test.high {
 			t.Errorf("%s: rate %v, want %v to %v", test.at, f.Rate, test.low, test.high)
@@ -48,11 +48,11 @@ func TestByClock(t *testing.T) {
 func TestNotByClock(t *testing.T) {
 	b := office(t, "20:00")
 	short := b
-	for short.Entries[0].At.Before(b.At.Add(-26 * time.Hour)) {
-		short.Entries = short.Entries[1:]
+	for short.Spent[0].At.Before(b.At.Add(-26 * time.Hour)) {
+		short.Spent = short.Spent[1:]
 	}
 	flat := b
-	flat.Entries = flow(b.At.Add(-60*time.Hour), b.At, 7*time.Minute, 10)
+	flat.Spent = flow(b.At.Add(-60*time.Hour), b.At, 7*time.Minute, 10)
 	for name, b := range map[string]Bucket{"a day": short, "flat": flat} {
 		if h := newHabit(b); h.clock > 0.1 {
 			t.Errorf("%s: by the clock with %.2f", name, h.clock)

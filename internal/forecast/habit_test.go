@@ -12,12 +12,12 @@ func TestUnscheduled(t *testing.T) {
 	now := clock(t, "2026-11-21 20:00:00")
 	start := clock(t, "2026-11-21 08:00:00")
 	before := func(d time.Duration) time.Time { return now.Add(-d) }
-	rest := func(units int64) []quota.Entry { return spent(start, units) }
+	rest := func(units int64) []quota.Spent { return spent(start, units) }
 	steady := flow(start, now, 5*time.Minute, 10) // 120 an hour, 1,440 by now
 	backfill := quota.Reservation{Units: 1000, Drawn: 600, Left: 400, CreatedAt: before(2 * time.Hour), ExpiresAt: now.Add(time.Hour)}
 	for _, test := range []struct {
 		name    string
-		entries []quota.Entry
+		entries []quota.Spent
 		held    []quota.Reservation
 		verdict Verdict
 		dry     string // "" for not
@@ -42,7 +42,7 @@ func TestUnscheduled(t *testing.T) {
 			[]quota.Reservation{backfill}, Lasts, "", 0, 100, 140},
 		{"the schedule's own runs", rest(9000), nil, Lasts, "", 0, 0, 0},
 	} {
-		b := Bucket{Name: "default", At: now, Limits: []quota.Limit{limit(t, 9500, "day")}, Entries: test.entries, Reservations: test.held,
+		b := Bucket{Name: "default", Price: 1, At: now, Limits: []quota.Limit{limit(t, 9500, "day")}, Spent: test.entries, Reservations: test.held,
 			Lanes: lanes(t, "0 7 * * *", "BR")}
 		f := Of(b)
 		if f.Verdict != test.verdict {
@@ -60,19 +60,19 @@ func TestUnscheduled(t *testing.T) {
 	}
 }
 
-// A spell is a burst for as long as bursts last, then it is a job that has run away.
-func TestSpell(t *testing.T) {
+// A surge is a burst for as long as bursts last, then it is a job that has run away.
+func TestSurge(t *testing.T) {
 	now := clock(t, "2026-11-21 20:00:00")
 	before := 0.0
 	for _, minutes := range []int{10, 20, 30, 40, 60, 120} {
 		d := time.Duration(minutes) * time.Minute
-		b := Bucket{Name: "default", At: now, Limits: []quota.Limit{limit(t, 9500, "day")},
-			Entries: join(flow(now.Add(-20*time.Hour), now, 10*time.Minute, 10), flow(now.Add(-d), now, time.Minute, 20))}
+		b := Bucket{Name: "default", Price: 1, At: now, Limits: []quota.Limit{limit(t, 9500, "day")},
+			Spent: join(flow(now.Add(-20*time.Hour), now, 10*time.Minute, 10), flow(now.Add(-d), now, time.Minute, 20))}
 		h := newHabit(b)
-		if bins := minutes / 10; minutes > 10 && h.spell != bins || minutes == 10 && h.spell != 0 {
-			t.Errorf("%v: a spell of %d bins", d, h.spell)
+		if bins := minutes / 10; minutes > 10 && h.surge != bins || minutes == 10 && h.surge != 0 {
+			t.Errorf("%v: a surge of %d bins", d, h.surge)
 		}
-		if h.spell > 0 && h.runaway <= before {
+		if h.surge > 0 && h.runaway <= before {
 			t.Errorf("%v: %.2f likely to have run away, not more than %.2f", d, h.runaway, before)
 		}
 		before = h.runaway
@@ -80,7 +80,7 @@ func TestSpell(t *testing.T) {
 	if before < 0.9 {
 		t.Errorf("two hours: %.2f", before)
 	}
-	d := dice{habit: habit{spell: 2, spells: spells{length: 3, runaway: 0.3}}}
+	d := dice{habit: habit{surge: 2, surges: surges{length: 3, runaway: 0.3}}}
 	for _, test := range []struct {
 		runaway, lasts float64
 		want           int
@@ -96,8 +96,8 @@ func TestBlindWhenEmpty(t *testing.T) {
 	now := clock(t, "2026-11-21 20:00:00")
 	full := clock(t, "2026-11-21 02:00:00") // six hours before the reset
 	day := []quota.Limit{limit(t, 1000, "day")}
-	b := Bucket{Name: "default", At: now, Limits: day, Entries: join(
-		flow(now.Add(-24*time.Hour), full, 10*time.Minute, 5), spent(full, 1000), flow(clock(t, "2026-11-21 08:00:00"), now, 10*time.Minute, 5)), Lanes: lanes(t, "0 7 * * *", "BR")}
+	b := Bucket{Name: "default", Price: 1, At: now, Limits: day, Spent: join(
+		flow(now.Add(-24*time.Hour), full, 10*time.Minute, 5), spent(full.Add(-time.Second), 1000), flow(clock(t, "2026-11-21 08:00:00"), now, 10*time.Minute, 5)), Lanes: lanes(t, "0 7 * * *", "BR")}
 	h := newHabit(b)
 	for i, blind := range h.blind {
 		began := now.Add(-time.Duration(i+1) * bin)
@@ -113,12 +113,12 @@ func TestBlindWhenEmpty(t *testing.T) {
 // What is too little for an ordinary charge is nothing.
 func TestBlindWithCrumbs(t *testing.T) {
 	now := clock(t, "2026-11-21 20:00:00")
-	b := Bucket{Name: "default", At: now, Limits: []quota.Limit{limit(t, 1000, "24h")}}
+	b := Bucket{Name: "default", Price: 1, At: now, Limits: []quota.Limit{limit(t, 1000, "24h")}}
 	for _, test := range []struct {
 		units int64 // of a charge every hour, in ten hours
 		blind bool
 	}{{99, true}, {90, false}} {
-		b.Entries = flow(now.Add(-630*time.Minute), now.Add(-30*time.Minute), time.Hour, test.units)
+		b.Spent = flow(now.Add(-630*time.Minute), now.Add(-30*time.Minute), time.Hour, test.units)
 		if h := newHabit(b); h.blind[0] != test.blind || h.blind[5] {
 			t.Errorf("charges of %d: blind %v", test.units, h.blind[:6])
 		}

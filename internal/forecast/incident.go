@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// incident is a spell that was no burst: a job that ran away, or a backfill.
+// incident is a surge that was no burst: a job that ran away, or a backfill.
 type incident struct {
 	bins int
 	rate float64 // units in a bin
@@ -22,7 +22,7 @@ const (
 	unlike = 0.5
 )
 
-// incident is what a spell that is over was.
+// incident is what a surge that is over was.
 func (h *habit) incident(b burst) incident {
 	in := incident{bins: b.bins, cut: h.blind[b.last] || b.last > 0 && h.blind[b.last-1]}
 	n := 0.0

@@ -15,14 +15,14 @@ func TestIncidents(t *testing.T) {
 	ran := flow(now.Add(-28*time.Hour), now.Add(-25*time.Hour), time.Minute, 40) // 7,200 in three hours, and then nothing was left
 	for _, test := range []struct {
 		name    string
-		entries []quota.Entry
+		entries []quota.Spent
 		units   int64
 		want    []incident
 	}{
 		{"none", steady, 5000, nil},
 		{"one that somebody ended", join(steady, ran), 12000, []incident{{bins: 18, rate: 400}}},
 	} {
-		b := Bucket{Name: "default", At: now, Limits: []quota.Limit{limit(t, test.units, "day")}, Entries: test.entries}
+		b := Bucket{Name: "default", Price: 1, At: now, Limits: []quota.Limit{limit(t, test.units, "day")}, Spent: test.entries}
 		h := newHabit(b)
 		if len(h.incidents) != len(test.want) {
 			t.Fatalf("%s: %+v", test.name, h.incidents)
@@ -33,14 +33,14 @@ func TestIncidents(t *testing.T) {
 			}
 		}
 		seen := 0.5 + float64(len(test.want))
-		likely, d, struck := 1-math.Pow(1+18.0/(72+48), -seen), h.load(), 0.0
-		for i := range days {
+		likely, d, struck := 1-math.Pow(1+18.0/(72+48), -seen), h.load(mostDays), 0.0
+		for i := range mostDays {
 			sum := 0.0
 			for _, u := range d.day(i, 18*hour) {
 				sum += u
 			}
 			if sum > 2*5*18*float64(hour) {
-				struck += 1.0 / days
+				struck += 1.0 / mostDays
 			}
 		}
 		if math.Abs(struck-likely) > 0.02 {
@@ -52,8 +52,8 @@ func TestIncidents(t *testing.T) {
 // An incident that emptied the bucket would have gone on.
 func TestIncidentCut(t *testing.T) {
 	now := clock(t, "2026-11-21 14:00:00")
-	b := Bucket{Name: "default", At: now, Limits: []quota.Limit{limit(t, 5000, "day")},
-		Entries: join(flow(now.Add(-60*time.Hour), now, 10*time.Minute, 5), flow(now.Add(-20*time.Hour), now.Add(-18*time.Hour), time.Minute, 40))}
+	b := Bucket{Name: "default", Price: 1, At: now, Limits: []quota.Limit{limit(t, 5000, "day")},
+		Spent: join(flow(now.Add(-60*time.Hour), now, 10*time.Minute, 5), flow(now.Add(-20*time.Hour), now.Add(-18*time.Hour), time.Minute, 40))}
 	if h := newHabit(b); len(h.incidents) != 1 || !h.incidents[0].cut {
 		t.Errorf("%+v", h.incidents)
 	}
@@ -67,8 +67,8 @@ func TestIncidentCut(t *testing.T) {
 	}
 }
 
-// A spell goes on through the bins in which nothing was left.
-func TestSpellThroughBlind(t *testing.T) {
+// A surge goes on through the bins in which nothing was left.
+func TestSurgeThroughBlind(t *testing.T) {
 	h := habit{budget: 1000, units: make([]float64, 60), blind: make([]bool, 60)}
 	for i := range h.units {
 		h.units[i] = 5
@@ -79,8 +79,8 @@ func TestSpellThroughBlind(t *testing.T) {
 	for _, i := range []int{0, 1, 2, 5, 6, 7} {
 		h.units[i], h.blind[i] = 5, true
 	}
-	h.findSpells()
-	if h.spell != 9 || len(h.incidents) != 0 {
-		t.Errorf("a spell of %d bins, %+v", h.spell, h.incidents)
+	h.findSurges()
+	if h.surge != 9 || len(h.incidents) != 0 {
+		t.Errorf("a surge of %d bins, %+v", h.surge, h.incidents)
 	}
 }

@@ -11,24 +11,23 @@ import (
 
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
+	"quotabudget/internal/sim"
 )
 
 // scenario is a bucket at a random moment, from which nothing unscheduled was ever spent, and lanes that may be too many for it.
 func scenario(t *testing.T, r *rapid.T) Bucket {
 	at := clock(t, "2026-10-31 07:00:03").Add(time.Duration(rapid.Int64Range(0, 48*60).Draw(r, "now")) * time.Minute)
-	b := Bucket{Name: "default", At: at, Reset: window(t, "day")}
+	b := Bucket{Name: "default", Price: 1, At: at, Reset: window(t, "day")}
+	b.Price = rapid.SampledFrom([]int64{1, 1, 3}).Draw(r, "price")
 	wanted := int64(0)
 	for i, region := range []string{"US", "GB", "DE", "FR"}[:rapid.IntRange(1, 4).Draw(r, "lanes")] {
 		l := lanes(t, rapid.SampledFrom([]string{"0 */3 * * *", "*/20 * * * *", "30 7,19 * * *", "5 * * * *", "*/10 9-17 * * *"}).Draw(r, "spec"), region)[0]
 		l.Offset = time.Duration(rapid.SampledFrom([]int{0, 0, 5, 15, 600}).Draw(r, "offset")*(1+i)) * time.Second
-		l.Pages = rapid.IntRange(1, 6).Draw(r, "pages")
-		l.Price = []quota.Cost{{Bucket: "default", Units: rapid.SampledFrom([]int64{1, 1, 3}).Draw(r, "price")}}
-		if i > 0 {
-			l.Price = b.Lanes[0].Price
-		}
+		l.Pages = rapid.Int64Range(1, 6).Draw(r, "pages")
 		l.Weight, l.Priority = rapid.Int64Range(0, 3).Draw(r, "weight"), rapid.SampledFrom([]int64{0, 0, 0, 1}).Draw(r, "priority")
 		l.Floor = rapid.SampledFrom([]int64{0, 0, 20, 60}).Draw(r, "floor")
-		wanted += l.Count(at, at.Add(24*time.Hour)) * int64(l.Pages) * l.Price[0].Units
+		wanted += l.Count(at, at.Add(24*time.Hour)) * l.Pages * b.Price
 		b.Lanes = append(b.Lanes, l)
 	}
 	units := func(part int64) int64 {
@@ -56,11 +55,11 @@ func scenario(t *testing.T, r *rapid.T) Bucket {
 	for range rapid.IntRange(0, 60).Draw(r, "entries") {
 		before := at.Truncate(time.Minute).Add(-time.Duration(rapid.Int64Range(1, 30*60).Draw(r, "minutes"))*time.Minute + 37*time.Second)
 		l := b.Lanes[rapid.IntRange(0, len(b.Lanes)-1).Draw(r, "lane")]
-		b.Entries = append(b.Entries, entry(l, before, rapid.Int64Range(1, 1+wanted/60).Draw(r, "units")))
+		b.Spent = append(b.Spent, entry(l, before, rapid.Int64Range(1, 1+wanted/60).Draw(r, "units")))
 	}
-	b.Entries = join(b.Entries)
+	b.Spent = join(b.Spent)
 	for i, l := range b.Lanes { // as a plan begins, in the order of the list
-		b.Entries = append(b.Entries, entry(l, at.Add(time.Duration(i-10)*100*time.Millisecond), 1))
+		b.Spent = append(b.Spent, entry(l, at.Add(time.Duration(i-10)*100*time.Millisecond), 1))
 	}
 	if rapid.IntRange(0, 3).Draw(r, "reservation") == 0 {
 		b.Reservations = []quota.Reservation{{Left: wanted / 10, Units: wanted / 10, CreatedAt: at,
@@ -72,20 +71,18 @@ func scenario(t *testing.T, r *rapid.T) Bucket {
 	return b
 }
 
-func entry(l Lane, at time.Time, units int64) quota.Entry {
-	return quota.Entry{At: at, Bucket: "default", Units: units, Labels: quota.Labels{quota.LabelJob: l.Job, quota.LabelRegion: l.Region}}
+func entry(l share.Lane, at time.Time, units int64) quota.Spent {
+	return quota.Spent{At: at, Units: units, Labels: quota.Labels{quota.LabelJob: l.Job, quota.LabelRegion: l.Region}}
 }
 
 // planned is the runs that a plan says are lost until a moment, one a line.
 func planned(b Bucket, to time.Time) (lost []string) {
-	p := plan.Plan{Price: b.Lanes[0].Price, Limits: b.Limits, Paces: b.Paces, Reset: b.Reset, From: b.At, To: to,
-		Before: []plan.Standing{{Bucket: b.Name, Entries: b.Entries, Reservations: b.Reservations, SuspendedUntil: b.SuspendedUntil}}}
-	for _, l := range b.Lanes {
-		p.Lanes = append(p.Lanes, plan.Lane{Lane: l.Lane, Pages: int64(l.Pages), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor})
-	}
+	p := plan.Plan{Lanes: b.Lanes, Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}}, Limits: b.Limits, Paces: b.Paces,
+		Reset: b.Reset, From: b.At, To: to,
+		Before: []sim.Standing{{Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations, SuspendedUntil: b.SuspendedUntil}}}
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
-			lost = append(lost, fmt.Sprintf("%s %s: %d of %d, share %v", r.At.Format(time.TimeOnly), r.ID(), r.Wanted-r.Pages, r.Wanted, r.Limit == plan.ShareName))
+			lost = append(lost, fmt.Sprintf("%s %s: %d of %d, share %v", r.At.Format(time.TimeOnly), r.ID(), r.Wanted-r.Pages, r.Wanted, r.Limit == sim.ShareName))
 		}
 		return true
 	}
@@ -96,7 +93,7 @@ func planned(b Bucket, to time.Time) (lost []string) {
 // foretoldLost is the same of a forecast.
 func foretoldLost(f Forecast) (lost []string) {
 	for _, r := range f.LostRuns {
-		lost = append(lost, fmt.Sprintf("%s %s: %d of %d, share %v", r.At.Format(time.TimeOnly), r.ID(), r.Lost, r.Pages, r.Limit == ShareName))
+		lost = append(lost, fmt.Sprintf("%s %s: %d of %d, share %v", r.At.Format(time.TimeOnly), r.ID(), r.Lost, r.Pages, r.Limit == sim.ShareName))
 	}
 	return lost
 }
@@ -115,7 +112,7 @@ func TestAsPlanned(t *testing.T) {
 
 // crowd is two lanes of a page every ten seconds, for which there are 20 units a day.
 func crowd(t *testing.T, text string) Bucket {
-	b := Bucket{Name: "default", At: clock(t, "2026-11-21 08:30:02"), Reset: window(t, "day"), Limits: []quota.Limit{limit(t, 20, text)},
+	b := Bucket{Name: "default", Price: 1, At: clock(t, "2026-11-21 08:30:02"), Reset: window(t, "day"), Limits: []quota.Limit{limit(t, 20, text)},
 		Lanes: staggered(lanes(t, "@every 10s", "US", "GB"), 5*time.Second)}
 	for i := range b.Lanes {
 		b.Lanes[i].Pages, b.Lanes[i].Weight = 1, 1
@@ -125,11 +122,11 @@ func crowd(t *testing.T, text string) Bucket {
 
 // Where the ticks are too many for points of their own, the runs are as many as a plan says, and spread as far over the day.
 func TestCrowd(t *testing.T) {
-	for text, far := range map[string]time.Duration{"day": 90 * time.Minute, "24h": 3 * time.Hour} {
+	for text, far := range map[string]time.Duration{"day": 2 * time.Hour, "24h": 3 * time.Hour} {
 		b := crowd(t, text)
 		f := Of(b)
 		lost := planned(b, f.ResetAt)
-		if int(f.LeftOut.Runs) != len(lost) || f.LeftOut != f.Lost || f.Verdict != Lasts || f.Limit != ShareName {
+		if int(f.LeftOut.Runs) != len(lost) || f.LeftOut != f.Lost || f.Verdict != Lasts || f.Limit != sim.ShareName {
 			t.Errorf("%s: %s; the plan leaves out %d", text, f.Text(), len(lost))
 		}
 		runs := ran(f.LostRuns, b, f.ResetAt)
@@ -161,9 +158,9 @@ func ran(lost []LostRun, b Bucket, to time.Time) (at []time.Time) {
 // Where two hundred days are played, shares stand for an hour; who is left out is as in a plan all the same.
 func TestManyDaysAsPlanned(t *testing.T) {
 	for _, text := range []string{"day", "24h"} {
-		b := Bucket{Name: "default", At: clock(t, "2026-11-21 08:30:02"), Reset: window(t, "day"), Limits: []quota.Limit{limit(t, 400, text)},
-			Lanes:   lanes(t, "*/10 * * * *", "US", "GB", "DE"),
-			Entries: []quota.Entry{{At: clock(t, "2026-11-19 10:00:00"), Bucket: "default", Units: 1}}} // unscheduled
+		b := Bucket{Name: "default", Price: 1, At: clock(t, "2026-11-21 08:30:02"), Reset: window(t, "day"), Limits: []quota.Limit{limit(t, 400, text)},
+			Lanes: lanes(t, "*/10 * * * *", "US", "GB", "DE"),
+			Spent: []quota.Spent{{At: clock(t, "2026-11-19 10:00:00"), Units: 1}}} // unscheduled
 		for i := range b.Lanes {
 			b.Lanes[i].Weight = int64(1 + i)
 		}
@@ -187,8 +184,8 @@ func TestManyDaysAsPlanned(t *testing.T) {
 // missing then, with the hours in which there was enough counted as they were.
 func TestShortLater(t *testing.T) {
 	at := clock(t, "2026-11-21 08:00:02")
-	b := Bucket{Name: "default", At: at, Reset: window(t, "day"), Limits: []quota.Limit{limit(t, 940, "day")}, Lanes: lanes(t, "*/20 * * * *", "US", "GB"),
-		Entries: flow(at.Add(-8*time.Hour), at, 10*time.Minute, 3)} // 568 scheduled, and 432 besides
+	b := Bucket{Name: "default", Price: 1, At: at, Reset: window(t, "day"), Limits: []quota.Limit{limit(t, 940, "day")}, Lanes: lanes(t, "*/20 * * * *", "US", "GB"),
+		Spent: flow(at.Add(-8*time.Hour), at, 10*time.Minute, 3)} // 568 scheduled, and 432 besides
 	for i := range b.Lanes {
 		b.Lanes[i].Weight = 1
 	}

@@ -13,7 +13,7 @@ import (
 // drawn is a bucket that was never empty, at a random moment of a random history.
 func drawn(t *testing.T, r *rapid.T) Bucket {
 	at := clock(t, "2026-11-01 00:00:00").Add(time.Duration(rapid.Int64Range(0, 48*3600).Draw(r, "now")) * time.Second)
-	b := Bucket{Name: "default", At: at, Reset: window(t, "day"), Lanes: lanes(t, rapid.SampledFrom([]string{"0 */3 * * *", "*/20 * * * *", "30 7 * * *"}).Draw(r, "spec"), "BR", "AU")}
+	b := Bucket{Name: "default", Price: 1, At: at, Reset: window(t, "day"), Lanes: lanes(t, rapid.SampledFrom([]string{"0 */3 * * *", "*/20 * * * *", "30 7 * * *"}).Draw(r, "spec"), "BR", "AU")}
 	for _, text := range []string{"day", "24h", "2h"} {
 		if rapid.Bool().Draw(r, text) {
 			b.Limits = append(b.Limits, limit(t, rapid.Int64Range(600, 2000).Draw(r, "units"), text))
@@ -23,14 +23,14 @@ func drawn(t *testing.T, r *rapid.T) Bucket {
 		b.Limits = []quota.Limit{limit(t, 800, "day")}
 	}
 	for i := range rapid.IntRange(0, 30).Draw(r, "entries") {
-		e := quota.Entry{At: at.Add(-time.Duration(rapid.Int64Range(1, 48*3600).Draw(r, "age")) * time.Second), Bucket: "default",
+		e := quota.Spent{At: at.Add(-time.Duration(rapid.Int64Range(1, 48*3600).Draw(r, "age")) * time.Second),
 			Units: rapid.Int64Range(1, 15).Draw(r, "units")}
 		if i%2 == 0 {
 			e.Labels = quota.Labels{quota.LabelJob: "trending"}
 		}
-		b.Entries = append(b.Entries, e)
+		b.Spent = append(b.Spent, e)
 	}
-	b.Entries = join(b.Entries)
+	b.Spent = join(b.Spent)
 	for range rapid.IntRange(0, 2).Draw(r, "reservations") {
 		units := rapid.Int64Range(1, 100).Draw(r, "aside")
 		b.Reservations = append(b.Reservations, quota.Reservation{Units: units, Left: units, CreatedAt: at.Add(-time.Hour),
@@ -54,12 +54,6 @@ func unshared(b Bucket) Bucket {
 	for i := range b.Limits {
 		b.Limits[i].Bucket = b.Name
 	}
-	for i := range b.Entries {
-		b.Entries[i].Bucket = b.Name
-	}
-	for i := range b.Lanes {
-		b.Lanes[i].Price = []quota.Cost{{Bucket: b.Name, Units: 1}}
-	}
 	return b
 }
 
@@ -70,12 +64,12 @@ func TestMonotone(t *testing.T) {
 		less := Of(b)
 		switch more := rapid.Int64Range(1, 300).Draw(r, "more"); rapid.SampledFrom([]string{"spent", "aside", "asked"}).Draw(r, "what") {
 		case "spent":
-			b.Entries = join(b.Entries, spent(b.At.Add(-time.Minute), more))
+			b.Spent = join(b.Spent, spent(b.At.Add(-time.Minute), more))
 		case "aside":
 			b.Reservations = append(b.Reservations, quota.Reservation{Units: more, Left: more, CreatedAt: b.At, ExpiresAt: b.At.Add(3 * time.Hour)})
 		case "asked":
 			for i := range b.Lanes {
-				b.Lanes[i].Pages += int(more)
+				b.Lanes[i].Pages += more
 			}
 		}
 		f := Of(b)
@@ -118,8 +112,8 @@ func TestSound(t *testing.T) {
 func TestNobodyWants(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := drawn(t, r)
-		for i := range b.Entries {
-			b.Entries[i].Labels = quota.Labels{quota.LabelJob: "trending"}
+		for i := range b.Spent {
+			b.Spent[i].Labels = quota.Labels{quota.LabelJob: "trending"}
 		}
 		for i := range b.Lanes {
 			b.Lanes[i].Pages = 0

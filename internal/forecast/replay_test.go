@@ -10,7 +10,7 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
-	share "quotabudget/internal/shareold"
+	"quotabudget/internal/share"
 )
 
 // A day of the replay: 8 regions of 4 pages every hour, and again every five minutes from 16:00 to 22:00, which is 3,072 units;
@@ -32,23 +32,42 @@ type demand struct {
 	gives bool          // settle the reservation
 }
 
+// log is what was spent, as running totals.
+type log struct {
+	at, before []int64
+	total      int64
+}
+
+func (l *log) add(at, units int64) {
+	l.at, l.before = append(l.at, at), append(l.before, l.total)
+	l.total += units
+}
+
+// after is the units spent after t.
+func (l *log) after(t int64) int64 {
+	n, _ := slices.BinarySearch(l.at, t+1)
+	if n == len(l.at) {
+		return 0
+	}
+	return l.total - l.before[n]
+}
+
 // world is a month that happens.
 type world struct {
 	zone    *time.Location
 	limits  []quota.Limit
-	lanes   []Lane
+	lanes   []share.Lane
 	start   time.Time
 	days    []string    // kinds
 	level   float64     // of the rate that wanders, as a logarithm
 	runs    []time.Time // of each day, when its job runs away
 	demands []demand
-	entries []quota.Entry
-	sums    sums
+	entries []quota.Spent
+	log     log
 	held    map[int]*quota.Reservation
 	denied  []time.Time
-	ticks   [][]int64 // of each lane
-	done    []int     // of those, that were
-	spent   []sums    // by each lane
+	rule    share.Rule
+	book    *share.Book
 }
 
 func newWorld(seed uint64, kinds []string, limits []quota.Limit) *world {
@@ -63,8 +82,8 @@ func newWorld(seed uint64, kinds []string, limits []quota.Limit) *world {
 			panic(err)
 		}
 		for i, region := range []string{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"} {
-			w.lanes = append(w.lanes, Lane{Lane: schedule.Lane{Job: job[0], Region: region, Schedule: s,
-				Offset: time.Duration(i) * 5 * time.Second}, Pages: 4, Price: []quota.Cost{{Bucket: "default", Units: 1}}, Weight: 1})
+			w.lanes = append(w.lanes, share.Lane{Lane: schedule.Lane{Job: job[0], Region: region, Schedule: s,
+				Offset: time.Duration(i) * 5 * time.Second}, Pages: 4, Weight: 1})
 		}
 	}
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -76,15 +95,13 @@ func newWorld(seed uint64, kinds []string, limits []quota.Limit) *world {
 	for i, kind := range w.days {
 		w.plan(r, i, kind)
 	}
-	w.ticks, w.done, w.spent = make([][]int64, len(w.lanes)), make([]int, len(w.lanes)), make([]sums, len(w.lanes))
 	for i, l := range w.lanes {
-		for t := range l.Ticks(w.start, w.day(len(w.days)+2)) {
-			w.ticks[i] = append(w.ticks[i], t.At.UnixMicro())
-			if t.At.Before(w.day(len(w.days))) {
-				w.demands = append(w.demands, demand{at: t.At, units: int64(l.Pages), job: l.Job, lane: i + 1})
-			}
+		for t := range l.Ticks(w.start, w.day(len(w.days)).Add(-time.Second)) {
+			w.demands = append(w.demands, demand{at: t.At, units: l.Pages, job: l.Job, lane: i + 1})
 		}
 	}
+	w.rule = share.Rule{Lanes: w.lanes, Price: 1, Limits: limits, Reset: quota.Window{Calendar: "day", Zone: zone}}
+	w.book = w.rule.Begin()
 	slices.SortStableFunc(w.demands, func(a, b demand) int { return cmp.Compare(a.at.UnixMicro(), b.at.UnixMicro()) })
 	return w
 }
@@ -188,7 +205,7 @@ func (w *world) left(now time.Time) int64 {
 			start, _ := l.Window.Bounds(now)
 			after = start.Add(-1)
 		}
-		left = min(left, l.Cap(false)-w.sums.after(after.UnixMicro()))
+		left = min(left, l.Cap(false)-w.log.after(after.UnixMicro()))
 	}
 	for id, r := range w.held {
 		if r.ExpiresAt.After(now) {
@@ -223,19 +240,35 @@ func (w *world) ask(d demand) {
 }
 
 func (w *world) write(d demand) {
-	e := quota.Entry{At: d.at, Bucket: "default", Units: d.units, Labels: quota.Labels{quota.LabelJob: d.job}}
+	e := quota.Spent{At: d.at, Units: d.units, Labels: quota.Labels{quota.LabelJob: d.job}, Charges: 1}
+	by := share.Others
 	if d.lane > 0 {
-		e.Labels[quota.LabelRegion] = w.lanes[d.lane-1].Region
-		w.spent[d.lane-1].add(e.At.UnixMicro(), e.Units)
+		by = d.lane - 1
+		e.Labels[quota.LabelRegion] = w.lanes[by].Region
 	}
+	w.book.Charge(by, e.At.UnixMicro(), e.Units)
 	w.entries = append(w.entries, e)
-	w.sums.add(e.At.UnixMicro(), e.Units)
+	w.log.add(e.At.UnixMicro(), e.Units)
 }
 
 // run is a tick of a lane, which a daemon leaves out when its share says so.
 func (w *world) run(d demand) {
-	runs := w.admits(d.lane-1, d.at)
-	w.done[d.lane-1]++
+	held := int64(0)
+	for _, r := range w.held {
+		if r.ExpiresAt.After(d.at) {
+			held += r.Left
+		}
+	}
+	left := func(limit int) int64 {
+		l := w.limits[limit]
+		after := d.at.Add(time.Second - l.Window.Length)
+		if l.Window.IsCalendar() {
+			start, _ := l.Window.Bounds(d.at)
+			after = start.Add(-1)
+		}
+		return max(0, l.Cap(false)-w.log.after(after.UnixMicro())-held)
+	}
+	runs := w.book.Admit(d.lane-1, d.at.UnixMicro(), left).Run
 	for n := d.units; runs && n > 0; n-- {
 		if w.left(d.at) < 1 {
 			w.denied = append(w.denied, d.at)
@@ -246,71 +279,10 @@ func (w *world) run(d demand) {
 	}
 }
 
-// admits asks the shares, anew for each run, as a daemon does: over the day, or where that is shorter, to one of the horizons of
-// the window that slides.
-func (w *world) admits(lane int, now time.Time) bool {
-	held := int64(0)
-	for _, r := range w.held {
-		if r.ExpiresAt.After(now) {
-			held += r.Left
-		}
-	}
-	leaves := func(l quota.Limit, after int64) int64 { return max(0, l.Cap(false)-w.sums.after(after)-held) }
-	var calendar, sliding share.Day
-	var line, slide share.Stretch
-	free, at := int64(math.MaxInt64), now.UnixMicro()
-	for _, l := range w.limits {
-		if l.Window.IsCalendar() {
-			start, end := l.Window.Bounds(now)
-			calendar = w.divide(start.UnixMicro()-1, end.UnixMicro()-1, start)
-			calendar.Left = leaves(l, start.UnixMicro()-1)
-			line = share.Stretch{Left: calendar.Left, Wanted: wanted(calendar)}
-			continue
-		}
-		length := l.Window.Length.Microseconds()
-		free = min(free, leaves(l, at+share.Soon.Microseconds()-length))
-		for i := 1; i <= share.Horizons; i++ {
-			until := share.Horizon(at, length, i)
-			day := w.divide(until-length, until, w.day(int(now.Sub(w.start)/(24*time.Hour))))
-			day.Left, day.Slides = leaves(l, until-length), true
-			if s := (share.Stretch{Left: day.Left, Wanted: wanted(day)}); sliding.Lanes == nil || s.Shorter(slide) {
-				sliding, slide = day, s
-			}
-		}
-		if wanted(w.divide(at-length, share.Horizon(at, length, share.Horizons), now)) <= leaves(l, at-length) {
-			sliding.Lanes = nil
-		}
-	}
-	day := calendar
-	if sliding.Lanes != nil && slide.Overrules(line) {
-		day = sliding
-	}
-	day.Later = max(0, day.Left-free)
-	return day.Admit(lane).Run
-}
-
-// divide is the lanes of a stretch of time; their ticks are counted from a moment.
-func (w *world) divide(from, until int64, since time.Time) (d share.Day) {
-	for i, l := range w.lanes {
-		upto, _ := slices.BinarySearch(w.ticks[i], until+1)
-		first, _ := slices.BinarySearch(w.ticks[i], since.UnixMicro())
-		d.Lanes = append(d.Lanes, share.Lane{Region: l.Region, Weight: l.Weight, Cost: int64(l.Pages), Spent: w.spent[i].after(from),
-			Ticks: int64(upto - first), Remaining: int64(upto - w.done[i])})
-	}
-	return d
-}
-
-func wanted(d share.Day) (units int64) {
-	for _, l := range d.Lanes {
-		units += l.Demand() - l.Spent
-	}
-	return units
-}
-
 // bucket is what the forecast is told.
 func (w *world) bucket(now time.Time) Bucket {
-	first, _ := slices.BinarySearchFunc(w.entries, now.Add(-Memory(w.limits)), func(e quota.Entry, t time.Time) int { return e.At.Compare(t) })
-	b := Bucket{Name: "default", At: now, Limits: w.limits, Entries: slices.Clone(w.entries[first:]), Lanes: w.lanes}
+	first, _ := slices.BinarySearchFunc(w.entries, now.Add(-Memory(w.limits)), func(e quota.Spent, t time.Time) int { return e.At.Compare(t) })
+	b := Bucket{Name: "default", Price: 1, At: now, Limits: w.limits, Spent: slices.Clone(w.entries[first:]), Lanes: w.lanes}
 	w.left(now)
 	for _, r := range w.held {
 		b.Reservations = append(b.Reservations, *r)
@@ -326,7 +298,12 @@ func straight(b Bucket) time.Time {
 			continue
 		}
 		start, end := l.Window.Bounds(b.At)
-		spent := float64(newSums(b.Entries).after(start.UnixMicro() - 1))
+		var spent float64
+		for _, e := range b.Spent {
+			if !e.At.Before(start) {
+				spent += float64(e.Units)
+			}
+		}
 		rest := float64(l.Cap(false)) - spent
 		at := b.At.Add(time.Duration(rest / spent * float64(b.At.Sub(start))))
 		if at.Before(end) && (dry.IsZero() || at.Before(dry)) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/sim"
 )
 
 // unlikely is the chance below which nothing is said of it.
@@ -67,7 +68,7 @@ func (f Forecast) losses() (text string) {
 		if slices.Contains(f.brakes, r.Limit) {
 			name = r.Limit
 		}
-		if r.Limit != ShareName {
+		if r.Limit != sim.ShareName {
 			by[name] = append(by[name], r)
 		}
 	}
@@ -111,7 +112,7 @@ func theLimit(name string) string {
 func (f Forecast) lost(from []LostRun) string {
 	first := from[0]
 	var regions []string
-	lost, pages, together := 0, 0, true
+	lost, pages, together := int64(0), int64(0), true
 	for _, r := range from {
 		lost, pages = lost+r.Lost, pages+r.Pages
 		together = together && r.Scheduled.Equal(first.Scheduled)
@@ -127,7 +128,7 @@ func (f Forecast) lost(from []LostRun) string {
 	if !together {
 		whose = fmt.Sprintf("%s runs of %s from %s on", number(int64(len(from))), list(regions), f.clock(first.Scheduled))
 	}
-	return fmt.Sprintf("%s %s %s of %s pages", whose, verb, number(int64(lost)), number(int64(pages)))
+	return fmt.Sprintf("%s %s %s of %s pages", whose, verb, number(lost), number(pages))
 }
 
 // list is "BR", "BR and AU", "BR, AU and 6 more".

@@ -41,11 +41,11 @@ func (d *dice) look() {
 	for _, t := range hours {
 		all = all.and(t)
 	}
-	start := stretch{calm: belief{1, 1}, bursts: belief{1, 1 / seldom().and(all.bursts, all.looked).rate()}}
+	start := habitSpan{calm: belief{1, 1}, bursts: belief{1, 1 / seldom().and(all.bursts, all.looked).rate()}}
 	if all.calm > 0 {
 		start.calm.looked = all.seen / all.calm
 	}
-	chances, lasted := stretches(hours, start)
+	chances, lasted := spans(hours, start)
 	sum := 0.0
 	for k, s := range lasted {
 		sum += chances[k]
@@ -67,7 +67,7 @@ func (d *dice) fading(half float64) view {
 	if square > 0 {
 		v.sure = sum * sum / square / d.grain
 	}
-	for i := d.spell; i < len(d.units); i++ {
+	for i := d.surge; i < len(d.units); i++ {
 		if !d.blind[i] {
 			v.bursts = v.bursts.and(0, faded(i, slower*half))
 		}
@@ -82,7 +82,7 @@ func (d *dice) fading(half float64) view {
 func faded(i int, half float64) float64 { return math.Exp2(-float64(i) / (half * float64(hour))) }
 
 // since is the view for which the present habit began so many bins ago, of which s is known.
-func (d *dice) since(bins int, s stretch) view {
+func (d *dice) since(bins int, s habitSpan) view {
 	v := view{scale: 1, sure: s.calm.count, bursts: s.bursts}
 	var sum, n float64
 	for _, i := range d.calm {
@@ -105,8 +105,8 @@ func (d *dice) since(bins int, s stretch) view {
 
 // tally is what was seen in an hour.
 type tally struct {
-	calm, seen     float64 // charges, in bins outside of spells
-	bursts, looked float64 // begun, in bins outside of the present spell
+	calm, seen     float64 // charges, in bins outside of surges
+	bursts, looked float64 // begun, in bins outside of the present surge
 }
 
 func (t tally) and(u tally) tally {
@@ -119,7 +119,7 @@ func (d *dice) tallies() []tally {
 	for _, i := range d.calm {
 		hours[i/hour] = hours[i/hour].and(tally{calm: d.units[i] / d.grain, seen: 1})
 	}
-	for i := d.spell; i < len(d.units); i++ {
+	for i := d.surge; i < len(d.units); i++ {
 		if !d.blind[i] {
 			hours[i/hour].looked++
 		}
@@ -130,22 +130,22 @@ func (d *dice) tallies() []tally {
 	return hours
 }
 
-// stretch is a time of one habit.
-type stretch struct{ calm, bursts belief }
+// habitSpan is a time of one habit.
+type habitSpan struct{ calm, bursts belief }
 
-func (s stretch) and(t tally) stretch {
-	return stretch{s.calm.and(t.calm, t.seen), s.bursts.and(t.bursts, t.looked)}
+func (s habitSpan) and(t tally) habitSpan {
+	return habitSpan{s.calm.and(t.calm, t.seen), s.bursts.and(t.bursts, t.looked)}
 }
 
-func (s stretch) likely(t tally) float64 {
+func (s habitSpan) likely(t tally) float64 {
 	return s.calm.likely(t.calm, t.seen) * s.bursts.likely(t.bursts, t.looked)
 }
 
-// stretches is how likely the present habit has lasted for one hour, for two, and so on, and what is known of it then: by Bayes,
-// over all ways to cut the log into stretches, of which nothing is known but start when they begin.
-func stretches(hours []tally, start stretch) (chances []float64, lasted []stretch) {
+// spans is how likely the present habit has lasted for one hour, for two, and so on, and what is known of it then: by Bayes,
+// over all ways to cut the log into spans of one habit, of which nothing is known but start when they begin.
+func spans(hours []tally, start habitSpan) (chances []float64, lasted []habitSpan) {
 	for _, t := range slices.Backward(hours) {
-		longer, known := []float64{1}, []stretch{start.and(t)}
+		longer, known := []float64{1}, []habitSpan{start.and(t)}
 		if len(chances) > 0 {
 			longer[0] = change * start.likely(t)
 		}

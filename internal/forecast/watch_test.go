@@ -3,8 +3,6 @@ package forecast
 import (
 	"testing"
 	"time"
-
-	"quotabudget/internal/quota"
 )
 
 // A verdict is told when it changes, and not every time that it is half likely.
@@ -69,34 +67,6 @@ func TestWatchLost(t *testing.T) {
 	}
 	if !(Forecast{Verdict: Lasts, Lost: Work{Runs: 1}}).Short() || (Forecast{Verdict: Lasts}).Short() {
 		t.Error("a bucket that lasts is short when runs are lost, and only then")
-	}
-}
-
-// A lane wants what its last runs took.
-func TestLearn(t *testing.T) {
-	now := clock(t, "2026-11-21 20:00:00")
-	run := func(region, id string, age time.Duration, units ...int64) (entries []quota.Entry) {
-		for i, u := range units {
-			entries = append(entries, quota.Entry{At: now.Add(-age + time.Duration(i)*time.Second), Units: u, Labels: quota.Labels{
-				quota.LabelJob: "trending", quota.LabelRegion: region, quota.LabelRun: id}})
-		}
-		return entries
-	}
-	b := Bucket{Name: "default", At: now, Entries: join(
-		run("US", "r1", 20*time.Hour, 1, 1, 1), run("US", "r2", 2*time.Hour, 1), // the last was cut off
-		run("GB", "r1", 5*time.Hour, 1, 1, 1, 1, 1, 1), // two attempts failed
-		run("DE", "r1", time.Minute, 1),                // under way
-		run("FR", "r0", 9*time.Hour, 1, 1, 1, 1), run("FR", "r1", 8*time.Hour, 1, 1), run("FR", "r2", 7*time.Hour, 1, 1), run("FR", "r3", 6*time.Hour, 1),
-		run("FR", "r4", 5*time.Hour, 1, 1), run("FR", "r5", 4*time.Hour, 1, 1))}
-	want := map[string]int{"US": 3, "GB": 4, "DE": 4, "FR": 2, "IN": 4}
-	before := lanes(t, "0 * * * *", "US", "GB", "DE", "FR", "IN")
-	for _, l := range learn(before, b) {
-		if l.Pages != want[l.Region] {
-			t.Errorf("%s: %d pages, want %d", l.Region, l.Pages, want[l.Region])
-		}
-	}
-	if before[0].Pages != 4 {
-		t.Error("the lanes given were changed")
 	}
 }
 

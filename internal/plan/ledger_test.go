@@ -11,6 +11,7 @@ import (
 
 	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/sim"
 )
 
 // TestExecute_Ledger: the real ledger denies the very pages that the plan says, names the same limit, and says the same
@@ -34,7 +35,7 @@ func TestExecute_Ledger(t *testing.T) {
 		p.To = p.From.Add(max(p.To.Sub(p.From)/8, min(p.To.Sub(p.From), 2*time.Hour))) // each page is a transaction
 		now = p.From
 		b := budget(p)
-		p.Before = []Standing{before(t, b, &now)}
+		p.Before = []sim.Standing{before(t, b, &now)}
 		now = p.From
 		resumed += charged(t, p, b, &now)
 	})
@@ -55,7 +56,7 @@ func charged(t rapid.TB, p Plan, b *quota.Budget, now *time.Time) (resumed int) 
 		if run.Wanted != wanted || run.Lost() == (run.Pages == wanted) {
 			t.Fatalf("%v: %d pages are missing", run, wanted)
 		}
-		if run.Outcome == LeftOut {
+		if run.Outcome == sim.LeftOut {
 			continue
 		}
 		if wanted < lane.Pages && run.Pages > 0 {
@@ -84,7 +85,7 @@ func charged(t rapid.TB, p Plan, b *quota.Budget, now *time.Time) (resumed int) 
 }
 
 // before spends and sets aside some units in the day before the plan, and says what the ledger then holds.
-func before(t *rapid.T, b *quota.Budget, now *time.Time) Standing {
+func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 	ctx := context.Background()
 	from := *now
 	for i := range rapid.IntRange(0, 6).Draw(t, "charges before") {
@@ -100,16 +101,19 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) Standing {
 			t.Fatal(err)
 		}
 	}
-	known := Standing{Bucket: quota.DefaultBucket}
+	known := sim.Standing{Bucket: quota.DefaultBucket}
 	if rapid.IntRange(0, 3).Draw(t, "suspended") == 0 {
 		known.SuspendedUntil = from.Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "hours suspended")) * time.Hour)
 		if err := b.Ledger.Suspend(ctx, b.Credential, quota.DefaultBucket, known.SuspendedUntil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var err error
-	if known.Entries, err = b.Ledger.Entries(ctx, quota.Query{Credential: b.Credential, Bucket: quota.DefaultBucket}); err != nil {
+	entries, err := b.Ledger.Entries(ctx, quota.Query{Credential: b.Credential, Bucket: quota.DefaultBucket})
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, e := range entries {
+		known.Spent = append(known.Spent, quota.Spent{At: e.At, Units: e.Units, Charges: 1})
 	}
 	if known.Reservations, err = b.Ledger.Reservations(ctx, b.Credential, quota.DefaultBucket); err != nil {
 		t.Fatal(err)

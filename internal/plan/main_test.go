@@ -8,6 +8,7 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 var eight = []string{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
@@ -45,16 +46,16 @@ func daily(t testing.TB, units int64, name string) quota.Limit {
 }
 
 // lanes are regions of one job, each offset behind the one before.
-func lanes(t testing.TB, spec string, pages int64, offset time.Duration, regions ...string) []Lane {
+func lanes(t testing.TB, spec string, pages int64, offset time.Duration, regions ...string) []share.Lane {
 	t.Helper()
 	s, err := schedule.Parse(spec, time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []Lane
+	var list []share.Lane
 	for i, region := range regions {
 		lane := schedule.Lane{Job: "trending", Region: region, Schedule: s, Offset: time.Duration(i) * offset}
-		list = append(list, Lane{Lane: lane, Pages: pages, Weight: 1})
+		list = append(list, share.Lane{Lane: lane, Pages: pages, Weight: 1})
 	}
 	return list
 }
@@ -70,7 +71,7 @@ func played(p Plan) (runs []Run, r Report) {
 
 // missing is how many pages a lane's chart lacks at a moment, by its runs before: all of them, unless one was begun in the
 // quarter of an hour before and is not complete.
-func missing(lane Lane, before []Run, at time.Time) int64 {
+func missing(lane share.Lane, before []Run, at time.Time) int64 {
 	var begun time.Time
 	have := int64(0)
 	old := func(at time.Time) bool { return at.After(begun.Add(15 * time.Minute)) }
@@ -90,6 +91,6 @@ func missing(lane Lane, before []Run, at time.Time) int64 {
 }
 
 // laneOf is the lane of a run.
-func laneOf(p Plan, run Run) Lane {
-	return p.Lanes[slices.IndexFunc(p.Lanes, func(l Lane) bool { return l.Region == run.Region && l.Job == run.Job })]
+func laneOf(p Plan, run Run) share.Lane {
+	return p.Lanes[slices.IndexFunc(p.Lanes, func(l share.Lane) bool { return l.Region == run.Region && l.Job == run.Job })]
 }

@@ -1,18 +1,5 @@
-// Package plan says what a schedule will spend: it plays the lanes against limits, without a ledger and without waiting.
-//
-// Worked example: two lanes of 4 pages every hour, 30 units in any 4 h, from midnight.
-//
-//	00:00 US 4  BR 8     01:00 US 12  BR 16     02:00 US 20  BR 24     03:00 US 28  BR: 2 pages, then denied
-//	04:00 the 4 + 4 of midnight leave at this very moment, US 26, BR 30
-//
-// A run that is denied leaves its chart to the next one of the lane, which wants the missing pages only, if it comes within a
-// quarter of an hour of the first page; otherwise the chart is begun again. If BR above had ticks every 10 minutes:
-//
-//	18:00 BR: 2 pages, then denied     18:10 wants the other 2, and is denied     18:20 begins again, and wants 4
-//
-// It decides as the ledgers do, with the same windows to the microsecond, and as a daemon does while units are short.
-// What it cannot know are answers that are slow, charges of others, charts that were cut off before it begins, and which of
-// several lanes that tick in one moment comes first: it takes the one whose last complete chart is oldest.
+// Package plan reports what a schedule will spend: it plays the lanes against limits, as package sim
+// does, and sums up.
 package plan
 
 import (
@@ -20,71 +7,159 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
+	"quotabudget/internal/sim"
 )
 
-// Plan is a schedule, the budget that it is to keep to, and where to begin. Its fields are set once before Execute.
+// Plan is a schedule, the budget that it is to keep to, and where to begin. Its fields are set once
+// before Execute. The fields up to Before are those of a sim.Scenario.
 type Plan struct {
-	Lanes  []Lane
-	Price  []quota.Cost   // of a page
-	Limits []quota.Limit  // those of other buckets are not looked at
-	Paces  []quota.Limit  // each with a Pace
-	Reset  quota.Window   // the upstream's day
-	From   time.Time      // ticks at From or later
-	To     time.Time      // and before To
-	Before []Standing     // what the ledger holds; none for an empty one
-	Step   time.Duration  // between the points of the series; 0 for no series
-	Watch  func(Run) bool // told of each run in its order; false ends the plan there. nil for nobody
+	Lanes    []share.Lane
+	Price    []quota.Cost
+	Limits   []quota.Limit
+	Paces    []quota.Limit
+	Reset    quota.Window
+	From, To time.Time
+	Before   []sim.Standing
+
+	Step  time.Duration  // between the points of the series; 0 for no series
+	Watch func(Run) bool // told of each run in its order; false ends the plan there. nil for nobody
 }
-
-// Lane is the ticks of one region of one job, and what it may take when units are short.
-type Lane struct {
-	schedule.Lane
-	Pages  int64 // that its chart has
-	Weight int64
-	// Priority says who gets all it wants first when units are short.
-	Priority int64
-	Floor    int64 // units a day, which a pace does not hold back either
-}
-
-// Standing is what the ledger holds of one bucket at the beginning.
-type Standing struct {
-	Bucket         string
-	Entries        []quota.Entry // oldest first; as far back as the longest window
-	Reservations   []quota.Reservation
-	SuspendedUntil time.Time // zero when the bucket is open
-}
-
-// fresh is how old a chart that was cut off may be to be resumed: that of package ingest.
-const fresh = 15 * time.Minute
-
-// Outcome is what a run comes to.
-type Outcome int
-
-// The outcomes.
-const (
-	Complete Outcome = iota // all pages that it wants
-	Partial                 // some pages, then denied
-	Denied                  // no page
-	LeftOut                 // its share of the day said no
-)
-
-// String is the word for it.
-func (o Outcome) String() string {
-	return [...]string{"complete", "partial", "denied", "left_out"}[o]
-}
-
-// ShareName, as Run.Limit, says that a run is left out for its share of the day.
-const ShareName = "share"
 
 // Run is one tick as the plan sees it.
 type Run struct {
 	schedule.Tick
-	Outcome Outcome
+	Outcome sim.Outcome
 	Pages   int64     // that it gets
 	Wanted  int64     // pages: those of the chart, less those that an earlier run has got of it
-	Limit   string    // why it gets no more: the name of a limit, quota.PaceName, quota.Suspended or ShareName
+	Limit   string    // why it gets no more, as in sim.Run
 	RetryAt time.Time // when the next page would fit; zero when it is not known
 }
 
 // Lost reports whether the run gets less than it wants.
-func (r Run) Lost() bool { return r.Outcome != Complete }
+func (r Run) Lost() bool { return r.Outcome != sim.Complete }
+
+// Execute plays the plan. Two plays of one plan are alike.
+func (p *Plan) Execute() Report {
+	s := sim.Scenario{
+		Lanes: p.Lanes, Price: p.Price, Limits: p.Limits, Paces: p.Paces, Reset: p.Reset,
+		From: p.From, To: p.To, Before: p.Before,
+	}
+	t := newTeller(p, s.Prepare())
+	for _, day := range t.course.Days() {
+		if !t.ended {
+			t.tell(day)
+		}
+	}
+	return t.finish()
+}
+
+// teller makes the report while a plan is played.
+type teller struct {
+	*Plan
+	course *sim.Course
+	play   *sim.Play
+	report Report
+	today  []Counts // of each lane
+	ever   []sim.Peak
+	crowd  crowd
+	series series
+	ended  bool
+}
+
+func newTeller(p *Plan, c *sim.Course) *teller {
+	t := &teller{Plan: p, course: c, play: c.Play(), today: make([]Counts, len(p.Lanes))}
+	t.report.From, t.report.To = p.From, p.To
+	for _, l := range c.Windows() {
+		t.report.Windows = append(t.report.Windows, Use{Limit: l, Cap: l.Cap(false)})
+		t.ever = append(t.ever, sim.NoPeak())
+	}
+	for _, l := range p.Lanes {
+		t.report.Lanes = append(t.report.Lanes, LaneUse{Job: l.Job, Region: l.Region})
+	}
+	t.crowd = crowd{lanes: p.Lanes, known: make(map[string]int)}
+	t.series = newSeries(t)
+	return t
+}
+
+// tell plays the part of an upstream day that is planned.
+func (t *teller) tell(day sim.Day) {
+	first := len(t.report.Days)
+	for _, cost := range t.Price {
+		t.report.Days = append(t.report.Days, Day{Bucket: cost.Bucket, Start: day.Start.UTC(), End: day.End.UTC()})
+	}
+	days := t.report.Days[first:]
+	clear(t.today)
+	t.play.ClearPeaks(day.From.UnixMicro())
+	end := day.To.UnixMicro()
+	for at, ok := t.play.Next(); ok && at < end && !t.ended; at, ok = t.play.Next() {
+		t.series.begin(t.play, at)
+		run := t.play.Run()
+		t.series.raise(t.play, at)
+		t.today[run.Lane].count(run)
+		t.crowd.add(run, days)
+		if run.Lost() || t.Watch != nil {
+			t.watch(run, days)
+		}
+	}
+	t.crowd.flush(days)
+	t.series.begin(t.play, end)
+	t.close(days)
+}
+
+// watch tells of a run, and notes the first that is lost.
+func (t *teller) watch(r sim.Run, days []Day) {
+	run := Run{Tick: t.course.Tick(r), Outcome: r.Outcome, Pages: r.Pages, Wanted: r.Wanted, Limit: r.Limit}
+	if r.RetryAt != 0 {
+		run.RetryAt = moment(r.RetryAt)
+	}
+	if run.Lost() {
+		if t.report.First == nil {
+			t.report.First = &run
+		}
+		for i := range days {
+			if days[i].First == nil {
+				days[i].First = &run
+			}
+		}
+	}
+	t.ended = t.Watch != nil && !t.Watch(run)
+}
+
+// close sums up a day.
+func (t *teller) close(days []Day) {
+	var all Counts
+	var losing []LaneUse
+	for i, c := range t.today {
+		all.add(c)
+		t.report.Lanes[i].add(c)
+		if c.Lost() > 0 {
+			losing = append(losing, LaneUse{t.Lanes[i].Job, t.Lanes[i].Region, c})
+		}
+	}
+	t.report.Counts.add(all)
+	peaks := t.play.Peaks()
+	for i, cost := range t.Price {
+		d := &days[i]
+		d.Planned, d.Spent, d.Counts, d.Losing = all.Wanted*cost.Units, all.Pages*cost.Units, all, losing
+		for j, u := range t.report.Windows {
+			if u.Limit.Bucket == cost.Bucket {
+				d.Windows = append(d.Windows, u.of(peaks[j]))
+			}
+		}
+	}
+	for i, p := range peaks {
+		t.ever[i].See(p.Use, p.At, p.Use+p.Margin)
+	}
+}
+
+func (t *teller) finish() Report {
+	for i, u := range t.report.Windows {
+		t.report.Windows[i] = u.of(t.ever[i])
+	}
+	t.report.Collisions = t.crowd.sorted()
+	t.report.Series = t.series.all
+	return t.report
+}
+
+func moment(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

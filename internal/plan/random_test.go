@@ -8,6 +8,8 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
+	"quotabudget/internal/sim"
 )
 
 var specs = []string{"0 * * * *", "*/20 * * * *", "30 */3 * * *", "0 0 * * *", "15 2 * * *", "@every 1000s", "@every 47m", "5,6 */2 * * *"}
@@ -44,7 +46,7 @@ func drawn(t *rapid.T) Plan {
 			t.Fatal(err)
 		}
 		offset := time.Duration(rapid.IntRange(0, 3).Draw(t, "offset")) * 5 * time.Minute
-		p.Lanes = append(p.Lanes, Lane{Lane: schedule.Lane{Job: "trending", Region: eight[i], Schedule: s, Offset: offset},
+		p.Lanes = append(p.Lanes, share.Lane{Lane: schedule.Lane{Job: "trending", Region: eight[i], Schedule: s, Offset: offset},
 			Pages: rapid.Int64Range(fewest, 5).Draw(t, "pages"), Weight: rapid.Int64Range(0, 3).Draw(t, "weight"), Priority: rapid.Int64Range(0, 1).Draw(t, "priority"), Floor: rapid.Int64Range(0, 20).Draw(t, "floor")})
 	}
 	windows := []quota.Window{quota.Sliding(24 * time.Hour), quota.Sliding(7 * time.Hour), quota.Sliding(time.Hour), quota.Sliding(7 * time.Minute),
@@ -120,7 +122,7 @@ func TestExecute_Random(t *testing.T) {
 					t.Fatalf("%v: page %d passes a limit", run, page)
 				case page < run.Pages:
 					stamps = append(stamps, n)
-				case (run.Outcome == Partial || run.Outcome == Denied) && fits:
+				case (run.Outcome == sim.Partial || run.Outcome == sim.Denied) && fits:
 					t.Fatalf("%v: page %d would have fitted", run, page)
 				}
 			}
@@ -146,7 +148,7 @@ func TestExecute_Random(t *testing.T) {
 }
 
 // belowFloor counts anew whether a lane has had its floor of the day, a page taking a unit.
-func belowFloor(p Plan, lane Lane, before []Run, at time.Time) bool {
+func belowFloor(p Plan, lane share.Lane, before []Run, at time.Time) bool {
 	start, _ := p.Reset.Bounds(at)
 	left := lane.Floor
 	for _, r := range before {

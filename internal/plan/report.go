@@ -2,10 +2,10 @@ package plan
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/sim"
 )
 
 // Report is what a plan comes to.
@@ -29,18 +29,18 @@ type Counts struct {
 // Lost is the runs that get less than they want.
 func (c Counts) Lost() int64 { return c.Runs - c.Complete }
 
-func (c *Counts) count(r Run) {
+func (c *Counts) count(r sim.Run) {
 	c.Runs++
 	c.Pages += r.Pages
 	c.Wanted += r.Wanted
 	switch r.Outcome {
-	case Complete:
+	case sim.Complete:
 		c.Complete++
-	case Partial:
+	case sim.Partial:
 		c.Partial++
-	case Denied:
+	case sim.Denied:
 		c.Denied++
-	case LeftOut:
+	case sim.LeftOut:
 		c.LeftOut++
 	}
 }
@@ -78,11 +78,11 @@ type Day struct {
 
 // Use is the peak use of one limit. What reservations hold counts as used.
 type Use struct {
-	Limit   quota.Limit
-	Peak    int64     // units
-	At      time.Time // when it was first reached
-	Cap     int64     // units for scheduled charges: those of the limit less its headroom
-	Legroom int64     // the least units that were left below Cap, or below the line of a pace
+	Limit  quota.Limit
+	Peak   int64     // units
+	At     time.Time // when it was first reached
+	Cap    int64     // units for scheduled charges: those of the limit less its headroom
+	Margin int64     // the least units that were left below Cap, or below the line of a pace
 }
 
 // Share is the peak in parts of Cap: 1 is all of it.
@@ -117,61 +117,7 @@ func (r *Report) Over(share float64) (over []Use) {
 	return over
 }
 
-func (s *player) openDay(day span) {
-	for _, b := range s.buckets {
-		s.report.Days = append(s.report.Days, Day{Bucket: b.name, Start: day.start.UTC(), End: day.end.UTC()})
-	}
-}
-
-// lost notes a run that gets less than it wants.
-func (s *player) lost(run Run, day int) {
-	if !run.Lost() {
-		return
-	}
-	if s.report.First == nil {
-		s.report.First = &run
-	}
-	for i := range s.report.Days[day:] {
-		if d := &s.report.Days[day+i]; d.First == nil {
-			d.First = &run
-		}
-	}
-}
-
-func (s *player) closeDay(day int) {
-	var all Counts
-	var lost []LaneUse
-	for i := range s.lanes {
-		p := &s.lanes[i]
-		all.add(p.today)
-		p.ever.add(p.today)
-		if p.today.Lost() > 0 {
-			lost = append(lost, LaneUse{s.Lanes[i].Job, s.Lanes[i].Region, p.today})
-		}
-	}
-	s.report.Counts.add(all)
-	for i, b := range s.buckets {
-		d := &s.report.Days[day+i]
-		d.Planned, d.Spent, d.Counts, d.Losing = b.wanted, b.spent, all, lost
-		for j := range b.windows {
-			d.Windows = append(d.Windows, b.windows[j].use(b.windows[j].peak))
-		}
-	}
-}
-
-func (w *window) use(p peak) Use {
-	return Use{Limit: w.limit, Peak: max(p.use, 0), At: moment(p.at), Cap: w.most, Legroom: p.legroom}
-}
-
-func (s *player) finish() {
-	for _, b := range s.buckets {
-		for i := range b.windows {
-			s.report.Windows = append(s.report.Windows, b.windows[i].use(b.windows[i].ever))
-		}
-	}
-	for i, l := range s.Lanes {
-		s.report.Lanes = append(s.report.Lanes, LaneUse{l.Job, l.Region, s.lanes[i].ever})
-	}
-	slices.SortStableFunc(s.report.Collisions, func(a, b Collision) int { return b.Times*b.Ticks - a.Times*a.Ticks })
-	s.report.Series = s.sampling.series
+func (u Use) of(p sim.Peak) Use {
+	u.Peak, u.At, u.Margin = max(p.Use, 0), moment(p.At), p.Margin
+	return u
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/sim"
 )
 
 // Series is how one limit is used over time.
@@ -16,47 +17,42 @@ type Series struct {
 	Use   []int64 // the peak of each step: units used and held
 }
 
-// sampling fills the series as the plan goes on.
-type sampling struct {
-	step    int64 // µs; 0 for none
-	next    int64 // the step that begins next
-	windows []*window
-	logs    []*bucket
-	series  []Series
+// series fills the series as the plan goes on.
+type series struct {
+	step, next, end int64 // µs; next is the step that begins next
+	all             []Series
+	used            []int64
 }
 
-func newSampling(s *player) sampling {
-	m := sampling{step: s.Step.Microseconds(), next: s.From.UnixMicro()}
-	if m.step <= 0 {
-		return sampling{next: math.MaxInt64}
+func newSeries(t *teller) series {
+	s := series{step: t.Step.Microseconds(), next: t.From.UnixMicro(), end: t.To.UnixMicro()}
+	if s.step <= 0 {
+		return series{next: math.MaxInt64}
 	}
-	for _, b := range s.buckets {
-		for i := range b.windows {
-			w := &b.windows[i]
-			m.windows, m.logs = append(m.windows, w), append(m.logs, b)
-			m.series = append(m.series, Series{Limit: w.limit, Cap: w.most, Start: s.From, Step: s.Step})
-		}
+	for _, l := range t.course.Windows() {
+		s.all = append(s.all, Series{Limit: l, Cap: l.Cap(false), Start: t.From, Step: t.Step})
 	}
-	return m
+	return s
 }
 
-// to begins the steps up to at, and notes what is used at their beginning; what is charged at at is not yet.
-func (m *sampling) to(s *player, at int64) {
-	for ; m.next <= at && m.next < s.To.UnixMicro(); m.next += m.step {
-		for i, w := range m.windows {
-			b := m.logs[i]
-			b.lapse(m.next)
-			m.series[i].Use = append(m.series[i].Use, w.used(&b.log, m.next)+b.held)
+// begin begins the steps up to at, with what is used then; what is charged at at is not yet.
+func (s *series) begin(p *sim.Play, at int64) {
+	for ; s.next <= at && s.next < s.end; s.next += s.step {
+		s.used = p.Used(s.next, s.used)
+		for i, n := range s.used {
+			s.all[i].Use = append(s.all[i].Use, n)
 		}
 	}
 }
 
-// see raises the last step to what is used now.
-func (m *sampling) see() {
-	for i, w := range m.windows {
-		b, use := m.logs[i], m.series[i].Use
-		if last := len(use) - 1; last >= 0 {
-			use[last] = max(use[last], b.log.since(w.head)+b.held)
-		}
+// raise raises the last step to what is used at at.
+func (s *series) raise(p *sim.Play, at int64) {
+	if s.step == 0 {
+		return
+	}
+	s.used = p.Used(at, s.used)
+	for i, n := range s.used {
+		use := s.all[i].Use
+		use[len(use)-1] = max(use[len(use)-1], n)
 	}
 }

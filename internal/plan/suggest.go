@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 // Suggestion is one schedule for all jobs that loses no run.
@@ -63,7 +64,7 @@ func (p *Plan) mostPages() (most int64) {
 // samePages is how many pages every chart has, 0 when they differ.
 func (p *Plan) samePages() int64 {
 	most := p.mostPages()
-	if slices.ContainsFunc(p.Lanes, func(l Lane) bool { return l.Pages != most }) {
+	if slices.ContainsFunc(p.Lanes, func(l share.Lane) bool { return l.Pages != most }) {
 		return 0
 	}
 	return most

@@ -9,6 +9,7 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 // TestSuggest: eight regions of four pages take 32 units a round.
@@ -59,7 +60,7 @@ func TestSuggest(t *testing.T) {
 }
 
 // jobs gives the lanes of each number a job of their own, every chart with the pages of its job.
-func jobs(t testing.TB, lanesOf, pages []int) (all []Lane) {
+func jobs(t testing.TB, lanesOf, pages []int) (all []share.Lane) {
 	t.Helper()
 	for j, n := range lanesOf {
 		for _, l := range lanes(t, "*/10 * * * *", int64(pages[j]), time.Minute, eight[:n]...) {
@@ -81,7 +82,7 @@ func fedBack(t testing.TB, p Plan, s Suggestion) Plan {
 	for _, l := range p.Lanes {
 		regions[l.Job] = append(regions[l.Job], l.Region)
 	}
-	var again []Lane
+	var again []share.Lane
 	for _, l := range p.Lanes {
 		for i, offset := range (schedule.Stagger{Step: s.Stagger}).Offsets(regions[l.Job], parsed) {
 			if regions[l.Job][i] == l.Region {

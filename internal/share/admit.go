@@ -71,11 +71,11 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 // short says whether a limit leaves too little for all ticks to come. It divides what there is.
 func (b *Book) short(l *division, at, left int64) bool {
 	l.left = left
-	b.divide(l, at, left)
-	l.enough = !l.window.slides && l.window.wanted(at) <= left
-	if l.enough {
+	b.open(l, at)
+	if l.enough = !l.window.slides && l.window.wanted(at) <= left; l.enough {
 		return false
 	}
+	b.divide(l, at, left)
 	for _, interval := range l.intervals {
 		if interval > 0 {
 			return true

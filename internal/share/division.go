@@ -33,8 +33,16 @@ type window struct {
 	slides     bool
 	until      int64 // another window is in force from then on
 	length     int64
-	ticks      []int64 // of each lane
-	wants      []want  // of a calendar day: its ticks, the last first
+	ticks      []int64 // how many each lane has
+	wants      int64   // units, of all ticks
+	day        *calendar
+}
+
+// calendar is the ticks of a whole calendar day. It does not change.
+type calendar struct {
+	start, end int64
+	ticks      [][]int64 // of each lane
+	wants      []want    // the last first
 }
 
 // want is a tick, and what all from it on want in units.
@@ -45,19 +53,33 @@ func (b *Book) open(d *division, at int64) {
 	if w := d.window; w != nil && at < w.until && at >= w.begin {
 		return
 	}
-	start, end := b.rule.Reset.Bounds(moment(at))
-	slides := !d.limit.Window.IsCalendar()
-	if !slides {
-		start, end = d.limit.Window.Bounds(moment(at))
-	}
-	w := &window{begin: start.UnixMicro(), start: start.UnixMicro(), end: end.UnixMicro(), until: end.UnixMicro(), slides: slides}
-	if slides {
-		w.end = w.begin + d.limit.Window.Length.Microseconds()
-	} else if w.begin = b.firstRun(w.begin, at); w.begin == at {
-		w.until = at + 1 // as long as no lane has run, the day begins anew
+	w := &window{slides: !d.limit.Window.IsCalendar()}
+	if w.slides {
+		start, end := b.rule.Reset.Bounds(moment(at))
+		w.begin, w.until = start.UnixMicro(), end.UnixMicro()
+		w.start, w.end = w.begin, w.begin+d.limit.Window.Length.Microseconds()
+		for i := range b.rule.Lanes {
+			w.ticks = append(w.ticks, b.rule.Lanes[i].Count(before(w.begin), before(w.end)))
+		}
+	} else {
+		if d.window != nil && at >= d.window.start && at < d.window.end {
+			w.day = d.window.day
+		} else {
+			w.day = b.calendar(d.limit.Window, at)
+		}
+		w.start, w.end, w.until = w.day.start, w.day.end, w.day.end
+		if w.begin = b.firstRun(w.start, at); w.begin == at {
+			w.until = at + 1 // as long as no lane has run, the day begins anew
+		}
+		for _, ticks := range w.day.ticks {
+			n, _ := slices.BinarySearch(ticks, w.begin)
+			w.ticks = append(w.ticks, int64(len(ticks)-n))
+		}
 	}
 	w.length = w.end - w.begin
-	b.count(w)
+	for i, n := range w.ticks {
+		w.wants += n * b.rule.Cost(i)
+	}
 	d.window, d.capacity = w, -1
 }
 
@@ -71,29 +93,31 @@ func (b *Book) firstRun(start, at int64) int64 {
 	return max(start, min(first, at))
 }
 
-func (b *Book) count(w *window) {
-	w.ticks = make([]int64, len(b.lanes))
-	from, to := moment(w.begin).Add(-time.Nanosecond), moment(w.end).Add(-time.Nanosecond)
+// calendar lists the ticks of the calendar day that holds at.
+func (b *Book) calendar(w quota.Window, at int64) *calendar {
+	start, end := w.Bounds(moment(at))
+	c := &calendar{start: start.UnixMicro(), end: end.UnixMicro(), ticks: make([][]int64, len(b.lanes))}
 	for i := range b.rule.Lanes {
-		if w.slides {
-			w.ticks[i] = b.rule.Lanes[i].Count(from, to)
-			continue
-		}
 		cost := b.rule.Cost(i)
-		for t := range b.rule.Lanes[i].Ticks(from, to) {
-			w.ticks[i]++
-			w.wants = append(w.wants, want{t.At.UnixMicro(), cost})
+		for t := range b.rule.Lanes[i].Ticks(before(c.start), before(c.end)) {
+			at := t.At.UnixMicro()
+			c.ticks[i] = append(c.ticks[i], at)
+			c.wants = append(c.wants, want{at, cost})
 		}
 	}
-	slices.SortFunc(w.wants, func(x, y want) int { return cmp.Compare(y.at, x.at) })
-	for i := 1; i < len(w.wants); i++ {
-		w.wants[i].units += w.wants[i-1].units
+	slices.SortFunc(c.wants, func(x, y want) int { return cmp.Compare(y.at, x.at) })
+	for i := 1; i < len(c.wants); i++ {
+		c.wants[i].units += c.wants[i-1].units
 	}
+	return c
 }
+
+// before is just before a moment: ticks from it on come after.
+func before(micros int64) time.Time { return moment(micros).Add(-time.Nanosecond) }
 
 // wanted is what all ticks of a calendar day from at on want.
 func (w *window) wanted(at int64) int64 {
-	n, _ := slices.BinarySearchFunc(w.wants, at, func(x want, at int64) int {
+	n, _ := slices.BinarySearchFunc(w.day.wants, at, func(x want, at int64) int {
 		if x.at >= at {
 			return -1
 		}
@@ -102,7 +126,7 @@ func (w *window) wanted(at int64) int64 {
 	if n == 0 {
 		return 0
 	}
-	return w.wants[n-1].units
+	return w.day.wants[n-1].units
 }
 
 // since is from when on charges count at a moment of the window.
@@ -116,14 +140,15 @@ func (w *window) since(at int64) int64 {
 // divide finds the interval of each lane. What others have charged in the window, or hold, is not for
 // the lanes, nor is what no run can be made of.
 func (b *Book) divide(d *division, at, left int64) {
-	b.open(d, at)
 	others, _ := b.others.since(d.window.since(at))
 	lanes, _ := b.all.since(d.window.since(at))
 	capacity := d.limit.Cap(false)
 	held := max(0, capacity-left-others-lanes)
 	capacity = max(0, capacity-others-held)
 	capacity -= capacity % b.unit
-	if capacity == d.capacity {
+	plenty := capacity >= d.window.wants
+	if capacity == d.capacity || plenty && d.capacity >= d.window.wants {
+		d.capacity = capacity
 		return
 	}
 	d.capacity = capacity

@@ -36,7 +36,7 @@ func (b *Book) Shares(at int64, left func(limit int) int64) (Shares, bool) {
 		if !b.short(l, at, n) {
 			continue
 		}
-		if served := float64(l.capacity) / float64(max(b.wants(l.window), 1)); shortest == nil || served < least {
+		if served := float64(l.capacity) / float64(max(l.window.wants, 1)); shortest == nil || served < least {
 			shortest, least, units = l, served, n
 		}
 	}
@@ -74,13 +74,6 @@ func (b *Book) shares(d *division, at int64) []Share {
 		}
 	}
 	return out
-}
-
-func (b *Book) wants(w *window) (units int64) {
-	for i, n := range w.ticks {
-		units += n * b.rule.Cost(i)
-	}
-	return units
 }
 
 func (w *window) ends(at int64) time.Time {

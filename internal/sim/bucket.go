@@ -1,4 +1,4 @@
-package plan
+package sim
 
 import (
 	"cmp"
@@ -13,32 +13,30 @@ type bucket struct {
 	name      string
 	cost      int64 // of a page
 	log       log
-	windows   []window // limits first, then paces
-	holds     []quota.Hold
+	windows   []window     // limits, then throttles, then paces
+	holds     []quota.Hold // those that expire first come first
 	held      int64
 	suspended int64 // until
-	wanted    int64 // units, of the upstream day
-	spent     int64
 }
 
-func newBucket(p *Plan, cost quota.Cost) *bucket {
-	b := &bucket{name: cost.Bucket, cost: cost.Units, suspended: math.MinInt64}
+func newBucket(s *Scenario, cost quota.Cost) bucket {
+	b := bucket{name: cost.Bucket, cost: cost.Units, suspended: math.MinInt64}
 	b.log.newest = math.MinInt64
-	for _, l := range slices.Concat(p.Limits, p.Paces) {
+	for i, l := range slices.Concat(s.Limits, s.Throttles, s.Paces) {
 		if l.Bucket == b.name {
-			b.windows = append(b.windows, newWindow(l))
+			b.windows = append(b.windows, newWindow(l, i >= len(s.Limits)))
 		}
 	}
-	for _, s := range p.Before {
-		if s.Bucket == b.name {
-			b.begin(s)
+	for _, known := range s.Before {
+		if known.Bucket == b.name {
+			b.begin(known)
 		}
 	}
 	return b
 }
 
 func (b *bucket) begin(s Standing) {
-	for _, e := range s.Entries {
+	for _, e := range s.Spent {
 		b.log.add(e.At.UnixMicro(), e.Units)
 	}
 	for _, r := range s.Reservations {
@@ -51,49 +49,75 @@ func (b *bucket) begin(s Standing) {
 	}
 }
 
-// lapse forgets the reservations that have expired at n.
-func (b *bucket) lapse(n int64) {
+// copyOf makes b a copy that goes on by itself, in the memory that it has.
+func (b *bucket) copyOf(from *bucket) {
+	log, windows := b.log, b.windows
+	*b = *from
+	b.log.stamps = append(log.stamps[:0], from.log.stamps...)
+	b.log.before = append(log.before[:0], from.log.before...)
+	b.windows = append(windows[:0], from.windows...)
+}
+
+// move goes on to n: windows move, and reservations lapse.
+func (b *bucket) move(n int64) {
 	for len(b.holds) > 0 && b.holds[0].ExpiresAt <= n {
 		b.held -= b.holds[0].Units
 		b.holds = b.holds[1:]
 	}
+	for i := range b.windows {
+		b.windows[i].move(&b.log, n)
+	}
 }
 
-// fits says whether a page may be charged at n.
-func (b *bucket) fits(n int64, unpaced bool) bool {
-	b.lapse(n)
-	if n < b.suspended {
+// still reports whether nothing leaves or lapses, and no window begins, from now to n.
+func (b *bucket) still(n int64) bool {
+	if len(b.holds) > 0 && b.holds[0].ExpiresAt <= n {
 		return false
 	}
 	for i := range b.windows {
-		w := &b.windows[i]
-		if used := w.used(&b.log, n); unpaced && w.limit.Pace != nil {
-			continue
-		} else if used+b.held+b.cost > w.allows(n) {
+		if !b.windows[i].still(&b.log, n) {
 			return false
 		}
 	}
 	return true
 }
 
-// charge writes a page that fits.
-func (b *bucket) charge(n int64) {
+// fits reports whether units may be charged at n, to which the bucket has moved.
+func (b *bucket) fits(n, units int64, unpaced bool) bool {
+	if n < b.suspended {
+		return false
+	}
+	for i := range b.windows {
+		w := &b.windows[i]
+		if unpaced && w.limit.Pace != nil {
+			continue
+		}
+		if w.used+b.held+units > w.allows(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// charge writes pages, each a microsecond after the one before, of so many units each.
+func (b *bucket) charge(n, pages, units int64) {
 	if b.log.full() {
 		b.trim()
 	}
-	b.log.add(n, b.cost)
-	b.spent += b.cost
-	b.see(n)
+	for i := range pages {
+		b.log.add(n+i, units)
+	}
+	for i := range b.windows {
+		b.windows[i].used += pages * units
+	}
+	b.see(n + pages - 1)
 }
 
 // see notes how much is used at n.
 func (b *bucket) see(n int64) {
-	b.lapse(n)
 	for i := range b.windows {
 		w := &b.windows[i]
-		use, most := w.used(&b.log, n)+b.held, w.allows(n)
-		w.peak.see(use, n, most)
-		w.ever.see(use, n, most)
+		w.peak.See(w.used+b.held, n, w.allows(n))
 	}
 }
 
@@ -124,7 +148,6 @@ func (b *bucket) judge(n int64, v *verdict) {
 	}
 	for i := range b.windows {
 		w := &b.windows[i]
-		w.used(&b.log, n) // moves the window on
 		if w.limit.Pace != nil {
 			continue
 		}
@@ -141,7 +164,7 @@ func (b *bucket) judgePaces(n int64, v *verdict) {
 		if w.limit.Pace == nil {
 			continue
 		}
-		at := w.limit.PacedAt(w.used(&b.log, n), b.holds, b.cost, moment(n), moment(v.at)).UnixMicro()
+		at := w.limit.PacedAt(w.used, b.holds, b.cost, moment(n), moment(v.at)).UnixMicro()
 		if v.limit == "" {
 			v.limit = quota.PaceName
 		}

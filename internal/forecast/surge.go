@@ -5,48 +5,48 @@ import (
 	"time"
 )
 
-// A spell is a stretch of bins with far more unscheduled spending than is usual. While it lasts it may be a burst, which ends by
+// A surge is a run of bins with far more unscheduled spending than is usual. While it lasts it may be a burst, which ends by
 // itself as bursts do, or a job that has run away, which does not. The longer it has lasted, the less it looks like a burst.
-type spells struct {
+type surges struct {
 	bursts    []burst    // that came and went
 	incidents []incident // likewise
 	length    float64    // bins that a burst lasts on the average
-	runaway   float64    // how likely the present spell is to go on until the reset
+	runaway   float64    // how likely the present surge is to go on until the reset
 }
 
-// burst is bins of a spell: its last one, and how many there are.
+// burst is bins of a surge: its last one, and how many there are.
 type burst struct{ last, bins int }
 
 const (
-	// high is how many times the median a bin of a spell has at least, and
+	// high is how many times the median a bin of a surge has at least, and
 	high = 3
 	// tall is what part of the budget it has besides: less is no danger.
 	tall = 1.0 / 500
-	// least is how many bins make a spell that may go on: one may be a single charge.
+	// least is how many bins make a surge that may go on: one may be a single charge.
 	least = 2
-	// gap is how many lower bins in a row a spell may have.
+	// gap is how many lower bins in a row a surge may have.
 	gap = 1
 	// usual is how many bins a burst is taken to last before any was seen.
 	usual = 2
-	// oneIn is how many spells there are for one runaway, before any was seen.
+	// oneIn is how many surges there are for one runaway, before any was seen.
 	oneIn = 4
-	// remembered is how many bins a spell that ended may have lasted to count as a burst, which will come again soon. What lasted
+	// remembered is how many bins a surge that ended may have lasted to count as a burst, which will come again soon. What lasted
 	// longer, such as a job that somebody stopped, or a backfill, was an incident.
 	remembered = int(time.Hour / bin)
 )
 
-// findSpells finds the present spell and those before it.
-func (h *habit) findSpells() {
+// findSurges finds the present surge and those before it.
+func (h *habit) findSurges() {
 	line := max(high*h.median(), tall*h.budget, 1)
 	past, total := 0.0, 0.0
 	for i := 0; i < len(h.units); {
-		n := h.spellAt(i, line)
+		n := h.surgeAt(i, line)
 		switch {
 		case n == 0:
 			i++
 			continue
-		case i <= gap+h.unseen() && h.spell == 0 && past == 0 && n >= least:
-			h.spell = i + n
+		case i <= gap+h.unseen() && h.surge == 0 && past == 0 && n >= least:
+			h.surge = i + n
 		default:
 			past, total = past+1, total+float64(min(n, remembered))
 			h.ended(burst{i, n})
@@ -54,12 +54,12 @@ func (h *habit) findSpells() {
 		i += n
 	}
 	h.length = (total + 2*usual) / (past + 2)
-	odds := 1 / (oneIn - 1 + past) * math.Exp(float64(h.spell)/h.length)
+	odds := 1 / (oneIn - 1 + past) * math.Exp(float64(h.surge)/h.length)
 	h.runaway = odds / (1 + odds)
 }
 
-// spellAt is how many bins the spell has whose last bin is i. Blind bins neither make a spell nor end one.
-func (h *habit) spellAt(i int, line float64) int {
+// surgeAt is how many bins the surge has whose last bin is i. Blind bins neither make a surge nor end one.
+func (h *habit) surgeAt(i int, line float64) int {
 	isHigh := func(i int) bool { return h.units[i] >= max(line, high*h.usualAt(i)) }
 	if !isHigh(i) {
 		return 0
@@ -84,7 +84,7 @@ func (h *habit) unseen() (n int) {
 	return n
 }
 
-// ended keeps a spell that is over.
+// ended keeps a surge that is over.
 func (h *habit) ended(b burst) {
 	if b.bins <= remembered {
 		h.bursts = append(h.bursts, b)

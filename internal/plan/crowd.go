@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"quotabudget/internal/share"
+	"quotabudget/internal/sim"
+)
+
+// mostCollisions is how many different sets of lanes are told apart.
+const mostCollisions = 1000
+
+// crowd finds the lanes that tick in one minute.
+type crowd struct {
+	lanes  []share.Lane
+	known  map[string]int // index of a collision by its lanes
+	found  []Collision
+	minute int64
+	who    []int32 // of the minute
+	key    []byte
+}
+
+const minuteLength = int64(time.Minute / time.Microsecond)
+
+// add takes a tick up.
+func (c *crowd) add(r sim.Run, days []Day) {
+	minute := floorMinute(r.At)
+	if minute != c.minute {
+		c.flush(days)
+		c.minute = minute
+	}
+	c.who = append(c.who, int32(r.Lane))
+}
+
+// flush notes the ticks of the minute.
+func (c *crowd) flush(days []Day) {
+	if len(c.who) > 1 {
+		c.note(days)
+	}
+	c.who = c.who[:0]
+}
+
+func (c *crowd) note(days []Day) {
+	at := moment(c.minute * minuteLength)
+	for i := range days {
+		d := &days[i]
+		d.Crowded++
+		if len(c.who) > d.Ticks {
+			d.Busiest, d.Ticks = at, len(c.who)
+		}
+	}
+	slices.Sort(c.who)
+	c.key = c.key[:0]
+	for _, lane := range c.who {
+		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(lane))
+	}
+	if i, ok := c.known[string(c.key)]; ok {
+		c.found[i].Times++
+		return
+	}
+	if len(c.known) == mostCollisions {
+		return
+	}
+	n := Collision{Ticks: len(c.who), First: at, Times: 1}
+	for _, lane := range slices.Compact(c.who) {
+		n.Lanes = append(n.Lanes, c.lanes[lane].Job+"/"+c.lanes[lane].Region)
+	}
+	c.known[string(c.key)] = len(c.found)
+	c.found = append(c.found, n)
+}
+
+// sorted are the collisions, the most frequent first.
+func (c *crowd) sorted() []Collision {
+	slices.SortStableFunc(c.found, func(a, b Collision) int { return b.Times*b.Ticks - a.Times*a.Ticks })
+	return c.found
+}
+
+func floorMinute(at int64) int64 {
+	if at < 0 {
+		return (at+1)/minuteLength - 1
+	}
+	return at / minuteLength
+}

@@ -1,0 +1,61 @@
+package quota
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Spent is units that were spent, by one charge or by several in one grain of time.
+type Spent struct {
+	At      time.Time // of the charge; of several, the beginning of their grain
+	Labels  Labels
+	Units   int64
+	Charges int64
+}
+
+// SpentQuery picks what was spent of one bucket.
+type SpentQuery struct {
+	Credential, Bucket string
+	Limits             []Limit // of the bucket, or of others too
+	Now, Since         time.Time
+}
+
+// Read reads the sums of the ledger, which are few however many charges there were. A charge that is
+// summed up counts as one at the beginning of its grain: it leaves a window up to ten minutes early.
+// Those of the grain in which one of the limits' windows begins now are read one by one, so that what
+// is inside each window now is exact.
+func (q SpentQuery) Read(ctx context.Context, l Ledger) ([]Spent, error) {
+	sums, err := l.Sums(ctx, SumQuery{Credential: q.Credential, Bucket: q.Bucket, Since: GrainOf(q.Since)})
+	if err != nil {
+		return nil, err
+	}
+	exact := make(map[time.Time]bool) // grains
+	for _, limit := range q.Limits {
+		begin := q.Now.Add(-limit.Window.Length)
+		if limit.Window.IsCalendar() {
+			begin, _ = limit.Window.Bounds(q.Now)
+		}
+		if grain := GrainOf(begin); limit.Bucket == q.Bucket && !grain.Equal(begin) {
+			exact[grain] = true
+		}
+	}
+	var spent []Spent
+	for _, s := range sums {
+		if !exact[s.At] {
+			spent = append(spent, Spent{s.At, s.Labels, s.Units, s.Charges})
+		}
+	}
+	for grain := range exact {
+		entries, err := l.Entries(ctx, Query{Credential: q.Credential, Bucket: q.Bucket,
+			Since: grain.Add(-time.Microsecond), Until: grain.Add(Grain - time.Microsecond)})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			spent = append(spent, Spent{e.At, e.Labels, e.Units, 1})
+		}
+	}
+	slices.SortStableFunc(spent, func(a, b Spent) int { return a.At.Compare(b.At) })
+	return spent, nil
+}
