@@ -38,8 +38,8 @@ for n, w in ipairs(work) do
   b.total = w.alone and 0 or b.total - w.units
   local g, upto, total = call('HGET', b.state, 'g'), 0, 0
   if g and #g == 16 then upto, total = struct.unpack('<dd', g) end
-  if n == draws and left then
-    R.put(b, ARGV[3], left, left + w.units, expires, format('%d:%s', math.max(0, drawn - w.units), rest))
+  if n == draws and left and drawn >= w.units then -- else they were drawn from an earlier one of this id
+    R.put(b, ARGV[3], left, left + w.units, expires, format('%d:%s', drawn - w.units, rest))
   end
   save(b, now, 0, KEYS[1]) -- a server short of memory refuses here, or above, before anything is changed
   for _, member in ipairs(w.old) do call('ZREM', b.log, member) end

@@ -157,7 +157,7 @@ func (m *Model) Cancel(_ context.Context, c quota.Charge, d quota.Decision) erro
 		b := cred.bucket(cost.Bucket)
 		b.entries = slices.DeleteFunc(b.entries, is)
 		for i := range b.holds {
-			if h := &b.holds[i]; h.id == c.Reservation {
+			if h := &b.holds[i]; h.id == c.Reservation && h.drawn >= cost.Units {
 				h.left, h.drawn = h.left+cost.Units, h.drawn-cost.Units
 			}
 		}

@@ -17,9 +17,9 @@ SELECT units, drawn, expires_at FROM reservations WHERE bucket = ?1 AND id = ?2;
 INSERT OR REPLACE INTO reservations (bucket, id, units, created_at, expires_at, manual, note)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
 
--- ?2 id, ?3 units; fewer than none give them back.
+-- ?2 id, ?3 units. Fewer than none are given back, if they were drawn from this one, and not from an earlier one of its id.
 -- name: reservation_draw
-UPDATE reservations SET drawn = drawn + ?3 WHERE bucket = ?1 AND id = ?2;
+UPDATE reservations SET drawn = drawn + ?3 WHERE bucket = ?1 AND id = ?2 AND drawn + ?3 >= 0;
 
 -- ?2 id
 -- name: reservation_remove
