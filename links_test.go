@@ -92,3 +92,13 @@ func TestReadmeFigures(t *testing.T) {
 		}
 	}
 }
+
+// Every package has a row in ARCHITECTURE.md.
+func TestEveryPackageIsDescribed(t *testing.T) {
+	rows := read(t, "ARCHITECTURE.md")
+	for name := range layers {
+		if name != "." && name != "deploy" && !strings.Contains(rows, "`"+name+"`") {
+			t.Errorf("ARCHITECTURE.md does not describe %s", name)
+		}
+	}
+}
