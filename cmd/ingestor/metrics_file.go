@@ -39,7 +39,7 @@ func (m *metricsFile) check() error {
 }
 
 // look notes how everything stands at the end of a sweep, while ledger and catalogue are open.
-func (m *metricsFile) look(st *station, sum ingest.Summary) {
+func (m *metricsFile) look(st *deps, sum ingest.Summary) {
 	m.sum = sum
 	if m.path == "" {
 		return

@@ -10,9 +10,9 @@ import (
 )
 
 // reload reads the configuration in force again, for the ledger and the catalogue that are open.
-func (a *app) reload(ctx context.Context, open *station, live *config.Live) (w *daemon.Work, err error) {
+func (a *app) reload(ctx context.Context, open *deps, live *config.Live) (w *daemon.Work, err error) {
 	err = live.Reload(ctx, func(cfg *config.Config) error {
-		next, err := a.restation(ctx, open, cfg)
+		next, err := a.rewire(ctx, open, cfg)
 		if err == nil {
 			w, err = next.daemonWork()
 		}
@@ -21,8 +21,8 @@ func (a *app) reload(ctx context.Context, open *station, live *config.Live) (w *
 	return w, err
 }
 
-// restation wires what is open by another configuration.
-func (a *app) restation(ctx context.Context, open *station, cfg *config.Config) (*station, error) {
+// rewire wires what is open by another configuration.
+func (a *app) rewire(ctx context.Context, open *deps, cfg *config.Config) (*deps, error) {
 	if cfg.Ledger != open.cfg.Ledger || cfg.Catalog != open.cfg.Catalog || cfg.Daemon.Listen != open.cfg.Daemon.Listen {
 		return nil, errors.New("ledger, catalog and listen cannot change while the daemon runs: restart it")
 	}
@@ -33,7 +33,7 @@ func (a *app) restation(ctx context.Context, open *station, cfg *config.Config) 
 	if cred.Name != open.cred.Name {
 		return nil, fmt.Errorf("the credential cannot change from %s to %s while the daemon runs: restart it", open.cred.Name, cred.Name)
 	}
-	next := &station{cfg: cfg, cred: cred, catalog: open.catalog, metrics: open.metrics, log: open.log,
+	next := &deps{cfg: cfg, cred: cred, catalog: open.catalog, metrics: open.metrics, log: open.log,
 		budget: cred.Budget(open.budget.Ledger, cfg.Costs, open.log)}
 	if cred.APIKey.File != open.cred.APIKey.File {
 		cred.APIKey.WarnExposed(open.log)

@@ -99,8 +99,8 @@ func (a *app) daemon(ctx context.Context) error {
 	return errors.Join(err, st.Close())
 }
 
-// openShared wires a station whose ledger is shared with other daemons, and counted.
-func (a *app) openShared(ctx context.Context, cfg *config.Config, log *slog.Logger, metrics *daemon.Metrics) (*station, error) {
+// openShared wires deps whose ledger is shared with other daemons, and counted.
+func (a *app) openShared(ctx context.Context, cfg *config.Config, log *slog.Logger, metrics *daemon.Metrics) (*deps, error) {
 	return a.openOn(ctx, cfg, log, metrics, func(ctx context.Context, url string) (quota.Ledger, error) {
 		l, err := ledger.Open(ctx, url)
 		if err != nil {
@@ -110,8 +110,8 @@ func (a *app) openShared(ctx context.Context, cfg *config.Config, log *slog.Logg
 	})
 }
 
-// daemonWork is what the station's configuration comes to.
-func (s *station) daemonWork() (*daemon.Work, error) {
+// daemonWork is what the configuration comes to.
+func (s *deps) daemonWork() (*daemon.Work, error) {
 	lanes, err := lanesOf(s.cfg)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ type loanJSON struct {
 }
 
 // shares is nil while there is enough for every tick that the schedule has until the reset, or when that cannot be known.
-func (s *station) shares(ctx context.Context, lanes []daemon.Lane) *sharesJSON {
+func (s *deps) shares(ctx context.Context, lanes []daemon.Lane) *sharesJSON {
 	work := &daemon.Work{Lanes: lanes, Sweep: *s.sweep()}
 	day, reset, err := work.Day(ctx, time.Now())
 	if err != nil {

@@ -54,7 +54,7 @@ func outward(sum ingest.Summary) summaryJSON {
 	return out
 }
 
-func (a *app) printSummary(st *station, sum ingest.Summary, shares *sharesJSON, heads bool) error {
+func (a *app) printSummary(st *deps, sum ingest.Summary, shares *sharesJSON, heads bool) error {
 	out := outward(sum)
 	out.Shares = shares
 	return a.Print(a.stdout, out, func() error {

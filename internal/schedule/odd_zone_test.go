@@ -66,7 +66,7 @@ func TestOddZones(t *testing.T) {
 				t.Fatal(err)
 			}
 			from, to := at(t, "2026-05-31T00:00:00Z"), at(t, "2026-06-04T00:00:00Z")
-			got, want := slices.Collect(s.Ticks(from, to)), walked(s.walls, z, from, to)
+			got, want := slices.Collect(s.Ticks(from, to)), walked(s.fields, z, from, to)
 			if !slices.Equal(got, want) {
 				t.Errorf("%s, %q:\n got %s\nwant %s", name, spec, short(got), short(want))
 			}

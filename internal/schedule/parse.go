@@ -32,8 +32,8 @@ func parse(text string, zone *time.Location) (*Schedule, error) {
 		every, err := parseEvery(rest)
 		return &Schedule{zone: zone, every: every}, err
 	}
-	w, err := parseWalls(strings.ToLower(text))
-	return &Schedule{zone: zone, walls: w}, err
+	w, err := parseFields(strings.ToLower(text))
+	return &Schedule{zone: zone, fields: w}, err
 }
 
 // cutZone takes the zone off the front of a spec. The cron parser, left to do it, panics where nothing follows the zone.
@@ -70,21 +70,21 @@ func parseEvery(text string) (seconds int64, err error) {
 	return int64(d / time.Second), nil
 }
 
-func parseWalls(text string) (walls, error) {
+func parseFields(text string) (cronFields, error) {
 	if err := checkItems(text); err != nil {
-		return walls{}, err
+		return cronFields{}, err
 	}
 	parsed, err := cron.ParseStandard(text)
 	if err != nil {
-		return walls{}, explain(text)
+		return cronFields{}, explain(text)
 	}
 	fields, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return walls{}, fmt.Errorf("the cron parser made a %T of it", parsed)
+		return cronFields{}, fmt.Errorf("the cron parser made a %T of it", parsed)
 	}
-	w := newWalls(fields)
+	w := newCronFields(fields)
 	if !w.fires() {
-		return walls{}, fmt.Errorf("it never fires: no month that it names has such a day; %q is every 28 February", "0 0 28 2 *")
+		return cronFields{}, fmt.Errorf("it never fires: no month that it names has such a day; %q is every 28 February", "0 0 28 2 *")
 	}
 	return w, nil
 }

@@ -33,7 +33,7 @@ func drawMoment(t *rapid.T, z *time.Location) time.Time {
 }
 
 // walked is what the package promises, found by walking through time a minute a step and looking at the wall clock.
-func walked(w walls, z *time.Location, from, to time.Time) []time.Time {
+func walked(w cronFields, z *time.Location, from, to time.Time) []time.Time {
 	var ticks []time.Time
 	shown := func(u int64) int64 {
 		_, offset := time.Unix(u, 0).In(z).Zone()
@@ -69,7 +69,7 @@ func TestAsWalked(t *testing.T) {
 		}
 		from := drawMoment(t, z)
 		to := from.Add(40 * time.Hour)
-		got, want := slices.Collect(s.Ticks(from, to)), walked(s.walls, z, from, to)
+		got, want := slices.Collect(s.Ticks(from, to)), walked(s.fields, z, from, to)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q in %s after %s:\n got %s\nwant %s", s, name, from.UTC(), got, want)
 		}

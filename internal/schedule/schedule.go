@@ -20,10 +20,10 @@ import (
 //
 // All moments are given back in UTC, at full seconds.
 type Schedule struct {
-	spec  string
-	zone  *time.Location
-	every int64 // seconds, of "@every"; 0 for walls
-	walls walls
+	spec   string
+	zone   *time.Location
+	every  int64 // seconds, of "@every"; 0 for fields
+	fields cronFields
 }
 
 // String is the spec as it was written.
@@ -99,7 +99,7 @@ func (s *Schedule) Interval() time.Duration {
 	if s.every > 0 {
 		return time.Duration(s.every) * time.Second
 	}
-	return time.Duration(s.walls.shortest()) * time.Minute
+	return time.Duration(s.fields.shortest()) * time.Minute
 }
 
 func moment(unix int64) time.Time { return time.Unix(unix, 0).UTC() }

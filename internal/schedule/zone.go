@@ -29,10 +29,10 @@ func (c *cursor) first(u int64) int64 {
 			c.in = spanAt(s.zone, u)
 		}
 		in := &c.in
-		if u == in.start && s.walls.next(in.seen) < in.start+in.offset {
+		if u == in.start && s.fields.next(in.seen) < in.start+in.offset {
 			return u // the clock went forward over a moment of the spec
 		}
-		wall := s.walls.next(max(u+in.offset, in.seen)) // the clock went back: what it showed before is not shown again
+		wall := s.fields.next(max(u+in.offset, in.seen)) // the clock went back: what it showed before is not shown again
 		if tick := wall - in.offset; tick < in.end {
 			return tick
 		}

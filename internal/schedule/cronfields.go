@@ -7,10 +7,10 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// walls are the moments of a cron spec as a clock on a wall shows them, in no zone. A wall moment is a number of seconds:
+// cronFields are the moments of a cron spec as a clock on a wall shows them, in no zone. A wall moment is a number of seconds:
 // those of the UTC moment that reads alike. The cron library finds them too, but in a zone, with its own idea of daylight
 // saving, and a good deal more slowly.
-type walls struct {
+type cronFields struct {
 	minute, hour, day, month, weekday uint64 // a bit for each number
 	both                              bool   // the day of the month and the day of the week must match; else either does
 }
@@ -20,8 +20,8 @@ const (
 	starBit = 1 << 63 // the cron parser's mark of a field that is "*"
 )
 
-func newWalls(f *cron.SpecSchedule) walls {
-	return walls{
+func newCronFields(f *cron.SpecSchedule) cronFields {
+	return cronFields{
 		minute: f.Minute &^ starBit, hour: f.Hour &^ starBit,
 		day: f.Dom &^ starBit, month: f.Month &^ starBit, weekday: f.Dow &^ starBit,
 		both: (f.Dom|f.Dow)&starBit != 0,
@@ -29,7 +29,7 @@ func newWalls(f *cron.SpecSchedule) walls {
 }
 
 // next returns the first wall moment that is not before the given one.
-func (w *walls) next(wall int64) int64 {
+func (w *cronFields) next(wall int64) int64 {
 	minutes := -floorDiv(-wall, 60)
 	day := floorDiv(minutes, perDay)
 	minute, ok := w.nextOfDay(int(minutes - day*perDay))
@@ -41,7 +41,7 @@ func (w *walls) next(wall int64) int64 {
 }
 
 // nextOfDay returns the first minute of a day, counted from midnight, that is not before the given one.
-func (w *walls) nextOfDay(from int) (minute int, ok bool) {
+func (w *cronFields) nextOfDay(from int) (minute int, ok bool) {
 	hour := from / 60
 	if w.hour>>hour&1 != 0 {
 		if left := w.minute >> (from % 60); left != 0 {
@@ -53,7 +53,7 @@ func (w *walls) nextOfDay(from int) (minute int, ok bool) {
 }
 
 // on reports whether the spec names the day, counted from 1970-01-01.
-func (w *walls) on(day int64) bool {
+func (w *cronFields) on(day int64) bool {
 	t := time.Unix(day*perDay*60, 0).UTC()
 	_, month, dom := t.Date()
 	if w.month>>month&1 == 0 {
@@ -70,7 +70,7 @@ func (w *walls) on(day int64) bool {
 const referenceDay, referenceDays = 10957, 4383
 
 // fires reports whether there is any such moment.
-func (w *walls) fires() bool {
+func (w *cronFields) fires() bool {
 	for day := int64(referenceDay); day < referenceDay+referenceDays; day++ {
 		if w.on(day) {
 			return w.minute != 0 && w.hour != 0
@@ -80,7 +80,7 @@ func (w *walls) fires() bool {
 }
 
 // shortest returns the least number of minutes between two moments.
-func (w *walls) shortest() int64 {
+func (w *cronFields) shortest() int64 {
 	shortest, first := int64(perDay), 0
 	last := -1
 	for m, ok := w.nextOfDay(0); ok; m, ok = w.nextOfDay(m + 1) {
@@ -101,7 +101,7 @@ func (w *walls) shortest() int64 {
 }
 
 // shortestDays returns the least number of days from one that the spec names to the next.
-func (w *walls) shortestDays() int64 {
+func (w *cronFields) shortestDays() int64 {
 	shortest, last := int64(referenceDays), int64(0)
 	for day := int64(referenceDay); day < referenceDay+referenceDays && shortest > 1; day++ {
 		if !w.on(day) {

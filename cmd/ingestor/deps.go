@@ -18,8 +18,8 @@ import (
 	"quotabudget/internal/youtube"
 )
 
-// station is everything that a sweep needs, wired together.
-type station struct {
+// deps is everything that a sweep needs, wired together.
+type deps struct {
 	cfg     *config.Config
 	cred    config.Credential
 	budget  *quota.Budget
@@ -32,15 +32,15 @@ type station struct {
 // job is the label of what a sweep is charged for.
 const job = config.DefaultJob
 
-// open wires a station. A ledger that is not there is opened all the same: see cli.OpenLedger.
-func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (*station, error) {
+// open wires deps. A ledger that is not there is opened all the same: see cli.OpenLedger.
+func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (*deps, error) {
 	return a.openOn(ctx, cfg, log, nil, cli.OpenLedger)
 }
 
-// openOn wires a station on the ledger that openLedger opens. The key must be there before: a sweep without one would only be
+// openOn wires deps on the ledger that openLedger opens. The key must be there before: a sweep without one would only be
 // refused.
 func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger, metrics *daemon.Metrics,
-	openLedger func(context.Context, string) (quota.Ledger, error)) (*station, error) {
+	openLedger func(context.Context, string) (quota.Ledger, error)) (*deps, error) {
 	cred, err := a.chosen(cfg)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger, 
 	if err != nil {
 		return nil, err
 	}
-	s := &station{cfg: cfg, cred: cred, budget: cred.Budget(ledger, cfg.Costs, log), metrics: metrics, log: log}
+	s := &deps{cfg: cfg, cred: cred, budget: cred.Budget(ledger, cfg.Costs, log), metrics: metrics, log: log}
 	if s.catalog, err = catalog.Open(ctx, cfg.Catalog); err != nil {
 		return nil, errors.Join(err, ledger.Close())
 	}
@@ -106,10 +106,10 @@ func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
 }
 
 // Close closes the ledger and the catalogue.
-func (s *station) Close() error { return errors.Join(s.catalog.Close(), s.budget.Ledger.Close()) }
+func (s *deps) Close() error { return errors.Join(s.catalog.Close(), s.budget.Ledger.Close()) }
 
 // newClient puts the upstream's client on the gate.
-func newClient(ctx context.Context, s *station) (*youtube.Client, error) {
+func newClient(ctx context.Context, s *deps) (*youtube.Client, error) {
 	gate, err := upstream.Gate(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key, s.log)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func newClient(ctx context.Context, s *station) (*youtube.Client, error) {
 }
 
 // sweep is a sweep of the configured regions.
-func (s *station) sweep() *ingest.Sweep {
+func (s *deps) sweep() *ingest.Sweep {
 	return &ingest.Sweep{
 		Client: s.client, Catalog: s.catalog, Budget: s.budget,
 		Regions: s.cfg.Ingest.Regions, Pages: s.cfg.Ingest.Pages, Parallel: s.cfg.Ingest.Parallel,
