@@ -16,7 +16,8 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// aviary is an upstream that looks for the canary in every request, and misbehaves as a test wishes.
+// aviary is an upstream that looks for the canary in every request, and misbehaves as a test
+// wishes.
 type aviary struct {
 	youtubetest.Server
 	answer http.HandlerFunc // instead of the stand-in; nil for the stand-in
@@ -87,7 +88,8 @@ func (a *aviary) wantNoLeak(t *testing.T, p *process) {
 	if n := a.Counts().KeyInURL; n > 0 {
 		t.Errorf("%d requests had a key in their URL", n)
 	}
-	for name, text := range map[string]string{"stdout": p.stdout.String(), "stderr": p.stderr.String()} {
+	for name, text := range map[string]string{"stdout": p.stdout.String(),
+		"stderr": p.stderr.String()} {
 		if holdsKey([]byte(text)) {
 			t.Errorf("the key is on %s:\n%s", name, text)
 		}
@@ -103,7 +105,8 @@ func monitor(t *testing.T, addr string) (heard func(*redis.Client) string) {
 	}
 	t.Cleanup(func() { conn.Close() })
 	lines := bufio.NewScanner(conn)
-	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil || !lines.Scan() || lines.Text() != "+OK" {
+	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil || !lines.Scan() ||
+		lines.Text() != "+OK" {
 		t.Fatal(err, lines.Text())
 	}
 	all := make(chan string, 1)

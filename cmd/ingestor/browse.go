@@ -17,7 +17,8 @@ import (
 
 // browse opens the catalogue for a command that reads it.
 func (a *app) browse(ctx context.Context, read func(*catalog.Catalog) error) error {
-	return a.withCatalog(ctx, read, func(ctx context.Context, url string) (*catalog.Catalog, error) {
+	return a.withCatalog(ctx, read, func(ctx context.Context, url string) (*catalog.Catalog,
+		error) {
 		c, err := catalog.OpenReading(ctx, url)
 		if errors.Is(err, fs.ErrNotExist) {
 			return catalog.Open(ctx, url)
@@ -27,7 +28,8 @@ func (a *app) browse(ctx context.Context, read func(*catalog.Catalog) error) err
 }
 
 // withCatalog opens the catalogue for a command.
-func (a *app) withCatalog(ctx context.Context, do func(*catalog.Catalog) error, open func(context.Context, string) (*catalog.Catalog, error)) error {
+func (a *app) withCatalog(ctx context.Context, do func(*catalog.Catalog) error,
+	open func(context.Context, string) (*catalog.Catalog, error)) error {
 	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return err
@@ -38,7 +40,8 @@ func (a *app) withCatalog(ctx context.Context, do func(*catalog.Catalog) error, 
 	}
 	err = errors.Join(do(c), c.Close())
 	if errors.Is(err, catalog.ErrNotFound) {
-		return cli.Hint(err, "ingestor once fetches charts; ingestor chart lists those that are there")
+		return cli.Hint(err, "ingestor once fetches charts; ingestor chart lists those that are "+
+			"there")
 	}
 	return err
 }
@@ -63,9 +66,12 @@ type videoJSON struct {
 
 func outwardVideo(v catalog.Seen, rank int) videoJSON {
 	return videoJSON{
-		Rank: rank, ID: v.ID, Title: v.Title, Channel: v.ChannelTitle, ChannelID: v.ChannelID, Category: v.Category,
-		PublishedAt: cli.Time(v.PublishedAt), Duration: v.Duration, Tags: v.Tags, Views: v.Views, Likes: v.Likes,
-		Comments: v.Comments, FirstSeenAt: cli.Time(v.FirstSeenAt), FetchedAt: cli.Time(v.FetchedAt),
+		Rank: rank, ID: v.ID, Title: v.Title, Channel: v.ChannelTitle, ChannelID: v.ChannelID,
+		Category:    v.Category,
+		PublishedAt: cli.Time(v.PublishedAt), Duration: v.Duration, Tags: v.Tags, Views: v.Views,
+		Likes:    v.Likes,
+		Comments: v.Comments, FirstSeenAt: cli.Time(v.FirstSeenAt),
+		FetchedAt: cli.Time(v.FetchedAt),
 	}
 }
 
@@ -116,7 +122,8 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 			CompletedAt cli.Time    `json:"completed_at"`
 			Run         string      `json:"run"`
 			Videos      []videoJSON `json:"videos"`
-		}{chart.Region, cli.Time(chart.StartedAt), cli.Time(chart.CompletedAt), chart.Run, []videoJSON{}}
+		}{chart.Region, cli.Time(chart.StartedAt), cli.Time(chart.CompletedAt), chart.Run,
+			[]videoJSON{}}
 		for _, v := range videos {
 			out.Videos = append(out.Videos, outwardVideo(v.Seen, v.Rank))
 		}
@@ -251,14 +258,19 @@ in any script. Case and accents do not matter. It costs nothing: only the catalo
 
 func videoCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "video ID",
-		Short:   "Show a video and how its names and counters changed",
-		Example: "  ingestor video dQw4w9WgXcQ\n  ingestor video -- -abcdefghij      for an ID that begins with -",
-		Args:    cli.Args("the video's ID"),
-		RunE:    func(c *cobra.Command, args []string) error { return a.video(c.Context(), args[0]) },
+		Use:   "video ID",
+		Short: "Show a video and how its names and counters changed",
+		Example: "  ingestor video dQw4w9WgXcQ\n  ingestor video -- -abcdefghij      for an ID " +
+			"that begins with -",
+		Args: cli.Args("the video's ID"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.video(c.Context(),
+				args[0])
+		},
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return cli.Hint(&cli.UsageError{Err: err}, "write -- before an ID that begins with -: ingestor video -- -abcdefghij")
+		return cli.Hint(&cli.UsageError{Err: err},
+			"write -- before an ID that begins with -: ingestor video -- -abcdefghij")
 	})
 	return c
 }
@@ -285,7 +297,8 @@ ask that data fetched with a key alone is fetched again or deleted within 30 day
 		Args:    cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if older == "" {
-				return cli.Hint(cli.Usagef("--older-than is missing"), "ingestor purge --older-than 30d")
+				return cli.Hint(cli.Usagef("--older-than is missing"),
+					"ingestor purge --older-than 30d")
 			}
 			d, err := cli.ParseSpan(older)
 			if err != nil || d <= 0 {

@@ -18,7 +18,8 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// canary is a key of the real form. It is put together here, so that no scanner takes this file for a leak.
+// canary is a key of the real form. It is put together here, so that no scanner takes this file for
+// a leak.
 func canary() string { return "AI" + "za" + "Sy" + strings.Repeat("Canary-_", 4) + "9" }
 
 const (
@@ -30,8 +31,9 @@ const (
 		`"details":[{"metadata":{"quota_metric":"%[1]s"}}]}}`
 )
 
-// TestI8_CanaryKeyIsNowhere runs the programs in every way that could give the key away, with the key in a variable and in a
-// file, and looks for it in all that they print and write: invariant I8. Only its header may hold it.
+// TestI8_CanaryKeyIsNowhere runs the programs in every way that could give the key away, with the
+// key in a variable and in a file, and looks for it in all that they print and write: invariant I8.
+// Only its header may hold it.
 func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 	if !quota.LooksSecret(canary()) || len(canary()) != 39 {
 		t.Fatal("the canary does not look like a key")
@@ -46,35 +48,55 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 		code    int
 		unsent  bool // no request may come
 	}{
-		"complete":            {program: once},
-		"complete as JSON":    {program: append(once, "-o", "json")},
-		"bad key echoed":      {program: once, answer: echo(400, "application/json", badKeyBody), code: 77},
-		"a reason that is it": {program: once, answer: echo(403, "application/json", reasonBody), code: 1},
-		"quota echoed":        {program: append(once, "-o", "json"), answer: echo(403, "application/json", quotaBody), code: 75},
-		"HTML echoed":         {program: once, answer: echo(500, "text/html", "<html><title>No %[1]s</title>%[1]s</html>"), code: 69},
-		"not JSON":            {program: append(once, "-o", "json"), answer: echo(200, "application/json", "%s"), code: 69},
-		"wrong types":         {program: once, answer: echo(200, "application/json", `{"items":"%s"}`), code: 69},
-		"dropped":             {program: append(once, "-o", "yaml"), faults: "drop", code: 69},
-		"cut off":             {program: once, faults: "cut", code: 69},
-		"throttled for good":  {program: once, faults: "429-day", code: 75},
-		"upstream refuses":    {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/", code: 69, unsent: true},
-		"upstream unknown":    {program: once, env: "YOUTUBE_ENDPOINT=https://nowhere.invalid/", code: 69, unsent: true},
-		"ledger refuses":      {program: once, env: "QUOTA_LEDGER=redis://u:pw@127.0.0.1:1/0", code: 69, unsent: true},
-		"key as endpoint":     {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/?key=" + canary(), code: 78, unsent: true},
-		"key as ledger":       {program: once, env: "QUOTA_LEDGER=" + canary(), code: 78, unsent: true},
-		"key as catalogue":    {program: once, env: "QUOTA_CATALOG=sqlite://" + canary() + "/c.db", code: 78, unsent: true},
-		"key as config":       {program: once, env: "QUOTA_CONFIG=/" + canary(), code: 78, unsent: true},
-		"key as region":       {program: append(once, "--region", canary()), code: 64, unsent: true},
-		"key as argument":     {program: append(once, canary()), code: 64, unsent: true},
-		"key to search for":   {program: []string{"ingestor", "search", canary()}, code: 64, unsent: true},
-		"key as video":        {program: []string{"ingestor", "video", canary()}, code: 64, unsent: true},
-		"stand-in's key":      {program: []string{"ingestor", "standin", "--listen", "127.0.0.1:0", "--key=" + canary()}, code: 64, unsent: true},
-		"demo":                {program: []string{"ingestor", "once", "--demo", "--region", "US"}, unsent: true},
-		"chart":               {program: []string{"ingestor", "chart"}, unsent: true},
-		"status":              {program: []string{"quotactl", "status"}, unsent: true},
-		"spend":               {program: []string{"quotactl", "spend", "--bucket", "default", "--units", "1"}, unsent: true},
-		"label":               {program: []string{"quotactl", "spend", "--bucket", "default", "--units", "1", "--label", "k=" + canary()}, code: 64, unsent: true},
-		"config check":        {program: []string{"quotactl", "config", "check"}, unsent: true},
+		"complete":         {program: once},
+		"complete as JSON": {program: append(once, "-o", "json")},
+		"bad key echoed": {program: once, answer: echo(400, "application/json", badKeyBody),
+			code: 77},
+		"a reason that is it": {program: once, answer: echo(403, "application/json", reasonBody),
+			code: 1},
+		"quota echoed": {program: append(once, "-o", "json"),
+			answer: echo(403, "application/json", quotaBody), code: 75},
+		"HTML echoed": {program: once,
+			answer: echo(500, "text/html", "<html><title>No %[1]s</title>%[1]s</html>"), code: 69},
+		"not JSON": {program: append(once, "-o", "json"),
+			answer: echo(200, "application/json", "%s"), code: 69},
+		"wrong types": {program: once,
+			answer: echo(200, "application/json", `{"items":"%s"}`), code: 69},
+		"dropped":            {program: append(once, "-o", "yaml"), faults: "drop", code: 69},
+		"cut off":            {program: once, faults: "cut", code: 69},
+		"throttled for good": {program: once, faults: "429-day", code: 75},
+		"upstream refuses": {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/",
+			code: 69, unsent: true},
+		"upstream unknown": {program: once, env: "YOUTUBE_ENDPOINT=https://nowhere.invalid/",
+			code: 69, unsent: true},
+		"ledger refuses": {program: once, env: "QUOTA_LEDGER=redis://u:pw@127.0.0.1:1/0",
+			code: 69, unsent: true},
+		"key as endpoint": {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/?key=" +
+			canary(), code: 78, unsent: true},
+		"key as ledger": {program: once, env: "QUOTA_LEDGER=" + canary(), code: 78,
+			unsent: true},
+		"key as catalogue": {program: once, env: "QUOTA_CATALOG=sqlite://" + canary() + "/c.db",
+			code: 78, unsent: true},
+		"key as config": {program: once, env: "QUOTA_CONFIG=/" + canary(), code: 78,
+			unsent: true},
+		"key as region": {program: append(once, "--region", canary()), code: 64,
+			unsent: true},
+		"key as argument": {program: append(once, canary()), code: 64, unsent: true},
+		"key to search for": {program: []string{"ingestor", "search", canary()}, code: 64,
+			unsent: true},
+		"key as video": {program: []string{"ingestor", "video", canary()}, code: 64,
+			unsent: true},
+		"stand-in's key": {program: []string{"ingestor", "standin", "--listen", "127.0.0.1:0",
+			"--key=" + canary()}, code: 64, unsent: true},
+		"demo": {program: []string{"ingestor", "once", "--demo", "--region", "US"},
+			unsent: true},
+		"chart":  {program: []string{"ingestor", "chart"}, unsent: true},
+		"status": {program: []string{"quotactl", "status"}, unsent: true},
+		"spend": {program: []string{"quotactl", "spend", "--bucket", "default",
+			"--units", "1"}, unsent: true},
+		"label": {program: []string{"quotactl", "spend", "--bucket", "default",
+			"--units", "1", "--label", "k=" + canary()}, code: 64, unsent: true},
+		"config check": {program: []string{"quotactl", "config", "check"}, unsent: true},
 	} {
 		for _, from := range []string{"variable", "file"} {
 			if from == "file" && test.code >= 64 && test.unsent {
@@ -85,13 +107,16 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 				a.Faults, _ = youtubetest.ParseFaults(test.faults)
 			}
 			state := t.TempDir()
-			env := append(keyFrom(t, from), "QUOTA_STATE_DIR="+state, "YOUTUBE_ENDPOINT="+serve(t, a))
+			env := append(keyFrom(t, from), "QUOTA_STATE_DIR="+state,
+				"YOUTUBE_ENDPOINT="+serve(t, a))
 			if test.env != "" {
 				env = append(env, test.env)
 			}
 			format := map[string]string{"variable": "text", "file": "json"}[from]
-			args := append(test.program[1:len(test.program):len(test.program)], "--log-level", "debug", "--log-format", format)
-			p := begin(t, env, test.program[0], args...) // all at once: most of them wait before they ask again
+			args := append(test.program[1:len(test.program):len(test.program)], "--log-level",
+				"debug", "--log-format", format)
+			// all at once: most of them wait before they ask again
+			p := begin(t, env, test.program[0], args...)
 			checks[name+"/"+from] = func(t *testing.T) {
 				if code := p.code(); code != test.code {
 					t.Errorf("exit code %d, want %d: %s", code, test.code, p.stderr.String())
@@ -109,7 +134,8 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 	}
 }
 
-// keyFrom is an environment in which the key comes from a variable, or from a file that quota.yaml names.
+// keyFrom is an environment in which the key comes from a variable, or from a file that quota.yaml
+// names.
 func keyFrom(t *testing.T, from string) []string {
 	t.Helper()
 	if from == "variable" {
@@ -155,7 +181,8 @@ func TestI8_RedirectIsNotFollowed(t *testing.T) {
 	a := &aviary{answer: func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere+"?key="+r.Header.Get("X-Goog-Api-Key"), http.StatusFound)
 	}}
-	p := begin(t, append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+serve(t, a)), "ingestor", "once", "--region", "US")
+	p := begin(t, append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+serve(t, a)), "ingestor",
+		"once", "--region", "US")
 	if code := p.code(); code == 0 {
 		t.Error("a redirect is a success")
 	}
@@ -165,7 +192,8 @@ func TestI8_RedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestI8_DumpHasNoKey: neither a Go traceback of every goroutine nor the files have the key while a request is under way.
+// TestI8_DumpHasNoKey: neither a Go traceback of every goroutine nor the files have the key while a
+// request is under way.
 func TestI8_DumpHasNoKey(t *testing.T) {
 	for _, from := range []string{"variable", "file"} {
 		for _, level := range []string{"all", "system"} {
@@ -178,7 +206,8 @@ func TestI8_DumpHasNoKey(t *testing.T) {
 					<-r.Context().Done()
 				}}
 				state := t.TempDir()
-				env := append(keyFrom(t, from), "QUOTA_STATE_DIR="+state, "YOUTUBE_ENDPOINT="+serve(t, a), "GOTRACEBACK="+level)
+				env := append(keyFrom(t, from), "QUOTA_STATE_DIR="+state,
+					"YOUTUBE_ENDPOINT="+serve(t, a), "GOTRACEBACK="+level)
 				p := begin(t, env, "ingestor", "once", "--region", "US", "--log-level", "debug")
 				<-arrived
 				wantNoFileWithKey(t, state) // with what is not checkpointed yet
@@ -194,16 +223,19 @@ func TestI8_DumpHasNoKey(t *testing.T) {
 	}
 }
 
-// TestI8_RedisHasNoKey watches every command that reaches the server, and reads every value that is left.
+// TestI8_RedisHasNoKey watches every command that reaches the server, and reads every value that is
+// left.
 func TestI8_RedisHasNoKey(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Args: []string{"--rdbcompression", "no"}})
 	heard := monitor(t, server.Addr)
 	a := &aviary{}
 	a.Faults, _ = youtubetest.ParseFaults("503@2", "429-day@4")
-	env := append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+serve(t, a), "QUOTA_LEDGER="+server.URL())
+	env := append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+serve(t, a),
+		"QUOTA_LEDGER="+server.URL())
 	for _, program := range [][]string{
 		{"ingestor", "once", "--region", "US,GB"}, {"quotactl", "status"}, {"quotactl", "log"},
-		{"quotactl", "reserve", "5", "--bucket", "search_list", "--ttl", "1h"}, {"quotactl", "reservations"},
+		{"quotactl", "reserve", "5", "--bucket", "search_list", "--ttl", "1h"},
+		{"quotactl", "reservations"},
 	} {
 		p := begin(t, env, program[0], program[1:]...)
 		p.code()

@@ -9,9 +9,10 @@ import (
 	"quotabudget/internal/regions"
 )
 
-// completeRegions offers the configured regions, or those of the world when none of them begins so. Of a list with commas it
-// completes the last.
-func (a *app) completeRegions(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+// completeRegions offers the configured regions, or those of the world when none of them begins so.
+// Of a list with commas it completes the last.
+func (a *app) completeRegions(c *cobra.Command, args []string,
+	word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -26,7 +27,8 @@ func (a *app) completeRegions(c *cobra.Command, args []string, word string) ([]s
 	for _, list := range [][]regions.Region{configured, regions.All()} {
 		var words []string
 		for _, r := range list {
-			if strings.HasPrefix(string(r), begun) && !slices.Contains(strings.Split(strings.ToUpper(before), ","), string(r)) {
+			if strings.HasPrefix(string(r), begun) &&
+				!slices.Contains(strings.Split(strings.ToUpper(before), ","), string(r)) {
 				words = append(words, before+string(r))
 			}
 		}

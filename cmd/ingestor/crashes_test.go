@@ -87,12 +87,14 @@ func (f *fleet) asked() []request {
 // launch starts the daemons with so many units in any five seconds.
 func launch(t *testing.T, units int64) *fleet {
 	t.Helper()
-	f := &fleet{T: t, standin: &youtubetest.Server{Latency: 250 * time.Millisecond, Limits: map[string]int64{"default": 1e9}}}
+	f := &fleet{T: t, standin: &youtubetest.Server{Latency: 250 * time.Millisecond,
+		Limits: map[string]int64{"default": 1e9}}}
 	web := httptest.NewServer(f)
 	t.Cleanup(web.Close)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "quota.yaml")
-	text := fmt.Sprintf(crashing, redistest.Start(t, redistest.Options{}).URL(), filepath.Join(dir, "catalog.db"), units)
+	text := fmt.Sprintf(crashing, redistest.Start(t, redistest.Options{}).URL(),
+		filepath.Join(dir, "catalog.db"), units)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +154,8 @@ func (f *fleet) rest() time.Time {
 var tickEnd = regexp.MustCompile(
 	`msg="tick (?:done|denied|failed|left out)[^"]*" tick=trending/([A-Z]+)/(\S+)`)
 
-// awaitOutcomes waits until each lane has come to the end of a tick at a moment or later: it sees its
-// ticks through in their order. A busy machine may need long.
+// awaitOutcomes waits until each lane has come to the end of a tick at a moment or later: it sees
+// its ticks through in their order. A busy machine may need long.
 func (f *fleet) awaitOutcomes(at time.Time) {
 	f.Helper()
 	reached := make(map[string]bool)
@@ -206,7 +208,8 @@ func (f *fleet) charts(c *catalog.Catalog) (all []catalog.Chart) {
 }
 
 // expectDone holds every tick between two moments against the claims, and calls check with each.
-func (f *fleet) expectDone(l quota.Claims, from, to time.Time, check func(tick string)) (ticks int) {
+func (f *fleet) expectDone(l quota.Claims, from, to time.Time,
+	check func(tick string)) (ticks int) {
 	f.Helper()
 	lanes, err := lanesOf(f.cfg)
 	if err != nil {
@@ -218,7 +221,8 @@ func (f *fleet) expectDone(l quota.Claims, from, to time.Time, check func(tick s
 				continue
 			}
 			ticks++
-			state, err := l.Claim(f.Context(), quota.Claim{Credential: "key1", Name: tick.ID(), Holder: "test", TTL: time.Minute})
+			state, err := l.Claim(f.Context(),
+				quota.Claim{Credential: "key1", Name: tick.ID(), Holder: "test", TTL: time.Minute})
 			if err != nil || state != quota.ClaimDone {
 				f.Errorf("%s is not done: %v, %v", tick.ID(), state, err)
 			}
@@ -237,10 +241,12 @@ func (f *fleet) overtaken(tick string) bool {
 	})
 }
 
-// expectWindows holds the entries of the ledger against the limit of any five seconds, and returns their sum.
+// expectWindows holds the entries of the ledger against the limit of any five seconds, and returns
+// their sum.
 func (f *fleet) expectWindows(l quota.Ledger, units int64) (sum int64) {
 	f.Helper()
-	entries, err := l.Entries(f.Context(), quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
+	entries, err := l.Entries(f.Context(), quota.Query{Credential: "key1",
+		Bucket: quota.DefaultBucket})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -267,8 +273,9 @@ func span() time.Duration {
 	return 12 * time.Second
 }
 
-// TestCrashes: three daemons on one Redis and one catalogue, one of them killed every one to three seconds. Every tick runs exactly
-// once; what is bought twice are pages that were under way when their buyer was killed, and nothing else.
+// TestCrashes: three daemons on one Redis and one catalogue, one of them killed every one to three
+// seconds. Every tick runs exactly once; what is bought twice are pages that were under way when
+// their buyer was killed, and nothing else.
 func TestCrashes(t *testing.T) {
 	const units = 10_000
 	f := launch(t, units)
@@ -302,12 +309,15 @@ func TestCrashes(t *testing.T) {
 	again, lost := f.expectNoneTwice(l, charts)
 	asked := int64(len(f.asked()))
 	t.Logf("%d kills, %d takeovers, %d ticks, %d charts of %d pages; %d units charged, %d pages asked for, %d billed: %d pages were under "+
-		"way at a kill and asked for again", len(f.kills), f.takeovers(), ticks, whole, stored, charged, asked, bought, again)
+		"way at a kill and asked for again", len(f.kills), f.takeovers(), ticks, whole, stored,
+		charged, asked, bought, again)
 	if asked != stored+int64(again+len(lost)) || bought < stored || bought > asked {
-		t.Errorf("%d pages were asked for, %d of them again; %d were billed, %d are stored", asked, again, bought, stored)
+		t.Errorf("%d pages were asked for, %d of them again; %d were billed, %d are stored", asked,
+			again, bought, stored)
 	}
-	// One that was is of a tick that was not due to be done yet, or none; a lane is up to three seconds
-	// behind the schedule. Or of a tick missed before the start, which the next one makes up for.
+	// One that was is of a tick that was not due to be done yet, or none; a lane is up to three
+	// seconds behind the schedule. Or of a tick missed before the start, which the next one makes
+	// up for.
 	for _, p := range lost {
 		scheduled := p.tick[strings.LastIndex(p.tick, "/")+1:]
 		if scheduled >= from.UTC().Format(time.RFC3339) &&
@@ -315,8 +325,10 @@ func TestCrashes(t *testing.T) {
 			t.Errorf("%v was asked for and is not there", p)
 		}
 	}
-	// A kill takes one process, which has at most daemon.DefaultRuns runs, each with one page under way.
-	if most := int64(len(f.kills)) * daemon.DefaultRuns; int64(again) > most || charged < asked || charged-asked > most {
+	// A kill takes one process, which has at most daemon.DefaultRuns runs, each with one page under
+	// way.
+	if most := int64(len(f.kills)) * daemon.DefaultRuns; int64(again) > most || charged < asked ||
+		charged-asked > most {
 		t.Errorf("%d units were charged, %d pages were asked for", charged, asked)
 	}
 	if ticks < 40 || len(f.kills) < 3 {
@@ -338,13 +350,15 @@ type page struct {
 	first bool
 }
 
-// expectNoneTwice holds every page that was asked for against the catalogue: a page of a tick that is stored is not asked for
-// again, and one that is not stored is asked for again only after a kill. It returns how many were, and those that were
-// asked for and are not there. A request is of the tick that was charged for it: lanes do not overlap themselves, so that is
-// the last one charged in its region.
+// expectNoneTwice holds every page that was asked for against the catalogue: a page of a tick that
+// is stored is not asked for again, and one that is not stored is asked for again only after a
+// kill. It returns how many were, and those that were asked for and are not there. A request is of
+// the tick that was charged for it: lanes do not overlap themselves, so that is the last one
+// charged in its region.
 func (f *fleet) expectNoneTwice(l quota.Ledger, charts []catalog.Chart) (again int, lost []page) {
 	f.Helper()
-	entries, err := l.Entries(f.Context(), quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
+	entries, err := l.Entries(f.Context(), quota.Query{Credential: "key1",
+		Bucket: quota.DefaultBucket})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -369,7 +383,8 @@ func (f *fleet) expectNoneTwice(l quota.Ledger, charts []catalog.Chart) (again i
 		if before, ok := asked[p]; ok {
 			again++
 			if !slices.ContainsFunc(f.kills, func(kill time.Time) bool { return kill.After(before) && kill.Before(r.at) }) {
-				f.Errorf("%v: asked for at %v and at %v, and nobody was killed between", p, before, r.at)
+				f.Errorf("%v: asked for at %v and at %v, and nobody was killed between", p, before,
+					r.at)
 			}
 		}
 		asked[p] = r.at
@@ -382,8 +397,8 @@ func (f *fleet) expectNoneTwice(l quota.Ledger, charts []catalog.Chart) (again i
 	return again, lost
 }
 
-// TestCrashesWhenShort: as above with fewer units than the schedule wants. No limit is passed, and every tick is done, be it by
-// a denial.
+// TestCrashesWhenShort: as above with fewer units than the schedule wants. No limit is passed, and
+// every tick is done, be it by a denial.
 func TestCrashesWhenShort(t *testing.T) {
 	const units = 25 // of 40 that are wanted
 	f := launch(t, units)
@@ -398,7 +413,9 @@ func TestCrashesWhenShort(t *testing.T) {
 	asked := int64(len(f.asked()))
 	t.Logf("%d kills, %d takeovers, %d ticks, %d units charged, %d pages asked for, %d billed, %d asked for again", len(f.kills),
 		f.takeovers(), ticks, charged, asked, bought, again)
-	if most := int64(len(f.kills)) * daemon.DefaultRuns; bought > asked || int64(again) > most || charged < asked || charged-asked > most {
-		t.Errorf("%d units were charged, %d pages were asked for, %d billed", charged, asked, bought)
+	if most := int64(len(f.kills)) * daemon.DefaultRuns; bought > asked || int64(again) > most ||
+		charged < asked || charged-asked > most {
+		t.Errorf("%d units were charged, %d pages were asked for, %d billed", charged, asked,
+			bought)
 	}
 }

@@ -25,11 +25,13 @@ type runningKey struct{}
 
 var served = regexp.MustCompile(`health and metrics are served" address=(\S+)`)
 
-// daemonCmd starts ingestor run and waits until it answers. What it prints is in daemon.err when it has ended.
+// daemonCmd starts ingestor run and waits until it answers. What it prints is in daemon.err when it
+// has ended.
 func daemonCmd(ts *testscript.TestScript, _ bool, _ []string) {
 	d := &running{Cmd: exec.Command("ingestor", "run"), ended: make(chan struct{})}
 	d.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "QUOTA_STATE_DIR", "YOUTUBE_API_KEY", "YOUTUBE_ENDPOINT", "TMPDIR"} {
+	for _, name := range []string{"PATH", "HOME", "QUOTA_STATE_DIR", "YOUTUBE_API_KEY",
+		"YOUTUBE_ENDPOINT", "TMPDIR"} {
 		d.Env = append(d.Env, name+"="+ts.Getenv(name))
 	}
 	d.Stderr = &d.stderr
@@ -79,7 +81,8 @@ func awaitCmd(ts *testscript.TestScript, _ bool, args []string) {
 			return
 		}
 		if time.Now().After(end) {
-			ts.Fatalf("no %s in %s: %v\n%s", args[1], bytes.TrimSpace(text), err, daemonOf(ts).stderr.String())
+			ts.Fatalf("no %s in %s: %v\n%s", args[1], bytes.TrimSpace(text), err,
+				daemonOf(ts).stderr.String())
 		}
 	}
 }
@@ -93,7 +96,8 @@ func (d *running) get(path string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// signalCmd sends the daemon a signal: signal HUP, or signal TERM, after which it must end with code 0.
+// signalCmd sends the daemon a signal: signal HUP, or signal TERM, after which it must end with
+// code 0.
 func signalCmd(ts *testscript.TestScript, _ bool, args []string) {
 	d := daemonOf(ts)
 	if args[0] == "HUP" {

@@ -29,7 +29,8 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 	if err != nil {
 		return nil, nil, err
 	}
-	server := &http.Server{Handler: &youtubetest.Server{Latency: demoLatency}, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: &youtubetest.Server{Latency: demoLatency},
+		ReadHeaderTimeout: time.Minute}
 	go server.Serve(listener)
 	stop := func() { server.Close() }
 	cfg, err := a.demoConfig(ctx, listener.Addr().String())
@@ -40,9 +41,10 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 	return cfg, stop, nil
 }
 
-// demoConfig is one under which nothing real is spent or mixed with what was made up: the stand-in instead of the upstream, a
-// key that is none, no configuration file, and a state folder of its own. That is the folder which QUOTA_STATE_DIR names when no
-// ledger and no catalogue is in it and neither key nor configuration is at hand; else a folder demo within the usual one.
+// demoConfig is one under which nothing real is spent or mixed with what was made up: the stand-in
+// instead of the upstream, a key that is none, no configuration file, and a state folder of its
+// own. That is the folder which QUOTA_STATE_DIR names when no ledger and no catalogue is in it and
+// neither key nor configuration is at hand; else a folder demo within the usual one.
 func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, error) {
 	own := map[string]string{
 		"QUOTA_CONFIG": "/dev/null", "QUOTA_LEDGER": "", "QUOTA_CATALOG": "",
@@ -58,7 +60,8 @@ func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, e
 	if err != nil {
 		return nil, err
 	}
-	if a.getenv("QUOTA_STATE_DIR") != "" && a.getenv(config.KeyVariable) == "" && !a.configured(ctx) &&
+	if a.getenv("QUOTA_STATE_DIR") != "" && a.getenv(config.KeyVariable) == "" &&
+		!a.configured(ctx) &&
 		absentFile(cfg.Ledger) && absentFile(cfg.Catalog) {
 		return cfg, nil
 	}
@@ -84,12 +87,14 @@ func (a *app) printHeads(c *catalog.Catalog, sum ingest.Summary) error {
 	screen := a.screen()
 	table := screen.Table("chart", ">place", "title", "channel", ">views")
 	for _, r := range sum.Regions {
-		_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region}, headPlaces)
+		_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region},
+			headPlaces)
 		if err != nil {
 			continue // no complete chart yet
 		}
 		for _, v := range videos {
-			table.AppendRow([]any{r.Region, v.Rank, v.Title, v.ChannelTitle, optional(screen, v.Views)})
+			table.AppendRow([]any{r.Region, v.Rank, v.Title, v.ChannelTitle,
+				optional(screen, v.Views)})
 		}
 	}
 	if err := screen.Say("\nThe heads of the charts (made up by the stand-in):\n"); err != nil {

@@ -37,9 +37,10 @@ func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (*
 	return a.openOn(ctx, cfg, log, nil, cli.OpenLedger)
 }
 
-// openOn wires deps on the ledger that openLedger opens. The key must be there before: a sweep without one would only be
-// refused.
-func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger, metrics *daemon.Metrics,
+// openOn wires deps on the ledger that openLedger opens. The key must be there before: a sweep
+// without one would only be refused.
+func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger,
+	metrics *daemon.Metrics,
 	openLedger func(context.Context, string) (quota.Ledger, error)) (*deps, error) {
 	cred, err := a.chosen(cfg)
 	if err != nil {
@@ -50,7 +51,8 @@ func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger, 
 	if err != nil {
 		return nil, err
 	}
-	s := &deps{cfg: cfg, cred: cred, budget: cred.Budget(ledger, cfg.Costs, log), metrics: metrics, log: log}
+	s := &deps{cfg: cfg, cred: cred, budget: cred.Budget(ledger, cfg.Costs, log), metrics: metrics,
+		log: log}
 	if s.catalog, err = catalog.Open(ctx, cfg.Catalog); err != nil {
 		return nil, errors.Join(err, ledger.Close())
 	}
@@ -68,7 +70,8 @@ func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 	}
 	cred, err := cfg.Credential(name)
 	if err != nil {
-		return cred, cli.Hint(&cli.UsageError{Err: err}, "choose one with --credential, or with credential: under ingest:")
+		return cred, cli.Hint(&cli.UsageError{Err: err},
+			"choose one with --credential, or with credential: under ingest:")
 	}
 	return cred, limited(cfg, cred)
 }
@@ -82,7 +85,8 @@ func limited(cfg *config.Config, cred config.Credential) error {
 	for _, cost := range price {
 		if !slices.ContainsFunc(cred.Limits, func(l quota.Limit) bool { return l.Bucket == cost.Bucket }) {
 			return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(
-				fmt.Errorf("credential %s has no limit on bucket %s, which %s takes units from", cred.Name, cost.Bucket, pageMethod),
+				fmt.Errorf("credential %s has no limit on bucket %s, which %s takes units from",
+					cred.Name, cost.Bucket, pageMethod),
 				"limits: stands in place of all the defaults: add one for %s", cost.Bucket)}
 		}
 	}
@@ -110,7 +114,8 @@ func (s *deps) Close() error { return errors.Join(s.catalog.Close(), s.budget.Le
 
 // newClient puts the upstream's client on the gate.
 func newClient(ctx context.Context, s *deps) (*youtube.Client, error) {
-	gate, err := upstream.Gate(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key, s.log)
+	gate, err := upstream.Gate(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key,
+		s.log)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +137,8 @@ func (s *deps) sweep() *ingest.Sweep {
 	return &ingest.Sweep{
 		Client: s.client, Catalog: s.catalog, Budget: s.budget,
 		Regions: s.cfg.Ingest.Regions, Pages: s.cfg.Ingest.Pages, Parallel: s.cfg.Ingest.Parallel,
-		Day: s.cfg.Costs.Buckets()[0].Reset, Job: job, Run: quota.NewRunID(time.Now()), Now: time.Now, Log: s.log,
+		Day: s.cfg.Costs.Buckets()[0].Reset, Job: job, Run: quota.NewRunID(time.Now()),
+		Now: time.Now, Log: s.log,
 	}
 }
 

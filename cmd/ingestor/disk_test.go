@@ -21,7 +21,8 @@ func (p *process) fileSize(t *testing.T, most uint64) {
 	t.Helper()
 	const unlimited = ^uint64(0)
 	limit := syscall.Rlimit{Cur: most, Max: unlimited}
-	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.Process.Pid), syscall.RLIMIT_FSIZE,
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.Process.Pid),
+		syscall.RLIMIT_FSIZE,
 		uintptr(unsafe.Pointer(&limit)), 0, 0, 0); errno != 0 {
 		t.Fatal(errno)
 	}
@@ -72,7 +73,8 @@ func TestDaemonOnAFullDisk(t *testing.T) {
 	ready(http.StatusOK)
 	p.stderr.await(t, "the catalogue takes pages again", p.ended)
 	done := strings.Count(p.stderr.String(), "tick done")
-	for end := time.Now().Add(time.Minute); strings.Count(p.stderr.String(), "tick done") == done; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); strings.Count(p.stderr.String(),
+		"tick done") == done; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("no tick any more: %s", p.stderr.String())
 		}

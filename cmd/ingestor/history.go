@@ -29,12 +29,15 @@ type countersJSON struct {
 }
 
 func outwardHistory(h catalog.History) historyJSON {
-	out := historyJSON{videoJSON: outwardVideo(h.Seen, 0), Description: h.Description, Names: []namesJSON{}, Counters: []countersJSON{}}
+	out := historyJSON{videoJSON: outwardVideo(h.Seen, 0), Description: h.Description,
+		Names: []namesJSON{}, Counters: []countersJSON{}}
 	for _, n := range h.Names {
-		out.Names = append(out.Names, namesJSON{cli.Time(n.At), n.Title, n.ChannelTitle, n.ChannelID, n.Category})
+		out.Names = append(out.Names, namesJSON{cli.Time(n.At), n.Title, n.ChannelTitle,
+			n.ChannelID, n.Category})
 	}
 	for _, c := range h.Counters {
-		out.Counters = append(out.Counters, countersJSON{cli.Time(c.At), c.Views, c.Likes, c.Comments})
+		out.Counters = append(out.Counters, countersJSON{cli.Time(c.At), c.Views, c.Likes,
+			c.Comments})
 	}
 	return out
 }
@@ -49,7 +52,8 @@ func (a *app) drawHistory(h historyJSON) error {
 	}
 	counters := screen.Table("at", ">views", ">likes", ">comments")
 	for _, c := range h.Counters {
-		counters.AppendRow([]any{screen.At(c.At), optional(screen, c.Views), optional(screen, c.Likes),
+		counters.AppendRow([]any{screen.At(c.At), optional(screen, c.Views),
+			optional(screen, c.Likes),
 			optional(screen, c.Comments)})
 	}
 	if err := screen.Draw(counters, cli.Shorten("at")); err != nil || len(h.Names) < 2 {

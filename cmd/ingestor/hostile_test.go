@@ -30,24 +30,31 @@ const wideTitle = "東京の夜景を四時間かけて歩いてみた【公式�
 func hostileUpstream(t *testing.T) []string {
 	t.Helper()
 	video := func(id, title string, views int) map[string]any {
-		return map[string]any{"id": id, "snippet": map[string]any{"title": title, "channelId": "UC" + title, "channelTitle": title,
-			"categoryId": title, "publishedAt": "2026-11-01T00:00:00Z", "tags": []string{title}, "description": title},
-			"contentDetails": map[string]any{"duration": "PT1M"}, "statistics": map[string]any{"viewCount": fmt.Sprint(views)}}
+		return map[string]any{"id": id, "snippet": map[string]any{"title": title,
+			"channelId": "UC" + title, "channelTitle": title,
+			"categoryId": title, "publishedAt": "2026-11-01T00:00:00Z", "tags": []string{title},
+			"description": title},
+			"contentDetails": map[string]any{"duration": "PT1M"},
+			"statistics":     map[string]any{"viewCount": fmt.Sprint(views)}}
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("regionCode") != "US" {
 			w.WriteHeader(http.StatusForbidden)
-			json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": 403, "message": "no: " + hostileText,
-				"errors": []any{map[string]any{"reason": "odd" + hostileText, "message": hostileText, "domain": "youtube.video"}}}})
+			json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": 403,
+				"message": "no: " + hostileText,
+				"errors": []any{map[string]any{"reason": "odd" + hostileText,
+					"message": hostileText, "domain": "youtube.video"}}}})
 			return
 		}
 		json.NewEncoder(w).Encode(map[string]any{"items": []any{
-			video("hostile"+hostileText, "lofi "+hostileText, 1), video("abcdefghijk", "lofi "+wideTitle, 1234567),
+			video("hostile"+hostileText, "lofi "+hostileText, 1),
+			video("abcdefghijk", "lofi "+wideTitle, 1234567),
 		}})
 	}))
 	t.Cleanup(server.Close)
-	return []string{"YOUTUBE_ENDPOINT=" + server.URL, "YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + filepath.Join(t.TempDir(), "state"),
+	return []string{"YOUTUBE_ENDPOINT=" + server.URL, "YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" +
+		filepath.Join(t.TempDir(), "state"),
 		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=dumb", "TZ=Africa/Algiers"}
 }
 
@@ -61,7 +68,8 @@ func TestHostileText(t *testing.T) {
 		{"once", "--region", "US,GB", "--pages", "1"},
 		{"once", "--region", "GB", "--log-level", "debug"},
 		{"once", "--region", "GB", "--log-format", "json"},
-		{"chart"}, {"chart", "US"}, {"search", "lofi"}, {"video", "abcdefghijk"}, {"video", "hostile" + hostileText[:4]},
+		{"chart"}, {"chart", "US"}, {"search", "lofi"}, {"video", "abcdefghijk"},
+		{"video", "hostile" + hostileText[:4]},
 		{"report", "freshness"}, {"plan", "--days", "1"},
 	} {
 		for _, format := range []string{"table", "json", "yaml"} {
@@ -77,11 +85,13 @@ func TestHostileText(t *testing.T) {
 			}
 			var v any
 			if format != "table" && stdout.Len() > 0 {
-				if err := yaml.Unmarshal([]byte(stdout.String()), &v); err != nil { // JSON is YAML, too
+				// JSON is YAML, too
+				if err := yaml.Unmarshal([]byte(stdout.String()), &v); err != nil {
 					t.Errorf("%q -o %s: %v", args, format, err)
 				}
 			}
-			if format == "table" && args[0] == "once" && !strings.Contains(stdout.String(), "GB: ") {
+			if format == "table" && args[0] == "once" &&
+				!strings.Contains(stdout.String(), "GB: ") {
 				t.Errorf("%q: it is not said why GB failed:\n%s", args, stdout.String())
 			}
 		}
@@ -109,7 +119,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			"ingestor search lofi", "ingestor video abcdefghijk", "ingestor report freshness",
 			"ingestor plan", "ingestor plan --from 2026-11-01 --days 30 --schedule */1_*_*_*_*",
 			"quotactl status", "quotactl log", "quotactl log --by region", "quotactl forecast",
-			"quotactl costs", "quotactl costs youtube.search.list", "quotactl explain --units 20000",
+			"quotactl costs", "quotactl costs youtube.search.list",
+			"quotactl explain --units 20000",
 			"quotactl spend --units 9400 --label job=x", "quotactl spend --units 9300",
 			"quotactl spend --units 9300 --manual",
 			"quotactl explain --units 700", "quotactl reservations", "quotactl status --utc",
@@ -165,7 +176,8 @@ func TestTimesAndColors(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "ingestor", strings.Fields(c.args)...)
 		cmd.Env, cmd.Dir = append(env, strings.Fields(c.env)...), dir
 		if c.args == "chart" && c.terminal {
-			once := exec.CommandContext(t.Context(), "ingestor", "once", "--region", "US", "--pages", "1")
+			once := exec.CommandContext(t.Context(), "ingestor", "once", "--region", "US",
+				"--pages", "1")
 			once.Env, once.Dir = env, dir
 			if out, err := once.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -178,9 +190,11 @@ func TestTimesAndColors(t *testing.T) {
 			out, _ := cmd.Output()
 			seen = string(out)
 		}
-		for mark, want := range map[string]bool{" CET)": c.zone, "\x1b[2mREGION": c.color, "REGION  ": c.any && !c.color} {
+		for mark, want := range map[string]bool{" CET)": c.zone, "\x1b[2mREGION": c.color,
+			"REGION  ": c.any && !c.color} {
 			if strings.Contains(seen, mark) != want {
-				t.Errorf("%s, %s, on a terminal %v: %q must be there: %v\n%s", c.args, c.env, c.terminal, mark, want, seen)
+				t.Errorf("%s, %s, on a terminal %v: %q must be there: %v\n%s", c.args, c.env,
+					c.terminal, mark, want, seen)
 			}
 		}
 	}

@@ -38,7 +38,8 @@ func TestSilentPipe(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
 			path := pipe(t)
-			p := begin(t, []string{"YOUTUBE_API_KEY=any"}, "ingestor", append(args, "--config", path)...)
+			p := begin(t, []string{"YOUTUBE_API_KEY=any"}, "ingestor",
+				append(args, "--config", path)...)
 			w := writer(t, path, p)
 			defer w.Close()
 			p.signal(t, syscall.SIGTERM)
@@ -78,7 +79,8 @@ func TestKeyIsNoFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := begin(t, nil, "ingestor", "once", "--config", config)
-		if code := p.codeSoon(t); code != 78 || !strings.Contains(p.stderr.String(), "api key: file "+c.path+": "+c.want) {
+		if code := p.codeSoon(t); code != 78 ||
+			!strings.Contains(p.stderr.String(), "api key: file "+c.path+": "+c.want) {
 			t.Errorf("exit code %d: %s", code, p.stderr.String())
 		}
 	}

@@ -1,4 +1,5 @@
-// Command ingestor fetches the charts of YouTube's regions under a budget: once for cron, or as a daemon.
+// Command ingestor fetches the charts of YouTube's regions under a budget: once for cron, or as a
+// daemon.
 package main
 
 import (
@@ -15,7 +16,8 @@ import (
 )
 
 func main() {
-	// The first signal asks to end after the page under way; the second ends at once, as signals do.
+	// The first signal asks to end after the page under way; the second ends at once, as signals
+	// do.
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, restore)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv))
@@ -33,7 +35,8 @@ type app struct {
 func (a *app) screen() cli.Screen { return a.Screen(a.stdout, a.getenv) }
 
 // run is the whole program; it returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer,
+	getenv func(string) string) int {
 	a := &app{stdout: stdout, stderr: stderr, getenv: getenv}
 	root := &cobra.Command{
 		Use:   "ingestor",
@@ -54,6 +57,7 @@ YOUTUBE_ENDPOINT. Exit codes: 0 done, 1 failed, 64 usage, 69 ledger or upstream 
   ingestor search "lofi"                     find videos by title, channel, tag or description`,
 	}
 	a.Bind(root)
-	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a), standinCommand(a), chartCommand(a), searchCommand(a), videoCommand(a), purgeCommand(a))
+	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a),
+		standinCommand(a), chartCommand(a), searchCommand(a), videoCommand(a), purgeCommand(a))
 	return cli.Execute(ctx, root, args, stdout, stderr)
 }

@@ -30,7 +30,8 @@ func (p programs) Run() int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if out, err := exec.Command("go", "build", "-o", dir, "../quotactl").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", dir,
+		"../quotactl").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "quotactl: %v\n%s", err, out)
 		return 1
 	}
@@ -60,7 +61,8 @@ func TestScripts(t *testing.T) {
 			Cmds: map[string]func(*testscript.TestScript, bool, []string){
 				"standin": standinCmd, "set": setCmd, "counts": countsCmd, "agree": agreeCmd,
 				"exits": exitsCmd, "field": fieldCmd, "shape": shapeCmd, "gzip": gzipCmd,
-				"lint": lintCmd, "daemon": daemonCmd, "fetch": fetchCmd, "await": awaitCmd, "signal": signalCmd,
+				"lint": lintCmd, "daemon": daemonCmd, "fetch": fetchCmd, "await": awaitCmd,
+				"signal": signalCmd,
 				"redis": func(ts *testscript.TestScript, _ bool, args []string) {
 					ts.Setenv("QUOTA_LEDGER", redisAhead(ts, t, args).URL())
 				},
@@ -69,7 +71,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// lintCmd wants metrics in a file, or in stdout, to be such as promtool finds nothing to say of: lint FILE.
+// lintCmd wants metrics in a file, or in stdout, to be such as promtool finds nothing to say of:
+// lint FILE.
 func lintCmd(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command("promtool", "check", "metrics")
 	cmd.Stdin = strings.NewReader(ts.ReadFile(args[0]))
@@ -78,7 +81,8 @@ func lintCmd(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// redisAhead starts a server: redis, or redis DURATION for one whose clock stands still, so much ahead of this machine's.
+// redisAhead starts a server: redis, or redis DURATION for one whose clock stands still, so much
+// ahead of this machine's.
 func redisAhead(ts *testscript.TestScript, t *testing.T, args []string) *redistest.Server {
 	if len(args) == 0 {
 		return redistest.Start(t, redistest.Options{})

@@ -23,7 +23,8 @@ type metricsFile struct {
 	path  string // "" for none
 	began time.Time
 	sum   ingest.Summary
-	rest  prometheus.Gatherer // how budget and charts stood in the end; nil when they were never open
+	// how budget and charts stood in the end; nil when they were never open
+	rest prometheus.Gatherer
 }
 
 // check tries whether the file can be made, before anything is spent.

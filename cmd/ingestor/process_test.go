@@ -125,7 +125,8 @@ func holdingAll(t *testing.T, first, last int64) (h *held, env []string) {
 		web.CloseClientConnections()
 		web.Close()
 	})
-	return h, []string{"YOUTUBE_ENDPOINT=" + web.URL, "YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + filepath.Join(t.TempDir(), "state")}
+	return h, []string{"YOUTUBE_ENDPOINT=" + web.URL, "YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" +
+		filepath.Join(t.TempDir(), "state")}
 }
 
 func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -157,7 +158,8 @@ func TestSignalEndsBetweenPages(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			h, env := holding(t, 6) // the second page of the second region
-			p := begin(t, append(env, oneByOne(t)), "ingestor", "once", "--region", "US,GB,DE", "-o", "json")
+			p := begin(t, append(env, oneByOne(t)), "ingestor", "once", "--region", "US,GB,DE",
+				"-o", "json")
 			<-h.arrived
 			p.signal(t, sig)
 			p.stderr.await(t, goodbye, p.ended)
@@ -170,7 +172,8 @@ func TestSignalEndsBetweenPages(t *testing.T) {
 				t.Errorf("%+v after %d requests", got, h.Counts().Requests)
 			}
 			want := []string{"US complete 4 200", "GB partial 2 100", "DE skipped 0 0"}
-			if text := got.text(); text != strings.Join(want, ", ") || got.Regions[1].Error != "interrupted" {
+			if text := got.text(); text != strings.Join(want, ", ") ||
+				got.Regions[1].Error != "interrupted" {
 				t.Errorf("%s, want %s: %+v", text, want, got)
 			}
 
@@ -178,7 +181,8 @@ func TestSignalEndsBetweenPages(t *testing.T) {
 			if code := again.code(); code != 0 {
 				t.Fatalf("exit code %d: %s", code, again.stderr.String())
 			}
-			if got := sweepOf(t, again); got.text() != "GB complete 4 200" || got.Units["default"] != 2 || h.Counts().Requests != 8 {
+			if got := sweepOf(t, again); got.text() != "GB complete 4 200" ||
+				got.Units["default"] != 2 || h.Counts().Requests != 8 {
 				t.Errorf("resumed: %+v after %d requests", got, h.Counts().Requests)
 			}
 		})
@@ -224,7 +228,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	p.stderr.await(t, "region=US page=2 ", p.ended) // is stored
 	p.signal(t, syscall.SIGINT)
 	p.stderr.await(t, goodbye, p.ended)
-	// The first signal is still being dealt with for a moment, in which a second one says nothing new.
+	// The first signal is still being dealt with for a moment, in which a second one says nothing
+	// new.
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for begun := time.Now(); ; {
@@ -239,7 +244,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		}
 		break
 	}
-	if status := p.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGINT {
+	if status := p.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() ||
+		status.Signal() != syscall.SIGINT {
 		t.Errorf("ended by %v", p.ProcessState)
 	}
 
@@ -257,7 +263,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 }
 
 func TestStandinProgram(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "ingestor", "standin", "--listen", "127.0.0.1:0", "--units", "1")
+	cmd := exec.CommandContext(t.Context(), "ingestor", "standin", "--listen", "127.0.0.1:0",
+		"--units", "1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -266,25 +273,30 @@ func TestStandinProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	var line []byte
-	for b := make([]byte, 1); len(line) == 0 || line[len(line)-1] != '\n'; line = append(line, b[0]) {
+	for b := make([]byte, 1); len(line) == 0 ||
+		line[len(line)-1] != '\n'; line = append(line, b[0]) {
 		if _, err := io.ReadFull(out, b); err != nil {
 			t.Fatal(err)
 		}
 	}
 	url := strings.TrimSpace(string(line))
-	env := []string{"YOUTUBE_ENDPOINT=" + url, "YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + filepath.Join(t.TempDir(), "state")}
+	env := []string{"YOUTUBE_ENDPOINT=" + url, "YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" +
+		filepath.Join(t.TempDir(), "state")}
 	if sweep := begin(t, env, "ingestor", "once", "--region", "US"); sweep.code() != 75 {
 		t.Errorf("%v: %s", sweep.ProcessState, sweep.stderr.String())
 	}
-	taken := begin(t, nil, "ingestor", "standin", "--listen", strings.Trim(strings.TrimPrefix(url, "http:"), "/"))
-	if taken.code() != 1 || !strings.Contains(taken.stderr.String(), "hint: another program may listen there") {
+	taken := begin(t, nil, "ingestor", "standin", "--listen",
+		strings.Trim(strings.TrimPrefix(url, "http:"), "/"))
+	if taken.code() != 1 || !strings.Contains(taken.stderr.String(),
+		"hint: another program may listen there") {
 		t.Errorf("a port that is taken: %v: %s", taken.ProcessState, taken.stderr.String())
 	}
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	var counts youtubetest.Counts
-	if err := json.NewDecoder(out).Decode(&counts); err != nil || counts.Units["default"] != 1 || counts.Rejected != 1 {
+	if err := json.NewDecoder(out).Decode(&counts); err != nil || counts.Units["default"] != 1 ||
+		counts.Rejected != 1 {
 		t.Errorf("last words: %+v, %v", counts, err)
 	}
 	if err := cmd.Wait(); err != nil {
@@ -292,7 +304,8 @@ func TestStandinProgram(t *testing.T) {
 	}
 }
 
-// TestClosedOutput is the program in a pipe whose reader has gone: no panic, and what was fetched is kept.
+// TestClosedOutput is the program in a pipe whose reader has gone: no panic, and what was fetched
+// is kept.
 func TestClosedOutput(t *testing.T) {
 	h, env := holding(t, 0)
 	r, w, err := os.Pipe()
@@ -310,7 +323,8 @@ func TestClosedOutput(t *testing.T) {
 	w.Close()
 	chart := begin(t, env, "ingestor", "chart", "US", "-o", "json")
 	if code := chart.code(); code != 0 || h.Counts().Requests != 4 {
-		t.Errorf("exit code %d after %d requests: %s", code, h.Counts().Requests, chart.stderr.String())
+		t.Errorf("exit code %d after %d requests: %s", code, h.Counts().Requests,
+			chart.stderr.String())
 	}
 }
 
@@ -336,7 +350,8 @@ func sweepOf(t *testing.T, p *process) (s swept) {
 func (s swept) text() string {
 	var all []string
 	for _, r := range s.Regions {
-		all = append(all, strings.Join([]string{r.Region, r.Outcome, textOf(float64(r.Pages)), textOf(float64(r.Videos))}, " "))
+		all = append(all, strings.Join([]string{r.Region, r.Outcome, textOf(float64(r.Pages)),
+			textOf(float64(r.Videos))}, " "))
 	}
 	return strings.Join(all, ", ")
 }

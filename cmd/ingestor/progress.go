@@ -13,7 +13,8 @@ import (
 	"quotabudget/internal/ingest"
 )
 
-// show tells of a sweep while it runs: with bars on a terminal, with a log line for each event otherwise.
+// show tells of a sweep while it runs: with bars on a terminal, with a log line for each event
+// otherwise.
 type show struct {
 	log      *slog.Logger
 	stderr   io.Writer
@@ -40,9 +41,11 @@ func newProgress(a *app, cfg *config.Config) *show {
 	return s
 }
 
-// newBars draws on standard error; nil where nobody looks at it, or where lines of a log are wanted.
+// newBars draws on standard error; nil where nobody looks at it, or where lines of a log are
+// wanted.
 func (a *app) newBars() progress.Writer {
-	if !cli.IsTerminal(a.stderr) || a.LogFormat == "json" || a.LogLevel == "debug" || a.getenv("TERM") == "dumb" {
+	if !cli.IsTerminal(a.stderr) || a.LogFormat == "json" || a.LogLevel == "debug" ||
+		a.getenv("TERM") == "dumb" {
 		return nil
 	}
 	bars := progress.NewWriter()
@@ -68,7 +71,8 @@ func finish(bars progress.Writer, ended <-chan struct{}) {
 }
 
 // pageUnits is what a tracker counts in.
-var pageUnits = progress.Units{Notation: " pages", NotationPosition: progress.UnitsNotationPositionAfter, Formatter: progress.FormatNumber}
+var pageUnits = progress.Units{Notation: " pages",
+	NotationPosition: progress.UnitsNotationPositionAfter, Formatter: progress.FormatNumber}
 
 // begin draws until end.
 func (s *show) begin() {

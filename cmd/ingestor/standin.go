@@ -49,7 +49,10 @@ hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the US). KIN
   ingestor standin --listen 127.0.0.1:8080 --units 9 --fault 503@3
   YOUTUBE_ENDPOINT=http://127.0.0.1:8080/ YOUTUBE_API_KEY=any ingestor once`,
 		Args: cli.Args(),
-		RunE: func(c *cobra.Command, _ []string) error { return a.standin(c.Context(), f, c.Flags().Changed("units")) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.standin(c.Context(), f,
+				c.Flags().Changed("units"))
+		},
 	}
 	f.bind(c.Flags())
 	if err := c.MarkFlagDirname("data"); err != nil {
@@ -62,11 +65,13 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "listen", "", "`ADDR` to listen on, such as 127.0.0.1:8080; port 0 picks a free one")
 	flags.StringVar(&f.data, "data", "", "serve the charts of `DIR`/*.jsonl.gz instead of generated ones")
 	flags.Int64Var(&f.units, "units", 10_000, "`N` units a day in the default bucket")
-	flags.Int64Var(&f.minute, "minute-units", 0, "`N` units a minute over all buckets; 0 for no such limit")
+	flags.Int64Var(&f.minute, "minute-units", 0,
+		"`N` units a minute over all buckets; 0 for no such limit")
 	flags.DurationVar(&f.latency, "latency", 0, "how long every answer takes")
 	flags.IntVar(&f.move, "page-move", 0, "charts move down by `N` places from page to page")
 	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
-	flags.StringArrayVar(&f.keys, "key", nil, "accept this `KEY` only; may be repeated (default any)")
+	flags.StringArrayVar(&f.keys, "key", nil,
+		"accept this `KEY` only; may be repeated (default any)")
 	flags.StringArrayVar(&f.tokens, "token", nil,
 		"accept this OAuth `TOKEN` only, and ask for it where something is written; may be repeated (default any)")
 }
@@ -109,13 +114,15 @@ func addressable(text string) bool {
 func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
 	switch {
 	case f.listen == "":
-		return nil, cli.Hint(cli.Usagef("--listen is missing"), "ingestor standin --listen 127.0.0.1:8080")
+		return nil, cli.Hint(cli.Usagef("--listen is missing"),
+			"ingestor standin --listen 127.0.0.1:8080")
 	case !addressable(f.listen):
 		return nil, cli.Usagef("--listen %q: write host:port, such as 127.0.0.1:8080", f.listen)
 	case f.units < 0, f.minute < 0, f.latency < 0, f.move < 0:
 		return nil, cli.Usagef("--units, --minute-units, --latency and --page-move are 0 or more")
 	}
-	s := &youtubetest.Server{MinuteLimit: f.minute, Latency: f.latency, PageMove: f.move, Keys: f.keys, Tokens: f.tokens}
+	s := &youtubetest.Server{MinuteLimit: f.minute, Latency: f.latency, PageMove: f.move,
+		Keys: f.keys, Tokens: f.tokens}
 	if limited {
 		s.Limits = map[string]int64{"default": f.units}
 	}

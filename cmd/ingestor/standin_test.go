@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// standinCmd starts a stand-in on a free port and points the programs at it: standin [FLAG…], as for ingestor standin. A
-// second one takes the place of the first.
+// standinCmd starts a stand-in on a free port and points the programs at it: standin [FLAG…], as
+// for ingestor standin. A second one takes the place of the first.
 func standinCmd(ts *testscript.TestScript, _ bool, args []string) {
 	var f standinFlags
 	flags := pflag.NewFlagSet("standin", pflag.ContinueOnError)
@@ -40,7 +40,8 @@ func standinCmd(ts *testscript.TestScript, _ bool, args []string) {
 
 // setCmd changes the running stand-in: set JSON, as POST /standin/settings takes it.
 func setCmd(ts *testscript.TestScript, _ bool, args []string) {
-	resp, err := http.Post(ts.Getenv("YOUTUBE_ENDPOINT")+"standin/settings", "application/json", strings.NewReader(args[0]))
+	resp, err := http.Post(ts.Getenv("YOUTUBE_ENDPOINT")+"standin/settings", "application/json",
+		strings.NewReader(args[0]))
 	ts.Check(err)
 	defer resp.Body.Close()
 	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
@@ -48,7 +49,8 @@ func setCmd(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// countsCmd wants certain counts of the stand-in: counts NAME=NUMBER…, such as counts requests=9 units.default=9.
+// countsCmd wants certain counts of the stand-in: counts NAME=NUMBER…, such as counts requests=9
+// units.default=9.
 func countsCmd(ts *testscript.TestScript, _ bool, args []string) {
 	counts := countsOf(ts)
 	for _, arg := range args {
@@ -68,7 +70,8 @@ func countsOf(ts *testscript.TestScript) map[string]any {
 	return counts
 }
 
-// agreeCmd wants quotactl status and log to say, for every bucket, the very units that the stand-in has counted.
+// agreeCmd wants quotactl status and log to say, for every bucket, the very units that the stand-in
+// has counted.
 func agreeCmd(ts *testscript.TestScript, _ bool, _ []string) {
 	units, _ := countsOf(ts)["units"].(map[string]any)
 	ts.Check(ts.Exec("quotactl", "status", "-o", "json"))
@@ -85,7 +88,8 @@ func agreeCmd(ts *testscript.TestScript, _ bool, _ []string) {
 		limits, _ := find(buckets[i], "limits").([]any)
 		for _, limit := range limits {
 			if used := textOf(find(limit, "used")); used != counted {
-				ts.Fatalf("bucket %s: status says %s units in %v, the stand-in counted %s", name, used, find(limit, "window"), counted)
+				ts.Fatalf("bucket %s: status says %s units in %v, the stand-in counted %s", name,
+					used, find(limit, "window"), counted)
 			}
 		}
 		ts.Check(ts.Exec("quotactl", "log", "--bucket", name, "--by", "method", "-o", "json"))
@@ -95,13 +99,14 @@ func agreeCmd(ts *testscript.TestScript, _ bool, _ []string) {
 			sum += find(row, "units").(float64)
 		}
 		if textOf(sum) != counted {
-			ts.Fatalf("bucket %s: the log holds %v units, the stand-in counted %s", name, sum, counted)
+			ts.Fatalf("bucket %s: the log holds %v units, the stand-in counted %s", name, sum,
+				counted)
 		}
 	}
 }
 
-// fieldCmd wants fields of the JSON in a file: field FILE PATH=VALUE…, such as field stdout regions.0.outcome=complete. The
-// length of a list is called len.
+// fieldCmd wants fields of the JSON in a file: field FILE PATH=VALUE…, such as field stdout
+// regions.0.outcome=complete. The length of a list is called len.
 func fieldCmd(ts *testscript.TestScript, neg bool, args []string) {
 	doc := decode(ts, args[0])
 	for _, arg := range args[1:] {
@@ -112,8 +117,8 @@ func fieldCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// shapeCmd compares the keys and types of the JSON in a file with those in another: shape FILE WANT. A list has the shapes
-// that its elements have.
+// shapeCmd compares the keys and types of the JSON in a file with those in another: shape FILE
+// WANT. A list has the shapes that its elements have.
 func shapeCmd(ts *testscript.TestScript, _ bool, args []string) {
 	got, want := shape(decode(ts, args[0]), ""), strings.TrimSpace(ts.ReadFile(args[1]))
 	if strings.TrimSpace(got) != want {

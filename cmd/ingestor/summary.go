@@ -33,7 +33,8 @@ type regionJSON struct {
 }
 
 func outward(sum ingest.Summary) summaryJSON {
-	out := summaryJSON{Outcome: sum.Outcome, Units: sum.Units, RetryAt: cli.Time(sum.RetryAt), Regions: []regionJSON{}}
+	out := summaryJSON{Outcome: sum.Outcome, Units: sum.Units, RetryAt: cli.Time(sum.RetryAt),
+		Regions: []regionJSON{}}
 	if out.Units == nil {
 		out.Units = map[string]int64{}
 	}
@@ -45,7 +46,8 @@ func outward(sum ingest.Summary) summaryJSON {
 		out.Limit = &sum.Limit
 	}
 	for _, r := range sum.Regions {
-		one := regionJSON{Region: r.Region, Outcome: r.Outcome, Pages: r.Pages, Videos: r.Videos, Units: r.Units}
+		one := regionJSON{Region: r.Region, Outcome: r.Outcome, Pages: r.Pages, Videos: r.Videos,
+			Units: r.Units}
 		if text := why(r); text != "" {
 			one.Error = &text
 		}
@@ -61,8 +63,9 @@ func (a *app) printSummary(st *deps, sum ingest.Summary, shares *sharesJSON, hea
 		screen := a.screen()
 		table := screen.Table("region", "outcome", ">pages", ">videos", ">units", "first place")
 		for _, r := range sum.Regions {
-			table.AppendColored(colorOf(r.Outcome), []any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units,
-				firstPlace(st.catalog, r)})
+			table.AppendColored(colorOf(r.Outcome),
+				[]any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units,
+					firstPlace(st.catalog, r)})
 		}
 		if err := screen.Draw(table, cli.Cut("first place", 10)); err != nil {
 			return err
@@ -147,7 +150,8 @@ func sentence(screen cli.Screen, sum ingest.Summary) string {
 	for _, n := range sum.Units {
 		units += n
 	}
-	text := fmt.Sprintf("%s: %d of %s, %s charged", sum.Outcome, complete, counted(len(sum.Regions), "chart"), counted(int(units), "unit"))
+	text := fmt.Sprintf("%s: %d of %s, %s charged", sum.Outcome, complete,
+		counted(len(sum.Regions), "chart"), counted(int(units), "unit"))
 	if unavailable > 0 {
 		text += fmt.Sprintf(", no chart: %d", unavailable)
 	}

@@ -21,16 +21,21 @@ func TestProgressOnATerminal(t *testing.T) {
 		shows string
 		hides string
 	}{
-		{"bars", []string{"TERM=xterm"}, nil, "GB               ... done! [2 pages in ", "level=INFO"},
+		{"bars", []string{"TERM=xterm"}, nil, "GB               ... done! [2 pages in ",
+			"level=INFO"},
 		{"no colour", []string{"TERM=xterm", "NO_COLOR=1"}, nil, "... done! [2 pages in ", "[2m"},
-		{"a ledger that is none", []string{"TERM=xterm", "QUOTA_LEDGER=sqlite:/dev/null/x"}, nil, "... fail! [0 pages in ", "goroutine"},
+		{"a ledger that is none", []string{"TERM=xterm", "QUOTA_LEDGER=sqlite:/dev/null/x"}, nil,
+			"... fail! [0 pages in ", "goroutine"},
 		{"a dumb one", []string{"TERM=dumb"}, nil, "level=INFO", "done!"},
-		{"logs as JSON", []string{"TERM=xterm"}, []string{"--log-format", "json"}, `"msg":"region done"`, "done!"},
+		{"logs as JSON", []string{"TERM=xterm"}, []string{"--log-format", "json"},
+			`"msg":"region done"`, "done!"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			watcher, screen := clitest.Terminal(t, 120)
-			cmd := exec.CommandContext(t.Context(), "ingestor", append([]string{"once", "--region", "US,GB", "--pages", "2"}, test.flags...)...)
-			cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...), test.env...)
+			cmd := exec.CommandContext(t.Context(), "ingestor",
+				append([]string{"once", "--region", "US,GB", "--pages", "2"}, test.flags...)...)
+			cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()},
+				env...), test.env...)
 			cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), screen, screen
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -39,7 +44,8 @@ func TestProgressOnATerminal(t *testing.T) {
 			var seen bytes.Buffer
 			seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed
 			cmd.Wait()
-			if text := seen.String(); !strings.Contains(text, test.shows) || strings.Contains(text, test.hides) {
+			if text := seen.String(); !strings.Contains(text, test.shows) ||
+				strings.Contains(text, test.hides) {
 				t.Errorf("%q must be there, %q must not:\n%q", test.shows, test.hides, text)
 			}
 		})

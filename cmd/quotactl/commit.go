@@ -33,13 +33,15 @@ func (a *app) commit() *cobra.Command {
 				g.Labels = g.Labels.With(with)
 				d, err := g.Commit(c.Context(), args[0], units)
 				if errors.Is(err, quota.ErrKeyReused) {
-					err = cli.Hint(err, "it is settled already, with other units or labels: quotactl log shows with which")
+					err = cli.Hint(err, "it is settled already, with other units or labels: "+
+						"quotactl log shows with which")
 				}
 				return a.spent("committed", d, err, asked{})
 			})
 		},
 	}
 	c.Flags().Int64Var(&units, "units", 0, "`N` units were used (default all that is left)")
-	c.Flags().StringArrayVar(&labels, "label", nil, "`NAME=VALUE` to keep with the entry; can be repeated")
+	c.Flags().StringArrayVar(&labels, "label", nil,
+		"`NAME=VALUE` to keep with the entry; can be repeated")
 	return c
 }

@@ -22,8 +22,8 @@ func (words completion) within(c *cobra.Command) []string {
 	return words(ctx)
 }
 
-// complete tells the shell what can stand for methods, buckets, credentials and reservations. It reads the configuration
-// and the ledger; where these cannot be read it says nothing.
+// complete tells the shell what can stand for methods, buckets, credentials and reservations. It
+// reads the configuration and the ledger; where these cannot be read it says nothing.
 func (a *app) complete(root *cobra.Command) {
 	flag(root, "credential", a.credentialNames)
 	for _, c := range root.Commands() {
@@ -34,7 +34,10 @@ func (a *app) complete(root *cobra.Command) {
 			flag(c, "bucket", a.bucketNames)
 		}
 		if c.Flags().Lookup("by") != nil {
-			flag(c, "by", func(context.Context) []string { return []string{"method", "region", "job", "label:"} })
+			flag(c, "by", func(context.Context) []string {
+				return []string{"method", "region",
+					"job", "label:"}
+			})
 		}
 		switch c.Name() {
 		case "draw", "commit", "release":
@@ -46,9 +49,10 @@ func (a *app) complete(root *cobra.Command) {
 }
 
 func flag(c *cobra.Command, name string, words completion) {
-	err := c.RegisterFlagCompletionFunc(name, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return words.within(c), cobra.ShellCompDirectiveNoFileComp
-	})
+	err := c.RegisterFlagCompletionFunc(name,
+		func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return words.within(c), cobra.ShellCompDirectiveNoFileComp
+		})
 	if err != nil {
 		panic(err) // the flag was looked up before
 	}

@@ -68,14 +68,15 @@ type youtubeShown struct {
 }
 
 type ingestShown struct {
-	Credential *string                  `json:"credential"`
-	Regions    []regions.Region         `json:"regions"`
-	Pages      int                      `json:"pages"`
-	Parallel   int                      `json:"parallel"`
-	Schedule   string                   `json:"schedule"`
-	Timezone   string                   `json:"timezone"`
-	Stagger    string                   `json:"stagger"`
-	StaggerS   *int64                   `json:"stagger_seconds"` // null where it is derived from the region
+	Credential *string          `json:"credential"`
+	Regions    []regions.Region `json:"regions"`
+	Pages      int              `json:"pages"`
+	Parallel   int              `json:"parallel"`
+	Schedule   string           `json:"schedule"`
+	Timezone   string           `json:"timezone"`
+	Stagger    string           `json:"stagger"`
+	// null where it is derived from the region
+	StaggerS   *int64                   `json:"stagger_seconds"`
 	Jitter     string                   `json:"jitter"`
 	JitterS    int64                    `json:"jitter_seconds"`
 	CatchUp    bool                     `json:"catch_up"`
@@ -101,13 +102,17 @@ type jobShown struct {
 func newIngest(cfg *config.Config) ingestShown {
 	in, d := cfg.Ingest, cfg.Daemon
 	out := ingestShown{
-		Credential: orNull(in.Credential), Regions: in.Regions, Pages: in.Pages, Parallel: in.Parallel,
+		Credential: orNull(in.Credential), Regions: in.Regions, Pages: in.Pages,
+		Parallel: in.Parallel,
 		Schedule: in.Schedule, Timezone: in.Timezone.String(),
-		Stagger: in.Stagger.String(), Jitter: d.Jitter.String(), CatchUp: d.CatchUp, Lease: d.Lease.String(), Grace: d.Grace.String(),
-		Listen: d.Listen, Jobs: []jobShown{}, Weights: make(map[regions.Region]int64), Priorities: make(map[regions.Region]int64),
-		Floors: make(map[regions.Region]int64),
+		Stagger: in.Stagger.String(), Jitter: d.Jitter.String(), CatchUp: d.CatchUp,
+		Lease: d.Lease.String(), Grace: d.Grace.String(),
+		Listen: d.Listen, Jobs: []jobShown{}, Weights: make(map[regions.Region]int64),
+		Priorities: make(map[regions.Region]int64),
+		Floors:     make(map[regions.Region]int64),
 	}
-	out.JitterS, out.LeaseS, out.GraceS = cli.Seconds(d.Jitter), cli.Seconds(d.Lease), cli.Seconds(d.Grace)
+	out.JitterS, out.LeaseS, out.GraceS = cli.Seconds(d.Jitter), cli.Seconds(d.Lease),
+		cli.Seconds(d.Grace)
 	if stagger := cli.Seconds(in.Stagger); d.StaggerAuto {
 		out.Stagger = "auto"
 	} else {
@@ -117,7 +122,8 @@ func newIngest(cfg *config.Config) ingestShown {
 	maps.Copy(out.Priorities, d.Priorities)
 	maps.Copy(out.Floors, d.Floors)
 	for _, j := range d.Jobs {
-		out.Jobs = append(out.Jobs, jobShown{j.Name, j.Regions, j.Schedule, j.Timezone.String(), j.Pages})
+		out.Jobs = append(out.Jobs, jobShown{j.Name, j.Regions, j.Schedule, j.Timezone.String(),
+			j.Pages})
 	}
 	return out
 }
@@ -139,8 +145,9 @@ func (a *app) config() *cobra.Command {
 		Short: "The configuration",
 	}
 	c.AddCommand(&cobra.Command{
-		Use:   "check",
-		Short: "Show the configuration in force, secrets hidden, or everything that is wrong with it",
+		Use: "check",
+		Short: "Show the configuration in force, secrets hidden, or everything that is wrong " +
+			"with it",
 		Example: `  quotactl config check
   quotactl config check --config quota.yaml -o json`,
 		Args: cli.Args(),
@@ -167,7 +174,8 @@ func (a *app) warn(cfg *config.Config) {
 	}
 	for _, c := range cfg.Credentials {
 		if _, err := c.APIKey.Key(); err != nil {
-			log.Warn("no key: nothing can be fetched with this credential", "credential", c.Name, "error", err)
+			log.Warn("no key: nothing can be fetched with this credential", "credential", c.Name,
+				"error", err)
 		}
 		c.APIKey.WarnExposed(log)
 	}
@@ -184,11 +192,14 @@ func newInForce(cfg *config.Config) inForce {
 	for _, c := range cfg.Credentials {
 		_, err := c.APIKey.Key()
 		shown := credential{
-			Name: c.Name, APIKey: keyShown{c.APIKey.Env, c.APIKey.File, err == nil}, Mode: c.Mode(), Pace: newPace(c.Pace),
+			Name: c.Name, APIKey: keyShown{c.APIKey.Env, c.APIKey.File, err == nil}, Mode: c.Mode(),
+			Pace:            newPace(c.Pace),
 			WhenUnreachable: openShown{append([]string{}, c.Open...)},
 		}
 		for _, l := range c.Limits {
-			shown.Limits = append(shown.Limits, limitShown{l.Bucket, l.Units, l.Headroom, l.Window.Text(), orNull(l.Window.ZoneName())})
+			shown.Limits = append(shown.Limits,
+				limitShown{l.Bucket, l.Units, l.Headroom, l.Window.Text(),
+					orNull(l.Window.ZoneName())})
 		}
 		out.Credentials = append(out.Credentials, shown)
 	}

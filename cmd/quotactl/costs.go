@@ -71,10 +71,12 @@ func (a *app) costs() *cobra.Command {
 }
 
 func newPriceList(table *costs.Table, methods []costs.Method) priceList {
-	list := priceList{Version: table.Version, Profile: table.ProfileName(), Methods: []pricing{}, Buckets: []dailyUnit{}}
+	list := priceList{Version: table.Version, Profile: table.ProfileName(), Methods: []pricing{},
+		Buckets: []dailyUnit{}}
 	for _, m := range methods {
 		list.Methods = append(list.Methods, pricing{
-			Method: m.ID, Route: m.Verb + " " + m.Path, Cost: quota.UnitsOf(m.Costs), Status: m.Source.Status,
+			Method: m.ID, Route: m.Verb + " " + m.Path, Cost: quota.UnitsOf(m.Costs),
+			Status: m.Source.Status,
 			Source: m.Source.Text, Date: m.Source.Date, Note: orNull(m.Note), costs: m.Costs,
 		})
 	}
@@ -100,7 +102,8 @@ func (a *app) priceTable(list priceList) error {
 	}
 	err := s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 16),
 		cli.Drop("source"))
-	if err == nil && len(list.Methods) == 1 && s.Width > 0 { // whole, since the table may have cut it
+	// whole, since the table may have cut it
+	if err == nil && len(list.Methods) == 1 && s.Width > 0 {
 		err = s.Say("\nsource: %s\n", list.Methods[0].Source)
 		if note := list.Methods[0].Note; note != nil && err == nil {
 			err = s.Say("note: %s\n", *note)

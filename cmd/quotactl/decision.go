@@ -37,8 +37,10 @@ type reserved struct {
 
 func newDecision(d quota.Decision) decision {
 	out := decision{
-		Allowed: d.Allowed, Units: d.Units, Remaining: d.Remaining, RetryAt: cli.Time(d.RetryAt), Never: d.Never,
-		Limit: orNull(d.Limit), Entry: orNull(d.Entry), Replayed: d.Replayed, Observed: d.Observed, Unmetered: d.Unmetered,
+		Allowed: d.Allowed, Units: d.Units, Remaining: d.Remaining, RetryAt: cli.Time(d.RetryAt),
+		Never: d.Never,
+		Limit: orNull(d.Limit), Entry: orNull(d.Entry), Replayed: d.Replayed, Observed: d.Observed,
+		Unmetered: d.Unmetered,
 	}
 	if out.Remaining == nil {
 		out.Remaining = map[string]int64{}
@@ -114,7 +116,8 @@ func hintFor(bucket string, units int64, manual, suspended bool) string {
 func denied(s cli.Screen, d quota.Decision, of asked) string {
 	text := "denied: " + inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
-		text = "denied: " + inWords(d.Units) + ", but the bucket is suspended (the upstream said so, or a person did)"
+		text = "denied: " + inWords(d.Units) +
+			", but the bucket is suspended (the upstream said so, or a person did)"
 	}
 	text += "; " + left(d, of)
 	if !d.RetryAt.IsZero() {
@@ -131,11 +134,13 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	text := verb + " " + inWords(d.Units)
 	switch {
 	case d.Unmetered:
-		return text + " without the ledger, which cannot be reached: the configuration lets this method pass"
+		return text + " without the ledger, which cannot be reached: the configuration lets this " +
+			"method pass"
 	case d.Replayed:
 		text = "done before, with the same key: " + text
 	case d.Observed:
-		text += " (observed only: " + d.Limit + " would have denied it until " + s.Moment(d.RetryAt) + ")"
+		text += " (observed only: " + d.Limit + " would have denied it until " +
+			s.Moment(d.RetryAt) + ")"
 	}
 	if len(d.Remaining) > 0 {
 		text += "; " + left(d, of)

@@ -29,6 +29,7 @@ func (a *app) draw() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringArrayVar(&labels, "label", nil, "`NAME=VALUE` to keep with the entry; can be repeated")
+	c.Flags().StringArrayVar(&labels, "label", nil,
+		"`NAME=VALUE` to keep with the entry; can be repeated")
 	return c
 }

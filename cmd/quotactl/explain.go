@@ -62,7 +62,8 @@ reservation holds has its ID and its note as labels "reservation" and "note".`,
 			})
 		},
 	}
-	c.Flags().StringVar(&call.Bucket, "bucket", quota.DefaultBucket, "`BUCKET` to take the units from")
+	c.Flags().StringVar(&call.Bucket, "bucket", quota.DefaultBucket,
+		"`BUCKET` to take the units from")
 	c.Flags().Int64Var(&call.Units, "units", 1, "`N` units to take")
 	c.Flags().BoolVar(&call.Manual, "manual", false, "a person asks: the headroom may be used")
 	return c

@@ -51,7 +51,8 @@ func sumUp(entries []quota.Entry, held []quota.Reservation) []spender {
 		by = append(by, *s)
 	}
 	slices.SortFunc(by, func(a, b spender) int {
-		return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Labels.Encode(), b.Labels.Encode()))
+		return cmp.Or(cmp.Compare(b.Units, a.Units),
+			cmp.Compare(a.Labels.Encode(), b.Labels.Encode()))
 	})
 	return by
 }

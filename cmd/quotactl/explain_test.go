@@ -37,8 +37,9 @@ func TestExplainCountsTheWindow(t *testing.T) {
 	}
 	reset := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC) // midnight in Los Angeles
 	for _, c := range []struct {
-		bucket     string
-		after, old time.Duration // of the explanation and of the charge that is over, after the reset
+		bucket string
+		// of the explanation and of the charge that is over, after the reset
+		after, old time.Duration
 		last       time.Duration // of the first charge that counts
 	}{
 		{"default", 25 * time.Hour, time.Hour, time.Hour + time.Microsecond},

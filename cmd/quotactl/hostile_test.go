@@ -29,7 +29,8 @@ func TestHostileLedger(t *testing.T) {
 		return out.String(), errs.String()
 	}
 	for _, line := range []string{
-		"spend --units 9000 --label job=x --label region=US --method=", "spend --units 9000 --label job=x --label region=US --id k",
+		"spend --units 9000 --label job=x --label region=US --method=",
+		"spend --units 9000 --label job=x --label region=US --id k",
 		"reserve 100 --ttl 1h --note x",
 	} {
 		ask(strings.Fields(line)...)
@@ -43,11 +44,13 @@ func TestHostileLedger(t *testing.T) {
 		statement string
 		value     string
 	}{
-		{"update entries set labels = ?", "job=" + label + "&method=" + label + "&odd" + label + "=1&region=" + label},
+		{"update entries set labels = ?", "job=" + label + "&method=" + label + "&odd" + label +
+			"=1&region=" + label},
 		{"update entries set id = ?", "id" + loud},
 		{"update reservations set note = ?", loud},
 		{"update reservations set id = ?", "default." + loud},
-		{"update answers set decision = replace(decision, '\"Entry\":\"', '\"Entry\":\"' || ?)", `\u001b[2J\u009b\u202e`},
+		{"update answers set decision = replace(decision, '\"Entry\":\"', '\"Entry\":\"' || ?)",
+			`\u001b[2J\u009b\u202e`},
 	} {
 		result, err := db.Exec(change.statement, change.value)
 		if err != nil {
@@ -61,10 +64,14 @@ func TestHostileLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"status", "log", "log --by job", "log --by region", "reservations", "explain --units 5000", "forecast", "costs", "config check",
-		"spend --units 9000 --label job=x --label region=US --id k", "spend --units 5000", "release default.\x1b[2J",
-		"draw default.\u009b 1", "commit \u202e", "spend --method \u202e", "spend --bucket \x1b[2J --units 1", "log --since \x1b", "\x1b[2J",
-		"log --\x1b", "spend --units 1 --label \u202e=1", "costs \u2066", "status --config \x1b[2J", "status --credential \u202e",
+		"status", "log", "log --by job", "log --by region", "reservations", "explain --units 5000",
+		"forecast", "costs", "config check",
+		"spend --units 9000 --label job=x --label region=US --id k", "spend --units 5000",
+		"release default.\x1b[2J",
+		"draw default.\u009b 1", "commit \u202e", "spend --method \u202e",
+		"spend --bucket \x1b[2J --units 1", "log --since \x1b", "\x1b[2J",
+		"log --\x1b", "spend --units 1 --label \u202e=1", "costs \u2066", "status --config \x1b[2J",
+		"status --credential \u202e",
 	} {
 		for _, format := range []string{"table", "json", "yaml"} {
 			out, errs := ask(append(strings.Fields(line), "-o", format)...)
@@ -79,7 +86,9 @@ func TestHostileLedger(t *testing.T) {
 			}
 		}
 	}
-	if out, _ := ask("__complete", "release", ""); clitest.Loud(strings.ReplaceAll(out, "\t", " ")) != "" || !strings.Contains(out, "units left") {
+	if out, _ := ask("__complete", "release",
+		""); clitest.Loud(strings.ReplaceAll(out, "\t", " ")) != "" ||
+		!strings.Contains(out, "units left") {
 		t.Errorf("completion: %q", out)
 	}
 	if out, _ := ask("log", "-o", "yaml"); !strings.Contains(out, `\e[2J`) {

@@ -67,7 +67,8 @@ It exits with 0 if nothing is wrong (any more), else with 1.`,
 			case repair && !yes && !isTerminal(c.InOrStdin()):
 				return cli.Hint(
 					cli.Usagef(
-						"--repair asks before it changes anything, and there is no terminal to ask on",
+						"--repair asks before it changes anything, and there is no terminal to "+
+							"ask on",
 					),
 					"see what it would change: quotactl ledger check; then add --yes",
 				)
@@ -227,7 +228,8 @@ func (a *app) confirm(in io.Reader, r checkResult) error {
 	if err := r.list(s); err != nil {
 		return err
 	}
-	if err := s.Say("\nwrite these changes (%d of %d findings)? [y/N] ", r.mendable(), len(r.Findings)); err != nil {
+	if err := s.Say("\nwrite these changes (%d of %d findings)? [y/N] ", r.mendable(),
+		len(r.Findings)); err != nil {
 		return err
 	}
 	answer, err := bufio.NewReader(in).ReadString('\n')

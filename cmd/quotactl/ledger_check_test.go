@@ -19,7 +19,8 @@ import (
 	"quotabudget/internal/cli/clitest"
 )
 
-// spoil newest|state: somebody deletes the newest entry of the bucket default, or lowers the total of its state, by hand.
+// spoil newest|state: somebody deletes the newest entry of the bucket default, or lowers the total
+// of its state, by hand.
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: spoil newest|state")
@@ -83,7 +84,8 @@ func TestRepairAsks(t *testing.T) {
 		answer, says string
 		changed      bool
 	}{
-		{"n\n", "nothing was changed", false}, {"\n", "nothing was changed", false}, {"yes please\n", "nothing was changed", false},
+		{"n\n", "nothing was changed", false}, {"\n", "nothing was changed", false},
+		{"yes please\n", "nothing was changed", false},
 		{"y\n", "repaired: nothing is wrong any more", true},
 	} {
 		watcher, screen := clitest.Terminal(t, 100)
@@ -101,7 +103,8 @@ func TestRepairAsks(t *testing.T) {
 		seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed
 		ended := cmd.Wait()
 		text := seen.String()
-		if !strings.Contains(text, "its entries add up to 40") || !strings.Contains(text, "write these changes (1 of 1 findings)? [y/N]") ||
+		if !strings.Contains(text, "its entries add up to 40") ||
+			!strings.Contains(text, "write these changes (1 of 1 findings)? [y/N]") ||
 			!strings.Contains(text, c.says) || (ended == nil) != c.changed {
 			t.Errorf("answered %q: %v\n%s", c.answer, ended, text)
 		}

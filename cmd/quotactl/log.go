@@ -64,14 +64,16 @@ credential, or adds them up by a label.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&q.since, "since", "", "only entries after this `TIME`: a duration before now (1h, 7d), or RFC 3339 (default all that are kept)")
+	c.Flags().StringVar(&q.since, "since", "",
+		"only entries after this `TIME`: a duration before now (1h, 7d), or RFC 3339 (default all that are kept)")
 	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
 	c.Flags().StringVar(&q.by, "by", "", "add up by method, region, job or label:`NAME`")
 	c.Flags().IntVar(&q.limit, "limit", 0, "only the newest `N` entries; 0 for all")
 	return c
 }
 
-// chosen is the bucket asked for, or all buckets: those with a limit, then those that once may have had one.
+// chosen is the bucket asked for, or all buckets: those with a limit, then those that once may have
+// had one.
 func (g *gate) chosen(bucket string) ([]string, error) {
 	all := g.Buckets()
 	for _, b := range g.cfg.Costs.Buckets() {
@@ -101,18 +103,23 @@ func (g *gate) entries(ctx context.Context, q question) ([]quota.Entry, error) {
 			return nil, err
 		}
 		if since, err = parseTime(q.since, now, -1); err != nil {
-			return nil, cli.Usagef("--since %s: write a duration such as 1h or 7d, or RFC 3339, such as 2026-11-21T08:00:00Z", q.since)
+			return nil, cli.Usagef("--since %s: write a duration such as 1h or 7d, or RFC 3339, "+
+				"such as 2026-11-21T08:00:00Z", q.since)
 		}
 	}
 	var all []quota.Entry
 	for _, b := range buckets {
-		some, err := g.Ledger.Entries(ctx, quota.Query{Credential: g.Credential, Bucket: b, Since: since, Limit: q.limit})
+		some, err := g.Ledger.Entries(ctx, quota.Query{Credential: g.Credential, Bucket: b,
+			Since: since, Limit: q.limit})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
 	}
-	slices.SortStableFunc(all, func(a, b quota.Entry) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(all, func(a, b quota.Entry) int {
+		return cmp.Or(a.At.Compare(b.At),
+			cmp.Compare(a.ID, b.ID))
+	})
 	if q.limit > 0 && len(all) > q.limit {
 		all = all[len(all)-q.limit:]
 	}
@@ -122,17 +129,20 @@ func (g *gate) entries(ctx context.Context, q question) ([]quota.Entry, error) {
 func (a *app) printEntries(entries []quota.Entry) error {
 	list := entryList{Entries: make([]entry, len(entries))}
 	for i, e := range entries {
-		list.Entries[i] = entry{cli.Time(e.At), e.ID, e.Bucket, e.Units, e.Total, e.Labels.With(nil)}
+		list.Entries[i] = entry{cli.Time(e.At), e.ID, e.Bucket, e.Units, e.Total,
+			e.Labels.With(nil)}
 	}
 	return a.Print(a.stdout, list, func() error {
 		s := a.screen()
 		t := s.Table("at", "bucket", ">units", "method", "region", "labels", "id")
 		for _, e := range list.Entries {
 			method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
-			t.AppendRow([]any{s.At(e.At), e.Bucket, s.Number(e.Units), method, region, otherLabels(e.Labels),
+			t.AppendRow([]any{s.At(e.At), e.Bucket, s.Number(e.Units), method, region,
+				otherLabels(e.Labels),
 				e.ID})
 		}
-		return s.Draw(t, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"), cli.Cut("labels", 10),
+		return s.Draw(t, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"),
+			cli.Cut("labels", 10),
 			cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
 	})
 }

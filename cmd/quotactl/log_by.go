@@ -54,7 +54,10 @@ func groupBy(by, label string, entries []quota.Entry) groupList {
 		row.Key = key
 		list.Rows = append(list.Rows, row)
 	}
-	slices.SortFunc(list.Rows, func(a, b groupRow) int { return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Key, b.Key)) })
+	slices.SortFunc(list.Rows, func(a, b groupRow) int {
+		return cmp.Or(cmp.Compare(b.Units,
+			a.Units), cmp.Compare(a.Key, b.Key))
+	})
 	return list
 }
 

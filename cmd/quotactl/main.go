@@ -20,7 +20,8 @@ func main() {
 }
 
 // run is the whole program but for the process.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer,
+	getenv func(string) string) int {
 	a := &app{getenv: getenv, stdout: stdout, stderr: stderr}
 	return cli.Execute(ctx, a.root(), args, stdout, stderr)
 }

@@ -29,29 +29,35 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: setup, Cmds: commands()})
 }
 
-// TestScriptsOnRedis runs the scripts about the ledger again, each on a database of its own of one Redis server.
+// TestScriptsOnRedis runs the scripts about the ledger again, each on a database of its own of one
+// Redis server.
 func TestScriptsOnRedis(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	var database atomic.Int64
 	var files []string
-	for _, name := range []string{"spend", "dryrun", "explain", "denied", "reserve", "log", "status", "suspend", "observe", "input", "credentials", "forecast", "ledger_check"} {
+	for _, name := range []string{"spend", "dryrun", "explain", "denied", "reserve", "log",
+		"status", "suspend", "observe", "input", "credentials", "forecast", "ledger_check"} {
 		files = append(files, filepath.Join("testdata", name+".txt"))
 	}
-	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(), Setup: func(e *testscript.Env) error {
-		e.Setenv("QUOTA_LEDGER", strings.TrimSuffix(server.URL(), "0")+strconv.FormatInt(database.Add(1), 10))
-		return setup(e)
-	}})
+	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("QUOTA_LEDGER", strings.TrimSuffix(server.URL(),
+				"0")+strconv.FormatInt(database.Add(1), 10))
+			return setup(e)
+		}})
 }
 
 func setup(e *testscript.Env) error {
 	e.Setenv("HOME", e.WorkDir+"/home")
 	e.Setenv("QUOTA_STATE_DIR", e.WorkDir+"/state")
-	e.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector holds every process up for a second otherwise
+	// the race detector holds every process up for a second otherwise
+	e.Setenv("GORACE", "atexit_sleep_ms=0")
 	return nil
 }
 
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
-	return map[string]func(*testscript.TestScript, bool, []string){"exit": exit, "capture": capture, "newer": newer, "spoil": spoil}
+	return map[string]func(*testscript.TestScript, bool, []string){"exit": exit, "capture": capture,
+		"newer": newer, "spoil": spoil}
 }
 
 // exit CODE PROGRAM ARG...: the program ends with the code.
@@ -73,7 +79,8 @@ func exit(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// capture NAME REGEXP: the variable becomes what the group of the expression finds in the last standard output.
+// capture NAME REGEXP: the variable becomes what the group of the expression finds in the last
+// standard output.
 func capture(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: capture NAME REGEXP")
@@ -85,7 +92,8 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// newer FILE: the ledger looks as if a later version had migrated it. The driver is in the program already.
+// newer FILE: the ledger looks as if a later version had migrated it. The driver is in the program
+// already.
 func newer(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -93,7 +101,8 @@ func newer(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(errors.Join(err, db.Close()))
 }
 
-// TestServersThatWillNotDo: each server that cannot keep a ledger is named with what to do, and exits with 69.
+// TestServersThatWillNotDo: each server that cannot keep a ledger is named with what to do, and
+// exits with 69.
 func TestServersThatWillNotDo(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -102,12 +111,15 @@ func TestServersThatWillNotDo(t *testing.T) {
 		{"password", "it asks for a password", []string{"--requirepass", "hunter2"}},
 		{"replica", "it is a replica", []string{"--replicaof", "127.0.0.1", "1"}},
 		{"memory", "it is out of memory", []string{"--maxmemory", "1"}},
-		{"evicts", "would forget charges", []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}},
+		{"evicts", "would forget charges", []string{"--maxmemory", "100mb", "--maxmemory-policy",
+			"allkeys-lru"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.Options{Args: c.args})
-			code, stdout, stderr := call(t, []string{"spend", "--units", "1"}, "QUOTA_LEDGER", server.URL())
-			if code != 69 || stdout != "" || !strings.Contains(stderr, "quotactl: ledger cannot be used: redis") ||
+			code, stdout, stderr := call(t, []string{"spend", "--units", "1"}, "QUOTA_LEDGER",
+				server.URL())
+			if code != 69 || stdout != "" || !strings.Contains(stderr,
+				"quotactl: ledger cannot be used: redis") ||
 				!strings.Contains(stderr, c.want) {
 				t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 			}
@@ -118,10 +130,12 @@ func TestServersThatWillNotDo(t *testing.T) {
 // TestWrongPassword: the password that was tried appears nowhere.
 func TestWrongPassword(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "right"}})
-	for _, args := range [][]string{{"status"}, {"status", "--log-level", "debug"}, {"config", "check"}} {
+	for _, args := range [][]string{{"status"}, {"status", "--log-level", "debug"},
+		{"config", "check"}} {
 		url := strings.Replace(server.URL(), "redis://", "redis://:hunter2@", 1)
 		code, stdout, stderr := call(t, args, "QUOTA_LEDGER", url)
-		if want := map[string]int{"status": 69, "config": 0}[args[0]]; code != want || strings.Contains(stdout+stderr, "hunter2") {
+		if want := map[string]int{"status": 69, "config": 0}[args[0]]; code != want ||
+			strings.Contains(stdout+stderr, "hunter2") {
 			t.Errorf("%q: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
 	}
@@ -159,9 +173,10 @@ func TestOutputFails(t *testing.T) {
 	home := t.TempDir()
 	for _, args := range []string{"costs", "costs -o json", "config check", "status", "log"} {
 		var errs bytes.Buffer
-		code := run(context.Background(), strings.Fields(args), full, &errs, func(name string) string {
-			return map[string]string{"HOME": home}[name]
-		})
+		code := run(context.Background(), strings.Fields(args), full, &errs,
+			func(name string) string {
+				return map[string]string{"HOME": home}[name]
+			})
 		if code != 1 || !strings.Contains(errs.String(), "no space left") {
 			t.Error(fmt.Sprint(args, ": exit code ", code, " ", errs.String()))
 		}

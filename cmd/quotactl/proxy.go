@@ -70,10 +70,15 @@ Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			if f.tokens == "" && c.Flags().Changed("token-file") { // such as "$TOKENS" where that is not set
-				return cli.Hint(cli.Usagef("--token-file is empty"), "leave it out to serve whoever reaches the proxy")
+			// such as "$TOKENS" where that is not set
+			if f.tokens == "" && c.Flags().Changed("token-file") {
+				return cli.Hint(cli.Usagef("--token-file is empty"),
+					"leave it out to serve whoever reaches the proxy")
 			}
-			return a.with(c.Context(), func(g *gate) error { return a.serveProxy(c.Context(), g, f) })
+			return a.with(c.Context(), func(g *gate) error {
+				return a.serveProxy(c.Context(), g,
+					f)
+			})
 		},
 	}
 	f.bind(c.Flags())
@@ -87,13 +92,17 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	limits := proxy.DefaultLimits()
 	flags.StringVar(&f.listen, "listen", "",
 		"`ADDR` to listen on, such as 127.0.0.1:8090, or unix:PATH; port 0 picks a free one")
-	flags.StringArrayVar(&f.hosts, "host", nil, "also answer to this `NAME` in the Host header; may be repeated")
+	flags.StringArrayVar(&f.hosts, "host", nil,
+		"also answer to this `NAME` in the Host header; may be repeated")
 	flags.StringArrayVar(&f.origins, "allow-origin", nil,
 		"let web pages of this `ORIGIN` use the proxy, such as https://dashboard.example; may be repeated")
-	flags.StringVar(&f.tokens, "token-file", "", "serve only callers with a token in `FILE`: a name and a token on each line")
+	flags.StringVar(&f.tokens, "token-file", "",
+		"serve only callers with a token in `FILE`: a name and a token on each line")
 	flags.StringVar(&f.admin, "admin", "", "serve /healthz, /readyz and /metrics on `ADDR`")
-	flags.IntVar(&f.requests, "max-requests", limits.Requests, "answer 503 to more than `N` requests at once")
-	flags.Int64Var(&f.uploadMiB, "max-upload", limits.Upload>>20, "refuse uploads of more than `N` MiB; other bodies may be 1 MiB")
+	flags.IntVar(&f.requests, "max-requests", limits.Requests,
+		"answer 503 to more than `N` requests at once")
+	flags.Int64Var(&f.uploadMiB, "max-upload", limits.Upload>>20,
+		"refuse uploads of more than `N` MiB; other bodies may be 1 MiB")
 }
 
 func (f *proxyFlags) check() error {
@@ -127,11 +136,14 @@ func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
 	}
 	defer listener.Close()
 	if proxy.Exposed(listener.Addr()) && handler.Callers == nil {
-		return cli.Hint(cli.Usagef("--listen %s: others than this machine could reach it and spend your quota", f.listen),
+		return cli.Hint(cli.Usagef("--listen %s: others than this machine could reach it and "+
+			"spend your quota", f.listen),
 			"listen on 127.0.0.1 or unix:PATH, or name the callers with --token-file")
 	}
-	if len(f.hosts) > 0 && handler.Callers == nil { // browsers say where a page is from to loopback only
-		handler.Log.Warn("web pages may spend through a --host name: not every browser says that it is a page that asks",
+	// browsers say where a page is from to loopback only
+	if len(f.hosts) > 0 && handler.Callers == nil {
+		handler.Log.Warn("web pages may spend through a --host name: not every browser says that "+
+			"it is a page that asks",
 			"hint", "name the callers with --token-file")
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -178,7 +190,8 @@ func (a *app) newProxy(g *gate, f proxyFlags) (*proxy.Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := upstream.Gate(g.cfg.YouTube.Endpoint, g.cfg.Costs, g.Budget, cred.APIKey.Key, log)
+	transport, err := upstream.Gate(g.cfg.YouTube.Endpoint, g.cfg.Costs, g.Budget, cred.APIKey.Key,
+		log)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +202,8 @@ func (a *app) newProxy(g *gate, f proxyFlags) (*proxy.Proxy, error) {
 	limits := proxy.DefaultLimits()
 	limits.Requests, limits.Upload = f.requests, f.uploadMiB<<20
 	return &proxy.Proxy{
-		Transport: transport, Table: g.cfg.Costs, Upstream: endpoint, Hosts: f.hosts, Origins: f.origins,
+		Transport: transport, Table: g.cfg.Costs, Upstream: endpoint, Hosts: f.hosts,
+		Origins: f.origins,
 		Callers: callers, Limits: limits, Metrics: proxy.NewMetrics(), Log: log,
 	}, nil
 }
@@ -208,10 +222,12 @@ func readCallers(path string, log *slog.Logger) (*proxy.Callers, error) {
 	callers, err := proxy.ParseCallers(string(text))
 	if err != nil {
 		lines := strings.ReplaceAll(err.Error(), "\n", "\n--token-file "+path+": ")
-		return nil, cli.Hint(errors.New("--token-file "+path+": "+lines), "a line has a name and a token: openssl rand -hex 24 makes one")
+		return nil, cli.Hint(errors.New("--token-file "+path+": "+lines),
+			"a line has a name and a token: openssl rand -hex 24 makes one")
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		log.Warn("other users may read the file of tokens: chmod 600 it", "file", path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+		log.Warn("other users may read the file of tokens: chmod 600 it", "file", path, "mode",
+			fmt.Sprintf("%04o", info.Mode().Perm()))
 	}
 	return callers, nil
 }

@@ -20,7 +20,8 @@ func TestProxy(t *testing.T) {
 	upstream := httptest.NewServer(standin)
 	defer upstream.Close()
 	env := map[string]string{
-		"QUOTA_CONFIG": "testdata/two.yaml", "QUOTA_STATE_DIR": t.TempDir(), "YOUTUBE_ENDPOINT": upstream.URL, "KEY": "right",
+		"QUOTA_CONFIG": "testdata/two.yaml", "QUOTA_STATE_DIR": t.TempDir(),
+		"YOUTUBE_ENDPOINT": upstream.URL, "KEY": "right",
 	}
 	getenv := func(name string) string { return env[name] }
 	ctx, stop := context.WithCancel(t.Context())
@@ -47,7 +48,8 @@ func TestProxy(t *testing.T) {
 			t.Errorf("request %d: %d, want %d: %s", i+1, resp.StatusCode, want, body)
 		}
 		var problem struct{ Limit string }
-		if want != http.StatusOK && (json.Unmarshal(body, &problem) != nil || problem.Limit != "default 24h" || resp.Header.Get("Retry-After") == "") {
+		if want != http.StatusOK && (json.Unmarshal(body, &problem) != nil ||
+			problem.Limit != "default 24h" || resp.Header.Get("Retry-After") == "") {
 			t.Errorf("denial %s, headers %v", body, resp.Header)
 		}
 	}

@@ -56,7 +56,8 @@ func (a *app) reservations() *cobra.Command {
 }
 
 func newReservation(r quota.Reservation) reservation {
-	return reservation{r.ID, r.Bucket, r.Units, r.Drawn, r.Left, cli.Time(r.CreatedAt), cli.Time(r.ExpiresAt), r.Manual, r.Note}
+	return reservation{r.ID, r.Bucket, r.Units, r.Drawn, r.Left, cli.Time(r.CreatedAt),
+		cli.Time(r.ExpiresAt), r.Manual, r.Note}
 }
 
 func (a *app) reservationTable(list reservationList) error {
@@ -69,6 +70,7 @@ func (a *app) reservationTable(list reservationList) error {
 		t.AppendRow([]any{r.Reservation, s.Number(r.Units), s.Number(r.Drawn), s.Number(r.Left),
 			s.At(r.ExpiresAt), r.Note})
 	}
-	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"), cli.Drop("units"),
+	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"),
+		cli.Drop("units"),
 		cli.Cut("note", 4))
 }

@@ -40,7 +40,8 @@ Exit codes: 0 done, 1 failed, 64 usage (a cost above a limit too), 69 ledger una
   quotactl reserve 500 --ttl 2h --note backfill    set units aside`,
 	}
 	a.Bind(root)
-	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "spend", Title: "Spend:"},
+	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"},
+		&cobra.Group{ID: "spend", Title: "Spend:"},
 		&cobra.Group{ID: "settings", Title: "Settings:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
@@ -49,7 +50,8 @@ Exit codes: 0 done, 1 failed, 64 usage (a cost above a limit too), 69 ledger una
 		}
 	}
 	add("look", a.status(), a.forecast(), a.log(), a.explain(), a.reservations(), a.costs())
-	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.release(), a.suspend(), a.resume(), a.proxy())
+	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.release(), a.suspend(), a.resume(),
+		a.proxy())
 	add("settings", a.config(), a.ledger())
 	for _, c := range root.Commands() {
 		if c.GroupID == "" { // version
@@ -77,7 +79,8 @@ func (a *app) open(ctx context.Context) (*gate, error) {
 		return nil, err
 	}
 	log := a.Logger(a.stderr)
-	log.Debug("configuration read", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger), "credential", chosen.Name)
+	log.Debug("configuration read", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger),
+		"credential", chosen.Name)
 	l, err := cli.OpenLedger(ctx, cfg.Ledger)
 	if err != nil {
 		return nil, err
@@ -101,7 +104,8 @@ func (g *gate) bucket(name string) error {
 	if slices.Contains(buckets, name) {
 		return nil
 	}
-	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, spell.DidYouMean(name, buckets)),
+	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name,
+		spell.DidYouMean(name, buckets)),
 		"credential %s has limits on %s", g.Credential, strings.Join(buckets, ", "))
 }
 

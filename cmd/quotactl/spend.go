@@ -51,12 +51,14 @@ With --dry-run the answer and the exit code are the same, but nothing is charged
 	flags := c.Flags()
 	flags.StringVar(&call.Method, "method", "", "`METHOD` that will be called, which sets the cost")
 	flags.Int64Var(&call.Count, "count", 1, "`N` calls of the method")
-	flags.StringVar(&call.Bucket, "bucket", "", "`BUCKET` to take the units from (with --units; default \"default\")")
+	flags.StringVar(&call.Bucket, "bucket", "",
+		"`BUCKET` to take the units from (with --units; default \"default\")")
 	flags.Int64Var(&call.Units, "units", 0, "`N` units to take")
 	flags.StringVar(&call.Key, "id", "", "idempotency `KEY`: the same key again gets the same answer and charges nothing")
 	flags.BoolVar(&call.Manual, "manual", false, "a person asks: the headroom may be used")
 	flags.BoolVar(&call.DryRun, "dry-run", false, "decide, but charge nothing")
-	flags.StringArrayVar(&labels, "label", nil, "`NAME=VALUE` to keep with the entry; can be repeated")
+	flags.StringArrayVar(&labels, "label", nil,
+		"`NAME=VALUE` to keep with the entry; can be repeated")
 	return c
 }
 

@@ -98,13 +98,17 @@ func (a *app) standing(ctx context.Context) (statusList, error) {
 }
 
 func newCredentialStatus(c config.Credential, usage quota.Usage) credentialStatus {
-	out := credentialStatus{Credential: c.Name, Mode: c.Mode(), Buckets: []bucketStatus{}, at: usage.At}
+	out := credentialStatus{Credential: c.Name, Mode: c.Mode(), Buckets: []bucketStatus{},
+		at: usage.At}
 	for _, b := range usage.Buckets {
-		bucket := bucketStatus{Bucket: b.Bucket, Held: b.Held, SuspendedUntil: cli.Time(b.SuspendedUntil)}
+		bucket := bucketStatus{Bucket: b.Bucket, Held: b.Held,
+			SuspendedUntil: cli.Time(b.SuspendedUntil)}
 		for _, l := range b.Limits {
 			bucket.Limits = append(bucket.Limits, limitStatus{
-				Window: l.Limit.Window.Text(), Timezone: orNull(l.Limit.Window.ZoneName()), Units: l.Limit.Units,
-				Headroom: l.Limit.Headroom, Used: l.Used, Remaining: l.Remaining, NextFreeAt: cli.Time(l.NextFreeAt),
+				Window: l.Limit.Window.Text(), Timezone: orNull(l.Limit.Window.ZoneName()),
+				Units:    l.Limit.Units,
+				Headroom: l.Limit.Headroom, Used: l.Used, Remaining: l.Remaining,
+				NextFreeAt: cli.Time(l.NextFreeAt),
 			})
 		}
 		out.Buckets = append(out.Buckets, bucket)

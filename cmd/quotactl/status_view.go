@@ -12,14 +12,18 @@ const barCells = 12
 // drawStatus draws the table. The headroom is never left out: without it used and remaining do not
 // add up to the limit. Where its column does not fit, it is part of the limit's.
 func drawStatus(s cli.Screen, list statusList) error {
-	t := s.Table("credential", "bucket", "window", "", ">used", ">limit", ">headroom", ">held", ">remaining", "next free")
+	t := s.Table("credential", "bucket", "window", "", ">used", ">limit", ">headroom", ">held",
+		">remaining", "next free")
 	for _, c := range list.Credentials {
 		for _, b := range c.Buckets {
 			for _, l := range b.Limits {
 				remaining := remains(s, b, l)
-				t.AppendColored(remaining.Color, []any{c.named(), b.Bucket, windowCell(l), s.Bar(l.Used+b.Held, l.Units, barCells),
-					s.Number(l.Used), limitCell(s, l), s.Number(l.Headroom), s.Number(b.Held), remaining,
-					s.Until(time.Time(l.NextFreeAt), c.at)})
+				t.AppendColored(remaining.Color,
+					[]any{c.named(), b.Bucket, windowCell(l),
+						s.Bar(l.Used+b.Held, l.Units, barCells),
+						s.Number(l.Used), limitCell(s, l), s.Number(l.Headroom), s.Number(b.Held),
+						remaining,
+						s.Until(time.Time(l.NextFreeAt), c.at)})
 			}
 		}
 	}

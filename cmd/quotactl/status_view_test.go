@@ -14,12 +14,16 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	zone := "America/Los_Angeles"
 	at := cli.Time(now.Add(18*time.Hour + 3*time.Minute))
-	list := statusList{[]credentialStatus{{Credential: "default", Mode: "enforce", at: now, Buckets: []bucketStatus{
-		{Bucket: "video_batch_get_stats", Limits: []limitStatus{{"day", &zone, 10000, 500, 31, 9469, at}}},
-		{Bucket: "default", Limits: []limitStatus{{"24h", nil, 10000, 500, 9605, 0, at}}},
-		{Bucket: "video_insert", SuspendedUntil: at, Limits: []limitStatus{{"24h", nil, 100, 5, 10, 85, at}}},
-		{Bucket: "search_list", Limits: []limitStatus{{"24h", nil, 100, 5, 100, 0, at}, {"1h", nil, 0, 0, 0, 0, cli.Time{}}}},
-	}}}}
+	list := statusList{[]credentialStatus{{Credential: "default", Mode: "enforce", at: now,
+		Buckets: []bucketStatus{
+			{Bucket: "video_batch_get_stats", Limits: []limitStatus{{"day", &zone, 10000, 500, 31, 9469,
+				at}}},
+			{Bucket: "default", Limits: []limitStatus{{"24h", nil, 10000, 500, 9605, 0, at}}},
+			{Bucket: "video_insert", SuspendedUntil: at,
+				Limits: []limitStatus{{"24h", nil, 100, 5, 10, 85, at}}},
+			{Bucket: "search_list", Limits: []limitStatus{{"24h", nil, 100, 5, 100, 0, at},
+				{"1h", nil, 0, 0, 0, 0, cli.Time{}}}},
+		}}}}
 	for _, c := range []struct {
 		width          int
 		held           int64 // by reservations
@@ -40,16 +44,21 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 			if err := drawStatus(s, list); err != nil {
 				t.Fatal(err)
 			}
-			for mark, want := range map[string]bool{"█": c.bar, "HEADROOM": c.head, "9,500+500": !c.head, "95+5": !c.head, "HELD": c.head != (c.width == 80),
-				zone: c.day, "exhausted": true, "suspended": true, "closed": true, "9,469": true, "in 18h 3min": true, "video_batch_get_stats": true, "\x1b[31m": color, "\x1b[33m": color} {
+			for mark, want := range map[string]bool{"█": c.bar, "HEADROOM": c.head,
+				"9,500+500": !c.head, "95+5": !c.head, "HELD": c.head != (c.width == 80),
+				zone: c.day, "exhausted": true, "suspended": true, "closed": true, "9,469": true,
+				"in 18h 3min": true, "video_batch_get_stats": true, "\x1b[31m": color,
+				"\x1b[33m": color} {
 				if strings.Contains(out.String(), mark) != want {
-					t.Errorf("%d columns: %q must be there: %v\n%s", c.width, mark, want, out.String())
+					t.Errorf("%d columns: %q must be there: %v\n%s", c.width, mark, want,
+						out.String())
 				}
 			}
 		}
 	}
 	var plain strings.Builder
-	if err := drawStatus(cli.Screen{W: &plain}, list); err != nil || strings.Contains(plain.String(), "exhausted") ||
+	if err := drawStatus(cli.Screen{W: &plain}, list); err != nil ||
+		strings.Contains(plain.String(), "exhausted") ||
 		!strings.Contains(plain.String(), "2026-11-22 08:03:00Z (in 18h 3min)") {
 		t.Errorf("in a pipe: %v\n%s", err, plain.String())
 	}

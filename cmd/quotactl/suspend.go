@@ -57,7 +57,8 @@ func (g *gate) close(ctx context.Context, bucket, until string) (time.Time, erro
 	}
 	at, err := parseTime(until, now, +1)
 	if err != nil {
-		return at, cli.Usagef("--until %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a duration such as 2h", until)
+		return at, cli.Usagef("--until %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a "+
+			"duration such as 2h", until)
 	}
 	if !at.After(now) {
 		return at, cli.Usagef("--until %s has passed already", until)
@@ -65,7 +66,8 @@ func (g *gate) close(ctx context.Context, bucket, until string) (time.Time, erro
 	return at, g.Ledger.Suspend(ctx, g.Credential, bucket, at)
 }
 
-// reset is the upstream's day, in which the bucket fills up again; for a bucket of our own it is the day in UTC.
+// reset is the upstream's day, in which the bucket fills up again; for a bucket of our own it is
+// the day in UTC.
 func (g *gate) reset(bucket string) quota.Window {
 	for _, b := range g.cfg.Costs.Buckets() {
 		if b.Name == bucket {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// benchPage is a page of 50 videos with descriptions of about 1.5 kB, whose words differ from page to page.
+// benchPage is a page of 50 videos with descriptions of about 1.5 kB, whose words differ from page
+// to page.
 func benchPage(page int) []Video {
 	list := make([]Video, 50)
 	for i := range list {
@@ -73,7 +74,8 @@ func BenchmarkStorePageOfRealVideos(b *testing.B) {
 
 // storeOnly stores a page as a chart of its own, beginning included.
 func storeOnly(b *testing.B, c *Catalog, list []Video, at time.Time) {
-	if _, _, err := c.Begin(b.Context(), us, "run", Page{Videos: list, FetchedAt: at, Last: true}); err != nil {
+	if _, _, err := c.Begin(b.Context(), us, "run",
+		Page{Videos: list, FetchedAt: at, Last: true}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -1,7 +1,8 @@
 // Package catalog keeps charts and videos in SQLite with full-text search.
 //
-// A chart begins with its first page, gets the others one by one as they are fetched, and becomes the current one of its
-// region when it is complete; until then Current shows the one before. Several processes may use one catalogue at once.
+// A chart begins with its first page, gets the others one by one as they are fetched, and becomes
+// the current one of its region when it is complete; until then Current shows the one before.
+// Several processes may use one catalogue at once.
 //
 //	09:00  Begin US, page 1    Current: the chart of 06:00
 //	09:00  StorePage 2         Current: the chart of 06:00
@@ -48,14 +49,19 @@ type Catalog struct {
 // statements are prepared once, by the names of their files.
 type statements map[string]*sql.Stmt
 
-// Open opens the catalogue that url names (see sqlite.ParseURL), and creates it if there is none. Errors about the file wrap the
-// sentinels of package sqlite.
+// Open opens the catalogue that url names (see sqlite.ParseURL), and creates it if there is none.
+// Errors about the file wrap the sentinels of package sqlite.
 //
-// A page that was stored survives a power cut: it was paid for in units, and fetching it again costs them again. That is
-// one fsync a page, which is little beside the page's way over the network.
-func Open(ctx context.Context, url string) (*Catalog, error) { return openBy(ctx, url, sqlite.Open) }
+// A page that was stored survives a power cut: it was paid for in units, and fetching it again
+// costs them again. That is one fsync a page, which is little beside the page's way over the
+// network.
+func Open(ctx context.Context, url string) (*Catalog,
+	error) {
+	return openBy(ctx, url, sqlite.Open)
+}
 
-// OpenReading opens a catalogue that is there to be read alone, as sqlite.OpenReading does; fs.ErrNotExist says that there is none.
+// OpenReading opens a catalogue that is there to be read alone, as sqlite.OpenReading does;
+// fs.ErrNotExist says that there is none.
 func OpenReading(ctx context.Context, url string) (*Catalog, error) {
 	return openBy(ctx, url, sqlite.OpenReading)
 }
@@ -104,8 +110,10 @@ func prepare(ctx context.Context, db *sql.DB, dir string) (statements, error) {
 			return nil, err
 		}
 		name := strings.TrimSuffix(file.Name(), ".sql")
-		// With a line end behind the semicolon the driver takes the text for a script and parses it anew each time.
-		if prepared[name], err = db.PrepareContext(ctx, strings.TrimSpace(string(text))); err != nil {
+		// With a line end behind the semicolon the driver takes the text for a script and parses it
+		// anew each time.
+		if prepared[name], err = db.PrepareContext(ctx,
+			strings.TrimSpace(string(text))); err != nil {
 			return nil, fmt.Errorf("%s/%s: %w", dir, file.Name(), err)
 		}
 	}
@@ -117,8 +125,9 @@ type txn struct {
 	ctx  context.Context
 	tx   *sql.Tx
 	stmt statements
-	// texts go to the index at the end of the transaction: each statement on another table that comes between makes SQLite
-	// write out what the index has gathered, and that took half of the time.
+	// texts go to the index at the end of the transaction: each statement on another table that
+	// comes between makes SQLite write out what the index has gathered, and that took half of the
+	// time.
 	texts []text
 }
 

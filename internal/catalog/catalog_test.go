@@ -43,9 +43,12 @@ func number(n int64) *int64 { return &n }
 // video is a generated video; different ids give different text.
 func video(id string) Video {
 	return Video{
-		ID: id, Title: "Title of " + id, ChannelID: "UC" + id, ChannelTitle: "Channel of " + id, Category: "10",
-		Description: strings.Repeat("About "+id+". ", 20), Duration: "PT3M", Tags: []string{"music", id},
-		PublishedAt: nine.Add(-time.Hour), Views: number(100), Likes: number(10), Comments: number(1),
+		ID: id, Title: "Title of " + id, ChannelID: "UC" + id, ChannelTitle: "Channel of " + id,
+		Category:    "10",
+		Description: strings.Repeat("About "+id+". ", 20), Duration: "PT3M",
+		Tags:        []string{"music", id},
+		PublishedAt: nine.Add(-time.Hour), Views: number(100), Likes: number(10),
+		Comments: number(1),
 	}
 }
 
@@ -74,7 +77,8 @@ func begin(t *testing.T, c *Catalog, key ChartKey, first Page) ChartID {
 	return id
 }
 
-// pageless makes what earlier versions left when they were killed between a chart's beginning and its first page.
+// pageless makes what earlier versions left when they were killed between a chart's beginning and
+// its first page.
 func pageless(t *testing.T, c *Catalog, key ChartKey, at time.Time) {
 	t.Helper()
 	_, err := c.db.Write.Exec("INSERT INTO charts (region, category, run, started_at) VALUES (?, ?, 'run1', ?)",
@@ -135,7 +139,8 @@ func TestHalfChartsAreInvisible(t *testing.T) {
 	}
 	wantHeads(t, c, us, "1:a 2:b 3:c")
 
-	later := begin(t, c, us, Page{Next: "CDIQAA", Videos: videos("x"), FetchedAt: nine.Add(3 * time.Hour)})
+	later := begin(t, c, us, Page{Next: "CDIQAA", Videos: videos("x"),
+		FetchedAt: nine.Add(3 * time.Hour)})
 	wantHeads(t, c, us, "1:a 2:b 3:c")
 	wantHeads(t, c, ChartKey{Region: "GB"}, "none")
 	wantHeads(t, c, ChartKey{Region: "US", Category: "10"}, "none")
@@ -148,7 +153,8 @@ func TestHalfChartsAreInvisible(t *testing.T) {
 	want := []Chart{
 		{ID: later, Region: "US", Category: "0", Run: "run1", StartedAt: nine.Add(3 * time.Hour),
 			FetchedAt: nine.Add(3 * time.Hour), Pages: 1, Videos: 1, NextPageToken: "CDIQAA"},
-		{ID: id, Region: "US", Category: "0", Run: "run1", StartedAt: nine, FetchedAt: nine.Add(time.Second),
+		{ID: id, Region: "US", Category: "0", Run: "run1", StartedAt: nine,
+			FetchedAt:   nine.Add(time.Second),
 			CompletedAt: nine.Add(2 * time.Second), Pages: 2, Videos: 3},
 	}
 	if !reflect.DeepEqual(all, want) {
@@ -158,11 +164,13 @@ func TestHalfChartsAreInvisible(t *testing.T) {
 
 func TestRepeatedIDsKeepTheirFirstRank(t *testing.T) {
 	c := open(t)
-	id, n, err := c.Begin(t.Context(), us, "run1", Page{Next: "2", Videos: videos("a", "-b", "a"), FetchedAt: nine})
+	id, n, err := c.Begin(t.Context(), us, "run1",
+		Page{Next: "2", Videos: videos("a", "-b", "a"), FetchedAt: nine})
 	if n != 2 || err != nil {
 		t.Errorf("added %d, want 2, %v", n, err)
 	}
-	if n := store(t, c, id, Page{Token: "2", Videos: videos("-b", "c"), FetchedAt: nine, Last: true}); n != 1 {
+	if n := store(t, c, id, Page{Token: "2", Videos: videos("-b", "c"), FetchedAt: nine,
+		Last: true}); n != 1 {
 		t.Errorf("added %d, want 1", n)
 	}
 	wantHeads(t, c, us, "1:a 2:-b 5:c")
@@ -196,7 +204,8 @@ func TestAPageIsStoredOnce(t *testing.T) {
 
 func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 	c := open(t)
-	if _, _, err := c.Begin(t.Context(), us, "run1", Page{Token: "3", FetchedAt: nine}); err == nil {
+	if _, _, err := c.Begin(t.Context(), us, "run1",
+		Page{Token: "3", FetchedAt: nine}); err == nil {
 		t.Error("the third page was stored first")
 	}
 	id := begin(t, c, us, Page{Next: "2", Videos: videos("first"), FetchedAt: nine})
@@ -204,7 +213,8 @@ func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 		t.Error("the third page was stored second")
 	}
 	chart(t, c, us, nine, videos("a")...)
-	if _, err := c.StorePage(t.Context(), id+1, Page{Token: "3", FetchedAt: nine}); err == nil || !strings.Contains(err.Error(), "complete") {
+	if _, err := c.StorePage(t.Context(), id+1, Page{Token: "3", FetchedAt: nine}); err == nil ||
+		!strings.Contains(err.Error(), "complete") {
 		t.Errorf("a page for a complete chart: %v", err)
 	}
 	if _, err := c.StorePage(t.Context(), 99, Page{FetchedAt: nine}); !errors.Is(err, ErrNotFound) {
@@ -215,14 +225,16 @@ func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 		t.Error("a video without id was stored")
 	}
 	bad.Token = ""
-	if id, added, err := c.Begin(t.Context(), us, "run1", bad); err == nil || id != 0 || added != 0 {
+	if id, added, err := c.Begin(t.Context(), us, "run1", bad); err == nil || id != 0 ||
+		added != 0 {
 		t.Errorf("a video without id was stored: chart %d, %d added", id, added)
 	}
 	if _, err := c.Video(t.Context(), "ok"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("half a page was stored: %v", err)
 	}
 	var charts int // also those that Charts does not show
-	if err := c.db.Read.QueryRow("SELECT count(*) FROM charts").Scan(&charts); err != nil || charts != 2 {
+	if err := c.db.Read.QueryRow("SELECT count(*) FROM charts").Scan(&charts); err != nil ||
+		charts != 2 {
 		t.Errorf("%d charts, %v: one has begun without its page", charts, err)
 	}
 }
@@ -260,7 +272,8 @@ func TestResume(t *testing.T) {
 	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
 	want(nine, "2", true)
 	want(nine.Add(time.Microsecond), "", false)
-	store(t, c, id, Page{Token: "2", Next: "3", Videos: videos("b"), FetchedAt: nine.Add(time.Minute)})
+	store(t, c, id, Page{Token: "2", Next: "3", Videos: videos("b"),
+		FetchedAt: nine.Add(time.Minute)})
 	want(nine, "3", true)
 	want(nine.Add(time.Microsecond), "", false) // its first page says how old it is
 	store(t, c, id, Page{Token: "3", Videos: videos("c"), FetchedAt: nine.Add(2 * time.Minute)})
@@ -276,8 +289,8 @@ func TestResume(t *testing.T) {
 	want(nine, "", false) // a newer chart is complete
 }
 
-// TestChartsWithoutAPage: what earlier versions left of a chart whose first page never came is as if it were not there. It
-// hides no other chart.
+// TestChartsWithoutAPage: what earlier versions left of a chart whose first page never came is as
+// if it were not there. It hides no other chart.
 func TestChartsWithoutAPage(t *testing.T) {
 	c := open(t)
 	wantCharts := func(want int) {
@@ -295,13 +308,15 @@ func TestChartsWithoutAPage(t *testing.T) {
 	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
 	pageless(t, c, us, nine.Add(time.Minute))
 	wantCharts(1)
-	if got, ok, err := c.Resume(t.Context(), us, nine); !ok || err != nil || got.ID != id || got.NextPageToken != "2" {
+	if got, ok, err := c.Resume(t.Context(), us, nine); !ok || err != nil || got.ID != id ||
+		got.NextPageToken != "2" {
 		t.Errorf("resumes %+v, %v, %v", got, ok, err)
 	}
 	store(t, c, id, Page{Token: "2", Videos: videos("b"), FetchedAt: nine, Last: true})
 	pageless(t, c, us, nine.Add(time.Hour))
 	wantHeads(t, c, us, "1:a 2:b")
-	if states, err := c.Staleness(t.Context(), []string{"US"}); err != nil || !states[0].CompletedAt.Equal(nine) {
+	if states, err := c.Staleness(t.Context(), []string{"US"}); err != nil ||
+		!states[0].CompletedAt.Equal(nine) {
 		t.Errorf("%+v, %v", states, err)
 	}
 }
@@ -320,7 +335,8 @@ func TestPassOn(t *testing.T) {
 	want := func(run string) {
 		t.Helper()
 		charts, err := c.Charts(t.Context(), us, 0)
-		if err != nil || len(charts) != 2 || charts[0].ID != other || charts[0].Run != "run1" || charts[1].Run != run {
+		if err != nil || len(charts) != 2 || charts[0].ID != other || charts[0].Run != "run1" ||
+			charts[1].Run != run {
 			t.Errorf("%+v, %v; want %s", charts, err, run)
 		}
 	}
@@ -370,7 +386,8 @@ func TestStaleness(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	if _, err := Open(t.Context(), "redis://localhost"); err == nil || !strings.Contains(err.Error(), "sqlite:///") {
+	if _, err := Open(t.Context(), "redis://localhost"); err == nil ||
+		!strings.Contains(err.Error(), "sqlite:///") {
 		t.Errorf("another kind of URL: %v", err)
 	}
 	migrations, err := fs.Sub(schemaFiles, "schema")
@@ -384,21 +401,25 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := Open(t.Context(), "sqlite://"+path); !errors.Is(err, sqlite.ErrNotDatabase) || !strings.Contains(err.Error(), path) {
+	if _, err := Open(t.Context(), "sqlite://"+path); !errors.Is(err, sqlite.ErrNotDatabase) ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("a ledger was taken for a catalogue: %v", err)
 	}
 }
 
-// TestGone: a catalogue that was deleted or replaced while it was open takes nothing more and answers nothing; put back, it does.
+// TestGone: a catalogue that was deleted or replaced while it was open takes nothing more and
+// answers nothing; put back, it does.
 func TestGone(t *testing.T) {
 	c := open(t)
 	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
 	want := func(gone bool) {
 		t.Helper()
-		_, err := c.StorePage(t.Context(), id, Page{Token: "2", Next: "2", Videos: videos("b"), FetchedAt: nine})
+		_, err := c.StorePage(t.Context(), id,
+			Page{Token: "2", Next: "2", Videos: videos("b"), FetchedAt: nine})
 		_, asked := c.Staleness(t.Context(), []string{"US"})
 		for _, err := range []error{err, asked} {
-			if errors.Is(err, sqlite.ErrGone) != gone || gone && !strings.Contains(err.Error(), c.Path()+": moved, deleted or replaced") {
+			if errors.Is(err, sqlite.ErrGone) != gone || gone &&
+				!strings.Contains(err.Error(), c.Path()+": moved, deleted or replaced") {
 				t.Errorf("got %v", err)
 			}
 		}
@@ -419,10 +440,12 @@ func TestGone(t *testing.T) {
 	wantHeads(t, c, us, "none")
 }
 
-// TestOpenReading: a catalogue that is only read is not made, shows what others store, and is not written.
+// TestOpenReading: a catalogue that is only read is not made, shows what others store, and is not
+// written.
 func TestOpenReading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "catalog.db")
-	if _, err := OpenReading(t.Context(), "sqlite://"+path); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
+	if _, err := OpenReading(t.Context(), "sqlite://"+path); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("no catalogue: %v", err)
 	}
 	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {

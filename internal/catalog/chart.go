@@ -31,7 +31,8 @@ type Chart struct {
 	ID       ChartID
 	Region   string
 	Category string // never ""
-	Run      string // id of the run that it is of: the one that began it, or to which it was passed on
+	// id of the run that it is of: the one that began it, or to which it was passed on
+	Run string
 
 	StartedAt   time.Time // when its first page was fetched
 	FetchedAt   time.Time // of its last page
@@ -43,12 +44,15 @@ type Chart struct {
 	NextPageToken string
 }
 
-// Begin begins a chart with its first page, all or nothing: there is no chart without a page. It returns how many videos the
-// chart has, as StorePage does. Until Complete, it is seen by Charts and Resume only. (Catalogues of earlier versions may hold
-// charts whose first page never came. They are treated as if they were not there.)
-func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, first Page) (id ChartID, added int, err error) {
+// Begin begins a chart with its first page, all or nothing: there is no chart without a page. It
+// returns how many videos the chart has, as StorePage does. Until Complete, it is seen by Charts
+// and Resume only. (Catalogues of earlier versions may hold charts whose first page never came.
+// They are treated as if they were not there.)
+func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string,
+	first Page) (id ChartID, added int, err error) {
 	err = c.update(ctx, func(s *txn) error {
-		result, err := s.exec("begin_chart", key.Region, key.category(), run, first.FetchedAt.UnixMicro())
+		result, err := s.exec("begin_chart", key.Region, key.category(), run,
+			first.FetchedAt.UnixMicro())
 		if err != nil {
 			return err
 		}
@@ -61,15 +65,18 @@ func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, first Pag
 		return err
 	})
 	if err != nil {
-		return 0, 0, fmt.Errorf("page %q, the first of a chart of %s: %w", first.Token, key.Region, err)
+		return 0, 0, fmt.Errorf("page %q, the first of a chart of %s: %w", first.Token, key.Region,
+			err)
 	}
 	return id, added, nil
 }
 
-// Resume finds the chart of key to go on with: the one begun last, if it is not complete and was begun at or after notBefore,
-// so that all pages of a chart are from one stretch of time. ok is false when there is none, and one is to be begun.
-// A chart without a NextPageToken has all its pages and waits only for Complete.
-func (c *Catalog) Resume(ctx context.Context, key ChartKey, notBefore time.Time) (chart Chart, ok bool, err error) {
+// Resume finds the chart of key to go on with: the one begun last, if it is not complete and was
+// begun at or after notBefore, so that all pages of a chart are from one stretch of time. ok is
+// false when there is none, and one is to be begun. A chart without a NextPageToken has all its
+// pages and waits only for Complete.
+func (c *Catalog) Resume(ctx context.Context, key ChartKey,
+	notBefore time.Time) (chart Chart, ok bool, err error) {
 	err = c.view(ctx, func(s *txn) error {
 		chart, err = scanChart(s.row("newest_chart", key.Region, key.category()))
 		return err
@@ -85,9 +92,10 @@ func (c *Catalog) Resume(ctx context.Context, key ChartKey, notBefore time.Time)
 	return chart, true, nil
 }
 
-// PassOn makes a chart that one run has left half read another's. It reports whether it did: not when the chart is complete, or
-// of a third run by now.
-func (c *Catalog) PassOn(ctx context.Context, id ChartID, from, to string) (passed bool, err error) {
+// PassOn makes a chart that one run has left half read another's. It reports whether it did: not
+// when the chart is complete, or of a third run by now.
+func (c *Catalog) PassOn(ctx context.Context, id ChartID, from,
+	to string) (passed bool, err error) {
 	err = c.update(ctx, func(s *txn) error {
 		result, err := s.exec("pass_on", id, from, to)
 		if err != nil {
@@ -100,8 +108,8 @@ func (c *Catalog) PassOn(ctx context.Context, id ChartID, from, to string) (pass
 	return passed, err
 }
 
-// Complete makes the chart the current one of its region and category, unless it is complete already. It has at least
-// one page, be it an empty one.
+// Complete makes the chart the current one of its region and category, unless it is complete
+// already. It has at least one page, be it an empty one.
 func (c *Catalog) Complete(ctx context.Context, id ChartID, at time.Time) error {
 	return c.update(ctx, func(s *txn) error { return s.complete(id, at) })
 }
@@ -119,18 +127,20 @@ func (s *txn) complete(id ChartID, at time.Time) error {
 	return err
 }
 
-// MarkUnavailable notes that the upstream had no such chart when it was asked at that moment. A complete
-// chart removes the note.
+// MarkUnavailable notes that the upstream had no such chart when it was asked at that moment. A
+// complete chart removes the note.
 func (c *Catalog) MarkUnavailable(ctx context.Context, key ChartKey, at time.Time) error {
 	return c.putUnavailable(ctx, key, at, false)
 }
 
-// MarkInvalid notes that the upstream refused the region itself at that moment. A complete chart removes the note.
+// MarkInvalid notes that the upstream refused the region itself at that moment. A complete chart
+// removes the note.
 func (c *Catalog) MarkInvalid(ctx context.Context, key ChartKey, at time.Time) error {
 	return c.putUnavailable(ctx, key, at, true)
 }
 
-func (c *Catalog) putUnavailable(ctx context.Context, key ChartKey, at time.Time, invalid bool) error {
+func (c *Catalog) putUnavailable(ctx context.Context, key ChartKey, at time.Time,
+	invalid bool) error {
 	return c.update(ctx, func(s *txn) error {
 		_, err := s.exec("put_unavailable", key.Region, key.category(), at.UnixMicro(), invalid)
 		return err
@@ -140,9 +150,11 @@ func (c *Catalog) putUnavailable(ctx context.Context, key ChartKey, at time.Time
 // RegionState says how old the catalogue's knowledge of a region is.
 type RegionState struct {
 	Region string
-	// CompletedAt is when its last complete chart of all categories was complete; zero when there is none.
+	// CompletedAt is when its last complete chart of all categories was complete; zero when there
+	// is none.
 	CompletedAt time.Time
-	// UnavailableAt is when the upstream last said that there is no chart, and has given none since; zero otherwise.
+	// UnavailableAt is when the upstream last said that there is no chart, and has given none
+	// since; zero otherwise.
 	UnavailableAt time.Time
 	// Invalid says that what it said was that it knows no such region.
 	Invalid bool
@@ -155,7 +167,8 @@ func (c *Catalog) Staleness(ctx context.Context, regions []string) ([]RegionStat
 		for i, region := range regions {
 			var completed, unavailable sql.NullInt64
 			var invalid bool
-			err := s.row("staleness", region, AllCategories).Scan(&completed, &unavailable, &invalid)
+			err := s.row("staleness", region, AllCategories).Scan(&completed, &unavailable,
+				&invalid)
 			if err != nil {
 				return err
 			}
@@ -178,15 +191,18 @@ func (c *Catalog) Charts(ctx context.Context, key ChartKey, limit int) (charts [
 	return charts, err
 }
 
-// Ranked is a video's place in a chart. A rank that is missing between two others was a repeated video.
+// Ranked is a video's place in a chart. A rank that is missing between two others was a repeated
+// video.
 type Ranked struct {
 	Rank int
 	Seen
 }
 
-// Current returns the last complete chart of key and its first videos, with the names and counters they were last seen with.
-// A limit of 0 means all. It wraps ErrNotFound when no chart of key was ever complete.
-func (c *Catalog) Current(ctx context.Context, key ChartKey, limit int) (chart Chart, videos []Ranked, err error) {
+// Current returns the last complete chart of key and its first videos, with the names and counters
+// they were last seen with. A limit of 0 means all. It wraps ErrNotFound when no chart of key was
+// ever complete.
+func (c *Catalog) Current(ctx context.Context, key ChartKey,
+	limit int) (chart Chart, videos []Ranked, err error) {
 	err = c.view(ctx, func(s *txn) error {
 		if chart, err = scanChart(s.row("current_chart", key.Region, key.category())); err != nil {
 			return err
@@ -209,9 +225,11 @@ func scanChart(row scanner) (Chart, error) {
 	var chart Chart
 	var started int64
 	var fetched, completed sql.NullInt64
-	err := row.Scan(&chart.ID, &chart.Region, &chart.Category, &chart.Run, &started, &fetched, &completed,
+	err := row.Scan(&chart.ID, &chart.Region, &chart.Category, &chart.Run, &started, &fetched,
+		&completed,
 		&chart.Pages, &chart.Videos, &chart.NextPageToken)
-	chart.StartedAt, chart.FetchedAt, chart.CompletedAt = micros(started), moment(fetched), moment(completed)
+	chart.StartedAt, chart.FetchedAt, chart.CompletedAt = micros(started), moment(fetched),
+		moment(completed)
 	return chart, err
 }
 

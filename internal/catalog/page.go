@@ -23,9 +23,10 @@ type Page struct {
 	Last bool
 }
 
-// StorePage stores a page of a chart and the videos on it, all or nothing, and returns how many of the videos are new in this
-// chart: a video that was on an earlier place keeps that place only. A page whose token was stored before changes nothing.
-// The page that is not the chart's next is refused.
+// StorePage stores a page of a chart and the videos on it, all or nothing, and returns how many of
+// the videos are new in this chart: a video that was on an earlier place keeps that place only. A
+// page whose token was stored before changes nothing. The page that is not the chart's next is
+// refused.
 func (c *Catalog) StorePage(ctx context.Context, id ChartID, page Page) (added int, err error) {
 	err = c.update(ctx, func(s *txn) error {
 		added, err = s.storePage(id, page)
@@ -88,7 +89,8 @@ func (s *txn) storePlaces(id ChartID, places int, page Page) (added int, err err
 		}
 		added += int(n)
 	}
-	_, err = s.exec("advance_chart", id, page.FetchedAt.UnixMicro(), page.Next, len(page.Videos), added)
+	_, err = s.exec("advance_chart", id, page.FetchedAt.UnixMicro(), page.Next, len(page.Videos),
+		added)
 	return added, err
 }
 
@@ -117,8 +119,8 @@ type names struct{ title, channelID, channelTitle, category string }
 
 type counters struct{ views, likes, comments sql.NullInt64 }
 
-// putVideo stores what was fetched at that moment and notes what is different from before. What is older than what is
-// known is not stored, so that two processes may be overtaken by each other.
+// putVideo stores what was fetched at that moment and notes what is different from before. What is
+// older than what is known is not stored, so that two processes may be overtaken by each other.
 func (s *txn) putVideo(v Video, at time.Time) (number int64, err error) {
 	before, err := s.find(v.ID)
 	if err != nil {
@@ -166,29 +168,35 @@ func (s *txn) writeVideo(v Video, now known) (number int64, err error) {
 		query = "insert_video"
 	}
 	n, k := now.names, now.counters
-	result, err := s.exec(query, v.ID, now.fetchedAt, n.title, n.channelID, n.channelTitle, n.category,
-		k.views, k.likes, k.comments, nullable(v.PublishedAt), v.Duration, now.tags, now.description)
+	result, err := s.exec(query, v.ID, now.fetchedAt, n.title, n.channelID, n.channelTitle,
+		n.category,
+		k.views, k.likes, k.comments, nullable(v.PublishedAt), v.Duration, now.tags,
+		now.description)
 	if err != nil || now.number != 0 {
 		return now.number, err
 	}
 	return result.LastInsertId()
 }
 
-// writeChanges writes history and index only where something changed: most videos of a chart were in the last one too.
+// writeChanges writes history and index only where something changed: most videos of a chart were
+// in the last one too.
 func (s *txn) writeChanges(before, now known, v Video) error {
 	fresh := before.number == 0
 	if n := now.names; fresh || n != before.names {
-		_, err := s.exec("put_names", now.number, now.fetchedAt, n.title, n.channelID, n.channelTitle, n.category)
+		_, err := s.exec("put_names", now.number, now.fetchedAt, n.title, n.channelID,
+			n.channelTitle, n.category)
 		if err != nil {
 			return err
 		}
 	}
 	if k := now.counters; fresh || k != before.counters {
-		if _, err := s.exec("put_counters", now.number, now.fetchedAt, k.views, k.likes, k.comments); err != nil {
+		if _, err := s.exec("put_counters", now.number, now.fetchedAt, k.views, k.likes,
+			k.comments); err != nil {
 			return err
 		}
 	}
-	if fresh || now.names.title != before.names.title || now.names.channelTitle != before.names.channelTitle ||
+	if fresh || now.names.title != before.names.title ||
+		now.names.channelTitle != before.names.channelTitle ||
 		now.tags != before.tags || now.description != before.description {
 		s.texts = append(s.texts, text{now.number, v})
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary stand for another process that sweeps: with SWEEP_CATALOG set it stores charts there for
-// the region in SWEEP_REGION.
+// TestMain lets the test binary stand for another process that sweeps: with SWEEP_CATALOG set it
+// stores charts there for the region in SWEEP_REGION.
 func TestMain(m *testing.M) {
 	path := os.Getenv("SWEEP_CATALOG")
 	if path == "" {
@@ -48,7 +48,8 @@ func sweepChart(ctx context.Context, c *Catalog, region string, at time.Time) er
 	for n := range sweepPages {
 		page := Page{Token: token(n), Next: token(n + 1), FetchedAt: at, Last: n == sweepPages-1}
 		for place := range 10 {
-			page.Videos = append(page.Videos, video(fmt.Sprintf("%s-%d-%d", region, n, place)), video(fmt.Sprintf("shared-%d-%d", n, place)))
+			page.Videos = append(page.Videos, video(fmt.Sprintf("%s-%d-%d", region, n, place)),
+				video(fmt.Sprintf("shared-%d-%d", n, place)))
 		}
 		var err error
 		if n == 0 {
@@ -107,7 +108,8 @@ func wholeChart(t *testing.T, c *Catalog, region string) {
 	if errors.Is(err, ErrNotFound) {
 		return // none is complete yet
 	}
-	if want := sweepPages * 20; err != nil || len(ranked) != want || chart.Videos != want || ranked[want-1].Rank != want {
+	if want := sweepPages * 20; err != nil || len(ranked) != want || chart.Videos != want ||
+		ranked[want-1].Rank != want {
 		t.Errorf("%s: %d of %d places, %v", region, len(ranked), chart.Videos, err)
 	}
 }

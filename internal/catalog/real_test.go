@@ -31,7 +31,8 @@ type realPlace struct {
 
 func (p realPlace) video() Video {
 	return Video{
-		ID: p.VideoID, Title: p.Title, ChannelID: p.ChannelID, ChannelTitle: p.ChannelTitle, Category: p.CategoryID,
+		ID: p.VideoID, Title: p.Title, ChannelID: p.ChannelID, ChannelTitle: p.ChannelTitle,
+		Category:    p.CategoryID,
 		Description: p.Description, Tags: p.Tags, PublishedAt: p.PublishedAt.UTC(),
 		Views: p.Views, Likes: p.Likes, Comments: p.Comments,
 	}
@@ -124,7 +125,8 @@ func TestRealCharts(t *testing.T) {
 	}
 }
 
-// checkReal wants the current chart to be exactly this one, each video at its first place and as its last place has it.
+// checkReal wants the current chart to be exactly this one, each video at its first place and as
+// its last place has it.
 func checkReal(t *testing.T, c *Catalog, region string, list []Video) {
 	t.Helper()
 	_, ranked, err := c.Current(t.Context(), ChartKey{Region: region}, 0)

@@ -39,7 +39,8 @@ func TestCheckRoom(t *testing.T) {
 	if _, err := c.db.Write.Exec("DELETE FROM room"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.db.Write.Exec("CREATE TABLE other AS SELECT zeroblob(300000) AS x"); err != nil { // of what was free
+	// of what was free
+	if _, err := c.db.Write.Exec("CREATE TABLE other AS SELECT zeroblob(300000) AS x"); err != nil {
 		t.Fatal(err)
 	}
 	check(sqlite.ErrFull)
@@ -73,7 +74,8 @@ func TestRoomForPage(t *testing.T) {
 				t.Fatal(err)
 			}
 			chart := charts[date]
-			if _, _, err := c.Begin(t.Context(), us, "run", Page{FetchedAt: nine, Videos: chart[:min(50, len(chart))]}); err != nil {
+			if _, _, err := c.Begin(t.Context(), us, "run",
+				Page{FetchedAt: nine, Videos: chart[:min(50, len(chart))]}); err != nil {
 				t.Fatal(err)
 			}
 			info, err := os.Stat(c.Path() + "-wal")

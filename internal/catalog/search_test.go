@@ -24,7 +24,8 @@ func found(t *testing.T, c *Catalog, query string) string {
 func TestSearchInAnyScript(t *testing.T) {
 	c := open(t)
 	chart(t, c, us, nine,
-		Video{ID: "latin", Title: "Beyoncé – Crème BRÛLÉE", ChannelTitle: "Straße", Tags: []string{"rock'n'roll", "C++ tips"}},
+		Video{ID: "latin", Title: "Beyoncé – Crème BRÛLÉE", ChannelTitle: "Straße",
+			Tags: []string{"rock'n'roll", "C++ tips"}},
 		Video{ID: "nfd", Title: "Beyonce\u0301 live"},
 		Video{ID: "ja", Title: "東京タワーの夜景🔥", Description: "サッカー日本代表"},
 		Video{ID: "zh", Title: "北京欢迎你"},
@@ -39,11 +40,15 @@ func TestSearchInAnyScript(t *testing.T) {
 		Video{ID: "nul", Title: "before\x00after"},
 	)
 	for query, want := range map[string]string{
-		"beyonce": "latin nfd", "BEYONCÉ": "latin nfd", "beyonce\u0301": "latin nfd", "brulee creme": "latin",
-		"straße": "latin", "rock'n'roll": "latin", "c++": "latin", "bey": "latin nfd", "live beyonce": "nfd", "eyonce": "",
-		"東京": "ja", "タワー": "ja", "京": "ja zh", "東": "ja", "夜景": "ja", "日本 東京": "ja", "サッカー": "ja", "京東": "", "🔥": "ja", "夜景🔥": "ja",
+		"beyonce": "latin nfd", "BEYONCÉ": "latin nfd", "beyonce\u0301": "latin nfd",
+		"brulee creme": "latin",
+		"straße":       "latin", "rock'n'roll": "latin", "c++": "latin", "bey": "latin nfd",
+		"live beyonce": "nfd", "eyonce": "",
+		"東京": "ja", "タワー": "ja", "京": "ja zh", "東": "ja", "夜景": "ja", "日本 東京": "ja", "サッカー": "ja",
+		"京東": "", "🔥": "ja", "夜景🔥": "ja",
 		"欢迎": "zh", "北京 你": "zh", "축구": "ko", "한민": "ko", "방탄": "ko", "กรุง": "th", "เทพ": "th",
-		"привет": "ru", "МИР": "ru", "елка": "ru", "ЕЛКА": "ru", "ελλαδα": "el", "हिन्दी": "hi", "गाना": "hi", "हाथ": "", "ह": "bare hi", "مرحبا": "ar", "بالعالم": "ar",
+		"привет": "ru", "МИР": "ru", "елка": "ru", "ЕЛКА": "ru", "ελλαδα": "el", "हिन्दी": "hi",
+		"गाना": "hi", "हाथ": "", "ह": "bare hi", "مرحبا": "ar", "بالعالم": "ar",
 		"\U00030edd麺": "rare", "after": "nul", "before\x00after": "nul", "befor": "nul",
 	} {
 		if got := found(t, c, query); got != want {
@@ -56,8 +61,10 @@ func TestSearchTakesAnyQuery(t *testing.T) {
 	c := open(t)
 	chart(t, c, us, nine, videos("a", "b")...)
 	for _, query := range []string{
-		"", " ", "!", `"`, `""`, `"a`, `a"b`, "'", "*", "a*", "(", "a)", "AND", "a AND", "NOT b", "OR", "NEAR(a b)", "title:a", "{title}:a",
-		"-a", "+", "^a", "\\", "%", "_", "\x00", "a\x00", "\xff\xfe", "\u202e", "\u0301", "👩‍👩‍👧", "title : a", "a;DROP TABLE videos", "'; --",
+		"", " ", "!", `"`, `""`, `"a`, `a"b`, "'", "*", "a*", "(", "a)", "AND", "a AND", "NOT b",
+		"OR", "NEAR(a b)", "title:a", "{title}:a",
+		"-a", "+", "^a", "\\", "%", "_", "\x00", "a\x00", "\xff\xfe", "\u202e", "\u0301", "👩‍👩‍👧",
+		"title : a", "a;DROP TABLE videos", "'; --",
 		strings.Repeat("very long ", 500), strings.Repeat("x", 100000),
 	} {
 		found(t, c, query)
@@ -90,7 +97,8 @@ func TestSearchLooksEverywhereAndRanksTitlesFirst(t *testing.T) {
 
 func TestSearchFollowsChanges(t *testing.T) {
 	c := open(t)
-	v := Video{ID: "a", Title: "walrus", Description: "tusk", Tags: []string{"sea"}, ChannelTitle: "arctic"}
+	v := Video{ID: "a", Title: "walrus", Description: "tusk", Tags: []string{"sea"},
+		ChannelTitle: "arctic"}
 	for i, change := range []struct {
 		change      func()
 		gone, found string
@@ -103,7 +111,8 @@ func TestSearchFollowsChanges(t *testing.T) {
 		{func() { v.ChannelTitle = "antarctic" }, "arctic", "antarctic"},
 	} {
 		change.change()
-		if err := c.Refresh(t.Context(), []Video{v}, nine.Add(time.Duration(i)*time.Hour)); err != nil {
+		if err := c.Refresh(t.Context(), []Video{v},
+			nine.Add(time.Duration(i)*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		if found(t, c, change.gone) != "" || found(t, c, change.found) != "a" {

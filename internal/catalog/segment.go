@@ -6,9 +6,10 @@ import (
 	"unicode"
 )
 
-// segment cuts text up for the index, which takes what stands between spaces and punctuation for words: characters of
-// scripts that are written without spaces, and emoji, become words of their own. Queries are cut up likewise, so that
-// such a run is found wherever the same characters follow each other.
+// segment cuts text up for the index, which takes what stands between spaces and punctuation for
+// words: characters of scripts that are written without spaces, and emoji, become words of their
+// own. Queries are cut up likewise, so that such a run is found wherever the same characters follow
+// each other.
 //
 //	東京tower🔥  →  東  京 tower u1f525
 func segment(text string) string {
@@ -33,8 +34,8 @@ func segment(text string) string {
 	return out.String()
 }
 
-// plain takes off the accents that people leave out when they type and that the index, which knows those of Latin letters,
-// does not.
+// plain takes off the accents that people leave out when they type and that the index, which knows
+// those of Latin letters, does not.
 func plain(r rune) rune {
 	switch r = unicode.ToLower(r); r {
 	case 'ά':
@@ -66,11 +67,13 @@ func standsAlone(r rune) bool {
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan))
 }
 
-// matchExpression turns what a person typed into a query of the index that has every word of it, each as the beginning of
-// a word at least. Nothing in it is an operator. It is "" when there is nothing to look for.
+// matchExpression turns what a person typed into a query of the index that has every word of it,
+// each as the beginning of a word at least. Nothing in it is an operator. It is "" when there is
+// nothing to look for.
 func matchExpression(typed string) string {
 	var phrases []string
-	for _, word := range strings.FieldsFunc(typed, func(r rune) bool { return unicode.IsSpace(r) || r == 0 }) {
+	for _, word := range strings.FieldsFunc(typed,
+		func(r rune) bool { return unicode.IsSpace(r) || r == 0 }) {
 		last, found := lastSearchable(word)
 		if !found {
 			continue

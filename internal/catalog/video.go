@@ -44,8 +44,8 @@ type Counters struct {
 	Views, Likes, Comments *int64
 }
 
-// History is a video and how it came to be so: one of Names and one of Counters for the first time it was seen and for each
-// change, oldest first.
+// History is a video and how it came to be so: one of Names and one of Counters for the first time
+// it was seen and for each change, oldest first.
 type History struct {
 	Seen
 	Names    []Names
@@ -100,17 +100,21 @@ func scanSeen(row scanner, first any) (v Seen, err error) {
 	var firstSeen, fetched int64
 	var published sql.NullInt64
 	var tags []byte
-	err = row.Scan(first, &v.ID, &v.Title, &v.ChannelID, &v.ChannelTitle, &v.Category, &v.Views, &v.Likes, &v.Comments,
+	err = row.Scan(first, &v.ID, &v.Title, &v.ChannelID, &v.ChannelTitle, &v.Category, &v.Views,
+		&v.Likes, &v.Comments,
 		&published, &firstSeen, &fetched, &v.Duration, &tags, &v.Description)
 	if err != nil {
 		return Seen{}, err
 	}
-	v.PublishedAt, v.FirstSeenAt, v.FetchedAt = moment(published), micros(firstSeen), micros(fetched)
+	v.PublishedAt, v.FirstSeenAt, v.FetchedAt = moment(published), micros(firstSeen),
+		micros(fetched)
 	return v, json.Unmarshal(tags, &v.Tags)
 }
 
-// Stale returns the ids of videos last fetched before that moment, oldest first. A limit of 0 means all.
-func (c *Catalog) Stale(ctx context.Context, before time.Time, limit int) (ids []string, err error) {
+// Stale returns the ids of videos last fetched before that moment, oldest first. A limit of 0 means
+// all.
+func (c *Catalog) Stale(ctx context.Context, before time.Time,
+	limit int) (ids []string, err error) {
 	err = c.view(ctx, func(s *txn) error {
 		return s.each("stale", func(row scanner) error {
 			var id string
@@ -122,9 +126,10 @@ func (c *Catalog) Stale(ctx context.Context, before time.Time, limit int) (ids [
 	return ids, err
 }
 
-// Delete forgets everything fetched before that moment: charts begun before it, videos not fetched since, and of the other
-// videos the history before it, except what is still so. It returns how many videos went. It works in small steps
-// between which others can write; after an error what was done stays done, and Delete may be called again.
+// Delete forgets everything fetched before that moment: charts begun before it, videos not fetched
+// since, and of the other videos the history before it, except what is still so. It returns how
+// many videos went. It works in small steps between which others can write; after an error what was
+// done stays done, and Delete may be called again.
 func (c *Catalog) Delete(ctx context.Context, before time.Time) (videos int, err error) {
 	const step = 200 // rows; a step takes some ten milliseconds
 	if _, err := c.deleteAll(ctx, "delete_charts", before.UnixMicro(), step); err != nil {
@@ -143,7 +148,8 @@ func (c *Catalog) Delete(ctx context.Context, before time.Time) (videos int, err
 }
 
 // deleteAll runs a query that deletes at most step rows until there is nothing left to delete.
-func (c *Catalog) deleteAll(ctx context.Context, query string, before int64, step int) (total int, err error) {
+func (c *Catalog) deleteAll(ctx context.Context, query string, before int64,
+	step int) (total int, err error) {
 	for n := int64(step); n >= int64(step); {
 		err := c.update(ctx, func(s *txn) error {
 			result, err := s.exec(query, before, step)

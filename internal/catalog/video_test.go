@@ -69,7 +69,8 @@ func TestHistoryHasChangesOnly(t *testing.T) {
 	see(2)
 
 	got := history(t, c, "a")
-	if !reflect.DeepEqual(got.Video, old) || !got.FirstSeenAt.Equal(at(0)) || !got.FetchedAt.Equal(at(5)) {
+	if !reflect.DeepEqual(got.Video, old) || !got.FirstSeenAt.Equal(at(0)) ||
+		!got.FetchedAt.Equal(at(5)) {
 		t.Errorf("latest %+v", got.Seen)
 	}
 	names := []Names{
@@ -110,17 +111,20 @@ func TestStaleAndDelete(t *testing.T) {
 		t.Errorf("deleted %d, %v", n, err)
 	}
 	var charts int
-	if err := c.db.Read.QueryRow("SELECT count(*) FROM charts").Scan(&charts); err != nil || charts != 1 {
+	if err := c.db.Read.QueryRow("SELECT count(*) FROM charts").Scan(&charts); err != nil ||
+		charts != 1 {
 		t.Errorf("%d charts, %v", charts, err)
 	}
 	if _, err := c.Video(t.Context(), "old"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("old: %v", err)
 	}
 	var indexed int
-	if err := c.db.Read.QueryRow("SELECT count(*) FROM texts").Scan(&indexed); err != nil || indexed != 2 {
+	if err := c.db.Read.QueryRow("SELECT count(*) FROM texts").Scan(&indexed); err != nil ||
+		indexed != 2 {
 		t.Errorf("%d videos in the index, %v", indexed, err)
 	}
-	if got := history(t, c, "kept"); len(got.Names) != 1 || got.Names[0].Title != "A new title" || len(got.Counters) != 1 {
+	if got := history(t, c, "kept"); len(got.Names) != 1 || got.Names[0].Title != "A new title" ||
+		len(got.Counters) != 1 {
 		t.Errorf("kept %+v", got)
 	}
 	if got := history(t, c, "steady"); len(got.Names) != 1 || len(got.Counters) != 1 {
@@ -128,7 +132,8 @@ func TestStaleAndDelete(t *testing.T) {
 	}
 	wantHeads(t, c, us, "1:kept 2:steady")
 	for _, key := range []ChartKey{us, {Region: "GB"}} {
-		if charts, err := c.Charts(t.Context(), key, 0); err != nil || (key == us) != (len(charts) == 1) {
+		if charts, err := c.Charts(t.Context(), key, 0); err != nil ||
+			(key == us) != (len(charts) == 1) {
 			t.Errorf("charts of %s: %+v, %v", key.Region, charts, err)
 		}
 	}

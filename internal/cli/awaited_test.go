@@ -27,7 +27,8 @@ func TestAwaitedLedger(t *testing.T) {
 		t.Errorf("the server is back: %v", err)
 	}
 	claim := quota.Claim{Credential: "k", Name: "tick", Holder: "a", TTL: time.Minute}
-	if state, err := l.(quota.Claims).Claim(t.Context(), claim); err != nil || state != quota.ClaimWon {
+	if state, err := l.(quota.Claims).Claim(t.Context(), claim); err != nil ||
+		state != quota.ClaimWon {
 		t.Errorf("claim: %v, %v", state, err)
 	}
 }

@@ -1,7 +1,8 @@
 // Package cli is what the programs share on the command line: exit codes, hints, flags, output.
 //
-// Results go to standard output, everything else to standard error. A message begins with the program's name, has no capital
-// letter and no full stop, and is followed by a hint where there is something to do.
+// Results go to standard output, everything else to standard error. A message begins with the
+// program's name, has no capital letter and no full stop, and is followed by a hint where there is
+// something to do.
 package cli
 
 import (
@@ -16,9 +17,11 @@ import (
 
 // Exit codes, as sysexits.h has them.
 const (
-	ExitOK          = 0
-	ExitFailed      = 1
-	ExitUsage       = 64 // a flag, an argument, a reservation or key that is not to be had, or a cost that no limit would ever admit
+	ExitOK     = 0
+	ExitFailed = 1
+	// a flag, an argument, a reservation or key that is not to be had, or a cost that no limit
+	// would ever admit
+	ExitUsage       = 64
 	ExitUnavailable = 69 // ledger or upstream cannot be reached or used
 	ExitExhausted   = 75 // try again later
 	ExitRefused     = 77 // the upstream refused the credential
@@ -36,14 +39,19 @@ type answer struct {
 func answers() []answer {
 	return []answer{
 		{quota.ErrExhausted, ExitExhausted, "status says when units come free"},
-		{quota.ErrCostExceedsLimit, ExitUsage, "ask for fewer units at once, or raise the limit in quota.yaml"},
-		{quota.ErrUnpriced, ExitUsage, "quotactl costs lists every method and its price; no price is guessed"},
+		{quota.ErrCostExceedsLimit, ExitUsage,
+			"ask for fewer units at once, or raise the limit in quota.yaml"},
+		{quota.ErrUnpriced, ExitUsage, "quotactl costs lists every method and its price; no " +
+			"price is guessed"},
 		{quota.ErrNoBucket, ExitUsage, "quotactl status lists the buckets that have a limit"},
-		{quota.ErrReservationShort, ExitUsage, "quotactl reservations says how much is left of each"},
-		{quota.ErrNoReservation, ExitUsage, "it has expired or is settled; quotactl reservations lists what is set aside"},
+		{quota.ErrReservationShort, ExitUsage,
+			"quotactl reservations says how much is left of each"},
+		{quota.ErrNoReservation, ExitUsage, "it has expired or is settled; quotactl reservations " +
+			"lists what is set aside"},
 		{quota.ErrKeyReused, ExitUsage, "one idempotency key stands for one charge: take another"},
 		{quota.ErrMalformed, ExitUsage, ""},
-		{quota.ErrUnreachable, ExitUnavailable, "nothing passes while the ledger is away; quotactl config check shows its URL"},
+		{quota.ErrUnreachable, ExitUnavailable,
+			"nothing passes while the ledger is away; quotactl config check shows its URL"},
 		{quota.ErrLedgerUnusable, ExitUnavailable, ""},
 		{sqlite.ErrNotDatabase, ExitUnavailable, ""},
 		{sqlite.ErrReadOnly, ExitUnavailable, ""},
@@ -58,10 +66,12 @@ func answers() []answer {
 
 // kinds are the same for the errors of the upstream; what is not here has failed, and says why.
 func kinds() map[fault.Kind]answer {
-	const trouble = "the upstream or the network is in trouble; what was fetched is kept, and the next sweep resumes there"
+	const trouble = "the upstream or the network is in trouble; what was fetched is kept, and " +
+		"the next sweep resumes there"
 	return map[fault.Kind]answer{
-		fault.BadCredential: {code: ExitRefused, hint: "check in the Google Cloud console that the key exists and may use " +
-			"the YouTube Data API v3, and that the API is enabled; nothing more was asked for"},
+		fault.BadCredential: {code: ExitRefused,
+			hint: "check in the Google Cloud console that the key exists and may use " +
+				"the YouTube Data API v3, and that the API is enabled; nothing more was asked for"},
 		fault.Transient: {code: ExitUnavailable, hint: trouble},
 		fault.Throttled: {code: ExitUnavailable, hint: trouble},
 		fault.Exhausted: {code: ExitExhausted},

@@ -58,10 +58,14 @@ func TestReport(t *testing.T) {
 		{nil, ""},
 		{&Coded{Code: 75}, ""},
 		{errors.New("what is wrong"), "prog: what is wrong\n"},
-		{Hint(errors.New("what is wrong"), "do %s", "this"), "prog: what is wrong\nhint: do this\n"},
-		{fmt.Errorf("x: %w", quota.ErrKeyReused), "prog: x: idempotency key was used before\nhint: one idempotency key stands for one charge: take another\n"},
-		{&config.Error{Problems: []config.Problem{{Where: "a", Line: 1, Text: "b"}, {Where: "c", Text: "d"}}}, "prog: a:1: b\nprog: c: d\n"},
-		{errors.New("GET /?key=AIzaSyCANARY0123456789abcdefghijklmnopq"), "prog: the error is not shown: it holds what looks like an API key\n"},
+		{Hint(errors.New("what is wrong"), "do %s", "this"),
+			"prog: what is wrong\nhint: do this\n"},
+		{fmt.Errorf("x: %w", quota.ErrKeyReused),
+			"prog: x: idempotency key was used before\nhint: one idempotency key stands for one charge: take another\n"},
+		{&config.Error{Problems: []config.Problem{{Where: "a", Line: 1, Text: "b"},
+			{Where: "c", Text: "d"}}}, "prog: a:1: b\nprog: c: d\n"},
+		{errors.New("GET /?key=AIzaSyCANARY0123456789abcdefghijklmnopq"),
+			"prog: the error is not shown: it holds what looks like an API key\n"},
 	} {
 		var out bytes.Buffer
 		if code := Report(&out, "prog", c.err); code != Code(c.err) || out.String() != c.want {
@@ -79,8 +83,10 @@ func TestReportJSON(t *testing.T) {
 		{nil, ""},
 		{&Coded{Code: 75}, ""},
 		{errors.New("what is wrong"), `"level":"ERROR","msg":"what is wrong"}`},
-		{Hint(errors.New("what is \"wrong\""), "do %s", "this"), `"level":"ERROR","msg":"what is \"wrong\"","hint":"do this"}`},
-		{&config.Error{Problems: []config.Problem{{Where: "a", Line: 1, Text: "b"}, {Where: "c", Text: "d"}}},
+		{Hint(errors.New("what is \"wrong\""), "do %s", "this"),
+			`"level":"ERROR","msg":"what is \"wrong\"","hint":"do this"}`},
+		{&config.Error{Problems: []config.Problem{{Where: "a", Line: 1, Text: "b"},
+			{Where: "c", Text: "d"}}},
 			`"level":"ERROR","msg":"a:1: b\nc: d"}`},
 		{errors.New("GET /?key=AIzaSyCANARY0123456789abcdefghijklmnopq"),
 			`"level":"ERROR","msg":"the error is not shown: it holds what looks like an API key"}`},
@@ -90,27 +96,34 @@ func TestReportJSON(t *testing.T) {
 			t.Errorf("%v: %d", c.err, code)
 		}
 		_, rest, _ := strings.Cut(out.String(), `",`) // behind the time
-		if got := strings.TrimSuffix(rest, "\n"); got != c.want || c.want != "" && !strings.HasPrefix(out.String(), `{"time":"`) {
+		if got := strings.TrimSuffix(rest, "\n"); got != c.want || c.want != "" &&
+			!strings.HasPrefix(out.String(), `{"time":"`) {
 			t.Errorf("%v: %q, want %q", c.err, out.String(), c.want)
 		}
 	}
 }
 
-// TestYAMLForOlderReaders: what YAML 1.1 takes for something else than a string is quoted, as a key too; nothing else is.
+// TestYAMLForOlderReaders: what YAML 1.1 takes for something else than a string is quoted, as a key
+// too; nothing else is.
 func TestYAMLForOlderReaders(t *testing.T) {
-	for _, text := range []string{"NO", "no", "No", "on", "Off", "y", "N", "yes", "true", "FALSE", "~", "null", "", "=", "<<", "1:30", "-1:30:00",
-		"20:30.5", "12", "007", "0o7", "1_000", "1,000", "0x1F", "0b11", "1e3", "1.", ".5", "-.inf", ".NaN", "2026-11-21", "2026-11-21T15:02:14Z"} {
+	for _, text := range []string{"NO", "no", "No", "on", "Off", "y", "N", "yes", "true", "FALSE",
+		"~", "null", "", "=", "<<", "1:30", "-1:30:00",
+		"20:30.5", "12", "007", "0o7", "1_000", "1,000", "0x1F", "0b11", "1e3", "1.", ".5", "-.inf",
+		".NaN", "2026-11-21", "2026-11-21T15:02:14Z"} {
 		for _, v := range []any{map[string]string{"k": text}, map[string]string{text: "v"}} {
 			var out bytes.Buffer
-			if err := (&Common{Output: "yaml"}).Print(&out, v, nil); err != nil || !strings.Contains(out.String(), `"`+text+`"`) {
+			if err := (&Common{Output: "yaml"}).Print(&out, v, nil); err != nil ||
+				!strings.Contains(out.String(), `"`+text+`"`) {
 				t.Errorf("%q: %s %v", text, out.String(), err)
 			}
 		}
 	}
-	for _, text := range []string{"US", "nothing", "once", "24h", "5m0s", "day America/Los_Angeles", "youtube.videos.list", "127.0.0.1:9310",
+	for _, text := range []string{"US", "nothing", "once", "24h", "5m0s", "day America/Los_Angeles",
+		"youtube.videos.list", "127.0.0.1:9310",
 		"default.06fmjq2kx4a9bc", "6ag3n4eawe6szj", "5%"} {
 		var out bytes.Buffer
-		if err := (&Common{Output: "yaml"}).Print(&out, map[string]string{"k": text}, nil); err != nil || out.String() != "k: "+text+"\n" {
+		if err := (&Common{Output: "yaml"}).Print(&out, map[string]string{"k": text},
+			nil); err != nil || out.String() != "k: "+text+"\n" {
 			t.Errorf("%q: %s %v", text, out.String(), err)
 		}
 	}
@@ -123,7 +136,8 @@ func TestYAMLHasTheKeysOfJSON(t *testing.T) {
 		C *string           `json:"c"`
 		D []int             `json:"d"`
 		E map[string]string `json:"e"`
-	}{"yes: <&> \"no\"\n\u2028🎬", map[string]int64{"default": 1}, nil, []int{}, map[string]string{"x": "2026-11-21", "k": "true", "z": "007"}}
+	}{"yes: <&> \"no\"\n\u2028🎬", map[string]int64{"default": 1}, nil, []int{},
+		map[string]string{"x": "2026-11-21", "k": "true", "z": "007"}}
 	var out bytes.Buffer
 	if err := (&Common{Output: "yaml"}).Print(&out, v, nil); err != nil {
 		t.Fatal(err)
@@ -133,7 +147,8 @@ func TestYAMLHasTheKeysOfJSON(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	out.Reset()
-	if err := (&Common{Output: "json"}).Print(&out, v, nil); err != nil || strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), "<&>") {
+	if err := (&Common{Output: "json"}).Print(&out, v, nil); err != nil ||
+		strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), "<&>") {
 		t.Error(out.String(), err)
 	}
 }

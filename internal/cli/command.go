@@ -13,8 +13,10 @@ import (
 	"quotabudget/internal/spell"
 )
 
-// Execute runs the command of root that args name, reports its error on stderr and returns the exit code.
-func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
+// Execute runs the command of root that args name, reports its error on stderr and returns the exit
+// code.
+func Execute(ctx context.Context, root *cobra.Command, args []string, stdout,
+	stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -26,7 +28,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	help(root)
 	root.SetUsageTemplate(usageTemplate(root))
 	err := run(ctx, root, args)
-	if format := root.PersistentFlags().Lookup("log-format"); format != nil && format.Value.String() == "json" {
+	if format := root.PersistentFlags().Lookup("log-format"); format != nil &&
+		format.Value.String() == "json" {
 		return reportJSON(stderr, err)
 	}
 	return Report(stderr, root.Name(), err)
@@ -36,14 +39,17 @@ func run(ctx context.Context, root *cobra.Command, args []string) error {
 	for _, arg := range args {
 		if quota.LooksSecret(arg) {
 			return Hint(Usagef("an argument holds what looks like an API key"),
-				"other users of this machine can read arguments: make a new key, and name the variable or file that holds it in quota.yaml")
+				"other users of this machine can read arguments: make a new key, and name the "+
+					"variable or file that holds it in quota.yaml")
 		}
 	}
 	err := root.ExecuteContext(ctx)
 	var usage *UsageError
-	if err != nil && !errors.As(err, &usage) && strings.HasPrefix(err.Error(), "unknown command ") { // cobra has no type for it
+	// cobra has no type for it
+	if err != nil && !errors.As(err, &usage) && strings.HasPrefix(err.Error(), "unknown command ") {
 		text, _, _ := strings.Cut(err.Error(), "\n")
-		err = Hint(Usagef("%s%s", text, suggestion(root, text)), "%s --help lists the commands", root.CommandPath())
+		err = Hint(Usagef("%s%s", text, suggestion(root, text)), "%s --help lists the commands",
+			root.CommandPath())
 	}
 	return err
 }
@@ -61,8 +67,8 @@ func suggestion(parent *cobra.Command, text string) string {
 	return spell.DidYouMean(word, names)
 }
 
-// groups makes every command that only holds others say so: alone it prints its help and fails, and a wrong word after it
-// is an error.
+// groups makes every command that only holds others say so: alone it prints its help and fails, and
+// a wrong word after it is an error.
 func groups(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		groups(sub)
@@ -75,7 +81,8 @@ func groups(c *cobra.Command) {
 			if len(args) == 0 {
 				return nil
 			}
-			return Hint(Usagef("unknown command %q for %q%s", args[0], c.CommandPath(), suggestion(c, `"`+args[0]+`"`)),
+			return Hint(Usagef("unknown command %q for %q%s", args[0], c.CommandPath(),
+				suggestion(c, `"`+args[0]+`"`)),
 				"%s --help lists the commands", c.CommandPath())
 		}
 	}
@@ -92,7 +99,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Explain a command",
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string,
+			cobra.ShellCompDirective) {
 			var names []string
 			if c, _, err := root.Find(args); err == nil {
 				for _, sub := range c.Commands() {
@@ -106,7 +114,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, rest, err := root.Find(args)
 			if err != nil || c == nil || len(rest) > 0 {
-				return Usagef("no command %q%s", strings.Join(args, " "), suggestion(root, `"`+strings.Join(args, " ")+`"`))
+				return Usagef("no command %q%s", strings.Join(args, " "),
+					suggestion(root, `"`+strings.Join(args, " ")+`"`))
 			}
 			c.InitDefaultHelpFlag()
 			return c.Help()
@@ -138,16 +147,19 @@ func flagError(c *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
 		return Hint(Usagef("-%s is not a flag", unknown.GetSpecifiedShortnames()),
-			"no ID and no number of units begins with \"-\"; %s --help lists the flags", c.CommandPath())
+			"no ID and no number of units begins with \"-\"; %s --help lists the flags",
+			c.CommandPath())
 	case errors.As(err, &unknown):
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		name := "--" + unknown.GetSpecifiedName()
-		return Hint(Usagef("unknown flag %s%s", name, spell.DidYouMean(name, names)), "%s --help lists the flags", c.CommandPath())
+		return Hint(Usagef("unknown flag %s%s", name, spell.DidYouMean(name, names)),
+			"%s --help lists the flags", c.CommandPath())
 	case errors.As(err, &missing):
 		return Usagef("--%s needs a value", missing.GetFlag().Name)
 	case errors.As(err, &invalid):
-		return Usagef("--%s %s: %s", invalid.GetFlag().Name, invalid.GetValue(), invalidValue(invalid))
+		return Usagef("--%s %s: %s", invalid.GetFlag().Name, invalid.GetValue(),
+			invalidValue(invalid))
 	}
 	return &UsageError{err}
 }

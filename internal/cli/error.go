@@ -40,7 +40,8 @@ func Hint(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
 }
 
-// Coded sets the exit code. Without an Err it is a result, told on standard output already: nothing more is printed.
+// Coded sets the exit code. Without an Err it is a result, told on standard output already: nothing
+// more is printed.
 type Coded struct {
 	Code int
 	Err  error

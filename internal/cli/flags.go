@@ -28,13 +28,17 @@ type Common struct {
 func (c *Common) Bind(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.Config, "config", "", "configuration `FILE` (default $QUOTA_CONFIG, ./quota.yaml, $XDG_CONFIG_HOME/quota/quota.yaml)")
-	flags.StringVar(&c.Credential, "credential", "", "`NAME` of the credential; optional while only one is configured")
+	flags.StringVar(&c.Credential, "credential", "",
+		"`NAME` of the credential; optional while only one is configured")
 	pick(root, &c.Output, "output", "o", "how results are written", "table", "json", "yaml")
-	pick(root, &c.LogLevel, "log-level", "", "least level that is logged", "info", "debug", "warn", "error")
+	pick(root, &c.LogLevel, "log-level", "", "least level that is logged", "info", "debug", "warn",
+		"error")
 	pick(root, &c.LogFormat, "log-format", "", "how standard error is written", "text", "json")
-	pick(root, &c.Color, "color", "", "colours: auto is on a terminal, unless NO_COLOR is set", "auto",
+	pick(root, &c.Color, "color", "", "colours: auto is on a terminal, unless NO_COLOR is set",
+		"auto",
 		"always", "never")
-	flags.BoolVar(&c.UTC, "utc", false, "no times of your own zone beside those in UTC, on a terminal")
+	flags.BoolVar(&c.UTC, "utc", false, "no times of your own zone beside those in UTC, on a "+
+		"terminal")
 	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
 		panic(err) // the flag is bound above
 	}

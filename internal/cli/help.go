@@ -10,8 +10,8 @@ import (
 // helpColumns is how wide help is written.
 const helpColumns = 100
 
-// help makes the help of a command and of those below it fit into helpColumns, and keeps the shell from offering file names
-// where none are taken.
+// help makes the help of a command and of those below it fit into helpColumns, and keeps the shell
+// from offering file names where none are taken.
 func help(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		help(sub)
@@ -27,8 +27,8 @@ func usageTemplate(root *cobra.Command) string {
 	return strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 ")
 }
 
-// wrap breaks the lines of every paragraph anew that has one of more than width columns. A paragraph with indented lines is
-// left as it is.
+// wrap breaks the lines of every paragraph anew that has one of more than width columns. A
+// paragraph with indented lines is left as it is.
 func wrap(text string, width int) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {

@@ -10,8 +10,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// OpenLedger opens the ledger of a URL. One that cannot be reached or used is opened all the same: it answers every question with
-// that error, so that a Budget can let pass what the configuration lets pass without it, and is there as soon as it can be.
+// OpenLedger opens the ledger of a URL. One that cannot be reached or used is opened all the same:
+// it answers every question with that error, so that a Budget can let pass what the configuration
+// lets pass without it, and is there as soon as it can be.
 func OpenLedger(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 	l, err := ledger.Open(ctx, ledgerURL)
 	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
@@ -52,7 +53,8 @@ func (a *awaited) get(ctx context.Context) (quota.Ledger, error) {
 }
 
 // ask asks the ledger, if it is there by now.
-func ask[T any](ctx context.Context, a *awaited, question func(quota.Ledger) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, a *awaited,
+	question func(quota.Ledger) (T, error)) (T, error) {
 	l, err := a.get(ctx)
 	if err != nil {
 		var none T
@@ -80,7 +82,10 @@ func (a *awaited) Commit(ctx context.Context, c quota.Commit) (quota.Decision, e
 }
 
 func (a *awaited) Release(ctx context.Context, credential, reservation string) (int64, error) {
-	return ask(ctx, a, func(l quota.Ledger) (int64, error) { return l.Release(ctx, credential, reservation) })
+	return ask(ctx, a, func(l quota.Ledger) (int64,
+		error) {
+		return l.Release(ctx, credential, reservation)
+	})
 }
 
 func (a *awaited) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
@@ -88,15 +93,26 @@ func (a *awaited) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) 
 }
 
 func (a *awaited) Suspend(ctx context.Context, credential, bucket string, until time.Time) error {
-	return tell(ctx, a, func(l quota.Ledger) error { return l.Suspend(ctx, credential, bucket, until) })
+	return tell(ctx, a, func(l quota.Ledger) error {
+		return l.Suspend(ctx, credential, bucket,
+			until)
+	})
 }
 
-func (a *awaited) Usage(ctx context.Context, credential string, limits []quota.Limit) (quota.Usage, error) {
-	return ask(ctx, a, func(l quota.Ledger) (quota.Usage, error) { return l.Usage(ctx, credential, limits) })
+func (a *awaited) Usage(ctx context.Context, credential string,
+	limits []quota.Limit) (quota.Usage, error) {
+	return ask(ctx, a, func(l quota.Ledger) (quota.Usage,
+		error) {
+		return l.Usage(ctx, credential, limits)
+	})
 }
 
-func (a *awaited) Reservations(ctx context.Context, credential, bucket string) ([]quota.Reservation, error) {
-	return ask(ctx, a, func(l quota.Ledger) ([]quota.Reservation, error) { return l.Reservations(ctx, credential, bucket) })
+func (a *awaited) Reservations(ctx context.Context, credential,
+	bucket string) ([]quota.Reservation, error) {
+	return ask(ctx, a, func(l quota.Ledger) ([]quota.Reservation,
+		error) {
+		return l.Reservations(ctx, credential, bucket)
+	})
 }
 
 func (a *awaited) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
@@ -122,7 +138,10 @@ func (a *awaited) Time(ctx context.Context) (time.Time, error) {
 }
 
 func (a *awaited) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
-	return ask(ctx, a, func(l quota.Ledger) (quota.ClaimState, error) { return l.(quota.Claims).Claim(ctx, c) })
+	return ask(ctx, a, func(l quota.Ledger) (quota.ClaimState,
+		error) {
+		return l.(quota.Claims).Claim(ctx, c)
+	})
 }
 
 func (a *awaited) Finish(ctx context.Context, c quota.Claim, done bool) error {
@@ -130,10 +149,14 @@ func (a *awaited) Finish(ctx context.Context, c quota.Claim, done bool) error {
 }
 
 func (a *awaited) BucketsOf(ctx context.Context, credential string) ([]string, error) {
-	return ask(ctx, a, func(l quota.Ledger) ([]string, error) { return l.(quota.Checker).BucketsOf(ctx, credential) })
+	return ask(ctx, a, func(l quota.Ledger) ([]string,
+		error) {
+		return l.(quota.Checker).BucketsOf(ctx, credential)
+	})
 }
 
-func (a *awaited) CheckBucket(ctx context.Context, credential, bucket string, repair bool) ([]quota.Finding, error) {
+func (a *awaited) CheckBucket(ctx context.Context, credential, bucket string,
+	repair bool) ([]quota.Finding, error) {
 	return ask(ctx, a, func(l quota.Ledger) ([]quota.Finding, error) {
 		return l.(quota.Checker).CheckBucket(ctx, credential, bucket, repair)
 	})

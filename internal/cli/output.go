@@ -72,8 +72,9 @@ func unfold(n *yaml.Node) {
 	}
 }
 
-// olderForm is what readers of YAML 1.1, of which there are many, take for something else than a string: NO for a boolean, 1:30 for
-// ninety. The writer here is of YAML 1.2 and would leave it bare.
+// olderForm is what readers of YAML 1.1, of which there are many, take for something else than a
+// string: NO for a boolean, 1:30 for ninety. The writer here is of YAML 1.2 and would leave it
+// bare.
 var olderForm = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`(?i:y|n|yes|no|on|off|true|false)`,
 	`~|(?i:null)|=|<<`,

@@ -54,7 +54,8 @@ func isTag(r rune) bool { return r >= 0xe0020 && r <= 0xe007f }
 // hidden reports what no screen shows and some obey: formatting characters, of which a few are
 // visible, and separators of lines.
 func hidden(r rune) bool {
-	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||
+	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) &&
+		!unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||
 		r&0xfffe == 0xfffe // no character at all
 }
 

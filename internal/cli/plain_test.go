@@ -14,16 +14,20 @@ import (
 
 // hostile is what an upstream, or whoever names a job, may send to a terminal.
 var hostile = []string{
-	"\x1b[31mred", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;Y3VybA==\x07", "a\rb", "a\nb", "a\tb", "\x00", "\x7f",
-	"\u009b31m", "\u0085next", "\u202egnp.exe", "\u2066isolate\u2069", "\u200fmark", "zero\u200bwidth", "\ufefffirst",
-	"line\u2028sep\u2029par", "soft\u00adhyphen", "tag\U000e0041\U000e0001", "not\ufffe\uffff\U0001ffff", "bad\xff\xfebytes", "plain",
+	"\x1b[31mred", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;Y3VybA==\x07", "a\rb",
+	"a\nb", "a\tb", "\x00", "\x7f",
+	"\u009b31m", "\u0085next", "\u202egnp.exe", "\u2066isolate\u2069", "\u200fmark",
+	"zero\u200bwidth", "\ufefffirst",
+	"line\u2028sep\u2029par", "soft\u00adhyphen", "tag\U000e0041\U000e0001",
+	"not\ufffe\uffff\U0001ffff", "bad\xff\xfebytes", "plain",
 	"ab\u200dcd",
 }
 
 // quiet reports what no terminal may be sent.
 func quiet(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' || r != joiner && r != nonJoiner && !isTag(r) && hidden(r)
+		return unicode.IsControl(r) && r != '\n' || r != joiner && r != nonJoiner && !isTag(r) &&
+			hidden(r)
 	}) < 0
 }
 
@@ -74,9 +78,12 @@ func TestOutputIsQuiet(t *testing.T) {
 			if form == "yaml" {
 				read = yaml.Unmarshal
 			}
-			if err := read(out.Bytes(), &back); err != nil || back.K != strings.ToValidUTF8(text, "\ufffd") {
-				if want := strings.ReplaceAll(text, "\xff\xfe", "\ufffd\ufffd"); err != nil || back.K != want {
-					t.Errorf("%q as %s is read as %q, %v\n%s", text, form, back.K, err, out.String())
+			if err := read(out.Bytes(), &back); err != nil ||
+				back.K != strings.ToValidUTF8(text, "\ufffd") {
+				if want := strings.ReplaceAll(text, "\xff\xfe", "\ufffd\ufffd"); err != nil ||
+					back.K != want {
+					t.Errorf("%q as %s is read as %q, %v\n%s", text, form, back.K, err,
+						out.String())
 				}
 			}
 		}
@@ -87,7 +94,8 @@ func TestOutputIsQuiet(t *testing.T) {
 func TestYAMLOfEveryCharacter(t *testing.T) {
 	var all []string
 	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if r >= 0xd800 && r < 0xe000 || r >= 0x30000 && r < 0xe0000 || r >= 0xf0000 && r < 0x10fff0 {
+		if r >= 0xd800 && r < 0xe000 || r >= 0x30000 && r < 0xe0000 || r >= 0xf0000 &&
+			r < 0x10fff0 {
 			continue
 		}
 		if n := len(all); n == 0 || len(all[n-1]) > 1000 {
@@ -120,7 +128,8 @@ func TestReportIsQuiet(t *testing.T) {
 		Report(&out, "prog", Hint(fmt.Errorf("the upstream says: %s", text), "not %s", text))
 		reportJSON(&out, Hint(errors.New(text), "%s", text))
 		for _, form := range []string{"text", "json"} {
-			(&Common{LogFormat: form}).Logger(&out).Warn(text, "error", errors.New(text), text, text)
+			(&Common{LogFormat: form}).Logger(&out).Warn(text, "error", errors.New(text), text,
+				text)
 		}
 		if !quiet(out.String()) {
 			t.Errorf("%q: %q", text, out.String())

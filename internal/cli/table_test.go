@@ -11,8 +11,10 @@ func TestTable(t *testing.T) {
 		var out strings.Builder
 		s.W = &out
 		table := s.Table("name", "", ">units", "at", "note")
-		table.AppendRow([]any{"one", s.Bar(1, 2, 4), 1234, Cell{Text: "2026-11-22 08:00:00Z", Short: "08:00Z"}, "東京の一番長いお話"})
-		table.AppendColored(Red, []any{"\x1b[2Jtwo", s.Bar(2, 2, 4), 5, "", "a note of some length"})
+		table.AppendRow([]any{"one", s.Bar(1, 2, 4), 1234,
+			Cell{Text: "2026-11-22 08:00:00Z", Short: "08:00Z"}, "東京の一番長いお話"})
+		table.AppendColored(Red, []any{"\x1b[2Jtwo", s.Bar(2, 2, 4), 5, "",
+			"a note of some length"})
 		table.AppendRow([]any{"… 3 more", "", "", Cell{Text: "8", Short: "8\x1b"}})
 		if err := s.Draw(table, steps...); err != nil {
 			t.Fatal(err)
@@ -66,15 +68,18 @@ one        1234  08:00Z
 			}
 		}
 	}
-	if got := draw(Screen{Bars: true, Color: true}, steps...); !strings.Contains(got, "\x1b[31m�[2Jtwo\x1b[0m") ||
-		!strings.Contains(got, "\x1b[32m██░░\x1b[0m") || !strings.Contains(got, "\x1b[2mNAME\x1b[0m") {
+	if got := draw(Screen{Bars: true, Color: true}, steps...); !strings.Contains(got,
+		"\x1b[31m�[2Jtwo\x1b[0m") ||
+		!strings.Contains(got, "\x1b[32m██░░\x1b[0m") ||
+		!strings.Contains(got, "\x1b[2mNAME\x1b[0m") {
 		t.Errorf("in colour: %q", got)
 	}
 }
 
 func TestWidth(t *testing.T) {
 	for text, want := range map[string]int{
-		"": 0, "abc": 3, "東京": 4, "한국": 4, "e\u0301": 1, "❤️": 2, "🇩🇪": 2, "👍🏽": 4, "👩‍👩‍👧": 6, "א": 1, "…█": 2,
+		"": 0, "abc": 3, "東京": 4, "한국": 4, "e\u0301": 1, "❤️": 2, "🇩🇪": 2, "👍🏽": 4, "👩‍👩‍👧": 6,
+		"א": 1, "…█": 2,
 	} {
 		if got := width(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
@@ -85,8 +90,10 @@ func TestWidth(t *testing.T) {
 		most int
 		want string
 	}{
-		{"abcdef", 6, "abcdef"}, {"abcdef", 5, "abcd…"}, {"東京都", 5, "東京…"}, {"東京都", 4, "東…"}, {"ab cdef", 4, "ab…"},
-		{"e\u0301e\u0301e\u0301", 2, "e\u0301…"}, {"👩‍👩‍👧👩‍👩‍👧", 8, "👩‍👩‍👧…"}, {"abc", 1, "…"}, {"abc", 0, "abc"},
+		{"abcdef", 6, "abcdef"}, {"abcdef", 5, "abcd…"}, {"東京都", 5, "東京…"}, {"東京都", 4, "東…"},
+		{"ab cdef", 4, "ab…"},
+		{"e\u0301e\u0301e\u0301", 2, "e\u0301…"}, {"👩‍👩‍👧👩‍👩‍👧", 8, "👩‍👩‍👧…"}, {"abc", 1, "…"},
+		{"abc", 0, "abc"},
 	} {
 		if got := clip(c.text, c.most); got != c.want || c.most > 0 && width(got) > c.most {
 			t.Errorf("%q in %d: %q, want %q", c.text, c.most, got, c.want)
@@ -116,7 +123,8 @@ func TestReadersZone(t *testing.T) {
 	if until.Text != "2026-11-22 01:02:04Z (02:02:04 CET, in 3h)" || until.Short != "in 3h" {
 		t.Errorf("%+v", until)
 	}
-	if s.Moment(time.Time{}) != "" || s.Until(time.Time{}, at) != (Cell{}) || s.On(time.Time{}) != (Cell{}) || s.At(Time{}).Text != "" {
+	if s.Moment(time.Time{}) != "" || s.Until(time.Time{}, at) != (Cell{}) ||
+		s.On(time.Time{}) != (Cell{}) || s.At(Time{}).Text != "" {
 		t.Error("no time is written as one")
 	}
 }

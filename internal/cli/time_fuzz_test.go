@@ -6,9 +6,11 @@ import (
 	"time"
 )
 
-// FuzzParseSpan looks for a duration that is not the sum of its parts, or reads otherwise as it is written.
+// FuzzParseSpan looks for a duration that is not the sum of its parts, or reads otherwise as it is
+// written.
 func FuzzParseSpan(f *testing.F) {
-	for _, text := range []string{"7d", "1d12h", "90s", "0", "-1h", "1.5d", "-1d", "1d-1h", "d", "1dd", "1d2562047h", "416d", "417d", "1e3d", "+1d", "1d ", "µs", "1hd"} {
+	for _, text := range []string{"7d", "1d12h", "90s", "0", "-1h", "1.5d", "-1d", "1d-1h", "d",
+		"1dd", "1d2562047h", "416d", "417d", "1e3d", "+1d", "1d ", "µs", "1hd"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

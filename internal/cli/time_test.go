@@ -12,7 +12,8 @@ func TestTime(t *testing.T) {
 	if want := `{"a":"2026-11-21T13:02:11.120000Z","b":null}`; err != nil || string(data) != want {
 		t.Errorf("%s, %v", data, err)
 	}
-	for nanos, want := range map[int]string{0: "2026-11-21 14:02:11Z", 1000: "2026-11-21 14:02:12Z"} {
+	for nanos, want := range map[int]string{0: "2026-11-21 14:02:11Z",
+		1000: "2026-11-21 14:02:12Z"} {
 		if got := Moment(time.Date(2026, 11, 21, 14, 2, 11, nanos, time.UTC)); got != want {
 			t.Errorf("%d ns: %s", nanos, got)
 		}
@@ -51,7 +52,8 @@ func TestRoundedUp(t *testing.T) {
 
 func TestParseSpan(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"1h": time.Hour, "90s": 90 * time.Second, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour, "1h30m": 90 * time.Minute,
+		"1h": time.Hour, "90s": 90 * time.Second, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour,
+		"0.5d": 12 * time.Hour, "1h30m": 90 * time.Minute,
 	} {
 		if got, err := ParseSpan(text); got != want || err != nil {
 			t.Errorf("%s: %s, %v", text, got, err)
@@ -69,7 +71,8 @@ func TestScreen(t *testing.T) {
 	if plain.Number(1234567) != "1234567" || plain.Bar(1, 2, 4).Text != "" {
 		t.Error("a plain screen is not plain")
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -123456: "-123,456"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567",
+		-123456: "-123,456"} {
 		if got := drawn.Number(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
@@ -77,7 +80,8 @@ func TestScreen(t *testing.T) {
 	for _, c := range []struct {
 		used, limit int64
 		want        string
-	}{{0, 100, "░░░░"}, {1, 100, "█░░░"}, {50, 100, "██░░"}, {99, 100, "███░"}, {100, 100, "████"}, {300, 100, "████"}, {0, 0, "████"}} {
+	}{{0, 100, "░░░░"}, {1, 100, "█░░░"}, {50, 100, "██░░"}, {99, 100, "███░"}, {100, 100, "████"},
+		{300, 100, "████"}, {0, 0, "████"}} {
 		if got := drawn.Bar(c.used, c.limit, 4).Text; got != c.want {
 			t.Errorf("%d of %d: %s", c.used, c.limit, got)
 		}

@@ -57,7 +57,8 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 		prices[m.ID] = m.Costs
 	}
 	return &quota.Budget{
-		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits), Prices: prices, Observe: c.Observe,
+		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
+		Prices: prices, Observe: c.Observe,
 		Open: c.Open, Log: log,
 	}
 }
@@ -111,14 +112,17 @@ func (c *Config) Credential(name string) (Credential, error) {
 		names = append(names, cred.Name)
 	}
 	if name == "" {
-		return Credential{}, fmt.Errorf("which credential? configured: %s", strings.Join(names, ", "))
+		return Credential{}, fmt.Errorf("which credential? configured: %s",
+			strings.Join(names, ", "))
 	}
-	return Credential{}, fmt.Errorf("no credential %q%s; configured: %s", name, spell.DidYouMean(name, names), strings.Join(names, ", "))
+	return Credential{}, fmt.Errorf("no credential %q%s; configured: %s", name,
+		spell.DidYouMean(name, names), strings.Join(names, ", "))
 }
 
-// Load reads the configuration: the file at path, else the one that getenv's QUOTA_CONFIG names, else ./quota.yaml, else
-// quota/quota.yaml below XDG_CONFIG_HOME (~/.config), else none; over it the environment, and under it the defaults. Every
-// error is an *Error, which holds all problems at once, but for the end of ctx: it ends the waiting for a file that is a pipe.
+// Load reads the configuration: the file at path, else the one that getenv's QUOTA_CONFIG names,
+// else ./quota.yaml, else quota/quota.yaml below XDG_CONFIG_HOME (~/.config), else none; over it
+// the environment, and under it the defaults. Every error is an *Error, which holds all problems at
+// once, but for the end of ctx: it ends the waiting for a file that is a pipe.
 func Load(ctx context.Context, path string, getenv func(string) string) (*Config, error) {
 	r := newReader(getenv)
 	root, err := r.open(ctx, path)
@@ -136,7 +140,8 @@ func newReader(getenv func(string) string) *reader {
 			Schedule: DefaultSchedule, Timezone: time.UTC, Stagger: DefaultStagger,
 		},
 		Daemon: defaultDaemon(),
-	}, credentials: make(map[string]bool), jobNames: make(map[string]bool), jobOf: make(map[regions.Region]string)}
+	}, credentials: make(map[string]bool), jobNames: make(map[string]bool),
+		jobOf: make(map[regions.Region]string)}
 }
 
 // read makes a configuration of what the file holds.

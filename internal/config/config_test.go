@@ -51,15 +51,18 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Ledger != "sqlite:///home/x/.local/state/quota/ledger.db" || cfg.Catalog != "sqlite:///home/x/.local/state/quota/catalog.db" {
+	if cfg.Ledger != "sqlite:///home/x/.local/state/quota/ledger.db" ||
+		cfg.Catalog != "sqlite:///home/x/.local/state/quota/catalog.db" {
 		t.Errorf("ledger %s, catalog %s", cfg.Ledger, cfg.Catalog)
 	}
-	want := Ingest{"default", []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}, 4, 4,
+	want := Ingest{"default", []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}, 4,
+		4,
 		"0 */3 * * *", time.UTC, 5 * time.Minute}
 	if !reflect.DeepEqual(cfg.Ingest, want) {
 		t.Errorf("ingest %+v", cfg.Ingest)
 	}
-	if len(cfg.Credentials) != 1 || cfg.Credentials[0].Name != "default" || cfg.Credentials[0].Observe {
+	if len(cfg.Credentials) != 1 || cfg.Credentials[0].Name != "default" ||
+		cfg.Credentials[0].Observe {
 		t.Fatalf("credentials %+v", cfg.Credentials)
 	}
 	if got := cfg.Credentials[0].Limits; !reflect.DeepEqual(got, costs.Default().DefaultLimits()) {
@@ -75,7 +78,8 @@ func TestDefaults(t *testing.T) {
 
 // TestNothingInTheFile: a file that says nothing means the defaults.
 func TestNothingInTheFile(t *testing.T) {
-	for _, text := range []string{"", "\n", "# all commented out\n", "---\n", "{}", "ingest:\ncredentials:\nyoutube:\ncosts:\n", "\ufeff# mark\n"} {
+	for _, text := range []string{"", "\n", "# all commented out\n", "---\n", "{}",
+		"ingest:\ncredentials:\nyoutube:\ncosts:\n", "\ufeff# mark\n"} {
 		if cfg := load(t, text); len(cfg.Credentials) != 1 || cfg.Ingest.Pages != 4 ||
 			cfg.Ingest.Parallel != 4 || cfg.Costs == nil {
 			t.Errorf("%q: %+v", text, cfg)
@@ -111,10 +115,12 @@ ingest:
 
 func TestEverything(t *testing.T) {
 	path := write(t, full)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "key.txt"), []byte("k2\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "key.txt"), []byte("k2\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := Load(t.Context(), path, env("MY_KEY", "k1", "YOUTUBE_API_KEY", "unused")) // without HOME: no state directory is needed
+	// without HOME: no state directory is needed
+	cfg, err := Load(t.Context(), path, env("MY_KEY", "k1", "YOUTUBE_API_KEY", "unused"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,15 +128,18 @@ func TestEverything(t *testing.T) {
 	one, two := cfg.Credentials[0], cfg.Credentials[1]
 	want := []quota.Limit{
 		{Bucket: "default", Units: 10000, Headroom: 500, Window: quota.Sliding(24 * time.Hour)},
-		{Bucket: "default", Units: 10000, Headroom: 500, Window: quota.Window{Calendar: "day", Zone: la}},
-		{Bucket: "search_list", Window: quota.Window{Calendar: "day", Zone: la}}, // the bucket's own reset
+		{Bucket: "default", Units: 10000, Headroom: 500,
+			Window: quota.Window{Calendar: "day", Zone: la}},
+		// the bucket's own reset
+		{Bucket: "search_list", Window: quota.Window{Calendar: "day", Zone: la}},
 	}
 	if !slices.EqualFunc(one.Limits, want, func(a, b quota.Limit) bool {
 		return reflect.DeepEqual(a, b) || a.Name() == b.Name() && a.Units == b.Units
 	}) {
 		t.Errorf("limits %+v", one.Limits)
 	}
-	if !one.Observe || one.Mode() != "observe" || two.Mode() != "enforce" || !slices.Equal(one.Open, []string{"youtube.videos.list"}) {
+	if !one.Observe || one.Mode() != "observe" || two.Mode() != "enforce" ||
+		!slices.Equal(one.Open, []string{"youtube.videos.list"}) {
 		t.Errorf("credential %+v", one)
 	}
 	for i, key := range []string{"k1", "k2"} {
@@ -142,8 +151,10 @@ func TestEverything(t *testing.T) {
 		t.Errorf("a credential without limits has %d", len(two.Limits))
 	}
 	in := cfg.Ingest
-	if in.Credential != "key2" || !slices.Equal(in.Regions, []regions.Region{"NO", "US"}) || in.Pages != 2 || in.Parallel != 8 ||
-		in.Schedule != "@every 3h" || in.Timezone.String() != "Europe/Berlin" || in.Stagger != 90*time.Second {
+	if in.Credential != "key2" || !slices.Equal(in.Regions, []regions.Region{"NO", "US"}) ||
+		in.Pages != 2 || in.Parallel != 8 ||
+		in.Schedule != "@every 3h" || in.Timezone.String() != "Europe/Berlin" ||
+		in.Stagger != 90*time.Second {
 		t.Errorf("ingest %+v", in)
 	}
 	if cfg.YouTube.Endpoint != "http://127.0.0.1:8080/" {
@@ -153,11 +164,14 @@ func TestEverything(t *testing.T) {
 
 func TestEnvironmentOverFile(t *testing.T) {
 	cfg := load(t, "ledger: sqlite:file.db\nyoutube: {endpoint: https://a/}\n",
-		"QUOTA_LEDGER", "redis://h:1/2", "QUOTA_CATALOG", "sqlite:c.db", "YOUTUBE_ENDPOINT", "https://b:1", "QUOTA_STATE_DIR", "/s")
-	if cfg.Ledger != "redis://h:1/2" || cfg.Catalog != "sqlite:c.db" || cfg.YouTube.Endpoint != "https://b:1/" {
+		"QUOTA_LEDGER", "redis://h:1/2", "QUOTA_CATALOG", "sqlite:c.db", "YOUTUBE_ENDPOINT",
+		"https://b:1", "QUOTA_STATE_DIR", "/s")
+	if cfg.Ledger != "redis://h:1/2" || cfg.Catalog != "sqlite:c.db" ||
+		cfg.YouTube.Endpoint != "https://b:1/" {
 		t.Errorf("%+v", cfg)
 	}
-	if want := []string{"QUOTA_LEDGER", "QUOTA_CATALOG", "YOUTUBE_ENDPOINT"}; !slices.Equal(cfg.Environment, want) {
+	if want := []string{"QUOTA_LEDGER", "QUOTA_CATALOG",
+		"YOUTUBE_ENDPOINT"}; !slices.Equal(cfg.Environment, want) {
 		t.Errorf("environment %q", cfg.Environment)
 	}
 }
@@ -217,12 +231,14 @@ func TestPriceList(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, err = Load(t.Context(), path, env("HOME", "/h"))
-	if err != nil || cfg.Costs.Version != "2031-01-01" || cfg.CostsFile != filepath.Join(own, "costs.yaml") {
+	if err != nil || cfg.Costs.Version != "2031-01-01" ||
+		cfg.CostsFile != filepath.Join(own, "costs.yaml") {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 }
 
-// The credential default has its key in the usual variable, whether it stands in the file or not; no other has.
+// The credential default has its key in the usual variable, whether it stands in the file or not;
+// no other has.
 func TestKeyOfDefault(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                               "env YOUTUBE_API_KEY",
@@ -242,7 +258,8 @@ func TestKeyOfDefault(t *testing.T) {
 }
 
 func TestEmptyFile(t *testing.T) {
-	for text, want := range map[string]bool{"": true, "# all of it is commented out\n": true, "---\n": true, "ingest:\n": false} {
+	for text, want := range map[string]bool{"": true, "# all of it is commented out\n": true,
+		"---\n": true, "ingest:\n": false} {
 		cfg, err := Load(t.Context(), write(t, text), env("HOME", "/h"))
 		if err != nil || cfg.Empty != want {
 			t.Errorf("%q: %v, %v", text, cfg, err)
@@ -255,10 +272,12 @@ func TestCredential(t *testing.T) {
 	if c, err := cfg.Credential("key2"); c.Name != "key2" || err != nil {
 		t.Error(c, err)
 	}
-	if _, err := cfg.Credential(""); err == nil || err.Error() != "which credential? configured: key1, key2" {
+	if _, err := cfg.Credential(""); err == nil ||
+		err.Error() != "which credential? configured: key1, key2" {
 		t.Error(err)
 	}
-	if _, err := cfg.Credential("kei1"); err == nil || !strings.Contains(err.Error(), "did you mean key1?") {
+	if _, err := cfg.Credential("kei1"); err == nil ||
+		!strings.Contains(err.Error(), "did you mean key1?") {
 		t.Error(err)
 	}
 	if c, err := load(t, "").Credential(""); c.Name != "default" || err != nil {
@@ -268,7 +287,8 @@ func TestCredential(t *testing.T) {
 		t.Errorf("of two credentials %s was chosen", cfg.Ingest.Credential)
 	}
 	b := cfg.Credentials[0].Budget(nil, cfg.Costs, nil)
-	if costs, err := b.Costs(quota.Call{Method: "youtube.videos.list"}); err != nil || costs[0].Units != 1 || b.Credential != "key1" {
+	if costs, err := b.Costs(quota.Call{Method: "youtube.videos.list"}); err != nil ||
+		costs[0].Units != 1 || b.Credential != "key1" {
 		t.Error(costs, err)
 	}
 }

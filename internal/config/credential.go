@@ -23,7 +23,8 @@ func (r *reader) credential(n *yaml.Node) {
 		"mode": func(n *yaml.Node) {
 			word, ok := r.Text(n, "mode")
 			if ok && !slices.Contains(modes[:], word) {
-				r.Add(n, "mode: %q is neither enforce nor observe%s", yamlfile.Clip(word), spell.DidYouMean(word, modes[:]))
+				r.Add(n, "mode: %q is neither enforce nor observe%s", yamlfile.Clip(word),
+					spell.DidYouMean(word, modes[:]))
 			}
 			c.Observe = word == modes[1]
 		},
@@ -65,7 +66,8 @@ func (r *reader) method(n *yaml.Node) string {
 
 var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// secret reads {env: NAME} or {file: path}. Whatever else stands there may be the key itself, and is not repeated.
+// secret reads {env: NAME} or {file: path}. Whatever else stands there may be the key itself, and
+// is not repeated.
 func (r *reader) secret(n *yaml.Node) Secret {
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		r.Add(n, "api_key: a key stands in this file (it is not repeated here): %s", rotate)
@@ -82,7 +84,8 @@ func (r *reader) secret(n *yaml.Node) Secret {
 	case quota.LooksSecret(value.Value):
 		r.Add(n, "api_key: a key stands in this file (it is not repeated here): %s", rotate)
 	case key == "env" && !variableForm.MatchString(value.Value):
-		r.Add(n, "api_key: env is not the name of a variable, such as %s; if it is the key itself, %s", KeyVariable, rotate)
+		r.Add(n, "api_key: env is not the name of a variable, such as %s; if it is the key "+
+			"itself, %s", KeyVariable, rotate)
 	case key == "env":
 		return EnvSecret(value.Value, r.getenv)
 	case key == "file":

@@ -55,11 +55,14 @@ func defaultDaemon() Daemon {
 	return Daemon{CatchUp: true, Lease: DefaultLease, Grace: DefaultGrace, Listen: DefaultListen}
 }
 
-// AllJobs are the jobs of the schedule: the configured ones, and before them DefaultJob with the regions that are in none.
+// AllJobs are the jobs of the schedule: the configured ones, and before them DefaultJob with the
+// regions that are in none.
 func (c *Config) AllJobs() []Job {
-	rest := Job{Name: DefaultJob, Schedule: c.Ingest.Schedule, Timezone: c.Ingest.Timezone, Pages: c.Ingest.Pages}
+	rest := Job{Name: DefaultJob, Schedule: c.Ingest.Schedule, Timezone: c.Ingest.Timezone,
+		Pages: c.Ingest.Pages}
 	for _, region := range c.Ingest.Regions {
-		if !slices.ContainsFunc(c.Daemon.Jobs, func(j Job) bool { return slices.Contains(j.Regions, region) }) {
+		if !slices.ContainsFunc(c.Daemon.Jobs,
+			func(j Job) bool { return slices.Contains(j.Regions, region) }) {
 			rest.Regions = append(rest.Regions, region)
 		}
 	}
@@ -84,7 +87,10 @@ func (r *reader) daemonFields(known yamlfile.Fields) {
 	known["jitter"] = func(n *yaml.Node) { d.Jitter = r.duration(n, "jitter") }
 	known["catch_up"] = func(n *yaml.Node) { d.CatchUp = r.Bool(n, "catch_up") }
 	known["weights"] = func(n *yaml.Node) { d.Weights = r.perRegion(n, "weights", MaxWeight) }
-	known["priorities"] = func(n *yaml.Node) { d.Priorities = r.perRegion(n, "priorities", MaxPriority) }
+	known["priorities"] = func(n *yaml.Node) {
+		d.Priorities = r.perRegion(n, "priorities",
+			MaxPriority)
+	}
 	known["floors"] = func(n *yaml.Node) { d.Floors = r.perRegion(n, "floors", quota.MaxUnits) }
 	known["lease"] = func(n *yaml.Node) { d.Lease = r.between(n, "lease", time.Second, time.Hour) }
 	known["grace"] = func(n *yaml.Node) { d.Grace = r.between(n, "grace", time.Second, time.Hour) }
@@ -130,7 +136,8 @@ func (r *reader) jobName(n *yaml.Node) string {
 		r.Add(n, "name: %v", err)
 	}
 	if name == DefaultJob || r.jobNames[name] {
-		r.Add(n, "name: a second job %s: each has a name of its own, and %s is the job of the regions that are in no other", yamlfile.Clip(name), DefaultJob)
+		r.Add(n, "name: a second job %s: each has a name of its own, and %s is the job of the "+
+			"regions that are in no other", yamlfile.Clip(name), DefaultJob)
 	}
 	r.jobNames[name] = true
 	return name
@@ -185,7 +192,8 @@ func (r *reader) between(n *yaml.Node, what string, least, most time.Duration) t
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < least || d > most {
-		r.Add(n, "%s: %q is not a duration from %s to %s, such as 2m", what, yamlfile.Clip(text), least, most)
+		r.Add(n, "%s: %q is not a duration from %s to %s, such as 2m", what, yamlfile.Clip(text),
+			least, most)
 		return least
 	}
 	return d
@@ -205,7 +213,8 @@ func (r *reader) listen(n *yaml.Node) string {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil || port == "" {
-		r.Add(n, "listen: %q: write host:port, such as %s, or \"\" for none", yamlfile.Clip(n.Value), DefaultListen)
+		r.Add(n, "listen: %q: write host:port, such as %s, or \"\" for none",
+			yamlfile.Clip(n.Value), DefaultListen)
 	}
 	return n.Value
 }

@@ -33,11 +33,13 @@ ingest:
   listen: ""
 `)
 	d := cfg.Daemon
-	if !d.StaggerAuto || cfg.Ingest.Stagger != 0 || d.Jitter != 5*time.Second || d.CatchUp || d.Lease != time.Minute ||
+	if !d.StaggerAuto || cfg.Ingest.Stagger != 0 || d.Jitter != 5*time.Second || d.CatchUp ||
+		d.Lease != time.Minute ||
 		d.Grace != 30*time.Second || d.Listen != "" {
 		t.Errorf("%+v", d)
 	}
-	if d.Weight("US") != 3 || d.Weight("KR") != 2 || d.Weight("BR") != 1 || d.Floors["BR"] != 4 || d.Priorities["IN"] != 7 || d.Priorities["BR"] != 0 {
+	if d.Weight("US") != 3 || d.Weight("KR") != 2 || d.Weight("BR") != 1 || d.Floors["BR"] != 4 ||
+		d.Priorities["IN"] != 7 || d.Priorities["BR"] != 0 {
 		t.Errorf("weights %v, priorities %v, floors %v", d.Weights, d.Priorities, d.Floors)
 	}
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
@@ -51,21 +53,25 @@ ingest:
 	if got := cfg.AllJobs(); !reflect.DeepEqual(got, want) {
 		t.Errorf("jobs %+v", got)
 	}
-	if got := cfg.Ingest.Regions; !reflect.DeepEqual(got, []regions.Region{"US", "IN", "BR", "JP", "KR"}) {
+	if got := cfg.Ingest.Regions; !reflect.DeepEqual(got,
+		[]regions.Region{"US", "IN", "BR", "JP", "KR"}) {
 		t.Errorf("regions %v", got)
 	}
 	b := cfg.Credentials[0].Budget(nil, cfg.Costs, nil)
-	if len(b.Paces) != 1 || b.Paces[0].Window.Calendar != "day" || b.Paces[0].Pace.Slack != 950 || b.Paces[0].Pace.Curve != nil {
+	if len(b.Paces) != 1 || b.Paces[0].Window.Calendar != "day" || b.Paces[0].Pace.Slack != 950 ||
+		b.Paces[0].Pace.Curve != nil {
 		t.Errorf("paces %+v", b.Paces)
 	}
 }
 
 func TestDaemonDefaults(t *testing.T) {
 	cfg := load(t, "")
-	if !reflect.DeepEqual(cfg.Daemon, Daemon{CatchUp: true, Lease: 2 * time.Minute, Grace: 20 * time.Second, Listen: "127.0.0.1:9310"}) {
+	if !reflect.DeepEqual(cfg.Daemon, Daemon{CatchUp: true, Lease: 2 * time.Minute,
+		Grace: 20 * time.Second, Listen: "127.0.0.1:9310"}) {
 		t.Errorf("%+v", cfg.Daemon)
 	}
-	if jobs := cfg.AllJobs(); len(jobs) != 1 || jobs[0].Name != DefaultJob || len(jobs[0].Regions) != 8 {
+	if jobs := cfg.AllJobs(); len(jobs) != 1 || jobs[0].Name != DefaultJob ||
+		len(jobs[0].Regions) != 8 {
 		t.Errorf("jobs %+v", jobs)
 	}
 	if b := cfg.Credentials[0].Budget(nil, cfg.Costs, nil); b.Paces != nil {
@@ -75,7 +81,8 @@ func TestDaemonDefaults(t *testing.T) {
 	if b := even.Budget(nil, cfg.Costs, nil); len(b.Paces) == 0 || b.Paces[0].Pace.Slack != 475 {
 		t.Errorf("paces on the upstream's own limits %+v", b.Paces)
 	}
-	curve := load(t, "credentials: [{name: key1, pace: {curve: ["+strings.Repeat("1, ", 23)+"2]}}]").Credentials[0]
+	curve := load(t, "credentials: [{name: key1, pace: {curve: ["+strings.Repeat("1, ",
+		23)+"2]}}]").Credentials[0]
 	if len(curve.Pace.Curve) != 24 || curve.Pace.Curve[23] != 2 {
 		t.Errorf("curve %+v", curve.Pace)
 	}
@@ -114,7 +121,8 @@ func TestDaemonProblems(t *testing.T) {
 	}
 }
 
-// TestScheduleInAZoneOfItsOwn: a schedule is what internal/schedule reads, with a zone in front too.
+// TestScheduleInAZoneOfItsOwn: a schedule is what internal/schedule reads, with a zone in front
+// too.
 func TestScheduleInAZoneOfItsOwn(t *testing.T) {
 	cfg := load(t, `ingest: {schedule: "CRON_TZ=Asia/Tokyo 30 9 * * *", timezone: UTC, regions: [JP]}`)
 	lanes, err := cfg.Lanes()

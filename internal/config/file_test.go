@@ -21,12 +21,14 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// A configuration and a price list may come through a pipe. One that nobody writes to keeps nobody waiting who has gone.
+// A configuration and a price list may come through a pipe. One that nobody writes to keeps nobody
+// waiting who has gone.
 func TestPipes(t *testing.T) {
 	gone := errors.New("the caller is gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
-	for name, path := range map[string]string{"config": fifo(t), "costs": write(t, "costs: "+fifo(t))} {
+	for name, path := range map[string]string{"config": fifo(t),
+		"costs": write(t, "costs: "+fifo(t))} {
 		if _, err := Load(ctx, path, env("HOME", "/h")); !errors.Is(err, gone) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -47,7 +49,8 @@ func TestNotAFile(t *testing.T) {
 		write(t, "costs: {file: '.'}"): ":1: costs: ",
 	} {
 		var problem *Error
-		if _, err := Load(t.Context(), path, env("HOME", "/h")); !errors.As(err, &problem) || !strings.Contains(err.Error(), want) {
+		if _, err := Load(t.Context(), path, env("HOME", "/h")); !errors.As(err, &problem) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -75,8 +78,10 @@ func TestExposedKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		FileSecret(path, env("CREDENTIALS_DIRECTORY", c.dir)).WarnExposed(slog.New(slog.NewTextHandler(&out, nil)))
-		if got := out.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Count(got, "\n") > 1 {
+		FileSecret(path, env("CREDENTIALS_DIRECTORY",
+			c.dir)).WarnExposed(slog.New(slog.NewTextHandler(&out, nil)))
+		if got := out.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) ||
+			strings.Count(got, "\n") > 1 {
 			t.Errorf("%o in %s: %s", c.mode, c.dir, got)
 		}
 	}

@@ -55,7 +55,8 @@ func (r *reader) find(path string) (_ string, must bool) {
 	return "", false
 }
 
-// xdg is a directory of the XDG base directory specification; "" when there is no home to find it in.
+// xdg is a directory of the XDG base directory specification; "" when there is no home to find it
+// in.
 func (r *reader) xdg(variable, below string) string {
 	if dir := r.getenv(variable); filepath.IsAbs(dir) { // a relative one is to be ignored
 		return dir

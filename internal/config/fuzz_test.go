@@ -37,8 +37,8 @@ ingest:
   listen: "127.0.0.1:0"
 `
 
-// FuzzLoad puts a text into a configuration in place of some of it, and looks for one that makes Load panic, repeat a key or
-// accept what the programs could not run by.
+// FuzzLoad puts a text into a configuration in place of some of it, and looks for one that makes
+// Load panic, repeat a key or accept what the programs could not run by.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []struct{ at, cut, text string }{
 		{"redis:", "redis", "\""},
@@ -70,7 +70,8 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 		var problem *Error
-		if !errors.As(err, &problem) || len(problem.Problems) == 0 || len(problem.Problems) > yamlfile.MaxProblems+2 || quota.LooksSecret(err.Error()) {
+		if !errors.As(err, &problem) || len(problem.Problems) == 0 ||
+			len(problem.Problems) > yamlfile.MaxProblems+2 || quota.LooksSecret(err.Error()) {
 			t.Errorf("%.1000v", err)
 		}
 	})

@@ -19,10 +19,13 @@ func (r *reader) ingest(n *yaml.Node) {
 		"credential": func(n *yaml.Node) { in.Credential = r.ingestCredential(n) },
 		"regions":    func(n *yaml.Node) { in.Regions = r.regions(n) },
 		"pages":      func(n *yaml.Node) { in.Pages = int(r.Number(n, "pages", 1, 1000)) },
-		"parallel":   func(n *yaml.Node) { in.Parallel = int(r.Number(n, "parallel", 1, MaxParallel)) },
-		"schedule":   func(n *yaml.Node) { in.Schedule = r.schedule(n) },
-		"timezone":   func(n *yaml.Node) { in.Timezone = r.zone(n) },
-		"jobs":       func(n *yaml.Node) { jobs = n },
+		"parallel": func(n *yaml.Node) {
+			in.Parallel = int(r.Number(n, "parallel", 1,
+				MaxParallel))
+		},
+		"schedule": func(n *yaml.Node) { in.Schedule = r.schedule(n) },
+		"timezone": func(n *yaml.Node) { in.Timezone = r.zone(n) },
+		"jobs":     func(n *yaml.Node) { jobs = n },
 	}
 	r.daemonFields(known)
 	r.Fields(n, "ingest", known)
@@ -45,7 +48,8 @@ func (r *reader) ingestCredential(n *yaml.Node) string {
 		names = append(names, DefaultCredential)
 	}
 	if !slices.Contains(names, name) {
-		r.Add(n, "credential: no credential %q%s", yamlfile.Clip(name), spell.DidYouMean(name, names))
+		r.Add(n, "credential: no credential %q%s", yamlfile.Clip(name),
+			spell.DidYouMean(name, names))
 	}
 	return name
 }

@@ -15,7 +15,8 @@ type Lane struct {
 	Pages int            // of a chart, at most
 }
 
-// Lanes are those of all jobs, in the order of the jobs and their regions. An error is one of a schedule.
+// Lanes are those of all jobs, in the order of the jobs and their regions. An error is one of a
+// schedule.
 func (c *Config) Lanes() ([]Lane, error) {
 	var lanes []Lane
 	for _, job := range c.AllJobs() {
@@ -27,10 +28,12 @@ func (c *Config) Lanes() ([]Lane, error) {
 		for i, region := range job.Regions {
 			names[i] = string(region)
 		}
-		offsets := schedule.Stagger{Step: c.Ingest.Stagger, Auto: c.Daemon.StaggerAuto}.Offsets(names, s)
+		offsets := schedule.Stagger{Step: c.Ingest.Stagger,
+			Auto: c.Daemon.StaggerAuto}.Offsets(names, s)
 		for i, region := range job.Regions {
 			lanes = append(lanes, Lane{
-				Lane: schedule.Lane{Job: job.Name, Region: names[i], Schedule: s, Offset: offsets[i]},
+				Lane: schedule.Lane{Job: job.Name, Region: names[i], Schedule: s,
+					Offset: offsets[i]},
 				Code: region, Zone: job.Timezone, Pages: job.Pages,
 			})
 		}

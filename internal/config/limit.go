@@ -12,7 +12,8 @@ import (
 	"quotabudget/internal/yamlfile"
 )
 
-// limits reads the limits of a credential. What is left out altogether has defaults; an empty list is a slip.
+// limits reads the limits of a credential. What is left out altogether has defaults; an empty list
+// is a slip.
 func (r *reader) limits(n *yaml.Node) []quota.Limit {
 	limits := []quota.Limit{}
 	seen := make(map[string]bool)
@@ -41,15 +42,20 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 	var headroom, window, zone *yaml.Node
 	before := len(r.Problems)
 	r.Fields(n, "limit", yamlfile.Fields{
-		"bucket":   func(n *yaml.Node) { bucket = r.bucket(n) },
-		"units":    func(n *yaml.Node) { l.Units = r.Number(n, "units", 0, quota.MaxUnits) },
-		"headroom": func(n *yaml.Node) { headroom = n; l.Headroom = r.Number(n, "headroom", 0, quota.MaxUnits) },
+		"bucket": func(n *yaml.Node) { bucket = r.bucket(n) },
+		"units":  func(n *yaml.Node) { l.Units = r.Number(n, "units", 0, quota.MaxUnits) },
+		"headroom": func(n *yaml.Node) {
+			headroom = n
+			l.Headroom = r.Number(n, "headroom", 0,
+				quota.MaxUnits)
+		},
 		"window":   func(n *yaml.Node) { window = n },
 		"timezone": func(n *yaml.Node) { zone = n },
 	}, "bucket", "units", "window")
 	l.Bucket = bucket.Name
 	if len(r.Problems) == before && l.Headroom > l.Units {
-		r.Add(headroom, "headroom: %d of %d units: nothing would be left to spend", l.Headroom, l.Units)
+		r.Add(headroom, "headroom: %d of %d units: nothing would be left to spend", l.Headroom,
+			l.Units)
 	}
 	var ok bool
 	l.Window, ok = r.window(window, zone, bucket)
@@ -76,7 +82,8 @@ func (r *reader) bucket(n *yaml.Node) costs.Bucket {
 	return costs.Bucket{Name: name}
 }
 
-// window reads window and timezone. A calendar window without a timezone is in that of the bucket's own reset.
+// window reads window and timezone. A calendar window without a timezone is in that of the bucket's
+// own reset.
 func (r *reader) window(window, zone *yaml.Node, bucket costs.Bucket) (quota.Window, bool) {
 	if window == nil {
 		return quota.Window{}, false

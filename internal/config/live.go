@@ -69,7 +69,8 @@ func (l *Live) Reload(ctx context.Context, use func(*Config) error) error {
 func (l *Live) loadAgain(ctx context.Context, now *Config) (*Config, stamps, error) {
 	for _, file := range []string{now.File, now.CostsFile} {
 		if textfile.IsPipe(file) {
-			return nil, stamps{}, fmt.Errorf("%s: a pipe cannot be read again: restart the daemon", file)
+			return nil, stamps{}, fmt.Errorf("%s: a pipe cannot be read again: restart the daemon",
+				file)
 		}
 	}
 	cfg, seen, err := l.load(ctx, now.File)
@@ -79,9 +80,9 @@ func (l *Live) loadAgain(ctx context.Context, now *Config) (*Config, stamps, err
 	return cfg, seen, err
 }
 
-// load reads the configuration, and returns what its files looked like before that, so that a change
-// while they are read shows later. Which files they are is known only afterwards, so they are read
-// twice, except for a pipe.
+// load reads the configuration, and returns what its files looked like before that, so that a
+// change while they are read shows later. Which files they are is known only afterwards, so they
+// are read twice, except for a pipe.
 func (l *Live) load(ctx context.Context, path string) (*Config, stamps, error) {
 	cfg, err := Load(ctx, path, l.getenv)
 	if err != nil {
@@ -162,5 +163,6 @@ func (s stamp) same(t stamp) bool {
 	if s.path != t.path || s.info == nil || t.info == nil {
 		return s.path == t.path && s.info == nil && t.info == nil
 	}
-	return s.info.ModTime().Equal(t.info.ModTime()) && s.info.Size() == t.info.Size() && os.SameFile(s.info, t.info)
+	return s.info.ModTime().Equal(t.info.ModTime()) && s.info.Size() == t.info.Size() &&
+		os.SameFile(s.info, t.info)
 }

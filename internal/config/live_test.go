@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestWatch: a change is told once it has lasted from one look to the next, whatever was written before that.
+// TestWatch: a change is told once it has lasted from one look to the next, whatever was written
+// before that.
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	file, costs := filepath.Join(dir, "quota.yaml"), filepath.Join(dir, "costs.yaml")
@@ -37,7 +38,8 @@ func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := &Config{File: file, CostsFile: costs}
 		l := &Live{cfg: cfg, seen: stampsOf(cfg)}
-		reload, hangup, ended := make(chan struct{}, 1), make(chan os.Signal, 1), make(chan struct{})
+		reload, hangup, ended := make(chan struct{}, 1), make(chan os.Signal, 1),
+			make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			defer close(ended)
@@ -87,7 +89,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestChangedWhileLoading: what is written between the reading of a file and the first look at it is seen.
+// TestChangedWhileLoading: what is written between the reading of a file and the first look at it
+// is seen.
 func TestChangedWhileLoading(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "quota.yaml")
 	if err := os.WriteFile(file, []byte("ingest: {pages: 1}\n"), 0o600); err != nil {
@@ -109,6 +112,7 @@ func TestChangedWhileLoading(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cfg, seen := live.get(); cfg.Ingest.Pages != 1 || seen.same(stampsOf(cfg)) {
-		t.Errorf("%d pages, the file looks as it did: %t", cfg.Ingest.Pages, seen.same(stampsOf(cfg)))
+		t.Errorf("%d pages, the file looks as it did: %t", cfg.Ingest.Pages,
+			seen.same(stampsOf(cfg)))
 	}
 }

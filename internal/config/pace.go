@@ -53,12 +53,16 @@ func (r *reader) pace(n *yaml.Node) *Pace {
 func (r *reader) curve(n *yaml.Node) []int64 {
 	if n.Kind == yaml.ScalarNode {
 		if n.Value != "even" {
-			r.Add(n, "pace: %q: write even, or a list of 24 weights, one for each hour of the day", yamlfile.Clip(n.Value))
+			r.Add(n, "pace: %q: write even, or a list of 24 weights, one for each hour of the day",
+				yamlfile.Clip(n.Value))
 		}
 		return nil
 	}
 	var curve []int64
-	r.List(n, "pace", func(n *yaml.Node) { curve = append(curve, r.Number(n, "pace", 0, MaxWeight)) })
+	r.List(n, "pace", func(n *yaml.Node) {
+		curve = append(curve,
+			r.Number(n, "pace", 0, MaxWeight))
+	})
 	if err := (quota.Pace{Curve: curve}).Check(); err != nil || len(curve) == 0 {
 		r.Add(n, "pace: a curve is 24 weights, one for each hour of the day, not all of them 0")
 	}

@@ -29,37 +29,50 @@ var problems = []struct{ file, want string }{
 	{"costs: nope.yaml", "nope.yaml: no such file"},
 	{"costs: {profile: singel-pool}", `1: costs: no profile "singel-pool"`},
 	{"youtube: {endpoint: 'ftp://h/'}", "1: endpoint: write https://"},
-	{"youtube: {endpoint: 'https://h/?key=hunter2'}", "1: endpoint: write scheme, host and path alone"},
-	{"youtube: {endpoint: 'https://u:hunter2@h/'}", "1: endpoint: write scheme, host and path alone"},
-	{"youtube: {endpoint: 'http://standin.example:8080/'}", "1: endpoint: http:// would send the API key unencrypted: write https://"},
+	{"youtube: {endpoint: 'https://h/?key=hunter2'}",
+		"1: endpoint: write scheme, host and path alone"},
+	{"youtube: {endpoint: 'https://u:hunter2@h/'}",
+		"1: endpoint: write scheme, host and path alone"},
+	{"youtube: {endpoint: 'http://standin.example:8080/'}",
+		"1: endpoint: http:// would send the API key unencrypted: write https://"},
 	{"credentials: a", "1: credentials: write a list"},
 	{"credentials: [a]", "1: credential: write key: value pairs"},
 	{"credentials: [{mode: enforce}]", "1: credential: name is missing"},
 	{"credentials: [{name: A B}]", `1: name: "A B" is not a name`},
 	{"credentials:\n- name: a\n- name: a", "3: a second credential a"},
-	{"credentials: [{name: a, mode: enforced}]", `1: mode: "enforced" is neither enforce nor observe (did you mean enforce?)`},
-	{"credentials: [{name: a, when_unreachable: open}]", "1: when_unreachable: write key: value pairs"},
-	{"credentials: [{name: a, when_unreachable: {open: [videos.list]}}]", "did you mean youtube.videos.list?"},
-	{"credentials: [{name: a, when_unreachable: {open: youtube.videos.list}}]", "1: open: write a list"},
+	{"credentials: [{name: a, mode: enforced}]",
+		`1: mode: "enforced" is neither enforce nor observe (did you mean enforce?)`},
+	{"credentials: [{name: a, when_unreachable: open}]",
+		"1: when_unreachable: write key: value pairs"},
+	{"credentials: [{name: a, when_unreachable: {open: [videos.list]}}]",
+		"did you mean youtube.videos.list?"},
+	{"credentials: [{name: a, when_unreachable: {open: youtube.videos.list}}]",
+		"1: open: write a list"},
 	{"credentials: [{name: a, limits: []}]", "1: limits: the list is empty"},
 	{limit("units: 1, window: 24h"), "4: limit: bucket is missing"},
 	{limit("bucket: default, window: 24h"), "4: limit: units is missing"},
 	{limit("bucket: default, units: 1"), "4: limit: window is missing"},
-	{limit("bucket: serch_list, units: 1, window: 1h"), `4: bucket: no method draws on "serch_list" (did you mean search_list?)`},
+	{limit("bucket: serch_list, units: 1, window: 1h"),
+		`4: bucket: no method draws on "serch_list" (did you mean search_list?)`},
 	{limit("bucket: default, units: 1, window: 0"), "4: window: a window of 0 is out of range"},
 	{limit("bucket: default, units: 1, window: 0s"), "4: window: a window of 0s is out of range"},
 	{limit("bucket: default, units: 1, window: -1h"), "4: window: a window of -1h is out of range"},
 	{limit("bucket: default, units: 1, window: week"), `4: window: "week" is not a window`},
 	{limit("bucket: default, units: 1, window: 24"), `4: window: "24" is not a window`},
-	{limit("bucket: default, units: 1, window: 24h, timezone: UTC"), "4: window: a sliding window of 24h has no timezone"},
-	{limit("bucket: default, units: 1, window: day, timezone: Mars/X"), `4: timezone: "Mars/X" is not an IANA time zone`},
-	{limit("bucket: default, units: 1, window: day, timezone: Local"), `4: timezone: "Local" is not an IANA time zone`},
+	{limit("bucket: default, units: 1, window: 24h, timezone: UTC"),
+		"4: window: a sliding window of 24h has no timezone"},
+	{limit("bucket: default, units: 1, window: day, timezone: Mars/X"),
+		`4: timezone: "Mars/X" is not an IANA time zone`},
+	{limit("bucket: default, units: 1, window: day, timezone: Local"),
+		`4: timezone: "Local" is not an IANA time zone`},
 	{limit("bucket: default, units: -1, window: 1h"), "4: units: -1 is out of range"},
 	{limit("bucket: default, units: 1.5, window: 1h"), "4: units: write a whole number"},
 	{limit("bucket: default, units: '1', window: 1h"), "4: units: write a whole number"},
-	{limit("bucket: default, units: 99999999999999, window: 1h"), "4: units: 99999999999999 is out of range"},
+	{limit("bucket: default, units: 99999999999999, window: 1h"),
+		"4: units: 99999999999999 is out of range"},
 	{limit("bucket: default, units: 5, headroom: 6, window: 1h"), "4: headroom: 6 of 5 units"},
-	{limit("bucket: default, units: 5, window: 1h, headrom: 1"), `unknown key "headrom" (did you mean headroom?)`},
+	{limit("bucket: default, units: 5, window: 1h, headrom: 1"),
+		`unknown key "headrom" (did you mean headroom?)`},
 	{limit("bucket: default, units: 5, window: 60m}\n      - {bucket: default, units: 6, window: 1h"), "5: limits: default 1h is limited twice"},
 	{"ingest: {credential: key1}", `1: credential: no credential "key1"`},
 	{"ingest: {regions: []}", "1: regions: the list is empty"},
@@ -80,7 +93,8 @@ var problems = []struct{ file, want string }{
 	{"ingest: {schedule: 'CRON_TZ=Asia/Tokio 0 9 * * *'}", `"Asia/Tokio" is not an IANA time zone`},
 	{"ingest: {jobs: [{name: j, regions: [JP], schedule: '0 0 30 2 *'}]}", "it never fires"},
 	{"ledger: sqlite:a\ncredentials:\n\t- name: a", "3: a tab: YAML is indented with spaces"},
-	{"ledger: sqlite:a\ncredentials: [{name: a", "2: did not find expected ',' or '}': is a bracket or a quote not closed"},
+	{"ledger: sqlite:a\ncredentials: [{name: a",
+		"2: did not find expected ',' or '}': is a bracket or a quote not closed"},
 	{"ledger: \"sqlite:a\n", "found unexpected end of stream: is a bracket or a quote not closed"},
 	{"{\"ledger\": \"sqlite:a\", \"inge", "is a bracket or a quote not closed, or the file cut short?"},
 	{"ledger: sqlite:a\n---\nledger: sqlite:b", "a second YAML document"},
@@ -99,7 +113,8 @@ func TestProblems(t *testing.T) {
 			continue
 		}
 		text := err.Error()
-		if !strings.Contains(text, p.want) || !strings.Contains(text, path) || strings.Contains(text, "hunter2") {
+		if !strings.Contains(text, p.want) || !strings.Contains(text, path) ||
+			strings.Contains(text, "hunter2") {
 			t.Errorf("%q:\n%v\nwant: %s", p.file, err, p.want)
 		}
 		if strings.Contains(text, "\n") && !strings.Contains(p.want, "cut") {
@@ -108,7 +123,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestAllAtOnce: every problem is reported in one go, in the order of the file, the environment's first.
+// TestAllAtOnce: every problem is reported in one go, in the order of the file, the environment's
+// first.
 func TestAllAtOnce(t *testing.T) {
 	path := write(t, "ingest: {pages: 0, regions: [XX]}\nledger: x\ncredentials: [{name: a, mode: x, nmae: b}]\ncosts: {profil: x}\n")
 	_, err := Load(t.Context(), path, env("QUOTA_CATALOG", "x", "YOUTUBE_ENDPOINT", "y"))
@@ -140,16 +156,19 @@ func TestNoSuchFile(t *testing.T) {
 		}
 	}
 	t.Chdir(dir)
-	if _, err := Load(t.Context(), "", env("QUOTA_CONFIG", "nope.yaml")); err == nil || err.Error() != "nope.yaml: no such file" {
+	if _, err := Load(t.Context(), "", env("QUOTA_CONFIG", "nope.yaml")); err == nil ||
+		err.Error() != "nope.yaml: no such file" {
 		t.Error(err)
 	}
-	if _, err := Load(t.Context(), "", env()); err == nil || !strings.Contains(err.Error(), "neither QUOTA_STATE_DIR nor HOME") {
+	if _, err := Load(t.Context(), "", env()); err == nil ||
+		!strings.Contains(err.Error(), "neither QUOTA_STATE_DIR nor HOME") {
 		t.Error(err)
 	}
 	if err := os.WriteFile("big.yaml", make([]byte, maxFileBytes+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(t.Context(), "big.yaml", env()); err == nil || err.Error() != "big.yaml: longer than 1048576 bytes" {
+	if _, err := Load(t.Context(), "big.yaml", env()); err == nil ||
+		err.Error() != "big.yaml: longer than 1048576 bytes" {
 		t.Error(err)
 	}
 }

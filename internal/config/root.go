@@ -32,7 +32,8 @@ type reader struct {
 	jobOf       map[regions.Region]string
 }
 
-const rotate = "delete it here, make a new key in its place, and name the variable or file that holds it: api_key: {env: " +
+const rotate = "delete it here, make a new key in its place, and name the variable or file that " +
+	"holds it: api_key: {env: " +
 	KeyVariable + "}"
 
 // allProblems are those of the environment and the file. No text that looks like a key is repeated.
@@ -52,7 +53,10 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	var prices, credentials, ingest *yaml.Node
 	if n != nil && yamlfile.Section(n) {
 		r.Fields(n, "the configuration", yamlfile.Fields{
-			"ledger":      func(n *yaml.Node) { r.cfg.Ledger = r.url(n, "ledger", ledger.CheckURL) },
+			"ledger": func(n *yaml.Node) {
+				r.cfg.Ledger = r.url(n, "ledger",
+					ledger.CheckURL)
+			},
 			"catalog":     func(n *yaml.Node) { r.cfg.Catalog = r.url(n, "catalog", checkCatalog) },
 			"costs":       func(n *yaml.Node) { prices = n },
 			"credentials": func(n *yaml.Node) { credentials = n },
@@ -117,7 +121,8 @@ func (r *reader) prices(ctx context.Context, n *yaml.Node) {
 	}
 }
 
-// pricesFrom reads another price list. One that cannot be read leaves none: what refers to it is not checked then.
+// pricesFrom reads another price list. One that cannot be read leaves none: what refers to it is
+// not checked then.
 func (r *reader) pricesFrom(ctx context.Context, n *yaml.Node) {
 	path, ok := r.Text(n, "costs")
 	if !ok {

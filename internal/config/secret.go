@@ -11,8 +11,9 @@ import (
 	"quotabudget/internal/textfile"
 )
 
-// Secret says where an API key is to be found: in an environment variable or a file. It does not hold the key, so that
-// nothing that prints a Secret can print the key. The zero Secret names no place.
+// Secret says where an API key is to be found: in an environment variable or a file. It does not
+// hold the key, so that nothing that prints a Secret can print the key. The zero Secret names no
+// place.
 type Secret struct {
 	Env  string // variable
 	File string // path
@@ -50,14 +51,16 @@ func (s Secret) Key() (string, error) {
 	if s.owner != "" {
 		who = "credential " + s.owner
 	}
-	return "", errors.New(who + " has no api_key: write api_key: {env: " + KeyVariable + "} or {file: path}")
+	return "", errors.New(who + " has no api_key: write api_key: {env: " + KeyVariable +
+		"} or {file: path}")
 }
 
 // Advice is what to do when there is no key.
 func (s Secret) Advice() string {
 	switch {
 	case s.Env != "":
-		return "export " + s.Env + " where this program runs (cron and systemd read no profile), or name a file: api_key: {file: path}"
+		return "export " + s.Env + " where this program runs (cron and systemd read no profile), " +
+			"or name a file: api_key: {file: path}"
 	case s.File != "":
 		return "write the key into that file, readable for the user that runs this program"
 	}
@@ -75,8 +78,8 @@ func (s Secret) WarnExposed(log *slog.Logger) {
 	}
 }
 
-// underSystemd reports whether the file is one of systemd's credentials: it lets its one reader in by an access control list,
-// which shows as a mode that lets the group in.
+// underSystemd reports whether the file is one of systemd's credentials: it lets its one reader in
+// by an access control list, which shows as a mode that lets the group in.
 func (s Secret) underSystemd() bool {
 	dir := s.getenv("CREDENTIALS_DIRECTORY")
 	return dir != "" && filepath.Dir(s.File) == filepath.Clean(dir)
@@ -92,7 +95,8 @@ func checkKey(where, text string) (string, error) {
 	}
 	for _, r := range key {
 		if r <= ' ' || r > '~' {
-			return "", fmt.Errorf("api key: %s holds more than a key: write the key alone, on one line", where)
+			return "", fmt.Errorf("api key: %s holds more than a key: write the key alone, on "+
+				"one line", where)
 		}
 	}
 	return key, nil

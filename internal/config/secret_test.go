@@ -15,7 +15,8 @@ import (
 
 const canary = "AIzaSyCANARY0123456789abcdefghijklmnopq"
 
-// TestPastedKey: a key that stands in the file, wherever and in whatever form, is refused and not repeated.
+// TestPastedKey: a key that stands in the file, wherever and in whatever form, is refused and not
+// repeated.
 func TestPastedKey(t *testing.T) {
 	for _, at := range []string{
 		"credentials: [{name: a, api_key: %s}]",
@@ -44,7 +45,8 @@ func TestPastedKey(t *testing.T) {
 		}
 	}
 	_, err := Load(t.Context(), write(t, "credentials:\n- name: a\n  api_key: s3cr3t-of-no-known-form"), env("HOME", "/h"))
-	if err == nil || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), ":3: api_key: a key stands in this file") ||
+	if err == nil || strings.Contains(err.Error(), "s3cr3t") ||
+		!strings.Contains(err.Error(), ":3: api_key: a key stands in this file") ||
 		!strings.Contains(err.Error(), "make a new key") {
 		t.Error(err)
 	}
@@ -77,7 +79,8 @@ func TestKeyErrors(t *testing.T) {
 		{FileSecret(fifo(t), env()), "pipe: is a pipe, not a file"},
 	} {
 		key, err := c.secret.Key()
-		if key != "" || err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), canary) {
+		if key != "" || err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), canary) {
 			t.Errorf("%v: %q, %v", c.secret, key, err)
 		}
 	}
@@ -93,12 +96,14 @@ func TestKeyIsNotPrinted(t *testing.T) {
 		t.Fatal(key, err)
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "%v %+v %#v %s\n", *cfg, cfg.Credentials, cfg.Credentials, cfg.Credentials[0].APIKey)
+	fmt.Fprintf(&out, "%v %+v %#v %s\n", *cfg, cfg.Credentials, cfg.Credentials,
+		cfg.Credentials[0].APIKey)
 	if err := json.NewEncoder(&out).Encode(cfg.Credentials[0].APIKey); err != nil {
 		t.Fatal(err)
 	}
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "credential", cfg.Credentials[0].APIKey)
-	if strings.Contains(out.String(), canary) || !strings.Contains(out.String(), "YOUTUBE_API_KEY") {
+	if strings.Contains(out.String(), canary) ||
+		!strings.Contains(out.String(), "YOUTUBE_API_KEY") {
 		t.Error(out.String())
 	}
 }
@@ -122,22 +127,28 @@ func TestHidePassword(t *testing.T) {
 	}
 }
 
-// TestPasswordsWithSigns: what is shown of a URL that is in force holds no part of its password, whatever signs that has.
+// TestPasswordsWithSigns: what is shown of a URL that is in force holds no part of its password,
+// whatever signs that has.
 func TestPasswordsWithSigns(t *testing.T) {
 	shown := 0
 	for sign := rune(' '); sign < 0x100; sign++ {
 		for _, form := range []string{
-			"redis://:%s@h:1/0", "redis://u:%s@h?pool_size=2", "rediss+cluster://u:%s@a,b", "redis+sentinel://u:%s@a/main",
-			"redis+sentinel://a/main?sentinel_password=%s", "redis+sentinel://a/main?sentinel_user=x&sentinel_password=%s&pool_size=1",
+			"redis://:%s@h:1/0", "redis://u:%s@h?pool_size=2", "rediss+cluster://u:%s@a,b",
+			"redis+sentinel://u:%s@a/main",
+			"redis+sentinel://a/main?sentinel_password=%s",
+			"redis+sentinel://a/main?sentinel_user=x&sentinel_password=%s&pool_size=1",
 			"redis://a/0#%s", "redis+cluster://a/%s", "redis://%s",
 		} {
-			for _, password := range []string{"hunter" + string(sign) + "horse", "12" + string(sign) + "horse"} {
+			for _, password := range []string{"hunter" + string(sign) + "horse", "12" +
+				string(sign) + "horse"} {
 				url := fmt.Sprintf(form, password)
-				if ledger.CheckURL(url) != nil || form == "redis://%s" && !strings.Contains(url, "@") {
+				if ledger.CheckURL(url) != nil || form == "redis://%s" &&
+					!strings.Contains(url, "@") {
 					continue
 				}
 				shown++
-				if text := HidePassword(url); strings.Contains(text, "hunter") || strings.Contains(text, "horse") {
+				if text := HidePassword(url); strings.Contains(text, "hunter") ||
+					strings.Contains(text, "horse") {
 					t.Errorf("%s is shown as %s", url, text)
 				}
 			}

@@ -19,10 +19,12 @@ func lines(head, format string, n int) string {
 	return b.String()
 }
 
-// TestLargeFiles: a file as large as it may be is read about as fast as it is long. What grows with the square of it takes minutes.
+// TestLargeFiles: a file as large as it may be is read about as fast as it is long. What grows with
+// the square of it takes minutes.
 func TestLargeFiles(t *testing.T) {
 	t.Parallel()
-	cfg := load(t, lines("credentials:\n- name: default\n  limits:\n", "  - {bucket: default, units: 1, window: %dms}\n", 20_000))
+	cfg := load(t, lines("credentials:\n- name: default\n  limits:\n",
+		"  - {bucket: default, units: 1, window: %dms}\n", 20_000))
 	if n := len(cfg.Credentials[0].Limits); n != 20_000 {
 		t.Errorf("%d limits", n)
 	}
@@ -32,10 +34,12 @@ func TestLargeFiles(t *testing.T) {
 	}
 }
 
-// TestWorkGrowsWithLength: eight times the limits take about eight times the allocations, and not sixty-four.
+// TestWorkGrowsWithLength: eight times the limits take about eight times the allocations, and not
+// sixty-four.
 func TestWorkGrowsWithLength(t *testing.T) {
 	work := func(n int) float64 {
-		path := write(t, lines("credentials:\n- name: default\n  limits:\n", "  - {bucket: default, units: 1, window: %dms}\n", n))
+		path := write(t, lines("credentials:\n- name: default\n  limits:\n",
+			"  - {bucket: default, units: 1, window: %dms}\n", n))
 		return testing.AllocsPerRun(1, func() {
 			if _, err := Load(t.Context(), path, env("HOME", "/h")); err != nil {
 				t.Fatal(err)
@@ -53,12 +57,16 @@ func TestManyProblems(t *testing.T) {
 	for name, text := range map[string]string{
 		"jobs":           lines("ingest:\n  jobs:\n", "  - {name: j%d, regions: [US]}\n", 10_000),
 		"jobs of a name": lines("ingest:\n  jobs:\n", "  - {name: j, pages: %d}\n", 10_000),
-		"limits":         lines("credentials:\n- name: a\n  limits:\n", "  - {bucket: default, units: %d, window: 1h}\n", 10_000),
-		"buckets":        lines("credentials:\n- name: a\n  limits:\n", "  - {bucket: defualt%d, units: 1, window: 1h}\n", 10_000),
-		"methods":        lines("credentials:\n- name: a\n  when_unreachable:\n    open:\n", "    - youtube.video.list%d\n", 10_000),
-		"keys":           lines("ledger: sqlite:a\n", "key%d: 1\n", 10_000),
-		"regions":        lines("ingest:\n  regions:\n", "  - x%d\n", 10_000),
-		"aliases": lines("credentials:\n- name: a0\n  limits: &l\n", "  - {bucket: default, units: 1, window: %dms}\n", 10_000) +
+		"limits": lines("credentials:\n- name: a\n  limits:\n",
+			"  - {bucket: default, units: %d, window: 1h}\n", 10_000),
+		"buckets": lines("credentials:\n- name: a\n  limits:\n",
+			"  - {bucket: defualt%d, units: 1, window: 1h}\n", 10_000),
+		"methods": lines("credentials:\n- name: a\n  when_unreachable:\n    open:\n",
+			"    - youtube.video.list%d\n", 10_000),
+		"keys":    lines("ledger: sqlite:a\n", "key%d: 1\n", 10_000),
+		"regions": lines("ingest:\n  regions:\n", "  - x%d\n", 10_000),
+		"aliases": lines("credentials:\n- name: a0\n  limits: &l\n",
+			"  - {bucket: default, units: 1, window: %dms}\n", 10_000) +
 			lines("", "- {name: a%d, limits: *l}\n", 10_000),
 	} {
 		_, err := Load(t.Context(), write(t, text), env("HOME", "/h"))
@@ -67,7 +75,8 @@ func TestManyProblems(t *testing.T) {
 			t.Errorf("%s: %.200v", name, err)
 			continue
 		}
-		if last := problem.Problems[len(problem.Problems)-1].Text; name == "aliases" && !strings.Contains(last, "more than 100000 items") ||
+		if last := problem.Problems[len(problem.Problems)-1].Text; name == "aliases" &&
+			!strings.Contains(last, "more than 100000 items") ||
 			name != "aliases" && last != "and perhaps more: reading ends after 100 problems" {
 			t.Errorf("%s: %s", name, last)
 		}

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// stateDefaults puts the ledger and the catalogue into the state directory: QUOTA_STATE_DIR, else quota below XDG_STATE_HOME
-// (~/.local/state). The directory is needed, and made, only where one of the two is not configured.
+// stateDefaults puts the ledger and the catalogue into the state directory: QUOTA_STATE_DIR, else
+// quota below XDG_STATE_HOME (~/.local/state). The directory is needed, and made, only where one of
+// the two is not configured.
 func (r *reader) stateDefaults() {
 	c := r.cfg
 	if c.Ledger != "" && c.Catalog != "" {
@@ -18,7 +19,8 @@ func (r *reader) stateDefaults() {
 		dir = r.xdg("XDG_STATE_HOME", filepath.Join(".local", "state"))
 		if dir == "" {
 			r.outside = append(r.outside, Problem{Where: "environment",
-				Text: "neither QUOTA_STATE_DIR nor HOME says where to keep the ledger and the catalogue"})
+				Text: "neither QUOTA_STATE_DIR nor HOME says where to keep the ledger and the " +
+					"catalogue"})
 			return
 		}
 		dir = filepath.Join(dir, "quota")
@@ -38,19 +40,23 @@ func (r *reader) stateDefaults() {
 
 // sqliteURL writes an absolute path as sqlite.ParseURL reads it.
 func sqliteURL(path string) string {
-	return "sqlite://" + strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23").Replace(filepath.ToSlash(path))
+	return "sqlite://" + strings.NewReplacer("%", "%25", "?", "%3F", "#",
+		"%23").Replace(filepath.ToSlash(path))
 }
 
 // shownOptions are the options of a ledger's URL that hold no secret.
-var shownOptions = []string{"ca", "cert", "key", "server_name", "dial_timeout", "read_timeout", "pool_size"}
+var shownOptions = []string{"ca", "cert", "key", "server_name", "dial_timeout", "read_timeout",
+	"pool_size"}
 
-// HidePassword is a ledger's URL without what may be a password: the user, and the values of options.
+// HidePassword is a ledger's URL without what may be a password: the user, and the values of
+// options.
 func HidePassword(ledgerURL string) string {
 	scheme, rest, ok := strings.Cut(ledgerURL, "://")
 	if !ok || scheme == "sqlite" {
 		return ledgerURL
 	}
-	if strings.Contains(rest, "#") { // no ledger's URL has one, so it stands in a password, and who knows where that ends
+	// no ledger's URL has one, so it stands in a password, and who knows where that ends
+	if strings.Contains(rest, "#") {
 		return scheme + "://***"
 	}
 	if at := strings.LastIndex(rest, "@"); at >= 0 {

@@ -10,8 +10,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// AmbiguousError is a request that the upstream could take for another call than we do. It has no price (quota.ErrUnpriced):
-// a guess at what it is would be a way to pay for the cheaper of the two.
+// AmbiguousError is a request that the upstream could take for another call than we do. It has no
+// price (quota.ErrUnpriced): a guess at what it is would be a way to pay for the cheaper of the
+// two.
 type AmbiguousError struct{ What string }
 
 // Error says what is ambiguous.
@@ -32,7 +33,8 @@ type VerbError struct {
 
 // Error names the verbs that the path has.
 func (e *VerbError) Error() string {
-	return fmt.Sprintf("%s has no %s: it has %s", clip(e.Path), clip(e.Verb), strings.Join(e.Allowed, ", "))
+	return fmt.Sprintf("%s has no %s: it has %s", clip(e.Path), clip(e.Verb),
+		strings.Join(e.Allowed, ", "))
 }
 
 // Unwrap is quota.ErrUnpriced.
@@ -41,8 +43,8 @@ func (e *VerbError) Unwrap() error { return quota.ErrUnpriced }
 // plainSegment is what may stand between two slashes, once unescaped.
 var plainSegment = regexp.MustCompile(`^[A-Za-z0-9_.~=+:@,!*'()$-]+$`)
 
-// checkPath refuses a path that means different things to different readers: dots that climb, slashes that are doubled or
-// escaped, parameters behind a semicolon, control characters.
+// checkPath refuses a path that means different things to different readers: dots that climb,
+// slashes that are doubled or escaped, parameters behind a semicolon, control characters.
 func checkPath(u *url.URL) error {
 	path := u.EscapedPath()
 	if path == "" || path == "/" {
@@ -52,7 +54,8 @@ func checkPath(u *url.URL) error {
 		plain, err := url.PathUnescape(part)
 		switch {
 		case err != nil || part != "" && !plainSegment.MatchString(plain):
-			return ambiguous("its path holds a character that may be read in two ways: write ids as letters, digits, - and _")
+			return ambiguous("its path holds a character that may be read in two ways: write ids " +
+				"as letters, digits, - and _")
 		case part == "":
 			return ambiguous("its path has an empty part, // or a slash at the end")
 		case strings.Trim(plain, ".") == "":
@@ -62,12 +65,13 @@ func checkPath(u *url.URL) error {
 	return nil
 }
 
-// otherName matches the names of headers and parameters by which servers let a request be another one than it looks:
-// X-HTTP-Method, _method, $httpMethod, $httpHeaders, $ct (a Content-Type), X-Original-URL.
+// otherName matches the names of headers and parameters by which servers let a request be another
+// one than it looks: X-HTTP-Method, _method, $httpMethod, $httpHeaders, $ct (a Content-Type),
+// X-Original-URL.
 var otherName = regexp.MustCompile(`(?i)http[-_]?method|http[-_]?headers|method[-_]?override|^_?method$|^\$ct$|^x[-_](original|rewrite)[-_]ur[li]$`)
 
-// CheckQuery refuses a query, or a form, that servers read differently, or by which the request may become another one. It
-// repeats no value.
+// CheckQuery refuses a query, or a form, that servers read differently, or by which the request may
+// become another one. It repeats no value.
 func CheckQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil || strings.Contains(raw, "#") {
@@ -75,7 +79,8 @@ func CheckQuery(raw string) error {
 	}
 	for name := range query {
 		if otherName.MatchString(name) {
-			return ambiguous("its query has the parameter %q, which may make another request of it", clip(name))
+			return ambiguous("its query has the parameter %q, which may make another request of it",
+				clip(name))
 		}
 		for _, c := range []byte(name) {
 			if c <= ' ' || c >= 0x7f {
@@ -106,7 +111,8 @@ func verbOf(r *http.Request) (verb string, overridden bool, err error) {
 	case len(over) == 0:
 		return verb, false, nil
 	case len(over) > 1 || verb != http.MethodPost || over[0] != http.MethodGet:
-		return "", false, ambiguous("X-HTTP-Method-Override is taken once, on a POST that is meant as a GET")
+		return "", false, ambiguous("X-HTTP-Method-Override is taken once, on a POST that is " +
+			"meant as a GET")
 	}
 	return http.MethodGet, true, nil
 }

@@ -24,7 +24,8 @@ func request(t testing.TB, verb, target string, header ...string) *http.Request 
 	return r
 }
 
-// What the upstream could take for another call than the one that would be charged is refused, never guessed at.
+// What the upstream could take for another call than the one that would be charged is refused,
+// never guessed at.
 func TestAmbiguous(t *testing.T) {
 	table := costs.Default()
 	const videos, override = "/youtube/v3/videos", "X-HTTP-Method-Override"
@@ -78,7 +79,8 @@ func TestAmbiguous(t *testing.T) {
 		{"POST", "/upload/youtube/v3/videos", []string{override, "GET"}},
 	} {
 		got, err := table.Method(request(t, c.verb, c.target, c.header...))
-		if _, ok := errors.AsType[*costs.AmbiguousError](err); !ok || got != "" || !errors.Is(err, quota.ErrUnpriced) {
+		if _, ok := errors.AsType[*costs.AmbiguousError](err); !ok || got != "" ||
+			!errors.Is(err, quota.ErrUnpriced) {
 			t.Errorf("%s %s %q: %q, %v", c.verb, c.target, c.header, got, err)
 		}
 	}
@@ -87,13 +89,15 @@ func TestAmbiguous(t *testing.T) {
 // Long lists of ids come from the upstream's own clients as POST, and cost what the GET costs.
 func TestOverride(t *testing.T) {
 	table := costs.Default()
-	for _, path := range []string{"/youtube/v3/videos", "/youtube/v3/channels?part=id", "/youtube/v3/videos/getRating",
+	for _, path := range []string{"/youtube/v3/videos", "/youtube/v3/channels?part=id",
+		"/youtube/v3/videos/getRating",
 		"/youtube/v3/videos:batchGetStats"} {
 		want, err := table.Method(request(t, "GET", path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := table.Method(request(t, "POST", path, "x-http-method-override", "GET")); got != want {
+		if got, err := table.Method(request(t, "POST", path, "x-http-method-override",
+			"GET")); got != want {
 			t.Errorf("POST %s: %q, %v; want %s", path, got, err, want)
 		}
 	}
@@ -103,7 +107,8 @@ func TestOverride(t *testing.T) {
 func TestWrongVerb(t *testing.T) {
 	_, err := costs.Default().Method(request(t, "PATCH", "/youtube/v3/captions"))
 	wrong, ok := errors.AsType[*costs.VerbError](err)
-	if !ok || !errors.Is(err, quota.ErrUnpriced) || len(wrong.Allowed) != 4 || wrong.Allowed[0] != "DELETE" {
+	if !ok || !errors.Is(err, quota.ErrUnpriced) || len(wrong.Allowed) != 4 ||
+		wrong.Allowed[0] != "DELETE" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,4 +1,5 @@
-// Package costs reads what the upstream bills: which request is which method, and what a call of it costs.
+// Package costs reads what the upstream bills: which request is which method, and what a call of it
+// costs.
 package costs
 
 import (
@@ -39,12 +40,13 @@ type Bucket struct {
 
 // Method is one priced operation.
 type Method struct {
-	ID     string       // as in the discovery document: youtube.videos.list
-	Verb   string       // GET
-	Path   string       // /youtube/v3/captions/{id}; a name in braces stands for one segment
-	Upload bool         // also reached below the upload paths
-	OAuth  bool         // takes the token of a user in place of an API key
-	Costs  []quota.Cost // what one call takes, in the order of the table's buckets; at least one, each at least 1 unit
+	ID     string // as in the discovery document: youtube.videos.list
+	Verb   string // GET
+	Path   string // /youtube/v3/captions/{id}; a name in braces stands for one segment
+	Upload bool   // also reached below the upload paths
+	OAuth  bool   // takes the token of a user in place of an API key
+	// what one call takes, in the order of the table's buckets; at least one, each at least 1 unit
+	Costs  []quota.Cost
 	Source Source
 	Note   string
 }
@@ -79,7 +81,8 @@ var shipped = sync.OnceValue(func() *Table {
 func (t *Table) Profile(name string) (*Table, error) {
 	p, ok := t.profiles[name]
 	if !ok {
-		return nil, fmt.Errorf("no profile %q in the price list: it has %s", name, strings.Join(t.Profiles(), ", "))
+		return nil, fmt.Errorf("no profile %q in the price list: it has %s", name,
+			strings.Join(t.Profiles(), ", "))
 	}
 	view := *t
 	view.profile, view.methods = name, maps.Clone(t.listed)
@@ -97,7 +100,8 @@ func (t *Table) Profiles() []string { return sorted(t.profiles) }
 // ProfileName is the profile whose prices the table shows.
 func (t *Table) ProfileName() string { return t.profile }
 
-// Price is what one call of the method takes. A method that is not in the table is quota.ErrUnpriced: no price is guessed.
+// Price is what one call of the method takes. A method that is not in the table is
+// quota.ErrUnpriced: no price is guessed.
 func (t *Table) Price(method string) ([]quota.Cost, error) {
 	m, err := t.Lookup(method)
 	return m.Costs, err
@@ -107,7 +111,8 @@ func (t *Table) Price(method string) ([]quota.Cost, error) {
 func (t *Table) Lookup(method string) (Method, error) {
 	m, ok := t.methods[method]
 	if !ok {
-		return Method{}, fmt.Errorf("%q%s: %w", clip(method), didYouMean(method, t.methods), quota.ErrUnpriced)
+		return Method{}, fmt.Errorf("%q%s: %w", clip(method), didYouMean(method, t.methods),
+			quota.ErrUnpriced)
 	}
 	m.Costs = slices.Clone(m.Costs)
 	return m, nil
@@ -141,7 +146,8 @@ func (t *Table) Buckets() []Bucket {
 	return in
 }
 
-// BucketOfMetric is the bucket that the upstream calls by this metric. It is false for a metric of no bucket in the profile.
+// BucketOfMetric is the bucket that the upstream calls by this metric. It is false for a metric of
+// no bucket in the profile.
 func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
 	for _, b := range t.Buckets() {
 		if b.Metric == metric {

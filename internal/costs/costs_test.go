@@ -38,13 +38,15 @@ func TestPrices(t *testing.T) {
 			t.Errorf("in the single pool %s costs %v, %v; want %v", c.method, got, err, c.old)
 		}
 	}
-	if back, err := single.Profile("current"); err != nil || !slices.EqualFunc(back.Methods(), table.Methods(), sameMethod) {
+	if back, err := single.Profile("current"); err != nil ||
+		!slices.EqualFunc(back.Methods(), table.Methods(), sameMethod) {
 		t.Errorf("current asked of single-pool is not what it was: %v", err)
 	}
 	if got := table.ProfileName() + " " + single.ProfileName(); got != "current single-pool" {
 		t.Errorf("profiles are named %s", got)
 	}
-	if _, err := table.Profile("old"); err == nil || !strings.Contains(err.Error(), "current, single-pool") {
+	if _, err := table.Profile("old"); err == nil ||
+		!strings.Contains(err.Error(), "current, single-pool") {
 		t.Errorf("an unknown profile: %v", err)
 	}
 }
@@ -102,7 +104,8 @@ func TestPricesAreNotShared(t *testing.T) {
 func TestDefaultLimits(t *testing.T) {
 	names := func(limits []quota.Limit) (s []string) {
 		for _, l := range limits {
-			s = append(s, l.Name()+" "+strconv.FormatInt(l.Units, 10)+"-"+strconv.FormatInt(l.Headroom, 10))
+			s = append(s, l.Name()+" "+strconv.FormatInt(l.Units,
+				10)+"-"+strconv.FormatInt(l.Headroom, 10))
 		}
 		return s
 	}
@@ -111,7 +114,8 @@ func TestDefaultLimits(t *testing.T) {
 		"default 24h 10000-500", "default day America/Los_Angeles 10000-500",
 		"search_list 24h 100-5", "search_list day America/Los_Angeles 100-5",
 		"video_insert 24h 100-5", "video_insert day America/Los_Angeles 100-5",
-		"video_batch_get_stats 24h 10000-500", "video_batch_get_stats day America/Los_Angeles 10000-500",
+		"video_batch_get_stats 24h 10000-500",
+		"video_batch_get_stats day America/Los_Angeles 10000-500",
 	}
 	if got := names(table.DefaultLimits()); !slices.Equal(got, want) {
 		t.Errorf("limits\n%v, want\n%v", got, want)
@@ -129,7 +133,8 @@ func TestDefaultLimits(t *testing.T) {
 
 func TestBucketOfMetric(t *testing.T) {
 	table := costs.Default()
-	if b, ok := table.BucketOfMetric("youtube.googleapis.com/search_list"); !ok || b.Name != "search_list" || b.Daily != 100 {
+	if b, ok := table.BucketOfMetric("youtube.googleapis.com/search_list"); !ok ||
+		b.Name != "search_list" || b.Daily != 100 {
 		t.Errorf("search_list: %v, %v", b, ok)
 	}
 	if b, ok := table.BucketOfMetric("youtube.googleapis.com/unheard_of"); ok {
@@ -174,7 +179,8 @@ func TestPricesAgreeWithTheSurvey(t *testing.T) {
 	if len(rows)-1 != len(table.Methods()) {
 		t.Errorf("the survey has %d methods, costs.yaml %d", len(rows)-1, len(table.Methods()))
 	}
-	status := map[string]string{"official-table": "official", "revision-history": "official", "secondary": "secondary", "unverified": "unverified"}
+	status := map[string]string{"official-table": "official", "revision-history": "official",
+		"secondary": "secondary", "unverified": "unverified"}
 	for _, row := range rows[1:] {
 		m, err := table.Lookup("youtube." + row[0])
 		if err != nil {
@@ -182,7 +188,8 @@ func TestPricesAgreeWithTheSurvey(t *testing.T) {
 			continue
 		}
 		b, _ := table.BucketOfMetric(row[4])
-		got := []string{m.Verb, m.Path, m.Costs[0].Bucket, strconv.FormatInt(m.Costs[0].Units, 10), strconv.FormatInt(b.Daily, 10), m.Source.Status}
+		got := []string{m.Verb, m.Path, m.Costs[0].Bucket, strconv.FormatInt(m.Costs[0].Units, 10),
+			strconv.FormatInt(b.Daily, 10), m.Source.Status}
 		want := []string{row[1], "/" + row[2], b.Name, row[5], row[6], status[row[7]]}
 		if len(m.Costs) != 1 || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, the survey has %v", m.ID, got, want)

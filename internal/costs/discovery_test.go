@@ -48,7 +48,8 @@ func discovery(t *testing.T) map[string]discovered {
 	if err != nil {
 		t.Fatalf("where google.golang.org/api is: %v", err)
 	}
-	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "youtube", "v3", "youtube-api.json"))
+	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "youtube", "v3",
+		"youtube-api.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,17 +71,20 @@ func TestEveryDiscoveredMethodIsPriced(t *testing.T) {
 	for id, d := range doc {
 		m, err := table.Lookup(id)
 		if err != nil {
-			t.Errorf("the discovery document has %s %s, costs.yaml does not: %v", d.HTTPMethod, d.Path, err)
+			t.Errorf("the discovery document has %s %s, costs.yaml does not: %v", d.HTTPMethod,
+				d.Path, err)
 			continue
 		}
 		if m.Verb != d.HTTPMethod || m.Path != "/"+d.Path {
 			t.Errorf("%s is %s %s, want %s /%s", id, m.Verb, m.Path, d.HTTPMethod, d.Path)
 		}
 		if m.Upload != (len(d.MediaUpload.Protocols) > 0) {
-			t.Errorf("%s: upload is %v, the discovery document has %v", id, m.Upload, d.MediaUpload.Protocols)
+			t.Errorf("%s: upload is %v, the discovery document has %v", id, m.Upload,
+				d.MediaUpload.Protocols)
 		}
 		if m.OAuth != (len(d.Scopes) > 0) {
-			t.Errorf("%s: oauth is %v, the discovery document has the scopes %v", id, m.OAuth, d.Scopes)
+			t.Errorf("%s: oauth is %v, the discovery document has the scopes %v", id, m.OAuth,
+				d.Scopes)
 		}
 	}
 	for _, m := range table.Methods() {
@@ -97,7 +101,8 @@ func TestEveryDiscoveredRequestIsNamed(t *testing.T) {
 	named := func(verb, path, want string) {
 		t.Helper()
 		path = template.ReplaceAllString(path, "-id%3Dwith:marks")
-		r, err := http.NewRequest(verb, "https://youtube.googleapis.com/"+strings.TrimPrefix(path, "/")+"?part=id", nil)
+		r, err := http.NewRequest(verb, "https://youtube.googleapis.com/"+strings.TrimPrefix(path,
+			"/")+"?part=id", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

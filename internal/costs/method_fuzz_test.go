@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// FuzzMethod looks for a request that is named as a method which it is not: by the plainest reading of its path, its verb and
-// its override.
+// FuzzMethod looks for a request that is named as a method which it is not: by the plainest reading
+// of its path, its verb and its override.
 func FuzzMethod(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"GET", "/youtube/v3/videos?part=id", ""},
@@ -68,7 +68,8 @@ func plainly(m costs.Method, r *http.Request) bool {
 	if m.Upload {
 		route = "(/upload|/resumable/upload)?" + route
 	}
-	if !regexp.MustCompile("^"+route+"$").MatchString(r.URL.Path) || path.Clean(r.URL.Path) != r.URL.Path {
+	if !regexp.MustCompile("^"+route+"$").MatchString(r.URL.Path) ||
+		path.Clean(r.URL.Path) != r.URL.Path {
 		return false
 	}
 	over := r.Header.Values("X-HTTP-Method-Override")

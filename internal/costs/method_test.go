@@ -31,14 +31,21 @@ func TestMethodByRule(t *testing.T) {
 		{"GET", "/youtube/v3/captions", "", "youtube.captions.list"},
 		{"GET", "/youtube/v3/captions/-x", "", "youtube.captions.download"},
 		{"GET", "/youtube/v3/captions/a%3D", "", "youtube.captions.download"},
-		{"GET", "/youtube/v3/liveChat/messages/stream", "", "youtube.youtube.v3.liveChat.messages.stream"},
+		{"GET", "/youtube/v3/liveChat/messages/stream", "",
+			"youtube.youtube.v3.liveChat.messages.stream"},
 		{"POST", "/upload/youtube/v3/videos?uploadType=resumable", "", "youtube.videos.insert"},
-		{"POST", "/upload/youtube/v3/videos?uploadType=resumable&upload_id=1", "", "youtube.videos.insert"},
-		{"PUT", "/upload/youtube/v3/videos?uploadType=resumable&upload_id=1", "", "youtube.videos.insert"},
-		{"DELETE", "/upload/youtube/v3/videos?uploadType=resumable&upload_id=1", "", "youtube.videos.insert"},
+		{"POST", "/upload/youtube/v3/videos?uploadType=resumable&upload_id=1", "",
+			"youtube.videos.insert"},
+		{"PUT", "/upload/youtube/v3/videos?uploadType=resumable&upload_id=1", "",
+			"youtube.videos.insert"},
+		{"DELETE", "/upload/youtube/v3/videos?uploadType=resumable&upload_id=1", "",
+			"youtube.videos.insert"},
 		{"PUT", "/resumable/upload/youtube/v3/captions?upload_id=1", "", "youtube.captions.update"},
-		{"POST", "/resumable/upload/youtube/v3/captions?upload_id=1", "", "youtube.captions.update"}, // the dearest
-		{"POST", "/upload/youtube/v3/captions?uploadType=multipart&upload_id=1", "", "youtube.captions.insert"},
+		// the dearest
+		{"POST", "/resumable/upload/youtube/v3/captions?upload_id=1", "",
+			"youtube.captions.update"},
+		{"POST", "/upload/youtube/v3/captions?uploadType=multipart&upload_id=1", "",
+			"youtube.captions.insert"},
 		{"POST", "/youtube/v3/videos", "", "youtube.videos.insert"},
 		{"POST", "/youtube/v3/videos", "GET", "youtube.videos.list"},
 
@@ -48,7 +55,8 @@ func TestMethodByRule(t *testing.T) {
 		{"PUT", "/upload/youtube/v3/videos?upload_id=", "", ""},
 		{"PUT", "/upload/youtube/v3/videos?upload_id=1&upload_id=2", "", ""},
 		{"PUT", "/upload/youtube/v3/videos?upload_id=1&uploadType=media", "", ""},
-		{"PUT", "/upload/youtube/v3/videos?upload_id=1&uploadType=resumable&uploadType=media", "", ""},
+		{"PUT", "/upload/youtube/v3/videos?upload_id=1&uploadType=resumable&uploadType=media", "",
+			""},
 		{"PUT", "/upload/youtube/v3/videos?upload_id=1&upload_protocol=raw", "", ""},
 		{"PUT", "/youtube/v3/playlistImages/x?upload_id=1", "", ""},
 		{"PUT", "/youtube/v3/comments/markAsSpam", "", ""},
@@ -80,7 +88,8 @@ func TestMethodByRule(t *testing.T) {
 		}
 		got, err := table.Method(r)
 		if got != c.want || errors.Is(err, quota.ErrUnpriced) != (c.want == "") {
-			t.Errorf("%s %s override %q: %q, %v; want %q", c.verb, c.url, c.override, got, err, c.want)
+			t.Errorf("%s %s override %q: %q, %v; want %q", c.verb, c.url, c.override, got, err,
+				c.want)
 		}
 	}
 }
@@ -105,12 +114,14 @@ func (n *namer) RoundTrip(r *http.Request) (*http.Response, error) {
 		header.Set("Location", r.URL.String()+"&upload_id=1")
 	}
 	header.Set("X-Http-Status-Code-Override", "200")
-	return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
+	return &http.Response{StatusCode: 200, Header: header,
+		Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
 }
 
 func TestMethodOfTheRealClient(t *testing.T) {
 	n := &namer{table: costs.Default()}
-	s, err := api.NewService(context.Background(), option.WithHTTPClient(&http.Client{Transport: n}))
+	s, err := api.NewService(context.Background(),
+		option.WithHTTPClient(&http.Client{Transport: n}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,23 +132,66 @@ func TestMethodOfTheRealClient(t *testing.T) {
 		times int
 		call  func() error
 	}{
-		{"youtube.videos.list", 1, func() error { _, err := s.Videos.List(part).Chart("mostPopular").Do(); return err }},
-		{"youtube.videos.batchGetStats", 1, func() error { _, err := s.Videos.BatchGetStats().Id("a").Do(); return err }},
-		{"youtube.videos.delete", 1, func() error { return s.Videos.Delete("-x").Do() }},
-		{"youtube.videos.update", 1, func() error { _, err := s.Videos.Update(part, &api.Video{}).Do(); return err }},
-		{"youtube.search.list", 1, func() error { _, err := s.Search.List(part).Q("?&/#").Do(); return err }},
-		{"youtube.videoCategories.list", 1, func() error { _, err := s.VideoCategories.List(part).RegionCode("BR").Do(); return err }},
-		{"youtube.i18nRegions.list", 1, func() error { _, err := s.I18nRegions.List(part).Do(); return err }},
-		{"youtube.captions.download", 1, func() error { _, err := s.Captions.Download("a=b_c-").Download(); return err }},
-		{"youtube.liveBroadcasts.insertCuepoint", 1, func() error { _, err := s.LiveBroadcasts.InsertCuepoint(&api.Cuepoint{}).Do(); return err }},
-		{"youtube.youtube.v3.liveChat.messages.stream", 1, func() error { _, err := s.Youtube.V3.LiveChat.Messages.Stream().Do(); return err }},
-		{"youtube.thumbnails.set", 1, func() error { _, err := s.Thumbnails.Set("a").Media(media(9)).Do(); return err }},
-		{"youtube.videos.insert", 1, func() error { _, err := s.Videos.Insert(part, &api.Video{}).Media(media(9)).Do(); return err }},
-		{"youtube.videos.insert", 2, func() error { // one request opens the upload, one carries it
-			_, err := s.Videos.Insert(part, &api.Video{}).Media(media(300<<10), googleapi.ChunkSize(256<<10)).Do()
+		{"youtube.videos.list", 1, func() error {
+			_,
+				err := s.Videos.List(part).Chart("mostPopular").Do()
 			return err
 		}},
-		{"youtube.captions.update", 1, func() error { _, err := s.Captions.Update(part, &api.Caption{}).Media(media(9)).Do(); return err }},
+		{"youtube.videos.batchGetStats", 1, func() error {
+			_,
+				err := s.Videos.BatchGetStats().Id("a").Do()
+			return err
+		}},
+		{"youtube.videos.delete", 1, func() error { return s.Videos.Delete("-x").Do() }},
+		{"youtube.videos.update", 1, func() error {
+			_,
+				err := s.Videos.Update(part, &api.Video{}).Do()
+			return err
+		}},
+		{"youtube.search.list", 1, func() error {
+			_,
+				err := s.Search.List(part).Q("?&/#").Do()
+			return err
+		}},
+		{"youtube.videoCategories.list", 1, func() error {
+			_,
+				err := s.VideoCategories.List(part).RegionCode("BR").Do()
+			return err
+		}},
+		{"youtube.i18nRegions.list", 1, func() error {
+			_,
+				err := s.I18nRegions.List(part).Do()
+			return err
+		}},
+		{"youtube.captions.download", 1, func() error {
+			_,
+				err := s.Captions.Download("a=b_c-").Download()
+			return err
+		}},
+		{"youtube.liveBroadcasts.insertCuepoint", 1,
+			func() error { _, err := s.LiveBroadcasts.InsertCuepoint(&api.Cuepoint{}).Do(); return err }},
+		{"youtube.youtube.v3.liveChat.messages.stream", 1,
+			func() error { _, err := s.Youtube.V3.LiveChat.Messages.Stream().Do(); return err }},
+		{"youtube.thumbnails.set", 1, func() error {
+			_,
+				err := s.Thumbnails.Set("a").Media(media(9)).Do()
+			return err
+		}},
+		{"youtube.videos.insert", 1, func() error {
+			_,
+				err := s.Videos.Insert(part, &api.Video{}).Media(media(9)).Do()
+			return err
+		}},
+		{"youtube.videos.insert", 2, func() error { // one request opens the upload, one carries it
+			_, err := s.Videos.Insert(part, &api.Video{}).Media(media(300<<10),
+				googleapi.ChunkSize(256<<10)).Do()
+			return err
+		}},
+		{"youtube.captions.update", 1, func() error {
+			_,
+				err := s.Captions.Update(part, &api.Caption{}).Media(media(9)).Do()
+			return err
+		}},
 	} {
 		n.names = nil
 		if err := c.call(); err != nil {

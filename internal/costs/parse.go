@@ -12,8 +12,9 @@ import (
 	"quotabudget/internal/yamlfile"
 )
 
-// Parse reads a price list. It is strict: an unknown or repeated key, a bucket that is not declared, a cost below 1, a route
-// that two methods share and the like are errors, all of them reported at once, each with its line.
+// Parse reads a price list. It is strict: an unknown or repeated key, a bucket that is not
+// declared, a cost below 1, a route that two methods share and the like are errors, all of them
+// reported at once, each with its line.
 func Parse(data []byte) (*Table, error) {
 	root, problem := yamlfile.Document(data)
 	switch {
@@ -22,9 +23,10 @@ func Parse(data []byte) (*Table, error) {
 	case root == nil:
 		return nil, errors.New("line 1: the price list is empty")
 	}
-	r := &reader{sources: map[string]Source{}, metrics: map[string]string{}, places: map[string]int{}, table: Table{
-		profiles: map[string]profile{}, listed: map[string]Method{}, routes: &segment{},
-	}}
+	r := &reader{sources: map[string]Source{}, metrics: map[string]string{},
+		places: map[string]int{}, table: Table{
+			profiles: map[string]profile{}, listed: map[string]Method{}, routes: &segment{},
+		}}
 	var methods, profiles, use *yaml.Node
 	r.Fields(root, "the price list", yamlfile.Fields{
 		"version":  func(n *yaml.Node) { r.table.Version = r.date(n, "version") },
@@ -198,7 +200,8 @@ func (r *reader) costs(n *yaml.Node) []quota.Cost {
 		if _, ok := r.places[bucket]; !ok {
 			r.Add(key, "bucket %q is not among the buckets", bucket)
 		}
-		costs = append(costs, quota.Cost{Bucket: bucket, Units: r.Number(n, "cost of "+yamlfile.Clip(bucket), 1, quota.MaxUnits)})
+		costs = append(costs, quota.Cost{Bucket: bucket,
+			Units: r.Number(n, "cost of "+yamlfile.Clip(bucket), 1, quota.MaxUnits)})
 	})
 	slices.SortFunc(costs, func(a, b quota.Cost) int { return r.places[a.Bucket] - r.places[b.Bucket] })
 	return costs
@@ -219,7 +222,8 @@ func (r *reader) profile(name string, _, n *yaml.Node) {
 		"methods": func(n *yaml.Node) {
 			r.each(n, "methods", func(id string, key, n *yaml.Node) {
 				if _, ok := r.table.listed[id]; !ok {
-					r.Add(key, "profile %s prices %q, which is not among the methods%s", name, id, didYouMean(id, r.table.listed))
+					r.Add(key, "profile %s prices %q, which is not among the methods%s", name, id,
+						didYouMean(id, r.table.listed))
 				}
 				p.prices[id] = r.price(id, n)
 			})
@@ -255,7 +259,8 @@ var dateForm = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])
 
 func (r *reader) date(n *yaml.Node, what string) string {
 	if !dateForm.MatchString(n.Value) {
-		r.Add(n, "%s: %q is not a day such as 2026-06-01 or a month such as 2026-11", what, yamlfile.Clip(n.Value))
+		r.Add(n, "%s: %q is not a day such as 2026-06-01 or a month such as 2026-11", what,
+			yamlfile.Clip(n.Value))
 	}
 	return n.Value
 }

@@ -9,8 +9,9 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// FuzzParse puts a text into a price list in place of some of it, and looks for a list that makes Parse panic, or that it takes
-// and then cannot price by. A text of its own would be as long as a list: go test spends its time on making it shorter.
+// FuzzParse puts a text into a price list in place of some of it, and looks for a list that makes
+// Parse panic, or that it takes and then cannot price by. A text of its own would be as long as a
+// list: go test spends its time on making it shorter.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []struct{ at, cut, text string }{
 		{"version", "", "# a comment\n"},
@@ -30,7 +31,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(uint16(0), uint16(len(small)), "\x00")
 	f.Fuzz(func(t *testing.T, at, cut uint16, text string) {
 		from := min(int(at), len(small))
-		table, err := costs.Parse([]byte(small[:from] + text + small[min(from+int(cut), len(small)):]))
+		table, err := costs.Parse([]byte(small[:from] + text +
+			small[min(from+int(cut), len(small)):]))
 		if err != nil {
 			if n := strings.Count(err.Error(), "\nline "); n > 100 || err.Error() == "" {
 				t.Errorf("%d problems: %.1000v", n, err)
@@ -72,11 +74,13 @@ func usable(t *testing.T, table *costs.Table) {
 				t.Errorf("%s costs %v", m.ID, price)
 			}
 		}
-		r, err := http.NewRequest(m.Verb, "https://s.example"+place.ReplaceAllString(m.Path, "x"), nil)
+		r, err := http.NewRequest(m.Verb, "https://s.example"+place.ReplaceAllString(m.Path, "x"),
+			nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := table.Method(r); err != nil || got != m.ID && !strings.Contains(m.Path, "{") {
+		if got, err := table.Method(r); err != nil || got != m.ID &&
+			!strings.Contains(m.Path, "{") {
 			t.Errorf("%s %s is %q, %v: want %s", m.Verb, m.Path, got, err, m.ID)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Method names the method that a request is a call of, by its verb and path; the host is not looked at. The rules:
+// Method names the method that a request is a call of, by its verb and path; the host is not looked
+// at. The rules:
 //
 //   - The whole path must match, segment by segment: no prefix, no trailing slash, no empty segment. Literal segments are
 //     compared as they were sent, so an escaped letter matches none.
@@ -17,7 +18,8 @@ import (
 //   - A request that continues a resumable upload is a call of the method that Session names.
 //   - POST with X-HTTP-Method-Override: GET is that GET, where the price list says that the upstream takes it so.
 //
-// A request that no route matches is quota.ErrUnpriced; so are VerbError and AmbiguousError, which say more.
+// A request that no route matches is quota.ErrUnpriced; so are VerbError and AmbiguousError, which
+// say more.
 func (t *Table) Method(r *http.Request) (string, error) {
 	if err := checkPath(r.URL); err != nil {
 		return "", err
@@ -46,8 +48,8 @@ func (t *Table) Method(r *http.Request) (string, error) {
 	return "", fmt.Errorf("%s %s: %w", clip(verb), clip(path), quota.ErrUnpriced)
 }
 
-// takesOverride reports whether the upstream takes a call of the method as POST, too. The price list goes by the last word of
-// the method's ID.
+// takesOverride reports whether the upstream takes a call of the method as POST, too. The price
+// list goes by the last word of the method's ID.
 func (t *Table) takesOverride(id string) bool {
 	return id != "" && slices.Contains(t.overrides, id[strings.LastIndex(id, ".")+1:])
 }
@@ -90,7 +92,8 @@ func (s *segment) child(part string) *segment {
 	return s.literal[part]
 }
 
-// find is the methods at a path by their verbs: those of the literal segments, and of a template where those lead nowhere.
+// find is the methods at a path by their verbs: those of the literal segments, and of a template
+// where those lead nowhere.
 func (s *segment) find(parts []string) map[string]string {
 	if len(parts) == 0 {
 		return s.byVerb

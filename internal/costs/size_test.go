@@ -15,9 +15,11 @@ func priced(buckets, methods int, method string) string {
 	for i := range buckets {
 		fmt.Fprintf(&b, "  b%d: {metric: m%d, daily: 1, timezone: UTC}\n", i, i)
 	}
-	b.WriteString(small[strings.Index(small, "sources:"):strings.Index(small, "methods:")] + "methods:\n")
+	b.WriteString(small[strings.Index(small, "sources:"):strings.Index(small, "methods:")] +
+		"methods:\n")
 	for i := range methods {
-		fmt.Fprintf(&b, "  s.m%d: {route: GET /m%d, cost: {%s: 1}, source: table}\n", i, i, fmt.Sprintf(method, buckets-1))
+		fmt.Fprintf(&b, "  s.m%d: {route: GET /m%d, cost: {%s: 1}, source: table}\n", i, i,
+			fmt.Sprintf(method, buckets-1))
 	}
 	return b.String()
 }
@@ -30,11 +32,13 @@ func TestLargeLists(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = costs.Parse([]byte(priced(8000, 8000, "nob%d")))
-	if n := strings.Count(fmt.Sprint(err), "\n"); n != 100 || !strings.HasSuffix(err.Error(), "reading ends after 100 problems") {
+	if n := strings.Count(fmt.Sprint(err), "\n"); n != 100 ||
+		!strings.HasSuffix(err.Error(), "reading ends after 100 problems") {
 		t.Errorf("%d problems: %.500v", n, err)
 	}
 	uploads := strings.Replace(small, "[/upload]", "["+strings.Repeat("/upload, ", 17)+"]", 1)
-	if _, err = costs.Parse([]byte(uploads)); err == nil || !strings.Contains(err.Error(), "17 upload paths: 16 at most") {
+	if _, err = costs.Parse([]byte(uploads)); err == nil ||
+		!strings.Contains(err.Error(), "17 upload paths: 16 at most") {
 		t.Error(err)
 	}
 }
@@ -57,7 +61,8 @@ func TestAliases(t *testing.T) {
 		fmt.Fprintf(&b, "  s.m%d: {route: GET /m%d, cost: *c, source: table}\n", i, i)
 	}
 	_, err := costs.Parse([]byte(b.String()))
-	if err == nil || !strings.Contains(err.Error(), "more than 100000 items in all lists together") {
+	if err == nil || !strings.Contains(err.Error(),
+		"more than 100000 items in all lists together") {
 		t.Errorf("%.300v", err)
 	}
 }

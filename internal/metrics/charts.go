@@ -29,9 +29,11 @@ func NewCharts(of func() (*catalog.Catalog, []string), log *slog.Logger) *Charts
 		success: desc("ingest_last_success_timestamp_seconds",
 			"When the region's last chart was complete; 0 for a region that has none.", "region"),
 		age: desc("ingest_chart_age_seconds",
-			"Time since the region's last chart was complete; +Inf for a region that has none.", "region"),
+			"Time since the region's last chart was complete; +Inf for a region that has none.",
+			"region"),
 		unavailable: desc("ingest_region_unavailable",
-			"Whether the upstream's last answer was that it has no chart for the region.", "region"),
+			"Whether the upstream's last answer was that it has no chart for the region.",
+			"region"),
 	}
 }
 

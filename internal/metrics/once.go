@@ -30,7 +30,8 @@ func (o Once) Registry() *prometheus.Registry {
 		return g
 	}
 	now := time.Now()
-	one("ingest_once_timestamp_seconds", "When the last sweep ended, however it did.", timestamp(now))
+	one("ingest_once_timestamp_seconds", "When the last sweep ended, however it did.",
+		timestamp(now))
 	one("ingest_once_duration_seconds", "How long the last sweep took.", now.Sub(o.Began).Seconds())
 	one("ingest_once_exit_code",
 		"The exit code of the last sweep: 0 done, 75 exhausted; others are failures.",
@@ -46,7 +47,8 @@ func (o Once) Registry() *prometheus.Registry {
 		units.WithLabelValues(bucket).Set(float64(n))
 	}
 	failed := many("ingest_once_region_failed",
-		"1 for a region that failed in the last sweep, by what kept it from its chart.", "region", "kind")
+		"1 for a region that failed in the last sweep, by what kept it from its chart.", "region",
+		"kind")
 	for _, r := range o.Summary.Regions {
 		if r.Outcome == ingest.Failed {
 			failed.WithLabelValues(r.Region, FailureKind(r.Err())).Set(1)

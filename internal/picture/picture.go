@@ -8,8 +8,9 @@ import (
 	"quotabudget/internal/plan"
 )
 
-// spread is the series in so many columns, each with the peak of the steps that it stands for. Where there are fewer steps than
-// columns a step takes several. It is empty for a series without a step.
+// spread is the series in so many columns, each with the peak of the steps that it stands for.
+// Where there are fewer steps than columns a step takes several. It is empty for a series without a
+// step.
 func spread(use []int64, columns int) (peaks []float64) {
 	if len(use) == 0 {
 		return nil

@@ -17,7 +17,8 @@ import (
 )
 
 func series(limit int64, use ...int64) plan.Series {
-	return plan.Series{Limit: quota.Limit{Bucket: "default", Units: limit, Window: quota.Sliding(24 * time.Hour)}, Cap: limit,
+	return plan.Series{Limit: quota.Limit{Bucket: "default", Units: limit,
+		Window: quota.Sliding(24 * time.Hour)}, Cap: limit,
 		Start: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Step: time.Hour, Use: use}
 }
 
@@ -27,7 +28,8 @@ func TestTerminal(t *testing.T) {
 		rising = append(rising, i/4)
 	}
 	text := Terminal(series(200, rising...), Size{Columns: 40, Rows: 4})
-	for _, want := range []string{"200 ┼───", "  0 ┼", "default 24h: units used, of 200", "2026-06-01", "2026-06-17"} {
+	for _, want := range []string{"200 ┼───", "  0 ┼", "default 24h: units used, of 200",
+		"2026-06-01", "2026-06-17"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -46,7 +48,8 @@ func TestTerminal(t *testing.T) {
 // TestTerminalShort: a plan of fewer steps than columns fills the picture too.
 func TestTerminalShort(t *testing.T) {
 	widths := make(map[string]int)
-	for line := range strings.Lines(Terminal(series(10, 5, 5, 5, 5, 5, 5), Size{Columns: 40, Rows: 4})) {
+	for line := range strings.Lines(Terminal(series(10, 5, 5, 5, 5, 5, 5),
+		Size{Columns: 40, Rows: 4})) {
 		if label, drawn, ok := strings.Cut(line, "┼"); ok {
 			widths[strings.TrimSpace(label)] = utf8.RuneCountInString(strings.TrimSpace(drawn))
 		}
@@ -74,7 +77,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// saw is a limit of a calendar day over so many days and hours: from 1 unit in the first hour to 24 in the last.
+// saw is a limit of a calendar day over so many days and hours: from 1 unit in the first hour to 24
+// in the last.
 func saw(days, hours int) plan.Series {
 	s := series(100)
 	for i := range 24*days + hours {
@@ -83,9 +87,11 @@ func saw(days, hours int) plan.Series {
 	return s
 }
 
-// TestPeaks: of a long plan each day has one point, its peak; an hour more, for a change of the clocks, is of the last day.
+// TestPeaks: of a long plan each day has one point, its peak; an hour more, for a change of the
+// clocks, is of the last day.
 func TestPeaks(t *testing.T) {
-	if got := peaks(saw(60, 0)); len(got) != 60*24 || slices.Max(got) != 24 || slices.Min(got) != 1 {
+	if got := peaks(saw(60, 0)); len(got) != 60*24 || slices.Max(got) != 24 ||
+		slices.Min(got) != 1 {
 		t.Errorf("%d points from %v to %v", len(got), slices.Min(got), slices.Max(got))
 	}
 	for _, s := range []plan.Series{saw(365, 0), saw(365, 1)} {
@@ -114,7 +120,8 @@ func TestSVGLayout(t *testing.T) {
 	lost := []time.Time{time.Date(2026, 6, 1, 2, 0, 0, 0, time.UTC)}
 	for _, days := range []int{1, 2, 3, 5, 7, 14, 30, 60, 61, 100, 365, 366, 3660} {
 		var out bytes.Buffer
-		if err := SVG(&out, []plan.Series{saw(days, 0), saw(days, 0), saw(days, 0)}, lost); err != nil {
+		if err := SVG(&out, []plan.Series{saw(days, 0), saw(days, 0), saw(days, 0)},
+			lost); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(out.String(), "the peak of each day"); got != (days > 60) {
@@ -125,19 +132,22 @@ func TestSVGLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		var width, height float64
-		if _, err := fmt.Sscanf(picture.ViewBox, "0 0 %g %g", &width, &height); err != nil || len(picture.Texts) < 7 {
+		if _, err := fmt.Sscanf(picture.ViewBox, "0 0 %g %g", &width, &height); err != nil ||
+			len(picture.Texts) < 7 {
 			t.Fatalf("%d texts, %v", len(picture.Texts), err)
 		}
 		var boxes []box
 		for _, text := range picture.Texts {
 			long := 0.6 * picture.Em * float64(utf8.RuneCountInString(text.Text))
-			from := text.X - map[string]float64{"start": 0, "middle": 0.5, "end": 1}[text.Anchor]*long
+			from := text.X - map[string]float64{"start": 0, "middle": 0.5,
+				"end": 1}[text.Anchor]*long
 			b := box{from, text.Y - picture.Em, from + long, text.Y}
 			if b.left < 0 || b.top < 0 || b.right > width || b.bottom+2 > height {
 				t.Errorf("%d days: %q is cut off: %v in %g x %g", days, text.Text, b, width, height)
 			}
 			for i, other := range boxes {
-				if b.left < other.right && other.left < b.right && b.top < other.bottom && other.top < b.bottom {
+				if b.left < other.right && other.left < b.right && b.top < other.bottom &&
+					other.top < b.bottom {
 					t.Errorf("%d days: %q lies on %q", days, text.Text, picture.Texts[i].Text)
 				}
 			}
@@ -153,7 +163,8 @@ func TestSVG(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	if !strings.Contains(text, "<svg ") || !strings.Contains(text, "default 24h, of 200") || !strings.Contains(text, "get less") {
+	if !strings.Contains(text, "<svg ") || !strings.Contains(text, "default 24h, of 200") ||
+		!strings.Contains(text, "get less") {
 		t.Errorf("%.300s", text)
 	}
 	for in := xml.NewDecoder(&out); ; {

@@ -82,7 +82,8 @@ func (c *chart) print(format string, args ...any) { fmt.Fprintf(&c.out, format, 
 
 // text writes a text whose anchor (start, middle or end) is at x, on the line y.
 func (c *chart) text(x, y float64, anchor, text string) {
-	c.print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, html.EscapeString(text))
+	c.print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor,
+		html.EscapeString(text))
 }
 
 func (c *chart) head(title string, entries int) {
@@ -115,7 +116,8 @@ func (c *chart) axes() {
 		c.text(x, top+height+18, "middle", t.label)
 	}
 	c.print("<path d=\"%s\" stroke=\"#ddd\"/>\n", &grid)
-	c.print("<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"black\"/>\n", left, top, top+height, right)
+	c.print("<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"black\"/>\n", left, top, top+height,
+		right)
 }
 
 // curve draws one limit, and its line of the legend. Curves may lie on each other, so that each has

@@ -33,7 +33,8 @@ type refusal struct {
 }
 
 func refusef(status int, reason, title, format string, args ...any) *refusal {
-	return &refusal{status: status, reason: reason, title: title, detail: fmt.Sprintf(format, args...)}
+	return &refusal{status: status, reason: reason, title: title,
+		detail: fmt.Sprintf(format, args...)}
 }
 
 // Error is the detail.
@@ -42,7 +43,8 @@ func (f *refusal) Error() string { return f.detail }
 // Unwrap is the error behind it.
 func (f *refusal) Unwrap() error { return f.err }
 
-// document is the body of a refusal: Google's form of an error, for the clients that look for it, and an RFC 9457 problem.
+// document is the body of a refusal: Google's form of an error, for the clients that look for it,
+// and an RFC 9457 problem.
 type document struct {
 	Error   googleError      `json:"error"`
 	Type    string           `json:"type"`
@@ -129,7 +131,8 @@ func (f *refusal) document(charged map[string]int64) document {
 			Code: f.status, Message: detail, Status: rpcStatus(f.status),
 			Errors: []googleItem{{detail, domain, f.reason}},
 			Details: []errorDetail{{
-				Type: "type.googleapis.com/google.rpc.ErrorInfo", Reason: upperSnake(f.reason), Domain: domain, Metadata: metadata,
+				Type: "type.googleapis.com/google.rpc.ErrorInfo", Reason: upperSnake(f.reason),
+				Domain: domain, Metadata: metadata,
 			}},
 		},
 		Type: "about:blank", Title: f.title, Status: f.status, Detail: detail,
@@ -157,12 +160,14 @@ func refusalOf(err error) *refusal {
 		return denial(denied, err)
 	}
 	if wrong, ok := errors.AsType[*costs.VerbError](err); ok {
-		f := refusef(http.StatusMethodNotAllowed, "methodNotAllowed", "method is not allowed", "%v", wrong)
+		f := refusef(http.StatusMethodNotAllowed, "methodNotAllowed", "method is not allowed", "%v",
+			wrong)
 		f.header = http.Header{"Allow": {strings.Join(wrong.Allowed, ", ")}}
 		return f
 	}
 	if errors.Is(err, context.Canceled) {
-		return refusef(statusGone, "callerGone", "caller went away", "the caller went away before there was an answer")
+		return refusef(statusGone, "callerGone", "caller went away",
+			"the caller went away before there was an answer")
 	}
 	if unclear, ok := errors.AsType[*costs.AmbiguousError](err); ok {
 		return ambiguous("%v", unclear)
@@ -174,37 +179,49 @@ func refusalOf(err error) *refusal {
 		}
 	}
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-		return &refusal{status: http.StatusGatewayTimeout, reason: "upstreamTimeout", title: "upstream did not answer in time",
+		return &refusal{status: http.StatusGatewayTimeout, reason: "upstreamTimeout",
+			title:  "upstream did not answer in time",
 			detail: err.Error(), err: err}
 	}
-	return &refusal{status: http.StatusBadGateway, reason: "upstreamUnreachable", title: "upstream cannot be reached",
+	return &refusal{status: http.StatusBadGateway, reason: "upstreamUnreachable",
+		title:  "upstream cannot be reached",
 		detail: err.Error(), err: err}
 }
 
 // ambiguous refuses what the upstream could take for another request than we do.
 func ambiguous(format string, args ...any) *refusal {
 	return refusef(http.StatusBadRequest, "ambiguousRequest", "request is ambiguous",
-		"the upstream could read the request differently than it would be charged: "+format, args...)
+		"the upstream could read the request differently than it would be charged: "+format,
+		args...)
 }
 
-// knownRefusals are the errors of the gate; detail is what is added to their own words. The first that fits counts.
+// knownRefusals are the errors of the gate; detail is what is added to their own words. The first
+// that fits counts.
 func knownRefusals() []refusal {
 	return []refusal{
-		{status: http.StatusUnprocessableEntity, reason: "costExceedsLimit", title: "cost exceeds the limit", err: quota.ErrCostExceedsLimit},
-		{status: http.StatusNotFound, reason: "unpriced", title: "method has no price", err: quota.ErrUnpriced,
+		{status: http.StatusUnprocessableEntity, reason: "costExceedsLimit",
+			title: "cost exceeds the limit", err: quota.ErrCostExceedsLimit},
+		{status: http.StatusNotFound, reason: "unpriced", title: "method has no price",
+			err:    quota.ErrUnpriced,
 			detail: ": quotactl costs lists the methods with their paths"},
-		{status: http.StatusNotFound, reason: "noBucket", title: "bucket has no limit", err: quota.ErrNoBucket},
-		{status: http.StatusServiceUnavailable, reason: "ledgerUnreachable", title: "ledger cannot be reached", err: quota.ErrUnreachable},
-		{status: http.StatusServiceUnavailable, reason: "ledgerUnusable", title: "ledger cannot be reached", err: quota.ErrLedgerUnusable},
-		{status: http.StatusInternalServerError, reason: "notSent", title: "request was not sent", err: quota.ErrNotSent},
+		{status: http.StatusNotFound, reason: "noBucket", title: "bucket has no limit",
+			err: quota.ErrNoBucket},
+		{status: http.StatusServiceUnavailable, reason: "ledgerUnreachable",
+			title: "ledger cannot be reached", err: quota.ErrUnreachable},
+		{status: http.StatusServiceUnavailable, reason: "ledgerUnusable",
+			title: "ledger cannot be reached", err: quota.ErrLedgerUnusable},
+		{status: http.StatusInternalServerError, reason: "notSent", title: "request was not sent",
+			err: quota.ErrNotSent},
 	}
 }
 
-// denial is the refusal of a charge that does not fit now. Its reason is the one that Google's clients take for a day that is
-// spent, which they do not answer by sending the request again at once.
+// denial is the refusal of a charge that does not fit now. Its reason is the one that Google's
+// clients take for a day that is spent, which they do not answer by sending the request again at
+// once.
 func denial(denied *quota.DeniedError, err error) *refusal {
 	d := denied.Decision
-	f := &refusal{status: http.StatusTooManyRequests, reason: "quotaExceeded", title: "quota exhausted", detail: err.Error(),
+	f := &refusal{status: http.StatusTooManyRequests, reason: "quotaExceeded",
+		title: "quota exhausted", detail: err.Error(),
 		limit: d.Limit, retry: d.RetryAt.UTC().Format("2006-01-02T15:04:05.000000Z"), err: err,
 		header: http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(d.RetryAfter().Seconds())))}}}
 	if d.Limit == quota.PaceName {

@@ -44,7 +44,8 @@ func (b *body) Read(p []byte) (int, error) {
 	b.control.SetReadDeadline(began.Add(left))
 	n, err := b.ReadCloser.Read(p)
 	if !b.released.Load() {
-		b.control.SetReadDeadline(time.Time{}) // or the server would take its passing for the caller's leaving
+		// or the server would take its passing for the caller's leaving
+		b.control.SetReadDeadline(time.Time{})
 	}
 	b.waited += time.Since(began)
 	read := b.read.Add(int64(n))
@@ -57,7 +58,8 @@ func (b *body) Read(p []byte) (int, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, b.fail(b.limits.tooSlow())
 	case err != nil:
-		return n, b.fail(refusef(http.StatusBadRequest, "bodyBroken", "request broke off", "the body of the request broke off: %v", err))
+		return n, b.fail(refusef(http.StatusBadRequest, "bodyBroken", "request broke off",
+			"the body of the request broke off: %v", err))
 	}
 	return n, err
 }
@@ -86,7 +88,8 @@ func (l Limits) tooSlow() *refusal {
 
 func tooLarge(most int64) *refusal {
 	return refusef(http.StatusRequestEntityTooLarge, "bodyTooLarge", "request is too large",
-		"the body of the request is larger than %d bytes; uploads go to the /upload path of their method, and --max-upload bounds them", most)
+		"the body of the request is larger than %d bytes; uploads go to the /upload path of "+
+			"their method, and --max-upload bounds them", most)
 }
 
 // done reports whether all of it was read.
@@ -97,7 +100,8 @@ func (b *body) done() bool {
 // linger is how long a caller may go on sending when it has been answered.
 const linger = 5 * time.Second
 
-// stopReading is called before an answer: a server would first wait for the rest of the request's body, however slowly it comes.
+// stopReading is called before an answer: a server would first wait for the rest of the request's
+// body, however slowly it comes.
 func (x *exchange) stopReading() {
 	if x.length == 0 || x.body.done() {
 		return
@@ -110,18 +114,19 @@ func (x *exchange) stopReading() {
 	x.w.control.SetReadDeadline(time.Now().Add(linger))
 }
 
-// drain lets a caller finish sending for a while, because most look for the answer only then, and a connection that is closed
-// before takes the answer with it.
+// drain lets a caller finish sending for a while, because most look for the answer only then, and a
+// connection that is closed before takes the answer with it.
 func (x *exchange) drain() {
-	if !x.cut || x.body == nil && x.r.Header.Get("Expect") != "" { // which sends nothing before it is told to
+	// which sends nothing before it is told to
+	if !x.cut || x.body == nil && x.r.Header.Get("Expect") != "" {
 		return
 	}
 	x.w.control.Flush()
 	io.Copy(io.Discard, x.incoming)
 }
 
-// receive waits for the first byte of an upload's body, and for the whole of any other: nothing is charged for a request whose
-// caller never sends it.
+// receive waits for the first byte of an upload's body, and for the whole of any other: nothing is
+// charged for a request whose caller never sends it.
 func (x *exchange) receive() error {
 	r := x.r
 	overridden := r.Header.Get(costs.Override) != ""
@@ -135,10 +140,12 @@ func (x *exchange) receive() error {
 	most := int64(maxCall)
 	if upload {
 		most = x.proxy.Limits.Upload
-	} else if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), formType) && !overridden {
+	} else if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), formType) &&
+		!overridden {
 		return ambiguous("its body is a form: send JSON, with Content-Type: application/json")
 	}
-	x.body = &body{ReadCloser: r.Body, control: http.NewResponseController(x.w.ResponseWriter), limits: x.proxy.Limits, most: most,
+	x.body = &body{ReadCloser: r.Body, control: http.NewResponseController(x.w.ResponseWriter),
+		limits: x.proxy.Limits, most: most,
 		length: r.ContentLength, moved: func() {}}
 	if r.ContentLength > most {
 		return tooLarge(most)
@@ -174,7 +181,8 @@ func (x *exchange) receiveAll(overridden bool) error {
 		}
 		all = []byte(form)
 	}
-	x.r.Body, x.r.ContentLength, x.r.TransferEncoding = io.NopCloser(bytes.NewReader(all)), int64(len(all)), nil
+	x.r.Body, x.r.ContentLength, x.r.TransferEncoding = io.NopCloser(bytes.NewReader(all)),
+		int64(len(all)), nil
 	x.r.Header.Del("Content-Length") // it may be shorter now
 	return nil
 }

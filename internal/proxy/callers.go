@@ -27,7 +27,8 @@ var (
 // leastToken is how long a token must be: shorter ones can be guessed.
 const leastToken = 16
 
-// ParseCallers reads the names and tokens of callers, a line for each: name, space, token. Empty lines and those that begin with
+// ParseCallers reads the names and tokens of callers, a line for each: name, space, token. Empty
+// lines and those that begin with
 // # are left out. It reports all that is wrong, by line, and repeats no token.
 func ParseCallers(text string) (*Callers, error) {
 	var callers Callers
@@ -44,7 +45,8 @@ func ParseCallers(text string) (*Callers, error) {
 		}
 	}
 	if len(problems) == 0 && len(callers.all) == 0 {
-		problems = append(problems, errors.New("it names nobody: write a line for each caller, its name and its token"))
+		problems = append(problems, errors.New("it names nobody: write a line for each caller, "+
+			"its name and its token"))
 	}
 	return &callers, errors.Join(problems...)
 }
@@ -56,7 +58,8 @@ func (c *Callers) add(words []string) error {
 	name, token := words[0], words[1]
 	switch { // the name is repeated once it cannot be a token in the wrong place
 	case !callerForm.MatchString(name):
-		return errors.New("a name has up to 64 letters, digits, . _ and -, and comes before its token")
+		return errors.New("a name has up to 64 letters, digits, . _ and -, and comes before its " +
+			"token")
 	case len(token) < leastToken:
 		return fmt.Errorf("its token is shorter than %d characters: a line has a name, then a token", leastToken)
 	case !tokenForm.MatchString(token):
@@ -75,7 +78,8 @@ func (c *Callers) add(words []string) error {
 	return nil
 }
 
-// named is the caller that has the token, "" for none. It takes as long for a wrong token as for a right one.
+// named is the caller that has the token, "" for none. It takes as long for a wrong token as for a
+// right one.
 func (c *Callers) named(token string) (name string) {
 	sum := sha256.Sum256([]byte(token))
 	for _, known := range c.all {
@@ -86,28 +90,31 @@ func (c *Callers) named(token string) (name string) {
 	return name
 }
 
-// identify says who asks, where that must be said. A token comes in a header of its own, or in place of the API key or the OAuth
-// token that a program knows how to send.
+// identify says who asks, where that must be said. A token comes in a header of its own, or in
+// place of the API key or the OAuth token that a program knows how to send.
 func (x *exchange) identify() error {
 	callers, r := x.proxy.Callers, x.r
 	if callers == nil {
 		return nil
 	}
 	bearer := ""
-	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"),
+		" "); strings.EqualFold(scheme, "Bearer") {
 		bearer = callers.named(token)
 	}
 	x.ownToken = bearer != "" // whatever else the caller sends, the upstream does not get to see it
 	if token := r.Header.Get(TokenHeader); token != "" {
 		x.caller = callers.named(token)
 	} else {
-		x.caller = cmp.Or(bearer, callers.named(cmp.Or(r.Header.Get(keyHeader), r.URL.Query().Get("key"))))
+		x.caller = cmp.Or(bearer, callers.named(cmp.Or(r.Header.Get(keyHeader),
+			r.URL.Query().Get("key"))))
 	}
 	if x.caller != "" {
 		return nil
 	}
 	f := refusef(http.StatusUnauthorized, "callerUnknown", "caller is not known",
-		"send the token that this proxy gave you as %s: TOKEN, as Authorization: Bearer TOKEN, or as your API key", TokenHeader)
+		"send the token that this proxy gave you as %s: TOKEN, as Authorization: Bearer TOKEN, "+
+			"or as your API key", TokenHeader)
 	f.header = http.Header{"Www-Authenticate": {`Bearer realm="quotactl proxy"`}}
 	return f
 }

@@ -35,7 +35,8 @@ func TestParseCallers(t *testing.T) {
 		"nightly:" + token + "\nother " + token: "line 1: write a name",
 	} {
 		_, err := proxy.ParseCallers(text)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), token) {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), token) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
@@ -50,14 +51,18 @@ func withCallers(t testing.TB) func(*station) {
 	return func(s *station) { s.Callers = callers }
 }
 
-// TestCallers: who has a token is served and named in the ledger, wherever it carries it; everybody else is refused, for nothing.
+// TestCallers: who has a token is served and named in the ledger, wherever it carries it; everybody
+// else is refused, for nothing.
 func TestCallers(t *testing.T) {
 	s := open(t, units(100), withCallers(t))
 	for _, header := range [][]string{
-		nil, {"X-Quota-Token", "wrong"}, {"X-Quota-Token", token + "x"}, {"X-Quota-Token", token[:20]},
+		nil, {"X-Quota-Token", "wrong"}, {"X-Quota-Token", token + "x"},
+		{"X-Quota-Token", token[:20]},
 		{"X-Quota-Token", strings.ToUpper(token)}, {"X-Quota-Token", "nightly"},
-		{"X-Quota-Token", "wrong", "Authorization", "Bearer " + token}, {"X-Quota-Token", "wrong", "X-Goog-Api-Key", token},
-		{"Authorization", "Basic " + token}, {"Authorization", token}, {"Authorization", "Bearer wrong"},
+		{"X-Quota-Token", "wrong", "Authorization", "Bearer " + token},
+		{"X-Quota-Token", "wrong", "X-Goog-Api-Key", token},
+		{"Authorization", "Basic " + token}, {"Authorization", token},
+		{"Authorization", "Bearer wrong"},
 		{"Proxy-Authorization", "Bearer " + token}, {"X-Goog-Api-Key", "wrong"},
 	} {
 		a := s.get(t, chart, header...)
@@ -65,26 +70,31 @@ func TestCallers(t *testing.T) {
 			t.Errorf("%q: %v", header, a.header)
 		}
 	}
-	for _, header := range [][]string{{"X-Quota-Token", token, "X-Quota-Token", token}, {"X-Goog-Api-Key", token, "X-Goog-Api-Key", "b"}} {
+	for _, header := range [][]string{{"X-Quota-Token", token, "X-Quota-Token", token},
+		{"X-Goog-Api-Key", token, "X-Goog-Api-Key", "b"}} {
 		s.get(t, chart, header...).refused(t, 400)
 	}
 	s.counted(t, 0, 0)
 	for _, header := range [][]string{
-		{"X-Quota-Token", token}, {"Authorization", "Bearer " + token}, {"authorization", "bearer " + token}, {"X-Goog-Api-Key", token},
+		{"X-Quota-Token", token}, {"Authorization", "Bearer " + token},
+		{"authorization", "bearer " + token}, {"X-Goog-Api-Key", token},
 	} {
 		if a := s.get(t, chart, header...); a.status != 200 {
 			t.Errorf("%q: %d %s", header, a.status, a.body)
 		}
 		asked := s.asked.Load()
-		if asked.Header.Get("X-Quota-Token")+asked.Header.Get("Authorization") != "" || asked.Header.Get("X-Goog-Api-Key") != canary {
+		if asked.Header.Get("X-Quota-Token")+asked.Header.Get("Authorization") != "" ||
+			asked.Header.Get("X-Goog-Api-Key") != canary {
 			t.Errorf("%q: the upstream was sent %v", header, asked.Header)
 		}
 	}
-	if a := s.get(t, chart+"&key="+token); a.status != 200 || strings.Contains(s.asked.Load().RequestURI, "key") {
+	if a := s.get(t, chart+"&key="+token); a.status != 200 ||
+		strings.Contains(s.asked.Load().RequestURI, "key") {
 		t.Errorf("as a key: %d %s", a.status, a.body)
 	}
 	s.counted(t, 5, 5)
-	entries, err := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
+	entries, err := s.ledger.Entries(t.Context(),
+		quota.Query{Credential: "key1", Bucket: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,22 +103,27 @@ func TestCallers(t *testing.T) {
 			t.Errorf("labels %v", e.Labels)
 		}
 	}
-	if log := s.log.String(); strings.Contains(log, token) || strings.Count(log, "caller=nightly") != 5 {
+	if log := s.log.String(); strings.Contains(log, token) ||
+		strings.Count(log, "caller=nightly") != 5 {
 		t.Errorf("log: %s", log)
 	}
 }
 
-// TestOAuth: a user's token goes to the upstream where the method takes one, and the key stays here.
+// TestOAuth: a user's token goes to the upstream where the method takes one, and the key stays
+// here.
 func TestOAuth(t *testing.T) {
 	s := open(t, units(1000), withCallers(t), func(s *station) { s.standin.Keys = nil })
-	a := s.get(t, chart, "X-Quota-Token", token, "Authorization", "Bearer ya29.user", "X-Goog-Api-Key", "own")
+	a := s.get(t, chart, "X-Quota-Token", token, "Authorization", "Bearer ya29.user",
+		"X-Goog-Api-Key", "own")
 	asked := s.asked.Load()
-	if asked == nil || asked.Header.Get("Authorization") != "Bearer ya29.user" || asked.Header.Get("X-Goog-Api-Key") != "" {
+	if asked == nil || asked.Header.Get("Authorization") != "Bearer ya29.user" ||
+		asked.Header.Get("X-Goog-Api-Key") != "" {
 		t.Fatalf("%+v: the upstream was sent %+v", a, asked)
 	}
 	s.awaitUsed(t, 1)
 	s.standin.Keys = []string{canary}
-	for _, header := range []string{"X-Quota-Token", "X-Goog-Api-Key"} { // a token of ours is none of the upstream's
+	// a token of ours is none of the upstream's
+	for _, header := range []string{"X-Quota-Token", "X-Goog-Api-Key"} {
 		if a := s.get(t, chart, header, token, "Authorization", "Bearer "+token); a.status != 200 {
 			t.Errorf("%s: %d %s", header, a.status, a.body)
 		}
@@ -117,7 +132,8 @@ func TestOAuth(t *testing.T) {
 		}
 	}
 	const links = "/youtube/v3/thirdPartyLinks?part=snippet"
-	p := s.get(t, links, "X-Quota-Token", token, "Authorization", "Bearer ya29.user").refused(t, 400)
+	p := s.get(t, links, "X-Quota-Token", token, "Authorization", "Bearer ya29.user").refused(t,
+		400)
 	if !strings.Contains(p.Detail, "thirdPartyLinks.list takes no OAuth token") {
 		t.Errorf("got %+v", p)
 	}
@@ -127,9 +143,13 @@ func TestOAuth(t *testing.T) {
 	}
 }
 
-// TestOAuthTeachesNothing: the token may be of a project whose quota is gone. That closes no bucket of ours.
+// TestOAuthTeachesNothing: the token may be of a project whose quota is gone. That closes no bucket
+// of ours.
 func TestOAuthTeachesNothing(t *testing.T) {
-	s := open(t, units(10), func(s *station) { s.standin.Keys, s.standin.Faults = nil, faults(t, "403-quota@1") })
+	s := open(t, units(10), func(s *station) {
+		s.standin.Keys, s.standin.Faults = nil,
+			faults(t, "403-quota@1")
+	})
 	s.get(t, chart, "Authorization", "Bearer ya29.user")
 	if a := s.get(t, chart); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)

@@ -54,8 +54,8 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	return x
 }
 
-// end gives back what the exchange held, and says what became of it. It passes on a panic by which the server is told that an
-// answer broke off.
+// end gives back what the exchange held, and says what became of it. It passes on a panic by which
+// the server is told that an answer broke off.
 func (x *exchange) end() {
 	panicked := recover()
 	if panicked != nil {
@@ -106,7 +106,8 @@ func (x *exchange) labels() quota.Labels {
 func (x *exchange) log() {
 	attrs := []slog.Attr{
 		slog.String("outcome", x.outcome), slog.Int("status", x.w.status),
-		slog.String("verb", clip(x.r.Method)), slog.String("path", shown(clip(x.r.URL.EscapedPath()))),
+		slog.String("verb", clip(x.r.Method)),
+		slog.String("path", shown(clip(x.r.URL.EscapedPath()))),
 		slog.Duration("took", time.Since(x.began).Round(time.Microsecond)),
 	}
 	if x.method.ID != "" {

@@ -32,14 +32,15 @@ func (s *station) raw(t testing.TB, request string) int {
 	}
 }
 
-// TestAmbiguousForm: what the upstream could read differently than it is charged is refused. It costs nothing, and nothing of it
-// leaves: nothing is dropped or mended on the way.
+// TestAmbiguousForm: what the upstream could read differently than it is charged is refused. It
+// costs nothing, and nothing of it leaves: nothing is dropped or mended on the way.
 func TestAmbiguousForm(t *testing.T) {
 	s := open(t, units(1000))
 	const videos = " /youtube/v3/videos HTTP/1.1\r\nHOST\r\n"
 	const form = "Content-Type: application/x-www-form-urlencoded\r\n"
 	for request, want := range map[string]int{
-		"GET http://youtube.googleapis.com/youtube/v3/videos HTTP/1.1\r\nHOST\r\n\r\n": 403, // its host is in the target
+		// its host is in the target
+		"GET http://youtube.googleapis.com/youtube/v3/videos HTTP/1.1\r\nHOST\r\n\r\n": 403,
 		"CONNECT youtube.googleapis.com:443 HTTP/1.1\r\nHOST\r\n\r\n":                  403,
 		"CONNECT" + videos + "\r\n":           400,
 		"TRACE" + videos + "\r\n":             400,
@@ -111,18 +112,21 @@ func TestAmbiguousForm(t *testing.T) {
 	}
 }
 
-// TestPlainForm: what looks odd and means one thing alone is forwarded as it came, and charged once.
+// TestPlainForm: what looks odd and means one thing alone is forwarded as it came, and charged
+// once.
 func TestPlainForm(t *testing.T) {
 	s := open(t, units(1000))
 	const videos = " /youtube/v3/videos?part=id&id=a HTTP/1.1\r\nHOST\r\n"
 	units := int64(0)
 	for request, cost := range map[string]int64{
-		"GET" + videos + "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n": 1, // as Java's client asks
+		// as Java's client asks
+		"GET" + videos + "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nConnection: Upgrade, HTTP2-Settings\r\n\r\n": 1,
 		"GET" + videos + "Connection: keep-alive\r\nTE: trailers\r\n\r\n":                                          1,
 		"GET" + videos + "\r\nGET /youtube/v3/videos?access_token=a HTTP/1.1\r\nHOST\r\n\r\n":                      1,
 		"POST /youtube/v3/videos/rate?id=a HTTP/1.1\r\nHOST\r\nContent-Length: 0\r\n\r\n":                          50,
 		"POST /youtube/v3/videos/rate?id=a HTTP/1.1\r\nHOST\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}":   50,
-		// One body, by its chunks; what follows it is another request. Nothing of the length is sent on.
+		// One body, by its chunks; what follows it is another request. Nothing of the length is
+		// sent on.
 		"POST /youtube/v3/videos/rate?id=a HTTP/1.1\r\nHOST\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n": 50,
 		"POST /youtube/v3/videos/rate?id=a HTTP/1.1\r\nHOST\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}":              50,
 		"POST /youtube/v3/videos HTTP/1.1\r\nHOST\r\nX-HTTP-Method-Override: GET\r\nContent-Type: application/x-www-form-urlencoded\r\n" +

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// checkHost refuses a request that was not addressed to this proxy by its address or by a name given to it. A web page whose
-// own name was made to point here (DNS rebinding) sends that name.
+// checkHost refuses a request that was not addressed to this proxy by its address or by a name
+// given to it. A web page whose own name was made to point here (DNS rebinding) sends that name.
 func (x *exchange) checkHost() error {
 	p, r := x.proxy, x.r
 	host := plainHost(r.Host)
@@ -28,11 +28,12 @@ func (x *exchange) checkHost() error {
 		}
 	}
 	return refusef(http.StatusForbidden, "hostNotAllowed", "host is not allowed",
-		"the request is for host %q, which is not this proxy: use its own address, or start it with --host NAME", clip(r.Host))
+		"the request is for host %q, which is not this proxy: use its own address, or start it "+
+			"with --host NAME", clip(r.Host))
 }
 
-// ownHosts are the Host headers that name the address on which a request came in. On loopback that is localhost, too; a unix
-// socket has no other name.
+// ownHosts are the Host headers that name the address on which a request came in. On loopback that
+// is localhost, too; a unix socket has no other name.
 func ownHosts(r *http.Request) []string {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	tcp, ok := local.(*net.TCPAddr)
@@ -53,7 +54,8 @@ func ownHosts(r *http.Request) []string {
 	return hosts
 }
 
-// plainHost is a Host header in the one form in which it is compared: lower case, and without the dot of the root.
+// plainHost is a Host header in the one form in which it is compared: lower case, and without the
+// dot of the root.
 func plainHost(host string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -72,26 +74,33 @@ func (x *exchange) checkOrigin() error {
 		return nil
 	case len(origins) > 0:
 		return refusef(http.StatusForbidden, reason, title,
-			"a web page of %q sent the request: to allow that, start the proxy with --allow-origin", clip(strings.Join(origins, ", ")))
+			"a web page of %q sent the request: to allow that, start the proxy with --allow-origin",
+			clip(strings.Join(origins, ", ")))
 	}
 	for _, site := range r.Header.Values("Sec-Fetch-Site") {
 		if site != "none" && site != "same-origin" {
 			return refusef(http.StatusForbidden, reason, title,
-				"a web page of another site sent the request: only one named with --allow-origin may")
+				"a web page of another site sent the request: only one named with --allow-origin "+
+					"may")
 		}
 	}
 	return nil
 }
 
 func (p *Proxy) allows(origin string) bool {
-	return slices.ContainsFunc(p.Origins, func(o string) bool { return strings.EqualFold(o, origin) })
+	return slices.ContainsFunc(p.Origins, func(o string) bool {
+		return strings.EqualFold(o,
+			origin)
+	})
 }
 
 // CheckOrigin reports what is wrong with an origin as a person writes it.
 func CheckOrigin(origin string) error {
 	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin || u.User != nil || strings.Contains(origin, "*") {
-		return fmt.Errorf("%q is not an origin such as https://dashboard.example: a scheme and a host, nothing after it", origin)
+	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin || u.User != nil ||
+		strings.Contains(origin, "*") {
+		return fmt.Errorf("%q is not an origin such as https://dashboard.example: a scheme and a "+
+			"host, nothing after it", origin)
 	}
 	return nil
 }
@@ -106,8 +115,8 @@ func CheckHost(name string) error {
 	return nil
 }
 
-// share tells a web page of p.Origins that it may use the answer, and answers its browser's question beforehand (a preflight),
-// which costs nothing.
+// share tells a web page of p.Origins that it may use the answer, and answers its browser's
+// question beforehand (a preflight), which costs nothing.
 func (x *exchange) share() error {
 	h, r := x.w.Header(), x.r
 	if len(x.proxy.Origins) > 0 {

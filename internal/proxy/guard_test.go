@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/proxy"
 )
 
-// TestHost: only who names the proxy as itself is served. A page whose own name was made to point here sends that name.
+// TestHost: only who names the proxy as itself is served. A page whose own name was made to point
+// here sends that name.
 func TestHost(t *testing.T) {
 	s := open(t, units(100), func(s *station) { s.Hosts = []string{"Proxy.lan", "gate.lan:8080"} })
 	_, port, _ := strings.Cut(s.local(), ":")
@@ -17,8 +18,10 @@ func TestHost(t *testing.T) {
 		s.local(): 200, "localhost:" + port: 200, "LOCALHOST.:" + port: 200, "[::1]:" + port: 200,
 		"proxy.lan": 200, "PROXY.lan:" + port: 200, "proxy.lan.:99": 200, "gate.lan:8080": 200,
 
-		"evil.example": 403, "evil.example:" + port: 403, "localhost": 403, "127.0.0.1": 403, "localhost:1": 403,
-		"127.0.0.2:" + port: 403, "gate.lan": 403, "gate.lan:8081": 403, "localhost.evil.example:" + port: 403,
+		"evil.example": 403, "evil.example:" + port: 403, "localhost": 403, "127.0.0.1": 403,
+		"localhost:1":       403,
+		"127.0.0.2:" + port: 403, "gate.lan": 403, "gate.lan:8081": 403, "localhost.evil.example:" +
+			port: 403,
 		"proxy.lan.evil.example": 403, "youtube.googleapis.com": 403,
 	} {
 		a := s.get(t, chart, "Host", host)
@@ -34,7 +37,8 @@ func TestHost(t *testing.T) {
 	s.counted(t, served, served)
 }
 
-// TestOrigin: a web page is refused, whatever it can make a browser send, and costs nothing; one that was named is served.
+// TestOrigin: a web page is refused, whatever it can make a browser send, and costs nothing; one
+// that was named is served.
 func TestOrigin(t *testing.T) {
 	s := open(t, units(100), func(s *station) { s.Origins = []string{"https://dashboard.example"} })
 	for _, c := range []struct {
@@ -65,12 +69,14 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("%q: %d %s", c.header, a.status, a.body)
 		}
 		allowed := a.header.Get("Access-Control-Allow-Origin")
-		if wanted := c.want == http.StatusOK && len(c.header) > 0 && c.header[0] == "Origin"; wanted != (allowed != "") {
+		if wanted := c.want == http.StatusOK && len(c.header) > 0 &&
+			c.header[0] == "Origin"; wanted != (allowed != "") {
 			t.Errorf("%q: Access-Control-Allow-Origin %q", c.header, allowed)
 		}
 		if c.want != http.StatusOK {
 			a.refused(t, c.want)
-		} else if asked := s.asked.Load(); asked.Header.Get("Origin") != "" || asked.Header.Get("Sec-Fetch-Site") != "" {
+		} else if asked := s.asked.Load(); asked.Header.Get("Origin") != "" ||
+			asked.Header.Get("Sec-Fetch-Site") != "" {
 			t.Errorf("the upstream was told %v", asked.Header)
 		}
 	}
@@ -81,25 +87,30 @@ func TestOrigin(t *testing.T) {
 func TestPreflight(t *testing.T) {
 	s := open(t, units(1), func(s *station) { s.Origins = []string{"https://dashboard.example"} })
 	ask := func(origin string) answer {
-		return s.do(t, "OPTIONS", chart, "", "Origin", origin, "Access-Control-Request-Method", "GET",
-			"Access-Control-Request-Headers", "x-quota-token", "Access-Control-Request-Private-Network", "true")
+		return s.do(t, "OPTIONS", chart, "", "Origin", origin, "Access-Control-Request-Method",
+			"GET",
+			"Access-Control-Request-Headers", "x-quota-token",
+			"Access-Control-Request-Private-Network", "true")
 	}
 	a := ask("https://dashboard.example")
 	for name, want := range map[string]string{
-		"Access-Control-Allow-Origin": "https://dashboard.example", "Access-Control-Allow-Headers": "x-quota-token",
+		"Access-Control-Allow-Origin":          "https://dashboard.example",
+		"Access-Control-Allow-Headers":         "x-quota-token",
 		"Access-Control-Allow-Private-Network": "true",
 	} {
 		if got := a.header.Get(name); a.status != http.StatusNoContent || got != want {
 			t.Errorf("%d, %s: %q", a.status, name, got)
 		}
 	}
-	if a := ask("https://evil.example"); a.status != 403 || a.header.Get("Access-Control-Allow-Origin") != "" {
+	if a := ask("https://evil.example"); a.status != 403 ||
+		a.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("a stranger: %+v", a)
 	}
 	s.counted(t, 0, 0)
 	s.get(t, chart)
 	a = s.get(t, chart, "Origin", "https://dashboard.example")
-	if a.refused(t, 429); a.header.Get("Access-Control-Allow-Origin") == "" || !strings.Contains(a.header.Get("Access-Control-Expose-Headers"), "Retry-After") {
+	if a.refused(t, 429); a.header.Get("Access-Control-Allow-Origin") == "" ||
+		!strings.Contains(a.header.Get("Access-Control-Expose-Headers"), "Retry-After") {
 		t.Errorf("the page cannot read why it was refused: %v", a.header)
 	}
 }
@@ -120,9 +131,12 @@ func TestUpstreamAllowsNobody(t *testing.T) {
 
 func TestCheckOrigin(t *testing.T) {
 	for origin, want := range map[string]bool{
-		"https://dashboard.example": true, "http://localhost:3000": true, "chrome-extension://abc": true,
-		"": false, "*": false, "https://*.example": false, "null": false, "https://dashboard.example/": false,
-		"https://u@dashboard.example": false, "dashboard.example": false, "https://dashboard.example?a": false,
+		"https://dashboard.example": true, "http://localhost:3000": true,
+		"chrome-extension://abc": true,
+		"":                       false, "*": false, "https://*.example": false, "null": false,
+		"https://dashboard.example/":  false,
+		"https://u@dashboard.example": false, "dashboard.example": false,
+		"https://dashboard.example?a": false,
 	} {
 		if err := proxy.CheckOrigin(origin); (err == nil) != want {
 			t.Errorf("%q: %v", origin, err)

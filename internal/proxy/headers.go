@@ -22,19 +22,22 @@ func (x *exchange) checkForm() error {
 	case r.Method == http.MethodConnect, r.Method == http.MethodTrace:
 		return ambiguous("%s is not forwarded", r.Method)
 	case !strings.HasPrefix(r.RequestURI, "/"), r.URL.Host != "":
-		return ambiguous("write the path alone: this is not a proxy for http_proxy, but an address to use in place of the upstream's")
+		return ambiguous("write the path alone: this is not a proxy for http_proxy, but an " +
+			"address to use in place of the upstream's")
 	case !onlyTokens(r.Header["Upgrade"], "h2c"):
 		return ambiguous("an Upgrade is not forwarded: nothing would meter what follows it")
 	case !onlyTokens(r.Header["Expect"], "100-continue"):
 		return ambiguous("Expect is taken as 100-continue alone")
-	case !onlyTokens(r.Header["Connection"], "close", "keep-alive", "upgrade", "http2-settings", "te"):
+	case !onlyTokens(r.Header["Connection"], "close", "keep-alive", "upgrade", "http2-settings",
+		"te"):
 		return ambiguous("Connection names headers to be left out of it")
 	case len(r.Trailer) > 0:
 		return ambiguous("trailers are not forwarded")
 	case len(r.Header.Values("X-Goog-User-Project")) > 0:
 		return ambiguous("X-Goog-User-Project bills another project: leave it out")
 	}
-	for _, name := range []string{"Authorization", "Content-Type", "Content-Encoding", keyHeader, TokenHeader} {
+	for _, name := range []string{"Authorization", "Content-Type", "Content-Encoding", keyHeader,
+		TokenHeader} {
 		if len(r.Header.Values(name)) > 1 {
 			return ambiguous("it has more than one %s", name)
 		}
@@ -46,7 +49,8 @@ func (x *exchange) checkForm() error {
 func onlyTokens(values []string, known ...string) bool {
 	for _, value := range values {
 		for word := range strings.SplitSeq(value, ",") {
-			if word = strings.ToLower(strings.TrimSpace(word)); word != "" && !slices.Contains(known, word) {
+			if word = strings.ToLower(strings.TrimSpace(word)); word != "" &&
+				!slices.Contains(known, word) {
 				return false
 			}
 		}
@@ -54,7 +58,8 @@ func onlyTokens(values []string, known ...string) bool {
 	return true
 }
 
-// checkAuthorization refuses a credential that would have to be dropped: who sends one means to act by it.
+// checkAuthorization refuses a credential that would have to be dropped: who sends one means to act
+// by it.
 func (x *exchange) checkAuthorization() error {
 	if err := checkParameters(x.r.URL.Query()); err != nil {
 		return err
@@ -64,16 +69,20 @@ func (x *exchange) checkAuthorization() error {
 	case value == "" || x.ownToken:
 		return nil
 	case !strings.EqualFold(scheme, "Bearer") || token == "":
-		return refusef(http.StatusBadRequest, "authorizationNotTaken", "authorization is not forwarded",
+		return refusef(http.StatusBadRequest, "authorizationNotTaken",
+			"authorization is not forwarded",
 			"Authorization is forwarded as an OAuth token alone, Bearer and the token")
 	case !x.method.OAuth:
-		return refusef(http.StatusBadRequest, "authorizationNotTaken", "authorization is not forwarded",
-			"%s takes no OAuth token: leave Authorization out, the proxy adds its own key", x.method.ID)
+		return refusef(http.StatusBadRequest, "authorizationNotTaken",
+			"authorization is not forwarded",
+			"%s takes no OAuth token: leave Authorization out, the proxy adds its own key",
+			x.method.ID)
 	}
 	return nil
 }
 
-// checkParameters refuses an OAuth token in a query, and a project that is to be billed in place of the key's.
+// checkParameters refuses an OAuth token in a query, and a project that is to be billed in place of
+// the key's.
 func checkParameters(query url.Values) error {
 	if query.Has("userProject") || query.Has("$userProject") {
 		return ambiguous("the parameter userProject bills another project: leave it out")
@@ -90,7 +99,8 @@ func checkParameters(query url.Values) error {
 // keyParams are the parameters in which programs send an API key.
 func keyParams() []string { return []string{"key", "$key"} }
 
-// withoutKeys is a query without the parameters in which a program sends an API key of its own. All others stay as they are.
+// withoutKeys is a query without the parameters in which a program sends an API key of its own. All
+// others stay as they are.
 func withoutKeys(raw string) string {
 	pairs := slices.DeleteFunc(strings.Split(raw, "&"), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
@@ -100,7 +110,8 @@ func withoutKeys(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// dropHeaders takes out of a request what is meant for us, or tells the upstream about the caller's browser.
+// dropHeaders takes out of a request what is meant for us, or tells the upstream about the caller's
+// browser.
 func (x *exchange) dropHeaders(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Sec-") || strings.HasPrefix(name, "Access-Control-") {
@@ -115,23 +126,26 @@ func (x *exchange) dropHeaders(h http.Header) {
 	}
 }
 
-// keepPrivate takes out of an answer what the upstream would allow to web pages, since who may use the proxy is said here, and
-// what it tells browsers about its own address.
+// keepPrivate takes out of an answer what the upstream would allow to web pages, since who may use
+// the proxy is said here, and what it tells browsers about its own address.
 func keepPrivate(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Access-Control-") {
 			delete(h, name)
 		}
 	}
-	for _, name := range []string{"Set-Cookie", "Alt-Svc", "Strict-Transport-Security", "Clear-Site-Data"} {
+	for _, name := range []string{"Set-Cookie", "Alt-Svc", "Strict-Transport-Security",
+		"Clear-Site-Data"} {
 		h.Del(name)
 	}
 }
 
-// checkOverride reads the form that a call carries in its body when it was too long for a URL, and returns it without keys.
+// checkOverride reads the form that a call carries in its body when it was too long for a URL, and
+// returns it without keys.
 func checkOverride(r *http.Request, form string) (string, error) {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	if !strings.EqualFold(strings.TrimSpace(kind), formType) || r.Header.Get("Content-Encoding") != "" {
+	if !strings.EqualFold(strings.TrimSpace(kind), formType) ||
+		r.Header.Get("Content-Encoding") != "" {
 		return "", ambiguous("with %s its body is a plain %s", costs.Override, formType)
 	}
 	if err := costs.CheckQuery(form); err != nil {

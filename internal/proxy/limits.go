@@ -13,16 +13,20 @@ type Limits struct {
 	Requests int           // under way at once
 	Upload   int64         // bytes of an upload's body
 	Grace    time.Duration // how long a caller may keep us waiting, before its rate counts
-	Rate     int64         // bytes a second that it must send or take, on the average of what we wait for it
-	Silence  time.Duration // how long nothing at all may move in either direction once the request is on its way
+	// bytes a second that it must send or take, on the average of what we wait for it
+	Rate int64
+	// how long nothing at all may move in either direction once the request is on its way
+	Silence time.Duration
 }
 
 // DefaultLimits suit a program's calls and the uploads of large videos.
 func DefaultLimits() Limits {
-	return Limits{Requests: 256, Upload: 64 << 30, Grace: 30 * time.Second, Rate: 4 << 10, Silence: 5 * time.Minute}
+	return Limits{Requests: 256, Upload: 64 << 30, Grace: 30 * time.Second, Rate: 4 << 10,
+		Silence: 5 * time.Minute}
 }
 
-// patience is how much longer to wait for a caller that has kept us waiting for so long in all, and moved so many bytes.
+// patience is how much longer to wait for a caller that has kept us waiting for so long in all, and
+// moved so many bytes.
 func (l Limits) patience(waited time.Duration, moved int64) time.Duration {
 	return l.Grace + time.Duration(float64(moved)/float64(l.Rate)*float64(time.Second)) - waited
 }
@@ -33,7 +37,8 @@ func (x *exchange) takeSlot() error {
 	if int(p.underWay.Add(1)) > p.Limits.Requests {
 		p.underWay.Add(-1)
 		f := refusef(http.StatusServiceUnavailable, "tooManyRequests", "too many requests at once",
-			"%d requests are under way, as many as the proxy takes at once (--max-requests)", p.Limits.Requests)
+			"%d requests are under way, as many as the proxy takes at once (--max-requests)",
+			p.Limits.Requests)
 		f.header = http.Header{"Retry-After": {"1"}}
 		return f
 	}
@@ -57,7 +62,8 @@ type writer struct {
 func newWriter(w http.ResponseWriter, limits Limits) *writer {
 	control := http.NewResponseController(w)
 	control.SetWriteDeadline(time.Time{}) // it may have one from the request before
-	return &writer{ResponseWriter: w, control: control, limits: limits, status: http.StatusOK, moved: func() {}}
+	return &writer{ResponseWriter: w, control: control, limits: limits, status: http.StatusOK,
+		moved: func() {}}
 }
 
 // Unwrap is for http.ResponseController.
@@ -93,7 +99,8 @@ func (l Limits) silence() error {
 		"nothing has moved to or from the upstream for %s", l.Silence)
 }
 
-// watch ends the context when nothing has moved for Limits.Silence: no byte of the request read, no byte of the answer written.
+// watch ends the context when nothing has moved for Limits.Silence: no byte of the request read, no
+// byte of the answer written.
 func (x *exchange) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(x.proxy.Limits.Silence, func() { cancel(x.proxy.Limits.silence()) })

@@ -16,7 +16,8 @@ import (
 
 const upload = "/upload/youtube/v3/videos?uploadType=media&part=id"
 
-// drip begins a POST whose body is said to have so many bytes, sends some of them, and leaves it at that.
+// drip begins a POST whose body is said to have so many bytes, sends some of them, and leaves it at
+// that.
 func (s *station) drip(t testing.TB, path, sent string, said int) *bufio.Reader {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.local())
@@ -41,8 +42,8 @@ func status(t testing.TB, in *bufio.Reader) int {
 	return resp.StatusCode
 }
 
-// TestSlowBodies: callers that never send what they announced hold nothing for ever, and pay nothing before their first byte;
-// of a call that is no upload, before the last.
+// TestSlowBodies: callers that never send what they announced hold nothing for ever, and pay
+// nothing before their first byte; of a call that is no upload, before the last.
 func TestSlowBodies(t *testing.T) {
 	s := open(t, uploads(1000), func(s *station) {
 		s.Limits.Requests, s.Limits.Grace, s.Limits.Rate = 30, 500*time.Millisecond, 1<<20
@@ -74,22 +75,26 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestSizes: a body that is too large is refused before anything is charged, if it says so, and ends where it goes too far.
+// TestSizes: a body that is too large is refused before anything is charged, if it says so, and
+// ends where it goes too far.
 func TestSizes(t *testing.T) {
 	s := open(t, uploads(1000), func(s *station) { s.Limits.Upload = 2 << 20 })
 	if a := s.do(t, "POST", upload, strings.Repeat("f", 2<<20)); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	s.do(t, "POST", upload, strings.Repeat("f", 2<<20+1)).refused(t, 413)
-	s.do(t, "POST", rate, strings.Repeat(" ", 1<<20+1), "Content-Type", "application/json").refused(t, 413)
+	s.do(t, "POST", rate, strings.Repeat(" ", 1<<20+1), "Content-Type",
+		"application/json").refused(t, 413)
 	s.counted(t, 1, 1)
-	r, err := http.NewRequest("POST", s.front.URL+rate, io.MultiReader(strings.NewReader(strings.Repeat(" ", 1<<20+1))))
+	r, err := http.NewRequest("POST", s.front.URL+rate,
+		io.MultiReader(strings.NewReader(strings.Repeat(" ", 1<<20+1))))
 	if err != nil {
 		t.Fatal(err)
 	}
 	read(t, r).refused(t, 413)
 	s.counted(t, 1, 1)
-	if a := s.get(t, chart, "X-Large", strings.Repeat("x", 100<<10)); a.status != http.StatusRequestHeaderFieldsTooLarge {
+	if a := s.get(t, chart, "X-Large", strings.Repeat("x",
+		100<<10)); a.status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a large header: %d", a.status)
 	}
 }
@@ -139,7 +144,8 @@ func TestSilentUpstream(t *testing.T) {
 func TestUnreachableUpstream(t *testing.T) {
 	s := open(t, units(100))
 	s.upstream.Close()
-	if p := s.get(t, chart).refused(t, 502); len(p.Charged) != 0 || strings.Contains(p.Detail, "charged") {
+	if p := s.get(t, chart).refused(t, 502); len(p.Charged) != 0 ||
+		strings.Contains(p.Detail, "charged") {
 		t.Errorf("got %+v", p)
 	}
 	if used := s.used(t); used != 0 {
@@ -149,7 +155,10 @@ func TestUnreachableUpstream(t *testing.T) {
 
 // TestStalledCaller: one that does not take its answer does not hold the request for ever.
 func TestStalledCaller(t *testing.T) {
-	s := open(t, units(100), func(s *station) { s.Limits.Grace, s.Limits.Rate = 100*time.Millisecond, 1<<40 })
+	s := open(t, units(100), func(s *station) {
+		s.Limits.Grace,
+			s.Limits.Rate = 100*time.Millisecond, 1<<40
+	})
 	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {
 			if _, err := w.Write(chunk); err != nil {
@@ -183,10 +192,11 @@ func TestUpstreamProtocol(t *testing.T) {
 	}
 }
 
-// TestDeniedUpload: an upload that does not fit is refused before any of it is sent on, and a caller that looks for the answer
-// only when it has sent everything reads it.
+// TestDeniedUpload: an upload that does not fit is refused before any of it is sent on, and a
+// caller that looks for the answer only when it has sent everything reads it.
 func TestDeniedUpload(t *testing.T) {
-	s := open(t, append(units(10), quota.Limit{Bucket: "video_insert", Units: 0, Window: quota.Sliding(time.Hour)}))
+	s := open(t, append(units(10), quota.Limit{Bucket: "video_insert", Units: 0,
+		Window: quota.Sliding(time.Hour)}))
 	film := strings.Repeat("f", 32<<20)
 	if got := status(t, s.drip(t, upload, film, len(film))); got != 422 {
 		t.Errorf("got %d", got)

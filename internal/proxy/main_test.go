@@ -86,7 +86,8 @@ func (s *station) setNow(now time.Time) {
 
 // units is a limit of so many units of the default bucket in any 24 hours.
 func units(n int64) []quota.Limit {
-	return []quota.Limit{{Bucket: quota.DefaultBucket, Units: n, Window: quota.Sliding(24 * time.Hour)}}
+	return []quota.Limit{{Bucket: quota.DefaultBucket, Units: n,
+		Window: quota.Sliding(24 * time.Hour)}}
 }
 
 // open starts a proxy; change sets it up before its first request.
@@ -97,7 +98,8 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ledger.Close() })
-	s := &station{ledger: ledger, standin: &youtubetest.Server{Keys: []string{canary}}, log: &lines{}, now: noon}
+	s := &station{ledger: ledger, standin: &youtubetest.Server{Keys: []string{canary}},
+		log: &lines{}, now: noon}
 	ledger.Now, s.standin.Now = s.clock, s.clock
 	s.upstream = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked.Store(r.Clone(context.Background()))
@@ -110,8 +112,10 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 		prices[m.ID] = m.Costs
 	}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: limits, Prices: prices, Log: log}
-	s.gate, err = upstream.Gate(s.upstream.URL, table, budget, func() (string, error) { return canary, nil }, log)
+	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: limits, Prices: prices,
+		Log: log}
+	s.gate, err = upstream.Gate(s.upstream.URL, table, budget,
+		func() (string, error) { return canary, nil }, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +124,8 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Proxy = &proxy.Proxy{Transport: s.gate, Table: table, Upstream: to, Limits: proxy.DefaultLimits(), Log: log}
+	s.Proxy = &proxy.Proxy{Transport: s.gate, Table: table, Upstream: to,
+		Limits: proxy.DefaultLimits(), Log: log}
 	for _, f := range change {
 		f(s)
 	}
@@ -225,8 +230,10 @@ func (a answer) refused(t testing.TB, status int) (p problem) {
 		t.Fatalf("%d %q: %v", a.status, a.body, err)
 	}
 	e := p.Error
-	if a.status != status || p.Status != status || e.Code != status || p.Title == "" || e.Message != p.Detail || e.Message == "" ||
-		len(e.Errors) != 1 || e.Errors[0].Message != e.Message || len(e.Details) != 1 || e.Status == "" {
+	if a.status != status || p.Status != status || e.Code != status || p.Title == "" ||
+		e.Message != p.Detail || e.Message == "" ||
+		len(e.Errors) != 1 || e.Errors[0].Message != e.Message || len(e.Details) != 1 ||
+		e.Status == "" {
 		t.Errorf("want %d, got %d: %s", status, a.status, a.body)
 	}
 	return p
@@ -247,7 +254,8 @@ func (s *station) counted(t testing.TB, requests, charged int64) {
 func (s *station) used(t testing.TB) (sum int64) {
 	t.Helper()
 	for _, bucket := range s.gate.Budget.Buckets() {
-		entries, err := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: bucket})
+		entries, err := s.ledger.Entries(t.Context(),
+			quota.Query{Credential: "key1", Bucket: bucket})
 		if err != nil {
 			t.Fatal(err)
 		}

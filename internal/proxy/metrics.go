@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Metrics is what a proxy counts, in a registry of its own. NewMetrics makes it; nil counts nothing.
+// Metrics is what a proxy counts, in a registry of its own. NewMetrics makes it; nil counts
+// nothing.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -25,16 +26,20 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "proxy_requests_total", Help: "Requests by priced method and by what became of them."}, []string{"method", "outcome"}),
+			Name: "proxy_requests_total", Help: "Requests by priced method and by what became of " +
+				"them."}, []string{"method", "outcome"}),
 		units: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "proxy_units_total", Help: "Units that the requests were charged."}, []string{"bucket", "method"}),
+			Name: "proxy_units_total", Help: "Units that the requests were charged."},
+			[]string{"bucket", "method"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "proxy_requests_in_flight", Help: "Requests that are being answered."}),
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "proxy_upstream_responses_total", Help: "Answers of the upstream by their status; none is one that did not come."},
+			Name: "proxy_upstream_responses_total",
+			Help: "Answers of the upstream by their status; none is one that did not come."},
 			[]string{"code"}),
 		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "proxy_upstream_duration_seconds", Help: "How long the upstream took to begin its answer, the charge included.",
+			Name:    "proxy_upstream_duration_seconds",
+			Help:    "How long the upstream took to begin its answer, the charge included.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"method"}),
 	}
 	m.Registry.MustRegister(m.requests, m.units, m.inFlight, m.answers, m.waited,

@@ -1,4 +1,5 @@
-// Package proxy meters programs that know nothing of quotas: they send their requests here instead of to the upstream.
+// Package proxy meters programs that know nothing of quotas: they send their requests here instead
+// of to the upstream.
 package proxy
 
 import (
@@ -15,21 +16,22 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Proxy is an http.Handler that forwards requests to the upstream through a meter.Transport, which charges each of them and
-// adds the API key. Its fields are set once before use.
+// Proxy is an http.Handler that forwards requests to the upstream through a meter.Transport, which
+// charges each of them and adds the API key. Its fields are set once before use.
 //
-// It refuses what a web page in somebody's browser could send without being asked to, and what the upstream might read as
-// another call than the one that is charged. What it refuses costs nothing.
+// It refuses what a web page in somebody's browser could send without being asked to, and what the
+// upstream might read as another call than the one that is charged. What it refuses costs nothing.
 type Proxy struct {
 	Transport *meter.Transport
 	Table     *costs.Table // by which the Transport names requests
 	Upstream  *url.URL
-	Hosts     []string // names by which callers may address it, besides the address that it listens on
-	Origins   []string // web pages that may use it, such as https://dashboard.example
-	Callers   *Callers // who may use it; nil for whoever reaches it
-	Limits    Limits
-	Metrics   *Metrics // nil for none
-	Log       *slog.Logger
+	// names by which callers may address it, besides the address that it listens on
+	Hosts   []string
+	Origins []string // web pages that may use it, such as https://dashboard.example
+	Callers *Callers // who may use it; nil for whoever reaches it
+	Limits  Limits
+	Metrics *Metrics // nil for none
+	Log     *slog.Logger
 
 	underWay atomic.Int64 // requests
 }
@@ -37,7 +39,8 @@ type Proxy struct {
 // LabelCaller names the caller in the ledger, by its line in the file of tokens.
 const LabelCaller = "caller"
 
-// ServeHTTP checks the request, step by step, and forwards it. Whatever comes of it is one line of the log.
+// ServeHTTP checks the request, step by step, and forwards it. Whatever comes of it is one line of
+// the log.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := p.begin(w, r)
 	defer x.end()
@@ -57,13 +60,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// forward sends the request to the upstream, through the transport that charges it, and the answer to the caller.
+// forward sends the request to the upstream, through the transport that charges it, and the answer
+// to the caller.
 func (x *exchange) forward() error {
 	p := x.proxy
 	ctx, stop := x.watch(x.r.Context())
 	defer stop()
 	ctx = meter.WithCall(meter.WithTally(ctx, &x.tally), quota.Call{Labels: x.labels()})
-	for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} { // which a ReverseProxy would send on
+	// which a ReverseProxy would send on
+	for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
 		x.r.Header.Del(name)
 	}
 	var failed error
@@ -83,7 +88,8 @@ func (x *exchange) forward() error {
 		ErrorLog:     slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
 	}
 	reverse.ServeHTTP(x.w, x.r.WithContext(ctx))
-	if err := x.body.failure(); err != nil { // the caller's doing, whatever it looked like to the transport
+	// the caller's doing, whatever it looked like to the transport
+	if err := x.body.failure(); err != nil {
 		return err
 	}
 	if quiet, ok := errors.AsType[*refusal](context.Cause(ctx)); ok && failed != nil {

@@ -12,8 +12,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// FuzzRaw sends bytes to the proxy, on a connection as real as any. Whatever they are, the upstream has billed no more for what
-// reached it than the ledger was charged, by its own reading of what it was sent.
+// FuzzRaw sends bytes to the proxy, on a connection as real as any. Whatever they are, the upstream
+// has billed no more for what reached it than the ledger was charged, by its own reading of what it
+// was sent.
 func FuzzRaw(f *testing.F) {
 	const videos = " /youtube/v3/videos?part=id HTTP/1.1\r\nHost: H\r\n"
 	for _, seed := range []string{
@@ -36,7 +37,8 @@ func FuzzRaw(f *testing.F) {
 	}
 	var limits []quota.Limit
 	for _, b := range costs.Default().Buckets() {
-		limits = append(limits, quota.Limit{Bucket: b.Name, Units: quota.MaxUnits, Window: quota.Sliding(time.Hour)})
+		limits = append(limits, quota.Limit{Bucket: b.Name, Units: quota.MaxUnits,
+			Window: quota.Sliding(time.Hour)})
 	}
 	s := open(f, limits, func(s *station) {
 		s.Limits.Grace, s.Hosts = 50*time.Millisecond, []string{"H"}
@@ -66,7 +68,8 @@ func FuzzRaw(f *testing.F) {
 		for _, b := range usage.Buckets {
 			now := b.Limits[0].Used
 			if by, of := counts.Total[b.Bucket]-billed[b.Bucket], now-charged[b.Bucket]; by > of {
-				t.Errorf("%q: billed %d units of %s, charged %d: %.200s", text, by, b.Bucket, of, answers)
+				t.Errorf("%q: billed %d units of %s, charged %d: %.200s", text, by, b.Bucket, of,
+					answers)
 			}
 			billed[b.Bucket], charged[b.Bucket] = counts.Total[b.Bucket], now
 		}
@@ -82,12 +85,14 @@ func FuzzRaw(f *testing.F) {
 // checkAsked holds the last request that reached the upstream to what the proxy promises of all.
 func checkAsked(t *testing.T, text string, asked *http.Request) {
 	t.Helper()
-	for _, name := range []string{"Upgrade", "Origin", "Referer", "Cookie", "Trailer", "X-Quota-Token", "X-Http-Method"} {
+	for _, name := range []string{"Upgrade", "Origin", "Referer", "Cookie", "Trailer",
+		"X-Quota-Token", "X-Http-Method"} {
 		if asked.Header.Get(name) != "" {
 			t.Errorf("%q: the upstream was sent %s", text, name)
 		}
 	}
-	if n := len(asked.Header["X-Http-Method-Override"]); n > 1 || strings.Contains(asked.URL.EscapedPath(), "%2") {
+	if n := len(asked.Header["X-Http-Method-Override"]); n > 1 ||
+		strings.Contains(asked.URL.EscapedPath(), "%2") {
 		t.Errorf("%q: the upstream was asked for %s with %v", text, asked.RequestURI, asked.Header)
 	}
 }

@@ -13,16 +13,19 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// TestForwards: a program of any language is metered by pointing it at the proxy; the key that it sends is dropped.
+// TestForwards: a program of any language is metered by pointing it at the proxy; the key that it
+// sends is dropped.
 func TestForwards(t *testing.T) {
 	s := open(t, units(100))
 	for _, query := range []string{"", "&key=own", "&$key=own", "&%6Bey=own"} {
-		a := s.get(t, chart+query, "X-Goog-Api-Key", "own", "Cookie", "session=own", "Referer", "http://own.example/")
+		a := s.get(t, chart+query, "X-Goog-Api-Key", "own", "Cookie", "session=own", "Referer",
+			"http://own.example/")
 		if a.status != http.StatusOK || !json.Valid([]byte(a.body)) {
 			t.Errorf("%s: %d %.60q", query, a.status, a.body)
 		}
 		asked := s.asked.Load()
-		if asked.RequestURI != chart || asked.Header.Get("X-Goog-Api-Key") != canary || asked.Header.Get("Cookie") != "" ||
+		if asked.RequestURI != chart || asked.Header.Get("X-Goog-Api-Key") != canary ||
+			asked.Header.Get("Cookie") != "" ||
 			asked.Header.Get("Referer") != "" {
 			t.Errorf("the upstream was asked %+v", asked)
 		}
@@ -33,7 +36,8 @@ func TestForwards(t *testing.T) {
 	s.counted(t, 5, 54)
 }
 
-// TestRefuses: each refusal says what happened, in Google's form and as a problem, and a denial when to come back.
+// TestRefuses: each refusal says what happened, in Google's form and as a problem, and a denial
+// when to come back.
 func TestRefuses(t *testing.T) {
 	s := open(t, units(1))
 	if a := s.get(t, chart); a.status != http.StatusOK {
@@ -42,7 +46,8 @@ func TestRefuses(t *testing.T) {
 	s.setNow(noon.Add(24*time.Hour - 1500*time.Millisecond))
 	a := s.get(t, chart)
 	p := a.refused(t, http.StatusTooManyRequests)
-	if a.header.Get("Retry-After") != "2" || p.Limit != "default 24h" || p.RetryAt != "2026-06-02T19:00:00.000000Z" ||
+	if a.header.Get("Retry-After") != "2" || p.Limit != "default 24h" ||
+		p.RetryAt != "2026-06-02T19:00:00.000000Z" ||
 		p.Error.Errors[0].Reason != "quotaExceeded" || p.Error.Status != "RESOURCE_EXHAUSTED" ||
 		p.Error.Details[0].Metadata["retry_at"] != p.RetryAt || len(p.Charged) != 0 {
 		t.Errorf("Retry-After %s, %s", a.header.Get("Retry-After"), a.body)
@@ -53,7 +58,8 @@ func TestRefuses(t *testing.T) {
 	}
 	s.get(t, "/youtube/v3/unknown").refused(t, http.StatusNotFound)
 	s.get(t, search).refused(t, http.StatusNotFound) // a bucket without a limit
-	s.gate.Budget.Prices["youtube.videoCategories.list"] = []quota.Cost{{Bucket: "default", Units: 2}}
+	s.gate.Budget.Prices["youtube.videoCategories.list"] = []quota.Cost{{Bucket: "default",
+		Units: 2}}
 	if a := s.get(t, categories); a.header.Get("Retry-After") != "" {
 		t.Errorf("a cost that never fits: Retry-After %s", a.header.Get("Retry-After"))
 	} else {
@@ -70,10 +76,12 @@ func TestRefuses(t *testing.T) {
 	s.get(t, chart).refused(t, http.StatusServiceUnavailable)
 }
 
-// TestAnswersKeepToThemselves: what the upstream tells browsers about its own address does not become true of the proxy's.
+// TestAnswersKeepToThemselves: what the upstream tells browsers about its own address does not
+// become true of the proxy's.
 func TestAnswersKeepToThemselves(t *testing.T) {
 	s := open(t, units(10))
-	of := []string{"Set-Cookie", "Access-Control-Allow-Origin", "Alt-Svc", "Strict-Transport-Security", "Clear-Site-Data"}
+	of := []string{"Set-Cookie", "Access-Control-Allow-Origin", "Alt-Svc",
+		"Strict-Transport-Security", "Clear-Site-Data"}
 	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for _, name := range of {
 			w.Header().Set(name, "a")
@@ -91,9 +99,11 @@ func TestAnswersKeepToThemselves(t *testing.T) {
 func TestAccept(t *testing.T) {
 	s := open(t, units(1))
 	for accept, want := range map[string]string{
-		"": "application/json; charset=utf-8", "*/*": "application/json; charset=utf-8", "application/json": "application/json; charset=utf-8",
-		"application/problem+json": "application/problem+json", "text/html, Application/Problem+JSON;q=0.5": "application/problem+json",
-		"application/problem+json;q=0": "application/json; charset=utf-8",
+		"": "application/json; charset=utf-8", "*/*": "application/json; charset=utf-8",
+		"application/json":                          "application/json; charset=utf-8",
+		"application/problem+json":                  "application/problem+json",
+		"text/html, Application/Problem+JSON;q=0.5": "application/problem+json",
+		"application/problem+json;q=0":              "application/json; charset=utf-8",
 	} {
 		a := s.get(t, "/youtube/v3/unknown", "Accept", accept)
 		if a.refused(t, http.StatusNotFound); a.header.Get("Content-Type") != want {

@@ -21,8 +21,9 @@ const grace = 20 * time.Second
 // Serve answers on the listener until ctx ends, and then ends what is under way.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	return serve(ctx, listener, &http.Server{
-		Handler: p, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
+		Handler: p, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+		ErrorLog:       slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
 		// OPTIONS * and the like come to the handler, which logs them.
 		DisableGeneralOptionsHandler: true,
 	})
@@ -31,12 +32,17 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 // ServeAdmin answers /healthz, /readyz and /metrics on the listener until ctx ends.
 func (p *Proxy) ServeAdmin(ctx context.Context, listener net.Listener) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprintln(w, "alive")
+	})
 	mux.HandleFunc("GET /readyz", p.ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry, promhttp.HandlerOpts{Registry: p.Metrics.Registry}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry,
+		promhttp.HandlerOpts{Registry: p.Metrics.Registry}))
 	return serve(ctx, listener, &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second,
+		IdleTimeout:  time.Minute, MaxHeaderBytes: 16 << 10,
 	})
 }
 
@@ -75,8 +81,8 @@ func serve(ctx context.Context, listener net.Listener, server *http.Server) erro
 
 const unixPrefix = "unix:"
 
-// Listen opens an address to listen on: host:port, or unix:PATH for a socket that only its user can reach. A socket that a
-// process has left behind is replaced, one that answers is not.
+// Listen opens an address to listen on: host:port, or unix:PATH for a socket that only its user can
+// reach. A socket that a process has left behind is replaced, one that answers is not.
 func Listen(address string) (net.Listener, error) {
 	path, ok := strings.CutPrefix(address, unixPrefix)
 	if !ok {

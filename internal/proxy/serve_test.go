@@ -17,11 +17,12 @@ import (
 	"quotabudget/internal/proxy"
 )
 
-// TestGoogleClientShowsWhy: who uses the upstream's own client reads why a call was refused, and the client does not send it
-// again.
+// TestGoogleClientShowsWhy: who uses the upstream's own client reads why a call was refused, and
+// the client does not send it again.
 func TestGoogleClientShowsWhy(t *testing.T) {
 	s := open(t, units(1))
-	client, err := youtube.NewService(t.Context(), option.WithEndpoint(s.front.URL+"/"), option.WithAPIKey("own"))
+	client, err := youtube.NewService(t.Context(), option.WithEndpoint(s.front.URL+"/"),
+		option.WithAPIKey("own"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,8 @@ func TestGoogleClientShowsWhy(t *testing.T) {
 	}
 	_, err = call.Do()
 	said, ok := err.(*googleapi.Error)
-	if !ok || said.Code != 429 || len(said.Errors) != 1 || said.Errors[0].Reason != "quotaExceeded" || len(said.Details) != 1 ||
+	if !ok || said.Code != 429 || len(said.Errors) != 1 ||
+		said.Errors[0].Reason != "quotaExceeded" || len(said.Details) != 1 ||
 		!strings.Contains(err.Error(), "default 24h") || said.Header.Get("Retry-After") != "86400" {
 		t.Errorf("the client shows: %v", err)
 	}
@@ -49,30 +51,35 @@ func TestWrongVerb(t *testing.T) {
 	}
 }
 
-// TestLog: each request is one line that says what became of it and what it took, and nothing of its query, headers or keys.
+// TestLog: each request is one line that says what became of it and what it took, and nothing of
+// its query, headers or keys.
 func TestLog(t *testing.T) {
 	s := open(t, units(2), func(s *station) { s.standin.Faults = faults(t, "500@2") })
 	for _, c := range []struct{ path, want string }{
 		{chart + "&q=secret", "level=INFO msg=request outcome=served status=200 verb=GET path=/youtube/v3/videos "},
 		{chart + "&q=secret", "level=WARN msg=request outcome=\"upstream error\" status=500 verb=GET path=/youtube/v3/videos "},
 		{chart + "&q=secret", "level=WARN msg=request outcome=denied status=429 "},
-		{"/youtube/v3/captions/a%0ab?q=secret", "level=WARN msg=request outcome=refused status=400 verb=GET path=/youtube/v3/captions/a%0ab "},
+		{"/youtube/v3/captions/a%0ab?q=secret",
+			"level=WARN msg=request outcome=refused status=400 verb=GET path=/youtube/v3/captions/a%0ab "},
 		{"/AIzaSyA0123456789012345678901234567890?q=secret", "path=\"(not shown"},
 	} {
 		before := len(s.log.String())
 		s.get(t, c.path, "X-Goog-Api-Key", "secret")
 		await(t, func() bool { return strings.Contains(s.log.String()[before:], "msg=request") })
 		line := s.log.String()[before:]
-		if !strings.Contains(line, c.want) || strings.Contains(line, "secret") || strings.Contains(line, "AIza") {
+		if !strings.Contains(line, c.want) || strings.Contains(line, "secret") ||
+			strings.Contains(line, "AIza") {
 			t.Errorf("%s: %s", c.path, line)
 		}
 	}
-	if log := s.log.String(); strings.Count(log, "units.default=1") != 2 || strings.Count(log, "method=youtube.videos.list") != 3 {
+	if log := s.log.String(); strings.Count(log, "units.default=1") != 2 ||
+		strings.Count(log, "method=youtube.videos.list") != 3 {
 		t.Errorf("log: %s", log)
 	}
 }
 
-// TestAdmin: the metrics count what became of the requests, and /readyz says whether one could be charged.
+// TestAdmin: the metrics count what became of the requests, and /readyz says whether one could be
+// charged.
 func TestAdmin(t *testing.T) {
 	s := open(t, units(1), func(s *station) { s.Metrics = proxy.NewMetrics() })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,7 +110,11 @@ func TestAdmin(t *testing.T) {
 		`proxy_requests_in_flight 0`, `proxy_upstream_responses_total{code="200"} 1`,
 		`proxy_upstream_duration_seconds_count{method="youtube.videos.list"} 1`,
 	} {
-		await(t, func() bool { _, text := admin("/metrics"); return strings.Contains(text, "\n"+want+"\n") })
+		await(t, func() bool {
+			_, text := admin("/metrics")
+			return strings.Contains(text,
+				"\n"+want+"\n")
+		})
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if code, text := admin(path); code != 200 {
@@ -120,8 +131,8 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// TestUnixSocket: only its user reaches it; one that was left behind is replaced, one that answers is not, and what is no socket
-// stays.
+// TestUnixSocket: only its user reaches it; one that was left behind is replaced, one that answers
+// is not, and what is no socket stays.
 func TestUnixSocket(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "proxy.sock")
@@ -136,7 +147,8 @@ func TestUnixSocket(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}
 	defer transport.CloseIdleConnections()
@@ -155,7 +167,8 @@ func TestUnixSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	for address, want := range map[string]string{
-		"unix:" + path: "address already in use", "unix:" + file: "is no socket", "unix:": "names no path",
+		"unix:" + path: "address already in use", "unix:" + file: "is no socket",
+		"unix:": "names no path",
 	} {
 		if l, err := proxy.Listen(address); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v %v", address, l, err)
@@ -166,7 +179,8 @@ func TestUnixSocket(t *testing.T) {
 // TestExposed: only loopback and a socket are for this machine alone.
 func TestExposed(t *testing.T) {
 	for ip, want := range map[string]bool{
-		"127.0.0.1": false, "127.8.0.1": false, "::1": false, "0.0.0.0": true, "::": true, "192.0.2.7": true,
+		"127.0.0.1": false, "127.8.0.1": false, "::1": false, "0.0.0.0": true, "::": true,
+		"192.0.2.7": true,
 	} {
 		if got := proxy.Exposed(&net.TCPAddr{IP: net.ParseIP(ip), Port: 8090}); got != want {
 			t.Errorf("%s: %v", ip, got)

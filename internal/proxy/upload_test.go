@@ -97,7 +97,8 @@ func TestUploadGoesOn(t *testing.T) {
 	}
 	n := s.standin.Counts()
 	if s.used(t) != 1 || other.used(t) != 0 || n.Units["video_insert"] != 1 || n.Continued != 5 {
-		t.Errorf("the ledgers have %d and %d, the stand-in counted %+v", s.used(t), other.used(t), n)
+		t.Errorf("the ledgers have %d and %d, the stand-in counted %+v", s.used(t), other.used(t),
+			n)
 	}
 }
 
@@ -242,7 +243,8 @@ func TestUploadLearns(t *testing.T) {
 			}
 			s.do(t, "PUT", to, "", "Content-Range", "bytes */*")
 			s.setNow(noon.AddDate(0, 0, 1))
-			s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter,
+				_ *http.Request) {
 				w.WriteHeader(http.StatusForbidden)
 				fmt.Fprint(w, `{"error":{"errors":[{"domain":"youtube.quota","reason":"quotaExceeded"}]}}`)
 			})

@@ -7,12 +7,13 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// cronFields are the moments of a cron spec as a clock on a wall shows them, in no zone. A wall moment is a number of seconds:
-// those of the UTC moment that reads alike. The cron library finds them too, but in a zone, with its own idea of daylight
-// saving, and a good deal more slowly.
+// cronFields are the moments of a cron spec as a clock on a wall shows them, in no zone. A wall
+// moment is a number of seconds: those of the UTC moment that reads alike. The cron library finds
+// them too, but in a zone, with its own idea of daylight saving, and a good deal more slowly.
 type cronFields struct {
 	minute, hour, day, month, weekday uint64 // a bit for each number
-	both                              bool   // the day of the month and the day of the week must match; else either does
+	// the day of the month and the day of the week must match; else either does
+	both bool
 }
 
 const (
@@ -40,7 +41,8 @@ func (w *cronFields) next(wall int64) int64 {
 	return (day*perDay + int64(minute)) * 60
 }
 
-// nextOfDay returns the first minute of a day, counted from midnight, that is not before the given one.
+// nextOfDay returns the first minute of a day, counted from midnight, that is not before the given
+// one.
 func (w *cronFields) nextOfDay(from int) (minute int, ok bool) {
 	hour := from / 60
 	if w.hour>>hour&1 != 0 {
@@ -66,7 +68,8 @@ func (w *cronFields) on(day int64) bool {
 	return domMatches || weekdayMatches
 }
 
-// The days 2000-01-01 to 2011-12-31 have all that a spec can tell apart, and 29 February three times.
+// The days 2000-01-01 to 2011-12-31 have all that a spec can tell apart, and 29 February three
+// times.
 const referenceDay, referenceDays = 10957, 4383
 
 // fires reports whether there is any such moment.

@@ -6,13 +6,15 @@ import (
 	"time"
 )
 
-// TestDaylight: the ticks of one local day on which the clock changes, as the clock then shows them with its offset.
+// TestDaylight: the ticks of one local day on which the clock changes, as the clock then shows them
+// with its offset.
 func TestDaylight(t *testing.T) {
 	for _, day := range []struct {
 		zone, from, to string
 		ticks          map[string]string
 	}{
-		{"America/Los_Angeles", "2026-03-08T08:00:00Z", "2026-03-09T07:00:00Z", map[string]string{ // 02:00 -08 is 03:00 -07
+		// 02:00 -08 is 03:00 -07
+		{"America/Los_Angeles", "2026-03-08T08:00:00Z", "2026-03-09T07:00:00Z", map[string]string{
 			"59 1 * * *":             "01:59-08",
 			"0 2 * * *":              "03:00-07",
 			"30 2 * * *":             "03:00-07",
@@ -30,7 +32,8 @@ func TestDaylight(t *testing.T) {
 			"CRON_TZ=UTC 30 9 * * *": "01:30-08",
 			"@every 6h":              "05:00-07 11:00-07 17:00-07 23:00-07", // 12:00Z and so on
 		}},
-		{"America/Los_Angeles", "2026-11-01T07:00:00Z", "2026-11-02T08:00:00Z", map[string]string{ // 02:00 -07 is 01:00 -08
+		// 02:00 -07 is 01:00 -08
+		{"America/Los_Angeles", "2026-11-01T07:00:00Z", "2026-11-02T08:00:00Z", map[string]string{
 			"59 0 * * *":             "00:59-07",
 			"0 1 * * *":              "01:00-07",
 			"30 1 * * *":             "01:30-07",
@@ -42,7 +45,8 @@ func TestDaylight(t *testing.T) {
 			"CRON_TZ=UTC 30 9 * * *": "01:30-08",
 			"@every 6h":              "04:00-08 10:00-08 16:00-08 22:00-08",
 		}},
-		{"Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z", map[string]string{ // 02:00 +01 is 03:00 +02
+		// 02:00 +01 is 03:00 +02
+		{"Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z", map[string]string{
 			"59 1 * * *":     "01:59+01",
 			"0 2 * * *":      "03:00+02",
 			"30 2 * * *":     "03:00+02",
@@ -53,7 +57,8 @@ func TestDaylight(t *testing.T) {
 			"*/10 2 * * *":   "03:00+02",
 			"*/30 1-3 * * *": "01:00+01 01:30+01 03:00+02 03:30+02",
 		}},
-		{"Europe/Berlin", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z", map[string]string{ // 03:00 +02 is 02:00 +01
+		// 03:00 +02 is 02:00 +01
+		{"Europe/Berlin", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z", map[string]string{
 			"59 1 * * *":     "01:59+02",
 			"0 2 * * *":      "02:00+02",
 			"30 2 * * *":     "02:30+02",
@@ -61,19 +66,22 @@ func TestDaylight(t *testing.T) {
 			"30 1-3 * * *":   "01:30+02 02:30+02 03:30+01",
 			"*/20 2,3 * * *": "02:00+02 02:20+02 02:40+02 03:00+01 03:20+01 03:40+01",
 		}},
-		{"Australia/Lord_Howe", "2026-10-03T13:30:00Z", "2026-10-04T13:00:00Z", map[string]string{ // 02:00 +10:30 is 02:30 +11
+		// 02:00 +10:30 is 02:30 +11
+		{"Australia/Lord_Howe", "2026-10-03T13:30:00Z", "2026-10-04T13:00:00Z", map[string]string{
 			"15 2 * * *":     "02:30+11",
 			"0,15 2 * * *":   "02:30+11",
 			"45 2 * * *":     "02:45+11",
 			"*/10 1-2 * * *": "01:00+10:30 01:10+10:30 01:20+10:30 01:30+10:30 01:40+10:30 01:50+10:30 02:30+11 02:40+11 02:50+11",
 		}},
-		{"Australia/Lord_Howe", "2026-04-04T13:00:00Z", "2026-04-05T13:30:00Z", map[string]string{ // 02:00 +11 is 01:30 +10:30
+		// 02:00 +11 is 01:30 +10:30
+		{"Australia/Lord_Howe", "2026-04-04T13:00:00Z", "2026-04-05T13:30:00Z", map[string]string{
 			"15 1 * * *":     "01:15+11",
 			"45 1 * * *":     "01:45+11",
 			"0 2 * * *":      "02:00+10:30",
 			"*/15 1,2 * * *": "01:00+11 01:15+11 01:30+11 01:45+11 02:00+10:30 02:15+10:30 02:30+10:30 02:45+10:30",
 		}},
-		{"America/Sao_Paulo", "2018-11-04T02:59:59Z", "2018-11-05T01:59:59Z", map[string]string{ // 00:00 -03 is 01:00 -02
+		// 00:00 -03 is 01:00 -02
+		{"America/Sao_Paulo", "2018-11-04T02:59:59Z", "2018-11-05T01:59:59Z", map[string]string{
 			"@daily":      "01:00-02",
 			"30 0 * * *":  "01:00-02",
 			"0 0,1 * * *": "01:00-02",
@@ -82,51 +90,63 @@ func TestDaylight(t *testing.T) {
 			"0 0 * * sun": "01:00-02",
 			"0 0 5 11 *":  "",
 		}},
-		{"America/Sao_Paulo", "2018-02-17T01:59:59Z", "2018-02-18T02:59:59Z", map[string]string{ // 00:00 -02 is 23:00 -03
+		// 00:00 -02 is 23:00 -03
+		{"America/Sao_Paulo", "2018-02-17T01:59:59Z", "2018-02-18T02:59:59Z", map[string]string{
 			"@daily":           "00:00-02",
 			"30 23 * * *":      "23:30-02",
 			"*/30 22,23 * * *": "22:00-02 22:30-02 23:00-02 23:30-02",
 		}},
-		{"Africa/Cairo", "2026-04-23T21:59:59Z", "2026-04-24T20:59:59Z", map[string]string{ // Friday 00:00 +02 is 01:00 +03
+		// Friday 00:00 +02 is 01:00 +03
+		{"Africa/Cairo", "2026-04-23T21:59:59Z", "2026-04-24T20:59:59Z", map[string]string{
 			"@daily":      "01:00+03",
 			"@hourly":     "01:00+03 02:00+03 03:00+03 04:00+03 05:00+03 06:00+03 07:00+03 08:00+03 09:00+03 10:00+03 11:00+03 12:00+03 13:00+03 14:00+03 15:00+03 16:00+03 17:00+03 18:00+03 19:00+03 20:00+03 21:00+03 22:00+03 23:00+03",
 			"0 0 * * thu": "",
 			"0 0 * * fri": "01:00+03",
 		}},
-		{"Africa/Cairo", "2026-10-28T20:59:59Z", "2026-10-29T21:59:59Z", map[string]string{ // Friday 00:00 +03 is Thursday 23:00 +02
+		// Friday 00:00 +03 is Thursday 23:00 +02
+		{"Africa/Cairo", "2026-10-28T20:59:59Z", "2026-10-29T21:59:59Z", map[string]string{
 			"@daily":      "00:00+03",
 			"30 23 * * *": "23:30+03",
 		}},
-		{"America/St_Johns", "2026-03-08T03:30:00Z", "2026-03-09T02:30:00Z", map[string]string{ // 02:00 -03:30 is 03:00 -02:30
+		// 02:00 -03:30 is 03:00 -02:30
+		{"America/St_Johns", "2026-03-08T03:30:00Z", "2026-03-09T02:30:00Z", map[string]string{
 			"30 2 * * *": "03:00-02:30", "30 3 * * *": "03:30-02:30",
 		}},
-		{"Pacific/Apia", "2011-12-30T09:59:59Z", "2011-12-31T10:00:00Z", map[string]string{ // no 30 December
+		// no 30 December
+		{"Pacific/Apia", "2011-12-30T09:59:59Z", "2011-12-31T10:00:00Z", map[string]string{
 			"0 12 * * *":  "00:00+14 12:00+14",
 			"0 */8 * * *": "00:00+14 08:00+14 16:00+14 00:00+14",
 			"0 12 30 * *": "00:00+14",
 		}},
-		{"America/Los_Angeles", "2040-12-31T00:00:00Z", "2041-01-01T10:00:00Z", map[string]string{ // beyond the tables, a leap year
+		// beyond the tables, a leap year
+		{"America/Los_Angeles", "2040-12-31T00:00:00Z", "2041-01-01T10:00:00Z", map[string]string{
 			"0 */12 * * *": "00:00-08 12:00-08 00:00-08",
 		}},
 	} {
 		for spec, want := range day.ticks {
 			got := ""
 			for tick := range parsed(t, spec, day.zone).Ticks(at(t, day.from), at(t, day.to)) {
-				got += " " + strings.TrimSuffix(tick.In(zone(t, day.zone)).Format("15:04-07:00"), ":00")
+				got += " " + strings.TrimSuffix(tick.In(zone(t, day.zone)).Format("15:04-07:00"),
+					":00")
 			}
 			if got = strings.TrimSpace(got); got != want {
-				t.Errorf("%q in %s on the day after %s:\n got %s\nwant %s", spec, day.zone, day.from, got, want)
+				t.Errorf("%q in %s on the day after %s:\n got %s\nwant %s", spec, day.zone,
+					day.from, got, want)
 			}
 		}
 	}
 }
 
-// TestOnceADay: a daily job has 365 ticks in a year, each on a date of its own, in whatever zone and at whatever hour.
+// TestOnceADay: a daily job has 365 ticks in a year, each on a date of its own, in whatever zone
+// and at whatever hour.
 func TestOnceADay(t *testing.T) {
-	for _, name := range []string{"America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe", "Africa/Cairo", "Asia/Kathmandu",
-		"America/Havana", "Africa/Casablanca", "Antarctica/Troll", "Asia/Beirut", "America/Santiago"} {
+	for _, name := range []string{"America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe",
+		"Africa/Cairo", "Asia/Kathmandu",
+		"America/Havana", "Africa/Casablanca", "Antarctica/Troll", "Asia/Beirut",
+		"America/Santiago"} {
 		z := zone(t, name)
-		for _, spec := range []string{"0 0 * * *", "30 0 * * *", "59 1 * * *", "0 2 * * *", "30 2 * * *", "15 3 * * *", "45 23 * * *"} {
+		for _, spec := range []string{"0 0 * * *", "30 0 * * *", "59 1 * * *", "0 2 * * *",
+			"30 2 * * *", "15 3 * * *", "45 23 * * *"} {
 			from := time.Date(2026, 1, 1, 0, 0, 0, 0, z).Add(-time.Second)
 			to := time.Date(2027, 1, 1, 0, 0, 0, 0, z).Add(-time.Second)
 			dates := map[string]int{}

@@ -19,7 +19,8 @@ type Tick struct {
 	At          time.Time // when the lane runs: Scheduled and its offset
 }
 
-// ID names the tick, the same in every process and whatever the offset: "asia/JP/2026-03-08T10:00:00Z".
+// ID names the tick, the same in every process and whatever the offset:
+// "asia/JP/2026-03-08T10:00:00Z".
 func (t Tick) ID() string {
 	return t.Job + "/" + t.Region + "/" + t.Scheduled.UTC().Format(time.RFC3339)
 }
@@ -27,7 +28,8 @@ func (t Tick) ID() string {
 // Next returns the first tick that runs after t.
 func (l Lane) Next(t time.Time) Tick { return l.tick(l.Schedule.Next(t.Add(-l.Offset))) }
 
-// Prev returns the last tick that does not run after t. It is false when there is none in the LookBack before t.
+// Prev returns the last tick that does not run after t. It is false when there is none in the
+// LookBack before t.
 func (l Lane) Prev(t time.Time) (Tick, bool) {
 	scheduled, ok := l.Schedule.Prev(t.Add(-l.Offset))
 	if !ok {

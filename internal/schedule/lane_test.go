@@ -11,7 +11,8 @@ import (
 func TestLane(t *testing.T) {
 	lane := Lane{"asia", "JP", parsed(t, "0 */3 * * *", "UTC"), 5 * time.Minute}
 	next := lane.Next(at(t, "2026-06-01T03:04:59.5Z"))
-	if next.At != at(t, "2026-06-01T03:05:00Z") || next.ID() != "asia/JP/2026-06-01T03:00:00Z" || next.Job != "asia" || next.Region != "JP" {
+	if next.At != at(t, "2026-06-01T03:05:00Z") || next.ID() != "asia/JP/2026-06-01T03:00:00Z" ||
+		next.Job != "asia" || next.Region != "JP" {
 		t.Errorf("%+v %s", next, next.ID())
 	}
 	if after := lane.Next(next.At); after.At != at(t, "2026-06-01T06:05:00Z") {
@@ -31,7 +32,8 @@ func TestLane(t *testing.T) {
 	for tick := range lane.Ticks(at(t, "2026-06-01T03:04:00Z"), at(t, "2026-06-01T09:04:00Z")) {
 		ids = append(ids, tick.ID())
 	}
-	if want := []string{"asia/JP/2026-06-01T03:00:00Z", "asia/JP/2026-06-01T06:00:00Z"}; !slices.Equal(ids, want) {
+	if want := []string{"asia/JP/2026-06-01T03:00:00Z",
+		"asia/JP/2026-06-01T06:00:00Z"}; !slices.Equal(ids, want) {
 		t.Errorf("%s, want %s", ids, want)
 	}
 	for range lane.Ticks(next.At, at(t, "2026-07-01T00:00:00Z")) {
@@ -45,7 +47,8 @@ func TestTickID(t *testing.T) {
 	early := lane.Next(at(t, "2026-03-08T09:00:00Z"))
 	lane.Offset = time.Hour
 	late := lane.Next(at(t, "2026-03-08T10:30:00Z"))
-	if early.ID() != "j/US/2026-03-08T10:00:00Z" || late.ID() != early.ID() || late.At.Sub(early.At) != time.Hour {
+	if early.ID() != "j/US/2026-03-08T10:00:00Z" || late.ID() != early.ID() ||
+		late.At.Sub(early.At) != time.Hour {
 		t.Errorf("%s at %s, %s at %s", early.ID(), early.At, late.ID(), late.At)
 	}
 	late.Scheduled = late.Scheduled.In(zone(t, "Asia/Tokyo"))
@@ -65,22 +68,25 @@ func TestOffsets(t *testing.T) {
 		{Stagger{Step: 5 * time.Minute}, []time.Duration{0, 5 * time.Minute, 10 * time.Minute}},
 		{Stagger{Step: -time.Minute}, []time.Duration{0, 0, 0}},
 		// Written down: another version of the program must find the same.
-		{Stagger{Auto: true, Step: time.Hour}, []time.Duration{6717 * time.Second, 9193 * time.Second, 4188 * time.Second}},
+		{Stagger{Auto: true, Step: time.Hour},
+			[]time.Duration{6717 * time.Second, 9193 * time.Second, 4188 * time.Second}},
 	} {
 		if got := c.stagger.Offsets(regions, s); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: %s, want %s", c.stagger, got, c.want)
 		}
 	}
-	if got := (Stagger{Auto: true}).Offsets([]string{"US"}, parsed(t, "@every 1s", "UTC")); got[0] != 0 {
+	if got := (Stagger{Auto: true}).Offsets([]string{"US"},
+		parsed(t, "@every 1s", "UTC")); got[0] != 0 {
 		t.Errorf("%s within one second", got)
 	}
 }
 
-// TestOffsetsStay: a region's derived offset lies within the interval in full seconds, and does not move when others come or
-// go, when the order changes, or when the job moves to another zone.
+// TestOffsetsStay: a region's derived offset lies within the interval in full seconds, and does not
+// move when others come or go, when the order changes, or when the job moves to another zone.
 func TestOffsetsStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		regions := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Z]{2}`), 1, 20, rapid.ID[string]).Draw(t, "regions")
+		regions := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Z]{2}`), 1, 20,
+			rapid.ID[string]).Draw(t, "regions")
 		others := rapid.SliceOf(rapid.StringMatching(`[A-Z]{2}`)).Draw(t, "others")
 		spec := drawSpec(t)
 		s, err := Parse(spec, time.UTC)
@@ -93,7 +99,8 @@ func TestOffsetsStay(t *testing.T) {
 		}
 		auto := Stagger{Auto: true}
 		got := auto.Offsets(regions, s)
-		if more := auto.Offsets(slices.Concat(others, regions), elsewhere)[len(others):]; !slices.Equal(got, more) {
+		if more := auto.Offsets(slices.Concat(others, regions),
+			elsewhere)[len(others):]; !slices.Equal(got, more) {
 			t.Fatalf("%s became %s", got, more)
 		}
 		for _, offset := range got {
@@ -104,7 +111,8 @@ func TestOffsetsStay(t *testing.T) {
 	})
 }
 
-// TestOffsetsSpread: the regions do not crowd: of 32 parts of the interval, all the 676 codes of two letters fill each.
+// TestOffsetsSpread: the regions do not crowd: of 32 parts of the interval, all the 676 codes of
+// two letters fill each.
 func TestOffsetsSpread(t *testing.T) {
 	s := parsed(t, "0 */3 * * *", "UTC")
 	var codes []string

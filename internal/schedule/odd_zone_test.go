@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// change is a moment from which on a zone has an offset, both in minutes; the moment counts from 2026-06-01T12:00Z.
+// change is a moment from which on a zone has an offset, both in minutes; the moment counts from
+// 2026-06-01T12:00Z.
 type change struct{ at, offset int }
 
-// oddZone makes a zone that begins in UTC, in the format of RFC 8536, with a rule for the time after the last change.
+// oddZone makes a zone that begins in UTC, in the format of RFC 8536, with a rule for the time
+// after the last change.
 func oddZone(t *testing.T, rule string, changes ...change) *time.Location {
 	t.Helper()
 	noon := at(t, "2026-06-01T12:00:00Z").Unix()
@@ -48,19 +50,24 @@ func oddZone(t *testing.T, rule string, changes ...change) *time.Location {
 	return z
 }
 
-// TestOddZones: the clock changes again before it has caught up with itself, or where the tables and the rule disagree.
+// TestOddZones: the clock changes again before it has caught up with itself, or where the tables
+// and the rule disagree.
 func TestOddZones(t *testing.T) {
 	for name, z := range map[string]*time.Location{
 		"back an hour, forward after twenty minutes": oddZone(t, "", change{0, -60}, change{20, 0}),
-		"back twice":                        oddZone(t, "", change{0, -60}, change{20, -120}),
-		"forward, back after ten minutes":   oddZone(t, "", change{0, 60}, change{10, 0}),
-		"back a day, forward some":          oddZone(t, "", change{0, -1440}, change{300, -1200}, change{600, 0}),
-		"forward a day":                     oddZone(t, "", change{0, 1440}, change{60, 1500}),
-		"the rule says summer already":      oddZone(t, "AAA0BBB,M3.2.0,M11.1.0", change{0, 0}, change{90, -60}),
-		"a table that ends before the rule": oddZone(t, "AAA3BBB,M6.1.1/8,M11.1.0", change{0, -180}),
-		"a rule from another zone":          oddZone(t, "AAA-5", change{0, 60}, change{300, 0}),
+		"back twice":                      oddZone(t, "", change{0, -60}, change{20, -120}),
+		"forward, back after ten minutes": oddZone(t, "", change{0, 60}, change{10, 0}),
+		"back a day, forward some": oddZone(t, "", change{0, -1440}, change{300, -1200},
+			change{600, 0}),
+		"forward a day": oddZone(t, "", change{0, 1440}, change{60, 1500}),
+		"the rule says summer already": oddZone(t, "AAA0BBB,M3.2.0,M11.1.0", change{0, 0},
+			change{90, -60}),
+		"a table that ends before the rule": oddZone(t, "AAA3BBB,M6.1.1/8,M11.1.0",
+			change{0, -180}),
+		"a rule from another zone": oddZone(t, "AAA-5", change{0, 60}, change{300, 0}),
 	} {
-		for _, spec := range []string{"* * * * *", "*/7 * * * *", "30 * * * *", "10 12 * * *", "45 11 * * *", "0 0 * * *", "5,50 10-13 * * *"} {
+		for _, spec := range []string{"* * * * *", "*/7 * * * *", "30 * * * *", "10 12 * * *",
+			"45 11 * * *", "0 0 * * *", "5,50 10-13 * * *"} {
 			s, err := Parse(spec, z)
 			if err != nil {
 				t.Fatal(err)
@@ -75,7 +82,8 @@ func TestOddZones(t *testing.T) {
 				steps = append(steps, m)
 			}
 			if !slices.Equal(steps, want) {
-				t.Errorf("%s, %q, by Next:\n got %s\nwant %s", name, spec, short(steps), short(want))
+				t.Errorf("%s, %q, by Next:\n got %s\nwant %s", name, spec, short(steps),
+					short(want))
 			}
 		}
 	}

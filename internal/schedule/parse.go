@@ -9,11 +9,12 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Parse reads a spec: five fields (minute, hour, day of the month, month, day of the week), one of @yearly, @monthly, @weekly,
-// @daily, @hourly, or "@every 90s" with full seconds. Before it "CRON_TZ=Asia/Tokyo " overrides the zone; nil is UTC.
+// Parse reads a spec: five fields (minute, hour, day of the month, month, day of the week), one of
+// @yearly, @monthly, @weekly, @daily, @hourly, or "@every 90s" with full seconds. Before it
+// "CRON_TZ=Asia/Tokyo " overrides the zone; nil is UTC.
 //
-// As in every cron, a spec that restricts both days fires on either: "0 0 13 * fri" is every 13th and every Friday.
-// A spec that never fires, such as one for 30 February, is an error.
+// As in every cron, a spec that restricts both days fires on either: "0 0 13 * fri" is every 13th
+// and every Friday. A spec that never fires, such as one for 30 February, is an error.
 func Parse(spec string, zone *time.Location) (*Schedule, error) {
 	s, err := parse(strings.TrimSpace(spec), zone)
 	if err != nil {
@@ -36,7 +37,8 @@ func parse(text string, zone *time.Location) (*Schedule, error) {
 	return &Schedule{zone: zone, fields: w}, err
 }
 
-// cutZone takes the zone off the front of a spec. The cron parser, left to do it, panics where nothing follows the zone.
+// cutZone takes the zone off the front of a spec. The cron parser, left to do it, panics where
+// nothing follows the zone.
 func cutZone(text string, zone *time.Location) (*time.Location, string, error) {
 	if zone == nil {
 		zone = time.UTC
@@ -52,7 +54,8 @@ func cutZone(text string, zone *time.Location) (*time.Location, string, error) {
 		return nil, "", fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", clip(name))
 	}
 	if rest == "" || hasZone(rest) {
-		return nil, "", fmt.Errorf("after the time zone write a spec, such as %q", "CRON_TZ=Europe/Berlin 0 */3 * * *")
+		return nil, "", fmt.Errorf("after the time zone write a spec, such as %q",
+			"CRON_TZ=Europe/Berlin 0 */3 * * *")
 	}
 	return zone, rest, nil
 }
@@ -65,7 +68,8 @@ func hasZone(text string) bool {
 func parseEvery(text string) (seconds int64, err error) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil || d < time.Second || d%time.Second != 0 {
-		return 0, fmt.Errorf("after @every write a duration of 1s or more in full seconds, such as %q", "@every 90s")
+		return 0, fmt.Errorf("after @every write a duration of 1s or more in full seconds, such "+
+			"as %q", "@every 90s")
 	}
 	return int64(d / time.Second), nil
 }
@@ -84,7 +88,8 @@ func parseFields(text string) (cronFields, error) {
 	}
 	w := newCronFields(fields)
 	if !w.fires() {
-		return cronFields{}, fmt.Errorf("it never fires: no month that it names has such a day; %q is every 28 February", "0 0 28 2 *")
+		return cronFields{}, fmt.Errorf("it never fires: no month that it names has such a day; "+
+			"%q is every 28 February", "0 0 28 2 *")
 	}
 	return w, nil
 }
@@ -96,21 +101,25 @@ func explain(text string) error {
 	}
 	fields := strings.Fields(text)
 	if len(fields) != 5 {
-		return fmt.Errorf("it has %d fields, not 5: write minute, hour, day of the month, month, day of the week, such as %q",
+		return fmt.Errorf("it has %d fields, not 5: write minute, hour, day of the month, month, "+
+			"day of the week, such as %q",
 			len(fields), "0 */3 * * *")
 	}
 	names := []string{"minute", "hour", "day of the month", "month", "day of the week"}
-	values := []string{"0 to 59", "0 to 23", "1 to 31", "1 to 12 or jan to dec", "0 to 6 or sun to sat"}
+	values := []string{"0 to 59", "0 to 23", "1 to 31", "1 to 12 or jan to dec",
+		"0 to 6 or sun to sat"}
 	for i, field := range fields {
 		alone := strings.Repeat("* ", i) + field + strings.Repeat(" *", 4-i)
 		if _, err := cron.ParseStandard(alone); err != nil {
-			return fmt.Errorf("%s %q: write %s, such as 5, 1-5, 1,3 or */5", names[i], clip(field), values[i])
+			return fmt.Errorf("%s %q: write %s, such as 5, 1-5, 1,3 or */5", names[i], clip(field),
+				values[i])
 		}
 	}
 	return errors.New("write five fields, such as \"0 */3 * * *\"")
 }
 
-// checkItems refuses what the cron parser reads as something else: "1,,2" and "," (nothing), "*-5" (all).
+// checkItems refuses what the cron parser reads as something else: "1,,2" and "," (nothing), "*-5"
+// (all).
 func checkItems(text string) error {
 	for _, field := range strings.Fields(text) {
 		for item := range strings.SplitSeq(field, ",") {

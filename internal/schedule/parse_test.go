@@ -54,7 +54,8 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%q: %v, want an error with %q", spec, s, want)
 			continue
 		}
-		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "is not a schedule") {
+		if !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "is not a schedule") {
 			t.Errorf("%q: %v, want it to say %q", spec, err, want)
 		}
 	}
@@ -62,7 +63,8 @@ func TestParseRefuses(t *testing.T) {
 
 func TestParseTakes(t *testing.T) {
 	for _, spec := range []string{
-		"0 */3 * * *", "5/15 * * * *", "0-30/10 1,2,3 1-31 JAN-mar sun", "? ? ? ? ?", " 0 0 31 4 mon ", "@Daily", "@midnight", "@annually",
+		"0 */3 * * *", "5/15 * * * *", "0-30/10 1,2,3 1-31 JAN-mar sun", "? ? ? ? ?",
+		" 0 0 31 4 mon ", "@Daily", "@midnight", "@annually",
 		"@every 1s", "@every  3h", "TZ=Asia/Tokyo 0 0 29 2 *", "CRON_TZ=UTC @every 1m",
 	} {
 		s, err := Parse(spec, nil)
@@ -79,11 +81,13 @@ func TestParseTakes(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is written, Parse answers, and what it takes has ticks that Next and Prev agree on.
+// FuzzParse: whatever is written, Parse answers, and what it takes has ticks that Next and Prev
+// agree on.
 func FuzzParse(f *testing.F) {
 	for _, spec := range []string{
 		"0 */3 * * *", "@every 90s", "CRON_TZ=UTC @daily", "TZ=", "TZ=UTC\t", "* * 30 2 ,",
-		"*/18446744073709551615 * * * *", "*/5,7 0-3/2 1 jan-MAR mon", "0 0 29 2 *", "+1 * * * *", "00 * * * *",
+		"*/18446744073709551615 * * * *", "*/5,7 0-3/2 1 jan-MAR mon", "0 0 29 2 *", "+1 * * * *",
+		"00 * * * *",
 	} {
 		f.Add(spec, int64(1_790_000_000))
 	}

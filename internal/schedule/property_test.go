@@ -10,14 +10,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-var zones = []string{"UTC", "America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Cairo", "Asia/Kolkata",
-	"Asia/Kathmandu", "America/St_Johns", "Pacific/Chatham", "Africa/Casablanca", "Pacific/Apia", "Asia/Tehran", "America/Caracas",
-	"Antarctica/Troll", "Europe/Bucharest", "Antarctica/Macquarie", "America/Indiana/Vincennes", "America/Havana", "Asia/Pyongyang"}
+var zones = []string{"UTC", "America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe",
+	"America/Sao_Paulo", "Africa/Cairo", "Asia/Kolkata",
+	"Asia/Kathmandu", "America/St_Johns", "Pacific/Chatham", "Africa/Casablanca", "Pacific/Apia",
+	"Asia/Tehran", "America/Caracas",
+	"Antarctica/Troll", "Europe/Bucharest", "Antarctica/Macquarie", "America/Indiana/Vincennes",
+	"America/Havana", "Asia/Pyongyang"}
 
 func drawSpec(t *rapid.T) string {
-	minute := rapid.SampledFrom([]string{"*", "*/10", "*/7", "0", "30", "0,15,59", "5-20/5", "45"}).Draw(t, "minute")
-	hour := rapid.SampledFrom([]string{"*", "*/3", "0", "1", "2", "3", "0-3", "23", "1,2", "5"}).Draw(t, "hour")
-	day := rapid.SampledFrom([]string{"* * *", "* * *", "* * sun", "1 * *", "*/2 * *", "13 * fri", "28-31 * *", "* 3,10-11 *", "29 2 *"}).Draw(t, "day")
+	minute := rapid.SampledFrom([]string{"*", "*/10", "*/7", "0", "30", "0,15,59", "5-20/5",
+		"45"}).Draw(t, "minute")
+	hour := rapid.SampledFrom([]string{"*", "*/3", "0", "1", "2", "3", "0-3", "23", "1,2",
+		"5"}).Draw(t, "hour")
+	day := rapid.SampledFrom([]string{"* * *", "* * *", "* * sun", "1 * *", "*/2 * *", "13 * fri",
+		"28-31 * *", "* 3,10-11 *", "29 2 *"}).Draw(t, "day")
 	return minute + " " + hour + " " + day
 }
 
@@ -26,13 +32,15 @@ func drawMoment(t *rapid.T, z *time.Location) time.Time {
 	m := time.Unix(rapid.Int64Range(946_684_800, 2_524_608_000).Draw(t, "moment"), 0)
 	if rapid.Bool().Draw(t, "near a change") {
 		if _, change := m.In(z).ZoneBounds(); !change.IsZero() {
-			m = change.Add(time.Duration(rapid.IntRange(-30*3600, 6*3600).Draw(t, "away")) * time.Second)
+			m = change.Add(time.Duration(rapid.IntRange(-30*3600, 6*3600).Draw(t,
+				"away")) * time.Second)
 		}
 	}
 	return m
 }
 
-// walked is what the package promises, found by walking through time a minute a step and looking at the wall clock.
+// walked is what the package promises, found by walking through time a minute a step and looking at
+// the wall clock.
 func walked(w cronFields, z *time.Location, from, to time.Time) []time.Time {
 	var ticks []time.Time
 	shown := func(u int64) int64 {
@@ -45,7 +53,8 @@ func walked(w cronFields, z *time.Location, from, to time.Time) []time.Time {
 	for u := start + 60; u <= to.Unix(); u += 60 {
 		wall := shown(u)
 		tick := false
-		for ; latest < wall; latest += 60 { // all that the clock went over in this minute, wall included
+		// all that the clock went over in this minute, wall included
+		for ; latest < wall; latest += 60 {
 			tick = tick || named(latest+60)
 		}
 		if tick && u > from.Unix() {
@@ -55,7 +64,8 @@ func walked(w cronFields, z *time.Location, from, to time.Time) []time.Time {
 	return ticks
 }
 
-// TestAsWalked: every wall minute of a spec that comes once or twice gives one tick, the first; those of a gap one at its end.
+// TestAsWalked: every wall minute of a spec that comes once or twice gives one tick, the first;
+// those of a gap one at its end.
 func TestAsWalked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(zones).Draw(t, "zone")
@@ -101,7 +111,8 @@ func TestNextPrevTicks(t *testing.T) {
 			if prev, ok := s.Prev(next); !ok || prev != next {
 				t.Fatalf("%q: at its tick %s the last is %s %v", spec, next, prev, ok)
 			}
-			if prev, ok := s.Prev(next.Add(-1)); len(steps) > 0 && next.Sub(m) < LookBack && (!ok || prev != m) {
+			if prev, ok := s.Prev(next.Add(-1)); len(steps) > 0 && next.Sub(m) < LookBack &&
+				(!ok || prev != m) {
 				t.Fatalf("%q: before %s the last is %s %v, want %s", spec, next, prev, ok, m)
 			}
 			steps = append(steps, next)
@@ -115,7 +126,8 @@ func TestNextPrevTicks(t *testing.T) {
 // TestAsCron: where no clock changes, the ticks are those of the cron library.
 func TestAsCron(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		z, err := time.LoadLocation(rapid.SampledFrom([]string{"UTC", "Asia/Kolkata", "Asia/Tokyo", "Etc/GMT+12"}).Draw(t, "zone"))
+		z, err := time.LoadLocation(rapid.SampledFrom([]string{"UTC", "Asia/Kolkata", "Asia/Tokyo",
+			"Etc/GMT+12"}).Draw(t, "zone"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,5 @@
-// Package schedule says when: the ticks of a cron spec in a time zone, and of the lanes that the regions of a job run in.
+// Package schedule says when: the ticks of a cron spec in a time zone, and of the lanes that the
+// regions of a job run in.
 package schedule
 
 import (
@@ -15,8 +16,9 @@ import (
 //	                                                       one for all that the gap swallowed
 //	comes twice      01:30 on 2026-11-01 in Los Angeles    a tick at the first of the two only
 //
-// So a daily job runs once on every day of the year, and one of every ten minutes has no tick in the second 01:00-02:00.
-// "@every 90s" is real time, counted from the Unix epoch: every process, whenever it started, has the same ticks.
+// So a daily job runs once on every day of the year, and one of every ten minutes has no tick in
+// the second 01:00-02:00. "@every 90s" is real time, counted from the Unix epoch: every process,
+// whenever it started, has the same ticks.
 //
 // All moments are given back in UTC, at full seconds.
 type Schedule struct {
@@ -38,7 +40,8 @@ func (s *Schedule) Next(t time.Time) time.Time {
 // LookBack is how far Prev looks.
 const LookBack = 366 * 24 * time.Hour
 
-// Prev returns the last tick that is not after t. It is false when there is none in the LookBack before t.
+// Prev returns the last tick that is not after t. It is false when there is none in the LookBack
+// before t.
 func (s *Schedule) Prev(t time.Time) (time.Time, bool) {
 	c := cursor{schedule: s}
 	const far = int64(LookBack / time.Second)
@@ -93,8 +96,9 @@ func (s *Schedule) Count(from, to time.Time) (n int64) {
 	return n
 }
 
-// Interval returns the shortest time between two ticks, by the wall clock: 3h for "0 */3 * * *" although on the day when the
-// clock goes forward two of its ticks are 2h apart. It depends on the spec alone.
+// Interval returns the shortest time between two ticks, by the wall clock: 3h for "0 */3 * * *"
+// although on the day when the clock goes forward two of its ticks are 2h apart. It depends on the
+// spec alone.
 func (s *Schedule) Interval() time.Duration {
 	if s.every > 0 {
 		return time.Duration(s.every) * time.Second

@@ -34,7 +34,8 @@ func at(t testing.TB, text string) time.Time {
 	return moment
 }
 
-// TestNext: strictly after, whatever the fraction of a second and the zone in which the caller holds the moment.
+// TestNext: strictly after, whatever the fraction of a second and the zone in which the caller
+// holds the moment.
 func TestNext(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
 	for _, c := range []struct{ spec, zone, after, want string }{
@@ -47,10 +48,13 @@ func TestNext(t *testing.T) {
 		{"30 6 * * *", "Asia/Kathmandu", "2026-06-01T00:00:00Z", "2026-06-01T00:45:00Z"},
 		{"30 6 * * *", "America/St_Johns", "2026-06-01T00:00:00Z", "2026-06-01T09:00:00Z"},
 		{"@daily", "Asia/Tokyo", "2026-06-01T00:00:00Z", "2026-06-01T15:00:00Z"},
-		{"CRON_TZ=Asia/Tokyo @daily", "America/Los_Angeles", "2026-06-01T00:00:00Z", "2026-06-01T15:00:00Z"},
-		{"TZ=Asia/Tokyo\t 30   0 * * *", "America/Los_Angeles", "2026-06-01T00:00:00Z", "2026-06-01T15:30:00Z"},
+		{"CRON_TZ=Asia/Tokyo @daily", "America/Los_Angeles", "2026-06-01T00:00:00Z",
+			"2026-06-01T15:00:00Z"},
+		{"TZ=Asia/Tokyo\t 30   0 * * *", "America/Los_Angeles", "2026-06-01T00:00:00Z",
+			"2026-06-01T15:30:00Z"},
 		{"0 0 29 2 *", "UTC", "2026-06-01T00:00:00Z", "2028-02-29T00:00:00Z"},
-		{"0 0 29 2 *", "UTC", "2096-02-29T00:00:00Z", "2104-02-29T00:00:00Z"}, // eight years, beyond what the cron library looks
+		// eight years, beyond what the cron library looks
+		{"0 0 29 2 *", "UTC", "2096-02-29T00:00:00Z", "2104-02-29T00:00:00Z"},
 		{"0 0 31 * *", "UTC", "2026-04-01T00:00:00Z", "2026-05-31T00:00:00Z"},
 		{"0 0 13 * fri", "UTC", "2026-06-01T00:00:00Z", "2026-06-05T00:00:00Z"}, // either day
 		{"0 0 13 * fri", "UTC", "2026-06-05T00:00:00Z", "2026-06-12T00:00:00Z"},
@@ -61,12 +65,14 @@ func TestNext(t *testing.T) {
 		{"@every 90s", "Europe/Berlin", "1970-01-01T00:00:00Z", "1970-01-01T00:01:30Z"},
 		{"@every 90s", "Europe/Berlin", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z"},
 		{"@every 90s", "Europe/Berlin", "1969-12-31T23:58:29.9Z", "1969-12-31T23:58:30Z"},
-		{"@every 7h", "America/Los_Angeles", "2026-03-08T09:00:00Z", "2026-03-08T12:00:00Z"}, // 70 356 times 7h since 1970
+		// 70 356 times 7h since 1970
+		{"@every 7h", "America/Los_Angeles", "2026-03-08T09:00:00Z", "2026-03-08T12:00:00Z"},
 		{"CRON_TZ=Asia/Tokyo @every 1h30m", "UTC", "2026-06-01T00:10:00Z", "2026-06-01T01:30:00Z"},
 	} {
 		s := parsed(t, c.spec, c.zone)
 		if got := s.Next(at(t, c.after)); got != at(t, c.want) {
-			t.Errorf("%q in %s after %s: %s, want %s", c.spec, c.zone, c.after, got.Format(time.RFC3339), c.want)
+			t.Errorf("%q in %s after %s: %s, want %s", c.spec, c.zone, c.after,
+				got.Format(time.RFC3339), c.want)
 		}
 		if got := s.Next(at(t, c.after).In(berlin)); got != at(t, c.want) {
 			t.Errorf("%q in %s after %s, held in Berlin: %s", c.spec, c.zone, c.after, got)
@@ -80,10 +86,13 @@ func TestPrev(t *testing.T) {
 		{"0 */3 * * *", "UTC", "2026-06-01T02:59:59.999999999Z", "2026-06-01T00:00:00Z"},
 		{"0 */3 * * *", "UTC", "2026-06-01T05:00:00Z", "2026-06-01T03:00:00Z"},
 		{"* * * 1 *", "UTC", "2026-12-31T00:00:00Z", "2026-01-31T23:59:00Z"},
-		{"30 2 * * *", "America/Los_Angeles", "2026-03-08T12:00:00Z", "2026-03-08T10:00:00Z"}, // the first moment after the gap
-		{"30 1 * * *", "America/Los_Angeles", "2026-11-01T09:30:00Z", "2026-11-01T08:30:00Z"}, // the first of the two
+		// the first moment after the gap
+		{"30 2 * * *", "America/Los_Angeles", "2026-03-08T12:00:00Z", "2026-03-08T10:00:00Z"},
+		// the first of the two
+		{"30 1 * * *", "America/Los_Angeles", "2026-11-01T09:30:00Z", "2026-11-01T08:30:00Z"},
 		{"@every 90s", "UTC", "1970-01-01T00:01:29Z", "1970-01-01T00:00:00Z"},
-		{"@yearly", "UTC", "2024-12-31T23:59:59Z", "2024-01-01T00:00:00Z"}, // 366 days less a second
+		// 366 days less a second
+		{"@yearly", "UTC", "2024-12-31T23:59:59Z", "2024-01-01T00:00:00Z"},
 		{"0 0 29 2 *", "UTC", "2025-02-28T23:59:59Z", "2024-02-29T00:00:00Z"},
 		{"0 0 29 2 *", "UTC", "2025-03-01T00:00:00Z", ""},
 		{"0 0 29 2 *", "UTC", "2028-02-28T23:59:59Z", ""},
@@ -123,12 +132,17 @@ func TestTicks(t *testing.T) {
 
 func TestInterval(t *testing.T) {
 	for spec, want := range map[string]time.Duration{
-		"* * * * *": time.Minute, "*/10 * * * *": 10 * time.Minute, "*/7 * * * *": 4 * time.Minute, "0 */3 * * *": 3 * time.Hour,
-		"0 */5 * * *": 4 * time.Hour, "0,50 9 * * *": 50 * time.Minute, "30 23,0 * * *": time.Hour, "55 23,0 * * mon": 23 * time.Hour,
-		"@hourly": time.Hour, "@daily": 24 * time.Hour, "@weekly": 7 * 24 * time.Hour, "@monthly": 28 * 24 * time.Hour,
-		"@yearly": 365 * 24 * time.Hour, "0 0 29 2 *": 1461 * 24 * time.Hour, "0 12 * * mon,wed": 48 * time.Hour,
-		"0 0 31 * *": 31 * 24 * time.Hour, "0 0,12 1 * *": 12 * time.Hour, "0 0,23 * * *": time.Hour,
-		"@every 90s": 90 * time.Second, "@every 1000h": 1000 * time.Hour,
+		"* * * * *": time.Minute, "*/10 * * * *": 10 * time.Minute, "*/7 * * * *": 4 * time.Minute,
+		"0 */3 * * *": 3 * time.Hour,
+		"0 */5 * * *": 4 * time.Hour, "0,50 9 * * *": 50 * time.Minute, "30 23,0 * * *": time.Hour,
+		"55 23,0 * * mon": 23 * time.Hour,
+		"@hourly":         time.Hour, "@daily": 24 * time.Hour, "@weekly": 7 * 24 * time.Hour,
+		"@monthly": 28 * 24 * time.Hour,
+		"@yearly":  365 * 24 * time.Hour, "0 0 29 2 *": 1461 * 24 * time.Hour,
+		"0 12 * * mon,wed": 48 * time.Hour,
+		"0 0 31 * *":       31 * 24 * time.Hour, "0 0,12 1 * *": 12 * time.Hour,
+		"0 0,23 * * *": time.Hour,
+		"@every 90s":   90 * time.Second, "@every 1000h": 1000 * time.Hour,
 	} {
 		if got := parsed(t, spec, "America/Los_Angeles").Interval(); got != want {
 			t.Errorf("%q: %s, want %s", spec, got, want)

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// span is a stretch of time in which a zone keeps one offset from UTC, all in Unix seconds. The wall clock shows u+offset.
+// span is a stretch of time in which a zone keeps one offset from UTC, all in Unix seconds. The
+// wall clock shows u+offset.
 type span struct {
 	start, end int64 // the end is outside
 	offset     int64
-	seen       int64 // what the wall clock had come to before start: the moments up to there are past
+	// what the wall clock had come to before start: the moments up to there are past
+	seen int64
 }
 
 // cursor finds ticks one after the other; it keeps the span that it is in.
@@ -32,7 +34,8 @@ func (c *cursor) first(u int64) int64 {
 		if u == in.start && s.fields.next(in.seen) < in.start+in.offset {
 			return u // the clock went forward over a moment of the spec
 		}
-		wall := s.fields.next(max(u+in.offset, in.seen)) // the clock went back: what it showed before is not shown again
+		// the clock went back: what it showed before is not shown again
+		wall := s.fields.next(max(u+in.offset, in.seen))
 		if tick := wall - in.offset; tick < in.end {
 			return tick
 		}
@@ -40,11 +43,13 @@ func (c *cursor) first(u int64) int64 {
 	}
 }
 
-// twoDays is longer than any two offsets are apart: what the wall clock showed earlier is out of its reach.
+// twoDays is longer than any two offsets are apart: what the wall clock showed earlier is out of
+// its reach.
 const twoDays = 48 * 60 * 60
 
-// spanAt returns the span that u is in. It begins two days before the change that led to it, so as to see all that the wall
-// clock has shown, and because the beginnings that the zone tables give are not exact where the tables end.
+// spanAt returns the span that u is in. It begins two days before the change that led to it, so as
+// to see all that the wall clock has shown, and because the beginnings that the zone tables give
+// are not exact where the tables end.
 func spanAt(zone *time.Location, u int64) span {
 	in := boundsAt(zone, u)
 	in.seen = math.MinInt64
@@ -76,7 +81,8 @@ func boundsAt(zone *time.Location, u int64) span {
 		s.end = end.Unix()
 	}
 	if s.end <= u {
-		// Beyond its tables package time says that a year has 365 days: 31 December of a leap year lies after its end.
+		// Beyond its tables package time says that a year has 365 days: 31 December of a leap year
+		// lies after its end.
 		const day = perDay * 60
 		s.end = (floorDiv(u, day) + 1) * day
 	}

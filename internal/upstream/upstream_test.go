@@ -18,13 +18,14 @@ import (
 	"quotabudget/internal/upstream"
 )
 
-// TestWhatClosesABucket: a bucket is closed by an answer that says so of it, and not by one that repeats the caller's words
-// or speaks of another quota.
+// TestWhatClosesABucket: a bucket is closed by an answer that says so of it, and not by one that
+// repeats the caller's words or speaks of another quota.
 func TestWhatClosesABucket(t *testing.T) {
 	const echo = `{"error":{"code":%d,"message":"Invalid value at 'region_code': \"units per day\"","errors":[{"reason":"invalidParameter"}]}}`
 	unit := func(service, metric string) string {
 		return fmt.Sprintf(`{"error":{"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"googleapis.com",`+
-			`"metadata":{"service":%q,"quota_unit":"1/d/{project}","quota_metric":%q}}]}}`, service, metric)
+			`"metadata":{"service":%q,"quota_unit":"1/d/{project}","quota_metric":%q}}]}}`, service,
+			metric)
 	}
 	for _, c := range []struct {
 		status       int
@@ -32,8 +33,10 @@ func TestWhatClosesABucket(t *testing.T) {
 		closed, told string
 	}{
 		{403, `{"error":{"errors":[{"reason":"quotaExceeded"}]}}`, "default", ""},
-		{429, unit("youtube.googleapis.com", "youtube.googleapis.com/search_list"), "search_list", ""},
-		{429, unit("youtube.googleapis.com", "youtube.googleapis.com/comments"), "", "metric=youtube.googleapis.com/comments"},
+		{429, unit("youtube.googleapis.com", "youtube.googleapis.com/search_list"), "search_list",
+			""},
+		{429, unit("youtube.googleapis.com", "youtube.googleapis.com/comments"), "",
+			"metric=youtube.googleapis.com/comments"},
 		{429, unit("translate.googleapis.com", "translate.googleapis.com/default"), "", ""},
 		{400, fmt.Sprintf(echo, 400), "", ""},
 		{403, fmt.Sprintf(echo, 403), "", ""},
@@ -46,13 +49,15 @@ func TestWhatClosesABucket(t *testing.T) {
 		}))
 		closed, told := asked(t, server.URL)
 		server.Close()
-		if closed != c.closed || !strings.Contains(told, c.told) || (told == "") != (c.closed+c.told == "") {
+		if closed != c.closed || !strings.Contains(told, c.told) ||
+			(told == "") != (c.closed+c.told == "") {
 			t.Errorf("%d %s: closed %q, told %s", c.status, c.body, closed, told)
 		}
 	}
 }
 
-// asked makes one request through a gate on a ledger of its own, and says which bucket it closed, and what was logged.
+// asked makes one request through a gate on a ledger of its own, and says which bucket it closed,
+// and what was logged.
 func asked(t *testing.T, endpoint string) (closed, told string) {
 	t.Helper()
 	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
@@ -63,11 +68,13 @@ func asked(t *testing.T, endpoint string) (closed, told string) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	table := costs.Default()
-	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: table.DefaultLimits(), Prices: map[string][]quota.Cost{}, Log: log}
+	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: table.DefaultLimits(),
+		Prices: map[string][]quota.Cost{}, Log: log}
 	for _, m := range table.Methods() {
 		budget.Prices[m.ID] = m.Costs
 	}
-	gate, err := upstream.Gate(endpoint, table, budget, func() (string, error) { return "key", nil }, log)
+	gate, err := upstream.Gate(endpoint, table, budget,
+		func() (string, error) { return "key", nil }, log)
 	if err != nil {
 		t.Fatal(err)
 	}

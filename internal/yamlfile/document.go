@@ -54,7 +54,8 @@ func syntaxProblem(data []byte, err error) *Problem {
 		text = "an alias (*) of nothing: put the text into quotes"
 	case strings.HasPrefix(text, "mapping values"):
 		text += ": is the indentation right?"
-	case strings.Contains(text, "did not find expected ',' or"), strings.Contains(text, "end of stream"),
+	case strings.Contains(text, "did not find expected ',' or"),
+		strings.Contains(text, "end of stream"),
 		strings.HasPrefix(text, "could not find expected ':'"):
 		text += ": is a bracket or a quote not closed, or the file cut short?"
 	}

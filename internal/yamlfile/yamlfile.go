@@ -1,5 +1,5 @@
-// Package yamlfile reads YAML files that people write: strictly, and reporting all problems at once,
-// each with its line.
+// Package yamlfile reads YAML files that people write: strictly, and reporting all problems at
+// once, each with its line.
 package yamlfile
 
 import (

@@ -16,7 +16,8 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// answering is a client of an upstream that answers as it is told, and the number of requests that came.
+// answering is a client of an upstream that answers as it is told, and the number of requests that
+// came.
 func answering(t *testing.T, answer http.HandlerFunc) (*youtube.Client, *atomic.Int64) {
 	t.Helper()
 	asked := new(atomic.Int64)
@@ -31,7 +32,8 @@ func answering(t *testing.T, answer http.HandlerFunc) (*youtube.Client, *atomic.
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.Retry = youtube.Retry{Transient: 3, TransientWait: time.Microsecond, Throttled: 3, ThrottledWait: time.Microsecond}
+	client.Retry = youtube.Retry{Transient: 3, TransientWait: time.Microsecond, Throttled: 3,
+		ThrottledWait: time.Microsecond}
 	return client, asked
 }
 
@@ -50,7 +52,8 @@ func (e endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestPackedBomb: a title of 300 MiB that comes as 300 KB costs the memory of one bounded answer, one request, and no other.
+// TestPackedBomb: a title of 300 MiB that comes as 300 KB costs the memory of one bounded answer,
+// one request, and no other.
 func TestPackedBomb(t *testing.T) {
 	const size = 300 << 20
 	for _, status := range []int{200, 403, 500} {
@@ -71,7 +74,8 @@ func TestPackedBomb(t *testing.T) {
 		if err == nil || page.Videos != nil || asked.Load() != 1 {
 			t.Errorf("%d: %d videos, %v, %d requests", status, len(page.Videos), err, asked.Load())
 		}
-		if status == 200 && err != nil && !strings.Contains(err.Error(), "the answer cannot be used: it is longer than 16777216 bytes") {
+		if status == 200 && err != nil && !strings.Contains(err.Error(),
+			"the answer cannot be used: it is longer than 16777216 bytes") {
 			t.Error(err)
 		}
 		if spent := (after.TotalAlloc - before.TotalAlloc) >> 20; spent > 100 {
@@ -83,34 +87,53 @@ func TestPackedBomb(t *testing.T) {
 // TestTooMuch: an answer with too much of anything is one clear error, and is not asked for again.
 func TestTooMuch(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
-	video := func(fields string) string { return `{"items":[{"id":"a"},{"id":"b",` + fields + `}]}` }
+	video := func(fields string) string {
+		return `{"items":[{"id":"a"},{"id":"b",` + fields +
+			`}]}`
+	}
 	for _, c := range []struct{ name, body, want string }{
-		{"title", video(`"snippet":{"title":"` + long(4097) + `"}`), "items[1].snippet.title is 4097 bytes long, 4096 at most"},
-		{"channel", video(`"snippet":{"channelTitle":"` + long(5000) + `"}`), "items[1].snippet.channelTitle is 5000 bytes long"},
-		{"description", video(`"snippet":{"description":"` + long(65537) + `"}`), "items[1].snippet.description is 65537 bytes long, 65536 at most"},
-		{"tag", video(`"snippet":{"tags":["ok","` + long(4097) + `"]}`), "items[1].snippet.tags[1] is 4097 bytes long, 4096 at most"},
-		{"tags", video(`"snippet":{"tags":["a"` + strings.Repeat(`,"a"`, 1000) + `]}`), "items[1].snippet.tags has more than 1000 items"},
+		{"title", video(`"snippet":{"title":"` + long(4097) + `"}`),
+			"items[1].snippet.title is 4097 bytes long, 4096 at most"},
+		{"channel", video(`"snippet":{"channelTitle":"` + long(5000) + `"}`),
+			"items[1].snippet.channelTitle is 5000 bytes long"},
+		{"description", video(`"snippet":{"description":"` + long(65537) + `"}`),
+			"items[1].snippet.description is 65537 bytes long, 65536 at most"},
+		{"tag", video(`"snippet":{"tags":["ok","` + long(4097) + `"]}`),
+			"items[1].snippet.tags[1] is 4097 bytes long, 4096 at most"},
+		{"tags", video(`"snippet":{"tags":["a"` + strings.Repeat(`,"a"`, 1000) + `]}`),
+			"items[1].snippet.tags has more than 1000 items"},
 		{"id", `{"items":[{"id":"` + long(4097) + `"}]}`, "items[0].id is 4097 bytes long"},
-		{"thumbnail", video(`"snippet":{"thumbnails":{"high":{"url":"` + long(4097) + `"}}}`), "items[1].snippet.thumbnails.high.url is 4097 bytes"},
+		{"thumbnail", video(`"snippet":{"thumbnails":{"high":{"url":"` + long(4097) + `"}}}`),
+			"items[1].snippet.thumbnails.high.url is 4097 bytes"},
 		{"token", `{"nextPageToken":"` + long(4097) + `"}`, "nextPageToken is 4097 bytes long"},
-		{"number", `{"pageInfo":{"totalResults":` + strings.Repeat("1", 5000) + `}}`, "pageInfo.totalResults is 5000 bytes long"},
+		{"number", `{"pageInfo":{"totalResults":` + strings.Repeat("1", 5000) + `}}`,
+			"pageInfo.totalResults is 5000 bytes long"},
 		{"key", `{"` + long(5000) + `":1}`, "it has a key of 5000 bytes, 4096 at most"},
-		{"key that acts", `{"\u001b[31m":{"items":[],"items":[]}}`, "cannot be used: [31m.items is there twice"},
+		{"key that acts", `{"\u001b[31m":{"items":[],"items":[]}}`,
+			"cannot be used: [31m.items is there twice"},
 		{"unread", `{"etag":"` + long(65537) + `"}`, "etag is 65537 bytes long"},
-		{"items", `{"items":[{"id":"a"}` + strings.Repeat(`,{"id":"a"}`, 50) + `]}`, "items is a list of 51, 50 at most"},
-		{"many items", `{"items":[{}` + strings.Repeat(`,{}`, 1<<20) + `]}`, "items has more than 1000 items"},
+		{"items", `{"items":[{"id":"a"}` + strings.Repeat(`,{"id":"a"}`, 50) + `]}`,
+			"items is a list of 51, 50 at most"},
+		{"many items", `{"items":[{}` + strings.Repeat(`,{}`, 1<<20) + `]}`,
+			"items has more than 1000 items"},
 		{"values", `{"items":[` + strings.TrimSuffix(strings.Repeat(`{"a":[`+strings.TrimSuffix(strings.Repeat("1,", 999), ",")+`]},`, 200), ",") + `]}`,
 			"more than 100000 values"},
 		{"keys twice", `{"items":[{"id":"a","id":"b"}]}`, "items[0].id is there twice"},
-		{"keys twice but for their case", `{"items":[],"ITEMS":[{"id":"b"}]}`, "ITEMS is there twice"},
-		{"deep", `{"items":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`, "is nested more than 64 deep"},
+		{"keys twice but for their case", `{"items":[],"ITEMS":[{"id":"b"}]}`,
+			"ITEMS is there twice"},
+		{"deep", `{"items":` + strings.Repeat("[", 70) + strings.Repeat("]", 70) + `}`,
+			"is nested more than 64 deep"},
 		{"very deep", strings.Repeat("[", 1<<20), "is nested more than 64 deep"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			client, asked := answering(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, c.body) })
+			client, asked := answering(t, func(w http.ResponseWriter,
+				_ *http.Request) {
+				io.WriteString(w, c.body)
+			})
 			page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
-			if kind, ok := fault.KindOf(err); !ok || kind != fault.Permanent || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 10000 {
+			if kind, ok := fault.KindOf(err); !ok || kind != fault.Permanent ||
+				!strings.Contains(err.Error(), c.want) || len(err.Error()) > 10000 {
 				t.Errorf("%.300v, want %s", err, c.want)
 			}
 			if asked.Load() != 1 || page.Videos != nil {
@@ -120,13 +143,18 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestNoList: an answer of somebody else on the way is not an empty list, which would take a chart's place.
+// TestNoList: an answer of somebody else on the way is not an empty list, which would take a
+// chart's place.
 func TestNoList(t *testing.T) {
 	for body, ok := range map[string]bool{
-		`{}`: false, `{"status":"ok"}`: false, `{"error":{"code":403}}`: false, `{"items":null}`: false, `null`: false,
+		`{}`: false, `{"status":"ok"}`: false, `{"error":{"code":403}}`: false,
+		`{"items":null}`: false, `null`: false,
 		`{"items":[]}`: true, `{"kind":"youtube#list"}`: true,
 	} {
-		client, asked := answering(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) })
+		client, asked := answering(t, func(w http.ResponseWriter,
+			_ *http.Request) {
+			io.WriteString(w, body)
+		})
 		_, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
 		if kind, _ := fault.KindOf(err); (err == nil) != ok || !ok && kind != fault.Permanent {
 			t.Errorf("%s: %v", body, err)
@@ -140,11 +168,16 @@ func TestNoList(t *testing.T) {
 // TestAsMuchAsAllowed: what is just within the bounds is read whole.
 func TestAsMuchAsAllowed(t *testing.T) {
 	title, tags := strings.Repeat("x", 4096), strings.TrimSuffix(strings.Repeat(`"a",`, 1000), ",")
-	item := fmt.Sprintf(`{"id":"a","snippet":{"title":%q,"description":%q,"tags":[%s]}}`, title, strings.Repeat("y", 65536), tags)
+	item := fmt.Sprintf(`{"id":"a","snippet":{"title":%q,"description":%q,"tags":[%s]}}`, title,
+		strings.Repeat("y", 65536), tags)
 	body := `{"items":[` + item + strings.Repeat(","+item, 49) + `]}`
-	client, _ := answering(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) })
+	client, _ := answering(t, func(w http.ResponseWriter,
+		_ *http.Request) {
+		io.WriteString(w, body)
+	})
 	page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
-	if err != nil || len(page.Videos) != 50 || page.Videos[49].Title != title || len(page.Videos[49].Tags) != 1000 {
+	if err != nil || len(page.Videos) != 50 || page.Videos[49].Title != title ||
+		len(page.Videos[49].Tags) != 1000 {
 		t.Errorf("%d videos, %v", len(page.Videos), err)
 	}
 }
@@ -153,7 +186,10 @@ func TestAsMuchAsAllowed(t *testing.T) {
 func TestCutShort(t *testing.T) {
 	whole := `{"items":[{"id":"a","snippet":{"title":"t"}}]}`
 	for n := range len(whole) {
-		client, asked := answering(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, whole[:n]) })
+		client, asked := answering(t, func(w http.ResponseWriter,
+			_ *http.Request) {
+			io.WriteString(w, whole[:n])
+		})
 		client.Retry.Transient = 1
 		_, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
 		if kind, ok := fault.KindOf(err); !ok || kind != fault.Transient || asked.Load() != 2 {

@@ -28,8 +28,9 @@ type Page struct {
 	Total  int64  // what the upstream claims the chart to hold
 }
 
-// Chart reads one page of the chart of the most popular videos. It costs one call of youtube.videos.list each time it is
-// sent. Errors: a *fault.Error, which fault.KindOf tells apart; whatever the RoundTripper denied with; the end of ctx.
+// Chart reads one page of the chart of the most popular videos. It costs one call of
+// youtube.videos.list each time it is sent. Errors: a *fault.Error, which fault.KindOf tells apart;
+// whatever the RoundTripper denied with; the end of ctx.
 func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err error) {
 	err = c.call(ctx, func(ctx context.Context) error {
 		page = Page{}
@@ -43,7 +44,8 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 			return &bounds.Unusable{Problem: "is no list: it has neither kind nor items"}
 		}
 		if n := len(res.Items); n > MaxPage {
-			return &bounds.Unusable{Path: "items", Problem: fmt.Sprintf("is a list of %d, %d at most", n, MaxPage)}
+			return &bounds.Unusable{Path: "items",
+				Problem: fmt.Sprintf("is a list of %d, %d at most", n, MaxPage)}
 		}
 		if page.Videos, err = videos(res.Items, kept.body); err != nil {
 			return err

@@ -1,7 +1,8 @@
 // Package youtube asks the YouTube Data API for charts.
 //
-// A Client is the official one on a RoundTripper of the caller's. What it needs from that is everything to do with quota and
-// keys: each request, a page or a retry, passes through it once, to be charged and given its credential.
+// A Client is the official one on a RoundTripper of the caller's. What it needs from that is
+// everything to do with quota and keys: each request, a page or a retry, passes through it once, to
+// be charged and given its credential.
 package youtube
 
 import (
@@ -16,12 +17,13 @@ import (
 	"quotabudget/internal/endpoint"
 )
 
-// Client asks the upstream. Its fields are set before the first call; it is safe for use by many goroutines.
+// Client asks the upstream. Its fields are set before the first call; it is safe for use by many
+// goroutines.
 type Client struct {
 	Retry   Retry
 	Timeout time.Duration // of one attempt, answer read; 0 for none
-	// Guard makes each attempt, or returns an error instead, which is not retried unless it is a fault.Error; nil to
-	// make them all.
+	// Guard makes each attempt, or returns an error instead, which is not retried unless it is a
+	// fault.Error; nil to make them all.
 	Guard func(ctx context.Context, attempt func() error) error
 
 	service *api.Service
@@ -30,8 +32,8 @@ type Client struct {
 // DefaultTimeout is how long one attempt may take.
 const DefaultTimeout = 30 * time.Second
 
-// New makes a client of the upstream at address, such as https://youtube.googleapis.com/. It sends no key: rt adds the
-// credential.
+// New makes a client of the upstream at address, such as https://youtube.googleapis.com/. It sends
+// no key: rt adds the credential.
 func New(ctx context.Context, address string, rt http.RoundTripper) (*Client, error) {
 	base, err := endpoint.Parse(address)
 	if err != nil {
@@ -42,14 +44,16 @@ func New(ctx context.Context, address string, rt http.RoundTripper) (*Client, er
 		// A redirect would carry the credential to wherever it points.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	service, err := api.NewService(ctx, option.WithHTTPClient(httpClient), option.WithEndpoint(base.String()))
+	service, err := api.NewService(ctx, option.WithHTTPClient(httpClient),
+		option.WithEndpoint(base.String()))
 	if err != nil {
 		return nil, fmt.Errorf("youtube client: %w", err)
 	}
 	return &Client{Retry: DefaultRetry(), Timeout: DefaultTimeout, service: service}, nil
 }
 
-// call makes attempts, each with a context of its own, until one succeeds or the retries are used up.
+// call makes attempts, each with a context of its own, until one succeeds or the retries are used
+// up.
 func (c *Client) call(ctx context.Context, attempt func(context.Context) error) error {
 	once := func() error {
 		once, cancel := ctx, func() {}

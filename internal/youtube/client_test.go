@@ -36,7 +36,8 @@ func start(t *testing.T, standin *youtubetest.Server) *youtube.Client {
 	t.Helper()
 	upstream := httptest.NewServer(standin)
 	t.Cleanup(upstream.Close)
-	transport := &http.Transport{DisableKeepAlives: true} // net/http itself would send again on a connection that died
+	// net/http itself would send again on a connection that died
+	transport := &http.Transport{DisableKeepAlives: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	client, err := youtube.New(t.Context(), upstream.URL, keyed{transport})
 	if err != nil {
@@ -62,7 +63,8 @@ func TestChart(t *testing.T) {
 		var got []youtube.Video
 		pages, token := 0, ""
 		for {
-			page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: region, PageToken: token})
+			page, err := client.Chart(t.Context(),
+				youtube.ChartRequest{Region: region, PageToken: token})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,15 +88,20 @@ func TestChart(t *testing.T) {
 
 func compareVideo(t *testing.T, got youtube.Video, want *youtubetest.Video) {
 	t.Helper()
-	g := []string{got.ID, got.Title, got.ChannelID, got.ChannelTitle, got.CategoryID, got.Description,
-		got.PublishedAt.UTC().Format(time.RFC3339), written(got.Views), written(got.Likes), written(got.Comments)}
-	w := []string{want.ID, want.Title, want.ChannelID, want.ChannelTitle, want.CategoryID, want.Description,
-		want.PublishedAt, written(want.ViewCount), written(want.LikeCount), written(want.CommentCount)}
+	g := []string{got.ID, got.Title, got.ChannelID, got.ChannelTitle, got.CategoryID,
+		got.Description,
+		got.PublishedAt.UTC().Format(time.RFC3339), written(got.Views), written(got.Likes),
+		written(got.Comments)}
+	w := []string{want.ID, want.Title, want.ChannelID, want.ChannelTitle, want.CategoryID,
+		want.Description,
+		want.PublishedAt, written(want.ViewCount), written(want.LikeCount),
+		written(want.CommentCount)}
 	if !slices.Equal(g, w) || !slices.Equal(got.Tags, want.Tags) {
 		t.Errorf("got  %q %q\nwant %q %q", g, got.Tags, w, want.Tags)
 	}
 	if got.Thumbnail == "" || (got.Duration == 0) != (want.Duration == "") {
-		t.Errorf("%s: thumbnail %q, duration %v of %q", got.ID, got.Thumbnail, got.Duration, want.Duration)
+		t.Errorf("%s: thumbnail %q, duration %v of %q", got.ID, got.Thumbnail, got.Duration,
+			want.Duration)
 	}
 }
 
@@ -116,24 +123,30 @@ func TestMissingIsNotZero(t *testing.T) {
 	}
 	var got []string
 	for _, v := range page.Videos {
-		got = append(got, fmt.Sprintf("%s %s/%s/%s", v.ID, written(v.Views), written(v.Likes), written(v.Comments)))
+		got = append(got, fmt.Sprintf("%s %s/%s/%s", v.ID, written(v.Views), written(v.Likes),
+			written(v.Comments)))
 	}
-	if want := []string{"-a 0/7/", "b //", "c //", "d //0", "-a 9007199254740993//"}; !slices.Equal(got, want) {
+	if want := []string{"-a 0/7/", "b //", "c //", "d //0",
+		"-a 9007199254740993//"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	last := page.Videos[len(page.Videos)-1]
-	if last.Title != "e\u0301\r\u202e\U0001F600 " || !slices.Equal(last.Tags, []string{"", "x", "x"}) {
+	if last.Title != "e\u0301\r\u202e\U0001F600 " ||
+		!slices.Equal(last.Tags, []string{"", "x", "x"}) {
 		t.Errorf("texts changed: %q %q", last.Title, last.Tags)
 	}
-	if last.Duration != 25*time.Hour+2*time.Minute+3*time.Second || page.Next != "" || page.Total != 200 {
+	if last.Duration != 25*time.Hour+2*time.Minute+3*time.Second || page.Next != "" ||
+		page.Total != 200 {
 		t.Errorf("duration %v, next %q, total %d", last.Duration, page.Next, page.Total)
 	}
 }
 
 func TestFaults(t *testing.T) {
 	kinds := map[string]fault.Kind{
-		"200-html": fault.Transient, "500-html": fault.Transient, "500": fault.Transient, "503": fault.Transient,
-		"500-null": fault.Transient, "cut": fault.Transient, "drop": fault.Transient, "hang": fault.Transient,
+		"200-html": fault.Transient, "500-html": fault.Transient, "500": fault.Transient,
+		"503":      fault.Transient,
+		"500-null": fault.Transient, "cut": fault.Transient, "drop": fault.Transient,
+		"hang":      fault.Transient,
 		"truncated": fault.Transient, "400-token": fault.BadPageToken, "404-chart": fault.NoChart,
 		"403-blocked": fault.BadCredential, "403-disabled": fault.BadCredential,
 		"403-daily": fault.Exhausted, "403-quota": fault.Exhausted, "429-day": fault.Exhausted,
@@ -158,7 +171,8 @@ func TestFaults(t *testing.T) {
 			if !ok || !isOurs || kind != want || page.Videos != nil {
 				t.Errorf("got %v (%v), %d videos; want %v", kind, err, len(page.Videos), want)
 			}
-			if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), canary) || strings.Contains(err.Error(), "chart=") {
+			if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), canary) ||
+				strings.Contains(err.Error(), "chart=") {
 				t.Errorf("the error shows the key or the URL: %v", err)
 			}
 		})
@@ -186,7 +200,8 @@ func TestRefusals(t *testing.T) {
 	}
 	keys := start(t, &youtubetest.Server{Keys: []string{"another"}})
 	_, err := keys.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
-	if kind, _ := fault.KindOf(err); kind != fault.BadCredential || strings.Contains(err.Error(), canary) {
+	if kind, _ := fault.KindOf(err); kind != fault.BadCredential ||
+		strings.Contains(err.Error(), canary) {
 		t.Errorf("a wrong key: %v", err)
 	}
 }
@@ -201,7 +216,8 @@ func TestNobodyListens(t *testing.T) {
 	client.Retry = youtube.Retry{}
 	_, err = client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
 	kind, ok := fault.KindOf(err)
-	if !ok || kind != fault.Transient || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), canary) {
+	if !ok || kind != fault.Transient || !strings.Contains(err.Error(), "connection refused") ||
+		strings.Contains(err.Error(), canary) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -230,8 +246,12 @@ func (r refuse) RoundTrip(*http.Request) (*http.Response, error) { return nil, r
 
 func TestGateErrorsPass(t *testing.T) {
 	denied := &quota.DeniedError{Decision: quota.Decision{Limit: "default 24h"}}
-	notSent := func(err error) error { return fmt.Errorf("youtube.videos.list %w: %w", quota.ErrNotSent, err) }
-	for _, gate := range []error{denied, notSent(denied), notSent(quota.ErrUnpriced), notSent(quota.ErrUnreachable),
+	notSent := func(err error) error {
+		return fmt.Errorf("youtube.videos.list %w: %w",
+			quota.ErrNotSent, err)
+	}
+	for _, gate := range []error{denied, notSent(denied), notSent(quota.ErrUnpriced),
+		notSent(quota.ErrUnreachable),
 		notSent(&quota.CostExceedsLimitError{}), notSent(io.ErrUnexpectedEOF)} {
 		client, err := youtube.New(t.Context(), "https://upstream.test/", refuse{gate})
 		if err != nil {
@@ -276,7 +296,8 @@ func TestEndpointKeepsItsPath(t *testing.T) {
 
 func TestChartOfACategory(t *testing.T) {
 	client := start(t, &youtubetest.Server{})
-	page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US", Category: "10", PageSize: 5})
+	page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US", Category: "10",
+		PageSize: 5})
 	if err != nil || len(page.Videos) != 5 {
 		t.Fatalf("%d videos, %v", len(page.Videos), err)
 	}
@@ -288,7 +309,9 @@ func TestChartOfACategory(t *testing.T) {
 }
 
 func TestNewRefusesEndpoints(t *testing.T) {
-	for _, endpoint := range []string{"", "youtube.googleapis.com", "ftp://a/", "https:///x", "https://u:" + canary + "@a/", "https://a/?key=" + canary, "https://a/%zz" + canary, "https://a/#" + canary} {
+	for _, endpoint := range []string{"", "youtube.googleapis.com", "ftp://a/", "https:///x",
+		"https://u:" + canary + "@a/", "https://a/?key=" + canary, "https://a/%zz" + canary,
+		"https://a/#" + canary} {
 		_, err := youtube.New(context.Background(), endpoint, http.DefaultTransport)
 		if err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("%q: %v", endpoint, err)

@@ -47,7 +47,8 @@ func translate(err error) error {
 	return answer
 }
 
-// ended is why ctx ended: context.Canceled or context.DeadlineExceeded, and the cause that was given with it.
+// ended is why ctx ended: context.Canceled or context.DeadlineExceeded, and the cause that was
+// given with it.
 func ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
@@ -59,5 +60,6 @@ func ended(ctx context.Context) error {
 func garbled(err error) bool {
 	var syntax *json.SyntaxError
 	var mistyped *json.UnmarshalTypeError
-	return errors.As(err, &syntax) || errors.As(err, &mistyped) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	return errors.As(err, &syntax) || errors.As(err, &mistyped) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }

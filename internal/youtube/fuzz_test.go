@@ -16,8 +16,8 @@ const page = `{"nextPageToken":"CAUQAA","pageInfo":{"totalResults":200},"items":
 	`"channelTitle":"n","categoryId":"10","tags":["","x"],"publishedAt":"2026-11-01T00:00:00Z","thumbnails":{"high":{"url":"u"}}},` +
 	`"contentDetails":{"duration":"PT1H2M3S"},"statistics":{"viewCount":"0","likeCount":"7"}},null]}`
 
-// FuzzPage puts a text into a page in place of some of it, and looks for a page that is taken with too much in it, or that reads
-// otherwise when it is laid out otherwise.
+// FuzzPage puts a text into a page in place of some of it, and looks for a page that is taken with
+// too much in it, or that reads otherwise when it is laid out otherwise.
 func FuzzPage(f *testing.F) {
 	for _, seed := range []struct{ at, cut, text string }{
 		{`"id"`, `"id":"-a",`, ``},
@@ -46,7 +46,8 @@ func FuzzPage(f *testing.F) {
 			t.Errorf("%d videos, next %d bytes", len(got.Videos), len(got.Next))
 		}
 		for _, v := range got.Videos {
-			if v.ID == "" || len(v.ID)+len(v.Title)+len(v.ChannelTitle) > 3*4096 || len(v.Description) > 1<<16 || len(v.Tags) > 1000 || v.Duration < 0 {
+			if v.ID == "" || len(v.ID)+len(v.Title)+len(v.ChannelTitle) > 3*4096 ||
+				len(v.Description) > 1<<16 || len(v.Tags) > 1000 || v.Duration < 0 {
 				t.Errorf("%+v", v)
 			}
 		}

@@ -9,8 +9,9 @@ import (
 	"quotabudget/internal/youtube/bounds"
 )
 
-// keeper reads the answers for the official client, within bounds, and keeps the body for a call that asks for it: the
-// client's own types cannot tell a counter that is zero from one that is missing.
+// keeper reads the answers for the official client, within bounds, and keeps the body for a call
+// that asks for it: the client's own types cannot tell a counter that is zero from one that is
+// missing.
 type keeper struct{ next http.RoundTripper }
 
 type keptKey struct{}

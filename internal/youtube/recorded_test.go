@@ -13,7 +13,8 @@ import (
 	"quotabudget/internal/youtube"
 )
 
-// recorded is the folder of answers recorded from the real upstream, which lies beside the source tree on some machines, or "".
+// recorded is the folder of answers recorded from the real upstream, which lies beside the source
+// tree on some machines, or "".
 func recorded(t *testing.T) string {
 	t.Helper()
 	if root := os.Getenv("QUOTA_SHARED_DATA"); root != "" {
@@ -42,7 +43,8 @@ type replay []byte
 
 func (b replay) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
-		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(b)), Request: r,
+		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(b)), Request: r,
 	}, nil
 }
 
@@ -88,15 +90,19 @@ func comparePage(t *testing.T, name string, body []byte) {
 		t.Fatal(err)
 	}
 	if len(page.Videos) != len(plain.Items) || page.Next != plain.NextPageToken {
-		t.Errorf("%s: %d videos, next %q; want %d, %q", name, len(page.Videos), page.Next, len(plain.Items), plain.NextPageToken)
+		t.Errorf("%s: %d videos, next %q; want %d, %q", name, len(page.Videos), page.Next,
+			len(plain.Items), plain.NextPageToken)
 		return
 	}
 	for i, item := range plain.Items {
 		v := page.Videos[i]
-		if v.ID != item.ID || v.Title != item.Snippet.Title || v.Description != item.Snippet.Description || v.ChannelTitle != item.Snippet.ChannelTitle {
+		if v.ID != item.ID || v.Title != item.Snippet.Title ||
+			v.Description != item.Snippet.Description ||
+			v.ChannelTitle != item.Snippet.ChannelTitle {
 			t.Errorf("%s: video %d is %+v, want %+v", name, i, v, item)
 		}
-		for key, got := range map[string]*int64{"viewCount": v.Views, "likeCount": v.Likes, "commentCount": v.Comments} {
+		for key, got := range map[string]*int64{"viewCount": v.Views, "likeCount": v.Likes,
+			"commentCount": v.Comments} {
 			if want, ok := item.Statistics[key]; written(got) != want || (got != nil) != ok {
 				t.Errorf("%s: video %s has %s %s, want %q", name, v.ID, key, written(got), want)
 			}

@@ -18,8 +18,8 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// script answers one request after the other with the fixtures it names: "" is an empty list, "drop" and "hang" are no
-// answer, "deny" is the gate's. It notes when each was sent.
+// script answers one request after the other with the fixtures it names: "" is an empty list,
+// "drop" and "hang" are no answer, "deny" is the gate's. It notes when each was sent.
 type script struct {
 	t       *testing.T
 	answers []string
@@ -34,7 +34,8 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 		s.t.Fatalf("request %d was not expected", i+1)
 	}
 	answer := func(status int, body string) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+		return &http.Response{StatusCode: status, Header: http.Header{},
+			Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 	}
 	switch name := s.answers[i]; name {
 	case "":
@@ -68,7 +69,8 @@ func TestRetries(t *testing.T) {
 		minute = time.Minute
 	)
 	type span struct{ least, most time.Duration } // between two attempts
-	half, one, two := span{second / 4, second * 3 / 4}, span{second / 2, second * 3 / 2}, span{second, 3 * second}
+	half, one, two := span{second / 4, second * 3 / 4}, span{second / 2, second * 3 / 2},
+		span{second, 3 * second}
 	slow := span{minute, minute * 3 / 2}
 	for _, c := range []struct {
 		name    string
@@ -79,15 +81,22 @@ func TestRetries(t *testing.T) {
 	}{
 		{"at once", []string{""}, nil, 0, true},
 		{"the second time", []string{"503_backendError.json", ""}, []span{half}, 0, true},
-		{"after every stumble", []string{"drop", "half", "500_page.html", ""}, []span{half, one, two}, 0, true},
-		{"no more than three", []string{"500_null.json", "drop", "503_backendError.json", "500_page.html"}, []span{half, one, two}, fault.Transient, false},
-		{"a minute when throttled", []string{"429_minute.json", "429_bare.json", ""}, []span{slow, slow}, 0, true},
-		{"throttled for good", []string{"429_bare.json", "429_bare.json", "429_bare.json"}, []span{slow, slow}, fault.Throttled, false},
-		{"both", []string{"drop", "429_bare.json", "drop", "429_bare.json", ""}, []span{half, slow, one, slow}, 0, true},
-		{"a hang is cut off", []string{"hang", ""}, []span{{30*second + second/4, 31 * second}}, 0, true},
+		{"after every stumble", []string{"drop", "half", "500_page.html", ""},
+			[]span{half, one, two}, 0, true},
+		{"no more than three", []string{"500_null.json", "drop", "503_backendError.json",
+			"500_page.html"}, []span{half, one, two}, fault.Transient, false},
+		{"a minute when throttled", []string{"429_minute.json", "429_bare.json", ""},
+			[]span{slow, slow}, 0, true},
+		{"throttled for good", []string{"429_bare.json", "429_bare.json", "429_bare.json"},
+			[]span{slow, slow}, fault.Throttled, false},
+		{"both", []string{"drop", "429_bare.json", "drop", "429_bare.json", ""},
+			[]span{half, slow, one, slow}, 0, true},
+		{"a hang is cut off", []string{"hang", ""}, []span{{30*second + second/4, 31 * second}}, 0,
+			true},
 		{"exhausted 403", []string{"403_quotaExceeded.json"}, nil, fault.Exhausted, false},
 		{"exhausted 429", []string{"429_day.json"}, nil, fault.Exhausted, false},
-		{"exhausted on the second attempt", []string{"drop", "429_day_words_only.json"}, []span{half}, fault.Exhausted, false},
+		{"exhausted on the second attempt", []string{"drop", "429_day_words_only.json"},
+			[]span{half}, fault.Exhausted, false},
 		{"bad key", []string{"400_API_KEY_INVALID.json"}, nil, fault.BadCredential, false},
 		{"bad region", []string{"400_invalidRegionCode.json"}, nil, fault.BadRegion, false},
 		{"no chart", []string{"404_notFound.json"}, nil, fault.NoChart, false},
@@ -125,7 +134,8 @@ func TestDenialIsNotRetried(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.Retry.TransientWait = 0
-	if _, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"}); !errors.Is(err, quota.ErrExhausted) || len(rt.at) != 2 {
+	if _, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"}); !errors.Is(err,
+		quota.ErrExhausted) || len(rt.at) != 2 {
 		t.Errorf("%v after %d requests", err, len(rt.at))
 	}
 }
@@ -142,7 +152,8 @@ func TestCancelledWhileWaiting(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = client.Chart(ctx, youtube.ChartRequest{Region: "US"})
-			if !errors.Is(err, cause) || !errors.Is(err, context.Canceled) || time.Since(rt.began) != time.Second {
+			if !errors.Is(err, cause) || !errors.Is(err, context.Canceled) ||
+				time.Since(rt.began) != time.Second {
 				t.Errorf("%s: %v after %v", answer, err, time.Since(rt.began))
 			}
 			if _, ours := fault.KindOf(err); ours {

@@ -29,7 +29,8 @@ type Video struct {
 	Comments *int64
 }
 
-// videos joins what the official client read with the counters that stand in the body. Items without an ID are left out.
+// videos joins what the official client read with the counters that stand in the body. Items
+// without an ID are left out.
 func videos(items []*api.Video, body []byte) ([]Video, error) {
 	counted, err := readCounters(body)
 	if err != nil {
@@ -42,7 +43,8 @@ func videos(items []*api.Video, body []byte) ([]Video, error) {
 		}
 		v := videoOf(item)
 		if i < len(counted) {
-			v.Views, v.Likes, v.Comments = counted[i].Views.number(), counted[i].Likes.number(), counted[i].Comments.number()
+			v.Views, v.Likes, v.Comments = counted[i].Views.number(), counted[i].Likes.number(),
+				counted[i].Comments.number()
 		}
 		all = append(all, v)
 	}
@@ -115,7 +117,8 @@ func readCounters(body []byte) ([]counters, error) {
 
 var isoDuration = regexp.MustCompile(`^P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?$`)
 
-// parseDuration reads the ISO 8601 durations of the upstream, such as PT1H2M3S and P1DT2S; 0 for anything else.
+// parseDuration reads the ISO 8601 durations of the upstream, such as PT1H2M3S and P1DT2S; 0 for
+// anything else.
 func parseDuration(text string) time.Duration {
 	amounts := isoDuration.FindStringSubmatch(text)
 	if amounts == nil {

@@ -18,7 +18,8 @@ func Loud(written string) string {
 	for line := range strings.Lines(colors.ReplaceAllString(written, "")) {
 		line = strings.TrimRight(line, "\r\n")
 		loud := strings.ContainsFunc(line, func(r rune) bool {
-			return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) ||
+			return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl,
+				unicode.Zp) ||
 				r == '\u200b' || r == '\ufeff' || r == '\u00ad'
 		})
 		if loud {

@@ -31,7 +31,8 @@ func Terminal(t *testing.T, columns int) (watcher, screen *os.File) {
 		{syscall.TIOCGPTN, unsafe.Pointer(&number)},
 		{syscall.TIOCSWINSZ, unsafe.Pointer(&size)},
 	} {
-		if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, watcher.Fd(), ask.request, uintptr(ask.arg)); e != 0 {
+		if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, watcher.Fd(), ask.request,
+			uintptr(ask.arg)); e != 0 {
 			t.Fatal(e)
 		}
 	}

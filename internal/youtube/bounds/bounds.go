@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// What an answer may come to. Each bound is far above what the upstream documents (titles of 100 characters, descriptions
-// of 5,000 bytes, tags of 500 characters in all) and far below what would hurt.
+// What an answer may come to. Each bound is far above what the upstream documents (titles of 100
+// characters, descriptions of 5,000 bytes, tags of 500 characters in all) and far below what would
+// hurt.
 const (
 	maxAnswer = 16 << 20 // bytes of a successful answer, unpacked
 	MaxError  = 1 << 20  // bytes of any other; the rest is dropped
@@ -96,7 +97,8 @@ func (c *checker) object(depth int) error {
 		}
 		key := token.(string) // the decoder takes nothing else
 		if len(key) > maxText {
-			return &Unusable{"", fmt.Sprintf("has a key of %d bytes, %d at most", len(key), maxText)}
+			return &Unusable{"", fmt.Sprintf("has a key of %d bytes, %d at most", len(key),
+				maxText)}
 		}
 		folded := strings.ToLower(strings.ToUpper(key)) // as encoding/json compares them
 		if seen[folded] {
@@ -142,7 +144,8 @@ func tooLong(text string, most int) error {
 // most is how many bytes a text under the key may have.
 func most(key string) int {
 	switch key {
-	case "id", "channelId", "categoryId", "title", "channelTitle", "tags", "publishedAt", "duration", "url", "nextPageToken", "gl", "name":
+	case "id", "channelId", "categoryId", "title", "channelTitle", "tags", "publishedAt",
+		"duration", "url", "nextPageToken", "gl", "name":
 		return maxText
 	}
 	return maxProse

@@ -54,7 +54,8 @@ func (i errorInfo) googles() bool {
 		(i.Domain == "googleapis.com" || strings.HasSuffix(i.Domain, ".googleapis.com"))
 }
 
-// metersUs reports whether the detail is of a quota of this API. Another API that this one calls may be out of quota, too.
+// metersUs reports whether the detail is of a quota of this API. Another API that this one calls
+// may be out of quota, too.
 func (i errorInfo) metersUs() bool {
 	service := i.Metadata["service"]
 	return i.Metadata["quota_unit"] != "" && (service == "" || service == "youtube.googleapis.com")
@@ -85,7 +86,8 @@ func parseAnswer(body []byte) answer {
 	return readEnvelope(body)
 }
 
-// readEnvelope takes what it can from valid JSON: Unmarshal passes over parts of another type and reads the rest.
+// readEnvelope takes what it can from valid JSON: Unmarshal passes over parts of another type and
+// reads the rest.
 func readEnvelope(body []byte) answer {
 	var e envelope
 	json.Unmarshal(body, &e)
@@ -125,7 +127,10 @@ func (a *answer) add(word, domain string) {
 
 // has reports whether the answer gives one of the reasons.
 func (a answer) has(words ...string) bool {
-	return slices.ContainsFunc(a.reasons, func(r reason) bool { return slices.Contains(words, r.word) })
+	return slices.ContainsFunc(a.reasons, func(r reason) bool {
+		return slices.Contains(words,
+			r.word)
+	})
 }
 
 // hasOnly reports whether the answer gives no reason but these: none of them, or none at all.

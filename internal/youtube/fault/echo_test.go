@@ -24,27 +24,34 @@ func said(message, reason string) []byte {
 	return data
 }
 
-// echoed are words that a caller can choose, and that the upstream may repeat: a region, a page token, an ID, a search.
+// echoed are words that a caller can choose, and that the upstream may repeat: a region, a page
+// token, an ID, a search.
 func echoed() []string {
 	return []string{
-		"units per day", "Quota exceeded for limit 'Queries PER DAY'", "quotaExceeded", "dailyLimitExceeded",
-		"API key not valid. Please pass a valid API key.", "API key expired", "1/d/{project}", "rateLimitExceeded",
+		"units per day", "Quota exceeded for limit 'Queries PER DAY'", "quotaExceeded",
+		"dailyLimitExceeded",
+		"API key not valid. Please pass a valid API key.", "API key expired", "1/d/{project}",
+		"rateLimitExceeded",
 		`","reason":"quotaExceeded`, "<title>per day</title>", "invalidRegionCode",
 	}
 }
 
-// TestMessagesDecideNothing: what a message repeats changes nothing about what the answer means, where a reason says more.
+// TestMessagesDecideNothing: what a message repeats changes nothing about what the answer means,
+// where a reason says more.
 func TestMessagesDecideNothing(t *testing.T) {
 	for _, reason := range []string{
-		"invalidParameter", "invalidRegionCode", "invalidPageToken", "missingRequiredParameter", "videoNotFound", "unknownPart",
+		"invalidParameter", "invalidRegionCode", "invalidPageToken", "missingRequiredParameter",
+		"videoNotFound", "unknownPart",
 		"forbidden", "videoChartNotFound", "backendError", "SERVICE_UNAVAILABLE",
 	} {
 		for _, status := range []int{400, 401, 403, 404, 405, 409, 412, 413, 429, 500, 503} {
 			want := fault.Classify(status, said("?", reason)).Kind
 			for _, words := range echoed() {
-				for _, message := range []string{words, "Invalid value at 'region_code': \"" + words + "\"", words + " is not valid."} {
+				for _, message := range []string{words, "Invalid value at 'region_code': \"" +
+					words + "\"", words + " is not valid."} {
 					if got := fault.Classify(status, said(message, reason)); got.Kind != want {
-						t.Errorf("%d %s %q is %v, without the words %v", status, reason, message, got.Kind, want)
+						t.Errorf("%d %s %q is %v, without the words %v", status, reason, message,
+							got.Kind, want)
 					}
 				}
 			}
@@ -52,14 +59,18 @@ func TestMessagesDecideNothing(t *testing.T) {
 	}
 }
 
-// TestWordsWithoutReason: without a reason, words count in the answers in which the upstream speaks of quota and keys.
+// TestWordsWithoutReason: without a reason, words count in the answers in which the upstream speaks
+// of quota and keys.
 func TestWordsWithoutReason(t *testing.T) {
 	for _, status := range []int{400, 401, 402, 404, 405, 409, 410, 412, 413, 500, 503} {
 		for _, words := range echoed() {
-			for _, body := range [][]byte{said(words, ""), []byte(words), []byte(`{"error":"` + strings.ReplaceAll(words, `"`, "") + `"}`)} {
+			for _, body := range [][]byte{said(words, ""), []byte(words),
+				[]byte(`{"error":"` + strings.ReplaceAll(words, `"`, "") + `"}`)} {
 				got := fault.Classify(status, body)
-				key := status == 400 && strings.HasPrefix(words, "API key") && body[0] == '{' && strings.Contains(string(body), "message")
-				if got.Kind == fault.Exhausted || got.Kind == fault.BadCredential && status != 401 && !key {
+				key := status == 400 && strings.HasPrefix(words, "API key") && body[0] == '{' &&
+					strings.Contains(string(body), "message")
+				if got.Kind == fault.Exhausted || got.Kind == fault.BadCredential &&
+					status != 401 && !key {
 					t.Errorf("%d %s is %v", status, body, got.Kind)
 				}
 			}
@@ -81,20 +92,25 @@ func TestReasonsInOddPlaces(t *testing.T) {
 	}{
 		{429, detail(google, "googleapis.com", "RATE_LIMIT_EXCEEDED", us), fault.Exhausted},
 		{429, detail(google, us, "RATE_LIMIT_EXCEEDED", us), fault.Exhausted},
-		{429, detail(google, "googleapis.com", "RATE_LIMIT_EXCEEDED", "translate.googleapis.com"), fault.Throttled},
+		{429, detail(google, "googleapis.com", "RATE_LIMIT_EXCEEDED", "translate.googleapis.com"),
+			fault.Throttled},
 		{403, detail(google, "example.com", "RATE_LIMIT_EXCEEDED", us), fault.Permanent},
 		{403, detail(google, "googleapis.com.example.com", "API_KEY_INVALID", us), fault.Permanent},
 		{403, detail(google, "example.com", "API_KEY_INVALID", us), fault.Permanent},
-		{403, detail("type.googleapis.com/google.rpc.BadRequest", "googleapis.com", "quotaExceeded", us), fault.Permanent},
-		{403, `{"error":{"errors":[{"metadata":{"quota_unit":"1/d/{project}"}}]}}`, fault.Permanent},
+		{403, detail("type.googleapis.com/google.rpc.BadRequest", "googleapis.com", "quotaExceeded",
+			us), fault.Permanent},
+		{403, `{"error":{"errors":[{"metadata":{"quota_unit":"1/d/{project}"}}]}}`,
+			fault.Permanent},
 		{400, `{"error":"quotaExceeded"}`, fault.Permanent},
 		{400, `{"reason":"quotaExceeded","errors":[{"reason":"quotaExceeded"}]}`, fault.Permanent},
 		{400, `{"error":{"errors":[{"location":"quotaExceeded","reason":"invalid","message":"quotaExceeded"}]}}`, fault.Permanent},
 		{400, `{"error":{"errors":[{"reason":"quotaExceeded"}]},"error":{"errors":[{"reason":"invalid"}]}}`, fault.Permanent},
 		{400, `{"error":{"errors":[{"reason":"invalid"}]},"Error":{"errors":[{"reason":"quotaExceeded"}]}}`, fault.Permanent},
 		{403, `{"error":{"message":"too many per day","message":""}}`, fault.Permanent},
-		{403, strings.Repeat(`{"error":`, 100) + `{"errors":[{"reason":"quotaExceeded"}]}` + strings.Repeat("}", 100), fault.Permanent},
-		{403, strings.Repeat("[", 20000) + strings.Repeat("]", 20000), fault.Transient}, // too deep for any parser, as if cut
+		{403, strings.Repeat(`{"error":`, 100) + `{"errors":[{"reason":"quotaExceeded"}]}` +
+			strings.Repeat("}", 100), fault.Permanent},
+		// too deep for any parser, as if cut
+		{403, strings.Repeat("[", 20000) + strings.Repeat("]", 20000), fault.Transient},
 	} {
 		if got := fault.Classify(c.status, []byte(c.body)); got.Kind != c.want {
 			t.Errorf("%d %.200s is %v, want %v", c.status, c.body, got.Kind, c.want)
@@ -102,13 +118,16 @@ func TestReasonsInOddPlaces(t *testing.T) {
 	}
 }
 
-// TestLongError: an error that is cut because it is too long says no more than its status does, and is not asked for again.
+// TestLongError: an error that is cut because it is too long says no more than its status does, and
+// is not asked for again.
 func TestLongError(t *testing.T) {
-	long := []byte(`{"error":{"errors":[{"reason":"quotaExceeded"}],"message":"` + strings.Repeat("per day ", 1<<17) + `"}}`)
+	long := []byte(`{"error":{"errors":[{"reason":"quotaExceeded"}],"message":"` +
+		strings.Repeat("per day ", 1<<17) + `"}}`)
 	for status, want := range map[int]fault.Kind{
 		400: fault.Permanent, 403: fault.Permanent, 429: fault.Throttled, 500: fault.Transient,
 	} {
-		if got := fault.Classify(status, long[:1<<20]); got.Kind != want || !strings.Contains(got.Message, "longer than") {
+		if got := fault.Classify(status, long[:1<<20]); got.Kind != want ||
+			!strings.Contains(got.Message, "longer than") {
 			t.Errorf("%d is %+v", status, got)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Error is a call that the upstream refused, answered badly, or did not answer. It holds no key: none is ever in a URL.
+// Error is a call that the upstream refused, answered badly, or did not answer. It holds no key:
+// none is ever in a URL.
 type Error struct {
 	Fault
 	Cause error // what the network said; nil when the upstream answered
@@ -37,8 +38,8 @@ func (e *Error) Error() string {
 // Unwrap is what the network said.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// KindOf is the kind of an Error anywhere in err. It is false for every other error: a denial of the budget, a context that
-// ended, a mistake of the caller.
+// KindOf is the kind of an Error anywhere in err. It is false for every other error: a denial of
+// the budget, a context that ended, a mistake of the caller.
 func KindOf(err error) (Kind, bool) {
 	var e *Error
 	if !errors.As(err, &e) {

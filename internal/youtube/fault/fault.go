@@ -11,33 +11,40 @@ import (
 type Kind int
 
 const (
-	Permanent     Kind = iota // this request will fail however often it is sent
-	Transient                 // the upstream or the way there stumbled: ask again, a few times
-	Throttled                 // too much within a minute: ask again after a while
-	Exhausted                 // the day's quota is gone: ask again after the reset, not before
-	BadCredential             // the key is wrong, missing or blocked, or the API is off: a person has to act
-	BadRegion                 // the upstream knows no such region: drop it, go on with the others
-	NoChart                   // the region or the category has no chart today
-	BadPageToken              // the page is gone: read the chart from its beginning
+	Permanent Kind = iota // this request will fail however often it is sent
+	Transient             // the upstream or the way there stumbled: ask again, a few times
+	Throttled             // too much within a minute: ask again after a while
+	Exhausted             // the day's quota is gone: ask again after the reset, not before
+	// the key is wrong, missing or blocked, or the API is off: a person has to act
+	BadCredential
+	BadRegion    // the upstream knows no such region: drop it, go on with the others
+	NoChart      // the region or the category has no chart today
+	BadPageToken // the page is gone: read the chart from its beginning
 )
 
-var kindNames = [...]string{"permanent", "transient", "throttled", "exhausted", "bad credential", "bad region", "no chart",
+var kindNames = [...]string{"permanent", "transient", "throttled", "exhausted", "bad credential",
+	"bad region", "no chart",
 	"bad page token"}
 
 func (k Kind) String() string { return kindNames[k] }
 
 // Fault is what an answer that is no success says.
 type Fault struct {
-	Kind        Kind
-	Status      int       // of HTTP
-	Reason      string    // the upstream's word that tells most: quotaExceeded, API_KEY_INVALID; "" when it gave none
-	Message     string    // the upstream's sentence as plain text in one line, cut to 300 characters; "" when it gave none
-	Metric      string    // the quota metric that is exhausted or throttled; "" when the answer does not name it
+	Kind   Kind
+	Status int // of HTTP
+	// the upstream's word that tells most: quotaExceeded, API_KEY_INVALID; "" when it gave none
+	Reason string
+	// the upstream's sentence as plain text in one line, cut to 300 characters; "" when it gave
+	// none
+	Message string
+	// the quota metric that is exhausted or throttled; "" when the answer does not name it
+	Metric      string
 	WindowStart time.Time // of the quota window; zero when the answer does not say
 }
 
-// Classify says what an answer with this status, not a 2xx, and this body means. The status alone never decides where the
-// body says more: a spent day comes as 403 and as 429, a bad key as 400. The first rule that applies holds:
+// Classify says what an answer with this status, not a 2xx, and this body means. The status alone
+// never decides where the body says more: a spent day comes as 403 and as 429, a bad key as 400.
+// The first rule that applies holds:
 //
 //  1. ErrorInfo names a quota unit: by the day is Exhausted, by a shorter time Throttled.
 //  2. The reason quotaExceeded or dailyLimitExceeded is Exhausted.
@@ -46,8 +53,8 @@ type Fault struct {
 //  5. A 5xx is Transient, and so is an answer whose JSON was cut short: what it said is not known.
 //  6. The rest is Permanent, or what its reason says in particular.
 //
-// A message may repeat what the caller has sent: a region, a page token, words to search for. So words count in rule 3 alone,
-// and for a key in a 400 whose reason is no more than badRequest.
+// A message may repeat what the caller has sent: a region, a page token, words to search for. So
+// words count in rule 3 alone, and for a key in a 400 whose reason is no more than badRequest.
 func Classify(status int, body []byte) Fault {
 	said := parseAnswer(body)
 	f := Fault{Status: status, Reason: said.reason(), Message: said.text()}
@@ -66,7 +73,8 @@ func classifyQuota(status int, said answer) Kind {
 	switch unit := said.quota["quota_unit"]; {
 	case strings.HasPrefix(unit, "1/d/"):
 		return Exhausted
-	case strings.HasPrefix(unit, "1/min/"), strings.HasPrefix(unit, "1/s/"), strings.HasPrefix(unit, "1/h/"):
+	case strings.HasPrefix(unit, "1/min/"), strings.HasPrefix(unit, "1/s/"),
+		strings.HasPrefix(unit, "1/h/"):
 		return Throttled
 	}
 	if said.has("quotaExceeded", "dailyLimitExceeded") || said.saysPerDay(status) {
@@ -85,7 +93,8 @@ func (a answer) saysPerDay(status int) bool {
 // classifyRest holds rules 4 to 6.
 func classifyRest(status int, said answer) Kind {
 	switch {
-	case status == http.StatusTooManyRequests, said.has("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"):
+	case status == http.StatusTooManyRequests,
+		said.has("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"):
 		return Throttled
 	case status >= 500, said.cut:
 		return Transient
@@ -101,10 +110,11 @@ func classifyRest(status int, said answer) Kind {
 	return Permanent
 }
 
-// deniesCredential tells a refused key from a refused resource: both may come as 403 forbidden, but only a refused key is
-// of the global domain.
+// deniesCredential tells a refused key from a refused resource: both may come as 403 forbidden, but
+// only a refused key is of the global domain.
 func (a answer) deniesCredential(status int) bool {
-	if a.has("keyInvalid", "keyExpired", "accessNotConfigured", "ipRefererBlocked", "authError", "dailyLimitExceededUnreg",
+	if a.has("keyInvalid", "keyExpired", "accessNotConfigured", "ipRefererBlocked", "authError",
+		"dailyLimitExceededUnreg",
 		"SERVICE_DISABLED", "CONSUMER_INVALID", "CONSUMER_SUSPENDED") {
 		return true
 	}
@@ -115,5 +125,6 @@ func (a answer) deniesCredential(status int) bool {
 		}
 	}
 	return status == http.StatusBadRequest && a.words && a.hasOnly("badRequest") &&
-		(strings.HasPrefix(a.message, "API key not valid") || strings.HasPrefix(a.message, "API key expired"))
+		(strings.HasPrefix(a.message, "API key not valid") ||
+			strings.HasPrefix(a.message, "API key expired"))
 }

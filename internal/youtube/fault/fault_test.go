@@ -45,28 +45,43 @@ func TestClassify(t *testing.T) {
 		metric string
 		text   string // of the message
 	}{
-		{"403_quotaExceeded.json", fault.Exhausted, "quotaExceeded", "", "You have used up your quota & more."},
-		{"403_dailyLimitExceeded.json", fault.Exhausted, "dailyLimitExceeded", "", "The daily limit is spent."},
-		{"429_day.json", fault.Exhausted, "RATE_LIMIT_EXCEEDED", metric + "search_list", "Quota exceeded for metric 'Searches' and limit 'Searches per day'."},
-		{"429_day_words_only.json", fault.Exhausted, "rateLimitExceeded", "", "Quota exceeded for metric 'Uploads' and limit 'Uploads per day'."},
-		{"429_day_unit_only.json", fault.Exhausted, "RATE_LIMIT_EXCEEDED", metric + "video_insert", "Too many."},
-		{"429_minute.json", fault.Throttled, "RATE_LIMIT_EXCEEDED", metric + "default", "Quota exceeded for metric 'Queries' and limit 'Queries per minute'."},
-		{"429_minute_says_per_day.json", fault.Throttled, "RATE_LIMIT_EXCEEDED", "", "1,000 per minute, 10,000 per day"},
+		{"403_quotaExceeded.json", fault.Exhausted, "quotaExceeded", "",
+			"You have used up your quota & more."},
+		{"403_dailyLimitExceeded.json", fault.Exhausted, "dailyLimitExceeded", "",
+			"The daily limit is spent."},
+		{"429_day.json", fault.Exhausted, "RATE_LIMIT_EXCEEDED", metric + "search_list",
+			"Quota exceeded for metric 'Searches' and limit 'Searches per day'."},
+		{"429_day_words_only.json", fault.Exhausted, "rateLimitExceeded", "",
+			"Quota exceeded for metric 'Uploads' and limit 'Uploads per day'."},
+		{"429_day_unit_only.json", fault.Exhausted, "RATE_LIMIT_EXCEEDED", metric + "video_insert",
+			"Too many."},
+		{"429_minute.json", fault.Throttled, "RATE_LIMIT_EXCEEDED", metric + "default",
+			"Quota exceeded for metric 'Queries' and limit 'Queries per minute'."},
+		{"429_minute_says_per_day.json", fault.Throttled, "RATE_LIMIT_EXCEEDED", "",
+			"1,000 per minute, 10,000 per day"},
 		{"429_no_metric.json", fault.Throttled, "RATE_LIMIT_EXCEEDED", "", "Slow down."},
 		{"429_bare.json", fault.Throttled, "rateLimitExceeded", "", "Rate limit exceeded"},
 		{"429_cut.json", fault.Throttled, "", "", ""},
-		{"403_userRateLimitExceeded.json", fault.Throttled, "userRateLimitExceeded", "", "Too fast for one user"},
+		{"403_userRateLimitExceeded.json", fault.Throttled, "userRateLimitExceeded", "",
+			"Too fast for one user"},
 		{"403_rateLimitExceeded.json", fault.Throttled, "rateLimitExceeded", "", "Too fast"},
-		{"400_API_KEY_INVALID.json", fault.BadCredential, "API_KEY_INVALID", "", "This key is no key."},
-		{"400_key_words_only.json", fault.BadCredential, "badRequest", "", "API key not valid. Ask for another."},
-		{"400_key_expired.json", fault.BadCredential, "badRequest", "", "API key expired. Ask for another."},
+		{"400_API_KEY_INVALID.json", fault.BadCredential, "API_KEY_INVALID", "",
+			"This key is no key."},
+		{"400_key_words_only.json", fault.BadCredential, "badRequest", "",
+			"API key not valid. Ask for another."},
+		{"400_key_expired.json", fault.BadCredential, "badRequest", "",
+			"API key expired. Ask for another."},
 		{"400_keyInvalid.json", fault.BadCredential, "keyInvalid", "", "Bad request"},
 		{"403_no_key.json", fault.BadCredential, "forbidden", "", "There is no key."},
-		{"403_API_KEY_SERVICE_BLOCKED.json", fault.BadCredential, "API_KEY_SERVICE_BLOCKED", "", "This key may not call that."},
-		{"403_accessNotConfigured.json", fault.BadCredential, "accessNotConfigured", "", "The API is off. Visit https://example.test/enable to turn it on."},
-		{"403_SERVICE_DISABLED.json", fault.BadCredential, "SERVICE_DISABLED", "", "The API is off."},
+		{"403_API_KEY_SERVICE_BLOCKED.json", fault.BadCredential, "API_KEY_SERVICE_BLOCKED", "",
+			"This key may not call that."},
+		{"403_accessNotConfigured.json", fault.BadCredential, "accessNotConfigured", "",
+			"The API is off. Visit https://example.test/enable to turn it on."},
+		{"403_SERVICE_DISABLED.json", fault.BadCredential, "SERVICE_DISABLED", "",
+			"The API is off."},
 		{"401_authError.json", fault.BadCredential, "authError", "", "Who are you?"},
-		{"400_invalidRegionCode.json", fault.BadRegion, "invalidRegionCode", "", "The regionCode is none."},
+		{"400_invalidRegionCode.json", fault.BadRegion, "invalidRegionCode", "",
+			"The regionCode is none."},
 		{"400_array.json", fault.BadRegion, "invalidRegionCode", "", "No such region."},
 		{"404_videoChartNotFound.json", fault.NoChart, "videoChartNotFound", "", "No such chart."},
 		{"400_videoChartNotFound.json", fault.NoChart, "videoChartNotFound", "", "No such chart."},
@@ -88,7 +103,8 @@ func TestClassify(t *testing.T) {
 	} {
 		seen[c.file] = true
 		f := classifyFile(t, filepath.Join("testdata", "errors", c.file))
-		if f.Kind != c.kind || f.Reason != c.reason || f.Metric != c.metric || f.Message != c.text || f.Status != statusOf(t, c.file) {
+		if f.Kind != c.kind || f.Reason != c.reason || f.Metric != c.metric ||
+			f.Message != c.text || f.Status != statusOf(t, c.file) {
 			t.Errorf("%s: %+v\nwant %v %q %q %q", c.file, f, c.kind, c.reason, c.metric, c.text)
 		}
 		if told := f.WindowStart.UTC().Format(time.RFC3339) == start; told != (c.file == "429_day.json") {
@@ -106,11 +122,14 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// A quota that is spent keeps its kind whatever the status; without the body's word, the status decides.
+// A quota that is spent keeps its kind whatever the status; without the body's word, the status
+// decides.
 func TestClassifyByStatusOnlyWhereTheBodyIsSilent(t *testing.T) {
 	for status, want := range map[int]fault.Kind{
-		302: fault.Permanent, 400: fault.Permanent, 401: fault.BadCredential, 403: fault.Permanent, 404: fault.Permanent,
-		429: fault.Throttled, 500: fault.Transient, 502: fault.Transient, 503: fault.Transient, 504: fault.Transient,
+		302: fault.Permanent, 400: fault.Permanent, 401: fault.BadCredential, 403: fault.Permanent,
+		404: fault.Permanent,
+		429: fault.Throttled, 500: fault.Transient, 502: fault.Transient, 503: fault.Transient,
+		504: fault.Transient,
 	} {
 		if got := fault.Classify(status, nil).Kind; got != want {
 			t.Errorf("%d without a body is %v, want %v", status, got, want)

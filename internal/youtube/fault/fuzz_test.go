@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// FuzzClassify looks for an error whose meaning hangs on the words that it repeats, or on how its JSON is laid out, and for
-// what a terminal would act upon.
+// FuzzClassify looks for an error whose meaning hangs on the words that it repeats, or on how its
+// JSON is laid out, and for what a terminal would act upon.
 func FuzzClassify(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "errors", "*"))
 	if err != nil {
@@ -31,11 +31,13 @@ func FuzzClassify(f *testing.F) {
 		}
 		f.Add(403, short.Bytes(), "units per day")
 	}
-	f.Add(400, []byte(`{"error":{"errors":[{"reason":"invalidParameter"}]}}`), "API key not valid. quotaExceeded")
+	f.Add(400, []byte(`{"error":{"errors":[{"reason":"invalidParameter"}]}}`),
+		"API key not valid. quotaExceeded")
 	f.Fuzz(func(t *testing.T, status int, body []byte, words string) {
 		status = 300 + int(uint(status)%300)
 		got := fault.Classify(status, body)
-		if len([]rune(got.Message)) > 301 || strings.ContainsFunc(got.Message+got.Reason, unicode.IsControl) || got.Kind.String() == "" {
+		if len([]rune(got.Message)) > 301 || strings.ContainsFunc(got.Message+got.Reason,
+			unicode.IsControl) || got.Kind.String() == "" {
 			t.Errorf("%+v", got)
 		}
 		if got.Kind == fault.Exhausted && status != 403 && status != 429 && !saysQuota(body) {
@@ -48,7 +50,8 @@ func FuzzClassify(f *testing.F) {
 			return
 		}
 		if len(body) < 1<<16 && !strings.Contains(got.Message, "is there twice") {
-			if again := fault.Classify(status, marshal(tree)); again.Kind != got.Kind || again.Reason != got.Reason {
+			if again := fault.Classify(status, marshal(tree)); again.Kind != got.Kind ||
+				again.Reason != got.Reason {
 				t.Errorf("%s is %+v, and in another order %+v", body, got, again)
 			}
 		}
@@ -60,7 +63,8 @@ func FuzzClassify(f *testing.F) {
 		before := fault.Classify(status, marshal(tree))
 		said["message"] = words
 		if after := fault.Classify(status, marshal(tree)); after.Kind != before.Kind {
-			t.Errorf("%d %s is %v, with the words %q %v", status, body, before.Kind, words, after.Kind)
+			t.Errorf("%d %s is %v, with the words %q %v", status, body, before.Kind, words,
+				after.Kind)
 		}
 	})
 }
@@ -73,7 +77,8 @@ func marshal(tree any) []byte {
 	return data
 }
 
-// saysQuota reports whether a body says in any other way than by a message that a quota is gone, however it is escaped.
+// saysQuota reports whether a body says in any other way than by a message that a quota is gone,
+// however it is escaped.
 func saysQuota(body []byte) bool {
 	var tree any
 	if json.Unmarshal(body, &tree) == nil {
@@ -87,7 +92,8 @@ func saysQuota(body []byte) bool {
 	return false
 }
 
-// specific reports whether an error gives a reason that says more than that something was wrong, or too much.
+// specific reports whether an error gives a reason that says more than that something was wrong, or
+// too much.
 func specific(said map[string]any) bool {
 	errs, _ := said["errors"].([]any)
 	for _, e := range errs {

@@ -10,7 +10,8 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// recorded is the folder of answers recorded from the real upstream, which lies beside the source tree on some machines, or "".
+// recorded is the folder of answers recorded from the real upstream, which lies beside the source
+// tree on some machines, or "".
 func recorded(t *testing.T) string {
 	t.Helper()
 	if root := os.Getenv("QUOTA_SHARED_DATA"); root != "" {
@@ -94,7 +95,8 @@ func TestRecordedErrors(t *testing.T) {
 			t.Errorf("%s: message %q", base, f.Message)
 		}
 	}
-	if f := classifyFile(t, filepath.Join(dir, "errors", "429_rateLimitExceeded_daily_search_2026.json")); f.Metric != "youtube.googleapis.com/search_list" {
+	if f := classifyFile(t, filepath.Join(dir, "errors",
+		"429_rateLimitExceeded_daily_search_2026.json")); f.Metric != "youtube.googleapis.com/search_list" {
 		t.Errorf("the daily search limit names metric %q", f.Metric)
 	}
 }

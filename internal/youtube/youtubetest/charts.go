@@ -56,7 +56,8 @@ func (c *Charts) Regions(day int) []string {
 	return slices.Sorted(maps.Keys(c.days[day].regions))
 }
 
-// Chart is the chart of a region on that day, by rank, or nil; day 0 is the oldest. It must not be changed.
+// Chart is the chart of a region on that day, by rank, or nil; day 0 is the oldest. It must not be
+// changed.
 func (c *Charts) Chart(region string, day int) []*Video {
 	if day >= len(c.days) {
 		return nil
@@ -136,7 +137,8 @@ func newCharts(videos []*Video) *Charts {
 	return c
 }
 
-// LoadDir reads every *.jsonl.gz file of a folder: one video a line. What is wrong is reported with file and line.
+// LoadDir reads every *.jsonl.gz file of a folder: one video a line. What is wrong is reported with
+// file and line.
 func LoadDir(dir string) (*Charts, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
 	if err != nil {
@@ -175,7 +177,8 @@ func loadFile(name string) ([]*Video, error) {
 			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 		}
 		if v.ID == "" || v.Region == "" || v.TrendingDate == "" {
-			return nil, fmt.Errorf("%s:%d: video_id, region and trending_date must not be empty", name, n)
+			return nil, fmt.Errorf("%s:%d: video_id, region and trending_date must not be empty",
+				name, n)
 		}
 		videos = append(videos, v)
 	}

@@ -83,7 +83,8 @@ func TestChartDefaultsAndNeighbours(t *testing.T) {
 	}
 	first := call("")
 	if len(first.Items) != 5 || first.NextPageToken != "CAUQAA" || first.PrevPageToken != "" {
-		t.Errorf("first page: %d items, next %q, prev %q", len(first.Items), first.NextPageToken, first.PrevPageToken)
+		t.Errorf("first page: %d items, next %q, prev %q", len(first.Items), first.NextPageToken,
+			first.PrevPageToken)
 	}
 	second := call(first.NextPageToken)
 	if second.PrevPageToken != "CAUQAQ" || second.NextPageToken != "CAoQAA" {
@@ -121,10 +122,12 @@ func TestVideosByID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(l.Items) != 2 || l.Items[0].Id != known[2] || l.Items[1].Id != known[0] || l.PageInfo.TotalResults != 2 {
+	if len(l.Items) != 2 || l.Items[0].Id != known[2] || l.Items[1].Id != known[0] ||
+		l.PageInfo.TotalResults != 2 {
 		t.Fatalf("%d items of 2 known ids", len(l.Items))
 	}
-	if v := l.Items[0]; v.Snippet == nil || v.Statistics == nil || v.ContentDetails != nil || v.Status != nil {
+	if v := l.Items[0]; v.Snippet == nil || v.Statistics == nil || v.ContentDetails != nil ||
+		v.Status != nil {
 		t.Errorf("parts are not those asked for: %+v", v)
 	}
 	if want := charts.Video(known[2], 1); l.Items[0].Snippet.Title != want.Title {
@@ -157,11 +160,13 @@ func TestOtherLists(t *testing.T) {
 	if err != nil || len(channels.Items) != 1 || channels.Items[0].Id != some.ChannelID {
 		t.Errorf("channels: %v", err)
 	}
-	if l, err := c.Activities.List([]string{"snippet"}).ChannelId("x").Do(); err != nil || len(l.Items) != 0 {
+	if l, err := c.Activities.List([]string{"snippet"}).ChannelId("x").Do(); err != nil ||
+		len(l.Items) != 0 {
 		t.Errorf("a method that is not served: %v", err)
 	}
 	got := s.Counts()
-	if got.Units["default"] != 5 || got.Units["video_batch_get_stats"] != 1 || got.ByMethod["youtube.channels.list"] != 1 {
+	if got.Units["default"] != 5 || got.Units["video_batch_get_stats"] != 1 ||
+		got.ByMethod["youtube.channels.list"] != 1 {
 		t.Errorf("counts %+v", got)
 	}
 }
@@ -245,10 +250,12 @@ func TestLoadDir(t *testing.T) {
 		t.Fatalf("%d days, regions %v", charts.Days(), charts.Regions(1))
 	}
 	url := start(t, &Server{Charts: charts, DaysBack: 1})
-	if got := slices.Concat(readChart(t, client(t, url), "BR", 50)...); !slices.Equal(got, idsOf(generated.Chart("BR", 0))) {
+	if got := slices.Concat(readChart(t, client(t, url), "BR", 50)...); !slices.Equal(got,
+		idsOf(generated.Chart("BR", 0))) {
 		t.Error("the chart of the day before is not what was written")
 	}
-	if status, body := get(t, url+chartQuery+"AU"); status != 404 || !strings.Contains(string(body), "videoChartNotFound") {
+	if status, body := get(t, url+chartQuery+"AU"); status != 404 ||
+		!strings.Contains(string(body), "videoChartNotFound") {
 		t.Errorf("a region without a file: %d %s", status, body)
 	}
 }
@@ -275,7 +282,8 @@ func TestRealCharts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := charts.Regions(1); charts.Days() != 2 || len(got) != 11 || charts.days[1].date != "2020-08-13" {
+	if got := charts.Regions(1); charts.Days() != 2 || len(got) != 11 ||
+		charts.days[1].date != "2020-08-13" {
 		t.Fatalf("%d days, regions %v", charts.Days(), got)
 	}
 	c := client(t, start(t, &Server{Charts: charts}))
@@ -283,7 +291,8 @@ func TestRealCharts(t *testing.T) {
 		t.Errorf("KR has %d pages", len(pages))
 	}
 	l, err := c.Videos.List([]string{"snippet"}).Id(charts.Chart("JP", 1)[7].ID).Do()
-	if err != nil || len(l.Items) != 1 || l.Items[0].Snippet.Title != charts.Chart("JP", 1)[7].Title {
+	if err != nil || len(l.Items) != 1 || l.Items[0].Snippet.Title != charts.Chart("JP",
+		1)[7].Title {
 		t.Errorf("by id: %v", err)
 	}
 }
@@ -326,8 +335,10 @@ func TestGeneratedWorld(t *testing.T) {
 			note(seen, v)
 		}
 	}
-	for _, what := range []string{"-id", "_id", "CR", "combining", "bidi", "ZWJ", "Cyrillic", "Arabic", "Devanagari",
-		"Hiragana", "Hangul", "Hebrew", "no comments", "no likes", "no views", "no tags", "132 tags", "empty tag"} {
+	for _, what := range []string{"-id", "_id", "CR", "combining", "bidi", "ZWJ", "Cyrillic",
+		"Arabic", "Devanagari",
+		"Hiragana", "Hangul", "Hebrew", "no comments", "no likes", "no views", "no tags",
+		"132 tags", "empty tag"} {
 		if seen[what] == 0 {
 			t.Errorf("the world has no %s", what)
 		}
@@ -339,7 +350,8 @@ func TestGeneratedWorld(t *testing.T) {
 	if most < 50 {
 		t.Errorf("no video charts in more than %d regions", most)
 	}
-	for region, want := range map[string]int{"US": 200, "GB": 200, "DE": 200, "FR": 200, "BR": 200, "CA": 200, "IN": 171, "AU": 137} {
+	for region, want := range map[string]int{"US": 200, "GB": 200, "DE": 200, "FR": 200, "BR": 200,
+		"CA": 200, "IN": 171, "AU": 137} {
 		if got := len(charts.Chart(region, 1)); got != want {
 			t.Errorf("%s: %d videos, want %d", region, got, want)
 		}
@@ -377,12 +389,16 @@ func note(seen map[string]int, v *Video) {
 	has("Hebrew", "של")
 }
 
-// TestTextIsKept compares every text and counter of a chart on the wire with the chart, byte for byte.
+// TestTextIsKept compares every text and counter of a chart on the wire with the chart, byte for
+// byte.
 func TestTextIsKept(t *testing.T) {
 	one := int64(1)
-	off := &Video{ID: "-_-_-_-_-_-", Title: "e\u0301\r\u202b\u200f<&>\u2028", Region: "FR", TrendingDate: "2026-01-01", Rank: 1,
-		Tags: []string{"", "a", "a"}, ViewCount: &one, LikeCount: &one, CommentCount: &one, CommentsDisabled: true, RatingsDisabled: true}
-	for region, charts := range map[string]*Charts{"FR": newCharts([]*Video{off}), "RU": defaultCharts()} {
+	off := &Video{ID: "-_-_-_-_-_-", Title: "e\u0301\r\u202b\u200f<&>\u2028", Region: "FR",
+		TrendingDate: "2026-01-01", Rank: 1,
+		Tags: []string{"", "a", "a"}, ViewCount: &one, LikeCount: &one, CommentCount: &one,
+		CommentsDisabled: true, RatingsDisabled: true}
+	for region, charts := range map[string]*Charts{"FR": newCharts([]*Video{off}),
+		"RU": defaultCharts()} {
 		_, body := get(t, start(t, &Server{Charts: charts})+"/youtube/v3/videos?part=snippet,statistics&chart=mostPopular&maxResults=50&regionCode="+region)
 		var l struct {
 			Items []struct {
@@ -399,13 +415,16 @@ func TestTextIsKept(t *testing.T) {
 		}
 		for i, got := range l.Items {
 			want := charts.Chart(region, charts.Days()-1)[i]
-			if got.ID != want.ID || got.Snippet.Title != want.Title || got.Snippet.Description != want.Description ||
-				got.Snippet.ChannelTitle != want.ChannelTitle || !slices.Equal(got.Snippet.Tags, want.Tags) {
+			if got.ID != want.ID || got.Snippet.Title != want.Title ||
+				got.Snippet.Description != want.Description ||
+				got.Snippet.ChannelTitle != want.ChannelTitle ||
+				!slices.Equal(got.Snippet.Tags, want.Tags) {
 				t.Errorf("%s %d: %+v, want %+v", region, i, got, want)
 			}
 			_, comments := got.Statistics["commentCount"]
 			_, likes := got.Statistics["likeCount"]
-			if comments == want.CommentsDisabled || likes == want.RatingsDisabled || got.Statistics["favoriteCount"] != "0" {
+			if comments == want.CommentsDisabled || likes == want.RatingsDisabled ||
+				got.Statistics["favoriteCount"] != "0" {
 				t.Errorf("%s %d: counters %v", region, i, got.Statistics)
 			}
 		}

@@ -12,12 +12,14 @@ type settings struct {
 	Limits      map[string]int64 `json:"limits"`       // units a day by bucket
 	MinuteLimit *int64           `json:"minute_limit"` // units
 	DaysBack    *int             `json:"days_back"`
-	Faults      *[]string        `json:"faults"`  // as ParseFaults reads them; they replace those in force
-	Advance     string           `json:"advance"` // a Go duration by which the server's clock is put forward
+	// as ParseFaults reads them; they replace those in force
+	Faults *[]string `json:"faults"`
+	// a Go duration by which the server's clock is put forward
+	Advance string `json:"advance"`
 }
 
-// control answers GET /standin/counts with Counts and POST /standin/settings, which changes the running server and
-// answers the same. Neither is metered nor asks for a key.
+// control answers GET /standin/counts with Counts and POST /standin/settings, which changes the
+// running server and answers the same. Neither is metered nor asks for a key.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
 	case "GET /standin/counts":

@@ -17,7 +17,8 @@ import (
 func metadata(t *testing.T, e *googleapi.Error) map[string]any {
 	t.Helper()
 	for _, d := range e.Details {
-		if info, ok := d.(map[string]any); ok && strings.HasSuffix(info["@type"].(string), "ErrorInfo") {
+		if info, ok := d.(map[string]any); ok &&
+			strings.HasSuffix(info["@type"].(string), "ErrorInfo") {
 			return info["metadata"].(map[string]any)
 		}
 	}
@@ -35,31 +36,47 @@ func TestErrors(t *testing.T) {
 		code   int
 		reason string
 	}{
-		{"no such region", func() error { _, err := chart().RegionCode("XX").Do(); return err }, 400, "invalidRegionCode"},
-		{"region without a chart", func() error { _, err := chart().RegionCode("AU").Do(); return err }, 404, "videoChartNotFound"},
-		{"category without a chart", func() error { _, err := chart().VideoCategoryId("44").Do(); return err }, 404, "videoChartNotFound"},
-		{"bad token", func() error { _, err := chart().PageToken("CDIQA").Do(); return err }, 400, "invalidPageToken"},
-		{"page too long", func() error { _, err := chart().MaxResults(51).Do(); return err }, 400, "invalidParameter"},
-		{"page too short", func() error { _, err := chart().MaxResults(0).Do(); return err }, 400, "invalidParameter"},
+		{"no such region", func() error { _, err := chart().RegionCode("XX").Do(); return err },
+			400, "invalidRegionCode"},
+		{"region without a chart", func() error {
+			_,
+				err := chart().RegionCode("AU").Do()
+			return err
+		}, 404, "videoChartNotFound"},
+		{"category without a chart", func() error {
+			_,
+				err := chart().VideoCategoryId("44").Do()
+			return err
+		}, 404, "videoChartNotFound"},
+		{"bad token", func() error { _, err := chart().PageToken("CDIQA").Do(); return err }, 400,
+			"invalidPageToken"},
+		{"page too long", func() error { _, err := chart().MaxResults(51).Do(); return err }, 400,
+			"invalidParameter"},
+		{"page too short", func() error { _, err := chart().MaxResults(0).Do(); return err }, 400,
+			"invalidParameter"},
 		{"no part", func() error { _, err := c.Videos.List(nil).Chart("mostPopular").Do(); return err }, 400, "missingRequiredParameter"},
 		{"unknown part", func() error { _, err := c.Videos.List([]string{"soul"}).Id("x").Do(); return err }, 400, "unknownPart"},
-		{"no filter", func() error { _, err := c.Videos.List([]string{"id"}).Do(); return err }, 400, "missingRequiredParameter"},
+		{"no filter", func() error { _, err := c.Videos.List([]string{"id"}).Do(); return err },
+			400, "missingRequiredParameter"},
 		{"too many ids", func() error { _, err := c.Videos.List([]string{"id"}).Id(fifty...).Do(); return err }, 400, "invalidFilters"},
-		{"two filters", func() error { _, err := chart().Id("x").Do(); return err }, 400, "incompatibleParameters"},
+		{"two filters", func() error { _, err := chart().Id("x").Do(); return err }, 400,
+			"incompatibleParameters"},
 		{"categories of nowhere", func() error {
 			_, err := c.VideoCategories.List([]string{"id"}).RegionCode("1").Do()
 			return err
 		}, 400, "invalidRegionCode"},
 	} {
 		var e *googleapi.Error
-		if err := test.do(); !errors.As(err, &e) || e.Code != test.code || len(e.Errors) != 1 || e.Errors[0].Reason != test.reason {
+		if err := test.do(); !errors.As(err, &e) || e.Code != test.code || len(e.Errors) != 1 ||
+			e.Errors[0].Reason != test.reason {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
 }
 
 func TestUnknownPathIsHTML(t *testing.T) {
-	if status, body := get(t, start(t, &Server{})+"/youtube/v3search"); status != 404 || !strings.HasPrefix(string(body), "<!DOCTYPE html>") {
+	if status, body := get(t, start(t, &Server{})+"/youtube/v3search"); status != 404 ||
+		!strings.HasPrefix(string(body), "<!DOCTYPE html>") {
 		t.Errorf("%d %s", status, body)
 	}
 }
@@ -93,7 +110,8 @@ func TestRecordedErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want, got any
-		if err := errors.Join(json.Unmarshal(recorded, &want), json.Unmarshal(body, &got)); err != nil {
+		if err := errors.Join(json.Unmarshal(recorded, &want),
+			json.Unmarshal(body, &got)); err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got, want) {
@@ -102,7 +120,8 @@ func TestRecordedErrors(t *testing.T) {
 	}
 }
 
-// TestRecordedShapes looks for members that real lists do not have, and for real ones that are missing.
+// TestRecordedShapes looks for members that real lists do not have, and for real ones that are
+// missing.
 func TestRecordedShapes(t *testing.T) {
 	data := sharedData(t)
 	if data == "" {
@@ -110,11 +129,13 @@ func TestRecordedShapes(t *testing.T) {
 	}
 	url := start(t, &Server{})
 	for _, test := range []struct{ path, pattern, mayLack string }{
-		{"videos?part=snippet,contentDetails,statistics&chart=mostPopular&regionCode=KR", "videos_mostPopular_KR*", ".items[].contentDetails.regionRestriction"},
+		{"videos?part=snippet,contentDetails,statistics&chart=mostPopular&regionCode=KR",
+			"videos_mostPopular_KR*", ".items[].contentDetails.regionRestriction"},
 		{"search?part=snippet&maxResults=25&q=a", "search_KR*", "-"},
 		{"videoCategories?part=snippet&regionCode=US", "videoCategories_by_region*", "-"},
 		{"i18nRegions?part=snippet", "i18nRegions*", "-"},
-		{"videos?part=statistics,status&id=" + defaultCharts().Chart("US", 1)[0].ID, "videos_by_id_50_statistics*", "-"},
+		{"videos?part=statistics,status&id=" + defaultCharts().Chart("US", 1)[0].ID,
+			"videos_by_id_50_statistics*", "-"},
 	} {
 		files, err := filepath.Glob(filepath.Join(data, "recorded", "ok", test.pattern))
 		if err != nil || len(files) != 1 {

@@ -9,12 +9,13 @@ import (
 	"sync"
 )
 
-// Fault is something that goes wrong with the requests that match all of its conditions; a zero condition matches
-// every request.
+// Fault is something that goes wrong with the requests that match all of its conditions; a zero
+// condition matches every request.
 type Fault struct {
 	// Kind is what goes wrong: one of FaultKinds.
 	Kind string
-	// From and To bound the number of the request, counted from 1 over all that reach the server outside /standin/.
+	// From and To bound the number of the request, counted from 1 over all that reach the server
+	// outside /standin/.
 	From, To int64
 	// Every matches the requests whose number is a multiple of it.
 	Every int64
@@ -39,8 +40,10 @@ const (
 var effects = map[string]effect{
 	"":             none,
 	"403-disabled": refuses, "403-blocked": refuses,
-	"403-quota": rejects, "403-daily": rejects, "429": rejects, "429-day": rejects, "429-bare": rejects,
-	"500": replaces, "503": replaces, "500-html": replaces, "500-null": replaces, "200-html": replaces,
+	"403-quota": rejects, "403-daily": rejects, "429": rejects, "429-day": rejects,
+	"429-bare": rejects,
+	"500":      replaces, "503": replaces, "500-html": replaces, "500-null": replaces,
+	"200-html":  replaces,
 	"400-token": replaces, "404-chart": replaces, "hang": replaces, "drop": replaces,
 	"cut": garbles, "truncated": garbles, "repeat": garbles,
 }
@@ -173,7 +176,8 @@ func (f *faults) next(r *http.Request, number int64) Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, fault := range f.all {
-		if (fault.Times == 0 || f.struck[i] < fault.Times) && fault.matches(query{r.URL.Query()}, number) {
+		if (fault.Times == 0 || f.struck[i] < fault.Times) &&
+			fault.matches(query{r.URL.Query()}, number) {
 			f.struck[i]++
 			return fault
 		}
@@ -229,7 +233,8 @@ func (f Fault) replace(w http.ResponseWriter, r *http.Request, m method) {
 	case "500-html":
 		writeHTML(w, http.StatusInternalServerError, "Server Error")
 	case "500-null":
-		writeBody(w, http.StatusInternalServerError, []byte(`{"error":{"code":500,"message":null}}`))
+		writeBody(w, http.StatusInternalServerError,
+			[]byte(`{"error":{"code":500,"message":null}}`))
 	default:
 		writeError(w, f.apiError(m))
 	}

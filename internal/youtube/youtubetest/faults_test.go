@@ -70,10 +70,12 @@ func TestFaultKinds(t *testing.T) {
 		if err != nil || status != test.status || !strings.Contains(body, test.holds) {
 			t.Errorf("%s: %d %v %s", test.kind, status, err, body)
 		}
-		if c := s.Counts(); c.Units["default"] != test.units || c.Rejected+c.Refused != 1-test.units {
+		if c := s.Counts(); c.Units["default"] != test.units ||
+			c.Rejected+c.Refused != 1-test.units {
 			t.Errorf("%s: counts %+v", test.kind, c)
 		}
-		if valid := json.Valid([]byte(body)); valid == (test.kind == "truncated" || strings.HasSuffix(test.kind, "html")) {
+		if valid := json.Valid([]byte(body)); valid == (test.kind == "truncated" ||
+			strings.HasSuffix(test.kind, "html")) {
 			t.Errorf("%s: valid JSON is %v", test.kind, valid)
 		}
 	}
@@ -92,8 +94,8 @@ func TestBrokenConnections(t *testing.T) {
 	}
 }
 
-// TestDropIsSentAgain shows why the stand-in and not its client is the judge: net/http sends a GET again by itself
-// when a connection that it had used before is dropped.
+// TestDropIsSentAgain shows why the stand-in and not its client is the judge: net/http sends a GET
+// again by itself when a connection that it had used before is dropped.
 func TestDropIsSentAgain(t *testing.T) {
 	s := &Server{Faults: faultsOf(t, "drop@2")}
 	url := start(t, s) + chartQuery + "US"
@@ -130,7 +132,8 @@ func TestHang(t *testing.T) {
 }
 
 func TestRepeatedID(t *testing.T) {
-	page := readChart(t, client(t, start(t, &Server{Faults: faultsOf(t, "repeat:US#1")})), "US", 50)[0]
+	page := readChart(t, client(t, start(t, &Server{Faults: faultsOf(t, "repeat:US#1")})), "US",
+		50)[0]
 	if page[0] != page[49] {
 		t.Error("no id is repeated")
 	}
@@ -170,7 +173,8 @@ func TestWhenFaultsStrike(t *testing.T) {
 }
 
 func TestParseFaultsRefuses(t *testing.T) {
-	for _, wrong := range []string{"", "505", "503@", "503@x", "503@3-x", "503/0", "503#-1", "503*many"} {
+	for _, wrong := range []string{"", "505", "503@", "503@x", "503@3-x", "503/0", "503#-1",
+		"503*many"} {
 		if f, err := ParseFaults(wrong); err == nil || !strings.Contains(err.Error(), "fault ") {
 			t.Errorf("%q: %+v, %v", wrong, f, err)
 		}
@@ -190,7 +194,8 @@ func TestFaultsForTheRealClient(t *testing.T) {
 }
 
 func TestPageTokens(t *testing.T) {
-	for offset, token := range map[int]string{5: "CAUQAA", 25: "CBkQAA", 50: "CDIQAA", 100: "CGQQAA", 150: "CJYBEAA"} {
+	for offset, token := range map[int]string{5: "CAUQAA", 25: "CBkQAA", 50: "CDIQAA",
+		100: "CGQQAA", 150: "CJYBEAA"} {
 		if got := pageToken(offset, false); got != token {
 			t.Errorf("token of %d is %s, want %s", offset, got, token)
 		}
@@ -201,7 +206,8 @@ func TestPageTokens(t *testing.T) {
 	if got := pageToken(25, true); got != "CBkQAQ" {
 		t.Errorf("token back from 25 is %s", got)
 	}
-	for _, wrong := range []string{"", "x", "CDIQAA==", "CDIQAg", "CDIQ", "CDIQAAA", "EDIQAA", "CP____________AQEAA", "ключ"} {
+	for _, wrong := range []string{"", "x", "CDIQAA==", "CDIQAg", "CDIQ", "CDIQAAA", "EDIQAA",
+		"CP____________AQEAA", "ключ"} {
 		if got, ok := parsePageToken(wrong, 50); ok {
 			t.Errorf("%q is taken for %d", wrong, got)
 		}

@@ -16,10 +16,12 @@ import (
 type Generator struct {
 	// Seed chooses one of many worlds.
 	Seed uint64
-	// Days is how many days there are; 0 means 2. Between two days ranks, counters and a few names change.
+	// Days is how many days there are; 0 means 2. Between two days ranks, counters and a few names
+	// change.
 	Days int
-	// Totals are the lengths of charts by region, at most 200; 0 is a region without a chart. For a region not named
-	// it is 200 in US, GB, DE, FR, BR and CA, 171 in IN, 137 in AU, and elsewhere anything from 16 to 200.
+	// Totals are the lengths of charts by region, at most 200; 0 is a region without a chart. For a
+	// region not named it is 200 in US, GB, DE, FR, BR and CA, 171 in IN, 137 in AU, and elsewhere
+	// anything from 16 to 200.
 	Totals map[string]int
 }
 
@@ -78,7 +80,8 @@ func (g Generator) ranking(region, language string, day int) []uint64 {
 	type scored struct{ n, score uint64 }
 	var all []scored
 	add := func(n, bonus uint64) {
-		score := bonus + g.dice(n, 1)%1000 + g.dice(n, place)%200 + g.dice(n, place, uint64(day), 2)%60
+		score := bonus + g.dice(n, 1)%1000 + g.dice(n, place)%200 +
+			g.dice(n, place, uint64(day), 2)%60
 		all = append(all, scored{n, score})
 	}
 	for n := range uint64(worldwide) {
@@ -128,15 +131,18 @@ func (g Generator) video(n uint64, day int) *Video {
 		ID:           videoID(n, g.dice(n, 7)),
 		ChannelID:    channelID(g.dice(owner, 8), g.dice(owner, 9)),
 		ChannelTitle: w.Channels[channel],
-		CategoryID:   pick([]string{"10", "20", "1", "24", "10", "20", "17", "22", "23"}, g.dice(n, 10)),
-		PublishedAt:  firstDay.Add(-time.Duration(g.dice(n, 11)%(12*24*3600)) * time.Second).Format(time.RFC3339),
+		CategoryID: pick([]string{"10", "20", "1", "24", "10", "20", "17", "22", "23"},
+			g.dice(n, 10)),
+		PublishedAt: firstDay.Add(-time.Duration(g.dice(n,
+			11)%(12*24*3600)) * time.Second).Format(time.RFC3339),
 		Duration:     fmt.Sprintf("PT%dM%dS", g.dice(n, 12)%45, 1+g.dice(n, 13)%59),
 		TrendingDate: firstDay.AddDate(0, 0, day).Format(time.DateOnly),
 		language:     language,
 	}
 	v.Thumbnail = "https://i.ytimg.com/vi/" + v.ID + "/default.jpg"
 	v.Title = g.title(n, day, w)
-	v.Description = v.Title + "\n\n" + v.ChannelTitle + " ▸ https://example.com/" + v.ID + "\n" + strings.Join(w.Tags, " · ")
+	v.Description = v.Title + "\n\n" + v.ChannelTitle + " ▸ https://example.com/" + v.ID + "\n" +
+		strings.Join(w.Tags, " · ")
 	v.Tags = g.tags(n, w)
 	g.count(v, n, day)
 	return v
@@ -145,7 +151,8 @@ func (g Generator) video(n uint64, day int) *Video {
 // firstDay is day 0 of every generated world.
 var firstDay = time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC)
 
-// title has now and then what makes titles hard: controls, marks of direction, decomposed letters, joined emoji.
+// title has now and then what makes titles hard: controls, marks of direction, decomposed letters,
+// joined emoji.
 func (g Generator) title(n uint64, day int, w words) string {
 	title := pick(w.Openers, g.dice(n, 20)) + " " + pick(w.Subjects, g.dice(n, 21))
 	tail := pick(w.Tails, g.dice(n, 22))
@@ -207,8 +214,8 @@ func (g Generator) count(v *Video, n uint64, day int) {
 	}
 }
 
-// languageOf is that of the block of numbers that n is in; the worldwide videos are in all languages, half of them in
-// English.
+// languageOf is that of the block of numbers that n is in; the worldwide videos are in all
+// languages, half of them in English.
 func (g Generator) languageOf(n uint64) string {
 	switch {
 	case n < worldwide && g.dice(n, 51)%2 == 0:

@@ -58,8 +58,10 @@ func (s *Server) videoCategoriesList(q query) (any, *apiError) {
 		if len(ids) > 0 && !slices.Contains(ids, c[0]) {
 			continue
 		}
-		items = append(items, item{Kind: "youtube#videoCategory", ID: c[0], Snippet: parts.onePart("snippet",
-			map[string]any{"channelId": categoryOwner, "title": c[1], "assignable": c[2] == "assignable"})})
+		items = append(items, item{Kind: "youtube#videoCategory", ID: c[0],
+			Snippet: parts.onePart("snippet",
+				map[string]any{"channelId": categoryOwner, "title": c[1],
+					"assignable": c[2] == "assignable"})})
 	}
 	return newList("videoCategoryList", items), nil
 }
@@ -83,8 +85,10 @@ func (s *Server) i18nLanguagesList(q query) (any, *apiError) {
 	if e != nil {
 		return nil, e
 	}
-	names := [][2]string{{"ar", "Arabic"}, {"de", "German"}, {"en", "English"}, {"es", "Spanish"}, {"fr", "French"},
-		{"he", "Hebrew"}, {"hi", "Hindi"}, {"ja", "Japanese"}, {"ko", "Korean"}, {"pt", "Portuguese"}, {"ru", "Russian"}}
+	names := [][2]string{{"ar", "Arabic"}, {"de", "German"}, {"en", "English"}, {"es", "Spanish"},
+		{"fr", "French"},
+		{"he", "Hebrew"}, {"hi", "Hindi"}, {"ja", "Japanese"}, {"ko", "Korean"},
+		{"pt", "Portuguese"}, {"ru", "Russian"}}
 	items := []item{}
 	for _, n := range names {
 		items = append(items, item{Kind: "youtube#i18nLanguage", ID: n[0],
@@ -95,7 +99,8 @@ func (s *Server) i18nLanguagesList(q query) (any, *apiError) {
 
 // channelsList answers by ids with the channels that the charts' videos are of.
 func (s *Server) channelsList(q query) (any, *apiError) {
-	parts, e := q.parts("id", "snippet", "contentDetails", "statistics", "status", "brandingSettings", "topicDetails")
+	parts, e := q.parts("id", "snippet", "contentDetails", "statistics", "status",
+		"brandingSettings", "topicDetails")
 	if e != nil {
 		return nil, e
 	}
@@ -104,14 +109,19 @@ func (s *Server) channelsList(q query) (any, *apiError) {
 		return nil, e
 	}
 	if len(ids) == 0 {
-		return nil, errNoFilter("id, managedByMe, categoryId, mine, mySubscribers, forUsername, forHandle")
+		return nil, errNoFilter("id, managedByMe, categoryId, mine, mySubscribers, forUsername, " +
+			"forHandle")
 	}
 	var items []item
 	for _, id := range slices.Compact(ids) {
 		if v := s.charts.ofChannel(id, s.day()); v != nil {
-			items = append(items, item{Kind: "youtube#channel", ID: id, Snippet: parts.onePart("snippet",
-				map[string]any{"title": v.ChannelTitle, "description": "", "publishedAt": "2012-02-29T12:00:00Z",
-					"thumbnails": v.thumbnails(3), "localized": map[string]string{"title": v.ChannelTitle, "description": ""}})})
+			items = append(items, item{Kind: "youtube#channel", ID: id,
+				Snippet: parts.onePart("snippet",
+					map[string]any{"title": v.ChannelTitle, "description": "",
+						"publishedAt": "2012-02-29T12:00:00Z",
+						"thumbnails":  v.thumbnails(3),
+						"localized": map[string]string{"title": v.ChannelTitle,
+							"description": ""}})})
 		}
 	}
 	return countedList("channelList", items), nil
@@ -139,7 +149,8 @@ func (s *Server) searchList(q query) (any, *apiError) {
 	items := []item{}
 	for _, v := range found[page.from:page.to] {
 		items = append(items, item{Kind: "youtube#searchResult",
-			ID: map[string]string{"kind": "youtube#video", "videoId": v.ID}, Snippet: parts.onePart("snippet", v.found())})
+			ID:      map[string]string{"kind": "youtube#video", "videoId": v.ID},
+			Snippet: parts.onePart("snippet", v.found())})
 	}
 	l := page.page(newList("searchList", items))
 	l.RegionCode = region

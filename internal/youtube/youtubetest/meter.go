@@ -7,8 +7,8 @@ import (
 	_ "time/tzdata" // the Pacific day must not depend on the machine's zones
 )
 
-// Counts is what the stand-in saw. Requests is the sum of the metered requests in ByMethod, Rejected, Refused,
-// NotFound and Continued.
+// Counts is what the stand-in saw. Requests is the sum of the metered requests in ByMethod,
+// Rejected, Refused, NotFound and Continued.
 type Counts struct {
 	// Units are those of the current Pacific day, by bucket; Total are those of all days.
 	Units map[string]int64 `json:"units"`
@@ -16,12 +16,13 @@ type Counts struct {
 	// Requests are all that reached the API's paths; ByMethod are those that were metered.
 	Requests int64            `json:"requests"`
 	ByMethod map[string]int64 `json:"by_method"`
-	// Rejected were over a daily or minute limit, Refused had no good key, NotFound named no method. They took no
-	// units.
+	// Rejected were over a daily or minute limit, Refused had no good key, NotFound named no
+	// method. They took no units.
 	Rejected int64 `json:"rejected"`
 	Refused  int64 `json:"refused"`
 	NotFound int64 `json:"not_found"`
-	// Continued are the requests of resumable uploads after the one that began each. They took no units.
+	// Continued are the requests of resumable uploads after the one that began each. They took no
+	// units.
 	Continued int64 `json:"continued"`
 	// KeyInURL are the requests whose URL, or form in place of it, carried an API key.
 	KeyInURL int64 `json:"key_in_url"`

@@ -22,12 +22,14 @@ func TestToTheLastUnit(t *testing.T) {
 		switch {
 		case i < 9 && err != nil:
 			t.Fatalf("request %d: %v", i+1, err)
-		case i >= 9 && (!errors.As(err, &e) || e.Code != 403 || e.Errors[0].Reason != "quotaExceeded"):
+		case i >= 9 && (!errors.As(err, &e) || e.Code != 403 ||
+			e.Errors[0].Reason != "quotaExceeded"):
 			t.Fatalf("request %d: %v", i+1, err)
 		}
 	}
 	got := s.Counts()
-	if got.Units["default"] != 9 || got.Rejected != 3 || got.Requests != 12 || got.ByMethod["youtube.videos.list"] != 9 {
+	if got.Units["default"] != 9 || got.Rejected != 3 || got.Requests != 12 ||
+		got.ByMethod["youtube.videos.list"] != 9 {
 		t.Errorf("counts %+v", got)
 	}
 	if _, err := c.Search.List([]string{"snippet"}).Do(); err != nil {
@@ -79,7 +81,8 @@ func TestUnitsByMethod(t *testing.T) {
 		}
 		resp.Body.Close()
 		c := s.Counts()
-		if c.Units[test.bucket] != test.units || c.Total[test.bucket] != test.units || (test.units == 0) != (c.NotFound == 1) {
+		if c.Units[test.bucket] != test.units || c.Total[test.bucket] != test.units ||
+			(test.units == 0) != (c.NotFound == 1) {
 			t.Errorf("%s %s: counts %+v", test.verb, test.path, c)
 		}
 	}
@@ -114,7 +117,8 @@ func TestPacificDays(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var now time.Time
-			s := &Server{Now: func() time.Time { return now }, Limits: map[string]int64{"default": 1}}
+			s := &Server{Now: func() time.Time { return now },
+				Limits: map[string]int64{"default": 1}}
 			url := start(t, s)
 			ask := func(at string, want int) {
 				t.Helper()
@@ -184,7 +188,8 @@ func TestUpload(t *testing.T) {
 	s := &Server{Limits: map[string]int64{"video_insert": 1}}
 	c := client(t, start(t, s))
 	upload := func() error {
-		_, err := c.Videos.Insert([]string{"snippet"}, &youtube.Video{Snippet: &youtube.VideoSnippet{Title: "t"}}).
+		_, err := c.Videos.Insert([]string{"snippet"},
+			&youtube.Video{Snippet: &youtube.VideoSnippet{Title: "t"}}).
 			Media(strings.NewReader("moving pictures")).Do()
 		return err
 	}
@@ -192,7 +197,8 @@ func TestUpload(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *googleapi.Error
-	if err := upload(); !errors.As(err, &e) || e.Code != 429 || metadata(t, e)["quota_unit"] != "1/d/{project}" {
+	if err := upload(); !errors.As(err, &e) || e.Code != 429 ||
+		metadata(t, e)["quota_unit"] != "1/d/{project}" {
 		t.Errorf("second upload: %v", err)
 	}
 }

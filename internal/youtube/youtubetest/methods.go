@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// methodsTSV holds id, HTTP method, path, bucket and units of every method in the discovery document.
+// methodsTSV holds id, HTTP method, path, bucket and units of every method in the discovery
+// document.
 //
 //go:embed methods.tsv
 var methodsTSV string
@@ -56,7 +57,8 @@ func (m method) matches(path string) bool {
 	return ok && id != "" && !strings.Contains(id, "/")
 }
 
-// emptyAnswer is what a method that is priced but not served answers: nothing, a bare resource, or an empty list.
+// emptyAnswer is what a method that is priced but not served answers: nothing, a bare resource, or
+// an empty list.
 func (m method) emptyAnswer() any {
 	resource := strings.TrimSuffix(strings.Split(m.id, ".")[1], "s")
 	switch m.verb {

@@ -60,8 +60,10 @@ func (q query) size(low int) (int, *apiError) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > 50 {
-		return 0, &apiError{Code: http.StatusBadRequest, Domain: "global", Reason: "invalidParameter", Param: "maxResults",
-			Message: fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, 50]", text, low)}
+		return 0, &apiError{Code: http.StatusBadRequest, Domain: "global",
+			Reason: "invalidParameter", Param: "maxResults",
+			Message: fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, 50]",
+				text, low)}
 	}
 	return n, nil
 }
@@ -70,7 +72,8 @@ func (q query) size(low int) (int, *apiError) {
 func (q query) ids() ([]string, *apiError) {
 	ids := q.list("id")
 	if len(ids) > 50 {
-		return nil, errParameter("invalidFilters", "id", "The request specifies an invalid filter parameter.")
+		return nil, errParameter("invalidFilters", "id",
+			"The request specifies an invalid filter parameter.")
 	}
 	return ids, nil
 }
@@ -131,5 +134,6 @@ func (p span) page(l *list) *list {
 
 // errNoFilter is what a call without any of its filters gets.
 func errNoFilter(filters string) *apiError {
-	return errParameter("missingRequiredParameter", "", "No filter selected. Expected one of: "+filters)
+	return errParameter("missingRequiredParameter", "",
+		"No filter selected. Expected one of: "+filters)
 }

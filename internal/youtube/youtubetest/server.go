@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Server answers as the YouTube Data API does, for one project. Its fields are set once, before the first request;
-// the zero value serves generated charts under the default limits and accepts any key. It is safe for use by many
-// goroutines.
+// Server answers as the YouTube Data API does, for one project. Its fields are set once, before the
+// first request; the zero value serves generated charts under the default limits and accepts any
+// key. It is safe for use by many goroutines.
 type Server struct {
 	// Now is the clock that says which Pacific day and which minute it is; nil means time.Now.
 	Now func() time.Time
@@ -17,20 +17,21 @@ type Server struct {
 	Charts *Charts
 	// DaysBack chooses the day of Charts: 0 is its latest, 1 the one before.
 	DaysBack int
-	// Limits are the units a Pacific day for each bucket. A bucket not named keeps its default: default 10,000,
-	// search_list 100, video_insert 100, video_batch_get_stats 10,000. Zero is a limit.
+	// Limits are the units a Pacific day for each bucket. A bucket not named keeps its default:
+	// default 10,000, search_list 100, video_insert 100, video_batch_get_stats 10,000. Zero is a
+	// limit.
 	Limits map[string]int64
 	// MinuteLimit is the units a minute over all buckets; 0 means no such limit.
 	MinuteLimit int64
 	// Keys are the API keys of the project; none means that any key will do, but there must be one.
 	Keys []string
-	// Tokens are the OAuth tokens of users, any of which is as good as a key; none means that any will
-	// do. With them, what writes is asked for one.
+	// Tokens are the OAuth tokens of users, any of which is as good as a key; none means that any
+	// will do. With them, what writes is asked for one.
 	Tokens []string
 	// Latency is how long every answer takes.
 	Latency time.Duration
-	// PageMove is by how many places a chart moves down each time one of its pages is read: the last PageMove ids
-	// of a page come again at the head of the next, and as many are never seen.
+	// PageMove is by how many places a chart moves down each time one of its pages is read: the
+	// last PageMove ids of a page come again at the head of the next, and as many are never seen.
 	PageMove int
 	// Faults are what goes wrong, the first that matches a request; see ParseFaults.
 	Faults []Fault
@@ -51,7 +52,8 @@ type setting struct {
 	ahead    time.Duration // what was added to the clock
 }
 
-// ServeHTTP answers the API under /youtube/v3/, which is metered, and the controls under /standin/, which are not.
+// ServeHTTP answers the API under /youtube/v3/, which is metered, and the controls under /standin/,
+// which are not.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.once.Do(s.start)
 	if strings.HasPrefix(r.URL.Path, "/standin/") {

@@ -188,7 +188,8 @@ func TestControl(t *testing.T) {
 	expect("the fault", 503)
 	expect("the last unit", 200)
 	expect("exhausted", 403)
-	for _, wrong := range []string{`{"limit":1}`, `{`, `{"faults":["506@1"],"limits":{"default":9}}`, `{"advance":"1 day"}`} {
+	for _, wrong := range []string{`{"limit":1}`, `{`,
+		`{"faults":["506@1"],"limits":{"default":9}}`, `{"advance":"1 day"}`} {
 		if got := post(wrong); got != 400 {
 			t.Errorf("%s: %d", wrong, got)
 		}
@@ -203,7 +204,8 @@ func TestControl(t *testing.T) {
 	if err := json.Unmarshal(body, &c); err != nil || status != 200 {
 		t.Fatal(status, err)
 	}
-	if c.Day != "2026-07-02" || c.Units["default"] != 1 || c.Total["default"] != 3 || c.Rejected != 3 {
+	if c.Day != "2026-07-02" || c.Units["default"] != 1 || c.Total["default"] != 3 ||
+		c.Rejected != 3 {
 		t.Errorf("counts %+v", c)
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	granule     = 256 << 10          // what is kept of a chunk, but for the last, is a multiple of it
+	// what is kept of a chunk, but for the last, is a multiple of it
+	granule     = 256 << 10
 	sessionLife = 7 * 24 * time.Hour // after which the upstream forgets a session
 )
 
@@ -161,7 +162,8 @@ func (u *session) takeChunk(r *http.Request) *apiError {
 	}
 	last := c.to == u.size
 	if !last && c.to-c.from < granule {
-		return errUpload(fmt.Sprintf("Invalid request. The number of bytes uploaded is required to be "+
+		return errUpload(fmt.Sprintf("Invalid request. The number of bytes uploaded is required "+
+			"to be "+
 			"equal or greater than %d, except for the final request.", granule))
 	}
 	if _, err := io.CopyN(io.Discard, r.Body, u.media.length-c.from); err != nil {

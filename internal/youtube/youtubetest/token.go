@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// A page token is base64url of a two-field protobuf: field 1 is an offset in the list, field 2 is 0 for the page that
-// begins there and 1 for the page that ends there: CDIQAA begins at 50, CDIQAQ ends at 50.
+// A page token is base64url of a two-field protobuf: field 1 is an offset in the list, field 2 is 0
+// for the page that begins there and 1 for the page that ends there: CDIQAA begins at 50, CDIQAQ
+// ends at 50.
 
 func pageToken(offset int, ends bool) string {
 	b := binary.AppendUvarint([]byte{1 << 3}, uint64(offset))

@@ -59,7 +59,8 @@ func TestUploadOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v.Id != idOf(media) || v.Snippet.Title != "Ünïcode" || v.Status.UploadStatus != "uploaded" {
+			if v.Id != idOf(media) || v.Snippet.Title != "Ünïcode" ||
+				v.Status.UploadStatus != "uploaded" {
 				t.Errorf("got %+v", v)
 			}
 			n := s.Counts()

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-var videoParts = []string{"id", "snippet", "contentDetails", "statistics", "status", "topicDetails", "player",
+var videoParts = []string{"id", "snippet", "contentDetails", "statistics", "status", "topicDetails",
+	"player",
 	"localizations", "liveStreamingDetails", "recordingDetails", "paidProductPlacementDetails"}
 
 // videosList answers by chart, one page, or by ids, all that are known.
@@ -21,7 +22,8 @@ func (s *Server) videosList(q query) (any, *apiError) {
 	}
 	switch {
 	case q.Get("chart") != "" && len(ids) > 0:
-		return nil, errParameter("incompatibleParameters", "", "Incompatible parameters specified in the request: chart, id")
+		return nil, errParameter("incompatibleParameters", "",
+			"Incompatible parameters specified in the request: chart, id")
 	case q.Get("chart") == "mostPopular":
 		return s.chartPage(q, parts)
 	case q.Get("chart") != "":
@@ -80,7 +82,8 @@ func (s *Server) videosBatchGetStats(q query) (any, *apiError) {
 		one.Snippet = parts.onePart("snippet", map[string]string{"publishTime": v.PublishedAt})
 		one.Statistics = parts.onePart("statistics", v.counters(false))
 		if v.Duration != "" {
-			one.ContentDetails = parts.onePart("contentDetails", map[string]string{"duration": v.Duration})
+			one.ContentDetails = parts.onePart("contentDetails",
+				map[string]string{"duration": v.Duration})
 		}
 		items = append(items, one)
 	}
@@ -149,8 +152,10 @@ func (v *Video) item(parts parts) item {
 		Snippet:        parts.onePart("snippet", v.snippet()),
 		ContentDetails: parts.onePart("contentDetails", v.contentDetails()),
 		Statistics:     parts.onePart("statistics", v.counters(true)),
-		Status: parts.onePart("status", map[string]any{"uploadStatus": "processed", "privacyStatus": "public",
-			"license": "youtube", "embeddable": true, "publicStatsViewable": true, "madeForKids": false}),
+		Status: parts.onePart("status", map[string]any{"uploadStatus": "processed",
+			"privacyStatus": "public",
+			"license":       "youtube", "embeddable": true, "publicStatsViewable": true,
+			"madeForKids": false}),
 	}
 }
 
@@ -176,8 +181,9 @@ func (v *Video) snippet() map[string]any {
 }
 
 func (v *Video) contentDetails() map[string]any {
-	c := map[string]any{"dimension": "2d", "definition": "hd", "caption": "false", "licensedContent": true,
-		"contentRating": map[string]any{}, "projection": "rectangular"}
+	c := map[string]any{"dimension": "2d", "definition": "hd", "caption": "false",
+		"licensedContent": true,
+		"contentRating":   map[string]any{}, "projection": "rectangular"}
 	if v.Duration != "" {
 		c["duration"] = v.Duration
 	}
@@ -207,13 +213,15 @@ func (v *Video) thumbnails(n int) map[string]any {
 		name, file    string
 		width, height int
 	}{
-		{"default", "default.jpg", 120, 90}, {"medium", "mqdefault.jpg", 320, 180}, {"high", "hqdefault.jpg", 480, 360},
+		{"default", "default.jpg", 120, 90}, {"medium", "mqdefault.jpg", 320, 180},
+		{"high", "hqdefault.jpg", 480, 360},
 		{"standard", "sddefault.jpg", 640, 480}, {"maxres", "maxresdefault.jpg", 1280, 720},
 	}
 	all := map[string]any{}
 	for _, s := range sizes[:n] {
 		all[s.name] = map[string]any{
-			"url": strings.TrimSuffix(v.Thumbnail, "default.jpg") + s.file, "width": s.width, "height": s.height}
+			"url": strings.TrimSuffix(v.Thumbnail, "default.jpg") + s.file, "width": s.width,
+			"height": s.height}
 	}
 	return all
 }

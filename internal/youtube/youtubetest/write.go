@@ -61,7 +61,8 @@ func etagOf(v any) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// encode is v in JSON, with text as it is and without HTML escapes, indented as the API does it or not at all.
+// encode is v in JSON, with text as it is and without HTML escapes, indented as the API does it or
+// not at all.
 func encode(v any, indent bool) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -84,7 +85,8 @@ func (f Fault) write(w http.ResponseWriter, r *http.Request, body any) {
 	b := encode(body, r.URL.Query().Get("prettyPrint") != "false")
 	if l, ok := body.(*list); ok && f.Kind == "" {
 		w.Header().Set("Etag", strconv.Quote(l.Etag))
-		if match := r.Header.Get("If-None-Match"); match == l.Etag || match == strconv.Quote(l.Etag) {
+		if match := r.Header.Get("If-None-Match"); match == l.Etag ||
+			match == strconv.Quote(l.Etag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -109,7 +111,8 @@ func writeError(w http.ResponseWriter, e *apiError) {
 	writeBody(w, e.Code, b)
 }
 
-// writeBody sends JSON. A client that is gone is no concern of the stand-in, so write errors end here.
+// writeBody sends JSON. A client that is gone is no concern of the stand-in, so write errors end
+// here.
 func writeBody(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
@@ -123,6 +126,7 @@ func writeBody(w http.ResponseWriter, status int, body []byte) {
 func writeHTML(w http.ResponseWriter, status int, what string) {
 	w.Header().Set("Content-Type", "text/html; charset=UTF-8")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=en>\n  <meta charset=utf-8>\n  <title>Error %d (%s)!!1</title>\n"+
+	_, _ = fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=en>\n  <meta charset=utf-8>\n  "+
+		"<title>Error %d (%s)!!1</title>\n"+
 		"  <p><b>%d.</b> <ins>That’s an error.</ins>\n", status, html.EscapeString(what), status)
 }
