@@ -16,6 +16,7 @@ type bucket struct {
 	id         int64 // 0: no row yet
 	total      int64
 	newest     int64 // stamp
+	oldest     sql.NullInt64
 	suspended  int64 // until
 	retention  int64 // µs
 	held       int64 // units left in its reservations, expired ones included
@@ -28,7 +29,7 @@ func (s *session) bucket(credential, name string) (*bucket, error) {
 	b := &bucket{s: s, credential: credential, name: name}
 	var last, total sql.NullInt64
 	_, err := s.find("bucket_find", []any{credential, name}, &b.id, &b.total, &b.newest, &b.suspended, &b.retention, &b.held,
-		&last, &total)
+		&last, &total, &b.oldest)
 	if err != nil {
 		return b, err
 	}

@@ -115,7 +115,7 @@ func (s *session) writeCharge(c quota.Charge, q asks, d quota.Decision, kept rec
 		if err := a.record(q.n, a.units, c.ID, labels); err != nil {
 			return err
 		}
-		if err := a.trim(q.n - a.retention); err != nil {
+		if err := a.trim(q.n); err != nil {
 			return err
 		}
 		if !a.draws {

@@ -191,7 +191,7 @@ func TestTrimmingIsBounded(t *testing.T) {
 	for range 150 {
 		mustCharge(t, l, aCharge(1, day(1000)))
 	}
-	clock = clock.Add(quota.Retention + time.Hour)
+	clock = clock.Add(quota.Retention * 34 / 32)
 	for _, want := range []int{150 + 1 - 64, 150 + 2 - 128, 3, 4} {
 		mustCharge(t, l, aCharge(1, day(1000)))
 		if n := len(log(t, l)); n != want {

@@ -194,7 +194,7 @@ func (b *bucket) takeOut(e spent) error {
 	if err := b.s.change("entry_lower_after", b.id, e.at, e.units); err != nil {
 		return err
 	}
-	if err := b.subtract([]spent{e}); err != nil {
+	if err := b.subtract(e); err != nil {
 		return err
 	}
 	return b.s.change("bucket_lower", b.id, e.units)

@@ -1,6 +1,7 @@
--- ?1 credential, ?2 bucket; with the time and the running total of its newest entry.
+-- ?1 credential, ?2 bucket; with the time and the running total of its newest entry, and the time of its oldest.
 -- name: bucket_find
-SELECT b.id, b.total, b.newest, b.suspended_until, b.retention, b.held, e.at, e.total
+SELECT b.id, b.total, b.newest, b.suspended_until, b.retention, b.held, e.at, e.total,
+    (SELECT min(at) FROM entries WHERE bucket = b.id)
 FROM buckets b LEFT JOIN entries e ON e.bucket = b.id AND e.at = (SELECT max(at) FROM entries WHERE bucket = b.id)
 WHERE b.credential = ?1 AND b.bucket = ?2;
 
