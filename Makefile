@@ -48,7 +48,8 @@ install:
 bench: tools
 	$(GO) test -run '^$$' -bench 'Ledger|Reservations' -benchtime 1x ./internal/ledger/redisledger
 	$(GO) test -run '^$$' -bench . -benchtime 3s ./internal/ledger/sqliteledger
-	$(GO) test -run '^$$' -bench Sweep -benchtime 5x ./internal/ingest
+	$(GO) test -run '^$$' -bench 'Sweep/8x' -benchtime 5x ./internal/ingest
+	$(GO) test -run '^$$' -bench 'Sweep/110x' -benchtime 1x ./internal/ingest
 	$(GO) test -run '^$$' -bench 'Forecast$$' -benchtime 1x ./internal/forecast
 
 ## picture: the terminal at the top of the README, from a real run

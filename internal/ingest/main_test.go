@@ -47,6 +47,7 @@ type station struct {
 	client   *youtube.Client
 	catalog  *catalog.Catalog
 	setNow   func(time.Time) // of a server
+	inside   *bubble         // nil outside
 
 	mu    sync.Mutex
 	now   time.Time
@@ -95,6 +96,12 @@ func onLedgers(t *testing.T, test func(*testing.T, openFunc)) {
 
 func (s *station) wire(t testing.TB, ledger quota.Ledger, limits []quota.Limit) *station {
 	t.Helper()
+	return s.wireIn(t, t.TempDir(), ledger, limits)
+}
+
+// wireIn keeps the catalogue in dir.
+func (s *station) wireIn(t testing.TB, dir string, ledger quota.Ledger, limits []quota.Limit) *station {
+	t.Helper()
 	t.Cleanup(func() { ledger.Close() })
 	s.SetNow(nine)
 	s.standin.Now = s.Now
@@ -102,8 +109,7 @@ func (s *station) wire(t testing.TB, ledger quota.Ledger, limits []quota.Limit) 
 		s.charts = generated()
 		s.standin.Charts = s.charts
 	}
-	s.upstream = httptest.NewServer(s)
-	t.Cleanup(s.upstream.Close)
+	address, base := s.serve(t)
 	log := slog.New(slog.NewTextHandler(writer{s}, nil))
 	table := costs.Default()
 	prices := make(map[string][]quota.Cost)
@@ -111,25 +117,35 @@ func (s *station) wire(t testing.TB, ledger quota.Ledger, limits []quota.Limit) 
 		prices[m.ID] = m.Costs
 	}
 	s.budget = &quota.Budget{Ledger: ledger, Credential: "key1", Limits: limits, Prices: prices, Log: log}
-	base := meter.NewBase()
-	t.Cleanup(base.CloseIdleConnections)
 	s.gate = &meter.Transport{
-		Base: base, Budget: s.budget, Host: strings.TrimPrefix(s.upstream.URL, "http://"), Method: table.Method, Log: log,
+		Base: base, Budget: s.budget, Host: strings.TrimPrefix(address, "http://"), Method: table.Method, Log: log,
 		Key: func() (string, error) { return "some-key", nil },
 		Learn: func(status int, body []byte) (meter.Lesson, bool) {
 			return meter.Lesson{Reset: table.Buckets()[0].Reset}, fault.Classify(status, body).Kind == fault.Exhausted
 		},
 	}
 	var err error
-	if s.client, err = youtube.New(t.Context(), s.upstream.URL, s.gate); err != nil {
+	if s.client, err = youtube.New(t.Context(), address, s.gate); err != nil {
 		t.Fatal(err)
 	}
 	s.client.Retry = youtube.Retry{Transient: 3, Throttled: 2}
-	if s.catalog, err = catalog.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "catalog.db")); err != nil {
+	if s.catalog, err = catalog.Open(t.Context(), "sqlite://"+filepath.Join(dir, "catalog.db")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.catalog.Close() })
 	return s
+}
+
+// serve serves the stand-in, and says where, and how to get there.
+func (s *station) serve(t testing.TB) (address string, way http.RoundTripper) {
+	if s.inside != nil {
+		return "http://localhost", s.inside
+	}
+	s.upstream = httptest.NewServer(s)
+	t.Cleanup(s.upstream.Close)
+	base := meter.NewBase()
+	t.Cleanup(base.CloseIdleConnections)
+	return s.upstream.URL, base
 }
 
 // generated are the charts of the zero Generator.
@@ -180,6 +196,9 @@ func (w writer) Write(p []byte) (int, error) {
 }
 
 func (s *station) Now() time.Time {
+	if s.inside != nil {
+		return time.Now()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
@@ -67,6 +68,52 @@ func TestSideBySide(t *testing.T) {
 			s.whole(t, region, 200)
 		}
 		s.balanced(t)
+	})
+}
+
+// TestHowLongItTakes: every reader is busy until the regions come to an end, and a chart that is
+// shorter than it may be keeps no other from being begun.
+func TestHowLongItTakes(t *testing.T) {
+	const answer = time.Second
+	for _, c := range []struct {
+		places, units, readers int
+		want                   time.Duration
+	}{
+		{12, 1000, 1, 32 * answer},
+		{12, 1000, 8, 5 * answer}, // the first page alone
+		{12, 1000, 4, 9 * answer},
+		{12, 32, 8, 5 * answer}, // the units will just do
+		{3, 20, 4, 3 * answer},  // 1, 4 and 3 of the 8 charts of a page
+	} {
+		totals := make(map[string]int)
+		for region := range strings.SplitSeq(eight, ",") {
+			totals[region] = c.places
+		}
+		standin := &youtubetest.Server{Charts: youtubetest.Generator{Totals: totals, Days: 1}.Charts()}
+		inBubble(t, standin, int64(c.units), func(t *testing.T, s *station) {
+			s.inside.latency = func(string) time.Duration { return answer }
+			began := time.Now()
+			sum, err := s.sideBySide(t, eight, 4, c.readers).Execute(t.Context())
+			if took := time.Since(began); err != nil || sum.Outcome != ingest.Complete || took != c.want {
+				t.Errorf("%d readers: %v, want %v; %s, %v", c.readers, took, c.want, written(sum), err)
+			}
+		})
+	}
+}
+
+// TestDownMeanwhile: when the upstream goes down, the readers' requests under way are sent again as
+// often as any, and then one region is tried after the other.
+func TestDownMeanwhile(t *testing.T) {
+	standin := &youtubetest.Server{Faults: faults(t, "503@2-")}
+	inBubble(t, standin, 1000, func(t *testing.T, s *station) {
+		s.inside.latency = func(string) time.Duration { return time.Second }
+		sum, err := s.sideBySide(t, eight, 4, 4).Execute(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "3 regions in a row") || sum.Units["default"] != 1+(4+1+1)*4 {
+			t.Errorf("swept %s, %v", written(sum), err)
+		}
+		if last := sum.Regions[7]; last.Outcome != ingest.Failed {
+			t.Errorf("%s, the last one, is %s", last.Region, last.Outcome)
+		}
 	})
 }
 
@@ -164,6 +211,24 @@ func TestDeniedInTheMiddle(t *testing.T) {
 	if err != nil || written(sum) != want {
 		t.Errorf("resumed %s, %v", written(sum), err)
 	}
+}
+
+// TestTakenTooLate: a region whose turn comes when the sweep ends has been left out.
+func TestTakenTooLate(t *testing.T) {
+	inBubble(t, &youtubetest.Server{Faults: faults(t, "403-blocked@2-")}, 1000, func(t *testing.T, s *station) {
+		sweep := s.sideBySide(t, "US,GB,DE", 4, 2)
+		sweep.Unpaced = func(region string) bool {
+			if region == "GB" {
+				time.Sleep(time.Hour) // US has been refused by then
+			}
+			return false
+		}
+		sum, err := sweep.Execute(t.Context())
+		want := "failed US:failed:1/3:2 GB:skipped:0/0:0 DE:skipped:0/0:0"
+		if kind, _ := fault.KindOf(err); kind != fault.BadCredential || written(sum) != want || sum.Regions[1].Err() != nil {
+			t.Errorf("swept %s, %v: %v", written(sum), err, sum.Regions[1].Err())
+		}
+	})
 }
 
 // TestReaderPanics: the panic is the caller's, and no other reader goes on.

@@ -25,12 +25,11 @@ const maxSilent = 3
 // down, costs what it costs a single reader, and short units complete charts rather than begin them.
 //
 // Regions without an answer are counted over time, not by how many fail together: a failure counts
-// if no other region has told whether the upstream answers since the last request for this one
-// began. The last region asked is the one that was served most lately: regions that always fail
+// if nothing else has told whether the upstream answers since the last request for the region began,
+// and any answer begins the count anew. The last region asked is the one that was served most lately: regions that always fail
 // come first in every sweep, being the stalest, and must not keep the others from being visited.
 type queue struct {
-	stop context.Context         // ended: no further page is asked for
-	halt context.CancelCauseFunc // ends stop
+	stop context.Context // ended: no further page is asked for
 
 	mu      sync.Mutex
 	changed sync.Cond // a page has come, a visit or the sweep has ended
@@ -40,9 +39,9 @@ type queue struct {
 	wanted  int64            // pages that they may still ask for
 	fit     int64            // pages that the units left will do for; 0 while the upstream does not answer
 	at      time.Time        // of the decision that said so
-	silent  int              // regions without an answer, one after the other
-	heard   int              // times that a visit told whether the upstream answers
-	cause   error            // of the end, when one region has ended the sweep for all
+	silent  int              // regions without an answer since the last answer
+	heard   int              // times that it was told whether the upstream answers
+	cause   error            // of the end: what happened in one region has ended the sweep for all
 	units   map[string]int64 // charged, by bucket
 
 	panicked string // what a reader panicked with, and where
@@ -54,9 +53,8 @@ type stopped struct{ error }
 func (s stopped) Unwrap() error { return s.error }
 
 func newQueue(ctx context.Context, order []*visit, pages int) *queue {
-	q := &queue{left: slices.Clone(order), pages: max(int64(pages), 1), units: make(map[string]int64)}
+	q := &queue{stop: ctx, left: slices.Clone(order), pages: max(int64(pages), 1), units: make(map[string]int64)}
 	q.changed.L = &q.mu
-	q.stop, q.halt = context.WithCancelCause(ctx)
 	return q
 }
 
@@ -64,10 +62,10 @@ func newQueue(ctx context.Context, order []*visit, pages int) *queue {
 func (q *queue) take(ctx context.Context) *visit {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.busy > 0 && q.wanted+q.pages > q.fit && q.stop.Err() == nil {
+	for q.busy > 0 && q.wanted+q.pages > q.fit && q.over() == nil {
 		q.changed.Wait()
 	}
-	if q.stop.Err() != nil || ctx.Err() != nil || len(q.left) == 0 {
+	if q.over() != nil || ctx.Err() != nil || len(q.left) == 0 {
 		return nil
 	}
 	next, last := 0, len(q.left)-1
@@ -88,10 +86,15 @@ func (q *queue) take(ctx context.Context) *visit {
 func (q *queue) ask(v *visit) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	v.heard = q.heard
+	return q.over()
+}
+
+// over is why the sweep has ended, nil as long as it goes on.
+func (q *queue) over() error {
 	if q.cause != nil {
 		return stopped{q.cause}
 	}
-	v.heard = q.heard
 	return q.stop.Err()
 }
 
@@ -104,11 +107,14 @@ func (q *queue) answered(v *visit) {
 		v.wants--
 		q.wanted--
 	}
-	q.room(v.tally.Last())
+	q.heardFrom(v)
 }
 
-// room notes for how many pages the units left will do, by the latest charge.
-func (q *queue) room(d quota.Decision) {
+// heardFrom notes that the upstream answers, and for how many pages the units left will do.
+func (q *queue) heardFrom(v *visit) {
+	q.silent = 0
+	q.heard++
+	d := v.tally.Last()
 	if d.Units == nil || d.At.Before(q.at) {
 		return
 	}
@@ -139,32 +145,24 @@ func (q *queue) done(ctx context.Context, v *visit, err error) {
 		return
 	case errors.Is(err, quota.ErrExhausted),
 		upstream && (kind == fault.Exhausted || kind == fault.BadCredential):
-		q.end(err)
+		q.cause = err
 	case err == nil, upstream, errors.Is(err, errLoop): // this region's own trouble
 	case q.stop.Err() != nil, ctx.Err() != nil: // it was told to stop, by a signal or by the keeper
 	default: // the gate or the ledger: it would refuse the next request too
-		q.end(err)
+		q.cause = err
 	}
-	q.silent = 0
-	q.heard++
-	q.room(v.tally.Last())
+	q.heardFrom(v)
 }
 
 func (q *queue) noAnswer(v *visit, err error) {
 	if v.heard != q.heard {
-		return // another region has told since
+		return // something has been heard since
 	}
 	q.heard++
 	q.fit = 0
 	if q.silent++; q.silent == maxSilent {
-		q.end(fmt.Errorf("%d regions in a row had no answer: %w", maxSilent, err))
+		q.cause = fmt.Errorf("%d regions in a row had no answer: %w", maxSilent, err)
 	}
-}
-
-// end lets no reader ask for a further page.
-func (q *queue) end(cause error) {
-	q.cause = cause
-	q.halt(cause)
 }
 
 // catch keeps a reader's panic for the caller of Execute, and stops the other readers.
@@ -177,7 +175,7 @@ func (q *queue) catch() {
 	defer q.mu.Unlock()
 	defer q.changed.Broadcast()
 	q.panicked = fmt.Sprintf("%v\n\n%s", value, debug.Stack())
-	q.end(fmt.Errorf("panic: %v", value))
+	q.cause = fmt.Errorf("panic: %v", value)
 }
 
 // denied is the denial that ended the sweep, nil if none did.

@@ -152,8 +152,11 @@ func outcomeOf(err error) Outcome {
 		return Skipped
 	case upstream && kind == fault.NoChart:
 		return Unavailable
-	case upstream && kind == fault.Exhausted, errors.Is(err, quota.ErrExhausted),
-		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case upstream && kind == fault.Exhausted, errors.Is(err, quota.ErrExhausted):
+		return Skipped
+	case upstream: // which may wrap the end of a request that took too long
+		return Failed
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return Skipped
 	}
 	return Failed

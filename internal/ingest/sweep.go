@@ -100,7 +100,6 @@ func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	work, end := s.graceful(ctx)
 	defer end(nil)
 	q := newQueue(ctx, order, s.Pages)
-	defer q.halt(nil)
 	steps := s.read(work, q, len(order))
 	k := &keeper{Sweep: s, results: make(map[string]*Region)}
 	defer k.leave(steps, end)

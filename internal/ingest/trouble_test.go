@@ -74,6 +74,17 @@ func TestRegionsThatAlwaysFail(t *testing.T) {
 	s.balanced(t)
 }
 
+// TestNoAnswerInTime: a region whose requests take too long has failed, and is not one that was left out.
+func TestNoAnswerInTime(t *testing.T) {
+	standin := &youtubetest.Server{Faults: faults(t, "hang:GB")}
+	inBubble(t, standin, 1000, func(t *testing.T, s *station) {
+		sum, err := s.sweep(t, "US,GB,DE", 1).Execute(t.Context())
+		if want := "partial US:complete:1/3:1 GB:failed:0/0:4 DE:complete:1/3:1"; err != nil || written(sum) != want {
+			t.Errorf("swept %s, %v", written(sum), err)
+		}
+	})
+}
+
 // TestRepeatedAndMoving: a video is in a chart once, at its first place, however often it comes.
 func TestRepeatedAndMoving(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "repeat:US#1")}, units(1000))

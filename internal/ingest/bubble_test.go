@@ -1,0 +1,99 @@
+package ingest_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// bubble is the way to the stand-in in a bubble of testing/synctest, where time passes only while
+// all wait: a socket would keep it from passing. A page has three places there.
+type bubble struct {
+	standin *youtubetest.Server
+	latency func(request string) time.Duration
+
+	mu       sync.Mutex
+	asked    []string         // "US1" for each request that has come
+	answered int              // pages of a chart
+	arrived  func(number int) // called with each; nil for nobody
+}
+
+// inBubble runs a test at nine o'clock in a bubble. The folder is made outside, where it is removed.
+func inBubble(t *testing.T, standin *youtubetest.Server, most int64, test func(*testing.T, *station)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(nine))
+		ledger, err := sqliteledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &station{standin: standin, inside: &bubble{standin: standin}}
+		ledger.Now = time.Now
+		s.wireIn(t, dir, ledger, units(most))
+		s.client.Retry = youtube.DefaultRetry()
+		s.client.Retry.Transient = 3
+		test(t, s)
+	})
+}
+
+var pageOfThree = map[string]int{"": 1, "CAMQAA": 2, "CAYQAA": 3, "CAkQAA": 4}
+
+// RoundTrip takes as long as the latency says.
+func (b *bubble) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
+		trace.GotConn(httptrace.GotConnInfo{}) // from here on it counts as sent
+	}
+	query := r.URL.Query()
+	request := fmt.Sprintf("%s%d", query.Get("regionCode"), pageOfThree[query.Get("pageToken")])
+	b.mu.Lock()
+	b.asked = append(b.asked, request)
+	number, arrived := len(b.asked), b.arrived
+	b.mu.Unlock()
+	if arrived != nil {
+		arrived(number)
+	}
+	if b.latency != nil {
+		time.Sleep(b.latency(request))
+	}
+	defer func() {
+		if value := recover(); value == http.ErrAbortHandler {
+			resp, err = nil, io.ErrUnexpectedEOF
+		}
+	}()
+	query.Set("maxResults", "3")
+	short := r.Clone(r.Context())
+	short.URL.RawQuery = query.Encode()
+	answer := httptest.NewRecorder()
+	b.standin.ServeHTTP(answer, short)
+	if err := r.Context().Err(); err != nil {
+		return nil, errors.Join(err, errors.New("hung up"))
+	}
+	if answer.Code == http.StatusOK {
+		b.mu.Lock()
+		b.answered++
+		b.mu.Unlock()
+	}
+	return answer.Result(), nil
+}
+
+// taken are the requests since it was last called.
+func (b *bubble) taken() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	asked := b.asked
+	b.asked = nil
+	return asked
+}

@@ -1,0 +1,247 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// story is what happens to a sweep of some regions, and to the one after it.
+type story struct {
+	kind    string
+	totals  map[string]int // videos of each chart
+	list    string         // regions that are swept; one of them may be unknown to the upstream
+	before  string         // regions that were swept two hours before
+	faults  []string       // of the first sweep
+	dear    bool           // by which more is charged than the pages that come
+	limit   int64
+	cancel  int // the request with which a signal comes; 0 for none
+	readers int
+	slow    [16]time.Duration // latencies
+}
+
+const pagesWanted = 4
+
+func newStory(seed uint64) story {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	st := story{totals: make(map[string]int), limit: 100_000, readers: 2 + rnd.IntN(5)}
+	all := strings.Split(eight, ",")
+	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	all = all[:3+rnd.IntN(6)]
+	need := 0
+	for _, region := range all {
+		st.totals[region] = []int{0, 1, 3, 5, 8, 10, 12, 12, 12}[rnd.IntN(9)]
+		need += max(1, (st.totals[region]+2)/3)
+	}
+	list := slices.Clone(all)
+	if rnd.IntN(3) == 0 {
+		list = slices.Insert(list, rnd.IntN(len(list)), "AQ")
+		need++
+	}
+	st.list = strings.Join(list, ",")
+	st.before = strings.Join(all[:rnd.IntN(len(all))], ",")
+	for i := range st.slow {
+		st.slow[i] = time.Duration(10+rnd.IntN(3000)) * time.Millisecond
+	}
+	region := func() string { return all[rnd.IntN(len(all))] }
+	st.kind = []string{"faults", "short", "stopped", "refused"}[seed%4]
+	mild := []string{"503:%s#2*2", "503:%s*3", "drop:%s#1*1", "429:%s*1", "hang:%s#2*1", "cut:%s*1", "400-token:%s#2*1"}
+	fatal := []string{"503:%s", "503:%s#2", "404-chart:%s", "400-token:%s#3", "hang:%s", "429:%s#3"}
+	switch st.kind {
+	case "faults":
+		for range 1 + rnd.IntN(4) {
+			st.faults = append(st.faults, fmt.Sprintf(slices.Concat(mild, fatal)[rnd.IntN(len(mild)+len(fatal))], region()))
+		}
+	case "short":
+		st.limit = int64(1 + rnd.IntN(max(need-1, 1)))
+		if st.dear = rnd.IntN(2) == 0; st.dear {
+			st.faults = []string{fmt.Sprintf(mild[rnd.IntN(len(mild))], region()), fmt.Sprintf(mild[rnd.IntN(len(mild))], region())}
+		}
+	case "stopped":
+		st.cancel = 1 + rnd.IntN(need)
+	case "refused":
+		st.faults = []string{fmt.Sprintf("403-blocked@%d-", 1+rnd.IntN(need))}
+	}
+	return st
+}
+
+// told is what came of a story.
+type told struct {
+	err         error
+	first, then ingest.Summary
+	asked       []string // by the first sweep
+	answered    int      // of them, with a page
+	charts      map[string][]string
+}
+
+// play tells the story with so many readers.
+func (st story) play(t *testing.T, readers int) (got told) {
+	charts := youtubetest.Generator{Totals: st.totals, Days: 1}.Charts()
+	inBubble(t, &youtubetest.Server{Charts: charts}, st.limit+1000, func(t *testing.T, s *station) {
+		if st.before != "" {
+			s.sweep(t, st.before, pagesWanted).Execute(t.Context())
+		}
+		time.Sleep(2 * time.Hour)
+		used := int64(len(s.inside.taken()))
+		s.inside.answered = 0
+		s.budget.Limits = units(used + st.limit)
+		s.standin.SetFaults(faults(t, st.faults...)...)
+		s.inside.latency = func(request string) (d time.Duration) {
+			for i, c := range request {
+				d += st.slow[(int(c)+i)%len(st.slow)]
+			}
+			return d
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s.inside.arrived = func(number int) {
+			if number == st.cancel {
+				cancel()
+			}
+		}
+		got.first, got.err = s.sideBySide(t, st.list, pagesWanted, readers).Execute(ctx)
+		got.asked, got.answered = s.inside.taken(), s.inside.answered
+		s.standin.SetFaults()
+		s.inside.arrived = nil
+		s.budget.Limits = units(100_000)
+		time.Sleep(time.Minute)
+		var err error
+		if got.then, err = s.sideBySide(t, st.list, pagesWanted, readers).Execute(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.balanced(t)
+		got.charts = make(map[string][]string)
+		for region := range st.totals {
+			got.charts[region] = s.current(t, region)
+			if gone := slices.Contains(st.faults, "404-chart:"+region); gone { // until the day ends
+				continue
+			}
+			if want := s.served(region, st.totals[region]); !slices.Equal(got.charts[region], want) {
+				t.Errorf("%s has %v, want %v", region, got.charts[region], want)
+			}
+		}
+	})
+	return got
+}
+
+// TestAsOneReader: whatever happens, several readers charge, store and come to the same as one. Where
+// a sweep ends in the middle, each may leave one chart half, and the next sweep resumes it.
+func TestAsOneReader(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			st := newStory(seed)
+			one, many := st.play(t, 1), st.play(t, st.readers)
+			st.compare(t, one, many)
+			st.check(t, many)
+			if t.Failed() {
+				t.Logf("%+v\none:  %s, %v\n%v\n%s\nmany: %s, %v\n%v\n%s", st, written(one.first), one.err, one.asked,
+					written(one.then), written(many.first), many.err, many.asked, written(many.then))
+			}
+		})
+	}
+}
+
+// compare holds what came of a story with many readers against what comes of it with one.
+func (st story) compare(t *testing.T, one, many told) {
+	t.Helper()
+	sorted := func(asked []string) []string { return slices.Sorted(slices.Values(asked)) }
+	kindOne, _ := fault.KindOf(one.err)
+	kindMany, _ := fault.KindOf(many.err)
+	switch {
+	case one.err == nil && st.cancel == 0 && !(st.kind == "short" && st.dear):
+		if many.err != nil || written(many.first) != written(one.first) ||
+			!slices.Equal(regionsOf(many.then), regionsOf(one.then)) || !slices.Equal(sorted(many.asked), sorted(one.asked)) {
+			t.Error("many readers come to something else")
+		}
+	case st.kind == "short":
+		if many.err != nil || many.first.Outcome != one.first.Outcome || len(many.asked) != len(one.asked) {
+			t.Error("another end of the units")
+		}
+	case one.err != nil && st.kind == "refused":
+		if kindMany != kindOne {
+			t.Error("another end by a key that is refused")
+		}
+	case st.kind == "faults": // many readers may hear of a region that answers where one has given up
+		if many.err != nil && kindMany != kindOne || complete(many.first) < complete(one.first) {
+			t.Error("many readers give up before one does")
+		}
+	}
+}
+
+// regionsOf is what a sweep came to in each region, by its name: what was complete at another moment
+// is visited in another order.
+func regionsOf(sum ingest.Summary) []string {
+	return slices.Sorted(slices.Values(strings.Fields(written(sum))))
+}
+
+func complete(sum ingest.Summary) (n int) {
+	for _, r := range sum.Regions {
+		if r.Outcome == ingest.Complete {
+			n++
+		}
+	}
+	return n
+}
+
+// check holds what must be true by itself.
+func (st story) check(t *testing.T, got told) {
+	t.Helper()
+	var sum int64
+	half, stored := 0, 0
+	for _, r := range got.first.Regions {
+		sum += r.Units
+		stored += r.Pages
+		if r.Outcome == ingest.Partial {
+			half++
+		}
+	}
+	if asked := int64(len(got.asked)); sum != asked || got.first.Units["default"] != asked {
+		t.Errorf("%d units of regions, %v in all, %d requests", sum, got.first.Units, asked)
+	}
+	if got.first.Outcome == ingest.Exhausted && sum != st.limit {
+		t.Errorf("%d units of %d", sum, st.limit)
+	}
+	if half > st.readers || (st.kind == "stopped" || st.kind == "refused") && stored != got.answered {
+		t.Errorf("%d charts are half, %d pages of %d stored", half, stored, got.answered)
+	}
+	if st.cancel > 0 && (got.err != nil || len(got.asked) > st.cancel+st.readers-1) {
+		t.Errorf("%d requests, stopped at the %dth: %v", len(got.asked), st.cancel, got.err)
+	}
+	st.checkResumed(t, got)
+}
+
+// checkResumed holds the second sweep against the first: half charts are resumed, and before those
+// that were not begun.
+func (st story) checkResumed(t *testing.T, got told) {
+	t.Helper()
+	then := make(map[string]ingest.Region)
+	place := make(map[string]int)
+	for i, r := range got.then.Regions {
+		then[r.Region], place[r.Region] = r, i
+	}
+	for _, r := range got.first.Regions {
+		if r.Outcome == ingest.Partial && then[r.Region].Units != int64(then[r.Region].Pages-r.Pages) {
+			t.Errorf("%s had %d pages, then %+v", r.Region, r.Pages, then[r.Region])
+		}
+		for _, other := range got.first.Regions {
+			before := place[other.Region] < place[r.Region]
+			if r.Outcome == ingest.Partial && other.Outcome == ingest.Skipped && other.Err() == nil && before {
+				t.Errorf("%s, which is half, comes after %s, which was not begun", r.Region, other.Region)
+			}
+		}
+		if r.Outcome == ingest.Skipped && r.Err() != nil && !errors.Is(r.Err(), context.Canceled) && st.kind != "short" {
+			t.Errorf("%s was left out: %v", r.Region, r.Err())
+		}
+	}
+}
