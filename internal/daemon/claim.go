@@ -30,7 +30,7 @@ const (
 
 // runTick returns true when the tick is done, by whomever, and false when ticks ended before.
 func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
-	if !missed { // recordTicks may be late by a moment, in which a crash can be
+	if !missed { // recordTicks may not have come to it, and the next moment may be a crash
 		if err := l.recordTick(ctx, tick); err != nil {
 			l.Log.Debug("tick was not recorded", "tick", tick.ID(), "error", err)
 		}
@@ -122,12 +122,12 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 		l.finish(ctx, tick, false)
 		return open
 	}
-	if claimed, err = l.work.Claims.Claim(ctx, l.itself()); err != nil || claimed != quota.ClaimWon {
+	if claimed, err = l.work.Claims.Claim(ctx, l.laneClaim()); err != nil || claimed != quota.ClaimWon {
 		l.Log.Info("another tick of the lane is still under way", "tick", tick.ID(), "error", err)
 		l.finish(ctx, tick, false)
 		return open
 	}
-	defer l.leave(ctx)
+	defer l.releaseLane(ctx)
 	switch {
 	case waited:
 		l.Metrics.takeovers.Inc()
@@ -138,27 +138,10 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	return l.runClaimed(ctx, tick)
 }
 
-// recordTicks records in the ledger each tick that comes while this daemon runs, whatever the lane is doing: a daemon
-// that starts after a crash could not tell those that waited from those that came while no daemon ran. It begins
-// after from, and ends with ctx.
-func (l *lane) recordTicks(ctx context.Context, from time.Time) {
-	for tick := l.Next(from); pause(ctx, time.Until(tick.At)); {
-		l.refresh()
-		if err := l.recordTick(ctx, tick); err != nil {
-			l.Log.Debug("tick was not recorded", "tick", tick.ID(), "error", err)
-			if !pause(ctx, min(l.work.Lease/3, lookAgain)) {
-				return
-			}
-			continue
-		}
-		tick = l.Next(tick.At)
-	}
-}
-
 // hear asks the ledger, which was away when the lane began, until it answers again: the next tick
 // that would find out may be hours away.
 func (l *lane) hear(ctx context.Context) {
-	question := l.itself()
+	question := l.laneClaim()
 	question.Name += "/asked"
 	for pause(ctx, min(l.work.Lease/3, lookAgain)) {
 		if _, cause := l.ledger.away(); cause == nil {
@@ -177,52 +160,17 @@ func (l *lane) hear(ctx context.Context) {
 	}
 }
 
-// recordTick records that a tick came. Another daemon that does the same, or asks for it, holds the claim for a moment
-// only.
-func (l *lane) recordTick(ctx context.Context, tick schedule.Tick) error {
-	came := l.came(tick, l.work.Lease)
-	switch claimed, err := l.work.Claims.Claim(ctx, came); {
-	case err != nil || claimed == quota.ClaimDone:
-		return err
-	case claimed == quota.ClaimHeld:
-		return quota.ErrNoClaim
-	}
-	return l.work.Claims.Finish(ctx, l.came(tick, l.remembered(tick)), true)
-}
-
-// recorded reports whether a daemon ran when the tick came. Where the ledger does not answer there was none, as far as
-// anybody knows.
-func (l *lane) recorded(ctx context.Context, tick schedule.Tick) bool {
-	came := l.came(tick, l.work.Lease)
-	state, err := l.work.Claims.Claim(ctx, came)
-	if err == nil && state == quota.ClaimWon {
-		err = l.work.Claims.Finish(ctx, came, false)
-	}
-	if err != nil {
-		l.unheard = true
-		l.ledger.failed(err)
-		l.Log.Debug("cannot tell whether a daemon ran when the tick came", "tick", tick.ID(), "error", err)
-	}
-	return state == quota.ClaimDone
-}
-
-// came is the claim that records that a tick came while a daemon ran.
-func (l *lane) came(tick schedule.Tick, ttl time.Duration) quota.Claim {
-	c := l.named(tick, ttl)
-	c.Name += "/came"
-	return c
-}
-
 // runClaimed runs a tick under its claim, and settles that.
 func (l *lane) runClaimed(ctx context.Context, tick schedule.Tick) state {
 	run, end := context.WithCancelCause(ctx)
-	hold, release := context.WithCancel(context.WithoutCancel(ctx)) // a run that finishes its page after the end of ctx is still a run
+	// A run that finishes its page after the end of ctx is still a run.
+	hold, release := context.WithCancel(context.WithoutCancel(ctx))
 	renewed := make(chan struct{})
 	go func() {
 		defer close(renewed)
 		l.renew(hold, tick, end)
 	}()
-	result := l.safely(run, tick)
+	result := l.process(run, tick)
 	lost := context.Cause(run) == errLost
 	end(nil)
 	release()
@@ -238,25 +186,25 @@ func (l *lane) runClaimed(ctx context.Context, tick schedule.Tick) state {
 }
 
 func (l *lane) claim(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
-	return l.work.Claims.Claim(ctx, l.named(tick, l.work.Lease))
+	return l.work.Claims.Claim(ctx, l.tickClaim(tick, l.work.Lease))
 }
 
-// itself is the claim on the whole lane while one of its ticks runs: after a crash two ticks may be due at once, and a job does
-// not overlap itself.
-func (l *lane) itself() quota.Claim {
+// laneClaim is held beside that of the tick that runs: after a crash two ticks of a lane may be due
+// at once, and a job does not overlap itself.
+func (l *lane) laneClaim() quota.Claim {
 	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: l.name(), Holder: l.Holder, TTL: l.work.Lease}
 }
 
-// leave gives the lane back. Where that fails, it is free when the lease lapses.
-func (l *lane) leave(ctx context.Context) {
+// releaseLane gives the lane back. Where that fails, it is free when the lease lapses.
+func (l *lane) releaseLane(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	if err := l.work.Claims.Finish(ctx, l.itself(), false); err != nil {
+	if err := l.work.Claims.Finish(ctx, l.laneClaim(), false); err != nil {
 		l.Log.Debug("lane was not given back: its lease lapses", "lane", l.name(), "error", err)
 	}
 }
 
-func (l *lane) named(tick schedule.Tick, ttl time.Duration) quota.Claim {
+func (l *lane) tickClaim(tick schedule.Tick, ttl time.Duration) quota.Claim {
 	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: tick.ID(), Holder: l.Holder, TTL: ttl}
 }
 
@@ -268,7 +216,7 @@ func (l *lane) renew(ctx context.Context, tick schedule.Tick, end context.Cancel
 		stop := context.AfterFunc(ctx, cancel)
 		state, err := l.claim(ask, tick)
 		if err == nil && state == quota.ClaimWon {
-			state, err = l.work.Claims.Claim(ask, l.itself())
+			state, err = l.work.Claims.Claim(ask, l.laneClaim())
 		}
 		stop()
 		cancel()
@@ -291,7 +239,7 @@ func (l *lane) renew(ctx context.Context, tick schedule.Tick, end context.Cancel
 func (l *lane) finish(ctx context.Context, tick schedule.Tick, done bool) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	err := l.work.Claims.Finish(ctx, l.named(tick, l.remembered(tick)), done)
+	err := l.work.Claims.Finish(ctx, l.tickClaim(tick, l.remembered(tick)), done)
 	if err != nil {
 		level := slog.LevelError
 		if _, cause := l.ledger.away(); cause != nil { // which was told

@@ -37,7 +37,10 @@ func TestDayOfTicks(t *testing.T) {
 		for _, want := range []string{
 			`quota_units_spent_total{bucket="default",credential="key1",method="youtube.videos.list",region="US"} 16`,
 			`ingest_sweeps_total{outcome="complete"} 64`, `quota_suspended{bucket="default",credential="key1"} 0`,
-			`quota_ledger_duration_seconds_count{operation="charge"} 128`, `ingest_chart_age_seconds{region="CA"} 1499`,
+			`quota_ledger_duration_seconds_count{operation="charge"} 128`,
+			// Three for each tick: that it came, the tick, the lane. Eight lanes ask once at the start.
+			`quota_ledger_duration_seconds_count{operation="claim"} 200`,
+			`quota_ledger_duration_seconds_count{operation="finish"} 200`, `ingest_chart_age_seconds{region="CA"} 1499`,
 			`quota_remaining_units{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 9936`,
 			`quota_used_units{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 64`,
 			`quota_reset_timestamp_seconds{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 1.78047e+09`,

@@ -23,6 +23,8 @@ type lane struct {
 	catchUp *turns    // one at a time does that
 	turn    *turn     // of it, while the first attempt has not been made
 	unheard bool      // the ledger did not answer at the beginning
+
+	recorded chan time.Time // see newRecorded
 }
 
 // missed is a tick that is to be run late.
@@ -84,7 +86,7 @@ func (l *lane) find(ctx context.Context, now time.Time) ([]missed, error) {
 	for n := 0; ok && (n == 0 || n < chartsRead && now.Sub(tick.At) < behind*l.work.Lease); n++ {
 		whole, lost := complete[tick.ID()]
 		if !whole && !lost {
-			lost = l.recorded(ctx, tick)
+			lost = l.wasRecorded(ctx, tick)
 		}
 		if !whole && (lost || n == 0 && l.work.CatchUp && newest.Before(tick.At)) {
 			ticks = append(ticks, missed{tick, lost})

@@ -76,7 +76,9 @@ func (s *lanes) use(ctx context.Context, w *Work, since time.Time) {
 		if r != nil && !r.stopped && r.lane.sameTicks(l) {
 			continue
 		}
-		next := &lane{Daemon: s.Daemon, Lane: l, work: w, index: i, since: since, catchUp: catchUp}
+		next := &lane{
+			Daemon: s.Daemon, Lane: l, work: w, index: i, since: since, catchUp: catchUp, recorded: newRecorded(),
+		}
 		if before[next] = r.last(); before[next] == nil {
 			next.begin(ctx)
 		}

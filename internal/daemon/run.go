@@ -27,8 +27,9 @@ const (
 	panicked  = "panicked"
 )
 
-// safely runs a claimed tick. A panic is told and counts as a run: the next tick comes like any other.
-func (l *lane) safely(ctx context.Context, tick schedule.Tick) (result state) {
+// process runs a claimed tick. A panic is logged and counts as a run: the next tick comes like any
+// other.
+func (l *lane) process(ctx context.Context, tick schedule.Tick) (result state) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			l.Metrics.panics.Inc()
