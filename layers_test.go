@@ -28,7 +28,6 @@ var layers = map[string]string{
 	"internal/quota/quotatest":     "internal/quota",
 	"internal/regions":             "",
 	"internal/share":               "internal/quota internal/schedule",
-	"internal/shareold":            "",
 	"internal/spell":               "",
 	"internal/textfile":            "",
 	"internal/yamlfile":            "internal/spell",
@@ -53,7 +52,7 @@ var layers = map[string]string{
 	"internal/sim":                 "internal/quota internal/schedule internal/share",
 	"internal/forecast":            "internal/quota internal/schedule internal/share internal/sim",
 	"internal/metrics":             "internal/catalog internal/ingest internal/quota internal/version internal/youtube/fault",
-	"internal/daemon":              "internal/catalog internal/forecast internal/ingest internal/meter internal/metrics internal/quota internal/regions internal/schedule internal/share internal/shareold internal/youtube/fault",
+	"internal/daemon":              "internal/catalog internal/forecast internal/ingest internal/meter internal/metrics internal/quota internal/regions internal/schedule internal/share internal/youtube/fault",
 	"internal/plan":                "internal/quota internal/schedule internal/share internal/sim",
 	"internal/picture":             "internal/plan",
 	"internal/freshness":           "",
@@ -170,7 +169,7 @@ func TestLayers(t *testing.T) {
 // The domain is written in the standard library alone, and so are its siblings that do nothing but compute.
 func TestDomainImportsOnlyTheStandardLibrary(t *testing.T) {
 	for _, p := range packages(t) {
-		if !slices.Contains([]string{".", "lua", "internal/quota", "internal/regions", "internal/share", "internal/shareold", "internal/spell", "internal/meter"}, p.path()) {
+		if !slices.Contains([]string{".", "lua", "internal/quota", "internal/regions", "internal/share", "internal/spell", "internal/meter"}, p.path()) {
 			continue
 		}
 		for _, imported := range p.Imports {

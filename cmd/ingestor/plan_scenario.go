@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/daemon"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
@@ -83,11 +83,10 @@ func parseFrom(text string, reset quota.Window) (time.Time, error) {
 }
 
 // planLanes are the lanes with the pages that their charts have: the given number, or what the catalogue says.
-func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []daemon.Lane, pages int) ([]share.Lane, error) {
-	planned := make([]share.Lane, len(lanes))
-	for i, l := range lanes {
-		planned[i] = share.Lane{Lane: l.Lane, Zone: l.Zone, Pages: int64(l.Pages), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor}
-		if pages > 0 {
+func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []share.Lane, pages int) ([]share.Lane, error) {
+	planned := slices.Clone(lanes)
+	if pages > 0 {
+		for i := range planned {
 			planned[i].Pages = int64(pages)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
-	"quotabudget/internal/daemon"
 	"quotabudget/internal/freshness"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 func reportCommand(a *app) *cobra.Command {
@@ -117,7 +117,7 @@ func (a *app) freshness(ctx context.Context, last int) error {
 	var now, then float64 // units a day
 	for i, c := range freshness.Compare(known) {
 		out.Regions = append(out.Regions, outwardChange(c, lanes[i].Job))
-		each := int64(lanes[i].Pages) * price[0].Units
+		each := lanes[i].Pages * price[0].Units
 		if n := len(c.Charts); n > 0 {
 			each = c.Charts[n-1].Units
 		}
@@ -136,7 +136,7 @@ func perDay(units int64, interval time.Duration) float64 {
 }
 
 // intervalsOf are the lanes and how far apart their ticks are on average.
-func intervalsOf(lanes []daemon.Lane, now time.Time) []freshness.Lane {
+func intervalsOf(lanes []share.Lane, now time.Time) []freshness.Lane {
 	average := make(map[*schedule.Schedule]time.Duration)
 	known := make([]freshness.Lane, len(lanes))
 	for i, l := range lanes {
@@ -150,7 +150,7 @@ func intervalsOf(lanes []daemon.Lane, now time.Time) []freshness.Lane {
 
 // averageInterval counts the ticks of a lane in the four weeks to come, or in four years when that is fewer than one a week. Where
 // the shortest interval accounts for the count, the ticks are evenly spread, and it is the average to the second.
-func averageInterval(l daemon.Lane, now time.Time) time.Duration {
+func averageInterval(l share.Lane, now time.Time) time.Duration {
 	shortest := l.Schedule.Interval()
 	for _, days := range []int{28, 4*365 + 1} {
 		ticks := 0

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/daemon"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 // TestAverageInterval: the ticks to come are counted, and a change of the clock among them does not show.
@@ -33,7 +33,7 @@ func TestAverageInterval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lane := daemon.Lane{Lane: schedule.Lane{Schedule: s}, Zone: los}
+		lane := share.Lane{Lane: schedule.Lane{Schedule: s}, Zone: los}
 		for _, now := range []time.Time{
 			time.Date(2026, 6, 10, 12, 0, 0, 0, time.UTC),
 			time.Date(2026, 10, 20, 15, 30, 0, 0, time.UTC), // it is winter when the four weeks end

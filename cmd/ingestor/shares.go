@@ -6,7 +6,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/daemon"
-	share "quotabudget/internal/shareold"
+	"quotabudget/internal/share"
 )
 
 // sharesJSON says who may take how much of what is left until the reset, when that is not enough for every tick.
@@ -36,22 +36,21 @@ type loanJSON struct {
 }
 
 // shares is nil while there is enough for every tick that the schedule has until the reset, or when that cannot be known.
-func (s *deps) shares(ctx context.Context, lanes []daemon.Lane) *sharesJSON {
+func (s *deps) shares(ctx context.Context, lanes []share.Lane) *sharesJSON {
 	work := &daemon.Work{Lanes: lanes, Sweep: *s.sweep()}
-	day, reset, err := work.Day(ctx, time.Now())
+	shares, short, err := work.Shares(ctx)
 	if err != nil {
 		s.log.Debug("shares are not known", "error", err)
 	}
-	if err != nil || !day.Short() {
+	if err != nil || !short {
 		return nil
 	}
-	out := &sharesJSON{Reset: cli.Time(reset), Left: day.Left, Loans: []loanJSON{}}
-	shares := day.Shares()
-	for _, one := range shares {
-		out.Regions = append(out.Regions, shareJSON{one.Region, one.Weight, one.Priority, one.Floor, one.Demand(), one.Entitled, one.Spent, one.Runs,
-			one.Remaining})
+	out := &sharesJSON{Reset: cli.Time(shares.Until), Left: shares.Left, Loans: []loanJSON{}}
+	for _, one := range shares.Lanes {
+		out.Regions = append(out.Regions, shareJSON{one.Region, one.Weight, one.Priority, one.Floor,
+			one.Wants, one.Entitled, one.Spent, one.Runs, one.Remaining})
 	}
-	for _, loan := range share.Loans(shares) {
+	for _, loan := range share.Loans(shares.Lanes) {
 		out.Loans = append(out.Loans, loanJSON(loan))
 	}
 	return out

@@ -192,7 +192,7 @@ func (l *lane) claim(ctx context.Context, tick schedule.Tick) (quota.ClaimState,
 // laneClaim is held beside that of the tick that runs: after a crash two ticks of a lane may be due
 // at once, and a job does not overlap itself.
 func (l *lane) laneClaim() quota.Claim {
-	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: l.name(), Holder: l.Holder, TTL: l.work.Lease}
+	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: l.Name(), Holder: l.Holder, TTL: l.work.Lease}
 }
 
 // releaseLane gives the lane back. Where that fails, it is free when the lease lapses.
@@ -200,7 +200,7 @@ func (l *lane) releaseLane(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	if err := l.work.Claims.Finish(ctx, l.laneClaim(), false); err != nil {
-		l.Log.Debug("lane was not given back: its lease lapses", "lane", l.name(), "error", err)
+		l.Log.Debug("lane was not given back: its lease lapses", "lane", l.Name(), "error", err)
 	}
 }
 

@@ -4,7 +4,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -13,8 +12,7 @@ import (
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/schedule"
-	share "quotabudget/internal/shareold"
+	"quotabudget/internal/share"
 )
 
 // Daemon sees every tick of its lanes through. Its fields are set once before Run.
@@ -62,7 +60,7 @@ const DefaultRuns = 4
 
 // Work is what one configuration comes to. Its fields are set once.
 type Work struct {
-	Lanes   []Lane
+	Lanes   []share.Lane
 	Sweep   ingest.Sweep // of every run, but for its region, pages and names
 	Claims  quota.Claims // of the ledger of Sweep.Budget
 	Jitter  time.Duration
@@ -73,26 +71,10 @@ type Work struct {
 	Foretell time.Duration // how often to ask when the buckets will run dry; 0 for never
 }
 
-// Lane is the ticks of one region of one job, and what it may take when units are short.
-type Lane struct {
-	schedule.Lane
-	Zone   *time.Location // of the schedule
-	Pages  int            // of a chart, at most
-	Weight int64
-	// Priority says who gets all it wants first when units are short.
-	Priority int64
-	Floor    int64 // units a day, which a pace does not hold back either
-}
-
-func (l Lane) name() string { return l.Job + "/" + l.Region }
-
-// spec is the schedule of the lane.
-func (l Lane) spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }
-
 // mark is how far a lane has come.
 type mark struct {
-	until time.Time // ticks that run up to then are done
-	lane  Lane      // as it was
+	until time.Time  // ticks that run up to then are done
+	lane  share.Lane // as it was
 }
 
 // ErrGrace says that runs were still under way when the grace period was over.
@@ -148,35 +130,36 @@ func (d *Daemon) next(ctx context.Context) (*Work, time.Time) {
 }
 
 // settle notes that the ticks of a lane up to a moment are done.
-func (d *Daemon) settle(l Lane, until time.Time) {
+func (d *Daemon) settle(l share.Lane, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.handled[l.name()] = mark{until, l}
+	d.handled[l.Name()] = mark{until, l}
 }
 
-func (d *Daemon) settled(l Lane) (mark, bool) {
+func (d *Daemon) settled(l share.Lane) (mark, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	m, ok := d.handled[l.name()]
+	m, ok := d.handled[l.Name()]
 	return m, ok
 }
 
-// tell logs who gave what to whom, once for each of the upstream's days that is short.
-func (d *Daemon) tell(day day) {
+// tell logs who gets what, once for each of the upstream's days that is short.
+func (d *Daemon) tell(shares share.Shares, short bool) {
 	_, reset := d.now.Load().Sweep.Day.Bounds(time.Now())
 	d.mu.Lock()
-	known := d.short.Equal(reset)
-	d.short = reset
+	known := !short || d.short.Equal(reset)
+	if !known {
+		d.short = reset
+	}
 	d.mu.Unlock()
 	if known {
 		return
 	}
-	shares := day.Shares()
-	for _, s := range shares {
-		d.Log.Warn("units are short", "until", day.until.UTC().Truncate(time.Second), "region", s.Region, "weight", s.Weight,
-			"priority", s.Priority, "entitled", s.Entitled, "spent", s.Spent, "wants", s.Demand(), "runs", s.Runs, "remaining", s.Remaining)
+	for _, s := range shares.Lanes {
+		d.Log.Warn("units are short", "until", shares.Until.UTC().Truncate(time.Second), "region", s.Region, "weight", s.Weight,
+			"priority", s.Priority, "entitled", s.Entitled, "spent", s.Spent, "wants", s.Wants, "runs", s.Runs, "remaining", s.Remaining)
 	}
-	for _, loan := range share.Loans(shares) {
+	for _, loan := range share.Loans(shares.Lanes) {
 		d.Log.Info("units are left to another region", "from", loan.From, "to", loan.To, "units", loan.Units)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/share"
 )
 
 // outlook is the metrics of the forecast.
@@ -87,12 +86,11 @@ func (w *Work) ask(ctx context.Context) ([]forecast.Forecast, error) {
 		q.Resets[bucket] = w.Sweep.Day
 	}
 	for _, l := range w.Lanes {
-		pages, err := w.Sweep.Catalog.PagesWanted(ctx, l.Region, int64(l.Pages))
-		if err != nil {
+		var err error
+		if l.Pages, err = w.Sweep.Catalog.PagesWanted(ctx, l.Region, l.Pages); err != nil {
 			return nil, err
 		}
-		q.Lanes = append(q.Lanes, share.Lane{Lane: l.Lane, Zone: l.Zone, Pages: pages,
-			Weight: l.Weight, Priority: l.Priority, Floor: l.Floor})
+		q.Lanes = append(q.Lanes, l)
 	}
 	return q.Ask(ctx, b.Ledger)
 }

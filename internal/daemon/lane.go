@@ -10,12 +10,13 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 // lane sees the ticks of one lane through.
 type lane struct {
 	*Daemon
-	Lane
+	share.Lane
 	work    *Work
 	index   int       // among the lanes of work
 	since   time.Time // when its ticks came into force
@@ -42,7 +43,7 @@ const behind = 5
 func (l *lane) begin(ctx context.Context) {
 	since := l.since
 	if m, ok := l.settled(l.Lane); ok {
-		if m.lane.spec() == l.spec() {
+		if m.lane.Spec() == l.Spec() {
 			l.settle(l.Lane, m.until.Add(l.Offset-m.lane.Offset)) // of the same ticks of the schedule
 			return
 		}
@@ -57,7 +58,7 @@ func (l *lane) begin(ctx context.Context) {
 	var err error
 	if l.missed, err = l.find(ctx, since); err != nil {
 		l.catalogue.failed(err)
-		l.Log.Debug("cannot tell which ticks were missed: none is made up for", "lane", l.name(), "error", err)
+		l.Log.Debug("cannot tell which ticks were missed: none is made up for", "lane", l.Name(), "error", err)
 	}
 	if len(l.missed) > 0 {
 		l.settle(l.Lane, l.missed[0].At.Add(-time.Nanosecond))

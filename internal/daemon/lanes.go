@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"quotabudget/internal/share"
 )
 
 // lanes are those that run, through one configuration after the other. A lane whose ticks are the
@@ -21,7 +23,7 @@ type lanes struct {
 
 // running is a goroutine of a lane, or of the forecast.
 type running struct {
-	lane    Lane
+	lane    share.Lane
 	cancel  context.CancelFunc
 	stopped bool // told to end
 	ended   chan struct{}
@@ -71,9 +73,9 @@ func (s *lanes) use(ctx context.Context, w *Work, since time.Time) {
 	var changed []*lane
 	before := make(map[*lane]*running) // whose end they wait for
 	for i, l := range w.Lanes {
-		inForce[l.name()] = true
-		r := s.byName[l.name()]
-		if r != nil && !r.stopped && r.lane.sameTicks(l) {
+		inForce[l.Name()] = true
+		r := s.byName[l.Name()]
+		if r != nil && !r.stopped && r.lane.SameTicks(l) {
 			continue
 		}
 		next := &lane{
@@ -117,7 +119,7 @@ func (s *lanes) replace(ctx context.Context, before *running, l *lane) {
 		l.run(ticks, ctx)
 	})
 	r.lane = l.Lane
-	s.byName[l.name()] = r
+	s.byName[l.Name()] = r
 }
 
 // await waits until all have ended, for the grace period after the end of ctx.
@@ -137,14 +139,9 @@ func (s *lanes) await(grace time.Duration) error {
 	}
 }
 
-// sameTicks reports whether two lanes tick at the same moments.
-func (l Lane) sameTicks(other Lane) bool {
-	return l.spec() == other.spec() && l.Offset == other.Offset
-}
-
 // index is that of a lane, -1 when there is none of the name.
 func (w *Work) index(name string) int {
-	return slices.IndexFunc(w.Lanes, func(l Lane) bool { return l.name() == name })
+	return slices.IndexFunc(w.Lanes, func(l share.Lane) bool { return l.Name() == name })
 }
 
 // refresh takes over what has changed with the configuration in force. A lane whose ticks have
@@ -154,18 +151,18 @@ func (l *lane) refresh() {
 	if w == l.work {
 		return
 	}
-	i := w.index(l.name())
-	if i >= 0 && w.Lanes[i].sameTicks(l.Lane) {
+	i := w.index(l.Name())
+	if i >= 0 && w.Lanes[i].SameTicks(l.Lane) {
 		l.work, l.index, l.Lane = w, i, w.Lanes[i]
 	}
 }
 
 // forget makes a lane that is in no configuration any more begin as a new one, should it come back.
 func (l *lane) forget() {
-	if l.now.Load().index(l.name()) >= 0 {
+	if l.now.Load().index(l.Name()) >= 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.handled, l.name())
+	delete(l.handled, l.Name())
 }

@@ -25,6 +25,7 @@ import (
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 	"quotabudget/internal/youtube"
 	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
@@ -102,7 +103,7 @@ type proc struct {
 }
 
 // open wires a process with lanes that run hourly.
-func (w *world) open(lanes ...daemon.Lane) *proc {
+func (w *world) open(lanes ...share.Lane) *proc {
 	w.Helper()
 	p := &proc{world: w, metrics: daemon.NewMetrics(), reload: make(chan struct{}), ended: make(chan error, 1)}
 	var err error
@@ -308,7 +309,7 @@ func (w *world) runs(regions string) map[string]int {
 }
 
 // expectRuns holds the complete charts against the ticks of lanes in (from, to]: one for each.
-func (w *world) expectRuns(lanes []daemon.Lane, from, to time.Time) {
+func (w *world) expectRuns(lanes []share.Lane, from, to time.Time) {
 	w.Helper()
 	want := make(map[string]int)
 	var names []string
@@ -338,7 +339,7 @@ func (w *world) spent() map[string]int64 {
 }
 
 // lanes are those of a job with a schedule in a zone, staggered by step, of two pages each.
-func lanes(t *testing.T, spec, zone, regions string, step time.Duration) []daemon.Lane {
+func lanes(t *testing.T, spec, zone, regions string, step time.Duration) []share.Lane {
 	t.Helper()
 	where, err := time.LoadLocation(zone)
 	if err != nil {
@@ -348,9 +349,9 @@ func lanes(t *testing.T, spec, zone, regions string, step time.Duration) []daemo
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []daemon.Lane
+	var all []share.Lane
 	for i, region := range strings.Fields(regions) {
-		all = append(all, daemon.Lane{
+		all = append(all, share.Lane{
 			Lane: schedule.Lane{Job: "trending", Region: region, Schedule: s, Offset: time.Duration(i) * step},
 			Zone: where, Pages: 2, Weight: 1,
 		})

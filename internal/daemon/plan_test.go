@@ -11,7 +11,6 @@ import (
 
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/share"
 	"quotabudget/internal/sim"
 )
 
@@ -52,7 +51,7 @@ func TestPlanForetells(t *testing.T) {
 		{"a short window", midnight, 4, "0 * * * *", eight, []quota.Limit{limit(400, los), limit(12, quota.Sliding(20*time.Minute))}, 0, nil, "partial denied"},
 		{"a pace", midnight, 8, "*/30 * * * *", eight, []quota.Limit{limit(700, los)}, 5, nil, "partial left_out"},
 		{"a short window, and ticks that resume", midnight, 2, "*/5 * * * *", five, []quota.Limit{limit(5000, los), short(5, 3*time.Minute)}, 0, nil, "partial denied resumed"},
-		{"a pace, and ticks that resume", midnight, 3, "*/10 * * * *", five, []quota.Limit{limit(900, los)}, 6, nil, "partial left_out resumed"},
+		{"a pace, and ticks that resume", midnight, 3, "*/10 * * * *", five, []quota.Limit{limit(1100, los)}, 6, nil, "partial left_out resumed"},
 		{"short of units, and ticks that resume", midnight, 1, "*/5 7 * * *", five, []quota.Limit{limit(90, los), short(5, 3*time.Minute)}, 0, []int64{1, 2, 3}, "partial left_out resumed"},
 		{"a window that slides, and a quarter of an hour", midnight, 3, "*/15 * * * *", five, []quota.Limit{short(9, 14*time.Minute)}, 0, nil, "partial denied resumed"},
 	} {
@@ -71,11 +70,10 @@ func TestPlanForetells(t *testing.T) {
 					From: c.begin, To: end}
 				for i, l := range all {
 					if c.regions == five {
-						all[i].Offset, all[i].Pages = time.Duration(i)*40*time.Second, chartPages[l.Region]
-						l = all[i]
+						all[i].Offset, all[i].Pages = time.Duration(i)*40*time.Second, int64(chartPages[l.Region])
 					}
-					p.Lanes = append(p.Lanes, share.Lane{Lane: l.Lane, Pages: int64(l.Pages), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor})
 				}
+				p.Lanes = all
 				foretold := make(map[string]string)
 				outcomes := make(map[string]int)
 				p.Watch = func(r plan.Run) bool {

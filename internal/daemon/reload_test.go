@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"quotabudget/internal/daemon"
+	"quotabudget/internal/share"
 )
 
 // reloads makes each reload put the next of some configurations in force.
@@ -22,7 +23,7 @@ func (p *proc) reloads(next ...*daemon.Work) {
 }
 
 // with is the work of p with other lanes.
-func (p *proc) with(lanes ...daemon.Lane) *daemon.Work {
+func (p *proc) with(lanes ...share.Lane) *daemon.Work {
 	next := *p.work
 	next.Lanes = lanes
 	return &next

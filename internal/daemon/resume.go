@@ -44,6 +44,6 @@ func (l *lane) resume(ctx context.Context, tick schedule.Tick) error {
 
 // parse reads the ID of a tick of the lane, which may be one of an earlier schedule.
 func (l *lane) parse(id string) (schedule.Tick, bool) {
-	scheduled, err := time.Parse(time.RFC3339, strings.TrimPrefix(id, l.name()+"/"))
+	scheduled, err := time.Parse(time.RFC3339, strings.TrimPrefix(id, l.Name()+"/"))
 	return schedule.Tick{Job: l.Job, Region: l.Region, Scheduled: scheduled, At: scheduled.Add(l.Offset)}, err == nil
 }

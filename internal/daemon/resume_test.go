@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/daemon"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
 )
 
 // four are lanes of one region whose charts have four pages.
-func four(t *testing.T, spec string) []daemon.Lane {
+func four(t *testing.T, spec string) []share.Lane {
 	t.Helper()
 	all := lanes(t, spec, "UTC", "JP", 0)
 	all[0].Pages = 4
@@ -209,8 +209,8 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 }
 
 // TestTakeoverOfAResumed: who takes over a tick that had resumed a chart goes on with that chart. The share of the day was asked when the
-// tick was first run, and would say no by now. 8 units are two runs of six ticks: the first is due by the second tick, and
-// the rest of the second, with 2 units spent, by the fourth.
+// tick was first run, and would say no by now. 8 units are two runs of six ticks, one every
+// three: the tick that resumes the chart has used them up.
 func TestTakeoverOfAResumed(t *testing.T) {
 	t.Parallel()
 	at(t, midnight.Add(-time.Second), 8, func(w *world) {
@@ -229,17 +229,17 @@ func TestTakeoverOfAResumed(t *testing.T) {
 			both[i].work.CatchUp = false
 			both[i].start()
 		}
-		time.Sleep(16 * time.Minute)
-		w.expectAsked("07:05:00 JP 1, 07:05:00 JP 2, 07:15:00 JP 3")
-		if halves := w.halves(); halves != "trending/JP/2026-06-02T07:15:00Z 3" {
+		time.Sleep(11 * time.Minute)
+		w.expectAsked("07:00:00 JP 1, 07:00:00 JP 2, 07:10:00 JP 3")
+		if halves := w.halves(); halves != "trending/JP/2026-06-02T07:10:00Z 3" {
 			t.Errorf("half: %s", halves)
 		}
 		time.Sleep(3 * time.Minute)
 		asked := w.taken()
-		if len(asked) != 1 || !strings.HasSuffix(asked[0], " JP 4") || w.told("tick taken over", "T07:15:00Z") != 1 {
+		if len(asked) != 1 || !strings.HasSuffix(asked[0], " JP 4") || w.told("tick taken over", "T07:10:00Z") != 1 {
 			t.Errorf("taken over: %v\n%s", asked, strings.Join(w.log, ""))
 		}
-		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-02T07:15:00Z"] != 1 {
+		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-02T07:10:00Z"] != 1 {
 			t.Errorf("complete: %v", runs)
 		}
 		for _, p := range both {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/ingest"
@@ -98,19 +97,18 @@ func (l *lane) known(ctx context.Context, tick schedule.Tick) (begun, complete b
 	return begun, complete, err
 }
 
-// admitted decides by the shares of the day, while units are short, and says so.
+// admitted decides by the shares, while units are short, and says so.
 func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
-	day, err := l.work.day(ctx, l.progress)
-	if err != nil || len(day.Lanes) == 0 {
+	standing, err := l.work.standing(ctx)
+	if err != nil {
 		return true, err
 	}
-	if mine := &day.Lanes[l.index]; !day.Slides && !tick.At.After(day.from) { // of the day before: one run more of this day
-		mine.Ticks++
-		mine.Remaining++
+	decision, book, err := standing.admit(ctx, l.index, tick.At)
+	if err != nil {
+		return true, err
 	}
-	decision := day.Admit(l.index)
 	if decision.Short {
-		l.tell(day)
+		l.tell(book.Shares(standing.at.UnixMicro(), standing.left))
 	}
 	if !decision.Run && l.work.Sweep.Budget.Observe {
 		l.Log.Info("tick would be left out: it is observed only", "tick", tick.ID(), "share", decision.String())
@@ -123,18 +121,12 @@ func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
 	return decision.Run, nil
 }
 
-// progress is how far a lane has come, for its ticks that remain.
-func (l *lane) progress(of Lane) (time.Time, bool) {
-	m, ok := l.settled(of)
-	return m.until, ok
-}
-
 // sweep reads the chart of a tick.
 func (l *lane) sweep(ctx context.Context, tick schedule.Tick) state {
 	sweep, client := l.work.Sweep, *l.work.Sweep.Client
 	client.Guard = l.upstream.guard(tick.ID())
 	sweep.Client = &client
-	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, l.Pages
+	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, int(l.Pages)
 	sweep.Job, sweep.Run, sweep.OnlyThisRun = l.Job, tick.ID(), true
 	sweep.Grace = l.work.Grace * 3 / 4 // the rest is for the claim
 	var err error

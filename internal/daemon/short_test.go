@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/daemon"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
 )
 
 // midnight is a reset of the upstream.
 var midnight = time.Date(2026, time.June, 2, 7, 0, 0, 0, time.UTC)
 
 // weighted gives lanes weights, in their order.
-func weighted(all []daemon.Lane, weights ...int64) []daemon.Lane {
+func weighted(all []share.Lane, weights ...int64) []share.Lane {
 	for i, w := range weights {
 		all[i].Weight = w
 	}
@@ -25,7 +25,7 @@ func weighted(all []daemon.Lane, weights ...int64) []daemon.Lane {
 }
 
 // completed counts the runs of each region, and of those the ones of the last six hours before the reset.
-func completed(w *world, all []daemon.Lane) (runs, late map[string]int) {
+func completed(w *world, all []share.Lane) (runs, late map[string]int) {
 	runs, late = make(map[string]int), make(map[string]int)
 	for id := range w.runs(eight) {
 		_, rest, _ := strings.Cut(id, "/")
@@ -49,13 +49,13 @@ func TestShortDay(t *testing.T) {
 	const wanted = 8 * 24 * 2
 	const units = wanted * 6 / 10
 	// 230 units are 115 runs, in ten parts: two of them for each of weight 2, which is 23 of its 24 ticks.
-	share := map[string]float64{"US": 23, "GB": 23}
+	wantRuns := map[string]float64{"US": 23, "GB": 23}
 	for region := range strings.FieldsSeq("DE FR IN BR AU CA") {
-		share[region] = 11.5
+		wantRuns[region] = 11.5
 	}
-	unfair := func(w *world, all []daemon.Lane) (complaints []string) {
+	unfair := func(w *world, all []share.Lane) (complaints []string) {
 		runs, late := completed(w, all)
-		for region, want := range share {
+		for region, want := range wantRuns {
 			if math.Abs(float64(runs[region])-want) > 1 {
 				complaints = append(complaints, region+" is not served by its weight")
 			}
@@ -66,7 +66,7 @@ func TestShortDay(t *testing.T) {
 		t.Log(runs, late)
 		return complaints
 	}
-	day := func(t *testing.T, first bool, check func(*world, []daemon.Lane)) {
+	day := func(t *testing.T, first bool, check func(*world, []share.Lane)) {
 		at(t, midnight.Add(-time.Second), units, func(w *world) {
 			all := weighted(lanes(t, "0 * * * *", "UTC", eight, 5*time.Minute), 2, 2)
 			if first { // another bucket, which is not shared
@@ -87,7 +87,7 @@ func TestShortDay(t *testing.T) {
 		})
 	}
 	t.Run("shared", func(t *testing.T) {
-		day(t, false, func(w *world, all []daemon.Lane) {
+		day(t, false, func(w *world, all []share.Lane) {
 			for _, complaint := range unfair(w, all) {
 				t.Error(complaint)
 			}
@@ -100,7 +100,7 @@ func TestShortDay(t *testing.T) {
 		})
 	})
 	t.Run("first come, first served", func(t *testing.T) {
-		day(t, true, func(w *world, all []daemon.Lane) {
+		day(t, true, func(w *world, all []share.Lane) {
 			if len(unfair(w, all)) == 0 {
 				t.Error("the check finds nothing wrong with it")
 			}
@@ -140,7 +140,7 @@ func TestPaced(t *testing.T) {
 // TestRunsCostTheirCharts: a run is taken to cost what the region's last complete chart had, and at most what is configured.
 func TestRunsCostTheirCharts(t *testing.T) {
 	t.Parallel()
-	at(t, midnight, 1000, func(w *world) {
+	at(t, midnight, 10, func(w *world) {
 		chart := func(region string, pages int, complete bool) {
 			t.Helper()
 			page := catalog.Page{Next: "1", FetchedAt: time.Now(), Last: complete && pages == 1}
@@ -166,13 +166,13 @@ func TestRunsCostTheirCharts(t *testing.T) {
 			all[i].Pages = 3
 		}
 		w.look.work.Lanes = all
-		day, _, err := w.look.work.Day(w.Context(), time.Now())
-		if err != nil {
-			t.Fatal(err)
+		shares, short, err := w.look.work.Shares(w.Context())
+		if err != nil || !short {
+			t.Fatal(short, err)
 		}
 		for i, want := range []int64{2, 3, 3, 3} {
-			if got := day.Lanes[i]; got.Cost != want {
-				t.Errorf("a run of %s costs %d, want %d", got.Region, got.Cost, want)
+			if got := shares.Lanes[i]; got.Wants != want {
+				t.Errorf("a run of %s costs %d, want %d", got.Region, got.Wants, want)
 			}
 		}
 	})

@@ -17,7 +17,7 @@
 //	32 units every 3 h, and nothing else       lasts
 //	of late 120 an hour besides                runs dry about 21:10, 2 h 50 m before the reset
 //	1,200 units set aside until 14:00          exhausted until 14:00
-//	32 units every 5 minutes instead           lasts, and 846 of 1,144 runs of 4 are left out
+//	32 units every 5 minutes instead           lasts, and 844 of 1,144 runs of 4 are left out
 package forecast
 
 import (

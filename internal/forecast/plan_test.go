@@ -191,7 +191,8 @@ func TestShortLater(t *testing.T) {
 	}
 	f := Of(b)
 	missing := f.Scheduled.Units + int64(24*f.Rate.Likely) - 940
-	if d := f.LeftOut.Units - missing; f.LeftOut.Runs == 0 || d < -20 || d > 20 {
+	// What nobody has announced loses some of them too, in the last hours.
+	if d := f.LeftOut.Units - missing; f.LeftOut.Runs == 0 || d < -int64(4*f.Rate.Likely) || d > 20 {
 		t.Errorf("%d units left out, about %d missing: %s", f.LeftOut.Units, missing, f.Text())
 	}
 	if f.LeftOut.Runs > 0 && f.LostRuns[0].At.Before(at.Add(2*time.Hour)) {

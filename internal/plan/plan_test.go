@@ -71,7 +71,7 @@ func TestExecute(t *testing.T) {
 		// 2026-11-01 has 25 hours in Los Angeles, from 07:00Z to 08:00Z.
 		{"the clock goes back: 25 runs in a day for 24", Plan{Lanes: lanes(t, "0 * * * *", 1, 0, "US"), Reset: los,
 			Limits: []quota.Limit{{Bucket: "default", Units: 24, Window: los}}},
-			"2026-11-01T07:00:00Z", 2, 49, []int64{24}, []int64{0}, []string{"01T08:00 US left_out 0 share"}},
+			"2026-11-01T07:00:00Z", 2, 49, []int64{24}, []int64{0}, []string{"02T07:00 US left_out 0 share"}},
 		{"the clock goes forward: 23 runs", Plan{Lanes: lanes(t, "0 * * * *", 1, 0, "US"), Reset: los,
 			Limits: []quota.Limit{{Bucket: "default", Units: 24, Window: los}}},
 			"2026-03-08T08:00:00Z", 1, 23, []int64{23}, []int64{1}, nil},
@@ -155,7 +155,7 @@ func TestExecute_Resume(t *testing.T) {
 			[]string{"00:00 US complete 4/4", "00:01 BR partial 1/4", "00:05 US complete 4/4", "00:06 BR partial 1/3", "00:10 US complete 4/4", "00:11 BR partial 1/2"}},
 		// 8 units are two runs of six ticks. The last tick gets what is left for it.
 		{"left out between", lanes(t, "0-29/5 0 * * *", 4, 0, "US"), []quota.Limit{sliding(2, 4*time.Minute), daily(t, 8, "UTC")}, nil,
-			[]string{"00:00 US partial 2/4", "00:05 US left_out 0/2", "00:10 US left_out 0/2", "00:15 US left_out 0/2", "00:20 US left_out 0/4", "00:25 US partial 2/4"}},
+			[]string{"00:00 US partial 2/4", "00:05 US left_out 0/2", "00:10 US complete 2/2", "00:15 US left_out 0/4", "00:20 US partial 2/4", "00:25 US left_out 0/2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from := at(t, "2026-06-01T00:00:00Z")

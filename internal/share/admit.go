@@ -21,18 +21,16 @@ type Decision struct {
 	Early    bool          // the lanes together have used what the day has for them until now
 }
 
-const (
-	// looksBack is over how many of its runs a lane's rate is kept. Fewer would round every run to the
-	// ticks; with more, a lane whose share has changed would make up for days of its old one.
-	looksBack = 16
-	// A lane that was late catches up at three quarters of its interval, and one that ran ahead, while
-	// there was enough, waits for five quarters at most.
-	catchUp = 3
-	waits   = 5
-)
+// looksBack is over how many of its runs a lane's rate is kept. Fewer would round every run to the ticks;
+// with more, a lane whose share has changed would make up for days of its old one.
+const looksBack = 16
+
+// Soon is what counts as free already: the charges of a run are a little apart, and so are those that leave
+// a sliding window a day later.
+const Soon = time.Second
 
 // Admit decides whether a lane runs at a tick of it. left says how many units one of Rule.Limits leaves
-// scheduled charges now. at is in Unix microseconds, and no earlier than what was charged.
+// scheduled charges Soon. at is in Unix microseconds, and no earlier than what was charged.
 //
 // A tick that was begun before and is only resumed has been decided: do not ask again.
 func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
@@ -47,16 +45,16 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 		return d
 	}
 	turn := b.turn(lane, at)
-	d.Interval = time.Duration(turn.interval) * time.Microsecond
+	d.Interval = time.Duration(turn.interval) * time.Microsecond / parts * time.Duration(b.every[lane])
 	if turn.interval == never {
 		d.Interval = -1
+	} else if turn.class != unknown {
+		d.Due = moment(at + turn.wait())
 	}
-	if turn.class != unknown && turn.interval < never {
-		d.Due = moment(turn.due)
-	}
+	isDue := turn.due <= turn.now+parts // or will be before the next tick
 	room := b.room(turn, d.Cost, at, at)
-	if !turn.isDue(at+b.gap(lane)) || d.Cost > room {
-		d.Run, d.Early = false, turn.isDue(at+b.gap(lane)) && d.Cost <= d.Free
+	if !isDue || d.Cost > room {
+		d.Run, d.Early = false, isDue && d.Cost <= d.Free
 		return d
 	}
 	if room < b.costs { // not enough for one run of each
@@ -86,7 +84,7 @@ func (b *Book) short(l *division, at, left int64) bool {
 
 // room is the units that are free at a moment until, for a run of so many units at the moment at, when
 // nobody else charges any between them. A lane that is only in turn keeps to the even line of the calendar
-// day too, from nothing at its beginning to all that the lanes may take at the reset, and is one run
+// day too, from nothing at the first tick to all that the lanes may take after the last, and is one run
 // ahead of it at most: what is made up for in the morning would be missing at night.
 func (b *Book) room(t turn, cost, at, until int64) int64 {
 	units := int64(math.MaxInt64)
@@ -95,8 +93,8 @@ func (b *Book) room(t turn, cost, at, until int64) int64 {
 		w := l.window
 		if !w.slides {
 			units = min(units, l.left)
-			if spent, _ := b.all.since(w.start); !l.enough && t.class == inTurn {
-				units = min(units, cost+mulDiv(l.capacity, at-w.begin, w.length)-spent)
+			if spent, _ := b.all.since(w.start); !l.enough && t.class == inTurn && t.interval >= parts*3/2 {
+				units = min(units, max(cost, b.costs/2)+mulDiv(l.capacity, w.wants-w.wanted(at), max(w.wants, 1))-spent)
 			}
 			continue
 		}
@@ -118,11 +116,17 @@ func (b *Book) leaving(from, to int64) (units int64) {
 	return units
 }
 
-// turn is when a lane's next run is due.
+// parts is how many parts of a tick are counted.
+const parts = 1 << 10
+
+// turn is when a lane's next run is due. Its time is the lane's ticks, in parts: a schedule need not be
+// spread over the day.
 type turn struct {
-	interval int64 // 0: at each tick
+	interval int64 // between two runs; 0: at each tick
+	now      int64
 	due      int64
-	order    int64 // who has the lower one goes first, of one class and priority
+	order    int64 // since when it has been waiting: who has waited longest goes first, of one class and priority
+	every    int64 // µs between two ticks
 	class    class
 	priority int64
 }
@@ -136,75 +140,67 @@ const (
 	unknown       // it has not run within Memory
 )
 
-func (t turn) isDue(at int64) bool { return t.interval < never && t.due <= at }
+// wait is how long until the next run is due, and waited how long it has been, in microseconds.
+func (t turn) wait() int64   { return max(0, t.due-t.now) / parts * t.every }
+func (t turn) waited() int64 { return mulDivSigned(t.now-t.order-t.interval, t.every) }
 
 func (t turn) before(o turn) bool {
-	return cmp.Or(cmp.Compare(o.class, t.class), cmp.Compare(o.priority, t.priority), cmp.Compare(t.order, o.order)) < 0
+	return cmp.Or(cmp.Compare(o.class, t.class), cmp.Compare(o.priority, t.priority), cmp.Compare(o.waited(), t.waited())) < 0
 }
 
 // turn finds when the next run of a lane is due. The runs that looksBack reaches are paid for from the first
-// of them on: the next is due when that many intervals have passed.
+// of them on: the next is due when that many intervals have passed. One that was late catches up at
+// three quarters of its interval, and one that ran ahead, while there was enough, waits for a quarter
+// more than one, or a tick.
 func (b *Book) turn(lane int, at int64) turn {
-	t := turn{order: math.MinInt64, due: math.MinInt64, priority: b.rule.Lanes[lane].Priority}
+	t := turn{now: b.ticks(lane, at) * parts, every: b.every[lane], priority: b.rule.Lanes[lane].Priority}
+	apart := int64(0) // µs between two runs
 	for i := range b.limits {
-		if l := &b.limits[i]; !l.enough {
-			t.interval = max(t.interval, l.intervals[lane])
-			if l.floored[lane] {
-				t.class = floored
-			}
+		l := &b.limits[i]
+		if l.enough {
+			continue
+		}
+		if l.intervals[lane] >= t.interval {
+			t.interval = l.intervals[lane]
+			apart = mulDiv(l.window.length, t.interval, max(l.window.ticks[lane], 1)*parts)
+		}
+		if l.floored[lane] {
+			t.class = floored
 		}
 	}
 	r := &b.lanes[lane]
-	if !r.known || r.newest < at-memory {
-		t.class = unknown
-		return t
+	switch {
+	case t.interval == never:
+		t.due, t.order = never, never/2
+	case len(r.at) == 0 || r.newest() < at-memory:
+		t.class, t.order = unknown, t.now
+	case t.interval == 0:
+		t.order = r.ticked[len(r.at)-1] * parts
+	default:
+		last := r.ticked[len(r.at)-1] * parts
+		i := min(r.from(at-min(memory, looksBack*min(apart, memory))), len(r.at)-1)
+		paid := r.ticked[i]*parts + min(mulDiv(t.interval, r.total-r.before[i], b.rule.Cost(lane)), never/4)
+		t.order = min(paid, last+t.interval+max(t.interval/4, parts))
+		t.due = max(t.order, last+t.interval/4*3)
 	}
-	if t.interval == never {
-		return t
-	}
-	if t.interval == 0 {
-		t.due, t.order = r.newest, r.newest
-		return t
-	}
-	units, first := r.since(at - min(memory, looksBack*min(t.interval, memory)))
-	paid := r.newest + t.interval
-	if units > 0 {
-		paid = first + min(mulDiv(t.interval, units, b.rule.Cost(lane)), never/4)
-	}
-	t.order = min(paid, r.newest+t.interval/4*waits)
-	t.due = max(t.order, r.newest+t.interval/4*catchUp)
 	return t
-}
-
-// gap is the average time between two ticks of a lane. A run is not put off to the next tick for less.
-func (b *Book) gap(lane int) int64 {
-	w := b.limits[0].window
-	return w.length / max(w.ticks[lane], 1)
 }
 
 // ahead is the units of the runs that go before the lane's, and the first tick of them: of lanes that have
 // been due for longer, or go first by their class or priority, and tick before the lane ticks again.
 func (b *Book) ahead(lane int, at int64, mine turn) (units, first int64) {
-	first = at + b.gap(lane)
+	first = at + b.every[lane]
 	until := first
 	for i := range b.lanes {
 		if i == lane {
 			continue
 		}
-		if t := b.turn(i, at); t.isDue(at) && t.before(mine) && b.tick(i, at) <= until {
+		if t := b.turn(i, at); t.due <= t.now && t.before(mine) && b.next[i].at <= until {
 			units += b.rule.Cost(i)
-			first = min(first, b.tick(i, at))
+			first = min(first, b.next[i].at)
 		}
 	}
 	return units, first
-}
-
-// tick is the first tick of a lane after a moment.
-func (b *Book) tick(lane int, at int64) int64 {
-	if b.next[lane] <= at {
-		b.next[lane] = b.rule.Lanes[lane].Next(moment(at)).At.UnixMicro()
-	}
-	return b.next[lane]
 }
 
 // String is the reason in words.

@@ -5,17 +5,15 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"quotabudget/internal/quota"
 )
 
-const (
-	// Grain is the precision with which a book knows when units were charged.
-	Grain = 10 * time.Minute
-	// Memory is how far back a decision looks: as far as every ledger does.
-	Memory = 72 * time.Hour
-)
+// Memory is how far back a decision looks: as far as every ledger does.
+const Memory = quota.Retention
 
 const (
-	grain  = int64(Grain / time.Microsecond)
+	grain  = int64(quota.Grain / time.Microsecond)
 	memory = int64(Memory / time.Microsecond)
 	// forget is how old charges are dropped, if they are many. It leaves the longest window alone.
 	forget = 40 * 24 * int64(time.Hour/time.Microsecond)
@@ -30,7 +28,8 @@ type Book struct {
 	lanes  []record
 	all    record // of the lanes
 	others record
-	next   []int64 // a lane's first tick after the last decision that asked for it
+	next   []next  // of each lane
+	every  []int64 // µs, the shortest between two ticks of each lane
 	costs  int64   // of one run of each lane
 	unit   int64   // divides every lane's cost
 	limits []division
@@ -43,7 +42,11 @@ func (b *Book) Charge(lane int, at, units int64) {
 		b.others.add(at, units)
 		return
 	}
-	b.lanes[lane].add(at, units)
+	at = floorGrain(at)
+	r := &b.lanes[lane]
+	if r.add(at, units) {
+		r.ticked[len(r.at)-1] = b.tickOf(lane, at)
+	}
 	b.all.add(at, units)
 }
 
@@ -60,12 +63,46 @@ func (b *Book) Fork() *Book {
 	return &c
 }
 
-// record is units by grain, the oldest first. The newest grain, which may still grow, stands apart.
+// next is a lane's first tick that has not come yet, and how many have, from some beginning.
+type next struct {
+	at, count int64
+	grain     int64 // of the last one that came
+	before    int64 // how many came before that grain
+}
+
+// tickOf is the number of the tick that a charge in a grain is for: the first one in the grain, or the last
+// one before it.
+func (b *Book) tickOf(lane int, at int64) int64 {
+	count, n := b.ticks(lane, at-1), &b.next[lane]
+	switch at {
+	case n.grain:
+		return n.before + 1
+	case floorGrain(n.at):
+		return count + 1
+	}
+	return count
+}
+
+// ticks is how many ticks of a lane have come by a moment.
+func (b *Book) ticks(lane int, at int64) int64 {
+	n := &b.next[lane]
+	if far := floorGrain(at) - memory; n.at < far { // a clock may jump by years
+		n.at = b.rule.Lanes[lane].Next(moment(far)).At.UnixMicro()
+	}
+	for ; n.at <= at; n.at = b.rule.Lanes[lane].Next(moment(n.at)).At.UnixMicro() {
+		if g := floorGrain(n.at); g != n.grain {
+			n.grain, n.before = g, n.count
+		}
+		n.count++
+	}
+	return n.count
+}
+
+// record is units by grain, the oldest first.
 type record struct {
 	at, before []int64 // a grain's beginning, and the running total before it
-	newest     int64
+	ticked     []int64 // the lane's ticks by then
 	total      int64
-	known      bool // newest
 }
 
 func floorGrain(at int64) int64 {
@@ -76,15 +113,20 @@ func floorGrain(at int64) int64 {
 	}
 }
 
-func (r *record) add(at, units int64) {
+// add notes units, and reports whether they are the first of their grain.
+func (r *record) add(at, units int64) bool {
 	at = floorGrain(at)
-	if !r.known || at > r.newest {
+	fresh := len(r.at) == 0 || at > r.newest()
+	if fresh {
 		r.drop(at - forget)
-		r.at, r.before = append(r.at, at), append(r.before, r.total)
-		r.newest, r.known = at, true
+		r.at, r.before, r.ticked = append(r.at, at), append(r.before, r.total), append(r.ticked, 0)
 	}
 	r.total += units
+	return fresh
 }
+
+// newest is the beginning of the newest grain.
+func (r *record) newest() int64 { return r.at[len(r.at)-1] }
 
 // drop forgets what is older than t, once that is half of all and the slices are full.
 func (r *record) drop(t int64) {
@@ -92,16 +134,23 @@ func (r *record) drop(t int64) {
 	if n < 64 || n < cap(r.at) || r.at[n/2] >= t {
 		return
 	}
-	r.at, r.before = slices.Clone(r.at[n/2:]), slices.Clone(r.before[n/2:])
+	r.at, r.before, r.ticked = slices.Clone(r.at[n/2:]), slices.Clone(r.before[n/2:]), slices.Clone(r.ticked[n/2:])
 }
 
 // fork makes the next grain go to slices of the record's own.
-func (r *record) fork() { r.at, r.before = slices.Clip(r.at), slices.Clip(r.before) }
+func (r *record) fork() {
+	r.at, r.before, r.ticked = slices.Clip(r.at), slices.Clip(r.before), slices.Clip(r.ticked)
+}
+
+// from is the index of the first grain that begins at t or later, to the grain.
+func (r *record) from(t int64) int {
+	t = floorGrain(t)
+	return sort.Search(len(r.at), func(i int) bool { return r.at[i] >= t })
+}
 
 // since is the units charged from t on, to the grain, and the beginning of the first such grain.
 func (r *record) since(t int64) (units, first int64) {
-	t = floorGrain(t)
-	i := sort.Search(len(r.at), func(i int) bool { return r.at[i] >= t })
+	i := r.from(t)
 	if i == len(r.at) {
 		return 0, math.MaxInt64
 	}

@@ -140,10 +140,14 @@ func (w *window) since(at int64) int64 {
 // divide finds the interval of each lane. What others have charged in the window, or hold, is not for
 // the lanes, nor is what no run can be made of.
 func (b *Book) divide(d *division, at, left int64) {
-	others, _ := b.others.since(d.window.since(at))
-	lanes, _ := b.all.since(d.window.since(at))
+	from := d.window.since(at)
+	others, _ := b.others.since(from)
+	lanes, _ := b.all.since(from)
 	capacity := d.limit.Cap(false)
 	held := max(0, capacity-left-others-lanes)
+	if d.window.slides { // what leaves it within a grain has left it
+		others, _ = b.others.since(from + grain)
+	}
 	capacity = max(0, capacity-others-held)
 	capacity -= capacity % b.unit
 	plenty := capacity >= d.window.wants
@@ -161,7 +165,7 @@ func (b *Book) divide(d *division, at, left int64) {
 		case units == 0:
 			d.intervals[i] = never
 		default:
-			d.intervals[i] = mulDiv(d.window.length, b.rule.Cost(i)*scale, units)
+			d.intervals[i] = mulDiv(d.window.ticks[i]*parts, b.rule.Cost(i)*scale, units)
 			if d.intervals[i] > never/8 {
 				d.intervals[i] = never
 			}

@@ -74,8 +74,8 @@ type log struct {
 	at, units []int64
 }
 
-func (l *log) left(limit quota.Limit, at int64) int64 {
-	from := at - limit.Window.Length.Microseconds()
+func (l *log) left(limit quota.Limit, at int64, soon time.Duration) int64 {
+	from := at + soon.Microseconds() - limit.Window.Length.Microseconds()
 	if limit.Window.IsCalendar() {
 		start, _ := limit.Window.Bounds(moment(at))
 		from = start.UnixMicro() - 1
@@ -111,18 +111,24 @@ func (s scene) play() played {
 	book := Rule{s.lanes, 1, s.limits, quota.Window{Calendar: "day", Zone: time.UTC}}.Begin()
 	var charged log
 	left := func(at int64) func(int) int64 {
-		return func(i int) int64 { return max(0, charged.left(s.limits[i], at)) }
+		return func(i int) int64 { return max(0, charged.left(s.limits[i], at, Soon)) }
 	}
 	for _, e := range events {
 		units := int64(3)
 		if e.lane != Others {
-			if !book.Admit(e.lane, e.at, left(e.at)).Run {
+			d := book.Admit(e.lane, e.at, left(e.at))
+			if debug != nil {
+				debug(e.at, d, book, e.lane)
+			}
+			if !d.Run {
 				continue
 			}
 			units = s.lanes[e.lane].Pages
 		}
-		if slices.ContainsFunc(s.limits, func(l quota.Limit) bool { return charged.left(l, e.at) < units }) {
-			p.denied++
+		if slices.ContainsFunc(s.limits, func(l quota.Limit) bool { return charged.left(l, e.at, 0) < units }) {
+			if e.lane != Others {
+				p.denied++
+			}
 			continue
 		}
 		charged.at, charged.units = append(charged.at, e.at), append(charged.units, units)
@@ -270,6 +276,13 @@ func TestFair_Claims(t *testing.T) {
 				}
 			}), limits: both},
 			[]float64{1, 6, 6, 6, 6}, 0.2},
+		{"ticks in eight hours of the day", // all of them beside one that ticks always
+			scene{lanes: lanes(4, half, 4, func(i int, l *Lane) {
+				if i > 0 {
+					l.Schedule, _ = schedule.Parse("*/10 9-16 * * *", time.UTC)
+				}
+			}), limits: both},
+			[]float64{6.25, 6.25, 6.25, 6.25}, 0.2},
 		{"one that costs twice as much runs half as often",
 			scene{lanes: lanes(4, half, 4, func(i int, l *Lane) { l.Pages = int64(8 - 4*min(i, 1)) }), limits: both},
 			[]float64{3.125, 6.25, 6.25, 6.25}, 0.2},
@@ -357,6 +370,23 @@ func TestFair_Restart(t *testing.T) {
 	})
 }
 
+// TestAdmit_ClockJumps: charges from another age neither hold a decision up nor count in it.
+func TestAdmit_ClockJumps(t *testing.T) {
+	s := scene{lanes: lanes(1, time.Minute, 1), limits: both}
+	book := Rule{s.lanes, 1, s.limits, quota.Window{Calendar: "day", Zone: time.UTC}}.Begin()
+	left := func(int) int64 { return 90 }
+	for _, years := range []int{-500, 0, 500} {
+		at := midnight.AddDate(years, 0, 0)
+		book.Charge(0, at.UnixMicro(), 1)
+		if soon := book.Admit(0, at.Add(time.Minute).UnixMicro(), left); !soon.Short || soon.Run {
+			t.Errorf("a minute after %v: %s", at, soon)
+		}
+		if late := book.Admit(0, at.Add(1000*time.Hour).UnixMicro(), left); !late.Short || !late.Run {
+			t.Errorf("weeks after %v: %s", at, late)
+		}
+	}
+}
+
 func drawScene(t *rapid.T) scene {
 	n := rapid.IntRange(1, 5).Draw(t, "lanes")
 	every := rapid.SampledFrom([]time.Duration{10 * time.Minute, 30 * time.Minute, 5 * time.Hour}).Draw(t, "every")
@@ -390,3 +420,5 @@ func TestDecision_String(t *testing.T) {
 		}
 	}
 }
+
+var debug func(at int64, d Decision, b *Book, lane int)

@@ -114,6 +114,14 @@ func mulDiv(a, b, c int64) int64 {
 	return int64(min(part, math.MaxInt64))
 }
 
+// mulDivSigned is a*b/parts, at most as large as mulDiv.
+func mulDivSigned(a, b int64) int64 {
+	if a < 0 {
+		return -mulDiv(-a, b, parts)
+	}
+	return mulDiv(a, b, parts)
+}
+
 // atMost says whether a*b <= c*d (or, not orEqual, a*b < c*d) for figures of at least 0, however large.
 func atMost(a, b, c, d int64, orEqual bool) bool {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))

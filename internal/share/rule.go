@@ -19,6 +19,7 @@
 package share
 
 import (
+	"fmt"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -34,6 +35,15 @@ type Lane struct {
 	Priority int64
 	Floor    int64 // units a window
 }
+
+// Name is the lane's in messages and claims: "trending/BR".
+func (l Lane) Name() string { return l.Job + "/" + l.Region }
+
+// SameTicks reports whether two lanes tick at the same moments.
+func (l Lane) SameTicks(other Lane) bool { return l.Spec() == other.Spec() && l.Offset == other.Offset }
+
+// Spec is the schedule, with its zone.
+func (l Lane) Spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }
 
 // Rule is who shares what. Its fields are set once.
 type Rule struct {
@@ -57,8 +67,9 @@ func (r *Rule) Cost(lane int) int64 { return max(r.Lanes[lane].Pages, 0) * max(r
 
 // Begin returns the book of an empty ledger.
 func (r Rule) Begin() *Book {
-	b := &Book{rule: &r, lanes: make([]record, len(r.Lanes)), next: make([]int64, len(r.Lanes))}
+	b := &Book{rule: &r, lanes: make([]record, len(r.Lanes)), next: make([]next, len(r.Lanes))}
 	for i := range r.Lanes {
+		b.every = append(b.every, r.Lanes[i].Schedule.Interval().Microseconds())
 		b.costs += r.Cost(i)
 		b.unit = gcd(b.unit, r.Cost(i))
 	}
