@@ -75,7 +75,8 @@ func TestDamagedReservation(t *testing.T) {
 			if err != nil || len(found) == 0 {
 				t.Errorf("found %+v, %v", found, err)
 			}
-			if found, err := l.CheckBucket(t.Context(), "k", "default", false); len(found) > 0 || err != nil {
+			if found, err := l.CheckBucket(t.Context(), "k", "default", false); len(found) > 0 ||
+				err != nil {
 				t.Errorf("found after the repair: %+v, %v", found, err)
 			}
 		})
@@ -137,10 +138,12 @@ func TestDamagedHolds(t *testing.T) {
 				err != nil && !says(err, "bucket default of k", "quotactl ledger check --repair") {
 				t.Errorf("41 beside 60 held: %+v, %v", d, err)
 			}
-			if found, err := l.CheckBucket(t.Context(), "k", "default", true); err != nil || len(found) == 0 {
+			if found, err := l.CheckBucket(t.Context(), "k", "default", true); err != nil ||
+				len(found) == 0 {
 				t.Errorf("found %+v, %v", found, err)
 			}
-			if found, err := l.CheckBucket(t.Context(), "k", "default", false); err != nil || len(found) > 0 {
+			if found, err := l.CheckBucket(t.Context(), "k", "default", false); err != nil ||
+				len(found) > 0 {
 				t.Errorf("found after the repair: %+v, %v", found, err)
 			}
 			sixtyHeld(t, l)
@@ -178,7 +181,8 @@ func TestHoldsWithoutState(t *testing.T) {
 			if d, err := l.Charge(t.Context(), one("k", 60)); err != nil || !d.Allowed {
 				t.Errorf("60 beside 40 used, when the others have expired: %+v, %v", d, err)
 			}
-			if found, err := l.CheckBucket(t.Context(), "k", "default", false); err != nil || len(found) > 0 {
+			if found, err := l.CheckBucket(t.Context(), "k", "default", false); err != nil ||
+				len(found) > 0 {
 				t.Errorf("found %+v, %v", found, err)
 			}
 		})
@@ -274,7 +278,10 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 				if _, err := l.Charge(t.Context(), last); err != nil {
 					t.Error(err)
 				}
-				dumps = append(dumps, strings.ReplaceAll(dump(t, l.client, credential), "{"+credential+"}", "{}"))
+				dumps = append(
+					dumps,
+					strings.ReplaceAll(dump(t, l.client, credential), "{"+credential+"}", "{}"),
+				)
 				found, err := l.CheckBucket(t.Context(), credential, "default", false)
 				if err != nil || len(found) > 0 {
 					t.Errorf("found %+v, %v", found, err)

@@ -51,7 +51,11 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 	const add = `INSERT OR REPLACE INTO reservations (bucket, id, units, created_at, expires_at, manual, note)
 		VALUES (2, ?, ?, ?, ?, 0, '')`
 	const draw = "UPDATE reservations SET drawn = drawn + ? WHERE bucket = 2 AND id = ?"
-	asEarlier(t, earlier, "INSERT INTO buckets (id, credential, bucket) VALUES (2, 'key1', 'default')")
+	asEarlier(
+		t,
+		earlier,
+		"INSERT INTO buckets (id, credential, bucket) VALUES (2, 'key1', 'default')",
+	)
 	asEarlier(t, earlier, add, "default.a", 30, now, later)
 	asEarlier(t, earlier, add, "default.b", 20, now, later)
 	asEarlier(t, earlier, add, "default.over", 40, now-2, now-1)
@@ -125,7 +129,13 @@ func TestHeldTooLow(t *testing.T) {
 	l := open(t, file(t))
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	l.Now = func() time.Time { return now }
-	r := quota.Reserve{Credential: "key1", ID: "default.r", Units: 60, TTL: time.Hour, Limits: day(100)}
+	r := quota.Reserve{
+		Credential: "key1",
+		ID:         "default.r",
+		Units:      60,
+		TTL:        time.Hour,
+		Limits:     day(100),
+	}
 	if d, err := l.Reserve(t.Context(), r); err != nil || !d.Allowed {
 		t.Fatal(d, err)
 	}
@@ -133,7 +143,8 @@ func TestHeldTooLow(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := l.CheckBucket(t.Context(), "key1", "default", true)
-	if err != nil || len(found) != 1 || !strings.Contains(found[0].What, "10 units as held, and its reservations hold 60") {
+	if err != nil || len(found) != 1 ||
+		!strings.Contains(found[0].What, "10 units as held, and its reservations hold 60") {
 		t.Errorf("found %+v, %v", found, err)
 	}
 	if d, err := l.Charge(t.Context(), aCharge(41, day(100))); err != nil || d.Allowed {

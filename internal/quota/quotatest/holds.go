@@ -89,6 +89,22 @@ func testManyHolds(t *testing.T, h Harness) {
 	}
 }
 
+// testHoldsInTurn: of 40 holds of one unit that expire one after the other, each frees one unit.
+func testHoldsInTurn(t *testing.T, h Harness) {
+	var clock Clock
+	m := many{t: t, model: &Model{Now: clock.Now}, ledger: h.Open(t), credential: newCredential()}
+	m.limits = []quota.Limit{{Bucket: "default", Units: 100, Window: quota.Sliding(hours(24))}}
+	h.SetNow(t, epoch)
+	clock.Set(t, epoch)
+	for i := range 40 {
+		m.reserve(3 * i) // one unit each
+	}
+	m.charge(60)
+	for units := range int64(40) {
+		m.charge(1 + units)
+	}
+}
+
 // many is a ledger and a model that are told the same.
 type many struct {
 	t          *testing.T
@@ -122,7 +138,14 @@ func (m *many) charge(units int64) {
 	want, _ := m.model.Charge(context.Background(), c)
 	got, err := m.ledger.Charge(context.Background(), c)
 	if err != nil || !sameDecision(got, want) {
-		m.t.Errorf("%s: charge of %d:\n got %+v, %v\nwant %+v", m.model.Now(), units, got, err, want)
+		m.t.Errorf(
+			"%s: charge of %d:\n got %+v, %v\nwant %+v",
+			m.model.Now(),
+			units,
+			got,
+			err,
+			want,
+		)
 	}
 }
 
@@ -138,12 +161,20 @@ func (m *many) compare() {
 		want, _ := m.model.Charge(ctx, c)
 		got, err := m.ledger.Charge(ctx, c)
 		if err != nil || !sameDecision(got, want) {
-			m.t.Errorf("%s: %d units:\n got %+v, %v\nwant %+v", m.model.Now(), units, got, err, want)
+			m.t.Errorf(
+				"%s: %d units:\n got %+v, %v\nwant %+v",
+				m.model.Now(),
+				units,
+				got,
+				err,
+				want,
+			)
 		}
 	}
 	want, _ := m.model.Usage(ctx, m.credential, m.limits)
 	got, err := m.ledger.Usage(ctx, m.credential, m.limits)
-	if text, wants := fmt.Sprint(utcUsage(got)), fmt.Sprint(utcUsage(want)); err != nil || text != wants {
+	if text, wants := fmt.Sprint(utcUsage(got)), fmt.Sprint(utcUsage(want)); err != nil ||
+		text != wants {
 		m.t.Errorf("%s: usage\n got %s, %v\nwant %s", m.model.Now(), text, err, wants)
 	}
 	wantHeld, _ := m.model.Reservations(ctx, m.credential, "default")

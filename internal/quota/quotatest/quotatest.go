@@ -62,6 +62,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("Claims", func(t *testing.T) { testClaims(t, h) })
 	t.Run("Pace", func(t *testing.T) { testPace(t, h) })
 	t.Run("ManyHolds", func(t *testing.T) { testManyHolds(t, h) })
+	t.Run("HoldsInTurn", func(t *testing.T) { testHoldsInTurn(t, h) })
 	t.Run("Concurrent", func(t *testing.T) { testConcurrent(t, h) })
 	t.Run("Random", func(t *testing.T) { testRandom(t, h) })
 	t.Run("RandomHolds", func(t *testing.T) { testRandomHolds(t, h) })
