@@ -93,14 +93,14 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 		start, _ := who.window.Bounds(d.At)
 		since = start.Add(-time.Microsecond)
 	}
-	entries, err := g.Ledger.Entries(ctx, quota.Query{
+	sums, err := quota.SumsAfter(ctx, g.Ledger, quota.SumQuery{
 		Credential: g.Credential, Bucket: bucket, Since: since,
 	})
 	if err != nil {
 		return who, err
 	}
 	held, err := g.Ledger.Reservations(ctx, g.Credential, bucket)
-	who.by = sumUp(entries, held)
+	who.by = sumUp(sums, held)
 	return who, err
 }
 

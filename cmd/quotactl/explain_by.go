@@ -20,9 +20,9 @@ const (
 	labelNote        = "note"
 )
 
-// sumUp adds up entries with the same labels, whatever their run, and adds what reservations hold;
-// the largest sum first.
-func sumUp(entries []quota.Entry, held []quota.Reservation) []spender {
+// sumUp adds up what was spent under the same labels, and adds what reservations hold; the largest
+// sum first.
+func sumUp(spent []quota.Sum, held []quota.Reservation) []spender {
 	sums := make(map[string]*spender)
 	add := func(labels quota.Labels, units int64) {
 		line := labels.Encode()
@@ -31,11 +31,10 @@ func sumUp(entries []quota.Entry, held []quota.Reservation) []spender {
 		}
 		sums[line].Units += units
 	}
-	for _, e := range entries {
-		labels := e.Labels.With(nil)
-		delete(labels, quota.LabelRun)
+	for _, s := range spent {
+		labels := s.Labels.With(nil)
 		delete(labels, quota.LabelDenied)
-		add(labels, e.Units)
+		add(labels, s.Units)
 	}
 	for _, r := range held {
 		labels := quota.Labels{labelReservation: r.ID}

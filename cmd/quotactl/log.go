@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -12,10 +13,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
 )
-
-type entryList struct {
-	Entries []entry `json:"entries"`
-}
 
 type entry struct {
 	At     cli.Time     `json:"at"`
@@ -53,14 +50,16 @@ credential, or adds them up by a label.`,
 				return cli.Usagef("--limit %d: 1 or more, or 0 for all", q.limit)
 			}
 			return a.with(c.Context(), func(g *gate) error {
-				entries, err := g.entries(c.Context(), q)
+				if label == "" {
+					return a.printEntries(func(do func(quota.Entry) error) error {
+						return g.eachEntry(c.Context(), q, do)
+					})
+				}
+				groups, err := g.groups(c.Context(), q, label)
 				if err != nil {
 					return err
 				}
-				if label != "" {
-					return a.printGroups(groupBy(q.by, label, entries))
-				}
-				return a.printEntries(entries)
+				return a.printGroups(groups)
 			})
 		},
 	}
@@ -90,56 +89,108 @@ func (g *gate) chosen(bucket string) ([]string, error) {
 	return nil, g.bucket(bucket)
 }
 
-// entries merges the logs of the buckets by time.
-func (g *gate) entries(ctx context.Context, q question) ([]quota.Entry, error) {
-	buckets, err := g.chosen(q.bucket)
-	if err != nil {
-		return nil, err
+// span is the buckets asked for, and the time after which entries are.
+func (g *gate) span(ctx context.Context, q question) (buckets []string, since time.Time, err error) {
+	if buckets, err = g.chosen(q.bucket); err != nil || q.since == "" {
+		return buckets, since, err
 	}
-	var since time.Time
-	if q.since != "" {
-		now, err := g.Ledger.Time(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if since, err = parseTime(q.since, now, -1); err != nil {
-			return nil, cli.Usagef("--since %s: write a duration such as 1h or 7d, or RFC 3339, "+
-				"such as 2026-11-21T08:00:00Z", q.since)
-		}
+	now, err := g.Ledger.Time(ctx)
+	if err != nil {
+		return buckets, since, err
+	}
+	if since, err = parseTime(q.since, now, -1); err != nil {
+		err = cli.Usagef("--since %s: write a duration such as 1h or 7d, or RFC 3339, "+
+			"such as 2026-11-21T08:00:00Z", q.since)
+	}
+	return buckets, since, err
+}
+
+// eachEntry merges the logs of the buckets by time.
+func (g *gate) eachEntry(ctx context.Context, q question, do func(quota.Entry) error) error {
+	buckets, since, err := g.span(ctx, q)
+	if err != nil {
+		return err
+	}
+	queries := make([]quota.Query, len(buckets))
+	for i, b := range buckets {
+		queries[i] = quota.Query{Credential: g.Credential, Bucket: b, Since: since, Limit: q.limit}
+	}
+	if q.limit == 0 {
+		return g.merge(ctx, queries, do)
 	}
 	var all []quota.Entry
-	for _, b := range buckets {
-		some, err := g.Ledger.Entries(ctx, quota.Query{Credential: g.Credential, Bucket: b,
-			Since: since, Limit: q.limit})
+	for _, query := range queries {
+		some, err := g.Ledger.Entries(ctx, query)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		all = append(all, some...)
 	}
-	slices.SortStableFunc(all, func(a, b quota.Entry) int {
-		return cmp.Or(a.At.Compare(b.At),
-			cmp.Compare(a.ID, b.ID))
-	})
-	if q.limit > 0 && len(all) > q.limit {
-		all = all[len(all)-q.limit:]
+	slices.SortStableFunc(all, byTime)
+	for _, e := range all[max(0, len(all)-q.limit):] {
+		if err := do(e); err != nil {
+			return err
+		}
 	}
-	return all, nil
+	return nil
 }
 
-func (a *app) printEntries(entries []quota.Entry) error {
-	list := entryList{Entries: make([]entry, len(entries))}
-	for i, e := range entries {
-		list.Entries[i] = entry{cli.Time(e.At), e.ID, e.Bucket, e.Units, e.Total,
-			e.Labels.With(nil)}
+func byTime(a, b quota.Entry) int {
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
+}
+
+// merge takes the oldest entry of several logs until there is none, a page of each in memory.
+func (g *gate) merge(ctx context.Context, queries []quota.Query, do func(quota.Entry) error) error {
+	type log struct {
+		first quota.Entry
+		next  func() (quota.Entry, error, bool)
 	}
-	return a.Print(a.stdout, list, func() error {
+	var logs []*log
+	for _, q := range queries {
+		next, stop := iter.Pull2(quota.All(ctx, g.Ledger, q))
+		defer stop()
+		first, err, ok := next()
+		if err != nil {
+			return err
+		}
+		if ok {
+			logs = append(logs, &log{first, next})
+		}
+	}
+	for len(logs) > 0 {
+		oldest := slices.MinFunc(logs, func(a, b *log) int { return byTime(a.first, b.first) })
+		if err := do(oldest.first); err != nil {
+			return err
+		}
+		var err error
+		var ok bool
+		if oldest.first, err, ok = oldest.next(); err != nil {
+			return err
+		}
+		if !ok {
+			logs = slices.DeleteFunc(logs, func(l *log) bool { return l == oldest })
+		}
+	}
+	return nil
+}
+
+// printEntries writes entries as they come. each is called twice for a table: at first for the
+// widths of its columns.
+func (a *app) printEntries(each func(do func(quota.Entry) error) error) error {
+	items := func(do func(any) error) error {
+		return each(func(e quota.Entry) error {
+			return do(entry{cli.Time(e.At), e.ID, e.Bucket, e.Units, e.Total, e.Labels.With(nil)})
+		})
+	}
+	return a.PrintEach(a.stdout, "entries", items, func() error {
 		s := a.screen()
 		t := s.Table("at", "bucket", ">units", "method", "region", "labels", "id")
-		for _, e := range list.Entries {
-			method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
-			t.AppendRow([]any{s.At(e.At), e.Bucket, s.Number(e.Units), method, region,
-				otherLabels(e.Labels),
-				e.ID})
+		t.Rows = func(row func(cells []any) error) error {
+			return each(func(e quota.Entry) error {
+				method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
+				return row([]any{s.At(cli.Time(e.At)), e.Bucket, s.Number(e.Units), method, region,
+					otherLabels(e.Labels), e.ID})
+			})
 		}
 		return s.Draw(t, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"),
 			cli.Cut("labels", 10),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -40,25 +41,49 @@ func groupLabel(c *cobra.Command, by string) (string, error) {
 	return by, nil
 }
 
-// groupBy adds up the entries by the value of a label, the largest sum first.
-func groupBy(by, label string, entries []quota.Entry) groupList {
+// groups adds up by the value of a label, the largest sum first. The run is in no sum, and of the
+// newest entries alone there is none: for these, the entries are read.
+func (g *gate) groups(ctx context.Context, q question, label string) (groupList, error) {
 	rows := make(map[string]groupRow)
-	for _, e := range entries {
-		row := rows[e.Labels[label]]
-		row.Units += e.Units
-		row.Entries++
-		rows[e.Labels[label]] = row
+	add := func(key string, units, entries int64) {
+		rows[key] = groupRow{key, rows[key].Units + units, rows[key].Entries + entries}
 	}
-	list := groupList{By: by, Rows: []groupRow{}}
-	for key, row := range rows {
-		row.Key = key
+	var err error
+	if q.limit > 0 || label == quota.LabelRun {
+		err = g.eachEntry(ctx, q, func(e quota.Entry) error {
+			add(e.Labels[label], e.Units, 1)
+			return nil
+		})
+	} else {
+		err = g.eachSum(ctx, q, func(s quota.Sum) { add(s.Labels[label], s.Units, s.Charges) })
+	}
+	list := groupList{By: q.by, Rows: []groupRow{}}
+	for _, row := range rows {
 		list.Rows = append(list.Rows, row)
 	}
 	slices.SortFunc(list.Rows, func(a, b groupRow) int {
-		return cmp.Or(cmp.Compare(b.Units,
-			a.Units), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Key, b.Key))
 	})
-	return list
+	return list, err
+}
+
+// eachSum reads what was spent in the buckets asked for.
+func (g *gate) eachSum(ctx context.Context, q question, do func(quota.Sum)) error {
+	buckets, since, err := g.span(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, b := range buckets {
+		sums, err := quota.SumsAfter(ctx, g.Ledger,
+			quota.SumQuery{Credential: g.Credential, Bucket: b, Since: since})
+		if err != nil {
+			return err
+		}
+		for _, s := range sums {
+			do(s)
+		}
+	}
+	return nil
 }
 
 func (a *app) printGroups(list groupList) error {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"regexp"
 	"strings"
@@ -29,6 +31,53 @@ func (c *Common) Print(stdout io.Writer, v any, table func() error) error {
 		return err
 	}
 	return table()
+}
+
+// PrintEach is Print for a list that may be too long for memory: an object whose only key is key,
+// with the items that each gives out.
+func (c *Common) PrintEach(
+	stdout io.Writer,
+	key string,
+	each func(do func(item any) error) error,
+	table func() error,
+) error {
+	if c.Output != "json" && c.Output != "yaml" {
+		return table()
+	}
+	out := bufio.NewWriter(stdout)
+	n := 0
+	err := each(func(item any) error {
+		n++
+		data, err := listed(c.Output, key, item, n == 1)
+		out.Write(data) // an error is that of Flush
+		return err
+	})
+	switch {
+	case err != nil:
+		return errors.Join(err, out.Flush())
+	case n == 0:
+		return c.Print(stdout, map[string][]any{key: {}}, table)
+	case c.Output == "json":
+		out.WriteString("]}\n")
+	}
+	return out.Flush()
+}
+
+// listed is the next item of a list, behind what comes before it.
+func listed(form, key string, item any, first bool) ([]byte, error) {
+	if form == "yaml" {
+		data, err := toYAML(map[string][]any{key: {item}})
+		if !first {
+			_, data, _ = bytes.Cut(data, []byte("\n"))
+		}
+		return data, err
+	}
+	data, err := toJSON(item)
+	before := ","
+	if first {
+		before = `{"` + key + `":[`
+	}
+	return append([]byte(before), bytes.TrimSuffix(escaped(data, inJSON), []byte("\n"))...), err
 }
 
 func toJSON(v any) ([]byte, error) {

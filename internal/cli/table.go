@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,9 +32,14 @@ type Cell struct {
 
 // Table is rows below headings.
 type Table struct {
-	names []string
-	right []bool
-	rows  [][]measured
+	// Rows gives out the rows instead of AppendRow, for a table too long for memory. It is called
+	// twice: for the widths, and for the lines.
+	Rows func(row func(cells []any) error) error
+
+	names        []string
+	right        []bool
+	rows         [][]measured
+	whole, short []int // the widest cell of each column, whole and in short
 }
 
 // measured is a cell and how wide it is, whole and in short.
@@ -57,6 +63,7 @@ func (s Screen) Table(columns ...string) *Table {
 		name, right := strings.CutPrefix(name, ">")
 		t.names, t.right = append(t.names, name), append(t.right, right)
 	}
+	t.whole, t.short = make([]int, len(columns)), make([]int, len(columns))
 	return t
 }
 
@@ -66,6 +73,19 @@ func (t *Table) AppendRow(cells []any) { t.AppendColored("", cells) }
 
 // AppendColored adds a row of one colour, but for cells that have their own.
 func (t *Table) AppendColored(color Color, cells []any) {
+	row := t.measure(color, cells)
+	t.rows = append(t.rows, row)
+	t.widen(row)
+}
+
+// widen makes the columns wide enough for a row.
+func (t *Table) widen(row []measured) {
+	for i := range min(len(row), len(t.names)) {
+		t.whole[i], t.short[i] = max(t.whole[i], row[i].whole), max(t.short[i], row[i].short)
+	}
+}
+
+func (t *Table) measure(color Color, cells []any) []measured {
 	row := make([]measured, len(cells))
 	for i, value := range cells {
 		c, ok := value.(Cell)
@@ -77,7 +97,7 @@ func (t *Table) AppendColored(color Color, cells []any) {
 		}
 		row[i] = measure(c)
 	}
-	t.rows = append(t.rows, row)
+	return row
 }
 
 // Step is something that a table gives up where the screen is too narrow for it.
@@ -117,6 +137,15 @@ func All(steps ...Step) Step {
 // Draw writes the table. Where it is wider than the screen it takes one step after the other, until
 // it fits.
 func (s Screen) Draw(t *Table, steps ...Step) error {
+	if t.Rows != nil {
+		err := t.Rows(func(cells []any) error {
+			t.widen(t.measure("", cells))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	n := len(t.names)
 	l := &layout{t, make([]bool, n), make([]bool, n), make([]int, n)}
 	for i, w := range l.widths() {
@@ -155,18 +184,6 @@ func (l *layout) text(row []measured, column int) string {
 	return clip(row[column].Text, l.most[column])
 }
 
-// wide is how wide a cell is at most.
-func (l *layout) wide(c measured, column int) int {
-	n := c.whole
-	if l.short[column] {
-		n = c.short
-	}
-	if most := l.most[column]; most > 0 {
-		n = min(n, most)
-	}
-	return n
-}
-
 // widths are those of the columns; 0 for one that is gone.
 func (l *layout) widths() []int {
 	widths := make([]int, len(l.names))
@@ -174,14 +191,14 @@ func (l *layout) widths() []int {
 		if l.gone[i] {
 			continue
 		}
-		widths[i] = width(name)
-	}
-	for _, row := range l.rows {
-		for i := range min(len(row), len(widths)) {
-			if !l.gone[i] {
-				widths[i] = max(widths[i], l.wide(row[i], i))
-			}
+		n := l.whole[i]
+		if l.short[i] {
+			n = l.Table.short[i]
 		}
+		if most := l.most[i]; most > 0 {
+			n = min(n, most)
+		}
+		widths[i] = max(width(name), n)
 	}
 	return widths
 }
@@ -207,6 +224,15 @@ func (l *layout) write(s Screen) error {
 	out.WriteString(l.line(head, widths, s.Color)) // an error is that of Flush
 	for _, row := range l.rows {
 		out.WriteString(l.line(row, widths, s.Color))
+	}
+	if l.Rows != nil {
+		err := l.Rows(func(cells []any) error {
+			_, err := out.WriteString(l.line(l.measure("", cells), widths, s.Color))
+			return err
+		})
+		if err != nil {
+			return errors.Join(err, out.Flush())
+		}
 	}
 	return out.Flush()
 }

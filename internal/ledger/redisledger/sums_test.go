@@ -141,6 +141,15 @@ func TestSumsOfALongLog(t *testing.T) {
 	if c, b := read(); c != commands || b > bytes*11/10 {
 		t.Errorf("%d commands and %d bytes for 8,800 entries, %d and %d for 800", c, b, commands, bytes)
 	}
+	var total int64
+	for e, err := range quota.All(t.Context(), l, quota.Query{Credential: "k", Bucket: "default"}) {
+		if total++; err != nil || e.Total != total {
+			t.Fatalf("entry %d in pages: %+v, %v", total, e, err)
+		}
+	}
+	if total != 8800 {
+		t.Errorf("%d entries in pages, want 8,800", total)
+	}
 }
 
 // stats are the commands that the server has run and the bytes that it has sent.

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+)
+
+// A list that is written item by item is the same text as one that is written whole.
+func TestPrintEach(t *testing.T) {
+	type item struct {
+		ID     string            `json:"id"`
+		Labels map[string]string `json:"labels"`
+	}
+	all := []item{{"no", map[string]string{}}, {"\u202e<b>", map[string]string{"b": "1:30", "a": "x\ny"}}, {"", nil}}
+	for _, form := range []string{"json", "yaml"} {
+		for n := range len(all) + 1 {
+			var whole, each bytes.Buffer
+			c := &Common{Output: form}
+			if err := c.Print(&whole, map[string][]item{"items": all[:n:n]}, nil); err != nil {
+				t.Fatal(err)
+			}
+			err := c.PrintEach(&each, "items", func(do func(any) error) error {
+				for _, one := range all[:n] {
+					if err := do(one); err != nil {
+						return err
+					}
+				}
+				return nil
+			}, nil)
+			if err != nil || each.String() != whole.String() {
+				t.Errorf("%s, %d items: %v\n%s\nwant\n%s", form, n, err, each.String(), whole.String())
+			}
+		}
+	}
+	failed := errors.New("the ledger has gone")
+	var out bytes.Buffer
+	c := &Common{Output: "json"}
+	err := c.PrintEach(&out, "items", func(func(any) error) error { return failed }, nil)
+	if !errors.Is(err, failed) || out.Len() > 0 {
+		t.Errorf("%v, %q", err, out.String())
+	}
+}
