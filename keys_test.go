@@ -50,6 +50,29 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 }
 
+// The page has every environment variable that the programs read, and no other.
+func TestEveryVariableIsDocumented(t *testing.T) {
+	variable := regexp.MustCompile(
+		"[\"`]((?:QUOTA|YOUTUBE|XDG)_[A-Z_]+|NO_COLOR|TERM|HOME|TZ)[\"`]")
+	want := make(map[string]bool)
+	for _, v := range variable.FindAllStringSubmatch(sources(t), -1) {
+		want[v[1]] = true
+	}
+	_, table, _ := strings.Cut(read(t, "docs/configuration.md"), "\n## Environment\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	named := make(map[string]bool)
+	for row := range strings.Lines(table) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
+		for _, v := range variable.FindAllStringSubmatch(first, -1) {
+			named[v[1]] = true
+		}
+	}
+	if !maps.Equal(want, named) {
+		t.Errorf("the programs read %v, the page has %v",
+			slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(named)))
+	}
+}
+
 // quoted are the words in quotes in some sources: the keys are among them.
 func quoted(t *testing.T, pattern string) map[string]bool {
 	t.Helper()

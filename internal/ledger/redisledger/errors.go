@@ -115,7 +115,7 @@ func missing(text string) string {
 		}
 	}
 	return "its ACL does not let this user " + what +
-		": docs/redis.md has the ACL that the ledger needs"
+		": see User and rights in docs/redis.md"
 }
 
 // commandsAt are the commands that a line of one of our scripts calls.
