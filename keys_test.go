@@ -20,7 +20,7 @@ var (
 
 // The page on configuration has every key that the programs know, and no other.
 func TestEveryKeyIsDocumented(t *testing.T) {
-	documented := make(map[string]bool)
+	documented, example := make(map[string]bool), read(t, "quota.example.yaml")
 	sections := map[string]bool{"": true}
 	for _, row := range keyRow.FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
 		key := strings.TrimSuffix(row[1], "[]")
@@ -38,7 +38,11 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		for _, name := range words {
 			key := strings.TrimPrefix(section+"."+name, ".")
 			if known := !slices.Contains(no, name); known != documented[key] {
-				t.Errorf("%s: known to the programs %v, on the page %v", key, known, documented[key])
+				t.Errorf("%s: known to the programs %v, on the page %v",
+					key, known, documented[key])
+			}
+			if documented[key] && !strings.Contains(example, name+":") {
+				t.Errorf("quota.example.yaml has no %s", key)
 			}
 			delete(documented, key)
 		}

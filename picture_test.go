@@ -63,17 +63,15 @@ func TestPicture(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, got := strings.Split(timeless(drawn), "\n"), strings.Split(timeless(read(t, picture)), "\n")
-	for i := range max(len(want), len(got)) {
-		if i >= len(want) || i >= len(got) || want[i] != got[i] {
-			t.Fatalf("%s is out of date from line %d on; to draw it again: make picture\ndraws:\n%s\nhas:\n%s",
-				picture, i+1, strings.Join(want, "\n"), strings.Join(got, "\n"))
-		}
+	if want, got := timeless(drawn), timeless(read(t, picture)); want != got {
+		t.Errorf("%s is out of date; run make picture\nthe programs print:\n%s\nit has:\n%s",
+			picture, want, got)
 	}
 }
 
 var (
-	moving = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ|\d\d:\d\dZ|\bin (?:\d+(?:h|min|s) ?)+`)
+	moving = regexp.MustCompile(
+		`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ|\d\d:\d\dZ|\bin (?:\d+(?:h|min|s) ?)+`)
 	blanks = regexp.MustCompile(` +`)
 	text   = regexp.MustCompile(`<text [^>]*>(.*)</text>`)
 )
@@ -106,7 +104,8 @@ func record(t *testing.T) (lines []string) {
 	upstream := httptest.NewServer(&youtubetest.Server{})
 	t.Cleanup(upstream.Close)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "quota.yaml"), []byte(sessionConfig), 0o600); err != nil {
+	file := filepath.Join(dir, "quota.yaml")
+	if err := os.WriteFile(file, []byte(sessionConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	command := func(line string) *exec.Cmd {
@@ -150,7 +149,8 @@ func drawSVG(lines []string) string {
 	const width, height, margin = columns * 783 / 100, 18, 16
 	var b strings.Builder
 	w, h := width+2*margin, len(lines)*height+2*margin
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`, w, h, w, h)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `, w, h)
+	fmt.Fprintf(&b, `width="%d" height="%d">`, w, h)
 	fmt.Fprintf(&b, "\n"+`<rect width="%d" height="%d" rx="8" fill="#0d1117"/>`, w, h)
 	b.WriteString("\n" + `<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, ` +
 		`'DejaVu Sans Mono', monospace" font-size="13" fill="#c9d1d9">` + "\n")
@@ -159,7 +159,8 @@ func drawSVG(lines []string) string {
 			m := coded.FindStringSubmatch(s)
 			return "<tspan" + styles[m[1]] + ">" + m[2] + "</tspan>"
 		})
-		fmt.Fprintf(&b, `<text x="%d" y="%d" xml:space="preserve">%s</text>`+"\n", margin, margin+14+i*height, line)
+		fmt.Fprintf(&b, `<text x="%d" y="%d" xml:space="preserve">%s</text>`+"\n",
+			margin, margin+14+i*height, line)
 	}
 	b.WriteString("</g>\n</svg>\n")
 	return b.String()

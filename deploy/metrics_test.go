@@ -38,7 +38,8 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		got := listed(section)
 		for name, labels := range want {
 			if got[name] != labels {
-				t.Errorf("%s: %s{%s} has the labels {%s} on the page", title, name, labels, got[name])
+				t.Errorf("%s: %s{%s} has the labels {%s} on the page",
+					title, name, labels, got[name])
 			}
 		}
 		for name := range got {
@@ -57,7 +58,8 @@ func exported(text string) map[string]string {
 		if usual.MatchString(name[1]) {
 			continue
 		}
-		sample := regexp.MustCompile(`(?m)^` + name[1] + `(?:_bucket|_sum|_count)?(?:\{(.*)\})? \S+$`)
+		sample := regexp.MustCompile(
+			`(?m)^` + name[1] + `(?:_bucket|_sum|_count)?(?:\{(.*)\})? \S+$`)
 		labels := regexp.MustCompile(`(\w+)="`)
 		var names []string
 		for _, s := range sample.FindAllStringSubmatch(text, -1) {

@@ -1,0 +1,159 @@
+package quotabudget_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// jsonConfig has something in each part; %s is a zone in which it is about noon, so that there is a
+// day ahead.
+const jsonConfig = `credentials:
+  - name: key1
+    api_key: {env: YOUTUBE_API_KEY}
+    limits:
+      - {bucket: default, units: 60, headroom: 5, window: 24h}
+      - {bucket: default, units: 60, headroom: 5, window: day, timezone: %[1]s}
+      - {bucket: search_list, units: 20, window: 1h}
+    pace: {curve: even, slack: 100%%}
+    when_unreachable: {open: [youtube.videos.list]}
+  - name: key2
+    api_key: {file: key}
+    limits: [{bucket: default, units: 1, window: 1h}]
+    mode: observe
+ingest:
+  credential: key1
+  regions: [US, GB, DE]
+  pages: 4
+  schedule: "*/10 * * * *"
+  weights: {US: 3}
+  priorities: {GB: 1}
+  floors: {DE: 4}
+  jobs:
+    - {name: asia, regions: [IN], schedule: "30 */6 * * *", timezone: Asia/Kolkata, pages: 2}
+`
+
+// jsonStory has each command print all that it can. $id is the newest reservation.
+var jsonStory = strings.Fields(strings.ReplaceAll(strings.TrimSpace(`
+quotactl version
+ingestor version
+quotactl config check
+quotactl config init
+quotactl costs
+ingestor once --region US,GB
+ingestor once --region US
+ingestor report freshness
+ingestor chart
+ingestor chart US
+ingestor search robot
+ingestor video -- --MfRhtyafY
+quotactl spend --units 1 --label job=x --id once
+quotactl spend --units 1 --label job=x --id once
+quotactl spend --units 1 --dry-run
+quotactl spend --units 2 --credential key2
+quotactl spend --method youtube.videos.list ledger=redis://127.0.0.1:1/0
+quotactl reserve 6 --ttl 1h --note x
+quotactl reservations
+quotactl draw $id 2
+quotactl commit $id --units 1
+quotactl reserve 6 --ttl 1h
+quotactl release $id
+quotactl explain --units 50
+quotactl log
+quotactl log --by job
+quotactl status
+quotactl forecast
+ingestor plan --from 2026-11-01 --days 2 --fail-over 10%
+ingestor plan --from 2026-11-01 --days 2 --regions US --pages 1 --schedule @daily --suggest
+ingestor plan --from 2026-11-01 --days 1 --stagger 0s
+quotactl suspend --bucket default
+quotactl forecast
+ingestor once --region FR
+quotactl resume --bucket default
+ingestor once
+ingestor purge --older-than 30d
+sqlite3 UPDATE buckets SET total = total + 7
+quotactl ledger check
+`), " ", "\x00"))
+
+// playJSON runs the story and gathers what is printed, by the sections of the page.
+func playJSON(t *testing.T, page map[string]fieldsOf) map[string]fieldsOf {
+	t.Helper()
+	upstream := httptest.NewServer(&youtubetest.Server{})
+	t.Cleanup(upstream.Close)
+	dir := t.TempDir()
+	noon := fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12)
+	file := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, jsonConfig, noon), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"HOME=" + dir, "QUOTA_STATE_DIR=" + dir, "QUOTA_CONFIG=" + file,
+		"YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream.URL + "/"}
+	seen, id := make(map[string]fieldsOf), ""
+	for _, line := range jsonStory {
+		words := strings.Split(strings.ReplaceAll(line, "$id", id), "\x00")
+		if words[0] == "sqlite3" {
+			cmd := exec.CommandContext(t.Context(), "sqlite3", filepath.Join(dir, "ledger.db"),
+				strings.Join(words[1:], " "))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", line, err, out)
+			}
+			continue
+		}
+		printed := runJSON(t, words, dir, env)
+		title := titleOf(page, strings.Join(words, " "))
+		if seen[title] == nil {
+			seen[title] = make(fieldsOf)
+		}
+		seen[title].gather("", printed, page[title])
+		if words[1] == "reserve" {
+			id, _ = printed["reservation"].(string)
+		}
+	}
+	return seen
+}
+
+// runJSON is what a command prints. It may end with any exit code. A last word such as ledger=URL
+// is another ledger.
+func runJSON(t *testing.T, words []string, dir string, env []string) (printed map[string]any) {
+	t.Helper()
+	if ledger, ok := strings.CutPrefix(words[len(words)-1], "ledger="); ok {
+		words, env = words[:len(words)-1], append(slices.Clone(env), "QUOTA_LEDGER="+ledger)
+	}
+	args := append([]string{words[1], "-o", "json"}, words[2:]...)
+	one := words[0] == "quotactl" && !slices.Contains(several, words[1])
+	if one && !slices.Contains(words, "--credential") {
+		args = append(args, "--credential", "key1")
+	}
+	cmd := exec.CommandContext(t.Context(), program(t, words[0]), args...)
+	cmd.Dir, cmd.Env = dir, env
+	out, _ := cmd.Output()
+	if err := json.Unmarshal(out, &printed); err != nil {
+		t.Fatalf("%v: %v: %s", words, err, out)
+	}
+	return printed
+}
+
+// several are the commands that show all credentials.
+var several = []string{"status", "forecast", "ledger", "config", "version", "costs"}
+
+// titleOf is the heading that names a command.
+func titleOf(page map[string]fieldsOf, command string) string {
+	for title := range page {
+		for name := range strings.SplitSeq(title, ", ") {
+			if command == name || strings.HasPrefix(command, name+" ") {
+				return title
+			}
+		}
+	}
+	return command
+}
