@@ -93,7 +93,7 @@ the configured regions and how old their charts are. It costs nothing: only the 
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if top < 0 {
-				return cli.Usagef("--top %d: it is 1 or more", top)
+				return cli.Usagef("--top %d: must be 1 or more", top)
 			}
 			if len(args) == 0 {
 				return a.charts(c.Context())
@@ -230,7 +230,7 @@ in any script. Case and accents do not matter. It costs nothing: only the catalo
 			case words == "":
 				return cli.Usagef("no words to search for")
 			case most < 0:
-				return cli.Usagef("--limit %d: it is 0 or more", most)
+				return cli.Usagef("--limit %d: must be 0 or more", most)
 			}
 			return a.browse(c.Context(), func(cat *catalog.Catalog) error {
 				found, err := cat.Search(c.Context(), words, most)

@@ -87,7 +87,7 @@ func limited(cfg *config.Config, cred config.Credential) error {
 			return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(
 				fmt.Errorf("credential %s has no limit on bucket %s, which %s takes units from",
 					cred.Name, cost.Bucket, pageMethod),
-				"limits: stands in place of all the defaults: add one for %s", cost.Bucket)}
+				"limits: replaces all the defaults: add one for %s", cost.Bucket)}
 		}
 	}
 	return nil

@@ -41,7 +41,7 @@ in one step at the end, however the sweep ends.`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("pages") && (o.pages < 1 || o.pages > maxPages) {
-				return cli.Usagef("--pages %d: it is 1 to %d", o.pages, maxPages)
+				return cli.Usagef("--pages %d: must be 1 to %d", o.pages, maxPages)
 			}
 			if c.Flags().Changed("metrics-file") && o.metrics == "" {
 				return cli.Usagef("--metrics-file is empty")
@@ -149,5 +149,5 @@ func incomplete(sum ingest.Summary) error {
 		}
 	}
 	return &cli.Coded{Code: code, Err: cli.Hint(fmt.Errorf("%d of %d regions are not complete", missing, len(sum.Regions)),
-		"the result says why of each; what was fetched is kept, and the next sweep goes on there")}
+		"the result says why of each; what was fetched is kept, and the next sweep resumes there")}
 }

@@ -191,17 +191,17 @@ func (o *planned) passes() bool { return o.report.Fits() && len(o.report.Over(o.
 // --fail-over. Charges of people may stand above what scheduled ones may have, and yet every run gets its pages.
 func (f planFlags) share(pagesGiven bool) (float64, error) {
 	if f.days < 1 || f.days > maxPlanDays {
-		return 0, cli.Usagef("--days %d: it is 1 to %d", f.days, maxPlanDays)
+		return 0, cli.Usagef("--days %d: must be 1 to %d", f.days, maxPlanDays)
 	}
 	if pagesGiven && (f.pages < 1 || f.pages > maxPages) {
-		return 0, cli.Usagef("--pages %d: it is 1 to %d", f.pages, maxPages)
+		return 0, cli.Usagef("--pages %d: must be 1 to %d", f.pages, maxPages)
 	}
 	if f.failOver == "" {
 		return math.Inf(1), nil
 	}
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(f.failOver, "%"), 64)
 	if err != nil || math.IsNaN(percent) || percent <= 0 || percent > 100 {
-		return 0, cli.Usagef("--fail-over %s: it is above 0%% and at most 100%%", f.failOver)
+		return 0, cli.Usagef("--fail-over %s: must be above 0%% and at most 100%%", f.failOver)
 	}
 	return partOf(percent), nil
 }

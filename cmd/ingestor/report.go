@@ -52,7 +52,7 @@ charts, and for proposals an interval between them.`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if last < 2 || last > mostCharts {
-				return cli.Usagef("--last %d: it is 2 to %d", last, mostCharts)
+				return cli.Usagef("--last %d: must be 2 to %d", last, mostCharts)
 			}
 			return a.freshness(c.Context(), last)
 		},

@@ -19,7 +19,7 @@ import (
 const (
 	ExitOK     = 0
 	ExitFailed = 1
-	// a flag, an argument, a reservation or key that is not to be had, or a cost that no limit
+	// a flag, an argument, a reservation or key that does not exist, or a cost that no limit
 	// would ever admit
 	ExitUsage       = 64
 	ExitUnavailable = 69 // ledger or upstream cannot be reached or used

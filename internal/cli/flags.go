@@ -67,7 +67,7 @@ func (c *choice) Type() string { return strings.Join(c.words, "|") }
 
 func (c *choice) Set(word string) error {
 	if !slices.Contains(c.words, word) {
-		return fmt.Errorf("it is one of %s", strings.Join(c.words, ", "))
+		return fmt.Errorf("must be one of %s", strings.Join(c.words, ", "))
 	}
 	*c.field = word
 	return nil

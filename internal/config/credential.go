@@ -70,7 +70,7 @@ var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // is not repeated.
 func (r *reader) secret(n *yaml.Node) Secret {
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
-		r.Add(n, "api_key: a key stands in this file (it is not repeated here): %s", rotate)
+		r.Add(n, "api_key: this file contains a key (not repeated here): %s", rotate)
 		return Secret{}
 	}
 	if n.Kind != yaml.MappingNode || len(n.Content) != 2 || n.Content[1].Kind != yaml.ScalarNode {
@@ -82,7 +82,7 @@ func (r *reader) secret(n *yaml.Node) Secret {
 	case value.Tag == "!!null" || value.Value == "":
 		r.Add(n, "api_key: name the variable or the file")
 	case quota.LooksSecret(value.Value):
-		r.Add(n, "api_key: a key stands in this file (it is not repeated here): %s", rotate)
+		r.Add(n, "api_key: this file contains a key (not repeated here): %s", rotate)
 	case key == "env" && !variableForm.MatchString(value.Value):
 		r.Add(n, "api_key: env is not the name of a variable, such as %s; if it is the key "+
 			"itself, %s", KeyVariable, rotate)

@@ -46,7 +46,7 @@ func TestPastedKey(t *testing.T) {
 	}
 	_, err := Load(t.Context(), write(t, "credentials:\n- name: a\n  api_key: s3cr3t-of-no-known-form"), env("HOME", "/h"))
 	if err == nil || strings.Contains(err.Error(), "s3cr3t") ||
-		!strings.Contains(err.Error(), ":3: api_key: a key stands in this file") ||
+		!strings.Contains(err.Error(), ":3: api_key: this file contains a key") ||
 		!strings.Contains(err.Error(), "make a new key") {
 		t.Error(err)
 	}

@@ -30,7 +30,7 @@ func (s *source) ask(question func(context.Context) error) error {
 	err := question(ctx)
 	switch was := s.away.Swap(err != nil); {
 	case err != nil && !was:
-		s.log.Warn("metrics leave out what cannot be read", "source", s.name, "error", err)
+		s.log.Warn("metrics are incomplete: this source cannot be read", "source", s.name, "error", err)
 	case err == nil && was:
 		s.log.Info("metrics are complete again", "source", s.name)
 	}

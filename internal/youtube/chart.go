@@ -41,7 +41,7 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 		}
 		// JSON that is no list at all, null included, would replace a chart by an empty one.
 		if res == nil || res.Kind == "" && res.Items == nil {
-			return &bounds.Unusable{Problem: "is no list: it has neither kind nor items"}
+			return &bounds.Unusable{Problem: "is not a list: it has neither kind nor items"}
 		}
 		if n := len(res.Items); n > MaxPage {
 			return &bounds.Unusable{Path: "items",

@@ -106,7 +106,7 @@ func parseFault(spec string) (Fault, error) {
 	var value, rest string
 	f.Kind, rest = next(spec)
 	if f.effect() == none {
-		return f, fmt.Errorf("kind %q is none of %s", f.Kind, strings.Join(FaultKinds(), " "))
+		return f, fmt.Errorf("kind %q is not one of %s", f.Kind, strings.Join(FaultKinds(), " "))
 	}
 	for rest != "" {
 		mark := rest[0]
