@@ -51,6 +51,7 @@ bench: tools
 	$(GO) test -run '^$$' -bench 'Sweep/8x' -benchtime 5x ./internal/ingest
 	$(GO) test -run '^$$' -bench 'Sweep/110x' -benchtime 1x ./internal/ingest
 	$(GO) test -run '^$$' -bench 'Forecast$$' -benchtime 1x ./internal/forecast
+	$(GO) test -run '^$$' -bench Fair -benchtime 1x ./internal/share
 
 ## picture: the terminal at the top of the README, from a real run
 picture:

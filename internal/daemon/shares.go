@@ -12,8 +12,8 @@ import (
 // chartMethod is what a page of a chart is charged as.
 const chartMethod = "youtube.videos.list"
 
-// Shares says what each lane may take of the limit that is shortest. It is false while enough is left for
-// every tick to come.
+// Shares says what each lane may take of the limit that is shortest. It is false while enough is
+// left for every tick to come.
 func (w *Work) Shares(ctx context.Context) (share.Shares, bool, error) {
 	s, err := w.standing(ctx)
 	if err != nil {
@@ -67,7 +67,8 @@ func (w *Work) standing(ctx context.Context) (standing, error) {
 	return s, nil
 }
 
-// skew is how far the ledger's clock is ahead of this host's. A little of it is the way there and back.
+// skew is how far the ledger's clock is ahead of this host's. A little of it is the way there and
+// back.
 func skew(ledger time.Time) time.Duration {
 	d := time.Until(ledger)
 	if d.Abs() < 5*time.Second {
@@ -141,8 +142,8 @@ func (s *standing) admit(ctx context.Context, lane int, tick time.Time) (share.D
 	return book.Admit(lane, at.UnixMicro(), s.left), book, nil
 }
 
-// Unpaced says which regions have not had their floor of the upstream's day yet: a pace does not hold them
-// back. It is nil where there is no pace, or no floor.
+// Unpaced says which regions have not had their floor of the upstream's day yet: a pace does not
+// hold them back. It is nil where there is no pace, or no floor.
 func (w *Work) Unpaced(ctx context.Context) (func(region string) bool, error) {
 	floored := slices.ContainsFunc(w.Lanes, func(l share.Lane) bool { return l.Floor > 0 })
 	if len(w.Sweep.Budget.Paces) == 0 || !floored {

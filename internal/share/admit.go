@@ -21,16 +21,16 @@ type Decision struct {
 	Early    bool          // the lanes together have used what the day has for them until now
 }
 
-// looksBack is over how many of its runs a lane's rate is kept. Fewer would round every run to the ticks;
-// with more, a lane whose share has changed would make up for days of its old one.
+// looksBack is over how many of its runs a lane's rate is kept. Fewer would round every run to the
+// ticks; with more, a lane whose share has changed would make up for days of its old one.
 const looksBack = 16
 
-// Soon is what counts as free already: the charges of a run are a little apart, and so are those that leave
-// a sliding window a day later.
+// Soon is what counts as free already: the charges of a run are a little apart, and so are those
+// that leave a sliding window a day later.
 const Soon = time.Second
 
-// Admit decides whether a lane runs at a tick of it. left says how many units one of Rule.Limits leaves
-// scheduled charges Soon. at is in Unix microseconds, and no earlier than what was charged.
+// Admit decides whether a lane runs at a tick of it. left says how many units one of Rule.Limits
+// leaves scheduled charges Soon. at is in Unix microseconds, and no earlier than what was charged.
 //
 // A tick that was begun before and is only resumed has been decided: do not ask again.
 func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
@@ -82,10 +82,11 @@ func (b *Book) short(l *division, at, left int64) bool {
 	return false
 }
 
-// room is the units that are free at a moment until, for a run of so many units at the moment at, when
-// nobody else charges any between them. A lane that is only in turn keeps to the even line of the calendar
-// day too, from nothing at the first tick to all that the lanes may take after the last, and is one run
-// ahead of it at most: what is made up for in the morning would be missing at night.
+// room is the units that are free at a moment until, for a run of so many units at the moment at,
+// when nobody else charges any between them. A lane that is only in turn keeps to the even line of
+// the calendar day too, from nothing at the first tick to all that the lanes may take after the
+// last, and is one run ahead of it at most: what is made up for in the morning would be missing at
+// night.
 func (b *Book) room(t turn, cost, at, until int64) int64 {
 	units := int64(math.MaxInt64)
 	for i := range b.limits {
@@ -119,8 +120,8 @@ func (b *Book) leaving(from, to int64) (units int64) {
 // parts is how many parts of a tick are counted.
 const parts = 1 << 10
 
-// turn is when a lane's next run is due. Its time is the lane's ticks, in parts: a schedule need not be
-// spread over the day.
+// turn is when a lane's next run is due. Its time is the lane's ticks, in parts: a schedule need
+// not be spread over the day.
 type turn struct {
 	interval int64 // between two runs; 0: at each tick
 	now      int64
@@ -148,10 +149,10 @@ func (t turn) before(o turn) bool {
 	return cmp.Or(cmp.Compare(o.class, t.class), cmp.Compare(o.priority, t.priority), cmp.Compare(o.waited(), t.waited())) < 0
 }
 
-// turn finds when the next run of a lane is due. The runs that looksBack reaches are paid for from the first
-// of them on: the next is due when that many intervals have passed. One that was late catches up at
-// three quarters of its interval, and one that ran ahead, while there was enough, waits for a quarter
-// more than one, or a tick.
+// turn finds when the next run of a lane is due. The runs that looksBack reaches are paid for from
+// the first of them on: the next is due when that many intervals have passed. One that was late
+// catches up at three quarters of its interval, and one that ran ahead, while there was enough,
+// waits for a quarter more than one, or a tick.
 func (b *Book) turn(lane int, at int64) turn {
 	t := turn{now: b.ticks(lane, at) * parts, every: b.every[lane], priority: b.rule.Lanes[lane].Priority}
 	apart := int64(0) // µs between two runs
@@ -186,8 +187,9 @@ func (b *Book) turn(lane int, at int64) turn {
 	return t
 }
 
-// ahead is the units of the runs that go before the lane's, and the first tick of them: of lanes that have
-// been due for longer, or go first by their class or priority, and tick before the lane ticks again.
+// ahead is the units of the runs that go before the lane's, and the first tick of them: of lanes
+// that have been due for longer, or go first by their class or priority, and tick before the lane
+// ticks again.
 func (b *Book) ahead(lane int, at int64, mine turn) (units, first int64) {
 	first = at + b.every[lane]
 	until := first

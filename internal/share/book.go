@@ -70,8 +70,8 @@ type next struct {
 	before    int64 // how many came before that grain
 }
 
-// tickOf is the number of the tick that a charge in a grain is for: the first one in the grain, or the last
-// one before it.
+// tickOf is the number of the tick that a charge in a grain is for: the first one in the grain, or
+// the last one before it.
 func (b *Book) tickOf(lane int, at int64) int64 {
 	count, n := b.ticks(lane, at-1), &b.next[lane]
 	switch at {

@@ -137,8 +137,8 @@ func (w *window) since(at int64) int64 {
 	return w.start
 }
 
-// divide finds the interval of each lane. What others have charged in the window, or hold, is not for
-// the lanes, nor is what no run can be made of.
+// divide finds the interval of each lane. What others have charged in the window, or hold, is not
+// for the lanes, nor is what no run can be made of.
 func (b *Book) divide(d *division, at, left int64) {
 	from := d.window.since(at)
 	others, _ := b.others.since(from)

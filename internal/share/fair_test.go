@@ -116,11 +116,7 @@ func (s scene) play() played {
 	for _, e := range events {
 		units := int64(3)
 		if e.lane != Others {
-			d := book.Admit(e.lane, e.at, left(e.at))
-			if debug != nil {
-				debug(e.at, d, book, e.lane)
-			}
-			if !d.Run {
+			if !book.Admit(e.lane, e.at, left(e.at)).Run {
 				continue
 			}
 			units = s.lanes[e.lane].Pages
@@ -239,7 +235,7 @@ func TestFair(t *testing.T) {
 	}
 }
 
-// BenchmarkFair prints the tables of docs/plan-and-forecast.md.
+// BenchmarkFair prints the table of docs/daemon.md.
 func BenchmarkFair(b *testing.B) {
 	for b.Loop() {
 		for _, s := range steady {
@@ -300,7 +296,8 @@ func TestFair_Claims(t *testing.T) {
 	}
 }
 
-// TestFair_FirstRound: on the first day everybody runs once before anybody runs twice, at its first tick while units are free.
+// TestFair_FirstRound: on the first day everybody runs once before anybody runs twice, at its first
+// tick while units are free.
 func TestFair_FirstRound(t *testing.T) {
 	for _, start := range []time.Duration{0, 9 * time.Hour, 20 * time.Hour} {
 		p := scene{lanes: lanes(8, 30*time.Minute, 4), limits: both, start: start, days: 2}.play()
@@ -312,7 +309,8 @@ func TestFair_FirstRound(t *testing.T) {
 	}
 }
 
-// TestFair_Newcomer: a lane that has never run goes before those that have, as soon as its cost is free.
+// TestFair_Newcomer: a lane that has never run goes before those that have, as soon as its cost is
+// free.
 func TestFair_Newcomer(t *testing.T) {
 	s := scene{lanes: lanes(8, 30*time.Minute, 4), limits: both[:1]}
 	book := Rule{s.lanes, 1, s.limits, quota.Window{Calendar: "day", Zone: time.UTC}}.Begin()
@@ -420,5 +418,3 @@ func TestDecision_String(t *testing.T) {
 		}
 	}
 }
-
-var debug func(at int64, d Decision, b *Book, lane int)

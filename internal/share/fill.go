@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// span is what one claimant can get: from low to high units, 0 <= low <= high, in proportion to its weight of at least 1.
+// span is what one claimant can get: from low to high units, 0 <= low <= high, in proportion to its
+// weight of at least 1.
 type span struct{ low, high, weight int64 }
 
 // level is units for each unit of weight, as a fraction.
@@ -19,7 +20,8 @@ func (l level) less(m level) bool { return atMost(l.units, m.weight, m.units, l.
 func (s span) stuckLow(l level) bool  { return atMost(s.weight, l.units, s.low, l.weight, false) }
 func (s span) stuckHigh(l level) bool { return atMost(s.high, l.weight, s.weight, l.units, true) }
 
-// fill raises all spans together like water, each weight units for one of the level, until capacity is used up.
+// fill raises all spans together like water, each weight units for one of the level, until capacity
+// is used up.
 func fill(capacity int64, spans []span) []int64 {
 	lows, highs := make([]int64, len(spans)), make([]int64, len(spans))
 	for i, s := range spans {
@@ -48,7 +50,8 @@ func fill(capacity int64, spans []span) []int64 {
 	return got
 }
 
-// waterline is the highest level that capacity is enough for at which a span starts or stops rising.
+// waterline is the highest level that capacity is enough for at which a span starts or stops
+// rising.
 func waterline(capacity int64, spans []span) level {
 	at, above := level{0, 1}, level{1, 0}
 	for _, s := range spans {
@@ -122,7 +125,8 @@ func mulDivSigned(a, b int64) int64 {
 	return mulDiv(a, b, parts)
 }
 
-// atMost says whether a*b <= c*d (or, not orEqual, a*b < c*d) for figures of at least 0, however large.
+// atMost says whether a*b <= c*d (or, not orEqual, a*b < c*d) for figures of at least 0, however
+// large.
 func atMost(a, b, c, d int64, orEqual bool) bool {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	hi2, lo2 := bits.Mul64(uint64(c), uint64(d))

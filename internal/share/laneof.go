@@ -2,8 +2,8 @@ package share
 
 import "quotabudget/internal/quota"
 
-// LaneOf is the lane that an entry with these labels is of: that of its job and region, or the first
-// lane of the region for another of the jobs; Others when there is none.
+// LaneOf is the lane that an entry with these labels is of: that of its job and region, or the
+// first lane of the region for another of the jobs; Others when there is none.
 func (r *Rule) LaneOf(labels quota.Labels) int {
 	job, region := labels[quota.LabelJob], labels[quota.LabelRegion]
 	ours, first := false, Others

@@ -6,8 +6,9 @@ type Loan struct {
 	Units    int64
 }
 
-// Loans says who leaves what to whom, measured against a cut by weight alone: what a region may take beyond its cut comes
-// from those that take less than theirs, in proportion to what each of them leaves in all.
+// Loans says who leaves what to whom, measured against a cut by weight alone: what a region may
+// take beyond its cut comes from those that take less than theirs, in proportion to what each of
+// them leaves in all.
 func Loans(shares []Share) []Loan {
 	lenders := make([]Claimant, len(shares))
 	for i, s := range shares {

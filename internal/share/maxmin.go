@@ -17,13 +17,14 @@ type Claimant struct {
 // MaxWeight is the largest weight that counts.
 const MaxWeight = 1 << 31
 
-// MaxMin shares capacity among the claimants and returns each one's units, in their order. The units it deals out are
-// min(capacity, what all want), or what was taken already when that is more.
+// MaxMin shares capacity among the claimants and returns each one's units, in their order. The
+// units it deals out are min(capacity, what all want), or what was taken already when that is more.
 //
-// A floor is the least a claimant gets, not something on top: one whose weight brings it more gets no more for its floor.
-// Floors that together exceed the capacity are shared among themselves, the smallest first to be whole. What one does not
-// want goes to the others by weight. Units that do not divide go to the largest remainders, then to the first in order; as
-// with every method of largest remainders, more capacity can therefore cost a claimant one unit, when weights differ.
+// A floor is the least a claimant gets, not something on top: one whose weight brings it more gets
+// no more for its floor. Floors that together exceed the capacity are shared among themselves, the
+// smallest first to be whole. What one does not want goes to the others by weight. Units that do
+// not divide go to the largest remainders, then to the first in order; as with every method of
+// largest remainders, more capacity can therefore cost a claimant one unit, when weights differ.
 func MaxMin(capacity int64, claimants []Claimant) []int64 {
 	spans := make([]span, len(claimants))
 	for i, c := range claimants {
@@ -65,7 +66,8 @@ func ranks(claimants []Claimant) []rank {
 	return all
 }
 
-// widen makes what each claimant got the least it gets, and lets those of a rank have up to their demand.
+// widen makes what each claimant got the least it gets, and lets those of a rank have up to their
+// demand.
 func widen(spans []span, claimants []Claimant, got []int64, r rank) []span {
 	for i, c := range claimants {
 		spans[i] = span{low: got[i], high: got[i], weight: min(max(c.Weight, 1), MaxWeight)}

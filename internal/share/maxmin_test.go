@@ -106,8 +106,8 @@ func TestMaxMin_Properties(t *testing.T) {
 	})
 }
 
-// checkNoEnvy checks that nobody of a lower rank has more than the least when i wanted more, and nobody of the same more for its
-// weight, beyond one unit of rounding each.
+// checkNoEnvy checks that nobody of a lower rank has more than the least when i wanted more, and
+// nobody of the same more for its weight, beyond one unit of rounding each.
 func checkNoEnvy(t *rapid.T, claimants []Claimant, got []int64, i int, short bool) {
 	mine := claimants[i]
 	for j, c := range claimants {
@@ -135,7 +135,8 @@ func checkNoEnvy(t *rapid.T, claimants []Claimant, got []int64, i int, short boo
 	}
 }
 
-// TestMaxMin_Capacity: with more to share nobody gets less, but for the one unit of rounding when weights differ.
+// TestMaxMin_Capacity: with more to share nobody gets less, but for the one unit of rounding when
+// weights differ.
 func TestMaxMin_Capacity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		claimants := drawClaimants(t)

@@ -1,7 +1,7 @@
 // Package share decides which ticks run while units are short.
 //
-// A tick runs when enough is left for every tick to come. Otherwise each lane runs at an interval of
-// its own. Its share of a window follows from demand, weight, priority and floor (MaxMin), and
+// A tick runs when enough is left for every tick to come. Otherwise each lane runs at an interval
+// of its own. Its share of a window follows from demand, weight, priority and floor (MaxMin), and
 //
 //	interval = window * cost of a run / share
 //
@@ -53,11 +53,12 @@ type Rule struct {
 	Reset  quota.Window  // the upstream's day
 }
 
-// Shortest is the shortest sliding window that is shared. What a shorter one denies fits again soon.
+// Shortest is the shortest sliding window that is shared. What a shorter one denies fits again
+// soon.
 const Shortest = 6 * time.Hour
 
-// Shared reports whether a limit is shared: one of a calendar day, or of a window that slides and is
-// long enough. A pace spreads units by itself.
+// Shared reports whether a limit is shared: one of a calendar day, or of a window that slides and
+// is long enough. A pace spreads units by itself.
 func Shared(l quota.Limit) bool {
 	return l.Pace == nil && (l.Window.Calendar == "day" || l.Window.Length >= Shortest)
 }

@@ -24,8 +24,8 @@ type Shares struct {
 	Lanes []Share
 }
 
-// Shares says what each lane may take of the limit that serves the smallest part of what the lanes want. It
-// is false while enough is left for every tick to come. at and left are as in Admit.
+// Shares says what each lane may take of the limit that serves the smallest part of what the lanes
+// want. It is false while enough is left for every tick to come. at and left are as in Admit.
 func (b *Book) Shares(at int64, left func(limit int) int64) (Shares, bool) {
 	var shortest *division
 	var least float64
