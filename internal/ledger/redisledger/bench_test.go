@@ -105,6 +105,7 @@ func (f *figures) run() {
 	f.row("denial of 1 to 100 units with 10,000 mixed entries, against redis_rate", f.denials("mixed", full, 100), rate)
 	f.row("denial of up to half the limit, against redis_rate", f.denials("mixed", full, full/2), rate)
 	f.row("(redis_rate's own denial, which does not say when to the microsecond)", rateDenied, rate)
+	f.sums()
 	f.memory()
 	f.throughput()
 }

@@ -182,3 +182,30 @@ func fill(b *testing.B, l *Ledger, entries int) {
 	}
 	wg.Wait()
 }
+
+// BenchmarkSums reads who spent what, and how much between two moments, by how much is logged.
+func BenchmarkSums(b *testing.B) {
+	for _, logged := range []int{1000, 100_000} {
+		l, err := Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer l.Close()
+		fill(b, l, logged)
+		b.Run(fmt.Sprintf("sums/logged=%d", logged), func(b *testing.B) {
+			for range b.N {
+				if _, err := l.Sums(b.Context(), quota.SumQuery{Credential: "key1", Bucket: "default"}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("between/logged=%d", logged), func(b *testing.B) {
+			to := time.Now()
+			for range b.N {
+				if _, err := l.Between(b.Context(), "key1", "default", to.Add(-time.Hour), to); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
