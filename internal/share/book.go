@@ -65,37 +65,37 @@ func (b *Book) Fork() *Book {
 
 // next is a lane's first tick that has not come yet, and how many have, from some beginning.
 type next struct {
-	at, count int64
-	grain     int64 // of the last one that came
-	before    int64 // how many came before that grain
-}
-
-// tickOf is the number of the tick that a charge in a grain is for: the first one in the grain, or
-// the last one before it.
-func (b *Book) tickOf(lane int, at int64) int64 {
-	count, n := b.ticks(lane, at-1), &b.next[lane]
-	switch at {
-	case n.grain:
-		return n.before + 1
-	case floorGrain(n.at):
-		return count + 1
-	}
-	return count
+	at    int64
+	upto  int64 // until when they are counted
+	count int64
 }
 
 // ticks is how many ticks of a lane have come by a moment.
 func (b *Book) ticks(lane int, at int64) int64 {
-	n := &b.next[lane]
-	if far := floorGrain(at) - memory; n.at < far { // a clock may jump by years
-		n.at = b.rule.Lanes[lane].Next(moment(far)).At.UnixMicro()
+	n, l := &b.next[lane], &b.rule.Lanes[lane]
+	if far := floorGrain(at) - memory; n.upto < far { // a clock may jump by years
+		n.upto, n.at = far, l.Next(moment(far)).At.UnixMicro()
 	}
-	for ; n.at <= at; n.at = b.rule.Lanes[lane].Next(moment(n.at)).At.UnixMicro() {
-		if g := floorGrain(n.at); g != n.grain {
-			n.grain, n.before = g, n.count
-		}
-		n.count++
+	if n.at <= at {
+		n.count += l.Count(before(n.at), moment(at))
+		n.at = l.Next(moment(at)).At.UnixMicro()
 	}
+	n.upto = max(n.upto, at)
 	return n.count
+}
+
+// tickOf is the number of the tick that a charge in a grain is for: the first one in the grain, or the
+// last one before it.
+func (b *Book) tickOf(lane int, grainAt int64) int64 {
+	l := &b.rule.Lanes[lane]
+	count := b.ticks(lane, grainAt-1)
+	if upto := b.next[lane].upto; upto >= grainAt {
+		count -= l.Count(before(grainAt), moment(upto))
+	}
+	if l.Next(before(grainAt)).At.UnixMicro() < grainAt+grain {
+		count++
+	}
+	return count
 }
 
 // record is units by grain, the oldest first.
