@@ -56,7 +56,7 @@ var layers = map[string]string{
 	"internal/plan":                "internal/quota internal/schedule internal/share internal/sim",
 	"internal/picture":             "internal/plan",
 	"internal/freshness":           "",
-	"internal/config":              "internal/costs internal/ledger internal/endpoint internal/quota internal/regions internal/schedule internal/spell internal/sqlite internal/textfile internal/yamlfile",
+	"internal/config":              "internal/costs internal/ledger internal/endpoint internal/quota internal/regions internal/schedule internal/share internal/spell internal/sqlite internal/textfile internal/yamlfile",
 	"internal/cli":                 "internal/config internal/ledger internal/quota internal/spell internal/sqlite internal/version internal/youtube/fault",
 	"internal/cli/clitest":         "",
 	"deploy":                       "", // tests alone

@@ -211,7 +211,7 @@ func (f *fleet) charts(c *catalog.Catalog) (all []catalog.Chart) {
 func (f *fleet) expectDone(l quota.Claims, from, to time.Time,
 	check func(tick string)) (ticks int) {
 	f.Helper()
-	lanes, err := lanesOf(f.cfg)
+	lanes, err := f.cfg.Lanes()
 	if err != nil {
 		f.Fatal(err)
 	}

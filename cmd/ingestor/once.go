@@ -89,7 +89,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 		return err
 	}
 	defer closeDemo()
-	lanes, err := lanesOf(cfg)
+	lanes, err := cfg.Lanes()
 	if err != nil {
 		return err
 	}

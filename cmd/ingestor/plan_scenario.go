@@ -32,7 +32,7 @@ func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (pl
 	}
 	budget := cred.Budget(nil, cfg.Costs, a.Logger(a.stderr))
 	p.Limits, p.Paces, p.Reset = budget.Limits, budget.Paces, resetOf(cfg, p.Price[0].Bucket)
-	lanes, err := lanesOf(cfg)
+	lanes, err := cfg.Lanes()
 	if err != nil {
 		return p, err
 	}

@@ -91,7 +91,7 @@ func (a *app) freshness(ctx context.Context, last int) error {
 	if err != nil {
 		return err
 	}
-	lanes, err := lanesOf(cfg)
+	lanes, err := cfg.Lanes()
 	if err != nil {
 		return err
 	}

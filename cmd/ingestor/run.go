@@ -112,7 +112,7 @@ func (a *app) openShared(ctx context.Context, cfg *config.Config, log *slog.Logg
 
 // daemonWork is what the configuration comes to.
 func (s *deps) daemonWork() (*daemon.Work, error) {
-	lanes, err := lanesOf(s.cfg)
+	lanes, err := s.cfg.Lanes()
 	if err != nil {
 		return nil, err
 	}

@@ -144,14 +144,9 @@ func (g *gate) question(ctx context.Context, bucket string) (forecast.Question, 
 
 // lanes are those of the configured jobs, with the pages that the catalogue says a run will want.
 func lanes(ctx context.Context, cfg *config.Config) ([]share.Lane, error) {
-	configured, err := cfg.Lanes()
+	lanes, err := cfg.Lanes()
 	if err != nil {
 		return nil, err
-	}
-	lanes := make([]share.Lane, len(configured))
-	for i, l := range configured {
-		lanes[i] = share.Lane{Lane: l.Lane, Zone: l.Zone, Pages: int64(l.Pages),
-			Weight: cfg.Daemon.Weight(l.Code), Priority: cfg.Daemon.Priorities[l.Code], Floor: cfg.Daemon.Floors[l.Code]}
 	}
 	c, err := catalog.OpenReading(ctx, cfg.Catalog)
 	if errors.Is(err, fs.ErrNotExist) {

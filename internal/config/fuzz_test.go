@@ -103,7 +103,7 @@ func runnable(t *testing.T, cfg *Config) {
 		t.Fatal(err)
 	}
 	for _, l := range lanes {
-		if l.Pages < 1 || l.Zone == nil || l.Code == "" || l.Offset < 0 {
+		if l.Pages < 1 || l.Zone == nil || l.Region == "" || l.Offset < 0 {
 			t.Errorf("lane %+v", l)
 		}
 	}

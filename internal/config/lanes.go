@@ -1,24 +1,14 @@
 package config
 
 import (
-	"time"
-
-	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
-
-// Lane is the ticks of one region of one job, as they are configured.
-type Lane struct {
-	schedule.Lane
-	Code  regions.Region
-	Zone  *time.Location // of the schedule
-	Pages int            // of a chart, at most
-}
 
 // Lanes are those of all jobs, in the order of the jobs and their regions. An error is one of a
 // schedule.
-func (c *Config) Lanes() ([]Lane, error) {
-	var lanes []Lane
+func (c *Config) Lanes() ([]share.Lane, error) {
+	var lanes []share.Lane
 	for _, job := range c.AllJobs() {
 		s, err := schedule.Parse(job.Schedule, job.Timezone)
 		if err != nil {
@@ -31,10 +21,13 @@ func (c *Config) Lanes() ([]Lane, error) {
 		offsets := schedule.Stagger{Step: c.Ingest.Stagger,
 			Auto: c.Daemon.StaggerAuto}.Offsets(names, s)
 		for i, region := range job.Regions {
-			lanes = append(lanes, Lane{
-				Lane: schedule.Lane{Job: job.Name, Region: names[i], Schedule: s,
-					Offset: offsets[i]},
-				Code: region, Zone: job.Timezone, Pages: job.Pages,
+			lanes = append(lanes, share.Lane{
+				Lane:     schedule.Lane{Job: job.Name, Region: names[i], Schedule: s, Offset: offsets[i]},
+				Zone:     job.Timezone,
+				Pages:    int64(job.Pages),
+				Weight:   c.Daemon.Weight(region),
+				Priority: c.Daemon.Priorities[region],
+				Floor:    c.Daemon.Floors[region],
 			})
 		}
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -30,5 +31,36 @@ func BenchmarkYear(b *testing.B) {
 				b.ReportMetric(float64(r.Lost()), "lost")
 			}
 		})
+	}
+}
+
+// BenchmarkYearOfAll: 365 days of 110 regions every 10 minutes, 4 pages each.
+func BenchmarkYearOfAll(b *testing.B) {
+	var regions []string
+	for i := range 110 {
+		regions = append(regions, string([]byte{byte('A' + i/26), byte('A' + i%26)}))
+	}
+	for name, units := range map[string]int64{"fits": 100_000, "short": 30_000} {
+		b.Run(name, func(b *testing.B) {
+			p := Plan{Lanes: lanes(b, "*/10 * * * *", 4, 5*time.Second, regions...), Price: price, Reset: day(b, "America/Los_Angeles"),
+				From: at(b, "2026-01-01T08:00:00Z"), To: at(b, "2027-01-01T08:00:00Z"), Step: time.Hour,
+				Limits: []quota.Limit{sliding(units, 24*time.Hour), daily(b, units, "America/Los_Angeles")}}
+			for b.Loop() {
+				r := p.Execute()
+				b.ReportMetric(float64(r.Lost()), "lost")
+			}
+		})
+	}
+}
+
+// BenchmarkSuggest looks for the tightest schedule of 8 regions, played for a year.
+func BenchmarkSuggest(b *testing.B) {
+	p := Plan{Lanes: lanes(b, "*/10 * * * *", 4, time.Minute, eight...), Price: price, Reset: day(b, "America/Los_Angeles"),
+		From: at(b, "2026-01-01T08:00:00Z"), To: at(b, "2026-01-08T08:00:00Z"),
+		Limits: []quota.Limit{sliding(9500, 24*time.Hour), daily(b, 9500, "America/Los_Angeles")}}
+	for b.Loop() {
+		if _, ok := p.Suggest(b.Context(), Wish{Zone: time.UTC, Share: math.Inf(1)}); !ok {
+			b.Fatal("nothing fits")
+		}
 	}
 }

@@ -36,8 +36,9 @@ func (q SpentQuery) Read(ctx context.Context, l Ledger) ([]Spent, error) {
 		if limit.Window.IsCalendar() {
 			begin, _ = limit.Window.Bounds(q.Now)
 		}
-		if grain := GrainOf(begin); limit.Bucket == q.Bucket && !grain.Equal(begin) {
-			exact[grain] = true
+		whole := limit.Window.IsCalendar() && GrainOf(begin).Equal(begin)
+		if limit.Bucket == q.Bucket && !whole {
+			exact[GrainOf(begin)] = true
 		}
 	}
 	var spent []Spent

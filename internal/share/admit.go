@@ -194,7 +194,7 @@ func (b *Book) ahead(lane int, at int64, mine turn) (units, first int64) {
 	first = at + b.every[lane]
 	until := first
 	for i := range b.lanes {
-		if i == lane {
+		if i == lane || b.resting(i, at) {
 			continue
 		}
 		if t := b.turn(i, at); t.due <= t.now && t.before(mine) && b.next[i].at <= until {
@@ -203,6 +203,21 @@ func (b *Book) ahead(lane int, at int64, mine turn) (units, first int64) {
 		}
 	}
 	return units, first
+}
+
+// resting reports whether a lane ran so lately that its next run cannot be due, whatever it is owed.
+func (b *Book) resting(lane int, at int64) bool {
+	r := &b.lanes[lane]
+	if len(r.at) == 0 || r.newest() < at-memory {
+		return false
+	}
+	interval := int64(0)
+	for i := range b.limits {
+		if l := &b.limits[i]; !l.enough {
+			interval = max(interval, l.intervals[lane])
+		}
+	}
+	return (b.ticks(lane, at)-r.ticked[len(r.at)-1])*parts < interval/4*3
 }
 
 // String is the reason in words.

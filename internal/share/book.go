@@ -142,10 +142,16 @@ func (r *record) fork() {
 	r.at, r.before, r.ticked = slices.Clip(r.at), slices.Clip(r.before), slices.Clip(r.ticked)
 }
 
-// from is the index of the first grain that begins at t or later, to the grain.
+// from is the index of the first grain that begins at t or later, to the grain. It is mostly near the
+// end, where the search begins.
 func (r *record) from(t int64) int {
 	t = floorGrain(t)
-	return sort.Search(len(r.at), func(i int) bool { return r.at[i] >= t })
+	low, high := len(r.at)-1, len(r.at) // low is before t, high is not
+	for step := 1; low >= 0 && r.at[low] >= t; step *= 2 {
+		low, high = low-step, low
+	}
+	low = max(low, -1)
+	return low + 1 + sort.Search(high-low-1, func(i int) bool { return r.at[low+1+i] >= t })
 }
 
 // since is the units charged from t on, to the grain, and the beginning of the first such grain.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
 )
 
 // window is one limit on its way through time: it only ever moves on.
@@ -70,7 +71,7 @@ func (w *window) move(l *log, n int64) {
 
 // soon is what counts as free already when a run asks for its share: the charges of a run are a
 // little apart, and so are those that leave the window a day later.
-const soon = int64(time.Second / time.Microsecond)
+const soon = int64(share.Soon / time.Microsecond)
 
 // usedSoon is what will be used of what is used now.
 func (w *window) usedSoon(l *log) int64 {

@@ -1,0 +1,93 @@
+package quota_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/quota"
+)
+
+// TestSpent: what is read from the ledger's sums is all that was spent, as much in each window as the
+// ledger counts, and in a few lines.
+func TestSpent(t *testing.T) {
+	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ledger.Close()
+	los, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := func(w quota.Window) quota.Limit {
+		return quota.Limit{Bucket: quota.DefaultBucket, Units: quota.MaxUnits, Window: w}
+	}
+	limits := []quota.Limit{
+		limit(quota.Sliding(24 * time.Hour)), limit(quota.Sliding(7 * time.Hour)),
+		limit(quota.Window{Calendar: "day", Zone: los}),
+	}
+	plays := 0
+	var now time.Time
+	ledger.Now = func() time.Time { return now }
+	rapid.Check(t, func(r *rapid.T) {
+		plays++
+		b := quota.Budget{Ledger: ledger, Credential: fmt.Sprint("key", plays), Limits: limits}
+		end := time.Date(2026, 11, 1, rapid.IntRange(0, 23).Draw(r, "hour"), 0, 0, 0, time.UTC).
+			Add(rapid.SampledFrom([]time.Duration{0, 4 * time.Minute, 10 * time.Minute, 10*time.Minute - 1000, 37*time.Minute + 5*time.Second}).Draw(r, "into"))
+		now = end.Add(-30 * time.Hour)
+		all := make(map[string]int64)
+		for range rapid.IntRange(0, 60).Draw(r, "charges") {
+			now = now.Add(rapid.SampledFrom([]time.Duration{time.Microsecond, 7 * time.Second, 3 * time.Minute, 11 * time.Minute, 47 * time.Minute, 5 * time.Hour}).Draw(r, "later"))
+			if now.After(end) {
+				break
+			}
+			region := rapid.SampledFrom([]string{"US", "GB"}).Draw(r, "region")
+			units := rapid.Int64Range(1, 9).Draw(r, "units")
+			call := quota.Call{Bucket: quota.DefaultBucket, Units: units, Labels: quota.Labels{quota.LabelRegion: region}}
+			if _, err := b.Charge(t.Context(), call); err != nil {
+				r.Fatal(err)
+			}
+			all[region] += units
+		}
+		now = end
+		usage, err := ledger.Usage(t.Context(), b.Credential, limits)
+		if err != nil {
+			r.Fatal(err)
+		}
+		q := quota.SpentQuery{Credential: b.Credential, Bucket: quota.DefaultBucket, Limits: limits, Now: end, Since: end.Add(-48 * time.Hour)}
+		spent, err := q.Read(t.Context(), ledger)
+		if err != nil {
+			r.Fatal(err)
+		}
+		read := make(map[string]int64)
+		for i, s := range spent {
+			if read[s.Labels[quota.LabelRegion]] += s.Units; s.Charges < 1 || i > 0 && s.At.Before(spent[i-1].At) || s.At.After(end) {
+				r.Fatalf("%d: %+v", i, s)
+			}
+		}
+		if read["US"] != all["US"] || read["GB"] != all["GB"] {
+			r.Fatalf("%v were spent, %v read", all, read)
+		}
+		for _, l := range usage.Buckets[0].Limits {
+			after := end.Add(-l.Limit.Window.Length)
+			if l.Limit.Window.IsCalendar() {
+				start, _ := l.Limit.Window.Bounds(end)
+				after = start.Add(-1)
+			}
+			var inside int64
+			for _, s := range spent {
+				if s.At.After(after) {
+					inside += s.Units
+				}
+			}
+			if inside != l.Used {
+				r.Fatalf("%s: %d are used, %d read", l.Limit.Name(), l.Used, inside)
+			}
+		}
+	})
+}
