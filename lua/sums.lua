@@ -5,7 +5,7 @@
 --        A grain may have several members, and what was cancelled is negative. Entries that are trimmed stay in them; the members go
 --        when the last entry of their grain has gone
 -- state  g = two doubles: the stamp up to which entries are in the sums, and the running total after the entry of that stamp. Where
---        the next entry's total does not follow from it, the sums are of another log, and begin anew
+--        the next entry's total does not follow from it, the sums are of another log, and begin anew; so do sums that were deleted
 --
 -- KEYS   1 labels  2 state  3 log  4 holds  5 sums
 -- ARGV   1 N: how many entries to read, about
@@ -41,7 +41,7 @@ if member then
   local after, units = entry(b.log, member)
   before = after - units
 end
-local anew = before ~= total
+local anew = before ~= total or call('ZCARD', sums) == 0
 if anew then
   upto, total = 0, 0
   member, stamp = following()

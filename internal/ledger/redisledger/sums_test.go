@@ -69,6 +69,26 @@ func TestSumsOfALogWithoutThem(t *testing.T) {
 	}
 }
 
+// Sums that are deleted are added up anew, also when every entry was in them, or all but a few.
+func TestSumsDeleted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l := open(t, s.URL())
+	l.readNewest = 2
+	chargeMany(t, l, 400)
+	for _, more := range []int{0, 8} {
+		for done := false; !done; {
+			var err error
+			if done, err = l.addUp(t.Context(), "k", "default"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		chargeMany(t, l, more)
+		must(t, l.client.Del(t.Context(), sumsKey("k", "default")))
+		sumsEqualEntries(t, l, fmt.Sprintf("deleted, and %d charged before", more))
+	}
+}
+
 // A process of a version that knows no sums may cancel what is in them: they begin anew.
 func TestSumsAfterACancelThatKnewNone(t *testing.T) {
 	t.Parallel()
