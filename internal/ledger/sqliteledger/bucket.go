@@ -173,9 +173,6 @@ func (b *bucket) record(n, units int64, id, labels string) error {
 	if err := b.s.change("entry_add", b.id, n, id, units, b.total, labels); err != nil {
 		return err
 	}
-	if err := b.s.change("sum_add", b.id, quota.Grained(n), withoutRun(labels), units, 1); err != nil {
-		return err
-	}
 	if err := b.s.change("bucket_update", b.id, b.total, b.newest, b.retention); err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) e
 func (s *session) cancel(c quota.Charge, at int64) error {
 	type entry struct {
 		*bucket
-		spent
+		units int64
 	}
 	var entries []entry
 	for _, cost := range c.Costs {
@@ -140,14 +140,14 @@ func (s *session) cancel(c quota.Charge, at int64) error {
 		if err != nil {
 			return err
 		}
-		e, err := b.cancellable(c.ID, at)
+		units, err := b.cancellable(c.ID, at)
 		if err != nil {
 			return err
 		}
-		entries = append(entries, entry{b, e})
+		entries = append(entries, entry{b, units})
 	}
 	for _, e := range entries {
-		if err := e.takeOut(e.spent); err != nil {
+		if err := e.takeOut(at, e.units); err != nil {
 			return err
 		}
 		if !draws(c, e.name) {
@@ -163,39 +163,35 @@ func (s *session) cancel(c quota.Charge, at int64) error {
 	return s.change("answer_forget", c.Credential, ofKey, c.Key)
 }
 
-// cancellable finds the entry id at the time given.
-func (b *bucket) cancellable(id string, at int64) (e spent, err error) {
-	e.at = at
-	found, err := b.s.find("entry_find", []any{b.id, at, id}, &e.units, &e.labels)
+// cancellable finds the units of the entry id at the time given.
+func (b *bucket) cancellable(id string, at int64) (units int64, err error) {
+	found, err := b.s.find("entry_find", []any{b.id, at, id}, &units)
 	if err != nil {
-		return e, err
+		return units, err
 	}
 	if !found {
-		return e, fmt.Errorf("%s in bucket %s at %s: %w", id, b.name, stamp(at), quota.ErrNoEntry)
+		return units, fmt.Errorf("%s in bucket %s at %s: %w", id, b.name, stamp(at), quota.ErrNoEntry)
 	}
 	var later int64
 	var least sql.NullInt64
 	if _, err := b.s.find("entry_count_after", []any{b.id, at, farBack + 1}, &later, &least); err != nil {
-		return e, err
+		return units, err
 	}
 	if later > farBack {
-		return e, fmt.Errorf("%s in bucket %s: too far back, more than %d entries follow: %w", id, b.name, farBack, quota.ErrNoEntry)
+		return units, fmt.Errorf("%s in bucket %s: too far back, more than %d entries follow: %w", id, b.name, farBack, quota.ErrNoEntry)
 	}
-	if e.units < 1 || later > 0 && least.Int64 < e.units {
-		return e, b.damaged("the totals of its entries do not rise by their units")
+	if units < 1 || later > 0 && least.Int64 < units {
+		return units, b.damaged("the totals of its entries do not rise by their units")
 	}
-	return e, nil
+	return units, nil
 }
 
-func (b *bucket) takeOut(e spent) error {
-	if err := b.s.change("entry_remove", b.id, e.at); err != nil {
+func (b *bucket) takeOut(at, units int64) error {
+	if err := b.s.change("entry_remove", b.id, at); err != nil {
 		return err
 	}
-	if err := b.s.change("entry_lower_after", b.id, e.at, e.units); err != nil {
+	if err := b.s.change("entry_lower_after", b.id, at, units); err != nil {
 		return err
 	}
-	if err := b.subtract(e); err != nil {
-		return err
-	}
-	return b.s.change("bucket_lower", b.id, e.units)
+	return b.s.change("bucket_lower", b.id, units)
 }

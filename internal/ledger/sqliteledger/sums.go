@@ -67,46 +67,13 @@ func (l *Ledger) Between(
 	return units, err
 }
 
-// spent is what an entry adds to a sum.
-type spent struct {
-	at, units int64
-	labels    string // with the run
-}
-
-// trim forgets the oldest entries, a bounded number of them, and what they added, once a
-// thirty-second part of their time has piled up.
+// trim forgets the oldest entries, a bounded number of them, once a thirty-second part of their time
+// has piled up.
 func (b *bucket) trim(n int64) error {
 	if !b.oldest.Valid || b.oldest.Int64 > n-b.retention-b.retention/32 {
 		return nil
 	}
-	b.s.wrote = true
-	var gone []spent
-	err := b.s.each("entry_trim", []any{b.id, n - b.retention, trimEntries}, func(row *sql.Rows) error {
-		var e spent
-		err := row.Scan(&e.at, &e.units, &e.labels)
-		gone = append(gone, e)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return b.subtract(gone...)
-}
-
-// subtract takes entries that are gone out of the sums.
-func (b *bucket) subtract(gone ...spent) error {
-	var sums quota.Tally
-	for _, e := range gone {
-		if e.units >= 1 && e.units <= quota.MaxUnits { // unreadable ones are in no sum
-			sums.Add(e.at, withoutRun(e.labels), e.units, 1)
-		}
-	}
-	return sums.Each(func(at int64, line string, units, charges int64) error {
-		if err := b.s.change("sum_add", b.id, at, line, -units, -charges); err != nil {
-			return err
-		}
-		return b.s.change("sum_trim", b.id, at, line)
-	})
+	return b.s.change("entry_trim", b.id, n-b.retention, trimEntries)
 }
 
 // checkSums holds the sums against what the entries must be.

@@ -1,4 +1,4 @@
--- What was spent in each ten minutes under each line of labels: the entries, added up. It is kept in the transaction of each entry.
+-- What was spent in each ten minutes under each line of labels: the entries, added up.
 
 CREATE TABLE sums (
     bucket  INTEGER NOT NULL REFERENCES buckets (id),

@@ -14,15 +14,14 @@ SELECT at FROM entries WHERE bucket = ?1 AND total >= ?2 ORDER BY total LIMIT 1;
 -- name: entry_add
 INSERT INTO entries (bucket, at, id, units, total, labels) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
--- Forgets the oldest entries up to the time ?2, at most ?3 of them, and answers what they were.
+-- Forgets the oldest entries up to the time ?2, at most ?3 of them.
 -- name: entry_trim
 DELETE FROM entries WHERE bucket = ?1 AND at <= (
-    SELECT max(at) FROM (SELECT at FROM entries WHERE bucket = ?1 AND at <= ?2 ORDER BY at LIMIT ?3))
-RETURNING at, units, labels;
+    SELECT max(at) FROM (SELECT at FROM entries WHERE bucket = ?1 AND at <= ?2 ORDER BY at LIMIT ?3));
 
 -- ?2 at, ?3 id
 -- name: entry_find
-SELECT units, labels FROM entries WHERE bucket = ?1 AND at = ?2 AND id = ?3;
+SELECT units FROM entries WHERE bucket = ?1 AND at = ?2 AND id = ?3;
 
 -- How many entries follow ?2, counted up to ?3, and the least of their running totals.
 -- name: entry_count_after

@@ -1,13 +1,8 @@
--- ?1 is the bucket's id, ?2 the start of a grain and ?3 a line of labels without the run, unless it says otherwise.
+-- ?1 is the bucket's id throughout.
 
--- ?4 units, ?5 charges
+-- ?2 the start of a grain, ?3 a line of labels without the run, ?4 units, ?5 charges
 -- name: sum_add
-INSERT INTO sums (bucket, grain, labels, units, charges) VALUES (?1, ?2, ?3, ?4, ?5)
-ON CONFLICT (bucket, grain, labels) DO UPDATE SET units = units + excluded.units, charges = charges + excluded.charges;
-
--- Forgets a sum to which nothing adds up any more.
--- name: sum_trim
-DELETE FROM sums WHERE bucket = ?1 AND grain = ?2 AND labels = ?3 AND charges <= 0;
+INSERT INTO sums (bucket, grain, labels, units, charges) VALUES (?1, ?2, ?3, ?4, ?5);
 
 -- ?2 the first grain
 -- name: sum_list
