@@ -21,9 +21,13 @@ type Decision struct {
 	Early    bool          // the lanes together have used what the day has for them until now
 }
 
-// looksBack is over how many of its runs a lane's rate is kept. Fewer would round every run to the
-// ticks; with more, a lane whose share has changed would make up for days of its old one.
-const looksBack = 16
+// looksBack is over how many of its runs a lane's rate is kept, and reachesBack over how long at least:
+// charges are known to the grain, and runs to the tick. Less would round every run to them; with more,
+// a lane whose share has changed would make up for days of its old one.
+const (
+	looksBack   = 16
+	reachesBack = 144 * grain // a day
+)
 
 // Soon is what counts as free already: the charges of a run are a little apart, and so are those
 // that leave a sliding window a day later.
@@ -179,7 +183,8 @@ func (b *Book) turn(lane int, at int64) turn {
 		t.order = r.ticked[len(r.at)-1] * parts
 	default:
 		last := r.ticked[len(r.at)-1] * parts
-		i := min(r.from(at-min(memory, looksBack*min(apart, memory))), len(r.at)-1)
+		reach := min(memory, max(reachesBack, looksBack*min(apart, memory)))
+		i := min(r.from(at-reach), len(r.at)-1)
 		paid := r.ticked[i]*parts + min(mulDiv(t.interval, r.total-r.before[i], b.rule.Cost(lane)), never/4)
 		t.order = min(paid, last+t.interval+max(t.interval/4, parts))
 		t.due = max(t.order, last+t.interval/4*3)
@@ -232,7 +237,7 @@ func (d Decision) String() string {
 		return fmt.Sprintf("%s runs: it has not run for days, or ever", name)
 	case d.Run:
 		return fmt.Sprintf("%s runs: a run every %s, this one due at %s (%s)", name, every, d.due(), d.claim())
-	case d.Interval < 0:
+	case d.Interval < 0 && d.Cost <= d.Free:
 		return fmt.Sprintf("%s is left out: the others need all units (%s)", name, d.claim())
 	case d.Ahead > 0:
 		return fmt.Sprintf("%s is left out: %d units are left, and lanes that have waited longer need %d of them (%s)",

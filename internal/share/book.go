@@ -76,9 +76,9 @@ func (b *Book) ticks(lane int, at int64) int64 {
 	if far := floorGrain(at) - memory; n.upto < far { // a clock may jump by years
 		n.upto, n.at = far, l.Next(moment(far)).At.UnixMicro()
 	}
-	if n.at <= at {
-		n.count += l.Count(before(n.at), moment(at))
-		n.at = l.Next(moment(at)).At.UnixMicro()
+	if n.at <= at { // a tick may come a part of a microsecond after n.at
+		n.count += l.Count(before(n.at), before(at+1))
+		n.at = l.Next(before(at + 1)).At.UnixMicro()
 	}
 	n.upto = max(n.upto, at)
 	return n.count
@@ -90,7 +90,7 @@ func (b *Book) tickOf(lane int, grainAt int64) int64 {
 	l := &b.rule.Lanes[lane]
 	count := b.ticks(lane, grainAt-1)
 	if upto := b.next[lane].upto; upto >= grainAt {
-		count -= l.Count(before(grainAt), moment(upto))
+		count -= l.Count(before(grainAt), before(upto+1))
 	}
 	if l.Next(before(grainAt)).At.UnixMicro() < grainAt+grain {
 		count++

@@ -161,6 +161,8 @@ func (b *Book) divide(d *division, at, left int64) {
 	for i, units := range MaxMin(capacity*scale, claimants) {
 		d.floored[i] = units > 0 && units <= claimants[i].Floor
 		switch c := claimants[i]; {
+		case b.rule.Cost(i) > capacity && d.window.ticks[i] > 0:
+			d.intervals[i] = never
 		case units >= c.Demand && c.Demand <= capacity*scale:
 		case units == 0:
 			d.intervals[i] = never
@@ -181,7 +183,10 @@ func (b *Book) claimants(w *window, capacity int64) (all []Claimant, scale int64
 	}
 	for i, l := range b.rule.Lanes {
 		demand := capacity + 1 // as good as any demand above it
-		if cost := b.rule.Cost(i); cost == 0 || w.ticks[i] <= capacity/cost {
+		switch cost := b.rule.Cost(i); {
+		case cost > capacity:
+			demand = 0 // no run of it fits
+		case cost == 0 || w.ticks[i] <= capacity/cost:
 			demand = w.ticks[i] * cost
 		}
 		floor := min(max(l.Floor, 0), capacity)

@@ -179,6 +179,8 @@ var steady = []struct {
 	{"weights, day", scene{lanes(8, 30*time.Minute, 4, weights(1, 2, 3)), both[1:], 0, 30, 0}, 750, []int64{1, 2, 3, 1, 2, 3, 1, 2}},
 	{"weights, every 10 minutes", scene{lanes(8, 10*time.Minute, 4, weights(1, 2, 3)), []quota.Limit{sliding(1000), day(1000)}, 0, 30, 0}, 7500,
 		[]int64{1, 2, 3, 1, 2, 3, 1, 2}},
+	{"steep weights, every 10 minutes", scene{lanes(5, 10*time.Minute, 4, weights(1, 2, 4, 8, 16)), []quota.Limit{sliding(1000), day(1000)}, 0, 30, 0}, 7500,
+		[]int64{1, 2, 4, 8, 16}},
 	{"runs that leave a rest", scene{lanes(5, 30*time.Minute, 15), both, 0, 30, 0}, 180, nil},
 }
 
@@ -279,6 +281,9 @@ func TestFair_Claims(t *testing.T) {
 				}
 			}), limits: both},
 			[]float64{6.25, 6.25, 6.25, 6.25}, 0.2},
+		{"one whose run takes more than the limit leaves all to the others",
+			scene{lanes: lanes(4, half, 4, func(i int, l *Lane) { l.Pages = int64(200 - 196*min(i, 1)) }), limits: both},
+			[]float64{0, 8.33, 8.33, 8.33}, 0.1},
 		{"one that costs twice as much runs half as often",
 			scene{lanes: lanes(4, half, 4, func(i int, l *Lane) { l.Pages = int64(8 - 4*min(i, 1)) }), limits: both},
 			[]float64{3.125, 6.25, 6.25, 6.25}, 0.2},
@@ -385,6 +390,25 @@ func TestAdmit_ClockJumps(t *testing.T) {
 	}
 }
 
+// TestAdmit_TicksBetweenMicroseconds: two clocks are apart by any number of nanoseconds.
+func TestAdmit_TicksBetweenMicroseconds(t *testing.T) {
+	s := scene{lanes: lanes(11, 10*time.Minute, 4), limits: both, days: 2} // 10 minutes are no whole number of µs for each
+	p := s.play()
+	if p.all() < 49 || slices.Min(p.runs) < 4 {
+		t.Error(p)
+	}
+}
+
+// TestShares_TooLarge: what a lane cannot run on is not shown as its share.
+func TestShares_TooLarge(t *testing.T) {
+	s := scene{lanes: lanes(2, time.Hour, 4, func(i int, l *Lane) { l.Pages = int64(4 + 196*i) }), limits: both[:1]}
+	book := Rule{s.lanes, 1, s.limits, quota.Window{Calendar: "day", Zone: time.UTC}}.Begin()
+	shares, short := book.Shares(midnight.UnixMicro(), func(int) int64 { return 100 })
+	if !short || shares.Lanes[0].Entitled != 96 || shares.Lanes[1].Entitled != 0 {
+		t.Errorf("%v %+v", short, shares.Lanes)
+	}
+}
+
 func drawScene(t *rapid.T) scene {
 	n := rapid.IntRange(1, 5).Draw(t, "lanes")
 	every := rapid.SampledFrom([]time.Duration{10 * time.Minute, 30 * time.Minute, 5 * time.Hour}).Draw(t, "every")
@@ -411,6 +435,7 @@ func TestDecision_String(t *testing.T) {
 		"BR is left out: a run takes 4 units, and 3 are left now":                                       {Short: true, Lane: l, Interval: time.Hour, Due: due, Free: 3, Cost: 4},
 		"BR is left out: 9 units are left, and lanes that have waited longer need 8 of them (weight 2)": {Short: true, Lane: l, Interval: time.Hour, Due: due, Free: 9, Cost: 4, Ahead: 8},
 		"BR is left out: the lanes together have used their units of the day until now (weight 2)":      {Short: true, Lane: l, Due: due, Free: 9, Cost: 4, Early: true},
+		"BR is left out: a run takes 4 units, and 2 are left now":                                       {Short: true, Lane: l, Interval: -1, Free: 2, Cost: 4},
 		"BR is left out: the others need all units (weight 2)":                                          {Short: true, Lane: l, Interval: -1, Free: 9, Cost: 4},
 	} {
 		if got := d.String(); got != want {

@@ -58,6 +58,9 @@ func (b *Book) shares(d *division, at int64) []Share {
 		}
 		s.Spent, _ = b.lanes[i].since(w.since(at))
 		claimants[i] = Claimant{Demand: s.Wants, Weight: l.Weight, Priority: l.Priority, Floor: l.Floor}
+		if cost > d.capacity {
+			claimants[i].Demand = 0 // no run of it fits
+		}
 		evens[i] = Claimant{Demand: math.MaxInt64, Weight: l.Weight}
 		out[i] = s
 	}
