@@ -146,9 +146,12 @@ func TestTooMuchToMend(t *testing.T) {
 			total++ // an entry of one unit is missing in the middle
 		}
 		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: 1.7e15 + float64(i), Member: fmt.Sprintf("%d:1:e%d:", total, i)})
-	}
-	if _, err := pipe.Exec(t.Context()); err != nil {
-		t.Fatal(err)
+		if i%1000 != 999 && i != n-1 { // few at once: a write has its time limit
+			continue
+		}
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := l.CheckBucket(t.Context(), "k", "default", true); !says(err, "a repair would write") {
 		t.Errorf("got %v", err)
