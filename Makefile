@@ -54,6 +54,7 @@ bench: tools
 	$(GO) test -run '^$$' -bench 'Of$$|Many|Short' -benchtime 5x ./internal/forecast
 	$(GO) test -run '^$$' -bench 'Forecast$$' -benchtime 1x ./internal/forecast
 	$(GO) test -run '^$$' -bench Fair -benchtime 1x ./internal/share
+	$(GO) test -run '^$$' -bench Decision -benchtime 100x ./internal/daemon
 
 ## picture: the terminal at the top of the README, from a real run
 picture:

@@ -339,7 +339,7 @@ func (w *world) spent() map[string]int64 {
 }
 
 // lanes are those of a job with a schedule in a zone, staggered by step, of two pages each.
-func lanes(t *testing.T, spec, zone, regions string, step time.Duration) []share.Lane {
+func lanes(t testing.TB, spec, zone, regions string, step time.Duration) []share.Lane {
 	t.Helper()
 	where, err := time.LoadLocation(zone)
 	if err != nil {

@@ -1,0 +1,76 @@
+package daemon_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// BenchmarkDecision is what it takes to decide who runs while units are short, with 197,000 charges
+// of a day in a ledger on Redis, a fiftieth of them of the lanes.
+func BenchmarkDecision(b *testing.B) {
+	server := redistest.Start(b, redistest.Options{Clock: true})
+	now := time.Date(2026, time.June, 2, 20, 0, 0, 0, time.UTC)
+	server.SetNow(b, now.Add(-24*time.Hour))
+	l, err := redisledger.Open(b.Context(), server.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	cat, err := catalog.Open(b.Context(), "sqlite://"+b.TempDir()+"/catalog.db")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer cat.Close()
+	window, err := quota.ParseWindow("day", "America/Los_Angeles")
+	if err != nil {
+		b.Fatal(err)
+	}
+	limits := []quota.Limit{
+		{Bucket: quota.DefaultBucket, Units: 201_000, Window: window},
+		{Bucket: quota.DefaultBucket, Units: 197_000, Window: quota.Sliding(24 * time.Hour)},
+	}
+	all := lanes(b, "*/10 * * * *", "UTC", eight, time.Minute)
+	for i := range all {
+		all[i].Pages = 8
+	}
+	const steps, each = 1000, 200
+	for step := range steps {
+		server.SetNow(b, now.Add(time.Duration(step-steps)*24*time.Hour/steps))
+		var charges errgroup.Group
+		charges.SetLimit(16)
+		for i := range each {
+			labels := quota.Labels{quota.LabelJob: "elsewhere", quota.LabelMethod: "youtube.search.list"}
+			if i%50 == 0 {
+				l := all[(step+i)%len(all)]
+				labels = quota.Labels{quota.LabelJob: l.Job, quota.LabelRegion: l.Region}
+			}
+			charges.Go(func() error {
+				_, err := l.Charge(context.Background(), quota.Charge{Credential: "key1", ID: quota.NewID(time.Now()), Limits: limits,
+					Costs: []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}, Labels: labels})
+				return err
+			})
+		}
+		if err := charges.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	server.SetNow(b, now)
+	w := &daemon.Work{Lanes: all}
+	w.Sweep.Catalog, w.Sweep.Day = cat, window
+	w.Sweep.Budget = &quota.Budget{Ledger: l, Credential: "key1", Limits: limits,
+		Prices: map[string][]quota.Cost{"youtube.videos.list": {{Bucket: quota.DefaultBucket, Units: 1}}}}
+	for b.Loop() {
+		if _, short, err := w.Shares(b.Context()); err != nil || !short {
+			b.Fatal(short, err)
+		}
+	}
+}
