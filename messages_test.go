@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	messageRow = regexp.MustCompile("(?m)^\\| (.*?) \\|")
+	messageRow = regexp.MustCompile(`(?m)^\| (.*?) \|`)
 	varies     = regexp.MustCompile(`…|: |\bdefault\b.*|\bkey1\b|YOUTUBE_API_KEY|\bGB\b|\bpace\b`)
 	concat     = regexp.MustCompile("[\"`]\\s*\\+\\s*[\"`]")
 )

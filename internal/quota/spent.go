@@ -44,7 +44,7 @@ func (q SpentQuery) Read(ctx context.Context, l Ledger) ([]Spent, error) {
 	var spent []Spent
 	for _, s := range sums {
 		if !exact[s.At] {
-			spent = append(spent, Spent{s.At, s.Labels, s.Units, s.Charges})
+			spent = append(spent, Spent(s))
 		}
 	}
 	for grain := range exact {
