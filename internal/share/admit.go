@@ -186,7 +186,8 @@ func (b *Book) turn(lane int, at int64) turn {
 		reach := min(memory, max(reachesBack, looksBack*min(apart, memory)))
 		i := min(r.from(at-reach), len(r.at)-1)
 		paid := r.ticked[i]*parts + min(mulDiv(t.interval, r.total-r.before[i], b.rule.Cost(lane)), never/4)
-		t.order = min(paid, last+t.interval+max(t.interval/4, parts))
+		// last may be the length of a grain ago, however often the lane ticks
+		t.order = min(paid, last+t.interval+max(t.interval/4, parts, mulDiv(grain, parts, t.every)))
 		t.due = max(t.order, last+t.interval/4*3)
 	}
 	return t

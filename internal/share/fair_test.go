@@ -181,6 +181,7 @@ var steady = []struct {
 		[]int64{1, 2, 3, 1, 2, 3, 1, 2}},
 	{"steep weights, every 10 minutes", scene{lanes(5, 10*time.Minute, 4, weights(1, 2, 4, 8, 16)), []quota.Limit{sliding(1000), day(1000)}, 0, 30, 0}, 7500,
 		[]int64{1, 2, 4, 8, 16}},
+	{"every minute", scene{lanes(1, time.Minute, 1), []quota.Limit{sliding(1000), day(1000)}, 0, 3, 0}, 3000, nil},
 	{"runs that leave a rest", scene{lanes(5, 30*time.Minute, 15), both, 0, 30, 0}, 180, nil},
 }
 
