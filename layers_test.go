@@ -19,8 +19,9 @@ import (
 
 const module = "quotabudget"
 
-// layers is the import table: which packages of the module a package may import. Its tests may import more. A package that
-// is not in the table fails the test, so that a new one is given its place here.
+// layers is the import table: which packages of the module a package may import. Its tests may
+// import more. A package that is not in the table fails the test, so that a new one is given its
+// place here.
 var layers = map[string]string{
 	".":                            "",
 	"lua":                          "",
@@ -64,8 +65,8 @@ var layers = map[string]string{
 	"cmd/ingestor":                 "internal/*",
 }
 
-// owners are the modules that only the named packages may import: everything else is written without knowing them. Where
-// tests is set, tests are held to it too.
+// owners are the modules that only the named packages may import: everything else is written
+// without knowing them. Where tests is set, tests are held to it too.
 var owners = []struct {
 	imported string
 	by       []string
@@ -79,8 +80,8 @@ var owners = []struct {
 	{"github.com/spf13/cobra", []string{"internal/cli", "cmd/quotactl", "cmd/ingestor"}, true},
 }
 
-// without are the modules that a program is built without, not even through a library: they would make it slow to build and
-// half as large again.
+// without are the modules that a program is built without, not even through a library: they would
+// make it slow to build and half as large again.
 var without = map[string][]string{
 	"cmd/quotactl": {"google.golang.org/api", "google.golang.org/grpc", "go.opentelemetry.io"},
 }
@@ -107,8 +108,8 @@ func within(importPath string) string {
 	return rest
 }
 
-// touch looks at every source of the module. go test keeps a result until a file changes that the test itself looked at, and
-// does not know what the commands that a test starts have read.
+// touch looks at every source of the module. go test keeps a result until a file changes that the
+// test itself looked at, and does not know what the commands that a test starts have read.
 func touch(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
@@ -166,7 +167,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// The domain is written in the standard library alone, and so are its siblings that do nothing but compute.
+// The domain is written in the standard library alone, and so are its siblings that do nothing but
+// compute.
 func TestDomainImportsOnlyTheStandardLibrary(t *testing.T) {
 	for _, p := range packages(t) {
 		if !slices.Contains([]string{".", "lua", "internal/quota", "internal/regions", "internal/share", "internal/spell", "internal/meter"}, p.path()) {
@@ -230,7 +232,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Everything arrives through the front door: the environment is read in cmd and handed on, and nothing runs before main.
+// Everything arrives through the front door: the environment is read in cmd and handed on, and
+// nothing runs before main.
 func TestFrontDoor(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, name := range p.GoFiles {
@@ -257,7 +260,8 @@ func TestFrontDoor(t *testing.T) {
 	}
 }
 
-// frontDoor says which packages may look at the environment: the programs, and the one that starts servers for tests.
+// frontDoor says which packages may look at the environment: the programs, and the one that starts
+// servers for tests.
 func frontDoor(path string) bool {
 	return strings.HasPrefix(path, "cmd/") || path == "internal/ledger/redistest"
 }

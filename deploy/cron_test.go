@@ -15,8 +15,8 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// machine is one on which somebody follows the manual: all that it names by its full path is below a
-// root of its own.
+// machine is one on which somebody follows the manual: all that it names by its full path is below
+// a root of its own.
 type machine struct {
 	*testing.T
 	root     string
@@ -24,8 +24,9 @@ type machine struct {
 	env      []string // of a shell
 }
 
-// TestCron follows what docs/operations.md says of cron to the letter, and then runs the lines of the crontab
-// as cron does: with next to nothing in the environment. What a line prints would be mailed.
+// TestCron follows what docs/operations.md says of cron to the letter, and then runs the lines of
+// the crontab as cron does: with next to nothing in the environment. What a line prints would be
+// mailed.
 func TestCron(t *testing.T) {
 	t.Parallel()
 	server := &youtubetest.Server{Keys: []string{"the-key"}}

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// snippet is the example of docs/proxy.md in a language, with the address of this test's proxy in place of
-// the documented one.
+// snippet is the example of docs/proxy.md in a language, with the address of this test's proxy in
+// place of the documented one.
 func snippet(t *testing.T, language, proxy string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs/proxy.md"))

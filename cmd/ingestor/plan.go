@@ -95,7 +95,8 @@ least that was left for scheduled charges; cap is units less headroom.`,
 	return c
 }
 
-// nothingEmpty refuses flags that are given without a value, as by a variable that is not set: what is meant is not the default.
+// nothingEmpty refuses flags that are given without a value, as by a variable that is not set: what
+// is meant is not the default.
 func nothingEmpty(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if text := f.Value.String(); f.Changed && (text == "" || text == "[]") {
@@ -187,8 +188,9 @@ func (o *planned) lose(r plan.Run) {
 
 func (o *planned) passes() bool { return o.report.Fits() && len(o.report.Over(o.share)) == 0 }
 
-// share reads the flags that need no configuration, and returns the part of each limit that peaks may reach: any without
-// --fail-over. Charges of people may stand above what scheduled ones may have, and yet every run gets its pages.
+// share reads the flags that need no configuration, and returns the part of each limit that peaks
+// may reach: any without --fail-over. Charges of people may stand above what scheduled ones may
+// have, and yet every run gets its pages.
 func (f planFlags) share(pagesGiven bool) (float64, error) {
 	if f.days < 1 || f.days > maxPlanDays {
 		return 0, cli.Usagef("--days %d: must be 1 to %d", f.days, maxPlanDays)
@@ -206,7 +208,8 @@ func (f planFlags) share(pagesGiven bool) (float64, error) {
 	return partOf(percent), nil
 }
 
-// partOf is a part in per cent as the float64 closest to it, as plan.Use has it: 2.9 is 0.029, although 2.9/100 comes out less.
+// partOf is a part in per cent as the float64 closest to it, as plan.Use has it: 2.9 is 0.029,
+// although 2.9/100 comes out less.
 func partOf(percent float64) float64 {
 	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(percent, 'g', -1, 64)) // it is a number
 	part, _ := exact.Quo(exact, big.NewRat(100, 1)).Float64()

@@ -82,7 +82,8 @@ func parseFrom(text string, reset quota.Window) (time.Time, error) {
 	return t, nil
 }
 
-// planLanes are the lanes with the pages that their charts have: the given number, or what the catalogue says.
+// planLanes are the lanes with the pages that their charts have: the given number, or what the
+// catalogue says.
 func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []share.Lane, pages int) ([]share.Lane, error) {
 	planned := slices.Clone(lanes)
 	if pages > 0 {
@@ -106,7 +107,8 @@ func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []share.L
 	return planned, errors.Join(err, c.Close())
 }
 
-// absentFile reports whether the URL names a SQLite file that is not there. Opening it would make it.
+// absentFile reports whether the URL names a SQLite file that is not there. Opening it would make
+// it.
 func absentFile(url string) bool {
 	path, err := sqlite.ParseURL(url)
 	if err != nil {

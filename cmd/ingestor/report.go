@@ -148,8 +148,9 @@ func intervalsOf(lanes []share.Lane, now time.Time) []freshness.Lane {
 	return known
 }
 
-// averageInterval counts the ticks of a lane in the four weeks to come, or in four years when that is fewer than one a week. Where
-// the shortest interval accounts for the count, the ticks are evenly spread, and it is the average to the second.
+// averageInterval counts the ticks of a lane in the four weeks to come, or in four years when that
+// is fewer than one a week. Where the shortest interval accounts for the count, the ticks are
+// evenly spread, and it is the average to the second.
 func averageInterval(l share.Lane, now time.Time) time.Duration {
 	shortest := l.Schedule.Interval()
 	for _, days := range []int{28, 4*365 + 1} {

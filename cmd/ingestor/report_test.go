@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// TestAverageInterval: the ticks to come are counted, and a change of the clock among them does not show.
+// TestAverageInterval: the ticks to come are counted, and a change of the clock among them does not
+// show.
 func TestAverageInterval(t *testing.T) {
 	los, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// sharesJSON says who may take how much of what is left until the reset, when that is not enough for every tick.
+// sharesJSON says who may take how much of what is left until the reset, when that is not enough
+// for every tick.
 type sharesJSON struct {
 	Reset   cli.Time    `json:"reset"`
 	Left    int64       `json:"left"`
@@ -35,7 +36,8 @@ type loanJSON struct {
 	Units int64  `json:"units"`
 }
 
-// shares is nil while there is enough for every tick that the schedule has until the reset, or when that cannot be known.
+// shares is nil while there is enough for every tick that the schedule has until the reset, or when
+// that cannot be known.
 func (s *deps) shares(ctx context.Context, lanes []share.Lane) *sharesJSON {
 	work := &daemon.Work{Lanes: lanes, Sweep: *s.sweep()}
 	shares, short, err := work.Shares(ctx)

@@ -214,8 +214,8 @@ func (f foretold) color() cli.Color {
 // fine says that there is nothing to tell of the bucket.
 func (f foretold) fine() bool { return f.Verdict == forecast.Lasts && !f.Short() }
 
-// outlook writes what status says of the forecast: a sentence for each bucket that will not do, and one for all others. A
-// suspension stands there already.
+// outlook writes what status says of the forecast: a sentence for each bucket that will not do, and
+// one for all others. A suspension stands there already.
 func (a *app) outlook(ctx context.Context) error {
 	s := a.screen()
 	told, err := a.foretell(ctx, "")

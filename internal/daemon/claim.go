@@ -16,7 +16,8 @@ var errLost = errors.New("the claim was lost")
 // settleTime is how long the ledger is asked for at the end of a run.
 const settleTime = 5 * time.Second
 
-// lookAgain is how soon, at the latest, a tick is looked at again that is another daemon's or could not be claimed.
+// lookAgain is how soon, at the latest, a tick is looked at again that is another daemon's or could
+// not be claimed.
 const lookAgain = 10 * time.Second
 
 // state is how a tick stands after an attempt.
@@ -49,7 +50,8 @@ func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bo
 	}
 }
 
-// turnFor waits until the lane may run; give is called when it has. It is false when ticks ends first.
+// turnFor waits until the lane may run; give is called when it has. It is false when ticks ends
+// first.
 func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok bool) {
 	stale := l.stale(ctx)
 	give = l.turns.give
@@ -208,7 +210,8 @@ func (l *lane) tickClaim(tick schedule.Tick, ttl time.Duration) quota.Claim {
 	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: tick.ID(), Holder: l.Holder, TTL: ttl}
 }
 
-// renew keeps the lease until ctx ends. When that does not succeed for a lease, or another has it, the run is ended.
+// renew keeps the lease until ctx ends. When that does not succeed for a lease, or another has it,
+// the run is ended.
 func (l *lane) renew(ctx context.Context, tick schedule.Tick, end context.CancelCauseFunc) {
 	for last := time.Now(); pause(ctx, l.work.Lease/3); {
 		asked := time.Now()

@@ -19,7 +19,8 @@ type ClaimsLedger interface {
 // Count returns the ledger with everything that is asked of it counted and timed in m.
 func Count(l ClaimsLedger, m *Metrics) ClaimsLedger { return &counted{l, m} }
 
-// counted counts what a ledger is asked in the daemon's runs. What it does not name passes uncounted.
+// counted counts what a ledger is asked in the daemon's runs. What it does not name passes
+// uncounted.
 type counted struct {
 	ClaimsLedger
 	metrics *Metrics

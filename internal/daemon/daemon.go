@@ -1,4 +1,5 @@
-// Package daemon runs the lanes of a schedule, each tick once, however many daemons share the ledger.
+// Package daemon runs the lanes of a schedule, each tick once, however many daemons share the
+// ledger.
 package daemon
 
 import (
@@ -17,17 +18,19 @@ import (
 
 // Daemon sees every tick of its lanes through. Its fields are set once before Run.
 //
-// A tick is claimed in the ledger under its ID, with a lease that is renewed while it runs. Who finds it held looks again until
-// it is done, or takes it over when the lease lapses; so the ticks of a lane are done in their order, by one daemon each, and
-// a job never overlaps itself. The tick's ID is the run of its chart too: a takeover goes on at the page that is not stored yet.
+// A tick is claimed in the ledger under its ID, with a lease that is renewed while it runs. Who
+// finds it held looks again until it is done, or takes it over when the lease lapses; so the ticks
+// of a lane are done in their order, by one daemon each, and a job never overlaps itself. The
+// tick's ID is the run of its chart too: a takeover goes on at the page that is not stored yet.
 //
 //	10:00:00  a claims trending/BR/2026-06-01T10:00:00Z, b finds it held
 //	10:00:01  a stores pages 1 and 2, and is killed
 //	10:02:00  the lease lapses
 //	10:02:10  b claims it, fetches pages 3 and 4, and marks it done
 //
-// A tick that is denied in mid-chart is done too. The next tick of the lane goes on with that chart while it is fresh
-// (ingest.DefaultResume): the chart is passed on to it, and is its own from then on.
+// A tick that is denied in mid-chart is done too. The next tick of the lane goes on with that chart
+// while it is fresh (ingest.DefaultResume): the chart is passed on to it, and is its own from then
+// on.
 //
 //	10:00:00  trending/BR/2026-06-01T10:00:00Z gets pages 1 and 2, and is denied
 //	10:10:00  trending/BR/2026-06-01T10:10:00Z gets pages 3 and 4
@@ -80,9 +83,10 @@ type mark struct {
 // ErrGrace says that runs were still under way when the grace period was over.
 var ErrGrace = errors.New("runs did not end within the grace period")
 
-// Run runs the lanes until ctx ends. Then no page is asked for any more, the one under way is stored, and claims are given
-// back. It returns nil, or ErrGrace. It ends by itself when the upstream refuses the key, and returns that error: every further tick
-// would be charged and refused.
+// Run runs the lanes until ctx ends. Then no page is asked for any more, the one under way is
+// stored, and claims are given back. It returns nil, or ErrGrace. It ends by itself when the
+// upstream refuses the key, and returns that error: every further tick would be charged and
+// refused.
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -111,7 +115,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return nil
 }
 
-// next waits for a configuration that can be used, and says when it came. A bad one is told, and the one in force stays.
+// next waits for a configuration that can be used, and says when it came. A bad one is told, and
+// the one in force stays.
 func (d *Daemon) next(ctx context.Context) (*Work, time.Time) {
 	for {
 		select {

@@ -14,7 +14,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// noon in Los Angeles is five hours after the upstream's reset, and seven or eight before UTC's evening.
+// noon in Los Angeles is five hours after the upstream's reset, and seven or eight before UTC's
+// evening.
 var noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 
 func TestDayOfTicks(t *testing.T) {
@@ -38,7 +39,8 @@ func TestDayOfTicks(t *testing.T) {
 			`quota_units_spent_total{bucket="default",credential="key1",method="youtube.videos.list",region="US"} 16`,
 			`ingest_sweeps_total{outcome="complete"} 64`, `quota_suspended{bucket="default",credential="key1"} 0`,
 			`quota_ledger_duration_seconds_count{operation="charge"} 128`,
-			// Three for each tick: that it came, the tick, the lane. Eight lanes ask once at the start.
+			// Three for each tick: that it came, the tick, the lane. Eight lanes ask once at the
+			// start.
 			`quota_ledger_duration_seconds_count{operation="claim"} 200`,
 			`quota_ledger_duration_seconds_count{operation="finish"} 200`, `ingest_chart_age_seconds{region="CA"} 1499`,
 			`quota_remaining_units{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 9936`,
@@ -93,7 +95,8 @@ func TestDaylightSaving(t *testing.T) {
 	}
 }
 
-// TestRestart: after a downtime of many ticks each region is caught up once, the stalest first; a short one misses nothing.
+// TestRestart: after a downtime of many ticks each region is caught up once, the stalest first; a
+// short one misses nothing.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	at(t, noon, 10_000, func(w *world) {
@@ -154,7 +157,8 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// TestReload: a bad configuration is refused, a good one takes over after the runs under way, and no tick is lost or done twice.
+// TestReload: a bad configuration is refused, a good one takes over after the runs under way, and
+// no tick is lost or done twice.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -200,7 +204,8 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestEnd: the page under way is stored, no new one is asked for, the claim is given back, and another goes on from there.
+// TestEnd: the page under way is stored, no new one is asked for, the claim is given back, and
+// another goes on from there.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -249,7 +254,8 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// TestTwoDaemons share the ticks; the one that dies with a claim is replaced within the lease, and no stored page is bought again.
+// TestTwoDaemons share the ticks; the one that dies with a claim is replaced within the lease, and
+// no stored page is bought again.
 func TestTwoDaemons(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {

@@ -27,7 +27,8 @@ func newOutlook() outlook {
 	}
 }
 
-// foretell asks every w.Foretell when each bucket will run dry, and warns when the answer is another than before.
+// foretell asks every w.Foretell when each bucket will run dry, and warns when the answer is
+// another than before.
 func (d *Daemon) foretell(ctx context.Context, w *Work) {
 	if w.Foretell <= 0 {
 		return
@@ -54,7 +55,8 @@ func (d *Daemon) foretell(ctx context.Context, w *Work) {
 	}
 }
 
-// judge sets the metrics of one bucket, and logs a verdict that has changed: as a warning when the bucket is short.
+// judge sets the metrics of one bucket, and logs a verdict that has changed: as a warning when the
+// bucket is short.
 func (d *Daemon) judge(credential string, f forecast.Forecast) {
 	dry := math.Inf(1) // later than any moment: what compares, takes the least or asks how long needs no exception for it
 	if !f.DryAt.IsZero() {

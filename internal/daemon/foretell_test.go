@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestForetold: that a day's schedule wants more than there is is told once, as a warning. The shares make the units last, and
-// the metrics say so.
+// TestForetold: that a day's schedule wants more than there is is told once, as a warning. The
+// shares make the units last, and the metrics say so.
 func TestForetold(t *testing.T) {
 	t.Parallel()
 	at(t, midnight.Add(10*time.Minute), 100, func(w *world) {

@@ -34,12 +34,13 @@ type missed struct {
 	lost bool // in a crash; else it stands for all that were missed while no daemon was there
 }
 
-// behind is how many leases late a tick may run although a later one is due too. A crash, and then a crash of who took over,
-// make a tick late by two.
+// behind is how many leases late a tick may run although a later one is due too. A crash, and then
+// a crash of who took over, make a tick late by two.
 const behind = 5
 
-// begin finds where the lane goes on: after the last tick that this process has handled, else after those that were
-// missed. It is called for one lane after the other, so that each knows of all the others how many ticks they have to come.
+// begin finds where the lane goes on: after the last tick that this process has handled, else after
+// those that were missed. It is called for one lane after the other, so that each knows of all the
+// others how many ticks they have to come.
 func (l *lane) begin(ctx context.Context) {
 	since := l.since
 	if m, ok := l.settled(l.Lane); ok {
@@ -47,7 +48,8 @@ func (l *lane) begin(ctx context.Context) {
 			l.settle(l.Lane, m.until.Add(l.Offset-m.lane.Offset)) // of the same ticks of the schedule
 			return
 		}
-		// Its ticks of before now never were. One of the old schedule that has come, and waits for its turn, is not lost.
+		// Its ticks of before now never were. One of the old schedule that has come, and waits for
+		// its turn, is not lost.
 		if tick := m.lane.Next(m.until); !tick.At.After(since) {
 			l.missed = []missed{{tick, true}}
 		}
@@ -66,9 +68,10 @@ func (l *lane) begin(ctx context.Context) {
 	}
 }
 
-// find are the ticks before now that are to run: the last one, if the region's chart is older, in the place of all that were
-// missed while no daemon was there; and each one of a short while ago that came while one was and has no complete chart, because
-// it may have been lost in a crash. Those that are done all the same, by a denial, have a claim that says so.
+// find are the ticks before now that are to run: the last one, if the region's chart is older, in
+// the place of all that were missed while no daemon was there; and each one of a short while ago
+// that came while one was and has no complete chart, because it may have been lost in a crash.
+// Those that are done all the same, by a denial, have a claim that says so.
 func (l *lane) find(ctx context.Context, now time.Time) ([]missed, error) {
 	charts, err := l.work.Sweep.Catalog.Charts(ctx, catalog.ChartKey{Region: l.Region}, chartsRead)
 	if err != nil {
@@ -116,8 +119,8 @@ func (l *lane) run(ticks, ctx context.Context) {
 	l.forget()
 }
 
-// loop runs until ticks ends: first what was missed, then each tick when it comes. Runs under way end by themselves, or soon
-// after ctx has ended.
+// loop runs until ticks ends: first what was missed, then each tick when it comes. Runs under way
+// end by themselves, or soon after ctx has ended.
 func (l *lane) loop(ticks, ctx context.Context) {
 	for _, tick := range l.missed {
 		if !l.runLate(ticks, ctx, tick) {
@@ -156,8 +159,9 @@ func (l *lane) until() time.Time {
 	return m.until
 }
 
-// runLate runs a missed tick. One that stands for many is given up when the lane's next one comes, which fetches the
-// same: a region that hangs must not keep the others waiting for their turn to catch up.
+// runLate runs a missed tick. One that stands for many is given up when the lane's next one comes,
+// which fetches the same: a region that hangs must not keep the others waiting for their turn to
+// catch up.
 func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	if tick.lost {
 		return l.runTick(ticks, ctx, tick.Tick, true)
@@ -167,7 +171,8 @@ func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	return l.runTick(waiting, ctx, tick.Tick, true) || ticks.Err() == nil
 }
 
-// await waits for the tick, and a little longer if there is jitter. It is false when ticks ends first.
+// await waits for the tick, and a little longer if there is jitter. It is false when ticks ends
+// first.
 func (l *lane) await(ticks context.Context, tick schedule.Tick) bool {
 	wait := time.Until(tick.At)
 	if l.work.Jitter > 0 && wait > 0 {

@@ -33,7 +33,8 @@ import (
 
 const eight = "US GB DE FR IN BR AU CA"
 
-// perPage is how many videos the upstream of these tests puts on a page. They ask who gets which page and when, not what is on it.
+// perPage is how many videos the upstream of these tests puts on a page. They ask who gets which
+// page and when, not what is on it.
 const perPage = "3"
 
 // pageOf is which page of a chart a token fetches, when there are so many on each.
@@ -51,8 +52,8 @@ var small = sync.OnceValue(func() *youtubetest.Charts {
 	return youtubetest.Generator{Totals: totals, Days: 1}.Charts()
 })
 
-// world is what daemons share: the upstream, one ledger, one catalogue; in a bubble of testing/synctest, where time passes only
-// when all wait.
+// world is what daemons share: the upstream, one ledger, one catalogue; in a bubble of
+// testing/synctest, where time passes only when all wait.
 type world struct {
 	*testing.T
 	dir     string

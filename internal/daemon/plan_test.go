@@ -14,8 +14,9 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// TestPlanForetells: what the plan says of a schedule is what the daemon then does: the same runs are denied, left out or cut
-// off, to the minute, with as many pages, and go on with charts that were cut off, as long as no two lanes tick in one moment.
+// TestPlanForetells: what the plan says of a schedule is what the daemon then does: the same runs
+// are denied, left out or cut off, to the minute, with as many pages, and go on with charts that
+// were cut off, as long as no two lanes tick in one moment.
 func TestPlanForetells(t *testing.T) {
 	t.Parallel()
 	los, err := quota.ParseWindow("day", "America/Los_Angeles")

@@ -9,8 +9,8 @@ import (
 )
 
 // recordTicks records in the ledger each tick that comes while this daemon runs, whatever the lane
-// is doing: a daemon that starts after a crash could not tell those that waited from those that came
-// while no daemon ran. It begins after from, and ends with ctx.
+// is doing: a daemon that starts after a crash could not tell those that waited from those that
+// came while no daemon ran. It begins after from, and ends with ctx.
 func (l *lane) recordTicks(ctx context.Context, from time.Time) {
 	for tick := l.Next(from); pause(ctx, time.Until(tick.At)); {
 		l.refresh()

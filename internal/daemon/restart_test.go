@@ -22,8 +22,8 @@ func ran(w *world, regions string) string {
 	return strings.Join(slices.Sorted(maps.Keys(w.runs(regions))), " ")
 }
 
-// TestRestart_Coalesced: however short a while ago, what was missed while no daemon was there is one run; and ticks that were
-// coalesced into one are not found again by the next start.
+// TestRestart_Coalesced: however short a while ago, what was missed while no daemon was there is
+// one run; and ticks that were coalesced into one are not found again by the next start.
 func TestRestart_Coalesced(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(30*time.Second), 10_000, func(w *world) {
@@ -46,8 +46,8 @@ func TestRestart_Coalesced(t *testing.T) {
 	})
 }
 
-// TestRestart_Crash: a tick whose buyer was killed before its first page was there is run by whoever starts next, although a later
-// one is due by then.
+// TestRestart_Crash: a tick whose buyer was killed before its first page was there is run by
+// whoever starts next, although a later one is due by then.
 func TestRestart_Crash(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -75,7 +75,8 @@ func TestRestart_Crash(t *testing.T) {
 	})
 }
 
-// TestRestart_Waiting: a tick that has come and waits, for its jitter or for a turn, is not lost with the daemon that it waits in.
+// TestRestart_Waiting: a tick that has come and waits, for its jitter or for a turn, is not lost
+// with the daemon that it waits in.
 func TestRestart_Waiting(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -125,8 +126,8 @@ func TestRestart_Waiting(t *testing.T) {
 	})
 }
 
-// TestReload_Offsets: a region that goes moves those behind it to earlier moments. A tick whose old moment had not come, and whose
-// new one has, runs; one that has run does not run again.
+// TestReload_Offsets: a region that goes moves those behind it to earlier moments. A tick whose old
+// moment had not come, and whose new one has, runs; one that has run does not run again.
 func TestReload_Offsets(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -151,7 +152,8 @@ func TestReload_Offsets(t *testing.T) {
 	})
 }
 
-// TestReload_Waiting: a tick that has come, and waits for its turn when another schedule comes into force, runs all the same.
+// TestReload_Waiting: a tick that has come, and waits for its turn when another schedule comes into
+// force, runs all the same.
 func TestReload_Waiting(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -174,7 +176,8 @@ func TestReload_Waiting(t *testing.T) {
 	})
 }
 
-// TestEnd_Lease: the lease is kept while the page under way is finished, however long that takes within the grace period.
+// TestEnd_Lease: the lease is kept while the page under way is finished, however long that takes
+// within the grace period.
 func TestEnd_Lease(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -206,7 +209,8 @@ func TestEnd_Lease(t *testing.T) {
 	})
 }
 
-// TestRestart_Hanging: a region that hangs when it is caught up keeps the others from theirs until their next tick, and no longer.
+// TestRestart_Hanging: a region that hangs when it is caught up keeps the others from theirs until
+// their next tick, and no longer.
 func TestRestart_Hanging(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(5*time.Second), 1_000_000, func(w *world) {
@@ -243,7 +247,8 @@ func TestObserved(t *testing.T) {
 	})
 }
 
-// TestFloorUnpaced: a region that has not had its floor of the day is not held back by a pace that others have used up.
+// TestFloorUnpaced: a region that has not had its floor of the day is not held back by a pace that
+// others have used up.
 func TestFloorUnpaced(t *testing.T) {
 	t.Parallel()
 	at(t, midnight.Add(-time.Second), 240, func(w *world) {
@@ -292,8 +297,8 @@ func TestNotReady_Claims(t *testing.T) {
 	})
 }
 
-// TestShares_LedgerAhead: on a ledger whose clock is a day ahead, what is left of its day is held against the ticks until its reset, which
-// come by this host's clock.
+// TestShares_LedgerAhead: on a ledger whose clock is a day ahead, what is left of its day is held
+// against the ticks until its reset, which come by this host's clock.
 func TestShares_LedgerAhead(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	now := time.Now().Add(26 * time.Hour)

@@ -11,11 +11,12 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// resume makes a chart that an earlier tick of the lane has left half, and that is still fresh, this tick's, so that its sweep
-// buys the missing pages only. It is called when the tick is to run: a chart that is of a tick says that the tick was decided.
+// resume makes a chart that an earlier tick of the lane has left half, and that is still fresh,
+// this tick's, so that its sweep buys the missing pages only. It is called when the tick is to run:
+// a chart that is of a tick says that the tick was decided.
 //
-// The earlier tick must be done, be it by a denial. One that was lost in a crash is still to be run by whoever takes it over,
-// and keeps its chart.
+// The earlier tick must be done, be it by a denial. One that was lost in a crash is still to be run
+// by whoever takes it over, and keeps its chart.
 func (l *lane) resume(ctx context.Context, tick schedule.Tick) error {
 	cat := l.work.Sweep.Catalog
 	chart, ok, err := cat.Resume(context.WithoutCancel(ctx), catalog.ChartKey{Region: l.Region}, time.Now().Add(-ingest.DefaultResume))

@@ -34,7 +34,8 @@ func (w *world) expectAsked(want string) {
 	}
 }
 
-// halves are the charts of JP that are not complete, the newest first: "trending/JP/2026-06-01T19:00:00Z 3" has three pages.
+// halves are the charts of JP that are not complete, the newest first:
+// "trending/JP/2026-06-01T19:00:00Z 3" has three pages.
 func (w *world) halves() string {
 	w.Helper()
 	charts, err := w.look.catalog.Charts(context.Background(), catalog.ChartKey{Region: "JP"}, 0)
@@ -50,8 +51,9 @@ func (w *world) halves() string {
 	return strings.Join(halves, ", ")
 }
 
-// TestResume: a chart that was cut off is resumed by the next tick within a quarter of an hour of its first page, and begun
-// again after that. It is the chart of the tick that completes it, and neither that tick nor the one before is run again.
+// TestResume: a chart that was cut off is resumed by the next tick within a quarter of an hour of
+// its first page, and begun again after that. It is the chart of the tick that completes it, and
+// neither that tick nor the one before is run again.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -107,7 +109,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumedIsNotRunAgain: the ticks whose chart was passed on are found done by a daemon that begins just then.
+// TestResumedIsNotRunAgain: the ticks whose chart was passed on are found done by a daemon that
+// begins just then.
 func TestResumedIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -126,8 +129,9 @@ func TestResumedIsNotRunAgain(t *testing.T) {
 	})
 }
 
-// TestLostKeepsItsChart: a tick that was lost in a crash, or that another daemon has, is still to be run with the pages it has. A
-// later tick begins a chart of its own, and leaves the other's claim as it is.
+// TestLostKeepsItsChart: a tick that was lost in a crash, or that another daemon has, is still to
+// be run with the pages it has. A later tick begins a chart of its own, and leaves the other's
+// claim as it is.
 func TestLostKeepsItsChart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -174,7 +178,8 @@ func TestLostKeepsItsChart(t *testing.T) {
 	}
 }
 
-// TestOthersKeepTheirCharts: a tick goes on with nobody's chart but that of an earlier tick of its lane, be they all done.
+// TestOthersKeepTheirCharts: a tick goes on with nobody's chart but that of an earlier tick of its
+// lane, be they all done.
 func TestOthersKeepTheirCharts(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]string{
@@ -208,9 +213,9 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 	}
 }
 
-// TestTakeoverOfAResumed: who takes over a tick that had resumed a chart goes on with that chart. The share of the day was asked when the
-// tick was first run, and would say no by now. 8 units are two runs of six ticks, one every
-// three: the tick that resumes the chart has used them up.
+// TestTakeoverOfAResumed: who takes over a tick that had resumed a chart goes on with that chart.
+// The share of the day was asked when the tick was first run, and would say no by now. 8 units are
+// two runs of six ticks, one every three: the tick that resumes the chart has used them up.
 func TestTakeoverOfAResumed(t *testing.T) {
 	t.Parallel()
 	at(t, midnight.Add(-time.Second), 8, func(w *world) {

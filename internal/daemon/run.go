@@ -50,9 +50,10 @@ func (l *lane) process(ctx context.Context, tick schedule.Tick) (result state) {
 	if begun { // by a daemon that has crashed, or by this one before a pause: it was decided then
 		return l.sweep(ctx, tick)
 	}
-	// The chart of an earlier tick was decided for that one only. This tick spends too, so its share is asked first, as for any
-	// run: were it not, a lane that is cut off again and again would run at every tick, whatever its weight. It is asked for a whole
-	// run, which is what every tick to come may cost; what a resumed run does not need is left to the day.
+	// The chart of an earlier tick was decided for that one only. This tick spends too, so its
+	// share is asked first, as for any run: were it not, a lane that is cut off again and again
+	// would run at every tick, whatever its weight. It is asked for a whole run, which is what
+	// every tick to come may cost; what a resumed run does not need is left to the day.
 	runs, err := l.admitted(ctx, tick)
 	if err != nil {
 		return l.retry(tick, err)
@@ -69,7 +70,8 @@ func (l *lane) process(ctx context.Context, tick schedule.Tick) (result state) {
 	return l.sweep(ctx, tick)
 }
 
-// retry leaves the tick to be run again soon, because the ledger or the catalogue failed before anything was bought.
+// retry leaves the tick to be run again soon, because the ledger or the catalogue failed before
+// anything was bought.
 func (l *lane) retry(tick schedule.Tick, err error) state {
 	if fromLedger(err) {
 		l.uncharged.Store(true)
@@ -85,8 +87,9 @@ func fromLedger(err error) bool {
 	return errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable)
 }
 
-// known looks for the chart of a tick: another daemon may have begun it, or have crashed between its last page and the claim's end.
-// A tick whose chart was passed on to a later one has none any more, but a claim that says done: it does not come here again.
+// known looks for the chart of a tick: another daemon may have begun it, or have crashed between
+// its last page and the claim's end. A tick whose chart was passed on to a later one has none any
+// more, but a claim that says done: it does not come here again.
 func (l *lane) known(ctx context.Context, tick schedule.Tick) (begun, complete bool, err error) {
 	charts, err := l.work.Sweep.Catalog.Charts(context.WithoutCancel(ctx), catalog.ChartKey{Region: l.Region}, chartsRead)
 	for _, c := range charts {
@@ -140,7 +143,8 @@ func (l *lane) sweep(ctx context.Context, tick schedule.Tick) state {
 	return l.outcome(ctx, tick, sum, err)
 }
 
-// outcome says whether a run has done its tick. One that was denied or has failed is done: the next tick is its retry.
+// outcome says whether a run has done its tick. One that was denied or has failed is done: the next
+// tick is its retry.
 func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summary, err error) state {
 	result := string(sum.Outcome)
 	if sum.Outcome == ingest.Exhausted && sum.Limit == quota.PaceName {
@@ -186,8 +190,8 @@ func (l *lane) outcome(ctx context.Context, tick schedule.Tick, sum ingest.Summa
 	return done
 }
 
-// noteStores notes what a run has found out about ledger and catalogue, and reports whether it ended because one of
-// them, or the upstream, is away.
+// noteStores notes what a run has found out about ledger and catalogue, and reports whether it
+// ended because one of them, or the upstream, is away.
 func (l *lane) noteStores(ctx context.Context, sum ingest.Summary, err error) bool {
 	_, upstream := fault.KindOf(err)
 	noLedger, noCatalogue := !upstream && fromLedger(err), errors.Is(err, ingest.ErrCatalogue)

@@ -24,7 +24,8 @@ func weighted(all []share.Lane, weights ...int64) []share.Lane {
 	return all
 }
 
-// completed counts the runs of each region, and of those the ones of the last six hours before the reset.
+// completed counts the runs of each region, and of those the ones of the last six hours before the
+// reset.
 func completed(w *world, all []share.Lane) (runs, late map[string]int) {
 	runs, late = make(map[string]int), make(map[string]int)
 	for id := range w.runs(eight) {
@@ -42,13 +43,15 @@ func completed(w *world, all []share.Lane) (runs, late map[string]int) {
 	return runs, late
 }
 
-// TestShortDay: with 60 % of the units that the schedule wants, each region gets runs in proportion to its weight, to the end
-// of the day. Served by who comes first, the same day fails the same check.
+// TestShortDay: with 60 % of the units that the schedule wants, each region gets runs in proportion
+// to its weight, to the end of the day. Served by who comes first, the same day fails the same
+// check.
 func TestShortDay(t *testing.T) {
 	t.Parallel()
 	const wanted = 8 * 24 * 2
 	const units = wanted * 6 / 10
-	// 230 units are 115 runs, in ten parts: two of them for each of weight 2, which is 23 of its 24 ticks.
+	// 230 units are 115 runs, in ten parts: two of them for each of weight 2, which is 23 of its 24
+	// ticks.
 	wantRuns := map[string]float64{"US": 23, "GB": 23}
 	for region := range strings.FieldsSeq("DE FR IN BR AU CA") {
 		wantRuns[region] = 11.5
@@ -137,7 +140,8 @@ func TestPaced(t *testing.T) {
 	})
 }
 
-// TestRunsCostTheirCharts: a run is taken to cost what the region's last complete chart had, and at most what is configured.
+// TestRunsCostTheirCharts: a run is taken to cost what the region's last complete chart had, and at
+// most what is configured.
 func TestRunsCostTheirCharts(t *testing.T) {
 	t.Parallel()
 	at(t, midnight, 10, func(w *world) {

@@ -14,7 +14,8 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// TestFourAtOnce: eight lanes with one tick take turns, and a lane whose run takes longer than its interval does not overlap itself.
+// TestFourAtOnce: eight lanes with one tick take turns, and a lane whose run takes longer than its
+// interval does not overlap itself.
 func TestFourAtOnce(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -99,7 +100,8 @@ func TestLongRun(t *testing.T) {
 	})
 }
 
-// TestDeathBeforeDone: the chart is complete, and its buyer is killed before it could say so. Nothing is bought again.
+// TestDeathBeforeDone: the chart is complete, and its buyer is killed before it could say so.
+// Nothing is bought again.
 func TestDeathBeforeDone(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
@@ -223,7 +225,8 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// TestInvalidRegion: a region that the upstream does not know costs a unit, and a line in the log, once a week.
+// TestInvalidRegion: a region that the upstream does not know costs a unit, and a line in the log,
+// once a week.
 func TestInvalidRegion(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {

@@ -34,7 +34,8 @@ func TestTurnsGoToTheStalest(t *testing.T) {
 	})
 }
 
-// TestTurnsShut: while they are shut, a probe goes to the region that was served last; the others then go as ever.
+// TestTurnsShut: while they are shut, a probe goes to the region that was served last; the others
+// then go as ever.
 func TestTurnsShut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := turns{free: 1}

@@ -52,8 +52,8 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stores reports why the catalogue could not be read, or store a page. It is written to only while it is known to have
-// failed: its recovery is to show before the next tick does.
+// stores reports why the catalogue could not be read, or store a page. It is written to only while
+// it is known to have failed: its recovery is to show before the next tick does.
 func (d *Daemon) stores(ctx context.Context, work *Work) error {
 	if _, err := work.Sweep.Catalog.Staleness(ctx, work.regions()); err != nil {
 		return err
@@ -76,8 +76,8 @@ func asked(ctx context.Context, ask func(context.Context) error) error {
 	return ask(ctx)
 }
 
-// Handler answers /healthz, /readyz and /metrics for the daemon. It is made once, and adds to the registry of Metrics what is asked
-// when they are read.
+// Handler answers /healthz, /readyz and /metrics for the daemon. It is made once, and adds to the
+// registry of Metrics what is asked when they are read.
 func (d *Daemon) Handler() http.Handler {
 	d.register()
 	return d.routes()

@@ -14,8 +14,8 @@ var (
 	errClear = errors.New("http:// would send the API key unencrypted: write https://; http:// is for a stand-in on 127.0.0.1, ::1 or localhost")
 )
 
-// Parse reads an address such as https://youtube.googleapis.com/. Its path ends in a slash. No error repeats any of the text,
-// which may be a secret that was put into the wrong place.
+// Parse reads an address such as https://youtube.googleapis.com/. Its path ends in a slash. No
+// error repeats any of the text, which may be a secret that was put into the wrong place.
 func Parse(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -32,8 +32,9 @@ func Parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Private reports whether nobody on the way can read what is sent to an address: it is encrypted, or stays on this machine. A
-// name other than localhost may lead anywhere tomorrow, wherever it leads today.
+// Private reports whether nobody on the way can read what is sent to an address: it is encrypted,
+// or stays on this machine. A name other than localhost may lead anywhere tomorrow, wherever it
+// leads today.
 func Private(u *url.URL) bool {
 	return u.Scheme == "https" || u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }

@@ -17,7 +17,8 @@ type Question struct {
 	Price      []quota.Cost            // of a page of them
 }
 
-// Ask reads the ledger and foretells every bucket that has a limit, in the order of the limits. Errors are the ledger's.
+// Ask reads the ledger and foretells every bucket that has a limit, in the order of the limits.
+// Errors are the ledger's.
 func (q Question) Ask(ctx context.Context, l quota.Ledger) ([]Forecast, error) {
 	usage, err := l.Usage(ctx, q.Credential, q.Limits)
 	if err != nil {

@@ -11,15 +11,16 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// months are replayed so that the figures are more than luck, from a seed on that was not looked at when the constants of the
-// package were chosen.
+// months are replayed so that the figures are more than luck, from a seed on that was not looked at
+// when the constants of the package were chosen.
 const (
 	months    = 8
 	firstSeed = 1000
 )
 
-// BenchmarkForecast replays months and prints how far the forecast was off, beside the straight line, and in how many of the days
-// its interval of eight in ten holds: first months of four kinds of days, then months of one kind each.
+// BenchmarkForecast replays months and prints how far the forecast was off, beside the straight
+// line, and in how many of the days its interval of eight in ten holds: first months of four kinds
+// of days, then months of one kind each.
 func BenchmarkForecast(b *testing.B) {
 	calendar := theDay(b)
 	both := append(calendar, calendar[0])
@@ -57,7 +58,8 @@ func BenchmarkOf(b *testing.B) {
 	}
 }
 
-// BenchmarkManyEntries is one forecast with 10,000 entries a day, a third of them unscheduled, and two limits.
+// BenchmarkManyEntries is one forecast with 10,000 entries a day, a third of them unscheduled, and
+// two limits.
 func BenchmarkManyEntries(b *testing.B) {
 	at := clock(b, "2026-11-21 20:00:00")
 	in := Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(b, 20_000, "day"), limit(b, 20_000, "24h")},
@@ -144,8 +146,8 @@ func (a asked) covers() bool {
 	return !early && !late
 }
 
-// BenchmarkShort is one forecast of a day on which shares leave runs out of 8 lanes: where nothing is unscheduled, where something
-// is, and where the ticks are too many for points of their own.
+// BenchmarkShort is one forecast of a day on which shares leave runs out of 8 lanes: where nothing
+// is unscheduled, where something is, and where the ticks are too many for points of their own.
 func BenchmarkShort(b *testing.B) {
 	at := clock(b, "2026-11-21 08:00:01")
 	some := flow(at.Add(-48*time.Hour), at, time.Minute, 1)

@@ -6,8 +6,9 @@ import (
 	"sort"
 )
 
-// belief is what is known of a rate that is never quite known: so many counts in so many bins looked at. What it says of the rate
-// is a gamma distribution, and of the next count a negative binomial one.
+// belief is what is known of a rate that is never quite known: so many counts in so many bins
+// looked at. What it says of the rate is a gamma distribution, and of the next count a negative
+// binomial one.
 type belief struct{ count, looked float64 }
 
 // and is the belief after more was seen.
@@ -30,14 +31,15 @@ func (b belief) likely(count, looked float64) float64 {
 	return math.Exp(all - before - more + b.count*math.Log(b.looked/(b.looked+looked)) + count*math.Log(looked/(b.looked+looked)))
 }
 
-// gamma turns a value of the normal distribution into one of the gamma distribution of a shape, scaled to the mean 1 (by Wilson
-// and Hilferty).
+// gamma turns a value of the normal distribution into one of the gamma distribution of a shape,
+// scaled to the mean 1 (by Wilson and Hilferty).
 func gamma(shape, normal float64) float64 {
 	c := 1 / (9 * shape)
 	return max(0, math.Pow(1-c+normal*math.Sqrt(c), 3))
 }
 
-// What decides most about a day is not thrown for each day but dealt: of a hundred days, one in ten gets a chance of one in ten.
+// What decides most about a day is not thrown for each day but dealt: of a hundred days, one in ten
+// gets a chance of one in ten.
 const (
 	dealtView = iota
 	dealtRunaway

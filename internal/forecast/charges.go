@@ -15,8 +15,8 @@ type charges struct {
 	part  float64 // of the first one that is wanted already
 }
 
-// mostCharges is about how many charges a day is played with. Where there are more, several are asked
-// for at once.
+// mostCharges is about how many charges a day is played with. Where there are more, several are
+// asked for at once.
 const mostCharges = 1500
 
 // stream are the charges of a day, one after the other.

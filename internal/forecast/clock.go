@@ -2,23 +2,27 @@ package forecast
 
 import "math"
 
-// Some spending follows the hours of the day: people at work, a job that begins at two. Whether it does is not configured but
-// tried: the hours of the last day are foretold from the hours just before them, and from the same hours of the day before.
+// Some spending follows the hours of the day: people at work, a job that begins at two. Whether it
+// does is not configured but tried: the hours of the last day are foretold from the hours just
+// before them, and from the same hours of the day before.
 
 const (
 	dayHours = 24
 	dayBins  = dayHours * hour
-	// lead is how many hours ahead is foretold in the trial. It needs as many hours to be worth anything.
+	// lead is how many hours ahead is foretold in the trial. It needs as many hours to be worth
+	// anything.
 	lead = 12
 	// lately is the hours that tell how today compares with the day before.
 	lately = 6
 	// doubt is how much likelier it is, before the trial, that the hour of the day says nothing.
 	doubt = 100
-	// cautious is the hours as they are on the average that are counted on both sides of a comparison, so that few say little.
+	// cautious is the hours as they are on the average that are counted on both sides of a
+	// comparison, so that few say little.
 	cautious = 3
 )
 
-// byClock is how likely it is that spending follows the hours of the day. The day before must beat short memories and long ones.
+// byClock is how likely it is that spending follows the hours of the day. The day before must beat
+// short memories and long ones.
 func (h *habit) byClock() float64 {
 	least := 1.0
 	means := h.hourly()
@@ -28,8 +32,9 @@ func (h *habit) byClock() float64 {
 	return least
 }
 
-// beats is how likely the day before tells more than the hours before, by a memory with a half-life in hours. Roots are compared,
-// so that busy hours count no more than others, and no hour may say much by being foretold exactly.
+// beats is how likely the day before tells more than the hours before, by a memory with a half-life
+// in hours. Roots are compared, so that busy hours count no more than others, and no hour may say
+// much by being foretold exactly.
 func (h *habit) beats(half float64, means []float64) float64 {
 	var ours, theirs, n [dayHours]float64
 	for o := 1; o <= dayHours && o < len(means); o++ {
@@ -140,7 +145,8 @@ func (d *dice) compare() {
 	d.levelSure = max(0.5, charges*float64(hour)/d.grain)
 }
 
-// usualAt is what is usual at the hour of the bin i, by the days before and after; 0 where the hour says nothing.
+// usualAt is what is usual at the hour of the bin i, by the days before and after; 0 where the hour
+// says nothing.
 func (h *habit) usualAt(i int) float64 {
 	if h.clock < 0.5 {
 		return 0
@@ -158,7 +164,8 @@ func (h *habit) usualAt(i int) float64 {
 	return most
 }
 
-// sameHour is a bin of one of the two days before, of about the same hour as the bin i to come; -1 when none was seen.
+// sameHour is a bin of one of the two days before, of about the same hour as the bin i to come; -1
+// when none was seen.
 func (d *dice) sameHour(i int, part float64) int {
 	near := int(math.Mod(2*part, 1)*float64(hour+1)) - hour/2
 	for back := range 2 {

@@ -7,7 +7,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// office is three days of somebody who works from 16:00Z to midnight, 600 units an hour, until a moment of the last day.
+// office is three days of somebody who works from 16:00Z to midnight, 600 units an hour, until a
+// moment of the last day.
 func office(t *testing.T, until string) Bucket {
 	at := clock(t, "2026-11-21 "+until+":00")
 	b := Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(t, 9500, "day")}}
@@ -23,7 +24,8 @@ func office(t *testing.T, until string) Bucket {
 	return b
 }
 
-// Who works by the clock will work tomorrow, is not taken for a job that ran away at noon, and goes home.
+// Who works by the clock will work tomorrow, is not taken for a job that ran away at noon, and goes
+// home.
 func TestByClock(t *testing.T) {
 	for _, test := range []struct {
 		at        string

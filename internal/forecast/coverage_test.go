@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The interval that claims eight in ten of the days holds in about as many, early and late in the day, and on days of a kind that
-// was not looked at when the forecast was made.
+// The interval that claims eight in ten of the days holds in about as many, early and late in the
+// day, and on days of a kind that was not looked at when the forecast was made.
 func TestCoverage(t *testing.T) {
 	for _, kinds := range [][]string{mixed, {"fourteen"}, {"wander"}} {
 		t.Run(strings.Join(kinds, "-"), func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// The day in Los Angeles has 23 hours on 8 March and 25 on 1 November. Its runs and its reset follow the clock on the wall.
+// The day in Los Angeles has 23 hours on 8 March and 25 on 1 November. Its runs and its reset
+// follow the clock on the wall.
 func TestDaylight(t *testing.T) {
 	day := limit(t, 1000, "day")
 	zone := day.Window.Zone
@@ -33,7 +34,8 @@ func TestDaylight(t *testing.T) {
 		if f.ResetAt.Sub(start).Hours() != test.hours || f.Scheduled.Runs != test.runs || f.Verdict != Lasts {
 			t.Errorf("%v: %v h, %d runs, %s", start, f.ResetAt.Sub(start).Hours(), f.Scheduled.Runs, f.Verdict)
 		}
-		// 40 an hour and 4 for each run: the last run of the day finds what the hours before it left.
+		// 40 an hour and 4 for each run: the last run of the day finds what the hours before it
+		// left.
 		b.Spent = flow(start.Add(-24*time.Hour), start.Add(-time.Second), 15*time.Minute, 10)
 		b.Limits[0].Units = int64(40*(test.hours-2)) + 4*(test.runs-2)
 		f = Of(b)
@@ -43,7 +45,8 @@ func TestDaylight(t *testing.T) {
 	}
 }
 
-// On the day of 25 hours, what was spent in its first hour leaves a sliding window an hour before the reset.
+// On the day of 25 hours, what was spent in its first hour leaves a sliding window an hour before
+// the reset.
 func TestSlidingOnTheLongDay(t *testing.T) {
 	midnight := clock(t, "2026-11-01 07:00:00") // the reset is at 08:00 on the 2nd
 	for _, test := range []struct {

@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// drift is how far the habit of a whole day may be from that of the past, as the deviation of a logarithm.
+	// drift is how far the habit of a whole day may be from that of the past, as the deviation of a
+	// logarithm.
 	drift = 0.1
 	// varied is how far the size of one burst may be from that of another, likewise, and
 	varied = 0.5
@@ -30,8 +31,8 @@ func (o *outlook) count() int {
 	return min(mostDays, max(fewestDays, mostTicks/max(1, o.course.Ticks())))
 }
 
-// days plays the days that may come. The dice fall the same way every time, so that the same history has
-// the same forecast, and a little more spent makes every one of them run dry no later.
+// days plays the days that may come. The dice fall the same way every time, so that the same
+// history has the same forecast, and a little more spent makes every one of them run dry no later.
 func (o *outlook) days() []day {
 	h := newHabit(o.Bucket)
 	if h.idle() {
@@ -108,7 +109,8 @@ func (h habit) load(days int) *dice {
 	return d
 }
 
-// day is the unscheduled spending of the n bins to come in one of the days. It throws as often whatever the habit is.
+// day is the unscheduled spending of the n bins to come in one of the days. It throws as often
+// whatever the habit is.
 func (d *dice) day(which, n int) []float64 {
 	r := rand.New(rand.NewPCG(uint64(which), 0x666f7265))
 	wants := make([]float64, n)

@@ -7,7 +7,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// The worked example of the package comment. The reset is at 08:00Z; its clock is that of Los Angeles.
+// The worked example of the package comment. The reset is at 08:00Z; its clock is that of Los
+// Angeles.
 func TestWorkedExample(t *testing.T) {
 	start, noon := clock(t, "2026-11-21 08:00:00"), clock(t, "2026-11-21 20:00:00")
 	b := Bucket{Name: "default", Price: 1, At: noon, Limits: []quota.Limit{limit(t, 9500, "day")}, Spent: spent(start, 8300),

@@ -2,17 +2,19 @@
 //
 // It is no straight line: the schedule is known, tick by tick; units leave sliding windows again;
 // reservations count until they expire; and only what is left over, the spending that no schedule
-// announced, is projected from the last two days of the log. Nobody knows how that spending will go,
-// so 200 possible days are played (package sim), always the same 200: their median is the verdict, and
-// eight tenths of them are the interval. They differ in what the log leaves open: what its rate truly
-// is, how often bursts come and how large, whether a surge is a burst or a job that has run away,
-// whether spending follows the hours of the day, and whether an incident comes that has not begun.
+// announced, is projected from the last two days of the log. Nobody knows how that spending will
+// go, so 200 possible days are played (package sim), always the same 200: their median is the
+// verdict, and eight tenths of them are the interval. They differ in what the log leaves open: what
+// its rate truly is, how often bursts come and how large, whether a surge is a burst or a job that
+// has run away, whether spending follows the hours of the day, and whether an incident comes that
+// has not begun.
 //
-// Scheduled runs are played as in a plan: where nothing is unscheduled, the same runs are lost. A run
-// that is left out, or held back by a pace or by a limit on less than ten minutes, is lost, but the
-// bucket does not run dry by it.
+// Scheduled runs are played as in a plan: where nothing is unscheduled, the same runs are lost. A
+// run that is left out, or held back by a pace or by a limit on less than ten minutes, is lost, but
+// the bucket does not run dry by it.
 //
-// Worked example, a day's limit of 9,500 units for scheduled charges, at 12:00, 12 h before the reset, 8,300 spent:
+// Worked example, a day's limit of 9,500 units for scheduled charges, at 12:00, 12 h before the
+// reset, 8,300 spent:
 //
 //	32 units every 3 h, and nothing else       lasts
 //	of late 120 an hour besides                runs dry about 21:10, 2 h 50 m before the reset
@@ -60,7 +62,8 @@ const (
 // Short reports whether units will be found missing before the reset.
 func (v Verdict) Short() bool { return v == RunsDry || v == Exhausted || v == Suspended }
 
-// Forecast is when a bucket runs dry, and what is lost by it. Moments that do not come before ResetAt are zero.
+// Forecast is when a bucket runs dry, and what is lost by it. Moments that do not come before
+// ResetAt are zero.
 type Forecast struct {
 	Bucket         string
 	At             time.Time
@@ -85,7 +88,8 @@ type Forecast struct {
 	zone   *time.Location // of the reader; nil for UTC alone
 }
 
-// Rate is units an hour until the reset: in one of ten of the days foretold it is less than Low, in as many more than High.
+// Rate is units an hour until the reset: in one of ten of the days foretold it is less than Low, in
+// as many more than High.
 type Rate struct{ Low, Likely, High float64 }
 
 // Work is what runs take.

@@ -89,7 +89,8 @@ func lastHour() []int64 {
 	return curve
 }
 
-// flow is unscheduled spending: units every interval, from a moment until another, each a second before the interval ends.
+// flow is unscheduled spending: units every interval, from a moment until another, each a second
+// before the interval ends.
 func flow(from, to time.Time, every time.Duration, units int64) (entries []quota.Spent) {
 	for at := from.Add(every); !at.After(to); at = at.Add(every) {
 		entries = append(entries, quota.Spent{At: at.Add(-time.Second), Units: units})
@@ -103,8 +104,8 @@ func join(parts ...[]quota.Spent) []quota.Spent {
 	return all
 }
 
-// Worked examples, on 2026-11-21 (UTC), when the day in Los Angeles ends at 08:00Z. Where nothing is unscheduled, the forecast
-// is certain.
+// Worked examples, on 2026-11-21 (UTC), when the day in Los Angeles ends at 08:00Z. Where nothing
+// is unscheduled, the forecast is certain.
 func TestOf(t *testing.T) {
 	now := clock(t, "2026-11-21 20:00:00")
 	morning := clock(t, "2026-11-21 08:30:00")

@@ -12,7 +12,8 @@ import (
 const bin = quota.Grain
 
 const (
-	// remembers is the length of the history that is looked at: two days, so that each hour to come has been twice.
+	// remembers is the length of the history that is looked at: two days, so that each hour to come
+	// has been twice.
 	remembers = 48 * time.Hour
 	// quiet is how long a ledger that is younger is taken to have been quiet before it began.
 	quiet = 6 * time.Hour
@@ -41,8 +42,9 @@ type habit struct {
 	surges
 }
 
-// newHabit counts the unscheduled spending of the bucket. Its bins are the grains of the ledger's sums,
-// but for the last: that is as long as has passed of the grain under way, or by that longer than one.
+// newHabit counts the unscheduled spending of the bucket. Its bins are the grains of the ledger's
+// sums, but for the last: that is as long as has passed of the grain under way, or by that longer
+// than one.
 func newHabit(b Bucket) habit {
 	free := unscheduled(b)
 	h := habit{units: make([]float64, bins(b)), sizes: sizes(b.Spent, free), budget: budgetOf(b), last: lastBin(b.At)}
@@ -85,8 +87,9 @@ func bins(b Bucket) int {
 	return int(length / bin)
 }
 
-// unscheduled is the units that no schedule announced: those whose job is none of the lanes', without what was
-// drawn of the reservations that still stand, whose units are counted as set aside.
+// unscheduled is the units that no schedule announced: those whose job is none of the lanes',
+// without what was drawn of the reservations that still stand, whose units are counted as set
+// aside.
 func unscheduled(b Bucket) []float64 {
 	jobs := make(map[string]bool)
 	for _, l := range b.Lanes {
@@ -149,8 +152,8 @@ func (h *habit) blindWhenEmpty(b Bucket) {
 	}
 }
 
-// sizes are those of unscheduled charges: of all of them when they are few, otherwise of some, evenly
-// from first to last. Of charges that are summed up, each has their mean size.
+// sizes are those of unscheduled charges: of all of them when they are few, otherwise of some,
+// evenly from first to last. Of charges that are summed up, each has their mean size.
 func sizes(spent []quota.Spent, free []float64) (some []float64) {
 	total := int64(0)
 	for i, u := range free {
@@ -179,8 +182,9 @@ func (h *habit) ordinary() float64 {
 	return sum / float64(max(1, len(h.sizes)))
 }
 
-// grain is the size of equal charges that would come as unevenly as those in the bins do: their variance for each unit of their
-// mean, from one bin to the next, so that a habit that changes is not taken for an uneven one.
+// grain is the size of equal charges that would come as unevenly as those in the bins do: their
+// variance for each unit of their mean, from one bin to the next, so that a habit that changes is
+// not taken for an uneven one.
 func (h *habit) grain(bins []int) float64 {
 	square, sum := 0.0, 0.0
 	for i := 1; i < len(bins); i++ {

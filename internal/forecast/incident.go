@@ -13,12 +13,14 @@ type incident struct {
 }
 
 const (
-	// incidentsSeen and incidentHours are what is believed of incidents before any log was seen: one in six days, and that is
-	// worth no more than three days of log.
+	// incidentsSeen and incidentHours are what is believed of incidents before any log was seen:
+	// one in six days, and that is worth no more than three days of log.
 	incidentsSeen, incidentHours = 0.5, 72
-	// empties is in how many hours an incident empties the whole bucket of which nothing like it was seen.
+	// empties is in how many hours an incident empties the whole bucket of which nothing like it
+	// was seen.
 	empties = 6
-	// unlike is how far the rate of one incident may be from that of another, as the deviation of a logarithm.
+	// unlike is how far the rate of one incident may be from that of another, as the deviation of a
+	// logarithm.
 	unlike = 0.5
 )
 
@@ -35,7 +37,8 @@ func (h *habit) incident(b burst) incident {
 	return in
 }
 
-// strikes lets an incident come, in as many days as the log has incidents, and as late as the dice say.
+// strikes lets an incident come, in as many days as the log has incidents, and as late as the dice
+// say.
 func (d *dice) strikes(wants []float64, comes, when float64, r *rand.Rand) {
 	which, size := r.Float64(), r.NormFloat64()
 	seen := incidentsSeen + float64(len(d.incidents))

@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// A job that ran away may do so again: after none in two days of log in one of ten days, after one in three of ten.
+// A job that ran away may do so again: after none in two days of log in one of ten days, after one
+// in three of ten.
 func TestIncidents(t *testing.T) {
 	now := clock(t, "2026-11-21 14:00:00") // 18 h before the reset
 	steady := flow(now.Add(-60*time.Hour), now, 10*time.Minute, 5)

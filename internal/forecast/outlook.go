@@ -74,8 +74,8 @@ func split(b Bucket) (limits, throttles []quota.Limit) {
 	return limits, throttles
 }
 
-// horizon is the upstream's day, or the longest calendar window, and its end. Without one, the end is
-// one longest window from now.
+// horizon is the upstream's day, or the longest calendar window, and its end. Without one, the end
+// is one longest window from now.
 func horizon(b Bucket) (day quota.Window, end time.Time, slides bool) {
 	var longest quota.Window
 	ahead := time.Hour
@@ -94,8 +94,8 @@ func horizon(b Bucket) (day quota.Window, end time.Time, slides bool) {
 	return quota.Window{Calendar: "day", Zone: time.UTC}, b.At.Add(ahead).UTC(), true
 }
 
-// comesBack is how many units of a reservation nobody will have drawn when it expires. What has been
-// drawn of it goes on being drawn at the same pace.
+// comesBack is how many units of a reservation nobody will have drawn when it expires. What has
+// been drawn of it goes on being drawn at the same pace.
 func comesBack(r quota.Reservation, now time.Time) int64 {
 	age, left := now.Sub(r.CreatedAt), r.ExpiresAt.Sub(now)
 	if age <= 0 || left <= 0 {

@@ -15,7 +15,8 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// scenario is a bucket at a random moment, from which nothing unscheduled was ever spent, and lanes that may be too many for it.
+// scenario is a bucket at a random moment, from which nothing unscheduled was ever spent, and lanes
+// that may be too many for it.
 func scenario(t *testing.T, r *rapid.T) Bucket {
 	at := clock(t, "2026-10-31 07:00:03").Add(time.Duration(rapid.Int64Range(0, 48*60).Draw(r, "now")) * time.Minute)
 	b := Bucket{Name: "default", Price: 1, At: at, Reset: window(t, "day")}
@@ -98,7 +99,8 @@ func foretoldLost(f Forecast) (lost []string) {
 	return lost
 }
 
-// Where nothing is unscheduled, the forecast and the plan play one day: the same runs are lost, and those left out are the same.
+// Where nothing is unscheduled, the forecast and the plan play one day: the same runs are lost, and
+// those left out are the same.
 func TestAsPlanned(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := scenario(t, r)
@@ -120,7 +122,8 @@ func crowd(t *testing.T, text string) Bucket {
 	return b
 }
 
-// Where the ticks are too many for points of their own, the runs are as many as a plan says, and spread as far over the day.
+// Where the ticks are too many for points of their own, the runs are as many as a plan says, and
+// spread as far over the day.
 func TestCrowd(t *testing.T) {
 	for text, far := range map[string]time.Duration{"day": 2 * time.Hour, "24h": 3 * time.Hour} {
 		b := crowd(t, text)
@@ -155,7 +158,8 @@ func ran(lost []LostRun, b Bucket, to time.Time) (at []time.Time) {
 	return at
 }
 
-// Where two hundred days are played, shares stand for an hour; who is left out is as in a plan all the same.
+// Where two hundred days are played, shares stand for an hour; who is left out is as in a plan all
+// the same.
 func TestManyDaysAsPlanned(t *testing.T) {
 	for _, text := range []string{"day", "24h"} {
 		b := Bucket{Name: "default", Price: 1, At: clock(t, "2026-11-21 08:30:02"), Reset: window(t, "day"), Limits: []quota.Limit{limit(t, 400, text)},
@@ -180,8 +184,9 @@ func TestManyDaysAsPlanned(t *testing.T) {
 	}
 }
 
-// A day that has enough at first and is short later, because of what nobody has announced: what is left out is about what is
-// missing then, with the hours in which there was enough counted as they were.
+// A day that has enough at first and is short later, because of what nobody has announced: what is
+// left out is about what is missing then, with the hours in which there was enough counted as they
+// were.
 func TestShortLater(t *testing.T) {
 	at := clock(t, "2026-11-21 08:00:02")
 	b := Bucket{Name: "default", Price: 1, At: at, Reset: window(t, "day"), Limits: []quota.Limit{limit(t, 940, "day")}, Lanes: lanes(t, "*/20 * * * *", "US", "GB"),

@@ -47,8 +47,8 @@ func dryBy(at time.Time) int64 {
 	return at.UnixMicro()
 }
 
-// unshared is the bucket under a name of which nothing is shared: shares keep units for later, and may make them last longer the fewer
-// there are.
+// unshared is the bucket under a name of which nothing is shared: shares keep units for later, and
+// may make them last longer the fewer there are.
 func unshared(b Bucket) Bucket {
 	b.Name = "search_list"
 	for i := range b.Limits {

@@ -13,12 +13,13 @@ import (
 	"quotabudget/internal/share"
 )
 
-// A day of the replay: 8 regions of 4 pages every hour, and again every five minutes from 16:00 to 22:00, which is 3,072 units;
-// besides them what no schedule announced, of one of these kinds. The forecast was made with them and with the days of an office
-// in view, from the seeds 0 to 23.
+// A day of the replay: 8 regions of 4 pages every hour, and again every five minutes from 16:00 to
+// 22:00, which is 3,072 units; besides them what no schedule announced, of one of these kinds. The
+// forecast was made with them and with the days of an office in view, from the seeds 0 to 23.
 var mixed = []string{"steady", "bursty", "runaway", "backfill"}
 
-// unlooked are kinds of days that were not looked at while the forecast was made. Weekdays are quieter from Saturday to Sunday.
+// unlooked are kinds of days that were not looked at while the forecast was made. Weekdays are
+// quieter from Saturday to Sunday.
 var unlooked = []string{"fourteen", "weekdays", "uploads", "wander"}
 
 // demand is somebody who asks for units.
@@ -290,7 +291,8 @@ func (w *world) bucket(now time.Time) Bucket {
 	return b
 }
 
-// straight is what the straight line says: what was spent since the day began goes on at the same rate.
+// straight is what the straight line says: what was spent since the day began goes on at the same
+// rate.
 func straight(b Bucket) time.Time {
 	dry := time.Time{}
 	for _, l := range b.Limits {

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A surge is a run of bins with far more unscheduled spending than is usual. While it lasts it may be a burst, which ends by
-// itself as bursts do, or a job that has run away, which does not. The longer it has lasted, the less it looks like a burst.
+// A surge is a run of bins with far more unscheduled spending than is usual. While it lasts it may
+// be a burst, which ends by itself as bursts do, or a job that has run away, which does not. The
+// longer it has lasted, the less it looks like a burst.
 type surges struct {
 	bursts    []burst    // that came and went
 	incidents []incident // likewise
@@ -30,8 +31,9 @@ const (
 	usual = 2
 	// oneIn is how many surges there are for one runaway, before any was seen.
 	oneIn = 4
-	// remembered is how many bins a surge that ended may have lasted to count as a burst, which will come again soon. What lasted
-	// longer, such as a job that somebody stopped, or a backfill, was an incident.
+	// remembered is how many bins a surge that ended may have lasted to count as a burst, which
+	// will come again soon. What lasted longer, such as a job that somebody stopped, or a backfill,
+	// was an incident.
 	remembered = int(time.Hour / bin)
 )
 
@@ -58,7 +60,8 @@ func (h *habit) findSurges() {
 	h.runaway = odds / (1 + odds)
 }
 
-// surgeAt is how many bins the surge has whose last bin is i. Blind bins neither make a surge nor end one.
+// surgeAt is how many bins the surge has whose last bin is i. Blind bins neither make a surge nor
+// end one.
 func (h *habit) surgeAt(i int, line float64) int {
 	isHigh := func(i int) bool { return h.units[i] >= max(line, high*h.usualAt(i)) }
 	if !isHigh(i) {

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// view is one way to look back at the log. Nobody knows for how long what was so will be so. Half of the days are therefore
-// played by views that forget, each with another half-life, and half by views that take the habit to have changed at once, so
-// many hours ago: the likelier the hour, the more days.
+// view is one way to look back at the log. Nobody knows for how long what was so will be so. Half
+// of the days are therefore played by views that forget, each with another half-life, and half by
+// views that take the habit to have changed at once, so many hours ago: the likelier the hour, the
+// more days.
 type view struct {
 	calmTo []float64 // running sums of what each calm bin counts
 	scale  float64   // of what the calm bins say, to the rate that is likely
@@ -21,7 +22,8 @@ const (
 	hour = int(time.Hour / bin)
 	// change is how likely the habit becomes another one within an hour: once a day.
 	change = 1.0 / 24
-	// slower is how much longer bursts are remembered than ordinary spending, because they are rarer.
+	// slower is how much longer bursts are remembered than ordinary spending, because they are
+	// rarer.
 	slower = 2
 )
 
@@ -141,8 +143,9 @@ func (s habitSpan) likely(t tally) float64 {
 	return s.calm.likely(t.calm, t.seen) * s.bursts.likely(t.bursts, t.looked)
 }
 
-// spans is how likely the present habit has lasted for one hour, for two, and so on, and what is known of it then: by Bayes,
-// over all ways to cut the log into spans of one habit, of which nothing is known but start when they begin.
+// spans is how likely the present habit has lasted for one hour, for two, and so on, and what is
+// known of it then: by Bayes, over all ways to cut the log into spans of one habit, of which
+// nothing is known but start when they begin.
 func spans(hours []tally, start habitSpan) (chances []float64, lasted []habitSpan) {
 	for _, t := range slices.Backward(hours) {
 		longer, known := []float64{1}, []habitSpan{start.and(t)}

@@ -1,8 +1,9 @@
 // Package freshness says how much the charts change for each unit that is spent on them.
 //
-// Worked example: two regions of 4 units every 3 hours. Between two charts of US 40 videos are new, of CA 10. A unit brings 10
-// new videos in US and 2.5 in CA. With US every 1 h 52 min and CA every 7 h 30 min as many units are spent, and each unit
-// brings 6.25 in both, if charts change as fast as the clock goes.
+// Worked example: two regions of 4 units every 3 hours. Between two charts of US 40 videos are new,
+// of CA 10. A unit brings 10 new videos in US and 2.5 in CA. With US every 1 h 52 min and CA every
+// 7 h 30 min as many units are spent, and each unit brings 6.25 in both, if charts change as fast
+// as the clock goes.
 package freshness
 
 import (
@@ -10,8 +11,8 @@ import (
 	"time"
 )
 
-// Chart is one complete chart. Two are compared in the places that both have: of a chart of 4 pages and one of 1, the first
-// page. What a deeper chart has below is no change.
+// Chart is one complete chart. Two are compared in the places that both have: of a chart of 4 pages
+// and one of 1, the first page. What a deeper chart has below is no change.
 type Chart struct {
 	At     time.Time // when it was complete
 	Units  int64     // that it took
@@ -45,10 +46,10 @@ func (c Change) tells() bool {
 // Bound is how much longer or shorter than now a proposed interval may be, as a factor.
 const Bound = 4
 
-// Compare measures the lanes, and proposes intervals that make a unit bring as much in each as in every other, while together
-// they spend as much as now, apart from Bound and from intervals that divide the day. A lane
-// whose charts are all from less than one interval is left as it is. New videos are what counts, not places:
-// one new video at the top moves all below.
+// Compare measures the lanes, and proposes intervals that make a unit bring as much in each as in
+// every other, while together they spend as much as now, apart from Bound and from intervals that
+// divide the day. A lane whose charts are all from less than one interval is left as it is. New
+// videos are what counts, not places: one new video at the top moves all below.
 func Compare(lanes []Lane) []Change {
 	changes := make([]Change, len(lanes))
 	var rates, spending float64 // new videos and units a second
@@ -92,7 +93,8 @@ func measure(l Lane) Change {
 	return c
 }
 
-// differ counts the places that hold another video than before, and the videos that were in no place. Both have as many places.
+// differ counts the places that hold another video than before, and the videos that were in no
+// place. Both have as many places.
 func differ(before, after []string) (moved, fresh float64) {
 	known := make(map[string]bool, len(before))
 	for _, v := range before {
@@ -125,7 +127,8 @@ func (c Change) propose(level float64) time.Duration {
 	return nearest(wanted)
 }
 
-// nearest is the part of a day, in full minutes, that comes closest as a factor; from a day on, full days.
+// nearest is the part of a day, in full minutes, that comes closest as a factor; from a day on,
+// full days.
 func nearest(seconds float64) time.Duration {
 	const day = 24 * 60
 	minutes := seconds / 60

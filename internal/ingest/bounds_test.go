@@ -7,7 +7,8 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// TestTooLargePage: a page with too much in it is charged, not stored and not asked for again, and the other regions go on.
+// TestTooLargePage: a page with too much in it is charged, not stored and not asked for again, and
+// the other regions go on.
 func TestTooLargePage(t *testing.T) {
 	for name, c := range map[string]struct {
 		alter func(string) string

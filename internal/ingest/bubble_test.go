@@ -30,7 +30,8 @@ type bubble struct {
 	arrived  func(number int) // called with each; nil for nobody
 }
 
-// inBubble runs a test at nine o'clock in a bubble. The folder is made outside, where it is removed.
+// inBubble runs a test at nine o'clock in a bubble. The folder is made outside, where it is
+// removed.
 func inBubble(t *testing.T, standin *youtubetest.Server, most int64, test func(*testing.T, *station)) {
 	t.Helper()
 	dir := t.TempDir()

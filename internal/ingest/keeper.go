@@ -42,7 +42,8 @@ func (k *keeper) leave(steps <-chan step, end context.CancelCauseFunc) {
 	}
 }
 
-// drain takes what the readers still send after the catalogue has failed: of a region only what it was charged.
+// drain takes what the readers still send after the catalogue has failed: of a region only what it
+// was charged.
 func (k *keeper) drain(st step) {
 	if result := k.results[st.region]; result != nil && st.result != nil {
 		result.Units = st.result.Units
@@ -86,8 +87,9 @@ func (k *keeper) next(ctx context.Context, f *fetched) error {
 	return nil
 }
 
-// shared settles a page that brought nothing new to its chart, or was refused. Another sweep may have resumed the chart, and
-// have stored the page, or even completed the chart with fewer pages than this one would read.
+// shared settles a page that brought nothing new to its chart, or was refused. Another sweep may
+// have resumed the chart, and have stored the page, or even completed the chart with fewer pages
+// than this one would read.
 func (k *keeper) shared(ctx context.Context, f *fetched, refusal error) error {
 	c := f.chart
 	charts, err := k.Catalog.Charts(ctx, c.key, 10)
@@ -130,8 +132,8 @@ func (k *keeper) end(ctx context.Context, from, result *Region) error {
 	return nil
 }
 
-// remember notes what need not be asked again soon: that the upstream has no chart of a region, or does not
-// know it.
+// remember notes what need not be asked again soon: that the upstream has no chart of a region, or
+// does not know it.
 func (k *keeper) remember(ctx context.Context, from *Region) error {
 	kind, upstream := fault.KindOf(from.err)
 	switch {

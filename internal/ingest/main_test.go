@@ -227,8 +227,8 @@ func (s *station) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
 	}
 }
 
-// run sweeps, wants no error, and compares what it came to, "complete US:complete:4/200:4" (pages/videos:units), and what was
-// asked of the upstream.
+// run sweeps, wants no error, and compares what it came to, "complete US:complete:4/200:4"
+// (pages/videos:units), and what was asked of the upstream.
 func (s *station) run(t testing.TB, sweep *ingest.Sweep, want, asked string) ingest.Summary {
 	t.Helper()
 	sum, err := sweep.Execute(t.Context())

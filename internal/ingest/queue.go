@@ -18,16 +18,19 @@ import (
 // upstream is taken to be down. Each of them costs as many units as there were attempts.
 const maxSilent = 3
 
-// queue hands the visits of a sweep to its readers, stalest region first, and stops them all at once.
+// queue hands the visits of a sweep to its readers, stalest region first, and stops them all at
+// once.
 //
 // A reader begins a visit beside others only while the upstream answers and the units left will do
 // for every page that is still to be asked for. So a key that is refused, or an upstream that is
-// down, costs what it costs a single reader, and short units complete charts rather than begin them.
+// down, costs what it costs a single reader, and short units complete charts rather than begin
+// them.
 //
 // Regions without an answer are counted over time, not by how many fail together: a failure counts
-// if nothing else has told whether the upstream answers since the last request for the region began,
-// and any answer begins the count anew. The last region asked is the one that was served most lately: regions that always fail
-// come first in every sweep, being the stalest, and must not keep the others from being visited.
+// if nothing else has told whether the upstream answers since the last request for the region
+// began, and any answer begins the count anew. The last region asked is the one that was served
+// most lately: regions that always fail come first in every sweep, being the stalest, and must not
+// keep the others from being visited.
 type queue struct {
 	stop context.Context // ended: no further page is asked for
 
@@ -126,8 +129,8 @@ func (q *queue) heardFrom(v *visit) {
 	}
 }
 
-// done books a visit that came to err, and ends the sweep if what happened in this region keeps every
-// other from being visited.
+// done books a visit that came to err, and ends the sweep if what happened in this region keeps
+// every other from being visited.
 func (q *queue) done(ctx context.Context, v *visit, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

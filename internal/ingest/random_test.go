@@ -133,8 +133,8 @@ func (st story) play(t *testing.T, readers int) (got told) {
 	return got
 }
 
-// TestAsOneReader: whatever happens, several readers charge, store and come to the same as one. Where
-// a sweep ends in the middle, each may leave one chart half, and the next sweep resumes it.
+// TestAsOneReader: whatever happens, several readers charge, store and come to the same as one.
+// Where a sweep ends in the middle, each may leave one chart half, and the next sweep resumes it.
 func TestAsOneReader(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -179,8 +179,8 @@ func (st story) compare(t *testing.T, one, many told) {
 	}
 }
 
-// regionsOf is what a sweep came to in each region, by its name: what was complete at another moment
-// is visited in another order.
+// regionsOf is what a sweep came to in each region, by its name: what was complete at another
+// moment is visited in another order.
 func regionsOf(sum ingest.Summary) []string {
 	return slices.Sorted(slices.Values(strings.Fields(written(sum))))
 }

@@ -41,8 +41,8 @@ func (r *reader) sweep(ctx context.Context) {
 	}
 }
 
-// read reads the chart of one region. A page token that the upstream does not take any more means one
-// new beginning.
+// read reads the chart of one region. A page token that the upstream does not take any more means
+// one new beginning.
 func (r *reader) read(ctx context.Context, region string) *Region {
 	ctx = meter.WithCall(ctx, quota.Call{Unpaced: r.Unpaced != nil && r.Unpaced(region), Labels: quota.Labels{
 		quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}})
@@ -66,7 +66,8 @@ func (r *reader) read(ctx context.Context, region string) *Region {
 	return result
 }
 
-// resume finds where to go on: at the next page of a chart that was cut off a short while ago, else at the first of a new one.
+// resume finds where to go on: at the next page of a chart that was cut off a short while ago, else
+// at the first of a new one.
 func (r *reader) resume(ctx context.Context, region string) (c *chart, token string, err error) {
 	c = &chart{key: catalog.ChartKey{Region: region}}
 	fresh := r.Resume
@@ -96,12 +97,14 @@ func (r *reader) cutOff(ctx context.Context, key catalog.ChartKey, notBefore tim
 	return catalog.Chart{}, false, err
 }
 
-// ownCharts is how many of a region's newest charts are looked at for one that is of Run: later runs may have begun some.
+// ownCharts is how many of a region's newest charts are looked at for one that is of Run: later
+// runs may have begun some.
 const ownCharts = 50
 
 var errLoop = errors.New("the upstream's pages lead back to one that was read already")
 
-// pages reads a chart from the page of token on, and hands each page over. A nil error means that the chart is complete.
+// pages reads a chart from the page of token on, and hands each page over. A nil error means that
+// the chart is complete.
 func (r *reader) pages(ctx context.Context, c *chart, token string) error {
 	read := c.pages
 	seen := make(map[string]bool)
@@ -141,7 +144,8 @@ func (r *reader) pages(ctx context.Context, c *chart, token string) error {
 
 func (r *reader) enough(pages int) bool { return r.Pages > 0 && pages >= r.Pages }
 
-// outcomeOf is what a region came to when its reading ended with err; the keeper tells partial from skipped.
+// outcomeOf is what a region came to when its reading ended with err; the keeper tells partial from
+// skipped.
 func outcomeOf(err error) Outcome {
 	kind, upstream := fault.KindOf(err)
 	_, halted := errors.AsType[stopped](err)

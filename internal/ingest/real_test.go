@@ -35,7 +35,8 @@ func TestRealCharts(t *testing.T) {
 	s.balanced(t)
 }
 
-// realCharts is shared/data/trending in $QUOTA_SHARED_DATA or above the test, "" where there is none.
+// realCharts is shared/data/trending in $QUOTA_SHARED_DATA or above the test, "" where there is
+// none.
 func realCharts() string {
 	candidates := []string{filepath.Join(os.Getenv("QUOTA_SHARED_DATA"), "trending")}
 	for dir, err := os.Getwd(); err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {

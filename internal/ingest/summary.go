@@ -76,8 +76,8 @@ func (s *Sweep) summarize(order []*visit, k *keeper, q *queue) Summary {
 	return sum
 }
 
-// opensAt is when the last of the suspended buckets opens again, and how long that is from now: at once, when all are open, because
-// the upstream spoke of a day that has ended.
+// opensAt is when the last of the suspended buckets opens again, and how long that is from now: at
+// once, when all are open, because the upstream spoke of a day that has ended.
 func (s *Sweep) opensAt() (at time.Time, after time.Duration) {
 	ctx, done := context.WithTimeout(context.Background(), DefaultGrace)
 	defer done()

@@ -58,7 +58,8 @@ type Event struct {
 	Units   int64   // charged for the region; 0 while it is being read
 }
 
-// ErrCatalogue is wrapped by the error of a sweep whose catalogue cannot be read or takes no more pages.
+// ErrCatalogue is wrapped by the error of a sweep whose catalogue cannot be read or takes no more
+// pages.
 var ErrCatalogue = errors.New("catalogue")
 
 // step is what a reader hands to the keeper: a page, or the end of a region; or nothing, which is
@@ -159,8 +160,8 @@ type visit struct {
 	heard int   // by the queue, before its last request began
 }
 
-// askInvalid is how long a region that the upstream has refused is not asked for again. Such a region hardly
-// ever becomes one of the upstream's, and each question costs a unit.
+// askInvalid is how long a region that the upstream has refused is not asked for again. Such a
+// region hardly ever becomes one of the upstream's, and each question costs a unit.
 const askInvalid = 7 * 24 * time.Hour
 
 // order puts the stalest region first.
@@ -186,8 +187,8 @@ func (s *Sweep) order(ctx context.Context) ([]*visit, error) {
 	return visits, nil
 }
 
-// known is what the upstream said of a region a short while ago, and need not be asked again: that it has no
-// chart, for the rest of its day, or that it knows no such region, for a week.
+// known is what the upstream said of a region a short while ago, and need not be asked again: that
+// it has no chart, for the rest of its day, or that it knows no such region, for a week.
 func (s *Sweep) known(state catalog.RegionState) *Region {
 	now := s.Now()
 	today, _ := s.Day.Bounds(now)

@@ -30,7 +30,8 @@ func TestEveryRegionIsComplete(t *testing.T) {
 	})
 }
 
-// TestStored: what the upstream says of a video is in the catalogue, and a counter that it does not give is nil, not zero.
+// TestStored: what the upstream says of a video is in the catalogue, and a counter that it does not
+// give is nil, not zero.
 func TestStored(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(1000))
 	s.run(t, s.sweep(t, "US", 0), "complete US:complete:4/200:4", "US1 US2 US3 US4")
@@ -70,8 +71,8 @@ func TestStalestFirst(t *testing.T) {
 		"US1 CA1 DE1 GB1")
 }
 
-// TestExhausted: with 9 units for 16 pages the tenth request is not sent, what came is kept, and the next sweep goes on with
-// what was left out.
+// TestExhausted: with 9 units for 16 pages the tenth request is not sent, what came is kept, and
+// the next sweep goes on with what was left out.
 func TestExhausted(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		s := open(t, &youtubetest.Server{}, units(9))
@@ -108,7 +109,8 @@ func TestExhausted(t *testing.T) {
 	})
 }
 
-// TestResume: a chart that was cut off is resumed at its next page for a quarter of an hour, and begun again after it.
+// TestResume: a chart that was cut off is resumed at its next page for a quarter of an hour, and
+// begun again after it.
 func TestResume(t *testing.T) {
 	for _, test := range []struct {
 		after, resume time.Duration
@@ -137,7 +139,8 @@ func TestResumeFewerPages(t *testing.T) {
 	s.whole(t, "US", 100)
 }
 
-// TestUpstreamIsExhausted: when the upstream has fewer units than we believe, its first refusal ends the sweep until its reset.
+// TestUpstreamIsExhausted: when the upstream has fewer units than we believe, its first refusal
+// ends the sweep until its reset.
 func TestUpstreamIsExhausted(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		s := open(t, &youtubetest.Server{Limits: map[string]int64{"default": 5}}, units(1000))
@@ -187,7 +190,8 @@ func TestLedgerFails(t *testing.T) {
 	s.compare(t, ingest.Summary{}, "", "")
 }
 
-// TestStopped: the page under way when ctx ends is stored, no other is asked for, and the next sweep goes on from there.
+// TestStopped: the page under way when ctx ends is stored, no other is asked for, and the next
+// sweep goes on from there.
 func TestStopped(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(1000))
 	ctx, cancel := context.WithCancel(t.Context())

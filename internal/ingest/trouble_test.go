@@ -18,7 +18,8 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// TestOneRegionsTrouble: it does not stop the others. A chart that is missing is not asked for again on the upstream's day.
+// TestOneRegionsTrouble: it does not stop the others. A chart that is missing is not asked for
+// again on the upstream's day.
 func TestOneRegionsTrouble(t *testing.T) {
 	charts := youtubetest.Generator{Totals: map[string]int{"GB": 0}}.Charts()
 	s := open(t, &youtubetest.Server{Charts: charts}, units(1000)) // AQ is a region, but not of the upstream
@@ -50,7 +51,8 @@ func TestRetries(t *testing.T) {
 	s.balanced(t)
 }
 
-// TestUpstreamIsDown: three regions without an answer are enough, the last in the order being the third.
+// TestUpstreamIsDown: three regions without an answer are enough, the last in the order being the
+// third.
 func TestUpstreamIsDown(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "503")}, units(1000))
 	sum, err := s.sweep(t, "US,GB,DE,FR", 1).Execute(t.Context())
@@ -62,7 +64,8 @@ func TestUpstreamIsDown(t *testing.T) {
 	s.balanced(t)
 }
 
-// TestRegionsThatAlwaysFail come first, being the stalest, and do not keep the others from being served.
+// TestRegionsThatAlwaysFail come first, being the stalest, and do not keep the others from being
+// served.
 func TestRegionsThatAlwaysFail(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "503:US", "503:GB")}, units(1000))
 	sum, err := s.sweep(t, "US,GB,DE,FR,CA", 1).Execute(t.Context())
@@ -74,7 +77,8 @@ func TestRegionsThatAlwaysFail(t *testing.T) {
 	s.balanced(t)
 }
 
-// TestNoAnswerInTime: a region whose requests take too long has failed, and is not one that was left out.
+// TestNoAnswerInTime: a region whose requests take too long has failed, and is not one that was
+// left out.
 func TestNoAnswerInTime(t *testing.T) {
 	standin := &youtubetest.Server{Faults: faults(t, "hang:GB")}
 	inBubble(t, standin, 1000, func(t *testing.T, s *station) {
@@ -100,7 +104,8 @@ func TestRepeatedAndMoving(t *testing.T) {
 	}
 }
 
-// TestLengths: a chart ends where the upstream gives no next page, or at the number of pages that is wanted.
+// TestLengths: a chart ends where the upstream gives no next page, or at the number of pages that
+// is wanted.
 func TestLengths(t *testing.T) {
 	charts := youtubetest.Generator{Totals: map[string]int{"US": 1, "GB": 50, "DE": 51, "FR": 149}}.Charts()
 	s := open(t, &youtubetest.Server{Charts: charts}, units(1000))
@@ -111,7 +116,8 @@ func TestLengths(t *testing.T) {
 	s.run(t, s.sweep(t, "FR", 9), "complete FR:complete:3/149:3", "FR1 FR2 FR3")
 }
 
-// TestPagesInALoop: pages that lead back to one that was read end the chart, which is not shown, and not the sweep.
+// TestPagesInALoop: pages that lead back to one that was read end the chart, which is not shown,
+// and not the sweep.
 func TestPagesInALoop(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(1000))
 	s.alter = func(body string) string { // the third page leads to the second, and that to itself
@@ -188,7 +194,8 @@ func TestCatalogueFails(t *testing.T) {
 	}
 }
 
-// TestTwoSweepsAtOnce: they may ask for the same page, but never for more than there are units, and both end well.
+// TestTwoSweepsAtOnce: they may ask for the same page, but never for more than there are units, and
+// both end well.
 func TestTwoSweepsAtOnce(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		s := open(t, &youtubetest.Server{}, units(40))
@@ -265,7 +272,8 @@ func TestCatalogueIsGone(t *testing.T) {
 	s.compare(t, sum, "failed", "")
 }
 
-// TestCatalogueGoes while a sweep is under way: it ends, and at most the page that was asked for meanwhile is lost.
+// TestCatalogueGoes while a sweep is under way: it ends, and at most the page that was asked for
+// meanwhile is lost.
 func TestCatalogueGoes(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(1000))
 	var once sync.Once

@@ -13,8 +13,8 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// Open opens the ledger of a URL: sqlite:///path/ledger.db, or one of redisledger.Schemes. Errors: quota.ErrMalformed for a
-// URL of another form, quota.ErrUnreachable, quota.ErrLedgerUnusable.
+// Open opens the ledger of a URL: sqlite:///path/ledger.db, or one of redisledger.Schemes. Errors:
+// quota.ErrMalformed for a URL of another form, quota.ErrUnreachable, quota.ErrLedgerUnusable.
 func Open(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 	if err := CheckURL(ledgerURL); err != nil {
 		return nil, err
@@ -37,7 +37,8 @@ func opened[L quota.Ledger](l L, err error) (quota.Ledger, error) {
 	return l, nil
 }
 
-// CheckURL reports what is wrong with a ledger's URL without opening it, and without repeating it: it may hold a password.
+// CheckURL reports what is wrong with a ledger's URL without opening it, and without repeating it:
+// it may hold a password.
 func CheckURL(ledgerURL string) error {
 	switch s := scheme(ledgerURL); {
 	case s == "sqlite":

@@ -69,7 +69,8 @@ func wantNoPassword(t *testing.T, name string, err error) {
 	}
 }
 
-// TestOpenRefuses names, for each ledger that is not to be used, what kind of error a program gets, and what it says.
+// TestOpenRefuses names, for each ledger that is not to be used, what kind of error a program gets,
+// and what it says.
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -115,8 +116,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestPasswordsWithSigns: whatever sign stands in a password that nobody escaped, and whatever is made of the URL then, no error
-// repeats a part of it.
+// TestPasswordsWithSigns: whatever sign stands in a password that nobody escaped, and whatever is
+// made of the URL then, no error repeats a part of it.
 func TestPasswordsWithSigns(t *testing.T) {
 	t.Parallel()
 	var opening sync.WaitGroup

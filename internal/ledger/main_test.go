@@ -17,7 +17,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// In the environment, childURL makes this binary a process that charges the ledger named there as childMix says.
+// In the environment, childURL makes this binary a process that charges the ledger named there as
+// childMix says.
 const (
 	childURL = "LEDGER_TEST_CHILD"
 	childMix = "LEDGER_TEST_MIX"
@@ -52,7 +53,8 @@ func mixes() map[string]mix {
 			limits: []quota.Limit{{Bucket: "default", Units: 500, Window: day}},
 			costs:  [][]quota.Cost{{{Bucket: "default", Units: 1}}},
 		},
-		// 7 and 50 units do not add up to the limit by themselves: the last units go to single ones.
+		// 7 and 50 units do not add up to the limit by themselves: the last units go to single
+		// ones.
 		"mixed costs of two buckets": {
 			limits: []quota.Limit{
 				{Bucket: "default", Units: 2000, Headroom: 100, Window: day},
@@ -68,8 +70,8 @@ func mixes() map[string]mix {
 	}
 }
 
-// child waits for the end of its input, then charges until it is denied everything, and prints each charge that it was told
-// is allowed: its ID, and its units of each bucket.
+// child waits for the end of its input, then charges until it is denied everything, and prints each
+// charge that it was told is allowed: its ID, and its units of each bucket.
 func child(ledgerURL string, m mix) error {
 	l, err := ledger.Open(context.Background(), ledgerURL)
 	if err != nil {

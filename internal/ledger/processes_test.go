@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Twenty processes that charge at once are allowed exactly the limit between them, on each ledger: invariant I2, and none of
-// it is left over either.
+// Twenty processes that charge at once are allowed exactly the limit between them, on each ledger:
+// invariant I2, and none of it is left over either.
 func TestI2_TwentyProcessesAreAllowedExactlyTheLimit(t *testing.T) {
 	for name, m := range mixes() {
 		t.Run("SQLite/"+name, func(t *testing.T) {
@@ -72,7 +72,8 @@ func twenty(t *testing.T, ledgerURL, name string, m mix) {
 	}
 }
 
-// logged adds up the log of a bucket, checks each running total, and takes what it finds out of told.
+// logged adds up the log of a bucket, checks each running total, and takes what it finds out of
+// told.
 func logged(t *testing.T, l quota.Ledger, bucket string, told map[string]string) (sum int64) {
 	t.Helper()
 	entries, err := l.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: bucket})

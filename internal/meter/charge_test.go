@@ -49,7 +49,8 @@ func TestChargedBeforeSent(t *testing.T) {
 // sent is how many requests the stand-in has begun to serve; it cannot be asked while it counts.
 func (s *station) sent() int64 { return s.served.Load() }
 
-// TestEveryAttemptAndPage: the official client's pages and the retries of ours are requests like any other.
+// TestEveryAttemptAndPage: the official client's pages and the retries of ours are requests like
+// any other.
 func TestEveryAttemptAndPage(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
 		s := open(t, &youtubetest.Server{Faults: faults(t, "503@2-3", "drop@5", "truncated@6")}, units(100))
@@ -112,7 +113,8 @@ func TestObserve(t *testing.T) {
 	s.counted(t, 3, 3)
 }
 
-// TestCall: labels reach the log, a person may use the headroom, and what was set aside can be drawn on.
+// TestCall: labels reach the log, a person may use the headroom, and what was set aside can be
+// drawn on.
 func TestCall(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(10))
 	s.Budget.Limits[0].Headroom = 4
@@ -147,7 +149,8 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: however many ask at once, the upstream sees no more requests than there are units.
+// TestManyAtOnce: however many ask at once, the upstream sees no more requests than there are
+// units.
 func TestManyAtOnce(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
 		s := open(t, &youtubetest.Server{}, units(25))
@@ -170,7 +173,8 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-// TestOneKeyPaysForOneRequest: a second request under the same idempotency key would not be charged, so it is not sent.
+// TestOneKeyPaysForOneRequest: a second request under the same idempotency key would not be
+// charged, so it is not sent.
 func TestOneKeyPaysForOneRequest(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(10))
 	client := &http.Client{Transport: s}

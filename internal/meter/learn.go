@@ -23,9 +23,9 @@ type Lesson struct {
 // maxAnswer is how many bytes of an error body are read; the rest is dropped.
 const maxAnswer = 1 << 20
 
-// learn reads an answer that is an error and suspends the bucket which the upstream says is gone. The body is put back for the
-// client to read, without the key: some errors name it, as in "Consumer 'api_key:…' has been
-// suspended".
+// learn reads an answer that is an error and suspends the bucket which the upstream says is gone.
+// The body is put back for the client to read, without the key: some errors name it, as in
+// "Consumer 'api_key:…' has been suspended".
 func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Response, key string) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	resp.Body.Close()
@@ -61,7 +61,8 @@ func hideKey(h http.Header, key string) {
 	}
 }
 
-// chargedBucket is the bucket meant by an answer that does not name it: only the default one is refused so.
+// chargedBucket is the bucket meant by an answer that does not name it: only the default one is
+// refused so.
 func chargedBucket(d quota.Decision) string {
 	if _, ok := d.Units[quota.DefaultBucket]; ok {
 		return quota.DefaultBucket
@@ -69,8 +70,8 @@ func chargedBucket(d quota.Decision) string {
 	return slices.Min(slices.Collect(maps.Keys(d.Units)))
 }
 
-// suspend closes the bucket until the reset of the day in which the request was charged. An answer that arrives after that
-// reset must not close the new day, nor open what was closed in it.
+// suspend closes the bucket until the reset of the day in which the request was charged. An answer
+// that arrives after that reset must not close the new day, nor open what was closed in it.
 func (t *Transport) suspend(ctx context.Context, d quota.Decision, lesson Lesson) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()

@@ -25,8 +25,8 @@ func moment(t testing.TB, text string) time.Time {
 	return at
 }
 
-// TestSuspended: what the upstream says is gone is not asked for again before its reset, on days of 24, 23 and 25 hours, and
-// then by itself.
+// TestSuspended: what the upstream says is gone is not asked for again before its reset, on days of
+// 24, 23 and 25 hours, and then by itself.
 func TestSuspended(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
 		s := open(t, &youtubetest.Server{}, append(units(1000), costs.Default().DefaultLimits()...))
@@ -114,7 +114,8 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestWhichBucket: an answer that names no bucket means the default one where it was charged, and always the same elsewhere.
+// TestWhichBucket: an answer that names no bucket means the default one where it was charged, and
+// always the same elsewhere.
 func TestWhichBucket(t *testing.T) {
 	for _, test := range []struct {
 		price []quota.Cost
@@ -142,7 +143,8 @@ func TestWhichBucket(t *testing.T) {
 	}
 }
 
-// TestErrorBodies: they are learnt from and still whole for the client, up to 1 MiB; one that breaks off is no answer.
+// TestErrorBodies: they are learnt from and still whole for the client, up to 1 MiB; one that
+// breaks off is no answer.
 func TestErrorBodies(t *testing.T) {
 	const gone = `{"error":{"code":403,"errors":[{"reason":"quotaExceeded"}]}}`
 	var packed bytes.Buffer
@@ -207,7 +209,8 @@ func TestErrorBodies(t *testing.T) {
 	s.counted(t, 0, 1) // it was sent, though not to the stand-in
 }
 
-// TestSuspendFails: when the ledger cannot be told, the client has its answer all the same, and somebody is told.
+// TestSuspendFails: when the ledger cannot be told, the client has its answer all the same, and
+// somebody is told.
 func TestSuspendFails(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, units(100))
 	learn := s.Learn

@@ -218,7 +218,8 @@ func (s *station) usage(t testing.TB, bucket string) quota.BucketUsage {
 	return quota.BucketUsage{}
 }
 
-// counted compares the stand-in's count of requests with the wanted one, and the ledger's units of the default bucket.
+// counted compares the stand-in's count of requests with the wanted one, and the ledger's units of
+// the default bucket.
 func (s *station) counted(t testing.TB, requests, charged int64) {
 	t.Helper()
 	c := s.standin.Counts()

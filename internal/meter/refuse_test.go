@@ -37,7 +37,8 @@ func TestKeyInURLIsRefused(t *testing.T) {
 	s.counted(t, 0, 0)
 }
 
-// TestKeyIsNotSentInTheClear: whatever the gate is told of its upstream, it sends the key encrypted or to this machine.
+// TestKeyIsNotSentInTheClear: whatever the gate is told of its upstream, it sends the key encrypted
+// or to this machine.
 func TestKeyIsNotSentInTheClear(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	address := s.upstream.Listener.Addr().String()
@@ -116,7 +117,8 @@ func TestKeyShowsNowhere(t *testing.T) {
 	}
 }
 
-// TestKeyIsNotRepeated: the upstream names the key in some of its errors. Who asked does not see it.
+// TestKeyIsNotRepeated: the upstream names the key in some of its errors. Who asked does not see
+// it.
 func TestKeyIsNotRepeated(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	const suspended = `{"error":{"message":"Consumer 'api_key:%s' has been suspended."}}`
@@ -163,7 +165,8 @@ type body struct {
 
 func (b *body) Close() error { b.closed = true; return nil }
 
-// TestWithoutKey: nothing is charged for what cannot be sent, and the body is closed as a RoundTripper must.
+// TestWithoutKey: nothing is charged for what cannot be sent, and the body is closed as a
+// RoundTripper must.
 func TestWithoutKey(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	missing := errors.New("no such file")

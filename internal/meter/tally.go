@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Tally adds up what the requests under one context were charged, by bucket. It is safe for concurrent use.
+// Tally adds up what the requests under one context were charged, by bucket. It is safe for
+// concurrent use.
 type Tally struct {
 	mu    sync.Mutex
 	units map[string]int64

@@ -21,14 +21,14 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Transport is an http.RoundTripper that names the method of each request, charges it, adds the API key and sends it. A request
-// with an Authorization, the OAuth token of a user, is charged all the same and goes without the key. Client
-// libraries run on it unmodified; since every attempt and every page is a request, none goes uncounted. Its fields are set
-// once before use.
+// Transport is an http.RoundTripper that names the method of each request, charges it, adds the API
+// key and sends it. A request with an Authorization, the OAuth token of a user, is charged all the
+// same and goes without the key. Client libraries run on it unmodified; since every attempt and
+// every page is a request, none goes uncounted. Its fields are set once before use.
 //
-// What it refuses comes through *url.Error as quota.ErrNotSent together with the reason: quota.ErrExhausted (with a
-// DeniedError), quota.ErrUnpriced, quota.ErrUnreachable and the other errors of Budget.Charge, ErrForeignHost, ErrInTheClear,
-// ErrKeyInURL.
+// What it refuses comes through *url.Error as quota.ErrNotSent together with the reason:
+// quota.ErrExhausted (with a DeniedError), quota.ErrUnpriced, quota.ErrUnreachable and the other
+// errors of Budget.Charge, ErrForeignHost, ErrInTheClear, ErrKeyInURL.
 type Transport struct {
 	Base   http.RoundTripper // sends: NewBase
 	Budget *quota.Budget
@@ -60,8 +60,8 @@ func SecretParams() []string {
 	return []string{"key", "$key", "access_token", "$access_token", "oauth_token", "$oauth_token"}
 }
 
-// NewBase is the transport that sends for us. It speaks HTTP/1.1 only: an HTTP/2 client sends requests again by itself when a
-// server refuses a stream, and each would have to be charged.
+// NewBase is the transport that sends for us. It speaks HTTP/1.1 only: an HTTP/2 client sends
+// requests again by itself when a server refuses a stream, and each would have to be charged.
 func NewBase() *http.Transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.ForceAttemptHTTP2 = false
@@ -75,8 +75,8 @@ func NewBase() *http.Transport {
 	return base
 }
 
-// RoundTrip charges the request and sends it once. A request that continues an upload is not charged
-// if the upload was.
+// RoundTrip charges the request and sends it once. A request that continues an upload is not
+// charged if the upload was.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	call, key, err := t.admit(r)
 	if err != nil {
@@ -97,7 +97,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp.Request = r // the one that was sent holds the key
 	hideKey(resp.Header, key)
-	// HEAD has no body to learn from, and a user's token may be of another project, whose quota says nothing of ours.
+	// HEAD has no body to learn from, and a user's token may be of another project, whose quota
+	// says nothing of ours.
 	if resp.StatusCode >= 400 && r.Method != http.MethodHead && !authorized(r) {
 		if err := t.learn(r.Context(), d, resp, key); err != nil {
 			return nil, err
@@ -135,10 +136,12 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 	return call, key, err
 }
 
-// authorized reports whether the request carries a credential of a user, and so goes without the key.
+// authorized reports whether the request carries a credential of a user, and so goes without the
+// key.
 func authorized(r *http.Request) bool { return r.Header.Get("Authorization") != "" }
 
-// checkQuery refuses a credential, and what cannot be read and might hold one. It repeats nothing of the query.
+// checkQuery refuses a credential, and what cannot be read and might hold one. It repeats nothing
+// of the query.
 func checkQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
@@ -166,9 +169,10 @@ func (t *Transport) send(r *http.Request, key string) (resp *http.Response, left
 	return resp, connected.Load(), err
 }
 
-// once keeps net/http from sending the request a second time when a kept connection turns out to be dead: one charge, two
-// requests on the wire. It does so with what has no body or can get it anew, so such a request is given a body that is empty
-// but not known to be; with the identity encoding, nothing of it reaches the wire.
+// once keeps net/http from sending the request a second time when a kept connection turns out to be
+// dead: one charge, two requests on the wire. It does so with what has no body or can get it anew,
+// so such a request is given a body that is empty but not known to be; with the identity encoding,
+// nothing of it reaches the wire.
 func once(r *http.Request) {
 	r.GetBody = nil
 	if (r.Body == nil || r.Body == http.NoBody) && repeatable(r) {
@@ -185,7 +189,8 @@ func repeatable(r *http.Request) bool {
 	return keyed || keyedX || slices.Contains([]string{"", "GET", "HEAD", "OPTIONS", "TRACE"}, r.Method)
 }
 
-// takeBack cancels the charge of a request that never left, because no connection was made, and reports whether it could.
+// takeBack cancels the charge of a request that never left, because no connection was made, and
+// reports whether it could.
 func (t *Transport) takeBack(ctx context.Context, method string, cancel func(context.Context) error) bool {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()
@@ -198,8 +203,9 @@ func (t *Transport) takeBack(ctx context.Context, method string, cancel func(con
 
 type callKey struct{}
 
-// WithCall makes requests under ctx be charged as call says: its labels, whether a person asks, a reservation to draw on. The
-// method is named from each request; an idempotency key must not be given to more than one request.
+// WithCall makes requests under ctx be charged as call says: its labels, whether a person asks, a
+// reservation to draw on. The method is named from each request; an idempotency key must not be
+// given to more than one request.
 func WithCall(ctx context.Context, call quota.Call) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }

@@ -114,8 +114,8 @@ func TestSentStaysCharged(t *testing.T) {
 	}
 }
 
-// TestNeverSentTwice: net/http would send a request again by itself when a kept connection is dropped (see TestDropIsSentAgain
-// of the stand-in), and the upstream would bill it twice.
+// TestNeverSentTwice: net/http would send a request again by itself when a kept connection is
+// dropped (see TestDropIsSentAgain of the stand-in), and the upstream would bill it twice.
 func TestNeverSentTwice(t *testing.T) {
 	for name, send := range map[string]func(*station) error{
 		"GET": func(s *station) error { _, _, err := s.get(t, chart); return err },
@@ -208,7 +208,8 @@ func TestOnTheWire(t *testing.T) {
 	}
 }
 
-// readRequest answers the first request on a connection with 204 and returns all that came until the client closed it.
+// readRequest answers the first request on a connection with 204 and returns all that came until
+// the client closed it.
 func readRequest(conn net.Conn) string {
 	var all strings.Builder
 	in := bufio.NewReader(io.TeeReader(conn, &all))

@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// BenchmarkYear: 365 days of 8 regions every 10 minutes, 4 pages each, when they fit and when they are short.
+// BenchmarkYear: 365 days of 8 regions every 10 minutes, 4 pages each, when they fit and when they
+// are short.
 func BenchmarkYear(b *testing.B) {
 	for _, c := range []struct {
 		name  string

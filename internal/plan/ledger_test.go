@@ -14,8 +14,9 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// TestExecute_Ledger: the real ledger denies the very pages that the plan says, names the same limit, and says the same
-// moment for another try. What is left out for its share is not asked for, nor are pages that a chart has already.
+// TestExecute_Ledger: the real ledger denies the very pages that the plan says, names the same
+// limit, and says the same moment for another try. What is left out for its share is not asked for,
+// nor are pages that a chart has already.
 func TestExecute_Ledger(t *testing.T) {
 	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {
@@ -47,7 +48,8 @@ func TestExecute_Ledger(t *testing.T) {
 	}
 }
 
-// charged plays a plan, and charges the pages of its runs to a budget. It returns how many have got pages of a chart that was cut off.
+// charged plays a plan, and charges the pages of its runs to a budget. It returns how many have got
+// pages of a chart that was cut off.
 func charged(t rapid.TB, p Plan, b *quota.Budget, now *time.Time) (resumed int) {
 	runs, _ := played(p)
 	for i, run := range runs {
@@ -84,7 +86,8 @@ func charged(t rapid.TB, p Plan, b *quota.Budget, now *time.Time) (resumed int) 
 	return resumed
 }
 
-// before spends and sets aside some units in the day before the plan, and says what the ledger then holds.
+// before spends and sets aside some units in the day before the plan, and says what the ledger then
+// holds.
 func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 	ctx := context.Background()
 	from := *now

@@ -69,8 +69,8 @@ func played(p Plan) (runs []Run, r Report) {
 	return runs, p.Execute()
 }
 
-// missing is how many pages a lane's chart lacks at a moment, by its runs before: all of them, unless one was begun in the
-// quarter of an hour before and is not complete.
+// missing is how many pages a lane's chart lacks at a moment, by its runs before: all of them,
+// unless one was begun in the quarter of an hour before and is not complete.
 func missing(lane share.Lane, before []Run, at time.Time) int64 {
 	var begun time.Time
 	have := int64(0)

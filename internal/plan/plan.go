@@ -1,5 +1,5 @@
-// Package plan reports what a schedule will spend: it plays the lanes against limits, as package sim
-// does, and sums up.
+// Package plan reports what a schedule will spend: it plays the lanes against limits, as package
+// sim does, and sums up.
 package plan
 
 import (

@@ -17,8 +17,8 @@ var specs = []string{"0 * * * *", "*/20 * * * *", "30 */3 * * *", "0 0 * * *", "
 // often are specs whose ticks come soon enough to resume what the one before has left half.
 var often = []string{"*/10 * * * *", "*/5 * * * *", "0,15,31 * * * *", "@every 400s"}
 
-// drawn is a plan of a few lanes and limits, some days around a change of the clocks or elsewhere; half of them with ticks
-// that come often, for some hours, under a window that cuts charts off.
+// drawn is a plan of a few lanes and limits, some days around a change of the clocks or elsewhere;
+// half of them with ticks that come often, for some hours, under a window that cuts charts off.
 func drawn(t *rapid.T) Plan {
 	los, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
@@ -69,8 +69,9 @@ func drawn(t *rapid.T) Plan {
 	return p
 }
 
-// TestExecute_Random: what is allowed never exceeds a window, counted anew page by page; what is denied would have; and the
-// sums of the report are those of its runs. A run wants what its chart is missing, and is complete when it gets that.
+// TestExecute_Random: what is allowed never exceeds a window, counted anew page by page; what is
+// denied would have; and the sums of the report are those of its runs. A run wants what its chart
+// is missing, and is complete when it gets that.
 func TestExecute_Random(t *testing.T) {
 	resumed := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// TestExecute_Shares: what is left out is what package share says of the ledger as it stands then: the
-// book is written anew for each run, from who spent what, and what is left is counted anew.
+// TestExecute_Shares: what is left out is what package share says of the ledger as it stands then:
+// the book is written anew for each run, from who spent what, and what is left is counted anew.
 func TestExecute_Shares(t *testing.T) {
 	leftOut := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -86,8 +86,9 @@ func left(p Plan, log []quota.Spent, l quota.Limit, at time.Time) int64 {
 	return max(0, units)
 }
 
-// TestExecute_DefaultLimits: any 24 hours and the day at once, for half of what the schedule wants, from the middle of a day on: from
-// then on every region is served in every two hours, by its weight, and nothing is denied in mid-chart.
+// TestExecute_DefaultLimits: any 24 hours and the day at once, for half of what the schedule wants,
+// from the middle of a day on: from then on every region is served in every two hours, by its
+// weight, and nothing is denied in mid-chart.
 func TestExecute_DefaultLimits(t *testing.T) {
 	los := day(t, "America/Los_Angeles")
 	p := Plan{Price: price, Reset: los, From: at(t, "2026-06-01T19:00:00Z"), To: at(t, "2026-06-05T07:00:00Z"),

@@ -33,10 +33,10 @@ func (s Suggestion) PerDay() int64 { return int64(len(s.Tried.Lanes)) * int64(24
 // leastPlayed is how far a suggestion is played at least: through both changes of the clocks.
 const leastPlayed = 366 * 24 * time.Hour
 
-// Suggest finds the tightest schedule that fits: of those that divide the day into equal parts, the one with the most runs. It
-// keeps the lanes' pages while even one run a day fits with them; when it does not, all charts get the same number of pages,
-// fewer than the largest has. It is false when nothing fits, not even a page a day, and when ctx ends
-// first.
+// Suggest finds the tightest schedule that fits: of those that divide the day into equal parts, the
+// one with the most runs. It keeps the lanes' pages while even one run a day fits with them; when
+// it does not, all charts get the same number of pages, fewer than the largest has. It is false
+// when nothing fits, not even a page a day, and when ctx ends first.
 func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	p.Watch, p.Step = nil, 0
 	if least := p.From.Add(leastPlayed); p.To.Before(least) {
@@ -94,7 +94,8 @@ func intervals() (all []time.Duration) {
 	return all
 }
 
-// tooMuch is whether a day takes more than a limit of a day or longer has: there is no need to play it.
+// tooMuch is whether a day takes more than a limit of a day or longer has: there is no need to play
+// it.
 func (p *Plan) tooMuch(every time.Duration, share float64) bool {
 	var perDay int64
 	for _, l := range p.Lanes {
@@ -134,7 +135,8 @@ func (p *Plan) try(ctx context.Context, every time.Duration, wish Wish) (Suggest
 	return s, fits && len(s.Report.Over(wish.Share)) == 0
 }
 
-// places are the lanes' places in their jobs, from 0: a stagger begins anew in each job. The largest job has so many lanes.
+// places are the lanes' places in their jobs, from 0: a stagger begins anew in each job. The
+// largest job has so many lanes.
 func (p *Plan) places() (places []int, largest int) {
 	lanes := make(map[string]int)
 	for _, l := range p.Lanes {

@@ -26,17 +26,20 @@ func TestSuggest(t *testing.T) {
 	}{
 		// 48 rounds of 30 minutes take 1,536; 60 of 24 would take 1,920.
 		{"a sliding day", los, []quota.Limit{sliding(1590, 24*time.Hour)}, 1, 4, "*/30 * * * *", 3 * time.Minute},
-		// On the day of 25 hours the wall clock of Los Angeles has 48 such rounds too; by UTC there are 50, which take 1,600.
+		// On the day of 25 hours the wall clock of Los Angeles has 48 such rounds too; by UTC there
+		// are 50, which take 1,600.
 		{"the upstream's day", los, []quota.Limit{daily(t, 1590, los)}, 1, 4, "*/30 * * * *", 3 * time.Minute},
 		{"the upstream's day, by UTC", "UTC", []quota.Limit{daily(t, 1590, los)}, 1, 4, "@every 32m", 4 * time.Minute},
 		{"a fifth of it", los, []quota.Limit{sliding(9500, 24*time.Hour)}, 0.2, 4, "*/30 * * * *", 3 * time.Minute},
-		// 32 rounds of 45 minutes, by real time: 1,024; on the day of 25 hours 34 begin, of which 33 and the first lanes of one.
+		// 32 rounds of 45 minutes, by real time: 1,024; on the day of 25 hours 34 begin, of which
+		// 33 and the first lanes of one.
 		{"no cron spec says it", los, []quota.Limit{sliding(1030, 24*time.Hour)}, 1, 4, "@every 45m", 5 * time.Minute},
 		{"a daily round", "UTC", []quota.Limit{sliding(32, 24*time.Hour)}, 1, 4, "0 0 * * *", 3 * time.Hour},
 		// In Los Angeles two rounds are 23 hours apart once a year: 32 + 4 units in 24 hours.
 		{"a daily round where the clock goes forward", los, []quota.Limit{sliding(32, 24*time.Hour)}, 1, 3, "0 0 * * *", 3 * time.Hour},
 		{"fewer pages", "UTC", []quota.Limit{sliding(25, 24*time.Hour)}, 1, 3, "0 0 * * *", 3 * time.Hour},
-		// 4 units in any hour: with rounds of 8 hours the lanes are an hour apart, and page 1 comes as the hour of the last is over.
+		// 4 units in any hour: with rounds of 8 hours the lanes are an hour apart, and page 1 comes
+		// as the hour of the last is over.
 		{"a short window", "UTC", []quota.Limit{sliding(4, time.Hour), sliding(9500, 24*time.Hour)}, 1, 4, "0 */8 * * *", time.Hour},
 		{"half of a short window", "UTC", []quota.Limit{sliding(8, time.Hour), sliding(9500, 24*time.Hour)}, 0.5, 4, "0 */8 * * *", time.Hour},
 	} {
@@ -71,7 +74,8 @@ func jobs(t testing.TB, lanesOf, pages []int) (all []share.Lane) {
 	return all
 }
 
-// fedBack is the plan with what was suggested in the configuration: one schedule and one stagger for all jobs.
+// fedBack is the plan with what was suggested in the configuration: one schedule and one stagger
+// for all jobs.
 func fedBack(t testing.TB, p Plan, s Suggestion) Plan {
 	t.Helper()
 	parsed, err := schedule.Parse(s.Spec, s.Zone)
@@ -101,7 +105,8 @@ func fedBack(t testing.TB, p Plan, s Suggestion) Plan {
 	return p
 }
 
-// TestSuggestJobs: each job begins at the tick, so that the first lanes of both take 6 units there, of 30 in an hour; 20 in a round.
+// TestSuggestJobs: each job begins at the tick, so that the first lanes of both take 6 units there,
+// of 30 in an hour; 20 in a round.
 func TestSuggestJobs(t *testing.T) {
 	los := "America/Los_Angeles"
 	p := Plan{Lanes: jobs(t, []int{4, 2}, []int{4, 2}), Price: price, Limits: []quota.Limit{sliding(800, 24*time.Hour), sliding(30, time.Hour)},

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// booksOf are sound books of entries of these units, charged a second apart, after others that have been forgotten.
+// booksOf are sound books of entries of these units, charged a second apart, after others that have
+// been forgotten.
 func booksOf(forgotten int64, units ...int64) Books {
 	b := Books{Total: forgotten, Known: true, Now: 1e15, Keep: 1e12, Newest: 1e15 - 1e9}
 	for i, u := range units {
@@ -87,7 +88,8 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// Mended books are sound: they have every unit of a line that could be read, and nothing more to mend.
+// Mended books are sound: they have every unit of a line that could be read, and nothing more to
+// mend.
 func TestMendedIsSound(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		units := rapid.SliceOfN(rapid.Int64Range(1, 50), 0, 12).Draw(rt, "units")

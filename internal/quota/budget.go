@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Budget asks a ledger on behalf of a job: it knows whose quota is spent, what each method costs and which limits stand. Its
-// fields are set once before use.
+// Budget asks a ledger on behalf of a job: it knows whose quota is spent, what each method costs
+// and which limits stand. Its fields are set once before use.
 type Budget struct {
 	Ledger     Ledger
 	Credential string
@@ -37,14 +37,15 @@ type Call struct {
 	Reservation string // draw on it
 }
 
-// Charge takes what the call costs. A denial is an answer; errors are those of Ledger.Charge, and ErrUnpriced.
+// Charge takes what the call costs. A denial is an answer; errors are those of Ledger.Charge, and
+// ErrUnpriced.
 func (b *Budget) Charge(ctx context.Context, call Call) (Decision, error) {
 	_, d, err := b.charge(ctx, call)
 	return d, err
 }
 
-// Spend charges like Charge and returns a way to take the charge back, for a call that surely never left. A denial is a
-// DeniedError here.
+// Spend charges like Charge and returns a way to take the charge back, for a call that surely never
+// left. A denial is a DeniedError here.
 func (b *Budget) Spend(ctx context.Context, call Call) (d Decision, cancel func(context.Context) error, err error) {
 	c, d, err := b.charge(ctx, call)
 	if err == nil && !d.Allowed {
@@ -91,8 +92,8 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	return c, d, err
 }
 
-// whenPaced puts a denial's time off to when the lines of the paces are where the charge needs them, if that is later. Should the
-// ledger be gone by now, the denial stands without it.
+// whenPaced puts a denial's time off to when the lines of the paces are where the charge needs
+// them, if that is later. Should the ledger be gone by now, the denial stands without it.
 func (b *Budget) whenPaced(ctx context.Context, c Charge, lines []Limit, d Decision) Decision {
 	days := make([]Limit, len(lines))
 	for i, l := range lines {
@@ -214,7 +215,8 @@ func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labe
 	return b.Charge(ctx, Call{Bucket: bucket, Units: units, Reservation: reservation, Labels: labels})
 }
 
-// Commit settles a reservation: units of it were used (AllUnits for all that is left). Errors are those of Ledger.Commit.
+// Commit settles a reservation: units of it were used (AllUnits for all that is left). Errors are
+// those of Ledger.Commit.
 func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (Decision, error) {
 	bucket, _, err := ParseReservation(reservation)
 	if err != nil {
@@ -231,7 +233,8 @@ func (b *Budget) Release(ctx context.Context, reservation string) (int64, error)
 	return b.Ledger.Release(ctx, b.Credential, reservation)
 }
 
-// Suspend closes a bucket until the end of the calendar window that holds the ledger's present time, and says when that is.
+// Suspend closes a bucket until the end of the calendar window that holds the ledger's present
+// time, and says when that is.
 func (b *Budget) Suspend(ctx context.Context, bucket string, reset Window) (time.Time, error) {
 	now, err := b.Ledger.Time(ctx)
 	if err != nil {

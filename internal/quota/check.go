@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Check is what every ledger does before it asks its store: it refuses what no ledger takes, and answers "never" for a cost
-// above a limit, here at the call site, without a round trip. The scripts check again.
+// Check is what every ledger does before it asks its store: it refuses what no ledger takes, and
+// answers "never" for a cost above a limit, here at the call site, without a round trip. The
+// scripts check again.
 func (c Charge) Check() error {
 	if len(c.Costs) == 0 {
 		return fmt.Errorf("%w: a charge without a cost", ErrMalformed)
@@ -47,8 +48,9 @@ func (c Charge) Check() error {
 	return c.CheckCost()
 }
 
-// CheckCost is the part of Check that answers "never". With an idempotency key a ledger asks it only after it has looked for
-// the answer to the key: that stays the same, even if a limit is lower by now.
+// CheckCost is the part of Check that answers "never". With an idempotency key a ledger asks it
+// only after it has looked for the answer to the key: that stays the same, even if a limit is lower
+// by now.
 func (c Charge) CheckCost() error {
 	for _, cost := range c.Costs {
 		if err := checkLimits(cost, c.Limits, c.Manual || c.draws(cost.Bucket), c.Observe); err != nil {

@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// Claims shares work among the processes that spend from one ledger: a claim is a lease on a name, such as the tick of a job.
-// Leases run by the ledger's clock. Both ledgers implement it.
+// Claims shares work among the processes that spend from one ledger: a claim is a lease on a name,
+// such as the tick of a job. Leases run by the ledger's clock. Both ledgers implement it.
 type Claims interface {
-	// Claim leases the name to holder for ttl, renews the lease if holder has it already, and says how the name stands.
+	// Claim leases the name to holder for ttl, renews the lease if holder has it already, and says
+	// how the name stands.
 	Claim(ctx context.Context, c Claim) (ClaimState, error)
-	// Finish marks the holder's claim as done, which is remembered for c.TTL, or gives it back for others to take.
-	// Errors: ErrNoClaim when somebody else holds it by now, or nobody.
+	// Finish marks the holder's claim as done, which is remembered for c.TTL, or gives it back for
+	// others to take. Errors: ErrNoClaim when somebody else holds it by now, or nobody.
 	Finish(ctx context.Context, c Claim, done bool) error
 }
 

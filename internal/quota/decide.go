@@ -12,8 +12,8 @@ import (
 type Log interface {
 	// UsedAfter is the sum of the units of the entries stamped after t.
 	UsedAfter(t int64) int64
-	// StampAt is the stamp of the entry at which the units of the entries after t, summed from the oldest, first reach n.
-	// n is at least 1 and at most UsedAfter(t).
+	// StampAt is the stamp of the entry at which the units of the entries after t, summed from the
+	// oldest, first reach n. n is at least 1 and at most UsedAfter(t).
 	StampAt(t, n int64) int64
 }
 
@@ -56,8 +56,8 @@ func (s Standing) Held() int64 {
 	return held
 }
 
-// Fits is the earliest moment at which cost more units stay within limit: Now when they fit already, Never when they
-// cannot. Holds lapse as they expire, and entries leave the window.
+// Fits is the earliest moment at which cost more units stay within limit: Now when they fit
+// already, Never when they cannot. Holds lapse as they expire, and entries leave the window.
 func (s Standing) Fits(cost, limit int64) int64 {
 	if cost > limit {
 		return Never
@@ -68,8 +68,8 @@ func (s Standing) Fits(cost, limit int64) int64 {
 		return s.Now
 	}
 	holds := slices.SortedFunc(slices.Values(s.Holds), func(a, b Hold) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
-	// When the first i holds have lapsed, less has to leave the window: as i rises, its moment rises
-	// and freed falls. The answer is where the two meet.
+	// When the first i holds have lapsed, less has to leave the window: as i rises, its moment
+	// rises and freed falls. The answer is where the two meet.
 	needs := []int64{need}
 	for _, h := range holds {
 		needs = append(needs, needs[len(needs)-1]-h.Units)
@@ -101,7 +101,8 @@ func (s Standing) freed(used, need int64) int64 {
 	return s.Log.StampAt(s.after(), need) + s.Limit.Window.Length.Microseconds()
 }
 
-// NextFree is when the next units come free, by an entry that leaves or a hold that lapses; 0 when there are none.
+// NextFree is when the next units come free, by an entry that leaves or a hold that lapses; 0 when
+// there are none.
 func (s Standing) NextFree() int64 {
 	next := Never
 	if used := s.Used(); used > 0 {

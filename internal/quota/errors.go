@@ -22,10 +22,12 @@ var (
 	ErrLedgerUnusable   = errors.New("ledger cannot be used")           // wrong version, read-only, damaged: for a person
 )
 
-// DeniedError is a denial on its way through code that can only return errors, such as an http.RoundTripper.
+// DeniedError is a denial on its way through code that can only return errors, such as an
+// http.RoundTripper.
 type DeniedError struct{ Decision Decision }
 
-// Error says which limit denied (a pace is no exhaustion: units are left, for later) and when the cost would fit, rounded up to the second.
+// Error says which limit denied (a pace is no exhaustion: units are left, for later) and when the
+// cost would fit, rounded up to the second.
 func (e *DeniedError) Error() string {
 	at := e.Decision.RetryAt.UTC()
 	if whole := at.Truncate(time.Second); whole.Before(at) {
@@ -59,8 +61,9 @@ func (e *CostExceedsLimitError) Error() string {
 // Is makes every CostExceedsLimitError an ErrCostExceedsLimit.
 func (e *CostExceedsLimitError) Is(target error) bool { return target == ErrCostExceedsLimit }
 
-// DamagedError says what is wrong with a bucket whose state and entries disagree: somebody changed them by hand, or restored a
-// part of them. Nothing is decided on it until it is mended; see Checker.
+// DamagedError says what is wrong with a bucket whose state and entries disagree: somebody changed
+// them by hand, or restored a part of them. Nothing is decided on it until it is mended; see
+// Checker.
 type DamagedError struct {
 	Credential string
 	Bucket     string

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// idEpoch is where the time in an ID begins to count: 40 bits of milliseconds last until October 2054.
+// idEpoch is where the time in an ID begins to count: 40 bits of milliseconds last until October
+// 2054.
 var idEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// NewID returns a 14-letter ID that sorts by time: 8 letters of milliseconds, then 6 random ones (30 bits). It is short
-// because a ledger keeps one with every entry.
+// NewID returns a 14-letter ID that sorts by time: 8 letters of milliseconds, then 6 random ones
+// (30 bits). It is short because a ledger keeps one with every entry.
 func NewID(now time.Time) string {
 	var random [6]byte
 	rand.Read(random[:]) // never fails: crypto/rand ends the process instead
@@ -56,6 +57,7 @@ func ParseReservation(reservation string) (bucket, id string, err error) {
 	return bucket, id, nil
 }
 
-// NewRunID returns a 10-letter ID for one execution of a job: it sorts by time like NewID's, but is only a label, so two
-// that are alike (once in a thousand pairs begun in the same millisecond) do no harm.
+// NewRunID returns a 10-letter ID for one execution of a job: it sorts by time like NewID's, but is
+// only a label, so two that are alike (once in a thousand pairs begun in the same millisecond) do
+// no harm.
 func NewRunID(now time.Time) string { return NewID(now)[:10] }

@@ -29,8 +29,8 @@ const (
 
 var labelKey = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
-// secretForm matches what looks like a Google API key, OAuth token or client secret. Labels, notes and idempotency keys
-// are stored and printed, so none of them may hold one.
+// secretForm matches what looks like a Google API key, OAuth token or client secret. Labels, notes
+// and idempotency keys are stored and printed, so none of them may hold one.
 var secretForm = regexp.MustCompile(`AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,}`)
 
 // LooksSecret reports whether text contains what looks like an API key or a token.
@@ -57,8 +57,9 @@ func (l Labels) Check() error {
 	return nil
 }
 
-// CheckText reports what is wrong with a text that a person gave to be kept in the ledger (a label, a note, a key): it
-// must be valid UTF-8 without control characters, at most 256 bytes, and hold no secret.
+// CheckText reports what is wrong with a text that a person gave to be kept in the ledger (a label,
+// a note, a key): it must be valid UTF-8 without control characters, at most 256 bytes, and hold no
+// secret.
 func CheckText(what, text string) error {
 	switch {
 	case len(text) > 256:
@@ -91,8 +92,9 @@ func (l Labels) WithoutRun() Labels {
 	return others
 }
 
-// Encode writes the labels in one canonical line: name=value pairs in the order of names, escaped as in a URL query, so that
-// it holds neither colons nor spaces. Labels without a value are left out.
+// Encode writes the labels in one canonical line: name=value pairs in the order of names, escaped
+// as in a URL query, so that it holds neither colons nor spaces. Labels without a value are left
+// out.
 func (l Labels) Encode() string {
 	names := make([]string, 0, maxLabels)
 	for name, value := range l {

@@ -5,25 +5,28 @@ import (
 	"time"
 )
 
-// Ledger is the store of the log. Each method that changes it is one atomic step, decided at the time of the ledger's own
-// clock. Errors are ErrUnreachable when the ledger could not be asked (or its answer was lost), ErrLedgerUnusable when a person
-// must set it right first, ErrMalformed for what Check refuses, and otherwise as stated.
-// quotatest holds every implementation to this contract.
+// Ledger is the store of the log. Each method that changes it is one atomic step, decided at the
+// time of the ledger's own clock. Errors are ErrUnreachable when the ledger could not be asked (or
+// its answer was lost), ErrLedgerUnusable when a person must set it right first, ErrMalformed for
+// what Check refuses, and otherwise as stated. quotatest holds every implementation to this
+// contract.
 type Ledger interface {
 	// Charge takes c.Costs, all or nothing, or says when they would fit. A denial changes nothing.
-	// Errors: CostExceedsLimitError (with a Decision that says Never), ErrNoBucket, ErrKeyReused, ErrNoReservation,
-	// ErrReservationShort.
+	// Errors: CostExceedsLimitError (with a Decision that says Never), ErrNoBucket, ErrKeyReused,
+	// ErrNoReservation, ErrReservationShort.
 	Charge(ctx context.Context, c Charge) (Decision, error)
 	// Reserve sets units aside until r.TTL has passed. Errors as for Charge.
 	Reserve(ctx context.Context, r Reserve) (Decision, error)
-	// Commit settles a reservation: it writes an entry of c.Units now and gives the rest back. It checks no limit, because the
-	// units were set aside. Committing again answers as the first time. Errors: ErrNoReservation, ErrReservationShort,
-	// ErrKeyReused when it was committed with other units.
+	// Commit settles a reservation: it writes an entry of c.Units now and gives the rest back. It
+	// checks no limit, because the units were set aside. Committing again answers as the first
+	// time. Errors: ErrNoReservation, ErrReservationShort, ErrKeyReused when it was committed with
+	// other units.
 	Commit(ctx context.Context, c Commit) (Decision, error)
-	// Release gives back what is left of a reservation and returns how many units that was. Errors: ErrNoReservation.
+	// Release gives back what is left of a reservation and returns how many units that was. Errors:
+	// ErrNoReservation.
 	Release(ctx context.Context, credential, reservation string) (int64, error)
-	// Cancel takes back the charge c that was allowed by d, in every bucket, as if it had never been made, and forgets its
-	// idempotency key. Errors: ErrNoEntry.
+	// Cancel takes back the charge c that was allowed by d, in every bucket, as if it had never
+	// been made, and forgets its idempotency key. Errors: ErrNoEntry.
 	Cancel(ctx context.Context, c Charge, d Decision) error
 	// Suspend denies every charge on the bucket until the given time; a zero time resumes it.
 	Suspend(ctx context.Context, credential, bucket string, until time.Time) error
@@ -33,11 +36,11 @@ type Ledger interface {
 	Reservations(ctx context.Context, credential, bucket string) ([]Reservation, error)
 	// Entries lists the log of one bucket, oldest first.
 	Entries(ctx context.Context, q Query) ([]Entry, error)
-	// Sums adds up the log of one bucket by grains of time and by labels, oldest first. It equals AddUp of the entries, and
-	// takes as long for a log of a million entries as for a short one.
+	// Sums adds up the log of one bucket by grains of time and by labels, oldest first. It equals
+	// AddUp of the entries, and takes as long for a log of a million entries as for a short one.
 	Sums(ctx context.Context, q SumQuery) ([]Sum, error)
-	// Between is the units of the entries of one bucket stamped after from and not after to. It takes as long however many
-	// there are.
+	// Between is the units of the entries of one bucket stamped after from and not after to. It
+	// takes as long however many there are.
 	Between(ctx context.Context, credential, bucket string, from, to time.Time) (int64, error)
 	// Time is the ledger's clock.
 	Time(ctx context.Context) (time.Time, error)
@@ -101,10 +104,12 @@ type Decision struct {
 	ExpiresAt   time.Time        // of the reservation
 }
 
-// Suspended, as Decision.Limit, says that the bucket is closed: the upstream said so, or a person did.
+// Suspended, as Decision.Limit, says that the bucket is closed: the upstream said so, or a person
+// did.
 const Suspended = "suspended"
 
-// RetryAfter is how long until the cost would fit if nobody charged meanwhile; 0 when it was allowed.
+// RetryAfter is how long until the cost would fit if nobody charged meanwhile; 0 when it was
+// allowed.
 func (d Decision) RetryAfter() time.Duration {
 	if d.Allowed || d.RetryAt.IsZero() {
 		return 0

@@ -8,16 +8,18 @@ import (
 	"time"
 )
 
-// Pace keeps scheduled spending from running ahead of a line from the day's start to its reset, so that a job gone wrong at night
-// cannot take the afternoon's units. A charge that would cross the line is denied by the limit "pace", which is not
-// exhaustion: units are left, for later. Manual charges and draws are not paced.
+// Pace keeps scheduled spending from running ahead of a line from the day's start to its reset, so
+// that a job gone wrong at night cannot take the afternoon's units. A charge that would cross the
+// line is denied by the limit "pace", which is not exhaustion: units are left, for later. Manual
+// charges and draws are not paced.
 //
-// The line of a limit with 9,500 units for scheduled charges, paced evenly with a slack of 500, on a day of 24 hours:
+// The line of a limit with 9,500 units for scheduled charges, paced evenly with a slack of 500, on
+// a day of 24 hours:
 //
 //	00:00    500       12:00  5,250       23:00  9,500
 type Pace struct {
-	// Curve is how much of a day's units each hour may have, as weights: 24 of them for the hours of the local clock, or none for
-	// an even pace.
+	// Curve is how much of a day's units each hour may have, as weights: 24 of them for the hours
+	// of the local clock, or none for an even pace.
 	Curve []int64
 	// Slack is how many units spending may be ahead of the curve.
 	Slack int64
@@ -46,15 +48,16 @@ func (p Pace) Check() error {
 	return nil
 }
 
-// Line is how many of units, which is what the whole day may have, may be used by now, in the calendar window w.
+// Line is how many of units, which is what the whole day may have, may be used by now, in the
+// calendar window w.
 func (p Pace) Line(units int64, w Window, now time.Time) int64 {
 	start, end := w.Bounds(now)
 	part, whole := p.weight(w, start, now), p.weight(w, start, end)
 	return min(units, p.Slack+int64(float64(units)*part/whole))
 }
 
-// When is the first second of the window that holds now, not before now, at which the line has reached used units; the window's
-// end when it does not.
+// When is the first second of the window that holds now, not before now, at which the line has
+// reached used units; the window's end when it does not.
 func (p Pace) When(units, used int64, w Window, now time.Time) time.Time {
 	start, end := w.Bounds(now)
 	seconds := int(end.Sub(start) / time.Second)
@@ -68,9 +71,10 @@ func (p Pace) When(units, used int64, w Window, now time.Time) time.Time {
 	return at
 }
 
-// PacedAt is the first second, not before from, at which units more stay behind the line of l, which has a Pace, if nobody charges
-// meanwhile and holds lapse as they expire; used is of the window that holds now. A zero from is now. The end of a day is the
-// answer where no day's line will ever be high enough.
+// PacedAt is the first second, not before from, at which units more stay behind the line of l,
+// which has a Pace, if nobody charges meanwhile and holds lapse as they expire; used is of the
+// window that holds now. A zero from is now. The end of a day is the answer where no day's line
+// will ever be high enough.
 func (l Limit) PacedAt(used int64, holds []Hold, units int64, now, from time.Time) time.Time {
 	if from.Before(now) {
 		from = now

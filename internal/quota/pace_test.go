@@ -58,7 +58,8 @@ func TestPaceWhen(t *testing.T) {
 	}
 }
 
-// TestDeniedByPace: units are left, so it is not called exhausted; who looks for ErrExhausted finds it all the same.
+// TestDeniedByPace: units are left, so it is not called exhausted; who looks for ErrExhausted finds
+// it all the same.
 func TestDeniedByPace(t *testing.T) {
 	at := time.Date(2026, time.June, 1, 12, 0, 0, 1000, time.UTC)
 	for limit, want := range map[string]string{

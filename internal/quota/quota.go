@@ -1,11 +1,14 @@
-// Package quota decides whether a call to a metered upstream may be made, and keeps account of every unit.
+// Package quota decides whether a call to a metered upstream may be made, and keeps account of
+// every unit.
 //
-// The upstream bills a credential in units, taken from buckets. A Limit says how many units of a bucket may be taken in a
-// Window, which either slides (any 24 hours) or follows the calendar (the day in Los Angeles). A Ledger keeps every
-// Charge as an entry of a sliding log and answers with a Decision in one atomic step; a Budget asks it on behalf of a job.
+// The upstream bills a credential in units, taken from buckets. A Limit says how many units of a
+// bucket may be taken in a Window, which either slides (any 24 hours) or follows the calendar (the
+// day in Los Angeles). A Ledger keeps every Charge as an entry of a sliding log and answers with a
+// Decision in one atomic step; a Budget asks it on behalf of a job.
 //
-// Of its verbs, Charge is the one to use before a call. Reserve sets units aside for later, Commit and Release settle
-// what was set aside, and Cancel takes back a charge whose call surely never left this machine.
+// Of its verbs, Charge is the one to use before a call. Reserve sets units aside for later, Commit
+// and Release settle what was set aside, and Cancel takes back a charge whose call surely never
+// left this machine.
 //
 // The package does no I/O and imports only the standard library.
 package quota
@@ -15,15 +18,17 @@ import "time"
 // DefaultBucket is the bucket meant where none is named.
 const DefaultBucket = "default"
 
-// Retention is how long a ledger keeps entries when nothing longer is needed: longer than any upstream's window, because
-// the log is also the audit trail.
+// Retention is how long a ledger keeps entries when nothing longer is needed: longer than any
+// upstream's window, because the log is also the audit trail.
 const Retention = 72 * time.Hour
 
-// MaxUnits is the most units that one limit may hold, so that running totals stay exact in the 53 bits a Redis script
-// has for a number: 9,000 windows used to the full fit before a total could round.
+// MaxUnits is the most units that one limit may hold, so that running totals stay exact in the 53
+// bits a Redis script has for a number: 9,000 windows used to the full fit before a total could
+// round.
 const MaxUnits = 1_000_000_000_000
 
-// MaxTotal is the highest running total of a bucket: the largest whole number that a double tells from its neighbours.
+// MaxTotal is the highest running total of a bucket: the largest whole number that a double tells
+// from its neighbours.
 const MaxTotal = 1<<53 - 1
 
 // Cost is what one call takes from one bucket.
@@ -32,20 +37,23 @@ type Cost struct {
 	Units  int64
 }
 
-// Limit allows Units of a bucket in each Window. Headroom units of it are kept for people: a scheduled charge stops short
-// of them, a manual one may use them. Zero units is a legal limit that allows nothing.
+// Limit allows Units of a bucket in each Window. Headroom units of it are kept for people: a
+// scheduled charge stops short of them, a manual one may use them. Zero units is a legal limit that
+// allows nothing.
 type Limit struct {
 	Bucket   string
 	Units    int64
 	Headroom int64
 	Window   Window // a day, with a pace
 
-	// Pace makes this a line that spending may not be ahead of, to the limit's units less its headroom. It makes no cost
-	// impossible. A ledger names it only where no other limit denies, without a time; the Budget knows when.
+	// Pace makes this a line that spending may not be ahead of, to the limit's units less its
+	// headroom. It makes no cost impossible. A ledger names it only where no other limit denies,
+	// without a time; the Budget knows when.
 	Pace *Pace
 }
 
-// Name identifies the limit in decisions and messages: "default 24h", "default day America/Los_Angeles".
+// Name identifies the limit in decisions and messages: "default 24h", "default day
+// America/Los_Angeles".
 func (l Limit) Name() string {
 	if l.Pace != nil {
 		return PaceName
@@ -61,7 +69,8 @@ func (l Limit) Cap(manual bool) int64 {
 	return max(0, l.Units-l.Headroom)
 }
 
-// CapAt is how many units a charge at now may bring the window up to. Draws, of units that were set aside, have the whole limit.
+// CapAt is how many units a charge at now may bring the window up to. Draws, of units that were set
+// aside, have the whole limit.
 func (l Limit) CapAt(now time.Time, manual, draws bool) int64 {
 	switch {
 	case l.Pace != nil && (manual || draws):
@@ -72,7 +81,8 @@ func (l Limit) CapAt(now time.Time, manual, draws bool) int64 {
 	return l.Cap(manual || draws)
 }
 
-// RetentionFor is how long entries must be kept to decide on limits: Retention, or a day more than the longest window.
+// RetentionFor is how long entries must be kept to decide on limits: Retention, or a day more than
+// the longest window.
 func RetentionFor(limits []Limit) time.Duration {
 	keep := Retention
 	for _, l := range limits {

@@ -21,10 +21,10 @@ type SpentQuery struct {
 	Now, Since         time.Time
 }
 
-// Read reads the sums of the ledger, which are few however many charges there were. A charge that is
-// summed up counts as one at the beginning of its grain: it leaves a window up to ten minutes early.
-// Those of the grain in which one of the limits' windows begins now are read one by one, so that what
-// is inside each window now is exact.
+// Read reads the sums of the ledger, which are few however many charges there were. A charge that
+// is summed up counts as one at the beginning of its grain: it leaves a window up to ten minutes
+// early. Those of the grain in which one of the limits' windows begins now are read one by one, so
+// that what is inside each window now is exact.
 func (q SpentQuery) Read(ctx context.Context, l Ledger) ([]Spent, error) {
 	sums, err := l.Sums(ctx, SumQuery{Credential: q.Credential, Bucket: q.Bucket, Since: GrainOf(q.Since)})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestSpent: what is read from the ledger's sums is all that was spent, as much in each window as the
-// ledger counts, and in a few lines.
+// TestSpent: what is read from the ledger's sums is all that was spent, as much in each window as
+// the ledger counts, and in a few lines.
 func TestSpent(t *testing.T) {
 	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {

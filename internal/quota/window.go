@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Window is the stretch of time over which a limit counts. A sliding window of length w at time n holds the entries
-// stamped after n−w; a calendar window holds those stamped since its start. The zero value is no window.
+// Window is the stretch of time over which a limit counts. A sliding window of length w at time n
+// holds the entries stamped after n−w; a calendar window holds those stamped since its start. The
+// zero value is no window.
 type Window struct {
 	Length   time.Duration  // of a sliding window; 0 for a calendar window
 	Calendar string         // "day" or "hour"; "" for a sliding window
@@ -19,7 +20,8 @@ const MaxWindow = 366 * 24 * time.Hour
 // Sliding returns the window of the last d.
 func Sliding(d time.Duration) Window { return Window{Length: d} }
 
-// ParseWindow reads "24h", "1m" (sliding) or "day", "hour" (calendar, in the IANA zone; UTC when it is empty).
+// ParseWindow reads "24h", "1m" (sliding) or "day", "hour" (calendar, in the IANA zone; UTC when it
+// is empty).
 func ParseWindow(text, zone string) (Window, error) {
 	if text == "day" || text == "hour" {
 		loc, err := time.LoadLocation(zone)
@@ -67,7 +69,8 @@ func (w Window) ZoneName() string {
 	return ""
 }
 
-// Longest is an upper bound of the window's length; a local day can have 25 hours, and a little more in history.
+// Longest is an upper bound of the window's length; a local day can have 25 hours, and a little
+// more in history.
 func (w Window) Longest() time.Duration {
 	switch w.Calendar {
 	case "day":
@@ -78,9 +81,10 @@ func (w Window) Longest() time.Duration {
 	return w.Length
 }
 
-// Bounds returns the calendar window that holds now, by the zone's real rules: now is in [start, end). Windows follow one
-// another without gap or overlap: where a clock change cuts an hour in two, each part is a window, and where it sets the
-// clock back across midnight, the day changes once all the same.
+// Bounds returns the calendar window that holds now, by the zone's real rules: now is in [start,
+// end). Windows follow one another without gap or overlap: where a clock change cuts an hour in
+// two, each part is a window, and where it sets the clock back across midnight, the day changes
+// once all the same.
 func (w Window) Bounds(now time.Time) (start, end time.Time) {
 	local := now.In(w.Zone)
 	if w.Calendar == "hour" {
@@ -115,9 +119,10 @@ func offsetOf(t time.Time) int {
 	return offset
 }
 
-// dayStart is the second at which the local date in zone becomes y-m-d or later. time.Date is not enough: where a clock
-// change skips midnight it may answer with the hour before, and of a day that was skipped with another. Nor is ZoneBounds:
-// on the last day of a leap year it can end before the moment it was asked about.
+// dayStart is the second at which the local date in zone becomes y-m-d or later. time.Date is not
+// enough: where a clock change skips midnight it may answer with the hour before, and of a day that
+// was skipped with another. Nor is ZoneBounds: on the last day of a leap year it can end before the
+// moment it was asked about.
 func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	midnight := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	want := civil(midnight)
@@ -125,7 +130,8 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 		func(t time.Time) bool { return civil(t) >= want })
 }
 
-// firstSecond is the full second after lo, and not after hi, from which is holds. It does not hold at lo and does at hi.
+// firstSecond is the full second after lo, and not after hi, from which is holds. It does not hold
+// at lo and does at hi.
 func firstSecond(lo, hi time.Time, is func(time.Time) bool) time.Time {
 	from, to := lo.Unix(), hi.Unix()
 	for to-from > 1 {

@@ -50,7 +50,8 @@ func TestBoundsOfDays(t *testing.T) {
 		{"Africa/Cairo", "2026-10-29T21:30:00Z", "2026-10-28T21:00:00Z", "2026-10-29T22:00:00Z"},
 		// At one the clock goes back to midnight: the day begins at the first of the two.
 		{"America/Havana", "2026-11-01T05:30:00Z", "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"},
-		// A minute past midnight the clock goes back across it: the day changes once, at the second midnight.
+		// A minute past midnight the clock goes back across it: the day changes once, at the second
+		// midnight.
 		{"America/St_Johns", "2010-11-07T02:29:59Z", "2010-11-06T02:30:00Z", "2010-11-07T03:30:00Z"},
 		{"America/St_Johns", "2010-11-07T02:30:30Z", "2010-11-06T02:30:00Z", "2010-11-07T03:30:00Z"},
 		{"America/St_Johns", "2010-11-07T03:00:00Z", "2010-11-06T02:30:00Z", "2010-11-07T03:30:00Z"},

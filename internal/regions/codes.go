@@ -14,8 +14,8 @@ const assigned = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ " +
 	"TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ " +
 	"VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW "
 
-// slip is the region meant by what people write instead of its code: the code of its language, its letters on cars and in
-// the European Union, or its code of three letters.
+// slip is the region meant by what people write instead of its code: the code of its language, its
+// letters on cars and in the European Union, or its code of three letters.
 func slip(code string) (Region, bool) {
 	switch code {
 	case "UK", "EN", "GBR", "ENG":

@@ -12,8 +12,8 @@ import (
 // Region is an ISO 3166-1 alpha-2 code in upper case, made by Parse.
 type Region string
 
-// Parse reads one code, in either case and with blanks around it. A code that ISO does not assign is an error, with the one
-// that was meant if it is a common slip.
+// Parse reads one code, in either case and with blanks around it. A code that ISO does not assign
+// is an error, with the one that was meant if it is a common slip.
 func Parse(code string) (Region, error) {
 	up := strings.ToUpper(strings.TrimSpace(code))
 	if len(up) == 2 && strings.Contains(assigned, up+" ") {
@@ -25,8 +25,8 @@ func Parse(code string) (Region, error) {
 	return "", fmt.Errorf("%q is not a region: write an ISO 3166-1 code of two letters, such as US", clip(code))
 }
 
-// ParseList reads codes in their order. Every bad code is reported; so is a code that stands there twice, because a sweep
-// visits a region once.
+// ParseList reads codes in their order. Every bad code is reported; so is a code that stands there
+// twice, because a sweep visits a region once.
 func ParseList(codes []string) ([]Region, error) {
 	var list []Region
 	var errs []error
@@ -50,8 +50,9 @@ func ParseList(codes []string) ([]Region, error) {
 	return list, nil
 }
 
-// Order returns the regions in the order in which a sweep visits them: those without a complete chart first, then the one
-// whose last complete chart is oldest. Ties keep the order of the list, which is not changed.
+// Order returns the regions in the order in which a sweep visits them: those without a complete
+// chart first, then the one whose last complete chart is oldest. Ties keep the order of the list,
+// which is not changed.
 func Order(list []Region, lastComplete map[Region]time.Time) []Region {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b Region) int {
 		return lastComplete[a].Compare(lastComplete[b]) // a missing one is the zero time, before all others

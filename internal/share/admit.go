@@ -21,9 +21,9 @@ type Decision struct {
 	Early    bool          // the lanes together have used what the day has for them until now
 }
 
-// looksBack is over how many of its runs a lane's rate is kept, and reachesBack over how long at least:
-// charges are known to the grain, and runs to the tick. Less would round every run to them; with more,
-// a lane whose share has changed would make up for days of its old one.
+// looksBack is over how many of its runs a lane's rate is kept, and reachesBack over how long at
+// least: charges are known to the grain, and runs to the tick. Less would round every run to them;
+// with more, a lane whose share has changed would make up for days of its old one.
 const (
 	looksBack   = 16
 	reachesBack = 144 * grain // a day
@@ -211,7 +211,8 @@ func (b *Book) ahead(lane int, at int64, mine turn) (units, first int64) {
 	return units, first
 }
 
-// resting reports whether a lane ran so lately that its next run cannot be due, whatever it is owed.
+// resting reports whether a lane ran so lately that its next run cannot be due, whatever it is
+// owed.
 func (b *Book) resting(lane int, at int64) bool {
 	r := &b.lanes[lane]
 	if len(r.at) == 0 || r.newest() < at-memory {

@@ -84,8 +84,8 @@ func (b *Book) ticks(lane int, at int64) int64 {
 	return n.count
 }
 
-// tickOf is the number of the tick that a charge in a grain is for: the first one in the grain, or the
-// last one before it.
+// tickOf is the number of the tick that a charge in a grain is for: the first one in the grain, or
+// the last one before it.
 func (b *Book) tickOf(lane int, grainAt int64) int64 {
 	l := &b.rule.Lanes[lane]
 	count := b.ticks(lane, grainAt-1)
@@ -142,8 +142,8 @@ func (r *record) fork() {
 	r.at, r.before, r.ticked = slices.Clip(r.at), slices.Clip(r.before), slices.Clip(r.ticked)
 }
 
-// from is the index of the first grain that begins at t or later, to the grain. It is mostly near the
-// end, where the search begins.
+// from is the index of the first grain that begins at t or later, to the grain. It is mostly near
+// the end, where the search begins.
 func (r *record) from(t int64) int {
 	t = floorGrain(t)
 	low, high := len(r.at)-1, len(r.at) // low is before t, high is not

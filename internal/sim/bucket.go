@@ -136,7 +136,8 @@ func (b *bucket) trim() {
 	}
 }
 
-// verdict is which limit makes a page wait the longest at n, and until when; as the ledgers name it.
+// verdict is which limit makes a page wait the longest at n, and until when; as the ledgers name
+// it.
 type verdict struct {
 	limit string
 	at    int64 // quota.Never when it is not known

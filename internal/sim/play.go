@@ -49,8 +49,8 @@ func (c *Course) Tick(r Run) schedule.Tick {
 	return schedule.Tick{Job: l.Job, Region: l.Region, Scheduled: at.Add(-l.Offset), At: at}
 }
 
-// Play is one play of a course: a run after the other, and charges of others in between. A course has
-// one play at a time.
+// Play is one play of a course: a run after the other, and charges of others in between. A course
+// has one play at a time.
 type Play struct {
 	*Course
 	book    *share.Book
@@ -215,7 +215,8 @@ func (p *Play) read(run *Run, unpaced bool) {
 	}
 }
 
-// readAll charges all pages at once, where they fit and nothing changes between the first and the last.
+// readAll charges all pages at once, where they fit and nothing changes between the first and the
+// last.
 func (p *Play) readAll(run *Run, unpaced bool) bool {
 	n := p.next(run.At)
 	if run.Wanted < 1 || !p.fit(n, run.Wanted, unpaced) {
@@ -279,8 +280,8 @@ func (p *Play) deny(n int64, run *Run, unpaced bool) {
 	}
 }
 
-// Room is how many units the first bucket has left at a moment, no earlier than any before, suspended
-// or not, throttles and paces left aside: less than 0 where people are in the headroom.
+// Room is how many units the first bucket has left at a moment, no earlier than any before,
+// suspended or not, throttles and paces left aside: less than 0 where people are in the headroom.
 func (p *Play) Room(at int64) int64 {
 	room, _ := p.tightest(at)
 	return room
@@ -307,8 +308,8 @@ func (p *Play) tightest(at int64) (room int64, which *window) {
 	return room, which
 }
 
-// Frees is when a unit of it comes free, at a moment or later, if nobody charges anything; quota.Never
-// if none does.
+// Frees is when a unit of it comes free, at a moment or later, if nobody charges anything;
+// quota.Never if none does.
 func (p *Play) Frees(at int64) (free int64) {
 	b := &p.buckets[0]
 	b.move(at)

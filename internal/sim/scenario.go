@@ -12,9 +12,9 @@
 //	18:00 BR: 2 pages, then denied     18:10 wants the other 2, and is denied     18:20 begins again, and wants 4
 //
 // It decides as the ledgers do, with the same windows to the microsecond, and which ticks run while
-// units are short as a daemon does, by package share. What it cannot know are slow answers and charts
-// that were cut off before it begins. Of lanes that tick in one moment, the one that was served
-// longest ago goes first.
+// units are short as a daemon does, by package share. What it cannot know are slow answers and
+// charts that were cut off before it begins. Of lanes that tick in one moment, the one that was
+// served longest ago goes first.
 package sim
 
 import (
@@ -30,8 +30,8 @@ type Scenario struct {
 	Lanes  []share.Lane
 	Price  []quota.Cost  // of a page
 	Limits []quota.Limit // those of buckets without a price are left aside
-	// Throttles and Paces hold runs back, and nobody else. A run below its lane's floor of the day is
-	// not held back by a pace.
+	// Throttles and Paces hold runs back, and nobody else. A run below its lane's floor of the day
+	// is not held back by a pace.
 	Throttles []quota.Limit
 	Paces     []quota.Limit // each with a Pace
 	Reset     quota.Window  // the upstream's day
@@ -105,7 +105,8 @@ func (s Scenario) Prepare() *Course {
 	return c
 }
 
-// sharedLimits are those of the bucket that is shared, without paces: a run asks for its share of these.
+// sharedLimits are those of the bucket that is shared, without paces: a run asks for its share of
+// these.
 func (c *Course) sharedLimits() (limits []quota.Limit) {
 	for i := range c.buckets {
 		if b := &c.buckets[i]; b.name == quota.DefaultBucket {

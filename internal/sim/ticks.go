@@ -25,7 +25,8 @@ func (t tick) at() int64              { return int64(t >> laneBits) }
 func (t tick) lane() int              { return int(t & (1<<laneBits - 1)) }
 func newTick(at int64, lane int) tick { return tick(at)<<laneBits | tick(lane) }
 
-// of lists the ticks of a day, in the order of time and then of the lanes. room may be used for them.
+// of lists the ticks of a day, in the order of time and then of the lanes. room may be used for
+// them.
 func (t *ticks) of(day int, room []tick) []tick {
 	if day < len(t.kept) {
 		return t.kept[day]

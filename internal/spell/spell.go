@@ -10,7 +10,8 @@ import (
 // maxWord is longer than any name there is: what is longer is no slip.
 const maxWord = 100
 
-// DidYouMean is " (did you mean …?)" with the one of the known names that was meant by word, or "" when none is near.
+// DidYouMean is " (did you mean …?)" with the one of the known names that was meant by word, or ""
+// when none is near.
 func DidYouMean(word string, known []string) string {
 	if meant := nearest(word, known); meant != "" {
 		return fmt.Sprintf(" (did you mean %s?)", meant)
@@ -18,7 +19,8 @@ func DidYouMean(word string, known []string) string {
 	return ""
 }
 
-// nearest is the name of which the word is the end (videos.list of youtube.videos.list), else the one with the fewest slips.
+// nearest is the name of which the word is the end (videos.list of youtube.videos.list), else the
+// one with the fewest slips.
 func nearest(word string, known []string) string {
 	if word == "" || len(word) > maxWord {
 		return ""

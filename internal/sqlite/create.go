@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 )
 
-// create makes an empty file at path, readable by its owner alone, where there is none. A file that exists is not opened
-// here: closing it again would drop the locks that another connection of this process holds on it.
+// create makes an empty file at path, readable by its owner alone, where there is none. A file that
+// exists is not opened here: closing it again would drop the locks that another connection of this
+// process holds on it.
 func create(path string) error {
 	info, err := os.Stat(path)
 	switch {

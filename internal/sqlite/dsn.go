@@ -11,7 +11,8 @@ func uriPath(path string) string {
 	return strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
 }
 
-// journal_mode is not among the pragmas: it belongs to the file, and a file is only changed once it is known to be ours.
+// journal_mode is not among the pragmas: it belongs to the file, and a file is only changed once it
+// is known to be ours.
 func writeDSN(path string, opts Options) string {
 	q := commonParams(opts)
 	q.Set("mode", "rw")
@@ -27,8 +28,9 @@ func readDSN(path string, opts Options) string {
 	return "file:" + uriPath(path) + "?" + q.Encode()
 }
 
-// immutableDSN is for a file without a log in a directory that cannot be written, where SQLite cannot make the files that readers and
-// writers agree by. It is then read as if nobody could write it.
+// immutableDSN is for a file without a log in a directory that cannot be written, where SQLite
+// cannot make the files that readers and writers agree by. It is then read as if nobody could write
+// it.
 func immutableDSN(path string, opts Options) string { return readDSN(path, opts) + "&immutable=1" }
 
 func commonParams(opts Options) url.Values {

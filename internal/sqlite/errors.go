@@ -10,7 +10,8 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// What a person can do something about. The text of each ends in what to do; Open and DB.Explain put the path before it.
+// What a person can do something about. The text of each ends in what to do; Open and DB.Explain
+// put the path before it.
 var (
 	// ErrNotDatabase: the file is no SQLite database, or one of another kind or program.
 	ErrNotDatabase = errors.New("not a file of this kind; name another file, or move this one away")
@@ -41,7 +42,8 @@ func explain(path string, err error) error {
 	return &fileError{path: path, cause: err, kind: kind}
 }
 
-// classify finds the sentinel for err, nil when there is none; ours says whether SQLite or this package made the error.
+// classify finds the sentinel for err, nil when there is none; ours says whether SQLite or this
+// package made the error.
 func classify(err error) (kind error, ours bool) {
 	for _, sentinel := range []error{ErrNotDatabase, ErrReadOnly, ErrNewer, ErrDamaged, ErrFull, ErrGone, ErrBusy} {
 		if errors.Is(err, sentinel) {

@@ -29,7 +29,8 @@ func readMigrations(files fs.FS) ([]string, error) {
 	return texts, nil
 }
 
-// prepare makes sure that the file is of the kind, in WAL mode, writable and up to date, in this order.
+// prepare makes sure that the file is of the kind, in WAL mode, writable and up to date, in this
+// order.
 func prepare(ctx context.Context, write *sql.DB, schema Schema, migrations []string, opts Options) error {
 	if _, err := checkKind(ctx, write, schema, len(migrations)); err != nil {
 		return err
@@ -73,8 +74,8 @@ func checkKind(ctx context.Context, from querier, schema Schema, known int) (ver
 	return version, nil
 }
 
-// setWAL turns on the write-ahead log. SQLite answers "busy" without waiting when two processes turn it on at once, so
-// the waiting is done here.
+// setWAL turns on the write-ahead log. SQLite answers "busy" without waiting when two processes
+// turn it on at once, so the waiting is done here.
 func setWAL(ctx context.Context, write *sql.DB, patience time.Duration) error {
 	const pause = 5 * time.Millisecond
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrBusy)
@@ -101,9 +102,9 @@ func setWAL(ctx context.Context, write *sql.DB, patience time.Duration) error {
 // errUpToDate ends the steps; the transaction that found it out is undone.
 var errUpToDate = errors.New("up to date")
 
-// step applies the next migration inside tx; it looks at the version again, since another process may have been faster.
-// When there is none left it writes what is there already, to be undone: so a file that cannot be written is noticed now
-// and not at the first charge.
+// step applies the next migration inside tx; it looks at the version again, since another process
+// may have been faster. When there is none left it writes what is there already, to be undone: so a
+// file that cannot be written is noticed now and not at the first charge.
 func step(ctx context.Context, tx *sql.Tx, schema Schema, migrations []string) error {
 	version, err := checkKind(ctx, tx, schema, len(migrations))
 	if err != nil {

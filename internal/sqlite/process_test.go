@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary stand for another process of the program: with NOTEBOOK set it opens that file, writes
-// one note and says how it went; with NOTEBOOK_READ it only reads.
+// TestMain lets the test binary stand for another process of the program: with NOTEBOOK set it
+// opens that file, writes one note and says how it went; with NOTEBOOK_READ it only reads.
 func TestMain(m *testing.M) {
 	path := os.Getenv("NOTEBOOK")
 	if path == "" {
@@ -164,7 +164,8 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 	}
 }
 
-// runUnprivileged runs writeOne as the user nobody when this process is root, and as the same user otherwise.
+// runUnprivileged runs writeOne as the user nobody when this process is root, and as the same user
+// otherwise.
 func runUnprivileged(t *testing.T, dir, path string, env ...string) (output string, code int) {
 	t.Helper()
 	binary, err := os.ReadFile(os.Args[0])

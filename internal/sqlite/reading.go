@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 )
 
-// OpenReading opens the file at path for a program that only reads it: nothing is created, and neither the file nor its directory
-// needs to be writable. What is written through either handle is refused with ErrReadOnly. Errors are those of Open, and
-// fs.ErrNotExist where there is no file. A file that lacks migrations is opened by Open, which brings it up to date.
+// OpenReading opens the file at path for a program that only reads it: nothing is created, and
+// neither the file nor its directory needs to be writable. What is written through either handle is
+// refused with ErrReadOnly. Errors are those of Open, and fs.ErrNotExist where there is no file. A
+// file that lacks migrations is opened by Open, which brings it up to date.
 func OpenReading(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -57,7 +58,8 @@ func openReader(ctx context.Context, dsn string, schema Schema, known int, opts 
 	return read, version, nil
 }
 
-// hasLog reports whether there is a write-ahead log beside the file, which then is not all there is to read.
+// hasLog reports whether there is a write-ahead log beside the file, which then is not all there is
+// to read.
 func hasLog(path string) bool {
 	info, err := os.Stat(path + "-wal")
 	return !errors.Is(err, os.ErrNotExist) && (err != nil || info.Size() > 0)

@@ -89,7 +89,8 @@ func TestReadingAnOlderFile(t *testing.T) {
 	}
 }
 
-// TestReadingWhatCannotBeWritten runs in a process without the rights of root, which ignores permission bits.
+// TestReadingWhatCannotBeWritten runs in a process without the rights of root, which ignores
+// permission bits.
 func TestReadingWhatCannotBeWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, dir os.FileMode

@@ -1,8 +1,9 @@
 // Package sqlite is how this project opens SQLite files.
 //
-// A file has one kind (a ledger, a catalogue), told by its application_id, and numbered migrations, counted by its
-// user_version. It is opened twice: one connection that writes, several that can only read. Several processes may have
-// the same file open; a writer waits for another writer up to the busy timeout, readers wait for nobody.
+// A file has one kind (a ledger, a catalogue), told by its application_id, and numbered migrations,
+// counted by its user_version. It is opened twice: one connection that writes, several that can
+// only read. Several processes may have the same file open; a writer waits for another writer up to
+// the busy timeout, readers wait for nobody.
 package sqlite
 
 import (
@@ -21,10 +22,11 @@ import (
 type Synchronous int
 
 const (
-	// Full waits until the commit is on disk: a power cut loses nothing that was accepted. It costs one fsync a commit.
+	// Full waits until the commit is on disk: a power cut loses nothing that was accepted. It costs
+	// one fsync a commit.
 	Full Synchronous = iota
-	// Normal leaves the last commits to the operating system: a power cut may take them back, in order and whole; a crash
-	// of this process does not.
+	// Normal leaves the last commits to the operating system: a power cut may take them back, in
+	// order and whole; a crash of this process does not.
 	Normal
 )
 
@@ -40,14 +42,16 @@ type Schema struct {
 	Name string
 	// ApplicationID marks files of this kind. It is not 0.
 	ApplicationID int32
-	// Migrations holds 001.sql, 002.sql and so on, without gaps. A migration that was released is never edited.
+	// Migrations holds 001.sql, 002.sql and so on, without gaps. A migration that was released is
+	// never edited.
 	Migrations fs.FS
 }
 
 // Options are settings of one Open; the zero value is the careful choice.
 type Options struct {
 	Synchronous Synchronous
-	// BusyTimeout is how long a writer waits for another process's transaction. 0 means DefaultBusyTimeout.
+	// BusyTimeout is how long a writer waits for another process's transaction. 0 means
+	// DefaultBusyTimeout.
 	BusyTimeout time.Duration
 	// Readers is the largest number of connections of DB.Read. 0 means DefaultReaders.
 	Readers int
@@ -55,19 +59,22 @@ type Options struct {
 
 // DB is an open file.
 type DB struct {
-	// Write has a single connection, whose transactions are IMMEDIATE: they hold the file's write lock from the start. To use
-	// the handle while a transaction of its own is open waits for ever; use the *sql.Tx.
+	// Write has a single connection, whose transactions are IMMEDIATE: they hold the file's write
+	// lock from the start. To use the handle while a transaction of its own is open waits for ever;
+	// use the *sql.Tx.
 	Write *sql.DB
-	// Read has connections that cannot write. What they read is what was last committed. After OpenReading it is Write too.
+	// Read has connections that cannot write. What they read is what was last committed. After
+	// OpenReading it is Write too.
 	Read *sql.DB
 
 	path string
 	file os.FileInfo // that was opened
 }
 
-// Open opens the file at path, creates it (mode 0600) and its directories (mode 0700) if need be, and brings it up to the
-// last migration of schema. Errors name the path and wrap ErrNotDatabase, ErrReadOnly, ErrNewer, ErrDamaged, ErrFull or
-// ErrBusy where one fits; a file that is refused is left as it was.
+// Open opens the file at path, creates it (mode 0600) and its directories (mode 0700) if need be,
+// and brings it up to the last migration of schema. Errors name the path and wrap ErrNotDatabase,
+// ErrReadOnly, ErrNewer, ErrDamaged, ErrFull or ErrBusy where one fits; a file that is refused is
+// left as it was.
 func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -99,8 +106,9 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 // Path returns the absolute path of the file.
 func (db *DB) Path() string { return db.path }
 
-// Still reports ErrGone when the path does not name the file any more that was opened: who opens it now does not see what is written here.
-// To be asked in a transaction, so that what was there at its beginning is known.
+// Still reports ErrGone when the path does not name the file any more that was opened: who opens it
+// now does not see what is written here. To be asked in a transaction, so that what was there at
+// its beginning is known.
 func (db *DB) Still() error {
 	now, err := os.Stat(db.path)
 	if err == nil && os.SameFile(db.file, now) {
@@ -114,8 +122,8 @@ func (db *DB) Close() error {
 	return errors.Join(db.Read.Close(), db.Write.Close())
 }
 
-// Update runs fn in one transaction that holds the write lock from its start, and commits if fn returns nil. Errors of
-// SQLite come back explained; those of fn pass through.
+// Update runs fn in one transaction that holds the write lock from its start, and commits if fn
+// returns nil. Errors of SQLite come back explained; those of fn pass through.
 func (db *DB) Update(ctx context.Context, fn func(*sql.Tx) error) error {
 	return db.Explain(inTx(ctx, db.Write, fn))
 }
@@ -125,8 +133,8 @@ func (db *DB) View(ctx context.Context, fn func(*sql.Tx) error) error {
 	return db.Explain(inTx(ctx, db.Read, fn))
 }
 
-// Explain adds the path and, where one fits, a sentinel of this package to an error of SQLite; other errors and nil come
-// back as they are.
+// Explain adds the path and, where one fits, a sentinel of this package to an error of SQLite;
+// other errors and nil come back as they are.
 func (db *DB) Explain(err error) error { return explain(db.path, err) }
 
 func inTx(ctx context.Context, handle *sql.DB, fn func(*sql.Tx) error) error {

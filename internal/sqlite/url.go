@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// ParseURL returns the path that a URL names: sqlite:///var/lib/quota/ledger.db is absolute, sqlite:ledger.db relative to
-// the working directory. In either, %3F stands for "?", %23 for "#" and %25 for "%"; a space may stand for itself. Errors do not
-// repeat the URL: it may be another's, with a password.
+// ParseURL returns the path that a URL names: sqlite:///var/lib/quota/ledger.db is absolute,
+// sqlite:ledger.db relative to the working directory. In either, %3F stands for "?", %23 for "#"
+// and %25 for "%"; a space may stand for itself. Errors do not repeat the URL: it may be another's,
+// with a password.
 func ParseURL(rawURL string) (path string, err error) {
 	rest, ok := strings.CutPrefix(rawURL, "sqlite:")
 	if !ok {

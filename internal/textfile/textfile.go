@@ -11,15 +11,17 @@ import (
 	"time"
 )
 
-// patience is how long ReadPipe waits for a pipe: a program that decrypts a file may ask a person for a password first.
+// patience is how long ReadPipe waits for a pipe: a program that decrypts a file may ask a person
+// for a password first.
 const patience = time.Minute
 
 var errSilent = fmt.Errorf("nothing wrote to the pipe and closed it within %s", patience)
 
-// Read returns what the regular file at path holds, at most max bytes. It never waits for anybody: a directory, a pipe and a
-// device are errors. The null device is an empty file.
+// Read returns what the regular file at path holds, at most max bytes. It never waits for anybody:
+// a directory, a pipe and a device are errors. The null device is an empty file.
 func Read(path string, max int64) ([]byte, error) {
-	// Opening a pipe waits for its writer, and opening a terminal for its line, unless they are told not to.
+	// Opening a pipe waits for its writer, and opening a terminal for its line, unless they are
+	// told not to.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -40,8 +42,8 @@ func Read(path string, max int64) ([]byte, error) {
 	return nil, errors.New("is a device, not a file")
 }
 
-// ReadPipe is Read for a file that is read once: it may also be a pipe, such as that of <(command). It waits for what is
-// written into the pipe until ctx ends, and for no more than a minute.
+// ReadPipe is Read for a file that is read once: it may also be a pipe, such as that of <(command).
+// It waits for what is written into the pipe until ctx ends, and for no more than a minute.
 func ReadPipe(ctx context.Context, path string, max int64) ([]byte, error) {
 	if !IsPipe(path) {
 		return Read(path, max)
@@ -57,8 +59,8 @@ func IsPipe(path string) bool {
 	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }
 
-// readPipe leaves a goroutine behind when ctx ends before the writer is done: opening a pipe cannot be interrupted. It ends
-// with the writer, or with the process.
+// readPipe leaves a goroutine behind when ctx ends before the writer is done: opening a pipe cannot
+// be interrupted. It ends with the writer, or with the process.
 func readPipe(ctx context.Context, path string, max int64) ([]byte, error) {
 	type content struct {
 		data []byte

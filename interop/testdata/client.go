@@ -1,4 +1,5 @@
-// Runs with the snippet of docs/proxy.md, which makes the service. Prints what it saw as one JSON object.
+// Runs with the snippet of docs/proxy.md, which makes the service. Prints what it saw as one JSON
+// object.
 package main
 
 import (

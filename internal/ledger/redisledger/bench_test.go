@@ -25,8 +25,8 @@ import (
 //go:embed testdata/per_unit.lua
 var perUnit string
 
-// BenchmarkLedger prints what a charge costs the server beside the per-unit log, redis_rate and an empty script, all on
-// one server in one run. The README's figures come from it.
+// BenchmarkLedger prints what a charge costs the server beside the per-unit log, redis_rate and an
+// empty script, all on one server in one run. The README's figures come from it.
 func BenchmarkLedger(b *testing.B) { benchmark(b, (*figures).run) }
 
 // BenchmarkReservations prints what a charge costs the server beside open reservations.
@@ -163,8 +163,9 @@ func (f *figures) charges(credential string, limits []quota.Limit, units int64) 
 	})
 }
 
-// serverTime is the µs that the server spends on a call of command, the median of five batches. Four clients call at once, so that
-// the server is never idle: waking up would be most of what is measured.
+// serverTime is the µs that the server spends on a call of command, the median of five batches.
+// Four clients call at once, so that the server is never idle: waking up would be most of what is
+// measured.
 func (f *figures) serverTime(command string, call func(i int)) float64 {
 	ctx := context.Background()
 	var batches []float64
@@ -225,7 +226,8 @@ func (f *figures) allowN(allow bool) float64 {
 	})
 }
 
-// articles charges on the per-unit log, emptied each time: with more in it, it would only be slower.
+// articles charges on the per-unit log, emptied each time: with more in it, it would only be
+// slower.
 func (f *figures) articles(units int64) float64 {
 	s := redis.NewScript(perUnit)
 	return f.serverTime("evalsha", func(int) {

@@ -114,7 +114,8 @@ func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) 
 	return d, err
 }
 
-// audience is who a line of labels is told: the labels last as long as the logs of the buckets they are told with.
+// audience is who a line of labels is told: the labels last as long as the logs of the buckets they
+// are told with.
 func (r request) audience() string {
 	names := r.credential
 	for _, c := range r.costs {
@@ -134,7 +135,8 @@ func (r request) keys() []string {
 	return keys
 }
 
-// fingerprint tells this call from others under the same idempotency key, whatever the order of its costs.
+// fingerprint tells this call from others under the same idempotency key, whatever the order of its
+// costs.
 func (r request) fingerprint() string {
 	if r.key == "" {
 		return ""
@@ -185,7 +187,8 @@ func (r request) args(now time.Time) []any {
 	return args
 }
 
-// drawnOn is the number, from 1, of the bucket whose units come from a reservation, and the reservation's ID within it.
+// drawnOn is the number, from 1, of the bucket whose units come from a reservation, and the
+// reservation's ID within it.
 func drawnOn(costs []quota.Cost, reservation string) (nth int, id string) {
 	bucket, id, err := quota.ParseReservation(reservation)
 	if err != nil {

@@ -38,7 +38,8 @@ func TestCheckByEveryClient(t *testing.T) {
 	}
 }
 
-// Everything that somebody may have done by hand is found, and mended without making room that the entries do not leave.
+// Everything that somebody may have done by hand is found, and mended without making room that the
+// entries do not leave.
 func TestDamageIsMended(t *testing.T) {
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
 	for _, b := range breakages {

@@ -17,7 +17,8 @@ import (
 	"quotabudget/internal/quota/quotatest"
 )
 
-// The whole contract is kept under the ACL that docs/redis.md prints, and nothing else is asked for.
+// The whole contract is kept under the ACL that docs/redis.md prints, and nothing else is asked
+// for.
 func TestContract(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{Clock: true})
 	admin := redis.NewClient(&redis.Options{Addr: s.Addr})

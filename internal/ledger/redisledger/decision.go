@@ -78,7 +78,8 @@ func (r request) refusal(status int64, reply reply) error {
 	return reply.unknown()
 }
 
-// decided makes a decision of {status, clock, stamp, denying limit, retry at, remaining of each bucket…, expiry}.
+// decided makes a decision of {status, clock, stamp, denying limit, retry at, remaining of each
+// bucket…, expiry}.
 func (r request) decided(id string, ints []int64) quota.Decision {
 	d := quota.Decision{
 		Allowed: ints[0] != denied, Observed: ints[0] == observed, At: fromMicro(ints[2]),

@@ -16,7 +16,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// readAtOnce is how many entries are read with one command, so that a long log does not hold up other clients.
+// readAtOnce is how many entries are read with one command, so that a long log does not hold up
+// other clients.
 const readAtOnce = 5000
 
 // Entries lists the log of one bucket.
@@ -90,7 +91,8 @@ func after(since time.Time) string {
 	return "(" + strconv.FormatInt(since.UnixMicro(), 10)
 }
 
-// readLabels fills in the lines of the codes. An entry whose line was lost keeps its code as the only label.
+// readLabels fills in the lines of the codes. An entry whose line was lost keeps its code as the
+// only label.
 func (l *Ledger) readLabels(ctx context.Context, credential string, codes map[string]string) error {
 	var asked []string
 	for code := range codes {

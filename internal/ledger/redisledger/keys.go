@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Every key of a credential carries the same hash tag, so that one charge stays in one slot of a cluster. What is not of a bucket
-// has two colons in a row, since no bucket's name is empty.
+// Every key of a credential carries the same hash tag, so that one charge stays in one slot of a
+// cluster. What is not of a bucket has two colons in a row, since no bucket's name is empty.
 
 func prefix(credential string) string { return "quota:{" + credential + "}:" }
 
@@ -48,8 +48,8 @@ func committedKey(credential, reservation string) string {
 // claimKey is the lease on a piece of work.
 func claimKey(credential, name string) string { return prefix(credential) + ":claim:" + name }
 
-// label is what a script needs to keep labels: a code for the line, the line, and the run, which is different every time
-// and therefore stands in the entry itself.
+// label is what a script needs to keep labels: a code for the line, the line, and the run, which is
+// different every time and therefore stands in the entry itself.
 type label struct{ code, line, run string }
 
 func labelOf(l quota.Labels) label {
@@ -60,8 +60,8 @@ func labelOf(l quota.Labels) label {
 	return label{line: l.Encode(), run: url.QueryEscape(run)}
 }
 
-// codeOf is 24 bits of a digest, in four letters: short, because every entry carries it, and because the script notices when two
-// lines share one.
+// codeOf is 24 bits of a digest, in four letters: short, because every entry carries it, and
+// because the script notices when two lines share one.
 func codeOf(line string) string {
 	if line == "" {
 		return ""
@@ -70,11 +70,12 @@ func codeOf(line string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:3])
 }
 
-// tellAgain is how often the server is told anew what a code stands for, should it have lost that. The code is a digest of the
-// line, so what was lost is whole again then.
+// tellAgain is how often the server is told anew what a code stands for, should it have lost that.
+// The code is a digest of the line, so what was lost is whole again then.
 const tellAgain = time.Minute
 
-// told is what the server was told lately: the codes of lines that it knows. It is safe for concurrent use.
+// told is what the server was told lately: the codes of lines that it knows. It is safe for
+// concurrent use.
 type told struct {
 	mu   sync.Mutex
 	last map[[2]string]telling // by audience and line
@@ -88,7 +89,8 @@ type telling struct {
 // maxTold bounds the memory for callers who never use the same labels twice.
 const maxTold = 10_000
 
-// code fills in the line's code, and leaves the line out where the server was told of it a short while ago.
+// code fills in the line's code, and leaves the line out where the server was told of it a short
+// while ago.
 func (t *told) code(audience string, of label) label {
 	t.mu.Lock()
 	known, ok := t.last[[2]string{audience, of.line}]

@@ -13,7 +13,8 @@ import (
 // wrongKind is how a server says that a key holds something else than a command wants.
 const wrongKind = "WRONGTYPE"
 
-// foreign says which of a bucket's keys made a check fail with err. Any other error stays what it is.
+// foreign says which of a bucket's keys made a check fail with err. Any other error stays what it
+// is.
 func (l *Ledger) foreign(
 	ctx context.Context,
 	credential, bucket string,

@@ -12,8 +12,8 @@ import (
 	"quotabudget/lua"
 )
 
-// Ledger is a quota.Ledger in Redis 5 or newer: one server, Sentinel or Cluster. Every decision is one script, by the server's
-// clock. It is safe for concurrent use.
+// Ledger is a quota.Ledger in Redis 5 or newer: one server, Sentinel or Cluster. Every decision is
+// one script, by the server's clock. It is safe for concurrent use.
 type Ledger struct {
 	client redis.UniversalClient
 	ahead  atomic.Int64 // µs by which the server's clock is ahead of ours: a guess, from its last answer
@@ -51,19 +51,20 @@ func (l *Ledger) Time(ctx context.Context) (time.Time, error) {
 	return now.UTC(), nil
 }
 
-// now is what the server's clock probably shows. Only calendar boundaries are computed from it, and the scripts refuse
-// boundaries that do not fit their own clock.
+// now is what the server's clock probably shows. Only calendar boundaries are computed from it, and
+// the scripts refuse boundaries that do not fit their own clock.
 func (l *Ledger) now() time.Time {
 	return time.Now().Add(time.Duration(l.ahead.Load()) * time.Microsecond)
 }
 
 func (l *Ledger) learn(clock int64) { l.ahead.Store(clock - time.Now().UnixMicro()) }
 
-// maxAsks bounds how often a script is asked again because a calendar window ended meanwhile. Twice is enough unless the
-// server's clock jumps.
+// maxAsks bounds how often a script is asked again because a calendar window ended meanwhile. Twice
+// is enough unless the server's clock jumps.
 const maxAsks = 5
 
-// ask runs a script whose arguments depend on the time, again while it answers that its time is another.
+// ask runs a script whose arguments depend on the time, again while it answers that its time is
+// another.
 func (l *Ledger) ask(ctx context.Context, script *redis.Script, keys []string, args func(now time.Time) []any) (reply, error) {
 	now := l.now()
 	for asked := 1; ; asked++ {

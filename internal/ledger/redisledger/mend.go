@@ -180,7 +180,8 @@ func (c *checked) holdEntries(known bool) (codes map[string]int) {
 }
 
 // holdSums holds the sums against those of the entries that are in them. A repair of anything else
-// drops them, so they are not looked at then. Of the oldest ten minutes, some may have been trimmed.
+// drops them, so they are not looked at then. Of the oldest ten minutes, some may have been
+// trimmed.
 func (c *checked) holdSums(sums quota.Tally) (quota.Finding, bool) {
 	if len(c.members) == 0 || c.mends() || !c.sums.follow(c.members) {
 		return quota.Finding{}, false

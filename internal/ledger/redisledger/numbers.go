@@ -16,8 +16,8 @@ func (n *numbers) add(more ...int64) { *n = append(*n, more...) }
 // paced, in the place of a window's length, says that the limit is a pace.
 const paced = -1
 
-// paceStep is by how much our guess of the server's clock may be wrong when the cap of a pace is computed. A line over a day
-// moves by a ten-thousandth meanwhile.
+// paceStep is by how much our guess of the server's clock may be wrong when the cap of a pace is
+// computed. A line over a day moves by a ten-thousandth meanwhile.
 const paceStep = 5 * time.Second
 
 // addLimits adds limits, with the calendar windows that hold now.
@@ -36,7 +36,8 @@ func (n *numbers) addLimits(limits []quota.Limit, manual bool, now time.Time) {
 	}
 }
 
-// blob writes the numbers as little-endian doubles: a script reads them ten times as fast as decimal arguments.
+// blob writes the numbers as little-endian doubles: a script reads them ten times as fast as
+// decimal arguments.
 func (n numbers) blob() []byte {
 	b := make([]byte, 0, 8*len(n))
 	for _, v := range n {

@@ -95,8 +95,9 @@ func TestKilledServerForgetsNothing(t *testing.T) {
 	}
 }
 
-// A clock that jumps far ahead lets every key lapse, in whatever order the server forgets them; the log begins anew at that time,
-// and when the clock comes back, time stands still in it rather than running backwards.
+// A clock that jumps far ahead lets every key lapse, in whatever order the server forgets them; the
+// log begins anew at that time, and when the clock comes back, time stands still in it rather than
+// running backwards.
 func TestClockJumpsFarAhead(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{Clock: true})
 	l := open(t, s.URL())
@@ -148,7 +149,8 @@ func TestCancelWithoutState(t *testing.T) {
 	}
 }
 
-// Many small entries, then few large ones: the search for the entry that must leave does not walk through them one by one.
+// Many small entries, then few large ones: the search for the entry that must leave does not walk
+// through them one by one.
 func TestSkewedLog(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	l := open(t, s.URL())
@@ -188,7 +190,8 @@ func TestSkewedLog(t *testing.T) {
 	}
 }
 
-// Without the hash the log says what was charged. Without the log nothing does, until what was in it would have left every window.
+// Without the hash the log says what was charged. Without the log nothing does, until what was in
+// it would have left every window.
 func TestHalfOfABucketLost(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{Clock: true})
 	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
@@ -378,8 +381,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Codes are short, so two lines of labels may share one; each entry keeps its own labels all the same. What the server loses is
-// whole again once the line is told anew.
+// Codes are short, so two lines of labels may share one; each entry keeps its own labels all the
+// same. What the server loses is whole again once the line is told anew.
 func TestLabelsWithOneCode(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	l := open(t, s.URL())

@@ -84,7 +84,8 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (i
 	return left, nil
 }
 
-// maxRewritten is how many later entries a cancellation may have to write again: about 20 ms of the server's time.
+// maxRewritten is how many later entries a cancellation may have to write again: about 20 ms of the
+// server's time.
 const maxRewritten = 10_000
 
 // Cancel takes back a charge.

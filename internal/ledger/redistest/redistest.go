@@ -1,4 +1,5 @@
-// Package redistest runs real Redis servers for tests: on loopback, on a free port, with a clock that the test can set.
+// Package redistest runs real Redis servers for tests: on loopback, on a free port, with a clock
+// that the test can set.
 package redistest
 
 import (
@@ -18,7 +19,8 @@ import (
 	_ "embed"
 )
 
-// Options say what kind of server to start. The zero value is one that keeps nothing on disk and shows the real time.
+// Options say what kind of server to start. The zero value is one that keeps nothing on disk and
+// shows the real time.
 type Options struct {
 	Clock bool     // the test sets the server's clock (needs a C compiler)
 	AOF   bool     // keep an append-only file, synced with every write, so that Restart finds everything
@@ -42,7 +44,8 @@ type Server struct {
 	log   bytes.Buffer
 }
 
-// Start runs a server until the test ends. It fails the test where redis-server is missing: nothing is skipped.
+// Start runs a server until the test ends. It fails the test where redis-server is missing: nothing
+// is skipped.
 func Start(t testing.TB, opts Options) *Server {
 	t.Helper()
 	s := &Server{opts: opts, dir: t.TempDir()}
@@ -101,7 +104,8 @@ func (s *Server) Begin(t testing.TB) {
 	}
 }
 
-// run starts the process and waits until it answers. A port that was free can be taken a moment later, so it tries again.
+// run starts the process and waits until it answers. A port that was free can be taken a moment
+// later, so it tries again.
 func (s *Server) run(t testing.TB) {
 	t.Helper()
 	for try := 1; ; try++ {
@@ -178,7 +182,8 @@ func (s *Server) await(ready func() bool) error {
 	return fmt.Errorf("no answer in 30 s")
 }
 
-// answers reports whether the server serves: it has loaded its data, or says that it wants a password.
+// answers reports whether the server serves: it has loaded its data, or says that it wants a
+// password.
 func (s *Server) answers() bool {
 	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
 	if err != nil {
@@ -201,7 +206,8 @@ func (s *Server) listens() bool {
 	return err == nil
 }
 
-// freePort finds a port that nobody listens on. The nodes of a cluster talk to each other on the port 10,000 above theirs.
+// freePort finds a port that nobody listens on. The nodes of a cluster talk to each other on the
+// port 10,000 above theirs.
 func freePort(t testing.TB, node bool) int {
 	t.Helper()
 	for {

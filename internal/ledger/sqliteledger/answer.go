@@ -38,7 +38,8 @@ func keyed(credential, key, request string, now int64, limits []quota.Limit) rec
 	return receipt{credential, ofKey, key, request, now, now + quota.RetentionFor(limits).Microseconds()}
 }
 
-// requestText is what must be the same for a key to be used again: verb, costs and reservation, whatever their order.
+// requestText is what must be the same for a key to be used again: verb, costs and reservation,
+// whatever their order.
 func requestText(verb string, costs []quota.Cost, reservation string) string {
 	words := make([]string, len(costs))
 	for i, c := range costs {

@@ -57,8 +57,8 @@ type verdict struct {
 	limit  string // "" when it fits at once
 }
 
-// judge finds the verdict; on a tie the first in the order asked for is named, a bucket's suspension before its limits, and a
-// pace only where nothing else denies.
+// judge finds the verdict; on a tie the first in the order asked for is named, a bucket's
+// suspension before its limits, and a pace only where nothing else denies.
 func (q asks) judge() verdict {
 	v, paced := verdict{fitsAt: q.n}, false
 	for _, a := range q.list {
@@ -80,7 +80,8 @@ func (q asks) judge() verdict {
 	return v
 }
 
-// decision is the answer to v, of which an allowed one is yet to be written. now is the clock's time.
+// decision is the answer to v, of which an allowed one is yet to be written. now is the clock's
+// time.
 func (q asks) decision(v verdict, now int64, observe bool) quota.Decision {
 	fits := v.limit == ""
 	d := quota.Decision{

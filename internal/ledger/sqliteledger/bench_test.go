@@ -30,8 +30,8 @@ func aCharge(units int64, limits []quota.Limit) quota.Charge {
 	}
 }
 
-// BenchmarkCharge compares, in one run and on files with the same settings, what SQLite does with one row a transaction,
-// what one caller gets, and what many callers of one process get together.
+// BenchmarkCharge compares, in one run and on files with the same settings, what SQLite does with
+// one row a transaction, what one caller gets, and what many callers of one process get together.
 //
 //	go test -run '^$' -bench Charge ./internal/ledger/sqliteledger
 func BenchmarkCharge(b *testing.B) {
@@ -96,7 +96,8 @@ func perSecond(b *testing.B) float64 {
 	return rate
 }
 
-// BenchmarkDecide is a denial, which waits for no disk: what deciding itself costs, by how much is logged.
+// BenchmarkDecide is a denial, which waits for no disk: what deciding itself costs, by how much is
+// logged.
 func BenchmarkDecide(b *testing.B) {
 	for _, logged := range []int{100, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("logged=%d", logged), func(b *testing.B) {

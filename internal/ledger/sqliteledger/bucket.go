@@ -47,7 +47,8 @@ func (s *session) bucket(credential, name string) (*bucket, error) {
 	return b, nil
 }
 
-// damaged says that the rows of the bucket cannot be what this program wrote. The session remembers it.
+// damaged says that the rows of the bucket cannot be what this program wrote. The session remembers
+// it.
 func (b *bucket) damaged(format string, args ...any) error {
 	err := &quota.DamagedError{Credential: b.credential, Bucket: b.name, What: fmt.Sprintf(format, args...)}
 	return b.s.note("", err)
@@ -63,7 +64,8 @@ func (b *bucket) row() error {
 	return err
 }
 
-// moment is the time at which the buckets are decided on: now, but after every entry that any of them ever had.
+// moment is the time at which the buckets are decided on: now, but after every entry that any of
+// them ever had.
 func moment(now int64, buckets ...*bucket) int64 {
 	for _, b := range buckets {
 		now = max(now, b.newest+1)

@@ -41,7 +41,8 @@ func never(costs []quota.Cost, err error) quota.Decision {
 	return quota.Decision{}
 }
 
-// charge decides on c and writes it if it is allowed. Everything is read before anything is written.
+// charge decides on c and writes it if it is allowed. Everything is read before anything is
+// written.
 func (s *session) charge(c quota.Charge) (quota.Decision, error) {
 	now := s.now()
 	kept := keyed(c.Credential, c.Key, requestText("charge", c.Costs, c.Reservation), now, c.Limits)

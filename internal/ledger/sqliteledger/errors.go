@@ -12,8 +12,8 @@ import (
 // unusable are the errors that no waiting mends; each says what a person can do.
 var unusable = []error{sqlite.ErrNotDatabase, sqlite.ErrReadOnly, sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrFull}
 
-// inWords puts an error of the file into the words of the contract: the caller's own context comes back as it is, what needs
-// a person is ErrLedgerUnusable, anything else ErrUnreachable.
+// inWords puts an error of the file into the words of the contract: the caller's own context comes
+// back as it is, what needs a person is ErrLedgerUnusable, anything else ErrUnreachable.
 func inWords(err error) error {
 	switch {
 	case err == nil, errors.Is(err, quota.ErrUnreachable), errors.Is(err, quota.ErrLedgerUnusable):

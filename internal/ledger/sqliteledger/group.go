@@ -20,8 +20,9 @@ const (
 	longest   = 4 * time.Millisecond
 )
 
-// update has do run in a transaction and returns when that was committed, or when nothing of it was. A caller whose ctx ends
-// before its operation has begun gets ctx's error and nothing was decided; after that it waits for its answer.
+// update has do run in a transaction and returns when that was committed, or when nothing of it
+// was. A caller whose ctx ends before its operation has begun gets ctx's error and nothing was
+// decided; after that it waits for its answer.
 func (l *Ledger) update(ctx context.Context, do func(*session) error) error {
 	if err := ctx.Err(); err != nil {
 		return inWords(err)
@@ -53,8 +54,8 @@ func (l *Ledger) update(ctx context.Context, do func(*session) error) error {
 	}
 }
 
-// lead runs one transaction with the operations that are queued and those that come while it runs. own is the leader's,
-// the first of them.
+// lead runs one transaction with the operations that are queued and those that come while it runs.
+// own is the leader's, the first of them.
 func (l *Ledger) lead(ctx context.Context, own *operation) {
 	if err := l.begin(ctx); err != nil {
 		l.notBegun(ctx, own, err)
@@ -83,7 +84,8 @@ func (l *Ledger) lead(ctx context.Context, own *operation) {
 	l.queue.finish(nil, group)
 }
 
-// notBegun answers when there is no transaction: the leader alone if it was its ctx that ended, otherwise everybody.
+// notBegun answers when there is no transaction: the leader alone if it was its ctx that ended,
+// otherwise everybody.
 func (l *Ledger) notBegun(ctx context.Context, own *operation, err error) {
 	if ctx.Err() != nil {
 		l.queue.leave(own)
@@ -108,7 +110,8 @@ func (l *Ledger) writer() *session {
 	}
 }
 
-// still makes sure that the path names the file that was opened: who opens it now must see what is decided here.
+// still makes sure that the path names the file that was opened: who opens it now must see what is
+// decided here.
 func (l *Ledger) still() error {
 	now, err := os.Stat(l.db.Path())
 	if err == nil && os.SameFile(l.file, now) {
@@ -118,8 +121,9 @@ func (l *Ledger) still() error {
 	return fmt.Errorf("%w: %s was moved, deleted or replaced while it was open", quota.ErrLedgerUnusable, l.db.Path())
 }
 
-// begin waits for the write lock of the file. SQLite's own waiting grows to steps of 100 ms, in which a busy process that
-// takes the lock again and again is hardly ever caught off it; ours are short and uneven.
+// begin waits for the write lock of the file. SQLite's own waiting grows to steps of 100 ms, in
+// which a busy process that takes the lock again and again is hardly ever caught off it; ours are
+// short and uneven.
 func (l *Ledger) begin(ctx context.Context) error {
 	deadline := time.Now().Add(patience)
 	for wait := firstWait; ; wait = min(2*wait, longest) {
@@ -144,7 +148,8 @@ func (l *Ledger) begin(ctx context.Context) error {
 	}
 }
 
-// commit makes the group durable. When it reports an error nothing was taken, as far as can be known.
+// commit makes the group durable. When it reports an error nothing was taken, as far as can be
+// known.
 func (l *Ledger) commit() error {
 	_, err := l.writing["commit"].ExecContext(context.Background())
 	if err == nil {

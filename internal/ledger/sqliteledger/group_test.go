@@ -132,7 +132,8 @@ func TestCallerMayLeaveTheQueue(t *testing.T) {
 	}
 }
 
-// together queues the operations in order while the file is locked, so that they are one group, and returns their errors.
+// together queues the operations in order while the file is locked, so that they are one group, and
+// returns their errors.
 func together(t *testing.T, l *Ledger, path string, ops ...func(*session) error) []error {
 	t.Helper()
 	unlock := lock(t, path)

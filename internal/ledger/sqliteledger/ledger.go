@@ -1,8 +1,9 @@
 // Package sqliteledger keeps the log in one SQLite file that several processes share.
 //
-// Every decision is made inside an IMMEDIATE transaction and answered after its commit is on the disk: a power cut loses no
-// charge that was allowed. Callers that come while another transaction of the same process is under way are decided
-// together in the next one, so that they share its one wait for the disk (see queue).
+// Every decision is made inside an IMMEDIATE transaction and answered after its commit is on the
+// disk: a power cut loses no charge that was allowed. Callers that come while another transaction
+// of the same process is under way are decided together in the next one, so that they share its one
+// wait for the disk (see queue).
 package sqliteledger
 
 import (
@@ -24,9 +25,11 @@ var schemaFiles embed.FS
 // applicationID marks a file as a ledger: "QLDG".
 const applicationID = 0x514c4447
 
-// Ledger is a quota.Ledger in one SQLite file. Open makes it; its methods may be called from many goroutines.
+// Ledger is a quota.Ledger in one SQLite file. Open makes it; its methods may be called from many
+// goroutines.
 type Ledger struct {
-	// Now is the clock; nil means time.Now. It is set before the first use or never. Stamps rise even when it jumps back.
+	// Now is the clock; nil means time.Now. It is set before the first use or never. Stamps rise
+	// even when it jumps back.
 	Now func() time.Time
 
 	db      *sqlite.DB
@@ -39,8 +42,9 @@ type Ledger struct {
 
 var _ quota.Ledger = (*Ledger)(nil)
 
-// Open opens the ledger in the file at path and creates it if need be. Errors: ErrLedgerUnusable when the file is no ledger,
-// cannot be written or was written by a newer version; ErrUnreachable when other processes keep it locked.
+// Open opens the ledger in the file at path and creates it if need be. Errors: ErrLedgerUnusable
+// when the file is no ledger, cannot be written or was written by a newer version; ErrUnreachable
+// when other processes keep it locked.
 func Open(ctx context.Context, path string) (*Ledger, error) {
 	migrations, err := fs.Sub(schemaFiles, "schema")
 	if err != nil {

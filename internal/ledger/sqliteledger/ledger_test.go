@@ -296,7 +296,8 @@ func TestReplayIsTheVeryAnswer(t *testing.T) {
 	}
 }
 
-// TestBucketIDsBeginAtTwo guards the choice of ids: a statement must not be planned anew from bucket to bucket.
+// TestBucketIDsBeginAtTwo guards the choice of ids: a statement must not be planned anew from
+// bucket to bucket.
 func TestBucketIDsBeginAtTwo(t *testing.T) {
 	l := open(t, file(t))
 	mustCharge(t, l, aCharge(1, day(4)))

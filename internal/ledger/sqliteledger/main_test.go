@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child waits for the end of its input, then charges single units until it is denied, and prints the ID of every charge
-// once it was told that it is allowed.
+// child waits for the end of its input, then charges single units until it is denied, and prints
+// the ID of every charge once it was told that it is allowed.
 func child(path string) error {
 	units, err := strconv.ParseInt(os.Getenv(childLimit), 10, 64)
 	if err != nil {

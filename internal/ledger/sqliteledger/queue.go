@@ -41,9 +41,10 @@ func (o *operation) run(s *session) {
 	o.err = o.do(s)
 }
 
-// queue holds the operations that no transaction has taken yet. One caller at a time leads: it runs a transaction with
-// what is queued, its own operation among them, and passes the lead on to the first one still waiting. So no goroutine
-// runs in the background, and a lone caller waits for nobody.
+// queue holds the operations that no transaction has taken yet. One caller at a time leads: it runs
+// a transaction with what is queued, its own operation among them, and passes the lead on to the
+// first one still waiting. So no goroutine runs in the background, and a lone caller waits for
+// nobody.
 type queue struct {
 	mu      sync.Mutex
 	waiting []*operation

@@ -21,7 +21,8 @@ type session struct {
 	broken error // the first error of SQLite: the transaction must not be committed
 }
 
-// now is the time of the ledger's clock in Unix microseconds. It is read while the lock is held, for each operation.
+// now is the time of the ledger's clock in Unix microseconds. It is read while the lock is held,
+// for each operation.
 func (s *session) now() int64 { return s.clock().UnixMicro() }
 
 // find reads the first row of what a statement answers; found is false when there is none.

@@ -59,7 +59,8 @@ func (s *session) commit(c quota.Commit) (quota.Decision, error) {
 	return d, s.remember(kept, d)
 }
 
-// settle turns the reservation into an entry of so many units. No limit is asked: the units were set aside.
+// settle turns the reservation into an entry of so many units. No limit is asked: the units were
+// set aside.
 func (b *bucket) settle(c quota.Commit, r reservation, n, units int64) (quota.Decision, error) {
 	d := quota.Decision{
 		Allowed:   true,

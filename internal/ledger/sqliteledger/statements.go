@@ -22,7 +22,8 @@ type preparer interface {
 // statements are the prepared statements by name.
 type statements map[string]*sql.Stmt
 
-// prepare prepares every statement of sql/ on one handle, so that a slip in any of them is noticed at once.
+// prepare prepares every statement of sql/ on one handle, so that a slip in any of them is noticed
+// at once.
 func prepare(ctx context.Context, on preparer) (statements, error) {
 	texts, err := readStatements(sqlFiles)
 	if err != nil {
@@ -39,7 +40,8 @@ func prepare(ctx context.Context, on preparer) (statements, error) {
 	return prepared, nil
 }
 
-// readStatements takes the files apart. Nothing may follow a statement, or the driver would parse it at each use.
+// readStatements takes the files apart. Nothing may follow a statement, or the driver would parse
+// it at each use.
 func readStatements(files fs.FS) (map[string]string, error) {
 	names, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {

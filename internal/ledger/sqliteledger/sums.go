@@ -67,8 +67,8 @@ func (l *Ledger) Between(
 	return units, err
 }
 
-// trim forgets the oldest entries, a bounded number of them, once a thirty-second part of their time
-// has piled up.
+// trim forgets the oldest entries, a bounded number of them, once a thirty-second part of their
+// time has piled up.
 func (b *bucket) trim(n int64) error {
 	if !b.oldest.Valid || b.oldest.Int64 > n-b.retention-b.retention/32 {
 		return nil

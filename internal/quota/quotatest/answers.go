@@ -9,8 +9,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// decisionWant is a decision as the vectors state it. What stands in the first group is compared always, absent meaning
-// false or none; what stands in the second only where it is stated.
+// decisionWant is a decision as the vectors state it. What stands in the first group is compared
+// always, absent meaning false or none; what stands in the second only where it is stated.
 type decisionWant struct {
 	Error       string     `json:"error"`
 	Allowed     bool       `json:"allowed"`

@@ -82,7 +82,8 @@ func testDenialChangesNothing(t *testing.T, h Harness) {
 	}
 }
 
-// picture is all that can be seen of a credential: by the ledger's own words, and in the store if the harness can.
+// picture is all that can be seen of a credential: by the ledger's own words, and in the store if
+// the harness can.
 func picture(t *testing.T, h Harness, l quota.Ledger, credential string) string {
 	t.Helper()
 	ctx, text := context.Background(), ""

@@ -12,8 +12,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Model is the ledger by brute force: a plain slice of entries for each bucket, summed by looping, with no running totals.
-// It is what the others are compared with, so it is written to be seen to be right and not to be fast.
+// Model is the ledger by brute force: a plain slice of entries for each bucket, summed by looping,
+// with no running totals. It is what the others are compared with, so it is written to be seen to
+// be right and not to be fast.
 type Model struct {
 	Now func() time.Time
 
@@ -58,7 +59,8 @@ type hold struct {
 	note    string
 }
 
-// answer is a decision that is given again when the same question comes again, until the given time.
+// answer is a decision that is given again when the same question comes again, until the given
+// time.
 type answer struct {
 	question string
 	decision quota.Decision

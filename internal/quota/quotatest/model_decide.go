@@ -11,7 +11,8 @@ import (
 type arithmetic interface {
 	// used is the units of the entries inside the window at n.
 	used(b *bucket, w quota.Window, n int64) int64
-	// earliest is the first moment from n on at which cost more units fit under cap; quota.Never when none is.
+	// earliest is the first moment from n on at which cost more units fit under cap; quota.Never
+	// when none is.
 	earliest(b *bucket, w quota.Window, a ask) int64
 	// nextFree is when the next units come free; 0 when none are taken.
 	nextFree(b *bucket, w quota.Window, n int64) int64
@@ -37,7 +38,8 @@ type rule struct {
 	settled bool   // of a commit: suspension does not matter
 }
 
-// verdict is the moment from which a charge is allowed and, when that is later than n, what denies until then.
+// verdict is the moment from which a charge is allowed and, when that is later than n, what denies
+// until then.
 type verdict struct {
 	at    int64
 	limit string

@@ -9,7 +9,8 @@ import (
 // TestModel holds the model itself to the contract.
 func TestModel(t *testing.T) { Run(t, harnessOf(&Model{})) }
 
-// TestStanding holds what ledgers share, quota.Standing, to the contract: the model with its arithmetic exchanged.
+// TestStanding holds what ledgers share, quota.Standing, to the contract: the model with its
+// arithmetic exchanged.
 func TestStanding(t *testing.T) { Run(t, harnessOf(&Model{arithmetic: standings{}})) }
 
 func harnessOf(m *Model) Harness {

@@ -11,9 +11,9 @@
 //		})
 //	}
 //
-// The suite holds the step tables of vectors/, a comparison with the brute-force Model on random histories, proof that a
-// denial changes nothing, and concurrent charges through several handles. Every case has a credential of its own, so that
-// one store serves them all.
+// The suite holds the step tables of vectors/, a comparison with the brute-force Model on random
+// histories, proof that a denial changes nothing, and concurrent charges through several handles.
+// Every case has a credential of its own, so that one store serves them all.
 package quotatest
 
 import (
@@ -27,12 +27,14 @@ import (
 
 // Harness is how the suite gets at a ledger.
 type Harness struct {
-	// Open returns another handle on the one store that all handles share, and closes it when the test ends.
+	// Open returns another handle on the one store that all handles share, and closes it when the
+	// test ends.
 	Open func(t testing.TB) quota.Ledger
-	// SetNow moves the clock of every handle, forwards or backwards, and stops it there. now is in whole microseconds.
+	// SetNow moves the clock of every handle, forwards or backwards, and stops it there. now is in
+	// whole microseconds.
 	SetNow func(t testing.TB, now time.Time)
-	// Dump is everything that the store holds of the credential, as text, to see that nothing changed. It may be nil: then
-	// only what the ledger itself tells is compared.
+	// Dump is everything that the store holds of the credential, as text, to see that nothing
+	// changed. It may be nil: then only what the ledger itself tells is compared.
 	Dump func(t testing.TB, credential string) string
 	// Break lays hands on the store. Only a quota.Checker needs it, and Dump.
 	Break func(t testing.TB, credential string, how Damage)
@@ -82,7 +84,8 @@ var credentials atomic.Int64
 // newCredential names a credential that no other case of this process uses.
 func newCredential() string { return fmt.Sprintf("case-%d", credentials.Add(1)) }
 
-// epoch is when the cases that do not care begin: a Monday noon in summer, far from any clock change.
+// epoch is when the cases that do not care begin: a Monday noon in summer, far from any clock
+// change.
 var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 func hours(n int64) time.Duration { return time.Duration(n) * time.Hour }

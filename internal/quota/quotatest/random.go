@@ -12,8 +12,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// testRandom tells random histories to the ledger and to the Model and compares every answer. rapid's flags say how many
-// (-rapid.checks, 100 by default); a failure prints the shortest history that shows it.
+// testRandom tells random histories to the ledger and to the Model and compares every answer.
+// rapid's flags say how many (-rapid.checks, 100 by default); a failure prints the shortest history
+// that shows it.
 func testRandom(t *testing.T, h Harness) {
 	l := h.Open(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -60,7 +61,8 @@ type proof struct {
 
 var storyBuckets = []string{"default", "search_list", "videos"}
 
-// storyWindows are long and short, sliding and calendar; the story's clock moves in steps of about their lengths.
+// storyWindows are long and short, sliding and calendar; the story's clock moves in steps of about
+// their lengths.
 var storyWindows = []struct{ text, zone string }{
 	{"24h", ""}, {"1h", ""}, {"1m", ""}, {"5ms", ""}, {"day", "America/Los_Angeles"}, {"day", "Asia/Kathmandu"}, {"hour", "UTC"},
 	{"hour", "Asia/Kolkata"}, {"25h0m0.000001s", ""},
@@ -174,7 +176,8 @@ func (s *story) draw() {
 	s.makeCharge(c)
 }
 
-// makeCharge compares the answers, and after a denial sometimes proves RetryAt: denied one microsecond before, allowed then.
+// makeCharge compares the answers, and after a denial sometimes proves RetryAt: denied one
+// microsecond before, allowed then.
 func (s *story) makeCharge(c quota.Charge) {
 	d := s.compareCharge(c)
 	if d.Allowed || d.RetryAt.IsZero() || c.Reservation != "" || !rapid.Bool().Draw(s.t, "wait for retry") {
@@ -278,7 +281,8 @@ func (s *story) cancel() {
 		return
 	}
 	c := rapid.SampledFrom(s.charges).Draw(s.t, "charge")
-	// When an old entry is forgotten is the ledger's affair: one may be there a while longer than in another.
+	// When an old entry is forgotten is the ledger's affair: one may be there a while longer than
+	// in another.
 	latest := s.clock.Now()
 	for _, other := range s.charges {
 		if other.decision.At.After(latest) {

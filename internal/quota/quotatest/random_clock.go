@@ -20,7 +20,8 @@ func (s *story) move() {
 	s.forward(to)
 }
 
-// jumpTo moves the clock to the very edge of something: where a hold or suspension ends or a charge leaves its window.
+// jumpTo moves the clock to the very edge of something: where a hold or suspension ends or a charge
+// leaves its window.
 func (s *story) jumpTo() {
 	edges := []time.Time{s.clock.Now()}
 	for _, e := range s.ends {
@@ -49,7 +50,8 @@ func (s *story) forward(to time.Time) {
 	}
 }
 
-// back does not cross the end of a hold or suspension, because a ledger may forget what has lapsed, nor leave the day.
+// back does not cross the end of a hold or suspension, because a ledger may forget what has lapsed,
+// nor leave the day.
 func (s *story) back(to time.Time) {
 	if to.Before(s.floor) {
 		to = s.floor

@@ -49,7 +49,8 @@ func (s *story) compareAll() {
 	s.checkTime()
 }
 
-// comparePicture looks at all buckets at once, whose newest entries may lie on two sides of any boundary.
+// comparePicture looks at all buckets at once, whose newest entries may lie on two sides of any
+// boundary.
 func (s *story) comparePicture() {
 	var limits []quota.Limit
 	for _, b := range storyBuckets {
@@ -128,8 +129,8 @@ func (s *story) checkTime() {
 	}
 }
 
-// checkWindows is the invariant I2 by brute force, on the ledger's own log: at the stamp of every allowed charge, each of its
-// windows held no more than the limit.
+// checkWindows is the invariant I2 by brute force, on the ledger's own log: at the stamp of every
+// allowed charge, each of its windows held no more than the limit.
 func (s *story) checkWindows() {
 	for _, b := range storyBuckets {
 		log, err := s.ledger.Entries(context.Background(), quota.Query{Credential: s.credential, Bucket: b})
@@ -190,7 +191,8 @@ func utcReservations(list []quota.Reservation) []quota.Reservation {
 	return list
 }
 
-// utcEntries also counts the totals from the first of them: where a running total begins is the ledger's affair.
+// utcEntries also counts the totals from the first of them: where a running total begins is the
+// ledger's affair.
 func utcEntries(list []quota.Entry) []quota.Entry {
 	list = append([]quota.Entry{}, list...)
 	if len(list) > 0 {

@@ -9,7 +9,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// testLongerWindow: a window that is configured later finds the entries it needs, if they were still kept.
+// testLongerWindow: a window that is configured later finds the entries it needs, if they were
+// still kept.
 func testLongerWindow(t *testing.T, h Harness) {
 	l, credential := h.Open(t), newCredential()
 	charge := func(units int64, window time.Duration) quota.Decision {
@@ -58,7 +59,8 @@ func testShorterWindow(t *testing.T, h Harness) {
 	}
 }
 
-// testCancelFarBack: a charge is taken back while at most 10,000 entries came after it, on every ledger.
+// testCancelFarBack: a charge is taken back while at most 10,000 entries came after it, on every
+// ledger.
 func testCancelFarBack(t *testing.T, h Harness) {
 	l, credential := h.Open(t), newCredential()
 	if _, memory := l.(*Model); memory {
@@ -97,7 +99,8 @@ func testCancelFarBack(t *testing.T, h Harness) {
 	}
 }
 
-// testCancelTheOnlyOne: a log that becomes empty, because all that was before has been forgotten, can be charged again.
+// testCancelTheOnlyOne: a log that becomes empty, because all that was before has been forgotten,
+// can be charged again.
 func testCancelTheOnlyOne(t *testing.T, h Harness) {
 	l, credential := h.Open(t), newCredential()
 	charge := func(id string, units int64) (quota.Charge, quota.Decision) {
@@ -117,7 +120,8 @@ func testCancelTheOnlyOne(t *testing.T, h Harness) {
 	charge("again", 100)
 }
 
-// testClockBack: what was set aside at a later time does not come back to life, nor count double, when the clock goes back.
+// testClockBack: what was set aside at a later time does not come back to life, nor count double,
+// when the clock goes back.
 func testClockBack(t *testing.T, h Harness) {
 	l, credential := h.Open(t), newCredential()
 	limits := []quota.Limit{{Bucket: "default", Units: 100, Window: quota.Sliding(hours(24))}}

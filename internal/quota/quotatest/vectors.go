@@ -16,7 +16,8 @@ import (
 //go:embed vectors/*.json
 var vectorFiles embed.FS
 
-// vector is one story: limits, and what is asked and answered at which moment. vectors/README.md describes the format.
+// vector is one story: limits, and what is asked and answered at which moment. vectors/README.md
+// describes the format.
 type vector struct {
 	Case   string  `json:"case"`
 	Limits []limit `json:"limits"`
