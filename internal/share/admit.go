@@ -134,6 +134,7 @@ type turn struct {
 	every    int64 // µs between two ticks
 	class    class
 	priority int64
+	rank     int64 // among lanes that are unknown
 }
 
 // class says who goes first. The higher ones are not held back by the line of the day either.
@@ -150,7 +151,8 @@ func (t turn) wait() int64   { return max(0, t.due-t.now) / parts * t.every }
 func (t turn) waited() int64 { return mulDivSigned(t.now-t.order-t.interval, t.every) }
 
 func (t turn) before(o turn) bool {
-	return cmp.Or(cmp.Compare(o.class, t.class), cmp.Compare(o.priority, t.priority), cmp.Compare(o.waited(), t.waited())) < 0
+	return cmp.Or(cmp.Compare(o.class, t.class), cmp.Compare(o.priority, t.priority),
+		cmp.Compare(t.rank, o.rank), cmp.Compare(o.waited(), t.waited())) < 0
 }
 
 // turn finds when the next run of a lane is due. The runs that looksBack reaches are paid for from
@@ -179,6 +181,11 @@ func (b *Book) turn(lane int, at int64) turn {
 		t.due, t.order = never, never/2
 	case len(r.at) == 0 || r.newest() < at-memory:
 		t.class, t.order = unknown, t.now
+		if apart > 0 && t.interval < never {
+			// Lanes that share less than one run in Memory each take turns by the clock.
+			n := int64(len(b.lanes))
+			t.rank = (int64(lane) - mulDiv(at%apart, n, apart) + n) % n
+		}
 	case t.interval == 0:
 		t.order = r.ticked[len(r.at)-1] * parts
 	default:

@@ -315,6 +315,15 @@ func TestFair_FirstRound(t *testing.T) {
 	}
 }
 
+// TestFair_ManyLanes: lanes that share less than a run in three days each, which is as far as a
+// decision looks back, take turns all the same.
+func TestFair_ManyLanes(t *testing.T) {
+	p := scene{lanes: lanes(110, 30*time.Minute, 4), limits: both, days: 30}.play()
+	if least, most := slices.Min(p.runs), slices.Max(p.runs); least < 6 || most > least+2 {
+		t.Errorf("between %d and %d runs, of 750 for 110 lanes", least, most)
+	}
+}
+
 // TestFair_Newcomer: a lane that has never run goes before those that have, as soon as its cost is
 // free.
 func TestFair_Newcomer(t *testing.T) {
