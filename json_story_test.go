@@ -34,7 +34,7 @@ ingest:
   credential: key1
   regions: [US, GB, DE]
   pages: 4
-  schedule: "*/10 * * * *"
+  schedule: "* * * * *"
   weights: {US: 3}
   priorities: {GB: 1}
   floors: {DE: 4}
