@@ -167,7 +167,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	for address, want := range map[string]string{
-		"unix:" + path: "address already in use", "unix:" + file: "is no socket",
+		"unix:" + path: "address already in use", "unix:" + file: "is not a socket",
 		"unix:": "names no path",
 	} {
 		if l, err := proxy.Listen(address); err == nil || !strings.Contains(err.Error(), want) {
