@@ -73,6 +73,9 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 // short says whether a limit leaves too little for all ticks to come. It divides what there is.
 func (b *Book) short(l *division, at, left int64) bool {
 	l.left = left
+	if l.enough = b.plenty(l, at, left); l.enough {
+		return false
+	}
 	b.open(l, at)
 	if l.enough = !l.window.slides && l.window.wanted(at) <= left; l.enough {
 		return false
@@ -86,6 +89,28 @@ func (b *Book) short(l *division, at, left int64) bool {
 	return false
 }
 
+// plenty reports whether enough is left for more ticks than can come until the reset, or in one
+// length of a sliding window. Nobody has to count them then.
+func (b *Book) plenty(l *division, at, left int64) bool {
+	ahead := l.limit.Window.Length.Microseconds()
+	if l.limit.Window.IsCalendar() {
+		if w := l.window; w != nil && at >= w.start && at < w.end {
+			ahead = w.end - at
+		} else {
+			_, end := l.limit.Window.Bounds(moment(at))
+			ahead = end.UnixMicro() - at
+		}
+	}
+	for i := range b.lanes {
+		if cost := b.rule.Cost(i); cost > 0 {
+			if left -= min(mulDiv(ahead/b.every[i]+2, cost, 1), never/4); left < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // room is the units that are free at a moment until, for a run of so many units at the moment at,
 // when nobody else charges any between them. A lane that is only in turn keeps to the even line of
 // the calendar day too, from nothing at the first tick to all that the lanes may take after the
@@ -96,9 +121,13 @@ func (b *Book) room(t turn, cost, at, until int64) int64 {
 	for i := range b.limits {
 		l := &b.limits[i]
 		w := l.window
+		if l.enough {
+			units = min(units, l.left)
+			continue
+		}
 		if !w.slides {
 			units = min(units, l.left)
-			if spent, _ := b.all.since(w.start); !l.enough && t.class == inTurn && t.interval >= parts*3/2 {
+			if spent, _ := b.all.since(w.start); t.class == inTurn && t.interval >= parts*3/2 {
 				units = min(units, max(cost, b.costs/2)+mulDiv(l.capacity, w.wants-w.wanted(at), max(w.wants, 1))-spent)
 			}
 			continue
