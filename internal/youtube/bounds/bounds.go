@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // What an answer may come to. Each bound is far above what the upstream documents (titles of 100
@@ -51,54 +52,70 @@ func Read(success bool, body io.Reader) ([]byte, error) {
 
 // Check returns an Unusable for JSON with a value that is too long, too many values or too deep a
 // nesting. An object with the same key twice is one too, since what it means depends on the reader.
+// It looks at no more of the form than it needs to find the values: whoever decodes the rest
+// rejects what is not JSON.
 func Check(data []byte) error {
-	c := checker{in: json.NewDecoder(bytes.NewReader(data))}
-	c.in.UseNumber()
+	c := checker{data: data}
 	return c.value("", 0)
 }
 
 type checker struct {
-	in     *json.Decoder
+	data   []byte
+	at     int // the next byte
 	values int
+}
+
+// errCut is the error for what is not JSON, most often because it ends too early.
+var errCut = io.ErrUnexpectedEOF
+
+// next is the next byte that is not blank, 0 at the end.
+func (c *checker) next() byte {
+	for ; c.at < len(c.data); c.at++ {
+		if b := c.data[c.at]; b != ' ' && b != '\n' && b != '\r' && b != '\t' {
+			return b
+		}
+	}
+	return 0
+}
+
+// pass passes the next byte if it is b, and reports whether it was.
+func (c *checker) pass(b byte) bool {
+	if c.next() != b {
+		return false
+	}
+	c.at++
+	return true
 }
 
 // value checks the next value, which is under key, at the depth.
 func (c *checker) value(key string, depth int) error {
-	token, err := c.in.Token()
-	if err != nil {
-		return err
-	}
 	if c.values++; c.values > maxValues {
 		return &Unusable{"", fmt.Sprintf("is where it has more than %d values", maxValues)}
 	}
-	switch v := token.(type) {
-	case string:
-		return tooLong(v, most(key))
-	case json.Number:
-		return tooLong(string(v), maxText)
-	case json.Delim:
-		if depth == maxDepth {
-			return &Unusable{"", fmt.Sprintf("is nested more than %d deep", maxDepth)}
-		}
-		if v == '{' {
-			return c.object(depth + 1)
-		}
+	next := c.next()
+	nested := next == '{' || next == '['
+	switch {
+	case nested && depth == maxDepth:
+		return &Unusable{"", fmt.Sprintf("is nested more than %d deep", maxDepth)}
+	case c.pass('{'):
+		return c.object(depth + 1)
+	case c.pass('['):
 		return c.list(key, depth+1)
+	case next == '"':
+		return c.text(most(key))
 	}
-	return nil
+	return c.number()
 }
 
 func (c *checker) object(depth int) error {
 	seen := map[string]bool{}
-	for c.in.More() {
-		token, err := c.in.Token()
+	for !c.pass('}') {
+		if len(seen) > 0 && !c.pass(',') {
+			return errCut
+		}
+		key, err := c.key()
 		if err != nil {
 			return err
-		}
-		key := token.(string) // the decoder takes nothing else
-		if len(key) > maxText {
-			return &Unusable{"", fmt.Sprintf("has a key of %d bytes, %d at most", len(key),
-				maxText)}
 		}
 		folded := strings.ToLower(strings.ToUpper(key)) // as encoding/json compares them
 		if seen[folded] {
@@ -109,12 +126,35 @@ func (c *checker) object(depth int) error {
 			return below("."+key, err)
 		}
 	}
-	_, err := c.in.Token() // the end
-	return err
+	return nil
+}
+
+func (c *checker) key() (key string, err error) {
+	raw, err := c.quoted()
+	if err != nil {
+		return "", err
+	}
+	key = string(raw[1 : len(raw)-1])
+	if strings.Contains(key, `\`) || !utf8.ValidString(key) {
+		if err := json.Unmarshal(raw, &key); err != nil {
+			return "", err
+		}
+	}
+	if len(key) > maxText {
+		return "", &Unusable{"", fmt.Sprintf("has a key of %d bytes, %d at most", len(key),
+			maxText)}
+	}
+	if !c.pass(':') {
+		return "", errCut
+	}
+	return key, nil
 }
 
 func (c *checker) list(key string, depth int) error {
-	for i := 0; c.in.More(); i++ {
+	for i := 0; !c.pass(']'); i++ {
+		if i > 0 && !c.pass(',') {
+			return errCut
+		}
 		if i == maxItems {
 			return &Unusable{"", fmt.Sprintf("has more than %d items", maxItems)}
 		}
@@ -122,8 +162,54 @@ func (c *checker) list(key string, depth int) error {
 			return below(fmt.Sprintf("[%d]", i), err)
 		}
 	}
-	_, err := c.in.Token()
-	return err
+	return nil
+}
+
+// quoted passes a string and returns it as it is written, quotes and all.
+func (c *checker) quoted() ([]byte, error) {
+	if c.next() != '"' {
+		return nil, errCut
+	}
+	from := c.at
+	for c.at++; c.at < len(c.data); c.at++ {
+		switch b := c.data[c.at]; {
+		case b == '\\':
+			c.at++
+		case b == '"':
+			c.at++
+			return c.data[from:c.at], nil
+		case b < ' ':
+			return nil, errCut
+		}
+	}
+	return nil, errCut
+}
+
+// text checks a string, which is unquoted only if it may turn out too long: a byte that is no UTF-8
+// becomes three.
+func (c *checker) text(most int) error {
+	raw, err := c.quoted()
+	if err != nil || 3*len(raw) <= most {
+		return err
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return err
+	}
+	return tooLong(len(text), most)
+}
+
+// number checks a number, true, false or null.
+func (c *checker) number() error {
+	rest := c.data[c.at:]
+	if end := bytes.IndexAny(rest, ",]} \n\r\t"); end >= 0 {
+		rest = rest[:end]
+	}
+	if !json.Valid(rest) {
+		return errCut
+	}
+	c.at += len(rest)
+	return tooLong(len(rest), maxText)
 }
 
 // below puts the step before the path of what was found.
@@ -134,11 +220,11 @@ func below(step string, err error) error {
 	return err
 }
 
-func tooLong(text string, most int) error {
-	if len(text) <= most {
+func tooLong(length, most int) error {
+	if length <= most {
 		return nil
 	}
-	return &Unusable{"", fmt.Sprintf("is %d bytes long, %d at most", len(text), most)}
+	return &Unusable{"", fmt.Sprintf("is %d bytes long, %d at most", length, most)}
 }
 
 // most is how many bytes a text under the key may have.
