@@ -9,33 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
-
-// Video is a video in a chart on a day, as it is written in the files that LoadDir reads.
-type Video struct {
-	ID           string   `json:"video_id"`
-	Title        string   `json:"title"`
-	ChannelID    string   `json:"channel_id"`
-	ChannelTitle string   `json:"channel_title"`
-	CategoryID   string   `json:"category_id"`
-	PublishedAt  string   `json:"published_at"` // RFC 3339
-	Tags         []string `json:"tags"`
-	// The counters are nil when the upstream does not say.
-	ViewCount        *int64 `json:"view_count"`
-	LikeCount        *int64 `json:"like_count"`
-	CommentCount     *int64 `json:"comment_count"`
-	Thumbnail        string `json:"thumbnail"` // the URL of the smallest
-	Description      string `json:"description"`
-	Region           string `json:"region"`
-	TrendingDate     string `json:"trending_date"` // as 2006-01-02
-	Rank             int    `json:"rank"`          // in its chart, from 1
-	CommentsDisabled bool   `json:"comments_disabled"`
-	RatingsDisabled  bool   `json:"ratings_disabled"`
-	Duration         string `json:"duration"` // ISO 8601, "" when unknown
-
-	language string
-}
 
 // Charts are the charts of regions on one or more days. They do not change.
 type Charts struct {
@@ -51,65 +25,40 @@ type chartDay struct {
 // Days is how many days there are.
 func (c *Charts) Days() int { return len(c.days) }
 
-// Regions are those that have a chart on that day, sorted; day 0 is the oldest.
-func (c *Charts) Regions(day int) []string {
-	return slices.Sorted(maps.Keys(c.days[day].regions))
+// at is a day, one without charts where there is no such day.
+func (c *Charts) at(day int) chartDay {
+	if day >= len(c.days) {
+		return chartDay{}
+	}
+	return c.days[day]
 }
+
+// Regions are those that have a chart on that day, sorted; day 0 is the oldest.
+func (c *Charts) Regions(day int) []string { return slices.Sorted(maps.Keys(c.at(day).regions)) }
 
 // Chart is the chart of a region on that day, by rank, or nil; day 0 is the oldest. It must not be
 // changed.
-func (c *Charts) Chart(region string, day int) []*Video {
-	if day >= len(c.days) {
-		return nil
-	}
-	return c.days[day].regions[region]
-}
+func (c *Charts) Chart(region string, day int) []*Video { return c.at(day).regions[region] }
 
 // Video is the video with that id as it was on that day or last before it, or nil.
 func (c *Charts) Video(id string, day int) *Video {
-	for d := min(day, len(c.days)-1); d >= 0; d-- {
-		if v := c.days[d].byID[id]; v != nil {
+	for ; day >= 0; day-- {
+		if v := c.at(day).byID[id]; v != nil {
 			return v
 		}
 	}
 	return nil
 }
 
-// ofChannel is some video of the channel on that day, the same each time, or nil.
-func (c *Charts) ofChannel(id string, day int) *Video {
-	if day >= len(c.days) {
-		return nil
-	}
-	for _, v := range c.days[day].sorted() {
-		if v.ChannelID == id {
-			return v
-		}
-	}
-	return nil
-}
-
-// search finds the videos of that day whose title holds every word, by id.
-func (c *Charts) search(words string, day int) []*Video {
-	var found []*Video
-	if day >= len(c.days) {
-		return found
-	}
-	for _, v := range c.days[day].sorted() {
-		title := strings.ToLower(v.Title)
-		lacks := func(word string) bool { return !strings.Contains(title, word) }
-		if !slices.ContainsFunc(strings.Fields(strings.ToLower(words)), lacks) {
-			found = append(found, v)
+// find finds videos of that day, in the order of their ids.
+func (c *Charts) find(day int, wanted func(*Video) bool) (found []*Video) {
+	byID := c.at(day).byID
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		if wanted(byID[id]) {
+			found = append(found, byID[id])
 		}
 	}
 	return found
-}
-
-func (d chartDay) sorted() []*Video {
-	var all []*Video
-	for _, id := range slices.Sorted(maps.Keys(d.byID)) {
-		all = append(all, d.byID[id])
-	}
-	return all
 }
 
 // newCharts puts videos into charts by their date, region and rank.

@@ -1,8 +1,10 @@
 package youtubetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -43,13 +45,9 @@ func (s *Server) change(r *http.Request) error {
 	if err := body.Decode(&c); err != nil {
 		return err
 	}
-	var ahead time.Duration
-	if c.Advance != "" {
-		d, err := time.ParseDuration(c.Advance)
-		if err != nil {
-			return fmt.Errorf("advance: %w", err)
-		}
-		ahead = d
+	ahead, err := time.ParseDuration(cmp.Or(c.Advance, "0"))
+	if err != nil {
+		return fmt.Errorf("advance: %w", err)
 	}
 	if c.Faults != nil {
 		faults, err := ParseFaults(*c.Faults...)
@@ -58,19 +56,14 @@ func (s *Server) change(r *http.Request) error {
 		}
 		s.SetFaults(faults...)
 	}
-	for bucket, units := range c.Limits {
-		s.SetLimit(bucket, units)
+	defer s.locked()()
+	maps.Copy(s.meter.limits, c.Limits)
+	if c.MinuteLimit != nil {
+		s.MinuteLimit = *c.MinuteLimit
 	}
-	s.meter.setMinuteLimit(c.MinuteLimit)
-	s.setting.apply(c.DaysBack, ahead)
+	if c.DaysBack != nil {
+		s.DaysBack = *c.DaysBack
+	}
+	s.ahead += ahead
 	return nil
-}
-
-func (t *setting) apply(daysBack *int, ahead time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if daysBack != nil {
-		t.daysBack = *daysBack
-	}
-	t.ahead += ahead
 }

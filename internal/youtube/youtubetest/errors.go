@@ -1,7 +1,6 @@
 package youtubetest
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -10,64 +9,66 @@ import (
 // consumer is the project that every key of the stand-in belongs to.
 const consumer = "000000000000"
 
-// apiError is an error body of the API. Its fields are those of the envelope; the errors list has
-// one element.
+// apiError is an error of the API, in its envelope {"error": …}.
 type apiError struct {
-	Code    int
-	Message string
-	Domain  string
-	Reason  string
-	Param   string // the parameter at fault, "" when there is none
-	Help    string // extendedHelp, an address, or ""
-	Status  string // the google.rpc code, "" in the API's own errors
-	Details []any
+	Code    int         `json:"code"`
+	Message string      `json:"message"`
+	Errors  []errorItem `json:"errors"`           // one element
+	Status  string      `json:"status,omitempty"` // the google.rpc code, not in the API's own errors
+	Details []any       `json:"details,omitempty"`
 }
 
-func (e *apiError) MarshalJSON() ([]byte, error) {
-	type one struct {
-		Message      string `json:"message"`
-		Domain       string `json:"domain"`
-		Reason       string `json:"reason"`
-		Location     string `json:"location,omitempty"`
-		LocationType string `json:"locationType,omitempty"`
-		ExtendedHelp string `json:"extendedHelp,omitempty"`
+type errorItem struct {
+	Message      string `json:"message"`
+	Domain       string `json:"domain"`
+	Reason       string `json:"reason"`
+	Location     string `json:"location,omitempty"`
+	LocationType string `json:"locationType,omitempty"`
+	ExtendedHelp string `json:"extendedHelp,omitempty"`
+}
+
+func newError(code int, domain, reason, message string) *apiError {
+	return &apiError{Code: code, Message: message,
+		Errors: []errorItem{{Message: message, Domain: domain, Reason: reason}}}
+}
+
+// blaming names the parameter at fault.
+func (e *apiError) blaming(parameter string) *apiError {
+	if parameter != "" {
+		e.Errors[0].Location, e.Errors[0].LocationType = parameter, "parameter"
 	}
-	type envelope struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-		Errors  []one  `json:"errors"`
-		Status  string `json:"status,omitempty"`
-		Details []any  `json:"details,omitempty"`
-	}
-	first := one{Message: e.Message, Domain: e.Domain, Reason: e.Reason, Location: e.Param,
-		ExtendedHelp: e.Help}
-	if e.Param != "" {
-		first.LocationType = "parameter"
-	}
-	return json.Marshal(map[string]envelope{"error": {e.Code, e.Message, []one{first}, e.Status,
-		e.Details}})
+	return e
+}
+
+// rpc makes it one of Google's front end, which adds a google.rpc code.
+func (e *apiError) rpc(details ...any) *apiError {
+	e.Status = map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED",
+		403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}[e.Code]
+	e.Details = details
+	return e
 }
 
 func errorInfo(reason string, metadata map[string]string) map[string]any {
 	metadata["service"] = "youtube.googleapis.com"
-	return map[string]any{
-		"@type":    "type.googleapis.com/google.rpc.ErrorInfo",
-		"reason":   reason,
-		"domain":   "googleapis.com",
-		"metadata": metadata,
-	}
+	return map[string]any{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
+		"domain": "googleapis.com", "metadata": metadata}
+}
+
+// ofConsumer is an ErrorInfo that names nothing but the project.
+func ofConsumer(reason string) map[string]any {
+	return errorInfo(reason, map[string]string{"consumer": "projects/" + consumer})
 }
 
 func errQuotaExceeded() *apiError {
-	return &apiError{Code: http.StatusForbidden, Domain: "youtube.quota", Reason: "quotaExceeded",
-		Message: `The request cannot be completed because you have exceeded your <a href="/youtube/v3/getting-started#quota">quota</a>.`}
+	return newError(http.StatusForbidden, "youtube.quota", "quotaExceeded",
+		"The request cannot be completed because you have exceeded your "+
+			`<a href="/youtube/v3/getting-started#quota">quota</a>.`)
 }
 
 func errDailyLimitOld() *apiError {
-	return &apiError{Code: http.StatusForbidden, Domain: "usageLimits",
-		Reason: "dailyLimitExceeded",
-		Message: "Daily Limit Exceeded. The quota will be reset at midnight Pacific Time (PT). " +
-			"You may monitor your quota usage and adjust limits in the API Console."}
+	return newError(http.StatusForbidden, "usageLimits", "dailyLimitExceeded",
+		"Daily Limit Exceeded. The quota will be reset at midnight Pacific Time (PT). "+
+			"You may monitor your quota usage and adjust limits in the API Console.")
 }
 
 // errDayExhausted is what a bucket whose day is spent answers: the default one a 403, the narrow
@@ -79,94 +80,83 @@ func errDayExhausted(bucket string, limit int64) *apiError {
 	return errRate(bucket, "day", limit)
 }
 
-func errMinuteExhausted(bucket string, limit int64) *apiError {
-	return errRate(bucket, "minute", limit)
-}
-
 // errRate is the 429 of a limit per day or per minute; only the quota_unit, the quota_limit and the
 // message tell them apart.
 func errRate(bucket, per string, limit int64) *apiError {
-	names := map[string][2]string{
+	name := map[string][2]string{
 		"default":               {"Queries", "default"},
 		"search_list":           {"Search Queries", "defaultSearchList"},
 		"video_insert":          {"Video Uploads", "defaultVideoInsert"},
 		"video_batch_get_stats": {"Video Batch Get Stats", "defaultVideoBatchGetStats"},
-	}
+	}[bucket]
 	unit, suffix := "1/d/{project}", "PerDayPerProject"
 	if per == "minute" {
 		unit, suffix = "1/min/{project}", "PerMinutePerProject"
 	}
-	name := names[bucket]
-	return &apiError{
-		Code: http.StatusTooManyRequests, Domain: "global", Reason: "rateLimitExceeded",
-		Status: "RESOURCE_EXHAUSTED",
-		Message: fmt.Sprintf("Quota exceeded for quota metric '%s' and limit '%s per %s' of "+
-			"service "+
-			"'youtube.googleapis.com' for consumer 'project_number:%s'.", name[0], name[0], per,
-			consumer),
-		Details: []any{errorInfo("RATE_LIMIT_EXCEEDED", map[string]string{
+	message := fmt.Sprintf("Quota exceeded for quota metric '%s' and limit '%s per %s' of service "+
+		"'youtube.googleapis.com' for consumer 'project_number:%s'.", name[0], name[0], per,
+		consumer)
+	return newError(http.StatusTooManyRequests, "global", "rateLimitExceeded", message).
+		rpc(errorInfo("RATE_LIMIT_EXCEEDED", map[string]string{
 			"quota_limit":       name[1] + suffix,
 			"quota_unit":        unit,
 			"quota_metric":      "youtube.googleapis.com/" + bucket,
 			"quota_location":    "global",
 			"quota_limit_value": strconv.FormatInt(limit, 10),
 			"consumer":          "projects/" + consumer,
-		})},
-	}
+		}))
 }
 
 func errRateBare() *apiError {
-	return &apiError{Code: http.StatusTooManyRequests, Domain: "usageLimits",
-		Reason:  "rateLimitExceeded",
-		Message: "Rate Limit Exceeded"}
+	return newError(http.StatusTooManyRequests, "usageLimits", "rateLimitExceeded",
+		"Rate Limit Exceeded")
 }
 
 func errKeyMissing() *apiError {
-	return &apiError{Code: http.StatusForbidden, Domain: "global", Reason: "forbidden",
-		Status:  "PERMISSION_DENIED",
-		Message: "The request is missing a valid API key."}
+	return newError(http.StatusForbidden, "global", "forbidden",
+		"The request is missing a valid API key.").rpc()
 }
 
 func errKeyInvalid() *apiError {
-	return &apiError{Code: http.StatusBadRequest, Domain: "global", Reason: "badRequest",
-		Status:  "INVALID_ARGUMENT",
-		Message: "API key not valid. Please pass a valid API key.",
-		Details: []any{errorInfo("API_KEY_INVALID", map[string]string{})}}
+	return newError(http.StatusBadRequest, "global", "badRequest",
+		"API key not valid. Please pass a valid API key.").
+		rpc(errorInfo("API_KEY_INVALID", map[string]string{}))
 }
 
 func errKeyBlocked(m method) *apiError {
-	return &apiError{Code: http.StatusForbidden, Domain: "global", Reason: "forbidden",
-		Status:  "PERMISSION_DENIED",
-		Message: "Requests to this API youtube method " + m.id + " are blocked.",
-		Details: []any{errorInfo("API_KEY_SERVICE_BLOCKED",
-			map[string]string{"consumer": "projects/" + consumer})}}
+	return newError(http.StatusForbidden, "global", "forbidden",
+		"Requests to this API youtube method "+m.id+" are blocked.").
+		rpc(ofConsumer("API_KEY_SERVICE_BLOCKED"))
 }
 
 func errNotConfigured() *apiError {
-	url := "https://console.developers.google.com/apis/api/youtube.googleapis.com/overview?project=" + consumer
-	return &apiError{Code: http.StatusForbidden, Domain: "usageLimits",
-		Reason: "accessNotConfigured", Status: "PERMISSION_DENIED",
-		Help: "https://console.developers.google.com",
-		Message: "YouTube Data API v3 has not been used in project " + consumer +
-			" before or it is disabled. Enable it by visiting " + url +
-			" then retry. If you enabled this API " +
-			"recently, wait a few minutes for the action to propagate to our systems and retry.",
-		Details: []any{
-			map[string]any{"@type": "type.googleapis.com/google.rpc.Help",
-				"links": []any{map[string]string{
-					"description": "Google developers console API activation", "url": url}}},
-			errorInfo("SERVICE_DISABLED", map[string]string{"consumer": "projects/" + consumer}),
-		}}
+	const console = "https://console.developers.google.com"
+	url := console + "/apis/api/youtube.googleapis.com/overview?project=" + consumer
+	help := map[string]any{"@type": "type.googleapis.com/google.rpc.Help",
+		"links": []any{map[string]string{
+			"description": "Google developers console API activation", "url": url}}}
+	e := newError(http.StatusForbidden, "usageLimits", "accessNotConfigured",
+		"YouTube Data API v3 has not been used in project "+consumer+
+			" before or it is disabled. Enable it by visiting "+url+" then retry. "+
+			"If you enabled this API recently, wait a few minutes for the action to propagate "+
+			"to our systems and retry.").rpc(help, ofConsumer("SERVICE_DISABLED"))
+	e.Errors[0].ExtendedHelp = console
+	return e
 }
 
 func errBackend(code int) *apiError {
-	return &apiError{Code: code, Domain: "global", Reason: "backendError", Message: "Backend Error"}
+	return newError(code, "global", "backendError", "Backend Error")
 }
 
 // errParameter is a 400 that blames a parameter.
 func errParameter(reason, param, message string) *apiError {
-	return &apiError{Code: http.StatusBadRequest, Domain: "youtube.parameter", Reason: reason,
-		Param: param, Message: message}
+	return newError(http.StatusBadRequest, "youtube.parameter", reason, message).blaming(param)
+}
+
+// errNoFilter is what a call without any of its filters gets.
+func errNoFilter(filters string) *apiError {
+	return errParameter("missingRequiredParameter", "",
+		"No filter selected. Expected one of: "+filters)
 }
 
 func errRegion() *apiError {
@@ -180,12 +170,15 @@ func errPageToken() *apiError {
 }
 
 func errNoChart() *apiError {
-	return &apiError{Code: http.StatusNotFound, Domain: "youtube.video",
-		Reason: "videoChartNotFound", Param: "chart",
-		Message: "The requested video chart is not supported or is not available."}
+	return newError(http.StatusNotFound, "youtube.video", "videoChartNotFound",
+		"The requested video chart is not supported or is not available.").blaming("chart")
 }
 
 func errUnknownPart() *apiError {
-	return &apiError{Code: http.StatusBadRequest, Domain: "youtube.part", Reason: "unknownPart",
-		Param: "part", Message: "'{0}'"}
+	return newError(http.StatusBadRequest, "youtube.part", "unknownPart", "'{0}'").blaming("part")
+}
+
+// errUpload is a 400 of the part of the API that takes media.
+func errUpload(message string) *apiError {
+	return newError(http.StatusBadRequest, "global", "badRequest", message)
 }

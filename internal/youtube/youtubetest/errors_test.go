@@ -105,7 +105,7 @@ func TestRecordedErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := json.Marshal(own)
+		body, err := json.Marshal(map[string]*apiError{"error": own})
 		if err != nil {
 			t.Fatal(err)
 		}

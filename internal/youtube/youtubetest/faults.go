@@ -2,11 +2,11 @@ package youtubetest
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // Fault is something that goes wrong with the requests that match all of its conditions; a zero
@@ -37,15 +37,30 @@ const (
 	garbles         // the real answer, damaged, after metering
 )
 
-var effects = map[string]effect{
-	"":             none,
-	"403-disabled": refuses, "403-blocked": refuses,
-	"403-quota": rejects, "403-daily": rejects, "429": rejects, "429-day": rejects,
-	"429-bare": rejects,
-	"500":      replaces, "503": replaces, "500-html": replaces, "500-null": replaces,
-	"200-html":  replaces,
-	"400-token": replaces, "404-chart": replaces, "hang": replaces, "drop": replaces,
-	"cut": garbles, "truncated": garbles, "repeat": garbles,
+// kinds say what each kind of fault does, and which error it consists of, if it is one.
+var kinds = map[string]struct {
+	effect
+	err func(method) *apiError
+}{
+	"403-disabled": {refuses, func(method) *apiError { return errNotConfigured() }},
+	"403-blocked":  {refuses, errKeyBlocked},
+	"403-quota":    {rejects, func(method) *apiError { return errQuotaExceeded() }},
+	"403-daily":    {rejects, func(method) *apiError { return errDailyLimitOld() }},
+	"429":          {rejects, func(m method) *apiError { return errRate(m.bucket, "minute", 1) }},
+	"429-day":      {rejects, func(m method) *apiError { return errRate(m.bucket, "day", 1) }},
+	"429-bare":     {rejects, func(method) *apiError { return errRateBare() }},
+	"400-token":    {replaces, func(method) *apiError { return errPageToken() }},
+	"404-chart":    {replaces, func(method) *apiError { return errNoChart() }},
+	"500":          {replaces, func(method) *apiError { return errBackend(500) }},
+	"503":          {replaces, func(method) *apiError { return errBackend(503) }},
+	"500-html":     {effect: replaces},
+	"500-null":     {effect: replaces},
+	"200-html":     {effect: replaces},
+	"hang":         {effect: replaces},
+	"drop":         {effect: replaces},
+	"cut":          {effect: garbles},
+	"truncated":    {effect: garbles},
+	"repeat":       {effect: garbles},
 }
 
 // FaultKinds are the kinds of fault there are, sorted:
@@ -64,16 +79,7 @@ var effects = map[string]effect{
 //	hang                no answer until the client goes away
 //	repeat              the first id of the page comes again as its last
 //	truncated           half the JSON, with status 200
-func FaultKinds() []string {
-	var kinds []string
-	for kind := range effects {
-		if kind != "" {
-			kinds = append(kinds, kind)
-		}
-	}
-	slices.Sort(kinds)
-	return kinds
-}
+func FaultKinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // ParseFaults reads faults of the form KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]:
 //
@@ -154,72 +160,34 @@ func positive(s string) (int64, error) {
 
 // SetFaults replaces the faults while the server runs.
 func (s *Server) SetFaults(faults ...Fault) {
-	s.once.Do(s.start)
-	s.faults.set(faults)
+	defer s.locked()()
+	s.Faults, s.struck = slices.Clone(faults), make([]int64, len(faults))
 }
 
-// faults are the faults in force, with how often each has struck.
-type faults struct {
-	mu     sync.Mutex
-	all    []Fault
-	struck []int64
-}
-
-func (f *faults) set(all []Fault) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.all, f.struck = slices.Clone(all), make([]int64, len(all))
-}
-
-// next is the first fault that matches the request with that number, or none.
-func (f *faults) next(r *http.Request, number int64) Fault {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, fault := range f.all {
-		if (fault.Times == 0 || f.struck[i] < fault.Times) &&
-			fault.matches(query{r.URL.Query()}, number) {
-			f.struck[i]++
-			return fault
+// nextFault is the first fault that matches the request with that number, or none.
+func (s *Server) nextFault(r *http.Request, number int64) Fault {
+	defer s.locked()()
+	q := newQuery(r)
+	for i, f := range s.Faults {
+		if (f.Times == 0 || s.struck[i] < f.Times) && f.matches(q, number) {
+			s.struck[i]++
+			return f
 		}
 	}
 	return Fault{}
 }
 
-func (f Fault) matches(q query, number int64) bool {
+func (f Fault) matches(q *query, number int64) bool {
 	return number >= f.From && (f.To == 0 || number <= f.To) &&
 		(f.Every == 0 || number%f.Every == 0) &&
 		(f.Region == "" || f.Region == q.Get("regionCode")) &&
 		(f.Page == 0 || f.Page == q.page())
 }
 
-func (f Fault) effect() effect { return effects[f.Kind] }
+func (f Fault) effect() effect { return kinds[f.Kind].effect }
 
 // apiError is the error that a fault consists of.
-func (f Fault) apiError(m method) *apiError {
-	switch f.Kind {
-	case "403-disabled":
-		return errNotConfigured()
-	case "403-blocked":
-		return errKeyBlocked(m)
-	case "403-quota":
-		return errQuotaExceeded()
-	case "403-daily":
-		return errDailyLimitOld()
-	case "429":
-		return errMinuteExhausted(m.bucket, 1)
-	case "429-day":
-		return errRate(m.bucket, "day", 1)
-	case "429-bare":
-		return errRateBare()
-	case "400-token":
-		return errPageToken()
-	case "404-chart":
-		return errNoChart()
-	case "503":
-		return errBackend(http.StatusServiceUnavailable)
-	}
-	return errBackend(http.StatusInternalServerError)
-}
+func (f Fault) apiError(m method) *apiError { return kinds[f.Kind].err(m) }
 
 // replace answers with the fault alone.
 func (f Fault) replace(w http.ResponseWriter, r *http.Request, m method) {

@@ -22,144 +22,186 @@ var (
 	categories = sync.OnceValue(func() [][]string { return tsv(categoriesTSV) })
 )
 
-func tsv(text string) [][]string {
-	var rows [][]string
-	for line := range strings.Lines(text) {
-		rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
-	}
-	return rows
-}
-
-func regionNamed(code string) ([]string, bool) {
-	i := slices.IndexFunc(regions(), func(r []string) bool { return r[0] == code })
-	if i < 0 {
-		return nil, false
-	}
-	return regions()[i], true
-}
-
 // categoryOwner is the channel that all categories belong to, in the recorded answers too.
 const categoryOwner = "UCBR8-60-B28hp2BmDPdntcQ"
 
-func (s *Server) videoCategoriesList(q query) (any, *apiError) {
-	parts, e := q.parts("id", "snippet")
-	if e != nil {
-		return nil, e
-	}
-	if _, e = q.region(""); e != nil {
-		return nil, e
-	}
-	ids := q.list("id")
-	if len(ids) == 0 && !q.Has("regionCode") {
-		return nil, errNoFilter("id, regionCode")
-	}
-	items := []item{}
-	for _, c := range categories() {
-		if len(ids) > 0 && !slices.Contains(ids, c[0]) {
-			continue
-		}
-		items = append(items, item{Kind: "youtube#videoCategory", ID: c[0],
-			Snippet: parts.onePart("snippet",
-				map[string]any{"channelId": categoryOwner, "title": c[1],
-					"assignable": c[2] == "assignable"})})
-	}
-	return newList("videoCategoryList", items), nil
+// route is a method that is served from the charts.
+type route struct {
+	parts []string // that may be asked for
+	serve func(*Server, *query) any
 }
 
-func (s *Server) i18nRegionsList(q query) (any, *apiError) {
-	parts, e := q.parts("id", "snippet")
-	if e != nil {
-		return nil, e
+var routes = map[string]route{
+	"youtube.videos.list":          {videoParts, (*Server).videosList},
+	"youtube.videos.batchGetStats": {statsParts, (*Server).videosBatchGetStats},
+	"youtube.videoCategories.list": {plainParts, (*Server).videoCategoriesList},
+	"youtube.i18nRegions.list":     {plainParts, (*Server).i18nRegionsList},
+	"youtube.i18nLanguages.list":   {plainParts, (*Server).i18nLanguagesList},
+	"youtube.channels.list":        {channelParts, (*Server).channelsList},
+	"youtube.search.list":          {plainParts, (*Server).searchList},
+}
+
+var (
+	plainParts = []string{"id", "snippet"}
+	statsParts = []string{"id", "snippet", "contentDetails", "statistics"}
+	videoParts = append(statsParts, "status", "topicDetails", "player", "localizations",
+		"liveStreamingDetails", "recordingDetails", "paidProductPlacementDetails")
+	channelParts = append(statsParts, "status", "brandingSettings", "topicDetails")
+)
+
+// videosList answers by chart, one page, or by ids, all that are known.
+func (s *Server) videosList(q *query) any {
+	ids := q.ids()
+	switch {
+	case q.Get("chart") != "" && len(ids) > 0:
+		q.fail(errParameter("incompatibleParameters", "",
+			"Incompatible parameters specified in the request: chart, id"))
+	case q.Get("chart") == "mostPopular":
+		return s.chartPage(q)
+	case q.Get("chart") != "":
+		q.fail(errNoChart())
+	case !q.Has("id"):
+		q.fail(errNoFilter("myRating, chart, id, idParam"))
 	}
-	items := []item{}
+	var items []item
+	for _, v := range s.videosByID(ids) {
+		items = append(items, q.video(v))
+	}
+	return countedList("videoList", items)
+}
+
+func (s *Server) chartPage(q *query) any {
+	size, region := q.size(1), q.region("US")
+	category := q.Get("videoCategoryId")
+	chart := s.Charts.Chart(region, s.day())
+	if category != "" && category != "0" {
+		other := func(v *Video) bool { return v.CategoryID != category }
+		chart = slices.DeleteFunc(slices.Clone(chart), other)
+	}
+	if len(chart) == 0 {
+		q.fail(errNoChart())
+	}
+	page := q.span(len(chart), size)
+	if q.err != nil {
+		return nil
+	}
+	shift := s.readsOf(region+"/"+category) * s.PageMove
+	var items []item
+	for i := page.from; i < page.to; i++ {
+		n := len(chart)
+		items = append(items, q.video(chart[((i-shift)%n+n)%n]))
+	}
+	return page.list("videoList", items)
+}
+
+// readsOf counts a page read of the chart, and says how many were read before.
+func (s *Server) readsOf(chart string) int {
+	defer s.locked()()
+	s.reads[chart]++
+	return s.reads[chart] - 1
+}
+
+// videosBatchGetStats answers with the counters of the ids that are known.
+func (s *Server) videosBatchGetStats(q *query) any {
+	ids := q.ids()
+	if len(ids) == 0 {
+		q.fail(errNoFilter("id"))
+	}
+	var items []item
+	for _, v := range s.videosByID(ids) {
+		one := q.item("videoStats", v.ID, map[string]string{"publishTime": v.PublishedAt})
+		one.Statistics = q.part("statistics", v.counters(false))
+		if v.Duration != "" {
+			one.ContentDetails = q.part("contentDetails", map[string]string{"duration": v.Duration})
+		}
+		items = append(items, one)
+	}
+	return newList("batchGetStats", items)
+}
+
+// videosByID are the known ones of the ids, each once, in the order asked.
+func (s *Server) videosByID(ids []string) []*Video {
+	var found []*Video
+	day := s.day()
+	for _, id := range ids {
+		if v := s.Charts.Video(id, day); v != nil && !slices.Contains(found, v) {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+func (s *Server) videoCategoriesList(q *query) any {
+	q.region("")
+	ids := q.list("id")
+	if len(ids) == 0 && !q.Has("regionCode") {
+		q.fail(errNoFilter("id, regionCode"))
+	}
+	var items []item
+	for _, c := range categories() {
+		if len(ids) == 0 || slices.Contains(ids, c[0]) {
+			items = append(items, q.item("videoCategory", c[0],
+				map[string]any{"channelId": categoryOwner, "title": c[1],
+					"assignable": c[2] == "assignable"}))
+		}
+	}
+	return newList("videoCategoryList", items)
+}
+
+func (s *Server) i18nRegionsList(q *query) any {
+	var items []item
 	for _, r := range regions() {
-		items = append(items, item{Kind: "youtube#i18nRegion", ID: r[0],
-			Snippet: parts.onePart("snippet", map[string]string{"gl": r[0], "name": r[2]})})
+		items = append(items,
+			q.item("i18nRegion", r[0], map[string]string{"gl": r[0], "name": r[2]}))
 	}
-	return newList("i18nRegionList", items), nil
+	return newList("i18nRegionList", items)
 }
 
 // i18nLanguagesList serves the languages of the generated charts, not all of the API's.
-func (s *Server) i18nLanguagesList(q query) (any, *apiError) {
-	parts, e := q.parts("id", "snippet")
-	if e != nil {
-		return nil, e
+func (s *Server) i18nLanguagesList(q *query) any {
+	names := strings.Fields("Arabic German English Spanish French Hebrew Hindi Japanese Korean " +
+		"Portuguese Russian")
+	var items []item
+	for i, code := range languageCodes {
+		items = append(items,
+			q.item("i18nLanguage", code, map[string]string{"hl": code, "name": names[i]}))
 	}
-	names := [][2]string{{"ar", "Arabic"}, {"de", "German"}, {"en", "English"}, {"es", "Spanish"},
-		{"fr", "French"},
-		{"he", "Hebrew"}, {"hi", "Hindi"}, {"ja", "Japanese"}, {"ko", "Korean"},
-		{"pt", "Portuguese"}, {"ru", "Russian"}}
-	items := []item{}
-	for _, n := range names {
-		items = append(items, item{Kind: "youtube#i18nLanguage", ID: n[0],
-			Snippet: parts.onePart("snippet", map[string]string{"hl": n[0], "name": n[1]})})
-	}
-	return newList("i18nLanguageList", items), nil
+	return newList("i18nLanguageList", items)
 }
 
 // channelsList answers by ids with the channels that the charts' videos are of.
-func (s *Server) channelsList(q query) (any, *apiError) {
-	parts, e := q.parts("id", "snippet", "contentDetails", "statistics", "status",
-		"brandingSettings", "topicDetails")
-	if e != nil {
-		return nil, e
-	}
-	ids, e := q.ids()
-	if e != nil {
-		return nil, e
-	}
+func (s *Server) channelsList(q *query) any {
+	ids := q.ids()
 	if len(ids) == 0 {
-		return nil, errNoFilter("id, managedByMe, categoryId, mine, mySubscribers, forUsername, " +
-			"forHandle")
+		q.fail(errNoFilter("id, managedByMe, categoryId, mine, mySubscribers, forUsername, " +
+			"forHandle"))
 	}
 	var items []item
 	for _, id := range slices.Compact(ids) {
-		if v := s.charts.ofChannel(id, s.day()); v != nil {
-			items = append(items, item{Kind: "youtube#channel", ID: id,
-				Snippet: parts.onePart("snippet",
-					map[string]any{"title": v.ChannelTitle, "description": "",
-						"publishedAt": "2012-02-29T12:00:00Z",
-						"thumbnails":  v.thumbnails(3),
-						"localized": map[string]string{"title": v.ChannelTitle,
-							"description": ""}})})
+		of := s.Charts.find(s.day(), func(v *Video) bool { return v.ChannelID == id })
+		if len(of) > 0 {
+			items = append(items, q.item("channel", id, of[0].channel()))
 		}
 	}
-	return countedList("channelList", items), nil
+	return countedList("channelList", items)
 }
 
 // searchList finds the videos whose title holds every word of q.
-func (s *Server) searchList(q query) (any, *apiError) {
-	parts, e := q.parts("id", "snippet")
-	if e != nil {
-		return nil, e
-	}
-	size, e := q.size(0)
-	if e != nil {
-		return nil, e
-	}
-	region, e := q.region("US")
-	if e != nil {
-		return nil, e
-	}
-	found := s.charts.search(q.Get("q"), s.day())
-	page, e := q.span(len(found), size)
-	if e != nil {
-		return nil, e
-	}
-	items := []item{}
+func (s *Server) searchList(q *query) any {
+	size, region := q.size(0), q.region("US")
+	words := strings.Fields(strings.ToLower(q.Get("q")))
+	found := s.Charts.find(s.day(), func(v *Video) bool {
+		title := strings.ToLower(v.Title)
+		lacks := func(word string) bool { return !strings.Contains(title, word) }
+		return !slices.ContainsFunc(words, lacks)
+	})
+	page := q.span(len(found), size)
+	var items []item
 	for _, v := range found[page.from:page.to] {
-		items = append(items, item{Kind: "youtube#searchResult",
-			ID:      map[string]string{"kind": "youtube#video", "videoId": v.ID},
-			Snippet: parts.onePart("snippet", v.found())})
+		id := map[string]string{"kind": "youtube#video", "videoId": v.ID}
+		items = append(items, q.item("searchResult", id, v.found()))
 	}
-	l := page.page(newList("searchList", items))
+	l := page.list("searchList", items)
 	l.RegionCode = region
-	return l, nil
-}
-
-// found is the snippet of a search result.
-func (v *Video) found() map[string]any {
-	return map[string]any{"publishedAt": v.PublishedAt, "channelId": v.ChannelID, "title": v.Title,
-		"description": v.Description, "thumbnails": v.thumbnails(3), "channelTitle": v.ChannelTitle,
-		"liveBroadcastContent": "none", "publishTime": v.PublishedAt}
+	return l
 }

@@ -1,6 +1,8 @@
 package youtubetest
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,14 +11,31 @@ import (
 	"strings"
 )
 
-// query is the parameters of a request.
-type query struct{ url.Values }
+// query is the parameters of a request. Reading a wrong one sets err, which then stays.
+type query struct {
+	url.Values
+	parts []string // the parts of a resource that are asked for
+	err   *apiError
+}
+
+func newQuery(r *http.Request) *query {
+	q := &query{Values: r.URL.Query()}
+	q.parts = q.list("part")
+	return q
+}
+
+// fail keeps the first error.
+func (q *query) fail(e *apiError) {
+	if q.err == nil {
+		q.err = e
+	}
+}
 
 // list is a parameter that can be repeated, or hold commas, or both.
-func (q query) list(name string) []string {
+func (q *query) list(name string) []string {
 	var all []string
 	for _, value := range q.Values[name] {
-		for _, one := range strings.Split(value, ",") {
+		for one := range strings.SplitSeq(value, ",") {
 			if one = strings.TrimSpace(one); one != "" {
 				all = append(all, one)
 			}
@@ -25,82 +44,81 @@ func (q query) list(name string) []string {
 	return all
 }
 
-// parts are the parts asked for, which must be there and be among the known.
-func (q query) parts(known ...string) (parts, *apiError) {
-	asked := q.list("part")
-	if len(asked) == 0 {
-		return nil, errParameter("missingRequiredParameter", "part", "Required parameter: part")
+// checkParts wants at least one part, and none but the known.
+func (q *query) checkParts(known []string) {
+	if len(q.parts) == 0 {
+		q.fail(errParameter("missingRequiredParameter", "part", "Required parameter: part"))
 	}
-	for _, p := range asked {
+	for _, p := range q.parts {
 		if !slices.Contains(known, p) {
-			return nil, errUnknownPart()
+			q.fail(errUnknownPart())
 		}
 	}
-	return asked, nil
 }
 
-// parts are the parts of a resource that were asked for.
-type parts []string
-
-func (p parts) has(name string) bool { return slices.Contains(p, name) }
-
-// onePart is the value if the part was asked for, else nothing.
-func (p parts) onePart(name string, value any) any {
-	if p.has(name) {
+// part is the value if that part of the resource was asked for, else nothing.
+func (q *query) part(name string, value any) any {
+	if slices.Contains(q.parts, name) {
 		return value
 	}
 	return nil
 }
 
+// item is a resource that has an id and a snippet.
+func (q *query) item(kind string, id, snippet any) item {
+	return item{Kind: "youtube#" + kind, ID: id, Snippet: q.part("snippet", snippet)}
+}
+
 // size is maxResults, 5 by default, which must be between low and 50.
-func (q query) size(low int) (int, *apiError) {
+func (q *query) size(low int) int {
 	text := q.Get("maxResults")
 	if text == "" {
-		return 5, nil
+		return 5
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > 50 {
-		return 0, &apiError{Code: http.StatusBadRequest, Domain: "global",
-			Reason: "invalidParameter", Param: "maxResults",
-			Message: fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, 50]",
-				text, low)}
+		message := fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, 50]",
+			text, low)
+		q.fail(newError(http.StatusBadRequest, "global", "invalidParameter", message).
+			blaming("maxResults"))
+		return 0
 	}
-	return n, nil
+	return n
 }
 
 // ids are the ids asked for, at most 50.
-func (q query) ids() ([]string, *apiError) {
+func (q *query) ids() []string {
 	ids := q.list("id")
 	if len(ids) > 50 {
-		return nil, errParameter("invalidFilters", "id",
-			"The request specifies an invalid filter parameter.")
+		q.fail(errParameter("invalidFilters", "id",
+			"The request specifies an invalid filter parameter."))
 	}
-	return ids, nil
+	return ids
 }
 
 // region is regionCode, or fallback when there is none.
-func (q query) region(fallback string) (string, *apiError) {
+func (q *query) region(fallback string) string {
 	code := q.Get("regionCode")
 	if code == "" {
-		return fallback, nil
+		return fallback
 	}
-	if _, ok := regionNamed(code); !ok {
-		return "", errRegion()
+	if !slices.ContainsFunc(regions(), func(r []string) bool { return r[0] == code }) {
+		q.fail(errRegion())
 	}
-	return code, nil
+	return code
 }
 
 // page is the page that the request asks for, from 1.
-func (q query) page() int {
-	size, e := q.size(0)
+func (q *query) page() int {
+	size := q.size(0)
 	offset, ok := parsePageToken(q.Get("pageToken"), size)
-	if e != nil || !ok || size == 0 {
+	if !ok || size == 0 {
 		return 1
 	}
 	return offset/size + 1
 }
 
-// span is a page of a list: what it spans and the tokens around it.
+// span is the page of a list: what it spans and the tokens around it.
 type span struct {
 	from, to   int
 	next, prev string
@@ -108,12 +126,12 @@ type span struct {
 }
 
 // span is where in a list of total the page lies that the request asks for.
-func (q query) span(total, size int) (span, *apiError) {
+func (q *query) span(total, size int) span {
 	from := 0
 	if token := q.Get("pageToken"); token != "" {
 		var ok bool
 		if from, ok = parsePageToken(token, size); !ok {
-			return span{}, errPageToken()
+			q.fail(errPageToken())
 		}
 	}
 	p := span{from: min(from, total), info: &pageInfo{total, size}}
@@ -124,16 +142,41 @@ func (q query) span(total, size int) (span, *apiError) {
 	if p.from > 0 {
 		p.prev = pageToken(p.from, true)
 	}
-	return p, nil
+	return p
 }
 
-func (p span) page(l *list) *list {
+func (p span) list(resource string, items []item) *list {
+	l := newList(resource, items)
 	l.NextPageToken, l.PrevPageToken, l.PageInfo = p.next, p.prev, p.info
 	return l
 }
 
-// errNoFilter is what a call without any of its filters gets.
-func errNoFilter(filters string) *apiError {
-	return errParameter("missingRequiredParameter", "",
-		"No filter selected. Expected one of: "+filters)
+// A page token is base64url of a two-field protobuf: field 1 is an offset in the list, field 2 is 0
+// for the page that begins there and 1 for the page that ends there: CDIQAA begins at 50, CDIQAQ
+// ends at 50.
+
+func pageToken(offset int, ends bool) string {
+	b := binary.AppendUvarint([]byte{1 << 3}, uint64(offset))
+	b = append(b, 2<<3, 0)
+	if ends {
+		b[len(b)-1] = 1
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// parsePageToken returns where the page of that token begins when pages are size long.
+func parsePageToken(token string, size int) (offset int, ok bool) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(b) < 4 || b[0] != 1<<3 {
+		return 0, false
+	}
+	value, n := binary.Uvarint(b[1:])
+	rest := b[1+max(n, 0):]
+	if n <= 0 || value > 1<<20 || len(rest) != 2 || rest[0] != 2<<3 || rest[1] > 1 {
+		return 0, false
+	}
+	if rest[1] == 1 {
+		return max(0, int(value)-size), true
+	}
+	return int(value), true
 }

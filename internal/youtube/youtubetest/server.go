@@ -2,6 +2,7 @@ package youtubetest
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +27,7 @@ type Server struct {
 	// Keys are the API keys of the project; none means that any key will do, but there must be one.
 	Keys []string
 	// Tokens are the OAuth tokens of users, any of which is as good as a key; none means that any
-	// will do. With them, what writes is asked for one.
+	// will do. With them, every write needs one.
 	Tokens []string
 	// Latency is how long every answer takes.
 	Latency time.Duration
@@ -37,25 +38,33 @@ type Server struct {
 	Faults []Fault
 
 	once     sync.Once
-	charts   *Charts
+	mu       sync.Mutex // guards what follows, and the fields that settings change
 	meter    meter
-	faults   faults
-	moves    moves
-	sessions sessions
-	setting  setting
+	struck   []int64             // how often each of the Faults has struck
+	reads    map[string]int      // pages read, by chart
+	sessions map[string]*session // resumable uploads that were begun, by upload_id
+	ahead    time.Duration       // added to the clock
 }
 
-// setting is what can be changed while the server runs.
-type setting struct {
-	mu       sync.Mutex
-	daysBack int
-	ahead    time.Duration // what was added to the clock
+func (s *Server) start() {
+	if s.Charts == nil {
+		s.Charts = defaultCharts()
+	}
+	s.meter = newMeter(s.Limits)
+	s.Faults, s.struck = slices.Clone(s.Faults), make([]int64, len(s.Faults))
+	s.reads, s.sessions = map[string]int{}, map[string]*session{}
+}
+
+// locked starts the server if need be, and locks it until the function that is returned is called.
+func (s *Server) locked() (unlock func()) {
+	s.once.Do(s.start)
+	s.mu.Lock()
+	return s.mu.Unlock
 }
 
 // ServeHTTP answers the API under /youtube/v3/, which is metered, and the controls under /standin/,
 // which are not.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.once.Do(s.start)
 	if strings.HasPrefix(r.URL.Path, "/standin/") {
 		s.control(w, r)
 		return
@@ -65,59 +74,45 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	number := s.meter.arrive(r.URL.Query().Has("key"))
+	number := s.arrive(r.URL.Query().Has("key"))
 	if !pause(r, s.Latency) {
 		return
 	}
 	if continuesUpload(r) {
-		s.meter.continued()
-		s.continueUpload(w, r, s.faults.next(r, number))
+		s.count(&s.meter.Continued)
+		s.continueUpload(w, r, s.nextFault(r, number))
 		return
 	}
 	method, ok := methodOf(r)
 	if !ok {
-		s.meter.notFound()
+		s.count(&s.meter.NotFound)
 		writeHTML(w, http.StatusNotFound, "Not Found")
 		return
 	}
 	if e := s.credentialError(r, method); e != nil {
-		s.meter.refuse()
+		s.count(&s.meter.Refused)
 		writeError(w, e)
 		return
 	}
-	fault := s.faults.next(r, number)
-	if !s.admit(w, method, fault) {
+	fault := s.nextFault(r, number)
+	if e := s.admit(method, fault); e != nil {
+		writeError(w, e)
 		return
 	}
 	s.deliver(w, r, method, fault)
 }
 
-func (s *Server) start() {
-	if s.charts = s.Charts; s.charts == nil {
-		s.charts = defaultCharts()
-	}
-	s.meter.start(s.Limits, s.MinuteLimit)
-	s.faults.set(s.Faults)
-	s.setting.daysBack = s.DaysBack
-}
-
-// admit charges the request to the project, or answers why not.
-func (s *Server) admit(w http.ResponseWriter, m method, f Fault) bool {
+// admit charges the request to the project, or returns why not.
+func (s *Server) admit(m method, f Fault) *apiError {
 	switch f.effect() {
 	case refuses:
-		s.meter.refuse()
-		writeError(w, f.apiError(m))
-		return false
+		s.count(&s.meter.Refused)
+		return f.apiError(m)
 	case rejects:
-		s.meter.reject()
-		writeError(w, f.apiError(m))
-		return false
+		s.count(&s.meter.Rejected)
+		return f.apiError(m)
 	}
-	if e := s.meter.charge(m, s.now()); e != nil {
-		writeError(w, e)
-		return false
-	}
-	return true
+	return s.charge(m)
 }
 
 // deliver answers a request that was charged, in the way the fault allows.
@@ -130,53 +125,32 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m method, f Fau
 		s.upload(w, r, m, f)
 		return
 	}
-	body, e := s.answer(m, r)
-	if e != nil {
-		writeError(w, e)
-		return
-	}
-	if l, ok := body.(*list); ok && f.Kind == "repeat" {
-		l.repeatFirst()
+	body := m.emptyAnswer()
+	if route, ok := routes[m.id]; ok {
+		q := newQuery(r)
+		q.checkParts(route.parts)
+		if body = route.serve(s, q); q.err != nil {
+			writeError(w, q.err)
+			return
+		}
 	}
 	f.write(w, r, body)
 }
 
-// answer is the body that the method has for the request.
-func (s *Server) answer(m method, r *http.Request) (any, *apiError) {
-	if serve, ok := s.routes()[m.id]; ok {
-		return serve(query{r.URL.Query()})
-	}
-	return m.emptyAnswer(), nil
-}
-
-// routes are the methods that are served from the charts.
-func (s *Server) routes() map[string]func(query) (any, *apiError) {
-	return map[string]func(query) (any, *apiError){
-		"youtube.videos.list":          s.videosList,
-		"youtube.videos.batchGetStats": s.videosBatchGetStats,
-		"youtube.videoCategories.list": s.videoCategoriesList,
-		"youtube.i18nRegions.list":     s.i18nRegionsList,
-		"youtube.i18nLanguages.list":   s.i18nLanguagesList,
-		"youtube.channels.list":        s.channelsList,
-		"youtube.search.list":          s.searchList,
-	}
-}
-
 func (s *Server) now() time.Time {
-	s.setting.mu.Lock()
-	ahead := s.setting.ahead
-	s.setting.mu.Unlock()
+	clock := time.Now
 	if s.Now != nil {
-		return s.Now().Add(ahead)
+		clock = s.Now
 	}
-	return time.Now().Add(ahead)
+	now := clock()
+	defer s.locked()()
+	return now.Add(s.ahead)
 }
 
 // day is the index of the day of the charts that is served.
 func (s *Server) day() int {
-	s.setting.mu.Lock()
-	defer s.setting.mu.Unlock()
-	return max(0, s.charts.Days()-1-s.setting.daysBack)
+	defer s.locked()()
+	return max(0, s.Charts.Days()-1-s.DaysBack)
 }
 
 // pause waits for d, or returns false because the client went away.
@@ -184,10 +158,8 @@ func pause(r *http.Request, d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-r.Context().Done():
 		return false

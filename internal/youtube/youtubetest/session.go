@@ -18,12 +18,6 @@ const (
 	sessionLife = 7 * 24 * time.Hour // after which the upstream forgets a session
 )
 
-// sessions are the resumable uploads that were begun, by upload_id.
-type sessions struct {
-	mu   sync.Mutex
-	byID map[string]*session
-}
-
 // session is a resumable upload: one that was metered when it began, and takes its media in as many
 // requests as the client likes.
 type session struct {
@@ -35,23 +29,14 @@ type session struct {
 	answer any  // once it is complete
 }
 
-func (a *sessions) find(id string) *session {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.byID[id]
-}
-
-// add keeps a session, and forgets those that have expired.
-func (a *sessions) add(id string, up *session) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.byID == nil {
-		a.byID = map[string]*session{}
-	}
-	maps.DeleteFunc(a.byID, func(_ string, old *session) bool {
-		return up.begun.Sub(old.begun) > sessionLife
+// sessionOf is the session that the request continues, or nil. One is forgotten when it expires.
+func (s *Server) sessionOf(r *http.Request) *session {
+	now := s.now()
+	defer s.locked()()
+	maps.DeleteFunc(s.sessions, func(_ string, up *session) bool {
+		return now.Sub(up.begun) > sessionLife
 	})
-	a.byID[id] = up
+	return s.sessions[r.URL.Query().Get("upload_id")]
 }
 
 // begin starts a session and says where its media goes.
@@ -61,7 +46,10 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, up *media) {
 		size = -1
 	}
 	id := rand.Text()
-	s.sessions.add(id, &session{media: up, size: size, begun: s.now()})
+	begun := s.now()
+	unlock := s.locked()
+	s.sessions[id] = &session{media: up, size: size, begun: begun}
+	unlock()
 	to := *r.URL
 	to.Scheme, to.Host = "http", r.Host
 	if r.TLS != nil {
@@ -86,10 +74,10 @@ func continuesUpload(r *http.Request) bool {
 // continueUpload answers a request of a session: a chunk, a question how far it is, or its end. The
 // upload_id is the credential of these, and they take no units.
 func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, f Fault) {
-	up := s.sessions.find(r.URL.Query().Get("upload_id"))
-	if up == nil || s.now().Sub(up.begun) > sessionLife {
-		writeError(w, &apiError{Code: http.StatusNotFound, Domain: "global", Reason: "notFound",
-			Message: "Upload session not found."})
+	up := s.sessionOf(r)
+	if up == nil {
+		writeError(w, newError(http.StatusNotFound, "global", "notFound",
+			"Upload session not found."))
 		return
 	}
 	if f.effect() == replaces {
@@ -100,8 +88,7 @@ func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, f Fault)
 	defer up.mu.Unlock()
 	switch {
 	case up.gone:
-		writeError(w, &apiError{Code: http.StatusGone, Domain: "global", Reason: "gone",
-			Message: "The upload was cancelled."})
+		writeError(w, newError(http.StatusGone, "global", "gone", "The upload was cancelled."))
 	case r.Method == http.MethodDelete:
 		up.gone = true
 		w.WriteHeader(499) // the upstream's own: client closed request
@@ -163,8 +150,7 @@ func (u *session) takeChunk(r *http.Request) *apiError {
 	last := c.to == u.size
 	if !last && c.to-c.from < granule {
 		return errUpload(fmt.Sprintf("Invalid request. The number of bytes uploaded is required "+
-			"to be "+
-			"equal or greater than %d, except for the final request.", granule))
+			"to be equal or greater than %d, except for the final request.", granule))
 	}
 	if _, err := io.CopyN(io.Discard, r.Body, u.media.length-c.from); err != nil {
 		return nil // all of it was there before
@@ -197,26 +183,19 @@ type contentRange struct {
 
 // parseContentRange reads "bytes 0-9/100", "bytes 0-9/*", "bytes */100" and "bytes */*".
 func parseContentRange(text string) (c contentRange, ok bool) {
-	span, size, found := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
-	if !found {
-		return c, false
+	span, size, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
+	number := func(text string) int64 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		ok = ok && err == nil && n >= 0
+		return n
 	}
-	var err error
 	if c.size = -1; size != "*" {
-		if c.size, err = strconv.ParseInt(size, 10, 64); err != nil || c.size < 0 {
-			return c, false
-		}
+		c.size = number(size)
 	}
-	if span == "*" {
-		c.asks = true
-		return c, true
+	if c.asks = span == "*"; c.asks {
+		return c, ok
 	}
 	from, to, _ := strings.Cut(span, "-")
-	c.from, err = strconv.ParseInt(from, 10, 64)
-	if err != nil || c.from < 0 {
-		return c, false
-	}
-	c.to, err = strconv.ParseInt(to, 10, 64)
-	c.to++
-	return c, err == nil && c.to > c.from && (c.size < 0 || c.to <= c.size)
+	c.from, c.to = number(from), number(to)+1
+	return c, ok && c.to > c.from && (c.size < 0 || c.to <= c.size)
 }

@@ -15,7 +15,7 @@ import (
 // media is the body of an upload: only its digest and its length are kept.
 type media struct {
 	method   method
-	parts    parts
+	query    *query
 	metadata map[string]any // the resource that the client sent
 	digest   hash.Hash
 	length   int64
@@ -29,8 +29,8 @@ func isUpload(r *http.Request) bool {
 // upload answers a request that begins an upload, after it was metered: a whole one, or the start
 // of a session.
 func (s *Server) upload(w http.ResponseWriter, r *http.Request, m method, f Fault) {
-	q := query{r.URL.Query()}
-	up := &media{method: m, parts: q.list("part"), digest: sha256.New()}
+	q := newQuery(r)
+	up := &media{method: m, query: q, digest: sha256.New()}
 	var e *apiError
 	switch q.Get("uploadType") {
 	case "resumable":
@@ -58,8 +58,8 @@ func (u *media) answer() any {
 		return u.method.emptyAnswer()
 	}
 	resource.ID = base64.RawURLEncoding.EncodeToString(u.digest.Sum(nil))[:11]
-	resource.Snippet = u.parts.onePart("snippet", u.metadata["snippet"])
-	resource.Status = u.parts.onePart("status", map[string]any{"uploadStatus": "uploaded"})
+	resource.Snippet = u.query.part("snippet", u.metadata["snippet"])
+	resource.Status = u.query.part("status", map[string]any{"uploadStatus": "uploaded"})
 	resource.Etag = etagOf(resource)
 	return resource
 }
@@ -90,8 +90,8 @@ func (u *media) readMultipart(r *http.Request) *apiError {
 	}
 	second, err := body.NextRawPart()
 	if err != nil {
-		return &apiError{Code: http.StatusBadRequest, Domain: "youtube.video",
-			Reason: "mediaBodyRequired", Message: "The request does not include the video content."}
+		return newError(http.StatusBadRequest, "youtube.video", "mediaBodyRequired",
+			"The request does not include the video content.")
 	}
 	_, e = u.read(second)
 	return e
@@ -111,10 +111,4 @@ func readMetadata(body io.Reader) (map[string]any, *apiError) {
 		return nil, errUpload("Parse Error")
 	}
 	return resource, nil
-}
-
-// errUpload is a 400 of the part of the API that takes media.
-func errUpload(message string) *apiError {
-	return &apiError{Code: http.StatusBadRequest, Domain: "global", Reason: "badRequest",
-		Message: message}
 }

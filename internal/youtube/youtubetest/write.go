@@ -40,6 +40,9 @@ type item struct {
 
 // newList is a list with the etags of itself and its items filled in; resource is like "videoList".
 func newList(resource string, items []item) *list {
+	if items == nil {
+		items = []item{}
+	}
 	l := &list{Kind: "youtube#" + resource + "Response", Items: items}
 	for i := range items {
 		items[i].Etag = etagOf(items[i])
@@ -48,11 +51,11 @@ func newList(resource string, items []item) *list {
 	return l
 }
 
-// repeatFirst makes the last item of the page the same as its first.
-func (l *list) repeatFirst() {
-	if n := len(l.Items); n > 1 {
-		l.Items[n-1] = l.Items[0]
-	}
+// countedList is a list without pages: it holds all there is.
+func countedList(resource string, items []item) *list {
+	l := newList(resource, items)
+	l.PageInfo = &pageInfo{len(items), len(items)}
+	return l
 }
 
 // etagOf looks like the API's bare etags: 27 characters that depend on the content alone.
@@ -82,8 +85,11 @@ func (f Fault) write(w http.ResponseWriter, r *http.Request, body any) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	b := encode(body, r.URL.Query().Get("prettyPrint") != "false")
-	if l, ok := body.(*list); ok && f.Kind == "" {
+	l, isList := body.(*list)
+	if isList && f.Kind == "repeat" && len(l.Items) > 1 {
+		l.Items[len(l.Items)-1] = l.Items[0]
+	}
+	if isList && f.Kind == "" {
 		w.Header().Set("Etag", strconv.Quote(l.Etag))
 		if match := r.Header.Get("If-None-Match"); match == l.Etag ||
 			match == strconv.Quote(l.Etag) {
@@ -91,22 +97,23 @@ func (f Fault) write(w http.ResponseWriter, r *http.Request, body any) {
 			return
 		}
 	}
+	b := encode(body, r.URL.Query().Get("prettyPrint") != "false")
 	switch f.Kind {
 	case "truncated":
 		b = b[:len(b)/2]
 	case "cut":
 		w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 		writeBody(w, http.StatusOK, b[:len(b)/2])
-		_ = http.NewResponseController(w).Flush() // what could not be sent is as well cut
+		_ = http.NewResponseController(w).Flush() // an error is as good as the cut
 		panic(http.ErrAbortHandler)
 	}
 	writeBody(w, http.StatusOK, b)
 }
 
 func writeError(w http.ResponseWriter, e *apiError) {
-	b, err := json.MarshalIndent(e, "", "  ")
+	b, err := json.MarshalIndent(map[string]*apiError{"error": e}, "", "  ")
 	if err != nil {
-		panic(fmt.Sprintf("youtubetest: %v", err))
+		panic(fmt.Sprintf("youtubetest: %v", err)) // only own types come here
 	}
 	writeBody(w, e.Code, b)
 }
