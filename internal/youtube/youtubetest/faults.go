@@ -21,7 +21,7 @@ type Fault struct {
 	Every int64
 	// Region is the regionCode of the request, Page the page it asks for, from 1.
 	Region string
-	Page   int
+	Page   int64
 	// Times is how often the fault strikes before it is over.
 	Times int64
 }
@@ -141,9 +141,7 @@ func (f *Fault) condition(mark byte, value string) (err error) {
 	case ':':
 		f.Region = value
 	case '#':
-		var page int64
-		page, err = positive(value)
-		f.Page = int(page)
+		f.Page, err = positive(value)
 	case '*':
 		f.Times, err = positive(value)
 	}

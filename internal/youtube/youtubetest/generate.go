@@ -1,6 +1,7 @@
 package youtubetest
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/base64"
 	"encoding/binary"
@@ -37,15 +38,11 @@ const (
 var wordsJSON []byte
 
 // words are the words of a language.
-type words struct {
-	Openers, Subjects, Tails, Channels, Tags []string
-}
+type words struct{ Openers, Subjects, Tails, Channels, Tags []string }
 
 var languages = sync.OnceValue(func() map[string]words {
 	var all map[string]words
-	if err := json.Unmarshal(wordsJSON, &all); err != nil {
-		panic(err) // it is embedded
-	}
+	_ = json.Unmarshal(wordsJSON, &all)
 	return all
 })
 
@@ -94,10 +91,7 @@ func (g Generator) ranking(region, language string, day int) []uint64 {
 		add(n, 0)
 	}
 	slices.SortFunc(all, func(a, b scored) int {
-		if a.score != b.score {
-			return int(b.score) - int(a.score)
-		}
-		return int(a.n) - int(b.n)
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.n, b.n))
 	})
 	var chart []uint64
 	for _, s := range all[:g.total(region, place)] {
@@ -110,15 +104,9 @@ func (g Generator) total(region string, place uint64) int {
 	if n, ok := g.Totals[region]; ok {
 		return min(max(n, 0), 200)
 	}
-	switch region {
-	case "US", "GB", "DE", "FR", "BR", "CA":
-		return 200
-	case "IN":
-		return 171
-	case "AU":
-		return 137
-	}
-	return 16 + int(g.dice(place, 5)%185)
+	usual := map[string]int{"US": 200, "GB": 200, "DE": 200, "FR": 200, "BR": 200, "CA": 200,
+		"IN": 171, "AU": 137}
+	return cmp.Or(usual[region], 16+int(g.dice(place, 5)%185))
 }
 
 // video is the video with that number on that day.
@@ -127,14 +115,13 @@ func (g Generator) video(n uint64, day int) *Video {
 	w := languages()[language]
 	channel := g.dice(n, 6) % uint64(len(w.Channels))
 	owner := firstOf(language) + channel
+	age := time.Duration(g.dice(n, 11) % (12 * 24 * 3600))
 	v := &Video{
 		ID:           videoID(n, g.dice(n, 7)),
 		ChannelID:    channelID(g.dice(owner, 8), g.dice(owner, 9)),
 		ChannelTitle: w.Channels[channel],
-		CategoryID: pick([]string{"10", "20", "1", "24", "10", "20", "17", "22", "23"},
-			g.dice(n, 10)),
-		PublishedAt: firstDay.Add(-time.Duration(g.dice(n,
-			11)%(12*24*3600)) * time.Second).Format(time.RFC3339),
+		CategoryID:   pick(strings.Fields("10 20 1 24 10 20 17 22 23"), g.dice(n, 10)),
+		PublishedAt:  firstDay.Add(-age * time.Second).Format(time.RFC3339),
 		Duration:     fmt.Sprintf("PT%dM%dS", g.dice(n, 12)%45, 1+g.dice(n, 13)%59),
 		TrendingDate: firstDay.AddDate(0, 0, day).Format(time.DateOnly),
 		language:     language,

@@ -40,10 +40,7 @@ type meter struct {
 }
 
 func newMeter(limits map[string]int64) meter {
-	pacific, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		panic(err) // it is embedded
-	}
+	pacific, _ := time.LoadLocation("America/Los_Angeles") // it is embedded
 	m := meter{
 		Counts:  Counts{Total: map[string]int64{}, ByMethod: map[string]int64{}},
 		pacific: pacific, days: map[string]map[string]int64{},

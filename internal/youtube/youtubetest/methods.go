@@ -27,11 +27,8 @@ type method struct {
 var methods = sync.OnceValue(func() []method {
 	var all []method
 	for _, f := range tsv(methodsTSV) {
-		units, err := strconv.ParseInt(f[4], 10, 64)
-		if err != nil {
-			panic(err) // it is embedded
-		}
-		all = append(all, method{id: f[0], verb: f[1], path: f[2], bucket: f[3], units: units})
+		units, _ := strconv.ParseInt(f[4], 10, 64)
+		all = append(all, method{f[0], f[1], f[2], f[3], units})
 	}
 	return all
 })

@@ -109,13 +109,13 @@ func (q *query) region(fallback string) string {
 }
 
 // page is the page that the request asks for, from 1.
-func (q *query) page() int {
+func (q *query) page() int64 {
 	size := q.size(0)
 	offset, ok := parsePageToken(q.Get("pageToken"), size)
 	if !ok || size == 0 {
 		return 1
 	}
-	return offset/size + 1
+	return int64(offset/size + 1)
 }
 
 // span is the page of a list: what it spans and the tokens around it.

@@ -40,10 +40,10 @@ type Server struct {
 	once     sync.Once
 	mu       sync.Mutex // guards what follows, and the fields that settings change
 	meter    meter
-	struck   []int64             // how often each of the Faults has struck
-	reads    map[string]int      // pages read, by chart
-	sessions map[string]*session // resumable uploads that were begun, by upload_id
-	ahead    time.Duration       // added to the clock
+	struck   []int64           // how often each of the Faults has struck
+	reads    map[string]int    // pages read, by chart
+	sessions map[string]*media // resumable uploads that were begun, by upload_id
+	ahead    time.Duration     // added to the clock
 }
 
 func (s *Server) start() {
@@ -52,7 +52,7 @@ func (s *Server) start() {
 	}
 	s.meter = newMeter(s.Limits)
 	s.Faults, s.struck = slices.Clone(s.Faults), make([]int64, len(s.Faults))
-	s.reads, s.sessions = map[string]int{}, map[string]*session{}
+	s.reads, s.sessions = map[string]int{}, map[string]*media{}
 }
 
 // locked starts the server if need be, and locks it until the function that is returned is called.
@@ -78,7 +78,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !pause(r, s.Latency) {
 		return
 	}
-	if continuesUpload(r) {
+	if isUpload(r) && r.URL.Query().Has("upload_id") {
 		s.count(&s.meter.Continued)
 		s.continueUpload(w, r, s.nextFault(r, number))
 		return

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -18,22 +17,11 @@ const (
 	sessionLife = 7 * 24 * time.Hour // after which the upstream forgets a session
 )
 
-// session is a resumable upload: one that was metered when it began, and takes its media in as many
-// requests as the client likes.
-type session struct {
-	mu     sync.Mutex
-	media  *media
-	size   int64 // of the whole, -1 while the client has not said it
-	begun  time.Time
-	gone   bool // cancelled
-	answer any  // once it is complete
-}
-
 // sessionOf is the session that the request continues, or nil. One is forgotten when it expires.
-func (s *Server) sessionOf(r *http.Request) *session {
+func (s *Server) sessionOf(r *http.Request) *media {
 	now := s.now()
 	defer s.locked()()
-	maps.DeleteFunc(s.sessions, func(_ string, up *session) bool {
+	maps.DeleteFunc(s.sessions, func(_ string, up *media) bool {
 		return now.Sub(up.begun) > sessionLife
 	})
 	return s.sessions[r.URL.Query().Get("upload_id")]
@@ -41,14 +29,15 @@ func (s *Server) sessionOf(r *http.Request) *session {
 
 // begin starts a session and says where its media goes.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, up *media) {
-	size, err := strconv.ParseInt(r.Header.Get("X-Upload-Content-Length"), 10, 64)
-	if err != nil || size < 0 {
-		size = -1
+	var err error
+	up.size, err = strconv.ParseInt(r.Header.Get("X-Upload-Content-Length"), 10, 64)
+	if err != nil || up.size < 0 {
+		up.size = -1
 	}
 	id := rand.Text()
-	begun := s.now()
+	up.begun = s.now()
 	unlock := s.locked()
-	s.sessions[id] = &session{media: up, size: size, begun: begun}
+	s.sessions[id] = up
 	unlock()
 	to := *r.URL
 	to.Scheme, to.Host = "http", r.Host
@@ -56,19 +45,13 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, up *media) {
 		to.Scheme = "https"
 	}
 	q := to.Query()
-	for _, secret := range []string{"key", "access_token"} {
-		q.Del(secret)
-	}
+	q.Del("key")
+	q.Del("access_token")
 	q.Set("upload_id", id)
 	to.RawQuery = q.Encode()
 	w.Header().Set("Location", to.String())
 	w.Header().Set("X-GUploader-UploadID", id)
 	w.WriteHeader(http.StatusOK)
-}
-
-// continuesUpload reports whether the request belongs to a session.
-func continuesUpload(r *http.Request) bool {
-	return isUpload(r) && r.URL.Query().Has("upload_id")
 }
 
 // continueUpload answers a request of a session: a chunk, a question how far it is, or its end. The
@@ -81,7 +64,7 @@ func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, f Fault)
 		return
 	}
 	if f.effect() == replaces {
-		f.replace(w, r, up.media.method)
+		f.replace(w, r, up.method)
 		return
 	}
 	up.mu.Lock()
@@ -100,22 +83,22 @@ func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, f Fault)
 }
 
 // take takes a chunk, and answers how far the upload is or, once it is whole, with what it made.
-func (u *session) take(w http.ResponseWriter, r *http.Request, f Fault) {
-	if u.answer == nil {
+func (u *media) take(w http.ResponseWriter, r *http.Request, f Fault) {
+	if u.made == nil {
 		if e := u.takeChunk(r); e != nil {
 			writeError(w, e)
 			return
 		}
 	}
-	if u.media.length == u.size && u.answer == nil {
-		u.answer = u.media.answer()
+	if u.length == u.size && u.made == nil {
+		u.made = u.resource()
 	}
-	if u.answer != nil {
-		f.write(w, r, u.answer)
+	if u.made != nil {
+		f.write(w, r, u.made)
 		return
 	}
-	if u.media.length > 0 {
-		w.Header().Set("Range", fmt.Sprintf("bytes=0-%d", u.media.length-1))
+	if u.length > 0 {
+		w.Header().Set("Range", fmt.Sprintf("bytes=0-%d", u.length-1))
 	}
 	if r.Header.Get("X-GUploader-No-308") == "yes" { // for clients that take a 308 for a redirect
 		w.Header().Set("X-Http-Status-Code-Override", "308")
@@ -125,20 +108,20 @@ func (u *session) take(w http.ResponseWriter, r *http.Request, f Fault) {
 	w.WriteHeader(http.StatusPermanentRedirect) // which here means: resume incomplete
 }
 
-func (u *session) takeChunk(r *http.Request) *apiError {
+func (u *media) takeChunk(r *http.Request) *apiError {
 	if r.Header.Get("Content-Range") == "" { // the whole in one request
-		n, e := u.media.read(r.Body)
-		if e == nil && (u.media.length != n || u.size >= 0 && u.size != n) {
+		n, e := u.read(r.Body)
+		if e == nil && (u.length != n || u.size >= 0 && u.size != n) {
 			e = errUpload("Invalid request. The body is not the whole of the upload.")
 		}
-		u.size = u.media.length
+		u.size = u.length
 		return e
 	}
 	c, ok := parseContentRange(r.Header.Get("Content-Range"))
 	switch {
 	case !ok:
 		return errUpload("Failed to parse Content-Range header.")
-	case c.size >= 0 && u.size >= 0 && c.size != u.size, c.from > u.media.length:
+	case c.size >= 0 && u.size >= 0 && c.size != u.size, c.from > u.length:
 		return errUpload("Invalid request. The Content-Range does not go on where the upload is.")
 	}
 	if c.size >= 0 {
@@ -152,23 +135,23 @@ func (u *session) takeChunk(r *http.Request) *apiError {
 		return errUpload(fmt.Sprintf("Invalid request. The number of bytes uploaded is required "+
 			"to be equal or greater than %d, except for the final request.", granule))
 	}
-	if _, err := io.CopyN(io.Discard, r.Body, u.media.length-c.from); err != nil {
+	if _, err := io.CopyN(io.Discard, r.Body, u.length-c.from); err != nil {
 		return nil // all of it was there before
 	}
-	return u.keep(r.Body, c.to-u.media.length, last)
+	return u.keep(r.Body, c.to-u.length, last)
 }
 
 // keep takes n bytes, in whole granules, and of the last chunk all: what broke off within a granule
 // must be sent again.
-func (u *session) keep(body io.Reader, n int64, last bool) *apiError {
+func (u *media) keep(body io.Reader, n int64, last bool) *apiError {
 	buffer := make([]byte, granule)
 	for n > 0 && (last || n >= granule) {
 		piece := buffer[:min(n, granule)]
 		if _, err := io.ReadFull(body, piece); err != nil {
 			return errUpload("The request body is shorter than its Content-Range.")
 		}
-		u.media.digest.Write(piece)
-		u.media.length += int64(len(piece))
+		u.digest.Write(piece)
+		u.length += int64(len(piece))
 		n -= int64(len(piece))
 	}
 	return nil

@@ -10,15 +10,25 @@ import (
 	"mime/multipart"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 )
 
-// media is the body of an upload: only its digest and its length are kept.
+// media is the body of an upload, of which only the digest and the length are kept. It comes with
+// the request that was metered or, of a resumable one, in as many more as the client likes.
 type media struct {
 	method   method
 	query    *query
 	metadata map[string]any // the resource that the client sent
 	digest   hash.Hash
 	length   int64
+
+	// Of a resumable one.
+	mu    sync.Mutex
+	size  int64 // of the whole, -1 while the client has not said it
+	begun time.Time
+	gone  bool // cancelled
+	made  any  // the resource, once all is there
 }
 
 // isUpload reports whether the path is one that takes media.
@@ -47,12 +57,12 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, m method, f Faul
 		writeError(w, e)
 		return
 	}
-	f.write(w, r, up.answer())
+	f.write(w, r, up.resource())
 }
 
-// answer is the resource that the upload made. Its id is a digest of the bytes that came, so a
+// resource is what the upload made. Its id is a digest of the bytes that came, so a
 // client can tell whether all of them did.
-func (u *media) answer() any {
+func (u *media) resource() any {
 	resource, ok := u.method.emptyAnswer().(item)
 	if !ok {
 		return u.method.emptyAnswer()
