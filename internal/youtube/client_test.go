@@ -1,7 +1,6 @@
 package youtube_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,20 +30,43 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return k.next.RoundTrip(r)
 }
 
-// start runs the stand-in and a client of it that never waits between attempts.
-func start(t *testing.T, standin *youtubetest.Server) *youtube.Client {
+// connect is a client of an upstream that asks once.
+func connect(t *testing.T, address string, rt http.RoundTripper) *youtube.Client {
 	t.Helper()
-	upstream := httptest.NewServer(standin)
-	t.Cleanup(upstream.Close)
-	// net/http itself would send again on a connection that died
-	transport := &http.Transport{DisableKeepAlives: true}
-	t.Cleanup(transport.CloseIdleConnections)
-	client, err := youtube.New(t.Context(), upstream.URL, keyed{transport})
+	client, err := youtube.New(t.Context(), address, rt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	client.Retry = youtube.Retry{}
 	return client
+}
+
+// start runs an upstream and a client of it.
+func start(t *testing.T, handler http.Handler) *youtube.Client {
+	t.Helper()
+	upstream := httptest.NewServer(handler)
+	t.Cleanup(upstream.Close)
+	// net/http itself would send again on a connection that died
+	transport := &http.Transport{DisableKeepAlives: true}
+	return connect(t, upstream.URL, keyed{transport})
+}
+
+// ask asks for the first page of a chart.
+func ask(t *testing.T, client *youtube.Client) (youtube.Page, error) {
+	t.Helper()
+	return client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+}
+
+// wantKind wants a fault of that kind, which shows no key.
+func wantKind(t *testing.T, what string, err error, want fault.Kind) {
+	t.Helper()
+	if kind, ok := fault.KindOf(err); !ok || kind != want {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+	if shown := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(shown, canary) ||
+		strings.Contains(shown, "chart=") {
+		t.Errorf("%s: the error shows the key or the URL: %v", what, err)
+	}
 }
 
 func written(n *int64) string {
@@ -89,12 +111,10 @@ func TestChart(t *testing.T) {
 func compareVideo(t *testing.T, got youtube.Video, want *youtubetest.Video) {
 	t.Helper()
 	g := []string{got.ID, got.Title, got.ChannelID, got.ChannelTitle, got.CategoryID,
-		got.Description,
-		got.PublishedAt.UTC().Format(time.RFC3339), written(got.Views), written(got.Likes),
-		written(got.Comments)}
+		got.Description, got.PublishedAt.UTC().Format(time.RFC3339), written(got.Views),
+		written(got.Likes), written(got.Comments)}
 	w := []string{want.ID, want.Title, want.ChannelID, want.ChannelTitle, want.CategoryID,
-		want.Description,
-		want.PublishedAt, written(want.ViewCount), written(want.LikeCount),
+		want.Description, want.PublishedAt, written(want.ViewCount), written(want.LikeCount),
 		written(want.CommentCount)}
 	if !slices.Equal(g, w) || !slices.Equal(got.Tags, want.Tags) {
 		t.Errorf("got  %q %q\nwant %q %q", g, got.Tags, w, want.Tags)
@@ -113,11 +133,7 @@ func TestMissingIsNotZero(t *testing.T) {
 		{"id":"-a","statistics":{"viewCount":"9007199254740993"},"contentDetails":{"duration":"P1DT1H2M3S"},
 		 "snippet":{"title":"e\u0301\r\u202e\ud83d\ude00 ","tags":["","x","x"],"publishedAt":"2026-11-01T00:00:00.000Z"}}],
 		"pageInfo":{"totalResults":200,"resultsPerPage":50}}`
-	client, err := youtube.New(t.Context(), "https://upstream.test/base", replay(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+	page, err := ask(t, connect(t, "https://upstream.test/base", replay(body)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +142,8 @@ func TestMissingIsNotZero(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s/%s/%s", v.ID, written(v.Views), written(v.Likes),
 			written(v.Comments)))
 	}
-	if want := []string{"-a 0/7/", "b //", "c //", "d //0",
-		"-a 9007199254740993//"}; !slices.Equal(got, want) {
+	want := []string{"-a 0/7/", "b //", "c //", "d //0", "-a 9007199254740993//"}
+	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	last := page.Videos[len(page.Videos)-1]
@@ -142,22 +158,15 @@ func TestMissingIsNotZero(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	kinds := map[string]fault.Kind{
-		"200-html": fault.Transient, "500-html": fault.Transient, "500": fault.Transient,
-		"503":      fault.Transient,
-		"500-null": fault.Transient, "cut": fault.Transient, "drop": fault.Transient,
-		"hang":      fault.Transient,
-		"truncated": fault.Transient, "400-token": fault.BadPageToken, "404-chart": fault.NoChart,
-		"403-blocked": fault.BadCredential, "403-disabled": fault.BadCredential,
-		"403-daily": fault.Exhausted, "403-quota": fault.Exhausted, "429-day": fault.Exhausted,
-		"429": fault.Throttled, "429-bare": fault.Throttled,
-	}
-	for _, name := range youtubetest.FaultKinds() {
-		want, ok := kinds[name]
-		if name == "repeat" {
-			continue // no error: the caller drops what it has already
-		}
-		t.Run(name, func(t *testing.T) {
+	for want, names := range map[fault.Kind]string{
+		fault.Transient:     "200-html 500-html 500 503 500-null cut drop hang truncated",
+		fault.BadPageToken:  "400-token",
+		fault.NoChart:       "404-chart",
+		fault.BadCredential: "403-blocked 403-disabled",
+		fault.Exhausted:     "403-daily 403-quota 429-day",
+		fault.Throttled:     "429 429-bare",
+	} {
+		for _, name := range strings.Fields(names) {
 			faults, err := youtubetest.ParseFaults(name)
 			if err != nil {
 				t.Fatal(err)
@@ -166,16 +175,15 @@ func TestFaults(t *testing.T) {
 			if name == "hang" {
 				client.Timeout = 50 * time.Millisecond
 			}
-			page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
-			kind, isOurs := fault.KindOf(err)
-			if !ok || !isOurs || kind != want || page.Videos != nil {
-				t.Errorf("got %v (%v), %d videos; want %v", kind, err, len(page.Videos), want)
+			page, err := ask(t, client)
+			if wantKind(t, name, err, want); page.Videos != nil {
+				t.Errorf("%s: %d videos", name, len(page.Videos))
 			}
-			if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), canary) ||
-				strings.Contains(err.Error(), "chart=") {
-				t.Errorf("the error shows the key or the URL: %v", err)
-			}
-		})
+		}
+	}
+	const listed = 18 // "repeat" is no error: the caller drops what it has already
+	if n := len(youtubetest.FaultKinds()); n != listed+1 {
+		t.Errorf("there are %d kinds of fault, %d are tried here", n, listed)
 	}
 }
 
@@ -194,48 +202,30 @@ func TestRefusals(t *testing.T) {
 		{youtube.ChartRequest{Region: "US"}, fault.Exhausted},
 	} {
 		_, err := client.Chart(t.Context(), c.request)
-		if kind, ok := fault.KindOf(err); !ok || kind != c.want {
-			t.Errorf("%+v: %v (%v), want %v", c.request, kind, err, c.want)
-		}
+		wantKind(t, fmt.Sprintf("%+v", c.request), err, c.want)
 	}
-	keys := start(t, &youtubetest.Server{Keys: []string{"another"}})
-	_, err := keys.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
-	if kind, _ := fault.KindOf(err); kind != fault.BadCredential ||
-		strings.Contains(err.Error(), canary) {
-		t.Errorf("a wrong key: %v", err)
-	}
+	_, err := ask(t, start(t, &youtubetest.Server{Keys: []string{"another"}}))
+	wantKind(t, "a wrong key", err, fault.BadCredential)
 }
 
 func TestNobodyListens(t *testing.T) {
 	upstream := httptest.NewServer(http.NotFoundHandler())
 	upstream.Close()
-	client, err := youtube.New(t.Context(), upstream.URL, keyed{http.DefaultTransport})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client.Retry = youtube.Retry{}
-	_, err = client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
-	kind, ok := fault.KindOf(err)
-	if !ok || kind != fault.Transient || !strings.Contains(err.Error(), "connection refused") ||
-		strings.Contains(err.Error(), canary) {
+	_, err := ask(t, connect(t, upstream.URL, keyed{http.DefaultTransport}))
+	if wantKind(t, "nobody", err, fault.Transient); !strings.Contains(err.Error(),
+		"connection refused") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestRedirectIsNotFollowed(t *testing.T) {
 	asked := 0
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	_, err := ask(t, start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked++
 		http.Redirect(w, r, "/elsewhere", http.StatusFound)
-	}))
-	defer upstream.Close()
-	client, err := youtube.New(t.Context(), upstream.URL, keyed{http.DefaultTransport})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
-	if kind, ok := fault.KindOf(err); !ok || kind != fault.Permanent || asked != 1 {
-		t.Errorf("%v after %d requests", err, asked)
+	})))
+	if wantKind(t, "a redirect", err, fault.Permanent); asked != 1 {
+		t.Errorf("%d requests", asked)
 	}
 }
 
@@ -247,29 +237,22 @@ func (r refuse) RoundTrip(*http.Request) (*http.Response, error) { return nil, r
 func TestGateErrorsPass(t *testing.T) {
 	denied := &quota.DeniedError{Decision: quota.Decision{Limit: "default 24h"}}
 	notSent := func(err error) error {
-		return fmt.Errorf("youtube.videos.list %w: %w",
-			quota.ErrNotSent, err)
+		return fmt.Errorf("youtube.videos.list %w: %w", quota.ErrNotSent, err)
 	}
 	for _, gate := range []error{denied, notSent(denied), notSent(quota.ErrUnpriced),
-		notSent(quota.ErrUnreachable),
-		notSent(&quota.CostExceedsLimitError{}), notSent(io.ErrUnexpectedEOF)} {
-		client, err := youtube.New(t.Context(), "https://upstream.test/", refuse{gate})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+		notSent(quota.ErrUnreachable), notSent(&quota.CostExceedsLimitError{}),
+		notSent(io.ErrUnexpectedEOF)} {
+		_, err := ask(t, connect(t, "https://upstream.test/", refuse{gate}))
 		if !errors.Is(err, gate) || strings.Contains(err.Error(), "upstream.test") {
 			t.Errorf("%v came as %v", gate, err)
 		}
 		if _, ours := fault.KindOf(err); ours {
 			t.Errorf("%v was taken for an answer of the upstream", gate)
 		}
-	}
-	client, _ := youtube.New(t.Context(), "https://upstream.test/", refuse{notSent(denied)})
-	_, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
-	var got *quota.DeniedError
-	if !errors.As(err, &got) || got.Decision.Limit != "default 24h" {
-		t.Errorf("the decision is lost: %v", err)
+		got, ok := errors.AsType[*quota.DeniedError](err)
+		if ok != errors.Is(gate, denied) || ok && got.Decision.Limit != "default 24h" {
+			t.Errorf("the decision is lost: %v", err)
+		}
 	}
 }
 
@@ -281,11 +264,7 @@ func TestEndpointKeepsItsPath(t *testing.T) {
 	}))
 	defer upstream.Close()
 	for _, base := range []string{"", "/", "/base", "/base/"} {
-		client, err := youtube.New(t.Context(), upstream.URL+base, http.DefaultTransport)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"}); err != nil {
+		if _, err := ask(t, connect(t, upstream.URL+base, http.DefaultTransport)); err != nil {
 			t.Fatal(err)
 		}
 		if want := strings.TrimSuffix(base, "/") + "/youtube/v3/videos"; asked != want {
@@ -312,7 +291,7 @@ func TestNewRefusesEndpoints(t *testing.T) {
 	for _, endpoint := range []string{"", "youtube.googleapis.com", "ftp://a/", "https:///x",
 		"https://u:" + canary + "@a/", "https://a/?key=" + canary, "https://a/%zz" + canary,
 		"https://a/#" + canary} {
-		_, err := youtube.New(context.Background(), endpoint, http.DefaultTransport)
+		_, err := youtube.New(t.Context(), endpoint, http.DefaultTransport)
 		if err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("%q: %v", endpoint, err)
 		}

@@ -54,20 +54,13 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		digits, _, _ := strings.Cut(name, "_")
-		status, err := strconv.Atoi(digits)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		status, _ := strconv.Atoi(name[:3])
 		return answer(status, string(body))
 	}
 }
 
 func TestRetries(t *testing.T) {
-	const (
-		second = time.Second
-		minute = time.Minute
-	)
+	const second, minute = time.Second, time.Minute
 	type span struct{ least, most time.Duration } // between two attempts
 	half, one, two := span{second / 4, second * 3 / 4}, span{second / 2, second * 3 / 2},
 		span{second, 3 * second}
@@ -106,11 +99,9 @@ func TestRetries(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rt := &script{t: t, answers: c.answers, began: time.Now()}
-				client, err := youtube.New(t.Context(), "https://upstream.test/", rt)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, err = client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
+				client := connect(t, "https://upstream.test/", rt)
+				client.Retry = youtube.DefaultRetry()
+				_, err := ask(t, client)
 				if kind, _ := fault.KindOf(err); (err == nil) != c.ok || kind != c.want {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
@@ -129,13 +120,9 @@ func TestRetries(t *testing.T) {
 
 func TestDenialIsNotRetried(t *testing.T) {
 	rt := &script{t: t, answers: []string{"503_backendError.json", "deny"}, began: time.Now()}
-	client, err := youtube.New(t.Context(), "https://upstream.test/", rt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client.Retry.TransientWait = 0
-	if _, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US"}); !errors.Is(err,
-		quota.ErrExhausted) || len(rt.at) != 2 {
+	client := connect(t, "https://upstream.test/", rt)
+	client.Retry.Transient = 3
+	if _, err := ask(t, client); !errors.Is(err, quota.ErrExhausted) || len(rt.at) != 2 {
 		t.Errorf("%v after %d requests", err, len(rt.at))
 	}
 }
@@ -147,11 +134,9 @@ func TestCancelledWhileWaiting(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(time.Second, func() { cancel(cause) })
 			rt := &script{t: t, answers: []string{answer}, began: time.Now()}
-			client, err := youtube.New(ctx, "https://upstream.test/", rt)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = client.Chart(ctx, youtube.ChartRequest{Region: "US"})
+			client := connect(t, "https://upstream.test/", rt)
+			client.Retry = youtube.DefaultRetry()
+			_, err := client.Chart(ctx, youtube.ChartRequest{Region: "US"})
 			if !errors.Is(err, cause) || !errors.Is(err, context.Canceled) ||
 				time.Since(rt.began) != time.Second {
 				t.Errorf("%s: %v after %v", answer, err, time.Since(rt.began))

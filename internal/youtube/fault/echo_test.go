@@ -29,9 +29,8 @@ func said(message, reason string) []byte {
 func echoed() []string {
 	return []string{
 		"units per day", "Quota exceeded for limit 'Queries PER DAY'", "quotaExceeded",
-		"dailyLimitExceeded",
-		"API key not valid. Please pass a valid API key.", "API key expired", "1/d/{project}",
-		"rateLimitExceeded",
+		"dailyLimitExceeded", "API key not valid. Please pass a valid API key.",
+		"API key expired", "1/d/{project}", "rateLimitExceeded",
 		`","reason":"quotaExceeded`, "<title>per day</title>", "invalidRegionCode",
 	}
 }
@@ -41,8 +40,8 @@ func echoed() []string {
 func TestMessagesDecideNothing(t *testing.T) {
 	for _, reason := range []string{
 		"invalidParameter", "invalidRegionCode", "invalidPageToken", "missingRequiredParameter",
-		"videoNotFound", "unknownPart",
-		"forbidden", "videoChartNotFound", "backendError", "SERVICE_UNAVAILABLE",
+		"videoNotFound", "unknownPart", "forbidden", "videoChartNotFound", "backendError",
+		"SERVICE_UNAVAILABLE",
 	} {
 		for _, status := range []int{400, 401, 403, 404, 405, 409, 412, 413, 429, 500, 503} {
 			want := fault.Classify(status, said("?", reason)).Kind

@@ -14,7 +14,7 @@ type apiError struct {
 	Code    int         `json:"code"`
 	Message string      `json:"message"`
 	Errors  []errorItem `json:"errors"`           // one element
-	Status  string      `json:"status,omitempty"` // the google.rpc code, not in the API's own errors
+	Status  string      `json:"status,omitempty"` // of google.rpc; the API's own errors have none
 	Details []any       `json:"details,omitempty"`
 }
 

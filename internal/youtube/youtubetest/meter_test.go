@@ -2,7 +2,6 @@ package youtubetest
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -14,16 +13,11 @@ import (
 
 func TestToTheLastUnit(t *testing.T) {
 	s := &Server{Limits: map[string]int64{"default": 9}}
-	url := start(t, s)
-	c := client(t, url)
+	c := client(t, start(t, s))
 	for i := range 12 {
-		_, err := c.Videos.List([]string{"id"}).Chart("mostPopular").RegionCode("US").Do()
-		var e *googleapi.Error
-		switch {
-		case i < 9 && err != nil:
-			t.Fatalf("request %d: %v", i+1, err)
-		case i >= 9 && (!errors.As(err, &e) || e.Code != 403 ||
-			e.Errors[0].Reason != "quotaExceeded"):
+		if err := head(c); i >= 9 {
+			wantError(t, "over the limit", err, 403, "quotaExceeded")
+		} else if err != nil {
 			t.Fatalf("request %d: %v", i+1, err)
 		}
 	}
@@ -71,15 +65,7 @@ func TestUnitsByMethod(t *testing.T) {
 		{"PATCH", "/youtube/v3/videos", "default", 0},
 	} {
 		s := &Server{}
-		r, err := http.NewRequest(test.verb, start(t, s)+test.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := withKey("k").RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
+		send(t, test.verb, start(t, s)+test.path, "", "X-Goog-Api-Key", "k")
 		c := s.Counts()
 		if c.Units[test.bucket] != test.units || c.Total[test.bucket] != test.units ||
 			(test.units == 0) != (c.NotFound == 1) {
@@ -91,10 +77,7 @@ func TestUnitsByMethod(t *testing.T) {
 func TestZeroIsALimit(t *testing.T) {
 	s := &Server{Limits: map[string]int64{"search_list": 0}}
 	_, err := client(t, start(t, s)).Search.List([]string{"snippet"}).Do()
-	var e *googleapi.Error
-	if !errors.As(err, &e) || e.Code != 429 {
-		t.Fatalf("error %v", err)
-	}
+	e := wantError(t, "no units", err, 429, "rateLimitExceeded")
 	if got := metadata(t, e)["quota_limit_value"]; got != "0" {
 		t.Errorf("quota_limit_value %v", got)
 	}
@@ -105,39 +88,31 @@ func TestZeroIsALimit(t *testing.T) {
 
 // TestPacificDays spends the day's only unit and asks, at each moment, whether there is one again.
 func TestPacificDays(t *testing.T) {
-	for _, test := range []struct {
-		name        string
-		spend       string
-		still, next string
-	}{
-		{"summer", "2026-07-01T07:00:00Z", "2026-07-02T06:59:59Z", "2026-07-02T07:00:00Z"},
-		{"winter", "2026-01-15T08:00:00Z", "2026-01-16T07:59:59Z", "2026-01-16T08:00:00Z"},
-		{"23 hours", "2026-03-08T08:00:00Z", "2026-03-09T06:59:59Z", "2026-03-09T07:00:00Z"},
-		{"25 hours", "2026-11-01T07:00:00Z", "2026-11-02T07:59:59Z", "2026-11-02T08:00:00Z"},
+	for name, at := range map[string]struct{ spend, still, next string }{
+		"summer":   {"2026-07-01T07:00:00Z", "2026-07-02T06:59:59Z", "2026-07-02T07:00:00Z"},
+		"winter":   {"2026-01-15T08:00:00Z", "2026-01-16T07:59:59Z", "2026-01-16T08:00:00Z"},
+		"23 hours": {"2026-03-08T08:00:00Z", "2026-03-09T06:59:59Z", "2026-03-09T07:00:00Z"},
+		"25 hours": {"2026-11-01T07:00:00Z", "2026-11-02T07:59:59Z", "2026-11-02T08:00:00Z"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			var now time.Time
-			s := &Server{Now: func() time.Time { return now },
-				Limits: map[string]int64{"default": 1}}
-			url := start(t, s)
-			ask := func(at string, want int) {
-				t.Helper()
-				var err error
-				if now, err = time.Parse(time.RFC3339, at); err != nil {
-					t.Fatal(err)
-				}
-				if status, _ := get(t, url+chartQuery+"US"); status != want {
-					t.Errorf("at %s: status %d, want %d", at, status, want)
-				}
+		var now time.Time
+		s := &Server{Now: func() time.Time { return now }, Limits: map[string]int64{"default": 1}}
+		url := start(t, s)
+		for _, ask := range []struct {
+			at   string
+			want int
+		}{{at.spend, 200}, {at.still, 403}, {at.next, 200},
+			{at.still, 403}} { // a clock that jumps back frees nothing
+			var err error
+			if now, err = time.Parse(time.RFC3339, ask.at); err != nil {
+				t.Fatal(err)
 			}
-			ask(test.spend, 200)
-			ask(test.still, 403)
-			ask(test.next, 200)
-			ask(test.still, 403) // a clock that jumps back frees nothing
-			if c := s.Counts(); c.Total["default"] != 2 || c.Units["default"] != 1 {
-				t.Errorf("counts %+v", c)
+			if status, _ := get(t, url+chartQuery+"US"); status != ask.want {
+				t.Errorf("%s, at %s: status %d, want %d", name, ask.at, status, ask.want)
 			}
-		})
+		}
+		if c := s.Counts(); c.Total["default"] != 2 || c.Units["default"] != 1 {
+			t.Errorf("%s: counts %+v", name, c)
+		}
 	}
 }
 
@@ -145,22 +120,15 @@ func TestMinuteLimit(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC)
 	s := &Server{Now: func() time.Time { return now }, MinuteLimit: 2}
 	c := client(t, start(t, s))
-	call := func() error {
-		_, err := c.Videos.List([]string{"id"}).Chart("mostPopular").Do()
-		return err
-	}
-	if err := errors.Join(call(), call()); err != nil {
+	if err := errors.Join(head(c), head(c)); err != nil {
 		t.Fatal(err)
 	}
-	var e *googleapi.Error
-	if err := call(); !errors.As(err, &e) || e.Code != 429 {
-		t.Fatalf("third in a minute: %v", err)
-	}
+	e := wantError(t, "third in a minute", head(c), 429, "rateLimitExceeded")
 	if unit := metadata(t, e)["quota_unit"]; unit != "1/min/{project}" {
 		t.Errorf("quota_unit %v", unit)
 	}
 	now = now.Add(30 * time.Second)
-	if err := call(); err != nil {
+	if err := head(c); err != nil {
 		t.Errorf("next minute: %v", err)
 	}
 	if c := s.Counts(); c.Units["default"] != 3 || c.Rejected != 1 {
@@ -170,13 +138,12 @@ func TestMinuteLimit(t *testing.T) {
 
 func TestUnchangedCostsAUnit(t *testing.T) {
 	s := &Server{}
-	c := client(t, start(t, s))
-	l, err := c.VideoCategories.List([]string{"snippet"}).RegionCode("US").Do()
+	list := client(t, start(t, s)).VideoCategories.List([]string{"snippet"}).RegionCode("US")
+	l, err := list.Do()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.VideoCategories.List([]string{"snippet"}).RegionCode("US").IfNoneMatch(l.Etag).Do()
-	if !googleapi.IsNotModified(err) {
+	if _, err := list.IfNoneMatch(l.Etag).Do(); !googleapi.IsNotModified(err) {
 		t.Errorf("error %v, want not modified", err)
 	}
 	if c := s.Counts(); c.Units["default"] != 2 {
@@ -185,8 +152,7 @@ func TestUnchangedCostsAUnit(t *testing.T) {
 }
 
 func TestUpload(t *testing.T) {
-	s := &Server{Limits: map[string]int64{"video_insert": 1}}
-	c := client(t, start(t, s))
+	c := client(t, start(t, &Server{Limits: map[string]int64{"video_insert": 1}}))
 	upload := func() error {
 		_, err := c.Videos.Insert([]string{"snippet"},
 			&youtube.Video{Snippet: &youtube.VideoSnippet{Title: "t"}}).
@@ -196,9 +162,8 @@ func TestUpload(t *testing.T) {
 	if err := upload(); err != nil {
 		t.Fatal(err)
 	}
-	var e *googleapi.Error
-	if err := upload(); !errors.As(err, &e) || e.Code != 429 ||
-		metadata(t, e)["quota_unit"] != "1/d/{project}" {
-		t.Errorf("second upload: %v", err)
+	e := wantError(t, "second upload", upload(), 429, "rateLimitExceeded")
+	if unit := metadata(t, e)["quota_unit"]; unit != "1/d/{project}" {
+		t.Errorf("quota_unit %v", unit)
 	}
 }

@@ -2,6 +2,7 @@ package youtubetest
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 	"google.golang.org/api/youtube/v3"
 )
@@ -34,6 +36,22 @@ func client(t *testing.T, url string) *youtube.Service {
 	return c
 }
 
+// head asks the client for the first five videos of a chart.
+func head(c *youtube.Service) error {
+	_, err := c.Videos.List([]string{"id"}).Chart("mostPopular").Do()
+	return err
+}
+
+// wantError wants an error of the API.
+func wantError(t *testing.T, what string, err error, code int, reason string) *googleapi.Error {
+	t.Helper()
+	e, ok := errors.AsType[*googleapi.Error](err)
+	if !ok || e.Code != code || len(e.Errors) != 1 || e.Errors[0].Reason != reason {
+		t.Fatalf("%s: %v, want %d %s", what, err, code, reason)
+	}
+	return e
+}
+
 type withKey string
 
 func (k withKey) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -42,116 +60,88 @@ func (k withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// get asks with a key in the header and returns the status and the body.
-func get(t *testing.T, url string) (int, []byte) {
+// send sends a request with headers, as pairs of name and value; one without a value is left out.
+func send(t *testing.T, verb, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
-	resp, err := (&http.Client{Transport: withKey("k")}).Get(url)
+	r, err := http.NewRequestWithContext(t.Context(), verb, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i+1] != "" {
+			r.Header.Set(header[i], header[i+1])
+		}
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return resp, string(text)
+}
+
+// get asks with a key in the header and returns the status and the body.
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, body := send(t, "GET", url, "", "X-Goog-Api-Key", "k")
 	return resp.StatusCode, body
 }
 
 // sharedData is the folder of recorded answers and real charts, or "" where there is none.
-func sharedData(t *testing.T) string {
-	t.Helper()
-	if dir := os.Getenv("QUOTA_SHARED_DATA"); dir != "" {
-		return dir
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		data := filepath.Join(dir, "shared", "data")
-		if _, err := os.Stat(data); err == nil {
-			return data
+func sharedData() string {
+	data := os.Getenv("QUOTA_SHARED_DATA")
+	for up := "."; data == "" && len(up) < 60; up += "/.." {
+		if found, _ := filepath.Glob(up + "/shared/data"); len(found) > 0 {
+			data = found[0]
 		}
 	}
-	t.Log("no shared data: only what the tree holds is tested")
-	return ""
+	return data
 }
 
 const chartQuery = "/youtube/v3/videos?part=id&chart=mostPopular&regionCode="
 
-// TestToken: a user's token is as good as a key, and with tokens set what writes needs one.
-func TestToken(t *testing.T) {
-	s := &Server{Keys: []string{"good"}, Tokens: []string{"user"}}
-	url := start(t, s)
+// TestCredentials: there must be a key or a user's token, and what comes must be good; with tokens
+// set, every write needs one.
+func TestCredentials(t *testing.T) {
+	keys := &Server{Keys: []string{"good"}}
+	both := &Server{Keys: []string{"good"}, Tokens: []string{"user"}}
+	urls := map[*Server]string{keys: start(t, keys), both: start(t, both)}
 	for _, test := range []struct {
-		verb, key, token string
-		status           int
+		server                  *Server
+		verb, key, query, token string
+		status                  int
 	}{
-		{"GET", "", "user", 200},
-		{"GET", "good", "user", 200},
-		{"GET", "bad", "user", 400},
-		{"GET", "good", "another", 401},
-		{"GET", "good", "", 200},
-		{"GET", "", "", 403},
-		{"POST", "good", "", 401},
-		{"POST", "", "another", 401},
-		{"POST", "", "user", 200},
+		{keys, "GET", "", "", "", 403},
+		{keys, "GET", "", "&key=", "", 403},
+		{keys, "GET", "bad", "", "", 400},
+		{keys, "GET", "good", "", "", 200},
+		{keys, "GET", "", "&key=good", "", 200},
+		{both, "GET", "", "", "user", 200},
+		{both, "GET", "good", "", "user", 200},
+		{both, "GET", "bad", "", "user", 400},
+		{both, "GET", "good", "", "another", 401},
+		{both, "GET", "good", "", "", 200},
+		{both, "GET", "", "", "", 403},
+		{both, "POST", "good", "", "", 401},
+		{both, "POST", "", "", "another", 401},
+		{both, "POST", "", "", "user", 200},
 	} {
-		r, err := http.NewRequest(test.verb, url+chartQuery+"US", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if test.key != "" {
-			r.Header.Set("X-Goog-Api-Key", test.key)
-		}
-		if test.token != "" {
-			r.Header.Set("Authorization", "Bearer "+test.token)
-		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
+		bearer := strings.TrimSuffix("Bearer "+test.token, "Bearer ")
+		resp, _ := send(t, test.verb, urls[test.server]+chartQuery+"US"+test.query, "",
+			"X-Goog-Api-Key", test.key, "Authorization", bearer)
 		if resp.StatusCode != test.status {
 			t.Errorf("%+v: status %d", test, resp.StatusCode)
 		}
 	}
-	if c := s.Counts(); c.Refused != 5 || c.Requests != 9 {
+	c := keys.Counts()
+	if c.Refused != 3 || c.KeyInURL != 2 || c.Units["default"] != 2 || c.Requests != 5 {
 		t.Errorf("counts %+v", c)
 	}
-}
-
-func TestCredential(t *testing.T) {
-	s := &Server{Keys: []string{"good"}}
-	url := start(t, s) + chartQuery + "US"
-	for _, test := range []struct {
-		name, header, query string
-		status              int
-	}{
-		{"none", "", "", 403},
-		{"empty", "", "&key=", 403},
-		{"wrong", "bad", "", 400},
-		{"header", "good", "", 200},
-		{"in the URL", "", "&key=good", 200},
-	} {
-		r, err := http.NewRequest("GET", url+test.query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if test.header != "" {
-			r.Header.Set("X-Goog-Api-Key", test.header)
-		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != test.status {
-			t.Errorf("%s: status %d, want %d", test.name, resp.StatusCode, test.status)
-		}
-	}
-	c := s.Counts()
-	if c.Refused != 3 || c.KeyInURL != 2 || c.Units["default"] != 2 || c.Requests != 5 {
+	if c := both.Counts(); c.Refused != 5 || c.Requests != 9 {
 		t.Errorf("counts %+v", c)
 	}
 }
@@ -168,40 +158,35 @@ func TestLatency(t *testing.T) {
 func TestControl(t *testing.T) {
 	s := &Server{Now: func() time.Time { return time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC) }}
 	url := start(t, s)
-	post := func(body string) int {
-		resp, err := http.Post(url+"/standin/settings", "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode
-	}
 	expect := func(what string, want int) {
 		t.Helper()
 		if status, body := get(t, url+chartQuery+"US"); status != want {
 			t.Errorf("%s: status %d, want %d: %s", what, status, want, body)
 		}
 	}
-	if got := post(`{"limits":{"default":2},"faults":["503@1"]}`); got != 200 {
-		t.Fatalf("settings: %d", got)
+	set := func(settings string, want int) {
+		t.Helper()
+		resp, body := send(t, "POST", url+"/standin/settings", settings)
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d %s", settings, resp.StatusCode, body)
+		}
 	}
+	set(`{"limits":{"default":2},"faults":["503@1"]}`, 200)
 	expect("the fault", 503)
 	expect("the last unit", 200)
 	expect("exhausted", 403)
-	for _, wrong := range []string{`{"limit":1}`, `{`,
-		`{"faults":["506@1"],"limits":{"default":9}}`, `{"advance":"1 day"}`} {
-		if got := post(wrong); got != 400 {
-			t.Errorf("%s: %d", wrong, got)
-		}
-	}
+	set(`{"limit":1}`, 400)
+	set(`{`, 400)
+	set(`{"faults":["506@1"],"limits":{"default":9}}`, 400)
+	set(`{"advance":"1 day"}`, 400)
 	expect("still exhausted", 403)
-	post(`{"advance":"24h","days_back":1,"minute_limit":1}`)
+	set(`{"advance":"24h","days_back":1,"minute_limit":1}`, 200)
 	expect("the next day", 200)
 	expect("the minute", 429)
 
 	var c Counts
 	status, body := get(t, url+"/standin/counts")
-	if err := json.Unmarshal(body, &c); err != nil || status != 200 {
+	if err := json.Unmarshal([]byte(body), &c); err != nil || status != 200 {
 		t.Fatal(status, err)
 	}
 	if c.Day != "2026-07-02" || c.Units["default"] != 1 || c.Total["default"] != 3 ||

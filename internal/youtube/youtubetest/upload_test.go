@@ -2,10 +2,10 @@ package youtubetest
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -37,21 +37,18 @@ func TestUploadOnce(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		size      int
-		faults    string
+		faults    []Fault
 		continued int64
 	}{
-		{"one request", 1000, "", 0},
-		{"three chunks", 2*granule + 1000, "", 3},
-		{"whole granules", 2 * granule, "", 3}, // an empty request says that it is over
-		{"a chunk twice", 2*granule + 1000, "503@3", 4},
+		{"one request", 1000, nil, 0},
+		{"three chunks", 2*granule + 1000, nil, 3},
+		{"whole granules", 2 * granule, nil, 3}, // an empty request says that it is over
+		{"a chunk twice", 2*granule + 1000, faultsOf(t, "503@3"), 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := &Server{}
+			s := &Server{Faults: test.faults}
 			c := client(t, start(t, s))
-			if test.faults != "" {
-				s.SetFaults(mustParse(t, test.faults)...)
-			}
 			media := film(test.size)
 			v, err := c.Videos.Insert([]string{"snippet", "status"}, &youtube.Video{
 				Snippet: &youtube.VideoSnippet{Title: "Ünïcode"},
@@ -72,35 +69,10 @@ func TestUploadOnce(t *testing.T) {
 	}
 }
 
-func mustParse(t *testing.T, specs ...string) []Fault {
-	t.Helper()
-	faults, err := ParseFaults(specs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return faults
-}
-
-// ask sends a request of a session and returns the answer; header is name and value, "" for none.
+// ask sends a request of a session and returns the answer; contentRange is "" for none.
 func ask(t *testing.T, verb, to, contentRange string, body []byte) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), verb, to, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if contentRange != "" {
-		r.Header.Set("Content-Range", contentRange)
-	}
-	resp, err := withKey("k").RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(text)
+	return send(t, verb, to, string(body), "X-Goog-Api-Key", "k", "Content-Range", contentRange)
 }
 
 // began is the address of a new session.
@@ -161,21 +133,23 @@ func TestSessionGone(t *testing.T) {
 	now := time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 	s := &Server{Now: func() time.Time { return now }}
 	url := start(t, s)
-	to := began(t, url)
-	if resp, _ := ask(t, "DELETE", to, "", nil); resp.StatusCode != 499 {
-		t.Errorf("cancel: %d", resp.StatusCode)
-	}
-	if resp, _ := ask(t, "PUT", to, "", film(10)); resp.StatusCode != http.StatusGone {
-		t.Errorf("after cancel: %d", resp.StatusCode)
-	}
-	to = began(t, url)
-	now = now.Add(sessionLife + time.Second)
-	if resp, _ := ask(t, "PUT", to, "", film(10)); resp.StatusCode != http.StatusNotFound {
-		t.Errorf("a week later: %d", resp.StatusCode)
-	}
-	to = url + "/upload/youtube/v3/videos?upload_id=none"
-	if resp, _ := ask(t, "PUT", to, "", film(10)); resp.StatusCode != http.StatusNotFound {
-		t.Errorf("unknown: %d", resp.StatusCode)
+	cancelled := began(t, url)
+	for _, step := range []struct {
+		name, verb, to string
+		later          time.Duration
+		status         int
+	}{
+		{"cancel", "DELETE", "", 0, 499},
+		{"after cancel", "PUT", "", 0, http.StatusGone},
+		{"a week later", "PUT", began(t, url), sessionLife + time.Second, http.StatusNotFound},
+		{"unknown", "PUT", url + "/upload/youtube/v3/videos?upload_id=none", 0,
+			http.StatusNotFound},
+	} {
+		now = now.Add(step.later)
+		resp, _ := ask(t, step.verb, cmp.Or(step.to, cancelled), "", film(10))
+		if resp.StatusCode != step.status {
+			t.Errorf("%s: %d", step.name, resp.StatusCode)
+		}
 	}
 }
 
@@ -185,27 +159,15 @@ func TestMethodOverride(t *testing.T) {
 	s := &Server{}
 	to := start(t, s) + "/youtube/v3/videos"
 	form := url.Values{"part": {"id"}, "chart": {"mostPopular"}, "maxResults": {"3"}}.Encode()
-	post := func(form, override string) (int, string) {
-		r, _ := http.NewRequest("POST", to, strings.NewReader(form))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("X-HTTP-Method-Override", override)
-		resp, err := withKey("k").RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		form          string
+		status, items int
+	}{{form, 200, 3}, {form + "&key=k", 200, 3}, {"a;b=%zz", 400, 0}} {
+		resp, body := send(t, "POST", to, c.form, "X-Goog-Api-Key", "k", "Content-Type",
+			"application/x-www-form-urlencoded", "X-HTTP-Method-Override", "GET")
+		if resp.StatusCode != c.status || strings.Count(body, `youtube#video"`) != c.items {
+			t.Errorf("%s: %d %s", c.form, resp.StatusCode, body)
 		}
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(resp.Body)
-		return resp.StatusCode, string(body)
-	}
-	status, body := post(form, "GET")
-	if status != 200 || strings.Count(body, `youtube#video"`) != 3 {
-		t.Errorf("%d %s", status, body)
-	}
-	if status, _ := post(form+"&key=k", "GET"); status != 200 {
-		t.Errorf("with a key: %d", status)
-	}
-	if status, _ := post("a;b=%zz", "GET"); status != 400 {
-		t.Errorf("malformed: %d", status)
 	}
 	n := s.Counts()
 	if n.ByMethod["youtube.videos.list"] != 2 || n.Units["default"] != 2 || n.KeyInURL != 1 {
