@@ -141,33 +141,11 @@ func intervalsOf(lanes []share.Lane, now time.Time) []freshness.Lane {
 	known := make([]freshness.Lane, len(lanes))
 	for i, l := range lanes {
 		if average[l.Schedule] == 0 {
-			average[l.Schedule] = averageInterval(l, now)
+			average[l.Schedule] = l.Schedule.AverageInterval(now)
 		}
 		known[i] = freshness.Lane{Region: l.Region, Interval: average[l.Schedule]}
 	}
 	return known
-}
-
-// averageInterval counts the ticks of a lane in the four weeks to come, or in four years when that
-// is fewer than one a week. Where the shortest interval accounts for the count, the ticks are
-// evenly spread, and it is the average to the second.
-func averageInterval(l share.Lane, now time.Time) time.Duration {
-	shortest := l.Schedule.Interval()
-	for _, days := range []int{28, 4*365 + 1} {
-		ticks := 0
-		for range l.Schedule.Ticks(now, now.In(l.Zone).AddDate(0, 0, days)) {
-			ticks++
-		}
-		if ticks < 4 {
-			continue
-		}
-		stretch := time.Duration(days) * 24 * time.Hour
-		if stretch-time.Duration(ticks)*shortest <= shortest+time.Hour { // an hour for a change of the clocks
-			return shortest
-		}
-		return (stretch / time.Duration(ticks)).Round(time.Second)
-	}
-	return shortest
 }
 
 // lastCharts are the last complete charts of a region, the oldest first.

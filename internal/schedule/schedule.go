@@ -96,14 +96,4 @@ func (s *Schedule) Count(from, to time.Time) (n int64) {
 	return n
 }
 
-// Interval returns the shortest time between two ticks, by the wall clock: 3h for "0 */3 * * *"
-// although on the day when the clock goes forward two of its ticks are 2h apart. It depends on the
-// spec alone.
-func (s *Schedule) Interval() time.Duration {
-	if s.every > 0 {
-		return time.Duration(s.every) * time.Second
-	}
-	return time.Duration(s.fields.shortest()) * time.Minute
-}
-
 func moment(unix int64) time.Time { return time.Unix(unix, 0).UTC() }
