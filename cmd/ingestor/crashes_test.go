@@ -325,9 +325,9 @@ func TestCrashes(t *testing.T) {
 			t.Errorf("%v was asked for and is not there", p)
 		}
 	}
-	// A kill takes one process, which has at most daemon.DefaultRuns runs, each with one page under
+	// A kill takes one process, which has at most daemon.MaxRuns runs, each with one page under
 	// way.
-	if most := int64(len(f.kills)) * daemon.DefaultRuns; int64(again) > most || charged < asked ||
+	if most := int64(len(f.kills)) * daemon.MaxRuns; int64(again) > most || charged < asked ||
 		charged-asked > most {
 		t.Errorf("%d units were charged, %d pages were asked for", charged, asked)
 	}
@@ -413,7 +413,7 @@ func TestCrashesWhenShort(t *testing.T) {
 	asked := int64(len(f.asked()))
 	t.Logf("%d kills, %d takeovers, %d ticks, %d units charged, %d pages asked for, %d billed, %d asked for again", len(f.kills),
 		f.takeovers(), ticks, charged, asked, bought, again)
-	if most := int64(len(f.kills)) * daemon.DefaultRuns; bought > asked || int64(again) > most ||
+	if most := int64(len(f.kills)) * daemon.MaxRuns; bought > asked || int64(again) > most ||
 		charged < asked || charged-asked > most {
 		t.Errorf("%d units were charged, %d pages were asked for, %d billed", charged, asked,
 			bought)

@@ -106,7 +106,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	}
 	sweep := st.sweep()
 	sweep.Watch = show.watch
-	work := &daemon.Work{Lanes: lanes, Sweep: *sweep}
+	work := &daemon.Config{Lanes: lanes, Sweep: *sweep}
 	if sweep.Unpaced, err = work.Unpaced(ctx); err != nil {
 		show.log.Warn("whether the regions have had their floors is not known: all are paced", "error", err)
 	}

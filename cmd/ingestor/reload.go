@@ -10,11 +10,11 @@ import (
 )
 
 // reload reads the configuration in force again, for the ledger and the catalogue that are open.
-func (a *app) reload(ctx context.Context, open *deps, live *config.Live) (w *daemon.Work, err error) {
+func (a *app) reload(ctx context.Context, open *deps, live *config.Live) (w *daemon.Config, err error) {
 	err = live.Reload(ctx, func(cfg *config.Config) error {
 		next, err := a.rewire(ctx, open, cfg)
 		if err == nil {
-			w, err = next.daemonWork()
+			w, err = next.daemonConfig()
 		}
 		return err
 	})

@@ -67,16 +67,16 @@ func (a *app) daemon(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w, err := st.daemonWork()
+	w, err := st.daemonConfig()
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
 	log.Info("daemon begins", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger), "catalog", cfg.Catalog, "credential", st.cred.Name)
 	reload := make(chan struct{}, 1)
 	d := &daemon.Daemon{
-		Work: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,
+		Config: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,
 	}
-	d.Load = func(ctx context.Context) (*daemon.Work, error) { return a.reload(ctx, st, live) }
+	d.Load = func(ctx context.Context) (*daemon.Config, error) { return a.reload(ctx, st, live) }
 	handler := d.Handler()
 	listener, err := listen(cfg.Daemon.Listen, log)
 	if err != nil {
@@ -110,16 +110,16 @@ func (a *app) openShared(ctx context.Context, cfg *config.Config, log *slog.Logg
 	})
 }
 
-// daemonWork is what the configuration comes to.
-func (s *deps) daemonWork() (*daemon.Work, error) {
+// daemonConfig is what the configuration comes to.
+func (s *deps) daemonConfig() (*daemon.Config, error) {
 	lanes, err := s.cfg.Lanes()
 	if err != nil {
 		return nil, err
 	}
 	d := s.cfg.Daemon
-	return &daemon.Work{
+	return &daemon.Config{
 		Lanes: lanes, Sweep: *s.sweep(), Claims: s.budget.Ledger.(quota.Claims),
-		Jitter: d.Jitter, CatchUp: d.CatchUp, Lease: d.Lease, Grace: d.Grace, Foretell: time.Minute,
+		Jitter: d.Jitter, CatchUp: d.CatchUp, Lease: d.Lease, Grace: d.Grace, ForecastEvery: time.Minute,
 	}, nil
 }
 

@@ -39,7 +39,7 @@ type loanJSON struct {
 // shares is nil while there is enough for every tick that the schedule has until the reset, or when
 // that cannot be known.
 func (s *deps) shares(ctx context.Context, lanes []share.Lane) *sharesJSON {
-	work := &daemon.Work{Lanes: lanes, Sweep: *s.sweep()}
+	work := &daemon.Config{Lanes: lanes, Sweep: *s.sweep()}
 	shares, short, err := work.Shares(ctx)
 	if err != nil {
 		s.log.Debug("shares are not known", "error", err)

@@ -64,7 +64,7 @@ func BenchmarkDecision(b *testing.B) {
 		}
 	}
 	server.SetNow(b, now)
-	w := &daemon.Work{Lanes: all}
+	w := &daemon.Config{Lanes: all}
 	w.Sweep.Catalog, w.Sweep.Day = cat, window
 	w.Sweep.Budget = &quota.Budget{Ledger: l, Credential: "key1", Limits: limits,
 		Prices: map[string][]quota.Cost{"youtube.videos.list": {{Bucket: quota.DefaultBucket, Units: 1}}}}

@@ -19,11 +19,11 @@ import (
 //	10:05:30  GB asks once more, in vain; so does one lane after 1, 2, 4, 8, 10, 10 … minutes
 //	10:42:30  DE is answered: the last tick of each lane runs, that of the stalest region first
 type breaker struct {
-	outage
+	upstream *dependency
 
-	counting sync.Mutex
+	mu       sync.Mutex
 	failures int    // in a row
-	run      string // the first of them
+	run      string // of the first of them
 	several  bool   // runs failed
 }
 
@@ -36,7 +36,7 @@ var errDown = errors.New("the upstream is down")
 // guard is the youtube.Client's for one run.
 func (b *breaker) guard(run string) func(context.Context, func() error) error {
 	return func(ctx context.Context, attempt func() error) error {
-		if !b.take() {
+		if !b.upstream.take() {
 			return errDown
 		}
 		err := attempt()
@@ -45,9 +45,9 @@ func (b *breaker) guard(run string) func(context.Context, func() error) error {
 		case err == nil, upstream && kind != fault.Transient:
 			b.answered()
 		case ctx.Err() != nil, !upstream: // it was not asked, or not waited for
-			b.untake()
+			b.upstream.untake()
 		case b.down(run):
-			b.failed(err)
+			b.upstream.failed(err)
 			return fmt.Errorf("%w: %v", errDown, err) // which is not retried
 		}
 		return err
@@ -55,16 +55,16 @@ func (b *breaker) guard(run string) func(context.Context, func() error) error {
 }
 
 func (b *breaker) answered() {
-	b.counting.Lock()
+	b.mu.Lock()
 	b.failures, b.several = 0, false
-	b.counting.Unlock()
-	b.works()
+	b.mu.Unlock()
+	b.upstream.works()
 }
 
 // down counts a failure, and reports whether the upstream is down with it.
 func (b *breaker) down(run string) bool {
-	b.counting.Lock()
-	defer b.counting.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.failures++; b.failures == 1 {
 		b.run = run
 	}

@@ -14,7 +14,6 @@ func TestBreaker(t *testing.T) {
 			t.Parallel()
 			at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 				p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 0)...)
-				p.work.CatchUp = false
 				w.faults(fault)
 				p.start()
 				time.Sleep(5 * time.Minute)
@@ -33,7 +32,6 @@ func TestBreaker_Answered(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := append(lanes(t, "*/5 * * * *", "UTC", "US", 0), lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
-		p.work.CatchUp = false
 		w.faults("503*2") // once each
 		p.start()
 		time.Sleep(time.Minute)

@@ -3,6 +3,8 @@ package daemon_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,9 +24,7 @@ func TestDayOfTicks(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 */3 * * *", "UTC", eight, 5*time.Minute)
-		p := w.open(all...)
-		p.work.CatchUp = false
-		p.start()
+		p := w.open(all...).start()
 		time.Sleep(24 * time.Hour)
 		w.expectRuns(all, noon, noon.Add(24*time.Hour-time.Second))
 		asked := w.taken()
@@ -39,10 +39,9 @@ func TestDayOfTicks(t *testing.T) {
 			`quota_units_spent_total{bucket="default",credential="key1",method="youtube.videos.list",region="US"} 16`,
 			`ingest_sweeps_total{outcome="complete"} 64`, `quota_suspended{bucket="default",credential="key1"} 0`,
 			`quota_ledger_duration_seconds_count{operation="charge"} 128`,
-			// Three for each tick: that it came, the tick, the lane. Eight lanes ask once at the
-			// start.
-			`quota_ledger_duration_seconds_count{operation="claim"} 200`,
-			`quota_ledger_duration_seconds_count{operation="finish"} 200`, `ingest_chart_age_seconds{region="CA"} 1499`,
+			// two for each tick, of the lane and of the tick; eight lanes ask once at the start
+			`quota_ledger_duration_seconds_count{operation="claim"} 136`,
+			`quota_ledger_duration_seconds_count{operation="finish"} 136`, `ingest_chart_age_seconds{region="CA"} 1499`,
 			`quota_remaining_units{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 9936`,
 			`quota_used_units{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 64`,
 			`quota_reset_timestamp_seconds{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} 1.78047e+09`,
@@ -55,6 +54,43 @@ func TestDayOfTicks(t *testing.T) {
 		}
 		p.end()
 	})
+}
+
+// TestLedgerCallsOfATick: what a tick of four pages asks of the ledger.
+func TestLedgerCallsOfATick(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		units int64
+		want  string
+	}{
+		// lease, mark; usage; a charge a page; done, release
+		{"enough", 10_000, "9: charge 4, claim 2, finish 2, usage 1"},
+		// and what the shares are made of
+		{"short", 40, "11: between 1, charge 4, claim 2, finish 2, sums 1, usage 1"},
+		{"left out", 3, "7: between 1, claim 2, finish 2, sums 1, usage 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
+				w.narrow(c.units, 24*time.Hour)
+				p := w.open(four(t, "0 * * * *")...).start()
+				time.Sleep(30 * time.Second)
+				clear(p.calls)
+				time.Sleep(time.Minute)
+				var each []string
+				sum := 0
+				for _, operation := range slices.Sorted(maps.Keys(p.calls)) {
+					each = append(each, fmt.Sprint(operation, " ", p.calls[operation]))
+					sum += p.calls[operation]
+				}
+				if got := fmt.Sprint(sum, ": ", strings.Join(each, ", ")); got != c.want {
+					t.Errorf("%s, want %s", got, c.want)
+				}
+				p.end()
+			})
+		})
+	}
 }
 
 // TestDaylightSaving: a moment that does not exist runs once, one that comes twice runs once.
@@ -76,9 +112,7 @@ func TestDaylightSaving(t *testing.T) {
 				t.Fatal(err)
 			}
 			at(t, begin, 10_000, func(w *world) {
-				p := w.open(lanes(t, c.spec, c.zone, "US", 0)...)
-				p.work.CatchUp = false
-				p.start()
+				p := w.open(lanes(t, c.spec, c.zone, "US", 0)...).start()
 				time.Sleep(c.hours * time.Hour)
 				p.end()
 				var got []string
@@ -101,17 +135,17 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	at(t, noon, 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US GB DE", 20*time.Minute)
-		w.open(all...).start().stopAfter(2*time.Hour + 30*time.Minute) // until 21:30: GB has run at 21:20, DE at 20:40
+		w.restart(all...).stopAfter(2*time.Hour + 30*time.Minute) // until 21:30: GB has run at 21:20, DE at 20:40
 		w.taken()
 		time.Sleep(4*time.Hour + 15*time.Minute) // 01:45
-		again := w.open(all...).start()
+		again := w.restart(all...)
 		time.Sleep(time.Minute)
 		want := "01:45:00 DE 1, 01:45:00 DE 2, 01:45:00 US 1, 01:45:00 US 2, 01:45:00 GB 1, 01:45:00 GB 2"
 		if got := strings.Join(w.taken(), ", "); got != want {
 			t.Errorf("caught up: %s\nwant %s", got, want)
 		}
 		again.stopAfter(time.Minute)
-		short := w.open(all...).start() // 01:47: nothing was missed
+		short := w.restart(all...) // 01:47: nothing was missed
 		time.Sleep(12 * time.Minute)
 		if got := w.taken(); len(got) != 0 {
 			t.Errorf("caught up again: %v", got)
@@ -135,7 +169,6 @@ func TestPanic(t *testing.T) {
 	at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
 		all := lanes(t, "*/10 * * * *", "UTC", "US GB", 0)
 		p := w.open(all...)
-		p.work.CatchUp = false
 		struck := false
 		w.set(func(_ *proc, r *http.Request) {
 			if r.URL.Query().Get("regionCode") == "US" && !struck {
@@ -164,9 +197,8 @@ func TestReload(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		old := lanes(t, "*/10 * * * *", "UTC", "US GB", 0)
 		p := w.open(old...)
-		p.work.CatchUp = false
-		var next *daemon.Work
-		p.load = func(context.Context) (*daemon.Work, error) {
+		var next *daemon.Config
+		p.load = func(context.Context) (*daemon.Config, error) {
 			if next == nil {
 				return nil, errors.New("quota.yaml:7: pages: 0 is out of range")
 			}
@@ -180,7 +212,7 @@ func TestReload(t *testing.T) {
 		if w.told("refused", "quota.yaml:7: pages: 0 is out of range") != 1 {
 			t.Errorf("told: %v", w.log)
 		}
-		good := *p.work
+		good := *p.config
 		good.Lanes = append(lanes(t, "*/10 * * * *", "UTC", "US", 0), lanes(t, "5 * * * *", "UTC", "GB", 0)...)
 		next = &good
 		time.Sleep(5*time.Minute + 10*time.Second)
@@ -211,9 +243,7 @@ func TestEnd(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		w.set(func(_ *proc, r *http.Request) { slow(r, 8*time.Second) })
-		p := w.open(all...)
-		p.work.CatchUp = false
-		p.start()
+		p := w.open(all...).start()
 		time.Sleep(5 * time.Second) // in the first page
 		asked := time.Now()
 		p.end()
@@ -223,7 +253,7 @@ func TestEnd(t *testing.T) {
 		if got := strings.Join(w.taken(), ", "); got != "19:00:08 US 1" {
 			t.Errorf("asked for %s", got)
 		}
-		other := w.open(all...).start()
+		other := w.restart(all...)
 		time.Sleep(9 * time.Second)
 		other.end()
 		if got := strings.Join(w.taken(), ", "); got != "19:00:16 US 2" {
@@ -238,18 +268,15 @@ func TestGrace(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		w.set(func(_ *proc, r *http.Request) { <-r.Context().Done() })
-		p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...)
-		p.work.CatchUp = false
-		p.start()
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...).start()
 		time.Sleep(5 * time.Second)
 		asked := time.Now()
 		p.end()
 		if took := time.Since(asked); took != 15*time.Second {
 			t.Errorf("it took %v to end", took)
 		}
-		if state, err := w.look.ledger.Claim(context.Background(), quota.Claim{Credential: "key1", TTL: time.Minute,
-			Name: "trending/US/2026-06-01T19:00:00Z", Holder: "other"}); state != quota.ClaimWon || err != nil {
-			t.Errorf("the tick is not free: %v, %v", state, err)
+		if state := w.claim("trending/US", time.Minute); state != quota.ClaimWon {
+			t.Errorf("the lane was not released: %v", state)
 		}
 	})
 }
@@ -261,7 +288,6 @@ func TestTwoDaemons(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "*/10 * * * *", "UTC", "US GB DE FR", 0)
 		a, b := w.open(all...), w.open(all...)
-		a.work.CatchUp, b.work.CatchUp = false, false
 		var victim atomic.Pointer[proc]
 		w.set(func(p *proc, r *http.Request) {
 			slow(r, time.Second)

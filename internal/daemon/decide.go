@@ -12,10 +12,10 @@ import (
 // chartMethod is what a page of a chart is charged as.
 const chartMethod = "youtube.videos.list"
 
-// Shares says what each lane may take of the limit that is shortest. It is false while enough is
+// Shares returns what each lane may take of the limit that is shortest. It is false while enough is
 // left for every tick to come.
-func (w *Work) Shares(ctx context.Context) (share.Shares, bool, error) {
-	s, err := w.standing(ctx)
+func (c *Config) Shares(ctx context.Context) (share.Shares, bool, error) {
+	s, err := c.snapshot(ctx)
 	if err != nil {
 		return share.Shares{}, false, err
 	}
@@ -27,23 +27,24 @@ func (w *Work) Shares(ctx context.Context) (share.Shares, bool, error) {
 	return shares, short, nil
 }
 
-// standing is what the ledger says of the shared bucket at one moment.
-type standing struct {
-	*Work
-	rule  share.Rule
-	at    time.Time // by the ledger's clock
-	usage []quota.LimitUsage
+// snapshot is what the ledger says of the shared bucket at one moment.
+type snapshot struct {
+	budget *quota.Budget
+	rule   share.Rule
+	at     time.Time // by the ledger's clock
+	usage  []quota.LimitUsage
 }
 
-// standing asks what is left, and what a run of each lane takes.
-func (w *Work) standing(ctx context.Context) (standing, error) {
-	ctx = context.WithoutCancel(ctx)
-	usage, err := w.Sweep.Budget.Usage(ctx)
+// snapshot asks what is left, and what a run of each lane takes.
+func (c *Config) snapshot(ctx context.Context) (*snapshot, error) {
+	budget := c.Sweep.Budget
+	usage, err := budget.Usage(context.WithoutCancel(ctx))
 	if err != nil {
-		return standing{}, err
+		return nil, err
 	}
-	s := standing{Work: w, at: usage.At, rule: share.Rule{Lanes: slices.Clone(w.Lanes), Reset: w.Sweep.Day}}
-	for _, cost := range w.Sweep.Budget.Prices[chartMethod] {
+	s := &snapshot{budget: budget, at: usage.At,
+		rule: share.Rule{Lanes: slices.Clone(c.Lanes), Reset: c.Sweep.Day}}
+	for _, cost := range budget.Prices[chartMethod] {
 		if cost.Bucket == quota.DefaultBucket {
 			s.rule.Price = cost.Units
 		}
@@ -58,37 +59,44 @@ func (w *Work) standing(ctx context.Context) (standing, error) {
 	}
 	ahead := skew(usage.At)
 	for i := range s.rule.Lanes {
-		l := &s.rule.Lanes[i]
-		l.Offset += ahead // the ticks come by this host's clock
-		if l.Pages, err = w.Sweep.Catalog.PagesWanted(ctx, l.Region, l.Pages); err != nil {
-			return standing{}, err
+		s.rule.Lanes[i].Offset += ahead // the ticks come by this host's clock
+	}
+	return s, c.setPages(ctx, s.rule.Lanes)
+}
+
+// setPages sets how many pages a run of each lane wants, by its region's last chart.
+func (c *Config) setPages(ctx context.Context, lanes []share.Lane) (err error) {
+	for i := range lanes {
+		l := &lanes[i]
+		l.Pages, err = c.Sweep.Catalog.PagesWanted(context.WithoutCancel(ctx), l.Region, l.Pages)
+		if err != nil {
+			return err
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // skew is how far the ledger's clock is ahead of this host's. A little of it is the way there and
 // back.
 func skew(ledger time.Time) time.Duration {
-	d := time.Until(ledger)
-	if d.Abs() < 5*time.Second {
-		return 0
+	if d := time.Until(ledger); d.Abs() >= 5*time.Second {
+		return d
 	}
-	return d
+	return 0
 }
 
 // left is what a limit leaves scheduled charges.
-func (s *standing) left(limit int) int64 { return s.usage[limit].Remaining }
+func (s *snapshot) left(limit int) int64 { return s.usage[limit].Remaining }
 
 // lookAhead adds to what is left of sliding windows what will have left them soon.
-func (s *standing) lookAhead(ctx context.Context) error {
+func (s *snapshot) lookAhead(ctx context.Context) error {
 	for i := range s.usage {
 		l := &s.usage[i]
 		if l.Limit.Window.IsCalendar() || !share.Shared(l.Limit) {
 			continue
 		}
 		oldest := s.at.Add(-l.Limit.Window.Length)
-		units, err := s.Sweep.Budget.Ledger.Between(context.WithoutCancel(ctx), s.Sweep.Budget.Credential,
+		units, err := s.budget.Ledger.Between(context.WithoutCancel(ctx), s.budget.Credential,
 			quota.DefaultBucket, oldest, oldest.Add(share.Soon))
 		if err != nil {
 			return err
@@ -99,12 +107,12 @@ func (s *standing) lookAhead(ctx context.Context) error {
 }
 
 // book is what was charged to the shared bucket, as far back as the rule looks.
-func (s *standing) book(ctx context.Context) (*share.Book, error) {
+func (s *snapshot) book(ctx context.Context) (*share.Book, error) {
 	far := share.Memory
 	for _, l := range s.rule.Limits {
 		far = max(far, l.Window.Longest())
 	}
-	sums, err := s.sums(ctx, s.at.Add(-far))
+	sums, err := sumsSince(ctx, s.budget, s.at.Add(-far))
 	if err != nil {
 		return nil, err
 	}
@@ -118,54 +126,57 @@ func (s *standing) book(ctx context.Context) (*share.Book, error) {
 	return book, nil
 }
 
-// sums is what was charged to the shared bucket in each grain of time from a moment on.
-func (w *Work) sums(ctx context.Context, since time.Time) ([]quota.Sum, error) {
-	return w.Sweep.Budget.Ledger.Sums(context.WithoutCancel(ctx), quota.SumQuery{
-		Credential: w.Sweep.Budget.Credential, Bucket: quota.DefaultBucket, Since: quota.GrainOf(since)})
+// sumsSince is what was charged to the shared bucket in each grain of time from a moment on.
+func sumsSince(ctx context.Context, b *quota.Budget, since time.Time) ([]quota.Sum, error) {
+	return b.Ledger.Sums(context.WithoutCancel(ctx), quota.SumQuery{Credential: b.Credential,
+		Bucket: quota.DefaultBucket, Since: quota.GrainOf(since)})
 }
 
 // admit decides whether a tick runs.
-func (s *standing) admit(ctx context.Context, lane int, tick time.Time) (share.Decision, *share.Book, error) {
+func (s *snapshot) admit(ctx context.Context, lane int,
+	tick time.Time) (share.Decision, *share.Book, error) {
 	at := s.at
 	if tick = tick.Add(skew(s.at)); at.Sub(tick).Abs() < time.Minute {
 		at = tick // it decides as a plan does, although it comes a moment later
 	}
-	// Nobody's share is asked for while what is left now is enough.
+	// Who spent what is not asked while what is left now is enough.
 	book := s.rule.Begin()
-	if d := book.Admit(lane, at.UnixMicro(), s.left); !d.Short {
+	d := book.Admit(lane, at.UnixMicro(), s.left)
+	if !d.Short {
 		return d, book, nil
 	}
 	book, err := s.book(ctx)
 	if err != nil {
-		return share.Decision{}, nil, err
+		return d, nil, err
 	}
 	return book.Admit(lane, at.UnixMicro(), s.left), book, nil
 }
 
-// Unpaced says which regions have not had their floor of the upstream's day yet: a pace does not
+// Unpaced reports which regions have not had their floor of the upstream's day yet: a pace does not
 // hold them back. It is nil where there is no pace, or no floor.
-func (w *Work) Unpaced(ctx context.Context) (func(region string) bool, error) {
-	floored := slices.ContainsFunc(w.Lanes, func(l share.Lane) bool { return l.Floor > 0 })
-	if len(w.Sweep.Budget.Paces) == 0 || !floored {
+func (c *Config) Unpaced(ctx context.Context) (func(region string) bool, error) {
+	floored := slices.ContainsFunc(c.Lanes, func(l share.Lane) bool { return l.Floor > 0 })
+	budget := c.Sweep.Budget
+	if len(budget.Paces) == 0 || !floored {
 		return nil, nil
 	}
-	now, err := w.Sweep.Budget.Ledger.Time(context.WithoutCancel(ctx))
+	now, err := budget.Ledger.Time(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
 	}
-	start, _ := w.Sweep.Day.Bounds(now)
-	sums, err := w.sums(ctx, start)
+	start, _ := c.Sweep.Day.Bounds(now)
+	sums, err := sumsSince(ctx, budget, start)
 	if err != nil {
 		return nil, err
 	}
 	left := make(map[string]int64) // of the floors
-	for _, l := range w.Lanes {
+	for _, l := range c.Lanes {
 		left[l.Region] = l.Floor
 	}
-	rule := share.Rule{Lanes: w.Lanes}
+	rule := share.Rule{Lanes: c.Lanes}
 	for _, sum := range sums {
 		if i := rule.LaneOf(sum.Labels); i != share.Others {
-			left[w.Lanes[i].Region] -= sum.Units
+			left[c.Lanes[i].Region] -= sum.Units
 		}
 	}
 	return func(region string) bool { return left[region] > 0 }, nil

@@ -8,22 +8,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// outage tells of a time in which something that every tick needs is away: when it begins, once an
-// hour while it lasts, and when it is over. Who finds it away logs no more than that, at debug
-// level.
+// dependency is something that every tick needs: ledger, upstream or catalogue. It logs when it is
+// away: at once, once an hour while that lasts, and when it is over. A lane that finds it away logs
+// that at debug level only.
 //
-// Where it has turns, no lane gets one while it is away, but for a probe now and then: one lane
-// that finds out whether it is back. The ticks of the others wait, and cost nothing.
-type outage struct {
-	mu    sync.Mutex
-	text  outageText
-	log   *slog.Logger
-	due   func() int64 // how many ticks wait
-	turns *turns       // nil when the lanes find out for themselves
+// If it has turns, no lane gets one while it is away, but for a probe now and then: one lane that
+// finds out whether it is back. The ticks of the others wait, and cost nothing.
+type dependency struct {
+	mu      sync.Mutex
+	text    dependencyText
+	log     *slog.Logger
+	waiting func() int64 // how many ticks do
+	turns   *turns       // nil when the lanes find out for themselves
 
 	since, ended time.Time // of the last one: zero when there was none, and while it lasts
 	first        time.Time // since when it has not been there for more than an hour on end
-	told         time.Time
+	logged       time.Time
 	cause        error
 	wait         time.Duration // until the next probe
 	next         time.Time     // when that is
@@ -31,25 +31,25 @@ type outage struct {
 	permit       bool          // for a probe that nobody has made yet
 }
 
-// outageText is what is said of an outage.
-type outageText struct {
+// dependencyText is what is logged of an outage.
+type dependencyText struct {
 	begins, lasts, ends string
 	effect, hint        string
 	first, longest      time.Duration // waits between probes: each is twice the one before
 }
 
-// stillAway is how often an outage that lasts is told again.
+// stillAway is how often an outage that lasts is logged again.
 const stillAway = time.Hour
 
 // prepare is called once, before anything fails.
-func (o *outage) prepare(d *Daemon, text outageText, turns *turns) {
+func (o *dependency) prepare(d *Daemon, text dependencyText, turns *turns) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.text, o.log, o.due, o.turns = text, d.Log, d.due, turns
+	o.text, o.log, o.waiting, o.turns = text, d.Log, d.waiting, turns
 }
 
-// failed notes that it does not answer, or works no more.
-func (o *outage) failed(err error) {
+// failed records that it does not answer, or does not work.
+func (o *dependency) failed(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
@@ -59,18 +59,18 @@ func (o *outage) failed(err error) {
 		if o.since.IsZero() || now.Sub(o.ended) > stillAway {
 			o.first = now
 		}
-		o.since, o.ended, o.told = now, time.Time{}, now
+		o.since, o.ended, o.logged = now, time.Time{}, now
 		o.log.Error(o.text.begins, "effect", o.text.effect, "error", err, "hint", o.text.hint)
 		o.shut()
-	case now.Sub(o.told) >= stillAway:
-		o.told = now
+	case now.Sub(o.logged) >= stillAway:
+		o.logged = now
 		o.log.Error(o.text.lasts, "since", o.since.UTC().Truncate(time.Second),
-			"ticks_waiting", o.due(), "error", err, "hint", o.text.hint)
+			"ticks_waiting", o.waiting(), "error", err, "hint", o.text.hint)
 	}
 }
 
-// works notes that it has answered.
-func (o *outage) works() {
+// works records that it has answered.
+func (o *dependency) works() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.lasts() {
@@ -78,7 +78,7 @@ func (o *outage) works() {
 	}
 	o.ended, o.cause, o.permit = time.Now(), nil, false
 	o.log.Info(o.text.ends, "since", o.since.UTC().Truncate(time.Second),
-		"away", o.ended.Sub(o.since).Round(time.Second), "ticks_waiting", o.due())
+		"away", o.ended.Sub(o.since).Round(time.Second), "ticks_waiting", o.waiting())
 	if o.turns != nil {
 		o.timer.Stop()
 		o.turns.open()
@@ -86,7 +86,7 @@ func (o *outage) works() {
 }
 
 // stop ends the probes.
-func (o *outage) stop() {
+func (o *dependency) stop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.timer != nil {
@@ -95,31 +95,28 @@ func (o *outage) stop() {
 }
 
 // shut keeps the lanes from their turns.
-func (o *outage) shut() {
+func (o *dependency) shut() {
 	if o.turns == nil {
 		return
 	}
 	o.turns.shut()
-	o.wait = o.text.first
-	o.next = time.Now().Add(o.wait)
-	o.timer = time.AfterFunc(o.wait, o.probe)
+	o.timer = time.AfterFunc(o.text.first, o.probe)
+	o.probeAfter(o.text.first)
 }
 
 // hasten makes the next probe an early one: a new configuration may have mended what is away. It
 // does not put off one that is due earlier, however often it is called.
-func (o *outage) hasten() {
+func (o *dependency) hasten() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.lasts() || o.turns == nil || time.Until(o.next) <= o.text.first {
 		return
 	}
-	o.wait = o.text.first
-	o.next = time.Now().Add(o.wait)
-	o.timer.Reset(o.wait)
+	o.probeAfter(o.text.first)
 }
 
 // probe gives a turn to one lane.
-func (o *outage) probe() {
+func (o *dependency) probe() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.lasts() {
@@ -127,13 +124,16 @@ func (o *outage) probe() {
 	}
 	o.permit = true
 	o.turns.probe()
-	o.wait = min(2*o.wait, o.text.longest)
-	o.next = time.Now().Add(o.wait)
-	o.timer.Reset(o.wait)
+	o.probeAfter(min(2*o.wait, o.text.longest))
+}
+
+func (o *dependency) probeAfter(wait time.Duration) {
+	o.wait, o.next = wait, time.Now().Add(wait)
+	o.timer.Reset(wait)
 }
 
 // pass lets another lane probe when the one that had the turn did not come to it.
-func (o *outage) pass() {
+func (o *dependency) pass() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.lasts() && o.permit {
@@ -142,7 +142,7 @@ func (o *outage) pass() {
 }
 
 // take reports whether it may be asked for something: while it is away, once for each probe.
-func (o *outage) take() bool {
+func (o *dependency) take() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.lasts() {
@@ -154,17 +154,17 @@ func (o *outage) take() bool {
 }
 
 // untake gives the permit back to another lane: what it was taken for was not asked.
-func (o *outage) untake() {
+func (o *dependency) untake() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.permit = o.lasts()
 }
 
 // lasts is called with the lock held.
-func (o *outage) lasts() bool { return !o.since.IsZero() && o.ended.IsZero() }
+func (o *dependency) lasts() bool { return !o.since.IsZero() && o.ended.IsZero() }
 
 // away is since when it is away, and why; nil when it is not.
-func (o *outage) away() (since time.Time, cause error) {
+func (o *dependency) away() (since time.Time, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.since, o.cause
@@ -172,14 +172,14 @@ func (o *outage) away() (since time.Time, cause error) {
 
 // covers reports whether it was away at a moment, or was to go away again soon: when an outage is
 // followed by another, lanes may not have come to the ticks that they missed in the first.
-func (o *outage) covers(at time.Time) bool {
+func (o *dependency) covers(at time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.since.IsZero() && !at.Before(o.first) && (o.ended.IsZero() || !at.After(o.ended))
 }
 
 // gauge is whether it is away, for metrics.
-func (o *outage) gauge(what string) prometheus.Collector {
+func (o *dependency) gauge(what string) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "ingest_away",
 		Help:        "Whether ticks wait for the ledger, the upstream or the catalogue.",
 		ConstLabels: prometheus.Labels{"what": what},
@@ -191,22 +191,22 @@ func (o *outage) gauge(what string) prometheus.Collector {
 	})
 }
 
-// outages are those that a daemon knows.
-func (d *Daemon) outages() map[string]*outage {
-	return map[string]*outage{
-		"ledger": &d.ledger, "upstream": &d.upstream.outage, "catalogue": &d.catalogue,
-	}
+// stopProbes stops the probes when the daemon ends.
+func (d *Daemon) stopProbes() {
+	d.upstream.stop()
+	d.catalogue.stop()
 }
 
-// prepareOutages says what each kind means, and what to do.
-func (d *Daemon) prepareOutages() {
-	d.ledger.prepare(d, outageText{
+// describe sets what an outage of each dependency means, and what to do.
+func (d *Daemon) describe() {
+	d.breaker.upstream = &d.upstream
+	d.ledger.prepare(d, dependencyText{
 		begins: "the ledger does not answer", lasts: "the ledger still does not answer",
 		ends:   "the ledger answers again",
 		effect: "ticks wait; nothing is charged or fetched",
 		hint:   "check its server, or its file and disk; quotactl status asks it",
 	}, nil)
-	d.upstream.prepare(d, outageText{
+	d.upstream.prepare(d, dependencyText{
 		begins: "the upstream does not answer", lasts: "the upstream still does not answer",
 		ends:   "the upstream answers again",
 		effect: "ticks wait; one request now and then finds out whether it is back, and is charged",
@@ -214,7 +214,7 @@ func (d *Daemon) prepareOutages() {
 			"SIGHUP makes the daemon ask within 30s",
 		first: 30 * time.Second, longest: 10 * time.Minute,
 	}, &d.turns)
-	d.catalogue.prepare(d, outageText{
+	d.catalogue.prepare(d, dependencyText{
 		begins: "the catalogue takes no pages", lasts: "the catalogue still takes no pages",
 		ends:   "the catalogue takes pages again",
 		effect: "ticks wait, and nothing is bought that could not be stored",
@@ -223,13 +223,13 @@ func (d *Daemon) prepareOutages() {
 	}, &d.turns)
 }
 
-// due is how many ticks have come and are not done.
-func (d *Daemon) due() (n int64) {
-	now := time.Now()
-	for _, l := range d.now.Load().Lanes {
-		if m, ok := d.settled(l); ok {
-			n += l.Count(m.until, now)
-		}
+// passProbes lets another lane probe if this one did not get to it. While upstream and catalogue
+// are both away none can probe the upstream: each would try, one after another, and log it.
+func (d *Daemon) passProbes() {
+	_, noUpstream := d.upstream.away()
+	_, noCatalogue := d.catalogue.away()
+	if noUpstream == nil || noCatalogue == nil {
+		d.upstream.pass()
+		d.catalogue.pass()
 	}
-	return n
 }

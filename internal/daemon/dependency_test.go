@@ -45,9 +45,7 @@ func TestUpstreamAway(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "*/30 * * * *", "UTC", eight, time.Minute)
-		p := w.open(all...)
-		p.work.CatchUp = false
-		p.start()
+		p := w.open(all...).start()
 		time.Sleep(20 * time.Minute) // each has a chart of 19:00
 		before := w.units()
 		back := w.away()
@@ -80,7 +78,7 @@ func TestUpstreamAway(t *testing.T) {
 			t.Errorf("told: %s", strings.Join(w.log, ""))
 		}
 		p.end()
-		again := w.open(all...).start() // nothing of that time is run again
+		again := w.restart(all...) // nothing of that time is run again
 		time.Sleep(5 * time.Second)
 		again.end()
 		w.expectAsked("")
@@ -96,7 +94,6 @@ func TestUpstreamAway_Probes(t *testing.T) {
 		var both [2]*proc
 		for i := range both {
 			both[i] = w.open(all...)
-			both[i].work.CatchUp = false
 		}
 		back := w.away()
 		var now, most atomic.Int64
@@ -129,7 +126,7 @@ func TestUpstreamRefuses(t *testing.T) {
 			t.Parallel()
 			at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 				p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
-				p.work.CatchUp, p.work.Sweep.Client.Retry.Throttled = false, 0
+				p.config.Sweep.Client.Retry.Throttled = 0
 				w.faults(fault)
 				p.start()
 				time.Sleep(time.Minute)
@@ -149,7 +146,6 @@ func TestRegionFailsAlone(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := append(lanes(t, "* * * * *", "UTC", "US", 0), lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
-		p.work.CatchUp = false
 		w.faults("503:US")
 		p.start()
 		time.Sleep(3*time.Hour + 10*time.Minute)
@@ -170,7 +166,6 @@ func TestLedgerAway_Told(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
 		p := w.open(all...)
-		p.work.CatchUp = false
 		p.mute.Store(true)
 		p.start()
 		time.Sleep(2*time.Hour + 30*time.Minute)
@@ -211,7 +206,6 @@ func TestCatalogueLocked(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
 		p := w.open(all...)
-		p.work.CatchUp = false
 		unlock := w.lock()
 		p.start()
 		time.Sleep(30 * time.Minute)
@@ -221,9 +215,8 @@ func TestCatalogueLocked(t *testing.T) {
 		if code, body := p.scrape("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "another process is writing") {
 			t.Errorf("%d %s", code, body)
 		}
-		state, err := w.look.ledger.Claim(w.Context(), quota.Claim{Credential: "key1", TTL: time.Second, Holder: "other", Name: "trending/US/2026-06-01T19:00:00Z"})
-		if err != nil || state != quota.ClaimWon {
-			t.Errorf("the tick was not given back: %v, %v", state, err)
+		if state := w.claim("trending/US", time.Second); state != quota.ClaimWon {
+			t.Errorf("the lane was not released: %v", state)
 		}
 		unlock()
 		if code, body := p.scrape("/readyz"); code != http.StatusOK {

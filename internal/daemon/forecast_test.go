@@ -12,7 +12,7 @@ func TestForetold(t *testing.T) {
 	t.Parallel()
 	at(t, midnight.Add(10*time.Minute), 100, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...) // 16 units an hour
-		p.work.Foretell = 10 * time.Minute
+		p.config.ForecastEvery = 10 * time.Minute
 		p.start()
 		time.Sleep(2 * time.Hour)
 		if n := w.told("level=WARN", "forecast: default lasts to the reset, and the schedule does not fit in it", "are left out by their shares"); n != 1 {

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,9 +27,9 @@ type counted struct {
 
 // timed is deferred with the moment at which the question was asked.
 func (c *counted) timed(operation string, asked time.Time, err *error) {
-	c.metrics.asked.WithLabelValues(operation).Observe(time.Since(asked).Seconds())
-	if errors.Is(*err, quota.ErrUnreachable) || errors.Is(*err, quota.ErrLedgerUnusable) {
-		c.metrics.failed.WithLabelValues(operation).Inc()
+	c.metrics.ledgerTime.WithLabelValues(operation).Observe(time.Since(asked).Seconds())
+	if fromLedger(*err) {
+		c.metrics.ledgerFailures.WithLabelValues(operation).Inc()
 	}
 }
 
@@ -66,25 +65,35 @@ func add(vec *prometheus.CounterVec, charge quota.Charge) {
 }
 
 // Usage implements quota.Ledger.
-func (c *counted) Usage(ctx context.Context, credential string, limits []quota.Limit) (u quota.Usage, err error) {
+func (c *counted) Usage(ctx context.Context, credential string,
+	limits []quota.Limit) (u quota.Usage, err error) {
 	defer c.timed("usage", time.Now(), &err)
 	return c.ClaimsLedger.Usage(ctx, credential, limits)
 }
 
-// Entries implements quota.Ledger.
-func (c *counted) Entries(ctx context.Context, q quota.Query) (entries []quota.Entry, err error) {
-	defer c.timed("entries", time.Now(), &err)
-	return c.ClaimsLedger.Entries(ctx, q)
+// Sums implements quota.Ledger.
+func (c *counted) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, err error) {
+	defer c.timed("sums", time.Now(), &err)
+	return c.ClaimsLedger.Sums(ctx, q)
+}
+
+// Between implements quota.Ledger.
+func (c *counted) Between(ctx context.Context, credential, bucket string,
+	from, to time.Time) (units int64, err error) {
+	defer c.timed("between", time.Now(), &err)
+	return c.ClaimsLedger.Between(ctx, credential, bucket, from, to)
 }
 
 // Suspend implements quota.Ledger.
-func (c *counted) Suspend(ctx context.Context, credential, bucket string, until time.Time) (err error) {
+func (c *counted) Suspend(ctx context.Context, credential, bucket string,
+	until time.Time) (err error) {
 	defer c.timed("suspend", time.Now(), &err)
 	return c.ClaimsLedger.Suspend(ctx, credential, bucket, until)
 }
 
 // Claim implements quota.Claims.
-func (c *counted) Claim(ctx context.Context, claim quota.Claim) (state quota.ClaimState, err error) {
+func (c *counted) Claim(ctx context.Context,
+	claim quota.Claim) (state quota.ClaimState, err error) {
 	defer c.timed("claim", time.Now(), &err)
 	return c.ClaimsLedger.Claim(ctx, claim)
 }

@@ -2,69 +2,93 @@ package daemon
 
 import (
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"quotabudget/internal/catalog"
 	"quotabudget/internal/metrics"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
 )
 
 // Metrics is what a daemon counts, in a registry of its own. NewMetrics makes it.
 type Metrics struct {
 	Registry *prometheus.Registry
 
-	spent     *prometheus.CounterVec
-	cancelled *prometheus.CounterVec
-	denials   *prometheus.CounterVec
-	asked     *prometheus.HistogramVec
-	failed    *prometheus.CounterVec
-	sweeps    *prometheus.CounterVec
-	failures  *prometheus.CounterVec
-	interval  *prometheus.GaugeVec
-	panics    prometheus.Counter
-	takeovers prometheus.Counter
-	reload    reloadMetrics
-	outlook   outlook
-	upstream  *metrics.Upstream
+	spent, cancelled, denials *prometheus.CounterVec
+	ledgerTime                *prometheus.HistogramVec
+	ledgerFailures            *prometheus.CounterVec
+	sweeps, failures          *prometheus.CounterVec
+	interval                  *prometheus.GaugeVec
+	panics, takeovers         prometheus.Counter
+	dryAt, dryChance          *prometheus.GaugeVec
+	reload                    reloadMetrics
+	upstream                  *metrics.Upstream
 }
 
 // NewMetrics makes an empty set of metrics.
 func NewMetrics() *Metrics {
+	registry := prometheus.NewRegistry()
+	auto := promauto.With(registry)
+	counter := func(name, help string) prometheus.Counter {
+		return auto.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return auto.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return auto.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
 	m := &Metrics{
-		Registry: prometheus.NewRegistry(),
+		Registry: registry,
 		spent: counters("quota_units_spent_total", "Units charged by this process.",
 			"credential", "bucket", "method", "region"),
 		cancelled: counters("quota_units_cancelled_total",
 			"Units of quota_units_spent_total that were taken back: the call never left.",
 			"credential", "bucket", "method", "region"),
 		denials: counters("quota_denials_total",
-			"Charges denied to this process, by the limit that denied longest.", "credential", "limit"),
-		asked: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			"Charges denied to this process, by the limit that denied longest.",
+			"credential", "limit"),
+		ledgerTime: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quota_ledger_duration_seconds", Help: "How long the ledger took to answer.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 14),
 		}, []string{"operation"}),
-		failed: counters("quota_ledger_failures_total",
+		ledgerFailures: counters("quota_ledger_failures_total",
 			"Questions that the ledger could not be asked.", "operation"),
 		sweeps: counters("ingest_sweeps_total",
 			"Ticks that this process has seen to their end, by outcome.", "outcome"),
 		failures: counters("ingest_failures_total",
-			"Runs that failed, by region and by what kept them from their chart.", "region", "kind"),
-		interval: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "ingest_interval_seconds",
-			Help: "The longest time between two ticks of the region in the days to come.",
-		}, []string{"region"}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "ingest_runs_panicked_total", Help: "Runs that ended in a panic."}),
-		takeovers: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "ingest_takeovers_total",
-			Help: "Ticks taken over from a daemon that was not heard of for a lease."}),
-		reload:   newReloadMetrics(),
-		outlook:  newOutlook(),
+			"Runs that failed, by region and by what kept them from their chart.",
+			"region", "kind"),
+		interval: gauges("ingest_interval_seconds",
+			"The longest time between two ticks of the region in the days to come.", "region"),
+		panics: counter("ingest_runs_panicked_total", "Runs that ended in a panic."),
+		takeovers: counter("ingest_takeovers_total",
+			"Ticks taken over from a daemon that was not heard of for a lease."),
+		dryAt: gauges("quota_forecast_dry_timestamp_seconds",
+			"When the bucket is forecast to run dry, as Unix time; +Inf if it lasts to its reset.",
+			"credential", "bucket"),
+		dryChance: gauges("quota_forecast_dry_chance",
+			"How likely the bucket runs dry before its reset, from 0 to 1.",
+			"credential", "bucket"),
+		reload: reloadMetrics{
+			total: counters("ingest_reloads_total",
+				"Configurations reloaded, by whether they were accepted.", "result"),
+			successful: gauge("ingest_config_last_reload_successful",
+				"Whether the last configuration that was loaded was accepted."),
+			succeeded: gauge("ingest_config_last_reload_success_timestamp_seconds",
+				"When the configuration in force was loaded."),
+		},
 		upstream: metrics.NewUpstream(chartMethod),
 	}
-	m.Registry.MustRegister(m.spent, m.cancelled, m.denials, m.asked, m.failed,
-		m.sweeps, m.failures, m.interval, m.panics, m.takeovers, m.upstream,
-		m.reload.total, m.reload.successful, m.reload.succeeded, m.outlook.dry, m.outlook.chance,
-		metrics.BuildInfo("ingestor"), collectors.NewGoCollector(),
+	registry.MustRegister(m.upstream, metrics.BuildInfo("ingestor"), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.initialise()
 	return m
@@ -77,10 +101,38 @@ func (m *Metrics) initialise() {
 		leftOut, paced, overtaken, panicked} {
 		m.sweeps.WithLabelValues(outcome)
 	}
-	for _, operation := range []string{"charge", "cancel", "usage", "entries", "suspend",
-		"claim", "finish"} {
-		m.asked.WithLabelValues(operation)
-		m.failed.WithLabelValues(operation)
+	for _, operation := range []string{"charge", "cancel", "usage", "sums", "between",
+		"suspend", "claim", "finish"} {
+		m.ledgerTime.WithLabelValues(operation)
+		m.ledgerFailures.WithLabelValues(operation)
+	}
+	m.reload.total.WithLabelValues("accepted")
+	m.reload.total.WithLabelValues("refused")
+	m.reload.successful.Set(1)
+	m.reload.succeeded.SetToCurrentTime()
+}
+
+// inForce makes the series that a configuration leads one to expect.
+func (m *Metrics) inForce(c *Config, now time.Time) {
+	b := c.Sweep.Budget
+	m.denials.WithLabelValues(b.Credential, quota.Suspended)
+	for _, l := range slices.Concat(b.Limits, b.Paces) {
+		m.denials.WithLabelValues(b.Credential, l.Name())
+	}
+	m.interval.Reset() // a region may be gone
+	intervals := make(map[*schedule.Schedule]time.Duration)
+	for _, l := range c.Lanes {
+		if intervals[l.Schedule] == 0 {
+			intervals[l.Schedule] = l.LongestInterval(now)
+		}
+		m.interval.WithLabelValues(l.Region).Set(intervals[l.Schedule].Seconds())
+		for _, kind := range metrics.FailureKinds() {
+			m.failures.WithLabelValues(l.Region, kind)
+		}
+		for _, cost := range b.Prices[chartMethod] {
+			m.spent.WithLabelValues(b.Credential, cost.Bucket, chartMethod, l.Region)
+			m.cancelled.WithLabelValues(b.Credential, cost.Bucket, chartMethod, l.Region)
+		}
 	}
 }
 
@@ -90,6 +142,39 @@ func (m *Metrics) Measure(base http.RoundTripper, name metrics.Namer) http.Round
 	return m.upstream.Measure(base, name)
 }
 
-func counters(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+// register adds to the registry what is read from ledger and catalogue when the metrics are.
+func (d *Daemon) register() {
+	d.Metrics.Registry.MustRegister(d.ledger.gauge("ledger"), d.upstream.gauge("upstream"),
+		d.catalogue.gauge("catalogue"),
+		metrics.NewBudget(func() *quota.Budget {
+			if c := d.inForce.Load(); c != nil {
+				return c.Sweep.Budget
+			}
+			return nil
+		}, d.Log),
+		metrics.NewCharts(func() (*catalog.Catalog, []string) {
+			if c := d.inForce.Load(); c != nil {
+				return c.Sweep.Catalog, c.regions()
+			}
+			return nil, nil
+		}, d.Log))
+}
+
+// reloadMetrics are named as Prometheus names those of its own configuration. The configuration
+// that the daemon begins with counts as one that was loaded.
+type reloadMetrics struct {
+	total                 *prometheus.CounterVec
+	successful, succeeded prometheus.Gauge
+}
+
+// done counts a configuration that was loaded again.
+func (m reloadMetrics) done(err error) {
+	if err != nil {
+		m.total.WithLabelValues("refused").Inc()
+		m.successful.Set(0)
+		return
+	}
+	m.total.WithLabelValues("accepted").Inc()
+	m.successful.Set(1)
+	m.succeeded.SetToCurrentTime()
 }

@@ -14,9 +14,7 @@ func TestMetricsFromTheBeginning(t *testing.T) {
 	at(t, noon, 10_000, func(w *world) {
 		lanes := slices.Concat(lanes(t, "*/10 9-17 * * *", "America/Los_Angeles", "US", 0),
 			lanes(t, "30 6 * * 1-5", "UTC", "GB DE", time.Minute), lanes(t, "@every 90s", "UTC", "FR", 0))
-		p := w.open(lanes...)
-		p.work.CatchUp = false
-		p.start()
+		p := w.open(lanes...).start()
 		time.Sleep(time.Second)
 		_, metrics := p.scrape("/metrics")
 		for _, want := range []string{

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"quotabudget/internal/quota"
 )
 
 // TestLedgerAway_NoTick: a daemon that finds the ledger away when it begins says when that is over,
@@ -15,7 +13,6 @@ func TestLedgerAway_NoTick(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(time.Minute), 10_000, func(w *world) {
 		p := w.open(lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)...)
-		p.work.CatchUp = false
 		p.mute.Store(true)
 		p.start()
 		time.Sleep(10 * time.Minute)
@@ -42,7 +39,6 @@ func TestUpstreamAway_Reload(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
 		p := w.open(all...)
-		p.work.CatchUp = false
 		same := p.with(all...)
 		p.reloads(same, same, same, same, same, same, same, same, same, same)
 		back := w.away()
@@ -72,7 +68,6 @@ func TestUpstreamAway_Catalogue(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
 		p := w.open(all...)
-		p.work.CatchUp = false
 		back := w.away()
 		p.start()
 		time.Sleep(5 * time.Minute)
@@ -95,7 +90,6 @@ func TestUpstreamAway_Again(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
-		p.work.CatchUp = false
 		w.set(func(_ *proc, r *http.Request) { slow(r, 10*time.Second) })
 		p.start()
 		time.Sleep(10 * time.Minute)
@@ -128,9 +122,7 @@ func TestLedgerAway_Ticks(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
-		p := w.open(all...)
-		p.work.CatchUp = false
-		p.start()
+		p := w.open(all...).start()
 		time.Sleep(10 * time.Minute)
 		p.mute.Store(true)
 		time.Sleep(3*time.Hour + 20*time.Minute) // 22:30
@@ -145,7 +137,7 @@ func TestLedgerAway_Ticks(t *testing.T) {
 		if w.told("level=WARN", "left out") != 0 || len(w.runs(eight)) != 16 {
 			t.Errorf("told: %s", strings.Join(w.log, ""))
 		}
-		again := w.open(all...).start() // nothing of that time is run again
+		again := w.restart(all...) // nothing of that time is run again
 		time.Sleep(5 * time.Second)
 		w.taken()
 		time.Sleep(time.Minute)
@@ -159,21 +151,12 @@ func TestLedgerAway_Ticks(t *testing.T) {
 func TestUpstreamAway_OthersTicks(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
-		p := w.open(lanes(t, "0 * * * *", "UTC", eight, time.Second)...)
-		p.work.CatchUp = false
-		p.start()
+		p := w.open(lanes(t, "0 * * * *", "UTC", eight, time.Second)...).start()
 		time.Sleep(10 * time.Minute)
 		back := w.away()
 		time.Sleep(54 * time.Minute) // 20:04, probes at 20:00:30, 20:01:30, 20:03:30, 20:07:30
 		for region := range strings.FieldsSeq("GB DE FR IN BR AU CA") {
-			claim := quota.Claim{Credential: "key1", Name: "trending/" + region + "/2026-06-01T20:00:00Z",
-				Holder: "other", TTL: time.Hour}
-			if state, err := w.look.ledger.Claim(w.Context(), claim); err != nil || state != quota.ClaimWon {
-				t.Fatal(region, state, err)
-			}
-			if err := w.look.ledger.Finish(w.Context(), claim, true); err != nil {
-				t.Fatal(err)
-			}
+			w.done("trending/" + region + "/2026-06-01T20:00:00Z")
 		}
 		back()
 		time.Sleep(4 * time.Minute) // 20:08
@@ -190,13 +173,12 @@ func TestUpstreamAway_Restart(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)
-		p := w.open(all...)
-		p.start()
+		p := w.restart(all...)
 		back := w.away()
 		time.Sleep(7*time.Minute + 30*time.Second)
 		p.end()
 		back()
-		p = w.open(all...).start()
+		p = w.restart(all...)
 		time.Sleep(20 * time.Second)
 		p.end()
 		if n := len(w.runs(eight)); n != 8 || w.runs("US")["trending/US/2026-06-01T19:07:00Z"] != 1 {

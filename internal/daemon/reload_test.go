@@ -14,8 +14,8 @@ import (
 )
 
 // reloads makes each reload put the next of some configurations in force.
-func (p *proc) reloads(next ...*daemon.Work) {
-	p.load = func(context.Context) (*daemon.Work, error) {
+func (p *proc) reloads(next ...*daemon.Config) {
+	p.load = func(context.Context) (*daemon.Config, error) {
 		w := next[0]
 		next = next[1:]
 		return w, nil
@@ -23,8 +23,8 @@ func (p *proc) reloads(next ...*daemon.Work) {
 }
 
 // with is the work of p with other lanes.
-func (p *proc) with(lanes ...share.Lane) *daemon.Work {
-	next := *p.work
+func (p *proc) with(lanes ...share.Lane) *daemon.Config {
+	next := *p.config
 	next.Lanes = lanes
 	return &next
 }
@@ -35,8 +35,7 @@ func TestReload_Hanging(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		p := w.open(lanes(t, "*/2 * * * *", "UTC", "US GB DE FR", 0)...)
-		p.work.CatchUp = false
-		p.work.Sweep.Client.Timeout = 0
+		p.config.Sweep.Client.Timeout = 0
 		wanted := lanes(t, "*/2 * * * *", "UTC", "US GB", 0)
 		wanted[1].Pages = 1 // of GB
 		wanted = append(wanted, lanes(t, "1-59/2 * * * *", "UTC", "DE JP", 0)...)
@@ -91,8 +90,9 @@ func TestReload_BackAgain(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		both, one := lanes(t, "* * * * *", "UTC", "GB US", 0), lanes(t, "* * * * *", "UTC", "GB", 0)
 		p := w.open(both...)
+		p.config.CatchUp = true
 		p.reloads(p.with(one...), p.with(both...), p.with(one...), p.with(both...))
-		p.work.CatchUp, p.work.Sweep.Client.Timeout = false, 0
+		p.config.CatchUp, p.config.Sweep.Client.Timeout = false, 0
 		w.set(func(_ *proc, r *http.Request) {
 			if r.URL.Query().Get("regionCode") == "US" && time.Now().Before(noon.Add(time.Second)) {
 				slow(r, 100*time.Second)

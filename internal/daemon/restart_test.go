@@ -29,7 +29,7 @@ func TestRestart_Coalesced(t *testing.T) {
 	at(t, noon.Add(30*time.Second), 10_000, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", "US GB", 0)
 		for _, want := range []int{4, 0} {
-			p := w.open(all...).start()
+			p := w.restart(all...)
 			time.Sleep(4 * time.Second)
 			p.end()
 			if asked := w.taken(); len(asked) != want {
@@ -37,7 +37,7 @@ func TestRestart_Coalesced(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Minute) // 19:05:38, still within the time that is looked back
-		p := w.open(all...).start()
+		p := w.restart(all...)
 		time.Sleep(4 * time.Second)
 		p.end()
 		if got := ran(w, "US"); got != "trending/US/2026-06-01T19:00:00Z trending/US/2026-06-01T19:05:00Z" {
@@ -53,7 +53,7 @@ func TestRestart_Crash(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "@every 10s", "UTC", "US", 0)
 		a := w.open(all...)
-		a.work.CatchUp, a.work.Lease = false, 6*time.Second
+		a.config.Lease = 6 * time.Second
 		w.set(func(p *proc, r *http.Request) {
 			if p == a {
 				p.crash()
@@ -63,7 +63,7 @@ func TestRestart_Crash(t *testing.T) {
 		a.start()
 		time.Sleep(16 * time.Second)
 		b := w.open(all...)
-		b.work.Lease = 6 * time.Second
+		b.config.CatchUp, b.config.Lease = true, 6*time.Second
 		b.start()
 		time.Sleep(3 * time.Second)
 		b.end()
@@ -82,14 +82,12 @@ func TestRestart_Waiting(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		for range 2 {
 			p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
-			p.work.CatchUp, p.work.Jitter = false, 5*time.Minute
+			p.config.Jitter = 5 * time.Minute
 			p.start()
 			time.Sleep(6 * time.Second)
 			p.end()
 		}
-		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
-		p.work.CatchUp = false
-		p.start()
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...).start()
 		time.Sleep(5 * time.Second)
 		p.end()
 		if runs := w.runs(eight); len(runs) != 5 {
@@ -99,8 +97,7 @@ func TestRestart_Waiting(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) { // five lanes, four turns
 		all := lanes(t, "* * * * *", "UTC", "US GB DE FR IN", 0)
 		a := w.open(all...)
-		a.work.CatchUp = false
-		a.work.Sweep.Client.Timeout = 0
+		a.config.Sweep.Client.Timeout = 0
 		w.set(func(p *proc, r *http.Request) {
 			if p == a {
 				<-r.Context().Done()
@@ -109,9 +106,7 @@ func TestRestart_Waiting(t *testing.T) {
 		a.start()
 		time.Sleep(3*time.Minute + 30*time.Second)
 		a.crash()
-		b := w.open(all...)
-		b.work.CatchUp = false
-		b.start()
+		b := w.open(all...).start()
 		time.Sleep(3 * time.Minute)
 		b.end()
 		for _, region := range strings.Fields("US GB DE FR IN") {
@@ -132,10 +127,9 @@ func TestReload_Offsets(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		p := w.open(lanes(t, "*/10 * * * *", "UTC", "US GB DE", 3*time.Minute)...)
-		p.work.CatchUp = false
-		next := *p.work
+		next := *p.config
 		next.Lanes = lanes(t, "*/10 * * * *", "UTC", "GB DE", 3*time.Minute)
-		p.load = func(context.Context) (*daemon.Work, error) { return &next, nil }
+		p.load = func(context.Context) (*daemon.Config, error) { return &next, nil }
 		p.start()
 		time.Sleep(4*time.Minute + time.Second) // 19:04: DE's tick was to come at 19:06, and now at 19:03
 		p.reload <- struct{}{}
@@ -158,10 +152,9 @@ func TestReload_Waiting(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
-		p.work.CatchUp = false
-		next := *p.work
+		next := *p.config
 		next.Lanes = lanes(t, "30 * * * *", "UTC", "US GB DE FR IN", 0)
-		p.load = func(context.Context) (*daemon.Work, error) { return &next, nil }
+		p.load = func(context.Context) (*daemon.Config, error) { return &next, nil }
 		w.set(func(_ *proc, r *http.Request) { slow(r, 20*time.Second) })
 		p.start()
 		time.Sleep(11 * time.Second)
@@ -185,7 +178,7 @@ func TestEnd_Lease(t *testing.T) {
 		var both [2]*proc
 		for i := range both {
 			both[i] = w.open(all...)
-			both[i].work.CatchUp, both[i].work.Lease = false, 3*time.Second
+			both[i].config.Lease = 3 * time.Second
 		}
 		var holder atomic.Pointer[proc]
 		w.set(func(p *proc, r *http.Request) {
@@ -215,7 +208,7 @@ func TestRestart_Hanging(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(5*time.Second), 1_000_000, func(w *world) {
 		p := w.open(lanes(t, "@every 10s", "UTC", "US GB", 0)...)
-		p.work.Sweep.Client.Timeout = 0
+		p.config.CatchUp, p.config.Sweep.Client.Timeout = true, 0
 		w.set(func(_ *proc, r *http.Request) {
 			if r.URL.Query().Get("regionCode") == "US" {
 				<-r.Context().Done()
@@ -236,7 +229,7 @@ func TestObserved(t *testing.T) {
 	at(t, midnight, 6, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US GB", 0)
 		p := w.open(all...)
-		p.work.CatchUp, p.work.Sweep.Budget.Observe = false, true
+		p.config.Sweep.Budget.Observe = true
 		p.start()
 		time.Sleep(5*time.Hour - time.Minute)
 		p.end()
@@ -257,11 +250,9 @@ func TestFloorUnpaced(t *testing.T) {
 		w.paces = []quota.Limit{line}
 		all := lanes(t, "0 0-3 * * *", "America/Los_Angeles", "US GB", time.Minute)
 		all[1].Floor = 4
-		p := w.open(all...)
-		p.work.CatchUp = false
-		p.start()
+		p := w.open(all...).start()
 		time.Sleep(31 * time.Second) // US has had the slack
-		if _, err := w.look.work.Sweep.Budget.Charge(w.Context(), quota.Call{Bucket: quota.DefaultBucket, Units: 100, Manual: true}); err != nil {
+		if _, err := w.look.config.Sweep.Budget.Charge(w.Context(), quota.Call{Bucket: quota.DefaultBucket, Units: 100, Manual: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(4 * time.Hour)
@@ -281,7 +272,6 @@ func TestNotReady_Claims(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...)
-		p.work.CatchUp = false
 		p.mute.Store(true)
 		p.start()
 		time.Sleep(2 * time.Second)
@@ -317,7 +307,7 @@ func TestShares_LedgerAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &daemon.Work{Lanes: lanes(t, "* * * * *", "UTC", "US", 0)}
+	w := &daemon.Config{Lanes: lanes(t, "* * * * *", "UTC", "US", 0)}
 	w.Sweep.Catalog, w.Sweep.Day = cat, window
 	w.Sweep.Budget = &quota.Budget{Ledger: l, Credential: "key1", Limits: []quota.Limit{{Bucket: quota.DefaultBucket, Window: window}},
 		Prices: map[string][]quota.Cost{"youtube.videos.list": {{Bucket: quota.DefaultBucket, Units: 1}}}}

@@ -84,9 +84,7 @@ func TestResume(t *testing.T) {
 			at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 				w.narrow(c.units, c.window)
 				all := four(t, c.spec)
-				p := w.open(all...)
-				p.work.CatchUp = false
-				p.start()
+				p := w.open(all...).start()
 				time.Sleep(2 * time.Second)
 				w.expectAsked(c.first)
 				p.stopAfter(20 * time.Minute)
@@ -99,9 +97,8 @@ func TestResume(t *testing.T) {
 					t.Errorf("half: %s, want %s", halves, c.halves)
 				}
 				for tick := range all[0].Ticks(noon.Add(-time.Second), noon.Add(20*time.Minute)) {
-					state, err := w.look.ledger.Claim(context.Background(), quota.Claim{Credential: "key1", TTL: time.Minute, Name: tick.ID(), Holder: "other"})
-					if err != nil || state != quota.ClaimDone {
-						t.Errorf("%s is not done: %v, %v", tick.ID(), state, err)
+					if state := w.claim(tick.ID(), time.Minute); state != quota.ClaimDone {
+						t.Errorf("%s is not done: %v", tick.ID(), state)
 					}
 				}
 			})
@@ -117,10 +114,9 @@ func TestResumedIsNotRunAgain(t *testing.T) {
 		w.narrow(2, 100*time.Second)
 		all := four(t, "*/2 19 * * *")
 		p := w.open(all...)
-		p.work.CatchUp = false
 		p.start().stopAfter(2*time.Minute + 30*time.Second)
 		w.expectAsked("19:00:00 JP 1, 19:00:00 JP 2, 19:02:00 JP 3, 19:02:00 JP 4")
-		again := w.open(all...).start()
+		again := w.restart(all...)
 		again.stopAfter(80 * time.Second)
 		w.expectAsked("")
 		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-01T19:02:00Z"] != 1 {
@@ -129,53 +125,32 @@ func TestResumedIsNotRunAgain(t *testing.T) {
 	})
 }
 
-// TestLostKeepsItsChart: a tick that was lost in a crash, or that another daemon has, is still to
-// be run with the pages it has. A later tick begins a chart of its own, and leaves the other's
-// claim as it is.
+// TestLostKeepsItsChart: a tick that was lost in a crash is still to run with the pages it has. A
+// later tick begins a chart of its own, and leaves the other's mark as it is.
 func TestLostKeepsItsChart(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name string
-		held bool
-	}{{"lost", false}, {"held", true}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			at(t, noon.Add(-time.Second), 10_000, func(w *world) {
-				lost := "trending/JP/2026-06-01T19:00:00Z"
-				claim := func() quota.ClaimState {
-					state, err := w.look.ledger.Claim(context.Background(), quota.Claim{Credential: "key1", TTL: time.Hour, Name: lost, Holder: "other"})
-					if err != nil {
-						t.Error(err)
-					}
-					return state
-				}
-				all := four(t, "*/5 19 * * *")
-				a := w.open(all...)
-				a.work.CatchUp = false
-				w.set(func(p *proc, r *http.Request) {
-					if p == a && r.URL.Query().Has("pageToken") {
-						p.crash() // with the first page stored
-					}
-				})
-				a.start()
-				time.Sleep(11 * time.Minute) // longer than anybody looks back
-				if <-a.ended; c.held && claim() != quota.ClaimWon {
-					t.Error("the claim of the dead has not lapsed")
-				}
-				a.close()
-				b := w.open(all...)
-				b.work.CatchUp = false
-				b.start().stopAfter(5 * time.Minute)
-				w.expectAsked("19:00:00 JP 1, 19:15:00 JP 1, 19:15:00 JP 2, 19:15:00 JP 3, 19:15:00 JP 4")
-				if halves := w.halves(); halves != lost+" 1" {
-					t.Errorf("half: %s", halves)
-				}
-				if state := claim(); state != quota.ClaimWon {
-					t.Errorf("the claim of the lost tick: %v", state)
-				}
-			})
+	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+		lost := "trending/JP/2026-06-01T19:00:00Z"
+		all := four(t, "*/5 19 * * *")
+		a := w.open(all...)
+		w.set(func(p *proc, r *http.Request) {
+			if p == a && r.URL.Query().Has("pageToken") {
+				p.crash() // with the first page stored
+			}
 		})
-	}
+		a.start()
+		time.Sleep(11 * time.Minute) // longer than anybody looks back
+		<-a.ended
+		a.close()
+		w.open(all...).start().stopAfter(5 * time.Minute)
+		w.expectAsked("19:00:00 JP 1, 19:15:00 JP 1, 19:15:00 JP 2, 19:15:00 JP 3, 19:15:00 JP 4")
+		if halves := w.halves(); halves != lost+" 1" {
+			t.Errorf("half: %s", halves)
+		}
+		if state := w.claim(lost, time.Hour); state != quota.ClaimHeld {
+			t.Errorf("the mark of the lost tick: %v", state)
+		}
+	})
 }
 
 // TestOthersKeepTheirCharts: a tick goes on with nobody's chart but that of an earlier tick of its
@@ -189,20 +164,12 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
-				ctx := w.Context()
 				page := catalog.Page{Next: "CAMQAA", FetchedAt: time.Now()}
-				if _, _, err := w.look.catalog.Begin(ctx, catalog.ChartKey{Region: "JP"}, run, page); err != nil {
+				if _, _, err := w.look.catalog.Begin(w.Context(), catalog.ChartKey{Region: "JP"}, run, page); err != nil {
 					t.Fatal(err)
 				}
-				claim := quota.Claim{Credential: "key1", TTL: time.Hour, Name: run, Holder: "other"}
-				if state, err := w.look.ledger.Claim(ctx, claim); err != nil || state != quota.ClaimWon {
-					t.Fatal(state, err)
-				}
-				if err := w.look.ledger.Finish(ctx, claim, true); err != nil {
-					t.Fatal(err)
-				}
+				w.done(run)
 				p := w.open(four(t, "0 19 * * *")...)
-				p.work.CatchUp = false
 				p.start().stopAfter(2 * time.Minute)
 				w.expectAsked("19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3, 19:00:00 JP 4")
 				if halves := w.halves(); halves != run+" 1" {
@@ -231,7 +198,6 @@ func TestTakeoverOfAResumed(t *testing.T) {
 		})
 		for i := range both {
 			both[i] = w.open(all...)
-			both[i].work.CatchUp = false
 			both[i].start()
 		}
 		time.Sleep(11 * time.Minute)

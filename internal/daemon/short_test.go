@@ -77,9 +77,8 @@ func TestShortDay(t *testing.T) {
 			}
 			p := w.open(all...)
 			if first {
-				p.work.Sweep.Budget.Prices["youtube.videos.list"] = []quota.Cost{{Bucket: "elsewhere", Units: 1}}
+				p.config.Sweep.Budget.Prices["youtube.videos.list"] = []quota.Cost{{Bucket: "elsewhere", Units: 1}}
 			}
-			p.work.CatchUp = false
 			p.start()
 			time.Sleep(24*time.Hour - time.Minute)
 			check(w, all)
@@ -126,7 +125,6 @@ func TestPaced(t *testing.T) {
 		line.Pace = &quota.Pace{Slack: 4}
 		w.paces = []quota.Limit{line}
 		p := w.open(lanes(t, "*/10 0-5 * * *", "America/Los_Angeles", "US", 0)...) // 12 units an hour, of 10; enough for the day
-		p.work.CatchUp = false
 		p.start()
 		time.Sleep(6 * time.Hour)
 		_, metrics := p.scrape("/metrics")
@@ -169,8 +167,8 @@ func TestRunsCostTheirCharts(t *testing.T) {
 		for i := range all {
 			all[i].Pages = 3
 		}
-		w.look.work.Lanes = all
-		shares, short, err := w.look.work.Shares(w.Context())
+		w.look.config.Lanes = all
+		shares, short, err := w.look.config.Shares(w.Context())
 		if err != nil || !short {
 			t.Fatal(short, err)
 		}
@@ -186,8 +184,7 @@ func TestRunsCostTheirCharts(t *testing.T) {
 func TestNotReady(t *testing.T) {
 	t.Parallel()
 	at(t, midnight, 10, func(w *world) {
-		p := w.open(lanes(t, "@daily", "UTC", "US", 0)...)
-		p.start()
+		p := w.open(lanes(t, "@daily", "UTC", "US", 0)...).start()
 		time.Sleep(time.Second)
 		if err := p.catalog.Close(); err != nil {
 			t.Fatal(err)

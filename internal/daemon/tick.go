@@ -3,7 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"sync"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -11,31 +11,26 @@ import (
 )
 
 // errLost ends a run whose lease another daemon may have by now.
-var errLost = errors.New("the claim was lost")
+var errLost = errors.New("the lease was lost")
 
-// settleTime is how long the ledger is asked for at the end of a run.
+// settleTime is how long the ledger may take to answer at the end of a run.
 const settleTime = 5 * time.Second
 
-// lookAgain is how soon, at the latest, a tick is looked at again that is another daemon's or could
-// not be claimed.
-const lookAgain = 10 * time.Second
-
-// state is how a tick stands after an attempt.
-type state int
+// result is what an attempt to run a tick came to.
+type result int
 
 const (
-	open state = iota // nobody is known to have it: try again soon
-	held              // by another daemon
-	done
+	retry result = iota // soon: nobody is known to run it
+	held                // another daemon has the lane
+	done                // by whichever daemon
 )
 
-// runTick returns true when the tick is done, by whomever, and false when ticks ended before.
+// retryAfter is how long to wait between two attempts.
+func (c *Config) retryAfter() time.Duration { return min(c.Lease/3, 10*time.Second) }
+
+// runTick returns true when the tick is done, by whichever daemon, and false when ticks ended
+// before.
 func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
-	if !missed { // recordTicks may not have come to it, and the next moment may be a crash
-		if err := l.recordTick(ctx, tick); err != nil {
-			l.Log.Debug("tick was not recorded", "tick", tick.ID(), "error", err)
-		}
-	}
 	for waited := false; ; {
 		l.refresh()
 		switch l.attempt(ticks, ctx, tick, missed, waited) {
@@ -44,17 +39,70 @@ func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bo
 		case held:
 			waited = true
 		}
-		if !pause(ticks, min(l.work.Lease/3, lookAgain)) {
+		if !pause(ticks, l.cfg.retryAfter()) {
 			return false
 		}
 	}
 }
 
+// attempt runs a tick when it is the lane's turn, unless another daemon has the lane or has done
+// the tick.
+func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, waited bool) result {
+	give, ok := l.turnFor(ticks, ctx, missed)
+	if !ok {
+		l.d.passProbes() // the turn may have come in the moment that ticks ended
+		return retry
+	}
+	defer l.d.passProbes()
+	defer give()
+	if !missed && l.superseded(tick) {
+		l.leaveOut(ctx, tick)
+		return done
+	}
+	if waited { // it is done most likely: the lane need not be leased to see that
+		if state, err := l.mark(ctx, tick); err == nil && state == quota.ClaimDone {
+			return done
+		}
+	}
+	state, err := l.lease(ctx)
+	if err == nil && state == quota.ClaimWon {
+		defer l.release(ctx)
+		state, err = l.mark(ctx, tick)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return retry
+	case err != nil:
+		l.d.ledger.failed(err)
+		l.d.Log.Debug("cannot claim tick, retrying", "tick", tick.ID(), "error", err)
+		return retry
+	}
+	if !l.d.uncharged.Load() {
+		l.d.ledger.works()
+	}
+	switch {
+	case state == quota.ClaimDone:
+		l.d.Log.Debug("tick is done by another daemon", "tick", tick.ID())
+		return done
+	case state == quota.ClaimHeld:
+		l.d.Log.Debug("lane is leased by another daemon", "tick", tick.ID())
+		return held
+	case ticks.Err() != nil:
+		return retry
+	case waited:
+		l.d.Metrics.takeovers.Inc()
+		l.d.Log.Info("tick taken over", "tick", tick.ID())
+	default:
+		l.d.Log.Info("tick claimed", "tick", tick.ID(), "missed", missed)
+	}
+	return l.runLeased(ctx, tick)
+}
+
 // turnFor waits until the lane may run; give is called when it has. It is false when ticks ends
 // first.
 func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok bool) {
-	stale := l.stale(ctx)
-	give = l.turns.give
+	stale := l.lastChart(ctx)
+	give = l.d.turns.give
 	if missed {
 		mine := l.turn
 		if l.turn = nil; mine == nil {
@@ -63,9 +111,9 @@ func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok
 		if !l.catchUp.await(ticks, mine) {
 			return nil, false
 		}
-		give = func() { l.turns.give(); l.catchUp.give() }
+		give = func() { l.d.turns.give(); l.catchUp.give() }
 	}
-	if !l.turns.await(ticks, l.turns.join(stale)) {
+	if !l.d.turns.await(ticks, l.d.turns.join(stale)) {
 		if missed {
 			l.catchUp.give()
 		}
@@ -74,189 +122,71 @@ func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok
 	return give, true
 }
 
-// passProbes lets another lane probe if this one did not come to it. While upstream and catalogue
-// are both away none can probe the upstream: each would try in turn, and log it.
-func (l *lane) passProbes() {
-	_, noUpstream := l.upstream.away()
-	_, noCatalogue := l.catalogue.away()
-	if noUpstream == nil || noCatalogue == nil {
-		l.upstream.pass()
-		l.catalogue.pass()
-	}
-}
-
-// attempt claims a tick and runs it, unless another daemon has it or has done it.
-func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, waited bool) state {
-	give, ok := l.turnFor(ticks, ctx, missed)
-	if !ok {
-		l.passProbes() // the turn may have come in the moment that ticks ended
-		return open
-	}
-	defer func() {
-		give()
-		l.passProbes()
-	}()
-	if !missed && l.superseded(tick) {
-		l.leaveOut(ctx, tick)
-		return done
-	}
-	claimed, err := l.claim(ctx, tick)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return open
-	case err != nil:
-		l.ledger.failed(err)
-		l.Log.Debug("cannot claim tick, retrying", "tick", tick.ID(), "error", err)
-		return open
-	}
-	if !l.uncharged.Load() {
-		l.ledger.works()
-	}
-	switch claimed {
-	case quota.ClaimDone:
-		l.Log.Debug("tick is done by another", "tick", tick.ID())
-		return done
-	case quota.ClaimHeld:
-		l.Log.Debug("tick is held by another", "tick", tick.ID())
-		return held
-	}
-	if ticks.Err() != nil {
-		l.finish(ctx, tick, false)
-		return open
-	}
-	if claimed, err = l.work.Claims.Claim(ctx, l.laneClaim()); err != nil || claimed != quota.ClaimWon {
-		l.Log.Info("another tick of the lane is still under way", "tick", tick.ID(), "error", err)
-		l.finish(ctx, tick, false)
-		return open
-	}
-	defer l.releaseLane(ctx)
-	switch {
-	case waited:
-		l.Metrics.takeovers.Inc()
-		l.Log.Info("tick taken over", "tick", tick.ID())
-	default:
-		l.Log.Info("tick claimed", "tick", tick.ID(), "missed", missed)
-	}
-	return l.runClaimed(ctx, tick)
-}
-
-// hear asks the ledger, which was away when the lane began, until it answers again: the next tick
-// that would find out may be hours away.
-func (l *lane) hear(ctx context.Context) {
-	question := l.laneClaim()
-	question.Name += "/asked"
-	for pause(ctx, min(l.work.Lease/3, lookAgain)) {
-		if _, cause := l.ledger.away(); cause == nil {
-			return
-		}
-		if l.uncharged.Load() { // a run will say
-			continue
-		}
-		state, err := l.work.Claims.Claim(ctx, question)
-		if err == nil && state == quota.ClaimWon {
-			err = l.work.Claims.Finish(ctx, question, false)
-		}
-		if err == nil {
-			l.ledger.works()
-		}
-	}
-}
-
-// runClaimed runs a tick under its claim, and settles that.
-func (l *lane) runClaimed(ctx context.Context, tick schedule.Tick) state {
+// runLeased runs a tick while it renews the lease of the lane, and marks it done.
+func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 	run, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	// A run that finishes its page after the end of ctx is still a run.
 	hold, release := context.WithCancel(context.WithoutCancel(ctx))
-	renewed := make(chan struct{})
-	go func() {
-		defer close(renewed)
-		l.renew(hold, tick, end)
-	}()
+	var renewing sync.WaitGroup
+	renewing.Go(func() { l.renew(hold, end) })
 	result := l.process(run, tick)
 	lost := context.Cause(run) == errLost
-	end(nil)
 	release()
-	<-renewed
-	if lost {
-		l.Log.Warn("claim lost: the run was ended", "tick", tick.ID())
+	renewing.Wait()
+	switch {
+	case lost:
+		l.d.Log.Warn("lease lost: the run was ended", "tick", tick.ID())
 		return held
-	}
-	if !l.finish(ctx, tick, result == done) {
-		return held // whoever has it now finds the chart
+	case result != done:
+		l.d.Log.Info("tick given back", "tick", tick.ID())
+	case !l.finishMark(ctx, tick, true):
+		return held // whoever has the lane next finds the chart
 	}
 	return result
 }
 
-func (l *lane) claim(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
-	return l.work.Claims.Claim(ctx, l.tickClaim(tick, l.work.Lease))
+// A lane is leased by its name.
+func (l *lane) leaseClaim() quota.Claim {
+	return l.cfg.claim(l.Name(), l.d.Holder, l.cfg.Lease)
 }
 
-// laneClaim is held beside that of the tick that runs: after a crash two ticks of a lane may be due
-// at once, and a job does not overlap itself.
-func (l *lane) laneClaim() quota.Claim {
-	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: l.Name(), Holder: l.Holder, TTL: l.work.Lease}
+func (c *Config) claim(name, holder string, ttl time.Duration) quota.Claim {
+	return quota.Claim{Credential: c.Sweep.Budget.Credential, Name: name, Holder: holder, TTL: ttl}
 }
 
-// releaseLane gives the lane back. Where that fails, it is free when the lease lapses.
-func (l *lane) releaseLane(ctx context.Context) {
+func (l *lane) lease(ctx context.Context) (quota.ClaimState, error) {
+	return l.cfg.Claims.Claim(ctx, l.leaseClaim())
+}
+
+// release returns the lane. Where that fails, it is free when the lease lapses.
+func (l *lane) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	if err := l.work.Claims.Finish(ctx, l.laneClaim(), false); err != nil {
-		l.Log.Debug("lane was not given back: its lease lapses", "lane", l.Name(), "error", err)
+	if err := l.cfg.Claims.Finish(ctx, l.leaseClaim(), false); err != nil {
+		l.d.Log.Debug("lane was not released: its lease lapses", "lane", l.Name(), "error", err)
 	}
 }
 
-func (l *lane) tickClaim(tick schedule.Tick, ttl time.Duration) quota.Claim {
-	return quota.Claim{Credential: l.work.Sweep.Budget.Credential, Name: tick.ID(), Holder: l.Holder, TTL: ttl}
-}
-
-// renew keeps the lease until ctx ends. When that does not succeed for a lease, or another has it,
-// the run is ended.
-func (l *lane) renew(ctx context.Context, tick schedule.Tick, end context.CancelCauseFunc) {
-	for last := time.Now(); pause(ctx, l.work.Lease/3); {
+// renew keeps the lease until ctx ends. When that does not succeed for a lease, or another daemon
+// has it, the run is ended.
+func (l *lane) renew(ctx context.Context, end context.CancelCauseFunc) {
+	for last := time.Now(); pause(ctx, l.cfg.Lease/3); {
 		asked := time.Now()
-		ask, cancel := context.WithDeadline(context.WithoutCancel(ctx), last.Add(l.work.Lease))
-		stop := context.AfterFunc(ctx, cancel)
-		state, err := l.claim(ask, tick)
-		if err == nil && state == quota.ClaimWon {
-			state, err = l.work.Claims.Claim(ask, l.laneClaim())
-		}
-		stop()
+		ask, cancel := context.WithDeadline(ctx, last.Add(l.cfg.Lease))
+		state, err := l.lease(ask)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil && state == quota.ClaimWon:
 			last = asked
-		case err == nil, time.Since(last) >= l.work.Lease:
+		case err == nil, time.Since(last) >= l.cfg.Lease:
 			end(errLost)
 			return
 		default:
-			l.ledger.failed(err)
-			l.Log.Debug("claim was not renewed, retrying", "tick", tick.ID(), "error", err)
+			l.d.ledger.failed(err)
+			l.d.Log.Debug("lease was not renewed, retrying", "lane", l.Name(), "error", err)
 		}
 	}
-}
-
-// finish marks the tick done, or gives it back; it reports whether the claim was still held.
-func (l *lane) finish(ctx context.Context, tick schedule.Tick, done bool) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
-	defer cancel()
-	err := l.work.Claims.Finish(ctx, l.tickClaim(tick, l.remembered(tick)), done)
-	if err != nil {
-		level := slog.LevelError
-		if _, cause := l.ledger.away(); cause != nil { // which was told
-			level = slog.LevelDebug
-		}
-		l.Log.Log(ctx, level, "claim was not settled: its lease lapses", "tick", tick.ID(), "done", done, "error", err)
-	} else if !done {
-		l.Log.Info("tick given back", "tick", tick.ID())
-	}
-	return err == nil
-}
-
-// remembered is how long a tick is known to be done: longer than anybody looks back for it.
-func (l *lane) remembered(tick schedule.Tick) time.Duration {
-	gap := l.Next(tick.At).At.Sub(tick.At)
-	return min(2*gap+2*behind*l.work.Lease+time.Hour, quota.MaxWindow)
 }

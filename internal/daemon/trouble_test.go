@@ -21,7 +21,7 @@ func TestFourAtOnce(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)
 		p := w.open(all...)
-		p.work.CatchUp, p.work.Lease = false, 30*time.Second // a lane is behind after two and a half minutes
+		p.config.Lease = 30 * time.Second // a lane is behind after two and a half minutes
 		var now, most atomic.Int64
 		w.set(func(_ *proc, r *http.Request) {
 			if n := now.Add(1); n > most.Load() {
@@ -51,8 +51,7 @@ func TestLostClaim(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		a := w.open(all...)
-		a.work.CatchUp = false
-		a.work.Sweep.Client.Timeout = 0 // a page may take longer than a lease
+		a.config.Sweep.Client.Timeout = 0 // a page may take longer than a lease
 		var late atomic.Int64
 		w.set(func(p *proc, r *http.Request) {
 			if p == a {
@@ -65,9 +64,9 @@ func TestLostClaim(t *testing.T) {
 		})
 		a.start()
 		time.Sleep(10 * time.Second)
-		b := w.open(all...).start() // the tick is caught up by it
+		b := w.restart(all...) // the tick is caught up by it
 		time.Sleep(10 * time.Minute)
-		if late.Load() != 0 || w.told("claim lost") != 1 || w.told("tick taken over") != 1 {
+		if late.Load() != 0 || w.told("lease lost") != 1 || w.told("tick taken over") != 1 {
 			t.Errorf("%d pages asked for after the lease: %s", late.Load(), strings.Join(w.log, ""))
 		}
 		w.expectRuns(all, noon.Add(-time.Second), noon)
@@ -86,7 +85,7 @@ func TestLongRun(t *testing.T) {
 		var both []*proc
 		for range 2 {
 			p := w.open(all...)
-			p.work.CatchUp, p.work.Lease = false, 6*time.Second
+			p.config.Lease = 6 * time.Second
 			both = append(both, p.start())
 		}
 		time.Sleep(10 * time.Minute)
@@ -107,13 +106,12 @@ func TestDeathBeforeDone(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		a := w.open(all...)
-		a.work.CatchUp = false
 		a.doomed.Store(true)
 		a.start()
 		time.Sleep(time.Minute)
 		b := w.open(all...)
 		later := w.open(all...) // which finds that the chart is there, and leaves the tick to nobody
-		b.work.CatchUp, later.work.CatchUp = true, true
+		b.config.CatchUp, later.config.CatchUp = true, true
 		b.start()
 		later.start()
 		time.Sleep(10 * time.Minute)
@@ -132,7 +130,6 @@ func TestDeathBeforeDone(t *testing.T) {
 		var both [2]*proc
 		for i := range both {
 			both[i] = w.open(all...)
-			both[i].work.CatchUp = false
 		}
 		var first atomic.Bool
 		w.set(func(p *proc, _ *http.Request) {
@@ -163,7 +160,6 @@ func TestLedgerAway(t *testing.T) {
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		p := w.open(all...)
-		p.work.CatchUp = false
 		p.dead.Store(true)
 		p.start()
 		time.Sleep(5 * time.Minute)
@@ -182,7 +178,6 @@ func TestRefusedKey(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", time.Minute)...)
-		p.work.CatchUp = false
 		w.standin.Keys = []string{"another"}
 		p.start()
 		err := <-p.ended
@@ -201,7 +196,6 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 10*time.Minute)...)
-		p.work.CatchUp = false
 		faults, err := youtubetest.ParseFaults("500:US")
 		if err != nil {
 			t.Fatal(err)
@@ -230,9 +224,7 @@ func TestFailures(t *testing.T) {
 func TestInvalidRegion(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
-		p := w.open(lanes(t, "0 * * * *", "UTC", "AQ", 0)...)
-		p.work.CatchUp = false
-		p.start()
+		p := w.open(lanes(t, "0 * * * *", "UTC", "AQ", 0)...).start()
 		time.Sleep(7 * 24 * time.Hour)
 		if n := len(w.taken()); n != 1 || w.told("level=ERROR", "knows no such region") != 1 || w.told("level=ERROR") != 1 {
 			t.Errorf("%d requests: %v", n, w.log)
@@ -250,9 +242,8 @@ func TestReloadInALongRun(t *testing.T) {
 	t.Parallel()
 	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
 		p := w.open(lanes(t, "* * * * *", "UTC", "US", 0)...)
-		p.work.CatchUp = false
-		p.work.Sweep.Client.Timeout = 0
-		p.load = func(context.Context) (*daemon.Work, error) { return p.work, nil }
+		p.config.Sweep.Client.Timeout = 0
+		p.load = func(context.Context) (*daemon.Config, error) { return p.config, nil }
 		w.set(func(_ *proc, r *http.Request) { slow(r, 40*time.Second) }) // a chart takes 80 s
 		p.start()
 		time.Sleep(10 * time.Second)

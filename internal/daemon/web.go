@@ -26,20 +26,20 @@ func (d *Daemon) routes() *http.ServeMux {
 // ready answers whether a tick could run: ledger and catalogue are there.
 func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 	var reasons []string
-	work := d.now.Load()
-	if work == nil {
+	c := d.inForce.Load()
+	if c == nil {
 		http.Error(w, "the lanes do not run yet", http.StatusServiceUnavailable)
 		return
 	}
 	if err := asked(r.Context(), func(ctx context.Context) error {
-		_, err := work.Sweep.Budget.Usage(ctx)
+		_, err := c.Sweep.Budget.Usage(ctx)
 		return err
 	}); err != nil {
 		reasons = append(reasons, "ledger: "+err.Error())
 	} else if _, why := d.ledger.away(); why != nil {
 		reasons = append(reasons, "ledger: ticks cannot be claimed: "+why.Error())
 	}
-	if err := asked(r.Context(), func(ctx context.Context) error { return d.stores(ctx, work) }); err != nil {
+	if err := asked(r.Context(), func(ctx context.Context) error { return d.stores(ctx, c) }); err != nil {
 		reasons = append(reasons, "catalogue: "+strings.TrimPrefix(err.Error(), "catalogue: "))
 	}
 	if len(reasons) > 0 {
@@ -54,26 +54,34 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 
 // stores reports why the catalogue could not be read, or store a page. It is written to only while
 // it is known to have failed: its recovery is to show before the next tick does.
-func (d *Daemon) stores(ctx context.Context, work *Work) error {
-	if _, err := work.Sweep.Catalog.Staleness(ctx, work.regions()); err != nil {
+func (d *Daemon) stores(ctx context.Context, c *Config) error {
+	if _, err := c.Sweep.Catalog.Staleness(ctx, c.regions()); err != nil {
 		return err
 	}
 	_, why := d.catalogue.away()
 	if why == nil {
 		return nil
 	}
-	if work.Sweep.Catalog.CheckRoom(ctx) != nil {
+	if c.Sweep.Catalog.CheckRoom(ctx) != nil {
 		return why // that of the lanes: this one may be that it took too long
 	}
 	d.catalogue.works()
 	return nil
 }
 
-// asked asks ledger or catalogue, for a short while.
+// asked asks ledger or catalogue, for two seconds at most.
 func asked(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	return ask(ctx)
+}
+
+func (c *Config) regions() []string {
+	names := make([]string, len(c.Lanes))
+	for i, l := range c.Lanes {
+		names[i] = l.Region
+	}
+	return names
 }
 
 // Handler answers /healthz, /readyz and /metrics for the daemon. It is made once, and adds to the
@@ -86,8 +94,8 @@ func (d *Daemon) Handler() http.Handler {
 // Serve answers on the listener until ctx ends, and closes it.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16,
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16,
 	}
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()

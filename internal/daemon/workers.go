@@ -10,32 +10,32 @@ import (
 	"quotabudget/internal/share"
 )
 
-// lanes are those that run, through one configuration after the other. A lane whose ticks are the
-// same under the next one goes on, and takes what else has changed with its next attempt. One whose
-// ticks have changed, or that is gone, gets no further tick; its run under way goes on to its end,
-// and only then does its successor begin.
-type lanes struct {
-	*Daemon
-	byName   map[string]*running // also those that are gone, while their last run lasts
-	forecast *running
-	ending   sync.WaitGroup
+// workers are the goroutines of a daemon, through one configuration after another. A lane whose
+// ticks stay the same continues, and takes over what else has changed with its next attempt. One
+// whose ticks have changed, or that is gone, gets no further tick; its run finishes, and only then
+// does its successor begin.
+type workers struct {
+	d        *Daemon
+	byName   map[string]*worker // also of lanes that are gone, while their last run lasts
+	forecast *worker
+	all      sync.WaitGroup
 }
 
-// running is a goroutine of a lane, or of the forecast.
-type running struct {
+// worker is the goroutine of a lane, or of the forecast.
+type worker struct {
 	lane    share.Lane
 	cancel  context.CancelFunc
-	stopped bool // told to end
+	stopped bool
 	ended   chan struct{}
 }
 
-func (r *running) stop() {
+func (r *worker) stop() {
 	r.stopped = true
 	r.cancel()
 }
 
-// last is what has not ended yet of r, nil for nothing.
-func (r *running) last() *running {
+// running returns r, or nil when it has ended.
+func (r *worker) running() *worker {
 	if r == nil {
 		return nil
 	}
@@ -47,11 +47,11 @@ func (r *running) last() *running {
 	}
 }
 
-// start runs work, until its context ends, as soon as what was before has ended.
-func (s *lanes) start(ctx context.Context, before *running, work func(context.Context)) *running {
+// start runs work, until its context ends, as soon as the one before has ended.
+func (s *workers) start(ctx context.Context, before *worker, work func(context.Context)) *worker {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &running{cancel: cancel, ended: make(chan struct{})}
-	s.ending.Go(func() {
+	r := &worker{cancel: cancel, ended: make(chan struct{})}
+	s.all.Go(func() {
 		defer close(r.ended)
 		defer cancel()
 		if before != nil {
@@ -63,57 +63,54 @@ func (s *lanes) start(ctx context.Context, before *running, work func(context.Co
 }
 
 // use puts a configuration in force as of a moment.
-func (s *lanes) use(ctx context.Context, w *Work, since time.Time) {
-	s.now.Store(w)
-	s.Metrics.inForce(w, since)
-	s.upstream.hasten()
-	s.catalogue.hasten()
-	catchUp := new(turns) // nobody's until all new lanes have joined, so that the stalest is first
-	inForce := make(map[string]bool)
+func (s *workers) use(ctx context.Context, c *Config, since time.Time) {
+	s.d.inForce.Store(c)
+	s.d.Metrics.inForce(c, since)
+	s.d.upstream.hasten()
+	s.d.catalogue.hasten()
+	catchUp := new(turns) // nobody's until all new lanes have joined: the stalest goes first
+	named := make(map[string]bool)
 	var changed []*lane
-	before := make(map[*lane]*running) // whose end they wait for
-	for i, l := range w.Lanes {
-		inForce[l.Name()] = true
+	for i, l := range c.Lanes {
+		named[l.Name()] = true
 		r := s.byName[l.Name()]
 		if r != nil && !r.stopped && r.lane.SameTicks(l) {
 			continue
 		}
-		next := &lane{
-			Daemon: s.Daemon, Lane: l, work: w, index: i, since: since, catchUp: catchUp, recorded: newRecorded(),
-		}
-		if before[next] = r.last(); before[next] == nil {
+		next := &lane{Lane: l, d: s.d, cfg: c, index: i, since: since, catchUp: catchUp}
+		if r.running() == nil {
 			next.begin(ctx)
 		}
 		changed = append(changed, next)
 	}
 	for name, r := range s.byName {
-		switch {
-		case inForce[name]:
-		case r.last() == nil:
+		if named[name] {
+			continue
+		}
+		if r.stop(); r.running() == nil {
 			delete(s.byName, name)
-		default:
-			r.stop()
 		}
 	}
 	for _, l := range changed {
-		s.replace(ctx, before[l], l)
+		s.replace(ctx, l)
 	}
 	catchUp.give()
 	if s.forecast != nil {
 		s.forecast.stop()
 	}
-	s.forecast = s.start(ctx, s.forecast, func(ctx context.Context) { s.foretell(ctx, w) })
-	s.Log.Info("lanes run", "lanes", len(w.Lanes), "unchanged", len(w.Lanes)-len(changed),
-		"holder", s.Holder)
+	s.forecast = s.start(ctx, s.forecast, func(ctx context.Context) { s.d.forecast(ctx, c) })
+	s.d.Log.Info("lanes run", "lanes", len(c.Lanes), "unchanged", len(c.Lanes)-len(changed),
+		"holder", s.d.Holder)
 }
 
-// replace starts a lane in the place of one of its name, nil for none.
-func (s *lanes) replace(ctx context.Context, before *running, l *lane) {
+// replace starts a lane in the place of one of its name, if there is one.
+func (s *workers) replace(ctx context.Context, l *lane) {
+	before := s.byName[l.Name()]
 	if before != nil {
 		before.stop()
 	}
 	r := s.start(ctx, before, func(ticks context.Context) {
-		if before != nil && ticks.Err() == nil {
+		if !l.begun && ticks.Err() == nil {
 			l.begin(ctx)
 		}
 		l.run(ticks, ctx)
@@ -123,11 +120,11 @@ func (s *lanes) replace(ctx context.Context, before *running, l *lane) {
 }
 
 // await waits until all have ended, for the grace period after the end of ctx.
-func (s *lanes) await(grace time.Duration) error {
+func (s *workers) await(grace time.Duration) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.ending.Wait()
+		s.all.Wait()
 	}()
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -139,30 +136,26 @@ func (s *lanes) await(grace time.Duration) error {
 	}
 }
 
-// index is that of a lane, -1 when there is none of the name.
-func (w *Work) index(name string) int {
-	return slices.IndexFunc(w.Lanes, func(l share.Lane) bool { return l.Name() == name })
+// find is the place of a lane, -1 when there is none of the name.
+func (c *Config) find(name string) int {
+	return slices.IndexFunc(c.Lanes, func(l share.Lane) bool { return l.Name() == name })
 }
 
 // refresh takes over what has changed with the configuration in force. A lane whose ticks have
-// changed, or that is gone, ends by the one that it has.
+// changed, or that is gone, ends with the one that it has.
 func (l *lane) refresh() {
-	w := l.now.Load()
-	if w == l.work {
-		return
-	}
-	i := w.index(l.Name())
-	if i >= 0 && w.Lanes[i].SameTicks(l.Lane) {
-		l.work, l.index, l.Lane = w, i, w.Lanes[i]
+	c := l.d.inForce.Load()
+	if i := c.find(l.Name()); i >= 0 && c.Lanes[i].SameTicks(l.Lane) {
+		l.cfg, l.index, l.Lane = c, i, c.Lanes[i]
 	}
 }
 
-// forget makes a lane that is in no configuration any more begin as a new one, should it come back.
+// forget makes a lane that is in no configuration any more begin as a new one, should it return.
 func (l *lane) forget() {
-	if l.now.Load().index(l.Name()) >= 0 {
+	if l.d.inForce.Load().find(l.Name()) >= 0 {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.handled, l.Name())
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	delete(l.d.progress, l.Name())
 }

@@ -1,0 +1,122 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
+)
+
+// anyDaemon holds the marks of ticks: each daemon may make them, and make them done.
+const anyDaemon = "any"
+
+// markAfter is how long a tick may wait for its turn before it is marked: most run at once, and are
+// marked then.
+const markAfter = time.Second
+
+// markClaim marks that a tick came while a daemon ran. It lasts longer than anybody looks back.
+func (c *Config) markClaim(l share.Lane, tick schedule.Tick) quota.Claim {
+	gap := l.Next(tick.At).At.Sub(tick.At)
+	ttl := min(2*gap+2*maxLate*c.Lease+time.Hour, quota.MaxWindow)
+	return c.claim(tick.ID(), anyDaemon, ttl)
+}
+
+// mark marks that a tick came. The answer is ClaimDone if the tick is done, else ClaimWon; for a
+// moment it is ClaimHeld, while another daemon asks for the mark.
+func (l *lane) mark(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
+	state, err := l.cfg.Claims.Claim(ctx, l.cfg.markClaim(l.Lane, tick))
+	if err == nil && state != quota.ClaimHeld {
+		l.marked.Store(tick.At.UnixNano())
+	}
+	return state, err
+}
+
+// finishMark marks the tick done, or removes the mark. It reports whether the ledger has it so.
+func (l *lane) finishMark(ctx context.Context, tick schedule.Tick, done bool) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	err := l.cfg.Claims.Finish(ctx, l.cfg.markClaim(l.Lane, tick), done)
+	if err == nil || errors.Is(err, quota.ErrNoClaim) { // another daemon did it
+		return true
+	}
+	level := slog.LevelError
+	if _, cause := l.d.ledger.away(); cause != nil { // which was logged
+		level = slog.LevelDebug
+	}
+	l.d.Log.Log(ctx, level, "mark of the tick was not changed", "tick", tick.ID(), "done", done,
+		"error", err)
+	return false
+}
+
+// markTicks marks each tick of a lane that comes while this daemon runs, whatever the lane is
+// doing: a daemon that starts after a crash could not tell those that waited from those that came
+// while no daemon ran. It begins after from, and ends with ctx.
+func (d *Daemon) markTicks(ctx context.Context, l share.Lane, from time.Time,
+	marked *atomic.Int64) {
+	for tick := l.Next(from); pause(ctx, time.Until(tick.At)+markAfter); {
+		c := d.inForce.Load()
+		if marked.Load() < tick.At.UnixNano() {
+			state, err := c.Claims.Claim(ctx, c.markClaim(l, tick))
+			if err != nil || state == quota.ClaimHeld {
+				d.Log.Debug("tick was not marked, retrying", "tick", tick.ID(), "error", err)
+				if !pause(ctx, c.retryAfter()) {
+					return
+				}
+				continue
+			}
+		}
+		tick = l.Next(tick.At)
+	}
+}
+
+// markOf asks for the mark of a tick: ClaimDone, ClaimHeld if it came and is not done, or ClaimWon
+// if it is not marked. Two daemons that ask at once find each other, so it asks again.
+func (l *lane) markOf(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
+	question := l.cfg.claim(tick.ID(), l.d.Holder, time.Second)
+	for n := 0; ; n++ {
+		state, err := l.cfg.Claims.Claim(ctx, question)
+		if err == nil && state == quota.ClaimWon {
+			err = l.cfg.Claims.Finish(ctx, question, false)
+		}
+		if err != nil || state != quota.ClaimHeld || n == 2 || !pause(ctx, markAfter/10) {
+			return state, err
+		}
+	}
+}
+
+// wasMarked reports whether a daemon ran when the tick came. Where the ledger does not answer there
+// was none, as far as anybody knows.
+func (l *lane) wasMarked(ctx context.Context, tick schedule.Tick) bool {
+	state, err := l.markOf(ctx, tick)
+	if err != nil {
+		l.unheard = true
+		l.d.ledger.failed(err)
+		l.d.Log.Debug("cannot find whether a daemon ran when the tick came",
+			"tick", tick.ID(), "error", err)
+		return false
+	}
+	return state == quota.ClaimHeld
+}
+
+// awaitLedger asks the ledger, which was away when the lane began, until it answers again: the next
+// tick that would find out may be hours away.
+func (d *Daemon) awaitLedger(ctx context.Context, l share.Lane) {
+	c := d.inForce.Load()
+	question := c.claim(l.Name()+"/asked", d.Holder, c.Lease)
+	for pause(ctx, c.retryAfter()) {
+		if _, cause := d.ledger.away(); cause == nil {
+			return
+		}
+		if d.uncharged.Load() { // a run will find out
+			continue
+		}
+		if _, err := c.Claims.Claim(ctx, question); err == nil {
+			d.ledger.works()
+		}
+	}
+}
