@@ -174,7 +174,7 @@ func (a *app) warn(cfg *config.Config) {
 	}
 	for _, c := range cfg.Credentials {
 		if _, err := c.APIKey.Key(); err != nil {
-			log.Warn("no key: nothing can be fetched with this credential", "credential", c.Name,
+			log.Warn("no API key: this credential cannot fetch anything", "credential", c.Name,
 				"error", err)
 		}
 		c.APIKey.WarnExposed(log)

@@ -117,7 +117,7 @@ func denied(s cli.Screen, d quota.Decision, of asked) string {
 	text := "denied: " + inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
 		text = "denied: " + inWords(d.Units) +
-			", but the bucket is suspended (the upstream said so, or a person did)"
+			", but the bucket is suspended (by the upstream or by a person)"
 	}
 	text += "; " + left(d, of)
 	if !d.RetryAt.IsZero() {
@@ -134,10 +134,10 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	text := verb + " " + inWords(d.Units)
 	switch {
 	case d.Unmetered:
-		return text + " without the ledger, which cannot be reached: the configuration lets this " +
-			"method pass"
+		return text + ", but not recorded: the ledger cannot be reached, and the configuration " +
+			"lets this method pass"
 	case d.Replayed:
-		text = "done before, with the same key: " + text
+		text = "already done with this key: " + text
 	case d.Observed:
 		text += " (observed only: " + d.Limit + " would have denied it until " +
 			s.Moment(d.RetryAt) + ")"

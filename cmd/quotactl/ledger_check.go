@@ -63,15 +63,11 @@ It exits with 0 if nothing is wrong (any more), else with 1.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case yes && !repair:
-				return cli.Usagef("--yes goes with --repair")
+				return cli.Usagef("--yes needs --repair")
 			case repair && !yes && !isTerminal(c.InOrStdin()):
-				return cli.Hint(
-					cli.Usagef(
-						"--repair asks before it changes anything, and there is no terminal to "+
-							"ask on",
-					),
-					"see what it would change: quotactl ledger check; then add --yes",
-				)
+				return cli.Hint(cli.Usagef(
+					"--repair asks before it changes anything, and standard input is no terminal"),
+					"see what it would change: quotactl ledger check; then add --yes")
 			}
 			return a.withChecker(c.Context(), func(books *books) error {
 				before, err := books.check(c.Context(), false)

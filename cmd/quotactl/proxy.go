@@ -226,8 +226,8 @@ func readCallers(path string, log *slog.Logger) (*proxy.Callers, error) {
 			"a line has a name and a token: openssl rand -hex 24 makes one")
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		log.Warn("other users may read the file of tokens: chmod 600 it", "file", path, "mode",
-			fmt.Sprintf("%04o", info.Mode().Perm()))
+		log.Warn("other users can read the token file: chmod 600 it",
+			"file", path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 	}
 	return callers, nil
 }

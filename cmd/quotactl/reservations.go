@@ -62,7 +62,7 @@ func newReservation(r quota.Reservation) reservation {
 
 func (a *app) reservationTable(list reservationList) error {
 	if len(list.Reservations) == 0 {
-		return a.screen().Say("nothing is set aside\n")
+		return a.screen().Say("no reservations\n")
 	}
 	s := a.screen()
 	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")

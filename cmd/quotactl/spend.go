@@ -70,13 +70,13 @@ func checkSpend(c *cobra.Command, call *quota.Call) error {
 	}
 	switch {
 	case given("method") && (given("bucket") || given("units")):
-		return usage("--method sets the cost: it goes without --bucket and --units")
+		return usage("--method sets the cost: leave out --bucket and --units")
 	case given("method") && call.Method == "":
 		return usage("--method is empty")
 	case !given("method") && !given("units"):
-		return usage("what is to be charged? give --method, or --units")
+		return usage("give --method or --units")
 	case !given("method") && given("count"):
-		return usage("--count goes with --method")
+		return usage("--count needs --method")
 	case given("method") && call.Count < 1:
 		return usage("--count %d: at least 1", call.Count)
 	case given("units") && call.Units < 1:

@@ -128,7 +128,7 @@ func (a *app) statusTable(list statusList) error {
 			if until.IsZero() {
 				continue
 			}
-			err := s.Say("%s: %s is suspended (the upstream said so, or a person did) until %s\n",
+			err := s.Say("%s: %s is suspended (by the upstream or by a person) until %s\n",
 				c.Credential, b.Bucket, s.Until(until, c.at).Text)
 			if err != nil {
 				return err

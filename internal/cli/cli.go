@@ -35,23 +35,23 @@ type answer struct {
 	hint string
 }
 
-// answers is the one table of errors. The first that fits counts.
+// answers is the table of errors. The first match counts.
 func answers() []answer {
 	return []answer{
 		{quota.ErrExhausted, ExitExhausted, "status says when units come free"},
 		{quota.ErrCostExceedsLimit, ExitUsage,
 			"ask for fewer units at once, or raise the limit in quota.yaml"},
-		{quota.ErrUnpriced, ExitUsage, "quotactl costs lists every method and its price; no " +
-			"price is guessed"},
+		{quota.ErrUnpriced, ExitUsage,
+			"quotactl costs lists every method and its price; no price is guessed"},
 		{quota.ErrNoBucket, ExitUsage, "quotactl status lists the buckets that have a limit"},
 		{quota.ErrReservationShort, ExitUsage,
 			"quotactl reservations says how much is left of each"},
-		{quota.ErrNoReservation, ExitUsage, "it has expired or is settled; quotactl reservations " +
-			"lists what is set aside"},
-		{quota.ErrKeyReused, ExitUsage, "one idempotency key stands for one charge: take another"},
+		{quota.ErrNoReservation, ExitUsage,
+			"it has expired or is settled; quotactl reservations lists what is set aside"},
+		{quota.ErrKeyReused, ExitUsage, "a key belongs to one charge: use another key"},
 		{quota.ErrMalformed, ExitUsage, ""},
 		{quota.ErrUnreachable, ExitUnavailable,
-			"nothing passes while the ledger is away; quotactl config check shows its URL"},
+			"no call is allowed without the ledger; quotactl config check shows its URL"},
 		{quota.ErrLedgerUnusable, ExitUnavailable, ""},
 		{sqlite.ErrNotDatabase, ExitUnavailable, ""},
 		{sqlite.ErrReadOnly, ExitUnavailable, ""},
@@ -64,14 +64,14 @@ func answers() []answer {
 	}
 }
 
-// kinds are the same for the errors of the upstream; what is not here has failed, and says why.
+// kinds are the answers for the errors of the upstream; any other kind exits with ExitFailed.
 func kinds() map[fault.Kind]answer {
-	const trouble = "the upstream or the network is in trouble; what was fetched is kept, and " +
-		"the next sweep resumes there"
+	const trouble = "the upstream or the network is failing; what was fetched is kept, and " +
+		"the next sweep resumes from there"
 	return map[fault.Kind]answer{
 		fault.BadCredential: {code: ExitRefused,
 			hint: "check in the Google Cloud console that the key exists and may use " +
-				"the YouTube Data API v3, and that the API is enabled; nothing more was asked for"},
+				"the YouTube Data API v3, and that the API is enabled; no further request was sent"},
 		fault.Transient: {code: ExitUnavailable, hint: trouble},
 		fault.Throttled: {code: ExitUnavailable, hint: trouble},
 		fault.Exhausted: {code: ExitExhausted},

@@ -61,7 +61,7 @@ func TestReport(t *testing.T) {
 		{Hint(errors.New("what is wrong"), "do %s", "this"),
 			"prog: what is wrong\nhint: do this\n"},
 		{fmt.Errorf("x: %w", quota.ErrKeyReused),
-			"prog: x: idempotency key was used before\nhint: one idempotency key stands for one charge: take another\n"},
+			"prog: x: idempotency key was used before\nhint: a key belongs to one charge: use another key\n"},
 		{&config.Error{Problems: []config.Problem{{Where: "a", Line: 1, Text: "b"},
 			{Where: "c", Text: "d"}}}, "prog: a:1: b\nprog: c: d\n"},
 		{errors.New("GET /?key=AIzaSyCANARY0123456789abcdefghijklmnopq"),

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -15,8 +16,8 @@ import (
 
 // Execute runs the command of root that args name, reports its error on stderr and returns the exit
 // code.
-func Execute(ctx context.Context, root *cobra.Command, args []string, stdout,
-	stderr io.Writer) int {
+func Execute(ctx context.Context, root *cobra.Command, args []string,
+	stdout, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -46,29 +47,40 @@ func run(ctx context.Context, root *cobra.Command, args []string) error {
 	err := root.ExecuteContext(ctx)
 	var usage *UsageError
 	// cobra has no type for it
-	if err != nil && !errors.As(err, &usage) && strings.HasPrefix(err.Error(), "unknown command ") {
-		text, _, _ := strings.Cut(err.Error(), "\n")
-		err = Hint(Usagef("%s%s", text, suggestion(root, text)), "%s --help lists the commands",
-			root.CommandPath())
+	var word string
+	if err != nil && !errors.As(err, &usage) {
+		if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &word); n == 1 {
+			return unknownCommand(root, word)
+		}
 	}
 	return err
 }
 
-// suggestion is the command that was meant by the quoted word of cobra's text.
-func suggestion(parent *cobra.Command, text string) string {
-	_, rest, _ := strings.Cut(text, `"`)
-	word, _, _ := strings.Cut(rest, `"`)
+func unknownCommand(parent *cobra.Command, word string) error {
+	return Hint(Usagef("unknown command %q for %q%s", word, parent.CommandPath(),
+		suggestion(parent, word)), "%s --help lists the commands", parent.CommandPath())
+}
+
+// suggestion is the command that was probably meant by a word.
+func suggestion(parent *cobra.Command, word string) string {
 	var names []string
-	for _, c := range parent.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
+	for _, c := range available(parent) {
+		names = append(names, c.Name())
 	}
 	return spell.DidYouMean(word, names)
 }
 
-// groups makes every command that only holds others say so: alone it prints its help and fails, and
-// a wrong word after it is an error.
+func available(parent *cobra.Command) (list []*cobra.Command) {
+	for _, c := range parent.Commands() {
+		if c.IsAvailableCommand() {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// groups makes every command that only has subcommands print its help and fail when it is called
+// alone, and refuse an unknown word after it.
 func groups(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		groups(sub)
@@ -81,9 +93,7 @@ func groups(c *cobra.Command) {
 			if len(args) == 0 {
 				return nil
 			}
-			return Hint(Usagef("unknown command %q for %q%s", args[0], c.CommandPath(),
-				suggestion(c, `"`+args[0]+`"`)),
-				"%s --help lists the commands", c.CommandPath())
+			return unknownCommand(c, args[0])
 		}
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -99,14 +109,11 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Explain a command",
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string,
-			cobra.ShellCompDirective) {
-			var names []string
+		ValidArgsFunction: func(_ *cobra.Command, args []string,
+			_ string) (names []string, _ cobra.ShellCompDirective) {
 			if c, _, err := root.Find(args); err == nil {
-				for _, sub := range c.Commands() {
-					if sub.IsAvailableCommand() {
-						names = append(names, sub.Name()+"\t"+sub.Short)
-					}
+				for _, sub := range available(c) {
+					names = append(names, sub.Name()+"\t"+sub.Short)
 				}
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
@@ -114,8 +121,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, rest, err := root.Find(args)
 			if err != nil || c == nil || len(rest) > 0 {
-				return Usagef("no command %q%s", strings.Join(args, " "),
-					suggestion(root, `"`+strings.Join(args, " ")+`"`))
+				words := strings.Join(args, " ")
+				return Usagef("no command %q%s", words, suggestion(root, words))
 			}
 			c.InitDefaultHelpFlag()
 			return c.Help()
@@ -131,7 +138,7 @@ func Args(names ...string) cobra.PositionalArgs {
 		case len(args) < len(names):
 			err = Usagef("%s is missing", names[len(args)])
 		case len(args) > len(names):
-			err = Usagef("%q is one argument too many", args[len(names)])
+			err = Usagef("unexpected argument %q", args[len(names)])
 		default:
 			return nil
 		}
@@ -139,15 +146,15 @@ func Args(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// flagError puts pflag's errors into words.
+// flagError rewrites pflag's errors.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
-		return Hint(Usagef("-%s is not a flag", unknown.GetSpecifiedShortnames()),
-			"no ID and no number of units begins with \"-\"; %s --help lists the flags",
+		return Hint(Usagef("unknown flag -%s", unknown.GetSpecifiedShortnames()),
+			"IDs and units do not begin with \"-\"; %s --help lists the flags",
 			c.CommandPath())
 	case errors.As(err, &unknown):
 		var names []string
@@ -172,7 +179,7 @@ func invalidValue(e *pflag.InvalidValueError) string {
 	case "duration":
 		return "not a duration such as 90s, 5m or 1h"
 	case "bool":
-		return "neither true nor false"
+		return "must be true or false"
 	}
 	return e.Unwrap().Error()
 }

@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// UsageError is a command line that cannot be obeyed.
+// UsageError is a mistake on the command line.
 type UsageError struct{ Err error }
 
 // Error is the text of Err.
@@ -40,8 +40,7 @@ func Hint(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
 }
 
-// Coded sets the exit code. Without an Err it is a result, told on standard output already: nothing
-// more is printed.
+// Coded sets the exit code. Without an Err nothing is printed: standard output has the result.
 type Coded struct {
 	Code int
 	Err  error
@@ -70,7 +69,7 @@ func Report(stderr io.Writer, program string, err error) int {
 	return Code(err)
 }
 
-// reportJSON does the same in one line like those of the log.
+// reportJSON is Report in one line, like those of the log.
 func reportJSON(stderr io.Writer, err error) int {
 	if text, hint := inWords(err); text != "" {
 		var more []any
@@ -82,7 +81,7 @@ func reportJSON(stderr io.Writer, err error) int {
 	return Code(err)
 }
 
-// inWords is what is to be said of err; "" for none, and for one that standard output has told.
+// inWords is the message for err and its hint; "" if there is nothing to print.
 func inWords(err error) (text, hint string) {
 	var coded *Coded
 	if err == nil || errors.As(err, &coded) && coded.Err == nil {
@@ -95,7 +94,7 @@ func inWords(err error) (text, hint string) {
 	return text, hintFor(err)
 }
 
-// hintFor is the error's own hint, else that of the table.
+// hintFor is the hint of the error itself, else that of the table.
 func hintFor(err error) string {
 	var hinted *HintError
 	if errors.As(err, &hinted) {

@@ -10,9 +10,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// OpenLedger opens the ledger of a URL. One that cannot be reached or used is opened all the same:
-// it answers every question with that error, so that a Budget can let pass what the configuration
-// lets pass without it, and is there as soon as it can be.
+// OpenLedger opens the ledger of a URL. If the ledger cannot be reached or used, it is opened all
+// the same: every method then returns that error until the ledger is back. So a Budget can still
+// let pass what the configuration lets pass without a ledger.
 func OpenLedger(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 	l, err := ledger.Open(ctx, ledgerURL)
 	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
@@ -21,10 +21,17 @@ func OpenLedger(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 	return l, err
 }
 
-// tryAgain is how long after one attempt to open the ledger the next is made.
-const tryAgain = time.Second
+// retryAfter is the time between two attempts to open the ledger.
+const retryAfter = time.Second
 
-// awaited is a ledger that was not there when it was opened.
+// store is what every ledger is.
+type store interface {
+	quota.Ledger
+	quota.Claims
+	quota.Checker
+}
+
+// awaited is a ledger that could not be opened yet.
 type awaited struct {
 	url string
 
@@ -34,131 +41,114 @@ type awaited struct {
 	tried time.Time
 }
 
-var (
-	_ quota.Ledger  = (*awaited)(nil)
-	_ quota.Claims  = (*awaited)(nil)
-	_ quota.Checker = (*awaited)(nil)
-)
+var _ store = (*awaited)(nil)
 
-// get is the ledger, if it is there by now.
-func (a *awaited) get(ctx context.Context) (quota.Ledger, error) {
+// get opens the ledger if it is not open yet, at most once in retryAfter.
+func (a *awaited) get(ctx context.Context) (store, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.l != nil || time.Since(a.tried) < tryAgain {
-		return a.l, a.err
+	if a.l == nil && time.Since(a.tried) >= retryAfter {
+		a.l, a.err = ledger.Open(ctx, a.url)
+		a.tried = time.Now()
 	}
-	a.l, a.err = ledger.Open(ctx, a.url)
-	a.tried = time.Now()
-	return a.l, a.err
+	if a.l == nil {
+		return nil, a.err
+	}
+	return a.l.(store), nil
 }
 
-// ask asks the ledger, if it is there by now.
-func ask[T any](ctx context.Context, a *awaited,
-	question func(quota.Ledger) (T, error)) (T, error) {
-	l, err := a.get(ctx)
+// ask calls a method of the ledger.
+func ask[T any](ctx context.Context, a *awaited, call func(store) (T, error)) (T, error) {
+	s, err := a.get(ctx)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return question(l)
+	return call(s)
 }
 
-// tell is ask for what answers with no more than an error.
-func tell(ctx context.Context, a *awaited, what func(quota.Ledger) error) error {
-	_, err := ask(ctx, a, func(l quota.Ledger) (struct{}, error) { return struct{}{}, what(l) })
-	return err
+// do calls a method that returns nothing but an error.
+func (a *awaited) do(ctx context.Context, call func(store) error) error {
+	s, err := a.get(ctx)
+	if err != nil {
+		return err
+	}
+	return call(s)
 }
 
 func (a *awaited) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
-	return ask(ctx, a, func(l quota.Ledger) (quota.Decision, error) { return l.Charge(ctx, c) })
+	return ask(ctx, a, func(s store) (quota.Decision, error) { return s.Charge(ctx, c) })
 }
 
 func (a *awaited) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
-	return ask(ctx, a, func(l quota.Ledger) (quota.Decision, error) { return l.Reserve(ctx, r) })
+	return ask(ctx, a, func(s store) (quota.Decision, error) { return s.Reserve(ctx, r) })
 }
 
 func (a *awaited) Commit(ctx context.Context, c quota.Commit) (quota.Decision, error) {
-	return ask(ctx, a, func(l quota.Ledger) (quota.Decision, error) { return l.Commit(ctx, c) })
+	return ask(ctx, a, func(s store) (quota.Decision, error) { return s.Commit(ctx, c) })
 }
 
-func (a *awaited) Release(ctx context.Context, credential, reservation string) (int64, error) {
-	return ask(ctx, a, func(l quota.Ledger) (int64,
-		error) {
-		return l.Release(ctx, credential, reservation)
-	})
+func (a *awaited) Release(ctx context.Context, credential, id string) (int64, error) {
+	return ask(ctx, a, func(s store) (int64, error) { return s.Release(ctx, credential, id) })
 }
 
 func (a *awaited) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
-	return tell(ctx, a, func(l quota.Ledger) error { return l.Cancel(ctx, c, d) })
+	return a.do(ctx, func(s store) error { return s.Cancel(ctx, c, d) })
 }
 
 func (a *awaited) Suspend(ctx context.Context, credential, bucket string, until time.Time) error {
-	return tell(ctx, a, func(l quota.Ledger) error {
-		return l.Suspend(ctx, credential, bucket,
-			until)
-	})
+	return a.do(ctx, func(s store) error { return s.Suspend(ctx, credential, bucket, until) })
 }
 
 func (a *awaited) Usage(ctx context.Context, credential string,
 	limits []quota.Limit) (quota.Usage, error) {
-	return ask(ctx, a, func(l quota.Ledger) (quota.Usage,
-		error) {
-		return l.Usage(ctx, credential, limits)
+	return ask(ctx, a, func(s store) (quota.Usage, error) {
+		return s.Usage(ctx, credential, limits)
 	})
 }
 
 func (a *awaited) Reservations(ctx context.Context, credential,
 	bucket string) ([]quota.Reservation, error) {
-	return ask(ctx, a, func(l quota.Ledger) ([]quota.Reservation,
-		error) {
-		return l.Reservations(ctx, credential, bucket)
+	return ask(ctx, a, func(s store) ([]quota.Reservation, error) {
+		return s.Reservations(ctx, credential, bucket)
 	})
 }
 
 func (a *awaited) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
-	return ask(ctx, a, func(l quota.Ledger) ([]quota.Entry, error) { return l.Entries(ctx, q) })
+	return ask(ctx, a, func(s store) ([]quota.Entry, error) { return s.Entries(ctx, q) })
 }
 
 func (a *awaited) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
-	return ask(ctx, a, func(l quota.Ledger) ([]quota.Sum, error) { return l.Sums(ctx, q) })
+	return ask(ctx, a, func(s store) ([]quota.Sum, error) { return s.Sums(ctx, q) })
 }
 
-func (a *awaited) Between(
-	ctx context.Context,
-	credential, bucket string,
-	from, to time.Time,
-) (int64, error) {
-	return ask(ctx, a, func(l quota.Ledger) (int64, error) {
-		return l.Between(ctx, credential, bucket, from, to)
+func (a *awaited) Between(ctx context.Context, credential, bucket string,
+	from, to time.Time) (int64, error) {
+	return ask(ctx, a, func(s store) (int64, error) {
+		return s.Between(ctx, credential, bucket, from, to)
 	})
 }
 
 func (a *awaited) Time(ctx context.Context) (time.Time, error) {
-	return ask(ctx, a, func(l quota.Ledger) (time.Time, error) { return l.Time(ctx) })
+	return ask(ctx, a, func(s store) (time.Time, error) { return s.Time(ctx) })
 }
 
 func (a *awaited) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
-	return ask(ctx, a, func(l quota.Ledger) (quota.ClaimState,
-		error) {
-		return l.(quota.Claims).Claim(ctx, c)
-	})
+	return ask(ctx, a, func(s store) (quota.ClaimState, error) { return s.Claim(ctx, c) })
 }
 
 func (a *awaited) Finish(ctx context.Context, c quota.Claim, done bool) error {
-	return tell(ctx, a, func(l quota.Ledger) error { return l.(quota.Claims).Finish(ctx, c, done) })
+	return a.do(ctx, func(s store) error { return s.Finish(ctx, c, done) })
 }
 
 func (a *awaited) BucketsOf(ctx context.Context, credential string) ([]string, error) {
-	return ask(ctx, a, func(l quota.Ledger) ([]string,
-		error) {
-		return l.(quota.Checker).BucketsOf(ctx, credential)
-	})
+	return ask(ctx, a, func(s store) ([]string, error) { return s.BucketsOf(ctx, credential) })
 }
 
 func (a *awaited) CheckBucket(ctx context.Context, credential, bucket string,
 	repair bool) ([]quota.Finding, error) {
-	return ask(ctx, a, func(l quota.Ledger) ([]quota.Finding, error) {
-		return l.(quota.Checker).CheckBucket(ctx, credential, bucket, repair)
+	return ask(ctx, a, func(s store) ([]quota.Finding, error) {
+		return s.CheckBucket(ctx, credential, bucket, repair)
 	})
 }
 

@@ -14,33 +14,27 @@ import (
 
 // Print writes v to stdout as the flags say: as JSON, as YAML with the same keys, or by table.
 func (c *Common) Print(stdout io.Writer, v any, table func() error) error {
+	var data []byte
+	var err error
 	switch c.Output {
 	case "json":
-		data, err := toJSON(v)
-		if err != nil {
-			return err
-		}
-		_, err = stdout.Write(escaped(data, inJSON))
-		return err
+		data, err = toJSON(v)
+		data = escaped(data, inJSON)
 	case "yaml":
-		data, err := toYAML(v)
-		if err != nil {
-			return err
-		}
-		_, err = stdout.Write(data)
-		return err
+		data, err = toYAML(v)
+	default:
+		return table()
 	}
-	return table()
+	if err == nil {
+		_, err = stdout.Write(data)
+	}
+	return err
 }
 
-// PrintEach is Print for a list that may be too long for memory: an object whose only key is key,
-// with the items that each gives out.
-func (c *Common) PrintEach(
-	stdout io.Writer,
-	key string,
-	each func(do func(item any) error) error,
-	table func() error,
-) error {
+// PrintEach is Print for a list that may be too long for memory: an object whose only key is key.
+// each calls do with every item.
+func (c *Common) PrintEach(stdout io.Writer, key string,
+	each func(do func(item any) error) error, table func() error) error {
 	if c.Output != "json" && c.Output != "yaml" {
 		return table()
 	}
@@ -109,7 +103,7 @@ func toYAML(v any) ([]byte, error) {
 	return escaped(text.Bytes(), inYAML), err
 }
 
-// unfold takes the braces and quotes of JSON away where no reader of YAML needs them.
+// unfold removes the braces and quotes of JSON where no reader of YAML needs them.
 func unfold(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && (olderForm.MatchString(n.Value) ||
@@ -121,9 +115,8 @@ func unfold(n *yaml.Node) {
 	}
 }
 
-// olderForm is what readers of YAML 1.1, of which there are many, take for something else than a
-// string: NO for a boolean, 1:30 for ninety. The writer here is of YAML 1.2 and would leave it
-// bare.
+// olderForm matches what the many readers of YAML 1.1 take for something other than a string: NO
+// for a boolean, 1:30 for ninety. Our writer follows YAML 1.2 and would not quote it.
 var olderForm = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`(?i:y|n|yes|no|on|off|true|false)`,
 	`~|(?i:null)|=|<<`,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,17 +12,17 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is where people read. On a terminal tables have bars and colours and fit its width; in a
-// file or a pipe they are plain and whole.
+// Screen is where tables and sentences for people go. On a terminal tables have bars and colours
+// and fit its width; in a file or a pipe they are plain and whole.
 type Screen struct {
 	W     io.Writer
 	Bars  bool
 	Color bool
-	Width int            // columns of the terminal; 0 where nobody looks, or when it does not say
-	Zone  *time.Location // of the reader, whose times stand beside those in UTC; nil for UTC alone
+	Width int            // columns of the terminal; 0 if there is none, or if it does not say
+	Zone  *time.Location // the reader's, shown beside UTC; nil for UTC alone
 }
 
-// Screen looks at what w is, at the flags --color and --utc, and at NO_COLOR, TERM and TZ.
+// Screen is the screen for w, by --color and --utc, and by NO_COLOR, TERM and TZ.
 func (c *Common) Screen(w io.Writer, getenv func(string) string) Screen {
 	s := Screen{W: w, Bars: IsTerminal(w), Width: widthOf(w)}
 	s.Color = s.Bars && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
@@ -46,14 +47,9 @@ func readersZone(name string) *time.Location {
 			return nil
 		}
 	}
-	for _, name := range []string{"UTC", "Etc/UTC", "GMT", "Etc/GMT"} {
-		if zone.String() == name {
-			return nil
-		}
-	}
-	_, january := time.Unix(1767225600, 0).In(zone).Zone()
-	_, july := time.Unix(1782864000, 0).In(zone).Zone()
-	if january == 0 && july == 0 { // a machine whose zone is a file without a name
+	_, january := time.Date(2026, time.January, 1, 0, 0, 0, 0, zone).Zone()
+	_, july := time.Date(2026, time.July, 1, 0, 0, 0, 0, zone).Zone()
+	if january == 0 && july == 0 { // UTC, or always the same
 		return nil
 	}
 	return zone
@@ -64,20 +60,17 @@ func widthOf(w io.Writer) int {
 	if !ok {
 		return 0
 	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		return 0
-	}
+	width, _, _ := term.GetSize(int(file.Fd())) // 0 with an error
 	return width
 }
 
-// IsTerminal reports whether somebody looks at w.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Say writes a text for people, whose arguments may come from outside. On a terminal lines are
+// Say writes a text for people; its arguments may come from outside. On a terminal, lines are
 // broken between words.
 func (s Screen) Say(format string, args ...any) error {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
@@ -112,45 +105,45 @@ func fold(line string, most int) string {
 	return out.String()
 }
 
-// Moment is a time to come for people: in UTC, rounded up to the second, and in the reader's zone;
-// "" when it is zero.
+// Moment is a future time for people: in UTC, rounded up to the second, and in the reader's zone;
+// "" if it is zero.
 func (s Screen) Moment(t time.Time) string {
-	return Moment(t) + s.local(ceiling(t), "15:04:05")
+	return s.annotate(Moment(t), ceiling(t))
 }
 
-// local is " (09:00:00 CET)", with the date where that is another one than in UTC; "" without a
-// zone.
-func (s Screen) local(t time.Time, form string) string {
-	if s.Zone == nil || t.IsZero() {
-		return ""
+// annotate adds notes in brackets to a time in UTC, the first of them the time in the reader's
+// zone: "08:00:00Z (09:00:00 CET)". The date is with it if it differs from that in UTC.
+func (s Screen) annotate(utc string, t time.Time, notes ...string) string {
+	if s.Zone != nil && !t.IsZero() {
+		here, form := t.In(s.Zone), "15:04:05 MST"
+		if here.Format(time.DateOnly) != t.UTC().Format(time.DateOnly) {
+			form = "2006-01-02 " + form
+		}
+		notes = slices.Insert(notes, 0, here.Format(form))
 	}
-	if here := t.In(s.Zone); here.Format(time.DateOnly) != t.UTC().Format(time.DateOnly) {
-		form = "2006-01-02 " + form
+	if len(notes) == 0 {
+		return utc
 	}
-	return " (" + t.In(s.Zone).Format(form+" MST") + ")"
+	return utc + " (" + strings.Join(notes, ", ") + ")"
 }
 
-// Until is a moment in a table, with how long it is until then: "2026-11-22 08:00:00Z (in 18h)", in
+// Until is a future time in a table, with the time until then: "2026-11-22 08:00:00Z (in 18h)", in
 // short "in 18h".
 func (s Screen) Until(t, now time.Time) Cell {
 	if t.IsZero() {
 		return Cell{}
 	}
 	short := "in " + Span(t.Sub(now))
-	local := strings.TrimSuffix(strings.TrimPrefix(s.local(ceiling(t), "15:04:05"), " ("), ")")
-	if local != "" {
-		local += ", "
-	}
-	return Cell{Text: Moment(t) + " (" + local + short + ")", Short: short}
+	return Cell{Text: s.annotate(Moment(t), ceiling(t), short), Short: short}
 }
 
-// At is a moment in a table: to the microsecond where nobody looks, and in short to the second.
+// At is a past time in a table: to the microsecond, in short to the second.
 func (s Screen) At(t Time) Cell {
 	at := time.Time(t)
-	return Cell{Text: t.String() + s.local(at, "15:04:05"), Short: Moment(at.Truncate(time.Second))}
+	return Cell{Text: s.annotate(t.String(), at), Short: Moment(at.Truncate(time.Second))}
 }
 
-// On is a moment to come in a table; in short it is in UTC alone, without the year.
+// On is a future time in a table; in short it is in UTC alone, without the year.
 func (s Screen) On(t time.Time) Cell {
 	if t.IsZero() {
 		return Cell{}
@@ -158,7 +151,7 @@ func (s Screen) On(t time.Time) Cell {
 	return Cell{Text: s.Moment(t), Short: ceiling(t).UTC().Format("01-02 15:04Z")}
 }
 
-// Number writes units, with separators where somebody looks.
+// Number writes units, with separators on a terminal.
 func (s Screen) Number(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	if !s.Bars {
@@ -170,17 +163,14 @@ func (s Screen) Number(n int64) string {
 	return digits
 }
 
-// Bar is how much of limit is used, in so many cells; nothing where nobody looks.
+// Bar is how much of limit is used, in so many cells; empty if the screen is no terminal.
 func (s Screen) Bar(used, limit int64, cells int) Cell {
 	if !s.Bars {
 		return Cell{}
 	}
 	full := cells
 	if limit > 0 {
-		full = int(min(used, limit) * int64(cells) / limit)
-		if used > 0 && full == 0 {
-			full = 1
-		}
+		full = max(int(min(used, limit)*int64(cells)/limit), int(min(used, 1)))
 	}
 	bar := Cell{Text: strings.Repeat("█", full) + strings.Repeat("░", cells-full), Color: Green}
 	switch {

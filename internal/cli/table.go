@@ -2,7 +2,7 @@ package cli
 
 import (
 	"bufio"
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +23,7 @@ const (
 	Yellow Color = "33"
 )
 
-// Cell is a text in a table. Any other value stands there as fmt.Sprint writes it.
+// Cell is a text in a table. Any other value is written as fmt.Sprint does.
 type Cell struct {
 	Text  string
 	Short string // instead, where the column had to be shortened; "" when it is the same
@@ -32,12 +32,12 @@ type Cell struct {
 
 // Table is rows below headings.
 type Table struct {
-	// Rows gives out the rows instead of AppendRow, for a table too long for memory. It is called
-	// twice: for the widths, and for the lines.
+	// Rows calls row with the cells of each row that follows the appended ones, for a table too
+	// long for memory. It is called twice: for the widths, and for the lines.
 	Rows func(row func(cells []any) error) error
 
 	names        []string
-	right        []bool
+	right        []bool // aligned
 	rows         [][]measured
 	whole, short []int // the widest cell of each column, whole and in short
 }
@@ -67,22 +67,25 @@ func (s Screen) Table(columns ...string) *Table {
 	return t
 }
 
-// AppendRow adds a row, which may have fewer cells than there are columns. What comes from outside
-// may stand in it.
+// AppendRow adds a row, which may have fewer cells than there are columns, and any text in them.
 func (t *Table) AppendRow(cells []any) { t.AppendColored("", cells) }
 
 // AppendColored adds a row of one colour, but for cells that have their own.
 func (t *Table) AppendColored(color Color, cells []any) {
-	row := t.measure(color, cells)
-	t.rows = append(t.rows, row)
-	t.widen(row)
+	t.rows = append(t.rows, t.measure(color, cells))
 }
 
-// widen makes the columns wide enough for a row.
-func (t *Table) widen(row []measured) {
-	for i := range min(len(row), len(t.names)) {
-		t.whole[i], t.short[i] = max(t.whole[i], row[i].whole), max(t.short[i], row[i].short)
+// each calls do with every row.
+func (t *Table) each(do func(row []measured) error) error {
+	for _, row := range t.rows {
+		if err := do(row); err != nil {
+			return err
+		}
 	}
+	if t.Rows == nil {
+		return nil
+	}
+	return t.Rows(func(cells []any) error { return do(t.measure("", cells)) })
 }
 
 func (t *Table) measure(color Color, cells []any) []measured {
@@ -100,51 +103,47 @@ func (t *Table) measure(color Color, cells []any) []measured {
 	return row
 }
 
-// Step is something that a table gives up where the screen is too narrow for it.
-type Step struct {
-	column string
-	least  int
-	take   func(s Step, l *layout, excess int)
-}
+// Step makes a table narrower that is wider than the screen by so many cells.
+type Step func(l *layout, excess int)
 
-// Shorten shows the cells of a column in short.
+// Shorten shows the short form of a column.
 func Shorten(column string) Step {
-	return Step{column, 0, func(s Step, l *layout, _ int) { l.short[l.find(s.column)] = true }}
+	return func(l *layout, _ int) { l.short[l.find(column)] = true }
 }
 
 // Drop leaves a column out.
 func Drop(column string) Step {
-	return Step{column, 0, func(s Step, l *layout, _ int) { l.gone[l.find(s.column)] = true }}
+	return func(l *layout, _ int) { l.gone[l.find(column)] = true }
 }
 
 // Cut ends the texts of a column with "…", at least so many cells wide.
 func Cut(column string, least int) Step {
-	return Step{column, least, func(s Step, l *layout, excess int) {
-		i := l.find(s.column)
-		l.most[i] = max(l.widths()[i]-excess, s.least)
-	}}
+	return func(l *layout, excess int) {
+		i := l.find(column)
+		l.most[i] = max(l.widths()[i]-excess, least)
+	}
 }
 
 // All takes several steps as one.
 func All(steps ...Step) Step {
-	return Step{take: func(_ Step, l *layout, excess int) {
+	return func(l *layout, excess int) {
 		for _, step := range steps {
-			step.take(step, l, excess)
+			step(l, excess)
 		}
-	}}
+	}
 }
 
 // Draw writes the table. Where it is wider than the screen it takes one step after the other, until
 // it fits.
 func (s Screen) Draw(t *Table, steps ...Step) error {
-	if t.Rows != nil {
-		err := t.Rows(func(cells []any) error {
-			t.widen(t.measure("", cells))
-			return nil
-		})
-		if err != nil {
-			return err
+	err := t.each(func(row []measured) error {
+		for i := range min(len(row), len(t.names)) {
+			t.whole[i], t.short[i] = max(t.whole[i], row[i].whole), max(t.short[i], row[i].short)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	n := len(t.names)
 	l := &layout{t, make([]bool, n), make([]bool, n), make([]int, n)}
@@ -153,7 +152,7 @@ func (s Screen) Draw(t *Table, steps ...Step) error {
 	}
 	for _, step := range steps {
 		if excess := l.total() - s.Width; s.Width > 0 && excess > 0 {
-			step.take(step, l, excess)
+			step(l, excess)
 		}
 	}
 	return l.write(s)
@@ -178,10 +177,11 @@ func (l *layout) find(column string) int {
 
 // text is what a cell shows.
 func (l *layout) text(row []measured, column int) string {
+	text := row[column].Text
 	if l.short[column] {
-		return clip(row[column].Short, l.most[column])
+		text = row[column].Short
 	}
-	return clip(row[column].Text, l.most[column])
+	return clip(text, l.most[column])
 }
 
 // widths are those of the columns; 0 for one that is gone.
@@ -222,19 +222,11 @@ func (l *layout) write(s Screen) error {
 	widths := l.widths()
 	out := bufio.NewWriter(s.W)
 	out.WriteString(l.line(head, widths, s.Color)) // an error is that of Flush
-	for _, row := range l.rows {
-		out.WriteString(l.line(row, widths, s.Color))
-	}
-	if l.Rows != nil {
-		err := l.Rows(func(cells []any) error {
-			_, err := out.WriteString(l.line(l.measure("", cells), widths, s.Color))
-			return err
-		})
-		if err != nil {
-			return errors.Join(err, out.Flush())
-		}
-	}
-	return out.Flush()
+	err := l.each(func(row []measured) error {
+		_, err := out.WriteString(l.line(row, widths, s.Color))
+		return err
+	})
+	return cmp.Or(err, out.Flush())
 }
 
 // line is one row, without blanks at its end.
@@ -262,8 +254,8 @@ func (l *layout) line(row []measured, widths []int, colored bool) string {
 	return out.String() + "\n"
 }
 
-// width is how many cells of a terminal a text takes: the more of what those take that join emoji
-// and those that do not.
+// width is how many cells a text takes on a terminal that joins emoji, or on one that does not,
+// whichever is more.
 func width(text string) int {
 	if isASCII(text) {
 		return len(text)
@@ -278,7 +270,7 @@ func width(text string) int {
 	return sum
 }
 
-// apart is the width of a cluster whose characters are drawn one after the other.
+// apart is the width of a cluster on a terminal that draws its characters one after the other.
 func apart(cluster string) int {
 	sum := 0
 	for _, r := range cluster {
@@ -294,7 +286,7 @@ func apart(cluster string) int {
 	return sum
 }
 
-// clip cuts a text that is wider than most cells, between characters as people know them; 0 leaves
+// clip cuts a text that is wider than most cells, between characters as people see them; 0 leaves
 // it whole.
 func clip(text string, most int) string {
 	if most <= 0 || width(text) <= most {

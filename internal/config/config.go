@@ -112,7 +112,7 @@ func (c *Config) Credential(name string) (Credential, error) {
 		names = append(names, cred.Name)
 	}
 	if name == "" {
-		return Credential{}, fmt.Errorf("which credential? configured: %s",
+		return Credential{}, fmt.Errorf("several credentials are configured: %s",
 			strings.Join(names, ", "))
 	}
 	return Credential{}, fmt.Errorf("no credential %q%s; configured: %s", name,

@@ -273,7 +273,7 @@ func TestCredential(t *testing.T) {
 		t.Error(c, err)
 	}
 	if _, err := cfg.Credential(""); err == nil ||
-		err.Error() != "which credential? configured: key1, key2" {
+		err.Error() != "several credentials are configured: key1, key2" {
 		t.Error(err)
 	}
 	if _, err := cfg.Credential("kei1"); err == nil ||

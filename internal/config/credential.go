@@ -48,7 +48,7 @@ func (r *reader) credentialName(n *yaml.Node) string {
 		r.Add(n, "name: %v", err)
 	}
 	if r.credentials[name] {
-		r.Add(n, "a second credential %s: each has a name of its own", yamlfile.Clip(name))
+		r.Add(n, "name: two credentials are named %s", yamlfile.Clip(name))
 	}
 	r.credentials[name] = true
 	return name

@@ -136,8 +136,8 @@ func (r *reader) jobName(n *yaml.Node) string {
 		r.Add(n, "name: %v", err)
 	}
 	if name == DefaultJob || r.jobNames[name] {
-		r.Add(n, "name: a second job %s: each has a name of its own, and %s is the job of the "+
-			"regions that are in no other", yamlfile.Clip(name), DefaultJob)
+		r.Add(n, "name: two jobs are named %s (%s is the job of the regions that are in no other)",
+			yamlfile.Clip(name), DefaultJob)
 	}
 	r.jobNames[name] = true
 	return name
@@ -147,7 +147,7 @@ func (r *reader) jobRegions(n *yaml.Node) []regions.Region {
 	list := r.regions(n)
 	for _, region := range list {
 		if job, ok := r.jobOf[region]; ok {
-			r.Add(n, "regions: %s is in job %s already: a region is in one job", region, job)
+			r.Add(n, "regions: %s is already in job %s: a region can be in only one job", region, job)
 		}
 	}
 	return list

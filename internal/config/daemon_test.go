@@ -103,16 +103,16 @@ func TestDaemonProblems(t *testing.T) {
 		"ingest: {grace: 2h}":                                                  "grace:",
 		"ingest: {listen: nowhere}":                                            "listen: \"nowhere\": write host:port",
 		"ingest: {jobs: [{name: asia}]}":                                       "job: regions is missing",
-		"ingest: {jobs: [{name: trending, regions: [US]}]}":                    "a second job trending",
+		"ingest: {jobs: [{name: trending, regions: [US]}]}":                    "two jobs are named trending",
 		"ingest: {jobs: [{name: Asia, regions: [US]}]}":                        "is not a name",
-		"ingest: {jobs: [{name: a, regions: [US]}, {name: b, regions: [US]}]}": "US is in job a already",
+		"ingest: {jobs: [{name: a, regions: [US]}, {name: b, regions: [US]}]}": "US is already in job a",
 		"ingest: {jobs: [{name: a, regions: [US], schedule: '0 0 30 2 *'}]}":   "it never fires",
 		"ingest: {schedule: '@every 1500ms'}":                                  "full seconds",
 		"credentials: [{name: k, pace: quick}]":                                `pace: "quick": write even`,
 		"credentials: [{name: k, pace: {curve: [1, 2]}}]":                      "a curve is 24 weights",
 		"credentials: [{name: k, pace: {slack: 10}}]":                          `slack: "10": write 0% to 100%`,
 		"credentials: [{name: k, pace: {slack: 101%}}]":                        `slack: "101%"`,
-		"credentials: [{name: k, pace: even, limits: [{bucket: default, units: 9, window: 24h}]}]": "none of the limits has window: day",
+		"credentials: [{name: k, pace: even, limits: [{bucket: default, units: 9, window: 24h}]}]": "no limit has window: day",
 	} {
 		_, err := Load(t.Context(), write(t, text), env("HOME", "/home/x"))
 		if err == nil || !strings.Contains(err.Error(), want) {

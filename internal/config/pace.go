@@ -87,6 +87,6 @@ func (r *reader) percent(n *yaml.Node, what string) int64 {
 // checkPace reports a pace that no limit has a day for.
 func (r *reader) checkPace(n *yaml.Node, c Credential) {
 	if c.Pace != nil && len(c.Limits) > 0 && len(c.Pace.lines(c.Limits)) == 0 {
-		r.Add(n, "pace: none of the limits has window: day, to whose end the units are to last")
+		r.Add(n, "pace: it spreads the units of a day, but no limit has window: day")
 	}
 }

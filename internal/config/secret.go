@@ -73,7 +73,7 @@ func (s Secret) WarnExposed(log *slog.Logger) {
 		return
 	}
 	if info, err := os.Stat(s.File); err == nil && info.Mode().Perm()&0o077 != 0 {
-		log.Warn("other users may read the file of the API key: chmod 600 it",
+		log.Warn("other users can read the API key file: chmod 600 it",
 			"file", s.File, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 	}
 }
@@ -95,8 +95,8 @@ func checkKey(where, text string) (string, error) {
 	}
 	for _, r := range key {
 		if r <= ' ' || r > '~' {
-			return "", fmt.Errorf("api key: %s holds more than a key: write the key alone, on "+
-				"one line", where)
+			return "", fmt.Errorf("api key: %s contains more than a key: put the key alone "+
+				"on one line", where)
 		}
 	}
 	return key, nil

@@ -19,7 +19,7 @@ func (r *reader) stateDefaults() {
 		dir = r.xdg("XDG_STATE_HOME", filepath.Join(".local", "state"))
 		if dir == "" {
 			r.outside = append(r.outside, Problem{Where: "environment",
-				Text: "neither QUOTA_STATE_DIR nor HOME says where to keep the ledger and the " +
+				Text: "neither QUOTA_STATE_DIR nor HOME names a folder for the ledger and the " +
 					"catalogue"})
 			return
 		}

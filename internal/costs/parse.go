@@ -70,7 +70,7 @@ func (r *reader) inUse(use *yaml.Node) *Table {
 // each reads a mapping that holds at least one pair; a missing one is reported as such.
 func (r *reader) each(n *yaml.Node, what string, read yamlfile.Pair) {
 	if n != nil && r.Each(n, what, read) && len(n.Content) == 0 {
-		r.Add(n, "%s: none is given", what)
+		r.Add(n, "%s: write at least one", what)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestParseReportsEachProblem(t *testing.T) {
 			"line 6: bucket none has the metric of default"},
 		{"unknown bucket", "{none: 2,", "{nun: 2,",
 			`line 12: bucket "nun" is not among the buckets`},
-		{"no cost", "{none: 2, default: 1}", "{}", "line 12: cost: none is given"},
+		{"no cost", "{none: 2, default: 1}", "{}", "line 12: cost: write at least one"},
 		{"free", "none: 2,", "none: 0,", "line 12: cost of none: 0 is out of range: 1 to 1000000000000"},
 		{"negative", "none: 2,", "none: -5,",
 			"line 12: cost of none: -5 is out of range: 1 to 1000000000000"},
