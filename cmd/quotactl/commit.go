@@ -11,7 +11,7 @@ import (
 
 func (a *app) commit() *cobra.Command {
 	var units int64
-	var labels []string
+	var labels quota.Labels
 	c := &cobra.Command{
 		Use:   "commit ID",
 		Short: "Settle a reservation: charge what was used of it, give the rest back",
@@ -25,23 +25,18 @@ func (a *app) commit() *cobra.Command {
 			} else if units < 0 {
 				return cli.Usagef("--units %d: 0 or more", units)
 			}
-			with, err := parseLabels(labels)
-			if err != nil {
-				return err
-			}
 			return a.with(c.Context(), func(g *gate) error {
-				g.Labels = g.Labels.With(with)
+				g.Labels = g.Labels.With(labels)
 				d, err := g.Commit(c.Context(), args[0], units)
 				if errors.Is(err, quota.ErrKeyReused) {
-					err = cli.Hint(err, "it is settled already, with other units or labels: "+
-						"quotactl log shows with which")
+					err = cli.Hint(err, "it was settled with other units or labels, which "+
+						"quotactl log shows")
 				}
-				return a.spent("committed", d, err, asked{})
+				return a.decided("committed", d, err, asked{})
 			})
 		},
 	}
 	c.Flags().Int64Var(&units, "units", 0, "`N` units were used (default all that is left)")
-	c.Flags().StringArrayVar(&labels, "label", nil,
-		"`NAME=VALUE` to keep with the entry; can be repeated")
+	bindLabels(c.Flags(), &labels)
 	return c
 }

@@ -3,110 +3,95 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
 )
 
-// completeWithin is how long a shell waits for us at most.
+// completeWithin is how long a shell waits at most.
 const completeWithin = 2 * time.Second
 
 type completion func(context.Context) []string
 
-// within gives the words that are found in time.
-func (words completion) within(c *cobra.Command) []string {
-	ctx, done := context.WithTimeout(c.Context(), completeWithin)
-	defer done()
-	return words(ctx)
-}
-
-// complete tells the shell what can stand for methods, buckets, credentials and reservations. It
-// reads the configuration and the ledger; where these cannot be read it says nothing.
+// complete registers what the shell offers for methods, buckets, credentials and reservations, from
+// the configuration and the ledger; nothing if these cannot be read.
 func (a *app) complete(root *cobra.Command) {
-	flag(root, "credential", a.credentialNames)
+	methods := a.configured(func(cfg *config.Config) (names []string) {
+		for _, m := range cfg.Costs.Methods() {
+			names = append(names, m.ID)
+		}
+		return names
+	})
+	flags := map[string]completion{
+		"method": methods,
+		"bucket": a.configured(func(cfg *config.Config) []string {
+			chosen, err := a.Chosen(cfg)
+			if err != nil {
+				return nil
+			}
+			return chosen.Budget(nil, cfg.Costs, nil).Buckets()
+		}),
+		"by": func(context.Context) []string {
+			return []string{"method", "region", "job", "label:"}
+		},
+	}
+	flag(root, "credential", a.configured(func(cfg *config.Config) (names []string) {
+		for _, c := range cfg.Credentials {
+			names = append(names, c.Name)
+		}
+		return names
+	}))
 	for _, c := range root.Commands() {
-		if c.Flags().Lookup("method") != nil {
-			flag(c, "method", a.methodNames)
-		}
-		if c.Flags().Lookup("bucket") != nil {
-			flag(c, "bucket", a.bucketNames)
-		}
-		if c.Flags().Lookup("by") != nil {
-			flag(c, "by", func(context.Context) []string {
-				return []string{"method", "region",
-					"job", "label:"}
-			})
+		for name, words := range flags {
+			if c.Flags().Lookup(name) != nil {
+				flag(c, name, words)
+			}
 		}
 		switch c.Name() {
 		case "draw", "commit", "release":
-			c.ValidArgsFunction = first(a.reservationIDs)
+			c.ValidArgsFunction = words(a.reservationIDs, 1)
 		case "costs":
-			c.ValidArgsFunction = first(a.methodNames)
+			c.ValidArgsFunction = words(methods, 1)
 		}
 	}
 }
 
-func flag(c *cobra.Command, name string, words completion) {
-	err := c.RegisterFlagCompletionFunc(name,
-		func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return words.within(c), cobra.ShellCompDirectiveNoFileComp
-		})
-	if err != nil {
+func flag(c *cobra.Command, name string, complete completion) {
+	if err := c.RegisterFlagCompletionFunc(name, words(complete, math.MaxInt)); err != nil {
 		panic(err) // the flag was looked up before
 	}
 }
 
-// first completes the first argument alone.
-func first(words completion) cobra.CompletionFunc {
+// words completes while there are fewer arguments than most, if the words are found in time.
+func words(complete completion, most int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
+		ctx, done := context.WithTimeout(c.Context(), completeWithin)
+		defer done()
+		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return words.within(c), cobra.ShellCompDirectiveNoFileComp
+		return complete(ctx), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-func (a *app) credentialNames(ctx context.Context) []string {
-	cfg, err := a.Load(ctx, a.getenv)
-	if err != nil {
-		return nil
+// configured completes with words from the configuration.
+func (a *app) configured(words func(*config.Config) []string) completion {
+	return func(ctx context.Context) []string {
+		cfg, err := a.Load(ctx, a.getenv)
+		if err != nil {
+			return nil
+		}
+		return words(cfg)
 	}
-	var names []string
-	for _, c := range cfg.Credentials {
-		names = append(names, c.Name)
-	}
-	return names
 }
 
-func (a *app) methodNames(ctx context.Context) []string {
-	cfg, err := a.Load(ctx, a.getenv)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, m := range cfg.Costs.Methods() {
-		names = append(names, m.ID)
-	}
-	return names
-}
-
-func (a *app) bucketNames(ctx context.Context) []string {
-	cfg, err := a.Load(ctx, a.getenv)
-	if err != nil {
-		return nil
-	}
-	chosen, err := a.Chosen(cfg)
-	if err != nil {
-		return nil
-	}
-	return chosen.Budget(nil, cfg.Costs, nil).Buckets()
-}
-
-func (a *app) reservationIDs(ctx context.Context) []string {
-	var ids []string
-	err := a.with(ctx, func(g *gate) error {
+func (a *app) reservationIDs(ctx context.Context) (ids []string) {
+	// What was found before an error is offered.
+	_ = a.with(ctx, func(g *gate) error {
 		for _, b := range g.Buckets() {
 			list, err := g.Ledger.Reservations(ctx, g.Credential, b)
 			if err != nil {
@@ -119,8 +104,5 @@ func (a *app) reservationIDs(ctx context.Context) []string {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil
-	}
 	return ids
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/spf13/cobra"
 
@@ -68,15 +67,14 @@ type youtubeShown struct {
 }
 
 type ingestShown struct {
-	Credential *string          `json:"credential"`
-	Regions    []regions.Region `json:"regions"`
-	Pages      int              `json:"pages"`
-	Parallel   int              `json:"parallel"`
-	Schedule   string           `json:"schedule"`
-	Timezone   string           `json:"timezone"`
-	Stagger    string           `json:"stagger"`
-	// null where it is derived from the region
-	StaggerS   *int64                   `json:"stagger_seconds"`
+	Credential *string                  `json:"credential"`
+	Regions    []regions.Region         `json:"regions"`
+	Pages      int                      `json:"pages"`
+	Parallel   int                      `json:"parallel"`
+	Schedule   string                   `json:"schedule"`
+	Timezone   string                   `json:"timezone"`
+	Stagger    string                   `json:"stagger"`
+	StaggerS   *int64                   `json:"stagger_seconds"` // null for "auto"
 	Jitter     string                   `json:"jitter"`
 	JitterS    int64                    `json:"jitter_seconds"`
 	CatchUp    bool                     `json:"catch_up"`
@@ -102,30 +100,33 @@ type jobShown struct {
 func newIngest(cfg *config.Config) ingestShown {
 	in, d := cfg.Ingest, cfg.Daemon
 	out := ingestShown{
-		Credential: orNull(in.Credential), Regions: in.Regions, Pages: in.Pages,
-		Parallel: in.Parallel,
-		Schedule: in.Schedule, Timezone: in.Timezone.String(),
-		Stagger: in.Stagger.String(), Jitter: d.Jitter.String(), CatchUp: d.CatchUp,
-		Lease: d.Lease.String(), Grace: d.Grace.String(),
-		Listen: d.Listen, Jobs: []jobShown{}, Weights: make(map[regions.Region]int64),
-		Priorities: make(map[regions.Region]int64),
-		Floors:     make(map[regions.Region]int64),
+		Credential: orNull(in.Credential), Regions: in.Regions,
+		Pages: in.Pages, Parallel: in.Parallel,
+		Schedule: in.Schedule, Timezone: in.Timezone.String(), Stagger: in.Stagger.String(),
+		Jitter: d.Jitter.String(), JitterS: cli.Seconds(d.Jitter),
+		CatchUp: d.CatchUp, Weights: orEmpty(d.Weights),
+		Priorities: orEmpty(d.Priorities), Floors: orEmpty(d.Floors), Jobs: []jobShown{},
+		Lease: d.Lease.String(), LeaseS: cli.Seconds(d.Lease),
+		Grace: d.Grace.String(), GraceS: cli.Seconds(d.Grace), Listen: d.Listen,
 	}
-	out.JitterS, out.LeaseS, out.GraceS = cli.Seconds(d.Jitter), cli.Seconds(d.Lease),
-		cli.Seconds(d.Grace)
 	if stagger := cli.Seconds(in.Stagger); d.StaggerAuto {
 		out.Stagger = "auto"
 	} else {
 		out.StaggerS = &stagger
 	}
-	maps.Copy(out.Weights, d.Weights)
-	maps.Copy(out.Priorities, d.Priorities)
-	maps.Copy(out.Floors, d.Floors)
 	for _, j := range d.Jobs {
-		out.Jobs = append(out.Jobs, jobShown{j.Name, j.Regions, j.Schedule, j.Timezone.String(),
-			j.Pages})
+		out.Jobs = append(out.Jobs,
+			jobShown{j.Name, j.Regions, j.Schedule, j.Timezone.String(), j.Pages})
 	}
 	return out
+}
+
+// orEmpty is an empty map for a missing one, which JSON would write as null.
+func orEmpty(m map[regions.Region]int64) map[regions.Region]int64 {
+	if m == nil {
+		m = make(map[regions.Region]int64)
+	}
+	return m
 }
 
 func newPace(p *config.Pace) *paceShown {
@@ -145,9 +146,8 @@ func (a *app) config() *cobra.Command {
 		Short: "The configuration",
 	}
 	c.AddCommand(&cobra.Command{
-		Use: "check",
-		Short: "Show the configuration in force, secrets hidden, or everything that is wrong " +
-			"with it",
+		Use:   "check",
+		Short: "Show the configuration in force, without secrets, or all that is wrong with it",
 		Example: `  quotactl config check
   quotactl config check --config quota.yaml -o json`,
 		Args: cli.Args(),
@@ -166,7 +166,7 @@ func (a *app) config() *cobra.Command {
 	return c
 }
 
-// warn tells of what is no error, and still not what somebody wants who works with it.
+// warn logs what is no error, but probably not what was meant.
 func (a *app) warn(cfg *config.Config) {
 	log := a.Logger(a.stderr)
 	if cfg.Empty {
@@ -192,14 +192,13 @@ func newInForce(cfg *config.Config) inForce {
 	for _, c := range cfg.Credentials {
 		_, err := c.APIKey.Key()
 		shown := credential{
-			Name: c.Name, APIKey: keyShown{c.APIKey.Env, c.APIKey.File, err == nil}, Mode: c.Mode(),
-			Pace:            newPace(c.Pace),
+			Name: c.Name, APIKey: keyShown{c.APIKey.Env, c.APIKey.File, err == nil},
+			Mode: c.Mode(), Pace: newPace(c.Pace),
 			WhenUnreachable: openShown{append([]string{}, c.Open...)},
 		}
 		for _, l := range c.Limits {
-			shown.Limits = append(shown.Limits,
-				limitShown{l.Bucket, l.Units, l.Headroom, l.Window.Text(),
-					orNull(l.Window.ZoneName())})
+			shown.Limits = append(shown.Limits, limitShown{l.Bucket, l.Units, l.Headroom,
+				l.Window.Text(), orNull(l.Window.ZoneName())})
 		}
 		out.Credentials = append(out.Credentials, shown)
 	}

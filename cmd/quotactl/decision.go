@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// decision is quota.Decision as it is printed. The keys of the first group always stand there.
+// decision is quota.Decision as it is printed. The keys of the first group are always there.
 type decision struct {
 	Allowed           bool             `json:"allowed"`
 	Units             map[string]int64 `json:"units"`
@@ -35,12 +35,11 @@ type reserved struct {
 	ExpiresAt   cli.Time `json:"expires_at"`
 }
 
-func newDecision(d quota.Decision) decision {
+func newDecision(d quota.Decision, dryRun bool) decision {
 	out := decision{
 		Allowed: d.Allowed, Units: d.Units, Remaining: d.Remaining, RetryAt: cli.Time(d.RetryAt),
-		Never: d.Never,
-		Limit: orNull(d.Limit), Entry: orNull(d.Entry), Replayed: d.Replayed, Observed: d.Observed,
-		Unmetered: d.Unmetered,
+		Never: d.Never, Limit: orNull(d.Limit), Entry: orNull(d.Entry),
+		Replayed: d.Replayed, Observed: d.Observed, Unmetered: d.Unmetered, DryRun: dryRun,
 	}
 	if out.Remaining == nil {
 		out.Remaining = map[string]int64{}
@@ -59,32 +58,28 @@ func orNull(text string) *string {
 	return &text
 }
 
-// answer prints a decision, which say puts into words in a table's place, and turns a denial into
-// its exit code. "Never" is an error, but an answer too where a program reads it.
+// answer prints a decision: as printed for a program, by say for a person. A denial becomes its
+// exit code. A charge that is never allowed is an error, and for a program an answer, too.
 func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen) error) error {
-	var exceeds *quota.CostExceedsLimitError
-	switch {
-	case err != nil && d.Never && a.Output != "table":
-		if err := a.Print(a.stdout, printed, nil); err != nil {
-			return err
-		}
-	case err == nil:
+	if err == nil || d.Never && a.Output != "table" {
 		if err := a.Print(a.stdout, printed, func() error { return say(a.screen()) }); err != nil {
 			return err
 		}
-		if !d.Allowed {
-			return &cli.Coded{Code: cli.ExitExhausted}
-		}
 	}
+	if err == nil && !d.Allowed {
+		return &cli.Coded{Code: cli.ExitExhausted}
+	}
+	var exceeds *quota.CostExceedsLimitError
 	if errors.As(err, &exceeds) && exceeds.Units <= exceeds.Limit.Units {
 		return cli.Hint(err, "a person may use the headroom with --manual")
 	}
 	return err
 }
 
-// asked is what was asked for, as far as the answer tells of it.
+// asked is what an answer says about its question.
 type asked struct {
-	headroom bool   // which may be used, and there is some
+	dryRun   bool
+	headroom bool   // there is some, and it may be used
 	hint     string // what to type after a denial; "" for nothing
 }
 
@@ -112,7 +107,15 @@ func hintFor(bucket string, units int64, manual, suspended bool) string {
 	return command + " says who has taken the units"
 }
 
-// denied says why, what is left and when to come back.
+// sentence is a decision in words: what was done, or why not.
+func sentence(s cli.Screen, verb string, d quota.Decision, of asked) string {
+	if d.Allowed {
+		return allowed(s, verb, d, of)
+	}
+	return denied(s, d, of)
+}
+
+// denied says why, what is left and when to retry.
 func denied(s cli.Screen, d quota.Decision, of asked) string {
 	text := "denied: " + inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
@@ -151,8 +154,7 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	return text
 }
 
-// left is what remains for a further charge of this kind: for a person's with the headroom, which
-// the next scheduled one stops short of.
+// left is what remains for another charge of this kind: for a person's, the headroom is included.
 func left(d quota.Decision, of asked) string {
 	text := "left: " + inWords(d.Remaining)
 	if of.headroom {
@@ -174,28 +176,9 @@ func inWords(units map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// spent prints the decision on a charge.
-func (a *app) spent(verb string, d quota.Decision, err error, of asked) error {
-	return a.answer(d, err, newDecision(d), func(s cli.Screen) error {
-		if !d.Allowed {
-			return s.Say("%s\n", denied(s, d, of))
-		}
-		return s.Say("%s\n", allowed(s, verb, d, of))
-	})
-}
-
-// tried prints the decision of a dry run.
-func (a *app) tried(d quota.Decision, err error, of asked) error {
-	out := newDecision(d)
-	out.DryRun = true
-	verb := "dry run, nothing charged; it would take"
-	if d.Replayed || d.Unmetered {
-		verb = "charged"
-	}
-	return a.answer(d, err, out, func(s cli.Screen) error {
-		if !d.Allowed {
-			return s.Say("%s\n", denied(s, d, of))
-		}
-		return s.Say("%s\n", allowed(s, verb, d, of))
+// decided prints the decision on a charge.
+func (a *app) decided(verb string, d quota.Decision, err error, of asked) error {
+	return a.answer(d, err, newDecision(d, of.dryRun), func(s cli.Screen) error {
+		return s.Say("%s\n", sentence(s, verb, d, of))
 	})
 }

@@ -4,10 +4,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
 )
 
 func (a *app) draw() *cobra.Command {
-	var labels []string
+	var labels quota.Labels
 	c := &cobra.Command{
 		Use:   "draw ID UNITS",
 		Short: "Charge units that were set aside",
@@ -19,17 +20,12 @@ func (a *app) draw() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			with, err := parseLabels(labels)
-			if err != nil {
-				return err
-			}
 			return a.with(c.Context(), func(g *gate) error {
-				d, err := g.Draw(c.Context(), args[0], units, with)
-				return a.spent("drew", d, err, asked{})
+				d, err := g.Draw(c.Context(), args[0], units, labels)
+				return a.decided("drew", d, err, asked{})
 			})
 		},
 	}
-	c.Flags().StringArrayVar(&labels, "label", nil,
-		"`NAME=VALUE` to keep with the entry; can be repeated")
+	bindLabels(c.Flags(), &labels)
 	return c
 }

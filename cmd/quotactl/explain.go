@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// explanation is what a charge would be answered, and who has taken what denies it.
+// explanation is the answer that a charge would get, and who has taken the units it lacks.
 type explanation struct {
 	decision
 	By []spender `json:"by"`
@@ -50,9 +50,9 @@ reservation holds has its ID and its note as labels "reservation" and "note".`,
 				if err != nil && !d.Never {
 					return err
 				}
-				who, err2 := g.taken(c.Context(), call.Bucket, d)
-				if err2 != nil {
-					return err2
+				who, failed := g.taken(c.Context(), call.Bucket, d)
+				if failed != nil {
+					return failed
 				}
 				of := g.asked(call.Manual, d)
 				if d.Limit != quota.Suspended {
@@ -65,11 +65,11 @@ reservation holds has its ID and its note as labels "reservation" and "note".`,
 	c.Flags().StringVar(&call.Bucket, "bucket", quota.DefaultBucket,
 		"`BUCKET` to take the units from")
 	c.Flags().Int64Var(&call.Units, "units", 1, "`N` units to take")
-	c.Flags().BoolVar(&call.Manual, "manual", false, "a person asks: the headroom may be used")
+	bindManual(c.Flags(), &call.Manual)
 	return c
 }
 
-// taken is who has taken the units of what denies.
+// taken is who has taken the units of a limit.
 type taken struct {
 	of     string // the window, in words
 	units  int64  // of the limit; 0 for none
@@ -108,17 +108,12 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 const mostSpenders = 10
 
 func (a *app) explained(d quota.Decision, err error, who taken, of asked) error {
-	out := explanation{newDecision(d), who.by}
-	out.DryRun = true
+	out := explanation{newDecision(d, true), who.by}
 	return a.answer(d, err, out, func(s cli.Screen) error {
-		text := denied(s, d, of)
-		switch {
-		case d.Observed:
-			text = allowed(s, "it would pass:", d, of)
-		case d.Allowed:
+		if d.Allowed && !d.Observed {
 			return s.Say("it fits: %s; it would leave %s\n", inWords(d.Units), inWords(d.Remaining))
 		}
-		if err := s.Say("%s\n\n", text); err != nil {
+		if err := s.Say("%s\n\n", sentence(s, "it would pass:", d, of)); err != nil {
 			return err
 		}
 		return who.draw(s)

@@ -3,7 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"strings"
 
@@ -23,13 +23,13 @@ type checkResult struct {
 }
 
 type finding struct {
-	Credential string `json:"credential,omitempty"` // where several are checked
+	Credential string `json:"credential,omitempty"` // if several are checked
 	Bucket     string `json:"bucket"`
 	What       string `json:"what"`
 	Repair     string `json:"repair"`
 
-	credential string
-	mends      bool
+	of    string // the credential
+	mends bool
 }
 
 func (a *app) ledger() *cobra.Command {
@@ -55,7 +55,7 @@ With --repair it shows what it would change, asks, and then repairs each bucket 
 Afterwards the sum of the entries counts as used. If an entry cannot be read, its units are worked
 out from the totals around it; if they do not say, it is left alone. Programs may charge meanwhile.
 
-It exits with 0 if nothing is wrong (any more), else with 1.`,
+It exits with 0 if nothing is wrong, or everything was repaired, else with 1.`,
 		Example: `  quotactl ledger check
   quotactl ledger check --repair
   quotactl ledger check --repair --yes -o json`,
@@ -69,9 +69,12 @@ It exits with 0 if nothing is wrong (any more), else with 1.`,
 					"--repair asks before it changes anything, and standard input is no terminal"),
 					"see what it would change: quotactl ledger check; then add --yes")
 			}
-			return a.withChecker(c.Context(), func(books *books) error {
-				before, err := books.check(c.Context(), false)
-				if err != nil || !repair || !before.mends() {
+			return a.withLedger(c.Context(), func(cfg *config.Config, l quota.Ledger) error {
+				check := func(repair bool) (checkResult, error) {
+					return checkLedger(c.Context(), cfg, l.(quota.Checker), repair)
+				}
+				before, err := check(false)
+				if err != nil || !repair || before.mendable() == 0 {
 					return a.checked(before, err)
 				}
 				if !yes {
@@ -79,11 +82,11 @@ It exits with 0 if nothing is wrong (any more), else with 1.`,
 						return err
 					}
 				}
-				done, err := books.check(c.Context(), true)
+				done, err := check(true)
 				if err != nil {
 					return err
 				}
-				after, err := books.check(c.Context(), false)
+				after, err := check(false)
 				done.OK = after.OK
 				return a.repaired(done, after, err)
 			})
@@ -99,67 +102,26 @@ func isTerminal(in io.Reader) bool {
 	return ok && cli.IsTerminal(w)
 }
 
-// books are the buckets of some credentials in a ledger.
-type books struct {
-	quota.Checker
-	credentials []string
-}
-
-// withChecker runs work on the ledger of the configuration, and on the credential of --credential
-// or on all of them.
-func (a *app) withChecker(ctx context.Context, work func(*books) error) error {
-	cfg, err := a.Load(ctx, a.getenv)
-	if err != nil {
-		return err
-	}
-	credentials := cfg.Credentials
-	if a.Credential != "" {
-		chosen, err := a.Chosen(cfg)
-		if err != nil {
-			return err
-		}
-		credentials = []config.Credential{chosen}
-	}
-	l, err := cli.OpenLedger(ctx, cfg.Ledger)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	checker, ok := l.(quota.Checker)
-	if !ok {
-		return fmt.Errorf("the ledger %s cannot be checked", config.HidePassword(cfg.Ledger))
-	}
-	b := &books{Checker: checker}
-	for _, c := range credentials {
-		b.credentials = append(b.credentials, c.Name)
-	}
-	return work(b)
-}
-
-// check looks at every bucket, and with repair mends it.
-func (b *books) check(ctx context.Context, repair bool) (checkResult, error) {
+// checkLedger checks every bucket of the credentials, and with repair repairs it.
+func checkLedger(ctx context.Context, cfg *config.Config, l quota.Checker,
+	repair bool) (checkResult, error) {
 	out := checkResult{OK: true, Findings: []finding{}}
-	for _, credential := range b.credentials {
-		names, err := b.BucketsOf(ctx, credential)
+	for _, c := range cfg.Credentials {
+		buckets, err := l.BucketsOf(ctx, c.Name)
 		if err != nil {
 			return out, err
 		}
-		for _, name := range names {
+		for _, bucket := range buckets {
 			out.buckets++
-			found, err := b.CheckBucket(ctx, credential, name, repair)
+			found, err := l.CheckBucket(ctx, c.Name, bucket, repair)
 			if err != nil {
 				return out, err
 			}
 			for _, f := range found {
-				shown := finding{
-					Bucket:     f.Bucket,
-					What:       f.What,
-					Repair:     f.Repair,
-					credential: credential,
-					mends:      f.Mends,
-				}
-				if len(b.credentials) > 1 {
-					shown.Credential = credential
+				shown := finding{Bucket: f.Bucket, What: f.What, Repair: f.Repair,
+					of: c.Name, mends: f.Mends}
+				if len(cfg.Credentials) > 1 {
+					shown.Credential = c.Name
 				}
 				out.OK, out.Findings = false, append(out.Findings, shown)
 			}
@@ -167,8 +129,6 @@ func (b *books) check(ctx context.Context, repair bool) (checkResult, error) {
 	}
 	return out, nil
 }
-
-func (r checkResult) mends() bool { return r.mendable() > 0 }
 
 func (r checkResult) mendable() (n int) {
 	for _, f := range r.Findings {
@@ -189,7 +149,7 @@ func (a *app) checked(r checkResult, err error) error {
 		if r.OK {
 			return s.Say("buckets checked: %d; nothing is wrong\n", r.buckets)
 		}
-		if err := r.list(s); err != nil || !r.mends() {
+		if err := r.list(s); err != nil || r.mendable() == 0 {
 			return err
 		}
 		return s.Say("\nto repair it: quotactl ledger check --repair\n")
@@ -200,17 +160,15 @@ func (a *app) checked(r checkResult, err error) error {
 // list writes the findings, each with its repair.
 func (r checkResult) list(s cli.Screen) error {
 	for _, f := range r.Findings {
-		if err := s.Say("bucket %s of %s: %s\n", f.Bucket, f.credential, f.What); err != nil {
-			return err
-		}
-		if err := s.Say("  repair: %s\n", f.Repair); err != nil {
+		err := s.Say("bucket %s of %s: %s\n  repair: %s\n", f.Bucket, f.of, f.What, f.Repair)
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// end is exit code 1 where something is wrong.
+// end is exit code 1 if something is wrong.
 func (r checkResult) end(err error) error {
 	if err == nil && !r.OK {
 		err = &cli.Coded{Code: cli.ExitFailed}
@@ -218,22 +176,22 @@ func (r checkResult) end(err error) error {
 	return err
 }
 
-// confirm shows on the terminal what a repair would change, and asks. No answer is no.
+// confirm shows what a repair would change, and asks. Anything but a yes is a no.
 func (a *app) confirm(in io.Reader, r checkResult) error {
 	s := a.Screen(a.stderr, a.getenv)
 	if err := r.list(s); err != nil {
 		return err
 	}
-	if err := s.Say("\nwrite these changes (%d of %d findings)? [y/N] ", r.mendable(),
-		len(r.Findings)); err != nil {
+	err := s.Say("\nwrite these changes (%d of %d findings)? [y/N] ", r.mendable(), len(r.Findings))
+	if err != nil {
 		return err
 	}
 	answer, err := bufio.NewReader(in).ReadString('\n')
-	if word := strings.ToLower(strings.TrimSpace(answer)); err == nil &&
-		(word == "y" || word == "yes") {
+	word := strings.ToLower(strings.TrimSpace(answer))
+	if err == nil && (word == "y" || word == "yes") {
 		return nil
 	}
-	return &cli.Coded{Code: cli.ExitFailed, Err: fmt.Errorf("nothing was changed")}
+	return errors.New("nothing was changed")
 }
 
 // repaired prints what was done, and what is still wrong.
@@ -247,7 +205,7 @@ func (a *app) repaired(done, after checkResult, err error) error {
 			return err
 		}
 		if after.OK {
-			return s.Say("\nrepaired: nothing is wrong any more\n")
+			return s.Say("\nrepaired: nothing is wrong now\n")
 		}
 		if err := s.Say("\nrepaired, except:\n"); err != nil {
 			return err

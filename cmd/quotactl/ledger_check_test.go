@@ -86,7 +86,7 @@ func TestRepairAsks(t *testing.T) {
 	}{
 		{"n\n", "nothing was changed", false}, {"\n", "nothing was changed", false},
 		{"yes please\n", "nothing was changed", false},
-		{"y\n", "repaired: nothing is wrong any more", true},
+		{"y\n", "repaired: nothing is wrong now", true},
 	} {
 		watcher, screen := clitest.Terminal(t, 100)
 		cmd := exec.CommandContext(t.Context(), "quotactl", "ledger", "check", "--repair")

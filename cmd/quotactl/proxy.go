@@ -70,15 +70,12 @@ Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			// such as "$TOKENS" where that is not set
+			// such as "$TOKENS" if that is not set
 			if f.tokens == "" && c.Flags().Changed("token-file") {
 				return cli.Hint(cli.Usagef("--token-file is empty"),
-					"leave it out to serve whoever reaches the proxy")
+					"leave it out to serve everyone who can connect")
 			}
-			return a.with(c.Context(), func(g *gate) error {
-				return a.serveProxy(c.Context(), g,
-					f)
-			})
+			return a.with(c.Context(), func(g *gate) error { return a.serveProxy(c.Context(), g, f) })
 		},
 	}
 	f.bind(c.Flags())
@@ -95,7 +92,8 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.hosts, "host", nil,
 		"also answer to this `NAME` in the Host header; may be repeated")
 	flags.StringArrayVar(&f.origins, "allow-origin", nil,
-		"let web pages of this `ORIGIN` use the proxy, such as https://dashboard.example; may be repeated")
+		"let web pages of this `ORIGIN`, such as https://dashboard.example, use the proxy; may be "+
+			"repeated")
 	flags.StringVar(&f.tokens, "token-file", "",
 		"serve only callers with a token in `FILE`: a name and a token on each line")
 	flags.StringVar(&f.admin, "admin", "", "serve /healthz, /readyz and /metrics on `ADDR`")
@@ -136,15 +134,13 @@ func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
 	}
 	defer listener.Close()
 	if proxy.Exposed(listener.Addr()) && handler.Callers == nil {
-		return cli.Hint(cli.Usagef("--listen %s: others than this machine could reach it and "+
-			"spend your quota", f.listen),
-			"listen on 127.0.0.1 or unix:PATH, or name the callers with --token-file")
+		return cli.Hint(cli.Usagef("--listen %s: other machines could connect and spend your quota",
+			f.listen), "listen on 127.0.0.1 or unix:PATH, or name the callers with --token-file")
 	}
-	// browsers say where a page is from to loopback only
+	// browsers name the page's origin only to loopback addresses
 	if len(f.hosts) > 0 && handler.Callers == nil {
-		handler.Log.Warn("web pages may spend through a --host name: not every browser says that "+
-			"it is a page that asks",
-			"hint", "name the callers with --token-file")
+		handler.Log.Warn("web pages may spend quota through a --host name: not every browser says "+
+			"that a page sent the request", "hint", "name the callers with --token-file")
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if f.admin != "" {
@@ -162,12 +158,12 @@ func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
 
 func listenError(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return cli.Hint(err, "another program listens there; port 0 picks a free one")
+		return cli.Hint(err, "another program is listening there; port 0 picks a free one")
 	}
 	return err
 }
 
-// proxyURL is the address in the form in which a program is given it.
+// proxyURL is the address as a client is given it.
 func proxyURL(at net.Addr) string {
 	if at.Network() == "unix" {
 		return "unix:" + at.String()
@@ -190,8 +186,8 @@ func (a *app) newProxy(g *gate, f proxyFlags) (*proxy.Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := upstream.Gate(g.cfg.YouTube.Endpoint, g.cfg.Costs, g.Budget, cred.APIKey.Key,
-		log)
+	transport, err := upstream.Gate(
+		g.cfg.YouTube.Endpoint, g.cfg.Costs, g.Budget, cred.APIKey.Key, log)
 	if err != nil {
 		return nil, err
 	}
@@ -203,14 +199,13 @@ func (a *app) newProxy(g *gate, f proxyFlags) (*proxy.Proxy, error) {
 	limits.Requests, limits.Upload = f.requests, f.uploadMiB<<20
 	return &proxy.Proxy{
 		Transport: transport, Table: g.cfg.Costs, Upstream: endpoint, Hosts: f.hosts,
-		Origins: f.origins,
-		Callers: callers, Limits: limits, Metrics: proxy.NewMetrics(), Log: log,
+		Origins: f.origins, Callers: callers, Limits: limits, Metrics: proxy.NewMetrics(), Log: log,
 	}, nil
 }
 
 const maxTokens = 1 << 20 // bytes of the file
 
-// readCallers reads the file of tokens; "" is none, by which everybody may call.
+// readCallers reads the token file; without one, nil: everybody may call.
 func readCallers(path string, log *slog.Logger) (*proxy.Callers, error) {
 	if path == "" {
 		return nil, nil

@@ -57,7 +57,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("the stand-in saw %+v, want 2 requests without a key in the URL", c)
 	}
 	stop()
-	if c := <-code; c != 0 || !strings.Contains(stderr.String(), "web pages may spend") {
+	if c := <-code; c != 0 || !strings.Contains(stderr.String(), "web pages may spend quota") {
 		t.Errorf("exit code %d: %s", c, stderr.String())
 	}
 }

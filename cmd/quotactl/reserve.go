@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
@@ -27,7 +29,8 @@ given with --ttl has passed. draw charges against them, whatever others spend me
 				return err
 			}
 			if ttl == "" {
-				return cli.Hint(cli.Usagef("--ttl is missing"), "say how long the units are needed: --ttl 1h")
+				return cli.Hint(cli.Usagef("--ttl is missing"),
+					"say how long the units are needed: --ttl 1h")
 			}
 			if request.TTL, err = cli.ParseSpan(ttl); err != nil {
 				return cli.Usagef("--ttl %s: not a duration such as 90s, 1h or 2d", ttl)
@@ -42,21 +45,24 @@ given with --ttl has passed. draw charges against them, whatever others spend me
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&request.Bucket, "bucket", quota.DefaultBucket, "`BUCKET` to take the units from")
+	flags.StringVar(&request.Bucket, "bucket", quota.DefaultBucket,
+		"`BUCKET` to take the units from")
 	flags.StringVar(&ttl, "ttl", "", "`DURATION` after which the reservation lapses, such as 1h")
 	flags.StringVar(&request.Note, "note", "", "`TEXT` that says what for")
-	flags.StringVar(&request.Key, "id", "", "idempotency `KEY`: the same key again gets the same reservation")
-	flags.BoolVar(&request.Manual, "manual", false, "a person asks: the headroom may be used")
+	flags.StringVar(&request.Key, "id", "",
+		"idempotency `KEY`: the same key again gets the same reservation")
+	bindManual(flags, &request.Manual)
 	return c
 }
 
 func (a *app) setAside(d quota.Decision, err error, of asked) error {
-	printed := reserved{newDecision(d), orNull(d.Reservation), cli.Time(d.ExpiresAt)}
+	printed := reserved{newDecision(d, false), orNull(d.Reservation), cli.Time(d.ExpiresAt)}
 	return a.answer(d, err, printed, func(s cli.Screen) error {
-		if !d.Allowed {
-			return s.Say("%s\n", denied(s, d, of))
+		text := sentence(s, "set aside", d, of)
+		if d.Allowed {
+			text += fmt.Sprintf("\nreservation %s, until %s", d.Reservation,
+				s.At(cli.Time(d.ExpiresAt)).Text)
 		}
-		return s.Say("%s\nreservation %s, until %s\n", allowed(s, "set aside", d, of), d.Reservation,
-			s.At(cli.Time(d.ExpiresAt)).Text)
+		return s.Say("%s\n", text)
 	})
 }

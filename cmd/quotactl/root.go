@@ -79,8 +79,8 @@ func (a *app) open(ctx context.Context) (*gate, error) {
 		return nil, err
 	}
 	log := a.Logger(a.stderr)
-	log.Debug("configuration read", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger),
-		"credential", chosen.Name)
+	log.Debug("configuration read", "file", cfg.File,
+		"ledger", config.HidePassword(cfg.Ledger), "credential", chosen.Name)
 	l, err := cli.OpenLedger(ctx, cfg.Ledger)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,30 @@ func (a *app) with(ctx context.Context, work func(*gate) error) error {
 	return work(g)
 }
 
-// bucket refuses a bucket without a limit, with the one that was meant.
+// withLedger runs work on the open ledger, with a configuration that has the credentials to look at
+// alone: that of --credential, or all.
+func (a *app) withLedger(ctx context.Context,
+	work func(cfg *config.Config, l quota.Ledger) error) error {
+	cfg, err := a.Load(ctx, a.getenv)
+	if err != nil {
+		return err
+	}
+	if a.Credential != "" {
+		chosen, err := a.Chosen(cfg)
+		if err != nil {
+			return err
+		}
+		cfg.Credentials = []config.Credential{chosen}
+	}
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return work(cfg, l)
+}
+
+// bucket refuses a bucket without a limit, and suggests one that has a limit.
 func (g *gate) bucket(name string) error {
 	buckets := g.Buckets()
 	if slices.Contains(buckets, name) {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
@@ -11,7 +9,6 @@ import (
 
 func (a *app) spend() *cobra.Command {
 	var call quota.Call
-	var labels []string
 	c := &cobra.Command{
 		Use:   "spend {--method M [--count N] | --bucket B --units N} [--dry-run]",
 		Short: "Charge units before a call",
@@ -32,19 +29,17 @@ With --dry-run the answer and the exit code are the same, but nothing is charged
 			if err := checkSpend(c, &call); err != nil {
 				return err
 			}
-			var err error
-			if call.Labels, err = parseLabels(labels); err != nil {
-				return err
-			}
 			return a.with(c.Context(), func(g *gate) error {
 				if err := g.knows(call); err != nil {
 					return err
 				}
 				d, err := g.Charge(c.Context(), call)
-				if call.DryRun {
-					return a.tried(d, err, g.asked(call.Manual, d))
+				of, verb := g.asked(call.Manual, d), "charged"
+				of.dryRun = call.DryRun
+				if call.DryRun && !d.Replayed && !d.Unmetered {
+					verb = "dry run, nothing charged; it would take"
 				}
-				return a.spent("charged", d, err, g.asked(call.Manual, d))
+				return a.decided(verb, d, err, of)
 			})
 		},
 	}
@@ -54,15 +49,15 @@ With --dry-run the answer and the exit code are the same, but nothing is charged
 	flags.StringVar(&call.Bucket, "bucket", "",
 		"`BUCKET` to take the units from (with --units; default \"default\")")
 	flags.Int64Var(&call.Units, "units", 0, "`N` units to take")
-	flags.StringVar(&call.Key, "id", "", "idempotency `KEY`: the same key again gets the same answer and charges nothing")
-	flags.BoolVar(&call.Manual, "manual", false, "a person asks: the headroom may be used")
+	flags.StringVar(&call.Key, "id", "",
+		"idempotency `KEY`: the same key again gets the same answer and charges nothing")
 	flags.BoolVar(&call.DryRun, "dry-run", false, "decide, but charge nothing")
-	flags.StringArrayVar(&labels, "label", nil,
-		"`NAME=VALUE` to keep with the entry; can be repeated")
+	bindManual(flags, &call.Manual)
+	bindLabels(flags, &call.Labels)
 	return c
 }
 
-// checkSpend holds the flags of either form apart.
+// checkSpend refuses flags that do not go together.
 func checkSpend(c *cobra.Command, call *quota.Call) error {
 	given := c.Flags().Changed
 	usage := func(format string, args ...any) error {
@@ -92,27 +87,11 @@ func checkSpend(c *cobra.Command, call *quota.Call) error {
 	return nil
 }
 
-// knows refuses an unknown method or bucket, with the one that was meant.
+// knows refuses an unknown method or bucket, and suggests a known one.
 func (g *gate) knows(call quota.Call) error {
 	if call.Method == "" {
 		return g.bucket(call.Bucket)
 	}
 	_, err := g.cfg.Costs.Lookup(call.Method)
 	return err
-}
-
-// parseLabels reads NAME=VALUE.
-func parseLabels(texts []string) (quota.Labels, error) {
-	labels := quota.Labels{}
-	for _, text := range texts {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || value == "" {
-			return nil, cli.Usagef("--label %q: write NAME=VALUE", text)
-		}
-		if _, again := labels[name]; again {
-			return nil, cli.Usagef("--label %s is given twice", name)
-		}
-		labels[name] = value
-	}
-	return labels, labels.Check()
 }

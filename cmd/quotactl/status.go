@@ -53,7 +53,7 @@ forecast).`,
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := a.standing(c.Context())
+			list, err := a.usage(c.Context())
 			if err != nil {
 				return err
 			}
@@ -67,34 +67,19 @@ forecast).`,
 	}
 }
 
-// standing asks for every credential, or the one that was chosen.
-func (a *app) standing(ctx context.Context) (statusList, error) {
-	list := statusList{Credentials: []credentialStatus{}}
-	cfg, err := a.Load(ctx, a.getenv)
-	if err != nil {
-		return list, err
-	}
-	credentials := cfg.Credentials
-	if a.Credential != "" {
-		chosen, err := a.Chosen(cfg)
-		if err != nil {
-			return list, err
+// usage asks for the usage of every credential, or of the chosen one.
+func (a *app) usage(ctx context.Context) (list statusList, err error) {
+	err = a.withLedger(ctx, func(cfg *config.Config, l quota.Ledger) error {
+		for _, c := range cfg.Credentials {
+			usage, err := l.Usage(ctx, c.Name, c.Limits)
+			if err != nil {
+				return err
+			}
+			list.Credentials = append(list.Credentials, newCredentialStatus(c, usage))
 		}
-		credentials = []config.Credential{chosen}
-	}
-	l, err := cli.OpenLedger(ctx, cfg.Ledger)
-	if err != nil {
-		return list, err
-	}
-	defer l.Close()
-	for _, c := range credentials {
-		usage, err := l.Usage(ctx, c.Name, c.Limits)
-		if err != nil {
-			return list, err
-		}
-		list.Credentials = append(list.Credentials, newCredentialStatus(c, usage))
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }
 
 func newCredentialStatus(c config.Credential, usage quota.Usage) credentialStatus {
@@ -106,9 +91,8 @@ func newCredentialStatus(c config.Credential, usage quota.Usage) credentialStatu
 		for _, l := range b.Limits {
 			bucket.Limits = append(bucket.Limits, limitStatus{
 				Window: l.Limit.Window.Text(), Timezone: orNull(l.Limit.Window.ZoneName()),
-				Units:    l.Limit.Units,
-				Headroom: l.Limit.Headroom, Used: l.Used, Remaining: l.Remaining,
-				NextFreeAt: cli.Time(l.NextFreeAt),
+				Units: l.Limit.Units, Headroom: l.Limit.Headroom,
+				Used: l.Used, Remaining: l.Remaining, NextFreeAt: cli.Time(l.NextFreeAt),
 			})
 		}
 		out.Buckets = append(out.Buckets, bucket)
