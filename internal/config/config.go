@@ -21,11 +21,11 @@ import (
 type Config struct {
 	File        string       // that was read; "" when there is none
 	Empty       bool         // the file says nothing
-	Environment []string     // the variables that were laid over it, by name
+	Environment []string     // names of the variables that override it
 	Ledger      string       // URL, which may hold a password: print HidePassword of it
 	Catalog     string       // sqlite: URL
 	Costs       *costs.Table // the price list in the profile chosen
-	CostsFile   string       // it was read from; "" for the one that ships
+	CostsFile   string       // its file; "" for the price list that ships
 	Credentials []Credential // at least one, of different names
 	YouTube     YouTube
 	Ingest      Ingest
@@ -58,8 +58,7 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 	}
 	return &quota.Budget{
 		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
-		Prices: prices, Observe: c.Observe,
-		Open: c.Open, Log: log,
+		Prices: prices, Observe: c.Observe, Open: c.Open, Log: log,
 	}
 }
 
@@ -119,10 +118,10 @@ func (c *Config) Credential(name string) (Credential, error) {
 		spell.DidYouMean(name, names), strings.Join(names, ", "))
 }
 
-// Load reads the configuration: the file at path, else the one that getenv's QUOTA_CONFIG names,
-// else ./quota.yaml, else quota/quota.yaml below XDG_CONFIG_HOME (~/.config), else none; over it
-// the environment, and under it the defaults. Every error is an *Error, which holds all problems at
-// once, but for the end of ctx: it ends the waiting for a file that is a pipe.
+// Load reads the configuration: the file at path, else the one that QUOTA_CONFIG names, else
+// ./quota.yaml, else quota/quota.yaml below XDG_CONFIG_HOME (~/.config), else none; the environment
+// overrides it, and defaults fill it up. Every error is an *Error with all problems at once, except
+// when ctx ends, which ends the wait for a file that is a pipe.
 func Load(ctx context.Context, path string, getenv func(string) string) (*Config, error) {
 	r := newReader(getenv)
 	root, err := r.open(ctx, path)
@@ -177,7 +176,7 @@ func (r *reader) defaults() {
 	r.stateDefaults()
 }
 
-// keyOf is where the credential's key is; that of DefaultCredential needs not be named.
+// keyOf is where the credential's key is; DefaultCredential has a default for it.
 func (r *reader) keyOf(c Credential) Secret {
 	switch {
 	case c.APIKey.placed():

@@ -66,8 +66,7 @@ func (r *reader) method(n *yaml.Node) string {
 
 var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// secret reads {env: NAME} or {file: path}. Whatever else stands there may be the key itself, and
-// is not repeated.
+// secret reads {env: NAME} or {file: path}. Anything else may be the key itself and is not repeated.
 func (r *reader) secret(n *yaml.Node) Secret {
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		r.Add(n, "api_key: this file contains a key (not repeated here): %s", rotate)

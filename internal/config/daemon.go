@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/yamlfile"
 )
 
-// Daemon is how a daemon runs what is under ingest. Its keys stand there too.
+// Daemon is how a daemon runs the sweeps. Its keys are under ingest, too.
 type Daemon struct {
 	Jobs        []Job // the configured ones; JobsOf lists all
 	StaggerAuto bool  // offsets derived from the regions' names; Ingest.Stagger is 0 then
@@ -44,6 +44,9 @@ const (
 	DefaultGrace  = 20 * time.Second
 	DefaultListen = "127.0.0.1:9310"
 )
+
+// maxOffset is the largest stagger and jitter.
+const maxOffset = 24 * time.Hour
 
 // MaxWeight is the largest weight of a region.
 const MaxWeight = 1_000_000
@@ -84,16 +87,15 @@ func (d Daemon) Weight(region regions.Region) int64 {
 func (r *reader) daemonFields(known yamlfile.Fields) {
 	d := &r.cfg.Daemon
 	known["stagger"] = r.stagger
-	known["jitter"] = func(n *yaml.Node) { d.Jitter = r.duration(n, "jitter") }
+	known["jitter"] = func(n *yaml.Node) { d.Jitter = r.duration(n, "jitter", 0, maxOffset) }
 	known["catch_up"] = func(n *yaml.Node) { d.CatchUp = r.Bool(n, "catch_up") }
 	known["weights"] = func(n *yaml.Node) { d.Weights = r.perRegion(n, "weights", MaxWeight) }
 	known["priorities"] = func(n *yaml.Node) {
-		d.Priorities = r.perRegion(n, "priorities",
-			MaxPriority)
+		d.Priorities = r.perRegion(n, "priorities", MaxPriority)
 	}
 	known["floors"] = func(n *yaml.Node) { d.Floors = r.perRegion(n, "floors", quota.MaxUnits) }
-	known["lease"] = func(n *yaml.Node) { d.Lease = r.between(n, "lease", time.Second, time.Hour) }
-	known["grace"] = func(n *yaml.Node) { d.Grace = r.between(n, "grace", time.Second, time.Hour) }
+	known["lease"] = func(n *yaml.Node) { d.Lease = r.duration(n, "lease", time.Second, time.Hour) }
+	known["grace"] = func(n *yaml.Node) { d.Grace = r.duration(n, "grace", time.Second, time.Hour) }
 	known["listen"] = func(n *yaml.Node) { d.Listen = r.listen(n) }
 }
 
@@ -102,10 +104,10 @@ func (r *reader) stagger(n *yaml.Node) {
 		r.cfg.Daemon.StaggerAuto, r.cfg.Ingest.Stagger = true, 0
 		return
 	}
-	r.cfg.Ingest.Stagger = r.duration(n, "stagger")
+	r.cfg.Ingest.Stagger = r.duration(n, "stagger", 0, maxOffset)
 }
 
-// jobs reads the overrides. They refer to the defaults beside them, wherever those stand.
+// jobs reads the jobs. Their defaults are the keys of ingest, in whatever order they come.
 func (r *reader) jobs(n *yaml.Node) {
 	r.List(n, "jobs", func(n *yaml.Node) {
 		in := r.cfg.Ingest
@@ -185,27 +187,9 @@ func (r *reader) perRegion(n *yaml.Node, what string, most int64) map[regions.Re
 	return numbers
 }
 
-func (r *reader) between(n *yaml.Node, what string, least, most time.Duration) time.Duration {
-	text, ok := r.Text(n, what)
-	if !ok {
-		return least
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < least || d > most {
-		r.Add(n, "%s: %q is not a duration from %s to %s, such as 2m", what, yamlfile.Clip(text),
-			least, most)
-		return least
-	}
-	return d
-}
-
 // listen reads an address; "" is none.
 func (r *reader) listen(n *yaml.Node) string {
-	if n.Kind != yaml.ScalarNode {
-		r.Add(n, "listen: write host:port, such as %s, or \"\" for none", DefaultListen)
-		return ""
-	}
-	if n.Value == "" {
+	if n.Kind == yaml.ScalarNode && n.Value == "" {
 		return ""
 	}
 	_, port, err := net.SplitHostPort(n.Value)
@@ -222,14 +206,14 @@ func (r *reader) listen(n *yaml.Node) string {
 // checkWeights reports weights, priorities and floors of regions that nobody fetches.
 func (r *reader) checkWeights(at *yaml.Node) {
 	d := r.cfg.Daemon
-	known := func(what string, numbers map[regions.Region]int64) {
+	check := func(what string, numbers map[regions.Region]int64) {
 		for _, region := range slices.Sorted(maps.Keys(numbers)) {
 			if !slices.Contains(r.cfg.Ingest.Regions, region) {
 				r.Add(at, "%s: %s is not among the regions", what, region)
 			}
 		}
 	}
-	known("weights", d.Weights)
-	known("priorities", d.Priorities)
-	known("floors", d.Floors)
+	check("weights", d.Weights)
+	check("priorities", d.Priorities)
+	check("floors", d.Floors)
 }

@@ -1,14 +1,8 @@
 package config
 
-import (
-	"errors"
+import "quotabudget/internal/ledger"
 
-	"quotabudget/internal/ledger"
-)
-
-var errCatalog = errors.New("write sqlite:///path/catalog.db")
-
-// environment lays the variables over the file. A key's variable is read when the key is needed.
+// environment overrides the file by variables. A key's variable is read when the key is needed.
 func (r *reader) environment() {
 	r.over("QUOTA_LEDGER", &r.cfg.Ledger, ledger.CheckURL)
 	r.over("QUOTA_CATALOG", &r.cfg.Catalog, checkCatalog)

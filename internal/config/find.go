@@ -37,7 +37,7 @@ func (r *reader) open(ctx context.Context, path string) (*yaml.Node, error) {
 	return parse(path, data)
 }
 
-// find is the path of the file to read; must says that a person named it.
+// find is the path of the file to read; must means that a person named it.
 func (r *reader) find(path string) (_ string, must bool) {
 	if path != "" {
 		return path, true
@@ -67,7 +67,7 @@ func (r *reader) xdg(variable, below string) string {
 	return ""
 }
 
-// reason is the error without the path, which stands before it already.
+// reason is the error without the path, which the message begins with.
 func reason(err error) error {
 	var about *fs.PathError
 	if errors.As(err, &about) {

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,8 +22,7 @@ func (r *reader) ingest(n *yaml.Node) {
 		"regions":    func(n *yaml.Node) { in.Regions = r.regions(n) },
 		"pages":      func(n *yaml.Node) { in.Pages = int(r.Number(n, "pages", 1, 1000)) },
 		"parallel": func(n *yaml.Node) {
-			in.Parallel = int(r.Number(n, "parallel", 1,
-				MaxParallel))
+			in.Parallel = int(r.Number(n, "parallel", 1, MaxParallel))
 		},
 		"schedule": func(n *yaml.Node) { in.Schedule = r.schedule(n) },
 		"timezone": func(n *yaml.Node) { in.Timezone = r.zone(n) },
@@ -29,7 +30,7 @@ func (r *reader) ingest(n *yaml.Node) {
 	}
 	r.daemonFields(known)
 	r.Fields(n, "ingest", known)
-	if jobs != nil { // they fall back on what stands beside them, before or after
+	if jobs != nil { // their defaults are the keys beside them, before or after
 		r.jobs(jobs)
 	}
 	r.checkWeights(n)
@@ -40,10 +41,7 @@ func (r *reader) ingestCredential(n *yaml.Node) string {
 	if !ok {
 		return ""
 	}
-	names := []string{}
-	for _, c := range r.cfg.Credentials {
-		names = append(names, c.Name)
-	}
+	names := slices.Collect(maps.Keys(r.credentials))
 	if len(names) == 0 {
 		names = append(names, DefaultCredential)
 	}
@@ -86,21 +84,39 @@ func (r *reader) zone(n *yaml.Node) *time.Location {
 	if !ok {
 		return nil
 	}
-	zone, err := time.LoadLocation(name)
-	if err != nil || name == "Local" {
-		r.Add(n, "timezone: %q is not an IANA time zone such as Europe/Berlin", yamlfile.Clip(name))
+	zone, err := parseZone(name)
+	if err != nil {
+		r.Add(n, "timezone: %v", err)
 	}
 	return zone
 }
 
-func (r *reader) duration(n *yaml.Node, what string) time.Duration {
+func parseZone(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		err = fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", yamlfile.Clip(name))
+	}
+	return zone, err
+}
+
+// duration reads a duration from least to most.
+func (r *reader) duration(n *yaml.Node, what string, least, most time.Duration) time.Duration {
 	text, ok := r.Text(n, what)
 	if !ok {
-		return 0
+		return least
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > 24*time.Hour {
-		r.Add(n, "%s: %q is not a duration from 0s to 24h, such as 5m", what, yamlfile.Clip(text))
+	d, err := parseDuration(text, least, most)
+	if err != nil {
+		r.Add(n, "%s: %v", what, err)
 	}
 	return d
+}
+
+func parseDuration(text string, least, most time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		return least, fmt.Errorf("%q is not a duration from %gs to %gh, such as 2m",
+			yamlfile.Clip(text), least.Seconds(), most.Hours())
+	}
+	return d, nil
 }

@@ -12,8 +12,7 @@ import (
 	"quotabudget/internal/yamlfile"
 )
 
-// limits reads the limits of a credential. What is left out altogether has defaults; an empty list
-// is a slip.
+// limits reads the limits of a credential. A missing list has defaults; an empty one is a mistake.
 func (r *reader) limits(n *yaml.Node) []quota.Limit {
 	limits := []quota.Limit{}
 	seen := make(map[string]bool)
@@ -46,8 +45,7 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 		"units":  func(n *yaml.Node) { l.Units = r.Number(n, "units", 0, quota.MaxUnits) },
 		"headroom": func(n *yaml.Node) {
 			headroom = n
-			l.Headroom = r.Number(n, "headroom", 0,
-				quota.MaxUnits)
+			l.Headroom = r.Number(n, "headroom", 0, quota.MaxUnits)
 		},
 		"window":   func(n *yaml.Node) { window = n },
 		"timezone": func(n *yaml.Node) { zone = n },

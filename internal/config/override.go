@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
@@ -31,9 +30,9 @@ func (o Overrides) timezone(cfg *Config) error {
 	if o.Timezone == "" {
 		return nil
 	}
-	zone, err := time.LoadLocation(o.Timezone)
-	if err != nil || o.Timezone == "Local" {
-		return fmt.Errorf("timezone %s: not an IANA time zone such as Europe/Berlin", o.Timezone)
+	zone, err := parseZone(o.Timezone)
+	if err != nil {
+		return fmt.Errorf("timezone: %w", err)
 	}
 	cfg.Ingest.Timezone = zone
 	for i := range cfg.Daemon.Jobs {
@@ -64,9 +63,9 @@ func (o Overrides) stagger(cfg *Config) error {
 		cfg.Daemon.StaggerAuto = true
 		return nil
 	}
-	d, err := time.ParseDuration(o.Stagger)
-	if err != nil || d < 0 || d > 24*time.Hour {
-		return fmt.Errorf("stagger %s: write auto, or a duration from 0s to 24h", o.Stagger)
+	d, err := parseDuration(o.Stagger, 0, maxOffset)
+	if err != nil {
+		return fmt.Errorf("stagger: %w, or auto", err)
 	}
 	cfg.Daemon.StaggerAuto, cfg.Ingest.Stagger = false, d
 	return nil

@@ -60,8 +60,7 @@ func (r *reader) curve(n *yaml.Node) []int64 {
 	}
 	var curve []int64
 	r.List(n, "pace", func(n *yaml.Node) {
-		curve = append(curve,
-			r.Number(n, "pace", 0, MaxWeight))
+		curve = append(curve, r.Number(n, "pace", 0, MaxWeight))
 	})
 	if err := (quota.Pace{Curve: curve}).Check(); err != nil || len(curve) == 0 {
 		r.Add(n, "pace: a curve is 24 weights, one for each hour of the day, not all of them 0")
@@ -84,7 +83,7 @@ func (r *reader) percent(n *yaml.Node, what string) int64 {
 	return number
 }
 
-// checkPace reports a pace that no limit has a day for.
+// checkPace reports a pace without a limit for a day.
 func (r *reader) checkPace(n *yaml.Node, c Credential) {
 	if c.Pace != nil && len(c.Limits) > 0 && len(c.Pace.lines(c.Limits)) == 0 {
 		r.Add(n, "pace: it spreads the units of a day, but no limit has window: day")

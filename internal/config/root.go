@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 	"quotabudget/internal/yamlfile"
 )
 
-// reader reads the file, and what is laid over it and under it.
+// reader reads the file, the environment and the defaults.
 type reader struct {
 	yamlfile.Reader
 	cfg     *Config
@@ -32,9 +33,8 @@ type reader struct {
 	jobOf       map[regions.Region]string
 }
 
-const rotate = "delete it here, make a new key in its place, and name the variable or file that " +
-	"holds it: api_key: {env: " +
-	KeyVariable + "}"
+const rotate = "delete it here, make a new key to replace it, and name the variable or file that " +
+	"holds that one: api_key: {env: " + KeyVariable + "}"
 
 // allProblems are those of the environment and the file. No text that looks like a key is repeated.
 func (r *reader) allProblems() []Problem {
@@ -53,10 +53,7 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	var prices, credentials, ingest *yaml.Node
 	if n != nil && yamlfile.Section(n) {
 		r.Fields(n, "the configuration", yamlfile.Fields{
-			"ledger": func(n *yaml.Node) {
-				r.cfg.Ledger = r.url(n, "ledger",
-					ledger.CheckURL)
-			},
+			"ledger":      func(n *yaml.Node) { r.cfg.Ledger = r.url(n, "ledger", ledger.CheckURL) },
 			"catalog":     func(n *yaml.Node) { r.cfg.Catalog = r.url(n, "catalog", checkCatalog) },
 			"costs":       func(n *yaml.Node) { prices = n },
 			"credentials": func(n *yaml.Node) { credentials = n },
@@ -64,7 +61,7 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 			"ingest":      func(n *yaml.Node) { ingest = n },
 		})
 	}
-	// These refer to what stands before them here, wherever it stands in the file.
+	// Each of these refers to those before it, in whatever order the file has them.
 	r.cfg.Costs = costs.Default()
 	if prices != nil && yamlfile.Section(prices) {
 		r.prices(ctx, prices)
@@ -91,7 +88,7 @@ func (r *reader) url(n *yaml.Node, what string, check func(string) error) string
 
 func checkCatalog(text string) error {
 	if !strings.HasPrefix(text, "sqlite:") {
-		return errCatalog
+		return errors.New("write sqlite:///path/catalog.db")
 	}
 	_, err := sqlite.ParseURL(text)
 	return err
@@ -111,12 +108,13 @@ func (r *reader) prices(ctx context.Context, n *yaml.Node) {
 	if profile == nil || r.cfg.Costs == nil {
 		return
 	}
-	if name, ok := r.Text(profile, "profile"); ok {
-		table, err := r.cfg.Costs.Profile(name)
-		if err != nil {
-			r.Add(profile, "costs: %v", err)
-			return
-		}
+	name, ok := r.Text(profile, "profile")
+	if !ok {
+		return
+	}
+	if table, err := r.cfg.Costs.Profile(name); err != nil {
+		r.Add(profile, "costs: %v", err)
+	} else {
 		r.cfg.Costs = table
 	}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,9 +10,8 @@ import (
 	"quotabudget/internal/textfile"
 )
 
-// Secret says where an API key is to be found: in an environment variable or a file. It does not
-// hold the key, so that nothing that prints a Secret can print the key. The zero Secret names no
-// place.
+// Secret says where an API key is: in an environment variable or a file. It does not hold the key,
+// so that nothing that prints a Secret can print the key. The zero Secret names no place.
 type Secret struct {
 	Env  string // variable
 	File string // path
@@ -47,12 +45,8 @@ func (s Secret) Key() (string, error) {
 		}
 		return checkKey("file "+s.File, string(text))
 	}
-	who := "the credential"
-	if s.owner != "" {
-		who = "credential " + s.owner
-	}
-	return "", errors.New(who + " has no api_key: write api_key: {env: " + KeyVariable +
-		"} or {file: path}")
+	return "", fmt.Errorf("credential %s has no api_key: write api_key: {env: %s} or {file: path}",
+		s.owner, KeyVariable)
 }
 
 // Advice is what to do when there is no key.
@@ -62,12 +56,12 @@ func (s Secret) Advice() string {
 		return "export " + s.Env + " where this program runs (cron and systemd read no profile), " +
 			"or name a file: api_key: {file: path}"
 	case s.File != "":
-		return "write the key into that file, readable for the user that runs this program"
+		return "write the key into that file, readable by the user that runs this program"
 	}
-	return "name a place where the key is: a variable or a file"
+	return "name the variable or the file that holds the key"
 }
 
-// WarnExposed logs that others than the owner of the key's file may read it, if they may.
+// WarnExposed logs a warning if other users can read the key's file.
 func (s Secret) WarnExposed(log *slog.Logger) {
 	if s.File == "" || s.underSystemd() {
 		return
@@ -102,7 +96,7 @@ func checkKey(where, text string) (string, error) {
 	return key, nil
 }
 
-// String says where the key is to be found.
+// String says where the key is.
 func (s Secret) String() string {
 	switch {
 	case s.Env != "":

@@ -65,7 +65,6 @@ func TestKeyErrors(t *testing.T) {
 		secret Secret
 		want   string
 	}{
-		{Secret{}, "the credential has no api_key"},
 		{Secret{owner: "key1"}, "credential key1 has no api_key: write api_key: {env: YOUTUBE_API_KEY} or {file: path}"},
 		{EnvSecret("NO_KEY", env()), "environment variable NO_KEY is not set or empty"},
 		{EnvSecret("K", env("K", " \n")), "environment variable K is not set or empty"},

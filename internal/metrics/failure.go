@@ -18,7 +18,7 @@ const (
 	Panicked = "panicked"
 )
 
-// FailureKind says in a word what kept a run from its chart. It is one of FailureKinds.
+// FailureKind says in a word why a run failed. It is one of FailureKinds.
 func FailureKind(err error) string {
 	if kind, upstream := fault.KindOf(err); upstream {
 		return word(kind)
@@ -32,7 +32,7 @@ func FailureKind(err error) string {
 	return ownFailure
 }
 
-// FailureKinds are all there are. Exhaustion and a missing chart are none.
+// FailureKinds are all kinds. Exhaustion and a missing chart are no failures.
 func FailureKinds() []string {
 	kinds := []string{ledgerFailure, catalogueFailure, ownFailure, Panicked}
 	for _, kind := range []fault.Kind{fault.Permanent, fault.Transient, fault.Throttled,

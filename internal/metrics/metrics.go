@@ -1,4 +1,4 @@
-// Package metrics tells Prometheus how budgets, charts and the upstream stand.
+// Package metrics exports budgets, charts and the upstream to Prometheus.
 package metrics
 
 import (
@@ -12,33 +12,51 @@ import (
 	"quotabudget/internal/version"
 )
 
-// askTime is how long a ledger or a catalogue may take to answer a scrape. Prometheus gives up
-// after 10 seconds by default, and loses every other metric with it.
-const askTime = 2 * time.Second
+// readTime is how long a ledger or a catalogue may take at a scrape. Prometheus gives up after 10
+// seconds by default, and then loses every other metric, too.
+const readTime = 2 * time.Second
 
-// source is what a collector asks whenever the metrics are read.
+// source is what a collector reads at each scrape, and its metrics.
 type source struct {
-	name string
-	log  *slog.Logger
-	away atomic.Bool // it did not answer the last time
+	name  string
+	log   *slog.Logger
+	down  atomic.Bool // the last read failed
+	descs []*prometheus.Desc
+	up    *prometheus.Desc
 }
 
-// ask asks for a short while, and logs when the source goes away and when it comes back.
-func (s *source) ask(question func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+func newSource(name, up string, log *slog.Logger) *source {
+	s := &source{name: name, log: log}
+	s.up = s.desc(up, "Whether the "+name+" answered when the metrics were read.")
+	return s
+}
+
+func (s *source) desc(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc(name, help, labels, nil)
+	s.descs = append(s.descs, d)
+	return d
+}
+
+// Describe implements prometheus.Collector.
+func (s *source) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range s.descs {
+		out <- d
+	}
+}
+
+// read reads for a short while, and reports and logs whether that failed.
+func (s *source) read(out chan<- prometheus.Metric, read func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	err := question(ctx)
-	switch was := s.away.Swap(err != nil); {
+	err := read(ctx)
+	switch was := s.down.Swap(err != nil); {
 	case err != nil && !was:
-		s.log.Warn("metrics are incomplete: this source cannot be read", "source", s.name, "error", err)
+		s.log.Warn("metrics are incomplete: cannot read this source",
+			"source", s.name, "error", err)
 	case err == nil && was:
 		s.log.Info("metrics are complete again", "source", s.name)
 	}
-	return err
-}
-
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
+	out <- gauge(s.up, truth(err == nil))
 }
 
 func gauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
@@ -52,7 +70,7 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// timestamp is a moment as Prometheus writes it, 0 for none.
+// timestamp is a time as Prometheus writes it, 0 for none.
 func timestamp(at time.Time) float64 {
 	if at.IsZero() {
 		return 0

@@ -8,15 +8,15 @@ import (
 	"quotabudget/internal/ingest"
 )
 
-// Once is what became of a process that sweeps once. Each overwrites what the last one left, so
-// these are gauges: as counters they would begin anew every time.
+// Once is the result of a process that sweeps once. Each process overwrites the file of the one
+// before, so its metrics are gauges: counters would start from 0 every time.
 type Once struct {
 	Began    time.Time
 	ExitCode int
 	Summary  ingest.Summary // of a sweep that never began: an Outcome of Failed, and nothing else
 }
 
-// Registry says it in metrics, as of now.
+// Registry has its metrics, as of now.
 func (o Once) Registry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	one := func(name, help string, value float64) {

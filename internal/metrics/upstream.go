@@ -9,9 +9,7 @@ import (
 )
 
 // Upstream measures what the upstream answers, and how soon. NewUpstream makes it.
-type Upstream struct {
-	took *prometheus.HistogramVec
-}
+type Upstream struct{ *prometheus.HistogramVec }
 
 // NoAnswer, as a code, is a request that was not answered.
 const NoAnswer = "none"
@@ -27,22 +25,16 @@ func NewUpstream(methods ...string) *Upstream {
 	}, []string{"method", "code"})}
 	for _, method := range methods {
 		for _, code := range []string{"200", "400", "403", "429", "500", "503", NoAnswer} {
-			u.took.WithLabelValues(method, code)
+			u.WithLabelValues(method, code)
 		}
 	}
 	return u
 }
 
-// Describe implements prometheus.Collector.
-func (u *Upstream) Describe(out chan<- *prometheus.Desc) { u.took.Describe(out) }
-
-// Collect implements prometheus.Collector.
-func (u *Upstream) Collect(out chan<- prometheus.Metric) { u.took.Collect(out) }
-
-// Namer says which priced method a request is.
+// Namer names the priced method of a request.
 type Namer func(*http.Request) (string, error)
 
-// Measure returns base with every request measured; name says which priced method it is.
+// Measure returns base with every request measured.
 func (u *Upstream) Measure(base http.RoundTripper, name Namer) http.RoundTripper {
 	return measured{u, base, name}
 }
@@ -65,11 +57,11 @@ func (m measured) RoundTrip(r *http.Request) (*http.Response, error) {
 	if unknown != nil { // the gate sends nothing that has no price
 		method = "other"
 	}
-	m.took.WithLabelValues(method, code).Observe(took.Seconds())
+	m.WithLabelValues(method, code).Observe(took.Seconds())
 	return resp, err
 }
 
-// codeOf is a status as a label, of which there must not be as many as an upstream can think of.
+// codeOf is a status as a label: an upstream cannot make new ones.
 func codeOf(status int) string {
 	if http.StatusText(status) == "" {
 		return "other"
