@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"quotabudget/internal/quota"
 )
@@ -57,14 +56,4 @@ func sumUp(spent []quota.Sum, held []quota.Reservation) []spender {
 }
 
 // text is the labels for people.
-func (s spender) text() string {
-	if len(s.Labels) == 0 {
-		return "(none)"
-	}
-	var parts []string
-	for name, value := range s.Labels {
-		parts = append(parts, name+"="+value)
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, " ")
-}
+func (s spender) text() string { return cmp.Or(labelText(s.Labels), "(none)") }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -32,6 +34,15 @@ func (l labelFlag) Set(text string) error {
 	}
 	l.Labels[name] = value
 	return nil
+}
+
+// labelText is the labels for people: "job=nightly region=BR".
+func labelText(labels quota.Labels) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, name+"="+labels[name])
+	}
+	return strings.Join(parts, " ")
 }
 
 // bindManual adds --manual.

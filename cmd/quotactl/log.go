@@ -5,7 +5,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,9 +32,9 @@ func (a *app) log() *cobra.Command {
 	var q question
 	c := &cobra.Command{
 		Use:   "log",
-		Short: "Who spent it: the entries, oldest first, or their sums",
-		Long: `log lists the charges that the ledger keeps (72 hours of them at least), oldest first, of every bucket of the
-credential, or adds them up by a label.`,
+		Short: "Show who spent units: the entries, oldest first, or their sums",
+		Long: `log lists the charges in the ledger (at least those of the last 72 hours), oldest first, of every
+bucket of the credential, or adds them up by a label.`,
 		Example: `  quotactl log --since 1h
   quotactl log --since 48h --by method
   quotactl log --by label:team --bucket default
@@ -64,7 +63,7 @@ credential, or adds them up by a label.`,
 		},
 	}
 	c.Flags().StringVar(&q.since, "since", "",
-		"only entries after this `TIME`: a duration before now (1h, 7d), or RFC 3339 (default all that are kept)")
+		"only entries after this `TIME`: a duration before now (1h, 7d), or RFC 3339 (default all)")
 	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
 	c.Flags().StringVar(&q.by, "by", "", "add up by method, region, job or label:`NAME`")
 	c.Flags().IntVar(&q.limit, "limit", 0, "only the newest `N` entries; 0 for all")
@@ -162,12 +161,11 @@ func (g *gate) merge(ctx context.Context, queries []quota.Query, do func(quota.E
 		if err := do(oldest.first); err != nil {
 			return err
 		}
-		var err error
-		var ok bool
-		if oldest.first, err, ok = oldest.next(); err != nil {
+		first, err, ok := oldest.next()
+		if err != nil {
 			return err
 		}
-		if !ok {
+		if oldest.first = first; !ok {
 			logs = slices.DeleteFunc(logs, func(l *log) bool { return l == oldest })
 		}
 	}
@@ -193,19 +191,14 @@ func (a *app) printEntries(each func(do func(quota.Entry) error) error) error {
 			})
 		}
 		return s.Draw(t, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"),
-			cli.Cut("labels", 10),
-			cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
+			cli.Cut("labels", 10), cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
 	})
 }
 
-// otherLabels are those that have no column of their own.
+// otherLabels are those without a column.
 func otherLabels(labels quota.Labels) string {
-	var parts []string
-	for name, value := range labels {
-		if name != quota.LabelMethod && name != quota.LabelRegion {
-			parts = append(parts, name+"="+value)
-		}
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, " ")
+	others := labels.With(nil)
+	delete(others, quota.LabelMethod)
+	delete(others, quota.LabelRegion)
+	return labelText(others)
 }

@@ -23,7 +23,7 @@ type groupRow struct {
 	Entries int64  `json:"entries"`
 }
 
-// groupLabel is the label that --by means; "" when it is not given.
+// groupLabel is the label of --by; "" if it is not given.
 func groupLabel(c *cobra.Command, by string) (string, error) {
 	if !c.Flags().Changed("by") {
 		return "", nil
@@ -41,8 +41,8 @@ func groupLabel(c *cobra.Command, by string) (string, error) {
 	return by, nil
 }
 
-// groups adds up by the value of a label, the largest sum first. The run is in no sum, and of the
-// newest entries alone there is none: for these, the entries are read.
+// groups adds up by the value of a label, the largest sum first. The ledger's sums do not have the
+// run, and there are none of the newest N entries: for these, the entries are read.
 func (g *gate) groups(ctx context.Context, q question, label string) (groupList, error) {
 	rows := make(map[string]groupRow)
 	add := func(key string, units, entries int64) {
@@ -92,10 +92,7 @@ func (a *app) printGroups(list groupList) error {
 		t := s.Table(list.By, ">units", ">entries")
 		var units, entries int64
 		for _, row := range list.Rows {
-			key := row.Key
-			if key == "" {
-				key = "(none)"
-			}
+			key := cmp.Or(row.Key, "(none)")
 			t.AppendRow([]any{key, s.Number(row.Units), s.Number(row.Entries)})
 			units, entries = units+row.Units, entries+row.Entries
 		}

@@ -27,7 +27,7 @@ func (a *app) reservations() *cobra.Command {
 	var bucket string
 	c := &cobra.Command{
 		Use:   "reservations",
-		Short: "List what is set aside",
+		Short: "List the reservations",
 		Example: `  quotactl reservations
   quotactl reservations --bucket search_list -o json`,
 		Args: cli.Args(),
@@ -71,6 +71,5 @@ func (a *app) reservationTable(list reservationList) error {
 			s.At(r.ExpiresAt), r.Note})
 	}
 	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"),
-		cli.Drop("units"),
-		cli.Cut("note", 4))
+		cli.Drop("units"), cli.Cut("note", 4))
 }

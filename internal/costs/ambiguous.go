@@ -65,13 +65,14 @@ func checkPath(u *url.URL) error {
 	return nil
 }
 
-// otherName matches the names of headers and parameters by which servers let a request be another
-// one than it looks: X-HTTP-Method, _method, $httpMethod, $httpHeaders, $ct (a Content-Type),
+// otherName matches the names of headers and parameters that make some servers take a request for
+// another one: X-HTTP-Method, _method, $httpMethod, $httpHeaders, $ct (a Content-Type),
 // X-Original-URL.
-var otherName = regexp.MustCompile(`(?i)http[-_]?method|http[-_]?headers|method[-_]?override|^_?method$|^\$ct$|^x[-_](original|rewrite)[-_]ur[li]$`)
+var otherName = regexp.MustCompile(`(?i)http[-_]?method|http[-_]?headers|method[-_]?override|` +
+	`^_?method$|^\$ct$|^x[-_](original|rewrite)[-_]ur[li]$`)
 
-// CheckQuery refuses a query, or a form, that servers read differently, or by which the request may
-// become another one. It repeats no value.
+// CheckQuery refuses a query, or a form, that servers read in different ways, or that may turn the
+// request into another one. It repeats no value.
 func CheckQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil || strings.Contains(raw, "#") {
@@ -79,7 +80,7 @@ func CheckQuery(raw string) error {
 	}
 	for name := range query {
 		if otherName.MatchString(name) {
-			return ambiguous("its query has the parameter %q, which may make another request of it",
+			return ambiguous("its query has the parameter %q, which may turn it into another request",
 				clip(name))
 		}
 		for _, c := range []byte(name) {
@@ -104,14 +105,14 @@ func verbOf(r *http.Request) (verb string, overridden bool, err error) {
 		if http.CanonicalHeaderKey(name) == Override {
 			over = append(over, values...)
 		} else if otherName.MatchString(name) {
-			return "", false, ambiguous("its header %s may make another request of it", clip(name))
+			return "", false, ambiguous("its header %s may turn it into another request", clip(name))
 		}
 	}
 	switch {
 	case len(over) == 0:
 		return verb, false, nil
 	case len(over) > 1 || verb != http.MethodPost || over[0] != http.MethodGet:
-		return "", false, ambiguous("X-HTTP-Method-Override is taken once, on a POST that is " +
+		return "", false, ambiguous("X-HTTP-Method-Override is accepted once, on a POST that is " +
 			"meant as a GET")
 	}
 	return http.MethodGet, true, nil

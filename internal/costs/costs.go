@@ -1,5 +1,4 @@
-// Package costs reads what the upstream bills: which request is which method, and what a call of it
-// costs.
+// Package costs reads the price list: which request is which method, and what a call of it costs.
 package costs
 
 import (
@@ -23,7 +22,7 @@ type Table struct {
 	profiles  map[string]profile
 	uploads   []string // path prefixes
 	overrides []string // last words of the methods that may come as POST, too
-	oauth     bool     // of methods that do not say
+	oauth     bool     // of methods that do not say otherwise
 	buckets   []Bucket
 	listed    map[string]Method // as the file lists them
 	methods   map[string]Method // with the prices of the profile
@@ -100,14 +99,14 @@ func (t *Table) Profiles() []string { return sorted(t.profiles) }
 // ProfileName is the profile whose prices the table shows.
 func (t *Table) ProfileName() string { return t.profile }
 
-// Price is what one call of the method takes. A method that is not in the table is
-// quota.ErrUnpriced: no price is guessed.
+// Price is what one call of the method takes.
 func (t *Table) Price(method string) ([]quota.Cost, error) {
 	m, err := t.Lookup(method)
 	return m.Costs, err
 }
 
-// Lookup is the method of that ID. The error is as for Price.
+// Lookup is the method of that ID. A method that is not in the table is quota.ErrUnpriced: no price
+// is guessed.
 func (t *Table) Lookup(method string) (Method, error) {
 	m, ok := t.methods[method]
 	if !ok {
@@ -122,8 +121,7 @@ func (t *Table) Lookup(method string) (Method, error) {
 func (t *Table) Methods() []Method {
 	all := make([]Method, 0, len(t.methods))
 	for _, id := range sorted(t.methods) {
-		m := t.methods[id]
-		m.Costs = slices.Clone(m.Costs)
+		m, _ := t.Lookup(id)
 		all = append(all, m)
 	}
 	return all
@@ -137,17 +135,11 @@ func (t *Table) Buckets() []Bucket {
 			drawn[c.Bucket] = true
 		}
 	}
-	var in []Bucket
-	for _, b := range t.buckets {
-		if drawn[b.Name] {
-			in = append(in, b)
-		}
-	}
-	return in
+	return slices.DeleteFunc(slices.Clone(t.buckets), func(b Bucket) bool { return !drawn[b.Name] })
 }
 
-// BucketOfMetric is the bucket that the upstream calls by this metric. It is false for a metric of
-// no bucket in the profile.
+// BucketOfMetric is the bucket of the profile that the upstream calls by this metric, if there is
+// one.
 func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
 	for _, b := range t.Buckets() {
 		if b.Metric == metric {

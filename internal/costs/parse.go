@@ -37,7 +37,7 @@ func Parse(data []byte) (*Table, error) {
 		"methods":  func(n *yaml.Node) { methods = n },
 		"profiles": func(n *yaml.Node) { profiles = n },
 	}, "version", "profile", "upstream", "buckets", "sources", "methods", "profiles")
-	// These refer to what the others declare, wherever it stands in the file.
+	// These refer to the others, in whatever order the file has them.
 	r.each(methods, "methods", r.method)
 	r.each(profiles, "profiles", r.profile)
 	t := r.inUse(use)
@@ -203,7 +203,9 @@ func (r *reader) costs(n *yaml.Node) []quota.Cost {
 		costs = append(costs, quota.Cost{Bucket: bucket,
 			Units: r.Number(n, "cost of "+yamlfile.Clip(bucket), 1, quota.MaxUnits)})
 	})
-	slices.SortFunc(costs, func(a, b quota.Cost) int { return r.places[a.Bucket] - r.places[b.Bucket] })
+	slices.SortFunc(costs, func(a, b quota.Cost) int {
+		return r.places[a.Bucket] - r.places[b.Bucket]
+	})
 	return costs
 }
 

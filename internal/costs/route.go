@@ -9,14 +9,14 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Method names the method that a request is a call of, by its verb and path; the host is not looked
-// at. The rules:
+// Method names the method that a request calls, by its verb and path, whatever its host. The rules:
 //
-//   - The whole path must match, segment by segment: no prefix, no trailing slash, no empty segment. Literal segments are
-//     compared as they were sent, so an escaped letter matches none.
-//   - A literal segment goes before a {template}; a verb of its own decides between methods on one path.
+//   - The whole path must match, segment by segment: no prefix, no trailing slash, no empty
+//     segment. Literal segments are compared as they were sent: an escaped letter matches none.
+//   - A literal segment goes before a {template}; the verb decides between methods on one path.
 //   - A request that continues a resumable upload is a call of the method that Session names.
-//   - POST with X-HTTP-Method-Override: GET is that GET, where the price list says that the upstream takes it so.
+//   - POST with X-HTTP-Method-Override: GET is that GET, if the price list says that the upstream
+//     takes it so.
 //
 // A request that no route matches is quota.ErrUnpriced; so are VerbError and AmbiguousError, which
 // say more.

@@ -1,7 +1,6 @@
 package costs
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,15 +41,12 @@ func (t *Table) dearestUpload(path string) (id string, ok bool) {
 		return "", false
 	}
 	byVerb := t.routes.find(strings.Split(strings.TrimPrefix(path, "/"), "/"))
-	var ids []string
 	for _, verb := range sorted(byVerb) {
-		ids = append(ids, byVerb[verb])
+		if other := byVerb[verb]; id == "" || t.units(other) > t.units(id) {
+			id = other
+		}
 	}
-	if len(ids) == 0 {
-		return "", false
-	}
-	dearer := func(a, b string) int { return cmp.Compare(t.units(a), t.units(b)) }
-	return slices.MaxFunc(ids, dearer), true
+	return id, id != ""
 }
 
 // units is what one call of a method takes from all its buckets.

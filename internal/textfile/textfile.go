@@ -17,8 +17,8 @@ const patience = time.Minute
 
 var errSilent = fmt.Errorf("nothing wrote to the pipe and closed it within %s", patience)
 
-// Read returns what the regular file at path holds, at most max bytes. It never waits for anybody:
-// a directory, a pipe and a device are errors. The null device is an empty file.
+// Read returns the content of the regular file at path, at most max bytes. It never blocks: a
+// directory, a pipe and a device are errors. The null device is an empty file.
 func Read(path string, max int64) ([]byte, error) {
 	// Opening a pipe waits for its writer, and opening a terminal for its line, unless they are
 	// told not to.
@@ -93,7 +93,7 @@ func readAll(f *os.File, max int64) ([]byte, error) {
 	return data, err
 }
 
-// isNull reports whether a file is the null device, which stands for an empty file.
+// isNull reports whether a file is the null device.
 func isNull(info os.FileInfo) bool {
 	null, err := os.Stat(os.DevNull)
 	return err == nil && os.SameFile(info, null)

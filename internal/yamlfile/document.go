@@ -9,8 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Document is the top of the one YAML document in data, or nil when there is none. What is not YAML
-// is a problem.
+// Document is the top of the one YAML document in data, or nil if there is none.
 func Document(data []byte) (*yaml.Node, *Problem) {
 	in := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
@@ -29,8 +28,8 @@ func Document(data []byte) (*yaml.Node, *Problem) {
 	return doc.Content[0], nil
 }
 
-// syntaxProblem is the parser's words, with what is behind them where that is known. Its word on
-// anchors repeats text of the file, which may be a key.
+// syntaxProblem is the parser's message, with the probable cause. Its message on anchors would
+// repeat text of the file, which may be a key.
 func syntaxProblem(data []byte, err error) *Problem {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 0

@@ -35,8 +35,8 @@ const MaxProblems = 100
 // maxItems bounds all lists and mappings together: aliases can make a small file long.
 const maxItems = 100_000
 
-// Reader reads the nodes of one file and gathers what is wrong with them. Its methods are told what
-// they read, for the messages.
+// Reader reads the nodes of one file and collects what is wrong with them. In its methods, what is
+// the name of the node for messages.
 type Reader struct {
 	Problems []Problem // in the order in which they were found
 	items    int
@@ -130,7 +130,7 @@ func (r *Reader) List(n *yaml.Node, what string, item func(*yaml.Node)) {
 	}
 }
 
-// more counts items, and reports whether to go on reading.
+// more counts items, and reports whether to keep reading.
 func (r *Reader) more(n *yaml.Node, what string, items int) bool {
 	if r.items += items; items > 0 && r.items == maxItems {
 		r.Add(n, "%s: more than %d items in all lists together", what, maxItems)
@@ -138,7 +138,7 @@ func (r *Reader) more(n *yaml.Node, what string, items int) bool {
 	return !r.Full() && r.items < maxItems
 }
 
-// target is the node that an alias stands for.
+// target is the node that an alias refers to.
 func target(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -146,7 +146,7 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// Text reads a word, of whatever type YAML takes it for: NO is a region. It is false for none.
+// Text reads a word, whatever its type in YAML: NO is a region. It is false for none.
 func (r *Reader) Text(n *yaml.Node, what string) (string, bool) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
