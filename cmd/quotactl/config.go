@@ -143,7 +143,7 @@ func newPace(p *config.Pace) *paceShown {
 func (a *app) config() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
-		Short: "The configuration",
+		Short: "Check or create the configuration",
 	}
 	c.AddCommand(&cobra.Command{
 		Use:   "check",

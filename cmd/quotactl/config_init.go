@@ -32,8 +32,8 @@ func (a *app) configInit() *cobra.Command {
 		Use:   "init",
 		Short: "Write a quota.yaml with comments to the current folder",
 		Long: `init writes a quota.yaml with comments to the current folder, for one machine: the ledger in SQLite
-below /var/lib/quota, the API key in a file. It holds no secret and everybody can read it. An existing
-file is never overwritten.`,
+below /var/lib/quota, the API key in a file of its own. quota.yaml holds no secret and is readable by
+everybody. An existing one is never overwritten.`,
 		Example: `  cd /etc/quota && sudo quotactl config init
   quotactl config init --key-file ~/.config/quota/key`,
 		Args: cli.Args(),

@@ -39,8 +39,8 @@ type dailyUnit struct {
 func (a *app) costs() *cobra.Command {
 	return &cobra.Command{
 		Use:   "costs [METHOD]",
-		Short: "The price list",
-		Long: `costs shows what one call of each method takes from which buckets, and where the figure comes from.
+		Short: "Show the price list",
+		Long: `costs shows what one call of each method takes from which buckets, and the source of the figure.
 "unverified" means that no published source confirms it.`,
 		Example: `  quotactl costs
   quotactl costs youtube.search.list

@@ -11,7 +11,7 @@ func (a *app) draw() *cobra.Command {
 	var labels quota.Labels
 	c := &cobra.Command{
 		Use:   "draw ID UNITS",
-		Short: "Charge units that were set aside",
+		Short: "Charge units of a reservation",
 		Example: `  quotactl draw default.06fmjq2kx4a9bc 50
   quotactl draw default.06fmjq2kx4a9bc 50 --label region=BR`,
 		Args: cli.Args("ID", "UNITS"),

@@ -22,17 +22,14 @@ func (a *app) explain() *cobra.Command {
 	var call quota.Call
 	c := &cobra.Command{
 		Use:   "explain",
-		Short: "Whether a charge would fit now, when it will, and who has taken the units",
-		Long: `explain says whether a charge would fit now, and if not, when it will and who has taken the units
-of the limit that denies: the sums of that window by label, the largest first, and what reservations
-hold. Runs of a job are added up. If the bucket is suspended, the window is the upstream's day.
-Nothing is charged.
+		Short: "Show whether a charge fits now, when it will, and who has taken the units",
+		Long: `explain says whether a charge would fit now. If not, it says when it will, and who has taken the
+units of the limit that denies it: what was spent in its window by label, the largest sum first, and
+what reservations hold. All runs of a job are one sum. If the bucket is suspended, the window is the
+upstream's day. Nothing is charged.
 
 It exits like spend: with 0 if the charge fits, with 75 if it does not fit now, and with 64 if it
-never will.
-
-JSON: as spend --dry-run, and "by": [{"labels","units"}], empty when nothing denies. What a
-reservation holds has its ID and its note as labels "reservation" and "note".`,
+never will.`,
 		Example: `  quotactl explain
   quotactl explain --units 30 --bucket search_list
   quotactl explain --units 30 -o json | jq -c '.by[0]'`,

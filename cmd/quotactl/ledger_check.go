@@ -35,7 +35,7 @@ type finding struct {
 func (a *app) ledger() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ledger",
-		Short: "The ledger itself",
+		Short: "Check and repair the ledger",
 	}
 	c.AddCommand(a.ledgerCheck())
 	return c
@@ -47,13 +47,14 @@ func (a *app) ledgerCheck() *cobra.Command {
 		Use:   "check",
 		Short: "Compare every bucket with its entries, and repair what disagrees",
 		Long: `check reads every bucket of the configured credentials in the ledger, with or without a limit, and
-compares its totals, state, labels and reservations with its entries. They disagree if somebody has
-edited the ledger by hand, or restored a part of it. Such a bucket denies every charge that meets the
-damage.
+compares its totals, state, labels and reservations with its entries. They disagree if somebody
+edited the ledger by hand or restored only a part of it. Such a bucket denies the charges that need
+what is damaged.
 
 With --repair it shows what it would change, asks, and then repairs each bucket in one atomic step.
 Afterwards the sum of the entries counts as used. If an entry cannot be read, its units are worked
-out from the totals around it; if they do not say, it is left alone. Programs may charge meanwhile.
+out from the totals around it; if that is impossible, it is left alone. Programs can keep charging
+meanwhile.
 
 It exits with 0 if nothing is wrong, or everything was repaired, else with 1.`,
 		Example: `  quotactl ledger check

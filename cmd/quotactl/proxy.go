@@ -41,14 +41,14 @@ func (a *app) proxy() *cobra.Command {
 them before it is sent, so that a program in any language is metered by pointing it here instead of
 at the upstream.
 
-It adds the credential's API key and drops one that the program sends. An OAuth token (Authorization:
+It adds the credential's API key and drops any key that the program sends. An OAuth token (Authorization:
 Bearer) is passed on, without the key, if the method takes one; its project must be that of the
 credential, or the quota of another project is spent. Anything else in Authorization is refused.
 
 A denial is answered with 429, Retry-After and an error in Google's format, or as problem+json if
 Accept asks for it. Refused requests are not sent and cost nothing:
   400  the upstream could read the request differently than we charge it
-  401  the caller has no token of the --token-file
+  401  the caller sent no token of the --token-file
   403  Host is neither the address it listens on nor a --host, or a web page sent the request whose
        Origin is not named with --allow-origin
   404, 405  no method of the price list has this path, or this verb on it

@@ -15,8 +15,8 @@ func (a *app) reserve() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reserve UNITS --ttl DURATION",
 		Short: "Set units aside for later",
-		Long: `reserve sets units aside: they count against every limit until they are committed, released, or the time
-given with --ttl has passed. draw charges against them, whatever others spend meanwhile.`,
+		Long: `reserve sets units aside: they count against every limit until they are committed or released, or until
+--ttl has passed. draw charges against them, whatever others spend in the meantime.`,
 		Example: `  quotactl reserve 500 --ttl 2h --note "backfill of March"
   id=$(quotactl reserve 500 --ttl 2h -o json | jq -r .reservation)
   quotactl draw "$id" 50
@@ -47,8 +47,8 @@ given with --ttl has passed. draw charges against them, whatever others spend me
 	flags := c.Flags()
 	flags.StringVar(&request.Bucket, "bucket", quota.DefaultBucket,
 		"`BUCKET` to take the units from")
-	flags.StringVar(&ttl, "ttl", "", "`DURATION` after which the reservation lapses, such as 1h")
-	flags.StringVar(&request.Note, "note", "", "`TEXT` that says what for")
+	flags.StringVar(&ttl, "ttl", "", "`DURATION` after which the reservation expires, such as 1h")
+	flags.StringVar(&request.Note, "note", "", "`TEXT` that says what it is for")
 	flags.StringVar(&request.Key, "id", "",
 		"idempotency `KEY`: the same key again gets the same reservation")
 	bindManual(flags, &request.Manual)

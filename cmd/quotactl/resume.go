@@ -10,7 +10,7 @@ func (a *app) resume() *cobra.Command {
 	var bucket string
 	c := &cobra.Command{
 		Use:     "resume --bucket B",
-		Short:   "Open a suspended bucket again",
+		Short:   "Lift the suspension of a bucket",
 		Example: `  quotactl resume --bucket default`,
 		Args:    cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -28,6 +28,6 @@ func (a *app) resume() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&bucket, "bucket", "", "`BUCKET` to open")
+	c.Flags().StringVar(&bucket, "bucket", "", "`BUCKET` to resume")
 	return c
 }

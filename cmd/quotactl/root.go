@@ -26,16 +26,17 @@ type app struct {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quotactl",
-		Short: "Look at a quota budget, and spend from it",
-		Long: `quotactl looks at a quota budget, and spends from it.
+		Short: "Look at a quota budget and spend from it",
+		Long: `quotactl looks at a quota budget and spends from it.
 
-A credential owns quota of an upstream, in buckets of units. Limits say how many units of a bucket may be
-taken in a window of time. Every charge is kept in a ledger, which all programs on all machines share.
+A credential owns quota at an upstream, in buckets of units. Limits say how many units of a bucket
+may be spent within a window of time. Every charge is recorded in a ledger, which all programs on all
+machines share.
 
-Exit codes: 0 done, 1 failed, 64 usage (a cost above a limit too), 69 ledger unavailable,
+Exit codes: 0 done, 1 failed, 64 usage (also a cost above a limit), 69 ledger unavailable,
 75 exhausted: try again later, 78 configuration.`,
 		Example: `  quotactl status                                  how much is left, and when more comes free
-  quotactl spend --method youtube.videos.list      charge one call; exit code 75 when it does not fit
+  quotactl spend --method youtube.videos.list      charge one call; exit code 75 if it does not fit
   quotactl log --since 24h --by method             who spent it
   quotactl reserve 500 --ttl 2h --note backfill    set units aside`,
 	}

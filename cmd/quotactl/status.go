@@ -43,11 +43,11 @@ type limitStatus struct {
 func (a *app) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "How much is left, and when units come free",
-		Long: `status shows every credential, bucket and limit: the units used in the window, held by reservations, and
-remaining for scheduled charges, which leave the headroom to people (--manual). On a narrow terminal
-a limit of 9,500+500 has a headroom of 500. Below the table are the buckets that will run short (see
-forecast).`,
+		Short: "Show how much is left, and when units come free",
+		Long: `status shows for each limit the units used in its window, the units held by reservations, and what
+remains for scheduled charges. These leave the headroom to people (--manual). On a narrow terminal,
+9,500+500 is a limit of 10,000 with a headroom of 500. Below the table are the buckets that will run
+short (see forecast).`,
 		Example: `  quotactl status
   quotactl status --credential key1
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,

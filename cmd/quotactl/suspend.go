@@ -20,8 +20,8 @@ func (a *app) suspend() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "suspend --bucket B",
 		Short: "Deny every charge on a bucket until its reset",
-		Long: `suspend denies every charge on a bucket, as the programs do by themselves when the upstream says that its
-quota is gone. It lifts at the bucket's reset, at the time given with --until, or by resume.`,
+		Long: `suspend denies every charge on a bucket. The programs do that themselves when the upstream says that its
+quota is used up. The suspension ends at the bucket's reset, at --until, or with resume.`,
 		Example: `  quotactl suspend --bucket default
   quotactl suspend --bucket search_list --until 2026-11-22T08:00:00Z`,
 		Args: cli.Args(),
@@ -41,8 +41,9 @@ quota is gone. It lifts at the bucket's reset, at the time given with --until, o
 			})
 		},
 	}
-	c.Flags().StringVar(&bucket, "bucket", "", "`BUCKET` to close")
-	c.Flags().StringVar(&until, "until", "", "`TIME` in RFC 3339, or a duration from now (default the bucket's reset)")
+	c.Flags().StringVar(&bucket, "bucket", "", "`BUCKET` to suspend")
+	c.Flags().StringVar(&until, "until", "",
+		"`TIME` in RFC 3339, or a duration from now (default the bucket's reset)")
 	return c
 }
 
@@ -61,7 +62,7 @@ func (g *gate) close(ctx context.Context, bucket, until string) (time.Time, erro
 			"duration such as 2h", until)
 	}
 	if !at.After(now) {
-		return at, cli.Usagef("--until %s has passed already", until)
+		return at, cli.Usagef("--until %s is in the past", until)
 	}
 	return at, g.Ledger.Suspend(ctx, g.Credential, bucket, at)
 }
@@ -83,7 +84,7 @@ func (a *app) suspended(s suspension) error {
 		if at := time.Time(s.SuspendedUntil); !at.IsZero() {
 			return screen.Say("%s is suspended until %s\n", s.Bucket, screen.Moment(at))
 		}
-		return screen.Say("%s is open\n", s.Bucket)
+		return screen.Say("%s is not suspended\n", s.Bucket)
 	})
 }
 

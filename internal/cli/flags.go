@@ -27,18 +27,18 @@ type Common struct {
 // Bind adds the flags, and the command version, to the root command.
 func (c *Common) Bind(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVar(&c.Config, "config", "", "configuration `FILE` (default $QUOTA_CONFIG, ./quota.yaml, $XDG_CONFIG_HOME/quota/quota.yaml)")
+	flags.StringVar(&c.Config, "config", "", "configuration `FILE` "+
+		"(default $QUOTA_CONFIG, ./quota.yaml, $XDG_CONFIG_HOME/quota/quota.yaml)")
 	flags.StringVar(&c.Credential, "credential", "",
-		"`NAME` of the credential; optional while only one is configured")
-	pick(root, &c.Output, "output", "o", "how results are written", "table", "json", "yaml")
-	pick(root, &c.LogLevel, "log-level", "", "least level that is logged", "info", "debug", "warn",
-		"error")
-	pick(root, &c.LogFormat, "log-format", "", "how standard error is written", "text", "json")
-	pick(root, &c.Color, "color", "", "colours: auto is on a terminal, unless NO_COLOR is set",
-		"auto",
-		"always", "never")
-	flags.BoolVar(&c.UTC, "utc", false, "no times of your own zone beside those in UTC, on a "+
-		"terminal")
+		"`NAME` of the credential; optional if only one is configured")
+	pick(root, &c.Output, "output", "o", "format of results", "table", "json", "yaml")
+	pick(root, &c.LogLevel, "log-level", "", "lowest level to log",
+		"info", "debug", "warn", "error")
+	pick(root, &c.LogFormat, "log-format", "", "format of standard error", "text", "json")
+	pick(root, &c.Color, "color", "", "when to use colours; auto: on a terminal, unless NO_COLOR "+
+		"is set", "auto", "always", "never")
+	flags.BoolVar(&c.UTC, "utc", false,
+		"show times in UTC only; a terminal also shows your own zone otherwise")
 	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
 		panic(err) // the flag is bound above
 	}

@@ -20,10 +20,10 @@ func (c *Common) version(root *cobra.Command) {
 	text := fmt.Sprintf("%s %s (%s)\n", root.Name(), b.Version, b.Go)
 	root.Version = b.Version
 	root.SetVersionTemplate(text)
-	root.Flags().Bool("version", false, "say which version this is")
+	root.Flags().Bool("version", false, "show the version")
 	root.AddCommand(&cobra.Command{
 		Use:     "version",
-		Short:   "Which version this is",
+		Short:   "Show the version",
 		Example: "  " + root.Name() + " version",
 		Args:    Args(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
