@@ -13,7 +13,8 @@ import (
 type cronFields struct {
 	minute, hour, day, month, weekday uint64 // a bit for each number
 	// the day of the month and the day of the week must match; else either does
-	both bool
+	both     bool
+	everyDay bool // any day will do
 }
 
 const (
@@ -22,11 +23,14 @@ const (
 )
 
 func newCronFields(f *cron.SpecSchedule) cronFields {
-	return cronFields{
+	const days, months, weekdays = 1<<32 - 2, 1<<13 - 2, 1<<7 - 1
+	w := cronFields{
 		minute: f.Minute &^ starBit, hour: f.Hour &^ starBit,
 		day: f.Dom &^ starBit, month: f.Month &^ starBit, weekday: f.Dow &^ starBit,
 		both: (f.Dom|f.Dow)&starBit != 0,
 	}
+	w.everyDay = w.day == days && w.month == months && w.weekday == weekdays
+	return w
 }
 
 // next returns the first wall moment that is not before the given one.
@@ -54,8 +58,46 @@ func (w *cronFields) nextOfDay(from int) (minute int, ok bool) {
 	return (hour+1+bits.TrailingZeros64(left))*60 + bits.TrailingZeros64(w.minute), left != 0
 }
 
+// count returns how many moments there are from one wall moment on and before another.
+func (w *cronFields) count(from, to int64) (n int64) {
+	first, last := -floorDiv(-from, 60), -floorDiv(-to, 60) // minutes
+	if first >= last {
+		return 0
+	}
+	day, lastDay := floorDiv(first, perDay), floorDiv(last, perDay)
+	if w.on(day) {
+		n -= w.before(first - day*perDay)
+	}
+	if whole := w.before(perDay); w.everyDay {
+		n += (lastDay - day) * whole
+	} else {
+		for ; day < lastDay; day++ {
+			if w.on(day) {
+				n += whole
+			}
+		}
+	}
+	if w.on(lastDay) {
+		n += w.before(last - lastDay*perDay)
+	}
+	return n
+}
+
+// before returns how many moments a day has before a minute of it.
+func (w *cronFields) before(minute int64) int64 {
+	hour := minute / 60
+	n := bits.OnesCount64(w.hour&(1<<hour-1)) * bits.OnesCount64(w.minute)
+	if w.hour>>hour&1 != 0 {
+		n += bits.OnesCount64(w.minute & (1<<(minute%60) - 1))
+	}
+	return int64(n)
+}
+
 // on reports whether the spec names the day, counted from 1970-01-01.
 func (w *cronFields) on(day int64) bool {
+	if w.everyDay {
+		return true
+	}
 	t := time.Unix(day*perDay*60, 0).UTC()
 	_, month, dom := t.Date()
 	if w.month>>month&1 == 0 {

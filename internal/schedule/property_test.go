@@ -83,6 +83,9 @@ func TestAsWalked(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q in %s after %s:\n got %s\nwant %s", s, name, from.UTC(), got, want)
 		}
+		if n := s.Count(from, to); n != int64(len(want)) {
+			t.Fatalf("%q in %s after %s: counted %d, want %s", s, name, from.UTC(), n, want)
+		}
 	})
 }
 
@@ -119,6 +122,11 @@ func TestNextPrevTicks(t *testing.T) {
 		}
 		if got := slices.Collect(s.Ticks(from, steps[len(steps)-1])); !slices.Equal(got, steps) {
 			t.Fatalf("%q after %s: Ticks gives %s, Next %s", spec, from, got, steps)
+		}
+		for i, m := range steps {
+			if n := s.Count(m, steps[len(steps)-1]); n != int64(len(steps)-1-i) {
+				t.Fatalf("%q after %s: counted %d of %s", spec, m, n, steps[i+1:])
+			}
 		}
 	})
 }

@@ -4,6 +4,7 @@ package schedule
 
 import (
 	"iter"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,6 +27,7 @@ type Schedule struct {
 	zone   *time.Location
 	every  int64 // seconds, of "@every"; 0 for fields
 	fields cronFields
+	recent atomic.Pointer[span] // the last one that was used
 }
 
 // String is the spec as it was written.
@@ -33,8 +35,7 @@ func (s *Schedule) String() string { return s.spec }
 
 // Next returns the first tick after t.
 func (s *Schedule) Next(t time.Time) time.Time {
-	c := cursor{schedule: s}
-	return moment(c.first(t.Unix() + 1))
+	return moment(s.first(t.Unix() + 1))
 }
 
 // LookBack is how far Prev looks.
@@ -43,27 +44,26 @@ const LookBack = 366 * 24 * time.Hour
 // Prev returns the last tick that is not after t. It is false when there is none in the LookBack
 // before t.
 func (s *Schedule) Prev(t time.Time) (time.Time, bool) {
-	c := cursor{schedule: s}
 	const far = int64(LookBack / time.Second)
 	now := t.Unix()
-	found := c.first(now)
+	found := s.first(now)
 	for span := int64(60); found > now; span *= 2 {
 		if span > far {
 			span = far
 		}
-		found = c.first(now - span + 1)
+		found = s.first(now - span + 1)
 		if found > now && span == far {
 			return time.Time{}, false
 		}
 	}
 	for none := now + 1; ; { // found is a tick; from none to now there is none
-		next := c.first(found + 1)
+		next := s.first(found + 1)
 		if next >= none {
 			return moment(found), true
 		}
 		found = next
 		if middle := found + (none-found)/2; middle > found {
-			if next = c.first(middle); next < none {
+			if next = s.first(middle); next < none {
 				found = next
 			} else {
 				none = middle
@@ -75,9 +75,8 @@ func (s *Schedule) Prev(t time.Time) (time.Time, bool) {
 // Ticks yields the ticks after from that are not after to, in their order.
 func (s *Schedule) Ticks(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
-		c := cursor{schedule: s}
 		last := to.Unix()
-		for u := c.first(from.Unix() + 1); u <= last; u = c.first(u + 1) {
+		for u := s.first(from.Unix() + 1); u <= last; u = s.first(u + 1) {
 			if !yield(moment(u)) {
 				return
 			}
@@ -90,8 +89,15 @@ func (s *Schedule) Count(from, to time.Time) (n int64) {
 	if s.every > 0 {
 		return max(0, floorDiv(to.Unix(), s.every)-floorDiv(from.Unix(), s.every))
 	}
-	for range s.Ticks(from, to) {
-		n++
+	u, end := from.Unix()+1, to.Unix()+1
+	for u < end {
+		in := s.spanOf(u)
+		if s.skipped(in, u) {
+			u, n = u+1, n+1
+		}
+		next := min(end, in.end)
+		n += s.fields.count(max(u+in.offset, in.seen), next+in.offset)
+		u = next
 	}
 	return n
 }

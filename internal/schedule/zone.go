@@ -14,25 +14,15 @@ type span struct {
 	seen int64
 }
 
-// cursor finds ticks one after the other; it keeps the span that it is in.
-type cursor struct {
-	schedule *Schedule
-	in       span
-}
-
 // first returns the first tick that is not before u.
-func (c *cursor) first(u int64) int64 {
-	s := c.schedule
+func (s *Schedule) first(u int64) int64 {
 	if s.every > 0 {
 		return -floorDiv(-u, s.every) * s.every
 	}
 	for {
-		if u < c.in.start || u >= c.in.end {
-			c.in = spanAt(s.zone, u)
-		}
-		in := &c.in
-		if u == in.start && s.fields.next(in.seen) < in.start+in.offset {
-			return u // the clock went forward over a moment of the spec
+		in := s.spanOf(u)
+		if s.skipped(in, u) {
+			return u
 		}
 		// the clock went back: what it showed before is not shown again
 		wall := s.fields.next(max(u+in.offset, in.seen))
@@ -43,6 +33,21 @@ func (c *cursor) first(u int64) int64 {
 	}
 }
 
+// skipped reports whether the clock goes forward at u over a moment of the spec.
+func (s *Schedule) skipped(in *span, u int64) bool {
+	return u == in.start && s.fields.next(in.seen) < in.start+in.offset
+}
+
+// spanOf returns the span that u is in.
+func (s *Schedule) spanOf(u int64) *span {
+	in := s.recent.Load()
+	if in == nil || u < in.start || u >= in.end {
+		in = spanAt(s.zone, u)
+		s.recent.Store(in)
+	}
+	return in
+}
+
 // twoDays is longer than any two offsets are apart: what the wall clock showed earlier is out of
 // its reach.
 const twoDays = 48 * 60 * 60
@@ -50,11 +55,11 @@ const twoDays = 48 * 60 * 60
 // spanAt returns the span that u is in. It begins two days before the change that led to it, so as
 // to see all that the wall clock has shown, and because the beginnings that the zone tables give
 // are not exact where the tables end.
-func spanAt(zone *time.Location, u int64) span {
+func spanAt(zone *time.Location, u int64) *span {
 	in := boundsAt(zone, u)
 	in.seen = math.MinInt64
 	if in.start == math.MinInt64 {
-		return in
+		return &in
 	}
 	in = boundsAt(zone, in.start-twoDays)
 	seen := int64(math.MinInt64)
@@ -65,7 +70,7 @@ func spanAt(zone *time.Location, u int64) span {
 		in.start = start
 	}
 	in.seen = seen
-	return in
+	return &in
 }
 
 // boundsAt returns what the zone says of u, without seen.
