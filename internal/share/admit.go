@@ -1,7 +1,6 @@
 package share
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -20,14 +19,6 @@ type Decision struct {
 	Ahead    int64         // units of the runs of other lanes that go first
 	Early    bool          // the lanes together have used what the day has for them until now
 }
-
-// looksBack is over how many of its runs a lane's rate is kept, and reachesBack over how long at
-// least: charges are known to the grain, and runs to the tick. Less would round every run to them;
-// with more, a lane whose share has changed would make up for days of its old one.
-const (
-	looksBack   = 16
-	reachesBack = 144 * grain // a day
-)
 
 // Soon is what counts as free already: the charges of a run are a little apart, and so are those
 // that leave a sliding window a day later.
@@ -48,8 +39,8 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 	if !d.Short || d.Cost == 0 {
 		return d
 	}
-	turn := b.turn(lane, at)
-	d.Interval = time.Duration(turn.interval) * time.Microsecond / parts * time.Duration(b.every[lane])
+	turn := b.turnOf(lane)
+	d.Interval = time.Duration(turn.interval) * time.Microsecond / parts * time.Duration(turn.every)
 	if turn.interval == never {
 		d.Interval = -1
 	} else if turn.class != unknown {
@@ -62,7 +53,7 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 		return d
 	}
 	if room < b.costs { // not enough for one run of each
-		units, tick := b.ahead(lane, at, turn)
+		units, tick := b.ahead(lane, turn)
 		if d.Cost+units > b.room(turn, d.Cost, at, tick) {
 			d.Run, d.Ahead = false, units
 		}
@@ -70,42 +61,41 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 	return d
 }
 
-// short says whether a limit leaves too little for all ticks to come. It divides what there is.
-func (b *Book) short(l *division, at, left int64) bool {
-	l.left = left
-	if l.enough = b.plenty(l, at, left); l.enough {
+// short reports whether a limit leaves too little for all ticks to come. It divides what there is.
+func (b *Book) short(d *division, at, left int64) bool {
+	d.left = left
+	enough := b.plenty(d, at, left)
+	if !enough {
+		b.moveTo(at)
+		b.open(d)
+		enough = !d.window.slides && d.window.wanted-b.past <= left
+	}
+	if enough != d.enough {
+		d.enough = enough
+		b.changes++
+	}
+	if enough {
 		return false
 	}
-	b.open(l, at)
-	if l.enough = !l.window.slides && l.window.wanted(at) <= left; l.enough {
-		return false
-	}
-	b.divide(l, at, left)
-	for _, interval := range l.intervals {
-		if interval > 0 {
-			return true
-		}
-	}
-	return false
+	b.divide(d, at, left)
+	return d.cut.short
 }
 
 // plenty reports whether enough is left for more ticks than can come until the reset, or in one
 // length of a sliding window. Nobody has to count them then.
-func (b *Book) plenty(l *division, at, left int64) bool {
-	ahead := l.limit.Window.Length.Microseconds()
-	if l.limit.Window.IsCalendar() {
-		if w := l.window; w != nil && at >= w.start && at < w.end {
+func (b *Book) plenty(d *division, at, left int64) bool {
+	ahead := d.limit.Window.Length.Microseconds()
+	if d.limit.Window.IsCalendar() {
+		if w := d.window; w != nil && at >= w.start && at < w.end {
 			ahead = w.end - at
 		} else {
-			_, end := l.limit.Window.Bounds(moment(at))
+			_, end := d.limit.Window.Bounds(moment(at))
 			ahead = end.UnixMicro() - at
 		}
 	}
-	for i := range b.lanes {
-		if cost := b.rule.Cost(i); cost > 0 {
-			if left -= min(mulDiv(ahead/b.every[i]+2, cost, 1), never/4); left < 0 {
-				return false
-			}
+	for _, r := range b.rates {
+		if left -= min(mulDiv(ahead/r.every+2, r.units, 1), never/4); left < 0 {
+			return false
 		}
 	}
 	return true
@@ -116,7 +106,7 @@ func (b *Book) plenty(l *division, at, left int64) bool {
 // the calendar day too, from nothing at the first tick to all that the lanes may take after the
 // last, and is one run ahead of it at most: what is made up for in the morning would be missing at
 // night.
-func (b *Book) room(t turn, cost, at, until int64) int64 {
+func (b *Book) room(t *turn, cost, at, until int64) int64 {
 	units := int64(math.MaxInt64)
 	for i := range b.limits {
 		l := &b.limits[i]
@@ -128,7 +118,7 @@ func (b *Book) room(t turn, cost, at, until int64) int64 {
 		if !w.slides {
 			units = min(units, l.left)
 			if spent, _ := b.all.since(w.start); t.class == inTurn && t.interval >= parts*3/2 {
-				units = min(units, max(cost, b.costs/2)+mulDiv(l.capacity, w.wants-w.wanted(at), max(w.wants, 1))-spent)
+				units = min(units, max(cost, b.costs/2)+mulDiv(l.capacity, w.wants-(w.wanted-b.past), max(w.wants, 1))-spent)
 			}
 			continue
 		}
@@ -148,119 +138,6 @@ func (b *Book) leaving(from, to int64) (units int64) {
 		units += more - less
 	}
 	return units
-}
-
-// parts is how many parts of a tick are counted.
-const parts = 1 << 10
-
-// turn is when a lane's next run is due. Its time is the lane's ticks, in parts: a schedule need
-// not be spread over the day.
-type turn struct {
-	interval int64 // between two runs; 0: at each tick
-	now      int64
-	due      int64
-	order    int64 // since when it has been waiting: who has waited longest goes first, of one class and priority
-	every    int64 // µs between two ticks
-	class    class
-	priority int64
-	rank     int64 // among lanes that are unknown
-}
-
-// class says who goes first. The higher ones are not held back by the line of the day either.
-type class int
-
-const (
-	inTurn  class = iota
-	floored       // its floor is all that it gets
-	unknown       // it has not run within Memory
-)
-
-// wait is how long until the next run is due, and waited how long it has been, in microseconds.
-func (t turn) wait() int64   { return max(0, t.due-t.now) / parts * t.every }
-func (t turn) waited() int64 { return mulDivSigned(t.now-t.order-t.interval, t.every) }
-
-func (t turn) before(o turn) bool {
-	return cmp.Or(cmp.Compare(o.class, t.class), cmp.Compare(o.priority, t.priority),
-		cmp.Compare(t.rank, o.rank), cmp.Compare(o.waited(), t.waited())) < 0
-}
-
-// turn finds when the next run of a lane is due. The runs that looksBack reaches are paid for from
-// the first of them on: the next is due when that many intervals have passed. One that was late
-// catches up at three quarters of its interval, and one that ran ahead, while there was enough,
-// waits for a quarter more than one, or a tick.
-func (b *Book) turn(lane int, at int64) turn {
-	t := turn{now: b.ticks(lane, at) * parts, every: b.every[lane], priority: b.rule.Lanes[lane].Priority}
-	apart := int64(0) // µs between two runs
-	for i := range b.limits {
-		l := &b.limits[i]
-		if l.enough {
-			continue
-		}
-		if l.intervals[lane] >= t.interval {
-			t.interval = l.intervals[lane]
-			apart = mulDiv(l.window.length, t.interval, max(l.window.ticks[lane], 1)*parts)
-		}
-		if l.floored[lane] {
-			t.class = floored
-		}
-	}
-	r := &b.lanes[lane]
-	switch {
-	case t.interval == never:
-		t.due, t.order = never, never/2
-	case len(r.at) == 0 || r.newest() < at-memory:
-		t.class, t.order = unknown, t.now
-		if apart > 0 && t.interval < never {
-			// Lanes that share less than one run in Memory each take turns by the clock.
-			n := int64(len(b.lanes))
-			t.rank = (int64(lane) - mulDiv(at%apart, n, apart) + n) % n
-		}
-	case t.interval == 0:
-		t.order = r.ticked[len(r.at)-1] * parts
-	default:
-		last := r.ticked[len(r.at)-1] * parts
-		reach := min(memory, max(reachesBack, looksBack*min(apart, memory)))
-		i := min(r.from(at-reach), len(r.at)-1)
-		paid := r.ticked[i]*parts + min(mulDiv(t.interval, r.total-r.before[i], b.rule.Cost(lane)), never/4)
-		// last may be the length of a grain ago, however often the lane ticks
-		t.order = min(paid, last+t.interval+max(t.interval/4, parts, mulDiv(grain, parts, t.every)))
-		t.due = max(t.order, last+t.interval/4*3)
-	}
-	return t
-}
-
-// ahead is the units of the runs that go before the lane's, and the first tick of them: of lanes
-// that have been due for longer, or go first by their class or priority, and tick before the lane
-// ticks again.
-func (b *Book) ahead(lane int, at int64, mine turn) (units, first int64) {
-	first = at + b.every[lane]
-	until := first
-	for i := range b.lanes {
-		if i == lane || b.resting(i, at) {
-			continue
-		}
-		if t := b.turn(i, at); t.due <= t.now && t.before(mine) && b.next[i].at <= until {
-			units += b.rule.Cost(i)
-			first = min(first, b.next[i].at)
-		}
-	}
-	return units, first
-}
-
-// resting reports whether a lane ran so lately that its next run cannot be due, whatever it is
-// owed.
-func (b *Book) resting(lane int, at int64) bool {
-	r := &b.lanes[lane]
-	if len(r.at) == 0 || r.newest() < at-memory {
-		return false
-	}
-	interval := int64(0)
-	for i := range b.limits {
-		if l := &b.limits[i]; !l.enough {
-			interval = max(interval, l.intervals[lane])
-		}
-	}
-	return (b.ticks(lane, at)-r.ticked[len(r.at)-1])*parts < interval/4*3
 }
 
 // String is the reason in words.

@@ -25,83 +25,146 @@ const Others = -1
 // Book is what was charged to the shared bucket, and by whom. It is not safe for concurrent use.
 type Book struct {
 	rule   *Rule
-	lanes  []record
+	limits []division
+	lanes  []laneBook
 	all    record // of the lanes
 	others record
-	next   []next  // of each lane
-	every  []int64 // µs, the shortest between two ticks of each lane
-	costs  int64   // of one run of each lane
-	unit   int64   // divides every lane's cost
-	limits []division
+
+	costs int64    // of one run of each lane
+	unit  int64    // divides every lane's cost
+	rates []demand // of the lanes, by the time between two ticks
+
+	// Ticks are counted from one decision to the next.
+	now     int64 // µs; those up to it have been counted
+	soonest int64 // the first tick after now
+	past    int64 // units that the ticks before now want, from some beginning on
+	present int64 // units that the ticks at now want
+	changes int64 // of the divisions
 }
 
-// Charge notes units of the shared bucket that a lane, or Others, was charged. Charges come in the
-// order of time; at is in Unix microseconds.
+// laneBook is what a book knows of one lane.
+type laneBook struct {
+	record
+	every int64 // µs, the shortest time between two ticks
+	next  int64 // the first tick after Book.now
+	ticks int64 // up to Book.now, from some beginning on
+	turn  turn
+
+	last, first numbered // the newest grain, and the first that turn counts
+}
+
+// numbered is a grain, and the number of the tick that its charges are for.
+type numbered struct{ at, tick int64 }
+
+// demand is units that are wanted every so often, in µs.
+type demand struct{ every, units int64 }
+
+// Charge records units of the shared bucket that a lane, or Others, was charged. Charges come in
+// the order of time; at is in Unix microseconds.
 func (b *Book) Charge(lane int, at, units int64) {
 	if lane == Others {
 		b.others.add(at, units)
 		return
 	}
-	at = floorGrain(at)
-	r := &b.lanes[lane]
-	if r.add(at, units) {
-		r.ticked[len(r.at)-1] = b.tickOf(lane, at)
-	}
+	b.lanes[lane].add(at, units)
+	b.lanes[lane].turn.until = math.MinInt64
 	b.all.add(at, units)
 }
 
-// Fork returns a copy that goes on by itself.
+// Fork returns a copy that goes on by itself. Both remember the windows that either has divided, so
+// they are not safe for concurrent use either.
 func (b *Book) Fork() *Book {
 	c := *b
-	c.lanes, c.next = slices.Clone(b.lanes), slices.Clone(b.next)
+	c.lanes, c.limits = slices.Clone(b.lanes), slices.Clone(b.limits)
 	for i := range c.lanes {
 		c.lanes[i].fork()
 	}
 	c.all.fork()
 	c.others.fork()
-	c.limits = slices.Clone(b.limits)
 	return &c
 }
 
-// next is a lane's first tick that has not come yet, and how many have, from some beginning.
-type next struct {
-	at    int64
-	upto  int64 // until when they are counted
-	count int64
+// moveTo counts the ticks up to a moment. A count begins again where the moment is long after the
+// last one, or before it: clocks jump.
+func (b *Book) moveTo(at int64) {
+	if at < b.now || at > b.now+memory {
+		b.restart(at)
+		return
+	}
+	if at > b.now {
+		b.past, b.present, b.now = b.past+b.present, 0, at
+	}
+	if at < b.soonest {
+		return
+	}
+	b.soonest = math.MaxInt64
+	for i := range b.lanes {
+		if l := &b.lanes[i]; l.next <= at {
+			b.pass(i)
+		}
+		b.soonest = min(b.soonest, b.lanes[i].next)
+	}
 }
 
-// ticks is how many ticks of a lane have come by a moment.
-func (b *Book) ticks(lane int, at int64) int64 {
-	n, l := &b.next[lane], &b.rule.Lanes[lane]
-	if far := floorGrain(at) - memory; n.upto < far { // a clock may jump by years
-		n.upto, n.at = far, l.Next(moment(far)).At.UnixMicro()
+// pass counts the next tick of a lane and those up to now.
+func (b *Book) pass(lane int) {
+	l, r := &b.lanes[lane], &b.rule.Lanes[lane]
+	passed, last := int64(1), l.next
+	l.next = r.Next(before(last + 1)).At.UnixMicro() // a tick may come a part of a µs after last
+	if l.next <= b.now {
+		passed += r.Count(before(l.next), before(b.now+1))
+		last = l.next
+		if r.Count(before(b.now), before(b.now+1)) > 0 {
+			last = b.now
+		}
+		l.next = r.Next(before(b.now + 1)).At.UnixMicro()
 	}
-	if n.at <= at { // a tick may come a part of a microsecond after n.at
-		n.count += l.Count(before(n.at), before(at+1))
-		n.at = l.Next(before(at + 1)).At.UnixMicro()
+	l.ticks += passed
+	cost := b.rule.Cost(lane)
+	if last == b.now {
+		b.present, passed = b.present+cost, passed-1
 	}
-	n.upto = max(n.upto, at)
-	return n.count
+	b.past += passed * cost
 }
 
-// tickOf is the number of the tick that a charge in a grain is for: the first one in the grain, or
-// the last one before it.
-func (b *Book) tickOf(lane int, grainAt int64) int64 {
+// restart begins to count at a moment.
+func (b *Book) restart(at int64) {
+	b.now, b.past, b.present, b.soonest = at, 0, 0, math.MaxInt64
+	for i := range b.lanes {
+		l, r := &b.lanes[i], &b.rule.Lanes[i]
+		l.ticks, l.next = 0, r.Next(before(at+1)).At.UnixMicro()
+		l.turn.until, l.last.at, l.first.at = math.MinInt64, math.MinInt64, math.MinInt64
+		b.present += r.Count(before(at), before(at+1)) * b.rule.Cost(i)
+		b.soonest = min(b.soonest, l.next)
+	}
+	for i := range b.limits {
+		b.limits[i].window, b.limits[i].windows = nil, make(map[int64]*window)
+	}
+}
+
+// tickOf is the number, as in laneBook.ticks, of the tick that a charge in a grain is for: the
+// first one in the grain, or the last one before it. It is kept in memo.
+func (b *Book) tickOf(lane int, grainAt int64, memo *numbered) int64 {
+	if memo.at == grainAt {
+		return memo.tick
+	}
 	l := &b.rule.Lanes[lane]
-	count := b.ticks(lane, grainAt-1)
-	if upto := b.next[lane].upto; upto >= grainAt {
-		count -= l.Count(before(grainAt), before(upto+1))
+	number := b.lanes[lane].ticks
+	if grainAt <= b.now {
+		number -= l.Count(before(grainAt), before(b.now+1))
+	} else {
+		number += l.Count(before(b.now+1), before(grainAt))
 	}
-	if l.Next(before(grainAt)).At.UnixMicro() < grainAt+grain {
-		count++
+	if l.Count(before(grainAt), before(grainAt+grain)) > 0 {
+		number++
 	}
-	return count
+	*memo = numbered{grainAt, number}
+	return number
 }
 
 // record is units by grain, the oldest first.
 type record struct {
 	at, before []int64 // a grain's beginning, and the running total before it
-	ticked     []int64 // the lane's ticks by then
 	total      int64
 }
 
@@ -113,16 +176,13 @@ func floorGrain(at int64) int64 {
 	}
 }
 
-// add notes units, and reports whether they are the first of their grain.
-func (r *record) add(at, units int64) bool {
+func (r *record) add(at, units int64) {
 	at = floorGrain(at)
-	fresh := len(r.at) == 0 || at > r.newest()
-	if fresh {
+	if len(r.at) == 0 || at > r.newest() {
 		r.drop(at - forget)
-		r.at, r.before, r.ticked = append(r.at, at), append(r.before, r.total), append(r.ticked, 0)
+		r.at, r.before = append(r.at, at), append(r.before, r.total)
 	}
 	r.total += units
-	return fresh
 }
 
 // newest is the beginning of the newest grain.
@@ -134,13 +194,11 @@ func (r *record) drop(t int64) {
 	if n < 64 || n < cap(r.at) || r.at[n/2] >= t {
 		return
 	}
-	r.at, r.before, r.ticked = slices.Clone(r.at[n/2:]), slices.Clone(r.before[n/2:]), slices.Clone(r.ticked[n/2:])
+	r.at, r.before = slices.Clone(r.at[n/2:]), slices.Clone(r.before[n/2:])
 }
 
 // fork makes the next grain go to slices of the record's own.
-func (r *record) fork() {
-	r.at, r.before, r.ticked = slices.Clip(r.at), slices.Clip(r.before), slices.Clip(r.ticked)
-}
+func (r *record) fork() { r.at, r.before = slices.Clip(r.at), slices.Clip(r.before) }
 
 // from is the index of the first grain that begins at t or later, to the grain. It is mostly near
 // the end, where the search begins.

@@ -20,6 +20,8 @@ package share
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -68,16 +70,22 @@ func (r *Rule) Cost(lane int) int64 { return max(r.Lanes[lane].Pages, 0) * max(r
 
 // Begin returns the book of an empty ledger.
 func (r Rule) Begin() *Book {
-	b := &Book{rule: &r, lanes: make([]record, len(r.Lanes)), next: make([]next, len(r.Lanes))}
+	b := &Book{rule: &r, lanes: make([]laneBook, len(r.Lanes)), now: math.MinInt64}
 	for i := range r.Lanes {
-		b.every = append(b.every, r.Lanes[i].Schedule.Interval().Microseconds())
-		b.costs += r.Cost(i)
-		b.unit = gcd(b.unit, r.Cost(i))
+		every, cost := r.Lanes[i].Schedule.Interval().Microseconds(), r.Cost(i)
+		b.lanes[i].every = every
+		b.costs += cost
+		b.unit = gcd(b.unit, cost)
+		same := slices.IndexFunc(b.rates, func(d demand) bool { return d.every == every })
+		if same < 0 {
+			same, b.rates = len(b.rates), append(b.rates, demand{every: every})
+		}
+		b.rates[same].units += cost
 	}
 	b.unit = max(b.unit, 1)
 	for i, l := range r.Limits {
 		if Shared(l) {
-			b.limits = append(b.limits, division{index: i, limit: l, capacity: -1})
+			b.limits = append(b.limits, division{index: i, limit: l})
 		}
 	}
 	return b
