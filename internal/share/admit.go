@@ -86,12 +86,8 @@ func (b *Book) short(d *division, at, left int64) bool {
 func (b *Book) plenty(d *division, at, left int64) bool {
 	ahead := d.limit.Window.Length.Microseconds()
 	if d.limit.Window.IsCalendar() {
-		if w := d.window; w != nil && at >= w.start && at < w.end {
-			ahead = w.end - at
-		} else {
-			_, end := d.limit.Window.Bounds(moment(at))
-			ahead = end.UnixMicro() - at
-		}
+		_, end := d.day(at)
+		ahead = end - at
 	}
 	for _, r := range b.rates {
 		if left -= min(mulDiv(ahead/r.every+2, r.units, 1), never/4); left < 0 {

@@ -71,17 +71,21 @@ func (b *Book) Charge(lane int, at, units int64) {
 	b.all.add(at, units)
 }
 
-// Fork returns a copy that goes on by itself. Both remember the windows that either has divided, so
-// they are not safe for concurrent use either.
-func (b *Book) Fork() *Book {
-	c := *b
-	c.lanes, c.limits = slices.Clone(b.lanes), slices.Clone(b.limits)
-	for i := range c.lanes {
-		c.lanes[i].fork()
+// CopyOf makes b a copy of another book, in the memory that it has. Both remember the windows that
+// either has divided, so they are not safe for concurrent use either.
+func (b *Book) CopyOf(from *Book) *Book {
+	lanes, limits, all, others := b.lanes, b.limits, b.all, b.others
+	*b = *from
+	b.limits = append(limits[:0], from.limits...)
+	b.all.copyOf(all, from.all)
+	b.others.copyOf(others, from.others)
+	b.lanes = slices.Grow(lanes[:0], len(from.lanes))[:len(from.lanes)]
+	for i := range b.lanes {
+		memory := b.lanes[i].record
+		b.lanes[i] = from.lanes[i]
+		b.lanes[i].copyOf(memory, from.lanes[i].record)
 	}
-	c.all.fork()
-	c.others.fork()
-	return &c
+	return b
 }
 
 // moveTo counts the ticks up to a moment. A count begins again where the moment is long after the
@@ -197,8 +201,11 @@ func (r *record) drop(t int64) {
 	r.at, r.before = slices.Clone(r.at[n/2:]), slices.Clone(r.before[n/2:])
 }
 
-// fork makes the next grain go to slices of the record's own.
-func (r *record) fork() { r.at, r.before = slices.Clip(r.at), slices.Clip(r.before) }
+// copyOf makes r a copy of another record, in the memory of one that is no longer needed.
+func (r *record) copyOf(memory, from record) {
+	*r = from
+	r.at, r.before = append(memory.at[:0], from.at...), append(memory.before[:0], from.before...)
+}
 
 // from is the index of the first grain that begins at t or later, to the grain. It is mostly near
 // the end, where the search begins.

@@ -17,6 +17,8 @@ type division struct {
 	window  *window           // in force; nil before the first decision
 	windows map[int64]*window // that were, by their begin; of all forks
 
+	start, end int64 // of the calendar day that was asked for last
+
 	left     int64 // units, at the last decision
 	enough   bool  // for every tick to come
 	capacity int64 // what the lanes may take of the window
@@ -63,8 +65,8 @@ func (b *Book) open(d *division) {
 		w.begin, w.until = start.UnixMicro(), end.UnixMicro()
 		w.start, w.end = w.begin, w.begin+d.limit.Window.Length.Microseconds()
 	} else {
-		start, end := d.limit.Window.Bounds(moment(at))
-		w.start, w.end, w.until = start.UnixMicro(), end.UnixMicro(), end.UnixMicro()
+		w.start, w.end = d.day(at)
+		w.until = w.end
 		if w.begin = b.firstRun(w.start, at); w.begin == at {
 			w.until = at + 1 // as long as no lane has run, the day begins again
 		}
@@ -79,6 +81,15 @@ func (b *Book) open(d *division) {
 		d.windows[w.begin] = known
 	}
 	d.window, d.cut = known, nil
+}
+
+// day is the calendar day that holds a moment.
+func (d *division) day(at int64) (start, end int64) {
+	if at < d.start || at >= d.end {
+		start, end := d.limit.Window.Bounds(moment(at))
+		d.start, d.end = start.UnixMicro(), end.UnixMicro()
+	}
+	return d.start, d.end
 }
 
 // count counts the ticks of a window.

@@ -362,7 +362,7 @@ func TestFair_Restart(t *testing.T) {
 			units := rapid.Int64Range(1, 40).Draw(t, "units")
 			left := func(int) int64 { return units }
 			if lane != Others {
-				d := old.Fork().Admit(lane, at, left)
+				d := new(Book).CopyOf(old).Admit(lane, at, left)
 				anew := rule.Begin()
 				for _, c := range charges {
 					if c.at >= at-memory-int64(24*time.Hour/time.Microsecond) {

@@ -53,7 +53,7 @@ func (c *Course) Tick(r Run) schedule.Tick {
 // has one play at a time.
 type Play struct {
 	*Course
-	book    *share.Book
+	book    share.Book
 	buckets []bucket
 	lanes   []progress
 
@@ -78,7 +78,8 @@ type progress struct {
 // Play begins. The next call begins again, and the play before has ended.
 func (c *Course) Play() *Play {
 	p := &c.play
-	p.Course, p.book, p.day, p.queue, p.turns, p.turn = c, c.book.Fork(), -1, nil, p.turns[:0], 0
+	p.Course, p.day, p.queue, p.turns, p.turn = c, -1, nil, p.turns[:0], 0
+	p.book.CopyOf(c.book)
 	p.lanes = append(p.lanes[:0], c.lanes...)
 	if p.buckets == nil {
 		p.buckets = make([]bucket, len(c.buckets))
