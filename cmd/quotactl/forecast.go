@@ -25,10 +25,14 @@ func (a *app) forecast() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forecast",
 		Short: "When each bucket will run dry, and which runs lose pages by it",
-		Long: `forecast says for every bucket whether it lasts to the reset or when it runs dry, from what is spent,
-what is set aside, the configured schedule, and the unscheduled spending of the last hours (charges
-whose job is not in the schedule). Units that leave a sliding window count again. It simulates 200
-possible days: the time shown is their median, and eight of ten days are between the two in brackets.
+		Long: `forecast says for every bucket whether it lasts to the reset or when it runs dry, which runs
+then lose pages, and what avoids that. It goes by what is spent and set aside, the configured
+schedule, and the unscheduled spending of the last two days (charges whose job is not in the
+schedule). Units that leave a sliding window count again. It simulates 200 possible days: the time
+shown is their median, and eight of ten days are between the two in brackets.
+
+What it advises was simulated, too, and nothing is lost with it: release a reservation that nobody
+has drawn on, fetch fewer pages ("pages" in quota.yaml), or spend less besides the schedule.
 
 Scheduled runs are left out by their shares while units are short, as by "ingestor run", and held
 back by paces. Such a run is lost, but the bucket does not run dry because of it; the same goes for a
@@ -46,6 +50,7 @@ JSON: {"credentials":[{"credential","at","buckets":[{
   "dry_before_reset_seconds", "chance": of running dry before reset_at, 0 to 1,
   "opens_at": when units come free after that, "suspended_until",
   "limit": the one that is short, or by which the first run is lost,
+  "advice": what avoids every loss, null when nothing is lost or nothing helps,
   "unscheduled_per_hour": {"low","likely","high"}: units expected,
   "scheduled", "lost": {"runs","pages","units"}: to come, and of those lost in the likely day,
   "left_out": {"runs","pages","units"}: of those lost, the runs that are left out by their shares,

@@ -30,6 +30,7 @@ type bucketForecast struct {
 	OpensAt               cli.Time         `json:"opens_at"`
 	SuspendedUntil        cli.Time         `json:"suspended_until"`
 	Limit                 *string          `json:"limit"`
+	Advice                *string          `json:"advice"`
 	UnscheduledPerHour    rateForecast     `json:"unscheduled_per_hour"`
 	Scheduled             workForecast     `json:"scheduled"`
 	Lost                  workForecast     `json:"lost"`
@@ -77,7 +78,7 @@ func newBucketForecast(f forecast.Forecast) bucketForecast {
 	out := bucketForecast{
 		Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: cli.Time(f.ResetAt), Remaining: f.Remaining,
 		DryAt: cli.Time(f.DryAt), DryEarliest: cli.Time(f.Earliest), DryLatest: cli.Time(f.Latest), Chance: f.Chance,
-		OpensAt: cli.Time(f.OpensAt), SuspendedUntil: cli.Time(f.SuspendedUntil), Limit: orNull(f.Limit),
+		OpensAt: cli.Time(f.OpensAt), SuspendedUntil: cli.Time(f.SuspendedUntil), Limit: orNull(f.Limit), Advice: orNull(f.Advice),
 		UnscheduledPerHour: rateForecast(f.Rate), Scheduled: workForecast(f.Scheduled), Lost: workForecast(f.Lost), LeftOut: workForecast(f.LeftOut),
 		LostRuns: []lostRun{},
 	}

@@ -15,7 +15,7 @@ func TestForetold(t *testing.T) {
 		p.config.ForecastEvery = 10 * time.Minute
 		p.start()
 		time.Sleep(2 * time.Hour)
-		if n := w.told("level=WARN", "forecast: default lasts to the reset, and the schedule does not fit in it", "are left out by their shares"); n != 1 {
+		if n := w.told("level=WARN", "forecast: default lasts to the reset, but the schedule does not fit", "will miss"); n != 1 {
 			t.Errorf("warned %d times, want once", n)
 		}
 		_, metrics := p.scrape("/metrics")

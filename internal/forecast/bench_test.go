@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,31 +12,54 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// months are replayed so that the figures are more than luck, from a seed on that was not looked at
-// when the constants of the package were chosen.
-const (
-	months    = 8
-	firstSeed = 1000
+var (
+	months    = flag.Int("months", 8, "of each kind that BenchmarkForecast replays")
+	firstSeed = flag.Int("seed", 5000, "of the first of them")
 )
 
-// BenchmarkForecast replays months and prints how far the forecast was off, beside the straight
-// line, and in how many of the days its interval of eight in ten holds: first months of four kinds
-// of days, then months of one kind each.
+// BenchmarkForecast replays months and prints for each kind of day, with one limit and with two, how
+// many minutes the forecast was off, and the straight line in brackets, at 25, 50 and 75 % of the
+// day, and how much of the days lay in the interval of eight in ten.
 func BenchmarkForecast(b *testing.B) {
-	calendar := theDay(b)
-	both := append(calendar, calendar[0])
+	day := theDay(b)
+	both := append(day, day[0])
 	both[1].Window = quota.Sliding(24 * time.Hour)
 	for range b.N {
-		table("limit: the day", mixed, calendar)
-		table("limits: the day and 24h", mixed, both)
-		for _, kind := range append([]string{"office"}, unlooked...) {
-			table("limit: the day", []string{kind}, calendar)
-		}
-		for _, kind := range append([]string{"office"}, unlooked...) {
-			table("limits: the day and 24h", []string{kind}, both)
+		for _, limits := range [][]quota.Limit{day, both} {
+			fmt.Printf("%d limits, %d months of each kind\n", len(limits), *months)
+			for _, kinds := range kinds {
+				fmt.Println(row(replayed(b, kinds, limits), kinds))
+			}
 		}
 	}
 }
+
+func row(all []asked, kinds []string) string {
+	text := fmt.Sprintf("%-31s %5d", strings.Join(kinds, ","), len(all))
+	for _, percent := range []int{25, 50, 75} {
+		n, ours, line := 0.0, 0.0, 0.0
+		for _, a := range all {
+			if a.percent == percent {
+				n, ours, line = n+1, ours+a.off(a.said.DryAt), line+a.off(a.line)
+			}
+		}
+		text += fmt.Sprintf(" %4.0f (%.0f)", ours/n, line/n)
+	}
+	return text + fmt.Sprintf("   %.0f %%", 100*coverage(all))
+}
+
+// replayed is so many months, each on a processor of its own.
+func replayed(t testing.TB, kinds []string, limits []quota.Limit) []asked {
+	each := make([][]asked, *months)
+	var wait sync.WaitGroup
+	for i := range each {
+		wait.Go(func() { each[i] = replay(t, uint64(*firstSeed+i), kinds, limits) })
+	}
+	wait.Wait()
+	return slices.Concat(each...)
+}
+
+const regions = " US GB DE FR IN BR AU CA"
 
 // theDay is the limit of the upstream's day.
 func theDay(t testing.TB) []quota.Limit {
@@ -46,7 +70,7 @@ func theDay(t testing.TB) []quota.Limit {
 
 // BenchmarkOf is one forecast in the middle of a day.
 func BenchmarkOf(b *testing.B) {
-	w := newWorld(1, mixed, theDay(b))
+	w := newWorld(b, 1, kinds[0], theDay(b))
 	var in Bucket
 	w.happen(func(day, percent int, b Bucket) {
 		if day == 8 && percent == 25 {
@@ -61,9 +85,8 @@ func BenchmarkOf(b *testing.B) {
 // BenchmarkManyEntries is one forecast with 10,000 entries a day, a third of them unscheduled, and
 // two limits.
 func BenchmarkManyEntries(b *testing.B) {
-	at := clock(b, "2026-11-21 20:00:00")
-	in := Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(b, 20_000, "day"), limit(b, 20_000, "24h")},
-		Lanes: lanes(b, "*/5 * * * *", "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA")}
+	in := bucket(b, "2026-11-21 20:00:00", "20000 day, 20000 24h", "*/5 * * * *"+regions)
+	at := in.At
 	from := at.Add(-Memory(in.Limits))
 	in.Spent = flow(from, at, 13*time.Second, 1)
 	for i := range in.Spent {
@@ -77,88 +100,29 @@ func BenchmarkManyEntries(b *testing.B) {
 
 // BenchmarkManyTicks is one forecast with a schedule of every few seconds.
 func BenchmarkManyTicks(b *testing.B) {
-	in := Bucket{Name: "default", Price: 1, At: clock(b, "2026-11-21 08:00:01"), Limits: []quota.Limit{limit(b, 1_000_000, "day")},
-		Spent: flow(clock(b, "2026-11-21 00:00:00"), clock(b, "2026-11-21 08:00:00"), time.Minute, 3),
-		Lanes: lanes(b, "@every 3s", "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA")}
+	in := bucket(b, "2026-11-21 08:00:01", "1000000 day", "@every 3s"+regions,
+		flow(clock(b, "2026-11-21 00:00:00"), clock(b, "2026-11-21 08:00:00"), time.Minute, 3))
 	for b.Loop() {
 		Of(in)
 	}
 }
 
-// replayed is so many months, each on a processor of its own.
-func replayed(months int, kinds []string, limits []quota.Limit) []asked {
-	each := make([][]asked, months)
-	var wait sync.WaitGroup
-	for i := range each {
-		wait.Go(func() { each[i] = replay(firstSeed+uint64(i), kinds, limits) })
-	}
-	wait.Wait()
-	return slices.Concat(each...)
-}
-
-func table(title string, kinds []string, limits []quota.Limit) {
-	type key struct {
-		kind    string
-		percent int
-	}
-	ours, line := map[key]*score{}, map[key]*score{}
-	inside, dry := map[key]int{}, map[key]int{}
-	all := replayed(months, kinds, limits)
-	for _, a := range all {
-		for _, k := range []key{{a.kind, a.percent}, {"all", a.percent}} {
-			if ours[k] == nil {
-				ours[k], line[k] = new(score), new(score)
-			}
-			ours[k].add(a.said.DryAt, a.actual, a.said.ResetAt)
-			line[k].add(a.line, a.actual, a.said.ResetAt)
-			if a.covers() {
-				inside[k]++
-			}
-			if !a.actual.IsZero() {
-				dry[k]++
-			}
-		}
-	}
-	fmt.Printf("\n%s; %d months of %s days, %d forecasts. Error in minutes: mean, and what nine in ten are below.\n", title, months,
-		strings.Join(kinds, ", "), len(all))
-	fmt.Printf("%-9s %5s %5s %5s   %-22s %-22s %s\n", "day", "at", "n", "dry", "forecast: min 90% wrong", "straight: min 90% wrong", "in the 80 % interval")
-	rows := []string{"all"}
-	if len(kinds) > 1 {
-		fmt.Println("runaway: it has not begun; run away: it has.")
-		rows = []string{"steady", "bursty", "runaway", "run away", "backfill", "all"}
-	}
-	for _, kind := range rows {
-		for _, percent := range []int{25, 50, 75} {
-			k := key{kind, percent}
-			if ours[k] == nil {
-				continue
-			}
-			n := len(ours[k].minutes)
-			fmt.Printf("%-9s %3d %% %5d %5d   %-22s  %-22s  %3d %%\n", kind, percent, n, dry[k], ours[k], line[k], (100*inside[k]+n/2)/n)
-		}
-	}
-}
-
-// covers reports whether what happened lies in the interval, with a minute for rounding.
-func (a asked) covers() bool {
-	early := a.said.Earliest.IsZero() && !a.actual.IsZero() || !a.actual.IsZero() && a.actual.Before(a.said.Earliest.Add(-time.Minute))
-	late := !a.said.Latest.IsZero() && (a.actual.IsZero() || a.actual.After(a.said.Latest.Add(time.Minute)))
-	return !early && !late
-}
-
 // BenchmarkShort is one forecast of a day on which shares leave runs out of 8 lanes: where nothing
 // is unscheduled, where something is, and where the ticks are too many for points of their own.
 func BenchmarkShort(b *testing.B) {
-	at := clock(b, "2026-11-21 08:00:01")
-	some := flow(at.Add(-48*time.Hour), at, time.Minute, 1)
+	const at = "2026-11-21 08:00:01"
+	some := flow(clock(b, at).Add(-48*time.Hour), clock(b, at), time.Minute, 1)
 	for _, c := range []struct {
-		name, spec string
-		units      int64
-		entries    []quota.Spent
-	}{{"certain", "*/10 * * * *", 4000, nil}, {"unscheduled", "*/10 * * * *", 4000, some}, {"crowd", "@every 10s", 10_000, some}} {
+		name, limits, spec string
+		spent              []quota.Spent
+	}{
+		{"certain", "4000 day, 4000 24h", "*/10 * * * *", nil},
+		{"unscheduled", "4000 day, 4000 24h", "*/10 * * * *", some},
+		{"crowd", "10000 day, 10000 24h", "@every 10s", some},
+	} {
 		b.Run(c.name, func(b *testing.B) {
-			in := Bucket{Name: "default", Price: 1, At: at, Reset: window(b, "day"), Limits: []quota.Limit{limit(b, c.units, "day"), limit(b, c.units, "24h")},
-				Spent: c.entries, Lanes: staggered(lanes(b, c.spec, "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"), 30*time.Second)}
+			in := bucket(b, at, c.limits, c.spec+regions, c.spent)
+			staggered(in.Lanes, 30*time.Second)
 			for b.Loop() {
 				Of(in)
 			}

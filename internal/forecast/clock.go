@@ -1,58 +1,70 @@
 package forecast
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Some spending follows the hours of the day: people at work, a job that begins at two. Whether it
-// does is not configured but tried: the hours of the last day are foretold from the hours just
+// does is not configured but tried: the hours of the last day are predicted from the hours just
 // before them, and from the same hours of the day before.
 
 const (
 	dayHours = 24
 	dayBins  = dayHours * hour
-	// lead is how many hours ahead is foretold in the trial. It needs as many hours to be worth
-	// anything.
+	// lead is how many hours ahead the trial predicts. It needs as many hours to be worth anything.
 	lead = 12
 	// lately is the hours that tell how today compares with the day before.
 	lately = 6
 	// doubt is how much likelier it is, before the trial, that the hour of the day says nothing.
 	doubt = 100
+	// memory is the half-life in hours by which the hours before count in the trial.
+	memory = 8
+	// ordinary is how far off predictions are taken to be before any was tried, squared.
+	ordinary = 0.01
 	// cautious is the hours as they are on the average that are counted on both sides of a
 	// comparison, so that few say little.
 	cautious = 3
 )
 
-// byClock is how likely it is that spending follows the hours of the day. The day before must beat
-// short memories and long ones.
-func (h *habit) byClock() float64 {
-	least := 1.0
-	means := h.hourly()
-	for _, half := range []float64{2, 8, 48} {
-		least = min(least, h.beats(half, means))
-	}
-	return least
+// trial predicts the hour j from those that are o hours old and older.
+type trial struct {
+	j     int
+	was   float64
+	flat  float64 // from the hours just before
+	clock float64 // from the day before; less than 0 when there is none
 }
 
-// beats is how likely the day before tells more than the hours before, by a memory with a half-life
-// in hours. Roots are compared, so that busy hours count no more than others, and no hour may say
-// much by being foretold exactly.
-func (h *habit) beats(half float64, means []float64) float64 {
-	var ours, theirs, n [dayHours]float64
+// trials are those of so many hours, from o hours ago on.
+func trials(means []float64, o, ahead int) (all []trial) {
+	flat, level := remember(means[o:]), ratio(means, o)
+	for j := max(0, o-ahead); j < o; j++ {
+		all = append(all, trial{j, means[j], flat, level * dayBefore(means, j)})
+	}
+	return all
+}
+
+// byClock is how likely it is that the day before tells more than the hours before. Roots are
+// compared, so that busy hours count no more than others, and no hour may say much by being
+// predicted exactly.
+func (h *habit) byClock() float64 {
+	var clock, flat, n [dayHours]float64
+	means := h.hourly()
 	for o := 1; o <= dayHours && o < len(means); o++ {
-		flat, level := remember(means[o:], half), ratio(means, o)
-		for j := max(0, o-lead); j < o; j++ {
-			if before := dayBefore(means, j); means[j] >= 0 && before >= 0 && flat >= 0 {
-				was := math.Sqrt(means[j])
-				ours[j] += math.Pow(was-math.Sqrt(level*before), 2)
-				theirs[j] += math.Pow(was-math.Sqrt(flat), 2)
-				n[j]++
+		for _, t := range trials(means, o, lead) {
+			if t.clock >= 0 {
+				was := math.Sqrt(t.was)
+				clock[t.j] += math.Pow(was-math.Sqrt(t.clock), 2)
+				flat[t.j] += math.Pow(was-math.Sqrt(t.flat), 2)
+				n[t.j]++
 			}
 		}
 	}
-	noise := h.grain(h.seen()) / (4 * float64(hour))
+	noise := grain(h.units, h.size) / (4 * float64(hour))
 	odds, tried := 1.0/doubt, 0
 	for j := range n {
 		if n[j] > 0 {
-			odds *= math.Sqrt((noise + theirs[j]/n[j]) / (noise + ours[j]/n[j]))
+			odds *= math.Sqrt((noise + flat[j]/n[j]) / (noise + clock[j]/n[j]))
 			tried++
 		}
 	}
@@ -62,45 +74,51 @@ func (h *habit) beats(half float64, means []float64) float64 {
 	return odds / (1 + odds)
 }
 
-// seen are the bins that are not blind.
-func (h *habit) seen() (bins []int) {
-	for i, blind := range h.blind {
-		if !blind {
-			bins = append(bins, i)
-		}
+// off is how far predictions of so many hours would have been off in the log, as the deviation of a
+// logarithm, beyond what charges of a grain explain. That is how far off the next one may be.
+func off(means []float64, ahead int, grain float64) (flat, clock float64) {
+	few := mean(means) // an hour of the ordinary on both sides, so that few units say little
+	square := func(was, said float64) float64 {
+		noise := grain / (float64(hour) * (was + few))
+		return max(0, math.Pow(math.Log((was+few)/(said+few)), 2)-noise)
 	}
-	return bins
-}
-
-// hourly is the mean of the bins of each hour back from now, and -1 where most of them are blind.
-func (h *habit) hourly() []float64 {
-	means := make([]float64, len(h.units)/hour)
-	for j := range means {
-		sum, n := 0.0, 0
-		for i := j * hour; i < (j+1)*hour; i++ {
-			if !h.blind[i] {
-				sum, n = sum+h.units[i], n+1
+	squares, n := [2]float64{ordinary, ordinary}, [2]float64{1, 1}
+	for o := ahead; few > 0 && o < min(len(means), dayHours+lead); o++ {
+		var was, said [2]float64
+		for _, t := range trials(means, o, ahead) {
+			was[0], said[0] = was[0]+t.was, said[0]+t.flat
+			if t.clock >= 0 {
+				was[1], said[1] = was[1]+t.was, said[1]+t.clock
 			}
 		}
-		means[j] = -1
-		if n > hour/2 {
-			means[j] = sum / float64(n)
+		for k := range squares {
+			squares[k], n[k] = squares[k]+square(was[k], said[k]), n[k]+1
 		}
+	}
+	return math.Sqrt(squares[0] / n[0]), math.Sqrt(squares[1] / n[1])
+}
+
+// hourly is the mean of the bins of each hour back from now.
+func (h *habit) hourly() (means []float64) {
+	for bins := range slices.Chunk(h.units[:len(h.units)/hour*hour], hour) {
+		means = append(means, mean(bins))
 	}
 	return means
 }
 
-// remember is the mean of hours, the first counting most; -1 when none was seen.
-func remember(means []float64, half float64) float64 {
+func mean(units []float64) (sum float64) {
+	for _, u := range units {
+		sum += u
+	}
+	return sum / float64(max(1, len(units)))
+}
+
+// remember is the mean of hours, the first counting most.
+func remember(means []float64) float64 {
 	sum, weight := 0.0, 0.0
 	for j, m := range means {
-		if m >= 0 {
-			f := math.Exp2(-float64(j) / half)
-			sum, weight = sum+f*m, weight+f
-		}
-	}
-	if weight == 0 {
-		return -1
+		f := math.Exp2(-float64(j) / memory)
+		sum, weight = sum+f*m, weight+f
 	}
 	return sum / weight
 }
@@ -109,7 +127,7 @@ func remember(means []float64, half float64) float64 {
 func dayBefore(means []float64, j int) float64 {
 	sum, n := 0.0, 0.0
 	for k, w := range [...]float64{1, 2, 1} {
-		if i := j + dayHours - 1 + k; i < len(means) && means[i] >= 0 {
+		if i := j + dayHours - 1 + k; i < len(means) {
 			sum, n = sum+w*means[i], n+w
 		}
 	}
@@ -121,28 +139,17 @@ func dayBefore(means []float64, j int) float64 {
 
 // ratio is how the hours from o on compare with the day before.
 func ratio(means []float64, o int) float64 {
-	now := cautious * max(0, remember(means, math.Inf(1)))
+	now := cautious * mean(means)
 	if now == 0 {
 		return 1
 	}
 	then := now
 	for j := o; j < min(o+lately, len(means)); j++ {
-		if before := dayBefore(means, j); means[j] >= 0 && before >= 0 {
+		if before := dayBefore(means, j); before >= 0 {
 			now, then = now+means[j], then+before
 		}
 	}
 	return now / then
-}
-
-// compare finds the level of today, and how sure it is.
-func (d *dice) compare() {
-	means := d.hourly()
-	d.level = ratio(means, 0)
-	charges := cautious * max(0, remember(means, math.Inf(1)))
-	for _, m := range means[:min(lately, len(means))] {
-		charges += max(0, m)
-	}
-	d.levelSure = max(0.5, charges*float64(hour)/d.grain)
 }
 
 // usualAt is what is usual at the hour of the bin i, by the days before and after; 0 where the hour
@@ -153,13 +160,10 @@ func (h *habit) usualAt(i int) float64 {
 	}
 	most := 0.0
 	for _, other := range []int{i + dayBins, i - dayBins} {
-		sum, n := 0.0, 0.0
-		for j := max(0, other-hour/2); j <= other+hour/2 && j < len(h.units); j++ {
-			if !h.blind[j] {
-				sum, n = sum+h.units[j], n+1
-			}
+		from, to := max(0, other-hour/2), min(len(h.units), other+hour/2+1)
+		if from < to {
+			most = max(most, mean(h.units[from:to]))
 		}
-		most = max(most, sum/max(1, n))
 	}
 	return most
 }
@@ -171,7 +175,7 @@ func (d *dice) sameHour(i int, part float64) int {
 	for back := range 2 {
 		day := 1 + (back+int(2*part))%2
 		j := day*dayBins - 1 - i%dayBins + near
-		if j >= d.surge && j < len(d.units) && !d.blind[j] {
+		if j >= d.surge && j < len(d.units) {
 			return j
 		}
 	}

@@ -3,22 +3,19 @@ package forecast
 import (
 	"testing"
 	"time"
-
-	"quotabudget/internal/quota"
 )
 
 // office is three days of somebody who works from 16:00Z to midnight, 600 units an hour, until a
 // moment of the last day.
 func office(t *testing.T, until string) Bucket {
-	at := clock(t, "2026-11-21 "+until+":00")
-	b := Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(t, 9500, "day")}}
+	b := bucket(t, "2026-11-21 "+until+":00", "9500 day", "")
 	for _, day := range []string{"2026-11-19", "2026-11-20", "2026-11-21"} {
 		from := clock(t, day+" 16:00:00")
 		to := from.Add(8 * time.Hour)
 		b.Spent = append(b.Spent, flow(from, to, time.Minute, 10)...)
 	}
-	b.Spent = join(b.Spent, flow(at.Add(-60*time.Hour), at, 10*time.Minute, 10))
-	for len(b.Spent) > 0 && b.Spent[len(b.Spent)-1].At.After(at) {
+	b.Spent = join(b.Spent, flow(b.At.Add(-60*time.Hour), b.At, 10*time.Minute, 10))
+	for len(b.Spent) > 0 && b.Spent[len(b.Spent)-1].At.After(b.At) {
 		b.Spent = b.Spent[:len(b.Spent)-1]
 	}
 	return b

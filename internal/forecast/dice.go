@@ -3,18 +3,9 @@ package forecast
 import (
 	"math"
 	"math/rand/v2"
-)
-
-const (
-	// drift is how far the habit of a whole day may be from that of the past, as the deviation of a
-	// logarithm.
-	drift = 0.1
-	// varied is how far the size of one burst may be from that of another, likewise, and
-	varied = 0.5
-	// burstHalf is the half-life in hours of the size of bursts.
-	burstHalf = 12
-	// forgetting is the part of the days that views play which forget.
-	forgetting = 0.5
+	"slices"
+	"sort"
+	"time"
 )
 
 const (
@@ -26,6 +17,24 @@ const (
 	fewestDays = 20
 )
 
+const (
+	// hour is how many bins an hour has.
+	hour = int(time.Hour / bin)
+	// seldom is in how many hours one burst is taken to have begun before any was seen.
+	seldom = 24
+	// incidentsSeen and incidentHours are what is assumed of incidents before any log was seen: one
+	// in six days, and that is worth no more than three days of log.
+	incidentsSeen, incidentHours = 0.5, 72
+	// empties is in how many hours an incident empties the whole bucket, and
+	empties = 6
+	// unlike how far one may be from that, as the deviation of a logarithm.
+	unlike = 0.5
+)
+
+// halves are the half-lives in hours by which the days forget ordinary spending. Nobody knows for
+// how long what was so will be so: each is for a quarter of the days.
+func halves() [4]float64 { return [4]float64{2, 4, 8, 16} }
+
 // count is how many days are played.
 func (o *outlook) count() int {
 	return min(mostDays, max(fewestDays, mostTicks/max(1, o.course.Ticks())))
@@ -35,77 +44,84 @@ func (o *outlook) count() int {
 // history has the same forecast, and a little more spent makes every one of them run dry no later.
 func (o *outlook) days() []day {
 	h := newHabit(o.Bucket)
-	if h.idle() {
+	if slices.Max(h.units) == 0 { // nothing unscheduled was spent
 		d := day{dry: never}
 		d.dry = o.play(d, nil)
 		return []day{d}
 	}
 	n := int((o.end.Sub(o.At) + bin - 1) / bin)
-	d := h.load(o.count())
-	played := make([]day, d.days)
+	d := h.load(o.count(), n)
+	played := make([]day, len(d.deck[0]))
 	for i := range played {
-		p := day{wants: d.day(i, n), charges: charges{h.sizes, i % len(h.sizes), d.deck[dealtPhase][i]}}
-		for _, u := range p.wants {
-			p.rate += u / (float64(n) * bin.Hours())
-		}
+		p := day{wants: d.day(i, n), size: h.size, part: d.deck[dealtPhase][i]}
+		p.rate = mean(p.wants) / bin.Hours()
 		p.dry = o.play(p, nil)
 		played[i] = p
 	}
 	return played
 }
 
-// idle reports that nothing unscheduled was spent.
-func (h *habit) idle() bool {
-	for _, u := range h.units {
-		if u > 0 {
-			return false
+// What decides most about a day is not thrown for each day but dealt: of a hundred days, one in ten
+// gets a chance of one in ten.
+const (
+	dealtHalf = iota
+	dealtRunaway
+	dealtIncident
+	dealtWhen
+	dealtPhase
+	dealtClock
+	decks
+)
+
+// deal shuffles the places among the days that are played, the same way every time.
+func deal(days int) (deck [decks][]float64) {
+	for i := range deck {
+		deck[i] = make([]float64, days)
+		for j, place := range rand.New(rand.NewPCG(uint64(i), 0x6465616c)).Perm(days) {
+			deck[i][j] = (float64(place) + 0.5) / float64(days)
 		}
 	}
-	return true
+	return deck
 }
 
 // dice are a habit made ready to be thrown.
 type dice struct {
 	habit
-	days      int
-	deck      [decks][]float64
-	present   []int     // the bins of the present surge
-	calm      []int     // those outside of surges
-	grain     float64   // of them
-	burstTo   []float64 // running sums of what each burst counts
-	forgets   []view
-	changed   []view
-	changedTo []float64 // running sums of how likely each is
-	level     float64   // of today, to that of the same hours of the days before
-	levelSure float64   // how much was seen of it, in charges
+	deck     [decks][]float64
+	present  []float64    // units of the bins of the present surge
+	calm     []float64    // of those outside of surges
+	calmTo   [4][]float64 // running sums of what each of these counts, for each of halves
+	often    float64      // how likely a burst begins in a bin
+	incident float64      // how likely one comes
+	level    float64      // of today, to that of the same hours of the days before
+	flat     float64      // how far off predictions are, as the deviation of a logarithm
+	clocked  float64      // and those by the clock
 }
 
-// load weighs the past. The present surge is no part of it.
-func (h habit) load(days int) *dice {
-	d := &dice{habit: h, days: days, deck: deal(days)}
-	inBurst := make([]bool, len(h.units))
-	sum := 0.0
-	for _, b := range h.bursts {
-		for i := b.last; i < b.last+b.bins; i++ {
-			inBurst[i] = true
-		}
-		sum += faded(b.last, burstHalf)
-		d.burstTo = append(d.burstTo, sum)
-	}
-	for i, blind := range h.blind {
+// load weighs the past, for days of n bins. The present surge is no part of it.
+func (h habit) load(days, n int) *dice {
+	d := &dice{habit: h, deck: deal(days)}
+	for i, units := range h.units {
 		switch {
-		case i < h.surge-1 && !blind: // without its first, which it may have begun in the middle of
-			d.present = append(d.present, i)
-		case i >= h.surge && !blind && !inBurst[i]:
-			d.calm = append(d.calm, i)
+		case i < h.surge-1: // without its first, which it may have begun in the middle of
+			d.present = append(d.present, units)
+		case i >= h.surge && !h.high[i]:
+			d.calm = append(d.calm, units)
+			for k, half := range halves() {
+				sum := math.Exp2(-float64(i) / (half * float64(hour)))
+				if at := len(d.calmTo[k]); at > 0 {
+					sum += d.calmTo[k][at-1]
+				}
+				d.calmTo[k] = append(d.calmTo[k], sum)
+			}
 		}
 	}
-	if h.surge > 0 && len(d.present) == 0 {
-		d.present = []int{0}
-	}
-	d.grain = h.grain(d.calm)
-	d.compare()
-	d.look()
+	d.often = (0.5 + float64(len(h.bursts))) / float64(len(h.units)-h.surge+seldom*hour/2)
+	ahead, looked := float64(n)*bin.Hours(), float64(len(h.units))*bin.Hours()
+	d.incident = 1 - math.Pow(1+ahead/(incidentHours+looked), -incidentsSeen-float64(h.incidents))
+	means := h.hourly()
+	d.level = ratio(means, 0)
+	d.flat, d.clocked = off(means, max(1, min(lead, n/hour)), grain(d.calm, h.size))
 	return d
 }
 
@@ -113,38 +129,39 @@ func (h habit) load(days int) *dice {
 // whatever the habit is.
 func (d *dice) day(which, n int) []float64 {
 	r := rand.New(rand.NewPCG(uint64(which), 0x666f7265))
+	dealt := func(deck int) float64 { return d.deck[deck][which] }
+	normal := r.NormFloat64()
+	calm, clock := math.Exp(d.flat*normal), d.level*math.Exp(d.clocked*normal)
+	calmTo := d.calmTo[int(dealt(dealtHalf)*float64(len(d.calmTo)))]
+	byClock, surge := dealt(dealtClock) < d.clock, d.goesOn(dealt(dealtRunaway), r.ExpFloat64(), n)
 	wants := make([]float64, n)
-	v := d.view(d.deck[dealtView][which])
-	wide := math.Exp(drift * r.NormFloat64())
-	calm := wide * v.scale * gamma(v.sure, r.NormFloat64())
-	often := v.bursts.drawn(r.NormFloat64())
-	size := math.Exp(varied * r.NormFloat64() / math.Sqrt(1+v.bursts.count))
-	clock := wide * d.level * gamma(d.levelSure, r.NormFloat64())
-	byClock := d.deck[dealtClock][which] < d.clock
-	surge := d.goesOn(d.deck[dealtRunaway][which], r.ExpFloat64(), n)
-	d.strikes(wants, d.deck[dealtIncident][which], d.deck[dealtWhen][which], r)
+	d.strike(wants, dealt(dealtIncident), dealt(dealtWhen), r.NormFloat64())
 	for i := range wants {
-		part, begins, burst, other := r.Float64(), r.Float64(), r.Float64(), r.NormFloat64()
+		part, begins, which := r.Float64(), r.Float64(), r.Float64()
 		same := d.sameHour(i, part)
 		switch {
 		case i < surge:
-			wants[i] += calm * d.inSurge(part)
+			wants[i] += calm * d.present[int(part*float64(len(d.present)))]
 			continue
 		case byClock && same >= 0:
 			wants[i] += clock * d.units[same]
 			continue
 		case len(d.calm) > 0:
-			wants[i] += calm * d.units[d.calm[pick(v.calmTo, part)]]
+			wants[i] += calm * d.calm[pick(calmTo, part)]
 		}
-		if begins < often && len(d.bursts) > 0 {
-			b := d.bursts[pick(d.burstTo, burst)]
-			f := size * math.Exp(varied*other-varied*varied/2)
+		if begins < d.often && len(d.bursts) > 0 {
+			b := d.bursts[int(which*float64(len(d.bursts)))]
 			for j := 0; j < b.bins && i+j < n; j++ {
-				wants[i+j] += f * d.units[b.last+b.bins-1-j]
+				wants[i+j] += d.units[b.last+b.bins-1-j]
 			}
 		}
 	}
 	return wants
+}
+
+// pick is the place in running sums at which a part of the whole, 0 to 1, lies.
+func pick(sums []float64, part float64) int {
+	return sort.SearchFloat64s(sums, part*sums[len(sums)-1])
 }
 
 // goesOn is for how many of n bins the present surge goes on.
@@ -158,15 +175,13 @@ func (d *dice) goesOn(runaway, lasts float64, n int) int {
 	return int(math.Round(lasts * d.length))
 }
 
-// inSurge is the units of a bin of the present surge.
-func (d *dice) inSurge(part float64) float64 {
-	return d.units[d.present[int(part*float64(len(d.present)))]]
-}
-
-// view is the view by which a day is played.
-func (d *dice) view(part float64) view {
-	if part < forgetting {
-		return d.forgets[int(part/forgetting*float64(len(d.forgets)))]
+// strike lets an incident come, in as many days as the log has incidents: a job that runs away, or a
+// backfill, which goes on until nothing is left.
+func (d *dice) strike(wants []float64, comes, when, size float64) {
+	if comes >= d.incident {
+		return
 	}
-	return d.changed[pick(d.changedTo, (part-forgetting)/(1-forgetting))]
+	for i := int(when * float64(len(wants))); i < len(wants); i++ {
+		wants[i] += math.Exp(unlike*size) * d.budget * bin.Hours() / empties
+	}
 }

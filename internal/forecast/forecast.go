@@ -76,6 +76,7 @@ type Forecast struct {
 	Chance         float64   // of running dry before ResetAt, 0 to 1
 	SuspendedUntil time.Time
 	Limit          string    // that is short, or by which the first run is lost; "" when none is
+	Advice         string    // what avoids every loss; "" when nothing is lost, or nothing helps
 	Remaining      int64     // units for scheduled charges now
 	Rate           Rate      // of unscheduled spending
 	Scheduled      Work      // of the runs until ResetAt
@@ -131,12 +132,15 @@ func Of(b Bucket) Forecast {
 		}
 	}
 	f.Chance = math.Round(f.Chance*1000) / 1000
-	o.tell(&f, quantile(played, 0.5))
+	o.fill(&f, quantile(played, 0.5))
+	if f.Short() && f.Verdict != Closed && f.Verdict != Suspended {
+		f.Advice = o.advise(quantile(played, 0.4))
+	}
 	return f
 }
 
-// tell fills in what the likely day brings, and the verdict.
-func (o *outlook) tell(f *Forecast, likely day) {
+// fill sets what the likely day brings, and the verdict.
+func (o *outlook) fill(f *Forecast, likely day) {
 	t := trace{}
 	o.play(likely, &t)
 	f.DryAt, f.OpensAt, f.Limit = moment(likely.dry), moment(t.opens), t.limit

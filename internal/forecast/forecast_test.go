@@ -2,6 +2,8 @@ package forecast
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,12 +64,6 @@ func entries(region string, at time.Time) []quota.Spent {
 	return e
 }
 
-// times makes the only entry one of so many units.
-func times(units int64, e []quota.Spent) []quota.Spent {
-	e[0].Units = units
-	return e
-}
-
 func staggered(lanes []share.Lane, step time.Duration) []share.Lane {
 	for i := range lanes {
 		lanes[i].Offset = time.Duration(i) * step
@@ -75,11 +71,23 @@ func staggered(lanes []share.Lane, step time.Duration) []share.Lane {
 	return lanes
 }
 
-func floored(lanes []share.Lane, units int64) []share.Lane {
-	for i := range lanes {
-		lanes[i].Floor = units
+// bucket is that of a moment, with limits ("9500 day, 20 1h") and the lanes of a schedule and its
+// regions ("0 22 * * * BR AU").
+func bucket(t testing.TB, at, limits, schedule string, spent ...[]quota.Spent) Bucket {
+	b := Bucket{Name: "default", Price: 1, At: clock(t, at), Reset: window(t, "day"), Spent: join(spent...)}
+	for _, text := range strings.Split(limits, ", ") {
+		units, text, _ := strings.Cut(text, " ")
+		n, err := strconv.ParseInt(units, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Limits = append(b.Limits, limit(t, n, text))
 	}
-	return lanes
+	if words := strings.Fields(schedule); len(words) > 0 {
+		n := slices.IndexFunc(words, func(w string) bool { return len(w) == 2 && w >= "AA" })
+		b.Lanes = lanes(t, strings.Join(words[:n], " "), words[n:]...)
+	}
+	return b
 }
 
 // lastHour is a curve with all weight on the hour before midnight.
@@ -104,107 +112,112 @@ func join(parts ...[]quota.Spent) []quota.Spent {
 	return all
 }
 
-// Worked examples, on 2026-11-21 (UTC), when the day in Los Angeles ends at 08:00Z. Where nothing
-// is unscheduled, the forecast is certain.
+// Worked examples at 20:00Z, when the day in Los Angeles ends at 08:00Z. Where nothing is
+// unscheduled, the forecast is certain.
 func TestOf(t *testing.T) {
-	now := clock(t, "2026-11-21 20:00:00")
-	morning := clock(t, "2026-11-21 08:30:00")
-	day := []quota.Limit{limit(t, 9500, "day")}
-	for _, test := range []struct {
-		name string
-		b    Bucket
-		want string
-	}{
-		{"the runs that find nothing left", Bucket{Limits: day, Spent: spent(morning, 9498), Lanes: lanes(t, "0 22 * * *", "BR", "AU")},
-			"default lasts to the reset, and the schedule does not fit in it: 2 of 2 runs are left out by their shares"},
-		{"gone with the last page, and missed later", Bucket{Limits: day, Spent: spent(morning, 9496), Lanes: lanes(t, "0 22,23 * * *", "BR")},
-			"default lasts to the reset, and the schedule does not fit in it: 1 of 2 runs is left out by its share"},
-		{"gone with the last page, and not missed", Bucket{Limits: day, Spent: spent(morning, 9496), Lanes: lanes(t, "0 22 * * *", "BR")},
-			"default lasts to the reset"},
-		{"several regions", Bucket{Limits: day, Spent: spent(morning, 9476), Lanes: lanes(t, "0 */6 * * *", "US", "GB", "DE", "FR", "IN")},
-			"default lasts to the reset, and the schedule does not fit in it: 5 of 10 runs are left out by their shares"},
-		{"several times, many regions", Bucket{Limits: day, Spent: spent(morning, 9476), Lanes: lanes(t, "0 */2 * * *", "US", "GB", "DE", "FR", "IN")},
-			"default lasts to the reset, and the schedule does not fit in it: 19 of 25 runs are left out by their shares"},
-		{"nobody wants anything", Bucket{Limits: day, Spent: spent(morning, 9499), Lanes: lanes(t, "0 8 * * *", "BR")}, "default lasts to the reset"},
-		{"nothing left, nobody wants anything", Bucket{Limits: day, Spent: spent(morning, 9500)},
-			"default is exhausted (default day America/Los_Angeles) until 2026-11-22 08:00Z"},
-		{"another bucket's runs", Bucket{Name: "other", Limits: []quota.Limit{{Bucket: "other", Units: 1, Window: window(t, "day")}},
-			Lanes: lanes(t, "0 * * * *", "BR")}, "other lasts to the reset"},
-		{"a limit of nothing", Bucket{Limits: []quota.Limit{limit(t, 0, "day")}, Lanes: lanes(t, "0 * * * *", "BR")},
-			"default is closed: a limit of it allows no units"},
-		{"suspended", Bucket{Limits: day, SuspendedUntil: clock(t, "2026-11-21 22:30:00"), Lanes: lanes(t, "0 22,23 * * *", "BR")},
-			"default is suspended until 22:30Z; the 22:00Z run of BR loses 4 of 4 pages"},
-		{"suspended, and short afterwards", Bucket{Limits: day, Spent: spent(morning, 9498), SuspendedUntil: clock(t, "2026-11-21 22:30:00"),
-			Lanes: lanes(t, "0 22,23 * * *", "BR")},
-			"default is suspended until 22:30Z; 2 of 2 runs are left out by their shares"},
-		{"a suspension that is over", Bucket{Limits: day, SuspendedUntil: now}, "default lasts to the reset"},
-		{"set aside until 21:00", Bucket{Limits: day, Spent: spent(morning, 9000), Lanes: lanes(t, "30 20,22 * * *", "BR"),
-			Reservations: []quota.Reservation{{Units: 498, Left: 498, CreatedAt: morning, ExpiresAt: clock(t, "2026-11-21 21:00:00")}}},
-			"default lasts to the reset, and the schedule does not fit in it: 1 of 2 runs is left out by its share"},
-		{"all set aside until 21:00", Bucket{Limits: day, Spent: spent(morning, 9000),
-			Reservations: []quota.Reservation{{Units: 500, Left: 500, CreatedAt: morning, ExpiresAt: clock(t, "2026-11-21 21:00:00")}}},
-			"default is exhausted (default day America/Los_Angeles) until 21:00Z"},
-		{"set aside, and all drawn by 21:00", Bucket{Limits: day, Lanes: lanes(t, "0 22 * * *", "BR"),
-			Spent:        spent(morning, 8999),
-			Reservations: []quota.Reservation{{Units: 1000, Drawn: 500, Left: 500, CreatedAt: clock(t, "2026-11-21 19:00:00"), ExpiresAt: clock(t, "2026-11-21 21:00:00")}}},
-			"default lasts to the reset, and the schedule does not fit in it: 1 of 1 run is left out by its share"},
-		{"set aside, and half drawn by 21:00", Bucket{Limits: day, Lanes: lanes(t, "0 22 * * *", "BR"),
-			Spent:        spent(morning, 8999),
-			Reservations: []quota.Reservation{{Units: 750, Drawn: 250, Left: 500, CreatedAt: clock(t, "2026-11-21 19:00:00"), ExpiresAt: clock(t, "2026-11-21 21:00:00")}}},
-			"default lasts to the reset"},
-		{"units that leave a sliding window", Bucket{Limits: []quota.Limit{limit(t, 6, "24h")}, Reset: window(t, "day"),
-			Spent: join(spent(clock(t, "2026-11-20 21:00:00"), 4), spent(morning, 2)), Lanes: lanes(t, "0 21,22 * * *", "BR")},
-			"default is exhausted (default 24h) until 21:00Z; 1 of 2 runs is left out by its share"},
-		{"sliding only, and no reset", Bucket{Limits: []quota.Limit{limit(t, 8, "24h")}, Lanes: lanes(t, "0 21,22,23 * * *", "BR")},
-			"default lasts to 2026-11-22 20:00Z, and the schedule does not fit in it: 1 of 3 runs is left out by its share"},
-		{"what the runs themselves spend leaves the window too", Bucket{Limits: []quota.Limit{limit(t, 8, "1h")}, Reset: window(t, "day"),
-			Lanes: lanes(t, "0,30 * * * *", "BR")}, "default lasts to the reset"},
-		{"sliding only, far ahead", Bucket{Limits: []quota.Limit{limit(t, 800, "240h")}, Lanes: lanes(t, "0 21 * * *", "BR")},
-			"default lasts to 2026-12-01 20:00Z"},
-		{"the tighter of two", Bucket{Limits: append(day, limit(t, 20, "1h")), Spent: spent(morning, 9000), Lanes: lanes(t, "0,20,40 22 * * *", "BR", "AU")},
-			"default runs dry 22:40Z, 9 h 20 m before the reset; the 22:40Z run of AU loses 4 of 4 pages"},
-		{"a throttle does not make it dry", Bucket{Limits: append(day, limit(t, 2, "1m")), Lanes: lanes(t, "0 22 * * *", "BR", "AU")},
-			"default lasts to the reset; the 22:00Z runs of BR and AU lose 6 of 8 pages to the limit default 1m"},
-		{"a throttle and time enough", Bucket{Limits: append(day, limit(t, 4, "1m")), Lanes: staggered(lanes(t, "0 22 * * *", "BR", "AU"), time.Minute)},
-			"default lasts to the reset"},
-		{"held back by a pace, which does not make it dry", Bucket{Limits: day, Spent: spent(morning, 9480), Lanes: lanes(t, "0 * * * *", "BR"),
-			Paces: []quota.Limit{{Bucket: "default", Units: 9500, Window: window(t, "day"), Pace: &quota.Pace{}}}},
-			"default lasts to the reset; 11 runs of BR from 21:00Z on lose 44 of 44 pages to the pace"},
-		{"all of the day in its last hour", Bucket{Limits: day, Lanes: lanes(t, "0 */3 * * *", "BR"),
-			Paces: []quota.Limit{{Bucket: "default", Units: 9500, Window: window(t, "day"), Pace: &quota.Pace{Curve: lastHour()}}}},
-			"default lasts to the reset; 4 runs of BR from 21:00Z on lose 16 of 16 pages to the pace"},
-		{"a floor that a pace does not hold back", Bucket{Limits: day, Lanes: floored(lanes(t, "0 */3 * * *", "BR"), 5),
-			Paces: []quota.Limit{{Bucket: "default", Units: 9500, Window: window(t, "day"), Pace: &quota.Pace{Curve: lastHour()}}}},
-			"default lasts to the reset; 2 runs of BR from 2026-11-22 03:00Z on lose 8 of 8 pages to the pace"},
-		{"of one moment, who was served least lately goes first", Bucket{Limits: []quota.Limit{limit(t, 6, "1h")}, Reset: window(t, "day"),
-			Spent: join(entries("BR", clock(t, "2026-11-21 18:00:00")), entries("AU", clock(t, "2026-11-21 17:00:00"))),
-			Lanes: lanes(t, "0 22 * * *", "BR", "AU")},
-			"default runs dry 22:00Z, 10 h 0 m before the reset; the 22:00Z run of BR loses 2 of 4 pages"},
-		{"a chart that was cut off is resumed", Bucket{Limits: []quota.Limit{limit(t, 6, "12m")}, Reset: window(t, "day"), Lanes: lanes(t, "0,13 22 * * *", "BR", "AU")},
-			"default runs dry 22:00Z, 10 h 0 m before the reset; the 22:00Z run of AU loses 2 of 4 pages"},
-		{"free again after the reset, at a moment that is known", Bucket{Limits: []quota.Limit{limit(t, 6, "24h")}, Reset: window(t, "day"),
-			Spent: spent(clock(t, "2026-11-21 17:30:00"), 6)}, "default is exhausted (default 24h) until 2026-11-22 17:30Z"},
-		{"the same of two limits", Bucket{Limits: []quota.Limit{limit(t, 6, "24h"), limit(t, 5, "day")}, Reset: window(t, "day"),
-			Spent: spent(clock(t, "2026-11-21 17:30:00"), 6), Lanes: lanes(t, "0 22,23 * * *", "BR")},
-			"default is exhausted (default day America/Los_Angeles) until 2026-11-22 17:30Z; 2 of 2 runs are left out by their shares"},
-		{"spread over the day by the even line", Bucket{Limits: []quota.Limit{limit(t, 24, "day")}, Lanes: lanes(t, "0 * * * *", "US", "GB")},
-			"default lasts to the reset, and the schedule does not fit in it: 16 of 22 runs are left out by their shares"},
-		{"a day after a run that was a little late", Bucket{Limits: []quota.Limit{limit(t, 4, "24h")}, Reset: window(t, "day"),
-			Spent: times(4, entries("BR", clock(t, "2026-11-20 22:00:00").Add(300*time.Millisecond))), Lanes: lanes(t, "0 22 * * *", "BR")},
-			"default is exhausted (default 24h) until 22:00Z; the 22:00Z run of BR loses 4 of 4 pages"},
-		{"without a share of its own", Bucket{Name: "search_list", Limits: []quota.Limit{{Bucket: "search_list", Units: 6, Window: window(t, "day")}},
-			Lanes: lanes(t, "0 22 * * *", "BR", "AU")},
-			"search_list runs dry 22:00Z, 10 h 0 m before the reset; the 22:00Z run of AU loses 2 of 4 pages"},
-	} {
-		test.b.At = now
-		test.b.Price = 1
-		switch test.b.Name {
-		case "":
-			test.b.Name = "default"
-		case "other":
-			test.b.Price = 0
+	on := func(clockTime string) time.Time { return clock(t, "2026-11-21 "+clockTime+":00") }
+	other := func(name string, price int64) func(*Bucket) {
+		return func(b *Bucket) { *b = unshared(*b, name); b.Price = price }
+	}
+	aside := func(units int64) func(*Bucket) {
+		return func(b *Bucket) {
+			b.Reservations = []quota.Reservation{{ID: "r1", Units: units, Left: units, CreatedAt: on("08:30"),
+				ExpiresAt: on("21:00")}}
 		}
-		if got := Of(test.b).Text(); got != test.want {
+	}
+	pace := func(floor int64, curve []int64) func(*Bucket) {
+		return func(b *Bucket) {
+			b.Lanes[0].Floor = floor
+			b.Paces = []quota.Limit{b.Limits[0]}
+			b.Paces[0].Pace = &quota.Pace{Curve: curve}
+		}
+	}
+	suspended := func(until string) func(*Bucket) { return func(b *Bucket) { b.SuspendedUntil = on(until) } }
+	before := func(spent ...[]quota.Spent) func(*Bucket) { return func(b *Bucket) { b.Spent = join(spent...) } }
+	noReset := func(b *Bucket) { b.Reset = quota.Window{} }
+	const (
+		lasts   = "default lasts to the reset"
+		short   = lasts + ", but the schedule does not fit: "
+		before8 = ", before the reset at 2026-11-22 08:00Z: "
+		allDay  = "default is exhausted (default day America/Los_Angeles) until "
+	)
+	for _, test := range []struct {
+		name, limits string
+		spent        int64 // at 08:30
+		lanes        string
+		more         func(*Bucket)
+		want         string
+	}{
+		{"the runs that find nothing left", "9500 day", 9498, "0 22 * * * BR AU", nil,
+			short + "BR and AU will miss 2 of 2 runs; to avoid it, set pages to 1"},
+		{"gone with the last page, and missed later", "9500 day", 9496, "0 22,23 * * * BR", nil,
+			short + "BR will miss 1 run at 23:00Z; to avoid it, set pages to 2"},
+		{"gone with the last page, and not missed", "9500 day", 9496, "0 22 * * * BR", nil, lasts},
+		{"several regions", "9500 day", 9476, "0 */6 * * * US GB DE FR IN", nil,
+			short + "US, GB and 3 more will miss 5 of 10 runs; to avoid it, set pages to 2"},
+		{"several times, many regions, and nothing that helps", "9500 day", 9476, "0 */2 * * * US GB DE FR IN", nil,
+			short + "US, GB and 3 more will miss 19 of 25 runs"},
+		{"nobody wants anything", "9500 day", 9499, "0 8 * * * BR", nil, lasts},
+		{"nothing left, nobody wants anything", "9500 day", 9500, "", nil, allDay + "2026-11-22 08:00Z"},
+		{"another bucket's runs", "1 day", 0, "0 * * * * BR", other("other", 0), "other lasts to the reset"},
+		{"a limit of nothing", "0 day", 0, "0 * * * * BR", nil, "default is closed: one of its limits allows no units"},
+		{"suspended", "9500 day", 0, "0 22,23 * * * BR", suspended("22:30"),
+			"default is suspended until 22:30Z: BR will miss 1 run at 22:00Z"},
+		{"suspended, and short afterwards", "9500 day", 9498, "0 22,23 * * * BR", suspended("22:30"),
+			"default is suspended until 22:30Z: BR will miss 2 of 2 runs"},
+		{"a suspension that is over", "9500 day", 0, "", suspended("20:00"), lasts},
+		{"set aside until 21:00", "9500 day", 9000, "30 20,22 * * * BR", aside(498),
+			short + "BR will miss 1 run at 20:30Z; to avoid it, release reservation r1"},
+		{"all set aside until 21:00", "9500 day", 9000, "0 8 * * * BR", aside(500),
+			allDay + "21:00Z; to avoid it, release reservation r1"},
+		{"units that leave a sliding window", "6 24h", 0, "0 21,22 * * * BR",
+			before(spent(clock(t, "2026-11-20 21:00:00"), 4), spent(on("08:30"), 2)),
+			"default is exhausted (default 24h) until 21:00Z: BR will miss 1 run at 22:00Z"},
+		{"sliding only, and no reset", "8 24h", 0, "0 21,22,23 * * * BR", noReset,
+			"default lasts to 2026-11-22 20:00Z, but the schedule does not fit: " +
+				"BR will miss 1 run at 23:00Z; to avoid it, set pages to 2"},
+		{"what the runs spend leaves the window too", "8 1h", 0, "0,30 * * * * BR", nil, lasts},
+		{"sliding only, far ahead", "800 240h", 0, "0 21 * * * BR", noReset, "default lasts to 2026-12-01 20:00Z"},
+		{"the tighter of two", "9500 day, 20 1h", 9000, "0,20,40 22 * * * BR AU", nil,
+			"default runs dry at 22:40Z" + before8 + "AU will miss 1 run at 22:40Z; to avoid it, set pages to 3"},
+		{"a throttle does not make it dry", "9500 day, 2 1m", 0, "0 22 * * * BR AU", nil,
+			lasts + ", but BR and AU will lose 6 of 8 pages at 22:00Z to the limit default 1m; " +
+				"to avoid it, set pages to 1"},
+		{"a throttle and time enough", "9500 day, 4 1m", 0, "0 22 * * * BR AU",
+			func(b *Bucket) { staggered(b.Lanes, time.Minute) }, lasts},
+		{"held back by a pace, which does not make it dry", "9500 day", 9480, "0 * * * * BR", pace(0, nil),
+			lasts + ", but BR will miss 11 runs from 21:00Z on, held back by the pace"},
+		{"all of the day in its last hour", "9500 day", 0, "0 */3 * * * BR", pace(0, lastHour()),
+			lasts + ", but BR will miss 4 runs from 21:00Z on, held back by the pace"},
+		{"a floor that a pace does not hold back", "9500 day", 0, "0 */3 * * * BR", pace(5, lastHour()),
+			lasts + ", but BR will miss 2 runs from 2026-11-22 03:00Z on, held back by the pace; " +
+				"to avoid it, set pages to 1"},
+		{"of one moment, who was served least lately goes first", "6 1h", 0, "0 22 * * * BR AU",
+			before(entries("BR", on("18:00")), entries("AU", on("17:00"))),
+			"default runs dry at 22:00Z" + before8 + "BR will lose 2 of 4 pages at 22:00Z; to avoid it, set pages to 3"},
+		{"a chart that was cut off is resumed", "6 12m", 0, "0,13 22 * * * BR AU", nil,
+			"default runs dry at 22:00Z" + before8 + "AU will lose 2 of 4 pages at 22:00Z; to avoid it, set pages to 3"},
+		{"free again after the reset, at a moment that is known", "6 24h", 0, "", before(spent(on("17:30"), 6)),
+			"default is exhausted (default 24h) until 2026-11-22 17:30Z"},
+		{"the same of two limits", "6 24h, 5 day", 0, "0 22,23 * * * BR", before(spent(on("17:30"), 6)),
+			allDay + "2026-11-22 17:30Z: BR will miss 2 of 2 runs"},
+		{"spread over the day by the even line", "24 day", 0, "0 * * * * US GB", nil,
+			short + "US and GB will miss 16 of 22 runs; to avoid it, set pages to 1"},
+		{"a day after a run that was a little late", "4 24h", 0, "0 22 * * * BR",
+			before(spent(clock(t, "2026-11-20 22:00:00").Add(300*time.Millisecond), 4)),
+			"default is exhausted (default 24h) until 22:00Z: BR will miss 1 run at 22:00Z"},
+		{"without a share of its own", "6 day", 0, "0 22 * * * BR AU", other("search_list", 1),
+			"search_list runs dry at 22:00Z" + before8 +
+				"AU will lose 2 of 4 pages at 22:00Z; to avoid it, set pages to 3"},
+	} {
+		b := bucket(t, "2026-11-21 20:00:00", test.limits, test.lanes)
+		if test.spent > 0 {
+			b.Spent = spent(on("08:30"), test.spent)
+		}
+		if test.more != nil {
+			test.more(&b)
+		}
+		if got := Of(b).Text(); got != test.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", test.name, got, test.want)
 		}
 	}

@@ -42,8 +42,8 @@ func TestUnscheduled(t *testing.T) {
 			[]quota.Reservation{backfill}, Lasts, "", 0, 100, 140},
 		{"the schedule's own runs", rest(9000), nil, Lasts, "", 0, 0, 0},
 	} {
-		b := Bucket{Name: "default", Price: 1, At: now, Limits: []quota.Limit{limit(t, 9500, "day")}, Spent: test.entries, Reservations: test.held,
-			Lanes: lanes(t, "0 7 * * *", "BR")}
+		b := bucket(t, "2026-11-21 20:00:00", "9500 day", "0 7 * * * BR", test.entries)
+		b.Reservations = test.held
 		f := Of(b)
 		if f.Verdict != test.verdict {
 			t.Errorf("%s: %s, want %s", test.name, f.Text(), test.verdict)
@@ -66,8 +66,8 @@ func TestSurge(t *testing.T) {
 	before := 0.0
 	for _, minutes := range []int{10, 20, 30, 40, 60, 120} {
 		d := time.Duration(minutes) * time.Minute
-		b := Bucket{Name: "default", Price: 1, At: now, Limits: []quota.Limit{limit(t, 9500, "day")},
-			Spent: join(flow(now.Add(-20*time.Hour), now, 10*time.Minute, 10), flow(now.Add(-d), now, time.Minute, 20))}
+		b := bucket(t, "2026-11-21 20:00:00", "9500 day", "",
+			flow(now.Add(-20*time.Hour), now, 10*time.Minute, 10), flow(now.Add(-d), now, time.Minute, 20))
 		h := newHabit(b)
 		if bins := minutes / 10; minutes > 10 && h.surge != bins || minutes == 10 && h.surge != 0 {
 			t.Errorf("%v: a surge of %d bins", d, h.surge)
@@ -80,47 +80,13 @@ func TestSurge(t *testing.T) {
 	if before < 0.9 {
 		t.Errorf("two hours: %.2f", before)
 	}
-	d := dice{habit: habit{surge: 2, surges: surges{length: 3, runaway: 0.3}}}
+	d := dice{habit: habit{surges: surges{surge: 2, length: 3, runaway: 0.3}}}
 	for _, test := range []struct {
 		runaway, lasts float64
 		want           int
 	}{{0.29, 1, 50}, {0.31, 1, 3}, {0.31, 0.1, 0}, {0.99, 2.4, 7}} {
 		if got := d.goesOn(test.runaway, test.lasts, 50); got != test.want {
 			t.Errorf("thrown %v, %v: it goes on for %d bins, want %d", test.runaway, test.lasts, got, test.want)
-		}
-	}
-}
-
-// While the bucket was empty, nobody's wishes are in the log.
-func TestBlindWhenEmpty(t *testing.T) {
-	now := clock(t, "2026-11-21 20:00:00")
-	full := clock(t, "2026-11-21 02:00:00") // six hours before the reset
-	day := []quota.Limit{limit(t, 1000, "day")}
-	b := Bucket{Name: "default", Price: 1, At: now, Limits: day, Spent: join(
-		flow(now.Add(-24*time.Hour), full, 10*time.Minute, 5), spent(full.Add(-time.Second), 1000), flow(clock(t, "2026-11-21 08:00:00"), now, 10*time.Minute, 5)), Lanes: lanes(t, "0 7 * * *", "BR")}
-	h := newHabit(b)
-	for i, blind := range h.blind {
-		began := now.Add(-time.Duration(i+1) * bin)
-		if want := !began.Before(full) && began.Before(clock(t, "2026-11-21 08:00:00")); blind != want {
-			t.Errorf("the bin of %v: blind %v", began, blind)
-		}
-	}
-	if f := Of(b); f.Rate.Likely < 27 || f.Rate.Likely > 33 {
-		t.Errorf("rate %v, want 30", f.Rate)
-	}
-}
-
-// What is too little for an ordinary charge is nothing.
-func TestBlindWithCrumbs(t *testing.T) {
-	now := clock(t, "2026-11-21 20:00:00")
-	b := Bucket{Name: "default", Price: 1, At: now, Limits: []quota.Limit{limit(t, 1000, "24h")}}
-	for _, test := range []struct {
-		units int64 // of a charge every hour, in ten hours
-		blind bool
-	}{{99, true}, {90, false}} {
-		b.Spent = flow(now.Add(-630*time.Minute), now.Add(-30*time.Minute), time.Hour, test.units)
-		if h := newHabit(b); h.blind[0] != test.blind || h.blind[5] {
-			t.Errorf("charges of %d: blind %v", test.units, h.blind[:6])
 		}
 	}
 }

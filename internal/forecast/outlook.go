@@ -1,7 +1,6 @@
 package forecast
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -23,7 +22,6 @@ type outlook struct {
 	slides    bool  // end is no reset
 	now       int64 // units for scheduled charges, suspended or not
 	suspended int64 // until
-	draws     []charge
 }
 
 func newOutlook(b Bucket) *outlook {
@@ -50,12 +48,6 @@ func newOutlook(b Bucket) *outlook {
 			o.brakes = append(o.brakes, l.Name())
 		}
 	}
-	for _, r := range b.Reservations {
-		if units := r.Left - comesBack(r, b.At); units > 0 && r.ExpiresAt.After(b.At) {
-			o.draws = append(o.draws, charge{r.ExpiresAt.UnixMicro(), units, true})
-		}
-	}
-	slices.SortFunc(o.draws, func(a, b charge) int { return cmp.Compare(a.at, b.at) })
 	return o
 }
 
@@ -92,16 +84,6 @@ func horizon(b Bucket) (day quota.Window, end time.Time, slides bool) {
 		}
 	}
 	return quota.Window{Calendar: "day", Zone: time.UTC}, b.At.Add(ahead).UTC(), true
-}
-
-// comesBack is how many units of a reservation nobody will have drawn when it expires. What has
-// been drawn of it goes on being drawn at the same pace.
-func comesBack(r quota.Reservation, now time.Time) int64 {
-	age, left := now.Sub(r.CreatedAt), r.ExpiresAt.Sub(now)
-	if age <= 0 || left <= 0 {
-		return r.Left
-	}
-	return r.Left - min(r.Left, int64(float64(r.Drawn)*left.Seconds()/age.Seconds()))
 }
 
 // frees is when a unit comes free, now or later, if nobody spends anything; never if none does.

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -10,13 +11,52 @@ import (
 
 // day is one day that is played.
 type day struct {
-	dry     int64     // when the units were gone that were then found missing; never when none were
-	rate    float64   // units an hour, unscheduled
-	wants   []float64 // unscheduled units by bin from now
-	charges charges   // in which they are asked for
+	dry   int64     // when the units were gone that were then found missing; never when none were
+	rate  float64   // units an hour, unscheduled
+	wants []float64 // unscheduled units by bin from now
+	size  float64   // of the charges in which they are asked for
+	part  float64   // of the first one that is wanted already
 }
 
-// trace is what is told of one day in full.
+// mostCharges is about how many charges a day is played with. Where there are more, several are
+// asked for at once.
+const mostCharges = 1500
+
+// stream is the charges of a day, one after the other, each when as much is wanted as it takes.
+type stream struct {
+	wants []float64
+	size  float64
+	start int64
+	bin   int
+	sum   float64 // wanted before the bin
+	next  float64 // of the sum, the charge's place
+	at    int64   // never when there is none
+}
+
+func (o *outlook) stream(d day) *stream {
+	size := d.size
+	if d.size > 0 {
+		size *= max(1, math.Ceil(d.rate*float64(len(d.wants))*bin.Hours()/d.size/mostCharges))
+	}
+	s := &stream{wants: d.wants, size: size, start: o.At.UnixMicro(), next: (1 - d.part) * size}
+	s.advance()
+	return s
+}
+
+func (s *stream) advance() {
+	for s.bin < len(s.wants) && s.sum+s.wants[s.bin] <= s.next {
+		s.sum += s.wants[s.bin]
+		s.bin++
+	}
+	s.at = never
+	if s.bin < len(s.wants) {
+		into := float64(s.bin) + (s.next-s.sum)/s.wants[s.bin]
+		s.at = s.start + int64(into*float64(bin.Microseconds()))
+		s.next += s.size
+	}
+}
+
+// trace is what is reported of one day.
 type trace struct {
 	scheduled  Work
 	lost       Work
@@ -42,25 +82,24 @@ type walker struct {
 func (o *outlook) play(d day, t *trace) int64 {
 	w := walker{outlook: o, play: o.course.Play(), dry: never, empty: never, trace: t}
 	start, end := o.At.UnixMicro(), o.end.UnixMicro()
-	next, looks := d.charges.begin(o, d.wants), start
+	next, looks := o.stream(d), start
 	w.look(start)
 	for w.dry == never || t != nil {
 		at, runs := w.play.Next()
 		if !runs || at > end {
 			at, runs = end, false
 		}
-		c := next.peek()
-		if t != nil && looks <= min(at, c.at) && looks < end { // each minute, to see units come free
+		if t != nil && looks <= min(at, next.at) && looks < end { // each minute, to see units come free
 			w.look(looks)
 			looks += time.Minute.Microseconds()
 			continue
 		}
 		switch {
-		case c.at <= at && c.at < end:
-			w.look(c.at)
-			w.charge(c)
-			next.pop()
-			at = c.at
+		case next.at <= at && next.at < end:
+			at = next.at
+			w.look(at)
+			w.charge(at, int64(next.size))
+			next.advance()
 		case runs:
 			w.look(at)
 			w.run()
@@ -106,13 +145,9 @@ func (w *walker) look(at int64) {
 }
 
 // charge asks for units that nobody announced.
-func (w *walker) charge(c charge) {
-	if c.drawn {
-		w.play.Take(c.at, c.units)
-	} else if c.at < w.suspended {
-		return
-	} else if !w.play.Charge(c.at, c.units) {
-		w.denied(c.at, c.units, w.play.Tightest(c.at))
+func (w *walker) charge(at, units int64) {
+	if at >= w.suspended && !w.play.Charge(at, units) {
+		w.denied(at, units, w.play.Tightest(at))
 	}
 }
 

@@ -49,10 +49,10 @@ func dryBy(at time.Time) int64 {
 
 // unshared is the bucket under a name of which nothing is shared: shares keep units for later, and
 // may make them last longer the fewer there are.
-func unshared(b Bucket) Bucket {
-	b.Name = "search_list"
+func unshared(b Bucket, name string) Bucket {
+	b.Name = name
 	for i := range b.Limits {
-		b.Limits[i].Bucket = b.Name
+		b.Limits[i].Bucket = name
 	}
 	return b
 }
@@ -60,7 +60,7 @@ func unshared(b Bucket) Bucket {
 // The more was spent, or is set aside, or will be asked for, the sooner it is gone.
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		b := unshared(drawn(t, r))
+		b := unshared(drawn(t, r), "search_list")
 		less := Of(b)
 		switch more := rapid.Int64Range(1, 300).Draw(r, "more"); rapid.SampledFrom([]string{"spent", "aside", "asked"}).Draw(r, "what") {
 		case "spent":

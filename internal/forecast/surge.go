@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -9,18 +10,20 @@ import (
 // be a burst, which ends by itself as bursts do, or a job that has run away, which does not. The
 // longer it has lasted, the less it looks like a burst.
 type surges struct {
-	bursts    []burst    // that came and went
-	incidents []incident // likewise
-	length    float64    // bins that a burst lasts on the average
-	runaway   float64    // how likely the present surge is to go on until the reset
+	surge     int     // how many bins the present one has lasted; 0 when there is none
+	high      []bool  // the bins of those before it
+	bursts    []burst // among them
+	incidents int     // those that were no bursts
+	length    float64 // bins that a burst lasts on the average
+	runaway   float64 // how likely the present surge is to go on until the reset
 }
 
 // burst is bins of a surge: its last one, and how many there are.
 type burst struct{ last, bins int }
 
 const (
-	// high is how many times the median a bin of a surge has at least, and
-	high = 3
+	// factor is how many times the median a bin of a surge has at least, and
+	factor = 3
 	// tall is what part of the budget it has besides: less is no danger.
 	tall = 1.0 / 500
 	// least is how many bins make a surge that may go on: one may be a single charge.
@@ -39,7 +42,8 @@ const (
 
 // findSurges finds the present surge and those before it.
 func (h *habit) findSurges() {
-	line := max(high*h.median(), tall*h.budget, 1)
+	h.high = make([]bool, len(h.units))
+	line := max(factor*h.median(), tall*h.budget, 1)
 	past, total := 0.0, 0.0
 	for i := 0; i < len(h.units); {
 		n := h.surgeAt(i, line)
@@ -47,11 +51,18 @@ func (h *habit) findSurges() {
 		case n == 0:
 			i++
 			continue
-		case i <= gap+h.unseen() && h.surge == 0 && past == 0 && n >= least:
+		case i <= gap && h.surge == 0 && past == 0 && n >= least:
 			h.surge = i + n
 		default:
 			past, total = past+1, total+float64(min(n, remembered))
-			h.ended(burst{i, n})
+			for j := i; j < i+n; j++ {
+				h.high[j] = true
+			}
+			if n <= remembered {
+				h.bursts = append(h.bursts, burst{i, n})
+			} else {
+				h.incidents++
+			}
 		}
 		i += n
 	}
@@ -60,41 +71,23 @@ func (h *habit) findSurges() {
 	h.runaway = odds / (1 + odds)
 }
 
-// surgeAt is how many bins the surge has whose last bin is i. Blind bins neither make a surge nor
-// end one.
+// surgeAt is how many bins the surge has whose last bin is i.
 func (h *habit) surgeAt(i int, line float64) int {
-	isHigh := func(i int) bool { return h.units[i] >= max(line, high*h.usualAt(i)) }
+	isHigh := func(i int) bool { return h.units[i] >= max(line, factor*h.usualAt(i)) }
 	if !isHigh(i) {
 		return 0
 	}
 	length := 1
-	for n, low := 1, 0; i+n < len(h.units) && low <= gap; n++ {
-		switch {
-		case isHigh(i + n):
-			length, low = n+1, 0
-		case !h.blind[i+n]:
-			low++
+	for n := 1; i+n < len(h.units) && n-length <= gap; n++ {
+		if isHigh(i + n) {
+			length = n + 1
 		}
 	}
 	return length
 }
 
-// unseen is how many of the last bins are blind.
-func (h *habit) unseen() (n int) {
-	for n < len(h.blind) && h.blind[n] {
-		n++
-	}
-	return n
-}
-
-// ended keeps a surge that is over.
-func (h *habit) ended(b burst) {
-	if b.bins <= remembered {
-		h.bursts = append(h.bursts, b)
-		return
-	}
-	h.incidents = append(h.incidents, h.incident(b))
-	for i := b.last; i < b.last+b.bins; i++ {
-		h.blind[i] = true
-	}
+// median is that of the bins.
+func (h *habit) median() float64 {
+	sorted := slices.Sorted(slices.Values(h.units))
+	return sorted[len(sorted)/2]
 }

@@ -11,20 +11,22 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// unlikely is the chance below which nothing is said of it.
+// unlikely is the chance below which running dry is not mentioned.
 const unlikely = 0.1
 
-// Text is the forecast in a sentence, without a full stop: "default runs dry 21:14Z (20:50Z to
-// 22:05Z), 2 h 46 m before the reset; the 22:00Z runs of BR and AU lose 6 of 8 pages".
+// Text is the forecast in a sentence, without a full stop: "default runs dry at 16:40Z (15:50Z to
+// 18:10Z), before the reset at 2026-11-22 08:00Z: BR, DE and JP will miss 12 runs from 17:00Z on;
+// to avoid it, set pages to 2".
 func (f Forecast) Text() string {
 	text := f.Bucket + " "
+	lost, joined := f.losses(), ": "
 	switch f.Verdict {
 	case Closed:
-		return text + "is closed: a limit of it allows no units"
+		return text + "is closed: one of its limits allows no units"
 	case Suspended:
 		text += "is suspended until " + f.moment(f.SuspendedUntil)
 		if !f.DryAt.IsZero() {
-			text += ", and runs dry " + f.moment(f.DryAt)
+			text += ", and runs dry at " + f.moment(f.DryAt)
 		}
 	case Exhausted:
 		text += "is exhausted (" + f.Limit + ")"
@@ -32,15 +34,24 @@ func (f Forecast) Text() string {
 			text += " until " + f.moment(f.OpensAt)
 		}
 	case RunsDry:
-		text += "runs dry " + f.moment(f.DryAt) + f.interval() + ", " + span(f.ResetAt.Sub(f.DryAt)) +
-			" before " + f.reset()
+		text += "runs dry at " + f.moment(f.DryAt) + f.interval() + ", before " + f.reset()
 	default:
 		text += "lasts to " + f.reset()
 		if f.Chance >= unlikely {
-			text += fmt.Sprintf(" (but may run dry from %s on, %.0f %% likely)", f.clock(f.Earliest), 100*f.Chance)
+			text += fmt.Sprintf(" (%.0f %% likely to run dry, from %s on)", 100*f.Chance, f.clock(f.Earliest))
+		}
+		joined = ", but "
+		if f.LeftOut.Runs > 0 {
+			joined = ", but the schedule does not fit: "
 		}
 	}
-	return text + f.losses()
+	if lost != "" {
+		text += joined + lost
+	}
+	if f.Advice != "" {
+		text += "; to avoid it, " + f.Advice
+	}
+	return text
 }
 
 // TextIn is Text with the moments that matter in the reader's zone, too.
@@ -49,45 +60,43 @@ func (f Forecast) TextIn(zone *time.Location) string {
 	return f.Text()
 }
 
-// losses says what is lost: by the shares, for want of units, and by each pace and throttle.
-func (f Forecast) losses() (text string) {
-	if n := f.LeftOut.Runs; n > 0 {
-		text = "; "
-		if f.Verdict == Lasts {
-			text = ", and the schedule does not fit in it: "
-		}
-		verb, shares := "are", "their shares"
-		if n == 1 {
-			verb, shares = "is", "its share"
-		}
-		text += fmt.Sprintf("%s of %s %s left out by %s", number(n), plural(f.Scheduled.Runs, "run"), verb, shares)
-	}
+// losses says who misses what: by the shares and for want of units, and by each pace and throttle.
+func (f Forecast) losses() string {
+	var causes []string
 	by := map[string][]LostRun{}
 	for _, r := range f.LostRuns {
-		name := ""
-		if slices.Contains(f.brakes, r.Limit) {
-			name = r.Limit
+		cause := ""
+		if r.Limit == sim.ShareName || slices.Contains(f.brakes, r.Limit) {
+			cause = r.Limit
 		}
-		if r.Limit != sim.ShareName {
-			by[name] = append(by[name], r)
+		if by[cause] == nil {
+			causes = append(causes, cause)
 		}
+		by[cause] = append(by[cause], r)
 	}
-	for _, name := range append([]string{""}, f.brakes...) {
-		if runs := by[name]; len(runs) > 0 {
-			text += "; " + f.lost(runs)
-			if name != "" {
-				text += " to " + theLimit(name)
-			}
+	var parts []string
+	for _, cause := range causes {
+		text := f.lost(by[cause])
+		switch cause {
+		case "", sim.ShareName:
+		case quota.PaceName:
+			text += ", held back by the pace"
+		default:
+			text += " to the limit " + cause
 		}
+		parts = append(parts, text)
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 func (f Forecast) reset() string {
 	if f.slides {
 		return f.clock(f.ResetAt)
 	}
-	return "the reset"
+	if f.Verdict == Lasts {
+		return "the reset"
+	}
+	return "the reset at " + f.clock(f.ResetAt)
 }
 
 func (f Forecast) interval() string {
@@ -100,35 +109,29 @@ func (f Forecast) interval() string {
 	return ""
 }
 
-// theLimit is what a run loses pages to.
-func theLimit(name string) string {
-	if name == quota.PaceName {
-		return "the pace"
-	}
-	return "the limit " + name
-}
-
-// lost says which runs lose how much.
-func (f Forecast) lost(from []LostRun) string {
-	first := from[0]
+// lost says which regions lose how much: whole runs, or pages.
+func (f Forecast) lost(runs []LostRun) string {
 	var regions []string
-	lost, pages, together := int64(0), int64(0), true
-	for _, r := range from {
+	var lost, pages int64
+	when := " at " + f.clock(runs[0].Scheduled)
+	for _, r := range runs {
 		lost, pages = lost+r.Lost, pages+r.Pages
-		together = together && r.Scheduled.Equal(first.Scheduled)
+		if !r.Scheduled.Equal(runs[0].Scheduled) {
+			when = " from " + f.clock(runs[0].Scheduled) + " on"
+		}
 		if !slices.Contains(regions, r.Region) {
 			regions = append(regions, r.Region)
 		}
 	}
-	runs, verb := "runs", "lose"
-	if len(from) == 1 {
-		runs, verb = "run", "loses"
+	switch n := int64(len(runs)); {
+	case lost < pages:
+		return fmt.Sprintf("%s will lose %s of %s pages%s", list(regions), number(lost), number(pages), when)
+	case n > 1 && runs[0].Limit == sim.ShareName:
+		return fmt.Sprintf("%s will miss %s of %s runs", list(regions), number(n), number(f.Scheduled.Runs))
+	case n > 1:
+		return fmt.Sprintf("%s will miss %s runs%s", list(regions), number(n), when)
 	}
-	whose := fmt.Sprintf("the %s %s of %s", f.clock(first.Scheduled), runs, list(regions))
-	if !together {
-		whose = fmt.Sprintf("%s runs of %s from %s on", number(int64(len(from))), list(regions), f.clock(first.Scheduled))
-	}
-	return fmt.Sprintf("%s %s %s of %s pages", whose, verb, number(lost), number(pages))
+	return list(regions) + " will miss 1 run" + when
 }
 
 // list is "BR", "BR and AU", "BR, AU and 6 more".
@@ -141,14 +144,6 @@ func list(names []string) string {
 	default:
 		return fmt.Sprintf("%s, %s and %d more", names[0], names[1], n-2)
 	}
-}
-
-// plural is "1 run", "1,152 runs".
-func plural(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return number(n) + " " + what + "s"
 }
 
 // number is a figure in groups of three digits.
@@ -177,16 +172,4 @@ func (f Forecast) on(t time.Time, zone *time.Location, form string) string {
 		form = "2006-01-02 " + form
 	}
 	return t.In(zone).Format(form)
-}
-
-// span is a duration in its two largest units, without what is less than a minute: "2 h 46 m".
-func span(d time.Duration) string {
-	days, hours, minutes := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60
-	switch {
-	case days > 1:
-		return fmt.Sprintf("%d d %d h", days, hours)
-	case d >= time.Hour:
-		return fmt.Sprintf("%d h %d m", int(d.Hours()), minutes)
-	}
-	return fmt.Sprintf("%d m", minutes)
 }

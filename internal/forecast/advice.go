@@ -1,0 +1,69 @@
+package forecast
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// advise is what a person can do so that nothing is lost, most certain first: give back units that
+// were set aside and not drawn, ask for fewer pages, spend less besides the schedule. It is played,
+// on a day with a little more spending than the likely one, and "" when nothing of it helps.
+func (o *outlook) advise(d day) string {
+	for i, r := range o.Reservations {
+		b := o.Bucket
+		b.Reservations = slices.Delete(slices.Clone(b.Reservations), i, i+1)
+		if r.Drawn == 0 && newOutlook(b).suffices(d) {
+			return "release reservation " + r.ID
+		}
+	}
+	most := int64(1)
+	for _, l := range o.Lanes {
+		most = max(most, l.Pages)
+	}
+	for n := most - 1; n > 0; n-- {
+		if newOutlook(o.fewer(n)).suffices(d) {
+			return fmt.Sprintf("set pages to %d", n)
+		}
+	}
+	if rate := o.affordable(d); rate >= 1 {
+		return fmt.Sprintf("spend at most %s units an hour besides the schedule (see quotactl log --by job)",
+			number(int64(rate)))
+	}
+	return ""
+}
+
+// suffices reports whether nothing is denied or lost in a day.
+func (o *outlook) suffices(d day) bool {
+	t := trace{}
+	return o.now > 0 && o.play(d, &t) == never && t.lost.Runs == 0
+}
+
+// fewer is the bucket whose runs want at most so many pages.
+func (b Bucket) fewer(pages int64) Bucket {
+	b.Lanes = slices.Clone(b.Lanes)
+	for i := range b.Lanes {
+		b.Lanes[i].Pages = min(b.Lanes[i].Pages, pages)
+	}
+	return b
+}
+
+// affordable is how many unscheduled units an hour, spent evenly, leave enough for the schedule.
+func (o *outlook) affordable(d day) float64 {
+	even := func(rate float64) day {
+		e := day{wants: make([]float64, len(d.wants)), rate: rate, size: d.size, part: d.part}
+		for i := range e.wants {
+			e.wants[i] = rate * bin.Hours()
+		}
+		return e
+	}
+	low, high := 0.0, math.Floor(d.rate)
+	for high-low > max(1, d.rate/50) {
+		if middle := math.Floor((low + high) / 2); o.suffices(even(middle)) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}

@@ -1,0 +1,81 @@
+package forecast
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/quota"
+)
+
+// Where nothing is unscheduled, whoever sets as many pages as advised loses nothing, and with one
+// more something; and there is no advice where nothing is lost.
+func TestAdviceOnPages(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		b := scenario(t, r)
+		b.Reservations = nil
+		f := Of(b)
+		var pages int64
+		switch n, _ := fmt.Sscanf(f.Advice, "set pages to %d", &pages); {
+		case n == 1:
+			if after := Of(b.fewer(pages)); after.Short() || after.Advice != "" {
+				r.Fatalf("%s\nthen %s", f.Text(), after.Text())
+			}
+			if more := Of(b.fewer(pages + 1)); !more.Short() {
+				r.Fatalf("%s\nalthough one more would do: %s", f.Text(), more.Text())
+			}
+		case f.Advice != "" || !f.Short():
+			if f.Advice != "" {
+				r.Fatal(f.Text())
+			}
+		case f.Verdict == RunsDry || f.Verdict == Lasts:
+			if one := Of(b.fewer(1)); !one.Short() {
+				r.Fatalf("%s\nalthough one page would do: %s", f.Text(), one.Text())
+			}
+		}
+	})
+}
+
+// Whoever spends at most as much besides the schedule as advised loses nothing until the reset, and
+// with a tenth more a run is lost, or somebody is denied.
+func TestAdviceOnSpending(t *testing.T) {
+	at := clock(t, "2026-11-21 20:00:00")
+	for _, perHour := range []int64{180, 420, 900} {
+		b := bucket(t, "2026-11-21 20:00:00", "100 day", "0 */3 * * * US GB DE",
+			flow(at.Add(-30*time.Hour), at, 2*time.Minute, perHour/30))
+		b.Limits[0].Units += 18 * perHour
+		f := Of(b)
+		var most int64
+		if n, _ := fmt.Sscanf(f.Advice, "spend at most %d units an hour", &most); n != 1 || most >= perHour {
+			t.Fatalf("%d an hour: %s", perHour, f.Text())
+		}
+		for _, spent := range []int64{most, most + most/10} {
+			d := day{dry: never, wants: make([]float64, 12*hour), rate: float64(spent), size: 5}
+			for i := range d.wants {
+				d.wants[i] = float64(spent) * bin.Hours()
+			}
+			if got, want := newOutlook(b).suffices(d), spent == most; got != want {
+				t.Errorf("%s: %d units an hour suffice: %v", f.Text(), spent, got)
+			}
+		}
+	}
+}
+
+// A reservation that nobody draws on is given back first.
+func TestAdviceOnReservations(t *testing.T) {
+	b := bucket(t, "2026-11-21 20:00:00", "9500 day", "0 * * * * US GB", spent(clock(t, "2026-11-21 09:00:00"), 9000))
+	b.Reservations = []quota.Reservation{{ID: "a", Left: 450}, {ID: "b", Left: 40, Drawn: 10}}
+	for i := range b.Reservations {
+		b.Reservations[i].CreatedAt, b.Reservations[i].ExpiresAt = b.At.Add(-time.Hour), b.At.Add(10*time.Hour)
+	}
+	f := Of(b)
+	if f.Advice != "release reservation a" {
+		t.Fatal(f.Text())
+	}
+	b.Reservations = b.Reservations[1:]
+	if after := Of(b); after.Short() {
+		t.Errorf("%s\nthen %s", f.Text(), after.Text())
+	}
+}
