@@ -18,8 +18,11 @@ func TestAwaitedLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if _, err := l.Time(t.Context()); !errors.Is(err, quota.ErrUnreachable) {
+	if _, err := l.Charge(t.Context(), quota.Charge{}); !errors.Is(err, quota.ErrUnreachable) {
 		t.Errorf("a dead server: %v", err)
+	}
+	if _, err := OpenLedger(t.Context(), "nope:"); !errors.Is(err, quota.ErrMalformed) {
+		t.Error(err)
 	}
 	s.Restart(t)
 	l.(*awaited).tried = time.Time{} // as if a second had gone by
@@ -27,8 +30,8 @@ func TestAwaitedLedger(t *testing.T) {
 		t.Errorf("the server is back: %v", err)
 	}
 	claim := quota.Claim{Credential: "k", Name: "tick", Holder: "a", TTL: time.Minute}
-	if state, err := l.(quota.Claims).Claim(t.Context(), claim); err != nil ||
-		state != quota.ClaimWon {
+	state, err := l.(quota.Claims).Claim(t.Context(), claim)
+	if err != nil || state != quota.ClaimWon {
 		t.Errorf("claim: %v, %v", state, err)
 	}
 }

@@ -50,81 +50,70 @@ func TestCode(t *testing.T) {
 	}
 }
 
+// TestReport: the same message for people and, as one line like those of the log, for programs.
 func TestReport(t *testing.T) {
 	for _, c := range []struct {
-		err  error
-		want string
+		err        error
+		text, json string
 	}{
-		{nil, ""},
-		{&Coded{Code: 75}, ""},
-		{errors.New("what is wrong"), "prog: what is wrong\n"},
+		{nil, "", ""},
+		{&Coded{Code: 75}, "", ""},
+		{errors.New(`what is "wrong"`), "prog: what is \"wrong\"\n",
+			`"level":"ERROR","msg":"what is \"wrong\""}`},
 		{Hint(errors.New("what is wrong"), "do %s", "this"),
-			"prog: what is wrong\nhint: do this\n"},
-		{fmt.Errorf("x: %w", quota.ErrKeyReused),
-			"prog: x: idempotency key was used before\nhint: a key belongs to one charge: use another key\n"},
+			"prog: what is wrong\nhint: do this\n",
+			`"level":"ERROR","msg":"what is wrong","hint":"do this"}`},
+		{fmt.Errorf("x: %w", quota.ErrKeyReused), "prog: x: idempotency key was used before\n" +
+			"hint: a key belongs to one charge: use another key\n",
+			`"level":"ERROR","msg":"x: idempotency key was used before",` +
+				`"hint":"a key belongs to one charge: use another key"}`},
 		{&config.Error{Problems: []config.Problem{{Where: "a", Line: 1, Text: "b"},
-			{Where: "c", Text: "d"}}}, "prog: a:1: b\nprog: c: d\n"},
+			{Where: "c", Text: "d"}}}, "prog: a:1: b\nprog: c: d\n",
+			`"level":"ERROR","msg":"a:1: b\nc: d"}`},
 		{errors.New("GET /?key=AIzaSyCANARY0123456789abcdefghijklmnopq"),
-			"prog: the error is not shown: it holds what looks like an API key\n"},
+			"prog: the error is not shown: it holds what looks like an API key\n",
+			`"level":"ERROR","msg":"the error is not shown: it holds what looks like an API key"}`},
 	} {
-		var out bytes.Buffer
-		if code := Report(&out, "prog", c.err); code != Code(c.err) || out.String() != c.want {
-			t.Errorf("%v: %d %q, want %q", c.err, code, out.String(), c.want)
+		var text, line bytes.Buffer
+		code, again := Report(&text, "prog", c.err), reportJSON(&line, c.err)
+		if code != Code(c.err) || again != code || text.String() != c.text {
+			t.Errorf("%v: %d, %d, %q, want %q", c.err, code, again, text.String(), c.text)
+		}
+		begin, rest, _ := strings.Cut(line.String(), `",`) // behind the time
+		if strings.TrimSuffix(rest, "\n") != c.json ||
+			c.json != "" && !strings.HasPrefix(begin, `{"time":"`) {
+			t.Errorf("%v: %q, want %q", c.err, line.String(), c.json)
 		}
 	}
 }
 
-// TestReportJSON: one line like those of the log, whatever the error has.
-func TestReportJSON(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{nil, ""},
-		{&Coded{Code: 75}, ""},
-		{errors.New("what is wrong"), `"level":"ERROR","msg":"what is wrong"}`},
-		{Hint(errors.New("what is \"wrong\""), "do %s", "this"),
-			`"level":"ERROR","msg":"what is \"wrong\"","hint":"do this"}`},
-		{&config.Error{Problems: []config.Problem{{Where: "a", Line: 1, Text: "b"},
-			{Where: "c", Text: "d"}}},
-			`"level":"ERROR","msg":"a:1: b\nc: d"}`},
-		{errors.New("GET /?key=AIzaSyCANARY0123456789abcdefghijklmnopq"),
-			`"level":"ERROR","msg":"the error is not shown: it holds what looks like an API key"}`},
-	} {
-		var out bytes.Buffer
-		if code := reportJSON(&out, c.err); code != Code(c.err) {
-			t.Errorf("%v: %d", c.err, code)
-		}
-		_, rest, _ := strings.Cut(out.String(), `",`) // behind the time
-		if got := strings.TrimSuffix(rest, "\n"); got != c.want || c.want != "" &&
-			!strings.HasPrefix(out.String(), `{"time":"`) {
-			t.Errorf("%v: %q, want %q", c.err, out.String(), c.want)
-		}
+// written is v as YAML or JSON.
+func written(t *testing.T, form string, v any) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := (&Common{Output: form}).Print(&out, v, nil); err != nil {
+		t.Errorf("%q as %s: %v", v, form, err)
 	}
+	return out.String()
 }
 
 // TestYAMLForOlderReaders: what YAML 1.1 takes for something else than a string is quoted, as a key
 // too; nothing else is.
 func TestYAMLForOlderReaders(t *testing.T) {
 	for _, text := range []string{"NO", "no", "No", "on", "Off", "y", "N", "yes", "true", "FALSE",
-		"~", "null", "", "=", "<<", "1:30", "-1:30:00",
-		"20:30.5", "12", "007", "0o7", "1_000", "1,000", "0x1F", "0b11", "1e3", "1.", ".5", "-.inf",
-		".NaN", "2026-11-21", "2026-11-21T15:02:14Z"} {
+		"~", "null", "", "=", "<<", "1:30", "-1:30:00", "20:30.5", "12", "007", "0o7", "1_000",
+		"1,000", "0x1F", "0b11", "1e3", "1.", ".5", "-.inf", ".NaN", "2026-11-21",
+		"2026-11-21T15:02:14Z"} {
 		for _, v := range []any{map[string]string{"k": text}, map[string]string{text: "v"}} {
-			var out bytes.Buffer
-			if err := (&Common{Output: "yaml"}).Print(&out, v, nil); err != nil ||
-				!strings.Contains(out.String(), `"`+text+`"`) {
-				t.Errorf("%q: %s %v", text, out.String(), err)
+			if got := written(t, "yaml", v); !strings.Contains(got, `"`+text+`"`) {
+				t.Errorf("%q: %s", text, got)
 			}
 		}
 	}
 	for _, text := range []string{"US", "nothing", "once", "24h", "5m0s", "day America/Los_Angeles",
-		"youtube.videos.list", "127.0.0.1:9310",
-		"default.06fmjq2kx4a9bc", "6ag3n4eawe6szj", "5%"} {
-		var out bytes.Buffer
-		if err := (&Common{Output: "yaml"}).Print(&out, map[string]string{"k": text},
-			nil); err != nil || out.String() != "k: "+text+"\n" {
-			t.Errorf("%q: %s %v", text, out.String(), err)
+		"youtube.videos.list", "127.0.0.1:9310", "default.06fmjq2kx4a9bc", "6ag3n4eawe6szj", "5%"} {
+		if got := written(t, "yaml", map[string]string{"k": text}); got != "k: "+text+"\n" {
+			t.Errorf("%q: %s", text, got)
 		}
 	}
 }
@@ -138,31 +127,21 @@ func TestYAMLHasTheKeysOfJSON(t *testing.T) {
 		E map[string]string `json:"e"`
 	}{"yes: <&> \"no\"\n\u2028🎬", map[string]int64{"default": 1}, nil, []int{},
 		map[string]string{"x": "2026-11-21", "k": "true", "z": "007"}}
-	var out bytes.Buffer
-	if err := (&Common{Output: "yaml"}).Print(&out, v, nil); err != nil {
-		t.Fatal(err)
-	}
-	want := "b: \"yes: <&> \\\"no\\\"\\n\\L\\U0001F3AC\"\na:\n  default: 1\nc: null\nd: []\ne:\n  k: \"true\"\n  x: \"2026-11-21\"\n  z: \"007\"\n"
-	if got := out.String(); got != want {
+	want := `b: "yes: <&> \"no\"\n\L\U0001F3AC"
+a:
+  default: 1
+c: null
+d: []
+e:
+  k: "true"
+  x: "2026-11-21"
+  z: "007"
+`
+	if got := written(t, "yaml", v); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	out.Reset()
-	if err := (&Common{Output: "json"}).Print(&out, v, nil); err != nil ||
-		strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), "<&>") {
-		t.Error(out.String(), err)
-	}
-}
-
-func TestAbsent(t *testing.T) {
-	l, err := OpenLedger(t.Context(), "redis://127.0.0.1:1/0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if _, err := l.Charge(t.Context(), quota.Charge{}); !errors.Is(err, quota.ErrUnreachable) {
-		t.Error(err)
-	}
-	if _, err := OpenLedger(t.Context(), "nope:"); !errors.Is(err, quota.ErrMalformed) {
-		t.Error(err)
+	got := written(t, "json", v)
+	if strings.Count(got, "\n") != 1 || !strings.Contains(got, "<&>") {
+		t.Error(got)
 	}
 }

@@ -12,14 +12,13 @@ func TestPrintEach(t *testing.T) {
 		ID     string            `json:"id"`
 		Labels map[string]string `json:"labels"`
 	}
-	all := []item{{"no", map[string]string{}}, {"\u202e<b>", map[string]string{"b": "1:30", "a": "x\ny"}}, {"", nil}}
+	all := []item{{"no", map[string]string{}},
+		{"\u202e<b>", map[string]string{"b": "1:30", "a": "x\ny"}}, {"", nil}}
 	for _, form := range []string{"json", "yaml"} {
 		for n := range len(all) + 1 {
-			var whole, each bytes.Buffer
+			var each bytes.Buffer
+			whole := written(t, form, map[string][]item{"items": all[:n:n]})
 			c := &Common{Output: form}
-			if err := c.Print(&whole, map[string][]item{"items": all[:n:n]}, nil); err != nil {
-				t.Fatal(err)
-			}
 			err := c.PrintEach(&each, "items", func(do func(any) error) error {
 				for _, one := range all[:n] {
 					if err := do(one); err != nil {
@@ -28,8 +27,8 @@ func TestPrintEach(t *testing.T) {
 				}
 				return nil
 			}, nil)
-			if err != nil || each.String() != whole.String() {
-				t.Errorf("%s, %d items: %v\n%s\nwant\n%s", form, n, err, each.String(), whole.String())
+			if err != nil || each.String() != whole {
+				t.Errorf("%s, %d items: %v\n%s\nwant\n%s", form, n, err, each.String(), whole)
 			}
 		}
 	}

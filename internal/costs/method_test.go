@@ -2,7 +2,6 @@ package costs_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -20,78 +19,60 @@ import (
 
 func TestMethodByRule(t *testing.T) {
 	table := costs.Default()
-	for _, c := range []struct {
-		verb, url, override string
-		want                string // "" for unpriced
-	}{
-		{"GET", "/youtube/v3/videos?chart=mostPopular", "", "youtube.videos.list"},
-		{"", "/youtube/v3/videos", "", "youtube.videos.list"},
-		{"GET", "/youtube/v3/videos:batchGetStats?id=a", "", "youtube.videos.batchGetStats"},
-		{"GET", "/youtube/v3/videos/getRating", "", "youtube.videos.getRating"},
-		{"GET", "/youtube/v3/captions", "", "youtube.captions.list"},
-		{"GET", "/youtube/v3/captions/-x", "", "youtube.captions.download"},
-		{"GET", "/youtube/v3/captions/a%3D", "", "youtube.captions.download"},
-		{"GET", "/youtube/v3/liveChat/messages/stream", "",
-			"youtube.youtube.v3.liveChat.messages.stream"},
-		{"POST", "/upload/youtube/v3/videos?uploadType=resumable", "", "youtube.videos.insert"},
-		{"POST", "/upload/youtube/v3/videos?uploadType=resumable&upload_id=1", "",
-			"youtube.videos.insert"},
-		{"PUT", "/upload/youtube/v3/videos?uploadType=resumable&upload_id=1", "",
-			"youtube.videos.insert"},
-		{"DELETE", "/upload/youtube/v3/videos?uploadType=resumable&upload_id=1", "",
-			"youtube.videos.insert"},
-		{"PUT", "/resumable/upload/youtube/v3/captions?upload_id=1", "", "youtube.captions.update"},
-		// the dearest
-		{"POST", "/resumable/upload/youtube/v3/captions?upload_id=1", "",
-			"youtube.captions.update"},
-		{"POST", "/upload/youtube/v3/captions?uploadType=multipart&upload_id=1", "",
-			"youtube.captions.insert"},
-		{"POST", "/youtube/v3/videos", "", "youtube.videos.insert"},
-		{"POST", "/youtube/v3/videos", "GET", "youtube.videos.list"},
-
-		{"PUT", "/upload/youtube/v3/videos", "", ""},
-		{"GET", "/upload/youtube/v3/videos", "", ""},
-		{"GET", "/upload/youtube/v3/videos?upload_id=1", "", ""},
-		{"PUT", "/upload/youtube/v3/videos?upload_id=", "", ""},
-		{"PUT", "/upload/youtube/v3/videos?upload_id=1&upload_id=2", "", ""},
-		{"PUT", "/upload/youtube/v3/videos?upload_id=1&uploadType=media", "", ""},
-		{"PUT", "/upload/youtube/v3/videos?upload_id=1&uploadType=resumable&uploadType=media", "",
-			""},
-		{"PUT", "/upload/youtube/v3/videos?upload_id=1&upload_protocol=raw", "", ""},
-		{"PUT", "/youtube/v3/playlistImages/x?upload_id=1", "", ""},
-		{"PUT", "/youtube/v3/comments/markAsSpam", "", ""},
-		{"PATCH", "/youtube/v3/videos", "", ""},
-		{"HEAD", "/youtube/v3/videos", "", ""},
-		{"get", "/youtube/v3/videos", "", ""},
-		{"GET", "/youtube/v3/videos/", "", ""},
-		{"GET", "//youtube/v3/videos", "", ""},
-		{"GET", "/youtube/v3/captions/", "", ""},
-		{"GET", "/youtube/v3/captions/..", "", ""},
-		{"GET", "/youtube/v3/captions/a/b", "", ""},
-		{"GET", "/youtube/v3/Videos", "", ""},
-		{"GET", "/youtube/v3/videos%3AbatchGetStats", "", ""},
-		{"GET", "/youtube/v3/vide%6Fs", "", ""},
-		{"GET", "/proxy/youtube/v3/videos", "", ""},
-		{"GET", "/youtube/v3search", "", ""},
-		{"POST", "/batch", "", ""},
-		{"POST", "/batch/youtube/v3", "", ""},
-		{"GET", "/", "", ""},
-		{"GET", "", "", ""},
-	} {
-		r, err := http.NewRequest(c.verb, "https://example.test"+c.url, nil)
+	named := func(want, verb, target string, header ...string) {
+		t.Helper()
+		r, err := http.NewRequest(verb, "https://example.test"+target, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Method = c.verb
-		if c.override != "" {
-			r.Header.Set("X-HTTP-Method-Override", c.override)
+		r.Method = verb
+		if len(header) > 0 {
+			r.Header.Set(costs.Override, header[0])
 		}
 		got, err := table.Method(r)
-		if got != c.want || errors.Is(err, quota.ErrUnpriced) != (c.want == "") {
-			t.Errorf("%s %s override %q: %q, %v; want %q", c.verb, c.url, c.override, got, err,
-				c.want)
+		if got != want || errors.Is(err, quota.ErrUnpriced) != (want == "") {
+			t.Errorf("%s %s %q: %q, %v; want %q", verb, target, header, got, err, want)
 		}
 	}
+	const uploads = "/upload/youtube/v3/videos"
+	const captions = "/resumable/upload/youtube/v3/captions?upload_id=1"
+	named("youtube.videos.list", "GET", "/youtube/v3/videos?chart=mostPopular")
+	named("youtube.videos.list", "", "/youtube/v3/videos")
+	named("youtube.videos.batchGetStats", "GET", "/youtube/v3/videos:batchGetStats?id=a")
+	named("youtube.videos.getRating", "GET", "/youtube/v3/videos/getRating")
+	named("youtube.captions.list", "GET", "/youtube/v3/captions")
+	named("youtube.captions.download", "GET", "/youtube/v3/captions/-x")
+	named("youtube.captions.download", "GET", "/youtube/v3/captions/a%3D")
+	named("youtube.youtube.v3.liveChat.messages.stream", "GET", "/youtube/v3/liveChat/messages/stream")
+	named("youtube.videos.insert", "POST", uploads+"?uploadType=resumable")
+	for _, verb := range []string{"POST", "PUT", "DELETE"} {
+		named("youtube.videos.insert", verb, uploads+"?uploadType=resumable&upload_id=1")
+	}
+	named("youtube.captions.update", "PUT", captions)
+	named("youtube.captions.update", "POST", captions) // the dearest
+	named("youtube.captions.insert", "POST",
+		"/upload/youtube/v3/captions?uploadType=multipart&upload_id=1")
+	named("youtube.videos.insert", "POST", "/youtube/v3/videos")
+	named("youtube.videos.list", "POST", "/youtube/v3/videos", "GET")
+
+	for _, query := range []string{"", "?upload_id=", "?upload_id=1&upload_id=2",
+		"?upload_id=1&uploadType=media", "?upload_id=1&upload_protocol=raw",
+		"?upload_id=1&uploadType=resumable&uploadType=media"} {
+		named("", "PUT", uploads+query)
+	}
+	for _, target := range []string{uploads, uploads + "?upload_id=1", "/youtube/v3/videos/",
+		"//youtube/v3/videos", "/youtube/v3/captions/", "/youtube/v3/captions/..",
+		"/youtube/v3/captions/a/b", "/youtube/v3/Videos", "/youtube/v3/videos%3AbatchGetStats",
+		"/youtube/v3/vide%6Fs", "/proxy/youtube/v3/videos", "/youtube/v3search", "/", ""} {
+		named("", "GET", target)
+	}
+	for _, verb := range []string{"PATCH", "HEAD", "get"} {
+		named("", verb, "/youtube/v3/videos")
+	}
+	named("", "PUT", "/youtube/v3/playlistImages/x?upload_id=1")
+	named("", "PUT", "/youtube/v3/comments/markAsSpam")
+	named("", "POST", "/batch")
+	named("", "POST", "/batch/youtube/v3")
 }
 
 // namer names each request that a client sends and answers it with an empty object.
@@ -118,10 +99,19 @@ func (n *namer) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
 }
 
+// do is a call of the client, whatever it returns.
+func do[T any](call interface {
+	Do(...googleapi.CallOption) (T, error)
+}) func() error {
+	return func() error {
+		_, err := call.Do()
+		return err
+	}
+}
+
 func TestMethodOfTheRealClient(t *testing.T) {
 	n := &namer{table: costs.Default()}
-	s, err := api.NewService(context.Background(),
-		option.WithHTTPClient(&http.Client{Transport: n}))
+	s, err := api.NewService(t.Context(), option.WithHTTPClient(&http.Client{Transport: n}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,66 +122,27 @@ func TestMethodOfTheRealClient(t *testing.T) {
 		times int
 		call  func() error
 	}{
-		{"youtube.videos.list", 1, func() error {
-			_,
-				err := s.Videos.List(part).Chart("mostPopular").Do()
-			return err
-		}},
-		{"youtube.videos.batchGetStats", 1, func() error {
-			_,
-				err := s.Videos.BatchGetStats().Id("a").Do()
-			return err
-		}},
+		{"youtube.videos.list", 1, do(s.Videos.List(part).Chart("mostPopular"))},
+		{"youtube.videos.batchGetStats", 1, do(s.Videos.BatchGetStats().Id("a"))},
 		{"youtube.videos.delete", 1, func() error { return s.Videos.Delete("-x").Do() }},
-		{"youtube.videos.update", 1, func() error {
-			_,
-				err := s.Videos.Update(part, &api.Video{}).Do()
-			return err
-		}},
-		{"youtube.search.list", 1, func() error {
-			_,
-				err := s.Search.List(part).Q("?&/#").Do()
-			return err
-		}},
-		{"youtube.videoCategories.list", 1, func() error {
-			_,
-				err := s.VideoCategories.List(part).RegionCode("BR").Do()
-			return err
-		}},
-		{"youtube.i18nRegions.list", 1, func() error {
-			_,
-				err := s.I18nRegions.List(part).Do()
-			return err
-		}},
+		{"youtube.videos.update", 1, do(s.Videos.Update(part, &api.Video{}))},
+		{"youtube.search.list", 1, do(s.Search.List(part).Q("?&/#"))},
+		{"youtube.videoCategories.list", 1, do(s.VideoCategories.List(part).RegionCode("BR"))},
+		{"youtube.i18nRegions.list", 1, do(s.I18nRegions.List(part))},
 		{"youtube.captions.download", 1, func() error {
-			_,
-				err := s.Captions.Download("a=b_c-").Download()
+			_, err := s.Captions.Download("a=b_c-").Download()
 			return err
 		}},
 		{"youtube.liveBroadcasts.insertCuepoint", 1,
-			func() error { _, err := s.LiveBroadcasts.InsertCuepoint(&api.Cuepoint{}).Do(); return err }},
+			do(s.LiveBroadcasts.InsertCuepoint(&api.Cuepoint{}))},
 		{"youtube.youtube.v3.liveChat.messages.stream", 1,
-			func() error { _, err := s.Youtube.V3.LiveChat.Messages.Stream().Do(); return err }},
-		{"youtube.thumbnails.set", 1, func() error {
-			_,
-				err := s.Thumbnails.Set("a").Media(media(9)).Do()
-			return err
-		}},
-		{"youtube.videos.insert", 1, func() error {
-			_,
-				err := s.Videos.Insert(part, &api.Video{}).Media(media(9)).Do()
-			return err
-		}},
-		{"youtube.videos.insert", 2, func() error { // one request opens the upload, one carries it
-			_, err := s.Videos.Insert(part, &api.Video{}).Media(media(300<<10),
-				googleapi.ChunkSize(256<<10)).Do()
-			return err
-		}},
-		{"youtube.captions.update", 1, func() error {
-			_,
-				err := s.Captions.Update(part, &api.Caption{}).Media(media(9)).Do()
-			return err
-		}},
+			do(s.Youtube.V3.LiveChat.Messages.Stream())},
+		{"youtube.thumbnails.set", 1, do(s.Thumbnails.Set("a").Media(media(9)))},
+		{"youtube.videos.insert", 1, do(s.Videos.Insert(part, &api.Video{}).Media(media(9)))},
+		// one request opens the upload, one carries it
+		{"youtube.videos.insert", 2, do(s.Videos.Insert(part, &api.Video{}).Media(media(300<<10),
+			googleapi.ChunkSize(256<<10)))},
+		{"youtube.captions.update", 1, do(s.Captions.Update(part, &api.Caption{}).Media(media(9)))},
 	} {
 		n.names = nil
 		if err := c.call(); err != nil {
