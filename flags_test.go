@@ -9,7 +9,7 @@ import (
 var flagLine = regexp.MustCompile(`(?m)^ {2,6}(?:-\w, )?(--[a-z-]+)`)
 
 // The page on commands has every flag of every command. (That it has no other, and every command,
-// is in TestDocumentsNameRealCommands.)
+// is in TestDocumentsNameRealCommands.) The help of every command has examples.
 func TestEveryFlagIsDocumented(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/commands.md")
@@ -22,6 +22,9 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 		}
 		if row == "" {
 			t.Errorf("docs/commands.md has no row for %s", name)
+		}
+		if !strings.Contains(help, "\nExamples:\n") {
+			t.Errorf("%s --help has no examples", name)
 		}
 		for _, f := range flagLine.FindAllStringSubmatch(own, -1) {
 			if f[1] != "--help" && !strings.Contains(row, f[1]) {

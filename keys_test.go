@@ -29,7 +29,14 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			sections[row[1][:at]] = true
 		}
 	}
-	words := slices.Sorted(maps.Keys(quoted(t, "internal/config/*.go")))
+	var words []string // in quotes in the sources: the keys are among them
+	for _, file := range glob(t, "internal/config/*.go") {
+		for _, w := range word.FindAllStringSubmatch(read(t, file), -1) {
+			words = append(words, w[1])
+		}
+	}
+	slices.Sort(words)
+	words = slices.Compact(words)
 	for _, section := range slices.Sorted(maps.Keys(sections)) {
 		if !slices.Contains(refused(t, section, []string{"nonsense"}), "nonsense") {
 			continue // any key is taken there, or read in a way of its own
@@ -75,22 +82,6 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 		t.Errorf("the programs read %v, the page has %v",
 			slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(named)))
 	}
-}
-
-// quoted are the words in quotes in some sources: the keys are among them.
-func quoted(t *testing.T, pattern string) map[string]bool {
-	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no sources: %v", err)
-	}
-	words := make(map[string]bool)
-	for _, file := range files {
-		for _, w := range word.FindAllStringSubmatch(read(t, file), -1) {
-			words[w[1]] = true
-		}
-	}
-	return words
 }
 
 // refused are those of some words that are no keys of a section such as credentials[].pace.

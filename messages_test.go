@@ -1,8 +1,6 @@
 package quotabudget_test
 
 import (
-	"io/fs"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,16 +38,9 @@ func TestMessagesAreReal(t *testing.T) {
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, dir := range []string{"cmd", "internal"} {
-		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-			test := strings.HasSuffix(path, "_test.go")
-			if err == nil && strings.HasSuffix(path, ".go") && !test {
-				all.WriteString(read(t, path))
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	for _, path := range append(walk(t, "cmd", ".go"), walk(t, "internal", ".go")...) {
+		if !strings.HasSuffix(path, "_test.go") {
+			all.WriteString(read(t, path))
 		}
 	}
 	return concat.ReplaceAllString(all.String(), "")

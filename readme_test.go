@@ -2,7 +2,6 @@ package quotabudget_test
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,11 +16,8 @@ import (
 // documents are what people read: the README, the pages of the manual, and what contributors read.
 func documents(t *testing.T) []string {
 	t.Helper()
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("no manual: %v", err)
-	}
-	return append([]string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}, pages...)
+	return append([]string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"},
+		glob(t, "docs/*.md")...)
 }
 
 func read(t *testing.T, path string) string {
@@ -36,32 +32,25 @@ func read(t *testing.T, path string) string {
 // manual is the help of each command, by its words ("quotactl config check").
 type manual map[string]string
 
-// learned is the manual of both programs.
+// learned is the manual of both programs: each is asked for help, and then each of its commands.
 func learned(t *testing.T) manual {
 	t.Helper()
 	m := manual{}
-	m.learn(t, "quotactl")
-	m.learn(t, "ingestor")
-	return m
-}
-
-// learn asks a program, and then each of its commands, for help.
-func (m manual) learn(t *testing.T, name string) {
-	t.Helper()
-	binary := program(t, name)
-	var ask func(words []string)
-	ask = func(words []string) {
-		cmd := exec.Command(binary, append(slices.Clone(words), "--help")...)
-		out, err := cmd.Output()
+	var ask func(words ...string)
+	ask = func(words ...string) {
+		args := append(slices.Clone(words[1:]), "--help")
+		out, err := exec.Command(program(t, words[0]), args...).Output()
 		if err != nil {
-			t.Fatalf("%s %v --help: %v", name, words, err)
+			t.Fatalf("%v --help: %v", words, err)
 		}
-		m[strings.Join(append([]string{name}, words...), " ")] = string(out)
+		m[strings.Join(words, " ")] = string(out)
 		for _, found := range commandLine.FindAllStringSubmatch(section(string(out)), -1) {
-			ask(append(slices.Clone(words), found[1]))
+			ask(append(slices.Clone(words), found[1])...)
 		}
 	}
-	ask(nil)
+	ask("quotactl")
+	ask("ingestor")
+	return m
 }
 
 var commandLine = regexp.MustCompile(`(?m)^  ([a-z]+) +\S`)
@@ -89,8 +78,9 @@ func (m manual) find(words []string) (name, help string) {
 }
 
 var (
-	code     = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```|`([^`\n]+)`")
-	invoked  = regexp.MustCompile(`(?m)(?:^|[\s(;])((?:quotactl|ingestor)(?: [^|&;)#\n]*(?:\\\|[^|&;)#\n]*)*)?)`)
+	code    = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```|`([^`\n]+)`")
+	invoked = regexp.MustCompile(`(?m)(?:^|[\s(;])` +
+		`((?:quotactl|ingestor)(?: [^|&;)#\n]*(?:\\\|[^|&;)#\n]*)*)?)`)
 	flagForm = regexp.MustCompile(`(?:^|[\s\[{(])(--?[a-z][a-z-]*)`)
 )
 
@@ -173,17 +163,10 @@ func declared(t *testing.T) map[string]bool {
 	t.Helper()
 	names := make(map[string]bool)
 	form := regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\(`)
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
+	for _, path := range walk(t, ".", "_test.go") {
 		for _, f := range form.FindAllStringSubmatch(read(t, path), -1) {
 			names[f[1]] = true
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return names
 }

@@ -23,7 +23,7 @@ func (a *app) commit() *cobra.Command {
 			if !c.Flags().Changed("units") {
 				units = quota.AllUnits
 			} else if units < 0 {
-				return cli.Usagef("--units %d: 0 or more", units)
+				return cli.Usagef("--units %d: must be 0 or more", units)
 			}
 			return a.with(c.Context(), func(g *gate) error {
 				g.Labels = g.Labels.With(labels)

@@ -36,7 +36,7 @@ never will.`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if call.Units < 1 {
-				return cli.Usagef("--units %d: at least 1", call.Units)
+				return cli.Usagef("--units %d: must be at least 1", call.Units)
 			}
 			return a.with(c.Context(), func(g *gate) error {
 				if err := g.bucket(call.Bucket); err != nil {

@@ -67,7 +67,7 @@ It exits with 0 if nothing is wrong, or everything was repaired, else with 1.`,
 				return cli.Usagef("--yes needs --repair")
 			case repair && !yes && !isTerminal(c.InOrStdin()):
 				return cli.Hint(cli.Usagef(
-					"--repair asks before it changes anything, and standard input is no terminal"),
+					"--repair asks before it changes anything, and standard input is not a terminal"),
 					"see what it would change: quotactl ledger check; then add --yes")
 			}
 			return a.withLedger(c.Context(), func(cfg *config.Config, l quota.Ledger) error {

@@ -46,7 +46,7 @@ bucket of the credential, or adds them up by a label.`,
 				return err
 			}
 			if q.limit < 0 {
-				return cli.Usagef("--limit %d: 1 or more, or 0 for all", q.limit)
+				return cli.Usagef("--limit %d: must be 1 or more, or 0 for all", q.limit)
 			}
 			return a.with(c.Context(), func(g *gate) error {
 				if label == "" {

@@ -108,7 +108,7 @@ func (f *proxyFlags) check() error {
 	case f.listen == "":
 		return cli.Hint(cli.Usagef("--listen is missing"), "quotactl proxy --listen 127.0.0.1:8090")
 	case f.requests < 1, f.uploadMiB < 1, f.uploadMiB > 1<<40:
-		return cli.Usagef("--max-requests and --max-upload are 1 or more")
+		return cli.Usagef("--max-requests and --max-upload must be at least 1")
 	}
 	for _, host := range f.hosts {
 		if err := proxy.CheckHost(host); err != nil {

@@ -73,9 +73,9 @@ func checkSpend(c *cobra.Command, call *quota.Call) error {
 	case !given("method") && given("count"):
 		return usage("--count needs --method")
 	case given("method") && call.Count < 1:
-		return usage("--count %d: at least 1", call.Count)
+		return usage("--count %d: must be at least 1", call.Count)
 	case given("units") && call.Units < 1:
-		return usage("--units %d: at least 1", call.Units)
+		return usage("--units %d: must be at least 1", call.Units)
 	case given("bucket") && call.Bucket == "":
 		return usage("--bucket is empty")
 	case given("id") && call.Key == "":

@@ -110,8 +110,8 @@ func (t *Table) Price(method string) ([]quota.Cost, error) {
 func (t *Table) Lookup(method string) (Method, error) {
 	m, ok := t.methods[method]
 	if !ok {
-		return Method{}, fmt.Errorf("%q%s: %w", clip(method), didYouMean(method, t.methods),
-			quota.ErrUnpriced)
+		return Method{}, fmt.Errorf("%w: %q%s", quota.ErrUnpriced, clip(method),
+			didYouMean(method, t.methods))
 	}
 	m.Costs = slices.Clone(m.Costs)
 	return m, nil
