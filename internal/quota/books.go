@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -22,6 +23,40 @@ type Finding struct {
 	What   string // is wrong
 	Repair string // what a repair changes, or why there is none
 	Mends  bool   // there is one
+}
+
+// Findings are what a check has found.
+type Findings []Finding
+
+// Add adds a finding; mends reports whether the repair changes anything.
+func (f *Findings) Add(what, repair string, mends bool) {
+	*f = append(*f, Finding{What: what, Repair: repair, Mends: mends})
+}
+
+// Illegible adds that the labels of so many entries cannot be read.
+func (f *Findings) Illegible(entries int) {
+	if entries > 0 {
+		f.Add(fmt.Sprintf("the labels of %d entries cannot be read", entries),
+			"they are marked as lost; the units count all the same", true)
+	}
+}
+
+// Unheld adds what is wrong with a reservation that no repair can make out.
+func (f *Findings) Unheld(what string) {
+	f.Add(what, "it is removed: how much it holds is unknown, and it will hold nothing", true)
+}
+
+// Mends reports whether a repair changes anything.
+func (f Findings) Mends() bool {
+	return slices.ContainsFunc(f, func(f Finding) bool { return f.Mends })
+}
+
+// In is the findings with the name of the bucket.
+func (f Findings) In(bucket string) []Finding {
+	for i := range f {
+		f[i].Bucket = bucket
+	}
+	return f
 }
 
 // Line is an entry as a store holds it, whether it can be read or not.
@@ -46,17 +81,17 @@ type Books struct {
 // Mended is what the books must be: lines with units, and their running totals anew. No unit comes
 // free that a line has.
 type Mended struct {
-	Lines    []Line // one for each of the books
-	Total    int64
-	Newest   int64
-	Findings []Finding
+	Findings
+	Lines  []Line // one for each of the books
+	Total  int64
+	Newest int64
 }
 
 // Mend recomputes all totals from the lines. A line that cannot be read has the units that the
 // totals around it leave it; where they leave it none it is removed, and where they say nothing it
 // stays. A line at no time counts as of now.
 func (b Books) Mend() Mended {
-	m := Mended{Lines: append([]Line(nil), b.Lines...), Newest: b.Newest}
+	m := Mended{Lines: slices.Clone(b.Lines), Newest: b.Newest}
 	if !b.Known {
 		m.Newest = 0
 	}
@@ -64,10 +99,6 @@ func (b Books) Mend() Mended {
 	m.setTimes(b)
 	m.setTotals(b)
 	return m
-}
-
-func (m *Mended) found(what, repair string, mends bool) {
-	m.Findings = append(m.Findings, Finding{What: what, Repair: repair, Mends: mends})
 }
 
 // readUnits finds the units of the lines that have none, from what the totals around them leave.
@@ -86,26 +117,17 @@ func (m *Mended) readUnits(b Books) {
 			what := "an entry cannot be read, " + b.Lines[j].when()
 			switch {
 			case !known && !b.Lines[j].NoTime && b.Lines[j].At <= b.Now-b.Keep:
-				m.found(what, "it is removed: it is older than every window", true)
+				m.Add(what, "it is removed: it is older than every window", true)
 			case !known:
 				m.Lines[j].Left = true
-				m.found(
-					what,
-					"none: its units are unknown. Charges that need it are denied until it is older than every window, or until you delete it",
-					false,
-				)
+				m.Add(what, "none: its units are unknown. Charges that need it are denied until it is "+
+					"older than every window, or until you delete it", false)
 			case units > 0 && j == end-1: // the last of them, which leaves its window last
 				m.Lines[j].Units = units
-				m.found(
-					what,
-					fmt.Sprintf(
-						"it becomes an entry of %d units, by the totals around it; who spent them is unknown",
-						units,
-					),
-					true,
-				)
+				m.Add(what, fmt.Sprintf("it becomes an entry of %d units, by the totals around it; "+
+					"who spent them is unknown", units), true)
 			default:
-				m.found(what, "it is removed: by the totals around it, it has no units", true)
+				m.Add(what, "it is removed: by the totals around it, it has no units", true)
 			}
 		}
 		i = end
@@ -139,22 +161,16 @@ func (m *Mended) setTimes(b Books) {
 		}
 	}
 	if b.Known && m.Newest > before {
-		m.found(
-			fmt.Sprintf("its newest entry is from %s, later than the newest time in its state", utcText(m.Newest)),
-			"the newest time in its state becomes that of the entry",
-			true,
-		)
+		m.Add(fmt.Sprintf("its newest entry is from %s, later than the newest time in its state",
+			utcText(m.Newest)), "the newest time in its state becomes that of the entry", true)
 	}
 	for i := range m.Lines {
 		l := &m.Lines[i]
 		if l.NoTime && l.Units > 0 {
 			m.Newest = max(m.Newest+1, b.Now)
 			l.At, l.NoTime = m.Newest, false
-			m.found(
-				fmt.Sprintf("the time of an entry of %d units cannot be read", l.Units),
-				"it counts from now",
-				true,
-			)
+			m.Add(fmt.Sprintf("the time of an entry of %d units cannot be read", l.Units),
+				"it counts from now", true)
 		}
 	}
 }
@@ -174,11 +190,8 @@ func (m *Mended) partTimes() {
 		last = max(last, l.At)
 	}
 	if moved > 0 {
-		m.found(
-			fmt.Sprintf("%d entries are not later than the one before", moved),
-			"each is moved to the microsecond after it",
-			true,
-		)
+		m.Add(fmt.Sprintf("%d entries are not later than the one before", moved),
+			"each is moved to the microsecond after it", true)
 	}
 }
 
@@ -211,19 +224,9 @@ func (m *Mended) setTotals(b Books) {
 		l.Total = m.Total
 	}
 	if changed > 0 {
-		m.found(
-			fmt.Sprintf(
-				"running totals that do not match the entries' units: %d, the first %s",
-				changed,
-				first.when(),
-			),
-			fmt.Sprintf(
-				"they are recomputed: the %d entries add up to %d units",
-				len(order),
-				sum,
-			),
-			true,
-		)
+		m.Add(fmt.Sprintf("running totals that do not match the entries' units: %d, the first %s",
+			changed, first.when()), fmt.Sprintf("they are recomputed: the %d entries add up to %d units",
+			len(order), sum), true)
 	}
 	m.checkState(b, len(order) == 0)
 }
@@ -247,24 +250,11 @@ func (m *Mended) checkState(b Books, empty bool) {
 	case empty && b.Newest <= b.Now-b.Keep: // they have lapsed, as they should
 		m.Total = b.Total
 	case empty:
-		m.found(
-			fmt.Sprintf("there are no entries, but the total in its state is %d", b.Total),
-			"its total becomes 0: what was charged is lost, and all units are free again",
-			true,
-		)
+		m.Add(fmt.Sprintf("there are no entries, but the total in its state is %d", b.Total),
+			"its total becomes 0: what was charged is lost, and all units are free again", true)
 	default:
-		m.found(
-			fmt.Sprintf(
-				"the total in its state is %d, but its entries add up to %d",
-				b.Total,
-				m.Total,
-			),
-			fmt.Sprintf(
-				"its total becomes %d, the sum of its entries",
-				m.Total,
-			),
-			true,
-		)
+		m.Add(fmt.Sprintf("the total in its state is %d, but its entries add up to %d", b.Total,
+			m.Total), fmt.Sprintf("its total becomes %d, the sum of its entries", m.Total), true)
 	}
 }
 

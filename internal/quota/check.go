@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -53,15 +54,16 @@ func (c Charge) Check() error {
 // by now.
 func (c Charge) CheckCost() error {
 	for _, cost := range c.Costs {
-		if err := checkLimits(cost, c.Limits, c.Manual || c.draws(cost.Bucket), c.Observe); err != nil {
+		manual := c.Manual || c.Draws(cost.Bucket)
+		if err := checkLimits(cost, c.Limits, manual, c.Observe); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// draws reports whether the charge takes the bucket's units from a reservation.
-func (c Charge) draws(bucket string) bool {
+// Draws reports whether the charge takes the bucket's units from a reservation.
+func (c Charge) Draws(bucket string) bool {
 	of, _, err := ParseReservation(c.Reservation)
 	return err == nil && of == bucket
 }
@@ -76,7 +78,8 @@ func (r Reserve) Check() error {
 		return err
 	}
 	if r.TTL < time.Millisecond || r.TTL > MaxWindow {
-		return fmt.Errorf("%w: a reservation for %s: it must last from 1ms to %s", ErrMalformed, r.TTL, shortDuration(MaxWindow))
+		return fmt.Errorf("%w: a reservation for %s: it must last from 1ms to %s", ErrMalformed, r.TTL,
+			shortDuration(MaxWindow))
 	}
 	if err := CheckText("note", r.Note); err != nil {
 		return err
@@ -121,16 +124,27 @@ func checkUnits(units int64) error {
 }
 
 func checkNames(credential, key string) error {
-	if err := CheckName(credential); err != nil {
-		return fmt.Errorf("%w: credential: %w", ErrMalformed, err)
+	if err := CheckNames(credential); err != nil {
+		return err
 	}
 	return CheckText("idempotency key", key)
+}
+
+// CheckNames refuses what cannot be the name of a credential or a bucket.
+func CheckNames(names ...string) error {
+	for _, name := range names {
+		if err := CheckName(name); err != nil {
+			return fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
+	}
+	return nil
 }
 
 // checkBuckets finds a bucket without a limit.
 func checkBuckets(costs []Cost, limits []Limit) error {
 	for _, c := range costs {
-		if !slices.ContainsFunc(limits, func(l Limit) bool { return l.Bucket == c.Bucket && l.Pace == nil }) {
+		is := func(l Limit) bool { return l.Bucket == c.Bucket && l.Pace == nil }
+		if !slices.ContainsFunc(limits, is) {
 			return fmt.Errorf("%w: %q", ErrNoBucket, c.Bucket)
 		}
 	}
@@ -139,20 +153,33 @@ func checkBuckets(costs []Cost, limits []Limit) error {
 
 // checkLimits finds the limit that makes a cost impossible. In observe mode nothing is impossible.
 func checkLimits(cost Cost, limits []Limit, manual, observe bool) error {
-	for _, l := range limits {
-		if l.Bucket != cost.Bucket || l.Pace != nil {
-			continue
-		}
-		if limit := l.Cap(manual); cost.Units > limit && !observe {
+	for _, l := range LimitsOf(cost.Bucket, limits) {
+		if limit := l.Cap(manual); l.Pace == nil && cost.Units > limit && !observe {
 			return &CostExceedsLimitError{Limit: l, Units: cost.Units, Cap: limit}
 		}
 	}
 	return nil
 }
 
-// NeverDecision is the answer that goes with a CostExceedsLimitError.
-func NeverDecision(costs []Cost, err *CostExceedsLimitError) Decision {
-	return Decision{Never: true, Units: UnitsOf(costs), Remaining: map[string]int64{}, Limit: err.Limit.Name()}
+// LimitsOf picks the limits of one bucket.
+func LimitsOf(bucket string, limits []Limit) (of []Limit) {
+	for _, l := range limits {
+		if l.Bucket == bucket {
+			of = append(of, l)
+		}
+	}
+	return of
+}
+
+// Refused is err with the decision that goes with it: one that says Never with a
+// CostExceedsLimitError, and none otherwise.
+func Refused(costs []Cost, err error) (Decision, error) {
+	exceeds, never := errors.AsType[*CostExceedsLimitError](err)
+	if !never {
+		return Decision{}, err
+	}
+	return Decision{Never: true, Units: UnitsOf(costs), Remaining: map[string]int64{},
+		Limit: exceeds.Limit.Name()}, err
 }
 
 // UnitsOf is the costs by bucket.

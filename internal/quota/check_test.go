@@ -81,15 +81,16 @@ func TestReserveAndCommitCheck(t *testing.T) {
 	}
 }
 
-func TestNeverDecision(t *testing.T) {
+func TestRefused(t *testing.T) {
 	c := sound()
 	c.Costs[0].Units = 81
 	var exceeds *CostExceedsLimitError
-	if !errors.As(c.Check(), &exceeds) || exceeds.Cap != 80 || exceeds.Units != 81 {
+	d, err := Refused(c.Costs, c.Check())
+	if !errors.As(err, &exceeds) || exceeds.Cap != 80 || exceeds.Units != 81 {
 		t.Fatalf("%+v", exceeds)
 	}
-	d := NeverDecision(c.Costs, exceeds)
-	if d.Allowed || !d.Never || d.Limit != "default 24h" || d.Units["default"] != 81 || d.RetryAfter() != 0 {
+	if d.Allowed || !d.Never || d.Limit != "default 24h" || d.Units["default"] != 81 ||
+		d.RetryAfter() != 0 {
 		t.Errorf("%+v", d)
 	}
 }

@@ -41,8 +41,8 @@ var ErrNoClaim = errors.New("claim is not held")
 
 // Check reports what no ledger takes.
 func (c Claim) Check() error {
-	if err := CheckName(c.Credential); err != nil {
-		return fmt.Errorf("%w: credential: %w", ErrMalformed, err)
+	if err := CheckNames(c.Credential); err != nil {
+		return err
 	}
 	if c.Name == "" || CheckText("claim", c.Name) != nil {
 		return fmt.Errorf("%w: claim %q", ErrMalformed, c.Name)
@@ -51,7 +51,8 @@ func (c Claim) Check() error {
 		return fmt.Errorf("%w: holder %q", ErrMalformed, c.Holder)
 	}
 	if c.TTL < time.Millisecond || c.TTL > MaxWindow {
-		return fmt.Errorf("%w: a claim for %s: it lasts from 1ms to %s", ErrMalformed, c.TTL, shortDuration(MaxWindow))
+		return fmt.Errorf("%w: a claim for %s: it lasts from 1ms to %s", ErrMalformed, c.TTL,
+			shortDuration(MaxWindow))
 	}
 	return nil
 }

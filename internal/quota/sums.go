@@ -89,61 +89,46 @@ func (t *Tally) In(at int64) (units int64) {
 	return units
 }
 
-// Each calls do for what was added up, in order, until that fails.
-func (t *Tally) Each(do func(at int64, labels string, units, charges int64) error) error {
+// Each calls do for what was added up, in order.
+func (t *Tally) Each(do func(at int64, labels string, units, charges int64)) {
 	order := slices.SortedFunc(maps.Keys(t.sums), func(a, b tallied) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.labels, b.labels))
 	})
 	for _, k := range order {
-		if err := do(k.at, k.labels, t.sums[k].units, t.sums[k].charges); err != nil {
-			return err
-		}
+		do(k.at, k.labels, t.sums[k].units, t.sums[k].charges)
 	}
-	return nil
 }
 
 // Sums is what was added up. It fails when a line of labels cannot be read.
-func (t *Tally) Sums() ([]Sum, error) {
-	sums := make([]Sum, 0, len(t.sums))
+func (t *Tally) Sums() (sums []Sum, err error) {
 	parsed := make(map[string]Labels)
-	err := t.Each(func(at int64, line string, units, charges int64) (err error) {
-		labels, ok := parsed[line]
-		if !ok {
-			if labels, err = ParseLabels(line); err != nil {
-				return err
-			}
-			parsed[line] = labels
+	t.Each(func(at int64, line string, units, charges int64) {
+		if parsed[line] == nil && err == nil {
+			parsed[line], err = ParseLabels(line)
 		}
-		sums = append(sums, Sum{time.UnixMicro(at).UTC(), labels, units, charges})
-		return nil
+		sums = append(sums, Sum{time.UnixMicro(at).UTC(), parsed[line], units, charges})
 	})
 	return sums, err
 }
 
-// Differs reports whether the sums that a ledger keeps are others than those of its entries, and
-// what a check has to say of it.
-func (t *Tally) Differs(kept Tally) (Finding, bool) {
+// Differs says, for a check, where the sums that a ledger keeps are others than those of its
+// entries.
+func (t *Tally) Differs(kept Tally) (found Findings) {
 	wrong := make(map[int64]bool)
-	for k, s := range t.sums {
-		if kept.sums[k] != s {
-			wrong[k.at] = true
+	for _, sums := range []map[tallied]spent{t.sums, kept.sums} {
+		for k := range sums {
+			if t.sums[k] != kept.sums[k] {
+				wrong[k.at] = true
+			}
 		}
 	}
-	for k := range kept.sums {
-		if _, ok := t.sums[k]; !ok {
-			wrong[k.at] = true
-		}
+	if len(wrong) > 0 {
+		first := slices.Min(slices.Collect(maps.Keys(wrong)))
+		found.Add(fmt.Sprintf("the sums by label do not match the entries in %d periods of %s, "+
+			"the first from %s", len(wrong), shortDuration(Grain), utcText(first)),
+			"they are added up again", true)
 	}
-	if len(wrong) == 0 {
-		return Finding{}, false
-	}
-	first := slices.Min(slices.Collect(maps.Keys(wrong)))
-	return Finding{
-		What: fmt.Sprintf("the sums by label do not match the entries in %d stretches of %s, the first from %s",
-			len(wrong), shortDuration(Grain), utcText(first)),
-		Repair: "they are added up again",
-		Mends:  true,
-	}, true
+	return found
 }
 
 // SumsAfter is the sums of the entries stamped after q.Since, which may lie in the middle of a
@@ -153,20 +138,12 @@ func SumsAfter(ctx context.Context, l Ledger, q SumQuery) ([]Sum, error) {
 		return l.Sums(ctx, q)
 	}
 	since := q.Since.Truncate(time.Microsecond)
-	whole := GrainOf(since.Add(Grain))
-	var begun []Sum
-	if since.Add(time.Microsecond).Equal(GrainOf(since).Add(Grain)) {
-		whole = since.Add(time.Microsecond)
-	} else {
-		entries, err := l.Entries(ctx, Query{
-			Credential: q.Credential, Bucket: q.Bucket, Since: since,
-			Until: whole.Add(-time.Microsecond),
-		})
-		if err != nil {
-			return nil, err
-		}
-		begun = AddUp(entries)
+	q.Since = GrainOf(since.Add(Grain))
+	begun, err := l.Entries(ctx, Query{Credential: q.Credential, Bucket: q.Bucket, Since: since,
+		Until: q.Since.Add(-time.Microsecond)})
+	if err != nil {
+		return nil, err
 	}
-	sums, err := l.Sums(ctx, SumQuery{Credential: q.Credential, Bucket: q.Bucket, Since: whole})
-	return append(begun, sums...), err
+	sums, err := l.Sums(ctx, q)
+	return append(AddUp(begun), sums...), err
 }

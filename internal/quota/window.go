@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -150,11 +151,11 @@ func civil(t time.Time) int { return (t.Year()*12+int(t.Month()))*32 + t.Day() }
 // shortDuration writes 24h0m0s as 24h.
 func shortDuration(d time.Duration) string {
 	s := d.String()
-	if len(s) > 2 && s[len(s)-2:] == "0s" && s[len(s)-3] == 'm' {
-		s = s[:len(s)-2]
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
 	}
-	if len(s) > 2 && s[len(s)-2:] == "0m" && s[len(s)-3] == 'h' {
-		s = s[:len(s)-2]
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
 }

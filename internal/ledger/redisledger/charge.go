@@ -1,8 +1,8 @@
 package redisledger
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -43,11 +43,12 @@ type request struct {
 // Charge takes the costs, or says when they would fit.
 func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
 	if err := c.Check(); err != nil {
-		return neverOr(c.Costs, err)
+		return quota.Refused(c.Costs, err)
 	}
 	return l.decide(ctx, request{
-		op: "charge", credential: c.Credential, id: c.ID, userKey: c.Key, key: answerTo(c.Credential, c.Key),
-		costs: slices.Clone(c.Costs), limits: byBucket(c.Costs, c.Limits), label: labelOf(c.Labels),
+		op: "charge", credential: c.Credential, id: c.ID, userKey: c.Key,
+		key: answerTo(c.Credential, c.Key), costs: slices.Clone(c.Costs),
+		limits: byBucket(c.Costs, c.Limits), label: labelOf(c.Labels),
 		manual: c.Manual, observe: c.Observe, dryRun: c.DryRun, reservation: c.Reservation,
 	})
 }
@@ -65,29 +66,19 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, 
 	bucket, id, _ := quota.ParseReservation(r.ID)
 	costs := []quota.Cost{{Bucket: bucket, Units: r.Units}}
 	if err := r.Check(); err != nil {
-		return neverOr(costs, err)
+		return quota.Refused(costs, err)
 	}
 	return l.decide(ctx, request{
-		op: "reserve", credential: r.Credential, id: id, userKey: r.Key, key: answerTo(r.Credential, r.Key), costs: costs,
-		limits: byBucket(costs, r.Limits), manual: r.Manual, observe: r.Observe, ttl: r.TTL, note: r.Note,
+		op: "reserve", credential: r.Credential, id: id, userKey: r.Key,
+		key: answerTo(r.Credential, r.Key), costs: costs, limits: byBucket(costs, r.Limits),
+		manual: r.Manual, observe: r.Observe, ttl: r.TTL, note: r.Note,
 	})
-}
-
-func neverOr(costs []quota.Cost, err error) (quota.Decision, error) {
-	if exceeds, ok := errors.AsType[*quota.CostExceedsLimitError](err); ok {
-		return quota.NeverDecision(costs, exceeds), err
-	}
-	return quota.Decision{}, err
 }
 
 func byBucket(costs []quota.Cost, limits []quota.Limit) [][]quota.Limit {
 	sorted := make([][]quota.Limit, len(costs))
 	for i, c := range costs {
-		for _, l := range limits {
-			if l.Bucket == c.Bucket {
-				sorted[i] = append(sorted[i], l)
-			}
-		}
+		sorted[i] = quota.LimitsOf(c.Bucket, limits)
 	}
 	return sorted
 }
@@ -98,11 +89,12 @@ func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) 
 	} else {
 		r.label = l.told.code(r.audience(), r.label)
 	}
-	reply, err := l.ask(ctx, l.charge, r.keys(), r.args)
+	reply, err := l.ask(ctx, "charge", r.keys(), r.args)
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	if r.label.line != "" && reply.status() == allowed && len(reply) > 4 && reply[4] == int64(0) {
+	kept := len(reply) > 4 && reply[4] == int64(0)
+	if r.label.line != "" && reply.status() == allowed && kept {
 		l.told.note(r.audience(), r.label)
 	}
 	d, err := l.decision(r, reply)
@@ -125,10 +117,8 @@ func (r request) audience() string {
 }
 
 func (r request) keys() []string {
-	keys := []string{labelsKey(r.credential), labelsKey(r.credential)}
-	if r.key != "" {
-		keys[1] = r.key
-	}
+	labels := labelsKey(r.credential)
+	keys := []string{labels, cmp.Or(r.key, labels)}
 	for _, c := range r.costs {
 		keys = append(keys, bucketKeys(r.credential, c.Bucket)...)
 	}
@@ -141,20 +131,12 @@ func (r request) fingerprint() string {
 	if r.key == "" {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString(r.op)
-	for _, c := range slices.SortedFunc(slices.Values(r.costs), func(a, b quota.Cost) int { return strings.Compare(a.Bucket, b.Bucket) }) {
-		fmt.Fprintf(&b, " %s=%d", c.Bucket, c.Units)
+	text := r.op
+	byName := func(a, b quota.Cost) int { return strings.Compare(a.Bucket, b.Bucket) }
+	for _, c := range slices.SortedFunc(slices.Values(r.costs), byName) {
+		text += fmt.Sprintf(" %s=%d", c.Bucket, c.Units)
 	}
-	fmt.Fprintf(&b, " %s", r.reservation)
-	return b.String()
-}
-
-func (r request) flat() (limits []quota.Limit) {
-	for _, of := range r.limits {
-		limits = append(limits, of...)
-	}
-	return limits
+	return text + " " + r.reservation
 }
 
 // args are those of charge.lua, in its order.
@@ -164,7 +146,7 @@ func (r request) args(now time.Time) []any {
 	if draws > 0 {
 		seventh = id
 	}
-	limits := r.flat()
+	limits := slices.Concat(r.limits...)
 	n := make(numbers, 0, 4+2*len(r.costs)+5*len(limits))
 	keep, ttl := quota.RetentionFor(limits), r.ttl.Microseconds()
 	if r.dryRun {
@@ -177,7 +159,8 @@ func (r request) args(now time.Time) []any {
 		n.add(c.Units, int64(len(r.limits[i])))
 		n.addLimits(r.limits[i], r.manual, now)
 	}
-	args := []any{n.blob(), r.id, r.label.code, r.label.line, r.label.run, r.fingerprint(), seventh, strings.Join(buckets, ",")}
+	args := []any{n.blob(), r.id, r.label.code, r.label.line, r.label.run, r.fingerprint(), seventh,
+		strings.Join(buckets, ",")}
 	if r.observe {
 		args = append(args, url.QueryEscape(quota.Suspended))
 		for _, limit := range limits {

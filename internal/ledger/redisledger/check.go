@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,9 +20,7 @@ var _ quota.Checker = (*Ledger)(nil)
 
 // BucketsOf finds the buckets by their keys, on the node that holds all of a credential.
 func (l *Ledger) BucketsOf(ctx context.Context, credential string) ([]string, error) {
-	var node interface {
-		Scan(ctx context.Context, cursor uint64, match string, count int64) *redis.ScanCmd
-	} = l.client
+	var node redis.Cmdable = l.client
 	if cluster, ok := l.client.(*redis.ClusterClient); ok {
 		master, err := cluster.MasterForKey(ctx, labelsKey(credential))
 		if err != nil {
@@ -56,40 +53,28 @@ const maxChecks = 20
 // CheckBucket holds a bucket against its entries. It is read in steps, so that nobody waits for
 // long; what is found is believed if the bucket did not change meanwhile, and mended only while
 // that is still so.
-func (l *Ledger) CheckBucket(
-	ctx context.Context,
-	credential, bucket string,
-	repair bool,
-) ([]quota.Finding, error) {
-	for try := 1; ; try++ {
-		s, err := l.read(ctx, credential, bucket)
-		if err != nil {
-			return l.foreign(ctx, credential, bucket, err)
-		}
-		c, err := l.hold(ctx, s)
-		if err != nil || len(c.findings) == 0 {
+func (l *Ledger) CheckBucket(ctx context.Context, credential, bucket string, repair bool) (
+	[]quota.Finding, error) {
+	for range maxChecks {
+		c, err := l.check(ctx, credential, bucket)
+		if err != nil || len(c.Findings) == 0 {
 			return l.foreign(ctx, credential, bucket, err)
 		}
 		var same bool
-		if repair && c.mends() {
+		if repair && c.Mends() {
 			same, err = l.mendBucket(ctx, c)
 		} else {
-			same, err = l.unchanged(ctx, s)
+			same, err = l.unchanged(ctx, c)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case same:
-			return c.findings, nil
-		case try == maxChecks:
-			return nil, fmt.Errorf(
-				"%w: bucket %s of %s is charged all the time, so it could not be read: try again when it is quieter",
-				quota.ErrUnreachable,
-				bucket,
-				credential,
-			)
+		}
+		if same {
+			return c.In(bucket), nil
 		}
 	}
+	return nil, fmt.Errorf("%w: bucket %s of %s is charged all the time, so it could not be read: "+
+		"try again when it is quieter", quota.ErrUnreachable, bucket, credential)
 }
 
 // stored is a bucket as it was read.
@@ -106,9 +91,8 @@ type stored struct {
 }
 
 // read reads the state with the newest entries, as one picture, and then the older ones.
-func (l *Ledger) read(ctx context.Context, credential, bucket string) (stored, error) {
-	s := stored{credential: credential, bucket: bucket}
-	var err error
+func (l *Ledger) read(ctx context.Context, credential, bucket string) (s stored, err error) {
+	s = stored{credential: credential, bucket: bucket}
 	if s.now, err = l.Time(ctx); err != nil {
 		return s, err
 	}
@@ -128,34 +112,30 @@ func (l *Ledger) read(ctx context.Context, credential, bucket string) (stored, e
 	s.sums.add(chunks.Val())
 	delete(s.reservations, stateField)
 	delete(s.reservations, summedField)
-	seen := make(map[any]bool)
-	for some := newest.Val(); ; {
-		for _, z := range some { // ranks are counted from the newest: what is added meanwhile moves all of them on
-			if !seen[z.Member] {
-				seen[z.Member] = true
-				s.members = append(s.members, z)
-			}
-		}
-		if len(some) < readAtOnce {
-			slices.Reverse(s.members)
-			return s, nil
-		}
+	s.members = newest.Val()
+	for page := newest.Val(); len(page) == readAtOnce; {
 		start := int64(len(s.members))
-		if some, err = l.client.ZRevRangeWithScores(ctx, log, start, start+readAtOnce-1).Result(); err != nil {
+		page, err = l.client.ZRevRangeWithScores(ctx, log, start, start+readAtOnce-1).Result()
+		if err != nil {
 			return s, explain(err)
 		}
+		// Ranks are counted from the newest: what was added meanwhile moves all others on.
+		again := slices.Index(page, s.members[start-1])
+		s.members = append(s.members, page[again+1:]...)
 	}
+	slices.Reverse(s.members)
+	return s, nil
 }
 
 // unchanged reports whether nothing was written since the bucket was read.
-func (l *Ledger) unchanged(ctx context.Context, s stored) (bool, error) {
+func (l *Ledger) unchanged(ctx context.Context, c *checked) (bool, error) {
 	pipe := l.client.TxPipeline()
-	state := pipe.HGet(ctx, stateKey(s.credential, s.bucket), stateField)
-	entries := pipe.ZCard(ctx, logKey(s.credential, s.bucket))
+	state := pipe.HGet(ctx, stateKey(c.credential, c.bucket), stateField)
+	entries := pipe.ZCard(ctx, logKey(c.credential, c.bucket))
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return false, explain(err)
 	}
-	return state.Val() == s.state && entries.Val() == int64(len(s.members)), nil
+	return state.Val() == c.state && entries.Val() == int64(len(c.members)), nil
 }
 
 // state is the numbers of a state hash (bucket.lua).
@@ -195,48 +175,6 @@ func parseState(text string) (s state, ok bool) {
 	return s, true
 }
 
-// mark is where a member's labels are.
-type mark struct {
-	code string // "" when they are in the member
-	bad  bool   // they are in the member, and cannot be read
-}
-
-// parseLine reads as much of a member as can be read; tail is what comes after its units.
-func parseLine(z redis.Z) (line quota.Line, tail string, labels mark) {
-	text, _ := z.Member.(string)
-	var err error
-	if line.At, err = parseScore(z.Score); err != nil {
-		line.NoTime = true
-	}
-	fields := strings.SplitN(text, ":", 5)
-	if len(fields) < 4 {
-		return line, "", labels
-	}
-	tail = strings.Join(fields[2:], ":")
-	if n, err := parseWhole(fields[0]); err == nil && n <= quota.MaxTotal {
-		line.Total = n
-	}
-	if n, err := parseWhole(fields[1]); err == nil && n <= quota.MaxUnits {
-		line.Units = n
-	}
-	m := member{mark: fields[3]}
-	if len(fields) == 5 {
-		m.run = fields[4]
-	}
-	written, inline := strings.CutPrefix(m.mark, "=")
-	if _, err := m.labels(written); inline || m.run != "" {
-		labels.bad = err != nil
-	}
-	if !inline {
-		labels.code = m.mark
-	}
-	return line, tail, labels
-}
-
 func doubleAt(text string, i int) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64([]byte(text[8*i : 8*i+8])))
-}
-
-func formatMember(l quota.Line, tail string) string {
-	return strconv.FormatInt(l.Total, 10) + ":" + strconv.FormatInt(l.Units, 10) + ":" + tail
 }

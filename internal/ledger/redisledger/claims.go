@@ -33,6 +33,6 @@ func (l *Ledger) Finish(ctx context.Context, c quota.Claim, done bool) error {
 }
 
 func (l *Ledger) runClaim(ctx context.Context, c quota.Claim, how string) (int64, error) {
-	n, err := l.claim.Run(ctx, l.client, []string{claimKey(c.Credential, c.Name)}, c.Holder, c.TTL.Milliseconds(), how).Int64()
-	return n, explain(err)
+	keys := []string{claimKey(c.Credential, c.Name)}
+	return l.run1(ctx, "claim", keys, c.Holder, c.TTL.Milliseconds(), how)
 }

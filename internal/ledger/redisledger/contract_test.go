@@ -15,6 +15,7 @@ import (
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
+	"quotabudget/lua"
 )
 
 // The whole contract is kept under the ACL that docs/redis.md prints, and nothing else is asked
@@ -65,8 +66,8 @@ func TestACLNamesEveryCommandOfTheScripts(t *testing.T) {
 	for _, word := range documentedACL(t) {
 		allowed[word] = true
 	}
-	for _, source := range sources() {
-		for _, m := range calledThere.FindAllStringSubmatch(source, -1) {
+	for _, script := range lua.Names {
+		for _, m := range calledThere.FindAllStringSubmatch(lua.Source(script), -1) {
 			if !allowed["+"+m[1]] {
 				t.Errorf("a script calls %s, which the ACL in docs/redis.md does not allow", m[1])
 			}

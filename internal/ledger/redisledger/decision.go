@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"fmt"
+	"slices"
 
 	"quotabudget/internal/quota"
 )
@@ -31,13 +32,13 @@ func (l *Ledger) decision(r request, reply reply) (quota.Decision, error) {
 		return r.decided(id, ints), nil
 	case never:
 		ints, err := reply.ints(2)
-		limits := r.flat()
+		limits := slices.Concat(r.limits...)
 		if err != nil || ints[1] < 1 || int(ints[1]) > len(limits) {
 			return quota.Decision{}, reply.unknown()
 		}
 		limit := limits[ints[1]-1]
-		cost := quota.UnitsOf(r.costs)[limit.Bucket]
-		return neverOr(r.costs, &quota.CostExceedsLimitError{Limit: limit, Units: cost, Cap: limit.Cap(r.manual)})
+		return quota.Refused(r.costs, &quota.CostExceedsLimitError{
+			Limit: limit, Units: quota.UnitsOf(r.costs)[limit.Bucket], Cap: limit.Cap(r.manual)})
 	default:
 		return quota.Decision{}, r.refusal(status, reply)
 	}
@@ -72,8 +73,8 @@ func (r request) refusal(status int64, reply reply) error {
 			return err
 		}
 		bucket, _, _ := quota.ParseReservation(r.reservation)
-		return fmt.Errorf("%s: %d units asked for, %d left: %w", r.reservation, quota.UnitsOf(r.costs)[bucket], ints[1],
-			quota.ErrReservationShort)
+		return fmt.Errorf("%s: %d units asked for, %d left: %w", r.reservation,
+			quota.UnitsOf(r.costs)[bucket], ints[1], quota.ErrReservationShort)
 	}
 	return reply.unknown()
 }
@@ -93,7 +94,8 @@ func (r request) decided(id string, ints []int64) quota.Decision {
 		if ints[4] < quota.Never {
 			d.RetryAt = fromMicro(ints[4])
 		}
-		if limits := r.flat(); ints[3] > 0 && int(ints[3]) <= len(limits) { // fewer, perhaps, than when a kept answer was given
+		limits := slices.Concat(r.limits...) // fewer, perhaps, than when a kept answer was given
+		if ints[3] > 0 && int(ints[3]) <= len(limits) {
 			d.Limit = limits[ints[3]-1].Name()
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -26,60 +28,59 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 	if err != nil {
 		return nil, err
 	}
-	parsed := make([]member, len(members))
 	codes := make(map[string]string) // label lines by code
-	for i, z := range members {
-		if parsed[i], err = parseMember(z.Member.(string), z.Score); err != nil {
-			return nil, damaged(q.Credential, q.Bucket, err)
-		}
-		codes[parsed[i].mark] = ""
+	for _, m := range members {
+		codes[m.mark] = ""
 	}
 	if err := l.readLabels(ctx, q.Credential, codes); err != nil {
 		return nil, err
 	}
-	entries := make([]quota.Entry, len(parsed))
-	for i, m := range parsed {
+	entries := make([]quota.Entry, len(members))
+	for i, m := range members {
 		labels, err := m.labels(codes[m.mark])
 		if err != nil {
 			return nil, damaged(q.Credential, q.Bucket, errLabels)
 		}
-		entries[i] = quota.Entry{At: fromMicro(m.at), ID: m.id, Bucket: q.Bucket, Units: m.units, Total: m.total, Labels: labels}
+		entries[i] = quota.Entry{
+			At: fromMicro(m.at), ID: m.id, Bucket: q.Bucket, Units: m.units, Total: m.total, Labels: labels,
+		}
 	}
 	return entries, nil
 }
 
-// members reads the entries' members and scores, oldest first, in bounded steps.
-func (l *Ledger) members(ctx context.Context, q quota.Query) ([]redis.Z, error) {
-	key, from, to := logKey(q.Credential, q.Bucket), after(q.Since), "+inf"
+// members reads entries, oldest first, in bounded steps.
+func (l *Ledger) members(ctx context.Context, q quota.Query) (all []member, err error) {
+	key := logKey(q.Credential, q.Bucket)
+	by := &redis.ZRangeBy{Min: after(q.Since), Max: "+inf", Count: int64(q.Limit)}
 	if !q.Until.IsZero() {
-		to = strconv.FormatInt(q.Until.UnixMicro(), 10)
+		by.Max = strconv.FormatInt(q.Until.UnixMicro(), 10)
 	}
 	if q.Limit > 0 {
-		members, err := l.client.ZRevRangeByScoreWithScores(ctx, key,
-			&redis.ZRangeBy{Min: from, Max: to, Count: int64(q.Limit)}).Result()
-		slices.Reverse(members)
-		return members, explain(err)
-	}
-	var all []redis.Z
-	for {
-		most := readAtOnce
-		if q.First > 0 {
-			most = min(most, q.First-len(all))
-		}
-		some, err := l.client.ZRangeByScoreWithScores(ctx, key,
-			&redis.ZRangeBy{Min: from, Max: to, Count: int64(most)}).Result()
+		newest, err := l.client.ZRevRangeByScoreWithScores(ctx, key, by).Result()
 		if err != nil {
 			return nil, explain(err)
 		}
+		slices.Reverse(newest)
+		return parseMembers(q.Credential, q.Bucket, newest)
+	}
+	for {
+		by.Count = readAtOnce
+		if q.First > 0 {
+			by.Count = min(by.Count, int64(q.First-len(all)))
+		}
+		page, err := l.client.ZRangeByScoreWithScores(ctx, key, by).Result()
+		if err != nil {
+			return nil, explain(err)
+		}
+		some, err := parseMembers(q.Credential, q.Bucket, page)
+		if err != nil {
+			return nil, err
+		}
 		all = append(all, some...)
-		if len(some) < most || len(all) == q.First {
+		if len(page) < int(by.Count) || len(all) == q.First {
 			return all, nil
 		}
-		last, err := parseScore(some[len(some)-1].Score)
-		if err != nil {
-			return nil, damaged(q.Credential, q.Bucket, err)
-		}
-		from = "(" + strconv.FormatInt(last, 10)
+		by.Min = "(" + strconv.FormatInt(all[len(all)-1].at, 10)
 	}
 }
 
@@ -94,33 +95,47 @@ func after(since time.Time) string {
 // readLabels fills in the lines of the codes. An entry whose line was lost keeps its code as the
 // only label.
 func (l *Ledger) readLabels(ctx context.Context, credential string, codes map[string]string) error {
+	lines, err := l.linesOf(ctx, credential, maps.Keys(codes))
+	for code := range codes {
+		line, ok := lines[code]
+		if !ok && code != "" {
+			line = quota.Labels{"labels_lost": code}.Encode()
+		}
+		codes[code] = line
+	}
+	return err
+}
+
+// linesOf are the lines of labels by the codes that entries have. It leaves out those that were
+// lost.
+func (l *Ledger) linesOf(ctx context.Context, credential string, codes iter.Seq[string]) (
+	map[string]string, error) {
+	known := make(map[string]string)
 	var asked []string
 	for code := range codes {
-		switch {
-		case strings.HasPrefix(code, "="):
-			codes[code] = code[1:]
-		case code != "":
+		if line, written := strings.CutPrefix(code, "="); written {
+			known[code] = line
+		} else if code != "" {
 			asked = append(asked, code)
 		}
 	}
 	for some := range slices.Chunk(asked, readAtOnce) {
 		lines, err := l.client.HMGet(ctx, labelsKey(credential), some...).Result()
 		if err != nil {
-			return explain(err)
+			return nil, explain(err)
 		}
 		for i, code := range some {
-			line, ok := lines[i].(string)
-			if !ok {
-				line = quota.Labels{"labels_lost": code}.Encode()
+			if line, ok := lines[i].(string); ok {
+				known[code] = line
 			}
-			codes[code] = line
 		}
 	}
-	return nil
+	return known, nil
 }
 
 // Reservations lists what is set aside in the bucket.
-func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) ([]quota.Reservation, error) {
+func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) (
+	[]quota.Reservation, error) {
 	now, err := l.Time(ctx)
 	if err != nil {
 		return nil, err
@@ -158,18 +173,20 @@ func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) ([
 func parseReservation(bucket, id, value string) (quota.Reservation, error) {
 	r := quota.Reservation{ID: quota.ReservationID(bucket, id), Bucket: bucket}
 	fields := strings.SplitN(value, ":", 7)
-	if len(fields) < 7 {
-		return r, fmt.Errorf("the reservation %.64q cannot be read", r.ID)
-	}
 	var n [5]int64
 	for i := range n {
 		var err error
-		if n[i], err = parseWhole(fields[i]); err != nil || n[i] > quota.MaxTotal {
+		if len(fields) < 7 {
+			err = errEntry
+		} else if n[i], err = parseWhole(fields[i]); n[i] > quota.MaxTotal {
+			err = errEntry
+		}
+		if err != nil {
 			return r, fmt.Errorf("the reservation %.64q cannot be read", r.ID)
 		}
 	}
-	r.Left, r.ExpiresAt, r.Drawn, r.Units, r.CreatedAt = n[0], fromMicro(n[1]), n[2], n[3], fromMicro(n[4])
-	r.Manual, r.Note = fields[5] == "1", fields[6]
+	r.Left, r.ExpiresAt, r.Drawn, r.Units = n[0], fromMicro(n[1]), n[2], n[3]
+	r.CreatedAt, r.Manual, r.Note = fromMicro(n[4]), fields[5] == "1", fields[6]
 	return r, nil
 }
 
@@ -179,31 +196,42 @@ type member struct {
 	id, mark, run    string // mark: the code of the labels, or = and their line
 }
 
-// parseMember reads a member of a log and its score (bucket.lua).
-func parseMember(text string, score float64) (member, error) {
-	var m member
+// parseMember reads a member of a log and its score (bucket.lua), as much of them as can be read:
+// at is negative, units and total are 0 where they cannot.
+func parseMember(z redis.Z) (m member, err error) {
+	text, _ := z.Member.(string)
+	if m.at, err = parseScore(z.Score); err != nil {
+		m.at = -1
+	}
 	fields := strings.SplitN(text, ":", 5)
 	if len(fields) < 4 {
 		return m, errEntry
 	}
+	m.id, m.mark = fields[2], fields[3]
 	if len(fields) == 5 {
 		m.run = fields[4]
 	}
-	m.id, m.mark = fields[2], fields[3]
-	var err error
-	if m.at, err = parseScore(score); err != nil {
-		return m, err
+	for i, into := range []*int64{&m.total, &m.units} {
+		if n, err := parseWhole(fields[i]); err == nil && n <= quota.MaxTotal {
+			*into = n
+		}
 	}
-	total, err := parseWhole(fields[0])
-	if err != nil || total > quota.MaxTotal {
-		return m, errEntry
+	if err == nil && (m.units < 1 || m.units > m.total) {
+		err = errEntry
 	}
-	units, err := parseWhole(fields[1])
-	if err != nil || units < 1 || units > total {
-		return m, errEntry
+	return m, err
+}
+
+// parseMembers reads entries of which every one must be sound.
+func parseMembers(credential, bucket string, list []redis.Z) ([]member, error) {
+	members := make([]member, len(list))
+	for i, z := range list {
+		var err error
+		if members[i], err = parseMember(z); err != nil {
+			return nil, damaged(credential, bucket, err)
+		}
 	}
-	m.total, m.units = total, units
-	return m, nil
+	return members, nil
 }
 
 var (
@@ -220,6 +248,15 @@ func (m member) labels(line string) (quota.Labels, error) {
 		line += "&" + quota.LabelRun + "=" + m.run
 	}
 	return quota.ParseLabels(line)
+}
+
+// String is the member's text.
+func (m member) String() string {
+	text := fmt.Sprintf("%d:%d:%s:%s", m.total, m.units, m.id, m.mark)
+	if m.run != "" {
+		text += ":" + m.run
+	}
+	return text
 }
 
 // parseWhole reads a number as the scripts write them.

@@ -124,7 +124,8 @@ func commandsAt(hash, line string) string {
 	if err != nil {
 		return ""
 	}
-	for _, source := range sources() {
+	for _, script := range lua.Names {
+		source := lua.Source(script)
 		sum := sha1.Sum([]byte(source))
 		lines := strings.Split(source, "\n")
 		if hex.EncodeToString(sum[:]) != hash || n < 1 || n > len(lines) {
@@ -137,14 +138,6 @@ func commandsAt(hash, line string) string {
 		return strings.Join(names, " or ")
 	}
 	return ""
-}
-
-// sources are the scripts.
-func sources() []string {
-	return []string{
-		lua.Charge(), lua.Commit(), lua.Release(), lua.Cancel(), lua.Suspend(), lua.Usage(), lua.Sums(), lua.Mend(),
-		lua.Claim(),
-	}
 }
 
 // damageForm is how a script says that a key is damaged (bucket.lua), in whatever words the server

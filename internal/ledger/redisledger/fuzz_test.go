@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -104,7 +106,7 @@ func FuzzMember(f *testing.F) {
 	f.Add("10:10:id:", -1.0)
 	f.Add("10:10:id:", 0.5)
 	f.Fuzz(func(t *testing.T, text string, score float64) {
-		m, err := parseMember(text, score)
+		m, err := parseMember(redis.Z{Member: text, Score: score})
 		if err == nil {
 			if m.units < 1 || m.units > m.total || m.total > quota.MaxTotal || m.at < 0 ||
 				float64(m.at) != score {

@@ -31,6 +31,11 @@ func bucketKeys(credential, bucket string) []string {
 	}
 }
 
+// keysOf are the keys of the scripts that work on one bucket.
+func keysOf(credential, bucket string) []string {
+	return append([]string{labelsKey(credential)}, bucketKeys(credential, bucket)...)
+}
+
 // sumsKey is the sorted set of what was spent in a bucket by whom, by grains of time.
 func sumsKey(credential, bucket string) string { return prefix(credential) + bucket + ":sums" }
 
@@ -49,7 +54,7 @@ func committedKey(credential, reservation string) string {
 func claimKey(credential, name string) string { return prefix(credential) + ":claim:" + name }
 
 // label is what a script needs to keep labels: a code for the line, the line, and the run, which is
-// different every time and therefore stands in the entry itself.
+// different every time and therefore is in the entry itself.
 type label struct{ code, line, run string }
 
 func labelOf(l quota.Labels) label {

@@ -15,11 +15,8 @@ const wrongKind = "WRONGTYPE"
 
 // foreign says which of a bucket's keys made a check fail with err. Any other error stays what it
 // is.
-func (l *Ledger) foreign(
-	ctx context.Context,
-	credential, bucket string,
-	err error,
-) (found []quota.Finding, _ error) {
+func (l *Ledger) foreign(ctx context.Context, credential, bucket string, err error) (
+	found []quota.Finding, _ error) {
 	if err == nil || !strings.Contains(err.Error(), wrongKind) {
 		return nil, err
 	}

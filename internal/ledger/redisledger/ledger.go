@@ -21,7 +21,7 @@ type Ledger struct {
 
 	readNewest int64 // entries that Sums adds up by itself, at most
 
-	charge, commit, release, cancel, suspend, usage, addSums, mend, claim *redis.Script
+	scripts map[string]*redis.Script // by the names of lua.Names
 }
 
 var (
@@ -30,13 +30,22 @@ var (
 )
 
 func newLedger(client redis.UniversalClient) *Ledger {
-	return &Ledger{
-		client: client, readNewest: readNewest,
-		charge: redis.NewScript(lua.Charge()), commit: redis.NewScript(lua.Commit()),
-		release: redis.NewScript(lua.Release()), cancel: redis.NewScript(lua.Cancel()),
-		suspend: redis.NewScript(lua.Suspend()), usage: redis.NewScript(lua.Usage()),
-		addSums: redis.NewScript(lua.Sums()), mend: redis.NewScript(lua.Mend()), claim: redis.NewScript(lua.Claim()),
+	l := &Ledger{client: client, readNewest: readNewest, scripts: make(map[string]*redis.Script)}
+	for _, name := range lua.Names {
+		l.scripts[name] = redis.NewScript(lua.Source(name))
 	}
+	return l
+}
+
+// run runs a script.
+func (l *Ledger) run(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	return l.scripts[script].Run(ctx, l.client, keys, args...)
+}
+
+// run1 runs a script that replies with one number.
+func (l *Ledger) run1(ctx context.Context, script string, keys []string, args ...any) (int64, error) {
+	n, err := l.run(ctx, script, keys, args...).Int64()
+	return n, explain(err)
 }
 
 // Close ends the connections.
@@ -65,10 +74,11 @@ const maxAsks = 5
 
 // ask runs a script whose arguments depend on the time, again while it answers that its time is
 // another.
-func (l *Ledger) ask(ctx context.Context, script *redis.Script, keys []string, args func(now time.Time) []any) (reply, error) {
+func (l *Ledger) ask(ctx context.Context, script string, keys []string,
+	args func(now time.Time) []any) (reply, error) {
 	now := l.now()
 	for asked := 1; ; asked++ {
-		list, err := script.Run(ctx, l.client, keys, args(now)...).Slice()
+		list, err := l.run(ctx, script, keys, args(now)...).Slice()
 		if err != nil {
 			return nil, explain(err)
 		}

@@ -3,6 +3,7 @@ package redisledger
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +15,8 @@ import (
 
 // checked is what a check has found, and what the bucket must become.
 type checked struct {
+	quota.Findings
 	stored
-	findings  []quota.Finding
 	becomes   state
 	heldUntil int64
 	gone      []any // members
@@ -23,46 +24,35 @@ type checked struct {
 	settled   []any // fields of reservations that go
 }
 
-// maxMended is how many entries are written anew at most: a few tenths of a second in which the
+// maxMended is how many entries a repair rewrites at most: a few tenths of a second in which the
 // server answers nobody else.
 const maxMended = 100_000
 
 // unread stands for the labels of an entry that cannot be read.
 const unread = "=labels_lost=unread"
 
-func (c *checked) found(what, repair string, mends bool) {
-	c.findings = append(c.findings, quota.Finding{What: what, Repair: repair, Mends: mends})
-}
-
-func (c *checked) mends() bool {
-	return slices.ContainsFunc(c.findings, func(f quota.Finding) bool { return f.Mends })
-}
-
-// hold holds what was read against itself.
-func (l *Ledger) hold(ctx context.Context, s stored) (checked, error) {
-	c := checked{stored: s}
+// check reads a bucket and holds it against itself.
+func (l *Ledger) check(ctx context.Context, credential, bucket string) (*checked, error) {
+	s, err := l.read(ctx, credential, bucket)
+	c := &checked{stored: s}
+	if err != nil {
+		return c, err
+	}
 	was, known := parseState(s.state)
 	if s.hasState && !known {
-		c.found(
-			fmt.Sprintf("its state of %d bytes cannot be read", len(s.state)),
-			"it is rebuilt from its entries and reservations; if the bucket was suspended, it is open again",
-			true,
-		)
+		c.Add(fmt.Sprintf("its state of %d bytes cannot be read", len(s.state)), "it is rebuilt from "+
+			"its entries and reservations; if the bucket was suspended, it is open again", true)
 	}
 	if c.becomes = was; !known {
 		c.becomes = state{keep: quota.Retention.Microseconds()}
 	}
-	c.holdReservations(known)
-	codes := c.holdEntries(known)
-	err := l.holdLabels(ctx, &c, codes)
-	for i := range c.findings {
-		c.findings[i].Bucket = s.bucket
-	}
-	return c, err
+	c.checkReservations(known)
+	return c, l.checkLabels(ctx, c, c.checkEntries(known))
 }
 
-// holdReservations holds the reservations against their list by expiry, and both against the state.
-func (c *checked) holdReservations(known bool) {
+// checkReservations holds the reservations against their list by expiry, and both against the
+// state.
+func (c *checked) checkReservations(known bool) {
 	unread := make(map[string]bool)
 	listed := make(map[redis.Z]bool) // as it must be
 	for field, value := range c.reservations {
@@ -74,11 +64,7 @@ func (c *checked) holdReservations(known bool) {
 		if err != nil {
 			unread[id] = true
 			c.settled = append(c.settled, field)
-			c.found(
-				err.Error(),
-				"it is removed: how much it holds is unknown, and it will hold nothing",
-				true,
-			)
+			c.Unheld(err.Error())
 			continue
 		}
 		listed[listing(id, r)] = true
@@ -101,19 +87,12 @@ func (c *checked) holdReservations(known bool) {
 		delete(listed, z)
 	}
 	if wrong += len(listed); wrong > 0 {
-		c.found(
-			fmt.Sprintf("%d reservations are not listed by expiry with what they hold", wrong),
-			"the list is written again from the reservations",
-			true,
-		)
+		c.Add(fmt.Sprintf("%d reservations are not listed by expiry with what they hold", wrong),
+			"the list is written again from the reservations", true)
 	}
 	if n := int64(len(c.holds)); c.becomes.holds != n || c.becomes.held != held {
-		c.found(
-			fmt.Sprintf("its state counts %d reservations that hold %d units, and there are %d that hold %d",
-				c.becomes.holds, c.becomes.held, n, held),
-			"they are counted again",
-			true,
-		)
+		c.Add(fmt.Sprintf("its state counts %d reservations that hold %d units, and there are %d "+
+			"that hold %d", c.becomes.holds, c.becomes.held, n, held), "they are counted again", true)
 	}
 }
 
@@ -126,65 +105,57 @@ func listing(id string, r quota.Reservation) redis.Z {
 	return z
 }
 
-// holdEntries holds the entries against the state, and counts how many need the line of each code.
-func (c *checked) holdEntries(known bool) (codes map[string]int) {
+// checkEntries holds the entries against the state, and counts how many need the line of each code.
+func (c *checked) checkEntries(known bool) (codes map[string]int) {
 	b := quota.Books{
-		Total:  c.becomes.total,
-		Newest: c.becomes.newest,
-		Known:  known,
-		Now:    c.now.UnixMicro(),
-		Keep:   c.becomes.keep,
+		Total: c.becomes.total, Newest: c.becomes.newest, Known: known,
+		Now: c.now.UnixMicro(), Keep: c.becomes.keep, Lines: make([]quota.Line, len(c.members)),
 	}
-	var sums quota.Tally
-	tails, labels := make([]string, len(c.members)), make([]mark, len(c.members))
-	b.Lines = make([]quota.Line, len(c.members))
 	for i, z := range c.members {
-		b.Lines[i], tails[i], labels[i] = parseLine(z)
+		m, _ := parseMember(z)
+		b.Lines[i] = quota.Line{At: max(0, m.at), NoTime: m.at < 0, Units: m.units, Total: m.total}
+		if m.units > quota.MaxUnits {
+			b.Lines[i].Units = 0
+		}
 	}
 	m := b.Mend()
-	c.findings = append(c.findings, m.Findings...)
+	c.Findings = append(c.Findings, m.Findings...)
 	c.becomes.total, c.becomes.newest = m.Total, max(m.Newest, c.becomes.newest)
+	var sums quota.Tally
 	codes = make(map[string]int)
 	illegible := 0
 	for i, line := range m.Lines {
 		if line.Left {
 			continue
 		}
-		tail := tails[i]
+		m, _ := parseMember(c.members[i])
+		_, err := m.labels(strings.TrimPrefix(m.mark, "="))
 		switch {
 		case b.Lines[i].Units == 0: // nothing of it can be relied on
-			tail = quota.NewID(c.now) + ":" + unread
-		case labels[i].bad:
+			m = member{id: quota.NewID(c.now), mark: unread}
+		case err != nil:
 			illegible++
-			id, _, _ := strings.Cut(tail, ":")
-			tail = id + ":" + unread
-		case labels[i].code != "":
-			codes[labels[i].code]++
+			m.mark, m.run = unread, ""
+		case m.mark != "" && m.mark[0] != '=':
+			codes[m.mark]++
 		}
-		c.write(i, line, tail)
+		m.at, m.units, m.total = line.At, line.Units, line.Total
+		c.write(c.members[i], m)
 		if line.At <= c.sums.upto && line.Units > 0 {
-			sums.Add(line.At, markOf(tail), line.Units, 1)
+			sums.Add(line.At, m.mark, line.Units, 1)
 		}
 	}
-	if f, differ := c.holdSums(sums); differ {
-		c.findings = append(c.findings, f)
-	}
-	if illegible > 0 {
-		c.found(
-			fmt.Sprintf("the labels of %d entries cannot be read", illegible),
-			"they are marked as lost; the units count all the same",
-			true,
-		)
-	}
+	c.checkSums(sums)
+	c.Illegible(illegible)
 	return codes
 }
 
-// holdSums holds the sums against those of the entries that are in them. A repair of anything else
+// checkSums holds the sums against those of the entries that are in them. A repair of anything else
 // drops them, so they are not looked at then. Of the oldest ten minutes, some may have been
 // trimmed.
-func (c *checked) holdSums(sums quota.Tally) (quota.Finding, bool) {
-	if len(c.members) == 0 || c.mends() || !c.sums.follow(c.members) {
-		return quota.Finding{}, false
+func (c *checked) checkSums(sums quota.Tally) {
+	if len(c.members) == 0 || c.Mends() || !c.sums.follow(c.members) {
+		return
 	}
 	oldest := int64(c.members[0].Score)
 	c.sums.tally.DropZero()
@@ -193,91 +164,58 @@ func (c *checked) holdSums(sums quota.Tally) (quota.Finding, bool) {
 		c.sums.tally.Drop(oldest)
 		sums.Drop(oldest)
 	}
-	return sums.Differs(c.sums.tally)
+	c.Findings = append(c.Findings, sums.Differs(c.sums.tally)...)
 }
 
 // write notes what becomes of a member, if that is anything else.
-func (c *checked) write(i int, line quota.Line, tail string) {
-	old := c.members[i]
-	if line.Units == 0 {
-		c.gone = append(c.gone, old.Member)
+func (c *checked) write(old redis.Z, m member) {
+	text := m.String()
+	if m.units > 0 && text == old.Member && float64(m.at) == old.Score {
 		return
 	}
-	becomes := formatMember(line, tail)
-	if becomes != old.Member || float64(line.At) != old.Score {
-		c.gone = append(c.gone, old.Member)
-		c.come = append(c.come, line.At, becomes)
+	c.gone = append(c.gone, old.Member)
+	if m.units > 0 {
+		c.come = append(c.come, m.at, text)
 	}
 }
 
-// holdLabels looks for the lines of the codes.
-func (l *Ledger) holdLabels(ctx context.Context, c *checked, codes map[string]int) error {
+// checkLabels looks for the lines of the codes.
+func (l *Ledger) checkLabels(ctx context.Context, c *checked, codes map[string]int) error {
+	lines, err := l.linesOf(ctx, c.credential, maps.Keys(codes))
 	lost := 0
-	var asked []string
-	for code := range codes {
-		asked = append(asked, code)
-	}
-	for some := range slices.Chunk(asked, readAtOnce) {
-		lines, err := l.client.HMGet(ctx, labelsKey(c.credential), some...).Result()
-		if err != nil {
-			return explain(err)
-		}
-		for i, code := range some {
-			if line, ok := lines[i].(string); !ok {
-				lost += codes[code]
-			} else if _, err := quota.ParseLabels(line); err != nil {
-				lost += codes[code]
-			}
+	for code, entries := range codes {
+		line, ok := lines[code]
+		if _, err := quota.ParseLabels(line); !ok || err != nil {
+			lost += entries
 		}
 	}
 	if lost > 0 {
-		c.found(
-			fmt.Sprintf("the labels of %d entries are lost", lost),
-			"none: their units count all the same. A program that charges with the same labels puts them back",
-			false,
-		)
+		c.Add(fmt.Sprintf("the labels of %d entries are lost", lost), "none: their units count all "+
+			"the same. A program that charges with the same labels puts them back", false)
 	}
 	forEver := c.logTTL == -1
 	if c.labelsTTL >= 0 && len(codes) > 0 && (forEver || c.logTTL > c.labelsTTL+time.Second) {
-		c.found(
-			"its labels lapse before the entries that name them",
-			"they last as long as the entries",
-			true,
-		)
+		c.Add("its labels lapse before the entries that name them", "they last as long as the entries",
+			true)
 	}
-	return nil
+	return err
 }
 
 // mendBucket writes what the bucket must be, in one script; false when it has changed since it was
 // read.
-func (l *Ledger) mendBucket(ctx context.Context, c checked) (bool, error) {
+func (l *Ledger) mendBucket(ctx context.Context, c *checked) (bool, error) {
 	if len(c.gone) > maxMended {
-		return false, fmt.Errorf(
-			"%w: bucket %s of %s: a repair would write %d entries, and may write at most %d, because it "+
-				"blocks the server: delete those older than every window first",
-			quota.ErrLedgerUnusable,
-			c.bucket,
-			c.credential,
-			len(c.gone),
-			maxMended,
-		)
+		return false, fmt.Errorf("%w: bucket %s of %s: a repair would write %d entries, and may write "+
+			"at most %d, because it blocks the server: delete those older than every window first",
+			quota.ErrLedgerUnusable, c.bucket, c.credential, len(c.gone), maxMended)
 	}
 	s := c.becomes
 	n := numbers{
-		s.total,
-		s.newest,
-		s.suspended,
-		s.keep,
-		s.expire,
-		c.heldUntil,
-		int64(len(c.members)),
-		int64(len(c.gone)),
-		int64(len(c.come) / 2),
-		int64(len(c.settled)),
+		s.total, s.newest, s.suspended, s.keep, s.expire, c.heldUntil,
+		int64(len(c.members)), int64(len(c.gone)), int64(len(c.come) / 2), int64(len(c.settled)),
 	}
-	keys := append([]string{labelsKey(c.credential)}, bucketKeys(c.credential, c.bucket)...)
-	keys = append(keys, sumsKey(c.credential, c.bucket))
+	keys := append(keysOf(c.credential, c.bucket), sumsKey(c.credential, c.bucket))
 	args := slices.Concat([]any{n.blob(), c.state}, c.gone, c.come, c.settled)
-	done, err := l.mend.Run(ctx, l.client, keys, args...).Int64()
-	return done == 1, explain(err)
+	done, err := l.run1(ctx, "mend", keys, args...)
+	return done == 1, err
 }

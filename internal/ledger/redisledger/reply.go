@@ -49,11 +49,8 @@ func (r reply) text() string {
 }
 
 func (r reply) unknown() error {
-	return fmt.Errorf(
-		"%w: a script replied %.200q, which this version does not know",
-		quota.ErrLedgerUnusable,
-		fmt.Sprint([]any(r)...),
-	)
+	return fmt.Errorf("%w: a script replied %.200q, which this version does not know",
+		quota.ErrLedgerUnusable, fmt.Sprint([]any(r)...))
 }
 
 // answer is what was kept under a key: the ID, what would have denied in observe mode, the buckets
@@ -89,11 +86,9 @@ func parseAnswer(text, key string, n int) (answer, error) {
 }
 
 func damagedAnswer(key string) error {
-	return fmt.Errorf(
-		"%w: redis: the answer kept in %s is damaged: delete that key, after a look at what was charged (quotactl log)",
-		quota.ErrLedgerUnusable,
-		key,
-	)
+	return fmt.Errorf("%w: redis: the answer kept in %s is damaged: "+
+		"delete that key, after a look at what was charged (quotactl log)",
+		quota.ErrLedgerUnusable, key)
 }
 
 // order sorts costs as they were when the answer was given; false when it was not given for these

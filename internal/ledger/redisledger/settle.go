@@ -1,8 +1,10 @@
 package redisledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -14,12 +16,12 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 		return quota.Decision{}, err
 	}
 	bucket, id, _ := quota.ParseReservation(c.Reservation)
-	limits := byBucket([]quota.Cost{{Bucket: bucket}}, c.Limits)[0]
-	keys := append([]string{labelsKey(c.Credential), committedKey(c.Credential, c.Reservation)},
-		bucketKeys(c.Credential, bucket)...)
+	limits := quota.LimitsOf(bucket, c.Limits)
+	answer := committedKey(c.Credential, c.Reservation)
+	keys := slices.Insert(keysOf(c.Credential, bucket), 1, answer)
 	label := labelOf(c.Labels)
 	label.code = codeOf(label.line)
-	reply, err := l.ask(ctx, l.commit, keys, func(now time.Time) []any {
+	reply, err := l.ask(ctx, "commit", keys, func(now time.Time) []any {
 		n := numbers{c.Units, quota.RetentionFor(limits).Microseconds()}
 		n.addLimits(limits, false, now)
 		return []any{n.blob(), c.ID, label.code, label.line, label.run, id}
@@ -29,10 +31,11 @@ func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, er
 	}
 	switch status := reply.status(); status {
 	case allowed, replayed:
-		return settled(bucket, c.ID, keys[1], reply)
+		return settled(bucket, c.ID, answer, reply)
 	default:
 		return quota.Decision{}, request{
-			reservation: c.Reservation, userKey: "commit of " + c.Reservation, costs: []quota.Cost{{Bucket: bucket, Units: c.Units}},
+			reservation: c.Reservation, userKey: "commit of " + c.Reservation,
+			costs: []quota.Cost{{Bucket: bucket, Units: c.Units}},
 		}.refusal(status, reply)
 	}
 }
@@ -73,15 +76,11 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (i
 	if err != nil {
 		return 0, err
 	}
-	keys := append([]string{labelsKey(credential)}, bucketKeys(credential, bucket)...)
-	left, err := l.release.Run(ctx, l.client, keys, numbers{}.blob(), id).Int64()
-	if err != nil {
-		return 0, explain(err)
-	}
+	left, err := l.run1(ctx, "release", keysOf(credential, bucket), numbers{}.blob(), id)
 	if left == unknown {
 		return 0, fmt.Errorf("%s: %w", reservation, quota.ErrNoReservation)
 	}
-	return left, nil
+	return left, err
 }
 
 // maxRewritten is how many later entries a cancellation may have to write again: about 20 ms of the
@@ -90,20 +89,18 @@ const maxRewritten = 10_000
 
 // Cancel takes back a charge.
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
-	request := request{credential: c.Credential, key: answerTo(c.Credential, c.Key), costs: c.Costs}
-	keys := request.keys()[:2]
-	for _, c := range request.costs {
-		keys = append(keys, bucketKeys(request.credential, c.Bucket)...)
-		keys = append(keys, sumsKey(request.credential, c.Bucket))
+	answer := answerTo(c.Credential, c.Key)
+	keys := []string{labelsKey(c.Credential), cmp.Or(answer, labelsKey(c.Credential))}
+	for _, cost := range c.Costs {
+		keys = append(keys, bucketKeys(c.Credential, cost.Bucket)...)
+		keys = append(keys, sumsKey(c.Credential, cost.Bucket))
 	}
 	draws, reservation := drawnOn(c.Costs, c.Reservation)
-	n := numbers{d.At.UnixMicro(), flag(request.key != ""), int64(draws), maxRewritten}
-	done, err := l.cancel.Run(ctx, l.client, keys, n.blob(), c.ID, reservation).Int64()
-	if err != nil {
-		return explain(err)
+	n := numbers{d.At.UnixMicro(), flag(answer != ""), int64(draws), maxRewritten}
+	done, err := l.run1(ctx, "cancel", keys, n.blob(), c.ID, reservation)
+	if err == nil && done == 0 {
+		err = fmt.Errorf("%w: %s of %s, or more than %d entries came after it",
+			quota.ErrNoEntry, c.ID, c.Credential, maxRewritten)
 	}
-	if done == 0 {
-		return fmt.Errorf("%w: %s of %s, or more than %d entries came after it", quota.ErrNoEntry, c.ID, c.Credential, maxRewritten)
-	}
-	return nil
+	return err
 }

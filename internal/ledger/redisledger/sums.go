@@ -26,10 +26,9 @@ func sumsAreDue(at time.Time) bool { return at.UnixMicro()%addUpEvery == 0 }
 
 // addUp has the server add up entries that are not in the sums yet; false when there are more.
 func (l *Ledger) addUp(ctx context.Context, credential, bucket string) (bool, error) {
-	keys := append([]string{labelsKey(credential)}, bucketKeys(credential, bucket)...)
-	keys = append(keys, sumsKey(credential, bucket))
-	done, err := l.addSums.Run(ctx, l.client, keys, numbers{addedAtOnce}.blob()).Int64()
-	return done == 1, explain(err)
+	keys := append(keysOf(credential, bucket), sumsKey(credential, bucket))
+	done, err := l.run1(ctx, "sums", keys, numbers{addedAtOnce}.blob())
+	return done == 1, err
 }
 
 // maxReads is how often a reader adds up because others charge faster than it reads.
@@ -96,16 +95,15 @@ func wholeSince(since time.Time) time.Time {
 
 // sums adds the newest entries to what is kept, and picks what is asked for.
 func (l *Ledger) sums(ctx context.Context, q quota.SumQuery, r read) ([]quota.Sum, error) {
-	for _, z := range r.newest {
-		if z.Score <= float64(r.upto) {
-			continue
-		}
-		m, err := parseMember(z.Member.(string), z.Score)
-		if err != nil {
-			return nil, damaged(q.Credential, q.Bucket, err)
-		}
-		r.tally.Add(m.at, m.mark, m.units, 1)
+	later := slices.IndexFunc(r.newest, func(z redis.Z) bool { return z.Score > float64(r.upto) })
+	if later < 0 {
+		later = len(r.newest)
 	}
+	newest, err := parseMembers(q.Credential, q.Bucket, r.newest[later:])
+	if err != nil {
+		return nil, err
+	}
+	r.addMembers(newest)
 	if !q.Since.IsZero() {
 		r.tally.DropBefore(wholeSince(q.Since).UnixMicro())
 	}
@@ -131,32 +129,25 @@ func (l *Ledger) trimOldest(ctx context.Context, q quota.SumQuery, r *read) erro
 	if kept == 0 {
 		return nil
 	}
-	units, err := l.Between(ctx, q.Credential, q.Bucket, fromMicro(oldest-1), fromMicro(end))
+	until := fromMicro(end)
+	units, err := l.Between(ctx, q.Credential, q.Bucket, fromMicro(oldest-1), until)
 	if err != nil || units == kept {
 		return err
 	}
-	left, err := l.members(ctx, quota.Query{Credential: q.Credential, Bucket: q.Bucket, Until: fromMicro(end)})
-	if err != nil {
-		return err
+	query := quota.Query{Credential: q.Credential, Bucket: q.Bucket, Until: until}
+	left, err := l.members(ctx, query)
+	if err == nil {
+		r.tally.Drop(oldest)
+		r.addMembers(left)
 	}
-	r.tally.Drop(oldest)
-	for _, z := range left {
-		m, err := parseMember(z.Member.(string), z.Score)
-		if err != nil {
-			return damaged(q.Credential, q.Bucket, err)
-		}
-		r.tally.Add(m.at, m.mark, m.units, 1)
-	}
-	return nil
+	return err
 }
 
 // lines puts the lines of labels to the marks.
-func (l *Ledger) lines(ctx context.Context, q quota.SumQuery, byMark quota.Tally) ([]quota.Sum, error) {
+func (l *Ledger) lines(ctx context.Context, q quota.SumQuery, byMark quota.Tally) (
+	[]quota.Sum, error) {
 	codes := make(map[string]string)
-	_ = byMark.Each(func(_ int64, mark string, _, _ int64) error {
-		codes[mark] = ""
-		return nil
-	})
+	byMark.Each(func(_ int64, mark string, _, _ int64) { codes[mark] = "" })
 	if err := l.readLabels(ctx, q.Credential, codes); err != nil {
 		return nil, err
 	}
@@ -166,9 +157,8 @@ func (l *Ledger) lines(ctx context.Context, q quota.SumQuery, byMark quota.Tally
 		}
 	}
 	var byLine quota.Tally
-	_ = byMark.Each(func(at int64, mark string, units, entries int64) error {
+	byMark.Each(func(at int64, mark string, units, entries int64) {
 		byLine.Add(at, codes[mark], units, entries)
-		return nil
 	})
 	sums, err := byLine.Sums()
 	if err != nil {
@@ -196,7 +186,7 @@ func parseSummed(text string) (s summed) {
 // that is not in them follows from their total.
 func (s summed) follow(newest []redis.Z) bool {
 	for i, z := range newest {
-		m, err := parseMember(z.Member.(string), z.Score)
+		m, err := parseMember(z)
 		switch {
 		case err != nil:
 			return false
@@ -207,6 +197,12 @@ func (s summed) follow(newest []redis.Z) bool {
 		}
 	}
 	return false
+}
+
+func (s *summed) addMembers(list []member) {
+	for _, m := range list {
+		s.tally.Add(m.at, m.mark, m.units, 1)
+	}
 }
 
 // add reads members of the sums.
@@ -224,38 +220,20 @@ func (s *summed) add(chunks []redis.Z) {
 	}
 }
 
-// markOf is the labels in the tail of a member: their code, or = and their line.
-func markOf(tail string) string {
-	_, rest, _ := strings.Cut(tail, ":")
-	mark, _, _ := strings.Cut(rest, ":")
-	return mark
-}
-
 // Between implements quota.Ledger: the running totals of the first and the last entry say it.
-func (l *Ledger) Between(
-	ctx context.Context,
-	credential, bucket string,
-	from, to time.Time,
-) (int64, error) {
-	log, until := logKey(credential, bucket), strconv.FormatInt(to.UnixMicro(), 10)
-	pipe := l.client.TxPipeline()
-	first := pipe.ZRangeByScoreWithScores(ctx, log,
-		&redis.ZRangeBy{Min: after(from), Max: until, Count: 1})
-	last := pipe.ZRevRangeByScoreWithScores(ctx, log,
-		&redis.ZRangeBy{Min: after(from), Max: until, Count: 1})
+func (l *Ledger) Between(ctx context.Context, credential, bucket string, from, to time.Time) (
+	int64, error) {
+	log, pipe := logKey(credential, bucket), l.client.TxPipeline()
+	until := strconv.FormatInt(to.UnixMicro(), 10)
+	by := &redis.ZRangeBy{Min: after(from), Max: until, Count: 1}
+	first := pipe.ZRangeByScoreWithScores(ctx, log, by)
+	last := pipe.ZRevRangeByScoreWithScores(ctx, log, by)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return 0, explain(err)
 	}
-	var ends []member
-	for _, z := range append(first.Val(), last.Val()...) {
-		m, err := parseMember(z.Member.(string), z.Score)
-		if err != nil {
-			return 0, damaged(credential, bucket, err)
-		}
-		ends = append(ends, m)
-	}
-	if len(ends) < 2 {
-		return 0, nil
+	ends, err := parseMembers(credential, bucket, append(first.Val(), last.Val()...))
+	if err != nil || len(ends) < 2 {
+		return 0, err
 	}
 	return ends[1].total - ends[0].total + ends[0].units, nil
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // Usage reports on the buckets of limits, by one script.
-func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (quota.Usage, error) {
+func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (
+	quota.Usage, error) {
 	var costs []quota.Cost // only the buckets matter
 	for _, limit := range limits {
 		if !slices.Contains(costs, quota.Cost{Bucket: limit.Bucket}) {
@@ -18,7 +19,7 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 	}
 	sorted := byBucket(costs, limits)
 	keys := request{credential: credential, costs: costs}.keys()[2:]
-	reply, err := l.ask(ctx, l.usage, keys, func(now time.Time) []any {
+	reply, err := l.ask(ctx, "usage", keys, func(now time.Time) []any {
 		var n numbers
 		for i := range costs {
 			n.add(int64(len(sorted[i])))
@@ -60,7 +61,8 @@ func usageOf(costs []quota.Cost, limits [][]quota.Limit, reply reply) (quota.Usa
 }
 
 // bucketUsage reads one bucket's part of usage.lua's reply and returns the rest.
-func bucketUsage(bucket string, limits []quota.Limit, ints []int64) (quota.BucketUsage, []int64) {
+func bucketUsage(bucket string, limits []quota.Limit, ints []int64) (
+	quota.BucketUsage, []int64) {
 	b := quota.BucketUsage{Bucket: bucket, Held: ints[0], SuspendedUntil: optional(ints[1])}
 	ints = ints[2:]
 	for _, limit := range limits {

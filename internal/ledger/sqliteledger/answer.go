@@ -15,6 +15,7 @@ const (
 	trimEntries      = 64
 	trimAnswers      = 4
 	trimReservations = 256
+	trimClaims       = 16
 )
 
 // The kinds of answers.
@@ -35,7 +36,8 @@ type receipt struct {
 
 // keyed is the receipt of a request that may carry an idempotency key.
 func keyed(credential, key, request string, now int64, limits []quota.Limit) receipt {
-	return receipt{credential, ofKey, key, request, now, now + quota.RetentionFor(limits).Microseconds()}
+	until := now + quota.RetentionFor(limits).Microseconds()
+	return receipt{credential, ofKey, key, request, now, until}
 }
 
 // requestText is what must be the same for a key to be used again: verb, costs and reservation,
@@ -51,36 +53,32 @@ func requestText(verb string, costs []quota.Cost, reservation string) string {
 
 // recall finds the answer given before; known is false when there was none.
 func (s *session) recall(r receipt) (d quota.Decision, known bool, err error) {
-	if r.key == "" {
+	var request, decision string
+	if r.key == "" ||
+		!s.find("answer_find", []any{r.credential, r.kind, r.key, r.now}, &request, &decision) {
 		return d, false, nil
 	}
-	var request, decision string
-	found, err := s.find("answer_find", []any{r.credential, r.kind, r.key, r.now}, &request, &decision)
-	if err != nil || !found {
-		return d, false, err
-	}
 	if request != r.request {
-		return d, true, fmt.Errorf("%q was for %q, now it comes with %q: %w", r.key, request, r.request, quota.ErrKeyReused)
+		return d, true, fmt.Errorf("%q was for %q, now it comes with %q: %w",
+			r.key, request, r.request, quota.ErrKeyReused)
 	}
-	if err := json.Unmarshal([]byte(decision), &d); err != nil || !d.Allowed || d.At.IsZero() || len(d.Units) == 0 {
-		return quota.Decision{}, true, fmt.Errorf("%w: the answer kept for %q is damaged: delete its row in answers, "+
-			"after a look at what was charged (quotactl log)", quota.ErrLedgerUnusable, r.key)
+	err = json.Unmarshal([]byte(decision), &d)
+	if err != nil || !d.Allowed || d.At.IsZero() || len(d.Units) == 0 {
+		return quota.Decision{}, true, fmt.Errorf("%w: the answer kept for %q is damaged: "+
+			"delete its row in answers, after a look at what was charged (quotactl log)",
+			quota.ErrLedgerUnusable, r.key)
 	}
 	d.Replayed = true
 	return d, true, nil
 }
 
 // remember keeps an answer.
-func (s *session) remember(r receipt, d quota.Decision) error {
+func (s *session) remember(r receipt, d quota.Decision) {
 	if r.key == "" {
-		return nil
+		return
 	}
 	decision, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	if err := s.change("answer_trim", r.now, trimAnswers); err != nil {
-		return err
-	}
-	return s.change("answer_keep", r.credential, r.kind, r.key, r.request, string(decision), r.until)
+	s.fail("answer_keep", err)
+	s.change("answer_trim", r.now, trimAnswers)
+	s.change("answer_keep", r.credential, r.kind, r.key, r.request, string(decision), r.until)
 }

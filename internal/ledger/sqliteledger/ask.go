@@ -8,7 +8,7 @@ type ask struct {
 	units  int64
 	limits []quota.Limit
 	manual bool
-	draws  bool  // takes units that were set aside: they count already, and nothing else that is held does
+	draws  bool  // takes units that were set aside: they count already, nothing else held does
 	held   int64 // all of the bucket
 }
 
@@ -31,13 +31,13 @@ func (a ask) standing(l quota.Limit, n int64) quota.Standing {
 	return st
 }
 
-// fits is when the units fit under one limit. An error is kept by the session.
+// fits is when the units fit under one limit.
 func (a ask) fits(l quota.Limit, n int64) int64 {
 	st, limit := a.standing(l, n), l.CapAt(stamp(n), a.manual, a.draws)
 	if a.draws {
 		st.Holds = nil
 	} else {
-		st.Holds, _ = a.holds(n, a.held, st.Used()+a.held+a.units-limit)
+		st.Holds = a.holds(n, a.held, st.Used()+a.held+a.units-limit)
 	}
 	return st.Fits(a.units, limit)
 }
@@ -80,9 +80,9 @@ func (q asks) judge() verdict {
 	return v
 }
 
-// decision is the answer to v, of which an allowed one is yet to be written. now is the clock's
-// time.
-func (q asks) decision(v verdict, now int64, observe bool) quota.Decision {
+// decision is the answer, of which an allowed one is yet to be written. now is the clock's time.
+func (q asks) decision(now int64, observe bool) quota.Decision {
+	v := q.judge()
 	fits := v.limit == ""
 	d := quota.Decision{
 		Allowed:   fits || observe,
@@ -109,12 +109,4 @@ func (q asks) decision(v verdict, now int64, observe bool) quota.Decision {
 		d.Units[a.name], d.Remaining[a.name] = a.units, max(0, left)
 	}
 	return d
-}
-
-// denied is the label that tells an observed entry apart.
-func denied(labels quota.Labels, d quota.Decision) string {
-	if !d.Observed {
-		return labels.Encode()
-	}
-	return labels.With(quota.Labels{quota.LabelDenied: d.Limit}).Encode()
 }

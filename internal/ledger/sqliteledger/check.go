@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
+	"strings"
 
 	"quotabudget/internal/quota"
 )
@@ -13,9 +13,8 @@ var _ quota.Checker = (*Ledger)(nil)
 
 // BucketsOf implements quota.Checker.
 func (l *Ledger) BucketsOf(ctx context.Context, credential string) (names []string, err error) {
-	err = l.view(ctx, func(s *session) error {
-		names = nil
-		return s.each("check_buckets", []any{credential}, func(row *sql.Rows) error {
+	err = l.view(ctx, func(s *session) {
+		s.each("check_buckets", []any{credential}, func(row *sql.Rows) error {
 			var name string
 			err := row.Scan(&name)
 			names = append(names, name)
@@ -26,38 +25,34 @@ func (l *Ledger) BucketsOf(ctx context.Context, credential string) (names []stri
 }
 
 // CheckBucket implements quota.Checker. A repair is one transaction with what it reads.
-func (l *Ledger) CheckBucket(
-	ctx context.Context,
-	credential, name string,
-	repair bool,
-) (findings []quota.Finding, err error) {
-	check := func(s *session) error {
-		c, err := s.check(credential, name)
-		if findings = c.findings; err != nil || !repair || len(findings) == 0 {
-			return err
+func (l *Ledger) CheckBucket(ctx context.Context, credential, name string, repair bool) (
+	found []quota.Finding, err error) {
+	if !repair {
+		err = l.view(ctx, func(s *session) { found = s.check(credential, name).In(name) })
+		return found, err
+	}
+	err = l.update(ctx, func(s *session) error {
+		c := s.check(credential, name)
+		if found = c.In(name); len(found) > 0 {
+			c.mend()
 		}
-		return c.mend()
-	}
-	if repair {
-		err = l.update(ctx, check)
-	} else {
-		err = l.view(ctx, check)
-	}
-	return findings, err
+		return nil
+	})
+	return found, err
 }
 
 // checked is a bucket with what is wrong with it, and what it must become.
 type checked struct {
-	s        *session
-	id       int64
-	rows     []entryRow
-	becomes  []quota.Line
-	total    int64
-	newest   int64
-	keep     int64
-	settled  []string // reservations that go
-	sums     quota.Tally
-	findings []quota.Finding
+	quota.Findings
+	s       *session
+	id      int64
+	rows    []entryRow
+	becomes []quota.Line
+	total   int64
+	newest  int64
+	keep    int64
+	settled []string // reservations that go
+	sums    quota.Tally
 }
 
 // entryRow is an entry as it is stored.
@@ -70,66 +65,41 @@ type entryRow struct {
 // lostLabels stand for labels that cannot be read.
 const lostLabels = "labels_lost=unread"
 
-func (s *session) check(credential, name string) (checked, error) {
-	c := checked{s: s}
+func (s *session) check(credential, name string) *checked {
+	c := &checked{s: s}
 	b := quota.Books{Known: true, Now: s.now()}
 	var held, holds int64 // by its state, and by its reservations
-	if found, err := s.find("check_bucket", []any{credential, name}, &c.id, &b.Total, &b.Newest, &b.Keep,
-		&held, &holds); !found || err != nil {
-		return c, err
+	if !s.find("check_bucket", []any{credential, name}, &c.id, &b.Total, &b.Newest, &b.Keep,
+		&held, &holds) {
+		return c
 	}
 	if b.Total < 0 || b.Total > quota.MaxTotal || b.Newest > quota.MaxTotal || b.Keep < 0 ||
 		b.Keep > quota.Never {
-		c.found(
-			fmt.Sprintf("its state cannot be read, with a total of %d", b.Total),
-			"it is made anew of its entries",
-			true,
-		)
+		c.Add(fmt.Sprintf("its state cannot be read, with a total of %d", b.Total),
+			"it is rebuilt from its entries", true)
 		b.Total, b.Newest, b.Keep, b.Known = 0, 0, 0, false
 	}
 	c.keep = b.Keep
 	b.Keep = max(b.Keep, quota.Retention.Microseconds())
-	if err := c.read(&b); err != nil {
-		return c, err
-	}
+	c.read(&b)
 	m := b.Mend()
 	c.becomes, c.total, c.newest = m.Lines, m.Total, m.Newest
-	c.findings = append(c.findings, m.Findings...)
-	if err := c.checkReservations(); err != nil {
-		return c, err
-	}
-	if err := c.checkSums(); err != nil {
-		return c, err
-	}
+	c.Findings = append(c.Findings, m.Findings...)
+	c.checkReservations()
+	c.checkSums()
 	if held != holds {
-		c.found(
-			fmt.Sprintf("its state counts %d units as held, and its reservations hold %d", held, holds),
-			"they are counted again",
-			true,
-		)
+		c.Add(fmt.Sprintf("its state counts %d units as held, and its reservations hold %d",
+			held, holds), "they are counted again", true)
 	}
-	for i := range c.findings {
-		c.findings[i].Bucket = name
-	}
-	return c, nil
-}
-
-func (c *checked) found(what, repair string, mends bool) {
-	c.findings = append(c.findings, quota.Finding{What: what, Repair: repair, Mends: mends})
-}
-
-func (c *checked) mends() bool {
-	return slices.ContainsFunc(c.findings, func(f quota.Finding) bool { return f.Mends })
+	return c
 }
 
 // read reads the entries.
-func (c *checked) read(b *quota.Books) error {
+func (c *checked) read(b *quota.Books) {
 	illegible := 0
-	err := c.s.each("check_entries", []any{c.id}, func(row *sql.Rows) error {
+	c.s.each("check_entries", []any{c.id}, func(row *sql.Rows) error {
 		var e entryRow
-		if err := row.Scan(&e.at, &e.id, &e.units, &e.total, &e.labels); err != nil {
-			return err
-		}
+		err := row.Scan(&e.at, &e.id, &e.units, &e.total, &e.labels)
 		line := quota.Line{At: e.at, NoTime: e.at > quota.MaxTotal, Units: e.units, Total: e.total}
 		if e.units < 1 || e.units > quota.MaxUnits {
 			line.Units = 0
@@ -142,40 +112,47 @@ func (c *checked) read(b *quota.Books) error {
 			illegible++
 		}
 		c.rows, b.Lines = append(c.rows, e), append(b.Lines, line)
-		return nil
+		return err
 	})
-	if illegible > 0 {
-		c.found(
-			fmt.Sprintf("the labels of %d entries cannot be read", illegible),
-			"they are marked as lost; the units count all the same",
-			true,
-		)
-	}
-	return err
+	c.Illegible(illegible)
 }
 
-func (c *checked) checkReservations() error {
-	return c.s.each("check_reservations", []any{c.id}, func(row *sql.Rows) error {
+func (c *checked) checkReservations() {
+	c.s.each("check_reservations", []any{c.id}, func(row *sql.Rows) error {
 		var id string
 		var units, drawn int64
-		if err := row.Scan(&id, &units, &drawn); err != nil {
-			return err
-		}
+		err := row.Scan(&id, &units, &drawn)
 		if units < 1 || units > quota.MaxUnits || drawn < 0 || drawn > units {
 			c.settled = append(c.settled, id)
-			c.found(
-				fmt.Sprintf(
-					"the reservation %.64q is of %d units, %d of them drawn",
-					id,
-					units,
-					drawn,
-				),
-				"it is removed: how much it holds is unknown, and it will hold nothing",
-				true,
-			)
+			c.Unheld(fmt.Sprintf("the reservation %.64q is of %d units, %d of them drawn",
+				id, units, drawn))
 		}
-		return nil
+		return err
 	})
+}
+
+// checkSums holds the sums against what the entries must be.
+func (c *checked) checkSums() {
+	for i, line := range c.becomes {
+		if line.Units > 0 && !line.Left {
+			c.sums.Add(line.At, withoutRun(c.labels(i)), line.Units, 1)
+		}
+	}
+	var kept quota.Tally
+	(&bucket{s: c.s, id: c.id}).sums(-quota.Never, kept.Add)
+	if !c.Mends() { // a repair writes the sums anyway
+		c.Findings = append(c.Findings, c.sums.Differs(kept)...)
+	}
+}
+
+// withoutRun cuts the run out of a line of labels.
+func withoutRun(line string) string {
+	before, after, found := strings.Cut("&"+line, "&"+quota.LabelRun+"=")
+	if !found {
+		return line
+	}
+	_, rest, _ := strings.Cut(after, "&")
+	return strings.Trim(before+"&"+rest, "&")
 }
 
 // labels are those that the entry i must have.
@@ -188,34 +165,26 @@ func (c *checked) labels(i int) string {
 }
 
 // mend writes what the bucket must be.
-func (c *checked) mend() error {
+func (c *checked) mend() {
 	for i, line := range c.becomes {
 		row, labels := c.rows[i], c.labels(i)
-		if line.Units == 0 && !line.Left {
-			if err := c.s.change("entry_remove", c.id, row.at); err != nil {
-				return err
-			}
-			continue
-		}
-		if line.Left ||
-			line.At == row.at && line.Units == row.units && line.Total == row.total &&
-				labels == row.labels {
-			continue
-		}
-		if err := c.s.change("mend_entry", c.id, row.at, line.At, line.Units, line.Total, labels); err != nil {
-			return err
+		same := line.At == row.at && line.Units == row.units && line.Total == row.total &&
+			labels == row.labels
+		switch {
+		case line.Left:
+		case line.Units == 0:
+			c.s.change("entry_remove", c.id, row.at)
+		case !same:
+			c.s.change("mend_entry", c.id, row.at, line.At, line.Units, line.Total, labels)
 		}
 	}
 	for _, id := range c.settled {
-		if err := c.s.change("reservation_remove", c.id, id); err != nil {
-			return err
-		}
+		c.s.change("reservation_remove", c.id, id)
 	}
-	if err := c.mendSums(); err != nil {
-		return err
-	}
-	if err := c.s.change("mend_held", c.id); err != nil {
-		return err
-	}
-	return c.s.change("mend_bucket", c.id, c.total, c.newest, c.keep)
+	c.s.change("sum_clear", c.id)
+	c.sums.Each(func(at int64, labels string, units, charges int64) {
+		c.s.change("sum_add", c.id, at, labels, units, charges)
+	})
+	c.s.change("mend_held", c.id)
+	c.s.change("mend_bucket", c.id, c.total, c.newest, c.keep)
 }

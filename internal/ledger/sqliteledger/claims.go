@@ -12,9 +12,6 @@ var _ quota.Claims = (*Ledger)(nil)
 // claimDone stands in the place of a holder.
 const claimDone = ""
 
-// claimsTrimmed is how many lapsed claims are forgotten in passing.
-const claimsTrimmed = 16
-
 // Claim implements quota.Claims.
 func (l *Ledger) Claim(ctx context.Context, c quota.Claim) (state quota.ClaimState, err error) {
 	if err := c.Check(); err != nil {
@@ -22,22 +19,18 @@ func (l *Ledger) Claim(ctx context.Context, c quota.Claim) (state quota.ClaimSta
 	}
 	err = l.update(ctx, func(s *session) error {
 		holder, now := "", s.now()
-		found, err := s.find("claim_find", []any{c.Credential, c.Name, now}, &holder)
+		found := s.find("claim_find", []any{c.Credential, c.Name, now}, &holder)
 		switch {
-		case err != nil:
-			return err
 		case found && holder == claimDone:
 			state = quota.ClaimDone
-			return nil
 		case found && holder != c.Holder:
 			state = quota.ClaimHeld
-			return nil
+		default:
+			state = quota.ClaimWon
+			s.change("claim_trim", now, trimClaims)
+			s.change("claim_put", c.Credential, c.Name, c.Holder, now+c.TTL.Microseconds())
 		}
-		state = quota.ClaimWon
-		if err := s.change("claim_trim", now, claimsTrimmed); err != nil {
-			return err
-		}
-		return s.change("claim_put", c.Credential, c.Name, c.Holder, now+c.TTL.Microseconds())
+		return nil
 	})
 	return state, err
 }
@@ -49,15 +42,15 @@ func (l *Ledger) Finish(ctx context.Context, c quota.Claim, done bool) error {
 	}
 	return l.update(ctx, func(s *session) error {
 		holder, now := "", s.now()
-		found, err := s.find("claim_find", []any{c.Credential, c.Name, now}, &holder)
+		found := s.find("claim_find", []any{c.Credential, c.Name, now}, &holder)
 		switch {
-		case err != nil:
-			return err
 		case !found || holder != c.Holder:
 			return fmt.Errorf("%w: %s", quota.ErrNoClaim, c.Name)
 		case done:
-			return s.change("claim_put", c.Credential, c.Name, claimDone, now+c.TTL.Microseconds())
+			s.change("claim_put", c.Credential, c.Name, claimDone, now+c.TTL.Microseconds())
+		default:
+			s.change("claim_give_back", c.Credential, c.Name)
 		}
-		return s.change("claim_give_back", c.Credential, c.Name)
+		return nil
 	})
 }

@@ -3,12 +3,21 @@ package sqliteledger
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"quotabudget/internal/quota"
 )
 
+// micros is a time as it is stored, and otherwise when there is none.
+func micros(t time.Time, otherwise int64) int64 {
+	if t.IsZero() {
+		return otherwise
+	}
+	return t.UnixMicro()
+}
+
 // Entries implements quota.Ledger.
-func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
+func (l *Ledger) Entries(ctx context.Context, q quota.Query) (entries []quota.Entry, err error) {
 	list, most := "entry_page", -1
 	switch {
 	case q.Limit > 0:
@@ -16,22 +25,15 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 	case q.First > 0:
 		most = q.First
 	}
-	since, until := int64(-quota.Never), int64(quota.Never)
-	if !q.Since.IsZero() {
-		since = q.Since.UnixMicro()
-	}
-	if !q.Until.IsZero() {
-		until = q.Until.UnixMicro()
-	}
-	var entries []quota.Entry
-	err := l.view(ctx, func(s *session) error {
-		entries = nil
-		b, err := s.bucket(q.Credential, q.Bucket)
-		if err != nil {
-			return err
-		}
-		return s.each(list, []any{b.id, since, until, most}, func(row *sql.Rows) error {
-			e, err := b.scanEntry(row)
+	err = l.view(ctx, func(s *session) {
+		b := s.bucket(q.Credential, q.Bucket)
+		args := []any{b.id, micros(q.Since, -quota.Never), micros(q.Until, quota.Never), most}
+		s.each(list, args, func(row *sql.Rows) error {
+			e := quota.Entry{Bucket: b.name}
+			var at int64
+			var labels string
+			err := row.Scan(&at, &e.ID, &e.Units, &e.Total, &labels)
+			e.At, e.Labels = stamp(at), b.labels(labels)
 			entries = append(entries, e)
 			return err
 		})
@@ -39,43 +41,29 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 	return entries, err
 }
 
-func (b *bucket) scanEntry(row *sql.Rows) (e quota.Entry, err error) {
-	e.Bucket = b.name
-	var at int64
-	var labels string
-	if err := row.Scan(&at, &e.ID, &e.Units, &e.Total, &labels); err != nil {
-		return e, err
+// labels reads the labels of an entry or of a sum.
+func (b *bucket) labels(line string) quota.Labels {
+	labels, err := quota.ParseLabels(line)
+	if err != nil {
+		b.damaged("the labels of an entry cannot be read")
 	}
-	e.At = stamp(at)
-	if e.Labels, err = quota.ParseLabels(labels); err != nil {
-		return e, b.damaged("the labels of an entry cannot be read")
-	}
-	return e, nil
+	return labels
 }
 
 // Reservations implements quota.Ledger.
-func (l *Ledger) Reservations(ctx context.Context, credential, name string) ([]quota.Reservation, error) {
-	var list []quota.Reservation
-	err := l.view(ctx, func(s *session) error {
-		list = nil
-		b, err := s.bucket(credential, name)
-		if err != nil {
-			return err
-		}
-		return s.each("reservation_list", []any{b.id, moment(s.now(), b)}, func(row *sql.Rows) error {
-			r, err := scanReservation(row)
-			r.Bucket = name
+func (l *Ledger) Reservations(ctx context.Context, credential, name string) (
+	list []quota.Reservation, err error) {
+	err = l.view(ctx, func(s *session) {
+		b := s.bucket(credential, name)
+		s.each("reservation_list", []any{b.id, moment(s.now(), b)}, func(row *sql.Rows) error {
+			r := quota.Reservation{Bucket: name}
+			var created, expires int64
+			err := row.Scan(&r.ID, &r.Units, &r.Drawn, &created, &expires, &r.Manual, &r.Note)
+			r.Left = r.Units - r.Drawn
+			r.CreatedAt, r.ExpiresAt = stamp(created), stamp(expires)
 			list = append(list, r)
 			return err
 		})
 	})
 	return list, err
-}
-
-func scanReservation(row *sql.Rows) (r quota.Reservation, err error) {
-	var created, expires int64
-	err = row.Scan(&r.ID, &r.Units, &r.Drawn, &created, &expires, &r.Manual, &r.Note)
-	r.Left = r.Units - r.Drawn
-	r.CreatedAt, r.ExpiresAt = stamp(created), stamp(expires)
-	return r, err
 }

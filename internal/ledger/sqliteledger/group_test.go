@@ -154,8 +154,7 @@ func TestOneErrorDoesNotSpoilTheGroup(t *testing.T) {
 	wrong := errors.New("changed its mind")
 	for name, bad := range map[string]func(*session) error{
 		"after writing": func(s *session) error { return errors.Join(writeCharge(s), wrong) },
-		"of SQLite":     func(s *session) error { return s.change("entry_add", 99, 1, "x", 1, 1, "") }, // no such bucket
-		"unnoticed":     func(s *session) error { s.change("entry_add", 99, 1, "x", 1, 1, ""); return nil },
+		"of SQLite":     func(s *session) error { s.change("entry_add", 99, 1, "x", 1, 1, ""); return nil }, // no such bucket
 		"without trace": func(s *session) error { return wrong },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +211,8 @@ func TestFailedCommitTakesNothing(t *testing.T) {
 		if _, err := l.conn.ExecContext(s.ctx, "PRAGMA defer_foreign_keys = 1"); err != nil {
 			return err
 		}
-		return s.change("entry_add", 99, 1, "x", 1, 1, "")
+		s.change("entry_add", 99, 1, "x", 1, 1, "")
+		return nil
 	}
 	for _, err := range together(t, l, path, writeCharge, failCommit, writeCharge) {
 		if !errors.Is(err, quota.ErrUnreachable) || !strings.Contains(err.Error(), "the answer was lost") {

@@ -103,19 +103,15 @@ func (l *Ledger) clock() time.Time {
 }
 
 // view runs read in a transaction that sees a single state of the file and waits for nobody.
-func (l *Ledger) view(ctx context.Context, read func(*session) error) error {
-	var result error
+func (l *Ledger) view(ctx context.Context, read func(*session)) error {
+	s := &session{ctx: ctx, clock: l.clock, explain: l.explain}
 	err := l.db.View(ctx, func(tx *sql.Tx) error {
-		result = read(&session{
-			ctx:     ctx,
-			stmt:    func(name string) *sql.Stmt { return tx.StmtContext(ctx, l.reading[name]) },
-			clock:   l.clock,
-			explain: l.explain,
-		})
-		return result
+		s.stmt = func(name string) *sql.Stmt { return tx.StmtContext(ctx, l.reading[name]) }
+		read(s)
+		return s.broken
 	})
-	if result != nil {
-		return result
+	if s.broken != nil {
+		return s.broken
 	}
 	return l.explain(err)
 }

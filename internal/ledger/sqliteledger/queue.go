@@ -34,7 +34,7 @@ func (o *operation) run(s *session) {
 		if o.panicked = recover(); o.panicked != nil {
 			s.broken = fmt.Errorf("panic: %v", o.panicked)
 		}
-		if o.err == nil {
+		if s.broken != nil {
 			o.err = s.broken
 		}
 	}()

@@ -10,67 +10,49 @@ import (
 // Reserve implements quota.Ledger.
 func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
 	name, _, _ := quota.ParseReservation(r.ID)
-	cost := quota.Cost{Bucket: name, Units: r.Units}
+	costs := []quota.Cost{{Bucket: name, Units: r.Units}}
 	if err := r.Check(); err != nil {
-		return never([]quota.Cost{cost}, err), err
+		return quota.Refused(costs, err)
 	}
-	d, err := l.decide(ctx, func(s *session) (quota.Decision, error) { return s.reserve(r, cost) })
-	if err != nil {
-		return never([]quota.Cost{cost}, err), err
-	}
-	return d, nil
+	return l.decide(ctx, costs, func(s *session) (quota.Decision, error) {
+		return s.reserve(r, costs)
+	})
 }
 
 // reserve decides as on a charge and sets the units aside if it is allowed.
-func (s *session) reserve(r quota.Reserve, cost quota.Cost) (quota.Decision, error) {
+func (s *session) reserve(r quota.Reserve, costs []quota.Cost) (quota.Decision, error) {
 	now := s.now()
-	kept := keyed(r.Credential, r.Key, requestText("reserve", []quota.Cost{cost}, ""), now, r.Limits)
-	if d, known, err := s.recall(kept); known || err != nil {
+	kept := keyed(r.Credential, r.Key, requestText("reserve", costs, ""), now, r.Limits)
+	if d, known, err := s.recall(kept); known {
 		return d, err
 	}
 	if err := r.CheckCost(); err != nil {
 		return quota.Decision{}, err
 	}
-	b, err := s.bucket(r.Credential, cost.Bucket)
-	if err != nil {
-		return quota.Decision{}, err
-	}
+	b := s.bucket(r.Credential, costs[0].Bucket)
 	n := moment(now, b)
-	held, err := b.live(n)
-	if err != nil {
-		return quota.Decision{}, err
+	a := ask{bucket: b, units: r.Units, limits: quota.LimitsOf(b.name, r.Limits), manual: r.Manual}
+	a.held = b.live(n)
+	d := asks{n, []ask{a}}.decision(now, r.Observe)
+	if !d.Allowed {
+		return d, nil
 	}
-	q := asks{n, []ask{{bucket: b, units: r.Units, limits: limitsOf(b.name, r.Limits), manual: r.Manual, held: held}}}
-	d := q.decision(q.judge(), now, r.Observe)
-	if !d.Allowed || s.broken != nil {
-		return d, s.broken
-	}
-	if _, live, err := b.reservation(r.ID, n); live || err != nil {
-		if err == nil {
-			err = fmt.Errorf("%s is set aside already: %w", r.ID, quota.ErrKeyReused)
-		}
-		return quota.Decision{}, err
+	if _, err := b.reservation(r.ID, n, 0); err == nil {
+		return quota.Decision{}, fmt.Errorf("%s already exists: %w", r.ID, quota.ErrKeyReused)
 	}
 	expires := n + r.TTL.Microseconds()
 	d.Reservation, d.ExpiresAt = r.ID, stamp(expires)
-	if err := b.setAside(r, n, expires); err != nil {
-		return d, err
-	}
-	return d, s.remember(kept, d)
+	b.setAside(r, n, expires)
+	s.remember(kept, d)
+	return d, nil
 }
 
 // setAside writes the reservation and forgets some that can never count again.
-func (b *bucket) setAside(r quota.Reserve, n, expires int64) error {
-	if err := b.row(); err != nil {
-		return err
-	}
+func (b *bucket) setAside(r quota.Reserve, n, expires int64) {
+	b.row()
 	b.keep(r.Limits)
 	b.newest = max(b.newest, n-1) // nothing is decided at an earlier time from now on
-	if err := b.s.change("bucket_update", b.id, b.total, b.newest, b.retention); err != nil {
-		return err
-	}
-	if err := b.s.change("reservation_trim", b.id, b.newest, trimReservations); err != nil {
-		return err
-	}
-	return b.s.change("reservation_add", b.id, r.ID, r.Units, n, expires, r.Manual, r.Note)
+	b.s.change("bucket_update", b.id, b.total, b.newest, b.retention)
+	b.s.change("reservation_trim", b.id, b.newest, trimReservations)
+	b.s.change("reservation_add", b.id, r.ID, r.Units, n, expires, r.Manual, r.Note)
 }

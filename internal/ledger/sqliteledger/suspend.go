@@ -2,7 +2,6 @@ package sqliteledger
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -10,23 +9,15 @@ import (
 
 // Suspend implements quota.Ledger.
 func (l *Ledger) Suspend(ctx context.Context, credential, name string, until time.Time) error {
-	for _, n := range []string{credential, name} {
-		if err := quota.CheckName(n); err != nil {
-			return fmt.Errorf("%w: %w", quota.ErrMalformed, err)
-		}
-	}
-	var micros int64
-	if !until.IsZero() {
-		micros = until.UnixMicro()
+	if err := quota.CheckNames(credential, name); err != nil {
+		return err
 	}
 	return l.update(ctx, func(s *session) error {
-		b, err := s.bucket(credential, name)
-		if err != nil || b.suspended == micros {
-			return err
+		b, until := s.bucket(credential, name), micros(until, 0)
+		if b.suspended != until {
+			b.row()
+			s.change("bucket_suspend", b.id, until)
 		}
-		if err := b.row(); err != nil {
-			return err
-		}
-		return s.change("bucket_suspend", b.id, micros)
+		return nil
 	})
 }

@@ -8,48 +8,34 @@ import (
 )
 
 // Usage implements quota.Ledger.
-func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (quota.Usage, error) {
-	var usage quota.Usage
-	err := l.view(ctx, func(s *session) error {
+func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (
+	usage quota.Usage, err error) {
+	err = l.view(ctx, func(s *session) {
 		now := s.now()
-		usage = quota.Usage{At: stamp(now)}
+		usage.At = stamp(now)
 		var buckets []*bucket
 		for _, limit := range limits {
-			if slices.ContainsFunc(buckets, func(b *bucket) bool { return b.name == limit.Bucket }) {
-				continue
+			is := func(b *bucket) bool { return b.name == limit.Bucket }
+			if !slices.ContainsFunc(buckets, is) {
+				buckets = append(buckets, s.bucket(credential, limit.Bucket))
 			}
-			b, err := s.bucket(credential, limit.Bucket)
-			if err != nil {
-				return err
-			}
-			buckets = append(buckets, b)
 		}
 		n := moment(now, buckets...)
 		for _, b := range buckets {
-			u, err := b.usage(limitsOf(b.name, limits), n)
-			if err != nil {
-				return err
-			}
-			usage.Buckets = append(usage.Buckets, u)
+			usage.Buckets = append(usage.Buckets, b.usage(quota.LimitsOf(b.name, limits), n))
 		}
-		return s.broken
 	})
 	return usage, err
 }
 
 // usage is the standing of the bucket and its limits at the time n.
-func (b *bucket) usage(limits []quota.Limit, n int64) (quota.BucketUsage, error) {
-	u := quota.BucketUsage{Bucket: b.name}
-	held, err := b.live(n)
-	if err != nil {
-		return u, err
-	}
-	first, err := b.holds(n, held, 1)
-	u.Held = held
+func (b *bucket) usage(limits []quota.Limit, n int64) quota.BucketUsage {
+	a := ask{bucket: b, held: b.live(n)}
+	first := b.holds(n, a.held, 1)
+	u := quota.BucketUsage{Bucket: b.name, Held: a.held}
 	if n < b.suspended {
 		u.SuspendedUntil = stamp(b.suspended)
 	}
-	a := ask{bucket: b, held: held}
 	for _, l := range limits {
 		st := a.standing(l, n)
 		st.Holds = first
@@ -59,5 +45,5 @@ func (b *bucket) usage(limits []quota.Limit, n int64) (quota.BucketUsage, error)
 		}
 		u.Limits = append(u.Limits, lu)
 	}
-	return u, err
+	return u
 }

@@ -2,16 +2,16 @@ package quotatest
 
 import (
 	"encoding/json"
-	"maps"
+	"errors"
 	"reflect"
 	"time"
 
 	"quotabudget/internal/quota"
 )
 
-// decisionWant is a decision as the vectors state it. What stands in the first group is compared
-// always, absent meaning false or none; what stands in the second only where it is stated.
-type decisionWant struct {
+// decisionAnswer is a decision as the vectors state it. The first group is compared always, where
+// absent means false or none; the second only where it is stated.
+type decisionAnswer struct {
 	Error       string     `json:"error"`
 	Allowed     bool       `json:"allowed"`
 	Never       bool       `json:"never"`
@@ -24,163 +24,190 @@ type decisionWant struct {
 	At        *time.Time       `json:"at"`
 	Entry     *string          `json:"entry"`
 	Units     map[string]int64 `json:"units"`
-	Remaining json.RawMessage  `json:"remaining"` // a number means that of the bucket "default"
+	Remaining remaining        `json:"remaining"`
 	ExpiresAt *time.Time       `json:"expires_at"`
+}
+
+// always is how many fields of a decisionAnswer are compared always.
+const always = 8
+
+// remaining is by bucket; a number alone is that of the bucket "default".
+type remaining map[string]int64
+
+func (r *remaining) UnmarshalJSON(text []byte) error {
+	var n int64
+	if json.Unmarshal(text, &n) == nil {
+		*r = remaining{quota.DefaultBucket: n}
+		return nil
+	}
+	return json.Unmarshal(text, (*map[string]int64)(r))
 }
 
 func (r *runner) checkDecision(raw json.RawMessage, d quota.Decision, err error) {
 	r.t.Helper()
-	var w decisionWant
-	r.want(raw, &w)
-	r.equal("error", errorName(err), w.Error)
-	r.equal("allowed", d.Allowed, w.Allowed)
-	r.equal("never", d.Never, w.Never)
-	r.equal("observed", d.Observed, w.Observed)
-	r.equal("replayed", d.Replayed, w.Replayed)
-	r.equal("limit", d.Limit, w.Limit)
-	r.equalTime("retry_at", d.RetryAt, timeOf(w.RetryAt))
-	r.equal("reservation", d.Reservation, w.Reservation)
-	if w.At != nil {
-		r.equalTime("at", d.At, *w.At)
+	var want decisionAnswer
+	r.want(raw, &want)
+	got := decisionAnswer{
+		errorName(err), d.Allowed, d.Never, d.Observed, d.Replayed, d.Limit, stated(d.RetryAt),
+		d.Reservation, stated(d.At), &d.Entry, d.Units, d.Remaining, stated(d.ExpiresAt),
 	}
-	if w.Entry != nil {
-		r.equal("entry", d.Entry, *w.Entry)
-	}
-	if w.Units != nil {
-		r.equal("units", d.Units, w.Units)
-	}
-	if w.ExpiresAt != nil {
-		r.equalTime("expires_at", d.ExpiresAt, *w.ExpiresAt)
-	}
-	if w.Remaining != nil {
-		remaining := map[string]int64{quota.DefaultBucket: 0}
-		var n int64
-		if json.Unmarshal(w.Remaining, &n) == nil {
-			remaining[quota.DefaultBucket] = n
-		} else {
-			clear(remaining)
-			r.want(w.Remaining, &remaining)
-		}
-		if !maps.Equal(d.Remaining, remaining) {
-			r.t.Errorf("%s: remaining = %v, want %v", r.step, d.Remaining, remaining)
+	all, wanted := reflect.ValueOf(&got).Elem(), reflect.ValueOf(want)
+	for i := range all.NumField() {
+		name := all.Type().Field(i).Name
+		if i < always || !wanted.Field(i).IsNil() {
+			r.equal(name, all.Field(i).Interface(), wanted.Field(i).Interface())
 		}
 	}
 }
 
-func (r *runner) checkError(raw json.RawMessage, err error) {
-	r.t.Helper()
-	var w struct {
-		Error string `json:"error"`
+// stated is a time as the vectors state it: nil for none.
+func stated(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
 	}
-	r.want(raw, &w)
-	r.equal("error", errorName(err), w.Error)
+	t = t.UTC()
+	return &t
 }
 
-func (r *runner) checkRelease(raw json.RawMessage, left int64, err error) {
+// checkError compares an error, and the units that were given back.
+func (r *runner) checkError(raw json.RawMessage, units int64, err error) {
 	r.t.Helper()
-	var w struct {
+	var want struct {
 		Error string `json:"error"`
 		Units int64  `json:"units"`
 	}
-	r.want(raw, &w)
-	r.equal("error", errorName(err), w.Error)
-	r.equal("units", left, w.Units)
+	r.want(raw, &want)
+	r.equal("error", errorName(err), want.Error)
+	r.equal("units", units, want.Units)
 }
 
-type usageWant struct {
-	At      *time.Time `json:"at"`
-	Buckets []struct {
-		Bucket         string     `json:"bucket"`
-		Held           int64      `json:"held"`
-		SuspendedUntil *time.Time `json:"suspended_until"`
-		Limits         []struct {
-			Used       int64      `json:"used"`
-			Remaining  int64      `json:"remaining"`
-			NextFreeAt *time.Time `json:"next_free_at"`
-		} `json:"limits"`
-	} `json:"buckets"`
+type usageAnswer struct {
+	At      *time.Time     `json:"at"` // compared where it is stated
+	Buckets []bucketAnswer `json:"buckets"`
+}
+
+type bucketAnswer struct {
+	Bucket         string        `json:"bucket"`
+	Held           int64         `json:"held"`
+	SuspendedUntil *time.Time    `json:"suspended_until"`
+	Limits         []limitAnswer `json:"limits"`
+}
+
+type limitAnswer struct {
+	Used       int64      `json:"used"`
+	Remaining  int64      `json:"remaining"`
+	NextFreeAt *time.Time `json:"next_free_at"`
 }
 
 func (r *runner) checkUsage(raw json.RawMessage, u quota.Usage) {
 	r.t.Helper()
-	var w usageWant
-	r.want(raw, &w)
-	if w.At != nil {
-		r.equalTime("at", u.At, *w.At)
+	var want, got usageAnswer
+	r.want(raw, &want)
+	for i := range want.Buckets {
+		want.Buckets[i].Bucket = bucketName(want.Buckets[i].Bucket)
 	}
-	if len(u.Buckets) != len(w.Buckets) {
-		r.t.Fatalf("%s: %d buckets, want %d: %+v", r.step, len(u.Buckets), len(w.Buckets), u)
+	if want.At != nil {
+		got.At = stated(u.At)
 	}
-	for i, want := range w.Buckets {
-		got := u.Buckets[i]
-		r.equal("bucket", got.Bucket, bucketName(want.Bucket))
-		r.equal("held", got.Held, want.Held)
-		r.equalTime("suspended_until", got.SuspendedUntil, timeOf(want.SuspendedUntil))
-		if len(got.Limits) != len(want.Limits) {
-			r.t.Fatalf("%s: %d limits, want %d: %+v", r.step, len(got.Limits), len(want.Limits), got)
+	for _, b := range u.Buckets {
+		bucket := bucketAnswer{Bucket: b.Bucket, Held: b.Held, SuspendedUntil: stated(b.SuspendedUntil)}
+		for _, l := range b.Limits {
+			limit := limitAnswer{l.Used, l.Remaining, stated(l.NextFreeAt)}
+			bucket.Limits = append(bucket.Limits, limit)
 		}
-		for j, l := range want.Limits {
-			r.equal("used", got.Limits[j].Used, l.Used)
-			r.equal("remaining", got.Limits[j].Remaining, l.Remaining)
-			r.equalTime("next_free_at", got.Limits[j].NextFreeAt, timeOf(l.NextFreeAt))
-		}
+		got.Buckets = append(got.Buckets, bucket)
 	}
+	r.equal("usage", got, want)
 }
 
-type reservationWant struct {
-	ID        string    `json:"id"`
-	Units     int64     `json:"units"`
-	Drawn     int64     `json:"drawn"`
-	Left      int64     `json:"left"`
-	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at"`
-	Manual    bool      `json:"manual"`
-	Note      string    `json:"note"`
+type reservationAnswer struct {
+	ID        string     `json:"id"`
+	Units     int64      `json:"units"`
+	Drawn     int64      `json:"drawn"`
+	Left      int64      `json:"left"`
+	CreatedAt *time.Time `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	Manual    bool       `json:"manual"`
+	Note      string     `json:"note"`
 }
 
 func (r *runner) checkReservations(raw json.RawMessage, list []quota.Reservation) {
 	r.t.Helper()
-	want := []reservationWant{}
+	want, got := []reservationAnswer{}, []reservationAnswer{}
 	r.want(raw, &want)
-	got := make([]reservationWant, len(list))
-	for i, v := range list {
-		got[i] = reservationWant{v.ID, v.Units, v.Drawn, v.Left, v.CreatedAt.UTC(), v.ExpiresAt.UTC(), v.Manual, v.Note}
+	for _, v := range list {
+		got = append(got, reservationAnswer{v.ID, v.Units, v.Drawn, v.Left, stated(v.CreatedAt),
+			stated(v.ExpiresAt), v.Manual, v.Note})
 	}
 	r.equal("reservations", got, want)
 }
 
-type entryWant struct {
-	At     time.Time         `json:"at"`
-	ID     string            `json:"id"`
-	Units  int64             `json:"units"`
-	Total  int64             `json:"total"`
-	Labels map[string]string `json:"labels"`
+type entryAnswer struct {
+	At     *time.Time   `json:"at"`
+	ID     string       `json:"id"`
+	Units  int64        `json:"units"`
+	Total  int64        `json:"total"`
+	Labels quota.Labels `json:"labels"`
 }
 
 func (r *runner) checkEntries(raw json.RawMessage, list []quota.Entry) {
 	r.t.Helper()
-	want := []entryWant{}
+	want, got := []entryAnswer{}, []entryAnswer{}
 	r.want(raw, &want)
-	got := make([]entryWant, len(list))
-	for i, e := range list {
-		got[i] = entryWant{At: e.At.UTC(), ID: e.ID, Units: e.Units, Total: e.Total}
-		if len(e.Labels) > 0 {
-			got[i].Labels = e.Labels
+	for _, e := range list {
+		if len(e.Labels) == 0 {
+			e.Labels = nil
 		}
+		got = append(got, entryAnswer{stated(e.At), e.ID, e.Units, e.Total, e.Labels})
 	}
 	r.equal("entries", got, want)
 }
 
+func (r *runner) want(raw json.RawMessage, into any) {
+	r.t.Helper()
+	if raw == nil {
+		raw = json.RawMessage("{}")
+	}
+	r.fatal(strict(raw, into))
+}
+
+// equal compares what JSON makes of both.
 func (r *runner) equal(what string, got, want any) {
 	r.t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		r.t.Errorf("%s: %s = %v, want %v", r.step, what, got, want)
+	a, err := json.Marshal(got)
+	b, err2 := json.Marshal(want)
+	r.fatal(errors.Join(err, err2))
+	if string(a) != string(b) {
+		r.t.Errorf("%s: %s = %s, want %s", r.step, what, a, b)
 	}
 }
 
-func (r *runner) equalTime(what string, got, want time.Time) {
+func (r *runner) fatal(err error) {
 	r.t.Helper()
-	if !got.Equal(want) {
-		r.t.Errorf("%s: %s = %s, want %s", r.step, what, got.UTC().Format(time.RFC3339Nano), want.UTC().Format(time.RFC3339Nano))
+	if err != nil {
+		r.t.Fatalf("%s: %v", r.step, err)
 	}
+}
+
+// errorNames is what the vectors call the errors.
+var errorNames = []struct {
+	name string
+	err  error
+}{
+	{"cost_exceeds_limit", quota.ErrCostExceedsLimit}, {"no_bucket", quota.ErrNoBucket},
+	{"no_reservation", quota.ErrNoReservation}, {"reservation_short", quota.ErrReservationShort},
+	{"no_entry", quota.ErrNoEntry}, {"key_reused", quota.ErrKeyReused},
+	{"malformed", quota.ErrMalformed},
+}
+
+func errorName(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, e := range errorNames {
+		if errors.Is(err, e.err) {
+			return e.name
+		}
+	}
+	return "unexpected: " + err.Error()
 }

@@ -1,11 +1,11 @@
 package quotatest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,37 +38,24 @@ var damages = []struct {
 	used  int64
 	still bool
 }{
-	{
-		NewestDeleted,
-		60,
-		false,
-	}, {MiddleDeleted, 45, true}, {AllDeleted, 0, false}, {StateTooHigh, 65, false}, {StateTooLow, 65, false},
-	{
-		TotalTooHigh,
-		65,
-		false,
-	}, {UnitsUnread, 65, false}, {LabelsUnread, 65, true}, {SumTooLow, 65, true}, {HoldUnreadable, 65, false},
-	{HeldTooHigh, 65, true},
+	{NewestDeleted, 60, false}, {MiddleDeleted, 45, true}, {AllDeleted, 0, false},
+	{StateTooHigh, 65, false}, {StateTooLow, 65, false}, {TotalTooHigh, 65, false},
+	{UnitsUnread, 65, false}, {LabelsUnread, 65, true}, {SumTooLow, 65, true},
+	{HoldUnreadable, 65, false}, {HeldTooHigh, 65, true},
 }
 
 // testCheck: what was done by hand denies, or makes no room; a check finds it, and a repair makes
 // of it what the entries say.
 func testCheck(t *testing.T, h Harness) {
-	l := h.Open(t)
-	checker, ok := l.(quota.Checker)
-	if !ok {
+	if _, ok := h.Open(t).(quota.Checker); !ok {
 		return // it is one that nobody can lay hands on
 	}
-	h.SetNow(t, epoch)
 	for _, c := range damages {
 		t.Run(strings.ReplaceAll(string(c.how), " ", "_"), func(t *testing.T) {
-			s := damaged{t, l, checker, newCredential()}
-			s.fill()
-			if found := s.check(false); len(found) > 0 {
-				t.Fatalf("before: %+v", found)
-			}
+			s := filled(t, h)
+			s.wantSound()
 			h.Break(t, s.credential, c.how)
-			d, err := s.charge(31, true) // 65 are used and 5 held
+			d, err := s.ledger.Charge(t.Context(), s.dry(31)) // 65 are used and 5 held
 			if d.Allowed || c.still != (err == nil) && c.how != HoldUnreadable ||
 				err != nil && !errors.Is(err, quota.ErrLedgerUnusable) {
 				t.Errorf("charged before it was mended: %+v, %v", d, err)
@@ -85,155 +72,115 @@ func testCheck(t *testing.T, h Harness) {
 			if mended := s.check(true); fmt.Sprint(mended) != fmt.Sprint(found) {
 				t.Errorf("mended %+v\nof    %+v", mended, found)
 			}
-			if found := s.check(false); len(found) > 0 {
-				t.Errorf("found after it was mended: %+v", found)
-			}
+			s.wantSound()
 			held := int64(5)
 			if c.how == HoldUnreadable {
 				held = 0
 			}
-			s.holds(c.used, held)
+			s.wantRoom(c.used, held)
 		})
 	}
 	t.Run("Buckets", func(t *testing.T) {
-		s := damaged{t, l, checker, newCredential()}
-		if names, err := checker.BucketsOf(context.Background(), s.credential); err != nil ||
-			len(names) != 0 {
-			t.Errorf("%q, %v", names, err)
+		s := newSubject(t, h, dayLimit)
+		buckets := func(want string) {
+			t.Helper()
+			names, err := s.ledger.(quota.Checker).BucketsOf(t.Context(), s.credential)
+			if err != nil || fmt.Sprint(names) != want {
+				t.Errorf("%q, %v, want %s", names, err, want)
+			}
 		}
-		s.fill()
-		if err := l.Suspend(context.Background(), s.credential, "closed", epoch.Add(time.Hour)); err != nil {
+		buckets("[]")
+		s.charge(1)
+		err := s.ledger.Suspend(t.Context(), s.credential, "closed", epoch.Add(time.Hour))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if names, err := checker.BucketsOf(context.Background(), s.credential); err != nil ||
-			fmt.Sprint(names) != "[closed default]" {
-			t.Errorf("%q, %v", names, err)
-		}
+		buckets("[closed default]")
 	})
-	t.Run(
-		"WhileCharged",
-		func(t *testing.T) { testRepairWhileCharged(t, h, damaged{t, l, checker, newCredential()}) },
-	)
+	t.Run("WhileCharged", func(t *testing.T) { testRepairWhileCharged(t, filled(t, h)) })
 }
 
-// damaged is a bucket on its way through damage and repair.
-type damaged struct {
-	t          *testing.T
-	ledger     quota.Ledger
-	checker    quota.Checker
-	credential string
-}
-
-func (s damaged) fill() {
-	s.t.Helper()
-	r := quota.Reserve{
-		Credential: s.credential,
-		ID:         "default.r",
-		Units:      5,
-		TTL:        time.Hour,
-		Limits:     []quota.Limit{dayLimit},
-	}
-	if d, err := s.ledger.Reserve(context.Background(), r); err != nil || !d.Allowed {
-		s.t.Fatal(d, err)
-	}
+// filled is a bucket to lay hands on.
+func filled(t *testing.T, h Harness) *subject {
+	t.Helper()
+	s := newSubject(t, h, dayLimit)
+	s.reserve("default.r", 5, time.Hour)
 	for _, units := range []int64{10, 20, 30, 5} {
-		if d, err := s.charge(units, false); err != nil || !d.Allowed {
-			s.t.Fatal(d, err)
-		}
+		s.chargeAs(quota.Labels{"job": "sweep"}, units)
 	}
+	return s
 }
 
-func (s damaged) charge(units int64, dry bool) (quota.Decision, error) {
-	return s.ledger.Charge(context.Background(), quota.Charge{
-		Credential: s.credential, ID: quota.NewID(time.Now()), Costs: []quota.Cost{{Bucket: "default", Units: units}},
-		Limits: []quota.Limit{dayLimit}, Labels: quota.Labels{"job": "sweep"}, DryRun: dry,
-	})
+func (s *subject) dry(units int64) quota.Charge {
+	c := s.newCharge(units)
+	c.DryRun = true
+	return c
 }
 
-func (s damaged) check(repair bool) []quota.Finding {
-	s.t.Helper()
-	found, err := s.checker.CheckBucket(context.Background(), s.credential, "default", repair)
+func (s *subject) check(repair bool) []quota.Finding {
+	s.Helper()
+	checker := s.ledger.(quota.Checker)
+	found, err := checker.CheckBucket(s.Context(), s.credential, "default", repair)
 	if err != nil {
-		s.t.Fatal(err)
+		s.Error(err)
 	}
 	return found
 }
 
-// holds makes sure that so much is used and held, that the entries add up, and that the rest can be
-// charged, and no more.
-func (s damaged) holds(used, held int64) {
-	s.t.Helper()
-	u, err := s.ledger.Usage(context.Background(), s.credential, []quota.Limit{dayLimit})
+func (s *subject) wantSound() {
+	s.Helper()
+	if found := s.check(false); len(found) > 0 {
+		s.Errorf("found %+v", found)
+	}
+}
+
+// wantRoom makes sure that so much is used and held, that the entries add up, and that the rest can
+// be charged, and no more.
+func (s *subject) wantRoom(used, held int64) {
+	s.Helper()
+	u, err := s.ledger.Usage(s.Context(), s.credential, s.limits)
 	if err != nil || u.Buckets[0].Limits[0].Used != used || u.Buckets[0].Held != held {
-		s.t.Errorf("%+v, %v; want %d used, %d held", u, err, used, held)
+		s.Errorf("%+v, %v; want %d used, %d held", u, err, used, held)
 	}
-	log, err := s.ledger.Entries(
-		context.Background(),
-		quota.Query{Credential: s.credential, Bucket: "default"},
-	)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	log := s.log("default")
 	var sum int64
 	for i, e := range log {
 		if sum += e.Units; i > 0 && e.Total != log[i-1].Total+e.Units {
-			s.t.Errorf("entry %d of %+v does not follow", i, log)
+			s.Errorf("entry %d of %+v does not follow", i, log)
 		}
 	}
 	if sum != used {
-		s.t.Errorf("the entries add up to %d units, and %d are used", sum, used)
+		s.Errorf("the entries add up to %d units, and %d are used", sum, used)
 	}
-	sums, err := s.ledger.Sums(
-		context.Background(),
-		quota.SumQuery{Credential: s.credential, Bucket: "default"},
-	)
-	if want := quota.AddUp(log); err != nil || sumsText(sums) != sumsText(want) {
-		s.t.Errorf("sums: %v\n%swant:\n%s", err, sumsText(sums), sumsText(want))
-	}
+	s.wantSums("sums", time.Time{}, quota.AddUp(log)...)
 	rest := dayLimit.Units - used - held
-	if d, err := s.charge(rest+1, true); err != nil || d.Allowed {
-		s.t.Errorf("%d units beside %d used and %d held: %+v, %v", rest+1, used, held, d, err)
+	if d := s.ask(s.dry(rest + 1)); d.Allowed {
+		s.Errorf("%d units beside %d used and %d held: %+v", rest+1, used, held, d)
 	}
-	if rest == 0 {
-		return
-	}
-	if d, err := s.charge(rest, false); err != nil || !d.Allowed {
-		s.t.Errorf("%d units beside %d used and %d held: %+v, %v", rest, used, held, d, err)
+	if rest > 0 {
+		s.charge(rest)
 	}
 }
 
 // testRepairWhileCharged: repairs and charges at once lose no entry, and leave sound books.
-func testRepairWhileCharged(t *testing.T, h Harness, s damaged) {
-	s.fill()
-	h.Break(t, s.credential, MiddleDeleted)
+func testRepairWhileCharged(t *testing.T, s *subject) {
+	s.h.Break(t, s.credential, MiddleDeleted)
 	var all sync.WaitGroup
-	charged := make([]int64, 4)
-	for i := range charged {
+	var charged atomic.Int64
+	for range 4 {
 		all.Go(func() {
 			for range 25 {
-				d, err := s.charge(1, false)
-				if err != nil {
-					t.Error(err)
-				}
-				if d.Allowed {
-					charged[i]++
+				if s.ask(s.newCharge(1)).Allowed {
+					charged.Add(1)
 				}
 			}
 		})
 	}
 	for range 5 {
-		if _, err := s.checker.CheckBucket(context.Background(), s.credential, "default", true); err != nil {
-			t.Error(err)
-		}
+		s.check(true)
 	}
 	all.Wait()
 	s.check(true)
-	var sum int64
-	for _, n := range charged {
-		sum += n
-	}
-	if found := s.check(false); len(found) > 0 {
-		t.Errorf("found %+v", found)
-	}
-	s.holds(45+sum, 5)
+	s.wantSound()
+	s.wantRoom(45+charged.Load(), 5)
 }

@@ -1,11 +1,11 @@
 package quotatest
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"quotabudget/internal/quota"
 )
@@ -18,24 +18,32 @@ const (
 
 // testConcurrent: many at once are allowed exactly the limit between them.
 func testConcurrent(t *testing.T, h Harness) {
-	h.SetNow(t, epoch)
-	var ledgers []quota.Ledger
+	var all crowd
 	for range handles {
-		ledgers = append(ledgers, h.Open(t))
+		all = append(all, newSubject(t, h, dayLimit))
 	}
-	t.Run("Limit", func(t *testing.T) { testExactlyTheLimit(t, ledgers) })
-	t.Run("Key", func(t *testing.T) { testOneKeyOnce(t, ledgers) })
-	t.Run("Draw", func(t *testing.T) { testDrawsAtOnce(t, ledgers) })
+	t.Run("Limit", all.testExactlyTheLimit)
+	t.Run("Key", all.testOneKeyOnce)
+	t.Run("Draw", all.testDrawsAtOnce)
 }
 
-// crowd runs do on every handle from several goroutines and waits for them all.
-func crowd(ledgers []quota.Ledger, do func(l quota.Ledger, id string)) {
+// crowd is several handles on one store.
+type crowd []*subject
+
+// charge has every handle charge one unit from several goroutines, and waits for them all.
+// change makes each charge what it is to be.
+func (all crowd) charge(t *testing.T, change func(c *quota.Charge),
+	answer func(quota.Decision, error)) {
 	var group sync.WaitGroup
-	for i, l := range ledgers {
+	for i, s := range all {
+		s.TB, s.credential = t, all[0].credential
 		for j := range goroutines {
 			group.Go(func() {
 				for k := range each {
-					do(l, fmt.Sprintf("%d-%d-%d", i, j, k))
+					c := s.newCharge(1)
+					c.ID = fmt.Sprintf("%d-%d-%d", i, j, k)
+					change(&c)
+					answer(s.ledger.Charge(s.Context(), c))
 				}
 			})
 		}
@@ -44,17 +52,17 @@ func crowd(ledgers []quota.Ledger, do func(l quota.Ledger, id string)) {
 }
 
 // testExactlyTheLimit charges two buckets in either order.
-func testExactlyTheLimit(t *testing.T, ledgers []quota.Ledger) {
-	ctx, cred := context.Background(), newCredential()
+func (all crowd) testExactlyTheLimit(t *testing.T) {
+	all[0].credential = newCredential()
 	limits := []quota.Limit{dayLimit, searchLimit}
 	limits[1].Units = 1000
 	var allowed atomic.Int64
-	crowd(ledgers, func(l quota.Ledger, id string) {
-		costs := []quota.Cost{{Bucket: "default", Units: 1}, {Bucket: "search_list", Units: 2}}
-		if id[len(id)-1]%2 == 0 {
-			costs[0], costs[1] = costs[1], costs[0]
+	all.charge(t, func(c *quota.Charge) {
+		c.Costs, c.Limits = both(1, 2), limits
+		if c.ID[len(c.ID)-1]%2 == 0 {
+			c.Costs[0], c.Costs[1] = c.Costs[1], c.Costs[0]
 		}
-		d, err := l.Charge(ctx, quota.Charge{Credential: cred, ID: id, Costs: costs, Limits: limits})
+	}, func(d quota.Decision, err error) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -66,9 +74,9 @@ func testExactlyTheLimit(t *testing.T, ledgers []quota.Ledger) {
 		t.Errorf("%d charges were allowed, want %d", allowed.Load(), dayLimit.Units)
 	}
 	for bucket, units := range map[string]int64{"default": 1, "search_list": 2} {
-		log, err := ledgers[0].Entries(ctx, quota.Query{Credential: cred, Bucket: bucket})
-		if err != nil || int64(len(log)) != dayLimit.Units {
-			t.Fatalf("%d entries in %s, %v; want %d", len(log), bucket, err, dayLimit.Units)
+		log := all[0].log(bucket)
+		if int64(len(log)) != dayLimit.Units {
+			t.Fatalf("%d entries in %s; want %d", len(log), bucket, dayLimit.Units)
 		}
 		for i, e := range log {
 			if e.Total != units*int64(i+1) || i > 0 && !e.At.After(log[i-1].At) {
@@ -78,13 +86,13 @@ func testExactlyTheLimit(t *testing.T, ledgers []quota.Ledger) {
 	}
 }
 
-func testOneKeyOnce(t *testing.T, ledgers []quota.Ledger) {
-	ctx, cred := context.Background(), newCredential()
+func (all crowd) testOneKeyOnce(t *testing.T) {
+	all[0].credential = newCredential()
 	var first, replayed atomic.Int64
 	var entries sync.Map
-	crowd(ledgers, func(l quota.Ledger, id string) {
-		d, err := l.Charge(ctx, quota.Charge{Credential: cred, ID: id, Key: "once", Costs: []quota.Cost{{Bucket: "default", Units: 60}},
-			Limits: []quota.Limit{dayLimit}})
+	all.charge(t, func(c *quota.Charge) {
+		c.Key, c.Costs[0].Units = "once", 60
+	}, func(d quota.Decision, err error) {
 		switch {
 		case err != nil || !d.Allowed:
 			t.Errorf("%+v, %v", d, err)
@@ -97,22 +105,21 @@ func testOneKeyOnce(t *testing.T, ledgers []quota.Ledger) {
 	})
 	different := 0
 	entries.Range(func(any, any) bool { different++; return true })
-	if first.Load() != 1 || replayed.Load() != int64(len(ledgers))*goroutines*each-1 || different != 1 {
-		t.Errorf("%d charges, %d replays, %d different entries", first.Load(), replayed.Load(), different)
+	if first.Load() != 1 || replayed.Load() != handles*goroutines*each-1 || different != 1 {
+		t.Errorf("%d charges, %d replays, %d different entries", first.Load(), replayed.Load(),
+			different)
 	}
 }
 
 // testDrawsAtOnce draws from one reservation until it is empty.
-func testDrawsAtOnce(t *testing.T, ledgers []quota.Ledger) {
-	ctx, cred, id := context.Background(), newCredential(), "default.r"
-	limits := []quota.Limit{dayLimit}
-	if d, err := ledgers[0].Reserve(ctx, quota.Reserve{Credential: cred, ID: id, Units: 50, Limits: limits, TTL: hours(1)}); err != nil || !d.Allowed {
-		t.Fatalf("reserve: %+v, %v", d, err)
-	}
+func (all crowd) testDrawsAtOnce(t *testing.T) {
+	s := all[0]
+	s.credential = newCredential()
+	s.reserve("default.r", 50, time.Hour)
 	var drawn atomic.Int64
-	crowd(ledgers, func(l quota.Ledger, entry string) {
-		d, err := l.Charge(ctx, quota.Charge{Credential: cred, ID: entry, Costs: []quota.Cost{{Bucket: "default", Units: 1}}, Limits: limits,
-			Reservation: id})
+	all.charge(t, func(c *quota.Charge) {
+		c.Reservation = "default.r"
+	}, func(d quota.Decision, err error) {
 		if err != nil && errorName(err) != "reservation_short" {
 			t.Error(err)
 		}
@@ -120,7 +127,8 @@ func testDrawsAtOnce(t *testing.T, ledgers []quota.Ledger) {
 			drawn.Add(1)
 		}
 	})
-	if left, err := ledgers[0].Release(ctx, cred, id); drawn.Load() != 50 || left != 0 || err != nil {
+	left, err := s.ledger.Release(t.Context(), s.credential, "default.r")
+	if drawn.Load() != 50 || left != 0 || err != nil {
 		t.Errorf("%d units were drawn and %d are left (%v), want 50 and 0", drawn.Load(), left, err)
 	}
 }

@@ -1,9 +1,7 @@
 package quotatest
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,15 +21,10 @@ func testRandomHolds(t *testing.T, h Harness) {
 		for _, b := range storyBuckets {
 			s.limits[b] = s.drawLimits(b)
 		}
-		s.names = []string{
+		s.play(40, []string{
 			"burst", "burst", "charge", "charge", "draw", "draw", "draw", "commit", "release",
 			"cancel", "reserve", "move", "jump", "jump", "relimit", "compare",
-		}
-		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			s.step()
-		}
-		s.compareAll()
-		s.checkWindows()
+		})
 	})
 }
 
@@ -55,139 +48,65 @@ func (s *story) burst() {
 // testManyHolds: what 1,500 reservations hold is known exactly, while they are open, while they
 // expire one after the other, and when more have expired than one call may forget.
 func testManyHolds(t *testing.T, h Harness) {
-	var clock Clock
-	m := many{t: t, model: &Model{Now: clock.Now}, ledger: h.Open(t), credential: newCredential()}
-	m.limits = []quota.Limit{
-		{Bucket: "default", Units: 5000, Window: quota.Sliding(hours(24))},
-		{Bucket: "default", Units: 4950, Window: quota.Sliding(hours(48))},
-	}
-	setNow := func(after time.Duration) {
-		h.SetNow(t, epoch.Add(after))
-		clock.Set(t, epoch.Add(after))
-	}
-	setNow(0)
+	p := newPair(t, t, h, h.Open(t))
+	p.limits["default"] = []quota.Limit{within(5000, hours(24)), within(4950, hours(48))}
 	var all sync.WaitGroup
 	for worker := range 50 {
 		all.Go(func() {
 			for i := worker; i < 1500; i += 50 {
-				m.reserve(i)
+				p.hold(i)
 			}
 		})
 	}
 	all.Wait()
-	m.charge(1900)
-	m.compare()
-	setNow(hours(1) + 24*time.Minute + 59*time.Second)
-	m.compare()
-	setNow(hours(1) + 25*time.Minute)
-	m.compare()
-	setNow(hours(3))
-	m.compare()
+	p.chargeUnits(1900, false)
+	compare := func(after time.Duration) {
+		p.setNow(epoch.Add(after))
+		for _, units := range []int64{1, 51, 150, 1000, 3000, 4950} {
+			p.chargeUnits(units, true)
+		}
+		p.compareBucket("default")
+	}
+	compare(0)
+	compare(hours(1) + 24*time.Minute + 59*time.Second)
+	compare(hours(1) + 25*time.Minute)
+	compare(hours(3))
 	for range 8 {
-		m.charge(1)
-		m.compare()
+		p.chargeUnits(1, false)
+		compare(hours(3))
 	}
 }
 
 // testHoldsInTurn: of 40 holds of one unit that expire one after the other, each frees one unit.
 func testHoldsInTurn(t *testing.T, h Harness) {
-	var clock Clock
-	m := many{t: t, model: &Model{Now: clock.Now}, ledger: h.Open(t), credential: newCredential()}
-	m.limits = []quota.Limit{{Bucket: "default", Units: 100, Window: quota.Sliding(hours(24))}}
-	h.SetNow(t, epoch)
-	clock.Set(t, epoch)
+	p := newPair(t, t, h, h.Open(t))
+	p.limits["default"] = []quota.Limit{dayLimit}
 	for i := range 40 {
-		m.reserve(3 * i) // one unit each
+		p.hold(3 * i) // one unit each
 	}
-	m.charge(60)
+	p.chargeUnits(60, false)
 	for units := range int64(40) {
-		m.charge(1 + units)
+		p.chargeUnits(1+units, false)
 	}
 }
 
-// many is a ledger and a model that are told the same.
-type many struct {
-	t          *testing.T
-	ledger     quota.Ledger
-	model      *Model
-	credential string
-	limits     []quota.Limit
-	serial     int
-}
-
-// reserve makes the nth reservation. It may come before or after others: the time stands still.
-func (m *many) reserve(n int) {
-	for _, l := range []quota.Ledger{m.model, m.ledger} {
-		d, err := l.Reserve(context.Background(), quota.Reserve{
-			Credential: m.credential, ID: fmt.Sprintf("default.r%04d", n), Units: int64(1 + n%3),
-			TTL: time.Hour + time.Duration(n%50)*time.Minute, Limits: m.limits,
+// hold makes the nth reservation. It may come before or after others: the time does not move.
+func (p *pair) hold(n int) {
+	for _, l := range []quota.Ledger{p.model, p.ledger} {
+		d, err := l.Reserve(p.outer.Context(), quota.Reserve{
+			Credential: p.credential, ID: fmt.Sprintf("default.r%04d", n), Units: int64(1 + n%3),
+			TTL: time.Hour + time.Duration(n%50)*time.Minute, Limits: p.limits["default"],
 		})
 		if err != nil || !d.Allowed {
-			m.t.Errorf("reservation %d: %+v, %v", n, d, err)
+			p.tb.Errorf("reservation %d: %+v, %v", n, d, err)
 		}
 	}
 }
 
-func (m *many) charge(units int64) {
-	m.t.Helper()
-	m.serial++
-	c := quota.Charge{
-		Credential: m.credential, ID: fmt.Sprintf("e%d", m.serial), Limits: m.limits,
+func (p *pair) chargeUnits(units int64, dry bool) {
+	p.tb.Helper()
+	p.compareCharge(quota.Charge{
+		Credential: p.credential, ID: p.id(), Limits: p.limits["default"], DryRun: dry,
 		Costs: []quota.Cost{{Bucket: "default", Units: units}},
-	}
-	want, _ := m.model.Charge(context.Background(), c)
-	got, err := m.ledger.Charge(context.Background(), c)
-	if err != nil || !sameDecision(got, want) {
-		m.t.Errorf(
-			"%s: charge of %d:\n got %+v, %v\nwant %+v",
-			m.model.Now(),
-			units,
-			got,
-			err,
-			want,
-		)
-	}
-}
-
-// compare asks when charges of various sizes would fit, and looks at all that is held.
-func (m *many) compare() {
-	m.t.Helper()
-	ctx := context.Background()
-	for _, units := range []int64{1, 51, 150, 1000, 3000, 4950} {
-		c := quota.Charge{
-			Credential: m.credential, ID: "dry", Limits: m.limits, DryRun: true,
-			Costs: []quota.Cost{{Bucket: "default", Units: units}},
-		}
-		want, _ := m.model.Charge(ctx, c)
-		got, err := m.ledger.Charge(ctx, c)
-		if err != nil || !sameDecision(got, want) {
-			m.t.Errorf(
-				"%s: %d units:\n got %+v, %v\nwant %+v",
-				m.model.Now(),
-				units,
-				got,
-				err,
-				want,
-			)
-		}
-	}
-	want, _ := m.model.Usage(ctx, m.credential, m.limits)
-	got, err := m.ledger.Usage(ctx, m.credential, m.limits)
-	if text, wants := fmt.Sprint(utcUsage(got)), fmt.Sprint(utcUsage(want)); err != nil ||
-		text != wants {
-		m.t.Errorf("%s: usage\n got %s, %v\nwant %s", m.model.Now(), text, err, wants)
-	}
-	wantHeld, _ := m.model.Reservations(ctx, m.credential, "default")
-	held, err := m.ledger.Reservations(ctx, m.credential, "default")
-	if err != nil || !slices.Equal(utcReservations(held), utcReservations(wantHeld)) {
-		m.t.Errorf("%s: %d reservations, %v; want %d", m.model.Now(), len(held), err, len(wantHeld))
-	}
-	checker, ok := m.ledger.(quota.Checker)
-	if !ok {
-		return
-	}
-	found, err := checker.CheckBucket(ctx, m.credential, "default", false)
-	if err != nil || len(found) > 0 {
-		m.t.Errorf("%s: found %+v, %v", m.model.Now(), found, err)
-	}
+	})
 }

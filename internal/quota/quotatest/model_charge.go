@@ -2,7 +2,6 @@ package quotatest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -12,7 +11,7 @@ import (
 // Charge decides by asking of each limit when it would admit the cost.
 func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error) {
 	if err := c.Check(); err != nil {
-		return refusal(c.Costs, err)
+		return quota.Refused(c.Costs, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,7 +33,7 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 		}
 	}
 	if err := c.CheckCost(); err != nil {
-		return refusal(c.Costs, err)
+		return quota.Refused(c.Costs, err)
 	}
 	v := m.verdict(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual, drawn: drawn})
 	d := quota.Decision{At: moment(now), Units: quota.UnitsOf(c.Costs), Limit: v.limit, RetryAt: moment(v.at)}
@@ -71,7 +70,7 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	name, _, _ := quota.ParseReservation(r.ID)
 	costs := []quota.Cost{{Bucket: name, Units: r.Units}}
 	if err := r.Check(); err != nil {
-		return refusal(costs, err)
+		return quota.Refused(costs, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +80,7 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 		return d, err
 	}
 	if err := r.CheckCost(); err != nil {
-		return refusal(costs, err)
+		return quota.Refused(costs, err)
 	}
 	b := cred.bucket(name)
 	n := max(now, b.newest+1)
@@ -132,14 +131,6 @@ func (c *credential) keep(key, asked string, d quota.Decision, until int64) {
 	if key != "" {
 		c.keys[key] = answer{asked, d, until}
 	}
-}
-
-// refusal is the answer to what Check refused.
-func refusal(costs []quota.Cost, err error) (quota.Decision, error) {
-	if exceeds := (*quota.CostExceedsLimitError)(nil); errors.As(err, &exceeds) {
-		return quota.NeverDecision(costs, exceeds), err
-	}
-	return quota.Decision{}, err
 }
 
 // Cancel takes the entries out.

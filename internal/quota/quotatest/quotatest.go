@@ -42,32 +42,24 @@ type Harness struct {
 
 // Run holds a ledger to the contract.
 func Run(t *testing.T, h Harness) {
-	t.Run("Vectors", func(t *testing.T) { RunVectors(t, h) })
-	t.Run("Denial", func(t *testing.T) { testDenialChangesNothing(t, h) })
-	t.Run("DryRun", func(t *testing.T) { testDryRun(t, h) })
-	t.Run("Retention", func(t *testing.T) { testRetention(t, h) })
-	t.Run("LongerWindow", func(t *testing.T) { testLongerWindow(t, h) })
-	t.Run("ShorterWindow", func(t *testing.T) { testShorterWindow(t, h) })
-	t.Run("ClockBack", func(t *testing.T) { testClockBack(t, h) })
-	t.Run("LoweredLimit", func(t *testing.T) { testLoweredLimit(t, h) })
-	t.Run("Refusal", func(t *testing.T) { testRefusals(t, h) })
-	t.Run("UsageAtOneMoment", func(t *testing.T) { testUsageAtOneMoment(t, h) })
-	t.Run("SpendAgain", func(t *testing.T) { testSpendAgain(t, h) })
-	t.Run("CancelTheOnlyOne", func(t *testing.T) { testCancelTheOnlyOne(t, h) })
-	t.Run("CancelFarBack", func(t *testing.T) { testCancelFarBack(t, h) })
-	t.Run("Sums", func(t *testing.T) { testSums(t, h) })
-	t.Run("SumsOfReservations", func(t *testing.T) { testSumsOfReservations(t, h) })
-	t.Run("SumsTrimmed", func(t *testing.T) { testSumsTrimmed(t, h) })
-	t.Run("Between", func(t *testing.T) { testBetween(t, h) })
-	t.Run("Pages", func(t *testing.T) { testPages(t, h) })
-	t.Run("Check", func(t *testing.T) { testCheck(t, h) })
-	t.Run("Claims", func(t *testing.T) { testClaims(t, h) })
-	t.Run("Pace", func(t *testing.T) { testPace(t, h) })
-	t.Run("ManyHolds", func(t *testing.T) { testManyHolds(t, h) })
-	t.Run("HoldsInTurn", func(t *testing.T) { testHoldsInTurn(t, h) })
-	t.Run("Concurrent", func(t *testing.T) { testConcurrent(t, h) })
-	t.Run("Random", func(t *testing.T) { testRandom(t, h) })
-	t.Run("RandomHolds", func(t *testing.T) { testRandomHolds(t, h) })
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Harness)
+	}{
+		{"Vectors", testVectors}, {"Denial", testDenialChangesNothing}, {"DryRun", testDryRun},
+		{"Retention", testRetention}, {"LongerWindow", testLongerWindow},
+		{"ShorterWindow", testShorterWindow}, {"ClockBack", testClockBack},
+		{"LoweredLimit", testLoweredLimit}, {"Refusal", testRefusals},
+		{"UsageAtOneMoment", testUsageAtOneMoment}, {"SpendAgain", testSpendAgain},
+		{"CancelTheOnlyOne", testCancelTheOnlyOne}, {"CancelFarBack", testCancelFarBack},
+		{"Sums", testSums}, {"SumsOfReservations", testSumsOfReservations},
+		{"SumsTrimmed", testSumsTrimmed}, {"Between", testBetween}, {"Pages", testPages},
+		{"Check", testCheck}, {"Claims", testClaims}, {"Pace", testPace},
+		{"ManyHolds", testManyHolds}, {"HoldsInTurn", testHoldsInTurn},
+		{"Concurrent", testConcurrent}, {"Random", testRandom}, {"RandomHolds", testRandomHolds},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, h) })
+	}
 }
 
 // Clock is a clock that stands still until it is set. Its zero value shows the beginning of 1970.

@@ -17,31 +17,15 @@ import (
 // that shows it.
 func testRandom(t *testing.T, h Harness) {
 	l := h.Open(t)
-	rapid.Check(t, func(rt *rapid.T) {
-		s := newStory(t, rt, h, l)
-		s.names = actionNames
-		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-			s.step()
-		}
-		s.compareAll()
-		s.checkWindows()
-	})
+	rapid.Check(t, func(rt *rapid.T) { newStory(t, rt, h, l).play(60, actionNames) })
 }
 
 // story is one random history in the making.
 type story struct {
-	outer      testing.TB // the clock and the store belong to the whole test
-	t          *rapid.T
-	h          Harness
-	ledger     quota.Ledger
-	model      *Model
-	clock      Clock
-	credential string
-	limits     map[string][]quota.Limit
-	names      []string // of the actions that it is made of
-	many       bool     // units, so that many reservations fit
+	*pair
+	t    *rapid.T
+	many bool // units, so that many reservations fit
 
-	serial  int
 	floor   time.Time // the clock does not go back past what has lapsed
 	idle    time.Duration
 	ends    []time.Time // expiries and suspensions
@@ -64,17 +48,19 @@ var storyBuckets = []string{"default", "search_list", "videos"}
 // storyWindows are long and short, sliding and calendar; the story's clock moves in steps of about
 // their lengths.
 var storyWindows = []struct{ text, zone string }{
-	{"24h", ""}, {"1h", ""}, {"1m", ""}, {"5ms", ""}, {"day", "America/Los_Angeles"}, {"day", "Asia/Kathmandu"}, {"hour", "UTC"},
-	{"hour", "Asia/Kolkata"}, {"25h0m0.000001s", ""},
+	{"24h", ""}, {"1h", ""}, {"1m", ""}, {"5ms", ""}, {"25h0m0.000001s", ""},
+	{"day", "America/Los_Angeles"}, {"day", "Asia/Kathmandu"}, {"hour", "UTC"},
+	{"hour", "Asia/Kolkata"},
 }
 
 // storyStarts are ordinary moments and hours before a clock change.
-var storyStarts = []time.Time{epoch, time.Date(2026, 3, 8, 6, 59, 0, 0, time.UTC), time.Date(2026, 11, 1, 6, 30, 0, 1000, time.UTC)}
+var storyStarts = []time.Time{
+	epoch, time.Date(2026, 3, 8, 6, 59, 0, 0, time.UTC),
+	time.Date(2026, 11, 1, 6, 30, 0, 1000, time.UTC),
+}
 
 func newStory(outer testing.TB, t *rapid.T, h Harness, l quota.Ledger) *story {
-	s := &story{outer: outer, t: t, h: h, ledger: l, credential: newCredential(), limits: map[string][]quota.Limit{},
-		settled: map[string]time.Time{}}
-	s.model = &Model{Now: s.clock.Now}
+	s := &story{pair: newPair(outer, t, h, l), t: t, settled: map[string]time.Time{}}
 	s.setNow(rapid.SampledFrom(storyStarts).Draw(t, "start"))
 	s.floor = s.clock.Now().Add(-hours(2))
 	for _, b := range storyBuckets {
@@ -84,7 +70,8 @@ func newStory(outer testing.TB, t *rapid.T, h Harness, l quota.Ledger) *story {
 }
 
 func (s *story) drawLimits(bucket string) []quota.Limit {
-	windows := rapid.SliceOfNDistinct(rapid.IntRange(0, len(storyWindows)-1), 1, 3, rapid.ID[int]).Draw(s.t, "windows of "+bucket)
+	indices := rapid.IntRange(0, len(storyWindows)-1)
+	windows := rapid.SliceOfNDistinct(indices, 1, 3, rapid.ID[int]).Draw(s.t, "windows of "+bucket)
 	limits := make([]quota.Limit, len(windows))
 	for i, n := range windows {
 		w, err := quota.ParseWindow(storyWindows[n].text, storyWindows[n].zone)
@@ -95,41 +82,41 @@ func (s *story) drawLimits(bucket string) []quota.Limit {
 		if s.many {
 			units *= 10
 		}
-		limits[i] = quota.Limit{Bucket: bucket, Units: units, Headroom: rapid.SampledFrom([]int64{0, 0, 3, 50}).Draw(s.t, "headroom"),
-			Window: w}
-		if limits[i].Headroom == 50 && units > 0 {
-			limits[i].Headroom = 1
+		headroom := rapid.SampledFrom([]int64{0, 0, 3, 50}).Draw(s.t, "headroom")
+		if headroom == 50 && units > 0 {
+			headroom = 1
 		}
+		limits[i] = quota.Limit{Bucket: bucket, Units: units, Headroom: headroom, Window: w}
 	}
 	return limits
 }
 
-func (s *story) setNow(now time.Time) {
-	s.clock.Set(s.outer, now)
-	s.h.SetNow(s.outer, now)
-}
-
-func (s *story) step() {
-	if s.idle > hours(40) {
-		s.touchAll() // a ledger may forget what is left alone for longer than it keeps entries
+// play tells a history of so many steps at most.
+func (s *story) play(steps int, names []string) {
+	for range rapid.IntRange(1, steps).Draw(s.t, "steps") {
+		if s.idle > hours(40) {
+			s.touchAll() // a ledger may forget what is left alone for longer than it keeps entries
+		}
+		actions[rapid.SampledFrom(names).Draw(s.t, "do")](s)
 	}
-	actions[rapid.SampledFrom(s.names).Draw(s.t, "do")](s)
+	s.compareAll()
+	s.checkWindows()
 }
 
 var actions = map[string]func(*story){
-	"charge": (*story).charge, "draw": (*story).draw, "reserve": (*story).reserveSome, "commit": (*story).commit,
-	"release": (*story).release, "cancel": (*story).cancel, "suspend": (*story).suspend, "move": (*story).move,
-	"jump": (*story).jumpTo, "relimit": (*story).relimit, "compare": (*story).compareOne,
-	"burst": (*story).burst,
+	"charge": (*story).charge, "draw": (*story).draw, "reserve": (*story).reserveSome,
+	"commit": (*story).commit, "release": (*story).release, "cancel": (*story).cancel,
+	"suspend": (*story).suspend, "move": (*story).move, "jump": (*story).jumpTo,
+	"relimit": (*story).relimit, "compare": (*story).compareOne, "burst": (*story).burst,
 }
 
 // actionNames has the actions as often as they should come; a shrunk history prefers the first.
-var actionNames = []string{"charge", "charge", "charge", "charge", "charge", "move", "move", "move", "jump", "reserve", "reserve", "draw",
-	"draw", "commit", "release", "cancel", "suspend", "relimit", "compare", "compare"}
+var actionNames = []string{
+	"charge", "charge", "charge", "charge", "charge", "move", "move", "move", "jump", "reserve",
+	"reserve", "draw", "draw", "commit", "release", "cancel", "suspend", "relimit", "compare", "compare",
+}
 
 func (s *story) bucket() string { return rapid.SampledFrom(storyBuckets).Draw(s.t, "bucket") }
-
-func (s *story) id() string { s.serial++; return fmt.Sprintf("e%04d", s.serial) }
 
 // key is one of a few, none after a day: ledgers need not forget a key at the same microsecond.
 func (s *story) key() string {
@@ -151,13 +138,19 @@ func (s *story) allLimits(costs []quota.Cost) []quota.Limit {
 
 func (s *story) newCharge() quota.Charge {
 	var costs []quota.Cost
-	for _, b := range rapid.SliceOfNDistinct(rapid.SampledFrom(storyBuckets), 1, 3, rapid.ID[string]).Draw(s.t, "buckets") {
-		costs = append(costs, quota.Cost{Bucket: b, Units: rapid.Int64Range(1, 12).Draw(s.t, "cost")})
+	some := rapid.SliceOfNDistinct(rapid.SampledFrom(storyBuckets), 1, 3, rapid.ID[string])
+	for _, b := range some.Draw(s.t, "buckets") {
+		units := rapid.Int64Range(1, 12).Draw(s.t, "cost")
+		costs = append(costs, quota.Cost{Bucket: b, Units: units})
 	}
-	return quota.Charge{Credential: s.credential, ID: s.id(), Key: s.key(), Costs: costs, Limits: s.allLimits(costs),
-		Manual: rapid.Bool().Draw(s.t, "manual"), Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9,
-		DryRun: rapid.IntRange(0, 5).Draw(s.t, "dry run") == 5,
-		Labels: rapid.SampledFrom([]quota.Labels{nil, {"region": "BR"}, {"region": "DE", "run": "r:1"}}).Draw(s.t, "labels")}
+	labels := []quota.Labels{nil, {"region": "BR"}, {"region": "DE", "run": "r:1"}}
+	return quota.Charge{
+		Credential: s.credential, ID: s.id(), Key: s.key(), Costs: costs, Limits: s.allLimits(costs),
+		Manual:  rapid.Bool().Draw(s.t, "manual"),
+		Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9,
+		DryRun:  rapid.IntRange(0, 5).Draw(s.t, "dry run") == 5,
+		Labels:  rapid.SampledFrom(labels).Draw(s.t, "labels"),
+	}
 }
 
 func (s *story) charge() { s.makeCharge(s.newCharge()) }
@@ -170,7 +163,8 @@ func (s *story) draw() {
 	c.Reservation = rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
 	bucket, _, _ := quota.ParseReservation(c.Reservation)
 	if !slices.ContainsFunc(c.Costs, func(k quota.Cost) bool { return k.Bucket == bucket }) {
-		c.Costs = append(c.Costs, quota.Cost{Bucket: bucket, Units: rapid.Int64Range(1, 4).Draw(s.t, "draw")})
+		units := rapid.Int64Range(1, 4).Draw(s.t, "draw")
+		c.Costs = append(c.Costs, quota.Cost{Bucket: bucket, Units: units})
 		c.Limits = s.allLimits(c.Costs)
 	}
 	s.makeCharge(c)
@@ -179,34 +173,31 @@ func (s *story) draw() {
 // makeCharge compares the answers, and after a denial sometimes proves RetryAt: denied one
 // microsecond before, allowed then.
 func (s *story) makeCharge(c quota.Charge) {
-	d := s.compareCharge(c)
+	d := s.chargeBoth(c)
 	if d.Allowed || d.RetryAt.IsZero() || c.Reservation != "" || !rapid.Bool().Draw(s.t, "wait for retry") {
 		return
 	}
 	s.forward(d.RetryAt.Add(-time.Microsecond))
-	if before := s.compareCharge(c); before.Allowed {
+	if before := s.chargeBoth(c); before.Allowed {
 		s.t.Fatalf("allowed one microsecond before %s, when the charge was to be retried", d.RetryAt)
 	}
 	s.forward(d.RetryAt)
-	if then := s.compareCharge(c); !then.Allowed {
+	if then := s.chargeBoth(c); !then.Allowed {
 		s.t.Fatalf("denied at %s, when the charge was to be retried: %+v", d.RetryAt, then)
 	}
 }
 
-func (s *story) compareCharge(c quota.Charge) quota.Decision {
-	ctx := context.Background()
-	want, wantErr := s.model.Charge(ctx, c)
-	got, err := s.ledger.Charge(ctx, c)
-	s.compareDecision(fmt.Sprintf("charge %+v", c), got, want, err, wantErr)
-	if want.Allowed && !want.Replayed && !c.DryRun {
-		s.charges = append(s.charges, made{c, want})
+func (s *story) chargeBoth(c quota.Charge) quota.Decision {
+	d := s.compareCharge(c)
+	if d.Allowed && !d.Replayed && !c.DryRun {
+		s.charges = append(s.charges, made{c, d})
 		for _, cost := range c.Costs {
-			if !want.Observed {
-				s.proofs = append(s.proofs, proof{want.At, cost.Bucket, s.limits[cost.Bucket]})
+			if !d.Observed {
+				s.proofs = append(s.proofs, proof{d.At, cost.Bucket, s.limits[cost.Bucket]})
 			}
 		}
 	}
-	return got
+	return d
 }
 
 func (s *story) reserveSome() {
@@ -245,8 +236,8 @@ func (s *story) commit() {
 	case len(s.reserve) > 0:
 		id := rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
 		bucket, _, _ := quota.ParseReservation(id)
-		c = quota.Commit{Credential: s.credential, Reservation: id, ID: s.id(), Limits: s.limits[bucket],
-			Units: rapid.Int64Range(quota.AllUnits, 8).Draw(s.t, "units")}
+		c = quota.Commit{Credential: s.credential, Reservation: id, ID: s.id(),
+			Limits: s.limits[bucket], Units: rapid.Int64Range(quota.AllUnits, 8).Draw(s.t, "units")}
 	default:
 		return
 	}
@@ -293,14 +284,16 @@ func (s *story) cancel() {
 		return
 	}
 	ctx := context.Background()
-	s.compareError("cancel "+c.charge.ID, s.ledger.Cancel(ctx, c.charge, c.decision), s.model.Cancel(ctx, c.charge, c.decision))
+	want := s.model.Cancel(ctx, c.charge, c.decision)
+	s.compareError("cancel "+c.charge.ID, s.ledger.Cancel(ctx, c.charge, c.decision), want)
 }
 
 func (s *story) suspend() {
 	ctx, b := context.Background(), s.bucket()
 	var until time.Time
 	if rapid.Bool().Draw(s.t, "close") {
-		until = s.clock.Now().Add(time.Duration(rapid.Int64Range(-1, hours(3).Microseconds()).Draw(s.t, "µs")) * time.Microsecond)
+		later := rapid.Int64Range(-1, hours(3).Microseconds()).Draw(s.t, "µs")
+		until = s.clock.Now().Add(time.Duration(later) * time.Microsecond)
 		s.ends = append(s.ends, until)
 	}
 	want := s.model.Suspend(ctx, s.credential, b, until)

@@ -8,23 +8,61 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"quotabudget/internal/quota"
 )
 
-func (s *story) compareError(what string, got, want error) {
-	s.t.Helper()
-	if errorName(got) != errorName(want) {
-		s.t.Fatalf("at %s: %s: error %v, want %v", s.clock.Now().Format(time.RFC3339Nano), what, got, want)
-	}
+// pair is a ledger and the model, to which the same is done.
+type pair struct {
+	outer      testing.TB // the clock and the store belong to the whole test
+	tb         rapid.TB   // what fails
+	h          Harness
+	ledger     quota.Ledger
+	model      *Model
+	clock      Clock
+	credential string
+	limits     map[string][]quota.Limit // by bucket
+	serial     int
 }
 
-func (s *story) compareDecision(what string, got, want quota.Decision, err, wantErr error) {
-	s.t.Helper()
-	s.compareError(what, err, wantErr)
-	if errors.Is(wantErr, quota.ErrCostExceedsLimit) == (wantErr != nil) && !sameDecision(got, want) {
-		s.t.Fatalf("at %s: %s:\n got %+v\nwant %+v", s.clock.Now().Format(time.RFC3339Nano), what, got, want)
+func newPair(outer testing.TB, tb rapid.TB, h Harness, l quota.Ledger) *pair {
+	p := &pair{outer: outer, tb: tb, h: h, ledger: l, credential: newCredential(),
+		limits: map[string][]quota.Limit{}}
+	p.model = &Model{Now: p.clock.Now}
+	p.setNow(epoch)
+	return p
+}
+
+func (p *pair) setNow(now time.Time) {
+	p.clock.Set(p.outer, now)
+	p.h.SetNow(p.outer, now)
+}
+
+func (p *pair) id() string { p.serial++; return fmt.Sprintf("e%04d", p.serial) }
+
+func (p *pair) compareCharge(c quota.Charge) quota.Decision {
+	p.tb.Helper()
+	want, wantErr := p.model.Charge(context.Background(), c)
+	got, err := p.ledger.Charge(context.Background(), c)
+	p.compareDecision(fmt.Sprintf("charge %+v", c), got, want, err, wantErr)
+	return got
+}
+
+func (p *pair) compareError(what string, got, want error) {
+	p.tb.Helper()
+	p.same(what+": error", errorName(got), errorName(want), nil)
+}
+
+func (p *pair) compareDecision(what string, got, want quota.Decision, err, wantErr error) {
+	p.tb.Helper()
+	p.compareError(what, err, wantErr)
+	decided := errors.Is(wantErr, quota.ErrCostExceedsLimit) == (wantErr != nil)
+	if decided && !sameDecision(got, want) {
+		p.same(what, got, want, nil)
 	}
 }
 
@@ -32,7 +70,8 @@ func (s *story) compareDecision(what string, got, want quota.Decision, err, want
 func sameDecision(a, b quota.Decision) bool {
 	same := a.At.Equal(b.At) && a.RetryAt.Equal(b.RetryAt) && a.ExpiresAt.Equal(b.ExpiresAt) &&
 		maps.Equal(a.Units, b.Units) && maps.Equal(a.Remaining, b.Remaining)
-	a.At, a.RetryAt, a.ExpiresAt, a.Units, a.Remaining = b.At, b.RetryAt, b.ExpiresAt, b.Units, b.Remaining
+	a.At, a.RetryAt, a.ExpiresAt = b.At, b.RetryAt, b.ExpiresAt
+	a.Units, a.Remaining = b.Units, b.Remaining
 	return same && reflect.DeepEqual(a, b)
 }
 
@@ -61,7 +100,7 @@ func (s *story) comparePicture() {
 	s.same("usage of all", utcUsage(got), utcUsage(want), err)
 }
 
-func (s *story) compareBucket(b string) {
+func (s *pair) compareBucket(b string) {
 	ctx := context.Background()
 	want, _ := s.model.Usage(ctx, s.credential, s.limits[b])
 	got, err := s.ledger.Usage(ctx, s.credential, s.limits[b])
@@ -88,7 +127,7 @@ func (s *story) compareBucket(b string) {
 
 // compareSums holds the sums of a bucket against the model's, and against the ledger's own entries,
 // of which another number may be trimmed.
-func (s *story) compareSums(b string, since time.Time) {
+func (s *pair) compareSums(b string, since time.Time) {
 	ctx := context.Background()
 	q := quota.SumQuery{Credential: s.credential, Bucket: b, Since: since}
 	want, _ := s.model.Sums(ctx, q)
@@ -98,7 +137,7 @@ func (s *story) compareSums(b string, since time.Time) {
 	q.Since = time.Time{}
 	log, err := s.ledger.Entries(ctx, quota.Query{Credential: s.credential, Bucket: b})
 	if err != nil {
-		s.t.Fatal(err)
+		s.tb.Fatal(err)
 	}
 	got, err = s.ledger.Sums(ctx, q)
 	s.same("all sums of "+b, sumsText(got), sumsText(quota.AddUp(log)), err)
@@ -112,13 +151,13 @@ func (s *story) compareSums(b string, since time.Time) {
 	}
 }
 
-func (s *story) same(what string, got, want any, err error) {
-	s.t.Helper()
+func (s *pair) same(what string, got, want any, err error) {
+	s.tb.Helper()
 	if err != nil {
-		s.t.Fatalf("%s: %v", what, err)
+		s.tb.Fatalf("%s: %v", what, err)
 	}
 	if !reflect.DeepEqual(got, want) {
-		s.t.Fatalf("at %s: %s:\n got %+v\nwant %+v", s.clock.Now().Format(time.RFC3339Nano), what, got, want)
+		s.tb.Fatalf("at %s: %s:\n got %+v\nwant %+v", s.clock.Now().Format(time.RFC3339Nano), what, got, want)
 	}
 }
 

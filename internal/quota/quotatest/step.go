@@ -1,9 +1,9 @@
 package quotatest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -11,12 +11,52 @@ import (
 	"quotabudget/internal/quota"
 )
 
+// step sets the clock, and asks one thing.
+type step struct {
+	Now    *time.Time `json:"now"`
+	Limits []limit    `json:"limits"` // of this step alone
+
+	Charge       *chargeStep  `json:"charge"`
+	Reserve      *reserveStep `json:"reserve"`
+	Commit       *commitStep  `json:"commit"`
+	Release      string       `json:"release"`
+	Cancel       string       `json:"cancel"`
+	Suspend      *suspendStep `json:"suspend"`
+	Usage        *struct{}    `json:"usage"`
+	Reservations string       `json:"reservations"`
+	Entries      *quota.Query `json:"entries"`
+
+	Want json.RawMessage `json:"want"`
+}
+
+// The fields that have the same name in quota are read as they are.
+
+type chargeStep struct {
+	quota.Charge
+	Units  int64 `json:"units"` // of the bucket "default", instead of costs
+	DryRun bool  `json:"dry_run"`
+}
+
+type reserveStep struct {
+	quota.Reserve
+	TTL int64 `json:"ttl_us"`
+}
+
+type commitStep struct {
+	quota.Commit
+	Units *int64 `json:"units"`
+}
+
+type suspendStep struct {
+	Bucket string    `json:"bucket"`
+	Until  time.Time `json:"until"`
+}
+
 // runner runs the steps of one vector on a ledger.
 type runner struct {
 	t          *testing.T
 	ledger     quota.Ledger
 	credential string
-	limits     []limit
 	step       string
 	charges    map[string]made // by entry ID, for cancelling
 }
@@ -26,41 +66,42 @@ type made struct {
 	decision quota.Decision
 }
 
-func (r *runner) do(s step) {
-	t, ctx := r.t, context.Background()
-	limits := limitsOf(t, r.limits)
+func (r *runner) do(s step, limits []quota.Limit) {
+	ctx, l := context.Background(), r.ledger
 	switch {
 	case s.Charge != nil:
 		c := s.Charge.charge(r.credential, limits)
-		d, err := r.ledger.Charge(ctx, c)
+		d, err := l.Charge(ctx, c)
 		if d.Allowed && !d.Replayed && !c.DryRun {
 			r.charges[c.ID] = made{c, d}
 		}
 		r.checkDecision(s.Want, d, err)
 	case s.Reserve != nil:
-		q := s.Reserve
-		d, err := r.ledger.Reserve(ctx, quota.Reserve{Credential: r.credential, ID: q.ID, Key: q.Key, Units: q.Units, Note: q.Note,
-			Limits: ofReservation(limits, q.ID), TTL: time.Duration(q.TTL) * time.Microsecond, Manual: q.Manual, Observe: q.Observe})
+		q := s.Reserve.Reserve
+		q.Credential, q.Limits = r.credential, ofReservation(limits, q.ID)
+		q.TTL = time.Duration(s.Reserve.TTL) * time.Microsecond
+		d, err := l.Reserve(ctx, q)
 		r.checkDecision(s.Want, d, err)
 	case s.Commit != nil:
-		c := quota.Commit{Credential: r.credential, Reservation: s.Commit.Reservation, ID: s.Commit.ID, Units: quota.AllUnits,
-			Labels: s.Commit.Labels, Limits: ofReservation(limits, s.Commit.Reservation)}
-		if s.Commit.Units != nil {
+		c := s.Commit.Commit
+		c.Credential, c.Limits = r.credential, ofReservation(limits, c.Reservation)
+		if c.Units = quota.AllUnits; s.Commit.Units != nil {
 			c.Units = *s.Commit.Units
 		}
-		d, err := r.ledger.Commit(ctx, c)
+		d, err := l.Commit(ctx, c)
 		r.checkDecision(s.Want, d, err)
 	case s.Release != "":
-		left, err := r.ledger.Release(ctx, r.credential, s.Release)
-		r.checkRelease(s.Want, left, err)
+		left, err := l.Release(ctx, r.credential, s.Release)
+		r.checkError(s.Want, left, err)
 	case s.Cancel != "":
 		c, ok := r.charges[s.Cancel]
 		if !ok {
-			t.Fatalf("%s: the vector cancels a charge %s that was never allowed", r.step, s.Cancel)
+			r.t.Fatalf("%s: the vector cancels a charge %s that was never allowed", r.step, s.Cancel)
 		}
-		r.checkError(s.Want, r.ledger.Cancel(ctx, c.charge, c.decision))
+		r.checkError(s.Want, 0, l.Cancel(ctx, c.charge, c.decision))
 	case s.Suspend != nil:
-		r.checkError(s.Want, r.ledger.Suspend(ctx, r.credential, bucketName(s.Suspend.Bucket), timeOf(s.Suspend.Until)))
+		err := l.Suspend(ctx, r.credential, bucketName(s.Suspend.Bucket), s.Suspend.Until)
+		r.checkError(s.Want, 0, err)
 	default:
 		r.look(s, limits)
 	}
@@ -79,8 +120,8 @@ func (r *runner) look(s step, limits []quota.Limit) {
 		r.fatal(err)
 		r.checkReservations(s.Want, list)
 	case s.Entries != nil:
-		list, err := r.ledger.Entries(ctx, quota.Query{Credential: r.credential, Bucket: bucketName(s.Entries.Bucket),
-			Since: timeOf(s.Entries.Since), Limit: s.Entries.Limit})
+		s.Entries.Credential, s.Entries.Bucket = r.credential, bucketName(s.Entries.Bucket)
+		list, err := r.ledger.Entries(ctx, *s.Entries)
 		r.fatal(err)
 		r.checkEntries(s.Want, list)
 	case s.Now == nil:
@@ -89,13 +130,10 @@ func (r *runner) look(s step, limits []quota.Limit) {
 }
 
 func (c *chargeStep) charge(credential string, limits []quota.Limit) quota.Charge {
-	q := quota.Charge{Credential: credential, ID: c.ID, Key: c.Key, Labels: c.Labels, Manual: c.Manual, Observe: c.Observe,
-		DryRun: c.DryRun, Reservation: c.Reservation}
+	q := c.Charge
+	q.Credential, q.DryRun = credential, c.DryRun
 	if c.Units != 0 {
 		q.Costs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: c.Units}}
-	}
-	for _, k := range c.Costs {
-		q.Costs = append(q.Costs, quota.Cost{Bucket: k.Bucket, Units: k.Units})
 	}
 	q.Limits = slices.DeleteFunc(limits, func(l quota.Limit) bool {
 		return !slices.ContainsFunc(q.Costs, func(k quota.Cost) bool { return k.Bucket == l.Bucket })
@@ -106,62 +144,7 @@ func (c *chargeStep) charge(credential string, limits []quota.Limit) quota.Charg
 // ofReservation is the limits of the reservation's bucket.
 func ofReservation(limits []quota.Limit, reservation string) []quota.Limit {
 	bucket, _, _ := quota.ParseReservation(reservation)
-	return slices.DeleteFunc(limits, func(l quota.Limit) bool { return l.Bucket != bucket })
+	return quota.LimitsOf(bucket, limits)
 }
 
-func bucketName(name string) string {
-	if name == "" {
-		return quota.DefaultBucket
-	}
-	return name
-}
-
-func timeOf(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
-}
-
-func (r *runner) fatal(err error) {
-	r.t.Helper()
-	if err != nil {
-		r.t.Fatalf("%s: %v", r.step, err)
-	}
-}
-
-func (r *runner) want(raw json.RawMessage, into any) {
-	r.t.Helper()
-	if raw == nil {
-		raw = json.RawMessage("{}")
-	}
-	if err := strict(raw, into); err != nil {
-		r.t.Fatalf("%s: want: %v", r.step, err)
-	}
-}
-
-// errorNames is what the vectors call the errors.
-var errorNames = []struct {
-	name string
-	err  error
-}{
-	{"cost_exceeds_limit", quota.ErrCostExceedsLimit},
-	{"no_bucket", quota.ErrNoBucket},
-	{"no_reservation", quota.ErrNoReservation},
-	{"reservation_short", quota.ErrReservationShort},
-	{"no_entry", quota.ErrNoEntry},
-	{"key_reused", quota.ErrKeyReused},
-	{"malformed", quota.ErrMalformed},
-}
-
-func errorName(err error) string {
-	if err == nil {
-		return ""
-	}
-	for _, e := range errorNames {
-		if errors.Is(err, e.err) {
-			return e.name
-		}
-	}
-	return "unexpected: " + err.Error()
-}
+func bucketName(name string) string { return cmp.Or(name, quota.DefaultBucket) }

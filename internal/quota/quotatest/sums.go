@@ -1,8 +1,8 @@
 package quotatest
 
 import (
-	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,149 +10,146 @@ import (
 	"quotabudget/internal/quota"
 )
 
+// plenty has room for all that these cases charge.
+var plenty = within(10_000, hours(24))
+
 // testSums: what was spent is added up by grains of time and by labels, whatever becomes of the
 // entries.
 func testSums(t *testing.T, h Harness) {
-	l := h.Open(t)
-	s := summed{t, l, newCredential()}
-	us, end := labels("US", "r1"), quota.GrainOf(epoch).Add(quota.Grain)
-	at := func(now time.Time) { h.SetNow(t, now) }
+	s := newSubject(t, h, plenty)
+	us, br, end := labels("US", "r1"), labels("BR", ""), quota.GrainOf(epoch).Add(quota.Grain)
+	s.chargeAs(us, 1)
+	_, last := s.chargeAs(labels("US", "r2"), 2)
+	s.chargeAs(br, 4)
+	s.chargeAs(nil, 8)
+	h.SetNow(t, end.Add(-time.Microsecond))
+	s.chargeAs(us, 16)
+	h.SetNow(t, end)
+	s.chargeAs(us, 32)
+	s.wantSums("two grains", time.Time{}, sum(epoch, nil, 8, 1), sum(epoch, br, 4, 1),
+		sum(epoch, labels("US", ""), 19, 3), sum(end, labels("US", ""), 32, 1))
+	s.wantSums("from the second grain on", end, sum(end, labels("US", ""), 32, 1))
+	s.wantSums("from later on", end.Add(time.Microsecond))
 
-	at(epoch)
-	s.charge(us, 1)
-	_, last := s.charge(labels("US", "r2"), 2)
-	s.charge(labels("BR", ""), 4)
-	s.charge(nil, 8)
-	at(end.Add(-time.Microsecond))
-	s.charge(us, 16)
-	at(end)
-	s.charge(us, 32)
-	s.want("two grains", time.Time{},
-		s.sum(epoch, nil, 8, 1), s.sum(epoch, labels("BR", ""), 4, 1),
-		s.sum(epoch, labels("US", ""), 19, 3), s.sum(end, labels("US", ""), 32, 1))
-	s.want("from the second grain on", end, s.sum(end, labels("US", ""), 32, 1))
-	s.want("from later on", end.Add(time.Microsecond))
+	s.cancel(s.chargeAs(us, 64))
+	s.cancel(s.chargeAs(br, 64))
+	s.wantSums("cancelled", end, sum(end, labels("US", ""), 32, 1))
 
-	cancelled, d := s.charge(us, 64)
-	s.cancel(cancelled, d)
-	other, d2 := s.charge(labels("BR", ""), 64)
-	s.cancel(other, d2)
-	s.want("cancelled", end, s.sum(end, labels("US", ""), 32, 1))
+	third := end.Add(quota.Grain)
+	h.SetNow(t, third)
+	c := s.newCharge(5000)
+	c.Labels, c.Limits, c.Observe = br, []quota.Limit{dayLimit}, true
+	if d := s.must(c); !d.Observed {
+		t.Errorf("%+v would have been allowed", d)
+	}
+	denied := br.With(quota.Labels{quota.LabelDenied: dayLimit.Name()})
+	s.wantSums("observed", third, sum(third, denied, 5000, 1))
 
-	at(end.Add(quota.Grain))
-	s.observe(labels("BR", ""), 5000)
-	denied := labels("BR", "").With(quota.Labels{quota.LabelDenied: dayLimit.Name()})
-	s.want("observed", end.Add(quota.Grain), s.sum(end.Add(quota.Grain), denied, 5000, 1))
-
-	s.exactAfter("the middle of a grain", last.At, 4+8+16+32+5000)
-	s.exactAfter("the end of a grain", end.Add(-time.Microsecond), 32+5000)
-	s.exactAfter("the start of a grain", end, 5000)
-	s.exactAfter("the beginning", time.Time{}, 1+2+4+8+16+32+5000)
+	// No unit of a grain that had begun is lost or counted twice.
+	for _, c := range []struct {
+		since time.Time
+		want  int64
+	}{
+		{last.At, 4 + 8 + 16 + 32 + 5000}, {end.Add(-time.Microsecond), 32 + 5000}, {end, 5000},
+		{time.Time{}, 1 + 2 + 4 + 8 + 16 + 32 + 5000},
+	} {
+		q := quota.SumQuery{Credential: s.credential, Bucket: "default", Since: c.since}
+		sums, err := quota.SumsAfter(t.Context(), s.ledger, q)
+		var units int64
+		for _, sum := range sums {
+			units += sum.Units
+		}
+		if err != nil || units != c.want {
+			t.Errorf("after %s: %d units, %v, want %d:\n%s", c.since, units, err, c.want, sumsText(sums))
+		}
+	}
 }
 
 // testSumsOfReservations: a commit is an entry of its own, and a draw, cancelled, is none.
 func testSumsOfReservations(t *testing.T, h Harness) {
-	ctx, l := context.Background(), h.Open(t)
-	s := summed{t, l, newCredential()}
-	h.SetNow(t, epoch)
-	r := quota.Reserve{
-		Credential: s.credential, ID: "default.r", Units: 50, TTL: time.Hour, Limits: []quota.Limit{dayLimit},
-	}
-	if d, err := l.Reserve(ctx, r); err != nil || !d.Allowed {
-		t.Fatal(d, err)
-	}
-	s.want("reserved", time.Time{})
-	draw := s.newCharge(labels("US", "r1"), 7)
-	draw.Reservation = r.ID
-	s.cancel(draw, must(t, l, draw))
-	s.want("a draw, cancelled", time.Time{})
-	again := s.newCharge(labels("US", "r2"), 9)
-	again.Reservation = r.ID
-	must(t, l, again)
-	c := quota.Commit{
-		Credential: s.credential, Reservation: r.ID, ID: quota.NewID(epoch), Units: 11,
-		Labels: labels("US", "r2"),
-	}
+	s := newSubject(t, h, plenty)
+	s.reserve("default.r", 50, time.Hour)
+	s.wantSums("reserved", time.Time{})
+	draw := s.newCharge(7)
+	draw.Labels, draw.Reservation = labels("US", "r1"), "default.r"
+	s.cancel(draw, s.must(draw))
+	s.wantSums("a draw, cancelled", time.Time{})
+	again := s.newCharge(9)
+	again.Labels, again.Reservation = labels("US", "r2"), "default.r"
+	s.must(again)
 	for range 2 {
-		if _, err := l.Commit(ctx, c); err != nil {
+		_, err := s.ledger.Commit(t.Context(), quota.Commit{Credential: s.credential,
+			Reservation: "default.r", ID: "c", Units: 11, Labels: labels("US", "r2")})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.want("committed", time.Time{}, s.sum(epoch, labels("US", ""), 20, 2))
+	s.wantSums("committed", time.Time{}, sum(epoch, labels("US", ""), 20, 2))
 }
 
 // testSumsTrimmed: sums are forgotten with the entries, one by one.
 func testSumsTrimmed(t *testing.T, h Harness) {
-	ctx, l := context.Background(), h.Open(t)
-	s := summed{t, l, newCredential()}
+	s := newSubject(t, h, plenty)
 	for i := range 200 {
-		h.SetNow(t, epoch.Add(time.Duration(i)*time.Minute))
-		s.charge(labels([]string{"US", "BR"}[i%2], ""), 1)
+		s.at(time.Duration(i) * time.Minute)
+		s.chargeAs(labels([]string{"US", "BR"}[i%2], ""), 1)
 	}
 	for i := range 5 {
-		h.SetNow(t, epoch.Add(quota.Retention+hours(4)+time.Duration(i)*quota.Grain))
-		s.charge(labels("DE", ""), 1)
-		left, err := l.Entries(ctx, quota.Query{Credential: s.credential, Bucket: "default"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.want("trimmed", time.Time{}, quota.AddUp(left)...)
+		s.at(quota.Retention + hours(4) + time.Duration(i)*quota.Grain)
+		s.chargeAs(labels("DE", ""), 1)
+		s.wantSums("trimmed", time.Time{}, quota.AddUp(s.log("default"))...)
 	}
 }
 
 // testBetween: units between two moments, the first of which does not count.
 func testBetween(t *testing.T, h Harness) {
-	ctx, l := context.Background(), h.Open(t)
-	s := summed{t, l, newCredential()}
+	s := newSubject(t, h, plenty)
 	second := func(i int) time.Time { return epoch.Add(time.Duration(i) * time.Second) }
 	var last quota.Charge
 	var d quota.Decision
 	for i, units := range []int64{1, 10, 100, 1000} {
 		h.SetNow(t, second(i))
-		last, d = s.charge(nil, units)
+		last, d = s.charge(units)
 	}
-	before := epoch.Add(-time.Microsecond)
-	for _, test := range []struct {
-		from, to time.Time
-		want     int64
-	}{
-		{before, second(9), 1111}, {epoch, second(9), 1110}, {before, epoch, 1},
-		{second(1), second(2), 100}, {second(1), second(2).Add(-time.Microsecond), 0},
-		{second(2), second(1), 0}, {second(3), second(9), 0}, {before.Add(-hours(9)), before, 0},
-	} {
-		got, err := l.Between(ctx, s.credential, "default", test.from, test.to)
-		if err != nil || got != test.want {
-			t.Errorf("between %s and %s: %d, %v, want %d", test.from, test.to, got, err, test.want)
+	want := func(bucket string, from, to time.Time, want int64) {
+		t.Helper()
+		got, err := s.ledger.Between(t.Context(), s.credential, bucket, from, to)
+		if err != nil || got != want {
+			t.Errorf("%s between %s and %s: %d, %v, want %d", bucket, from, to, got, err, want)
 		}
 	}
+	before := epoch.Add(-time.Microsecond)
+	want("default", before, second(9), 1111)
+	want("default", epoch, second(9), 1110)
+	want("default", before, epoch, 1)
+	want("default", second(1), second(2), 100)
+	want("default", second(1), second(2).Add(-time.Microsecond), 0)
+	want("default", second(2), second(1), 0)
+	want("default", second(3), second(9), 0)
+	want("default", before.Add(-hours(9)), before, 0)
+	want("never-used", before, second(9), 0)
 	s.cancel(last, d)
-	if got, err := l.Between(ctx, s.credential, "default", before, second(9)); err != nil || got != 111 {
-		t.Errorf("after the last was cancelled: %d, %v, want 111", got, err)
-	}
-	if got, err := l.Between(ctx, s.credential, "nothing", before, second(9)); err != nil || got != 0 {
-		t.Errorf("in a bucket that was never used: %d, %v", got, err)
-	}
+	want("default", before, second(9), 111)
 }
 
 // testPages: a log is read in pages, each from where the one before ended.
 func testPages(t *testing.T, h Harness) {
-	ctx, l := context.Background(), h.Open(t)
-	s := summed{t, l, newCredential()}
-	h.SetNow(t, epoch)
-	for i := range 7 {
-		s.charge(nil, int64(i+1))
+	s := newSubject(t, h, plenty)
+	for i := range int64(7) {
+		s.charge(i + 1)
 	}
-	q := quota.Query{Credential: s.credential, Bucket: "default", First: 3}
-	var sizes []int
-	var units int64
-	for {
-		page, err := l.Entries(ctx, q)
+	entries := func(q quota.Query) []quota.Entry {
+		q.Credential, q.Bucket = s.credential, "default"
+		page, err := s.ledger.Entries(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page) == 0 {
-			break
-		}
+		return page
+	}
+	var sizes []int
+	var units int64
+	q := quota.Query{First: 3}
+	for page := entries(q); len(page) > 0; page = entries(q) {
 		for _, e := range page {
 			if units++; e.Units != units {
 				t.Errorf("entry of %d units, want %d", e.Units, units)
@@ -160,29 +157,20 @@ func testPages(t *testing.T, h Harness) {
 		}
 		sizes, q.Since = append(sizes, len(page)), page[len(page)-1].At
 	}
-	if len(sizes) != 3 || sizes[0] != 3 || sizes[2] != 1 {
+	if !slices.Equal(sizes, []int{3, 3, 1}) {
 		t.Errorf("pages of %d entries, want 3, 3 and 1", sizes)
 	}
-	q.Since = time.Time{}
-	for i, until := range []time.Time{epoch, epoch.Add(time.Microsecond), epoch.Add(-time.Microsecond)} {
-		q.Until = until
-		page, err := l.Entries(ctx, q)
-		if want := []int{1, 2, 0}[i]; err != nil || len(page) != want {
-			t.Errorf("until %s: %d entries, %v, want %d", until, len(page), err, want)
+	for want, until := range []time.Time{
+		epoch.Add(-time.Microsecond), epoch, epoch.Add(time.Microsecond),
+	} {
+		if page := entries(quota.Query{First: 3, Until: until}); len(page) != want {
+			t.Errorf("until %s: %d entries, want %d", until, len(page), want)
 		}
-		q.First, q.Limit = 0, 1
-		if page, err = l.Entries(ctx, q); err != nil || len(page) > 0 && !page[0].At.Equal(until) {
-			t.Errorf("the newest until %s: %+v, %v", until, page, err)
+		page := entries(quota.Query{Limit: 1, Until: until})
+		if len(page) > 0 && !page[0].At.Equal(until) {
+			t.Errorf("the newest until %s: %+v", until, page)
 		}
-		q.First, q.Limit = 3, 0
 	}
-}
-
-// summed is a bucket whose sums are looked at.
-type summed struct {
-	t          *testing.T
-	ledger     quota.Ledger
-	credential string
 }
 
 // labels are a region's, of a run.
@@ -190,64 +178,23 @@ func labels(region, run string) quota.Labels {
 	return kept(quota.Labels{quota.LabelRegion: region, quota.LabelRun: run})
 }
 
-// plenty has room for all that these cases charge.
-var plenty = quota.Limit{Bucket: "default", Units: 10_000, Window: quota.Sliding(hours(24))}
-
-func (s summed) newCharge(l quota.Labels, units int64) quota.Charge {
-	return quota.Charge{
-		Credential: s.credential, ID: quota.NewID(time.Now()), Labels: l, Limits: []quota.Limit{plenty},
-		Costs: []quota.Cost{{Bucket: "default", Units: units}},
-	}
+func (s *subject) chargeAs(l quota.Labels, units int64) (quota.Charge, quota.Decision) {
+	s.Helper()
+	c := s.newCharge(units)
+	c.Labels = l
+	return c, s.must(c)
 }
 
-func (s summed) charge(l quota.Labels, units int64) (quota.Charge, quota.Decision) {
-	c := s.newCharge(l, units)
-	return c, must(s.t, s.ledger, c)
-}
-
-// observe charges what would be denied.
-func (s summed) observe(l quota.Labels, units int64) {
-	c := s.newCharge(l, units)
-	c.Limits, c.Observe = []quota.Limit{dayLimit}, true
-	if d := must(s.t, s.ledger, c); !d.Observed {
-		s.t.Errorf("%+v would have been allowed", d)
-	}
-}
-
-func (s summed) cancel(c quota.Charge, d quota.Decision) {
-	s.t.Helper()
-	if err := s.ledger.Cancel(context.Background(), c, d); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s summed) sum(at time.Time, l quota.Labels, units, charges int64) quota.Sum {
+func sum(at time.Time, l quota.Labels, units, charges int64) quota.Sum {
 	return quota.Sum{At: quota.GrainOf(at), Labels: l, Units: units, Charges: charges}
 }
 
-func (s summed) want(what string, since time.Time, want ...quota.Sum) {
-	s.t.Helper()
-	got, err := s.ledger.Sums(context.Background(),
-		quota.SumQuery{Credential: s.credential, Bucket: "default", Since: since})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if a, b := sumsText(got), sumsText(want); a != b {
-		s.t.Errorf("%s:\ngot:\n%swant:\n%s", what, a, b)
-	}
-}
-
-// exactAfter makes sure that no unit of a grain that had begun is lost or counted twice.
-func (s summed) exactAfter(what string, since time.Time, want int64) {
-	s.t.Helper()
-	sums, err := quota.SumsAfter(context.Background(), s.ledger,
-		quota.SumQuery{Credential: s.credential, Bucket: "default", Since: since})
-	var units int64
-	for _, sum := range sums {
-		units += sum.Units
-	}
-	if err != nil || units != want {
-		s.t.Errorf("after %s: %d units, %v, want %d:\n%s", what, units, err, want, sumsText(sums))
+func (s *subject) wantSums(what string, since time.Time, want ...quota.Sum) {
+	s.Helper()
+	q := quota.SumQuery{Credential: s.credential, Bucket: "default", Since: since}
+	got, err := s.ledger.Sums(s.Context(), q)
+	if a, b := sumsText(got), sumsText(want); err != nil || a != b {
+		s.Errorf("%s: %v, got:\n%swant:\n%s", what, err, a, b)
 	}
 }
 
@@ -255,8 +202,8 @@ func (s summed) exactAfter(what string, since time.Time, want int64) {
 func sumsText(sums []quota.Sum) string {
 	var b strings.Builder
 	for _, s := range sums {
-		fmt.Fprintf(&b, "%s %q: %d units in %d\n", s.At.UTC().Format(time.RFC3339), s.Labels.Encode(),
-			s.Units, s.Charges)
+		fmt.Fprintf(&b, "%s %q: %d units in %d\n", s.At.UTC().Format(time.RFC3339),
+			s.Labels.Encode(), s.Units, s.Charges)
 	}
 	return b.String()
 }

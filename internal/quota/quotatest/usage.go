@@ -2,6 +2,7 @@ package quotatest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,88 +10,60 @@ import (
 )
 
 // testUsageAtOneMoment: buckets whose newest entries lie on two sides of a reset, as after a clock
-// that was ahead for a while, are told of as of one moment: the later one, as a charge on both
+// that was ahead for a while, are reported as of one moment: the later one, as a charge on both
 // would be decided.
 func testUsageAtOneMoment(t *testing.T, h Harness) {
-	l, credential := h.Open(t), newCredential()
 	day, err := quota.ParseWindow("day", "America/Los_Angeles")
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := newSubject(t, h)
 	midnight, end := day.Bounds(epoch)
-	limits := []quota.Limit{
-		{Bucket: "default", Units: 100, Window: day},
-		{Bucket: "search_list", Units: 100, Window: day},
-	}
-	charge := func(now time.Time, i int, units int64) {
+	one := quota.Limit{Bucket: "default", Units: 100, Window: day}
+	two := quota.Limit{Bucket: "search_list", Units: 100, Window: day}
+	charge := func(now time.Time, limit quota.Limit, units int64) {
 		h.SetNow(t, now)
-		must(
-			t,
-			l,
-			quota.Charge{Credential: credential, ID: quota.NewID(now), Limits: limits[i : i+1],
-				Costs: []quota.Cost{{Bucket: limits[i].Bucket, Units: units}}},
-		)
+		c := s.newCharge(units)
+		c.Costs[0].Bucket, c.Limits = limit.Bucket, []quota.Limit{limit}
+		s.must(c)
 	}
-	usage := func(limits []quota.Limit) (used []int64) {
+	charge(midnight.Add(time.Minute), one, 30)
+	charge(end.Add(time.Hour), two, 7)       // the clock is ahead
+	charge(end.Add(-10*time.Minute), one, 5) // and is right again
+	want := func(what string, got []int64, want ...int64) {
 		t.Helper()
-		u, err := l.Usage(context.Background(), credential, limits)
-		if err != nil {
-			t.Fatalf("usage: %v", err)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %d used, want %d", what, got, want)
 		}
-		for _, b := range u.Buckets {
-			used = append(used, b.Limits[0].Used)
-		}
-		return used
 	}
-	charge(midnight.Add(time.Minute), 0, 30)
-	charge(end.Add(time.Hour), 1, 7)       // the clock is ahead
-	charge(end.Add(-10*time.Minute), 0, 5) // and is right again
-	if got := usage(limits[:1]); got[0] != 35 {
-		t.Errorf("the bucket alone: %d used, want 35", got[0])
-	}
-	if got := usage(limits); got[0] != 0 || got[1] != 7 {
-		t.Errorf("both: %d used, want 0 and 7, of the later day", got)
-	}
-	if got := usage([]quota.Limit{limits[1], limits[0]}); got[0] != 7 || got[1] != 0 {
-		t.Errorf("both, the other way round: %d used, want 7 and 0", got)
-	}
+	want("the bucket alone", s.used(one), 35)
+	want("both, of the later day", s.used(one, two), 0, 7)
+	want("both, the other way round", s.used(two, one), 7, 0)
 	h.SetNow(t, end)
-	if got := usage(limits); got[0] != 0 || got[1] != 7 {
-		t.Errorf("both, at the reset: %d used, want 0 and 7", got)
-	}
+	want("both, at the reset", s.used(one, two), 0, 7)
 }
 
 // testSpendAgain: a call that was charged once, under its key, is not given back by who comes with
 // the key again.
 func testSpendAgain(t *testing.T, h Harness) {
-	ctx, l := context.Background(), h.Open(t)
-	h.SetNow(t, epoch)
-	b := &quota.Budget{Ledger: l, Credential: newCredential(), Limits: []quota.Limit{dayLimit}}
-	call := quota.Call{Bucket: "default", Units: 10, Key: "once"}
-	used := func() int64 {
-		t.Helper()
-		u, err := b.Usage(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u.Buckets[0].Limits[0].Used
-	}
+	s := newSubject(t, h, dayLimit)
+	b := &quota.Budget{Ledger: s.ledger, Credential: s.credential, Limits: s.limits}
 	var cancels []func(context.Context) error
 	for _, replayed := range []bool{false, true} {
-		d, cancel, err := b.Spend(ctx, call)
+		call := quota.Call{Bucket: "default", Units: 10, Key: "once"}
+		d, cancel, err := b.Spend(t.Context(), call)
 		if err != nil || !d.Allowed || d.Replayed != replayed {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		cancels = append(cancels, cancel)
 	}
-	if err := cancels[1](ctx); err != nil || used() != 10 {
-		t.Errorf(
-			"cancelled by the second: %v, %d units used, want the 10 of the first",
-			err,
-			used(),
-		)
-	}
-	if err := cancels[0](ctx); err != nil || used() != 0 {
-		t.Errorf("cancelled by the first: %v, %d units used, want none", err, used())
+	for _, c := range []struct {
+		nth  int
+		used int64
+	}{{1, 10}, {0, 0}} {
+		if err := cancels[c.nth](t.Context()); err != nil || s.used(dayLimit)[0] != c.used {
+			t.Errorf("cancelled by caller %d: %v, %d units used, want %d", c.nth, err,
+				s.used(dayLimit)[0], c.used)
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"path"
 	"strings"
 	"testing"
-	"time"
 
 	"quotabudget/internal/quota"
 )
@@ -32,70 +31,8 @@ type limit struct {
 	Timezone string `json:"timezone"`
 }
 
-type step struct {
-	Now    *time.Time `json:"now"`
-	Limits []limit    `json:"limits"` // of this step alone
-
-	Charge       *chargeStep  `json:"charge"`
-	Reserve      *reserveStep `json:"reserve"`
-	Commit       *commitStep  `json:"commit"`
-	Release      string       `json:"release"`
-	Cancel       string       `json:"cancel"`
-	Suspend      *suspendStep `json:"suspend"`
-	Usage        *struct{}    `json:"usage"`
-	Reservations string       `json:"reservations"`
-	Entries      *entriesStep `json:"entries"`
-
-	Want json.RawMessage `json:"want"`
-}
-
-type cost struct {
-	Bucket string `json:"bucket"`
-	Units  int64  `json:"units"`
-}
-
-type chargeStep struct {
-	ID          string            `json:"id"`
-	Units       int64             `json:"units"` // of the bucket "default", instead of costs
-	Costs       []cost            `json:"costs"`
-	Key         string            `json:"key"`
-	Labels      map[string]string `json:"labels"`
-	Manual      bool              `json:"manual"`
-	Observe     bool              `json:"observe"`
-	DryRun      bool              `json:"dry_run"`
-	Reservation string            `json:"reservation"`
-}
-
-type reserveStep struct {
-	ID      string `json:"id"`
-	Units   int64  `json:"units"`
-	TTL     int64  `json:"ttl_us"`
-	Key     string `json:"key"`
-	Note    string `json:"note"`
-	Manual  bool   `json:"manual"`
-	Observe bool   `json:"observe"`
-}
-
-type commitStep struct {
-	Reservation string            `json:"reservation"`
-	ID          string            `json:"id"`
-	Units       *int64            `json:"units"`
-	Labels      map[string]string `json:"labels"`
-}
-
-type suspendStep struct {
-	Bucket string     `json:"bucket"`
-	Until  *time.Time `json:"until"`
-}
-
-type entriesStep struct {
-	Bucket string     `json:"bucket"`
-	Since  *time.Time `json:"since"`
-	Limit  int        `json:"limit"`
-}
-
-// RunVectors runs the step tables alone.
-func RunVectors(t *testing.T, h Harness) {
+// testVectors runs the step tables.
+func testVectors(t *testing.T, h Harness) {
 	l := h.Open(t)
 	for file, vectors := range loadVectors(t) {
 		t.Run(file, func(t *testing.T) {
@@ -140,12 +77,12 @@ func (v vector) run(t *testing.T, h Harness, l quota.Ledger) {
 		if s.Now != nil {
 			h.SetNow(t, *s.Now)
 		}
-		r.limits = v.Limits
+		limits := v.Limits
 		if s.Limits != nil {
-			r.limits = s.Limits
+			limits = s.Limits
 		}
 		r.step = fmt.Sprintf("step %d", i+1)
-		r.do(s)
+		r.do(s, limitsOf(t, limits))
 	}
 }
 
@@ -157,10 +94,8 @@ func limitsOf(t testing.TB, list []limit) []quota.Limit {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Bucket == "" {
-			l.Bucket = quota.DefaultBucket
-		}
-		limits[i] = quota.Limit{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom, Window: w}
+		limits[i] = quota.Limit{Bucket: bucketName(l.Bucket), Units: l.Units, Headroom: l.Headroom,
+			Window: w}
 	}
 	return limits
 }
