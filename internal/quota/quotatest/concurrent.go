@@ -30,13 +30,20 @@ func testConcurrent(t *testing.T, h Harness) {
 // crowd is several handles on one store.
 type crowd []*subject
 
+// begin gives them one credential, for one test.
+func (all crowd) begin(t *testing.T) *subject {
+	credential := newCredential()
+	for _, s := range all {
+		s.TB, s.credential = t, credential
+	}
+	return all[0]
+}
+
 // charge has every handle charge one unit from several goroutines, and waits for them all.
 // change makes each charge what it is to be.
-func (all crowd) charge(t *testing.T, change func(c *quota.Charge),
-	answer func(quota.Decision, error)) {
+func (all crowd) charge(change func(c *quota.Charge), answer func(quota.Decision, error)) {
 	var group sync.WaitGroup
 	for i, s := range all {
-		s.TB, s.credential = t, all[0].credential
 		for j := range goroutines {
 			group.Go(func() {
 				for k := range each {
@@ -53,11 +60,11 @@ func (all crowd) charge(t *testing.T, change func(c *quota.Charge),
 
 // testExactlyTheLimit charges two buckets in either order.
 func (all crowd) testExactlyTheLimit(t *testing.T) {
-	all[0].credential = newCredential()
+	s := all.begin(t)
 	limits := []quota.Limit{dayLimit, searchLimit}
 	limits[1].Units = 1000
 	var allowed atomic.Int64
-	all.charge(t, func(c *quota.Charge) {
+	all.charge(func(c *quota.Charge) {
 		c.Costs, c.Limits = both(1, 2), limits
 		if c.ID[len(c.ID)-1]%2 == 0 {
 			c.Costs[0], c.Costs[1] = c.Costs[1], c.Costs[0]
@@ -74,7 +81,7 @@ func (all crowd) testExactlyTheLimit(t *testing.T) {
 		t.Errorf("%d charges were allowed, want %d", allowed.Load(), dayLimit.Units)
 	}
 	for bucket, units := range map[string]int64{"default": 1, "search_list": 2} {
-		log := all[0].log(bucket)
+		log := s.log(bucket)
 		if int64(len(log)) != dayLimit.Units {
 			t.Fatalf("%d entries in %s; want %d", len(log), bucket, dayLimit.Units)
 		}
@@ -87,10 +94,10 @@ func (all crowd) testExactlyTheLimit(t *testing.T) {
 }
 
 func (all crowd) testOneKeyOnce(t *testing.T) {
-	all[0].credential = newCredential()
+	all.begin(t)
 	var first, replayed atomic.Int64
 	var entries sync.Map
-	all.charge(t, func(c *quota.Charge) {
+	all.charge(func(c *quota.Charge) {
 		c.Key, c.Costs[0].Units = "once", 60
 	}, func(d quota.Decision, err error) {
 		switch {
@@ -113,11 +120,10 @@ func (all crowd) testOneKeyOnce(t *testing.T) {
 
 // testDrawsAtOnce draws from one reservation until it is empty.
 func (all crowd) testDrawsAtOnce(t *testing.T) {
-	s := all[0]
-	s.credential = newCredential()
+	s := all.begin(t)
 	s.reserve("default.r", 50, time.Hour)
 	var drawn atomic.Int64
-	all.charge(t, func(c *quota.Charge) {
+	all.charge(func(c *quota.Charge) {
 		c.Reservation = "default.r"
 	}, func(d quota.Decision, err error) {
 		if err != nil && errorName(err) != "reservation_short" {
