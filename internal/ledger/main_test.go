@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// endless is a mix that no test uses up.
+const endless = "endless"
+
 // mix is what every process charges, over and over, until nothing of it fits.
 type mix struct {
 	limits []quota.Limit
@@ -51,6 +54,10 @@ func mixes() map[string]mix {
 	return map[string]mix{
 		"one unit": {
 			limits: []quota.Limit{{Bucket: "default", Units: 500, Window: day}},
+			costs:  [][]quota.Cost{{{Bucket: "default", Units: 1}}},
+		},
+		endless: {
+			limits: []quota.Limit{{Bucket: "default", Units: 1_000_000, Window: day}},
 			costs:  [][]quota.Cost{{{Bucket: "default", Units: 1}}},
 		},
 		// 7 and 50 units do not add up to the limit by themselves: the last units go to single
@@ -95,7 +102,10 @@ func (m mix) spend(l quota.Ledger) error {
 	for denied := 0; denied < len(m.costs); {
 		denied = 0
 		for _, costs := range m.costs {
-			c := quota.Charge{Credential: "key1", ID: quota.NewID(time.Now()), Costs: costs, Limits: m.limitsOf(costs)}
+			c := quota.Charge{Credential: "key1", ID: quota.NewID(time.Now()), Costs: costs}
+			for _, cost := range costs {
+				c.Limits = append(c.Limits, quota.LimitsOf(cost.Bucket, m.limits)...)
+			}
 			d, err := l.Charge(context.Background(), c)
 			switch {
 			case err != nil:
@@ -114,17 +124,6 @@ func (m mix) spend(l quota.Ledger) error {
 		}
 	}
 	return nil
-}
-
-func (m mix) limitsOf(costs []quota.Cost) (limits []quota.Limit) {
-	for _, l := range m.limits {
-		for _, c := range costs {
-			if c.Bucket == l.Bucket {
-				limits = append(limits, l)
-			}
-		}
-	}
-	return limits
 }
 
 // process is a running child.

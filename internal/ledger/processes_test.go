@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -15,12 +16,58 @@ import (
 // invariant I2, and none of it is left over either.
 func TestI2_TwentyProcessesAreAllowedExactlyTheLimit(t *testing.T) {
 	for name, m := range mixes() {
+		if name == endless {
+			continue
+		}
 		t.Run("SQLite/"+name, func(t *testing.T) {
-			twenty(t, "sqlite://"+filepath.ToSlash(filepath.Join(t.TempDir(), "ledger.db")), name, m)
+			twenty(t, fileURL(t), name, m)
 		})
 		t.Run("Redis/"+name, func(t *testing.T) {
 			twenty(t, redistest.Start(t, redistest.Options{}).URL(), name, m)
 		})
+	}
+}
+
+func fileURL(t *testing.T) string {
+	return "sqlite://" + filepath.ToSlash(filepath.Join(t.TempDir(), "ledger.db"))
+}
+
+// A process that is killed in the middle of its work loses no charge that it was told is allowed.
+func TestKilledProcessLosesNoAllowedCharge(t *testing.T) {
+	file, told := fileURL(t), make(map[string]bool)
+	for round, patience := range []int{1, 57, 400} {
+		p := startChild(t, file, endless)
+		p.start.Close()
+		for i := 0; p.lines.Scan(); i++ {
+			id, _, _ := strings.Cut(p.lines.Text(), " ")
+			told[id] = true
+			if i == patience {
+				if err := p.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		p.Wait()
+		l, err := ledger.Open(t.Context(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := l.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
+		if err := errors.Join(err, l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		logged := make(map[string]bool)
+		for _, e := range entries {
+			logged[e.ID] = true
+		}
+		for id := range told {
+			if !logged[id] {
+				t.Errorf("round %d: %s was allowed, and is gone", round, id)
+			}
+		}
+		if unanswered := len(entries) - len(told); unanswered > (round+1)*inFlight {
+			t.Errorf("round %d: %d charges logged that nobody was told of", round, unanswered)
+		}
 	}
 }
 
@@ -57,8 +104,9 @@ func twenty(t *testing.T, ledgerURL, name string, m mix) {
 	}
 	for _, b := range usage.Buckets {
 		for _, limit := range b.Limits {
-			if most := limit.Limit.Units - limit.Limit.Headroom; limit.Used != most || limit.Remaining != 0 {
-				t.Errorf("%s: %d units used, %d remaining, want %d and 0", limit.Limit.Name(), limit.Used, limit.Remaining, most)
+			if most := limit.Limit.Cap(false); limit.Used != most || limit.Remaining != 0 {
+				t.Errorf("%s: %d units used, %d remaining, want %d and 0", limit.Limit.Name(),
+					limit.Used, limit.Remaining, most)
 			}
 		}
 		if sum := logged(t, l, b.Bucket, told); sum != b.Limits[0].Used {
@@ -83,13 +131,15 @@ func logged(t *testing.T, l quota.Ledger, bucket string, told map[string]string)
 	for i, e := range entries {
 		sum += e.Units
 		if e.Total != sum || i > 0 && !e.At.After(entries[i-1].At) {
-			t.Fatalf("%s: entry %d has the total %d at %v, after %d", bucket, i, e.Total, e.At, sum-e.Units)
+			t.Fatalf("%s: entry %d has the total %d at %v, after %d", bucket, i, e.Total, e.At,
+				sum-e.Units)
 		}
 		want := fmt.Sprintf("%s=%d", bucket, e.Units)
 		before := told[e.ID]
 		told[e.ID] = strings.TrimSpace(strings.Replace(" "+before+" ", " "+want+" ", " ", 1))
 		if told[e.ID] == before {
-			t.Errorf("%s: %s is in the log with %d units, and nobody was told so: %q", bucket, e.ID, e.Units, before)
+			t.Errorf("%s: %s is in the log with %d units, and nobody was told so: %q", bucket, e.ID,
+				e.Units, before)
 		}
 	}
 	return sum

@@ -31,9 +31,7 @@ func TestCheckByEveryClient(t *testing.T) {
 					t.Errorf("repair %v: %+v, %v", repair, found, err)
 				}
 			}
-			if d, err := l.Charge(t.Context(), one("k", 20)); err != nil || !d.Allowed {
-				t.Errorf("20 beside 80 of 100: %+v, %v", d, err)
-			}
+			allow(t, l, one("k", 20)) // beside 80 of 100
 		})
 	}
 }
@@ -56,15 +54,9 @@ func TestDamageIsMended(t *testing.T) {
 					return // it says so, and the bucket goes on denying
 				}
 			}
-			if again, err := l.CheckBucket(t.Context(), "k", "default", false); err != nil || len(again) > 0 {
-				t.Errorf("afterwards: %+v, %v", again, err)
-			}
-			entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			sound(t, l, "k")
 			var sum int64
-			for _, e := range entries {
+			for _, e := range entriesOf(t, l, "k") {
 				sum += e.Units
 			}
 			u, err := l.Usage(t.Context(), "k", hundred)
@@ -81,7 +73,8 @@ func TestEntryThatIsThereTwice(t *testing.T) {
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
 	ninety(t, l)
 	last := l.client.ZRangeWithScores(t.Context(), logOfK, -1, -1).Val()[0]
-	again := redis.Z{Score: last.Score, Member: strings.Replace(last.Member.(string), ":10:", ":10:x", 1)}
+	text := strings.Replace(last.Member.(string), ":10:", ":10:x", 1)
+	again := redis.Z{Score: last.Score, Member: text}
 	must(t, l.client.ZAdd(t.Context(), logOfK, again))
 	for _, want := range []bool{true, false} {
 		found, err := l.CheckBucket(t.Context(), "k", "default", true)
@@ -107,9 +100,7 @@ func TestReservationBeyondExact(t *testing.T) {
 		if err != nil || !says(fmt.Errorf("%+v", found), "default.x", "cannot be read") {
 			t.Errorf("%s: %+v, %v", text, found, err)
 		}
-		if d, err := l.Charge(t.Context(), one("k", 10)); err != nil || !d.Allowed {
-			t.Errorf("%s: 10 beside 90 of 100: %+v, %v", text, d, err)
-		}
+		allow(t, l, one("k", 10)) // beside 90 of 100
 		must(t, l.client.FlushAll(t.Context()))
 	}
 }
@@ -146,7 +137,8 @@ func TestTooMuchToMend(t *testing.T) {
 		if i > n/2 {
 			total++ // an entry of one unit is missing in the middle
 		}
-		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: 1.7e15 + float64(i), Member: fmt.Sprintf("%d:1:e%d:", total, i)})
+		member := fmt.Sprintf("%d:1:e%d:", total, i)
+		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: 1.7e15 + float64(i), Member: member})
 		if i%1000 != 999 && i != n-1 { // few at once: a write has its time limit
 			continue
 		}

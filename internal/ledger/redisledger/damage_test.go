@@ -16,10 +16,13 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// breakage is what somebody does to the bucket "default" of the credential "k", by hand.
+// byHand is what somebody does to the bucket "default" of the credential "k".
+type byHand func(t *testing.T, c redis.UniversalClient)
+
+// breakage is damage, and what is said of it.
 type breakage struct {
 	name string
-	do   func(t *testing.T, c redis.UniversalClient)
+	do   byHand
 	says string
 }
 
@@ -29,9 +32,8 @@ var (
 )
 
 // withState writes the state with one of its doubles changed.
-func withState(field int, value float64) func(*testing.T, redis.UniversalClient) {
+func withState(field int, value float64) byHand {
 	return func(t *testing.T, c redis.UniversalClient) {
-		t.Helper()
 		s := []byte(c.HGet(t.Context(), stateOfK, stateField).Val())
 		binary.LittleEndian.PutUint64(s[8*field:], math.Float64bits(value))
 		must(t, c.HSet(t.Context(), stateOfK, stateField, s))
@@ -39,17 +41,15 @@ func withState(field int, value float64) func(*testing.T, redis.UniversalClient)
 }
 
 // stateText puts text in the place of the state.
-func stateText(text string) func(*testing.T, redis.UniversalClient) {
+func stateText(text string) byHand {
 	return func(t *testing.T, c redis.UniversalClient) {
-		t.Helper()
 		must(t, c.HSet(t.Context(), stateOfK, stateField, text))
 	}
 }
 
 // replaced puts another member in the place of the one with that rank.
-func replaced(rank int64, with string) func(*testing.T, redis.UniversalClient) {
+func replaced(rank int64, with string) byHand {
 	return func(t *testing.T, c redis.UniversalClient) {
-		t.Helper()
 		old := c.ZRangeWithScores(t.Context(), logOfK, rank, rank).Val()
 		must(t, c.ZRem(t.Context(), logOfK, old[0].Member))
 		must(t, c.ZAdd(t.Context(), logOfK, redis.Z{Score: old[0].Score, Member: with}))
@@ -57,20 +57,18 @@ func replaced(rank int64, with string) func(*testing.T, redis.UniversalClient) {
 }
 
 // score moves the entry with that rank to another time.
-func score(rank int64, to float64) func(*testing.T, redis.UniversalClient) {
+func score(rank int64, to float64) byHand {
 	return func(t *testing.T, c redis.UniversalClient) {
-		t.Helper()
 		old := c.ZRange(t.Context(), logOfK, rank, rank).Val()
 		must(t, c.ZAdd(t.Context(), logOfK, redis.Z{Score: to, Member: old[0]}))
 	}
 }
 
-// all does one thing after the other.
-func all(steps ...func(*testing.T, redis.UniversalClient)) func(*testing.T, redis.UniversalClient) {
+// andStateLost loses the state, too.
+func andStateLost(first byHand) byHand {
 	return func(t *testing.T, c redis.UniversalClient) {
-		for _, do := range steps {
-			do(t, c)
-		}
+		first(t, c)
+		stateLost(t, c)
 	}
 }
 
@@ -92,22 +90,14 @@ var breakages = []breakage{
 	{"newest entry deleted", func(t *testing.T, c redis.UniversalClient) {
 		must(t, c.ZRemRangeByRank(t.Context(), logOfK, -1, -1))
 	}, "the total is 80 in its newest entry, and 90 in its state"},
-	{
-		"log deleted",
-		func(t *testing.T, c redis.UniversalClient) { must(t, c.Del(t.Context(), logOfK)) },
-		"no entries",
-	},
+	{"log deleted", func(t *testing.T, c redis.UniversalClient) {
+		must(t, c.Del(t.Context(), logOfK))
+	}, "no entries"},
 	{"entry added by hand", func(t *testing.T, c redis.UniversalClient) {
-		must(
-			t,
-			c.ZAdd(
-				t.Context(),
-				logOfK,
-				redis.Z{Score: float64(time.Now().UnixMicro()), Member: "95:5:mine:"},
-			),
-		)
+		mine := redis.Z{Score: float64(time.Now().UnixMicro()), Member: "95:5:mine:"}
+		must(t, c.ZAdd(t.Context(), logOfK, mine))
 	}, "the total is 95 in its newest entry, and 90 in its state"},
-	{"state from yesterday", withState(0, 10), "the total is 90 in its newest entry, and 10 in its state"},
+	{"state from yesterday", withState(0, 10), "is 90 in its newest entry, and 10 in its state"},
 	{"total too high", withState(0, 1000), "1000 in its state"},
 	{"total below zero", withState(0, -10), "state"},
 	{"total with a fraction", withState(0, 89.5), "state"},
@@ -123,30 +113,22 @@ var breakages = []breakage{
 	{"state cut short", stateText("short"), "5 bytes"},
 	{"state too long", stateText(strings.Repeat("x", 72)), "72 bytes"},
 	{"state empty", stateText(""), "0 bytes"},
-	{"newest entry is none", replaced(-1, "hello"), "an entry cannot be read"},
-	{"oldest entry is none", replaced(0, "hello"), "an entry cannot be read"},
-	{"units with a fraction", replaced(0, "10:9.5:a:"), "an entry cannot be read"},
-	{"units below zero", replaced(0, "10:-10:a:"), "an entry cannot be read"},
-	{"more units than the total", replaced(0, "10:11:a:"), "an entry cannot be read"},
+	{"newest entry is none", replaced(-1, "hello"), unreadable},
+	{"oldest entry is none", replaced(0, "hello"), unreadable},
+	{"units with a fraction", replaced(0, "10:9.5:a:"), unreadable},
+	{"units below zero", replaced(0, "10:-10:a:"), unreadable},
+	{"more units than the total", replaced(0, "10:11:a:"), unreadable},
 	{"oldest total too high", replaced(0, "5000:10:a:"), "do not rise by their units"},
 	{"oldest total a little too high", replaced(0, "60:10:a:"), "do not rise by their units"},
-	{
-		"oldest total beyond what is exact",
-		replaced(0, "9007199254740993:10:a:"),
-		"an entry cannot be read",
-	},
-	{
-		"newest total beyond what is exact",
-		all(replaced(-1, "99999999999999999999:10:a:"), stateLost),
-		"an entry cannot be read",
-	},
-	{"newest at no time", all(score(-1, inf), stateLost), "the time of an entry"},
-	{
-		"newest at a fraction of a time",
-		all(score(-1, float64(time.Now().UnixMicro())+1e9+0.5), stateLost),
-		"the time of an entry",
-	},
+	{"oldest total beyond what is exact", replaced(0, "9007199254740993:10:a:"), unreadable},
+	{"newest total beyond what is exact", andStateLost(replaced(-1, "99999999999999999999:10:a:")),
+		unreadable},
+	{"newest at no time", andStateLost(score(-1, inf)), "the time of an entry"},
+	{"newest at a fraction of a time",
+		andStateLost(score(-1, float64(time.Now().UnixMicro())+1e9+0.5)), "the time of an entry"},
 }
+
+const unreadable = "an entry cannot be read"
 
 // What somebody did by hand is an error, which names the bucket and what mends it. It denies, it
 // changes nothing, and it holds up nobody else on the server.
@@ -176,9 +158,7 @@ func TestDamageDenies(t *testing.T) {
 func ninety(t *testing.T, l *Ledger) {
 	t.Helper()
 	for range 9 {
-		if d, err := l.Charge(t.Context(), one("k", 10)); err != nil || !d.Allowed {
-			t.Fatal(d, err)
-		}
+		allow(t, l, one("k", 10))
 	}
 }
 
@@ -192,10 +172,7 @@ func asked(t *testing.T, l *Ledger) map[string]error {
 		_, errs[fmt.Sprintf("charge of %d", units)] = l.Charge(ctx, one("k", units))
 	}
 	_, errs["usage"] = l.Usage(ctx, "k", hundred)
-	_, errs["reserve"] = l.Reserve(
-		ctx,
-		quota.Reserve{Credential: "k", ID: "default.r", Units: 1, TTL: time.Hour, Limits: hundred},
-	)
+	_, errs["reserve"] = l.Reserve(ctx, reserveOf("default.r", 1, time.Hour))
 	return errs
 }
 
@@ -220,25 +197,23 @@ func TestDamageInTheMiddle(t *testing.T) {
 		c.Limits = limits
 		return l.Charge(ctx, c)
 	}
-	middle := func(change func(i int, member string) string) func() {
+	middle := func(change string) func() {
 		return func() {
 			for i, z := range l.client.ZRangeWithScores(ctx, logOfK, 100, 300).Val() {
 				l.client.ZRem(ctx, logOfK, z.Member)
-				l.client.ZAdd(
-					ctx,
-					logOfK,
-					redis.Z{Score: z.Score, Member: change(i, z.Member.(string))},
-				)
+				member := fmt.Sprintf(change+"%[3]s", i, 400-i, "")
+				l.client.ZAdd(ctx, logOfK, redis.Z{Score: z.Score, Member: member})
 			}
 		}
 	}
 	for name, do := range map[string]func(){
-		"totals all the same": middle(func(i int, _ string) string { return fmt.Sprintf("200:1:i%d:", i) }),
-		"totals fall":         middle(func(i int, _ string) string { return fmt.Sprintf("%d:1:i%d:", 400-i, i) }),
-		"totals all too high": middle(func(i int, _ string) string { return fmt.Sprintf("999999:1:i%d:", i) }),
-		"no entries":          middle(func(i int, _ string) string { return fmt.Sprintf("hello %d", i) }),
+		"totals all the same": middle("200:1:i%[1]d:"),
+		"totals fall":         middle("%[2]d:1:i%[1]d:"),
+		"totals all too high": middle("999999:1:i%[1]d:"),
+		"no entries":          middle("hello %[1]d"),
 		"at no time": func() {
-			l.client.ZAdd(ctx, logOfK, redis.Z{Score: inf, Member: l.client.ZRange(ctx, logOfK, 200, 200).Val()[0]})
+			member := l.client.ZRange(ctx, logOfK, 200, 200).Val()[0]
+			l.client.ZAdd(ctx, logOfK, redis.Z{Score: inf, Member: member})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

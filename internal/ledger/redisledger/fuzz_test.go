@@ -129,31 +129,17 @@ func TestDamagedAnswer(t *testing.T) {
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
 	charge := one("k", 1)
 	charge.Key = "once"
-	reserve := quota.Reserve{
-		Credential: "k",
-		ID:         "default.r",
-		Key:        "twice",
-		Units:      1,
-		TTL:        time.Hour,
-		Limits:     hundred,
-	}
+	reserve := reserveOf("default.r", 1, time.Hour)
+	reserve.Key = "twice"
 	settle := quota.Commit{
-		Credential:  "k",
-		Reservation: "default.s",
-		ID:          "c",
-		Units:       1,
-		Limits:      hundred,
+		Credential: "k", Reservation: "default.s", ID: "c", Units: 1, Limits: hundred,
 	}
 	calls := map[string]func() error{
 		answerKey("k", "once"):         func() error { _, err := l.Charge(t.Context(), charge); return err },
 		answerKey("k", "twice"):        func() error { _, err := l.Reserve(t.Context(), reserve); return err },
 		committedKey("k", "default.s"): func() error { _, err := l.Commit(t.Context(), settle); return err },
 	}
-	other := reserve
-	other.ID, other.Key = "default.s", ""
-	if _, err := l.Reserve(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	setAside(t, l, reserveOf("default.s", 1, time.Hour))
 	for key, call := range calls {
 		if err := call(); err != nil {
 			t.Fatal(key, err)
@@ -161,14 +147,10 @@ func TestDamagedAnswer(t *testing.T) {
 		kept := l.client.Get(t.Context(), key).Val()
 		asked, words, _ := strings.Cut(kept, "\n")
 		fields := strings.Fields(words)
-		damaged := []string{
-			"",
-			"garbage",
-			asked + "\n",
-			asked + "\n" + strings.Join(fields[:len(fields)-1], " "),
+		for _, text := range []string{
+			"", "garbage", asked + "\n", asked + "\n" + strings.Join(fields[:len(fields)-1], " "),
 			asked + "\n" + strings.Replace(words, " 1 ", " one ", 1),
-		}
-		for _, text := range damaged {
+		} {
 			must(t, l.client.Set(t.Context(), key, text, time.Hour))
 			if err := call(); !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, key) {
 				t.Errorf("%s is %q: %v", key, text, err)

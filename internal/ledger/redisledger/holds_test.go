@@ -20,23 +20,13 @@ var holdsOfK = holdsKey("k", "default")
 func reserved(t *testing.T, l *Ledger) {
 	t.Helper()
 	forgetAll(t, l)
-	reserve(t, l, "k", "default.r", 60)
+	setAside(t, l, reserveOf("default.r", 60, time.Hour))
 }
 
 func forgetAll(t *testing.T, l *Ledger) {
 	t.Helper()
 	must(t, l.client.FlushAll(t.Context()))
 	l.told.last = nil // it knows no labels any more
-}
-
-func reserve(t *testing.T, l *Ledger, credential, id string, units int64) {
-	t.Helper()
-	d, err := l.Reserve(t.Context(), quota.Reserve{
-		Credential: credential, ID: id, Units: units, TTL: time.Hour, Limits: hundred,
-	})
-	if err != nil || !d.Allowed {
-		t.Fatal(d, err)
-	}
 }
 
 // sixtyHeld makes sure that 60 of 100 units are held, and no more and no less.
@@ -71,14 +61,7 @@ func TestDamagedReservation(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			found, err := l.CheckBucket(t.Context(), "k", "default", true)
-			if err != nil || len(found) == 0 {
-				t.Errorf("found %+v, %v", found, err)
-			}
-			if found, err := l.CheckBucket(t.Context(), "k", "default", false); len(found) > 0 ||
-				err != nil {
-				t.Errorf("found after the repair: %+v, %v", found, err)
-			}
+			mended(t, l)
 		})
 	}
 }
@@ -100,35 +83,34 @@ func used(t *testing.T, l *Ledger) map[string]error {
 // room. A check finds it, and after a repair the units are held as before.
 func TestDamagedHolds(t *testing.T) {
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
-	member := l.client.ZRange
+	remove := func(t *testing.T) { must(t, l.client.ZRem(t.Context(), holdsOfK, "60:r")) }
+	add := func(t *testing.T, at float64, member string) {
+		must(t, l.client.ZAdd(t.Context(), holdsOfK, redis.Z{Score: at, Member: member}))
+	}
+	state := func(field int, value float64) func(*testing.T) {
+		return func(t *testing.T) { withState(field, value)(t, l.client) }
+	}
 	for _, c := range []struct {
 		name  string
 		do    func(t *testing.T)
 		still bool // charges are decided meanwhile
 	}{
 		{"list deleted", func(t *testing.T) { must(t, l.client.Del(t.Context(), holdsOfK)) }, false},
-		{"taken out of the list", func(t *testing.T) {
-			must(t, l.client.ZRem(t.Context(), holdsOfK, member(t.Context(), holdsOfK, 0, 0).Val()[0]))
-		}, false},
-		{"another one added", func(t *testing.T) {
-			must(t, l.client.ZAdd(t.Context(), holdsOfK, redis.Z{Score: 1, Member: "5:x"}))
-		}, false},
+		{"taken out of the list", remove, false},
+		{"another one added", func(t *testing.T) { add(t, 1, "5:x") }, false},
 		{"listed with fewer units", func(t *testing.T) {
-			z := l.client.ZRangeWithScores(t.Context(), holdsOfK, 0, 0).Val()[0]
-			must(t, l.client.ZRem(t.Context(), holdsOfK, z.Member))
-			must(t, l.client.ZAdd(t.Context(), holdsOfK, redis.Z{Score: z.Score, Member: "6:r"}))
+			at := l.client.ZScore(t.Context(), holdsOfK, "60:r").Val()
+			remove(t)
+			add(t, at, "6:r")
 		}, true},
 		{"listed at another time", func(t *testing.T) {
 			must(t, l.client.ZIncrBy(t.Context(), holdsOfK, 1e9, "60:r"))
 		}, true},
-		{"listed as no number", func(t *testing.T) {
-			must(t, l.client.ZRem(t.Context(), holdsOfK, "60:r"))
-			must(t, l.client.ZAdd(t.Context(), holdsOfK, redis.Z{Score: 1, Member: "r"}))
-		}, false},
-		{"none counted", func(t *testing.T) { withState(3, 0)(t, l.client) }, false},
-		{"too many counted", func(t *testing.T) { withState(3, 2)(t, l.client) }, false},
-		{"held is no number", func(t *testing.T) { withState(7, math.NaN())(t, l.client) }, false},
-		{"held more", func(t *testing.T) { withState(7, 61)(t, l.client) }, true},
+		{"listed as no number", func(t *testing.T) { remove(t); add(t, 1, "r") }, false},
+		{"none counted", state(3, 0), false},
+		{"too many counted", state(3, 2), false},
+		{"held is no number", state(7, math.NaN()), false},
+		{"held more", state(7, 61), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			reserved(t, l)
@@ -138,14 +120,7 @@ func TestDamagedHolds(t *testing.T) {
 				err != nil && !says(err, "bucket default of k", "quotactl ledger check --repair") {
 				t.Errorf("41 beside 60 held: %+v, %v", d, err)
 			}
-			if found, err := l.CheckBucket(t.Context(), "k", "default", true); err != nil ||
-				len(found) == 0 {
-				t.Errorf("found %+v, %v", found, err)
-			}
-			if found, err := l.CheckBucket(t.Context(), "k", "default", false); err != nil ||
-				len(found) > 0 {
-				t.Errorf("found after the repair: %+v, %v", found, err)
-			}
+			mended(t, l)
 			sixtyHeld(t, l)
 			if left, err := l.Release(t.Context(), "k", "default.r"); err != nil || left != 60 {
 				t.Errorf("released %d, %v", left, err)
@@ -156,9 +131,8 @@ func TestDamagedHolds(t *testing.T) {
 
 // Units that are set aside count when the state is lost, whole or in part, until they expire.
 func TestHoldsWithoutState(t *testing.T) {
-	s := redistest.Start(t, redistest.Options{Clock: true})
-	l := open(t, s.URL())
-	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	s, l := clocked(t)
+	now := start
 	for name, lose := range map[string]func(){
 		"numbers":              func() { stateLost(t, l.client) },
 		"whole state":          func() { must(t, l.client.Del(t.Context(), stateOfK)) },
@@ -170,21 +144,14 @@ func TestHoldsWithoutState(t *testing.T) {
 			reserved(t, l)
 			lose()
 			sixtyHeld(t, l)
-			if d, err := l.Charge(t.Context(), one("k", 40)); err != nil || !d.Allowed {
-				t.Errorf("40 beside 60 held of 100: %+v, %v", d, err)
-			}
+			allow(t, l, one("k", 40))
 			s.SetNow(t, now.Add(time.Hour-time.Microsecond))
 			if d, err := l.Charge(t.Context(), one("k", 1)); err != nil || d.Allowed {
 				t.Errorf("1 beside 40 used and 60 held of 100: %+v, %v", d, err)
 			}
 			s.SetNow(t, now.Add(time.Hour))
-			if d, err := l.Charge(t.Context(), one("k", 60)); err != nil || !d.Allowed {
-				t.Errorf("60 beside 40 used, when the others have expired: %+v, %v", d, err)
-			}
-			if found, err := l.CheckBucket(t.Context(), "k", "default", false); err != nil ||
-				len(found) > 0 {
-				t.Errorf("found %+v, %v", found, err)
-			}
+			allow(t, l, one("k", 60)) // the others have expired
+			sound(t, l, "k")
 		})
 	}
 }
@@ -202,96 +169,73 @@ func earlier(t *testing.T, c redis.UniversalClient, credential string) {
 // Whatever comes first to a bucket that an earlier version wrote is answered as if this one had,
 // and leaves the same bucket behind.
 func TestHoldsOfAnEarlierVersion(t *testing.T) {
-	s := redistest.Start(t, redistest.Options{Clock: true})
-	l := open(t, s.URL())
-	s.SetNow(t, time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
-	draw := func(credential string) (quota.Charge, quota.Decision) {
-		c := one(credential, 5)
-		c.ID, c.Reservation = "drawn", "default.b"
-		d, err := l.Charge(t.Context(), c)
-		if err != nil || !d.Allowed {
-			t.Fatal(d, err)
-		}
-		return c, d
+	_, l := clocked(t)
+	drawn := func(credential, id, reservation string, units int64) quota.Charge {
+		c := one(credential, units)
+		c.ID, c.Reservation = id, reservation
+		return c
 	}
-	for name, first := range map[string]func(credential string, c quota.Charge, d quota.Decision) (any, error){
-		"charge": func(credential string, _ quota.Charge, _ quota.Decision) (any, error) {
-			c := one(credential, 15)
-			c.ID = "first"
-			return l.Charge(t.Context(), c)
+	for name, first := range map[string]func(k string, c quota.Charge, d quota.Decision) (any, error){
+		"charge": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
+			return l.Charge(t.Context(), drawn(k, "first", "", 15))
 		},
-		"denial": func(credential string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.Charge(t.Context(), one(credential, 41))
+		"denial": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
+			return l.Charge(t.Context(), one(k, 41))
 		},
-		"draw": func(credential string, _ quota.Charge, _ quota.Decision) (any, error) {
-			c := one(credential, 3)
-			c.ID, c.Reservation = "first", "default.b"
-			return l.Charge(t.Context(), c)
+		"draw": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
+			return l.Charge(t.Context(), drawn(k, "first", "default.b", 3))
 		},
-		"reserve": func(credential string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.Reserve(t.Context(), quota.Reserve{
-				Credential: credential, ID: "default.first", Units: 7, TTL: time.Minute, Limits: hundred,
-			})
+		"reserve": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
+			r := reserveOf("default.first", 7, time.Minute)
+			r.Credential = k
+			return l.Reserve(t.Context(), r)
 		},
-		"commit": func(credential string, _ quota.Charge, _ quota.Decision) (any, error) {
+		"commit": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
 			return l.Commit(t.Context(), quota.Commit{
-				Credential: credential, Reservation: "default.a", ID: "first", Units: 4, Limits: hundred,
+				Credential: k, Reservation: "default.a", ID: "first", Units: 4, Limits: hundred,
 			})
 		},
-		"release": func(credential string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.Release(t.Context(), credential, "default.a")
+		"release": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
+			return l.Release(t.Context(), k, "default.a")
 		},
 		"cancel": func(_ string, c quota.Charge, d quota.Decision) (any, error) {
 			return nil, l.Cancel(t.Context(), c, d)
 		},
-		"suspend": func(credential string, _ quota.Charge, _ quota.Decision) (any, error) {
-			until := time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC)
-			return nil, l.Suspend(t.Context(), credential, "default", until)
+		"suspend": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
+			return nil, l.Suspend(t.Context(), k, "default", start.Add(days(1)))
 		},
-		"usage": func(credential string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.Usage(t.Context(), credential, hundred)
+		"usage": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
+			return l.Usage(t.Context(), k, hundred)
 		},
-		"repair": func(credential string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.CheckBucket(t.Context(), credential, "default", true)
+		"repair": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
+			return l.CheckBucket(t.Context(), k, "default", true)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			forgetAll(t, l)
-			var answers, dumps []string
-			for _, credential := range []string{"k", "twin"} {
-				reserve(t, l, credential, "default.a", 20)
-				reserve(t, l, credential, "default.b", 10)
-				reserve(t, l, credential, "default.empty", 30)
-				c := one(credential, 30)
-				c.ID, c.Reservation = "all", "default.empty"
-				if d, err := l.Charge(t.Context(), c); err != nil || !d.Allowed {
-					t.Fatal(d, err)
+			var left []string // what was answered, and what is in the store
+			for _, k := range []string{"k", "twin"} {
+				for i, id := range []string{"default.a", "default.b", "default.empty"} {
+					r := reserveOf(id, []int64{20, 10, 30}[i], time.Hour)
+					r.Credential = k
+					setAside(t, l, r)
 				}
-				c, d := draw(credential)
-				if credential == "k" {
-					earlier(t, l.client, credential)
+				allow(t, l, drawn(k, "all", "default.empty", 30))
+				c := drawn(k, "drawn", "default.b", 5)
+				d := allow(t, l, c)
+				if k == "k" {
+					earlier(t, l.client, k)
 				}
-				answer, err := first(credential, c, d)
-				answers = append(answers, fmt.Sprint(answer, err))
-				last := one(credential, 1)
-				last.ID = "last"
-				if _, err := l.Charge(t.Context(), last); err != nil {
+				answer, err := first(k, c, d)
+				if _, err := l.Charge(t.Context(), drawn(k, "last", "", 1)); err != nil {
 					t.Error(err)
 				}
-				dumps = append(
-					dumps,
-					strings.ReplaceAll(dump(t, l.client, credential), "{"+credential+"}", "{}"),
-				)
-				found, err := l.CheckBucket(t.Context(), credential, "default", false)
-				if err != nil || len(found) > 0 {
-					t.Errorf("found %+v, %v", found, err)
-				}
+				store := strings.ReplaceAll(dump(t, l.client, k), "{"+k+"}", "{}")
+				left = append(left, fmt.Sprint(answer, err, "\n", store))
+				sound(t, l, k)
 			}
-			if answers[0] != answers[1] {
-				t.Errorf("answered\n%s, this version's\n%s", answers[0], answers[1])
-			}
-			if dumps[0] != dumps[1] {
-				t.Errorf("left\n%s, this version's\n%s", dumps[0], dumps[1])
+			if left[0] != left[1] {
+				t.Errorf("answered and left\n%s, this version's\n%s", left[0], left[1])
 			}
 		})
 	}

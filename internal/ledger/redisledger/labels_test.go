@@ -9,46 +9,30 @@ import (
 	"quotabudget/internal/quota"
 )
 
+var start = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+
+func days(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
+
 // The labels last as long as every log that names them, whatever it was that made the log last
 // longer.
 func TestLabelsOutliveTheLog(t *testing.T) {
-	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	days := func(n int) time.Duration { return time.Duration(n) * 24 * time.Hour }
-	far := quota.Reserve{
-		Credential: "k",
-		ID:         "default.far",
-		Units:      5,
-		TTL:        days(30),
-		Limits:     hundred,
-	}
-	reserve := func(t *testing.T, l *Ledger) {
-		if d, err := l.Reserve(t.Context(), far); err != nil || !d.Allowed {
-			t.Fatal(d, err)
-		}
-	}
-	charge := func(t *testing.T, l *Ledger) {
-		if d, err := l.Charge(t.Context(), one("k", 1)); err != nil || !d.Allowed {
-			t.Fatal(d, err)
-		}
-	}
+	far := reserveOf("default.far", 5, days(30))
+	charge := func(t *testing.T, l *Ledger) { allow(t, l, one("k", 1)) }
 	for name, do := range map[string]func(*testing.T, *Ledger){
-		"reserve":       func(t *testing.T, l *Ledger) { charge(t, l); reserve(t, l) },
-		"reserve first": func(t *testing.T, l *Ledger) { reserve(t, l); charge(t, l) },
+		"reserve":       func(t *testing.T, l *Ledger) { charge(t, l); setAside(t, l, far) },
+		"reserve first": func(t *testing.T, l *Ledger) { setAside(t, l, far); charge(t, l) },
 		"longer window": func(t *testing.T, l *Ledger) {
 			charge(t, l)
 			c := one("k", 1)
 			c.Limits = []quota.Limit{{Bucket: "default", Units: 100, Window: quota.Sliding(days(30))}}
-			if d, err := l.Charge(t.Context(), c); err != nil || !d.Allowed {
-				t.Fatal(d, err)
-			}
+			allow(t, l, c)
 		},
 		"another bucket first": func(t *testing.T, l *Ledger) {
-			reserve(t, l) // default lasts long, and has no labels yet
+			setAside(t, l, far) // default lasts long, and has no labels yet
 			c := one("k", 1)
-			c.Costs, c.Limits = []quota.Cost{{Bucket: "other", Units: 1}}, []quota.Limit{{Bucket: "other", Units: 9, Window: quota.Sliding(time.Hour)}}
-			if d, err := l.Charge(t.Context(), c); err != nil || !d.Allowed {
-				t.Fatal(d, err)
-			}
+			c.Costs = []quota.Cost{{Bucket: "other", Units: 1}}
+			c.Limits = []quota.Limit{{Bucket: "other", Units: 9, Window: quota.Sliding(time.Hour)}}
+			allow(t, l, c)
 			charge(t, l) // the labels are known already
 		},
 		"suspend": func(t *testing.T, l *Ledger) {
@@ -58,13 +42,10 @@ func TestLabelsOutliveTheLog(t *testing.T) {
 			}
 		},
 		"commit": func(t *testing.T, l *Ledger) {
-			reserve(t, l)
-			r := far
-			r.ID, r.TTL = "default.near", time.Hour
-			if _, err := l.Reserve(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
-			c := quota.Commit{Credential: "k", Reservation: r.ID, ID: "c", Units: 1, Limits: hundred, Labels: quota.Labels{"method": "m"}}
+			setAside(t, l, far)
+			setAside(t, l, reserveOf("default.near", 5, time.Hour))
+			c := quota.Commit{Credential: "k", Reservation: "default.near", ID: "c", Units: 1,
+				Limits: hundred, Labels: quota.Labels{"method": "m"}}
 			if _, err := l.Commit(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
@@ -72,11 +53,8 @@ func TestLabelsOutliveTheLog(t *testing.T) {
 		"cancel": func(t *testing.T, l *Ledger) {
 			charge(t, l)
 			c := one("k", 1)
-			d, err := l.Charge(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			reserve(t, l)
+			d := allow(t, l, c)
+			setAside(t, l, far)
 			if err := l.Cancel(t.Context(), c, d); err != nil {
 				t.Fatal(err)
 			}
@@ -84,18 +62,13 @@ func TestLabelsOutliveTheLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := redistest.Start(t, redistest.Options{Clock: true})
-			s.SetNow(t, start)
-			l := open(t, s.URL())
+			s, l := clocked(t)
 			do(t, l)
 			for _, day := range []int{5, 9, 12, 29} {
 				s.SetNow(t, start.Add(days(day)))
-				entries, err := l.Entries(
-					t.Context(),
-					quota.Query{Credential: "k", Bucket: "default"},
-				)
-				if err != nil || len(entries) == 0 {
-					t.Fatalf("day %d: %d entries, %v", day, len(entries), err)
+				entries := entriesOf(t, l, "k")
+				if len(entries) == 0 {
+					t.Fatalf("day %d: no entries", day)
 				}
 				for _, e := range entries {
 					if e.Labels["method"] != "m" {
@@ -107,16 +80,18 @@ func TestLabelsOutliveTheLog(t *testing.T) {
 	}
 }
 
-// Every key of a credential lapses in the end, whichever came first.
-func TestKeysLapse(t *testing.T) {
-	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+// clocked is a ledger on a server whose clock the test sets, at start to begin with.
+func clocked(t *testing.T) (*redistest.Server, *Ledger) {
+	t.Helper()
 	s := redistest.Start(t, redistest.Options{Clock: true})
 	s.SetNow(t, start)
-	l := open(t, s.URL())
-	if d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 5, TTL: time.Hour, Limits: hundred}); err != nil ||
-		!d.Allowed {
-		t.Fatal(d, err)
-	}
+	return s, open(t, s.URL())
+}
+
+// Every key of a credential lapses in the end, whichever came first.
+func TestKeysLapse(t *testing.T) {
+	s, l := clocked(t)
+	setAside(t, l, reserveOf("default.r", 5, time.Hour))
 	allowedOf(t, l, 3)
 	s.SetNow(t, start.AddDate(1, 0, 0))
 	if left := l.client.Keys(t.Context(), "*").Val(); len(left) > 0 {
@@ -127,31 +102,20 @@ func TestKeysLapse(t *testing.T) {
 // What is set aside, and what is closed, stays so for as long as was asked, however idle the bucket
 // is.
 func TestLongHoldsAndSuspensions(t *testing.T) {
-	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	day := 24 * time.Hour
-	s := redistest.Start(t, redistest.Options{Clock: true})
-	s.SetNow(t, start)
-	l := open(t, s.URL())
-	if d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 60, TTL: 20 * day, Limits: hundred}); err != nil ||
-		!d.Allowed {
-		t.Fatal(d, err)
-	}
-	if err := l.Suspend(t.Context(), "closed", "default", start.Add(20*day)); err != nil {
+	s, l := clocked(t)
+	setAside(t, l, reserveOf("default.r", 60, days(20)))
+	if err := l.Suspend(t.Context(), "closed", "default", start.Add(days(20))); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		after      time.Duration
-		held, shut bool
-	}{{7 * day, true, true}, {20*day - 1000, true, true}, {20 * day, false, false}} {
-		s.SetNow(t, start.Add(c.after))
-		charge := one("k", 41)
-		charge.DryRun = true
-		if d, err := l.Charge(t.Context(), charge); err != nil || d.Allowed == c.held {
-			t.Errorf("after %v, beside 60 held: %+v, %v", c.after, d, err)
-		}
-		charge.Credential = "closed"
-		if d, err := l.Charge(t.Context(), charge); err != nil || d.Allowed == c.shut {
-			t.Errorf("after %v, on a closed bucket: %+v, %v", c.after, d, err)
+	for _, after := range []time.Duration{days(7), days(20) - time.Microsecond, days(20)} {
+		s.SetNow(t, start.Add(after))
+		still := after < days(20)
+		for _, credential := range []string{"k", "closed"} {
+			c := one(credential, 41)
+			c.DryRun = true
+			if d, err := l.Charge(t.Context(), c); err != nil || d.Allowed == still {
+				t.Errorf("after %v, of %s: %+v, %v", after, credential, d, err)
+			}
 		}
 	}
 }
@@ -161,20 +125,15 @@ func TestLongHoldsAndSuspensions(t *testing.T) {
 func TestCancelKeepsTheTimeToLive(t *testing.T) {
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
 	c := one("k", 1)
-	d, err := l.Charge(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := allow(t, l, c)
 	allowedOf(t, l, 3)
 	if err := l.Cancel(t.Context(), c, d); err != nil {
 		t.Fatal(err)
 	}
-	if ttl := l.client.TTL(t.Context(), logKey("k", "default")).Val(); ttl < quota.Retention {
-		t.Errorf("the log lapses in %v", ttl)
-	}
+	lasts(t, l, logOfK)
 }
 
-// A line of labels is told again a minute after, should the server have lost it, and for other
+// A line of labels is sent again a minute after, should the server have lost it, and for other
 // buckets at once.
 func TestTellsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -192,9 +151,8 @@ func TestTellsAgain(t *testing.T) {
 			{time.Second, "k default", true},
 		} {
 			time.Sleep(c.after)
-			if got := told.code(c.audience, line); (got.line != "") != c.again ||
-				got.code != codeOf(line.line) ||
-				got.run != "r" {
+			got := told.code(c.audience, line)
+			if (got.line != "") != c.again || got.code != codeOf(line.line) || got.run != "r" {
 				t.Errorf("%s, %v later: %+v", c.audience, c.after, got)
 			}
 		}

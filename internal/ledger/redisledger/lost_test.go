@@ -71,9 +71,8 @@ func TestLostAnswerIsNotAskedForAgain(t *testing.T) {
 					t.Errorf("%s: run %d times", name, ran)
 				}
 			}
-			entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
-			if err != nil || len(entries) != 3 {
-				t.Errorf("%d entries, %v; want the charge, the draw and the commit", len(entries), err)
+			if n := len(entriesOf(t, l, "k")); n != 3 {
+				t.Errorf("%d entries; want the charge, the draw and the commit", n)
 			}
 			held, err := l.Reservations(t.Context(), "k", "default")
 			if err != nil || len(held) != 2 {
@@ -87,20 +86,9 @@ func TestLostAnswerIsNotAskedForAgain(t *testing.T) {
 func losable(t *testing.T, l *Ledger) map[string]func() error {
 	t.Helper()
 	cancelled := one("k", 7)
-	d, err := l.Charge(t.Context(), cancelled)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reserve := func(id string) error {
-		_, err := l.Reserve(t.Context(), quota.Reserve{
-			Credential: "k", ID: "default." + id, Units: 5, TTL: time.Hour, Limits: hundred,
-		})
-		return err
-	}
+	d := allow(t, l, cancelled)
 	for _, id := range []string{"drawn", "committed", "released"} {
-		if err := reserve(id); err != nil {
-			t.Fatal(err)
-		}
+		setAside(t, l, reserveOf("default."+id, 5, time.Hour))
 	}
 	claim := func(name string) quota.Claim {
 		return quota.Claim{Credential: "k", Name: name, Holder: "h", TTL: time.Minute}
@@ -111,8 +99,11 @@ func losable(t *testing.T, l *Ledger) map[string]func() error {
 		}
 	}
 	return map[string]func() error{
-		"charge":  func() error { _, err := l.Charge(t.Context(), one("k", 1)); return err },
-		"reserve": func() error { return reserve("reserved") },
+		"charge": func() error { _, err := l.Charge(t.Context(), one("k", 1)); return err },
+		"reserve": func() error {
+			_, err := l.Reserve(t.Context(), reserveOf("default.reserved", 5, time.Hour))
+			return err
+		},
 		"draw": func() error {
 			c := one("k", 2)
 			c.Reservation = "default.drawn"

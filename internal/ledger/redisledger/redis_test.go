@@ -36,6 +36,65 @@ func one(credential string, units int64) quota.Charge {
 		Costs: []quota.Cost{{Bucket: "default", Units: units}}, Labels: quota.Labels{"method": "m"}}
 }
 
+// allow makes a charge that is allowed.
+func allow(t testing.TB, l *Ledger, c quota.Charge) quota.Decision {
+	t.Helper()
+	d, err := l.Charge(t.Context(), c)
+	if err != nil || !d.Allowed {
+		t.Errorf("charge of %v: %+v, %v", c.Costs, d, err)
+	}
+	return d
+}
+
+func reserveOf(id string, units int64, ttl time.Duration) quota.Reserve {
+	return quota.Reserve{Credential: "k", ID: id, Units: units, TTL: ttl, Limits: hundred}
+}
+
+// setAside makes a reservation that is allowed.
+func setAside(t testing.TB, l *Ledger, r quota.Reserve) {
+	t.Helper()
+	if d, err := l.Reserve(t.Context(), r); err != nil || !d.Allowed {
+		t.Fatalf("reserve: %+v, %v", d, err)
+	}
+}
+
+// entriesOf is the log of the bucket "default".
+func entriesOf(t testing.TB, l *Ledger, credential string) []quota.Entry {
+	t.Helper()
+	list, err := l.Entries(t.Context(), quota.Query{Credential: credential, Bucket: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// mended makes sure that a repair of the bucket "default" of "k" finds something, and mends it.
+func mended(t testing.TB, l *Ledger) {
+	t.Helper()
+	found, err := l.CheckBucket(t.Context(), "k", "default", true)
+	if err != nil || len(found) == 0 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	sound(t, l, "k")
+}
+
+// sound makes sure that a check finds nothing.
+func sound(t testing.TB, l *Ledger, credential string) {
+	t.Helper()
+	found, err := l.CheckBucket(t.Context(), credential, "default", false)
+	if err != nil || len(found) > 0 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+// lasts makes sure that a key outlives the entries of a log.
+func lasts(t testing.TB, l *Ledger, key string) {
+	t.Helper()
+	if ttl := l.client.TTL(t.Context(), key).Val(); ttl < quota.Retention {
+		t.Errorf("%s lapses in %v", key, ttl)
+	}
+}
+
 // allowedOf charges n times, one unit each, and counts what was allowed.
 func allowedOf(t *testing.T, l *Ledger, n int) (allowed int) {
 	t.Helper()
@@ -78,10 +137,7 @@ func TestKilledServerForgetsNothing(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{AOF: true})
 	l := open(t, s.URL())
 	before := allowedOf(t, l, 60)
-	reserved, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 10, TTL: time.Hour, Limits: hundred})
-	if err != nil || !reserved.Allowed {
-		t.Fatal(reserved, err)
-	}
+	setAside(t, l, reserveOf("default.r", 10, time.Hour))
 	s.Kill()
 	if _, err := l.Charge(t.Context(), one("k", 1)); !errors.Is(err, quota.ErrUnreachable) {
 		t.Errorf("a dead server: got %v, want ErrUnreachable", err)
@@ -90,23 +146,17 @@ func TestKilledServerForgetsNothing(t *testing.T) {
 	if after := allowedOf(t, l, 60); before != 60 || after != 30 {
 		t.Errorf("allowed %d, then %d after the restart; want 60, 30 with 10 held", before, after)
 	}
-	if d, err := l.Charge(t.Context(), func() quota.Charge { c := one("k", 10); c.Reservation = "default.r"; return c }()); err != nil || !d.Allowed {
-		t.Errorf("draw on a reservation made before the restart: %+v, %v", d, err)
-	}
+	c := one("k", 10)
+	c.Reservation = "default.r"
+	allow(t, l, c) // on what was set aside before the restart
 }
 
 // A clock that jumps far ahead lets every key lapse, in whatever order the server forgets them; the
 // log begins anew at that time, and when the clock comes back, time stands still in it rather than
 // running backwards.
 func TestClockJumpsFarAhead(t *testing.T) {
-	s := redistest.Start(t, redistest.Options{Clock: true})
-	l := open(t, s.URL())
-	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	s.SetNow(t, start)
-	reserve := quota.Reserve{Credential: "k", ID: "default.r", Units: 30, TTL: time.Hour, Limits: hundred}
-	if d, err := l.Reserve(t.Context(), reserve); err != nil || !d.Allowed {
-		t.Fatal(d, err)
-	}
+	s, l := clocked(t)
+	setAside(t, l, reserveOf("default.r", 30, time.Hour))
 	if n := allowedOf(t, l, 100); n != 70 {
 		t.Errorf("at first: allowed %d beside 30 held", n)
 	}
@@ -121,9 +171,8 @@ func TestClockJumpsFarAhead(t *testing.T) {
 	if n := allowedOf(t, l, 10); n != 0 {
 		t.Errorf("back again: allowed %d more in a day that is full", n)
 	}
-	entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
-	if err != nil || len(entries) != 100 {
-		t.Errorf("%d entries, %v", len(entries), err)
+	if entries := entriesOf(t, l, "k"); len(entries) != 100 {
+		t.Errorf("%d entries", len(entries))
 	}
 }
 
@@ -133,17 +182,12 @@ func TestCancelWithoutState(t *testing.T) {
 	l := open(t, s.URL())
 	allowedOf(t, l, 60)
 	c := one("k", 1)
-	d, err := l.Charge(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.client.Del(t.Context(), stateKey("k", "default"))
+	d := allow(t, l, c)
+	l.client.Del(t.Context(), stateOfK)
 	if err := l.Cancel(t.Context(), c, d); err != nil {
 		t.Fatal(err)
 	}
-	if ttl := l.client.TTL(t.Context(), logKey("k", "default")).Val(); ttl < quota.Retention {
-		t.Errorf("the log lapses in %v", ttl)
-	}
+	lasts(t, l, logOfK)
 	if n := allowedOf(t, l, 100); n != 40 {
 		t.Errorf("allowed %d more of the 40 left", n)
 	}
@@ -161,9 +205,7 @@ func TestSkewedLog(t *testing.T) {
 			c.Costs[0].Units = 1_000_000
 		}
 		c.Limits = limits
-		if d, err := l.Charge(t.Context(), c); err != nil || !d.Allowed {
-			t.Fatal(d, err)
-		}
+		allow(t, l, c)
 	}
 	used, err := l.Usage(t.Context(), "k", limits)
 	if err != nil {
@@ -193,16 +235,13 @@ func TestSkewedLog(t *testing.T) {
 // Without the hash the log says what was charged. Without the log nothing does, until what was in
 // it would have left every window.
 func TestHalfOfABucketLost(t *testing.T) {
-	s := redistest.Start(t, redistest.Options{Clock: true})
-	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	s.SetNow(t, start)
-	l := open(t, s.URL())
+	s, l := clocked(t)
 	allowedOf(t, l, 70)
-	l.client.Del(t.Context(), stateKey("k", "default"))
+	l.client.Del(t.Context(), stateOfK)
 	if n := allowedOf(t, l, 50); n != 30 {
 		t.Errorf("without its state: allowed %d more of the 30 left", n)
 	}
-	l.client.Del(t.Context(), logKey("k", "default"))
+	l.client.Del(t.Context(), logOfK)
 	for _, after := range []time.Duration{0, quota.Retention} {
 		s.SetNow(t, start.Add(after))
 		if _, err := l.Charge(t.Context(), one("k", 1)); !errors.Is(err, quota.ErrLedgerUnusable) {
@@ -217,27 +256,31 @@ func TestHalfOfABucketLost(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].Total != 200 {
 		t.Errorf("newest entry %+v, %v: the total went back", entries, err)
 	}
-	for _, key := range []string{logKey("k", "default"), stateKey("k", "default")} {
-		if ttl := l.client.TTL(t.Context(), key).Val(); ttl < quota.Retention {
-			t.Errorf("%s lapses in %v", key, ttl)
-		}
-	}
+	lasts(t, l, logOfK)
+	lasts(t, l, stateOfK)
 }
 
 func TestOpenRefuses(t *testing.T) {
 	primary := redistest.Start(t, redistest.Options{})
 	host, port, _ := net.SplitHostPort(primary.Addr)
 	password := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "canary-password"}})
+	serve := func(args ...string) string {
+		return redistest.Start(t, redistest.Options{Args: args}).URL()
+	}
+	wrong := strings.Replace(password.URL(), "redis://", "redis://:wrong-canary@", 1)
+	replica := serve("--replicaof", host, port)
+	evicting := serve("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	unusable := quota.ErrLedgerUnusable
 	for _, test := range []struct {
 		name, url string
 		is        error
 		says      string
 	}{
-		{"password", password.URL(), quota.ErrLedgerUnusable, "asks for a password"},
-		{"wrong password", strings.Replace(password.URL(), "redis://", "redis://:wrong-canary@", 1), quota.ErrLedgerUnusable, "refused the user or the password"},
-		{"replica", redistest.Start(t, redistest.Options{Args: []string{"--replicaof", host, port}}).URL(), quota.ErrLedgerUnusable, "is a replica"},
-		{"evicts", redistest.Start(t, redistest.Options{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}}).URL(), quota.ErrLedgerUnusable, "would forget charges"},
-		{"too old", "redis://" + oldServer(t), quota.ErrLedgerUnusable, "4.0.14 is too old"},
+		{"password", password.URL(), unusable, "asks for a password"},
+		{"wrong password", wrong, unusable, "refused the user or the password"},
+		{"replica", replica, unusable, "is a replica"},
+		{"evicts", evicting, unusable, "would forget charges"},
+		{"too old", "redis://" + oldServer(t), unusable, "4.0.14 is too old"},
 		{"nobody", "redis://127.0.0.1:1", quota.ErrUnreachable, "refused"},
 		{"bad URL", "redis://:secret-canary@host:port", quota.ErrMalformed, "write redis://"},
 		{"no master", "redis+sentinel://host:26379", quota.ErrMalformed, "master"},
@@ -252,12 +295,10 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	if l := open(t, strings.Replace(password.URL(), "redis://", "redis://:canary-password@", 1)); l == nil {
-		t.Error("the right password does not open")
-	}
+	open(t, strings.Replace(password.URL(), "redis://", "redis://:canary-password@", 1))
 }
 
-// oldServer answers INFO as Redis 4 does: no such server can be had any more.
+// oldServer answers INFO as Redis 4 does, which is no longer to be found.
 func oldServer(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -303,7 +344,7 @@ func TestOutOfMemoryChangesNothing(t *testing.T) {
 	calls := map[string]func() error{
 		"charge": func() error { _, err := l.Charge(t.Context(), charge); return err },
 		"reserve": func() error {
-			_, err := l.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: "default.r", Units: 1, TTL: time.Hour, Limits: hundred})
+			_, err := l.Reserve(t.Context(), reserveOf("default.r", 1, time.Hour))
 			return err
 		},
 		"suspend": func() error { return l.Suspend(t.Context(), "k", "default", time.Now().Add(time.Hour)) },
@@ -354,7 +395,7 @@ func TestSentinelFailover(t *testing.T) {
 	defer s.Close()
 	eventually(t, "the replica has the log and sentinel knows of it", func() bool {
 		known, _ := s.Replicas(t.Context(), "main").Result()
-		return r.ZCard(t.Context(), logKey("k", "default")).Val() == 40 && len(known) == 1
+		return r.ZCard(t.Context(), logOfK).Val() == 40 && len(known) == 1
 	})
 	primary.Kill()
 	if _, err := l.Usage(t.Context(), "k", hundred); err != nil && !errors.Is(err, quota.ErrUnreachable) {

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
+
+var sumsOfK = sumsKey("k", "default")
 
 // chargeMany charges one unit n times, for eight regions.
 func chargeMany(t *testing.T, l *Ledger, n int) {
@@ -23,9 +23,7 @@ func chargeMany(t *testing.T, l *Ledger, n int) {
 			for range n / 8 {
 				c := charge("k", wide, 1)
 				c.Labels = c.Labels.With(quota.Labels{quota.LabelRegion: "R" + strconv.Itoa(client)})
-				if d, err := l.Charge(t.Context(), c); err != nil || !d.Allowed {
-					t.Error(d, err)
-				}
+				allow(t, l, c)
 			}
 		})
 	}
@@ -39,28 +37,32 @@ func sumsEqualEntries(t *testing.T, l *Ledger, what string) {
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-	if got, want := fmt.Sprint(sums), fmt.Sprint(quota.AddUp(entries)); got != want {
+	if got, want := fmt.Sprint(sums), fmt.Sprint(quota.AddUp(entriesOf(t, l, "k"))); got != want {
 		t.Errorf("%s:\n got %s\nwant %s", what, got, want)
 	}
 }
 
+// summedLedger has 400 units in its sums, all but a few.
+func summedLedger(t *testing.T) *Ledger {
+	t.Helper()
+	t.Parallel()
+	l := open(t, redistest.Start(t, redistest.Options{}).URL())
+	l.readNewest = 2
+	chargeMany(t, l, 400)
+	return l
+}
+
 // A log from before there were sums, or whose sums somebody deleted, is added up by who first asks.
 func TestSumsOfALogWithoutThem(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.Options{})
-	l := open(t, s.URL())
-	chargeMany(t, l, 1600)
-	state, sums := stateKey("k", "default"), sumsKey("k", "default")
+	l := summedLedger(t)
 	sumsEqualEntries(t, l, "at first")
+	reach := func() { l.client.HDel(t.Context(), stateOfK, summedField) }
+	sums := func() { l.client.Del(t.Context(), sumsOfK) }
 	for what, lose := range map[string]func(){
-		"before there were sums":   func() { l.client.HDel(t.Context(), state, summedField); l.client.Del(t.Context(), sums) },
-		"sums of another log":      func() { l.client.HDel(t.Context(), state, summedField) },
-		"sums deleted":             func() { l.client.Del(t.Context(), sums) },
-		"how far they reach, lost": func() { l.client.HSet(t.Context(), state, summedField, "x") },
+		"before there were sums":   func() { reach(); sums() },
+		"sums of another log":      reach,
+		"sums deleted":             sums,
+		"how far they reach, lost": func() { l.client.HSet(t.Context(), stateOfK, summedField, "x") },
 	} {
 		lose()
 		sumsEqualEntries(t, l, what)
@@ -69,13 +71,9 @@ func TestSumsOfALogWithoutThem(t *testing.T) {
 	}
 }
 
-// Sums that are deleted are added up anew, also when every entry was in them, or all but a few.
+// Sums that are deleted are added up again, also when every entry was in them, or all but a few.
 func TestSumsDeleted(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.Options{})
-	l := open(t, s.URL())
-	l.readNewest = 2
-	chargeMany(t, l, 400)
+	l := summedLedger(t)
 	for _, more := range []int{0, 8} {
 		for done := false; !done; {
 			var err error
@@ -84,37 +82,27 @@ func TestSumsDeleted(t *testing.T) {
 			}
 		}
 		chargeMany(t, l, more)
-		must(t, l.client.Del(t.Context(), sumsKey("k", "default")))
+		must(t, l.client.Del(t.Context(), sumsOfK))
 		sumsEqualEntries(t, l, fmt.Sprintf("deleted, and %d charged before", more))
 	}
 }
 
-// A process of a version that knows no sums may cancel what is in them: they begin anew.
+// A process of a version that knows no sums may cancel what is in them: they are added up again.
 func TestSumsAfterACancelThatKnewNone(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.Options{})
-	l := open(t, s.URL())
-	l.readNewest = 2
-	chargeMany(t, l, 400)
+	l := summedLedger(t)
 	c := charge("k", wide, 7)
-	d, err := l.Charge(t.Context(), c)
-	if err != nil || !d.Allowed {
-		t.Fatal(d, err)
-	}
+	d := allow(t, l, c)
 	chargeMany(t, l, 80)
 	sumsEqualEntries(t, l, "before")
-	state, sums := stateKey("k", "default"), sumsKey("k", "default")
-	reach := l.client.HGet(t.Context(), state, summedField).Val()
-	kept := l.client.ZRangeWithScores(t.Context(), sums, 0, -1).Val()
+	reach := l.client.HGet(t.Context(), stateOfK, summedField).Val()
+	kept := l.client.ZRangeWithScores(t.Context(), sumsOfK, 0, -1).Val()
 	if err := l.Cancel(t.Context(), c, d); err != nil {
 		t.Fatal(err)
 	}
 	sumsEqualEntries(t, l, "cancelled")
-	must(t, l.client.HSet(t.Context(), state, summedField, reach))
-	must(t, l.client.Del(t.Context(), sums))
-	for _, z := range kept {
-		must(t, l.client.ZAdd(t.Context(), sums, z))
-	}
+	must(t, l.client.HSet(t.Context(), stateOfK, summedField, reach))
+	must(t, l.client.Del(t.Context(), sumsOfK))
+	must(t, l.client.ZAdd(t.Context(), sumsOfK, kept...))
 	sumsEqualEntries(t, l, "cancelled without the sums")
 }
 
@@ -125,17 +113,13 @@ func TestChargesAddUp(t *testing.T) {
 	l := open(t, s.URL())
 	for i := range 2 * addUpEvery {
 		s.SetNow(t, time.Date(2026, 6, 1, 12, 0, 0, i*1000, time.UTC))
-		if d, err := l.Charge(t.Context(), charge("k", wide, 1)); err != nil || !d.Allowed {
-			t.Fatal(d, err)
-		}
+		allow(t, l, charge("k", wide, 1))
 	}
-	reach := parseSummed(l.client.HGet(t.Context(), stateKey("k", "default"), summedField).Val())
+	reach := parseSummed(l.client.HGet(t.Context(), stateOfK, summedField).Val())
 	if reach.total != addUpEvery+1 {
 		t.Errorf("%d units of %d are in the sums, want %d", reach.total, 2*addUpEvery, addUpEvery+1)
 	}
-	if ttl := l.client.PTTL(t.Context(), sumsKey("k", "default")).Val(); ttl < quota.Retention {
-		t.Errorf("the sums lapse in %s", ttl)
-	}
+	lasts(t, l, sumsOfK)
 	sumsEqualEntries(t, l, "added up")
 }
 
@@ -188,16 +172,9 @@ func stats(t *testing.T, l *Ledger) (counts [2]int64) {
 
 // What cannot be read is an error, and no sum without it.
 func TestSumsOfADamagedLog(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.Options{})
-	l := open(t, s.URL())
-	l.readNewest = 2
-	chargeMany(t, l, 400)
-	log := logKey("k", "default")
-	z := l.client.ZRangeWithScores(t.Context(), log, 7, 7).Val()[0]
-	must(t, l.client.ZRem(t.Context(), log, z.Member))
-	must(t, l.client.ZAdd(t.Context(), log, redis.Z{Score: z.Score, Member: "rubbish"}))
-	l.client.HDel(t.Context(), stateKey("k", "default"), summedField)
+	l := summedLedger(t)
+	replaced(7, "rubbish")(t, l.client)
+	must(t, l.client.HDel(t.Context(), stateOfK, summedField))
 	sums, err := l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"})
 	if err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("%v, %v", sums, err)

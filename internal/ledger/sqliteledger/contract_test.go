@@ -13,19 +13,17 @@ func TestContract(t *testing.T) {
 	var clock quotatest.Clock
 	path := file(t)
 	opened := func(t testing.TB) *Ledger {
-		l, err := Open(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := open(t, path)
 		l.Now = clock.Now
-		t.Cleanup(func() { l.Close() })
 		return l
 	}
 	quotatest.Run(t, quotatest.Harness{
 		Open:   func(t testing.TB) quota.Ledger { return opened(t) },
 		SetNow: clock.Set,
 		Dump:   func(t testing.TB, credential string) string { return dump(t, opened(t), credential) },
-		Break:  func(t testing.TB, credential string, how quotatest.Damage) { lay(t, opened(t), credential, how) },
+		Break: func(t testing.TB, credential string, how quotatest.Damage) {
+			lay(t, opened(t), credential, how)
+		},
 	})
 }
 
@@ -33,7 +31,8 @@ func TestContract(t *testing.T) {
 func lay(t testing.TB, l *Ledger, credential string, how quotatest.Damage) {
 	t.Helper()
 	edit, ok := map[quotatest.Damage]string{
-		quotatest.NewestDeleted:  "DELETE FROM entries WHERE bucket = ?1 AND at = (SELECT max(at) FROM entries WHERE bucket = ?1)",
+		quotatest.NewestDeleted: "DELETE FROM entries " +
+			"WHERE bucket = ?1 AND at = (SELECT max(at) FROM entries WHERE bucket = ?1)",
 		quotatest.MiddleDeleted:  "DELETE FROM entries WHERE bucket = ?1 AND units = 20",
 		quotatest.AllDeleted:     "DELETE FROM entries WHERE bucket = ?1",
 		quotatest.StateTooHigh:   "UPDATE buckets SET total = total + 1000 WHERE id = ?1",
@@ -48,8 +47,9 @@ func lay(t testing.TB, l *Ledger, credential string, how quotatest.Damage) {
 	if !ok {
 		t.Fatal(how)
 	}
+	const find = "SELECT id FROM buckets WHERE credential = ? AND bucket = 'default'"
 	var id int64
-	err := l.db.Read.QueryRowContext(t.Context(), "SELECT id FROM buckets WHERE credential = ? AND bucket = 'default'", credential).Scan(&id)
+	err := l.db.Read.QueryRowContext(t.Context(), find, credential).Scan(&id)
 	if err == nil {
 		_, err = l.conn.ExecContext(t.Context(), edit, id)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
 )
 
@@ -51,11 +50,7 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 	const add = `INSERT OR REPLACE INTO reservations (bucket, id, units, created_at, expires_at, manual, note)
 		VALUES (2, ?, ?, ?, ?, 0, '')`
 	const draw = "UPDATE reservations SET drawn = drawn + ? WHERE bucket = 2 AND id = ?"
-	asEarlier(
-		t,
-		earlier,
-		"INSERT INTO buckets (id, credential, bucket) VALUES (2, 'key1', 'default')",
-	)
+	asEarlier(t, earlier, "INSERT INTO buckets (id, credential, bucket) VALUES (2, 'key1', 'default')")
 	asEarlier(t, earlier, add, "default.a", 30, now, later)
 	asEarlier(t, earlier, add, "default.b", 20, now, later)
 	asEarlier(t, earlier, add, "default.over", 40, now-2, now-1)
@@ -68,10 +63,7 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 		if err != nil || u.Buckets[0].Held != want {
 			t.Errorf("%s: %+v, %v; want %d held", what, u, err, want)
 		}
-		found, err := l.CheckBucket(t.Context(), "key1", "default", false)
-		if err != nil || len(found) > 0 {
-			t.Errorf("%s: found %+v, %v", what, found, err)
-		}
+		sound(t, l, "key1")
 	}
 	held("opened", 45)
 	asEarlier(t, earlier, add, "default.c", 7, now, later)
@@ -126,22 +118,9 @@ func TestHoldsAreIndexed(t *testing.T) {
 
 // A total of what is held that somebody lowered by hand is found and mended.
 func TestHeldTooLow(t *testing.T) {
-	l := open(t, file(t))
-	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	l.Now = func() time.Time { return now }
-	r := quota.Reserve{
-		Credential: "key1",
-		ID:         "default.r",
-		Units:      60,
-		TTL:        time.Hour,
-		Limits:     day(100),
-	}
-	if d, err := l.Reserve(t.Context(), r); err != nil || !d.Allowed {
-		t.Fatal(d, err)
-	}
-	if _, err := l.conn.ExecContext(t.Context(), "UPDATE buckets SET held = 10"); err != nil {
-		t.Fatal(err)
-	}
+	l, _ := clocked(t)
+	mustReserve(t, l, "r", 60)
+	exec(t, l, "UPDATE buckets SET held = 10")
 	found, err := l.CheckBucket(t.Context(), "key1", "default", true)
 	if err != nil || len(found) != 1 ||
 		!strings.Contains(found[0].What, "10 units as held, and its reservations hold 60") {

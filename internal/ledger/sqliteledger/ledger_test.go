@@ -26,16 +26,17 @@ func TestOpenRefuses(t *testing.T) {
 		make func(t *testing.T, path string)
 		hint string
 	}{
-		"text": {func(t *testing.T, path string) { write(t, path, strings.Repeat("not a database\n", 100)) }, "name another file"},
+		"text": {func(t *testing.T, path string) {
+			write(t, path, strings.Repeat("not a database\n", 100))
+		}, "name another file"},
 		"newer": {func(t *testing.T, path string) {
 			l := open(t, path)
-			if _, err := l.conn.ExecContext(t.Context(), "PRAGMA user_version = 999"); err != nil {
-				t.Fatal(err)
-			}
+			exec(t, l, "PRAGMA user_version = 999")
 			l.Close()
 		}, "newer version"},
 		"another kind": {func(t *testing.T, path string) {
-			db, err := sqlite.Open(t.Context(), path, sqlite.Schema{Name: "x", ApplicationID: 1, Migrations: rawSchema}, sqlite.Options{})
+			schema := sqlite.Schema{Name: "x", ApplicationID: 1, Migrations: rawSchema}
+			db, err := sqlite.Open(t.Context(), path, schema, sqlite.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +51,7 @@ func TestOpenRefuses(t *testing.T) {
 			if err == nil {
 				l.Close()
 			}
-			if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), test.hint) {
+			if !unusableFor(err, path) || !unusableFor(err, test.hint) {
 				t.Errorf("got %v", err)
 			}
 			if after, _ := os.ReadFile(path); string(after) != string(before) {
@@ -58,6 +59,11 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unusableFor reports whether an error says that, with these words.
+func unusableFor(err error, words string) bool {
+	return errors.Is(err, quota.ErrLedgerUnusable) && strings.Contains(err.Error(), words)
 }
 
 func TestOpenReadOnly(t *testing.T) {
@@ -77,19 +83,15 @@ func TestOpenReadOnly(t *testing.T) {
 
 func TestTurnedReadOnly(t *testing.T) {
 	l := open(t, file(t))
-	mustCharge(t, l, aCharge(1, day(10)))
+	mustCharge(t, l, 1, day(10))
 	for _, on := range []int{1, 0} {
-		if _, err := l.conn.ExecContext(t.Context(), fmt.Sprintf("PRAGMA query_only = %d", on)); err != nil {
-			t.Fatal(err)
-		}
+		exec(t, l, fmt.Sprintf("PRAGMA query_only = %d", on))
 		_, err := l.Charge(t.Context(), aCharge(1, day(10)))
-		if on == 1 && (!errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), "permissions")) || on == 0 && err != nil {
+		if on == 1 && !unusableFor(err, "permissions") || on == 0 && err != nil {
 			t.Errorf("read-only %d: %v", on, err)
 		}
 	}
-	if n := len(log(t, l)); n != 2 {
-		t.Errorf("%d entries, want 2", n)
-	}
+	entries(t, l, 2)
 }
 
 func TestErrorsInWords(t *testing.T) {
@@ -112,7 +114,7 @@ func TestDamagedFile(t *testing.T) {
 	path := file(t)
 	l := open(t, path)
 	for range 500 {
-		mustCharge(t, l, aCharge(1, day(1000)))
+		mustCharge(t, l, 1, day(1000))
 	}
 	l.Close()
 	content, err := os.ReadFile(path)
@@ -135,36 +137,28 @@ func TestDamagedFile(t *testing.T) {
 
 func TestFullDisk(t *testing.T) {
 	l := open(t, file(t))
-	mustCharge(t, l, aCharge(1, day(100_000)))
-	if _, err := l.conn.ExecContext(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // as it stands
-		t.Fatal(err)
-	}
+	mustCharge(t, l, 1, day(100_000))
+	exec(t, l, "PRAGMA max_page_count = 1")
 	var err error
 	told := 1
 	for ; err == nil && told < 1000; told++ {
 		_, err = l.Charge(t.Context(), aCharge(1, day(100_000)))
 	}
-	if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), "space") {
+	if !unusableFor(err, "space") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := l.conn.ExecContext(t.Context(), "PRAGMA max_page_count = 100000"); err != nil {
-		t.Fatal(err)
-	}
-	mustCharge(t, l, aCharge(1, day(100_000)))
-	if n := len(log(t, l)); n != told {
-		t.Errorf("%d entries, want %d", n, told)
-	}
+	exec(t, l, "PRAGMA max_page_count = 100000")
+	mustCharge(t, l, 1, day(100_000))
+	entries(t, l, told)
 }
 
 func TestStampsRiseWhateverTheClockDoes(t *testing.T) {
-	l := open(t, file(t))
-	start := time.Date(2026, 3, 8, 9, 59, 59, 0, time.UTC)
-	clock := start
-	l.Now = func() time.Time { return clock }
-	last := time.Time{}
-	for _, jump := range []time.Duration{0, -time.Hour, 300 * 24 * time.Hour, -100 * 365 * 24 * time.Hour, 0, time.Microsecond} {
-		clock = start.Add(jump)
-		d := mustCharge(t, l, aCharge(1, day(100)))
+	l, clock := clocked(t)
+	begin, last := *clock, time.Time{}
+	const day = 24 * time.Hour
+	for _, jump := range []time.Duration{0, -time.Hour, 300 * day, -36500 * day, 0, time.Microsecond} {
+		*clock = begin.Add(jump)
+		d := mustCharge(t, l, 1, hundredADay)
 		if !d.At.After(last) {
 			t.Errorf("jump %v: stamped %v after %v", jump, d.At, last)
 		}
@@ -173,11 +167,13 @@ func TestStampsRiseWhateverTheClockDoes(t *testing.T) {
 	log(t, l)
 }
 
+var hundredADay = day(100)
+
 func TestClockBeforeTheEpoch(t *testing.T) {
-	l := open(t, file(t))
-	l.Now = func() time.Time { return time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC) }
-	mustCharge(t, l, aCharge(1, day(2)))
-	mustCharge(t, l, aCharge(1, day(2)))
+	l, clock := clocked(t)
+	*clock = time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC)
+	mustCharge(t, l, 1, day(2))
+	mustCharge(t, l, 1, day(2))
 	if d, err := l.Charge(t.Context(), aCharge(1, day(2))); err != nil || d.Allowed {
 		t.Errorf("third: %+v, %v", d, err)
 	}
@@ -185,61 +181,44 @@ func TestClockBeforeTheEpoch(t *testing.T) {
 }
 
 func TestTrimmingIsBounded(t *testing.T) {
-	l := open(t, file(t))
-	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	l.Now = func() time.Time { return clock }
+	l, clock := clocked(t)
 	for range 150 {
-		mustCharge(t, l, aCharge(1, day(1000)))
+		mustCharge(t, l, 1, day(1000))
 	}
-	clock = clock.Add(quota.Retention * 34 / 32)
+	*clock = clock.Add(quota.Retention * 34 / 32)
 	for _, want := range []int{150 + 1 - 64, 150 + 2 - 128, 3, 4} {
-		mustCharge(t, l, aCharge(1, day(1000)))
-		if n := len(log(t, l)); n != want {
-			t.Errorf("%d entries, want %d", n, want)
-		}
+		mustCharge(t, l, 1, day(1000))
+		entries(t, l, want)
 	}
 }
 
 func TestExpiredReservationsAreForgotten(t *testing.T) {
-	l := open(t, file(t))
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	clock := start
-	l.Now = func() time.Time { return clock }
-	reserve := func(id string) {
-		t.Helper()
-		r := quota.Reserve{Credential: "key1", ID: "default." + id, Units: 1, Limits: day(100), TTL: time.Hour}
-		if d, err := l.Reserve(t.Context(), r); err != nil || !d.Allowed {
-			t.Fatalf("reserve: %+v, %v", d, err)
-		}
-	}
-	held := func() (rows int, live []quota.Reservation) {
+	l, clock := clocked(t)
+	begin := *clock
+	held := func(what string, most int) {
 		t.Helper()
 		live, err := l.Reservations(t.Context(), "key1", "default")
-		if err := errors.Join(err, l.db.Read.QueryRowContext(t.Context(), "SELECT count(*) FROM reservations").Scan(&rows)); err != nil {
-			t.Fatal(err)
+		rows := number(t, l, "SELECT count(*) FROM reservations")
+		if err != nil || rows > most || len(live) != 1 {
+			t.Errorf("%s: %d rows, live: %v, %v", what, rows, live, err)
 		}
-		return rows, live
 	}
-	reserve("a")
-	clock = start.Add(2 * time.Hour)
-	reserve("b") // from now on nothing is decided at an earlier time
-	clock = start.Add(time.Minute)
-	if rows, live := held(); rows > 2 || len(live) != 1 {
-		t.Errorf("after the jump: %d rows, live: %v", rows, live)
-	}
-	clock = start.Add(4 * time.Hour)
-	mustCharge(t, l, aCharge(1, day(100))) // from now on no time is earlier
-	reserve("c")
-	if rows, live := held(); rows != 1 || len(live) != 1 {
-		t.Errorf("in the end: %d rows, live: %v", rows, live)
-	}
+	mustReserve(t, l, "a", 1)
+	*clock = begin.Add(2 * time.Hour)
+	mustReserve(t, l, "b", 1) // from now on nothing is decided at an earlier time
+	*clock = begin.Add(time.Minute)
+	held("after the jump", 2)
+	*clock = begin.Add(4 * time.Hour)
+	mustCharge(t, l, 1, day(100)) // from now on no time is earlier
+	mustReserve(t, l, "c", 1)
+	held("in the end", 1)
 }
 
 // A process must not go on granting from a file that others do not see any more.
 func TestReplacedFile(t *testing.T) {
 	path := file(t)
 	l := open(t, path)
-	mustCharge(t, l, aCharge(1, day(100)))
+	mustCharge(t, l, 1, day(100))
 	if err := os.Rename(path, path+".old"); err != nil {
 		t.Fatal(err)
 	}
@@ -248,19 +227,21 @@ func TestReplacedFile(t *testing.T) {
 			t.Errorf("%s: %v, want ErrLedgerUnusable", what, err)
 		}
 		if what == "moved" {
-			mustCharge(t, open(t, path), aCharge(1, day(100)))
+			mustCharge(t, open(t, path), 1, day(100))
 		}
 	}
 }
 
 func TestAnswersAreForgotten(t *testing.T) {
-	l := open(t, file(t))
-	clock := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	l.Now = func() time.Time { return clock }
+	l, clock := clocked(t)
 	keyed := func(key string) quota.Decision {
 		c := aCharge(1, day(1000))
 		c.Key = key
-		return mustCharge(t, l, c)
+		d, err := l.Charge(t.Context(), c)
+		if err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		return d
 	}
 	for i := range 20 {
 		keyed(fmt.Sprint("run", i))
@@ -268,16 +249,15 @@ func TestAnswersAreForgotten(t *testing.T) {
 	if !keyed("run0").Replayed {
 		t.Error("run0 is not known")
 	}
-	clock = clock.Add(quota.Retention + time.Minute)
+	*clock = clock.Add(quota.Retention + time.Minute)
 	if keyed("run0").Replayed {
 		t.Error("run0 is still known")
 	}
 	for i := range 5 {
 		keyed(fmt.Sprint("later", i))
 	}
-	var kept int
-	if err := l.db.Read.QueryRowContext(t.Context(), "SELECT count(*) FROM answers").Scan(&kept); err != nil || kept != 6 {
-		t.Errorf("%d answers kept, want 6, %v", kept, err)
+	if kept := number(t, l, "SELECT count(*) FROM answers"); kept != 6 {
+		t.Errorf("%d answers kept, want 6", kept)
 	}
 }
 
@@ -286,13 +266,13 @@ func TestReplayIsTheVeryAnswer(t *testing.T) {
 	l := open(t, path)
 	c := aCharge(3, day(4))
 	c.Key = "backfill:3"
-	first := mustCharge(t, l, c)
+	first, err := l.Charge(t.Context(), c)
 	l.Close()
 	c.ID = "another"
-	again := mustCharge(t, open(t, path), c)
+	again, err2 := open(t, path).Charge(t.Context(), c)
 	first.Replayed = true
-	if fmt.Sprintf("%#v", again) != fmt.Sprintf("%#v", first) {
-		t.Errorf("got %#v\nwant %#v", again, first)
+	if err != nil || err2 != nil || fmt.Sprintf("%#v", again) != fmt.Sprintf("%#v", first) {
+		t.Errorf("got %#v, %v\nwant %#v, %v", again, err2, first, err)
 	}
 }
 
@@ -300,10 +280,9 @@ func TestReplayIsTheVeryAnswer(t *testing.T) {
 // bucket to bucket.
 func TestBucketIDsBeginAtTwo(t *testing.T) {
 	l := open(t, file(t))
-	mustCharge(t, l, aCharge(1, day(4)))
-	var id int64
-	if err := l.db.Read.QueryRowContext(t.Context(), "SELECT min(id) FROM buckets").Scan(&id); err != nil || id != 2 {
-		t.Errorf("id %d, %v", id, err)
+	mustCharge(t, l, 1, day(4))
+	if id := number(t, l, "SELECT min(id) FROM buckets"); id != 2 {
+		t.Errorf("id %d", id)
 	}
 }
 
@@ -312,7 +291,7 @@ func TestBytesOfAnEntry(t *testing.T) {
 	l := open(t, path)
 	const entries = 2000
 	for range entries {
-		mustCharge(t, l, aCharge(1, day(1_000_000)))
+		mustCharge(t, l, 1, day(1_000_000))
 	}
 	l.Close() // folds the log into the file
 	info, err := os.Stat(path)
