@@ -34,8 +34,8 @@ type Page struct {
 func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err error) {
 	err = c.call(ctx, func(ctx context.Context) error {
 		page = Page{}
-		ctx, kept := keep(ctx)
-		res, err := c.list(r).Context(ctx).Do()
+		var body []byte
+		res, err := c.list(r).Context(context.WithValue(ctx, keptKey{}, &body)).Do()
 		if err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 			return &bounds.Unusable{Path: "items",
 				Problem: fmt.Sprintf("is a list of %d, %d at most", n, MaxPage)}
 		}
-		if page.Videos, err = videos(res.Items, kept.body); err != nil {
+		if page.Videos, err = videos(res.Items, body); err != nil {
 			return err
 		}
 		page.Next = res.NextPageToken

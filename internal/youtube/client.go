@@ -21,7 +21,7 @@ import (
 // goroutines.
 type Client struct {
 	Retry   Retry
-	Timeout time.Duration // of one attempt, answer read; 0 for none
+	Timeout time.Duration // of one attempt, until its answer is read
 	// Guard makes each attempt, or returns an error instead, which is not retried unless it is a
 	// fault.Error; nil to make them all.
 	Guard func(ctx context.Context, attempt func() error) error
@@ -41,8 +41,9 @@ func New(ctx context.Context, address string, rt http.RoundTripper) (*Client, er
 	}
 	httpClient := &http.Client{
 		Transport: keeper{rt},
-		// A redirect would carry the credential to wherever it points.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // or the credential would go wherever it points
+		},
 	}
 	service, err := api.NewService(ctx, option.WithHTTPClient(httpClient),
 		option.WithEndpoint(base.String()))
@@ -56,18 +57,14 @@ func New(ctx context.Context, address string, rt http.RoundTripper) (*Client, er
 // up.
 func (c *Client) call(ctx context.Context, attempt func(context.Context) error) error {
 	once := func() error {
-		once, cancel := ctx, func() {}
-		if c.Timeout > 0 {
-			once, cancel = context.WithTimeout(ctx, c.Timeout)
-		}
+		ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 		defer cancel()
-		if err := attempt(once); err != nil {
-			return translate(err)
+		return translate(attempt(ctx))
+	}
+	return c.Retry.do(ctx, func() error {
+		if c.Guard == nil {
+			return once()
 		}
-		return nil
-	}
-	if c.Guard == nil {
-		return c.Retry.do(ctx, once)
-	}
-	return c.Retry.do(ctx, func() error { return c.Guard(ctx, once) })
+		return c.Guard(ctx, once)
+	})
 }

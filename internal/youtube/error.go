@@ -16,32 +16,24 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// fromGate tells a refusal of the gate below, which is an answer already and passes as it is.
-func fromGate(err error) bool {
-	return errors.Is(err, quota.ErrNotSent) || errors.Is(err, quota.ErrExhausted)
-}
-
-// translate turns what the official client returned into a fault.Error, but for errors of the gate.
+// translate turns what the official client returned into a fault.Error. Refusals of the gate below
+// pass as they are.
 func translate(err error) error {
-	var answered *googleapi.Error
-	if errors.As(err, &answered) {
+	if answered, ok := errors.AsType[*googleapi.Error](err); ok {
 		return &fault.Error{Fault: fault.Classify(answered.Code, []byte(answered.Body))}
 	}
-	var sent *url.Error
-	if errors.As(err, &sent) {
+	if sent, ok := errors.AsType[*url.Error](err); ok {
 		err = sent.Err // the rest is the URL, which the caller does not need
 	}
-	if fromGate(err) {
+	if err == nil || errors.Is(err, quota.ErrNotSent) || errors.Is(err, quota.ErrExhausted) {
 		return err
 	}
-	answer := &fault.Error{Cause: err}
-	var bad *bounds.Unusable
-	switch answer.Kind = fault.Transient; {
-	case errors.As(err, &bad):
+	answer := &fault.Error{Fault: fault.Fault{Kind: fault.Transient}, Cause: err}
+	if bad, ok := errors.AsType[*bounds.Unusable](err); ok {
 		answer.Kind, answer.Status, answer.Cause = fault.Permanent, http.StatusOK, bad
-	case errors.Is(err, context.DeadlineExceeded):
+	} else if errors.Is(err, context.DeadlineExceeded) {
 		answer.Cause = fmt.Errorf("no answer in time: %w", err)
-	case garbled(err):
+	} else if garbled(err) {
 		answer.Status, answer.Cause = http.StatusOK, fmt.Errorf("the answer is garbled: %w", err)
 	}
 	return answer
@@ -58,8 +50,7 @@ func ended(ctx context.Context) error {
 
 // garbled reports whether a 2xx answer did not hold the JSON that it should.
 func garbled(err error) bool {
-	var syntax *json.SyntaxError
-	var mistyped *json.UnmarshalTypeError
-	return errors.As(err, &syntax) || errors.As(err, &mistyped) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	_, malformed := errors.AsType[*json.SyntaxError](err)
+	_, mistyped := errors.AsType[*json.UnmarshalTypeError](err)
+	return malformed || mistyped || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }

@@ -17,10 +17,10 @@ type Video struct {
 	ChannelID    string
 	ChannelTitle string
 	CategoryID   string
-	PublishedAt  time.Time // zero when it is not told
+	PublishedAt  time.Time // zero when the upstream does not say
 	Description  string
 	Tags         []string      // as they came, repeats and empty ones among them
-	Duration     time.Duration // 0 when it is not told, and of a live broadcast
+	Duration     time.Duration // 0 when the upstream does not say, and of a live broadcast
 	Thumbnail    string        // URL of about 480 by 360 where there is one, else of a smaller one
 
 	// The counters are nil when the upstream leaves them out, which is not zero.
@@ -29,11 +29,15 @@ type Video struct {
 	Comments *int64
 }
 
-// videos joins what the official client read with the counters that stand in the body. Items
-// without an ID are left out.
+// videos joins what the official client read with the counters that the body holds. Items without
+// an ID are left out.
 func videos(items []*api.Video, body []byte) ([]Video, error) {
-	counted, err := readCounters(body)
-	if err != nil {
+	var counted struct {
+		Items []struct {
+			Statistics struct{ ViewCount, LikeCount, CommentCount *string }
+		}
+	}
+	if err := json.Unmarshal(body, &counted); err != nil {
 		return nil, err
 	}
 	all := make([]Video, 0, len(items))
@@ -42,13 +46,26 @@ func videos(items []*api.Video, body []byte) ([]Video, error) {
 			continue
 		}
 		v := videoOf(item)
-		if i < len(counted) {
-			v.Views, v.Likes, v.Comments = counted[i].Views.number(), counted[i].Likes.number(),
-				counted[i].Comments.number()
+		if i < len(counted.Items) {
+			s := counted.Items[i].Statistics
+			v.Views, v.Likes, v.Comments = number(s.ViewCount), number(s.LikeCount),
+				number(s.CommentCount)
 		}
 		all = append(all, v)
 	}
 	return all, nil
+}
+
+// number reads a counter, which the upstream writes as a decimal string; nil where it is missing.
+func number(text *string) *int64 {
+	if text == nil {
+		return nil
+	}
+	n, err := strconv.ParseInt(*text, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
 }
 
 func videoOf(item *api.Video) Video {
@@ -77,45 +94,8 @@ func thumbnail(t *api.ThumbnailDetails) string {
 	return ""
 }
 
-// counters are the statistics of one item, with what is missing left nil.
-type counters struct {
-	Views    *count `json:"viewCount"`
-	Likes    *count `json:"likeCount"`
-	Comments *count `json:"commentCount"`
-}
-
-// count is a number that the upstream writes as a decimal string.
-type count string
-
-func (c *count) number() *int64 {
-	if c == nil {
-		return nil
-	}
-	n, err := strconv.ParseInt(string(*c), 10, 64)
-	if err != nil {
-		return nil
-	}
-	return &n
-}
-
-// readCounters reads the counters of the items in a body, in their order.
-func readCounters(body []byte) ([]counters, error) {
-	var page struct {
-		Items []struct {
-			Statistics counters `json:"statistics"`
-		} `json:"items"`
-	}
-	if err := json.Unmarshal(body, &page); err != nil {
-		return nil, err
-	}
-	all := make([]counters, len(page.Items))
-	for i, item := range page.Items {
-		all[i] = item.Statistics
-	}
-	return all, nil
-}
-
-var isoDuration = regexp.MustCompile(`^P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?$`)
+var isoDuration = regexp.MustCompile(
+	`^P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?$`)
 
 // parseDuration reads the ISO 8601 durations of the upstream, such as PT1H2M3S and P1DT2S; 0 for
 // anything else.

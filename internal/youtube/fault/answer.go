@@ -23,29 +23,18 @@ type answer struct {
 
 type reason struct{ word, domain string }
 
-// envelope is the JSON of an error. Every part of it may be missing, null or of another type.
-type envelope struct {
-	Error json.RawMessage `json:"error"`
-}
-
+// errorBody is the JSON of an error. Every part of it may be missing, null or of another type.
 type errorBody struct {
-	Message string      `json:"message"`
-	Errors  []errorItem `json:"errors"`
-	Details []errorInfo `json:"details"`
-}
-
-type errorItem struct {
-	Reason  string `json:"reason"`
-	Domain  string `json:"domain"`
-	Message string `json:"message"`
+	Message string
+	Errors  []struct{ Reason, Domain, Message string }
+	Details []errorInfo
 }
 
 // errorInfo is a google.rpc.ErrorInfo, or another kind of detail, whose fields mean something else.
 type errorInfo struct {
-	Type     string            `json:"@type"`
-	Reason   string            `json:"reason"`
-	Domain   string            `json:"domain"`
-	Metadata map[string]string `json:"metadata"`
+	Type           string `json:"@type"`
+	Reason, Domain string
+	Metadata       map[string]string
 }
 
 // googles reports whether the detail is an ErrorInfo of Google's own.
@@ -89,13 +78,11 @@ func parseAnswer(body []byte) answer {
 // readEnvelope takes what it can from valid JSON: Unmarshal passes over parts of another type and
 // reads the rest.
 func readEnvelope(body []byte) answer {
-	var e envelope
+	var e struct{ Error json.RawMessage }
 	json.Unmarshal(body, &e)
 	if len(e.Error) == 0 || e.Error[0] != '{' { // OAuth has {"error": "invalid_grant"}
 		var word string
-		if json.Unmarshal(e.Error, &word) != nil || word == "" {
-			return answer{}
-		}
+		json.Unmarshal(e.Error, &word)
 		return answer{oauth: word}
 	}
 	var said errorBody
@@ -128,19 +115,15 @@ func (a *answer) add(word, domain string) {
 // has reports whether the answer gives one of the reasons.
 func (a answer) has(words ...string) bool {
 	return slices.ContainsFunc(a.reasons, func(r reason) bool {
-		return slices.Contains(words,
-			r.word)
+		return slices.Contains(words, r.word)
 	})
 }
 
 // hasOnly reports whether the answer gives no reason but these: none of them, or none at all.
 func (a answer) hasOnly(words ...string) bool {
-	for _, r := range a.reasons {
-		if !slices.Contains(words, r.word) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.reasons, func(r reason) bool {
+		return !slices.Contains(words, r.word)
+	})
 }
 
 // reason is the first of the answer's reasons, "" without any.
@@ -150,8 +133,6 @@ func (a answer) reason() string {
 	}
 	return bounds.Plain(a.reasons[0].word)
 }
-
-func (a answer) text() string { return bounds.Plain(a.message) }
 
 var titleForm = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 

@@ -15,16 +15,13 @@ type Error struct {
 
 // Error names the status, the reason and the upstream's own sentence.
 func (e *Error) Error() string {
-	var parts []string
+	status := ""
 	if e.Status != 0 {
-		parts = append(parts, fmt.Sprintf("HTTP %d", e.Status))
-	}
-	if e.Reason != "" {
-		parts = append(parts, e.Reason)
+		status = fmt.Sprintf("HTTP %d", e.Status)
 	}
 	text := "youtube: " + e.Kind.String()
-	if len(parts) > 0 {
-		text += " (" + strings.Join(parts, " ") + ")"
+	if said := strings.TrimSpace(status + " " + e.Reason); said != "" {
+		text += " (" + said + ")"
 	}
 	switch {
 	case e.Cause != nil:
@@ -41,8 +38,8 @@ func (e *Error) Unwrap() error { return e.Cause }
 // KindOf is the kind of an Error anywhere in err. It is false for every other error: a denial of
 // the budget, a context that ended, a mistake of the caller.
 func KindOf(err error) (Kind, bool) {
-	var e *Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
 		return Permanent, false
 	}
 	return e.Kind, true

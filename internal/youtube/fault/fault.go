@@ -1,30 +1,31 @@
-// Package fault tells what an error of the YouTube Data API means.
+// Package fault classifies errors of the YouTube Data API by what to do about them.
 package fault
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+
+	"quotabudget/internal/youtube/bounds"
 )
 
 // Kind is what an error of the upstream means for whoever asked.
 type Kind int
 
 const (
-	Permanent Kind = iota // this request will fail however often it is sent
-	Transient             // the upstream or the way there stumbled: ask again, a few times
-	Throttled             // too much within a minute: ask again after a while
-	Exhausted             // the day's quota is gone: ask again after the reset, not before
-	// the key is wrong, missing or blocked, or the API is off: a person has to act
-	BadCredential
-	BadRegion    // the upstream knows no such region: drop it, go on with the others
-	NoChart      // the region or the category has no chart today
-	BadPageToken // the page is gone: read the chart from its beginning
+	Permanent     Kind = iota // this request will fail however often it is sent
+	Transient                 // the upstream or the network failed: retry a few times
+	Throttled                 // too many requests within a minute: retry after a while
+	Exhausted                 // the day's quota is gone: retry after the reset, not before
+	BadCredential             // the key is wrong, missing or blocked, or the API is off
+	BadRegion                 // the upstream knows no such region: drop it
+	NoChart                   // the region or the category has no chart today
+	BadPageToken              // the page is gone: read the chart from its beginning
 )
 
 var kindNames = [...]string{"permanent", "transient", "throttled", "exhausted", "bad credential",
-	"bad region", "no chart",
-	"bad page token"}
+	"bad region", "no chart", "bad page token"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -32,14 +33,11 @@ func (k Kind) String() string { return kindNames[k] }
 type Fault struct {
 	Kind   Kind
 	Status int // of HTTP
-	// the upstream's word that tells most: quotaExceeded, API_KEY_INVALID; "" when it gave none
-	Reason string
-	// the upstream's sentence as plain text in one line, cut to 300 characters; "" when it gave
-	// none
-	Message string
-	// the quota metric that is exhausted or throttled; "" when the answer does not name it
-	Metric      string
-	WindowStart time.Time // of the quota window; zero when the answer does not say
+	// The rest is zero where the answer does not say.
+	Reason      string    // the most specific one: quotaExceeded, API_KEY_INVALID
+	Message     string    // as plain text in one line, cut to 300 characters
+	Metric      string    // the quota metric that is exhausted or throttled
+	WindowStart time.Time // of the quota window
 }
 
 // Classify says what an answer with this status, not a 2xx, and this body means. The status alone
@@ -48,7 +46,7 @@ type Fault struct {
 //
 //  1. ErrorInfo names a quota unit: by the day is Exhausted, by a shorter time Throttled.
 //  2. The reason quotaExceeded or dailyLimitExceeded is Exhausted.
-//  3. A 403 or 429 with "per day" in its message, and no reason but that of a rate limit, is Exhausted.
+//  3. A 403 or 429 with "per day" in its message, and no reason but a rate limit, is Exhausted.
 //  4. Any other 429, and the reasons of rate limits, are Throttled.
 //  5. A 5xx is Transient, and so is an answer whose JSON was cut short: what it said is not known.
 //  6. The rest is Permanent, or what its reason says in particular.
@@ -57,7 +55,7 @@ type Fault struct {
 // words count in rule 3 alone, and for a key in a 400 whose reason is no more than badRequest.
 func Classify(status int, body []byte) Fault {
 	said := parseAnswer(body)
-	f := Fault{Status: status, Reason: said.reason(), Message: said.text()}
+	f := Fault{Status: status, Reason: said.reason(), Message: bounds.Plain(said.message)}
 	if f.Kind = classifyQuota(status, said); f.Kind == Permanent {
 		f.Kind = classifyRest(status, said)
 	}
@@ -113,18 +111,15 @@ func classifyRest(status int, said answer) Kind {
 // deniesCredential tells a refused key from a refused resource: both may come as 403 forbidden, but
 // only a refused key is of the global domain.
 func (a answer) deniesCredential(status int) bool {
-	if a.has("keyInvalid", "keyExpired", "accessNotConfigured", "ipRefererBlocked", "authError",
-		"dailyLimitExceededUnreg",
-		"SERVICE_DISABLED", "CONSUMER_INVALID", "CONSUMER_SUSPENDED") {
-		return true
+	refused := func(r reason) bool {
+		return strings.HasPrefix(r.word, "API_KEY_") || strings.HasPrefix(r.word, "ACCESS_TOKEN_") ||
+			r.word == "forbidden" && r.domain == "global"
 	}
-	for _, r := range a.reasons {
-		if strings.HasPrefix(r.word, "API_KEY_") || strings.HasPrefix(r.word, "ACCESS_TOKEN_") ||
-			r.word == "forbidden" && r.domain == "global" {
-			return true
-		}
-	}
-	return status == http.StatusBadRequest && a.words && a.hasOnly("badRequest") &&
-		(strings.HasPrefix(a.message, "API key not valid") ||
-			strings.HasPrefix(a.message, "API key expired"))
+	return slices.ContainsFunc(a.reasons, refused) ||
+		a.has("keyInvalid", "keyExpired", "accessNotConfigured", "ipRefererBlocked", "authError",
+			"dailyLimitExceededUnreg", "SERVICE_DISABLED", "CONSUMER_INVALID",
+			"CONSUMER_SUSPENDED") ||
+		status == http.StatusBadRequest && a.words && a.hasOnly("badRequest") &&
+			(strings.HasPrefix(a.message, "API key not valid") ||
+				strings.HasPrefix(a.message, "API key expired"))
 }
