@@ -17,10 +17,10 @@ import (
 
 // TestChargedBeforeSent is I1: what the ledger denies does not reach the upstream.
 func TestChargedBeforeSent(t *testing.T) {
-	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
+	onLedgers(t, func(t *testing.T, open opener) {
 		s := open(t, &youtubetest.Server{}, units(3))
 		s.standin.Now = func() time.Time { // asked as the request is being counted
-			if used, n := s.used(t, quota.DefaultBucket), s.sent(); used < n {
+			if used, n := s.used(t, quota.DefaultBucket), s.served.Load(); used < n {
 				t.Errorf("request %d was counted with %d units charged", n, used)
 			}
 			return s.clock.Now()
@@ -33,7 +33,8 @@ func TestChargedBeforeSent(t *testing.T) {
 		_, _, err := s.get(t, chart)
 		refused(t, err, quota.ErrExhausted)
 		denied, ok := errors.AsType[*quota.DeniedError](err)
-		if !ok || denied.Decision.Limit != "default 24h" || denied.Decision.RetryAt.Sub(noon).Round(time.Second) != 24*time.Hour {
+		if !ok || denied.Decision.Limit != "default 24h" ||
+			denied.Decision.RetryAt.Sub(noon).Round(time.Second) != 24*time.Hour {
 			t.Errorf("got %+v", denied)
 		}
 		s.standin.Now = s.clock.Now
@@ -42,18 +43,17 @@ func TestChargedBeforeSent(t *testing.T) {
 		if _, _, err := s.get(t, chart); err != nil {
 			t.Error(err)
 		}
-		s.counted(t, 4, 2) // the clock stands still: each charge is stamped 1 µs after the one before, and two have left
+		// The clock stands still: charges are stamped 1 µs apart, and two have left the window.
+		s.counted(t, 4, 2)
 	})
 }
-
-// sent is how many requests the stand-in has begun to serve; it cannot be asked while it counts.
-func (s *station) sent() int64 { return s.served.Load() }
 
 // TestEveryAttemptAndPage: the official client's pages and the retries of ours are requests like
 // any other.
 func TestEveryAttemptAndPage(t *testing.T) {
-	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
-		s := open(t, &youtubetest.Server{Faults: faults(t, "503@2-3", "drop@5", "truncated@6")}, units(100))
+	onLedgers(t, func(t *testing.T, open opener) {
+		trouble := faults(t, "503@2-3", "drop@5", "truncated@6")
+		s := open(t, &youtubetest.Server{Faults: trouble}, units(100))
 		client, err := youtube.New(t.Context(), s.upstream.URL, s)
 		if err != nil {
 			t.Fatal(err)
@@ -77,40 +77,30 @@ func TestEveryAttemptAndPage(t *testing.T) {
 }
 
 func TestUnreachableLedgerDenies(t *testing.T) {
-	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
+	onLedgers(t, func(t *testing.T, open opener) {
 		s := open(t, &youtubetest.Server{}, units(100))
 		s.Budget.Open = []string{"youtube.videos.list"}
 		if err := s.ledger.Close(); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err := s.get(t, categories) // I5
-		if !errors.Is(err, quota.ErrNotSent) || !errors.Is(err, quota.ErrUnreachable) && !errors.Is(err, quota.ErrLedgerUnusable) {
+		if !errors.Is(err, quota.ErrNotSent) ||
+			!errors.Is(err, quota.ErrUnreachable) && !errors.Is(err, quota.ErrLedgerUnusable) {
 			t.Errorf("got %v", err)
 		}
 		if n := s.standin.Counts().Requests; n != 0 {
 			t.Errorf("%d requests were sent", n)
 		}
 		var tally meter.Tally
-		r, _ := http.NewRequestWithContext(meter.WithTally(t.Context(), &tally), "GET", s.upstream.URL+chart, nil)
-		status, _, err := read((&http.Client{Transport: s}).Do(r))
-		if status != http.StatusOK || err != nil || s.standin.Counts().Requests != 1 || tally.Sum() != 0 {
+		status, _, err := s.ask(meter.WithTally(t.Context(), &tally), chart)
+		if status != 200 || err != nil || s.standin.Counts().Requests != 1 || tally.Sum() != 0 {
 			t.Errorf("%d %v, tally %v", status, err, tally.Units())
 		}
-		if !strings.Contains(s.log.String(), "level=WARN") || !strings.Contains(s.log.String(), "unmetered") {
-			t.Errorf("log: %s", s.log)
+		log := s.log.String()
+		if !strings.Contains(log, "level=WARN") || !strings.Contains(log, "unmetered") {
+			t.Errorf("log: %s", log)
 		}
 	})
-}
-
-func TestObserve(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(1))
-	s.Budget.Observe = true
-	for range 3 {
-		if status, _, err := s.get(t, chart); err != nil || status != http.StatusOK {
-			t.Fatal(status, err)
-		}
-	}
-	s.counted(t, 3, 3)
 }
 
 // TestCall: labels reach the log, a person may use the headroom, and what was set aside can be
@@ -123,16 +113,17 @@ func TestCall(t *testing.T) {
 	if err != nil || !reserved.Allowed {
 		t.Fatal(reserved, err)
 	}
+	of := quota.Labels{quota.LabelRegion: "BR"}
 	for _, test := range []struct {
 		call    quota.Call
 		allowed bool
 	}{
 		{quota.Call{}, false},
 		{quota.Call{Manual: true}, true},
-		{quota.Call{Reservation: reserved.Reservation, Labels: quota.Labels{quota.LabelRegion: "BR"}}, true},
+		{quota.Call{Reservation: reserved.Reservation, Labels: of}, true},
 	} {
-		r, _ := http.NewRequestWithContext(meter.WithCall(t.Context(), test.call), "GET", s.upstream.URL+chart, nil)
-		if _, _, err := read((&http.Client{Transport: s}).Do(r)); (err == nil) != test.allowed {
+		_, _, err := s.ask(meter.WithCall(t.Context(), test.call), chart)
+		if (err == nil) != test.allowed {
 			t.Errorf("%+v: %v", test.call, err)
 		}
 	}
@@ -140,11 +131,12 @@ func TestCall(t *testing.T) {
 	if held := s.usage(t, "default").Held; held != 5 {
 		t.Errorf("%d units are set aside", held)
 	}
-	entries, err := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
-	if err != nil || len(entries) != 2 {
-		t.Fatal(entries, err)
+	entries := s.entries(t)
+	if len(entries) != 2 {
+		t.Fatal(entries)
 	}
-	if got := entries[1].Labels.Encode(); got != "job=nightly&method=youtube.videos.list&region=BR" {
+	const want = "job=nightly&method=youtube.videos.list&region=BR"
+	if got := entries[1].Labels.Encode(); got != want {
 		t.Errorf("labels %s", got)
 	}
 }
@@ -152,15 +144,14 @@ func TestCall(t *testing.T) {
 // TestManyAtOnce: however many ask at once, the upstream sees no more requests than there are
 // units.
 func TestManyAtOnce(t *testing.T) {
-	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
+	onLedgers(t, func(t *testing.T, open opener) {
 		s := open(t, &youtubetest.Server{}, units(25))
 		var tally meter.Tally
 		ctx := meter.WithTally(context.Background(), &tally)
 		var wg sync.WaitGroup
 		for range 40 {
 			wg.Go(func() {
-				r, _ := http.NewRequestWithContext(ctx, "GET", s.upstream.URL+chart, nil)
-				if _, _, err := read((&http.Client{Transport: s}).Do(r)); err != nil {
+				if _, _, err := s.ask(ctx, chart); err != nil {
 					refused(t, err, quota.ErrExhausted)
 				}
 			})
@@ -177,19 +168,10 @@ func TestManyAtOnce(t *testing.T) {
 // charged, so it is not sent.
 func TestOneKeyPaysForOneRequest(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(10))
-	client := &http.Client{Transport: s}
 	ctx := meter.WithCall(t.Context(), quota.Call{Key: "once"})
 	for i, want := range []error{nil, quota.ErrKeyReused} {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.upstream.URL+chart, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := client.Do(r)
-		if !errors.Is(err, want) {
+		if _, _, err := s.ask(ctx, chart); !errors.Is(err, want) {
 			t.Errorf("request %d: %v, want %v", i+1, err, want)
-		}
-		if err == nil {
-			resp.Body.Close()
 		}
 	}
 	s.counted(t, 1, 1)

@@ -14,19 +14,22 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Lesson is what an answer of the upstream taught: that a bucket is gone until its reset.
+// Lesson is what an answer of the upstream taught: that a bucket is exhausted until its reset.
 type Lesson struct {
-	Bucket string       // "" when the answer does not say: the default one if the request was charged to it, else its first
+	// Bucket is "" when the answer does not say: then it is the default one if the request was
+	// charged to it, else the first that it was charged to.
+	Bucket string
 	Reset  quota.Window // the upstream's day
 }
 
 // maxAnswer is how many bytes of an error body are read; the rest is dropped.
 const maxAnswer = 1 << 20
 
-// learn reads an answer that is an error and suspends the bucket which the upstream says is gone.
+// learn reads an answer that is an error and suspends the bucket that is exhausted according to it.
 // The body is put back for the client to read, without the key: some errors name it, as in
 // "Consumer 'api_key:…' has been suspended".
-func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Response, key string) error {
+func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Response,
+	key string) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	resp.Body.Close()
 	if err != nil {
@@ -37,8 +40,11 @@ func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Resp
 	resp.ContentLength, resp.TransferEncoding = int64(len(body)), nil
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	if lesson, ok := t.Learn(resp.StatusCode, body); ok {
-		if lesson.Bucket == "" {
-			lesson.Bucket = chargedBucket(d)
+		_, byDefault := d.Units[quota.DefaultBucket]
+		if lesson.Bucket == "" && byDefault {
+			lesson.Bucket = quota.DefaultBucket
+		} else if lesson.Bucket == "" {
+			lesson.Bucket = slices.Min(slices.Collect(maps.Keys(d.Units)))
 		}
 		t.suspend(ctx, d, lesson)
 	}
@@ -61,15 +67,6 @@ func hideKey(h http.Header, key string) {
 	}
 }
 
-// chargedBucket is the bucket meant by an answer that does not name it: only the default one is
-// refused so.
-func chargedBucket(d quota.Decision) string {
-	if _, ok := d.Units[quota.DefaultBucket]; ok {
-		return quota.DefaultBucket
-	}
-	return slices.Min(slices.Collect(maps.Keys(d.Units)))
-}
-
 // suspend closes the bucket until the reset of the day in which the request was charged. An answer
 // that arrives after that reset must not close the new day, nor open what was closed in it.
 func (t *Transport) suspend(ctx context.Context, d quota.Decision, lesson Lesson) {
@@ -81,16 +78,17 @@ func (t *Transport) suspend(ctx context.Context, d quota.Decision, lesson Lesson
 		at = now
 	}
 	_, until := lesson.Reset.Bounds(at)
+	log := t.Log.With("bucket", lesson.Bucket, "until", until.UTC())
 	if err == nil && !until.After(now) {
-		t.Log.Info("the upstream says the bucket was gone, of a day that has ended", "bucket", lesson.Bucket, "until", until.UTC())
+		log.Info("the upstream reported an exhausted bucket, of a day that has ended")
 		return
 	}
 	if err == nil {
 		err = t.Budget.Ledger.Suspend(ctx, t.Budget.Credential, lesson.Bucket, until)
 	}
 	if err != nil {
-		t.Log.Error("the upstream says the bucket is gone, but the ledger could not be told", "bucket", lesson.Bucket, "error", err)
+		log.Error("the upstream reports an exhausted bucket, but cannot suspend it", "error", err)
 		return
 	}
-	t.Log.Warn("the upstream says the bucket is gone: suspended until its reset", "bucket", lesson.Bucket, "until", until.UTC())
+	log.Warn("the upstream reports an exhausted bucket: suspended until its reset")
 }

@@ -28,14 +28,14 @@ func moment(t testing.TB, text string) time.Time {
 // TestSuspended: what the upstream says is gone is not asked for again before its reset, on days of
 // 24, 23 and 25 hours, and then by itself.
 func TestSuspended(t *testing.T) {
-	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
+	onLedgers(t, func(t *testing.T, open opener) {
 		s := open(t, &youtubetest.Server{}, append(units(1000), costs.Default().DefaultLimits()...))
-		for _, test := range []struct{ now, fault, path, bucket, reset string }{
-			{"2026-03-08T08:00:00Z", "403-quota", chart, "default", "2026-03-09T07:00:00Z"}, // 23 h
-			{"2026-06-01T19:00:00Z", "429-day", search, "search_list", "2026-06-02T07:00:00Z"},
-			{"2026-06-03T06:59:59Z", "403-daily", chart, "default", "2026-06-03T07:00:00Z"},
-			{"2026-11-01T07:00:00Z", "429-day", chart, "default", "2026-11-02T08:00:00Z"}, // 25 h
-			{"2026-11-03T12:00:00Z", "403-quota", search, "search_list", "2026-11-04T08:00:00Z"},
+		for _, test := range []struct{ now, fault, path, reset string }{
+			{"2026-03-08T08:00:00Z", "403-quota", chart, "2026-03-09T07:00:00Z"}, // 23 h
+			{"2026-06-01T19:00:00Z", "429-day", search, "2026-06-02T07:00:00Z"},
+			{"2026-06-03T06:59:59Z", "403-daily", chart, "2026-06-03T07:00:00Z"},
+			{"2026-11-01T07:00:00Z", "429-day", chart, "2026-11-02T08:00:00Z"}, // 25 h
+			{"2026-11-03T12:00:00Z", "403-quota", search, "2026-11-04T08:00:00Z"},
 		} {
 			reset := moment(t, test.reset)
 			s.clock.Set(moment(t, test.now))
@@ -51,12 +51,15 @@ func TestSuspended(t *testing.T) {
 				_, _, err = s.get(t, test.path)
 				refused(t, err, quota.ErrExhausted)
 				if d := denialOf(t, err); d.Limit != quota.Suspended || !d.RetryAt.Equal(reset) {
-					t.Errorf("%s at %s: %s until %s, want %s", test.fault, now, d.Limit, d.RetryAt, reset)
+					t.Errorf("%s at %s: %s until %s, want %s", test.fault, now, d.Limit,
+						d.RetryAt, reset)
 				}
 			}
-			if other := map[string]string{"default": search, "search_list": chart}[test.bucket]; s.served.Load() != before {
+			if s.served.Load() != before {
 				t.Errorf("%s: asked again", test.fault)
-			} else if _, _, err = s.get(t, other); err != nil {
+			}
+			other := map[string]string{chart: search, search: chart}[test.path]
+			if _, _, err = s.get(t, other); err != nil {
 				t.Errorf("%s: another bucket: %v", test.fault, err)
 			}
 			s.clock.Set(reset)
@@ -79,7 +82,8 @@ func denialOf(t testing.TB, err error) quota.Decision {
 // TestNotSuspended: what passes within a minute, and what is no matter of quota, closes nothing.
 func TestNotSuspended(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
-	for _, fault := range []string{"429", "429-bare", "500", "503", "500-html", "404-chart", "403-disabled"} {
+	for _, fault := range []string{"429", "429-bare", "500", "503", "500-html", "404-chart",
+		"403-disabled"} {
 		s.standin.SetFaults(faults(t, fault)...)
 		if status, body, err := s.get(t, chart); err != nil || status < 400 || body == "" {
 			t.Errorf("%s: the client reads %d %q %v", fault, status, body, err)
@@ -97,7 +101,7 @@ func TestLateAnswer(t *testing.T) {
 	today := moment(t, "2026-06-03T07:00:00Z")
 	for _, closed := range []time.Time{{}, today} {
 		s.standin.Now = nil
-		s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.answering(func(w http.ResponseWriter, r *http.Request) {
 			s.clock.Set(moment(t, "2026-06-02T07:00:00.001Z"))
 			if err := s.ledger.Suspend(r.Context(), "key1", "default", closed); err != nil {
 				t.Error(err)
@@ -117,29 +121,40 @@ func TestLateAnswer(t *testing.T) {
 // TestWhichBucket: an answer that names no bucket means the default one where it was charged, and
 // always the same elsewhere.
 func TestWhichBucket(t *testing.T) {
-	for _, test := range []struct {
-		price []quota.Cost
-		want  string
-	}{
-		{[]quota.Cost{{Bucket: "a", Units: 1}, {Bucket: "default", Units: 1}, {Bucket: "z", Units: 1}}, "default"},
-		{[]quota.Cost{{Bucket: "z", Units: 1}, {Bucket: "search_list", Units: 1}, {Bucket: "video_insert", Units: 1}}, "search_list"},
+	for _, test := range []struct{ charged, want string }{
+		{"a default z", "default"},
+		{"z search_list video_insert", "search_list"},
 	} {
+		var price []quota.Cost
+		for bucket := range strings.FieldsSeq(test.charged) {
+			price = append(price, quota.Cost{Bucket: bucket, Units: 1})
+		}
 		for range 8 { // a map's order would show
 			var limits []quota.Limit
 			for _, b := range []string{"a", "default", "search_list", "video_insert", "z"} {
-				limits = append(limits, quota.Limit{Bucket: b, Units: 10, Window: quota.Sliding(time.Hour)})
+				limits = append(limits, quota.Limit{Bucket: b, Units: 10,
+					Window: quota.Sliding(time.Hour)})
 			}
 			s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, limits)
-			s.Budget.Prices["youtube.videos.list"] = test.price
+			s.Budget.Prices["youtube.videos.list"] = price
 			if _, _, err := s.get(t, chart); err != nil {
 				t.Fatal(err)
 			}
 			for _, l := range limits {
-				if closed := !s.usage(t, l.Bucket).SuspendedUntil.IsZero(); closed != (l.Bucket == test.want) {
-					t.Errorf("charged %v: %s is suspended: %v", test.price, l.Bucket, closed)
+				closed := !s.usage(t, l.Bucket).SuspendedUntil.IsZero()
+				if closed != (l.Bucket == test.want) {
+					t.Errorf("charged %s: %s is suspended: %v", test.charged, l.Bucket, closed)
 				}
 			}
 		}
+	}
+}
+
+// status answers with a status and a body.
+func status(code int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		io.WriteString(w, body)
 	}
 }
 
@@ -153,11 +168,11 @@ func TestErrorBodies(t *testing.T) {
 	z.Close()
 	large := strings.Repeat("x", 1<<20+5)
 	for name, test := range map[string]struct {
-		answer    func(w http.ResponseWriter, r *http.Request)
+		answer    http.HandlerFunc
 		want      string
 		suspended bool
 	}{
-		"plain": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403); io.WriteString(w, gone) }, gone, true},
+		"plain": {status(403, gone), gone, true},
 		"packed": {func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 				w.Header().Set("Content-Encoding", "gzip")
@@ -172,13 +187,12 @@ func TestErrorBodies(t *testing.T) {
 				http.NewResponseController(w).Flush()
 			}
 		}, gone, true},
-		"large": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); io.WriteString(w, large) }, large[:1<<20], false},
-		"none":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "", false},
+		"large": {status(500, large), large[:1<<20], false},
+		"none":  {status(503, ""), "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, &youtubetest.Server{}, units(100))
-			s.upstream.Config.Handler = http.HandlerFunc(test.answer)
-			r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart, nil)
+			s := open(t, &youtubetest.Server{}, units(100)).answering(test.answer)
+			r := s.request(t.Context(), "GET", chart, nil)
 			r.Header.Set("Accept-Encoding", "gzip") // as a program behind the proxy may ask
 			resp, err := s.RoundTrip(r)
 			if err != nil {
@@ -195,15 +209,15 @@ func TestErrorBodies(t *testing.T) {
 		})
 	}
 	s := open(t, &youtubetest.Server{}, units(100))
-	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s.answering(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		w.WriteHeader(403)
 		io.WriteString(w, gone[:20])
 		http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart, nil)
-	if resp, err := s.RoundTrip(r); err == nil || resp != nil || !strings.Contains(err.Error(), "broke off") {
+	resp, err := s.RoundTrip(s.request(t.Context(), "GET", chart, nil))
+	if err == nil || resp != nil || !strings.Contains(err.Error(), "broke off") {
 		t.Errorf("got %v, %v", resp, err)
 	}
 	s.counted(t, 0, 1) // it was sent, though not to the stand-in

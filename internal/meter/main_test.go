@@ -22,7 +22,7 @@ import (
 	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/upstream"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -34,21 +34,14 @@ var noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 
 // clock stands still until it is set.
 type clock struct {
-	mu  sync.Mutex
-	now time.Time
+	now atomic.Pointer[time.Time]
 	set func(time.Time) // tells a server too
 }
 
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
+func (c *clock) Now() time.Time { return *c.now.Load() }
 
 func (c *clock) Set(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = now
+	c.now.Store(&now)
 	if c.set != nil {
 		c.set(now)
 	}
@@ -86,7 +79,8 @@ func (l *lines) String() string {
 
 // units is a limit of so many units a day, in any 24 hours.
 func units(n int64) []quota.Limit {
-	return []quota.Limit{{Bucket: quota.DefaultBucket, Units: n, Window: quota.Sliding(24 * time.Hour)}}
+	return []quota.Limit{{Bucket: quota.DefaultBucket, Units: n,
+		Window: quota.Sliding(24 * time.Hour)}}
 }
 
 // open wires a station on a SQLite ledger.
@@ -96,7 +90,8 @@ func open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *stat
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &clock{now: noon}
+	c := &clock{}
+	c.Set(noon)
 	ledger.Now = c.Now
 	return wire(t, &station{clock: c, ledger: ledger, standin: standin}, limits)
 }
@@ -134,34 +129,26 @@ func wire(t testing.TB, s *station, limits []quota.Limit) *station {
 	s.log = &lines{}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	table := costs.Default()
-	prices := make(map[string][]quota.Cost)
+	budget := &quota.Budget{Ledger: s.ledger, Credential: "key1", Limits: limits,
+		Prices: map[string][]quota.Cost{}, Log: log}
 	for _, m := range table.Methods() {
-		prices[m.ID] = m.Costs
+		budget.Prices[m.ID] = m.Costs
 	}
-	base := meter.NewBase()
-	t.Cleanup(base.CloseIdleConnections)
-	s.Transport = &meter.Transport{
-		Base: base, Host: strings.TrimPrefix(s.upstream.URL, "http://"), Scheme: "http", Method: table.Method,
-		Key: func() (string, error) { return canary, nil }, Learn: lessons(table), Log: log,
-		Budget: &quota.Budget{Ledger: s.ledger, Credential: "key1", Limits: limits, Prices: prices, Log: log},
+	var err error
+	s.Transport, err = upstream.Gate(s.upstream.URL, table, budget,
+		func() (string, error) { return canary, nil }, log)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(s.Base.(*http.Transport).CloseIdleConnections)
 	return s
 }
 
-// lessons is what the programs teach the gate.
-func lessons(table *costs.Table) func(int, []byte) (meter.Lesson, bool) {
-	return func(status int, body []byte) (meter.Lesson, bool) {
-		said := fault.Classify(status, body)
-		lesson := meter.Lesson{Reset: table.Buckets()[0].Reset}
-		if b, ok := table.BucketOfMetric(said.Metric); ok {
-			lesson.Bucket = b.Name
-		}
-		return lesson, said.Kind == fault.Exhausted
-	}
-}
+// opener is how a test gets its station.
+type opener func(testing.TB, *youtubetest.Server, []quota.Limit) *station
 
 // onLedgers runs a test on each kind of ledger.
-func onLedgers(t *testing.T, test func(*testing.T, func(testing.TB, *youtubetest.Server, []quota.Limit) *station)) {
+func onLedgers(t *testing.T, test func(*testing.T, opener)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, open) })
 	t.Run("redis", func(t *testing.T) { test(t, onRedis) })
 }
@@ -176,16 +163,34 @@ const (
 // get asks the upstream through the gate and returns the status and the body.
 func (s *station) get(t testing.TB, path string) (int, string, error) {
 	t.Helper()
-	return s.do(t, http.MethodGet, path, nil)
+	return s.ask(t.Context(), path)
 }
 
-func (s *station) do(t testing.TB, verb, path string, body io.Reader) (int, string, error) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), verb, s.upstream.URL+path, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+// ask is get under a context.
+func (s *station) ask(ctx context.Context, path string) (int, string, error) {
+	return s.send(s.request(ctx, http.MethodGet, path, nil))
+}
+
+func (s *station) send(r *http.Request) (int, string, error) {
 	return read((&http.Client{Transport: s}).Do(r))
+}
+
+// request is one for the upstream, or for another address if that is given whole.
+func (s *station) request(ctx context.Context, verb, to string, body io.Reader) *http.Request {
+	if strings.HasPrefix(to, "/") || to == "" {
+		to = s.upstream.URL + to
+	}
+	r, err := http.NewRequestWithContext(ctx, verb, to, body)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// answering makes the upstream answer so, in place of the stand-in.
+func (s *station) answering(answer http.HandlerFunc) *station {
+	s.upstream.Config.Handler = answer
+	return s
 }
 
 func read(resp *http.Response, err error) (int, string, error) {
@@ -195,6 +200,17 @@ func read(resp *http.Response, err error) (int, string, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(body), err
+}
+
+// entries are the ledger's of the default bucket.
+func (s *station) entries(t testing.TB) []quota.Entry {
+	t.Helper()
+	entries, err := s.ledger.Entries(t.Context(),
+		quota.Query{Credential: "key1", Bucket: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
 }
 
 // used is what the ledger has on a bucket.

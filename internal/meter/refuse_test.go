@@ -19,7 +19,8 @@ import (
 // TestUnpricedIsRefused is I6.
 func TestUnpricedIsRefused(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
-	for _, path := range []string{"/youtube/v3/unknown", "/youtube/v3/videos/", "/youtube/v3//videos", "/oauth2/v1/tokeninfo", ""} {
+	for _, path := range []string{"/youtube/v3/unknown", "/youtube/v3/videos/",
+		"/youtube/v3//videos", "/oauth2/v1/tokeninfo", ""} {
 		_, _, err := s.get(t, path)
 		refused(t, err, quota.ErrUnpriced)
 	}
@@ -28,9 +29,10 @@ func TestUnpricedIsRefused(t *testing.T) {
 
 func TestKeyInURLIsRefused(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
-	for _, query := range []string{"&key=" + canary, "&access_token=" + canary, "&%6Bey=" + canary, "&$key=" + canary, "&key",
-		"&a;key=" + canary, "&key=" + canary + "%zz"} {
-		r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart+query, nil)
+	for _, query := range []string{"&key=" + canary, "&access_token=" + canary,
+		"&%6Bey=" + canary, "&$key=" + canary, "&key", "&a;key=" + canary,
+		"&key=" + canary + "%zz"} {
+		r := s.request(t.Context(), "GET", chart+query, nil)
 		_, err := s.RoundTrip(r)
 		refused(t, err, meter.ErrKeyInURL)
 	}
@@ -42,21 +44,18 @@ func TestKeyInURLIsRefused(t *testing.T) {
 func TestKeyIsNotSentInTheClear(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	address := s.upstream.Listener.Addr().String()
-	dialer := &net.Dialer{}
-	s.Base = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return dialer.DialContext(ctx, network, address) // wherever a name leads
-	}}
+	anywhere := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	s.Base = &http.Transport{DisableKeepAlives: true, DialContext: anywhere}
 	port := address[strings.LastIndex(address, ":"):]
 	for host, private := range map[string]bool{
-		"localhost": true, "127.1.2.3": true, "[::1]": true, "upstream.example": false, "10.1.2.3": false, "localhost.example": false,
+		"localhost": true, "127.1.2.3": true, "[::1]": true,
+		"upstream.example": false, "10.1.2.3": false, "localhost.example": false,
 	} {
 		s.Host, s.Scheme = host+port, ""
-		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.Host+chart, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
 		before := s.served.Load()
-		_, _, err = read(s.RoundTrip(r))
+		_, _, err := read(s.RoundTrip(s.request(t.Context(), "GET", "http://"+s.Host+chart, nil)))
 		if private && err != nil || private != (s.served.Load() > before) {
 			t.Errorf("%s: %v, %d requests", host, err, s.served.Load()-before)
 		}
@@ -71,11 +70,12 @@ func TestKeyIsNotSentInTheClear(t *testing.T) {
 func TestKeyGoesToTheUpstreamOnly(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	var strangers atomic.Int64
-	stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
+	stranger := httptest.NewServer(http.HandlerFunc(
+		func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
 	defer stranger.Close()
-	for _, url := range []string{stranger.URL + chart, strings.Replace(s.upstream.URL, "http:", "https:", 1) + chart,
-		s.upstream.URL + "0" + chart, "http://" + s.Host + "@" + strings.TrimPrefix(stranger.URL, "http://") + chart} {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	for _, url := range []string{stranger.URL,
+		strings.Replace(s.upstream.URL, "http:", "https:", 1), s.upstream.URL + "0", strings.Replace(stranger.URL, "//", "//"+s.Host+"@", 1)} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url+chart, nil)
 		if err != nil {
 			continue // no such port
 		}
@@ -93,7 +93,7 @@ func TestKeyGoesToTheUpstreamOnly(t *testing.T) {
 
 func TestKeyShowsNowhere(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota@2", "drop@3")}, units(100))
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart, nil)
+	r := s.request(t.Context(), "GET", chart, nil)
 	r.Header.Set("X-Goog-Api-Key", "the client's own")
 	for range 4 {
 		resp, err := (&http.Client{Transport: s}).Do(r)
@@ -111,9 +111,8 @@ func TestKeyShowsNowhere(t *testing.T) {
 	if r.Header.Get("X-Goog-Api-Key") != "the client's own" {
 		t.Error("the client's request was changed")
 	}
-	entries, err := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
-	if text := fmt.Sprint(entries, s.log); err != nil || strings.Contains(text, canary) {
-		t.Errorf("%v, the key is in %s", err, text)
+	if text := fmt.Sprint(s.entries(t), s.log); strings.Contains(text, canary) {
+		t.Errorf("the key is in %s", text)
 	}
 }
 
@@ -122,20 +121,21 @@ func TestKeyShowsNowhere(t *testing.T) {
 func TestKeyIsNotRepeated(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	const suspended = `{"error":{"message":"Consumer 'api_key:%s' has been suspended."}}`
-	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.answering(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("X-Goog-Api-Key")
 		w.Header().Set("X-Consumer", "api_key:"+key)
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprintf(w, suspended, key)
 	})
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart, nil)
+	r := s.request(t.Context(), "GET", chart, nil)
 	resp, err := s.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	header, length := resp.Header.Get("X-Consumer"), resp.ContentLength
 	_, body, err := read(resp, err)
-	if want := fmt.Sprintf(suspended, "(not shown)"); err != nil || body != want || length != int64(len(want)) {
+	want := fmt.Sprintf(suspended, "(not shown)")
+	if err != nil || body != want || length != int64(len(want)) {
 		t.Errorf("%d bytes, %v: %s", length, err, body)
 	}
 	if header != "api_key:(not shown)" {
@@ -146,10 +146,10 @@ func TestKeyIsNotRepeated(t *testing.T) {
 // TestLongHeader: an answer whose header is longer than any real one takes no memory.
 func TestLongHeader(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
-	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s.answering(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Long", strings.Repeat("x", 2<<20))
 	})
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.upstream.URL+chart, nil)
+	r := s.request(t.Context(), "GET", chart, nil)
 	if resp, err := s.RoundTrip(r); err == nil {
 		resp.Body.Close()
 		t.Error("it was read")
@@ -172,7 +172,7 @@ func TestWithoutKey(t *testing.T) {
 	missing := errors.New("no such file")
 	s.Key = func() (string, error) { return "", missing }
 	content := &body{Reader: strings.NewReader("{}")}
-	r, _ := http.NewRequestWithContext(t.Context(), "POST", s.upstream.URL+rate, content)
+	r := s.request(t.Context(), "POST", rate, content)
 	_, err := s.RoundTrip(r)
 	refused(t, err, missing)
 	if !content.closed {

@@ -32,10 +32,11 @@ import (
 type Transport struct {
 	Base   http.RoundTripper // sends: NewBase
 	Budget *quota.Budget
-	Host   string                              // the only host[:port] that is sent to, and given the key
-	Scheme string                              // the only scheme for it; "" for any that nobody on the way can read
-	Method func(*http.Request) (string, error) // which priced operation a request is
-	Key    func() (string, error)              // the API key; it goes into a header, and nowhere else
+	Host   string // the only host[:port] that is sent to, and given the key
+	Scheme string // the only scheme for it; "" for any that nobody on the way can read
+	// Method names the priced operation that a request is.
+	Method func(*http.Request) (string, error)
+	Key    func() (string, error) // the API key; it goes into a header, and nowhere else
 	Learn  func(status int, body []byte) (Lesson, bool)
 	Log    *slog.Logger
 	// Session reports whether a request continues an upload that another one started; nil if the
@@ -52,7 +53,7 @@ var (
 
 const (
 	keyHeader  = "X-Goog-Api-Key"
-	settleTime = 5 * time.Second // for what must be told to the ledger after the request has ended
+	settleTime = 5 * time.Second // for what the ledger must be told after the request has ended
 )
 
 // SecretParams are the parameters of a URL in which the upstream takes a credential.
@@ -83,16 +84,16 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, closing(r, fmt.Errorf("request %w: %w", quota.ErrNotSent, err))
 	}
 	part := t.partOf(r, key)
-	d, cancel, err := t.charge(r.Context(), call, part)
+	d, cancel, err := t.charge(r, call, part)
 	if err != nil {
 		return nil, closing(r, fmt.Errorf("%s %w: %w", call.Method, quota.ErrNotSent, err))
 	}
 	tallyOf(r.Context()).add(d, +1)
 	resp, left, err := t.send(r, key)
+	if err != nil && !left {
+		t.takeBack(r.Context(), d, cancel)
+	}
 	if err != nil {
-		if !left && t.takeBack(r.Context(), call.Method, cancel) {
-			tallyOf(r.Context()).add(d, -1)
-		}
 		return nil, err
 	}
 	resp.Request = r // the one that was sent holds the key
@@ -118,21 +119,24 @@ func closing(r *http.Request, err error) error {
 
 // admit decides what a request is, before anything is charged.
 func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err error) {
-	if r.URL.Host != t.Host || t.Scheme != "" && r.URL.Scheme != t.Scheme {
-		return call, "", fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, r.URL.Scheme, r.URL.Host,
-			cmp.Or(t.Scheme, r.URL.Scheme), t.Host)
+	scheme, host := r.URL.Scheme, r.URL.Host
+	call, _ = r.Context().Value(callKey{}).(quota.Call)
+	switch {
+	case host != t.Host || t.Scheme != "" && scheme != t.Scheme:
+		err = fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, scheme, host,
+			cmp.Or(t.Scheme, scheme), t.Host)
+	case !endpoint.Private(r.URL):
+		err = fmt.Errorf("%w: http:// is for this machine alone, %s needs https://",
+			ErrInTheClear, host)
+	default:
+		err = checkQuery(r.URL.RawQuery)
 	}
-	if !endpoint.Private(r.URL) {
-		return call, "", fmt.Errorf("%w: http:// is for this machine alone, %s needs https://", ErrInTheClear, r.URL.Host)
+	if err == nil {
+		call.Method, err = t.Method(r)
 	}
-	if err := checkQuery(r.URL.RawQuery); err != nil {
-		return call, "", err
+	if err == nil {
+		key, err = t.Key()
 	}
-	call = callOf(r.Context())
-	if call.Method, err = t.Method(r); err != nil {
-		return call, "", err
-	}
-	key, err = t.Key()
 	return call, key, err
 }
 
@@ -163,42 +167,41 @@ func (t *Transport) send(r *http.Request, key string) (resp *http.Response, left
 	if !authorized(r) {
 		out.Header.Set(keyHeader, key)
 	}
-	out.Header.Del("Accept-Encoding") // net/http asks for gzip by itself and undoes it: errors must be readable here
+	// net/http asks for gzip by itself and unpacks it: errors must be readable here.
+	out.Header.Del("Accept-Encoding")
 	once(out)
 	resp, err = t.Base.RoundTrip(out)
 	return resp, connected.Load(), err
 }
 
 // once keeps net/http from sending the request a second time when a kept connection turns out to be
-// dead: one charge, two requests on the wire. It does so with what has no body or can get it anew,
+// dead: one charge, two requests on the wire. It does so if there is no body or it can get another,
 // so such a request is given a body that is empty but not known to be; with the identity encoding,
 // nothing of it reaches the wire.
 func once(r *http.Request) {
 	r.GetBody = nil
-	if (r.Body == nil || r.Body == http.NoBody) && repeatable(r) {
+	_, keyed := r.Header["Idempotency-Key"]
+	_, keyedX := r.Header["X-Idempotency-Key"]
+	repeatable := keyed || keyedX ||
+		slices.Contains([]string{"", "GET", "HEAD", "OPTIONS", "TRACE"}, r.Method)
+	if repeatable && (r.Body == nil || r.Body == http.NoBody) {
 		r.Body = io.NopCloser(bytes.NewReader(nil))
 		r.ContentLength = -1
 		r.TransferEncoding = []string{"identity"}
 	}
 }
 
-// repeatable reports whether net/http takes the request for one that may be sent twice.
-func repeatable(r *http.Request) bool {
-	_, keyed := r.Header["Idempotency-Key"]
-	_, keyedX := r.Header["X-Idempotency-Key"]
-	return keyed || keyedX || slices.Contains([]string{"", "GET", "HEAD", "OPTIONS", "TRACE"}, r.Method)
-}
-
-// takeBack cancels the charge of a request that never left, because no connection was made, and
-// reports whether it could.
-func (t *Transport) takeBack(ctx context.Context, method string, cancel func(context.Context) error) bool {
+// takeBack cancels the charge of a request that never left, because no connection was made.
+func (t *Transport) takeBack(ctx context.Context, d quota.Decision,
+	cancel func(context.Context) error) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()
-	err := cancel(ctx)
-	if err != nil {
-		t.Log.Warn("request never left, but its charge could not be taken back", "method", method, "error", err)
+	if err := cancel(ctx); err != nil {
+		t.Log.Warn("cannot cancel the charge of a request that never left", "units", d.Units,
+			"error", err)
+		return
 	}
-	return err == nil
+	tallyOf(ctx).add(d, -1)
 }
 
 type callKey struct{}
@@ -208,9 +211,4 @@ type callKey struct{}
 // given to more than one request.
 func WithCall(ctx context.Context, call quota.Call) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
-}
-
-func callOf(ctx context.Context) quota.Call {
-	call, _ := ctx.Value(callKey{}).(quota.Call)
-	return call
 }

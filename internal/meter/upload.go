@@ -26,42 +26,47 @@ import (
 const paidParam = "quota_paid"
 
 // part is what a request has to do with a resumable upload.
-type part struct {
-	continues bool   // one that another request started
-	paid      bool   // and that was charged then
-	key       string // idempotency key, if it was not
+type part int
+
+const (
+	whole  part = iota // nothing, or it begins one
+	unpaid             // it continues one that was not surely charged
+	paid               // it continues one that was charged when it began
+)
+
+// session is the method that a resumable upload is a call of, if the request continues one.
+func (t *Transport) session(r *http.Request) (method string, ok bool) {
+	if t.Session == nil {
+		return "", false
+	}
+	return t.Session(r)
 }
 
 // partOf looks at a request before it is charged. secret is the API key.
 func (t *Transport) partOf(r *http.Request, secret string) part {
-	if t.Session == nil {
-		return part{}
-	}
-	if _, ok := t.Session(r); !ok {
-		return part{}
+	if _, ok := t.session(r); !ok {
+		return whole
 	}
 	given := r.URL.Query()[paidParam]
-	return part{
-		continues: true,
-		paid:      len(given) == 1 && hmac.Equal([]byte(given[0]), []byte(t.signature(r.URL, secret))),
-		key:       "upload-" + addressDigest(r.URL),
+	if len(given) == 1 && hmac.Equal([]byte(given[0]), []byte(t.signature(r.URL, secret))) {
+		return paid
 	}
+	return unpaid
 }
 
 // charge charges a request, unless it continues an upload that was charged when it started.
-func (t *Transport) charge(
-	ctx context.Context, call quota.Call, p part,
-) (d quota.Decision, cancel func(context.Context) error, err error) {
-	if p.paid {
+func (t *Transport) charge(r *http.Request, call quota.Call, p part) (d quota.Decision,
+	cancel func(context.Context) error, err error) {
+	if p == paid {
 		costs, err := t.Budget.Costs(call)
 		d := quota.Decision{Allowed: true, Replayed: true, Units: quota.UnitsOf(costs)}
 		return d, func(context.Context) error { return nil }, err
 	}
-	if p.continues && call.Key == "" {
-		call.Key = p.key
+	if p == unpaid && call.Key == "" {
+		call.Key = "upload-" + addressDigest(r.URL)
 	}
-	d, cancel, err = t.Budget.Spend(ctx, call)
-	if err == nil && d.Replayed && !p.continues {
+	d, cancel, err = t.Budget.Spend(r.Context(), call)
+	if err == nil && d.Replayed && p == whole {
 		err = fmt.Errorf("%w: one key pays for one request", quota.ErrKeyReused)
 	}
 	if d.Replayed {
@@ -76,11 +81,8 @@ func (t *Transport) charge(
 // that.
 func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, secret string) {
 	location := resp.Header.Get("Location")
-	if t.Session == nil || location == "" {
-		return
-	}
 	to, err := r.URL.Parse(location)
-	if err != nil {
+	if err != nil || location == "" {
 		return
 	}
 	method, ok := t.sessionAt(*to, to.RawQuery)
@@ -88,7 +90,7 @@ func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, se
 		return
 	}
 	asked, ok := t.sessionAt(*r.URL, to.RawQuery)
-	begins := !p.continues && ok && asked == method
+	begins := p == whole && ok && asked == method
 	to.Scheme, to.Host, to.User = r.URL.Scheme, r.URL.Host, nil
 	query := to.Query()
 	for _, name := range append(SecretParams(), paidParam) {
@@ -96,7 +98,7 @@ func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, se
 	}
 	to.RawQuery = query.Encode()
 	same := to.Path == r.URL.Path && query.Get("upload_id") == r.URL.Query().Get("upload_id")
-	if begins || p.paid && same {
+	if begins || p == paid && same {
 		to.RawQuery += "&" + paidParam + "=" + t.signature(to, secret)
 	}
 	resp.Header.Set("Location", to.String())
@@ -105,7 +107,7 @@ func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, se
 // sessionAt is the method that an upload at the address, with the query, is a call of.
 func (t *Transport) sessionAt(address url.URL, query string) (method string, ok bool) {
 	address.RawQuery = query
-	return t.Session(&http.Request{Method: http.MethodPut, URL: &address})
+	return t.session(&http.Request{Method: http.MethodPut, URL: &address})
 }
 
 // signature proves that an upload to the URL was charged to the credential.

@@ -21,7 +21,7 @@ import (
 
 // TestNeverLeft: the charge of a request for which no connection came about is taken back, exactly.
 func TestNeverLeft(t *testing.T) {
-	onLedgers(t, func(t *testing.T, open func(testing.TB, *youtubetest.Server, []quota.Limit) *station) {
+	onLedgers(t, func(t *testing.T, open opener) {
 		s := open(t, &youtubetest.Server{}, units(100))
 		if _, _, err := s.get(t, chart); err != nil {
 			t.Fatal(err)
@@ -37,18 +37,17 @@ func TestNeverLeft(t *testing.T) {
 		closed.Close()
 		s.Scheme = ""
 		for name, url := range map[string]string{
-			"closed port": "http://" + closed.Addr().String(), "name": "https://no-such-host.invalid", "certificate": stranger.URL,
+			"closed port": "http://" + closed.Addr().String(), "certificate": stranger.URL,
+			"name": "https://no-such-host.invalid",
 		} {
-			before, _ := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
 			_, s.Host, _ = strings.Cut(url, "://")
 			var tally meter.Tally
-			r, _ := http.NewRequestWithContext(meter.WithTally(t.Context(), &tally), "GET", url+chart, nil)
+			r := s.request(meter.WithTally(t.Context(), &tally), "GET", url+chart, nil)
 			if _, err := s.RoundTrip(r); err == nil || errors.Is(err, quota.ErrNotSent) {
 				t.Errorf("%s: %v", name, err)
 			}
-			after, err := s.ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
-			if err != nil || len(after) != len(before) || tally.Sum() != 0 {
-				t.Errorf("%s: %v, %d entries, tally %v", name, err, len(after), tally.Units())
+			if n := len(s.entries(t)); n != 1 || tally.Sum() != 0 {
+				t.Errorf("%s: %d entries, tally %v", name, n, tally.Units())
 			}
 			s.counted(t, 1, 1)
 		}
@@ -59,7 +58,8 @@ func TestNeverLeft(t *testing.T) {
 func TestCancelledWhileDialling(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	ctx, cancel := context.WithCancel(t.Context())
-	s.Base.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+	base := s.Base.(*http.Transport)
+	base.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		if used := s.used(t, "default"); used != 1 {
 			t.Errorf("%d units are charged before the connection is made", used)
 		}
@@ -67,7 +67,7 @@ func TestCancelledWhileDialling(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	r, _ := http.NewRequestWithContext(ctx, "GET", s.upstream.URL+chart, nil)
+	r := s.request(ctx, "GET", chart, nil)
 	if _, err := s.RoundTrip(r); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -77,16 +77,17 @@ func TestCancelledWhileDialling(t *testing.T) {
 // TestCancelFails: a charge that cannot be taken back stays, and somebody is told.
 func TestCancelFails(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
-	s.Base.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+	base := s.Base.(*http.Transport)
+	base.DialContext = func(context.Context, string, string) (net.Conn, error) {
 		s.ledger.Close()
 		return nil, errors.New("no route")
 	}
 	var tally meter.Tally
-	r, _ := http.NewRequestWithContext(meter.WithTally(t.Context(), &tally), "GET", s.upstream.URL+chart, nil)
+	r := s.request(meter.WithTally(t.Context(), &tally), "GET", chart, nil)
 	if _, err := s.RoundTrip(r); err == nil {
 		t.Error("no error")
 	}
-	if tally.Sum() != 1 || !strings.Contains(s.log.String(), "could not be taken back") {
+	if tally.Sum() != 1 || !strings.Contains(s.log.String(), "cannot cancel the charge") {
 		t.Errorf("tally %v, log %s", tally.Units(), s.log)
 	}
 }
@@ -102,8 +103,7 @@ func TestSentStaysCharged(t *testing.T) {
 			}
 			return s.clock.Now()
 		}
-		r, _ := http.NewRequestWithContext(ctx, "GET", s.upstream.URL+chart, nil)
-		status, _, err := read((&http.Client{Transport: s}).Do(r))
+		status, _, err := s.ask(ctx, chart)
 		if err == nil && status < 400 {
 			t.Errorf("%s: %d %v", kind, status, err)
 		}
@@ -117,29 +117,29 @@ func TestSentStaysCharged(t *testing.T) {
 // TestNeverSentTwice: net/http would send a request again by itself when a kept connection is
 // dropped (see TestDropIsSentAgain of the stand-in), and the upstream would bill it twice.
 func TestNeverSentTwice(t *testing.T) {
-	for name, send := range map[string]func(*station) error{
-		"GET": func(s *station) error { _, _, err := s.get(t, chart); return err },
-		"GET with an empty body": func(s *station) error {
-			_, _, err := s.do(t, "GET", chart, http.NoBody)
-			return err
-		},
-		"POST with a body": func(s *station) error {
-			_, _, err := s.do(t, "POST", rate, strings.NewReader("{}")) // of which net/http can get a second one
-			return err
-		},
-		"POST that may be repeated": func(s *station) error {
-			r, _ := http.NewRequestWithContext(t.Context(), "POST", s.upstream.URL+rate, nil)
-			r.Header.Set("Idempotency-Key", "1")
-			_, _, err := read((&http.Client{Transport: s}).Do(r))
-			return err
-		},
-		"POST with a body that may be repeated": func(s *station) error {
-			r, _ := http.NewRequestWithContext(t.Context(), "POST", s.upstream.URL+rate, strings.NewReader("{}"))
-			r.Header["X-Idempotency-Key"] = nil
-			_, _, err := read((&http.Client{Transport: s}).Do(r))
-			return err
-		},
+	nothing := func() io.Reader { return nil }
+	empty := func() io.Reader { return http.NoBody }
+	text := func() io.Reader { return strings.NewReader("{}") }
+	// net/http can send a body again that is a strings.Reader.
+	for name, c := range map[string]struct {
+		verb, path string
+		body       func() io.Reader
+		header     string
+	}{
+		"GET":                                   {"GET", chart, nothing, ""},
+		"GET with an empty body":                {"GET", chart, empty, ""},
+		"POST with a body":                      {"POST", rate, text, ""},
+		"POST that may be repeated":             {"POST", rate, nothing, "Idempotency-Key"},
+		"POST with a body that may be repeated": {"POST", rate, text, "X-Idempotency-Key"},
 	} {
+		send := func(s *station) error {
+			r := s.request(t.Context(), c.verb, c.path, c.body())
+			if c.header != "" {
+				r.Header[c.header] = nil
+			}
+			_, _, err := s.send(r)
+			return err
+		}
 		t.Run(name, func(t *testing.T) {
 			s := open(t, &youtubetest.Server{Faults: faults(t, "drop@2")}, units(1000))
 			if _, _, err := s.get(t, chart); err != nil {
@@ -190,7 +190,7 @@ func TestOnTheWire(t *testing.T) {
 		if test.body != "" {
 			content = strings.NewReader(test.body)
 		}
-		r, _ := http.NewRequestWithContext(t.Context(), test.verb, "http://"+s.Host+test.path, content)
+		r := s.request(t.Context(), test.verb, "http://"+s.Host+test.path, content)
 		if r.URL.Query().Has("repeatable") {
 			r.Header.Set("Idempotency-Key", "1")
 		}
@@ -200,8 +200,9 @@ func TestOnTheWire(t *testing.T) {
 		}
 		resp.Body.Close()
 		head, sent, _ := strings.Cut(<-seen, "\r\n\r\n")
-		if !strings.HasPrefix(head, test.verb+" "+test.path+" HTTP/1.1\r\n") || sent != test.body ||
-			strings.Contains(head, "Transfer-Encoding") || strings.Contains(head, "Content-Length") != (test.want != "") ||
+		if !strings.HasPrefix(head, test.verb+" "+test.path+" HTTP/1.1\r\n") ||
+			sent != test.body || strings.Contains(head, "Transfer-Encoding") ||
+			strings.Contains(head, "Content-Length") != (test.want != "") ||
 			!strings.Contains(head, test.want) || strings.Count(head, canary) != 1 {
 			t.Errorf("%s: sent\n%s\n\n%s", test.verb, head, sent)
 		}
@@ -225,24 +226,25 @@ func readRequest(conn net.Conn) string {
 
 // TestSpeaksHTTP1: an HTTP/2 client would send again what a server refuses.
 func TestSpeaksHTTP1(t *testing.T) {
-	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor != 1 {
-			t.Errorf("asked by %s", r.Proto)
-		}
-	}))
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(
+		func(_ http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor != 1 {
+				t.Errorf("asked by %s", r.Proto)
+			}
+		}))
 	upstream.EnableHTTP2 = true
 	upstream.StartTLS()
 	defer upstream.Close()
 	s := open(t, &youtubetest.Server{}, units(100))
 	base := meter.NewBase()
 	defer base.CloseIdleConnections()
+	trusting := upstream.Client().Transport.(*http.Transport).TLSClientConfig
 	if base.TLSClientConfig == nil {
 		base.TLSClientConfig = new(tls.Config)
 	}
-	base.TLSClientConfig.RootCAs = upstream.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	base.TLSClientConfig.RootCAs = trusting.RootCAs
 	s.Base, s.Scheme, s.Host = base, "https", upstream.Listener.Addr().String()
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", upstream.URL+chart, nil)
-	resp, err := s.RoundTrip(r)
+	resp, err := s.RoundTrip(s.request(t.Context(), "GET", upstream.URL+chart, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
