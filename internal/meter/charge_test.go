@@ -103,6 +103,17 @@ func TestUnreachableLedgerDenies(t *testing.T) {
 	})
 }
 
+func TestObserve(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1))
+	s.Budget.Observe = true
+	for range 3 {
+		if status, _, err := s.get(t, chart); err != nil || status != http.StatusOK {
+			t.Fatal(status, err)
+		}
+	}
+	s.counted(t, 3, 3)
+}
+
 // TestCall: labels reach the log, a person may use the headroom, and what was set aside can be
 // drawn on.
 func TestCall(t *testing.T) {

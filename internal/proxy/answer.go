@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"mime"
 	"net"
@@ -29,7 +31,6 @@ type refusal struct {
 	header http.Header // to be sent with it
 	limit  string      // of a denial
 	retry  string      // of a denial: when
-	err    error       // behind it
 }
 
 func refusef(status int, reason, title, format string, args ...any) *refusal {
@@ -37,16 +38,25 @@ func refusef(status int, reason, title, format string, args ...any) *refusal {
 		detail: fmt.Sprintf(format, args...)}
 }
 
+// with sets a header to be sent with the refusal.
+func (f *refusal) with(name, value string) *refusal {
+	f.header = http.Header{name: {value}}
+	return f
+}
+
 // Error is the detail.
 func (f *refusal) Error() string { return f.detail }
-
-// Unwrap is the error behind it.
-func (f *refusal) Unwrap() error { return f.err }
 
 // document is the body of a refusal: Google's form of an error, for the clients that look for it,
 // and an RFC 9457 problem.
 type document struct {
-	Error   googleError      `json:"error"`
+	Error struct {
+		Code    int           `json:"code"`
+		Message string        `json:"message"`
+		Status  string        `json:"status"`
+		Errors  []googleItem  `json:"errors"`
+		Details []errorDetail `json:"details"`
+	} `json:"error"`
 	Type    string           `json:"type"`
 	Title   string           `json:"title"`
 	Status  int              `json:"status"`
@@ -55,14 +65,6 @@ type document struct {
 	Retry   string           `json:"retry_at,omitempty"`
 	After   int64            `json:"retry_after_seconds,omitempty"`
 	Charged map[string]int64 `json:"charged"` // units by bucket that the request took all the same
-}
-
-type googleError struct {
-	Code    int           `json:"code"`
-	Message string        `json:"message"`
-	Status  string        `json:"status"`
-	Errors  []googleItem  `json:"errors"`
-	Details []errorDetail `json:"details"`
 }
 
 type googleItem struct {
@@ -86,9 +88,7 @@ func (x *exchange) refuse(err error) {
 	f := refusalOf(err)
 	x.outcome, x.failure = f.outcome(), err
 	h := x.w.Header()
-	for name, values := range f.header {
-		h[name] = values
-	}
+	maps.Copy(h, f.header)
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	if wantsProblem(x.r) {
 		h.Set("Content-Type", problemType)
@@ -121,23 +121,18 @@ func (f *refusal) document(charged map[string]int64) document {
 	if len(charged) > 0 {
 		detail += "; the request was charged, since it may have reached the upstream"
 	}
-	after, _ := strconv.ParseInt(f.header.Get("Retry-After"), 10, 64)
-	metadata := map[string]string{}
+	d := document{Type: "about:blank", Title: f.title, Status: f.status, Detail: detail,
+		Limit: f.limit, Retry: f.retry, Charged: charged}
+	d.After, _ = strconv.ParseInt(f.header.Get("Retry-After"), 10, 64)
+	info := errorDetail{Type: "type.googleapis.com/google.rpc.ErrorInfo",
+		Reason: upperSnake(f.reason), Domain: domain}
 	if f.limit != "" {
-		metadata["limit"], metadata["retry_at"] = f.limit, f.retry
+		info.Metadata = map[string]string{"limit": f.limit, "retry_at": f.retry}
 	}
-	return document{
-		Error: googleError{
-			Code: f.status, Message: detail, Status: rpcStatus(f.status),
-			Errors: []googleItem{{detail, domain, f.reason}},
-			Details: []errorDetail{{
-				Type: "type.googleapis.com/google.rpc.ErrorInfo", Reason: upperSnake(f.reason),
-				Domain: domain, Metadata: metadata,
-			}},
-		},
-		Type: "about:blank", Title: f.title, Status: f.status, Detail: detail,
-		Limit: f.limit, Retry: f.retry, After: after, Charged: charged,
-	}
+	d.Error.Code, d.Error.Message, d.Error.Status = f.status, detail, rpcStatus(f.status)
+	d.Error.Errors = []googleItem{{detail, domain, f.reason}}
+	d.Error.Details = []errorDetail{info}
+	return d
 }
 
 // wantsProblem reports whether the caller asked for application/problem+json by name.
@@ -157,13 +152,11 @@ func refusalOf(err error) *refusal {
 		return f
 	}
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
-		return denial(denied, err)
+		return denial(denied.Decision, err)
 	}
 	if wrong, ok := errors.AsType[*costs.VerbError](err); ok {
-		f := refusef(http.StatusMethodNotAllowed, "methodNotAllowed", "method is not allowed", "%v",
-			wrong)
-		f.header = http.Header{"Allow": {strings.Join(wrong.Allowed, ", ")}}
-		return f
+		return refusef(http.StatusMethodNotAllowed, "methodNotAllowed", "method is not allowed",
+			"%v", wrong).with("Allow", strings.Join(wrong.Allowed, ", "))
 	}
 	if errors.Is(err, context.Canceled) {
 		return refusef(statusGone, "callerGone", "caller went away",
@@ -172,20 +165,17 @@ func refusalOf(err error) *refusal {
 	if unclear, ok := errors.AsType[*costs.AmbiguousError](err); ok {
 		return ambiguous("%v", unclear)
 	}
-	for _, known := range knownRefusals() {
+	for _, known := range gateErrors {
 		if errors.Is(err, known.err) {
-			known.detail = err.Error() + known.detail
-			return &known
+			return refusef(known.status, known.reason, known.title, "%v%s", err, known.hint)
 		}
 	}
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-		return &refusal{status: http.StatusGatewayTimeout, reason: "upstreamTimeout",
-			title:  "upstream did not answer in time",
-			detail: err.Error(), err: err}
+		return refusef(http.StatusGatewayTimeout, "upstreamTimeout",
+			"upstream did not answer in time", "%v", err)
 	}
-	return &refusal{status: http.StatusBadGateway, reason: "upstreamUnreachable",
-		title:  "upstream cannot be reached",
-		detail: err.Error(), err: err}
+	return refusef(http.StatusBadGateway, "upstreamUnreachable", "upstream cannot be reached",
+		"%v", err)
 }
 
 // ambiguous refuses what the upstream could take for another request than we do.
@@ -195,35 +185,31 @@ func ambiguous(format string, args ...any) *refusal {
 		args...)
 }
 
-// knownRefusals are the errors of the gate; detail is what is added to their own words. The first
-// that fits counts.
-func knownRefusals() []refusal {
-	return []refusal{
-		{status: http.StatusUnprocessableEntity, reason: "costExceedsLimit",
-			title: "cost exceeds the limit", err: quota.ErrCostExceedsLimit},
-		{status: http.StatusNotFound, reason: "unpriced", title: "method has no price",
-			err:    quota.ErrUnpriced,
-			detail: ": quotactl costs lists the methods with their paths"},
-		{status: http.StatusNotFound, reason: "noBucket", title: "bucket has no limit",
-			err: quota.ErrNoBucket},
-		{status: http.StatusServiceUnavailable, reason: "ledgerUnreachable",
-			title: "ledger cannot be reached", err: quota.ErrUnreachable},
-		{status: http.StatusServiceUnavailable, reason: "ledgerUnusable",
-			title: "ledger cannot be reached", err: quota.ErrLedgerUnusable},
-		{status: http.StatusInternalServerError, reason: "notSent", title: "request was not sent",
-			err: quota.ErrNotSent},
-	}
+// gateErrors are the errors of the gate, and the hint that is added to their words. The first that
+// matches counts.
+var gateErrors = []struct {
+	err                 error
+	status              int
+	reason, title, hint string
+}{
+	{quota.ErrCostExceedsLimit, http.StatusUnprocessableEntity, "costExceedsLimit",
+		"cost exceeds the limit", ""},
+	{quota.ErrUnpriced, http.StatusNotFound, "unpriced", "method has no price",
+		": quotactl costs lists the methods with their paths"},
+	{quota.ErrNoBucket, http.StatusNotFound, "noBucket", "bucket has no limit", ""},
+	{quota.ErrUnreachable, http.StatusServiceUnavailable, "ledgerUnreachable",
+		"ledger cannot be reached", ""},
+	{quota.ErrLedgerUnusable, http.StatusServiceUnavailable, "ledgerUnusable",
+		"ledger cannot be reached", ""},
+	{quota.ErrNotSent, http.StatusInternalServerError, "notSent", "request was not sent", ""},
 }
 
 // denial is the refusal of a charge that does not fit now. Its reason is the one that Google's
-// clients take for a day that is spent, which they do not answer by sending the request again at
-// once.
-func denial(denied *quota.DeniedError, err error) *refusal {
-	d := denied.Decision
-	f := &refusal{status: http.StatusTooManyRequests, reason: "quotaExceeded",
-		title: "quota exhausted", detail: err.Error(),
-		limit: d.Limit, retry: d.RetryAt.UTC().Format("2006-01-02T15:04:05.000000Z"), err: err,
-		header: http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(d.RetryAfter().Seconds())))}}}
+// clients take for a day that is spent, after which they do not retry at once.
+func denial(d quota.Decision, err error) *refusal {
+	f := refusef(http.StatusTooManyRequests, "quotaExceeded", "quota exhausted", "%v", err).
+		with("Retry-After", strconv.Itoa(int(math.Ceil(d.RetryAfter().Seconds()))))
+	f.limit, f.retry = d.Limit, d.RetryAt.UTC().Format("2006-01-02T15:04:05.000000Z")
 	if d.Limit == quota.PaceName {
 		f.reason, f.title = "heldBackByPace", "held back by the pace"
 	}
@@ -232,25 +218,18 @@ func denial(denied *quota.DeniedError, err error) *refusal {
 
 // rpcStatus is the name of a google.rpc code that goes with a status of HTTP.
 func rpcStatus(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return "UNAUTHENTICATED"
-	case http.StatusForbidden:
-		return "PERMISSION_DENIED"
-	case http.StatusNotFound:
-		return "NOT_FOUND"
-	case http.StatusUnprocessableEntity:
-		return "FAILED_PRECONDITION"
-	case http.StatusTooManyRequests:
-		return "RESOURCE_EXHAUSTED"
-	case http.StatusInternalServerError:
-		return "INTERNAL"
-	case http.StatusBadGateway, http.StatusServiceUnavailable:
-		return "UNAVAILABLE"
-	case http.StatusGatewayTimeout, http.StatusRequestTimeout:
-		return "DEADLINE_EXCEEDED"
-	}
-	return "INVALID_ARGUMENT"
+	return cmp.Or(map[int]string{
+		http.StatusUnauthorized:        "UNAUTHENTICATED",
+		http.StatusForbidden:           "PERMISSION_DENIED",
+		http.StatusNotFound:            "NOT_FOUND",
+		http.StatusRequestTimeout:      "DEADLINE_EXCEEDED",
+		http.StatusUnprocessableEntity: "FAILED_PRECONDITION",
+		http.StatusTooManyRequests:     "RESOURCE_EXHAUSTED",
+		http.StatusInternalServerError: "INTERNAL",
+		http.StatusBadGateway:          "UNAVAILABLE",
+		http.StatusServiceUnavailable:  "UNAVAILABLE",
+		http.StatusGatewayTimeout:      "DEADLINE_EXCEEDED",
+	}[status], "INVALID_ARGUMENT")
 }
 
 // upperSnake is quotaExceeded as QUOTA_EXCEEDED.

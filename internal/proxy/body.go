@@ -38,7 +38,7 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	left := b.limits.patience(b.waited, b.read.Load())
 	if left <= 0 {
-		return 0, b.fail(b.limits.tooSlow())
+		return 0, b.tooSlow()
 	}
 	began := time.Now()
 	b.control.SetReadDeadline(began.Add(left))
@@ -56,7 +56,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		b.ended.Store(true)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return n, b.fail(b.limits.tooSlow())
+		return n, b.tooSlow()
 	case err != nil:
 		return n, b.fail(refusef(http.StatusBadRequest, "bodyBroken", "request broke off",
 			"the body of the request broke off: %v", err))
@@ -72,18 +72,16 @@ func (b *body) fail(f *refusal) error {
 
 // failure is why the body could not be read, or nil.
 func (b *body) failure() error {
-	if b == nil {
+	if b == nil || b.failed.Load() == nil {
 		return nil
 	}
-	if f := b.failed.Load(); f != nil {
-		return f
-	}
-	return nil
+	return b.failed.Load()
 }
 
-func (l Limits) tooSlow() *refusal {
-	return refusef(http.StatusRequestTimeout, "bodyTooSlow", "request came too slowly",
-		"the body of the request stopped, or came more slowly than %d bytes a second", l.Rate)
+func (b *body) tooSlow() error {
+	return b.fail(refusef(http.StatusRequestTimeout, "bodyTooSlow", "request came too slowly",
+		"the body of the request stopped, or came more slowly than %d bytes a second",
+		b.limits.Rate))
 }
 
 func tooLarge(most int64) *refusal {
@@ -137,11 +135,11 @@ func (x *exchange) receive() error {
 		return ambiguous("%s takes no body", r.Method)
 	}
 	upload := x.method.Upload && r.URL.Path != x.method.Path
+	form := strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), formType)
 	most := int64(maxCall)
 	if upload {
 		most = x.proxy.Limits.Upload
-	} else if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), formType) &&
-		!overridden {
+	} else if form && !overridden {
 		return ambiguous("its body is a form: send JSON, with Content-Type: application/json")
 	}
 	x.body = &body{ReadCloser: r.Body, control: http.NewResponseController(x.w.ResponseWriter),

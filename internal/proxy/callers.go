@@ -27,9 +27,8 @@ var (
 // leastToken is how long a token must be: shorter ones can be guessed.
 const leastToken = 16
 
-// ParseCallers reads the names and tokens of callers, a line for each: name, space, token. Empty
-// lines and those that begin with
-// # are left out. It reports all that is wrong, by line, and repeats no token.
+// ParseCallers reads the names and tokens of callers, a line for each: name, space, token. It skips
+// empty lines and comments (#). It reports all that is wrong, by line, and repeats no token.
 func ParseCallers(text string) (*Callers, error) {
 	var callers Callers
 	var problems []error
@@ -61,7 +60,8 @@ func (c *Callers) add(words []string) error {
 		return errors.New("a name has up to 64 letters, digits, . _ and -, and comes before its " +
 			"token")
 	case len(token) < leastToken:
-		return fmt.Errorf("its token is shorter than %d characters: a line has a name, then a token", leastToken)
+		return fmt.Errorf("its token is shorter than %d characters: a line has a name, then a "+
+			"token", leastToken)
 	case !tokenForm.MatchString(token):
 		return errors.New("its token holds other characters than plain text")
 	}
@@ -98,11 +98,11 @@ func (x *exchange) identify() error {
 		return nil
 	}
 	bearer := ""
-	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"),
-		" "); strings.EqualFold(scheme, "Bearer") {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") {
 		bearer = callers.named(token)
 	}
-	x.ownToken = bearer != "" // whatever else the caller sends, the upstream does not get to see it
+	x.ownToken = bearer != "" // the upstream never sees it, whatever else the caller sends
 	if token := r.Header.Get(TokenHeader); token != "" {
 		x.caller = callers.named(token)
 	} else {
@@ -112,9 +112,8 @@ func (x *exchange) identify() error {
 	if x.caller != "" {
 		return nil
 	}
-	f := refusef(http.StatusUnauthorized, "callerUnknown", "caller is not known",
+	return refusef(http.StatusUnauthorized, "callerUnknown", "caller is not known",
 		"send the token that this proxy gave you as %s: TOKEN, as Authorization: Bearer TOKEN, "+
-			"or as your API key", TokenHeader)
-	f.header = http.Header{"Www-Authenticate": {`Bearer realm="quotactl proxy"`}}
-	return f
+			"or as your API key", TokenHeader).
+		with("Www-Authenticate", `Bearer realm="quotactl proxy"`)
 }

@@ -87,19 +87,10 @@ func (x *exchange) name() error {
 
 // charged is what the request took, by bucket.
 func (x *exchange) charged() map[string]int64 {
-	units := x.tally.Units()
-	if units == nil {
-		return map[string]int64{}
-	}
+	units := map[string]int64{}
+	maps.Copy(units, x.tally.Units())
 	maps.DeleteFunc(units, func(_ string, n int64) bool { return n == 0 }) // what was taken back
 	return units
-}
-
-func (x *exchange) labels() quota.Labels {
-	if x.caller == "" {
-		return nil
-	}
-	return quota.Labels{LabelCaller: x.caller}
 }
 
 // log writes the line of the request: nothing of its query, of its headers or of its body.

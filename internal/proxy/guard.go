@@ -13,23 +13,18 @@ import (
 // checkHost refuses a request that was not addressed to this proxy by its address or by a name
 // given to it. A web page whose own name was made to point here (DNS rebinding) sends that name.
 func (x *exchange) checkHost() error {
-	p, r := x.proxy, x.r
-	host := plainHost(r.Host)
-	if slices.Contains(ownHosts(r), host) {
-		return nil
-	}
+	host := plainHost(x.r.Host)
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = host
 	}
-	for _, allowed := range p.Hosts {
-		if allowed = plainHost(allowed); allowed == host || allowed == name {
-			return nil
-		}
+	named := func(h string) bool { return plainHost(h) == host || plainHost(h) == name }
+	if slices.Contains(ownHosts(x.r), host) || slices.ContainsFunc(x.proxy.Hosts, named) {
+		return nil
 	}
 	return refusef(http.StatusForbidden, "hostNotAllowed", "host is not allowed",
 		"the request is for host %q, which is not this proxy: use its own address, or start it "+
-			"with --host NAME", clip(r.Host))
+			"with --host NAME", clip(x.r.Host))
 }
 
 // ownHosts are the Host headers that name the address on which a request came in. On loopback that
@@ -66,32 +61,26 @@ func plainHost(host string) string {
 
 // checkOrigin refuses a request that a web page sent, unless the page is one of p.Origins.
 func (x *exchange) checkOrigin() error {
-	p, r := x.proxy, x.r
 	const reason, title = "originNotAllowed", "origin is not allowed"
-	origins := r.Header.Values("Origin")
+	origins := x.r.Header.Values("Origin")
+	foreign := func(site string) bool { return site != "none" && site != "same-origin" }
 	switch {
-	case len(origins) == 1 && p.allows(origins[0]):
+	case len(origins) == 1 && x.proxy.allows(origins[0]):
 		return nil
 	case len(origins) > 0:
 		return refusef(http.StatusForbidden, reason, title,
 			"a web page of %q sent the request: to allow that, start the proxy with --allow-origin",
 			clip(strings.Join(origins, ", ")))
-	}
-	for _, site := range r.Header.Values("Sec-Fetch-Site") {
-		if site != "none" && site != "same-origin" {
-			return refusef(http.StatusForbidden, reason, title,
-				"a web page of another site sent the request: only one named with --allow-origin "+
-					"may")
-		}
+	case slices.ContainsFunc(x.r.Header.Values("Sec-Fetch-Site"), foreign):
+		return refusef(http.StatusForbidden, reason, title,
+			"a web page of another site sent the request: only one named with --allow-origin may")
 	}
 	return nil
 }
 
 func (p *Proxy) allows(origin string) bool {
-	return slices.ContainsFunc(p.Origins, func(o string) bool {
-		return strings.EqualFold(o,
-			origin)
-	})
+	same := func(allowed string) bool { return strings.EqualFold(allowed, origin) }
+	return slices.ContainsFunc(p.Origins, same)
 }
 
 // CheckOrigin reports what is wrong with an origin as a person writes it.
@@ -115,8 +104,8 @@ func CheckHost(name string) error {
 	return nil
 }
 
-// share tells a web page of p.Origins that it may use the answer, and answers its browser's
-// question beforehand (a preflight), which costs nothing.
+// share tells a web page of p.Origins that it may use the answer, and answers the preflight of its
+// browser, which costs nothing.
 func (x *exchange) share() error {
 	h, r := x.w.Header(), x.r
 	if len(x.proxy.Origins) > 0 {

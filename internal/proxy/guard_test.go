@@ -19,10 +19,9 @@ func TestHost(t *testing.T) {
 		"proxy.lan": 200, "PROXY.lan:" + port: 200, "proxy.lan.:99": 200, "gate.lan:8080": 200,
 
 		"evil.example": 403, "evil.example:" + port: 403, "localhost": 403, "127.0.0.1": 403,
-		"localhost:1":       403,
-		"127.0.0.2:" + port: 403, "gate.lan": 403, "gate.lan:8081": 403, "localhost.evil.example:" +
-			port: 403,
-		"proxy.lan.evil.example": 403, "youtube.googleapis.com": 403,
+		"localhost:1": 403, "127.0.0.2:" + port: 403, "gate.lan": 403, "gate.lan:8081": 403,
+		"localhost.evil.example:" + port: 403, "proxy.lan.evil.example": 403,
+		"youtube.googleapis.com": 403,
 	} {
 		a := s.get(t, chart, "Host", host)
 		if a.status != want {
@@ -40,7 +39,7 @@ func TestHost(t *testing.T) {
 // TestOrigin: a web page is refused, whatever it can make a browser send, and costs nothing; one
 // that was named is served.
 func TestOrigin(t *testing.T) {
-	s := open(t, units(100), func(s *station) { s.Origins = []string{"https://dashboard.example"} })
+	s := open(t, units(100), origins)
 	for _, c := range []struct {
 		header []string
 		want   int
@@ -85,10 +84,10 @@ func TestOrigin(t *testing.T) {
 
 // TestPreflight: a browser that asks beforehand pays nothing, and may then do what it asked for.
 func TestPreflight(t *testing.T) {
-	s := open(t, units(1), func(s *station) { s.Origins = []string{"https://dashboard.example"} })
+	s := open(t, units(1), origins)
 	ask := func(origin string) answer {
-		return s.do(t, "OPTIONS", chart, "", "Origin", origin, "Access-Control-Request-Method",
-			"GET",
+		return s.do(t, "OPTIONS", chart, "", "Origin", origin,
+			"Access-Control-Request-Method", "GET",
 			"Access-Control-Request-Headers", "x-quota-token",
 			"Access-Control-Request-Private-Network", "true")
 	}
@@ -115,28 +114,12 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestUpstreamAllowsNobody: which pages may use the proxy is not for the upstream to say.
-func TestUpstreamAllowsNobody(t *testing.T) {
-	s := open(t, units(100))
-	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Access-Control-Allow-Origin", "*")
-		w.Header().Set("Access-Control-Allow-Credentials", "true")
-		w.Header().Set("Set-Cookie", "a=b")
-	})
-	if a := s.get(t, chart); a.status != 200 || a.header.Get("Access-Control-Allow-Origin") != "" ||
-		a.header.Get("Access-Control-Allow-Credentials") != "" || a.header.Get("Set-Cookie") != "" {
-		t.Errorf("got %+v", a)
-	}
-}
-
 func TestCheckOrigin(t *testing.T) {
 	for origin, want := range map[string]bool{
 		"https://dashboard.example": true, "http://localhost:3000": true,
-		"chrome-extension://abc": true,
-		"":                       false, "*": false, "https://*.example": false, "null": false,
-		"https://dashboard.example/":  false,
-		"https://u@dashboard.example": false, "dashboard.example": false,
-		"https://dashboard.example?a": false,
+		"chrome-extension://abc": true, "": false, "*": false, "https://*.example": false,
+		"null": false, "https://dashboard.example/": false, "https://u@dashboard.example": false,
+		"dashboard.example": false, "https://dashboard.example?a": false,
 	} {
 		if err := proxy.CheckOrigin(origin); (err == nil) != want {
 			t.Errorf("%q: %v", origin, err)

@@ -36,11 +36,10 @@ func (x *exchange) takeSlot() error {
 	p := x.proxy
 	if int(p.underWay.Add(1)) > p.Limits.Requests {
 		p.underWay.Add(-1)
-		f := refusef(http.StatusServiceUnavailable, "tooManyRequests", "too many requests at once",
+		return refusef(http.StatusServiceUnavailable, "tooManyRequests",
+			"too many requests at once",
 			"%d requests are under way, as many as the proxy takes at once (--max-requests)",
-			p.Limits.Requests)
-		f.header = http.Header{"Retry-After": {"1"}}
-		return f
+			p.Limits.Requests).with("Retry-After", "1")
 	}
 	x.slot = true
 	return nil
@@ -93,18 +92,17 @@ func (w *writer) Write(p []byte) (int, error) {
 // release bounds what is still to be sent when the handler is done.
 func (w *writer) release() { w.control.SetWriteDeadline(time.Now().Add(w.limits.Grace)) }
 
-// silence ends an exchange in which nothing moves.
-func (l Limits) silence() error {
-	return refusef(http.StatusGatewayTimeout, "upstreamTimeout", "upstream did not answer in time",
-		"nothing has moved to or from the upstream for %s", l.Silence)
-}
-
 // watch ends the context when nothing has moved for Limits.Silence: no byte of the request read, no
 // byte of the answer written.
 func (x *exchange) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(x.proxy.Limits.Silence, func() { cancel(x.proxy.Limits.silence()) })
-	x.w.moved = func() { timer.Reset(x.proxy.Limits.Silence) }
+	silence := x.proxy.Limits.Silence
+	timer := time.AfterFunc(silence, func() {
+		cancel(refusef(http.StatusGatewayTimeout, "upstreamTimeout",
+			"upstream did not answer in time",
+			"nothing has moved to or from the upstream for %s", silence))
+	})
+	x.w.moved = func() { timer.Reset(silence) }
 	if x.body != nil {
 		x.body.moved = x.w.moved
 	}

@@ -103,7 +103,7 @@ func TestSizes(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	s := open(t, units(100), func(s *station) { s.Limits.Requests = 2 })
 	hold, held := make(chan struct{}), make(chan struct{}, 2)
-	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.answering(func(w http.ResponseWriter, r *http.Request) {
 		held <- struct{}{}
 		<-hold
 	})
@@ -159,7 +159,7 @@ func TestStalledCaller(t *testing.T) {
 		s.Limits.Grace,
 			s.Limits.Rate = 100*time.Millisecond, 1<<40
 	})
-	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.answering(func(w http.ResponseWriter, r *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {
 			if _, err := w.Write(chunk); err != nil {
 				return
@@ -179,7 +179,7 @@ func TestStalledCaller(t *testing.T) {
 func TestUpstreamProtocol(t *testing.T) {
 	s := open(t, units(100))
 	header := ""
-	s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.answering(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
 			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n"+header+"\r\n")

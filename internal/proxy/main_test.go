@@ -50,8 +50,7 @@ type station struct {
 	log      *lines
 	asked    atomic.Pointer[http.Request] // the last request that reached the stand-in
 
-	mu  sync.Mutex
-	now time.Time
+	now atomic.Pointer[time.Time]
 }
 
 // lines is a log that can be read while it is written.
@@ -72,17 +71,9 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-func (s *station) clock() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now
-}
+func (s *station) clock() time.Time { return *s.now.Load() }
 
-func (s *station) setNow(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now = now
-}
+func (s *station) setNow(now time.Time) { s.now.Store(&now) }
 
 // units is a limit of so many units of the default bucket in any 24 hours.
 func units(n int64) []quota.Limit {
@@ -99,7 +90,8 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 	}
 	t.Cleanup(func() { ledger.Close() })
 	s := &station{ledger: ledger, standin: &youtubetest.Server{Keys: []string{canary}},
-		log: &lines{}, now: noon}
+		log: &lines{}}
+	s.setNow(noon)
 	ledger.Now, s.standin.Now = s.clock, s.clock
 	s.upstream = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked.Store(r.Clone(context.Background()))
@@ -107,13 +99,12 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 	}))
 	t.Cleanup(s.upstream.Close)
 	table := costs.Default()
-	prices := make(map[string][]quota.Cost)
-	for _, m := range table.Methods() {
-		prices[m.ID] = m.Costs
-	}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: limits, Prices: prices,
-		Log: log}
+	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: limits,
+		Prices: map[string][]quota.Cost{}, Log: log}
+	for _, m := range table.Methods() {
+		budget.Prices[m.ID] = m.Costs
+	}
 	s.gate, err = upstream.Gate(s.upstream.URL, table, budget,
 		func() (string, error) { return canary, nil }, log)
 	if err != nil {
@@ -159,6 +150,12 @@ func serve(t testing.TB, p *proxy.Proxy, address string) front {
 	return front{"http://" + listener.Addr().String(), listener}
 }
 
+// answering makes the upstream answer so, in place of the stand-in.
+func (s *station) answering(answer http.HandlerFunc) { s.upstream.Config.Handler = answer }
+
+// origins allows a web page.
+func origins(s *station) { s.Origins = []string{"https://dashboard.example"} }
+
 // get asks the proxy, with pairs of header names and values.
 func (s *station) get(t testing.TB, path string, header ...string) answer {
 	t.Helper()
@@ -168,11 +165,8 @@ func (s *station) get(t testing.TB, path string, header ...string) answer {
 // do asks the proxy. A header Host is the request's.
 func (s *station) do(t testing.TB, verb, path, body string, header ...string) answer {
 	t.Helper()
-	var content io.Reader
-	if body != "" {
-		content = strings.NewReader(body)
-	}
-	r, err := http.NewRequestWithContext(t.Context(), verb, s.front.URL+path, content)
+	r, err := http.NewRequestWithContext(t.Context(), verb, s.front.URL+path,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

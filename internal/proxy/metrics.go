@@ -42,8 +42,9 @@ func NewMetrics() *Metrics {
 			Help:    "How long the upstream took to begin its answer, the charge included.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"method"}),
 	}
+	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
 	m.Registry.MustRegister(m.requests, m.units, m.inFlight, m.answers, m.waited,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		collectors.NewGoCollector(), process)
 	return m
 }
 

@@ -66,7 +66,11 @@ func (x *exchange) forward() error {
 	p := x.proxy
 	ctx, stop := x.watch(x.r.Context())
 	defer stop()
-	ctx = meter.WithCall(meter.WithTally(ctx, &x.tally), quota.Call{Labels: x.labels()})
+	call := quota.Call{}
+	if x.caller != "" {
+		call.Labels = quota.Labels{LabelCaller: x.caller}
+	}
+	ctx = meter.WithCall(meter.WithTally(ctx, &x.tally), call)
 	// which a ReverseProxy would send on
 	for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
 		x.r.Header.Del(name)

@@ -32,8 +32,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 // ServeAdmin answers /healthz, /readyz and /metrics on the listener until ctx ends.
 func (p *Proxy) ServeAdmin(ctx context.Context, listener net.Listener) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter,
-		_ *http.Request) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "alive")
 	})
 	mux.HandleFunc("GET /readyz", p.ready)
@@ -41,8 +40,7 @@ func (p *Proxy) ServeAdmin(ctx context.Context, listener net.Listener) error {
 		promhttp.HandlerOpts{Registry: p.Metrics.Registry}))
 	return serve(ctx, listener, &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 30 * time.Second,
-		IdleTimeout:  time.Minute, MaxHeaderBytes: 16 << 10,
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	})
 }
 
@@ -71,20 +69,17 @@ func serve(ctx context.Context, listener net.Listener, server *http.Server) erro
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	if err := server.Shutdown(end); errors.Is(err, context.DeadlineExceeded) {
+	err := server.Shutdown(end)
+	if errors.Is(err, context.DeadlineExceeded) {
 		return server.Close()
-	} else if err != nil {
-		return err
 	}
-	return nil
+	return err
 }
-
-const unixPrefix = "unix:"
 
 // Listen opens an address to listen on: host:port, or unix:PATH for a socket that only its user can
 // reach. A socket that a process has left behind is replaced, one that answers is not.
 func Listen(address string) (net.Listener, error) {
-	path, ok := strings.CutPrefix(address, unixPrefix)
+	path, ok := strings.CutPrefix(address, "unix:")
 	if !ok {
 		return net.Listen("tcp", address)
 	}

@@ -178,7 +178,7 @@ func TestUploadSigned(t *testing.T) {
 	const host = "https://www.googleapis.com"
 	var location string
 	s := open(t, uploads(100), func(s *station) {
-		s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.answering(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", location)
 		})
 	})
@@ -243,7 +243,7 @@ func TestUploadLearns(t *testing.T) {
 			}
 			s.do(t, "PUT", to, "", "Content-Range", "bytes */*")
 			s.setNow(noon.AddDate(0, 0, 1))
-			s.upstream.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter,
+			s.answering(func(w http.ResponseWriter,
 				_ *http.Request) {
 				w.WriteHeader(http.StatusForbidden)
 				fmt.Fprint(w, `{"error":{"errors":[{"domain":"youtube.quota","reason":"quotaExceeded"}]}}`)
