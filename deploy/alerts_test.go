@@ -96,15 +96,13 @@ func dashboardQueries(t *testing.T) (queries []string) {
 		switch node := node.(type) {
 		case map[string]any:
 			for key, value := range node {
-				text, ok := value.(string)
-				switch labels := regexp.MustCompile(`^label_values\((.*),.*\)$`).FindStringSubmatch(text); {
-				case ok && key == "expr":
+				text, _ := value.(string)
+				if key == "expr" {
 					queries = append(queries, variables.Replace(text))
-				case ok && labels != nil:
+				} else if labels := labelValues.FindStringSubmatch(text); labels != nil {
 					queries = append(queries, labels[1])
-				default:
-					walk(value)
 				}
+				walk(value)
 			}
 		case []any:
 			for _, value := range node {
@@ -116,23 +114,21 @@ func dashboardQueries(t *testing.T) (queries []string) {
 	return queries
 }
 
-var variables = strings.NewReplacer("$__rate_interval", "5m", "$credential", "key1")
+var (
+	variables   = strings.NewReplacer("$__rate_interval", "5m", "$credential", "key1")
+	labelValues = regexp.MustCompile(`^label_values\((.*),.*\)$`)
+)
 
 // checkQueries has Prometheus's own parser read them.
 func checkQueries(t *testing.T, queries []string) {
 	t.Helper()
-	type record struct{ Record, Expr string }
-	var list []record
+	var text strings.Builder
+	text.WriteString("groups: [{name: queries, rules: [")
 	for i, query := range slices.Compact(slices.Sorted(slices.Values(queries))) {
-		list = append(list, record{fmt.Sprint("query:", i), query})
-	}
-	group := map[string]any{"name": "queries", "rules": list}
-	text, err := yaml.Marshal(map[string]any{"groups": []any{group}})
-	if err != nil {
-		t.Fatal(err)
+		fmt.Fprintf(&text, "{record: 'query:%d', expr: %q},\n", i, query)
 	}
 	file := filepath.Join(t.TempDir(), "queries.yml")
-	write(t, file, string(text))
+	write(t, file, text.String()+"]}]\n")
 	tool(t, "promtool", "check", "rules", file)
 }
 
@@ -147,20 +143,35 @@ var (
 // metricsOf are the names of an expression that are neither functions, labels nor keywords.
 func metricsOf(query string) []string {
 	names := identifier.FindAllString(notMetrics.ReplaceAllString(query, " "), -1)
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(keywords, name) })
+	keyword := func(name string) bool { return slices.Contains(keywords, name) }
+	return slices.DeleteFunc(names, keyword)
 }
 
 // scrapeDaemon is what a daemon answers that has begun, and has looked ahead once.
-func scrapeDaemon(t *testing.T) string {
+func scrapeDaemon(t *testing.T) (text string) {
 	t.Helper()
-	upstream := serve(t, &youtubetest.Server{})
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "quota.yaml"), "ingest: {regions: [US], listen: \"127.0.0.1:0\"}\n")
-	cmd := exec.CommandContext(t.Context(), program(t, "ingestor"), "run")
-	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + dir, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream}
-	var log lines
-	cmd.Stderr = &log
+	log := launch(t, "ingest: {regions: [US], listen: \"127.0.0.1:0\"}\n", "ingestor", "run")
+	await(t, log, func() bool {
+		if at := served.FindStringSubmatch(log.String()); at != nil {
+			text = get("http://" + at[1] + "/metrics")
+		}
+		return strings.Contains(text, "quota_forecast_dry_timestamp_seconds{") &&
+			strings.Contains(text, "quota_forecast_dry_chance{") &&
+			strings.Contains(text, "ingest_interval_seconds{")
+	})
+	return text
+}
+
+// launch runs a program in a folder of its own, in front of the stand-in, and returns what it
+// prints.
+func launch(t *testing.T, config, name string, args ...string) *lines {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
+	cmd.Dir = t.TempDir()
+	write(t, filepath.Join(cmd.Dir, "quota.yaml"), config)
+	cmd.Env = environment(cmd.Dir, serve(t, &youtubetest.Server{}))
+	log := &lines{}
+	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -168,19 +179,24 @@ func scrapeDaemon(t *testing.T) string {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	for range 1500 {
-		if at := served.FindStringSubmatch(log.String()); at != nil {
-			text := get("http://" + at[1] + "/metrics")
-			foretold := strings.Contains(text, "quota_forecast_dry_timestamp_seconds{") &&
-				strings.Contains(text, "quota_forecast_dry_chance{")
-			if foretold && strings.Contains(text, "ingest_interval_seconds{") {
-				return text
-			}
+	return log
+}
+
+// await waits until it holds, of a program that prints the log.
+func await(t *testing.T, log *lines, holds func() bool) {
+	t.Helper()
+	for range 3000 {
+		if holds() {
+			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatalf("no metrics with a forecast: %s", log.String())
-	return ""
+	t.Fatalf("it does not get that far: %s", log)
+}
+
+func environment(home, upstream string) []string {
+	return []string{"HOME=" + home, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream,
+		"PATH=/usr/bin:/bin"}
 }
 
 var served = regexp.MustCompile(`are served" address=(\S+)`)
@@ -198,7 +214,7 @@ func sweepFile(t *testing.T, upstream string, succeeds bool) string {
 	cmd := exec.CommandContext(t.Context(), program(t, "ingestor"), "once", "--region", "US",
 		"--metrics-file", file)
 	cmd.Dir = t.TempDir()
-	cmd.Env = []string{"HOME=" + cmd.Dir, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream}
+	cmd.Env = environment(cmd.Dir, upstream)
 	if out, err := cmd.CombinedOutput(); (err == nil) != succeeds {
 		t.Errorf("the sweep ends with %v: %s", err, out)
 	}

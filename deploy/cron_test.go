@@ -1,7 +1,7 @@
 package deploy_test
 
 import (
-	"net/http"
+	"errors"
 	"os"
 	"os/exec"
 	"os/user"
@@ -57,22 +57,27 @@ func TestCron(t *testing.T) {
 	m.shell(chart)
 	m.mails("old data deleted", purge)
 
-	m.holdingLock(func() {
-		before := server.Counts().Requests
-		m.mails("another sweep is under way", sweep)
-		if after := server.Counts().Requests; after != before {
-			t.Errorf("%d requests while another sweep held the lock", after-before)
-		}
-	})
+	lock, err := os.OpenFile(m.path("var/lib/quota/sweep.lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	before := server.Counts().Requests
+	m.mails("another sweep is under way", sweep)
+	if after := server.Counts().Requests; after != before {
+		t.Errorf("%d requests while another sweep held the lock", after-before)
+	}
+	lock.Close()
 
-	m.settings(`{"limits":{"default":34}}`)
+	server.SetLimit("default", 34)
 	m.mails("the upstream says that the day's units are gone", sweep)
 	m.mails("and so says the ledger", sweep)
-	m.settings(`{"limits":{"default":10000}}`)
+	server.SetLimit("default", 10000)
 	m.shell("/usr/local/bin/quotactl resume --bucket default")
 
-	key := filepath.Join(m.root, "etc/quota/key")
-	config := filepath.Join(m.root, "etc/quota/quota.yaml")
+	key, config := m.path("etc/quota/key"), m.path("etc/quota/quota.yaml")
 	write(t, key, "another-key")
 	m.mails("the key is refused", sweep, "ingestor: .*bad credential", "hint: ")
 	if err := os.Remove(key); err != nil {
@@ -88,7 +93,7 @@ func TestCron(t *testing.T) {
 	m.mails("also for the deletion", purge, `unknown key "limit"`)
 	write(t, config, text)
 	write(t, config, regexp.MustCompile(`regions: .*`).ReplaceAllString(text, "regions: [CA]"))
-	m.settings(`{"faults":["503@1-"]}`)
+	server.SetFaults(youtubetest.Fault{Kind: "503"})
 	m.mails("the upstream is down", sweep, "CA +failed", "HTTP 503", "hint: ")
 }
 
@@ -99,24 +104,23 @@ func newMachine(t *testing.T, upstream string) *machine {
 	}
 	m := &machine{T: t, root: t.TempDir(), upstream: upstream}
 	m.env = []string{
-		"HOME=" + filepath.Join(m.root, "home"), "USER=" + me.Username, "LOGNAME=" + me.Username,
-		"PATH=" + filepath.Join(m.root, "sudo") + ":/usr/bin:/bin",
-		"QUOTA_CONFIG=" + filepath.Join(m.root, "etc/quota/quota.yaml"),
+		"HOME=" + m.path("home"), "USER=" + me.Username, "LOGNAME=" + me.Username,
+		"PATH=" + m.path("sudo") + ":/usr/bin:/bin",
+		"QUOTA_CONFIG=" + m.path("etc/quota/quota.yaml"),
 	}
 	// There may be no sudo, and there is nothing here that takes root.
-	write(t, filepath.Join(m.root, "sudo/sudo"), "#!/bin/sh\nexec \"$@\"\n")
-	if err := os.Chmod(filepath.Join(m.root, "sudo/sudo"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(m.root, "usr/local/bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(m.root, "home/key"), "the-key\n")
-	if err := os.Symlink(bin, filepath.Join(m.root, "home/bin")); err != nil {
+	write(t, m.path("sudo/sudo"), "#!/bin/sh\nexec \"$@\"\n")
+	write(t, m.path("home/key"), "the-key\n")
+	err = errors.Join(os.Chmod(m.path("sudo/sudo"), 0o700),
+		os.MkdirAll(m.path("usr/local/bin"), 0o700), os.Symlink(bin, m.path("home/bin")))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
+
+// path is a path below the root.
+func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
 
 // rooted is a text with its full paths below the root.
 func (m *machine) rooted(text string) string {
@@ -128,7 +132,7 @@ func (m *machine) rooted(text string) string {
 func (m *machine) shell(commands string) {
 	m.Helper()
 	cmd := exec.CommandContext(m.Context(), "/bin/sh", "-euc", m.rooted(commands))
-	cmd.Dir, cmd.Env = filepath.Join(m.root, "home"), m.env
+	cmd.Dir, cmd.Env = m.path("home"), m.env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		m.Fatalf("%s: %v\n%s", commands, err, out)
 	}
@@ -138,7 +142,7 @@ func (m *machine) shell(commands string) {
 // names the stand-in.
 func (m *machine) rootConfiguration() {
 	m.Helper()
-	path := filepath.Join(m.root, "etc/quota/quota.yaml")
+	path := m.path("etc/quota/quota.yaml")
 	text := read(m.T, path)
 	for _, want := range []string{"sqlite:///var/lib/quota/", "{file: /etc/quota/key}"} {
 		if !strings.Contains(text, want) {
@@ -177,12 +181,11 @@ func (m *machine) job(crontab, subcommand string) (j cronJob) {
 // nothing.
 func (m *machine) mails(why string, j cronJob, patterns ...string) {
 	m.Helper()
-	command, _, percent := strings.Cut(j.command, "%")
-	if percent {
+	if strings.Contains(j.command, "%") {
 		m.Error("a % ends a command in a crontab")
 	}
-	cmd := exec.CommandContext(m.Context(), "/bin/sh", "-c", command)
-	cmd.Dir = filepath.Join(m.root, "home")
+	cmd := exec.CommandContext(m.Context(), "/bin/sh", "-c", j.command)
+	cmd.Dir = m.path("home")
 	bare := []string{"HOME=" + cmd.Dir, "LOGNAME=someone", "SHELL=/bin/sh", "PATH=/usr/bin:/bin"}
 	cmd.Env = append(bare, j.env...)
 	out, _ := cmd.CombinedOutput() // cron does not look at the exit code
@@ -193,33 +196,6 @@ func (m *machine) mails(why string, j cronJob, patterns ...string) {
 		if !regexp.MustCompile(pattern).Match(out) {
 			m.Errorf("%s: no %q in the mail:\n%s", why, pattern, out)
 		}
-	}
-}
-
-// holdingLock runs test while the lock of a sweep is held.
-func (m *machine) holdingLock(test func()) {
-	m.Helper()
-	lock, err := os.OpenFile(filepath.Join(m.root, "var/lib/quota/sweep.lock"), os.O_RDWR, 0)
-	if err != nil {
-		m.Fatal(err)
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		m.Fatal(err)
-	}
-	test()
-}
-
-// settings changes the stand-in.
-func (m *machine) settings(json string) {
-	m.Helper()
-	resp, err := http.Post(m.upstream+"standin/settings", "application/json", strings.NewReader(json))
-	if err != nil {
-		m.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		m.Fatalf("%s: %s", json, resp.Status)
 	}
 }
 

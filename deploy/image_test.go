@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -25,7 +24,8 @@ func TestBuildContext(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	files := tool(t, "git", "ls-files", "--cached", "--others", "--exclude-standard", "--full-name", "..")
+	files := tool(t, "git", "ls-files", "--cached", "--others", "--exclude-standard",
+		"--full-name", "..")
 	for name := range strings.FieldsSeq(files) {
 		if ignored(patterns, name) {
 			continue
@@ -36,13 +36,10 @@ func TestBuildContext(t *testing.T) {
 		}
 		write(t, filepath.Join(dir, name), string(text))
 	}
-	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/ingestor", "./cmd/quotactl")
-	list.Dir = dir
-	if out, err := list.CombinedOutput(); err != nil {
-		t.Errorf("what goes to the builder does not suffice: %v\n%s", err, out)
-	}
+	tool(t, "go", "-C", dir, "list", "-deps", "./cmd/ingestor", "./cmd/quotactl")
 	dockerfile := read(t, "Dockerfile")
-	for _, from := range regexp.MustCompile(`(?m)^FROM (\S+)`).FindAllStringSubmatch(dockerfile, -1) {
+	base := regexp.MustCompile(`(?m)^FROM (\S+)`)
+	for _, from := range base.FindAllStringSubmatch(dockerfile, -1) {
 		if !slices.Contains([]string{"${BUILD_IMAGE}", "${BASE_IMAGE}"}, from[1]) {
 			t.Errorf("the base %s is no argument", from[1])
 		}

@@ -2,12 +2,10 @@ package deploy_test
 
 import (
 	"maps"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"quotabudget/internal/youtube/youtubetest"
 )
@@ -17,7 +15,7 @@ import (
 func TestEveryMetricIsDocumented(t *testing.T) {
 	t.Parallel()
 	daemon, file := exported(scrapeDaemon(t)), exported(scrapeFile(t))
-	maps.Copy(file, exported(scrapeSweep(t)))
+	maps.Copy(file, exported(sweepFile(t, serve(t, &youtubetest.Server{}), true)))
 	both := make(map[string]string)
 	for name, labels := range daemon {
 		if _, ok := file[name]; ok {
@@ -92,39 +90,20 @@ func joined(labels []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(labels))), ", ")
 }
 
-// scrapeSweep is what a sweep from cron leaves that was complete.
-func scrapeSweep(t *testing.T) string {
-	t.Helper()
-	return sweepFile(t, serve(t, &youtubetest.Server{}), true)
-}
-
 // scrapeProxy is what a proxy answers that has served one request.
-func scrapeProxy(t *testing.T) string {
+func scrapeProxy(t *testing.T) (text string) {
 	t.Helper()
-	upstream := serve(t, &youtubetest.Server{})
-	cmd := exec.CommandContext(t.Context(), program(t, "quotactl"), "proxy",
-		"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-	cmd.Dir = t.TempDir()
-	cmd.Env = []string{"HOME=" + cmd.Dir, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream}
-	var log lines
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	for range 1500 {
+	log := launch(t, "{}\n", "quotactl", "proxy", "--listen", "127.0.0.1:0",
+		"--admin", "127.0.0.1:0")
+	await(t, log, func() bool {
 		web, admin := listens.FindString(log.String()), served.FindStringSubmatch(log.String())
 		if web != "" && admin != nil {
 			get(web + "/youtube/v3/i18nRegions?part=snippet")
-			return get("http://" + admin[1] + "/metrics")
+			text = get("http://" + admin[1] + "/metrics")
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("the proxy does not serve: %s", log.String())
-	return ""
+		return text != ""
+	})
+	return text
 }
 
 var listens = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write THIRD_PARTY_NOTICES anew")
+var update = flag.Bool("update", false, "write THIRD_PARTY_NOTICES")
 
 const noticesFile = "../THIRD_PARTY_NOTICES"
 
@@ -28,7 +28,7 @@ func TestNotices(t *testing.T) {
 		}
 	}
 	if got := read(t, noticesFile); got != want {
-		t.Error("the modules that are linked have changed: run make notices, and look at what is new")
+		t.Error("the linked modules have changed: run make notices, and look at what is new")
 	}
 }
 
@@ -49,7 +49,8 @@ func notices(t *testing.T) string {
 			t.Errorf("%s has no file with a licence", m.name)
 		}
 		for _, file := range files {
-			text := strings.TrimSpace(strings.ReplaceAll(read(t, filepath.Join(m.dir, file)), "\r\n", "\n"))
+			text := read(t, filepath.Join(m.dir, file))
+			text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 			owners[text] = append(owners[text], m.name+": "+file)
 		}
 	}
@@ -76,7 +77,8 @@ type module struct {
 func linked(t *testing.T) []*module {
 	t.Helper()
 	touch(t)
-	form := "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}\t{{.Dir}}"
+	form := "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}" +
+		"\t{{.Dir}}"
 	cmd := exec.Command("go", "list", "-deps", "-f", form, "../cmd/ingestor", "../cmd/quotactl")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	out, err := cmd.Output()
@@ -107,7 +109,7 @@ var licence = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-._]
 // its folder licenses.
 func (m *module) licences(t *testing.T) []string {
 	t.Helper()
-	found := make(map[string]bool)
+	found, _ := filepath.Glob(filepath.Join(m.dir, "licenses", "*"))
 	seen := make(map[string]bool)
 	for _, dir := range m.packages {
 		for ; strings.HasPrefix(dir, m.dir) && !seen[dir]; dir = filepath.Dir(dir) {
@@ -119,26 +121,13 @@ func (m *module) licences(t *testing.T) []string {
 			for _, e := range entries {
 				code := strings.HasSuffix(e.Name(), ".go")
 				if e.Type().IsRegular() && licence.MatchString(e.Name()) && !code {
-					found[filepath.Join(dir, e.Name())] = true
+					found = append(found, filepath.Join(dir, e.Name()))
 				}
 			}
 		}
 	}
-	more, err := filepath.Glob(filepath.Join(m.dir, "licenses", "*"))
-	if err != nil {
-		t.Fatal(err)
+	for i, file := range found {
+		found[i] = strings.TrimPrefix(filepath.ToSlash(file), m.dir+"/")
 	}
-	for _, file := range more {
-		found[file] = true
-	}
-	var names []string
-	for file := range found {
-		name, err := filepath.Rel(m.dir, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, filepath.ToSlash(name))
-	}
-	slices.Sort(names)
-	return names
+	return slices.Compact(slices.Sorted(slices.Values(found)))
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"quotabudget/internal/youtube/youtubetest"
 )
@@ -17,7 +16,7 @@ import (
 // services are the units that run a program.
 var services = []string{"ingestor.service", "ingestor-once.service"}
 
-// TestUnits: systemd understands every line of the units, and finds little to be exposed.
+// TestUnits: systemd understands every line of the units, and finds that they expose little.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	touch(t)
@@ -34,11 +33,12 @@ func TestUnits(t *testing.T) {
 		t.Errorf("systemd-analyze verify: %s", out)
 	}
 	for _, file := range files[:len(services)] {
-		tool(t, "systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=25", file)
+		tool(t, "systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=25",
+			file)
 	}
 }
 
-// TestUnitsAgree: both units have one way to be hemmed in, and both name the files that cron names.
+// TestUnitsAgree: both units are hardened in the same way, and name the files that cron names.
 func TestUnitsAgree(t *testing.T) {
 	t.Parallel()
 	var hardening []string
@@ -64,13 +64,12 @@ func TestUnitsAgree(t *testing.T) {
 // kernel's filter.
 func TestUnderTheFilter(t *testing.T) {
 	t.Parallel()
-	upstream := serve(t, &youtubetest.Server{})
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "quota.yaml"),
-		"youtube: {endpoint: \""+upstream+"\"}\n"+
-			"ingest: {regions: [US], schedule: \"@every 1s\", pages: 1, listen: \"127.0.0.1:0\"}\n")
-	once := filtered(t, dir, "once", "--metrics-file", filepath.Join(dir, "ingestor.prom"))
-	run := filtered(t, dir, "run")
+	upstream, dir := serve(t, &youtubetest.Server{}), t.TempDir()
+	write(t, filepath.Join(dir, "quota.yaml"), "ingest: {regions: [US], pages: 1, "+
+		"schedule: \"@every 1s\", listen: \"127.0.0.1:0\"}\n")
+	file := filepath.Join(dir, "ingestor.prom")
+	once := filtered(t, dir, upstream, "once", "--metrics-file", file)
+	run := filtered(t, dir, upstream, "run")
 	run.sweeps(t)
 	run.terminate(t)
 	for _, p := range []*traced{once, run} {
@@ -96,7 +95,7 @@ type traced struct {
 }
 
 // filtered starts the ingestor with what the units forbid forbidden.
-func filtered(t *testing.T, dir string, args ...string) *traced {
+func filtered(t *testing.T, dir, upstream string, args ...string) *traced {
 	t.Helper()
 	denied := "?" + strings.Join(forbidden(t), ",?")
 	files := t.TempDir()
@@ -105,8 +104,7 @@ func filtered(t *testing.T, dir string, args ...string) *traced {
 		"-e", "trace=mmap,mprotect," + denied, "-e", "inject=" + denied + ":error=EPERM",
 		"sh", "-c", `echo $$ > "$0"; exec "$@"`, p.pid, program(t, "ingestor")}
 	p.cmd = exec.CommandContext(t.Context(), "strace", append(strace, args...)...)
-	p.cmd.Dir = dir
-	p.cmd.Env = []string{"HOME=" + dir, "YOUTUBE_API_KEY=any", "PATH=/usr/bin:/bin"}
+	p.cmd.Dir, p.cmd.Env = dir, environment(dir, upstream)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // strace, and what it traces
 	if err := p.cmd.Start(); err != nil {
@@ -135,16 +133,11 @@ func (p *traced) terminate(t *testing.T) {
 // sweeps waits until the daemon has swept, and says so.
 func (p *traced) sweeps(t *testing.T) {
 	t.Helper()
-	for range 3000 {
-		if at := served.FindStringSubmatch(p.log.String()); at != nil {
-			swept := regexp.MustCompile(`ingest_sweeps_total\{outcome="complete"\} [1-9]`)
-			if swept.MatchString(get("http://" + at[1] + "/metrics")) {
-				return
-			}
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("no sweep: %s", p.log.String())
+	swept := regexp.MustCompile(`ingest_sweeps_total\{outcome="complete"\} [1-9]`)
+	await(t, &p.log, func() bool {
+		at := served.FindStringSubmatch(p.log.String())
+		return at != nil && swept.MatchString(get("http://"+at[1]+"/metrics"))
+	})
 }
 
 // forbidden are the system calls that both units forbid, as systemd on this machine reads their
@@ -161,11 +154,7 @@ func forbidden(t *testing.T) (denied []string) {
 			}
 		}
 	}
-	for _, call := range sets.expand("@known") {
-		if !allowed[call] {
-			denied = append(denied, call)
-		}
-	}
+	denied = slices.DeleteFunc(sets.expand("@known"), func(c string) bool { return allowed[c] })
 	if len(denied) < 100 || len(denied) > 300 {
 		t.Fatalf("%d system calls are forbidden", len(denied))
 	}
