@@ -25,19 +25,19 @@ func (a *app) forecast() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forecast",
 		Short: "When each bucket will run dry, and which runs lose pages by it",
-		Long: `forecast says for every bucket whether it lasts to the reset or when it runs dry, which runs
-then lose pages, and what avoids that. It goes by what is spent and set aside, the configured
-schedule, and the unscheduled spending of the last two days (charges whose job is not in the
-schedule). Units that leave a sliding window count again. It simulates 200 possible days: the time
-shown is their median, and eight of ten days are between the two in brackets.
+		Long: `forecast says for every bucket whether it lasts to the reset or when it runs dry,
+which runs then lose pages, and what avoids that. It goes by what is spent and set aside, the
+configured schedule, and the unscheduled spending of the last two days (charges whose job is not in
+the schedule). Units that leave a sliding window count again. It simulates 200 possible days: the
+time shown is their median, and eight of ten days are between the two in brackets.
 
 What it advises was simulated, too, and nothing is lost with it: release a reservation that nobody
 has drawn on, fetch fewer pages ("pages" in quota.yaml), or spend less besides the schedule.
 
 Scheduled runs are left out by their shares while units are short, as by "ingestor run", and held
-back by paces. Such a run is lost, but the bucket does not run dry because of it; the same goes for a
-limit on less than ten minutes, which is checked for scheduled runs only. A run wants as many pages
-as the region's last complete chart in the catalogue has, or the configured number.
+back by paces. Such a run is lost, but the bucket does not run dry because of it; the same goes for
+a limit on less than ten minutes, which is checked for scheduled runs only. A run wants as many
+pages as the region's last complete chart in the catalogue has, or the configured number.
 
 It exits with 0 whatever the forecast is. With --fail it exits with 75 if a bucket is short:
 exhausted, suspended, likely to run dry before its reset, or lasting but with scheduled runs lost.
@@ -46,7 +46,8 @@ JSON: {"credentials":[{"credential","at","buckets":[{
   "bucket", "text",
   "verdict":  lasts | runs_dry | exhausted | suspended | closed (a limit allows nothing),
   "reset_at": the end of the forecast, "remaining": units for scheduled charges now,
-  "dry_at", "dry_earliest", "dry_latest": null when not before reset_at (earliest: 1 of 10 days, latest: 9 of 10),
+  "dry_at", "dry_earliest", "dry_latest": null when not before reset_at; one of ten days runs dry
+    before dry_earliest, nine of ten before dry_latest,
   "dry_before_reset_seconds", "chance": of running dry before reset_at, 0 to 1,
   "opens_at": when units come free after that, "suspended_until",
   "limit": the one that is short, or by which the first run is lost,
@@ -61,32 +62,34 @@ JSON: {"credentials":[{"credential","at","buckets":[{
   quotactl forecast -o json | jq -r '.credentials[].buckets[].text'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			told, err := a.foretell(c.Context(), bucket)
+			results, err := a.forecasts(c.Context(), bucket)
 			if err != nil {
 				return err
 			}
-			if err := a.Print(a.stdout, newForecastList(told), func() error { return a.forecastTable(told) }); err != nil {
+			table := func() error { return a.forecastTable(results) }
+			if err := a.Print(a.stdout, newForecastList(results), table); err != nil {
 				return err
 			}
-			if fail && slices.ContainsFunc(told, func(f foretold) bool { return f.Short() }) {
+			if fail && slices.ContainsFunc(results, func(f result) bool { return f.Short() }) {
 				return &cli.Coded{Code: cli.ExitExhausted}
 			}
 			return nil
 		},
 	}
 	c.Flags().StringVar(&bucket, "bucket", "", "only of this `BUCKET`")
-	c.Flags().BoolVar(&fail, "fail", false, "exit with 75 when a bucket is short, or scheduled runs are lost")
+	c.Flags().BoolVar(&fail, "fail", false,
+		"exit with 75 when a bucket is short, or scheduled runs are lost")
 	return c
 }
 
-// foretold is the forecast of one bucket of a credential.
-type foretold struct {
+// result is the forecast of one bucket of a credential.
+type result struct {
 	credential string
 	forecast.Forecast
 }
 
-// foretell asks for every credential, or the one that was chosen.
-func (a *app) foretell(ctx context.Context, bucket string) ([]foretold, error) {
+// forecasts asks for every credential, or the one that was chosen.
+func (a *app) forecasts(ctx context.Context, bucket string) ([]result, error) {
 	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
 		return nil, err
@@ -104,7 +107,7 @@ func (a *app) foretell(ctx context.Context, bucket string) ([]foretold, error) {
 		return nil, err
 	}
 	defer l.Close()
-	var told []foretold
+	var results []result
 	found, known := bucket == "", []string{}
 	for _, c := range credentials {
 		g := &gate{c.Budget(l, cfg.Costs, a.Logger(a.stderr)), cfg}
@@ -118,22 +121,24 @@ func (a *app) foretell(ctx context.Context, bucket string) ([]foretold, error) {
 			return nil, err
 		}
 		for _, f := range forecasts {
-			told = append(told, foretold{c.Name, f})
+			results = append(results, result{c.Name, f})
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket, spell.DidYouMean(bucket, known))
+		hint := spell.DidYouMean(bucket, known)
+		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket, hint)
 	}
-	return told, nil
+	return results, nil
 }
 
-// question is what to foretell of the gate's credential; of all buckets when none is named.
+// question asks for the forecast of a bucket of the gate's credential, or of all of them.
 func (g *gate) question(ctx context.Context, bucket string) (forecast.Question, error) {
-	q := forecast.Question{Credential: g.Credential, Paces: g.Paces, Resets: make(map[string]quota.Window)}
+	resets := make(map[string]quota.Window)
+	q := forecast.Question{Credential: g.Credential, Paces: g.Paces, Resets: resets}
 	for _, l := range g.Limits {
 		if bucket == "" || l.Bucket == bucket {
 			q.Limits = append(q.Limits, l)
-			q.Resets[l.Bucket] = g.reset(l.Bucket)
+			resets[l.Bucket] = g.reset(l.Bucket)
 		}
 	}
 	if g.cfg.Ingest.Credential != g.Credential {
@@ -170,32 +175,34 @@ func lanes(ctx context.Context, cfg *config.Config) ([]share.Lane, error) {
 }
 
 // forecastTable writes a sentence for each bucket, and the figures behind it.
-func (a *app) forecastTable(told []foretold) error {
+func (a *app) forecastTable(results []result) error {
 	s := a.screen()
-	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h", "dry at", ">chance", "reset")
+	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h",
+		"dry at", ">chance", "reset")
 	var at time.Time
-	for _, f := range told {
+	for _, f := range results {
 		rate := fmt.Sprintf("%.0f", f.Rate.Likely)
 		if f.Rate.High > f.Rate.Low {
 			rate += fmt.Sprintf(" (%.0f-%.0f)", f.Rate.Low, f.Rate.High)
 		}
 		t.AppendColored(f.color(), []any{f.credential, f.Bucket, f.Verdict, s.Number(f.Remaining),
 			s.Number(f.Scheduled.Units), rate,
-			s.On(f.DryAt.Truncate(time.Second)), fmt.Sprintf("%.0f %%", 100*f.Chance), s.On(f.ResetAt)})
+			s.On(f.DryAt.Truncate(time.Second)), fmt.Sprintf("%.0f %%", 100*f.Chance),
+			s.On(f.ResetAt)})
 		at = f.At
 	}
 	var steps []cli.Step
-	other := func(f foretold) bool { return f.credential != told[0].credential }
-	if !slices.ContainsFunc(told, other) {
+	other := func(f result) bool { return f.credential != results[0].credential }
+	if !slices.ContainsFunc(results, other) {
 		steps = append(steps, cli.Drop("credential"))
 	}
-	steps = append(steps, cli.All(cli.Shorten("reset"), cli.Shorten("dry at")), cli.Drop("scheduled"),
-		cli.Drop("reset"),
-		cli.Drop("unscheduled/h"), cli.Cut("bucket", 12), cli.Cut("credential", 10))
+	steps = append(steps, cli.All(cli.Shorten("reset"), cli.Shorten("dry at")),
+		cli.Drop("scheduled"), cli.Drop("reset"), cli.Drop("unscheduled/h"),
+		cli.Cut("bucket", 12), cli.Cut("credential", 10))
 	if err := s.Draw(t, steps...); err != nil || at.IsZero() {
 		return err
 	}
-	for _, f := range told {
+	for _, f := range results {
 		if err := s.Say("%s\n", f.sentence(s)); err != nil {
 			return err
 		}
@@ -203,10 +210,10 @@ func (a *app) forecastTable(told []foretold) error {
 	return nil
 }
 
-func (f foretold) sentence(s cli.Screen) string { return f.credential + ": " + f.TextIn(s.Zone) }
+func (f result) sentence(s cli.Screen) string { return f.credential + ": " + f.TextIn(s.Zone) }
 
 // color marks what will be short.
-func (f foretold) color() cli.Color {
+func (f result) color() cli.Color {
 	switch f.Verdict {
 	case forecast.Exhausted, forecast.Closed:
 		return cli.Red
@@ -217,21 +224,22 @@ func (f foretold) color() cli.Color {
 }
 
 // fine says that there is nothing to tell of the bucket.
-func (f foretold) fine() bool { return f.Verdict == forecast.Lasts && !f.Short() }
+func (f result) fine() bool { return f.Verdict == forecast.Lasts && !f.Short() }
 
-// outlook writes what status says of the forecast: a sentence for each bucket that will not do, and
-// one for all others. A suspension stands there already.
+// outlook writes what status says of the forecast: a sentence for each bucket that is short, and
+// one for all others. Status has said already what is suspended.
 func (a *app) outlook(ctx context.Context) error {
 	s := a.screen()
-	told, err := a.foretell(ctx, "")
-	if err != nil { // the table stands all the same
+	results, err := a.forecasts(ctx, "")
+	if err != nil { // the table is printed all the same
 		return s.Say("no forecast: %v\n", err)
 	}
 	others := make(map[string]string)
 	var order []string
-	for _, f := range told {
+	for _, f := range results {
 		if !slices.Contains(order, f.credential) {
-			order, others[f.credential] = append(order, f.credential), "every bucket lasts to the reset"
+			order = append(order, f.credential)
+			others[f.credential] = "every bucket lasts to the reset"
 		}
 		if f.fine() {
 			continue
@@ -245,7 +253,8 @@ func (a *app) outlook(ctx context.Context) error {
 		}
 	}
 	for _, c := range order {
-		if !slices.ContainsFunc(told, func(f foretold) bool { return f.credential == c && f.fine() }) {
+		fine := func(f result) bool { return f.credential == c && f.fine() }
+		if !slices.ContainsFunc(results, fine) {
 			continue
 		}
 		if err := s.Say("%s: %s\n", c, others[c]); err != nil {

@@ -60,12 +60,13 @@ type lostRun struct {
 	Limit     string   `json:"limit"`
 }
 
-func newForecastList(told []foretold) forecastList {
+func newForecastList(results []result) forecastList {
 	list := forecastList{Credentials: []credentialForecast{}}
-	for _, f := range told {
+	for _, f := range results {
 		n := len(list.Credentials)
 		if n == 0 || list.Credentials[n-1].Credential != f.credential {
-			list.Credentials = append(list.Credentials, credentialForecast{Credential: f.credential, At: cli.Time(f.At)})
+			list.Credentials = append(list.Credentials,
+				credentialForecast{Credential: f.credential, At: cli.Time(f.At)})
 			n++
 		}
 		c := &list.Credentials[n-1]
@@ -76,10 +77,14 @@ func newForecastList(told []foretold) forecastList {
 
 func newBucketForecast(f forecast.Forecast) bucketForecast {
 	out := bucketForecast{
-		Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: cli.Time(f.ResetAt), Remaining: f.Remaining,
-		DryAt: cli.Time(f.DryAt), DryEarliest: cli.Time(f.Earliest), DryLatest: cli.Time(f.Latest), Chance: f.Chance,
-		OpensAt: cli.Time(f.OpensAt), SuspendedUntil: cli.Time(f.SuspendedUntil), Limit: orNull(f.Limit), Advice: orNull(f.Advice),
-		UnscheduledPerHour: rateForecast(f.Rate), Scheduled: workForecast(f.Scheduled), Lost: workForecast(f.Lost), LeftOut: workForecast(f.LeftOut),
+		Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: cli.Time(f.ResetAt),
+		Remaining: f.Remaining,
+		DryAt:     cli.Time(f.DryAt), DryEarliest: cli.Time(f.Earliest),
+		DryLatest: cli.Time(f.Latest), Chance: f.Chance,
+		OpensAt: cli.Time(f.OpensAt), SuspendedUntil: cli.Time(f.SuspendedUntil),
+		Limit: orNull(f.Limit), Advice: orNull(f.Advice),
+		UnscheduledPerHour: rateForecast(f.Rate), Scheduled: workForecast(f.Scheduled),
+		Lost: workForecast(f.Lost), LeftOut: workForecast(f.LeftOut),
 		LostRuns: []lostRun{},
 	}
 	if !f.DryAt.IsZero() {
@@ -87,7 +92,9 @@ func newBucketForecast(f forecast.Forecast) bucketForecast {
 		out.DryBeforeResetSeconds = &seconds
 	}
 	for _, r := range f.LostRuns {
-		out.LostRuns = append(out.LostRuns, lostRun{cli.Time(r.At), cli.Time(r.Scheduled), r.Job, r.Region, r.Pages, r.Lost, r.Limit})
+		out.LostRuns = append(out.LostRuns,
+			lostRun{cli.Time(r.At), cli.Time(r.Scheduled), r.Job, r.Region, r.Pages, r.Lost,
+				r.Limit})
 	}
 	return out
 }

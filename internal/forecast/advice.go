@@ -26,9 +26,9 @@ func (o *outlook) advise(d day) string {
 			return fmt.Sprintf("set pages to %d", n)
 		}
 	}
-	if rate := o.affordable(d); rate >= 1 {
-		return fmt.Sprintf("spend at most %s units an hour besides the schedule (see quotactl log --by job)",
-			number(int64(rate)))
+	if rate := int64(o.affordable(d)); rate >= 1 {
+		return "spend at most " + number(rate) +
+			" units an hour besides the schedule (see quotactl log --by job)"
 	}
 	return ""
 }
@@ -48,10 +48,11 @@ func (b Bucket) fewer(pages int64) Bucket {
 	return b
 }
 
-// affordable is how many unscheduled units an hour, spent evenly, leave enough for the schedule.
+// affordable is how many unscheduled units an hour, spent evenly, leave enough for the schedule and
+// a tenth to spare.
 func (o *outlook) affordable(d day) float64 {
 	even := func(rate float64) day {
-		e := day{wants: make([]float64, len(d.wants)), rate: rate, size: d.size, part: d.part}
+		e := day{wants: make([]float64, len(d.wants)), rate: rate, size: d.size, seed: d.seed}
 		for i := range e.wants {
 			e.wants[i] = rate * bin.Hours()
 		}
@@ -65,5 +66,14 @@ func (o *outlook) affordable(d day) float64 {
 			high = middle
 		}
 	}
-	return low
+	return twoDigits(0.9 * low)
+}
+
+// twoDigits rounds down.
+func twoDigits(n float64) float64 {
+	if n < 1 {
+		return 0
+	}
+	unit := math.Pow(10, max(0, math.Floor(math.Log10(n))-1))
+	return math.Floor(n/unit) * unit
 }

@@ -14,7 +14,7 @@ import (
 // more something; and there is no advice where nothing is lost.
 func TestAdviceOnPages(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		b := scenario(t, r)
+		b := draws{r}.scenario(t)
 		b.Reservations = nil
 		f := Of(b)
 		var pages int64
@@ -38,26 +38,27 @@ func TestAdviceOnPages(t *testing.T) {
 	})
 }
 
-// Whoever spends at most as much besides the schedule as advised loses nothing until the reset, and
-// with a tenth more a run is lost, or somebody is denied.
+// Whoever spends at most as much besides the schedule as advised loses nothing until the reset;
+// with half as much again, something is lost or denied.
 func TestAdviceOnSpending(t *testing.T) {
-	at := clock(t, "2026-11-21 20:00:00")
+	const now = "2026-11-21 20:00:00"
+	start, at := clock(t, "2026-11-21 08:00:00"), clock(t, now)
 	for _, perHour := range []int64{180, 420, 900} {
-		b := bucket(t, "2026-11-21 20:00:00", "100 day", "0 */3 * * * US GB DE",
+		limits := fmt.Sprintf("%d day", 18*perHour+100)
+		b := bucket(t, now, limits, "0 */3 * * * US GB DE",
 			flow(at.Add(-30*time.Hour), at, 2*time.Minute, perHour/30))
-		b.Limits[0].Units += 18 * perHour
 		f := Of(b)
 		var most int64
-		if n, _ := fmt.Sscanf(f.Advice, "spend at most %d units an hour", &most); n != 1 || most >= perHour {
+		if n, _ := fmt.Sscanf(f.Advice, "spend at most %d units an hour", &most); n != 1 ||
+			most >= perHour {
 			t.Fatalf("%d an hour: %s", perHour, f.Text())
 		}
-		for _, spent := range []int64{most, most + most/10} {
-			d := day{dry: never, wants: make([]float64, 12*hour), rate: float64(spent), size: 5}
-			for i := range d.wants {
-				d.wants[i] = float64(spent) * bin.Hours()
-			}
-			if got, want := newOutlook(b).suffices(d), spent == most; got != want {
-				t.Errorf("%s: %d units an hour suffice: %v", f.Text(), spent, got)
+		for _, rate := range []int64{most, most + most/2} {
+			besides := flow(at.Add(-30*time.Hour), at, time.Hour/time.Duration(rate), 1)
+			b := bucket(t, now, limits, "0 */3 * * * US GB DE", besides,
+				spent(start, 12*(perHour-rate)))
+			if after := Of(b); after.Short() != (rate > most) {
+				t.Errorf("%s\nwith %d an hour: %s", f.Text(), rate, after.Text())
 			}
 		}
 	}
@@ -65,10 +66,12 @@ func TestAdviceOnSpending(t *testing.T) {
 
 // A reservation that nobody draws on is given back first.
 func TestAdviceOnReservations(t *testing.T) {
-	b := bucket(t, "2026-11-21 20:00:00", "9500 day", "0 * * * * US GB", spent(clock(t, "2026-11-21 09:00:00"), 9000))
+	b := bucket(t, "2026-11-21 20:00:00", "9500 day", "0 * * * * US GB",
+		spent(clock(t, "2026-11-21 09:00:00"), 9000))
 	b.Reservations = []quota.Reservation{{ID: "a", Left: 450}, {ID: "b", Left: 40, Drawn: 10}}
 	for i := range b.Reservations {
-		b.Reservations[i].CreatedAt, b.Reservations[i].ExpiresAt = b.At.Add(-time.Hour), b.At.Add(10*time.Hour)
+		b.Reservations[i].CreatedAt, b.Reservations[i].ExpiresAt = b.At.Add(-time.Hour),
+			b.At.Add(10*time.Hour)
 	}
 	f := Of(b)
 	if f.Advice != "release reservation a" {

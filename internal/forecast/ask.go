@@ -7,7 +7,7 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Question is what to foretell of one credential.
+// Question is a credential whose buckets are forecast.
 type Question struct {
 	Credential string
 	Limits     []quota.Limit
@@ -17,8 +17,8 @@ type Question struct {
 	Price      []quota.Cost            // of a page of them
 }
 
-// Ask reads the ledger and foretells every bucket that has a limit, in the order of the limits.
-// Errors are the ledger's.
+// Ask reads the ledger and returns the forecast of every bucket that has a limit, in the order of
+// the limits. Errors are the ledger's.
 func (q Question) Ask(ctx context.Context, l quota.Ledger) ([]Forecast, error) {
 	usage, err := l.Usage(ctx, q.Credential, q.Limits)
 	if err != nil {
@@ -26,12 +26,15 @@ func (q Question) Ask(ctx context.Context, l quota.Ledger) ([]Forecast, error) {
 	}
 	var forecasts []Forecast
 	for _, u := range usage.Buckets {
-		b := Bucket{Name: u.Bucket, At: usage.At, Limits: of(u.Bucket, q.Limits), Paces: of(u.Bucket, q.Paces), Reset: q.Resets[u.Bucket],
-			SuspendedUntil: u.SuspendedUntil}
+		b := Bucket{
+			Name: u.Bucket, At: usage.At, Lanes: q.Lanes, SuspendedUntil: u.SuspendedUntil,
+			Limits: of(u.Bucket, q.Limits), Paces: of(u.Bucket, q.Paces), Reset: q.Resets[u.Bucket],
+		}
 		if b.Reservations, err = l.Reservations(ctx, q.Credential, b.Name); err != nil {
 			return nil, err
 		}
-		query := quota.SpentQuery{Credential: q.Credential, Bucket: b.Name, Limits: b.Limits, Now: b.At, Since: b.At.Add(-Memory(b.Limits))}
+		query := quota.SpentQuery{Credential: q.Credential, Bucket: b.Name, Limits: b.Limits,
+			Now: b.At, Since: b.At.Add(-Memory(b.Limits))}
 		if b.Spent, err = query.Read(ctx, l); err != nil {
 			return nil, err
 		}
@@ -40,7 +43,6 @@ func (q Question) Ask(ctx context.Context, l quota.Ledger) ([]Forecast, error) {
 				b.Price = c.Units
 			}
 		}
-		b.Lanes = q.Lanes
 		forecasts = append(forecasts, Of(b))
 	}
 	return forecasts, nil

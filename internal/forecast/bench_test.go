@@ -17,9 +17,9 @@ var (
 	firstSeed = flag.Int("seed", 5000, "of the first of them")
 )
 
-// BenchmarkForecast replays months and prints for each kind of day, with one limit and with two, how
-// many minutes the forecast was off, and the straight line in brackets, at 25, 50 and 75 % of the
-// day, and how much of the days lay in the interval of eight in ten.
+// BenchmarkForecast replays months and prints for each kind of day, with one limit and with two,
+// how many minutes the forecast was off, and the straight line in brackets, at 25, 50 and 75 % of
+// the day, and how much of the days lay in the interval of eight in ten.
 func BenchmarkForecast(b *testing.B) {
 	day := theDay(b)
 	both := append(day, day[0])
@@ -66,20 +66,6 @@ func theDay(t testing.TB) []quota.Limit {
 	day := limit(t, 10000, "day")
 	day.Headroom = 500
 	return []quota.Limit{day}
-}
-
-// BenchmarkOf is one forecast in the middle of a day.
-func BenchmarkOf(b *testing.B) {
-	w := newWorld(b, 1, kinds[0], theDay(b))
-	var in Bucket
-	w.happen(func(day, percent int, b Bucket) {
-		if day == 8 && percent == 25 {
-			in = b
-		}
-	})
-	for b.Loop() {
-		Of(in)
-	}
 }
 
 // BenchmarkManyEntries is one forecast with 10,000 entries a day, a third of them unscheduled, and

@@ -11,7 +11,8 @@ func TestCoverage(t *testing.T) {
 	for i, kinds := range kinds {
 		t.Run(strings.Join(kinds, "-"), func(t *testing.T) {
 			t.Parallel()
-			if part := coverage(replay(t, uint64(1000+i), kinds, theDay(t))); part < 0.70 || part > 0.90 {
+			if part := coverage(replay(t, uint64(1000+i), kinds, theDay(t))); part < 0.70 ||
+				part > 0.90 {
 				t.Errorf("it holds in %.0f %% of the days", 100*part)
 			}
 		})

@@ -23,8 +23,8 @@ const (
 	// seldom is in how many hours one burst is taken to have begun before any was seen.
 	seldom = 24
 	// incidentsSeen and incidentHours are what is assumed of incidents before any log was seen: one
-	// in six days, and that is worth no more than three days of log.
-	incidentsSeen, incidentHours = 0.5, 72
+	// in six days, and that is worth no more than 30 hours of log.
+	incidentsSeen, incidentHours = 0.2, 30
 	// empties is in how many hours an incident empties the whole bucket, and
 	empties = 6
 	// unlike how far one may be from that, as the deviation of a logarithm.
@@ -53,7 +53,7 @@ func (o *outlook) days() []day {
 	d := h.load(o.count(), n)
 	played := make([]day, len(d.deck[0]))
 	for i := range played {
-		p := day{wants: d.day(i, n), size: h.size, part: d.deck[dealtPhase][i]}
+		p := day{wants: d.day(i, n), size: h.size, seed: uint64(i)}
 		p.rate = mean(p.wants) / bin.Hours()
 		p.dry = o.play(p, nil)
 		played[i] = p
@@ -68,7 +68,6 @@ const (
 	dealtRunaway
 	dealtIncident
 	dealtWhen
-	dealtPhase
 	dealtClock
 	decks
 )
@@ -77,12 +76,15 @@ const (
 func deal(days int) (deck [decks][]float64) {
 	for i := range deck {
 		deck[i] = make([]float64, days)
-		for j, place := range rand.New(rand.NewPCG(uint64(i), 0x6465616c)).Perm(days) {
+		for j, place := range thrower(uint64(i)).Perm(days) {
 			deck[i][j] = (float64(place) + 0.5) / float64(days)
 		}
 	}
 	return deck
 }
+
+// thrower throws the same way every time for the same seed.
+func thrower(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x666f7265)) }
 
 // dice are a habit made ready to be thrown.
 type dice struct {
@@ -128,7 +130,7 @@ func (h habit) load(days, n int) *dice {
 // day is the unscheduled spending of the n bins to come in one of the days. It throws as often
 // whatever the habit is.
 func (d *dice) day(which, n int) []float64 {
-	r := rand.New(rand.NewPCG(uint64(which), 0x666f7265))
+	r := thrower(uint64(which))
 	dealt := func(deck int) float64 { return d.deck[deck][which] }
 	normal := r.NormFloat64()
 	calm, clock := math.Exp(d.flat*normal), d.level*math.Exp(d.clocked*normal)
@@ -175,8 +177,8 @@ func (d *dice) goesOn(runaway, lasts float64, n int) int {
 	return int(math.Round(lasts * d.length))
 }
 
-// strike lets an incident come, in as many days as the log has incidents: a job that runs away, or a
-// backfill, which goes on until nothing is left.
+// strike lets an incident come, as often as the log has them: a job that runs away, which goes on
+// until nothing is left.
 func (d *dice) strike(wants []float64, comes, when, size float64) {
 	if comes >= d.incident {
 		return

@@ -28,7 +28,8 @@ func TestWorkedExample(t *testing.T) {
 		t.Errorf("and 120 an hour besides: %s", f.Text())
 	}
 	until := b.At.Add(2 * time.Hour)
-	b.Reservations = []quota.Reservation{{Units: 1200, Left: 1200, CreatedAt: start, ExpiresAt: until}}
+	b.Reservations = []quota.Reservation{{Units: 1200, Left: 1200, CreatedAt: start,
+		ExpiresAt: until}}
 	if f := Of(b); f.Verdict != Exhausted || !f.OpensAt.Equal(until) {
 		t.Errorf("set aside: %s", f.Text())
 	}

@@ -4,22 +4,22 @@
 // reservations count until they expire; and only what is left over, the spending that no schedule
 // announced, is projected from the last two days of the log. Nobody knows how that spending will
 // go, so 200 possible days are played (package sim), always the same 200: their median is the
-// verdict, and eight tenths of them are the interval. They differ in what the log leaves open: what
-// its rate truly is, how often bursts come and how large, whether a surge is a burst or a job that
-// has run away, whether spending follows the hours of the day, and whether an incident comes that
-// has not begun.
+// verdict, and eight tenths of them are the interval. They differ in how much of the log counts, in
+// how far off predictions from it have been, when bursts come, whether a surge is a burst or a job
+// that has run away, whether spending follows the hours of the day, and whether a job runs away
+// later.
 //
 // Scheduled runs are played as in a plan: where nothing is unscheduled, the same runs are lost. A
 // run that is left out, or held back by a pace or by a limit on less than ten minutes, is lost, but
-// the bucket does not run dry by it.
+// the bucket does not run dry because of it.
 //
 // Worked example, a day's limit of 9,500 units for scheduled charges, at 12:00, 12 h before the
 // reset, 8,300 spent:
 //
 //	32 units every 3 h, and nothing else       lasts
-//	of late 120 an hour besides                runs dry about 21:10, 2 h 50 m before the reset
+//	of late 120 an hour besides                runs dry about 21:10
 //	1,200 units set aside until 14:00          exhausted until 14:00
-//	32 units every 5 minutes instead           lasts, and 844 of 1,144 runs of 4 are left out
+//	32 units every 5 minutes instead           lasts, and 844 of 1,144 runs are left out
 package forecast
 
 import (
@@ -47,7 +47,7 @@ type Bucket struct {
 	Price          int64         // units of the bucket that a page of them takes; 0 for none
 }
 
-// Verdict is the answer in a word. It compares, so that a change of it can be told.
+// Verdict is the answer in a word.
 type Verdict string
 
 // The verdicts.
@@ -67,12 +67,12 @@ func (v Verdict) Short() bool { return v == RunsDry || v == Exhausted || v == Su
 type Forecast struct {
 	Bucket         string
 	At             time.Time
-	ResetAt        time.Time // to which is foretold: the next reset, or where all windows slide, one of them from now
+	ResetAt        time.Time // the next reset, or where all windows slide, one of them from now
 	Verdict        Verdict
-	DryAt          time.Time // when the units are gone and something more is wanted; as likely before as after
-	Earliest       time.Time // one in ten of the days foretold runs dry before
+	DryAt          time.Time // when something will be denied; as likely before as after
+	Earliest       time.Time // one in ten of the days played runs dry before
 	Latest         time.Time // nine in ten run dry before
-	OpensAt        time.Time // when units come free after DryAt; when Exhausted, also if it is after ResetAt
+	OpensAt        time.Time // when units come free after DryAt; when Exhausted, even after ResetAt
 	Chance         float64   // of running dry before ResetAt, 0 to 1
 	SuspendedUntil time.Time
 	Limit          string    // that is short, or by which the first run is lost; "" when none is
@@ -89,7 +89,7 @@ type Forecast struct {
 	zone   *time.Location // of the reader; nil for UTC alone
 }
 
-// Rate is units an hour until the reset: in one of ten of the days foretold it is less than Low, in
+// Rate is units an hour until the reset: in one of ten of the days played it is less than Low, in
 // as many more than High.
 type Rate struct{ Low, Likely, High float64 }
 
@@ -97,7 +97,9 @@ type Rate struct{ Low, Likely, High float64 }
 type Work struct{ Runs, Pages, Units int64 }
 
 // and is the sum.
-func (w Work) and(v Work) Work { return Work{w.Runs + v.Runs, w.Pages + v.Pages, w.Units + v.Units} }
+func (w Work) and(v Work) Work {
+	return Work{w.Runs + v.Runs, w.Pages + v.Pages, w.Units + v.Units}
+}
 
 // LostRun is a run that loses pages.
 type LostRun struct {
@@ -114,15 +116,16 @@ func (f Forecast) Short() bool { return f.Verdict.Short() || f.Lost.Runs > 0 }
 func Of(b Bucket) Forecast {
 	o := newOutlook(b)
 	f := Forecast{
-		Bucket: b.Name, At: b.At, ResetAt: o.end, Verdict: Lasts, Remaining: max(0, o.now), slides: o.slides,
-		brakes: o.brakes,
+		Bucket: b.Name, At: b.At, ResetAt: o.end, Verdict: Lasts, Remaining: max(0, o.now),
+		slides: o.slides, brakes: o.brakes,
 	}
 	if b.SuspendedUntil.After(b.At) {
 		f.SuspendedUntil = b.SuspendedUntil
 	}
 	played := o.days()
 	f.Rate = rates(played)
-	slices.SortStableFunc(played, func(a, b day) int { // of those that do not run dry, the one in the middle is likely
+	// Of days that do not run dry, the one in the middle is likely.
+	slices.SortStableFunc(played, func(a, b day) int {
 		return cmp.Or(cmp.Compare(a.dry, b.dry), cmp.Compare(b.rate, a.rate))
 	})
 	f.Earliest, f.Latest = moment(quantile(played, 0.1).dry), moment(quantile(played, 0.9).dry)
@@ -150,7 +153,9 @@ func (o *outlook) fill(f *Forecast, likely day) {
 	}
 	switch {
 	case o.closed():
-		f.Verdict, f.DryAt, f.Earliest, f.Latest, f.OpensAt, f.Chance = Closed, time.Time{}, time.Time{}, time.Time{}, time.Time{}, 0
+		var none time.Time
+		f.Verdict, f.Chance = Closed, 0
+		f.DryAt, f.Earliest, f.Latest, f.OpensAt = none, none, none, none
 	case !f.SuspendedUntil.IsZero():
 		f.Verdict, f.Limit = Suspended, quota.Suspended
 	case o.now <= 0:
@@ -174,11 +179,8 @@ func moment(micros int64) time.Time {
 func quantile(sorted []day, q float64) day { return sorted[int(q*float64(len(sorted)))] }
 
 func rates(played []day) Rate {
-	perHour := make([]float64, len(played))
-	for i, d := range played {
-		perHour[i] = d.rate
-	}
-	slices.Sort(perHour)
-	at := func(q float64) float64 { return math.Round(perHour[int(q*float64(len(perHour)))]*10) / 10 }
+	byRate := func(a, b day) int { return cmp.Compare(a.rate, b.rate) }
+	sorted := slices.SortedFunc(slices.Values(played), byRate)
+	at := func(q float64) float64 { return math.Round(quantile(sorted, q).rate*10) / 10 }
 	return Rate{at(0.1), at(0.5), at(0.9)}
 }

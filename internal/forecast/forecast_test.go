@@ -47,7 +47,8 @@ func lanes(t testing.TB, spec string, regions ...string) []share.Lane {
 	}
 	var list []share.Lane
 	for _, r := range regions {
-		list = append(list, share.Lane{Lane: schedule.Lane{Job: "trending", Region: r, Schedule: s}, Pages: 4})
+		list = append(list, share.Lane{Lane: schedule.Lane{Job: "trending", Region: r,
+			Schedule: s}, Pages: 4})
 	}
 	return list
 }
@@ -74,7 +75,8 @@ func staggered(lanes []share.Lane, step time.Duration) []share.Lane {
 // bucket is that of a moment, with limits ("9500 day, 20 1h") and the lanes of a schedule and its
 // regions ("0 22 * * * BR AU").
 func bucket(t testing.TB, at, limits, schedule string, spent ...[]quota.Spent) Bucket {
-	b := Bucket{Name: "default", Price: 1, At: clock(t, at), Reset: window(t, "day"), Spent: join(spent...)}
+	b := Bucket{Name: "default", Price: 1, At: clock(t, at), Reset: window(t, "day"),
+		Spent: join(spent...)}
 	for _, text := range strings.Split(limits, ", ") {
 		units, text, _ := strings.Cut(text, " ")
 		n, err := strconv.ParseInt(units, 10, 64)
@@ -120,10 +122,7 @@ func TestOf(t *testing.T) {
 		return func(b *Bucket) { *b = unshared(*b, name); b.Price = price }
 	}
 	aside := func(units int64) func(*Bucket) {
-		return func(b *Bucket) {
-			b.Reservations = []quota.Reservation{{ID: "r1", Units: units, Left: units, CreatedAt: on("08:30"),
-				ExpiresAt: on("21:00")}}
-		}
+		return func(b *Bucket) { b.reserve(units, time.Hour) }
 	}
 	pace := func(floor int64, curve []int64) func(*Bucket) {
 		return func(b *Bucket) {
@@ -132,8 +131,12 @@ func TestOf(t *testing.T) {
 			b.Paces[0].Pace = &quota.Pace{Curve: curve}
 		}
 	}
-	suspended := func(until string) func(*Bucket) { return func(b *Bucket) { b.SuspendedUntil = on(until) } }
-	before := func(spent ...[]quota.Spent) func(*Bucket) { return func(b *Bucket) { b.Spent = join(spent...) } }
+	suspended := func(until string) func(*Bucket) {
+		return func(b *Bucket) { b.SuspendedUntil = on(until) }
+	}
+	before := func(spent ...[]quota.Spent) func(*Bucket) {
+		return func(b *Bucket) { b.Spent = join(spent...) }
+	}
 	noReset := func(b *Bucket) { b.Reset = quota.Window{} }
 	const (
 		lasts   = "default lasts to the reset"
@@ -155,15 +158,20 @@ func TestOf(t *testing.T) {
 		{"gone with the last page, and not missed", "9500 day", 9496, "0 22 * * * BR", nil, lasts},
 		{"several regions", "9500 day", 9476, "0 */6 * * * US GB DE FR IN", nil,
 			short + "US, GB and 3 more will miss 5 of 10 runs; to avoid it, set pages to 2"},
-		{"several times, many regions, and nothing that helps", "9500 day", 9476, "0 */2 * * * US GB DE FR IN", nil,
+		{"several times, many regions, and nothing that helps", "9500 day", 9476,
+			"0 */2 * * * US GB DE FR IN", nil,
 			short + "US, GB and 3 more will miss 19 of 25 runs"},
 		{"nobody wants anything", "9500 day", 9499, "0 8 * * * BR", nil, lasts},
-		{"nothing left, nobody wants anything", "9500 day", 9500, "", nil, allDay + "2026-11-22 08:00Z"},
-		{"another bucket's runs", "1 day", 0, "0 * * * * BR", other("other", 0), "other lasts to the reset"},
-		{"a limit of nothing", "0 day", 0, "0 * * * * BR", nil, "default is closed: one of its limits allows no units"},
+		{"nothing left, nobody wants anything", "9500 day", 9500, "", nil, allDay +
+			"2026-11-22 08:00Z"},
+		{"another bucket's runs", "1 day", 0, "0 * * * * BR", other("other", 0),
+			"other lasts to the reset"},
+		{"a limit of nothing", "0 day", 0, "0 * * * * BR", nil,
+			"default is closed: one of its limits allows no units"},
 		{"suspended", "9500 day", 0, "0 22,23 * * * BR", suspended("22:30"),
 			"default is suspended until 22:30Z: BR will miss 1 run at 22:00Z"},
-		{"suspended, and short afterwards", "9500 day", 9498, "0 22,23 * * * BR", suspended("22:30"),
+		{"suspended, and short afterwards", "9500 day", 9498, "0 22,23 * * * BR",
+			suspended("22:30"),
 			"default is suspended until 22:30Z: BR will miss 2 of 2 runs"},
 		{"a suspension that is over", "9500 day", 0, "", suspended("20:00"), lasts},
 		{"set aside until 21:00", "9500 day", 9000, "30 20,22 * * * BR", aside(498),
@@ -177,29 +185,37 @@ func TestOf(t *testing.T) {
 			"default lasts to 2026-11-22 20:00Z, but the schedule does not fit: " +
 				"BR will miss 1 run at 23:00Z; to avoid it, set pages to 2"},
 		{"what the runs spend leaves the window too", "8 1h", 0, "0,30 * * * * BR", nil, lasts},
-		{"sliding only, far ahead", "800 240h", 0, "0 21 * * * BR", noReset, "default lasts to 2026-12-01 20:00Z"},
+		{"sliding only, far ahead", "800 240h", 0, "0 21 * * * BR", noReset,
+			"default lasts to 2026-12-01 20:00Z"},
 		{"the tighter of two", "9500 day, 20 1h", 9000, "0,20,40 22 * * * BR AU", nil,
-			"default runs dry at 22:40Z" + before8 + "AU will miss 1 run at 22:40Z; to avoid it, set pages to 3"},
+			"default runs dry at 22:40Z" + before8 +
+				"AU will miss 1 run at 22:40Z; to avoid it, set pages to 3"},
 		{"a throttle does not make it dry", "9500 day, 2 1m", 0, "0 22 * * * BR AU", nil,
 			lasts + ", but BR and AU will lose 6 of 8 pages at 22:00Z to the limit default 1m; " +
 				"to avoid it, set pages to 1"},
 		{"a throttle and time enough", "9500 day, 4 1m", 0, "0 22 * * * BR AU",
 			func(b *Bucket) { staggered(b.Lanes, time.Minute) }, lasts},
-		{"held back by a pace, which does not make it dry", "9500 day", 9480, "0 * * * * BR", pace(0, nil),
+		{"held back by a pace, which does not make it dry", "9500 day", 9480, "0 * * * * BR",
+			pace(0, nil),
 			lasts + ", but BR will miss 11 runs from 21:00Z on, held back by the pace"},
 		{"all of the day in its last hour", "9500 day", 0, "0 */3 * * * BR", pace(0, lastHour()),
 			lasts + ", but BR will miss 4 runs from 21:00Z on, held back by the pace"},
-		{"a floor that a pace does not hold back", "9500 day", 0, "0 */3 * * * BR", pace(5, lastHour()),
+		{"a floor that a pace does not hold back", "9500 day", 0, "0 */3 * * * BR",
+			pace(5, lastHour()),
 			lasts + ", but BR will miss 2 runs from 2026-11-22 03:00Z on, held back by the pace; " +
 				"to avoid it, set pages to 1"},
 		{"of one moment, who was served least lately goes first", "6 1h", 0, "0 22 * * * BR AU",
 			before(entries("BR", on("18:00")), entries("AU", on("17:00"))),
-			"default runs dry at 22:00Z" + before8 + "BR will lose 2 of 4 pages at 22:00Z; to avoid it, set pages to 3"},
+			"default runs dry at 22:00Z" + before8 +
+				"BR will lose 2 of 4 pages at 22:00Z; to avoid it, set pages to 3"},
 		{"a chart that was cut off is resumed", "6 12m", 0, "0,13 22 * * * BR AU", nil,
-			"default runs dry at 22:00Z" + before8 + "AU will lose 2 of 4 pages at 22:00Z; to avoid it, set pages to 3"},
-		{"free again after the reset, at a moment that is known", "6 24h", 0, "", before(spent(on("17:30"), 6)),
+			"default runs dry at 22:00Z" + before8 +
+				"AU will lose 2 of 4 pages at 22:00Z; to avoid it, set pages to 3"},
+		{"free again after the reset, at a moment that is known", "6 24h", 0, "",
+			before(spent(on("17:30"), 6)),
 			"default is exhausted (default 24h) until 2026-11-22 17:30Z"},
-		{"the same of two limits", "6 24h, 5 day", 0, "0 22,23 * * * BR", before(spent(on("17:30"), 6)),
+		{"the same of two limits", "6 24h, 5 day", 0, "0 22,23 * * * BR",
+			before(spent(on("17:30"), 6)),
 			allDay + "2026-11-22 17:30Z: BR will miss 2 of 2 runs"},
 		{"spread over the day by the even line", "24 day", 0, "0 * * * * US GB", nil,
 			short + "US and GB will miss 16 of 22 runs; to avoid it, set pages to 1"},
@@ -226,8 +242,10 @@ func TestOf(t *testing.T) {
 // Moments, figures and runs stand in the forecast as they do in its text.
 func TestFields(t *testing.T) {
 	at := clock(t, "2026-11-21 20:00:00")
-	f := Of(Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(t, 10, "5h")}, Reset: window(t, "day"),
-		Spent: spent(clock(t, "2026-11-21 18:00:00"), 5), Lanes: lanes(t, "0 21,22,23 * * *", "BR")})
+	f := Of(Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(t, 10, "5h")},
+		Reset: window(t, "day"),
+		Spent: spent(clock(t, "2026-11-21 18:00:00"), 5),
+		Lanes: lanes(t, "0 21,22,23 * * *", "BR")})
 	if f.Verdict != RunsDry || f.Remaining != 5 || f.Chance != 1 || f.Limit != "default 5h" ||
 		f.Scheduled != (Work{3, 12, 12}) || f.Lost != (Work{1, 3, 3}) || f.Rate != (Rate{}) {
 		t.Errorf("%+v", f)
@@ -235,15 +253,18 @@ func TestFields(t *testing.T) {
 	for name, got := range map[string][2]time.Time{
 		"dry":      {f.DryAt, clock(t, "2026-11-21 22:00:00")},
 		"earliest": {f.Earliest, f.DryAt}, "latest": {f.Latest, f.DryAt},
-		"opens": {f.OpensAt, clock(t, "2026-11-21 23:00:00")}, // what was spent at 17:00 has left the window
+		// what was spent at 17:00 has left the window
+		"opens": {f.OpensAt, clock(t, "2026-11-21 23:00:00")},
 		"reset": {f.ResetAt, clock(t, "2026-11-22 08:00:00")},
 	} {
 		if !got[0].Equal(got[1]) {
 			t.Errorf("%s: %v, want %v", name, got[0], got[1])
 		}
 	}
-	if want := (LostRun{Pages: 4, Lost: 3, Limit: "default 5h"}); len(f.LostRuns) != 1 || f.LostRuns[0].Pages != want.Pages || f.LostRuns[0].Lost != want.Lost ||
-		f.LostRuns[0].Limit != want.Limit || f.LeftOut != (Work{}) || f.LostRuns[0].ID() != "trending/BR/2026-11-21T22:00:00Z" {
+	if want := (LostRun{Pages: 4, Lost: 3, Limit: "default 5h"}); len(f.LostRuns) != 1 ||
+		f.LostRuns[0].Pages != want.Pages || f.LostRuns[0].Lost != want.Lost ||
+		f.LostRuns[0].Limit != want.Limit || f.LeftOut != (Work{}) ||
+		f.LostRuns[0].ID() != "trending/BR/2026-11-21T22:00:00Z" {
 		t.Errorf("%+v", f.LostRuns)
 	}
 }

@@ -17,7 +17,7 @@ const (
 	quiet = 6 * time.Hour
 )
 
-// Memory is how far back entries are needed to foretell buckets of these limits.
+// Memory is how far back entries are needed for a forecast under these limits.
 func Memory(limits []quota.Limit) time.Duration {
 	longest := time.Duration(0)
 	for _, l := range limits {

@@ -14,47 +14,68 @@ func TestUnscheduled(t *testing.T) {
 	before := func(d time.Duration) time.Time { return now.Add(-d) }
 	rest := func(units int64) []quota.Spent { return spent(start, units) }
 	steady := flow(start, now, 5*time.Minute, 10) // 120 an hour, 1,440 by now
-	backfill := quota.Reservation{Units: 1000, Drawn: 600, Left: 400, CreatedAt: before(2 * time.Hour), ExpiresAt: now.Add(time.Hour)}
+	last := func(d, every time.Duration, units int64) []quota.Spent {
+		return flow(before(d), now,
+			every, units)
+	}
+	burst := func(after time.Duration) []quota.Spent {
+		return flow(start.Add(after), start.Add(after+10*time.Minute), time.Minute, 30)
+	}
+	early := func(units int64) []quota.Spent {
+		return flow(start, before(6*time.Hour),
+			5*time.Minute, units)
+	}
+	const in5min = 5 * time.Minute
+	backfill := []quota.Reservation{{Units: 1000, Drawn: 600, Left: 400,
+		CreatedAt: before(2 * time.Hour),
+		ExpiresAt: now.Add(time.Hour)}}
 	for _, test := range []struct {
-		name    string
-		entries []quota.Spent
-		held    []quota.Reservation
-		verdict Verdict
-		dry     string // "" for not
-		within  time.Duration
-		low     float64 // of the rate, per hour
-		high    float64
+		name      string
+		entries   []quota.Spent
+		held      []quota.Reservation
+		low, high float64 // of the rate, per hour
+		dry       string  // "" for not
+		within    time.Duration
 	}{
-		{"steady, and enough", join(steady, rest(6000)), nil, Lasts, "", 0, 110, 130},
-		{"steady, and not enough", join(steady, rest(6980)), nil, RunsDry, "2026-11-22 05:00:00", 45 * time.Minute, 110, 130},
-		{"a rate that has fallen", join(flow(start, before(6*time.Hour), 5*time.Minute, 60), flow(before(6*time.Hour), now, 5*time.Minute, 5)),
-			nil, Lasts, "", 0, 50, 70},
-		{"one that has fallen by half counts less and less", join(flow(start, before(6*time.Hour), 5*time.Minute, 20), flow(before(6*time.Hour), now, 5*time.Minute, 10)),
-			nil, Lasts, "", 0, 125, 165},
-		{"bursts come again", join(flow(start, now, time.Hour, 5), flow(start.Add(time.Hour), start.Add(70*time.Minute), time.Minute, 30),
-			flow(start.Add(5*time.Hour), start.Add(310*time.Minute), time.Minute, 30), flow(start.Add(9*time.Hour), start.Add(550*time.Minute), time.Minute, 30)),
-			nil, Lasts, "", 0, 50, 120},
-		{"one large charge is no rate", join(steady, flow(before(4*time.Minute), now, 3*time.Minute, 800), rest(4000)), nil, Lasts, "", 0, 110, 230},
-		{"a job that ran away an hour ago", join(steady, flow(before(time.Hour), now, time.Minute, 40), rest(3000)), nil,
-			RunsDry, "2026-11-21 21:02:00", 25 * time.Minute, 110, 2700},
-		{"a job that was stopped", join(steady, flow(before(4*time.Hour), before(2*time.Hour), time.Minute, 30), rest(2300)), nil, Lasts, "", 0, 100, 150},
-		{"what is drawn was set aside", join(steady, flow(before(2*time.Hour), now, 5*time.Minute, 25), rest(5400)),
-			[]quota.Reservation{backfill}, Lasts, "", 0, 100, 140},
-		{"the schedule's own runs", rest(9000), nil, Lasts, "", 0, 0, 0},
+		{"steady, and enough", join(steady, rest(6000)), nil, 110, 130, "", 0},
+		{"steady, and not enough", join(steady, rest(6980)), nil, 110, 130, "2026-11-22 05:00:00",
+			45 * time.Minute},
+		{"a rate that has fallen", join(early(60), last(6*time.Hour, in5min, 5)), nil, 50, 70, "",
+			0},
+		{"one that has fallen by half counts less and less",
+			join(early(20), last(6*time.Hour, in5min, 10)),
+			nil, 125, 165, "", 0},
+		{"bursts come again", join(flow(start, now, time.Hour, 5), burst(time.Hour),
+			burst(5*time.Hour), burst(9*time.Hour)),
+			nil, 50, 120, "", 0},
+		{"one large charge is no rate", join(steady, last(4*time.Minute, 3*time.Minute, 800),
+			rest(4000)),
+			nil, 110, 230, "", 0},
+		{"a job that ran away an hour ago",
+			join(steady, last(time.Hour, time.Minute, 40), rest(3000)),
+			nil, 110, 2700, "2026-11-21 21:02:00", 25 * time.Minute},
+		{"a job that was stopped", join(steady,
+			flow(before(4*time.Hour), before(2*time.Hour), time.Minute, 30), rest(2300)),
+			nil, 100, 150, "", 0},
+		{"what is drawn was set aside", join(steady, last(2*time.Hour, in5min, 25), rest(5400)),
+			backfill, 100, 140, "", 0},
+		{"the schedule's own runs", rest(9000), nil, 0, 0, "", 0},
 	} {
 		b := bucket(t, "2026-11-21 20:00:00", "9500 day", "0 7 * * * BR", test.entries)
 		b.Reservations = test.held
 		f := Of(b)
-		if f.Verdict != test.verdict {
-			t.Errorf("%s: %s, want %s", test.name, f.Text(), test.verdict)
+		if (f.Verdict == Lasts) != (test.dry == "") {
+			t.Errorf("%s: %s, want dry at %q", test.name, f.Text(), test.dry)
 		}
 		if test.dry != "" && f.DryAt.Sub(clock(t, test.dry)).Abs() > test.within {
 			t.Errorf("%s: dry %v, want %s", test.name, f.DryAt, test.dry)
 		}
-		if f.Rate.Likely < test.low || f.Rate.Likely > test.high || f.Rate.Low > f.Rate.Likely || f.Rate.High < f.Rate.Likely {
-			t.Errorf("%s: rate %v, want %v to %v", test.name, f.Rate, test.low, test.high)
+		r := f.Rate
+		if r.Likely < test.low || r.Likely > test.high || r.Low > r.Likely || r.High < r.Likely {
+			t.Errorf("%s: rate %v, want %v to %v", test.name, r, test.low, test.high)
 		}
-		if test.dry != "" && (!f.Earliest.Before(f.DryAt) || !f.Latest.IsZero() && !f.Latest.After(f.DryAt)) {
+		after := f.Latest.IsZero() || f.Latest.After(f.DryAt)
+		if test.dry != "" && (!f.Earliest.Before(f.DryAt) || !after) {
 			t.Errorf("%s: %v is not between %v and %v", test.name, f.DryAt, f.Earliest, f.Latest)
 		}
 	}
@@ -67,7 +88,8 @@ func TestSurge(t *testing.T) {
 	for _, minutes := range []int{10, 20, 30, 40, 60, 120} {
 		d := time.Duration(minutes) * time.Minute
 		b := bucket(t, "2026-11-21 20:00:00", "9500 day", "",
-			flow(now.Add(-20*time.Hour), now, 10*time.Minute, 10), flow(now.Add(-d), now, time.Minute, 20))
+			flow(now.Add(-20*time.Hour), now, 10*time.Minute, 10),
+			flow(now.Add(-d), now, time.Minute, 20))
 		h := newHabit(b)
 		if bins := minutes / 10; minutes > 10 && h.surge != bins || minutes == 10 && h.surge != 0 {
 			t.Errorf("%v: a surge of %d bins", d, h.surge)
@@ -86,7 +108,8 @@ func TestSurge(t *testing.T) {
 		want           int
 	}{{0.29, 1, 50}, {0.31, 1, 3}, {0.31, 0.1, 0}, {0.99, 2.4, 7}} {
 		if got := d.goesOn(test.runaway, test.lasts, 50); got != test.want {
-			t.Errorf("thrown %v, %v: it goes on for %d bins, want %d", test.runaway, test.lasts, got, test.want)
+			t.Errorf("thrown %v, %v: it goes on for %d bins, want %d", test.runaway, test.lasts,
+				got, test.want)
 		}
 	}
 }

@@ -37,7 +37,10 @@ func newOutlook(b Bucket) *outlook {
 	}
 	s.Reset, o.end, o.slides = horizon(b)
 	s.To = o.end
-	s.Before = []sim.Standing{{Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations, SuspendedUntil: b.SuspendedUntil}}
+	s.Before = []sim.Standing{{
+		Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
+		SuspendedUntil: b.SuspendedUntil,
+	}}
 	o.course = s.Prepare()
 	o.now = o.course.Play().Room(b.At.UnixMicro())
 	if !b.SuspendedUntil.IsZero() {

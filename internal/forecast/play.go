@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -15,14 +16,14 @@ type day struct {
 	rate  float64   // units an hour, unscheduled
 	wants []float64 // unscheduled units by bin from now
 	size  float64   // of the charges in which they are asked for
-	part  float64   // of the first one that is wanted already
+	seed  uint64    // of when they are asked for
 }
 
 // mostCharges is about how many charges a day is played with. Where there are more, several are
 // asked for at once.
 const mostCharges = 1500
 
-// stream is the charges of a day, one after the other, each when as much is wanted as it takes.
+// stream is the charges of a day, at random moments, the more often the more is wanted.
 type stream struct {
 	wants []float64
 	size  float64
@@ -31,6 +32,7 @@ type stream struct {
 	sum   float64 // wanted before the bin
 	next  float64 // of the sum, the charge's place
 	at    int64   // never when there is none
+	dice  *rand.Rand
 }
 
 func (o *outlook) stream(d day) *stream {
@@ -38,12 +40,13 @@ func (o *outlook) stream(d day) *stream {
 	if d.size > 0 {
 		size *= max(1, math.Ceil(d.rate*float64(len(d.wants))*bin.Hours()/d.size/mostCharges))
 	}
-	s := &stream{wants: d.wants, size: size, start: o.At.UnixMicro(), next: (1 - d.part) * size}
+	s := &stream{wants: d.wants, size: size, start: o.At.UnixMicro(), dice: thrower(d.seed)}
 	s.advance()
 	return s
 }
 
 func (s *stream) advance() {
+	s.next += s.size * s.dice.ExpFloat64()
 	for s.bin < len(s.wants) && s.sum+s.wants[s.bin] <= s.next {
 		s.sum += s.wants[s.bin]
 		s.bin++
@@ -52,7 +55,6 @@ func (s *stream) advance() {
 	if s.bin < len(s.wants) {
 		into := float64(s.bin) + (s.next-s.sum)/s.wants[s.bin]
 		s.at = s.start + int64(into*float64(bin.Microseconds()))
-		s.next += s.size
 	}
 }
 
@@ -89,7 +91,7 @@ func (o *outlook) play(d day, t *trace) int64 {
 		if !runs || at > end {
 			at, runs = end, false
 		}
-		if t != nil && looks <= min(at, next.at) && looks < end { // each minute, to see units come free
+		if t != nil && looks <= min(at, next.at) && looks < end { // each minute
 			w.look(looks)
 			looks += time.Minute.Microseconds()
 			continue
@@ -154,7 +156,9 @@ func (w *walker) charge(at, units int64) {
 // run plays the next run.
 func (w *walker) run() {
 	r := w.play.Run()
-	if r.Lost() && r.Limit != sim.ShareName && r.Limit != quota.Suspended && !slices.Contains(w.brakes, r.Limit) {
+	waits := r.Limit == sim.ShareName || r.Limit == quota.Suspended ||
+		slices.Contains(w.brakes, r.Limit)
+	if r.Lost() && !waits {
 		w.denied(r.At, w.Price, r.Limit)
 	}
 	if t := w.trace; t != nil {

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,35 +10,6 @@ import (
 
 	"quotabudget/internal/quota"
 )
-
-// drawn is a bucket that was never empty, at a random moment of a random history.
-func drawn(t *testing.T, r *rapid.T) Bucket {
-	at := clock(t, "2026-11-01 00:00:00").Add(time.Duration(rapid.Int64Range(0, 48*3600).Draw(r, "now")) * time.Second)
-	b := Bucket{Name: "default", Price: 1, At: at, Reset: window(t, "day"), Lanes: lanes(t, rapid.SampledFrom([]string{"0 */3 * * *", "*/20 * * * *", "30 7 * * *"}).Draw(r, "spec"), "BR", "AU")}
-	for _, text := range []string{"day", "24h", "2h"} {
-		if rapid.Bool().Draw(r, text) {
-			b.Limits = append(b.Limits, limit(t, rapid.Int64Range(600, 2000).Draw(r, "units"), text))
-		}
-	}
-	if len(b.Limits) == 0 {
-		b.Limits = []quota.Limit{limit(t, 800, "day")}
-	}
-	for i := range rapid.IntRange(0, 30).Draw(r, "entries") {
-		e := quota.Spent{At: at.Add(-time.Duration(rapid.Int64Range(1, 48*3600).Draw(r, "age")) * time.Second),
-			Units: rapid.Int64Range(1, 15).Draw(r, "units")}
-		if i%2 == 0 {
-			e.Labels = quota.Labels{quota.LabelJob: "trending"}
-		}
-		b.Spent = append(b.Spent, e)
-	}
-	b.Spent = join(b.Spent)
-	for range rapid.IntRange(0, 2).Draw(r, "reservations") {
-		units := rapid.Int64Range(1, 100).Draw(r, "aside")
-		b.Reservations = append(b.Reservations, quota.Reservation{Units: units, Left: units, CreatedAt: at.Add(-time.Hour),
-			ExpiresAt: at.Add(time.Duration(rapid.Int64Range(1, 20*3600).Draw(r, "ttl")) * time.Second)})
-	}
-	return b
-}
 
 // dryBy is DryAt as a number; never is the largest.
 func dryBy(at time.Time) int64 {
@@ -60,39 +32,38 @@ func unshared(b Bucket, name string) Bucket {
 // The more was spent, or is set aside, or will be asked for, the sooner it is gone.
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		b := unshared(drawn(t, r), "search_list")
+		b := unshared(draws{r}.drawn(t), "search_list")
 		less := Of(b)
-		switch more := rapid.Int64Range(1, 300).Draw(r, "more"); rapid.SampledFrom([]string{"spent", "aside", "asked"}).Draw(r, "what") {
+		switch more := (draws{r}).n("more", 1, 300); (draws{r}).text("what", "spent", "aside",
+			"asked") {
 		case "spent":
 			b.Spent = join(b.Spent, spent(b.At.Add(-time.Minute), more))
 		case "aside":
-			b.Reservations = append(b.Reservations, quota.Reservation{Units: more, Left: more, CreatedAt: b.At, ExpiresAt: b.At.Add(3 * time.Hour)})
+			b.reserve(more, 3*time.Hour)
 		case "asked":
 			for i := range b.Lanes {
 				b.Lanes[i].Pages += more
 			}
 		}
 		f := Of(b)
-		for _, pair := range [][2]time.Time{{f.DryAt, less.DryAt}, {f.Earliest, less.Earliest}, {f.Latest, less.Latest}} {
-			if dryBy(pair[0]) > dryBy(pair[1]) {
-				r.Fatalf("dry %v, before %v\n%s\n%s", pair[0], pair[1], f.Text(), less.Text())
-			}
-		}
-		if f.Chance < less.Chance || f.Remaining > less.Remaining {
-			r.Fatalf("chance %v, before %v; remaining %d, before %d", f.Chance, less.Chance, f.Remaining, less.Remaining)
+		if dryBy(f.DryAt) > dryBy(less.DryAt) || dryBy(f.Earliest) > dryBy(less.Earliest) ||
+			dryBy(f.Latest) > dryBy(less.Latest) || f.Chance < less.Chance ||
+			f.Remaining > less.Remaining {
+			r.Fatalf("%+v, and before %+v", f, less)
 		}
 	})
 }
 
-// Whatever is told holds together, and the same is told of the same.
+// A forecast agrees with itself, and is the same for the same bucket.
 func TestSound(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		b := drawn(t, r)
+		b := draws{r}.drawn(t)
 		f := Of(b)
 		if !reflect.DeepEqual(f, Of(b)) {
-			r.Fatal("told differently the second time")
+			r.Fatal("another forecast the second time")
 		}
-		if dryBy(f.Earliest) > dryBy(f.DryAt) || dryBy(f.DryAt) > dryBy(f.Latest) || f.Chance < 0 || f.Chance > 1 {
+		rises := slices.IsSorted([]int64{dryBy(f.Earliest), dryBy(f.DryAt), dryBy(f.Latest)})
+		if !rises || f.Chance < 0 || f.Chance > 1 {
 			r.Fatalf("%+v", f)
 		}
 		for i, at := range []time.Time{f.DryAt, f.Earliest, f.Latest, f.OpensAt} {
@@ -101,8 +72,9 @@ func TestSound(t *testing.T) {
 				r.Fatalf("%v is not between %v and %v", at, b.At, f.ResetAt)
 			}
 		}
-		if (f.Verdict == Lasts) != f.DryAt.IsZero() || f.Lost.Pages > f.Scheduled.Pages || f.Lost != f.LeftOut && f.Verdict == Lasts ||
-			f.Verdict == Exhausted && f.OpensAt.IsZero() {
+		if (f.Verdict == Lasts) != f.DryAt.IsZero() || f.Lost.Pages > f.Scheduled.Pages ||
+			f.Lost != f.LeftOut && f.Verdict == Lasts || f.Verdict == Exhausted &&
+			f.OpensAt.IsZero() {
 			r.Fatalf("%+v", f)
 		}
 	})
@@ -111,7 +83,7 @@ func TestSound(t *testing.T) {
 // Who wants nothing runs out of nothing.
 func TestNobodyWants(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		b := drawn(t, r)
+		b := draws{r}.drawn(t)
 		for i := range b.Spent {
 			b.Spent[i].Labels = quota.Labels{quota.LabelJob: "trending"}
 		}

@@ -64,7 +64,8 @@ func newWorld(t testing.TB, seed uint64, kinds []string, limits []quota.Limit) *
 	}
 	slices.SortStableFunc(w.demands, func(a, b demand) int { return a.at.Compare(b.at) })
 	w.play = sim.Scenario{Lanes: w.lanes, Price: []quota.Cost{{Bucket: "default", Units: perPage}},
-		Limits: limits, Reset: limits[0].Window, From: w.start, To: w.day(len(w.days))}.Prepare().Play()
+		Limits: limits, Reset: limits[0].Window, From: w.start,
+		To: w.day(len(w.days))}.Prepare().Play()
 	return w
 }
 
@@ -102,7 +103,8 @@ func (w *world) plan(r *rand.Rand, i int, kind string) {
 		pour(at, 24, between(800, 4000))
 	case "office": // by the hour of the day
 		rate := between(450, 850)
-		for h, part := range []float64{.1, .1, .1, .1, .1, .1, .1, .2, .5, .9, 1, 1, .8, 1, 1, 1, .8, .5, .3, .2, .1, .1, .1, .1} {
+		for h, part := range []float64{.1, .1, .1, .1, .1, .1, .1, .2, .5, .9, 1, 1, .8, 1, 1, 1,
+			.8, .5, .3, .2, .1, .1, .1, .1} {
 			pour(float64(h), float64(h+1), rate*part)
 		}
 	case "fourteen": // a job that begins at 14:00 each day
@@ -118,7 +120,8 @@ func (w *world) plan(r *rand.Rand, i int, kind string) {
 	case "uploads": // few and large
 		pour(0, 24, 40)
 		for h := r.ExpFloat64() * 2.0; h < 24; h += r.ExpFloat64() * 2.0 {
-			w.demands = append(w.demands, demand{at: day.Add(hours(h)), units: 100 + r.Int64N(7)*100})
+			w.demands = append(w.demands,
+				demand{at: day.Add(hours(h)), units: 100 + r.Int64N(7)*100})
 		}
 	case "wander": // up and down, with no regard to midnight
 		for h := range 48 {
@@ -130,7 +133,8 @@ func (w *world) plan(r *rand.Rand, i int, kind string) {
 		units, at, length := between(2000, 5000), between(1, 16), between(1, 6)
 		const draw = 25
 		n := int64(units * between(0.7, 1) / draw)
-		w.demands = append(w.demands, demand{at: day.Add(hours(at)), units: n * draw, aside: hours(length + 1)})
+		w.demands = append(w.demands, demand{at: day.Add(hours(at)), units: n * draw,
+			aside: hours(length + 1)})
 		for j := range n {
 			at := at + 0.01 + (length-0.02)*float64(j)/float64(n)
 			w.demands = append(w.demands, demand{at: day.Add(hours(at)), units: draw, draw: true})
@@ -167,8 +171,9 @@ func (w *world) until(now time.Time) {
 			r := w.play.Run()
 			if r.Pages > 0 {
 				l := w.lanes[r.Lane]
-				w.entries = append(w.entries, quota.Spent{At: at, Units: r.Pages * perPage, Charges: r.Pages,
-					Labels: quota.Labels{quota.LabelJob: l.Job, quota.LabelRegion: l.Region}})
+				w.entries = append(w.entries,
+					quota.Spent{At: at, Units: r.Pages * perPage, Charges: r.Pages,
+						Labels: quota.Labels{quota.LabelJob: l.Job, quota.LabelRegion: l.Region}})
 			}
 			if r.Lost() && r.Limit != sim.ShareName {
 				w.denied = append(w.denied, at)
@@ -193,18 +198,21 @@ func (w *world) ask(d demand) {
 		return
 	}
 	if d.aside > 0 {
-		w.held = quota.Reservation{Units: d.units, Left: d.units, CreatedAt: d.at, ExpiresAt: d.at.Add(d.aside)}
+		w.held = quota.Reservation{Units: d.units, Left: d.units, CreatedAt: d.at,
+			ExpiresAt: d.at.Add(d.aside)}
 		return
 	}
 	w.entries = append(w.entries, quota.Spent{At: d.at, Units: d.units, Charges: 1,
 		Labels: quota.Labels{quota.LabelJob: "manual"}})
 }
 
-// bucket is what the forecast is told.
+// bucket is what the forecast goes by.
 func (w *world) bucket(now time.Time) Bucket {
 	from := now.Add(-Memory(w.limits))
-	first, _ := slices.BinarySearchFunc(w.entries, from, func(e quota.Spent, t time.Time) int { return e.At.Compare(t) })
-	b := Bucket{Name: "default", Price: perPage, At: now, Limits: w.limits, Spent: slices.Clone(w.entries[first:]), Lanes: w.lanes}
+	first, _ := slices.BinarySearchFunc(w.entries, from,
+		func(e quota.Spent, t time.Time) int { return e.At.Compare(t) })
+	b := Bucket{Name: "default", Price: perPage, At: now, Limits: w.limits,
+		Spent: slices.Clone(w.entries[first:]), Lanes: w.lanes}
 	if w.held.ExpiresAt.After(now) {
 		b.Reservations = []quota.Reservation{w.held}
 	}

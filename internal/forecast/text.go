@@ -38,7 +38,8 @@ func (f Forecast) Text() string {
 	default:
 		text += "lasts to " + f.reset()
 		if f.Chance >= unlikely {
-			text += fmt.Sprintf(" (%.0f %% likely to run dry, from %s on)", 100*f.Chance, f.clock(f.Earliest))
+			text += fmt.Sprintf(" (%.0f %% likely to run dry, from %s on)", 100*f.Chance,
+				f.clock(f.Earliest))
 		}
 		joined = ", but "
 		if f.LeftOut.Runs > 0 {
@@ -123,15 +124,16 @@ func (f Forecast) lost(runs []LostRun) string {
 			regions = append(regions, r.Region)
 		}
 	}
+	text := list(regions) + " will "
 	switch n := int64(len(runs)); {
 	case lost < pages:
-		return fmt.Sprintf("%s will lose %s of %s pages%s", list(regions), number(lost), number(pages), when)
+		return text + fmt.Sprintf("lose %s of %s pages%s", number(lost), number(pages), when)
 	case n > 1 && runs[0].Limit == sim.ShareName:
-		return fmt.Sprintf("%s will miss %s of %s runs", list(regions), number(n), number(f.Scheduled.Runs))
+		return text + fmt.Sprintf("miss %s of %s runs", number(n), number(f.Scheduled.Runs))
 	case n > 1:
-		return fmt.Sprintf("%s will miss %s runs%s", list(regions), number(n), when)
+		return text + fmt.Sprintf("miss %s runs%s", number(n), when)
 	}
-	return list(regions) + " will miss 1 run" + when
+	return text + "miss 1 run" + when
 }
 
 // list is "BR", "BR and AU", "BR, AU and 6 more".

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A verdict is told when it changes, and not every time that it is half likely.
+// A verdict is reported when it changes, and not every time that it is half likely.
 func TestWatch(t *testing.T) {
 	var w Watch
 	for i, step := range []struct {
@@ -26,17 +26,18 @@ func TestWatch(t *testing.T) {
 		{Suspended, 0, Suspended, false},
 		{Lasts, 0.4, Suspended, true},
 	} {
-		was, changed := w.Changed(Forecast{Bucket: "default", Verdict: step.verdict, Chance: step.chance})
+		was, changed := w.Changed(Forecast{Bucket: "default", Verdict: step.verdict,
+			Chance: step.chance})
 		if was != step.was || changed != step.changed {
 			t.Errorf("step %d: %q, %v, want %q, %v", i, was, changed, step.was, step.changed)
 		}
 	}
 	if _, changed := w.Changed(Forecast{Bucket: "search_list", Verdict: Exhausted}); !changed {
-		t.Error("a bucket that is short from the first is not told")
+		t.Error("a bucket that is short from the first is not reported")
 	}
 }
 
-// That runs are lost is told once a day, however the verdict on the units that are left changes.
+// That runs are lost is reported once a day, however the verdict changes.
 func TestWatchLost(t *testing.T) {
 	var w Watch
 	noon := clock(t, "2026-11-21 12:00:00")
@@ -60,27 +61,33 @@ func TestWatchLost(t *testing.T) {
 	} {
 		at := noon.Add(step.after)
 		_, reset := window(t, "day").Bounds(at)
-		f := Forecast{Bucket: "default", At: at, ResetAt: reset, Verdict: step.verdict, Lost: Work{Runs: step.lost}}
+		f := Forecast{Bucket: "default", At: at, ResetAt: reset, Verdict: step.verdict,
+			Lost: Work{Runs: step.lost}}
 		if was, changed := w.Changed(f); was != step.was || changed != step.changed {
 			t.Errorf("step %d: %q, %v, want %q, %v", i, was, changed, step.was, step.changed)
 		}
 	}
-	if !(Forecast{Verdict: Lasts, Lost: Work{Runs: 1}}).Short() || (Forecast{Verdict: Lasts}).Short() {
+	if !(Forecast{Verdict: Lasts, Lost: Work{Runs: 1}}).Short() ||
+		(Forecast{Verdict: Lasts}).Short() {
 		t.Error("a bucket that lasts is short when runs are lost, and only then")
 	}
 }
 
 func TestUncertainText(t *testing.T) {
+	const reset = ", before the reset at 2026-11-22 08:00Z"
 	at := clock(t, "2026-11-21 20:00:00")
-	f := Forecast{Bucket: "default", At: at, ResetAt: at.Add(12 * time.Hour), Verdict: RunsDry, DryAt: at.Add(74 * time.Minute),
+	f := Forecast{Bucket: "default", At: at, ResetAt: at.Add(12 * time.Hour), Verdict: RunsDry,
+		DryAt:    at.Add(74 * time.Minute),
 		Earliest: at.Add(50 * time.Minute), Latest: at.Add(125 * time.Minute), Chance: 1}
 	for _, test := range []struct {
 		change func()
 		want   string
 	}{
-		{func() {}, "default runs dry at 21:14Z (20:50Z to 22:05Z), before the reset at 2026-11-22 08:00Z"},
-		{func() { f.Latest, f.Chance = time.Time{}, 0.64 }, "default runs dry at 21:14Z (from 20:50Z on, 64 % likely), before the reset at 2026-11-22 08:00Z"},
-		{func() { f.Verdict, f.DryAt, f.Chance = Lasts, time.Time{}, 0.2 }, "default lasts to the reset (20 % likely to run dry, from 20:50Z on)"},
+		{func() {}, "default runs dry at 21:14Z (20:50Z to 22:05Z)" + reset},
+		{func() { f.Latest, f.Chance = time.Time{}, 0.64 },
+			"default runs dry at 21:14Z (from 20:50Z on, 64 % likely)" + reset},
+		{func() { f.Verdict, f.DryAt, f.Chance = Lasts, time.Time{}, 0.2 },
+			"default lasts to the reset (20 % likely to run dry, from 20:50Z on)"},
 		{func() { f.Chance = 0.02 }, "default lasts to the reset"},
 	} {
 		test.change()
@@ -90,7 +97,7 @@ func TestUncertainText(t *testing.T) {
 	}
 }
 
-// The reader's zone stands beside UTC, each with the date where that is another one than today's.
+// The reader's zone is beside UTC, each with the date where that is another one than today's.
 func TestTextIn(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 // maxWord is longer than any name there is: what is longer is no slip.
 const maxWord = 100
 
-// DidYouMean is " (did you mean …?)" with the one of the known names that was meant by word, or ""
-// when none is near.
+// DidYouMean is " (did you mean …?)" with the known name that word was meant to be, or "" when none
+// is near.
 func DidYouMean(word string, known []string) string {
 	if meant := nearest(word, known); meant != "" {
 		return fmt.Sprintf(" (did you mean %s?)", meant)
