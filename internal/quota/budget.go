@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 )
 
 // Budget asks a ledger on behalf of a job: it knows whose quota is spent, what each method costs
-// and which limits stand. Its fields are set once before use.
+// and which limits there are. Its fields are set once before use.
 type Budget struct {
 	Ledger     Ledger
 	Credential string
@@ -20,7 +21,7 @@ type Budget struct {
 	Observe    bool              // record what would have been denied and let it pass
 	Open       []string          // methods that pass when the ledger cannot be reached; all others are denied
 	Labels     Labels            // of every charge
-	Log        *slog.Logger      // where calls that passed unmetered are told; required with Open
+	Log        *slog.Logger      // of calls that passed unmetered; required with Open
 }
 
 // Call is what a job wants to do.
@@ -46,7 +47,8 @@ func (b *Budget) Charge(ctx context.Context, call Call) (Decision, error) {
 
 // Spend charges like Charge and returns a way to take the charge back, for a call that surely never
 // left. A denial is a DeniedError here.
-func (b *Budget) Spend(ctx context.Context, call Call) (d Decision, cancel func(context.Context) error, err error) {
+func (b *Budget) Spend(ctx context.Context, call Call) (
+	d Decision, cancel func(context.Context) error, err error) {
 	c, d, err := b.charge(ctx, call)
 	if err == nil && !d.Allowed {
 		err = &DeniedError{Decision: d}
@@ -76,7 +78,8 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		paces = nil
 	}
 	c := Charge{
-		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs, Limits: append(b.limitsOf(costs), paces...),
+		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs,
+		Limits: append(touching(b.Limits, costs), paces...),
 		Labels: labels, Manual: call.Manual, Observe: b.Observe, DryRun: call.DryRun,
 		Reservation: call.Reservation,
 	}
@@ -85,9 +88,10 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		d = b.whenPaced(ctx, c, paces, d)
 	}
 	if err != nil && b.failsOpen(call, err) {
-		b.Log.Warn("ledger cannot be reached: call passes unmetered, as configured", "method", call.Method, "error", err)
-		return c, Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(), Units: UnitsOf(costs),
-			Remaining: map[string]int64{}}, nil
+		b.Log.Warn("ledger cannot be reached: call passes unmetered, as configured",
+			"method", call.Method, "error", err)
+		return c, Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(),
+			Units: UnitsOf(costs), Remaining: map[string]int64{}}, nil
 	}
 	return c, d, err
 }
@@ -146,33 +150,27 @@ func (b *Budget) failsOpen(call Call, err error) bool {
 // Costs is what the call takes from which buckets. Errors: ErrUnpriced, ErrMalformed.
 func (b *Budget) Costs(call Call) ([]Cost, error) {
 	if call.Method == "" {
-		if call.Bucket == "" {
-			call.Bucket = DefaultBucket
-		}
-		return []Cost{{Bucket: call.Bucket, Units: call.Units}}, checkUnits(call.Units)
+		bucket := cmp.Or(call.Bucket, DefaultBucket)
+		return []Cost{{Bucket: bucket, Units: call.Units}}, checkUnits(call.Units)
 	}
 	price, ok := b.Prices[call.Method]
 	if !ok {
 		return nil, fmt.Errorf("%w: %q", ErrUnpriced, call.Method)
 	}
-	count := call.Count
-	if count == 0 {
-		count = 1
-	}
+	count := cmp.Or(call.Count, 1)
 	if count < 0 || count > MaxUnits {
 		return nil, fmt.Errorf("%w: %d calls", ErrMalformed, count)
 	}
 	costs := slices.Clone(price)
 	for i := range costs {
 		if costs[i].Units > MaxUnits/count {
-			return nil, fmt.Errorf("%w: %d calls of %s: at most %d units in one charge", ErrMalformed, count, call.Method, int64(MaxUnits))
+			return nil, fmt.Errorf("%w: %d calls of %s: at most %d units in one charge",
+				ErrMalformed, count, call.Method, int64(MaxUnits))
 		}
 		costs[i].Units *= count
 	}
 	return costs, nil
 }
-
-func (b *Budget) limitsOf(costs []Cost) []Limit { return touching(b.Limits, costs) }
 
 // touching are the limits on the buckets of costs.
 func touching(limits []Limit, costs []Cost) (touched []Limit) {
@@ -196,18 +194,17 @@ type ReserveRequest struct {
 
 // Reserve sets units aside. Errors are those of Ledger.Reserve.
 func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
-	if r.Bucket == "" {
-		r.Bucket = DefaultBucket
-	}
+	r.Bucket = cmp.Or(r.Bucket, DefaultBucket)
 	return b.Ledger.Reserve(ctx, Reserve{
 		Credential: b.Credential, ID: ReservationID(r.Bucket, NewID(time.Now())),
-		Key: r.Key, Units: r.Units, Limits: b.limitsOf([]Cost{{Bucket: r.Bucket}}), TTL: r.TTL,
+		Key: r.Key, Units: r.Units, Limits: LimitsOf(r.Bucket, b.Limits), TTL: r.TTL,
 		Note: r.Note, Manual: r.Manual, Observe: b.Observe,
 	})
 }
 
 // Draw charges units that were set aside. Errors are those of Ledger.Charge.
-func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labels Labels) (Decision, error) {
+func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labels Labels) (
+	Decision, error) {
 	bucket, _, err := ParseReservation(reservation)
 	if err != nil {
 		return Decision{}, err
@@ -223,8 +220,8 @@ func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (D
 		return Decision{}, err
 	}
 	return b.Ledger.Commit(ctx, Commit{
-		Credential: b.Credential, Reservation: reservation, ID: NewID(time.Now()), Units: units, Labels: b.Labels,
-		Limits: b.limitsOf([]Cost{{Bucket: bucket}}),
+		Credential: b.Credential, Reservation: reservation, ID: NewID(time.Now()), Units: units,
+		Labels: b.Labels, Limits: LimitsOf(bucket, b.Limits),
 	})
 }
 

@@ -8,9 +8,13 @@ import (
 )
 
 func sound() Charge {
-	return Charge{Credential: "key1", ID: "06fmjq2kx4a9bc", Costs: []Cost{{"default", 10}}, Limits: []Limit{
-		{Bucket: "default", Units: 100, Headroom: 20, Window: Sliding(24 * time.Hour)},
-		{Bucket: "search_list", Units: 2, Window: Sliding(24 * time.Hour)}}}
+	return Charge{
+		Credential: "key1", ID: "06fmjq2kx4a9bc", Costs: []Cost{{"default", 10}},
+		Limits: []Limit{
+			{Bucket: "default", Units: 100, Headroom: 20, Window: Sliding(24 * time.Hour)},
+			{Bucket: "search_list", Units: 2, Window: Sliding(24 * time.Hour)},
+		},
+	}
 }
 
 func TestChargeCheck(t *testing.T) {

@@ -67,7 +67,8 @@ func (s Standing) Fits(cost, limit int64) int64 {
 	if need <= 0 {
 		return s.Now
 	}
-	holds := slices.SortedFunc(slices.Values(s.Holds), func(a, b Hold) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
+	byExpiry := func(a, b Hold) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) }
+	holds := slices.SortedFunc(slices.Values(s.Holds), byExpiry)
 	// When the first i holds have lapsed, less has to leave the window: as i rises, its moment
 	// rises and freed falls. The answer is where the two meet.
 	needs := []int64{need}

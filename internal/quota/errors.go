@@ -46,16 +46,17 @@ func (e *DeniedError) Is(target error) bool { return target == ErrExhausted }
 type CostExceedsLimitError struct {
 	Limit Limit
 	Units int64 // asked for
-	Cap   int64 // the most this charge could ever have: the limit, less its headroom unless the charge is manual
+	Cap   int64 // the most this charge could have: the limit, less its headroom unless it is manual
 }
 
 // Error states the two figures.
 func (e *CostExceedsLimitError) Error() string {
+	text := fmt.Sprintf("%v: %d units asked for, %s allows %d", ErrCostExceedsLimit, e.Units,
+		e.Limit.Name(), e.Cap)
 	if head := e.Limit.Units - e.Cap; head > 0 {
-		return fmt.Sprintf("%v: %d units asked for, %s allows %d (%d less a headroom of %d for manual charges)",
-			ErrCostExceedsLimit, e.Units, e.Limit.Name(), e.Cap, e.Limit.Units, head)
+		text += fmt.Sprintf(" (%d less a headroom of %d for manual charges)", e.Limit.Units, head)
 	}
-	return fmt.Sprintf("%v: %d units asked for, %s allows %d", ErrCostExceedsLimit, e.Units, e.Limit.Name(), e.Cap)
+	return text
 }
 
 // Is makes every CostExceedsLimitError an ErrCostExceedsLimit.

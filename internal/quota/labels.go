@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -31,7 +32,8 @@ var labelKey = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
 // secretForm matches what looks like a Google API key, OAuth token or client secret. Labels, notes
 // and idempotency keys are stored and printed, so none of them may hold one.
-var secretForm = regexp.MustCompile(`AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,}`)
+var secretForm = regexp.MustCompile(
+	`AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,}`)
 
 // LooksSecret reports whether text contains what looks like an API key or a token.
 func LooksSecret(text string) bool { return secretForm.MatchString(text) }
@@ -45,7 +47,8 @@ func (l Labels) Check() error {
 	for k, v := range l {
 		bytes += len(k) + len(v)
 		if !labelKey.MatchString(k) {
-			return fmt.Errorf("%w: label name %q: use a lower-case letter, then up to 31 letters, digits and _", ErrMalformed, k)
+			return fmt.Errorf("%w: label name %q: use a lower-case letter, then up to 31 letters, "+
+				"digits and _", ErrMalformed, k)
 		}
 		if err := CheckText("label "+k, v); err != nil {
 			return err
@@ -67,12 +70,10 @@ func CheckText(what, text string) error {
 	case !utf8.ValidString(text):
 		return fmt.Errorf("%w: %s is not valid UTF-8", ErrMalformed, what)
 	case LooksSecret(text):
-		return fmt.Errorf("%w: %s holds what looks like an API key; it would be stored and printed", ErrMalformed, what)
-	}
-	for _, r := range text {
-		if unicode.IsControl(r) {
-			return fmt.Errorf("%w: %s holds a control character", ErrMalformed, what)
-		}
+		return fmt.Errorf("%w: %s holds what looks like an API key; it would be stored and printed",
+			ErrMalformed, what)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return fmt.Errorf("%w: %s holds a control character", ErrMalformed, what)
 	}
 	return nil
 }

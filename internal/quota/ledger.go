@@ -57,7 +57,7 @@ type Charge struct {
 	Labels      Labels
 	Manual      bool   // may use the headroom
 	Observe     bool   // record the charge even where it would be denied
-	DryRun      bool   // decide and answer as if it were charged, but write nothing: the answer has no Entry
+	DryRun      bool   // decide and answer, but write nothing: the answer has no Entry
 	Reservation string // draw the units of its bucket from what was set aside; "" to charge freely
 }
 
@@ -93,13 +93,13 @@ type Decision struct {
 	Never       bool             // no waiting helps: the cost is larger than a limit
 	Observed    bool             // recorded in observe mode although it would have been denied
 	Replayed    bool             // the idempotency key was known: this is the answer given then
-	Unmetered   bool             // the ledger could not be reached and the configuration lets this method pass
-	At          time.Time        // by the ledger's clock; of an allowed charge, the stamp of its entry
+	Unmetered   bool             // the ledger could not be reached; the configuration lets it pass
+	At          time.Time        // by the ledger's clock; when allowed, the stamp of its entry
 	Entry       string           // ID of the entry that was written; "" when none was
 	Units       map[string]int64 // asked for, by bucket
-	Remaining   map[string]int64 // by bucket: what a further charge of this kind could take now, the least of all limits
-	RetryAt     time.Time        // when denied: the earliest moment at which the whole cost would fit
-	Limit       string           // when denied: the limit that denies longest; Suspended when the bucket is closed
+	Remaining   map[string]int64 // by bucket: what another charge could take now
+	RetryAt     time.Time        // when denied: the earliest moment at which it would fit
+	Limit       string           // when denied: what denies longest, a limit or Suspended
 	Reservation string           // ID, when units were set aside
 	ExpiresAt   time.Time        // of the reservation
 }

@@ -112,9 +112,7 @@ func (p Pace) weight(w Window, from, to time.Time) float64 {
 	var sum float64
 	for from.Before(to) {
 		local := from.In(w.Zone)
-		_, offset := local.Zone()
-		into := time.Duration((from.Unix()+int64(offset))%3600)*time.Second + time.Duration(from.Nanosecond())
-		next := from.Add(time.Hour - into)
+		next := from.Add(time.Hour - intoHour(local))
 		if next.After(to) {
 			next = to
 		}

@@ -104,7 +104,7 @@ func (w Window) Bounds(now time.Time) (start, end time.Time) {
 
 func hourOf(local time.Time) (start, end time.Time) {
 	offset := offsetOf(local)
-	into := time.Duration((local.Unix()+int64(offset))%3600)*time.Second + time.Duration(local.Nanosecond())
+	into := intoHour(local)
 	start, end = local.Add(-into), local.Add(time.Hour-into)
 	if offsetOf(start) != offset {
 		start = firstSecond(start, local, func(t time.Time) bool { return offsetOf(t) == offset })
@@ -113,6 +113,12 @@ func hourOf(local time.Time) (start, end time.Time) {
 		end = firstSecond(local, end, func(t time.Time) bool { return offsetOf(t) != offset })
 	}
 	return start, end
+}
+
+// intoHour is how long the hour of the local clock has lasted.
+func intoHour(local time.Time) time.Duration {
+	seconds := (local.Unix() + int64(offsetOf(local))) % 3600
+	return time.Duration(seconds)*time.Second + time.Duration(local.Nanosecond())
 }
 
 func offsetOf(t time.Time) int {
@@ -127,7 +133,8 @@ func offsetOf(t time.Time) int {
 func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	midnight := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	want := civil(midnight)
-	return firstSecond(midnight.Add(-30*time.Hour).In(zone), midnight.Add(30*time.Hour).In(zone), // no zone is farther from UTC
+	const far = 30 * time.Hour // no zone is farther from UTC
+	return firstSecond(midnight.Add(-far).In(zone), midnight.Add(far).In(zone),
 		func(t time.Time) bool { return civil(t) >= want })
 }
 

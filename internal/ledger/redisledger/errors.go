@@ -29,7 +29,7 @@ var unusable = map[string]string{
 
 const node = "it is a node of a cluster: write redis+cluster:// instead of redis://"
 
-// explain tells what an error of the client means for whoever asked the ledger. A cancelled context
+// explain says what an error of the client means for whoever asked the ledger. A cancelled context
 // stays what it is.
 func explain(err error) error {
 	var pass *passingError

@@ -75,11 +75,11 @@ func codeOf(line string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:3])
 }
 
-// tellAgain is how often the server is told anew what a code stands for, should it have lost that.
-// The code is a digest of the line, so what was lost is whole again then.
+// tellAgain is how often the server is sent the line of a code again, should it have lost it. The
+// code is a digest of the line, so what was lost is whole again then.
 const tellAgain = time.Minute
 
-// told is what the server was told lately: the codes of lines that it knows. It is safe for
+// told is what the server was sent lately: the codes of lines that it knows. It is safe for
 // concurrent use.
 type told struct {
 	mu   sync.Mutex

@@ -89,8 +89,8 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 	info := parseInfo(text)
 	major, _, _ := strings.Cut(info["redis_version"], ".")
 	if n, err := strconv.Atoi(major); err == nil && n < 5 {
-		return fmt.Errorf("%w: redis %s is too old: 5 or newer is needed, where scripts may ask for the time and then write",
-			quota.ErrLedgerUnusable, info["redis_version"])
+		return fmt.Errorf("%w: redis %s is too old: 5 or newer is needed, where scripts may ask for "+
+			"the time and then write", quota.ErrLedgerUnusable, info["redis_version"])
 	}
 	if info["redis_mode"] == "sentinel" {
 		return fmt.Errorf("%w: redis: it is a Sentinel: write redis+sentinel://host:26379/master",
@@ -100,8 +100,9 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 		return fmt.Errorf("%w: redis: %s", quota.ErrLedgerUnusable, unusable["READONLY"])
 	}
 	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" && info["maxmemory"] != "0" {
-		return fmt.Errorf("%w: redis evicts keys when memory is short (maxmemory-policy %s), and would forget charges: "+
-			"set maxmemory-policy noeviction, or keep the ledger on a server of its own", quota.ErrLedgerUnusable, p)
+		return fmt.Errorf("%w: redis evicts keys when memory is short (maxmemory-policy %s), and would "+
+			"forget charges: set maxmemory-policy noeviction, or keep the ledger on a server of its own",
+			quota.ErrLedgerUnusable, p)
 	}
 	return nil
 }

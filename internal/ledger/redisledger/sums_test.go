@@ -123,6 +123,22 @@ func TestChargesAddUp(t *testing.T) {
 	sumsEqualEntries(t, l, "added up")
 }
 
+// The sums of entries that are gone go, too.
+func TestSumsOfTrimmedEntriesGo(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	for _, after := range []time.Duration{0, quota.Retention + 4*time.Hour} {
+		s.SetNow(t, start.Add(after))
+		allow(t, l, one("k", 1))
+		if _, err := l.addUp(t.Context(), "k", "default"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := l.client.ZCard(t.Context(), sumsOfK).Val(); n != 1 {
+		t.Errorf("there are sums of %d periods, want those of the newest entry alone", n)
+	}
+}
+
 // Reading sums takes as many commands, and as many bytes, for a long log as for a short one.
 func TestSumsOfALongLog(t *testing.T) {
 	t.Parallel()

@@ -21,9 +21,7 @@ type Breaker struct {
 func NewBreaker(t testing.TB) *Breaker {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { l.Close() })
 	b := &Breaker{Addr: l.Addr().String()}
 	go func() {

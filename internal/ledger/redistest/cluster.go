@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,11 +31,9 @@ func StartCluster(t testing.TB, masters int, setup ...[]any) *Cluster {
 	for i, m := range c.Masters {
 		c.do(t, m, "cluster", "set-config-epoch", i+1)
 		first, last := 16384*i/masters, 16384*(i+1)/masters-1
-		if err := c.admin[m].ClusterAddSlotsRange(ctx, first, last).Err(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, c.admin[m].ClusterAddSlotsRange(ctx, first, last).Err())
 	}
-	all := c.all()
+	all := slices.Concat(c.Masters, c.Replicas)
 	for i, s := range all {
 		for _, other := range all[:i] {
 			host, port, _ := net.SplitHostPort(other.Addr)
@@ -42,28 +41,21 @@ func StartCluster(t testing.TB, masters int, setup ...[]any) *Cluster {
 		}
 	}
 	c.await(t, "all nodes know each other", func() bool {
-		for _, s := range all {
-			if strings.Count(c.admin[s].ClusterNodes(ctx).Val(), " connected") != len(all) {
-				return false
-			}
-		}
-		return true
+		return every(all, func(s *Server) bool {
+			return strings.Count(c.admin[s].ClusterNodes(ctx).Val(), " connected") == len(all)
+		})
 	})
 	for i, r := range c.Replicas {
 		c.do(t, r, "cluster", "replicate", c.ID(t, c.Masters[i]))
 	}
 	c.await(t, "the cluster is up, and each master has a replica", func() bool {
-		for _, s := range all {
-			if !strings.Contains(c.admin[s].ClusterInfo(ctx).Val(), "cluster_state:ok") {
-				return false
-			}
+		is := func(s *Server) bool {
+			return strings.Contains(c.admin[s].ClusterInfo(ctx).Val(), "cluster_state:ok")
 		}
-		for _, r := range c.Replicas {
-			if !strings.Contains(c.replication(t, r), "master_link_status:up") {
-				return false
-			}
+		follows := func(r *Server) bool {
+			return strings.Contains(c.replication(t, r), "master_link_status:up")
 		}
-		return true
+		return every(all, is) && every(c.Replicas, follows)
 	})
 	return c
 }
@@ -82,8 +74,8 @@ func (c *Cluster) start(t testing.TB, setup [][]any) *Server {
 	return s
 }
 
-func (c *Cluster) all() []*Server {
-	return append(append([]*Server(nil), c.Masters...), c.Replicas...)
+func every(servers []*Server, is func(*Server) bool) bool {
+	return !slices.ContainsFunc(servers, func(s *Server) bool { return !is(s) })
 }
 
 // Admin is a client of one node that may do anything.
@@ -93,9 +85,7 @@ func (c *Cluster) Admin(s *Server) *redis.Client { return c.admin[s] }
 func (c *Cluster) ID(t testing.TB, s *Server) string {
 	t.Helper()
 	id, err := c.admin[s].ClusterMyID(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return id
 }
 
@@ -116,9 +106,7 @@ func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
 	t.Helper()
 	ctx, source, target := t.Context(), c.admin[from], c.admin[to]
 	for _, s := range []*redis.Client{source, target} {
-		if err := s.ConfigResetStat(ctx).Err(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, s.ConfigResetStat(ctx).Err())
 	}
 	c.do(t, to, "cluster", "setslot", slot, "importing", c.ID(t, from))
 	c.do(t, from, "cluster", "setslot", slot, "migrating", c.ID(t, to))
@@ -131,15 +119,11 @@ func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
 	host, port, _ := net.SplitHostPort(to.Addr)
 	for moved := 0; ; moved++ {
 		keys, err := source.ClusterGetKeysInSlot(ctx, int(slot), 1).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		if len(keys) == 0 {
 			break
 		}
-		if err := source.Migrate(ctx, host, port, keys[0], 0, 5*time.Second).Err(); err != nil {
-			t.Fatal(err)
-		}
+		check(t, source.Migrate(ctx, host, port, keys[0], 0, 5*time.Second).Err())
 		if moved == 0 {
 			c.await(t, "a client met a slot in two parts", func() bool { return told("TRYAGAIN") > 0 })
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -51,16 +52,22 @@ func Start(t testing.TB, opts Options) *Server {
 	s := &Server{opts: opts, dir: t.TempDir()}
 	if opts.Clock {
 		clock, err := os.Create(filepath.Join(s.dir, "clock"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		s.clock = clock
 		t.Cleanup(func() { clock.Close() })
 		s.SetNow(t, time.Time{})
 	}
-	s.run(t)
+	s.Restart(t)
 	t.Cleanup(s.Kill)
 	return s
+}
+
+// check fails the test with an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // URL is where the ledger finds the server.
@@ -79,9 +86,8 @@ func (s *Server) SetNow(t testing.TB, now time.Time) {
 	if !now.IsZero() {
 		binary.NativeEndian.PutUint64(us[:], uint64(now.UnixMicro()))
 	}
-	if _, err := s.clock.WriteAt(us[:], 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.clock.WriteAt(us[:], 0)
+	check(t, err)
 }
 
 // Kill ends the server as a crash would.
@@ -90,23 +96,15 @@ func (s *Server) Kill() {
 	<-s.ended
 }
 
-// Restart starts a killed server again, on the same port and directory.
-func (s *Server) Restart(t testing.TB) {
-	t.Helper()
-	s.run(t)
-}
-
 // Begin starts a killed server again and does not wait until it has loaded its data.
 func (s *Server) Begin(t testing.TB) {
 	t.Helper()
-	if err := s.start(t, s.listens); err != nil {
-		t.Fatal(err)
-	}
+	check(t, s.start(t, s.listens))
 }
 
-// run starts the process and waits until it answers. A port that was free can be taken a moment
-// later, so it tries again.
-func (s *Server) run(t testing.TB) {
+// Restart starts a killed server again, on the same port and directory, and waits until it answers.
+// A port that was free can be taken a moment later, so it tries again.
+func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	for try := 1; ; try++ {
 		if s.port == 0 || try > 1 {
@@ -133,14 +131,13 @@ func (s *Server) start(t testing.TB, ready func() bool) error {
 	if err != nil {
 		t.Fatal("redis-server is not installed: make test installs it")
 	}
-	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--daemonize", "no"}
+	args := []string{"--save", ""}
 	if s.opts.Sentinel != "" {
 		config := filepath.Join(s.dir, "sentinel.conf")
-		if err := os.WriteFile(config, []byte(s.opts.Sentinel), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = []string{config, "--sentinel", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir}
+		check(t, os.WriteFile(config, []byte(s.opts.Sentinel), 0o600))
+		args = []string{config, "--sentinel"}
 	}
+	args = append(args, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir)
 	if s.opts.TLS != nil {
 		args = append(append(args, "--port", "0", "--tls-port", strconv.Itoa(s.port)), s.opts.TLS...)
 	}
@@ -154,7 +151,9 @@ func (s *Server) start(t testing.TB, ready func() bool) error {
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if s.opts.Clock {
-		s.cmd.Env = append(os.Environ(), "LD_PRELOAD="+clockLibrary(t), "QUOTA_TEST_CLOCK="+s.clock.Name())
+		library, err := buildClock()
+		check(t, err)
+		s.cmd.Env = append(os.Environ(), "LD_PRELOAD="+library, "QUOTA_TEST_CLOCK="+s.clock.Name())
 	}
 	if err := s.cmd.Start(); err != nil {
 		return err
@@ -194,7 +193,7 @@ func (s *Server) answers() bool {
 	conn.Write([]byte("PING\r\n"))
 	reply := make([]byte, 64)
 	n, _ := conn.Read(reply)
-	return bytes.HasPrefix(reply[:n], []byte("+PONG")) || bytes.HasPrefix(reply[:n], []byte("-NOAUTH"))
+	return slices.Contains([]string{"+PONG", "-NOAU"}, string(reply[:min(n, 5)]))
 }
 
 // listens reports whether the server takes connections.
@@ -211,32 +210,25 @@ func (s *Server) listens() bool {
 func freePort(t testing.TB, node bool) int {
 	t.Helper()
 	for {
-		port, ok := portFree(0)
-		if !ok {
-			t.Fatal("no free port")
-		}
-		if !node {
-			return port
-		}
-		if port > 65535-10000 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		check(t, err)
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		if node && port > 65535-10000 {
 			port -= 20000
 		}
-		if _, ok := portFree(port); !ok {
-			continue
-		}
-		if _, ok := portFree(port + 10000); ok {
+		if !node || free(port) && free(port+10000) {
 			return port
 		}
 	}
 }
 
-func portFree(port int) (int, bool) {
+func free(port int) bool {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		return 0, false
+	if err == nil {
+		l.Close()
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, true
+	return err == nil
 }
 
 //go:embed testdata/clock.c
@@ -258,12 +250,3 @@ var buildClock = sync.OnceValues(func() (string, error) {
 	}
 	return library, nil
 })
-
-func clockLibrary(t testing.TB) string {
-	t.Helper()
-	library, err := buildClock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return library
-}

@@ -45,9 +45,7 @@ func NewAuthority(t testing.TB) *Authority {
 func (a *Authority) Issue(t testing.TB, until time.Time, hosts ...string) Pair {
 	t.Helper()
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	c := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "test"},
 		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
@@ -68,20 +66,14 @@ func (a *Authority) Issue(t testing.TB, until time.Time, hosts ...string) Pair {
 func (a *Authority) sign(t testing.TB, name string, c *x509.Certificate) Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if a.key == nil {
 		a.key = key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return Pair{
 		Cert: a.write(t, name+".pem", "CERTIFICATE", der), Key: a.write(t, name+".key", "PRIVATE KEY", secret),
 	}
@@ -91,9 +83,7 @@ func (a *Authority) write(t testing.TB, name, kind string, der []byte) string {
 	t.Helper()
 	path := filepath.Join(a.dir, name)
 	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 

@@ -26,7 +26,9 @@ func aCharge(units int64, limits []quota.Limit) quota.Charge {
 		ID:         quota.NewID(time.Now()),
 		Costs:      []quota.Cost{{Bucket: "default", Units: units}},
 		Limits:     limits,
-		Labels:     quota.Labels{"method": "youtube.videos.list", "region": "US", "job": "sweep", "run": "06fmjq2kx4a9bc"},
+		Labels: quota.Labels{
+			"method": "youtube.videos.list", "region": "US", "job": "sweep", "run": "06fmjq2kx4a9bc",
+		},
 	}
 }
 
@@ -67,11 +69,7 @@ func rawTransactions(b *testing.B) float64 {
 }
 
 func charges(b *testing.B, callers int) float64 {
-	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
+	l := open(b, file(b))
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	var wg sync.WaitGroup
@@ -101,49 +99,39 @@ func perSecond(b *testing.B) float64 {
 func BenchmarkDecide(b *testing.B) {
 	for _, logged := range []int{100, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("logged=%d", logged), func(b *testing.B) {
-			l, err := Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer l.Close()
+			l := open(b, file(b))
 			fill(b, l, logged)
-			limits := []quota.Limit{{Bucket: "default", Units: int64(logged), Window: quota.Sliding(24 * time.Hour)}}
-			b.ResetTimer()
-			for range b.N {
-				if d, err := l.Charge(b.Context(), aCharge(1, limits)); err != nil || d.Allowed {
-					b.Fatalf("charge: %+v, %v", d, err)
-				}
-			}
+			denials(b, l, int64(logged))
 		})
+	}
+}
+
+// denials charges where so many units are the limit, and used up.
+func denials(b *testing.B, l *Ledger, units int64) {
+	b.ResetTimer()
+	for range b.N {
+		if d, err := l.Charge(b.Context(), aCharge(1, day(units))); err != nil || d.Allowed {
+			b.Fatalf("charge: %+v, %v", d, err)
+		}
 	}
 }
 
 // BenchmarkReservations is BenchmarkDecide by how many reservations are open.
 func BenchmarkReservations(b *testing.B) {
 	var none float64
-	for _, open := range []int{0, 100, 5000} {
-		b.Run(fmt.Sprintf("open=%d", open), func(b *testing.B) {
-			l, err := Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer l.Close()
+	for _, held := range []int{0, 100, 5000} {
+		b.Run(fmt.Sprintf("open=%d", held), func(b *testing.B) {
+			l := open(b, file(b))
 			fill(b, l, 1000)
-			reserve(b, l, open)
+			reserve(b, l, held)
 			u, err := l.Usage(b.Context(), "key1", wide[:1])
 			if err != nil {
 				b.Fatal(err)
 			}
 			full := u.Buckets[0].Held + u.Buckets[0].Limits[0].Used
-			limits := []quota.Limit{{Bucket: "default", Units: full, Window: quota.Sliding(24 * time.Hour)}}
-			b.ResetTimer()
-			for range b.N {
-				if d, err := l.Charge(b.Context(), aCharge(1, limits)); err != nil || d.Allowed {
-					b.Fatalf("charge: %+v, %v", d, err)
-				}
-			}
+			denials(b, l, full)
 			each := b.Elapsed().Seconds() / float64(b.N)
-			if open == 0 {
+			if held == 0 {
 				none = each
 			}
 			b.ReportMetric(each/none, "x-none")
@@ -187,26 +175,27 @@ func fill(b *testing.B, l *Ledger, entries int) {
 // BenchmarkSums reads who spent what, and how much between two moments, by how much is logged.
 func BenchmarkSums(b *testing.B) {
 	for _, logged := range []int{1000, 100_000} {
-		l, err := Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer l.Close()
+		l := open(b, file(b))
 		fill(b, l, logged)
-		b.Run(fmt.Sprintf("sums/logged=%d", logged), func(b *testing.B) {
-			for range b.N {
-				if _, err := l.Sums(b.Context(), quota.SumQuery{Credential: "key1", Bucket: "default"}); err != nil {
-					b.Fatal(err)
+		to := time.Now()
+		for name, read := range map[string]func() error{
+			"sums": func() error {
+				q := quota.SumQuery{Credential: "key1", Bucket: "default"}
+				_, err := l.Sums(b.Context(), q)
+				return err
+			},
+			"between": func() error {
+				_, err := l.Between(b.Context(), "key1", "default", to.Add(-time.Hour), to)
+				return err
+			},
+		} {
+			b.Run(fmt.Sprintf("%s/logged=%d", name, logged), func(b *testing.B) {
+				for range b.N {
+					if err := read(); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
-		b.Run(fmt.Sprintf("between/logged=%d", logged), func(b *testing.B) {
-			to := time.Now()
-			for range b.N {
-				if _, err := l.Between(b.Context(), "key1", "default", to.Add(-time.Hour), to); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+			})
+		}
 	}
 }

@@ -10,7 +10,9 @@ import (
 )
 
 // unusable are the errors that no waiting mends; each says what a person can do.
-var unusable = []error{sqlite.ErrNotDatabase, sqlite.ErrReadOnly, sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrFull}
+var unusable = []error{
+	sqlite.ErrNotDatabase, sqlite.ErrReadOnly, sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrFull,
+}
 
 // inWords puts an error of the file into the words of the contract: the caller's own context comes
 // back as it is, what needs a person is ErrLedgerUnusable, anything else ErrUnreachable.

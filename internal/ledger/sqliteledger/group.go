@@ -16,7 +16,7 @@ import (
 const (
 	maxGroup  = 256 // operations in one transaction
 	patience  = sqlite.DefaultBusyTimeout
-	firstWait = 200 * time.Microsecond // for another process's transaction; then twice as long each time, up to
+	firstWait = 200 * time.Microsecond // for another process's transaction; then twice as long
 	longest   = 4 * time.Millisecond
 )
 
@@ -69,7 +69,8 @@ func (l *Ledger) lead(ctx context.Context, own *operation) {
 			break
 		}
 		o.run(s)
-		if s.broken != nil || o.err != nil && s.wrote { // its own fault, not the group's: the others are decided again
+		if s.broken != nil || o.err != nil && s.wrote {
+			// Its own fault, not the group's: the others are decided again.
 			l.rollback()
 			l.queue.finish(group, []*operation{o})
 			return
@@ -118,7 +119,8 @@ func (l *Ledger) still() error {
 		return nil
 	}
 	l.rollback()
-	return fmt.Errorf("%w: %s was moved, deleted or replaced while it was open", quota.ErrLedgerUnusable, l.db.Path())
+	return fmt.Errorf("%w: %s was moved, deleted or replaced while it was open",
+		quota.ErrLedgerUnusable, l.db.Path())
 }
 
 // begin waits for the write lock of the file. SQLite's own waiting grows to steps of 100 ms, in
@@ -138,7 +140,8 @@ func (l *Ledger) begin(ctx context.Context) error {
 		case !errors.Is(err, sqlite.ErrBusy):
 			return inWords(err)
 		case time.Now().After(deadline):
-			return fmt.Errorf("%w: another process has kept it locked for %s: %w", quota.ErrUnreachable, patience, err)
+			return fmt.Errorf("%w: another process has kept it locked for %s: %w",
+				quota.ErrUnreachable, patience, err)
 		}
 		select {
 		case <-ctx.Done():

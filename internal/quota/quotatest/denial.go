@@ -3,6 +3,7 @@ package quotatest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -119,6 +120,17 @@ func testRetention(t *testing.T, h Harness) {
 	list := log()
 	if len(list) != 4 || list[0].ID != middle.ID || list[0].Total != 101 || list[3].Total != 104 {
 		t.Errorf("the log is %+v, want four entries with totals from 101 to 104", list)
+	}
+	edge := newSubject(t, h, dayLimit)
+	for _, after := range []time.Duration{0, hours(3), hours(3) + time.Microsecond} {
+		edge.at(after)
+		edge.charge(1)
+	}
+	edge.at(hours(3) + quota.Retention)
+	edge.charge(1)
+	kept := func(e quota.Entry) bool { return e.At.Equal(epoch.Add(hours(3) + time.Microsecond)) }
+	if list := edge.log("default"); !slices.ContainsFunc(list, kept) {
+		t.Errorf("the log is %+v: an entry went a microsecond early", list)
 	}
 }
 
