@@ -3,7 +3,6 @@
 package interop
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,12 +15,8 @@ import (
 // place of the documented one.
 func snippet(t *testing.T, language, proxy string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "docs/proxy.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
-	found := block.FindAllStringSubmatch(string(page), -1)
+	found := block.FindAllStringSubmatch(read(t, filepath.Join(root, "docs/proxy.md")), -1)
 	if len(found) != 1 || !strings.Contains(found[0][1], documented) {
 		t.Fatalf("docs/proxy.md has %d examples in %s, want one with the proxy at %s",
 			len(found), language, documented)
@@ -29,19 +24,19 @@ func snippet(t *testing.T, language, proxy string) string {
 	return strings.ReplaceAll(found[0][1], documented, proxy)
 }
 
-func testdata(t *testing.T, name string) string {
+func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// write writes a program into a folder of its own and returns its path.
-func write(t *testing.T, name, text string) string {
+// write writes a file into a folder and returns its path.
+func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
+	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -62,37 +57,24 @@ func need(t *testing.T, dir, name string, args ...string) {
 const python = "/usr/bin/python3"
 
 func runPython(t *testing.T, proxy, media string) []byte {
-	program := write(t, "client.py", snippet(t, "python", proxy)+testdata(t, "client.py"))
-	dir := filepath.Dir(program)
+	dir := t.TempDir()
+	program := write(t, dir, "client.py",
+		snippet(t, "python", proxy)+read(t, "testdata/client.py"))
 	need(t, dir, python, "-c", "import googleapiclient")
-	if err := os.WriteFile(filepath.Join(dir, "youtube.json"), discovery(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	// The document that describes the API is the Go client's: the real one is not asked.
+	api := run(t, root, "go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api")
+	write(t, dir, "youtube.json",
+		read(t, filepath.Join(strings.TrimSpace(string(api)), "youtube/v3/youtube-api.json")))
 	return run(t, dir, python, program, media)
 }
 
-// discovery is the document that describes the API, of the Go client: the real one is not asked.
-func discovery(t *testing.T) []byte {
-	t.Helper()
-	var module struct{ Dir string }
-	out := run(t, root, "go", "list", "-m", "-json", "google.golang.org/api")
-	if err := json.Unmarshal(out, &module); err != nil {
-		t.Fatal(err)
-	}
-	document, err := os.ReadFile(filepath.Join(module.Dir, "youtube/v3/youtube-api.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return document
-}
-
 func runNode(t *testing.T, proxy, media string) []byte {
+	dir := t.TempDir()
+	program := write(t, dir, "client.js", snippet(t, "js", proxy)+read(t, "testdata/client.js"))
 	modules, err := filepath.Abs("node/node_modules")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := write(t, "client.js", snippet(t, "js", proxy)+testdata(t, "client.js"))
-	dir := filepath.Dir(program)
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +83,7 @@ func runNode(t *testing.T, proxy, media string) []byte {
 }
 
 func runGo(t *testing.T, proxy, media string) []byte {
-	connect := write(t, "connect.go", `package main
+	connect := write(t, t.TempDir(), "connect.go", `package main
 
 import (
 	"context"
@@ -115,16 +97,12 @@ func connect(ctx context.Context) (*youtube.Service, error) {
 	return service, err
 }
 `)
-	program := filepath.Join(filepath.Dir(connect), "client.go")
-	if err := os.WriteFile(program, []byte(testdata(t, "client.go")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	program := write(t, filepath.Dir(connect), "client.go", read(t, "testdata/client.go"))
 	return run(t, root, "go", "run", connect, program, media)
 }
 
 func runCurl(t *testing.T, proxy, media string) []byte {
-	program := write(t, "client.sh", testdata(t, "client.sh"))
-	dir := filepath.Dir(program)
-	need(t, dir, "curl", "--version")
-	return run(t, dir, "sh", program, proxy, media)
+	program := write(t, t.TempDir(), "client.sh", read(t, "testdata/client.sh"))
+	need(t, root, "curl", "--version")
+	return run(t, filepath.Dir(program), "sh", program, proxy, media)
 }

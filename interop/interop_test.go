@@ -1,7 +1,7 @@
 //go:build interop
 
 // Package interop runs real clients of the YouTube API against the proxy, in front of the stand-in,
-// each set up by the very lines that docs/proxy.md gives. What a client was answered must be whole,
+// each set up by the lines that docs/proxy.md gives. What a client was answered must be whole,
 // and what it was charged must be what the stand-in has counted. make interop installs the clients.
 package interop
 
@@ -38,37 +38,23 @@ type sight struct {
 	Upload     string `json:"upload_denied"` // the same of an upload
 }
 
-// client is a program that knows nothing of quotas.
-type client struct {
-	name string
-	run  func(t *testing.T, proxy, media string) []byte
-	long bool
-}
-
-func clients() []client {
-	return []client{
-		{"python", runPython, true},
-		{"node", runNode, false},
-		{"go", runGo, false},
-		{"curl", runCurl, false},
-	}
-}
-
 // TestClients runs each client from its first list to the end of its units.
 func TestClients(t *testing.T) {
 	bin := build(t)
 	media, id := film(t)
-	for _, c := range clients() {
-		t.Run(c.name, func(t *testing.T) {
+	for name, client := range map[string]func(t *testing.T, proxy, media string) []byte{
+		"python": runPython, "node": runNode, "go": runGo, "curl": runCurl,
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, bin)
 			var got sight
-			out := c.run(t, s.proxy, media)
+			out := client(t, s.proxy, media)
 			if err := json.Unmarshal(out, &got); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			check(t, got, id)
-			if c.long && (got.LongWanted == 0 || got.Long != got.LongWanted) {
+			if got.Long != got.LongWanted || name == "python" && got.Long == 0 {
 				t.Errorf("a long list of ids: %d of %d videos", got.Long, got.LongWanted)
 			}
 			s.agree(t)
@@ -107,10 +93,7 @@ func film(t *testing.T) (path, id string) {
 	for i := range media {
 		media[i] = byte(i * i >> 9)
 	}
-	path = filepath.Join(t.TempDir(), "film.mp4")
-	if err := os.WriteFile(path, media, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path = write(t, t.TempDir(), "film.mp4", string(media))
 	sum := sha256.Sum256(media)
 	return path, base64.RawURLEncoding.EncodeToString(sum[:])[:11]
 }
@@ -119,19 +102,18 @@ func film(t *testing.T) (path, id string) {
 func (s *station) agree(t *testing.T) {
 	t.Helper()
 	var counted struct {
-		Total    map[string]int64 `json:"total"`
-		ByMethod map[string]int64 `json:"by_method"`
-		Refused  int64            `json:"refused"`
-		Rejected int64            `json:"rejected"`
-		KeyInURL int64            `json:"key_in_url"`
+		Total             map[string]int64
+		ByMethod          map[string]int64 `json:"by_method"`
+		Refused, Rejected int64
+		KeyInURL          int64 `json:"key_in_url"`
 	}
 	s.counts(t, &counted)
 	var log struct {
 		Entries []struct {
-			Bucket string            `json:"bucket"`
-			Units  int64             `json:"units"`
-			Labels map[string]string `json:"labels"`
-		} `json:"entries"`
+			Bucket string
+			Units  int64
+			Labels map[string]string
+		}
 	}
 	if err := json.Unmarshal(s.quotactl(t, "log", "-o", "json"), &log); err != nil {
 		t.Fatal(err)

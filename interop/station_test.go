@@ -88,13 +88,7 @@ func (s *station) serve(t *testing.T, program string, args ...string) string {
 
 func (s *station) quotactl(t *testing.T, args ...string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "quotactl"), args...)
-	cmd.Env = append(os.Environ(), s.env...)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("quotactl %s: %v\n%s", args, err, out)
-	}
-	return out
+	return run(t, root, "env", append(append(s.env, filepath.Join(s.bin, "quotactl")), args...)...)
 }
 
 // counts are what the stand-in has counted.

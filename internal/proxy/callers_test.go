@@ -18,19 +18,20 @@ func TestParseCallers(t *testing.T) {
 	if _, err := proxy.ParseCallers(tokens); err != nil {
 		t.Error(err)
 	}
+	const short = ": its token is shorter than 16 characters: a line has a name, then a token"
 	for text, want := range map[string]string{
 		"":                                      "it names nobody",
 		"# nobody\n":                            "it names nobody",
 		token + "\n":                            "line 1: write a name and a token",
 		"a b " + token:                          "line 1: write a name and a token",
-		"\na short":                             "line 2: its token is shorter than 16 characters",
-		token + " nightly":                      "line 1: its token is shorter than 16 characters: a line has a name, then a token",
+		"\na short":                             "line 2" + short,
+		token + " nightly":                      "line 1" + short,
 		"a tokentokentoken\u00e9":               "line 1: its token holds other characters",
 		"-a " + token:                           "line 1: a name has",
 		"a=b " + token:                          "line 1: a name has",
 		"a " + token + "\na " + token + "2":     "line 2: a second line for a",
 		"a " + token + "\n#\nb " + token:        "line 3: b has the token of a",
-		"a x\nb y":                              "line 1: its token is shorter than 16 characters: a line has a name, then a token\nline 2: ",
+		"a x\nb y":                              "line 1" + short + "\nline 2: ",
 		strings.Repeat("a", 65) + " " + token:   "line 1: a name has",
 		"nightly:" + token + "\nother " + token: "line 1: write a name",
 	} {
@@ -147,8 +148,7 @@ func TestOAuth(t *testing.T) {
 // of ours.
 func TestOAuthTeachesNothing(t *testing.T) {
 	s := open(t, units(10), func(s *station) {
-		s.standin.Keys, s.standin.Faults = nil,
-			faults(t, "403-quota@1")
+		s.standin.Keys, s.standin.Faults = nil, faults(t, "403-quota@1")
 	})
 	s.get(t, chart, "Authorization", "Bearer ya29.user")
 	if a := s.get(t, chart); a.status != 200 {

@@ -26,8 +26,8 @@ func (s *station) drip(t testing.TB, path, sent string, said int) *bufio.Reader 
 	}
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: video/mp4\r\nContent-Length: %d\r\n\r\n%s", path, s.local(), said, sent)
-	if err != nil {
+	if _, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: video/mp4\r\n"+
+		"Content-Length: %d\r\n\r\n%s", path, s.local(), said, sent); err != nil {
 		t.Error(err)
 	}
 	return bufio.NewReader(conn)
@@ -83,18 +83,16 @@ func TestSizes(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	s.do(t, "POST", upload, strings.Repeat("f", 2<<20+1)).refused(t, 413)
-	s.do(t, "POST", rate, strings.Repeat(" ", 1<<20+1), "Content-Type",
-		"application/json").refused(t, 413)
+	large := strings.Repeat(" ", 1<<20+1)
+	s.do(t, "POST", rate, large, "Content-Type", "application/json").refused(t, 413)
 	s.counted(t, 1, 1)
-	r, err := http.NewRequest("POST", s.front.URL+rate,
-		io.MultiReader(strings.NewReader(strings.Repeat(" ", 1<<20+1))))
+	r, err := http.NewRequest("POST", s.front.URL+rate, io.MultiReader(strings.NewReader(large)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	read(t, r).refused(t, 413)
 	s.counted(t, 1, 1)
-	if a := s.get(t, chart, "X-Large", strings.Repeat("x",
-		100<<10)); a.status != http.StatusRequestHeaderFieldsTooLarge {
+	if a := s.get(t, chart, "X-Large", strings.Repeat("x", 100<<10)); a.status != 431 {
 		t.Errorf("a large header: %d", a.status)
 	}
 }
@@ -140,24 +138,10 @@ func TestSilentUpstream(t *testing.T) {
 	s.upstream.CloseClientConnections()
 }
 
-// TestUnreachableUpstream: what never left is not charged, and says so.
-func TestUnreachableUpstream(t *testing.T) {
-	s := open(t, units(100))
-	s.upstream.Close()
-	if p := s.get(t, chart).refused(t, 502); len(p.Charged) != 0 ||
-		strings.Contains(p.Detail, "charged") {
-		t.Errorf("got %+v", p)
-	}
-	if used := s.used(t); used != 0 {
-		t.Errorf("%d units", used)
-	}
-}
-
 // TestStalledCaller: one that does not take its answer does not hold the request for ever.
 func TestStalledCaller(t *testing.T) {
 	s := open(t, units(100), func(s *station) {
-		s.Limits.Grace,
-			s.Limits.Rate = 100*time.Millisecond, 1<<40
+		s.Limits.Grace, s.Limits.Rate = 100*time.Millisecond, 1<<40
 	})
 	s.answering(func(w http.ResponseWriter, r *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {

@@ -16,24 +16,31 @@ import (
 // has billed no more for what reached it than the ledger was charged, by its own reading of what it
 // was sent.
 func FuzzRaw(f *testing.F) {
-	const videos = " /youtube/v3/videos?part=id HTTP/1.1\r\nHost: H\r\n"
+	const videos = " /youtube/v3/videos?part=id HTTP/1.1|Host: H|"
+	const rate = "POST /youtube/v3/videos/rate?id=a HTTP/1."
+	const override = "X-HTTP-Method-Override: GET|"
 	for _, seed := range []string{
-		"GET" + videos + "\r\n",
-		"GET" + videos + "\r\nGET /youtube/v3/search?part=id HTTP/1.1\r\nHost: H\r\n\r\n",
-		"GET /youtube/v3/captions/..%2fvideos HTTP/1.1\r\nHost: H\r\n\r\n",
-		"GET /youtube/v3/captions/x?a=1;b=2&part=%zz HTTP/1.1\r\nHost: H\r\n\r\n",
-		"POST" + videos + "X-HTTP-Method-Override: GET\r\nConnection: X-HTTP-Method-Override\r\nContent-Length: 0\r\n\r\n",
-		"POST" + videos + "X-HTTP-Method-Override: GET\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 4\r\n\r\nid=a",
-		"POST /youtube/v3/videos/rate?id=a HTTP/1.1\r\nHost: H\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET" + videos + "\r\n",
-		"POST /youtube/v3/videos/rate?id=a HTTP/1.0\r\nHost: H\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nDELETE" + videos + "\r\n",
-		"POST /upload/youtube/v3/videos?uploadType=resumable HTTP/1.1\r\nHost: H\r\nContent-Length: 2\r\n\r\n{}",
-		"PUT /upload/youtube/v3/videos?upload_id=a&quota_paid=b HTTP/1.1\r\nHost: H\r\nContent-Length: 2\r\nContent-Range: bytes 0-1/2\r\n\r\nab",
-		"PUT /resumable/upload/youtube/v3/captions?part=id HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked\r\nTrailer: X-HTTP-Method\r\n\r\n1\r\na\r\n0\r\nX-HTTP-Method: DELETE\r\n\r\n",
-		"GET" + videos + "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
-		"CONNECT H:443 HTTP/1.1\r\nHost: H\r\n\r\n",
-		"GET http://H/youtube/v3/videos HTTP/1.1\r\nHost: H\r\nHost: H\r\n\r\n",
+		"GET" + videos + "|",
+		"GET" + videos + "|GET /youtube/v3/search?part=id HTTP/1.1|Host: H||",
+		"GET /youtube/v3/captions/..%2fvideos HTTP/1.1|Host: H||",
+		"GET /youtube/v3/captions/x?a=1;b=2&part=%zz HTTP/1.1|Host: H||",
+		"POST" + videos + override + "Connection: X-HTTP-Method-Override|Content-Length: 0||",
+		"POST" + videos + override + "Content-Type: application/x-www-form-urlencoded|" +
+			"Content-Length: 4||id=a",
+		rate + "1|Host: H|Content-Length: 5|Transfer-Encoding: chunked||0||GET" + videos + "|",
+		rate + "0|Host: H|Connection: keep-alive|Transfer-Encoding: chunked||0||DELETE" + videos +
+			"|",
+		"POST /upload/youtube/v3/videos?uploadType=resumable HTTP/1.1|Host: H|" +
+			"Content-Length: 2||{}",
+		"PUT /upload/youtube/v3/videos?upload_id=a&quota_paid=b HTTP/1.1|Host: H|" +
+			"Content-Length: 2|Content-Range: bytes 0-1/2||ab",
+		"PUT /resumable/upload/youtube/v3/captions?part=id HTTP/1.1|Host: H|" +
+			"Transfer-Encoding: chunked|Trailer: X-HTTP-Method||1|a|0|X-HTTP-Method: DELETE||",
+		"GET" + videos + "Upgrade: websocket|Connection: Upgrade||",
+		"CONNECT H:443 HTTP/1.1|Host: H||",
+		"GET http://H/youtube/v3/videos HTTP/1.1|Host: H|Host: H||",
 	} {
-		f.Add(seed)
+		f.Add(strings.ReplaceAll(seed, "|", "\r\n"))
 	}
 	var limits []quota.Limit
 	for _, b := range costs.Default().Buckets() {

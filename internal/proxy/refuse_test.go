@@ -57,20 +57,28 @@ func TestRefuses(t *testing.T) {
 	}
 	s.get(t, "/youtube/v3/unknown").refused(t, http.StatusNotFound)
 	s.get(t, search).refused(t, http.StatusNotFound) // a bucket without a limit
-	s.gate.Budget.Prices["youtube.videoCategories.list"] = []quota.Cost{{Bucket: "default",
-		Units: 2}}
-	if a := s.get(t, categories); a.header.Get("Retry-After") != "" {
+	dear := []quota.Cost{{Bucket: "default", Units: 2}}
+	s.gate.Budget.Prices["youtube.videoCategories.list"] = dear
+	a = s.get(t, categories)
+	if a.refused(t, http.StatusUnprocessableEntity); a.header.Get("Retry-After") != "" {
 		t.Errorf("a cost that never fits: Retry-After %s", a.header.Get("Retry-After"))
-	} else {
-		a.refused(t, http.StatusUnprocessableEntity)
 	}
 	s.gate.Key = func() (string, error) { return "", errors.New("no key") }
 	s.get(t, chart).refused(t, http.StatusInternalServerError)
 	s.gate.Key = func() (string, error) { return canary, nil }
 	s.setNow(noon.Add(48 * time.Hour))
 	s.counted(t, 1, 1)
+	a = s.do(t, "PATCH", "/youtube/v3/captions", "")
+	a.refused(t, http.StatusMethodNotAllowed)
+	if allowed := a.header.Get("Allow"); allowed != "DELETE, GET, POST, PUT" {
+		t.Errorf("Allow %q", allowed)
+	}
 	s.upstream.Close()
-	s.get(t, chart).refused(t, http.StatusBadGateway)
+	// What never left is not charged, and says so.
+	p = s.get(t, chart).refused(t, http.StatusBadGateway)
+	if used := s.used(t); len(p.Charged) != 0 || strings.Contains(p.Detail, "charged") || used != 1 {
+		t.Errorf("%d units, got %+v", used, p)
+	}
 	s.ledger.Close()
 	s.get(t, chart).refused(t, http.StatusServiceUnavailable)
 }

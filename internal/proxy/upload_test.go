@@ -24,10 +24,9 @@ func uploads(n int64) []quota.Limit {
 }
 
 // googleClient is the real one, pointed at the proxy.
-func (s *station) googleClient(t *testing.T) *youtube.Service {
+func (s *station) googleClient(t *testing.T, auth option.ClientOption) *youtube.Service {
 	t.Helper()
-	c, err := youtube.NewService(t.Context(), option.WithEndpoint(s.front.URL+"/"),
-		option.WithoutAuthentication())
+	c, err := youtube.NewService(t.Context(), option.WithEndpoint(s.front.URL+"/"), auth)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +49,7 @@ func (s *station) begin(t *testing.T) string {
 // upload is one charge.
 func TestUploadIsOneCharge(t *testing.T) {
 	s := open(t, uploads(10))
-	c := s.googleClient(t)
+	c := s.googleClient(t, option.WithoutAuthentication())
 	for _, size := range []int{1000, granule + 1, 2*granule + 1000, 3 * granule} {
 		_, err := c.Videos.Insert([]string{"id"}, &youtube.Video{}).
 			Media(bytes.NewReader(make([]byte, size)), googleapi.ChunkSize(granule)).Do()
@@ -243,10 +242,9 @@ func TestUploadLearns(t *testing.T) {
 			}
 			s.do(t, "PUT", to, "", "Content-Range", "bytes */*")
 			s.setNow(noon.AddDate(0, 0, 1))
-			s.answering(func(w http.ResponseWriter,
-				_ *http.Request) {
+			s.answering(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusForbidden)
-				fmt.Fprint(w, `{"error":{"errors":[{"domain":"youtube.quota","reason":"quotaExceeded"}]}}`)
+				fmt.Fprint(w, `{"error":{"errors":[{"reason":"quotaExceeded"}]}}`)
 			})
 			s.do(t, "PUT", to, "film")
 			usage, err := s.gate.Budget.Usage(t.Context())
