@@ -16,25 +16,20 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// TestUnpricedIsRefused is I6.
-func TestUnpricedIsRefused(t *testing.T) {
+// TestRefused: what has no price (I6), or a key in its URL, is not sent.
+func TestRefused(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
-	for _, path := range []string{"/youtube/v3/unknown", "/youtube/v3/videos/",
-		"/youtube/v3//videos", "/oauth2/v1/tokeninfo", ""} {
-		_, _, err := s.get(t, path)
-		refused(t, err, quota.ErrUnpriced)
-	}
-	s.counted(t, 0, 0)
-}
-
-func TestKeyInURLIsRefused(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
-	for _, query := range []string{"&key=" + canary, "&access_token=" + canary,
-		"&%6Bey=" + canary, "&$key=" + canary, "&key", "&a;key=" + canary,
-		"&key=" + canary + "%zz"} {
-		r := s.request(t.Context(), "GET", chart+query, nil)
-		_, err := s.RoundTrip(r)
-		refused(t, err, meter.ErrKeyInURL)
+	for reason, paths := range map[error][]string{
+		quota.ErrUnpriced: {"/youtube/v3/unknown", "/youtube/v3/videos/", "/youtube/v3//videos",
+			"/oauth2/v1/tokeninfo", ""},
+		meter.ErrKeyInURL: {chart + "&key=" + canary, chart + "&access_token=" + canary,
+			chart + "&%6Bey=" + canary, chart + "&$key=" + canary, chart + "&key",
+			chart + "&a;key=" + canary, chart + "&key=" + canary + "%zz"},
+	} {
+		for _, path := range paths {
+			_, err := s.RoundTrip(s.request(t.Context(), "GET", path, nil))
+			refused(t, err, reason)
+		}
 	}
 	s.counted(t, 0, 0)
 }
