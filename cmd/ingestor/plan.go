@@ -62,13 +62,8 @@ A long plan shows its progress on a terminal; Ctrl-C and SIGTERM end it, and the
 its own. If it gives pages, they are for every chart. As flags (--schedule, --timezone, --stagger,
 --pages) they can be tried first.
 
-JSON: {from, to, days, fits, over:[limit…], runs, complete, partial, denied, left_out, pages_wanted, pages,
-windows:[{limit, bucket, window, timezone, units, headroom, cap, peak, peak_at, peak_percent, legroom}] (of all that time),
-by_day:[{bucket, start, end, planned, spent (units), runs…, windows:[…], first_lost, lost:[{job, region, runs…}],
-crowded_minutes, busiest_at, busiest_ticks}], regions:[{job, region, pages_per_run, runs…}], first_lost:{at, tick, job, region, outcome, limit,
-retry_at, pages, pages_wanted}, lost:[…] (the first 1000), lost_not_listed, collisions:[{lanes:[…], ticks, first, times}], suggestion:{schedule,
-timezone, stagger, pages (null: as they are), runs_per_day, windows:[…]}}. outcome is partial, denied or left_out; limit is the limit's name, pace, suspended or share. Legroom is the
-least that was left for scheduled charges; cap is units less headroom.`,
+With -o json, legroom is the least that was left for scheduled charges, and cap a limit less its
+headroom; docs/json.md describes every field.`,
 		Example: `  ingestor plan                                         a week from now on
   ingestor plan --from 2026-11-01 --days 30             from an empty day, through the change of the clocks
   ingestor plan --from 2026-11-01 --schedule "*/10 * * * *" --fail-over 90% || echo too much

@@ -44,9 +44,7 @@ together spend about as much as now; at most four times longer or shorter than n
 average interval of the scheduled ticks to come. It costs nothing: only the catalogue is read.
 ingestor plan says whether a proposal fits.
 
-JSON: {regions:[{region, job, charts, completed_at, age_seconds, gap_seconds, places_changed, new_videos (shares, 0 to 1), new_videos_per_unit,
-units, interval_seconds, proposed_seconds}], units_per_day, proposed_units_per_day}. What is not known yet is null: it takes two
-charts, and for proposals an interval between them.`,
+docs/json.md describes the fields of -o json.`,
 		Example: `  ingestor report freshness
   ingestor report freshness --last 100 -o json | jq '.regions[] | {region, proposed_seconds}'`,
 		Args: cli.Args(),

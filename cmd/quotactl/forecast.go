@@ -42,21 +42,7 @@ pages as the region's last complete chart in the catalogue has, or the configure
 It exits with 0 whatever the forecast is. With --fail it exits with 75 if a bucket is short:
 exhausted, suspended, likely to run dry before its reset, or lasting but with scheduled runs lost.
 
-JSON: {"credentials":[{"credential","at","buckets":[{
-  "bucket", "text",
-  "verdict":  lasts | runs_dry | exhausted | suspended | closed (a limit allows nothing),
-  "reset_at": the end of the forecast, "remaining": units for scheduled charges now,
-  "dry_at", "dry_earliest", "dry_latest": null when not before reset_at; one of ten days runs dry
-    before dry_earliest, nine of ten before dry_latest,
-  "dry_before_reset_seconds", "chance": of running dry before reset_at, 0 to 1,
-  "opens_at": when units come free after that, "suspended_until",
-  "limit": the one that is short, or by which the first run is lost,
-  "advice": what avoids every loss, null when nothing is lost or nothing helps,
-  "unscheduled_per_hour": {"low","likely","high"}: units expected,
-  "scheduled", "lost": {"runs","pages","units"}: to come, and of those lost in the likely day,
-  "left_out": {"runs","pages","units"}: of those lost, the runs that are left out by their shares,
-  "lost_runs": [{"at","scheduled","job","region","pages","lost",
-    "limit": the name of a limit, "share", "pace" or "suspended"}] }]}]}`,
+docs/json.md describes the fields of -o json.`,
 		Example: `  quotactl forecast
   quotactl forecast --bucket default --fail || echo short
   quotactl forecast -o json | jq -r '.credentials[].buckets[].text'`,

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -18,15 +17,10 @@ import (
 // and every format can be read.
 func TestHostileLedger(t *testing.T) {
 	const loud = "\x1b[2J\x1b]52;c;AAAA\x07\u009b31m\u202egnp\u2066\u2028\u200b\r\nend"
-	home := t.TempDir()
-	t.Chdir(home)
-	ledger := filepath.Join(home, "ledger.db")
+	ledger := filepath.Join(t.TempDir(), "ledger.db")
 	ask := func(args ...string) (stdout, stderr string) {
-		var out, errs bytes.Buffer
-		run(context.Background(), args, &out, &errs, func(name string) string {
-			return map[string]string{"HOME": home, "QUOTA_LEDGER": "sqlite:" + ledger}[name]
-		})
-		return out.String(), errs.String()
+		_, stdout, stderr = call(t, args, "QUOTA_LEDGER", "sqlite:"+ledger)
+		return stdout, stderr
 	}
 	for _, line := range []string{
 		"spend --units 9000 --label job=x --label region=US --method=",
@@ -40,12 +34,9 @@ func TestHostileLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	label := url.QueryEscape(loud)
-	for _, change := range []struct {
-		statement string
-		value     string
-	}{
-		{"update entries set labels = ?", "job=" + label + "&method=" + label + "&odd" + label +
-			"=1&region=" + label},
+	labels := fmt.Sprintf("job=%[1]s&method=%[1]s&odd%[1]s=1&region=%[1]s", label)
+	for _, change := range []struct{ statement, value string }{
+		{"update entries set labels = ?", labels},
 		{"update entries set id = ?", "id" + loud},
 		{"update reservations set note = ?", loud},
 		{"update reservations set id = ?", "default." + loud},
@@ -86,8 +77,8 @@ func TestHostileLedger(t *testing.T) {
 			}
 		}
 	}
-	if out, _ := ask("__complete", "release",
-		""); clitest.Loud(strings.ReplaceAll(out, "\t", " ")) != "" ||
+	out, _ := ask("__complete", "release", "")
+	if clitest.Loud(strings.ReplaceAll(out, "\t", " ")) != "" ||
 		!strings.Contains(out, "units left") {
 		t.Errorf("completion: %q", out)
 	}

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,8 +39,8 @@ func TestScriptsOnRedis(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(),
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("QUOTA_LEDGER", strings.TrimSuffix(server.URL(),
-				"0")+strconv.FormatInt(database.Add(1), 10))
+			url := strings.TrimSuffix(server.URL(), "0")
+			e.Setenv("QUOTA_LEDGER", url+strconv.FormatInt(database.Add(1), 10))
 			return setup(e)
 		}})
 }
@@ -116,11 +114,10 @@ func TestServersThatWillNotDo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.Options{Args: c.args})
-			code, stdout, stderr := call(t, []string{"spend", "--units", "1"}, "QUOTA_LEDGER",
-				server.URL())
-			if code != 69 || stdout != "" || !strings.Contains(stderr,
-				"quotactl: ledger cannot be used: redis") ||
-				!strings.Contains(stderr, c.want) {
+			args := []string{"spend", "--units", "1"}
+			code, stdout, stderr := call(t, args, "QUOTA_LEDGER", server.URL())
+			if code != 69 || stdout != "" || !strings.Contains(stderr, c.want) ||
+				!strings.HasPrefix(stderr, "quotactl: ledger cannot be used: redis") {
 				t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 			}
 		})
@@ -158,7 +155,7 @@ func call(t *testing.T, args []string, pairs ...string) (code int, stdout, stder
 		return ""
 	}
 	var out, errs bytes.Buffer
-	code = run(context.Background(), args, &out, &errs, getenv)
+	code = run(t.Context(), args, &out, &errs, getenv)
 	return code, out.String(), errs.String()
 }
 
@@ -171,14 +168,12 @@ func TestOutputFails(t *testing.T) {
 	}
 	defer full.Close()
 	home := t.TempDir()
+	getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
 	for _, args := range []string{"costs", "costs -o json", "config check", "status", "log"} {
 		var errs bytes.Buffer
-		code := run(context.Background(), strings.Fields(args), full, &errs,
-			func(name string) string {
-				return map[string]string{"HOME": home}[name]
-			})
+		code := run(t.Context(), strings.Fields(args), full, &errs, getenv)
 		if code != 1 || !strings.Contains(errs.String(), "no space left") {
-			t.Error(fmt.Sprint(args, ": exit code ", code, " ", errs.String()))
+			t.Errorf("%s: exit code %d: %s", args, code, errs.String())
 		}
 	}
 }

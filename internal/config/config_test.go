@@ -55,9 +55,8 @@ func TestDefaults(t *testing.T) {
 		cfg.Catalog != "sqlite:///home/x/.local/state/quota/catalog.db" {
 		t.Errorf("ledger %s, catalog %s", cfg.Ledger, cfg.Catalog)
 	}
-	want := Ingest{"default", []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}, 4,
-		4,
-		"0 */3 * * *", time.UTC, 5 * time.Minute}
+	want := Ingest{"default", []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"},
+		4, 4, "0 */3 * * *", time.UTC, 5 * time.Minute}
 	if !reflect.DeepEqual(cfg.Ingest, want) {
 		t.Errorf("ingest %+v", cfg.Ingest)
 	}
@@ -78,10 +77,11 @@ func TestDefaults(t *testing.T) {
 
 // TestNothingInTheFile: a file that says nothing means the defaults.
 func TestNothingInTheFile(t *testing.T) {
-	for _, text := range []string{"", "\n", "# all commented out\n", "---\n", "{}",
-		"ingest:\ncredentials:\nyoutube:\ncosts:\n", "\ufeff# mark\n"} {
+	for text, empty := range map[string]bool{"": true, "\n": true, "# all commented out\n": true,
+		"---\n": true, "{}": false, "ingest:\ncredentials:\nyoutube:\ncosts:\n": false,
+		"ingest:\n": false, "\ufeff# mark\n": true} {
 		if cfg := load(t, text); len(cfg.Credentials) != 1 || cfg.Ingest.Pages != 4 ||
-			cfg.Ingest.Parallel != 4 || cfg.Costs == nil {
+			cfg.Ingest.Parallel != 4 || cfg.Costs == nil || cfg.Empty != empty {
 			t.Errorf("%q: %+v", text, cfg)
 		}
 	}
@@ -115,8 +115,8 @@ ingest:
 
 func TestEverything(t *testing.T) {
 	path := write(t, full)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "key.txt"), []byte("k2\n"),
-		0o600); err != nil {
+	key := filepath.Join(filepath.Dir(path), "key.txt")
+	if err := os.WriteFile(key, []byte("k2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// without HOME: no state directory is needed
@@ -150,12 +150,10 @@ func TestEverything(t *testing.T) {
 	if len(two.Limits) != len(costs.Default().DefaultLimits()) {
 		t.Errorf("a credential without limits has %d", len(two.Limits))
 	}
-	in := cfg.Ingest
-	if in.Credential != "key2" || !slices.Equal(in.Regions, []regions.Region{"NO", "US"}) ||
-		in.Pages != 2 || in.Parallel != 8 ||
-		in.Schedule != "@every 3h" || in.Timezone.String() != "Europe/Berlin" ||
-		in.Stagger != 90*time.Second {
-		t.Errorf("ingest %+v", in)
+	berlin, _ := time.LoadLocation("Europe/Berlin")
+	in := Ingest{"key2", []regions.Region{"NO", "US"}, 2, 8, "@every 3h", berlin, 90 * time.Second}
+	if !reflect.DeepEqual(cfg.Ingest, in) {
+		t.Errorf("ingest %+v", cfg.Ingest)
 	}
 	if cfg.YouTube.Endpoint != "http://127.0.0.1:8080/" {
 		t.Errorf("endpoint %s", cfg.YouTube.Endpoint)
@@ -170,8 +168,8 @@ func TestEnvironmentOverFile(t *testing.T) {
 		cfg.YouTube.Endpoint != "https://b:1/" {
 		t.Errorf("%+v", cfg)
 	}
-	if want := []string{"QUOTA_LEDGER", "QUOTA_CATALOG",
-		"YOUTUBE_ENDPOINT"}; !slices.Equal(cfg.Environment, want) {
+	want := []string{"QUOTA_LEDGER", "QUOTA_CATALOG", "YOUTUBE_ENDPOINT"}
+	if !slices.Equal(cfg.Environment, want) {
 		t.Errorf("environment %q", cfg.Environment)
 	}
 }
@@ -237,8 +235,8 @@ func TestPriceList(t *testing.T) {
 	}
 }
 
-// The credential default has its key in the usual variable, whether it stands in the file or not;
-// no other has.
+// The credential default has its key in the usual variable, whether it is in the file or not; no
+// other has one.
 func TestKeyOfDefault(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                               "env YOUTUBE_API_KEY",
@@ -254,16 +252,6 @@ func TestKeyOfDefault(t *testing.T) {
 	if _, err := load(t, "credentials: [{name: key1}]").Credentials[0].APIKey.Key(); err == nil ||
 		!strings.HasPrefix(err.Error(), "credential key1 has no api_key: ") {
 		t.Error(err)
-	}
-}
-
-func TestEmptyFile(t *testing.T) {
-	for text, want := range map[string]bool{"": true, "# all of it is commented out\n": true,
-		"---\n": true, "ingest:\n": false} {
-		cfg, err := Load(t.Context(), write(t, text), env("HOME", "/h"))
-		if err != nil || cfg.Empty != want {
-			t.Errorf("%q: %v, %v", text, cfg, err)
-		}
 	}
 }
 

@@ -21,8 +21,7 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// A configuration and a price list may come through a pipe. One that nobody writes to keeps nobody
-// waiting who has gone.
+// A configuration and a price list may come through a pipe. Waiting for one ends with the caller.
 func TestPipes(t *testing.T) {
 	gone := errors.New("the caller is gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -40,7 +39,7 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// What is no file is named as what it is.
+// The error says what a path is that is no file.
 func TestNotAFile(t *testing.T) {
 	for path, want := range map[string]string{
 		t.TempDir():                    ": is a directory",
@@ -56,7 +55,7 @@ func TestNotAFile(t *testing.T) {
 	}
 }
 
-// A key that others may read is told of, whoever of them it is.
+// A key that any other user can read is warned of.
 func TestExposedKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(path, []byte("k"), 0o600); err != nil {
@@ -78,8 +77,8 @@ func TestExposedKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		FileSecret(path, env("CREDENTIALS_DIRECTORY",
-			c.dir)).WarnExposed(slog.New(slog.NewTextHandler(&out, nil)))
+		log := slog.New(slog.NewTextHandler(&out, nil))
+		FileSecret(path, env("CREDENTIALS_DIRECTORY", c.dir)).WarnExposed(log)
 		if got := out.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) ||
 			strings.Count(got, "\n") > 1 {
 			t.Errorf("%o in %s: %s", c.mode, c.dir, got)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,7 +74,8 @@ var problems = []struct{ file, want string }{
 	{limit("bucket: default, units: 5, headroom: 6, window: 1h"), "4: headroom: 6 is more than the 5 units"},
 	{limit("bucket: default, units: 5, window: 1h, headrom: 1"),
 		`unknown key "headrom" (did you mean headroom?)`},
-	{limit("bucket: default, units: 5, window: 60m}\n      - {bucket: default, units: 6, window: 1h"), "5: limits: default 1h is limited twice"},
+	{limit("bucket: default, units: 5, window: 60m}\n      - {bucket: default, units: 6, window: 1h"),
+		"5: limits: default 1h is limited twice"},
 	{"ingest: {credential: key1}", `1: credential: no credential "key1"`},
 	{"ingest: {regions: []}", "1: regions: the list is empty"},
 	{"ingest: {regions: [US, UK]}", `1: regions: "UK" is not a region: did you mean GB?`},
@@ -91,7 +93,6 @@ var problems = []struct{ file, want string }{
 	{"ingest: {schedule: '61 * * * *'}", `1: schedule: "61 * * * *" is not a schedule: minute "61": write 0 to 59`},
 	{"ingest: {schedule: '@every 1x'}", `1: schedule: "@every 1x" is not a schedule: after @every write a duration`},
 	{"ingest: {schedule: 'CRON_TZ=Asia/Tokio 0 9 * * *'}", `"Asia/Tokio" is not an IANA time zone`},
-	{"ingest: {jobs: [{name: j, regions: [JP], schedule: '0 0 30 2 *'}]}", "it never fires"},
 	{"ledger: sqlite:a\ncredentials:\n\t- name: a", "3: a tab: YAML is indented with spaces"},
 	{"ledger: sqlite:a\ncredentials: [{name: a",
 		"2: did not find expected ',' or '}': is a bracket or a quote not closed"},
@@ -100,6 +101,31 @@ var problems = []struct{ file, want string }{
 	{"ledger: sqlite:a\n---\nledger: sqlite:b", "a second YAML document"},
 	{"ingest: &a {pages: *a}", "1: pages: write a whole number"},
 	{"a: \x01", "control characters are not allowed"},
+	{"ingest: {stagger: sometimes}", "stagger:"},
+	{"ingest: {jitter: -1s}", "jitter:"},
+	{"ingest: {catch_up: perhaps}", "catch_up: write true or false"},
+	{"ingest: {weights: {XX: 3}}", `"XX" is not a region`},
+	{"ingest: {weights: {JP: 3}}", "weights: JP is not among the regions"},
+	{"ingest: {priorities: {JP: 1}}", "priorities: JP is not among the regions"},
+	{"ingest: {priorities: {US: 1001}}", "priorities: 1001 is out of range"},
+	{"ingest: {floors: {US: -1}}", "floors: -1 is out of range"},
+	{"ingest: {floors: [US]}", "floors: write {US: 3}"},
+	{"ingest: {lease: 10ms}", "lease: \"10ms\" is not a duration from 1s to 1h"},
+	{"ingest: {grace: 2h}", "grace:"},
+	{"ingest: {listen: nowhere}", "listen: \"nowhere\": write host:port"},
+	{"ingest: {jobs: [{name: asia}]}", "job: regions is missing"},
+	{"ingest: {jobs: [{name: trending, regions: [US]}]}", "two jobs are named trending"},
+	{"ingest: {jobs: [{name: Asia, regions: [US]}]}", "is not a name"},
+	{"ingest: {jobs: [{name: a, regions: [US]}, {name: b, regions: [US]}]}",
+		"US is already in job a"},
+	{"ingest: {jobs: [{name: a, regions: [US], schedule: '0 0 30 2 *'}]}", "it never fires"},
+	{"ingest: {schedule: '@every 1500ms'}", "full seconds"},
+	{"credentials: [{name: k, pace: quick}]", `pace: "quick": write even`},
+	{"credentials: [{name: k, pace: {curve: [1, 2]}}]", "a curve is 24 weights"},
+	{"credentials: [{name: k, pace: {slack: 10}}]", `slack: "10": write 0% to 100%`},
+	{"credentials: [{name: k, pace: {slack: 101%}}]", `slack: "101%"`},
+	{"credentials: [{name: k, pace: even, limits: [{bucket: default, units: 9, window: 24h}]}]",
+		"no limit has window: day"},
 }
 
 // TestProblems: each slip is reported at its place, and nothing that may be secret is repeated.
@@ -126,7 +152,8 @@ func TestProblems(t *testing.T) {
 // TestAllAtOnce: every problem is reported in one go, in the order of the file, the environment's
 // first.
 func TestAllAtOnce(t *testing.T) {
-	path := write(t, "ingest: {pages: 0, regions: [XX]}\nledger: x\ncredentials: [{name: a, mode: x, nmae: b}]\ncosts: {profil: x}\n")
+	path := write(t, "ingest: {pages: 0, regions: [XX]}\nledger: x\n"+
+		"credentials: [{name: a, mode: x, nmae: b}]\ncosts: {profil: x}\n")
 	_, err := Load(t.Context(), path, env("QUOTA_CATALOG", "x", "YOUTUBE_ENDPOINT", "y"))
 	var got []int
 	var problem *Error
@@ -136,39 +163,27 @@ func TestAllAtOnce(t *testing.T) {
 	for _, p := range problem.Problems {
 		got = append(got, p.Line)
 	}
-	want := []int{0, 0, 1, 1, 2, 3, 3, 4}
-	if len(got) != len(want) {
-		t.Fatalf("lines %v:\n%v", got, err)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Fatalf("lines %v, want %v:\n%v", got, want, err)
-		}
+	if want := []int{0, 0, 1, 1, 2, 3, 3, 4}; !slices.Equal(got, want) {
+		t.Fatalf("lines %v, want %v:\n%v", got, want, err)
 	}
 }
 
 func TestNoSuchFile(t *testing.T) {
-	dir := t.TempDir()
-	for _, path := range []string{dir + "/nope.yaml", dir} {
-		var problem *Error
-		if _, err := Load(t.Context(), path, env("HOME", dir)); !errors.As(err, &problem) {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	t.Chdir(dir)
-	if _, err := Load(t.Context(), "", env("QUOTA_CONFIG", "nope.yaml")); err == nil ||
-		err.Error() != "nope.yaml: no such file" {
-		t.Error(err)
-	}
-	if _, err := Load(t.Context(), "", env()); err == nil ||
-		!strings.Contains(err.Error(), "neither QUOTA_STATE_DIR nor HOME") {
-		t.Error(err)
-	}
+	t.Chdir(t.TempDir())
 	if err := os.WriteFile("big.yaml", make([]byte, maxFileBytes+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(t.Context(), "big.yaml", env()); err == nil ||
-		err.Error() != "big.yaml: longer than 1048576 bytes" {
-		t.Error(err)
+	for _, c := range []struct{ flag, variable, want string }{
+		{"nope.yaml", "", "nope.yaml: no such file"},
+		{"", "nope.yaml", "nope.yaml: no such file"},
+		{"", "", "environment: neither QUOTA_STATE_DIR nor HOME names a folder for the ledger and " +
+			"the catalogue"},
+		{"big.yaml", "", "big.yaml: longer than 1048576 bytes"},
+	} {
+		_, err := Load(t.Context(), c.flag, env("QUOTA_CONFIG", c.variable))
+		var problem *Error
+		if !errors.As(err, &problem) || err.Error() != c.want {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

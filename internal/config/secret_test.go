@@ -44,7 +44,8 @@ func TestPastedKey(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	_, err := Load(t.Context(), write(t, "credentials:\n- name: a\n  api_key: s3cr3t-of-no-known-form"), env("HOME", "/h"))
+	odd := write(t, "credentials:\n- name: a\n  api_key: s3cr3t-of-no-known-form")
+	_, err := Load(t.Context(), odd, env("HOME", "/h"))
 	if err == nil || strings.Contains(err.Error(), "s3cr3t") ||
 		!strings.Contains(err.Error(), ":3: api_key: this file contains a key") ||
 		!strings.Contains(err.Error(), "make a new key") {
@@ -65,7 +66,8 @@ func TestKeyErrors(t *testing.T) {
 		secret Secret
 		want   string
 	}{
-		{Secret{owner: "key1"}, "credential key1 has no api_key: write api_key: {env: YOUTUBE_API_KEY} or {file: path}"},
+		{Secret{owner: "key1"}, "credential key1 has no api_key: write api_key: " +
+			"{env: YOUTUBE_API_KEY} or {file: path}"},
 		{EnvSecret("NO_KEY", env()), "environment variable NO_KEY is not set or empty"},
 		{EnvSecret("K", env("K", " \n")), "environment variable K is not set or empty"},
 		{EnvSecret("K", env("K", canary+"\nx")), "environment variable K contains more than a key"},
@@ -138,8 +140,8 @@ func TestPasswordsWithSigns(t *testing.T) {
 			"redis+sentinel://a/main?sentinel_user=x&sentinel_password=%s&pool_size=1",
 			"redis://a/0#%s", "redis+cluster://a/%s", "redis://%s",
 		} {
-			for _, password := range []string{"hunter" + string(sign) + "horse", "12" +
-				string(sign) + "horse"} {
+			for _, start := range []string{"hunter", "12"} {
+				password := start + string(sign) + "horse"
 				url := fmt.Sprintf(form, password)
 				if ledger.CheckURL(url) != nil || form == "redis://%s" &&
 					!strings.Contains(url, "@") {
