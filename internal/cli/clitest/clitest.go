@@ -12,17 +12,20 @@ import (
 
 var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// Loud is the first thing in what a program wrote that a terminal would obey, but for line breaks
-// and the program's own colours; "" when there is none.
+// lines are what was written, without colours.
+func lines(written string) []string {
+	return strings.Split(strings.ReplaceAll(colors.ReplaceAllString(written, ""), "\r\n", "\n"), "\n")
+}
+
+// Loud is the first line in what a program wrote that a terminal would obey, apart from line breaks
+// and the program's own colours; "" if there is none.
 func Loud(written string) string {
-	for line := range strings.Lines(colors.ReplaceAllString(written, "")) {
-		line = strings.TrimRight(line, "\r\n")
-		loud := strings.ContainsFunc(line, func(r rune) bool {
-			return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl,
-				unicode.Zp) ||
-				r == '\u200b' || r == '\ufeff' || r == '\u00ad'
-		})
-		if loud {
+	obeyed := func(r rune) bool {
+		return unicode.IsControl(r) || strings.ContainsRune("\u200b\ufeff\u00ad", r) ||
+			unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+	}
+	for _, line := range lines(written) {
+		if strings.ContainsFunc(line, obeyed) {
 			return line
 		}
 	}
@@ -32,15 +35,14 @@ func Loud(written string) string {
 // Fits wants every line of what was written on a terminal to be of so many cells at most.
 func Fits(t *testing.T, columns int, written string) {
 	t.Helper()
-	for line := range strings.Lines(colors.ReplaceAllString(written, "")) {
-		line = strings.TrimRight(line, "\r\n")
+	for _, line := range lines(written) {
 		if n := cells(line); n > columns {
 			t.Errorf("a line of %d cells on %d columns: %q", n, columns, line)
 		}
 	}
 }
 
-// cells counts as terminals do that know of no joining: each character by itself.
+// cells counts like a terminal that joins no characters.
 func cells(line string) int {
 	sum := 0
 	for _, r := range line {

@@ -4,39 +4,32 @@ package clitest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// Terminal opens a terminal of so many columns with somebody who looks at it: what is written to
-// one end is read from the other. Close screen once a program has it.
+// Terminal opens a terminal of so many columns: what is written to screen is read from watcher.
+// Close screen once a program has it.
 func Terminal(t *testing.T, columns int) (watcher, screen *os.File) {
 	t.Helper()
-	watcher, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	watcher, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { watcher.Close() })
-	var number, unlocked int32
-	size := [4]uint16{50, uint16(columns)} // rows, columns
-	for _, ask := range []struct {
-		request uintptr
-		arg     unsafe.Pointer
-	}{
-		{syscall.TIOCSPTLCK, unsafe.Pointer(&unlocked)},
-		{syscall.TIOCGPTN, unsafe.Pointer(&number)},
-		{syscall.TIOCSWINSZ, unsafe.Pointer(&size)},
-	} {
-		if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, watcher.Fd(), ask.request,
-			uintptr(ask.arg)); e != 0 {
-			t.Fatal(e)
-		}
+	fd := int(watcher.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	size := &unix.Winsize{Row: 50, Col: uint16(columns)}
+	if err := errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
+		unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size)); err != nil {
+		t.Fatal(err)
 	}
-	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
