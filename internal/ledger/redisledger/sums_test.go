@@ -99,6 +99,11 @@ func TestSumsAfterACancelThatKnewNone(t *testing.T) {
 	if err := l.Cancel(t.Context(), c, d); err != nil {
 		t.Fatal(err)
 	}
+	now := parseSummed(l.client.HGet(t.Context(), stateOfK, summedField).Val())
+	if was := parseSummed(reach); now.upto != was.upto || now.total != was.total-7 {
+		t.Errorf("the sums reach to %d and %d units, and did to %d and %d", now.upto, now.total,
+			was.upto, was.total)
+	}
 	sumsEqualEntries(t, l, "cancelled")
 	must(t, l.client.HSet(t.Context(), stateOfK, summedField, reach))
 	must(t, l.client.Del(t.Context(), sumsOfK))
