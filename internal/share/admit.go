@@ -113,7 +113,7 @@ func (b *Book) room(t *turn, cost, at, until int64) int64 {
 		}
 		if !w.slides {
 			units = min(units, l.left)
-			if spent, _ := b.all.since(w.start); t.class == inTurn && t.interval >= parts*3/2 {
+			if spent := b.all.since(w.start, &l.lanes); t.class == inTurn && t.interval >= parts*3/2 {
 				units = min(units, max(cost, b.costs/2)+mulDiv(l.capacity, w.wants-(w.wanted-b.past), max(w.wants, 1))-spent)
 			}
 			continue
@@ -129,9 +129,7 @@ func (b *Book) leaving(from, to int64) (units int64) {
 		return 0
 	}
 	for _, r := range [...]*record{&b.all, &b.others} {
-		more, _ := r.since(from)
-		less, _ := r.since(to)
-		units += more - less
+		units += r.since(from, new(mark)) - r.since(to, new(mark))
 	}
 	return units
 }

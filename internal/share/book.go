@@ -219,11 +219,20 @@ func (r *record) from(t int64) int {
 	return low + 1 + sort.Search(high-low-1, func(i int) bool { return r.at[low+1+i] >= t })
 }
 
-// since is the units charged from t on, to the grain, and the beginning of the first such grain.
-func (r *record) since(t int64) (units, first int64) {
-	i := r.from(t)
-	if i == len(r.at) {
-		return 0, math.MaxInt64
+// since is the units charged from t on, to the grain.
+func (r *record) since(t int64, memo *mark) int64 {
+	if t = floorGrain(t); !memo.known || memo.at != t {
+		i := r.from(t)
+		if i == len(r.at) {
+			return 0
+		}
+		*memo = mark{t, r.before[i], true}
 	}
-	return r.total - r.before[i], r.at[i]
+	return r.total - memo.before
+}
+
+// mark remembers the running total before a grain.
+type mark struct {
+	at, before int64
+	known      bool
 }

@@ -19,6 +19,8 @@ type division struct {
 
 	start, end int64 // of the calendar day that was asked for last
 
+	others, lanes, staying mark // what was charged in the window
+
 	left     int64 // units, at the last decision
 	enough   bool  // for every tick to come
 	capacity int64 // what the lanes may take of the window
@@ -110,8 +112,10 @@ func (b *Book) firstRun(start, at int64) int64 {
 	if len(b.all.at) > 0 && b.all.at[0] < start {
 		return start
 	}
-	_, first := b.all.since(start)
-	return max(start, min(first, at))
+	if i := b.all.from(start); i < len(b.all.at) {
+		at = min(at, b.all.at[i])
+	}
+	return max(start, at)
 }
 
 // before is just before a moment: ticks from it on come after.
@@ -130,12 +134,11 @@ func (w *window) since(at int64) int64 {
 func (b *Book) divide(d *division, at, left int64) {
 	w := d.window
 	from := w.since(at)
-	others, _ := b.others.since(from)
-	lanes, _ := b.all.since(from)
+	others, lanes := b.others.since(from, &d.others), b.all.since(from, &d.lanes)
 	capacity := d.limit.Cap(false)
 	held := max(0, capacity-left-others-lanes)
 	if w.slides { // what leaves it within a grain has left it
-		others, _ = b.others.since(from + grain)
+		others = b.others.since(from+grain, &d.staying)
 	}
 	capacity = max(0, capacity-others-held)
 	d.capacity = capacity - capacity%b.unit

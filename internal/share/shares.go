@@ -56,7 +56,7 @@ func (b *Book) shares(d *division, at int64) []Share {
 		if !w.slides {
 			s.Remaining = l.Count(moment(at).Add(-time.Nanosecond), moment(w.end).Add(-time.Nanosecond))
 		}
-		s.Spent, _ = b.lanes[i].since(w.since(at))
+		s.Spent = b.lanes[i].since(w.since(at), new(mark))
 		claimants[i] = Claimant{Demand: s.Wants, Weight: l.Weight, Priority: l.Priority, Floor: l.Floor}
 		if cost > d.capacity {
 			claimants[i].Demand = 0 // no run of it fits

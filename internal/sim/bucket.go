@@ -17,10 +17,11 @@ type bucket struct {
 	holds     []quota.Hold // those that expire first come first
 	held      int64
 	suspended int64 // until
+	moved     int64 // to
 }
 
 func newBucket(s *Scenario, cost quota.Cost) bucket {
-	b := bucket{name: cost.Bucket, cost: cost.Units, suspended: math.MinInt64}
+	b := bucket{name: cost.Bucket, cost: cost.Units, suspended: math.MinInt64, moved: math.MinInt64}
 	b.log.newest = math.MinInt64
 	for i, l := range slices.Concat(s.Limits, s.Throttles, s.Paces) {
 		if l.Bucket == b.name {
@@ -60,6 +61,10 @@ func (b *bucket) copyOf(from *bucket) {
 
 // move goes on to n: windows move, and reservations lapse.
 func (b *bucket) move(n int64) {
+	if n == b.moved {
+		return
+	}
+	b.moved = n
 	for len(b.holds) > 0 && b.holds[0].ExpiresAt <= n {
 		b.held -= b.holds[0].Units
 		b.holds = b.holds[1:]
