@@ -11,14 +11,13 @@ type Claimant struct {
 	Weight   int64 // its part in proportion to the others' weights; 0: only what the others leave; at most MaxWeight counts
 	Priority int64 // above the floors, who has a higher one gets all it wants before anybody with a lower one gets a unit
 	Floor    int64 // units it gets before priorities and weights count, as far as it wants them
-	Taken    int64 // units it has already and cannot give back, part of what is shared; it never gets less
 }
 
 // MaxWeight is the largest weight that counts.
 const MaxWeight = 1 << 31
 
 // MaxMin shares capacity among the claimants and returns each one's units, in their order. The
-// units it deals out are min(capacity, what all want), or what was taken already when that is more.
+// units it deals out are min(capacity, what all want).
 //
 // A floor is the least a claimant gets, not something on top: one whose weight brings it more gets
 // no more for its floor. Floors that together exceed the capacity are shared among themselves, the
@@ -28,8 +27,7 @@ const MaxWeight = 1 << 31
 func MaxMin(capacity int64, claimants []Claimant) []int64 {
 	spans := make([]span, len(claimants))
 	for i, c := range claimants {
-		taken := max(c.Taken, 0)
-		spans[i] = span{low: taken, high: max(taken, min(c.Floor, c.Demand)), weight: 1}
+		spans[i] = span{high: max(0, min(c.Floor, c.Demand)), weight: 1}
 	}
 	got := fill(capacity, spans)
 	for _, r := range ranks(claimants) {

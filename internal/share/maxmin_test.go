@@ -32,14 +32,11 @@ func TestMaxMin(t *testing.T) {
 		{"no weight: what is left", 15, []Claimant{{Demand: 10}, {Demand: 10}, {Demand: 10, Weight: 1}}, []int64{3, 2, 10}},
 		{"no weight, but a floor", 10, []Claimant{{Demand: 10, Floor: 4}, {Demand: 10, Weight: 1}}, []int64{4, 6}},
 		{"no weights at all", 9, []Claimant{{Demand: 10}, {Demand: 2}, {Demand: 10}}, []int64{4, 2, 3}},
-		{"taken already", 90, []Claimant{{Demand: 90, Weight: 1, Taken: 60}, {Demand: 90, Weight: 1}, {Demand: 90, Weight: 1}}, []int64{60, 15, 15}},
-		{"taken before floors", 30, []Claimant{{Demand: 30, Weight: 1, Taken: 20}, {Demand: 30, Weight: 1, Floor: 25}}, []int64{20, 10}},
-		{"more taken than there is", 10, []Claimant{{Demand: 5, Weight: 1, Taken: 20}, {Demand: 5, Weight: 1, Floor: 5}}, []int64{20, 0}},
 		{"priority before weight", 100, []Claimant{{Demand: 60, Weight: 9}, {Demand: 60, Weight: 1, Priority: 2}, {Demand: 60, Weight: 1, Priority: 1}}, []int64{0, 60, 40}},
 		{"weights among equal priorities", 100, []Claimant{{Demand: 80, Weight: 3, Priority: 1}, {Demand: 80, Weight: 1, Priority: 1}, {Demand: 80, Weight: 1}}, []int64{75, 25, 0}},
 		{"a floor before priorities", 100, []Claimant{{Demand: 90, Weight: 1, Floor: 20}, {Demand: 90, Weight: 1, Priority: 1}}, []int64{20, 80}},
 		{"a priority without weight: after those with one", 15, []Claimant{{Demand: 10, Priority: 5}, {Demand: 10, Weight: 1}, {Demand: 10}}, []int64{5, 10, 0}},
-		{"negative figures", 10, []Claimant{{Demand: -5, Weight: -1, Floor: -3, Taken: -9}, {Demand: 20, Weight: 1}}, []int64{0, 10}},
+		{"negative figures", 10, []Claimant{{Demand: -5, Weight: -1, Floor: -3}, {Demand: 20, Weight: 1}}, []int64{0, 10}},
 		{"huge figures", math.MaxInt64 - 1, []Claimant{{Demand: math.MaxInt64, Weight: math.MaxInt64}, {Demand: math.MaxInt64, Weight: MaxWeight}}, []int64{math.MaxInt64 / 2, math.MaxInt64 / 2}},
 	} {
 		if got := MaxMin(c.capacity, c.claimants); !slices.Equal(got, c.want) {
@@ -56,7 +53,6 @@ func drawClaimants(t *rapid.T) []Claimant {
 			Demand: rapid.Int64Range(0, most).Draw(t, "demand"), Weight: rapid.Int64Range(0, 4).Draw(t, "weight"),
 			Priority: rapid.Int64Range(-1, 1).Draw(t, "priority") * rapid.Int64Range(0, 1).Draw(t, "preferred"),
 			Floor:    rapid.Int64Range(0, most).Draw(t, "floor") * rapid.Int64Range(0, 1).Draw(t, "floored"),
-			Taken:    rapid.Int64Range(0, most).Draw(t, "taken") * rapid.Int64Range(0, 1).Draw(t, "begun"),
 		}
 	})
 	return rapid.SliceOfN(claimant, 1, 9).Draw(t, "claimants")
@@ -70,10 +66,8 @@ func drawCapacity(t *rapid.T, claimants []Claimant) int64 {
 	return rapid.Int64Range(0, all+all/4+1).Draw(t, "capacity")
 }
 
-// bounds are the least and the most that a claimant can get, floors being affordable.
-func (c Claimant) bounds() (least, most int64) {
-	return max(c.Taken, min(c.Floor, c.Demand)), max(c.Taken, c.Demand)
-}
+// least is what a claimant gets at least, floors being affordable.
+func (c Claimant) least() int64 { return min(c.Floor, c.Demand) }
 
 func TestMaxMin_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -83,23 +77,22 @@ func TestMaxMin_Properties(t *testing.T) {
 		if again := MaxMin(capacity, claimants); !slices.Equal(got, again) {
 			t.Fatalf("%v, then %v", got, again)
 		}
-		var taken, floors, wanted int64
+		var floors, wanted int64
 		for i, c := range claimants {
-			least, most := c.bounds()
-			taken, floors, wanted = taken+c.Taken, floors+least, wanted+most
-			if got[i] < c.Taken || got[i] > most {
-				t.Fatalf("%d of %v: %d is not within taken and demand", i, got, got[i])
+			floors, wanted = floors+c.least(), wanted+c.Demand
+			if got[i] < 0 || got[i] > c.Demand {
+				t.Fatalf("%d of %v: %d is more than it wants", i, got, got[i])
 			}
 		}
-		if want := min(max(capacity, taken), wanted); total(got) != want {
+		if want := min(capacity, wanted); total(got) != want {
 			t.Fatalf("%v: sum %d, want %d", got, total(got), want)
 		}
 		for i, c := range claimants {
-			least, most := c.bounds()
+			least := c.least()
 			if floors <= capacity && got[i] < least || floors > capacity && got[i] > least {
 				t.Fatalf("%d of %v: floor %d, all floors %d of %d", i, got, least, floors, capacity)
 			}
-			if got[i] < most {
+			if got[i] < c.Demand {
 				checkNoEnvy(t, claimants, got, i, floors > capacity)
 			}
 		}
@@ -111,14 +104,10 @@ func TestMaxMin_Properties(t *testing.T) {
 func checkNoEnvy(t *rapid.T, claimants []Claimant, got []int64, i int, short bool) {
 	mine := claimants[i]
 	for j, c := range claimants {
-		least, _ := c.bounds()
+		least := c.least()
 		w, v := mine.Weight, c.Weight
 		if short { // floors among themselves
-			if least, _ := mine.bounds(); got[i] == least {
-				return
-			}
-			least, w, v = c.Taken, 1, 1
-			if got[j] > least && got[j] > got[i]+1 {
+			if got[i] < mine.least() && got[j] > got[i]+1 {
 				t.Fatalf("%v: floor of %d envies that of %d", got, i, j)
 			}
 			continue
