@@ -21,6 +21,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 
 	"quotabudget/internal/sqlite"
 )
@@ -44,6 +45,10 @@ var queryFiles embed.FS
 type Catalog struct {
 	db          *sqlite.DB
 	read, write statements
+
+	writing sync.Mutex // held by who runs a transaction
+	mu      sync.Mutex
+	waiting []*update // for the next transaction
 }
 
 // statements are prepared once, by the names of their files.
@@ -128,20 +133,67 @@ type txn struct {
 	// texts go to the index at the end of the transaction: each statement on another table that
 	// comes between makes SQLite write out what the index has gathered, and that took half of the
 	// time.
-	texts []text
+	texts  []text
+	filled bool // room was filled
 }
 
+// update is what one caller writes in a transaction.
+type update struct {
+	ctx context.Context
+	fn  func(*txn) error // run again when it shared a transaction that was undone
+	err error
+}
+
+var errPanicked = errors.New("another writer panicked")
+
+// update runs fn in a transaction, together with what others want to write when it begins: one
+// commit of ten pages takes little longer than one of a single page.
 func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
-	return c.db.Update(ctx, func(tx *sql.Tx) error {
+	u := &update{ctx, fn, errPanicked}
+	c.mu.Lock()
+	c.waiting = append(c.waiting, u)
+	c.mu.Unlock()
+	c.writing.Lock() // until then somebody else may have run it
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	group := c.waiting
+	c.waiting = nil
+	c.mu.Unlock()
+	c.commit(group)
+	return u.err
+}
+
+// commit runs a group in one transaction; each in its own if one of them fails.
+func (c *Catalog) commit(group []*update) {
+	if len(group) > 1 {
+		began, err := c.run(context.Background(), group...)
+		if err == nil || !began {
+			for _, u := range group {
+				u.err = err
+			}
+			return
+		}
+	}
+	for _, u := range group {
+		_, u.err = c.run(u.ctx, u)
+	}
+}
+
+func (c *Catalog) run(ctx context.Context, group ...*update) (began bool, err error) {
+	err = c.db.Update(ctx, func(tx *sql.Tx) error {
 		if err := c.db.Still(); err != nil {
 			return err
 		}
+		began = true
 		s := &txn{ctx: ctx, tx: tx, stmt: c.write}
-		if err := fn(s); err != nil {
-			return err
+		for _, u := range group {
+			if err := u.fn(s); err != nil {
+				return err
+			}
 		}
 		return s.index()
 	})
+	return began, err
 }
 
 func (c *Catalog) view(ctx context.Context, fn func(*txn) error) error {

@@ -15,6 +15,10 @@ const roomForPage = 512 << 10
 // says nothing of quotas.
 func (c *Catalog) CheckRoom(ctx context.Context) error {
 	return c.update(ctx, func(s *txn) error {
+		if s.filled {
+			return nil
+		}
+		s.filled = true
 		_, err := s.exec("fill_room", roomForPage)
 		return err
 	})

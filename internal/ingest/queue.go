@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,9 +46,12 @@ type queue struct {
 	silent  int              // regions without an answer since the last answer
 	heard   int              // times that it was told whether the upstream answers
 	cause   error            // of the end: what happened in one region has ended the sweep for all
+	broken  error            // the catalogue takes no more
 	units   map[string]int64 // charged, by bucket
 
-	panicked string // what a reader panicked with, and where
+	end      context.CancelCauseFunc // ends the requests under way
+	telling  sync.Mutex              // held by who calls Sweep.Watch
+	panicked string                  // what a reader panicked with, and where
 }
 
 // stopped is the error of a region that was being read when another one ended the sweep.
@@ -56,7 +60,8 @@ type stopped struct{ error }
 func (s stopped) Unwrap() error { return s.error }
 
 func newQueue(ctx context.Context, order []*visit, pages int) *queue {
-	q := &queue{stop: ctx, left: slices.Clone(order), pages: max(int64(pages), 1), units: make(map[string]int64)}
+	q := &queue{stop: ctx, left: slices.Clone(order), pages: max(int64(pages), 1),
+		units: make(map[string]int64)}
 	q.changed.L = &q.mu
 	return q
 }
@@ -72,12 +77,12 @@ func (q *queue) take(ctx context.Context) *visit {
 		return nil
 	}
 	next, last := 0, len(q.left)-1
-	if q.silent == maxSilent-1 && q.left[0].known == nil && q.left[last].known == nil {
+	if q.silent == maxSilent-1 && !q.left[0].Known && !q.left[last].Known {
 		next = last
 	}
 	v := q.left[next]
 	q.left = slices.Delete(q.left, next, next+1)
-	if v.known == nil {
+	if !v.Known {
 		v.wants = q.pages
 		q.busy++
 		q.wanted += v.wants
@@ -95,8 +100,8 @@ func (q *queue) ask(v *visit) error {
 
 // over is why the sweep has ended, nil as long as it goes on.
 func (q *queue) over() error {
-	if q.cause != nil {
-		return stopped{q.cause}
+	if cause := cmp.Or(q.broken, q.cause); cause != nil {
+		return stopped{cause}
 	}
 	return q.stop.Err()
 }
@@ -129,9 +134,24 @@ func (q *queue) heardFrom(v *visit) {
 	}
 }
 
-// done books a visit that came to err, and ends the sweep if what happened in this region keeps
-// every other from being visited.
-func (q *queue) done(ctx context.Context, v *visit, err error) {
+// abort ends the sweep, requests under way included, unless err is nil or the end of ctx: the
+// catalogue takes no more. It returns err.
+func (q *queue) abort(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.changed.Broadcast()
+	err = fmt.Errorf("%w: %w", ErrCatalogue, err)
+	q.broken = cmp.Or(q.broken, err)
+	q.end(err)
+	return err
+}
+
+// done books a visit, and ends the sweep if what happened in this region keeps every other from
+// being visited.
+func (q *queue) done(ctx context.Context, v *visit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer q.changed.Broadcast()
@@ -140,9 +160,10 @@ func (q *queue) done(ctx context.Context, v *visit, err error) {
 	for bucket, n := range v.tally.Units() {
 		q.units[bucket] += n
 	}
+	err := v.err
 	kind, upstream := fault.KindOf(err)
 	switch {
-	case q.cause != nil:
+	case q.cause != nil, q.broken != nil:
 	case upstream && (kind == fault.Transient || kind == fault.Throttled):
 		q.noAnswer(v, err)
 		return
@@ -150,7 +171,7 @@ func (q *queue) done(ctx context.Context, v *visit, err error) {
 		upstream && (kind == fault.Exhausted || kind == fault.BadCredential):
 		q.cause = err
 	case err == nil, upstream, errors.Is(err, errLoop): // this region's own trouble
-	case q.stop.Err() != nil, ctx.Err() != nil: // it was told to stop, by a signal or by the keeper
+	case q.stop.Err() != nil, ctx.Err() != nil: // it was told to stop
 	default: // the gate or the ledger: it would refuse the next request too
 		q.cause = err
 	}
@@ -168,7 +189,7 @@ func (q *queue) noAnswer(v *visit, err error) {
 	}
 }
 
-// catch keeps a reader's panic for the caller of Execute, and stops the other readers.
+// catch keeps a panic for the caller of Execute, and stops the other readers.
 func (q *queue) catch() {
 	value := recover()
 	if value == nil {
@@ -198,7 +219,7 @@ func (q *queue) closed() bool {
 // fatal is why the sweep could not go on, other than exhaustion.
 func (q *queue) fatal() error {
 	if q.denied() != nil || q.closed() {
-		return nil
+		return q.broken
 	}
-	return q.cause
+	return errors.Join(q.broken, q.cause)
 }

@@ -13,130 +13,164 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// reader asks the upstream, one request at a time, and hands what comes to the keeper.
+// reader visits regions one after the other. It asks the upstream for one page at a time, and has
+// it stored while it asks for the next one: the upstream's answer takes longer than the disk.
 type reader struct {
 	*Sweep
 	queue *queue
-	steps chan<- step
 	visit *visit // under way
+	chart *chart // of the visit; being stored as long as storing is not nil
+
+	storing chan error // receives or is closed when the last page is stored
+}
+
+// chart is the chart that is being read.
+type chart struct {
+	key    catalog.ChartKey
+	id     catalog.ChartID // 0 until its first page is stored
+	pages  int
+	videos int
+	taken  bool // another sweep, which had resumed it, has completed it
 }
 
 // sweep visits the regions that the queue hands out.
 func (r *reader) sweep(ctx context.Context) {
 	defer r.queue.catch()
+	defer r.stored() // of a visit that panics
 	for {
 		v := r.queue.take(ctx)
 		if v == nil {
 			return
 		}
-		if v.known != nil {
-			r.steps <- step{region: v.region, result: v.known}
+		if v.Known {
+			r.end(ctx, v)
 			continue
 		}
 		r.visit = v
-		result := r.read(meter.WithTally(ctx, &v.tally), v.region)
-		result.Units = v.tally.Sum()
-		r.steps <- step{region: v.region, result: result}
-		r.queue.done(ctx, v, result.err)
+		v.err = r.read(meter.WithTally(ctx, &v.tally), v.Region.Region)
+		v.Outcome, v.Units = outcomeOf(v.err), v.tally.Sum()
+		r.end(ctx, v)
+		r.queue.done(ctx, v)
 	}
 }
 
-// read reads the chart of one region. A page token that the upstream does not take any more means
-// one new beginning.
-func (r *reader) read(ctx context.Context, region string) *Region {
-	ctx = meter.WithCall(ctx, quota.Call{Unpaced: r.Unpaced != nil && r.Unpaced(region), Labels: quota.Labels{
-		quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}})
+// read reads the chart of one region. A page token that the upstream no longer takes means that the
+// chart begins again, once.
+func (r *reader) read(ctx context.Context, region string) error {
+	ctx = meter.WithCall(ctx, quota.Call{
+		Unpaced: r.Unpaced != nil && r.Unpaced(region),
+		Labels:  quota.Labels{quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run},
+	})
 	// First, since it may wait for another writer: what is stored by then must not be asked for.
 	err := r.Catalog.CheckRoom(ctx)
-	var c *chart
 	var token string
 	if err == nil {
-		c, token, err = r.resume(ctx, region)
+		token, err = r.resume(ctx, region)
 	}
 	if err != nil {
-		return &Region{Region: region, Outcome: outcomeOf(err), err: fmt.Errorf("%w: %w", ErrCatalogue, err)}
+		return r.queue.abort(ctx, err)
 	}
-	result := &Region{Region: region, Pages: c.pages, Videos: c.videos}
-	err = r.pages(ctx, c, token)
+	err = r.pages(ctx, token)
 	if kind, ok := fault.KindOf(err); ok && kind == fault.BadPageToken {
-		r.Log.Warn("the upstream does not take the page token any more: chart begun again", "region", region)
-		err = r.pages(ctx, &chart{key: c.key}, "")
+		r.Log.Warn("the upstream no longer takes the page token: chart begun again", "region", region)
+		r.chart = &chart{key: r.chart.key}
+		err = r.pages(ctx, "")
 	}
-	result.Outcome, result.err = outcomeOf(err), err
-	return result
+	return err
 }
 
-// resume finds where to go on: at the next page of a chart that was cut off a short while ago, else
-// at the first of a new one.
-func (r *reader) resume(ctx context.Context, region string) (c *chart, token string, err error) {
-	c = &chart{key: catalog.ChartKey{Region: region}}
+// resume finds where to begin: at the next page of a chart that was interrupted a short while ago,
+// else at the first of a new one.
+func (r *reader) resume(ctx context.Context, region string) (token string, err error) {
+	r.chart = &chart{key: catalog.ChartKey{Region: region}}
 	fresh := r.Resume
 	if fresh == 0 {
 		fresh = DefaultResume
 	}
-	old, ok, err := r.cutOff(ctx, c.key, r.Now().Add(-fresh))
+	old, ok, err := r.interrupted(ctx, r.chart.key, r.Now().Add(-fresh))
 	if err != nil || !ok {
-		return c, "", err
+		return "", err
 	}
 	r.Log.Info("chart resumed", "region", region, "pages", old.Pages)
-	c.id, c.pages, c.videos = old.ID, old.Pages, old.Videos
-	return c, old.NextPageToken, nil
+	r.chart.id = old.ID
+	r.count(old.Pages, old.Videos)
+	return old.NextPageToken, nil
 }
 
-// cutOff is the chart to go on with, begun at or after notBefore.
-func (r *reader) cutOff(ctx context.Context, key catalog.ChartKey, notBefore time.Time) (catalog.Chart, bool, error) {
+// count notes how much of the chart is stored.
+func (r *reader) count(pages, videos int) {
+	r.chart.pages, r.chart.videos = pages, videos
+	r.visit.Pages, r.visit.Videos = pages, videos
+}
+
+// interrupted is the chart to resume, begun at or after notBefore.
+func (r *reader) interrupted(ctx context.Context, key catalog.ChartKey, notBefore time.Time) (
+	catalog.Chart, bool, error) {
 	if !r.OnlyThisRun {
 		return r.Catalog.Resume(ctx, key, notBefore)
 	}
 	charts, err := r.Catalog.Charts(ctx, key, ownCharts)
+	notBefore = notBefore.Truncate(time.Microsecond)
 	for _, c := range charts {
-		if c.Run == r.Run && c.CompletedAt.IsZero() && !c.StartedAt.Before(notBefore.Truncate(time.Microsecond)) {
+		if c.Run == r.Run && c.CompletedAt.IsZero() && !c.StartedAt.Before(notBefore) {
 			return c, true, nil
 		}
 	}
 	return catalog.Chart{}, false, err
 }
 
-// ownCharts is how many of a region's newest charts are looked at for one that is of Run: later
-// runs may have begun some.
+// ownCharts is how many of a region's newest charts are looked at for one of Run: later runs may
+// have begun some.
 const ownCharts = 50
 
-var errLoop = errors.New("the upstream's pages lead back to one that was read already")
+var errLoop = errors.New("the upstream's pages lead back to one that was read before")
 
-// pages reads a chart from the page of token on, and hands each page over. A nil error means that
-// the chart is complete.
-func (r *reader) pages(ctx context.Context, c *chart, token string) error {
-	read := c.pages
+// pages reads and stores the chart from the page of token on. A nil error means that it is
+// complete.
+func (r *reader) pages(ctx context.Context, token string) error {
+	c := r.chart
+	if c.pages > 0 && (token == "" || r.enough(c.pages)) { // interrupted when only this was left
+		ctx = context.WithoutCancel(ctx)
+		return r.queue.abort(ctx, r.Catalog.Complete(ctx, c.id, r.Now()))
+	}
+	err := r.ask(ctx, token)
+	if failed := r.stored(); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// ask asks for the pages from the one of token on, and has each stored while it asks for the next.
+func (r *reader) ask(ctx context.Context, token string) error {
+	c := r.chart
 	seen := make(map[string]bool)
-	for {
-		if read > 0 && (token == "" || r.enough(read)) {
-			r.steps <- step{region: c.key.Region, page: &fetched{chart: c}}
-			return nil
-		}
-		switch {
-		case c.taken.Load():
-			return nil
-		case seen[token]:
+	for read := c.pages + 1; ; read++ {
+		if seen[token] {
 			return errLoop
 		}
+		seen[token] = true
 		if err := r.queue.ask(r.visit); err != nil {
 			return err
 		}
-		seen[token] = true
-		got, err := r.Client.Chart(ctx, youtube.ChartRequest{Region: c.key.Region, PageToken: token})
+		request := youtube.ChartRequest{Region: c.key.Region, PageToken: token}
+		got, err := r.Client.Chart(ctx, request)
 		if err != nil {
 			return err
 		}
 		r.queue.answered(r.visit)
-		read++
-		page := catalog.Page{Token: token, Next: got.Next, Videos: videosOf(got.Videos), FetchedAt: r.Now()}
-		page.Last = got.Next == "" || r.enough(read)
-		r.steps <- step{region: c.key.Region, page: &fetched{chart: c, page: page}}
+		page := catalog.Page{Token: token, Next: got.Next, Videos: videosOf(got.Videos),
+			FetchedAt: r.Now(), Last: got.Next == "" || r.enough(read)}
+		if err := r.stored(); err != nil || c.taken {
+			return err
+		}
+		r.store(ctx, page)
 		if page.Last {
 			return nil
 		}
 		if r.OnlyThisRun {
-			r.steps <- step{}
+			if err := r.stored(); err != nil || c.taken {
+				return err
+			}
 		}
 		token = got.Next
 	}
@@ -144,8 +178,7 @@ func (r *reader) pages(ctx context.Context, c *chart, token string) error {
 
 func (r *reader) enough(pages int) bool { return r.Pages > 0 && pages >= r.Pages }
 
-// outcomeOf is what a region came to when its reading ended with err; the keeper tells partial from
-// skipped.
+// outcomeOf is what a region came to when its reading ended with err.
 func outcomeOf(err error) Outcome {
 	kind, upstream := fault.KindOf(err)
 	_, halted := errors.AsType[stopped](err)
@@ -170,8 +203,9 @@ func videosOf(list []youtube.Video) []catalog.Video {
 	videos := make([]catalog.Video, len(list))
 	for i, v := range list {
 		videos[i] = catalog.Video{
-			ID: v.ID, Title: v.Title, ChannelID: v.ChannelID, ChannelTitle: v.ChannelTitle, Category: v.CategoryID,
-			Description: v.Description, Duration: isoDuration(v.Duration), Tags: v.Tags, PublishedAt: v.PublishedAt,
+			ID: v.ID, Title: v.Title, ChannelID: v.ChannelID, ChannelTitle: v.ChannelTitle,
+			Category: v.CategoryID, Description: v.Description, Duration: isoDuration(v.Duration),
+			Tags: v.Tags, PublishedAt: v.PublishedAt,
 			Views: v.Views, Likes: v.Likes, Comments: v.Comments,
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
 )
 
@@ -45,19 +44,13 @@ type Region struct {
 // Err is why the region is not complete; nil for one that was left out.
 func (r Region) Err() error { return r.err }
 
-func keyOf(region string) catalog.ChartKey { return catalog.ChartKey{Region: region} }
-
-// summarize adds up what readers and keeper did.
-func (s *Sweep) summarize(order []*visit, k *keeper, q *queue) Summary {
+// summarize adds up what the readers did.
+func (s *Sweep) summarize(order []*visit, q *queue) Summary {
 	sum := Summary{Units: q.units}
 	count := make(map[Outcome]int)
 	for _, v := range order {
-		result := k.results[v.region]
-		if result == nil {
-			result = &Region{Region: v.region, Outcome: Skipped}
-		}
-		sum.Regions = append(sum.Regions, *result)
-		count[result.Outcome]++
+		sum.Regions = append(sum.Regions, v.Region)
+		count[v.Outcome]++
 	}
 	switch denied := q.denied(); {
 	case denied != nil:

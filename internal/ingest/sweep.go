@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"quotabudget/internal/catalog"
@@ -40,7 +39,7 @@ type Sweep struct {
 	Run     string                   // label of the charges, and whose the charts are
 	Now     func() time.Time
 	Log     *slog.Logger
-	Watch   func(Event) // told of each step, by one goroutine; nil for nobody
+	Watch   func(Event) // called with each step, one at a time; nil for nobody
 }
 
 // Defaults of a sweep.
@@ -62,37 +61,13 @@ type Event struct {
 // pages.
 var ErrCatalogue = errors.New("catalogue")
 
-// step is what a reader hands to the keeper: a page, or the end of a region; or nothing, which is
-// taken when all that the reader handed over before is done.
-type step struct {
-	region string
-	page   *fetched
-	result *Region
-}
-
-// fetched is a page on its way to the catalogue.
-type fetched struct {
-	chart *chart
-	page  catalog.Page
-}
-
-// chart is the chart being read. The keeper begins it when its first page comes.
-type chart struct {
-	key    catalog.ChartKey
-	id     catalog.ChartID // 0 until it is begun
-	pages  int
-	videos int
-	taken  atomic.Bool // another sweep, which had resumed it, has completed it
-}
-
 // Execute runs the sweep until every region was visited, the units are gone, or ctx ends; then the
 // pages under way are finished within the grace period, stored, and no further one is asked for.
 // The summary always says what was done. The error, if any, is why the sweep could not go on: a
 // credential that was refused, a ledger or an upstream that cannot be reached, a catalogue that
 // takes no more. Exhaustion is not an error.
 //
-// Parallel goroutines read, each one page ahead of the one that stores: the upstream's answer takes
-// longer than the disk. A panic of any is the caller's.
+// Parallel goroutines read, and store what they read. A panic of any is the caller's.
 func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	order, err := s.order(context.WithoutCancel(ctx))
 	if err != nil {
@@ -101,38 +76,17 @@ func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	work, end := s.graceful(ctx)
 	defer end(nil)
 	q := newQueue(ctx, order, s.Pages)
-	steps := s.read(work, q, len(order))
-	k := &keeper{Sweep: s, results: make(map[string]*Region)}
-	defer k.leave(steps, end)
-	for st := range steps {
-		if st == (step{}) {
-			continue
-		}
-		if k.err != nil {
-			k.drain(st)
-		} else if k.err = k.keep(context.WithoutCancel(ctx), st); k.err != nil {
-			end(k.err) // the readers stop
-		}
+	q.end = end
+	var readers sync.WaitGroup
+	for range min(max(s.Parallel, 1), len(order)) {
+		r := &reader{Sweep: s, queue: q}
+		readers.Go(func() { r.sweep(work) })
 	}
+	readers.Wait()
 	if q.panicked != "" {
 		panic(q.panicked)
 	}
-	return s.summarize(order, k, q), errors.Join(k.err, q.fatal())
-}
-
-// read starts the readers. The steps that they hand over end when all of them are done.
-func (s *Sweep) read(ctx context.Context, q *queue, regions int) <-chan step {
-	steps := make(chan step)
-	var readers sync.WaitGroup
-	for range min(max(s.Parallel, 1), regions) {
-		r := &reader{Sweep: s, queue: q, steps: steps}
-		readers.Go(func() { r.sweep(ctx) })
-	}
-	go func() {
-		readers.Wait()
-		close(steps)
-	}()
-	return steps
+	return s.summarize(order, q), q.fatal()
 }
 
 // graceful is a context that outlives ctx by the grace period.
@@ -149,10 +103,9 @@ func (s *Sweep) graceful(ctx context.Context) (context.Context, context.CancelCa
 	return work, func(cause error) { stop(); cancel(cause) }
 }
 
-// visit is a region in its turn.
+// visit is a region in its turn, and what it comes to.
 type visit struct {
-	region string
-	known  *Region // what it comes to without being asked for; nil when it is to be asked for
+	Region // Known from the beginning if it is not to be asked for
 
 	// Once it is under way:
 	tally meter.Tally
@@ -175,32 +128,35 @@ func (s *Sweep) order(ctx context.Context) ([]*visit, error) {
 		return nil, fmt.Errorf("%w: %w", ErrCatalogue, err)
 	}
 	complete := make(map[regions.Region]time.Time, len(states))
-	known := make(map[string]*Region)
+	visits := make(map[regions.Region]*visit, len(states))
 	for _, state := range states {
-		complete[regions.Region(state.Region)] = state.CompletedAt
-		known[state.Region] = s.known(state)
+		region := regions.Region(state.Region)
+		complete[region], visits[region] = state.CompletedAt, &visit{Region: s.known(state)}
 	}
-	var visits []*visit
+	var order []*visit
 	for _, r := range regions.Order(s.Regions, complete) {
-		visits = append(visits, &visit{region: string(r), known: known[string(r)]})
+		order = append(order, visits[r])
 	}
-	return visits, nil
+	return order, nil
 }
 
-// known is what the upstream said of a region a short while ago, and need not be asked again: that
-// it has no chart, for the rest of its day, or that it knows no such region, for a week.
-func (s *Sweep) known(state catalog.RegionState) *Region {
+// known is a region before its visit. What the upstream said of it a short while ago need not be
+// asked again: that it has no chart, for the rest of its day, or that it knows no such region, for
+// a week.
+func (s *Sweep) known(state catalog.RegionState) Region {
+	r := Region{Region: state.Region, Outcome: Skipped}
 	now := s.Now()
 	today, _ := s.Day.Bounds(now)
 	again := state.UnavailableAt.Add(askInvalid)
 	switch {
 	case state.UnavailableAt.IsZero():
 	case state.Invalid && now.Before(again):
-		return &Region{Region: state.Region, Known: true, Outcome: Failed, err: &fault.Error{Fault: fault.Fault{
-			Kind: fault.BadRegion, Message: fmt.Sprintf("refused on %s, not asked for again before %s",
-				state.UnavailableAt.Format(time.DateOnly), again.Format(time.DateOnly))}}}
+		r.Known, r.Outcome = true, Failed
+		r.err = &fault.Error{Fault: fault.Fault{Kind: fault.BadRegion, Message: fmt.Sprintf(
+			"refused on %s, not asked for again before %s",
+			state.UnavailableAt.Format(time.DateOnly), again.Format(time.DateOnly))}}
 	case !state.Invalid && !state.UnavailableAt.Before(today):
-		return &Region{Region: state.Region, Known: true, Outcome: Unavailable}
+		r.Known, r.Outcome = true, Unavailable
 	}
-	return nil
+	return r
 }

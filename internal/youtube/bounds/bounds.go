@@ -55,7 +55,7 @@ func Read(success bool, body io.Reader) ([]byte, error) {
 // It looks at no more of the form than it needs to find the values: whoever decodes the rest
 // rejects what is not JSON.
 func Check(data []byte) error {
-	c := checker{data: data}
+	c := checker{data: data, folded: map[string]string{}}
 	return c.value("", 0)
 }
 
@@ -63,6 +63,7 @@ type checker struct {
 	data   []byte
 	at     int // the next byte
 	values int
+	folded map[string]string // keys as encoding/json compares them
 }
 
 // errCut is the error for what is not JSON, most often because it ends too early.
@@ -117,7 +118,11 @@ func (c *checker) object(depth int) error {
 		if err != nil {
 			return err
 		}
-		folded := strings.ToLower(strings.ToUpper(key)) // as encoding/json compares them
+		folded, met := c.folded[key]
+		if !met {
+			folded = strings.ToLower(strings.ToUpper(key))
+			c.folded[key] = folded
+		}
 		if seen[folded] {
 			return &Unusable{"." + key, "is there twice"}
 		}

@@ -1,0 +1,112 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/youtube/fault"
+)
+
+// store begins to store a page; the one before is stored.
+func (r *reader) store(ctx context.Context, page catalog.Page) {
+	ctx = context.WithoutCancel(ctx) // it is paid for
+	done := make(chan error, 1)
+	r.storing = done
+	go func() {
+		defer close(done)
+		defer r.queue.catch()
+		done <- r.queue.abort(ctx, r.put(ctx, page))
+	}()
+}
+
+// stored waits until the last page is stored.
+func (r *reader) stored() error {
+	if r.storing == nil {
+		return nil
+	}
+	err := <-r.storing
+	r.storing = nil
+	return err
+}
+
+// put stores a page; with the last one the chart becomes the current one of its region.
+func (r *reader) put(ctx context.Context, page catalog.Page) (err error) {
+	c := r.chart
+	var added int
+	if c.id == 0 {
+		c.id, added, err = r.Catalog.Begin(ctx, c.key, r.Run, page)
+	} else if added, err = r.Catalog.StorePage(ctx, c.id, page); added == 0 {
+		return r.shared(ctx, page, err)
+	}
+	if err != nil {
+		return err
+	}
+	r.count(c.pages+1, c.videos+added)
+	r.Log.Debug("page stored", "region", c.key.Region, "page", c.pages, "videos", added)
+	r.tell(Event{Region: c.key.Region, Pages: c.pages, Videos: c.videos})
+	return nil
+}
+
+// shared settles a page that brought nothing new to its chart, or was refused. Another sweep may
+// have resumed the chart, and have stored the page, or even completed the chart with fewer pages
+// than this one would read.
+func (r *reader) shared(ctx context.Context, page catalog.Page, refusal error) error {
+	c := r.chart
+	charts, err := r.Catalog.Charts(ctx, c.key, 10)
+	i := slices.IndexFunc(charts, func(known catalog.Chart) bool { return known.ID == c.id })
+	if err != nil || i < 0 {
+		return errors.Join(refusal, err)
+	}
+	r.count(charts[i].Pages, charts[i].Videos)
+	c.taken = !charts[i].CompletedAt.IsZero()
+	switch {
+	case c.taken:
+		refusal = nil
+	case refusal == nil && page.Last:
+		refusal = r.Catalog.Complete(ctx, c.id, r.Now())
+	}
+	if refusal == nil {
+		r.tell(Event{Region: c.key.Region, Pages: c.pages, Videos: c.videos})
+	}
+	return refusal
+}
+
+// end settles what a region came to, and notes what need not be asked again soon: that the upstream
+// has no chart of it, or does not know it.
+func (r *reader) end(ctx context.Context, v *visit) {
+	if v.Outcome == Skipped && v.Pages > 0 {
+		v.Outcome = Partial
+	}
+	if _, halted := errors.AsType[stopped](v.err); halted && v.Pages == 0 {
+		v.err = nil // it was left out
+	}
+	if kind, upstream := fault.KindOf(v.err); upstream && !v.Known {
+		ctx, key := context.WithoutCancel(ctx), catalog.ChartKey{Region: v.Region.Region}
+		var err error
+		switch kind {
+		case fault.NoChart:
+			err = r.Catalog.MarkUnavailable(ctx, key, r.Now())
+		case fault.BadRegion:
+			err = r.Catalog.MarkInvalid(ctx, key, r.Now())
+		}
+		r.queue.abort(ctx, err)
+	}
+	attrs := []any{"region", v.Region.Region, "outcome", v.Outcome, "pages", v.Pages,
+		"videos", v.Videos, "units", v.Units}
+	if v.err != nil {
+		attrs = append(attrs, "error", v.err)
+	}
+	r.Log.Info("region done", attrs...)
+	r.tell(Event{Region: v.Region.Region, Pages: v.Pages, Videos: v.Videos, Outcome: v.Outcome,
+		Units: v.Units})
+}
+
+func (r *reader) tell(e Event) {
+	if r.Watch != nil {
+		r.queue.telling.Lock()
+		defer r.queue.telling.Unlock()
+		r.Watch(e)
+	}
+}
