@@ -60,8 +60,7 @@ type statements map[string]*sql.Stmt
 // A page that was stored survives a power cut: it was paid for in units, and fetching it again
 // costs them again. That is one fsync a page, which is little beside the page's way over the
 // network.
-func Open(ctx context.Context, url string) (*Catalog,
-	error) {
+func Open(ctx context.Context, url string) (*Catalog, error) {
 	return openBy(ctx, url, sqlite.Open)
 }
 
@@ -117,8 +116,8 @@ func prepare(ctx context.Context, db *sql.DB, dir string) (statements, error) {
 		name := strings.TrimSuffix(file.Name(), ".sql")
 		// With a line end behind the semicolon the driver takes the text for a script and parses it
 		// anew each time.
-		if prepared[name], err = db.PrepareContext(ctx,
-			strings.TrimSpace(string(text))); err != nil {
+		prepared[name], err = db.PrepareContext(ctx, strings.TrimSpace(string(text)))
+		if err != nil {
 			return nil, fmt.Errorf("%s/%s: %w", dir, file.Name(), err)
 		}
 	}

@@ -174,6 +174,12 @@ func TestRepeatedIDsKeepTheirFirstRank(t *testing.T) {
 		t.Errorf("added %d, want 1", n)
 	}
 	wantHeads(t, c, us, "1:a 2:-b 5:c")
+	for chart, want := range map[ChartID]string{id: `["a" "-b" "" "" "c"]`, id + 1: `[]`} {
+		if places, err := c.Places(t.Context(), chart); err != nil ||
+			fmt.Sprintf("%q", places) != want {
+			t.Errorf("places %q, %v; want %s", places, err, want)
+		}
+	}
 	got, _, err := c.Current(t.Context(), us, 1)
 	if err != nil || got.Videos != 3 || got.Pages != 2 || !got.CompletedAt.Equal(nine) {
 		t.Errorf("chart %+v, %v", got, err)

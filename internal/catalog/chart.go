@@ -71,9 +71,9 @@ func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string,
 	return id, added, nil
 }
 
-// Resume finds the chart of key to go on with: the one begun last, if it is not complete and was
-// begun at or after notBefore, so that all pages of a chart are from one stretch of time. ok is
-// false when there is none, and one is to be begun. A chart without a NextPageToken has all its
+// Resume finds the chart of key to resume: the one begun last, if it is not complete and was begun
+// at or after notBefore, so that the pages of a chart are all of about the same time. ok is false
+// when there is none, and a new one is to begin. A chart without a NextPageToken has all its
 // pages and waits only for Complete.
 func (c *Catalog) Resume(ctx context.Context, key ChartKey,
 	notBefore time.Time) (chart Chart, ok bool, err error) {
@@ -226,10 +226,9 @@ func scanChart(row scanner) (Chart, error) {
 	var started int64
 	var fetched, completed sql.NullInt64
 	err := row.Scan(&chart.ID, &chart.Region, &chart.Category, &chart.Run, &started, &fetched,
-		&completed,
-		&chart.Pages, &chart.Videos, &chart.NextPageToken)
-	chart.StartedAt, chart.FetchedAt, chart.CompletedAt = micros(started), moment(fetched),
-		moment(completed)
+		&completed, &chart.Pages, &chart.Videos, &chart.NextPageToken)
+	chart.StartedAt = micros(started)
+	chart.FetchedAt, chart.CompletedAt = moment(fetched), moment(completed)
 	return chart, err
 }
 

@@ -89,21 +89,9 @@ func (s *txn) storePlaces(id ChartID, places int, page Page) (added int, err err
 		}
 		added += int(n)
 	}
-	_, err = s.exec("advance_chart", id, page.FetchedAt.UnixMicro(), page.Next, len(page.Videos),
-		added)
+	at := page.FetchedAt.UnixMicro()
+	_, err = s.exec("advance_chart", id, at, page.Next, len(page.Videos), added)
 	return added, err
-}
-
-// Refresh stores videos that were fetched by their ids, outside any chart.
-func (c *Catalog) Refresh(ctx context.Context, videos []Video, at time.Time) error {
-	return c.update(ctx, func(s *txn) error {
-		for _, video := range videos {
-			if _, err := s.putVideo(video, at); err != nil {
-				return fmt.Errorf("video %q: %w", video.ID, err)
-			}
-		}
-		return nil
-	})
 }
 
 // known is what the catalogue has of a video before it is stored again.
@@ -169,8 +157,7 @@ func (s *txn) writeVideo(v Video, now known) (number int64, err error) {
 	}
 	n, k := now.names, now.counters
 	result, err := s.exec(query, v.ID, now.fetchedAt, n.title, n.channelID, n.channelTitle,
-		n.category,
-		k.views, k.likes, k.comments, nullable(v.PublishedAt), v.Duration, now.tags,
+		n.category, k.views, k.likes, k.comments, nullable(v.PublishedAt), v.Duration, now.tags,
 		now.description)
 	if err != nil || now.number != 0 {
 		return now.number, err
@@ -183,9 +170,8 @@ func (s *txn) writeVideo(v Video, now known) (number int64, err error) {
 func (s *txn) writeChanges(before, now known, v Video) error {
 	fresh := before.number == 0
 	if n := now.names; fresh || n != before.names {
-		_, err := s.exec("put_names", now.number, now.fetchedAt, n.title, n.channelID,
-			n.channelTitle, n.category)
-		if err != nil {
+		if _, err := s.exec("put_names", now.number, now.fetchedAt, n.title, n.channelID,
+			n.channelTitle, n.category); err != nil {
 			return err
 		}
 	}

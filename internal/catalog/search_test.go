@@ -111,10 +111,7 @@ func TestSearchFollowsChanges(t *testing.T) {
 		{func() { v.ChannelTitle = "antarctic" }, "arctic", "antarctic"},
 	} {
 		change.change()
-		if err := c.Refresh(t.Context(), []Video{v},
-			nine.Add(time.Duration(i)*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		chart(t, c, us, nine.Add(time.Duration(i)*time.Hour), v)
 		if found(t, c, change.gone) != "" || found(t, c, change.found) != "a" {
 			t.Errorf("step %d: %q still finds, or %q does not", i, change.gone, change.found)
 		}

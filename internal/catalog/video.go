@@ -101,29 +101,13 @@ func scanSeen(row scanner, first any) (v Seen, err error) {
 	var published sql.NullInt64
 	var tags []byte
 	err = row.Scan(first, &v.ID, &v.Title, &v.ChannelID, &v.ChannelTitle, &v.Category, &v.Views,
-		&v.Likes, &v.Comments,
-		&published, &firstSeen, &fetched, &v.Duration, &tags, &v.Description)
+		&v.Likes, &v.Comments, &published, &firstSeen, &fetched, &v.Duration, &tags, &v.Description)
 	if err != nil {
 		return Seen{}, err
 	}
-	v.PublishedAt, v.FirstSeenAt, v.FetchedAt = moment(published), micros(firstSeen),
-		micros(fetched)
+	v.PublishedAt = moment(published)
+	v.FirstSeenAt, v.FetchedAt = micros(firstSeen), micros(fetched)
 	return v, json.Unmarshal(tags, &v.Tags)
-}
-
-// Stale returns the ids of videos last fetched before that moment, oldest first. A limit of 0 means
-// all.
-func (c *Catalog) Stale(ctx context.Context, before time.Time,
-	limit int) (ids []string, err error) {
-	err = c.view(ctx, func(s *txn) error {
-		return s.each("stale", func(row scanner) error {
-			var id string
-			err := row.Scan(&id)
-			ids = append(ids, id)
-			return err
-		}, before.UnixMicro(), limitOrAll(limit))
-	})
-	return ids, err
 }
 
 // Delete forgets everything fetched before that moment: charts begun before it, videos not fetched
@@ -148,9 +132,9 @@ func (c *Catalog) Delete(ctx context.Context, before time.Time) (videos int, err
 }
 
 // deleteAll runs a query that deletes at most step rows until there is nothing left to delete.
-func (c *Catalog) deleteAll(ctx context.Context, query string, before int64,
-	step int) (total int, err error) {
-	for n := int64(step); n >= int64(step); {
+func (c *Catalog) deleteAll(ctx context.Context, query string, before, step int64) (total int,
+	err error) {
+	for n := step; n >= step; {
 		err := c.update(ctx, func(s *txn) error {
 			result, err := s.exec(query, before, step)
 			if err != nil {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -25,7 +26,10 @@ func TestTextIsKeptByteForByte(t *testing.T) {
 		Description: "a\r\nb\u2028c<&>\t\ufeff\U0003134a\ufffd \xff",
 		Tags:        []string{"", "x", "x", "", "a,b", `"q"\`, "e\u0301", "\u2028<&>", "\x00"},
 	}
-	chart(t, c, us, nine, strange, video("b"))
+	chart(t, c, us, nine, strange, Video{ID: "bare"})
+	if got := history(t, c, "bare"); got.Tags == nil || len(got.Tags) != 0 {
+		t.Errorf("no tags became %#v", got.Tags)
+	}
 	want := History{
 		Seen:     Seen{Video: strange, FirstSeenAt: nine, FetchedAt: nine},
 		Names:    []Names{{nine, strange.Title, strange.ChannelID, strange.ChannelTitle, ""}},
@@ -36,24 +40,11 @@ func TestTextIsKeptByteForByte(t *testing.T) {
 	}
 }
 
-func TestNoTagsAreNoTags(t *testing.T) {
-	c := open(t)
-	chart(t, c, us, nine, Video{ID: "a"})
-	if got := history(t, c, "a"); got.Tags == nil || len(got.Tags) != 0 {
-		t.Errorf("tags %#v", got.Tags)
-	}
-}
-
 func TestHistoryHasChangesOnly(t *testing.T) {
 	c := open(t)
 	v := video("a")
 	at := func(hours int) time.Time { return nine.Add(time.Duration(hours) * time.Hour) }
-	see := func(hours int) {
-		t.Helper()
-		if err := c.Refresh(t.Context(), []Video{v}, at(hours)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	see := func(hours int) { chart(t, c, us, at(hours), v) }
 	see(0)
 	see(1)
 	v.Views, v.Comments = number(90), nil // counters fall, comments are turned off
@@ -90,24 +81,22 @@ func TestHistoryHasChangesOnly(t *testing.T) {
 	}
 }
 
-func TestStaleAndDelete(t *testing.T) {
+func TestDelete(t *testing.T) {
 	c := open(t)
 	day := func(n int) time.Time { return nine.AddDate(0, 0, n) }
 	chart(t, c, us, day(0), videos("old", "kept", "steady")...)
+	many := make([]Video, 449) // more than go in one step
+	for i := range many {
+		many[i].ID = fmt.Sprint("old", i)
+	}
+	chart(t, c, us, day(0), many...)
 	kept := video("kept")
 	kept.Title, kept.Views = "A new title", number(5)
 	chart(t, c, us, day(20), kept, video("steady"))
 	begin(t, c, ChartKey{Region: "GB"}, Page{FetchedAt: day(0)})
 	pageless(t, c, ChartKey{Region: "GB"}, day(0))
 
-	ids, err := c.Stale(t.Context(), day(1), 0)
-	if err != nil || !reflect.DeepEqual(ids, []string{"old"}) {
-		t.Errorf("stale %q, %v", ids, err)
-	}
-	if ids, err = c.Stale(t.Context(), day(30), 2); err != nil || len(ids) != 2 || ids[0] != "old" {
-		t.Errorf("stale %q, %v", ids, err)
-	}
-	if n, err := c.Delete(t.Context(), day(1)); n != 1 || err != nil {
+	if n, err := c.Delete(t.Context(), day(1)); n != 450 || err != nil {
 		t.Errorf("deleted %d, %v", n, err)
 	}
 	var charts int
@@ -137,17 +126,4 @@ func TestStaleAndDelete(t *testing.T) {
 			t.Errorf("charts of %s: %+v, %v", key.Region, charts, err)
 		}
 	}
-}
-
-func TestDeleteGoesOnBeyondOneStep(t *testing.T) {
-	c := open(t)
-	many := make([]Video, 450)
-	for i := range many {
-		many[i] = Video{ID: string(rune('a'+i%26)) + time.Duration(i).String()}
-	}
-	chart(t, c, us, nine, many...)
-	if n, err := c.Delete(t.Context(), nine.Add(time.Hour)); n != 450 || err != nil {
-		t.Errorf("deleted %d, %v", n, err)
-	}
-	wantHeads(t, c, us, "none")
 }
