@@ -53,24 +53,6 @@ func (s *station) sorted() string {
 	return strings.Join(slices.Sorted(slices.Values(strings.Fields(s.requests()))), " ")
 }
 
-// TestSideBySide: once the first page has come, every reader has a request under way.
-func TestSideBySide(t *testing.T) {
-	onLedgers(t, func(t *testing.T, open openFunc) {
-		s := open(t, &youtubetest.Server{}, units(1000))
-		s.on(gather(1, 4, func() {})) // US2 GB1 DE1 FR1, or the sweep hangs
-		sum, err := s.sideBySide(t, eight, 4, 4).Execute(t.Context())
-		want := "complete US:complete:4/200:4 GB:complete:4/200:4 DE:complete:4/200:4 FR:complete:4/200:4 " +
-			"IN:complete:4/171:4 BR:complete:4/200:4 AU:complete:3/137:3 CA:complete:4/200:4"
-		if err != nil || written(sum) != want || sum.Units["default"] != 31 {
-			t.Errorf("swept %s, %v", written(sum), err)
-		}
-		for region := range strings.SplitSeq(eight, ",") {
-			s.whole(t, region, 200)
-		}
-		s.balanced(t)
-	})
-}
-
 // TestHowLongItTakes: every reader is busy until the regions come to an end, and a chart that is
 // shorter than it may be keeps no other from being begun.
 func TestHowLongItTakes(t *testing.T) {
@@ -115,25 +97,6 @@ func TestDownMeanwhile(t *testing.T) {
 			t.Errorf("%s, the last one, is %s", last.Region, last.Outcome)
 		}
 	})
-}
-
-// TestAloneUntilAnswered: while nothing is heard of the upstream, one reader asks.
-func TestAloneUntilAnswered(t *testing.T) {
-	s := open(t, &youtubetest.Server{Keys: []string{"another"}}, units(1000))
-	sum, err := s.sideBySide(t, eight, 4, 8).Execute(t.Context())
-	if kind, ok := fault.KindOf(err); !ok || kind != fault.BadCredential {
-		t.Errorf("got %v", err)
-	}
-	if s.requests() != "US1" || sum.Units["default"] != 1 || sum.Regions[1].Err() != nil {
-		t.Errorf("swept %s", written(sum))
-	}
-	s = open(t, &youtubetest.Server{Faults: faults(t, "503")}, units(1000))
-	sum, err = s.sideBySide(t, "US,GB,DE,FR", 1, 4).Execute(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "3 regions in a row") {
-		t.Errorf("got %v", err)
-	}
-	s.compare(t, sum, "failed US:failed:0/0:4 GB:failed:0/0:4 DE:skipped:0/0:0 FR:failed:0/0:4",
-		"US1 US1 US1 US1 GB1 GB1 GB1 GB1 FR1 FR1 FR1 FR1")
 }
 
 // TestDownTogether: three regions that have no answer at the same time are counted as one, so a

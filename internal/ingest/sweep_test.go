@@ -14,19 +14,32 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
+// TestEveryRegionIsComplete, be it read by one reader or by four; these have a request under way
+// each once the first page has come.
 func TestEveryRegionIsComplete(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
-		s := open(t, &youtubetest.Server{}, units(1000))
-		sum := s.run(t, s.sweep(t, eight, 4), "complete US:complete:4/200:4 GB:complete:4/200:4 DE:complete:4/200:4 FR:complete:4/200:4 "+
-			"IN:complete:4/171:4 BR:complete:4/200:4 AU:complete:3/137:3 CA:complete:4/200:4",
-			"US1 US2 US3 US4 GB1 GB2 GB3 GB4 DE1 DE2 DE3 DE4 FR1 FR2 FR3 FR4 IN1 IN2 IN3 IN4 BR1 BR2 BR3 BR4 AU1 AU2 AU3 CA1 CA2 CA3 CA4")
-		if sum.Units["default"] != 31 || len(sum.Units) != 1 || !sum.RetryAt.IsZero() || sum.RetryAfter != 0 || sum.Limit != "" {
-			t.Errorf("summary %+v", sum)
+		for _, readers := range []int{1, 4} {
+			s := open(t, &youtubetest.Server{}, units(1000))
+			if readers > 1 {
+				s.on(gather(1, readers, func() {})) // US2 GB1 DE1 FR1, or the sweep hangs
+			}
+			sum, err := s.sideBySide(t, eight, 4, readers).Execute(t.Context())
+			want := "complete US:complete:4/200:4 GB:complete:4/200:4 DE:complete:4/200:4 FR:complete:4/200:4 " +
+				"IN:complete:4/171:4 BR:complete:4/200:4 AU:complete:3/137:3 CA:complete:4/200:4"
+			asked := "US1 US2 US3 US4 GB1 GB2 GB3 GB4 DE1 DE2 DE3 DE4 FR1 FR2 FR3 FR4 " +
+				"IN1 IN2 IN3 IN4 BR1 BR2 BR3 BR4 AU1 AU2 AU3 CA1 CA2 CA3 CA4"
+			if got := s.requests(); err != nil || written(sum) != want || readers == 1 && got != asked {
+				t.Errorf("swept %s, %v; asked %s", written(sum), err, got)
+			}
+			if sum.Units["default"] != 31 || len(sum.Units) != 1 || !sum.RetryAt.IsZero() ||
+				sum.RetryAfter != 0 || sum.Limit != "" {
+				t.Errorf("summary %+v", sum)
+			}
+			for region := range strings.SplitSeq(eight, ",") {
+				s.whole(t, region, 200)
+			}
+			s.balanced(t)
 		}
-		for region := range strings.SplitSeq(eight, ",") {
-			s.whole(t, region, 200)
-		}
-		s.balanced(t)
 	})
 }
 
@@ -161,14 +174,15 @@ func TestUpstreamIsExhausted(t *testing.T) {
 	})
 }
 
-// TestBadCredential: nothing further is asked with a key that was refused.
+// TestBadCredential: nothing further is asked with a key that was refused. While nothing is heard
+// of the upstream, one reader asks.
 func TestBadCredential(t *testing.T) {
-	for _, broken := range []*youtubetest.Server{{Keys: []string{"another"}}, {Faults: faults(t, "403-blocked")},
-		{Faults: faults(t, "403-disabled")}} {
+	for _, broken := range []*youtubetest.Server{{Keys: []string{"another"}},
+		{Faults: faults(t, "403-blocked")}, {Faults: faults(t, "403-disabled")}} {
 		s := open(t, broken, units(1000))
-		sum, err := s.sweep(t, "US,GB", 4).Execute(t.Context())
-		if kind, ok := fault.KindOf(err); !ok || kind != fault.BadCredential {
-			t.Errorf("got %v", err)
+		sum, err := s.sideBySide(t, "US,GB", 4, 8).Execute(t.Context())
+		if kind, ok := fault.KindOf(err); !ok || kind != fault.BadCredential || sum.Regions[1].Err() != nil {
+			t.Errorf("got %v, %v", err, sum.Regions[1].Err())
 		}
 		s.compare(t, sum, "failed US:failed:0/0:1 GB:skipped:0/0:0", "US1")
 	}
