@@ -49,12 +49,11 @@ func BenchmarkStorePageOfNewCounters(b *testing.B) {
 
 func BenchmarkStorePageOfRealVideos(b *testing.B) {
 	var pages [][]Video
-	for _, file := range realFiles(b) {
-		dates, charts := realCharts(b, file)
-		for _, page := range pagesOf(charts[dates[0]], nine) {
+	realCharts(b, func(_ string, days [][]Video) {
+		for _, page := range pagesOf(days[0], nine) {
 			pages = append(pages, page.Videos)
 		}
-	}
+	})
 	if len(pages) == 0 {
 		return
 	}

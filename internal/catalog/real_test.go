@@ -1,96 +1,59 @@
 package catalog
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"quotabudget/internal/youtube/youtubetest"
 )
 
-// realPlace is one line of a real chart.
-type realPlace struct {
-	VideoID      string    `json:"video_id"`
-	Title        string    `json:"title"`
-	ChannelID    string    `json:"channel_id"`
-	ChannelTitle string    `json:"channel_title"`
-	CategoryID   string    `json:"category_id"`
-	PublishedAt  time.Time `json:"published_at"`
-	Tags         []string  `json:"tags"`
-	Views        *int64    `json:"view_count"`
-	Likes        *int64    `json:"like_count"`
-	Comments     *int64    `json:"comment_count"`
-	Description  string    `json:"description"`
-	Date         string    `json:"trending_date"`
-}
-
-func (p realPlace) video() Video {
-	return Video{
-		ID: p.VideoID, Title: p.Title, ChannelID: p.ChannelID, ChannelTitle: p.ChannelTitle,
-		Category:    p.CategoryID,
-		Description: p.Description, Tags: p.Tags, PublishedAt: p.PublishedAt.UTC(),
-		Views: p.Views, Likes: p.Likes, Comments: p.Comments,
-	}
-}
-
-// realFiles returns the files of real charts, none where they are not at hand.
-func realFiles(t testing.TB) []string {
+// realCharts calls use with each region's charts, day by day, of shared/data/trending in
+// $QUOTA_SHARED_DATA or above the test; not at all where there is none.
+func realCharts(t testing.TB, use func(region string, days [][]Video)) {
 	t.Helper()
 	data := os.Getenv("QUOTA_SHARED_DATA")
-	for dir, err := os.Getwd(); data == "" && err == nil; dir = filepath.Dir(dir) {
-		at := filepath.Join(dir, "shared", "data")
-		if info, err := os.Stat(at); err == nil && info.IsDir() {
-			data = at
-		} else if dir == filepath.Dir(dir) {
-			break
+	for dir, err := os.Getwd(); data == "" && err == nil && dir != "/"; dir = filepath.Dir(dir) {
+		if found, _ := filepath.Glob(filepath.Join(dir, "shared/data/trending")); found != nil {
+			data = filepath.Join(dir, "shared/data")
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(data, "trending", "*.jsonl.gz"))
+	if data == "" {
+		t.Log("no real charts here: generated ones only")
+		return
+	}
+	charts, err := youtubetest.LoadDir(filepath.Join(data, "trending"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data == "" || len(files) == 0 {
-		t.Log("no real charts here: generated ones only")
-		return nil
+	for _, region := range charts.Regions(charts.Days() - 1) {
+		var days [][]Video
+		for day := range charts.Days() {
+			if list := charts.Chart(region, day); list != nil {
+				days = append(days, videosOf(t, list))
+			}
+		}
+		use(region, days)
 	}
-	return files
 }
 
-// realCharts returns the charts of one file by their dates.
-func realCharts(t testing.TB, file string) (dates []string, charts map[string][]Video) {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	unzipped, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	charts = map[string][]Video{}
-	lines := bufio.NewScanner(unzipped)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var place realPlace
-		if err := json.Unmarshal(lines.Bytes(), &place); err != nil {
+func videosOf(t testing.TB, list []*youtubetest.Video) (all []Video) {
+	for _, v := range list {
+		published, err := time.Parse(time.RFC3339, v.PublishedAt)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(dates, place.Date) {
-			dates = append(dates, place.Date)
-		}
-		charts[place.Date] = append(charts[place.Date], place.video())
+		all = append(all, Video{
+			ID: v.ID, Title: v.Title, ChannelID: v.ChannelID, ChannelTitle: v.ChannelTitle,
+			Category: v.CategoryID, Description: v.Description, Tags: slices.Clone(v.Tags),
+			PublishedAt: published.UTC(),
+			Views:       v.ViewCount, Likes: v.LikeCount, Comments: v.CommentCount,
+		})
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(dates)
-	return dates, charts
+	return all
 }
 
 // pagesOf cuts a chart into pages of 50.
@@ -107,22 +70,17 @@ func pagesOf(list []Video, at time.Time) (pages []Page) {
 }
 
 func TestRealCharts(t *testing.T) {
-	for _, file := range realFiles(t) {
-		region := strings.TrimSuffix(filepath.Base(file), ".jsonl.gz")
-		t.Run(region, func(t *testing.T) {
-			c := open(t)
-			dates, charts := realCharts(t, file)
-			for i, date := range dates {
-				at := nine.AddDate(0, 0, i)
-				pages := pagesOf(charts[date], at)
-				id := begin(t, c, ChartKey{Region: region}, pages[0])
-				for _, page := range pages[1:] {
-					store(t, c, id, page)
-				}
-				checkReal(t, c, region, charts[date])
+	realCharts(t, func(region string, days [][]Video) {
+		c := open(t)
+		for i, chart := range days {
+			pages := pagesOf(chart, nine.AddDate(0, 0, i))
+			id := begin(t, c, ChartKey{Region: region}, pages[0])
+			for _, page := range pages[1:] {
+				store(t, c, id, page)
 			}
-		})
-	}
+			checkReal(t, c, region, chart)
+		}
+	})
 }
 
 // checkReal wants the current chart to be exactly this one, each video at its first place and as

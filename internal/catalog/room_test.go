@@ -66,22 +66,17 @@ func TestCheckRoom(t *testing.T) {
 
 // TestRoomForPage: the check writes more than any page of a real chart does.
 func TestRoomForPage(t *testing.T) {
-	for _, file := range realFiles(t) {
+	realCharts(t, func(region string, days [][]Video) {
 		c := open(t)
-		dates, charts := realCharts(t, file)
-		for _, date := range dates {
+		for _, chart := range days {
 			if _, err := c.db.Write.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 				t.Fatal(err)
 			}
-			chart := charts[date]
-			if _, _, err := c.Begin(t.Context(), us, "run",
-				Page{FetchedAt: nine, Videos: chart[:min(50, len(chart))]}); err != nil {
-				t.Fatal(err)
-			}
+			begin(t, c, us, pagesOf(chart, nine)[0])
 			info, err := os.Stat(c.Path() + "-wal")
 			if err != nil || info.Size() > roomForPage {
-				t.Errorf("%s: a page took %d bytes, %v", file, info.Size(), err)
+				t.Errorf("%s: a page took %d bytes, %v", region, info.Size(), err)
 			}
 		}
-	}
+	})
 }
