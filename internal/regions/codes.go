@@ -1,5 +1,7 @@
 package regions
 
+import "strings"
+
 // assigned is every officially assigned code of ISO 3166-1, 249 of them, each followed by a blank.
 const assigned = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ " +
 	"BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ " +
@@ -14,42 +16,17 @@ const assigned = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ " +
 	"TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ " +
 	"VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW "
 
-// slip is the region meant by what people write instead of its code: the code of its language, its
+// slips are what people write instead of a region's code, before it: the code of its language, its
 // letters on cars and in the European Union, or its code of three letters.
-func slip(code string) (Region, bool) {
-	switch code {
-	case "UK", "EN", "GBR", "ENG":
-		return "GB", true
-	case "EL", "GRC":
-		return "GR", true
-	case "JA", "JPN":
-		return "JP", true
-	case "KO", "KOR":
-		return "KR", true
-	case "ZH", "CHN":
-		return "CN", true
-	case "USA":
-		return "US", true
-	case "DEU", "GER", "D":
-		return "DE", true
-	case "FRA", "F":
-		return "FR", true
-	case "BRA":
-		return "BR", true
-	case "IND":
-		return "IN", true
-	case "AUS":
-		return "AU", true
-	case "CAN":
-		return "CA", true
-	case "MEX":
-		return "MX", true
-	case "RUS":
-		return "RU", true
-	case "ESP":
-		return "ES", true
-	case "ITA":
-		return "IT", true
+const slips = " UK EN GBR ENG =GB EL GRC =GR JA JPN =JP KO KOR =KR ZH CHN =CN USA =US DEU GER D =DE " +
+	"FRA F =FR BRA =BR IND =IN AUS =AU CAN =CA MEX =MX RUS =RU ESP =ES ITA =IT "
+
+// slip is the region meant by code, a common slip.
+func slip(code string) (region string, ok bool) {
+	if strings.ContainsAny(code, " =") {
+		return "", false
 	}
-	return "", false
+	_, after, ok := strings.Cut(slips, " "+code+" ")
+	_, region, _ = strings.Cut(after, "=")
+	return region[:min(2, len(region))], ok && code != ""
 }

@@ -107,39 +107,51 @@ func openAtOnce(t *testing.T, path string, processes int) {
 	start.Close()
 }
 
-// TestReadOnly runs in a process without the rights of root, which ignores permission bits.
-func TestReadOnly(t *testing.T) {
+// TestPermissions runs in a process without the rights of root, which ignores permission bits: what
+// cannot be written is refused, and read all the same.
+func TestPermissions(t *testing.T) {
 	for _, c := range []struct {
-		name       string
-		file, dir  os.FileMode
-		fileExists bool
+		name      string
+		file, dir os.FileMode
+		open      bool   // by another process, which has written a second note
+		read      string // "" if that is not possible either
 	}{
-		{"the file", 0o444, 0o777, true},
-		{"the directory", 0o666, 0o555, true},
-		{"both", 0o444, 0o555, true},
-		{"nothing to be read", 0, 0o777, true},
-		{"a directory for a new file", 0, 0o555, false},
+		{"the file", 0o444, 0o777, false, "1 notes\n"},
+		{"the directory", 0o666, 0o555, false, "1 notes\n"},
+		{"both", 0o444, 0o555, false, "1 notes\n"},
+		{"both, while somebody writes", 0o644, 0o755, true, "2 notes\n"},
+		{"the file, while it is open", 0o444, 0o777, true, "2 notes\n"},
+		{"nothing to be read", 0, 0o777, false, ""},
+		{"a directory without the file", 0, 0o555, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			top := publicDir(t)
-			dir := filepath.Join(top, "d")
-			path := filepath.Join(dir, "n.db")
-			if err := os.Mkdir(dir, 0o777); err != nil {
+			path := filepath.Join(top, "d", "n.db")
+			if err := os.Mkdir(filepath.Dir(path), 0o777); err != nil {
 				t.Fatal(err)
 			}
-			if c.fileExists {
-				if err := os.WriteFile(path, closed(t), 0o666); err != nil {
+			if c.read != "" || c.dir == 0o777 {
+				if err := os.WriteFile(path, closed(t), 0o644); err != nil {
 					t.Fatal(err)
+				}
+				if c.open {
+					if err := mustOpen(t, path, Options{}).Update(t.Context(), insert("second")); err != nil {
+						t.Fatal(err)
+					}
 				}
 				chmod(t, path, c.file)
 			}
-			chmod(t, dir, c.dir)
-			defer chmod(t, dir, 0o777)
-
+			chmod(t, filepath.Dir(path), c.dir)
+			defer chmod(t, filepath.Dir(path), 0o777)
+			if c.read != "" {
+				output, code := runUnprivileged(t, top, path, "NOTEBOOK_READ=1")
+				if code != 0 || output != c.read {
+					t.Errorf("reading: exit %d, %s", code, output)
+				}
+			}
 			output, code := runUnprivileged(t, top, path)
-			t.Log(strings.TrimSpace(output))
 			if code != openReadOnly || strings.Count(output, path) < 1 || !strings.Contains(output, ErrReadOnly.Error()) {
-				t.Errorf("exit %d, %s", code, output)
+				t.Errorf("writing: exit %d, %s", code, output)
 			}
 		})
 	}

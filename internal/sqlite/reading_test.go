@@ -3,7 +3,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -40,7 +39,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 	checkError(t, reader.Update(t.Context(), insert("x")), ErrReadOnly, writer.Path())
 }
 
-// TestReadingCreatesNothing: not the file, not its directory; and what Open refuses is refused.
+// TestReadingCreatesNothing: not the file, not its directory.
 func TestReadingCreatesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	path := filepath.Join(dir, "n.db")
@@ -53,23 +52,6 @@ func TestReadingCreatesNothing(t *testing.T) {
 	dir = t.TempDir()
 	_, err := OpenReading(t.Context(), dir, notes(), Options{})
 	checkError(t, err, ErrNotDatabase, dir)
-	for name, c := range map[string]struct {
-		content []byte
-		want    error
-	}{
-		"a text":            {[]byte("hello"), ErrNotDatabase},
-		"another program's": {foreign(t, "CREATE TABLE t (x)"), ErrNotDatabase},
-		"newer":             {foreign(t, "PRAGMA application_id = 0x4e4f5445; PRAGMA user_version = 3; CREATE TABLE t (x)"), ErrNewer},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := fileOf(t, c.content)
-			_, err := OpenReading(t.Context(), path, notes(), Options{})
-			checkError(t, err, c.want, path)
-			if after, _ := os.ReadFile(path); !bytes.Equal(after, c.content) {
-				t.Error("the file was changed")
-			}
-		})
-	}
 }
 
 // TestReadingAnOlderFile brings it up to date.
@@ -86,45 +68,6 @@ func TestReadingAnOlderFile(t *testing.T) {
 	}
 	if n := count(t, mustRead(t, path).Read); n != 1 {
 		t.Errorf("%d notes after migration 2, want 1", n)
-	}
-}
-
-// TestReadingWhatCannotBeWritten runs in a process without the rights of root, which ignores
-// permission bits.
-func TestReadingWhatCannotBeWritten(t *testing.T) {
-	for name, c := range map[string]struct {
-		file, dir os.FileMode
-		open      bool // by another process
-	}{
-		"the file":                     {0o444, 0o777, false},
-		"the directory":                {0o666, 0o555, false},
-		"both":                         {0o444, 0o555, false},
-		"both, while somebody writes":  {0o644, 0o755, true},
-		"the file, while it is opened": {0o444, 0o777, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			top := publicDir(t)
-			path := filepath.Join(top, "d", "n.db")
-			if err := os.Mkdir(filepath.Dir(path), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, closed(t), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			if c.open {
-				chmod(t, path, 0o644)
-				if err := mustOpen(t, path, Options{}).Update(t.Context(), insert("second")); err != nil {
-					t.Fatal(err)
-				}
-			}
-			chmod(t, path, c.file)
-			chmod(t, filepath.Dir(path), c.dir)
-			defer chmod(t, filepath.Dir(path), 0o777)
-			output, code := runUnprivileged(t, top, path, "NOTEBOOK_READ=1")
-			if want := map[bool]string{false: "1 notes\n", true: "2 notes\n"}[c.open]; code != 0 || output != want {
-				t.Errorf("exit %d, %s", code, output)
-			}
-		})
 	}
 }
 

@@ -111,21 +111,12 @@ func TestEveryConnectionHasThePragmas(t *testing.T) {
 	defer conn.Close()
 	want["synchronous"] = "1"
 	check(conn)
-}
-
-func TestFullIsTheDefault(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
-	var got int
-	if err := db.Write.QueryRow("PRAGMA synchronous").Scan(&got); err != nil || got != 2 {
-		t.Errorf("synchronous = %d, %v; want 2", got, err)
+	if conn, err = mustOpen(t, fileOf(t, nil), Options{}).Write.Conn(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestReadCannotWrite(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
-	if err := db.View(t.Context(), insert("x")); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("a write through Read: %v", err)
-	}
+	defer conn.Close()
+	want["synchronous"], want["busy_timeout"] = "2", "10000" // by default
+	check(conn)
 }
 
 func TestUpdateIsAllOrNothing(t *testing.T) {
@@ -145,7 +136,7 @@ func TestUpdateIsAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestReadersSeeWhatIsCommitted(t *testing.T) {
+func TestReadersSeeWhatIsCommittedAndCannotWrite(t *testing.T) {
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
 	err := db.Update(t.Context(), func(tx *sql.Tx) error {
 		if err := insert("x")(tx); err != nil {
@@ -161,6 +152,9 @@ func TestReadersSeeWhatIsCommitted(t *testing.T) {
 	}
 	if n := count(t, db.Read); n != 2 {
 		t.Errorf("%d notes after the transaction, want 2", n)
+	}
+	if err := db.View(t.Context(), insert("x")); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("a write through Read: %v", err)
 	}
 }
 
