@@ -93,8 +93,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.turns.free = MaxRuns
 	d.progress = make(map[string]progress)
 	d.describe()
-	defer d.stopProbes()
+	defer d.upstream.stop()
+	defer d.catalogue.stop()
 	all := &workers{d: d, byName: make(map[string]*worker)}
+	all.all.Go(func() { d.forecast(ctx) })
+	all.all.Go(func() { d.askLedger(ctx) })
 	for c, since := d.Config, time.Now(); c != nil; c, since = d.next(ctx) {
 		all.use(ctx, c, since)
 	}

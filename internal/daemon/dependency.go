@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"log/slog"
+	"context"
 	"sync"
 	"time"
 
@@ -12,14 +12,12 @@ import (
 // away: at once, once an hour while that lasts, and when it is over. A lane that finds it away logs
 // that at debug level only.
 //
-// If it has turns, no lane gets one while it is away, but for a probe now and then: one lane that
+// If it has probes, no lane gets a turn while it is away, but for a probe now and then: one lane that
 // finds out whether it is back. The ticks of the others wait, and cost nothing.
 type dependency struct {
-	mu      sync.Mutex
-	text    dependencyText
-	log     *slog.Logger
-	waiting func() int64 // how many ticks do
-	turns   *turns       // nil when the lanes find out for themselves
+	mu   sync.Mutex
+	d    *Daemon
+	text dependencyText
 
 	since, ended time.Time // of the last one: zero when there was none, and while it lasts
 	first        time.Time // since when it has not been there for more than an hour on end
@@ -35,18 +33,12 @@ type dependency struct {
 type dependencyText struct {
 	begins, lasts, ends string
 	effect, hint        string
-	first, longest      time.Duration // waits between probes: each is twice the one before
+	// waits between probes, each twice the one before; 0 where the lanes find out for themselves
+	first, longest time.Duration
 }
 
 // stillAway is how often an outage that lasts is logged again.
 const stillAway = time.Hour
-
-// prepare is called once, before anything fails.
-func (o *dependency) prepare(d *Daemon, text dependencyText, turns *turns) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text, o.log, o.waiting, o.turns = text, d.Log, d.waiting, turns
-}
 
 // failed records that it does not answer, or does not work.
 func (o *dependency) failed(err error) {
@@ -60,12 +52,16 @@ func (o *dependency) failed(err error) {
 			o.first = now
 		}
 		o.since, o.ended, o.logged = now, time.Time{}, now
-		o.log.Error(o.text.begins, "effect", o.text.effect, "error", err, "hint", o.text.hint)
-		o.shut()
+		o.d.Log.Error(o.text.begins, "effect", o.text.effect, "error", err, "hint", o.text.hint)
+		if o.text.first > 0 {
+			o.d.turns.shut()
+			o.timer = time.AfterFunc(o.text.first, o.probe)
+			o.probeAfter(o.text.first)
+		}
 	case now.Sub(o.logged) >= stillAway:
 		o.logged = now
-		o.log.Error(o.text.lasts, "since", o.since.UTC().Truncate(time.Second),
-			"ticks_waiting", o.waiting(), "error", err, "hint", o.text.hint)
+		o.d.Log.Error(o.text.lasts, "since", o.since.UTC().Truncate(time.Second),
+			"ticks_waiting", o.d.waiting(), "error", err, "hint", o.text.hint)
 	}
 }
 
@@ -77,11 +73,11 @@ func (o *dependency) works() {
 		return
 	}
 	o.ended, o.cause, o.permit = time.Now(), nil, false
-	o.log.Info(o.text.ends, "since", o.since.UTC().Truncate(time.Second),
-		"away", o.ended.Sub(o.since).Round(time.Second), "ticks_waiting", o.waiting())
-	if o.turns != nil {
+	o.d.Log.Info(o.text.ends, "since", o.since.UTC().Truncate(time.Second),
+		"away", o.ended.Sub(o.since).Round(time.Second), "ticks_waiting", o.d.waiting())
+	if o.timer != nil {
 		o.timer.Stop()
-		o.turns.open()
+		o.d.turns.open()
 	}
 }
 
@@ -94,37 +90,25 @@ func (o *dependency) stop() {
 	}
 }
 
-// shut keeps the lanes from their turns.
-func (o *dependency) shut() {
-	if o.turns == nil {
-		return
-	}
-	o.turns.shut()
-	o.timer = time.AfterFunc(o.text.first, o.probe)
-	o.probeAfter(o.text.first)
-}
-
 // hasten makes the next probe an early one: a new configuration may have mended what is away. It
 // does not put off one that is due earlier, however often it is called.
 func (o *dependency) hasten() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.lasts() || o.turns == nil || time.Until(o.next) <= o.text.first {
-		return
+	if o.lasts() && time.Until(o.next) > o.text.first {
+		o.probeAfter(o.text.first)
 	}
-	o.probeAfter(o.text.first)
 }
 
 // probe gives a turn to one lane.
 func (o *dependency) probe() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.lasts() {
-		return
+	if o.lasts() {
+		o.permit = true
+		o.d.turns.probe()
+		o.probeAfter(min(2*o.wait, o.text.longest))
 	}
-	o.permit = true
-	o.turns.probe()
-	o.probeAfter(min(2*o.wait, o.text.longest))
 }
 
 func (o *dependency) probeAfter(wait time.Duration) {
@@ -137,7 +121,7 @@ func (o *dependency) pass() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.lasts() && o.permit {
-		o.turns.probe()
+		o.d.turns.probe()
 	}
 }
 
@@ -191,36 +175,44 @@ func (o *dependency) gauge(what string) prometheus.Collector {
 	})
 }
 
-// stopProbes stops the probes when the daemon ends.
-func (d *Daemon) stopProbes() {
-	d.upstream.stop()
-	d.catalogue.stop()
-}
-
 // describe sets what an outage of each dependency means, and what to do.
 func (d *Daemon) describe() {
 	d.breaker.upstream = &d.upstream
-	d.ledger.prepare(d, dependencyText{
+	d.ledger.d, d.upstream.d, d.catalogue.d = d, d, d
+	d.ledger.text = dependencyText{
 		begins: "the ledger does not answer", lasts: "the ledger still does not answer",
 		ends:   "the ledger answers again",
 		effect: "ticks wait; nothing is charged or fetched",
 		hint:   "check its server, or its file and disk; quotactl status asks it",
-	}, nil)
-	d.upstream.prepare(d, dependencyText{
+	}
+	d.upstream.text = dependencyText{
 		begins: "the upstream does not answer", lasts: "the upstream still does not answer",
 		ends:   "the upstream answers again",
 		effect: "ticks wait; one request now and then finds out whether it is back, and is charged",
 		hint: "check the network and the upstream's status; each region runs when it is back; " +
 			"SIGHUP makes the daemon ask within 30s",
 		first: 30 * time.Second, longest: 10 * time.Minute,
-	}, &d.turns)
-	d.catalogue.prepare(d, dependencyText{
+	}
+	d.catalogue.text = dependencyText{
 		begins: "the catalogue takes no pages", lasts: "the catalogue still takes no pages",
 		ends:   "the catalogue takes pages again",
 		effect: "ticks wait, and nothing is bought that could not be stored",
 		hint:   "free space on its disk, or end the program that holds it (fuser FILE names it)",
 		first:  10 * time.Second, longest: 2 * time.Minute,
-	}, &d.turns)
+	}
+}
+
+// askLedger asks the ledger while it is away: the next tick that would find out may be hours off.
+func (d *Daemon) askLedger(ctx context.Context) {
+	for c := d.Config; pause(ctx, c.retryAfter()); c = d.inForce.Load() {
+		if _, cause := d.ledger.away(); cause == nil || d.uncharged.Load() { // a run will find out
+			continue
+		}
+		_, err := c.Claims.Claim(ctx, c.claim("ledger/asked", d.Holder, c.Lease))
+		if err == nil {
+			d.ledger.works()
+		}
+	}
 }
 
 // passProbes lets another lane probe if this one did not get to it. While upstream and catalogue

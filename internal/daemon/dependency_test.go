@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,8 +41,7 @@ func (w *world) units() (n int64) {
 // wait, and are coalesced into the last one of each lane, which runs when the upstream is back, the
 // stalest region first.
 func TestUpstreamAway(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "*/30 * * * *", "UTC", eight, time.Minute)
 		p := w.open(all...).start()
 		time.Sleep(20 * time.Minute) // each has a chart of 19:00
@@ -57,14 +55,10 @@ func TestUpstreamAway(t *testing.T) {
 		if w.told("level=ERROR") != 5 || w.told("level=ERROR", "the upstream does not answer", "hint=") != 1 ||
 			w.told("level=ERROR", "the upstream still does not answer", "since=2026-06-01T19:31:0", "ticks_waiting=") != 3 ||
 			w.told("level=ERROR", "tick failed") != 1 {
-			t.Errorf("told: %s", strings.Join(w.log, ""))
+			w.complain()
 		}
-		if code, body := p.scrape("/readyz"); code != http.StatusOK || !strings.Contains(body, "the upstream has not answered since") {
-			t.Errorf("%d %s", code, body)
-		}
-		if _, body := p.scrape("/metrics"); !strings.Contains(body, `ingest_away{what="upstream"} 1`+"\n") {
-			t.Error("no gauge")
-		}
+		p.expectReadyz(http.StatusOK, "the upstream has not answered since")
+		p.expectMetrics(`ingest_away{what="upstream"} 1`)
 		w.taken()
 		back()
 		time.Sleep(9*time.Minute + 50*time.Second) // before the next tick
@@ -75,7 +69,7 @@ func TestUpstreamAway(t *testing.T) {
 			t.Errorf("ran %v", runs)
 		}
 		if w.told("level=INFO", "the upstream answers again", "away=3h", "ticks_waiting=") != 1 {
-			t.Errorf("told: %s", strings.Join(w.log, ""))
+			w.complain()
 		}
 		p.end()
 		again := w.restart(all...) // nothing of that time is run again
@@ -88,27 +82,26 @@ func TestUpstreamAway(t *testing.T) {
 // TestUpstreamAway_Probes: one request at a time finds out whether the upstream is back, of each
 // daemon.
 func TestUpstreamAway_Probes(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
 		var both [2]*proc
 		for i := range both {
 			both[i] = w.open(all...)
 		}
 		back := w.away()
-		var now, most atomic.Int64
+		var probes atOnce
 		w.set(func(_ *proc, r *http.Request) {
-			if n := now.Add(1); time.Now().After(noon.Add(20*time.Second)) && n > most.Load() {
-				most.Store(n)
+			if time.Now().After(noon.Add(20 * time.Second)) {
+				probes.during(func() { slow(r, 5*time.Second) })
+			} else {
+				slow(r, 5*time.Second)
 			}
-			slow(r, 5*time.Second)
-			now.Add(-1)
 		})
 		both[0].start()
 		both[1].start()
 		time.Sleep(30 * time.Minute)
-		if n := w.units(); n > 2*(8+7) || most.Load() > 2 {
-			t.Errorf("%d units, %d at once", n, most.Load())
+		if n := w.units(); n > 2*(8+7) || probes.most.Load() > 2 {
+			t.Errorf("%d units, %d at once", n, probes.most.Load())
 		}
 		back()
 		time.Sleep(20 * time.Minute)
@@ -123,8 +116,7 @@ func TestUpstreamRefuses(t *testing.T) {
 	t.Parallel()
 	for _, fault := range strings.Fields("404-chart 429") {
 		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+			atNoon(t, func(w *world) {
 				p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
 				p.config.Sweep.Client.Retry.Throttled = 0
 				w.faults(fault)
@@ -142,8 +134,7 @@ func TestUpstreamRefuses(t *testing.T) {
 // TestRegionFailsAlone: a region whose requests always fail does not keep the others from their
 // ticks for long.
 func TestRegionFailsAlone(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := append(lanes(t, "* * * * *", "UTC", "US", 0), lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
 		w.faults("503:US")
@@ -162,8 +153,7 @@ func TestRegionFailsAlone(t *testing.T) {
 // TestLedgerAway_Told: however many lanes retry, an outage is told when it begins, once an hour,
 // and when it ends.
 func TestLedgerAway_Told(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
 		p := w.open(all...)
 		p.mute.Store(true)
@@ -172,10 +162,10 @@ func TestLedgerAway_Told(t *testing.T) {
 		p.mute.Store(false)
 		time.Sleep(time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		if w.told("level=ERROR") != 3 || w.told("level=WARN") != 0 || w.told("the ledger does not answer", "effect=", "hint=") != 1 ||
+		if w.told("level=ERROR") != 3 || w.told("level=WARN") != 0 || w.told("the ledger does not answer", "effect=", quota.ErrUnreachable.Error(), "hint=") != 1 ||
 			w.told("the ledger still does not answer", "since=2026-06-01T18:59:59", "ticks_waiting=8") != 2 ||
 			w.told("level=INFO", "the ledger answers again", "away=2h30m", "ticks_waiting=8") != 1 {
-			t.Errorf("told: %s", strings.Join(w.log, ""))
+			w.complain()
 		}
 		p.end()
 	})
@@ -202,8 +192,7 @@ func (w *world) lock() (unlock func()) {
 // TestCatalogueLocked: nothing is bought for a catalogue that takes no pages, the ticks wait, and
 // it is told once.
 func TestCatalogueLocked(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
 		p := w.open(all...)
 		unlock := w.lock()
@@ -212,20 +201,16 @@ func TestCatalogueLocked(t *testing.T) {
 		if n := w.units(); n != 0 || w.told("level=ERROR") != 1 || w.told("the catalogue takes no pages", "another process is writing", "hint=") != 1 {
 			t.Errorf("%d units: %s", n, strings.Join(w.log, ""))
 		}
-		if code, body := p.scrape("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "another process is writing") {
-			t.Errorf("%d %s", code, body)
-		}
+		p.expectReadyz(http.StatusServiceUnavailable, "another process is writing")
 		if state := w.claim("trending/US", time.Second); state != quota.ClaimWon {
 			t.Errorf("the lane was not released: %v", state)
 		}
 		unlock()
-		if code, body := p.scrape("/readyz"); code != http.StatusOK {
-			t.Errorf("%d %s", code, body)
-		}
+		p.expectReadyz(http.StatusOK, "")
 		time.Sleep(time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
 		if w.told("level=INFO", "the catalogue takes pages again", "ticks_waiting=8") != 1 {
-			t.Errorf("told: %s", strings.Join(w.log, ""))
+			w.complain()
 		}
 		p.end()
 	})

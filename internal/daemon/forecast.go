@@ -10,15 +10,16 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// forecast computes every c.ForecastEvery when each bucket will run dry, and warns when the answer
-// has changed.
-func (d *Daemon) forecast(ctx context.Context, c *Config) {
-	if c.ForecastEvery <= 0 {
-		return
-	}
-	d.Metrics.dryAt.Reset() // a bucket may be gone
-	d.Metrics.dryChance.Reset()
-	for wait := time.Duration(0); pause(ctx, wait); wait = c.ForecastEvery {
+// forecast computes every so often when each bucket will run dry, and warns when the answer has
+// changed.
+func (d *Daemon) forecast(ctx context.Context) {
+	c := d.Config
+	for wait := time.Duration(0); c.ForecastEvery > 0 && pause(ctx, wait); wait = c.ForecastEvery {
+		if now := d.inForce.Load(); now != c {
+			c = now
+			d.Metrics.dryAt.Reset() // a bucket may be gone
+			d.Metrics.dryChance.Reset()
+		}
 		forecasts, err := c.forecasts(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.Log.Warn("cannot compute the forecast", "error", err)

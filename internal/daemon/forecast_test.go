@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"regexp"
 	"testing"
 	"time"
 )
@@ -9,7 +8,6 @@ import (
 // TestForetold: that a day's schedule wants more than there is is told once, as a warning. The
 // shares make the units last, and the metrics say so.
 func TestForetold(t *testing.T) {
-	t.Parallel()
 	at(t, midnight.Add(10*time.Minute), 100, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...) // 16 units an hour
 		p.config.ForecastEvery = 10 * time.Minute
@@ -18,13 +16,8 @@ func TestForetold(t *testing.T) {
 		if n := w.told("level=WARN", "forecast: default lasts to the reset, but the schedule does not fit", "will miss"); n != 1 {
 			t.Errorf("warned %d times, want once", n)
 		}
-		_, metrics := p.scrape("/metrics")
-		for _, want := range []string{`quota_forecast_dry_chance{bucket="default",credential="key1"} 0\n`,
-			`quota_forecast_dry_timestamp_seconds{bucket="default",credential="key1"} \+Inf\n`} {
-			if !regexp.MustCompile(want).MatchString(metrics) {
-				t.Errorf("metrics are without %s", want)
-			}
-		}
+		p.expectMetrics(`quota_forecast_dry_chance{bucket="default",credential="key1"} 0`,
+			`quota_forecast_dry_timestamp_seconds{bucket="default",credential="key1"} +Inf`)
 		p.end()
 		p.close()
 	})

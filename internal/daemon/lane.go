@@ -26,7 +26,6 @@ type lane struct {
 	catchUp *turns       // of the lanes that missed ticks: one at a time runs them
 	turn    *turn        // in catchUp, until the first attempt
 	marked  atomic.Int64 // the newest tick that is marked, in Unix ns
-	unheard bool         // the ledger did not say whether the last tick was marked
 }
 
 // missed is a tick that is to be run late.
@@ -133,13 +132,8 @@ func (l *lane) run(ticks, ctx context.Context) {
 		from = l.since
 	}
 	var marking sync.WaitGroup
-	configured, unheard := l.Lane, l.unheard
-	marking.Go(func() {
-		if unheard {
-			l.d.awaitLedger(ticks, configured)
-		}
-		l.d.markTicks(ticks, configured, from, &l.marked)
-	})
+	configured := l.Lane
+	marking.Go(func() { l.d.markTicks(ticks, configured, from, &l.marked) })
 	l.loop(ticks, ctx)
 	marking.Wait()
 	l.forget()

@@ -68,9 +68,20 @@ type world struct {
 	log   []string
 }
 
-// at runs a test in a bubble whose time begins at a moment.
+// noon in Los Angeles is five hours after the upstream's reset, and seven or eight before UTC's
+// evening.
+var noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
+
+// atNoon runs a test with enough units from a second before noon on.
+func atNoon(t *testing.T, test func(*world)) {
+	t.Helper()
+	at(t, noon.Add(-time.Second), 10_000, test)
+}
+
+// at runs a test beside others, in a bubble whose time begins at a moment.
 func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 	t.Helper()
+	t.Parallel()
 	dir, charts := t.TempDir(), small()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(begin))
@@ -164,11 +175,11 @@ func (w *world) restart(lanes ...share.Lane) *proc {
 	return p.start()
 }
 
-// end asks the daemon to end, waits for it and closes its files.
+// end asks the daemon to end if it is not dead, waits for it and closes its files.
 func (p *proc) end() {
 	p.Helper()
 	p.stop()
-	if err := <-p.ended; err != nil {
+	if err := <-p.ended; err != nil && !p.dead.Load() {
 		p.Error(err)
 	}
 	p.close()
@@ -277,6 +288,17 @@ func (p *proc) RoundTrip(r *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
+// atOnce counts what goes on side by side.
+type atOnce struct{ now, most atomic.Int64 }
+
+func (a *atOnce) during(work func()) {
+	if n := a.now.Add(1); n > a.most.Load() {
+		a.most.Store(n)
+	}
+	work()
+	a.now.Add(-1)
+}
+
 // slow makes an answer take its time.
 func slow(r *http.Request, d time.Duration) {
 	select {
@@ -303,6 +325,31 @@ func (w *world) told(words ...string) (n int) {
 		}
 	}
 	return n
+}
+
+// complain fails the test, and shows the log.
+func (w *world) complain() {
+	w.Helper()
+	w.Errorf("log: %s", strings.Join(w.log, ""))
+}
+
+// expectMetrics wants lines among the metrics.
+func (p *proc) expectMetrics(lines ...string) {
+	p.Helper()
+	_, metrics := p.scrape("/metrics")
+	for _, want := range lines {
+		if !strings.Contains(metrics, want+"\n") {
+			p.Errorf("metrics are without %s", want)
+		}
+	}
+}
+
+// expectReadyz wants an answer of /readyz.
+func (p *proc) expectReadyz(code int, text string) {
+	p.Helper()
+	if got, body := p.scrape("/readyz"); got != code || !strings.Contains(body, text) {
+		p.Errorf("/readyz answers %d %s, want %d %q", got, body, code, text)
+	}
 }
 
 // taken returns the requests since it was last called.

@@ -94,29 +94,10 @@ func (l *lane) markOf(ctx context.Context, tick schedule.Tick) (quota.ClaimState
 func (l *lane) wasMarked(ctx context.Context, tick schedule.Tick) bool {
 	state, err := l.markOf(ctx, tick)
 	if err != nil {
-		l.unheard = true
 		l.d.ledger.failed(err)
 		l.d.Log.Debug("cannot find whether a daemon ran when the tick came",
 			"tick", tick.ID(), "error", err)
 		return false
 	}
 	return state == quota.ClaimHeld
-}
-
-// awaitLedger asks the ledger, which was away when the lane began, until it answers again: the next
-// tick that would find out may be hours away.
-func (d *Daemon) awaitLedger(ctx context.Context, l share.Lane) {
-	c := d.inForce.Load()
-	question := c.claim(l.Name()+"/asked", d.Holder, c.Lease)
-	for pause(ctx, c.retryAfter()) {
-		if _, cause := d.ledger.away(); cause == nil {
-			return
-		}
-		if d.uncharged.Load() { // a run will find out
-			continue
-		}
-		if _, err := c.Claims.Claim(ctx, question); err == nil {
-			d.ledger.works()
-		}
-	}
 }

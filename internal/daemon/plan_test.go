@@ -57,7 +57,6 @@ func TestPlanForetells(t *testing.T) {
 		{"a window that slides, and a quarter of an hour", midnight, 3, "*/15 * * * *", five, []quota.Limit{short(9, 14*time.Minute)}, 0, nil, "partial denied resumed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			at(t, c.begin.Add(-time.Minute), 0, func(w *world) {
 				w.limits = c.limits
 				if c.slack > 0 {

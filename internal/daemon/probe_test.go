@@ -10,22 +10,17 @@ import (
 // TestLedgerAway_NoTick: a daemon that finds the ledger away when it begins says when that is over,
 // although the next tick is hours away.
 func TestLedgerAway_NoTick(t *testing.T) {
-	t.Parallel()
 	at(t, noon.Add(time.Minute), 10_000, func(w *world) {
 		p := w.open(lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)...)
 		p.mute.Store(true)
 		p.start()
 		time.Sleep(10 * time.Minute)
-		if code, body := p.scrape("/readyz"); code != http.StatusServiceUnavailable {
-			t.Errorf("%d %s", code, body)
-		}
+		p.expectReadyz(http.StatusServiceUnavailable, "ticks cannot be claimed")
 		p.mute.Store(false)
 		time.Sleep(15 * time.Second)
-		if code, body := p.scrape("/readyz"); code != http.StatusOK {
-			t.Errorf("%d %s", code, body)
-		}
+		p.expectReadyz(http.StatusOK, "")
 		if w.told("the ledger answers again") != 1 || w.told("level=ERROR") != 1 {
-			t.Errorf("told: %s", strings.Join(w.log, ""))
+			w.complain()
 		}
 		p.end()
 		w.expectAsked("")
@@ -35,8 +30,7 @@ func TestLedgerAway_NoTick(t *testing.T) {
 // TestUpstreamAway_Reload: a reload, which may have mended the endpoint or the key, makes the
 // daemon ask soon. Many of them do not make it ask more often, nor put the question off.
 func TestUpstreamAway_Reload(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
 		p := w.open(all...)
 		same := p.with(all...)
@@ -64,8 +58,7 @@ func TestUpstreamAway_Reload(t *testing.T) {
 // TestUpstreamAway_Catalogue: while the catalogue is away too, lanes do not try one after the other
 // for a question to the upstream that none of them can ask.
 func TestUpstreamAway_Catalogue(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
 		p := w.open(all...)
 		back := w.away()
@@ -87,8 +80,7 @@ func TestUpstreamAway_Catalogue(t *testing.T) {
 // TestUpstreamAway_Again: an upstream that is away again before all lanes have run does not make
 // them run what they missed the first time.
 func TestUpstreamAway_Again(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
 		w.set(func(_ *proc, r *http.Request) { slow(r, 10*time.Second) })
 		p.start()
@@ -105,22 +97,27 @@ func TestUpstreamAway_Again(t *testing.T) {
 		back()
 		time.Sleep(8 * time.Minute)
 		p.end()
-		for run := range w.runs(eight) {
-			if !strings.HasSuffix(run, "T19:00:00Z") && !strings.HasSuffix(run, "T22:00:00Z") {
-				t.Errorf("%s was run", run)
-			}
-		}
-		if w.told("level=WARN", "left out") != 0 || len(w.runs(eight)) != 16 {
-			t.Errorf("told: %s", strings.Join(w.log, ""))
-		}
+		w.expectTwoRuns()
 	})
+}
+
+// expectTwoRuns wants the tick before an outage of each lane, and the last one in it.
+func (w *world) expectTwoRuns() {
+	w.Helper()
+	for run := range w.runs(eight) {
+		if !strings.HasSuffix(run, "T19:00:00Z") && !strings.HasSuffix(run, "T22:00:00Z") {
+			w.Errorf("%s was run", run)
+		}
+	}
+	if w.told("level=WARN", "left out") != 0 || len(w.runs(eight)) != 16 {
+		w.complain()
+	}
 }
 
 // TestLedgerAway_Ticks: of the ticks that were missed while the ledger was away, the last one of
 // each lane runs in the place of all.
 func TestLedgerAway_Ticks(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
 		p := w.open(all...).start()
 		time.Sleep(10 * time.Minute)
@@ -129,14 +126,7 @@ func TestLedgerAway_Ticks(t *testing.T) {
 		p.mute.Store(false)
 		time.Sleep(5 * time.Minute)
 		p.end()
-		for run := range w.runs(eight) {
-			if !strings.HasSuffix(run, "T19:00:00Z") && !strings.HasSuffix(run, "T22:00:00Z") {
-				t.Errorf("%s was run", run)
-			}
-		}
-		if w.told("level=WARN", "left out") != 0 || len(w.runs(eight)) != 16 {
-			t.Errorf("told: %s", strings.Join(w.log, ""))
-		}
+		w.expectTwoRuns()
 		again := w.restart(all...) // nothing of that time is run again
 		time.Sleep(5 * time.Second)
 		w.taken()
@@ -149,8 +139,7 @@ func TestLedgerAway_Ticks(t *testing.T) {
 // TestUpstreamAway_OthersTicks: a lane whose tick another daemon has done meanwhile passes its
 // probe on to one that still has something to ask.
 func TestUpstreamAway_OthersTicks(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, time.Second)...).start()
 		time.Sleep(10 * time.Minute)
 		back := w.away()
@@ -161,7 +150,7 @@ func TestUpstreamAway_OthersTicks(t *testing.T) {
 		back()
 		time.Sleep(4 * time.Minute) // 20:08
 		if w.runs("US")["trending/US/2026-06-01T20:00:00Z"] != 1 || w.told("the upstream answers again") != 1 {
-			t.Errorf("told: %s", strings.Join(w.log, ""))
+			w.complain()
 		}
 		p.end()
 	})
@@ -170,8 +159,7 @@ func TestUpstreamAway_OthersTicks(t *testing.T) {
 // TestUpstreamAway_Restart: a daemon that is restarted in an outage runs one tick of each region
 // for all that waited, as the one before would have.
 func TestUpstreamAway_Restart(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)
 		p := w.restart(all...)
 		back := w.away()

@@ -25,7 +25,6 @@ func ran(w *world, regions string) string {
 // TestRestart_Coalesced: however short a while ago, what was missed while no daemon was there is
 // one run; and ticks that were coalesced into one are not found again by the next start.
 func TestRestart_Coalesced(t *testing.T) {
-	t.Parallel()
 	at(t, noon.Add(30*time.Second), 10_000, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", "US GB", 0)
 		for _, want := range []int{4, 0} {
@@ -49,8 +48,7 @@ func TestRestart_Coalesced(t *testing.T) {
 // TestRestart_Crash: a tick whose buyer was killed before its first page was there is run by
 // whoever starts next, although a later one is due by then.
 func TestRestart_Crash(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "@every 10s", "UTC", "US", 0)
 		a := w.open(all...)
 		a.config.Lease = 6 * time.Second
@@ -70,16 +68,14 @@ func TestRestart_Crash(t *testing.T) {
 		if got := ran(w, "US"); got != "trending/US/2026-06-01T19:00:00Z trending/US/2026-06-01T19:00:10Z" {
 			t.Errorf("ran %s", got)
 		}
-		<-a.ended
-		a.close()
+		a.end()
 	})
 }
 
 // TestRestart_Waiting: a tick that has come and waits, for its jitter or for a turn, is not lost
 // with the daemon that it waits in.
 func TestRestart_Waiting(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		for range 2 {
 			p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
 			p.config.Jitter = 5 * time.Minute
@@ -94,7 +90,11 @@ func TestRestart_Waiting(t *testing.T) {
 			t.Errorf("ran %v", runs)
 		}
 	})
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) { // five lanes, four turns
+}
+
+// TestRestart_Turn: nor is one of five lanes that waits for one of four turns.
+func TestRestart_Turn(t *testing.T) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", "US GB DE FR IN", 0)
 		a := w.open(all...)
 		a.config.Sweep.Client.Timeout = 0
@@ -116,16 +116,14 @@ func TestRestart_Waiting(t *testing.T) {
 				}
 			}
 		}
-		<-a.ended
-		a.close()
+		a.end()
 	})
 }
 
 // TestReload_Offsets: a region that goes moves those behind it to earlier moments. A tick whose old
 // moment had not come, and whose new one has, runs; one that has run does not run again.
 func TestReload_Offsets(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "*/10 * * * *", "UTC", "US GB DE", 3*time.Minute)...)
 		next := *p.config
 		next.Lanes = lanes(t, "*/10 * * * *", "UTC", "GB DE", 3*time.Minute)
@@ -149,8 +147,7 @@ func TestReload_Offsets(t *testing.T) {
 // TestReload_Waiting: a tick that has come, and waits for its turn when another schedule comes into
 // force, runs all the same.
 func TestReload_Waiting(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
 		next := *p.config
 		next.Lanes = lanes(t, "30 * * * *", "UTC", "US GB DE FR IN", 0)
@@ -172,8 +169,7 @@ func TestReload_Waiting(t *testing.T) {
 // TestEnd_Lease: the lease is kept while the page under way is finished, however long that takes
 // within the grace period.
 func TestEnd_Lease(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		var both [2]*proc
 		for i := range both {
@@ -205,7 +201,6 @@ func TestEnd_Lease(t *testing.T) {
 // TestRestart_Hanging: a region that hangs when it is caught up keeps the others from theirs until
 // their next tick, and no longer.
 func TestRestart_Hanging(t *testing.T) {
-	t.Parallel()
 	at(t, noon.Add(5*time.Second), 1_000_000, func(w *world) {
 		p := w.open(lanes(t, "@every 10s", "UTC", "US GB", 0)...)
 		p.config.CatchUp, p.config.Sweep.Client.Timeout = true, 0
@@ -225,7 +220,6 @@ func TestRestart_Hanging(t *testing.T) {
 
 // TestObserved: what the shares would leave out runs, since nothing is held back.
 func TestObserved(t *testing.T) {
-	t.Parallel()
 	at(t, midnight, 6, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US GB", 0)
 		p := w.open(all...)
@@ -235,7 +229,7 @@ func TestObserved(t *testing.T) {
 		p.end()
 		w.expectRuns(all, midnight, midnight.Add(5*time.Hour-time.Minute))
 		if w.told("it is observed only") == 0 || w.told("tick left out") != 0 {
-			t.Errorf("told: %v", w.log)
+			w.complain()
 		}
 	})
 }
@@ -243,7 +237,6 @@ func TestObserved(t *testing.T) {
 // TestFloorUnpaced: a region that has not had its floor of the day is not held back by a pace that
 // others have used up.
 func TestFloorUnpaced(t *testing.T) {
-	t.Parallel()
 	at(t, midnight.Add(-time.Second), 240, func(w *world) {
 		line := w.limits[0]
 		line.Pace = &quota.Pace{Slack: 2}
@@ -260,30 +253,7 @@ func TestFloorUnpaced(t *testing.T) {
 		if us, gb := ran(w, "US"), w.runs("GB"); us != "trending/US/2026-06-02T07:00:00Z" || len(gb) != 2 {
 			t.Errorf("ran %s, %v", us, gb)
 		}
-		_, metrics := p.scrape("/metrics")
-		if !strings.Contains(metrics, `ingest_sweeps_total{outcome="paced"} 5`+"\n") || !strings.Contains(metrics, `ingest_sweeps_total{outcome="exhausted"} 0`+"\n") {
-			t.Error("what the pace has denied is not counted as that")
-		}
-	})
-}
-
-// TestNotReady_Claims: who cannot claim a tick is not ready, whatever can be read.
-func TestNotReady_Claims(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10, func(w *world) {
-		p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...)
-		p.mute.Store(true)
-		p.start()
-		time.Sleep(2 * time.Second)
-		if code, body := p.scrape("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "ticks cannot be claimed") {
-			t.Errorf("%d %s", code, body)
-		}
-		p.mute.Store(false)
-		time.Sleep(time.Minute)
-		if code, body := p.scrape("/readyz"); code != http.StatusOK {
-			t.Errorf("%d %s", code, body)
-		}
-		p.end()
+		p.expectMetrics(`ingest_sweeps_total{outcome="paced"} 5`, `ingest_sweeps_total{outcome="exhausted"} 0`)
 	})
 }
 

@@ -80,8 +80,7 @@ func TestResume(t *testing.T) {
 			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:10:00 JP 4", "19:10", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+			atNoon(t, func(w *world) {
 				w.narrow(c.units, c.window)
 				all := four(t, c.spec)
 				p := w.open(all...).start()
@@ -109,8 +108,7 @@ func TestResume(t *testing.T) {
 // TestResumedIsNotRunAgain: the ticks whose chart was passed on are found done by a daemon that
 // begins just then.
 func TestResumedIsNotRunAgain(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		w.narrow(2, 100*time.Second)
 		all := four(t, "*/2 19 * * *")
 		p := w.open(all...)
@@ -128,8 +126,7 @@ func TestResumedIsNotRunAgain(t *testing.T) {
 // TestLostKeepsItsChart: a tick that was lost in a crash is still to run with the pages it has. A
 // later tick begins a chart of its own, and leaves the other's mark as it is.
 func TestLostKeepsItsChart(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		lost := "trending/JP/2026-06-01T19:00:00Z"
 		all := four(t, "*/5 19 * * *")
 		a := w.open(all...)
@@ -140,8 +137,7 @@ func TestLostKeepsItsChart(t *testing.T) {
 		})
 		a.start()
 		time.Sleep(11 * time.Minute) // longer than anybody looks back
-		<-a.ended
-		a.close()
+		a.end()
 		w.open(all...).start().stopAfter(5 * time.Minute)
 		w.expectAsked("19:00:00 JP 1, 19:15:00 JP 1, 19:15:00 JP 2, 19:15:00 JP 3, 19:15:00 JP 4")
 		if halves := w.halves(); halves != lost+" 1" {
@@ -162,7 +158,6 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 		"no tick": "trending/JP/yesterday",
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
 				page := catalog.Page{Next: "CAMQAA", FetchedAt: time.Now()}
 				if _, _, err := w.look.catalog.Begin(w.Context(), catalog.ChartKey{Region: "JP"}, run, page); err != nil {
@@ -184,7 +179,6 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 // The share of the day was asked when the tick was first run, and would say no by now. 8 units are
 // two runs of six ticks, one every three: the tick that resumes the chart has used them up.
 func TestTakeoverOfAResumed(t *testing.T) {
-	t.Parallel()
 	at(t, midnight.Add(-time.Second), 8, func(w *world) {
 		w.narrow(2, time.Minute)
 		all := four(t, "0-29/5 7 * * *")
@@ -214,12 +208,7 @@ func TestTakeoverOfAResumed(t *testing.T) {
 			t.Errorf("complete: %v", runs)
 		}
 		for _, p := range both {
-			if p.dead.Load() {
-				<-p.ended
-				p.close()
-			} else {
-				p.end()
-			}
+			p.end()
 		}
 	})
 }

@@ -119,7 +119,6 @@ func sum(units map[string]int64) (all int64) {
 
 // TestPaced: a denial by the pace is told apart from exhaustion.
 func TestPaced(t *testing.T) {
-	t.Parallel()
 	at(t, midnight.Add(-time.Second), 240, func(w *world) {
 		line := w.limits[0]
 		line.Pace = &quota.Pace{Slack: 4}
@@ -130,7 +129,7 @@ func TestPaced(t *testing.T) {
 		_, metrics := p.scrape("/metrics")
 		p.end()
 		if !strings.Contains(metrics, `quota_denials_total{credential="key1",limit="pace"}`) || w.told("tick denied", "limit=pace", "retry_at=") == 0 {
-			t.Errorf("told: %v", w.log)
+			w.complain()
 		}
 		if used := sum(w.spent()); used > 64 || used < 60 {
 			t.Errorf("%d units in six hours", used)
@@ -141,7 +140,6 @@ func TestPaced(t *testing.T) {
 // TestRunsCostTheirCharts: a run is taken to cost what the region's last complete chart had, and at
 // most what is configured.
 func TestRunsCostTheirCharts(t *testing.T) {
-	t.Parallel()
 	at(t, midnight, 10, func(w *world) {
 		chart := func(region string, pages int, complete bool) {
 			t.Helper()
@@ -182,16 +180,13 @@ func TestRunsCostTheirCharts(t *testing.T) {
 
 // TestNotReady: what is not there is named.
 func TestNotReady(t *testing.T) {
-	t.Parallel()
 	at(t, midnight, 10, func(w *world) {
 		p := w.open(lanes(t, "@daily", "UTC", "US", 0)...).start()
 		time.Sleep(time.Second)
 		if err := p.catalog.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if code, body := p.scrape("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "catalogue: ") {
-			t.Errorf("%d %s", code, body)
-		}
+		p.expectReadyz(http.StatusServiceUnavailable, "catalogue: ")
 		if code, _ := p.scrape("/healthz"); code != http.StatusOK {
 			t.Errorf("not alive: %d", code)
 		}

@@ -1,15 +1,12 @@
 package daemon_test
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"quotabudget/internal/daemon"
-	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
@@ -17,24 +14,19 @@ import (
 // TestFourAtOnce: eight lanes with one tick take turns, and a lane whose run takes longer than its
 // interval does not overlap itself.
 func TestFourAtOnce(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)
 		p := w.open(all...)
 		p.config.Lease = 30 * time.Second // a lane is behind after two and a half minutes
-		var now, most atomic.Int64
-		w.set(func(_ *proc, r *http.Request) {
-			if n := now.Add(1); n > most.Load() {
-				most.Store(n)
-			}
-			slow(r, 25*time.Second) // 50 s a chart, 100 s for all eight
-			now.Add(-1)
+		var runs atOnce
+		w.set(func(_ *proc, r *http.Request) { // 50 s a chart, 100 s for all eight
+			runs.during(func() { slow(r, 25*time.Second) })
 		})
 		p.start()
 		time.Sleep(20 * time.Minute)
 		p.end()
-		if most.Load() != 4 {
-			t.Errorf("%d at once", most.Load())
+		if n := runs.most.Load(); n != 4 {
+			t.Errorf("%d at once", n)
 		}
 		if n := len(w.runs(eight)); n < 8*11 || n > 8*12 {
 			t.Errorf("%d runs in twenty minutes that have time for 12 of each lane", n)
@@ -47,8 +39,7 @@ func TestFourAtOnce(t *testing.T) {
 
 // TestLostClaim: who cannot renew a claim for a lease ends the run before another may have it.
 func TestLostClaim(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		a := w.open(all...)
 		a.config.Sweep.Client.Timeout = 0 // a page may take longer than a lease
@@ -78,8 +69,7 @@ func TestLostClaim(t *testing.T) {
 
 // TestLongRun: a claim is renewed for as long as the run takes, and nobody else runs the tick.
 func TestLongRun(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "*/2 * * * *", "UTC", "US GB", 0)
 		w.set(func(_ *proc, r *http.Request) { slow(r, 25*time.Second) })
 		var both []*proc
@@ -102,8 +92,7 @@ func TestLongRun(t *testing.T) {
 // TestDeathBeforeDone: the chart is complete, and its buyer is killed before it could say so.
 // Nothing is bought again.
 func TestDeathBeforeDone(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		a := w.open(all...)
 		a.doomed.Store(true)
@@ -119,13 +108,15 @@ func TestDeathBeforeDone(t *testing.T) {
 			t.Errorf("%d requests for one chart of two pages", n)
 		}
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		<-a.ended
-		a.close()
+		a.end()
 		b.end()
 		later.end()
 	})
-	// And when another has waited for it all the time.
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+}
+
+// TestDeathBeforeDone_Waiting: the same when another has waited for it all the time.
+func TestDeathBeforeDone_Waiting(t *testing.T) {
+	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		var both [2]*proc
 		for i := range both {
@@ -144,39 +135,14 @@ func TestDeathBeforeDone(t *testing.T) {
 			t.Errorf("%d requests for one chart of two pages: %v", n, w.log)
 		}
 		for _, p := range both {
-			if p.dead.Load() {
-				<-p.ended
-				p.close()
-			} else {
-				p.end()
-			}
+			p.end()
 		}
-	})
-}
-
-// TestLedgerAway: a tick waits for the ledger; it is not lost.
-func TestLedgerAway(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
-		all := lanes(t, "0 * * * *", "UTC", "US", 0)
-		p := w.open(all...)
-		p.dead.Store(true)
-		p.start()
-		time.Sleep(5 * time.Minute)
-		if len(w.taken()) != 0 || w.told("level=ERROR", "the ledger does not answer", quota.ErrUnreachable.Error(), "hint=") != 1 {
-			t.Errorf("told: %v", w.log)
-		}
-		p.dead.Store(false)
-		time.Sleep(time.Minute)
-		w.expectRuns(all, noon.Add(-time.Second), noon)
-		p.end()
 	})
 }
 
 // TestRefusedKey ends the daemon at once: every further request would be charged and refused.
 func TestRefusedKey(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", time.Minute)...)
 		w.standin.Keys = []string{"another"}
 		p.start()
@@ -185,7 +151,7 @@ func TestRefusedKey(t *testing.T) {
 			t.Errorf("it ended with %v", err)
 		}
 		if time.Since(noon) > time.Second || w.told("refuses the key") != 1 || w.told("tick given back") != 1 {
-			t.Errorf("told: %v", w.log)
+			w.complain()
 		}
 		p.close()
 	})
@@ -193,8 +159,7 @@ func TestRefusedKey(t *testing.T) {
 
 // TestFailures: a region without a chart, or one whose answers fail, is one tick's matter.
 func TestFailures(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 10*time.Minute)...)
 		faults, err := youtubetest.ParseFaults("500:US")
 		if err != nil {
@@ -204,26 +169,20 @@ func TestFailures(t *testing.T) {
 		p.start()
 		time.Sleep(90 * time.Minute)
 		if w.told("tick failed", "tick=trending/US/2026-06-01T19:00:00Z") != 1 || w.told("tick failed") != 2 || w.told("tick done", "GB") != 2 {
-			t.Errorf("told: %v", w.log)
+			w.complain()
 		}
 		p.end()
-		_, metrics := p.scrape("/metrics")
-		for _, want := range []string{`ingest_sweeps_total{outcome="failed"} 2`,
+		p.expectMetrics(`ingest_sweeps_total{outcome="failed"} 2`,
 			`ingest_failures_total{kind="transient",region="US"} 2`,
 			`ingest_failures_total{kind="transient",region="GB"} 0`,
-			`ingest_failures_total{kind="ledger",region="US"} 0`} {
-			if !strings.Contains(metrics, want+"\n") {
-				t.Errorf("metrics are without %s", want)
-			}
-		}
+			`ingest_failures_total{kind="ledger",region="US"} 0`)
 	})
 }
 
 // TestInvalidRegion: a region that the upstream does not know costs a unit, and a line in the log,
 // once a week.
 func TestInvalidRegion(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
+	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "AQ", 0)...).start()
 		time.Sleep(7 * 24 * time.Hour)
 		if n := len(w.taken()); n != 1 || w.told("level=ERROR", "knows no such region") != 1 || w.told("level=ERROR") != 1 {
@@ -233,28 +192,6 @@ func TestInvalidRegion(t *testing.T) {
 		p.end()
 		if n := len(w.taken()); n != 1 {
 			t.Errorf("%d requests a week later", n)
-		}
-	})
-}
-
-// TestReloadInALongRun: the tick that comes while runs under way finish is not lost.
-func TestReloadInALongRun(t *testing.T) {
-	t.Parallel()
-	at(t, noon.Add(-time.Second), 10_000, func(w *world) {
-		p := w.open(lanes(t, "* * * * *", "UTC", "US", 0)...)
-		p.config.Sweep.Client.Timeout = 0
-		p.load = func(context.Context) (*daemon.Config, error) { return p.config, nil }
-		w.set(func(_ *proc, r *http.Request) { slow(r, 40*time.Second) }) // a chart takes 80 s
-		p.start()
-		time.Sleep(10 * time.Second)
-		p.reload <- struct{}{}
-		time.Sleep(4*time.Minute + 20*time.Second)
-		p.end()
-		runs := w.runs("US")
-		for _, minute := range []string{"00", "01", "02"} {
-			if runs["trending/US/2026-06-01T19:"+minute+":00Z"] != 1 {
-				t.Errorf("runs: %v", runs)
-			}
 		}
 	})
 }

@@ -10,18 +10,17 @@ import (
 	"quotabudget/internal/share"
 )
 
-// workers are the goroutines of a daemon, through one configuration after another. A lane whose
+// workers are the goroutines of the lanes, through one configuration after another. A lane whose
 // ticks stay the same continues, and takes over what else has changed with its next attempt. One
 // whose ticks have changed, or that is gone, gets no further tick; its run finishes, and only then
 // does its successor begin.
 type workers struct {
-	d        *Daemon
-	byName   map[string]*worker // also of lanes that are gone, while their last run lasts
-	forecast *worker
-	all      sync.WaitGroup
+	d      *Daemon
+	byName map[string]*worker // also of lanes that are gone, while their last run lasts
+	all    sync.WaitGroup
 }
 
-// worker is the goroutine of a lane, or of the forecast.
+// worker is the goroutine of a lane.
 type worker struct {
 	lane    share.Lane
 	cancel  context.CancelFunc
@@ -45,21 +44,6 @@ func (r *worker) running() *worker {
 	default:
 		return r
 	}
-}
-
-// start runs work, until its context ends, as soon as the one before has ended.
-func (s *workers) start(ctx context.Context, before *worker, work func(context.Context)) *worker {
-	ctx, cancel := context.WithCancel(ctx)
-	r := &worker{cancel: cancel, ended: make(chan struct{})}
-	s.all.Go(func() {
-		defer close(r.ended)
-		defer cancel()
-		if before != nil {
-			<-before.ended
-		}
-		work(ctx)
-	})
-	return r
 }
 
 // use puts a configuration in force as of a moment.
@@ -95,28 +79,30 @@ func (s *workers) use(ctx context.Context, c *Config, since time.Time) {
 		s.replace(ctx, l)
 	}
 	catchUp.give()
-	if s.forecast != nil {
-		s.forecast.stop()
-	}
-	s.forecast = s.start(ctx, s.forecast, func(ctx context.Context) { s.d.forecast(ctx, c) })
 	s.d.Log.Info("lanes run", "lanes", len(c.Lanes), "unchanged", len(c.Lanes)-len(changed),
 		"holder", s.d.Holder)
 }
 
-// replace starts a lane in the place of one of its name, if there is one.
+// replace starts a lane as soon as the one of its name before has ended.
 func (s *workers) replace(ctx context.Context, l *lane) {
 	before := s.byName[l.Name()]
+	ticks, cancel := context.WithCancel(ctx)
+	r := &worker{lane: l.Lane, cancel: cancel, ended: make(chan struct{})}
+	s.byName[l.Name()] = r
 	if before != nil {
 		before.stop()
 	}
-	r := s.start(ctx, before, func(ticks context.Context) {
+	s.all.Go(func() {
+		defer close(r.ended)
+		defer cancel()
+		if before != nil {
+			<-before.ended
+		}
 		if !l.begun && ticks.Err() == nil {
 			l.begin(ctx)
 		}
 		l.run(ticks, ctx)
 	})
-	r.lane = l.Lane
-	s.byName[l.Name()] = r
 }
 
 // await waits until all have ended, for the grace period after the end of ctx.
