@@ -141,16 +141,12 @@ func keyFrom(t *testing.T, from string) []string {
 	if from == "variable" {
 		return []string{"YOUTUBE_API_KEY=" + canary()}
 	}
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"key":        canary() + "\n",
-		"quota.yaml": "credentials: [{name: key1, api_key: {file: key}}]\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	file := configFile(t, "credentials: [{name: key1, api_key: {file: key}}]\n")
+	key := filepath.Join(filepath.Dir(file), "key")
+	if err := os.WriteFile(key, []byte(canary()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	return []string{"QUOTA_CONFIG=" + filepath.Join(dir, "quota.yaml")}
+	return []string{"QUOTA_CONFIG=" + file}
 }
 
 // holdsKey finds the key and what is left of it when a text was cut in its middle.

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -92,12 +91,8 @@ func launch(t *testing.T, units int64) *fleet {
 	web := httptest.NewServer(f)
 	t.Cleanup(web.Close)
 	dir := t.TempDir()
-	path := filepath.Join(dir, "quota.yaml")
-	text := fmt.Sprintf(crashing, redistest.Start(t, redistest.Options{}).URL(),
-		filepath.Join(dir, "catalog.db"), units)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := configFile(t, fmt.Sprintf(crashing, redistest.Start(t, redistest.Options{}).URL(),
+		filepath.Join(dir, "catalog.db"), units))
 	f.env = []string{"YOUTUBE_ENDPOINT=" + web.URL, "YOUTUBE_API_KEY=any", "QUOTA_CONFIG=" + path}
 	var err error
 	if f.cfg, err = config.Load(t.Context(), path, func(string) string { return "" }); err != nil {
@@ -109,17 +104,20 @@ func launch(t *testing.T, units int64) *fleet {
 	return f
 }
 
-// awaitTick waits until the first daemon has done a tick, a minute at most.
-func (f *fleet) awaitTick() {
+// crash waits until the first daemon has done a tick, then kills one daemon after another for a
+// while, each at a random moment, and starts it again. It returns the moments from and to which all
+// ticks are done.
+func (f *fleet) crash() (from, to time.Time) {
 	f.Helper()
-	given := make(chan struct{})
-	timer := time.AfterFunc(time.Minute, func() { close(given) })
+	late := make(chan struct{})
+	timer := time.AfterFunc(time.Minute, func() { close(late) })
 	defer timer.Stop()
-	f.procs[0].stderr.await(f.T, "tick done", given)
-}
-
-// crash kills one daemon after the other for a while, each at a random moment, and starts it anew.
-func (f *fleet) crash(span time.Duration) {
+	f.procs[0].stderr.await(f.T, "tick done", late)
+	span := 12 * time.Second
+	if *long {
+		span = 2 * time.Minute
+	}
+	from = time.Now()
 	seed := uint64(time.Now().UnixNano())
 	f.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -132,6 +130,7 @@ func (f *fleet) crash(span time.Duration) {
 		f.dead = append(f.dead, f.procs[i])
 		f.procs[i] = begin(f.T, f.env, "ingestor", "run")
 	}
+	return from, f.rest()
 }
 
 // rest waits until every tick of the next lease, and before it, has come to its end, those of the
@@ -265,24 +264,13 @@ func (f *fleet) expectWindows(l quota.Ledger, units int64) (sum int64) {
 	return sum
 }
 
-// span is how long daemons are killed.
-func span() time.Duration {
-	if *long {
-		return 2 * time.Minute
-	}
-	return 12 * time.Second
-}
-
 // TestCrashes: three daemons on one Redis and one catalogue, one of them killed every one to three
 // seconds. Every tick runs exactly once; what is bought twice are pages that were under way when
 // their buyer was killed, and nothing else.
 func TestCrashes(t *testing.T) {
 	const units = 10_000
 	f := launch(t, units)
-	f.awaitTick()
-	from := time.Now()
-	f.crash(span())
-	to := f.rest()
+	from, to := f.crash()
 
 	l, c := f.open()
 	runs := make(map[string]int)
@@ -402,10 +390,7 @@ func (f *fleet) expectNoneTwice(l quota.Ledger, charts []catalog.Chart) (again i
 func TestCrashesWhenShort(t *testing.T) {
 	const units = 25 // of 40 that are wanted
 	f := launch(t, units)
-	f.awaitTick()
-	from := time.Now()
-	f.crash(span())
-	to := f.rest()
+	from, to := f.crash()
 	l, c := f.open()
 	ticks := f.expectDone(l, from, to, func(string) {})
 	charged, bought := f.expectWindows(l, units), f.standin.Counts().Total["default"]

@@ -13,54 +13,34 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// running is the daemon of a script.
-type running struct {
-	*exec.Cmd
-	stderr watched
-	ended  chan struct{}
-	url    string
-}
-
-type runningKey struct{}
-
-var served = regexp.MustCompile(`health and metrics are served" address=(\S+)`)
+type daemonKey struct{}
 
 // daemonCmd starts ingestor run and waits until it answers. What it prints is in daemon.err when it
 // has ended.
 func daemonCmd(ts *testscript.TestScript, _ bool, _ []string) {
-	d := &running{Cmd: exec.Command("ingestor", "run"), ended: make(chan struct{})}
-	d.Dir = ts.MkAbs(".")
+	cmd := exec.Command("ingestor", "run")
+	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"PATH", "HOME", "QUOTA_STATE_DIR", "YOUTUBE_API_KEY",
 		"YOUTUBE_ENDPOINT", "TMPDIR"} {
-		d.Env = append(d.Env, name+"="+ts.Getenv(name))
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
-	d.Stderr = &d.stderr
-	ts.Check(d.Start())
-	go func() {
-		d.Wait()
-		close(d.ended)
-	}()
+	p, err := start(cmd)
+	ts.Check(err)
 	ts.Defer(func() {
-		d.Process.Kill()
-		<-d.ended
+		p.Process.Kill()
+		<-p.ended
 	})
-	for d.url == "" {
-		if found := served.FindStringSubmatch(d.stderr.String()); found != nil {
-			d.url = "http://" + found[1] + "/"
-		}
+	for p.url() == "" {
 		select {
-		case <-d.ended:
-			ts.Fatalf("the daemon has ended: %s", d.stderr.String())
+		case <-p.ended:
+			ts.Fatalf("the daemon has ended: %s", p.stderr.String())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	ts.Value(runningKey{}).(*daemons).one = d
+	*ts.Value(daemonKey{}).(**process) = p
 }
 
-// daemons holds a script's daemon.
-type daemons struct{ one *running }
-
-func daemonOf(ts *testscript.TestScript) *running { return ts.Value(runningKey{}).(*daemons).one }
+func daemonOf(ts *testscript.TestScript) *process { return *ts.Value(daemonKey{}).(**process) }
 
 // fetchCmd prints what the daemon answers: fetch PATH.
 func fetchCmd(ts *testscript.TestScript, _ bool, args []string) {
@@ -87,8 +67,8 @@ func awaitCmd(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-func (d *running) get(path string) ([]byte, error) {
-	resp, err := http.Get(d.url + path)
+func (p *process) get(path string) ([]byte, error) {
+	resp, err := http.Get(p.url() + path)
 	if err != nil {
 		return nil, err
 	}

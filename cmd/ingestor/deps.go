@@ -13,6 +13,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/upstream"
 	"quotabudget/internal/youtube"
@@ -32,29 +33,29 @@ type deps struct {
 // job is the label of what a sweep is charged for.
 const job = config.DefaultJob
 
-// open wires deps. A ledger that is not there is opened all the same: see cli.OpenLedger.
-func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger) (*deps, error) {
-	return a.openOn(ctx, cfg, log, nil, cli.OpenLedger)
-}
-
-// openOn wires deps on the ledger that openLedger opens. The key must be there before: a sweep
-// without one would only be refused.
-func (a *app) openOn(ctx context.Context, cfg *config.Config, log *slog.Logger,
-	metrics *daemon.Metrics,
-	openLedger func(context.Context, string) (quota.Ledger, error)) (*deps, error) {
+// open wires deps. The key must be there before: a sweep without one would only be refused.
+// Without metrics, a ledger that is not there is opened all the same (see cli.OpenLedger); with
+// them it is one that daemons share, and it is counted.
+func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger,
+	metrics *daemon.Metrics) (*deps, error) {
 	cred, err := a.chosen(cfg)
 	if err != nil {
 		return nil, err
 	}
 	cred.APIKey.WarnExposed(log)
-	ledger, err := openLedger(ctx, cfg.Ledger)
+	var l quota.Ledger
+	if metrics == nil {
+		l, err = cli.OpenLedger(ctx, cfg.Ledger)
+	} else if l, err = ledger.Open(ctx, cfg.Ledger); err == nil {
+		l = daemon.Count(l.(daemon.ClaimsLedger), metrics)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s := &deps{cfg: cfg, cred: cred, budget: cred.Budget(ledger, cfg.Costs, log), metrics: metrics,
+	s := &deps{cfg: cfg, cred: cred, budget: cred.Budget(l, cfg.Costs, log), metrics: metrics,
 		log: log}
 	if s.catalog, err = catalog.Open(ctx, cfg.Catalog); err != nil {
-		return nil, errors.Join(err, ledger.Close())
+		return nil, errors.Join(err, l.Close())
 	}
 	if s.client, err = newClient(ctx, s); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -83,7 +84,8 @@ func limited(cfg *config.Config, cred config.Credential) error {
 		return err
 	}
 	for _, cost := range price {
-		if !slices.ContainsFunc(cred.Limits, func(l quota.Limit) bool { return l.Bucket == cost.Bucket }) {
+		limits := func(l quota.Limit) bool { return l.Bucket == cost.Bucket }
+		if !slices.ContainsFunc(cred.Limits, limits) {
 			return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(
 				fmt.Errorf("credential %s has no limit on bucket %s, which %s takes units from",
 					cred.Name, cost.Bucket, pageMethod),

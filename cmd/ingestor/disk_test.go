@@ -5,8 +5,6 @@ package main
 import (
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,8 +20,7 @@ func (p *process) fileSize(t *testing.T, most uint64) {
 	const unlimited = ^uint64(0)
 	limit := syscall.Rlimit{Cur: most, Max: unlimited}
 	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.Process.Pid),
-		syscall.RLIMIT_FSIZE,
-		uintptr(unsafe.Pointer(&limit)), 0, 0, 0); errno != 0 {
+		syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0); errno != 0 {
 		t.Fatal(errno)
 	}
 }
@@ -33,18 +30,13 @@ func (p *process) fileSize(t *testing.T, most uint64) {
 func TestDaemonOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	h, env := holding(t, 0)
-	file := filepath.Join(t.TempDir(), "quota.yaml")
-	if err := os.WriteFile(file, []byte(daemonConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	env = append(env, "QUOTA_LEDGER="+redistest.Start(t, redistest.Options{}).URL())
-	p := begin(t, env, "ingestor", "run", "--config", file)
+	p := begin(t, env, "ingestor", "run", "--config", configFile(t, daemonConfig))
 	p.stderr.await(t, "tick done", p.ended)
-	url := "http://" + served.FindStringSubmatch(p.stderr.String())[1] + "/readyz"
 	ready := func(want int) (body string) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			resp, err := http.Get(url)
+			resp, err := http.Get(p.url() + "readyz")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,9 +64,9 @@ func TestDaemonOnAFullDisk(t *testing.T) {
 	p.fileSize(t, ^uint64(0))
 	ready(http.StatusOK)
 	p.stderr.await(t, "the catalogue takes pages again", p.ended)
-	done := strings.Count(p.stderr.String(), "tick done")
-	for end := time.Now().Add(time.Minute); strings.Count(p.stderr.String(),
-		"tick done") == done; time.Sleep(20 * time.Millisecond) {
+	ticks := func() int { return strings.Count(p.stderr.String(), "tick done") }
+	before, end := ticks(), time.Now().Add(time.Minute)
+	for ; ticks() == before; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("no tick any more: %s", p.stderr.String())
 		}

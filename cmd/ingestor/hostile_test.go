@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,9 +26,21 @@ const hostileText = "\x1b[2J\x1b]52;c;AAAA\x07\x1b]8;;http://evil\x1b\\x\u009b31
 const wideTitle = "東京の夜景を四時間かけて歩いてみた【公式ミュージックビデオ】👩‍👩‍👧‍👦🇯🇵❤️ שלום سلام नमस्ते e\u0301 " +
 	"and a good deal more than fits into any cell of a table"
 
+// hostile is an environment in which everything that the upstream says is hostile or wide.
+type hostile struct {
+	env []string
+	dir string
+}
+
+func (h hostile) command(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Env, cmd.Dir = h.env, h.dir
+	return cmd
+}
+
 // hostileUpstream answers for US with a chart, of which everything is hostile or wide, and refuses
 // GB in hostile words.
-func hostileUpstream(t *testing.T) []string {
+func hostileUpstream(t *testing.T) hostile {
 	t.Helper()
 	video := func(id, title string, views int) map[string]any {
 		return map[string]any{"id": id, "snippet": map[string]any{"title": title,
@@ -53,17 +66,16 @@ func hostileUpstream(t *testing.T) []string {
 		}})
 	}))
 	t.Cleanup(server.Close)
-	return []string{"YOUTUBE_ENDPOINT=" + server.URL, "YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" +
-		filepath.Join(t.TempDir(), "state"),
-		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=dumb", "TZ=Africa/Algiers"}
+	return hostile{[]string{"YOUTUBE_ENDPOINT=" + server.URL, "YOUTUBE_API_KEY=any",
+		"QUOTA_STATE_DIR=" + filepath.Join(t.TempDir(), "state"), "PATH=" + os.Getenv("PATH"),
+		"HOME=" + t.TempDir(), "TERM=dumb", "TZ=Africa/Algiers"}, t.TempDir()}
 }
 
 // TestHostileText: nothing that an upstream writes commands the terminal of who reads it, and every
 // format can be read.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
-	env := hostileUpstream(t)
-	dir := t.TempDir()
+	h := hostileUpstream(t)
 	for _, args := range [][]string{
 		{"once", "--region", "US,GB", "--pages", "1"},
 		{"once", "--region", "GB", "--log-level", "debug"},
@@ -73,8 +85,7 @@ func TestHostileText(t *testing.T) {
 		{"report", "freshness"}, {"plan", "--days", "1"},
 	} {
 		for _, format := range []string{"table", "json", "yaml"} {
-			cmd := exec.CommandContext(t.Context(), "ingestor", append(args, "-o", format)...)
-			cmd.Env, cmd.Dir = env, dir
+			cmd := h.command(t, append(append([]string{"ingestor"}, args...), "-o", format)...)
 			var stdout, stderr strings.Builder
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
@@ -96,9 +107,7 @@ func TestHostileText(t *testing.T) {
 			}
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "ingestor", "chart", "US", "-o", "json")
-	cmd.Env, cmd.Dir = env, dir
-	out, err := cmd.Output()
+	out, err := h.command(t, "ingestor", "chart", "US", "-o", "json").Output()
 	var chart struct{ Videos []struct{ ID, Title string } }
 	if err := json.Unmarshal(out, &chart); err != nil || len(chart.Videos) != 2 {
 		t.Fatalf("%v\n%s", err, out)
@@ -111,8 +120,7 @@ func TestHostileText(t *testing.T) {
 // TestTablesFitTheTerminal: on 80 columns and on 120 no line is longer, whatever the titles.
 func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
-	env := hostileUpstream(t)
-	dir := t.TempDir()
+	h := hostileUpstream(t)
 	for _, columns := range []int{80, 120} {
 		for _, line := range []string{
 			"ingestor once --region US,GB --pages 1", "ingestor chart", "ingestor chart US",
@@ -129,9 +137,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			for i := range words {
 				words[i] = strings.ReplaceAll(words[i], "_", " ")
 			}
-			cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
-			cmd.Env, cmd.Dir = env, dir
-			seen, _ := clitest.Seen(t, columns, cmd)
+			seen, _ := clitest.Seen(t, columns, h.command(t, words...))
 			clitest.Fits(t, columns, seen)
 			if loud := clitest.Loud(seen); loud != "" {
 				t.Errorf("%s: %q", line, loud)
@@ -154,8 +160,11 @@ func TestTablesFitTheTerminal(t *testing.T) {
 // nothing else does.
 func TestTimesAndColors(t *testing.T) {
 	t.Parallel()
-	env := hostileUpstream(t)
-	dir := t.TempDir()
+	h := hostileUpstream(t)
+	once := h.command(t, "ingestor", "once", "--region", "US", "--pages", "1")
+	if out, err := once.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	for _, c := range []struct {
 		args, env        string
 		terminal         bool
@@ -173,16 +182,8 @@ func TestTimesAndColors(t *testing.T) {
 		{"chart", "TERM=xterm", false, false, false, true},
 		{"chart --color always", "TERM=xterm", false, false, true, true},
 	} {
-		cmd := exec.CommandContext(t.Context(), "ingestor", strings.Fields(c.args)...)
-		cmd.Env, cmd.Dir = append(env, strings.Fields(c.env)...), dir
-		if c.args == "chart" && c.terminal {
-			once := exec.CommandContext(t.Context(), "ingestor", "once", "--region", "US",
-				"--pages", "1")
-			once.Env, once.Dir = env, dir
-			if out, err := once.CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-		}
+		cmd := h.command(t, strings.Fields("ingestor "+c.args)...)
+		cmd.Env = slices.Concat(h.env, strings.Fields(c.env))
 		var seen string
 		if c.terminal {
 			seen, _ = clitest.Seen(t, 100, cmd)

@@ -73,12 +73,8 @@ func TestKeyIsNoFile(t *testing.T) {
 		{t.TempDir(), "is a directory"},
 		{"/dev/zero", "is a device, not a file"},
 	} {
-		config := filepath.Join(t.TempDir(), "quota.yaml")
-		text := "credentials: [{name: default, api_key: {file: " + c.path + "}}]\n"
-		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		p := begin(t, nil, "ingestor", "once", "--config", config)
+		p := begin(t, nil, "ingestor", "once", "--config",
+			configFile(t, "credentials: [{name: default, api_key: {file: "+c.path+"}}]\n"))
 		if code := p.codeSoon(t); code != 78 ||
 			!strings.Contains(p.stderr.String(), "api key: file "+c.path+": "+c.want) {
 			t.Errorf("exit code %d: %s", code, p.stderr.String())

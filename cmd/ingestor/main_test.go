@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 				e.Setenv("QUOTA_STATE_DIR", filepath.Join(e.WorkDir, "state"))
 				e.Setenv("YOUTUBE_API_KEY", "any")
 				e.Setenv("CHARTS", filepath.Join(data, "trending"))
-				e.Values[runningKey{}] = new(daemons)
+				e.Values[daemonKey{}] = new(*process)
 				return nil
 			},
 			Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -50,12 +50,15 @@ in one step at the end, however the sweep ends.`,
 		},
 	}
 	c.Flags().BoolVar(&o.demo, "demo", false, "sweep the built-in stand-in, in a folder of its own")
-	c.Flags().StringSliceVar(&o.codes, "region", nil, "`REGIONS` to sweep instead of the configured ones, such as US,GB")
+	c.Flags().StringSliceVar(&o.codes, "region", nil,
+		"`REGIONS` to sweep instead of the configured ones, such as US,GB")
 	if err := c.RegisterFlagCompletionFunc("region", a.completeRegions); err != nil {
 		panic(err) // the flag is bound above
 	}
-	c.Flags().StringVar(&o.metrics, "metrics-file", "", "leave metrics in `FILE` for Prometheus's textfile collector")
-	c.Flags().IntVar(&o.pages, "pages", 0, "read at most `N` pages of each chart (default as configured: 4)")
+	c.Flags().StringVar(&o.metrics, "metrics-file", "",
+		"leave metrics in `FILE` for Prometheus's textfile collector")
+	c.Flags().IntVar(&o.pages, "pages", 0,
+		"read at most `N` pages of each chart (default as configured: 4)")
 	return c
 }
 
@@ -100,7 +103,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 		cfg.Ingest.Pages = o.pages
 	}
 	show := newProgress(a, cfg)
-	st, err := a.open(ctx, cfg, show.log)
+	st, err := a.open(ctx, cfg, show.log, nil)
 	if err != nil {
 		return err
 	}
@@ -108,14 +111,16 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	sweep.Watch = show.watch
 	work := &daemon.Config{Lanes: lanes, Sweep: *sweep}
 	if sweep.Unpaced, err = work.Unpaced(ctx); err != nil {
-		show.log.Warn("whether the regions have had their floors is not known: all are paced", "error", err)
+		show.log.Warn("cannot find which regions have had their floors: all are paced",
+			"error", err)
 	}
 	defer context.AfterFunc(ctx, show.interrupted)()
 	show.begin()
 	sum, err := sweep.Execute(ctx)
 	show.end()
 	file.look(st, sum)
-	err = errors.Join(err, a.printSummary(st, sum, st.shares(context.WithoutCancel(ctx), lanes), o.demo), st.Close())
+	shares := st.shares(context.WithoutCancel(ctx), lanes)
+	err = errors.Join(err, a.printSummary(st, sum, shares, o.demo), st.Close())
 	return outcome(sum, err)
 }
 
@@ -141,13 +146,14 @@ func incomplete(sum ingest.Summary) error {
 			continue
 		}
 		missing++
-		kind, _ := fault.KindOf(r.Err()) // Permanent, which is a failure, when it is no error of the upstream
+		kind, _ := fault.KindOf(r.Err()) // Permanent, a failure, if not the upstream's
 		if regional := cli.KindCode(kind); code == 0 || code == regional {
 			code = regional
 		} else {
 			code = cli.ExitFailed
 		}
 	}
-	return &cli.Coded{Code: code, Err: cli.Hint(fmt.Errorf("%d of %d regions are not complete", missing, len(sum.Regions)),
-		"the result says why of each; what was fetched is kept, and the next sweep resumes there")}
+	err := fmt.Errorf("%d of %d regions are not complete", missing, len(sum.Regions))
+	return &cli.Coded{Code: code, Err: cli.Hint(err,
+		"the result says why; what was fetched is kept, and the next sweep resumes there")}
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -76,18 +78,45 @@ func (w *watched) await(t *testing.T, want string, ended <-chan struct{}) {
 // begin starts a program with nothing in its environment but PATH and env.
 func begin(t *testing.T, env []string, name string, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.CommandContext(t.Context(), name, args...), ended: make(chan struct{})}
-	p.Dir = t.TempDir()
-	p.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.Dir}, env...)
-	p.Stdout, p.Stderr = &p.stdout, &p.stderr
-	if err := p.Start(); err != nil {
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir}, env...)
+	p, err := start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+func start(cmd *exec.Cmd) (*process, error) {
+	p := &process{Cmd: cmd, ended: make(chan struct{})}
+	p.Stdout, p.Stderr = &p.stdout, &p.stderr
+	err := p.Start()
 	go func() {
 		p.Wait()
 		close(p.ended)
 	}()
-	return p
+	return p, err
+}
+
+// configFile writes a configuration, and returns its path.
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "quota.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+var served = regexp.MustCompile(`health and metrics are served" address=(\S+)`)
+
+// url is where a daemon answers; "" before it does.
+func (p *process) url() string {
+	if found := served.FindStringSubmatch(p.stderr.String()); found != nil {
+		return "http://" + found[1] + "/"
+	}
+	return ""
 }
 
 // code waits for the end, and returns the exit code.
@@ -99,7 +128,7 @@ func (p *process) code() int {
 func (p *process) signal(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := p.Process.Signal(s); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: %s", err, p.stderr.String())
 	}
 }
 
@@ -144,81 +173,63 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const goodbye = "ending after the page under way"
 
-// oneByOne is a configuration by which ingestor once reads one region after the other.
-func oneByOne(t *testing.T) string {
-	file := filepath.Join(t.TempDir(), "quota.yaml")
-	if err := os.WriteFile(file, []byte("ingest: {parallel: 1}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return "QUOTA_CONFIG=" + file
-}
-
+// TestSignalEndsBetweenPages: each reader finishes its page and fetches no other, and the next
+// sweep resumes there.
 func TestSignalEndsBetweenPages(t *testing.T) {
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		t.Run(sig.String(), func(t *testing.T) {
+	for _, c := range []struct {
+		parallel    string
+		signal      os.Signal
+		first, last int64 // requests that are under way when the signal comes
+		want        string
+		all         int64 // requests, with those of the next sweep
+	}{
+		{"1", syscall.SIGINT, 6, 6, "US complete 4 200, GB partial 2 100, DE skipped 0 0", 16},
+		{"1", syscall.SIGTERM, 6, 6, "US complete 4 200, GB partial 2 100, DE skipped 0 0", 16},
+		{"4", syscall.SIGTERM, 2, 4, "US partial 2 100, GB partial 1 50, DE partial 1 50", 12},
+	} {
+		t.Run(c.parallel+" "+c.signal.String(), func(t *testing.T) {
 			t.Parallel()
-			h, env := holding(t, 6) // the second page of the second region
-			p := begin(t, append(env, oneByOne(t)), "ingestor", "once", "--region", "US,GB,DE",
-				"-o", "json")
+			h, env := holdingAll(t, c.first, c.last)
+			env = append(env, "QUOTA_CONFIG="+configFile(t, "ingest: {parallel: "+c.parallel+"}\n"))
+			once := []string{"once", "--region", "US,GB,DE", "-o", "json"}
+			p := begin(t, env, "ingestor", once...)
 			<-h.arrived
-			p.signal(t, sig)
+			p.signal(t, c.signal)
 			p.stderr.await(t, goodbye, p.ended)
 			close(h.proceed)
 			if code := p.code(); code != 1 {
 				t.Errorf("exit code %d: %s", code, p.stderr.String())
 			}
 			got := sweepOf(t, p)
-			if got.Outcome != "partial" || got.Units["default"] != 6 || h.Counts().Requests != 6 {
-				t.Errorf("%+v after %d requests", got, h.Counts().Requests)
+			if got.Outcome != "partial" || got.text() != c.want ||
+				got.Units["default"] != c.last || h.Counts().Requests != c.last {
+				t.Errorf("%+v after %d requests, want %s", got, h.Counts().Requests, c.want)
 			}
-			want := []string{"US complete 4 200", "GB partial 2 100", "DE skipped 0 0"}
-			if text := got.text(); text != strings.Join(want, ", ") ||
-				got.Regions[1].Error != "interrupted" {
-				t.Errorf("%s, want %s: %+v", text, want, got)
+			for _, r := range got.Regions {
+				if r.Outcome == "partial" && r.Error != "interrupted" {
+					t.Errorf("%+v", r)
+				}
 			}
 
-			again := begin(t, env, "ingestor", "once", "--region", "GB", "-o", "json")
+			again := begin(t, env, "ingestor", once...)
 			if code := again.code(); code != 0 {
 				t.Fatalf("exit code %d: %s", code, again.stderr.String())
 			}
-			if got := sweepOf(t, again); got.text() != "GB complete 4 200" ||
-				got.Units["default"] != 2 || h.Counts().Requests != 8 {
+			want := "US complete 4 200, GB complete 4 200, DE complete 4 200"
+			if got := sweepOf(t, again); !sameRegions(got.text(), want) ||
+				h.Counts().Requests != c.all {
 				t.Errorf("resumed: %+v after %d requests", got, h.Counts().Requests)
 			}
 		})
 	}
 }
 
-// TestSignalEndsAllReaders: each reader finishes its page, and asks for no other.
-func TestSignalEndsAllReaders(t *testing.T) {
-	t.Parallel()
-	h, env := holdingAll(t, 2, 4) // one of each region
-	p := begin(t, env, "ingestor", "once", "--region", "US,GB,DE", "-o", "json")
-	<-h.arrived
-	p.signal(t, syscall.SIGTERM)
-	p.stderr.await(t, goodbye, p.ended)
-	close(h.proceed)
-	if code := p.code(); code != 1 {
-		t.Errorf("exit code %d: %s", code, p.stderr.String())
-	}
-	want, got := "US partial 2 100, GB partial 1 50, DE partial 1 50", sweepOf(t, p)
-	if got.text() != want || got.Units["default"] != 4 || h.Counts().Requests != 4 {
-		t.Errorf("%+v after %d requests", got, h.Counts().Requests)
-	}
-	for _, r := range got.Regions {
-		if r.Error != "interrupted" {
-			t.Errorf("%+v", r)
-		}
-	}
-
-	again := begin(t, env, "ingestor", "once", "--region", "US,GB,DE", "-o", "json")
-	if code := again.code(); code != 0 {
-		t.Fatalf("exit code %d: %s", code, again.stderr.String())
-	}
-	want = "US complete 4 200, GB complete 4 200, DE complete 4 200"
-	if got := sweepOf(t, again); got.text() != want || h.Counts().Requests != 12 {
-		t.Errorf("resumed: %+v after %d requests", got, h.Counts().Requests)
-	}
+// sameRegions compares what regions came to, in whatever order.
+func sameRegions(got, want string) bool {
+	a, b := strings.Split(got, ", "), strings.Split(want, ", ")
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/ingest"
 )
 
-// show tells of a sweep while it runs: with bars on a terminal, with a log line for each event
+// show reports on a sweep while it runs: with bars on a terminal, with a log line for each event
 // otherwise.
 type show struct {
 	log      *slog.Logger
@@ -144,5 +144,3 @@ func (l logAbove) Write(line []byte) (int, error) {
 	l.bars.Log("%s", bytes.TrimRight(line, "\n"))
 	return len(line), nil
 }
-
-var _ io.Writer = logAbove{}

@@ -10,28 +10,33 @@ import (
 )
 
 // reload reads the configuration in force again, for the ledger and the catalogue that are open.
-func (a *app) reload(ctx context.Context, open *deps, live *config.Live) (w *daemon.Config, err error) {
+func (a *app) reload(ctx context.Context, open *deps,
+	live *config.Live) (c *daemon.Config, err error) {
 	err = live.Reload(ctx, func(cfg *config.Config) error {
 		next, err := a.rewire(ctx, open, cfg)
 		if err == nil {
-			w, err = next.daemonConfig()
+			c, err = next.daemonConfig()
 		}
 		return err
 	})
-	return w, err
+	return c, err
 }
 
 // rewire wires what is open by another configuration.
 func (a *app) rewire(ctx context.Context, open *deps, cfg *config.Config) (*deps, error) {
-	if cfg.Ledger != open.cfg.Ledger || cfg.Catalog != open.cfg.Catalog || cfg.Daemon.Listen != open.cfg.Daemon.Listen {
-		return nil, errors.New("ledger, catalog and listen cannot change while the daemon runs: restart it")
+	was := open.cfg
+	if cfg.Ledger != was.Ledger || cfg.Catalog != was.Catalog ||
+		cfg.Daemon.Listen != was.Daemon.Listen {
+		return nil, errors.New("ledger, catalog and listen cannot change while the daemon runs: " +
+			"restart it")
 	}
 	cred, err := a.chosen(cfg)
 	if err != nil {
 		return nil, err
 	}
 	if cred.Name != open.cred.Name {
-		return nil, fmt.Errorf("the credential cannot change from %s to %s while the daemon runs: restart it", open.cred.Name, cred.Name)
+		return nil, fmt.Errorf("the credential cannot change from %s to %s while the daemon runs: "+
+			"restart it", open.cred.Name, cred.Name)
 	}
 	next := &deps{cfg: cfg, cred: cred, catalog: open.catalog, metrics: open.metrics, log: open.log,
 		budget: cred.Budget(open.budget.Ledger, cfg.Costs, open.log)}

@@ -2,9 +2,6 @@ package main
 
 import (
 	"net"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,20 +19,11 @@ ingest: {regions: [US], schedule: "@every 1s", stagger: 0s, pages: 2, listen: "1
 // TestHangupWhileDraining: SIGHUP does not end a daemon that is storing its last page.
 func TestHangupWhileDraining(t *testing.T) {
 	h, env := holding(t, 1)
-	file := filepath.Join(t.TempDir(), "quota.yaml")
-	if err := os.WriteFile(file, []byte(daemonConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := begin(t, env, "ingestor", "run", "--config", file)
+	p := begin(t, env, "ingestor", "run", "--config", configFile(t, daemonConfig))
 	<-h.arrived
-	url := "http://" + served.FindStringSubmatch(p.stderr.String())[1] + "/"
 	p.signal(t, syscall.SIGTERM)
-	for { // health is not served any more when it drains
-		resp, err := http.Get(url + "healthz")
-		if err != nil {
-			break
-		}
-		resp.Body.Close()
+	for err := error(nil); err == nil; { // health is not served any more when it drains
+		_, err = p.get("healthz")
 	}
 	p.signal(t, syscall.SIGHUP)
 	close(h.proceed)
@@ -51,7 +39,8 @@ func TestHangupWhileStarting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	p := begin(t, []string{"YOUTUBE_API_KEY=any", "QUOTA_LEDGER=redis://" + silent.Addr().String() + "/0"}, "ingestor", "run")
+	p := begin(t, []string{"YOUTUBE_API_KEY=any",
+		"QUOTA_LEDGER=redis://" + silent.Addr().String() + "/0"}, "ingestor", "run")
 	conn, err := silent.Accept()
 	if err != nil {
 		t.Fatal(err)

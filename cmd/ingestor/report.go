@@ -147,7 +147,8 @@ func intervalsOf(lanes []share.Lane, now time.Time) []freshness.Lane {
 }
 
 // lastCharts are the last complete charts of a region, the oldest first.
-func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int, price []quota.Cost) ([]freshness.Chart, error) {
+func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int,
+	price []quota.Cost) ([]freshness.Chart, error) {
 	list, err := c.Charts(ctx, catalog.ChartKey{Region: region}, 2*last+halfCharts)
 	if err != nil {
 		return nil, err
@@ -161,14 +162,16 @@ func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int
 		if err != nil {
 			return nil, err
 		}
-		charts = append(charts, freshness.Chart{At: chart.CompletedAt, Units: int64(chart.Pages) * price[0].Units, Places: places})
+		charts = append(charts, freshness.Chart{At: chart.CompletedAt,
+			Units: int64(chart.Pages) * price[0].Units, Places: places})
 	}
 	slices.Reverse(charts)
 	return charts, nil
 }
 
 func outwardChange(c freshness.Change, job string) freshnessJSON {
-	out := freshnessJSON{Region: c.Region, Job: job, Charts: len(c.Charts), Units: c.Units, Interval: cli.Seconds(c.Interval), change: c}
+	out := freshnessJSON{Region: c.Region, Job: job, Charts: len(c.Charts), Units: c.Units,
+		Interval: cli.Seconds(c.Interval), change: c}
 	if n := len(c.Charts); n > 0 {
 		at := c.Charts[n-1].At
 		age := cli.Seconds(max(0, time.Since(at)))
@@ -187,16 +190,18 @@ func outwardChange(c freshness.Change, job string) freshnessJSON {
 
 func (a *app) drawFreshness(out freshnessReport) error {
 	screen := a.screen()
-	table := screen.Table("region", "job", ">charts", "age", ">every", ">places changed", ">new videos", ">new per unit", ">now", ">proposed")
+	table := screen.Table("region", "job", ">charts", "age", ">every", ">places changed",
+		">new videos", ">new per unit", ">now", ">proposed")
 	for _, r := range out.Regions {
 		c := r.change
-		row := []any{r.Region, r.Job, r.Charts, "none yet", "-", "-", "-", "-", cli.Span(c.Interval), "-"}
+		row := []any{r.Region, r.Job, r.Charts, "none yet", "-", "-", "-", "-",
+			cli.Span(c.Interval), "-"}
 		if r.Age != nil {
 			row[3] = cli.Span(time.Duration(*r.Age) * time.Second)
 		}
 		if c.Pairs > 0 {
-			row[4], row[5], row[6] = cli.Span(c.Gap), fmt.Sprintf("%.1f%%", 100*c.Moved), fmt.Sprintf("%.1f%%", 100*c.New)
-			row[7] = fmt.Sprintf("%.2f", c.PerUnit)
+			row[4], row[5] = cli.Span(c.Gap), fmt.Sprintf("%.1f%%", 100*c.Moved)
+			row[6], row[7] = fmt.Sprintf("%.1f%%", 100*c.New), fmt.Sprintf("%.2f", c.PerUnit)
 		}
 		if c.Proposed > 0 {
 			row[9] = cli.Span(c.Proposed)

@@ -18,7 +18,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
-	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
@@ -55,7 +54,8 @@ listen:.`,
 // daemon runs the lanes and what answers for them, until one of them returns.
 func (a *app) daemon(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP) // as long as the process lives: it would end one that is not ready yet, or still drains
+	// as long as the process lives: SIGHUP would end one that is not ready yet, or still drains
+	signal.Notify(hangup, syscall.SIGHUP)
 	live, err := config.LoadLive(ctx, a.Config, a.getenv)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (a *app) daemon(ctx context.Context) error {
 	cfg := live.Config()
 	log := a.Logger(a.stderr)
 	metrics := daemon.NewMetrics()
-	st, err := a.openShared(ctx, cfg, log, metrics)
+	st, err := a.open(ctx, cfg, log, metrics)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,8 @@ func (a *app) daemon(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, st.Close())
 	}
-	log.Info("daemon begins", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger), "catalog", cfg.Catalog, "credential", st.cred.Name)
+	log.Info("daemon begins", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger),
+		"catalog", cfg.Catalog, "credential", st.cred.Name)
 	reload := make(chan struct{}, 1)
 	d := &daemon.Daemon{
 		Config: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,
@@ -99,17 +100,6 @@ func (a *app) daemon(ctx context.Context) error {
 	return errors.Join(err, st.Close())
 }
 
-// openShared wires deps whose ledger is shared with other daemons, and counted.
-func (a *app) openShared(ctx context.Context, cfg *config.Config, log *slog.Logger, metrics *daemon.Metrics) (*deps, error) {
-	return a.openOn(ctx, cfg, log, metrics, func(ctx context.Context, url string) (quota.Ledger, error) {
-		l, err := ledger.Open(ctx, url)
-		if err != nil {
-			return nil, err
-		}
-		return daemon.Count(l.(daemon.ClaimsLedger), metrics), nil
-	})
-}
-
 // daemonConfig is what the configuration comes to.
 func (s *deps) daemonConfig() (*daemon.Config, error) {
 	lanes, err := s.cfg.Lanes()
@@ -119,7 +109,8 @@ func (s *deps) daemonConfig() (*daemon.Config, error) {
 	d := s.cfg.Daemon
 	return &daemon.Config{
 		Lanes: lanes, Sweep: *s.sweep(), Claims: s.budget.Ledger.(quota.Claims),
-		Jitter: d.Jitter, CatchUp: d.CatchUp, Lease: d.Lease, Grace: d.Grace, ForecastEvery: time.Minute,
+		Jitter: d.Jitter, CatchUp: d.CatchUp, Lease: d.Lease, Grace: d.Grace,
+		ForecastEvery: time.Minute,
 	}, nil
 }
 
@@ -130,7 +121,8 @@ func listen(address string, log *slog.Logger) (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, cli.Hint(err, "another daemon of this machine may listen there: set listen: under ingest:, \"\" for none")
+		return nil, cli.Hint(err, "another daemon of this machine may listen there: "+
+			"set listen: under ingest:, \"\" for none")
 	}
 	bound := listener.Addr().(*net.TCPAddr)
 	if !bound.IP.IsLoopback() {

@@ -69,9 +69,11 @@ func (a *app) printShares(s *sharesJSON) error {
 	if err != nil {
 		return err
 	}
-	table := screen.Table("region", ">weight", ">priority", ">wants", ">entitled", ">spent", ">runs left", ">of ticks")
+	table := screen.Table("region", ">weight", ">priority", ">wants", ">entitled", ">spent",
+		">runs left", ">of ticks")
 	for _, r := range s.Regions {
-		table.AppendRow([]any{r.Region, r.Weight, r.Priority, r.Wants, r.Entitled, r.Spent, r.Runs, r.Remaining})
+		table.AppendRow([]any{r.Region, r.Weight, r.Priority, r.Wants, r.Entitled, r.Spent, r.Runs,
+			r.Remaining})
 	}
 	if err := screen.Draw(table); err != nil {
 		return err

@@ -63,13 +63,14 @@ func TestLedgerCallsOfATick(t *testing.T) {
 				w.narrow(c.units, 24*time.Hour)
 				p := w.open(four(t, "0 * * * *")...).start()
 				time.Sleep(30 * time.Second)
-				clear(p.calls)
+				p.takeCalls()
 				time.Sleep(time.Minute)
+				calls := p.takeCalls()
 				var each []string
 				sum := 0
-				for _, operation := range slices.Sorted(maps.Keys(p.calls)) {
-					each = append(each, fmt.Sprint(operation, " ", p.calls[operation]))
-					sum += p.calls[operation]
+				for _, operation := range slices.Sorted(maps.Keys(calls)) {
+					each = append(each, fmt.Sprint(operation, " ", calls[operation]))
+					sum += calls[operation]
 				}
 				if got := fmt.Sprint(sum, ": ", strings.Join(each, ", ")); got != c.want {
 					t.Errorf("%s, want %s", got, c.want)

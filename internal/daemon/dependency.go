@@ -12,8 +12,8 @@ import (
 // away: at once, once an hour while that lasts, and when it is over. A lane that finds it away logs
 // that at debug level only.
 //
-// If it has probes, no lane gets a turn while it is away, but for a probe now and then: one lane that
-// finds out whether it is back. The ticks of the others wait, and cost nothing.
+// If it has probes, no lane gets a turn while it is away, but for one now and then that finds out
+// whether it is back. The ticks of the others wait, and cost nothing.
 type dependency struct {
 	mu   sync.Mutex
 	d    *Daemon

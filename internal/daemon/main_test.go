@@ -205,6 +205,15 @@ func (m mortal) count(operation string) {
 	m.p.calls[operation]++
 }
 
+// takeCalls returns how often the ledger was asked what since it was last called.
+func (p *proc) takeCalls() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := p.calls
+	p.calls = make(map[string]int)
+	return calls
+}
+
 func (m mortal) Usage(ctx context.Context, credential string, limits []quota.Limit) (quota.Usage, error) {
 	m.count("usage")
 	return m.ClaimsLedger.Usage(ctx, credential, limits)

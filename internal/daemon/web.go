@@ -15,10 +15,13 @@ import (
 // routes are what the daemon answers over HTTP.
 func (d *Daemon) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "alive")
+	})
 	mux.HandleFunc("GET /readyz", d.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(d.Metrics.Registry, promhttp.HandlerOpts{
-		Registry: d.Metrics.Registry, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4,
+		Registry: d.Metrics.Registry, ErrorHandling: promhttp.ContinueOnError,
+		MaxRequestsInFlight: 4,
 	}))
 	return mux
 }
@@ -39,7 +42,8 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 	} else if _, why := d.ledger.away(); why != nil {
 		reasons = append(reasons, "ledger: ticks cannot be claimed: "+why.Error())
 	}
-	if err := asked(r.Context(), func(ctx context.Context) error { return d.stores(ctx, c) }); err != nil {
+	err := asked(r.Context(), func(ctx context.Context) error { return d.stores(ctx, c) })
+	if err != nil {
 		reasons = append(reasons, "catalogue: "+strings.TrimPrefix(err.Error(), "catalogue: "))
 	}
 	if len(reasons) > 0 {
@@ -48,7 +52,8 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	fmt.Fprintln(w, "ready")
 	if since, why := d.upstream.away(); why != nil {
-		fmt.Fprintf(w, "ticks wait: the upstream has not answered since %s\n", since.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "ticks wait: the upstream has not answered since %s\n",
+			since.UTC().Format(time.RFC3339))
 	}
 }
 
