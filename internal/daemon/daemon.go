@@ -96,9 +96,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer d.upstream.stop()
 	defer d.catalogue.stop()
 	all := &workers{d: d, byName: make(map[string]*worker)}
+	all.use(ctx, d.Config, time.Now())
 	all.all.Go(func() { d.forecast(ctx) })
 	all.all.Go(func() { d.askLedger(ctx) })
-	for c, since := d.Config, time.Now(); c != nil; c, since = d.next(ctx) {
+	for c, since := d.next(ctx); c != nil; c, since = d.next(ctx) {
 		all.use(ctx, c, since)
 	}
 	if err := all.await(d.inForce.Load().Grace); err != nil {

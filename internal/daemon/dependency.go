@@ -204,7 +204,7 @@ func (d *Daemon) describe() {
 
 // askLedger asks the ledger while it is away: the next tick that would find out may be hours off.
 func (d *Daemon) askLedger(ctx context.Context) {
-	for c := d.Config; pause(ctx, c.retryAfter()); c = d.inForce.Load() {
+	for c := d.inForce.Load(); pause(ctx, c.retryAfter()); c = d.inForce.Load() {
 		if _, cause := d.ledger.away(); cause == nil || d.uncharged.Load() { // a run will find out
 			continue
 		}

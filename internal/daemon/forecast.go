@@ -13,7 +13,7 @@ import (
 // forecast computes every so often when each bucket will run dry, and warns when the answer has
 // changed.
 func (d *Daemon) forecast(ctx context.Context) {
-	c := d.Config
+	c := d.inForce.Load()
 	for wait := time.Duration(0); c.ForecastEvery > 0 && pause(ctx, wait); wait = c.ForecastEvery {
 		if now := d.inForce.Load(); now != c {
 			c = now

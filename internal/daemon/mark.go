@@ -75,15 +75,16 @@ func (d *Daemon) markTicks(ctx context.Context, l share.Lane, from time.Time,
 }
 
 // markOf asks for the mark of a tick: ClaimDone, ClaimHeld if it came and is not done, or ClaimWon
-// if it is not marked. Two daemons that ask at once find each other, so it asks again.
+// if it is not marked. Two daemons that ask at once find each other, so it asks twice. It must not
+// take long: no lane runs before a daemon that starts has asked for all the ticks of a while.
 func (l *lane) markOf(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
 	question := l.cfg.claim(tick.ID(), l.d.Holder, time.Second)
-	for n := 0; ; n++ {
+	for again := true; ; again = false {
 		state, err := l.cfg.Claims.Claim(ctx, question)
 		if err == nil && state == quota.ClaimWon {
 			err = l.cfg.Claims.Finish(ctx, question, false)
 		}
-		if err != nil || state != quota.ClaimHeld || n == 2 || !pause(ctx, markAfter/10) {
+		if err != nil || state != quota.ClaimHeld || !again || !pause(ctx, 5*time.Millisecond) {
 			return state, err
 		}
 	}
