@@ -44,7 +44,7 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 // demoConfig is one under which nothing real is spent or mixed with what was made up: the stand-in
 // instead of the upstream, a key that is none, no configuration file, and a state folder of its
 // own. That is the folder which QUOTA_STATE_DIR names when no ledger and no catalogue is in it and
-// neither key nor configuration is at hand; else a folder demo within the usual one.
+// there is neither key nor configuration; else a folder demo within the usual one.
 func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, error) {
 	own := map[string]string{
 		"QUOTA_CONFIG": "/dev/null", "QUOTA_LEDGER": "", "QUOTA_CATALOG": "",

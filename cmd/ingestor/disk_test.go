@@ -26,7 +26,7 @@ func (p *process) fileSize(t *testing.T, most uint64) {
 }
 
 // TestDaemonOnAFullDisk: it buys nothing that it cannot store, says so once and on /readyz, and
-// goes on when there is room.
+// continues when there is room.
 func TestDaemonOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	h, env := holding(t, 0)

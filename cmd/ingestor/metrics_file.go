@@ -39,7 +39,7 @@ func (m *metricsFile) check() error {
 	return errors.Join(try.Close(), os.Remove(try.Name()))
 }
 
-// look notes how everything stands at the end of a sweep, while ledger and catalogue are open.
+// look reads the state at the end of a sweep, while ledger and catalogue are open.
 func (m *metricsFile) look(st *deps, sum ingest.Summary) {
 	m.sum = sum
 	if m.path == "" {
@@ -58,7 +58,7 @@ func again[T any](gathered T, err error) func() (T, error) {
 	return func() (T, error) { return gathered, err }
 }
 
-// write replaces the file at one blow, whatever the sweep came to. It returns the error that the
+// write replaces the file in one step, whatever the sweep came to. It returns the error that the
 // program ends with: a file that cannot be written is one that a person must see to, even where the
 // sweep itself has ended as it should.
 func (m *metricsFile) write(ended error) error {

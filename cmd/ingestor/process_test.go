@@ -21,7 +21,7 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// process is a running program whose standard error can be waited upon.
+// process is a running program whose standard error can be waited for.
 type process struct {
 	*exec.Cmd
 	stdout bytes.Buffer
@@ -29,7 +29,7 @@ type process struct {
 	ended  chan struct{}
 }
 
-// watched keeps what is written, and tells who waits for a certain text.
+// watched keeps what is written, and wakes who waits for a text.
 type watched struct {
 	mu   sync.Mutex
 	more chan struct{} // closed by the next write
@@ -260,7 +260,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		t.Errorf("ended by %v", p.ProcessState)
 	}
 
-	// What was charged stays charged (I3), and the pages are there to go on from.
+	// What was charged stays charged (I3), and the next sweep resumes there.
 	status := begin(t, env, "quotactl", "status", "-o", "json")
 	status.code()
 	if !strings.Contains(status.stdout.String(), `"used":3,`) {

@@ -97,7 +97,7 @@ func why(r ingest.Region) string {
 
 // reasons is why regions failed or were interrupted, whole, a line for each reason.
 func reasons(sum ingest.Summary) (text string) {
-	var told []string
+	var order []string
 	of := make(map[string][]string)
 	for _, r := range sum.Regions {
 		reason := cli.Plain(why(r))
@@ -106,11 +106,11 @@ func reasons(sum ingest.Summary) (text string) {
 			continue
 		}
 		if of[reason] == nil {
-			told = append(told, reason)
+			order = append(order, reason)
 		}
 		of[reason] = append(of[reason], r.Region)
 	}
-	for _, reason := range told {
+	for _, reason := range order {
 		text += strings.Join(of[reason], ", ") + ": " + reason + "\n"
 	}
 	return text

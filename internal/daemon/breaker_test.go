@@ -17,7 +17,7 @@ func TestBreaker(t *testing.T) {
 				p.start()
 				time.Sleep(5 * time.Minute)
 				p.end()
-				if n := w.told("the upstream does not answer"); n != down {
+				if n := w.logged("the upstream does not answer"); n != down {
 					t.Errorf("down %d times, want %d: %s", n, down, strings.Join(w.log, ""))
 				}
 			})
@@ -33,13 +33,13 @@ func TestBreaker_Answered(t *testing.T) {
 		w.faults("503*2") // once each
 		p.start()
 		time.Sleep(time.Minute)
-		if len(w.runs("US GB")) != 2 || w.told("tick done") != 2 {
-			t.Fatalf("told: %s", strings.Join(w.log, ""))
+		if len(w.runs("US GB")) != 2 || w.logged("tick done") != 2 {
+			t.Fatalf("log: %s", strings.Join(w.log, ""))
 		}
 		w.faults("503:US")
 		time.Sleep(8 * time.Minute) // one tick
 		p.end()
-		if w.told("tick failed") != 1 || w.told("the upstream does not answer") != 0 {
+		if w.logged("tick failed") != 1 || w.logged("the upstream does not answer") != 0 {
 			w.complain()
 		}
 	})

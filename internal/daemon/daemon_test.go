@@ -167,7 +167,7 @@ func TestPanic(t *testing.T) {
 		if len(runs) != 3 || runs["trending/US/2026-06-01T19:10:00Z"] != 1 || runs["trending/GB/2026-06-01T19:00:00Z"] != 1 {
 			t.Errorf("runs: %v", runs)
 		}
-		if w.told("run panicked", "out of cheese", "stack=", "RoundTrip") != 1 {
+		if w.logged("run panicked", "out of cheese", "stack=", "RoundTrip") != 1 {
 			w.complain()
 		}
 		p.expectMetrics("ingest_runs_panicked_total 1")
@@ -192,7 +192,7 @@ func TestReload(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		p.reload <- struct{}{} // in the middle of 19:00
 		time.Sleep(5 * time.Minute)
-		if w.told("refused", "quota.yaml:7: pages: 0 is out of range") != 1 {
+		if w.logged("refused", "quota.yaml:7: pages: 0 is out of range") != 1 {
 			w.complain()
 		}
 		good := *p.config
@@ -220,7 +220,7 @@ func TestReload(t *testing.T) {
 }
 
 // TestEnd: the page under way is stored, no new one is asked for, the claim is given back, and
-// another goes on from there.
+// another daemon resumes there.
 func TestEnd(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
@@ -288,7 +288,7 @@ func TestTwoDaemons(t *testing.T) {
 		if n := len(asked); n != 2*4*2 {
 			t.Errorf("%d requests for 8 charts of two pages: %v", n, asked)
 		}
-		if w.told("tick taken over") == 0 {
+		if w.logged("tick taken over") == 0 {
 			t.Error("nothing was taken over")
 		}
 		late := slices.ContainsFunc(asked, func(line string) bool { return line > "20:02:20" && line < "20:10:00" })

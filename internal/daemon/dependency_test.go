@@ -52,9 +52,9 @@ func TestUpstreamAway(t *testing.T) {
 		if spent > 5+24 || len(w.runs(eight)) != 8 { // the first lane's attempts, one of the second, and a probe each ten minutes
 			t.Errorf("%d units for an upstream that is down, %d charts", spent, len(w.runs(eight)))
 		}
-		if w.told("level=ERROR") != 5 || w.told("level=ERROR", "the upstream does not answer", "hint=") != 1 ||
-			w.told("level=ERROR", "the upstream still does not answer", "since=2026-06-01T19:31:0", "ticks_waiting=") != 3 ||
-			w.told("level=ERROR", "tick failed") != 1 {
+		if w.logged("level=ERROR") != 5 || w.logged("level=ERROR", "the upstream does not answer", "hint=") != 1 ||
+			w.logged("level=ERROR", "the upstream still does not answer", "since=2026-06-01T19:31:0", "ticks_waiting=") != 3 ||
+			w.logged("level=ERROR", "tick failed") != 1 {
 			w.complain()
 		}
 		p.expectReadyz(http.StatusOK, "the upstream has not answered since")
@@ -68,7 +68,7 @@ func TestUpstreamAway(t *testing.T) {
 		if runs := w.runs(eight); len(runs) != 16 || runs["trending/US/2026-06-01T22:30:00Z"] != 1 || runs["trending/CA/2026-06-01T22:30:00Z"] != 1 {
 			t.Errorf("ran %v", runs)
 		}
-		if w.told("level=INFO", "the upstream answers again", "away=3h", "ticks_waiting=") != 1 {
+		if w.logged("level=INFO", "the upstream answers again", "away=3h", "ticks_waiting=") != 1 {
 			w.complain()
 		}
 		p.end()
@@ -123,7 +123,7 @@ func TestUpstreamRefuses(t *testing.T) {
 				p.start()
 				time.Sleep(time.Minute)
 				p.end()
-				if n := w.units(); n != 8 || w.told("the upstream does not answer") != 0 {
+				if n := w.units(); n != 8 || w.logged("the upstream does not answer") != 0 {
 					t.Errorf("%d units: %s", n, strings.Join(w.log, ""))
 				}
 			})
@@ -150,7 +150,7 @@ func TestRegionFailsAlone(t *testing.T) {
 	})
 }
 
-// TestLedgerAway_Told: however many lanes retry, an outage is told when it begins, once an hour,
+// TestLedgerAway_Told: however many lanes retry, an outage is logged when it begins, once an hour,
 // and when it ends.
 func TestLedgerAway_Told(t *testing.T) {
 	atNoon(t, func(w *world) {
@@ -162,9 +162,9 @@ func TestLedgerAway_Told(t *testing.T) {
 		p.mute.Store(false)
 		time.Sleep(time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		if w.told("level=ERROR") != 3 || w.told("level=WARN") != 0 || w.told("the ledger does not answer", "effect=", quota.ErrUnreachable.Error(), "hint=") != 1 ||
-			w.told("the ledger still does not answer", "since=2026-06-01T18:59:59", "ticks_waiting=8") != 2 ||
-			w.told("level=INFO", "the ledger answers again", "away=2h30m", "ticks_waiting=8") != 1 {
+		if w.logged("level=ERROR") != 3 || w.logged("level=WARN") != 0 || w.logged("the ledger does not answer", "effect=", quota.ErrUnreachable.Error(), "hint=") != 1 ||
+			w.logged("the ledger still does not answer", "since=2026-06-01T18:59:59", "ticks_waiting=8") != 2 ||
+			w.logged("level=INFO", "the ledger answers again", "away=2h30m", "ticks_waiting=8") != 1 {
 			w.complain()
 		}
 		p.end()
@@ -190,7 +190,7 @@ func (w *world) lock() (unlock func()) {
 }
 
 // TestCatalogueLocked: nothing is bought for a catalogue that takes no pages, the ticks wait, and
-// it is told once.
+// it is logged once.
 func TestCatalogueLocked(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
@@ -198,7 +198,7 @@ func TestCatalogueLocked(t *testing.T) {
 		unlock := w.lock()
 		p.start()
 		time.Sleep(30 * time.Minute)
-		if n := w.units(); n != 0 || w.told("level=ERROR") != 1 || w.told("the catalogue takes no pages", "another process is writing", "hint=") != 1 {
+		if n := w.units(); n != 0 || w.logged("level=ERROR") != 1 || w.logged("the catalogue takes no pages", "another process is writing", "hint=") != 1 {
 			t.Errorf("%d units: %s", n, strings.Join(w.log, ""))
 		}
 		p.expectReadyz(http.StatusServiceUnavailable, "another process is writing")
@@ -209,7 +209,7 @@ func TestCatalogueLocked(t *testing.T) {
 		p.expectReadyz(http.StatusOK, "")
 		time.Sleep(time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		if w.told("level=INFO", "the catalogue takes pages again", "ticks_waiting=8") != 1 {
+		if w.logged("level=INFO", "the catalogue takes pages again", "ticks_waiting=8") != 1 {
 			w.complain()
 		}
 		p.end()

@@ -26,12 +26,14 @@ type lane struct {
 	catchUp *turns       // of the lanes that missed ticks: one at a time runs them
 	turn    *turn        // in catchUp, until the first attempt
 	marked  atomic.Int64 // the newest tick that is marked, in Unix ns
+	// the tick that runs came while no daemon ran: it is marked only when it is done
+	unmarked bool
 }
 
 // missed is a tick that is to be run late.
 type missed struct {
 	schedule.Tick
-	lost bool // in a crash; else it stands for all that were missed while no daemon ran
+	lost bool // in a crash; else it runs for all that were missed while no daemon ran
 }
 
 // maxLate is how many leases late a tick may run although a later one is due, too. A crash, and
@@ -179,7 +181,7 @@ func (l *lane) until() time.Time {
 	return p.until
 }
 
-// runLate runs a missed tick. One that stands for many is given up when the lane's next one comes,
+// runLate runs a missed tick. One that runs for many is given up when the lane's next one comes,
 // which fetches the same: a region that hangs must not keep the others from catching up.
 func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	if tick.lost {
@@ -187,11 +189,9 @@ func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	}
 	waiting, cancel := context.WithDeadline(ticks, l.Next(l.since).At)
 	defer cancel()
-	if l.runTick(waiting, ctx, tick.Tick, true) {
-		return true
-	}
-	l.finishMark(ctx, tick.Tick, false) // no daemon ran when it came
-	return ticks.Err() == nil
+	l.unmarked = true
+	defer func() { l.unmarked = false }()
+	return l.runTick(waiting, ctx, tick.Tick, true) || ticks.Err() == nil
 }
 
 // await waits for the tick, and a little longer if there is jitter. It is false when ticks ends
@@ -226,7 +226,7 @@ func (l *lane) leaveOut(ctx context.Context, tick schedule.Tick) {
 		return
 	}
 	if state, err := l.mark(ctx, tick); err == nil && state == quota.ClaimWon {
-		l.finishMark(ctx, tick, true)
+		l.markDone(ctx, tick)
 	}
 }
 

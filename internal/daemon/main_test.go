@@ -185,7 +185,7 @@ func (p *proc) end() {
 	p.close()
 }
 
-// crash is SIGKILL, as far as others can tell.
+// crash is SIGKILL, as far as others can see.
 func (p *proc) crash() {
 	p.dead.Store(true)
 	p.stop()
@@ -297,7 +297,7 @@ func (p *proc) RoundTrip(r *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
-// atOnce counts what goes on side by side.
+// atOnce counts what runs side by side.
 type atOnce struct{ now, most atomic.Int64 }
 
 func (a *atOnce) during(work func()) {
@@ -316,7 +316,7 @@ func slow(r *http.Request, d time.Duration) {
 	}
 }
 
-// Write keeps the log, for failures and for what must be told.
+// Write keeps the log, for failures, and for what must be logged.
 func (p *proc) Write(line []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -324,8 +324,8 @@ func (p *proc) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// told is how many lines of the log have all the words.
-func (w *world) told(words ...string) (n int) {
+// logged is how many lines of the log have all the words.
+func (w *world) logged(words ...string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, line := range w.log {

@@ -29,6 +29,13 @@ func (c *Config) markClaim(l share.Lane, tick schedule.Tick) quota.Claim {
 // mark marks that a tick came. The answer is ClaimDone if the tick is done, else ClaimWon; for a
 // moment it is ClaimHeld, while another daemon asks for the mark.
 func (l *lane) mark(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
+	if l.unmarked {
+		state, err := l.markOf(ctx, tick)
+		if state == quota.ClaimHeld { // by who marked it, and the lane is leased
+			state = quota.ClaimWon
+		}
+		return state, err
+	}
 	state, err := l.cfg.Claims.Claim(ctx, l.cfg.markClaim(l.Lane, tick))
 	if err == nil && state != quota.ClaimHeld {
 		l.marked.Store(tick.At.UnixNano())
@@ -36,26 +43,32 @@ func (l *lane) mark(ctx context.Context, tick schedule.Tick) (quota.ClaimState, 
 	return state, err
 }
 
-// finishMark marks the tick done, or removes the mark. It reports whether the ledger has it so.
-func (l *lane) finishMark(ctx context.Context, tick schedule.Tick, done bool) bool {
+// markDone marks the tick done, and reports whether the ledger has it so.
+func (l *lane) markDone(ctx context.Context, tick schedule.Tick) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	err := l.cfg.Claims.Finish(ctx, l.cfg.markClaim(l.Lane, tick), done)
-	if err == nil || errors.Is(err, quota.ErrNoClaim) { // another daemon did it
+	claim := l.cfg.markClaim(l.Lane, tick)
+	err := l.cfg.Claims.Finish(ctx, claim, true)
+	if errors.Is(err, quota.ErrNoClaim) { // not marked yet, or done
+		var state quota.ClaimState
+		if state, err = l.cfg.Claims.Claim(ctx, claim); err == nil && state == quota.ClaimWon {
+			err = l.cfg.Claims.Finish(ctx, claim, true)
+		}
+	}
+	if err == nil {
 		return true
 	}
 	level := slog.LevelError
 	if _, cause := l.d.ledger.away(); cause != nil { // which was logged
 		level = slog.LevelDebug
 	}
-	l.d.Log.Log(ctx, level, "mark of the tick was not changed", "tick", tick.ID(), "done", done,
-		"error", err)
+	l.d.Log.Log(ctx, level, "tick was not marked done", "tick", tick.ID(), "error", err)
 	return false
 }
 
 // markTicks marks each tick of a lane that comes while this daemon runs, whatever the lane is
-// doing: a daemon that starts after a crash could not tell those that waited from those that came
-// while no daemon ran. It begins after from, and ends with ctx.
+// doing: a daemon that starts after a crash would not know which ticks waited, and which came while
+// no daemon ran. It begins after from, and ends with ctx.
 func (d *Daemon) markTicks(ctx context.Context, l share.Lane, from time.Time,
 	marked *atomic.Int64) {
 	for tick := l.Next(from); pause(ctx, time.Until(tick.At)+markAfter); {

@@ -19,7 +19,7 @@ func TestLedgerAway_NoTick(t *testing.T) {
 		p.mute.Store(false)
 		time.Sleep(15 * time.Second)
 		p.expectReadyz(http.StatusOK, "")
-		if w.told("the ledger answers again") != 1 || w.told("level=ERROR") != 1 {
+		if w.logged("the ledger answers again") != 1 || w.logged("level=ERROR") != 1 {
 			w.complain()
 		}
 		p.end()
@@ -64,9 +64,9 @@ func TestUpstreamAway_Catalogue(t *testing.T) {
 		back := w.away()
 		p.start()
 		time.Sleep(5 * time.Minute)
-		unlock, before := w.lock(), w.told("tick claimed")
+		unlock, before := w.lock(), w.logged("tick claimed")
 		time.Sleep(time.Hour)
-		if n := w.told("tick claimed") - before; n > 45 {
+		if n := w.logged("tick claimed") - before; n > 45 {
 			t.Errorf("%d attempts in an hour", n)
 		}
 		unlock()
@@ -88,7 +88,7 @@ func TestUpstreamAway_Again(t *testing.T) {
 		back := w.away()
 		time.Sleep(3*time.Hour + 20*time.Minute) // 22:30
 		back()
-		for w.told("the upstream answers again") == 0 {
+		for w.logged("the upstream answers again") == 0 {
 			time.Sleep(time.Second)
 		}
 		back = w.away()
@@ -109,7 +109,7 @@ func (w *world) expectTwoRuns() {
 			w.Errorf("%s was run", run)
 		}
 	}
-	if w.told("level=WARN", "left out") != 0 || len(w.runs(eight)) != 16 {
+	if w.logged("level=WARN", "left out") != 0 || len(w.runs(eight)) != 16 {
 		w.complain()
 	}
 }
@@ -149,7 +149,7 @@ func TestUpstreamAway_OthersTicks(t *testing.T) {
 		}
 		back()
 		time.Sleep(4 * time.Minute) // 20:08
-		if w.runs("US")["trending/US/2026-06-01T20:00:00Z"] != 1 || w.told("the upstream answers again") != 1 {
+		if w.runs("US")["trending/US/2026-06-01T20:00:00Z"] != 1 || w.logged("the upstream answers again") != 1 {
 			w.complain()
 		}
 		p.end()

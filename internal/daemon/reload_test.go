@@ -71,7 +71,7 @@ func TestReload_Hanging(t *testing.T) {
 				t.Errorf("US ran %v", us)
 			}
 		}
-		if w.told("lanes run", "lanes=4", "unchanged=1") != 1 {
+		if w.logged("lanes run", "lanes=4", "unchanged=1") != 1 {
 			w.complain()
 		}
 	})

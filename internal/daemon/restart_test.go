@@ -228,7 +228,7 @@ func TestObserved(t *testing.T) {
 		time.Sleep(5*time.Hour - time.Minute)
 		p.end()
 		w.expectRuns(all, midnight, midnight.Add(5*time.Hour-time.Minute))
-		if w.told("it is observed only") == 0 || w.told("tick left out") != 0 {
+		if w.logged("it is observed only") == 0 || w.logged("tick left out") != 0 {
 			w.complain()
 		}
 	})

@@ -149,7 +149,7 @@ func TestLostKeepsItsChart(t *testing.T) {
 	})
 }
 
-// TestOthersKeepTheirCharts: a tick goes on with nobody's chart but that of an earlier tick of its
+// TestOthersKeepTheirCharts: a tick resumes no chart but that of an earlier tick of its
 // lane, be they all done.
 func TestOthersKeepTheirCharts(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 	}
 }
 
-// TestTakeoverOfAResumed: who takes over a tick that had resumed a chart goes on with that chart.
+// TestTakeoverOfAResumed: who takes over a tick that had resumed a chart resumes that chart.
 // The share of the day was asked when the tick was first run, and would say no by now. 8 units are
 // two runs of six ticks, one every three: the tick that resumes the chart has used them up.
 func TestTakeoverOfAResumed(t *testing.T) {
@@ -201,7 +201,7 @@ func TestTakeoverOfAResumed(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		asked := w.taken()
-		if len(asked) != 1 || !strings.HasSuffix(asked[0], " JP 4") || w.told("tick taken over", "T07:10:00Z") != 1 {
+		if len(asked) != 1 || !strings.HasSuffix(asked[0], " JP 4") || w.logged("tick taken over", "T07:10:00Z") != 1 {
 			t.Errorf("taken over: %v\n%s", asked, strings.Join(w.log, ""))
 		}
 		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-02T07:10:00Z"] != 1 {

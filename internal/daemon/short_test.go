@@ -96,8 +96,8 @@ func TestShortDay(t *testing.T) {
 			if sum(w.spent()) < units-8 {
 				t.Errorf("only %d of %d units were used", sum(w.spent()), units)
 			}
-			if w.told("units are short", "region=US", "weight=2") == 0 || w.told("tick left out", "share=") == 0 {
-				t.Error("nobody was told")
+			if w.logged("units are short", "region=US", "weight=2") == 0 || w.logged("tick left out", "share=") == 0 {
+				t.Error("it was not logged")
 			}
 		})
 	})
@@ -117,7 +117,7 @@ func sum(units map[string]int64) (all int64) {
 	return all
 }
 
-// TestPaced: a denial by the pace is told apart from exhaustion.
+// TestPaced: a denial by the pace differs from exhaustion.
 func TestPaced(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 240, func(w *world) {
 		line := w.limits[0]
@@ -128,7 +128,7 @@ func TestPaced(t *testing.T) {
 		time.Sleep(6 * time.Hour)
 		_, metrics := p.scrape("/metrics")
 		p.end()
-		if !strings.Contains(metrics, `quota_denials_total{credential="key1",limit="pace"}`) || w.told("tick denied", "limit=pace", "retry_at=") == 0 {
+		if !strings.Contains(metrics, `quota_denials_total{credential="key1",limit="pace"}`) || w.logged("tick denied", "limit=pace", "retry_at=") == 0 {
 			w.complain()
 		}
 		if used := sum(w.spent()); used > 64 || used < 60 {

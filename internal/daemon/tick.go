@@ -140,7 +140,7 @@ func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 		return held
 	case result != done:
 		l.d.Log.Info("tick given back", "tick", tick.ID())
-	case !l.finishMark(ctx, tick, true):
+	case !l.markDone(ctx, tick):
 		return held // whoever has the lane next finds the chart
 	}
 	return result

@@ -31,8 +31,8 @@ func TestFourAtOnce(t *testing.T) {
 		if n := len(w.runs(eight)); n < 8*11 || n > 8*12 {
 			t.Errorf("%d runs in twenty minutes that have time for 12 of each lane", n)
 		}
-		if w.told("tick left out: the lane is behind") == 0 {
-			t.Error("what cannot be run was not told")
+		if w.logged("tick left out: the lane is behind") == 0 {
+			t.Error("what cannot be run was not logged")
 		}
 	})
 }
@@ -57,7 +57,7 @@ func TestLostClaim(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		b := w.restart(all...) // the tick is caught up by it
 		time.Sleep(10 * time.Minute)
-		if late.Load() != 0 || w.told("lease lost") != 1 || w.told("tick taken over") != 1 {
+		if late.Load() != 0 || w.logged("lease lost") != 1 || w.logged("tick taken over") != 1 {
 			t.Errorf("%d pages asked for after the lease: %s", late.Load(), strings.Join(w.log, ""))
 		}
 		w.expectRuns(all, noon.Add(-time.Second), noon)
@@ -80,7 +80,7 @@ func TestLongRun(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon.Add(9*time.Minute))
-		if n := len(w.taken()); n != 2*2*5 || w.told("tick taken over") != 0 {
+		if n := len(w.taken()); n != 2*2*5 || w.logged("tick taken over") != 0 {
 			t.Errorf("%d requests for 10 charts of two pages", n)
 		}
 		for _, p := range both {
@@ -131,7 +131,7 @@ func TestDeathBeforeDone_Waiting(t *testing.T) {
 		both[0].start()
 		both[1].start()
 		time.Sleep(10 * time.Minute)
-		if n := len(w.taken()); n != 2 || w.told("its chart is already complete") != 1 {
+		if n := len(w.taken()); n != 2 || w.logged("its chart is already complete") != 1 {
 			t.Errorf("%d requests for one chart of two pages: %v", n, w.log)
 		}
 		for _, p := range both {
@@ -150,7 +150,7 @@ func TestRefusedKey(t *testing.T) {
 		if kind, ok := fault.KindOf(err); !ok || kind != fault.BadCredential {
 			t.Errorf("it ended with %v", err)
 		}
-		if time.Since(noon) > time.Second || w.told("refuses the key") != 1 || w.told("tick given back") != 1 {
+		if time.Since(noon) > time.Second || w.logged("refuses the key") != 1 || w.logged("tick given back") != 1 {
 			w.complain()
 		}
 		p.close()
@@ -168,7 +168,7 @@ func TestFailures(t *testing.T) {
 		w.standin.Faults = faults
 		p.start()
 		time.Sleep(90 * time.Minute)
-		if w.told("tick failed", "tick=trending/US/2026-06-01T19:00:00Z") != 1 || w.told("tick failed") != 2 || w.told("tick done", "GB") != 2 {
+		if w.logged("tick failed", "tick=trending/US/2026-06-01T19:00:00Z") != 1 || w.logged("tick failed") != 2 || w.logged("tick done", "GB") != 2 {
 			w.complain()
 		}
 		p.end()
@@ -185,7 +185,7 @@ func TestInvalidRegion(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "AQ", 0)...).start()
 		time.Sleep(7 * 24 * time.Hour)
-		if n := len(w.taken()); n != 1 || w.told("level=ERROR", "knows no such region") != 1 || w.told("level=ERROR") != 1 {
+		if n := len(w.taken()); n != 1 || w.logged("level=ERROR", "knows no such region") != 1 || w.logged("level=ERROR") != 1 {
 			t.Errorf("%d requests: %v", n, w.log)
 		}
 		time.Sleep(2 * time.Hour)

@@ -16,7 +16,7 @@ type Stagger struct {
 // Offsets returns how long after the schedule's tick each region runs, at the region's place. With
 // a step the i-th runs i steps later. Auto gives each a moment of its own within the schedule's
 // Interval, in full seconds, which depends on the region and the spec alone: it stays when the
-// process starts anew, and when other regions come or go.
+// process restarts, and when other regions come or go.
 func (g Stagger) Offsets(regions []string, s *Schedule) []time.Duration {
 	offsets := make([]time.Duration, len(regions))
 	for i, region := range regions {

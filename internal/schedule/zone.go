@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// span is a stretch of time in which a zone keeps one offset from UTC, all in Unix seconds. The
+// span is a time in which a zone keeps one offset from UTC, all in Unix seconds. The
 // wall clock shows u+offset.
 type span struct {
 	start, end int64 // the end is outside
