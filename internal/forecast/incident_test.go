@@ -1,0 +1,50 @@
+package forecast
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// A job that ran away may do so again, and how far off predictions were, they may be again.
+func TestDaysAreAsTheLogWas(t *testing.T) {
+	now := clock(t, "2026-11-21 14:00:00")
+	steady := flow(now.Add(-60*time.Hour), now, 10*time.Minute, 5)
+	uneven := flow(now.Add(-48*time.Hour), now, 10*time.Minute, 20)
+	for i := range uneven {
+		uneven[i].Units += int64(18 * math.Sin(float64(i)/70))
+	}
+	ran := flow(now.Add(-28*time.Hour), now.Add(-25*time.Hour), time.Minute, 40)
+	for name, test := range map[string]struct {
+		b         Bucket
+		incidents int
+		low, high float64 // how far off
+	}{
+		"steady":   {bucket(t, "2026-11-21 14:00:00", "12000 day", "", steady), 0, 0, 0.03},
+		"uneven":   {bucket(t, "2026-11-21 14:00:00", "12000 day", "", uneven), 0, 0.3, 1},
+		"run away": {bucket(t, "2026-11-21 14:00:00", "12000 day", "", steady, ran), 1, 0.3, 3},
+	} {
+		d := newHabit(test.b).load(mostDays, 18*hour)
+		// One in six days, and as if there were 30 hours of log more.
+		likely := 1 - math.Pow(1+18.0/(30+48), -0.2-float64(test.incidents))
+		if d.flat < test.low || d.flat > test.high || math.Abs(d.incident-likely) > 0.001 {
+			t.Errorf("%s: %.2f off, an incident %.3f likely, not %.3f", name, d.flat, d.incident,
+				likely)
+		}
+		struck, squares, n := 0.0, 0.0, 0.0
+		for i := range mostDays {
+			part := mean(d.day(i, 18*hour)) / mean(d.calm)
+			if part > 4 {
+				struck += 1.0 / mostDays
+			} else if d.deck[dealtHalf][i] > 0.75 { // that forget as slowly
+				squares, n = squares+math.Pow(math.Log(part), 2), n+1
+			}
+		}
+		if name == "steady" && math.Abs(struck-likely) > 0.02 {
+			t.Errorf("struck %.3f of the days, want %.3f", struck, likely)
+		}
+		if name == "uneven" && math.Abs(math.Sqrt(squares/n)-d.flat) > 0.1 {
+			t.Errorf("days are %.2f off, want %.2f", math.Sqrt(squares/n), d.flat)
+		}
+	}
+}
