@@ -1,0 +1,101 @@
+package daemon_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"quotabudget/internal/forecast"
+	"quotabudget/internal/plan"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sim"
+)
+
+// TestHistoryForetells: regions whose charts have fewer pages than are configured, some two and
+// some four, as the catalogue knows from the first hours of the day. What the plan and the forecast
+// then say of the rest of the day is what the daemon does, of units that are short.
+func TestHistoryForetells(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			at(t, midnight.Add(-time.Minute), 0, func(w *world) {
+				random := rand.New(rand.NewPCG(seed, 1))
+				day, err := quota.ParseWindow("day", "America/Los_Angeles")
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.limits = nil
+				for _, window := range []quota.Window{day, quota.Sliding(24 * time.Hour)}[:1+seed%2] {
+					w.limits = append(w.limits, quota.Limit{Bucket: quota.DefaultBucket,
+						Units: 60 + random.Int64N(120), Window: window})
+				}
+				all := lanes(t, "0 * * * *", "UTC", "US JP FR KR DE", 3*time.Minute)
+				for i := range all {
+					all[i].Pages, all[i].Weight = 4, 1+random.Int64N(3)
+				}
+				d := w.open(all...).start()
+				time.Sleep(3*time.Hour - time.Minute)
+				now := time.Now()
+
+				price := []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}
+				known, shorter := slices.Clone(all), 0
+				for i := range known {
+					l := &known[i]
+					l.Pages, err = d.catalog.PagesWanted(w.Context(), l.Region, l.Pages)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if l.Pages < all[i].Pages {
+						shorter++
+					}
+				}
+				if shorter < 2 {
+					t.Errorf("%d regions have a history of fewer pages", shorter)
+				}
+				before := sim.Standing{Bucket: quota.DefaultBucket}
+				query := quota.SpentQuery{Credential: "key1", Bucket: before.Bucket, Limits: w.limits,
+					Now: now, Since: now.Add(-quota.Retention)}
+				if before.Spent, err = query.Read(w.Context(), w.look.ledger); err != nil {
+					t.Fatal(err)
+				}
+				question := forecast.Question{Credential: "key1", Limits: w.limits, Lanes: known, Price: price,
+					Resets: map[string]quota.Window{quota.DefaultBucket: day}}
+				said, err := question.Ask(w.Context(), w.look.ledger)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lost := make(map[string]string) // by the forecast
+				for _, r := range said[0].LostRuns {
+					lost[r.ID()] = fmt.Sprint(r.Pages-r.Lost, " ", r.Limit)
+				}
+				foretold, losing := make(map[string]string), 0
+				p := plan.Plan{Lanes: known, Price: price, Limits: w.limits, Reset: day,
+					From: now, To: said[0].ResetAt, Before: []sim.Standing{before}}
+				p.Watch = func(r plan.Run) bool {
+					foretold[r.ID()] = fmt.Sprintf("%s %d %s", r.Outcome, r.Pages, r.Limit)
+					if f, ok := lost[r.ID()]; ok != r.Lost() || ok && f != fmt.Sprint(r.Pages, " ", r.Limit) {
+						t.Errorf("%s: the plan says %s, the forecast %s", r.ID(), foretold[r.ID()], f)
+					}
+					if r.Lost() {
+						losing++
+					}
+					return true
+				}
+				p.Execute()
+				if losing == 0 || losing != len(lost) {
+					t.Errorf("%d runs are lost by the plan, %d by the forecast", losing, len(lost))
+				}
+				time.Sleep(time.Until(p.To) - time.Second)
+				d.end()
+				done := w.outcomes()
+				for id, f := range foretold {
+					if done[id] != f {
+						t.Errorf("%s: foretold %s, done %s", id, f, done[id])
+					}
+				}
+			})
+		})
+	}
+}
