@@ -62,7 +62,7 @@ A long plan shows its progress on a terminal; Ctrl-C and SIGTERM end it, and the
 its own. If it gives pages, they are for every chart. As flags (--schedule, --timezone, --stagger,
 --pages) they can be tried first.
 
-With -o json, legroom is the least that was left for scheduled charges, and cap a limit less its
+With -o json, margin is the least that was left for scheduled charges, and cap a limit less its
 headroom; docs/json.md describes every field.`,
 		Example: `  ingestor plan                                         a week from now on
   ingestor plan --from 2026-11-01 --days 30             from an empty day, through the change of the clocks

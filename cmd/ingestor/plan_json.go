@@ -35,7 +35,7 @@ type useJSON struct {
 	Peak     int64    `json:"peak"`
 	PeakAt   cli.Time `json:"peak_at"`
 	Percent  *float64 `json:"peak_percent"` // null where the limit allows nothing
-	Legroom  int64    `json:"legroom"`
+	Margin   int64    `json:"margin"`
 }
 
 func outwardUses(uses []plan.Use) []useJSON {

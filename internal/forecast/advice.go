@@ -6,9 +6,12 @@ import (
 	"slices"
 )
 
+const changeSchedule = "change the schedule (ingestor plan --suggest finds one that fits)"
+
 // advise is what a person can do so that nothing is lost, most certain first: give back units that
 // were set aside and not drawn, ask for fewer pages, spend less besides the schedule. It is played,
-// on a day with a little more spending than the likely one, and "" when nothing of it helps.
+// on a day with a little more spending than the likely one. A schedule that does not fit by itself,
+// without a pace, has to be changed. It is "" when nothing of it helps.
 func (o *outlook) advise(d day) string {
 	for i, r := range o.Reservations {
 		b := o.Bucket
@@ -29,6 +32,10 @@ func (o *outlook) advise(d day) string {
 	if rate := int64(o.affordable(d)); rate >= 1 {
 		return "spend at most " + number(rate) +
 			" units an hour besides the schedule (see quotactl log --by job)"
+	}
+	alone := day{wants: make([]float64, len(d.wants)), size: d.size}
+	if o.now > 0 && len(o.Lanes) > 0 && len(o.Paces) == 0 && !o.suffices(alone) {
+		return changeSchedule
 	}
 	return ""
 }

@@ -26,6 +26,10 @@ func TestAdviceOnPages(t *testing.T) {
 			if more := Of(b.fewer(pages + 1)); !more.Short() {
 				r.Fatalf("%s\nalthough one more would do: %s", f.Text(), more.Text())
 			}
+		case f.Advice == changeSchedule:
+			if one := Of(b.fewer(1)); !one.Short() {
+				r.Fatalf("%s\nalthough one page would do: %s", f.Text(), one.Text())
+			}
 		case f.Advice != "" || !f.Short():
 			if f.Advice != "" {
 				r.Fatal(f.Text())
