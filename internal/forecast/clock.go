@@ -20,8 +20,8 @@ const (
 	doubt = 100
 	// memory is the half-life in hours by which the hours before count in the trial.
 	memory = 8
-	// ordinary is how far off predictions are taken to be before any was tried, squared.
-	ordinary = 0.01
+	// initial is how far off predictions are taken to be before any was tried, squared.
+	initial = 0.01
 	// cautious is the hours as they are on the average that are counted on both sides of a
 	// comparison, so that few say little.
 	cautious = 3
@@ -32,14 +32,16 @@ type trial struct {
 	j     int
 	was   float64
 	flat  float64 // from the hours just before
-	clock float64 // from the day before; less than 0 when there is none
+	clock float64 // from the day before; NaN when there is none
 }
 
-// trials are those of so many hours, from o hours ago on.
+// trials are those of so many hours, from o hours ago on, as far as the log tells.
 func trials(means []float64, o, ahead int) (all []trial) {
 	flat, level := remember(means[o:]), ratio(means, o)
 	for j := max(0, o-ahead); j < o; j++ {
-		all = append(all, trial{j, means[j], flat, level * dayBefore(means, j)})
+		if known(means[j] + flat) {
+			all = append(all, trial{j, means[j], flat, level * dayBefore(means, j)})
+		}
 	}
 	return all
 }
@@ -49,10 +51,10 @@ func trials(means []float64, o, ahead int) (all []trial) {
 // predicted exactly.
 func (h *habit) byClock() float64 {
 	var clock, flat, n [dayHours]float64
-	means := h.hourly()
+	means := hourly(h.units)
 	for o := 1; o <= dayHours && o < len(means); o++ {
 		for _, t := range trials(means, o, lead) {
-			if t.clock >= 0 {
+			if known(t.clock) {
 				was := math.Sqrt(t.was)
 				clock[t.j] += math.Pow(was-math.Sqrt(t.clock), 2)
 				flat[t.j] += math.Pow(was-math.Sqrt(t.flat), 2)
@@ -75,66 +77,67 @@ func (h *habit) byClock() float64 {
 }
 
 // off is how far predictions of so many hours would have been off in the log, as the deviation of a
-// logarithm, beyond what charges of a grain explain. That is how far off the next one may be.
+// logarithm, beyond what charges of a grain explain. That is how far off the next one may be. An
+// hour that the log does not tell, or that has no day before it, says nothing.
 func off(means []float64, ahead int, grain float64) (flat, clock float64) {
 	few := mean(means) // an hour of the ordinary on both sides, so that few units say little
 	square := func(was, said float64) float64 {
 		noise := grain / (float64(hour) * (was + few))
 		return max(0, math.Pow(math.Log((was+few)/(said+few)), 2)-noise)
 	}
-	squares, n := [2]float64{ordinary, ordinary}, [2]float64{1, 1}
+	squares, n := [2]float64{initial, initial}, [2]float64{1, 1}
 	for o := ahead; few > 0 && o < min(len(means), dayHours+lead); o++ {
-		var was, said [2]float64
+		var was, said, tried [2]float64
 		for _, t := range trials(means, o, ahead) {
-			was[0], said[0] = was[0]+t.was, said[0]+t.flat
-			if t.clock >= 0 {
-				was[1], said[1] = was[1]+t.was, said[1]+t.clock
+			for k, predicted := range [2]float64{t.flat, t.clock} {
+				if known(predicted) {
+					was[k], said[k], tried[k] = was[k]+t.was, said[k]+predicted, tried[k]+1
+				}
 			}
 		}
 		for k := range squares {
-			squares[k], n[k] = squares[k]+square(was[k], said[k]), n[k]+1
+			if tried[k] > 0 {
+				squares[k], n[k] = squares[k]+square(was[k], said[k]), n[k]+1
+			}
 		}
 	}
 	return math.Sqrt(squares[0] / n[0]), math.Sqrt(squares[1] / n[1])
 }
 
+// known is false for what the log does not tell, which is NaN.
+func known(units float64) bool { return !math.IsNaN(units) }
+
 // hourly is the mean of the bins of each hour back from now.
-func (h *habit) hourly() (means []float64) {
-	for bins := range slices.Chunk(h.units[:len(h.units)/hour*hour], hour) {
+func hourly(units []float64) (means []float64) {
+	for bins := range slices.Chunk(units[:len(units)/hour*hour], hour) {
 		means = append(means, mean(bins))
 	}
 	return means
 }
 
-func mean(units []float64) (sum float64) {
-	for _, u := range units {
-		sum += u
-	}
-	return sum / float64(max(1, len(units)))
-}
+// mean is that of what is known.
+func mean(units []float64) float64 { return weigh(units, func(int) float64 { return 1 }) }
 
 // remember is the mean of hours, the first counting most.
 func remember(means []float64) float64 {
-	sum, weight := 0.0, 0.0
-	for j, m := range means {
-		f := math.Exp2(-float64(j) / memory)
-		sum, weight = sum+f*m, weight+f
-	}
-	return sum / weight
+	return weigh(means, func(j int) float64 { return math.Exp2(-float64(j) / memory) })
 }
 
-// dayBefore is what the hour j was like on the day before, or -1.
+// dayBefore is what the hour j was like on the day before.
 func dayBefore(means []float64, j int) float64 {
-	sum, n := 0.0, 0.0
-	for k, w := range [...]float64{1, 2, 1} {
-		if i := j + dayHours - 1 + k; i < len(means) {
-			sum, n = sum+w*means[i], n+w
+	around := means[min(j+dayHours-1, len(means)):min(j+dayHours+2, len(means))]
+	return weigh(around, func(k int) float64 { return [...]float64{1, 2, 1}[k] })
+}
+
+// weigh is the weighted mean of what is known; NaN when nothing is.
+func weigh(units []float64, weight func(i int) float64) float64 {
+	sum, all := 0.0, 0.0
+	for i, u := range units {
+		if known(u) {
+			sum, all = sum+weight(i)*u, all+weight(i)
 		}
 	}
-	if n == 0 {
-		return -1
-	}
-	return sum / n
+	return sum / all
 }
 
 // ratio is how the hours from o on compare with the day before.
@@ -145,7 +148,7 @@ func ratio(means []float64, o int) float64 {
 	}
 	then := now
 	for j := o; j < min(o+lately, len(means)); j++ {
-		if before := dayBefore(means, j); before >= 0 {
+		if before := dayBefore(means, j); known(means[j] + before) {
 			now, then = now+means[j], then+before
 		}
 	}

@@ -121,9 +121,8 @@ func (h habit) load(days, n int) *dice {
 	d.often = (0.5 + float64(len(h.bursts))) / float64(len(h.units)-h.surge+seldom*hour/2)
 	ahead, looked := float64(n)*bin.Hours(), float64(len(h.units))*bin.Hours()
 	d.incident = 1 - math.Pow(1+ahead/(incidentHours+looked), -incidentsSeen-float64(h.incidents))
-	means := h.hourly()
-	d.level = ratio(means, 0)
-	d.flat, d.clocked = off(means, max(1, min(lead, n/hour)), grain(d.calm, h.size))
+	d.level = ratio(hourly(h.units), 0)
+	d.flat, d.clocked = off(hourly(h.ordinary()), max(1, min(lead, n/hour)), grain(d.calm, h.size))
 	return d
 }
 

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A job that ran away may do so again, and how far off predictions were, they may be again.
+// A job that ran away may do so again, and how far off predictions of ordinary spending were, they
+// may be again: the job is no part of that.
 func TestDaysAreAsTheLogWas(t *testing.T) {
 	now := clock(t, "2026-11-21 14:00:00")
 	steady := flow(now.Add(-60*time.Hour), now, 10*time.Minute, 5)
@@ -22,7 +23,7 @@ func TestDaysAreAsTheLogWas(t *testing.T) {
 	}{
 		"steady":   {bucket(t, "2026-11-21 14:00:00", "12000 day", "", steady), 0, 0, 0.03},
 		"uneven":   {bucket(t, "2026-11-21 14:00:00", "12000 day", "", uneven), 0, 0.3, 1},
-		"run away": {bucket(t, "2026-11-21 14:00:00", "12000 day", "", steady, ran), 1, 0.3, 3},
+		"run away": {bucket(t, "2026-11-21 14:00:00", "12000 day", "", steady, ran), 1, 0, 0.03},
 	} {
 		d := newHabit(test.b).load(mostDays, 18*hour)
 		// One in six days, and as if there were 30 hours of log more.
@@ -45,6 +46,24 @@ func TestDaysAreAsTheLogWas(t *testing.T) {
 		}
 		if name == "uneven" && math.Abs(math.Sqrt(squares/n)-d.flat) > 0.1 {
 			t.Errorf("days are %.2f off, want %.2f", math.Sqrt(squares/n), d.flat)
+		}
+	}
+}
+
+// Hours that have no day before them do not count as predicted right by the clock.
+func TestNoDayBefore(t *testing.T) {
+	now := clock(t, "2026-11-21 14:00:00")
+	for _, hours := range []time.Duration{30, 36} {
+		b := bucket(t, "2026-11-21 14:00:00", "12000 day", "",
+			flow(now.Add(-hours*time.Hour), now, 10*time.Minute, 20))
+		for i := range b.Spent { // every other hour of today as much again
+			if ago := now.Sub(b.Spent[i].At); ago < dayHours*time.Hour && int(ago.Hours())%2 == 0 {
+				b.Spent[i].Units *= 2
+			}
+		}
+		h := newHabit(b)
+		if _, off := off(hourly(h.units), 1, 0); off < 0.15 {
+			t.Errorf("%d hours of log: %.2f off by the clock", hours, off)
 		}
 	}
 }

@@ -86,6 +86,17 @@ func (h *habit) surgeAt(i int, line float64) int {
 	return length
 }
 
+// ordinary is the bins without those of surges, which are not known.
+func (h *habit) ordinary() []float64 {
+	units := slices.Clone(h.units)
+	for i := range units {
+		if i < h.surge || h.high[i] {
+			units[i] = math.NaN()
+		}
+	}
+	return units
+}
+
 // median is that of the bins.
 func (h *habit) median() float64 {
 	sorted := slices.Sorted(slices.Values(h.units))
