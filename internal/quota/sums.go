@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -45,44 +46,91 @@ func AddUp(entries []Entry) []Sum {
 }
 
 // Tally adds up what is given to it by grains and by lines of labels. Times are Unix µs.
-type Tally struct{ sums map[tallied]spent }
+type Tally struct{ grains []grain } // in order
 
-type tallied struct {
+// grain is what was spent in one grain.
+type grain struct {
 	at     int64
-	labels string // a line, without the run
+	spent  []spent
+	merged int // so many of the first are in order, and each line is in them once
 }
 
-type spent struct{ units, charges int64 }
+type spent struct {
+	labels         string // a line, without the run
+	units, charges int64
+}
 
 // Add adds what was spent at a time, anywhere in a grain.
 func (t *Tally) Add(at int64, labels string, units, charges int64) {
-	if t.sums == nil {
-		t.sums = make(map[tallied]spent)
+	at = Grained(at)
+	i := len(t.grains) - 1 // mostly the same grain as before
+	if i < 0 || t.grains[i].at != at {
+		i = t.from(at)
 	}
-	k := tallied{Grained(at), labels}
-	was := t.sums[k]
-	t.sums[k] = spent{was.units + units, was.charges + charges}
+	if i == len(t.grains) || t.grains[i].at != at {
+		t.grains = slices.Insert(t.grains, i, grain{at: at, spent: make([]spent, 0, 16)})
+	}
+	g := &t.grains[i]
+	g.spent = append(g.spent, spent{labels, units, charges})
+	if len(g.spent) > 2*g.merged+1024 {
+		g.merge()
+	}
+}
+
+// from is the index of the first grain that begins at a time or later.
+func (t *Tally) from(at int64) int {
+	i, _ := slices.BinarySearchFunc(t.grains, at, func(g grain, at int64) int {
+		return cmp.Compare(g.at, at)
+	})
+	return i
+}
+
+// in is the grain in which a time lies, if there is any.
+func (t *Tally) in(at int64) []grain {
+	return t.grains[t.from(Grained(at)):t.from(Grained(at)+1)]
+}
+
+// merge puts the lines in order, and adds up those that are the same.
+func (g *grain) merge() {
+	if g.merged == len(g.spent) {
+		return
+	}
+	slices.SortFunc(g.spent, func(a, b spent) int { return strings.Compare(a.labels, b.labels) })
+	kept := g.spent[:1]
+	for _, s := range g.spent[1:] {
+		if last := &kept[len(kept)-1]; last.labels == s.labels {
+			last.units, last.charges = last.units+s.units, last.charges+s.charges
+		} else {
+			kept = append(kept, s)
+		}
+	}
+	g.spent, g.merged = kept, len(kept)
 }
 
 // DropZero forgets the sums of nothing, which are left where all that was added was taken out.
 func (t *Tally) DropZero() {
-	maps.DeleteFunc(t.sums, func(_ tallied, s spent) bool { return s == spent{} })
+	for i := range t.grains {
+		g := &t.grains[i]
+		g.merge()
+		g.spent = slices.DeleteFunc(g.spent, func(s spent) bool { return s.units == 0 && s.charges == 0 })
+		g.merged = len(g.spent)
+	}
+	t.grains = slices.DeleteFunc(t.grains, func(g grain) bool { return g.merged == 0 })
 }
 
 // DropBefore forgets the sums of grains before the one in which a time lies.
-func (t *Tally) DropBefore(at int64) {
-	maps.DeleteFunc(t.sums, func(k tallied, _ spent) bool { return k.at < Grained(at) })
-}
+func (t *Tally) DropBefore(at int64) { t.grains = t.grains[t.from(Grained(at)):] }
 
 // Drop forgets the sums of the grain in which a time lies.
 func (t *Tally) Drop(at int64) {
-	maps.DeleteFunc(t.sums, func(k tallied, _ spent) bool { return k.at == Grained(at) })
+	i := t.from(Grained(at))
+	t.grains = slices.Delete(t.grains, i, i+len(t.in(at)))
 }
 
 // In is the units in the grain in which a time lies.
 func (t *Tally) In(at int64) (units int64) {
-	for k, s := range t.sums {
-		if k.at == Grained(at) {
+	for _, g := range t.in(at) {
+		for _, s := range g.spent {
 			units += s.units
 		}
 	}
@@ -91,11 +139,12 @@ func (t *Tally) In(at int64) (units int64) {
 
 // Each calls do for what was added up, in order.
 func (t *Tally) Each(do func(at int64, labels string, units, charges int64)) {
-	order := slices.SortedFunc(maps.Keys(t.sums), func(a, b tallied) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.labels, b.labels))
-	})
-	for _, k := range order {
-		do(k.at, k.labels, t.sums[k].units, t.sums[k].charges)
+	for i := range t.grains {
+		g := &t.grains[i]
+		g.merge()
+		for _, s := range g.spent {
+			do(g.at, s.labels, s.units, s.charges)
+		}
 	}
 }
 
@@ -114,11 +163,14 @@ func (t *Tally) Sums() (sums []Sum, err error) {
 // Differs says, for a check, where the sums that a ledger keeps are others than those of its
 // entries.
 func (t *Tally) Differs(kept Tally) (found Findings) {
+	t.DropZero()
+	kept.DropZero()
 	wrong := make(map[int64]bool)
-	for _, sums := range []map[tallied]spent{t.sums, kept.sums} {
-		for k := range sums {
-			if t.sums[k] != kept.sums[k] {
-				wrong[k.at] = true
+	for _, of := range [][2]*Tally{{t, &kept}, {&kept, t}} {
+		for _, g := range of[0].grains {
+			other := of[1].in(g.at)
+			if len(other) == 0 || !slices.Equal(g.spent, other[0].spent) {
+				wrong[g.at] = true
 			}
 		}
 	}

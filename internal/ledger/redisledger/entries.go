@@ -203,23 +203,27 @@ func parseMember(z redis.Z) (m member, err error) {
 	if m.at, err = parseScore(z.Score); err != nil {
 		m.at = -1
 	}
-	fields := strings.SplitN(text, ":", 5)
-	if len(fields) < 4 {
+	total, text, _ := strings.Cut(text, ":")
+	units, text, _ := strings.Cut(text, ":")
+	id, text, found := strings.Cut(text, ":")
+	if !found {
 		return m, errEntry
 	}
-	m.id, m.mark = fields[2], fields[3]
-	if len(fields) == 5 {
-		m.run = fields[4]
-	}
-	for i, into := range []*int64{&m.total, &m.units} {
-		if n, err := parseWhole(fields[i]); err == nil && n <= quota.MaxTotal {
-			*into = n
-		}
-	}
+	m.id = id
+	m.mark, m.run, _ = strings.Cut(text, ":")
+	m.total, m.units = parseUnits(total), parseUnits(units)
 	if err == nil && (m.units < 1 || m.units > m.total) {
 		err = errEntry
 	}
 	return m, err
+}
+
+// parseUnits reads units or a total, 0 where it cannot.
+func parseUnits(text string) int64 {
+	if n, err := parseWhole(text); err == nil && n <= quota.MaxTotal {
+		return n
+	}
+	return 0
 }
 
 // parseMembers reads entries of which every one must be sound.
