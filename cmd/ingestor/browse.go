@@ -15,7 +15,6 @@ import (
 	"quotabudget/internal/regions"
 )
 
-// browse opens the catalogue for a command that reads it.
 func (a *app) browse(ctx context.Context, read func(*catalog.Catalog) error) error {
 	return a.withCatalog(ctx, read, func(ctx context.Context, url string) (*catalog.Catalog,
 		error) {
@@ -27,7 +26,6 @@ func (a *app) browse(ctx context.Context, read func(*catalog.Catalog) error) err
 	})
 }
 
-// withCatalog opens the catalogue for a command.
 func (a *app) withCatalog(ctx context.Context, do func(*catalog.Catalog) error,
 	open func(context.Context, string) (*catalog.Catalog, error)) error {
 	cfg, err := a.Load(ctx, a.getenv)
@@ -264,8 +262,7 @@ func videoCommand(a *app) *cobra.Command {
 			"that begins with -",
 		Args: cli.Args("the video's ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.video(c.Context(),
-				args[0])
+			return a.video(c.Context(), args[0])
 		},
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {

@@ -79,10 +79,8 @@ func (a *app) configured(ctx context.Context) bool {
 	return err != nil || cfg.File != "" && cfg.File != os.DevNull || len(cfg.Environment) > 0
 }
 
-// headPlaces is how many places of each chart the demo prints.
 const headPlaces = 3
 
-// printHeads prints the heads of the charts, and where all of it is.
 func (a *app) printHeads(c *catalog.Catalog, sum ingest.Summary) error {
 	screen := a.screen()
 	table := screen.Table("chart", ">place", "title", "channel", ">views")

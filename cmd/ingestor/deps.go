@@ -30,7 +30,6 @@ type deps struct {
 	log     *slog.Logger
 }
 
-// job is the label of what a sweep is charged for.
 const job = config.DefaultJob
 
 // open wires deps. The key must be there before: a sweep without one would only be refused.
@@ -77,7 +76,6 @@ func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 	return cred, limited(cfg, cred)
 }
 
-// limited reports a bucket that every page would be refused for.
 func limited(cfg *config.Config, cred config.Credential) error {
 	price, err := cfg.Costs.Price(pageMethod)
 	if err != nil {
@@ -95,7 +93,6 @@ func limited(cfg *config.Config, cred config.Credential) error {
 	return nil
 }
 
-// chosen is swept, with its key.
 func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
 	cred, err := a.swept(cfg)
 	if err != nil {
@@ -114,7 +111,6 @@ func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
 // Close closes the ledger and the catalogue.
 func (s *deps) Close() error { return errors.Join(s.catalog.Close(), s.budget.Ledger.Close()) }
 
-// newClient puts the upstream's client on the gate.
 func newClient(ctx context.Context, s *deps) (*youtube.Client, error) {
 	gate, err := upstream.Gate(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key,
 		s.log)
@@ -134,7 +130,6 @@ func newClient(ctx context.Context, s *deps) (*youtube.Client, error) {
 	return client, nil
 }
 
-// sweep is a sweep of the configured regions.
 func (s *deps) sweep() *ingest.Sweep {
 	return &ingest.Sweep{
 		Client: s.client, Catalog: s.catalog, Budget: s.budget,
@@ -144,7 +139,6 @@ func (s *deps) sweep() *ingest.Sweep {
 	}
 }
 
-// regionNames are the regions that are swept.
 func regionNames(cfg *config.Config) []string {
 	names := make([]string, len(cfg.Ingest.Regions))
 	for i, r := range cfg.Ingest.Regions {

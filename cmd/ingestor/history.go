@@ -5,7 +5,6 @@ import (
 	"quotabudget/internal/cli"
 )
 
-// historyJSON is a video and how it came to be so.
 type historyJSON struct {
 	videoJSON
 	Description string         `json:"description"`

@@ -23,7 +23,6 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv))
 }
 
-// app is what every subcommand is given.
 type app struct {
 	cli.Common
 	stdout io.Writer
@@ -31,10 +30,8 @@ type app struct {
 	getenv func(string) string
 }
 
-// screen is where tables go.
 func (a *app) screen() cli.Screen { return a.Screen(a.stdout, a.getenv) }
 
-// run is the whole program; it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 	getenv func(string) string) int {
 	a := &app{stdout: stdout, stderr: stderr, getenv: getenv}

@@ -53,7 +53,6 @@ func (m *metricsFile) look(st *deps, sum ingest.Summary) {
 	m.rest = prometheus.GathererFunc(again(registry.Gather()))
 }
 
-// again returns what was gathered before.
 func again[T any](gathered T, err error) func() (T, error) {
 	return func() (T, error) { return gathered, err }
 }

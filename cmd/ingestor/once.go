@@ -62,7 +62,6 @@ in one step at the end, however the sweep ends.`,
 	return c
 }
 
-// onceOptions are the flags of once.
 type onceOptions struct {
 	demo    bool
 	codes   []string // of regions
@@ -124,7 +123,6 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	return outcome(sum, err)
 }
 
-// outcome is the exit code of a sweep, and why.
 func outcome(sum ingest.Summary, err error) error {
 	if err != nil {
 		return err

@@ -20,10 +20,8 @@ import (
 	"quotabudget/internal/plan"
 )
 
-// maxPlanDays is ten years.
 const maxPlanDays = 3660
 
-// planFlags are the flags of plan.
 type planFlags struct {
 	from     string
 	days     int
@@ -153,7 +151,6 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	return nil
 }
 
-// planned is a plan that was played, and what is to be said of it.
 type planned struct {
 	plan       plan.Plan
 	report     plan.Report
@@ -167,7 +164,6 @@ type planned struct {
 	hours      []time.Time // in which runs are lost
 }
 
-// mostLost is how many lost runs are listed.
 const mostLost = 1000
 
 func (o *planned) lose(r plan.Run) {
@@ -211,7 +207,6 @@ func partOf(percent float64) float64 {
 	return part
 }
 
-// drawSVG writes the picture to a file.
 func drawSVG(path string, o *planned) error {
 	file, err := os.Create(path)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// countsJSON is the outward form of what runs came to.
 type countsJSON struct {
 	Runs     int64 `json:"runs"`
 	Complete int64 `json:"complete"`
@@ -198,7 +197,6 @@ func (o *planned) clock(start, at time.Time) string {
 	return at.UTC().Format("2006-01-02 15:04Z")
 }
 
-// columnOf names a limit in few words.
 func columnOf(l quota.Limit) string {
 	if l.Pace != nil {
 		return quota.PaceName

@@ -18,7 +18,6 @@ type playing struct {
 	ended   chan struct{} // nil while nothing is drawn
 }
 
-// shownAfter is how long a plan may take without being shown.
 const shownAfter = 500 * time.Millisecond
 
 func (a *app) watchPlan(p plan.Plan) *playing {
@@ -31,7 +30,6 @@ func (a *app) watchPlan(p plan.Plan) *playing {
 
 func daysOf(d time.Duration) int64 { return int64(d / (24 * time.Hour)) }
 
-// played says that the plan has come to a moment.
 func (w *playing) played(at time.Time) {
 	if w.bars == nil || time.Since(w.begun) < shownAfter {
 		return

@@ -58,7 +58,6 @@ func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (pl
 	return p, nil
 }
 
-// resetOf is the upstream's day of a bucket.
 func resetOf(cfg *config.Config, bucket string) quota.Window {
 	buckets := cfg.Costs.Buckets()
 	for _, b := range buckets {
@@ -69,7 +68,6 @@ func resetOf(cfg *config.Config, bucket string) quota.Window {
 	return buckets[0].Reset
 }
 
-// parseFrom reads a date of the upstream or a time.
 func parseFrom(text string, reset quota.Window) (time.Time, error) {
 	if date, err := time.ParseInLocation("2006-01-02", text, reset.Zone); err == nil {
 		start, _ := reset.Bounds(date.Add(12 * time.Hour))
@@ -118,7 +116,6 @@ func absentFile(url string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// standings reads what the ledger holds now.
 func standings(ctx context.Context, url string, cred config.Credential, p plan.Plan) (now time.Time, known []sim.Standing, err error) {
 	if absentFile(url) {
 		return time.Now().UTC(), nil, nil

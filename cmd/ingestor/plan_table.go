@@ -27,7 +27,6 @@ const (
 	pictureRows   = 8
 )
 
-// drawPlan is the plan for people.
 func (a *app) drawPlan(o *planned) error {
 	screen := a.screen()
 	if err := sayVerdict(o, screen); err != nil {
@@ -209,7 +208,6 @@ func listedDays(days []plan.Day) []int {
 	return listed
 }
 
-// fullness is the largest part of a limit that is used.
 func fullness(d plan.Day) (most float64) {
 	for _, u := range d.Windows {
 		if u.Limit.Pace == nil {
@@ -276,7 +274,6 @@ func saySuggestion(o *planned, screen cli.Screen) error {
 	return screen.Say("%s", text)
 }
 
-// jobs are the names of the configured jobs that are planned.
 func (o *planned) jobs() (names []string) {
 	for _, l := range o.plan.Lanes {
 		if l.Job != config.DefaultJob && !slices.Contains(names, l.Job) {

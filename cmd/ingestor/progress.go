@@ -70,11 +70,9 @@ func finish(bars progress.Writer, ended <-chan struct{}) {
 	}
 }
 
-// pageUnits is what a tracker counts in.
 var pageUnits = progress.Units{Notation: " pages",
 	NotationPosition: progress.UnitsNotationPositionAfter, Formatter: progress.FormatNumber}
 
-// begin draws until end.
 func (s *show) begin() {
 	if s.bars == nil {
 		return

@@ -26,7 +26,6 @@ func reportCommand(a *app) *cobra.Command {
 	return c
 }
 
-// mostCharts is how many charts of a region freshness compares at most.
 const mostCharts = 1000
 
 // halfCharts is how many charts that are not complete it looks past.
@@ -59,7 +58,6 @@ docs/json.md describes the fields of -o json.`,
 	return c
 }
 
-// freshnessJSON is the outward form of one region's change.
 type freshnessJSON struct {
 	Region    string   `json:"region"`
 	Job       string   `json:"job"`
@@ -77,7 +75,6 @@ type freshnessJSON struct {
 	change freshness.Change
 }
 
-// freshnessReport is the outward form of all regions'.
 type freshnessReport struct {
 	Regions  []freshnessJSON `json:"regions"`
 	PerDay   int64           `json:"units_per_day"`

@@ -100,7 +100,6 @@ func (a *app) daemon(ctx context.Context) error {
 	return errors.Join(err, st.Close())
 }
 
-// daemonConfig is what the configuration comes to.
 func (s *deps) daemonConfig() (*daemon.Config, error) {
 	lanes, err := s.cfg.Lanes()
 	if err != nil {

@@ -58,7 +58,6 @@ func (s *deps) shares(ctx context.Context, lanes []share.Lane) *sharesJSON {
 	return out
 }
 
-// printShares says the same to people.
 func (a *app) printShares(s *sharesJSON) error {
 	if s == nil {
 		return nil

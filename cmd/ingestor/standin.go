@@ -17,7 +17,6 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// standinFlags are those of the stand-in.
 type standinFlags struct {
 	listen  string
 	data    string
@@ -50,8 +49,7 @@ hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the US). KIN
   YOUTUBE_ENDPOINT=http://127.0.0.1:8080/ YOUTUBE_API_KEY=any ingestor once`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.standin(c.Context(), f,
-				c.Flags().Changed("units"))
+			return a.standin(c.Context(), f, c.Flags().Changed("units"))
 		},
 	}
 	f.bind(c.Flags())
@@ -100,7 +98,6 @@ func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
 	return errors.Join(err, out.Encode(server.Counts()))
 }
 
-// addressable reports whether text has the form of an address to listen on.
 func addressable(text string) bool {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil || port == "" {
@@ -110,7 +107,6 @@ func addressable(text string) bool {
 	return err == nil
 }
 
-// server is the stand-in that the flags describe.
 func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
 	switch {
 	case f.listen == "":

@@ -12,7 +12,6 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// summaryJSON is the outward form of a sweep's summary.
 type summaryJSON struct {
 	Outcome           ingest.Outcome   `json:"outcome"`
 	Units             map[string]int64 `json:"units"`
@@ -135,7 +134,6 @@ func firstPlace(c *catalog.Catalog, r ingest.Region) string {
 	return videos[0].Title
 }
 
-// sentence says in words what a sweep came to.
 func sentence(screen cli.Screen, sum ingest.Summary) string {
 	complete, unavailable := 0, 0
 	for _, r := range sum.Regions {

@@ -12,7 +12,6 @@ import (
 	"quotabudget/internal/config"
 )
 
-// completeWithin is how long a shell waits at most.
 const completeWithin = 2 * time.Second
 
 type completion func(context.Context) []string
@@ -78,7 +77,6 @@ func words(complete completion, most int) cobra.CompletionFunc {
 	}
 }
 
-// configured completes with words from the configuration.
 func (a *app) configured(words func(*config.Config) []string) completion {
 	return func(ctx context.Context) []string {
 		cfg, err := a.Load(ctx, a.getenv)

@@ -43,7 +43,6 @@ everybody. An existing one is never overwritten.`,
 	return c
 }
 
-// initialise writes the file, and says what is left to do.
 func (a *app) initialise(key string) error {
 	switch {
 	case a.Config != "":

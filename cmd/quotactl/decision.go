@@ -28,7 +28,6 @@ type decision struct {
 	DryRun    bool `json:"dry_run,omitempty"`
 }
 
-// reserved is a decision on a reservation.
 type reserved struct {
 	decision
 	Reservation *string  `json:"reservation"`
@@ -76,7 +75,6 @@ func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Scre
 	return err
 }
 
-// asked is what an answer says about its question.
 type asked struct {
 	dryRun   bool
 	headroom bool   // there is some, and it may be used
@@ -115,7 +113,6 @@ func sentence(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	return denied(s, d, of)
 }
 
-// denied says why, what is left and when to retry.
 func denied(s cli.Screen, d quota.Decision, of asked) string {
 	text := "denied: " + inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
@@ -132,7 +129,6 @@ func denied(s cli.Screen, d quota.Decision, of asked) string {
 	return text
 }
 
-// allowed says what was done, and what is left.
 func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	text := verb + " " + inWords(d.Units)
 	switch {
@@ -176,7 +172,6 @@ func inWords(units map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// decided prints the decision on a charge.
 func (a *app) decided(verb string, d quota.Decision, err error, of asked) error {
 	return a.answer(d, err, newDecision(d, of.dryRun), func(s cli.Screen) error {
 		return s.Say("%s\n", sentence(s, verb, d, of))

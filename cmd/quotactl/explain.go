@@ -101,7 +101,6 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 	return who, err
 }
 
-// mostSpenders is how many are listed for people.
 const mostSpenders = 10
 
 func (a *app) explained(d quota.Decision, err error, who taken, of asked) error {

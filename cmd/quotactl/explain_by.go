@@ -55,5 +55,4 @@ func sumUp(spent []quota.Sum, held []quota.Reservation) []spender {
 	return by
 }
 
-// text is the labels for people.
 func (s spender) text() string { return cmp.Or(labelText(s.Labels), "(none)") }

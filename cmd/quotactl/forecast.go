@@ -68,13 +68,11 @@ docs/json.md describes the fields of -o json.`,
 	return c
 }
 
-// result is the forecast of one bucket of a credential.
 type result struct {
 	credential string
 	forecast.Forecast
 }
 
-// forecasts asks for every credential, or the one that was chosen.
 func (a *app) forecasts(ctx context.Context, bucket string) ([]result, error) {
 	cfg, err := a.Load(ctx, a.getenv)
 	if err != nil {
@@ -117,7 +115,6 @@ func (a *app) forecasts(ctx context.Context, bucket string) ([]result, error) {
 	return results, nil
 }
 
-// question asks for the forecast of a bucket of the gate's credential, or of all of them.
 func (g *gate) question(ctx context.Context, bucket string) (forecast.Question, error) {
 	resets := make(map[string]quota.Window)
 	q := forecast.Question{Credential: g.Credential, Paces: g.Paces, Resets: resets}
@@ -160,7 +157,6 @@ func lanes(ctx context.Context, cfg *config.Config) ([]share.Lane, error) {
 	return lanes, errors.Join(err, c.Close())
 }
 
-// forecastTable writes a sentence for each bucket, and the figures behind it.
 func (a *app) forecastTable(results []result) error {
 	s := a.screen()
 	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h",
@@ -198,7 +194,6 @@ func (a *app) forecastTable(results []result) error {
 
 func (f result) sentence(s cli.Screen) string { return f.credential + ": " + f.TextIn(s.Zone) }
 
-// color marks what will be short.
 func (f result) color() cli.Color {
 	switch f.Verdict {
 	case forecast.Exhausted, forecast.Closed:

@@ -5,7 +5,6 @@ import (
 	"quotabudget/internal/forecast"
 )
 
-// forecastList is what forecast prints. Its keys stand in the help of the command.
 type forecastList struct {
 	Credentials []credentialForecast `json:"credentials"`
 }

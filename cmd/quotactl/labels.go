@@ -45,7 +45,6 @@ func labelText(labels quota.Labels) string {
 	return strings.Join(parts, " ")
 }
 
-// bindManual adds --manual.
 func bindManual(flags *pflag.FlagSet, manual *bool) {
 	flags.BoolVar(manual, "manual", false, "a person asks: the headroom may be used")
 }

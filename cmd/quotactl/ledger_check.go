@@ -103,7 +103,6 @@ func isTerminal(in io.Reader) bool {
 	return ok && cli.IsTerminal(w)
 }
 
-// checkLedger checks every bucket of the credentials, and with repair repairs it.
 func checkLedger(ctx context.Context, cfg *config.Config, l quota.Checker,
 	repair bool) (checkResult, error) {
 	out := checkResult{OK: true, Findings: []finding{}}
@@ -140,7 +139,6 @@ func (r checkResult) mendable() (n int) {
 	return n
 }
 
-// checked prints what was found.
 func (a *app) checked(r checkResult, err error) error {
 	if err != nil {
 		return err
@@ -158,7 +156,6 @@ func (a *app) checked(r checkResult, err error) error {
 	return r.end(err)
 }
 
-// list writes the findings, each with its repair.
 func (r checkResult) list(s cli.Screen) error {
 	for _, f := range r.Findings {
 		err := s.Say("bucket %s of %s: %s\n  repair: %s\n", f.Bucket, f.of, f.What, f.Repair)
@@ -169,7 +166,6 @@ func (r checkResult) list(s cli.Screen) error {
 	return nil
 }
 
-// end is exit code 1 if something is wrong.
 func (r checkResult) end(err error) error {
 	if err == nil && !r.OK {
 		err = &cli.Coded{Code: cli.ExitFailed}

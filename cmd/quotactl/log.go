@@ -22,7 +22,6 @@ type entry struct {
 	Labels quota.Labels `json:"labels"`
 }
 
-// question is what log is asked for.
 type question struct {
 	since, bucket, by string
 	limit             int
@@ -195,7 +194,6 @@ func (a *app) printEntries(each func(do func(quota.Entry) error) error) error {
 	})
 }
 
-// otherLabels are those without a column.
 func otherLabels(labels quota.Labels) string {
 	others := labels.With(nil)
 	delete(others, quota.LabelMethod)

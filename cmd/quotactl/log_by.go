@@ -67,7 +67,6 @@ func (g *gate) groups(ctx context.Context, q question, label string) (groupList,
 	return list, err
 }
 
-// eachSum reads what was spent in the buckets asked for.
 func (g *gate) eachSum(ctx context.Context, q question, do func(quota.Sum)) error {
 	buckets, since, err := g.span(ctx, q)
 	if err != nil {

@@ -19,7 +19,6 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the whole program but for the process.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 	getenv func(string) string) int {
 	a := &app{getenv: getenv, stdout: stdout, stderr: stderr}

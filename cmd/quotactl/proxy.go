@@ -21,7 +21,6 @@ import (
 	"quotabudget/internal/upstream"
 )
 
-// proxyFlags are those of the proxy.
 type proxyFlags struct {
 	listen    string
 	hosts     []string
@@ -163,7 +162,6 @@ func listenError(err error) error {
 	return err
 }
 
-// proxyURL is the address as a client is given it.
 func proxyURL(at net.Addr) string {
 	if at.Network() == "unix" {
 		return "unix:" + at.String()
@@ -171,7 +169,6 @@ func proxyURL(at net.Addr) string {
 	return "http://" + at.String() + "/"
 }
 
-// newProxy wires the proxy that the configuration and the flags describe.
 func (a *app) newProxy(g *gate, f proxyFlags) (*proxy.Proxy, error) {
 	cred, err := a.Chosen(g.cfg)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"quotabudget/internal/spell"
 )
 
-// app is what the commands share.
 type app struct {
 	cli.Common
 	getenv         func(string) string
@@ -133,7 +132,6 @@ func (g *gate) bucket(name string) error {
 		"credential %s has limits on %s", g.Credential, strings.Join(buckets, ", "))
 }
 
-// parseUnits reads a number of units from an argument.
 func parseUnits(text string) (int64, error) {
 	units, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || units < 1 {
@@ -142,5 +140,4 @@ func parseUnits(text string) (int64, error) {
 	return units, nil
 }
 
-// screen is where tables go.
 func (a *app) screen() cli.Screen { return a.Screen(a.stdout, a.getenv) }

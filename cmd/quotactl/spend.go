@@ -57,7 +57,6 @@ With --dry-run the answer and the exit code are the same, but nothing is charged
 	return c
 }
 
-// checkSpend refuses flags that do not go together.
 func checkSpend(c *cobra.Command, call *quota.Call) error {
 	given := c.Flags().Changed
 	usage := func(format string, args ...any) error {

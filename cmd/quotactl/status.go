@@ -67,7 +67,6 @@ short (see forecast).`,
 	}
 }
 
-// usage asks for the usage of every credential, or of the chosen one.
 func (a *app) usage(ctx context.Context) (list statusList, err error) {
 	err = a.withLedger(ctx, func(cfg *config.Config, l quota.Ledger) error {
 		for _, c := range cfg.Credentials {

@@ -124,7 +124,6 @@ func prepare(ctx context.Context, db *sql.DB, dir string) (statements, error) {
 	return prepared, nil
 }
 
-// txn is one transaction and the statements that may run in it.
 type txn struct {
 	ctx  context.Context
 	tx   *sql.Tx
@@ -136,7 +135,6 @@ type txn struct {
 	filled bool // room was filled
 }
 
-// update is what one caller writes in a transaction.
 type update struct {
 	ctx context.Context
 	fn  func(*txn) error // run again when it shared a transaction that was undone
@@ -212,7 +210,6 @@ func (s *txn) row(name string, args ...any) *sql.Row {
 	return s.tx.StmtContext(s.ctx, s.stmt[name]).QueryRowContext(s.ctx, args...)
 }
 
-// each calls scan for every row of the answer.
 func (s *txn) each(name string, scan func(scanner) error, args ...any) error {
 	rows, err := s.tx.StmtContext(s.ctx, s.stmt[name]).QueryContext(s.ctx, args...)
 	if err != nil {
@@ -227,5 +224,4 @@ func (s *txn) each(name string, scan func(scanner) error, args ...any) error {
 	return rows.Err()
 }
 
-// scanner is *sql.Row or *sql.Rows.
 type scanner interface{ Scan(dest ...any) error }

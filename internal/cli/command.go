@@ -61,7 +61,6 @@ func unknownCommand(parent *cobra.Command, word string) error {
 		suggestion(parent, word)), "%s --help lists the commands", parent.CommandPath())
 }
 
-// suggestion is the command that was probably meant by a word.
 func suggestion(parent *cobra.Command, word string) string {
 	var names []string
 	for _, c := range available(parent) {
@@ -146,7 +145,6 @@ func Args(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// flagError rewrites pflag's errors.
 func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
@@ -171,7 +169,6 @@ func flagError(c *cobra.Command, err error) error {
 	return &UsageError{err}
 }
 
-// invalidValue says what the flag takes.
 func invalidValue(e *pflag.InvalidValueError) string {
 	switch e.GetFlag().Value.Type() {
 	case "int64", "int":

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helpColumns is how wide help is written.
 const helpColumns = 100
 
 // help wraps the help of a command and of its subcommands at helpColumns, and keeps the shell from
@@ -23,7 +22,6 @@ func help(c *cobra.Command) {
 	}
 }
 
-// usageTemplate is cobra's, with flags that are wrapped.
 func usageTemplate(root *cobra.Command) string {
 	return strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 ")
 }

@@ -21,10 +21,8 @@ func OpenLedger(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 	return l, err
 }
 
-// retryAfter is the time between two attempts to open the ledger.
 const retryAfter = time.Second
 
-// store is what every ledger is.
 type store interface {
 	quota.Ledger
 	quota.Claims
@@ -57,7 +55,6 @@ func (a *awaited) get(ctx context.Context) (store, error) {
 	return a.l.(store), nil
 }
 
-// ask calls a method of the ledger.
 func ask[T any](ctx context.Context, a *awaited, call func(store) (T, error)) (T, error) {
 	s, err := a.get(ctx)
 	if err != nil {
@@ -67,7 +64,6 @@ func ask[T any](ctx context.Context, a *awaited, call func(store) (T, error)) (T
 	return call(s)
 }
 
-// do calls a method that returns nothing but an error.
 func (a *awaited) do(ctx context.Context, call func(store) error) error {
 	s, err := a.get(ctx)
 	if err != nil {

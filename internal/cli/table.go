@@ -158,7 +158,6 @@ func (s Screen) Draw(t *Table, steps ...Step) error {
 	return l.write(s)
 }
 
-// layout is how a table is drawn.
 type layout struct {
 	*Table
 	gone, short []bool
@@ -175,7 +174,6 @@ func (l *layout) find(column string) int {
 	return i
 }
 
-// text is what a cell shows.
 func (l *layout) text(row []measured, column int) string {
 	text := row[column].Text
 	if l.short[column] {

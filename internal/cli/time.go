@@ -73,7 +73,6 @@ func Moment(t time.Time) string {
 	return ceiling(t).UTC().Format("2006-01-02 15:04:05Z")
 }
 
-// ceiling is the time rounded up to the second.
 func ceiling(t time.Time) time.Time {
 	if rest := t.Nanosecond(); rest > 0 {
 		t = t.Add(time.Second - time.Duration(rest))

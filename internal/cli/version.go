@@ -13,7 +13,6 @@ type build struct {
 	Go      string `json:"go"`
 }
 
-// version adds the command version, and the flag --version, to a program.
 func (c *Common) version(root *cobra.Command) {
 	var b build
 	b.Version, b.Go = version.Of()

@@ -143,7 +143,6 @@ func newReader(getenv func(string) string) *reader {
 		jobOf: make(map[regions.Region]string)}
 }
 
-// read makes a configuration of what the file holds.
 func (r *reader) read(ctx context.Context, root *yaml.Node) (*Config, error) {
 	r.root(ctx, root)
 	if ctx.Err() != nil { // while it waited for the price list
@@ -158,7 +157,6 @@ func (r *reader) read(ctx context.Context, root *yaml.Node) (*Config, error) {
 	return r.cfg, nil
 }
 
-// defaults fills in what neither the file nor the environment says.
 func (r *reader) defaults() {
 	c := r.cfg
 	if len(c.Credentials) == 0 {

@@ -45,7 +45,6 @@ const (
 	DefaultListen = "127.0.0.1:9310"
 )
 
-// maxOffset is the largest stagger and jitter.
 const maxOffset = 24 * time.Hour
 
 // MaxWeight is the largest weight of a region.
@@ -83,7 +82,6 @@ func (d Daemon) Weight(region regions.Region) int64 {
 	return 1
 }
 
-// daemonFields are the keys of a daemon below ingest.
 func (r *reader) daemonFields(known yamlfile.Fields) {
 	d := &r.cfg.Daemon
 	known["stagger"] = r.stagger

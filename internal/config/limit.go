@@ -52,8 +52,7 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 	}, "bucket", "units", "window")
 	l.Bucket = bucket.Name
 	if len(r.Problems) == before && l.Headroom > l.Units {
-		r.Add(headroom, "headroom: %d is more than the %d units of the limit",
-			l.Headroom, l.Units)
+		r.Add(headroom, "headroom: %d is more than the %d units of the limit", l.Headroom, l.Units)
 	}
 	var ok bool
 	l.Window, ok = r.window(window, zone, bucket)

@@ -79,7 +79,6 @@ func (s Secret) underSystemd() bool {
 	return dir != "" && filepath.Dir(s.File) == filepath.Clean(dir)
 }
 
-// placed reports whether the secret names a place.
 func (s Secret) placed() bool { return s.Env != "" || s.File != "" }
 
 func checkKey(where, text string) (string, error) {

@@ -48,7 +48,6 @@ func Parse(data []byte) (*Table, error) {
 	return t, errors.Join(errs...)
 }
 
-// inUse is the table in the profile that the file names.
 func (r *reader) inUse(use *yaml.Node) *Table {
 	if use == nil || r.Full() {
 		return nil

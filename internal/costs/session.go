@@ -49,7 +49,6 @@ func (t *Table) dearestUpload(path string) (id string, ok bool) {
 	return id, id != ""
 }
 
-// units is what one call of a method takes from all its buckets.
 func (t *Table) units(id string) (sum int64) {
 	for _, c := range t.methods[id].Costs {
 		sum += c.Units

@@ -8,7 +8,6 @@ import (
 	"quotabudget/internal/spell"
 )
 
-// sorted is the keys of a map in their order.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // didYouMean is the hint at the one of the known that was meant, or "".

@@ -75,7 +75,6 @@ type Config struct {
 	ForecastEvery time.Duration // 0 for never
 }
 
-// progress is how far a lane has come.
 type progress struct {
 	until time.Time  // its ticks are done up to then
 	lane  share.Lane // as it was

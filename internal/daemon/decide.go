@@ -132,7 +132,6 @@ func sumsSince(ctx context.Context, b *quota.Budget, since time.Time) ([]quota.S
 		Bucket: quota.DefaultBucket, Since: quota.GrainOf(since)})
 }
 
-// admit decides whether a tick runs.
 func (s *snapshot) admit(ctx context.Context, lane int,
 	tick time.Time) (share.Decision, *share.Book, error) {
 	at := s.at

@@ -29,7 +29,6 @@ type dependency struct {
 	permit       bool          // for a probe that nobody has made yet
 }
 
-// dependencyText is what is logged of an outage.
 type dependencyText struct {
 	begins, lasts, ends string
 	effect, hint        string
@@ -65,7 +64,6 @@ func (o *dependency) failed(err error) {
 	}
 }
 
-// works records that it has answered.
 func (o *dependency) works() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -81,7 +79,6 @@ func (o *dependency) works() {
 	}
 }
 
-// stop ends the probes.
 func (o *dependency) stop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -162,7 +159,6 @@ func (o *dependency) covers(at time.Time) bool {
 	return !o.since.IsZero() && !at.Before(o.first) && (o.ended.IsZero() || !at.After(o.ended))
 }
 
-// gauge is whether it is away, for metrics.
 func (o *dependency) gauge(what string) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "ingest_away",
 		Help:        "Whether ticks wait for the ledger, the upstream or the catalogue.",

@@ -52,7 +52,6 @@ func (d *Daemon) report(credential string, f forecast.Forecast) {
 	}
 }
 
-// forecasts computes the forecast of the credential's buckets under the lanes.
 func (c *Config) forecasts(ctx context.Context) ([]forecast.Forecast, error) {
 	b := c.Sweep.Budget
 	q := forecast.Question{

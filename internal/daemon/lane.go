@@ -30,7 +30,6 @@ type lane struct {
 	unmarked bool
 }
 
-// missed is a tick that is to be run late.
 type missed struct {
 	schedule.Tick
 	lost bool // in a crash; else it runs for all that were missed while no daemon ran
@@ -117,7 +116,6 @@ func (l *lane) charts(ctx context.Context) ([]catalog.Chart, error) {
 	return l.cfg.Sweep.Catalog.Charts(context.WithoutCancel(ctx), key, chartsRead)
 }
 
-// lastChart is when the region's last complete chart was complete.
 func (l *lane) lastChart(ctx context.Context) time.Time {
 	states, err := l.cfg.Sweep.Catalog.Staleness(context.WithoutCancel(ctx), []string{l.Region})
 	if err != nil {
@@ -141,7 +139,6 @@ func (l *lane) run(ticks, ctx context.Context) {
 	l.forget()
 }
 
-// loop runs what was missed, then each tick when it comes.
 func (l *lane) loop(ticks, ctx context.Context) {
 	for _, tick := range l.missed {
 		if !l.runLate(ticks, ctx, tick) {
@@ -175,7 +172,6 @@ func (l *lane) loop(ticks, ctx context.Context) {
 	}
 }
 
-// until is how far the lane has come.
 func (l *lane) until() time.Time {
 	p, _ := l.d.progressOf(l.Lane)
 	return p.until

@@ -56,7 +56,6 @@ func (c *counted) Cancel(ctx context.Context, charge quota.Charge, d quota.Decis
 	return err
 }
 
-// add counts the units of a charge.
 func add(vec *prometheus.CounterVec, charge quota.Charge) {
 	for _, cost := range charge.Costs {
 		vec.WithLabelValues(charge.Credential, cost.Bucket, charge.Labels[quota.LabelMethod],

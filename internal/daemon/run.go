@@ -160,7 +160,6 @@ func (l *lane) parse(id string) (schedule.Tick, bool) {
 		At: scheduled.Add(l.Offset)}, err == nil
 }
 
-// sweep reads the chart of a tick.
 func (l *lane) sweep(ctx context.Context, tick schedule.Tick) result {
 	sweep, client := l.cfg.Sweep, *l.cfg.Sweep.Client
 	client.Guard = l.d.breaker.guard(tick.ID())

@@ -20,7 +20,6 @@ type workers struct {
 	all    sync.WaitGroup
 }
 
-// worker is the goroutine of a lane.
 type worker struct {
 	lane    share.Lane
 	cancel  context.CancelFunc
@@ -122,7 +121,6 @@ func (s *workers) await(grace time.Duration) error {
 	}
 }
 
-// find is the place of a lane, -1 when there is none of the name.
 func (c *Config) find(name string) int {
 	return slices.IndexFunc(c.Lanes, func(l share.Lane) bool { return l.Name() == name })
 }

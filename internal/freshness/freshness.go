@@ -114,7 +114,6 @@ func differ(before, after []string) (moved, fresh float64) {
 // each is the units of one chart.
 func (c Change) each() float64 { return max(1, float64(c.Units)) / float64(c.Pairs) }
 
-// rate is how many new videos come in a second.
 func (c Change) rate() float64 { return c.PerUnit * c.each() / c.Gap.Seconds() }
 
 // propose is the interval at which a unit brings level new videos, within bounds.

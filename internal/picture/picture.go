@@ -23,5 +23,4 @@ func spread(use []int64, columns int) (peaks []float64) {
 	return peaks
 }
 
-// end is when the last step of the series ends.
 func end(s plan.Series) time.Time { return s.Start.Add(time.Duration(len(s.Use)) * s.Step) }

@@ -72,7 +72,6 @@ func peaks(s plan.Series) []float64 {
 	return days
 }
 
-// chart is a picture while it is drawn.
 type chart struct {
 	out      strings.Builder
 	from, to time.Time
@@ -139,7 +138,6 @@ func (c *chart) curve(i int, s plan.Series) {
 	c.print("<path d=\"M%d %.1fh30\" %s/>\n", left, y, style)
 }
 
-// marks draws a cross for each run that gets less than it wants, above the curves.
 func (c *chart) marks(i int, lost []time.Time) {
 	if len(lost) == 0 {
 		return

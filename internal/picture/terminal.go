@@ -36,8 +36,7 @@ func Terminal(s plan.Series, size Size) string {
 		asciigraph.XAxisRange(float64(s.Start.Unix()), float64(end(s).Unix())),
 		asciigraph.XAxisTickCount(4),
 		asciigraph.XAxisValueFormatter(func(v float64) string {
-			return time.Unix(int64(v),
-				0).UTC().Format(form)
+			return time.Unix(int64(v), 0).UTC().Format(form)
 		}),
 		asciigraph.Caption(fmt.Sprintf("%s: units used, of %d for scheduled charges; times in UTC",
 			s.Limit.Name(), s.Cap)),

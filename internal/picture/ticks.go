@@ -8,7 +8,6 @@ type tick struct {
 	label string
 }
 
-// mostTicks is how many there are at most.
 const mostTicks = 9
 
 // ticks are at full hours or days of UTC.

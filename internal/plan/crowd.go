@@ -24,7 +24,6 @@ type crowd struct {
 
 const minuteLength = int64(time.Minute / time.Microsecond)
 
-// add takes a tick up.
 func (c *crowd) add(r sim.Run, days []Day) {
 	minute := floorMinute(r.At)
 	if minute != c.minute {
@@ -71,7 +70,6 @@ func (c *crowd) note(days []Day) {
 	c.found = append(c.found, n)
 }
 
-// sorted are the collisions, the most frequent first.
 func (c *crowd) sorted() []Collision {
 	slices.SortStableFunc(c.found, func(a, b Collision) int { return b.Times*b.Ticks - a.Times*a.Ticks })
 	return c.found

@@ -54,7 +54,6 @@ func (p *Plan) Execute() Report {
 	return t.finish()
 }
 
-// teller makes the report while a plan is played.
 type teller struct {
 	*Plan
 	course *sim.Course
@@ -126,7 +125,6 @@ func (t *teller) watch(r sim.Run, days []Day) {
 	t.ended = t.Watch != nil && !t.Watch(run)
 }
 
-// close sums up a day.
 func (t *teller) close(days []Day) {
 	var all Counts
 	var losing []LaneUse

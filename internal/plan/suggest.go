@@ -53,7 +53,6 @@ func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	return s, ok
 }
 
-// mostPages is how many pages the largest chart has.
 func (p *Plan) mostPages() (most int64) {
 	for _, l := range p.Lanes {
 		most = max(most, l.Pages)
@@ -112,7 +111,6 @@ func (p *Plan) tooMuch(every time.Duration, share float64) bool {
 	return false
 }
 
-// try plays one schedule.
 func (p *Plan) try(ctx context.Context, every time.Duration, wish Wish) (Suggestion, bool) {
 	places, largest := p.places()
 	s := Suggestion{Spec: specOf(every), Zone: wish.Zone, Every: every, Stagger: staggerOf(every, largest), Pages: p.samePages(), Tried: *p}

@@ -232,7 +232,6 @@ func rpcStatus(status int) string {
 	}[status], "INVALID_ARGUMENT")
 }
 
-// upperSnake is quotaExceeded as QUOTA_EXCEEDED.
 func upperSnake(word string) string {
 	var b strings.Builder
 	for _, r := range word {

@@ -90,7 +90,6 @@ func tooLarge(most int64) *refusal {
 			"their method, and --max-upload bounds them", most)
 }
 
-// done reports whether all of it was read.
 func (b *body) done() bool {
 	return b != nil && (b.ended.Load() || b.length >= 0 && b.read.Load() >= b.length)
 }

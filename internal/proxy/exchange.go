@@ -75,7 +75,6 @@ func (x *exchange) end() {
 	}
 }
 
-// name says which priced method the request is.
 func (x *exchange) name() error {
 	id, err := x.proxy.Table.Method(x.r)
 	if err != nil {
@@ -85,7 +84,6 @@ func (x *exchange) name() error {
 	return err
 }
 
-// charged is what the request took, by bucket.
 func (x *exchange) charged() map[string]int64 {
 	units := map[string]int64{}
 	maps.Copy(units, x.tally.Units())

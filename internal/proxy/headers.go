@@ -96,7 +96,6 @@ func checkParameters(query url.Values) error {
 	return nil
 }
 
-// keyParams are the parameters in which programs send an API key.
 func keyParams() []string { return []string{"key", "$key"} }
 
 // withoutKeys is a query without the parameters in which a program sends an API key of its own. All

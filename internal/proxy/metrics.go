@@ -54,7 +54,6 @@ func (m *Metrics) begin() {
 	}
 }
 
-// end counts what became of an exchange.
 func (m *Metrics) end(x *exchange) {
 	if m == nil {
 		return

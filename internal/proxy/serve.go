@@ -94,7 +94,6 @@ func Listen(address string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
-// clear removes a socket on which nobody listens.
 func clear(path string) error {
 	info, err := os.Lstat(path)
 	switch {

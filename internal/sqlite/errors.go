@@ -91,7 +91,6 @@ func kindOfCode(code int) error {
 	return nil
 }
 
-// fileError is an error about one file.
 type fileError struct {
 	path        string
 	cause, kind error

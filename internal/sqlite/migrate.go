@@ -49,7 +49,6 @@ func prepare(ctx context.Context, write *sql.DB, schema Schema, migrations []str
 	}
 }
 
-// querier is *sql.DB or *sql.Tx.
 type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
