@@ -68,6 +68,17 @@ func theDay(t testing.TB) []quota.Limit {
 	return []quota.Limit{day}
 }
 
+// BenchmarkOf is one forecast of an ordinary day: 8 regions every half hour, and 5 unscheduled units
+// a minute for four days. A daemon asks for one every minute, and has 50 ms of a processor for it.
+func BenchmarkOf(b *testing.B) {
+	const at = "2026-11-21 18:00:01"
+	in := bucket(b, at, "10000 day, 10000 24h", "*/30 * * * *"+regions,
+		flow(clock(b, at).Add(-96*time.Hour), clock(b, at), time.Minute, 5))
+	for b.Loop() {
+		Of(in)
+	}
+}
+
 // BenchmarkManyEntries is one forecast with 10,000 entries a day, a third of them unscheduled, and
 // two limits.
 func BenchmarkManyEntries(b *testing.B) {

@@ -50,8 +50,12 @@ type laneBook struct {
 	ticks int64 // up to Book.now, from some beginning on
 	turn  turn
 
-	last, first numbered // the newest grain, and the first that turn counts
+	last, first numbered        // the newest grain, and the first that turn counts
+	known       map[int64]int64 // the number of the tick of each grain that was asked for; of all forks
 }
+
+// mostKnown is how many grains are remembered, those of some weeks.
+const mostKnown = 1 << 12
 
 // numbered is a grain, and the number of the tick that its charges are for.
 type numbered struct{ at, tick int64 }
@@ -138,6 +142,7 @@ func (b *Book) restart(at int64) {
 		l, r := &b.lanes[i], &b.rule.Lanes[i]
 		l.ticks, l.next = 0, r.Next(before(at+1)).At.UnixMicro()
 		l.turn.until, l.last.at, l.first.at = math.MinInt64, math.MinInt64, math.MinInt64
+		l.known = make(map[int64]int64)
 		b.present += r.Count(before(at), before(at+1)) * b.rule.Cost(i)
 		b.soonest = min(b.soonest, l.next)
 	}
@@ -152,6 +157,20 @@ func (b *Book) tickOf(lane int, grainAt int64, memo *numbered) int64 {
 	if memo.at == grainAt {
 		return memo.tick
 	}
+	known := b.lanes[lane].known
+	number, ok := known[grainAt]
+	if !ok {
+		number = b.countTo(lane, grainAt)
+		if len(known) == mostKnown {
+			clear(known)
+		}
+		known[grainAt] = number
+	}
+	*memo = numbered{grainAt, number}
+	return number
+}
+
+func (b *Book) countTo(lane int, grainAt int64) int64 {
 	l := &b.rule.Lanes[lane]
 	number := b.lanes[lane].ticks
 	if grainAt <= b.now {
@@ -162,7 +181,6 @@ func (b *Book) tickOf(lane int, grainAt int64, memo *numbered) int64 {
 	if l.Count(before(grainAt), before(grainAt+grain)) > 0 {
 		number++
 	}
-	*memo = numbered{grainAt, number}
 	return number
 }
 
