@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,11 +128,9 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 		}
 		return a.Print(a.stdout, out, func() error {
 			screen := a.screen()
-			if err := screen.Say("%s, complete %s, %d videos\n\n", chart.Region,
-				screen.Moment(chart.CompletedAt.Truncate(time.Second)), chart.Videos); err != nil {
-				return err
-			}
-			return a.drawVideos(out.Videos, true)
+			return cmp.Or(screen.Say("%s, complete %s, %d videos\n\n", chart.Region,
+				screen.Moment(chart.CompletedAt.Truncate(time.Second)), chart.Videos),
+				a.drawVideos(out.Videos, true))
 		})
 	})
 }

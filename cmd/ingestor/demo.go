@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -95,11 +96,7 @@ func (a *app) printHeads(c *catalog.Catalog, sum ingest.Summary) error {
 				optional(screen, v.Views)})
 		}
 	}
-	if err := screen.Say("\nThe heads of the charts (made up by the stand-in):\n"); err != nil {
-		return err
-	}
-	if err := screen.Draw(table, cli.Cut("title", 20), cli.Cut("channel", 8)); err != nil {
-		return err
-	}
-	return screen.Say("\nLedger and catalogue are in %s\n", filepath.Dir(c.Path()))
+	return cmp.Or(screen.Say("\nThe heads of the charts (made up by the stand-in):\n"),
+		screen.Draw(table, cli.Cut("title", 20), cli.Cut("channel", 8)),
+		screen.Say("\nLedger and catalogue are in %s\n", filepath.Dir(c.Path())))
 }

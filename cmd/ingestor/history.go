@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 )
@@ -44,30 +45,21 @@ func outwardHistory(h catalog.History) historyJSON {
 func (a *app) drawHistory(h historyJSON) error {
 	screen := a.screen()
 	err := screen.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID,
-		cli.Plain(h.Title), cli.Plain(h.Channel),
-		h.ChannelID, h.Category, screen.At(h.FirstSeenAt).Text, screen.At(h.FetchedAt).Text)
-	if err != nil {
-		return err
-	}
+		cli.Plain(h.Title), cli.Plain(h.Channel), h.ChannelID, h.Category, screen.At(h.FirstSeenAt).Text, screen.At(h.FetchedAt).Text)
 	counters := screen.Table("at", ">views", ">likes", ">comments")
 	for _, c := range h.Counters {
 		counters.AppendRow([]any{screen.At(c.At), optional(screen, c.Views),
-			optional(screen, c.Likes),
-			optional(screen, c.Comments)})
+			optional(screen, c.Likes), optional(screen, c.Comments)})
 	}
-	if err := screen.Draw(counters, cli.Shorten("at")); err != nil || len(h.Names) < 2 {
+	if err = cmp.Or(err, screen.Draw(counters, cli.Shorten("at"))); len(h.Names) < 2 {
 		return err
 	}
 	names := screen.Table("at", "title", "channel", "category")
 	for _, n := range h.Names {
 		names.AppendRow([]any{screen.At(n.At), n.Title, n.Channel, n.Category})
 	}
-	if err := screen.Say("\n"); err != nil {
-		return err
-	}
-	return screen.Draw(names, cli.Shorten("at"), cli.Cut("title", 40), cli.Cut("channel", 16),
-		cli.Cut("title", 20), cli.Cut("channel", 8),
-		cli.Cut("category", 8))
+	return cmp.Or(err, screen.Say("\n"), screen.Draw(names, cli.Shorten("at"), cli.Cut("title", 40),
+		cli.Cut("channel", 16), cli.Cut("title", 20), cli.Cut("channel", 8), cli.Cut("category", 8)))
 }
 
 // optional is a counter for people; a dash when the upstream did not say, which is not zero.

@@ -29,19 +29,13 @@ const (
 
 func (a *app) drawPlan(o *planned) error {
 	screen := a.screen()
-	if err := sayVerdict(o, screen); err != nil {
-		return err
-	}
-	for _, draw := range []func(*planned, cli.Screen) error{drawLimits, drawDays, drawLosses, drawCollisions} {
-		if err := draw(o, screen); err != nil {
-			return err
-		}
-	}
+	err := cmp.Or(sayVerdict(o, screen), drawLimits(o, screen), drawDays(o, screen),
+		drawLosses(o, screen), drawCollisions(o, screen))
 	if i := o.fullest(); i >= 0 {
 		size := picture.Size{Columns: columnsOf(a.stdout), Rows: pictureRows, Color: screen.Color}
 		fmt.Fprintf(screen.W, "\n%s", picture.Terminal(o.report.Series[i], size))
 	}
-	return saySuggestion(o, screen)
+	return cmp.Or(err, saySuggestion(o, screen))
 }
 
 // columnsOf is the width of a picture on w, without its axis.
@@ -115,26 +109,18 @@ func fullColor(u plan.Use) cli.Color {
 }
 
 // drawDays draws the first days, the worst of the others, and the sums; each bucket by itself.
-func drawDays(o *planned, screen cli.Screen) error {
-	var buckets []string
+func drawDays(o *planned, screen cli.Screen) (err error) {
 	for _, cost := range o.plan.Price {
-		buckets = append(buckets, cost.Bucket)
-	}
-	for _, bucket := range buckets {
 		var days []plan.Day
 		for _, d := range o.report.Days {
-			if d.Bucket == bucket {
+			if d.Bucket == cost.Bucket {
 				days = append(days, d)
 			}
 		}
-		if err := screen.Say("\nBucket %s by the upstream's day\n", bucket); err != nil {
-			return err
-		}
-		if err := drawBucket(o, screen, days); err != nil {
-			return err
-		}
+		err = cmp.Or(err, screen.Say("\nBucket %s by the upstream's day\n", cost.Bucket),
+			drawBucket(o, screen, days))
 	}
-	return nil
+	return err
 }
 
 func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
@@ -165,9 +151,8 @@ func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
 		table.AppendRow([]any{fmt.Sprintf("… %d more", len(days)-1-listed[n-1])})
 	}
 	table.AppendRow(totalRow(screen, days))
-	steps := []cli.Step{cli.Drop("collisions"), cli.Cut("first lost", 24), cli.Drop("runs"),
-		cli.Drop("planned"), cli.Cut("first lost", 8)}
-	return screen.Draw(table, steps...)
+	return screen.Draw(table, cli.Drop("collisions"), cli.Cut("first lost", 24), cli.Drop("runs"),
+		cli.Drop("planned"), cli.Cut("first lost", 8))
 }
 
 func totalRow(screen cli.Screen, days []plan.Day) []any {
@@ -221,24 +206,19 @@ func drawLosses(o *planned, screen cli.Screen) error {
 	if o.report.Fits() {
 		return nil
 	}
-	if err := screen.Say("\nWho loses runs\n"); err != nil {
-		return err
-	}
 	table := screen.Table("region", "job", ">runs", ">complete", ">partial", ">denied", ">left out", ">pages", ">of")
 	for _, l := range o.report.Lanes {
 		table.AppendRow([]any{l.Region, l.Job, screen.Number(l.Runs), screen.Number(l.Complete), screen.Number(l.Partial), screen.Number(l.Denied),
 			screen.Number(l.LeftOut), screen.Number(l.Pages), screen.Number(l.Wanted)})
 	}
-	return screen.Draw(table, cli.Cut("job", 8), cli.Drop("complete"), cli.Drop("job"))
+	return cmp.Or(screen.Say("\nWho loses runs\n"),
+		screen.Draw(table, cli.Cut("job", 8), cli.Drop("complete"), cli.Drop("job")))
 }
 
 func drawCollisions(o *planned, screen cli.Screen) error {
 	overlaps := o.report.Collisions
 	if len(overlaps) == 0 {
 		return nil
-	}
-	if err := screen.Say("\nLanes that tick in one minute\n"); err != nil {
-		return err
 	}
 	table := screen.Table(">ticks", ">times", "first", "lanes")
 	for _, c := range overlaps[:min(len(overlaps), firstOverlaps)] {
@@ -248,7 +228,8 @@ func drawCollisions(o *planned, screen cli.Screen) error {
 	if more := len(overlaps) - firstOverlaps; more > 0 {
 		table.AppendRow([]any{"", "", fmt.Sprintf("… %d more", more)})
 	}
-	return screen.Draw(table, cli.Cut("lanes", 30), cli.Shorten("first"), cli.Cut("lanes", 10))
+	return cmp.Or(screen.Say("\nLanes that tick in one minute\n"),
+		screen.Draw(table, cli.Cut("lanes", 30), cli.Shorten("first"), cli.Cut("lanes", 10)))
 }
 
 func saySuggestion(o *planned, screen cli.Screen) error {

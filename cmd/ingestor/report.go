@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -207,12 +208,9 @@ func (a *app) drawFreshness(out freshnessReport) error {
 	}
 	err := screen.Draw(table, cli.Drop("charts"), cli.Drop("places changed"), cli.Cut("job", 8),
 		cli.Drop("new per unit"), cli.Drop("job"))
-	if err != nil {
-		return err
-	}
 	then := screen.Number(out.Proposed) + " with the intervals proposed"
 	if !slices.ContainsFunc(out.Regions, func(r freshnessJSON) bool { return r.change.Proposed > 0 }) {
 		then = "and nothing proposed yet: that takes two complete charts of a region, an interval apart"
 	}
-	return screen.Say("\n%s units a day now, %s\n", screen.Number(out.PerDay), then)
+	return cmp.Or(err, screen.Say("\n%s units a day now, %s\n", screen.Number(out.PerDay), then))
 }

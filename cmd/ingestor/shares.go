@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -65,23 +66,16 @@ func (a *app) printShares(s *sharesJSON) error {
 	screen := a.screen()
 	err := screen.Say("\nUnits are short: %d are left until %s, and the schedule wants more.\n",
 		s.Left, screen.Moment(time.Time(s.Reset)))
-	if err != nil {
-		return err
-	}
 	table := screen.Table("region", ">weight", ">priority", ">wants", ">entitled", ">spent",
 		">runs left", ">of ticks")
 	for _, r := range s.Regions {
 		table.AppendRow([]any{r.Region, r.Weight, r.Priority, r.Wants, r.Entitled, r.Spent, r.Runs,
 			r.Remaining})
 	}
-	if err := screen.Draw(table); err != nil {
-		return err
-	}
+	err = cmp.Or(err, screen.Draw(table))
 	for _, loan := range s.Loans {
-		if err := screen.Say("%s leaves %s to %s\n", loan.From, counted(int(loan.Units), "unit"),
-			loan.To); err != nil {
-			return err
-		}
+		err = cmp.Or(err, screen.Say("%s leaves %s to %s\n", loan.From,
+			counted(int(loan.Units), "unit"), loan.To))
 	}
-	return nil
+	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,19 +67,12 @@ func (a *app) printSummary(st *deps, sum ingest.Summary, shares *sharesJSON, hea
 				[]any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units,
 					firstPlace(st.catalog, r)})
 		}
-		if err := screen.Draw(table, cli.Cut("first place", 10)); err != nil {
-			return err
-		}
-		if err := screen.Say("\n%s%s\n", reasons(sum), sentence(screen, sum)); err != nil {
-			return err
-		}
-		if err := a.printShares(shares); err != nil {
-			return err
-		}
+		err := cmp.Or(screen.Draw(table, cli.Cut("first place", 10)),
+			screen.Say("\n%s%s\n", reasons(sum), sentence(screen, sum)), a.printShares(shares))
 		if heads {
-			return a.printHeads(st.catalog, sum)
+			err = cmp.Or(err, a.printHeads(st.catalog, sum))
 		}
-		return nil
+		return err
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -109,10 +110,7 @@ func (a *app) explained(d quota.Decision, err error, who taken, of asked) error 
 		if d.Allowed && !d.Observed {
 			return s.Say("it fits: %s; it would leave %s\n", inWords(d.Units), inWords(d.Remaining))
 		}
-		if err := s.Say("%s\n\n", sentence(s, "it would pass:", d, of)); err != nil {
-			return err
-		}
-		return who.draw(s)
+		return cmp.Or(s.Say("%s\n\n", sentence(s, "it would pass:", d, of)), who.draw(s))
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,13 +54,11 @@ docs/json.md describes the fields of -o json.`,
 				return err
 			}
 			table := func() error { return a.forecastTable(results) }
-			if err := a.Print(a.stdout, newForecastList(results), table); err != nil {
-				return err
-			}
-			if fail && slices.ContainsFunc(results, func(f result) bool { return f.Short() }) {
+			err = a.Print(a.stdout, newForecastList(results), table)
+			if err == nil && fail && slices.ContainsFunc(results, func(f result) bool { return f.Short() }) {
 				return &cli.Coded{Code: cli.ExitExhausted}
 			}
-			return nil
+			return err
 		},
 	}
 	c.Flags().StringVar(&bucket, "bucket", "", "only of this `BUCKET`")
@@ -161,7 +160,6 @@ func (a *app) forecastTable(results []result) error {
 	s := a.screen()
 	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h",
 		"dry at", ">chance", "reset")
-	var at time.Time
 	for _, f := range results {
 		rate := fmt.Sprintf("%.0f", f.Rate.Likely)
 		if f.Rate.High > f.Rate.Low {
@@ -171,7 +169,6 @@ func (a *app) forecastTable(results []result) error {
 			s.Number(f.Scheduled.Units), rate,
 			s.On(f.DryAt.Truncate(time.Second)), fmt.Sprintf("%.0f %%", 100*f.Chance),
 			s.On(f.ResetAt)})
-		at = f.At
 	}
 	var steps []cli.Step
 	other := func(f result) bool { return f.credential != results[0].credential }
@@ -181,15 +178,11 @@ func (a *app) forecastTable(results []result) error {
 	steps = append(steps, cli.All(cli.Shorten("reset"), cli.Shorten("dry at")),
 		cli.Drop("scheduled"), cli.Drop("reset"), cli.Drop("unscheduled/h"),
 		cli.Cut("bucket", 12), cli.Cut("credential", 10))
-	if err := s.Draw(t, steps...); err != nil || at.IsZero() {
-		return err
-	}
+	err := s.Draw(t, steps...)
 	for _, f := range results {
-		if err := s.Say("%s\n", f.sentence(s)); err != nil {
-			return err
-		}
+		err = cmp.Or(err, s.Say("%s\n", f.sentence(s)))
 	}
-	return nil
+	return err
 }
 
 func (f result) sentence(s cli.Screen) string { return f.credential + ": " + f.TextIn(s.Zone) }
@@ -229,18 +222,13 @@ func (a *app) outlook(ctx context.Context) error {
 		if f.Verdict == forecast.Suspended {
 			continue
 		}
-		if err := s.Say("%s\n", f.sentence(s)); err != nil {
-			return err
-		}
+		err = cmp.Or(err, s.Say("%s\n", f.sentence(s)))
 	}
 	for _, c := range order {
 		fine := func(f result) bool { return f.credential == c && f.fine() }
-		if !slices.ContainsFunc(results, fine) {
-			continue
-		}
-		if err := s.Say("%s: %s\n", c, others[c]); err != nil {
-			return err
+		if slices.ContainsFunc(results, fine) {
+			err = cmp.Or(err, s.Say("%s: %s\n", c, others[c]))
 		}
 	}
-	return nil
+	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -148,22 +149,21 @@ func (a *app) checked(r checkResult, err error) error {
 		if r.OK {
 			return s.Say("buckets checked: %d; nothing is wrong\n", r.buckets)
 		}
-		if err := r.list(s); err != nil || r.mendable() == 0 {
-			return err
+		err := r.list(s)
+		if r.mendable() > 0 {
+			err = cmp.Or(err, s.Say("\nto repair it: quotactl ledger check --repair\n"))
 		}
-		return s.Say("\nto repair it: quotactl ledger check --repair\n")
+		return err
 	})
 	return r.end(err)
 }
 
-func (r checkResult) list(s cli.Screen) error {
+func (r checkResult) list(s cli.Screen) (err error) {
 	for _, f := range r.Findings {
-		err := s.Say("bucket %s of %s: %s\n  repair: %s\n", f.Bucket, f.of, f.What, f.Repair)
-		if err != nil {
-			return err
-		}
+		err = cmp.Or(err,
+			s.Say("bucket %s of %s: %s\n  repair: %s\n", f.Bucket, f.of, f.What, f.Repair))
 	}
-	return nil
+	return err
 }
 
 func (r checkResult) end(err error) error {
@@ -176,10 +176,8 @@ func (r checkResult) end(err error) error {
 // confirm shows what a repair would change, and asks. Anything but a yes is a no.
 func (a *app) confirm(in io.Reader, r checkResult) error {
 	s := a.Screen(a.stderr, a.getenv)
-	if err := r.list(s); err != nil {
-		return err
-	}
-	err := s.Say("\nwrite these changes (%d of %d findings)? [y/N] ", r.mendable(), len(r.Findings))
+	err := cmp.Or(r.list(s), s.Say("\nwrite these changes (%d of %d findings)? [y/N] ",
+		r.mendable(), len(r.Findings)))
 	if err != nil {
 		return err
 	}
@@ -198,16 +196,10 @@ func (a *app) repaired(done, after checkResult, err error) error {
 	}
 	err = a.Print(a.stdout, done, func() error {
 		s := a.screen()
-		if err := done.list(s); err != nil {
-			return err
-		}
 		if after.OK {
-			return s.Say("\nrepaired: nothing is wrong now\n")
+			return cmp.Or(done.list(s), s.Say("\nrepaired: nothing is wrong now\n"))
 		}
-		if err := s.Say("\nrepaired, except:\n"); err != nil {
-			return err
-		}
-		return after.list(s)
+		return cmp.Or(done.list(s), s.Say("\nrepaired, except:\n"), after.list(s))
 	})
 	return done.end(err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -58,10 +59,7 @@ short (see forecast).`,
 				return err
 			}
 			return a.Print(a.stdout, list, func() error {
-				if err := a.statusTable(list); err != nil {
-					return err
-				}
-				return a.outlook(c.Context())
+				return cmp.Or(a.statusTable(list), a.outlook(c.Context()))
 			})
 		},
 	}
@@ -102,21 +100,15 @@ func newCredentialStatus(c config.Credential, usage quota.Usage) credentialStatu
 // statusTable draws the table, and a note for each bucket that is suspended.
 func (a *app) statusTable(list statusList) error {
 	s := a.screen()
-	if err := drawStatus(s, list); err != nil {
-		return err
-	}
+	err := drawStatus(s, list)
 	for _, c := range list.Credentials {
 		for _, b := range c.Buckets {
 			until := time.Time(b.SuspendedUntil)
-			if until.IsZero() {
-				continue
-			}
-			err := s.Say("%s: %s is suspended (by the upstream or by a person) until %s\n",
-				c.Credential, b.Bucket, s.Until(until, c.at).Text)
-			if err != nil {
-				return err
+			if !until.IsZero() {
+				err = cmp.Or(err, s.Say("%s: %s is suspended (by the upstream or by a person) until %s\n",
+					c.Credential, b.Bucket, s.Until(until, c.at).Text))
 			}
 		}
 	}
-	return nil
+	return err
 }
