@@ -45,7 +45,8 @@ func outwardHistory(h catalog.History) historyJSON {
 func (a *app) drawHistory(h historyJSON) error {
 	screen := a.screen()
 	err := screen.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID,
-		cli.Plain(h.Title), cli.Plain(h.Channel), h.ChannelID, h.Category, screen.At(h.FirstSeenAt).Text, screen.At(h.FetchedAt).Text)
+		cli.Plain(h.Title), cli.Plain(h.Channel), h.ChannelID, h.Category,
+		screen.At(h.FirstSeenAt).Text, screen.At(h.FetchedAt).Text)
 	counters := screen.Table("at", ">views", ">likes", ">comments")
 	for _, c := range h.Counters {
 		counters.AppendRow([]any{screen.At(c.At), optional(screen, c.Views),

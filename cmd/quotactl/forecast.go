@@ -55,7 +55,8 @@ docs/json.md describes the fields of -o json.`,
 			}
 			table := func() error { return a.forecastTable(results) }
 			err = a.Print(a.stdout, newForecastList(results), table)
-			if err == nil && fail && slices.ContainsFunc(results, func(f result) bool { return f.Short() }) {
+			short := func(f result) bool { return f.Short() }
+			if err == nil && fail && slices.ContainsFunc(results, short) {
 				return &cli.Coded{Code: cli.ExitExhausted}
 			}
 			return err
@@ -72,46 +73,30 @@ type result struct {
 	forecast.Forecast
 }
 
-func (a *app) forecasts(ctx context.Context, bucket string) ([]result, error) {
-	cfg, err := a.Load(ctx, a.getenv)
-	if err != nil {
-		return nil, err
-	}
-	credentials := cfg.Credentials
-	if a.Credential != "" {
-		chosen, err := a.Chosen(cfg)
-		if err != nil {
-			return nil, err
+func (a *app) forecasts(ctx context.Context, bucket string) (results []result, err error) {
+	err = a.withLedger(ctx, func(cfg *config.Config, l quota.Ledger) error {
+		found, known := bucket == "", []string{}
+		for _, c := range cfg.Credentials {
+			g := &gate{c.Budget(l, cfg.Costs, a.Logger(a.stderr)), cfg}
+			q, err := g.question(ctx, bucket)
+			if err != nil {
+				return err
+			}
+			known, found = append(known, g.Buckets()...), found || len(q.Limits) > 0
+			forecasts, err := q.Ask(ctx, l)
+			if err != nil {
+				return err
+			}
+			for _, f := range forecasts {
+				results = append(results, result{c.Name, f})
+			}
 		}
-		credentials = []config.Credential{chosen}
-	}
-	l, err := cli.OpenLedger(ctx, cfg.Ledger)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	var results []result
-	found, known := bucket == "", []string{}
-	for _, c := range credentials {
-		g := &gate{c.Budget(l, cfg.Costs, a.Logger(a.stderr)), cfg}
-		q, err := g.question(ctx, bucket)
-		if err != nil {
-			return nil, err
+		if !found {
+			return fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket, spell.DidYouMean(bucket, known))
 		}
-		known, found = append(known, g.Buckets()...), found || len(q.Limits) > 0
-		forecasts, err := q.Ask(ctx, l)
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range forecasts {
-			results = append(results, result{c.Name, f})
-		}
-	}
-	if !found {
-		hint := spell.DidYouMean(bucket, known)
-		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket, hint)
-	}
-	return results, nil
+		return nil
+	})
+	return results, err
 }
 
 func (g *gate) question(ctx context.Context, bucket string) (forecast.Question, error) {

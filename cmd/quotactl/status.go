@@ -103,10 +103,10 @@ func (a *app) statusTable(list statusList) error {
 	err := drawStatus(s, list)
 	for _, c := range list.Credentials {
 		for _, b := range c.Buckets {
-			until := time.Time(b.SuspendedUntil)
-			if !until.IsZero() {
-				err = cmp.Or(err, s.Say("%s: %s is suspended (by the upstream or by a person) until %s\n",
-					c.Credential, b.Bucket, s.Until(until, c.at).Text))
+			if until := time.Time(b.SuspendedUntil); !until.IsZero() {
+				err = cmp.Or(err,
+					s.Say("%s: %s is suspended (by the upstream or by a person) until %s\n",
+						c.Credential, b.Bucket, s.Until(until, c.at).Text))
 			}
 		}
 	}

@@ -164,7 +164,6 @@ func (r *reader) schedule(n *yaml.Node) string {
 	return spec
 }
 
-// perRegion reads a number for each of some regions.
 func (r *reader) perRegion(n *yaml.Node, what string, most int64) map[regions.Region]int64 {
 	if n.Kind != yaml.MappingNode {
 		r.Add(n, "%s: write {US: 3}", what)

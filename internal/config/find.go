@@ -76,7 +76,6 @@ func reason(err error) error {
 	return err
 }
 
-// parse reads the one YAML document of the file; the node is nil when it is empty.
 func parse(path string, data []byte) (*yaml.Node, error) {
 	root, problem := yamlfile.Document(data)
 	if problem != nil {

@@ -99,7 +99,6 @@ func parseZone(name string) (*time.Location, error) {
 	return zone, err
 }
 
-// duration reads a duration from least to most.
 func (r *reader) duration(n *yaml.Node, what string, least, most time.Duration) time.Duration {
 	text, ok := r.Text(n, what)
 	if !ok {

@@ -59,7 +59,6 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 	return l, ok
 }
 
-// bucket reads the name of one of the price list's buckets.
 func (r *reader) bucket(n *yaml.Node) costs.Bucket {
 	name, ok := r.Text(n, "bucket")
 	if !ok || r.cfg.Costs == nil {

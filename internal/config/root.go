@@ -18,7 +18,6 @@ import (
 	"quotabudget/internal/yamlfile"
 )
 
-// reader reads the file, the environment and the defaults.
 type reader struct {
 	yamlfile.Reader
 	cfg     *Config
