@@ -19,9 +19,10 @@ type outlook struct {
 	long      []quota.Limit // the limits without throttles
 	brakes    []string      // the names of throttles and paces
 	end       time.Time
-	slides    bool  // end is no reset
-	now       int64 // units for scheduled charges, suspended or not
-	suspended int64 // until
+	slides    bool    // end is no reset
+	now       int64   // units for scheduled charges, suspended or not
+	suspended int64   // until
+	scheduled float64 // units that the runs until the end want
 }
 
 func newOutlook(b Bucket) *outlook {
@@ -41,6 +42,10 @@ func newOutlook(b Bucket) *outlook {
 		Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
 		SuspendedUntil: b.SuspendedUntil,
 	}}
+	for _, l := range s.Lanes {
+		runs := l.Count(b.At, o.end.Add(-time.Nanosecond))
+		o.scheduled += float64(runs) * float64(max(0, l.Pages)) * float64(b.Price)
+	}
 	o.course = s.Prepare()
 	o.now = o.course.Play().Room(b.At.UnixMicro())
 	if !b.SuspendedUntil.IsZero() {

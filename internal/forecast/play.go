@@ -80,8 +80,24 @@ type walker struct {
 	trace *trace // nil when only dry is asked for
 }
 
+// isEnough reports whether the units that are left now are enough for all runs and charges of a day,
+// so that nothing has to be played to know that it does not run dry.
+func (o *outlook) isEnough(d day) bool {
+	rest, end := float64(o.now)-o.scheduled, o.end.UnixMicro()
+	if rest < d.rate*float64(len(d.wants))*bin.Hours() {
+		return false // hardly, and charges take time to throw
+	}
+	for s := o.stream(d); s.at < end && rest >= 0; s.advance() {
+		rest -= s.size
+	}
+	return rest >= 0
+}
+
 // play returns the moment at which the day runs dry.
 func (o *outlook) play(d day, t *trace) int64 {
+	if t == nil && o.isEnough(d) {
+		return never
+	}
 	w := walker{outlook: o, play: o.course.Play(), dry: never, empty: never, trace: t}
 	start, end := o.At.UnixMicro(), o.end.UnixMicro()
 	next, looks := o.stream(d), start
