@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/youtube/youtubetest"
 )
 
 func TestMain(m *testing.M) {
@@ -41,7 +42,7 @@ func (p programs) Run() int {
 
 func TestScripts(t *testing.T) {
 	dirs := []string{"testdata"}
-	data := sharedData()
+	data := youtubetest.SharedData()
 	if data == "" {
 		t.Log("no shared data: the real charts are not swept")
 	} else {
@@ -92,21 +93,6 @@ func redisAhead(ts *testscript.TestScript, t *testing.T, args []string) *rediste
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	server.SetNow(t, time.Now().Add(ahead))
 	return server
-}
-
-// sharedData is the folder of real charts and answers, "" where there is none.
-func sharedData() string {
-	if dir := os.Getenv("QUOTA_SHARED_DATA"); dir != "" {
-		return dir
-	}
-	dir, err := os.Getwd()
-	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		data := filepath.Join(dir, "shared", "data")
-		if _, err := os.Stat(filepath.Join(data, "trending")); err == nil {
-			return data
-		}
-	}
-	return ""
 }
 
 // exitsCmd runs a program and wants a certain exit code: exits CODE PROGRAM [ARG…].

@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
@@ -11,21 +9,15 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// realCharts calls use with each region's charts, day by day, of shared/data/trending in
-// $QUOTA_SHARED_DATA or above the test; not at all where there is none.
+// realCharts calls use with each region's real charts, day by day; not at all where there are none.
 func realCharts(t testing.TB, use func(region string, days [][]Video)) {
 	t.Helper()
-	data := os.Getenv("QUOTA_SHARED_DATA")
-	for dir, err := os.Getwd(); data == "" && err == nil && dir != "/"; dir = filepath.Dir(dir) {
-		if found, _ := filepath.Glob(filepath.Join(dir, "shared/data/trending")); found != nil {
-			data = filepath.Join(dir, "shared/data")
-		}
-	}
+	data := youtubetest.SharedData("trending")
 	if data == "" {
 		t.Log("no real charts here: generated ones only")
 		return
 	}
-	charts, err := youtubetest.LoadDir(filepath.Join(data, "trending"))
+	charts, err := youtubetest.LoadDir(data)
 	if err != nil {
 		t.Fatal(err)
 	}

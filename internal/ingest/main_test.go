@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/ledger/redisledger"
@@ -24,8 +25,8 @@ import (
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
+	"quotabudget/internal/upstream"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -112,19 +113,14 @@ func (s *station) wireIn(t testing.TB, dir string, ledger quota.Ledger, limits [
 	address, base := s.serve(t)
 	log := slog.New(slog.NewTextHandler(writer{s}, nil))
 	table := costs.Default()
-	prices := make(map[string][]quota.Cost)
-	for _, m := range table.Methods() {
-		prices[m.ID] = m.Costs
-	}
-	s.budget = &quota.Budget{Ledger: ledger, Credential: "key1", Limits: limits, Prices: prices, Log: log}
-	s.gate = &meter.Transport{
-		Base: base, Budget: s.budget, Host: strings.TrimPrefix(address, "http://"), Method: table.Method, Log: log,
-		Key: func() (string, error) { return "some-key", nil },
-		Learn: func(status int, body []byte) (meter.Lesson, bool) {
-			return meter.Lesson{Reset: table.Buckets()[0].Reset}, fault.Classify(status, body).Kind == fault.Exhausted
-		},
-	}
+	s.budget = config.Credential{Name: "key1", Limits: limits}.Budget(ledger, table, log)
 	var err error
+	s.gate, err = upstream.Gate(address, table, s.budget,
+		func() (string, error) { return "some-key", nil }, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.gate.Base = base
 	if s.client, err = youtube.New(t.Context(), address, s.gate); err != nil {
 		t.Fatal(err)
 	}

@@ -1,19 +1,17 @@
 package ingest_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// TestRealCharts sweeps the charts of shared/data/trending, where they are at hand.
+// TestRealCharts sweeps the real charts, where there are any.
 func TestRealCharts(t *testing.T) {
-	dir := realCharts()
+	dir := youtubetest.SharedData("trending")
 	if dir == "" {
-		t.Log("shared/data/trending is not here: only generated charts were swept")
+		t.Log("no real charts here: only generated ones were swept")
 		return
 	}
 	charts, err := youtubetest.LoadDir(dir)
@@ -33,19 +31,4 @@ func TestRealCharts(t *testing.T) {
 		s.whole(t, r.Region, 1000)
 	}
 	s.balanced(t)
-}
-
-// realCharts is shared/data/trending in $QUOTA_SHARED_DATA or above the test, "" where there is
-// none.
-func realCharts() string {
-	candidates := []string{filepath.Join(os.Getenv("QUOTA_SHARED_DATA"), "trending")}
-	for dir, err := os.Getwd(); err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		candidates = append(candidates, filepath.Join(dir, "shared", "data", "trending"))
-	}
-	for _, dir := range candidates {
-		if found, _ := filepath.Glob(filepath.Join(dir, "*.jsonl.gz")); len(found) > 0 {
-			return dir
-		}
-	}
-	return ""
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
@@ -129,11 +130,7 @@ func wire(t testing.TB, s *station, limits []quota.Limit) *station {
 	s.log = &lines{}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	table := costs.Default()
-	budget := &quota.Budget{Ledger: s.ledger, Credential: "key1", Limits: limits,
-		Prices: map[string][]quota.Cost{}, Log: log}
-	for _, m := range table.Methods() {
-		budget.Prices[m.ID] = m.Costs
-	}
+	budget := config.Credential{Name: "key1", Limits: limits}.Budget(s.ledger, table, log)
 	var err error
 	s.Transport, err = upstream.Gate(s.upstream.URL, table, budget,
 		func() (string, error) { return canary, nil }, log)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/meter"
@@ -100,11 +101,7 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 	t.Cleanup(s.upstream.Close)
 	table := costs.Default()
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: limits,
-		Prices: map[string][]quota.Cost{}, Log: log}
-	for _, m := range table.Methods() {
-		budget.Prices[m.ID] = m.Costs
-	}
+	budget := config.Credential{Name: "key1", Limits: limits}.Budget(ledger, table, log)
 	s.gate, err = upstream.Gate(s.upstream.URL, table, budget,
 		func() (string, error) { return canary, nil }, log)
 	if err != nil {

@@ -48,24 +48,21 @@ func foreign(t *testing.T, statements string) []byte {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return read(t, path)
 }
 
 // closed returns the bytes of a notebook that was closed in good order.
 func closed(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "n.db")
-	db, err := Open(t.Context(), path, notes(), Options{})
-	if err != nil {
+	if err := openAs(t, path, notes()).Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	return read(t, path)
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -126,12 +123,7 @@ func TestOpenTakesAnEmptyFile(t *testing.T) {
 
 func TestMigrationsAreAppliedOnceInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
-	older := notes()
-	older.Migrations = fstest.MapFS{"001.sql": older.Migrations.(fstest.MapFS)["001.sql"]}
-	db, err := Open(t.Context(), path, older, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := openAs(t, path, older())
 	defer db.Close() // still open while a newer version comes
 	if n := count(t, db.Read); n != 0 {
 		t.Errorf("%d notes before migration 2", n)
@@ -141,7 +133,7 @@ func TestMigrationsAreAppliedOnceInOrder(t *testing.T) {
 			t.Errorf("%d notes after migration 2, want 1", n)
 		}
 	}
-	_, err = Open(t.Context(), path, older, Options{})
+	_, err := Open(t.Context(), path, older(), Options{})
 	checkError(t, err, ErrNewer, path)
 }
 

@@ -20,9 +20,32 @@ func notes() Schema {
 	}}
 }
 
+// older is notes before its second migration.
+func older() Schema {
+	s := notes()
+	delete(s.Migrations.(fstest.MapFS), "002.sql")
+	return s
+}
+
+// openAs opens a file that the test closes itself.
+func openAs(t *testing.T, path string, schema Schema) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), path, schema, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 func mustOpen(t *testing.T, path string, opts Options) *DB {
 	t.Helper()
 	db, err := Open(t.Context(), path, notes(), opts)
+	return opened(t, db, err)
+}
+
+// opened closes a file that was opened when the test is over.
+func opened(t *testing.T, db *DB, err error) *DB {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

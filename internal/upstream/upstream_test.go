@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger/sqliteledger"
-	"quotabudget/internal/quota"
 	"quotabudget/internal/upstream"
 )
 
@@ -68,11 +68,7 @@ func asked(t *testing.T, endpoint string) (closed, told string) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	table := costs.Default()
-	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: table.DefaultLimits(),
-		Prices: map[string][]quota.Cost{}, Log: log}
-	for _, m := range table.Methods() {
-		budget.Prices[m.ID] = m.Costs
-	}
+	budget := config.Credential{Name: "key1", Limits: table.DefaultLimits()}.Budget(ledger, table, log)
 	gate, err := upstream.Gate(endpoint, table, budget,
 		func() (string, error) { return "key", nil }, log)
 	if err != nil {

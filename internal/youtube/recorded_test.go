@@ -8,20 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-)
 
-// recorded are the pages recorded from the real upstream, in the folder shared/data that lies
-// beside the source tree on some machines; none elsewhere.
-func recorded() (pages []string) {
-	data := os.Getenv("QUOTA_SHARED_DATA")
-	for up := "."; data == "" && len(up) < 60; up += "/.." {
-		if found, _ := filepath.Glob(up + "/shared/data"); len(found) > 0 {
-			data = found[0]
-		}
-	}
-	pages, _ = filepath.Glob(filepath.Join(data, "recorded", "ok", "videos_*.json"))
-	return pages
-}
+	"quotabudget/internal/youtube/youtubetest"
+)
 
 // replay answers every request with one body.
 type replay []byte
@@ -35,7 +24,8 @@ func (b replay) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Every recorded page of videos reads as its JSON says, counters and texts included.
 func TestRecordedPages(t *testing.T) {
-	for _, name := range recorded() {
+	pages, _ := filepath.Glob(youtubetest.SharedData("recorded", "ok", "videos_*.json"))
+	for _, name := range pages {
 		body, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -22,8 +22,7 @@ import (
 // for.
 func TestContract(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{Clock: true})
-	admin := redis.NewClient(&redis.Options{Addr: s.Addr})
-	t.Cleanup(func() { admin.Close() })
+	admin := admin(t, s.Addr)
 	do(t, admin, documentedACL(t)...)
 	url := strings.Replace(s.URL(), "redis://", "redis://quota:PASSWORD@", 1)
 	quotatest.Run(t, quotatest.Harness{
@@ -80,8 +79,7 @@ func TestACLNamesEveryCommandOfTheScripts(t *testing.T) {
 func TestMissingRights(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
-	admin := redis.NewClient(&redis.Options{Addr: s.Addr})
-	t.Cleanup(func() { admin.Close() })
+	admin := admin(t, s.Addr)
 	do(t, admin, documentedACL(t)...)
 	l := open(t, strings.Replace(s.URL(), "redis://", "redis://quota:PASSWORD@", 1))
 	entries := func() error {

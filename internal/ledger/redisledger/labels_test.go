@@ -121,16 +121,28 @@ func TestLongHoldsAndSuspensions(t *testing.T) {
 }
 
 // A cancellation leaves the log its time to live, also when it was the only entry that stays as it
-// was.
+// was, or while the state is lost.
 func TestCancelKeepsTheTimeToLive(t *testing.T) {
-	l := open(t, redistest.Start(t, redistest.Options{}).URL())
-	c := one("k", 1)
-	d := allow(t, l, c)
-	allowedOf(t, l, 3)
-	if err := l.Cancel(t.Context(), c, d); err != nil {
-		t.Fatal(err)
+	for _, test := range []struct {
+		before, after int
+		lost          bool
+	}{{0, 3, false}, {60, 0, true}} {
+		l := open(t, redistest.Start(t, redistest.Options{}).URL())
+		allowedOf(t, l, test.before)
+		c := one("k", 1)
+		d := allow(t, l, c)
+		allowedOf(t, l, test.after)
+		if test.lost {
+			must(t, l.client.Del(t.Context(), stateOfK))
+		}
+		if err := l.Cancel(t.Context(), c, d); err != nil {
+			t.Fatal(err)
+		}
+		lasts(t, l, logOfK)
+		if n, left := allowedOf(t, l, 100), 100-test.before-test.after; n != left {
+			t.Errorf("allowed %d more of the %d left", n, left)
+		}
 	}
-	lasts(t, l, logOfK)
 }
 
 // A line of labels is sent again a minute after, should the server have lost it, and for other

@@ -176,23 +176,6 @@ func TestClockJumpsFarAhead(t *testing.T) {
 	}
 }
 
-// A cancellation while the state is lost leaves the log, with its time to live.
-func TestCancelWithoutState(t *testing.T) {
-	s := redistest.Start(t, redistest.Options{})
-	l := open(t, s.URL())
-	allowedOf(t, l, 60)
-	c := one("k", 1)
-	d := allow(t, l, c)
-	l.client.Del(t.Context(), stateOfK)
-	if err := l.Cancel(t.Context(), c, d); err != nil {
-		t.Fatal(err)
-	}
-	lasts(t, l, logOfK)
-	if n := allowedOf(t, l, 100); n != 40 {
-		t.Errorf("allowed %d more of the 40 left", n)
-	}
-}
-
 // Many small entries, then few large ones: the search for the entry that must leave does not walk
 // through them one by one.
 func TestSkewedLog(t *testing.T) {
@@ -212,7 +195,7 @@ func TestSkewedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits[0].Units = used.Buckets[0].Limits[0].Used
-	entries, _ := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
+	entries := entriesOf(t, l, "k")
 	for _, units := range []int64{1, 7, 1000, 1999, 2000, 2001, 5_000_000} {
 		l.client.ConfigResetStat(t.Context())
 		c := one("k", units)
@@ -381,8 +364,7 @@ func TestSentinelFailover(t *testing.T) {
 	primary := redistest.Start(t, redistest.Options{Args: []string{"--repl-diskless-sync-delay", "0"}})
 	host, port, _ := net.SplitHostPort(primary.Addr)
 	replica := redistest.Start(t, redistest.Options{Args: []string{"--replicaof", host, port}})
-	r := redis.NewClient(&redis.Options{Addr: replica.Addr})
-	defer r.Close()
+	r := admin(t, replica.Addr)
 	says := func(what string) bool { return strings.Contains(r.Info(t.Context(), "replication").Val(), what) }
 	eventually(t, "the replica follows", func() bool { return says("master_link_status:up") })
 	sentinel := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf(
@@ -440,17 +422,11 @@ func TestLabelsWithOneCode(t *testing.T) {
 		for _, region := range pair {
 			c := one("k", 1)
 			c.Labels = quota.Labels{"region": region, "run": "r 1"}
-			if _, err := l.Charge(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
+			allow(t, l, c)
 		}
 	}
 	regions := func() (list []string) {
-		entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
+		for _, e := range entriesOf(t, l, "k") {
 			if e.Labels["run"] != "r 1" {
 				t.Errorf("labels %v: the run is missing", e.Labels)
 			}
@@ -465,9 +441,7 @@ func TestLabelsWithOneCode(t *testing.T) {
 	l.client.Del(t.Context(), labelsKey("k"))
 	c := one("k", 1)
 	c.Labels = quota.Labels{"region": pair[0], "run": "r 1"}
-	if _, err := open(t, s.URL()).Charge(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	allow(t, open(t, s.URL()), c)
 	if got := regions(); !slices.Equal(got, append(want, pair[0])) {
 		t.Errorf("after the labels were lost and told again: regions %q", got)
 	}

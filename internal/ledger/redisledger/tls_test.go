@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -97,12 +95,7 @@ func TestTLSOfManyServers(t *testing.T) {
 		}
 		admin := connect(of)
 		defer admin.Close()
-		if err := admin.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the cluster is ready", func() bool {
-			return errors.Is(admin.Get(t.Context(), "any").Err(), redis.Nil)
-		})
+		serveAll(t, admin)
 		if n := allowedOf(t, open(t, "rediss+cluster://"+local(s.Addr)+files), 5); n != 5 {
 			t.Errorf("allowed %d", n)
 		}

@@ -66,21 +66,6 @@ func unusableFor(err error, words string) bool {
 	return errors.Is(err, quota.ErrLedgerUnusable) && strings.Contains(err.Error(), words)
 }
 
-func TestOpenReadOnly(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Log("root may write everything: only the words are checked, by TestErrorsInWords")
-		return
-	}
-	path := file(t)
-	open(t, path).Close()
-	if err := os.Chmod(path, 0o400); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(t.Context(), path); !errors.Is(err, quota.ErrLedgerUnusable) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestTurnedReadOnly(t *testing.T) {
 	l := open(t, file(t))
 	mustCharge(t, l, 1, day(10))

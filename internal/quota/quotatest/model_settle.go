@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"quotabudget/internal/quota"
 )
@@ -64,4 +65,47 @@ func (m *Model) Release(_ context.Context, credential, reservation string) (int6
 	left := b.holds[i].left
 	b.holds = slices.Delete(b.holds, i, i+1)
 	return left, nil
+}
+
+// claimed is who has a piece of work and until when; nobody when it is done.
+type claimed struct {
+	holder string
+	until  time.Time
+}
+
+// Claim implements quota.Claims.
+func (m *Model) Claim(_ context.Context, c quota.Claim) (quota.ClaimState, error) {
+	if err := c.Check(); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key, now := c.Credential+" "+c.Name, m.Now()
+	if old, ok := m.claims[key]; ok && now.Before(old.until) && old.holder != c.Holder {
+		if old.holder == "" {
+			return quota.ClaimDone, nil
+		}
+		return quota.ClaimHeld, nil
+	}
+	if m.claims == nil {
+		m.claims = make(map[string]claimed)
+	}
+	m.claims[key] = claimed{c.Holder, now.Add(c.TTL)}
+	return quota.ClaimWon, nil
+}
+
+// Finish implements quota.Claims.
+func (m *Model) Finish(_ context.Context, c quota.Claim, done bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key, now := c.Credential+" "+c.Name, m.Now()
+	old, ok := m.claims[key]
+	if !ok || !now.Before(old.until) || old.holder != c.Holder {
+		return fmt.Errorf("%w: %s", quota.ErrNoClaim, c.Name)
+	}
+	delete(m.claims, key)
+	if done {
+		m.claims[key] = claimed{"", now.Add(c.TTL)}
+	}
+	return nil
 }

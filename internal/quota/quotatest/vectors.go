@@ -2,12 +2,16 @@ package quotatest
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"quotabudget/internal/quota"
 )
@@ -99,3 +103,141 @@ func limitsOf(t testing.TB, list []limit) []quota.Limit {
 	}
 	return limits
 }
+
+// step sets the clock, and asks one thing.
+type step struct {
+	Now    *time.Time `json:"now"`
+	Limits []limit    `json:"limits"` // of this step alone
+
+	Charge       *chargeStep  `json:"charge"`
+	Reserve      *reserveStep `json:"reserve"`
+	Commit       *commitStep  `json:"commit"`
+	Release      string       `json:"release"`
+	Cancel       string       `json:"cancel"`
+	Suspend      *suspendStep `json:"suspend"`
+	Usage        *struct{}    `json:"usage"`
+	Reservations string       `json:"reservations"`
+	Entries      *quota.Query `json:"entries"`
+
+	Want json.RawMessage `json:"want"`
+}
+
+// The fields that have the same name in quota are read as they are.
+
+type chargeStep struct {
+	quota.Charge
+	Units  int64 `json:"units"` // of the bucket "default", instead of costs
+	DryRun bool  `json:"dry_run"`
+}
+
+type reserveStep struct {
+	quota.Reserve
+	TTL int64 `json:"ttl_us"`
+}
+
+type commitStep struct {
+	quota.Commit
+	Units *int64 `json:"units"`
+}
+
+type suspendStep struct {
+	Bucket string    `json:"bucket"`
+	Until  time.Time `json:"until"`
+}
+
+// runner runs the steps of one vector on a ledger.
+type runner struct {
+	t          *testing.T
+	ledger     quota.Ledger
+	credential string
+	step       string
+	charges    map[string]made // by entry ID, for cancelling
+}
+
+type made struct {
+	charge   quota.Charge
+	decision quota.Decision
+}
+
+func (r *runner) do(s step, limits []quota.Limit) {
+	ctx, l := context.Background(), r.ledger
+	switch {
+	case s.Charge != nil:
+		c := s.Charge.charge(r.credential, limits)
+		d, err := l.Charge(ctx, c)
+		if d.Allowed && !d.Replayed && !c.DryRun {
+			r.charges[c.ID] = made{c, d}
+		}
+		r.checkDecision(s.Want, d, err)
+	case s.Reserve != nil:
+		q := s.Reserve.Reserve
+		q.Credential, q.Limits = r.credential, ofReservation(limits, q.ID)
+		q.TTL = time.Duration(s.Reserve.TTL) * time.Microsecond
+		d, err := l.Reserve(ctx, q)
+		r.checkDecision(s.Want, d, err)
+	case s.Commit != nil:
+		c := s.Commit.Commit
+		c.Credential, c.Limits = r.credential, ofReservation(limits, c.Reservation)
+		if c.Units = quota.AllUnits; s.Commit.Units != nil {
+			c.Units = *s.Commit.Units
+		}
+		d, err := l.Commit(ctx, c)
+		r.checkDecision(s.Want, d, err)
+	case s.Release != "":
+		left, err := l.Release(ctx, r.credential, s.Release)
+		r.checkError(s.Want, left, err)
+	case s.Cancel != "":
+		c, ok := r.charges[s.Cancel]
+		if !ok {
+			r.t.Fatalf("%s: the vector cancels a charge %s that was never allowed", r.step, s.Cancel)
+		}
+		r.checkError(s.Want, 0, l.Cancel(ctx, c.charge, c.decision))
+	case s.Suspend != nil:
+		err := l.Suspend(ctx, r.credential, bucketName(s.Suspend.Bucket), s.Suspend.Until)
+		r.checkError(s.Want, 0, err)
+	default:
+		r.look(s, limits)
+	}
+}
+
+// look runs the steps that change nothing.
+func (r *runner) look(s step, limits []quota.Limit) {
+	ctx := context.Background()
+	switch {
+	case s.Usage != nil:
+		u, err := r.ledger.Usage(ctx, r.credential, limits)
+		r.fatal(err)
+		r.checkUsage(s.Want, u)
+	case s.Reservations != "":
+		list, err := r.ledger.Reservations(ctx, r.credential, s.Reservations)
+		r.fatal(err)
+		r.checkReservations(s.Want, list)
+	case s.Entries != nil:
+		s.Entries.Credential, s.Entries.Bucket = r.credential, bucketName(s.Entries.Bucket)
+		list, err := r.ledger.Entries(ctx, *s.Entries)
+		r.fatal(err)
+		r.checkEntries(s.Want, list)
+	case s.Now == nil:
+		r.t.Fatalf("%s: the vector asks nothing", r.step)
+	}
+}
+
+func (c *chargeStep) charge(credential string, limits []quota.Limit) quota.Charge {
+	q := c.Charge
+	q.Credential, q.DryRun = credential, c.DryRun
+	if c.Units != 0 {
+		q.Costs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: c.Units}}
+	}
+	q.Limits = slices.DeleteFunc(limits, func(l quota.Limit) bool {
+		return !slices.ContainsFunc(q.Costs, func(k quota.Cost) bool { return k.Bucket == l.Bucket })
+	})
+	return q
+}
+
+// ofReservation is the limits of the reservation's bucket.
+func ofReservation(limits []quota.Limit, reservation string) []quota.Limit {
+	bucket, _, _ := quota.ParseReservation(reservation)
+	return quota.LimitsOf(bucket, limits)
+}
+
+func bucketName(name string) string { return cmp.Or(name, quota.DefaultBucket) }

@@ -8,21 +8,8 @@ import (
 	"testing"
 
 	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube/youtubetest"
 )
-
-// recorded is the folder of answers recorded from the real upstream, which lies beside the source
-// tree on some machines, or "".
-func recorded() (dir string) {
-	if data := os.Getenv("QUOTA_SHARED_DATA"); data != "" {
-		return filepath.Join(data, "recorded")
-	}
-	for up := "."; dir == "" && len(up) < 60; up += "/.." {
-		if found, _ := filepath.Glob(up + "/shared/data/recorded"); len(found) > 0 {
-			dir = found[0]
-		}
-	}
-	return dir
-}
 
 // recordedKinds is what each recorded error means; the rest of a file's name says what it is.
 func recordedKinds() map[string]fault.Kind {
@@ -58,7 +45,7 @@ func recordedKinds() map[string]fault.Kind {
 }
 
 func TestRecordedErrors(t *testing.T) {
-	dir := recorded()
+	dir := youtubetest.SharedData("recorded")
 	if dir == "" {
 		return
 	}
@@ -85,7 +72,7 @@ func TestRecordedErrors(t *testing.T) {
 
 // The index says with which status each body came.
 func TestRecordedStatuses(t *testing.T) {
-	dir := recorded()
+	dir := youtubetest.SharedData("recorded")
 	if dir == "" {
 		return
 	}

@@ -86,6 +86,21 @@ func newCharts(videos []*Video) *Charts {
 	return c
 }
 
+// SharedData is the path of a file or folder of real charts and recorded answers: below
+// $QUOTA_SHARED_DATA, or below a folder shared/data above the test; "" where there is none.
+func SharedData(path ...string) string {
+	data := os.Getenv("QUOTA_SHARED_DATA")
+	for dir, _ := os.Getwd(); data == "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if found, _ := filepath.Glob(filepath.Join(dir, "shared", "data")); found != nil {
+			data = found[0]
+		}
+	}
+	if data == "" {
+		return ""
+	}
+	return filepath.Join(data, filepath.Join(path...))
+}
+
 // LoadDir reads every *.jsonl.gz file of a folder: one video a line. What is wrong is reported with
 // file and line.
 func LoadDir(dir string) (*Charts, error) {

@@ -264,11 +264,11 @@ func TestLoadDirErrors(t *testing.T) {
 }
 
 func TestRealCharts(t *testing.T) {
-	data := sharedData()
+	data := SharedData("trending")
 	if data == "" {
 		return
 	}
-	charts, err := LoadDir(filepath.Join(data, "trending"))
+	charts, err := LoadDir(data)
 	if err != nil {
 		t.Fatal(err)
 	}

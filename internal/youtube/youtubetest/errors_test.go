@@ -60,7 +60,7 @@ func TestErrors(t *testing.T) {
 
 // TestRecordedErrors holds the bodies of errors against real ones, where those are at hand.
 func TestRecordedErrors(t *testing.T) {
-	data := sharedData()
+	data := SharedData("recorded", "errors")
 	for file, own := range map[string]*apiError{
 		"403_quotaExceeded_current.json":               errQuotaExceeded(),
 		"403_dailyLimitExceeded_old.json":              errDailyLimitOld(),
@@ -75,7 +75,7 @@ func TestRecordedErrors(t *testing.T) {
 		"500_backendError.json":                        errBackend(500),
 		"503_backendError.json":                        errBackend(503),
 	} {
-		recorded, err := os.ReadFile(filepath.Join(data, "recorded", "errors", file))
+		recorded, err := os.ReadFile(filepath.Join(data, file))
 		if data == "" {
 			return
 		} else if err != nil {
@@ -99,7 +99,7 @@ func TestRecordedErrors(t *testing.T) {
 // TestRecordedShapes looks for members that real lists do not have, and for real ones that are
 // missing.
 func TestRecordedShapes(t *testing.T) {
-	data := sharedData()
+	data := SharedData("recorded", "ok")
 	if data == "" {
 		return
 	}
@@ -113,7 +113,7 @@ func TestRecordedShapes(t *testing.T) {
 		{"videos?part=statistics,status&id=" + defaultCharts().Chart("US", 1)[0].ID,
 			"videos_by_id_50_statistics*", "-"},
 	} {
-		files, err := filepath.Glob(filepath.Join(data, "recorded", "ok", test.pattern))
+		files, err := filepath.Glob(filepath.Join(data, test.pattern))
 		if err != nil || len(files) != 1 {
 			t.Fatal(test.pattern, files, err)
 		}

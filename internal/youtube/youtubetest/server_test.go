@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -89,17 +87,6 @@ func get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	resp, body := send(t, "GET", url, "", "X-Goog-Api-Key", "k")
 	return resp.StatusCode, body
-}
-
-// sharedData is the folder of recorded answers and real charts, or "" where there is none.
-func sharedData() string {
-	data := os.Getenv("QUOTA_SHARED_DATA")
-	for up := "."; data == "" && len(up) < 60; up += "/.." {
-		if found, _ := filepath.Glob(up + "/shared/data"); len(found) > 0 {
-			data = found[0]
-		}
-	}
-	return data
 }
 
 const chartQuery = "/youtube/v3/videos?part=id&chart=mostPopular&regionCode="
