@@ -42,7 +42,7 @@ func (p programs) Run() int {
 
 func TestScripts(t *testing.T) {
 	dirs := []string{"testdata"}
-	data := youtubetest.SharedData()
+	data := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"))
 	if data == "" {
 		t.Log("no shared data: the real charts are not swept")
 	} else {

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -12,7 +13,7 @@ import (
 // realCharts calls use with each region's real charts, day by day; not at all where there are none.
 func realCharts(t testing.TB, use func(region string, days [][]Video)) {
 	t.Helper()
-	data := youtubetest.SharedData("trending")
+	data := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
 	if data == "" {
 		t.Log("no real charts here: generated ones only")
 		return

@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 
 // TestRealCharts sweeps the real charts, where there are any.
 func TestRealCharts(t *testing.T) {
-	dir := youtubetest.SharedData("trending")
+	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
 	if dir == "" {
 		t.Log("no real charts here: only generated ones were swept")
 		return

@@ -45,7 +45,7 @@ func recordedKinds() map[string]fault.Kind {
 }
 
 func TestRecordedErrors(t *testing.T) {
-	dir := youtubetest.SharedData("recorded")
+	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
 	if dir == "" {
 		return
 	}
@@ -72,7 +72,7 @@ func TestRecordedErrors(t *testing.T) {
 
 // The index says with which status each body came.
 func TestRecordedStatuses(t *testing.T) {
-	dir := youtubetest.SharedData("recorded")
+	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
 	if dir == "" {
 		return
 	}

@@ -86,10 +86,9 @@ func newCharts(videos []*Video) *Charts {
 	return c
 }
 
-// SharedData is the path of a file or folder of real charts and recorded answers: below
-// $QUOTA_SHARED_DATA, or below a folder shared/data above the test; "" where there is none.
-func SharedData(path ...string) string {
-	data := os.Getenv("QUOTA_SHARED_DATA")
+// SharedData is the path of a file or folder of real charts and recorded answers: below data, or if
+// that is empty below a folder shared/data above the test; "" where there is none.
+func SharedData(data string, path ...string) string {
 	for dir, _ := os.Getwd(); data == "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if found, _ := filepath.Glob(filepath.Join(dir, "shared", "data")); found != nil {
 			data = found[0]

@@ -264,7 +264,7 @@ func TestLoadDirErrors(t *testing.T) {
 }
 
 func TestRealCharts(t *testing.T) {
-	data := SharedData("trending")
+	data := SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
 	if data == "" {
 		return
 	}

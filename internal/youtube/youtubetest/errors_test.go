@@ -60,7 +60,7 @@ func TestErrors(t *testing.T) {
 
 // TestRecordedErrors holds the bodies of errors against real ones, where those are at hand.
 func TestRecordedErrors(t *testing.T) {
-	data := SharedData("recorded", "errors")
+	data := SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded", "errors")
 	for file, own := range map[string]*apiError{
 		"403_quotaExceeded_current.json":               errQuotaExceeded(),
 		"403_dailyLimitExceeded_old.json":              errDailyLimitOld(),
@@ -99,7 +99,7 @@ func TestRecordedErrors(t *testing.T) {
 // TestRecordedShapes looks for members that real lists do not have, and for real ones that are
 // missing.
 func TestRecordedShapes(t *testing.T) {
-	data := SharedData("recorded", "ok")
+	data := SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded", "ok")
 	if data == "" {
 		return
 	}
