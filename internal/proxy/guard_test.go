@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"quotabudget/internal/proxy"
+	"quotabudget/internal/quota"
 )
 
 // TestHost: only who names the proxy as itself is served. A page whose own name was made to point
@@ -124,5 +125,153 @@ func TestCheckOrigin(t *testing.T) {
 		if err := proxy.CheckOrigin(origin); (err == nil) != want {
 			t.Errorf("%q: %v", origin, err)
 		}
+	}
+}
+
+const (
+	token  = "0123456789abcdef-nightly"
+	tokens = "# who may call\n\nnightly " + token + "\r\n  adhoc\tfedcba9876543210\n"
+)
+
+// TestParseCallers: every mistake is told by its line, and no token is repeated.
+func TestParseCallers(t *testing.T) {
+	if _, err := proxy.ParseCallers(tokens); err != nil {
+		t.Error(err)
+	}
+	const short = ": its token is shorter than 16 characters: a line has a name, then a token"
+	for text, want := range map[string]string{
+		"":                                      "it names nobody",
+		"# nobody\n":                            "it names nobody",
+		token + "\n":                            "line 1: write a name and a token",
+		"a b " + token:                          "line 1: write a name and a token",
+		"\na short":                             "line 2" + short,
+		token + " nightly":                      "line 1" + short,
+		"a tokentokentoken\u00e9":               "line 1: its token holds other characters",
+		"-a " + token:                           "line 1: a name has",
+		"a=b " + token:                          "line 1: a name has",
+		"a " + token + "\na " + token + "2":     "line 2: a second line for a",
+		"a " + token + "\n#\nb " + token:        "line 3: b has the token of a",
+		"a x\nb y":                              "line 1" + short + "\nline 2: ",
+		strings.Repeat("a", 65) + " " + token:   "line 1: a name has",
+		"nightly:" + token + "\nother " + token: "line 1: write a name",
+	} {
+		_, err := proxy.ParseCallers(text)
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), token) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// withCallers asks every caller for a token.
+func withCallers(t testing.TB) func(*station) {
+	callers, err := proxy.ParseCallers(tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(s *station) { s.Callers = callers }
+}
+
+// TestCallers: who has a token is served and named in the ledger, wherever it carries it; everybody
+// else is refused, for nothing.
+func TestCallers(t *testing.T) {
+	s := open(t, units(100), withCallers(t))
+	for _, header := range [][]string{
+		nil, {"X-Quota-Token", "wrong"}, {"X-Quota-Token", token + "x"},
+		{"X-Quota-Token", token[:20]},
+		{"X-Quota-Token", strings.ToUpper(token)}, {"X-Quota-Token", "nightly"},
+		{"X-Quota-Token", "wrong", "Authorization", "Bearer " + token},
+		{"X-Quota-Token", "wrong", "X-Goog-Api-Key", token},
+		{"Authorization", "Basic " + token}, {"Authorization", token},
+		{"Authorization", "Bearer wrong"},
+		{"Proxy-Authorization", "Bearer " + token}, {"X-Goog-Api-Key", "wrong"},
+	} {
+		a := s.get(t, chart, header...)
+		if a.refused(t, 401); a.header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%q: %v", header, a.header)
+		}
+	}
+	for _, header := range [][]string{{"X-Quota-Token", token, "X-Quota-Token", token},
+		{"X-Goog-Api-Key", token, "X-Goog-Api-Key", "b"}} {
+		s.get(t, chart, header...).refused(t, 400)
+	}
+	s.counted(t, 0, 0)
+	for _, header := range [][]string{
+		{"X-Quota-Token", token}, {"Authorization", "Bearer " + token},
+		{"authorization", "bearer " + token}, {"X-Goog-Api-Key", token},
+	} {
+		if a := s.get(t, chart, header...); a.status != 200 {
+			t.Errorf("%q: %d %s", header, a.status, a.body)
+		}
+		asked := s.asked.Load()
+		if asked.Header.Get("X-Quota-Token")+asked.Header.Get("Authorization") != "" ||
+			asked.Header.Get("X-Goog-Api-Key") != canary {
+			t.Errorf("%q: the upstream was sent %v", header, asked.Header)
+		}
+	}
+	if a := s.get(t, chart+"&key="+token); a.status != 200 ||
+		strings.Contains(s.asked.Load().RequestURI, "key") {
+		t.Errorf("as a key: %d %s", a.status, a.body)
+	}
+	s.counted(t, 5, 5)
+	entries, err := s.ledger.Entries(t.Context(),
+		quota.Query{Credential: "key1", Bucket: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Labels[proxy.LabelCaller] != "nightly" {
+			t.Errorf("labels %v", e.Labels)
+		}
+	}
+	if log := s.log.String(); strings.Contains(log, token) ||
+		strings.Count(log, "caller=nightly") != 5 {
+		t.Errorf("log: %s", log)
+	}
+}
+
+// TestOAuth: a user's token goes to the upstream where the method takes one, and the key stays
+// here.
+func TestOAuth(t *testing.T) {
+	s := open(t, units(1000), withCallers(t), func(s *station) { s.standin.Keys = nil })
+	a := s.get(t, chart, "X-Quota-Token", token, "Authorization", "Bearer ya29.user",
+		"X-Goog-Api-Key", "own")
+	asked := s.asked.Load()
+	if asked == nil || asked.Header.Get("Authorization") != "Bearer ya29.user" ||
+		asked.Header.Get("X-Goog-Api-Key") != "" {
+		t.Fatalf("%+v: the upstream was sent %+v", a, asked)
+	}
+	s.awaitUsed(t, 1)
+	s.standin.Keys = []string{canary}
+	// a token of ours is none of the upstream's
+	for _, header := range []string{"X-Quota-Token", "X-Goog-Api-Key"} {
+		if a := s.get(t, chart, header, token, "Authorization", "Bearer "+token); a.status != 200 {
+			t.Errorf("%s: %d %s", header, a.status, a.body)
+		}
+		if sent := s.asked.Load().Header.Get("Authorization"); sent != "" {
+			t.Errorf("%s: the upstream was sent Authorization %s", header, sent)
+		}
+	}
+	const links = "/youtube/v3/thirdPartyLinks?part=snippet"
+	p := s.get(t, links, "X-Quota-Token", token, "Authorization", "Bearer ya29.user").refused(t,
+		400)
+	if !strings.Contains(p.Detail, "thirdPartyLinks.list takes no OAuth token") {
+		t.Errorf("got %+v", p)
+	}
+	s.get(t, chart+"&access_token=ya29.user", "X-Quota-Token", token).refused(t, 400)
+	if used := s.used(t); used != 3 || strings.Contains(s.log.String(), "ya29.user") {
+		t.Errorf("%d units, log %s", used, s.log)
+	}
+}
+
+// TestOAuthTeachesNothing: the token may be of a project whose quota is gone. That closes no bucket
+// of ours.
+func TestOAuthTeachesNothing(t *testing.T) {
+	s := open(t, units(10), func(s *station) {
+		s.standin.Keys, s.standin.Faults = nil, faults(t, "403-quota@1")
+	})
+	s.get(t, chart, "Authorization", "Bearer ya29.user")
+	if a := s.get(t, chart); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }

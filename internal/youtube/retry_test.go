@@ -90,6 +90,8 @@ func TestRetries(t *testing.T) {
 		{"exhausted 429", []string{"429_day.json"}, nil, fault.Exhausted, false},
 		{"exhausted on the second attempt", []string{"drop", "429_day_words_only.json"},
 			[]span{half}, fault.Exhausted, false},
+		{"denied on the second attempt", []string{"503_backendError.json", "deny"},
+			[]span{half}, 0, false},
 		{"bad key", []string{"400_API_KEY_INVALID.json"}, nil, fault.BadCredential, false},
 		{"bad region", []string{"400_invalidRegionCode.json"}, nil, fault.BadRegion, false},
 		{"no chart", []string{"404_notFound.json"}, nil, fault.NoChart, false},
@@ -115,15 +117,6 @@ func TestRetries(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestDenialIsNotRetried(t *testing.T) {
-	rt := &script{t: t, answers: []string{"503_backendError.json", "deny"}, began: time.Now()}
-	client := connect(t, "https://upstream.test/", rt)
-	client.Retry.Transient = 3
-	if _, err := ask(t, client); !errors.Is(err, quota.ErrExhausted) || len(rt.at) != 2 {
-		t.Errorf("%v after %d requests", err, len(rt.at))
 	}
 }
 

@@ -195,20 +195,6 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-func TestCategoryChart(t *testing.T) {
-	c := client(t, start(t, &Server{}))
-	l, err := c.Videos.List([]string{"snippet"}).Chart("mostPopular").RegionCode("GB").
-		VideoCategoryId("20").MaxResults(50).Do()
-	if err != nil || len(l.Items) < 5 {
-		t.Fatal(err, len(l.Items))
-	}
-	for _, v := range l.Items {
-		if v.Snippet.CategoryId != "20" {
-			t.Errorf("category %s", v.Snippet.CategoryId)
-		}
-	}
-}
-
 // writeCharts writes lines into a file that LoadDir reads, and returns its folder.
 func writeCharts(t *testing.T, lines ...string) (dir string) {
 	t.Helper()

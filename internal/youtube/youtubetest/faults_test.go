@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"google.golang.org/api/googleapi"
 )
 
 // once asks on a connection of its own, so that the client cannot send anything again by itself.
@@ -168,18 +166,6 @@ func TestParseFaultsRefuses(t *testing.T) {
 		"503*many"} {
 		if f, err := ParseFaults(wrong); err == nil || !strings.Contains(err.Error(), "fault ") {
 			t.Errorf("%q: %+v, %v", wrong, f, err)
-		}
-	}
-}
-
-func TestFaultsForTheRealClient(t *testing.T) {
-	s := &Server{Faults: faultsOf(t, "500-null@1", "500-html@2", "truncated@3")}
-	c := client(t, start(t, s))
-	for i := range 4 {
-		err := head(c)
-		if _, isAPI := errors.AsType[*googleapi.Error](err); isAPI != (i < 2) ||
-			(err == nil) != (i == 3) {
-			t.Errorf("request %d: %v", i+1, err)
 		}
 	}
 }
