@@ -68,7 +68,6 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 	return screen.Say("%s\n", text)
 }
 
-// describeLost says what a run gets and why.
 func describeLost(screen cli.Screen, r *plan.Run) string {
 	text := fmt.Sprintf("%s %s, ", screen.Moment(r.At.Truncate(time.Second)), r.Region)
 	switch r.Outcome {
@@ -100,7 +99,6 @@ func drawLimits(o *planned, screen cli.Screen) error {
 		cli.Cut("limit", 30), cli.Drop("at"), cli.Cut("limit", 20))
 }
 
-// fullColor marks a limit of which nothing is left.
 func fullColor(u plan.Use) cli.Color {
 	if u.Margin <= 0 && u.Limit.Pace == nil {
 		return cli.Yellow

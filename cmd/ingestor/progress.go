@@ -106,7 +106,6 @@ func (s *show) watch(e ingest.Event) {
 	}
 }
 
-// interrupted says what a signal has asked for.
 func (s *show) interrupted() {
 	const text = "ending after the page under way; a second signal ends at once"
 	if s.bars == nil {
@@ -129,7 +128,6 @@ func (s *show) end() {
 	finish(s.bars, s.ended)
 }
 
-// logAbove writes log lines above the bars.
 type logAbove struct {
 	bars   progress.Writer
 	stderr io.Writer

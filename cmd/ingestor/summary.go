@@ -119,7 +119,6 @@ func colorOf(o ingest.Outcome) cli.Color {
 	return ""
 }
 
-// firstPlace is the title at the head of a region's current chart.
 func firstPlace(c *catalog.Catalog, r ingest.Region) string {
 	_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region}, 1)
 	if err != nil || len(videos) == 0 || r.Outcome != ingest.Complete {

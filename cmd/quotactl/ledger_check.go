@@ -189,7 +189,6 @@ func (a *app) confirm(in io.Reader, r checkResult) error {
 	return errors.New("nothing was changed")
 }
 
-// repaired prints what was done, and what is still wrong.
 func (a *app) repaired(done, after checkResult, err error) error {
 	if err != nil {
 		return err

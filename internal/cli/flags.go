@@ -55,7 +55,6 @@ func pick(root *cobra.Command, field *string, name, short, usage string, words .
 	}
 }
 
-// choice is the value of a flag that takes one of a few words.
 type choice struct {
 	field *string
 	words []string

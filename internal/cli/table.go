@@ -75,7 +75,6 @@ func (t *Table) AppendColored(color Color, cells []any) {
 	t.rows = append(t.rows, t.measure(color, cells))
 }
 
-// each calls do with every row.
 func (t *Table) each(do func(row []measured) error) error {
 	for _, row := range t.rows {
 		if err := do(row); err != nil {
@@ -201,7 +200,6 @@ func (l *layout) widths() []int {
 	return widths
 }
 
-// total is how wide a line is at most.
 func (l *layout) total() int {
 	sum := -gap
 	for i, w := range l.widths() {

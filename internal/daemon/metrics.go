@@ -167,7 +167,6 @@ type reloadMetrics struct {
 	successful, succeeded prometheus.Gauge
 }
 
-// done counts a configuration that was loaded again.
 func (m reloadMetrics) done(err error) {
 	if err != nil {
 		m.total.WithLabelValues("refused").Inc()

@@ -18,7 +18,6 @@ type turns struct {
 	probes  int     // that may go all the same
 }
 
-// turn is one who waits.
 type turn struct {
 	stale time.Time // of its region's last complete chart
 	given chan struct{}
@@ -60,7 +59,6 @@ func (t *turns) await(ctx context.Context, mine *turn) bool {
 	return false
 }
 
-// give passes the turn on.
 func (t *turns) give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,7 +90,6 @@ func (t *turns) probe() {
 	t.hand()
 }
 
-// hand gives what is free to those who wait.
 func (t *turns) hand() {
 	for t.free > 0 && len(t.waiting) > 0 && (t.closed == 0 || t.probes > 0) {
 		next := 0

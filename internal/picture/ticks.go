@@ -2,7 +2,6 @@ package picture
 
 import "time"
 
-// tick is a moment written below the picture.
 type tick struct {
 	at    time.Time
 	label string

@@ -33,7 +33,6 @@ func (c *crowd) add(r sim.Run, days []Day) {
 	c.who = append(c.who, int32(r.Lane))
 }
 
-// flush notes the ticks of the minute.
 func (c *crowd) flush(days []Day) {
 	if len(c.who) > 1 {
 		c.note(days)

@@ -83,7 +83,6 @@ type errorDetail struct {
 
 const problemType = "application/problem+json"
 
-// refuse tells the caller why its request has no answer of the upstream.
 func (x *exchange) refuse(err error) {
 	f := refusalOf(err)
 	x.outcome, x.failure = f.outcome(), err

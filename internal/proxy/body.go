@@ -64,7 +64,6 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fail keeps why the body cannot be read further.
 func (b *body) fail(f *refusal) error {
 	b.failed.Store(f)
 	return f
