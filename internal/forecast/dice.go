@@ -98,6 +98,7 @@ type dice struct {
 	level    float64      // of today, to that of the same hours of the days before
 	flat     float64      // how far off predictions are, as the deviation of a logarithm
 	clocked  float64      // and those by the clock
+	spans    float64      // of log, as long as the one to come, by which that was measured
 }
 
 // load weighs the past, for days of n bins. The present surge is no part of it.
@@ -122,7 +123,9 @@ func (h habit) load(days, n int) *dice {
 	ahead, looked := float64(n)*bin.Hours(), float64(len(h.units))*bin.Hours()
 	d.incident = 1 - math.Pow(1+ahead/(incidentHours+looked), -incidentsSeen-float64(h.incidents))
 	d.level = ratio(hourly(h.units), 0)
-	d.flat, d.clocked = off(hourly(h.ordinary()), max(1, min(lead, n/hour)), grain(d.calm, h.size))
+	span := max(1, min(lead, n/hour))
+	d.flat, d.clocked = off(hourly(h.ordinary()), span, grain(d.calm, h.size))
+	d.spans = max(1, float64(min(len(h.units)/hour, dayHours+lead))/float64(span))
 	return d
 }
 
@@ -131,7 +134,7 @@ func (h habit) load(days, n int) *dice {
 func (d *dice) day(which, n int) []float64 {
 	r := thrower(uint64(which))
 	dealt := func(deck int) float64 { return d.deck[deck][which] }
-	normal := r.NormFloat64()
+	normal := student(r.NormFloat64(), d.spans)
 	calm, clock := math.Exp(d.flat*normal), d.level*math.Exp(d.clocked*normal)
 	calmTo := d.calmTo[int(dealt(dealtHalf)*float64(len(d.calmTo)))]
 	byClock, surge := dealt(dealtClock) < d.clock, d.goesOn(dealt(dealtRunaway), r.ExpFloat64(), n)
@@ -159,6 +162,10 @@ func (d *dice) day(which, n int) []float64 {
 	}
 	return wants
 }
+
+// student makes of a normal deviate one of Student's distribution: a deviation that was measured by
+// a few values may be more than that (Cornish and Fisher).
+func student(z, values float64) float64 { return z + z*(z*z+1)/(4*values) }
 
 // pick is the place in running sums at which a part of the whole, 0 to 1, lies.
 func pick(sums []float64, part float64) int {

@@ -44,8 +44,9 @@ func TestDaysAreAsTheLogWas(t *testing.T) {
 		if name == "steady" && math.Abs(struck-likely) > 0.02 {
 			t.Errorf("struck %.3f of the days, want %.3f", struck, likely)
 		}
-		if name == "uneven" && math.Abs(math.Sqrt(squares/n)-d.flat) > 0.1 {
-			t.Errorf("days are %.2f off, want %.2f", math.Sqrt(squares/n), d.flat)
+		want := 1.35 * d.flat // Student's deviation, by three spans
+		if name == "uneven" && math.Abs(math.Sqrt(squares/n)-want) > 0.1 {
+			t.Errorf("days are %.2f off, want %.2f", math.Sqrt(squares/n), want)
 		}
 	}
 }
@@ -64,6 +65,25 @@ func TestNoDayBefore(t *testing.T) {
 		h := newHabit(b)
 		if _, off := off(hourly(h.units), 1, 0); off < 0.15 {
 			t.Errorf("%d hours of log: %.2f off by the clock", hours, off)
+		}
+	}
+}
+
+// A spread that few spans of the log tell may be wider than that, on both sides alike.
+func TestSpreadOfFewSpans(t *testing.T) {
+	for _, test := range []struct{ z, spans, want float64 }{ // Student's, by the tables
+		{0, 3, 0}, {1.2816, 3, 1.638}, {-1.2816, 3, -1.638}, {1.2816, 6, 1.440}, {1.2816, 36, 1.306},
+	} {
+		if got := student(test.z, test.spans); math.Abs(got-test.want) > 0.1 {
+			t.Errorf("%v by %v spans: %.3f, want %.3f", test.z, test.spans, got, test.want)
+		}
+	}
+	now := clock(t, "2026-11-21 14:00:00")
+	b := bucket(t, "2026-11-21 14:00:00", "12000 day", "",
+		flow(now.Add(-48*time.Hour), now, 10*time.Minute, 20))
+	for hours, spans := range map[int]float64{3: 12, 6: 6, 18: 3} {
+		if d := newHabit(b).load(mostDays, hours*hour); d.spans != spans {
+			t.Errorf("%d hours to come: %v spans, want %v", hours, d.spans, spans)
 		}
 	}
 }
