@@ -16,7 +16,7 @@ import (
 // Entries are added up by sums.lua, off the way of a charge, so that it costs no more for them: a
 // caller does it after one charge of so many, and what is not in the sums yet is read as entries.
 const (
-	addUpEvery  = 128  // µs of stamps, which is about as many charges
+	addUpEvery  = 256  // µs of stamps, which is about as many charges
 	addedAtOnce = 2000 // entries in one step: a few milliseconds in which the server answers nobody else
 	readNewest  = 512  // entries that a reader adds up by itself, at most
 )
