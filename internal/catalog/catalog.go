@@ -46,7 +46,7 @@ type Catalog struct {
 	db          *sqlite.DB
 	read, write statements
 
-	writing sync.Mutex // held by who runs a transaction
+	writing chan struct{} // full while somebody runs a transaction; a mutex would stop a fake clock
 	mu      sync.Mutex
 	waiting []*update // for the next transaction
 }
@@ -86,7 +86,7 @@ func openBy(ctx context.Context, url string, open opening) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("catalogue %w", err)
 	}
-	c := &Catalog{db: db}
+	c := &Catalog{db: db, writing: make(chan struct{}, 1)}
 	if c.read, err = prepare(ctx, db.Read, "read"); err == nil {
 		c.write, err = prepare(ctx, db.Write, "write")
 	}
@@ -150,8 +150,8 @@ func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
 	c.mu.Lock()
 	c.waiting = append(c.waiting, u)
 	c.mu.Unlock()
-	c.writing.Lock() // until then somebody else may have run it
-	defer c.writing.Unlock()
+	c.writing <- struct{}{} // until then somebody else may have run it
+	defer func() { <-c.writing }()
 	c.mu.Lock()
 	group := c.waiting
 	c.waiting = nil

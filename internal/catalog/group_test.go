@@ -19,7 +19,7 @@ func TestUpdatesShareATransaction(t *testing.T) {
 		regions := []string{"US", "GB", "DE", "FR"}
 		txns := make(map[*txn]bool)
 		var all sync.WaitGroup
-		cat.writing.Lock() // as somebody does who runs a transaction
+		cat.writing <- struct{}{} // as somebody does who runs a transaction
 		for _, region := range regions {
 			all.Go(func() {
 				err := cat.update(t.Context(), func(s *txn) error {
@@ -40,7 +40,7 @@ func TestUpdatesShareATransaction(t *testing.T) {
 			waiting = len(cat.waiting)
 			cat.mu.Unlock()
 		}
-		cat.writing.Unlock()
+		<-cat.writing
 		all.Wait()
 		states, err := cat.Staleness(t.Context(), regions)
 		for i, region := range regions {

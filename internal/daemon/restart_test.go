@@ -97,7 +97,7 @@ func TestRestart_Turn(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", "US GB DE FR IN", 0)
 		a := w.open(all...)
-		a.config.Sweep.Client.Timeout = 0
+		a.config.Sweep.Client.Timeout = time.Hour
 		w.set(func(p *proc, r *http.Request) {
 			if p == a {
 				<-r.Context().Done()
@@ -203,7 +203,7 @@ func TestEnd_Lease(t *testing.T) {
 func TestRestart_Hanging(t *testing.T) {
 	at(t, noon.Add(5*time.Second), 1_000_000, func(w *world) {
 		p := w.open(lanes(t, "@every 10s", "UTC", "US GB", 0)...)
-		p.config.CatchUp, p.config.Sweep.Client.Timeout = true, 0
+		p.config.CatchUp, p.config.Sweep.Client.Timeout = true, time.Hour
 		w.set(func(_ *proc, r *http.Request) {
 			if r.URL.Query().Get("regionCode") == "US" {
 				<-r.Context().Done()

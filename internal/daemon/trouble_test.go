@@ -42,7 +42,7 @@ func TestLostClaim(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		a := w.open(all...)
-		a.config.Sweep.Client.Timeout = 0 // a page may take longer than a lease
+		a.config.Sweep.Client.Timeout = time.Hour // a page may take longer than a lease
 		var late atomic.Int64
 		w.set(func(p *proc, r *http.Request) {
 			if p == a {
