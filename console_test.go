@@ -89,9 +89,7 @@ type shell struct {
 func newShell(t *testing.T, env ...string) *shell {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &shell{T: t, dir: t.TempDir(), port: free.Addr().String(), ids: map[string]string{}}
 	free.Close()
 	path := filepath.Dir(program(t, "quotactl")) + ":" + os.Getenv("PATH")
@@ -102,16 +100,12 @@ func newShell(t *testing.T, env ...string) *shell {
 	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	output, input, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd.Stdout, cmd.Stderr = input, input
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	input.Close()
 	s.out = bufio.NewReader(output)
 	t.Cleanup(func() {
@@ -123,9 +117,7 @@ func newShell(t *testing.T, env ...string) *shell {
 }
 
 func (s *shell) configure(text string) {
-	if err := os.WriteFile(filepath.Join(s.dir, "quota.yaml"), []byte(text), 0o600); err != nil {
-		s.Fatal(err)
-	}
+	must(s, os.WriteFile(filepath.Join(s.dir, "quota.yaml"), []byte(text), 0o600))
 }
 
 // play types the commands of a block and compares what each of them prints.

@@ -93,9 +93,7 @@ func playJSON(t *testing.T, page map[string]fieldsOf) map[string]fieldsOf {
 	dir := t.TempDir()
 	noon := fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12)
 	file := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, jsonConfig, noon), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, fmt.Appendf(nil, jsonConfig, noon), 0o600))
 	env := []string{"HOME=" + dir, "QUOTA_STATE_DIR=" + dir, "QUOTA_CONFIG=" + file,
 		"YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream.URL + "/"}
 	seen, id := make(map[string]fieldsOf), ""

@@ -105,9 +105,7 @@ func refused(t *testing.T, section string, words []string) (no []string) {
 			text += indent + name + ":\n"
 		}
 		file := filepath.Join(t.TempDir(), "quota.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err := config.Load(t.Context(), file, func(string) string { return "" })
 		if err == nil {
 			continue

@@ -59,9 +59,7 @@ func TestPicture(t *testing.T) {
 		drawn = drawSVG(record(t))
 	}
 	if *update {
-		if err := os.WriteFile(picture, []byte(drawn), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(picture, []byte(drawn), 0o644))
 	}
 	if want, got := timeless(drawn), timeless(read(t, picture)); want != got {
 		t.Errorf("%s is out of date; run make picture\nthe programs print:\n%s\nit has:\n%s",
@@ -92,9 +90,7 @@ func timeless(drawing string) string {
 func quotaDay(t *testing.T) int {
 	t.Helper()
 	zone, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return time.Now().In(zone).YearDay()
 }
 
@@ -105,9 +101,7 @@ func record(t *testing.T) (lines []string) {
 	t.Cleanup(upstream.Close)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "quota.yaml")
-	if err := os.WriteFile(file, []byte(sessionConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(sessionConfig), 0o600))
 	command := func(line string) *exec.Cmd {
 		words := strings.Fields(line)
 		cmd := exec.CommandContext(t.Context(), program(t, words[0]), words[1:]...)

@@ -49,3 +49,11 @@ func program(t *testing.T, name string) string {
 	}
 	return filepath.Join(programs.dir, name)
 }
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

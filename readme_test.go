@@ -23,9 +23,7 @@ func documents(t *testing.T) []string {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -174,9 +172,7 @@ func declared(t *testing.T) map[string]bool {
 // The example configuration is one that the programs take.
 func TestExampleConfiguration(t *testing.T) {
 	cfg, err := config.Load(t.Context(), "quota.example.yaml", func(string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	key1 := cfg.Credentials[0]
 	got := fmt.Sprint(cfg.Ledger, " ", cfg.Catalog, " ", key1.Name, " ", len(key1.Limits), " ",
 		key1.Open, " ", cfg.Ingest.Regions, " ", cfg.Ingest.Pages, " ", cfg.Costs.ProfileName())
@@ -194,9 +190,7 @@ func TestDocumentedConfiguration(t *testing.T) {
 		yaml := regexp.MustCompile("(?s)```yaml\n(.*?)```")
 		for i, block := range yaml.FindAllStringSubmatch(read(t, path), -1) {
 			file := filepath.Join(t.TempDir(), "quota.yaml")
-			if err := os.WriteFile(file, []byte(block[1]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(block[1]), 0o600))
 			home := func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }
 			if _, err := config.Load(t.Context(), file, home); err != nil {
 				t.Errorf("%s: YAML block %d: %v", path, i+1, err)

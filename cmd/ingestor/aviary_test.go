@@ -100,9 +100,7 @@ func (a *aviary) wantNoLeak(t *testing.T, p *process) {
 func monitor(t *testing.T, addr string) (heard func(*redis.Client) string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	lines := bufio.NewScanner(conn)
 	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil || !lines.Scan() ||
@@ -118,9 +116,7 @@ func monitor(t *testing.T, addr string) (heard func(*redis.Client) string) {
 		all <- text.String()
 	}()
 	return func(client *redis.Client) string {
-		if err := client.Echo(t.Context(), lastWord).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, client.Echo(t.Context(), lastWord).Err())
 		return <-all
 	}
 }

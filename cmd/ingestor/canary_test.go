@@ -143,9 +143,7 @@ func keyFrom(t *testing.T, from string) []string {
 	}
 	file := configFile(t, "credentials: [{name: key1, api_key: {file: key}}]\n")
 	key := filepath.Join(filepath.Dir(file), "key")
-	if err := os.WriteFile(key, []byte(canary()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(key, []byte(canary()+"\n"), 0o600))
 	return []string{"QUOTA_CONFIG=" + file}
 }
 
@@ -165,9 +163,7 @@ func wantNoFileWithKey(t *testing.T, dir string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // TestI8_RedirectIsNotFollowed: the key would go to wherever a redirect points.

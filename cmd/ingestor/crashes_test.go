@@ -166,9 +166,7 @@ func (f *fleet) awaitOutcomes(at time.Time) {
 		for _, p := range f.procs {
 			for _, found := range tickEnd.FindAllStringSubmatch(p.stderr.String(), -1) {
 				tick, err := time.Parse(time.RFC3339, found[2])
-				if err != nil {
-					f.Fatal(err)
-				}
+				must(f, err)
 				if !tick.Before(at) {
 					reached[found[1]] = true
 				}
@@ -181,14 +179,10 @@ func (f *fleet) awaitOutcomes(at time.Time) {
 func (f *fleet) open() (daemon.ClaimsLedger, *catalog.Catalog) {
 	f.Helper()
 	l, err := ledger.Open(f.Context(), f.cfg.Ledger)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Cleanup(func() { l.Close() })
 	c, err := catalog.Open(f.Context(), f.cfg.Catalog)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Cleanup(func() { c.Close() })
 	return l.(daemon.ClaimsLedger), c
 }
@@ -198,9 +192,7 @@ func (f *fleet) charts(c *catalog.Catalog) (all []catalog.Chart) {
 	f.Helper()
 	for _, region := range f.cfg.Ingest.Regions {
 		charts, err := c.Charts(context.Background(), catalog.ChartKey{Region: string(region)}, 0)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		all = append(all, charts...)
 	}
 	return all
@@ -211,9 +203,7 @@ func (f *fleet) expectDone(l quota.Claims, from, to time.Time,
 	check func(tick string)) (ticks int) {
 	f.Helper()
 	lanes, err := f.cfg.Lanes()
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	for _, lane := range lanes {
 		for tick := range lane.Ticks(from, to) {
 			if f.overtaken(tick.ID()) {
@@ -246,9 +236,7 @@ func (f *fleet) expectWindows(l quota.Ledger, units int64) (sum int64) {
 	f.Helper()
 	entries, err := l.Entries(f.Context(), quota.Query{Credential: "key1",
 		Bucket: quota.DefaultBucket})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	var inside int64
 	first := 0
 	for _, e := range entries {
@@ -347,9 +335,7 @@ func (f *fleet) expectNoneTwice(l quota.Ledger, charts []catalog.Chart) (again i
 	f.Helper()
 	entries, err := l.Entries(f.Context(), quota.Query{Credential: "key1",
 		Bucket: quota.DefaultBucket})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	stored := make(map[page]time.Time)
 	for _, c := range charts {
 		stored[page{c.Run, true}] = c.StartedAt

@@ -37,9 +37,7 @@ func TestDaemonOnAFullDisk(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			resp, err := http.Get(p.url() + "readyz")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			text, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			switch {

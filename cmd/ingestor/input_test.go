@@ -12,9 +12,7 @@ import (
 func pipe(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(path, 0o600))
 	return path
 }
 
@@ -85,9 +83,7 @@ func TestKeyIsNoFile(t *testing.T) {
 // TestConfigFromCommand: a configuration may come from a command, and so may a price list.
 func TestConfigFromCommand(t *testing.T) {
 	costs, err := filepath.Abs("../../costs.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	script := `plan() { exec ingestor plan -o json --config <(printf 'costs: %s\ningest: {pages: 3}\n' "$1"); }
 		plan <(cat "$0")`
 	p := begin(t, nil, "bash", "-c", script, costs)

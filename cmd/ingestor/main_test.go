@@ -113,3 +113,11 @@ func exitsCmd(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("exit code %d, want %d", got, code)
 	}
 }
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -27,9 +27,7 @@ ingest: {regions: [US, GB, DE, FR, IN, BR, AU, CA], schedule: "* * * * *", stagg
 // it, and a search for a schedule too.
 func TestPlanEndsAtASignal(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "quota.yaml")
-	if err := os.WriteFile(file, []byte(manyTicks), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(manyTicks), 0o600))
 	for shows, flags := range map[string][]string{
 		"playing":    {"--days", "3660"},
 		"suggesting": {"--days", "1", "--suggest", "--fail-over", "0.001%"},
@@ -42,9 +40,7 @@ func TestPlanEndsAtASignal(t *testing.T) {
 				append([]string{"plan", "--config", file, "--from", "2026-11-01"}, flags...)...)
 			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm"}
 			cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &out, screen
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			screen.Close()
 			var seen []byte
 			for buf := make([]byte, 4096); !bytes.Contains(seen, []byte(shows)); {
@@ -53,9 +49,7 @@ func TestPlanEndsAtASignal(t *testing.T) {
 					t.Fatalf("ended without %s: %s", shows, seen)
 				}
 			}
-			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Process.Signal(syscall.SIGTERM))
 			var rest bytes.Buffer
 			rest.ReadFrom(watcher)
 			cmd.Wait()

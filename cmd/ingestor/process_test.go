@@ -82,9 +82,7 @@ func begin(t *testing.T, env []string, name string, args ...string) *process {
 	cmd.Dir = t.TempDir()
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir}, env...)
 	p, err := start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -103,9 +101,7 @@ func start(cmd *exec.Cmd) (*process, error) {
 func configFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "quota.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -277,12 +273,8 @@ func TestStandinProgram(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "ingestor", "standin", "--listen", "127.0.0.1:0",
 		"--units", "1")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	var line []byte
 	for b := make([]byte, 1); len(line) == 0 ||
 		line[len(line)-1] != '\n'; line = append(line, b[0]) {
@@ -302,9 +294,7 @@ func TestStandinProgram(t *testing.T) {
 		"hint: another program may listen there") {
 		t.Errorf("a port that is taken: %v: %s", taken.ProcessState, taken.stderr.String())
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(syscall.SIGINT))
 	var counts youtubetest.Counts
 	if err := json.NewDecoder(out).Decode(&counts); err != nil || counts.Units["default"] != 1 ||
 		counts.Rejected != 1 {
@@ -320,9 +310,7 @@ func TestStandinProgram(t *testing.T) {
 func TestClosedOutput(t *testing.T) {
 	h, env := holding(t, 0)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Close()
 	cmd := exec.CommandContext(t.Context(), "ingestor", "once", "--region", "US")
 	var stderr bytes.Buffer

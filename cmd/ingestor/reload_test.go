@@ -35,16 +35,12 @@ func TestHangupWhileDraining(t *testing.T) {
 // TestHangupWhileStarting: SIGHUP does not end a daemon that waits for its ledger.
 func TestHangupWhileStarting(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer silent.Close()
 	p := begin(t, []string{"YOUTUBE_API_KEY=any",
 		"QUOTA_LEDGER=redis://" + silent.Addr().String() + "/0"}, "ingestor", "run")
 	conn, err := silent.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.signal(t, syscall.SIGHUP)
 	silent.Close()
 	conn.Close()

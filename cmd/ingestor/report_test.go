@@ -8,9 +8,7 @@ import (
 // TestClockOfADay: a moment has its date unless it is that of the upstream's day.
 func TestClockOfADay(t *testing.T) {
 	los, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	day := time.Date(2026, 11, 21, 0, 0, 0, 0, los)
 	for hours, want := range map[time.Duration]string{
 		1: "09:00Z", 15: "23:00Z", 16: "2026-11-22 00:00Z", 23: "2026-11-22 07:00Z",

@@ -37,9 +37,7 @@ func TestProgressOnATerminal(t *testing.T) {
 			cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()},
 				env...), test.env...)
 			cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), screen, screen
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			screen.Close()
 			var seen bytes.Buffer
 			seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed

@@ -22,9 +22,7 @@ func TestExplainCountsTheWindow(t *testing.T) {
       - {bucket: default, units: 100, window: 24h}
       - {bucket: search_list, units: 100, window: day, timezone: America/Los_Angeles}
 `
-	if err := os.WriteFile(file, []byte(limits), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(limits), 0o600))
 	ask := func(at time.Time, line string) (code int, stdout string) {
 		t.Helper()
 		server.SetNow(t, at)

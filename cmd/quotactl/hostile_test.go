@@ -30,9 +30,7 @@ func TestHostileLedger(t *testing.T) {
 		ask(strings.Fields(line)...)
 	}
 	db, err := sql.Open("sqlite", ledger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	label := url.QueryEscape(loud)
 	labels := fmt.Sprintf("job=%[1]s&method=%[1]s&odd%[1]s=1&region=%[1]s", label)
 	for _, change := range []struct{ statement, value string }{
@@ -44,16 +42,12 @@ func TestHostileLedger(t *testing.T) {
 			`\u001b[2J\u009b\u202e`},
 	} {
 		result, err := db.Exec(change.statement, change.value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n, err := result.RowsAffected(); n == 0 || err != nil {
 			t.Fatalf("%s: %d rows, %v", change.statement, n, err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	for _, line := range []string{
 		"status", "log", "log --by job", "log --by region", "reservations", "explain --units 5000",
 		"forecast", "costs", "config check",

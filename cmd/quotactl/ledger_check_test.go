@@ -73,13 +73,9 @@ func TestRepairAsks(t *testing.T) {
 		return cmd.Run()
 	}
 	for range 3 {
-		if err := spend(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, spend())
 	}
-	if err := spoilSQLite(filepath.Join(dir, "ledger.db"), "newest"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, spoilSQLite(filepath.Join(dir, "ledger.db"), "newest"))
 	for _, c := range []struct {
 		answer, says string
 		changed      bool
@@ -95,9 +91,7 @@ func TestRepairAsks(t *testing.T) {
 		if _, err := watcher.WriteString(c.answer); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		screen.Close()
 		var seen bytes.Buffer
 		seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed

@@ -163,9 +163,7 @@ func call(t *testing.T, args []string, pairs ...string) (code int, stdout, stder
 func TestOutputFails(t *testing.T) {
 	t.Chdir(t.TempDir())
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer full.Close()
 	home := t.TempDir()
 	getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
@@ -175,5 +173,13 @@ func TestOutputFails(t *testing.T) {
 		if code != 1 || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%s: exit code %d: %s", args, code, errs.String())
 		}
+	}
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

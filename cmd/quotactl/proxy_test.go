@@ -32,16 +32,12 @@ func TestProxy(t *testing.T) {
 	go func() { code <- run(ctx, args, in, &stderr, getenv) }()
 	line := make([]byte, 100)
 	n, err := out.Read(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	base := strings.TrimSpace(string(line[:n]))
 	statuses := []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests}
 	for i, want := range statuses {
 		resp, err := http.Get(base + "youtube/v3/videos?part=snippet&chart=mostPopular&regionCode=US&key=AnotherKey")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != want {

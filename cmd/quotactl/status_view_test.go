@@ -41,9 +41,7 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 		for _, color := range []bool{false, true} {
 			var out strings.Builder
 			s := cli.Screen{W: &out, Bars: true, Width: c.width, Color: color}
-			if err := drawStatus(s, list); err != nil {
-				t.Fatal(err)
-			}
+			must(t, drawStatus(s, list))
 			for mark, want := range map[string]bool{"█": c.bar, "HEADROOM": c.head,
 				"9,500+500": !c.head, "95+5": !c.head, "HELD": c.head != (c.width == 80),
 				zone: c.day, "exhausted": true, "suspended": true, "closed": true, "9,469": true,

@@ -27,9 +27,7 @@ func open(t testing.TB) *Catalog {
 func openAt(t testing.TB, path string) *Catalog {
 	t.Helper()
 	c, err := Open(t.Context(), "sqlite://"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -64,9 +62,7 @@ func videos(ids ...string) []Video {
 func begin(t *testing.T, c *Catalog, key ChartKey, first Page) ChartID {
 	t.Helper()
 	id, added, err := c.Begin(t.Context(), key, "run1", first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ids := make(map[string]bool)
 	for _, v := range first.Videos {
 		ids[v.ID] = true
@@ -83,17 +79,13 @@ func pageless(t *testing.T, c *Catalog, key ChartKey, at time.Time) {
 	t.Helper()
 	_, err := c.db.Write.Exec("INSERT INTO charts (region, category, run, started_at) VALUES (?, ?, 'run1', ?)",
 		key.Region, key.category(), at.UnixMicro())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func store(t *testing.T, c *Catalog, id ChartID, page Page) int {
 	t.Helper()
 	added, err := c.StorePage(t.Context(), id, page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return added
 }
 
@@ -110,9 +102,7 @@ func heads(t *testing.T, c *Catalog, key ChartKey) string {
 	if errors.Is(err, ErrNotFound) {
 		return "none"
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	places := make([]string, len(ranked))
 	for i, place := range ranked {
 		places[i] = fmt.Sprintf("%d:%s", place.Rank, place.ID)
@@ -134,9 +124,7 @@ func TestHalfChartsAreInvisible(t *testing.T) {
 	wantHeads(t, c, us, "none")
 	store(t, c, id, Page{Token: "CDIQAA", Videos: videos("c"), FetchedAt: nine.Add(time.Second)})
 	wantHeads(t, c, us, "none")
-	if err := c.Complete(t.Context(), id, nine.Add(2*time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Complete(t.Context(), id, nine.Add(2*time.Second)))
 	wantHeads(t, c, us, "1:a 2:b 3:c")
 
 	later := begin(t, c, us, Page{Next: "CDIQAA", Videos: videos("x"),
@@ -147,9 +135,7 @@ func TestHalfChartsAreInvisible(t *testing.T) {
 	wantHeads(t, c, ChartKey{Region: "US", Category: AllCategories}, "1:a 2:b 3:c")
 
 	all, err := c.Charts(t.Context(), us, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []Chart{
 		{ID: later, Region: "US", Category: "0", Run: "run1", StartedAt: nine.Add(3 * time.Hour),
 			FetchedAt: nine.Add(3 * time.Hour), Pages: 1, Videos: 1, NextPageToken: "CDIQAA"},
@@ -198,9 +184,7 @@ func TestAPageIsStoredOnce(t *testing.T) {
 	}
 	store(t, c, id, second)
 	store(t, c, id, first)
-	if err := c.Complete(t.Context(), id, nine); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Complete(t.Context(), id, nine))
 	store(t, c, id, second)
 	wantHeads(t, c, us, "1:a 2:b")
 	if _, err := c.Video(t.Context(), "z"); !errors.Is(err, ErrNotFound) {
@@ -367,9 +351,7 @@ func TestStaleness(t *testing.T) {
 	chart(t, c, ChartKey{Region: "GB", Category: "10"}, nine, videos("a")...)
 	mark := func(at time.Time) {
 		t.Helper()
-		if err := c.MarkUnavailable(t.Context(), au, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.MarkUnavailable(t.Context(), au, at))
 	}
 	want := func(au RegionState) {
 		t.Helper()
@@ -382,9 +364,7 @@ func TestStaleness(t *testing.T) {
 	mark(nine.Add(time.Hour))
 	mark(nine)
 	want(RegionState{Region: "AU", UnavailableAt: nine.Add(time.Hour)})
-	if err := c.MarkInvalid(t.Context(), au, nine.Add(90*time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.MarkInvalid(t.Context(), au, nine.Add(90*time.Minute)))
 	mark(nine.Add(time.Hour))
 	want(RegionState{Region: "AU", UnavailableAt: nine.Add(90 * time.Minute), Invalid: true})
 	chart(t, c, au, nine.Add(2*time.Hour), videos("a")...)
@@ -397,15 +377,11 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("another kind of URL: %v", err)
 	}
 	migrations, err := fs.Sub(schemaFiles, "schema")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ledger := sqlite.Schema{Name: "ledger", ApplicationID: 1, Migrations: migrations}
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	db, err := sqlite.Open(t.Context(), path, ledger, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if _, err := Open(t.Context(), "sqlite://"+path); !errors.Is(err, sqlite.ErrNotDatabase) ||
 		!strings.Contains(err.Error(), path) {
@@ -431,17 +407,11 @@ func TestGone(t *testing.T) {
 		}
 	}
 	kept := c.Path() + ".kept"
-	if err := os.Rename(c.Path(), kept); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(c.Path(), kept))
 	want(true)
-	if err := os.WriteFile(c.Path(), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(c.Path(), nil, 0o600))
 	want(true)
-	if err := os.Rename(kept, c.Path()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(kept, c.Path()))
 	want(false)
 	wantHeads(t, c, us, "none")
 }
@@ -459,13 +429,19 @@ func TestOpenReading(t *testing.T) {
 	}
 	c := openAt(t, path)
 	reader, err := OpenReading(t.Context(), "sqlite://"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reader.Close()
 	chart(t, c, us, nine, videos("a", "b")...)
 	wantHeads(t, reader, us, "1:a 2:b")
 	if err := reader.MarkUnavailable(t.Context(), us, nine); !errors.Is(err, sqlite.ErrReadOnly) {
 		t.Errorf("written: %v", err)
+	}
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -121,9 +121,7 @@ func TestReadersSeeWholeChartsWhileOthersWrite(t *testing.T) {
 	for reads := 0; ; reads++ {
 		select {
 		case err := <-done:
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			wholeChart(t, c, "US")
 			t.Logf("%d reads meanwhile", reads)
 			return

@@ -26,9 +26,7 @@ func TestCheckRoom(t *testing.T) {
 	}
 	check(nil)
 	var pages int
-	if err := c.db.Write.QueryRow("PRAGMA page_count").Scan(&pages); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.db.Write.QueryRow("PRAGMA page_count").Scan(&pages))
 	limit := func(pages int) {
 		t.Helper()
 		if _, err := c.db.Write.Exec("PRAGMA max_page_count = " + strconv.Itoa(pages)); err != nil {
@@ -50,9 +48,7 @@ func TestCheckRoom(t *testing.T) {
 		t.Error(err)
 	}
 	before, err := os.Stat(c.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 20 { // it takes its room once
 		check(nil)
 	}

@@ -11,9 +11,7 @@ import (
 func history(t *testing.T, c *Catalog, id string) History {
 	t.Helper()
 	h, err := c.Video(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return h
 }
 

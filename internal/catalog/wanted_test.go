@@ -21,17 +21,13 @@ func TestPagesWanted(t *testing.T) {
 	id := begin(t, c, us, page("", "2", nine, "a"))
 	wants("half a chart", 4, 4)
 	store(t, c, id, page("2", "", nine, "b"))
-	if err := c.Complete(t.Context(), id, nine); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Complete(t.Context(), id, nine))
 	wants("a chart of 2 pages", 4, 2)
 	wants("fewer are configured", 1, 1)
 	later := nine.Add(time.Hour)
 	id = begin(t, c, us, page("", "2", later, "a"))
 	wants("the next one is half there", 4, 2)
-	if err := c.Complete(t.Context(), id, later); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Complete(t.Context(), id, later))
 	wants("it was not read to its end", 4, 4)
 	if got, err := c.PagesWanted(t.Context(), "GB", 3); got != 3 || err != nil {
 		t.Errorf("another region: %d, %v", got, err)

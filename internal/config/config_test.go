@@ -30,27 +30,21 @@ func env(pairs ...string) func(string) string {
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "quota.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func load(t *testing.T, text string, pairs ...string) *Config {
 	t.Helper()
 	cfg, err := Load(t.Context(), write(t, text), env(append(pairs, "HOME", "/home/x")...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cfg
 }
 
 func TestDefaults(t *testing.T) {
 	t.Chdir(t.TempDir())
 	cfg, err := Load(t.Context(), "", env("HOME", "/home/x", "YOUTUBE_API_KEY", "k"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if cfg.Ledger != "sqlite:///home/x/.local/state/quota/ledger.db" ||
 		cfg.Catalog != "sqlite:///home/x/.local/state/quota/catalog.db" {
 		t.Errorf("ledger %s, catalog %s", cfg.Ledger, cfg.Catalog)
@@ -116,14 +110,10 @@ ingest:
 func TestEverything(t *testing.T) {
 	path := write(t, full)
 	key := filepath.Join(filepath.Dir(path), "key.txt")
-	if err := os.WriteFile(key, []byte("k2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(key, []byte("k2\n"), 0o600))
 	// without HOME: no state directory is needed
 	cfg, err := Load(t.Context(), path, env("MY_KEY", "k1", "YOUTUBE_API_KEY", "unused"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	la, _ := time.LoadLocation("America/Los_Angeles")
 	one, two := cfg.Credentials[0], cfg.Credentials[1]
 	want := []quota.Limit{
@@ -178,12 +168,8 @@ func TestWhichFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	file := func(path, state string) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("ledger: sqlite:"+state+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte("ledger: sqlite:"+state+"\n"), 0o600))
 	}
 	check := func(want, flag string, pairs ...string) {
 		t.Helper()
@@ -218,16 +204,10 @@ func TestPriceList(t *testing.T) {
 	path := write(t, "costs: own/costs.yaml")
 	own := filepath.Join(filepath.Dir(path), "own")
 	data, err := os.ReadFile("../../costs.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(own, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.Mkdir(own, 0o700))
 	text := strings.Replace(string(data), "2026-06-01   #", "2031-01-01   #", 1)
-	if err := os.WriteFile(filepath.Join(own, "costs.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(own, "costs.yaml"), []byte(text), 0o600))
 	cfg, err = Load(t.Context(), path, env("HOME", "/h"))
 	if err != nil || cfg.Costs.Version != "2031-01-01" ||
 		cfg.CostsFile != filepath.Join(own, "costs.yaml") {
@@ -278,5 +258,13 @@ func TestCredential(t *testing.T) {
 	if costs, err := b.Costs(quota.Call{Method: "youtube.videos.list"}); err != nil ||
 		costs[0].Units != 1 || b.Credential != "key1" {
 		t.Error(costs, err)
+	}
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -37,9 +37,7 @@ ingest:
 		t.Errorf("stagger %s, weights %v", cfg.Ingest.Stagger, d.Weights)
 	}
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []Job{
 		{"trending", []regions.Region{"US", "BR"}, DefaultSchedule, time.UTC, 3},
 		{"asia", []regions.Region{"JP", "KR", "IN"}, "30 * * * *", tokyo, 2},
@@ -94,9 +92,7 @@ func TestDaemonDefaults(t *testing.T) {
 func TestScheduleInAZoneOfItsOwn(t *testing.T) {
 	cfg := load(t, `ingest: {schedule: "CRON_TZ=Asia/Tokyo 30 9 * * *", timezone: UTC, regions: [JP]}`)
 	lanes, err := cfg.Lanes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	if got := lanes[0].Next(noon).At.Format(time.TimeOnly); got != "00:30:00" {
 		t.Errorf("09:30 in Tokyo is %s in UTC", got)

@@ -15,9 +15,7 @@ import (
 func fifo(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(path, 0o600))
 	return path
 }
 
@@ -58,9 +56,7 @@ func TestNotAFile(t *testing.T) {
 // A key that any other user can read is warned of.
 func TestExposedKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte("k"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("k"), 0o600))
 	for _, c := range []struct {
 		mode os.FileMode
 		dir  string // of systemd's credentials
@@ -73,9 +69,7 @@ func TestExposedKey(t *testing.T) {
 		{0o644, "/run/credentials/other.service", "mode=0644"},
 		{0o440, filepath.Dir(path) + "/", ""},
 	} {
-		if err := os.Chmod(path, c.mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(path, c.mode))
 		var out bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&out, nil))
 		FileSecret(path, env("CREDENTIALS_DIRECTORY", c.dir)).WarnExposed(log)

@@ -16,22 +16,14 @@ func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	file, costs := filepath.Join(dir, "quota.yaml"), filepath.Join(dir, "costs.yaml")
 	write := func(path, text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	replace := func(path, text string) { // with the same size and time
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		write(path+".new", text)
-		if err := os.Chtimes(path+".new", info.ModTime(), info.ModTime()); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path+".new", info.ModTime(), info.ModTime()))
+		must(t, os.Rename(path+".new", path))
 	}
 	write(file, "one")
 	write(costs, "list")
@@ -71,15 +63,11 @@ func TestWatch(t *testing.T) {
 		asked(lookAtFiles+lookAgain, true, "another file of the same size and time")
 		write(costs, "a longer list")
 		asked(lookAtFiles+lookAgain, true, "another price list")
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(file))
 		asked(lookAtFiles, false, "missing for a moment")
 		write(file, "back")
 		asked(2*lookAgain, true, "back")
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(file))
 		asked(lookAtFiles+lookAgain, true, "missing, which is told")
 		asked(time.Minute, false, "still missing")
 		hangup <- syscall.SIGHUP
@@ -93,24 +81,18 @@ func TestWatch(t *testing.T) {
 // is seen.
 func TestChangedWhileLoading(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "quota.yaml")
-	if err := os.WriteFile(file, []byte("ingest: {pages: 1}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("ingest: {pages: 1}\n"), 0o600))
 	read := 0
 	getenv := func(name string) string {
 		if name == "QUOTA_LEDGER" { // it is asked for when the file has been read
 			if read++; read == 2 {
-				if err := os.WriteFile(file, []byte("ingest: {pages: 2}\n\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, []byte("ingest: {pages: 2}\n\n"), 0o600))
 			}
 		}
 		return map[string]string{"QUOTA_STATE_DIR": t.TempDir()}[name]
 	}
 	live, err := LoadLive(t.Context(), file, getenv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if cfg, seen := live.get(); cfg.Ingest.Pages != 1 || seen.same(stampsOf(cfg)) {
 		t.Errorf("%d pages, the file looks as it did: %t", cfg.Ingest.Pages,
 			seen.same(stampsOf(cfg)))

@@ -170,9 +170,7 @@ func TestAllAtOnce(t *testing.T) {
 
 func TestNoSuchFile(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("big.yaml", make([]byte, maxFileBytes+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("big.yaml", make([]byte, maxFileBytes+1), 0o600))
 	for _, c := range []struct{ flag, variable, want string }{
 		{"nope.yaml", "", "nope.yaml: no such file"},
 		{"", "nope.yaml", "nope.yaml: no such file"},

@@ -57,9 +57,7 @@ func TestKeyErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) Secret {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		return FileSecret(path, env())
 	}
 	for _, c := range []struct {
@@ -99,9 +97,7 @@ func TestKeyIsNotPrinted(t *testing.T) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%v %+v %#v %s\n", *cfg, cfg.Credentials, cfg.Credentials,
 		cfg.Credentials[0].APIKey)
-	if err := json.NewEncoder(&out).Encode(cfg.Credentials[0].APIKey); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.NewEncoder(&out).Encode(cfg.Credentials[0].APIKey))
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "credential", cfg.Credentials[0].APIKey)
 	if strings.Contains(out.String(), canary) ||
 		!strings.Contains(out.String(), "YOUTUBE_API_KEY") {

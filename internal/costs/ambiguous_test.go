@@ -14,9 +14,7 @@ import (
 func request(t testing.TB, verb, target string, header ...string) *http.Request {
 	t.Helper()
 	u, err := url.ParseRequestURI(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &http.Request{Method: verb, URL: u, Host: "example.test", Header: http.Header{}}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
@@ -73,9 +71,7 @@ func TestOverride(t *testing.T) {
 	for _, path := range []string{"/youtube/v3/videos", "/youtube/v3/channels?part=id",
 		"/youtube/v3/videos/getRating", "/youtube/v3/videos:batchGetStats"} {
 		want, err := table.Method(request(t, "GET", path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := table.Method(request(t, "POST", path, "x-http-method-override", "GET"))
 		if got != want {
 			t.Errorf("POST %s: %q, %v; want %s", path, got, err, want)

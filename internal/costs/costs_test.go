@@ -19,9 +19,7 @@ import (
 func TestPrices(t *testing.T) {
 	table := costs.Default()
 	single, err := table.Profile("single-pool")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		method, current, old string
 	}{
@@ -142,9 +140,7 @@ func shared(t *testing.T, name string) string {
 		return filepath.Join(root, name)
 	}
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		file := filepath.Join(dir, "shared", "data", name)
 		if _, err := os.Stat(file); err == nil {
@@ -161,14 +157,10 @@ func TestPricesAgreeWithTheSurvey(t *testing.T) {
 		return
 	}
 	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	table := costs.Default()
 	if len(rows)-1 != len(table.Methods()) {
 		t.Errorf("the survey has %d methods, costs.yaml %d", len(rows)-1, len(table.Methods()))
@@ -188,5 +180,13 @@ func TestPricesAgreeWithTheSurvey(t *testing.T) {
 		if len(m.Costs) != 1 || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, the survey has %v", m.ID, got, want)
 		}
+	}
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -50,13 +50,9 @@ func discovery(t *testing.T) map[string]discovered {
 	}
 	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "youtube", "v3",
 		"youtube-api.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var top resource
-	if err := json.Unmarshal(data, &top); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &top))
 	all := map[string]discovered{}
 	top.walk(func(m discovered) { all[m.ID] = m })
 	if len(all) < 50 {
@@ -103,9 +99,7 @@ func TestEveryDiscoveredRequestIsNamed(t *testing.T) {
 		path = template.ReplaceAllString(path, "-id%3Dwith:marks")
 		r, err := http.NewRequest(verb, "https://youtube.googleapis.com/"+strings.TrimPrefix(path,
 			"/")+"?part=id", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := table.Method(r); got != want {
 			t.Errorf("%s %s is named %q, want %s (%v)", verb, path, got, want, err)
 		}

@@ -46,9 +46,7 @@ func FuzzMethod(f *testing.F) {
 			return
 		}
 		m, err := table.Lookup(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !plainly(m, r) {
 			t.Errorf("%q %q is named %s", text, r.URL.Path, id)
 		}

@@ -22,9 +22,7 @@ func TestMethodByRule(t *testing.T) {
 	named := func(want, verb, target string, header ...string) {
 		t.Helper()
 		r, err := http.NewRequest(verb, "https://example.test"+target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Method = verb
 		if len(header) > 0 {
 			r.Header.Set(costs.Override, header[0])
@@ -112,9 +110,7 @@ func do[T any](call interface {
 func TestMethodOfTheRealClient(t *testing.T) {
 	n := &namer{table: costs.Default()}
 	s, err := api.NewService(t.Context(), option.WithHTTPClient(&http.Client{Transport: n}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	media := func(size int) io.Reader { return bytes.NewReader(make([]byte, size)) }
 	part := []string{"snippet", "statistics"}
 	for _, c := range []struct {

@@ -41,9 +41,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, name := range table.Profiles() {
 			view, err := table.Profile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			usable(t, view)
 		}
 	})
@@ -76,9 +74,7 @@ func usable(t *testing.T, table *costs.Table) {
 		}
 		r, err := http.NewRequest(m.Verb, "https://s.example"+place.ReplaceAllString(m.Path, "x"),
 			nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := table.Method(r); err != nil || got != m.ID &&
 			!strings.Contains(m.Path, "{") {
 			t.Errorf("%s %s is %q, %v: want %s", m.Verb, m.Path, got, err, m.ID)

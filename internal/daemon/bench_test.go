@@ -21,19 +21,13 @@ func BenchmarkDecision(b *testing.B) {
 	now := time.Date(2026, time.June, 2, 20, 0, 0, 0, time.UTC)
 	server.SetNow(b, now.Add(-24*time.Hour))
 	l, err := redisledger.Open(b.Context(), server.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer l.Close()
 	cat, err := catalog.Open(b.Context(), "sqlite://"+b.TempDir()+"/catalog.db")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer cat.Close()
 	window, err := quota.ParseWindow("day", "America/Los_Angeles")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	limits := []quota.Limit{
 		{Bucket: quota.DefaultBucket, Units: 201_000, Window: window},
 		{Bucket: quota.DefaultBucket, Units: 197_000, Window: quota.Sliding(24 * time.Hour)},
@@ -59,9 +53,7 @@ func BenchmarkDecision(b *testing.B) {
 				return err
 			})
 		}
-		if err := charges.Wait(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, charges.Wait())
 	}
 	server.SetNow(b, now)
 	w := &daemon.Config{Lanes: all}

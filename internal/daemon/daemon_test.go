@@ -81,42 +81,6 @@ func TestLedgerCallsOfATick(t *testing.T) {
 	}
 }
 
-// TestDaylightSaving: a moment that does not exist runs once, one that comes twice runs once.
-func TestDaylightSaving(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		zone, spec, from string
-		hours            time.Duration
-		want             string // of the requests for first pages
-	}{
-		{"America/Los_Angeles", "30 2 * * *", "2026-03-07T12:00:00Z", 48, "10:00:00 09:30:00"}, // 03:00 PDT, then 02:30 PDT
-		{"America/Los_Angeles", "30 1 * * *", "2026-10-31T12:00:00Z", 48, "08:30:00 09:30:00"}, // 01:30 PDT, then 01:30 PST
-		{"Europe/Berlin", "30 2 * * *", "2026-03-28T12:00:00Z", 48, "01:00:00 00:30:00"},       // 03:00 CEST, then 02:30 CEST
-		{"Europe/Berlin", "30 2 * * *", "2026-10-24T12:00:00Z", 48, "00:30:00 01:30:00"},       // 02:30 CEST, then 02:30 CET
-	} {
-		t.Run(c.zone+" "+c.from, func(t *testing.T) {
-			begin, err := time.Parse(time.RFC3339, c.from)
-			if err != nil {
-				t.Fatal(err)
-			}
-			at(t, begin, 10_000, func(w *world) {
-				p := w.open(lanes(t, c.spec, c.zone, "US", 0)...).start()
-				time.Sleep(c.hours * time.Hour)
-				p.end()
-				var got []string
-				for _, line := range w.taken() {
-					if moment, first := strings.CutSuffix(line, " US 1"); first {
-						got = append(got, moment)
-					}
-				}
-				if strings.Join(got, " ") != c.want {
-					t.Errorf("runs at %v, want %s", got, c.want)
-				}
-			})
-		})
-	}
-}
-
 // TestRestart: after a downtime of many ticks each region is caught up once, the stalest first; a
 // short one misses nothing.
 func TestRestart(t *testing.T) {

@@ -23,9 +23,7 @@ func (w *world) away() (back func()) {
 func (w *world) faults(specs ...string) {
 	w.Helper()
 	faults, err := youtubetest.ParseFaults(specs...)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	w.standin.SetFaults(faults...)
 }
 
@@ -175,13 +173,9 @@ func TestLedgerAway_Told(t *testing.T) {
 func (w *world) lock() (unlock func()) {
 	w.Helper()
 	db, err := sql.Open("sqlite", "file:"+w.look.catalog.Path()+"?_txlock=immediate")
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	tx, err := db.Begin()
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return func() {
 		if err := errors.Join(tx.Rollback(), db.Close()); err != nil {
 			w.Error(err)

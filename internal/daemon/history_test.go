@@ -23,9 +23,7 @@ func TestHistoryForetells(t *testing.T) {
 			at(t, midnight.Add(-time.Minute), 0, func(w *world) {
 				random := rand.New(rand.NewPCG(seed, 1))
 				day, err := quota.ParseWindow("day", "America/Los_Angeles")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				w.limits = nil
 				for _, window := range []quota.Window{day, quota.Sliding(24 * time.Hour)}[:1+seed%2] {
 					w.limits = append(w.limits, quota.Limit{Bucket: quota.DefaultBucket,
@@ -44,9 +42,7 @@ func TestHistoryForetells(t *testing.T) {
 				for i := range known {
 					l := &known[i]
 					l.Pages, err = d.catalog.PagesWanted(w.Context(), l.Region, l.Pages)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					if l.Pages < all[i].Pages {
 						shorter++
 					}
@@ -63,9 +59,7 @@ func TestHistoryForetells(t *testing.T) {
 				question := forecast.Question{Credential: "key1", Limits: w.limits, Lanes: known, Price: price,
 					Resets: map[string]quota.Window{quota.DefaultBucket: day}}
 				said, err := question.Ask(w.Context(), w.look.ledger)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				lost := make(map[string]string) // by the forecast
 				for _, r := range said[0].LostRuns {
 					lost[r.ID()] = fmt.Sprint(r.Pages-r.Lost, " ", r.Limit)

@@ -86,9 +86,7 @@ func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(begin))
 		day, err := quota.ParseWindow("day", "America/Los_Angeles")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w := &world{T: t, dir: dir, limits: []quota.Limit{{Bucket: quota.DefaultBucket, Units: units, Window: day}}}
 		w.standin.Charts = charts
 		w.look = w.open()
@@ -141,9 +139,7 @@ func (w *world) open(lanes ...share.Lane) *proc {
 			return meter.Lesson{Reset: table.Buckets()[0].Reset}, fault.Classify(status, body).Kind == fault.Exhausted
 		},
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	p.config = &daemon.Config{
 		Lanes: lanes, Claims: ledger, Lease: 2 * time.Minute, Grace: 20 * time.Second,
 		Sweep: ingest.Sweep{Client: client, Catalog: p.catalog, Budget: budget, Day: table.Buckets()[0].Reset, Now: time.Now, Log: log},
@@ -390,9 +386,7 @@ func (w *world) runs(regions string) map[string]int {
 	runs := make(map[string]int)
 	for region := range strings.FieldsSeq(regions) {
 		charts, err := w.look.catalog.Charts(context.Background(), catalog.ChartKey{Region: region}, 0)
-		if err != nil {
-			w.Fatal(err)
-		}
+		must(w, err)
 		for _, c := range charts {
 			if !c.CompletedAt.IsZero() {
 				runs[c.Run]++
@@ -436,18 +430,14 @@ func (w *world) done(tick string) {
 	if state, err := w.look.ledger.Claim(w.Context(), c); err != nil || state != quota.ClaimWon {
 		w.Fatal(state, err)
 	}
-	if err := w.look.ledger.Finish(w.Context(), c, true); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.look.ledger.Finish(w.Context(), c, true))
 }
 
 // spent is the units in the ledger, by region.
 func (w *world) spent() map[string]int64 {
 	w.Helper()
 	entries, err := w.look.ledger.Entries(context.Background(), quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	units := make(map[string]int64)
 	for _, e := range entries {
 		units[e.Labels[quota.LabelRegion]] += e.Units
@@ -459,13 +449,9 @@ func (w *world) spent() map[string]int64 {
 func lanes(t testing.TB, spec, zone, regions string, step time.Duration) []share.Lane {
 	t.Helper()
 	where, err := time.LoadLocation(zone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := schedule.Parse(spec, where)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []share.Lane
 	for i, region := range strings.Fields(regions) {
 		all = append(all, share.Lane{
@@ -474,4 +460,12 @@ func lanes(t testing.TB, spec, zone, regions string, step time.Duration) []share
 		})
 	}
 	return all
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -20,9 +20,7 @@ import (
 func TestPlanForetells(t *testing.T) {
 	t.Parallel()
 	los, err := quota.ParseWindow("day", "America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	limit := func(units int64, w quota.Window) quota.Limit {
 		return quota.Limit{Bucket: quota.DefaultBucket, Units: units, Headroom: 3, Window: w}
 	}

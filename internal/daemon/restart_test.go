@@ -264,19 +264,13 @@ func TestShares_LedgerAhead(t *testing.T) {
 	now := time.Now().Add(26 * time.Hour)
 	server.SetNow(t, now)
 	l, err := redisledger.Open(t.Context(), server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	cat, err := catalog.Open(t.Context(), "sqlite://"+t.TempDir()+"/catalog.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer cat.Close()
 	window, err := quota.ParseWindow("day", "UTC")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &daemon.Config{Lanes: lanes(t, "* * * * *", "UTC", "US", 0)}
 	w.Sweep.Catalog, w.Sweep.Day = cat, window
 	w.Sweep.Budget = &quota.Budget{Ledger: l, Credential: "key1", Limits: []quota.Limit{{Bucket: quota.DefaultBucket, Window: window}},

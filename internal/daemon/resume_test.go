@@ -39,9 +39,7 @@ func (w *world) expectAsked(want string) {
 func (w *world) halves() string {
 	w.Helper()
 	charts, err := w.look.catalog.Charts(context.Background(), catalog.ChartKey{Region: "JP"}, 0)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	var halves []string
 	for _, c := range charts {
 		if c.CompletedAt.IsZero() {

@@ -32,9 +32,7 @@ func completed(w *world, all []share.Lane) (runs, late map[string]int) {
 		_, rest, _ := strings.Cut(id, "/")
 		region, moment, _ := strings.Cut(rest, "/")
 		scheduled, err := time.Parse(time.RFC3339, moment)
-		if err != nil {
-			w.Fatal(err)
-		}
+		must(w, err)
 		runs[region]++
 		if scheduled.After(midnight.Add(18 * time.Hour)) {
 			late[region]++
@@ -152,9 +150,7 @@ func TestRunsCostTheirCharts(t *testing.T) {
 				}
 				_, err = w.look.catalog.StorePage(w.Context(), id, page)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		chart("US", 2, true)
 		chart("US", 1, false)
@@ -183,9 +179,7 @@ func TestNotReady(t *testing.T) {
 	at(t, midnight, 10, func(w *world) {
 		p := w.open(lanes(t, "@daily", "UTC", "US", 0)...).start()
 		time.Sleep(time.Second)
-		if err := p.catalog.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.catalog.Close())
 		p.expectReadyz(http.StatusServiceUnavailable, "catalogue: ")
 		if code, _ := p.scrape("/healthz"); code != http.StatusOK {
 			t.Errorf("not alive: %d", code)

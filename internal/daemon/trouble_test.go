@@ -162,9 +162,7 @@ func TestFailures(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 10*time.Minute)...)
 		faults, err := youtubetest.ParseFaults("500:US")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.standin.Faults = faults
 		p.start()
 		time.Sleep(90 * time.Minute)

@@ -38,9 +38,7 @@ func inBubble(t *testing.T, standin *youtubetest.Server, most int64, test func(*
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(nine))
 		ledger, err := sqliteledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := &station{standin: standin, inside: &bubble{standin: standin}}
 		ledger.Now = time.Now
 		s.wireIn(t, dir, ledger, units(most))

@@ -67,9 +67,7 @@ func units(n int64) []quota.Limit {
 func open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *station {
 	t.Helper()
 	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &station{standin: standin}
 	ledger.Now = s.Now
 	return s.wire(t, ledger, limits)
@@ -80,9 +78,7 @@ func onRedis(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *s
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	ledger, err := redisledger.Open(t.Context(), server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &station{standin: standin, setNow: func(now time.Time) { server.SetNow(t, now) }}
 	return s.wire(t, ledger, limits)
 }
@@ -214,9 +210,7 @@ func (s *station) SetNow(now time.Time) {
 func (s *station) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
 	t.Helper()
 	parsed, err := regions.ParseList(strings.Split(list, ","))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &ingest.Sweep{
 		Client: s.client, Catalog: s.catalog, Budget: s.budget, Regions: parsed, Pages: pages,
 		Day: costs.Default().Buckets()[0].Reset, Job: "trending", Run: "run1", Now: s.Now, Log: s.budget.Log,
@@ -228,9 +222,7 @@ func (s *station) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
 func (s *station) run(t testing.TB, sweep *ingest.Sweep, want, asked string) ingest.Summary {
 	t.Helper()
 	sum, err := sweep.Execute(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.compare(t, sum, want, asked)
 	return sum
 }
@@ -257,9 +249,7 @@ func written(sum ingest.Summary) string {
 func (s *station) balanced(t testing.TB) {
 	t.Helper()
 	entries, err := s.budget.Ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var sum int64
 	for _, e := range entries {
 		sum += e.Units
@@ -306,8 +296,14 @@ func (s *station) whole(t testing.TB, region string, n int) {
 func faults(t testing.TB, specs ...string) []youtubetest.Fault {
 	t.Helper()
 	all, err := youtubetest.ParseFaults(specs...)
+	must(t, err)
+	return all
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
 }

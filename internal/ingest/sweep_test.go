@@ -51,9 +51,7 @@ func TestStored(t *testing.T) {
 	missing := 0
 	for _, want := range s.charts.Chart("US", s.charts.Days()-1) {
 		got, err := s.catalog.Video(t.Context(), want.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got.Title != want.Title || got.ChannelID != want.ChannelID || got.Description != want.Description ||
 			strings.Join(got.Tags, "|") != strings.Join(want.Tags, "|") || got.PublishedAt.Format(time.RFC3339) != want.PublishedAt ||
 			got.Category != want.CategoryID || got.Duration == "" || !got.FetchedAt.Equal(nine) {

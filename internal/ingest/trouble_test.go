@@ -202,9 +202,7 @@ func TestTwoSweepsAtOnce(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		s := open(t, &youtubetest.Server{}, units(40))
 		second, err := catalog.Open(t.Context(), "sqlite://"+s.catalog.Path())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer second.Close()
 		var wg sync.WaitGroup
 		for i := range 4 {
@@ -250,9 +248,7 @@ func TestOvertaken(t *testing.T) {
 		}
 	})
 	sum, err := first.Execute(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if us := sum.Regions[0]; sum.Outcome != ingest.Complete || us.Pages != 1 || us.Videos != 50 || us.Units > 3 {
 		t.Errorf("swept %s", written(sum))
 	}

@@ -19,9 +19,7 @@ import (
 // nor are pages that a chart has already.
 func TestExecute_Ledger(t *testing.T) {
 	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ledger.Close()
 	var now time.Time
 	ledger.Now = func() time.Time { return now }
@@ -107,14 +105,10 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 	known := sim.Standing{Bucket: quota.DefaultBucket}
 	if rapid.IntRange(0, 3).Draw(t, "suspended") == 0 {
 		known.SuspendedUntil = from.Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "hours suspended")) * time.Hour)
-		if err := b.Ledger.Suspend(ctx, b.Credential, quota.DefaultBucket, known.SuspendedUntil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Ledger.Suspend(ctx, b.Credential, quota.DefaultBucket, known.SuspendedUntil))
 	}
 	entries, err := b.Ledger.Entries(ctx, quota.Query{Credential: b.Credential, Bucket: quota.DefaultBucket})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		known.Spent = append(known.Spent, quota.Spent{At: e.At, Units: e.Units, Charges: 1})
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 	_ "time/tzdata"
 
+	"pgregory.net/rapid"
+
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
@@ -18,18 +20,14 @@ var price = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}
 func zone(t testing.TB, name string) *time.Location {
 	t.Helper()
 	loc, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return loc
 }
 
 func at(t testing.TB, text string) time.Time {
 	t.Helper()
 	moment, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return moment
 }
 
@@ -49,9 +47,7 @@ func daily(t testing.TB, units int64, name string) quota.Limit {
 func lanes(t testing.TB, spec string, pages int64, offset time.Duration, regions ...string) []share.Lane {
 	t.Helper()
 	s, err := schedule.Parse(spec, time.UTC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var list []share.Lane
 	for i, region := range regions {
 		lane := schedule.Lane{Job: "trending", Region: region, Schedule: s, Offset: time.Duration(i) * offset}
@@ -93,4 +89,12 @@ func missing(lane share.Lane, before []Run, at time.Time) int64 {
 // laneOf is the lane of a run.
 func laneOf(p Plan, run Run) share.Lane {
 	return p.Lanes[slices.IndexFunc(p.Lanes, func(l share.Lane) bool { return l.Region == run.Region && l.Job == run.Job })]
+}
+
+// must ends a test that cannot go on after an error.
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

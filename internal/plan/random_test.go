@@ -21,13 +21,9 @@ var often = []string{"*/10 * * * *", "*/5 * * * *", "0,15,31 * * * *", "@every 4
 // half of them with ticks that come often, for some hours, under a window that cuts charts off.
 func drawn(t *rapid.T) Plan {
 	los, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	from := rapid.SampledFrom([]string{"2026-10-31T07:00:00Z", "2026-03-07T08:00:00Z", "2026-03-28T11:30:00Z", "2026-06-01T19:00:00Z", "2026-06-02T01:10:00Z"}).Draw(t, "from")
 	p := Plan{Price: price, Reset: quota.Window{Calendar: "day", Zone: los}}
 	if p.From, err = time.Parse(time.RFC3339, from); err != nil {
@@ -42,9 +38,7 @@ func drawn(t *rapid.T) Plan {
 	p.To = p.From.Add(time.Duration(rapid.IntRange(1, hours).Draw(t, "hours")) * time.Hour)
 	for i := range rapid.IntRange(1, 5).Draw(t, "lanes") {
 		s, err := schedule.Parse(rapid.SampledFrom(specs).Draw(t, "spec"), rapid.SampledFrom([]*time.Location{time.UTC, los}).Draw(t, "zone"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		offset := time.Duration(rapid.IntRange(0, 3).Draw(t, "offset")) * 5 * time.Minute
 		p.Lanes = append(p.Lanes, share.Lane{Lane: schedule.Lane{Job: "trending", Region: eight[i], Schedule: s, Offset: offset},
 			Pages: rapid.Int64Range(fewest, 5).Draw(t, "pages"), Weight: rapid.Int64Range(0, 3).Draw(t, "weight"), Priority: rapid.Int64Range(0, 1).Draw(t, "priority"), Floor: rapid.Int64Range(0, 20).Draw(t, "floor")})

@@ -79,9 +79,7 @@ func jobs(t testing.TB, lanesOf, pages []int) (all []share.Lane) {
 func fedBack(t testing.TB, p Plan, s Suggestion) Plan {
 	t.Helper()
 	parsed, err := schedule.Parse(s.Spec, s.Zone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	regions := make(map[string][]string)
 	for _, l := range p.Lanes {
 		regions[l.Job] = append(regions[l.Job], l.Region)

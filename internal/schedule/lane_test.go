@@ -90,13 +90,9 @@ func TestOffsetsStay(t *testing.T) {
 		others := rapid.SliceOf(rapid.StringMatching(`[A-Z]{2}`)).Draw(t, "others")
 		spec := drawSpec(t)
 		s, err := Parse(spec, time.UTC)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		elsewhere, err := Parse("CRON_TZ=Europe/Berlin "+spec, time.UTC)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		auto := Stagger{Auto: true}
 		got := auto.Offsets(regions, s)
 		if more := auto.Offsets(slices.Concat(others, regions),

@@ -20,9 +20,7 @@ func oddZone(t *testing.T, rule string, changes ...change) *time.Location {
 	var b bytes.Buffer
 	put := func(values ...any) {
 		for _, v := range values {
-			if err := binary.Write(&b, binary.BigEndian, v); err != nil {
-				t.Fatal(err)
-			}
+			must(t, binary.Write(&b, binary.BigEndian, v))
 		}
 	}
 	header := func(changes, kinds int) {
@@ -44,9 +42,7 @@ func oddZone(t *testing.T, rule string, changes ...change) *time.Location {
 	}
 	b.WriteString("ODD\x00\n" + rule + "\n")
 	z, err := time.LoadLocationFromTZData("Odd", b.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return z
 }
 
@@ -69,9 +65,7 @@ func TestOddZones(t *testing.T) {
 		for _, spec := range []string{"* * * * *", "*/7 * * * *", "30 * * * *", "10 12 * * *",
 			"45 11 * * *", "0 0 * * *", "5,50 10-13 * * *"} {
 			s, err := Parse(spec, z)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			from, to := at(t, "2026-05-31T00:00:00Z"), at(t, "2026-06-04T00:00:00Z")
 			got, want := slices.Collect(s.Ticks(from, to)), walked(s.fields, z, from, to)
 			if !slices.Equal(got, want) {

@@ -92,9 +92,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(spec, int64(1_790_000_000))
 	}
 	zone, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Fuzz(func(t *testing.T, spec string, unix int64) {
 		s, err := Parse(spec, zone)
 		if err != nil {

@@ -70,13 +70,9 @@ func TestAsWalked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(zones).Draw(t, "zone")
 		z, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s, err := Parse(drawSpec(t), z)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		from := drawMoment(t, z)
 		to := from.Add(40 * time.Hour)
 		got, want := slices.Collect(s.Ticks(from, to)), walked(s.fields, z, from, to)
@@ -93,17 +89,13 @@ func TestAsWalked(t *testing.T) {
 func TestNextPrevTicks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		z, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		spec := drawSpec(t)
 		if rapid.IntRange(0, 4).Draw(t, "every") == 0 {
 			spec = fmt.Sprintf("@every %ds", rapid.IntRange(1, 400_000).Draw(t, "seconds"))
 		}
 		s, err := Parse(spec, z)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		from := drawMoment(t, z).Add(time.Duration(rapid.IntRange(0, 999_999_999).Draw(t, "ns")))
 		var steps []time.Time
 		for m := from; len(steps) < 200; m = steps[len(steps)-1] {
@@ -136,18 +128,12 @@ func TestAsCron(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		z, err := time.LoadLocation(rapid.SampledFrom([]string{"UTC", "Asia/Kolkata", "Asia/Tokyo",
 			"Etc/GMT+12"}).Draw(t, "zone"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		spec := drawSpec(t)
 		s, err := Parse(spec, z)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		theirs, err := cron.ParseStandard(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m := drawMoment(t, z).In(z)
 		for range 50 {
 			got, want := s.Next(m), theirs.Next(m)

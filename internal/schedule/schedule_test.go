@@ -5,32 +5,28 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata" // the tests must not depend on the machine's zones
+
+	"pgregory.net/rapid"
 )
 
 func zone(t testing.TB, name string) *time.Location {
 	t.Helper()
 	z, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return z
 }
 
 func parsed(t testing.TB, spec, zoneName string) *Schedule {
 	t.Helper()
 	s, err := Parse(spec, zone(t, zoneName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
 func at(t testing.TB, text string) time.Time {
 	t.Helper()
 	moment, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return moment
 }
 
@@ -187,5 +183,13 @@ func TestAverageInterval(t *testing.T) {
 				t.Errorf("%q from %s: %s, want %s", spec, now, got, want)
 			}
 		}
+	}
+}
+
+// must ends a test that cannot go on after an error.
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

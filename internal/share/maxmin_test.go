@@ -169,13 +169,3 @@ func TestMaxMin_Order(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkMaxMin(b *testing.B) {
-	claimants := make([]Claimant, 8)
-	for i := range claimants {
-		claimants[i] = Claimant{Demand: 192 + int64(i), Weight: 1 + int64(i%3), Floor: int64(i)}
-	}
-	for b.Loop() {
-		MaxMin(921, claimants)
-	}
-}
