@@ -38,68 +38,58 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 	if !quota.LooksSecret(canary()) || len(canary()) != 39 {
 		t.Fatal("the canary does not look like a key")
 	}
-	once := []string{"ingestor", "once", "--region", "US"}
+	const once = "ingestor once --region US"
+	const spend = "quotactl spend --bucket default --units 1"
 	checks := make(map[string]func(*testing.T))
 	for name, test := range map[string]struct {
-		answer  http.HandlerFunc
+		program string
+		code    int
+		answer  http.HandlerFunc // nil for the stand-in's, or for programs that ask nothing
 		faults  string
 		env     string // more of it
-		program []string
-		code    int
-		unsent  bool // no request may come
+		asks    bool   // requests come
 	}{
-		"complete":         {program: once},
-		"complete as JSON": {program: append(once, "-o", "json")},
-		"bad key echoed": {program: once, answer: echo(400, "application/json", badKeyBody),
-			code: 77},
-		"a reason that is it": {program: once, answer: echo(403, "application/json", reasonBody),
-			code: 1},
-		"quota echoed": {program: append(once, "-o", "json"),
-			answer: echo(403, "application/json", quotaBody), code: 75},
-		"HTML echoed": {program: once,
-			answer: echo(500, "text/html", "<html><title>No %[1]s</title>%[1]s</html>"), code: 69},
-		"not JSON": {program: append(once, "-o", "json"),
-			answer: echo(200, "application/json", "%s"), code: 69},
-		"wrong types": {program: once,
-			answer: echo(200, "application/json", `{"items":"%s"}`), code: 69},
-		"dropped":            {program: append(once, "-o", "yaml"), faults: "drop", code: 69},
-		"cut off":            {program: once, faults: "cut", code: 69},
-		"throttled for good": {program: once, faults: "429-day", code: 75},
-		"upstream refuses": {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/",
-			code: 69, unsent: true},
-		"upstream unknown": {program: once, env: "YOUTUBE_ENDPOINT=https://nowhere.invalid/",
-			code: 69, unsent: true},
-		"ledger refuses": {program: once, env: "QUOTA_LEDGER=redis://u:pw@127.0.0.1:1/0",
-			code: 69, unsent: true},
-		"key as endpoint": {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/?key=" +
-			canary(), code: 78, unsent: true},
-		"key as ledger": {program: once, env: "QUOTA_LEDGER=" + canary(), code: 78,
-			unsent: true},
+		"complete":            {program: once, asks: true},
+		"complete as JSON":    {program: once + " -o json", asks: true},
+		"bad key echoed":      {once, 77, echo(400, "application/json", badKeyBody), "", "", true},
+		"a reason that is it": {once, 1, echo(403, "application/json", reasonBody), "", "", true},
+		"quota echoed": {once + " -o json", 75, echo(403, "application/json", quotaBody), "", "",
+			true},
+		"HTML echoed": {once, 69,
+			echo(500, "text/html", "<html><title>No %[1]s</title>%[1]s</html>"), "", "", true},
+		"not JSON":    {once + " -o json", 69, echo(200, "application/json", "%s"), "", "", true},
+		"wrong types": {once, 69, echo(200, "application/json", `{"items":"%s"}`), "", "", true},
+
+		"dropped":            {program: once + " -o yaml", faults: "drop", code: 69, asks: true},
+		"cut off":            {program: once, faults: "cut", code: 69, asks: true},
+		"throttled for good": {program: once, faults: "429-day", code: 75, asks: true},
+
+		"upstream refuses": {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/", code: 69},
+		"upstream unknown": {program: once, code: 69,
+			env: "YOUTUBE_ENDPOINT=https://nowhere.invalid/"},
+		"ledger refuses": {program: once, code: 69,
+			env: "QUOTA_LEDGER=redis://u:pw@127.0.0.1:1/0"},
+		"key as endpoint": {program: once, code: 78,
+			env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/?key=" + canary()},
+		"key as ledger": {program: once, env: "QUOTA_LEDGER=" + canary(), code: 78},
 		"key as catalogue": {program: once, env: "QUOTA_CATALOG=sqlite://" + canary() + "/c.db",
-			code: 78, unsent: true},
-		"key as config": {program: once, env: "QUOTA_CONFIG=/" + canary(), code: 78,
-			unsent: true},
-		"key as region": {program: append(once, "--region", canary()), code: 64,
-			unsent: true},
-		"key as argument": {program: append(once, canary()), code: 64, unsent: true},
-		"key to search for": {program: []string{"ingestor", "search", canary()}, code: 64,
-			unsent: true},
-		"key as video": {program: []string{"ingestor", "video", canary()}, code: 64,
-			unsent: true},
-		"stand-in's key": {program: []string{"ingestor", "standin", "--listen", "127.0.0.1:0",
-			"--key=" + canary()}, code: 64, unsent: true},
-		"demo": {program: []string{"ingestor", "once", "--demo", "--region", "US"},
-			unsent: true},
-		"chart":  {program: []string{"ingestor", "chart"}, unsent: true},
-		"status": {program: []string{"quotactl", "status"}, unsent: true},
-		"spend": {program: []string{"quotactl", "spend", "--bucket", "default",
-			"--units", "1"}, unsent: true},
-		"label": {program: []string{"quotactl", "spend", "--bucket", "default",
-			"--units", "1", "--label", "k=" + canary()}, code: 64, unsent: true},
-		"config check": {program: []string{"quotactl", "config", "check"}, unsent: true},
+			code: 78},
+		"key as config":     {program: once, env: "QUOTA_CONFIG=/" + canary(), code: 78},
+		"key as region":     {program: once + " --region " + canary(), code: 64},
+		"key as argument":   {program: once + " " + canary(), code: 64},
+		"key to search for": {program: "ingestor search " + canary(), code: 64},
+		"key as video":      {program: "ingestor video " + canary(), code: 64},
+		"stand-in's key": {program: "ingestor standin --listen 127.0.0.1:0 --key=" + canary(),
+			code: 64},
+		"label":        {program: spend + " --label k=" + canary(), code: 64},
+		"demo":         {program: "ingestor once --demo --region US"},
+		"chart":        {program: "ingestor chart"},
+		"status":       {program: "quotactl status"},
+		"spend":        {program: spend},
+		"config check": {program: "quotactl config check"},
 	} {
 		for _, from := range []string{"variable", "file"} {
-			if from == "file" && test.code >= 64 && test.unsent {
+			if from == "file" && test.code >= 64 && !test.asks {
 				continue // nobody gets as far as to read it
 			}
 			a := &aviary{answer: test.answer}
@@ -113,16 +103,16 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 				env = append(env, test.env)
 			}
 			format := map[string]string{"variable": "text", "file": "json"}[from]
-			args := append(test.program[1:len(test.program):len(test.program)], "--log-level",
-				"debug", "--log-format", format)
+			args := append(strings.Fields(test.program), "--log-level", "debug",
+				"--log-format", format)
 			// all at once: most of them wait before they ask again
-			p := begin(t, env, test.program[0], args...)
+			p := begin(t, env, args[0], args[1:]...)
 			checks[name+"/"+from] = func(t *testing.T) {
 				if code := p.code(); code != test.code {
 					t.Errorf("exit code %d, want %d: %s", code, test.code, p.stderr.String())
 				}
 				a.wantNoLeak(t, p)
-				if n := a.songs(); (n == 0) != test.unsent {
+				if n := a.songs(); (n > 0) != test.asks {
 					t.Errorf("%d requests had the key in their header", n)
 				}
 				wantNoFileWithKey(t, state)

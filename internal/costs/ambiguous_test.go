@@ -65,20 +65,6 @@ func TestAmbiguous(t *testing.T) {
 	refused("POST", "/upload/youtube/v3/videos", override, "GET")
 }
 
-// Long lists of ids come from the upstream's own clients as POST, and cost what the GET costs.
-func TestOverride(t *testing.T) {
-	table := costs.Default()
-	for _, path := range []string{"/youtube/v3/videos", "/youtube/v3/channels?part=id",
-		"/youtube/v3/videos/getRating", "/youtube/v3/videos:batchGetStats"} {
-		want, err := table.Method(request(t, "GET", path))
-		must(t, err)
-		got, err := table.Method(request(t, "POST", path, "x-http-method-override", "GET"))
-		if got != want {
-			t.Errorf("POST %s: %q, %v; want %s", path, got, err, want)
-		}
-	}
-}
-
 // The error for a verb that a path does not have lists those that it has.
 func TestWrongVerb(t *testing.T) {
 	_, err := costs.Default().Method(request(t, "PATCH", "/youtube/v3/captions"))

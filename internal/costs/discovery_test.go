@@ -2,7 +2,6 @@ package costs_test
 
 import (
 	"encoding/json"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,8 +60,18 @@ func discovery(t *testing.T) map[string]discovered {
 	return all
 }
 
-func TestEveryDiscoveredMethodIsPriced(t *testing.T) {
+var template = regexp.MustCompile(`\{[^}]*\}`)
+
+// Every method is priced as the document has it, and each of its requests is named.
+func TestEveryDiscoveredMethod(t *testing.T) {
 	table := costs.Default()
+	named := func(verb, path, want string) {
+		t.Helper()
+		path = "/" + strings.TrimPrefix(template.ReplaceAllString(path, "-id%3Dwith:marks"), "/")
+		if got, err := table.Method(request(t, verb, path+"?part=id")); got != want {
+			t.Errorf("%s %s is named %q, want %s (%v)", verb, path, got, want, err)
+		}
+	}
 	doc := discovery(t)
 	for id, d := range doc {
 		m, err := table.Lookup(id)
@@ -82,32 +91,14 @@ func TestEveryDiscoveredMethodIsPriced(t *testing.T) {
 			t.Errorf("%s: oauth is %v, the discovery document has the scopes %v", id, m.OAuth,
 				d.Scopes)
 		}
+		named(d.HTTPMethod, d.Path, id)
+		for _, p := range d.MediaUpload.Protocols {
+			named(d.HTTPMethod, p.Path, id)
+		}
 	}
 	for _, m := range table.Methods() {
 		if _, ok := doc[m.ID]; !ok {
 			t.Errorf("costs.yaml has %s, the discovery document does not", m.ID)
-		}
-	}
-}
-
-var template = regexp.MustCompile(`\{[^}]*\}`)
-
-func TestEveryDiscoveredRequestIsNamed(t *testing.T) {
-	table := costs.Default()
-	named := func(verb, path, want string) {
-		t.Helper()
-		path = template.ReplaceAllString(path, "-id%3Dwith:marks")
-		r, err := http.NewRequest(verb, "https://youtube.googleapis.com/"+strings.TrimPrefix(path,
-			"/")+"?part=id", nil)
-		must(t, err)
-		if got, err := table.Method(r); got != want {
-			t.Errorf("%s %s is named %q, want %s (%v)", verb, path, got, want, err)
-		}
-	}
-	for id, d := range discovery(t) {
-		named(d.HTTPMethod, d.Path, id)
-		for _, p := range d.MediaUpload.Protocols {
-			named(d.HTTPMethod, p.Path, id)
 		}
 	}
 }

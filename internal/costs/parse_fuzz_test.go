@@ -1,8 +1,6 @@
 package costs_test
 
 import (
-	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -47,8 +45,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-var place = regexp.MustCompile(`\{[^}]*\}`)
-
 // usable is what the programs take for granted in a price list.
 func usable(t *testing.T, table *costs.Table) {
 	t.Helper()
@@ -72,9 +68,7 @@ func usable(t *testing.T, table *costs.Table) {
 				t.Errorf("%s costs %v", m.ID, price)
 			}
 		}
-		r, err := http.NewRequest(m.Verb, "https://s.example"+place.ReplaceAllString(m.Path, "x"),
-			nil)
-		must(t, err)
+		r := request(t, m.Verb, template.ReplaceAllString(m.Path, "x"))
 		if got, err := table.Method(r); err != nil || got != m.ID &&
 			!strings.Contains(m.Path, "{") {
 			t.Errorf("%s %s is %q, %v: want %s", m.Verb, m.Path, got, err, m.ID)

@@ -20,18 +20,13 @@ func BenchmarkDecision(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{Clock: true})
 	now := time.Date(2026, time.June, 2, 20, 0, 0, 0, time.UTC)
 	server.SetNow(b, now.Add(-24*time.Hour))
-	l, err := redisledger.Open(b.Context(), server.URL())
-	must(b, err)
-	defer l.Close()
-	cat, err := catalog.Open(b.Context(), "sqlite://"+b.TempDir()+"/catalog.db")
-	must(b, err)
-	defer cat.Close()
 	window, err := quota.ParseWindow("day", "America/Los_Angeles")
 	must(b, err)
 	limits := []quota.Limit{
 		{Bucket: quota.DefaultBucket, Units: 201_000, Window: window},
 		{Bucket: quota.DefaultBucket, Units: 197_000, Window: quota.Sliding(24 * time.Hour)},
 	}
+	l, w := onRedis(b, server, limits...)
 	all := lanes(b, "*/10 * * * *", "UTC", eight, time.Minute)
 	for i := range all {
 		all[i].Pages = 8
@@ -56,13 +51,28 @@ func BenchmarkDecision(b *testing.B) {
 		must(b, charges.Wait())
 	}
 	server.SetNow(b, now)
-	w := &daemon.Config{Lanes: all}
-	w.Sweep.Catalog, w.Sweep.Day = cat, window
-	w.Sweep.Budget = &quota.Budget{Ledger: l, Credential: "key1", Limits: limits,
-		Prices: map[string][]quota.Cost{"youtube.videos.list": {{Bucket: quota.DefaultBucket, Units: 1}}}}
+	w.Lanes = all
 	for b.Loop() {
 		if _, short, err := w.Shares(b.Context()); err != nil || !short {
 			b.Fatal(short, err)
 		}
 	}
+}
+
+// onRedis is a ledger on a server, and what a daemon is told of it.
+func onRedis(t testing.TB, server *redistest.Server,
+	limits ...quota.Limit) (quota.Ledger, *daemon.Config) {
+	t.Helper()
+	l, err := redisledger.Open(t.Context(), server.URL())
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	cat, err := catalog.Open(t.Context(), "sqlite://"+t.TempDir()+"/catalog.db")
+	must(t, err)
+	t.Cleanup(func() { cat.Close() })
+	w := new(daemon.Config)
+	w.Sweep.Catalog, w.Sweep.Day = cat, limits[0].Window
+	price := []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}
+	w.Sweep.Budget = &quota.Budget{Ledger: l, Credential: "key1", Limits: limits,
+		Prices: map[string][]quota.Cost{"youtube.videos.list": price}}
+	return l, w
 }

@@ -14,9 +14,7 @@ func TestBreaker(t *testing.T) {
 			atNoon(t, func(w *world) {
 				p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 0)...)
 				w.faults(fault)
-				p.start()
-				time.Sleep(5 * time.Minute)
-				p.end()
+				p.start().stopAfter(5 * time.Minute)
 				if n := w.logged("the upstream does not answer"); n != down {
 					t.Errorf("down %d times, want %d: %s", n, down, strings.Join(w.log, ""))
 				}
@@ -37,8 +35,7 @@ func TestBreaker_Answered(t *testing.T) {
 			t.Fatalf("log: %s", strings.Join(w.log, ""))
 		}
 		w.faults("503:US")
-		time.Sleep(8 * time.Minute) // one tick
-		p.end()
+		p.stopAfter(8 * time.Minute) // one tick
 		if w.logged("tick failed") != 1 || w.logged("the upstream does not answer") != 0 {
 			w.complain()
 		}

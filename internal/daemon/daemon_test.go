@@ -164,8 +164,7 @@ func TestReload(t *testing.T) {
 		next = &good
 		time.Sleep(5*time.Minute + 10*time.Second)
 		p.reload <- struct{}{} // in the middle of 19:10
-		time.Sleep(55*time.Minute + 30*time.Second)
-		p.end()
+		p.stopAfter(55*time.Minute + 30*time.Second)
 		var want []string
 		for _, minute := range []string{"19:00", "19:10", "19:20", "19:30", "19:40", "19:50", "20:00"} {
 			want = append(want, "trending/US/2026-06-01T"+minute+":00Z")
@@ -200,8 +199,7 @@ func TestEnd(t *testing.T) {
 			t.Errorf("asked for %s", got)
 		}
 		other := w.restart(all...)
-		time.Sleep(9 * time.Second)
-		other.end()
+		other.stopAfter(9 * time.Second)
 		if got := strings.Join(w.taken(), ", "); got != "19:00:16 US 2" {
 			t.Errorf("the other asked for %s", got)
 		}

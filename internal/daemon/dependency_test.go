@@ -71,8 +71,7 @@ func TestUpstreamAway(t *testing.T) {
 		}
 		p.end()
 		again := w.restart(all...) // nothing of that time is run again
-		time.Sleep(5 * time.Second)
-		again.end()
+		again.stopAfter(5 * time.Second)
 		w.expectAsked("")
 	})
 }
@@ -118,9 +117,7 @@ func TestUpstreamRefuses(t *testing.T) {
 				p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
 				p.config.Sweep.Client.Retry.Throttled = 0
 				w.faults(fault)
-				p.start()
-				time.Sleep(time.Minute)
-				p.end()
+				p.start().stopAfter(time.Minute)
 				if n := w.units(); n != 8 || w.logged("the upstream does not answer") != 0 {
 					t.Errorf("%d units: %s", n, strings.Join(w.log, ""))
 				}
@@ -136,9 +133,7 @@ func TestRegionFailsAlone(t *testing.T) {
 		all := append(lanes(t, "* * * * *", "UTC", "US", 0), lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
 		w.faults("503:US")
-		p.start()
-		time.Sleep(3*time.Hour + 10*time.Minute)
-		p.end()
+		p.start().stopAfter(3*time.Hour + 10*time.Minute)
 		if n := len(w.runs("GB")); n != 4 {
 			t.Errorf("GB ran %d times: %s", n, strings.Join(w.log, ""))
 		}

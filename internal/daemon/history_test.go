@@ -81,8 +81,7 @@ func TestHistoryForetells(t *testing.T) {
 				if losing == 0 || losing != len(lost) {
 					t.Errorf("%d runs are lost by the plan, %d by the forecast", losing, len(lost))
 				}
-				time.Sleep(time.Until(p.To) - time.Second)
-				d.end()
+				d.stopAfter(time.Until(p.To) - time.Second)
 				done := w.outcomes()
 				for id, f := range foretold {
 					if done[id] != f {

@@ -83,8 +83,7 @@ func TestPlanForetells(t *testing.T) {
 				}
 				p.Execute()
 				d := w.open(all...).start()
-				time.Sleep(time.Until(end) - time.Second)
-				d.end()
+				d.stopAfter(time.Until(end) - time.Second)
 				if done := w.outcomes(); !maps.Equal(foretold, done) {
 					for _, id := range slices.Sorted(maps.Keys(foretold)) {
 						if foretold[id] != done[id] {

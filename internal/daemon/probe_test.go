@@ -95,8 +95,7 @@ func TestUpstreamAway_Again(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		w.taken()
 		back()
-		time.Sleep(8 * time.Minute)
-		p.end()
+		p.stopAfter(8 * time.Minute)
 		w.expectTwoRuns()
 	})
 }
@@ -124,14 +123,12 @@ func TestLedgerAway_Ticks(t *testing.T) {
 		p.mute.Store(true)
 		time.Sleep(3*time.Hour + 20*time.Minute) // 22:30
 		p.mute.Store(false)
-		time.Sleep(5 * time.Minute)
-		p.end()
+		p.stopAfter(5 * time.Minute)
 		w.expectTwoRuns()
 		again := w.restart(all...) // nothing of that time is run again
 		time.Sleep(5 * time.Second)
 		w.taken()
-		time.Sleep(time.Minute)
-		again.end()
+		again.stopAfter(time.Minute)
 		w.expectAsked("")
 	})
 }
@@ -163,12 +160,10 @@ func TestUpstreamAway_Restart(t *testing.T) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)
 		p := w.restart(all...)
 		back := w.away()
-		time.Sleep(7*time.Minute + 30*time.Second)
-		p.end()
+		p.stopAfter(7*time.Minute + 30*time.Second)
 		back()
 		p = w.restart(all...)
-		time.Sleep(20 * time.Second)
-		p.end()
+		p.stopAfter(20 * time.Second)
 		if n := len(w.runs(eight)); n != 8 || w.runs("US")["trending/US/2026-06-01T19:07:00Z"] != 1 {
 			t.Errorf("%d runs: %v", n, w.runs(eight))
 		}

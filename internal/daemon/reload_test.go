@@ -60,8 +60,7 @@ func TestReload_Hanging(t *testing.T) {
 			"19:03:00 DE 1, 19:03:00 DE 2, 19:03:00 JP 1, 19:03:00 JP 2, 19:04:00 GB 1" {
 			t.Errorf("asked for %s", got)
 		}
-		time.Sleep(5 * time.Minute)
-		p.end()
+		p.stopAfter(5 * time.Minute)
 		if runs.most.Load() != 1 {
 			t.Errorf("US had %d runs at once", runs.most.Load())
 		}
@@ -97,8 +96,7 @@ func TestReload_BackAgain(t *testing.T) {
 			time.Sleep(wait)
 			p.reload <- struct{}{}
 		}
-		time.Sleep(40 * time.Second) // 19:09:10
-		p.end()
+		p.stopAfter(40 * time.Second) // 19:09:10
 		us := strings.ReplaceAll(strings.ReplaceAll(ran(w, "US"), "trending/US/2026-06-01T19:", ""), ":00Z", "")
 		if us != "00 01 02 03 08 09" { // out from 19:03:30 to 19:08:30
 			t.Errorf("US ran %s: %s", us, strings.Join(w.log, ""))

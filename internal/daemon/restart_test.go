@@ -10,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/daemon"
-	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -29,16 +27,14 @@ func TestRestart_Coalesced(t *testing.T) {
 		all := lanes(t, "* * * * *", "UTC", "US GB", 0)
 		for _, want := range []int{4, 0} {
 			p := w.restart(all...)
-			time.Sleep(4 * time.Second)
-			p.end()
+			p.stopAfter(4 * time.Second)
 			if asked := w.taken(); len(asked) != want {
 				t.Errorf("asked for %v, want %d pages", asked, want)
 			}
 		}
 		time.Sleep(5 * time.Minute) // 19:05:38, still within the time that is looked back
 		p := w.restart(all...)
-		time.Sleep(4 * time.Second)
-		p.end()
+		p.stopAfter(4 * time.Second)
 		if got := ran(w, "US"); got != "trending/US/2026-06-01T19:00:00Z trending/US/2026-06-01T19:05:00Z" {
 			t.Errorf("ran %s", got)
 		}
@@ -62,9 +58,7 @@ func TestRestart_Crash(t *testing.T) {
 		time.Sleep(16 * time.Second)
 		b := w.open(all...)
 		b.config.CatchUp, b.config.Lease = true, 6*time.Second
-		b.start()
-		time.Sleep(3 * time.Second)
-		b.end()
+		b.start().stopAfter(3 * time.Second)
 		if got := ran(w, "US"); got != "trending/US/2026-06-01T19:00:00Z trending/US/2026-06-01T19:00:10Z" {
 			t.Errorf("ran %s", got)
 		}
@@ -79,13 +73,10 @@ func TestRestart_Waiting(t *testing.T) {
 		for range 2 {
 			p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
 			p.config.Jitter = 5 * time.Minute
-			p.start()
-			time.Sleep(6 * time.Second)
-			p.end()
+			p.start().stopAfter(6 * time.Second)
 		}
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...).start()
-		time.Sleep(5 * time.Second)
-		p.end()
+		p.stopAfter(5 * time.Second)
 		if runs := w.runs(eight); len(runs) != 5 {
 			t.Errorf("ran %v", runs)
 		}
@@ -107,8 +98,7 @@ func TestRestart_Turn(t *testing.T) {
 		time.Sleep(3*time.Minute + 30*time.Second)
 		a.crash()
 		b := w.open(all...).start()
-		time.Sleep(3 * time.Minute)
-		b.end()
+		b.stopAfter(3 * time.Minute)
 		for _, region := range strings.Fields("US GB DE FR IN") {
 			for _, minute := range strings.Fields("00 01 02 03 04") {
 				if id := "trending/" + region + "/2026-06-01T19:" + minute + ":00Z"; w.runs(eight)[id] != 1 {
@@ -131,8 +121,7 @@ func TestReload_Offsets(t *testing.T) {
 		p.start()
 		time.Sleep(4*time.Minute + time.Second) // 19:04: DE's tick was to come at 19:06, and now at 19:03
 		p.reload <- struct{}{}
-		time.Sleep(10 * time.Minute)
-		p.end()
+		p.stopAfter(10 * time.Minute)
 		want := map[string]int{"trending/US/2026-06-01T19:00:00Z": 1, "trending/GB/2026-06-01T19:00:00Z": 1, "trending/DE/2026-06-01T19:00:00Z": 1,
 			"trending/GB/2026-06-01T19:10:00Z": 1, "trending/DE/2026-06-01T19:10:00Z": 1}
 		if got := w.runs(eight); !maps.Equal(got, want) {
@@ -156,8 +145,7 @@ func TestReload_Waiting(t *testing.T) {
 		p.start()
 		time.Sleep(11 * time.Second)
 		p.reload <- struct{}{}
-		time.Sleep(35 * time.Minute)
-		p.end()
+		p.stopAfter(35 * time.Minute)
 		for _, region := range strings.Fields("US GB DE FR IN") {
 			if got := ran(w, region); got != "trending/"+region+"/2026-06-01T19:00:00Z trending/"+region+"/2026-06-01T19:30:00Z" {
 				t.Errorf("ran %s", got)
@@ -189,8 +177,7 @@ func TestEnd_Lease(t *testing.T) {
 		if other == holder.Load() {
 			other = both[1]
 		}
-		time.Sleep(30 * time.Second)
-		other.end()
+		other.stopAfter(30 * time.Second)
 		got := strings.Join(w.taken(), ", ")
 		if got != "19:00:09 US 1, 19:00:18 US 2" && got != "19:00:09 US 1, 19:00:19 US 2" { // the other looks every second
 			t.Errorf("asked for %s", got)
@@ -209,9 +196,7 @@ func TestRestart_Hanging(t *testing.T) {
 				<-r.Context().Done()
 			}
 		})
-		p.start()
-		time.Sleep(16 * time.Second)
-		p.end()
+		p.start().stopAfter(16 * time.Second)
 		if got := ran(w, "GB"); got != "trending/GB/2026-06-01T19:00:10Z trending/GB/2026-06-01T19:00:20Z" {
 			t.Errorf("ran %s", got)
 		}
@@ -224,9 +209,7 @@ func TestObserved(t *testing.T) {
 		all := lanes(t, "0 * * * *", "UTC", "US GB", 0)
 		p := w.open(all...)
 		p.config.Sweep.Budget.Observe = true
-		p.start()
-		time.Sleep(5*time.Hour - time.Minute)
-		p.end()
+		p.start().stopAfter(5*time.Hour - time.Minute)
 		w.expectRuns(all, midnight, midnight.Add(5*time.Hour-time.Minute))
 		if w.logged("it is observed only") == 0 || w.logged("tick left out") != 0 {
 			w.complain()
@@ -248,8 +231,7 @@ func TestFloorUnpaced(t *testing.T) {
 		if _, err := w.look.config.Sweep.Budget.Charge(w.Context(), quota.Call{Bucket: quota.DefaultBucket, Units: 100, Manual: true}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(4 * time.Hour)
-		p.end()
+		p.stopAfter(4 * time.Hour)
 		if us, gb := ran(w, "US"), w.runs("GB"); us != "trending/US/2026-06-02T07:00:00Z" || len(gb) != 2 {
 			t.Errorf("ran %s, %v", us, gb)
 		}
@@ -263,18 +245,10 @@ func TestShares_LedgerAhead(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	now := time.Now().Add(26 * time.Hour)
 	server.SetNow(t, now)
-	l, err := redisledger.Open(t.Context(), server.URL())
-	must(t, err)
-	defer l.Close()
-	cat, err := catalog.Open(t.Context(), "sqlite://"+t.TempDir()+"/catalog.db")
-	must(t, err)
-	defer cat.Close()
 	window, err := quota.ParseWindow("day", "UTC")
 	must(t, err)
-	w := &daemon.Config{Lanes: lanes(t, "* * * * *", "UTC", "US", 0)}
-	w.Sweep.Catalog, w.Sweep.Day = cat, window
-	w.Sweep.Budget = &quota.Budget{Ledger: l, Credential: "key1", Limits: []quota.Limit{{Bucket: quota.DefaultBucket, Window: window}},
-		Prices: map[string][]quota.Cost{"youtube.videos.list": {{Bucket: quota.DefaultBucket, Units: 1}}}}
+	_, w := onRedis(t, server, quota.Limit{Bucket: quota.DefaultBucket, Window: window})
+	w.Lanes = lanes(t, "* * * * *", "UTC", "US", 0)
 	shares, short, err := w.Shares(t.Context())
 	if err != nil || !short {
 		t.Fatal(short, err)

@@ -133,9 +133,7 @@ func TestLostKeepsItsChart(t *testing.T) {
 				p.crash() // with the first page stored
 			}
 		})
-		a.start()
-		time.Sleep(11 * time.Minute) // longer than anybody looks back
-		a.end()
+		a.start().stopAfter(11 * time.Minute) // longer than anybody looks back
 		w.open(all...).start().stopAfter(5 * time.Minute)
 		w.expectAsked("19:00:00 JP 1, 19:15:00 JP 1, 19:15:00 JP 2, 19:15:00 JP 3, 19:15:00 JP 4")
 		if halves := w.halves(); halves != lost+" 1" {

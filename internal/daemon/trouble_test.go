@@ -22,9 +22,7 @@ func TestFourAtOnce(t *testing.T) {
 		w.set(func(_ *proc, r *http.Request) { // 50 s a chart, 100 s for all eight
 			runs.during(func() { slow(r, 25*time.Second) })
 		})
-		p.start()
-		time.Sleep(20 * time.Minute)
-		p.end()
+		p.start().stopAfter(20 * time.Minute)
 		if n := runs.most.Load(); n != 4 {
 			t.Errorf("%d at once", n)
 		}
@@ -186,8 +184,7 @@ func TestInvalidRegion(t *testing.T) {
 		if n := len(w.taken()); n != 1 || w.logged("level=ERROR", "knows no such region") != 1 || w.logged("level=ERROR") != 1 {
 			t.Errorf("%d requests: %v", n, w.log)
 		}
-		time.Sleep(2 * time.Hour)
-		p.end()
+		p.stopAfter(2 * time.Hour)
 		if n := len(w.taken()); n != 1 {
 			t.Errorf("%d requests a week later", n)
 		}

@@ -3,7 +3,6 @@ package schedule
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestDaylight: the ticks of one local day on which the clock changes, as the clock then shows them
@@ -132,34 +131,6 @@ func TestDaylight(t *testing.T) {
 			if got = strings.TrimSpace(got); got != want {
 				t.Errorf("%q in %s on the day after %s:\n got %s\nwant %s", spec, day.zone,
 					day.from, got, want)
-			}
-		}
-	}
-}
-
-// TestOnceADay: a daily job has 365 ticks in a year, each on a date of its own, in whatever zone
-// and at whatever hour.
-func TestOnceADay(t *testing.T) {
-	for _, name := range []string{"America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe",
-		"Africa/Cairo", "Asia/Kathmandu",
-		"America/Havana", "Africa/Casablanca", "Antarctica/Troll", "Asia/Beirut",
-		"America/Santiago"} {
-		z := zone(t, name)
-		for _, spec := range []string{"0 0 * * *", "30 0 * * *", "59 1 * * *", "0 2 * * *",
-			"30 2 * * *", "15 3 * * *", "45 23 * * *"} {
-			from := time.Date(2026, 1, 1, 0, 0, 0, 0, z).Add(-time.Second)
-			to := time.Date(2027, 1, 1, 0, 0, 0, 0, z).Add(-time.Second)
-			dates := map[string]int{}
-			for tick := range parsed(t, spec, name).Ticks(from, to) {
-				dates[tick.In(z).Format(time.DateOnly)]++
-			}
-			if len(dates) != 365 {
-				t.Errorf("%q in %s: %d dates", spec, name, len(dates))
-			}
-			for date, n := range dates {
-				if n != 1 {
-					t.Errorf("%q in %s: %d ticks on %s", spec, name, n, date)
-				}
 			}
 		}
 	}
