@@ -62,8 +62,8 @@ func discovery(t *testing.T) map[string]discovered {
 
 var template = regexp.MustCompile(`\{[^}]*\}`)
 
-// Every method is priced as the document has it, and each of its requests is named.
-func TestEveryDiscoveredMethod(t *testing.T) {
+// Each of its requests is named, too.
+func TestEveryDiscoveredMethodIsPriced(t *testing.T) {
 	table := costs.Default()
 	named := func(verb, path, want string) {
 		t.Helper()
