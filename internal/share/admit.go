@@ -114,7 +114,8 @@ func (b *Book) room(t *turn, cost, at, until int64) int64 {
 		if !w.slides {
 			units = min(units, l.left)
 			if spent := b.all.since(w.start, &l.lanes); t.class == inTurn && t.interval >= parts*3/2 {
-				units = min(units, max(cost, b.costs/2)+mulDiv(l.capacity, w.wants-(w.wanted-b.past), max(w.wants, 1))-spent)
+				line := mulDiv(l.capacity, w.wants-(w.wanted-b.past), max(w.wants, 1))
+				units = min(units, max(cost, b.costs/2)+line-spent)
 			}
 			continue
 		}

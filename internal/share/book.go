@@ -51,7 +51,7 @@ type laneBook struct {
 	turn  turn
 
 	last, first numbered        // the newest grain, and the first that turn counts
-	known       map[int64]int64 // the number of the tick of each grain that was asked for; of all forks
+	known       map[int64]int64 // tick numbers by grain, of all copies
 }
 
 // mostKnown is how many grains are remembered, those of some weeks.

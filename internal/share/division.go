@@ -157,7 +157,8 @@ func (b *Book) divide(d *division, at, left int64) {
 }
 
 func (b *Book) cut(w *window, capacity int64) *cut {
-	c := &cut{of: capacity, intervals: make([]int64, len(b.lanes)), floored: make([]bool, len(b.lanes))}
+	n := len(b.lanes)
+	c := &cut{of: capacity, intervals: make([]int64, n), floored: make([]bool, n)}
 	claimants, scale := b.claimants(w, capacity)
 	for i, units := range MaxMin(capacity*scale, claimants) {
 		claim := &claimants[i]

@@ -22,7 +22,7 @@ type turn struct {
 	interval int64 // between two runs; 0: at each tick
 	now      int64
 	due      int64
-	order    int64 // since when it has been waiting: of one class and priority, who has waited longest goes first
+	order    int64 // since when it waits: of one class and priority, the longest goes first
 	every    int64 // µs between two ticks
 	class    class
 	priority int64
@@ -66,7 +66,8 @@ func (b *Book) turnOf(lane int) *turn {
 // enough, waits for a quarter more than one, or a tick.
 func (b *Book) findTurn(lane int) {
 	l, at := &b.lanes[lane], b.now
-	t := turn{every: l.every, priority: b.rule.Lanes[lane].Priority, until: math.MaxInt64, changes: b.changes}
+	t := turn{every: l.every, priority: b.rule.Lanes[lane].Priority, until: math.MaxInt64,
+		changes: b.changes}
 	apart := int64(0) // µs between two runs
 	for i := range b.limits {
 		d := &b.limits[i]
@@ -98,7 +99,8 @@ func (b *Book) findTurn(lane int) {
 		last := b.tickOf(lane, l.newest(), &l.last) * parts
 		reach := min(memory, max(reachesBack, looksBack*min(apart, memory)))
 		i := min(l.from(at-reach), len(l.at)-1)
-		paid := b.tickOf(lane, l.at[i], &l.first)*parts + min(mulDiv(t.interval, l.total-l.before[i], b.rule.Cost(lane)), never/4)
+		covered := mulDiv(t.interval, l.total-l.before[i], b.rule.Cost(lane))
+		paid := b.tickOf(lane, l.at[i], &l.first)*parts + min(covered, never/4)
 		// last may be the length of a grain ago, however often the lane ticks
 		t.order = min(paid, last+t.interval+max(t.interval/4, parts, mulDiv(grain, parts, t.every)))
 		t.due = max(t.order, last+t.interval/4*3)
