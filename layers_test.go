@@ -49,6 +49,7 @@ youtube/fault: youtube/bounds
 youtube/youtubetest:
 ingest: catalog meter quota regions youtube youtube/fault
 upstream: costs meter endpoint quota youtube/fault
+upstream/upstreamtest: config costs ledger/redisledger ledger/redistest ledger/sqliteledger meter quota upstream youtube/youtubetest
 schedule:
 sim: quota schedule share
 forecast: quota schedule share sim

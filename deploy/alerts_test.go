@@ -11,12 +11,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"quotabudget/internal/upstream/upstreamtest"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -164,13 +164,13 @@ func scrapeDaemon(t *testing.T) (text string) {
 
 // launch runs a program in a folder of its own, in front of the stand-in, and returns what it
 // prints.
-func launch(t *testing.T, config, name string, args ...string) *lines {
+func launch(t *testing.T, config, name string, args ...string) *upstreamtest.Log {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
 	cmd.Dir = t.TempDir()
 	write(t, filepath.Join(cmd.Dir, "quota.yaml"), config)
 	cmd.Env = environment(cmd.Dir, serve(t, &youtubetest.Server{}))
-	log := &lines{}
+	log := new(upstreamtest.Log)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func launch(t *testing.T, config, name string, args ...string) *lines {
 }
 
 // await waits until it holds, of a program that prints the log.
-func await(t *testing.T, log *lines, holds func() bool) {
+func await(t *testing.T, log *upstreamtest.Log, holds func() bool) {
 	t.Helper()
 	for range 3000 {
 		if holds() {
@@ -238,22 +238,4 @@ func get(url string) string {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return string(text)
-}
-
-// lines is what a program has printed so far.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"quotabudget/internal/upstream/upstreamtest"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -89,7 +90,7 @@ func TestUnderTheFilter(t *testing.T) {
 // traced is a program under strace.
 type traced struct {
 	cmd   *exec.Cmd
-	log   lines
+	log   upstreamtest.Log
 	trace string // file
 	pid   string // file, with the number of the program's process
 }

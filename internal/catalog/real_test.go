@@ -19,9 +19,7 @@ func realCharts(t testing.TB, use func(region string, days [][]Video)) {
 		return
 	}
 	charts, err := youtubetest.LoadDir(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, region := range charts.Regions(charts.Days() - 1) {
 		var days [][]Video
 		for day := range charts.Days() {
@@ -36,9 +34,7 @@ func realCharts(t testing.TB, use func(region string, days [][]Video)) {
 func videosOf(t testing.TB, list []*youtubetest.Video) (all []Video) {
 	for _, v := range list {
 		published, err := time.Parse(time.RFC3339, v.PublishedAt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all = append(all, Video{
 			ID: v.ID, Title: v.Title, ChannelID: v.ChannelID, ChannelTitle: v.ChannelTitle,
 			Category: v.CategoryID, Description: v.Description, Tags: slices.Clone(v.Tags),
@@ -81,9 +77,7 @@ func TestRealCharts(t *testing.T) {
 func checkReal(t *testing.T, c *Catalog, region string, list []Video) {
 	t.Helper()
 	_, ranked, err := c.Current(t.Context(), ChartKey{Region: region}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want []Ranked
 	first := map[string]int{}
 	for i, v := range list {

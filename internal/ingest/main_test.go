@@ -113,9 +113,7 @@ func (s *station) wireIn(t testing.TB, dir string, ledger quota.Ledger, limits [
 	var err error
 	s.gate, err = upstream.Gate(address, table, s.budget,
 		func() (string, error) { return "some-key", nil }, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.gate.Base = base
 	if s.client, err = youtube.New(t.Context(), address, s.gate); err != nil {
 		t.Fatal(err)

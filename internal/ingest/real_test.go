@@ -16,9 +16,7 @@ func TestRealCharts(t *testing.T) {
 		return
 	}
 	charts, err := youtubetest.LoadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := open(t, &youtubetest.Server{Charts: charts}, units(1000))
 	list := append(charts.Regions(charts.Days()-1), "AU") // which the data do not have
 	sum, err := s.sweep(t, strings.Join(list, ","), 0).Execute(t.Context())

@@ -19,11 +19,11 @@ import (
 func TestChargedBeforeSent(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
 		s := open(t, &youtubetest.Server{}, units(3))
-		s.standin.Now = func() time.Time { // asked as the request is being counted
-			if used, n := s.used(t, quota.DefaultBucket), s.served.Load(); used < n {
+		s.Standin.Now = func() time.Time { // asked as the request is being counted
+			if used, n := s.used(t, quota.DefaultBucket), s.Served.Load(); used < n {
 				t.Errorf("request %d was counted with %d units charged", n, used)
 			}
-			return s.clock.Now()
+			return s.Now()
 		}
 		for i := range 3 {
 			if status, _, err := s.get(t, chart); err != nil || status != http.StatusOK {
@@ -37,14 +37,16 @@ func TestChargedBeforeSent(t *testing.T) {
 			denied.Decision.RetryAt.Sub(noon).Round(time.Second) != 24*time.Hour {
 			t.Errorf("got %+v", denied)
 		}
-		s.standin.Now = s.clock.Now
-		s.counted(t, 3, 3)
-		s.clock.Set(denied.Decision.RetryAt)
+		s.Standin.Now = s.Now
+		s.Counted(t, 3, 3)
+		s.SetNow(denied.Decision.RetryAt)
 		if _, _, err := s.get(t, chart); err != nil {
 			t.Error(err)
 		}
 		// The clock stands still: charges are stamped 1 µs apart, and two have left the window.
-		s.counted(t, 4, 2)
+		if used := s.used(t, quota.DefaultBucket); s.Standin.Counts().Requests != 4 || used != 2 {
+			t.Errorf("%d units after %+v", used, s.Standin.Counts())
+		}
 	})
 }
 
@@ -54,25 +56,21 @@ func TestEveryAttemptAndPage(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
 		trouble := faults(t, "503@2-3", "drop@5", "truncated@6")
 		s := open(t, &youtubetest.Server{Faults: trouble}, units(100))
-		client, err := youtube.New(t.Context(), s.upstream.URL, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		client, err := youtube.New(t.Context(), s.Server.URL, s)
+		must(t, err)
 		client.Retry = youtube.Retry{Transient: 5}
 		var tally meter.Tally
 		ctx := meter.WithTally(t.Context(), &tally)
 		pages, token := 0, ""
 		for done := false; !done; done = token == "" {
 			page, err := client.Chart(ctx, youtube.ChartRequest{Region: "US", PageToken: token})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pages, token = pages+1, page.Next
 		}
 		if pages != 4 || tally.Sum() != 8 || tally.Units()["default"] != 8 {
 			t.Errorf("%d pages, tally %v", pages, tally.Units())
 		}
-		s.counted(t, 8, 8)
+		s.Counted(t, 8, 8)
 	})
 }
 
@@ -80,23 +78,21 @@ func TestUnreachableLedgerDenies(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
 		s := open(t, &youtubetest.Server{}, units(100))
 		s.Budget.Open = []string{"youtube.videos.list"}
-		if err := s.ledger.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Ledger.Close())
 		_, _, err := s.get(t, categories) // I5
 		if !errors.Is(err, quota.ErrNotSent) ||
 			!errors.Is(err, quota.ErrUnreachable) && !errors.Is(err, quota.ErrLedgerUnusable) {
 			t.Errorf("got %v", err)
 		}
-		if n := s.standin.Counts().Requests; n != 0 {
+		if n := s.Standin.Counts().Requests; n != 0 {
 			t.Errorf("%d requests were sent", n)
 		}
 		var tally meter.Tally
 		status, _, err := s.ask(meter.WithTally(t.Context(), &tally), chart)
-		if status != 200 || err != nil || s.standin.Counts().Requests != 1 || tally.Sum() != 0 {
+		if status != 200 || err != nil || s.Standin.Counts().Requests != 1 || tally.Sum() != 0 {
 			t.Errorf("%d %v, tally %v", status, err, tally.Units())
 		}
-		log := s.log.String()
+		log := s.Log.String()
 		if !strings.Contains(log, "level=WARN") || !strings.Contains(log, "unmetered") {
 			t.Errorf("log: %s", log)
 		}
@@ -111,7 +107,7 @@ func TestObserve(t *testing.T) {
 			t.Fatal(status, err)
 		}
 	}
-	s.counted(t, 3, 3)
+	s.Counted(t, 3, 3)
 }
 
 // TestCall: labels reach the log, a person may use the headroom, and what was set aside can be
@@ -138,7 +134,7 @@ func TestCall(t *testing.T) {
 			t.Errorf("%+v: %v", test.call, err)
 		}
 	}
-	s.counted(t, 2, 2)
+	s.Counted(t, 2, 2)
 	if held := s.usage(t, "default").Held; held != 5 {
 		t.Errorf("%d units are set aside", held)
 	}
@@ -168,7 +164,7 @@ func TestManyAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		s.counted(t, 25, 25)
+		s.Counted(t, 25, 25)
 		if tally.Sum() != 25 {
 			t.Errorf("tally %v", tally.Units())
 		}
@@ -185,5 +181,5 @@ func TestOneKeyPaysForOneRequest(t *testing.T) {
 			t.Errorf("request %d: %v, want %v", i+1, err, want)
 		}
 	}
-	s.counted(t, 1, 1)
+	s.Counted(t, 1, 1)
 }

@@ -19,9 +19,7 @@ import (
 func moment(t testing.TB, text string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return at
 }
 
@@ -38,16 +36,16 @@ func TestSuspended(t *testing.T) {
 			{"2026-11-03T12:00:00Z", "403-quota", search, "2026-11-04T08:00:00Z"},
 		} {
 			reset := moment(t, test.reset)
-			s.clock.Set(moment(t, test.now))
-			s.standin.SetFaults(faults(t, test.fault)...)
+			s.SetNow(moment(t, test.now))
+			s.Standin.SetFaults(faults(t, test.fault)...)
 			status, body, err := s.get(t, test.path)
 			if err != nil || status != 403 && status != 429 || !strings.Contains(body, "xceeded") {
 				t.Errorf("%s: the client reads %d %q %v", test.fault, status, body, err)
 			}
-			s.standin.SetFaults()
-			before := s.served.Load()
+			s.Standin.SetFaults()
+			before := s.Served.Load()
 			for _, now := range []time.Time{moment(t, test.now), reset.Add(-time.Microsecond)} {
-				s.clock.Set(now)
+				s.SetNow(now)
 				_, _, err = s.get(t, test.path)
 				refused(t, err, quota.ErrExhausted)
 				if d := denialOf(t, err); d.Limit != quota.Suspended || !d.RetryAt.Equal(reset) {
@@ -55,14 +53,14 @@ func TestSuspended(t *testing.T) {
 						d.RetryAt, reset)
 				}
 			}
-			if s.served.Load() != before {
+			if s.Served.Load() != before {
 				t.Errorf("%s: asked again", test.fault)
 			}
 			other := map[string]string{chart: search, search: chart}[test.path]
 			if _, _, err = s.get(t, other); err != nil {
 				t.Errorf("%s: another bucket: %v", test.fault, err)
 			}
-			s.clock.Set(reset)
+			s.SetNow(reset)
 			if _, _, err = s.get(t, test.path); err != nil {
 				t.Errorf("%s after the reset: %v", test.fault, err)
 			}
@@ -84,7 +82,7 @@ func TestNotSuspended(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	for _, fault := range []string{"429", "429-bare", "500", "503", "500-html", "404-chart",
 		"403-disabled"} {
-		s.standin.SetFaults(faults(t, fault)...)
+		s.Standin.SetFaults(faults(t, fault)...)
 		if status, body, err := s.get(t, chart); err != nil || status < 400 || body == "" {
 			t.Errorf("%s: the client reads %d %q %v", fault, status, body, err)
 		}
@@ -97,16 +95,16 @@ func TestNotSuspended(t *testing.T) {
 // TestLateAnswer: an answer of a day that has ended neither closes the new day nor opens it.
 func TestLateAnswer(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, units(100))
-	s.clock.Set(moment(t, "2026-06-02T06:59:59.999Z"))
+	s.SetNow(moment(t, "2026-06-02T06:59:59.999Z"))
 	today := moment(t, "2026-06-03T07:00:00Z")
 	for _, closed := range []time.Time{{}, today} {
-		s.standin.Now = nil
-		s.answering(func(w http.ResponseWriter, r *http.Request) {
-			s.clock.Set(moment(t, "2026-06-02T07:00:00.001Z"))
-			if err := s.ledger.Suspend(r.Context(), "key1", "default", closed); err != nil {
+		s.Standin.Now = nil
+		s.Answering(func(w http.ResponseWriter, r *http.Request) {
+			s.SetNow(moment(t, "2026-06-02T07:00:00.001Z"))
+			if err := s.Ledger.Suspend(r.Context(), "key1", "default", closed); err != nil {
 				t.Error(err)
 			}
-			s.standin.ServeHTTP(w, r)
+			s.Standin.ServeHTTP(w, r)
 		})
 		if status, _, err := s.get(t, chart); status != 403 || err != nil {
 			t.Fatal(status, err)
@@ -114,7 +112,7 @@ func TestLateAnswer(t *testing.T) {
 		if until := s.usage(t, "default").SuspendedUntil; !until.Equal(closed) {
 			t.Errorf("suspended until %v, want %v", until, closed)
 		}
-		s.clock.Set(moment(t, "2026-06-02T06:59:59.999Z"))
+		s.SetNow(moment(t, "2026-06-02T06:59:59.999Z"))
 	}
 }
 
@@ -191,13 +189,12 @@ func TestErrorBodies(t *testing.T) {
 		"none":  {status(503, ""), "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, &youtubetest.Server{}, units(100)).answering(test.answer)
+			s := open(t, &youtubetest.Server{}, units(100))
+			s.Answering(test.answer)
 			r := s.request(t.Context(), "GET", chart, nil)
 			r.Header.Set("Accept-Encoding", "gzip") // as a program behind the proxy may ask
 			resp, err := s.RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			n := resp.ContentLength
 			_, body, err := read(resp, err)
 			if body != test.want || err != nil || n != int64(len(body)) {
@@ -209,7 +206,7 @@ func TestErrorBodies(t *testing.T) {
 		})
 	}
 	s := open(t, &youtubetest.Server{}, units(100))
-	s.answering(func(w http.ResponseWriter, _ *http.Request) {
+	s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		w.WriteHeader(403)
 		io.WriteString(w, gone[:20])
@@ -220,7 +217,7 @@ func TestErrorBodies(t *testing.T) {
 	if err == nil || resp != nil || !strings.Contains(err.Error(), "broke off") {
 		t.Errorf("got %v, %v", resp, err)
 	}
-	s.counted(t, 0, 1) // it was sent, though not to the stand-in
+	s.Counted(t, 0, 1) // it was sent, though not to the stand-in
 }
 
 // TestSuspendFails: when the ledger cannot be told, the client has its answer all the same, and
@@ -229,13 +226,13 @@ func TestSuspendFails(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, units(100))
 	learn := s.Learn
 	s.Learn = func(status int, body []byte) (meter.Lesson, bool) {
-		s.ledger.Close()
+		s.Ledger.Close()
 		return learn(status, body)
 	}
 	if status, body, err := s.get(t, chart); status != 403 || body == "" || err != nil {
 		t.Errorf("got %d %q %v", status, body, err)
 	}
-	if !strings.Contains(s.log.String(), "level=ERROR") {
-		t.Errorf("log: %s", s.log)
+	if !strings.Contains(s.Log.String(), "level=ERROR") {
+		t.Errorf("log: %s", s.Log)
 	}
 }

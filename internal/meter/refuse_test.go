@@ -31,14 +31,14 @@ func TestRefused(t *testing.T) {
 			refused(t, err, reason)
 		}
 	}
-	s.counted(t, 0, 0)
+	s.Counted(t, 0, 0)
 }
 
 // TestKeyIsNotSentInTheClear: whatever the gate is told of its upstream, it sends the key encrypted
 // or to this machine.
 func TestKeyIsNotSentInTheClear(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
-	address := s.upstream.Listener.Addr().String()
+	address := s.Server.Listener.Addr().String()
 	anywhere := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}
@@ -49,16 +49,16 @@ func TestKeyIsNotSentInTheClear(t *testing.T) {
 		"upstream.example": false, "10.1.2.3": false, "localhost.example": false,
 	} {
 		s.Host, s.Scheme = host+port, ""
-		before := s.served.Load()
+		before := s.Served.Load()
 		_, _, err := read(s.RoundTrip(s.request(t.Context(), "GET", "http://"+s.Host+chart, nil)))
-		if private && err != nil || private != (s.served.Load() > before) {
-			t.Errorf("%s: %v, %d requests", host, err, s.served.Load()-before)
+		if private && err != nil || private != (s.Served.Load() > before) {
+			t.Errorf("%s: %v, %d requests", host, err, s.Served.Load()-before)
 		}
 		if !private {
 			refused(t, err, meter.ErrInTheClear)
 		}
 	}
-	s.counted(t, 3, 3)
+	s.Counted(t, 3, 3)
 }
 
 // TestKeyGoesToTheUpstreamOnly is I8.
@@ -68,8 +68,9 @@ func TestKeyGoesToTheUpstreamOnly(t *testing.T) {
 	stranger := httptest.NewServer(http.HandlerFunc(
 		func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
 	defer stranger.Close()
-	for _, url := range []string{stranger.URL,
-		strings.Replace(s.upstream.URL, "http:", "https:", 1), s.upstream.URL + "0", strings.Replace(stranger.URL, "//", "//"+s.Host+"@", 1)} {
+	for _, url := range []string{stranger.URL, s.Server.URL + "0",
+		strings.Replace(s.Server.URL, "http:", "https:", 1),
+		strings.Replace(stranger.URL, "//", "//"+s.Host+"@", 1)} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", url+chart, nil)
 		if err != nil {
 			continue // no such port
@@ -77,13 +78,13 @@ func TestKeyGoesToTheUpstreamOnly(t *testing.T) {
 		_, err = s.RoundTrip(r)
 		refused(t, err, meter.ErrForeignHost)
 	}
-	s.upstream.Config.Handler = http.RedirectHandler(stranger.URL+chart, http.StatusFound)
+	s.Server.Config.Handler = http.RedirectHandler(stranger.URL+chart, http.StatusFound)
 	_, _, err := s.get(t, chart)
 	refused(t, err, meter.ErrForeignHost)
 	if strangers.Load() != 0 {
 		t.Error("a stranger was asked")
 	}
-	s.counted(t, 0, 1) // the request that was redirected
+	s.Counted(t, 0, 1) // the request that was redirected
 }
 
 func TestKeyShowsNowhere(t *testing.T) {
@@ -106,7 +107,7 @@ func TestKeyShowsNowhere(t *testing.T) {
 	if r.Header.Get("X-Goog-Api-Key") != "the client's own" {
 		t.Error("the client's request was changed")
 	}
-	if text := fmt.Sprint(s.entries(t), s.log); strings.Contains(text, canary) {
+	if text := fmt.Sprint(s.entries(t), s.Log); strings.Contains(text, canary) {
 		t.Errorf("the key is in %s", text)
 	}
 }
@@ -116,7 +117,7 @@ func TestKeyShowsNowhere(t *testing.T) {
 func TestKeyIsNotRepeated(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	const suspended = `{"error":{"message":"Consumer 'api_key:%s' has been suspended."}}`
-	s.answering(func(w http.ResponseWriter, r *http.Request) {
+	s.Answering(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("X-Goog-Api-Key")
 		w.Header().Set("X-Consumer", "api_key:"+key)
 		w.WriteHeader(http.StatusForbidden)
@@ -124,9 +125,7 @@ func TestKeyIsNotRepeated(t *testing.T) {
 	})
 	r := s.request(t.Context(), "GET", chart, nil)
 	resp, err := s.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	header, length := resp.Header.Get("X-Consumer"), resp.ContentLength
 	_, body, err := read(resp, err)
 	want := fmt.Sprintf(suspended, "(not shown)")
@@ -141,7 +140,7 @@ func TestKeyIsNotRepeated(t *testing.T) {
 // TestLongHeader: an answer whose header is longer than any real one takes no memory.
 func TestLongHeader(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
-	s.answering(func(w http.ResponseWriter, _ *http.Request) {
+	s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Long", strings.Repeat("x", 2<<20))
 	})
 	r := s.request(t.Context(), "GET", chart, nil)
@@ -149,7 +148,7 @@ func TestLongHeader(t *testing.T) {
 		resp.Body.Close()
 		t.Error("it was read")
 	}
-	s.counted(t, 0, 1) // it was sent, though not to the stand-in
+	s.Counted(t, 0, 1) // it was sent, though not to the stand-in
 }
 
 // body tells whether it was closed.
@@ -177,5 +176,5 @@ func TestWithoutKey(t *testing.T) {
 	if _, _, err := s.get(t, chart); err == nil || strings.Contains(err.Error(), canary) {
 		t.Errorf("got %v", err)
 	}
-	s.counted(t, 0, 0)
+	s.Counted(t, 0, 0)
 }

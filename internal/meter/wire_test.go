@@ -26,14 +26,12 @@ func TestNeverLeft(t *testing.T) {
 		if _, _, err := s.get(t, chart); err != nil {
 			t.Fatal(err)
 		}
-		stranger := httptest.NewUnstartedServer(s.standin)
+		stranger := httptest.NewUnstartedServer(s.Standin)
 		stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
 		stranger.StartTLS() // with a certificate that nobody trusts
 		t.Cleanup(stranger.Close)
 		closed, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		closed.Close()
 		s.Scheme = ""
 		for name, url := range map[string]string{
@@ -49,7 +47,7 @@ func TestNeverLeft(t *testing.T) {
 			if n := len(s.entries(t)); n != 1 || tally.Sum() != 0 {
 				t.Errorf("%s: %d entries, tally %v", name, n, tally.Units())
 			}
-			s.counted(t, 1, 1)
+			s.Counted(t, 1, 1)
 		}
 	})
 }
@@ -71,7 +69,7 @@ func TestCancelledWhileDialling(t *testing.T) {
 	if _, err := s.RoundTrip(r); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	s.counted(t, 0, 0)
+	s.Counted(t, 0, 0)
 }
 
 // TestCancelFails: a charge that cannot be taken back stays, and somebody is told.
@@ -79,7 +77,7 @@ func TestCancelFails(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	base := s.Base.(*http.Transport)
 	base.DialContext = func(context.Context, string, string) (net.Conn, error) {
-		s.ledger.Close()
+		s.Ledger.Close()
 		return nil, errors.New("no route")
 	}
 	var tally meter.Tally
@@ -87,8 +85,8 @@ func TestCancelFails(t *testing.T) {
 	if _, err := s.RoundTrip(r); err == nil {
 		t.Error("no error")
 	}
-	if tally.Sum() != 1 || !strings.Contains(s.log.String(), "cannot cancel the charge") {
-		t.Errorf("tally %v, log %s", tally.Units(), s.log)
+	if tally.Sum() != 1 || !strings.Contains(s.Log.String(), "cannot cancel the charge") {
+		t.Errorf("tally %v, log %s", tally.Units(), s.Log)
 	}
 }
 
@@ -97,19 +95,19 @@ func TestSentStaysCharged(t *testing.T) {
 	for _, kind := range []string{"drop", "cut", "hang", "503", "403-quota"} {
 		s := open(t, &youtubetest.Server{Faults: faults(t, kind)}, units(100))
 		ctx, cancel := context.WithCancel(t.Context())
-		s.standin.Now = func() time.Time { // asked when the request is being counted
+		s.Standin.Now = func() time.Time { // asked when the request is being counted
 			if kind == "hang" {
 				cancel()
 			}
-			return s.clock.Now()
+			return s.Now()
 		}
 		status, _, err := s.ask(ctx, chart)
 		if err == nil && status < 400 {
 			t.Errorf("%s: %d %v", kind, status, err)
 		}
-		s.upstream.Close() // waits for the handler
-		s.standin.Now = s.clock.Now
-		s.counted(t, 1, 1)
+		s.Server.Close() // waits for the handler
+		s.Standin.Now = s.Now
+		s.Counted(t, 1, 1)
 		cancel()
 	}
 }
@@ -148,7 +146,7 @@ func TestNeverSentTwice(t *testing.T) {
 			if err := send(s); err == nil {
 				t.Error("the dropped request has an answer")
 			}
-			c := s.standin.Counts()
+			c := s.Standin.Counts()
 			if c.Requests != 2 || c.Units["default"] != s.used(t, "default") {
 				t.Errorf("two calls made %+v, and the ledger has %d units", c, s.used(t, "default"))
 			}
@@ -172,9 +170,7 @@ func TestOnTheWire(t *testing.T) {
 		s := open(t, &youtubetest.Server{}, units(1000))
 		s.Method = func(*http.Request) (string, error) { return "youtube.videos.list", nil }
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer listener.Close()
 		seen := make(chan string, 1)
 		go func() {
@@ -195,9 +191,7 @@ func TestOnTheWire(t *testing.T) {
 			r.Header.Set("Idempotency-Key", "1")
 		}
 		resp, err := s.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		resp.Body.Close()
 		head, sent, _ := strings.Cut(<-seen, "\r\n\r\n")
 		if !strings.HasPrefix(head, test.verb+" "+test.path+" HTTP/1.1\r\n") ||
@@ -245,9 +239,7 @@ func TestSpeaksHTTP1(t *testing.T) {
 	base.TLSClientConfig.RootCAs = trusting.RootCAs
 	s.Base, s.Scheme, s.Host = base, "https", upstream.Listener.Addr().String()
 	resp, err := s.RoundTrip(s.request(t.Context(), "GET", upstream.URL+chart, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp.Body.Close()
 	if resp.ProtoMajor != 1 {
 		t.Errorf("answered by %s", resp.Proto)

@@ -18,9 +18,7 @@ import (
 func (s *station) raw(t testing.TB, request string) int {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.local())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(20 * time.Second))
 	lines := strings.NewReplacer("|", "\r\n", "HOST", "Host: "+s.local())
@@ -108,8 +106,8 @@ func TestAmbiguousForm(t *testing.T) {
 		if got := s.raw(t, request); got != want {
 			t.Errorf("%q: %d, want %d", request, got, want)
 		}
-		if c := s.standin.Counts(); c.Requests != 0 || s.used(t) != 0 {
-			t.Fatalf("%q: %d units for %+v", request, s.used(t), c)
+		if c := s.Standin.Counts(); c.Requests != 0 || s.Used(t) != 0 {
+			t.Fatalf("%q: %d units for %+v", request, s.Used(t), c)
 		}
 	}
 }
@@ -142,14 +140,14 @@ func TestPlainForm(t *testing.T) {
 		}
 		units += cost
 		s.awaitUsed(t, units)
-		asked := s.asked.Load()
+		asked := s.Asked.Load()
 		for _, name := range []string{"Upgrade", "Http2-Settings", "Connection", "Expect"} {
 			if asked.Header.Get(name) != "" {
 				t.Errorf("%q: the upstream was sent %s: %s", request, name, asked.Header.Get(name))
 			}
 		}
 	}
-	if c := s.standin.Counts(); c.Requests != 8 || c.Units["default"] != units {
+	if c := s.Standin.Counts(); c.Requests != 8 || c.Units["default"] != units {
 		t.Errorf("%d units, and the stand-in counted %+v", units, c)
 	}
 }
@@ -190,30 +188,26 @@ func FuzzRaw(f *testing.F) {
 			Window: quota.Sliding(time.Hour)})
 	}
 	s := open(f, limits, func(s *station) {
-		s.Limits.Grace, s.Hosts = 50*time.Millisecond, []string{"H"}
-		s.standin.Limits = map[string]int64{}
+		s.proxy.Limits.Grace, s.proxy.Hosts = 50*time.Millisecond, []string{"H"}
+		s.Standin.Limits = map[string]int64{}
 		for _, l := range limits {
-			s.standin.Limits[l.Bucket] = quota.MaxUnits
+			s.Standin.Limits[l.Bucket] = quota.MaxUnits
 		}
 	})
 	billed := map[string]int64{} // each run begins where the last ended
 	charged := map[string]int64{}
 	f.Fuzz(func(t *testing.T, text string) {
 		conn, err := net.Dial("tcp", s.local())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		conn.SetDeadline(time.Now().Add(20 * time.Second))
 		io.WriteString(conn, text)
 		conn.(*net.TCPConn).CloseWrite()
 		answers, _ := io.ReadAll(conn) // until the proxy has answered all and closed the connection
 		conn.Close()
-		await(t, func() bool { return s.UnderWay() == 0 })
-		usage, err := s.gate.Budget.Usage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		counts := s.standin.Counts()
+		await(t, func() bool { return s.proxy.UnderWay() == 0 })
+		usage, err := s.Budget.Usage(t.Context())
+		must(t, err)
+		counts := s.Standin.Counts()
 		for _, b := range usage.Buckets {
 			now := b.Limits[0].Used
 			if by, of := counts.Total[b.Bucket]-billed[b.Bucket], now-charged[b.Bucket]; by > of {
@@ -225,7 +219,7 @@ func FuzzRaw(f *testing.F) {
 		if counts.KeyInURL > 0 || counts.Refused > 0 {
 			t.Errorf("%q: %+v", text, counts)
 		}
-		if asked := s.asked.Load(); asked != nil {
+		if asked := s.Asked.Load(); asked != nil {
 			checkAsked(t, text, asked)
 		}
 	})

@@ -12,7 +12,8 @@ import (
 // TestHost: only who names the proxy as itself is served. A page whose own name was made to point
 // here sends that name.
 func TestHost(t *testing.T) {
-	s := open(t, units(100), func(s *station) { s.Hosts = []string{"Proxy.lan", "gate.lan:8080"} })
+	hosts := []string{"Proxy.lan", "gate.lan:8080"}
+	s := open(t, units(100), func(s *station) { s.proxy.Hosts = hosts })
 	_, port, _ := strings.Cut(s.local(), ":")
 	served := int64(0)
 	for host, want := range map[string]int{
@@ -34,7 +35,7 @@ func TestHost(t *testing.T) {
 			a.refused(t, want)
 		}
 	}
-	s.counted(t, served, served)
+	s.Counted(t, served, served)
 }
 
 // TestOrigin: a web page is refused, whatever it can make a browser send, and costs nothing; one
@@ -75,12 +76,12 @@ func TestOrigin(t *testing.T) {
 		}
 		if c.want != http.StatusOK {
 			a.refused(t, c.want)
-		} else if asked := s.asked.Load(); asked.Header.Get("Origin") != "" ||
+		} else if asked := s.Asked.Load(); asked.Header.Get("Origin") != "" ||
 			asked.Header.Get("Sec-Fetch-Site") != "" {
 			t.Errorf("the upstream was told %v", asked.Header)
 		}
 	}
-	s.counted(t, 5, 5)
+	s.Counted(t, 5, 5)
 }
 
 // TestPreflight: a browser that asks beforehand pays nothing, and may then do what it asked for.
@@ -106,7 +107,7 @@ func TestPreflight(t *testing.T) {
 		a.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("a stranger: %+v", a)
 	}
-	s.counted(t, 0, 0)
+	s.Counted(t, 0, 0)
 	s.get(t, chart)
 	a = s.get(t, chart, "Origin", "https://dashboard.example")
 	if a.refused(t, 429); a.header.Get("Access-Control-Allow-Origin") == "" ||
@@ -166,10 +167,8 @@ func TestParseCallers(t *testing.T) {
 // withCallers asks every caller for a token.
 func withCallers(t testing.TB) func(*station) {
 	callers, err := proxy.ParseCallers(tokens)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(s *station) { s.Callers = callers }
+	must(t, err)
+	return func(s *station) { s.proxy.Callers = callers }
 }
 
 // TestCallers: who has a token is served and named in the ledger, wherever it carries it; everybody
@@ -195,7 +194,7 @@ func TestCallers(t *testing.T) {
 		{"X-Goog-Api-Key", token, "X-Goog-Api-Key", "b"}} {
 		s.get(t, chart, header...).refused(t, 400)
 	}
-	s.counted(t, 0, 0)
+	s.Counted(t, 0, 0)
 	for _, header := range [][]string{
 		{"X-Quota-Token", token}, {"Authorization", "Bearer " + token},
 		{"authorization", "bearer " + token}, {"X-Goog-Api-Key", token},
@@ -203,28 +202,26 @@ func TestCallers(t *testing.T) {
 		if a := s.get(t, chart, header...); a.status != 200 {
 			t.Errorf("%q: %d %s", header, a.status, a.body)
 		}
-		asked := s.asked.Load()
+		asked := s.Asked.Load()
 		if asked.Header.Get("X-Quota-Token")+asked.Header.Get("Authorization") != "" ||
 			asked.Header.Get("X-Goog-Api-Key") != canary {
 			t.Errorf("%q: the upstream was sent %v", header, asked.Header)
 		}
 	}
 	if a := s.get(t, chart+"&key="+token); a.status != 200 ||
-		strings.Contains(s.asked.Load().RequestURI, "key") {
+		strings.Contains(s.Asked.Load().RequestURI, "key") {
 		t.Errorf("as a key: %d %s", a.status, a.body)
 	}
-	s.counted(t, 5, 5)
-	entries, err := s.ledger.Entries(t.Context(),
+	s.Counted(t, 5, 5)
+	entries, err := s.Ledger.Entries(t.Context(),
 		quota.Query{Credential: "key1", Bucket: "default"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		if e.Labels[proxy.LabelCaller] != "nightly" {
 			t.Errorf("labels %v", e.Labels)
 		}
 	}
-	if log := s.log.String(); strings.Contains(log, token) ||
+	if log := s.Log.String(); strings.Contains(log, token) ||
 		strings.Count(log, "caller=nightly") != 5 {
 		t.Errorf("log: %s", log)
 	}
@@ -233,22 +230,22 @@ func TestCallers(t *testing.T) {
 // TestOAuth: a user's token goes to the upstream where the method takes one, and the key stays
 // here.
 func TestOAuth(t *testing.T) {
-	s := open(t, units(1000), withCallers(t), func(s *station) { s.standin.Keys = nil })
+	s := open(t, units(1000), withCallers(t), func(s *station) { s.Standin.Keys = nil })
 	a := s.get(t, chart, "X-Quota-Token", token, "Authorization", "Bearer ya29.user",
 		"X-Goog-Api-Key", "own")
-	asked := s.asked.Load()
+	asked := s.Asked.Load()
 	if asked == nil || asked.Header.Get("Authorization") != "Bearer ya29.user" ||
 		asked.Header.Get("X-Goog-Api-Key") != "" {
 		t.Fatalf("%+v: the upstream was sent %+v", a, asked)
 	}
 	s.awaitUsed(t, 1)
-	s.standin.Keys = []string{canary}
+	s.Standin.Keys = []string{canary}
 	// a token of ours is none of the upstream's
 	for _, header := range []string{"X-Quota-Token", "X-Goog-Api-Key"} {
 		if a := s.get(t, chart, header, token, "Authorization", "Bearer "+token); a.status != 200 {
 			t.Errorf("%s: %d %s", header, a.status, a.body)
 		}
-		if sent := s.asked.Load().Header.Get("Authorization"); sent != "" {
+		if sent := s.Asked.Load().Header.Get("Authorization"); sent != "" {
 			t.Errorf("%s: the upstream was sent Authorization %s", header, sent)
 		}
 	}
@@ -259,8 +256,8 @@ func TestOAuth(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	s.get(t, chart+"&access_token=ya29.user", "X-Quota-Token", token).refused(t, 400)
-	if used := s.used(t); used != 3 || strings.Contains(s.log.String(), "ya29.user") {
-		t.Errorf("%d units, log %s", used, s.log)
+	if used := s.Used(t); used != 3 || strings.Contains(s.Log.String(), "ya29.user") {
+		t.Errorf("%d units, log %s", used, s.Log)
 	}
 }
 
@@ -268,7 +265,7 @@ func TestOAuth(t *testing.T) {
 // of ours.
 func TestOAuthTeachesNothing(t *testing.T) {
 	s := open(t, units(10), func(s *station) {
-		s.standin.Keys, s.standin.Faults = nil, faults(t, "403-quota@1")
+		s.Standin.Keys, s.Standin.Faults = nil, faults(t, "403-quota@1")
 	})
 	s.get(t, chart, "Authorization", "Bearer ya29.user")
 	if a := s.get(t, chart); a.status != 200 {

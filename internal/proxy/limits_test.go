@@ -21,9 +21,7 @@ const upload = "/upload/youtube/v3/videos?uploadType=media&part=id"
 func (s *station) drip(t testing.TB, path, sent string, said int) *bufio.Reader {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.local())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
 	if _, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: video/mp4\r\n"+
@@ -46,7 +44,8 @@ func status(t testing.TB, in *bufio.Reader) int {
 // nothing before their first byte; of a call that is no upload, before the last.
 func TestSlowBodies(t *testing.T) {
 	s := open(t, uploads(1000), func(s *station) {
-		s.Limits.Requests, s.Limits.Grace, s.Limits.Rate = 30, 500*time.Millisecond, 1<<20
+		limits := &s.proxy.Limits
+		limits.Requests, limits.Grace, limits.Rate = 30, 500*time.Millisecond, 1<<20
 	})
 	var wg sync.WaitGroup
 	for i := range 60 {
@@ -61,37 +60,35 @@ func TestSlowBodies(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	s.counted(t, 0, 0)
+	s.Counted(t, 0, 0)
 	if a := s.do(t, "POST", upload, "film"); a.status != 200 {
 		t.Errorf("after them: %d %s", a.status, a.body)
 	}
-	s.counted(t, 1, 1)
+	s.Counted(t, 1, 1)
 	if got := status(t, s.drip(t, upload, "f", 10)); got != 408 {
 		t.Errorf("a film that stops: %d", got)
 	}
 	s.awaitUsed(t, 2) // of which the upstream has seen the beginning
-	if !strings.Contains(s.log.String(), "came more slowly") {
-		t.Errorf("log %s", s.log)
+	if !strings.Contains(s.Log.String(), "came more slowly") {
+		t.Errorf("log %s", s.Log)
 	}
 }
 
 // TestSizes: a body that is too large is refused before anything is charged, if it says so, and
 // ends where it goes too far.
 func TestSizes(t *testing.T) {
-	s := open(t, uploads(1000), func(s *station) { s.Limits.Upload = 2 << 20 })
+	s := open(t, uploads(1000), func(s *station) { s.proxy.Limits.Upload = 2 << 20 })
 	if a := s.do(t, "POST", upload, strings.Repeat("f", 2<<20)); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	s.do(t, "POST", upload, strings.Repeat("f", 2<<20+1)).refused(t, 413)
 	large := strings.Repeat(" ", 1<<20+1)
 	s.do(t, "POST", rate, large, "Content-Type", "application/json").refused(t, 413)
-	s.counted(t, 1, 1)
+	s.Counted(t, 1, 1)
 	r, err := http.NewRequest("POST", s.front.URL+rate, io.MultiReader(strings.NewReader(large)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read(t, r).refused(t, 413)
-	s.counted(t, 1, 1)
+	s.Counted(t, 1, 1)
 	if a := s.get(t, chart, "X-Large", strings.Repeat("x", 100<<10)); a.status != 431 {
 		t.Errorf("a large header: %d", a.status)
 	}
@@ -99,9 +96,9 @@ func TestSizes(t *testing.T) {
 
 // TestManyAtOnce: more requests than there is room for are told to come back, for nothing.
 func TestManyAtOnce(t *testing.T) {
-	s := open(t, units(100), func(s *station) { s.Limits.Requests = 2 })
+	s := open(t, units(100), func(s *station) { s.proxy.Limits.Requests = 2 })
 	hold, held := make(chan struct{}), make(chan struct{}, 2)
-	s.answering(func(w http.ResponseWriter, r *http.Request) {
+	s.Answering(func(w http.ResponseWriter, r *http.Request) {
 		held <- struct{}{}
 		<-hold
 	})
@@ -123,27 +120,27 @@ func TestManyAtOnce(t *testing.T) {
 // TestSilentUpstream: one that does not answer is 504, and says that the request was charged.
 func TestSilentUpstream(t *testing.T) {
 	s := open(t, units(100), func(s *station) {
-		s.gate.Base.(*http.Transport).ResponseHeaderTimeout = 50 * time.Millisecond
-		s.standin.Faults = faults(t, "hang")
+		s.Base.(*http.Transport).ResponseHeaderTimeout = 50 * time.Millisecond
+		s.Standin.Faults = faults(t, "hang")
 	})
 	p := s.get(t, chart).refused(t, 504)
 	if p.Charged["default"] != 1 || !strings.Contains(p.Detail, "was charged") {
 		t.Errorf("got %+v", p)
 	}
-	s.gate.Base.(*http.Transport).ResponseHeaderTimeout = 0
-	s.Limits.Silence = time.Second
+	s.Base.(*http.Transport).ResponseHeaderTimeout = 0
+	s.proxy.Limits.Silence = time.Second
 	if p := s.get(t, chart).refused(t, 504); p.Charged["default"] != 1 {
 		t.Errorf("got %+v", p)
 	}
-	s.upstream.CloseClientConnections()
+	s.Server.CloseClientConnections()
 }
 
 // TestStalledCaller: one that does not take its answer does not hold the request for ever.
 func TestStalledCaller(t *testing.T) {
 	s := open(t, units(100), func(s *station) {
-		s.Limits.Grace, s.Limits.Rate = 100*time.Millisecond, 1<<40
+		s.proxy.Limits.Grace, s.proxy.Limits.Rate = 100*time.Millisecond, 1<<40
 	})
-	s.answering(func(w http.ResponseWriter, r *http.Request) {
+	s.Answering(func(w http.ResponseWriter, r *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {
 			if _, err := w.Write(chunk); err != nil {
 				return
@@ -151,19 +148,17 @@ func TestStalledCaller(t *testing.T) {
 		}
 	})
 	conn, err := net.Dial("tcp", s.local())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", chart, s.local())
-	await(t, func() bool { return strings.Contains(s.log.String(), `outcome="broken off"`) })
+	await(t, func() bool { return strings.Contains(s.Log.String(), `outcome="broken off"`) })
 }
 
 // TestUpstreamProtocol: an upstream that changes the protocol by itself opens no tunnel.
 func TestUpstreamProtocol(t *testing.T) {
 	s := open(t, units(100))
 	header := ""
-	s.answering(func(w http.ResponseWriter, r *http.Request) {
+	s.Answering(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
 			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n"+header+"\r\n")
@@ -185,5 +180,5 @@ func TestDeniedUpload(t *testing.T) {
 	if got := status(t, s.drip(t, upload, film, len(film))); got != 422 {
 		t.Errorf("got %d", got)
 	}
-	s.counted(t, 0, 0)
+	s.Counted(t, 0, 0)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // TestForwards: a program of any language is metered by pointing it at the proxy; the key that it
@@ -23,7 +22,7 @@ func TestForwards(t *testing.T) {
 		if a.status != http.StatusOK || !json.Valid([]byte(a.body)) {
 			t.Errorf("%s: %d %.60q", query, a.status, a.body)
 		}
-		asked := s.asked.Load()
+		asked := s.Asked.Load()
 		if asked.RequestURI != chart || asked.Header.Get("X-Goog-Api-Key") != canary ||
 			asked.Header.Get("Cookie")+asked.Header.Get("Referer") != "" {
 			t.Errorf("the upstream was asked %+v", asked)
@@ -32,7 +31,7 @@ func TestForwards(t *testing.T) {
 	if a := s.do(t, "POST", rate, ""); a.status != http.StatusOK {
 		t.Errorf("POST: %d %s", a.status, a.body)
 	}
-	s.counted(t, 5, 54)
+	s.Counted(t, 5, 54)
 }
 
 // TestRefuses: each refusal says what happened, in Google's form and as a problem, and a denial
@@ -42,7 +41,7 @@ func TestRefuses(t *testing.T) {
 	if a := s.get(t, chart); a.status != http.StatusOK {
 		t.Fatal(a)
 	}
-	s.setNow(noon.Add(24*time.Hour - 1500*time.Millisecond))
+	s.SetNow(noon.Add(24*time.Hour - 1500*time.Millisecond))
 	a := s.get(t, chart)
 	p := a.refused(t, http.StatusTooManyRequests)
 	if a.header.Get("Retry-After") != "2" || p.Limit != "default 24h" ||
@@ -51,35 +50,35 @@ func TestRefuses(t *testing.T) {
 		p.Error.Details[0].Metadata["retry_at"] != p.RetryAt || len(p.Charged) != 0 {
 		t.Errorf("Retry-After %s, %s", a.header.Get("Retry-After"), a.body)
 	}
-	s.setNow(noon.Add(24*time.Hour - time.Microsecond))
+	s.SetNow(noon.Add(24*time.Hour - time.Microsecond))
 	if a := s.get(t, chart); a.header.Get("Retry-After") != "1" {
 		t.Errorf("a microsecond before: Retry-After %s", a.header.Get("Retry-After"))
 	}
 	s.get(t, "/youtube/v3/unknown").refused(t, http.StatusNotFound)
 	s.get(t, search).refused(t, http.StatusNotFound) // a bucket without a limit
 	dear := []quota.Cost{{Bucket: "default", Units: 2}}
-	s.gate.Budget.Prices["youtube.videoCategories.list"] = dear
+	s.Budget.Prices["youtube.videoCategories.list"] = dear
 	a = s.get(t, categories)
 	if a.refused(t, http.StatusUnprocessableEntity); a.header.Get("Retry-After") != "" {
 		t.Errorf("a cost that never fits: Retry-After %s", a.header.Get("Retry-After"))
 	}
-	s.gate.Key = func() (string, error) { return "", errors.New("no key") }
+	s.Key = func() (string, error) { return "", errors.New("no key") }
 	s.get(t, chart).refused(t, http.StatusInternalServerError)
-	s.gate.Key = func() (string, error) { return canary, nil }
-	s.setNow(noon.Add(48 * time.Hour))
-	s.counted(t, 1, 1)
+	s.Key = func() (string, error) { return canary, nil }
+	s.SetNow(noon.Add(48 * time.Hour))
+	s.Counted(t, 1, 1)
 	a = s.do(t, "PATCH", "/youtube/v3/captions", "")
 	a.refused(t, http.StatusMethodNotAllowed)
 	if allowed := a.header.Get("Allow"); allowed != "DELETE, GET, POST, PUT" {
 		t.Errorf("Allow %q", allowed)
 	}
-	s.upstream.Close()
+	s.Server.Close()
 	// What never left is not charged, and says so.
 	p = s.get(t, chart).refused(t, http.StatusBadGateway)
-	if used := s.used(t); len(p.Charged) != 0 || strings.Contains(p.Detail, "charged") || used != 1 {
+	if used := s.Used(t); used != 1 || len(p.Charged) != 0 || strings.Contains(p.Detail, "charged") {
 		t.Errorf("%d units, got %+v", used, p)
 	}
-	s.ledger.Close()
+	s.Ledger.Close()
 	s.get(t, chart).refused(t, http.StatusServiceUnavailable)
 }
 
@@ -89,7 +88,7 @@ func TestAnswersKeepToThemselves(t *testing.T) {
 	s := open(t, units(10))
 	of := []string{"Set-Cookie", "Access-Control-Allow-Origin", "Alt-Svc",
 		"Access-Control-Allow-Credentials", "Strict-Transport-Security", "Clear-Site-Data"}
-	s.answering(func(w http.ResponseWriter, _ *http.Request) {
+	s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 		for _, name := range of {
 			w.Header().Set(name, "a")
 		}
@@ -121,17 +120,15 @@ func TestAccept(t *testing.T) {
 
 // TestPassesErrors: the upstream's own errors reach the program whole, even cut off at 1 MiB.
 func TestPassesErrors(t *testing.T) {
-	s := open(t, units(100), func(s *station) { s.standin.Faults = faults(t, "403-quota@1") })
+	s := open(t, units(100), func(s *station) { s.Standin.Faults = faults(t, "403-quota@1") })
 	if a := s.get(t, chart); a.status != 403 || !strings.Contains(a.body, "quotaExceeded") {
 		t.Errorf("got %+v", a)
 	}
 	if p := s.get(t, chart).refused(t, 429); p.Limit != quota.Suspended {
 		t.Errorf("got %+v", p)
 	}
-	if err := s.gate.Budget.Resume(t.Context(), "default"); err != nil {
-		t.Fatal(err)
-	}
-	s.answering(func(w http.ResponseWriter, _ *http.Request) {
+	must(t, s.Budget.Resume(t.Context(), "default"))
+	s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "2000000")
 		w.WriteHeader(500)
 		io.WriteString(w, strings.Repeat("x", 2_000_000))
@@ -139,13 +136,4 @@ func TestPassesErrors(t *testing.T) {
 	if a := s.get(t, chart); a.status != 500 || len(a.body) != 1<<20 {
 		t.Errorf("got %d, %d bytes", a.status, len(a.body))
 	}
-}
-
-func faults(t testing.TB, specs ...string) []youtubetest.Fault {
-	t.Helper()
-	all, err := youtubetest.ParseFaults(specs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
 }

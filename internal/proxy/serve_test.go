@@ -31,7 +31,7 @@ func TestGoogleClientShowsWhy(t *testing.T) {
 		!strings.Contains(err.Error(), "default 24h") || said.Header.Get("Retry-After") != "86400" {
 		t.Errorf("the client shows: %v", err)
 	}
-	if n := strings.Count(s.log.String(), "msg=request"); n != 2 {
+	if n := strings.Count(s.Log.String(), "msg=request"); n != 2 {
 		t.Errorf("%d requests for two calls", n)
 	}
 }
@@ -39,7 +39,7 @@ func TestGoogleClientShowsWhy(t *testing.T) {
 // TestLog: each request is one line that says what became of it and what it took, and nothing of
 // its query, headers or keys.
 func TestLog(t *testing.T) {
-	s := open(t, units(2), func(s *station) { s.standin.Faults = faults(t, "500@2") })
+	s := open(t, units(2), func(s *station) { s.Standin.Faults = faults(t, "500@2") })
 	const videos = "verb=GET path=/youtube/v3/videos "
 	for _, c := range []struct{ path, want string }{
 		{chart + "&q=secret", "level=INFO msg=request outcome=served status=200 " + videos},
@@ -50,16 +50,16 @@ func TestLog(t *testing.T) {
 			"status=400 verb=GET path=/youtube/v3/captions/a%0ab "},
 		{"/AIzaSyA0123456789012345678901234567890?q=secret", "path=\"(not shown"},
 	} {
-		before := len(s.log.String())
+		before := len(s.Log.String())
 		s.get(t, c.path, "X-Goog-Api-Key", "secret")
-		await(t, func() bool { return strings.Contains(s.log.String()[before:], "msg=request") })
-		line := s.log.String()[before:]
+		await(t, func() bool { return strings.Contains(s.Log.String()[before:], "msg=request") })
+		line := s.Log.String()[before:]
 		if !strings.Contains(line, c.want) || strings.Contains(line, "secret") ||
 			strings.Contains(line, "AIza") {
 			t.Errorf("%s: %s", c.path, line)
 		}
 	}
-	if log := s.log.String(); strings.Count(log, "units.default=1") != 2 ||
+	if log := s.Log.String(); strings.Count(log, "units.default=1") != 2 ||
 		strings.Count(log, "method=youtube.videos.list") != 3 {
 		t.Errorf("log: %s", log)
 	}
@@ -68,19 +68,15 @@ func TestLog(t *testing.T) {
 // TestAdmin: the metrics count what became of the requests, and /readyz says whether one could be
 // charged.
 func TestAdmin(t *testing.T) {
-	s := open(t, units(1), func(s *station) { s.Metrics = proxy.NewMetrics() })
+	s := open(t, units(1), func(s *station) { s.proxy.Metrics = proxy.NewMetrics() })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- s.ServeAdmin(ctx, listener) }()
+	go func() { done <- s.proxy.ServeAdmin(ctx, listener) }()
 	admin := func(path string) (int, string) {
 		r, err := http.NewRequest("GET", "http://"+listener.Addr().String()+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a := read(t, r)
 		return a.status, a.body
 	}
@@ -106,7 +102,7 @@ func TestAdmin(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 	}
-	s.ledger.Close()
+	s.Ledger.Close()
 	if code, text := admin("/readyz"); code != 503 || text == "" {
 		t.Errorf("without a ledger: %d %s", code, text)
 	}
@@ -122,13 +118,11 @@ func TestUnixSocket(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "proxy.sock")
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	left.SetUnlinkOnClose(false)
 	left.Close()
 	s := open(t, units(10))
-	serve(t, s.Proxy, "unix:"+path)
+	serve(t, s.proxy, "unix:"+path)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
@@ -139,18 +133,14 @@ func TestUnixSocket(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	for host, want := range map[string]int{"localhost": 200, "evil.example": 403} {
 		resp, err := (&http.Client{Transport: transport}).Get("http://" + host + chart)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if resp.Body.Close(); resp.StatusCode != want {
 			t.Errorf("Host %s: %d", host, resp.StatusCode)
 		}
 	}
-	s.counted(t, 1, 1)
+	s.Counted(t, 1, 1)
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	for address, want := range map[string]string{
 		"unix:" + path: "address already in use", "unix:" + file: "is not a socket",
 		"unix:": "names no path",

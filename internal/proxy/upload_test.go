@@ -27,9 +27,7 @@ func uploads(n int64) []quota.Limit {
 func (s *station) googleClient(t *testing.T, auth option.ClientOption) *youtube.Service {
 	t.Helper()
 	c, err := youtube.NewService(t.Context(), option.WithEndpoint(s.front.URL+"/"), auth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -57,11 +55,11 @@ func TestUploadIsOneCharge(t *testing.T) {
 			t.Fatalf("%d bytes: %v", size, err)
 		}
 	}
-	n := s.standin.Counts()
-	if s.used(t) != 4 || n.Units["video_insert"] != 4 || n.Continued != 2+3+4 {
-		t.Errorf("the ledger has %d, the stand-in counted %+v", s.used(t), n)
+	n := s.Standin.Counts()
+	if s.Used(t) != 4 || n.Units["video_insert"] != 4 || n.Continued != 2+3+4 {
+		t.Errorf("the ledger has %d, the stand-in counted %+v", s.Used(t), n)
 	}
-	asked := s.asked.Load()
+	asked := s.Asked.Load()
 	if asked.Header.Get("X-Goog-Api-Key") != canary || strings.Contains(asked.RequestURI, "quota") {
 		t.Errorf("the last request of an upload left as %s %v", asked.RequestURI, asked.Header)
 	}
@@ -74,9 +72,7 @@ func TestUploadGoesOn(t *testing.T) {
 	to := s.begin(t)
 	other := s.another(t, canary, "key1")
 	tomorrow := noon.AddDate(0, 0, 1)
-	if err := other.ledger.Suspend(t.Context(), "key1", "video_insert", tomorrow); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Ledger.Suspend(t.Context(), "key1", "video_insert", tomorrow))
 	film := strings.Repeat("f", granule+10)
 	all := len(film)
 	for _, step := range []struct {
@@ -94,9 +90,9 @@ func TestUploadGoesOn(t *testing.T) {
 			t.Errorf("%s %s: %d %s", step.verb, step.contentRange, a.status, a.body)
 		}
 	}
-	n := s.standin.Counts()
-	if s.used(t) != 1 || other.used(t) != 0 || n.Units["video_insert"] != 1 || n.Continued != 5 {
-		t.Errorf("the ledgers have %d and %d, the stand-in counted %+v", s.used(t), other.used(t),
+	n := s.Standin.Counts()
+	if s.Used(t) != 1 || other.Used(t) != 0 || n.Units["video_insert"] != 1 || n.Continued != 5 {
+		t.Errorf("the ledgers have %d and %d, the stand-in counted %+v", s.Used(t), other.Used(t),
 			n)
 	}
 }
@@ -111,8 +107,8 @@ func TestUploadOfAnother(t *testing.T) {
 		for range 2 {
 			other.do(t, "PUT", to, "film")
 		}
-		entries, err := other.ledger.Entries(t.Context(), quota.Query{
-			Credential: other.gate.Budget.Credential, Bucket: "video_insert",
+		entries, err := other.Ledger.Entries(t.Context(), quota.Query{
+			Credential: other.Budget.Credential, Bucket: "video_insert",
 		})
 		if err != nil || len(entries) != 1 {
 			t.Errorf("two requests were charged as %v, %v", entries, err)
@@ -124,9 +120,9 @@ func TestUploadOfAnother(t *testing.T) {
 func (s *station) another(t *testing.T, key, credential string) *station {
 	t.Helper()
 	return open(t, uploads(1), func(o *station) {
-		o.gate.Budget.Credential = credential
-		o.gate.Key = func() (string, error) { return key, nil }
-		o.gate.Host, o.Upstream = s.gate.Host, s.Upstream
+		o.Budget.Credential = credential
+		o.Key = func() (string, error) { return key, nil }
+		o.Host, o.proxy.Upstream = s.Host, s.proxy.Upstream
 	})
 }
 
@@ -155,19 +151,19 @@ func TestUploadUnknown(t *testing.T) {
 		{"a new one under an old id", "POST", made + "3", nil, 1},
 		{"too dear", "POST", "/upload/youtube/v3/captions?upload_id=made-up", nil, 0},
 	} {
-		before := s.used(t)
+		before := s.Used(t)
 		for range 3 {
 			a := s.do(t, c.verb, c.path, "film", c.header...)
 			if c.want == 1 && a.status != http.StatusNotFound && a.status != http.StatusOK {
 				t.Errorf("%s: %d %s", c.name, a.status, a.body)
 			}
 		}
-		if got := s.used(t) - before; got != c.want {
+		if got := s.Used(t) - before; got != c.want {
 			t.Errorf("%s: %d units for three requests, want %d", c.name, got, c.want)
 		}
 	}
-	if n := s.standin.Counts(); n.Units["video_insert"] > s.used(t) {
-		t.Errorf("the ledger has %d, the stand-in counted %+v", s.used(t), n)
+	if n := s.Standin.Counts(); n.Units["video_insert"] > s.Used(t) {
+		t.Errorf("the ledger has %d, the stand-in counted %+v", s.Used(t), n)
 	}
 }
 
@@ -177,7 +173,7 @@ func TestUploadSigned(t *testing.T) {
 	const host = "https://www.googleapis.com"
 	var location string
 	s := open(t, uploads(100), func(s *station) {
-		s.answering(func(w http.ResponseWriter, _ *http.Request) {
+		s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", location)
 		})
 	})
@@ -225,7 +221,7 @@ func TestUploadSigned(t *testing.T) {
 	if !strings.HasPrefix(to, "https://"+s.local()+"/upload/") {
 		t.Errorf("behind TLS: %s", to)
 	}
-	if used := s.used(t); used != 104 { // 50 of them for each of the others
+	if used := s.Used(t); used != 104 { // 50 of them for each of the others
 		t.Errorf("the ledger has %d units", used)
 	}
 }
@@ -241,13 +237,13 @@ func TestUploadLearns(t *testing.T) {
 				to, _, _ = strings.Cut(to, "&quota_paid")
 			}
 			s.do(t, "PUT", to, "", "Content-Range", "bytes */*")
-			s.setNow(noon.AddDate(0, 0, 1))
-			s.answering(func(w http.ResponseWriter, _ *http.Request) {
+			s.SetNow(noon.AddDate(0, 0, 1))
+			s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusForbidden)
 				fmt.Fprint(w, `{"error":{"errors":[{"reason":"quotaExceeded"}]}}`)
 			})
 			s.do(t, "PUT", to, "film")
-			usage, err := s.gate.Budget.Usage(t.Context())
+			usage, err := s.Budget.Usage(t.Context())
 			want := time.Date(2026, time.June, 3, 7, 0, 0, 0, time.UTC)
 			if err != nil || !usage.Buckets[1].SuspendedUntil.Equal(want) {
 				t.Errorf("%+v, %v", usage.Buckets, err)

@@ -34,9 +34,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 func connect(t *testing.T, address string, rt http.RoundTripper) *youtube.Client {
 	t.Helper()
 	client, err := youtube.New(t.Context(), address, rt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client.Retry = youtube.Retry{}
 	return client
 }
@@ -87,9 +85,7 @@ func TestChart(t *testing.T) {
 		for {
 			page, err := client.Chart(t.Context(),
 				youtube.ChartRequest{Region: region, PageToken: token})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			pages++
 			got = append(got, page.Videos...)
 			if token = page.Next; token == "" {
@@ -134,9 +130,7 @@ func TestMissingIsNotZero(t *testing.T) {
 		 "snippet":{"title":"e\u0301\r\u202e\ud83d\ude00 ","tags":["","x","x"],"publishedAt":"2026-11-01T00:00:00.000Z"}}],
 		"pageInfo":{"totalResults":200,"resultsPerPage":50}}`
 	page, err := ask(t, connect(t, "https://upstream.test/base", replay(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, v := range page.Videos {
 		got = append(got, fmt.Sprintf("%s %s/%s/%s", v.ID, written(v.Views), written(v.Likes),
@@ -168,9 +162,7 @@ func TestFaults(t *testing.T) {
 	} {
 		for _, name := range strings.Fields(names) {
 			faults, err := youtubetest.ParseFaults(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			client := start(t, &youtubetest.Server{Faults: faults})
 			if name == "hang" {
 				client.Timeout = 50 * time.Millisecond
@@ -295,5 +287,13 @@ func TestNewRefusesEndpoints(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("%q: %v", endpoint, err)
 		}
+	}
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

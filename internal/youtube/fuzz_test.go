@@ -60,13 +60,9 @@ func FuzzPage(f *testing.F) {
 		var tree any
 		in := json.NewDecoder(bytes.NewReader(body))
 		in.UseNumber()
-		if err := in.Decode(&tree); err != nil {
-			t.Fatal(err)
-		}
+		must(t, in.Decode(&tree))
 		laid, err := json.Marshal(tree)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		again, err := ask(t, connect(t, "https://upstream.test", replay(laid)))
 		if err != nil || !reflect.DeepEqual(again, got) {
 			t.Errorf("%s\nreads as %+v\nand laid out otherwise as %+v, %v", body, got, again, err)
@@ -89,9 +85,7 @@ func TestRecordedPages(t *testing.T) {
 	pages, _ := filepath.Glob(youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded", "ok", "videos_*.json"))
 	for _, name := range pages {
 		body, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		comparePage(t, filepath.Base(name), body)
 	}
 }
@@ -111,9 +105,7 @@ func comparePage(t *testing.T, name string, body []byte) {
 			Statistics map[string]string
 		}
 	}
-	if err := json.Unmarshal(body, &plain); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, &plain))
 	if len(page.Videos) != len(plain.Items) || page.Next != plain.NextPageToken {
 		t.Errorf("%s: %d videos, next %q; want %d, %q", name, len(page.Videos), page.Next,
 			len(plain.Items), plain.NextPageToken)

@@ -17,9 +17,7 @@ import (
 func classifyFile(t *testing.T, name string) fault.Fault {
 	t.Helper()
 	body, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return fault.Classify(statusOf(name), body)
 }
 
@@ -219,16 +217,12 @@ func TestRecordedStatuses(t *testing.T) {
 		return
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var index []struct {
 		File   string `json:"file"`
 		Status int    `json:"http_status"`
 	}
-	if err := json.Unmarshal(data, &index); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &index))
 	errors := 0
 	for _, entry := range index {
 		if !strings.HasPrefix(entry.File, "errors/") {
@@ -241,5 +235,13 @@ func TestRecordedStatuses(t *testing.T) {
 	}
 	if errors != len(recordedKinds()) {
 		t.Errorf("the index has %d errors, the table %d", errors, len(recordedKinds()))
+	}
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -28,9 +28,7 @@ func readChart(t *testing.T, c *youtube.Service, region string, size int64) (pag
 		pages = append(pages, ids)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pages
 }
 
@@ -78,9 +76,7 @@ func TestChartDefaultsAndNeighbours(t *testing.T) {
 	c := client(t, start(t, &Server{}))
 	call := func(token string) *youtube.VideoListResponse {
 		l, err := c.Videos.List([]string{"id"}).Chart("mostPopular").PageToken(token).Do()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return l
 	}
 	first := call("")
@@ -121,9 +117,7 @@ func TestVideosByID(t *testing.T) {
 	c := client(t, start(t, &Server{Charts: charts}))
 	asked := []string{known[2], "xxxxxxxxxxx", known[0], known[2]}
 	l, err := c.Videos.List([]string{"snippet,statistics"}).Id(asked...).Do()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(l.Items) != 2 || l.Items[0].Id != known[2] || l.Items[1].Id != known[0] ||
 		l.PageInfo.TotalResults != 2 {
 		t.Fatalf("%d items of 2 known ids", len(l.Items))
@@ -204,9 +198,7 @@ func writeCharts(t *testing.T, lines ...string) (dir string) {
 	io.WriteString(z, strings.Join(lines, "\n"))
 	z.Close()
 	err := os.WriteFile(filepath.Join(dir, "BR.jsonl.gz"), packed.Bytes(), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir
 }
 
@@ -219,9 +211,7 @@ func TestLoadDir(t *testing.T) {
 		}
 	}
 	charts, err := LoadDir(writeCharts(t, lines...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if charts.Days() != 2 || !slices.Equal(charts.Regions(1), []string{"BR"}) {
 		t.Fatalf("%d days, regions %v", charts.Days(), charts.Regions(1))
 	}
@@ -255,9 +245,7 @@ func TestRealCharts(t *testing.T) {
 		return
 	}
 	charts, err := LoadDir(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := charts.Regions(1); charts.Days() != 2 || len(got) != 11 ||
 		charts.days[1].date != "2020-08-13" {
 		t.Fatalf("%d days, regions %v", charts.Days(), got)

@@ -82,14 +82,10 @@ func TestRecordedErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, err := json.Marshal(map[string]*apiError{"error": own})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var want, got any
-		if err := errors.Join(json.Unmarshal(recorded, &want),
-			json.Unmarshal(body, &got)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(json.Unmarshal(recorded, &want),
+			json.Unmarshal(body, &got)))
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\n got %s\nwant %s", file, body, recorded)
 		}
@@ -118,9 +114,7 @@ func TestRecordedShapes(t *testing.T) {
 			t.Fatal(test.pattern, files, err)
 		}
 		recorded, err := os.ReadFile(files[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, body := get(t, url+"/youtube/v3/"+test.path)
 		want, got := shape(t, string(recorded)), shape(t, body)
 		for path, kind := range want {
@@ -140,9 +134,7 @@ func TestRecordedShapes(t *testing.T) {
 func shape(t *testing.T, text string) map[string]string {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &v))
 	all := map[string]string{}
 	var walk func(path string, v any)
 	walk = func(path string, v any) {

@@ -17,9 +17,7 @@ import (
 func once(ctx context.Context, t *testing.T, url string) (int, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Header.Set("X-Goog-Api-Key", "k")
 	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
 	if err != nil {
@@ -33,9 +31,7 @@ func once(ctx context.Context, t *testing.T, url string) (int, string, error) {
 func faultsOf(t *testing.T, specs ...string) []Fault {
 	t.Helper()
 	all, err := ParseFaults(specs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -92,9 +88,7 @@ func TestDropIsSentAgain(t *testing.T) {
 	defer own.CloseIdleConnections()
 	for range 2 {
 		resp, err := own.Get(url + "&key=k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 	}

@@ -118,9 +118,7 @@ func TestMinuteLimit(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC)
 	s := &Server{Now: func() time.Time { return now }, MinuteLimit: 2}
 	c := client(t, start(t, s))
-	if err := errors.Join(head(c), head(c)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(head(c), head(c)))
 	e := wantError(t, "third in a minute", head(c), 429, "rateLimitExceeded")
 	if unit := metadata(t, e)["quota_unit"]; unit != "1/min/{project}" {
 		t.Errorf("quota_unit %v", unit)
@@ -138,9 +136,7 @@ func TestUnchangedCostsAUnit(t *testing.T) {
 	s := &Server{}
 	list := client(t, start(t, s)).VideoCategories.List([]string{"snippet"}).RegionCode("US")
 	l, err := list.Do()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := list.IfNoneMatch(l.Etag).Do(); !googleapi.IsNotModified(err) {
 		t.Errorf("error %v, want not modified", err)
 	}

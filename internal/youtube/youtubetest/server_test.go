@@ -28,9 +28,7 @@ func client(t *testing.T, url string) *youtube.Service {
 	t.Helper()
 	c, err := youtube.NewService(t.Context(), option.WithEndpoint(url+"/"), option.WithHTTPClient(
 		&http.Client{Transport: withKey("k")}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -62,23 +60,17 @@ func (k withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 func send(t *testing.T, verb, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), verb, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := 0; i < len(header); i += 2 {
 		if header[i+1] != "" {
 			r.Header.Set(header[i], header[i+1])
 		}
 	}
 	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp, string(text)
 }
 
@@ -179,5 +171,13 @@ func TestControl(t *testing.T) {
 	if c.Day != "2026-07-02" || c.Units["default"] != 1 || c.Total["default"] != 3 ||
 		c.Rejected != 3 {
 		t.Errorf("counts %+v", c)
+	}
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -53,9 +53,7 @@ func TestUploadOnce(t *testing.T) {
 			v, err := c.Videos.Insert([]string{"snippet", "status"}, &youtube.Video{
 				Snippet: &youtube.VideoSnippet{Title: "Ünïcode"},
 			}).Media(bytes.NewReader(media), googleapi.ChunkSize(granule)).Do()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if v.Id != idOf(media) || v.Snippet.Title != "Ünïcode" ||
 				v.Status.UploadStatus != "uploaded" {
 				t.Errorf("got %+v", v)

@@ -1,0 +1,176 @@
+// Package upstreamtest is for tests of what asks the upstream: a gate between them and a stand-in.
+package upstreamtest
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/upstream"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// Key must reach the upstream, and nothing else.
+const Key = "canary-2f6b1c"
+
+// Requests of some methods.
+const (
+	Chart      = "/youtube/v3/videos?part=id&chart=mostPopular&regionCode=US&maxResults=50"
+	Categories = "/youtube/v3/videoCategories?part=snippet&regionCode=US"
+	Search     = "/youtube/v3/search?part=id&q=a"
+	Rate       = "/youtube/v3/videos/rate?id=a&rating=like"
+)
+
+// Noon is the time at a new station.
+var Noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
+
+// Station is a gate for the credential key1 between a program and the stand-in. The stand-in and
+// the ledger have one clock, which stands still until it is set.
+type Station struct {
+	*meter.Transport
+	Ledger  quota.Ledger
+	Standin *youtubetest.Server
+	Server  *httptest.Server // the stand-in's
+	Log     *Log
+	Asked   atomic.Pointer[http.Request] // the last request that reached the stand-in
+	Served  atomic.Int64                 // how many did
+
+	now  atomic.Pointer[time.Time]
+	tell func(time.Time) // tells Redis the time; nil without
+}
+
+// Open wires a station on a ledger in SQLite.
+func Open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *Station {
+	t.Helper()
+	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	must(t, err)
+	s := &Station{Ledger: ledger, Standin: standin}
+	ledger.Now = s.Now
+	return s.wire(t, limits)
+}
+
+// OpenOnRedis wires a station on a ledger in Redis.
+func OpenOnRedis(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *Station {
+	t.Helper()
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	ledger, err := redisledger.Open(t.Context(), server.URL())
+	must(t, err)
+	s := &Station{Ledger: ledger, Standin: standin}
+	s.tell = func(now time.Time) { server.SetNow(t, now) }
+	return s.wire(t, limits)
+}
+
+func (s *Station) wire(t testing.TB, limits []quota.Limit) *Station {
+	t.Helper()
+	s.Log = new(Log)
+	s.SetNow(Noon)
+	s.Standin.Now, s.Standin.Keys = s.Now, []string{Key}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.Served.Add(1)
+		s.Asked.Store(r.Clone(context.Background()))
+		s.Standin.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { s.Ledger.Close() })
+	t.Cleanup(s.Server.Close)
+	log := slog.New(slog.NewTextHandler(s.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	table := costs.Default()
+	budget := config.Credential{Name: "key1", Limits: limits}.Budget(s.Ledger, table, log)
+	var err error
+	s.Transport, err = upstream.Gate(s.Server.URL, table, budget,
+		func() (string, error) { return Key, nil }, log)
+	must(t, err)
+	t.Cleanup(s.Base.(*http.Transport).CloseIdleConnections)
+	return s
+}
+
+// Now is the time by the station's clock.
+func (s *Station) Now() time.Time { return *s.now.Load() }
+
+// SetNow sets the station's clock.
+func (s *Station) SetNow(now time.Time) {
+	s.now.Store(&now)
+	if s.tell != nil {
+		s.tell(now)
+	}
+}
+
+// Answering makes the upstream answer so, in place of the stand-in.
+func (s *Station) Answering(answer http.HandlerFunc) { s.Server.Config.Handler = answer }
+
+// Counted wants so many requests at the stand-in, and so many units in the ledger.
+func (s *Station) Counted(t testing.TB, requests, charged int64) {
+	t.Helper()
+	if c := s.Standin.Counts(); c.Requests != requests || c.KeyInURL != 0 || c.Refused != 0 {
+		t.Errorf("the upstream counted %+v, want %d requests", c, requests)
+	}
+	if used := s.Used(t); used != charged {
+		t.Errorf("the ledger has %d units, want %d", used, charged)
+	}
+}
+
+// Used is the units of all entries in the ledger.
+func (s *Station) Used(t testing.TB) (sum int64) {
+	t.Helper()
+	for _, bucket := range s.Budget.Buckets() {
+		query := quota.Query{Credential: s.Budget.Credential, Bucket: bucket}
+		entries, err := s.Ledger.Entries(t.Context(), query)
+		must(t, err)
+		for _, e := range entries {
+			sum += e.Units
+		}
+	}
+	return sum
+}
+
+// Units is a limit of so many units of the default bucket in any 24 hours.
+func Units(n int64) []quota.Limit {
+	window := quota.Sliding(24 * time.Hour)
+	return []quota.Limit{{Bucket: quota.DefaultBucket, Units: n, Window: window}}
+}
+
+// Faults reads what is to go wrong.
+func Faults(t testing.TB, specs ...string) []youtubetest.Fault {
+	t.Helper()
+	all, err := youtubetest.ParseFaults(specs...)
+	must(t, err)
+	return all
+}
+
+// Log is text that can be read while it is written.
+type Log struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
