@@ -1,38 +1,41 @@
--- bucket.lua: what the scripts know of one bucket. It stands before each of them (see lua.go).
+-- bucket.lua: reads and writes one bucket. lua.go puts it at the head of the other scripts.
 --
--- log    sorted set, an entry a member: score = stamp (Unix µs), member = <total after it>:<units>:<id>:<labels>[:<run>]
--- state  hash: s = eight doubles, little-endian: total, newest (stamp; never moves back), suspended (until, µs), holds (how
---        many reservations), oldest (no entry is older), keep (µs that entries are kept), expire (when the keys lapse, µs), held
---        (units left in all reservations, also in those that have expired and are still there);
---        and for each reservation r:<id> = <left>:<expires µs>:<drawn>:<units>:<created µs>:<manual 0|1>:<note>;
+-- log    sorted set, one member per entry: score = stamp (Unix µs),
+--        member = <total after it>:<units>:<id>:<labels>[:<run>]
+-- state  hash: s = eight little-endian doubles: total, newest (stamp; never moves back), suspended
+--        (until, µs), holds (number of reservations), oldest (no entry is older), keep (µs that
+--        entries are kept), expire (when the keys expire, µs), held (units left in all
+--        reservations, including expired ones that are not deleted yet);
+--        for each reservation r:<id> = <left>:<expires µs>:<drawn>:<units>:<created µs>:<manual 0|1>:<note>;
 --        and g, how far the sums reach (sums.lua)
--- holds  sorted set, a reservation a member, by expiry: member = <left>:<id>, score = <expires µs>, negative when nothing is left,
---        so that who looks for units passes over it
--- Without s, the newest entry says total and stamp, and the reservations what is held. State and log that disagree are an error: QUOTADAMAGED [key] [what is wrong].
--- It denies; quotactl ledger check finds and mends it.
+-- holds  sorted set, one member per reservation: member = <left>:<id>, score = <expires µs>,
+--        negative when nothing is left, so that a search for units skips it
+-- If s is missing, total and stamp are read from the newest entry, and held from the reservations.
+-- If state and log disagree, the script fails with QUOTADAMAGED [key] [what is wrong]: nothing is
+-- allowed until quotactl ledger check --repair.
 --
--- Numbers come in ARGV[1], as little-endian doubles, and stand in N; a limit takes five of them:
---   window µs (0 for a calendar window, -1 for a pace, which is on one), start µs, end µs, cap (what this charge may bring the
---   window up to), units; of a pace, end and units are the times between which its cap holds, and draws have no cap
--- Whole numbers are formatted with %d: Lua's own way would write 1.7637e+15, and takes longer.
+-- ARGV[1] holds the numbers, as little-endian doubles. A limit takes five: window µs (0 for a
+-- calendar window, -1 for a pace on one), start µs, end µs, cap (the most that this charge may bring
+-- the window up to), units. For a pace, end and units are the times between which its cap is valid,
+-- and a draw has no cap.
+-- Whole numbers are formatted with %d: tostring would write 1.7637e+15, and is slower.
+--
+-- A charge pays for all that is made here: each function, each table field beyond sixteen.
 
-local call, format, match = redis.call, string.format, string.match
+local call, format, match, unpacked = redis.call, string.format, string.match, struct.unpack
 local NEVER = 4611686018427387904
-local EXACT = 9007199254740991 -- the largest whole number that a double tells from its neighbours
-local FAR = 1e19 -- beyond every time that a caller can name, in µs
-local KEEP = 259200000000 -- 72 h: no caller keeps entries for less
+local EXACT = 9007199254740991 -- 2^53 - 1: a double holds every whole number up to it
+local FAR = 1e19 -- µs, later than any time a caller can pass
+local KEEP = 259200000000 -- 72 h, the shortest time that entries are kept
 local GRAIN = 600000000 -- 10 min: quota.Grain
 local STATE = '<dddddddd'
-local N = {struct.unpack('<' .. string.rep('d', #ARGV[1] / 8), ARGV[1])}
-N[#N] = nil -- where the unpacking ended
 
 local function clock()
   local t = call('TIME')
   return t[1] * 1000000 + t[2]
 end
 
--- damaged ends the script, before anything was written. Of a reservation it is given the field: what cannot be read may hold any
--- number of units.
+-- damaged ends the script, before anything is written. field names the reservation, if it is one.
 local function damaged(key, what, field)
   if field then
     what = 'the reservation ' .. match(key, '([^:]*):state$') .. '.' .. string.gsub(string.sub(field, 3, 66), '[^%w_-]', '?') .. what
@@ -40,7 +43,7 @@ local function damaged(key, what, field)
   error('QUOTADAMAGED [' .. key .. '] [' .. what .. ']', 0)
 end
 
--- entry takes a member of a log apart: the running total after it, and its units.
+-- entry parses a member of a log: the running total after it, and its units.
 local function entry(log, member)
   local total, units = match(member, '^(%d+):(%d+):')
   total, units = tonumber(total), tonumber(units)
@@ -48,7 +51,7 @@ local function entry(log, member)
   return total, units
 end
 
--- time_of reads the score of an entry.
+-- time_of parses the score of an entry.
 local function time_of(log, score)
   local stamp = tonumber(score)
   if stamp and stamp >= 0 and stamp < EXACT and stamp % 1 == 0 then return stamp end
@@ -59,28 +62,27 @@ local function write(b)
   call('HSET', b.state, 's', struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire, b.held))
 end
 
-local reservations -- makes the functions of holds.lua
-
--- open reads a bucket's state, and holds its total against the newest entry. Without a state (a new bucket, or it was lost) the
--- newest entry says what it must be.
+local reservations -- in holds.lua
 local EMPTY = {}
 
+-- open reads a bucket's state, and compares its total with the newest entry. If there is no state
+-- (a new bucket, or it was lost), it is rebuilt.
 local function open(state, log, index)
   local s, last = call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
   local total, newest, suspended, holds, oldest, keep, expire, held = 0, 0, 0, 0, 0, KEEP, 0, 0
   local sum = last and tonumber(match(last, '^(%d+):%d'))
-  local old = s and #s == 56 -- the eighth is missing
+  local old = s and #s == 56 -- written before held was added
   if s then
     if old then s = s .. struct.pack('<d', 0) end
     if #s ~= 64 then damaged(state, 'its state has ' .. #s .. ' bytes instead of 64') end
-    total, newest, suspended, holds, oldest, keep, expire, held = struct.unpack(STATE, s)
+    total, newest, suspended, holds, oldest, keep, expire, held = unpacked(STATE, s)
     if not (total >= 0 and total <= EXACT and total % 1 == 0 and newest >= 0 and newest < EXACT and suspended > -FAR and
         suspended < FAR and holds >= 0 and holds < EXACT and oldest < EXACT and keep >= 0 and keep < EXACT and expire < FAR and
         held >= 0 and held <= EXACT and held % 1 == 0 and (held == 0 or holds > 0)) then
       damaged(state, format('its state cannot be read, with a total of %.17g', total))
     elseif sum ~= total and last then
       damaged(state, format('the total is %.0f in its newest entry, and %.0f in its state', entry(log, last), total))
-    elseif not last and total > 0 and newest > clock() - keep then -- older ones may have lapsed
+    elseif not last and total > 0 and newest > clock() - keep then -- the log may have expired
       damaged(log, format('there are no entries, and the total of its state is %.0f', total))
     end
   else
@@ -89,21 +91,22 @@ local function open(state, log, index)
     end
     expire = clock() + math.max(0, call('PTTL', log), call('PTTL', state), call('PTTL', index)) * 1000
   end
-  local b = { -- all fields at once: a table that grows later costs more than everything else here
-    state = state, log = log, index = index, total = total, newest = newest, suspended = suspended, holds = holds,
-    oldest = oldest, keep = keep, expire = expire, held = held, live = 0, lapsed = EMPTY, hold_until = 0, units = 0, room = 0,
-    fresh = not s or not last, -- a key that is written for the first time lapses with the other
+  local b = { -- all sixteen fields at once: growing the table later is slow
+    state = state, log = log, index = index, total = total, newest = newest, suspended = suspended,
+    holds = holds, oldest = oldest, keep = keep, expire = expire, held = held, live = 0,
+    lapsed = EMPTY, units = 0, room = 0,
+    fresh = not s or not last, -- a new key needs its expiry set
   }
   if not s or old then reservations().reindex(b) end
   return b
 end
 
--- base is the running total just before the oldest entry stamped at from or later.
+-- base is the running total before the first entry stamped at from or later.
 local function base(b, from)
   local first = call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'LIMIT', '0', '2')
   if not first[1] then return b.total end
   local total, units = match(first[1], '^(%d+):(%d+):')
-  local after, more = b.total, 0 -- of the entry after it, which must not begin below it
+  local after, more = b.total, 0 -- of the next entry, which must not start below it
   if first[2] then after, more = match(first[2], '^(%d+):(%d+):') end
   local before = total and after and total - units
   if before and before >= 0 and before + units <= after - more and b.total - after >= 0 then return before end
@@ -111,12 +114,14 @@ local function base(b, from)
   damaged(b.log, 'the totals of its entries do not rise by their units')
 end
 
--- fits is the earliest moment at which cost more units stay within cap, beside held units until these lapse.
+-- fits is the earliest time at which cost more units stay within cap, counting held units until
+-- they expire.
 local function fits(b, window, from, ends, before, cost, cap, held, now)
 
-  -- stamp_at is the stamp of the first entry in the window whose running total is target or more. For little of much it looks at
-  -- the oldest entries. Otherwise the totals say where that entry should be, so it looks there, and a little to either side from
-  -- the second time on; should that not narrow the search fast, it halves it.
+  -- stamp_at is the stamp of the first entry in the window whose running total is target or more.
+  -- If target is near the start, it is among the oldest entries. Otherwise this is an interpolation
+  -- search, which from the second probe on also reads a few entries to either side, and which
+  -- becomes a binary search if it does not narrow fast.
   local function stamp_at(target)
     if (target - before) * 256 < b.total - before then
       local oldest = call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'WITHSCORES', 'LIMIT', '0', '4')
@@ -127,7 +132,7 @@ local function fits(b, window, from, ends, before, cost, cap, held, now)
     local hi, hi_total = -1, b.total -- ranks are counted from the newest entry, -1
     local lo, lo_total = -1 - call('ZCOUNT', b.log, format('%d', from), '+inf'), before
     local near = 0
-    for try = 1, 64 do -- from the fifth on, each halves what is left of the search
+    for try = 1, 64 do -- from the fifth on, each halves the range
       local left, right = lo + 1, hi
       if hi - lo > 7 then
         local rank = math.floor((lo + hi) / 2)
@@ -139,7 +144,7 @@ local function fits(b, window, from, ends, before, cost, cap, held, now)
       end
       near = 4
       local found = call('ZRANGE', b.log, left, right)
-      local i, j = 0, #found + 1 -- found[i] is short of the target, found[j] is not; either may lie outside
+      local i, j = 0, #found + 1 -- found[i] is below target, found[j] is not; either may lie outside
       while j - i > 1 do
         local k = math.floor((i + j) / 2)
         local total = entry(b.log, found[k])
@@ -151,7 +156,7 @@ local function fits(b, window, from, ends, before, cost, cap, held, now)
     damaged(b.log, 'the totals of its entries do not rise by their units')
   end
 
-  -- freed is when need of the units used will have left the window.
+  -- freed is when need of the used units will have left the window.
   local function freed(need)
     if need <= 0 then return now end
     if need > b.total - before then return NEVER end
@@ -162,8 +167,8 @@ local function fits(b, window, from, ends, before, cost, cap, held, now)
   local need = b.total - before + held + cost - cap
   local at = freed(need)
   if held == 0 or at <= now then return at end
-  -- When the first n holds have lapsed, less has to leave the window: as n rises, its moment rises and freed falls. The answer is
-  -- where the two meet.
+  -- Each hold that expires leaves fewer units to wait for. As n rises, the time when the first n
+  -- holds have expired rises, and freed falls: the answer is where they cross.
   local lapsed, since, n = reservations().lapsing(b, now, at, need)
   local lo, hi = 0, n
   while lo < hi do
@@ -174,14 +179,15 @@ local function fits(b, window, from, ends, before, cost, cap, held, now)
   return lo == 0 and best or math.min(best, math.max(since[lo - 1], freed(need - lapsed[lo - 1])))
 end
 
--- save writes the state after a change. The keys outlive their use: they lapse when idle for long, never sooner than entries,
--- holds and suspensions matter. That is put off only once half of the time is gone. The labels, which all buckets of a credential
--- share, last as long as the log, at least.
-local told = 0 -- 1 when this call came with a line of labels, 2 when their key is new
+-- save writes the state after a change. The keys expire when they have been idle for long, and never
+-- while entries, holds (the last expires at hold_until) or a suspension matter. The expiry is
+-- extended only once half of it has passed. The labels, which all buckets of a credential share,
+-- last at least as long as the log.
+local told = 0 -- 1 if this call brought a line of labels, 2 if it made their key
 
-local function save(b, now, keep, labels)
+local function save(b, now, keep, labels, hold_until)
   if keep > b.keep then b.keep = keep end
-  local needed = math.max(b.suspended, b.hold_until, now) + b.keep
+  local needed = math.max(b.suspended, hold_until or now, now) + b.keep
   local renew = b.expire < needed
   if renew then b.expire = needed + b.keep end
   write(b)
@@ -199,14 +205,14 @@ local function save(b, now, keep, labels)
   end
 end
 
--- intern keeps the line of labels under its code, once for all entries that carry it, and returns what stands for it in an
--- entry: the code, or the line itself where the code is taken or a credential has used very many different lines. A caller
--- that has lately sent the line with the code leaves it out.
+-- intern stores a line of labels under its code, once for all entries that have it, and returns what
+-- to write in an entry: the code, or the line itself if the code is taken or the credential has very
+-- many different lines. A caller that sent the line lately sends the code alone.
 local function intern(labels, code, line)
   if line == '' then return code end
   told = 1
   if call('HSETNX', labels, code, line) == 0 then
-    return call('HGET', labels, code) == line and code or '=' .. line -- codes are short: two lines may share one
+    return call('HGET', labels, code) == line and code or '=' .. line -- two lines may have the same short code
   end
   local lines = call('HLEN', labels)
   if lines == 1 then told = 2 end
@@ -215,9 +221,9 @@ local function intern(labels, code, line)
   return '=' .. line
 end
 
--- append writes an entry of units, to be kept for keep µs. tail is <id>:<labels>[:<run>]. In passing it forgets reservations that
--- have expired, and entries that are older than any caller wanted kept, once a thirty-second part of that time has piled up, at
--- most 64.
+-- append writes an entry of units, to be kept for keep µs. tail is <id>:<labels>[:<run>]. It also
+-- deletes expired reservations, and up to 64 entries that nobody needs any more, once they span a
+-- thirty-second of the time that entries are kept.
 local function append(b, stamp, units, tail, keep)
   b.total, b.newest = b.total + units, stamp
   if keep > b.keep then b.keep = keep end

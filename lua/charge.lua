@@ -1,35 +1,43 @@
--- charge.lua: one atomic step that decides and records a charge, a draw or a reservation, over every bucket and limit.
+-- charge.lua: decides and records a charge, a draw or a reservation over all buckets and limits, in
+-- one atomic step.
 --
--- KEYS   1 labels of the credential  2 answer to the idempotency key (1 again without one)  then for each bucket: state, log, holds
--- ARGV   1 N: keep µs, number of the bucket drawn on (0 = none), µs to reserve for (0 = charge, -1 = decide on a charge and
---          write nothing), ms for which the answer to the key is kept, then for each bucket: units, number of limits, and the limits (bucket.lua)
---        2 id  3 code of the labels  4 their line  5 run  6 fingerprint of the call ('' without a key)
---        7 reservation drawn on, or <manual 0|1>:<note> to reserve
---        8 names of the buckets, in order, to be kept with an answer
---        9… in observe mode only: what can deny, escaped for a label: the suspension, then each limit
--- Reply  {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the limit's number over all buckets),
---        retry at (when allowed: 0, or -1 if the labels' code is not kept), for each bucket: remaining, of a reservation: when it
---        expires}, times in µs; status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
---        {3, the answer kept under the key, as text: id, what denies or -, buckets, the reply}
---        {-1, clock}: a calendar limit is not of this time, ask again  {-2}: the key was used for another call
---        {-3}: no such reservation  {-4, left}: it holds fewer units   {-5, limit}: the cost is above the limit, never
--- A denial writes nothing. The first write is one that a server short of memory refuses, so it refuses all or none.
+-- KEYS   1 labels of the credential  then for each bucket: state, log, holds
+--        last, with an idempotency key: the answer to it
+-- ARGV   1 keep µs, number of the bucket drawn on (0 = none), µs to reserve for (0 = charge,
+--          -1 = decide on a charge and write nothing), ms to keep the answer to the key for,
+--          then for each bucket: units, number of limits, the limits (bucket.lua)
+--        2 id  3 code of the labels  4 run  5 line of the labels, if it is to be stored
+--        6 reservation drawn on, or <manual 0|1>:<note> to reserve
+--        7 fingerprint of the call  8 names of the buckets, in order, to be kept with the answer
+--        9… in observe mode only: what can deny, escaped for a label: the suspension, each limit
+--        Empty ones at the end are left out.
+-- Reply  {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the number of the
+--        limit, counted over all buckets), retry at (when allowed: 0, or -1 if the code of the labels
+--        was not stored), for each bucket: remaining, for a reservation: when it expires}, times in
+--        µs; status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
+--        {3, the answer kept for the key, as text: id, what denies or -, buckets, the reply}
+--        {-1, clock}: a calendar limit has the wrong day, ask again
+--        {-2}: the key was used for another call  {-3}: no such reservation
+--        {-4, left}: it has fewer units  {-5, limit}: the cost is above the limit, so never
+-- A denial writes nothing. The first write is one that a server out of memory refuses, so either all
+-- is written or nothing.
 
-local id, fingerprint, observe = ARGV[2], ARGV[6], ARGV[9]
-local keep, draws, ttl = N[1], N[2], N[3]
+local numbers, id, code, run, line = ARGV[1], ARGV[2], ARGV[3] or '', ARGV[4] or '', ARGV[5] or ''
+local fingerprint, observe = ARGV[7] or '', ARGV[9]
+local keep, draws, ttl, keep_answer, pos = unpacked('<dddd', numbers)
 
 if fingerprint ~= '' then
-  local answer = call('GET', KEYS[2])
+  local answer = call('GET', KEYS[#KEYS])
   if answer then
     local asked, kept = match(answer, '^([^\n]*)\n(.*)$')
     if asked and asked ~= fingerprint then return {-2} end
-    return {3, kept or ''} -- a damaged one says nothing
+    return {3, kept or ''} -- empty if it is damaged
   end
 end
 
 local now = clock()
 local stamp, buckets = now, {}
-for k = 3, #KEYS, 3 do
+for k = 2, #KEYS - 2, 3 do
   local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2])
   buckets[#buckets + 1] = b
   if b.newest >= stamp then stamp = b.newest + 1 end
@@ -39,15 +47,15 @@ local R = ttl > 0 and reservations()
 local left, expires, drawn, rest -- of the reservation drawn on
 if draws > 0 then
   R = reservations()
-  left, expires, drawn, rest = R.reserved(buckets[draws], ARGV[7])
+  left, expires, drawn, rest = R.reserved(buckets[draws], ARGV[6])
   if not left or expires <= stamp then return {-3} end
 end
 
 -- Decide.
-local i, nth, retry, denying, pace, never = 5, 0, 0, 0, 0, 0
+local nth, retry, denying, pace, never = 0, 0, 0, 0, 0
 for n, b in ipairs(buckets) do
-  local units, last, draw = N[i], i + 1 + 5 * N[i + 1], n == draws
-  i = i + 2
+  local draw, units, limits = n == draws
+  units, limits, pos = unpacked('<dd', numbers, pos)
   if b.holds > 0 then
     R = R or reservations()
     R.hold(b, stamp)
@@ -55,26 +63,26 @@ for n, b in ipairs(buckets) do
   if draw and units > left then return {-4, left} end
   if b.suspended > stamp and b.suspended > retry then retry, denying = b.suspended, -1 end
   local room, held = NEVER, draw and 0 or b.live
-  while i <= last do
+  for _ = 1, limits do
     nth = nth + 1
-    local window, from, ends, cap = N[i], N[i + 1], N[i + 2], N[i + 3]
+    local window, from, ends, cap, of
+    window, from, ends, cap, of, pos = unpacked('<ddddd', numbers, pos)
     if window > 0 then
       from = stamp - window + 1
-    elseif stamp < from or stamp >= ends or window < 0 and stamp < N[i + 4] then
+    elseif stamp < from or stamp >= ends or window < 0 and stamp < of then
       return {-1, stamp}
     end
     local before = base(b, from)
     local used = b.total - before
     if cap - used < room then room = cap - used end
-    if draw then cap = N[i + 4] end
+    if draw then cap = of end
     if units > cap and window >= 0 and never == 0 and not observe then never = nth end
     if used + held + units > cap and window < 0 then
-      pace = nth -- named only if nothing else denies; the caller knows when the line is there
+      pace = nth -- reported only if nothing else denies; the caller computes when it allows
     elseif used + held + units > cap then
       local at = fits(b, window, from, ends, before, units, cap, held, stamp)
       if at > retry then retry, denying = at, nth end
     end
-    i = i + 5
   end
   if b.total + units > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
   b.units, b.room = units, b.suspended > stamp and 0 or room - b.live
@@ -98,37 +106,37 @@ local tail
 if ttl == 0 then
   local mark
   if denying == 0 then
-    mark = intern(KEYS[1], ARGV[3], ARGV[4])
-    if mark ~= ARGV[3] then reply[5] = -1 end
-  else -- observed: what would have denied is written out in the entry
-    mark = '=' .. ARGV[4] .. (ARGV[4] == '' and '' or '&') .. 'denied=' .. ARGV[9 + math.max(0, denying)]
+    mark = intern(KEYS[1], code, line)
+    if mark ~= code then reply[5] = -1 end
+  else -- observed: the entry says what would have denied it
+    mark = '=' .. line .. (line == '' and '' or '&') .. 'denied=' .. ARGV[9 + math.max(0, denying)]
   end
-  tail = id .. ':' .. mark .. (ARGV[5] == '' and '' or ':' .. ARGV[5])
+  tail = id .. ':' .. mark .. (run == '' and '' or ':' .. run)
 end
 
 for n, b in ipairs(buckets) do
-  local room = b.room - b.units
+  local room, hold_until = b.room - b.units
   if ttl > 0 then
-    b.hold_until = stamp + ttl
+    hold_until = stamp + ttl
     local was, old = R.reserved(b, id)
     if old and old > stamp then return {-2} end
-    R.put(b, id, was, b.units, b.hold_until, format('0:%d:%d:%s', b.units, stamp, ARGV[7]))
+    R.put(b, id, was, b.units, hold_until, format('0:%d:%d:%s', b.units, stamp, ARGV[6]))
     R.forget(b, id)
-    b.newest = math.max(b.newest, stamp - 1) -- nothing is decided at an earlier time from now on
-    reply[7] = b.hold_until
+    b.newest = math.max(b.newest, stamp - 1) -- later decisions are not made at an earlier time
+    reply[7] = hold_until
   else
     append(b, stamp, b.units, tail, keep)
     if n == draws then
-      R.put(b, ARGV[7], left, left - b.units, expires, format('%d:%s', drawn + b.units, rest))
-      room = b.room -- what was set aside had been counted
+      R.put(b, ARGV[6], left, left - b.units, expires, format('%d:%s', drawn + b.units, rest))
+      room = b.room -- the reservation was counted already
     end
   end
   reply[n + 5] = math.max(0, room)
-  save(b, now, keep, KEYS[1])
+  save(b, now, keep, KEYS[1], hold_until)
 end
 if fingerprint ~= '' then
   local kept = {id, denying == 0 and '-' or ARGV[9 + math.max(0, denying)], ARGV[8]}
   for n, value in ipairs(reply) do kept[n + 3] = format('%d', value) end
-  call('SET', KEYS[2], fingerprint .. '\n' .. table.concat(kept, ' '), 'PX', format('%d', N[4]))
+  call('SET', KEYS[#KEYS], fingerprint .. '\n' .. table.concat(kept, ' '), 'PX', format('%d', keep_answer))
 end
 return reply

@@ -1,19 +1,19 @@
--- holds.lua: what the scripts know of reservations. It stands behind bucket.lua. Most charges have nothing to do with any, and
--- making a function takes time, so these are made when they are needed: local R = reservations().
+-- holds.lua: reads and writes reservations. It follows bucket.lua. Most charges need none of it, and
+-- making a function takes time, so these are made on demand: local R = reservations().
 
 function reservations()
   local R = {}
 
-  -- units_of reads what is left of a reservation from its member in the sorted set of holds.
+  -- units_of is what is left of a reservation, from its member in the sorted set of holds.
   local function units_of(b, member)
     local left = tonumber(match(member, '^(%d+):'))
     if not left or left > EXACT then damaged(b.index, 'what a reservation holds cannot be read') end
     return left
   end
 
-  -- reindex counts the reservations again, and writes the sorted set of holds anew from their fields: for a state that is lost, or
-  -- that an earlier version wrote, which kept no total of what is held. If the fields are lost too, what they held is held until it
-  -- expires.
+  -- reindex counts the reservations again, and rebuilds the sorted set of holds from their fields. It
+  -- is for a state that was lost, or that an earlier version wrote, without the units held. If the
+  -- fields were lost too, what they held stays held until it expires.
   function R.reindex(b)
     local fields = call('HGETALL', b.state)
     b.holds, b.held = 0, 0
@@ -28,8 +28,11 @@ function reservations()
       if match(fields[i], '^r:') then
         local left, expires = match(fields[i + 1], '^(%d+):(%d+):')
         left, expires = tonumber(left), tonumber(expires)
-        if not left or left > EXACT or expires > EXACT then damaged(b.state, ' cannot be read', fields[i]) end
-        members[#members + 1] = {format('%d', left > 0 and expires or -expires), format('%d:', left) .. string.sub(fields[i], 3)}
+        if not left or left > EXACT or expires > EXACT then
+          damaged(b.state, ' cannot be read', fields[i])
+        end
+        local score = format('%d', left > 0 and expires or -expires)
+        members[#members + 1] = {score, format('%d:', left) .. string.sub(fields[i], 3)}
         b.holds, b.held = b.holds + 1, b.held + left
       end
     end
@@ -39,11 +42,12 @@ function reservations()
     write(b)
   end
 
-  -- hold (for a bucket with reservations) finds out what they hold at now, b.live: all that is left in them, without those that have
-  -- expired. These b.lapsed lists. Each is looked at until it is forgotten, by the next entry or reservation but for a few.
+  -- hold (for a bucket with reservations) computes what they hold now, b.live, and lists those that
+  -- have expired, b.lapsed, until they are deleted with the next entry or reservation.
   function R.hold(b, now)
     if call('ZCARD', b.index) ~= b.holds then
-      damaged(b.index, format('its state counts %.0f reservations, and other ones are listed by expiry', b.holds))
+      local what = 'its state counts %.0f reservations, and other ones are listed by expiry'
+      damaged(b.index, format(what, b.holds))
     end
     now = format('%d', now)
     b.live, b.lapsed = b.held, call('ZRANGEBYSCORE', b.index, '-' .. now, now)
@@ -51,8 +55,8 @@ function reservations()
     if b.live < 0 then damaged(b.index, 'more units have lapsed than its state counts as held') end
   end
 
-  -- lapsing lists the holds that expire after now and before at, the first to expire first: after how many of them how many units
-  -- have lapsed, and since when. It stops as soon as these are need units, so no more holds are read than units are missing.
+  -- lapsing lists the holds that expire after now and before at, earliest first: the units freed
+  -- after each, and when. It stops at need units.
   function R.lapsing(b, now, at, need)
     local lapsed, since, n, page = {[0] = 0}, {[0] = now}, 0, 16
     local before = at < NEVER and format('(%d', at) or '+inf'
@@ -68,7 +72,8 @@ function reservations()
     return lapsed, since, n
   end
 
-  -- forget removes reservations that have expired, at most 1000 at a time. Nothing may be decided at an earlier time afterwards.
+  -- forget deletes expired reservations, at most 1000 at a time. Later decisions must not be made at
+  -- an earlier time.
   function R.forget(b, except)
     local members, fields = {}, {}
     for i = 1, math.min(1000, #b.lapsed) do
@@ -84,19 +89,24 @@ function reservations()
     end
   end
 
-  -- reserved reads one reservation: units left, when it expires, units drawn, and the rest of its field. nil when there is none.
+  -- reserved reads one reservation: units left, when it expires, units drawn, and the rest of its
+  -- field; nil if there is none.
   function R.reserved(b, id)
     local value = call('HGET', b.state, 'r:' .. id)
     if not value then return nil end
     local left, expires, drawn, rest = match(value, '^(%d+):(%d+):(%d+):(.*)$')
     left, expires, drawn = tonumber(left), tonumber(expires), tonumber(drawn)
-    if not left or left > EXACT or expires > EXACT or drawn > EXACT then damaged(b.state, ' cannot be read', 'r:' .. id) end
+    if not left or left > EXACT or expires > EXACT or drawn > EXACT then
+      damaged(b.state, ' cannot be read', 'r:' .. id)
+    end
     local score = tonumber(call('ZSCORE', b.index, format('%d:%s', left, id)))
-    if score ~= expires and score ~= -expires then damaged(b.state, ' is not listed by its expiry', 'r:' .. id) end
+    if score ~= expires and score ~= -expires then
+      damaged(b.state, ' is not listed by its expiry', 'r:' .. id)
+    end
     return left, expires, drawn, rest
   end
 
-  -- put writes a reservation. was is what was left of it, nil when it is new; left is what is left now.
+  -- put writes a reservation with left units; was is what was left before, nil if it is new.
   function R.put(b, id, was, left, expires, rest)
     call('HSET', b.state, 'r:' .. id, format('%d:%d:', left, expires) .. rest)
     call('ZADD', b.index, format('%d', left > 0 and expires or -expires), format('%d:', left) .. id)
@@ -109,7 +119,7 @@ function reservations()
     b.held = b.held + left - was
   end
 
-  -- drop removes a reservation.
+  -- drop deletes a reservation.
   function R.drop(b, id, left)
     call('HDEL', b.state, 'r:' .. id)
     call('ZREM', b.index, format('%d:', left) .. id)

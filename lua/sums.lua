@@ -1,27 +1,29 @@
--- sums.lua: adds up entries that are not in the sums yet, the oldest first. A charge leaves that to its caller, who does it now and
--- then, and to readers, who run it until all but the newest entries are in the sums.
+-- sums.lua: adds entries to the sums, oldest first. Callers who charge run it now and then, readers
+-- until only the newest entries are missing.
 --
--- sums   sorted set, what was spent by whom: score = grain (ten minutes), member = <name>, then records: \n<labels>:<units>:<entries>.
---        A grain may have several members, and what was cancelled is negative. Entries that are trimmed stay in them; the members go
---        when the last entry of their grain has gone
--- state  g = two doubles: the stamp up to which entries are in the sums, and the running total after the entry of that stamp. Where
---        the next entry's total does not follow from it, the sums are of another log, and begin anew; so do sums that were deleted
+-- sums   sorted set, what was spent by whom: score = grain (ten minutes), member = <name>, then
+--        records: \n<labels>:<units>:<entries>. A grain may have several members; a cancelled charge
+--        is a negative record. Deleted entries stay in the sums until the last one of their grain is
+--        deleted
+-- state  g = two doubles: the stamp up to which entries are in the sums, and the running total after
+--        the entry of that stamp. If the next entry's total does not follow from it, or there are no
+--        sums, they are rebuilt
 --
 -- KEYS   1 labels  2 state  3 log  4 holds  5 sums
--- ARGV   1 N: how many entries to read, about
+-- ARGV   1 roughly how many entries to read
 -- Reply  1, or 0: there are more
 
-local b, now, most = open(KEYS[2], KEYS[3], KEYS[4]), clock(), N[1]
+local b, now, most = open(KEYS[2], KEYS[3], KEYS[4]), clock(), unpacked('<d', ARGV[1])
 local sums, upto, total = KEYS[5], 0, -1
 local g = call('HGET', b.state, 'g')
-if g and #g == 16 then upto, total = struct.unpack('<dd', g) end
+if g and #g == 16 then upto, total = unpacked('<dd', g) end
 
 local function following()
   local first = call('ZRANGEBYSCORE', b.log, format('(%d', upto), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
   if first[1] then return first[1], time_of(b.log, first[2]) end
 end
 
--- add writes a sum of a grain. A small member that is there takes it in.
+-- add writes a sum of a grain, merged with its last member if that is small.
 local function add(grain, units, entries)
   local last = call('ZREVRANGEBYSCORE', sums, grain, grain, 'LIMIT', '0', '1')[1]
   if last and #last < 1024 then
@@ -41,11 +43,10 @@ if member then
   local after, units = entry(b.log, member)
   before = after - units
 end
-local anew = before ~= total or call('ZCARD', sums) == 0
-if anew then
+if before ~= total or call('ZCARD', sums) == 0 then
   upto, total = 0, 0
   member, stamp = following()
-  save(b, now, 0, KEYS[1]) -- a server short of memory refuses here, before anything is changed
+  save(b, now, 0, KEYS[1]) -- a server out of memory refuses here, before any change
   call('DEL', sums)
 end
 
@@ -68,7 +69,7 @@ while member and most > 0 do
   upto, total = time_of(b.log, call('ZSCORE', b.log, list[#list])), entry(b.log, list[#list])
   add(grain, units, entries)
   call('HSET', b.state, 'g', struct.pack('<dd', upto, total))
-  most = most - #list - 8 -- a grain costs something by itself
+  most = most - #list - 8 -- every grain adds some work
   member, stamp = following()
 end
 

@@ -1,9 +1,9 @@
--- usage.lua: the standing of buckets and limits at one moment, the same for all of them. It writes nothing.
+-- usage.lua: reports the use of buckets and limits, all at the same time. It writes nothing.
 --
 -- KEYS   for each bucket: state, log, holds
--- ARGV   1 N: for each bucket: number of limits, and the limits (bucket.lua)
--- Reply  {clock, for each bucket: held, suspended until (0 = open), for each limit: used, next free at (0 = nothing to free)}
---        or {-1, stamp}: a calendar limit is not of this time, ask again
+-- ARGV   1 for each bucket: number of limits, the limits (bucket.lua)
+-- Reply  {clock, for each bucket: held, suspended until (0 = open), for each limit: used, next free
+--        at (0 = nothing to free)} or {-1, stamp}: a calendar limit has the wrong day, ask again
 
 local now = clock()
 local stamp, buckets = now, {}
@@ -13,9 +13,9 @@ for k = 1, #KEYS, 3 do
   stamp = math.max(stamp, b.newest + 1)
 end
 
-local reply, i = {now}, 1
+local reply, pos = {now}, 1
 for _, b in ipairs(buckets) do
-  local lapses = NEVER -- when the next units that are held come free
+  local lapses = NEVER -- when the next hold expires
   if b.holds > 0 then
     reservations().hold(b, stamp)
     local next = call('ZRANGEBYSCORE', b.index, format('(%d', stamp), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
@@ -23,10 +23,11 @@ for _, b in ipairs(buckets) do
   end
   reply[#reply + 1] = b.live
   reply[#reply + 1] = b.suspended > stamp and b.suspended or 0
-  local last = i + 5 * N[i]
-  i = i + 1
-  while i <= last do
-    local window, from, ends = N[i], N[i + 1], N[i + 2]
+  local limits
+  limits, pos = unpacked('<d', ARGV[1], pos)
+  for _ = 1, limits do
+    local window, from, ends, _
+    window, from, ends, _, _, pos = unpacked('<ddddd', ARGV[1], pos)
     if window > 0 then
       from = stamp - window + 1
     elseif stamp < from or stamp >= ends then
@@ -34,10 +35,10 @@ for _, b in ipairs(buckets) do
     end
     local before = base(b, from)
     local used = b.total - before
-    local free = math.min(lapses, fits(b, window, from, ends, before, 1, used, 0, stamp)) -- when one unit would fit if no more were allowed
+    -- When one unit would fit, if no more than what is used were allowed.
+    local free = math.min(lapses, fits(b, window, from, ends, before, 1, used, 0, stamp))
     reply[#reply + 1] = used
     reply[#reply + 1] = free < NEVER and free or 0
-    i = i + 5
   end
 end
 return reply

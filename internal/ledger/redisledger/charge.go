@@ -1,7 +1,6 @@
 package redisledger
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -117,10 +116,12 @@ func (r request) audience() string {
 }
 
 func (r request) keys() []string {
-	labels := labelsKey(r.credential)
-	keys := []string{labels, cmp.Or(r.key, labels)}
+	keys := []string{labelsKey(r.credential)}
 	for _, c := range r.costs {
 		keys = append(keys, bucketKeys(r.credential, c.Bucket)...)
+	}
+	if r.key != "" {
+		keys = append(keys, r.key)
 	}
 	return keys
 }
@@ -128,9 +129,6 @@ func (r request) keys() []string {
 // fingerprint tells this call from others under the same idempotency key, whatever the order of its
 // costs.
 func (r request) fingerprint() string {
-	if r.key == "" {
-		return ""
-	}
 	text := r.op
 	byName := func(a, b quota.Cost) int { return strings.Compare(a.Bucket, b.Bucket) }
 	for _, c := range slices.SortedFunc(slices.Values(r.costs), byName) {
@@ -139,12 +137,12 @@ func (r request) fingerprint() string {
 	return text + " " + r.reservation
 }
 
-// args are those of charge.lua, in its order.
+// args are those of charge.lua, in its order. Each costs the server time, so the empty ones at the
+// end are left out.
 func (r request) args(now time.Time) []any {
-	seventh := fmt.Sprintf("%d:%s", flag(r.manual), r.note)
-	draws, id := drawnOn(r.costs, r.reservation)
-	if draws > 0 {
-		seventh = id
+	draws, reservation := drawnOn(r.costs, r.reservation)
+	if r.op == "reserve" {
+		reservation = fmt.Sprintf("%d:%s", flag(r.manual), r.note)
 	}
 	limits := slices.Concat(r.limits...)
 	n := make(numbers, 0, 4+2*len(r.costs)+5*len(limits))
@@ -159,13 +157,18 @@ func (r request) args(now time.Time) []any {
 		n.add(c.Units, int64(len(r.limits[i])))
 		n.addLimits(r.limits[i], r.manual, now)
 	}
-	args := []any{n.blob(), r.id, r.label.code, r.label.line, r.label.run, r.fingerprint(), seventh,
-		strings.Join(buckets, ",")}
+	args := []any{n.blob(), r.id, r.label.code, r.label.run, r.label.line, reservation, "", ""}
+	if r.key != "" {
+		args[6], args[7] = r.fingerprint(), strings.Join(buckets, ",")
+	}
 	if r.observe {
 		args = append(args, url.QueryEscape(quota.Suspended))
 		for _, limit := range limits {
 			args = append(args, url.QueryEscape(limit.Name()))
 		}
+	}
+	for args[len(args)-1] == "" {
+		args = args[:len(args)-1]
 	}
 	return args
 }

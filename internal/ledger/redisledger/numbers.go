@@ -8,7 +8,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// numbers are what a script finds in N (bucket.lua). All of them are whole and exact in a double.
+// numbers are what a script finds in ARGV[1] (bucket.lua). All of them are whole and exact in a double.
 type numbers []int64
 
 func (n *numbers) add(more ...int64) { *n = append(*n, more...) }

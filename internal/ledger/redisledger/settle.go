@@ -76,7 +76,7 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (i
 	if err != nil {
 		return 0, err
 	}
-	left, err := l.run1(ctx, "release", keysOf(credential, bucket), numbers{}.blob(), id)
+	left, err := l.run1(ctx, "release", keysOf(credential, bucket), id)
 	if left == unknown {
 		return 0, fmt.Errorf("%s: %w", reservation, quota.ErrNoReservation)
 	}
