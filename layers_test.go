@@ -40,6 +40,10 @@ catalog: sqlite
 ledger/redistest:
 ledger/redisledger: quota lua
 ledger/sqliteledger: quota sqlite
+limit:
+limit/caller:
+limit/guard: limit limit/caller
+limit/redislimit: limit lua
 ledger: quota sqlite ledger/redisledger ledger/sqliteledger
 meter: endpoint quota
 proxy: costs meter quota
@@ -84,7 +88,7 @@ var owners = []struct {
 	tests        bool
 }{
 	{"github.com/robfig/cron", "schedule", false},
-	{"github.com/redis/go-redis", "ledger/redisledger ledger/redistest", false},
+	{"github.com/redis/go-redis", "ledger/redisledger ledger/redistest limit/redislimit", false},
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},
 	{"github.com/guptarohit/asciigraph", "picture", true},

@@ -6,15 +6,16 @@ import "embed"
 //go:embed *.lua
 var files embed.FS
 
-// Names are the scripts. The header of each names its keys, arguments and reply.
+// Names are the scripts of a ledger. The header of each names its keys, arguments and reply. That of
+// the limiter, "limit", is not among them.
 var Names = []string{
 	"charge", "commit", "release", "cancel", "suspend", "usage", "sums", "mend", "claim",
 }
 
 // Source is the script of that name, behind what it knows of a bucket and of reservations. A claim
-// knows nothing of buckets.
+// and the limiter know nothing of buckets.
 func Source(name string) string {
-	if name == "claim" {
+	if name == "claim" || name == "limit" {
 		return text(name)
 	}
 	return text("bucket") + text("holds") + text(name)

@@ -29,6 +29,15 @@ func (silence) Printf(context.Context, string, ...any) {}
 // Open connects to the server or servers of a URL and makes sure that they can keep a ledger: Redis
 // 5 or newer, a primary, and nothing that evicts keys.
 func Open(ctx context.Context, ledgerURL string) (*Ledger, error) {
+	client, err := Connect(ctx, ledgerURL)
+	if err != nil {
+		return nil, err
+	}
+	return newLedger(client), nil
+}
+
+// Connect is Open for what keeps something else on the servers of a ledger.
+func Connect(ctx context.Context, ledgerURL string) (redis.UniversalClient, error) {
 	quiet()
 	a, err := parseURL(ledgerURL)
 	if err != nil {
@@ -39,7 +48,7 @@ func Open(ctx context.Context, ledgerURL string) (*Ledger, error) {
 		client.Close()
 		return nil, err
 	}
-	return newLedger(client), nil
+	return client, nil
 }
 
 // connect makes the client that a URL means. It sends nothing twice (see once).

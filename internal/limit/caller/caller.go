@@ -1,0 +1,136 @@
+// Package caller computes who a request comes from: an API key, or an address behind proxies that
+// are trusted.
+package caller
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Proxies are the addresses whose forwarding headers are believed.
+type Proxies []netip.Prefix
+
+// headers are the forwarding headers, each with its way of listing hops, the nearest last.
+var headers = []struct {
+	name string
+	hops func(values []string) []string
+}{
+	{"Forwarded", forwarded},
+	{"X-Forwarded-For", commas},
+	{"Cf-Connecting-Ip", single},
+}
+
+// maxHops bounds how many hops of a header are looked at.
+const maxHops = 32
+
+// Addr is the caller's address: the one nearest to us that is not a trusted proxy. It is invalid
+// for a request without an address, as through a Unix socket.
+//
+// A header is read from the right, because everything left of what a trusted proxy wrote may be
+// made up. A proxy often passes on a header that it does not know. So if two headers disagree, one
+// of them is forged, and the request counts as the proxy's own: forging never makes an address of
+// one's choice.
+func (p Proxies) Addr(r *http.Request) netip.Addr {
+	peer := parse(r.RemoteAddr)
+	if !p.trusts(peer) {
+		return peer
+	}
+	var found netip.Addr
+	for _, h := range headers {
+		values := r.Header.Values(h.name)
+		if len(values) == 0 {
+			continue
+		}
+		addr := p.nearest(peer, h.hops(values))
+		if found.IsValid() && addr != found {
+			return peer
+		}
+		found = addr
+	}
+	if !found.IsValid() {
+		return peer
+	}
+	return found
+}
+
+// nearest follows the hops from the right, to the first that is not trusted. What is no address was
+// written, or passed on, by the hop before it, which is as far as is known.
+func (p Proxies) nearest(peer netip.Addr, hops []string) netip.Addr {
+	for i, hop := range slices.Backward(hops) {
+		addr := parse(hop)
+		if !addr.IsValid() || i < len(hops)-maxHops {
+			return peer
+		}
+		if peer = addr; !p.trusts(addr) {
+			break
+		}
+	}
+	return peer
+}
+
+func (p Proxies) trusts(a netip.Addr) bool {
+	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(a) })
+}
+
+// Network is what is limited together: an IPv4 address, or the /64 of an IPv6 address, which is
+// what one subscriber has.
+func Network(a netip.Addr) netip.Prefix {
+	bits := a.BitLen()
+	if a.Is6() {
+		bits = 64
+	}
+	network, _ := a.Prefix(bits)
+	return network
+}
+
+// parse reads an address with or without a port, or is invalid.
+func parse(s string) netip.Addr {
+	s = strings.TrimSpace(s)
+	if host, _, err := net.SplitHostPort(s); err == nil {
+		s = host
+	}
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		s = s[1 : len(s)-1]
+	}
+	a, _ := netip.ParseAddr(s)
+	return a.Unmap().WithZone("")
+}
+
+func commas(values []string) []string { return strings.Split(strings.Join(values, ","), ",") }
+
+// single is a header that must be there once.
+func single(values []string) []string {
+	if len(values) > 1 {
+		return []string{""}
+	}
+	return values
+}
+
+// forwarded reads the for= of each element (RFC 7239). An element without one is no address.
+func forwarded(values []string) (hops []string) {
+	for _, element := range split(strings.Join(values, ","), ',') {
+		hop := ""
+		for _, pair := range split(element, ';') {
+			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+			if strings.EqualFold(name, "for") {
+				hop = strings.Trim(value, `"`)
+			}
+		}
+		hops = append(hops, hop)
+	}
+	return hops
+}
+
+// split splits at a separator outside quotes.
+func split(s string, separator rune) []string {
+	quoted := false
+	return strings.FieldsFunc(s, func(r rune) bool {
+		if r == '"' {
+			quoted = !quoted
+		}
+		return r == separator && !quoted
+	})
+}

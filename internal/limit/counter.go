@@ -1,0 +1,96 @@
+package limit
+
+// counter is the state of Counter and Fixed: units of the clock's window that is under way, and of
+// the one before it. Units fade by the millisecond, so that no product exceeds maxProduct.
+type counter struct {
+	begin    int64 // µs, of the window that is under way: a multiple of its length
+	previous int64 // units; Fixed ignores them
+	current  int64
+}
+
+// maxProduct is units times milliseconds: as large as a script of Redis counts exactly.
+const maxProduct = 1 << 53
+
+// at is the state at a moment, and for how many µs its window has been under way.
+func (c counter) at(p *Policy, now int64) (counter, int64) {
+	now = max(now, c.begin) // a clock that was set back frees nothing
+	w := p.window()
+	gone := now % w
+	begin := now - gone
+	switch {
+	case begin == c.begin:
+	case begin == c.begin+w && p.Algorithm == Counter:
+		c.previous, c.current = c.current, 0
+	default:
+		c.previous, c.current = 0, 0
+	}
+	c.begin = begin
+	return c, gone
+}
+
+// used estimates the units in the window that ends now: those of the window before count by the
+// part of it that is still inside, rounded up.
+func (c counter) used(w, gone int64) int64 {
+	if c.previous == 0 {
+		return c.current
+	}
+	return c.current + divUp(c.previous*(w/1000-gone/1000), w/1000)
+}
+
+func (c counter) decide(p *Policy, now, cost int64) Decision {
+	w := p.window()
+	c, gone := c.at(p, now)
+	used := c.used(w, gone)
+	d := Decision{Allowed: cost == 0 || cost <= p.Units-used, Remaining: max(0, p.Units-used)}
+	if d.Allowed {
+		d.Remaining -= cost
+		c.current += cost
+	} else {
+		d.RetryAfter = micros(c.fits(p, gone, cost))
+	}
+	switch {
+	case c.current > 0 && p.Algorithm == Counter:
+		d.ResetAfter = micros(2*w - gone)
+	case c.current > 0 || c.previous > 0:
+		d.ResetAfter = micros(w - gone)
+	}
+	return d
+}
+
+// fits is how long until a cost that is denied now fits.
+func (c counter) fits(p *Policy, gone, cost int64) int64 {
+	w, room := p.window(), p.Units-cost
+	switch {
+	case c.current <= room: // it is what fades that denies
+		return fades(c.previous, room-c.current, w) - gone
+	case p.Algorithm == Fixed:
+		return w - gone
+	}
+	return w - gone + fades(c.current, room, w)
+}
+
+// fades is how far into a window the units of the one before it have faded to so many.
+func fades(units, to, w int64) int64 {
+	if units <= to {
+		return 0
+	}
+	return 1000 * divUp((units-to)*(w/1000), units)
+}
+
+// record is the state after a charge, which need not fit.
+func (c counter) record(p *Policy, now, cost int64) counter {
+	c, _ = c.at(p, now)
+	c.current = min(c.current+cost, p.mostUnits())
+	return c
+}
+
+// idle reports whether a key that was never seen would get the same answers.
+func (c counter) idle(p *Policy, now int64) bool {
+	c, _ = c.at(p, now)
+	return c.previous == 0 && c.current == 0
+}
+
+// mostUnits is how many units a counter of the policy can count.
+func (p *Policy) mostUnits() int64 { return maxProduct / max(p.Window.Milliseconds(), 1) }
+
+func divUp(a, b int64) int64 { return (a + b - 1) / b }

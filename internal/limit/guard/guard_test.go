@@ -1,0 +1,275 @@
+package guard_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotabudget/internal/limit"
+	"quotabudget/internal/limit/caller"
+	"quotabudget/internal/limit/guard"
+)
+
+// serve answers GETs of a path by somebody and tells them: status, then the named header fields.
+type serve struct {
+	t       *testing.T
+	handler http.Handler
+	denied  []string
+	stats   guard.Stats
+}
+
+func newServe(t *testing.T, store limit.Store, limits ...guard.Limit) *serve {
+	s := &serve{t: t}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) {})
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {})
+	g := &guard.Guard{
+		Limits: limits, Store: store, Hash: &guard.Hash{},
+		Route: func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern },
+		Caller: func(r *http.Request) caller.Caller {
+			key, rest, _ := strings.Cut(r.Header.Get("X-Key"), "@")
+			organisation, tier, _ := strings.Cut(rest, "@")
+			return caller.Caller{
+				Network: r.RemoteAddr, Key: key, Organisation: organisation, Tier: tier}
+		},
+		Stats: &s.stats,
+		Denied: func(_ *http.Request, l *guard.Limit, _ caller.Caller, _ limit.Decision) {
+			s.denied = append(s.denied, l.Name)
+		},
+	}
+	s.handler = g.Wrap(mux)
+	return s
+}
+
+func (s *serve) get(path, address, key string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", path, nil)
+	r.RemoteAddr = address
+	r.Header.Set("X-Key", key)
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return w
+}
+
+func (s *serve) want(path, address, key string, status int) {
+	s.t.Helper()
+	if w := s.get(path, address, key); w.Code != status {
+		s.t.Errorf("%s of %s %s: %d, want %d: %s", path, address, key, w.Code, status, w.Body)
+	}
+}
+
+func policy(name string, units int64) limit.Policy {
+	return limit.Policy{Name: name, Units: units, Window: time.Minute, Algorithm: limit.Log}
+}
+
+func TestWhoSharesALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServe(t, limit.NewMemory(),
+			guard.Limit{Policy: policy("mine", 2), By: guard.ByClient},
+			guard.Limit{Policy: policy("search", 3), By: guard.ByRoute, Routes: []string{"GET /search"}},
+			guard.Limit{Policy: policy("company", 3), By: guard.ByOrganisation})
+		s.want("/search", "a", "", 200)
+		s.want("/search", "a", "", 200)
+		s.want("/search", "a", "", 429) // mine
+		s.want("/", "b", "", 200)       // another address
+		s.want("/search", "b", "", 200)
+		s.want("/search", "c", "", 429) // the route
+		s.want("/", "c", "", 200)       // not this one
+		s.want("/", "a", "k1@acme", 200)
+		s.want("/", "b", "k1@acme", 200) // the key counts, whatever its address
+		s.want("/", "c", "k1@acme", 429)
+		s.want("/", "c", "k2@acme", 200)
+		s.want("/", "c", "k2@acme", 429) // the organisation
+		if got := strings.Join(s.denied, " "); got != "mine search mine company" {
+			t.Errorf("denied by %s", got)
+		}
+		time.Sleep(time.Minute)
+		s.want("/search", "a", "", 200)
+	})
+}
+
+func TestAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServe(t, limit.NewMemory(),
+			guard.Limit{Policy: policy(`se"arch`, 5), By: guard.ByClient, Cost: 2},
+			guard.Limit{Policy: policy("all", 100), By: guard.Global})
+		check := func(h http.Header, field, want string) {
+			if got := h.Get(field); got != want {
+				t.Errorf("%s: %s, want %s", field, got, want)
+			}
+		}
+		h := s.get("/", "a", "").Header()
+		check(h, "RateLimit-Policy", `"se\"arch";q=5;w=60, "all";q=100;w=60`)
+		check(h, "RateLimit", `"se\"arch";r=3;t=60, "all";r=99;t=60`)
+		check(h, "X-RateLimit-Limit", "5")
+		check(h, "X-RateLimit-Remaining", "3")
+		check(h, "Retry-After", "")
+		time.Sleep(10*time.Second + time.Millisecond)
+		s.want("/", "a", "", 200)
+		w := s.get("/", "a", "")
+		check(w.Header(), "Content-Type", "application/problem+json")
+		check(w.Header(), "Retry-After", "50")
+		check(w.Header(), "RateLimit", `"se\"arch";r=1;t=60, "all";r=98;t=60`)
+		var body struct {
+			Type     string
+			Status   int
+			Violated []string `json:"violated-policies"`
+		}
+		err := json.Unmarshal(w.Body.Bytes(), &body)
+		if err != nil || w.Code != 429 || body.Status != 429 ||
+			len(body.Violated) != 1 || body.Violated[0] != `se"arch` ||
+			!strings.HasSuffix(body.Type, "#quota-exceeded") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		time.Sleep(50*time.Second - 2*time.Millisecond)
+		s.want("/", "a", "", 429)
+		time.Sleep(time.Millisecond)
+		s.want("/", "a", "", 200)
+	})
+}
+
+func TestObserve(t *testing.T) {
+	s := newServe(t, limit.NewMemory(),
+		guard.Limit{Policy: policy("strict", 1), By: guard.ByClient, Observe: true},
+		guard.Limit{Policy: policy("mild", 3), By: guard.ByClient})
+	for range 3 {
+		s.want("/", "a", "", 200)
+	}
+	s.want("/", "a", "", 429)
+	if got := strings.Join(s.denied, " "); got != "strict strict mild" {
+		t.Errorf("denied by %s", got)
+	}
+}
+
+type unreachable struct{}
+
+func (unreachable) Take(context.Context, []limit.Ask) (bool, error) {
+	return false, errors.New("no store")
+}
+
+func TestUnreachable(t *testing.T) {
+	limits := []guard.Limit{
+		{Policy: policy("open", 1), By: guard.Global, Open: true},
+		{Policy: policy("closed", 1), By: guard.Global, Routes: []string{"GET /search"}}}
+	s := newServe(t, unreachable{}, limits...)
+	s.want("/", "a", "", 200)
+	s.want("/search", "a", "", 503)
+}
+
+// TestMidnight is a client that comes before and after its key changes.
+func TestMidnight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it is midnight UTC
+		s := newServe(t, limit.NewMemory(), guard.Limit{Policy: policy("p", 2), By: guard.ByClient})
+		time.Sleep(24*time.Hour - 30*time.Second)
+		s.want("/", "a", "", 200)
+		time.Sleep(31 * time.Second)
+		s.want("/", "a", "", 200)
+		s.want("/", "a", "", 429)
+		time.Sleep(29 * time.Second)
+		s.want("/", "a", "", 200)
+		s.want("/", "a", "", 429)
+	})
+}
+
+func TestHash(t *testing.T) {
+	shared := func(context.Context, int64) ([]byte, error) { return []byte("salt"), nil }
+	one, same, other := &guard.Hash{Salt: shared}, &guard.Hash{Salt: shared}, &guard.Hash{}
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	key := func(h *guard.Hash, who string, at time.Time) (key, before limit.Key) {
+		key, before, err := h.Daily(t.Context(), who, at, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key, before
+	}
+	a, before := key(one, "a", noon)
+	if before != (limit.Key{}) {
+		t.Error("yesterday's key at noon")
+	}
+	if b, _ := key(one, "b", noon); a == b {
+		t.Error("two have one key")
+	}
+	if b, _ := key(same, "a", noon); a != b {
+		t.Error("with the same salt, another key")
+	}
+	today, _ := key(other, "a", noon)
+	if today == a {
+		t.Error("without the salt, the same key")
+	}
+	if next, was := key(other, "a", noon.Add(13*time.Hour)); today == next || was != today {
+		t.Error("the key of the day before is another")
+	}
+	_, _, err := (&guard.Hash{Salt: func(context.Context, int64) ([]byte, error) {
+		return nil, errors.New("away")
+	}}).Daily(t.Context(), "a", noon, time.Hour)
+	if err == nil {
+		t.Error("a key without a salt")
+	}
+}
+
+func TestDecide(t *testing.T) {
+	g := &guard.Guard{Store: limit.NewMemory(), Hash: &guard.Hash{}, Limits: []guard.Limit{
+		{Policy: policy("mail", 3), By: guard.ByDecision},
+		{Policy: policy("mine", 3), By: guard.ByClient},
+	}}
+	for _, test := range []struct {
+		policy, key string
+		cost        int64
+		allowed     bool
+		remaining   int64
+	}{
+		{"mail", "a", 2, true, 1}, {"mail", "a", 2, false, 1}, {"mail", "a", 0, true, 1},
+		{"mail", "b", 3, true, 0},
+	} {
+		d, err := g.Decide(t.Context(), test.policy, test.key, test.cost)
+		if err != nil || d.Allowed != test.allowed || d.Remaining != test.remaining {
+			t.Errorf("%+v: %+v %v", test, d, err)
+		}
+	}
+	var none *guard.NoPolicyError
+	for _, name := range []string{"mine", "other"} {
+		if _, err := g.Decide(t.Context(), name, "a", 1); !errors.As(err, &none) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTiersAndStats(t *testing.T) {
+	gold := policy("mine", 3)
+	s := newServe(t, limit.NewMemory(), guard.Limit{Policy: policy("mine", 1), By: guard.ByClient,
+		Tiers: map[string]*limit.Policy{"gold": &gold}})
+	for _, status := range []int{200, 200, 200, 429} {
+		s.want("/", "a", "k1@acme@gold", status)
+	}
+	for _, status := range []int{200, 429, 429} {
+		s.want("/", "a", "", status)
+	}
+	want := guard.Counts{Policy: "mine", Allowed: 4, NearMiss: 0, Denied: 3}
+	if got := s.stats.Counts(); len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := s.stats.TopDenied(1); len(got) != 1 || got[0] != (guard.Denied{Who: "a", Times: 2}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestTopDenied is one that is denied often among thousands that are denied once.
+func TestTopDenied(t *testing.T) {
+	s := newServe(t, limit.NewMemory(), guard.Limit{Policy: policy("none", 1), By: guard.Global})
+	s.want("/", "first", "", 200)
+	for i := range 3000 {
+		s.want("/", fmt.Sprint("address ", i), "", 429)
+		if i%10 == 0 {
+			s.want("/", "hammer", "", 429)
+		}
+	}
+	if got := s.stats.TopDenied(1); len(got) != 1 || got[0].Who != "hammer" {
+		t.Errorf("%+v", got)
+	}
+}

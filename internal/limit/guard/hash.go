@@ -1,0 +1,91 @@
+package guard
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"quotabudget/internal/limit"
+)
+
+// Hash turns who asks into a key under a salt of the day, which is thrown away later, so that what
+// a store keeps cannot be matched with an address.
+type Hash struct {
+	// Salt is the salt of a day since 1970, the same for all processes with one store. Without it,
+	// each day has a salt of this process.
+	Salt func(ctx context.Context, day int64) ([]byte, error)
+
+	mu    sync.Mutex
+	salts map[int64][]byte // of the last days that were asked for
+}
+
+const aDay = 24 * time.Hour
+
+// Fixed is the key of somebody whose name may be known, such as a route.
+func Fixed(who string) (key limit.Key) {
+	sum := sha256.Sum256([]byte(who))
+	copy(key[:], sum[:])
+	return key
+}
+
+// Daily is the key of somebody at a moment. As long after midnight UTC as charges of the day before
+// count, it has also the key of that day. A window of more than a day would forget some.
+func (h *Hash) Daily(ctx context.Context, who string, now time.Time,
+	window time.Duration) (key, before limit.Key, err error) {
+	day := now.Unix() / int64(aDay/time.Second)
+	if now.Sub(time.Unix(0, 0))%aDay <= 2*window {
+		if before, err = h.key(ctx, who, day-1); err != nil {
+			return key, before, err
+		}
+	}
+	key, err = h.key(ctx, who, day)
+	return key, before, err
+}
+
+func (h *Hash) key(ctx context.Context, who string, day int64) (key limit.Key, err error) {
+	salt, err := h.salt(ctx, day)
+	if err != nil {
+		return key, err
+	}
+	mac := hmac.New(sha256.New, salt)
+	mac.Write([]byte(who))
+	copy(key[:], mac.Sum(nil))
+	return key, nil
+}
+
+func (h *Hash) salt(ctx context.Context, day int64) ([]byte, error) {
+	h.mu.Lock()
+	salt := h.salts[day]
+	h.mu.Unlock()
+	if salt != nil {
+		return salt, nil
+	}
+	if h.Salt != nil { // without the lock: it may take time
+		var err error
+		if salt, err = h.Salt(ctx, day); err != nil {
+			return nil, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.salts[day] != nil {
+		return h.salts[day], nil
+	}
+	if salt == nil {
+		salt = make([]byte, sha256.Size)
+		rand.Read(salt)
+	}
+	if h.salts == nil {
+		h.salts = map[int64][]byte{}
+	}
+	for old := range h.salts {
+		if old < day-1 {
+			delete(h.salts, old)
+		}
+	}
+	h.salts[day] = salt
+	return salt, nil
+}

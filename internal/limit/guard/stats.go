@@ -1,0 +1,125 @@
+package guard
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"quotabudget/internal/limit"
+	"quotabudget/internal/limit/caller"
+)
+
+// Stats counts what a guard decided since the start. Its zero value is ready; nil counts nothing.
+type Stats struct {
+	mu      sync.Mutex
+	counts  map[string]*Counts
+	denied  map[string]int64
+	offline int64
+}
+
+// Counts is what was decided under a policy.
+type Counts struct {
+	Policy   string
+	Allowed  int64
+	NearMiss int64 // of the allowed: less than a tenth of the limit was left
+	Denied   int64
+	Observed int64 // would have been denied
+}
+
+// Denied is how often somebody was denied.
+type Denied struct {
+	Who   string // the name of an API key, or a network
+	Times int64
+}
+
+// mostDenied bounds how many callers are counted; the rarest makes room for a new one, and the new
+// one inherits its count, so that who is denied often is never missed.
+const mostDenied = 100
+
+func (s *Stats) count(l *Limit, c caller.Caller, a *limit.Ask, allowed bool) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.counts[l.Name]
+	if n == nil {
+		if s.counts == nil {
+			s.counts, s.denied = map[string]*Counts{}, map[string]int64{}
+		}
+		n = &Counts{Policy: l.Name}
+		s.counts[l.Name] = n
+	}
+	switch {
+	case !a.Allowed && l.Observe:
+		n.Observed++
+	case !a.Allowed:
+		n.Denied++
+		s.deny(cmp.Or(c.Key, c.Network))
+	case allowed:
+		n.Allowed++
+		if a.Remaining < a.Policy.Units/10 {
+			n.NearMiss++
+		}
+	}
+}
+
+func (s *Stats) deny(who string) {
+	_, known := s.denied[who]
+	if who == "" || known || len(s.denied) < mostDenied {
+		s.denied[who]++
+		return
+	}
+	var rarest string
+	least := int64(-1)
+	for other, times := range s.denied {
+		if least < 0 || times < least {
+			rarest, least = other, times
+		}
+	}
+	delete(s.denied, rarest)
+	s.denied[who] = least + 1
+}
+
+func (s *Stats) unreachable() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	s.offline++
+	s.mu.Unlock()
+}
+
+// Counts are those of each policy, by name.
+func (s *Stats) Counts() []Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Counts, 0, len(s.counts))
+	for _, n := range s.counts {
+		all = append(all, *n)
+	}
+	slices.SortFunc(all, func(a, b Counts) int { return cmp.Compare(a.Policy, b.Policy) })
+	return all
+}
+
+// Undecided is how many requests could not be decided, because the store was unreachable.
+func (s *Stats) Undecided() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offline
+}
+
+// TopDenied are the callers that were denied most often, at most n. Counts of rare ones may be too
+// high.
+func (s *Stats) TopDenied(n int) []Denied {
+	s.mu.Lock()
+	all := make([]Denied, 0, len(s.denied))
+	for who, times := range s.denied {
+		all = append(all, Denied{who, times})
+	}
+	s.mu.Unlock()
+	slices.SortFunc(all, func(a, b Denied) int {
+		return cmp.Or(cmp.Compare(b.Times, a.Times), cmp.Compare(a.Who, b.Who))
+	})
+	return all[:min(n, len(all))]
+}

@@ -1,0 +1,135 @@
+// Package limit decides whether a caller of our own API may go on.
+//
+// A Policy allows so many units in a window, for each key: an address, an API key, or everybody
+// together. A request asks all its policies in one step (Memory.Take), and either all of them are
+// charged or none is.
+//
+// There are three algorithms. In a window of a minute with 50 units, of which 50 were taken at
+// 11:59:59:
+//
+//	12:00:01  log      denied until 12:00:59: what was taken a minute ago leaves, and no sooner
+//	12:00:01  counter  denied until 12:00:01.2: 50 units fade evenly over the minute
+//	12:00:01  fixed    allowed, up to 50 units more: 100 within two seconds
+//
+// Only the log is exact: no window of any length admits more than the limit.
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Algorithm is how units are counted.
+type Algorithm string
+
+// Log keeps the time and the units of each charge: exact. Counter keeps two numbers for each key
+// and takes the charges of the window before as spread evenly. Fixed keeps one number for each
+// window of the clock, and is here for comparison.
+const (
+	Log     Algorithm = "log"
+	Counter Algorithm = "counter"
+	Fixed   Algorithm = "fixed"
+)
+
+// Bounds of a policy. Within them no figure here can overflow.
+const (
+	MaxUnits  = 1 << 32
+	MaxWindow = 366 * 24 * time.Hour
+	MaxShards = 64
+)
+
+// Policy is a named limit: so many units in a window for each key.
+type Policy struct {
+	Name      string
+	Units     int64
+	Window    time.Duration // whole microseconds
+	Algorithm Algorithm
+	// CountDenied charges what was denied, too, so that who keeps asking is kept out. It is free
+	// again once it was quiet for a window (two, with Counter).
+	CountDenied bool
+	// Shards splits each key into so many parts, each with its part of the units, so that one key is
+	// not the work of one node of a cluster (see Sharded). 0 and 1 are one part.
+	Shards int
+}
+
+// Check reports what is wrong with a policy.
+func (p Policy) Check() error {
+	var problems []error
+	add := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf(format, args...))
+	}
+	if p.Units < 1 || p.Units > MaxUnits {
+		add("units must be 1 to %d", int64(MaxUnits))
+	}
+	if p.Window < time.Microsecond || p.Window > MaxWindow || p.Window%time.Microsecond != 0 {
+		add("window must be 1µs to %s, in whole microseconds", MaxWindow)
+	}
+	if p.Shards < 0 || p.Shards > MaxShards || int64(p.Shards) > p.Units {
+		add("shards must be 1 to %d, and not more than the units", MaxShards)
+	}
+	switch p.Algorithm {
+	case Log, Fixed:
+	case Counter:
+		if p.Window%time.Millisecond != 0 {
+			add("window of a counter must be whole milliseconds")
+		} else if p.Units > p.mostUnits() {
+			add("a counter over %s can count %d units", p.Window, p.mostUnits())
+		}
+	default:
+		add("algorithm must be log, counter or fixed, not %q", p.Algorithm)
+	}
+	return errors.Join(problems...)
+}
+
+// Key names who is limited: a digest, so that a store keeps no address.
+type Key [16]byte
+
+// Ask is one policy that a request must pass, and the answer.
+type Ask struct {
+	Policy *Policy
+	Key    Key
+	Before Key   // what the key was until now: what was charged under it is moved. Zero: nothing
+	Cost   int64 // units; 0 only looks
+	Part   int   // which part of a split key this is, from 1 on; 0 for a whole one (see Sharded)
+	Decision
+}
+
+// Decision is the answer. Times are from the moment of the decision on.
+type Decision struct {
+	At        int64 // Unix microseconds, by the store's clock
+	Allowed   bool
+	Never     bool  // the cost exceeds the limit
+	Remaining int64 // units, after this charge if it was allowed; of a split key, those of one part
+	// RetryAfter is how long until this cost would be allowed, if nobody else charged; 0 if it is
+	// allowed, or never will be.
+	RetryAfter time.Duration
+	// ResetAfter is how long until the whole limit would be free, if nobody charged.
+	ResetAfter time.Duration
+}
+
+// Store decides. *Memory is one.
+type Store interface {
+	// Take charges all asks or, if one is denied, none, and reports which it was. Each ask has its
+	// own answer then: what another one denied has the answer to a cost of 0. Asks of one call are of
+	// different policies or keys. An error means that nothing is known: a charge may have been made.
+	Take(ctx context.Context, asks []Ask) (allowed bool, err error)
+}
+
+// Denial is the ask that keeps a request out for longest, or nil if all were allowed.
+func Denial(asks []Ask) *Ask {
+	var worst *Ask
+	for i := range asks {
+		a := &asks[i]
+		if !a.Allowed &&
+			(worst == nil || a.Never && !worst.Never || a.RetryAfter > worst.RetryAfter) {
+			worst = a
+		}
+	}
+	return worst
+}
+
+func (p *Policy) window() int64 { return p.Window.Microseconds() }
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -1,0 +1,263 @@
+package limit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/limit"
+)
+
+const (
+	second = int64(time.Second / time.Microsecond)
+	minute = 60 * second
+)
+
+var somebody = limit.Key{1}
+
+var algorithms = []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed}
+
+func numbered(i int) limit.Key { return limit.Key{byte(i), byte(i >> 8), byte(i >> 16)} }
+
+func take(m *limit.Memory, p *limit.Policy, at, cost int64) limit.Decision {
+	asks := []limit.Ask{{Policy: p, Key: somebody, Cost: cost}}
+	m.TakeAt(at, asks)
+	return asks[0].Decision
+}
+
+// TestSteps is each algorithm's answers, told as: seconds, units, then allowed or when.
+func TestSteps(t *testing.T) {
+	type step struct {
+		at   float64
+		cost int64
+		want string
+	}
+	for _, test := range []struct {
+		name   string
+		policy limit.Policy
+		steps  []step
+	}{
+		{"the log is exact at the boundary", limit.Policy{Algorithm: limit.Log, Units: 50}, []step{
+			{59, 50, "allowed 0 left"}, {61, 1, "58s 0 left"}, {118.999999, 1, "1µs 0 left"},
+			{119, 50, "allowed 0 left"},
+		}},
+		{"a fixed window is not", limit.Policy{Algorithm: limit.Fixed, Units: 50}, []step{
+			{59, 50, "allowed 0 left"}, {59, 1, "1s 0 left"}, {60, 50, "allowed 0 left"},
+			{60, 1, "1m0s 0 left"},
+		}},
+		{"a counter lets the window before fade", limit.Policy{
+			Algorithm: limit.Counter, Units: 50,
+		}, []step{
+			{59, 50, "allowed 0 left"}, {60, 1, "1.2s 0 left"}, {61.2, 1, "allowed 0 left"},
+			{90, 24, "allowed 0 left"}, {90, 26, "32.4s 0 left"}, {122.4, 26, "allowed 0 left"},
+		}},
+		{"a log waits for the cost asked", limit.Policy{Algorithm: limit.Log, Units: 10}, []step{
+			{0, 4, "allowed 6 left"}, {10, 4, "allowed 2 left"}, {20, 2, "allowed 0 left"},
+			{30, 1, "30s 0 left"}, {30, 5, "40s 0 left"}, {30, 10, "50s 0 left"}, {30, 11, "never 0 left"},
+			{60, 3, "allowed 1 left"}, {60, 0, "allowed 1 left"},
+		}},
+		{"who keeps asking is kept out", limit.Policy{
+			Algorithm: limit.Log, Units: 2, CountDenied: true,
+		}, []step{
+			{0, 2, "allowed 0 left"}, {30, 1, "30s 0 left"}, {59, 1, "31s 0 left"}, {60, 1, "59s 0 left"},
+			{118, 2, "1m0s 0 left"}, {178, 3, "never 2 left"}, {178, 2, "allowed 0 left"},
+		}},
+		{"with a counter, too", limit.Policy{
+			Algorithm: limit.Counter, Units: 2, CountDenied: true,
+		}, []step{
+			{0, 2, "allowed 0 left"}, {1, 1, "1m39s 0 left"}, {2, 1, "1m43s 0 left"},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := limit.NewMemory()
+			test.policy.Name, test.policy.Window = "test", time.Minute
+			for _, s := range test.steps {
+				d := take(m, &test.policy, int64(s.at*float64(second)), s.cost)
+				got := d.RetryAfter.String()
+				if d.Allowed {
+					got = "allowed"
+				} else if d.Never {
+					got = "never"
+				}
+				if got = fmt.Sprintf("%s %d left", got, d.Remaining); got != s.want {
+					t.Errorf("%d units after %gs: %s, want %s", s.cost, s.at, got, s.want)
+				}
+			}
+		})
+	}
+}
+
+// TestOneStep is several policies in one request: all or none.
+func TestOneStep(t *testing.T) {
+	mine := &limit.Policy{Name: "mine", Units: 5, Window: time.Minute, Algorithm: limit.Log}
+	strict := &limit.Policy{
+		Name: "strict", Units: 5, Window: time.Minute, Algorithm: limit.Log, CountDenied: true}
+	everybody := &limit.Policy{
+		Name: "everybody", Units: 3, Window: time.Hour, Algorithm: limit.Counter}
+	m := limit.NewMemory()
+	asks := func(cost int64) []limit.Ask {
+		return []limit.Ask{{Policy: mine, Key: somebody, Cost: cost},
+			{Policy: strict, Key: somebody, Cost: cost}, {Policy: everybody, Cost: cost}}
+	}
+	a := asks(2)
+	if !m.TakeAt(0, a) || limit.Denial(a) != nil {
+		t.Fatalf("denied: %+v", a)
+	}
+	a = asks(2)
+	if m.TakeAt(1, a) {
+		t.Fatalf("allowed: %+v", a)
+	}
+	if d := limit.Denial(a); d.Policy != everybody || d.RetryAfter < 59*time.Minute {
+		t.Errorf("denied by %+v", d)
+	}
+	if got := [3]int64{a[0].Remaining, a[1].Remaining, a[2].Remaining}; got != [3]int64{3, 1, 1} {
+		t.Errorf("left: %d, want 3 1 1: a denial takes nothing, but where denials count", got)
+	}
+}
+
+// TestExact plays random charges and compares each answer of the log with one counted by hand, and
+// the end of each wait with the microsecond before it.
+func TestExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := &limit.Policy{Name: "p", Units: rapid.Int64Range(1, 30).Draw(t, "units"),
+			Window: 100 * time.Microsecond, Algorithm: limit.Log,
+			CountDenied: rapid.Bool().Draw(t, "count denied")}
+		m := limit.NewMemory()
+		type charge struct{ at, units int64 }
+		var all []charge
+		used := func(now int64) (sum int64) {
+			for _, c := range all {
+				if c.at > now-100 {
+					sum += c.units
+				}
+			}
+			return sum
+		}
+		now := int64(1000)
+		for range rapid.IntRange(1, 80).Draw(t, "charges") {
+			now += rapid.Int64Range(0, 40).Draw(t, "later")
+			cost := rapid.Int64Range(0, p.Units+1).Draw(t, "cost")
+			fits := func(at int64) bool { return cost == 0 || used(at)+cost <= p.Units }
+			want := fits(now)
+			if want || p.CountDenied && cost <= p.Units {
+				all = append(all, charge{now, cost})
+			}
+			left, wait := max(0, p.Units-used(now)), int64(0)
+			for !want && cost <= p.Units && !fits(now+wait) {
+				wait++
+			}
+			d := take(m, p, now, cost)
+			if d.Allowed != want || d.Never != (cost > p.Units) || d.Remaining != left ||
+				d.RetryAfter.Microseconds() != wait {
+				t.Fatalf("%d units at %d: %+v; want allowed %v, %d left, after %d",
+					cost, now, d, want, left, wait)
+			}
+		}
+	})
+}
+
+// TestRetry holds every algorithm's wait to the microsecond: denied before, allowed then.
+func TestRetry(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := &limit.Policy{Name: "p", Units: rapid.Int64Range(1, 50).Draw(t, "units"),
+			Window: 997 * time.Millisecond, Algorithm: rapid.SampledFrom(algorithms).Draw(t, "algorithm")}
+		m := limit.NewMemory()
+		now := int64(rapid.IntRange(0, 5_000_000).Draw(t, "start"))
+		for range rapid.IntRange(1, 60).Draw(t, "charges") {
+			now += rapid.Int64Range(0, 400_000).Draw(t, "later")
+			cost := rapid.Int64Range(1, p.Units).Draw(t, "cost")
+			d := take(m, p, now, cost)
+			if d.Allowed {
+				if free := take(m, p, now+d.ResetAfter.Microseconds(), 0); free.Remaining != p.Units {
+					t.Fatalf("free after %s: only %d of %d", d.ResetAfter, free.Remaining, p.Units)
+				}
+				continue
+			}
+			now += d.RetryAfter.Microseconds()
+			if early := take(m, p, now-1, cost); early.Allowed || early.RetryAfter != time.Microsecond {
+				t.Fatalf("1µs early: %+v", early)
+			}
+			if late := take(m, p, now, cost); !late.Allowed {
+				t.Fatalf("on time: %+v", late)
+			}
+		}
+	})
+}
+
+// TestHammering keeps a client that never stops asking to the entries of one limit.
+func TestHammering(t *testing.T) {
+	p := &limit.Policy{
+		Name: "p", Units: 10, Window: time.Minute, Algorithm: limit.Log, CountDenied: true}
+	m := limit.NewMemory()
+	asks := []limit.Ask{{Policy: p, Key: somebody, Cost: 1}}
+	now := int64(0)
+	if allocs := testing.AllocsPerRun(100_000, func() { now++; m.TakeAt(now, asks) }); allocs > 0 {
+		t.Errorf("%g allocations for each decision", allocs)
+	}
+	if d := take(m, p, now, 1); d.RetryAfter != time.Minute-8*time.Microsecond {
+		t.Errorf("free after %s", d.RetryAfter)
+	}
+}
+
+// TestSweep forgets who is idle, and nobody else.
+func TestSweep(t *testing.T) {
+	for _, algorithm := range algorithms {
+		m := limit.NewMemory()
+		p := &limit.Policy{Name: "p", Units: 2, Window: time.Minute, Algorithm: algorithm}
+		const keys = 200_000
+		asks := make([]limit.Ask, 1)
+		for i := range keys {
+			asks[0] = limit.Ask{Policy: p, Key: numbered(i), Cost: 1}
+			m.TakeAt(0, asks)
+		}
+		asks[0].Key = limit.Key{255, 255, 255}
+		m.TakeAt(minute-1, asks)
+		m.Sweep(minute - 1)
+		if n := m.Len(); n != keys+1 {
+			t.Errorf("%s: %d keys, want all", algorithm, n)
+		}
+		m.Sweep(2*minute - 2)
+		want := map[limit.Algorithm]int{limit.Log: 1, limit.Counter: keys + 1, limit.Fixed: 0}[algorithm]
+		if n := m.Len(); n != want {
+			t.Errorf("%s: %d keys, want %d", algorithm, n, want)
+		}
+		m.Sweep(2 * minute)
+		if n := m.Len(); n != 0 {
+			t.Errorf("%s: %d keys, want none", algorithm, n)
+		}
+	}
+}
+
+// TestRename gives a key another name in the middle of a window.
+func TestRename(t *testing.T) {
+	for _, algorithm := range algorithms {
+		m := limit.NewMemory()
+		p := &limit.Policy{Name: "p", Units: 3, Window: time.Minute, Algorithm: algorithm}
+		take(m, p, 1, 2)
+		asks := []limit.Ask{{Policy: p, Key: limit.Key{2}, Before: somebody, Cost: 1}}
+		if !m.TakeAt(2, asks) || asks[0].Remaining != 0 {
+			t.Errorf("%s: %+v", algorithm, asks[0].Decision)
+		}
+		if m.TakeAt(3, asks); asks[0].Allowed || m.Len() != 1 {
+			t.Errorf("%s: %+v, %d keys", algorithm, asks[0].Decision, m.Len())
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	good := limit.Policy{Name: "p", Units: 1, Window: time.Second, Algorithm: limit.Log}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	bad := limit.Policy{Units: 1 << 41, Window: 1500 * time.Nanosecond, Algorithm: "leaky"}
+	bad.Shards = -1
+	for _, word := range []string{"units", "window", "shards",
+		`algorithm must be log, counter or fixed, not "leaky"`} {
+		if err := bad.Check(); err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%v does not name %s", err, word)
+		}
+	}
+}

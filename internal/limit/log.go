@@ -1,0 +1,85 @@
+package limit
+
+import "sort"
+
+// history is the state of Log: charges with their running totals, the oldest first. Those that have
+// left the window are dropped when room is needed.
+type history struct {
+	entries []entry
+	before  int64 // running total before the oldest entry
+}
+
+type entry struct {
+	at    int64 // µs
+	total int64 // units, this entry's among them
+}
+
+func (h *history) total() int64 {
+	if n := len(h.entries); n > 0 {
+		return h.entries[n-1].total
+	}
+	return h.before
+}
+
+// inside is the index of the first entry inside the window. One at t is inside until t + window.
+func (h *history) inside(p *Policy, now int64) int {
+	since := now - p.window()
+	return sort.Search(len(h.entries), func(i int) bool { return h.entries[i].at > since })
+}
+
+func (h *history) totalBefore(i int) int64 {
+	if i == 0 {
+		return h.before
+	}
+	return h.entries[i-1].total
+}
+
+func (h *history) decide(p *Policy, now, cost int64) Decision {
+	first := h.inside(p, now)
+	base := h.totalBefore(first)
+	used := h.total() - base
+	d := Decision{Allowed: cost == 0 || cost <= p.Units-used, Remaining: max(0, p.Units-used)}
+	reset := now
+	if n := len(h.entries); n > first {
+		reset = h.entries[n-1].at + p.window()
+	}
+	if d.Allowed {
+		d.Remaining -= cost
+		if cost > 0 {
+			reset = now + p.window()
+		}
+	} else {
+		// The cost fits once the entries up to this one have left.
+		missing := base + used + cost - p.Units
+		i := first + sort.Search(len(h.entries)-first,
+			func(i int) bool { return h.entries[first+i].total >= missing })
+		d.RetryAfter = micros(h.entries[i].at + p.window() - now)
+	}
+	d.ResetAfter = micros(reset - now)
+	return d
+}
+
+// record appends an entry. With denied ones among them the entries may exceed the limit; then only
+// the newest that reach it matter, because whatever is older leaves before them.
+func (h *history) record(p *Policy, now, cost int64) {
+	if cost == 0 {
+		return
+	}
+	total := h.total() + cost
+	if n := len(h.entries); n > 0 {
+		now = max(now, h.entries[n-1].at) // a clock that was set back reorders nothing
+	}
+	drop := h.inside(p, now)
+	drop += sort.Search(len(h.entries)-drop,
+		func(i int) bool { return total-h.entries[drop+i].total < p.Units })
+	if drop > 0 && (len(h.entries) == cap(h.entries) || drop == len(h.entries)) {
+		h.before = h.totalBefore(drop)
+		h.entries = h.entries[:copy(h.entries, h.entries[drop:])]
+	}
+	h.entries = append(h.entries, entry{now, total})
+}
+
+// idle reports whether a key that was never seen would get the same answers.
+func (h *history) idle(p *Policy, now int64) bool {
+	return h == nil || h.inside(p, now) == len(h.entries)
+}

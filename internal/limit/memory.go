@@ -1,0 +1,211 @@
+package limit
+
+import (
+	"context"
+	"math/bits"
+	"sync"
+	"time"
+)
+
+// Memory keeps what was charged in this process. Keys that no longer matter are forgotten by Run or
+// Sweep. It is safe for concurrent use.
+type Memory struct {
+	began   time.Time
+	stripes [stripes]stripe
+}
+
+const stripes = 64 // one bit each in TakeAt
+
+type stripe struct {
+	mu     sync.Mutex
+	tables map[string]*table // by policy
+	_      [48]byte          // the next lock is in another cache line
+}
+
+// table is what is kept of the keys of one policy. One of the maps is used.
+type table struct {
+	policy    *Policy
+	histories map[Key]*history
+	counters  map[Key]counter
+}
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory {
+	m := &Memory{began: time.Now()}
+	for i := range m.stripes {
+		m.stripes[i].tables = map[string]*table{}
+	}
+	return m
+}
+
+// Now is the clock of Take: Unix microseconds of the start and the time since, so that it does not
+// jump with the clock of the machine.
+func (m *Memory) Now() int64 { return m.began.UnixMicro() + time.Since(m.began).Microseconds() }
+
+// Take is Store.Take. The error is always nil. A split key is whole here.
+func (m *Memory) Take(_ context.Context, asks []Ask) (bool, error) {
+	return m.TakeAt(m.Now(), asks), nil
+}
+
+// TakeAt is Take at a moment in Unix microseconds.
+func (m *Memory) TakeAt(now int64, asks []Ask) bool {
+	var locks uint64
+	for i := range asks {
+		locks |= 1 << stripeOf(asks[i].Key)
+		if asks[i].Before != (Key{}) {
+			locks |= 1 << stripeOf(asks[i].Before)
+		}
+	}
+	for rest := locks; rest != 0; rest &= rest - 1 {
+		m.stripes[bits.TrailingZeros64(rest)].mu.Lock()
+	}
+	allowed := true
+	for i := range asks {
+		a := &asks[i]
+		if a.Before != (Key{}) && a.Before != a.Key {
+			m.rename(a, now)
+		}
+		a.Decision = m.table(a.Policy, a.Key).decide(a, now, a.Cost)
+		allowed = allowed && a.Allowed
+	}
+	for i := range asks {
+		a := &asks[i]
+		t := m.table(a.Policy, a.Key)
+		counted := allowed || a.Policy.CountDenied && !a.Never
+		if counted {
+			t.record(a, now)
+		}
+		switch {
+		case allowed:
+		case a.Allowed: // and another is not
+			a.Decision = t.decide(a, now, 0)
+		case counted: // which makes the wait longer
+			a.Decision = t.decide(a, now, a.Cost)
+		}
+		a.At = now
+	}
+	for rest := locks; rest != 0; rest &= rest - 1 {
+		m.stripes[bits.TrailingZeros64(rest)].mu.Unlock()
+	}
+	return allowed
+}
+
+// stripeOf puts all policies of one key into one stripe.
+func stripeOf(k Key) int { return int(k[0]) % stripes }
+
+func (m *Memory) table(p *Policy, k Key) *table {
+	s := &m.stripes[stripeOf(k)]
+	t := s.tables[p.Name]
+	if t == nil || t.policy != p && t.policy.Algorithm != p.Algorithm {
+		t = &table{histories: map[Key]*history{}, counters: map[Key]counter{}}
+		s.tables[p.Name] = t
+	}
+	t.policy = p
+	return t
+}
+
+// rename moves what was charged under a key's former name, unless the new one is in use.
+func (m *Memory) rename(a *Ask, now int64) {
+	from, to := m.table(a.Policy, a.Before), m.table(a.Policy, a.Key)
+	if h, ok := from.histories[a.Before]; ok && to.histories[a.Key].idle(a.Policy, now) {
+		to.histories[a.Key] = h
+		delete(from.histories, a.Before)
+	}
+	if c, ok := from.counters[a.Before]; ok && to.counters[a.Key].idle(a.Policy, now) {
+		to.counters[a.Key] = c
+		delete(from.counters, a.Before)
+	}
+}
+
+func (t *table) decide(a *Ask, now, cost int64) Decision {
+	if cost > a.Policy.Units {
+		d := t.decide(a, now, 0)
+		d.Allowed, d.Never = false, true
+		return d
+	}
+	if a.Policy.Algorithm == Log {
+		h := t.histories[a.Key]
+		if h == nil {
+			h = &history{}
+		}
+		return h.decide(a.Policy, now, cost)
+	}
+	return t.counters[a.Key].decide(a.Policy, now, cost)
+}
+
+func (t *table) record(a *Ask, now int64) {
+	if a.Cost == 0 {
+		return
+	}
+	if a.Policy.Algorithm == Log {
+		h := t.histories[a.Key]
+		if h == nil {
+			h = &history{}
+			t.histories[a.Key] = h
+		}
+		h.record(a.Policy, now, a.Cost)
+		return
+	}
+	t.counters[a.Key] = t.counters[a.Key].record(a.Policy, now, a.Cost)
+}
+
+// Sweep forgets keys of which nothing matters from a moment on.
+func (m *Memory) Sweep(now int64) {
+	for i := range m.stripes {
+		s := &m.stripes[i]
+		s.mu.Lock()
+		for name, t := range s.tables {
+			t.histories = sweep(t.histories, func(h *history) bool { return h.idle(t.policy, now) })
+			t.counters = sweep(t.counters, func(c counter) bool { return c.idle(t.policy, now) })
+			if len(t.histories)+len(t.counters) == 0 {
+				delete(s.tables, name)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// sweep deletes idle keys. A map never shrinks, so one that has become much too large is replaced.
+func sweep[S any](all map[Key]S, idle func(S) bool) map[Key]S {
+	before := len(all)
+	for key, s := range all {
+		if idle(s) {
+			delete(all, key)
+		}
+	}
+	if before < 1024 || len(all) > before/4 {
+		return all
+	}
+	fewer := make(map[Key]S, len(all))
+	for key, s := range all {
+		fewer[key] = s
+	}
+	return fewer
+}
+
+// Len is how many keys are kept.
+func (m *Memory) Len() (n int) {
+	for i := range m.stripes {
+		s := &m.stripes[i]
+		s.mu.Lock()
+		for _, t := range s.tables {
+			n += len(t.histories) + len(t.counters)
+		}
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// Run sweeps once a period until ctx ends.
+func (m *Memory) Run(ctx context.Context, period time.Duration) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			m.Sweep(m.Now())
+		}
+	}
+}

@@ -1,0 +1,109 @@
+// Package redislimit keeps what a limiter has charged in Redis, for all processes together.
+package redislimit
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/limit"
+	"quotabudget/lua"
+)
+
+// Store decides by one script and one round trip for each request, at the time of the server. The
+// keys begin with "limit:{all}:", so they are all in one slot of a cluster. Only the parts of split
+// keys are in slots of their own, "limit:{1}:" and so on, and take a round trip each.
+type Store struct {
+	client redis.UniversalClient
+	parts  limit.Sharded
+}
+
+// New returns a store on a client's server or servers.
+func New(client redis.UniversalClient) *Store {
+	s := &Store{client: client}
+	s.parts.Step = s.step
+	return s
+}
+
+var script = redis.NewScript(lua.Source("limit"))
+
+// Take is limit.Store.Take. After an error, a charge may have been made: asking again charges
+// again.
+func (s *Store) Take(ctx context.Context, asks []limit.Ask) (bool, error) {
+	if slices.ContainsFunc(asks, func(a limit.Ask) bool { return a.Policy.Shards > 1 }) {
+		return s.parts.Take(ctx, asks)
+	}
+	return s.step(ctx, asks)
+}
+
+// step runs the script once.
+func (s *Store) step(ctx context.Context, asks []limit.Ask) (bool, error) {
+	keys, args := make([]string, 0, 2*len(asks)), make([]any, 0, 5*len(asks))
+	for i := range asks {
+		a := &asks[i]
+		name := prefix(a)
+		now := name + hex.EncodeToString(a.Key[:])
+		before := now
+		if a.Before != (limit.Key{}) {
+			before = name + hex.EncodeToString(a.Before[:])
+		}
+		denied := 0
+		if a.Policy.CountDenied {
+			denied = 1
+		}
+		keys = append(keys, now, before)
+		args = append(args, string(a.Policy.Algorithm), a.Policy.Units,
+			a.Policy.Window.Microseconds(), a.Cost, denied)
+	}
+	reply, err := script.Run(ctx, s.client, keys, args...).Int64Slice()
+	if err != nil {
+		return false, err
+	}
+	if len(reply) != 2+4*len(asks) {
+		return false, fmt.Errorf("limit.lua returned %d numbers for %d policies",
+			len(reply), len(asks))
+	}
+	for i := range asks {
+		r := reply[2+4*i:]
+		asks[i].Decision = limit.Decision{
+			At: reply[1], Allowed: r[0] == 1, Never: r[0] < 0, Remaining: r[1],
+			RetryAfter: micros(r[2]), ResetAfter: micros(r[3]),
+		}
+	}
+	return reply[0] == 1, nil
+}
+
+// prefix is the name of an ask's key up to who asks: slot, policy, algorithm, and window in µs.
+func prefix(a *limit.Ask) string {
+	tag := "all"
+	if a.Part > 0 {
+		tag = strconv.Itoa(a.Part)
+	}
+	p := a.Policy
+	window := strconv.FormatInt(p.Window.Microseconds(), 10)
+	return "limit:{" + tag + "}:" + p.Name + ":" + string(p.Algorithm) + ":" + window + ":"
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// saltTTL is longer than the keys of a day are in use.
+const saltTTL = 3 * 24 * time.Hour
+
+// Salt is the salt of a day since 1970, which all processes on these servers share. The first to
+// ask makes it up, and three days later it is gone.
+func (s *Store) Salt(ctx context.Context, day int64) ([]byte, error) {
+	name := "limit:{all}:salt:" + strconv.FormatInt(day, 10)
+	salt := make([]byte, 32)
+	rand.Read(salt)
+	made, err := s.client.SetNX(ctx, name, salt, saltTTL).Result()
+	if err != nil || made {
+		return salt, err
+	}
+	return s.client.Get(ctx, name).Bytes()
+}

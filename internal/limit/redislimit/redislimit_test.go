@@ -1,0 +1,173 @@
+package redislimit_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/limit"
+	"quotabudget/internal/limit/redislimit"
+)
+
+// TestSameAsMemory plays random requests on Redis and in memory, at the same moments: every answer
+// is the same.
+func TestSameAsMemory(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close()
+	store := redislimit.New(client)
+	for seed := range uint64(30) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		memory := limit.NewMemory()
+		var policies []*limit.Policy
+		for i := range 3 {
+			policies = append(policies, &limit.Policy{
+				Name: string(rune('a'+i)) + time.Duration(seed).String(), Units: 1 + random.Int64N(20),
+				Window:      time.Duration(1+random.Int64N(60)) * time.Second,
+				Algorithm:   []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed}[random.IntN(3)],
+				CountDenied: random.IntN(3) == 0,
+			})
+		}
+		now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(seed) * time.Hour)
+		for step := range 60 {
+			now = now.Add(time.Duration(random.Int64N(8_000_000)) * time.Microsecond)
+			if random.IntN(20) == 0 {
+				now = now.Add(-3 * time.Second) // the clock is set back
+			}
+			server.SetNow(t, now)
+			var asks []limit.Ask
+			for _, p := range policies[:1+random.IntN(3)] {
+				a := limit.Ask{
+					Policy: p, Key: limit.Key{byte(random.IntN(2))}, Cost: random.Int64N(p.Units + 2)}
+				if random.IntN(10) == 0 {
+					a.Before = limit.Key{byte(random.IntN(2))}
+				}
+				asks = append(asks, a)
+			}
+			want := make([]limit.Ask, len(asks))
+			copy(want, asks)
+			allowed := memory.TakeAt(now.UnixMicro(), want)
+			got, err := store.Take(t.Context(), asks)
+			if err != nil || got != allowed {
+				t.Fatalf("seed %d, step %d: %v (%v), in memory %v", seed, step, got, err, allowed)
+			}
+			for i := range asks {
+				if asks[i].Decision != want[i].Decision {
+					t.Fatalf("seed %d, step %d, %+v:\n%+v, in memory\n%+v",
+						seed, step, *asks[i].Policy, asks[i], want[i])
+				}
+			}
+		}
+	}
+}
+
+// TestRights decides as the user that docs/redis.md makes, with what it says a limiter needs.
+func TestRights(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`).FindSubmatch(text)
+	more := regexp.MustCompile("A limiter .* needs `([^`]*)`").FindSubmatch(text)
+	if user == nil || more == nil {
+		t.Fatal("docs/redis.md makes no user, or does not say what a limiter needs")
+	}
+	server := redistest.Start(t, redistest.Options{})
+	admin := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer admin.Close()
+	var command []any
+	for _, word := range strings.Fields(string(user[1]) + " " + string(more[1])) {
+		command = append(command, word)
+	}
+	if err := admin.Do(t.Context(), command...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client, err := redisledger.Connect(t.Context(),
+		strings.Replace(server.URL(), "redis://", "redis://quota:PASSWORD@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	store := redislimit.New(client)
+	for _, algorithm := range []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed} {
+		p := &limit.Policy{Name: string(algorithm), Units: 2, Window: time.Minute,
+			Algorithm: algorithm, CountDenied: true}
+		asks := []limit.Ask{{Policy: p, Key: limit.Key{2}, Before: limit.Key{1}, Cost: 2}}
+		for i := range 4 {
+			if ok, err := store.Take(t.Context(), asks); err != nil || ok != (i == 0) {
+				t.Errorf("%s: %v %v", algorithm, ok, err)
+			}
+		}
+	}
+	if _, err := store.Salt(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	if log, err := admin.Do(t.Context(), "acl", "log").Slice(); err != nil || len(log) > 0 {
+		t.Errorf("refused: %v %v", log, err)
+	}
+}
+
+// TestSaltIsShared is what two processes are told, on this day and on the next.
+func TestSaltIsShared(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close()
+	var salts []string
+	for _, day := range []int64{1, 1, 2} {
+		salt, err := redislimit.New(client).Salt(t.Context(), day)
+		if err != nil || len(salt) != 32 {
+			t.Fatal(len(salt), err)
+		}
+		salts = append(salts, string(salt))
+	}
+	if salts[0] != salts[1] || salts[1] == salts[2] {
+		t.Errorf("%x", salts)
+	}
+}
+
+// TestCluster decides on a cluster: whole keys together in one slot, parts in slots of their own.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 3)
+	client, err := redisledger.Connect(t.Context(), "redis+cluster://"+cluster.Masters[0].Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	store := redislimit.New(client)
+	hot := &limit.Policy{
+		Name: "hot", Units: 20, Window: time.Hour, Algorithm: limit.Log, Shards: 4}
+	mine := &limit.Policy{Name: "mine", Units: 6, Window: time.Hour, Algorithm: limit.Counter}
+	every := &limit.Policy{Name: "every", Units: 30, Window: time.Hour, Algorithm: limit.Log}
+	allowed := 0
+	for i := range 60 {
+		asks := []limit.Ask{{Policy: mine, Key: limit.Key{byte(i / 10)}, Cost: 1},
+			{Policy: hot, Cost: 1}, {Policy: every, Cost: 1}}
+		ok, err := store.Take(t.Context(), asks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			allowed++
+		}
+	}
+	if allowed != 20 {
+		t.Errorf("%d allowed, want 20", allowed)
+	}
+	nodes := 0
+	for _, node := range cluster.Masters {
+		if n, err := cluster.Admin(node).DBSize(t.Context()).Result(); err == nil && n > 0 {
+			nodes++
+		}
+	}
+	if nodes < 2 {
+		t.Errorf("the keys are on %d nodes", nodes)
+	}
+}

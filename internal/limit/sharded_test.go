@@ -1,0 +1,160 @@
+package limit_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotabudget/internal/limit"
+)
+
+// sharded splits keys over parts in memory.
+func sharded() (*limit.Sharded, *int) {
+	m, steps := limit.NewMemory(), 0
+	return &limit.Sharded{Step: func(ctx context.Context, asks []limit.Ask) (bool, error) {
+		steps++
+		return m.Take(ctx, asks)
+	}}, &steps
+}
+
+// TestSharded is a split key: together the parts admit what the limit says, whatever the order.
+func TestSharded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, steps := sharded()
+		p := &limit.Policy{
+			Name: "hot", Units: 10, Window: time.Minute, Algorithm: limit.Log, Shards: 4}
+		ask := func(cost int64) limit.Decision {
+			asks := []limit.Ask{{Policy: p, Key: somebody, Cost: cost}}
+			allowed, err := s.Take(t.Context(), asks)
+			if err != nil || allowed != asks[0].Allowed {
+				t.Fatal(allowed, err, asks[0])
+			}
+			return asks[0].Decision
+		}
+		if d := ask(4); d.Allowed || !d.Never {
+			t.Errorf("more than any part has: %+v", d)
+		}
+		for i := range 10 {
+			if !ask(1).Allowed {
+				t.Fatalf("denied at %d", i)
+			}
+			time.Sleep(time.Second)
+		}
+		d := ask(1)
+		if d.Allowed || d.RetryAfter != 50*time.Second {
+			t.Fatalf("%+v", d)
+		}
+		*steps = 0
+		time.Sleep(500 * time.Millisecond)
+		if d := ask(1); *steps > 0 || d.Allowed || d.RetryAfter != 49500*time.Millisecond {
+			t.Errorf("asked %d parts: %+v", *steps, d)
+		}
+		time.Sleep(d.RetryAfter - 500*time.Millisecond - time.Microsecond)
+		if d := ask(1); d.Allowed {
+			t.Errorf("a microsecond early: %+v", d)
+		}
+		time.Sleep(time.Microsecond)
+		if d := ask(1); !d.Allowed {
+			t.Errorf("on time: %+v", d)
+		}
+	})
+}
+
+// TestShardedBesideWholeKeys charges no part when a whole key denies.
+func TestShardedBesideWholeKeys(t *testing.T) {
+	s, _ := sharded()
+	all := &limit.Policy{
+		Name: "all", Units: 10, Window: time.Minute, Algorithm: limit.Counter, Shards: 2}
+	mine := &limit.Policy{Name: "mine", Units: 3, Window: time.Minute, Algorithm: limit.Log}
+	allowed := 0
+	for i := range 40 {
+		asks := []limit.Ask{{Policy: all, Cost: 1},
+			{Policy: mine, Key: limit.Key{byte(i / 10)}, Cost: 1}}
+		ok, err := s.Take(t.Context(), asks)
+		if err != nil || ok != (asks[0].Allowed && asks[1].Allowed) {
+			t.Fatalf("%v %v %+v", ok, err, asks)
+		}
+		if ok {
+			allowed++
+		}
+	}
+	if allowed != 10 {
+		t.Errorf("%d allowed, want 3 of each of three and one more", allowed)
+	}
+}
+
+// TestShardedError measures what docs/limits.md states: how much is admitted in a window, and how
+// much room is left unused, by algorithm and parts.
+func TestShardedError(t *testing.T) {
+	const units, window = 240, time.Minute
+	for _, algorithm := range algorithms {
+		for _, shards := range []int{1, 4, 16} {
+			for _, cost := range []int64{1, 8} {
+				t.Run(fmt.Sprintf("%s in %d of %d", algorithm, shards, cost), func(t *testing.T) {
+					t.Parallel()
+					most, unused := measureParts(t, algorithm, shards, cost, units, window)
+					t.Logf("at most %d of %d in a window, %d unused at a denial", most, units, unused)
+					bound := int64(units)
+					if algorithm != limit.Log {
+						bound *= 2
+					}
+					if most > bound {
+						t.Errorf("%d in a window", most)
+					}
+					if rest := int64(shards) * (cost - 1); algorithm == limit.Log && unused > rest {
+						t.Errorf("%d units unused, want at most %d", unused, rest)
+					}
+				})
+			}
+		}
+	}
+}
+
+// measureParts plays bursts at random and counts by hand: the most units in any window, and the
+// most that were free when a call was denied.
+func measureParts(t *testing.T, algorithm limit.Algorithm, shards int, cost, units int64,
+	window time.Duration) (most, unused int64) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := sharded()
+		p := &limit.Policy{
+			Name: "p", Units: units, Window: window, Algorithm: algorithm, Shards: shards}
+		random := rand.New(rand.NewPCG(1, uint64(shards)))
+		var admitted []time.Time
+		for range 300 {
+			time.Sleep(time.Duration(random.Int64N(int64(window / 4))))
+			for range random.Int64N(units / cost) {
+				for len(admitted) > 0 && time.Since(admitted[0]) >= window {
+					admitted = admitted[1:]
+				}
+				asks := []limit.Ask{{Policy: p, Key: somebody, Cost: cost}}
+				allowed, err := s.Take(t.Context(), asks)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if allowed {
+					admitted = append(admitted, time.Now())
+					most = max(most, cost*int64(len(admitted)))
+				} else {
+					unused = max(unused, units-cost*int64(len(admitted)))
+				}
+			}
+		}
+	})
+	return most, unused
+}
+
+// TestPart hands out every unit once.
+func TestPart(t *testing.T) {
+	for n := 1; n <= limit.MaxShards; n++ {
+		sum := int64(0)
+		for at := range n {
+			sum += limit.Part(1000, n, at)
+		}
+		if sum != 1000 {
+			t.Errorf("%d parts have %d units together", n, sum)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+-- limit.lua: one decision of the limiter, over all policies of a request: all are charged or none.
+-- Version 1 of the contract; lua/README.md explains it with examples.
+--
+-- KEYS   two for each policy, all in one slot: the key, and the one it had before (else the same
+--        again), whose charges are moved. Names say policy, algorithm, window and who asks, so that
+--        a changed policy begins empty.
+-- ARGV   five for each policy: algorithm (log, counter or fixed), units (1 to 2^32), window in µs,
+--        cost in units (0 only looks), 1 if denied calls are charged too, else 0. For counter the
+--        window is whole milliseconds, and units * milliseconds at most 2^53.
+-- Reply  integers: 1 allowed or 0 denied, the server's time in µs, then four for each policy:
+--        1 it allows, 0 it denies or -1 the cost exceeds the units; units remaining; µs until the
+--        cost fits, if nobody else charges; µs until all is free again
+--
+-- Keys expire when they are idle. A denial writes nothing, except where denied calls are charged. A
+-- caller that loses the reply may have been charged: asking again charges again.
+
+local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
+local pack, unpack_, format = struct.pack, struct.unpack, string.format
+local time = call('TIME')
+local clock = time[1] * 1000000 + time[2]
+local SAFE = 9007199254740992
+
+-- counter and fixed are a string of three doubles: the begin of the clock's window, the units of
+-- the one before, and the units of this one.
+local function read_counter(s)
+  local raw = call('GET', s.key)
+  s.begin, s.previous, s.current = 0, 0, 0
+  if raw then s.begin, s.previous, s.current = unpack_('<ddd', raw) end
+  local now = max(clock, s.begin) -- a clock that was set back frees nothing
+  s.gone = now % s.window
+  local begin = now - s.gone
+  if begin ~= s.begin then
+    s.previous = begin - s.begin == s.window and s.kind == 'counter' and s.current or 0
+    s.begin, s.current = begin, 0
+  end
+end
+
+-- fades is how far into a window the units of the one before it have faded to so many.
+local function fades(s, units, to)
+  if units <= to then return 0 end
+  return 1000 * ceil((units - to) * (s.window / 1000) / units)
+end
+
+local function decide_counter(s, cost)
+  local left = s.units - s.current
+  if s.previous > 0 then
+    local ms = s.window / 1000
+    left = left - ceil(s.previous * (ms - floor(s.gone / 1000)) / ms)
+  end
+  local allowed, current, retry, reset = cost == 0 or cost <= left, s.current, 0, 0
+  left = max(0, left)
+  if allowed then
+    left, current = left - cost, current + cost
+  else
+    local room = s.units - cost
+    if current <= room then
+      retry = fades(s, s.previous, room - current) - s.gone
+    else
+      retry = s.window - s.gone
+      if s.kind == 'counter' then retry = retry + fades(s, current, room) end
+    end
+  end
+  if current > 0 and s.kind == 'counter' then
+    reset = 2 * s.window - s.gone
+  elseif current > 0 or s.previous > 0 then
+    reset = s.window - s.gone
+  end
+  return allowed, left, retry, reset
+end
+
+local function record_counter(s, cost)
+  s.current = min(s.current + cost, floor(SAFE / (s.window / 1000)))
+  call('SET', s.key, pack('<ddd', s.begin, s.previous, s.current),
+    'PX', ceil((2 * s.window - s.gone) / 1000))
+end
+
+-- log is a sorted set of charges: score µs, member <running total>:<units>.
+local function parse(member)
+  local total, units = string.match(member, '^(%d+):(%d+)$')
+  return tonumber(total), tonumber(units)
+end
+
+-- total_before is the running total before the entry of that rank.
+local function total_before(s, rank)
+  local total, units = parse(call('ZRANGE', s.key, rank, rank)[1])
+  return total - units
+end
+
+-- read_log counts the entries that have left the window, which are still there, and what the others
+-- have taken.
+local function read_log(s)
+  s.now, s.total, s.before, s.left = clock, 0, 0, 0
+  local newest = call('ZRANGE', s.key, -1, -1, 'WITHSCORES')
+  if not newest[1] then return end
+  local at = tonumber(newest[2])
+  s.now = max(clock, at) -- a clock that was set back reorders nothing
+  s.total = parse(newest[1])
+  s.left = call('ZCOUNT', s.key, '-inf', format('%.0f', clock - s.window))
+  s.before = s.total
+  if at > clock - s.window then s.newest, s.before = at, total_before(s, s.left) end
+end
+
+-- first finds the first entry, by rank, whose running total is so much or more.
+local function first(s, total)
+  local low, high = s.left, call('ZCARD', s.key) - 1
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if parse(call('ZRANGE', s.key, middle, middle)[1]) >= total then
+      high = middle
+    else
+      low = middle + 1
+    end
+  end
+  return low
+end
+
+local function decide_log(s, cost)
+  local used = s.total - s.before
+  local allowed, left = cost == 0 or cost <= s.units - used, max(0, s.units - used)
+  local retry, reset = 0, s.newest and s.newest + s.window - clock or 0
+  if allowed then
+    left = left - cost
+    if cost > 0 then reset = s.now + s.window - clock end
+  else
+    local rank = first(s, s.before + used + cost - s.units)
+    retry = tonumber(call('ZRANGE', s.key, rank, rank, 'WITHSCORES')[2]) + s.window - clock
+  end
+  return allowed, left, retry, reset
+end
+
+local function record_log(s, cost)
+  s.total, s.newest = s.total + cost, s.now
+  call('ZADD', s.key, format('%.0f', s.now), format('%.0f:%.0f', s.total, cost))
+  if s.left > 0 then call('ZREMRANGEBYRANK', s.key, 0, s.left - 1) end
+  s.left = 0
+  if s.total - s.before > 2 * s.units then -- denied calls: the newest are enough
+    call('ZREMRANGEBYRANK', s.key, 0, first(s, s.total - s.units + 1) - 1)
+    s.before = total_before(s, 0)
+  end
+  call('PEXPIRE', s.key, ceil(s.window / 1000) + 1)
+end
+
+local all, reply, states = true, {1, clock}, {}
+for i = 1, #KEYS / 2 do
+  local key, before, a = KEYS[2 * i - 1], KEYS[2 * i], 5 * i - 4
+  if before ~= key and call('EXISTS', before) == 1 then call('RENAMENX', before, key) end
+  local s = {key = key, kind = ARGV[a],
+    units = tonumber(ARGV[a + 1]), window = tonumber(ARGV[a + 2]),
+    cost = tonumber(ARGV[a + 3]), count_denied = ARGV[a + 4] == '1'}
+  if s.kind == 'log' then
+    s.decide, s.record = decide_log, record_log
+    read_log(s)
+  else
+    s.decide, s.record = decide_counter, record_counter
+    read_counter(s)
+  end
+  local allowed, r, ok = 0, 4 * i - 1, nil
+  if s.cost > s.units then
+    allowed = -1
+    ok, reply[r + 1], reply[r + 2], reply[r + 3] = s.decide(s, 0)
+  else
+    ok, reply[r + 1], reply[r + 2], reply[r + 3] = s.decide(s, s.cost)
+    if ok then allowed = 1 end
+  end
+  all = all and allowed == 1
+  reply[r], states[i] = allowed, s
+end
+if not all then reply[1] = 0 end
+for i, s in ipairs(states) do
+  local r, _ = 4 * i - 1, nil
+  local counted = all or s.count_denied and reply[r] >= 0
+  if counted and s.cost > 0 then s.record(s, s.cost) end
+  if not all and (reply[r] == 1 or counted) then -- another denies it, or the wait is longer now
+    local cost = reply[r] == 1 and 0 or s.cost
+    _, reply[r + 1], reply[r + 2], reply[r + 3] = s.decide(s, cost)
+  end
+end
+return reply
