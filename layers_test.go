@@ -60,10 +60,12 @@ forecast: quota schedule share sim
 metrics: catalog ingest quota version youtube/fault
 daemon: catalog forecast ingest meter metrics quota regions schedule share youtube/fault
 plan: quota schedule share sim
+report: catalog
+serve: catalog regions report version
 picture: plan
 freshness:
 config: costs ledger endpoint quota regions schedule share spell sqlite textfile yamlfile
-cli: config ledger quota spell sqlite version youtube/fault
+cli: config ledger quota report spell sqlite version youtube/fault
 cli/clitest:
 deploy:
 cmd/quotactl: *
@@ -92,6 +94,7 @@ var owners = []struct {
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},
 	{"github.com/guptarohit/asciigraph", "picture", true},
+	{"github.com/danielgtaylor/huma", "serve", false},
 	{"github.com/spf13/cobra", "cli cmd/quotactl cmd/ingestor", true},
 }
 

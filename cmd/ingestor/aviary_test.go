@@ -58,7 +58,7 @@ func (a *aviary) songs() int {
 	return a.sung
 }
 
-func serve(t *testing.T, h http.Handler) string {
+func listening(t *testing.T, h http.Handler) string {
 	web := httptest.NewServer(h)
 	t.Cleanup(func() {
 		web.CloseClientConnections()

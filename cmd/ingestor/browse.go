@@ -14,6 +14,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/regions"
+	"quotabudget/internal/report"
 )
 
 func (a *app) browse(ctx context.Context, read func(*catalog.Catalog) error) error {
@@ -43,35 +44,6 @@ func (a *app) withCatalog(ctx context.Context, do func(*catalog.Catalog) error,
 			"there")
 	}
 	return err
-}
-
-// videoJSON is the outward form of a video. A counter that the upstream left out is null.
-type videoJSON struct {
-	Rank        int      `json:"rank,omitempty"`
-	ID          string   `json:"id"`
-	Title       string   `json:"title"`
-	Channel     string   `json:"channel"`
-	ChannelID   string   `json:"channel_id"`
-	Category    string   `json:"category"`
-	PublishedAt cli.Time `json:"published_at"`
-	Duration    string   `json:"duration"`
-	Tags        []string `json:"tags"`
-	Views       *int64   `json:"views"`
-	Likes       *int64   `json:"likes"`
-	Comments    *int64   `json:"comments"`
-	FirstSeenAt cli.Time `json:"first_seen_at"`
-	FetchedAt   cli.Time `json:"fetched_at"`
-}
-
-func outwardVideo(v catalog.Seen, rank int) videoJSON {
-	return videoJSON{
-		Rank: rank, ID: v.ID, Title: v.Title, Channel: v.ChannelTitle, ChannelID: v.ChannelID,
-		Category:    v.Category,
-		PublishedAt: cli.Time(v.PublishedAt), Duration: v.Duration, Tags: v.Tags, Views: v.Views,
-		Likes:    v.Likes,
-		Comments: v.Comments, FirstSeenAt: cli.Time(v.FirstSeenAt),
-		FetchedAt: cli.Time(v.FetchedAt),
-	}
 }
 
 func chartCommand(a *app) *cobra.Command {
@@ -115,17 +87,7 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 		if err != nil {
 			return err
 		}
-		out := struct {
-			Region      string      `json:"region"`
-			StartedAt   cli.Time    `json:"started_at"`
-			CompletedAt cli.Time    `json:"completed_at"`
-			Run         string      `json:"run"`
-			Videos      []videoJSON `json:"videos"`
-		}{chart.Region, cli.Time(chart.StartedAt), cli.Time(chart.CompletedAt), chart.Run,
-			[]videoJSON{}}
-		for _, v := range videos {
-			out.Videos = append(out.Videos, outwardVideo(v.Seen, v.Rank))
-		}
+		out := report.NewChart(chart, videos)
 		return a.Print(a.stdout, out, func() error {
 			screen := a.screen()
 			return cmp.Or(screen.Say("%s, complete %s, %d videos\n\n", chart.Region,
@@ -135,7 +97,7 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 	})
 }
 
-func (a *app) drawVideos(videos []videoJSON, ranked bool) error {
+func (a *app) drawVideos(videos []report.Video, ranked bool) error {
 	screen := a.screen()
 	columns := []string{"id", "title", "channel", ">views"}
 	if ranked {
@@ -159,25 +121,18 @@ func (a *app) charts(ctx context.Context) error {
 		return err
 	}
 	names := regionNames(cfg)
-	type row struct {
-		Region        string   `json:"region"`
-		CompletedAt   cli.Time `json:"completed_at"`
-		UnavailableAt cli.Time `json:"unavailable_at"`
-		Invalid       bool     `json:"invalid"`
-	}
 	return a.browse(ctx, func(c *catalog.Catalog) error {
 		states, err := c.Staleness(ctx, names)
 		if err != nil {
 			return err
 		}
 		out := struct {
-			Charts []row `json:"charts"`
-		}{[]row{}}
+			Charts []report.Region `json:"charts"`
+		}{[]report.Region{}}
 		screen := a.screen()
 		table := screen.Table("region", "last complete chart", "age")
 		for _, s := range states {
-			out.Charts = append(out.Charts,
-				row{s.Region, cli.Time(s.CompletedAt), cli.Time(s.UnavailableAt), s.Invalid})
+			out.Charts = append(out.Charts, report.NewRegion(s))
 			table.AppendRow([]any{s.Region, describe(screen, s), age(s.CompletedAt)})
 		}
 		return a.Print(a.stdout, out, func() error {
@@ -235,10 +190,10 @@ in any script. Case and accents do not matter. It costs nothing: only the catalo
 					return err
 				}
 				out := struct {
-					Videos []videoJSON `json:"videos"`
-				}{[]videoJSON{}}
+					Videos []report.Video `json:"videos"`
+				}{[]report.Video{}}
 				for _, v := range found {
-					out.Videos = append(out.Videos, outwardVideo(v, 0))
+					out.Videos = append(out.Videos, report.NewVideo(v, 0))
 				}
 				return a.Print(a.stdout, out, func() error {
 					if len(found) == 0 {
@@ -277,7 +232,7 @@ func (a *app) video(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		out := outwardHistory(h)
+		out := report.NewHistory(h)
 		return a.Print(a.stdout, out, func() error { return a.drawHistory(out) })
 	})
 }

@@ -98,7 +98,7 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 			}
 			state := t.TempDir()
 			env := append(keyFrom(t, from), "QUOTA_STATE_DIR="+state,
-				"YOUTUBE_ENDPOINT="+serve(t, a))
+				"YOUTUBE_ENDPOINT="+listening(t, a))
 			if test.env != "" {
 				env = append(env, test.env)
 			}
@@ -159,11 +159,11 @@ func wantNoFileWithKey(t *testing.T, dir string) {
 // TestI8_RedirectIsNotFollowed: the key would go to wherever a redirect points.
 func TestI8_RedirectIsNotFollowed(t *testing.T) {
 	stranger := &aviary{}
-	elsewhere := serve(t, stranger)
+	elsewhere := listening(t, stranger)
 	a := &aviary{answer: func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere+"?key="+r.Header.Get("X-Goog-Api-Key"), http.StatusFound)
 	}}
-	p := begin(t, append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+serve(t, a)), "ingestor",
+	p := begin(t, append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+listening(t, a)), "ingestor",
 		"once", "--region", "US")
 	if code := p.code(); code == 0 {
 		t.Error("a redirect is a success")
@@ -189,7 +189,7 @@ func TestI8_DumpHasNoKey(t *testing.T) {
 				}}
 				state := t.TempDir()
 				env := append(keyFrom(t, from), "QUOTA_STATE_DIR="+state,
-					"YOUTUBE_ENDPOINT="+serve(t, a), "GOTRACEBACK="+level)
+					"YOUTUBE_ENDPOINT="+listening(t, a), "GOTRACEBACK="+level)
 				p := begin(t, env, "ingestor", "once", "--region", "US", "--log-level", "debug")
 				<-arrived
 				wantNoFileWithKey(t, state) // with what is not checkpointed yet
@@ -212,7 +212,7 @@ func TestI8_RedisHasNoKey(t *testing.T) {
 	heard := monitor(t, server.Addr)
 	a := &aviary{}
 	a.Faults, _ = youtubetest.ParseFaults("503@2", "429-day@4")
-	env := append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+serve(t, a),
+	env := append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+listening(t, a),
 		"QUOTA_LEDGER="+server.URL())
 	for _, program := range [][]string{
 		{"ingestor", "once", "--region", "US,GB"}, {"quotactl", "status"}, {"quotactl", "log"},

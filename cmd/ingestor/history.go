@@ -2,47 +2,12 @@ package main
 
 import (
 	"cmp"
-	"quotabudget/internal/catalog"
+
 	"quotabudget/internal/cli"
+	"quotabudget/internal/report"
 )
 
-type historyJSON struct {
-	videoJSON
-	Description string         `json:"description"`
-	Names       []namesJSON    `json:"names"`
-	Counters    []countersJSON `json:"counters"`
-}
-
-type namesJSON struct {
-	At        cli.Time `json:"at"`
-	Title     string   `json:"title"`
-	Channel   string   `json:"channel"`
-	ChannelID string   `json:"channel_id"`
-	Category  string   `json:"category"`
-}
-
-type countersJSON struct {
-	At       cli.Time `json:"at"`
-	Views    *int64   `json:"views"`
-	Likes    *int64   `json:"likes"`
-	Comments *int64   `json:"comments"`
-}
-
-func outwardHistory(h catalog.History) historyJSON {
-	out := historyJSON{videoJSON: outwardVideo(h.Seen, 0), Description: h.Description,
-		Names: []namesJSON{}, Counters: []countersJSON{}}
-	for _, n := range h.Names {
-		out.Names = append(out.Names, namesJSON{cli.Time(n.At), n.Title, n.ChannelTitle,
-			n.ChannelID, n.Category})
-	}
-	for _, c := range h.Counters {
-		out.Counters = append(out.Counters, countersJSON{cli.Time(c.At), c.Views, c.Likes,
-			c.Comments})
-	}
-	return out
-}
-
-func (a *app) drawHistory(h historyJSON) error {
+func (a *app) drawHistory(h report.History) error {
 	screen := a.screen()
 	err := screen.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID,
 		cli.Plain(h.Title), cli.Plain(h.Channel), h.ChannelID, h.Category,

@@ -55,6 +55,6 @@ YOUTUBE_ENDPOINT. Exit codes: 0 done, 1 failed, 64 usage, 69 ledger or upstream 
 	}
 	a.Bind(root)
 	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a),
-		standinCommand(a), chartCommand(a), searchCommand(a), videoCommand(a), purgeCommand(a))
+		standinCommand(a), serveCommand(a), chartCommand(a), searchCommand(a), videoCommand(a), purgeCommand(a))
 	return cli.Execute(ctx, root, args, stdout, stderr)
 }

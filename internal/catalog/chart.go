@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -203,8 +204,17 @@ type Ranked struct {
 // ever complete.
 func (c *Catalog) Current(ctx context.Context, key ChartKey,
 	limit int) (chart Chart, videos []Ranked, err error) {
+	return c.At(ctx, key, lastMoment, limit)
+}
+
+var lastMoment = time.UnixMicro(math.MaxInt64)
+
+// At returns the chart of key that was the current one at a moment, as Current does.
+func (c *Catalog) At(ctx context.Context, key ChartKey, at time.Time,
+	limit int) (chart Chart, videos []Ranked, err error) {
 	err = c.view(ctx, func(s *txn) error {
-		if chart, err = scanChart(s.row("current_chart", key.Region, key.category())); err != nil {
+		chart, err = scanChart(s.row("chart_at", key.Region, key.category(), at.UnixMicro()))
+		if err != nil {
 			return err
 		}
 		return s.each("ranked", func(row scanner) error {
@@ -219,6 +229,23 @@ func (c *Catalog) Current(ctx context.Context, key ChartKey,
 		err = fmt.Errorf("a complete chart of %s: %w", key.Region, ErrNotFound)
 	}
 	return chart, videos, err
+}
+
+// History returns the complete charts of key that were begun before the one given, newest first;
+// 0 means all of them. A limit of 0 means all.
+func (c *Catalog) History(ctx context.Context, key ChartKey, before ChartID,
+	limit int) (charts []Chart, err error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	err = c.view(ctx, func(s *txn) error {
+		return s.each("chart_history", func(row scanner) error {
+			chart, err := scanChart(row)
+			charts = append(charts, chart)
+			return err
+		}, key.Region, key.category(), before, limitOrAll(limit))
+	})
+	return charts, err
 }
 
 func scanChart(row scanner) (Chart, error) {

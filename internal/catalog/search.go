@@ -7,6 +7,12 @@ import "context"
 // accents; in scripts without spaces between words any run of characters is found. Nothing in query
 // is an operator. A limit of 0 means all; a query without a word finds nothing.
 func (c *Catalog) Search(ctx context.Context, query string, limit int) (found []Seen, err error) {
+	return c.SearchAfter(ctx, query, 0, limit)
+}
+
+// SearchAfter is Search without the first so many videos.
+func (c *Catalog) SearchAfter(ctx context.Context, query string, skip,
+	limit int) (found []Seen, err error) {
 	expression := matchExpression(query)
 	if expression == "" {
 		return nil, nil
@@ -17,7 +23,7 @@ func (c *Catalog) Search(ctx context.Context, query string, limit int) (found []
 			video, err := scanSeen(row, &number)
 			found = append(found, video)
 			return err
-		}, expression, limitOrAll(limit))
+		}, expression, limitOrAll(limit), skip)
 	})
 	return found, err
 }

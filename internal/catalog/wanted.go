@@ -12,7 +12,8 @@ import (
 func (c *Catalog) PagesWanted(ctx context.Context, region string, most int64) (int64, error) {
 	var chart Chart
 	err := c.view(ctx, func(s *txn) (err error) {
-		chart, err = scanChart(s.row("current_chart", region, AllCategories))
+		chart, err = scanChart(s.row("chart_at", region, AllCategories,
+			lastMoment.UnixMicro()))
 		return err
 	})
 	switch {

@@ -30,6 +30,7 @@ type Config struct {
 	YouTube     YouTube
 	Ingest      Ingest
 	Daemon      Daemon
+	Serve       Serve
 }
 
 // Credential is the named owner of an upstream quota, and how it is spent.
@@ -139,6 +140,7 @@ func newReader(getenv func(string) string) *reader {
 			Schedule: DefaultSchedule, Timezone: time.UTC, Stagger: DefaultStagger,
 		},
 		Daemon: defaultDaemon(),
+		Serve:  Serve{Listen: DefaultServe},
 	}, credentials: make(map[string]bool), jobNames: make(map[string]bool),
 		jobOf: make(map[regions.Region]string)}
 }

@@ -49,7 +49,7 @@ func (r *reader) allProblems() []Problem {
 
 // root reads the top of the file; nil is an empty one.
 func (r *reader) root(ctx context.Context, n *yaml.Node) {
-	var prices, credentials, ingest *yaml.Node
+	var prices, credentials, ingest, serve *yaml.Node
 	if n != nil && yamlfile.Section(n) {
 		r.Fields(n, "the configuration", yamlfile.Fields{
 			"ledger":      func(n *yaml.Node) { r.cfg.Ledger = r.url(n, "ledger", ledger.CheckURL) },
@@ -58,6 +58,7 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 			"credentials": func(n *yaml.Node) { credentials = n },
 			"youtube":     r.youtube,
 			"ingest":      func(n *yaml.Node) { ingest = n },
+			"serve":       func(n *yaml.Node) { serve = n },
 		})
 	}
 	// Each of these refers to those before it, in whatever order the file has them.
@@ -70,6 +71,9 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	}
 	if ingest != nil && yamlfile.Section(ingest) {
 		r.ingest(ingest)
+	}
+	if serve != nil && yamlfile.Section(serve) {
+		r.serve(serve)
 	}
 }
 

@@ -1,0 +1,2 @@
+-- ?1 slug
+SELECT path FROM links WHERE slug = ?1;

@@ -1,0 +1,27 @@
+package report
+
+import "time"
+
+// Time writes itself as RFC 3339 in UTC with six digits of a second, and as null when it is zero.
+type Time time.Time
+
+const timeForm = "2006-01-02T15:04:05.000000Z"
+
+// String is the time as in JSON, "" when it is zero.
+func (t Time) String() string {
+	if time.Time(t).IsZero() {
+		return ""
+	}
+	return time.Time(t).UTC().Format(timeForm)
+}
+
+// MarshalJSON never fails.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if time.Time(t).IsZero() {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + t.String() + `"`), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Time) UnmarshalJSON(text []byte) error { return (*time.Time)(t).UnmarshalJSON(text) }

@@ -1,0 +1,82 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/report"
+	"quotabudget/internal/version"
+)
+
+// api is the table of contents of /v1. The OpenAPI document is made from the types of its answers.
+func (s *Server) api(mux *http.ServeMux) huma.API {
+	program, _ := version.Of()
+	config := huma.DefaultConfig("quotabudget", program)
+	config.Info.Description = "Charts and videos from the catalogue, and what is left of the " +
+		"quota. Reading costs no units: the upstream is never asked."
+	// The defaults load scripts from elsewhere, and add a $schema to each answer.
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.CreateHooks = nil
+	config.Formats = map[string]huma.Format{
+		"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
+	config.DefaultFormat = "application/json"
+	config.RejectUnknownQueryParameters = true
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[report.Time](),
+		reflect.TypeFor[*time.Time]())
+	api := humago.New(mux, config)
+
+	get(s, api, "/v1/regions", "Which regions there are, and how old their charts are", s.regions)
+	get(s, api, "/v1/charts/{region}", "The chart of a region, now or at a moment", s.chart)
+	get(s, api, "/v1/charts/{region}/history", "The charts of a region, newest first", s.history)
+	get(s, api, "/v1/charts/{region}/changes", "What changed between two charts", s.changes)
+	get(s, api, "/v1/videos/{id}", "A video, and how its names and counters changed", s.video)
+	get(s, api, "/v1/search", "Find videos by title, channel, tag or description", s.search)
+	get(s, api, "/v1/sweeps", "Which runs fetched charts, newest first", s.sweeps)
+	s.links(api)
+	return api
+}
+
+// output is an answer with what caches are told of it.
+type output[T any] struct {
+	CacheControl string `header:"Cache-Control"`
+	LastModified string `header:"Last-Modified"`
+	Body         T
+}
+
+// lastModified is the time of a change as a header.
+func lastModified(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
+
+// get registers a method that reads.
+func get[I, O any](s *Server, api huma.API, path, summary string,
+	answer func(context.Context, *I) (*output[O], error)) {
+	huma.Get(api, path, func(ctx context.Context, in *I) (*output[O], error) {
+		out, err := answer(ctx, in)
+		if err != nil {
+			return nil, s.problem(ctx, err)
+		}
+		return out, nil
+	}, func(o *huma.Operation) {
+		o.Summary, o.Errors = summary, []int{400, 404, 422, 429, 500}
+	})
+}
+
+// problem is the answer to an error. What went wrong here is for the log, not for the caller.
+func (s *Server) problem(ctx context.Context, err error) error {
+	var status huma.StatusError
+	switch {
+	case errors.As(err, &status):
+		return status
+	case errors.Is(err, catalog.ErrNotFound):
+		return huma.Error404NotFound(err.Error())
+	case ctx.Err() == nil:
+		s.Log.Error("cannot answer", "error", err)
+	}
+	return huma.Error500InternalServerError("the catalogue or the ledger cannot be read now")
+}

@@ -1,0 +1,133 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/report"
+)
+
+// RegionInput says which region is meant.
+type RegionInput struct {
+	Region string `path:"region" maxLength:"20" doc:"ISO 3166-1 alpha-2" example:"US"`
+}
+
+func (in RegionInput) key() (catalog.ChartKey, error) {
+	region, err := regions.Parse(in.Region)
+	if err != nil {
+		return catalog.ChartKey{}, huma.Error400BadRequest(err.Error())
+	}
+	return catalog.ChartKey{Region: string(region)}, nil
+}
+
+func (s *Server) regions(ctx context.Context, _ *struct{}) (*output[list[report.Region]], error) {
+	states, err := s.Catalog.Staleness(ctx, s.Regions)
+	if err != nil {
+		return nil, err
+	}
+	last := func(catalog.RegionState) int64 { return 0 }
+	return &output[list[report.Region]]{CacheControl: "max-age=5",
+		Body: newList(states, len(states), report.NewRegion, last)}, nil
+}
+
+type chartInput struct {
+	RegionInput
+	At    time.Time `query:"at" doc:"the chart that was the current one then; now if left out"`
+	Limit int       `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
+}
+
+func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Chart], error) {
+	key, err := in.key()
+	if err != nil {
+		return nil, err
+	}
+	at := in.At
+	if at.IsZero() {
+		at = time.Now()
+	}
+	chart, videos, err := s.Catalog.At(ctx, key, at, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return &output[report.Chart]{
+		CacheControl: maxAge(time.Since(chart.CompletedAt)), LastModified: lastModified(chart.CompletedAt),
+		Body: report.NewChart(chart, videos),
+	}, nil
+}
+
+// maxAge is how long a chart of some age may be kept by caches: a tenth of it (RFC 9111, 4.2.2),
+// from five seconds to five minutes.
+func maxAge(age time.Duration) string {
+	keep := min(max(age/10, 5*time.Second), 5*time.Minute)
+	return fmt.Sprintf("max-age=%d", int(keep.Seconds()))
+}
+
+type historyInput struct {
+	RegionInput
+	Paging
+}
+
+type chartItem struct {
+	StartedAt   report.Time `json:"started_at"`
+	CompletedAt report.Time `json:"completed_at" doc:"for at= of the chart"`
+	Run         string      `json:"run"`
+	Pages       int         `json:"pages"`
+	Videos      int         `json:"videos"`
+}
+
+func (s *Server) history(ctx context.Context, in *historyInput) (*output[list[chartItem]], error) {
+	key, err := in.key()
+	if err != nil {
+		return nil, err
+	}
+	before, err := in.start()
+	if err != nil {
+		return nil, err
+	}
+	charts, err := s.Catalog.History(ctx, key, catalog.ChartID(before), in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	show := func(c catalog.Chart) chartItem {
+		return chartItem{report.Time(c.StartedAt), report.Time(c.CompletedAt), c.Run, c.Pages,
+			c.Videos}
+	}
+	after := func(c catalog.Chart) int64 { return int64(c.ID) }
+	return &output[list[chartItem]]{CacheControl: "max-age=5",
+		Body: newList(charts, in.Limit, show, after)}, nil
+}
+
+type changesInput struct {
+	RegionInput
+	From time.Time `query:"from" doc:"the chart then; the one before that of to if left out"`
+	To   time.Time `query:"to" doc:"the chart then; the current one if left out"`
+}
+
+func (s *Server) changes(ctx context.Context, in *changesInput) (*output[report.Changes], error) {
+	key, err := in.key()
+	if err != nil {
+		return nil, err
+	}
+	if in.To.IsZero() {
+		in.To = time.Now()
+	}
+	newer, after, err := s.Catalog.At(ctx, key, in.To, 0)
+	if err != nil {
+		return nil, err
+	}
+	if in.From.IsZero() {
+		in.From = newer.CompletedAt.Add(-time.Microsecond)
+	}
+	older, before, err := s.Catalog.At(ctx, key, in.From, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &output[report.Changes]{CacheControl: maxAge(time.Since(newer.CompletedAt)),
+		LastModified: lastModified(newer.CompletedAt),
+		Body:         report.NewChanges(older, before, newer, after)}, nil
+}

@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Tokens are the hashes of the tokens that may read what is not public.
+type Tokens [][sha256.Size]byte
+
+// NewTokens reads tokens, one on each line.
+func NewTokens(text string) (tokens Tokens) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			tokens = append(tokens, sha256.Sum256([]byte(line)))
+		}
+	}
+	return tokens
+}
+
+// has takes as long for a wrong token as for a right one.
+func (t Tokens) has(token string) bool {
+	sum, found := sha256.Sum256([]byte(token)), 0
+	for _, own := range t {
+		found |= subtle.ConstantTimeCompare(sum[:], own[:])
+	}
+	return found == 1
+}
+
+// securityHeaders are sent with every answer: a page loads only what this server has, in files of
+// their own, and no other page may frame it.
+var securityHeaders = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; " +
+		"img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; " +
+		"frame-ancestors 'none'",
+	"X-Content-Type-Options":     "nosniff",
+	"Referrer-Policy":            "same-origin",
+	"Cross-Origin-Opener-Policy": "same-origin",
+}
+
+// checked refuses what is not for this server, and tells browsers what a page may do.
+func (s *Server) checked(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range securityHeaders {
+			w.Header().Set(name, value)
+		}
+		if !s.named(r) {
+			writeProblem(w, huma.NewError(http.StatusMisdirectedRequest,
+				"this server does not have that name: add it to hosts: under serve:"))
+			return
+		}
+		if s.Public { // whoever may read it may read it from a page of his own
+			w.Header().Set("Access-Control-Allow-Origin", "*")
+			w.Header().Set("Access-Control-Expose-Headers", "ETag, Retry-After, RateLimit, "+
+				"RateLimit-Policy")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// named reports whether the request is for a name of this server. A page elsewhere whose own name
+// was made to point here (DNS rebinding) sends that name. What is public needs no such care.
+func (s *Server) named(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	own := []string{"localhost", "127.0.0.1", "::1"}
+	if tcp, ok := local.(*net.TCPAddr); ok {
+		own = append(own, tcp.IP.String())
+	}
+	return s.Public || slices.Contains(own, host) || slices.Contains(s.Hosts, host)
+}
+
+// mayReadPrivate reports whether the request may see budgets, forecast, plan and log.
+func (s *Server) mayReadPrivate(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return !s.Public || strings.EqualFold(scheme, "Bearer") && s.Tokens.has(token)
+}

@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// linkable are the pages that a short link may lead to.
+var linkable = regexp.MustCompile(`^/(charts/[A-Z]{2}|videos/[A-Za-z0-9_-]+|search)$`)
+
+type linkInput struct {
+	Body struct {
+		To string `json:"to" maxLength:"512" example:"/charts/US?at=2026-07-01T09:00:00Z"`
+	}
+}
+
+type linkOutput struct {
+	Location string `header:"Location"`
+	Body     struct {
+		Slug string `json:"slug"`
+		URL  string `json:"url" doc:"of the short link, on this server"`
+	}
+}
+
+// links registers short links. The link to a page is the same whoever asks for it.
+func (s *Server) links(api huma.API) {
+	huma.Post(api, "/v1/links", func(ctx context.Context, in *linkInput) (*linkOutput, error) {
+		to, err := url.Parse(in.Body.To)
+		if err != nil || to.IsAbs() || to.Host != "" || to.Fragment != "" ||
+			!linkable.MatchString(to.Path) {
+			return nil, huma.Error400BadRequest("to: write the path of a chart, a video or a " +
+				"search, such as /charts/US, /videos/dQw4w9WgXcQ or /search?q=lofi")
+		}
+		out := &linkOutput{}
+		out.Body.Slug, err = s.Catalog.PutLink(ctx, to.RequestURI(), time.Now())
+		if err != nil {
+			return nil, s.problem(ctx, err)
+		}
+		out.Body.URL = "/s/" + out.Body.Slug
+		out.Location = out.Body.URL
+		return out, nil
+	}, func(o *huma.Operation) {
+		o.Summary, o.DefaultStatus = "Make a short link to a chart, a video or a search", 201
+		o.Errors = []int{400, 422, 429, 500}
+		o.MaxBodyBytes = 4096
+	})
+}
+
+func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
+	path, err := s.Catalog.Link(r.Context(), r.PathValue("slug"))
+	if err != nil {
+		writeProblem(w, s.problem(r.Context(), err))
+		return
+	}
+	http.Redirect(w, r, path, http.StatusFound)
+}

@@ -1,0 +1,157 @@
+package serve
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"quotabudget/internal/catalog"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// station is a server over a real catalogue, and the document that its answers are held to.
+type station struct {
+	*testing.T
+	server *Server
+	url    string
+	routes routers.Router
+}
+
+func newStation(t *testing.T, change func(*Server)) *station {
+	t.Helper()
+	c, err := catalog.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "catalog.db"))
+	must(t, err)
+	server := &Server{Catalog: c, Regions: []string{"US", "BR"}, Log: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(server)
+	}
+	handler, err := server.Handler()
+	must(t, err)
+	web := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		web.Close()
+		must(t, c.Close())
+	})
+	s := &station{T: t, server: server, url: web.URL}
+	document, err := openapi3.NewLoader().LoadFromData([]byte(s.get("/openapi.json").body))
+	must(t, err)
+	must(t, document.Validate(t.Context()))
+	s.routes, err = gorillamux.NewRouter(document)
+	must(t, err)
+	return s
+}
+
+// fill stores a complete chart of one page.
+func (s *station) fill(region string, at time.Time, ids ...string) {
+	s.Helper()
+	page := catalog.Page{FetchedAt: at, Last: true}
+	for _, id := range ids {
+		views := at.Unix() % 1000
+		page.Videos = append(page.Videos, catalog.Video{ID: id, Title: "Title of " + id,
+			ChannelID: "UC" + id, ChannelTitle: "Channel of " + id, Tags: []string{"music"},
+			Description: "About " + id, Views: &views})
+	}
+	_, _, err := s.server.Catalog.Begin(s.Context(), catalog.ChartKey{Region: region},
+		"run"+at.Format("150405"), page)
+	must(s, err)
+}
+
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// decode reads the body as JSON.
+func decode[T any](s *station, r reply) (out T) {
+	s.Helper()
+	if err := json.Unmarshal([]byte(r.body), &out); err != nil {
+		s.Fatalf("%v: %s", err, r.body)
+	}
+	return out
+}
+
+func (s *station) get(path string, headers ...string) reply {
+	s.Helper()
+	return s.send(http.MethodGet, path, "", headers...)
+}
+
+// send holds each answer of the API to the document.
+func (s *station) send(method, path, body string, headers ...string) reply {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
+	must(s, err)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if r.Header.Add(headers[i], headers[i+1]); headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+	}
+	client := &http.Client{Timeout: time.Minute,
+		Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
+	answer, err := client.Do(r)
+	must(s, err)
+	text, err := io.ReadAll(answer.Body)
+	must(s, err)
+	must(s, answer.Body.Close())
+	out := reply{answer.StatusCode, answer.Header, string(text)}
+	if s.routes != nil && strings.HasPrefix(path, "/v1/") && method != http.MethodHead {
+		s.hold(r, out)
+	}
+	return out
+}
+
+// hold reports what an answer has that the document does not say.
+func (s *station) hold(r *http.Request, answer reply) {
+	s.Helper()
+	if answer.header.Get("Content-Encoding") != "" || answer.status == http.StatusNotModified ||
+		answer.status == http.StatusMisdirectedRequest {
+		return
+	}
+	route, params, err := s.routes.FindRoute(r)
+	must(s, err)
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r,
+			PathParams: params, Route: route},
+		Status: answer.status, Header: answer.header,
+	}
+	input.SetBodyBytes([]byte(answer.body))
+	if err := openapi3filter.ValidateResponse(s.Context(), input); err != nil {
+		s.Errorf("%s %s: %v", r.Method, r.URL, err)
+	}
+}
+
+// wants reports an answer of another status, or one without these words.
+func (s *station) wants(r reply, status int, words ...string) {
+	s.Helper()
+	if r.status != status {
+		s.Errorf("status %d, want %d: %s", r.status, status, r.body)
+	}
+	for _, w := range words {
+		if !strings.Contains(r.body, w) {
+			s.Errorf("answer without %q: %s", w, r.body)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package serve
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	// keptFor is how old an answer may be that is given again: a catalogue changes once in minutes,
+	// and a page that thousands look at is made once a second.
+	keptFor   = time.Second
+	keptBytes = 32 << 20
+	// leastCompressed is the size from which compressing pays.
+	leastCompressed = 1024
+)
+
+// cost is about how much memory the answer takes.
+func (a *answer) cost() int { return len(a.body) + len(a.compressed) + 4096 }
+
+// reading answers GET and HEAD: each answer is made once a second for all who ask for it, has an
+// ETag, and is compressed for those who take it so. What others do, and streams, pass through it.
+type reading struct {
+	next   http.Handler
+	flight singleflight.Group
+
+	mu   sync.Mutex
+	kept map[string]*answer
+	size int
+}
+
+// answer is one that can be given again.
+type answer struct {
+	until      time.Time
+	status     int
+	header     http.Header
+	body       []byte
+	compressed []byte // nil where that does not pay
+	etag       string
+}
+
+func newReading(next http.Handler) *reading {
+	return &reading{next: next, kept: make(map[string]*answer)}
+}
+
+// passes reports whether the request is none of a reader: health, metrics and streams are never
+// kept, and neither is what a token opened.
+func passes(r *http.Request) bool {
+	path := r.URL.Path
+	return r.Method != http.MethodGet && r.Method != http.MethodHead ||
+		r.Header.Get("Authorization") != "" || strings.HasSuffix(path, "/events") ||
+		path == "/healthz" || path == "/readyz" || path == "/metrics"
+}
+
+func (h *reading) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if passes(r) {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	h.answer(r).write(w, r)
+}
+
+func (h *reading) answer(r *http.Request) *answer {
+	key := r.URL.EscapedPath() + "?" + r.URL.RawQuery
+	h.mu.Lock()
+	a := h.kept[key]
+	h.mu.Unlock()
+	if a != nil && time.Now().Before(a.until) {
+		return a
+	}
+	made, _, _ := h.flight.Do(key, func() (any, error) {
+		// whoever asked first may hang up: the others still want it
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 10*time.Second)
+		defer cancel()
+		get := r.Clone(ctx)
+		get.Method = http.MethodGet
+		rec := &recorder{answer{status: http.StatusOK, header: make(http.Header)}}
+		h.next.ServeHTTP(rec, get)
+		rec.finish()
+		h.keep(key, &rec.answer)
+		return &rec.answer, nil
+	})
+	return made.(*answer)
+}
+
+// keep keeps an answer, unless it is an error or there is no room.
+func (h *reading) keep(key string, a *answer) {
+	if a.status != http.StatusOK {
+		return
+	}
+	now := time.Now()
+	a.until = now.Add(keptFor)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.size+a.cost() > keptBytes {
+		maps.DeleteFunc(h.kept, func(_ string, old *answer) bool { return !now.Before(old.until) })
+		h.size = 0
+		for _, old := range h.kept {
+			h.size += old.cost()
+		}
+	}
+	if old := h.kept[key]; old != nil {
+		h.size -= old.cost()
+		delete(h.kept, key)
+	}
+	if h.size+a.cost() <= keptBytes {
+		h.kept[key] = a
+		h.size += a.cost()
+	}
+}
+
+// recorder takes an answer down. It is an http.ResponseWriter.
+type recorder struct{ answer }
+
+func (r *recorder) Header() http.Header { return r.header }
+
+func (r *recorder) WriteHeader(status int) { r.status = status }
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.body = append(r.body, p...)
+	return len(p), nil
+}
+
+func (r *recorder) finish() {
+	sum := sha256.Sum256(r.body)
+	r.etag = `W/"` + hex.EncodeToString(sum[:12]) + `"`
+	if len(r.body) < leastCompressed {
+		return
+	}
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	zip.Write(r.body)
+	zip.Close()
+	r.compressed = out.Bytes()
+}
+
+// write gives the answer to one who asked.
+func (a *answer) write(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	maps.Copy(h, a.header)
+	h.Add("Vary", "Accept-Encoding")
+	if a.status == http.StatusOK {
+		h.Set("ETag", a.etag)
+		if matches(r.Header.Values("If-None-Match"), a.etag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	body := a.body
+	if a.compressed != nil && takesGzip(r) {
+		body = a.compressed
+		h.Set("Content-Encoding", "gzip")
+	}
+	w.WriteHeader(a.status)
+	if r.Method != http.MethodHead {
+		w.Write(body)
+	}
+}
+
+func matches(sent []string, etag string) bool {
+	for _, value := range sent {
+		for one := range strings.SplitSeq(value, ",") {
+			one = strings.TrimPrefix(strings.TrimSpace(one), "W/")
+			if one == "*" || one == strings.TrimPrefix(etag, "W/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// takesGzip reports whether the client takes gzip, which it may refuse by q=0.
+func takesGzip(r *http.Request) bool {
+	for _, value := range r.Header.Values("Accept-Encoding") {
+		for one := range strings.SplitSeq(value, ",") {
+			name, q, _ := strings.Cut(one, ";")
+			if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+				q = strings.ReplaceAll(q, " ", "")
+				return q != "q=0" && q != "q=0.0" && q != "q=0.00" && q != "q=0.000"
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,92 @@
+// Package serve answers the public: an HTTP API and pages that read the catalogue and the ledger.
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"quotabudget/internal/catalog"
+)
+
+// Server is what is served, and to whom. Its fields are set before Handler is called.
+type Server struct {
+	Catalog *catalog.Catalog
+	Regions []string // the configured ones
+	Hosts   []string // names of this server besides the address that it listens on
+	Public  bool     // budgets, forecast, plan, log and decisions need one of Tokens
+	Tokens  Tokens
+	Log     *slog.Logger
+}
+
+// Handler answers everything that is served.
+func (s *Server) Handler() (http.Handler, error) {
+	mux := http.NewServeMux()
+	document, err := s.api(mux).OpenAPI().MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(document)
+	})
+	mux.HandleFunc("GET /s/{slug}", s.follow)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "alive")
+	})
+	mux.HandleFunc("GET /readyz", s.ready)
+	return s.checked(newReading(mux)), nil
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := s.Catalog.Staleness(ctx, s.Regions); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ready")
+}
+
+// writeProblem writes the answer to an error, as the API does.
+func writeProblem(w http.ResponseWriter, err error) {
+	var problem huma.StatusError
+	if !errors.As(err, &problem) {
+		problem = huma.Error500InternalServerError("")
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(problem.GetStatus())
+	json.NewEncoder(w).Encode(problem)
+}
+
+// Serve answers on the listener until ctx ends; requests under way then have grace to end.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler,
+	grace time.Duration) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16,
+	}
+	ended := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		err := server.Shutdown(drain)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close()
+		}
+		ended <- err
+	})
+	err := server.Serve(listener)
+	if stop() || !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-ended
+}

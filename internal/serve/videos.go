@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/report"
+)
+
+type videoInput struct {
+	ID string `path:"id" maxLength:"64" doc:"the upstream's"`
+}
+
+func (s *Server) video(ctx context.Context, in *videoInput) (*output[report.History], error) {
+	h, err := s.Catalog.Video(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &output[report.History]{CacheControl: maxAge(time.Since(h.FetchedAt)),
+		LastModified: lastModified(h.FetchedAt), Body: report.NewHistory(h)}, nil
+}
+
+// mostResults is how far a search can be paged through.
+const mostResults = 1000
+
+type searchInput struct {
+	Query string `query:"q" required:"true" minLength:"1" maxLength:"200"`
+	Paging
+}
+
+func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[report.Video]], error) {
+	if strings.TrimSpace(in.Query) == "" {
+		return nil, huma.Error400BadRequest("q: write words to search for")
+	}
+	skip, err := in.start()
+	if err != nil {
+		return nil, err
+	}
+	if skip > mostResults {
+		return nil, huma.Error400BadRequest("cursor: a search shows 1,000 videos at most: " +
+			"add a word to q")
+	}
+	found, err := s.Catalog.SearchAfter(ctx, in.Query, int(skip), in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	show := func(v catalog.Seen) report.Video { return report.NewVideo(v, 0) }
+	after := func(catalog.Seen) int64 { return skip + int64(in.Limit) }
+	return &output[list[report.Video]]{CacheControl: "max-age=30",
+		Body: newList(found, in.Limit, show, after)}, nil
+}
+
+type sweep struct {
+	Run       string      `json:"run"`
+	StartedAt report.Time `json:"started_at"`
+	EndedAt   report.Time `json:"ended_at" doc:"when its last page so far was fetched"`
+	Charts    int         `json:"charts" doc:"begun"`
+	Complete  int         `json:"complete" doc:"of these"`
+	Pages     int         `json:"pages"`
+	Videos    int         `json:"videos"`
+}
+
+func (s *Server) sweeps(ctx context.Context, in *Paging) (*output[list[sweep]], error) {
+	start, err := in.start()
+	if err != nil {
+		return nil, err
+	}
+	var before time.Time
+	if start > 0 {
+		before = time.UnixMicro(start)
+	}
+	runs, err := s.Catalog.Runs(ctx, before, in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	show := func(r catalog.Run) sweep {
+		return sweep{r.ID, report.Time(r.StartedAt), report.Time(r.EndedAt), r.Charts, r.Complete,
+			r.Pages, r.Videos}
+	}
+	after := func(r catalog.Run) int64 { return r.StartedAt.UnixMicro() }
+	return &output[list[sweep]]{CacheControl: "max-age=5",
+		Body: newList(runs, in.Limit, show, after)}, nil
+}
