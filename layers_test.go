@@ -44,6 +44,7 @@ limit:
 limit/caller:
 limit/guard: limit limit/caller
 limit/redislimit: limit lua
+limit/rules: limit limit/caller limit/guard quota spell yamlfile
 ledger: quota sqlite ledger/redisledger ledger/sqliteledger
 meter: endpoint quota
 proxy: costs meter quota
