@@ -16,7 +16,7 @@ func (o *outlook) advise(d day) string {
 	for i, r := range o.Reservations {
 		b := o.Bucket
 		b.Reservations = slices.Delete(slices.Clone(b.Reservations), i, i+1)
-		if r.Drawn == 0 && newOutlook(b).suffices(d) {
+		if r.Drawn == 0 && newOutlook(b, o).suffices(d) {
 			return "release reservation " + r.ID
 		}
 	}
@@ -25,7 +25,7 @@ func (o *outlook) advise(d day) string {
 		most = max(most, l.Pages)
 	}
 	for n := most - 1; n > 0; n-- {
-		if newOutlook(o.fewer(n)).suffices(d) {
+		if newOutlook(o.fewer(n), o).suffices(d) {
 			return fmt.Sprintf("set pages to %d", n)
 		}
 	}
@@ -38,12 +38,6 @@ func (o *outlook) advise(d day) string {
 		return changeSchedule
 	}
 	return ""
-}
-
-// suffices reports whether nothing is denied or lost in a day.
-func (o *outlook) suffices(d day) bool {
-	t := trace{}
-	return o.now > 0 && o.play(d, &t) == never && t.lost.Runs == 0
 }
 
 // fewer is the bucket whose runs want at most so many pages.

@@ -3,8 +3,11 @@ package forecast
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sort"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -37,7 +40,7 @@ func halves() [4]float64 { return [4]float64{2, 4, 8, 16} }
 
 // count is how many days are played.
 func (o *outlook) count() int {
-	return min(mostDays, max(fewestDays, mostTicks/max(1, o.course.Ticks())))
+	return min(mostDays, max(fewestDays, int(mostTicks/max(1, o.wanted.Runs))))
 }
 
 // days plays the days that may come. The dice fall the same way every time, so that the same
@@ -52,12 +55,23 @@ func (o *outlook) days() []day {
 	n := int((o.end.Sub(o.At) + bin - 1) / bin)
 	d := h.load(o.count(), n)
 	played := make([]day, len(d.deck[0]))
-	for i := range played {
-		p := day{wants: d.day(i, n), size: h.size, seed: uint64(i)}
-		p.rate = mean(p.wants) / bin.Hours()
-		p.dry = o.play(p, nil)
-		played[i] = p
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for worker := range min(len(played), runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			mine := o
+			if worker > 0 { // a course has one play at a time
+				mine = newOutlook(o.Bucket, o)
+			}
+			for i := int(next.Add(1)) - 1; i < len(played); i = int(next.Add(1)) - 1 {
+				p := day{wants: d.day(i, n), size: h.size, seed: uint64(i)}
+				p.rate = mean(p.wants) / bin.Hours()
+				p.dry = mine.play(p, nil)
+				played[i] = p
+			}
+		})
 	}
+	all.Wait()
 	return played
 }
 

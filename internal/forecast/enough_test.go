@@ -2,33 +2,39 @@ package forecast
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 )
 
-// A day that has enough for all is not played. Played all the same, it does not run dry.
+// A day that has enough for all is not played. Played all the same, it does not run dry, and what is
+// reported of it is the same.
 func TestADayWithEnoughForAllDoesNotRunDry(t *testing.T) {
 	const at = "2026-11-21 20:00:01"
 	some := flow(clock(t, at).Add(-48*time.Hour), clock(t, at), time.Minute, 1)
-	enough, scarce := 0, 0
-	for units := 2000; units <= 4000; units += 200 {
-		in := bucket(t, at, fmt.Sprintf("%d day, %d 24h, 9 1m", units, units),
-			"*/30 * * * * US BR", some)
-		o := newOutlook(in)
-		for _, d := range o.days() {
-			dry := o.play(d, new(trace))
-			if dry != d.dry {
-				t.Fatalf("%d units: day %d runs dry at %d, and played at %d", units, d.seed, d.dry, dry)
-			}
-			if o.isEnough(d) {
-				enough++
-			} else {
-				scarce++
+	for _, limits := range []string{"%d day", "%d day, %[1]d 24h, 9 1m"} {
+		enough, scarce := 0, 0
+		for units := 400; units <= 4000; units += 200 {
+			in := bucket(t, at, fmt.Sprintf(limits, units), "*/30 * * * * US BR", some)
+			o := newOutlook(in, nil)
+			for _, d := range o.days() {
+				var said, walked trace
+				o.play(d, &said)
+				w := walker{outlook: o, trace: &walked}
+				if dry := w.walk(d); dry != d.dry || !reflect.DeepEqual(said, walked) {
+					t.Fatalf("%d units: day %d runs dry at %d, and walked at %d: %v, and %v",
+						units, d.seed, d.dry, dry, said, walked)
+				}
+				if o.isEnough(d) {
+					enough++
+				} else {
+					scarce++
+				}
 			}
 		}
-	}
-	if enough < 100 || scarce < 100 {
-		t.Errorf("%d days with enough, %d without", enough, scarce)
+		if enough < 100 || scarce < 100 {
+			t.Errorf("%d days with enough, %d without", enough, scarce)
+		}
 	}
 }
 
@@ -36,7 +42,7 @@ func TestADayWithEnoughForAllDoesNotRunDry(t *testing.T) {
 func TestEnoughForAllIsToTheUnit(t *testing.T) {
 	for units, want := range map[int]bool{184: true, 183: false} {
 		in := bucket(t, "2026-11-21 20:00:01", fmt.Sprint(units, " day"), "*/30 * * * * US BR")
-		if got := newOutlook(in).isEnough(day{}); got != want {
+		if got := newOutlook(in, nil).isEnough(day{}); got != want {
 			t.Errorf("%d units are enough: %v, want %v", units, got, want)
 		}
 	}

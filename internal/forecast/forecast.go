@@ -114,7 +114,7 @@ func (f Forecast) Short() bool { return f.Verdict.Short() || f.Lost.Runs > 0 }
 
 // Of computes the forecast of a bucket.
 func Of(b Bucket) Forecast {
-	o := newOutlook(b)
+	o := newOutlook(b, nil)
 	f := Forecast{
 		Bucket: b.Name, At: b.At, ResetAt: o.end, Verdict: Lasts, Remaining: max(0, o.now),
 		slides: o.slides, brakes: o.brakes,

@@ -19,13 +19,14 @@ type outlook struct {
 	long      []quota.Limit // the limits without throttles
 	brakes    []string      // the names of throttles and paces
 	end       time.Time
-	slides    bool    // end is no reset
-	now       int64   // units for scheduled charges, suspended or not
-	suspended int64   // until
-	scheduled float64 // units that the runs until the end want
+	slides    bool  // end is no reset
+	now       int64 // units for scheduled charges, suspended or not
+	suspended int64 // until
+	wanted    Work  // by the runs until the end
 }
 
-func newOutlook(b Bucket) *outlook {
+// newOutlook makes a bucket ready. like is the outlook of one with the same ticks; nil for none.
+func newOutlook(b Bucket, like *outlook) *outlook {
 	o := &outlook{Bucket: b}
 	limits, throttles := split(b)
 	o.long = limits
@@ -44,7 +45,11 @@ func newOutlook(b Bucket) *outlook {
 	}}
 	for _, l := range s.Lanes {
 		runs := l.Count(b.At, o.end.Add(-time.Nanosecond))
-		o.scheduled += float64(runs) * float64(max(0, l.Pages)) * float64(b.Price)
+		pages := max(0, l.Pages)
+		o.wanted = o.wanted.and(Work{runs, runs * pages, runs * pages * b.Price})
+	}
+	if like != nil {
+		s.Like = like.course
 	}
 	o.course = s.Prepare()
 	o.now = o.course.Play().Room(b.At.UnixMicro())

@@ -78,12 +78,13 @@ type walker struct {
 	empty int64  // since when no units are left; never while there are some
 	short int64  // units that were then denied
 	trace *trace // nil when only dry is asked for
+	whole bool   // whoever loses a run is denied, whatever it is lost by
 }
 
 // isEnough reports whether the units that are left now are enough for all runs and charges of a day,
 // so that nothing has to be played to know that it does not run dry.
 func (o *outlook) isEnough(d day) bool {
-	rest, end := float64(o.now)-o.scheduled, o.end.UnixMicro()
+	rest, end := float64(o.now)-float64(o.wanted.Units), o.end.UnixMicro()
 	if rest < d.rate*float64(len(d.wants))*bin.Hours() {
 		return false // hardly, and charges take time to throw
 	}
@@ -93,16 +94,48 @@ func (o *outlook) isEnough(d day) bool {
 	return rest >= 0
 }
 
+// isSmooth reports whether a day that has enough loses nothing by a suspension, a throttle or a
+// pace, nor by its shares, for which units have to last longer than the day where a window does.
+func (o *outlook) isSmooth() bool {
+	longer := func(l quota.Limit) bool {
+		if !l.Window.IsCalendar() {
+			return true
+		}
+		_, end := l.Window.Bounds(o.At)
+		return !end.Equal(o.end)
+	}
+	return o.now > 0 && o.suspended == 0 && len(o.brakes) == 0 &&
+		!slices.ContainsFunc(o.long, longer)
+}
+
 // play returns the moment at which the day runs dry.
 func (o *outlook) play(d day, t *trace) int64 {
-	if t == nil && o.isEnough(d) {
+	if (t == nil || o.isSmooth()) && o.isEnough(d) {
+		if t != nil {
+			*t = trace{scheduled: o.wanted, opensFirst: o.At.UnixMicro()}
+		}
 		return never
 	}
-	w := walker{outlook: o, play: o.course.Play(), dry: never, empty: never, trace: t}
-	start, end := o.At.UnixMicro(), o.end.UnixMicro()
-	next, looks := o.stream(d), start
+	w := walker{outlook: o, trace: t}
+	return w.walk(d)
+}
+
+// suffices reports whether nothing is denied or lost in a day.
+func (o *outlook) suffices(d day) bool {
+	w := walker{outlook: o, whole: true}
+	return o.now > 0 && w.walk(d) == never
+}
+
+// walk goes through the day, to its end if it is traced, or until something is denied.
+func (w *walker) walk(d day) int64 {
+	w.play, w.dry, w.empty = w.course.Play(), never, never
+	start, end, t := w.At.UnixMicro(), w.outlook.end.UnixMicro(), w.trace
+	next, looks := w.stream(d), start
 	w.look(start)
 	for w.dry == never || t != nil {
+		if t == nil && !w.whole {
+			w.play.Skip(next.at)
+		}
 		at, runs := w.play.Next()
 		if !runs || at > end {
 			at, runs = end, false
@@ -174,7 +207,7 @@ func (w *walker) run() {
 	r := w.play.Run()
 	waits := r.Limit == sim.ShareName || r.Limit == quota.Suspended ||
 		slices.Contains(w.brakes, r.Limit)
-	if r.Lost() && !waits {
+	if r.Lost() && (w.whole || !waits) {
 		w.denied(r.At, w.Price, r.Limit)
 	}
 	if t := w.trace; t != nil {
@@ -203,6 +236,9 @@ func (t *trace) lose(r sim.Run, w *walker) {
 	t.lost = t.lost.and(work)
 	if r.Limit == sim.ShareName {
 		t.leftOut = t.leftOut.and(work)
+	}
+	if len(t.runs) == 1000 { // so many will be more
+		t.runs = slices.Grow(t.runs, int(w.wanted.Runs))
 	}
 	t.runs = append(t.runs, LostRun{w.course.Tick(r), r.Wanted, lost, r.Limit})
 }

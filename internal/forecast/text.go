@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// unlikely is the chance below which running dry is not mentioned.
+// unlikely is the chance up to which running dry is not mentioned.
 const unlikely = 0.1
 
 // Text is the forecast in a sentence, without a full stop: "default runs dry at 16:40Z (15:50Z to
@@ -37,7 +37,7 @@ func (f Forecast) Text() string {
 		text += "runs dry at " + f.moment(f.DryAt) + f.interval() + ", before " + f.reset()
 	default:
 		text += "lasts to " + f.reset()
-		if f.Chance >= unlikely {
+		if f.Chance > unlikely {
 			text += fmt.Sprintf(" (%.0f %% likely to run dry, from %s on)", 100*f.Chance,
 				f.clock(f.Earliest))
 		}

@@ -50,6 +50,9 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 	room := b.room(turn, d.Cost, at, at)
 	if !isDue || d.Cost > room {
 		d.Run, d.Early = false, isDue && d.Cost <= d.Free
+		if !isDue {
+			b.rest(lane, at)
+		}
 		return d
 	}
 	if room < b.costs { // not enough for one run of each

@@ -40,15 +40,19 @@ type Book struct {
 	past    int64 // units that the ticks before now want, from some beginning on
 	present int64 // units that the ticks at now want
 	changes int64 // of the divisions
+	slack   int64 // units that Others may be charged without making any lane idle for less long
 }
 
 // laneBook is what a book knows of one lane.
 type laneBook struct {
 	record
-	every int64 // µs, the shortest time between two ticks
-	next  int64 // the first tick after Book.now
-	ticks int64 // up to Book.now, from some beginning on
+	every int64    // µs, the shortest time between two ticks
+	next  int64    // the first tick after Book.now
+	table *[]int64 // of ticks, next among them, of all copies
+	place int      // of next
+	ticks int64    // up to Book.now, from some beginning on
 	turn  turn
+	idle  int64 // µs; see Book.Idle
 
 	last, first numbered        // the newest grain, and the first that turn counts
 	known       map[int64]int64 // tick numbers by grain, of all copies
@@ -68,10 +72,13 @@ type demand struct{ every, units int64 }
 func (b *Book) Charge(lane int, at, units int64) {
 	if lane == Others {
 		b.others.add(at, units)
+		if b.slack -= units; b.slack < 0 {
+			b.wake()
+		}
 		return
 	}
 	b.lanes[lane].add(at, units)
-	b.lanes[lane].turn.until = math.MinInt64
+	b.lanes[lane].turn.until, b.lanes[lane].idle = math.MinInt64, math.MinInt64
 	b.all.add(at, units)
 }
 
@@ -118,14 +125,16 @@ func (b *Book) moveTo(at int64) {
 func (b *Book) pass(lane int) {
 	l, r := &b.lanes[lane], &b.rule.Lanes[lane]
 	passed, last := int64(1), l.next
-	l.next = r.Next(before(last + 1)).At.UnixMicro() // a tick may come a part of a µs after last
+	for b.advance(l, r); l.next <= b.now && b.now-l.next < 1000*l.every; b.advance(l, r) {
+		passed, last = passed+1, l.next
+	}
 	if l.next <= b.now {
 		passed += r.Count(before(l.next), before(b.now+1))
 		last = l.next
 		if r.Count(before(b.now), before(b.now+1)) > 0 {
 			last = b.now
 		}
-		l.next = r.Next(before(b.now + 1)).At.UnixMicro()
+		l.list(r, b.now)
 	}
 	l.ticks += passed
 	cost := b.rule.Cost(lane)
@@ -135,12 +144,34 @@ func (b *Book) pass(lane int) {
 	b.past += passed * cost
 }
 
+// mostListed is how many ticks are listed, of all lanes.
+const mostListed = 1 << 18
+
+// list begins a table with the first tick after a moment, and advance goes to the one after next.
+func (l *laneBook) list(lane *Lane, after int64) {
+	l.next = lane.Next(before(after + 1)).At.UnixMicro() // it may come a part of a µs after
+	l.table, l.place = &[]int64{l.next}, 0
+}
+
+func (b *Book) advance(l *laneBook, lane *Lane) {
+	if l.place++; l.place > mostListed/len(b.lanes) {
+		l.list(lane, l.next)
+		return
+	}
+	if l.place == len(*l.table) {
+		*l.table = append(*l.table, lane.Next(before(l.next+1)).At.UnixMicro())
+	}
+	l.next = (*l.table)[l.place]
+}
+
 // restart begins to count at a moment.
 func (b *Book) restart(at int64) {
 	b.now, b.past, b.present, b.soonest = at, 0, 0, math.MaxInt64
+	b.wake()
 	for i := range b.lanes {
 		l, r := &b.lanes[i], &b.rule.Lanes[i]
-		l.ticks, l.next = 0, r.Next(before(at+1)).At.UnixMicro()
+		l.ticks = 0
+		l.list(r, at)
 		l.turn.until, l.last.at, l.first.at = math.MinInt64, math.MinInt64, math.MinInt64
 		l.known = make(map[int64]int64)
 		b.present += r.Count(before(at), before(at+1)) * b.rule.Cost(i)

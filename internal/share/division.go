@@ -22,6 +22,8 @@ type division struct {
 	others, lanes, staying mark // what was charged in the window
 
 	left     int64 // units, at the last decision
+	held     int64 // and those that were set aside
+	spare    int64 // that Others may take without changing the cut
 	enough   bool  // for every tick to come
 	capacity int64 // what the lanes may take of the window
 	*cut           // of it; nil before the window is divided
@@ -136,13 +138,15 @@ func (b *Book) divide(d *division, at, left int64) {
 	from := w.since(at)
 	others, lanes := b.others.since(from, &d.others), b.all.since(from, &d.lanes)
 	capacity := d.limit.Cap(false)
-	held := max(0, capacity-left-others-lanes)
+	d.held = max(0, capacity-left-others-lanes)
 	if w.slides { // what leaves it within a grain has left it
 		others = b.others.since(from+grain, &d.staying)
 	}
-	capacity = max(0, capacity-others-held)
+	capacity = max(0, capacity-others-d.held)
 	d.capacity = capacity - capacity%b.unit
+	spare := capacity
 	capacity = min(d.capacity, w.wants) // more than that divides alike
+	d.spare = spare - capacity
 	if d.cut != nil && d.cut.of == capacity {
 		return
 	}

@@ -126,13 +126,14 @@ func (b *bucket) see(n int64) {
 	}
 }
 
-// trim forgets the entries that no window will see again, when they are many.
+// trim forgets the entries that no window will see again, when they are many, or makes room.
 func (b *bucket) trim() {
 	gone := len(b.log.stamps)
 	for i := range b.windows {
 		gone = min(gone, b.windows[i].head)
 	}
 	if gone < len(b.log.stamps)/2 {
+		b.log.grow()
 		return
 	}
 	b.log.forget(gone)

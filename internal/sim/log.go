@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"sort"
 
 	"quotabudget/internal/quota"
@@ -23,8 +24,12 @@ func (l *log) add(at, units int64) {
 	l.newest = at
 }
 
-// full says whether the next entry makes the log grow.
+// full says whether there is no room for another entry, and grow doubles it.
 func (l *log) full() bool { return len(l.stamps) == cap(l.stamps) }
+func (l *log) grow() {
+	l.stamps = slices.Grow(l.stamps, len(l.stamps)+1)
+	l.before = slices.Grow(l.before, len(l.before)+1)
+}
 
 // forget drops the n oldest entries.
 func (l *log) forget(n int) {

@@ -121,9 +121,7 @@ func (p *Play) Next() (at int64, ok bool) {
 		if p.day++; p.day >= len(p.days) {
 			return 0, false
 		}
-		if p.queue = p.ticks.of(p.day, p.room); p.day >= len(p.ticks.kept) {
-			p.room = p.queue
-		}
+		p.queue, p.room = p.ticks.of(p.day, p.room)
 		for i := range p.lanes {
 			if p.day > 0 {
 				p.lanes[i].spent = 0
@@ -131,6 +129,17 @@ func (p *Play) Next() (at int64, ok bool) {
 		}
 	}
 	return p.begin() + p.queue[0].at(), true
+}
+
+// Skip leaves aside the next runs before a moment that are surely left out.
+func (p *Play) Skip(until int64) {
+	for p.turn == len(p.turns) && len(p.queue) > 0 {
+		at := p.begin() + p.queue[0].at()
+		if at >= until || !p.book.Idle(p.queue[0].lane(), at) {
+			return
+		}
+		p.queue = p.queue[1:]
+	}
 }
 
 // begin is when the part of the day begins that is played.
@@ -177,6 +186,9 @@ func (p *Play) Run() Run {
 func (p *Play) admits(lane int, at int64) bool {
 	if p.shared == nil {
 		return true
+	}
+	if p.book.Idle(lane, at) {
+		return false
 	}
 	p.shared.move(at)
 	return p.book.Admit(lane, at, p.left).Run

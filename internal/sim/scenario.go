@@ -38,6 +38,7 @@ type Scenario struct {
 	From      time.Time     // ticks at From or later
 	To        time.Time     // and before To
 	Before    []Standing    // what the ledger holds; none for an empty one
+	Like      *Course       // one with the same ticks; nil for none
 }
 
 // Standing is what the ledger holds of one bucket at the beginning.
@@ -59,7 +60,7 @@ type Course struct {
 	buckets []bucket
 	lanes   []progress
 	days    []Day
-	ticks   ticks
+	ticks   *ticks
 	play    Play
 }
 
@@ -98,7 +99,9 @@ func (s Scenario) Prepare() *Course {
 	}
 	c.book = c.rule.Begin()
 	c.recall()
-	c.ticks = ticks{course: c}
+	if c.ticks = (&ticks{course: c}); s.Like != nil {
+		c.ticks = s.Like.ticks
+	}
 	if len(c.Lanes) > 0 { // count the ticks of the windows, once for all plays
 		c.book.Admit(0, s.From.UnixMicro(), func(int) int64 { return 0 })
 	}

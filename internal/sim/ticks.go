@@ -2,19 +2,21 @@ package sim
 
 import (
 	"slices"
+	"sync"
 	"time"
 )
 
 // ticks lists the ticks of one upstream day after the other. Those of the first days are kept for
-// the next play.
+// the next play. It is safe for concurrent use.
 type ticks struct {
 	course *Course
+	lock   sync.Mutex
 	kept   [][]tick
 	many   int // kept
 }
 
 // mostKept is how many ticks are kept.
-const mostKept = 200_000
+const mostKept = 500_000
 
 // tick is a moment, in Unix µs since the beginning of its day's part, and a lane.
 type tick uint64
@@ -26,13 +28,16 @@ func (t tick) lane() int              { return int(t & (1<<laneBits - 1)) }
 func newTick(at int64, lane int) tick { return tick(at)<<laneBits | tick(lane) }
 
 // of lists the ticks of a day, in the order of time and then of the lanes. room may be used for
-// them.
-func (t *ticks) of(day int, room []tick) []tick {
+// them, and is given back if it is not needed for them any longer.
+func (t *ticks) of(day int, room []tick) (all, rest []tick) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
 	if day < len(t.kept) {
-		return t.kept[day]
+		return t.kept[day], room
 	}
 	s := t.course.days[day]
-	base, all := s.From.UnixMicro(), room[:0]
+	base := s.From.UnixMicro()
+	all = room[:0]
 	for i, l := range t.course.Lanes {
 		for tick := range l.Ticks(s.From.Add(-time.Nanosecond), s.To.Add(-time.Nanosecond)) {
 			all = append(all, newTick(tick.At.UnixMicro()-base, i))
@@ -41,16 +46,8 @@ func (t *ticks) of(day int, room []tick) []tick {
 	slices.Sort(all)
 	if day == len(t.kept) && t.many+len(all) <= mostKept {
 		t.many += len(all)
-		all = slices.Clone(all)
-		t.kept = append(t.kept, all)
+		t.kept = append(t.kept, slices.Clone(all))
+		return t.kept[day], all
 	}
-	return all
-}
-
-// Ticks is how many ticks the first day has that is played.
-func (c *Course) Ticks() int {
-	if len(c.days) == 0 {
-		return 0
-	}
-	return len(c.ticks.of(0, nil))
+	return all, all
 }

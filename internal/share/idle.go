@@ -1,0 +1,61 @@
+package share
+
+import "math"
+
+// Idle reports whether a tick of a lane is surely left out, as long as nothing lapses that is set
+// aside: its next run is not due by then. It saves asking why. It may be false all the same.
+func (b *Book) Idle(lane int, at int64) bool { return at < b.lanes[lane].idle }
+
+// wake makes no lane idle.
+func (b *Book) wake() {
+	b.slack = math.MaxInt64
+	for i := range b.lanes {
+		b.lanes[i].idle = math.MinInt64
+	}
+}
+
+// worthResting is how many ticks a lane has to be idle for to be worth finding that out.
+const worthResting = 4
+
+// rest finds until when a lane is idle whose run is not due, while all limits are short. Until then
+// no window begins, and no grain of charges leaves one, so that the intervals stay what they are.
+func (b *Book) rest(lane int, at int64) {
+	t, until, slack := &b.lanes[lane].turn, int64(math.MaxInt64), int64(math.MaxInt64)
+	if t.due < never/4 {
+		until = at + (t.due-t.now-parts-1)/parts*t.every
+	}
+	until = min(until, t.until)
+	for i := range b.limits {
+		l := &b.limits[i]
+		if l.enough || l.held > 0 {
+			return
+		}
+		until, slack = min(until, l.window.until), min(slack, l.spare)
+		if w := l.window; w.slides {
+			until = min(until, floorGrain(at-w.length)+grain+w.length)
+		}
+	}
+	if until-at < worthResting*t.every {
+		return
+	}
+	for i := range b.limits {
+		if b.mayBeEnough(&b.limits[i], at, until) {
+			return
+		}
+	}
+	b.slack, b.lanes[lane].idle = slack, until
+}
+
+// mayBeEnough reports whether a limit may leave enough for every tick to come before a moment.
+func (b *Book) mayBeEnough(d *division, at, until int64) bool {
+	w := d.window
+	from, past := w.start, b.past+b.present
+	if w.slides {
+		from = floorGrain(at-w.length) + 2*grain
+	}
+	left := d.limit.Cap(false) - b.others.since(from, new(mark)) - b.all.since(from, new(mark))
+	for _, r := range b.rates {
+		past += mulDiv((until-at)/r.every+1, r.units, 1)
+	}
+	return b.plenty(d, until, left) || !w.slides && w.wanted-past <= left
+}
