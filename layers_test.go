@@ -27,7 +27,7 @@ var layers = table(`
 lua:
 quota:
 quota/quotatest: quota
-regions:
+regions: spell
 share: quota schedule
 spell:
 textfile:
@@ -47,7 +47,7 @@ limit/redislimit: limit lua
 limit/rules: limit limit/caller limit/guard quota spell yamlfile
 ledger: quota sqlite ledger/redisledger ledger/sqliteledger
 meter: endpoint quota
-proxy: costs meter quota
+proxy: costs meter quota spell
 youtube: endpoint quota youtube/bounds youtube/fault
 youtube/bounds: quota
 youtube/fault: youtube/bounds
@@ -55,7 +55,7 @@ youtube/youtubetest:
 ingest: catalog meter quota regions youtube youtube/fault
 upstream: costs meter endpoint quota youtube/fault
 upstream/upstreamtest: config costs ledger/redisledger ledger/redistest ledger/sqliteledger meter quota upstream youtube/youtubetest
-schedule:
+schedule: spell
 sim: quota schedule share
 forecast: quota schedule share sim
 metrics: catalog ingest quota version youtube/fault

@@ -122,8 +122,8 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 }
 
 var (
-	pathForm = regexp.MustCompile(`^(?:\.ci|cmd|deploy|docs|internal|lua|scripts)(?:/[\w.*-]+)*/?$|` +
-		`^[\w.-]+\.(?:go|md|mod|lua|sql)$`)
+	pathForm = regexp.MustCompile(`^(?:\.ci|cmd|deploy|docs|internal|lua|scripts)` +
+		`(?:/[\w.*-]+)*/?$|^[\w.-]+\.(?:go|md|mod|lua|sql)$`)
 	makeForm = regexp.MustCompile(`\bmake ([a-z]+)`)
 	testForm = regexp.MustCompile(`^(?:Test|Benchmark)[A-Z]\w*$`)
 )
@@ -177,8 +177,7 @@ func TestExampleConfiguration(t *testing.T) {
 	got := fmt.Sprint(cfg.Ledger, " ", cfg.Catalog, " ", key1.Name, " ", len(key1.Limits), " ",
 		key1.Open, " ", cfg.Ingest.Regions, " ", cfg.Ingest.Pages, " ", cfg.Costs.ProfileName())
 	want := "sqlite:///var/lib/quota/ledger.db sqlite:///var/lib/quota/catalog.db " +
-		"key1 4 [youtube.videos.list] " +
-		"[US GB DE FR IN BR AU CA] 4 current"
+		"key1 4 [youtube.videos.list] " + "[US GB DE FR IN BR AU CA] 4 current"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -45,9 +45,7 @@ type rule struct{ Record, Alert, Expr string }
 func rules(t *testing.T) (all []rule) {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []rule } }
-	if err := yaml.Unmarshal([]byte(read(t, rulesFile)), &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(read(t, rulesFile)), &file))
 	for _, g := range file.Groups {
 		all = append(all, g.Rules...)
 	}
@@ -88,9 +86,7 @@ func TestQueriesNameRealMetrics(t *testing.T) {
 func dashboardQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	var dashboard any
-	if err := json.Unmarshal([]byte(read(t, dashboardFile)), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(read(t, dashboardFile)), &dashboard))
 	var walk func(any)
 	walk = func(node any) {
 		switch node := node.(type) {
@@ -172,9 +168,7 @@ func launch(t *testing.T, config, name string, args ...string) *upstreamtest.Log
 	cmd.Env = environment(cmd.Dir, serve(t, &youtubetest.Server{}))
 	log := new(upstreamtest.Log)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()

@@ -58,12 +58,8 @@ func TestCron(t *testing.T) {
 	m.mails("old data deleted", purge)
 
 	lock, err := os.OpenFile(m.path("var/lib/quota/sweep.lock"), os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	before := server.Counts().Requests
 	m.mails("another sweep is under way", sweep)
 	if after := server.Counts().Requests; after != before {
@@ -80,9 +76,7 @@ func TestCron(t *testing.T) {
 	key, config := m.path("etc/quota/key"), m.path("etc/quota/quota.yaml")
 	write(t, key, "another-key")
 	m.mails("the key is refused", sweep, "ingestor: .*bad credential", "hint: ")
-	if err := os.Remove(key); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(key))
 	m.mails("there is no key", sweep,
 		"ingestor: api key: file .*/etc/quota/key: no such file", "hint: ")
 	write(t, key, "the-key")
@@ -99,9 +93,7 @@ func TestCron(t *testing.T) {
 
 func newMachine(t *testing.T, upstream string) *machine {
 	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := &machine{T: t, root: t.TempDir(), upstream: upstream}
 	m.env = []string{
 		"HOME=" + m.path("home"), "USER=" + me.Username, "LOGNAME=" + me.Username,
@@ -113,9 +105,7 @@ func newMachine(t *testing.T, upstream string) *machine {
 	write(t, m.path("home/key"), "the-key\n")
 	err = errors.Join(os.Chmod(m.path("sudo/sudo"), 0o700),
 		os.MkdirAll(m.path("usr/local/bin"), 0o700), os.Symlink(bin, m.path("home/bin")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 

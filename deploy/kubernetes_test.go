@@ -12,9 +12,7 @@ import (
 func TestCronJob(t *testing.T) {
 	t.Parallel()
 	var job map[string]any
-	if err := yaml.Unmarshal([]byte(read(t, "cronjob.yaml")), &job); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(read(t, "cronjob.yaml")), &job))
 	if job["apiVersion"] != "batch/v1" || job["kind"] != "CronJob" {
 		t.Errorf("%v %v", job["apiVersion"], job["kind"])
 	}

@@ -23,9 +23,7 @@ func TestNotices(t *testing.T) {
 	t.Parallel()
 	want := notices(t)
 	if *update {
-		if err := os.WriteFile(noticesFile, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(noticesFile, []byte(want), 0o644))
 	}
 	if got := read(t, noticesFile); got != want {
 		t.Error("the linked modules have changed: run make notices, and look at what is new")
@@ -82,9 +80,7 @@ func linked(t *testing.T) []*module {
 	cmd := exec.Command("go", "list", "-deps", "-f", form, "../cmd/ingestor", "../cmd/quotactl")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root := strings.TrimSpace(tool(t, "go", "env", "GOROOT"))
 	known := map[string]*module{
 		"": {name: "the Go standard library", dir: root, packages: []string{root}},
@@ -115,9 +111,7 @@ func (m *module) licences(t *testing.T) []string {
 		for ; strings.HasPrefix(dir, m.dir) && !seen[dir]; dir = filepath.Dir(dir) {
 			seen[dir] = true
 			entries, err := os.ReadDir(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, e := range entries {
 				code := strings.HasSuffix(e.Name(), ".go")
 				if e.Type().IsRegular() && licence.MatchString(e.Name()) && !code {

@@ -108,9 +108,7 @@ func filtered(t *testing.T, dir, upstream string, args ...string) *traced {
 	p.cmd.Dir, p.cmd.Env = dir, environment(dir, upstream)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // strace, and what it traces
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	t.Cleanup(func() {
 		if p.cmd.ProcessState == nil { // nobody has waited for it: the test has failed
 			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
@@ -123,9 +121,7 @@ func filtered(t *testing.T, dir, upstream string, args ...string) *traced {
 // terminate asks the program itself, which runs, to end.
 func (p *traced) terminate(t *testing.T) {
 	pid, err := strconv.Atoi(strings.TrimSpace(read(t, p.pid)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && err != syscall.ESRCH {
 		t.Error(err)
 	}

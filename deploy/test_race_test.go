@@ -24,9 +24,7 @@ const (
 func TestRace_RunsAgainOnlyAfterACrashOfTheDetector(t *testing.T) {
 	t.Parallel()
 	fake, err := filepath.Abs("testdata/fakego")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, c := range map[string]struct {
 		runs   []string // what go prints, first for all packages, then for the one that crashed
 		passes bool

@@ -27,9 +27,7 @@ func snippet(t *testing.T, language, proxy string) string {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -37,9 +35,7 @@ func read(t *testing.T, path string) string {
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -58,8 +54,7 @@ const python = "/usr/bin/python3"
 
 func runPython(t *testing.T, proxy, media string) []byte {
 	dir := t.TempDir()
-	program := write(t, dir, "client.py",
-		snippet(t, "python", proxy)+read(t, "testdata/client.py"))
+	program := write(t, dir, "client.py", snippet(t, "python", proxy)+read(t, "testdata/client.py"))
 	need(t, dir, python, "-c", "import googleapiclient")
 	// The document that describes the API is the Go client's: the real one is not asked.
 	api := run(t, root, "go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api")
@@ -72,12 +67,8 @@ func runNode(t *testing.T, proxy, media string) []byte {
 	dir := t.TempDir()
 	program := write(t, dir, "client.js", snippet(t, "js", proxy)+read(t, "testdata/client.js"))
 	modules, err := filepath.Abs("node/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 	need(t, dir, "node", "-e", "require('@googleapis/youtube')")
 	return run(t, dir, "node", program, media)
 }

@@ -115,9 +115,7 @@ func (s *station) agree(t *testing.T) {
 			Labels map[string]string
 		}
 	}
-	if err := json.Unmarshal(s.quotactl(t, "log", "-o", "json"), &log); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(s.quotactl(t, "log", "-o", "json"), &log))
 	units, calls := map[string]int64{}, map[string]int64{}
 	for _, e := range log.Entries {
 		units[e.Bucket] += e.Units

@@ -41,9 +41,7 @@ const (
 func start(t *testing.T, bin string) *station {
 	t.Helper()
 	config, err := filepath.Abs("testdata/quota.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &station{bin: bin}
 	s.standin = s.serve(t, "ingestor", "standin", "--listen", "127.0.0.1:0",
 		"--key", key, "--token", token)
@@ -63,12 +61,8 @@ func (s *station) serve(t *testing.T, program string, args ...string) string {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	in := bufio.NewReader(out)
 	address, err := in.ReadString('\n')
 	t.Cleanup(func() {
@@ -95,11 +89,15 @@ func (s *station) quotactl(t *testing.T, args ...string) []byte {
 func (s *station) counts(t *testing.T, into any) {
 	t.Helper()
 	resp, err := http.Get(s.standin + "standin/counts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+	must(t, json.NewDecoder(resp.Body).Decode(into))
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -30,7 +30,7 @@ func (a *app) browse(ctx context.Context, read func(*catalog.Catalog) error) err
 
 func (a *app) withCatalog(ctx context.Context, do func(*catalog.Catalog) error,
 	open func(context.Context, string) (*catalog.Catalog, error)) error {
-	cfg, err := a.Load(ctx, a.getenv)
+	cfg, err := a.Load(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,17 +51,13 @@ func chartCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chart [REGION]",
 		Short: "Show the current chart of a region, or which charts there are",
-		Long: `chart shows the last complete chart of a region, with what the catalogue last knew of each video. Without a region it lists
-the configured regions and how old their charts are. It costs nothing: only the catalogue is read.`,
+		Long: `chart shows the last complete chart of a region, with what the catalogue last knew of
+each video. Without a region it lists the configured regions and how old their charts are. It costs
+nothing: only the catalogue is read.`,
 		Example: `  ingestor chart
   ingestor chart BR --top 10
   ingestor chart US -o json | jq -r '.videos[].id'`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return cli.Args("the region")(c, args)
-		},
+		Args: cli.Optional("the region"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if top < 0 {
 				return cli.Usagef("--top %d: must be 1 or more", top)
@@ -80,7 +76,7 @@ the configured regions and how old their charts are. It costs nothing: only the 
 func (a *app) chart(ctx context.Context, code string, top int) error {
 	region, err := regions.Parse(code)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return cli.Usagef("%w", err)
 	}
 	return a.browse(ctx, func(c *catalog.Catalog) error {
 		chart, videos, err := c.Current(ctx, catalog.ChartKey{Region: string(region)}, top)
@@ -88,8 +84,8 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 			return err
 		}
 		out := report.NewChart(chart, videos)
-		return a.Print(a.stdout, out, func() error {
-			screen := a.screen()
+		return a.Print(out, func() error {
+			screen := a.Screen()
 			return cmp.Or(screen.Say("%s, complete %s, %d videos\n\n", chart.Region,
 				screen.Moment(chart.CompletedAt.Truncate(time.Second)), chart.Videos),
 				a.drawVideos(out.Videos, true))
@@ -98,14 +94,14 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 }
 
 func (a *app) drawVideos(videos []report.Video, ranked bool) error {
-	screen := a.screen()
+	screen := a.Screen()
 	columns := []string{"id", "title", "channel", ">views"}
 	if ranked {
 		columns = append([]string{">place"}, columns...)
 	}
 	table := screen.Table(columns...)
 	for _, v := range videos {
-		row := []any{v.ID, v.Title, v.Channel, optional(screen, v.Views)}
+		row := []any{v.ID, v.Title, v.Channel, v.Views}
 		if ranked {
 			row = append([]any{v.Rank}, row...)
 		}
@@ -116,7 +112,7 @@ func (a *app) drawVideos(videos []report.Video, ranked bool) error {
 }
 
 func (a *app) charts(ctx context.Context) error {
-	cfg, err := a.Load(ctx, a.getenv)
+	cfg, err := a.Load(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,13 +125,13 @@ func (a *app) charts(ctx context.Context) error {
 		out := struct {
 			Charts []report.Region `json:"charts"`
 		}{[]report.Region{}}
-		screen := a.screen()
+		screen := a.Screen()
 		table := screen.Table("region", "last complete chart", "age")
 		for _, s := range states {
 			out.Charts = append(out.Charts, report.NewRegion(s))
 			table.AppendRow([]any{s.Region, describe(screen, s), age(s.CompletedAt)})
 		}
-		return a.Print(a.stdout, out, func() error {
+		return a.Print(out, func() error {
 			return screen.Draw(table, cli.Shorten("last complete chart"))
 		})
 	})
@@ -170,8 +166,9 @@ func searchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search WORDS",
 		Short: "Find videos by title, channel, tag or description",
-		Long: `search finds the videos of the catalogue in which every word occurs, at its beginning, in title, channel, tags or description,
-in any script. Case and accents do not matter. It costs nothing: only the catalogue is read.`,
+		Long: `search finds the videos of the catalogue in which every word occurs, at its
+beginning, in title, channel, tags or description, in any script. Case and accents do not matter. It
+costs nothing: only the catalogue is read.`,
 		Example: `  ingestor search lofi hip
   ingestor search 東京
   ingestor search -o json "ost" | jq '.videos | length'`,
@@ -195,9 +192,9 @@ in any script. Case and accents do not matter. It costs nothing: only the catalo
 				for _, v := range found {
 					out.Videos = append(out.Videos, report.NewVideo(v, 0))
 				}
-				return a.Print(a.stdout, out, func() error {
+				return a.Print(out, func() error {
 					if len(found) == 0 {
-						return a.screen().Say("no video found\n")
+						return a.Screen().Say("no video found\n")
 					}
 					return a.drawVideos(out.Videos, false)
 				})
@@ -220,7 +217,7 @@ func videoCommand(a *app) *cobra.Command {
 		},
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return cli.Hint(&cli.UsageError{Err: err},
+		return cli.Hint(cli.Usagef("%w", err),
 			"write -- before an ID that begins with -: ingestor video -- -abcdefghij")
 	})
 	return c
@@ -233,7 +230,7 @@ func (a *app) video(ctx context.Context, id string) error {
 			return err
 		}
 		out := report.NewHistory(h)
-		return a.Print(a.stdout, out, func() error { return a.drawHistory(out) })
+		return a.Print(out, func() error { return a.drawHistory(out) })
 	})
 }
 
@@ -242,8 +239,9 @@ func purgeCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "purge --older-than 30d",
 		Short: "Delete what was not fetched again for long",
-		Long: `purge deletes videos and charts from the catalogue that were last fetched longer ago than the given time. The upstream's terms
-ask that data fetched with a key alone is fetched again or deleted within 30 days. The ledger is not touched.`,
+		Long: `purge deletes videos and charts from the catalogue that were last fetched longer ago
+than the given time. The upstream's terms ask that data fetched with a key alone is fetched again or
+deleted within 30 days. The ledger is not touched.`,
 		Example: "  ingestor purge --older-than 30d",
 		Args:    cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -263,8 +261,8 @@ ask that data fetched with a key alone is fetched again or deleted within 30 day
 				out := struct {
 					Deleted int `json:"videos_deleted"`
 				}{n}
-				return a.Print(a.stdout, out, func() error {
-					return a.screen().Say("%d videos deleted\n", n)
+				return a.Print(out, func() error {
+					return a.Screen().Say("%d videos deleted\n", n)
 				})
 			}, catalog.Open)
 		},

@@ -23,11 +23,14 @@ import (
 func canary() string { return "AI" + "za" + "Sy" + strings.Repeat("Canary-_", 4) + "9" }
 
 const (
-	badKeyBody = `{"error":{"code":400,"message":"API key not valid: %[1]s. Please pass a valid API key.","errors":[{"message":"key %[1]s",` +
-		`"domain":"global","reason":"badRequest","location":"%[1]s"}],"status":"INVALID_ARGUMENT","details":[{"@type":` +
-		`"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID","domain":"googleapis.com","metadata":{"key":"%[1]s"}}]}}`
-	reasonBody = `{"error":{"code":403,"message":"","errors":[{"reason":"%[1]s","domain":"%[1]s"}]}}`
-	quotaBody  = `{"error":{"code":403,"message":"quota of %[1]s","errors":[{"reason":"quotaExceeded","domain":"youtube.quota"}],` +
+	badKeyBody = `{"error":{"code":400,"message":"API key not valid: %[1]s.","errors":[` +
+		`{"message":"key %[1]s","domain":"global","reason":"badRequest","location":"%[1]s"}],` +
+		`"status":"INVALID_ARGUMENT","details":[` +
+		`{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID",` +
+		`"domain":"googleapis.com","metadata":{"key":"%[1]s"}}]}}`
+	reasonBody = `{"error":{"code":403,"errors":[{"reason":"%[1]s","domain":"%[1]s"}]}}`
+	quotaBody  = `{"error":{"code":403,"message":"quota of %[1]s",` +
+		`"errors":[{"reason":"quotaExceeded","domain":"youtube.quota"}],` +
 		`"details":[{"metadata":{"quota_metric":"%[1]s"}}]}}`
 )
 
@@ -67,8 +70,7 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 		"upstream refuses": {program: once, env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/", code: 69},
 		"upstream unknown": {program: once, code: 69,
 			env: "YOUTUBE_ENDPOINT=https://nowhere.invalid/"},
-		"ledger refuses": {program: once, code: 69,
-			env: "QUOTA_LEDGER=redis://u:pw@127.0.0.1:1/0"},
+		"ledger refuses": {program: once, code: 69, env: "QUOTA_LEDGER=redis://u:pw@127.0.0.1:1/0"},
 		"key as endpoint": {program: once, code: 78,
 			env: "YOUTUBE_ENDPOINT=http://127.0.0.1:1/?key=" + canary()},
 		"key as ledger": {program: once, env: "QUOTA_LEDGER=" + canary(), code: 78},

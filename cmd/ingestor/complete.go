@@ -21,7 +21,7 @@ func (a *app) completeRegions(c *cobra.Command, args []string,
 		before, begun = word[:at+1], begun[at+1:]
 	}
 	var configured []regions.Region
-	if cfg, err := a.Load(c.Context(), a.getenv); err == nil {
+	if cfg, err := a.Load(c.Context()); err == nil {
 		configured = cfg.Ingest.Regions
 	}
 	for _, list := range [][]regions.Region{configured, regions.All()} {

@@ -284,9 +284,9 @@ func TestCrashes(t *testing.T) {
 	charged, bought := f.expectWindows(l, units), f.standin.Counts().Total["default"]
 	again, lost := f.expectNoneTwice(l, charts)
 	asked := int64(len(f.asked()))
-	t.Logf("%d kills, %d takeovers, %d ticks, %d charts of %d pages; %d units charged, %d pages asked for, %d billed: %d pages were under "+
-		"way at a kill and asked for again", len(f.kills), f.takeovers(), ticks, whole, stored,
-		charged, asked, bought, again)
+	t.Logf("%d kills, %d takeovers, %d ticks, %d charts of %d pages; %d units charged, "+
+		"%d pages asked for, %d billed, %d asked for again after a kill", len(f.kills),
+		f.takeovers(), ticks, whole, stored, charged, asked, bought, again)
 	if asked != stored+int64(again+len(lost)) || bought < stored || bought > asked {
 		t.Errorf("%d pages were asked for, %d of them again; %d were billed, %d are stored", asked,
 			again, bought, stored)
@@ -356,7 +356,8 @@ func (f *fleet) expectNoneTwice(l quota.Ledger, charts []catalog.Chart) (again i
 		}
 		if before, ok := asked[p]; ok {
 			again++
-			if !slices.ContainsFunc(f.kills, func(kill time.Time) bool { return kill.After(before) && kill.Before(r.at) }) {
+			if !slices.ContainsFunc(f.kills,
+				func(kill time.Time) bool { return kill.After(before) && kill.Before(r.at) }) {
 				f.Errorf("%v: asked for at %v and at %v, and nobody was killed between", p, before,
 					r.at)
 			}
@@ -382,8 +383,8 @@ func TestCrashesWhenShort(t *testing.T) {
 	charged, bought := f.expectWindows(l, units), f.standin.Counts().Total["default"]
 	again, _ := f.expectNoneTwice(l, f.charts(c))
 	asked := int64(len(f.asked()))
-	t.Logf("%d kills, %d takeovers, %d ticks, %d units charged, %d pages asked for, %d billed, %d asked for again", len(f.kills),
-		f.takeovers(), ticks, charged, asked, bought, again)
+	t.Logf("%d kills, %d takeovers, %d ticks, %d units charged, %d pages asked for, %d billed, "+
+		"%d asked for again", len(f.kills), f.takeovers(), ticks, charged, asked, bought, again)
 	if most := int64(len(f.kills)) * daemon.MaxRuns; bought > asked || int64(again) > most ||
 		charged < asked || charged-asked > most {
 		t.Errorf("%d units were charged, %d pages were asked for, %d billed", charged, asked,

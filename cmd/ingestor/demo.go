@@ -23,7 +23,7 @@ const demoLatency = 40 * time.Millisecond
 // loadOrDemo is the configuration in force, or that of the demo.
 func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func(), error) {
 	if !demo {
-		cfg, err := a.Load(ctx, a.getenv)
+		cfg, err := a.Load(ctx)
 		return cfg, func() {}, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -55,15 +55,14 @@ func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, e
 		if value, ok := own[name]; ok {
 			return value
 		}
-		return a.getenv(name)
+		return a.Getenv(name)
 	}
 	cfg, err := config.Load(ctx, "", getenv)
 	if err != nil {
 		return nil, err
 	}
-	if a.getenv("QUOTA_STATE_DIR") != "" && a.getenv(config.KeyVariable) == "" &&
-		!a.configured(ctx) &&
-		absentFile(cfg.Ledger) && absentFile(cfg.Catalog) {
+	if a.Getenv("QUOTA_STATE_DIR") != "" && a.Getenv(config.KeyVariable) == "" &&
+		!a.configured(ctx) && absentFile(cfg.Ledger) && absentFile(cfg.Catalog) {
 		return cfg, nil
 	}
 	usual, err := sqlite.ParseURL(cfg.Ledger)
@@ -76,14 +75,14 @@ func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, e
 
 // configured reports whether there is a configuration, be it a broken one.
 func (a *app) configured(ctx context.Context) bool {
-	cfg, err := a.Load(ctx, a.getenv)
+	cfg, err := a.Load(ctx)
 	return err != nil || cfg.File != "" && cfg.File != os.DevNull || len(cfg.Environment) > 0
 }
 
 const headPlaces = 3
 
 func (a *app) printHeads(c *catalog.Catalog, sum ingest.Summary) error {
-	screen := a.screen()
+	screen := a.Screen()
 	table := screen.Table("chart", ">place", "title", "channel", ">views")
 	for _, r := range sum.Regions {
 		_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region},
@@ -92,8 +91,7 @@ func (a *app) printHeads(c *catalog.Catalog, sum ingest.Summary) error {
 			continue // no complete chart yet
 		}
 		for _, v := range videos {
-			table.AppendRow([]any{r.Region, v.Rank, v.Title, v.ChannelTitle,
-				optional(screen, v.Views)})
+			table.AppendRow([]any{r.Region, v.Rank, v.Title, v.ChannelTitle, v.Views})
 		}
 	}
 	return cmp.Or(screen.Say("\nThe heads of the charts (made up by the stand-in):\n"),

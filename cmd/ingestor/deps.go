@@ -70,7 +70,7 @@ func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 	}
 	cred, err := cfg.Credential(name)
 	if err != nil {
-		return cred, cli.Hint(&cli.UsageError{Err: err},
+		return cred, cli.Hint(cli.Usagef("%w", err),
 			"choose one with --credential, or with credential: under ingest:")
 	}
 	return cred, limited(cfg, cred)

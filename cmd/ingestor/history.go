@@ -8,14 +8,13 @@ import (
 )
 
 func (a *app) drawHistory(h report.History) error {
-	screen := a.screen()
+	screen := a.Screen()
 	err := screen.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID,
 		cli.Plain(h.Title), cli.Plain(h.Channel), h.ChannelID, h.Category,
 		screen.At(h.FirstSeenAt).Text, screen.At(h.FetchedAt).Text)
 	counters := screen.Table("at", ">views", ">likes", ">comments")
 	for _, c := range h.Counters {
-		counters.AppendRow([]any{screen.At(c.At), optional(screen, c.Views),
-			optional(screen, c.Likes), optional(screen, c.Comments)})
+		counters.AppendRow([]any{screen.At(c.At), c.Views, c.Likes, c.Comments})
 	}
 	if err = cmp.Or(err, screen.Draw(counters, cli.Shorten("at"))); len(h.Names) < 2 {
 		return err
@@ -24,14 +23,7 @@ func (a *app) drawHistory(h report.History) error {
 	for _, n := range h.Names {
 		names.AppendRow([]any{screen.At(n.At), n.Title, n.Channel, n.Category})
 	}
-	return cmp.Or(err, screen.Say("\n"), screen.Draw(names, cli.Shorten("at"), cli.Cut("title", 40),
-		cli.Cut("channel", 16), cli.Cut("title", 20), cli.Cut("channel", 8), cli.Cut("category", 8)))
-}
-
-// optional is a counter for people; a dash when the upstream did not say, which is not zero.
-func optional(screen cli.Screen, n *int64) string {
-	if n == nil {
-		return "-"
-	}
-	return screen.Number(*n)
+	return cmp.Or(err, screen.Say("\n"),
+		screen.Draw(names, cli.Shorten("at"), cli.Cut("title", 40), cli.Cut("channel", 16),
+			cli.Cut("title", 20), cli.Cut("channel", 8), cli.Cut("category", 8)))
 }

@@ -21,7 +21,8 @@ import (
 
 // hostileText is what a terminal would obey: it clears the screen, writes to the clipboard, links
 // to elsewhere, turns the direction of writing around, and hides.
-const hostileText = "\x1b[2J\x1b]52;c;AAAA\x07\x1b]8;;http://evil\x1b\\x\u009b31m\u202egnp\u2066\u2028\u200b\ufeff\r\n\x00\x7fend"
+const hostileText = "\x1b[2J\x1b]52;c;AAAA\x07\x1b]8;;http://evil\x1b\\x" +
+	"\u009b31m\u202egnp\u2066\u2028\u200b\ufeff\r\n\x00\x7fend"
 
 const wideTitle = "東京の夜景を四時間かけて歩いてみた【公式ミュージックビデオ】👩‍👩‍👧‍👦🇯🇵❤️ שלום سلام नमस्ते e\u0301 " +
 	"and a good deal more than fits into any cell of a table"
@@ -44,9 +45,8 @@ func hostileUpstream(t *testing.T) hostile {
 	t.Helper()
 	video := func(id, title string, views int) map[string]any {
 		return map[string]any{"id": id, "snippet": map[string]any{"title": title,
-			"channelId": "UC" + title, "channelTitle": title,
-			"categoryId": title, "publishedAt": "2026-11-01T00:00:00Z", "tags": []string{title},
-			"description": title},
+			"channelId": "UC" + title, "channelTitle": title, "categoryId": title,
+			"publishedAt": "2026-11-01T00:00:00Z", "tags": []string{title}, "description": title},
 			"contentDetails": map[string]any{"duration": "PT1M"},
 			"statistics":     map[string]any{"viewCount": fmt.Sprint(views)}}
 	}
@@ -55,9 +55,8 @@ func hostileUpstream(t *testing.T) hostile {
 		if r.URL.Query().Get("regionCode") != "US" {
 			w.WriteHeader(http.StatusForbidden)
 			json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": 403,
-				"message": "no: " + hostileText,
-				"errors": []any{map[string]any{"reason": "odd" + hostileText,
-					"message": hostileText, "domain": "youtube.video"}}}})
+				"message": "no: " + hostileText, "errors": []any{map[string]any{"reason": "odd" +
+					hostileText, "message": hostileText, "domain": "youtube.video"}}}})
 			return
 		}
 		json.NewEncoder(w).Encode(map[string]any{"items": []any{

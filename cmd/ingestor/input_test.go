@@ -64,29 +64,13 @@ func writer(t *testing.T, path string, p *process) *os.File {
 	}
 }
 
-// TestKeyIsNoFile: a key that can only be waited for is refused before anything is charged.
-func TestKeyIsNoFile(t *testing.T) {
-	for _, c := range []struct{ path, want string }{
-		{pipe(t), "is a pipe, not a file"},
-		{t.TempDir(), "is a directory"},
-		{"/dev/zero", "is a device, not a file"},
-	} {
-		p := begin(t, nil, "ingestor", "once", "--config",
-			configFile(t, "credentials: [{name: default, api_key: {file: "+c.path+"}}]\n"))
-		if code := p.codeSoon(t); code != 78 ||
-			!strings.Contains(p.stderr.String(), "api key: file "+c.path+": "+c.want) {
-			t.Errorf("exit code %d: %s", code, p.stderr.String())
-		}
-	}
-}
-
 // TestConfigFromCommand: a configuration may come from a command, and so may a price list.
 func TestConfigFromCommand(t *testing.T) {
 	costs, err := filepath.Abs("../../costs.yaml")
 	must(t, err)
-	script := `plan() { exec ingestor plan -o json --config <(printf 'costs: %s\ningest: {pages: 3}\n' "$1"); }
-		plan <(cat "$0")`
-	p := begin(t, nil, "bash", "-c", script, costs)
+	script := `p() { exec ingestor plan -o json --config <(printf "$0" "$1"); }; p <(cat "$1")`
+	text := `costs: %s\ningest: {pages: 3}\n`
+	p := begin(t, nil, "bash", "-c", script, text, costs)
 	if code := p.codeSoon(t); code != 0 || !strings.Contains(p.stdout.String(), `"units"`) {
 		t.Errorf("exit code %d: %s%s", code, p.stdout.String(), p.stderr.String())
 	}

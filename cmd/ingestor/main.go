@@ -23,38 +23,33 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv))
 }
 
-type app struct {
-	cli.Common
-	stdout io.Writer
-	stderr io.Writer
-	getenv func(string) string
-}
-
-func (a *app) screen() cli.Screen { return a.Screen(a.stdout, a.getenv) }
+type app struct{ cli.Common }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 	getenv func(string) string) int {
-	a := &app{stdout: stdout, stderr: stderr, getenv: getenv}
+	a := &app{cli.Common{Stdout: stdout, Stderr: stderr, Getenv: getenv}}
 	root := &cobra.Command{
 		Use:   "ingestor",
 		Short: "Fetch YouTube's charts under a budget",
-		Long: `ingestor reads the chart of the most popular videos of each region into a catalogue. Every request is charged to a ledger
-before it is sent, so that the day's quota is never passed; when it is gone, a sweep ends cleanly, keeps what it has, and the
-next one begins with the regions that were left out.
+		Long: `ingestor reads the chart of the most popular videos of each region into a catalogue.
+Every request is charged to a ledger before it is sent, so that the day's quota is never passed;
+when it is gone, a sweep ends cleanly, keeps what it has, and the next one begins with the regions
+that were left out.
 
-Configuration: quota.yaml (see --config), then the environment: QUOTA_LEDGER, QUOTA_CATALOG, YOUTUBE_API_KEY,
-YOUTUBE_ENDPOINT. Exit codes: 0 done, 1 failed, 64 usage, 69 ledger or upstream unavailable, 75 exhausted: try again later,
-77 credential refused by the upstream, 78 configuration.`,
+Configuration: quota.yaml (see --config), then the environment: QUOTA_LEDGER, QUOTA_CATALOG,
+YOUTUBE_API_KEY, YOUTUBE_ENDPOINT. Exit codes: 0 done, 1 failed, 64 usage, 69 ledger or upstream
+unavailable, 75 exhausted: try again later, 77 credential refused by the upstream, 78
+configuration.`,
 		Example: `  ingestor once --demo                       see it work, without a key
   YOUTUBE_API_KEY=… ingestor once            one sweep of the configured regions
   ingestor run                               the daemon: the regions by their schedule
-  ingestor plan                              what the schedule will spend, and which runs would be denied
+  ingestor plan                              what the schedule will spend, and which runs it denies
   ingestor once --region US,GB --pages 1     the first 50 places of two charts
   ingestor chart US                          read what was fetched
   ingestor search "lofi"                     find videos by title, channel, tag or description`,
 	}
 	a.Bind(root)
-	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a),
-		standinCommand(a), serveCommand(a), chartCommand(a), searchCommand(a), videoCommand(a), purgeCommand(a))
-	return cli.Execute(ctx, root, args, stdout, stderr)
+	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a), standinCommand(
+		a), serveCommand(a), chartCommand(a), searchCommand(a), videoCommand(a), purgeCommand(a))
+	return a.Execute(ctx, root, args)
 }

@@ -80,8 +80,7 @@ func (m *metricsFile) write(ended error) error {
 }
 
 func (m *metricsFile) problem(err error) error {
-	var about *fs.PathError
-	if errors.As(err, &about) {
+	if about, ok := errors.AsType[*fs.PathError](err); ok {
 		err = about.Err
 	}
 	return cli.Hint(fmt.Errorf("metrics file %s cannot be written: %w", m.path, err),

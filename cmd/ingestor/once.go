@@ -23,21 +23,22 @@ func onceCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "once",
 		Short: "Sweep the regions once, now",
-		Long: `once sweeps the regions, the one with the oldest complete chart first, several side by side
-(parallel: under ingest: in quota.yaml), and reads each chart page by page. Every request is charged
-before it is sent. When the units are used up it exits with 75, says when they come free, and keeps
-everything it has; the next sweep resumes there. A chart read with --pages replaces the current one,
-even a deeper one. Ctrl-C and SIGTERM end it after the pages under way. --metrics-file replaces FILE
-in one step at the end, however the sweep ends.`,
+		Long: `once sweeps the regions, the one with the oldest complete chart first, several side
+by side (parallel: under ingest: in quota.yaml), and reads each chart page by page. Every request is
+charged before it is sent. When the units are used up it exits with 75, says when they come free,
+and keeps everything it has; the next sweep resumes there. A chart read with --pages replaces the
+current one, even a deeper one. Ctrl-C and SIGTERM end it after the pages under way. --metrics-file
+replaces FILE in one step at the end, however the sweep ends.`,
 		Example: `  ingestor once                              the regions of quota.yaml
   ingestor once --region US,GB --pages 1     two regions, 50 places each
   ingestor once -o json | jq .outcome        for scripts
-  ingestor once --demo                       against the built-in stand-in: no key needed, nothing real is spent
+  ingestor once --demo                       against the built-in stand-in: needs no key
   ingestor once --metrics-file /var/lib/prometheus/node-exporter/ingestor.prom
 
   # crontab: every three hours; prints, and so mails, only when somebody should act
   QUOTA_CONFIG=/etc/quota/quota.yaml
-  0 */3 * * *   out=$(flock -n -E 75 /var/lib/quota/sweep.lock /usr/local/bin/ingestor once --log-level error 2>&1) || [ $? -eq 75 ] || echo "$out"`,
+  0 */3 * * *   out=$(flock -n -E 75 /var/lib/quota/sweep.lock /usr/local/bin/ingestor ` +
+			`once --log-level error 2>&1) || [ $? -eq 75 ] || echo "$out"`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("pages") && (o.pages < 1 || o.pages > maxPages) {
@@ -71,7 +72,8 @@ type onceOptions struct {
 
 // once sweeps, and leaves its metrics whatever that came to.
 func (a *app) once(ctx context.Context, o onceOptions) error {
-	file := &metricsFile{path: o.metrics, began: time.Now(), sum: ingest.Summary{Outcome: ingest.Failed}}
+	file := &metricsFile{path: o.metrics, began: time.Now()}
+	file.sum.Outcome = ingest.Failed
 	if err := file.check(); err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	if o.codes != nil {
 		var err error
 		if list, err = regions.ParseList(o.codes); err != nil {
-			return &cli.UsageError{Err: err}
+			return cli.Usagef("%w", err)
 		}
 	}
 	cfg, closeDemo, err := a.loadOrDemo(ctx, o.demo)

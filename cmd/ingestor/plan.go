@@ -28,10 +28,7 @@ type planFlags struct {
 	suggest  bool
 	failOver string
 	svg      string
-	schedule string
-	timezone string
-	stagger  string
-	regions  []string
+	try      config.Overrides
 	pages    int
 }
 
@@ -40,10 +37,10 @@ func planCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Say what the schedule will spend, and which runs would be denied",
-		Long: `plan simulates the configured schedule against the configured limits, page by page, as the daemon
-would run it: across resets and clock changes, and with shares of the day while units are short. It
-calls no upstream and changes nothing. Without --from it starts now, with what the ledger holds;
-with --from on an empty ledger, which is not even opened. Days are the upstream's.
+		Long: `plan simulates the configured schedule against the configured limits, page by page,
+as the daemon would run it: across resets and clock changes, and with shares of the day while units
+are short. It calls no upstream and changes nothing. Without --from it starts now, with what the
+ledger holds; with --from on an empty ledger, which is not even opened. Days are the upstream's.
 
 A chart is taken to have as many pages as the region's last complete chart in the catalogue, at most
 the configured number; without such a chart, the configured number. --schedule, --stagger, --regions
@@ -54,7 +51,8 @@ Exit codes: 0 if every run gets all its pages; 75 if one does not, or if --fail-
 limit's peak is above it (in per cent of its units less its headroom, as peak_percent in the JSON; a
 peak of exactly that percentage passes).
 
-A long plan shows its progress on a terminal; Ctrl-C and SIGTERM end it, and then nothing is printed.
+A long plan shows its progress on a terminal; Ctrl-C and SIGTERM end it, and then nothing is
+printed.
 
 --suggest gives one schedule, time zone and stagger for all jobs; write them into each job that has
 its own. If it gives pages, they are for every chart. As flags (--schedule, --timezone, --stagger,
@@ -63,7 +61,7 @@ its own. If it gives pages, they are for every chart. As flags (--schedule, --ti
 With -o json, margin is the least that was left for scheduled charges, and cap a limit less its
 headroom; docs/json.md describes every field.`,
 		Example: `  ingestor plan                                         a week from now on
-  ingestor plan --from 2026-11-01 --days 30             from an empty day, through the change of the clocks
+  ingestor plan --from 2026-11-01 --days 30             from an empty day, through a clock change
   ingestor plan --from 2026-11-01 --schedule "*/10 * * * *" --fail-over 90% || echo too much
   ingestor plan --from 2026-11-01 --suggest             the tightest schedule that fits
   ingestor plan --days 365 --svg plan.svg -o json | jq .first_lost`,
@@ -75,16 +73,20 @@ headroom; docs/json.md describes every field.`,
 			return a.plan(c.Context(), f, c.Flags().Changed("pages"))
 		},
 	}
-	c.Flags().StringVar(&f.from, "from", "", "begin on an empty ledger, at the beginning of this `DATE` of the upstream (2026-11-01) or at a time (RFC 3339)")
-	c.Flags().IntVar(&f.days, "days", 7, "plan to the end of the `N`th upstream day")
-	c.Flags().BoolVar(&f.suggest, "suggest", false, "find the tightest schedule that fits, played for a year at least")
-	c.Flags().StringVar(&f.failOver, "fail-over", "", "end with code 75 when a limit's peak is above `PERCENT` too, such as 90%")
-	c.Flags().StringVar(&f.svg, "svg", "", "draw the use of all limits to `FILE`")
-	c.Flags().StringVar(&f.schedule, "schedule", "", "try this `SPEC` for all jobs")
-	c.Flags().StringVar(&f.timezone, "timezone", "", "try this `ZONE` for all jobs")
-	c.Flags().StringVar(&f.stagger, "stagger", "", "try this `DURATION` between regions, or auto")
-	c.Flags().StringSliceVar(&f.regions, "regions", nil, "try these `REGIONS`, such as US,GB")
-	c.Flags().IntVar(&f.pages, "pages", 0, "try charts of `N` pages, whatever the catalogue says")
+	flags := c.Flags()
+	flags.StringVar(&f.from, "from", "", "begin on an empty ledger, at the start of this upstream "+
+		"`DATE` (2026-11-01) or at a time (RFC 3339)")
+	flags.IntVar(&f.days, "days", 7, "plan to the end of the `N`th upstream day")
+	flags.BoolVar(&f.suggest, "suggest", false,
+		"find the tightest schedule that fits, simulated for at least a year")
+	flags.StringVar(&f.failOver, "fail-over", "",
+		"also exit with 75 if a limit's peak is above `PERCENT`, such as 90%")
+	flags.StringVar(&f.svg, "svg", "", "draw the use of all limits to `FILE`")
+	flags.StringVar(&f.try.Schedule, "schedule", "", "try this `SPEC` for all jobs")
+	flags.StringVar(&f.try.Timezone, "timezone", "", "try this `ZONE` for all jobs")
+	flags.StringVar(&f.try.Stagger, "stagger", "", "try this `DURATION` between regions, or auto")
+	flags.StringSliceVar(&f.try.Regions, "regions", nil, "try these `REGIONS`, such as US,GB")
+	flags.IntVar(&f.pages, "pages", 0, "try charts of `N` pages, whatever the catalogue says")
 	return c
 }
 
@@ -104,19 +106,19 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := a.Load(ctx, a.getenv)
+	cfg, err := a.Load(ctx)
 	if err != nil {
 		return err
 	}
-	try := config.Overrides{Schedule: f.schedule, Timezone: f.timezone, Stagger: f.stagger, Regions: f.regions}
-	if err := try.Apply(cfg); err != nil {
+	if err := f.try.Apply(cfg); err != nil {
 		return cli.Usagef("--%w", err)
 	}
 	p, err := a.scenario(ctx, cfg, f)
 	if err != nil {
 		return err
 	}
-	out := planned{zone: p.Reset.Zone, share: share, flags: f, chartless: f.pages == 0 && absentFile(cfg.Catalog)}
+	out := planned{zone: p.Reset.Zone, share: share, flags: f,
+		chartless: f.pages == 0 && absentFile(cfg.Catalog)}
 	show := a.watchPlan(p)
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
@@ -142,7 +144,7 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 			return err
 		}
 	}
-	if err := a.Print(a.stdout, out.json(), func() error { return a.drawPlan(&out) }); err != nil {
+	if err := a.Print(out.json(), func() error { return a.drawPlan(&out) }); err != nil {
 		return err
 	}
 	if !out.passes() {

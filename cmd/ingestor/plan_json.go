@@ -9,25 +9,11 @@ import (
 	"quotabudget/internal/quota"
 )
 
-type countsJSON struct {
-	Runs     int64 `json:"runs"`
-	Complete int64 `json:"complete"`
-	Partial  int64 `json:"partial"`
-	Denied   int64 `json:"denied"`
-	LeftOut  int64 `json:"left_out"`
-	Wanted   int64 `json:"pages_wanted"`
-	Pages    int64 `json:"pages"`
-}
-
-func outwardCounts(c plan.Counts) countsJSON {
-	return countsJSON{c.Runs, c.Complete, c.Partial, c.Denied, c.LeftOut, c.Wanted, c.Pages}
-}
-
 type useJSON struct {
 	Limit    string   `json:"limit"`
 	Bucket   string   `json:"bucket"`
 	Window   string   `json:"window"`
-	Timezone *string  `json:"timezone"`
+	Timezone *string  `json:"timezone"` // null for windows that slide
 	Units    int64    `json:"units"`
 	Headroom int64    `json:"headroom"`
 	Cap      int64    `json:"cap"`
@@ -40,15 +26,11 @@ type useJSON struct {
 func outwardUses(uses []plan.Use) []useJSON {
 	out := []useJSON{}
 	for _, u := range uses {
-		w := u.Limit.Window
-		var zone *string // null for windows that slide
-		if name := w.ZoneName(); name != "" {
-			zone = &name
-		}
-		j := useJSON{u.Limit.Name(), u.Limit.Bucket, w.Text(), zone, u.Limit.Units, u.Limit.Headroom, u.Cap, u.Peak, cli.Time(u.At), nil, u.Margin}
+		l, w := u.Limit, u.Limit.Window
+		j := useJSON{l.Name(), l.Bucket, w.Text(), cli.OrNull(w.ZoneName()), l.Units, l.Headroom,
+			u.Cap, u.Peak, cli.Time(u.At), nil, u.Margin}
 		if u.Cap > 0 {
-			percent := percentOf(u)
-			j.Percent = &percent
+			j.Percent = new(percentOf(u))
 		}
 		out = append(out, j)
 	}
@@ -81,14 +63,15 @@ func outwardLost(r *plan.Run) *lostJSON {
 	if r == nil {
 		return nil
 	}
-	return &lostJSON{cli.Time(r.At), r.ID(), r.Job, r.Region, r.Outcome.String(), r.Limit, cli.Time(r.RetryAt), r.Pages, r.Wanted}
+	return &lostJSON{cli.Time(r.At), r.ID(), r.Job, r.Region, r.Outcome.String(), r.Limit,
+		cli.Time(r.RetryAt), r.Pages, r.Wanted}
 }
 
 type laneJSON struct {
 	Job    string `json:"job"`
 	Region string `json:"region"`
 	Each   int64  `json:"pages_per_run,omitempty"`
-	countsJSON
+	plan.Counts
 }
 
 type dayJSON struct {
@@ -97,7 +80,7 @@ type dayJSON struct {
 	End     cli.Time `json:"end"`
 	Planned int64    `json:"planned"`
 	Spent   int64    `json:"spent"`
-	countsJSON
+	plan.Counts
 	Windows []useJSON  `json:"windows"`
 	First   *lostJSON  `json:"first_lost"`
 	Lost    []laneJSON `json:"lost"`
@@ -129,7 +112,7 @@ type planJSON struct {
 	Days int      `json:"days"`
 	Fits bool     `json:"fits"`
 	Over []string `json:"over"`
-	countsJSON
+	plan.Counts
 	Windows    []useJSON       `json:"windows"`
 	ByDay      []dayJSON       `json:"by_day"`
 	Regions    []laneJSON      `json:"regions"`
@@ -142,31 +125,36 @@ type planJSON struct {
 
 func (o *planned) json() planJSON {
 	r := &o.report
-	out := planJSON{From: cli.Time(r.From), To: cli.Time(r.To), Days: o.flags.days, Fits: r.Fits(), Over: []string{}, countsJSON: outwardCounts(r.Counts),
-		Windows: outwardUses(r.Windows), ByDay: []dayJSON{}, Regions: []laneJSON{}, First: outwardLost(r.First), Lost: []lostJSON{},
-		More: o.more, Collisions: []collisionJSON{}}
+	out := planJSON{From: cli.Time(r.From), To: cli.Time(r.To), Days: o.flags.days, Fits: r.Fits(),
+		Over: []string{}, Counts: r.Counts, Windows: outwardUses(r.Windows), ByDay: []dayJSON{},
+		Regions: []laneJSON{}, First: outwardLost(r.First), Lost: []lostJSON{}, More: o.more,
+		Collisions: []collisionJSON{}}
 	for _, u := range r.Over(o.share) {
 		out.Over = append(out.Over, u.Limit.Name())
 	}
 	for _, d := range r.Days {
-		j := dayJSON{d.Bucket, cli.Time(d.Start), cli.Time(d.End), d.Planned, d.Spent, outwardCounts(d.Counts), outwardUses(d.Windows),
-			outwardLost(d.First), []laneJSON{}, d.Crowded, cli.Time(d.Busiest), d.Ticks}
+		j := dayJSON{d.Bucket, cli.Time(d.Start), cli.Time(d.End), d.Planned, d.Spent, d.Counts,
+			outwardUses(d.Windows), outwardLost(d.First), []laneJSON{}, d.Crowded,
+			cli.Time(d.Busiest), d.Ticks}
 		for _, l := range d.Losing {
-			j.Lost = append(j.Lost, laneJSON{Job: l.Job, Region: l.Region, countsJSON: outwardCounts(l.Counts)})
+			j.Lost = append(j.Lost, laneJSON{Job: l.Job, Region: l.Region, Counts: l.Counts})
 		}
 		out.ByDay = append(out.ByDay, j)
 	}
 	for i, l := range r.Lanes {
-		out.Regions = append(out.Regions, laneJSON{l.Job, l.Region, o.plan.Lanes[i].Pages, outwardCounts(l.Counts)})
+		out.Regions = append(out.Regions,
+			laneJSON{l.Job, l.Region, o.plan.Lanes[i].Pages, l.Counts})
 	}
 	for i := range o.lost {
 		out.Lost = append(out.Lost, *outwardLost(&o.lost[i]))
 	}
 	for _, c := range r.Collisions {
-		out.Collisions = append(out.Collisions, collisionJSON{c.Lanes, c.Ticks, cli.Time(c.First), c.Times})
+		out.Collisions = append(out.Collisions,
+			collisionJSON{c.Lanes, c.Ticks, cli.Time(c.First), c.Times})
 	}
 	if s := o.suggestion; s != nil {
-		out.Suggestion = &suggestionJSON{s.Spec, s.Zone.String(), s.Stagger.String(), cli.Seconds(s.Stagger), nil, s.PerDay(), outwardUses(s.Report.Windows)}
+		out.Suggestion = &suggestionJSON{s.Spec, s.Zone.String(), s.Stagger.String(),
+			cli.Seconds(s.Stagger), nil, s.PerDay(), outwardUses(s.Report.Windows)}
 		if s.Pages > 0 {
 			out.Suggestion.Pages = &s.Pages
 		}
@@ -186,7 +174,9 @@ func (o *planned) fullest() int {
 }
 
 // dateOf is the date that an upstream day has where its bucket resets.
-func (o *planned) dateOf(start time.Time) string { return start.In(o.zone).Format("2006-01-02 Mon") }
+func (o *planned) dateOf(start time.Time) string {
+	return start.In(o.zone).Format("2006-01-02 Mon")
+}
 
 // clock is a moment in UTC by the minute, with the date unless it is that of the upstream day which
 // began at start.

@@ -11,11 +11,10 @@ import (
 // playing shows how far a plan has been played, on a terminal, once that takes longer than a
 // moment.
 type playing struct {
-	bars    progress.Writer // nil without a terminal
+	bars    *bars // nil without a terminal
 	tracker *progress.Tracker
 	begun   time.Time
 	from    time.Time
-	ended   chan struct{} // nil while nothing is drawn
 }
 
 const shownAfter = 500 * time.Millisecond
@@ -46,29 +45,25 @@ func (w *playing) searches() {
 	}
 	w.tracker.MarkAsDone()
 	w.tracker = &progress.Tracker{Message: "suggesting", RemoveOnCompletion: true}
-	if w.ended != nil {
+	if w.bars.ended != nil {
 		w.bars.AppendTracker(w.tracker)
 	}
 	w.draw()
 }
 
 func (w *playing) draw() {
-	if w.ended != nil {
+	if w.bars.ended != nil {
 		return
 	}
-	w.ended = make(chan struct{})
 	w.tracker.RemoveOnCompletion = true
 	w.bars.AppendTracker(w.tracker)
-	go func() {
-		defer close(w.ended)
-		w.bars.Render()
-	}()
+	w.bars.start()
 }
 
 func (w *playing) end() {
-	if w.ended == nil {
+	if w.bars == nil || w.bars.ended == nil {
 		return
 	}
 	w.tracker.MarkAsDone()
-	finish(w.bars, w.ended)
+	w.bars.stop()
 }

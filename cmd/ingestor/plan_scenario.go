@@ -30,7 +30,7 @@ func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (pl
 	if p.Price, err = cfg.Costs.Price(pageMethod); err != nil {
 		return p, err
 	}
-	budget := cred.Budget(nil, cfg.Costs, a.Logger(a.stderr))
+	budget := cred.Budget(nil, cfg.Costs, a.Logger())
 	p.Limits, p.Paces, p.Reset = budget.Limits, budget.Paces, resetOf(cfg, p.Price[0].Bucket)
 	lanes, err := cfg.Lanes()
 	if err != nil {
@@ -75,14 +75,17 @@ func parseFrom(text string, reset quota.Window) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, cli.Usagef("--from %s: neither a date such as 2026-11-01 nor a time such as 2026-11-01T07:00:00Z", text)
+		return t, cli.Usagef(
+			"--from %s: neither a date such as 2026-11-01 nor a time such as 2026-11-01T07:00:00Z",
+			text)
 	}
 	return t, nil
 }
 
 // planLanes are the lanes with the pages that their charts have: the given number, or what the
 // catalogue says.
-func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []share.Lane, pages int) ([]share.Lane, error) {
+func (a *app) planLanes(ctx context.Context, cfg *config.Config, lanes []share.Lane,
+	pages int) ([]share.Lane, error) {
 	planned := slices.Clone(lanes)
 	if pages > 0 {
 		for i := range planned {
@@ -116,7 +119,8 @@ func absentFile(url string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-func standings(ctx context.Context, url string, cred config.Credential, p plan.Plan) (now time.Time, known []sim.Standing, err error) {
+func standings(ctx context.Context, url string, cred config.Credential, p plan.Plan) (now time.Time,
+	known []sim.Standing, err error) {
 	if absentFile(url) {
 		return time.Now().UTC(), nil, nil
 	}
@@ -140,7 +144,8 @@ func standings(ctx context.Context, url string, cred config.Credential, p plan.P
 				s.SuspendedUntil = b.SuspendedUntil
 			}
 		}
-		q := quota.SpentQuery{Credential: cred.Name, Bucket: cost.Bucket, Limits: p.Limits, Now: usage.At, Since: usage.At.Add(-longest)}
+		q := quota.SpentQuery{Credential: cred.Name, Bucket: cost.Bucket, Limits: p.Limits,
+			Now: usage.At, Since: usage.At.Add(-longest)}
 		if s.Spent, err = q.Read(ctx, l); err != nil {
 			return now, nil, err
 		}

@@ -53,7 +53,8 @@ func TestPlanEndsAtASignal(t *testing.T) {
 			var rest bytes.Buffer
 			rest.ReadFrom(watcher)
 			cmd.Wait()
-			if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(rest.String(), "interrupted before the plan was complete") || out.Len() > 0 {
+			if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(rest.String(),
+				"interrupted before the plan was complete") || out.Len() > 0 {
 				t.Errorf("%v: %s%s", cmd.ProcessState, rest.String(), out.String())
 			}
 		})

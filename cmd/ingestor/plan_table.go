@@ -28,11 +28,11 @@ const (
 )
 
 func (a *app) drawPlan(o *planned) error {
-	screen := a.screen()
+	screen := a.Screen()
 	err := cmp.Or(sayVerdict(o, screen), drawLimits(o, screen), drawDays(o, screen),
 		drawLosses(o, screen), drawCollisions(o, screen))
 	if i := o.fullest(); i >= 0 {
-		size := picture.Size{Columns: columnsOf(a.stdout), Rows: pictureRows, Color: screen.Color}
+		size := picture.Size{Columns: columnsOf(a.Stdout), Rows: pictureRows, Color: screen.Color}
 		fmt.Fprintf(screen.W, "\n%s", picture.Terminal(o.report.Series[i], size))
 	}
 	return cmp.Or(err, saySuggestion(o, screen))
@@ -53,9 +53,11 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 	verdict := "it fits"
 	switch over := r.Over(o.share); {
 	case !r.Fits():
-		verdict = fmt.Sprintf("it does not fit: %d of %d runs get less than they want", r.Lost(), r.Runs)
+		verdict = fmt.Sprintf("it does not fit: %d of %d runs get less than they want", r.Lost(),
+			r.Runs)
 	case len(over) > 0:
-		verdict = fmt.Sprintf("it fits, but %s peaks above %s", over[0].Limit.Name(), o.flags.failOver)
+		verdict = fmt.Sprintf("it fits, but %s peaks above %s", over[0].Limit.Name(),
+			o.flags.failOver)
 	}
 	text := fmt.Sprintf("%d lanes from %s to %s: %s\n", len(r.Lanes), screen.Moment(r.From),
 		screen.Moment(r.To), verdict)
@@ -91,9 +93,9 @@ func drawLimits(o *planned, screen cli.Screen) error {
 		if u.Cap > 0 {
 			used = fmt.Sprintf("%.1f%%", 100*u.Share())
 		}
-		table.AppendColored(fullColor(u), []any{u.Limit.Name(), screen.Number(u.Limit.Units),
-			screen.Number(u.Limit.Headroom), screen.Number(u.Peak), used,
-			screen.On(u.At.Truncate(time.Second)), screen.Number(u.Margin), screen.Bar(u.Peak, u.Cap, 12)})
+		table.AppendColored(fullColor(u),
+			[]any{u.Limit.Name(), u.Limit.Units, u.Limit.Headroom, u.Peak, used,
+				screen.On(u.At.Truncate(time.Second)), u.Margin, screen.Bar(u.Peak, u.Cap, 12)})
 	}
 	return screen.Draw(table, cli.Shorten("at"), cli.Drop(""), cli.Drop("headroom"),
 		cli.Cut("limit", 30), cli.Drop("at"), cli.Cut("limit", 20))
@@ -135,30 +137,32 @@ func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
 			table.AppendRow([]any{fmt.Sprintf("… %d more", at-listed[i-1]-1)})
 		}
 		d := days[at]
-		row := []any{o.dateOf(d.Start), screen.Number(d.Planned), screen.Number(d.Spent), screen.Number(d.Runs), screen.Number(d.Lost())}
+		row := []any{o.dateOf(d.Start), d.Planned, d.Spent, d.Runs, d.Lost()}
 		for _, u := range d.Windows {
-			row = append(row, screen.Number(u.Peak))
+			row = append(row, u.Peak)
 		}
 		first := ""
 		if d.First != nil {
-			first = fmt.Sprintf("%s %s: %s", o.clock(d.Start, d.First.At), d.First.Region, d.First.Limit)
+			first = fmt.Sprintf("%s %s: %s", o.clock(d.Start, d.First.At), d.First.Region,
+				d.First.Limit)
 		}
 		table.AppendRow(append(row, d.Crowded, first))
 	}
 	if n := len(listed); n > 0 && listed[n-1] < len(days)-1 {
 		table.AppendRow([]any{fmt.Sprintf("… %d more", len(days)-1-listed[n-1])})
 	}
-	table.AppendRow(totalRow(screen, days))
+	table.AppendRow(totalRow(days))
 	return screen.Draw(table, cli.Drop("collisions"), cli.Cut("first lost", 24), cli.Drop("runs"),
 		cli.Drop("planned"), cli.Cut("first lost", 8))
 }
 
-func totalRow(screen cli.Screen, days []plan.Day) []any {
-	var planned, spent, runs, lost int64
-	var overlaps int
+func totalRow(days []plan.Day) []any {
+	var sum plan.Day
+	var lost int64
 	var peaks []int64
 	for _, d := range days {
-		planned, spent, runs, lost, overlaps = planned+d.Planned, spent+d.Spent, runs+d.Runs, lost+d.Lost(), overlaps+d.Crowded
+		sum.Planned, sum.Spent, sum.Runs = sum.Planned+d.Planned, sum.Spent+d.Spent, sum.Runs+d.Runs
+		sum.Crowded, lost = sum.Crowded+d.Crowded, lost+d.Lost()
 		for i, u := range d.Windows {
 			if i == len(peaks) {
 				peaks = append(peaks, 0)
@@ -166,11 +170,11 @@ func totalRow(screen cli.Screen, days []plan.Day) []any {
 			peaks[i] = max(peaks[i], u.Peak)
 		}
 	}
-	row := []any{"total, peak", screen.Number(planned), screen.Number(spent), screen.Number(runs), screen.Number(lost)}
+	row := []any{"total, peak", sum.Planned, sum.Spent, sum.Runs, lost}
 	for _, p := range peaks {
-		row = append(row, screen.Number(p))
+		row = append(row, p)
 	}
-	return append(row, overlaps)
+	return append(row, sum.Crowded)
 }
 
 // listedDays are the places of the first days and of the worst others, in their order.
@@ -184,7 +188,8 @@ func listedDays(days []plan.Day) []int {
 	}
 	rest := places[firstDays:]
 	slices.SortStableFunc(rest, func(a, b int) int {
-		return cmp.Or(cmp.Compare(days[b].Lost(), days[a].Lost()), cmp.Compare(fullness(days[b]), fullness(days[a])))
+		return cmp.Or(cmp.Compare(days[b].Lost(), days[a].Lost()),
+			cmp.Compare(fullness(days[b]), fullness(days[a])))
 	})
 	listed := places[:firstDays+worstDays]
 	slices.Sort(listed)
@@ -204,10 +209,11 @@ func drawLosses(o *planned, screen cli.Screen) error {
 	if o.report.Fits() {
 		return nil
 	}
-	table := screen.Table("region", "job", ">runs", ">complete", ">partial", ">denied", ">left out", ">pages", ">of")
+	table := screen.Table("region", "job", ">runs", ">complete", ">partial", ">denied", ">left out",
+		">pages", ">of")
 	for _, l := range o.report.Lanes {
-		table.AppendRow([]any{l.Region, l.Job, screen.Number(l.Runs), screen.Number(l.Complete), screen.Number(l.Partial), screen.Number(l.Denied),
-			screen.Number(l.LeftOut), screen.Number(l.Pages), screen.Number(l.Wanted)})
+		table.AppendRow([]any{l.Region, l.Job, l.Runs, l.Complete, l.Partial, l.Denied, l.LeftOut,
+			l.Pages, l.Wanted})
 	}
 	return cmp.Or(screen.Say("\nWho loses runs\n"),
 		screen.Draw(table, cli.Cut("job", 8), cli.Drop("complete"), cli.Drop("job")))
@@ -220,7 +226,7 @@ func drawCollisions(o *planned, screen cli.Screen) error {
 	}
 	table := screen.Table(">ticks", ">times", "first", "lanes")
 	for _, c := range overlaps[:min(len(overlaps), firstOverlaps)] {
-		table.AppendRow([]any{c.Ticks, screen.Number(int64(c.Times)), screen.On(c.First),
+		table.AppendRow([]any{c.Ticks, int64(c.Times), screen.On(c.First),
 			strings.Join(c.Lanes, " ")})
 	}
 	if more := len(overlaps) - firstOverlaps; more > 0 {
@@ -236,11 +242,13 @@ func saySuggestion(o *planned, screen cli.Screen) error {
 	case !o.flags.suggest:
 		return nil
 	case s == nil:
-		return screen.Say("\nNo schedule fits, not even a page a day. --from looks for one on an empty ledger.\n")
+		return screen.Say("\nNo schedule fits, not even a page a day. " +
+			"--from looks for one on an empty ledger.\n")
 	}
 	text := fmt.Sprintf("\nThe tightest schedule that fits, for a year at least: %s runs a day\n\n",
 		screen.Number(s.PerDay()))
-	text += fmt.Sprintf("  schedule: %q\n  timezone: %s\n  stagger: %s\n", s.Spec, s.Zone, s.Stagger)
+	text += fmt.Sprintf("  schedule: %q\n  timezone: %s\n  stagger: %s\n", s.Spec, s.Zone,
+		s.Stagger)
 	replaced := "schedule: and timezone:"
 	if s.Pages > 0 {
 		text += fmt.Sprintf("  pages: %d\n", s.Pages)

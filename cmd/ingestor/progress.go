@@ -18,14 +18,19 @@ import (
 type show struct {
 	log      *slog.Logger
 	stderr   io.Writer
-	bars     progress.Writer // nil without a terminal
+	bars     *bars // nil without a terminal
 	trackers map[string]*progress.Tracker
 	pages    int
-	ended    chan struct{}
+}
+
+// bars are drawn on standard error from start to stop.
+type bars struct {
+	progress.Writer
+	ended chan struct{} // nil before start
 }
 
 func newProgress(a *app, cfg *config.Config) *show {
-	s := &show{log: a.Logger(a.stderr), stderr: a.stderr, pages: cfg.Ingest.Pages}
+	s := &show{log: a.Logger(), stderr: a.Stderr, pages: cfg.Ingest.Pages}
 	if s.bars = a.newBars(); s.bars == nil {
 		return s
 	}
@@ -34,22 +39,23 @@ func newProgress(a *app, cfg *config.Config) *show {
 	s.bars.Style().Visibility.Percentage = false
 	s.trackers = make(map[string]*progress.Tracker)
 	common := a.Common
+	common.Stderr = logAbove{s.bars, a.Stderr}
 	if common.LogLevel == "info" {
 		common.LogLevel = "warn" // the bars say the rest
 	}
-	s.log = common.Logger(logAbove{s.bars, a.stderr})
+	s.log = common.Logger()
 	return s
 }
 
 // newBars draws on standard error; nil where nobody looks at it, or where lines of a log are
 // wanted.
-func (a *app) newBars() progress.Writer {
-	if !cli.IsTerminal(a.stderr) || a.LogFormat == "json" || a.LogLevel == "debug" ||
-		a.getenv("TERM") == "dumb" {
+func (a *app) newBars() *bars {
+	if !cli.IsTerminal(a.Stderr) || a.LogFormat == "json" || a.LogLevel == "debug" ||
+		a.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	bars := progress.NewWriter()
-	bars.SetOutputWriter(a.stderr)
+	bars := &bars{Writer: progress.NewWriter()}
+	bars.SetOutputWriter(a.Stderr)
 	bars.SetStyle(progress.StyleBlocks)
 	bars.SetTrackerLength(20)
 	bars.SetTrackerPosition(progress.PositionRight)
@@ -58,12 +64,20 @@ func (a *app) newBars() progress.Writer {
 	return bars
 }
 
-// finish draws the last state, and waits until it is drawn.
-func finish(bars progress.Writer, ended <-chan struct{}) {
+func (b *bars) start() {
+	b.ended = make(chan struct{})
+	go func() {
+		defer close(b.ended)
+		b.Render()
+	}()
+}
+
+// stop draws the last state, and waits until it is drawn.
+func (b *bars) stop() {
 	for { // a Stop before the drawing has begun is not heard
-		bars.Stop()
+		b.Stop()
 		select {
-		case <-ended:
+		case <-b.ended:
 			return
 		case <-time.After(10 * time.Millisecond):
 		}
@@ -74,14 +88,9 @@ var pageUnits = progress.Units{Notation: " pages",
 	NotationPosition: progress.UnitsNotationPositionAfter, Formatter: progress.FormatNumber}
 
 func (s *show) begin() {
-	if s.bars == nil {
-		return
+	if s.bars != nil {
+		s.bars.start()
 	}
-	s.ended = make(chan struct{})
-	go func() {
-		defer close(s.ended)
-		s.bars.Render()
-	}()
 }
 
 func (s *show) watch(e ingest.Event) {
@@ -125,11 +134,11 @@ func (s *show) end() {
 			t.MarkAsErrored()
 		}
 	}
-	finish(s.bars, s.ended)
+	s.bars.stop()
 }
 
 type logAbove struct {
-	bars   progress.Writer
+	bars   *bars
 	stderr io.Writer
 }
 

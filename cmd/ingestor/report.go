@@ -37,11 +37,11 @@ func freshnessCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "freshness",
 		Short: "Show how much each region's chart changes per unit, and propose intervals",
-		Long: `freshness compares each of the last complete charts of a region with the one before: how many places
-have another video, and how many videos are new, among the places that both have. It proposes
-intervals at which a unit brings the same number of new videos in each region and all regions
-together spend about as much as now; at most four times longer or shorter than now. "Now" is the
-average interval of the scheduled ticks to come. It costs nothing: only the catalogue is read.
+		Long: `freshness compares each of the last complete charts of a region with the one before:
+how many places have another video, and how many videos are new, among the places that both have. It
+proposes intervals at which a unit brings the same number of new videos in each region and all
+regions together spend about as much as now; at most four times longer or shorter than now. "Now" is
+the average interval of the scheduled ticks to come. It costs nothing: only the catalogue is read.
 ingestor plan says whether a proposal fits.
 
 docs/json.md describes the fields of -o json.`,
@@ -83,7 +83,7 @@ type freshnessReport struct {
 }
 
 func (a *app) freshness(ctx context.Context, last int) error {
-	cfg, err := a.Load(ctx, a.getenv)
+	cfg, err := a.Load(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,8 @@ func (a *app) freshness(ctx context.Context, last int) error {
 	if !absentFile(cfg.Catalog) {
 		err = a.browse(ctx, func(c *catalog.Catalog) (err error) {
 			for i := range known {
-				if known[i].Charts, err = lastCharts(ctx, c, known[i].Region, last, price); err != nil {
+				if known[i].Charts,
+					err = lastCharts(ctx, c, known[i].Region, last, price); err != nil {
 					break
 				}
 			}
@@ -124,7 +125,7 @@ func (a *app) freshness(ctx context.Context, last int) error {
 		then += perDay(each, c.Proposed)
 	}
 	out.PerDay, out.Proposed = int64(math.Round(now)), int64(math.Round(then))
-	return a.Print(a.stdout, out, func() error { return a.drawFreshness(out) })
+	return a.Print(out, func() error { return a.drawFreshness(out) })
 }
 
 func perDay(units int64, interval time.Duration) float64 {
@@ -172,22 +173,20 @@ func outwardChange(c freshness.Change, job string) freshnessJSON {
 		Interval: cli.Seconds(c.Interval), change: c}
 	if n := len(c.Charts); n > 0 {
 		at := c.Charts[n-1].At
-		age := cli.Seconds(max(0, time.Since(at)))
-		out.Completed, out.Age = cli.Time(at), &age
+		out.Completed, out.Age = cli.Time(at), new(cli.Seconds(max(0, time.Since(at))))
 	}
 	if c.Pairs > 0 {
-		gap := cli.Seconds(c.Gap)
-		out.Gap, out.Moved, out.New, out.PerUnit = &gap, &c.Moved, &c.New, &c.PerUnit
+		out.Gap = new(cli.Seconds(c.Gap))
+		out.Moved, out.New, out.PerUnit = &c.Moved, &c.New, &c.PerUnit
 	}
 	if c.Proposed > 0 {
-		proposed := cli.Seconds(c.Proposed)
-		out.Proposed = &proposed
+		out.Proposed = new(cli.Seconds(c.Proposed))
 	}
 	return out
 }
 
 func (a *app) drawFreshness(out freshnessReport) error {
-	screen := a.screen()
+	screen := a.Screen()
 	table := screen.Table("region", "job", ">charts", "age", ">every", ">places changed",
 		">new videos", ">new per unit", ">now", ">proposed")
 	for _, r := range out.Regions {
@@ -209,8 +208,9 @@ func (a *app) drawFreshness(out freshnessReport) error {
 	err := screen.Draw(table, cli.Drop("charts"), cli.Drop("places changed"), cli.Cut("job", 8),
 		cli.Drop("new per unit"), cli.Drop("job"))
 	then := screen.Number(out.Proposed) + " with the intervals proposed"
-	if !slices.ContainsFunc(out.Regions, func(r freshnessJSON) bool { return r.change.Proposed > 0 }) {
-		then = "and nothing proposed yet: that takes two complete charts of a region, an interval apart"
+	proposes := func(r freshnessJSON) bool { return r.Proposed != nil }
+	if !slices.ContainsFunc(out.Regions, proposes) {
+		then = "no proposal yet: it takes two complete charts of a region, an interval apart"
 	}
 	return cmp.Or(err, screen.Say("\n%s units a day now, %s\n", screen.Number(out.PerDay), then))
 }

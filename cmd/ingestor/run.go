@@ -25,10 +25,10 @@ func runCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
 		Short: "Sweep the regions by their schedule, as a daemon",
-		Long: `run fetches the chart of each region at the ticks of its job's schedule. Several daemons may run on
-one ledger: exactly one of them runs each tick, and if one dies, another takes its ticks over. Ticks
-that were missed while no daemon ran are made up for at the start, one for each region, the stalest
-region first.
+		Long: `run fetches the chart of each region at the ticks of its job's schedule. Several
+daemons may run on one ledger: exactly one of them runs each tick, and if one dies, another takes
+its ticks over. Ticks that were missed while no daemon ran are made up for at the start, one for
+each region, the stalest region first.
 
 If the units left are not enough for every tick until the reset, they are shared among the regions
 by weight, and ticks are left out evenly over the day.
@@ -56,12 +56,12 @@ func (a *app) daemon(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
 	// as long as the process lives: SIGHUP would end one that is not ready yet, or still drains
 	signal.Notify(hangup, syscall.SIGHUP)
-	live, err := config.LoadLive(ctx, a.Config, a.getenv)
+	live, err := config.LoadLive(ctx, a.Config, a.Getenv)
 	if err != nil {
 		return err
 	}
 	cfg := live.Config()
-	log := a.Logger(a.stderr)
+	log := a.Logger()
 	metrics := daemon.NewMetrics()
 	st, err := a.open(ctx, cfg, log, metrics)
 	if err != nil {

@@ -21,9 +21,9 @@ func serveCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the catalogue as an HTTP API and as pages",
-		Long: `serve answers what the catalogue has: charts now and at a moment, what changed between them, videos with
-their histories, and full-text search. It never asks the upstream, so no answer costs a unit. The
-API is described at /openapi.json.
+		Long: `serve answers what the catalogue has: charts now and at a moment, what changed
+between them, videos with their histories, and full-text search. It never asks the upstream, so no
+answer costs a unit. The API is described at /openapi.json.
 
 It listens on this machine alone unless serve: in quota.yaml says otherwise. With public: true,
 budgets, forecast, plan and log need a token of token_file.
@@ -33,7 +33,10 @@ Ctrl-C and SIGTERM end it; requests under way are still answered.`,
   ingestor serve --demo                          with made-up charts, without a key
   curl -s http://127.0.0.1:8080/v1/charts/US | jq -r '.videos[].title'`,
 		Args: cli.Args(),
-		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), address, demo) },
+		RunE: func(c *cobra.Command,
+			_ []string) error {
+			return a.serve(c.Context(), address, demo)
+		},
 	}
 	c.Flags().StringVar(&address, "listen", "", "`ADDR` to listen on instead of that of serve:")
 	c.Flags().BoolVar(&demo, "demo", false, "serve made-up charts, fetched from the stand-in")
@@ -74,7 +77,7 @@ func (a *app) serve(ctx context.Context, address string, demo bool) error {
 	if err != nil {
 		return errors.Join(err, listener.Close(), c.Close())
 	}
-	fmt.Fprintf(a.stdout, "http://%s/\n", listener.Addr())
+	fmt.Fprintf(a.Stdout, "http://%s/\n", listener.Addr())
 	server.Log.Info("serving", "address", listener.Addr().String())
 	err = serve.Serve(ctx, listener, handler, cfg.Daemon.Grace)
 	return errors.Join(err, c.Close())
@@ -82,7 +85,7 @@ func (a *app) serve(ctx context.Context, address string, demo bool) error {
 
 // demoSweep fills the catalogue of the demo from its stand-in.
 func (a *app) demoSweep(ctx context.Context, cfg *config.Config) error {
-	st, err := a.open(ctx, cfg, a.Logger(a.stderr), nil)
+	st, err := a.open(ctx, cfg, a.Logger(), nil)
 	if err != nil {
 		return err
 	}
@@ -93,7 +96,7 @@ func (a *app) demoSweep(ctx context.Context, cfg *config.Config) error {
 // server is what the configuration says of serving.
 func (a *app) server(cfg *config.Config, c *catalog.Catalog) (*serve.Server, error) {
 	s := &serve.Server{Catalog: c, Regions: regionNames(cfg), Hosts: cfg.Serve.Hosts,
-		Public: cfg.Serve.Public, Log: a.Logger(a.stderr)}
+		Public: cfg.Serve.Public, Log: a.Logger()}
 	if cfg.Serve.TokenFile == "" {
 		return s, nil
 	}

@@ -13,10 +13,10 @@ import (
 // sharesJSON says who may take how much of what is left until the reset, when that is not enough
 // for every tick.
 type sharesJSON struct {
-	Reset   cli.Time    `json:"reset"`
-	Left    int64       `json:"left"`
-	Regions []shareJSON `json:"regions"`
-	Loans   []loanJSON  `json:"loans"`
+	Reset   cli.Time     `json:"reset"`
+	Left    int64        `json:"left"`
+	Regions []shareJSON  `json:"regions"`
+	Loans   []share.Loan `json:"loans"`
 }
 
 type shareJSON struct {
@@ -31,12 +31,6 @@ type shareJSON struct {
 	Remaining int64  `json:"remaining"`
 }
 
-type loanJSON struct {
-	From  string `json:"from"`
-	To    string `json:"to"`
-	Units int64  `json:"units"`
-}
-
 // shares is nil while there is enough for every tick that the schedule has until the reset, or when
 // that cannot be known.
 func (s *deps) shares(ctx context.Context, lanes []share.Lane) *sharesJSON {
@@ -48,13 +42,11 @@ func (s *deps) shares(ctx context.Context, lanes []share.Lane) *sharesJSON {
 	if err != nil || !short {
 		return nil
 	}
-	out := &sharesJSON{Reset: cli.Time(shares.Until), Left: shares.Left, Loans: []loanJSON{}}
+	out := &sharesJSON{Reset: cli.Time(shares.Until), Left: shares.Left,
+		Loans: append([]share.Loan{}, share.Loans(shares.Lanes)...)}
 	for _, one := range shares.Lanes {
 		out.Regions = append(out.Regions, shareJSON{one.Region, one.Weight, one.Priority, one.Floor,
 			one.Wants, one.Entitled, one.Spent, one.Runs, one.Remaining})
-	}
-	for _, loan := range share.Loans(shares.Lanes) {
-		out.Loans = append(out.Loans, loanJSON(loan))
 	}
 	return out
 }
@@ -63,7 +55,7 @@ func (a *app) printShares(s *sharesJSON) error {
 	if s == nil {
 		return nil
 	}
-	screen := a.screen()
+	screen := a.Screen()
 	err := screen.Say("\nUnits are short: %d are left until %s, and the schedule wants more.\n",
 		s.Left, screen.Moment(time.Time(s.Reset)))
 	table := screen.Table("region", ">weight", ">priority", ">wants", ">entitled", ">spent",

@@ -34,15 +34,18 @@ func standinCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "standin --listen ADDR",
 		Short: "Serve a stand-in for the YouTube Data API",
-		Long: `standin answers as the YouTube Data API v3 does: charts, videos, categories, regions, channels and search, with its page tokens
-and its errors. It meters as the real one does, for one project: four buckets, each request at least one unit, reset at
-midnight in Los Angeles. It takes uploads, in one request or in a resumable session, bills each once and keeps none of them.
-Charts are generated, or read from DIR/*.jsonl.gz, one file a region.
+		Long: `standin answers as the YouTube Data API v3 does: charts, videos, categories, regions,
+channels and search, with its page tokens and its errors. It meters as the real one does, for one
+project: four buckets, each request at least one unit, reset at midnight in Los Angeles. It takes
+uploads, in one request or in a resumable session, bills each once and keeps none of them. Charts
+are generated, or read from DIR/*.jsonl.gz, one file a region.
 
-GET /standin/counts says what it has counted, without being counted. It ends with Ctrl-C and prints its counts.
+GET /standin/counts says what it has counted, without being counted. It ends with Ctrl-C and prints
+its counts.
 
-Faults are written KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]: 503@3 (the third request), 500-html/10 (every tenth),
-hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the US). KIND is one of ` +
+Faults are written KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]: 503@3 (the third request),
+500-html/10 (every tenth), hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the
+US). KIND is one of` +
 			strings.Join(youtubetest.FaultKinds(), ", ") + ".",
 		Example: `  ingestor standin --listen 127.0.0.1:8080
   ingestor standin --listen 127.0.0.1:8080 --units 9 --fault 503@3
@@ -60,8 +63,10 @@ hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the US). KIN
 }
 
 func (f *standinFlags) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&f.listen, "listen", "", "`ADDR` to listen on, such as 127.0.0.1:8080; port 0 picks a free one")
-	flags.StringVar(&f.data, "data", "", "serve the charts of `DIR`/*.jsonl.gz instead of generated ones")
+	flags.StringVar(&f.listen, "listen", "",
+		"`ADDR` to listen on, such as 127.0.0.1:8080; port 0 picks a free one")
+	flags.StringVar(&f.data, "data", "",
+		"serve the charts of `DIR`/*.jsonl.gz instead of generated ones")
 	flags.Int64Var(&f.units, "units", 10_000, "`N` units a day in the default bucket")
 	flags.Int64Var(&f.minute, "minute-units", 0,
 		"`N` units a minute over all buckets; 0 for no such limit")
@@ -69,9 +74,9 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&f.move, "page-move", 0, "charts move down by `N` places from page to page")
 	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil,
-		"accept this `KEY` only; may be repeated (default any)")
+		"accept only this `KEY`; may be repeated (default any)")
 	flags.StringArrayVar(&f.tokens, "token", nil,
-		"accept this OAuth `TOKEN` only, and ask for it where something is written; may be repeated (default any)")
+		"accept only this OAuth `TOKEN`, and require it for writing; may be repeated (default any)")
 }
 
 func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
@@ -83,8 +88,8 @@ func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
 	if err != nil {
 		return cli.Hint(err, "another program may listen there; port 0 picks a free one")
 	}
-	fmt.Fprintf(a.stdout, "http://%s/\n", listener.Addr())
-	a.Logger(a.stderr).Info("stand-in listens", "address", listener.Addr().String())
+	fmt.Fprintf(a.Stdout, "http://%s/\n", listener.Addr())
+	a.Logger().Info("stand-in listens", "address", listener.Addr().String())
 	web := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(listener) }()
@@ -94,7 +99,7 @@ func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
 	case <-ctx.Done():
 	}
 	err = web.Close()
-	out := json.NewEncoder(a.stdout)
+	out := json.NewEncoder(a.Stdout)
 	return errors.Join(err, out.Encode(server.Counts()))
 }
 
@@ -124,7 +129,7 @@ func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
 	}
 	var err error
 	if s.Faults, err = youtubetest.ParseFaults(f.faults...); err != nil {
-		return nil, &cli.UsageError{Err: err}
+		return nil, cli.Usagef("%w", err)
 	}
 	if f.data != "" {
 		if s.Charts, err = youtubetest.LoadDir(f.data); err != nil {

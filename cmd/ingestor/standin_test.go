@@ -202,7 +202,8 @@ func shape(doc any, path string) string {
 			}
 		}
 	default:
-		lines[fmt.Sprintf("%s %s\n", path, map[bool]string{true: "null"}[d == nil]+strings.TrimPrefix(fmt.Sprintf("%T", d), "<nil>"))] = true
+		lines[fmt.Sprintf("%s %s\n", path, map[bool]string{true: "null"}[d == nil]+
+			strings.TrimPrefix(fmt.Sprintf("%T", d), "<nil>"))] = true
 	}
 	var sorted []string
 	for line := range lines {

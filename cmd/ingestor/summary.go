@@ -34,24 +34,16 @@ type regionJSON struct {
 
 func outward(sum ingest.Summary) summaryJSON {
 	out := summaryJSON{Outcome: sum.Outcome, Units: sum.Units, RetryAt: cli.Time(sum.RetryAt),
-		Regions: []regionJSON{}}
+		Limit: cli.OrNull(sum.Limit), Regions: []regionJSON{}}
 	if out.Units == nil {
 		out.Units = map[string]int64{}
 	}
 	if !sum.RetryAt.IsZero() {
-		seconds := cli.Seconds(sum.RetryAfter)
-		out.RetryAfterSeconds = &seconds
-	}
-	if sum.Limit != "" {
-		out.Limit = &sum.Limit
+		out.RetryAfterSeconds = new(cli.Seconds(sum.RetryAfter))
 	}
 	for _, r := range sum.Regions {
-		one := regionJSON{Region: r.Region, Outcome: r.Outcome, Pages: r.Pages, Videos: r.Videos,
-			Units: r.Units}
-		if text := why(r); text != "" {
-			one.Error = &text
-		}
-		out.Regions = append(out.Regions, one)
+		out.Regions = append(out.Regions,
+			regionJSON{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, cli.OrNull(why(r))})
 	}
 	return out
 }
@@ -59,13 +51,12 @@ func outward(sum ingest.Summary) summaryJSON {
 func (a *app) printSummary(st *deps, sum ingest.Summary, shares *sharesJSON, heads bool) error {
 	out := outward(sum)
 	out.Shares = shares
-	return a.Print(a.stdout, out, func() error {
-		screen := a.screen()
+	return a.Print(out, func() error {
+		screen := a.Screen()
 		table := screen.Table("region", "outcome", ">pages", ">videos", ">units", "first place")
 		for _, r := range sum.Regions {
 			table.AppendColored(colorOf(r.Outcome),
-				[]any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units,
-					firstPlace(st.catalog, r)})
+				[]any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, firstPlace(st.catalog, r)})
 		}
 		err := cmp.Or(screen.Draw(table, cli.Cut("first place", 10)),
 			screen.Say("\n%s%s\n", reasons(sum), sentence(screen, sum)), a.printShares(shares))

@@ -15,8 +15,8 @@ func (a *app) commit() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "commit ID",
 		Short: "Settle a reservation: charge what was used of it, give the rest back",
-		Example: `  quotactl commit default.06fmjq2kx4a9bc                all that is left of it was used
-  quotactl commit default.06fmjq2kx4a9bc --units 120    120 units of what is left were used
+		Example: `  quotactl commit default.06fmjq2kx4a9bc                everything left was used
+  quotactl commit default.06fmjq2kx4a9bc --units 120    120 of the units left were used
   quotactl commit default.06fmjq2kx4a9bc --label region=BR`,
 		Args: cli.Args("ID"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -79,7 +79,7 @@ func words(complete completion, most int) cobra.CompletionFunc {
 
 func (a *app) configured(words func(*config.Config) []string) completion {
 	return func(ctx context.Context) []string {
-		cfg, err := a.Load(ctx, a.getenv)
+		cfg, err := a.Load(ctx)
 		if err != nil {
 			return nil
 		}

@@ -12,14 +12,14 @@ import (
 
 // inForce is the configuration as it is printed: the keys of quota.yaml, and where they come from.
 type inForce struct {
-	File        *string      `json:"file"`
-	Environment []string     `json:"environment"`
-	Ledger      string       `json:"ledger"`
-	Catalog     string       `json:"catalog"`
-	Costs       costsShown   `json:"costs"`
-	Credentials []credential `json:"credentials"`
-	YouTube     youtubeShown `json:"youtube"`
-	Ingest      ingestShown  `json:"ingest"`
+	File        *string        `json:"file"`
+	Environment []string       `json:"environment"`
+	Ledger      string         `json:"ledger"`
+	Catalog     string         `json:"catalog"`
+	Costs       costsShown     `json:"costs"`
+	Credentials []credential   `json:"credentials"`
+	YouTube     config.YouTube `json:"youtube"`
+	Ingest      ingestShown    `json:"ingest"`
 }
 
 type costsShown struct {
@@ -29,12 +29,12 @@ type costsShown struct {
 }
 
 type credential struct {
-	Name            string       `json:"name"`
-	APIKey          keyShown     `json:"api_key"`
-	Limits          []limitShown `json:"limits"`
-	Pace            *paceShown   `json:"pace"`
-	Mode            string       `json:"mode"`
-	WhenUnreachable openShown    `json:"when_unreachable"`
+	Name            string              `json:"name"`
+	APIKey          keyShown            `json:"api_key"`
+	Limits          []limitShown        `json:"limits"`
+	Pace            *paceShown          `json:"pace"`
+	Mode            string              `json:"mode"`
+	WhenUnreachable map[string][]string `json:"when_unreachable"`
 }
 
 // keyShown says where the key is, and whether there is one; never what it is.
@@ -52,18 +52,10 @@ type limitShown struct {
 	Timezone *string `json:"timezone"`
 }
 
-type openShown struct {
-	Open []string `json:"open"`
-}
-
 // paceShown is null where units may be spent at any time of the day.
 type paceShown struct {
 	Curve any    `json:"curve"` // even, or 24 weights
 	Slack string `json:"slack"`
-}
-
-type youtubeShown struct {
-	Endpoint string `json:"endpoint"`
 }
 
 type ingestShown struct {
@@ -100,7 +92,7 @@ type jobShown struct {
 func newIngest(cfg *config.Config) ingestShown {
 	in, d := cfg.Ingest, cfg.Daemon
 	out := ingestShown{
-		Credential: orNull(in.Credential), Regions: in.Regions,
+		Credential: cli.OrNull(in.Credential), Regions: in.Regions,
 		Pages: in.Pages, Parallel: in.Parallel,
 		Schedule: in.Schedule, Timezone: in.Timezone.String(), Stagger: in.Stagger.String(),
 		Jitter: d.Jitter.String(), JitterS: cli.Seconds(d.Jitter),
@@ -109,10 +101,8 @@ func newIngest(cfg *config.Config) ingestShown {
 		Lease: d.Lease.String(), LeaseS: cli.Seconds(d.Lease),
 		Grace: d.Grace.String(), GraceS: cli.Seconds(d.Grace), Listen: d.Listen,
 	}
-	if stagger := cli.Seconds(in.Stagger); d.StaggerAuto {
-		out.Stagger = "auto"
-	} else {
-		out.StaggerS = &stagger
+	if out.StaggerS = new(cli.Seconds(in.Stagger)); d.StaggerAuto {
+		out.Stagger, out.StaggerS = "auto", nil
 	}
 	for _, j := range d.Jobs {
 		out.Jobs = append(out.Jobs,
@@ -152,7 +142,7 @@ func (a *app) config() *cobra.Command {
   quotactl config check --config quota.yaml -o json`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := a.Load(c.Context(), a.getenv)
+			cfg, err := a.Load(c.Context())
 			if err != nil {
 				return err
 			}
@@ -160,7 +150,7 @@ func (a *app) config() *cobra.Command {
 			if a.Output == "table" {
 				a.Output = "yaml" // people read it best as they write it
 			}
-			return a.Print(a.stdout, newInForce(cfg), nil)
+			return a.Print(newInForce(cfg), nil)
 		},
 	}, a.configInit())
 	return c
@@ -168,7 +158,7 @@ func (a *app) config() *cobra.Command {
 
 // warn logs what is no error, but probably not what was meant.
 func (a *app) warn(cfg *config.Config) {
-	log := a.Logger(a.stderr)
+	log := a.Logger()
 	if cfg.Empty {
 		log.Warn("the configuration file is empty: the defaults are in force", "file", cfg.File)
 	}
@@ -183,22 +173,21 @@ func (a *app) warn(cfg *config.Config) {
 
 func newInForce(cfg *config.Config) inForce {
 	out := inForce{
-		File: orNull(cfg.File), Environment: append([]string{}, cfg.Environment...),
+		File: cli.OrNull(cfg.File), Environment: append([]string{}, cfg.Environment...),
 		Ledger: config.HidePassword(cfg.Ledger), Catalog: cfg.Catalog,
-		Costs:   costsShown{orNull(cfg.CostsFile), cfg.Costs.ProfileName(), cfg.Costs.Version},
-		YouTube: youtubeShown{cfg.YouTube.Endpoint},
-		Ingest:  newIngest(cfg),
+		Costs:   costsShown{cli.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(), cfg.Costs.Version},
+		YouTube: cfg.YouTube, Ingest: newIngest(cfg),
 	}
 	for _, c := range cfg.Credentials {
 		_, err := c.APIKey.Key()
 		shown := credential{
 			Name: c.Name, APIKey: keyShown{c.APIKey.Env, c.APIKey.File, err == nil},
 			Mode: c.Mode(), Pace: newPace(c.Pace),
-			WhenUnreachable: openShown{append([]string{}, c.Open...)},
+			WhenUnreachable: map[string][]string{"open": append([]string{}, c.Open...)},
 		}
 		for _, l := range c.Limits {
 			shown.Limits = append(shown.Limits, limitShown{l.Bucket, l.Units, l.Headroom,
-				l.Window.Text(), orNull(l.Window.ZoneName())})
+				l.Window.Text(), cli.OrNull(l.Window.ZoneName())})
 		}
 		out.Credentials = append(out.Credentials, shown)
 	}

@@ -31,9 +31,9 @@ func (a *app) configInit() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Write a quota.yaml with comments to the current folder",
-		Long: `init writes a quota.yaml with comments to the current folder, for one machine: the ledger in SQLite
-below /var/lib/quota, the API key in a file of its own. quota.yaml holds no secret and is readable by
-everybody. An existing one is never overwritten.`,
+		Long: `init writes a quota.yaml with comments to the current folder, for one machine: the
+ledger in SQLite below /var/lib/quota, the API key in a file of its own. quota.yaml holds no secret
+and is readable by everybody. An existing one is never overwritten.`,
 		Example: `  cd /etc/quota && sudo quotactl config init
   quotactl config init --key-file ~/.config/quota/key`,
 		Args: cli.Args(),
@@ -71,8 +71,8 @@ func (a *app) initialise(key string) error {
 		File    string `json:"file"`
 		KeyFile string `json:"key_file"`
 	}{path, key}
-	return a.Print(a.stdout, out, func() error {
-		_, err := fmt.Fprintf(a.stdout, `wrote %[1]s
+	return a.Print(out, func() error {
+		_, err := fmt.Fprintf(a.Stdout, `wrote %[1]s
 
 next:
   put the API key, alone, into %[2]s, readable only for the user that runs the programs

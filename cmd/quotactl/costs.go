@@ -40,19 +40,14 @@ func (a *app) costs() *cobra.Command {
 	return &cobra.Command{
 		Use:   "costs [METHOD]",
 		Short: "Show the price list",
-		Long: `costs shows what one call of each method takes from which buckets, and the source of the figure.
-"unverified" means that no published source confirms it.`,
+		Long: `costs shows what one call of each method takes from which buckets, and the source of
+the figure. "unverified" means that no published source confirms it.`,
 		Example: `  quotactl costs
   quotactl costs youtube.search.list
   quotactl costs -o json | jq '.methods[] | select(.cost.default > 50) | .method'`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return cli.Args("METHOD")(c, args)
-		},
+		Args: cli.Optional("METHOD"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := a.Load(c.Context(), a.getenv)
+			cfg, err := a.Load(c.Context())
 			if err != nil {
 				return err
 			}
@@ -65,7 +60,7 @@ func (a *app) costs() *cobra.Command {
 				methods = []costs.Method{m}
 			}
 			list := newPriceList(cfg.Costs, methods)
-			return a.Print(a.stdout, list, func() error { return a.priceTable(list) })
+			return a.Print(list, func() error { return a.priceTable(list) })
 		},
 	}
 }
@@ -77,7 +72,7 @@ func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 		list.Methods = append(list.Methods, pricing{
 			Method: m.ID, Route: m.Verb + " " + m.Path, Cost: quota.UnitsOf(m.Costs),
 			Status: m.Source.Status,
-			Source: m.Source.Text, Date: m.Source.Date, Note: orNull(m.Note), costs: m.Costs,
+			Source: m.Source.Text, Date: m.Source.Date, Note: cli.OrNull(m.Note), costs: m.Costs,
 		})
 	}
 	for _, b := range table.Buckets() {
@@ -87,7 +82,7 @@ func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 }
 
 func (a *app) priceTable(list priceList) error {
-	s := a.screen()
+	s := a.Screen()
 	t := s.Table("method", "cost", "status", "date", "source")
 	for _, m := range list.Methods {
 		source := m.Source

@@ -37,39 +37,31 @@ type reserved struct {
 func newDecision(d quota.Decision, dryRun bool) decision {
 	out := decision{
 		Allowed: d.Allowed, Units: d.Units, Remaining: d.Remaining, RetryAt: cli.Time(d.RetryAt),
-		Never: d.Never, Limit: orNull(d.Limit), Entry: orNull(d.Entry),
+		Never: d.Never, Limit: cli.OrNull(d.Limit), Entry: cli.OrNull(d.Entry),
 		Replayed: d.Replayed, Observed: d.Observed, Unmetered: d.Unmetered, DryRun: dryRun,
 	}
 	if out.Remaining == nil {
 		out.Remaining = map[string]int64{}
 	}
 	if !d.RetryAt.IsZero() {
-		seconds := max(0, cli.Seconds(d.RetryAt.Sub(d.At)))
-		out.RetryAfterSeconds = &seconds
+		out.RetryAfterSeconds = new(max(0, cli.Seconds(d.RetryAt.Sub(d.At))))
 	}
 	return out
-}
-
-func orNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // answer prints a decision: as printed for a program, by say for a person. A denial becomes its
 // exit code. A charge that is never allowed is an error, and for a program an answer, too.
 func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen) error) error {
 	if err == nil || d.Never && a.Output != "table" {
-		if err := a.Print(a.stdout, printed, func() error { return say(a.screen()) }); err != nil {
+		if err := a.Print(printed, func() error { return say(a.Screen()) }); err != nil {
 			return err
 		}
 	}
 	if err == nil && !d.Allowed {
 		return &cli.Coded{Code: cli.ExitExhausted}
 	}
-	var exceeds *quota.CostExceedsLimitError
-	if errors.As(err, &exceeds) && exceeds.Units <= exceeds.Limit.Units {
+	exceeds, ok := errors.AsType[*quota.CostExceedsLimitError](err)
+	if ok && exceeds.Units <= exceeds.Limit.Units {
 		return cli.Hint(err, "a person may use the headroom with --manual")
 	}
 	return err

@@ -14,7 +14,8 @@ func TestDenialSaysWhatToType(t *testing.T) {
 	day := quota.Limit{Bucket: "default", Units: 10, Window: quota.Window{Length: 1}}
 	g := &gate{Budget: &quota.Budget{Limits: []quota.Limit{day}}}
 	for limit, want := range map[string]string{
-		day.Name():      "quotactl explain --bucket default --units 3 --manual says who has taken the units",
+		day.Name(): "quotactl explain --bucket default --units 3 --manual " +
+			"says who has taken the units",
 		quota.Suspended: "if its quota is back: quotactl resume --bucket default",
 	} {
 		d := quota.Decision{Limit: limit, Units: map[string]int64{"default": 3}}

@@ -24,10 +24,10 @@ func (a *app) explain() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain",
 		Short: "Show whether a charge fits now, when it will, and who has taken the units",
-		Long: `explain says whether a charge would fit now. If not, it says when it will, and who has taken the
-units of the limit that denies it: what was spent in its window by label, the largest sum first, and
-what reservations hold. All runs of a job are one sum. If the bucket is suspended, the window is the
-upstream's day. Nothing is charged.
+		Long: `explain says whether a charge would fit now. If not, it says when it will, and who
+has taken the units of the limit that denies it: what was spent in its window by label, the largest
+sum first, and what reservations hold. All runs of a job are one sum. If the bucket is suspended,
+the window is the upstream's day. Nothing is charged.
 
 It exits like spend: with 0 if the charge fits, with 75 if it does not fit now, and with 64 if it
 never will.`,
@@ -137,7 +137,7 @@ func (t taken) draw(s cli.Screen) error {
 			break
 		}
 		part := fmt.Sprintf("%.0f %%", 100*float64(one.Units)/float64(sum))
-		table.AppendRow([]any{s.Number(one.Units), part, one.text()})
+		table.AppendRow([]any{one.Units, part, one.text()})
 	}
 	return s.Draw(table, cli.Cut("labels", 20))
 }

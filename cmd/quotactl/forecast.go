@@ -54,7 +54,7 @@ docs/json.md describes the fields of -o json.`,
 				return err
 			}
 			table := func() error { return a.forecastTable(results) }
-			err = a.Print(a.stdout, newForecastList(results), table)
+			err = a.Print(newForecastList(results), table)
 			short := func(f result) bool { return f.Short() }
 			if err == nil && fail && slices.ContainsFunc(results, short) {
 				return &cli.Coded{Code: cli.ExitExhausted}
@@ -77,7 +77,7 @@ func (a *app) forecasts(ctx context.Context, bucket string) (results []result, e
 	err = a.withLedger(ctx, func(cfg *config.Config, l quota.Ledger) error {
 		found, known := bucket == "", []string{}
 		for _, c := range cfg.Credentials {
-			g := &gate{c.Budget(l, cfg.Costs, a.Logger(a.stderr)), cfg}
+			g := &gate{c.Budget(l, cfg.Costs, a.Logger()), cfg}
 			q, err := g.question(ctx, bucket)
 			if err != nil {
 				return err
@@ -92,7 +92,8 @@ func (a *app) forecasts(ctx context.Context, bucket string) (results []result, e
 			}
 		}
 		if !found {
-			return fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket, spell.DidYouMean(bucket, known))
+			return fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket,
+				spell.DidYouMean(bucket, known))
 		}
 		return nil
 	})
@@ -142,7 +143,7 @@ func lanes(ctx context.Context, cfg *config.Config) ([]share.Lane, error) {
 }
 
 func (a *app) forecastTable(results []result) error {
-	s := a.screen()
+	s := a.Screen()
 	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h",
 		"dry at", ">chance", "reset")
 	for _, f := range results {
@@ -150,10 +151,9 @@ func (a *app) forecastTable(results []result) error {
 		if f.Rate.High > f.Rate.Low {
 			rate += fmt.Sprintf(" (%.0f-%.0f)", f.Rate.Low, f.Rate.High)
 		}
-		t.AppendColored(f.color(), []any{f.credential, f.Bucket, f.Verdict, s.Number(f.Remaining),
-			s.Number(f.Scheduled.Units), rate,
-			s.On(f.DryAt.Truncate(time.Second)), fmt.Sprintf("%.0f %%", 100*f.Chance),
-			s.On(f.ResetAt)})
+		t.AppendColored(f.color(), []any{f.credential, f.Bucket, f.Verdict, f.Remaining,
+			f.Scheduled.Units, rate, s.On(f.DryAt.Truncate(time.Second)),
+			fmt.Sprintf("%.0f %%", 100*f.Chance), s.On(f.ResetAt)})
 	}
 	var steps []cli.Step
 	other := func(f result) bool { return f.credential != results[0].credential }
@@ -188,7 +188,7 @@ func (f result) fine() bool { return f.Verdict == forecast.Lasts && !f.Short() }
 // outlook writes what status says of the forecast: a sentence for each bucket that is short, and
 // one for all others. Status has said already what is suspended.
 func (a *app) outlook(ctx context.Context) error {
-	s := a.screen()
+	s := a.Screen()
 	results, err := a.forecasts(ctx, "")
 	if err != nil { // the table is printed all the same
 		return s.Say("no forecast: %v\n", err)

@@ -81,19 +81,17 @@ func newBucketForecast(f forecast.Forecast) bucketForecast {
 		DryAt:     cli.Time(f.DryAt), DryEarliest: cli.Time(f.Earliest),
 		DryLatest: cli.Time(f.Latest), Chance: f.Chance,
 		OpensAt: cli.Time(f.OpensAt), SuspendedUntil: cli.Time(f.SuspendedUntil),
-		Limit: orNull(f.Limit), Advice: orNull(f.Advice),
+		Limit: cli.OrNull(f.Limit), Advice: cli.OrNull(f.Advice),
 		UnscheduledPerHour: rateForecast(f.Rate), Scheduled: workForecast(f.Scheduled),
 		Lost: workForecast(f.Lost), LeftOut: workForecast(f.LeftOut),
 		LostRuns: []lostRun{},
 	}
 	if !f.DryAt.IsZero() {
-		seconds := cli.Seconds(f.ResetAt.Sub(f.DryAt))
-		out.DryBeforeResetSeconds = &seconds
+		out.DryBeforeResetSeconds = new(cli.Seconds(f.ResetAt.Sub(f.DryAt)))
 	}
 	for _, r := range f.LostRuns {
-		out.LostRuns = append(out.LostRuns,
-			lostRun{cli.Time(r.At), cli.Time(r.Scheduled), r.Job, r.Region, r.Pages, r.Lost,
-				r.Limit})
+		out.LostRuns = append(out.LostRuns, lostRun{cli.Time(r.At), cli.Time(r.Scheduled), r.Job,
+			r.Region, r.Pages, r.Lost, r.Limit})
 	}
 	return out
 }

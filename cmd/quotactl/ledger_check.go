@@ -47,10 +47,10 @@ func (a *app) ledgerCheck() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Compare every bucket with its entries, and repair what disagrees",
-		Long: `check reads every bucket of the configured credentials in the ledger, with or without a limit, and
-compares its totals, state, labels and reservations with its entries. They disagree if somebody
-edited the ledger by hand or restored only a part of it. Such a bucket denies the charges that need
-what is damaged.
+		Long: `check reads every bucket of the configured credentials in the ledger, with or without
+a limit, and compares its totals, state, labels and reservations with its entries. They disagree if
+somebody edited the ledger by hand or restored only a part of it. Such a bucket denies the charges
+that need what is damaged.
 
 With --repair it shows what it would change, asks, and then repairs each bucket in one atomic step.
 Afterwards the sum of the entries counts as used. If an entry cannot be read, its units are worked
@@ -68,7 +68,7 @@ It exits with 0 if nothing is wrong, or everything was repaired, else with 1.`,
 				return cli.Usagef("--yes needs --repair")
 			case repair && !yes && !isTerminal(c.InOrStdin()):
 				return cli.Hint(cli.Usagef(
-					"--repair asks before it changes anything, and standard input is not a terminal"),
+					"--repair asks before it writes, and standard input is not a terminal"),
 					"see what it would change: quotactl ledger check; then add --yes")
 			}
 			return a.withLedger(c.Context(), func(cfg *config.Config, l quota.Ledger) error {
@@ -144,8 +144,8 @@ func (a *app) checked(r checkResult, err error) error {
 	if err != nil {
 		return err
 	}
-	err = a.Print(a.stdout, r, func() error {
-		s := a.screen()
+	err = a.Print(r, func() error {
+		s := a.Screen()
 		if r.OK {
 			return s.Say("buckets checked: %d; nothing is wrong\n", r.buckets)
 		}
@@ -175,7 +175,7 @@ func (r checkResult) end(err error) error {
 
 // confirm shows what a repair would change, and asks. Anything but a yes is a no.
 func (a *app) confirm(in io.Reader, r checkResult) error {
-	s := a.Screen(a.stderr, a.getenv)
+	s := a.ScreenOn(a.Stderr)
 	err := cmp.Or(r.list(s), s.Say("\nwrite these changes (%d of %d findings)? [y/N] ",
 		r.mendable(), len(r.Findings)))
 	if err != nil {
@@ -193,8 +193,8 @@ func (a *app) repaired(done, after checkResult, err error) error {
 	if err != nil {
 		return err
 	}
-	err = a.Print(a.stdout, done, func() error {
-		s := a.screen()
+	err = a.Print(done, func() error {
+		s := a.Screen()
 		if after.OK {
 			return cmp.Or(done.list(s), s.Say("\nrepaired: nothing is wrong now\n"))
 		}

@@ -32,8 +32,8 @@ func (a *app) log() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "log",
 		Short: "Show who spent units: the entries, oldest first, or their sums",
-		Long: `log lists the charges in the ledger (at least those of the last 72 hours), oldest first, of every
-bucket of the credential, or adds them up by a label.`,
+		Long: `log lists the charges in the ledger (at least those of the last 72 hours), oldest
+first, of every bucket of the credential, or adds them up by a label.`,
 		Example: `  quotactl log --since 1h
   quotactl log --since 48h --by method
   quotactl log --by label:team --bucket default
@@ -88,7 +88,8 @@ func (g *gate) chosen(bucket string) ([]string, error) {
 }
 
 // span is the buckets asked for, and the time after which entries are.
-func (g *gate) span(ctx context.Context, q question) (buckets []string, since time.Time, err error) {
+func (g *gate) span(ctx context.Context, q question) (buckets []string, since time.Time,
+	err error) {
 	if buckets, err = g.chosen(q.bucket); err != nil || q.since == "" {
 		return buckets, since, err
 	}
@@ -179,18 +180,18 @@ func (a *app) printEntries(each func(do func(quota.Entry) error) error) error {
 			return do(entry{cli.Time(e.At), e.ID, e.Bucket, e.Units, e.Total, e.Labels.With(nil)})
 		})
 	}
-	return a.PrintEach(a.stdout, "entries", items, func() error {
-		s := a.screen()
+	return a.PrintEach("entries", items, func() error {
+		s := a.Screen()
 		t := s.Table("at", "bucket", ">units", "method", "region", "labels", "id")
 		t.Rows = func(row func(cells []any) error) error {
 			return each(func(e quota.Entry) error {
 				method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
-				return row([]any{s.At(cli.Time(e.At)), e.Bucket, s.Number(e.Units), method, region,
+				return row([]any{s.At(cli.Time(e.At)), e.Bucket, e.Units, method, region,
 					otherLabels(e.Labels), e.ID})
 			})
 		}
-		return s.Draw(t, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"),
-			cli.Cut("labels", 10), cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
+		return s.Draw(t, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"), cli.Cut("labels",
+			10), cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
 	})
 }
 

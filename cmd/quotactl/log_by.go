@@ -86,16 +86,16 @@ func (g *gate) eachSum(ctx context.Context, q question, do func(quota.Sum)) erro
 }
 
 func (a *app) printGroups(list groupList) error {
-	return a.Print(a.stdout, list, func() error {
-		s := a.screen()
+	return a.Print(list, func() error {
+		s := a.Screen()
 		t := s.Table(list.By, ">units", ">entries")
 		var units, entries int64
 		for _, row := range list.Rows {
 			key := cmp.Or(row.Key, "(none)")
-			t.AppendRow([]any{key, s.Number(row.Units), s.Number(row.Entries)})
+			t.AppendRow([]any{key, row.Units, row.Entries})
 			units, entries = units+row.Units, entries+row.Entries
 		}
-		t.AppendRow([]any{"total", s.Number(units), s.Number(entries)})
+		t.AppendRow([]any{"total", units, entries})
 		return s.Draw(t, cli.Cut(list.By, 12))
 	})
 }

@@ -21,6 +21,6 @@ func main() {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 	getenv func(string) string) int {
-	a := &app{getenv: getenv, stdout: stdout, stderr: stderr}
-	return cli.Execute(ctx, a.root(), args, stdout, stderr)
+	a := &app{cli.Common{Stdout: stdout, Stderr: stderr, Getenv: getenv}}
+	return a.Execute(ctx, a.root(), args)
 }

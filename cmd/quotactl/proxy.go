@@ -36,13 +36,14 @@ func (a *app) proxy() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "proxy --listen ADDR",
 		Short: "Meter the requests of any program",
-		Long: `proxy forwards requests to the upstream (youtube: endpoint: in quota.yaml) and charges each of
-them before it is sent, so that a program in any language is metered by pointing it here instead of
-at the upstream.
+		Long: `proxy forwards requests to the upstream (youtube: endpoint: in quota.yaml) and
+charges each of them before it is sent, so that a program in any language is metered by pointing it
+here instead of at the upstream.
 
-It adds the credential's API key and drops any key that the program sends. An OAuth token (Authorization:
-Bearer) is passed on, without the key, if the method takes one; its project must be that of the
-credential, or the quota of another project is spent. Anything else in Authorization is refused.
+It adds the credential's API key and drops any key that the program sends. An OAuth token
+(Authorization: Bearer) is passed on, without the key, if the method takes one; its project must be
+that of the credential, or the quota of another project is spent. Anything else in Authorization is
+refused.
 
 A denial is answered with 429, Retry-After and an error in Google's format, or as problem+json if
 Accept asks for it. Refused requests are not sent and cost nothing:
@@ -54,10 +55,10 @@ Accept asks for it. Refused requests are not sent and cost nothing:
   408, 413, 503  the body came too slowly or is too large; too many requests at once
 502 and 504 say whether the request was charged: it is, once it may have reached the upstream.
 
-Anyone who can connect can spend your quota. On loopback and on a unix socket (mode 0600) no token is needed;
-on any other address --token-file is required. It has a line for each caller, a name and a token of
-16 characters or more. The caller sends the token as X-Quota-Token: TOKEN, as Authorization: Bearer
-TOKEN, or as its API key; its name becomes the label caller of what it spends.
+Anyone who can connect can spend your quota. On loopback and on a unix socket (mode 0600) no token
+is needed; on any other address --token-file is required. It has a line for each caller, a name and
+a token of 16 characters or more. The caller sends the token as X-Quota-Token: TOKEN, as
+Authorization: Bearer TOKEN, or as its API key; its name becomes the label caller of what it spends.
 
 Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
 		Example: `  quotactl proxy --listen 127.0.0.1:8090 --admin 127.0.0.1:9311
@@ -74,7 +75,8 @@ Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
 				return cli.Hint(cli.Usagef("--token-file is empty"),
 					"leave it out to serve everyone who can connect")
 			}
-			return a.with(c.Context(), func(g *gate) error { return a.serveProxy(c.Context(), g, f) })
+			return a.with(c.Context(),
+				func(g *gate) error { return a.serveProxy(c.Context(), g, f) })
 		},
 	}
 	f.bind(c.Flags())
@@ -150,7 +152,7 @@ func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
 		handler.Log.Info("health and metrics are served", "address", admin.Addr().String())
 		group.Go(func() error { return handler.ServeAdmin(ctx, admin) })
 	}
-	fmt.Fprintln(a.stdout, proxyURL(listener.Addr()))
+	fmt.Fprintln(a.Stdout, proxyURL(listener.Addr()))
 	group.Go(func() error { return handler.Serve(ctx, listener) })
 	return group.Wait()
 }
@@ -177,7 +179,7 @@ func (a *app) newProxy(g *gate, f proxyFlags) (*proxy.Proxy, error) {
 	if _, err := cred.APIKey.Key(); err != nil {
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "%s", cred.APIKey.Advice())}
 	}
-	log := a.Logger(a.stderr)
+	log := a.Logger()
 	cred.APIKey.WarnExposed(log)
 	endpoint, err := url.Parse(g.cfg.YouTube.Endpoint)
 	if err != nil {

@@ -36,7 +36,8 @@ func TestProxy(t *testing.T) {
 	base := strings.TrimSpace(string(line[:n]))
 	statuses := []int{http.StatusOK, http.StatusOK, http.StatusTooManyRequests}
 	for i, want := range statuses {
-		resp, err := http.Get(base + "youtube/v3/videos?part=snippet&chart=mostPopular&regionCode=US&key=AnotherKey")
+		resp, err := http.Get(base +
+			"youtube/v3/videos?part=snippet&chart=mostPopular&regionCode=US&key=AnotherKey")
 		must(t, err)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()

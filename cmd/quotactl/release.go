@@ -23,8 +23,8 @@ func (a *app) release() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.Print(a.stdout, released{args[0], left}, func() error {
-					return a.screen().Say("released %d units of %s\n", left, args[0])
+				return a.Print(released{args[0], left}, func() error {
+					return a.Screen().Say("released %d units of %s\n", left, args[0])
 				})
 			})
 		},

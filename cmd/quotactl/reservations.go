@@ -47,7 +47,7 @@ func (a *app) reservations() *cobra.Command {
 						list.Reservations = append(list.Reservations, newReservation(r))
 					}
 				}
-				return a.Print(a.stdout, list, func() error { return a.reservationTable(list) })
+				return a.Print(list, func() error { return a.reservationTable(list) })
 			})
 		},
 	}
@@ -62,13 +62,12 @@ func newReservation(r quota.Reservation) reservation {
 
 func (a *app) reservationTable(list reservationList) error {
 	if len(list.Reservations) == 0 {
-		return a.screen().Say("no reservations\n")
+		return a.Screen().Say("no reservations\n")
 	}
-	s := a.screen()
+	s := a.Screen()
 	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")
 	for _, r := range list.Reservations {
-		t.AppendRow([]any{r.Reservation, s.Number(r.Units), s.Number(r.Drawn), s.Number(r.Left),
-			s.At(r.ExpiresAt), r.Note})
+		t.AppendRow([]any{r.Reservation, r.Units, r.Drawn, r.Left, s.At(r.ExpiresAt), r.Note})
 	}
 	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"),
 		cli.Drop("units"), cli.Cut("note", 4))

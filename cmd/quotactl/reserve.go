@@ -15,8 +15,9 @@ func (a *app) reserve() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reserve UNITS --ttl DURATION",
 		Short: "Set units aside for later",
-		Long: `reserve sets units aside: they count against every limit until they are committed or released, or until
---ttl has passed. draw charges against them, whatever others spend in the meantime.`,
+		Long: `reserve sets units aside: they count against every limit until they are committed or
+released, or until --ttl has passed. draw charges against them, whatever others spend in the
+meantime.`,
 		Example: `  quotactl reserve 500 --ttl 2h --note "backfill of March"
   id=$(quotactl reserve 500 --ttl 2h -o json | jq -r .reservation)
   quotactl draw "$id" 50
@@ -56,7 +57,7 @@ func (a *app) reserve() *cobra.Command {
 }
 
 func (a *app) setAside(d quota.Decision, err error, of asked) error {
-	printed := reserved{newDecision(d, false), orNull(d.Reservation), cli.Time(d.ExpiresAt)}
+	printed := reserved{newDecision(d, false), cli.OrNull(d.Reservation), cli.Time(d.ExpiresAt)}
 	return a.answer(d, err, printed, func(s cli.Screen) error {
 		text := sentence(s, "set aside", d, of)
 		if d.Allowed {

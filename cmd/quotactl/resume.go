@@ -14,13 +14,7 @@ func (a *app) resume() *cobra.Command {
 		Example: `  quotactl resume --bucket default`,
 		Args:    cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if bucket == "" {
-				return cli.Hint(cli.Usagef("--bucket is missing"), "usage: %s", c.UseLine())
-			}
-			return a.with(c.Context(), func(g *gate) error {
-				if err := g.bucket(bucket); err != nil {
-					return err
-				}
+			return a.withBucket(c, bucket, func(g *gate) error {
 				if err := g.Resume(c.Context(), bucket); err != nil {
 					return err
 				}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,15 +11,12 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
 )
 
-type app struct {
-	cli.Common
-	getenv         func(string) string
-	stdout, stderr io.Writer
-}
+type app struct{ cli.Common }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -29,20 +25,19 @@ func (a *app) root() *cobra.Command {
 		Long: `quotactl looks at a quota budget and spends from it.
 
 A credential owns quota at an upstream, in buckets of units. Limits say how many units of a bucket
-may be spent within a window of time. Every charge is recorded in a ledger, which all programs on all
-machines share.
+may be spent within a window of time. Every charge is recorded in a ledger, which all programs on
+all machines share.
 
-Exit codes: 0 done, 1 failed, 64 usage (also a cost above a limit), 69 ledger unavailable,
-75 exhausted: try again later, 78 configuration.`,
-		Example: `  quotactl status                                  how much is left, and when more comes free
+Exit codes: 0 done, 1 failed, 64 usage (also a cost above a limit), 69 ledger unavailable, 75
+exhausted: try again later, 78 configuration.`,
+		Example: `  quotactl status                                  how much is left
   quotactl spend --method youtube.videos.list      charge one call; exit code 75 if it does not fit
   quotactl log --since 24h --by method             who spent it
   quotactl reserve 500 --ttl 2h --note backfill    set units aside`,
 	}
 	a.Bind(root)
-	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"},
-		&cobra.Group{ID: "spend", Title: "Spend:"},
-		&cobra.Group{ID: "settings", Title: "Settings:"})
+	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "spend",
+		Title: "Spend:"}, &cobra.Group{ID: "settings", Title: "Settings:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
@@ -70,7 +65,7 @@ type gate struct {
 
 // open reads the configuration and opens the ledger. Close the gate's Ledger.
 func (a *app) open(ctx context.Context) (*gate, error) {
-	cfg, err := a.Load(ctx, a.getenv)
+	cfg, err := a.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +73,7 @@ func (a *app) open(ctx context.Context) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	log := a.Logger(a.stderr)
+	log := a.Logger()
 	log.Debug("configuration read", "file", cfg.File,
 		"ledger", config.HidePassword(cfg.Ledger), "credential", chosen.Name)
 	l, err := cli.OpenLedger(ctx, cfg.Ledger)
@@ -98,11 +93,24 @@ func (a *app) with(ctx context.Context, work func(*gate) error) error {
 	return work(g)
 }
 
-// withLedger runs work on the open ledger, with a configuration that has the credentials to look at
-// alone: that of --credential, or all.
+// withBucket is with, for a --bucket that must have a limit.
+func (a *app) withBucket(c *cobra.Command, bucket string, work func(*gate) error) error {
+	if bucket == "" {
+		return cli.Hint(cli.Usagef("--bucket is missing"), "usage: %s", c.UseLine())
+	}
+	return a.with(c.Context(), func(g *gate) error {
+		if err := g.bucket(bucket); err != nil {
+			return err
+		}
+		return work(g)
+	})
+}
+
+// withLedger runs work on the open ledger, with only the credentials to look at in the
+// configuration: that of --credential, or all.
 func (a *app) withLedger(ctx context.Context,
 	work func(cfg *config.Config, l quota.Ledger) error) error {
-	cfg, err := a.Load(ctx, a.getenv)
+	cfg, err := a.Load(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +121,7 @@ func (a *app) withLedger(ctx context.Context,
 		}
 		cfg.Credentials = []config.Credential{chosen}
 	}
-	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	l, err := ledger.Open(ctx, cfg.Ledger)
 	if err != nil {
 		return err
 	}
@@ -127,9 +135,8 @@ func (g *gate) bucket(name string) error {
 	if slices.Contains(buckets, name) {
 		return nil
 	}
-	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name,
-		spell.DidYouMean(name, buckets)),
-		"credential %s has limits on %s", g.Credential, strings.Join(buckets, ", "))
+	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, spell.DidYouMean(name,
+		buckets)), "credential %s has limits on %s", g.Credential, strings.Join(buckets, ", "))
 }
 
 func parseUnits(text string) (int64, error) {
@@ -139,5 +146,3 @@ func parseUnits(text string) (int64, error) {
 	}
 	return units, nil
 }
-
-func (a *app) screen() cli.Screen { return a.Screen(a.stdout, a.getenv) }

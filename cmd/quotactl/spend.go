@@ -12,12 +12,14 @@ func (a *app) spend() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "spend {--method M [--count N] | --bucket B --units N} [--dry-run]",
 		Short: "Charge units before a call",
-		Long: `spend charges units before a call. It is allowed or denied in one step; a denied charge takes nothing.
+		Long: `spend charges units before a call. It is allowed or denied in one step; a denied
+charge takes nothing.
 
-Make the call only if spend exits with 0. Exit code 75 means that the cost does not fit now; the output
-says when it will. Exit code 64 with "never": true means that it is larger than a limit.
+Make the call only if spend exits with 0. Exit code 75 means that the cost does not fit now; the
+output says when it will. Exit code 64 with "never": true means that it is larger than a limit.
 
-With --dry-run the answer and the exit code are the same, but nothing is charged, and --id is not used up.`,
+With --dry-run the answer and the exit code are the same, but nothing is charged, and --id is not
+used up.`,
 		Example: `  quotactl spend --method youtube.videos.list && curl …
   quotactl spend --method youtube.search.list --count 3 --label job=backfill
   quotactl spend --bucket default --units 50 --id upload-2026-11-21    once, however often it runs

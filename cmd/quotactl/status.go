@@ -45,10 +45,10 @@ func (a *app) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show how much is left, and when units come free",
-		Long: `status shows for each limit the units used in its window, the units held by reservations, and what
-remains for scheduled charges. These leave the headroom to people (--manual). On a narrow terminal,
-9,500+500 is a limit of 10,000 with a headroom of 500. Below the table are the buckets that will run
-short (see forecast).`,
+		Long: `status shows for each limit the units used in its window, the units held by
+reservations, and what remains for scheduled charges. These leave the headroom to people (--manual).
+On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. Below the table are the
+buckets that will run short (see forecast).`,
 		Example: `  quotactl status
   quotactl status --credential key1
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
@@ -58,7 +58,7 @@ short (see forecast).`,
 			if err != nil {
 				return err
 			}
-			return a.Print(a.stdout, list, func() error {
+			return a.Print(list, func() error {
 				return cmp.Or(a.statusTable(list), a.outlook(c.Context()))
 			})
 		},
@@ -87,7 +87,7 @@ func newCredentialStatus(c config.Credential, usage quota.Usage) credentialStatu
 			SuspendedUntil: cli.Time(b.SuspendedUntil)}
 		for _, l := range b.Limits {
 			bucket.Limits = append(bucket.Limits, limitStatus{
-				Window: l.Limit.Window.Text(), Timezone: orNull(l.Limit.Window.ZoneName()),
+				Window: l.Limit.Window.Text(), Timezone: cli.OrNull(l.Limit.Window.ZoneName()),
 				Units: l.Limit.Units, Headroom: l.Limit.Headroom,
 				Used: l.Used, Remaining: l.Remaining, NextFreeAt: cli.Time(l.NextFreeAt),
 			})
@@ -99,7 +99,7 @@ func newCredentialStatus(c config.Credential, usage quota.Usage) credentialStatu
 
 // statusTable draws the table, and a note for each bucket that is suspended.
 func (a *app) statusTable(list statusList) error {
-	s := a.screen()
+	s := a.Screen()
 	err := drawStatus(s, list)
 	for _, c := range list.Credentials {
 		for _, b := range c.Buckets {

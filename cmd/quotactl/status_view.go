@@ -18,12 +18,9 @@ func drawStatus(s cli.Screen, list statusList) error {
 		for _, b := range c.Buckets {
 			for _, l := range b.Limits {
 				remaining := remains(s, b, l)
-				t.AppendColored(remaining.Color,
-					[]any{c.named(), b.Bucket, windowCell(l),
-						s.Bar(l.Used+b.Held, l.Units, barCells),
-						s.Number(l.Used), limitCell(s, l), s.Number(l.Headroom), s.Number(b.Held),
-						remaining,
-						s.Until(time.Time(l.NextFreeAt), c.at)})
+				t.AppendColored(remaining.Color, []any{c.named(), b.Bucket, windowCell(l),
+					s.Bar(l.Used+b.Held, l.Units, barCells), l.Used, limitCell(s, l), l.Headroom,
+					b.Held, remaining, s.Until(time.Time(l.NextFreeAt), c.at)})
 			}
 		}
 	}

@@ -16,8 +16,8 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	at := cli.Time(now.Add(18*time.Hour + 3*time.Minute))
 	list := statusList{[]credentialStatus{{Credential: "default", Mode: "enforce", at: now,
 		Buckets: []bucketStatus{
-			{Bucket: "video_batch_get_stats", Limits: []limitStatus{{"day", &zone, 10000, 500, 31, 9469,
-				at}}},
+			{Bucket: "video_batch_get_stats",
+				Limits: []limitStatus{{"day", &zone, 10000, 500, 31, 9469, at}}},
 			{Bucket: "default", Limits: []limitStatus{{"24h", nil, 10000, 500, 9605, 0, at}}},
 			{Bucket: "video_insert", SuspendedUntil: at,
 				Limits: []limitStatus{{"24h", nil, 100, 5, 10, 85, at}}},

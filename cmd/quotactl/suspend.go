@@ -20,19 +20,14 @@ func (a *app) suspend() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "suspend --bucket B",
 		Short: "Deny every charge on a bucket until its reset",
-		Long: `suspend denies every charge on a bucket. The programs do that themselves when the upstream says that its
-quota is used up. The suspension ends at the bucket's reset, at --until, or with resume.`,
+		Long: `suspend denies every charge on a bucket. The programs do that themselves when the
+upstream says that its quota is used up. The suspension ends at the bucket's reset, at --until, or
+with resume.`,
 		Example: `  quotactl suspend --bucket default
   quotactl suspend --bucket search_list --until 2026-11-22T08:00:00Z`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if bucket == "" {
-				return cli.Hint(cli.Usagef("--bucket is missing"), "usage: %s", c.UseLine())
-			}
-			return a.with(c.Context(), func(g *gate) error {
-				if err := g.bucket(bucket); err != nil {
-					return err
-				}
+			return a.withBucket(c, bucket, func(g *gate) error {
 				at, err := g.close(c.Context(), bucket, until)
 				if err != nil {
 					return err
@@ -79,8 +74,8 @@ func (g *gate) reset(bucket string) quota.Window {
 }
 
 func (a *app) suspended(s suspension) error {
-	return a.Print(a.stdout, s, func() error {
-		screen := a.screen()
+	return a.Print(s, func() error {
+		screen := a.Screen()
 		if at := time.Time(s.SuspendedUntil); !at.IsZero() {
 			return screen.Say("%s is suspended until %s\n", s.Bucket, screen.Moment(at))
 		}

@@ -29,9 +29,4 @@ func TestAwaitedLedger(t *testing.T) {
 	if _, err := l.Time(t.Context()); err != nil {
 		t.Errorf("the server is back: %v", err)
 	}
-	claim := quota.Claim{Credential: "k", Name: "tick", Holder: "a", TTL: time.Minute}
-	state, err := l.(quota.Claims).Claim(t.Context(), claim)
-	if err != nil || state != quota.ClaimWon {
-		t.Errorf("claim: %v, %v", state, err)
-	}
 }

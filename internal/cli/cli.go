@@ -71,7 +71,7 @@ func kinds() map[fault.Kind]answer {
 	return map[fault.Kind]answer{
 		fault.BadCredential: {code: ExitRefused,
 			hint: "check in the Google Cloud console that the key exists and may use " +
-				"the YouTube Data API v3, and that the API is enabled; no further request was sent"},
+				"the YouTube Data API v3, and that the API is enabled; no other request was sent"},
 		fault.Transient: {code: ExitUnavailable, hint: trouble},
 		fault.Throttled: {code: ExitUnavailable, hint: trouble},
 		fault.Exhausted: {code: ExitExhausted},
@@ -88,17 +88,16 @@ func KindCode(k fault.Kind) int {
 
 // Code is the exit code that err means.
 func Code(err error) int {
-	var coded *Coded
-	var usage *UsageError
-	var configured *config.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return ExitOK
-	case errors.As(err, &coded):
+	}
+	if coded, ok := errors.AsType[*Coded](err); ok {
 		return coded.Code
-	case errors.As(err, &usage):
+	}
+	if _, ok := errors.AsType[*UsageError](err); ok {
 		return ExitUsage
-	case errors.As(err, &configured):
+	}
+	if _, ok := errors.AsType[*config.Error](err); ok {
 		return ExitConfig
 	}
 	if kind, ok := fault.KindOf(err); ok {

@@ -60,16 +60,14 @@ func TestReport(t *testing.T) {
 		{&Coded{Code: 75}, "", ""},
 		{errors.New(`what is "wrong"`), "prog: what is \"wrong\"\n",
 			`"level":"ERROR","msg":"what is \"wrong\""}`},
-		{Hint(errors.New("what is wrong"), "do %s", "this"),
-			"prog: what is wrong\nhint: do this\n",
+		{Hint(errors.New("what is wrong"), "do %s", "this"), "prog: what is wrong\nhint: do this\n",
 			`"level":"ERROR","msg":"what is wrong","hint":"do this"}`},
 		{fmt.Errorf("x: %w", quota.ErrKeyReused), "prog: x: idempotency key was used before\n" +
 			"hint: a key belongs to one charge: use another key\n",
 			`"level":"ERROR","msg":"x: idempotency key was used before",` +
 				`"hint":"a key belongs to one charge: use another key"}`},
-		{&config.Error{Problems: []config.Problem{{Where: "a", Line: 1, Text: "b"},
-			{Where: "c", Text: "d"}}}, "prog: a:1: b\nprog: c: d\n",
-			`"level":"ERROR","msg":"a:1: b\nc: d"}`},
+		{&config.Error{Problems: []config.Problem{{Where: "a", Line: 1, Text: "b"}, {Where: "c",
+			Text: "d"}}}, "prog: a:1: b\nprog: c: d\n", `"level":"ERROR","msg":"a:1: b\nc: d"}`},
 		{errors.New("GET /?key=AIzaSyCANARY0123456789abcdefghijklmnopq"),
 			"prog: the error is not shown: it holds what looks like an API key\n",
 			`"level":"ERROR","msg":"the error is not shown: it holds what looks like an API key"}`},
@@ -91,7 +89,7 @@ func TestReport(t *testing.T) {
 func written(t *testing.T, form string, v any) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := (&Common{Output: form}).Print(&out, v, nil); err != nil {
+	if err := (&Common{Output: form, Stdout: &out}).Print(v, nil); err != nil {
 		t.Errorf("%q as %s: %v", v, form, err)
 	}
 	return out.String()

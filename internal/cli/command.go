@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,14 +13,13 @@ import (
 	"quotabudget/internal/spell"
 )
 
-// Execute runs the command of root that args name, reports its error on stderr and returns the exit
+// Execute runs the command of root that args name, reports its error on Stderr and returns the exit
 // code.
-func Execute(ctx context.Context, root *cobra.Command, args []string,
-	stdout, stderr io.Writer) int {
+func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(c.Stdout)
+	root.SetErr(c.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd(args...)
@@ -29,11 +27,10 @@ func Execute(ctx context.Context, root *cobra.Command, args []string,
 	help(root)
 	root.SetUsageTemplate(usageTemplate(root))
 	err := run(ctx, root, args)
-	if format := root.PersistentFlags().Lookup("log-format"); format != nil &&
-		format.Value.String() == "json" {
-		return reportJSON(stderr, err)
+	if c.LogFormat == "json" {
+		return reportJSON(c.Stderr, err)
 	}
-	return Report(stderr, root.Name(), err)
+	return Report(c.Stderr, root.Name(), err)
 }
 
 func run(ctx context.Context, root *cobra.Command, args []string) error {
@@ -45,10 +42,8 @@ func run(ctx context.Context, root *cobra.Command, args []string) error {
 		}
 	}
 	err := root.ExecuteContext(ctx)
-	var usage *UsageError
-	// cobra has no type for it
-	var word string
-	if err != nil && !errors.As(err, &usage) {
+	if _, usage := errors.AsType[*UsageError](err); err != nil && !usage {
+		var word string // cobra has no type for it
 		if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &word); n == 1 {
 			return unknownCommand(root, word)
 		}
@@ -129,6 +124,16 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
+// Optional is Args for one argument that may be left out.
+func Optional(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return Args(name)(c, args)
+	}
+}
+
 // Args takes exactly the arguments named, for a command's Args.
 func Args(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
@@ -146,23 +151,22 @@ func Args(names ...string) cobra.PositionalArgs {
 }
 
 func flagError(c *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	var missing *pflag.ValueRequiredError
-	var invalid *pflag.InvalidValueError
+	unknown, isUnknown := errors.AsType[*pflag.NotExistError](err)
+	missing, isMissing := errors.AsType[*pflag.ValueRequiredError](err)
+	invalid, isInvalid := errors.AsType[*pflag.InvalidValueError](err)
 	switch {
-	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+	case isUnknown && unknown.GetSpecifiedShortnames() != "":
 		return Hint(Usagef("unknown flag -%s", unknown.GetSpecifiedShortnames()),
-			"IDs and units do not begin with \"-\"; %s --help lists the flags",
-			c.CommandPath())
-	case errors.As(err, &unknown):
+			"IDs and units do not begin with \"-\"; %s --help lists the flags", c.CommandPath())
+	case isUnknown:
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		name := "--" + unknown.GetSpecifiedName()
 		return Hint(Usagef("unknown flag %s%s", name, spell.DidYouMean(name, names)),
 			"%s --help lists the flags", c.CommandPath())
-	case errors.As(err, &missing):
+	case isMissing:
 		return Usagef("--%s needs a value", missing.GetFlag().Name)
-	case errors.As(err, &invalid):
+	case isInvalid:
 		return Usagef("--%s %s: %s", invalid.GetFlag().Name, invalid.GetValue(),
 			invalidValue(invalid))
 	}

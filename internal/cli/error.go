@@ -12,28 +12,22 @@ import (
 )
 
 // UsageError is a mistake on the command line.
-type UsageError struct{ Err error }
+type UsageError struct{ error }
 
-// Error is the text of Err.
-func (e *UsageError) Error() string { return e.Err.Error() }
-
-// Unwrap is Err.
-func (e *UsageError) Unwrap() error { return e.Err }
+// Unwrap is what the mistake is.
+func (e *UsageError) Unwrap() error { return e.error }
 
 // Usagef makes a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
 // HintError is an error with what to do about it.
 type HintError struct {
-	Err  error
+	error
 	Hint string
 }
 
-// Error is the text of Err, without the hint.
-func (e *HintError) Error() string { return e.Err.Error() }
-
-// Unwrap is Err.
-func (e *HintError) Unwrap() error { return e.Err }
+// Unwrap is the error without the hint.
+func (e *HintError) Unwrap() error { return e.error }
 
 // Hint adds to err what to do about it.
 func Hint(err error, format string, args ...any) error {
@@ -83,8 +77,7 @@ func reportJSON(stderr io.Writer, err error) int {
 
 // inWords is the message for err and its hint; "" if there is nothing to print.
 func inWords(err error) (text, hint string) {
-	var coded *Coded
-	if err == nil || errors.As(err, &coded) && coded.Err == nil {
+	if coded, ok := errors.AsType[*Coded](err); err == nil || ok && coded.Err == nil {
 		return "", ""
 	}
 	text = err.Error()
@@ -96,8 +89,7 @@ func inWords(err error) (text, hint string) {
 
 // hintFor is the hint of the error itself, else that of the table.
 func hintFor(err error) string {
-	var hinted *HintError
-	if errors.As(err, &hinted) {
+	if hinted, ok := errors.AsType[*HintError](err); ok {
 		return hinted.Hint
 	}
 	if kind, ok := fault.KindOf(err); ok && kinds()[kind].hint != "" {

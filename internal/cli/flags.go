@@ -13,8 +13,11 @@ import (
 	"quotabudget/internal/config"
 )
 
-// Common are the flags of every command.
+// Common is what every command is given: where to write, the environment, and the common flags.
 type Common struct {
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+
 	Config     string // path; "" to look for it
 	Output     string // table, json or yaml
 	LogLevel   string
@@ -73,8 +76,8 @@ func (c *choice) Set(word string) error {
 }
 
 // Load reads the configuration that the flags and the environment mean.
-func (c *Common) Load(ctx context.Context, getenv func(string) string) (*config.Config, error) {
-	return config.Load(ctx, c.Config, getenv)
+func (c *Common) Load(ctx context.Context) (*config.Config, error) {
+	return config.Load(ctx, c.Config, c.Getenv)
 }
 
 // Chosen is the credential that --credential names.
@@ -89,15 +92,15 @@ func (c *Common) Chosen(cfg *config.Config) (config.Credential, error) {
 	return cred, &UsageError{err}
 }
 
-// Logger writes to stderr in the format and from the level that the flags say.
-func (c *Common) Logger(stderr io.Writer) *slog.Logger {
+// Logger writes to Stderr in the format and from the level that the flags say.
+func (c *Common) Logger() *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		level = slog.LevelInfo // not bound to flags
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(escaper{stderr}, opts))
+		return slog.New(slog.NewJSONHandler(escaper{c.Stderr}, opts))
 	}
-	return slog.New(slog.NewTextHandler(escaper{stderr}, opts))
+	return slog.New(slog.NewTextHandler(escaper{c.Stderr}, opts))
 }

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -26,14 +24,11 @@ func usageTemplate(root *cobra.Command) string {
 	return strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 ")
 }
 
-// wrap fills every paragraph that has a line of more than width columns. A paragraph with indented
-// lines is left as it is.
+// wrap fills every paragraph, except one with indented lines.
 func wrap(text string, width int) string {
 	paragraphs := strings.Split(text, "\n\n")
 	for i, p := range paragraphs {
-		wide := func(line string) bool { return utf8.RuneCountInString(line) > width }
-		if !strings.HasPrefix(p, " ") && !strings.Contains(p, "\n ") &&
-			slices.ContainsFunc(strings.Split(p, "\n"), wide) {
+		if !strings.HasPrefix(p, " ") && !strings.Contains(p, "\n ") {
 			paragraphs[i] = fold(strings.Join(strings.Fields(p), " "), width)
 		}
 	}

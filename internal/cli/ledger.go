@@ -23,12 +23,6 @@ func OpenLedger(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 
 const retryAfter = time.Second
 
-type store interface {
-	quota.Ledger
-	quota.Claims
-	quota.Checker
-}
-
 // awaited is a ledger that could not be opened yet.
 type awaited struct {
 	url string
@@ -39,10 +33,8 @@ type awaited struct {
 	tried time.Time
 }
 
-var _ store = (*awaited)(nil)
-
 // get opens the ledger if it is not open yet, at most once in retryAfter.
-func (a *awaited) get(ctx context.Context) (store, error) {
+func (a *awaited) get(ctx context.Context) (quota.Ledger, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.l == nil && time.Since(a.tried) >= retryAfter {
@@ -52,10 +44,10 @@ func (a *awaited) get(ctx context.Context) (store, error) {
 	if a.l == nil {
 		return nil, a.err
 	}
-	return a.l.(store), nil
+	return a.l, nil
 }
 
-func ask[T any](ctx context.Context, a *awaited, call func(store) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, a *awaited, call func(quota.Ledger) (T, error)) (T, error) {
 	s, err := a.get(ctx)
 	if err != nil {
 		var none T
@@ -64,88 +56,68 @@ func ask[T any](ctx context.Context, a *awaited, call func(store) (T, error)) (T
 	return call(s)
 }
 
-func (a *awaited) do(ctx context.Context, call func(store) error) error {
-	s, err := a.get(ctx)
-	if err != nil {
-		return err
-	}
-	return call(s)
+func (a *awaited) do(ctx context.Context, call func(quota.Ledger) error) error {
+	_, err := ask(ctx, a, func(s quota.Ledger) (struct{}, error) { return struct{}{}, call(s) })
+	return err
 }
 
 func (a *awaited) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
-	return ask(ctx, a, func(s store) (quota.Decision, error) { return s.Charge(ctx, c) })
+	return ask(ctx, a, func(s quota.Ledger) (quota.Decision, error) { return s.Charge(ctx, c) })
 }
 
 func (a *awaited) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
-	return ask(ctx, a, func(s store) (quota.Decision, error) { return s.Reserve(ctx, r) })
+	return ask(ctx, a, func(s quota.Ledger) (quota.Decision, error) { return s.Reserve(ctx, r) })
 }
 
 func (a *awaited) Commit(ctx context.Context, c quota.Commit) (quota.Decision, error) {
-	return ask(ctx, a, func(s store) (quota.Decision, error) { return s.Commit(ctx, c) })
+	return ask(ctx, a, func(s quota.Ledger) (quota.Decision, error) { return s.Commit(ctx, c) })
 }
 
 func (a *awaited) Release(ctx context.Context, credential, id string) (int64, error) {
-	return ask(ctx, a, func(s store) (int64, error) { return s.Release(ctx, credential, id) })
+	return ask(ctx, a,
+		func(s quota.Ledger) (int64, error) { return s.Release(ctx, credential, id) })
 }
 
 func (a *awaited) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
-	return a.do(ctx, func(s store) error { return s.Cancel(ctx, c, d) })
+	return a.do(ctx, func(s quota.Ledger) error { return s.Cancel(ctx, c, d) })
 }
 
 func (a *awaited) Suspend(ctx context.Context, credential, bucket string, until time.Time) error {
-	return a.do(ctx, func(s store) error { return s.Suspend(ctx, credential, bucket, until) })
+	return a.do(ctx,
+		func(s quota.Ledger) error { return s.Suspend(ctx, credential, bucket, until) })
 }
 
 func (a *awaited) Usage(ctx context.Context, credential string,
 	limits []quota.Limit) (quota.Usage, error) {
-	return ask(ctx, a, func(s store) (quota.Usage, error) {
+	return ask(ctx, a, func(s quota.Ledger) (quota.Usage, error) {
 		return s.Usage(ctx, credential, limits)
 	})
 }
 
 func (a *awaited) Reservations(ctx context.Context, credential,
 	bucket string) ([]quota.Reservation, error) {
-	return ask(ctx, a, func(s store) ([]quota.Reservation, error) {
+	return ask(ctx, a, func(s quota.Ledger) ([]quota.Reservation, error) {
 		return s.Reservations(ctx, credential, bucket)
 	})
 }
 
 func (a *awaited) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
-	return ask(ctx, a, func(s store) ([]quota.Entry, error) { return s.Entries(ctx, q) })
+	return ask(ctx, a, func(s quota.Ledger) ([]quota.Entry, error) { return s.Entries(ctx, q) })
 }
 
 func (a *awaited) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
-	return ask(ctx, a, func(s store) ([]quota.Sum, error) { return s.Sums(ctx, q) })
+	return ask(ctx, a, func(s quota.Ledger) ([]quota.Sum, error) { return s.Sums(ctx, q) })
 }
 
 func (a *awaited) Between(ctx context.Context, credential, bucket string,
 	from, to time.Time) (int64, error) {
-	return ask(ctx, a, func(s store) (int64, error) {
+	return ask(ctx, a, func(s quota.Ledger) (int64, error) {
 		return s.Between(ctx, credential, bucket, from, to)
 	})
 }
 
 func (a *awaited) Time(ctx context.Context) (time.Time, error) {
-	return ask(ctx, a, func(s store) (time.Time, error) { return s.Time(ctx) })
-}
-
-func (a *awaited) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
-	return ask(ctx, a, func(s store) (quota.ClaimState, error) { return s.Claim(ctx, c) })
-}
-
-func (a *awaited) Finish(ctx context.Context, c quota.Claim, done bool) error {
-	return a.do(ctx, func(s store) error { return s.Finish(ctx, c, done) })
-}
-
-func (a *awaited) BucketsOf(ctx context.Context, credential string) ([]string, error) {
-	return ask(ctx, a, func(s store) ([]string, error) { return s.BucketsOf(ctx, credential) })
-}
-
-func (a *awaited) CheckBucket(ctx context.Context, credential, bucket string,
-	repair bool) ([]quota.Finding, error) {
-	return ask(ctx, a, func(s store) ([]quota.Finding, error) {
-		return s.CheckBucket(ctx, credential, bucket, repair)
-	})
+	return ask(ctx, a, func(s quota.Ledger) (time.Time, error) { return s.Time(ctx) })
 }
 
 func (a *awaited) Close() error {

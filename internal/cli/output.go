@@ -5,15 +5,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// Print writes v to stdout as the flags say: as JSON, as YAML with the same keys, or by table.
-func (c *Common) Print(stdout io.Writer, v any, table func() error) error {
+// Print writes v as the flags say: as JSON, as YAML with the same keys, or by table.
+func (c *Common) Print(v any, table func() error) error {
 	var data []byte
 	var err error
 	switch c.Output {
@@ -26,19 +25,19 @@ func (c *Common) Print(stdout io.Writer, v any, table func() error) error {
 		return table()
 	}
 	if err == nil {
-		_, err = stdout.Write(data)
+		_, err = c.Stdout.Write(data)
 	}
 	return err
 }
 
 // PrintEach is Print for a list that may be too long for memory: an object whose only key is key.
 // each calls do with every item.
-func (c *Common) PrintEach(stdout io.Writer, key string,
-	each func(do func(item any) error) error, table func() error) error {
+func (c *Common) PrintEach(key string, each func(do func(item any) error) error,
+	table func() error) error {
 	if c.Output != "json" && c.Output != "yaml" {
 		return table()
 	}
-	out := bufio.NewWriter(stdout)
+	out := bufio.NewWriter(c.Stdout)
 	n := 0
 	err := each(func(item any) error {
 		n++
@@ -50,7 +49,7 @@ func (c *Common) PrintEach(stdout io.Writer, key string,
 	case err != nil:
 		return errors.Join(err, out.Flush())
 	case n == 0:
-		return c.Print(stdout, map[string][]any{key: {}}, table)
+		return c.Print(map[string][]any{key: {}}, table)
 	case c.Output == "json":
 		out.WriteString("]}\n")
 	}

@@ -18,8 +18,8 @@ func TestPrintEach(t *testing.T) {
 		for n := range len(all) + 1 {
 			var each bytes.Buffer
 			whole := written(t, form, map[string][]item{"items": all[:n:n]})
-			c := &Common{Output: form}
-			err := c.PrintEach(&each, "items", func(do func(any) error) error {
+			c := &Common{Output: form, Stdout: &each}
+			err := c.PrintEach("items", func(do func(any) error) error {
 				for _, one := range all[:n] {
 					if err := do(one); err != nil {
 						return err
@@ -34,8 +34,8 @@ func TestPrintEach(t *testing.T) {
 	}
 	failed := errors.New("the ledger has gone")
 	var out bytes.Buffer
-	c := &Common{Output: "json"}
-	err := c.PrintEach(&out, "items", func(func(any) error) error { return failed }, nil)
+	c := &Common{Output: "json", Stdout: &out}
+	err := c.PrintEach("items", func(func(any) error) error { return failed }, nil)
 	if !errors.Is(err, failed) || out.Len() > 0 {
 		t.Errorf("%v, %q", err, out.String())
 	}

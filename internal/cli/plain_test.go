@@ -69,7 +69,8 @@ func TestOutputIsQuiet(t *testing.T) {
 			}
 			var back struct{ K string }
 			want := strings.ReplaceAll(text, "\xff\xfe", "\ufffd\ufffd")
-			read := map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": yaml.Unmarshal}
+			read := map[string]func([]byte, any) error{"json": json.Unmarshal,
+				"yaml": yaml.Unmarshal}
 			if err := read[form]([]byte(out), &back); err != nil || back.K != want {
 				t.Errorf("%q as %s is read as %q, %v\n%s", text, form, back.K, err, out)
 			}
@@ -116,7 +117,7 @@ func TestReportIsQuiet(t *testing.T) {
 		Report(&out, "prog", Hint(fmt.Errorf("the upstream says: %s", text), "not %s", text))
 		reportJSON(&out, Hint(errors.New(text), "%s", text))
 		for _, form := range []string{"text", "json"} {
-			log := (&Common{LogFormat: form}).Logger(&out)
+			log := (&Common{LogFormat: form, Stderr: &out}).Logger()
 			log.Warn(text, "error", errors.New(text), text, text)
 		}
 		if !quiet(out.String()) {

@@ -22,10 +22,13 @@ type Screen struct {
 	Zone  *time.Location // the reader's, shown beside UTC; nil for UTC alone
 }
 
-// Screen is the screen for w, by --color and --utc, and by NO_COLOR, TERM and TZ.
-func (c *Common) Screen(w io.Writer, getenv func(string) string) Screen {
+// Screen is the screen for results, by --color and --utc, and by NO_COLOR, TERM and TZ.
+func (c *Common) Screen() Screen { return c.ScreenOn(c.Stdout) }
+
+// ScreenOn is the same for w.
+func (c *Common) ScreenOn(w io.Writer) Screen {
 	s := Screen{W: w, Bars: IsTerminal(w), Width: widthOf(w)}
-	s.Color = s.Bars && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+	s.Color = s.Bars && c.Getenv("NO_COLOR") == "" && c.Getenv("TERM") != "dumb"
 	switch c.Color {
 	case "always":
 		s.Color = true
@@ -33,7 +36,7 @@ func (c *Common) Screen(w io.Writer, getenv func(string) string) Screen {
 		s.Color = false
 	}
 	if s.Bars && !c.UTC {
-		s.Zone = readersZone(getenv("TZ"))
+		s.Zone = readersZone(c.Getenv("TZ"))
 	}
 	return s
 }

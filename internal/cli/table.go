@@ -23,7 +23,8 @@ const (
 	Yellow Color = "33"
 )
 
-// Cell is a text in a table. Any other value is written as fmt.Sprint does.
+// Cell is a text in a table. An int64 is written as by Screen.Number, a nil *int64 as "-", and
+// any other value as by fmt.Sprint.
 type Cell struct {
 	Text  string
 	Short string // instead, where the column had to be shortened; "" when it is the same
@@ -36,6 +37,7 @@ type Table struct {
 	// long for memory. It is called twice: for the widths, and for the lines.
 	Rows func(row func(cells []any) error) error
 
+	number       func(int64) string
 	names        []string
 	right        []bool // aligned
 	rows         [][]measured
@@ -58,7 +60,7 @@ func measure(c Cell) measured {
 
 // Table begins a table. A column whose name begins with ">" is aligned to the right.
 func (s Screen) Table(columns ...string) *Table {
-	t := &Table{}
+	t := &Table{number: s.Number}
 	for _, name := range columns {
 		name, right := strings.CutPrefix(name, ">")
 		t.names, t.right = append(t.names, name), append(t.right, right)
@@ -90,8 +92,17 @@ func (t *Table) each(do func(row []measured) error) error {
 func (t *Table) measure(color Color, cells []any) []measured {
 	row := make([]measured, len(cells))
 	for i, value := range cells {
-		c, ok := value.(Cell)
-		if !ok {
+		var c Cell
+		switch value := value.(type) {
+		case Cell:
+			c = value
+		case int64:
+			c.Text = t.number(value)
+		case *int64:
+			if c.Text = "-"; value != nil {
+				c.Text = t.number(*value)
+			}
+		default:
 			c.Text = fmt.Sprint(value)
 		}
 		if c.Color == "" {

@@ -11,11 +11,11 @@ func TestTable(t *testing.T) {
 		var out strings.Builder
 		s.W = &out
 		table := s.Table("name", "", ">units", "at", "note")
-		table.AppendRow([]any{"one", s.Bar(1, 2, 4), 1234,
+		table.AppendRow([]any{"one", s.Bar(1, 2, 4), int64(1234),
 			Cell{Text: "2026-11-22 08:00:00Z", Short: "08:00Z"}, "東京の一番長いお話"})
 		table.AppendColored(Red,
 			[]any{"\x1b[2Jtwo", s.Bar(2, 2, 4), 5, "", "a note of some length"})
-		table.AppendRow([]any{"… 3 more", "", "", Cell{Text: "8", Short: "8\x1b"}})
+		table.AppendRow([]any{"… 3 more", "", (*int64)(nil), Cell{Text: "8", Short: "8\x1b"}})
 		if err := s.Draw(table, steps...); err != nil {
 			t.Fatal(err)
 		}
@@ -31,31 +31,31 @@ func TestTable(t *testing.T) {
 NAME      UNITS  AT                    NOTE
 one        1234  2026-11-22 08:00:00Z  東京の一番長いお話
 �[2Jtwo       5                        a note of some length
-… 3 more         8
+… 3 more      -  8
 `},
 		{"wide", Screen{Bars: true, Width: 70}, `
 NAME            UNITS  AT                    NOTE
-one       ██░░   1234  2026-11-22 08:00:00Z  東京の一番長いお話
+one       ██░░  1,234  2026-11-22 08:00:00Z  東京の一番長いお話
 �[2Jtwo   ████      5                        a note of some length
-… 3 more               8
+… 3 more            -  8
 `},
 		{"shortened", Screen{Bars: true, Width: 52}, `
 NAME            UNITS  AT      NOTE
-one       ██░░   1234  08:00Z  東京の一番長いお話
+one       ██░░  1,234  08:00Z  東京の一番長いお話
 �[2Jtwo   ████      5          a note of some length
-… 3 more               8�
+… 3 more            -  8�
 `},
 		{"cut", Screen{Bars: true, Width: 42}, `
 NAME            UNITS  AT      NOTE
-one       ██░░   1234  08:00Z  東京の一番…
+one       ██░░  1,234  08:00Z  東京の一番…
 �[2Jtwo   ████      5          a note of…
-… 3 more               8�
+… 3 more            -  8�
 `},
 		{"dropped", Screen{Bars: true, Width: 23}, `
 NAME      UNITS  AT
-one        1234  08:00Z
+one       1,234  08:00Z
 �[2Jtwo       5
-… 3 more         8�
+… 3 more      -  8�
 `},
 	} {
 		got := draw(c.s, steps...)

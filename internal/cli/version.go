@@ -25,9 +25,9 @@ func (c *Common) version(root *cobra.Command) {
 		Short:   "Show the version",
 		Example: "  " + root.Name() + " version",
 		Args:    Args(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.Print(cmd.OutOrStdout(), b, func() error {
-				_, err := fmt.Fprint(cmd.OutOrStdout(), text)
+		RunE: func(*cobra.Command, []string) error {
+			return c.Print(b, func() error {
+				_, err := fmt.Fprint(c.Stdout, text)
 				return err
 			})
 		},

@@ -65,7 +65,7 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 
 // YouTube is where the upstream answers.
 type YouTube struct {
-	Endpoint string // URL that ends in a slash
+	Endpoint string `json:"endpoint"` // URL that ends in a slash
 }
 
 // Ingest is what a sweep fetches, and when.

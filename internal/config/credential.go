@@ -23,7 +23,7 @@ func (r *reader) credential(n *yaml.Node) {
 		"mode": func(n *yaml.Node) {
 			word, ok := r.Text(n, "mode")
 			if ok && !slices.Contains(modes[:], word) {
-				r.Add(n, "mode: %q is neither enforce nor observe%s", yamlfile.Clip(word),
+				r.Add(n, "mode: %q is neither enforce nor observe%s", spell.Clip(word),
 					spell.DidYouMean(word, modes[:]))
 			}
 			c.Observe = word == modes[1]
@@ -48,7 +48,7 @@ func (r *reader) credentialName(n *yaml.Node) string {
 		r.Add(n, "name: %v", err)
 	}
 	if r.credentials[name] {
-		r.Add(n, "name: two credentials are named %s", yamlfile.Clip(name))
+		r.Add(n, "name: two credentials are named %s", spell.Clip(name))
 	}
 	r.credentials[name] = true
 	return name
@@ -66,7 +66,7 @@ func (r *reader) method(n *yaml.Node) string {
 
 var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// secret reads {env: NAME} or {file: path}. Anything else may be the key itself and is not repeated.
+// secret reads {env: NAME} or {file: path}. Anything else may be the key: it is not repeated.
 func (r *reader) secret(n *yaml.Node) Secret {
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		r.Add(n, "api_key: this file contains a key (not repeated here): %s", rotate)

@@ -11,6 +11,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/spell"
 	"quotabudget/internal/yamlfile"
 )
 
@@ -137,7 +138,7 @@ func (r *reader) jobName(n *yaml.Node) string {
 	}
 	if name == DefaultJob || r.jobNames[name] {
 		r.Add(n, "name: two jobs are named %s (%s is the job of the regions that are in no other)",
-			yamlfile.Clip(name), DefaultJob)
+			spell.Clip(name), DefaultJob)
 	}
 	r.jobNames[name] = true
 	return name
@@ -147,7 +148,8 @@ func (r *reader) jobRegions(n *yaml.Node) []regions.Region {
 	list := r.regions(n)
 	for _, region := range list {
 		if job, ok := r.jobOf[region]; ok {
-			r.Add(n, "regions: %s is already in job %s: a region can be in only one job", region, job)
+			r.Add(n, "regions: %s is already in job %s: a region can be in only one job", region,
+				job)
 		}
 	}
 	return list
@@ -195,7 +197,7 @@ func (r *reader) listen(n *yaml.Node) string {
 	}
 	if err != nil || port == "" {
 		r.Add(n, "listen: %q: write host:port, such as %s, or \"\" for none",
-			yamlfile.Clip(n.Value), DefaultListen)
+			spell.Clip(n.Value), DefaultListen)
 	}
 	return n.Value
 }

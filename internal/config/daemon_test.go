@@ -33,7 +33,8 @@ ingest:
   listen: ""
 `)
 	d := cfg.Daemon
-	if cfg.Ingest.Stagger != 0 || d.Weight("US") != 3 || d.Weight("KR") != 2 || d.Weight("BR") != 1 {
+	if cfg.Ingest.Stagger != 0 || d.Weight("US") != 3 || d.Weight("KR") != 2 ||
+		d.Weight("BR") != 1 {
 		t.Errorf("stagger %s, weights %v", cfg.Ingest.Stagger, d.Weights)
 	}
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
@@ -51,9 +52,8 @@ ingest:
 	}
 	if !reflect.DeepEqual(d, Daemon{Jobs: want[1:], StaggerAuto: true, Jitter: 5 * time.Second,
 		Weights:    map[regions.Region]int64{"US": 3, "KR": 2},
-		Priorities: map[regions.Region]int64{"IN": 7},
-		Floors:     map[regions.Region]int64{"BR": 4},
-		Lease:      time.Minute, Grace: 30 * time.Second}) {
+		Priorities: map[regions.Region]int64{"IN": 7}, Floors: map[regions.Region]int64{"BR": 4},
+		Lease: time.Minute, Grace: 30 * time.Second}) {
 		t.Errorf("%+v", d)
 	}
 	b := cfg.Credentials[0].Budget(nil, cfg.Costs, nil)
@@ -90,7 +90,8 @@ func TestDaemonDefaults(t *testing.T) {
 // TestScheduleInAZoneOfItsOwn: a schedule is what internal/schedule reads, with a zone in front
 // too.
 func TestScheduleInAZoneOfItsOwn(t *testing.T) {
-	cfg := load(t, `ingest: {schedule: "CRON_TZ=Asia/Tokyo 30 9 * * *", timezone: UTC, regions: [JP]}`)
+	cfg := load(t,
+		`ingest: {schedule: "CRON_TZ=Asia/Tokyo 30 9 * * *", timezone: UTC, regions: [JP]}`)
 	lanes, err := cfg.Lanes()
 	must(t, err)
 	noon := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)

@@ -37,22 +37,6 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// The error says what a path is that is no file.
-func TestNotAFile(t *testing.T) {
-	for path, want := range map[string]string{
-		t.TempDir():                    ": is a directory",
-		"/dev/zero":                    "/dev/zero: is a device, not a file",
-		write(t, "costs: /dev/zero"):   ":1: costs: /dev/zero: is a device, not a file",
-		write(t, "costs: {file: '.'}"): ":1: costs: ",
-	} {
-		var problem *Error
-		if _, err := Load(t.Context(), path, env("HOME", "/h")); !errors.As(err, &problem) ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-}
-
 // A key that any other user can read is warned of.
 func TestExposedKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")

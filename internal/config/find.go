@@ -69,8 +69,7 @@ func (r *reader) xdg(variable, below string) string {
 
 // reason is the error without the path, which the message begins with.
 func reason(err error) error {
-	var about *fs.PathError
-	if errors.As(err, &about) {
+	if about, ok := errors.AsType[*fs.PathError](err); ok {
 		return about.Err
 	}
 	return err

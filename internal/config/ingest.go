@@ -46,8 +46,7 @@ func (r *reader) ingestCredential(n *yaml.Node) string {
 		names = append(names, DefaultCredential)
 	}
 	if !slices.Contains(names, name) {
-		r.Add(n, "credential: no credential %q%s", yamlfile.Clip(name),
-			spell.DidYouMean(name, names))
+		r.Add(n, "credential: no credential %q%s", spell.Clip(name), spell.DidYouMean(name, names))
 	}
 	return name
 }
@@ -94,7 +93,7 @@ func (r *reader) zone(n *yaml.Node) *time.Location {
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		err = fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", yamlfile.Clip(name))
+		err = fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", spell.Clip(name))
 	}
 	return zone, err
 }
@@ -115,7 +114,7 @@ func parseDuration(text string, least, most time.Duration) (time.Duration, error
 	d, err := time.ParseDuration(text)
 	if err != nil || d < least || d > most {
 		return least, fmt.Errorf("%q is not a duration from %gs to %gh, such as 2m",
-			yamlfile.Clip(text), least.Seconds(), most.Hours())
+			spell.Clip(text), least.Seconds(), most.Hours())
 	}
 	return d, nil
 }

@@ -74,7 +74,7 @@ func (r *reader) bucket(n *yaml.Node) costs.Bucket {
 		return b
 	}
 	names := slices.Collect(maps.Keys(r.buckets))
-	r.Add(n, "bucket: no method draws on %q%s", yamlfile.Clip(name), spell.DidYouMean(name, names))
+	r.Add(n, "bucket: no method draws on %q%s", spell.Clip(name), spell.DidYouMean(name, names))
 	return costs.Bucket{Name: name}
 }
 

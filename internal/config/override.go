@@ -17,58 +17,34 @@ type Overrides struct {
 }
 
 // Apply changes cfg. An error begins with the name of the setting.
-func (o Overrides) Apply(cfg *Config) error {
-	for _, apply := range []func(*Config) error{o.timezone, o.schedule, o.stagger, o.regions} {
-		if err := apply(cfg); err != nil {
-			return err
+func (o Overrides) Apply(cfg *Config) (err error) {
+	in, jobs := &cfg.Ingest, cfg.Daemon.Jobs
+	if o.Timezone != "" {
+		if in.Timezone, err = parseZone(o.Timezone); err != nil {
+			return fmt.Errorf("timezone: %w", err)
+		}
+		for i := range jobs {
+			jobs[i].Timezone = in.Timezone
 		}
 	}
-	return nil
-}
-
-func (o Overrides) timezone(cfg *Config) error {
-	if o.Timezone == "" {
-		return nil
+	if o.Schedule != "" {
+		if _, err := schedule.Parse(o.Schedule, nil); err != nil {
+			return fmt.Errorf("schedule: %w", err)
+		}
+		in.Schedule = o.Schedule
+		for i := range jobs {
+			jobs[i].Schedule = o.Schedule
+		}
 	}
-	zone, err := parseZone(o.Timezone)
-	if err != nil {
-		return fmt.Errorf("timezone: %w", err)
+	if o.Stagger != "" {
+		cfg.Daemon.StaggerAuto = o.Stagger == "auto"
 	}
-	cfg.Ingest.Timezone = zone
-	for i := range cfg.Daemon.Jobs {
-		cfg.Daemon.Jobs[i].Timezone = zone
+	if o.Stagger != "" && o.Stagger != "auto" {
+		if in.Stagger, err = parseDuration(o.Stagger, 0, maxOffset); err != nil {
+			return fmt.Errorf("stagger: %w, or auto", err)
+		}
 	}
-	return nil
-}
-
-func (o Overrides) schedule(cfg *Config) error {
-	if o.Schedule == "" {
-		return nil
-	}
-	if _, err := schedule.Parse(o.Schedule, nil); err != nil {
-		return fmt.Errorf("schedule: %w", err)
-	}
-	cfg.Ingest.Schedule = o.Schedule
-	for i := range cfg.Daemon.Jobs {
-		cfg.Daemon.Jobs[i].Schedule = o.Schedule
-	}
-	return nil
-}
-
-func (o Overrides) stagger(cfg *Config) error {
-	switch o.Stagger {
-	case "":
-		return nil
-	case "auto":
-		cfg.Daemon.StaggerAuto = true
-		return nil
-	}
-	d, err := parseDuration(o.Stagger, 0, maxOffset)
-	if err != nil {
-		return fmt.Errorf("stagger: %w, or auto", err)
-	}
-	cfg.Daemon.StaggerAuto, cfg.Ingest.Stagger = false, d
-	return nil
+	return o.regions(cfg)
 }
 
 func (o Overrides) regions(cfg *Config) error {
@@ -79,11 +55,10 @@ func (o Overrides) regions(cfg *Config) error {
 	if err != nil {
 		return fmt.Errorf("regions: %w", err)
 	}
+	other := func(r regions.Region) bool { return !slices.Contains(list, r) }
 	var jobs []Job
 	for _, j := range cfg.Daemon.Jobs {
-		j.Regions = slices.DeleteFunc(slices.Clone(j.Regions), func(r regions.Region) bool {
-			return !slices.Contains(list, r)
-		})
+		j.Regions = slices.DeleteFunc(slices.Clone(j.Regions), other)
 		if len(j.Regions) > 0 {
 			jobs = append(jobs, j)
 		}

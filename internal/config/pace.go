@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 	"quotabudget/internal/yamlfile"
 )
 
@@ -54,7 +55,7 @@ func (r *reader) curve(n *yaml.Node) []int64 {
 	if n.Kind == yaml.ScalarNode {
 		if n.Value != "even" {
 			r.Add(n, "pace: %q: write even, or a list of 24 weights, one for each hour of the day",
-				yamlfile.Clip(n.Value))
+				spell.Clip(n.Value))
 		}
 		return nil
 	}
@@ -77,7 +78,7 @@ func (r *reader) percent(n *yaml.Node, what string) int64 {
 	digits, percent := strings.CutSuffix(text, "%")
 	number, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || !percent || number < 0 || number > 100 {
-		r.Add(n, "%s: %q: write 0%% to 100%%", what, yamlfile.Clip(text))
+		r.Add(n, "%s: %q: write 0%% to 100%%", what, spell.Clip(text))
 		return 0
 	}
 	return number

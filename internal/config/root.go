@@ -49,11 +49,12 @@ func (r *reader) allProblems() []Problem {
 
 // root reads the top of the file; nil is an empty one.
 func (r *reader) root(ctx context.Context, n *yaml.Node) {
+	c := r.cfg
 	var prices, credentials, ingest, serve *yaml.Node
 	if n != nil && yamlfile.Section(n) {
 		r.Fields(n, "the configuration", yamlfile.Fields{
-			"ledger":      func(n *yaml.Node) { r.cfg.Ledger = r.url(n, "ledger", ledger.CheckURL) },
-			"catalog":     func(n *yaml.Node) { r.cfg.Catalog = r.url(n, "catalog", checkCatalog) },
+			"ledger":      func(n *yaml.Node) { c.Ledger = r.url(n, "ledger", ledger.CheckURL) },
+			"catalog":     func(n *yaml.Node) { c.Catalog = r.url(n, "catalog", checkCatalog) },
 			"costs":       func(n *yaml.Node) { prices = n },
 			"credentials": func(n *yaml.Node) { credentials = n },
 			"youtube":     r.youtube,
@@ -62,7 +63,7 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 		})
 	}
 	// Each of these refers to those before it, in whatever order the file has them.
-	r.cfg.Costs = costs.Default()
+	c.Costs = costs.Default()
 	if prices != nil && yamlfile.Section(prices) {
 		r.prices(ctx, prices)
 	}

@@ -107,16 +107,16 @@ func TestKeyIsNotPrinted(t *testing.T) {
 
 func TestHidePassword(t *testing.T) {
 	for url, want := range map[string]string{
-		"redis://h:1/0":                                       "redis://h:1/0",
-		"redis://:pw@h:1/0":                                   "redis://***@h:1/0",
-		"rediss://u:p@w@h":                                    "rediss://***@h",
-		"redis+sentinel://u:p/w@a,b/master":                   "redis+sentinel://***@a,b/master",
-		"redis+cluster://a,b?sentinel_password=pw&addr=c":     "redis+cluster://a,b?sentinel_password=***&addr=***",
-		"rediss://u:pw@h/0?ca=/etc/ca.pem&key=/k&pool_size=9": "rediss://***@h/0?ca=/etc/ca.pem&key=/k&pool_size=9",
-		"redis://u:p#w@h:1/0":                                 "redis://***",
-		"redis://h:1/0#:pw@h":                                 "redis://***",
-		"sqlite:///a@b.db":                                    "sqlite:///a@b.db",
-		"sqlite:a.db":                                         "sqlite:a.db",
+		"redis://h:1/0":                              "redis://h:1/0",
+		"redis://:pw@h:1/0":                          "redis://***@h:1/0",
+		"rediss://u:p@w@h":                           "rediss://***@h",
+		"redis+sentinel://u:p/w@a,b/master":          "redis+sentinel://***@a,b/master",
+		"redis+cluster://a?addr=c&password=pw":       "redis+cluster://a?addr=***&password=***",
+		"rediss://u:pw@h/0?ca=/c&key=/k&pool_size=9": "rediss://***@h/0?ca=/c&key=/k&pool_size=9",
+		"redis://u:p#w@h:1/0":                        "redis://***",
+		"redis://h:1/0#:pw@h":                        "redis://***",
+		"sqlite:///a@b.db":                           "sqlite:///a@b.db",
+		"sqlite:a.db":                                "sqlite:a.db",
 	} {
 		if got := HidePassword(url); got != want {
 			t.Errorf("%s: %s", url, got)

@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"quotabudget/internal/spell"
 	"quotabudget/internal/yamlfile"
 )
 
@@ -36,7 +37,7 @@ func (r *reader) serve(n *yaml.Node) {
 				name, ok := r.Text(n, "hosts")
 				if ok && strings.ContainsAny(name, ":/ ") {
 					r.Add(n, "hosts: %q: write a name without port, such as board.lan",
-						yamlfile.Clip(name))
+						spell.Clip(name))
 				}
 				s.Hosts = append(s.Hosts, strings.ToLower(name))
 			})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 )
 
 // AmbiguousError is a request that the upstream could take for another call than we do. It has no
@@ -33,7 +34,7 @@ type VerbError struct {
 
 // Error names the verbs that the path has.
 func (e *VerbError) Error() string {
-	return fmt.Sprintf("%s has no %s: it has %s", clip(e.Path), clip(e.Verb),
+	return fmt.Sprintf("%s has no %s: it has %s", spell.Clip(e.Path), spell.Clip(e.Verb),
 		strings.Join(e.Allowed, ", "))
 }
 
@@ -80,8 +81,9 @@ func CheckQuery(raw string) error {
 	}
 	for name := range query {
 		if otherName.MatchString(name) {
-			return ambiguous("its query has the parameter %q, which may turn it into another request",
-				clip(name))
+			return ambiguous(
+				"its query has the parameter %q, which may turn it into another request",
+				spell.Clip(name))
 		}
 		for _, c := range []byte(name) {
 			if c <= ' ' || c >= 0x7f {
@@ -105,7 +107,8 @@ func verbOf(r *http.Request) (verb string, overridden bool, err error) {
 		if http.CanonicalHeaderKey(name) == Override {
 			over = append(over, values...)
 		} else if otherName.MatchString(name) {
-			return "", false, ambiguous("its header %s may turn it into another request", clip(name))
+			return "",
+				false, ambiguous("its header %s may turn it into another request", spell.Clip(name))
 		}
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 
 	"quotabudget"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 )
 
 // Table is a price list in one of its profiles. It never changes, so it may be shared.
@@ -110,7 +111,7 @@ func (t *Table) Price(method string) ([]quota.Cost, error) {
 func (t *Table) Lookup(method string) (Method, error) {
 	m, ok := t.methods[method]
 	if !ok {
-		return Method{}, fmt.Errorf("%w: %q%s", quota.ErrUnpriced, clip(method),
+		return Method{}, fmt.Errorf("%w: %q%s", quota.ErrUnpriced, spell.Clip(method),
 			didYouMean(method, t.methods))
 	}
 	m.Costs = slices.Clone(m.Costs)

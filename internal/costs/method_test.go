@@ -41,7 +41,8 @@ func TestMethodByRule(t *testing.T) {
 	named("youtube.captions.list", "GET", "/youtube/v3/captions")
 	named("youtube.captions.download", "GET", "/youtube/v3/captions/-x")
 	named("youtube.captions.download", "GET", "/youtube/v3/captions/a%3D")
-	named("youtube.youtube.v3.liveChat.messages.stream", "GET", "/youtube/v3/liveChat/messages/stream")
+	named("youtube.youtube.v3.liveChat.messages.stream", "GET",
+		"/youtube/v3/liveChat/messages/stream")
 	named("youtube.videos.insert", "POST", uploads+"?uploadType=resumable")
 	for _, verb := range []string{"POST", "PUT", "DELETE"} {
 		named("youtube.videos.insert", verb, uploads+"?uploadType=resumable&upload_id=1")

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 	"quotabudget/internal/yamlfile"
 )
 
@@ -112,7 +113,7 @@ func (r *reader) bucket(name string, key, n *yaml.Node) {
 		r.Add(key, "bucket %v", err)
 	}
 	b := Bucket{Name: name}
-	r.Fields(n, "bucket "+yamlfile.Clip(name), yamlfile.Fields{
+	r.Fields(n, "bucket "+spell.Clip(name), yamlfile.Fields{
 		"metric": func(n *yaml.Node) { b.Metric = r.text(n, "metric") },
 		"daily":  func(n *yaml.Node) { b.Daily = r.Number(n, "daily", 0, quota.MaxUnits) },
 		"timezone": func(n *yaml.Node) {
@@ -133,7 +134,7 @@ var statuses = [...]string{"official", "secondary", "unverified"}
 
 func (r *reader) source(name string, _, n *yaml.Node) {
 	var s Source
-	r.Fields(n, "source "+yamlfile.Clip(name), yamlfile.Fields{
+	r.Fields(n, "source "+spell.Clip(name), yamlfile.Fields{
 		"status": func(n *yaml.Node) {
 			if s.Status = r.text(n, "status"); !slices.Contains(statuses[:], s.Status) {
 				r.Add(n, "status %q: it is official, secondary or unverified", s.Status)
@@ -152,7 +153,7 @@ func (r *reader) method(id string, key, n *yaml.Node) {
 		r.Add(key, "%q is not the ID of a method, such as youtube.videos.list", id)
 	}
 	m := Method{ID: id, OAuth: r.table.oauth}
-	r.Fields(n, "method "+yamlfile.Clip(id), yamlfile.Fields{
+	r.Fields(n, "method "+spell.Clip(id), yamlfile.Fields{
 		"route":  func(n *yaml.Node) { m.Verb, m.Path = r.route(n) },
 		"cost":   func(n *yaml.Node) { m.Costs = r.costs(n) },
 		"source": func(n *yaml.Node) { m.Source = r.sourceOf(n) },
@@ -200,7 +201,7 @@ func (r *reader) costs(n *yaml.Node) []quota.Cost {
 			r.Add(key, "bucket %q is not among the buckets", bucket)
 		}
 		costs = append(costs, quota.Cost{Bucket: bucket,
-			Units: r.Number(n, "cost of "+yamlfile.Clip(bucket), 1, quota.MaxUnits)})
+			Units: r.Number(n, "cost of "+spell.Clip(bucket), 1, quota.MaxUnits)})
 	})
 	slices.SortFunc(costs, func(a, b quota.Cost) int {
 		return r.places[a.Bucket] - r.places[b.Bucket]
@@ -218,7 +219,7 @@ func (r *reader) sourceOf(n *yaml.Node) Source {
 
 func (r *reader) profile(name string, _, n *yaml.Node) {
 	p := profile{prices: map[string]price{}}
-	r.Fields(n, "profile "+yamlfile.Clip(name), yamlfile.Fields{
+	r.Fields(n, "profile "+spell.Clip(name), yamlfile.Fields{
 		"note": func(n *yaml.Node) { r.text(n, "note") }, // for who reads the file
 		"methods": func(n *yaml.Node) {
 			r.each(n, "methods", func(id string, key, n *yaml.Node) {
@@ -235,7 +236,7 @@ func (r *reader) profile(name string, _, n *yaml.Node) {
 
 func (r *reader) price(id string, n *yaml.Node) price {
 	var p price
-	r.Fields(n, "method "+yamlfile.Clip(id), yamlfile.Fields{
+	r.Fields(n, "method "+spell.Clip(id), yamlfile.Fields{
 		"cost":   func(n *yaml.Node) { p.costs = r.costs(n) },
 		"source": func(n *yaml.Node) { p.source = r.sourceOf(n) },
 	}, "cost", "source")
@@ -261,7 +262,7 @@ var dateForm = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01])
 func (r *reader) date(n *yaml.Node, what string) string {
 	if !dateForm.MatchString(n.Value) {
 		r.Add(n, "%s: %q is not a day such as 2026-06-01 or a month such as 2026-11", what,
-			yamlfile.Clip(n.Value))
+			spell.Clip(n.Value))
 	}
 	return n.Value
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 )
 
 // Method names the method that a request calls, by its verb and path, whatever its host. The rules:
@@ -34,7 +35,7 @@ func (t *Table) Method(r *http.Request) (string, error) {
 	path := r.URL.EscapedPath()
 	byVerb := t.routes.find(strings.Split(strings.TrimPrefix(path, "/"), "/"))
 	if overridden && !t.takesOverride(byVerb[verb]) {
-		return "", ambiguous("X-HTTP-Method-Override is not taken on POST %s", clip(path))
+		return "", ambiguous("X-HTTP-Method-Override is not taken on POST %s", spell.Clip(path))
 	}
 	if id, ok := t.Session(r); ok {
 		return id, nil
@@ -45,7 +46,7 @@ func (t *Table) Method(r *http.Request) (string, error) {
 	if len(byVerb) > 0 {
 		return "", &VerbError{Verb: verb, Path: path, Allowed: sorted(byVerb)}
 	}
-	return "", fmt.Errorf("%s %s: %w", clip(verb), clip(path), quota.ErrUnpriced)
+	return "", fmt.Errorf("%s %s: %w", spell.Clip(verb), spell.Clip(path), quota.ErrUnpriced)
 }
 
 // takesOverride reports whether the upstream takes a call of the method as POST, too. The price

@@ -48,7 +48,8 @@ func TestAliases(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	head, tail, _ := strings.Cut(small, "  current: {}\n")
-	b.WriteString(head + "  current: {methods: &m {s.things.get: {cost: &c {default: 1}, source: table}")
+	b.WriteString(head +
+		"  current: {methods: &m {s.things.get: {cost: &c {default: 1}, source: table}")
 	for i := range 2000 {
 		fmt.Fprintf(&b, ", s.m%d: {cost: *c, source: table}", i)
 	}

@@ -9,9 +9,11 @@ import (
 )
 
 var (
-	errForm  = errors.New("write https://youtube.googleapis.com/, or http://127.0.0.1:8080/ for a stand-in")
+	errForm = errors.New(
+		"write https://youtube.googleapis.com/, or http://127.0.0.1:8080/ for a stand-in")
 	errMore  = errors.New("write scheme, host and path alone: a key is never part of a URL")
-	errClear = errors.New("http:// would send the API key unencrypted: write https://; http:// is for a stand-in on 127.0.0.1, ::1 or localhost")
+	errClear = errors.New("http:// would send the API key unencrypted: write https://; " +
+		"http:// is for a stand-in on 127.0.0.1, ::1 or localhost")
 )
 
 // Parse reads an address such as https://youtube.googleapis.com/. Its path ends in a slash. No
@@ -19,7 +21,8 @@ var (
 func Parse(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "", strings.HasSuffix(u.Host, ":"):
+	case err != nil, u.Scheme != "https" && u.Scheme != "http",
+		u.Hostname() == "", strings.HasSuffix(u.Host, ":"):
 		return nil, errForm
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, errMore
@@ -36,5 +39,6 @@ func Parse(text string) (*url.URL, error) {
 // or stays on this machine. A name other than localhost may lead anywhere tomorrow, wherever it
 // leads today.
 func Private(u *url.URL) bool {
-	return u.Scheme == "https" || u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+	return u.Scheme == "https" || u.Hostname() == "localhost" ||
+		net.ParseIP(u.Hostname()).IsLoopback()
 }

@@ -8,7 +8,8 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const form, more, clear = "write https://youtube", "write scheme, host and path alone", "would send the API key unencrypted"
+	const form, more, clear = "write https://youtube",
+		"write scheme, host and path alone", "would send the API key unencrypted"
 	for text, want := range map[string]string{
 		"https://youtube.googleapis.com":    "https://youtube.googleapis.com/",
 		"https://h:1/a/b/":                  "https://h:1/a/b/",
@@ -39,7 +40,7 @@ func TestParse(t *testing.T) {
 		"http://localhost.example.com/":     clear,
 		"http://sub.localhost/":             clear,
 		"http://localhost./":                clear,
-		"http://LOCALHOST/":                 clear, // not known as this machine to a proxy's exceptions
+		"http://LOCALHOST/":                 clear, // a proxy may not know it as this machine
 		"HTTP://youtube.googleapis.com/":    clear,
 		"http://stand-in/":                  clear,
 		"http://localhost@10.0.0.1/":        more,
@@ -53,7 +54,8 @@ func TestParse(t *testing.T) {
 	} {
 		u, err := endpoint.Parse(text)
 		switch {
-		case err != nil && (want == "" || !strings.HasPrefix(err.Error(), want) && !strings.Contains(err.Error(), want)):
+		case err != nil && (want == "" ||
+			!strings.HasPrefix(err.Error(), want) && !strings.Contains(err.Error(), want)):
 			t.Errorf("%s: %v, want %s", text, err, want)
 		case err == nil && u.String() != want:
 			t.Errorf("%s: %s, want %s", text, u, want)

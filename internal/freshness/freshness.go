@@ -32,7 +32,7 @@ type Change struct {
 	Pairs    int           // of consecutive charts; without any, nothing below is known
 	Gap      time.Duration // between two charts, on average
 	Moved    float64       // share of compared places that hold another video, on average
-	New      float64       // share of compared places whose video was in none of them before, on average
+	New      float64       // the same, whose video was in none of them before
 	Units    int64         // spent on all charts but the first
 	PerUnit  float64       // new videos for each of those units
 	Proposed time.Duration // interval; 0 when none is proposed

@@ -26,32 +26,36 @@ func charts(n, fresh int, gap time.Duration) (list []Chart) {
 
 func TestCompare(t *testing.T) {
 	const h = time.Hour
-	lane := func(region string, now time.Duration, list []Chart) Lane { return Lane{region, now, list} }
+	lane := func(region string, every time.Duration, n, fresh int) Lane {
+		return Lane{region, every, charts(n, fresh, every)}
+	}
 	for _, c := range []struct {
 		name  string
 		lanes []Lane
 		want  []time.Duration
 		units []float64
 	}{
-		{"the example above", []Lane{lane("US", 3*h, charts(5, 40, 3*h)), lane("CA", 3*h, charts(5, 10, 3*h))},
+		{"the example above", []Lane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 5, 10)},
 			[]time.Duration{2 * h, 8 * h}, []float64{10, 2.5}}, // 1 h 52 min and 7 h 30 min
-		{"alike", []Lane{lane("US", 3*h, charts(5, 40, 3*h)), lane("CA", 3*h, charts(3, 40, 3*h))},
+		{"alike", []Lane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 3, 40)},
 			[]time.Duration{3 * h, 3 * h}, []float64{10, 10}},
-		{"read half as often, and as much new: it changes half as fast", []Lane{lane("US", 3*h, charts(5, 40, 3*h)), lane("CA", 6*h, charts(5, 40, 6*h))},
+		{"as much new in twice the time", []Lane{lane("US", 3*h, 5, 40), lane("CA", 6*h, 5, 40)},
 			[]time.Duration{3 * h, 6 * h}, []float64{10, 10}},
-		{"nothing changes", []Lane{lane("US", 3*h, charts(5, 40, 3*h)), lane("CA", 3*h, charts(5, 0, 3*h))},
+		{"nothing changes", []Lane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 5, 0)},
 			[]time.Duration{90 * time.Minute, 12 * h}, []float64{10, 0}},
-		{"nobody changes", []Lane{lane("US", 3*h, charts(5, 0, 3*h))}, []time.Duration{12 * h}, []float64{0}},
-		{"no history", []Lane{lane("US", 3*h, charts(5, 40, 3*h)), lane("CA", 3*h, charts(1, 0, 3*h)), lane("BR", 3*h, nil)},
+		{"nobody changes", []Lane{lane("US", 3*h, 5, 0)}, []time.Duration{12 * h}, []float64{0}},
+		{"no history", []Lane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 1, 0), lane("BR", 3*h, 0, 0)},
 			[]time.Duration{3 * h, 0, 0}, []float64{10, 0, 0}},
-		{"all within minutes", []Lane{lane("US", 3*h, charts(5, 0, time.Minute))}, []time.Duration{0}, []float64{0}},
-		{"longer than a day", []Lane{lane("US", 24*h, charts(5, 40, 24*h)), lane("CA", 24*h, charts(5, 0, 24*h))},
+		{"all within minutes", []Lane{{"US", 3 * h, charts(5, 0, time.Minute)}},
+			[]time.Duration{0}, []float64{0}},
+		{"longer than a day", []Lane{lane("US", 24*h, 5, 40), lane("CA", 24*h, 5, 0)},
 			[]time.Duration{12 * h, 96 * h}, []float64{10, 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i, got := range Compare(c.lanes) {
 				if got.Proposed != c.want[i] || math.Abs(got.PerUnit-c.units[i]) > 1e-9 {
-					t.Errorf("%s: %s, %v a unit; want %s, %v", got.Region, got.Proposed, got.PerUnit, c.want[i], c.units[i])
+					t.Errorf("%s: %s, %v a unit; want %s, %v", got.Region, got.Proposed,
+						got.PerUnit, c.want[i], c.units[i])
 				}
 			}
 		})
@@ -62,11 +66,14 @@ func TestMeasure(t *testing.T) {
 	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	got := measure(Lane{Charts: []Chart{
 		{at, 9, []string{"a", "b", "c", "d"}},
-		{at.Add(time.Hour), 1, []string{"x", "a", "b", "c"}},              // all four moved, one new
-		{at.Add(3 * time.Hour), 2, []string{"x", "a", "", "y", "c", "b"}}, // two of four moved, one new
+		// all four moved, one new
+		{at.Add(time.Hour), 1, []string{"x", "a", "b", "c"}},
+		// two of four moved, one new
+		{at.Add(3 * time.Hour), 2, []string{"x", "a", "", "y", "c", "b"}},
 		{at.Add(4 * time.Hour), 2, nil},
 	}})
-	if got.Pairs != 2 || got.Gap != 90*time.Minute || got.Moved != 0.75 || got.New != 0.25 || got.Units != 3 || got.PerUnit != 2.0/3 {
+	if got.Pairs != 2 || got.Gap != 90*time.Minute || got.Moved != 0.75 || got.New != 0.25 ||
+		got.Units != 3 || got.PerUnit != 2.0/3 {
 		t.Errorf("%+v", got)
 	}
 }

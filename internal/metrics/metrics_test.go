@@ -29,13 +29,9 @@ import (
 func scrape(t *testing.T, registry *prometheus.Registry) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "metrics.prom")
-	if err := prometheus.WriteToTextfile(file, registry); err != nil {
-		t.Fatal(err)
-	}
+	must(t, prometheus.WriteToTextfile(file, registry))
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -66,14 +62,10 @@ const day = `{bucket="default",credential="key1",timezone="America/Los_Angeles",
 func budgetOn(t *testing.T, url string) *quota.Budget {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	day, err := quota.ParseWindow("day", "America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &quota.Budget{Ledger: l, Credential: "key1", Limits: []quota.Limit{
 		{Bucket: "default", Units: 1000, Headroom: 100, Window: quota.Sliding(24 * time.Hour)},
 		{Bucket: "default", Units: 500, Window: quota.Sliding(24 * time.Hour)},
@@ -88,15 +80,14 @@ func TestLedgerThatHangs(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	budget := budgetOn(t, server.URL())
 	kept, err := catalog.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "catalog.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer kept.Close()
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics.NewBudget(func() *quota.Budget { return budget }, logger),
-		metrics.NewCharts(func() (*catalog.Catalog, []string) { return kept, []string{"US"} }, logger))
+		metrics.NewCharts(func() (*catalog.Catalog, []string) { return kept, []string{"US"} },
+			logger))
 	up := []string{"quota_ledger_up 1", "ingest_catalog_up 1",
 		`quota_limit_units{bucket="default",credential="key1",timezone="",window="24h"} 500`,
 		`quota_remaining_units` + day + `1000`,
@@ -105,9 +96,7 @@ func TestLedgerThatHangs(t *testing.T) {
 		`ingest_chart_age_seconds{region="US"} +Inf`}
 	want(t, scrape(t, registry), up...)
 
-	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(server.PID(), syscall.SIGSTOP))
 	for range 2 {
 		text := scrape(t, registry)
 		want(t, text, "quota_ledger_up 0", "ingest_catalog_up 1",
@@ -116,12 +105,11 @@ func TestLedgerThatHangs(t *testing.T) {
 			t.Errorf("limits of a ledger that does not answer:\n%s", text)
 		}
 	}
-	if err := syscall.Kill(server.PID(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(server.PID(), syscall.SIGCONT))
 	want(t, scrape(t, registry), up...)
 	if n := strings.Count(log.String(), "source=ledger"); n != 2 {
-		t.Errorf("the outage is logged in %d lines, want its beginning and its end:\n%s", n, log.String())
+		t.Errorf("the outage is logged in %d lines, want its beginning and its end:\n%s", n,
+			log.String())
 	}
 	kept.Close()
 	want(t, scrape(t, registry), "quota_ledger_up 1", "ingest_catalog_up 0")
@@ -142,13 +130,12 @@ func TestStandingOfABudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
-	if err := budget.Ledger.Suspend(ctx, "key1", "default", until); err != nil {
-		t.Fatal(err)
-	}
+	must(t, budget.Ledger.Suspend(ctx, "key1", "default", until))
 	_, reset := budget.Limits[2].Window.Bounds(time.Now())
 	text := scrape(t, registry)
 	want(t, text, "quota_used_units"+day+"30", "quota_held_units"+day+"5",
-		"quota_remaining_units"+day+"965", "quota_headroom_units"+day+"0", `quota_suspended{bucket="default",credential="key1"} 1`)
+		"quota_remaining_units"+day+"965", "quota_headroom_units"+day+"0",
+		`quota_suspended{bucket="default",credential="key1"} 1`)
 	for name, at := range map[string]time.Time{
 		"quota_reset_timestamp_seconds" + day:                                          reset,
 		`quota_suspended_until_timestamp_seconds{bucket="default",credential="key1"} `: until,
@@ -193,3 +180,11 @@ func TestUpstreamMeasured(t *testing.T) {
 type answer func() (*http.Response, error)
 
 func (a answer) RoundTrip(*http.Request) (*http.Response, error) { return a() }
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -86,7 +86,8 @@ func (c *chart) text(x, y float64, anchor, text string) {
 }
 
 func (c *chart) head(title string, entries int) {
-	c.print(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
+	c.print(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `+
+		`font-family="sans-serif" font-size="12">`+"\n",
 		right+left, top+height+below+entries*line+10)
 	c.print(`<rect width="100%%" height="100%%" fill="white"/>` + "\n")
 	c.text((left+right)/2, top-20, "middle", title)

@@ -14,8 +14,7 @@ func ticks(from, to time.Time) (found []tick) {
 	const day = 24 * time.Hour
 	var step time.Duration
 	for _, step = range []time.Duration{time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour,
-		day,
-		2 * day, 7 * day, 14 * day, 30 * day, 60 * day, 365 * day} {
+		day, 2 * day, 7 * day, 14 * day, 30 * day, 60 * day, 365 * day} {
 		if to.Sub(from)/step < mostTicks {
 			break
 		}

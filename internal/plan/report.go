@@ -22,8 +22,13 @@ type Report struct {
 
 // Counts is how many runs came to what.
 type Counts struct {
-	Runs, Complete, Partial, Denied, LeftOut int64
-	Pages, Wanted                            int64
+	Runs     int64 `json:"runs"`
+	Complete int64 `json:"complete"`
+	Partial  int64 `json:"partial"`
+	Denied   int64 `json:"denied"`
+	LeftOut  int64 `json:"left_out"`
+	Wanted   int64 `json:"pages_wanted"`
+	Pages    int64 `json:"pages"`
 }
 
 // Lost is the runs that get less than they want.

@@ -241,11 +241,3 @@ func upperSnake(word string) string {
 	}
 	return b.String()
 }
-
-// clip keeps a foreign text short enough for a message.
-func clip(text string) string {
-	if len(text) > 100 {
-		return strings.ToValidUTF8(text[:100], "") + "…"
-	}
-	return text
-}

@@ -11,6 +11,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 )
 
 // What becomes of a request, as the log and the metrics call it.
@@ -95,8 +96,8 @@ func (x *exchange) charged() map[string]int64 {
 func (x *exchange) log() {
 	attrs := []slog.Attr{
 		slog.String("outcome", x.outcome), slog.Int("status", x.w.status),
-		slog.String("verb", clip(x.r.Method)),
-		slog.String("path", shown(clip(x.r.URL.EscapedPath()))),
+		slog.String("verb", spell.Clip(x.r.Method)),
+		slog.String("path", shown(spell.Clip(x.r.URL.EscapedPath()))),
 		slog.Duration("took", time.Since(x.began).Round(time.Microsecond)),
 	}
 	if x.method.ID != "" {

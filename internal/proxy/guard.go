@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"quotabudget/internal/spell"
 )
 
 // checkHost refuses a request that was not addressed to this proxy by its address or by a name
@@ -24,7 +26,7 @@ func (x *exchange) checkHost() error {
 	}
 	return refusef(http.StatusForbidden, "hostNotAllowed", "host is not allowed",
 		"the request is for host %q, which is not this proxy: use its own address, or start it "+
-			"with --host NAME", clip(x.r.Host))
+			"with --host NAME", spell.Clip(x.r.Host))
 }
 
 // ownHosts are the Host headers that name the address on which a request came in. On loopback that
@@ -70,7 +72,7 @@ func (x *exchange) checkOrigin() error {
 	case len(origins) > 0:
 		return refusef(http.StatusForbidden, reason, title,
 			"a web page of %q sent the request: to allow that, start the proxy with --allow-origin",
-			clip(strings.Join(origins, ", ")))
+			spell.Clip(strings.Join(origins, ", ")))
 	case slices.ContainsFunc(x.r.Header.Values("Sec-Fetch-Site"), foreign):
 		return refusef(http.StatusForbidden, reason, title,
 			"a web page of another site sent the request: only one named with --allow-origin may")

@@ -18,8 +18,8 @@ const assigned = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ " +
 
 // slips are what people write instead of a region's code, before it: the code of its language, its
 // letters on cars and in the European Union, or its code of three letters.
-const slips = " UK EN GBR ENG =GB EL GRC =GR JA JPN =JP KO KOR =KR ZH CHN =CN USA =US DEU GER D =DE " +
-	"FRA F =FR BRA =BR IND =IN AUS =AU CAN =CA MEX =MX RUS =RU ESP =ES ITA =IT "
+const slips = " UK EN GBR ENG =GB EL GRC =GR JA JPN =JP KO KOR =KR ZH CHN =CN USA =US " +
+	"DEU GER D =DE FRA F =FR BRA =BR IND =IN AUS =AU CAN =CA MEX =MX RUS =RU ESP =ES ITA =IT "
 
 // slip is the region meant by code, a common slip.
 func slip(code string) (region string, ok bool) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"quotabudget/internal/spell"
 )
 
 // Region is an ISO 3166-1 alpha-2 code in upper case, made by Parse.
@@ -20,9 +22,10 @@ func Parse(code string) (Region, error) {
 		return Region(up), nil
 	}
 	if meant, ok := slip(up); ok {
-		return "", fmt.Errorf("%q is not a region: did you mean %s?", clip(code), meant)
+		return "", fmt.Errorf("%q is not a region: did you mean %s?", spell.Clip(code), meant)
 	}
-	return "", fmt.Errorf("%q is not a region: write an ISO 3166-1 code of two letters, such as US", clip(code))
+	return "", fmt.Errorf("%q is not a region: write an ISO 3166-1 code of two letters, such as US",
+		spell.Clip(code))
 }
 
 // ParseList reads codes in their order. Every bad code is reported; so is a code that stands there
@@ -55,15 +58,8 @@ func ParseList(codes []string) ([]Region, error) {
 // which is not changed.
 func Order(list []Region, lastComplete map[Region]time.Time) []Region {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b Region) int {
-		return lastComplete[a].Compare(lastComplete[b]) // a missing one is the zero time, before all others
+		return lastComplete[a].Compare(lastComplete[b]) // one that is missing is the zero time
 	})
-}
-
-func clip(code string) string {
-	if len(code) > 40 {
-		return strings.ToValidUTF8(code[:40], "") + "…"
-	}
-	return code
 }
 
 // All are the codes that ISO assigns, in their order.

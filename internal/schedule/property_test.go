@@ -11,9 +11,8 @@ import (
 )
 
 var zones = []string{"UTC", "America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe",
-	"America/Sao_Paulo", "Africa/Cairo", "Asia/Kolkata",
-	"Asia/Kathmandu", "America/St_Johns", "Pacific/Chatham", "Africa/Casablanca", "Pacific/Apia",
-	"Asia/Tehran", "America/Caracas",
+	"America/Sao_Paulo", "Africa/Cairo", "Asia/Kolkata", "Asia/Kathmandu", "America/St_Johns",
+	"Pacific/Chatham", "Africa/Casablanca", "Pacific/Apia", "Asia/Tehran", "America/Caracas",
 	"Antarctica/Troll", "Europe/Bucharest", "Antarctica/Macquarie", "America/Indiana/Vincennes",
 	"America/Havana", "Asia/Pyongyang"}
 

@@ -13,8 +13,8 @@ import (
 // A cron spec names moments of the wall clock, and daylight saving is decided so:
 //
 //	comes once       02:30 on most days                    a tick then
-//	does not exist   02:30 on 2026-03-08 in Los Angeles    a tick at 03:00, the first moment after the gap,
-//	                                                       one for all that the gap swallowed
+//	does not exist   02:30 on 2026-03-08 in Los Angeles    one tick at 03:00, the first moment
+//	                                                       after the gap, for all in the gap
 //	comes twice      01:30 on 2026-11-01 in Los Angeles    a tick at the first of the two only
 //
 // So a daily job runs once on every day of the year, and one of every ten minutes has no tick in

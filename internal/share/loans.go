@@ -2,8 +2,9 @@ package share
 
 // Loan is units of the day that one region leaves and another may take.
 type Loan struct {
-	From, To string
-	Units    int64
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Units int64  `json:"units"`
 }
 
 // Loans says who leaves what to whom, measured against a cut by weight alone: what a region may

@@ -1,4 +1,4 @@
-// Package spell finds the known word that a misspelt one was meant to be.
+// Package spell puts unknown words into messages: clipped, with the known word that was meant.
 package spell
 
 import (
@@ -17,6 +17,14 @@ func DidYouMean(word string, known []string) string {
 		return fmt.Sprintf(" (did you mean %s?)", meant)
 	}
 	return ""
+}
+
+// Clip keeps a text from outside short enough for a message.
+func Clip(text string) string {
+	if len(text) > maxWord {
+		return strings.ToValidUTF8(text[:maxWord], "") + "…"
+	}
+	return text
 }
 
 // nearest is the name of which the word is the end (videos.list of youtube.videos.list), else the

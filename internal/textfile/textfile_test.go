@@ -47,7 +47,8 @@ func TestRead(t *testing.T) {
 		{"/dev/ptmx", "", "is a device, not a file"},
 	} {
 		data, err := Read(c.path, 8)
-		if string(data) != c.text || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+		if string(data) != c.text || (err == nil) != (c.problem == "") ||
+			err != nil && !strings.Contains(err.Error(), c.problem) {
 			t.Errorf("%s: %q, %v", c.path, data, err)
 		}
 	}
@@ -81,7 +82,8 @@ func TestReadPipe(t *testing.T) {
 	if got := <-read; string(got.data) != "text" || got.err != nil {
 		t.Errorf("%q, %v", got.data, got.err)
 	}
-	if data, err := ReadPipe(t.Context(), file(t, "text"), 8); string(data) != "text" || err != nil {
+	if data,
+		err := ReadPipe(t.Context(), file(t, "text"), 8); string(data) != "text" || err != nil {
 		t.Errorf("%q, %v", data, err)
 	}
 }

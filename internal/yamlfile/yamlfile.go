@@ -72,7 +72,7 @@ func (r *Reader) Fields(n *yaml.Node, what string, known Fields, required ...str
 		read, ok := known[name]
 		if !ok {
 			meant := spell.DidYouMean(name, slices.Collect(maps.Keys(known)))
-			r.Add(key, "%s: unknown key %q%s", what, Clip(name), meant)
+			r.Add(key, "%s: unknown key %q%s", what, spell.Clip(name), meant)
 			return
 		}
 		seen[name] = true
@@ -107,7 +107,7 @@ func (r *Reader) pairs(n *yaml.Node, what string, items int, read Pair) bool {
 		case key.Kind != yaml.ScalarNode:
 			r.Add(key, "%s: a key is a word", what)
 		case again:
-			r.Add(key, "%s: %s is already set on line %d", what, Clip(key.Value), line)
+			r.Add(key, "%s: %s is already set on line %d", what, spell.Clip(key.Value), line)
 		default:
 			lines[key.Value] = key.Line
 			read(key.Value, key, value)
@@ -167,7 +167,7 @@ func (r *Reader) Number(n *yaml.Node, what string, least, most int64) int64 {
 	}
 	number, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 10, 64)
 	if err != nil || number < least || number > most {
-		r.Add(n, "%s: %s is out of range: %d to %d", what, Clip(n.Value), least, most)
+		r.Add(n, "%s: %s is out of range: %d to %d", what, spell.Clip(n.Value), least, most)
 		return least
 	}
 	return number
@@ -183,11 +183,3 @@ func (r *Reader) Bool(n *yaml.Node, what string) bool {
 
 // Section reports whether a key has anything under it: all of it may be commented out.
 func Section(n *yaml.Node) bool { return n.Kind != yaml.ScalarNode || n.Tag != "!!null" }
-
-// Clip keeps a text of the file short enough for a message.
-func Clip(text string) string {
-	if len(text) > 60 {
-		return strings.ToValidUTF8(text[:60], "") + "…"
-	}
-	return text
-}

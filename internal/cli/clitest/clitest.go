@@ -14,7 +14,8 @@ var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // lines are what was written, without colours.
 func lines(written string) []string {
-	return strings.Split(strings.ReplaceAll(colors.ReplaceAllString(written, ""), "\r\n", "\n"), "\n")
+	return strings.Split(strings.ReplaceAll(colors.ReplaceAllString(written, ""), "\r\n", "\n"),
+		"\n")
 }
 
 // Loud is the first line in what a program wrote that a terminal would obey, apart from line breaks

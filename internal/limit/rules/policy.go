@@ -9,6 +9,7 @@ import (
 	"quotabudget/internal/limit"
 	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 	"quotabudget/internal/yamlfile"
 )
 
@@ -66,7 +67,7 @@ func (r *reader) tiersOf(n *yaml.Node, l *guard.Limit) {
 			r.Add(key, "tiers: more than %d", maxTiers)
 		}
 		p := l.Policy
-		p.Units = r.Number(value, "tiers: "+yamlfile.Clip(tier), 1, limit.MaxUnits)
+		p.Units = r.Number(value, "tiers: "+spell.Clip(tier), 1, limit.MaxUnits)
 		l.Tiers[tier] = &p
 		r.tiers[tier] = true
 	})

@@ -86,7 +86,7 @@ func Read(in *yamlfile.Reader, n *yaml.Node) Rules {
 	})
 	for tier, at := range r.tierAt {
 		if !r.tiers[tier] {
-			r.Add(at, "tier: no policy has a tier %q%s", yamlfile.Clip(tier),
+			r.Add(at, "tier: no policy has a tier %q%s", spell.Clip(tier),
 				spell.DidYouMean(tier, slices.Collect(maps.Keys(r.tiers))))
 		}
 	}
@@ -100,7 +100,7 @@ func (r *reader) word(n *yaml.Node, what string, words ...string) string {
 		return text
 	}
 	last := len(words) - 1
-	r.Add(n, "%s: %q: write %s or %s", what, yamlfile.Clip(text),
+	r.Add(n, "%s: %q: write %s or %s", what, spell.Clip(text),
 		strings.Join(words[:last], ", "), words[last])
 	return words[0]
 }
@@ -118,7 +118,7 @@ func (r *reader) proxy(n *yaml.Node) {
 	switch {
 	case err != nil:
 		r.Add(n, "trusted_proxies: %q is no address or network, such as 10.0.0.0/8",
-			yamlfile.Clip(text))
+			spell.Clip(text))
 	case prefix.Bits() == 0:
 		r.Add(n, "trusted_proxies: %s trusts everybody, so anybody could make up an address: "+
 			"write your proxies' own", text)
@@ -167,7 +167,7 @@ func (r *reader) name(n *yaml.Node, kind string, names map[string]bool) string {
 		r.Add(n, "name: %v", err)
 	}
 	if names[name] {
-		r.Add(n, "name: there is a %s %s already", kind, yamlfile.Clip(name))
+		r.Add(n, "name: there is a %s %s already", kind, spell.Clip(name))
 	}
 	names[name] = true
 	return name
@@ -181,7 +181,7 @@ func (r *reader) duration(n *yaml.Node, what string) time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		r.Add(n, "%s: %q is not a duration, such as 1m or 24h", what, yamlfile.Clip(text))
+		r.Add(n, "%s: %q is not a duration, such as 1m or 24h", what, spell.Clip(text))
 		return 0
 	}
 	return d
