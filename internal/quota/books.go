@@ -120,12 +120,12 @@ func (m *Mended) readUnits(b Books) {
 				m.Add(what, "it is removed: it is older than every window", true)
 			case !known:
 				m.Lines[j].Left = true
-				m.Add(what, "none: its units are unknown. Charges that need it are denied until it is "+
-					"older than every window, or until you delete it", false)
+				m.Add(what, "none: its units are unknown. Charges that need it are denied until "+
+					"it is older than every window, or until you delete it", false)
 			case units > 0 && j == end-1: // the last of them, which leaves its window last
 				m.Lines[j].Units = units
-				m.Add(what, fmt.Sprintf("it becomes an entry of %d units, by the totals around it; "+
-					"who spent them is unknown", units), true)
+				m.Add(what, fmt.Sprintf("it becomes an entry of %d units, by the totals around "+
+					"it; who spent them is unknown", units), true)
 			default:
 				m.Add(what, "it is removed: by the totals around it, it has no units", true)
 			}
@@ -225,8 +225,8 @@ func (m *Mended) setTotals(b Books) {
 	}
 	if changed > 0 {
 		m.Add(fmt.Sprintf("running totals that do not match the entries' units: %d, the first %s",
-			changed, first.when()), fmt.Sprintf("they are recomputed: the %d entries add up to %d units",
-			len(order), sum), true)
+			changed, first.when()), fmt.Sprintf("they are recomputed: the %d entries add up to %d "+
+			"units", len(order), sum), true)
 	}
 	m.checkState(b, len(order) == 0)
 }

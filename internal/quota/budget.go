@@ -17,9 +17,9 @@ type Budget struct {
 	Credential string
 	Limits     []Limit
 	Paces      []Limit           // each with a Pace; they hold for scheduled charges besides Limits
-	Prices     map[string][]Cost // what one call of a method takes; a method without a price is refused
+	Prices     map[string][]Cost // of one call of each method
 	Observe    bool              // record what would have been denied and let it pass
-	Open       []string          // methods that pass when the ledger cannot be reached; all others are denied
+	Open       []string          // methods that pass when the ledger cannot be reached
 	Labels     Labels            // of every charge
 	Log        *slog.Logger      // of calls that passed unmetered; required with Open
 }
@@ -84,7 +84,8 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		Reservation: call.Reservation,
 	}
 	d, err := b.Ledger.Charge(ctx, c)
-	if err == nil && (!d.Allowed || d.Observed) && len(paces) > 0 && !c.Manual && c.Reservation == "" {
+	paced := len(paces) > 0 && !c.Manual && c.Reservation == ""
+	if err == nil && paced && (!d.Allowed || d.Observed) {
 		d = b.whenPaced(ctx, c, paces, d)
 	}
 	if err != nil && b.failsOpen(call, err) {
@@ -159,13 +160,13 @@ func (b *Budget) Costs(call Call) ([]Cost, error) {
 	}
 	count := cmp.Or(call.Count, 1)
 	if count < 0 || count > MaxUnits {
-		return nil, fmt.Errorf("%w: %d calls", ErrMalformed, count)
+		return nil, malformed("%d calls", count)
 	}
 	costs := slices.Clone(price)
 	for i := range costs {
 		if costs[i].Units > MaxUnits/count {
-			return nil, fmt.Errorf("%w: %d calls of %s: at most %d units in one charge",
-				ErrMalformed, count, call.Method, int64(MaxUnits))
+			return nil, malformed("%d calls of %s: at most %d units in one charge", count,
+				call.Method, int64(MaxUnits))
 		}
 		costs[i].Units *= count
 	}
@@ -209,7 +210,8 @@ func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labe
 	if err != nil {
 		return Decision{}, err
 	}
-	return b.Charge(ctx, Call{Bucket: bucket, Units: units, Reservation: reservation, Labels: labels})
+	call := Call{Bucket: bucket, Units: units, Reservation: reservation, Labels: labels}
+	return b.Charge(ctx, call)
 }
 
 // Commit settles a reservation: units of it were used (AllUnits for all that is left). Errors are

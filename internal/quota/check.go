@@ -12,12 +12,12 @@ import (
 // scripts check again.
 func (c Charge) Check() error {
 	if len(c.Costs) == 0 {
-		return fmt.Errorf("%w: a charge without a cost", ErrMalformed)
+		return malformed("a charge without a cost")
 	}
 	seen := make(map[string]bool, len(c.Costs))
 	for _, cost := range c.Costs {
 		if seen[cost.Bucket] {
-			return fmt.Errorf("%w: bucket %s is charged twice in one charge", ErrMalformed, cost.Bucket)
+			return malformed("bucket %s is charged twice in one charge", cost.Bucket)
 		}
 		seen[cost.Bucket] = true
 		if err := checkUnits(cost.Units); err != nil {
@@ -25,7 +25,7 @@ func (c Charge) Check() error {
 		}
 	}
 	if !idForm.MatchString(c.ID) {
-		return fmt.Errorf("%w: entry ID %q", ErrMalformed, c.ID)
+		return malformed("entry ID %q", c.ID)
 	}
 	if err := c.Labels.Check(); err != nil {
 		return err
@@ -39,8 +39,8 @@ func (c Charge) Check() error {
 			return err
 		}
 		if !seen[bucket] {
-			return fmt.Errorf("%w: reservation %s is of bucket %s, which this charge does not touch",
-				ErrMalformed, c.Reservation, bucket)
+			return malformed("reservation %s is of bucket %s, which this charge does not touch",
+				c.Reservation, bucket)
 		}
 	}
 	if err := checkBuckets(c.Costs, c.Limits); err != nil || c.Key != "" {
@@ -78,7 +78,7 @@ func (r Reserve) Check() error {
 		return err
 	}
 	if r.TTL < time.Millisecond || r.TTL > MaxWindow {
-		return fmt.Errorf("%w: a reservation for %s: it must last from 1ms to %s", ErrMalformed, r.TTL,
+		return malformed("a reservation for %s: it must last from 1ms to %s", r.TTL,
 			shortDuration(MaxWindow))
 	}
 	if err := CheckText("note", r.Note); err != nil {
@@ -105,10 +105,10 @@ func (c Commit) Check() error {
 		return err
 	}
 	if c.Units != AllUnits && (c.Units < 0 || c.Units > MaxUnits) {
-		return fmt.Errorf("%w: %d units: commit 0 or more", ErrMalformed, c.Units)
+		return malformed("%d units: commit 0 or more", c.Units)
 	}
 	if !idForm.MatchString(c.ID) {
-		return fmt.Errorf("%w: entry ID %q", ErrMalformed, c.ID)
+		return malformed("entry ID %q", c.ID)
 	}
 	if err := c.Labels.Check(); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (c Commit) Check() error {
 
 func checkUnits(units int64) error {
 	if units < 1 || units > MaxUnits {
-		return fmt.Errorf("%w: %d units: at least 1 and at most %d", ErrMalformed, units, int64(MaxUnits))
+		return malformed("%d units: at least 1 and at most %d", units, int64(MaxUnits))
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func checkNames(credential, key string) error {
 func CheckNames(names ...string) error {
 	for _, name := range names {
 		if err := CheckName(name); err != nil {
-			return fmt.Errorf("%w: %w", ErrMalformed, err)
+			return malformed("%w", err)
 		}
 	}
 	return nil

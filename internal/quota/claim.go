@@ -3,7 +3,6 @@ package quota
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -23,7 +22,7 @@ type Claim struct {
 	Credential string
 	Name       string        // of the work, up to 256 bytes
 	Holder     string        // of the process: NewID at its start
-	TTL        time.Duration // of the lease, at least 1 ms; with Finish, how long done is remembered
+	TTL        time.Duration // of the lease, at least 1 ms; for Finish: until done is forgotten
 }
 
 // ClaimState is how a name stands.
@@ -45,13 +44,13 @@ func (c Claim) Check() error {
 		return err
 	}
 	if c.Name == "" || CheckText("claim", c.Name) != nil {
-		return fmt.Errorf("%w: claim %q", ErrMalformed, c.Name)
+		return malformed("claim %q", c.Name)
 	}
 	if !idForm.MatchString(c.Holder) {
-		return fmt.Errorf("%w: holder %q", ErrMalformed, c.Holder)
+		return malformed("holder %q", c.Holder)
 	}
 	if c.TTL < time.Millisecond || c.TTL > MaxWindow {
-		return fmt.Errorf("%w: a claim for %s: it lasts from 1ms to %s", ErrMalformed, c.TTL,
+		return malformed("a claim for %s: it lasts from 1ms to %s", c.TTL,
 			shortDuration(MaxWindow))
 	}
 	return nil

@@ -8,18 +8,18 @@ import (
 
 // What callers branch on. Each comes wrapped in words about the case at hand.
 var (
-	ErrExhausted        = errors.New("quota exhausted")                 // denied for want of units; see DeniedError
-	ErrCostExceedsLimit = errors.New("cost exceeds the limit")          // this cost will never fit
-	ErrUnreachable      = errors.New("ledger cannot be reached")        // nothing was decided, or the answer was lost
-	ErrNotSent          = errors.New("not sent")                        // the gate refused a request; wrapped with the reason
-	ErrUnpriced         = errors.New("method has no price")             // refused, never guessed
-	ErrNoBucket         = errors.New("bucket has no limit")             // unknown to the credential
-	ErrNoReservation    = errors.New("no such reservation")             // unknown, expired or already settled
-	ErrReservationShort = errors.New("reservation holds fewer units")   // a draw or commit of more than is left
-	ErrNoEntry          = errors.New("no such entry")                   // cancelled already, trimmed, or too far back
+	ErrExhausted        = errors.New("quota exhausted")          // see DeniedError
+	ErrCostExceedsLimit = errors.New("cost exceeds the limit")   // this cost will never fit
+	ErrUnreachable      = errors.New("ledger cannot be reached") // or its answer was lost
+	ErrNotSent          = errors.New("not sent")                 // refused by the gate
+	ErrUnpriced         = errors.New("method has no price")      // refused, never guessed
+	ErrNoBucket         = errors.New("bucket has no limit")      // unknown to the credential
+	ErrNoReservation    = errors.New("no such reservation")      // or no longer
+	ErrReservationShort = errors.New("reservation holds fewer units")
+	ErrNoEntry          = errors.New("no such entry")                   // or no longer
 	ErrKeyReused        = errors.New("idempotency key was used before") // for a different charge
-	ErrMalformed        = errors.New("malformed")                       // a text or number that no ledger takes
-	ErrLedgerUnusable   = errors.New("ledger cannot be used")           // wrong version, read-only, damaged: for a person
+	ErrMalformed        = errors.New("malformed")                       // not valid in any ledger
+	ErrLedgerUnusable   = errors.New("ledger cannot be used")           // until somebody acts
 )
 
 // DeniedError is a denial on its way through code that can only return errors, such as an
@@ -33,10 +33,11 @@ func (e *DeniedError) Error() string {
 	if whole := at.Truncate(time.Second); whole.Before(at) {
 		at = whole.Add(time.Second)
 	}
-	if e.Decision.Limit == PaceName {
-		return fmt.Sprintf("held back by the pace, retry at %s", at.Format(time.RFC3339))
+	text := "held back by the pace"
+	if e.Decision.Limit != PaceName {
+		text = fmt.Sprintf("%v: %s", ErrExhausted, e.Decision.Limit)
 	}
-	return fmt.Sprintf("%v: %s, retry at %s", ErrExhausted, e.Decision.Limit, at.Format(time.RFC3339))
+	return text + ", retry at " + at.Format(time.RFC3339)
 }
 
 // Is makes every DeniedError an ErrExhausted.
@@ -63,7 +64,7 @@ func (e *CostExceedsLimitError) Error() string {
 func (e *CostExceedsLimitError) Is(target error) bool { return target == ErrCostExceedsLimit }
 
 // DamagedError says what is wrong with a bucket whose state and entries disagree: somebody changed
-// them by hand, or restored a part of them. Nothing is decided on it until it is mended; see
+// them by hand, or restored a part of them. Nothing is decided on it until it is repaired; see
 // Checker.
 type DamagedError struct {
 	Credential string
@@ -71,11 +72,16 @@ type DamagedError struct {
 	What       string // "the total is 80 in its newest entry, and 90 in its state"
 }
 
-// Error names the bucket, and what mends it.
+// Error names the bucket, and what repairs it.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%v: bucket %s of %s is damaged: %s; to repair it: quotactl ledger check --repair",
-		ErrLedgerUnusable, e.Bucket, e.Credential, e.What)
+	return fmt.Sprintf("%v: bucket %s of %s is damaged: %s; to repair it: "+
+		"quotactl ledger check --repair", ErrLedgerUnusable, e.Bucket, e.Credential, e.What)
 }
 
 // Is makes every DamagedError an ErrLedgerUnusable.
 func (e *DamagedError) Is(target error) bool { return target == ErrLedgerUnusable }
+
+// malformed is an ErrMalformed that says what is wrong.
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrMalformed, fmt.Errorf(format, args...))
+}

@@ -37,7 +37,8 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 // CheckName reports what is wrong with the name of a credential or a bucket.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
-		return fmt.Errorf("%q is not a name: use up to 63 lower-case letters, digits, _ and -", name)
+		return fmt.Errorf("%q is not a name: "+
+			"use up to 63 lower-case letters, digits, _ and -", name)
 	}
 	return nil
 }
@@ -51,8 +52,8 @@ func ReservationID(bucket, id string) string { return bucket + "." + id }
 func ParseReservation(reservation string) (bucket, id string, err error) {
 	bucket, id, ok := strings.Cut(reservation, ".")
 	if !ok || CheckName(bucket) != nil || !idForm.MatchString(id) {
-		return "", "", fmt.Errorf("%w: %q is not the ID of a reservation, which looks like default.06fmjq2kx4a9bc",
-			ErrMalformed, reservation)
+		err = malformed("%q is not a reservation ID such as default.06fmjq2kx4a9bc", reservation)
+		return "", "", err
 	}
 	return bucket, id, nil
 }

@@ -41,21 +41,21 @@ func LooksSecret(text string) bool { return secretForm.MatchString(text) }
 // Check reports the first label that cannot be kept.
 func (l Labels) Check() error {
 	if len(l) > maxLabels {
-		return fmt.Errorf("%w: %d labels: at most %d go with one charge", ErrMalformed, len(l), maxLabels)
+		return malformed("%d labels: at most %d go with one charge", len(l), maxLabels)
 	}
 	bytes := 0
 	for k, v := range l {
 		bytes += len(k) + len(v)
 		if !labelKey.MatchString(k) {
-			return fmt.Errorf("%w: label name %q: use a lower-case letter, then up to 31 letters, "+
-				"digits and _", ErrMalformed, k)
+			return malformed("label name %q: use a lower-case letter, then up to 31 letters, "+
+				"digits and _", k)
 		}
 		if err := CheckText("label "+k, v); err != nil {
 			return err
 		}
 	}
 	if bytes > maxLabelBytes {
-		return fmt.Errorf("%w: the labels take %d bytes: at most %d", ErrMalformed, bytes, maxLabelBytes)
+		return malformed("the labels take %d bytes: at most %d", bytes, maxLabelBytes)
 	}
 	return nil
 }
@@ -66,14 +66,14 @@ func (l Labels) Check() error {
 func CheckText(what, text string) error {
 	switch {
 	case len(text) > 256:
-		return fmt.Errorf("%w: %s is %d bytes long: at most 256", ErrMalformed, what, len(text))
+		return malformed("%s is %d bytes long: at most 256", what, len(text))
 	case !utf8.ValidString(text):
-		return fmt.Errorf("%w: %s is not valid UTF-8", ErrMalformed, what)
+		return malformed("%s is not valid UTF-8", what)
 	case LooksSecret(text):
-		return fmt.Errorf("%w: %s holds what looks like an API key; it would be stored and printed",
-			ErrMalformed, what)
+		return malformed("%s holds what looks like an API key; it would be stored and printed",
+			what)
 	case strings.ContainsFunc(text, unicode.IsControl):
-		return fmt.Errorf("%w: %s holds a control character", ErrMalformed, what)
+		return malformed("%s holds a control character", what)
 	}
 	return nil
 }

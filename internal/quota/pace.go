@@ -2,7 +2,6 @@ package quota
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sort"
 	"time"
@@ -33,17 +32,17 @@ func (p Pace) Check() error {
 	var sum int64
 	for _, w := range p.Curve {
 		if w < 0 || w > MaxUnits {
-			return fmt.Errorf("%w: pace: a weight of %d: 0 or more", ErrMalformed, w)
+			return malformed("pace: a weight of %d: 0 or more", w)
 		}
 		sum += w
 	}
 	switch {
 	case len(p.Curve) != 0 && len(p.Curve) != 24:
-		return fmt.Errorf("%w: pace: %d hours: a curve has 24", ErrMalformed, len(p.Curve))
+		return malformed("pace: %d hours: a curve has 24", len(p.Curve))
 	case len(p.Curve) != 0 && sum == 0:
-		return fmt.Errorf("%w: pace: a curve of nothing but 0", ErrMalformed)
+		return malformed("pace: a curve of nothing but 0")
 	case p.Slack < 0:
-		return fmt.Errorf("%w: pace: a slack of %d units: 0 or more", ErrMalformed, p.Slack)
+		return malformed("pace: a slack of %d units: 0 or more", p.Slack)
 	}
 	return nil
 }

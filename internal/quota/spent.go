@@ -26,7 +26,8 @@ type SpentQuery struct {
 // early. Those of the grain in which one of the limits' windows begins now are read one by one, so
 // that what is inside each window now is exact.
 func (q SpentQuery) Read(ctx context.Context, l Ledger) ([]Spent, error) {
-	sums, err := l.Sums(ctx, SumQuery{Credential: q.Credential, Bucket: q.Bucket, Since: GrainOf(q.Since)})
+	from := SumQuery{Credential: q.Credential, Bucket: q.Bucket, Since: GrainOf(q.Since)}
+	sums, err := l.Sums(ctx, from)
 	if err != nil {
 		return nil, err
 	}

@@ -38,17 +38,18 @@ func TestSpent(t *testing.T) {
 		plays++
 		b := quota.Budget{Ledger: ledger, Credential: fmt.Sprint("key", plays), Limits: limits}
 		end := time.Date(2026, 11, 1, rapid.IntRange(0, 23).Draw(r, "hour"), 0, 0, 0, time.UTC).
-			Add(rapid.SampledFrom([]time.Duration{0, 4 * time.Minute, 10 * time.Minute, 10*time.Minute - 1000, 37*time.Minute + 5*time.Second}).Draw(r, "into"))
+			Add(some(r, "into", "0", "4m", "10m", "9m59.999999s", "37m5s"))
 		now = end.Add(-30 * time.Hour)
 		all := make(map[string]int64)
 		for range rapid.IntRange(0, 60).Draw(r, "charges") {
-			now = now.Add(rapid.SampledFrom([]time.Duration{time.Microsecond, 7 * time.Second, 3 * time.Minute, 11 * time.Minute, 47 * time.Minute, 5 * time.Hour}).Draw(r, "later"))
+			now = now.Add(some(r, "later", "1us", "7s", "3m", "11m", "47m", "5h"))
 			if now.After(end) {
 				break
 			}
 			region := rapid.SampledFrom([]string{"US", "GB"}).Draw(r, "region")
 			units := rapid.Int64Range(1, 9).Draw(r, "units")
-			call := quota.Call{Bucket: quota.DefaultBucket, Units: units, Labels: quota.Labels{quota.LabelRegion: region}}
+			labels := quota.Labels{quota.LabelRegion: region}
+			call := quota.Call{Bucket: quota.DefaultBucket, Units: units, Labels: labels}
 			if _, err := b.Charge(t.Context(), call); err != nil {
 				r.Fatal(err)
 			}
@@ -59,14 +60,18 @@ func TestSpent(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		q := quota.SpentQuery{Credential: b.Credential, Bucket: quota.DefaultBucket, Limits: limits, Now: end, Since: end.Add(-48 * time.Hour)}
+		q := quota.SpentQuery{
+			Credential: b.Credential, Bucket: quota.DefaultBucket, Limits: limits,
+			Now: end, Since: end.Add(-48 * time.Hour),
+		}
 		spent, err := q.Read(t.Context(), ledger)
 		if err != nil {
 			r.Fatal(err)
 		}
 		read := make(map[string]int64)
 		for i, s := range spent {
-			if read[s.Labels[quota.LabelRegion]] += s.Units; s.Charges < 1 || i > 0 && s.At.Before(spent[i-1].At) || s.At.After(end) {
+			read[s.Labels[quota.LabelRegion]] += s.Units
+			if s.Charges < 1 || i > 0 && s.At.Before(spent[i-1].At) || s.At.After(end) {
 				r.Fatalf("%d: %+v", i, s)
 			}
 		}
@@ -90,4 +95,13 @@ func TestSpent(t *testing.T) {
 			}
 		}
 	})
+}
+
+// some draws one of the durations.
+func some(r *rapid.T, label string, durations ...string) time.Duration {
+	d, err := time.ParseDuration(rapid.SampledFrom(durations).Draw(r, label))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return d
 }

@@ -112,7 +112,7 @@ func (t *Tally) DropZero() {
 	for i := range t.grains {
 		g := &t.grains[i]
 		g.merge()
-		g.spent = slices.DeleteFunc(g.spent, func(s spent) bool { return s.units == 0 && s.charges == 0 })
+		g.spent = slices.DeleteFunc(g.spent, func(s spent) bool { return s.units|s.charges == 0 })
 		g.merged = len(g.spent)
 	}
 	t.grains = slices.DeleteFunc(t.grains, func(g grain) bool { return g.merged == 0 })

@@ -17,7 +17,8 @@ func TestTallyAddsUp(t *testing.T) {
 		var tally, other quota.Tally
 		want, least := make(map[string]int64), 1+random.Int64N(4)
 		for range 6000 {
-			at, line, units := random.Int64N(6*grain), fmt.Sprint("job=", random.IntN(9)), random.Int64N(9)
+			at, units := random.Int64N(6*grain), random.Int64N(9)
+			line := fmt.Sprint("job=", random.IntN(9))
 			tally.Add(at, line, units, 1)
 			other.Add(at, line, 2*units, 2)
 			other.Add(at-at%grain, line, -units, -1)
@@ -45,7 +46,7 @@ func TestTallyAddsUp(t *testing.T) {
 		for _, s := range sums {
 			name := fmt.Sprint(s.At.UnixMicro()/grain, s.Labels.Encode())
 			if s.Units != want[name] || name <= last {
-				t.Errorf("%d: %s: %d units, want %d, after %s", seed, name, s.Units, want[name], last)
+				t.Errorf("%d: %s: %d, want %d, after %s", seed, name, s.Units, want[name], last)
 			}
 			last = name
 		}

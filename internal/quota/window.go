@@ -23,22 +23,23 @@ func Sliding(d time.Duration) Window { return Window{Length: d} }
 
 // ParseWindow reads "24h", "1m" (sliding) or "day", "hour" (calendar, in the IANA zone; UTC when it
 // is empty).
-func ParseWindow(text, zone string) (Window, error) {
+func ParseWindow(text, zone string) (w Window, err error) {
 	if text == "day" || text == "hour" {
 		loc, err := time.LoadLocation(zone)
 		if err != nil || zone == "Local" {
-			return Window{}, fmt.Errorf("%q is not an IANA time zone such as America/Los_Angeles", zone)
+			return w, fmt.Errorf("%q is not an IANA time zone such as America/Los_Angeles", zone)
 		}
 		return Window{Calendar: text, Zone: loc}, nil
 	}
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return Window{}, fmt.Errorf("%q is not a window: write a duration such as 24h or 1m, or day or hour", text)
+		return w, fmt.Errorf("%q is not a window: write day, hour or a duration such as 24h", text)
 	case zone != "":
-		return Window{}, fmt.Errorf("a sliding window of %s has no timezone: only day and hour do", text)
+		return w, fmt.Errorf("a sliding window of %s has no timezone: only day and hour do", text)
 	case d < time.Millisecond || d > MaxWindow:
-		return Window{}, fmt.Errorf("a window of %s is out of range: 1ms to %s", text, shortDuration(MaxWindow))
+		most := shortDuration(MaxWindow)
+		return w, fmt.Errorf("a window of %s is out of range: 1ms to %s", text, most)
 	}
 	return Sliding(d.Truncate(time.Microsecond)), nil
 }

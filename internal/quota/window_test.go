@@ -114,7 +114,8 @@ func TestBoundsFollowOneAnother(t *testing.T) {
 		now := time.UnixMicro(rapid.Int64Range(from.UnixMicro(), until.UnixMicro()).Draw(rt, "µs"))
 		if rapid.Bool().Draw(rt, "near a change") {
 			if _, change := now.In(w.Zone).ZoneBounds(); !change.IsZero() {
-				now = change.Add(time.Duration(rapid.Int64Range(-26*3600, 26*3600).Draw(rt, "s")) * time.Second)
+				seconds := rapid.IntRange(-26*3600, 26*3600).Draw(rt, "s")
+				now = change.Add(time.Second * time.Duration(seconds))
 			}
 		}
 		start, end := w.Bounds(now)
@@ -123,7 +124,7 @@ func TestBoundsFollowOneAnother(t *testing.T) {
 		}
 		for _, inside := range []time.Time{start, end.Add(-time.Nanosecond)} {
 			if s, e := w.Bounds(inside); !s.Equal(start) || !e.Equal(end) {
-				rt.Fatalf("%s: %s to %s at %s, but %s to %s at %s", w, start, end, now, s, e, inside)
+				rt.Fatalf("%s at %s: %s to %s, then %s to %s", w, now, start, end, s, e)
 			}
 		}
 		if s, _ := w.Bounds(end); !s.Equal(end) {
@@ -137,22 +138,26 @@ func TestBoundsFollowOneAnother(t *testing.T) {
 
 func TestParseWindow(t *testing.T) {
 	for _, c := range []struct{ text, zone, want string }{
-		{"24h", "", "24h"}, {"90m", "", "1h30m"}, {"1m", "", "1m"}, {"10m", "", "10m"}, {"1h0m1s", "", "1h0m1s"}, {"1ms", "", "1ms"},
-		{"100s", "", "1m40s"}, {"20s", "", "20s"}, {"8784h", "", "8784h"}, {"1000000ns", "", "1ms"},
-		{"day", "", "day UTC"}, {"day", "America/Los_Angeles", "day America/Los_Angeles"}, {"hour", "Asia/Kolkata", "hour Asia/Kolkata"},
+		{"24h", "", "24h"}, {"90m", "", "1h30m"}, {"1m", "", "1m"}, {"10m", "", "10m"},
+		{"1h0m1s", "", "1h0m1s"}, {"1ms", "", "1ms"}, {"100s", "", "1m40s"}, {"20s", "", "20s"},
+		{"8784h", "", "8784h"}, {"1000000ns", "", "1ms"}, {"day", "", "day UTC"},
+		{"day", "America/Los_Angeles", "day America/Los_Angeles"},
+		{"hour", "Asia/Kolkata", "hour Asia/Kolkata"},
 	} {
 		w, err := ParseWindow(c.text, c.zone)
 		if err != nil || w.String() != c.want {
 			t.Errorf("%q %q: %s, %v, want %s", c.text, c.zone, w, err, c.want)
 			continue
 		}
-		if again, err := ParseWindow(w.Text(), w.ZoneName()); err != nil || again.String() != w.String() {
-			t.Errorf("%s is written as %q %q, which is read as %s, %v", w, w.Text(), w.ZoneName(), again, err)
+		again, err := ParseWindow(w.Text(), w.ZoneName())
+		if err != nil || again.String() != w.String() {
+			t.Errorf("%s: %q %q is parsed as %s, %v", w, w.Text(), w.ZoneName(), again, err)
 		}
 	}
 	for _, c := range []struct{ text, zone string }{
-		{"", ""}, {"0", ""}, {"0s", ""}, {"-1h", ""}, {"999us", ""}, {"8785h", ""}, {"month", ""}, {"24", ""}, {"1d", ""},
-		{"24h", "UTC"}, {"day", "Mars/Olympus"}, {"day", "Local"}, {"day", "../etc/passwd"},
+		{"", ""}, {"0", ""}, {"0s", ""}, {"-1h", ""}, {"999us", ""}, {"8785h", ""}, {"month", ""},
+		{"24", ""}, {"1d", ""}, {"24h", "UTC"}, {"day", "Mars/Olympus"}, {"day", "Local"},
+		{"day", "../etc/passwd"},
 	} {
 		if w, err := ParseWindow(c.text, c.zone); err == nil {
 			t.Errorf("%q %q is read as %s", c.text, c.zone, w)
@@ -161,32 +166,26 @@ func TestParseWindow(t *testing.T) {
 }
 
 func TestRetentionFor(t *testing.T) {
-	for _, c := range []struct {
-		windows []string
-		want    time.Duration
-	}{
-		{nil, 72 * time.Hour}, {[]string{"24h", "day"}, 72 * time.Hour}, {[]string{"48h"}, 72 * time.Hour}, {[]string{"1m", "168h"}, 192 * time.Hour},
+	for windows, hours := range map[string]time.Duration{
+		"": 72, "24h day": 72, "48h": 72, "1m 168h": 192,
 	} {
 		var limits []Limit
-		for _, text := range c.windows {
+		for text := range strings.FieldsSeq(windows) {
 			limits = append(limits, Limit{Window: window(t, text, "")})
 		}
-		if got := RetentionFor(limits); got != c.want {
-			t.Errorf("%v: %s, want %s", c.windows, got, c.want)
+		if got := RetentionFor(limits); got != hours*time.Hour {
+			t.Errorf("%q: %s, want %d h", windows, got, hours)
 		}
 	}
 }
 
 func TestPaceLine(t *testing.T) {
-	day, err := ParseWindow("day", "America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	day := window(t, "day", "America/Los_Angeles")
 	morning := make([]int64, 24)
 	for h := 6; h < 12; h++ {
 		morning[h] = 1
 	}
-	at := func(d, h, m int) time.Time { return time.Date(2026, time.March, d, h, m, 0, 0, day.Zone) }
+	at := func(d, h, m int) time.Time { return time.Date(2026, 3, d, h, m, 0, 0, day.Zone) }
 	for _, test := range []struct {
 		name  string
 		pace  Pace
@@ -212,7 +211,7 @@ func TestPaceLine(t *testing.T) {
 
 // At the moment When names, the line is there; a second before, it is not.
 func TestPaceWhen(t *testing.T) {
-	day, _ := ParseWindow("day", "America/Los_Angeles")
+	day := window(t, "day", "America/Los_Angeles")
 	now := time.Date(2026, time.November, 1, 0, 30, 0, 0, day.Zone) // a day of 25 h
 	pace := Pace{Slack: 100}
 	for used := int64(200); used <= 9500; used += 100 {
@@ -220,7 +219,8 @@ func TestPaceWhen(t *testing.T) {
 		if pace.Line(9500, day, when) < used {
 			t.Errorf("%d at %v: the line is at %d", used, when, pace.Line(9500, day, when))
 		}
-		if before := when.Add(-time.Second); before.After(now) && pace.Line(9500, day, before) >= used {
+		before := when.Add(-time.Second)
+		if before.After(now) && pace.Line(9500, day, before) >= used {
 			t.Errorf("%d at %v: a second before would do", used, when)
 		}
 	}

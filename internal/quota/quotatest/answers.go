@@ -110,7 +110,7 @@ func (r *runner) checkUsage(raw json.RawMessage, u quota.Usage) {
 		got.At = stated(u.At)
 	}
 	for _, b := range u.Buckets {
-		bucket := bucketAnswer{Bucket: b.Bucket, Held: b.Held, SuspendedUntil: stated(b.SuspendedUntil)}
+		bucket := bucketAnswer{b.Bucket, b.Held, stated(b.SuspendedUntil), nil}
 		for _, l := range b.Limits {
 			limit := limitAnswer{l.Used, l.Remaining, stated(l.NextFreeAt)}
 			bucket.Limits = append(bucket.Limits, limit)

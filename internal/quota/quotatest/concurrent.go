@@ -145,7 +145,8 @@ func testClaims(t *testing.T, h Harness) {
 	one, two := openClaims(t, h), openClaims(t, h)
 	credential := newCredential()
 	claim := func(holder string, ttl time.Duration) quota.Claim {
-		return quota.Claim{Credential: credential, Name: "trending/US/2026-06-01T06:00:00Z", Holder: holder, TTL: ttl}
+		const name = "trending/US/2026-06-01T06:00:00Z"
+		return quota.Claim{Credential: credential, Name: name, Holder: holder, TTL: ttl}
 	}
 	asks := func(at time.Duration, c quota.Claims, holder string, want quota.ClaimState) {
 		t.Helper()
@@ -160,7 +161,8 @@ func testClaims(t *testing.T, h Harness) {
 	asks(118*time.Second, two, "b", quota.ClaimHeld)
 	asks(119*time.Second+2*time.Millisecond, two, "b", quota.ClaimWon) // lapsed
 	asks(120*time.Second, one, "a", quota.ClaimHeld)
-	if err := one.Finish(t.Context(), claim("a", time.Minute), true); !errors.Is(err, quota.ErrNoClaim) {
+	err := one.Finish(t.Context(), claim("a", time.Minute), true)
+	if !errors.Is(err, quota.ErrNoClaim) {
 		t.Errorf("a finishes what b has taken over: %v", err)
 	}
 	if err := two.Finish(t.Context(), claim("b", time.Minute), false); err != nil {
@@ -173,7 +175,8 @@ func testClaims(t *testing.T, h Harness) {
 	asks(121*time.Second, two, "b", quota.ClaimDone)
 	asks(121*time.Second, one, "a", quota.ClaimDone)
 	asks(121*time.Second+time.Hour, two, "b", quota.ClaimWon) // forgotten
-	if _, err := one.Claim(t.Context(), claim("no holder", time.Minute)); !errors.Is(err, quota.ErrMalformed) {
+	_, err = one.Claim(t.Context(), claim("no holder", time.Minute))
+	if !errors.Is(err, quota.ErrMalformed) {
 		t.Errorf("a malformed holder: %v", err)
 	}
 }

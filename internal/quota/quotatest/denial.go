@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ func both(units, searches int64) []quota.Cost {
 	return []quota.Cost{{Bucket: "default", Units: units}, {Bucket: "search_list", Units: searches}}
 }
 
-var bothLimits = []quota.Limit{dayLimit, searchLimit}
+var twoLimits = []quota.Limit{dayLimit, searchLimit}
 
 // testDenialChangesNothing is the invariant I7: whatever is refused leaves the store as it was.
 func testDenialChangesNothing(t *testing.T, h Harness) {
@@ -23,7 +24,7 @@ func testDenialChangesNothing(t *testing.T, h Harness) {
 	l := s.ledger
 	first := s.newCharge(60)
 	first.Key, first.Labels = "k", quota.Labels{"job": "sweep"}
-	first.Costs, first.Limits = both(60, 2), bothLimits
+	first.Costs, first.Limits = both(60, 2), twoLimits
 	s.must(first)
 	second, allowed := s.charge(1)
 	s.reserve("default.r", 30, time.Hour)
@@ -45,9 +46,11 @@ func testDenialChangesNothing(t *testing.T, h Harness) {
 	keyed := s.newReserve("default.s", 10, time.Hour)
 	keyed.Key = "n"
 	for name, ask := range map[string]func() (quota.Decision, error){
-		"too much":       change(10, func(*quota.Charge) {}),
-		"with a key":     change(10, func(c *quota.Charge) { c.Key = "new" }),
-		"one of two":     change(1, func(c *quota.Charge) { c.Costs, c.Limits = both(1, 1), bothLimits }),
+		"too much":   change(10, func(*quota.Charge) {}),
+		"with a key": change(10, func(c *quota.Charge) { c.Key = "new" }),
+		"one of two": change(1, func(c *quota.Charge) {
+			c.Costs, c.Limits = both(1, 1), twoLimits
+		}),
 		"never":          change(101, func(*quota.Charge) {}),
 		"key reused":     change(10, func(c *quota.Charge) { c.Key = "k" }),
 		"no reservation": change(10, func(c *quota.Charge) { c.Reservation = "default.unknown" }),
@@ -63,7 +66,7 @@ func testDenialChangesNothing(t *testing.T, h Harness) {
 		},
 		"cancel unknown": func() (quota.Decision, error) {
 			c := second
-			c.Costs, c.Limits = both(1, 1), bothLimits
+			c.Costs, c.Limits = both(1, 1), twoLimits
 			return quota.Decision{}, l.Cancel(ctx, c, allowed) // is in one of the buckets only
 		},
 	} {
@@ -84,7 +87,7 @@ func testDenialChangesNothing(t *testing.T, h Harness) {
 // the harness can.
 func (s *subject) picture() (text string) {
 	s.Helper()
-	for _, limit := range bothLimits {
+	for _, limit := range twoLimits {
 		usage, err := s.ledger.Usage(s.Context(), s.credential, []quota.Limit{limit})
 		held, err2 := s.ledger.Reservations(s.Context(), s.credential, limit.Bucket)
 		if err != nil || err2 != nil {
@@ -142,7 +145,7 @@ func testRefusals(t *testing.T, h Harness) {
 		"zero units":  func(c *quota.Charge) { c.Costs[0].Units = 0 },
 		"no id":       func(c *quota.Charge) { c.ID = "" },
 		"odd name":    func(c *quota.Charge) { c.Credential = "a:b" },
-		"secret key":  func(c *quota.Charge) { c.Key = "AIza" + "SyA-0123456789abcdefghijklmnopqrstu" },
+		"secret key":  func(c *quota.Charge) { c.Key = "AIza" + strings.Repeat("x", 35) },
 		"reservation": func(c *quota.Charge) { c.Reservation = "-" },
 	} {
 		c := s.newCharge(1)
@@ -190,7 +193,7 @@ func testDryRun(t *testing.T, h Harness) {
 		if c.ID == "drawn" {
 			s.reserve("default.r", 20, time.Hour)
 		}
-		c.Credential, c.Limits = s.credential, bothLimits[:len(c.Costs)]
+		c.Credential, c.Limits = s.credential, twoLimits[:len(c.Costs)]
 		c.Labels = quota.Labels{"job": "never seen before " + c.ID}
 		before := s.picture()
 		dry := c
@@ -210,7 +213,7 @@ func testDryRun(t *testing.T, h Harness) {
 			t.Errorf("%s:\ndry run %+v, %v\n charge %+v, %v", c.ID, got, gotErr, want, wantErr)
 		}
 	}
-	b := &quota.Budget{Ledger: s.ledger, Credential: s.credential, Limits: bothLimits}
+	b := &quota.Budget{Ledger: s.ledger, Credential: s.credential, Limits: twoLimits}
 	d, cancel, err := b.Spend(t.Context(), quota.Call{Units: 1, DryRun: true})
 	if err != nil || !d.Allowed {
 		t.Fatalf("spend: %+v, %v", d, err)

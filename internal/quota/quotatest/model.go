@@ -74,7 +74,8 @@ func (m *Model) credential(name string) *credential {
 		m.credentials = map[string]*credential{}
 	}
 	if m.credentials[name] == nil {
-		m.credentials[name] = &credential{map[string]*bucket{}, map[string]answer{}, map[string]answer{}}
+		keys, settled := map[string]answer{}, map[string]answer{}
+		m.credentials[name] = &credential{map[string]*bucket{}, keys, settled}
 	}
 	return m.credentials[name]
 }
@@ -110,7 +111,8 @@ func (m *Model) Suspend(_ context.Context, credential, bucket string, until time
 }
 
 // Usage sums up.
-func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit) (quota.Usage, error) {
+func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit) (
+	quota.Usage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	usage := quota.Usage{At: moment(m.clock())}
@@ -120,7 +122,8 @@ func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit
 	}
 	for _, l := range limits {
 		b := m.credential(credential).bucket(l.Bucket)
-		i := slices.IndexFunc(usage.Buckets, func(u quota.BucketUsage) bool { return u.Bucket == l.Bucket })
+		is := func(u quota.BucketUsage) bool { return u.Bucket == l.Bucket }
+		i := slices.IndexFunc(usage.Buckets, is)
 		if i < 0 {
 			i = len(usage.Buckets)
 			u := quota.BucketUsage{Bucket: l.Bucket, Held: b.held(n)}
@@ -139,18 +142,24 @@ func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit
 }
 
 // Reservations lists the holds that have not expired.
-func (m *Model) Reservations(_ context.Context, credential, name string) ([]quota.Reservation, error) {
+func (m *Model) Reservations(_ context.Context, credential, name string) (
+	[]quota.Reservation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := m.credential(credential).bucket(name)
 	var list []quota.Reservation
 	for _, h := range b.holds {
 		if h.expires > max(m.clock(), b.newest+1) {
-			list = append(list, quota.Reservation{ID: h.id, Bucket: name, Units: h.left + h.drawn, Drawn: h.drawn, Left: h.left,
-				CreatedAt: moment(h.created), ExpiresAt: moment(h.expires), Manual: h.manual, Note: h.note})
+			list = append(list, quota.Reservation{
+				ID: h.id, Bucket: name, Units: h.left + h.drawn, Drawn: h.drawn, Left: h.left,
+				CreatedAt: moment(h.created), ExpiresAt: moment(h.expires),
+				Manual: h.manual, Note: h.note,
+			})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b quota.Reservation) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	slices.SortStableFunc(list, func(a, b quota.Reservation) int {
+		return a.CreatedAt.Compare(b.CreatedAt)
+	})
 	return list, nil
 }
 
@@ -165,8 +174,8 @@ func (m *Model) Entries(_ context.Context, q quota.Query) ([]quota.Entry, error)
 		total += e.units
 		if (q.Since.IsZero() || e.at > q.Since.UnixMicro()) &&
 			(q.Until.IsZero() || e.at <= q.Until.UnixMicro()) {
-			list = append(list, quota.Entry{At: moment(e.at), ID: e.id, Bucket: q.Bucket, Units: e.units, Total: total,
-				Labels: maps.Clone(e.labels)})
+			list = append(list, quota.Entry{At: moment(e.at), ID: e.id, Bucket: q.Bucket,
+				Units: e.units, Total: total, Labels: maps.Clone(e.labels)})
 		}
 	}
 	if q.Limit > 0 {
@@ -181,15 +190,13 @@ func (m *Model) Entries(_ context.Context, q quota.Query) ([]quota.Entry, error)
 // Sums adds up the log.
 func (m *Model) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
 	all, err := m.Entries(ctx, quota.Query{Credential: q.Credential, Bucket: q.Bucket})
-	return slices.DeleteFunc(quota.AddUp(all), func(s quota.Sum) bool { return s.At.Before(q.Since) }), err
+	before := func(s quota.Sum) bool { return s.At.Before(q.Since) }
+	return slices.DeleteFunc(quota.AddUp(all), before), err
 }
 
 // Between adds up the entries between two moments.
-func (m *Model) Between(
-	_ context.Context,
-	credential, bucket string,
-	from, to time.Time,
-) (units int64, _ error) {
+func (m *Model) Between(_ context.Context, credential, bucket string, from, to time.Time) (
+	units int64, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.credential(credential).bucket(bucket).entries {
@@ -221,7 +228,8 @@ func (b *bucket) write(e entry, limits []quota.Limit, trim bool) {
 
 // find is the index of the hold that has not expired at n, or -1.
 func (b *bucket) find(reservation string, n int64) int {
-	return slices.IndexFunc(b.holds, func(h hold) bool { return h.id == reservation && h.expires > n })
+	is := func(h hold) bool { return h.id == reservation && h.expires > n }
+	return slices.IndexFunc(b.holds, is)
 }
 
 // kept is a copy of the labels that have a value.

@@ -36,7 +36,7 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 		return quota.Refused(c.Costs, err)
 	}
 	v := m.verdict(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual, drawn: drawn})
-	d := quota.Decision{At: moment(now), Units: quota.UnitsOf(c.Costs), Limit: v.limit, RetryAt: moment(v.at)}
+	d := v.decision(now, c.Costs)
 	if v.limit != "" && !c.Observe {
 		d.Remaining = m.remaining(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual})
 		return d, nil
@@ -85,7 +85,7 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	b := cred.bucket(name)
 	n := max(now, b.newest+1)
 	v := m.verdict(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
-	d := quota.Decision{At: moment(now), Units: quota.UnitsOf(costs), Limit: v.limit, RetryAt: moment(v.at)}
+	d := v.decision(now, costs)
 	if v.limit != "" && !r.Observe {
 		d.Remaining = m.remaining(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
 		return d, nil
@@ -95,7 +95,7 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	}
 	b.newest = max(b.newest, n-1) // time does not run backwards, even where no entry tells of it
 	expires := n + r.TTL.Microseconds()
-	b.holds = append(b.holds, hold{id: r.ID, left: r.Units, created: n, expires: expires, manual: r.Manual, note: r.Note})
+	b.holds = append(b.holds, hold{r.ID, r.Units, 0, n, expires, r.Manual, r.Note})
 	d.Allowed, d.Observed, d.At = true, v.limit != "", moment(n)
 	d.Reservation, d.ExpiresAt = r.ID, moment(expires)
 	d.Remaining = m.remaining(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
@@ -109,7 +109,7 @@ func (b *bucket) canDraw(reservation string, units, n int64) error {
 	case i < 0:
 		return fmt.Errorf("reservation %s: %w", reservation, quota.ErrNoReservation)
 	case units > b.holds[i].left:
-		return fmt.Errorf("reservation %s has %d left: %w", reservation, b.holds[i].left, quota.ErrReservationShort)
+		return fmt.Errorf("reservation %s: %w", reservation, quota.ErrReservationShort)
 	}
 	return nil
 }

@@ -45,7 +45,15 @@ type verdict struct {
 	limit string
 }
 
-func (m *Model) verdict(cred *credential, costs []quota.Cost, limits []quota.Limit, r rule) verdict {
+// decision is one that denies; a denial is at the time of the clock.
+func (v verdict) decision(now int64, costs []quota.Cost) quota.Decision {
+	return quota.Decision{
+		At: moment(now), Units: quota.UnitsOf(costs), Limit: v.limit, RetryAt: moment(v.at),
+	}
+}
+
+func (m *Model) verdict(cred *credential, costs []quota.Cost, limits []quota.Limit,
+	r rule) verdict {
 	v, paced := verdict{at: 0}, false
 	later := func(at int64, name string) {
 		if at > r.n && at > v.at {
@@ -57,7 +65,7 @@ func (m *Model) verdict(cred *credential, costs []quota.Cost, limits []quota.Lim
 		later(b.suspendedUntil, quota.Suspended)
 		for _, l := range limits {
 			if l.Bucket == cost.Bucket {
-				a := ask{n: r.n, cost: cost.Units, cap: l.CapAt(moment(r.n), r.manual, draw), holds: !draw}
+				a := ask{r.n, cost.Units, l.CapAt(moment(r.n), r.manual, draw), !draw}
 				at := m.sums().earliest(b, l.Window, a)
 				if l.Pace != nil {
 					paced = paced || at > r.n
@@ -74,7 +82,8 @@ func (m *Model) verdict(cred *credential, costs []quota.Cost, limits []quota.Lim
 }
 
 // remaining is what still fits now, by bucket.
-func (m *Model) remaining(cred *credential, costs []quota.Cost, limits []quota.Limit, r rule) map[string]int64 {
+func (m *Model) remaining(cred *credential, costs []quota.Cost, limits []quota.Limit,
+	r rule) map[string]int64 {
 	left := map[string]int64{}
 	for _, cost := range costs {
 		b := cred.bucket(cost.Bucket)
@@ -82,7 +91,8 @@ func (m *Model) remaining(cred *credential, costs []quota.Cost, limits []quota.L
 			if l.Bucket != cost.Bucket {
 				continue
 			}
-			room := max(0, l.CapAt(moment(r.n), r.manual, false)-m.sums().used(b, l.Window, r.n)-b.held(r.n))
+			taken := m.sums().used(b, l.Window, r.n) + b.held(r.n)
+			room := max(0, l.CapAt(moment(r.n), r.manual, false)-taken)
 			if b.suspendedUntil > r.n && !r.settled {
 				room = 0
 			}

@@ -20,7 +20,7 @@ func (m *Model) Commit(_ context.Context, c quota.Commit) (quota.Decision, error
 	asked := fmt.Sprint("commit", c.Units)
 	if was, known := cred.settled[c.Reservation]; known && now < was.until {
 		if was.question != asked {
-			return quota.Decision{}, fmt.Errorf("reservation %s: %w", c.Reservation, quota.ErrKeyReused)
+			return quota.Decision{}, quota.ErrKeyReused
 		}
 		was.decision.Replayed = true
 		return was.decision, nil
@@ -44,7 +44,8 @@ func (m *Model) Commit(_ context.Context, c quota.Commit) (quota.Decision, error
 		d.Entry = c.ID
 	}
 	d.Remaining = m.remaining(cred, costs, c.Limits, rule{n: n, settled: true})
-	cred.settled[c.Reservation] = answer{asked, d, now + quota.RetentionFor(c.Limits).Microseconds()}
+	until := now + quota.RetentionFor(c.Limits).Microseconds()
+	cred.settled[c.Reservation] = answer{asked, d, until}
 	return d, nil
 }
 

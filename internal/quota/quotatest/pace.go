@@ -53,8 +53,7 @@ func testPace(t *testing.T, h Harness) {
 	expect("ahead of it", charge(2, 150, false), pace, hours(3)+half)
 	expect("a person", charge(2, 1000, true), "", 0)
 	expect("the schedule waits for the line", charge(3, 1, false), pace, hours(12)+36*time.Second)
-	expect("more than is left today: tomorrow, once the line is there", charge(3, 2000, false), name,
-		hours(43))
+	expect("too much for today: tomorrow, at the line", charge(3, 2000, false), name, hours(43))
 	expect("the line after noon", charge(14, 200, false), "", 0)
 	expect("one ahead of it", charge(14, 100, false), pace, hours(15))
 	expect("a call that the pace does not hold back", unpaced(100), "", 0)
@@ -77,7 +76,8 @@ func testPace(t *testing.T, h Harness) {
 		t.Errorf("observed in a dry run: %+v", dry)
 	}
 	d := charge(16, 200, false)
-	if !d.Allowed || !d.Observed || d.Limit != pace || !d.RetryAt.Equal(midnight.Add(hours(20)+half)) {
+	retry := midnight.Add(hours(20) + half)
+	if !d.Allowed || !d.Observed || d.Limit != pace || !d.RetryAt.Equal(retry) {
 		t.Errorf("observed: %+v", d)
 	}
 }

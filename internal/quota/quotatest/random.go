@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,10 +112,8 @@ var actions = map[string]func(*story){
 }
 
 // actionNames has the actions as often as they should come; a shrunk history prefers the first.
-var actionNames = []string{
-	"charge", "charge", "charge", "charge", "charge", "move", "move", "move", "jump", "reserve",
-	"reserve", "draw", "draw", "commit", "release", "cancel", "suspend", "relimit", "compare", "compare",
-}
+var actionNames = strings.Fields(`charge charge charge charge charge move move move jump reserve
+	reserve draw draw commit release cancel suspend relimit compare compare`)
 
 func (s *story) bucket() string { return rapid.SampledFrom(storyBuckets).Draw(s.t, "bucket") }
 
@@ -123,7 +122,8 @@ func (s *story) key() string {
 	if !rapid.Bool().Draw(s.t, "with key") {
 		return ""
 	}
-	return fmt.Sprintf("%s %d", s.clock.Now().Format(time.DateOnly), rapid.IntRange(1, 4).Draw(s.t, "key"))
+	nth := rapid.IntRange(1, 4).Draw(s.t, "key")
+	return fmt.Sprintf("%s %d", s.clock.Now().Format(time.DateOnly), nth)
 }
 
 func (s *story) allLimits(costs []quota.Cost) []quota.Limit {
@@ -145,7 +145,8 @@ func (s *story) newCharge() quota.Charge {
 	}
 	labels := []quota.Labels{nil, {"region": "BR"}, {"region": "DE", "run": "r:1"}}
 	return quota.Charge{
-		Credential: s.credential, ID: s.id(), Key: s.key(), Costs: costs, Limits: s.allLimits(costs),
+		Credential: s.credential, ID: s.id(), Key: s.key(),
+		Costs: costs, Limits: s.allLimits(costs),
 		Manual:  rapid.Bool().Draw(s.t, "manual"),
 		Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9,
 		DryRun:  rapid.IntRange(0, 5).Draw(s.t, "dry run") == 5,
@@ -174,12 +175,13 @@ func (s *story) draw() {
 // microsecond before, allowed then.
 func (s *story) makeCharge(c quota.Charge) {
 	d := s.chargeBoth(c)
-	if d.Allowed || d.RetryAt.IsZero() || c.Reservation != "" || !rapid.Bool().Draw(s.t, "wait for retry") {
+	if d.Allowed || d.RetryAt.IsZero() || c.Reservation != "" ||
+		!rapid.Bool().Draw(s.t, "wait for retry") {
 		return
 	}
 	s.forward(d.RetryAt.Add(-time.Microsecond))
 	if before := s.chargeBoth(c); before.Allowed {
-		s.t.Fatalf("allowed one microsecond before %s, when the charge was to be retried", d.RetryAt)
+		s.t.Fatalf("allowed one microsecond before its retry at %s", d.RetryAt)
 	}
 	s.forward(d.RetryAt)
 	if then := s.chargeBoth(c); !then.Allowed {

@@ -11,8 +11,8 @@ import (
 // move moves the clock, mostly on, at times back.
 func (s *story) move() {
 	steps := []time.Duration{
-		0, time.Microsecond, time.Millisecond, time.Second, time.Minute, 17 * time.Minute, time.Hour,
-		hours(5), hours(24), -time.Microsecond, -time.Second, -time.Hour,
+		0, time.Microsecond, time.Millisecond, time.Second, time.Minute, 17 * time.Minute,
+		hours(1), hours(5), hours(24), -time.Microsecond, -time.Second, -time.Hour,
 	}
 	to := s.clock.Now().Add(rapid.SampledFrom(steps).Draw(s.t, "move"))
 	if to.Before(s.clock.Now()) {
@@ -69,7 +69,6 @@ func (s *story) touchAll() {
 	for _, b := range storyBuckets {
 		costs = append(costs, quota.Cost{Bucket: b, Units: 1})
 	}
-	s.chargeBoth(quota.Charge{
-		Credential: s.credential, ID: s.id(), Costs: costs, Limits: s.allLimits(costs), Observe: true,
-	})
+	s.chargeBoth(quota.Charge{Credential: s.credential, ID: s.id(), Costs: costs,
+		Limits: s.allLimits(costs), Observe: true})
 }

@@ -157,7 +157,8 @@ func (s *pair) same(what string, got, want any, err error) {
 		s.tb.Fatalf("%s: %v", what, err)
 	}
 	if !reflect.DeepEqual(got, want) {
-		s.tb.Fatalf("at %s: %s:\n got %+v\nwant %+v", s.clock.Now().Format(time.RFC3339Nano), what, got, want)
+		at := s.clock.Now().Format(time.RFC3339Nano)
+		s.tb.Fatalf("at %s: %s:\n got %+v\nwant %+v", at, what, got, want)
 	}
 }
 
@@ -172,7 +173,8 @@ func (s *story) checkTime() {
 // allowed charge, each of its windows held no more than the limit.
 func (s *story) checkWindows() {
 	for _, b := range storyBuckets {
-		log, err := s.ledger.Entries(context.Background(), quota.Query{Credential: s.credential, Bucket: b})
+		q := quota.Query{Credential: s.credential, Bucket: b}
+		log, err := s.ledger.Entries(context.Background(), q)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -182,7 +184,7 @@ func (s *story) checkWindows() {
 			}
 			for _, l := range p.limits {
 				if sum := sumAt(log, l.Window, p.at); sum > l.Units {
-					s.t.Fatalf("I2: %d units in %s at %s, limit %d:\n%+v", sum, l.Name(), p.at, l.Units, log)
+					s.t.Fatalf("I2: %d units in %+v at %s:\n%+v", sum, l, p.at, log)
 				}
 			}
 		}

@@ -60,7 +60,7 @@ func testSums(t *testing.T, h Harness) {
 			units += sum.Units
 		}
 		if err != nil || units != c.want {
-			t.Errorf("after %s: %d units, %v, want %d:\n%s", c.since, units, err, c.want, sumsText(sums))
+			t.Errorf("after %s: %d, %v, want %d:\n%s", c.since, units, err, c.want, sumsText(sums))
 		}
 	}
 }

@@ -189,7 +189,7 @@ func (r *runner) do(s step, limits []quota.Limit) {
 	case s.Cancel != "":
 		c, ok := r.charges[s.Cancel]
 		if !ok {
-			r.t.Fatalf("%s: the vector cancels a charge %s that was never allowed", r.step, s.Cancel)
+			r.t.Fatalf("%s: no charge %s was allowed", r.step, s.Cancel)
 		}
 		r.checkError(s.Want, 0, l.Cancel(ctx, c.charge, c.decision))
 	case s.Suspend != nil:
@@ -229,7 +229,8 @@ func (c *chargeStep) charge(credential string, limits []quota.Limit) quota.Charg
 		q.Costs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: c.Units}}
 	}
 	q.Limits = slices.DeleteFunc(limits, func(l quota.Limit) bool {
-		return !slices.ContainsFunc(q.Costs, func(k quota.Cost) bool { return k.Bucket == l.Bucket })
+		is := func(c quota.Cost) bool { return c.Bucket == l.Bucket }
+		return !slices.ContainsFunc(q.Costs, is)
 	})
 	return q
 }
