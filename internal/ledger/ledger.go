@@ -49,8 +49,9 @@ func CheckURL(ledgerURL string) error {
 	case slices.Contains(redisledger.Schemes, s) && strings.HasPrefix(ledgerURL, s+"://"):
 		return redisledger.CheckURL(ledgerURL)
 	}
-	return fmt.Errorf("%w: the ledger's URL: write sqlite:///path/ledger.db, redis://host:6379/0, "+
-		"redis+sentinel://host:26379/master or redis+cluster://host:6379,host:6379", quota.ErrMalformed)
+	return fmt.Errorf("%w: the ledger's URL: write sqlite:///path/ledger.db, "+
+		"redis://host:6379/0, redis+sentinel://host:26379/master or "+
+		"redis+cluster://host:6379,host:6379", quota.ErrMalformed)
 }
 
 func scheme(ledgerURL string) string {

@@ -23,8 +23,8 @@ func TestCheckURL(t *testing.T) {
 	}
 	good := append(with(`
 		sqlite:///var/lib/quota/ledger.db sqlite:ledger.db redis://localhost
-		redis://user:@P@localhost:6379/3 rediss://:@P@host/0 redis+sentinel://a:26379,b:26379/master/0
-		redis+cluster://user:@P@a:6379,b:6379 rediss+cluster://a
+		redis://user:@P@localhost:6379/3 rediss://:@P@host/0 rediss+cluster://a
+		redis+sentinel://a:26379,b:26379/master/0 redis+cluster://user:@P@a:6379,b:6379
 	`), "sqlite:///with space/100%25.db")
 	for _, url := range good {
 		if err := ledger.CheckURL(url); err != nil {
@@ -43,8 +43,8 @@ func TestCheckURL(t *testing.T) {
 		redis+sentinel://u:12/@P@localhost/0 redis+sentinel://:@P@a/main?route_by_latency=true
 		rediss://:@P@localhost?skip_verify=true redis://:@P@localhost?ca=/etc/ca.pem
 		rediss://:@P@localhost?ca=/no/such/file rediss://:@P@localhost?cert=/no/such/file
-	`), "", "sqlite:a\x00b", " redis://:"+password+"@localhost", "redis://:"+password+"\x7f@localhost",
-		"redis://:"+password+"@local host/0")
+	`), "", "sqlite:a\x00b", " redis://:"+password+"@localhost",
+		"redis://:"+password+"\x7f@localhost", "redis://:"+password+"@local host/0")
 	for _, url := range bad {
 		wantMalformed(t, url, ledger.CheckURL(url))
 		l, err := ledger.Open(t.Context(), url)
@@ -88,7 +88,7 @@ func TestOpenRefuses(t *testing.T) {
 		"a text":              {"sqlite://" + path, quota.ErrLedgerUnusable, "text.db"},
 		"a folder":            {"sqlite://" + dir, quota.ErrLedgerUnusable, ""},
 		"nobody listens":      {"redis://:@P@127.0.0.1:1/0", quota.ErrUnreachable, "127.0.0.1:1"},
-		"no such sentinel":    {"redis+sentinel://:@P@127.0.0.1:1/master", quota.ErrUnreachable, ""},
+		"no such sentinel":    {"redis+sentinel://:@P@127.0.0.1:1/m", quota.ErrUnreachable, ""},
 		"no such cluster":     {"redis+cluster://:@P@127.0.0.1:1", quota.ErrUnreachable, ""},
 		"a password too many": {"redis://nobody:@P@" + server, quota.ErrLedgerUnusable, ""},
 	} {
@@ -124,8 +124,8 @@ func TestPasswordsWithSigns(t *testing.T) {
 	var opening sync.WaitGroup
 	for _, sign := range strings.Split(signs, " ") {
 		for _, form := range forms {
-			for _, parts := range [][2]string{{"hunter", "horse"}, {"12", "horse"}, {"horse", "12"}} {
-				text := fmt.Sprintf(form, parts[0]+sign+parts[1])
+			for _, password := range []string{"hunter@horse", "12@horse", "horse@12"} {
+				text := fmt.Sprintf(form, strings.Replace(password, "@", sign, 1))
 				opening.Go(func() {
 					l, err := ledger.Open(t.Context(), text)
 					if err == nil {

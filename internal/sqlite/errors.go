@@ -16,15 +16,15 @@ var (
 	// ErrNotDatabase: the file is no SQLite database, or one of another kind or program.
 	ErrNotDatabase = errors.New("not a file of this kind; name another file, or move this one away")
 	// ErrReadOnly: the file or its directory cannot be written.
-	ErrReadOnly = errors.New("cannot be written; check the permissions of the file and of its directory")
+	ErrReadOnly = errors.New("cannot be written; check the permissions of the file and directory")
 	// ErrNewer: the file has migrations that this program does not know.
 	ErrNewer = errors.New("written by a newer version; use that version, or name another file")
 	// ErrDamaged: the file is a database, but broken or cut short.
-	ErrDamaged = errors.New("damaged; restore it from a copy, or move it away to begin with an empty one")
+	ErrDamaged = errors.New("damaged; restore a copy, or move it away to start with an empty one")
 	// ErrFull: there was no space left; the transaction was undone.
 	ErrFull = errors.New("no space left on the disk; free some and try again")
 	// ErrGone: the file is not where it was opened; what is written to it now, nobody finds.
-	ErrGone = errors.New("moved, deleted or replaced while it was open; put it back, or start the program anew")
+	ErrGone = errors.New("moved, deleted or replaced; put it back, or restart the program")
 	// ErrBusy: another process held the write lock for longer than the busy timeout.
 	ErrBusy = errors.New("another process is writing; try again when it is done")
 )
@@ -45,7 +45,9 @@ func explain(path string, err error) error {
 // classify finds the sentinel for err, nil when there is none; ours says whether SQLite or this
 // package made the error.
 func classify(err error) (kind error, ours bool) {
-	for _, sentinel := range []error{ErrNotDatabase, ErrReadOnly, ErrNewer, ErrDamaged, ErrFull, ErrGone, ErrBusy} {
+	for _, sentinel := range []error{
+		ErrNotDatabase, ErrReadOnly, ErrNewer, ErrDamaged, ErrFull, ErrGone, ErrBusy,
+	} {
 		if errors.Is(err, sentinel) {
 			return sentinel, true
 		}

@@ -31,7 +31,8 @@ func readMigrations(files fs.FS) ([]string, error) {
 
 // prepare makes sure that the file is of the kind, in WAL mode, writable and up to date, in this
 // order.
-func prepare(ctx context.Context, write *sql.DB, schema Schema, migrations []string, opts Options) error {
+func prepare(ctx context.Context, write *sql.DB, schema Schema, migrations []string,
+	opts Options) error {
 	if _, err := checkKind(ctx, write, schema, len(migrations)); err != nil {
 		return err
 	}
@@ -54,7 +55,8 @@ type querier interface {
 }
 
 // checkKind returns the number of migrations the file has had.
-func checkKind(ctx context.Context, from querier, schema Schema, known int) (version int, err error) {
+func checkKind(ctx context.Context, from querier, schema Schema, known int) (
+	version int, err error) {
 	var id int32
 	var tables int
 	const header = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
@@ -68,7 +70,8 @@ func checkKind(ctx context.Context, from querier, schema Schema, known int) (ver
 		return 0, fmt.Errorf("a database, but no %s (application_id %#x, want %#x): %w",
 			schema.Name, uint32(id), uint32(schema.ApplicationID), ErrNotDatabase)
 	case version > known:
-		return 0, fmt.Errorf("%s of schema %d, where this program knows %d: %w", schema.Name, version, known, ErrNewer)
+		return 0, fmt.Errorf("%s of schema %d, where this program knows %d: %w",
+			schema.Name, version, known, ErrNewer)
 	}
 	return version, nil
 }
@@ -86,7 +89,8 @@ func setWAL(ctx context.Context, write *sql.DB, patience time.Duration) error {
 		case err == nil && mode == "wal":
 			return nil
 		case err == nil:
-			return fmt.Errorf("no write-ahead log here (journal mode %q), as on a network file system: %w", mode, ErrReadOnly)
+			return fmt.Errorf("no write-ahead log here (journal mode %q), as on a network "+
+				"file system: %w", mode, ErrReadOnly)
 		case !isBusy(err) && ctx.Err() == nil:
 			return err
 		}
@@ -122,7 +126,8 @@ func step(ctx context.Context, tx *sql.Tx, schema Schema, migrations []string) e
 }
 
 func stamp(ctx context.Context, tx *sql.Tx, schema Schema, version int) error {
-	pragmas := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", schema.ApplicationID, version)
+	pragmas := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d",
+		schema.ApplicationID, version)
 	_, err := tx.ExecContext(ctx, pragmas)
 	return err
 }

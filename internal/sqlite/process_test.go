@@ -136,7 +136,8 @@ func TestPermissions(t *testing.T) {
 					t.Fatal(err)
 				}
 				if c.open {
-					if err := mustOpen(t, path, Options{}).Update(t.Context(), insert("second")); err != nil {
+					db := mustOpen(t, path, Options{})
+					if err := db.Update(t.Context(), insert("second")); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -151,7 +152,8 @@ func TestPermissions(t *testing.T) {
 				}
 			}
 			output, code := runUnprivileged(t, top, path)
-			if code != openReadOnly || strings.Count(output, path) < 1 || !strings.Contains(output, ErrReadOnly.Error()) {
+			if code != openReadOnly || !strings.Contains(output, path) ||
+				!strings.Contains(output, ErrReadOnly.Error()) {
 				t.Errorf("writing: exit %d, %s", code, output)
 			}
 		})
@@ -192,8 +194,8 @@ func runUnprivileged(t *testing.T, dir, path string, env ...string) (output stri
 	cmd := exec.Command(program)
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "NOTEBOOK="+path), env...)
 	if os.Getuid() == 0 {
-		const nobody = 65534
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: nobody}
 	}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -226,14 +228,15 @@ func TestReadingBesideAWriter(t *testing.T) {
 func TestReadingCreatesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	path := filepath.Join(dir, "n.db")
-	if _, err := OpenReading(t.Context(), path, notes(), Options{}); !errors.Is(err, fs.ErrNotExist) || strings.Count(err.Error(), path) != 1 {
+	_, err := OpenReading(t.Context(), path, notes(), Options{})
+	if !errors.Is(err, fs.ErrNotExist) || strings.Count(err.Error(), path) != 1 {
 		t.Errorf("no file: %v", err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a directory was made: %v", err)
 	}
 	dir = t.TempDir()
-	_, err := OpenReading(t.Context(), dir, notes(), Options{})
+	_, err = OpenReading(t.Context(), dir, notes(), Options{})
 	checkError(t, err, ErrNotDatabase, dir)
 }
 

@@ -31,7 +31,8 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 	}
 	read, version, err := openReader(ctx, readDSN(path, opts), schema, len(migrations), opts)
 	if isReadOnly(err) && !hasLog(path) {
-		read, version, err = openReader(ctx, immutableDSN(path, opts), schema, len(migrations), opts)
+		dsn := immutableDSN(path, opts)
+		read, version, err = openReader(ctx, dsn, schema, len(migrations), opts)
 	}
 	if err != nil {
 		return nil, explain(path, err)
@@ -46,7 +47,8 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 }
 
 // openReader opens connections that can only read, and says how many migrations the file has had.
-func openReader(ctx context.Context, dsn string, schema Schema, known int, opts Options) (*sql.DB, int, error) {
+func openReader(ctx context.Context, dsn string, schema Schema, known int, opts Options) (
+	*sql.DB, int, error) {
 	read, err := openPool(dsn, opts.readers())
 	if err != nil {
 		return nil, 0, err

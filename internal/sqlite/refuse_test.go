@@ -71,6 +71,7 @@ func read(t *testing.T, path string) []byte {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	const id = "PRAGMA application_id = "
 	whole := closed(t)
 	for _, c := range []struct {
 		name    string
@@ -81,12 +82,12 @@ func TestOpenRefuses(t *testing.T) {
 		{"a long text", bytes.Repeat([]byte("quota: 10000\n"), 1000), ErrNotDatabase},
 		{"zeros", make([]byte, 8192), ErrNotDatabase},
 		{"another program's", foreign(t, "CREATE TABLE t (x)"), ErrNotDatabase},
-		{"another program's with an id", foreign(t, "PRAGMA application_id = 7; CREATE TABLE t (x)"), ErrNotDatabase},
-		{"another program's, empty but for its id", foreign(t, "PRAGMA application_id = 7"), ErrNotDatabase},
+		{"another program's with an id", foreign(t, id+"7; CREATE TABLE t (x)"), ErrNotDatabase},
+		{"another program's, empty but for its id", foreign(t, id+"7"), ErrNotDatabase},
 		{"cut short between pages", whole[:4096], ErrDamaged},
 		{"cut short within a page", whole[:5000], ErrDamaged},
 		{"cut short within its header", whole[:50], ErrDamaged},
-		{"newer", foreign(t, "PRAGMA application_id = 0x4e4f5445; PRAGMA user_version = 3; CREATE TABLE t (x)"), ErrNewer},
+		{"newer", foreign(t, id+"0x4e4f5445; PRAGMA user_version = 3; CREATE TABLE t(x)"), ErrNewer},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := fileOf(t, c.content)
@@ -109,7 +110,8 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 	checkError(t, err, ErrNotDatabase, dir)
 
 	under := filepath.Join(fileOf(t, nil), "n.db")
-	if _, err := Open(t.Context(), under, notes(), Options{}); err == nil || strings.Count(err.Error(), under) != 1 {
+	_, err = Open(t.Context(), under, notes(), Options{})
+	if err == nil || strings.Count(err.Error(), under) != 1 {
 		t.Errorf("a file as directory: %v", err)
 	}
 }
@@ -140,14 +142,17 @@ func TestMigrationsAreAppliedOnceInOrder(t *testing.T) {
 func TestAFailedMigrationLeavesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
 	broken := notes()
-	broken.Migrations.(fstest.MapFS)["002.sql"] = &fstest.MapFile{Data: []byte("CREATE TABLE half (x); CREATE TABLE notes (x);")}
+	broken.Migrations.(fstest.MapFS)["002.sql"].Data = []byte(
+		"CREATE TABLE half (x); CREATE TABLE notes (x);")
 	_, err := Open(t.Context(), path, broken, Options{})
-	if err == nil || !strings.Contains(err.Error(), "002.sql") || !strings.Contains(err.Error(), path) {
+	if err == nil || !strings.Contains(err.Error(), "002.sql") ||
+		!strings.Contains(err.Error(), path) {
 		t.Fatalf("got %v", err)
 	}
 	db := mustOpen(t, path, Options{}) // with the migration mended
 	var half int
-	if err := db.Read.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").Scan(&half); err != nil || half != 0 {
+	err = db.Read.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").Scan(&half)
+	if err != nil || half != 0 {
 		t.Errorf("half = %d, %v", half, err)
 	}
 }
@@ -155,7 +160,8 @@ func TestAFailedMigrationLeavesNothing(t *testing.T) {
 func TestMigrationsHaveNoGaps(t *testing.T) {
 	gap := Schema{ApplicationID: 1, Migrations: fstest.MapFS{"001.sql": {}, "003.sql": {}}}
 	path := filepath.Join(t.TempDir(), "n.db")
-	if _, err := Open(t.Context(), path, gap, Options{}); err == nil || !strings.Contains(err.Error(), "want 002.sql") {
+	_, err := Open(t.Context(), path, gap, Options{})
+	if err == nil || !strings.Contains(err.Error(), "want 002.sql") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
@@ -192,7 +198,9 @@ func TestParseURL(t *testing.T) {
 		"sqlite:///l.db#x":       "%23",
 		"sqlite:///100%.db":      "%25",
 	} {
-		if got, err := ParseURL(url); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+		got, err := ParseURL(url)
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %q, %v; want an error with %q", url, got, err, want)
 		}
 	}

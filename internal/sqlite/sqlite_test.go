@@ -14,8 +14,8 @@ import (
 // notes is a kind of file for these tests, in two migrations.
 func notes() Schema {
 	return Schema{Name: "notebook", ApplicationID: 0x4e4f5445, Migrations: fstest.MapFS{
-		"001.sql": {Data: []byte("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;")},
-		"002.sql": {Data: []byte("CREATE TABLE marks (note INTEGER NOT NULL REFERENCES notes) STRICT;\n" +
+		"001.sql": {Data: []byte("CREATE TABLE notes (id INTEGER PRIMARY KEY, text NOT NULL);")},
+		"002.sql": {Data: []byte("CREATE TABLE marks (note INTEGER NOT NULL REFERENCES notes);" +
 			"INSERT INTO notes (text) VALUES ('first');")},
 	}}
 }
@@ -94,7 +94,10 @@ func TestOpenCreatesForTheOwnerAlone(t *testing.T) {
 
 func TestOpenTakesAnyPath(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"a b.db", "50%.db", "%41.db", "what?mode=memory", "#1.db", "-x.db", "é\u0301漢\r.db", "a&b=c+d"} {
+	for _, name := range []string{
+		"a b.db", "50%.db", "%41.db", "what?mode=memory", "#1.db", "-x.db", "é\u0301漢\r.db",
+		"a&b=c+d",
+	} {
 		path := filepath.Join(dir, name)
 		mustOpen(t, path, Options{})
 		if _, err := os.Stat(path + "-wal"); err != nil {
@@ -108,13 +111,17 @@ func TestOpenTakesAnyPath(t *testing.T) {
 }
 
 func TestEveryConnectionHasThePragmas(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{Synchronous: Normal, BusyTimeout: 3 * time.Second})
-	want := map[string]string{"journal_mode": "wal", "busy_timeout": "3000", "foreign_keys": "1", "temp_store": "2"}
+	opts := Options{Synchronous: Normal, BusyTimeout: 3 * time.Second}
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), opts)
+	want := map[string]string{
+		"journal_mode": "wal", "busy_timeout": "3000", "foreign_keys": "1", "temp_store": "2",
+	}
 	check := func(conn *sql.Conn) {
 		t.Helper()
 		for pragma, value := range want {
 			var got string
-			if err := conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != value {
+			err := conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got)
+			if err != nil || got != value {
 				t.Errorf("%s = %q, %v; want %s", pragma, got, err, value)
 			}
 		}

@@ -11,24 +11,26 @@ import (
 // and %25 for "%"; a space may stand for itself. Errors do not repeat the URL: it may be another's,
 // with a password.
 func ParseURL(rawURL string) (path string, err error) {
+	const want = "want sqlite:///path/to/file.db or sqlite:file.db"
 	rest, ok := strings.CutPrefix(rawURL, "sqlite:")
 	if !ok {
-		return "", errors.New("want sqlite:///path/to/file.db or sqlite:file.db")
+		return "", errors.New(want)
 	}
 	if strings.ContainsAny(rest, "?#") {
-		return "", errors.New("a SQLite URL has no options; a file name's own ? is written %3F, its # %23")
+		return "", errors.New("a SQLite URL has no options; in a name, write ? as %3F and # as %23")
 	}
 	if after, two := strings.CutPrefix(rest, "//"); two {
 		if !strings.HasPrefix(after, "/") {
-			return "", errors.New("two slashes name a host; want sqlite:///path/to/file.db or, relative, sqlite:file.db")
+			return "", errors.New("two slashes name a host; " + want)
 		}
 		rest = after
 	}
 	if path, err = url.PathUnescape(rest); err != nil {
-		return "", errors.New("a file name's own % is written %25")
+		return "", errors.New("in a file name, write % as %25")
 	}
-	if path == "" || strings.HasSuffix(path, "/") || path == ":memory:" || strings.ContainsRune(path, 0) {
-		return "", errors.New("no file is named; want sqlite:///path/to/file.db or sqlite:file.db")
+	if path == "" || strings.HasSuffix(path, "/") || path == ":memory:" ||
+		strings.ContainsRune(path, 0) {
+		return "", errors.New("no file is named; " + want)
 	}
 	return path, nil
 }

@@ -34,13 +34,13 @@ func BenchmarkLedger(b *testing.B) { benchmark(b, (*figures).run) }
 func BenchmarkReservations(b *testing.B) { benchmark(b, (*figures).reservations) }
 
 func benchmark(b *testing.B, run func(*figures)) {
-	f := &figures{B: b, server: redistest.Start(b, redistest.Options{}), out: tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)}
-	l, err := Open(context.Background(), f.server.URL())
+	l, err := Open(context.Background(), redistest.Start(b, redistest.Options{}).URL())
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer l.Close()
-	f.l, f.client = l, l.client
+	f := &figures{B: b, l: l, client: l.client}
+	f.out = tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
 	for b.Loop() {
 		run(f)
 	}
@@ -51,7 +51,6 @@ const rounds = 10_000 // calls a figure
 
 type figures struct {
 	*testing.B
-	server *redistest.Server
 	l      *Ledger
 	client redis.UniversalClient
 	out    *tabwriter.Writer
@@ -91,21 +90,24 @@ func (f *figures) run() {
 		name := "logged" + strconv.Itoa(logged)
 		f.fill(name, logged)
 		one = f.charges("warm", wide, 1)
-		f.row(fmt.Sprintf("charge with %d logged, against a short log", logged), f.charges(name, wide, 1), one)
+		us := f.charges(name, wide, 1)
+		f.row(fmt.Sprintf("charge with %d logged, against a short log", logged), us, one)
 	}
 	zone, _ := time.LoadLocation("America/Los_Angeles")
-	three := []quota.Limit{day(quota.MaxUnits), {Bucket: "default", Units: quota.MaxUnits, Window: quota.Sliding(time.Minute)},
-		{Bucket: "default", Units: quota.MaxUnits, Window: quota.Window{Calendar: "day", Zone: zone}}}
+	three := []quota.Limit{day(quota.MaxUnits), day(quota.MaxUnits), day(quota.MaxUnits)}
+	three[1].Window = quota.Sliding(time.Minute)
+	three[2].Window = quota.Window{Calendar: "day", Zone: zone}
 	one = f.charges("warm", wide, 1)
 	f.row("charge under three limits, against one", f.charges("three", three, 1), one)
 	f.fill("mixed", 10_000)
-	f.l.Charge(context.Background(), charge("mixed", wide, 1)) // a denial would leave the state unwritten
+	f.l.Charge(context.Background(), charge("mixed", wide, 1)) // writes the state
 	used, _ := f.l.Usage(context.Background(), "mixed", wide)
 	full := used.Buckets[0].Limits[0].Used
 	rate = f.allowN(true)
-	f.row("denial of 1 to 100 units with 10,000 mixed entries, against redis_rate", f.denials("mixed", full, 100), rate)
-	f.row("denial of up to half the limit, against redis_rate", f.denials("mixed", full, full/2), rate)
-	f.row("(redis_rate's own denial, which does not say when to the microsecond)", rateDenied, rate)
+	few, many := f.denials("mixed", full, 100), f.denials("mixed", full, full/2)
+	f.row("denial of 1 to 100 units with 10,000 mixed entries, against redis_rate", few, rate)
+	f.row("denial of up to half the limit, against redis_rate", many, rate)
+	f.row("(redis_rate's own denial, which is not exact)", rateDenied, rate)
 	f.sums()
 	f.memory()
 	f.throughput()
@@ -140,25 +142,31 @@ func (f *figures) reservations() {
 
 func charge(credential string, limits []quota.Limit, units int64) quota.Charge {
 	return quota.Charge{
-		Credential: credential, ID: quota.NewID(time.Now()), Costs: []quota.Cost{{Bucket: "default", Units: units}}, Limits: limits,
-		Labels: quota.Labels{"method": "youtube.videos.list", "region": "US", "job": "trending", "run": "5t1vgxr0wb"},
+		Credential: credential, ID: quota.NewID(time.Now()),
+		Costs: []quota.Cost{{Bucket: "default", Units: units}}, Limits: limits,
+		Labels: quota.Labels{
+			"method": "youtube.videos.list", "region": "US", "job": "trending", "run": "5t1vgxr0wb",
+		},
 	}
 }
 
 // denials asks for 1 to most units where limit is used up.
 func (f *figures) denials(credential string, limit, most int64) float64 {
-	return f.serverTime("evalsha", func(int) {
-		d, err := f.l.Charge(context.Background(), charge(credential, []quota.Limit{day(limit)}, 1+rand.Int64N(most)))
-		if err != nil || d.Allowed {
-			panic(fmt.Sprint(d, err))
-		}
+	limits := []quota.Limit{day(limit)}
+	return f.decided(false, func() quota.Charge {
+		return charge(credential, limits, 1+rand.Int64N(most))
 	})
 }
 
 func (f *figures) charges(credential string, limits []quota.Limit, units int64) float64 {
+	return f.decided(true, func() quota.Charge { return charge(credential, limits, units) })
+}
+
+// decided is the server time of charges that are all allowed, or all denied.
+func (f *figures) decided(allowed bool, next func() quota.Charge) float64 {
 	return f.serverTime("evalsha", func(int) {
-		d, err := f.l.Charge(context.Background(), charge(credential, limits, units))
-		if err != nil || !d.Allowed {
+		d, err := f.l.Charge(context.Background(), next())
+		if err != nil || d.Allowed != allowed {
 			panic(fmt.Sprint(d, err))
 		}
 	})
@@ -226,13 +234,14 @@ func (f *figures) allowN(allow bool) float64 {
 // articles charges on the per-unit log, emptied each time: with more in it, it would only be
 // slower.
 func (f *figures) articles(units int64) float64 {
-	s := redis.NewScript(perUnit)
+	s, ctx, keys := redis.NewScript(perUnit), context.Background(), []string{"article"}
+	window := (24 * time.Hour).Microseconds()
 	return f.serverTime("evalsha", func(int) {
-		err := s.Run(context.Background(), f.client, []string{"article"}, 24*3600*1_000_000, 10_000, units, quota.NewID(time.Now())).Err()
-		if err != nil {
+		id := quota.NewID(time.Now())
+		if err := s.Run(ctx, f.client, keys, window, 10_000, units, id).Err(); err != nil {
 			panic(err)
 		}
-		f.client.Del(context.Background(), "article")
+		f.client.Del(ctx, keys...)
 	})
 }
 
@@ -246,7 +255,8 @@ func (f *figures) fill(credential string, n int) {
 		units := 1 + rand.Int64N(100)
 		total += units
 		at := now - int64(n-i)*(20*3600*1_000_000/int64(n))
-		pipe.ZAdd(ctx, logKey(credential, "default"), redis.Z{Score: float64(at), Member: fmt.Sprintf("%d:%d:%s:%s", total, units, quota.NewID(time.Now()), "abcdefgh")})
+		member := fmt.Sprintf("%d:%d:%s:abcdefgh", total, units, quota.NewID(time.Now()))
+		pipe.ZAdd(ctx, logKey(credential, "default"), redis.Z{Score: float64(at), Member: member})
 		if i%10_000 == 9_999 {
 			pipe.Exec(ctx)
 		}
@@ -266,7 +276,7 @@ func (f *figures) memory() {
 			f.l.Charge(ctx, charge(name, wide, units))
 		}
 		var bytes int64
-		for _, key := range []string{logKey(name, "default"), stateKey(name, "default"), labelsKey(name)} {
+		for _, key := range keysOf(name, "default")[:3] {
 			used, err := f.client.MemoryUsage(ctx, key, 0).Result()
 			if err != nil {
 				panic(err)
@@ -296,5 +306,6 @@ func (f *figures) throughput() {
 	empty := rate(func() { run(0) })
 	ours := rate(func() { f.l.Charge(context.Background(), charge("throughput", wide, 1)) })
 	empty2 := rate(func() { run(0) })
-	fmt.Fprintf(f.out, "throughput at 20 connections\t%.0f/s\t%.2f of an empty script's\n", ours, ours/((empty+empty2)/2))
+	fmt.Fprintf(f.out, "throughput at 20 connections\t%.0f/s\t%.2f of an empty script's\n", ours,
+		ours/((empty+empty2)/2))
 }

@@ -36,7 +36,8 @@ func (l *Ledger) BucketsOf(ctx context.Context, credential string) ([]string, er
 		}
 		for _, key := range keys {
 			name, kind, _ := strings.Cut(strings.TrimPrefix(key, prefix(credential)), ":")
-			if quota.CheckName(name) == nil && (kind == "log" || kind == "state" || kind == "holds") {
+			if kinds := "log state holds"; quota.CheckName(name) == nil &&
+				slices.Contains(strings.Fields(kinds), kind) {
 				found[name] = true
 			}
 		}

@@ -110,7 +110,8 @@ func startLoad(t *testing.T, c *redistest.Cluster, url string) *load {
 					case <-done:
 						return
 					case <-time.After(time.Millisecond): // leaves the machine some room
-						l.charge(t, l.records[random.IntN(len(l.records))], ledger, client, random.IntN(2) == 0)
+						r := l.records[random.IntN(len(l.records))]
+						l.charge(t, r, ledger, client, random.IntN(2) == 0)
 					}
 				}
 			})
@@ -129,9 +130,8 @@ func newRecord(t *testing.T, c *redistest.Cluster, owner int, limit int64) *reco
 			t.Fatal(err)
 		}
 		if c.Owner(slot) == owner {
-			return &record{
-				credential: credential, slot: slot, owner: owner, limit: limit, told: make(map[string]answered),
-			}
+			return &record{credential: credential, slot: slot, owner: owner, limit: limit,
+				told: make(map[string]answered)}
 		}
 	}
 }
@@ -227,7 +227,8 @@ func (r *record) verify(t *testing.T, l *Ledger, killed time.Time) {
 		}
 		switch {
 		case told.lost || logged[id]:
-		case r.owner == 2 && told.nth >= r.safe && told.at.After(newestKept) && told.at.Before(killed):
+		case r.owner == 2 && told.nth >= r.safe && told.at.After(newestKept) &&
+			told.at.Before(killed):
 			gone++
 		default:
 			t.Errorf("%s: %s was allowed at %v and is not in the log", r.credential, id, told.at)

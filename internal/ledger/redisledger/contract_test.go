@@ -33,7 +33,9 @@ func TestContract(t *testing.T) {
 		},
 		SetNow: func(t testing.TB, now time.Time) { s.SetNow(t, now) },
 		Dump:   func(t testing.TB, credential string) string { return dump(t, admin, credential) },
-		Break:  func(t testing.TB, credential string, how quotatest.Damage) { lay(t, admin, credential, how) },
+		Break: func(t testing.TB, credential string, how quotatest.Damage) {
+			lay(t, admin, credential, how)
+		},
 	})
 	t.Run("nothing was refused", func(t *testing.T) {
 		if log := admin.Do(t.Context(), "acl", "log").Val(); len(log.([]any)) > 0 {
@@ -49,7 +51,8 @@ func documentedACL(t *testing.T) (command []any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`).FindAllStringSubmatch(string(text), -1)
+	form := regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`)
+	lines := form.FindAllStringSubmatch(string(text), -1)
 	if len(lines) != 1 {
 		t.Fatalf("%d lines make an ACL user", len(lines))
 	}

@@ -62,7 +62,7 @@ func (r request) replayed(text string, numbers int) (quota.Decision, error) {
 func (r request) refusal(status int64, reply reply) error {
 	switch status {
 	case stale:
-		return fmt.Errorf("%w: its clock moved %d times while it was asked", quota.ErrUnreachable, maxAsks)
+		return fmt.Errorf("%w: its clock moved during %d attempts", quota.ErrUnreachable, maxAsks)
 	case reused:
 		return fmt.Errorf("%w: %q, with another call or other costs", quota.ErrKeyReused, r.userKey)
 	case unknown:

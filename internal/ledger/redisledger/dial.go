@@ -165,9 +165,9 @@ func tlsAdvice(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		advice = "it does not answer in TLS: write redis instead of rediss, or its TLS port"
 	case errors.As(err, &authority):
-		advice = "its certificate is of an unknown authority: name the authority's file with ?ca=FILE"
+		advice = "its certificate is from an unknown authority: name the CA file with ?ca=FILE"
 	case errors.As(err, &host):
-		advice = "write the host in the URL as the certificate has it, or name it with ?server_name=NAME"
+		advice = "its certificate is for another name: correct the URL, or add ?server_name=NAME"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		advice = "renew the certificate, or set this machine's clock"
 	default:

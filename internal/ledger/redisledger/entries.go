@@ -42,7 +42,8 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 			return nil, damaged(q.Credential, q.Bucket, errLabels)
 		}
 		entries[i] = quota.Entry{
-			At: fromMicro(m.at), ID: m.id, Bucket: q.Bucket, Units: m.units, Total: m.total, Labels: labels,
+			At: fromMicro(m.at), ID: m.id, Bucket: q.Bucket,
+			Units: m.units, Total: m.total, Labels: labels,
 		}
 	}
 	return entries, nil

@@ -22,7 +22,7 @@ var unusable = map[string]string{
 	"READONLY":   "it is a replica: name the primary, or Sentinel with redis+sentinel://",
 	"OOM":        "it is out of memory: raise maxmemory, or shorten what else it keeps",
 	"MISCONF":    "it cannot write to its disk, and therefore takes no writes",
-	"QUOTATOTAL": "a running total cannot grow any more: quotactl ledger check --repair makes it begin at 0 again",
+	"QUOTATOTAL": "a running total is at its maximum: quotactl ledger check --repair resets it",
 	wrongKind:    "a key quota:… holds something else: quotactl ledger check says which one",
 	"MOVED":      node, "ASK": node, "TRYAGAIN": node, "CLUSTERDOWN": node, "CROSSSLOT": node,
 }
@@ -60,7 +60,8 @@ func explain(err error) error {
 		strings.Contains(text, "ACL failure in script"):
 		advice = missing(text)
 	case strings.Contains(text, "remote error: tls: "):
-		advice = "it refused this client's certificate, or wants one: name it with ?cert=FILE&key=FILE"
+		advice = "it refused this client's certificate, or wants one: " +
+			"name it with ?cert=FILE&key=FILE"
 	case isFinalDial(err), strings.HasPrefix(code, "ERR"):
 		return fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
 	default:
@@ -142,7 +143,8 @@ func commandsAt(hash, line string) string {
 
 // damageForm is how a script says that a key is damaged (bucket.lua), in whatever words the server
 // of that version wraps it.
-var damageForm = regexp.MustCompile(`QUOTADAMAGED \[quota:\{([^}]*)\}:([^:\]]*):[a-z]*\] \[([^\]]*)\]`)
+var damageForm = regexp.MustCompile(
+	`QUOTADAMAGED \[quota:\{([^}]*)\}:([^:\]]*):[a-z]*\] \[([^\]]*)\]`)
 
 func damageIn(text string) error {
 	found := damageForm.FindStringSubmatch(text)

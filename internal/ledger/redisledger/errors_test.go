@@ -28,13 +28,15 @@ func TestServersInTrouble(t *testing.T) {
 			return l
 		}, quota.ErrLedgerUnusable, "name the primary"},
 		"a replica that serves nothing": {func(t *testing.T) *Ledger {
-			s := redistest.Start(t, redistest.Options{Args: []string{"--replica-serve-stale-data", "no"}})
+			args := []string{"--replica-serve-stale-data", "no"}
+			s := redistest.Start(t, redistest.Options{Args: args})
 			l := open(t, s.URL())
 			do(t, l.client, "replicaof", "127.0.0.1", "1")
 			return l
 		}, quota.ErrUnreachable, "a replica that has lost its primary"},
 		"loads its data": {func(t *testing.T) *Ledger {
-			s := redistest.Start(t, redistest.Options{AOF: true, Args: []string{"--key-load-delay", "300"}})
+			args := []string{"--key-load-delay", "300"}
+			s := redistest.Start(t, redistest.Options{AOF: true, Args: args})
 			l := open(t, s.URL())
 			do(t, l.client, "eval", "for i = 1, 10000 do redis.call('SET', i, i) end return 1", "0")
 			s.Kill()
@@ -89,28 +91,31 @@ func TestServersInTrouble(t *testing.T) {
 // is away.
 func TestSentinelsInTrouble(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "canary-server"}})
-	host, port, _ := net.SplitHostPort(server.Addr)
-	sentinel := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf("requirepass canary-own\n"+
+	args := []string{"--requirepass", "canary-server"}
+	server := redistest.Start(t, redistest.Options{Args: args}).Addr
+	host, port, _ := net.SplitHostPort(server)
+	at := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf("requirepass canary-own\n"+
 		"user watcher on >canary-watcher +sentinel +subscribe +ping &*\n"+
 		"sentinel monitor main %s %s 1\nsentinel auth-pass main canary-server\n", host, port)}).Addr
 	const (
-		user = "redis+sentinel://:canary-server@"
-		own  = "?sentinel_password=canary-own"
+		own     = "?sentinel_password=canary-own"
+		watcher = "?sentinel_user=watcher&sentinel_password=canary-watcher"
 	)
+	user := "redis+sentinel://:canary-server@"
+	sentinel := user + at
 	for url, says := range map[string]string{
-		user + sentinel + "/main" + own:                                                  "",
-		user + sentinel + "," + server.Addr + "/main" + own:                              "",
-		user + sentinel + "/main":                                                        "?sentinel_password=PASSWORD",
-		user + sentinel + "/main?sentinel_password=canary-x":                             "?sentinel_password=PASSWORD",
-		user + sentinel + "/main?sentinel_user=watcher&sentinel_password=canary-watcher": "",
-		user + sentinel + "/other" + own:                                                 "no Sentinel knows the master",
-		user + "127.0.0.1:1,127.0.0.1:2/main":                                            "no Sentinel answers: dial",
-		user + server.Addr + "/main?sentinel_password=canary-server":                     "it is a server and no Sentinel",
-		"redis+sentinel://" + sentinel + "/main" + own:                                   "asks for a password",
-		"redis+sentinel://:canary-x@" + sentinel + "/main" + own:                         "refused the user or the password",
-		"redis://:canary-own@" + sentinel:                                                "it is a Sentinel: write",
-		"redis+cluster://:canary-server@" + server.Addr:                                  "it is no cluster",
+		sentinel + "/main" + own:                                "",
+		sentinel + "," + server + "/main" + own:                 "",
+		sentinel + "/main":                                      "?sentinel_password=PASSWORD",
+		sentinel + "/main?sentinel_password=canary-x":           "?sentinel_password=PASSWORD",
+		sentinel + "/main" + watcher:                            "",
+		sentinel + "/other" + own:                               "no Sentinel knows the master",
+		user + "127.0.0.1:1,127.0.0.1:2/main":                   "no Sentinel answers: dial",
+		user + server + "/main?sentinel_password=canary-server": "it is a server and no Sentinel",
+		"redis+sentinel://" + at + "/main" + own:                "asks for a password",
+		"redis+sentinel://:canary-x@" + at + "/main" + own:      "refused the user or the password",
+		"redis://:canary-own@" + at:                             "it is a Sentinel: write",
+		"redis+cluster://:canary-server@" + server:              "it is no cluster",
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
@@ -267,12 +272,16 @@ func losable(t *testing.T, l *Ledger) map[string]func() error {
 		},
 		"commit": func() error {
 			_, err := l.Commit(t.Context(), quota.Commit{
-				Credential: "k", Reservation: "default.committed", ID: "c", Units: 3, Limits: hundred,
+				Credential: "k", Reservation: "default.committed", ID: "c", Units: 3,
+				Limits: hundred,
 			})
 			return err
 		},
-		"release": func() error { _, err := l.Release(t.Context(), "k", "default.released"); return err },
-		"cancel":  func() error { return l.Cancel(t.Context(), cancelled, d) },
+		"release": func() error {
+			_, err := l.Release(t.Context(), "k", "default.released")
+			return err
+		},
+		"cancel": func() error { return l.Cancel(t.Context(), cancelled, d) },
 		"suspend": func() error {
 			return l.Suspend(t.Context(), "other", "default", time.Now().Add(time.Hour))
 		},

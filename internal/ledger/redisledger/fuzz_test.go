@@ -53,8 +53,9 @@ func FuzzReply(f *testing.F) {
 		numbersReply(denied, at, at, 1, at+5, 0, 7),
 		numbersReply(denied, at, at, -1, quota.Never, 0, 7),
 		numbersReply(observed, at, at, 99, 0, 1, 2, 3),
-		numbersReply(stale, at), numbersReply(reused), numbersReply(unknown), numbersReply(short, 3), numbersReply(short),
-		numbersReply(never, 1), numbersReply(never, 0), numbersReply(never, 99), numbersReply(never, -1<<63), numbersReply(42),
+		numbersReply(stale, at), numbersReply(reused), numbersReply(unknown), numbersReply(42),
+		numbersReply(short, 3), numbersReply(short), numbersReply(never, 1),
+		numbersReply(never, 0), numbersReply(never, 99), numbersReply(never, -1<<63),
 		append(numbersReply(replayed), "sabc - default,search_list 1 5 6 0 0 9 8 7\n"...),
 		append(numbersReply(replayed), "sabc default+24h default 2 5 6 1 7 9\n"...),
 		append(numbersReply(replayed), "sabc - other 1 5 6 0 0 9\n"...),
@@ -72,11 +73,13 @@ func FuzzReply(f *testing.F) {
 	costs := []quota.Cost{{Bucket: "default", Units: 1}, {Bucket: "search_list", Units: 1}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, r := &Ledger{}, replyOf(data)
+		one, both := costs[:1], []quota.Cost{costs[1], costs[0]}
 		for _, q := range []request{
-			{op: "charge", id: "id", key: "key", costs: costs[:1], limits: byBucket(costs[:1], limits)},
-			{op: "charge", id: "id", key: "key", costs: []quota.Cost{costs[1], costs[0]}, limits: byBucket(costs, limits), observe: true},
-			{op: "reserve", id: "id", key: "key", costs: costs[:1], limits: byBucket(costs[:1], limits)},
+			{op: "charge", costs: one, limits: byBucket(one, limits)},
+			{op: "charge", costs: both, limits: byBucket(costs, limits), observe: true},
+			{op: "reserve", costs: one, limits: byBucket(one, limits)},
 		} {
+			q.id, q.key = "id", "key"
 			d, err := l.decision(q, r)
 			if err == nil && d.Allowed != (d.Entry != "" || d.Reservation != "") {
 				t.Errorf("%q: %+v", data, d)
@@ -95,9 +98,11 @@ func FuzzReply(f *testing.F) {
 // error.
 func FuzzMember(f *testing.F) {
 	for _, seed := range []string{
-		"", ":", "::::", "10:10:id:", "1:1:6ag00hkqk7ex2k:3RY0", "1:1:6ag00hkqk7ex2k:3RY0:5t1vgxr0wb", "20:10:id:=region=BR&denied=default+24h:r%3A1",
-		"-1:1:a:", "1.5:1:a:", "1:-1:a:", "9007199254740993:1:a:", "99999999999999999999:1:a:", "5:6:a:", "0:0:a:", "10:10:id:=%zz", "1e3:1:a:", "+5:+5:a:",
-		"5:1800000000000000:0:5:1799999999999999:0:note: with colons", "5:1:0:5:1:1:", "x:1:0:5:1:1:",
+		"", ":", "::::", "10:10:id:", "1:1:6ag00hkqk7ex2k:3RY0", "0:0:a:", "10:10:id:=%zz",
+		"1:1:6ag00hkqk7ex2k:3RY0:5t1vgxr0wb", "20:10:id:=region=BR&denied=default+24h:r%3A1",
+		"-1:1:a:", "1.5:1:a:", "1:-1:a:", "9007199254740993:1:a:", "99999999999999999999:1:a:",
+		"5:1800000000000000:0:5:1799999999999999:0:note: with colons", "5:1:0:5:1:1:",
+		"x:1:0:5:1:1:", "5:6:a:", "1e3:1:a:", "+5:+5:a:",
 	} {
 		f.Add(seed, 1.8e15)
 	}
@@ -134,14 +139,16 @@ func TestDamagedAnswer(t *testing.T) {
 	settle := quota.Commit{
 		Credential: "k", Reservation: "default.s", ID: "c", Units: 1, Limits: hundred,
 	}
-	calls := map[string]func() error{
-		answerKey("k", "once"):         func() error { _, err := l.Charge(t.Context(), charge); return err },
-		answerKey("k", "twice"):        func() error { _, err := l.Reserve(t.Context(), reserve); return err },
-		committedKey("k", "default.s"): func() error { _, err := l.Commit(t.Context(), settle); return err },
+	ctx, once, twice := t.Context(), answerKey("k", "once"), answerKey("k", "twice")
+	committed := committedKey("k", "default.s")
+	calls := map[string]func() (quota.Decision, error){
+		once:      func() (quota.Decision, error) { return l.Charge(ctx, charge) },
+		twice:     func() (quota.Decision, error) { return l.Reserve(ctx, reserve) },
+		committed: func() (quota.Decision, error) { return l.Commit(ctx, settle) },
 	}
 	setAside(t, l, reserveOf("default.s", 1, time.Hour))
 	for key, call := range calls {
-		if err := call(); err != nil {
+		if _, err := call(); err != nil {
 			t.Fatal(key, err)
 		}
 		kept := l.client.Get(t.Context(), key).Val()
@@ -152,12 +159,12 @@ func TestDamagedAnswer(t *testing.T) {
 			asked + "\n" + strings.Replace(words, " 1 ", " one ", 1),
 		} {
 			must(t, l.client.Set(t.Context(), key, text, time.Hour))
-			if err := call(); !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, key) {
+			if _, err := call(); !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, key) {
 				t.Errorf("%s is %q: %v", key, text, err)
 			}
 		}
 		must(t, l.client.Set(t.Context(), key, kept, time.Hour))
-		if err := call(); err != nil {
+		if _, err := call(); err != nil {
 			t.Errorf("%s as it was: %v", key, err)
 		}
 	}

@@ -87,6 +87,7 @@ func TestDamagedHolds(t *testing.T) {
 	add := func(t *testing.T, at float64, member string) {
 		must(t, l.client.ZAdd(t.Context(), holdsOfK, redis.Z{Score: at, Member: member}))
 	}
+	deleteList := func(t *testing.T) { must(t, l.client.Del(t.Context(), holdsOfK)) }
 	state := func(field int, value float64) func(*testing.T) {
 		return func(t *testing.T) { withState(field, value)(t, l.client) }
 	}
@@ -95,7 +96,7 @@ func TestDamagedHolds(t *testing.T) {
 		do    func(t *testing.T)
 		still bool // charges are decided meanwhile
 	}{
-		{"list deleted", func(t *testing.T) { must(t, l.client.Del(t.Context(), holdsOfK)) }, false},
+		{"list deleted", deleteList, false},
 		{"taken out of the list", remove, false},
 		{"another one added", func(t *testing.T) { add(t, 1, "5:x") }, false},
 		{"listed with fewer units", func(t *testing.T) {
@@ -134,9 +135,12 @@ func TestHoldsWithoutState(t *testing.T) {
 	s, l := clocked(t)
 	now := start
 	for name, lose := range map[string]func(){
-		"numbers":              func() { stateLost(t, l.client) },
-		"whole state":          func() { must(t, l.client.Del(t.Context(), stateOfK)) },
-		"numbers and the list": func() { stateLost(t, l.client); must(t, l.client.Del(t.Context(), holdsOfK)) },
+		"numbers":     func() { stateLost(t, l.client) },
+		"whole state": func() { must(t, l.client.Del(t.Context(), stateOfK)) },
+		"numbers and the list": func() {
+			stateLost(t, l.client)
+			must(t, l.client.Del(t.Context(), holdsOfK))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now = now.AddDate(0, 0, 1)
@@ -175,7 +179,8 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 		c.ID, c.Reservation = id, reservation
 		return c
 	}
-	for name, first := range map[string]func(k string, c quota.Charge, d quota.Decision) (any, error){
+	type decision = quota.Decision
+	for name, first := range map[string]func(k string, c quota.Charge, d decision) (any, error){
 		"charge": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
 			return l.Charge(t.Context(), drawn(k, "first", "", 15))
 		},

@@ -33,7 +33,8 @@ func (l *Ledger) foreign(ctx context.Context, credential, bucket string, err err
 		if err := key.size(ctx, key.name).Err(); err != nil && codeOfReply(err) == wrongKind {
 			found = append(found, quota.Finding{
 				Bucket: bucket,
-				What:   fmt.Sprintf("the key %s is not a %s: something else wrote it", key.name, key.kind),
+				What: fmt.Sprintf("the key %s is not a %s: something else wrote it", key.name,
+					key.kind),
 				Repair: "none: rename or delete that key, then check again",
 			})
 		}

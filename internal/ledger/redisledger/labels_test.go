@@ -24,7 +24,8 @@ func TestLabelsOutliveTheLog(t *testing.T) {
 		"longer window": func(t *testing.T, l *Ledger) {
 			charge(t, l)
 			c := one("k", 1)
-			c.Limits = []quota.Limit{{Bucket: "default", Units: 100, Window: quota.Sliding(days(30))}}
+			c.Limits = []quota.Limit{day(100)}
+			c.Limits[0].Window.Length = days(30)
 			allow(t, l, c)
 		},
 		"another bucket first": func(t *testing.T, l *Ledger) {

@@ -16,7 +16,7 @@ import (
 // one script, by the server's clock. It is safe for concurrent use.
 type Ledger struct {
 	client redis.UniversalClient
-	ahead  atomic.Int64 // µs by which the server's clock is ahead of ours: a guess, from its last answer
+	ahead  atomic.Int64 // µs by which the server's clock is ahead of ours, from its last answer
 	told   told
 
 	readNewest int64 // entries that Sums adds up by itself, at most
@@ -43,7 +43,8 @@ func (l *Ledger) run(ctx context.Context, script string, keys []string, args ...
 }
 
 // run1 runs a script that replies with one number.
-func (l *Ledger) run1(ctx context.Context, script string, keys []string, args ...any) (int64, error) {
+func (l *Ledger) run1(ctx context.Context, script string, keys []string, args ...any) (
+	int64, error) {
 	n, err := l.run(ctx, script, keys, args...).Int64()
 	return n, explain(err)
 }

@@ -40,8 +40,8 @@ func (l *Ledger) check(ctx context.Context, credential, bucket string) (*checked
 	}
 	was, known := parseState(s.state)
 	if s.hasState && !known {
-		c.Add(fmt.Sprintf("its state of %d bytes cannot be read", len(s.state)), "it is rebuilt from "+
-			"its entries and reservations; if the bucket was suspended, it is open again", true)
+		c.Add(fmt.Sprintf("its state of %d bytes cannot be read", len(s.state)),
+			"it is rebuilt from its entries and reservations; a suspension is lost", true)
 	}
 	if c.becomes = was; !known {
 		c.becomes = state{keep: quota.Retention.Microseconds()}
@@ -91,8 +91,9 @@ func (c *checked) checkReservations(known bool) {
 			"the list is written again from the reservations", true)
 	}
 	if n := int64(len(c.holds)); c.becomes.holds != n || c.becomes.held != held {
-		c.Add(fmt.Sprintf("its state counts %d reservations that hold %d units, and there are %d "+
-			"that hold %d", c.becomes.holds, c.becomes.held, n, held), "they are counted again", true)
+		c.Add(fmt.Sprintf("its state counts %d reservations that hold %d units, and there are "+
+			"%d that hold %d", c.becomes.holds, c.becomes.held, n, held),
+			"they are counted again", true)
 	}
 }
 
@@ -190,13 +191,13 @@ func (l *Ledger) checkLabels(ctx context.Context, c *checked, codes map[string]i
 		}
 	}
 	if lost > 0 {
-		c.Add(fmt.Sprintf("the labels of %d entries are lost", lost), "none: their units count all "+
-			"the same. A program that charges with the same labels puts them back", false)
+		c.Add(fmt.Sprintf("the labels of %d entries are lost", lost), "none: their units count "+
+			"all the same. A program that charges with the same labels puts them back", false)
 	}
 	forEver := c.logTTL == -1
 	if c.labelsTTL >= 0 && len(codes) > 0 && (forEver || c.logTTL > c.labelsTTL+time.Second) {
-		c.Add("its labels lapse before the entries that name them", "they last as long as the entries",
-			true)
+		c.Add("its labels expire before the entries that name them",
+			"they last as long as the entries", true)
 	}
 	return err
 }
@@ -205,9 +206,9 @@ func (l *Ledger) checkLabels(ctx context.Context, c *checked, codes map[string]i
 // read.
 func (l *Ledger) mendBucket(ctx context.Context, c *checked) (bool, error) {
 	if len(c.gone) > maxMended {
-		return false, fmt.Errorf("%w: bucket %s of %s: a repair would write %d entries, and may write "+
-			"at most %d, because it blocks the server: delete those older than every window first",
-			quota.ErrLedgerUnusable, c.bucket, c.credential, len(c.gone), maxMended)
+		return false, fmt.Errorf("%w: bucket %s of %s: a repair would write %d entries, and may "+
+			"write at most %d, because it blocks the server: delete those older than every "+
+			"window first", quota.ErrLedgerUnusable, c.bucket, c.credential, len(c.gone), maxMended)
 	}
 	s := c.becomes
 	n := numbers{

@@ -8,7 +8,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// numbers are what a script finds in ARGV[1] (bucket.lua). All of them are whole and exact in a double.
+// numbers are what a script finds in ARGV[1] (bucket.lua), whole and exact in a double.
 type numbers []int64
 
 func (n *numbers) add(more ...int64) { *n = append(*n, more...) }
@@ -30,7 +30,8 @@ func (n *numbers) addLimits(limits []quota.Limit, manual bool, now time.Time) {
 		}
 		window, limit := l.Window.Length.Microseconds(), l.Units
 		if l.Pace != nil { // its cap holds about now only
-			window, end, limit = paced, min(end, now.Add(paceStep).UnixMicro()), now.Add(-paceStep).UnixMicro()
+			window, limit = paced, now.Add(-paceStep).UnixMicro()
+			end = min(end, now.Add(paceStep).UnixMicro())
 		}
 		n.add(window, start, end, l.CapAt(now, manual, false), limit)
 	}

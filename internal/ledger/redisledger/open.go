@@ -63,7 +63,7 @@ func connect(a *address) redis.UniversalClient {
 	case "cluster":
 		of := o.Cluster()
 		of.ClusterStateReloadInterval = reloadEvery
-		of.DisableRoutingPolicies = true // they ask for COMMAND; all that is sent here has its key first
+		of.DisableRoutingPolicies = true // they send COMMAND; here every key comes first
 		client := redis.NewClusterClient(of)
 		client.AddHook(&resend{patience: failoverPatience, reload: client.ReloadState, many: true})
 		return client
@@ -89,7 +89,8 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 		if strings.HasPrefix(err.Error(), "NOPERM") {
 			return nil
 		}
-		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) ||
+			errors.Is(err, syscall.EPIPE) {
 			return fmt.Errorf("%w: redis: it closed the connection without an answer: %s (%w)",
 				quota.ErrUnreachable, a.tls.guess(), err)
 		}
@@ -98,8 +99,8 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 	info := parseInfo(text)
 	major, _, _ := strings.Cut(info["redis_version"], ".")
 	if n, err := strconv.Atoi(major); err == nil && n < 5 {
-		return fmt.Errorf("%w: redis %s is too old: 5 or newer is needed, where scripts may ask for "+
-			"the time and then write", quota.ErrLedgerUnusable, info["redis_version"])
+		return fmt.Errorf("%w: redis %s is too old: 5 or newer is needed",
+			quota.ErrLedgerUnusable, info["redis_version"])
 	}
 	if info["redis_mode"] == "sentinel" {
 		return fmt.Errorf("%w: redis: it is a Sentinel: write redis+sentinel://host:26379/master",
@@ -109,8 +110,8 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 		return fmt.Errorf("%w: redis: %s", quota.ErrLedgerUnusable, unusable["READONLY"])
 	}
 	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" && info["maxmemory"] != "0" {
-		return fmt.Errorf("%w: redis evicts keys when memory is short (maxmemory-policy %s), and would "+
-			"forget charges: set maxmemory-policy noeviction, or keep the ledger on a server of its own",
+		return fmt.Errorf("%w: redis evicts keys when memory is short (maxmemory-policy %s), and "+
+			"would forget charges: set maxmemory-policy noeviction, or use another server",
 			quota.ErrLedgerUnusable, p)
 	}
 	return nil

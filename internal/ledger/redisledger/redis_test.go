@@ -181,7 +181,7 @@ func TestClockJumpsFarAhead(t *testing.T) {
 func TestSkewedLog(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	l := open(t, s.URL())
-	limits := []quota.Limit{{Bucket: "default", Units: 1_010_000_000, Window: quota.Sliding(24 * time.Hour)}}
+	limits := []quota.Limit{day(1_010_000_000)}
 	for i := range 3000 {
 		c := one("k", 1)
 		if i >= 2000 {
@@ -208,7 +208,8 @@ func TestSkewedLog(t *testing.T) {
 		if want := entries[first].At.Add(24 * time.Hour); !d.RetryAt.Equal(want) {
 			t.Errorf("%d units: retry at %v, want %v", units, d.RetryAt, want)
 		}
-		_, after, _ := strings.Cut(parseInfo(l.client.Info(t.Context(), "commandstats").Val())["cmdstat_zrange"], "calls=")
+		stats := parseInfo(l.client.Info(t.Context(), "commandstats").Val())
+		_, after, _ := strings.Cut(stats["cmdstat_zrange"], "calls=")
 		if calls, _, _ := strings.Cut(after, ","); len(calls) > 2 {
 			t.Errorf("%d units: %s probes", units, calls)
 		}
@@ -235,9 +236,8 @@ func TestHalfOfABucketLost(t *testing.T) {
 	if n := allowedOf(t, l, 150); n != 100 {
 		t.Errorf("without its log, later than entries are kept: allowed %d, want 100", n)
 	}
-	entries, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default", Limit: 1})
-	if err != nil || len(entries) != 1 || entries[0].Total != 200 {
-		t.Errorf("newest entry %+v, %v: the total went back", entries, err)
+	if newest := entriesOf(t, l, "k"); newest[len(newest)-1].Total != 200 {
+		t.Errorf("entries %+v: the total went back", newest)
 	}
 	lasts(t, l, logOfK)
 	lasts(t, l, stateOfK)
@@ -246,11 +246,11 @@ func TestHalfOfABucketLost(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	primary := redistest.Start(t, redistest.Options{})
 	host, port, _ := net.SplitHostPort(primary.Addr)
-	password := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "canary-password"}})
 	serve := func(args ...string) string {
 		return redistest.Start(t, redistest.Options{Args: args}).URL()
 	}
-	wrong := strings.Replace(password.URL(), "redis://", "redis://:wrong-canary@", 1)
+	password := serve("--requirepass", "canary-password")
+	wrong := strings.Replace(password, "redis://", "redis://:wrong-canary@", 1)
 	replica := serve("--replicaof", host, port)
 	evicting := serve("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	unusable := quota.ErrLedgerUnusable
@@ -259,7 +259,7 @@ func TestOpenRefuses(t *testing.T) {
 		is        error
 		says      string
 	}{
-		{"password", password.URL(), unusable, "asks for a password"},
+		{"password", password, unusable, "asks for a password"},
 		{"wrong password", wrong, unusable, "refused the user or the password"},
 		{"replica", replica, unusable, "is a replica"},
 		{"evicts", evicting, unusable, "would forget charges"},
@@ -278,7 +278,7 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
-	open(t, strings.Replace(password.URL(), "redis://", "redis://:canary-password@", 1))
+	open(t, strings.Replace(password, "redis://", "redis://:canary-password@", 1))
 }
 
 // oldServer answers INFO as Redis 4 does, which is no longer to be found.
@@ -300,7 +300,7 @@ func oldServer(t *testing.T) string {
 				defer conn.Close()
 				lines := bufio.NewScanner(conn)
 				for lines.Scan() {
-					if strings.HasPrefix(lines.Text(), "*") { // the command's name is two lines further on
+					if strings.HasPrefix(lines.Text(), "*") { // the command follows in two lines
 						lines.Scan()
 						lines.Scan()
 						if strings.EqualFold(lines.Text(), "info") {
@@ -330,10 +330,12 @@ func TestOutOfMemoryChangesNothing(t *testing.T) {
 			_, err := l.Reserve(t.Context(), reserveOf("default.r", 1, time.Hour))
 			return err
 		},
-		"suspend": func() error { return l.Suspend(t.Context(), "k", "default", time.Now().Add(time.Hour)) },
+		"suspend": func() error {
+			return l.Suspend(t.Context(), "k", "default", time.Now().Add(time.Hour))
+		},
 	}
 	for name, call := range calls {
-		if err := call(); !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), "out of memory") {
+		if err := call(); !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, "out of memory") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -353,7 +355,8 @@ func dump(t testing.TB, client redis.UniversalClient, credential string) string 
 	}
 	all := make(map[string]string, len(keys))
 	for _, key := range keys {
-		all[key] = fmt.Sprintf("%q until %v", client.Dump(ctx, key).Val(), client.Do(ctx, "PEXPIRETIME", key).Val())
+		until := client.Do(ctx, "PEXPIRETIME", key).Val()
+		all[key] = fmt.Sprintf("%q until %v", client.Dump(ctx, key).Val(), until)
 	}
 	return fmt.Sprint(all)
 }
@@ -361,14 +364,19 @@ func dump(t testing.TB, client redis.UniversalClient, credential string) string 
 // Sentinel makes the replica the primary; the ledger finds it and knows what was charged.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
-	primary := redistest.Start(t, redistest.Options{Args: []string{"--repl-diskless-sync-delay", "0"}})
+	at := func(args ...string) *redistest.Server {
+		return redistest.Start(t, redistest.Options{Args: args})
+	}
+	primary := at("--repl-diskless-sync-delay", "0")
 	host, port, _ := net.SplitHostPort(primary.Addr)
-	replica := redistest.Start(t, redistest.Options{Args: []string{"--replicaof", host, port}})
-	r := admin(t, replica.Addr)
-	says := func(what string) bool { return strings.Contains(r.Info(t.Context(), "replication").Val(), what) }
+	r := admin(t, at("--replicaof", host, port).Addr)
+	says := func(what string) bool {
+		return strings.Contains(r.Info(t.Context(), "replication").Val(), what)
+	}
 	eventually(t, "the replica follows", func() bool { return says("master_link_status:up") })
 	sentinel := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf(
-		"sentinel monitor main %s %s 1\nsentinel down-after-milliseconds main 300\nsentinel failover-timeout main 3000\n", host, port)})
+		"sentinel monitor main %s %s 1\nsentinel down-after-milliseconds main 300\n"+
+			"sentinel failover-timeout main 3000\n", host, port)})
 	l := open(t, "redis+sentinel://"+sentinel.Addr+"/main")
 	if n := allowedOf(t, l, 40); n != 40 {
 		t.Fatalf("allowed %d of 40", n)
@@ -380,7 +388,8 @@ func TestSentinelFailover(t *testing.T) {
 		return r.ZCard(t.Context(), logOfK).Val() == 40 && len(known) == 1
 	})
 	primary.Kill()
-	if _, err := l.Usage(t.Context(), "k", hundred); err != nil && !errors.Is(err, quota.ErrUnreachable) {
+	_, err := l.Usage(t.Context(), "k", hundred)
+	if err != nil && !errors.Is(err, quota.ErrUnreachable) {
 		t.Errorf("meanwhile: %v", err)
 	}
 	eventually(t, "the replica takes writes", func() bool { return says("role:master") })

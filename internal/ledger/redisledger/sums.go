@@ -17,7 +17,7 @@ import (
 // caller does it after one charge of so many, and what is not in the sums yet is read as entries.
 const (
 	addUpEvery  = 256  // µs of stamps, which is about as many charges
-	addedAtOnce = 2000 // entries in one step: a few milliseconds in which the server answers nobody else
+	addedAtOnce = 2000 // entries in one step, which blocks the server for a few milliseconds
 	readNewest  = 512  // entries that a reader adds up by itself, at most
 )
 

@@ -23,7 +23,7 @@ func chargeMany(t *testing.T, l *Ledger, n int) {
 		all.Go(func() {
 			for range n / 8 {
 				c := charge("k", wide, 1)
-				c.Labels = c.Labels.With(quota.Labels{quota.LabelRegion: "R" + strconv.Itoa(client)})
+				c.Labels = c.Labels.With(quota.Labels{"region": "R" + strconv.Itoa(client)})
 				allow(t, l, c)
 			}
 		})
@@ -34,7 +34,7 @@ func chargeMany(t *testing.T, l *Ledger, n int) {
 // sumsEqualEntries makes sure of that, whatever has been done to the store.
 func sumsEqualEntries(t *testing.T, l *Ledger, what string) {
 	t.Helper()
-	sums, err := l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"})
+	sums, err := l.Sums(t.Context(), sumsQuery("k"))
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -60,10 +60,10 @@ func TestSumsOfALogWithoutThem(t *testing.T) {
 	reach := func() { l.client.HDel(t.Context(), stateOfK, summedField) }
 	sums := func() { l.client.Del(t.Context(), sumsOfK) }
 	for what, lose := range map[string]func(){
-		"before there were sums":   func() { reach(); sums() },
-		"sums of another log":      reach,
-		"sums deleted":             sums,
-		"how far they reach, lost": func() { l.client.HSet(t.Context(), stateOfK, summedField, "x") },
+		"before there were sums": func() { reach(); sums() },
+		"sums of another log":    reach,
+		"sums deleted":           sums,
+		"their reach damaged":    func() { l.client.HSet(t.Context(), stateOfK, summedField, "x") },
 	} {
 		lose()
 		sumsEqualEntries(t, l, what)
@@ -153,7 +153,7 @@ func TestSumsOfALongLog(t *testing.T) {
 	l := open(t, s.URL())
 	read := func() (commands, bytes int64) {
 		before := stats(t, l)
-		if _, err := l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"}); err != nil {
+		if _, err := l.Sums(t.Context(), sumsQuery("k")); err != nil {
 			t.Fatal(err)
 		}
 		after := stats(t, l)
@@ -165,7 +165,7 @@ func TestSumsOfALongLog(t *testing.T) {
 	chargeMany(t, l, 8000)
 	read()
 	if c, b := read(); c != commands || b > bytes*11/10 {
-		t.Errorf("%d commands and %d bytes for 8,800 entries, %d and %d for 800", c, b, commands, bytes)
+		t.Errorf("%d commands, %d bytes for 8,800 entries, %d, %d for 800", c, b, commands, bytes)
 	}
 	var total int64
 	for e, err := range quota.All(t.Context(), l, quota.Query{Credential: "k", Bucket: "default"}) {
@@ -197,7 +197,7 @@ func TestSumsOfADamagedLog(t *testing.T) {
 	l := summedLedger(t)
 	replaced(7, "rubbish")(t, l.client)
 	must(t, l.client.HDel(t.Context(), stateOfK, summedField))
-	sums, err := l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"})
+	sums, err := l.Sums(t.Context(), sumsQuery("k"))
 	if err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("%v, %v", sums, err)
 	}
@@ -210,8 +210,7 @@ func (f *figures) sums() {
 		var took []float64
 		for range 20 {
 			start := time.Now()
-			_, err := f.l.Sums(context.Background(), quota.SumQuery{Credential: credential, Bucket: "default"})
-			if err != nil {
+			if _, err := f.l.Sums(context.Background(), sumsQuery(credential)); err != nil {
 				panic(err)
 			}
 			took = append(took, float64(time.Since(start)))
@@ -227,4 +226,8 @@ func (f *figures) sums() {
 	short, long := read("logged10000"), read("logged1000000")
 	fmt.Fprintf(f.out, "who spent what, 1,000,000 logged, against 10,000\t%.1f ms\t%.1f ×\n",
 		long.Seconds()*1e3, float64(long)/float64(short))
+}
+
+func sumsQuery(credential string) quota.SumQuery {
+	return quota.SumQuery{Credential: credential, Bucket: "default"}
 }

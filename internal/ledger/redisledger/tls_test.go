@@ -30,21 +30,22 @@ func TestTLS(t *testing.T) {
 	plain := redistest.Start(t, redistest.Options{}).Addr
 	ca := "?ca=" + url.QueryEscape(a.File)
 	client, stranger := a.Issue(t, hour), redistest.NewAuthority(t)
-	foreign := stranger.Issue(t, hour)
+	foreign, strange := stranger.Issue(t, hour), "?ca="+url.QueryEscape(stranger.File)
 	own := func(p redistest.Pair) string {
 		return "&cert=" + url.QueryEscape(p.Cert) + "&key=" + url.QueryEscape(p.Key)
 	}
+	certificate, soon := "?cert=FILE&key=FILE", "&dial_timeout=300ms"
 	for _, test := range []struct{ name, url, says string }{ // one that says nothing opens
 		{"own authority", "rediss://" + good + ca, ""},
 		{"the system's authorities", "rediss://" + good, "?ca=FILE"},
-		{"another authority", "rediss://" + good + "?ca=" + url.QueryEscape(stranger.File), "?ca=FILE"},
+		{"another authority", "rediss://" + good + strange, "?ca=FILE"},
 		{"client certificate", "rediss://" + strict + ca + own(client), ""},
-		{"no client certificate", "rediss://" + strict + ca, "?cert=FILE&key=FILE"},
-		{"a stranger's certificate", "rediss://" + strict + ca + own(foreign), "?cert=FILE&key=FILE"},
+		{"no client certificate", "rediss://" + strict + ca, certificate},
+		{"a stranger's certificate", "rediss://" + strict + ca + own(foreign), certificate},
 		{"other name", "rediss://" + named + ca, "?server_name=NAME"},
 		{"other name, given", "rediss://" + named + ca + "&server_name=redis.example.org", ""},
 		{"expired", "rediss://" + old + ca, "renew the certificate"},
-		{"TLS on a plain port", "rediss://" + plain + ca + "&dial_timeout=300ms", "write redis instead"},
+		{"TLS on a plain port", "rediss://" + plain + ca + soon, "write redis instead"},
 		{"plain on a TLS port", "redis://" + good, "write rediss"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -144,7 +144,7 @@ func (a *address) login(user string) error {
 		return errors.New("user or password: a % is written %25")
 	}
 	if a.Username != "" && a.Password == "" {
-		return errors.New("it has a user without a password; a password alone is written :password@host")
+		return errors.New("a user has no password; write a password alone as :password@host")
 	}
 	return nil
 }
@@ -204,7 +204,8 @@ func (a *address) options(query string) error {
 		case forbidden:
 			return fmt.Errorf("there is no option %s: %s", name, instead)
 		case !slices.Contains(knownOptions, name): // not repeated: it may be a part of a password
-			return fmt.Errorf("it has an unknown option; there are %s", strings.Join(knownOptions, ", "))
+			known := strings.Join(knownOptions, ", ")
+			return fmt.Errorf("it has an unknown option; there are %s", known)
 		case len(values) > 1 || values[0] == "":
 			return fmt.Errorf("option %s: write one value", name)
 		}

@@ -125,7 +125,8 @@ func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
 		}
 		check(t, source.Migrate(ctx, host, port, keys[0], 0, 5*time.Second).Err())
 		if moved == 0 {
-			c.await(t, "a client met a slot in two parts", func() bool { return told("TRYAGAIN") > 0 })
+			split := func() bool { return told("TRYAGAIN") > 0 }
+			c.await(t, "a client met a slot in two parts", split)
 		}
 	}
 	c.await(t, "a client was sent on", func() bool { return told("ASK") > 0 })

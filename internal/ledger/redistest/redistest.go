@@ -24,7 +24,7 @@ import (
 // shows the real time.
 type Options struct {
 	Clock bool     // the test sets the server's clock (needs a C compiler)
-	AOF   bool     // keep an append-only file, synced with every write, so that Restart finds everything
+	AOF   bool     // keep an append-only file, synced at each write, for Restart
 	Node  bool     // a node of a cluster; it serves no slot yet
 	TLS   []string // Authority.TLS: it serves TLS alone
 	Args  []string // more of the server's own options
@@ -139,7 +139,8 @@ func (s *Server) start(t testing.TB, ready func() bool) error {
 	}
 	args = append(args, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir)
 	if s.opts.TLS != nil {
-		args = append(append(args, "--port", "0", "--tls-port", strconv.Itoa(s.port)), s.opts.TLS...)
+		args = append(args, "--port", "0", "--tls-port", strconv.Itoa(s.port))
+		args = append(args, s.opts.TLS...)
 	}
 	if s.opts.Node {
 		args = append(args, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf")
@@ -244,7 +245,8 @@ var buildClock = sync.OnceValues(func() (string, error) {
 	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
 		return "", err
 	}
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-O2", "-o", library, source).CombinedOutput()
+	cc := exec.Command("cc", "-shared", "-fPIC", "-O2", "-o", library, source)
+	out, err := cc.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("cc: %w: %s (make test installs a C compiler)", err, out)
 	}

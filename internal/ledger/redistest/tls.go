@@ -75,7 +75,8 @@ func (a *Authority) sign(t testing.TB, name string, c *x509.Certificate) Pair {
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
 	check(t, err)
 	return Pair{
-		Cert: a.write(t, name+".pem", "CERTIFICATE", der), Key: a.write(t, name+".key", "PRIVATE KEY", secret),
+		Cert: a.write(t, name+".pem", "CERTIFICATE", der),
+		Key:  a.write(t, name+".key", "PRIVATE KEY", secret),
 	}
 }
 

@@ -16,8 +16,9 @@ import (
 
 // wide never denies within a benchmark.
 var wide = []quota.Limit{
-	{Bucket: "default", Units: quota.MaxUnits, Headroom: 500, Window: quota.Sliding(24 * time.Hour)},
-	{Bucket: "default", Units: quota.MaxUnits, Window: quota.Window{Calendar: "day", Zone: time.UTC}},
+	{Bucket: "default", Units: quota.MaxUnits, Headroom: 500, Window: day(1)[0].Window},
+	{Bucket: "default", Units: quota.MaxUnits,
+		Window: quota.Window{Calendar: "day", Zone: time.UTC}},
 }
 
 func aCharge(units int64, limits []quota.Limit) quota.Charge {
@@ -27,7 +28,8 @@ func aCharge(units int64, limits []quota.Limit) quota.Charge {
 		Costs:      []quota.Cost{{Bucket: "default", Units: units}},
 		Limits:     limits,
 		Labels: quota.Labels{
-			"method": "youtube.videos.list", "region": "US", "job": "sweep", "run": "06fmjq2kx4a9bc",
+			"method": "youtube.videos.list", "region": "US",
+			"job": "sweep", "run": "06fmjq2kx4a9bc",
 		},
 	}
 }
@@ -77,7 +79,8 @@ func charges(b *testing.B, callers int) float64 {
 	for range callers {
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
-				if d, err := l.Charge(context.Background(), aCharge(1, wide)); err != nil || !d.Allowed {
+				d, err := l.Charge(context.Background(), aCharge(1, wide))
+				if err != nil || !d.Allowed {
 					b.Errorf("charge: %+v, %v", d, err)
 					return
 				}

@@ -20,7 +20,7 @@ func TestContract(t *testing.T) {
 	quotatest.Run(t, quotatest.Harness{
 		Open:   func(t testing.TB) quota.Ledger { return opened(t) },
 		SetNow: clock.Set,
-		Dump:   func(t testing.TB, credential string) string { return dump(t, opened(t), credential) },
+		Dump:   func(t testing.TB, name string) string { return dump(t, opened(t), name) },
 		Break: func(t testing.TB, credential string, how quotatest.Damage) {
 			lay(t, opened(t), credential, how)
 		},
@@ -37,9 +37,9 @@ func lay(t testing.TB, l *Ledger, credential string, how quotatest.Damage) {
 		quotatest.AllDeleted:     "DELETE FROM entries WHERE bucket = ?1",
 		quotatest.StateTooHigh:   "UPDATE buckets SET total = total + 1000 WHERE id = ?1",
 		quotatest.StateTooLow:    "UPDATE buckets SET total = total - 40 WHERE id = ?1",
-		quotatest.TotalTooHigh:   "UPDATE entries SET total = total + 15 WHERE bucket = ?1 AND units = 10",
+		quotatest.TotalTooHigh:   "UPDATE entries SET total = 25 WHERE bucket = ?1 AND units = 10",
 		quotatest.UnitsUnread:    "UPDATE entries SET units = -20 WHERE bucket = ?1 AND units = 20",
-		quotatest.LabelsUnread:   "UPDATE entries SET labels = 'job=%zz' WHERE bucket = ?1 AND units = 5",
+		quotatest.LabelsUnread:   "UPDATE entries SET labels = '%zz' WHERE bucket = ?1 AND units = 5",
 		quotatest.SumTooLow:      "UPDATE sums SET units = units - 7 WHERE bucket = ?1",
 		quotatest.HeldTooHigh:    "UPDATE buckets SET held = held + 7 WHERE id = ?1",
 		quotatest.HoldUnreadable: "UPDATE reservations SET drawn = -3 WHERE bucket = ?1",

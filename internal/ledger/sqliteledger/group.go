@@ -104,7 +104,7 @@ func (l *Ledger) notBegun(ctx context.Context, own *operation, err error) {
 
 func (l *Ledger) writer() *session {
 	return &session{
-		ctx:     context.Background(), // one caller's leaving must not interrupt the others' transaction
+		ctx:     context.Background(), // a caller that leaves must not interrupt the others
 		stmt:    func(name string) *sql.Stmt { return l.writing[name] },
 		clock:   l.clock,
 		explain: l.explain,

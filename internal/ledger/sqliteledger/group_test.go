@@ -188,7 +188,8 @@ func TestFailedCommitTakesNothing(t *testing.T) {
 		return nil
 	}
 	for _, err := range together(t, l, path, writeCharge, failCommit, writeCharge) {
-		if !errors.Is(err, quota.ErrUnreachable) || !strings.Contains(err.Error(), "the answer was lost") {
+		if !errors.Is(err, quota.ErrUnreachable) ||
+			!strings.Contains(err.Error(), "the answer was lost") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -207,7 +208,8 @@ func TestLockedTooLong(t *testing.T) {
 		defer lock(t, path)()
 		begun := time.Now()
 		_, err = l.Charge(t.Context(), aCharge(1, day(10)))
-		if !errors.Is(err, quota.ErrUnreachable) || !strings.Contains(err.Error(), "another process") {
+		if !errors.Is(err, quota.ErrUnreachable) ||
+			!strings.Contains(err.Error(), "another process") {
 			t.Errorf("got %v", err)
 		}
 		if waited := time.Since(begun); waited < patience || waited > patience+time.Second {

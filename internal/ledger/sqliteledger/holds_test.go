@@ -50,10 +50,10 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 	earlier := openEarlier(t, path)
 	now := time.Now().UnixMicro()
 	later := now + time.Hour.Microseconds()
-	const add = `INSERT OR REPLACE INTO reservations (bucket, id, units, created_at, expires_at, manual, note)
-		VALUES (2, ?, ?, ?, ?, 0, '')`
+	const add = `INSERT OR REPLACE INTO reservations
+		(bucket, id, units, created_at, expires_at, manual, note) VALUES (2, ?, ?, ?, ?, 0, '')`
 	const draw = "UPDATE reservations SET drawn = drawn + ? WHERE bucket = 2 AND id = ?"
-	asEarlier(t, earlier, "INSERT INTO buckets (id, credential, bucket) VALUES (2, 'key1', 'default')")
+	asEarlier(t, earlier, addBucket, "key1")
 	asEarlier(t, earlier, add, "default.a", 30, now, later)
 	asEarlier(t, earlier, add, "default.b", 20, now, later)
 	asEarlier(t, earlier, add, "default.over", 40, now-2, now-1)
@@ -150,8 +150,8 @@ func TestSumsOfAnOlderFile(t *testing.T) {
 	path := file(t)
 	older := openEarlier(t, path)
 	lines := []string{
-		"", "run=r1", "region=US", "region=US&run=r1", "method=m&region=US&run=r2&team=x", "run=r1&team=x",
-		"overrun=1&region=US", "region=BR&run=a%26b", "job=run&region=BR",
+		"", "run=r1", "region=US", "region=US&run=r1", "method=m&region=US&run=r2&team=x",
+		"run=r1&team=x", "overrun=1&region=US", "region=BR&run=a%26b", "job=run&region=BR",
 	}
 	n := 3 * len(lines)
 	asEarlier(t, older, "INSERT INTO buckets (id, credential, bucket, total, newest) "+
@@ -165,13 +165,17 @@ func TestSumsOfAnOlderFile(t *testing.T) {
 	sumsEqualEntries(t, open(t, path), n)
 }
 
-const addEntry = "INSERT INTO entries (bucket, at, id, units, total, labels) VALUES (2, ?, ?, ?, ?, ?)"
+const (
+	addBucket = "INSERT INTO buckets (id, credential, bucket) VALUES (2, ?, 'default')"
+	addEntry  = `INSERT INTO entries (bucket, at, id, units, total, labels)
+		VALUES (2, ?, ?, ?, ?, ?)`
+)
 
 // What an earlier version charges and takes back while it has the file open is in the sums.
 func TestSumsBesideAnEarlierVersion(t *testing.T) {
 	path := file(t)
 	earlier := openEarlier(t, path)
-	asEarlier(t, earlier, "INSERT INTO buckets (id, credential, bucket) VALUES (2, 'k', 'default')")
+	asEarlier(t, earlier, addBucket, "k")
 	l := open(t, path)
 	lines := []string{
 		"", "run=r1", "region=US&run=r1", "run=r1&team=x", "a=1&overrun=2", "a=1&run=2&z=3",

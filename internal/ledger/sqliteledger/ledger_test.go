@@ -89,7 +89,8 @@ func TestErrorsInWords(t *testing.T) {
 		sqlite.ErrBusy:        quota.ErrUnreachable,
 		fs.ErrClosed:          quota.ErrUnreachable,
 	} {
-		if got := inWords(fmt.Errorf("ledger.db: %w", err)); !errors.Is(got, want) || !errors.Is(got, err) {
+		got := inWords(fmt.Errorf("ledger.db: %w", err))
+		if !errors.Is(got, want) || !errors.Is(got, err) {
 			t.Errorf("%v: got %v, want %v", err, got, want)
 		}
 	}
@@ -141,7 +142,7 @@ func TestStampsRiseWhateverTheClockDoes(t *testing.T) {
 	l, clock := clocked(t)
 	begin, last := *clock, time.Time{}
 	const day = 24 * time.Hour
-	for _, jump := range []time.Duration{0, -time.Hour, 300 * day, -36500 * day, 0, time.Microsecond} {
+	for _, jump := range []time.Duration{0, -time.Hour, 300 * day, -36500 * day, 0, 1000} {
 		*clock = begin.Add(jump)
 		d := mustCharge(t, l, 1, hundredADay)
 		if !d.At.After(last) {
@@ -208,7 +209,8 @@ func TestReplacedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, what := range []string{"moved", "replaced"} {
-		if _, err := l.Charge(t.Context(), aCharge(1, day(100))); !errors.Is(err, quota.ErrLedgerUnusable) {
+		_, err := l.Charge(t.Context(), aCharge(1, day(100)))
+		if !errors.Is(err, quota.ErrLedgerUnusable) {
 			t.Errorf("%s: %v, want ErrLedgerUnusable", what, err)
 		}
 		if what == "moved" {

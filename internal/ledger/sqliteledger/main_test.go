@@ -49,7 +49,7 @@ func log(t *testing.T, l *Ledger) []quota.Entry {
 			continue
 		}
 		if before := entries[i-1]; e.Total != before.Total+e.Units || !e.At.After(before.At) {
-			t.Fatalf("entry %d: total %d at %v after %d at %v", i, e.Total, e.At, before.Total, before.At)
+			t.Fatalf("entry %d: %+v after %+v", i, e, before)
 		}
 	}
 	return entries

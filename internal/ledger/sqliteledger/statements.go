@@ -57,7 +57,7 @@ func readStatements(files fs.FS) (map[string]string, error) {
 			name, rest, _ := strings.Cut(part, "\n")
 			text, _, ended := strings.Cut(rest, ";")
 			if _, twice := texts[name]; twice || !ended {
-				return nil, fmt.Errorf("%s: statement %q has no end, or its name is used twice", file, name)
+				return nil, fmt.Errorf("%s: statement %q: no end, or name used twice", file, name)
 			}
 			texts[name] = strings.TrimSpace(text)
 		}
