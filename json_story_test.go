@@ -71,6 +71,7 @@ quotactl explain --units 50
 quotactl log
 quotactl log --by job
 quotactl status
+quotactl prove
 quotactl forecast
 ingestor plan --from 2026-11-01 --days 2 --fail-over 10%
 ingestor plan --from 2026-11-01 --days 2 --regions US --pages 1 --schedule @daily --suggest

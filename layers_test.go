@@ -61,6 +61,7 @@ forecast: quota schedule share sim
 metrics: catalog ingest quota version youtube/fault
 daemon: catalog forecast ingest meter metrics quota regions schedule share youtube/fault
 plan: quota schedule share sim
+prove: limit quota
 report: catalog
 serve: catalog regions report version
 picture: plan

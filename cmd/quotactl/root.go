@@ -44,7 +44,8 @@ exhausted: try again later, 78 configuration.`,
 			root.AddCommand(c)
 		}
 	}
-	add("look", a.status(), a.forecast(), a.log(), a.explain(), a.reservations(), a.costs())
+	add("look", a.status(), a.forecast(), a.log(), a.explain(), a.reservations(), a.costs(),
+		a.prove())
 	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.release(), a.suspend(), a.resume(),
 		a.proxy())
 	add("settings", a.config(), a.ledger())

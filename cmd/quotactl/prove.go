@@ -1,0 +1,234 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/limit"
+	"quotabudget/internal/limit/redislimit"
+	"quotabudget/internal/prove"
+)
+
+var scenes = []string{"boundary", "traffic", "retry", "all"}
+
+// proof is what to prove, and how.
+type proof struct {
+	scene, on, svg string
+	seed           uint64
+}
+
+func (a *app) prove() *cobra.Command {
+	p := proof{scene: "all"}
+	c := &cobra.Command{
+		Use:   "prove [boundary|traffic|retry|all]",
+		Short: "Show what a fixed window, a counter and the sliding log let through",
+		Long: `prove plays calls against a store, and shows what each limiting algorithm lets through:
+
+  boundary  50 calls before and 50 after a boundary of the clock, under a limit of 50
+  traffic   the counter's estimate beside the truth: steady, bursty and adversarial calls
+  retry     denied calls, tried again a microsecond early and on time
+
+--on sqlite plays on a ledger in a file of its own. A ledger has only the log, so the other
+algorithms are played in memory. --on redis plays on the server of the configured ledger, under keys of its own
+that expire within seconds. It waits for the server's clock, for about ten seconds in all, and tries
+denied calls again until the time has come.
+
+prove exits with 1 if a promise was broken.`,
+		Example: `  quotactl prove
+  quotactl prove boundary --on redis
+  quotactl prove traffic --seed 7 --svg counter.svg -o json`,
+		ValidArgs: scenes,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && !slices.Contains(scenes, args[0]) {
+				return cli.Usagef("prove %s: write boundary, traffic, retry or all",
+					strings.Join(args, " "))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				p.scene = args[0]
+			}
+			if c.Flags().Changed("svg") && p.svg == "" {
+				return cli.Usagef("--svg is given, but empty: give it a value, or leave it out")
+			}
+			if !c.Flags().Changed("seed") {
+				p.seed = rand.Uint64() >> 11 // a JSON number that is exact
+			}
+			return a.runProof(c.Context(), p)
+		},
+	}
+	c.Flags().StringVar(&p.on, "on", "memory", "`STORE` to play on: memory, sqlite or redis")
+	c.Flags().Uint64Var(&p.seed, "seed", 0,
+		"`N` that the random calls follow from; another one each time if not given")
+	c.Flags().StringVar(&p.svg, "svg", "", "draw what was found to `FILE`")
+	return c
+}
+
+func (a *app) runProof(ctx context.Context, p proof) error {
+	stage, end, err := a.stage(ctx, p.on)
+	if err != nil {
+		return err
+	}
+	defer end()
+	r, err := play(ctx, stage, p)
+	if err != nil {
+		return err
+	}
+	if p.svg != "" {
+		if err := drawProof(p.svg, r); err != nil {
+			return err
+		}
+	}
+	if err := a.Print(r, func() error { return a.proven(r) }); err != nil {
+		return err
+	}
+	if !r.Kept {
+		return errors.New("a promise was broken")
+	}
+	return nil
+}
+
+func play(ctx context.Context, s prove.Stage, p proof) (*prove.Result, error) {
+	r := &prove.Result{On: s.On, Seed: p.seed}
+	asked := func(scene string) bool { return p.scene == scene || p.scene == "all" }
+	var err error
+	if asked("boundary") {
+		r.Boundary, err = prove.PlayBoundary(ctx, s)
+	}
+	if err == nil && asked("traffic") {
+		r.Traffic, err = prove.PlayTraffic(ctx, s, p.seed)
+	}
+	if err == nil && asked("retry") {
+		r.Retry, err = prove.PlayRetry(ctx, s, p.seed)
+	}
+	r.Judge()
+	return r, err
+}
+
+func drawProof(path string, r *prove.Result) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(prove.SVG(file, r), file.Close())
+}
+
+// stage opens what to play on. Call end when it is over.
+func (a *app) stage(ctx context.Context, on string) (s prove.Stage, end func(), err error) {
+	switch on {
+	case "memory":
+		return prove.Memory(), func() {}, nil
+	case "sqlite":
+		return sqliteStage(ctx)
+	case "redis":
+		return a.redisStage(ctx)
+	}
+	return s, nil, cli.Usagef("--on %s: write memory, sqlite or redis", on)
+}
+
+func sqliteStage(ctx context.Context) (s prove.Stage, end func(), err error) {
+	dir, err := os.MkdirTemp("", "quotactl-prove-")
+	if err != nil {
+		return s, nil, err
+	}
+	l, err := sqliteledger.Open(ctx, filepath.Join(dir, "ledger.db"))
+	if err != nil {
+		os.RemoveAll(dir)
+		return s, nil, err
+	}
+	var now time.Time
+	l.Now = func() time.Time { return now }
+	return prove.Ledger("sqlite", l, func(at time.Time) { now = at }),
+		func() { l.Close(); os.RemoveAll(dir) }, nil
+}
+
+func (a *app) redisStage(ctx context.Context) (s prove.Stage, end func(), err error) {
+	cfg, err := a.Load(ctx)
+	if err != nil {
+		return s, nil, err
+	}
+	if strings.HasPrefix(cfg.Ledger, "sqlite:") {
+		return s, nil, cli.Hint(
+			cli.Usagef("--on redis: the configured ledger is %s", config.HidePassword(cfg.Ledger)),
+			"set QUOTA_LEDGER to the address of a server, such as redis://127.0.0.1:6379/0")
+	}
+	client, err := redisledger.Connect(ctx, cfg.Ledger)
+	if err != nil {
+		return s, nil, err
+	}
+	var key limit.Key
+	for i := range key {
+		key[i] = byte(rand.Uint32())
+	}
+	clock := func(ctx context.Context) (time.Time, error) { return client.Time(ctx).Result() }
+	return prove.Redis(redislimit.New(client), key, clock), func() { client.Close() }, nil
+}
+
+// proven prints what was found.
+func (a *app) proven(r *prove.Result) error {
+	s := a.Screen()
+	if b := r.Boundary; b != nil {
+		s.Say("50 calls just before and 50 just after a boundary of the clock, "+
+			"%d allowed in any %gs:\n\n", b.Limit, b.Window)
+		for _, row := range []struct {
+			algorithm limit.Algorithm
+			allowed   int64
+		}{{limit.Fixed, b.Fixed}, {limit.Counter, b.Counter}, {limit.Log, b.Log}} {
+			over := ""
+			if n := row.allowed - b.Limit; n > 0 {
+				over = fmt.Sprintf("  %d too many", n)
+			}
+			s.Say("  %-8s %3d  %s%s\n", row.algorithm, row.allowed,
+				strings.Repeat("█", int(row.allowed/4)), over)
+		}
+		s.Say("\n")
+	}
+	if len(r.Traffic) > 0 {
+		if err := provenTraffic(s, r); err != nil {
+			return err
+		}
+	}
+	if t := r.Retry; t != nil {
+		s.Say("%d denied calls, tried again:\n\n", t.Denials)
+		s.Say("  %-12s %3d allowed\n", fmt.Sprintf("%d µs early", t.Micros), t.Early)
+		s.Say("  %-12s %3d denied\n\n", "on time", t.Late)
+	}
+	if r.Kept {
+		return s.Say("every promise was kept\n")
+	}
+	return nil
+}
+
+func provenTraffic(s cli.Screen, r *prove.Result) error {
+	s.Say("The counter beside the log, %d allowed in a window (--seed %d):\n\n",
+		r.Traffic[0].Limit, r.Seed)
+	table := s.Table("calls", "algorithm", ">allowed", ">most in a window", ">denied with room",
+		">allowed over limit", ">estimate off by")
+	for _, row := range r.Traffic {
+		off := fmt.Sprintf("-%d +%d", row.Under, row.Over)
+		for _, by := range []struct {
+			name string
+			prove.Admitted
+			off string
+		}{{"log", row.Log, "0"}, {"counter", row.Counter, off}} {
+			table.AppendRow([]any{row.Traffic, by.name, by.Calls, by.Most, by.DeniedWithRoom,
+				by.AllowedOverfull, by.off})
+		}
+	}
+	return cmp.Or(s.Draw(table), s.Say("\n"))
+}

@@ -1,0 +1,148 @@
+// Package prove tests what the limiting algorithms promise, on a real store.
+package prove
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"quotabudget/internal/limit"
+)
+
+// Result is what was found. A scene that was not played is nil.
+type Result struct {
+	On       string    `json:"on"`
+	Seed     uint64    `json:"seed"`
+	Kept     bool      `json:"kept"` // every promise was kept
+	Boundary *Boundary `json:"boundary,omitempty"`
+	Traffic  []Traffic `json:"traffic,omitempty"`
+	Retry    *Retry    `json:"retry,omitempty"`
+}
+
+// Judge says whether every promise was kept: the log never admits more than its limit and denies
+// nothing that fits, the counter admits at most twice as much and its estimate is off by at most
+// one limit, and nobody who waits as told is early or late.
+func (r *Result) Judge() {
+	r.Kept = true
+	if b := r.Boundary; b != nil {
+		r.Kept = b.Log <= b.Limit && b.Counter <= 2*b.Limit
+	}
+	for _, t := range r.Traffic {
+		r.Kept = r.Kept && t.Log.Most <= t.Limit && t.Log.DeniedWithRoom == 0 &&
+			t.Counter.Most <= 2*t.Limit && max(t.Over, t.Under) <= t.Limit
+	}
+	if r.Retry != nil {
+		r.Kept = r.Kept && r.Retry.Early == 0 && r.Retry.Late == 0
+	}
+}
+
+// Boundary is how many of 100 calls were allowed, 50 on each side of a boundary of the clock.
+type Boundary struct {
+	Limit   int64   `json:"limit"` // units in a window
+	Window  float64 `json:"window_seconds"`
+	Fixed   int64   `json:"fixed"`
+	Counter int64   `json:"counter"`
+	Log     int64   `json:"log"`
+}
+
+const perSide = 50
+
+// PlayBoundary asks 50 times within the last twentieth of a window, and 50 times within the first
+// twentieth of the next.
+func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
+	b := &Boundary{Limit: perSide, Window: s.Window.Seconds()}
+	begin, err := s.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range 2 * perSide {
+		at := begin.Add(s.Window + s.Window*time.Duration(2*(i-perSide)+1)/(40*perSide))
+		for algorithm, allowed := range map[limit.Algorithm]*int64{
+			limit.Fixed: &b.Fixed, limit.Log: &b.Log, limit.Counter: &b.Counter,
+		} {
+			d, err := s.Take(ctx, s.policy("boundary", algorithm, perSide), at, 1)
+			if err != nil {
+				return nil, err
+			}
+			if d.Allowed {
+				*allowed++
+			}
+		}
+	}
+	return b, nil
+}
+
+// policy is one of a scene's own.
+func (s Stage) policy(scene string, a limit.Algorithm, units int64) *limit.Policy {
+	return &limit.Policy{
+		Name: "prove-" + scene + "-" + string(a), Units: units, Window: s.Window, Algorithm: a}
+}
+
+// Retry is how many denials were tried again: too early, which must be denied, and when they were
+// told to, which must be allowed.
+type Retry struct {
+	Denials int   `json:"denials"`
+	Micros  int64 `json:"early_by_microseconds"` // the least that any was too early
+	Early   int   `json:"early_allowed"`
+	Late    int   `json:"late_denied"`
+}
+
+// PlayRetry makes random charges under the log, and tries denied ones again.
+func PlayRetry(ctx context.Context, s Stage, seed uint64) (*Retry, error) {
+	at, err := s.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	random := rand.New(rand.NewPCG(seed, 2))
+	const units = 20
+	p := s.policy("retry", limit.Log, units)
+	r := &Retry{Micros: s.Early.Microseconds()}
+	for r.Denials < s.Denials {
+		at = at.Add(time.Duration(random.Int64N(int64(s.Window / 10))))
+		cost := 1 + random.Int64N(units)
+		d, err := s.Take(ctx, p, at, cost)
+		if err != nil {
+			return nil, err
+		}
+		if d.Allowed || d.RetryAfter < 2*s.Early {
+			continue
+		}
+		at = time.UnixMicro(d.At).Add(d.RetryAfter)
+		if err := r.again(ctx, s, p, at, cost); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// again tries a denied call before the promised moment, up to the first time that is not before it.
+func (r *Retry) again(ctx context.Context, s Stage, p *limit.Policy, promised time.Time,
+	cost int64) error {
+	early := int64(0) // how much the last denied attempt was too early
+	for at := promised.Add(-s.Early); ; {
+		d, err := s.Take(ctx, p, at, cost)
+		if err != nil {
+			return err
+		}
+		before := promised.UnixMicro() - d.At
+		switch {
+		case before <= 0 && early == 0: // nothing was tried early: the way was too long
+			return nil
+		case before > 0 && d.Allowed:
+			r.Early++
+		case before > 0:
+			early = before
+			if !s.Waits {
+				at = promised
+			}
+			continue
+		case !d.Allowed:
+			r.Late++
+		}
+		r.Denials++
+		if early > 0 {
+			r.Micros = min(r.Micros, early)
+		}
+		return nil
+	}
+}

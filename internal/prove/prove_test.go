@@ -1,0 +1,154 @@
+package prove_test
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/limit"
+	"quotabudget/internal/limit/redislimit"
+	"quotabudget/internal/prove"
+)
+
+func all(t *testing.T, s prove.Stage) *prove.Result {
+	t.Helper()
+	r := &prove.Result{On: s.On, Seed: 1}
+	var problems [3]error
+	r.Boundary, problems[0] = prove.PlayBoundary(t.Context(), s)
+	r.Traffic, problems[1] = prove.PlayTraffic(t.Context(), s, 1)
+	r.Retry, problems[2] = prove.PlayRetry(t.Context(), s, 1)
+	if err := errors.Join(problems[:]...); err != nil {
+		t.Fatal(err)
+	}
+	r.Judge()
+	return r
+}
+
+func sqlite(t *testing.T) prove.Stage {
+	t.Helper()
+	l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	var now time.Time
+	l.Now = func() time.Time { return now }
+	return prove.Ledger("sqlite", l, func(at time.Time) { now = at })
+}
+
+func onRedis(t *testing.T) prove.Stage {
+	t.Helper()
+	server := redistest.Start(t, redistest.Options{})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	t.Cleanup(func() { client.Close() })
+	return prove.Redis(redislimit.New(client), limit.Key{1},
+		func(ctx context.Context) (time.Time, error) { return client.Time(ctx).Result() })
+}
+
+func TestStages(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) prove.Stage{
+		"memory": func(*testing.T) prove.Stage { return prove.Memory() },
+		"sqlite": sqlite, "redis": onRedis,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := all(t, open(t))
+			t.Logf("%+v %+v", r.Boundary, r.Retry)
+			if !r.Kept || r.Boundary.Log > 50 || r.Retry.Denials == 0 || len(r.Traffic) != 3 {
+				t.Errorf("%+v %+v %+v", r.Boundary, r.Retry, r.Traffic)
+			}
+			// On Redis the calls come when they come: a slow machine takes them over the boundary.
+			if b := r.Boundary; name != "redis" && (b.Fixed != 100 || b.Log != 50) {
+				t.Errorf("%+v", b)
+			}
+			for i := range r.Traffic {
+				r.Traffic[i].Curve = nil
+				t.Logf("%+v", r.Traffic[i])
+			}
+		})
+	}
+}
+
+// TestBrokenPromises is a log that is none: it counts as a fixed window does, and a promise of a
+// wait that is a microsecond too long or too short.
+func TestBrokenPromises(t *testing.T) {
+	for name, wrong := range map[string]func(take) take{
+		"fixed": func(real take) take {
+			return func(ctx context.Context, p *limit.Policy, at time.Time,
+				cost int64) (limit.Decision, error) {
+				fixed := *p
+				fixed.Algorithm = limit.Fixed
+				return real(ctx, &fixed, at, cost)
+			}
+		},
+		"late":  wait(time.Microsecond),
+		"early": wait(-time.Microsecond),
+	} {
+		s := prove.Memory()
+		s.Take = wrong(s.Take)
+		r := all(t, s)
+		if r.Kept {
+			t.Errorf("%s: kept: %+v %+v", name, r.Boundary, r.Retry)
+		}
+		if name != "fixed" && r.Retry.Early+r.Retry.Late != r.Retry.Denials {
+			t.Errorf("%s: %+v", name, r.Retry)
+		}
+	}
+}
+
+// take is what a stage asks.
+type take = func(context.Context, *limit.Policy, time.Time, int64) (limit.Decision, error)
+
+// wait adds to the waits that are promised.
+func wait(more time.Duration) func(take) take {
+	return func(real take) take {
+		return func(ctx context.Context, p *limit.Policy, at time.Time,
+			cost int64) (limit.Decision, error) {
+			d, err := real(ctx, p, at, cost)
+			if !d.Allowed {
+				d.RetryAfter += more
+			}
+			return d, err
+		}
+	}
+}
+
+func TestSVG(t *testing.T) {
+	var b strings.Builder
+	r := all(t, prove.Memory())
+	if err := prove.SVG(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]bool{}
+	for in := xml.NewDecoder(strings.NewReader(b.String())); ; {
+		token, err := in.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, ok := token.(xml.CharData); ok {
+			texts[strings.TrimSpace(string(text))] = true
+		}
+	}
+	for _, want := range []string{"100", "50", "log", "truth", "estimate",
+		"adversarial calls: the counter's estimate beside the truth",
+		"400 denied calls tried again: 0 allowed early (by 1 µs or more), 0 denied on time"} {
+		if !texts[want] {
+			t.Errorf("the picture does not say %q", want)
+		}
+	}
+	if b.Len() > 200_000 {
+		t.Errorf("%d bytes", b.Len())
+	}
+}

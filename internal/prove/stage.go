@@ -1,0 +1,101 @@
+package prove
+
+import (
+	"context"
+	"time"
+
+	"quotabudget/internal/limit"
+	"quotabudget/internal/quota"
+)
+
+// Stage is the store that scenes are played on.
+type Stage struct {
+	On      string        // its name
+	Window  time.Duration // of the limits to play with
+	Windows int           // how long a scene of traffic lasts
+	Denials int           // how many are tried again
+	// Early is how long before the promised time a denied call is tried again, and Waits whether
+	// that is in real time: then it is tried again and again until the time has come.
+	Early time.Duration
+	Waits bool
+	// Begin is the beginning of a window of the clock, from which the moments of a scene count.
+	Begin func(ctx context.Context) (time.Time, error)
+	// Take asks at a moment that is not before the last one. A cost of 0 only looks.
+	Take func(ctx context.Context, p *limit.Policy, at time.Time, cost int64) (limit.Decision, error)
+}
+
+// Memory is the limiter in memory, at moments that nobody has to wait for.
+func Memory() Stage {
+	m := limit.NewMemory()
+	return Stage{
+		On: "memory", Window: time.Minute, Windows: 200, Denials: 400, Early: time.Microsecond,
+		Begin: func(context.Context) (time.Time, error) {
+			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), nil
+		},
+		Take: func(_ context.Context, p *limit.Policy, at time.Time,
+			cost int64) (limit.Decision, error) {
+			asks := []limit.Ask{{Policy: p, Cost: cost}}
+			m.TakeAt(at.UnixMicro(), asks)
+			return asks[0].Decision, nil
+		},
+	}
+}
+
+// Ledger is a ledger whose clock is set, such as a SQLite file's. Only the log is the ledger's; the
+// other algorithms are played in memory, at the same moments.
+func Ledger(on string, l quota.Ledger, setNow func(time.Time)) Stage {
+	s := Memory()
+	memory := s.Take
+	s.On, s.Windows, s.Denials = on, 5, 40
+	s.Take = func(ctx context.Context, p *limit.Policy, at time.Time,
+		cost int64) (limit.Decision, error) {
+		if p.Algorithm != limit.Log {
+			return memory(ctx, p, at, cost)
+		}
+		setNow(at)
+		d, err := l.Charge(ctx, quota.Charge{
+			Credential: "prove", ID: quota.NewID(at),
+			Costs:  []quota.Cost{{Bucket: p.Name, Units: cost}},
+			Limits: []quota.Limit{{Bucket: p.Name, Units: p.Units, Window: quota.Sliding(p.Window)}},
+		})
+		return limit.Decision{
+			At: d.At.UnixMicro(), Allowed: d.Allowed, RetryAfter: d.RetryAfter(),
+		}, err
+	}
+	return s
+}
+
+// Redis is the limiter on a server, whose clock has to be waited for. The key is of this play
+// alone.
+func Redis(store limit.Store, key limit.Key,
+	clock func(ctx context.Context) (time.Time, error)) Stage {
+	var ahead time.Duration // of the server's clock, before ours
+	s := Stage{On: "redis", Window: 500 * time.Millisecond, Windows: 4, Denials: 5,
+		Early: 20 * time.Millisecond, Waits: true}
+	s.Begin = func(ctx context.Context) (time.Time, error) {
+		now, err := clock(ctx)
+		ahead = time.Until(now)
+		return now.Truncate(s.Window).Add(s.Window), err
+	}
+	s.Take = func(ctx context.Context, p *limit.Policy, at time.Time,
+		cost int64) (limit.Decision, error) {
+		if err := sleep(ctx, time.Until(at.Add(-ahead))); err != nil {
+			return limit.Decision{}, err
+		}
+		asks := []limit.Ask{{Policy: p, Key: key, Cost: cost}}
+		_, err := store.Take(ctx, asks)
+		return asks[0].Decision, err
+	}
+	return s
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

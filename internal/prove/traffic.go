@@ -1,0 +1,148 @@
+package prove
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"quotabudget/internal/limit"
+)
+
+// Traffic is what the log and the counter let through of the same calls, and how far the counter's
+// estimate was off.
+type Traffic struct {
+	Traffic string   `json:"traffic"`
+	Limit   int64    `json:"limit"`
+	Calls   int      `json:"calls"`
+	Log     Admitted `json:"log"`
+	Counter Admitted `json:"counter"`
+	Over    int64    `json:"estimate_over"`  // units that the estimate was too high, at most
+	Under   int64    `json:"estimate_under"` // and too low
+
+	Curve []Point `json:"-"` // of the counter, call by call
+}
+
+// Point is the counter's estimate before a call, and the truth.
+type Point struct {
+	At              time.Duration // since the scene began
+	Estimate, Truth int64
+}
+
+// Admitted is what an algorithm let through, beside what truly was in the window.
+type Admitted struct {
+	Calls           int   `json:"allowed"`
+	Most            int64 `json:"most_in_a_window"`   // of any window, whenever it begins
+	DeniedWithRoom  int   `json:"denied_with_room"`   // calls that would have fitted
+	AllowedOverfull int   `json:"allowed_over_limit"` // calls that did not fit
+}
+
+// trafficLimit is small enough for a store that is waited for.
+const trafficLimit = 50
+
+// calls are the moments of each kind of traffic: evenly, half more than the limit; bursts at
+// random; and somebody who knows how the counter counts: all at the end of a window, and then as
+// soon as any of it has faded.
+func calls(s Stage, seed uint64) map[string][]time.Duration {
+	random := rand.New(rand.NewPCG(seed, 3))
+	all := map[string][]time.Duration{}
+	w, end := s.Window, s.Window*time.Duration(s.Windows)
+	for at := time.Duration(0); at < end; at += w * 2 / (3 * trafficLimit) {
+		all["steady"] = append(all["steady"], at)
+	}
+	for at := time.Duration(0); at < end; at += time.Duration(random.Int64N(int64(w))) {
+		all["bursty"] = append(all["bursty"], slices.Repeat([]time.Duration{at},
+			random.IntN(trafficLimit))...)
+	}
+	for i := range s.Windows {
+		begin := w * time.Duration(i)
+		switch i % 3 {
+		case 0:
+			all["adversarial"] = append(all["adversarial"], slices.Repeat(
+				[]time.Duration{begin + w - w/50}, trafficLimit)...)
+		case 1:
+			for j := range time.Duration(trafficLimit) {
+				all["adversarial"] = append(all["adversarial"], begin+w*(j+1)/trafficLimit-w/50)
+			}
+		}
+	}
+	return all
+}
+
+// PlayTraffic compares the counter with the log.
+func PlayTraffic(ctx context.Context, s Stage, seed uint64) ([]Traffic, error) {
+	var all []Traffic
+	moments := calls(s, seed)
+	for _, name := range []string{"steady", "bursty", "adversarial"} {
+		t := Traffic{Traffic: name, Limit: trafficLimit, Calls: len(moments[name])}
+		if err := t.play(ctx, s, moments[name]); err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+func (t *Traffic) play(ctx context.Context, s Stage, moments []time.Duration) error {
+	begin, err := s.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	log := s.policy(t.Traffic, limit.Log, trafficLimit)
+	counter := s.policy(t.Traffic, limit.Counter, trafficLimit)
+	inLog, inCounter := truth{window: s.Window}, truth{window: s.Window}
+	for _, after := range moments {
+		at := begin.Add(after)
+		d, err := s.Take(ctx, log, at, 1)
+		if err != nil {
+			return err
+		}
+		t.Log.count(d, &inLog)
+		look, err := s.Take(ctx, counter, at, 0)
+		if err != nil {
+			return err
+		}
+		t.compare(Point{time.UnixMicro(look.At).Sub(begin), trafficLimit - look.Remaining,
+			inCounter.at(look.At)})
+		if d, err = s.Take(ctx, counter, at, 1); err != nil {
+			return err
+		}
+		t.Counter.count(d, &inCounter)
+	}
+	return nil
+}
+
+func (t *Traffic) compare(p Point) {
+	t.Over = max(t.Over, p.Estimate-p.Truth)
+	t.Under = max(t.Under, p.Truth-p.Estimate)
+	t.Curve = append(t.Curve, p)
+}
+
+// truth is the moments of the calls that were allowed, in µs, as far as they are in the window.
+type truth struct {
+	window time.Duration
+	inside []int64
+}
+
+func (t *truth) at(now int64) int64 {
+	for len(t.inside) > 0 && t.inside[0] <= now-t.window.Microseconds() {
+		t.inside = t.inside[1:]
+	}
+	return int64(len(t.inside))
+}
+
+// count adds up a decision by what truly was in the window.
+func (a *Admitted) count(d limit.Decision, t *truth) {
+	room := t.at(d.At) < trafficLimit
+	switch {
+	case d.Allowed && !room:
+		a.AllowedOverfull++
+	case !d.Allowed && room:
+		a.DeniedWithRoom++
+	}
+	if d.Allowed {
+		a.Calls++
+		t.inside = append(t.inside, d.At)
+		a.Most = max(a.Most, int64(len(t.inside)))
+	}
+}
