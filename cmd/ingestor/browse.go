@@ -166,9 +166,9 @@ func searchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search WORDS",
 		Short: "Find videos by title, channel, tag or description",
-		Long: `search finds the videos of the catalogue in which every word occurs, at its
-beginning, in title, channel, tags or description, in any script. Case and accents do not matter. It
-costs nothing: only the catalogue is read.`,
+		Long: `search finds the videos that have every word, or one that begins with it, in title,
+channel, tags or description, in any script. Case and accents do not matter. It costs nothing: only
+the catalogue is read.`,
 		Example: `  ingestor search lofi hip
   ingestor search 東京
   ingestor search -o json "ost" | jq '.videos | length'`,
@@ -238,7 +238,7 @@ func purgeCommand(a *app) *cobra.Command {
 	var older string
 	c := &cobra.Command{
 		Use:   "purge --older-than 30d",
-		Short: "Delete what was not fetched again for long",
+		Short: "Delete what was last fetched long ago",
 		Long: `purge deletes videos and charts from the catalogue that were last fetched longer ago
 than the given time. The upstream's terms ask that data fetched with a key alone is fetched again or
 deleted within 30 days. The ledger is not touched.`,

@@ -32,8 +32,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 		Use:   "ingestor",
 		Short: "Fetch YouTube's charts under a budget",
 		Long: `ingestor reads the chart of the most popular videos of each region into a catalogue.
-Every request is charged to a ledger before it is sent, so that the day's quota is never passed;
-when it is gone, a sweep ends cleanly, keeps what it has, and the next one begins with the regions
+Every request is charged to a ledger before it is sent, so that the day's quota is never exceeded.
+When it is used up, a sweep ends cleanly and keeps what it has; the next one begins with the regions
 that were left out.
 
 Configuration: quota.yaml (see --config), then the environment: QUOTA_LEDGER, QUOTA_CATALOG,

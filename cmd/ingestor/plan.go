@@ -36,7 +36,7 @@ func planCommand(a *app) *cobra.Command {
 	var f planFlags
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Say what the schedule will spend, and which runs would be denied",
+		Short: "Show what the schedule will spend, and which runs would be denied",
 		Long: `plan simulates the configured schedule against the configured limits, page by page,
 as the daemon would run it: across resets and clock changes, and with shares of the day while units
 are short. It calls no upstream and changes nothing. Without --from it starts now, with what the

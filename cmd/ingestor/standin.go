@@ -45,7 +45,7 @@ its counts.
 
 Faults are written KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]: 503@3 (the third request),
 500-html/10 (every tenth), hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the
-US). KIND is one of` +
+US). KIND is one of ` +
 			strings.Join(youtubetest.FaultKinds(), ", ") + ".",
 		Example: `  ingestor standin --listen 127.0.0.1:8080
   ingestor standin --listen 127.0.0.1:8080 --units 9 --fault 503@3
@@ -70,7 +70,7 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.units, "units", 10_000, "`N` units a day in the default bucket")
 	flags.Int64Var(&f.minute, "minute-units", 0,
 		"`N` units a minute over all buckets; 0 for no such limit")
-	flags.DurationVar(&f.latency, "latency", 0, "how long every answer takes")
+	flags.DurationVar(&f.latency, "latency", 0, "every answer takes this `DURATION`")
 	flags.IntVar(&f.move, "page-move", 0, "charts move down by `N` places from page to page")
 	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil,

@@ -25,15 +25,15 @@ func (a *app) forecast() *cobra.Command {
 	var fail bool
 	c := &cobra.Command{
 		Use:   "forecast",
-		Short: "When each bucket will run dry, and which runs lose pages by it",
+		Short: "Show when each bucket will run dry, and which runs lose pages",
 		Long: `forecast says for every bucket whether it lasts to the reset or when it runs dry,
 which runs then lose pages, and what avoids that. It goes by what is spent and set aside, the
 configured schedule, and the unscheduled spending of the last two days (charges whose job is not in
 the schedule). Units that leave a sliding window count again. It simulates 200 possible days: the
 time shown is their median, and eight of ten days are between the two in brackets.
 
-What it advises was simulated, too, and nothing is lost with it: release a reservation that nobody
-has drawn on, fetch fewer pages ("pages" in quota.yaml), or spend less besides the schedule.
+What it advises was simulated, too, and loses nothing: release a reservation that nobody has drawn
+on, fetch fewer pages ("pages" in quota.yaml), or spend less besides the schedule.
 
 Scheduled runs are left out by their shares while units are short, as by "ingestor run", and held
 back by paces. Such a run is lost, but the bucket does not run dry because of it; the same goes for
