@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"quotabudget/internal/textfile"
@@ -13,87 +13,82 @@ import (
 // Live is the configuration of a process that reloads it when its files change.
 type Live struct {
 	getenv func(string) string
-
-	mu   sync.Mutex
-	cfg  *Config
-	seen stamps // of the files before they were last read, even if what they held was refused
+	now    atomic.Pointer[loaded]
 }
+
+// loaded is a configuration, and what its files looked like before they were last read, even if
+// what they held then was refused.
+type loaded struct {
+	cfg         *Config
+	file, costs stamp
+}
+
+// look is the configuration with its files as they look now.
+func look(cfg *Config) *loaded {
+	return &loaded{cfg, stampOf(cfg.File), stampOf(cfg.CostsFile)}
+}
+
+// same reports whether the files look alike.
+func (l *loaded) same(m *loaded) bool { return l.file.same(m.file) && l.costs.same(m.costs) }
 
 // LoadLive is Load, for a configuration that is reloaded later.
 func LoadLive(ctx context.Context, path string, getenv func(string) string) (*Live, error) {
 	l := &Live{getenv: getenv}
-	cfg, seen, err := l.load(ctx, path)
+	first, err := l.load(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	l.set(cfg, seen)
+	l.now.Store(first)
 	return l, nil
 }
 
 // Config is the configuration in force.
-func (l *Live) Config() *Config {
-	cfg, _ := l.get()
-	return cfg
-}
-
-func (l *Live) get() (*Config, stamps) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cfg, l.seen
-}
-
-func (l *Live) set(cfg *Config, seen stamps) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cfg, l.seen = cfg, seen
-}
+func (l *Live) Config() *Config { return l.now.Load().cfg }
 
 // Reload reads the files in force again. What it reads is in force from then on if use takes it.
 func (l *Live) Reload(ctx context.Context, use func(*Config) error) error {
-	now := l.Config()
-	l.set(now, stampsOf(now))
-	cfg, seen, err := l.loadAgain(ctx, now)
+	was := l.Config()
+	l.now.Store(look(was))
+	next, err := l.loadAgain(ctx, was)
 	if err != nil {
 		return err
 	}
-	if err := use(cfg); err != nil {
+	if err := use(next.cfg); err != nil {
 		return err
 	}
-	l.set(cfg, seen)
+	l.now.Store(next)
 	return nil
 }
 
 // loadAgain reads the same file as before, or looks for one where there was none. Looking elsewhere
 // after the file was moved away, or accepting an empty one, would put the defaults in force: limits
 // that nobody has asked for.
-func (l *Live) loadAgain(ctx context.Context, now *Config) (*Config, stamps, error) {
+func (l *Live) loadAgain(ctx context.Context, now *Config) (*loaded, error) {
 	for _, file := range []string{now.File, now.CostsFile} {
 		if textfile.IsPipe(file) {
-			return nil, stamps{}, fmt.Errorf("%s: a pipe cannot be read again: restart the daemon",
-				file)
+			return nil, fmt.Errorf("%s: a pipe cannot be read again: restart the daemon", file)
 		}
 	}
-	cfg, seen, err := l.load(ctx, now.File)
-	if err == nil && cfg.Empty && !now.Empty {
-		err = fmt.Errorf("%s: the file is empty", cfg.File)
+	next, err := l.load(ctx, now.File)
+	if err == nil && next.cfg.Empty && !now.Empty {
+		err = fmt.Errorf("%s: the file is empty", next.cfg.File)
 	}
-	return cfg, seen, err
+	return next, err
 }
 
 // load reads the configuration, and returns what its files looked like before that, so that a
 // change while they are read shows later. Which files they are is known only afterwards, so they
 // are read twice, except for a pipe.
-func (l *Live) load(ctx context.Context, path string) (*Config, stamps, error) {
+func (l *Live) load(ctx context.Context, path string) (*loaded, error) {
 	cfg, err := Load(ctx, path, l.getenv)
 	if err != nil {
-		return nil, stamps{}, err
+		return nil, err
 	}
-	before := stampsOf(cfg)
-	if textfile.IsPipe(cfg.File) || textfile.IsPipe(cfg.CostsFile) {
-		return cfg, before, nil
+	found := look(cfg)
+	if !textfile.IsPipe(cfg.File) && !textfile.IsPipe(cfg.CostsFile) {
+		found.cfg, err = Load(ctx, cfg.File, l.getenv)
 	}
-	cfg, err = Load(ctx, cfg.File, l.getenv)
-	return cfg, before, err
+	return found, err
 }
 
 const (
@@ -111,36 +106,29 @@ func (l *Live) Watch(ctx context.Context, hangup <-chan os.Signal, reload chan<-
 		default: // asked for already
 		}
 	}
-	look := time.NewTimer(lookAtFiles)
-	defer look.Stop()
-	for _, last := l.get(); ; {
+	timer := time.NewTimer(lookAtFiles)
+	defer timer.Stop()
+	for last := l.now.Load(); ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hangup:
 			ask()
-		case <-look.C:
-			cfg, loaded := l.get()
-			now, wait := stampsOf(cfg), lookAtFiles
+		case <-timer.C:
+			known := l.now.Load()
+			now, wait := look(known.cfg), lookAtFiles
 			switch {
-			case now.same(loaded):
+			case now.same(known):
 			case now.same(last):
 				ask()
 			default:
 				wait = lookAgain
 			}
 			last = now
-			look.Reset(wait)
+			timer.Reset(wait)
 		}
 	}
 }
-
-// stamps tell the files of a configuration from what they were before.
-type stamps struct{ file, costs stamp }
-
-func stampsOf(cfg *Config) stamps { return stamps{stampOf(cfg.File), stampOf(cfg.CostsFile)} }
-
-func (s stamps) same(t stamps) bool { return s.file.same(t.file) && s.costs.same(t.costs) }
 
 // stamp is what a file looks like from outside.
 type stamp struct {
@@ -152,10 +140,7 @@ func stampOf(path string) stamp {
 	if path == "" {
 		return stamp{}
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		info = nil
-	}
+	info, _ := os.Stat(path) // nil with an error
 	return stamp{path, info}
 }
 

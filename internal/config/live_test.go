@@ -29,7 +29,8 @@ func TestWatch(t *testing.T) {
 	write(costs, "list")
 	synctest.Test(t, func(t *testing.T) {
 		cfg := &Config{File: file, CostsFile: costs}
-		l := &Live{cfg: cfg, seen: stampsOf(cfg)}
+		l := &Live{}
+		l.now.Store(look(cfg))
 		reload, hangup, ended := make(chan struct{}, 1), make(chan os.Signal, 1),
 			make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -45,7 +46,7 @@ func TestWatch(t *testing.T) {
 			select {
 			case <-reload:
 				got = true
-				l.set(cfg, stampsOf(cfg))
+				l.now.Store(look(cfg))
 			default:
 			}
 			if got != want {
@@ -93,8 +94,8 @@ func TestChangedWhileLoading(t *testing.T) {
 	}
 	live, err := LoadLive(t.Context(), file, getenv)
 	must(t, err)
-	if cfg, seen := live.get(); cfg.Ingest.Pages != 1 || seen.same(stampsOf(cfg)) {
-		t.Errorf("%d pages, the file looks as it did: %t", cfg.Ingest.Pages,
-			seen.same(stampsOf(cfg)))
+	now := live.now.Load()
+	if as := now.same(look(now.cfg)); now.cfg.Ingest.Pages != 1 || as {
+		t.Errorf("%d pages, the file looks as it did: %t", now.cfg.Ingest.Pages, as)
 	}
 }

@@ -126,23 +126,16 @@ func (w *cronFields) fires() bool {
 
 // shortest returns the least number of minutes between two moments.
 func (w *cronFields) shortest() int64 {
-	shortest, first := int64(perDay), 0
-	last := -1
+	var minutes []int64 // of a day
 	for m, ok := w.nextOfDay(0); ok; m, ok = w.nextOfDay(m + 1) {
-		if last < 0 {
-			first = m
-		} else {
-			shortest = min(shortest, int64(m-last))
-		}
-		last = m
+		minutes = append(minutes, int64(m))
 	}
-	single := first == last
-	overnight := int64(first + perDay - last)
-	days := w.shortestDays()
-	if single {
-		return days * perDay
+	overnight := minutes[0] + perDay - minutes[len(minutes)-1]
+	shortest := (w.shortestDays()-1)*perDay + overnight
+	for i, m := range minutes[1:] {
+		shortest = min(shortest, m-minutes[i])
 	}
-	return min(shortest, (days-1)*perDay+overnight)
+	return shortest
 }
 
 // shortestDays returns the least number of days from one that the spec names to the next.
