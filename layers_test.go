@@ -63,7 +63,8 @@ daemon: catalog forecast ingest meter metrics quota regions schedule share youtu
 plan: quota schedule share sim
 prove: limit quota
 report: catalog
-serve: catalog regions report version
+serve/pages: catalog regions report
+serve: catalog regions report serve/pages version
 picture: plan
 freshness:
 config: costs ledger endpoint quota regions schedule share spell sqlite textfile yamlfile

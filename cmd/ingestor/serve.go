@@ -73,6 +73,7 @@ func (a *app) serve(ctx context.Context, address string, demo bool) error {
 	if err != nil {
 		return errors.Join(err, listener.Close(), c.Close())
 	}
+	server.Done = ctx.Done()
 	handler, err := server.Handler()
 	if err != nil {
 		return errors.Join(err, listener.Close(), c.Close())

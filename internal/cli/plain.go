@@ -4,60 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strings"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
+
+	"quotabudget/internal/report"
 )
 
-// Text from outside (titles, labels, notes, IDs, messages of the upstream) may hold what a terminal
-// obeys: codes that move the cursor, colour the screen or write to the clipboard, and marks that
-// turn the direction of writing around. Everything that the programs print for people goes through
-// Plain: each cell of a table, each sentence, each error and its hint.
-
-const (
-	joiner    = '\u200d' // joins emoji
-	nonJoiner = '\u200c' // parts Persian letters
-	blackFlag = '\U0001f3f4'
-)
-
-// Plain is a line of text without what a terminal would obey. A control character becomes �, a line
-// break a space; what is invisible is left out. Letters of every script stay, with their marks, and
-// so do emoji.
-func Plain(text string) string {
-	before, flag := rune(0), false // flag: the letters of a region's flag may follow
-	return strings.Map(func(r rune) rune {
-		last := before
-		before = r
-		flag = r == blackFlag || flag && isTag(r)
-		switch {
-		case r < utf8.RuneSelf && r >= ' ' && r != '\u007f':
-			return r
-		case unicode.IsSpace(r) && !unicode.Is(unicode.Zs, r):
-			return ' '
-		case unicode.IsControl(r):
-			return '�'
-		case r == joiner || r == nonJoiner:
-			if last < utf8.RuneSelf {
-				return -1
-			}
-			return r
-		case hidden(r) && !flag:
-			return -1
-		}
-		return r
-	}, text)
-}
-
-func isTag(r rune) bool { return r >= 0xe0020 && r <= 0xe007f }
-
-// hidden reports what no screen shows and some obey: formatting characters, of which a few are
-// visible, and separators of lines.
-func hidden(r rune) bool {
-	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) &&
-		!unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||
-		r&0xfffe == 0xfffe // no character at all
-}
+// Plain is text from outside as it is shown to people (see report.Plain).
+func Plain(text string) string { return report.Plain(text) }
 
 // escaped is JSON, or YAML with such text in double quotes, with everything escaped that a terminal
 // would obey and encoding/json leaves as it is. It means the same. spell writes one character.
@@ -78,7 +32,7 @@ func escaped(data []byte, spell func(rune) string) []byte {
 
 // acts reports a character that encoding/json leaves as it is and a terminal may obey.
 func acts(r rune) bool {
-	return r >= '\u007f' && (unicode.IsControl(r) || hidden(r) && r != joiner && r != nonJoiner)
+	return r >= '\u007f' && (unicode.IsControl(r) || report.Hidden(r) && !report.Joins(r))
 }
 
 func inJSON(r rune) string {

@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/report"
 )
 
 // hostile is what an upstream, or whoever names a job, may send to a terminal.
@@ -24,8 +26,8 @@ var hostile = []string{
 // quiet reports what no terminal may be sent.
 func quiet(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' || r != joiner && r != nonJoiner && !isTag(r) &&
-			hidden(r)
+		isTag := r >= 0xe0020 && r <= 0xe007f
+		return unicode.IsControl(r) && r != '\n' || !report.Joins(r) && !isTag && report.Hidden(r)
 	}) < 0
 }
 

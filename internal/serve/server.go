@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/serve/pages"
 )
 
 // Server is what is served, and to whom. Its fields are set before Handler is called.
@@ -24,6 +25,7 @@ type Server struct {
 	Public  bool     // budgets, forecast, plan, log and decisions need one of Tokens
 	Tokens  Tokens
 	Log     *slog.Logger
+	Done    <-chan struct{} // ends streams; nil: they end with their clients
 }
 
 // Handler answers everything that is served.
@@ -42,7 +44,13 @@ func (s *Server) Handler() (http.Handler, error) {
 		fmt.Fprintln(w, "alive")
 	})
 	mux.HandleFunc("GET /readyz", s.ready)
+	s.pages().Routes(mux)
 	return s.checked(newReading(mux)), nil
+}
+
+func (s *Server) pages() *pages.Pages {
+	return &pages.Pages{Catalog: s.Catalog, Regions: s.Regions, Private: s.mayReadPrivate,
+		Log: s.Log, Done: s.Done}
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {

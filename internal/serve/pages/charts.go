@@ -1,0 +1,146 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/report"
+)
+
+// before is how many charts before the one shown are looked at, for its videos' ways.
+const before = 11
+
+// chartBody is one chart of a region and how it came to be so.
+type chartBody struct {
+	catalog.Chart
+	Current bool // it is the region's current one
+	At      string
+	Was     *catalog.Chart // the one before; nil when there is none
+	Places  []place
+	Left    []catalog.Ranked // the videos of the one before that are not in this one
+	Entered int
+	Earlier []catalog.Chart
+}
+
+// Ways reports whether there are enough charts to draw the ways of videos.
+func (b *chartBody) Ways() bool { return len(b.Places) > 0 && b.Places[0].Way != nil }
+
+// place is a video in a chart.
+type place struct {
+	catalog.Ranked
+	New, Known bool   // it was not in the chart before; there was one
+	Was        int    // its rank there
+	Way        *spark // its ranks in the last charts; nil when they are few
+}
+
+// Up is by how many places it went up since the chart before, negative for down.
+func (p place) Up() int { return p.Was - p.Rank }
+
+// Down is the opposite of Up.
+func (p place) Down() int { return -p.Up() }
+
+func (p *Pages) chart(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+	region, err := regions.Parse(r.PathValue("region"))
+	if err != nil {
+		return page{}, notFound("%v", err)
+	}
+	at, given := now, r.FormValue("at")
+	if given != "" {
+		if at, err = parseMoment(given); err != nil {
+			return page{}, err
+		}
+	}
+	body, err := p.chartAt(ctx, catalog.ChartKey{Region: string(region)}, at)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound) && given == "":
+		return page{}, notFound("there is no complete chart of %s yet", region)
+	case errors.Is(err, catalog.ErrNotFound):
+		return page{}, notFound("there is no complete chart of %s from before %s", region,
+			moment(at))
+	case err != nil:
+		return page{}, err
+	}
+	body.Current, body.At = given == "", at.UTC().Format("2006-01-02T15:04")
+	return page{Title: "Chart of " + string(region), Section: "charts", Live: body.Current,
+		Body: body}, nil
+}
+
+// parseMoment reads what a link or the form of a page says, in UTC.
+func parseMoment(text string) (time.Time, error) {
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04",
+		time.DateOnly} {
+		if at, err := time.Parse(form, strings.ToUpper(text)); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, badRequest("at: write a moment in UTC, such as 2026-07-01T09:00")
+}
+
+func (p *Pages) chartAt(ctx context.Context, key catalog.ChartKey, at time.Time) (*chartBody,
+	error) {
+	chart, videos, err := p.Catalog.At(ctx, key, at, 0)
+	if err != nil {
+		return nil, err
+	}
+	body := &chartBody{Chart: chart}
+	if body.Earlier, err = p.Catalog.History(ctx, key, chart.ID, 24); err != nil {
+		return nil, err
+	}
+	var was []catalog.Ranked
+	if len(body.Earlier) > 0 {
+		body.Was = &body.Earlier[0]
+		if _, was, err = p.Catalog.At(ctx, key, body.Was.CompletedAt, 0); err != nil {
+			return nil, err
+		}
+	}
+	ways, err := p.ways(ctx, body.Earlier[:min(before, len(body.Earlier))])
+	if err != nil {
+		return nil, err
+	}
+	body.compare(was, videos, ways)
+	return body, nil
+}
+
+// ways are the ranks of videos in some charts, the oldest first.
+func (p *Pages) ways(ctx context.Context, charts []catalog.Chart) ([]map[string]int, error) {
+	ways := make([]map[string]int, len(charts))
+	for i, chart := range charts {
+		videos, err := p.Catalog.Places(ctx, chart.ID)
+		if err != nil {
+			return nil, err
+		}
+		ranks := make(map[string]int, len(videos))
+		for at, id := range videos {
+			ranks[id] = at + 1
+		}
+		ways[len(charts)-1-i] = ranks
+	}
+	return ways, nil
+}
+
+func (b *chartBody) compare(was, videos []catalog.Ranked, ways []map[string]int) {
+	wasAt, isAt := report.Ranks(was), report.Ranks(videos)
+	for _, v := range videos {
+		rank := wasAt[v.ID]
+		way := make([]int, 0, len(ways)+1)
+		for _, ranks := range ways {
+			way = append(way, ranks[v.ID])
+		}
+		entered := b.Was != nil && rank == 0
+		b.Places = append(b.Places, place{Ranked: v, New: entered, Known: b.Was != nil, Was: rank,
+			Way: newSpark(append(way, v.Rank), max(len(videos), len(was)))})
+		if entered {
+			b.Entered++
+		}
+	}
+	for _, v := range was {
+		if isAt[v.ID] == 0 {
+			b.Left = append(b.Left, v)
+		}
+	}
+}

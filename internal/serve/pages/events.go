@@ -1,0 +1,118 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// lookEvery is how often the streams look for what changed, all together.
+	lookEvery = time.Second
+	// aliveEvery is how often a stream without news says so, which keeps proxies from closing it.
+	aliveEvery = 15 * time.Second
+	// mostStreams is how many readers can follow at once; more get pages that stand still.
+	mostStreams = 512
+)
+
+// changes is how the streams learn that something changed: each compares a stamp, which is made
+// once a second for all of them, with the one before.
+type changes struct {
+	mu    sync.Mutex
+	open  int
+	stamp string
+	at    time.Time
+}
+
+var errStreams = errors.New("too many pages follow at once")
+
+func (c *changes) enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == mostStreams {
+		return errStreams
+	}
+	c.open++
+	return nil
+}
+
+func (c *changes) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+}
+
+// look returns the stamp of what there is now. It fails as a whole: the last one is kept.
+func (c *changes) look(ctx context.Context, make func(context.Context) (string, error)) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.at) >= lookEvery*9/10 {
+		if stamp, err := make(ctx); err == nil {
+			c.stamp = stamp
+		}
+		c.at = now
+	}
+	return c.stamp
+}
+
+// events is a stream of server-sent events: "changed" at the beginning and whenever the catalogue
+// or a budget changed. The page then asks for itself once more.
+func (p *Pages) events(w http.ResponseWriter, r *http.Request) {
+	if err := p.streams.enter(); err != nil {
+		w.Header().Set("Retry-After", "60")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer p.streams.leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no")
+	out := http.NewResponseController(w)
+	fmt.Fprint(w, "retry: 3000\n")
+	last, said := "", time.Time{}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		now, stamp := time.Now(), p.streams.look(r.Context(), p.stamp)
+		text := ""
+		switch {
+		case stamp != last || said.IsZero():
+			text = fmt.Sprintf("event: changed\ndata: %s\n\n", stamp)
+		case now.Sub(said) >= aliveEvery:
+			text = ": nothing new\n\n"
+		}
+		if text != "" {
+			last, said = stamp, now
+			_ = out.SetWriteDeadline(now.Add(10 * time.Second)) // that of the server is for pages
+			if _, err := fmt.Fprint(w, text); err != nil || out.Flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		case <-p.Done:
+			return
+		}
+	}
+}
+
+// stamp differs whenever something that pages show has changed.
+func (p *Pages) stamp(ctx context.Context) (string, error) {
+	const recent = 10 // runs that may still go on
+	runs, err := p.Catalog.Runs(ctx, time.Time{}, recent)
+	if err != nil {
+		return "", err
+	}
+	sum := fnv.New64a()
+	for _, run := range runs {
+		fmt.Fprintln(sum, run.ID, run.EndedAt.UnixMicro(), run.Pages, run.Complete)
+	}
+	return strconv.FormatUint(sum.Sum64(), 36), nil
+}

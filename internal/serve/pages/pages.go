@@ -1,0 +1,132 @@
+// Package pages shows the catalogue and the budgets to people, as web pages.
+//
+// A page is made on the server, plots included, and complete without scripts. With them, a page
+// that stays open follows what changes.
+package pages
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"quotabudget/internal/catalog"
+)
+
+// Pages is what the pages show. Its fields are set before Routes is called.
+type Pages struct {
+	Catalog *catalog.Catalog
+	Regions []string // the configured ones
+	// Private reports whether a request may see budgets, log and plan; nil: every one may.
+	Private func(*http.Request) bool
+	Log     *slog.Logger
+	// Done ends the streams of events.
+	Done <-chan struct{}
+
+	streams changes
+}
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// page is one page to be written.
+type page struct {
+	Title   string
+	Section string // of the menu
+	Query   string // of the search field
+	Now     time.Time
+	Private bool // the reader may see budgets, log and plan
+	Live    bool // it follows what changes
+	Body    any
+}
+
+// answer makes a page of a request.
+type answer func(ctx context.Context, r *http.Request, now time.Time) (page, error)
+
+// Routes adds the pages to mux: this is their table of contents.
+func (p *Pages) Routes(mux *http.ServeMux) {
+	mux.Handle("GET /charts", p.page("regions", p.regions))
+	mux.Handle("GET /charts/{region}", p.page("chart", p.chart))
+	mux.Handle("GET /videos/{id}", p.page("video", p.video))
+	mux.Handle("GET /search", p.page("search", p.search))
+	mux.HandleFunc("GET /events", p.events)
+	mux.HandleFunc("GET /static/{name}", static)
+	mux.Handle("GET /", p.page("error", func(context.Context, *http.Request, time.Time) (page,
+		error) {
+		return page{}, notFound("there is no such page")
+	}))
+}
+
+// problem is an error for the reader, with its status.
+type problem struct {
+	status int
+	text   string
+}
+
+func (p *problem) Error() string { return p.text }
+
+func notFound(format string, args ...any) error {
+	return &problem{http.StatusNotFound, fmt.Sprintf(format, args...)}
+}
+
+func badRequest(format string, args ...any) error {
+	return &problem{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// page answers with the page that is made of a request, or with what went wrong.
+func (p *Pages) page(name string, make answer) http.Handler {
+	layout := p.parse(name)
+	failed := p.parse("error")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now, status, shown := time.Now(), http.StatusOK, layout
+		made, err := make(r.Context(), r, now)
+		if err != nil {
+			status, shown = p.status(r.Context(), err), failed
+			made = page{Title: http.StatusText(status), Body: explain(err, status)}
+		}
+		made.Now, made.Private = now, p.private(r)
+		var out bytes.Buffer
+		if err := shown.ExecuteTemplate(&out, "layout.html", made); err != nil {
+			p.Log.Error("cannot write page", "page", r.URL.Path, "error", err)
+			http.Error(w, "this page cannot be written", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-cache") // it has an ETag
+		w.WriteHeader(status)
+		w.Write(out.Bytes())
+	})
+}
+
+func (p *Pages) parse(name string) *template.Template {
+	return template.Must(template.New(name).Funcs(words).ParseFS(templateFiles,
+		"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
+}
+
+func (p *Pages) private(r *http.Request) bool { return p.Private == nil || p.Private(r) }
+
+// status is that of an error. What went wrong here is for the log, not for the reader.
+func (p *Pages) status(ctx context.Context, err error) int {
+	var known *problem
+	switch {
+	case errors.As(err, &known):
+		return known.status
+	case errors.Is(err, catalog.ErrNotFound):
+		return http.StatusNotFound
+	case ctx.Err() == nil:
+		p.Log.Error("cannot show page", "error", err)
+	}
+	return http.StatusInternalServerError
+}
+
+func explain(err error, status int) string {
+	if status == http.StatusInternalServerError {
+		return "the catalogue or the ledger cannot be read now"
+	}
+	return err.Error()
+}

@@ -1,0 +1,71 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"quotabudget/internal/catalog"
+)
+
+// regionTile is the newest of a region.
+type regionTile struct {
+	catalog.RegionState
+	Outcome string // of the last run, in a word
+	Grade   string // how that is drawn: good, warn, bad or none
+	Pages   int    // read by the last run
+	Heads   []catalog.Ranked
+}
+
+func (p *Pages) regions(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+	tiles, err := p.tiles(ctx, 3)
+	return page{Title: "Charts", Section: "charts", Live: true, Body: tiles}, err
+}
+
+// tiles are the configured regions with so many of their first videos.
+func (p *Pages) tiles(ctx context.Context, heads int) ([]regionTile, error) {
+	states, err := p.Catalog.Staleness(ctx, p.Regions)
+	if err != nil {
+		return nil, err
+	}
+	tiles := make([]regionTile, len(states))
+	for i, state := range states {
+		tile := regionTile{RegionState: state}
+		key := catalog.ChartKey{Region: state.Region}
+		last, err := p.Catalog.Charts(ctx, key, 1)
+		if err != nil {
+			return nil, err
+		}
+		tile.judge(last)
+		if heads > 0 {
+			_, tile.Heads, err = p.Catalog.Current(ctx, key, heads)
+			if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+				return nil, err
+			}
+		}
+		tiles[i] = tile
+	}
+	return tiles, nil
+}
+
+// judge says what came of the region's last run, of which last has the chart, if it began one.
+func (t *regionTile) judge(last []catalog.Chart) {
+	switch {
+	case t.Invalid:
+		t.Outcome, t.Grade = "unknown region", "bad"
+		return
+	case !t.UnavailableAt.IsZero():
+		t.Outcome, t.Grade = "no chart", "none"
+		return
+	case len(last) == 0:
+		t.Outcome, t.Grade = "not fetched yet", "none"
+		return
+	}
+	t.Pages = last[0].Pages
+	if last[0].CompletedAt.IsZero() {
+		t.Outcome, t.Grade = "incomplete", "warn"
+		return
+	}
+	t.Outcome, t.Grade = "complete", "good"
+}

@@ -1,0 +1,67 @@
+package pages
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotabudget/internal/catalog"
+)
+
+const (
+	perPage = 25
+	// mostPages is how far a search can be paged through, as in the API.
+	mostPages = 40
+	// longestQuery is in bytes.
+	longestQuery = 200
+)
+
+type searchBody struct {
+	Query          string
+	Found          []catalog.Seen
+	Page           int
+	Previous, Next string // addresses; "" where there is none
+}
+
+// First is the number of the first video found on this page.
+func (b searchBody) First() int { return (b.Page-1)*perPage + 1 }
+
+func (p *Pages) search(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+	body := searchBody{Query: strings.TrimSpace(r.FormValue("q")), Page: 1}
+	if len(body.Query) > longestQuery {
+		return page{}, badRequest("q: write at most %d bytes", longestQuery)
+	}
+	if text := r.FormValue("page"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > mostPages {
+			return page{}, badRequest("page: write a number from 1 to %d", mostPages)
+		}
+		body.Page = n
+	}
+	found, err := p.Catalog.SearchAfter(ctx, body.Query, (body.Page-1)*perPage, perPage+1)
+	if err != nil {
+		return page{}, err
+	}
+	if len(found) > perPage {
+		found = found[:perPage]
+		if body.Page < mostPages {
+			body.Next = searchPage(body.Query, body.Page+1)
+		}
+	}
+	if body.Page > 1 {
+		body.Previous = searchPage(body.Query, body.Page-1)
+	}
+	body.Found = found
+	return page{Title: "Search", Section: "search", Query: body.Query, Body: body}, nil
+}
+
+func searchPage(query string, n int) string {
+	q := url.Values{"q": {query}}
+	if n > 1 {
+		q.Set("page", strconv.Itoa(n))
+	}
+	return "/search?" + q.Encode()
+}

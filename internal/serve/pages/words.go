@@ -1,0 +1,209 @@
+package pages
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotabudget/internal/report"
+)
+
+// words are the functions of the templates.
+var words = template.FuncMap{
+	"plain": report.Plain, "title": title, "count": count, "short": short, "ago": ago,
+	"until": until, "clock": clock, "moment": moment, "iso": iso, "length": length, "asset": asset,
+	"times": times, "percent": percent, "day": day, "lines": lines, "videoPath": videoPath,
+	"searchPath": func(query string) string { return searchPage(query, 1) },
+	"add":        func(a, b int) int { return a + b },
+	"item":       newItem,
+}
+
+// title is the title of a video as text.
+func title(text string) string {
+	if text = strings.TrimSpace(report.Plain(text)); text == "" {
+		return "(no title)"
+	}
+	return text
+}
+
+// number is n as an integer, of which there may be none.
+func number(n any) (int64, bool) {
+	switch n := n.(type) {
+	case int:
+		return int64(n), true
+	case int64:
+		return n, true
+	case *int64:
+		if n != nil {
+			return *n, true
+		}
+	}
+	return 0, false
+}
+
+// count writes an integer with commas, "–" when there is none.
+func count(n any) string {
+	v, ok := number(n)
+	if !ok {
+		return "–"
+	}
+	digits := strconv.FormatInt(v, 10)
+	sign := ""
+	if v < 0 {
+		sign, digits = "−", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
+
+// short writes an integer in three digits or so: "1.2M".
+func short(n any) string {
+	v, ok := number(n)
+	if !ok {
+		return "–"
+	}
+	units := []struct {
+		size float64
+		name string
+	}{{1e9, "B"}, {1e6, "M"}, {1e3, "k"}}
+	for _, u := range units {
+		if f := float64(v) / u.size; math.Abs(f) >= 0.9995 {
+			text := strconv.FormatFloat(f, 'g', 3, 64)
+			if math.Abs(f) >= 999.5 {
+				text = strconv.FormatFloat(f, 'f', 0, 64)
+			}
+			return text + u.name
+		}
+	}
+	return count(v)
+}
+
+// span is a duration in its largest unit, rounded down: "3 min".
+func span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+// ago is how long before now a moment was. The first minute is not told by the second: a page would
+// change each time.
+func ago(now, at time.Time) template.HTML {
+	if d := now.Sub(at); d >= time.Minute {
+		return timeTag(at, span(d)+" ago")
+	}
+	return timeTag(at, "just now")
+}
+
+// timeTag is the element of a moment, "never" where there is none.
+func timeTag(at time.Time, text string) template.HTML {
+	if at.IsZero() {
+		return "never"
+	}
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, iso(at),
+		moment(at), text))
+}
+
+// until is how long after now a moment will be.
+func until(now, at time.Time) template.HTML {
+	if d := at.Sub(now); d >= time.Minute {
+		return timeTag(at, "in "+span(d))
+	}
+	return timeTag(at, "now")
+}
+
+// clock is a moment as people write it in a sentence, with its day unless that is today.
+func clock(now, at time.Time) template.HTML {
+	form := "2 Jan 2006 15:04"
+	switch at, now := at.UTC(), now.UTC(); {
+	case at.Format(time.DateOnly) == now.Format(time.DateOnly):
+		form = "15:04"
+	case at.Year() == now.Year():
+		form = "2 Jan 15:04"
+	}
+	return timeTag(at, at.UTC().Format(form))
+}
+
+// day is the day of a moment, with its year unless that is this one.
+func day(now, at time.Time) template.HTML {
+	if at.UTC().Year() == now.UTC().Year() {
+		return timeTag(at, at.UTC().Format("2 Jan"))
+	}
+	return timeTag(at, at.UTC().Format("2 Jan 2006"))
+}
+
+// moment is a moment to the second.
+func moment(at time.Time) string { return at.UTC().Format("2 Jan 2006 15:04:05 UTC") }
+
+// iso is a moment for programs, and for at= of a link.
+func iso(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.999999Z") }
+
+var isoLength = regexp.MustCompile(`^P(?:(\d{1,4})D)?T?(?:(\d{1,4})H)?(?:(\d{1,4})M)?` +
+	`(?:(\d{1,4})S)?$`)
+
+// length writes a duration of ISO 8601 as players do: "3:20". It is "" where there is none.
+func length(text string) string {
+	parts := isoLength.FindStringSubmatch(text)
+	if parts == nil || text == "P" {
+		return ""
+	}
+	var n [5]int
+	for i, part := range parts[1:] {
+		n[i], _ = strconv.Atoi(part)
+	}
+	hours, minutes, seconds := 24*n[0]+n[1], n[2], n[3]
+	if hours > 0 {
+		return fmt.Sprintf("%d:%02d:%02d", hours, minutes, seconds)
+	}
+	return fmt.Sprintf("%d:%02d", minutes, seconds)
+}
+
+// times writes "1 page", "3 pages".
+func times(n any, noun string) string {
+	if v, _ := number(n); v == 1 {
+		return "1 " + noun
+	}
+	return count(n) + " " + noun + "s"
+}
+
+// lines are those of a text, without empty ones.
+func lines(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(report.Plain(line)); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// videoPath is the address of a video's page. The id is the upstream's: anything may be in it.
+func videoPath(id string) string { return "/videos/" + url.PathEscape(id) }
+
+// item is one of the menu.
+type item struct {
+	Path, Name string
+	Here       bool
+}
+
+func newItem(p page, section, path, name string) item {
+	return item{path, name, p.Section == section}
+}
+
+func percent(part, whole int64) int64 {
+	if whole <= 0 {
+		return 0
+	}
+	return min(100, max(0, 100*part/whole))
+}

@@ -1,0 +1,66 @@
+package pages
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int64][2]string{
+		0: {"0", "0"}, 999: {"999", "999"}, 1000: {"1,000", "1k"}, 12_345: {"12,345", "12.3k"},
+		999_499: {"999,499", "999k"}, 999_999: {"999,999", "1M"}, 1_234_567: {"1,234,567", "1.23M"},
+		-4321: {"−4,321", "-4.32k"}, 5_600_000_000: {"5,600,000,000", "5.6B"},
+		math.MaxInt64: {"9,223,372,036,854,775,807", "9223372037B"},
+		math.MinInt64: {"−9,223,372,036,854,775,808", "-9223372037B"},
+	} {
+		if got := [2]string{count(n), short(n)}; got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+	if count((*int64)(nil)) != "–" || short((*int64)(nil)) != "–" {
+		t.Error("no number is no dash")
+	}
+}
+
+func TestTimes(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "just now", 59 * time.Second: "just now", time.Minute: "1 min ago",
+		119 * time.Minute: "119 min ago", 2 * time.Hour: "2 h ago", 49 * time.Hour: "2 days ago",
+		-time.Hour: "just now",
+	} {
+		at := nine.Add(-d)
+		if got := ago(nine, at); got != timeTag(at, want) {
+			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+	if ago(nine, time.Time{}) != "never" || clock(nine, time.Time{}) != "never" {
+		t.Error("no moment is not never")
+	}
+}
+
+func TestLength(t *testing.T) {
+	for text, want := range map[string]string{"PT3M20S": "3:20", "PT45S": "0:45",
+		"PT1H5S": "1:00:05", "P1DT2H": "26:00:00", "": "", "P": "", "about an hour": "",
+		"PT99999999999S": ""} {
+		if got := length(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A plot has between two and seven lines of the grid each way, whatever it shows.
+func TestGrid(t *testing.T) {
+	for _, high := range []float64{1, 2, 9, 10, 99, 100, 9500, 10_000, 3e9, 1e15} {
+		for d := time.Minute; d < 20*365*24*time.Hour; d = d * 17 / 10 {
+			p := &plot{From: nine, To: nine.Add(d), Height: 150}
+			p.between(0, high)
+			if n := len(p.Rows); n < 2 || n > 7 {
+				t.Errorf("0 to %g: %d rows", high, n)
+			}
+			if n := len(p.Columns); n < 2 || n > 7 {
+				t.Errorf("%s: %d columns", d, n)
+			}
+		}
+	}
+}
