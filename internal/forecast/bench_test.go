@@ -21,11 +21,9 @@ var (
 // how many minutes the forecast was off, and the straight line in brackets, at 25, 50 and 75 % of
 // the day, and how much of the days lay in the interval of eight in ten.
 func BenchmarkForecast(b *testing.B) {
-	day := theDay(b)
-	both := append(day, day[0])
-	both[1].Window = quota.Sliding(24 * time.Hour)
+	both := dayAnd24h(b)
 	for range b.N {
-		for _, limits := range [][]quota.Limit{day, both} {
+		for _, limits := range [][]quota.Limit{both[:1], both} {
 			fmt.Printf("%d limits, %d months of each kind\n", len(limits), *months)
 			for _, kinds := range kinds {
 				fmt.Println(row(replayed(b, kinds, limits), kinds))
@@ -68,8 +66,16 @@ func theDay(t testing.TB) []quota.Limit {
 	return []quota.Limit{day}
 }
 
-// BenchmarkOf is one forecast of an ordinary day: 8 regions every half hour, and 5 unscheduled units
-// a minute for four days. A daemon asks for one every minute, and has 50 ms of a processor for it.
+// dayAnd24h is that limit, and as much in any 24 hours.
+func dayAnd24h(t testing.TB) []quota.Limit {
+	both := append(theDay(t), theDay(t)...)
+	both[1].Window = quota.Sliding(24 * time.Hour)
+	return both
+}
+
+// BenchmarkOf is one forecast of an ordinary day: 8 regions every half hour, and 5 unscheduled
+// units a minute for four days. A daemon asks for one every minute, and has 50 ms of a processor
+// for it.
 func BenchmarkOf(b *testing.B) {
 	const at = "2026-11-21 18:00:01"
 	in := bucket(b, at, "10000 day, 10000 24h", "*/30 * * * *"+regions,

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A day that has enough for all is not played. Played all the same, it does not run dry, and what is
-// reported of it is the same.
+// A day that has enough for all is not played. Played all the same, it does not run dry, and what
+// is reported of it is the same.
 func TestADayWithEnoughForAllDoesNotRunDry(t *testing.T) {
 	const at = "2026-11-21 20:00:01"
 	some := flow(clock(t, at).Add(-48*time.Hour), clock(t, at), time.Minute, 1)

@@ -159,7 +159,8 @@ func TestOf(t *testing.T) {
 		{"several regions", "9500 day", 9476, "0 */6 * * * US GB DE FR IN", nil,
 			short + "US, GB and 3 more will miss 5 of 10 runs; to avoid it, set pages to 2"},
 		{"several times, many regions, and no fewer pages that help", "9500 day", 9476,
-			"0 */2 * * * US GB DE FR IN", nil, short + "US, GB and 3 more will miss 19 of 25 runs; " +
+			"0 */2 * * * US GB DE FR IN", nil, short +
+				"US, GB and 3 more will miss 19 of 25 runs; " +
 				"to avoid it, " + changeSchedule},
 		{"nobody wants anything", "9500 day", 9499, "0 8 * * * BR", nil, lasts},
 		{"nothing left, nobody wants anything", "9500 day", 9500, "", nil, allDay +

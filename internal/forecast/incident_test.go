@@ -72,7 +72,8 @@ func TestNoDayBefore(t *testing.T) {
 // A spread that few spans of the log tell may be wider than that, on both sides alike.
 func TestSpreadOfFewSpans(t *testing.T) {
 	for _, test := range []struct{ z, spans, want float64 }{ // Student's, by the tables
-		{0, 3, 0}, {1.2816, 3, 1.638}, {-1.2816, 3, -1.638}, {1.2816, 6, 1.440}, {1.2816, 36, 1.306},
+		{0, 3, 0}, {1.2816, 3, 1.638}, {-1.2816, 3, -1.638}, {1.2816, 6, 1.440}, {1.2816, 36,
+			1.306},
 	} {
 		if got := student(test.z, test.spans); math.Abs(got-test.want) > 0.1 {
 			t.Errorf("%v by %v spans: %.3f, want %.3f", test.z, test.spans, got, test.want)

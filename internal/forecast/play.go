@@ -81,8 +81,8 @@ type walker struct {
 	whole bool   // whoever loses a run is denied, whatever it is lost by
 }
 
-// isEnough reports whether the units that are left now are enough for all runs and charges of a day,
-// so that nothing has to be played to know that it does not run dry.
+// isEnough reports whether the units that are left now are enough for all runs and charges of a
+// day, so that nothing has to be played to know that it does not run dry.
 func (o *outlook) isEnough(d day) bool {
 	rest, end := float64(o.now)-float64(o.wanted.Units), o.end.UnixMicro()
 	if rest < d.rate*float64(len(d.wants))*bin.Hours() {

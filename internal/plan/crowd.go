@@ -70,7 +70,9 @@ func (c *crowd) note(days []Day) {
 }
 
 func (c *crowd) sorted() []Collision {
-	slices.SortStableFunc(c.found, func(a, b Collision) int { return b.Times*b.Ticks - a.Times*a.Ticks })
+	slices.SortStableFunc(c.found, func(a, b Collision) int {
+		return b.Times*b.Ticks - a.Times*a.Ticks
+	})
 	return c.found
 }
 

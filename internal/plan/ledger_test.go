@@ -26,12 +26,14 @@ func TestExecute_Ledger(t *testing.T) {
 	credentials := 0 // each plan has one of its own
 	budget := func(p Plan) *quota.Budget {
 		credentials++
-		return &quota.Budget{Ledger: ledger, Credential: fmt.Sprint("key", credentials), Limits: p.Limits, Paces: p.Paces, Prices: map[string][]quota.Cost{"list": price}}
+		return &quota.Budget{Ledger: ledger, Credential: fmt.Sprint("key", credentials),
+			Limits: p.Limits, Paces: p.Paces, Prices: map[string][]quota.Cost{"list": price}}
 	}
 	resumed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
-		p.To = p.From.Add(max(p.To.Sub(p.From)/8, min(p.To.Sub(p.From), 2*time.Hour))) // each page is a transaction
+		length := p.To.Sub(p.From) // each page is a transaction
+		p.To = p.From.Add(max(length/8, min(length, 2*time.Hour)))
 		now = p.From
 		b := budget(p)
 		p.Before = []sim.Standing{before(t, b, &now)}
@@ -39,8 +41,10 @@ func TestExecute_Ledger(t *testing.T) {
 		resumed += charged(t, p, b, &now)
 	})
 	t.Logf("%d runs have resumed a chart", resumed)
-	p := Plan{Lanes: lanes(t, "*/5 * * * *", 4, time.Minute, "US", "BR"), Limits: []quota.Limit{sliding(5, 4*time.Minute), sliding(40, time.Hour)},
-		Price: price, Reset: day(t, "UTC"), From: at(t, "2026-06-01T00:00:00Z"), To: at(t, "2026-06-01T03:00:00Z")}
+	p := Plan{Lanes: lanes(t, "*/5 * * * *", 4, time.Minute, "US", "BR"),
+		Limits: []quota.Limit{sliding(5, 4*time.Minute), sliding(40, time.Hour)},
+		Price:  price, Reset: day(t, "UTC"),
+		From: at(t, "2026-06-01T00:00:00Z"), To: at(t, "2026-06-01T03:00:00Z")}
 	if n := charged(t, p, budget(p), &now); n < 12 {
 		t.Errorf("%d runs have resumed a chart", n)
 	}
@@ -91,29 +95,32 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 	from := *now
 	for i := range rapid.IntRange(0, 6).Draw(t, "charges before") {
 		*now = from.Add(-24*time.Hour + time.Duration(i)*4*time.Hour)
-		call := quota.Call{Bucket: quota.DefaultBucket, Units: rapid.Int64Range(1, 20).Draw(t, "units before")}
+		call := quota.Call{Bucket: quota.DefaultBucket,
+			Units: rapid.Int64Range(1, 20).Draw(t, "units before")}
 		if d, err := b.Charge(ctx, call); err != nil && !d.Never {
 			t.Fatal(err)
 		}
 	}
 	if rapid.Bool().Draw(t, "held") {
-		request := quota.ReserveRequest{Units: rapid.Int64Range(1, 20).Draw(t, "units held"), TTL: time.Duration(rapid.IntRange(5, 30).Draw(t, "ttl")) * time.Hour}
+		request := quota.ReserveRequest{Units: rapid.Int64Range(1, 20).Draw(t, "units held"),
+			TTL: time.Duration(rapid.IntRange(5, 30).Draw(t, "ttl")) * time.Hour}
 		if d, err := b.Reserve(ctx, request); err != nil && !d.Never {
 			t.Fatal(err)
 		}
 	}
 	known := sim.Standing{Bucket: quota.DefaultBucket}
 	if rapid.IntRange(0, 3).Draw(t, "suspended") == 0 {
-		known.SuspendedUntil = from.Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "hours suspended")) * time.Hour)
+		hours := rapid.IntRange(1, 10).Draw(t, "hours suspended")
+		known.SuspendedUntil = from.Add(time.Duration(hours) * time.Hour)
 		must(t, b.Ledger.Suspend(ctx, b.Credential, quota.DefaultBucket, known.SuspendedUntil))
 	}
-	entries, err := b.Ledger.Entries(ctx, quota.Query{Credential: b.Credential, Bucket: quota.DefaultBucket})
+	query := quota.Query{Credential: b.Credential, Bucket: quota.DefaultBucket}
+	entries, err := b.Ledger.Entries(ctx, query)
 	must(t, err)
 	for _, e := range entries {
 		known.Spent = append(known.Spent, quota.Spent{At: e.At, Units: e.Units, Charges: 1})
 	}
-	if known.Reservations, err = b.Ledger.Reservations(ctx, b.Credential, quota.DefaultBucket); err != nil {
-		t.Fatal(err)
-	}
+	known.Reservations, err = b.Ledger.Reservations(ctx, b.Credential, quota.DefaultBucket)
+	must(t, err)
 	return known
 }

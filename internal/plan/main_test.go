@@ -39,18 +39,24 @@ func sliding(units int64, d time.Duration) quota.Limit {
 	return quota.Limit{Bucket: quota.DefaultBucket, Units: units, Window: quota.Sliding(d)}
 }
 
+func rolling(units int64) []quota.Limit {
+	return []quota.Limit{sliding(units, 24*time.Hour)}
+}
+
 func daily(t testing.TB, units int64, name string) quota.Limit {
 	return quota.Limit{Bucket: quota.DefaultBucket, Units: units, Window: day(t, name)}
 }
 
 // lanes are regions of one job, each offset behind the one before.
-func lanes(t testing.TB, spec string, pages int64, offset time.Duration, regions ...string) []share.Lane {
+func lanes(t testing.TB, spec string, pages int64, offset time.Duration,
+	regions ...string) []share.Lane {
 	t.Helper()
 	s, err := schedule.Parse(spec, time.UTC)
 	must(t, err)
 	var list []share.Lane
 	for i, region := range regions {
-		lane := schedule.Lane{Job: "trending", Region: region, Schedule: s, Offset: time.Duration(i) * offset}
+		lane := schedule.Lane{Job: "trending", Region: region, Schedule: s,
+			Offset: time.Duration(i) * offset}
 		list = append(list, share.Lane{Lane: lane, Pages: pages, Weight: 1})
 	}
 	return list
@@ -88,7 +94,8 @@ func missing(lane share.Lane, before []Run, at time.Time) int64 {
 
 // laneOf is the lane of a run.
 func laneOf(p Plan, run Run) share.Lane {
-	return p.Lanes[slices.IndexFunc(p.Lanes, func(l share.Lane) bool { return l.Region == run.Region && l.Job == run.Job })]
+	return p.Lanes[slices.IndexFunc(p.Lanes,
+		func(l share.Lane) bool { return l.Region == run.Region && l.Job == run.Job })]
 }
 
 // must ends a test that cannot go on after an error.

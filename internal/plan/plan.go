@@ -85,7 +85,8 @@ func newTeller(p *Plan, c *sim.Course) *teller {
 func (t *teller) tell(day sim.Day) {
 	first := len(t.report.Days)
 	for _, cost := range t.Price {
-		t.report.Days = append(t.report.Days, Day{Bucket: cost.Bucket, Start: day.Start.UTC(), End: day.End.UTC()})
+		d := Day{Bucket: cost.Bucket, Start: day.Start.UTC(), End: day.End.UTC()}
+		t.report.Days = append(t.report.Days, d)
 	}
 	days := t.report.Days[first:]
 	clear(t.today)
@@ -108,7 +109,8 @@ func (t *teller) tell(day sim.Day) {
 
 // watch tells of a run, and notes the first that is lost.
 func (t *teller) watch(r sim.Run, days []Day) {
-	run := Run{Tick: t.course.Tick(r), Outcome: r.Outcome, Pages: r.Pages, Wanted: r.Wanted, Limit: r.Limit}
+	run := Run{Tick: t.course.Tick(r), Outcome: r.Outcome, Pages: r.Pages, Wanted: r.Wanted,
+		Limit: r.Limit}
 	if r.RetryAt != 0 {
 		run.RetryAt = moment(r.RetryAt)
 	}
@@ -139,7 +141,8 @@ func (t *teller) close(days []Day) {
 	peaks := t.play.Peaks()
 	for i, cost := range t.Price {
 		d := &days[i]
-		d.Planned, d.Spent, d.Counts, d.Losing = all.Wanted*cost.Units, all.Pages*cost.Units, all, losing
+		d.Planned, d.Spent = all.Wanted*cost.Units, all.Pages*cost.Units
+		d.Counts, d.Losing = all, losing
 		for j, u := range t.report.Windows {
 			if u.Limit.Bucket == cost.Bucket {
 				d.Windows = append(d.Windows, u.of(peaks[j]))

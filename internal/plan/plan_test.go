@@ -16,8 +16,13 @@ import (
 func TestExecute(t *testing.T) {
 	utc := day(t, "UTC")
 	los := day(t, "America/Los_Angeles")
+	const june = "2026-06-01T00:00:00Z"
+	six := func(regions ...string) []share.Lane {
+		return lanes(t, "0 */6 * * *", 4, 0, regions...)
+	}
 	hold := func(units int64, until string) []sim.Standing {
-		return []sim.Standing{{Bucket: "default", Reservations: []quota.Reservation{{Left: units, ExpiresAt: at(t, until)}}}}
+		return []sim.Standing{{Bucket: "default",
+			Reservations: []quota.Reservation{{Left: units, ExpiresAt: at(t, until)}}}}
 	}
 	for _, c := range []struct {
 		name string
@@ -29,58 +34,77 @@ func TestExecute(t *testing.T) {
 		left []int64 // margin
 		want []string
 	}{
-		{"the example above", Plan{Lanes: lanes(t, "0 0-7 * * *", 4, 0, "US", "BR"), Limits: []quota.Limit{sliding(30, 4*time.Hour)}, Reset: utc},
-			"2026-06-01T00:00:00Z", 1, 16, []int64{30}, []int64{0}, []string{
+		{"the example above", Plan{Lanes: lanes(t, "0 0-7 * * *", 4, 0, "US", "BR"),
+			Limits: []quota.Limit{sliding(30, 4*time.Hour)}},
+			june, 1, 16, []int64{30}, []int64{0}, []string{
 				"01T03:00 BR partial 2 default 4h retry 01T04:00:00",
 				"01T07:00 BR partial 2 default 4h retry 01T08:00:00",
 			}},
-		{"a longer window is shared: seven of eight runs in any 24 hours", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US", "BR"),
-			Limits: []quota.Limit{sliding(30, 24*time.Hour)}, Reset: utc},
-			"2026-06-01T00:00:00Z", 2, 16, []int64{28}, []int64{2}, []string{"01T18:00 BR left_out 0 share", "02T18:00 BR left_out 0 share"}},
-		{"it fits to the unit", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US", "BR"), Limits: []quota.Limit{sliding(32, 24*time.Hour), daily(t, 40, "UTC")}, Reset: utc},
-			"2026-06-01T00:00:00Z", 3, 24, []int64{32, 32}, []int64{0, 8}, nil},
-		{"headroom is not for schedules", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US"), Reset: utc,
-			Limits: []quota.Limit{{Bucket: "default", Units: 16, Headroom: 5, Window: quota.Sliding(24 * time.Hour)}}},
-			"2026-06-01T00:00:00Z", 3, 12, []int64{8}, []int64{3}, []string{
-				"01T12:00 US left_out 0 share", "01T18:00 US left_out 0 share", "02T12:00 US left_out 0 share",
-				"02T18:00 US left_out 0 share", "03T12:00 US left_out 0 share", "03T18:00 US left_out 0 share"}},
-		{"a reservation counts until it lapses", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US"), Reset: utc,
-			Limits: []quota.Limit{sliding(16, 24*time.Hour)}, Before: hold(10, "2026-06-01T12:00:00Z")},
-			"2026-06-01T00:00:00Z", 1, 4, []int64{14}, []int64{2}, []string{"01T06:00 US left_out 0 share"}},
-		{"a short window denies a crowd", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US", "BR"), Reset: utc,
+		{"a longer window is shared: seven of eight runs in any 24 hours",
+			Plan{Lanes: six("US", "BR"), Limits: rolling(30)},
+			june, 2, 16, []int64{28}, []int64{2},
+			[]string{"01T18:00 BR left_out 0 share", "02T18:00 BR left_out 0 share"}},
+		{"it fits to the unit", Plan{Lanes: six("US", "BR"),
+			Limits: []quota.Limit{sliding(32, 24*time.Hour), daily(t, 40, "UTC")}},
+			june, 3, 24, []int64{32, 32}, []int64{0, 8}, nil},
+		{"headroom is not for schedules", Plan{Lanes: six("US"),
+			Limits: []quota.Limit{{Bucket: "default", Units: 16, Headroom: 5,
+				Window: quota.Sliding(24 * time.Hour)}}},
+			june, 3, 12, []int64{8}, []int64{3}, []string{
+				"01T12:00 US left_out 0 share", "01T18:00 US left_out 0 share",
+				"02T12:00 US left_out 0 share", "02T18:00 US left_out 0 share",
+				"03T12:00 US left_out 0 share", "03T18:00 US left_out 0 share"}},
+		{"a reservation counts until it lapses", Plan{Lanes: six("US"),
+			Limits: rolling(16),
+			Before: hold(10, "2026-06-01T12:00:00Z")},
+			june, 1, 4, []int64{14}, []int64{2}, []string{"01T06:00 US left_out 0 share"}},
+		{"a short window denies a crowd", Plan{Lanes: six("US", "BR"),
 			Limits: []quota.Limit{sliding(6, time.Minute)}},
-			"2026-06-01T00:00:00Z", 1, 8, []int64{6}, []int64{0}, []string{
+			june, 1, 8, []int64{6}, []int64{0}, []string{
 				"01T00:00 BR partial 2 default 1m retry 01T00:01:00",
 				"01T06:00 US partial 2 default 1m retry 01T06:01:00", // BR's chart is older now
 				"01T12:00 BR partial 2 default 1m retry 01T12:01:00",
 				"01T18:00 US partial 2 default 1m retry 01T18:01:00",
 			}},
-		{"a suspended bucket", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US"), Reset: utc, Limits: []quota.Limit{sliding(16, 24*time.Hour)},
-			Before: []sim.Standing{{Bucket: "default", SuspendedUntil: at(t, "2026-06-01T07:00:00Z")}}},
-			"2026-06-01T00:00:00Z", 1, 4, []int64{8}, []int64{8}, []string{
+		{"a suspended bucket", Plan{Lanes: six("US"),
+			Limits: rolling(16),
+			Before: []sim.Standing{{Bucket: "default",
+				SuspendedUntil: at(t, "2026-06-01T07:00:00Z")}}},
+			june, 1, 4, []int64{8}, []int64{8}, []string{
 				"01T00:00 US denied 0 suspended retry 01T07:00:00",
 				"01T06:00 US denied 0 suspended retry 01T07:00:00",
 			}},
-		{"what the ledger holds leaves in its time", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US"), Reset: utc, Limits: []quota.Limit{sliding(16, 24*time.Hour)},
-			Before: []sim.Standing{{Bucket: "default", Spent: []quota.Spent{{At: at(t, "2026-05-31T11:00:00Z"), Units: 14}}}}},
-			"2026-06-01T00:00:00Z", 1, 4, []int64{14}, []int64{2}, []string{"01T00:00 US left_out 0 share", "01T06:00 US left_out 0 share"}},
+		{"what the ledger holds leaves in its time",
+			Plan{Lanes: six("US"), Limits: rolling(16),
+				Before: []sim.Standing{{Bucket: "default",
+					Spent: []quota.Spent{{At: at(t, "2026-05-31T11:00:00Z"), Units: 14}}}}},
+			june, 1, 4, []int64{14}, []int64{2},
+			[]string{"01T00:00 US left_out 0 share", "01T06:00 US left_out 0 share"}},
 		// Two entries a microsecond apart leave one by one, and two pages come one by one.
-		{"to the microsecond", Plan{Lanes: lanes(t, "0 0 * * *", 1, 0, "US", "BR"), Reset: utc, Limits: []quota.Limit{sliding(2, 5*time.Hour)},
-			Before: []sim.Standing{{Bucket: "default", Spent: []quota.Spent{{At: at(t, "2026-05-31T19:00:00Z"), Units: 1}, {At: at(t, "2026-05-31T19:00:00.000001Z"), Units: 1}}}}},
-			"2026-06-01T00:00:00Z", 1, 2, []int64{2}, []int64{0}, nil},
+		{"to the microsecond", Plan{Lanes: lanes(t, "0 0 * * *", 1, 0, "US", "BR"),
+			Limits: []quota.Limit{sliding(2, 5*time.Hour)},
+			Before: []sim.Standing{{Bucket: "default",
+				Spent: []quota.Spent{{At: at(t, "2026-05-31T19:00:00Z"), Units: 1},
+					{At: at(t, "2026-05-31T19:00:00.000001Z"), Units: 1}}}}},
+			june, 1, 2, []int64{2}, []int64{0}, nil},
 		// 2026-11-01 has 25 hours in Los Angeles, from 07:00Z to 08:00Z.
-		{"the clock goes back: 25 runs in a day for 24", Plan{Lanes: lanes(t, "0 * * * *", 1, 0, "US"), Reset: los,
-			Limits: []quota.Limit{{Bucket: "default", Units: 24, Window: los}}},
-			"2026-11-01T07:00:00Z", 2, 49, []int64{24}, []int64{0}, []string{"02T07:00 US left_out 0 share"}},
-		{"the clock goes forward: 23 runs", Plan{Lanes: lanes(t, "0 * * * *", 1, 0, "US"), Reset: los,
+		{"the clock goes back: 25 runs in a day for 24",
+			Plan{Lanes: lanes(t, "0 * * * *", 1, 0, "US"), Reset: los,
+				Limits: []quota.Limit{{Bucket: "default", Units: 24, Window: los}}},
+			"2026-11-01T07:00:00Z", 2, 49, []int64{24}, []int64{0},
+			[]string{"02T07:00 US left_out 0 share"}},
+		{"the clock goes forward: 23 runs", Plan{Lanes: lanes(t, "0 * * * *", 1, 0, "US"),
+			Reset:  los,
 			Limits: []quota.Limit{{Bucket: "default", Units: 24, Window: los}}},
 			"2026-03-08T08:00:00Z", 1, 23, []int64{23}, []int64{1}, nil},
 		// Paced evenly, 24 units a day and no slack: at n o'clock n units.
-		{"a pace", Plan{Lanes: lanes(t, "0 */6 * * *", 4, 0, "US"), Reset: utc, Limits: []quota.Limit{daily(t, 24, "UTC")},
+		{"a pace", Plan{Lanes: six("US"), Limits: []quota.Limit{daily(t, 24, "UTC")},
 			Paces: []quota.Limit{{Bucket: "default", Units: 24, Window: utc, Pace: &quota.Pace{}}}},
-			"2026-06-01T00:00:00Z", 1, 4, []int64{12, 12}, []int64{12, 0}, []string{"01T00:00 US denied 0 pace retry 01T01:00:00"}},
-		{"short: half of the runs, evenly", Plan{Lanes: lanes(t, "0 */3 * * *", 4, 0, "US", "BR"), Reset: utc, Limits: []quota.Limit{daily(t, 32, "UTC")}},
-			"2026-06-01T00:00:00Z", 1, 16, []int64{32}, []int64{0}, []string{
+			june, 1, 4, []int64{12, 12}, []int64{12, 0},
+			[]string{"01T00:00 US denied 0 pace retry 01T01:00:00"}},
+		{"short: half of the runs, evenly", Plan{Lanes: lanes(t, "0 */3 * * *", 4, 0, "US", "BR"),
+			Limits: []quota.Limit{daily(t, 32, "UTC")}},
+			june, 1, 16, []int64{32}, []int64{0}, []string{
 				"01T03:00 US left_out 0 share", "01T03:00 BR left_out 0 share",
 				"01T06:00 BR left_out 0 share", "01T09:00 US left_out 0 share",
 				"01T12:00 BR left_out 0 share", "01T15:00 US left_out 0 share",
@@ -89,6 +113,9 @@ func TestExecute(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.plan.Price, c.plan.From = price, at(t, c.from)
+			if c.plan.Reset.Zone == nil {
+				c.plan.Reset = utc
+			}
 			c.plan.To = c.plan.From
 			for range c.days {
 				_, c.plan.To = c.plan.Reset.Bounds(c.plan.To)
@@ -110,7 +137,8 @@ func TestExecute(t *testing.T) {
 			if !slices.Equal(peak, c.peak) || !slices.Equal(left, c.left) {
 				t.Errorf("peaks %v, margin %v; want %v, %v", peak, left, c.peak, c.left)
 			}
-			if r.Runs != c.runs || r.Lost() != int64(len(c.want)) || len(r.Days) != c.days || r.Fits() != (len(c.want) == 0) {
+			if r.Runs != c.runs || r.Lost() != int64(len(c.want)) || len(r.Days) != c.days ||
+				r.Fits() != (len(c.want) == 0) {
 				t.Errorf("%d runs, %d lost, %d days", r.Runs, r.Lost(), len(r.Days))
 			}
 			if r.First != nil && (len(c.want) == 0 || words(*r.First) != c.want[0]) {
@@ -121,7 +149,8 @@ func TestExecute(t *testing.T) {
 }
 
 func words(r Run) string {
-	text := fmt.Sprintf("%s %s %s %d %s", r.At.Format("02T15:04"), r.Region, r.Outcome, r.Pages, r.Limit)
+	text := fmt.Sprintf("%s %s %s %d %s", r.At.Format("02T15:04"), r.Region, r.Outcome, r.Pages,
+		r.Limit)
 	if !r.RetryAt.IsZero() {
 		text += " retry " + r.RetryAt.Format("02T15:04:05")
 	}
@@ -130,7 +159,7 @@ func words(r Run) string {
 
 // TestExecute_Resume: days by hand. A line of want is a run: what it gets of what it wants.
 func TestExecute_Resume(t *testing.T) {
-	utc := day(t, "UTC")
+	four := 4 * time.Minute
 	for _, c := range []struct {
 		name   string
 		lanes  []share.Lane
@@ -138,39 +167,56 @@ func TestExecute_Resume(t *testing.T) {
 		before []sim.Standing
 		want   []string
 	}{
-		{"the next run gets the rest", lanes(t, "0-14/5 0 * * *", 4, 0, "US"), []quota.Limit{sliding(3, 4*time.Minute)}, nil,
+		{"the next run gets the rest", lanes(t, "0-14/5 0 * * *", 4, 0, "US"),
+			[]quota.Limit{sliding(3, four)}, nil,
 			[]string{"00:00 US partial 3/4", "00:05 US complete 1/1", "00:10 US partial 3/4"}},
-		{"after a quarter of an hour", lanes(t, "*/15 0 * * *", 4, 0, "US"), []quota.Limit{sliding(3, 4*time.Minute)}, nil,
-			[]string{"00:00 US partial 3/4", "00:15 US complete 1/1", "00:30 US partial 3/4", "00:45 US complete 1/1"}},
-		{"a minute later it is begun again", lanes(t, "0-59/16 0 * * *", 4, 0, "US"), []quota.Limit{sliding(3, 4*time.Minute)}, nil,
-			[]string{"00:00 US partial 3/4", "00:16 US partial 3/4", "00:32 US partial 3/4", "00:48 US partial 3/4"}},
-		{"cut off again and again, until its first page is too old", lanes(t, "0-29/5 0 * * *", 9, 0, "US"), []quota.Limit{sliding(2, 4*time.Minute)}, nil,
-			[]string{"00:00 US partial 2/9", "00:05 US partial 2/7", "00:10 US partial 2/5", "00:15 US partial 2/3", "00:20 US partial 2/9", "00:25 US partial 2/7"}},
-		{"denied between", lanes(t, "0-29/5 0 * * *", 4, 0, "US"), []quota.Limit{sliding(2, 9*time.Minute)}, nil,
-			[]string{"00:00 US partial 2/4", "00:05 US denied 0/2", "00:10 US complete 2/2", "00:15 US denied 0/4", "00:20 US partial 2/4", "00:25 US denied 0/2"}},
-		{"a chart begins with its first page", lanes(t, "0-29/10 0 * * *", 4, 0, "US"), []quota.Limit{sliding(3, 8*time.Minute)},
+		{"after a quarter of an hour", lanes(t, "*/15 0 * * *", 4, 0, "US"),
+			[]quota.Limit{sliding(3, four)}, nil,
+			[]string{"00:00 US partial 3/4", "00:15 US complete 1/1", "00:30 US partial 3/4",
+				"00:45 US complete 1/1"}},
+		{"a minute later it is begun again", lanes(t, "0-59/16 0 * * *", 4, 0, "US"),
+			[]quota.Limit{sliding(3, four)}, nil,
+			[]string{"00:00 US partial 3/4", "00:16 US partial 3/4", "00:32 US partial 3/4",
+				"00:48 US partial 3/4"}},
+		{"cut off again and again, until its first page is too old",
+			lanes(t, "0-29/5 0 * * *", 9, 0, "US"), []quota.Limit{sliding(2, four)}, nil,
+			[]string{"00:00 US partial 2/9", "00:05 US partial 2/7", "00:10 US partial 2/5",
+				"00:15 US partial 2/3", "00:20 US partial 2/9", "00:25 US partial 2/7"}},
+		{"denied between", lanes(t, "0-29/5 0 * * *", 4, 0, "US"),
+			[]quota.Limit{sliding(2, 9*time.Minute)}, nil,
+			[]string{"00:00 US partial 2/4", "00:05 US denied 0/2", "00:10 US complete 2/2",
+				"00:15 US denied 0/4", "00:20 US partial 2/4", "00:25 US denied 0/2"}},
+		{"a chart begins with its first page", lanes(t, "0-29/10 0 * * *", 4, 0, "US"),
+			[]quota.Limit{sliding(3, 8*time.Minute)},
 			[]sim.Standing{{Bucket: "default", SuspendedUntil: at(t, "2026-06-01T00:10:00Z")}},
 			[]string{"00:00 US denied 0/4", "00:10 US partial 3/4", "00:20 US complete 1/1"}},
-		{"each lane its own", lanes(t, "0-14/5 0 * * *", 4, time.Minute, "US", "BR"), []quota.Limit{sliding(5, 4*time.Minute)}, nil,
-			[]string{"00:00 US complete 4/4", "00:01 BR partial 1/4", "00:05 US complete 4/4", "00:06 BR partial 1/3", "00:10 US complete 4/4", "00:11 BR partial 1/2"}},
+		{"each lane its own", lanes(t, "0-14/5 0 * * *", 4, time.Minute, "US", "BR"),
+			[]quota.Limit{sliding(5, four)}, nil,
+			[]string{"00:00 US complete 4/4", "00:01 BR partial 1/4", "00:05 US complete 4/4",
+				"00:06 BR partial 1/3", "00:10 US complete 4/4", "00:11 BR partial 1/2"}},
 		// 8 units are two runs of six ticks. The last tick gets what is left for it.
-		{"left out between", lanes(t, "0-29/5 0 * * *", 4, 0, "US"), []quota.Limit{sliding(2, 4*time.Minute), daily(t, 8, "UTC")}, nil,
-			[]string{"00:00 US partial 2/4", "00:05 US left_out 0/2", "00:10 US complete 2/2", "00:15 US left_out 0/4", "00:20 US partial 2/4", "00:25 US left_out 0/2"}},
+		{"left out between", lanes(t, "0-29/5 0 * * *", 4, 0, "US"),
+			[]quota.Limit{sliding(2, four), daily(t, 8, "UTC")}, nil,
+			[]string{"00:00 US partial 2/4", "00:05 US left_out 0/2", "00:10 US complete 2/2",
+				"00:15 US left_out 0/4", "00:20 US partial 2/4", "00:25 US left_out 0/2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from := at(t, "2026-06-01T00:00:00Z")
-			runs, r := played(Plan{Lanes: c.lanes, Price: price, Limits: c.limits, Reset: utc, From: from, To: from.Add(time.Hour), Before: c.before})
+			runs, r := played(Plan{Lanes: c.lanes, Price: price, Limits: c.limits,
+				Reset: day(t, "UTC"), From: from, To: from.Add(time.Hour), Before: c.before})
 			var got []string
 			var wanted int64
 			for _, run := range runs {
-				got = append(got, fmt.Sprintf("%s %s %s %d/%d", run.At.Format("15:04"), run.Region, run.Outcome, run.Pages, run.Wanted))
+				got = append(got, fmt.Sprintf("%s %s %s %d/%d", run.At.Format("15:04"), run.Region,
+					run.Outcome, run.Pages, run.Wanted))
 				wanted += run.Wanted
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got\n%q\nwant\n%q", got, c.want)
 			}
 			if r.Wanted != wanted || r.Days[0].Planned != wanted || r.Lanes[0].Wanted > wanted {
-				t.Errorf("%d pages are wanted, %d planned; want %d", r.Wanted, r.Days[0].Planned, wanted)
+				t.Errorf("%d pages are wanted, %d planned; want %d", r.Wanted, r.Days[0].Planned,
+					wanted)
 			}
 		})
 	}
@@ -181,8 +227,10 @@ func TestExecute_Resume(t *testing.T) {
 
 // TestReport: a plan from the middle of a day, with lanes that meet.
 func TestReport(t *testing.T) {
-	p := Plan{Lanes: lanes(t, "0 */6 * * *", 2, 5*time.Minute, "US", "BR"), Price: price, Reset: day(t, "UTC"), Step: time.Hour,
-		Limits: []quota.Limit{sliding(100, 24*time.Hour), daily(t, 100, "UTC")}, From: at(t, "2026-06-01T12:00:00Z"), To: at(t, "2026-06-03T00:00:00Z")}
+	p := Plan{Lanes: lanes(t, "0 */6 * * *", 2, 5*time.Minute, "US", "BR"), Price: price,
+		Reset: day(t, "UTC"), Step: time.Hour,
+		Limits: []quota.Limit{sliding(100, 24*time.Hour), daily(t, 100, "UTC")},
+		From:   at(t, "2026-06-01T12:00:00Z"), To: at(t, "2026-06-03T00:00:00Z")}
 	p.Lanes = append(p.Lanes, lanes(t, "5 12 * * *", 1, 0, "JP")...)
 	p.Lanes = append(p.Lanes, share.Lane{Lane: p.Lanes[0].Lane, Pages: 1}) // in each other's minute
 	p.Lanes[3].Region = "GB"
@@ -191,17 +239,22 @@ func TestReport(t *testing.T) {
 		t.Fatalf("%+v", r.Days)
 	}
 	d := r.Days[0]
-	if d.Planned != 11 || d.Spent != 11 || d.Runs != 7 || d.Crowded != 3 || d.Ticks != 2 || !d.Busiest.Equal(at(t, "2026-06-01T12:00:00Z")) {
+	if d.Planned != 11 || d.Spent != 11 || d.Runs != 7 || d.Crowded != 3 || d.Ticks != 2 ||
+		!d.Busiest.Equal(at(t, "2026-06-01T12:00:00Z")) {
 		t.Errorf("%+v", d)
 	}
-	if d := r.Days[1]; d.Planned != 21 || d.Windows[0].Peak != 21 || d.Windows[1].Peak != 21 || d.Crowded != 5 {
+	if d := r.Days[1]; d.Planned != 21 || d.Windows[0].Peak != 21 || d.Windows[1].Peak != 21 ||
+		d.Crowded != 5 {
 		t.Errorf("%+v", d)
 	}
-	if len(r.Collisions) != 2 || r.Collisions[0].Times != 6 || !slices.Equal(r.Collisions[0].Lanes, []string{"trending/US", "trending/GB"}) ||
-		r.Collisions[1].Times != 2 || !slices.Equal(r.Collisions[1].Lanes, []string{"trending/BR", "trending/JP"}) {
+	if len(r.Collisions) != 2 || r.Collisions[0].Times != 6 ||
+		!slices.Equal(r.Collisions[0].Lanes, []string{"trending/US", "trending/GB"}) ||
+		r.Collisions[1].Times != 2 ||
+		!slices.Equal(r.Collisions[1].Lanes, []string{"trending/BR", "trending/JP"}) {
 		t.Errorf("%+v", r.Collisions)
 	}
-	if got := r.Series[1].Use; !slices.Equal(got[:14], []int64{6, 6, 6, 6, 6, 6, 11, 11, 11, 11, 11, 11, 5, 5}) || len(got) != 36 {
+	series := []int64{6, 6, 6, 6, 6, 6, 11, 11, 11, 11, 11, 11, 5, 5}
+	if got := r.Series[1].Use; !slices.Equal(got[:14], series) || len(got) != 36 {
 		t.Errorf("series %v", got)
 	}
 	if over := r.Over(0.20); len(over) != 2 || len(r.Over(0.21)) != 0 {

@@ -12,7 +12,8 @@ import (
 	"quotabudget/internal/sim"
 )
 
-var specs = []string{"0 * * * *", "*/20 * * * *", "30 */3 * * *", "0 0 * * *", "15 2 * * *", "@every 1000s", "@every 47m", "5,6 */2 * * *"}
+var specs = []string{"0 * * * *", "*/20 * * * *", "30 */3 * * *", "0 0 * * *", "15 2 * * *",
+	"@every 1000s", "@every 47m", "5,6 */2 * * *"}
 
 // often are specs whose ticks come soon enough to resume what the one before has left half.
 var often = []string{"*/10 * * * *", "*/5 * * * *", "0,15,31 * * * *", "@every 400s"}
@@ -20,11 +21,15 @@ var often = []string{"*/10 * * * *", "*/5 * * * *", "0,15,31 * * * *", "@every 4
 // drawn is a plan of a few lanes and limits, some days around a change of the clocks or elsewhere;
 // half of them with ticks that come often, for some hours, under a window that cuts charts off.
 func drawn(t *rapid.T) Plan {
+	draw := func(what string, low, high int64) int64 {
+		return rapid.Int64Range(low, high).Draw(t, what)
+	}
 	los, err := time.LoadLocation("America/Los_Angeles")
 	must(t, err)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
-	from := rapid.SampledFrom([]string{"2026-10-31T07:00:00Z", "2026-03-07T08:00:00Z", "2026-03-28T11:30:00Z", "2026-06-01T19:00:00Z", "2026-06-02T01:10:00Z"}).Draw(t, "from")
+	from := rapid.SampledFrom([]string{"2026-10-31T07:00:00Z", "2026-03-07T08:00:00Z",
+		"2026-03-28T11:30:00Z", "2026-06-01T19:00:00Z", "2026-06-02T01:10:00Z"}).Draw(t, "from")
 	p := Plan{Price: price, Reset: quota.Window{Calendar: "day", Zone: los}}
 	if p.From, err = time.Parse(time.RFC3339, from); err != nil {
 		t.Fatal(err)
@@ -33,32 +38,40 @@ func drawn(t *rapid.T) Plan {
 	if crowded {
 		specs, hours, fewest = often, 8, 3
 		short := quota.Sliding(time.Duration(rapid.IntRange(2, 25).Draw(t, "short")) * time.Minute)
-		p.Limits = []quota.Limit{{Bucket: quota.DefaultBucket, Units: rapid.Int64Range(1, 9).Draw(t, "units"), Window: short}}
+		p.Limits = []quota.Limit{{Bucket: quota.DefaultBucket,
+			Units: draw("units", 1, 9), Window: short}}
 	}
 	p.To = p.From.Add(time.Duration(rapid.IntRange(1, hours).Draw(t, "hours")) * time.Hour)
 	for i := range rapid.IntRange(1, 5).Draw(t, "lanes") {
-		s, err := schedule.Parse(rapid.SampledFrom(specs).Draw(t, "spec"), rapid.SampledFrom([]*time.Location{time.UTC, los}).Draw(t, "zone"))
+		s, err := schedule.Parse(rapid.SampledFrom(specs).Draw(t, "spec"),
+			rapid.SampledFrom([]*time.Location{time.UTC, los}).Draw(t, "zone"))
 		must(t, err)
 		offset := time.Duration(rapid.IntRange(0, 3).Draw(t, "offset")) * 5 * time.Minute
-		p.Lanes = append(p.Lanes, share.Lane{Lane: schedule.Lane{Job: "trending", Region: eight[i], Schedule: s, Offset: offset},
-			Pages: rapid.Int64Range(fewest, 5).Draw(t, "pages"), Weight: rapid.Int64Range(0, 3).Draw(t, "weight"), Priority: rapid.Int64Range(0, 1).Draw(t, "priority"), Floor: rapid.Int64Range(0, 20).Draw(t, "floor")})
+		l := schedule.Lane{Job: "trending", Region: eight[i], Schedule: s, Offset: offset}
+		p.Lanes = append(p.Lanes, share.Lane{Lane: l,
+			Pages: draw("pages", fewest, 5), Weight: draw("weight", 0, 3),
+			Priority: draw("priority", 0, 1), Floor: draw("floor", 0, 20)})
 	}
-	windows := []quota.Window{quota.Sliding(24 * time.Hour), quota.Sliding(7 * time.Hour), quota.Sliding(time.Hour), quota.Sliding(7 * time.Minute),
-		{Calendar: "day", Zone: los}, {Calendar: "day", Zone: berlin}, {Calendar: "hour", Zone: los}}
+	windows := []quota.Window{quota.Sliding(24 * time.Hour), quota.Sliding(7 * time.Hour),
+		quota.Sliding(time.Hour), quota.Sliding(7 * time.Minute),
+		{Calendar: "day", Zone: los}, {Calendar: "day", Zone: berlin},
+		{Calendar: "hour", Zone: los}}
 	for _, w := range windows {
 		if rapid.IntRange(0, 2).Draw(t, "limited") > 0 && len(p.Limits) > 0 {
 			continue
 		}
-		units := rapid.Int64Range(0, 120).Draw(t, "units")
-		p.Limits = append(p.Limits, quota.Limit{Bucket: quota.DefaultBucket, Units: units, Headroom: min(units, rapid.Int64Range(0, 9).Draw(t, "headroom")), Window: w})
+		units := draw("units", 0, 120)
+		p.Limits = append(p.Limits, quota.Limit{Bucket: quota.DefaultBucket, Units: units,
+			Headroom: min(units, draw("headroom", 0, 9)), Window: w})
 	}
 	if rapid.Bool().Draw(t, "paced") {
-		pace := &quota.Pace{Slack: rapid.Int64Range(0, 30).Draw(t, "slack")}
+		pace := &quota.Pace{Slack: draw("slack", 0, 30)}
 		if rapid.Bool().Draw(t, "curved") {
 			pace.Curve = rapid.SliceOfN(rapid.Int64Range(0, 9), 24, 24).Draw(t, "curve")
 			pace.Curve[12]++
 		}
-		p.Paces = []quota.Limit{{Bucket: quota.DefaultBucket, Units: rapid.Int64Range(1, 120).Draw(t, "paced units"), Window: windows[4], Pace: pace}}
+		p.Paces = []quota.Limit{{Bucket: quota.DefaultBucket,
+			Units: draw("paced units", 1, 120), Window: windows[4], Pace: pace}}
 	}
 	return p
 }
@@ -89,7 +102,8 @@ func TestExecute_Random(t *testing.T) {
 		most := make([]int64, len(p.Limits))
 		for i, run := range runs {
 			lane := laneOf(p, run)
-			if m := missing(lane, runs[:i], run.At); run.Wanted != m || run.Pages > m || run.Lost() == (run.Pages == m) {
+			if m := missing(lane, runs[:i], run.At); run.Wanted != m || run.Pages > m ||
+				run.Lost() == (run.Pages == m) {
 				t.Fatalf("%v: %d pages are missing", run, m)
 			}
 			floored := belowFloor(p, lane, runs[:i], run.At)
@@ -135,8 +149,10 @@ func TestExecute_Random(t *testing.T) {
 		for _, d := range r.Days {
 			planned += d.Planned
 		}
-		if r.Pages != pages || r.Wanted != wanted || planned != wanted || r.Lost() != lost || r.Runs != int64(len(runs)) {
-			t.Fatalf("%+v, planned %d, counted %d of %d pages, %d lost of %d", r.Counts, planned, pages, wanted, lost, len(runs))
+		if r.Pages != pages || r.Wanted != wanted || planned != wanted || r.Lost() != lost ||
+			r.Runs != int64(len(runs)) {
+			t.Fatalf("%+v, planned %d, counted %d of %d pages, %d lost of %d", r.Counts, planned,
+				pages, wanted, lost, len(runs))
 		}
 	})
 	t.Logf("%d runs have resumed a chart", resumed)

@@ -17,13 +17,20 @@ func TestExecute_Shares(t *testing.T) {
 	leftOut := 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
-		p.Price = []quota.Cost{{Bucket: quota.DefaultBucket, Units: rapid.SampledFrom([]int64{1, 1, 3}).Draw(t, "price")}}
+		p.Price = []quota.Cost{{Bucket: quota.DefaultBucket,
+			Units: rapid.SampledFrom([]int64{1, 1, 3}).Draw(t, "price")}}
 		known := sim.Standing{Bucket: quota.DefaultBucket}
 		for i := range rapid.IntRange(0, 5).Draw(t, "entries before") {
-			known.Spent = append(known.Spent, quota.Spent{At: p.From.Add(time.Duration(i-6) * 3 * time.Hour), Units: rapid.Int64Range(1, 15).Draw(t, "units before"),
-				Labels: quota.Labels{quota.LabelRegion: rapid.SampledFrom(eight[:3]).Draw(t, "by"), quota.LabelJob: rapid.SampledFrom([]string{"trending", "other"}).Draw(t, "job")}})
+			known.Spent = append(known.Spent,
+				quota.Spent{At: p.From.Add(time.Duration(i-6) * 3 * time.Hour),
+					Units: rapid.Int64Range(1, 15).Draw(t, "units before"),
+					Labels: quota.Labels{quota.LabelRegion: rapid.SampledFrom(eight[:3]).Draw(t,
+						"by"),
+						quota.LabelJob: rapid.SampledFrom([]string{"trending", "other"}).Draw(t,
+							"job")}})
 		}
-		known.Reservations = []quota.Reservation{{Left: rapid.Int64Range(0, 9).Draw(t, "held"), ExpiresAt: p.From.Add(7 * time.Hour)}}
+		known.Reservations = []quota.Reservation{{Left: rapid.Int64Range(0, 9).Draw(t, "held"),
+			ExpiresAt: p.From.Add(7 * time.Hour)}}
 		p.Before = []sim.Standing{known}
 		runs, _ := played(p)
 		log := known.Spent
@@ -64,7 +71,10 @@ func asked(p Plan, log []quota.Spent, run Run) bool {
 		}
 		book.Charge(by, e.At.UnixMicro(), e.Units)
 	}
-	return book.Admit(mine, run.At.UnixMicro(), func(limit int) int64 { return left(p, log, p.Limits[limit], run.At) }).Run
+	return book.Admit(mine, run.At.UnixMicro(), func(limit int) int64 {
+		return left(p, log,
+			p.Limits[limit], run.At)
+	}).Run
 }
 
 // left is what a limit leaves scheduled charges at a moment.
@@ -91,8 +101,11 @@ func left(p Plan, log []quota.Spent, l quota.Limit, at time.Time) int64 {
 // weight, and nothing is denied in mid-chart.
 func TestExecute_DefaultLimits(t *testing.T) {
 	los := day(t, "America/Los_Angeles")
-	p := Plan{Price: price, Reset: los, From: at(t, "2026-06-01T19:00:00Z"), To: at(t, "2026-06-05T07:00:00Z"),
-		Lanes: lanes(t, "*/10 * * * *", 4, time.Minute, "US", "GB", "DE", "FR"), Limits: []quota.Limit{sliding(1152, 24*time.Hour), {Bucket: "default", Units: 1152, Window: los}}}
+	p := Plan{Price: price, Reset: los, From: at(t, "2026-06-01T19:00:00Z"),
+		To: at(t, "2026-06-05T07:00:00Z"),
+		Lanes: lanes(t, "*/10 * * * *", 4, time.Minute, "US", "GB", "DE",
+			"FR"), Limits: []quota.Limit{sliding(1152, 24*time.Hour), {Bucket: "default",
+			Units: 1152, Window: los}}}
 	p.Lanes[0].Weight = 2
 	runs, r := played(p)
 	if r.Denied+r.Partial != 0 {

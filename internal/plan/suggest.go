@@ -24,11 +24,13 @@ type Suggestion struct {
 // Wish says what a suggestion is to be like.
 type Wish struct {
 	Zone  *time.Location // of its spec
-	Share float64        // of each limit's Cap that peaks may reach; +Inf when only lost runs matter
+	Share float64        // of each limit's Cap that peaks may reach; +Inf: only lost runs matter
 }
 
 // PerDay is the runs of all lanes in a day of 24 hours.
-func (s Suggestion) PerDay() int64 { return int64(len(s.Tried.Lanes)) * int64(24*time.Hour/s.Every) }
+func (s Suggestion) PerDay() int64 {
+	return int64(len(s.Tried.Lanes)) * int64(24*time.Hour/s.Every)
+}
 
 // leastPlayed is how far a suggestion is played at least: through both changes of the clocks.
 const leastPlayed = 366 * 24 * time.Hour
@@ -101,9 +103,10 @@ func (p *Plan) tooMuch(every time.Duration, share float64) bool {
 		perDay += l.Pages * int64(24*time.Hour/every)
 	}
 	for _, cost := range p.Price {
+		units := float64(perDay-1) * float64(cost.Units)
 		for _, l := range p.Limits {
 			whole := l.Window.Calendar == "day" || l.Window.Length >= 24*time.Hour
-			if l.Bucket == cost.Bucket && whole && float64(perDay-1)*float64(cost.Units) > min(share, 1)*float64(l.Cap(false)) {
+			if l.Bucket == cost.Bucket && whole && units > min(share, 1)*float64(l.Cap(false)) {
 				return true
 			}
 		}
@@ -113,7 +116,8 @@ func (p *Plan) tooMuch(every time.Duration, share float64) bool {
 
 func (p *Plan) try(ctx context.Context, every time.Duration, wish Wish) (Suggestion, bool) {
 	places, largest := p.places()
-	s := Suggestion{Spec: specOf(every), Zone: wish.Zone, Every: every, Stagger: staggerOf(every, largest), Pages: p.samePages(), Tried: *p}
+	s := Suggestion{Spec: specOf(every), Zone: wish.Zone, Every: every,
+		Stagger: staggerOf(every, largest), Pages: p.samePages(), Tried: *p}
 	parsed, err := schedule.Parse(s.Spec, wish.Zone)
 	if err != nil {
 		panic(fmt.Sprintf("a spec of this package: %v", err))

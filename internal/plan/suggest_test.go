@@ -25,37 +25,45 @@ func TestSuggest(t *testing.T) {
 		stagger time.Duration
 	}{
 		// 48 rounds of 30 minutes take 1,536; 60 of 24 would take 1,920.
-		{"a sliding day", los, []quota.Limit{sliding(1590, 24*time.Hour)}, 1, 4, "*/30 * * * *", 3 * time.Minute},
+		{"a sliding day", los, rolling(1590), 1, 4, "*/30 * * * *", 3 * time.Minute},
 		// On the day of 25 hours the wall clock of Los Angeles has 48 such rounds too; by UTC there
 		// are 50, which take 1,600.
-		{"the upstream's day", los, []quota.Limit{daily(t, 1590, los)}, 1, 4, "*/30 * * * *", 3 * time.Minute},
-		{"the upstream's day, by UTC", "UTC", []quota.Limit{daily(t, 1590, los)}, 1, 4, "@every 32m", 4 * time.Minute},
-		{"a fifth of it", los, []quota.Limit{sliding(9500, 24*time.Hour)}, 0.2, 4, "*/30 * * * *", 3 * time.Minute},
+		{"the upstream's day", los, []quota.Limit{daily(t, 1590, los)}, 1, 4, "*/30 * * * *",
+			3 * time.Minute},
+		{"the upstream's day, by UTC", "UTC", []quota.Limit{daily(t, 1590, los)}, 1, 4,
+			"@every 32m", 4 * time.Minute},
+		{"a fifth of it", los, rolling(9500), 0.2, 4, "*/30 * * * *", 3 * time.Minute},
 		// 32 rounds of 45 minutes, by real time: 1,024; on the day of 25 hours 34 begin, of which
 		// 33 and the first lanes of one.
-		{"no cron spec says it", los, []quota.Limit{sliding(1030, 24*time.Hour)}, 1, 4, "@every 45m", 5 * time.Minute},
-		{"a daily round", "UTC", []quota.Limit{sliding(32, 24*time.Hour)}, 1, 4, "0 0 * * *", 3 * time.Hour},
+		{"no cron spec says it", los, rolling(1030), 1, 4, "@every 45m", 5 * time.Minute},
+		{"a daily round", "UTC", rolling(32), 1, 4, "0 0 * * *", 3 * time.Hour},
 		// In Los Angeles two rounds are 23 hours apart once a year: 32 + 4 units in 24 hours.
-		{"a daily round where the clock goes forward", los, []quota.Limit{sliding(32, 24*time.Hour)}, 1, 3, "0 0 * * *", 3 * time.Hour},
-		{"fewer pages", "UTC", []quota.Limit{sliding(25, 24*time.Hour)}, 1, 3, "0 0 * * *", 3 * time.Hour},
+		{"a daily round where the clock goes forward", los, rolling(32), 1, 3, "0 0 * * *",
+			3 * time.Hour},
+		{"fewer pages", "UTC", rolling(25), 1, 3, "0 0 * * *", 3 * time.Hour},
 		// 4 units in any hour: with rounds of 8 hours the lanes are an hour apart, and page 1 comes
 		// as the hour of the last is over.
-		{"a short window", "UTC", []quota.Limit{sliding(4, time.Hour), sliding(9500, 24*time.Hour)}, 1, 4, "0 */8 * * *", time.Hour},
-		{"half of a short window", "UTC", []quota.Limit{sliding(8, time.Hour), sliding(9500, 24*time.Hour)}, 0.5, 4, "0 */8 * * *", time.Hour},
+		{"a short window", "UTC", []quota.Limit{sliding(4, time.Hour), rolling(9500)[0]}, 1, 4,
+			"0 */8 * * *", time.Hour},
+		{"half of a short window", "UTC", []quota.Limit{sliding(8, time.Hour), rolling(9500)[0]},
+			0.5, 4, "0 */8 * * *", time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := Plan{Lanes: lanes(t, "* * * * *", 4, 0, eight...), Price: price, Limits: c.limits, Reset: day(t, los),
-				From: at(t, "2026-06-01T07:00:00Z"), To: at(t, "2026-06-08T07:00:00Z")}
+			p := Plan{Lanes: lanes(t, "* * * * *", 4, 0, eight...), Price: price, Limits: c.limits,
+				Reset: day(t, los),
+				From:  at(t, "2026-06-01T07:00:00Z"), To: at(t, "2026-06-08T07:00:00Z")}
 			s, ok := p.Suggest(t.Context(), Wish{Zone: zone(t, c.zone), Share: c.share})
 			if !ok || s.Spec != c.spec || s.Stagger != c.stagger || s.Pages != c.pages {
-				t.Fatalf("%v %+v %s stagger %s pages %d", ok, s.Report.Windows, s.Spec, s.Stagger, s.Pages)
+				t.Fatalf("%v %+v %s stagger %s pages %d", ok, s.Report.Windows, s.Spec, s.Stagger,
+					s.Pages)
 			}
 			if r := s.Tried.Execute(); !r.Fits() || len(r.Over(c.share)) > 0 || r.Runs == 0 {
 				t.Errorf("it does not fit: %+v", r.First)
 			}
 		})
 	}
-	p := Plan{Lanes: lanes(t, "* * * * *", 4, 0, eight...), Price: price, Limits: []quota.Limit{sliding(7, 24*time.Hour)}, Reset: day(t, los),
+	p := Plan{Lanes: lanes(t, "* * * * *", 4, 0, eight...), Price: price,
+		Limits: rolling(7), Reset: day(t, los),
 		From: at(t, "2026-06-01T07:00:00Z"), To: at(t, "2026-06-08T07:00:00Z")}
 	if s, ok := p.Suggest(t.Context(), Wish{Zone: time.UTC, Share: 1}); ok {
 		t.Errorf("%+v", s)
@@ -107,8 +115,9 @@ func fedBack(t testing.TB, p Plan, s Suggestion) Plan {
 // of 30 in an hour; 20 in a round.
 func TestSuggestJobs(t *testing.T) {
 	los := "America/Los_Angeles"
-	p := Plan{Lanes: jobs(t, []int{4, 2}, []int{4, 2}), Price: price, Limits: []quota.Limit{sliding(800, 24*time.Hour), sliding(30, time.Hour)},
-		Reset: day(t, los), From: at(t, "2026-11-01T07:00:00Z"), To: at(t, "2026-11-08T08:00:00Z")}
+	p := Plan{Lanes: jobs(t, []int{4, 2}, []int{4, 2}), Price: price,
+		Limits: []quota.Limit{sliding(800, 24*time.Hour), sliding(30, time.Hour)},
+		Reset:  day(t, los), From: at(t, "2026-11-01T07:00:00Z"), To: at(t, "2026-11-08T08:00:00Z")}
 	s, ok := p.Suggest(t.Context(), Wish{Zone: time.UTC, Share: 1})
 	if !ok || s.Spec != "@every 48m" || s.Stagger != 12*time.Minute || s.Pages != 0 {
 		t.Errorf("%v %s stagger %s pages %d", ok, s.Spec, s.Stagger, s.Pages)
@@ -128,11 +137,14 @@ func TestSuggestFedBack(t *testing.T) {
 		for range 1 + random.IntN(3) {
 			lanes, pages = append(lanes, 1+random.IntN(4)), append(pages, 1+random.IntN(5))
 		}
-		limits := []quota.Limit{sliding(10+random.Int64N(200), 24*time.Hour), sliding(4+random.Int64N(20), time.Hour),
+		limits := []quota.Limit{sliding(10+random.Int64N(200), 24*time.Hour),
+			sliding(4+random.Int64N(20), time.Hour),
 			daily(t, 10+random.Int64N(200), "America/Los_Angeles")}
-		p := Plan{Lanes: jobs(t, lanes, pages), Price: price, Limits: limits, Reset: day(t, "America/Los_Angeles"),
-			From: at(t, "2026-11-01T07:00:00Z"), To: at(t, "2026-11-02T08:00:00Z")}
-		wish := Wish{Zone: zone(t, []string{"UTC", "Europe/Berlin"}[i%2]), Share: []float64{1, 0.8, math.Inf(1)}[i%3]}
+		p := Plan{Lanes: jobs(t, lanes, pages), Price: price, Limits: limits,
+			Reset: day(t, "America/Los_Angeles"),
+			From:  at(t, "2026-11-01T07:00:00Z"), To: at(t, "2026-11-02T08:00:00Z")}
+		wish := Wish{Zone: zone(t, []string{"UTC", "Europe/Berlin"}[i%2]),
+			Share: []float64{1, 0.8, math.Inf(1)}[i%3]}
 		s, ok := p.Suggest(t.Context(), wish)
 		if !ok {
 			continue
@@ -143,7 +155,8 @@ func TestSuggestFedBack(t *testing.T) {
 		}
 		again := fedBack(t, p, s)
 		if r := again.Execute(); !r.Fits() || len(r.Over(wish.Share)) > 0 || r.Runs == 0 {
-			t.Errorf("lanes %d of pages %d, %v: %q %s stagger %s pages %d does not fit: %+v", lanes, pages, limits, s.Spec, s.Zone, s.Stagger, s.Pages, r.First)
+			t.Errorf("lanes %d of pages %d, %v: %q %s stagger %s pages %d does not fit: %+v", lanes,
+				pages, limits, s.Spec, s.Zone, s.Stagger, s.Pages, r.First)
 		}
 	}
 	if found < 12 || reduced == 0 {

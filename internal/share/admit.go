@@ -12,7 +12,7 @@ type Decision struct {
 	Short bool // false: enough is left for every tick to come, and nothing is shared
 	Lane  *Lane
 
-	Interval time.Duration // between two runs of the lane; 0: it gets all that it wants; negative: none
+	Interval time.Duration // between two runs; 0: the lane gets all that it wants; negative: none
 	Due      time.Time     // when its next run is due; zero: at once
 	Free     int64         // units that are left now
 	Cost     int64         // units of its run
@@ -29,7 +29,8 @@ const Soon = time.Second
 //
 // A tick that was begun before and is only resumed has been decided: do not ask again.
 func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
-	d := Decision{Run: true, Lane: &b.rule.Lanes[lane], Free: math.MaxInt64, Cost: b.rule.Cost(lane)}
+	d := Decision{Run: true, Lane: &b.rule.Lanes[lane], Cost: b.rule.Cost(lane)}
+	d.Free = math.MaxInt64
 	for i := range b.limits {
 		l := &b.limits[i]
 		units := left(l.index)
@@ -116,7 +117,8 @@ func (b *Book) room(t *turn, cost, at, until int64) int64 {
 		}
 		if !w.slides {
 			units = min(units, l.left)
-			if spent := b.all.since(w.start, &l.lanes); t.class == inTurn && t.interval >= parts*3/2 {
+			if t.class == inTurn && t.interval >= parts*3/2 {
+				spent := b.all.since(w.start, &l.lanes)
 				line := mulDiv(l.capacity, w.wants-(w.wanted-b.past), max(w.wants, 1))
 				units = min(units, max(cost, b.costs/2)+line-spent)
 			}
@@ -140,40 +142,44 @@ func (b *Book) leaving(from, to int64) (units int64) {
 
 // String is the reason in words.
 func (d Decision) String() string {
-	name, every := d.Lane.Region, d.Interval.Round(time.Second)
-	switch {
-	case !d.Short:
-		return fmt.Sprintf("%s runs: enough is left for every tick to come", name)
-	case d.Run && d.Interval == 0:
-		return fmt.Sprintf("%s runs: it gets all that it wants (%s)", name, d.claim())
-	case d.Run && d.Due.IsZero():
-		return fmt.Sprintf("%s runs: it has not run for days, or ever", name)
-	case d.Run:
-		return fmt.Sprintf("%s runs: a run every %s, this one due at %s (%s)", name, every, d.due(), d.claim())
-	case d.Interval < 0 && d.Cost <= d.Free:
-		return fmt.Sprintf("%s is left out: the others need all units (%s)", name, d.claim())
-	case d.Ahead > 0:
-		return fmt.Sprintf("%s is left out: %d units are left, and lanes that have waited longer need %d of them (%s)",
-			name, d.Free, d.Ahead, d.claim())
-	case d.Early:
-		return fmt.Sprintf("%s is left out: the lanes together have used their units of the day until now (%s)",
-			name, d.claim())
-	case d.Cost > d.Free:
-		return fmt.Sprintf("%s is left out: a run takes %d units, and %d are left now", name, d.Cost, d.Free)
+	if d.Run {
+		return d.Lane.Region + " runs: " + d.reason()
 	}
-	return fmt.Sprintf("%s is left out: a run every %s, the next due at %s (%s)", name, every, d.due(), d.claim())
+	return d.Lane.Region + " is left out: " + d.reason()
 }
 
-func (d Decision) due() string { return d.Due.UTC().Format("15:04 MST") }
+func (d Decision) reason() string {
+	every, due := d.Interval.Round(time.Second), d.Due.UTC().Format("15:04 MST")
+	switch {
+	case !d.Short:
+		return "enough is left for every tick to come"
+	case d.Run && d.Interval == 0:
+		return "it gets all that it wants" + d.claim()
+	case d.Run && d.Due.IsZero():
+		return "it has not run for days, or ever"
+	case d.Run:
+		return fmt.Sprintf("a run every %s, this one due at %s", every, due) + d.claim()
+	case d.Interval < 0 && d.Cost <= d.Free:
+		return "the others need all units" + d.claim()
+	case d.Ahead > 0:
+		return fmt.Sprintf("%d units are left, and lanes that have waited longer need %d of them",
+			d.Free, d.Ahead) + d.claim()
+	case d.Early:
+		return "the lanes together have used their units of the day until now" + d.claim()
+	case d.Cost > d.Free:
+		return fmt.Sprintf("a run takes %d units, and %d are left now", d.Cost, d.Free)
+	}
+	return fmt.Sprintf("a run every %s, the next due at %s", every, due) + d.claim()
+}
 
 // claim is what its share follows from.
 func (d Decision) claim() string {
-	s := fmt.Sprintf("weight %d", d.Lane.Weight)
+	s := fmt.Sprintf(" (weight %d", d.Lane.Weight)
 	if d.Lane.Priority != 0 {
 		s += fmt.Sprintf(", priority %d", d.Lane.Priority)
 	}
 	if d.Lane.Floor != 0 {
 		s += fmt.Sprintf(", floor %d", d.Lane.Floor)
 	}
-	return s
+	return s + ")"
 }

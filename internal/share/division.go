@@ -197,7 +197,7 @@ func (b *Book) claimants(w *window, capacity int64) (all []Claimant, scale int64
 			demand = w.ticks[i] * cost
 		}
 		floor := min(max(l.Floor, 0), capacity)
-		all = append(all, Claimant{Demand: demand * scale, Weight: l.Weight, Priority: l.Priority, Floor: floor * scale})
+		all = append(all, Claimant{demand * scale, l.Weight, l.Priority, floor * scale})
 	}
 	return all, scale
 }

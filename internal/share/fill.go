@@ -101,7 +101,9 @@ func deal(units int64, spans []span, among []int, got []int64) {
 		got[i], remainder[i] = int64(part), rem
 		rest -= int64(part)
 	}
-	slices.SortStableFunc(among, func(a, b int) int { return cmp.Compare(remainder[b], remainder[a]) })
+	slices.SortStableFunc(among, func(a, b int) int {
+		return cmp.Compare(remainder[b], remainder[a])
+	})
 	for _, i := range among[:rest] {
 		got[i]++
 	}

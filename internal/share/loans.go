@@ -25,7 +25,7 @@ func Loans(shares []Share) []Loan {
 			if units == 0 {
 				continue
 			}
-			loans = append(loans, Loan{From: shares[i].Lane.Region, To: to.Lane.Region, Units: units})
+			loans = append(loans, Loan{shares[i].Lane.Region, to.Lane.Region, units})
 			lenders[i].Demand -= units
 		}
 	}

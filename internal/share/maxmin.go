@@ -7,9 +7,11 @@ import (
 
 // Claimant is one who wants units of what is shared. Negative figures count as 0.
 type Claimant struct {
-	Demand   int64 // units it wants in all; it never gets more
-	Weight   int64 // its part in proportion to the others' weights; 0: only what the others leave; at most MaxWeight counts
-	Priority int64 // above the floors, who has a higher one gets all it wants before anybody with a lower one gets a unit
+	Demand int64 // units it wants in all; it never gets more
+	// Weight is its part in proportion to the others' weights, at most MaxWeight. With 0 it gets
+	// only what the others leave.
+	Weight   int64
+	Priority int64 // above the floors, a higher one gets all it wants before any lower one
 	Floor    int64 // units it gets before priorities and weights count, as far as it wants them
 }
 

@@ -9,37 +9,50 @@ import (
 )
 
 func TestMaxMin(t *testing.T) {
+	type claims [][4]int64 // demand, weight, priority and floor of each
 	for _, c := range []struct {
 		name      string
 		capacity  int64
-		claimants []Claimant
+		claimants claims
 		want      []int64
 	}{
 		{"nobody", 100, nil, []int64{}},
-		{"nothing", 0, []Claimant{{Demand: 5, Weight: 1}}, []int64{0}},
-		{"less than nothing", -5, []Claimant{{Demand: 5, Weight: 1, Floor: 2}}, []int64{0}},
-		{"enough", 100, []Claimant{{Demand: 5, Weight: 1}, {Demand: 7}}, []int64{5, 7}},
-		{"one leaves 13", 100, []Claimant{{Demand: 80, Weight: 1}, {Demand: 60, Weight: 1}, {Demand: 20, Weight: 1}}, []int64{40, 40, 20}},
-		{"the odd units go to the first", 11, []Claimant{{Demand: 9, Weight: 1}, {Demand: 9, Weight: 1}, {Demand: 9, Weight: 1}}, []int64{4, 4, 3}},
-		{"by weight", 100, []Claimant{{Demand: 100, Weight: 3}, {Demand: 100, Weight: 1}}, []int64{75, 25}},
-		{"largest remainder before order", 10, []Claimant{{Demand: 10, Weight: 1}, {Demand: 10, Weight: 2}, {Demand: 10, Weight: 3}}, []int64{2, 3, 5}},
-		{"what the heavy one leaves", 100, []Claimant{{Demand: 40, Weight: 9}, {Demand: 100, Weight: 2}, {Demand: 100, Weight: 1}}, []int64{40, 40, 20}},
-		{"a floor below the share changes nothing", 90, []Claimant{{Demand: 90, Weight: 1, Floor: 20}, {Demand: 90, Weight: 1}, {Demand: 90, Weight: 1}}, []int64{30, 30, 30}},
-		{"a floor above the share", 90, []Claimant{{Demand: 90, Weight: 1, Floor: 50}, {Demand: 90, Weight: 1}, {Demand: 90, Weight: 1}}, []int64{50, 20, 20}},
-		{"a floor above the demand", 90, []Claimant{{Demand: 10, Weight: 1, Floor: 50}, {Demand: 90, Weight: 1}}, []int64{10, 80}},
-		{"floors above the capacity", 50, []Claimant{{Demand: 90, Weight: 7, Floor: 10}, {Demand: 90, Weight: 1, Floor: 40}, {Demand: 90, Weight: 9, Floor: 60}, {Demand: 90, Weight: 9}}, []int64{10, 20, 20, 0}},
-		{"no weight: nothing when short", 10, []Claimant{{Demand: 10}, {Demand: 10, Weight: 1}}, []int64{0, 10}},
-		{"no weight: what is left", 15, []Claimant{{Demand: 10}, {Demand: 10}, {Demand: 10, Weight: 1}}, []int64{3, 2, 10}},
-		{"no weight, but a floor", 10, []Claimant{{Demand: 10, Floor: 4}, {Demand: 10, Weight: 1}}, []int64{4, 6}},
-		{"no weights at all", 9, []Claimant{{Demand: 10}, {Demand: 2}, {Demand: 10}}, []int64{4, 2, 3}},
-		{"priority before weight", 100, []Claimant{{Demand: 60, Weight: 9}, {Demand: 60, Weight: 1, Priority: 2}, {Demand: 60, Weight: 1, Priority: 1}}, []int64{0, 60, 40}},
-		{"weights among equal priorities", 100, []Claimant{{Demand: 80, Weight: 3, Priority: 1}, {Demand: 80, Weight: 1, Priority: 1}, {Demand: 80, Weight: 1}}, []int64{75, 25, 0}},
-		{"a floor before priorities", 100, []Claimant{{Demand: 90, Weight: 1, Floor: 20}, {Demand: 90, Weight: 1, Priority: 1}}, []int64{20, 80}},
-		{"a priority without weight: after those with one", 15, []Claimant{{Demand: 10, Priority: 5}, {Demand: 10, Weight: 1}, {Demand: 10}}, []int64{5, 10, 0}},
-		{"negative figures", 10, []Claimant{{Demand: -5, Weight: -1, Floor: -3}, {Demand: 20, Weight: 1}}, []int64{0, 10}},
-		{"huge figures", math.MaxInt64 - 1, []Claimant{{Demand: math.MaxInt64, Weight: math.MaxInt64}, {Demand: math.MaxInt64, Weight: MaxWeight}}, []int64{math.MaxInt64 / 2, math.MaxInt64 / 2}},
+		{"nothing", 0, claims{{5, 1}}, []int64{0}},
+		{"less than nothing", -5, claims{{5, 1, 0, 2}}, []int64{0}},
+		{"enough", 100, claims{{5, 1}, {7}}, []int64{5, 7}},
+		{"one leaves 13", 100, claims{{80, 1}, {60, 1}, {20, 1}}, []int64{40, 40, 20}},
+		{"the odd units go to the first", 11, claims{{9, 1}, {9, 1}, {9, 1}}, []int64{4, 4, 3}},
+		{"by weight", 100, claims{{100, 3}, {100, 1}}, []int64{75, 25}},
+		{"largest remainder before order", 10, claims{{10, 1}, {10, 2}, {10, 3}}, []int64{2, 3, 5}},
+		{"what the heavy one leaves", 100, claims{{40, 9}, {100, 2}, {100, 1}},
+			[]int64{40, 40, 20}},
+		{"a floor below the share changes nothing", 90, claims{{90, 1, 0, 20}, {90, 1}, {90, 1}},
+			[]int64{30, 30, 30}},
+		{"a floor above the share", 90, claims{{90, 1, 0, 50}, {90, 1}, {90, 1}},
+			[]int64{50, 20, 20}},
+		{"a floor above the demand", 90, claims{{10, 1, 0, 50}, {90, 1}}, []int64{10, 80}},
+		{"floors above the capacity", 50, claims{{90, 7, 0, 10}, {90, 1, 0, 40}, {90, 9, 0, 60},
+			{90, 9}}, []int64{10, 20, 20, 0}},
+		{"no weight: nothing when short", 10, claims{{10}, {10, 1}}, []int64{0, 10}},
+		{"no weight: what is left", 15, claims{{10}, {10}, {10, 1}}, []int64{3, 2, 10}},
+		{"no weight, but a floor", 10, claims{{10, 0, 0, 4}, {10, 1}}, []int64{4, 6}},
+		{"no weights at all", 9, claims{{10}, {2}, {10}}, []int64{4, 2, 3}},
+		{"priority before weight", 100, claims{{60, 9}, {60, 1, 2}, {60, 1, 1}},
+			[]int64{0, 60, 40}},
+		{"weights among equal priorities", 100, claims{{80, 3, 1}, {80, 1, 1}, {80, 1}},
+			[]int64{75, 25, 0}},
+		{"a floor before priorities", 100, claims{{90, 1, 0, 20}, {90, 1, 1}}, []int64{20, 80}},
+		{"a priority without weight: after those with one", 15, claims{{10, 0, 5}, {10, 1}, {10}},
+			[]int64{5, 10, 0}},
+		{"negative figures", 10, claims{{-5, -1, 0, -3}, {20, 1}}, []int64{0, 10}},
+		{"huge figures", math.MaxInt64 - 1, claims{{math.MaxInt64, math.MaxInt64},
+			{math.MaxInt64, MaxWeight}}, []int64{math.MaxInt64 / 2, math.MaxInt64 / 2}},
 	} {
-		if got := MaxMin(c.capacity, c.claimants); !slices.Equal(got, c.want) {
+		var claimants []Claimant
+		for _, f := range c.claimants {
+			claimants = append(claimants, Claimant{f[0], f[1], f[2], f[3]})
+		}
+		if got := MaxMin(c.capacity, claimants); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -49,10 +62,13 @@ func TestMaxMin(t *testing.T) {
 func drawClaimants(t *rapid.T) []Claimant {
 	most := rapid.SampledFrom([]int64{6, 60, 1 << 40}).Draw(t, "most")
 	claimant := rapid.Custom(func(t *rapid.T) Claimant {
+		draw := func(what string, low, high int64) int64 {
+			return rapid.Int64Range(low, high).Draw(t, what)
+		}
 		return Claimant{
-			Demand: rapid.Int64Range(0, most).Draw(t, "demand"), Weight: rapid.Int64Range(0, 4).Draw(t, "weight"),
-			Priority: rapid.Int64Range(-1, 1).Draw(t, "priority") * rapid.Int64Range(0, 1).Draw(t, "preferred"),
-			Floor:    rapid.Int64Range(0, most).Draw(t, "floor") * rapid.Int64Range(0, 1).Draw(t, "floored"),
+			Demand: draw("demand", 0, most), Weight: draw("weight", 0, 4),
+			Priority: draw("priority", -1, 1) * draw("preferred", 0, 1),
+			Floor:    draw("floor", 0, most) * draw("floored", 0, 1),
 		}
 	})
 	return rapid.SliceOfN(claimant, 1, 9).Draw(t, "claimants")

@@ -42,7 +42,9 @@ type Lane struct {
 func (l Lane) Name() string { return l.Job + "/" + l.Region }
 
 // SameTicks reports whether two lanes tick at the same moments.
-func (l Lane) SameTicks(other Lane) bool { return l.Spec() == other.Spec() && l.Offset == other.Offset }
+func (l Lane) SameTicks(other Lane) bool {
+	return l.Spec() == other.Spec() && l.Offset == other.Offset
+}
 
 // Spec is the schedule, with its zone.
 func (l Lane) Spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }

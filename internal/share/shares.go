@@ -36,7 +36,8 @@ func (b *Book) Shares(at int64, left func(limit int) int64) (Shares, bool) {
 		if !b.short(l, at, n) {
 			continue
 		}
-		if served := float64(l.capacity) / float64(max(l.window.wants, 1)); shortest == nil || served < least {
+		served := float64(l.capacity) / float64(max(l.window.wants, 1))
+		if shortest == nil || served < least {
 			shortest, least, units = l, served, n
 		}
 	}
@@ -54,10 +55,10 @@ func (b *Book) shares(d *division, at int64) []Share {
 		l, cost := &b.rule.Lanes[i], b.rule.Cost(i)
 		s := Share{Lane: l, Wants: w.ticks[i] * cost, Remaining: w.ticks[i]}
 		if !w.slides {
-			s.Remaining = l.Count(moment(at).Add(-time.Nanosecond), moment(w.end).Add(-time.Nanosecond))
+			s.Remaining = l.Count(before(at), before(w.end))
 		}
 		s.Spent = b.lanes[i].since(w.since(at), new(mark))
-		claimants[i] = Claimant{Demand: s.Wants, Weight: l.Weight, Priority: l.Priority, Floor: l.Floor}
+		claimants[i] = Claimant{s.Wants, l.Weight, l.Priority, l.Floor}
 		if cost > d.capacity {
 			claimants[i].Demand = 0 // no run of it fits
 		}

@@ -44,7 +44,9 @@ func (b *bucket) begin(s Standing) {
 		b.holds = append(b.holds, quota.Hold{Units: r.Left, ExpiresAt: r.ExpiresAt.UnixMicro()})
 		b.held += r.Left
 	}
-	slices.SortFunc(b.holds, func(x, y quota.Hold) int { return cmp.Compare(x.ExpiresAt, y.ExpiresAt) })
+	slices.SortFunc(b.holds, func(x, y quota.Hold) int {
+		return cmp.Compare(x.ExpiresAt, y.ExpiresAt)
+	})
 	if !s.SuspendedUntil.IsZero() {
 		b.suspended = s.SuspendedUntil.UnixMicro()
 	}

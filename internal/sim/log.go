@@ -57,7 +57,9 @@ func (l *log) UsedAfter(t int64) int64 { return l.since(l.after(t)) }
 func (l *log) StampAt(t, n int64) int64 {
 	first := l.after(t)
 	reached := l.before[first] + n
-	return l.stamps[sort.Search(len(l.stamps), func(i int) bool { return i >= first && l.upTo(i) >= reached })]
+	found := sort.Search(len(l.stamps)-first,
+		func(i int) bool { return l.upTo(first+i) >= reached })
+	return l.stamps[first+found]
 }
 
 // upTo is the running total with entry i.

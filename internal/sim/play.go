@@ -36,7 +36,7 @@ type Run struct {
 	Outcome Outcome
 	Pages   int64  // that it gets
 	Wanted  int64  // pages: those of the chart, less those that an earlier run has got of it
-	Limit   string // why it gets no more: the name of a limit, quota.PaceName, quota.Suspended or ShareName
+	Limit   string // why no more: a limit's name, quota.PaceName, quota.Suspended or ShareName
 	RetryAt int64  // when the next page would fit; 0 when it is not known
 }
 

@@ -2,14 +2,17 @@
 //
 // Worked example: two lanes of 4 pages every hour, 30 units in any 4 h, from midnight.
 //
-//	00:00 US 4  BR 8     01:00 US 12  BR 16     02:00 US 20  BR 24     03:00 US 28  BR: 2 pages, then denied
+//	00:00 US 4  BR 8     01:00 US 12  BR 16     02:00 US 20  BR 24
+//	03:00 US 28  BR: 2 pages, then denied
 //	04:00 the 4 + 4 of midnight leave at this very moment, US 26, BR 30
 //
 // A run that is denied leaves its chart to the next run of the lane, which wants the missing pages
 // only, if it comes within a quarter of an hour of the first page; otherwise the chart is begun
 // again. If BR above had ticks every 10 minutes:
 //
-//	18:00 BR: 2 pages, then denied     18:10 wants the other 2, and is denied     18:20 begins again, and wants 4
+//	18:00 BR: 2 pages, then denied
+//	18:10 wants the other 2, and is denied
+//	18:20 begins again, and wants 4
 //
 // It decides as the ledgers do, with the same windows to the microsecond, and which ticks run while
 // units are short as a daemon does, by package share. What it cannot know are slow answers and

@@ -53,7 +53,8 @@ func told(c *Course, charges map[int]int64) (lines []string) {
 			lines = append(lines, line)
 		}
 		if units := charges[minute]; units > 0 {
-			lines = append(lines, fmt.Sprint(clock(now), " others ", units, " ", p.Charge(now, units),
+			lines = append(lines, fmt.Sprint(clock(now), " others ", units, " ",
+				p.Charge(now, units),
 				", then ", p.Room(now), " by ", p.Tightest(now), ", more at ", clock(p.Frees(now))))
 		}
 	}
@@ -67,34 +68,42 @@ func TestPlay(t *testing.T) {
 		charges       map[int]int64
 		want          []string
 	}{
-		"the example of the package": {"0 0-4 * * *", "US 4, BR 4", []quota.Limit{limit(30, 4*time.Hour)}, nil, []string{
-			"00:00 US complete 4/4", "00:00 BR complete 4/4", "01:00 US complete 4/4", "01:00 BR complete 4/4",
-			"02:00 US complete 4/4", "02:00 BR complete 4/4", "03:00 US complete 4/4",
-			"03:00 BR partial 2/4 default 4h 04:00", "04:00 BR complete 4/4", "04:00 US complete 4/4"}},
-		"a charge in between": {"0 0-1 * * *", "US 4, BR 4", []quota.Limit{limit(10, 90*time.Minute)},
+		"the example of the package": {"0 0-4 * * *", "US 4, BR 4",
+			[]quota.Limit{limit(30, 4*time.Hour)}, nil, []string{
+				"00:00 US complete 4/4", "00:00 BR complete 4/4", "01:00 US complete 4/4",
+				"01:00 BR complete 4/4", "02:00 US complete 4/4", "02:00 BR complete 4/4",
+				"03:00 US complete 4/4", "03:00 BR partial 2/4 default 4h 04:00",
+				"04:00 BR complete 4/4", "04:00 US complete 4/4"}},
+		"a charge in between": {"0 0-1 * * *", "US 4, BR 4",
+			[]quota.Limit{limit(10, 90*time.Minute)},
 			map[int]int64{30: 2, 40: 1}, []string{
 				"00:00 US complete 4/4", "00:00 BR complete 4/4",
 				"00:30 others 2 true, then 0 by default 1h30m, more at 01:30",
 				"00:40 others 1 false, then 0 by default 1h30m, more at 01:30",
-				"01:00 US denied 0/4 default 1h30m 01:30", "01:00 BR denied 0/4 default 1h30m 01:30"}},
+				"01:00 US denied 0/4 default 1h30m 01:30",
+				"01:00 BR denied 0/4 default 1h30m 01:30"}},
 		"several windows: the one that makes it wait longest is named": {"*/10 0 * * *", "US 3",
 			[]quota.Limit{limit(2, 5*time.Minute), limit(6, 25*time.Minute)}, nil, []string{
 				"00:00 US partial 2/3 default 5m 00:05", "00:10 US complete 1/1",
 				"00:20 US partial 2/3 default 5m 00:25", "00:30 US complete 1/1",
 				"00:40 US partial 2/3 default 5m 00:45", "00:50 US complete 1/1"}},
-		"charts of different length": {"0 */8 * * *", "US 1, BR 5, JP 3", []quota.Limit{limit(18, 24*time.Hour)}, nil, []string{
-			"00:00 US complete 1/1", "00:00 BR complete 5/5", "00:00 JP complete 3/3",
-			"08:00 US complete 1/1", "08:00 BR complete 5/5", "08:00 JP left_out 0/3 share",
-			"16:00 JP complete 3/3", "16:00 US left_out 0/1 share", "16:00 BR left_out 0/5 share"}},
+		"charts of different length": {"0 */8 * * *", "US 1, BR 5, JP 3",
+			[]quota.Limit{limit(18, 24*time.Hour)}, nil, []string{
+				"00:00 US complete 1/1", "00:00 BR complete 5/5", "00:00 JP complete 3/3",
+				"08:00 US complete 1/1", "08:00 BR complete 5/5", "08:00 JP left_out 0/3 share",
+				"16:00 JP complete 3/3", "16:00 US left_out 0/1 share",
+				"16:00 BR left_out 0/5 share"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c1 := Scenario{Lanes: lanes(t, c.spec, c.regions), Limits: c.limits,
 				Price: []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}},
-				Reset: quota.Window{Calendar: "day", Zone: time.UTC}, From: begin, To: begin.AddDate(0, 0, 1)}.Prepare()
+				Reset: quota.Window{Calendar: "day", Zone: time.UTC},
+				From:  begin, To: begin.AddDate(0, 0, 1)}.Prepare()
 			told(c1, map[int]int64{1: 5, 70: 3}) // another play changes nothing
 			for range 2 {
 				if got := told(c1, c.charges); !slices.Equal(got, c.want) {
-					t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+					t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"),
+						strings.Join(c.want, "\n"))
 				}
 			}
 		})

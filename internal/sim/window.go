@@ -42,7 +42,8 @@ func (p *Peak) See(use, at, most int64) {
 }
 
 func newWindow(l quota.Limit, brake bool) window {
-	w := window{limit: l, brake: brake, most: l.Cap(false), length: l.Window.Length.Microseconds(), end: math.MinInt64, peak: NoPeak()}
+	w := window{limit: l, brake: brake, most: l.Cap(false), end: math.MinInt64, peak: NoPeak(),
+		length: l.Window.Length.Microseconds()}
 	if l.Pace != nil {
 		w.line = line{pace: *l.Pace, units: w.most}
 	}
