@@ -206,6 +206,15 @@ func (s *txn) exec(name string, args ...any) (sql.Result, error) {
 	return s.tx.StmtContext(s.ctx, s.stmt[name]).ExecContext(s.ctx, args...)
 }
 
+// affect is exec, and how many rows changed.
+func (s *txn) affect(name string, args ...any) (rows int64, err error) {
+	result, err := s.exec(name, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 func (s *txn) row(name string, args ...any) *sql.Row {
 	return s.tx.StmtContext(s.ctx, s.stmt[name]).QueryRowContext(s.ctx, args...)
 }

@@ -351,7 +351,7 @@ func TestStaleness(t *testing.T) {
 	chart(t, c, ChartKey{Region: "GB", Category: "10"}, nine, videos("a")...)
 	mark := func(at time.Time) {
 		t.Helper()
-		must(t, c.MarkUnavailable(t.Context(), au, at))
+		must(t, c.MarkUnavailable(t.Context(), au, at, false))
 	}
 	want := func(au RegionState) {
 		t.Helper()
@@ -364,7 +364,7 @@ func TestStaleness(t *testing.T) {
 	mark(nine.Add(time.Hour))
 	mark(nine)
 	want(RegionState{Region: "AU", UnavailableAt: nine.Add(time.Hour)})
-	must(t, c.MarkInvalid(t.Context(), au, nine.Add(90*time.Minute)))
+	must(t, c.MarkUnavailable(t.Context(), au, nine.Add(90*time.Minute), true))
 	mark(nine.Add(time.Hour))
 	want(RegionState{Region: "AU", UnavailableAt: nine.Add(90 * time.Minute), Invalid: true})
 	chart(t, c, au, nine.Add(2*time.Hour), videos("a")...)
@@ -433,7 +433,7 @@ func TestOpenReading(t *testing.T) {
 	defer reader.Close()
 	chart(t, c, us, nine, videos("a", "b")...)
 	wantHeads(t, reader, us, "1:a 2:b")
-	if err := reader.MarkUnavailable(t.Context(), us, nine); !errors.Is(err, sqlite.ErrReadOnly) {
+	if err := reader.MarkUnavailable(t.Context(), us, nine, false); !errors.Is(err, sqlite.ErrReadOnly) {
 		t.Errorf("written: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -18,10 +19,7 @@ type ChartKey struct {
 }
 
 func (k ChartKey) category() string {
-	if k.Category == "" {
-		return AllCategories
-	}
-	return k.Category
+	return cmp.Or(k.Category, AllCategories)
 }
 
 // ChartID is a fetched chart's number in the catalogue. Later charts have larger ones.
@@ -98,11 +96,7 @@ func (c *Catalog) Resume(ctx context.Context, key ChartKey,
 func (c *Catalog) PassOn(ctx context.Context, id ChartID, from,
 	to string) (passed bool, err error) {
 	err = c.update(ctx, func(s *txn) error {
-		result, err := s.exec("pass_on", id, from, to)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
+		n, err := s.affect("pass_on", id, from, to)
 		passed = n > 0
 		return err
 	})
@@ -128,19 +122,9 @@ func (s *txn) complete(id ChartID, at time.Time) error {
 	return err
 }
 
-// MarkUnavailable notes that the upstream had no such chart when it was asked at that moment. A
-// complete chart removes the note.
-func (c *Catalog) MarkUnavailable(ctx context.Context, key ChartKey, at time.Time) error {
-	return c.putUnavailable(ctx, key, at, false)
-}
-
-// MarkInvalid notes that the upstream refused the region itself at that moment. A complete chart
-// removes the note.
-func (c *Catalog) MarkInvalid(ctx context.Context, key ChartKey, at time.Time) error {
-	return c.putUnavailable(ctx, key, at, true)
-}
-
-func (c *Catalog) putUnavailable(ctx context.Context, key ChartKey, at time.Time,
+// MarkUnavailable records that the upstream had no such chart when it was asked at that moment, or
+// refused the region itself as invalid. A complete chart removes the record.
+func (c *Catalog) MarkUnavailable(ctx context.Context, key ChartKey, at time.Time,
 	invalid bool) error {
 	return c.update(ctx, func(s *txn) error {
 		_, err := s.exec("put_unavailable", key.Region, key.category(), at.UnixMicro(), invalid)
@@ -246,6 +230,26 @@ func (c *Catalog) History(ctx context.Context, key ChartKey, before ChartID,
 		}, key.Region, key.category(), before, limitOrAll(limit))
 	})
 	return charts, err
+}
+
+// Places returns the videos of a chart by their places, the first at index 0. A place is "" where a
+// repeated video left a gap or the video was purged.
+func (c *Catalog) Places(ctx context.Context, id ChartID) (videos []string, err error) {
+	err = c.view(ctx, func(s *txn) error {
+		return s.each("places", func(row scanner) error {
+			var rank int
+			var video string
+			if err := row.Scan(&rank, &video); err != nil {
+				return err
+			}
+			for len(videos) < rank {
+				videos = append(videos, "")
+			}
+			videos[rank-1] = video
+			return nil
+		}, id)
+	})
+	return videos, err
 }
 
 func scanChart(row scanner) (Chart, error) {

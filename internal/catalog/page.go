@@ -79,11 +79,7 @@ func (s *txn) storePlaces(id ChartID, places int, page Page) (added int, err err
 		if err != nil {
 			return 0, fmt.Errorf("video %q: %w", video.ID, err)
 		}
-		result, err := s.exec("put_entry", id, places+i+1, number)
-		if err != nil {
-			return 0, err
-		}
-		n, err := result.RowsAffected()
+		n, err := s.affect("put_entry", id, places+i+1, number)
 		if err != nil {
 			return 0, err
 		}

@@ -136,11 +136,7 @@ func (c *Catalog) deleteAll(ctx context.Context, query string, before, step int6
 	err error) {
 	for n := step; n >= step; {
 		err := c.update(ctx, func(s *txn) error {
-			result, err := s.exec(query, before, step)
-			if err != nil {
-				return err
-			}
-			n, err = result.RowsAffected()
+			n, err = s.affect(query, before, step)
 			return err
 		})
 		if err != nil {

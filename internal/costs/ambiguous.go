@@ -1,6 +1,7 @@
 package costs
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -81,8 +82,7 @@ func CheckQuery(raw string) error {
 	}
 	for name := range query {
 		if otherName.MatchString(name) {
-			return ambiguous(
-				"its query has the parameter %q, which may turn it into another request",
+			return ambiguous("its query has the parameter %q, which may turn it into another request",
 				spell.Clip(name))
 		}
 		for _, c := range []byte(name) {
@@ -99,16 +99,13 @@ const Override = "X-Http-Method-Override"
 
 // verbOf is the verb that the upstream goes by, and whether the header said so.
 func verbOf(r *http.Request) (verb string, overridden bool, err error) {
-	if verb = r.Method; verb == "" {
-		verb = http.MethodGet
-	}
+	verb = cmp.Or(r.Method, http.MethodGet)
 	var over []string
 	for name, values := range r.Header {
 		if http.CanonicalHeaderKey(name) == Override {
 			over = append(over, values...)
 		} else if otherName.MatchString(name) {
-			return "",
-				false, ambiguous("its header %s may turn it into another request", spell.Clip(name))
+			return "", false, ambiguous("its header %s may turn it into another request", spell.Clip(name))
 		}
 	}
 	switch {

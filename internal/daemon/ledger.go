@@ -33,7 +33,6 @@ func (c *counted) timed(operation string, asked time.Time, err *error) {
 	}
 }
 
-// Charge implements quota.Ledger.
 func (c *counted) Charge(ctx context.Context, charge quota.Charge) (d quota.Decision, err error) {
 	defer c.timed("charge", time.Now(), &err)
 	d, err = c.ClaimsLedger.Charge(ctx, charge)
@@ -47,7 +46,6 @@ func (c *counted) Charge(ctx context.Context, charge quota.Charge) (d quota.Deci
 	return d, err
 }
 
-// Cancel implements quota.Ledger.
 func (c *counted) Cancel(ctx context.Context, charge quota.Charge, d quota.Decision) (err error) {
 	defer c.timed("cancel", time.Now(), &err)
 	if err = c.ClaimsLedger.Cancel(ctx, charge, d); err == nil {
@@ -63,41 +61,35 @@ func add(vec *prometheus.CounterVec, charge quota.Charge) {
 	}
 }
 
-// Usage implements quota.Ledger.
 func (c *counted) Usage(ctx context.Context, credential string,
 	limits []quota.Limit) (u quota.Usage, err error) {
 	defer c.timed("usage", time.Now(), &err)
 	return c.ClaimsLedger.Usage(ctx, credential, limits)
 }
 
-// Sums implements quota.Ledger.
 func (c *counted) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, err error) {
 	defer c.timed("sums", time.Now(), &err)
 	return c.ClaimsLedger.Sums(ctx, q)
 }
 
-// Between implements quota.Ledger.
 func (c *counted) Between(ctx context.Context, credential, bucket string,
 	from, to time.Time) (units int64, err error) {
 	defer c.timed("between", time.Now(), &err)
 	return c.ClaimsLedger.Between(ctx, credential, bucket, from, to)
 }
 
-// Suspend implements quota.Ledger.
 func (c *counted) Suspend(ctx context.Context, credential, bucket string,
 	until time.Time) (err error) {
 	defer c.timed("suspend", time.Now(), &err)
 	return c.ClaimsLedger.Suspend(ctx, credential, bucket, until)
 }
 
-// Claim implements quota.Claims.
 func (c *counted) Claim(ctx context.Context,
 	claim quota.Claim) (state quota.ClaimState, err error) {
 	defer c.timed("claim", time.Now(), &err)
 	return c.ClaimsLedger.Claim(ctx, claim)
 }
 
-// Finish implements quota.Claims.
 func (c *counted) Finish(ctx context.Context, claim quota.Claim, done bool) (err error) {
 	defer c.timed("finish", time.Now(), &err)
 	return c.ClaimsLedger.Finish(ctx, claim, done)

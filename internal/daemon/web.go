@@ -12,7 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-func (d *Daemon) routes() *http.ServeMux {
+// Handler answers /healthz, /readyz and /metrics for the daemon. It is made once, and adds to the
+// registry of Metrics what is asked when they are read.
+func (d *Daemon) Handler() http.Handler {
+	d.register()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "alive")
@@ -86,13 +89,6 @@ func (c *Config) regions() []string {
 		names[i] = l.Region
 	}
 	return names
-}
-
-// Handler answers /healthz, /readyz and /metrics for the daemon. It is made once, and adds to the
-// registry of Metrics what is asked when they are read.
-func (d *Daemon) Handler() http.Handler {
-	d.register()
-	return d.routes()
 }
 
 // Serve answers on the listener until ctx ends, and closes it.

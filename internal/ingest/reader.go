@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,11 +84,8 @@ func (r *reader) read(ctx context.Context, region string) error {
 // else at the first of a new one.
 func (r *reader) resume(ctx context.Context, region string) (token string, err error) {
 	r.chart = &chart{key: catalog.ChartKey{Region: region}}
-	fresh := r.Resume
-	if fresh == 0 {
-		fresh = DefaultResume
-	}
-	old, ok, err := r.interrupted(ctx, r.chart.key, r.Now().Add(-fresh))
+	notBefore := r.Now().Add(-cmp.Or(r.Resume, DefaultResume))
+	old, ok, err := r.interrupted(ctx, r.chart.key, notBefore)
 	if err != nil || !ok {
 		return "", err
 	}

@@ -82,16 +82,10 @@ func (r *reader) end(ctx context.Context, v *visit) {
 	if _, halted := errors.AsType[stopped](v.err); halted && v.Pages == 0 {
 		v.err = nil // it was left out
 	}
-	if kind, upstream := fault.KindOf(v.err); upstream && !v.Known {
+	kind, _ := fault.KindOf(v.err)
+	if invalid := kind == fault.BadRegion; !v.Known && (invalid || kind == fault.NoChart) {
 		ctx, key := context.WithoutCancel(ctx), catalog.ChartKey{Region: v.Region.Region}
-		var err error
-		switch kind {
-		case fault.NoChart:
-			err = r.Catalog.MarkUnavailable(ctx, key, r.Now())
-		case fault.BadRegion:
-			err = r.Catalog.MarkInvalid(ctx, key, r.Now())
-		}
-		r.queue.abort(ctx, err)
+		r.queue.abort(ctx, r.Catalog.MarkUnavailable(ctx, key, r.Now(), invalid))
 	}
 	attrs := []any{"region", v.Region.Region, "outcome", v.Outcome, "pages", v.Pages,
 		"videos", v.Videos, "units", v.Units}

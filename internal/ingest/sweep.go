@@ -2,6 +2,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,12 +93,8 @@ func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 // graceful is a context that outlives ctx by the grace period.
 func (s *Sweep) graceful(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	grace := s.Grace
-	if grace == 0 {
-		grace = DefaultGrace
-	}
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(grace, func() { cancel(context.Cause(ctx)) })
+		timer := time.AfterFunc(cmp.Or(s.Grace, DefaultGrace), func() { cancel(context.Cause(ctx)) })
 		context.AfterFunc(work, func() { timer.Stop() })
 	})
 	return work, func(cause error) { stop(); cancel(cause) }

@@ -39,8 +39,7 @@ type Transport struct {
 	Key    func() (string, error) // the API key; it goes into a header, and nowhere else
 	Learn  func(status int, body []byte) (Lesson, bool)
 	Log    *slog.Logger
-	// Session reports whether a request continues an upload that another one started; nil if the
-	// upstream has no such uploads.
+	// Session reports whether a request continues an upload that another one started.
 	Session func(*http.Request) (method string, ok bool)
 }
 

@@ -34,17 +34,9 @@ const (
 	paid               // it continues one that was charged when it began
 )
 
-// session is the method that a resumable upload is a call of, if the request continues one.
-func (t *Transport) session(r *http.Request) (method string, ok bool) {
-	if t.Session == nil {
-		return "", false
-	}
-	return t.Session(r)
-}
-
 // partOf looks at a request before it is charged. secret is the API key.
 func (t *Transport) partOf(r *http.Request, secret string) part {
-	if _, ok := t.session(r); !ok {
+	if _, ok := t.Session(r); !ok {
 		return whole
 	}
 	given := r.URL.Query()[paidParam]
@@ -107,7 +99,7 @@ func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, se
 // sessionAt is the method that an upload at the address, with the query, is a call of.
 func (t *Transport) sessionAt(address url.URL, query string) (method string, ok bool) {
 	address.RawQuery = query
-	return t.session(&http.Request{Method: http.MethodPut, URL: &address})
+	return t.Session(&http.Request{Method: http.MethodPut, URL: &address})
 }
 
 // signature proves that an upload to the URL was charged to the credential.

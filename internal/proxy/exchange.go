@@ -51,7 +51,7 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x.incoming, x.length = r.Body, r.ContentLength
 	x.w = newWriter(w, p.Limits)
 	x.w.before = x.stopReading
-	p.Metrics.begin()
+	p.Metrics.inFlight.Inc()
 	return x
 }
 

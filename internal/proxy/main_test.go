@@ -46,7 +46,7 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 	to, err := url.Parse(s.Server.URL)
 	must(t, err)
 	s.proxy = &proxy.Proxy{Transport: s.Transport, Table: costs.Default(), Upstream: to,
-		Limits: proxy.DefaultLimits(), Log: s.Transport.Log}
+		Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: s.Transport.Log}
 	for _, f := range change {
 		f(s)
 	}

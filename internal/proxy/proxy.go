@@ -30,7 +30,7 @@ type Proxy struct {
 	Origins []string // web pages that may use it, such as https://dashboard.example
 	Callers *Callers // who may use it; nil for whoever reaches it
 	Limits  Limits
-	Metrics *Metrics // nil for none
+	Metrics *Metrics
 	Log     *slog.Logger
 
 	underWay atomic.Int64 // requests

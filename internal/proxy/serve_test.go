@@ -68,7 +68,7 @@ func TestLog(t *testing.T) {
 // TestAdmin: the metrics count what became of the requests, and /readyz says whether one could be
 // charged.
 func TestAdmin(t *testing.T) {
-	s := open(t, units(1), func(s *station) { s.proxy.Metrics = proxy.NewMetrics() })
+	s := open(t, units(1))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())

@@ -38,9 +38,8 @@ func (e *Error) Unwrap() error { return e.Cause }
 // KindOf is the kind of an Error anywhere in err. It is false for every other error: a denial of
 // the budget, a context that ended, a mistake of the caller.
 func KindOf(err error) (Kind, bool) {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		return Permanent, false
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind, true
 	}
-	return e.Kind, true
+	return Permanent, false
 }
