@@ -30,8 +30,7 @@ type Chart struct {
 	ID       ChartID
 	Region   string
 	Category string // never ""
-	// id of the run that it is of: the one that began it, or to which it was passed on
-	Run string
+	Run      string // that began it, or to which it was passed on
 
 	StartedAt   time.Time // when its first page was fetched
 	FetchedAt   time.Time // of its last page
@@ -64,8 +63,7 @@ func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string,
 		return err
 	})
 	if err != nil {
-		return 0, 0, fmt.Errorf("page %q, the first of a chart of %s: %w", first.Token, key.Region,
-			err)
+		return 0, 0, fmt.Errorf("first page %q of a chart of %s: %w", first.Token, key.Region, err)
 	}
 	return id, added, nil
 }
@@ -85,7 +83,8 @@ func (c *Catalog) Resume(ctx context.Context, key ChartKey,
 		return Chart{}, false, nil
 	case err != nil:
 		return Chart{}, false, err
-	case !chart.CompletedAt.IsZero() || chart.StartedAt.Before(notBefore.Truncate(time.Microsecond)):
+	case !chart.CompletedAt.IsZero(),
+		chart.StartedAt.Before(notBefore.Truncate(time.Microsecond)):
 		return Chart{}, false, nil
 	}
 	return chart, true, nil

@@ -78,12 +78,11 @@ var otherName = regexp.MustCompile(`(?i)http[-_]?method|http[-_]?headers|method[
 func CheckQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil || strings.Contains(raw, "#") {
-		return ambiguous("its query is malformed: escape %% as %%25, ; as %%3B and # as %%23")
+		return ambiguous("its query cannot be read in one way: write %%25 for %%, %%3B for ; and %%23 for #")
 	}
 	for name := range query {
 		if otherName.MatchString(name) {
-			return ambiguous("its query has the parameter %q, which may turn it into another request",
-				spell.Clip(name))
+			return ambiguous("its parameter %q may turn it into another request", spell.Clip(name))
 		}
 		for _, c := range []byte(name) {
 			if c <= ' ' || c >= 0x7f {
@@ -105,15 +104,15 @@ func verbOf(r *http.Request) (verb string, overridden bool, err error) {
 		if http.CanonicalHeaderKey(name) == Override {
 			over = append(over, values...)
 		} else if otherName.MatchString(name) {
-			return "", false, ambiguous("its header %s may turn it into another request", spell.Clip(name))
+			err := ambiguous("its header %s may turn it into another request", spell.Clip(name))
+			return "", false, err
 		}
 	}
 	switch {
 	case len(over) == 0:
 		return verb, false, nil
 	case len(over) > 1 || verb != http.MethodPost || over[0] != http.MethodGet:
-		return "", false, ambiguous("X-HTTP-Method-Override is accepted once, on a POST that is " +
-			"meant as a GET")
+		return "", false, ambiguous("X-HTTP-Method-Override is accepted once, as GET on a POST")
 	}
 	return http.MethodGet, true, nil
 }

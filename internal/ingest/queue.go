@@ -15,15 +15,15 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// maxSilent is how many regions may fail one after the other for want of an answer before the
-// upstream is taken to be down. Each of them costs as many units as there were attempts.
+// maxSilent is how many regions in a row may get no answer before the upstream is taken to be down.
+// Each of them costs as many units as there were attempts.
 const maxSilent = 3
 
 // queue hands the visits of a sweep to its readers, stalest region first, and stops them all at
 // once.
 //
-// A reader begins a visit beside others only while the upstream answers and the units left will do
-// for every page that is still to be asked for. So a key that is refused, or an upstream that is
+// A reader begins a visit beside others only while the upstream answers and the units left pay for
+// every page that is still to be asked for. So a key that is refused, or an upstream that is
 // down, costs what it costs a single reader, and short units complete charts rather than begin
 // them.
 //
@@ -41,10 +41,10 @@ type queue struct {
 	pages   int64            // of a visit, at most
 	busy    int              // visits under way that ask the upstream
 	wanted  int64            // pages that they may still ask for
-	fit     int64            // pages that the units left will do for; 0 while the upstream does not answer
+	fit     int64            // pages that the units left pay for; 0 while the upstream is silent
 	at      time.Time        // of the decision that said so
 	silent  int              // regions without an answer since the last answer
-	heard   int              // times that it was told whether the upstream answers
+	heard   int              // how often it was told whether the upstream answers
 	cause   error            // of the end: what happened in one region has ended the sweep for all
 	broken  error            // the catalogue takes no more
 	units   map[string]int64 // charged, by bucket
@@ -118,7 +118,7 @@ func (q *queue) answered(v *visit) {
 	q.heardFrom(v)
 }
 
-// heardFrom notes that the upstream answers, and for how many pages the units left will do.
+// heardFrom notes that the upstream answers, and how many pages the units left pay for.
 func (q *queue) heardFrom(v *visit) {
 	q.silent = 0
 	q.heard++
@@ -185,7 +185,7 @@ func (q *queue) noAnswer(v *visit, err error) {
 	q.heard++
 	q.fit = 0
 	if q.silent++; q.silent == maxSilent {
-		q.cause = fmt.Errorf("%d regions in a row had no answer: %w", maxSilent, err)
+		q.cause = fmt.Errorf("no answer for %d regions in a row: %w", maxSilent, err)
 	}
 }
 

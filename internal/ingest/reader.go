@@ -34,7 +34,7 @@ type chart struct {
 	taken  bool // another sweep, which had resumed it, has completed it
 }
 
-// sweep visits the regions that the queue hands out.
+// sweep visits the regions that it takes from the queue.
 func (r *reader) sweep(ctx context.Context) {
 	defer r.queue.catch()
 	defer r.stored() // of a visit that panics
@@ -55,13 +55,12 @@ func (r *reader) sweep(ctx context.Context) {
 	}
 }
 
-// read reads the chart of one region. A page token that the upstream no longer takes means that the
-// chart begins again, once.
+// read reads the chart of one region. If the upstream refuses a page token, the chart is read again
+// from its start, once.
 func (r *reader) read(ctx context.Context, region string) error {
-	ctx = meter.WithCall(ctx, quota.Call{
-		Unpaced: r.Unpaced != nil && r.Unpaced(region),
-		Labels:  quota.Labels{quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run},
-	})
+	of := quota.Labels{quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}
+	unpaced := r.Unpaced != nil && r.Unpaced(region)
+	ctx = meter.WithCall(ctx, quota.Call{Unpaced: unpaced, Labels: of})
 	// First, since it may wait for another writer: what is stored by then must not be asked for.
 	err := r.Catalog.CheckRoom(ctx)
 	var token string
@@ -73,7 +72,7 @@ func (r *reader) read(ctx context.Context, region string) error {
 	}
 	err = r.pages(ctx, token)
 	if kind, ok := fault.KindOf(err); ok && kind == fault.BadPageToken {
-		r.Log.Warn("the upstream no longer takes the page token: chart begun again", "region", region)
+		r.Log.Warn("page token expired: reading the chart again from its start", "region", region)
 		r.chart = &chart{key: r.chart.key}
 		err = r.pages(ctx, "")
 	}
@@ -121,7 +120,7 @@ func (r *reader) interrupted(ctx context.Context, key catalog.ChartKey, notBefor
 // have begun some.
 const ownCharts = 50
 
-var errLoop = errors.New("the upstream's pages lead back to one that was read before")
+var errLoop = errors.New("a page token leads back to a page that was read before")
 
 // pages reads and stores the chart from the page of token on. A nil error means that it is
 // complete.

@@ -24,8 +24,8 @@ const (
 type Summary struct {
 	Outcome    Outcome
 	Units      map[string]int64 // charged, by bucket
-	RetryAt    time.Time        // when an exhausted sweep can go on; zero otherwise
-	RetryAfter time.Duration    // how long that was from its end, by the ledger's clock; a host's may be a day off
+	RetryAt    time.Time        // when an exhausted sweep can be resumed; zero otherwise
+	RetryAfter time.Duration    // from its end to RetryAt by the ledger's clock, not the host's
 	Limit      string           // what denied it
 	Regions    []Region         // in the order of the visit
 }
@@ -78,7 +78,8 @@ func (s *Sweep) opensAt() (at time.Time, after time.Duration) {
 	if err != nil {
 		now := s.Now()
 		_, reset := s.Day.Bounds(now)
-		s.Log.Warn("when the bucket opens again could not be asked: taken to be the upstream's reset", "reset", reset, "error", err)
+		s.Log.Warn("cannot ask when the bucket opens again: assuming the upstream's reset",
+			"reset", reset, "error", err)
 		return reset, reset.Sub(now)
 	}
 	at = usage.At

@@ -94,7 +94,8 @@ func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 func (s *Sweep) graceful(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(cmp.Or(s.Grace, DefaultGrace), func() { cancel(context.Cause(ctx)) })
+		grace := cmp.Or(s.Grace, DefaultGrace)
+		timer := time.AfterFunc(grace, func() { cancel(context.Cause(ctx)) })
 		context.AfterFunc(work, func() { timer.Stop() })
 	})
 	return work, func(cause error) { stop(); cancel(cause) }

@@ -80,14 +80,14 @@ func (t *Transport) suspend(ctx context.Context, d quota.Decision, lesson Lesson
 	_, until := lesson.Reset.Bounds(at)
 	log := t.Log.With("bucket", lesson.Bucket, "until", until.UTC())
 	if err == nil && !until.After(now) {
-		log.Info("the upstream reported an exhausted bucket, of a day that has ended")
+		log.Info("the upstream reported an exhausted bucket, but for a day that has ended")
 		return
 	}
 	if err == nil {
 		err = t.Budget.Ledger.Suspend(ctx, t.Budget.Credential, lesson.Bucket, until)
 	}
 	if err != nil {
-		log.Error("the upstream reports an exhausted bucket, but cannot suspend it", "error", err)
+		log.Error("cannot suspend the bucket that the upstream reports as exhausted", "error", err)
 		return
 	}
 	log.Warn("the upstream reports an exhausted bucket: suspended until its reset")

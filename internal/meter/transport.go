@@ -125,7 +125,7 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 		err = fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, scheme, host,
 			cmp.Or(t.Scheme, scheme), t.Host)
 	case !endpoint.Private(r.URL):
-		err = fmt.Errorf("%w: http:// is for this machine alone, %s needs https://",
+		err = fmt.Errorf("%w: http:// is for this machine only, %s needs https://",
 			ErrInTheClear, host)
 	default:
 		err = checkQuery(r.URL.RawQuery)
@@ -148,7 +148,7 @@ func authorized(r *http.Request) bool { return r.Header.Get("Authorization") != 
 func checkQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return fmt.Errorf("%w, or might: its query is malformed", ErrKeyInURL)
+		return fmt.Errorf("%w, or might: write %%25 for %% and %%3B for ; in its query", ErrKeyInURL)
 	}
 	if slices.ContainsFunc(SecretParams(), query.Has) {
 		return fmt.Errorf("%w: leave it out, it is added as a header", ErrKeyInURL)

@@ -44,8 +44,8 @@ func ParseCallers(text string) (*Callers, error) {
 		}
 	}
 	if len(problems) == 0 && len(callers.all) == 0 {
-		problems = append(problems, errors.New("it names nobody: write a line for each caller, "+
-			"its name and its token"))
+		problems = append(problems, errors.New("it has no callers: write a line for each, "+
+			"with its name and its token"))
 	}
 	return &callers, errors.Join(problems...)
 }
@@ -55,7 +55,7 @@ func (c *Callers) add(words []string) error {
 		return errors.New("write a name and a token, separated by a space")
 	}
 	name, token := words[0], words[1]
-	switch { // the name is repeated once it cannot be a token in the wrong place
+	switch { // a name may be shown once it cannot be a token in the wrong place
 	case !callerForm.MatchString(name):
 		return errors.New("a name has up to 64 letters, digits, . _ and -, and comes before its " +
 			"token")
@@ -63,15 +63,15 @@ func (c *Callers) add(words []string) error {
 		return fmt.Errorf("its token is shorter than %d characters: a line has a name, then a "+
 			"token", leastToken)
 	case !tokenForm.MatchString(token):
-		return errors.New("its token holds other characters than plain text")
+		return errors.New("its token has characters that are not printable ASCII")
 	}
 	sum := sha256.Sum256([]byte(token))
 	for _, other := range c.all {
 		if other.name == name {
-			return fmt.Errorf("a second line for %s", name)
+			return fmt.Errorf("%s has a line already", name)
 		}
 		if other.sum == sum {
-			return fmt.Errorf("%s has the token of %s", name, other.name)
+			return fmt.Errorf("%s has the same token as %s", name, other.name)
 		}
 	}
 	c.all = append(c.all, caller{name, sum})
@@ -90,7 +90,7 @@ func (c *Callers) named(token string) (name string) {
 	return name
 }
 
-// identify says who asks, where that must be said. A token comes in a header of its own, or in
+// identify finds who asks, if callers must be known. A token comes in a header of its own, or in
 // place of the API key or the OAuth token that a program knows how to send.
 func (x *exchange) identify() error {
 	callers, r := x.proxy.Callers, x.r

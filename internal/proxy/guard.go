@@ -75,7 +75,7 @@ func (x *exchange) checkOrigin() error {
 			spell.Clip(strings.Join(origins, ", ")))
 	case slices.ContainsFunc(x.r.Header.Values("Sec-Fetch-Site"), foreign):
 		return refusef(http.StatusForbidden, reason, title,
-			"a web page of another site sent the request: only one named with --allow-origin may")
+			"a web page of another site sent the request: only those named with --allow-origin may")
 	}
 	return nil
 }

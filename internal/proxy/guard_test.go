@@ -141,17 +141,17 @@ func TestParseCallers(t *testing.T) {
 	}
 	const short = ": its token is shorter than 16 characters: a line has a name, then a token"
 	for text, want := range map[string]string{
-		"":                                      "it names nobody",
-		"# nobody\n":                            "it names nobody",
+		"":                                      "it has no callers",
+		"# nobody\n":                            "it has no callers",
 		token + "\n":                            "line 1: write a name and a token",
 		"a b " + token:                          "line 1: write a name and a token",
 		"\na short":                             "line 2" + short,
 		token + " nightly":                      "line 1" + short,
-		"a tokentokentoken\u00e9":               "line 1: its token holds other characters",
+		"a tokentokentoken\u00e9":               "line 1: its token has characters",
 		"-a " + token:                           "line 1: a name has",
 		"a=b " + token:                          "line 1: a name has",
-		"a " + token + "\na " + token + "2":     "line 2: a second line for a",
-		"a " + token + "\n#\nb " + token:        "line 3: b has the token of a",
+		"a " + token + "\na " + token + "2":     "line 2: a has a line already",
+		"a " + token + "\n#\nb " + token:        "line 3: b has the same token as a",
 		"a x\nb y":                              "line 1" + short + "\nline 2: ",
 		strings.Repeat("a", 65) + " " + token:   "line 1: a name has",
 		"nightly:" + token + "\nother " + token: "line 1: write a name",

@@ -22,15 +22,15 @@ func (x *exchange) checkForm() error {
 	case r.Method == http.MethodConnect, r.Method == http.MethodTrace:
 		return ambiguous("%s is not forwarded", r.Method)
 	case !strings.HasPrefix(r.RequestURI, "/"), r.URL.Host != "":
-		return ambiguous("write the path alone: this is not a proxy for http_proxy, but an " +
-			"address to use in place of the upstream's")
+		return ambiguous("send a path without a host: the proxy's address takes the place of the " +
+			"upstream's, and does not serve as http_proxy")
 	case !onlyTokens(r.Header["Upgrade"], "h2c"):
-		return ambiguous("an Upgrade is not forwarded: nothing would meter what follows it")
+		return ambiguous("Upgrade is not forwarded: what follows it could not be metered")
 	case !onlyTokens(r.Header["Expect"], "100-continue"):
-		return ambiguous("Expect is taken as 100-continue alone")
+		return ambiguous("the only Expect that is accepted is 100-continue")
 	case !onlyTokens(r.Header["Connection"], "close", "keep-alive", "upgrade", "http2-settings",
 		"te"):
-		return ambiguous("Connection names headers to be left out of it")
+		return ambiguous("Connection names other headers: remove them from it")
 	case len(r.Trailer) > 0:
 		return ambiguous("trailers are not forwarded")
 	case len(r.Header.Values("X-Goog-User-Project")) > 0:
@@ -39,7 +39,7 @@ func (x *exchange) checkForm() error {
 	for _, name := range []string{"Authorization", "Content-Type", "Content-Encoding", keyHeader,
 		TokenHeader} {
 		if len(r.Header.Values(name)) > 1 {
-			return ambiguous("it has more than one %s", name)
+			return ambiguous("send one %s header at most", name)
 		}
 	}
 	return nil
@@ -58,8 +58,8 @@ func onlyTokens(values []string, known ...string) bool {
 	return true
 }
 
-// checkAuthorization refuses a credential that would have to be dropped: who sends one means to act
-// by it.
+// checkAuthorization refuses a credential that would have to be dropped: the caller sent it for a
+// reason.
 func (x *exchange) checkAuthorization() error {
 	if err := checkParameters(x.r.URL.Query()); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (x *exchange) checkAuthorization() error {
 	case !strings.EqualFold(scheme, "Bearer") || token == "":
 		return refusef(http.StatusBadRequest, "authorizationNotTaken",
 			"authorization is not forwarded",
-			"Authorization is forwarded as an OAuth token alone, Bearer and the token")
+			"Authorization must be an OAuth token: Authorization: Bearer TOKEN")
 	case !x.method.OAuth:
 		return refusef(http.StatusBadRequest, "authorizationNotTaken",
 			"authorization is not forwarded",
@@ -109,8 +109,8 @@ func withoutKeys(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// dropHeaders takes out of a request what is meant for us, or tells the upstream about the caller's
-// browser.
+// dropHeaders takes out of a request what is meant for the proxy, or tells the upstream about the
+// caller's browser.
 func (x *exchange) dropHeaders(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Sec-") || strings.HasPrefix(name, "Access-Control-") {
@@ -125,8 +125,8 @@ func (x *exchange) dropHeaders(h http.Header) {
 	}
 }
 
-// keepPrivate takes out of an answer what the upstream would allow to web pages, since who may use
-// the proxy is said here, and what it tells browsers about its own address.
+// keepPrivate takes out of an answer what the upstream would allow web pages, since the proxy has
+// its own list of them, and what the upstream tells browsers about its own address.
 func keepPrivate(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Access-Control-") {
@@ -159,7 +159,7 @@ func checkOverride(r *http.Request, form string) (string, error) {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if !strings.EqualFold(strings.TrimSpace(kind), formType) ||
 		r.Header.Get("Content-Encoding") != "" {
-		return "", ambiguous("with %s its body is a plain %s", costs.Override, formType)
+		return "", ambiguous("with %s the body must be %s, without a Content-Encoding", costs.Override, formType)
 	}
 	if err := costs.CheckQuery(form); err != nil {
 		return "", err

@@ -76,15 +76,15 @@ func serve(ctx context.Context, listener net.Listener, server *http.Server) erro
 	return err
 }
 
-// Listen opens an address to listen on: host:port, or unix:PATH for a socket that only its user can
-// reach. A socket that a process has left behind is replaced, one that answers is not.
+// Listen listens on an address: host:port, or unix:PATH for a socket that only its user can reach.
+// A socket that a process has left behind is replaced, one that answers is not.
 func Listen(address string) (net.Listener, error) {
 	path, ok := strings.CutPrefix(address, "unix:")
 	if !ok {
 		return net.Listen("tcp", address)
 	}
 	if path == "" {
-		return nil, errors.New("unix: names no path")
+		return nil, errors.New("unix: has no path, write unix:PATH")
 	}
 	if err := clear(path); err != nil {
 		return nil, err

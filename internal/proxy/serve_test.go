@@ -143,7 +143,7 @@ func TestUnixSocket(t *testing.T) {
 	must(t, os.WriteFile(file, nil, 0o600))
 	for address, want := range map[string]string{
 		"unix:" + path: "address already in use", "unix:" + file: "is not a socket",
-		"unix:": "names no path",
+		"unix:": "has no path",
 	} {
 		if l, err := proxy.Listen(address); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v %v", address, l, err)

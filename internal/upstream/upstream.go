@@ -42,7 +42,8 @@ func lessons(table *costs.Table, log *slog.Logger) func(status int,
 		}
 		bucket, ok := table.BucketOfMetric(said.Metric)
 		if !ok {
-			log.Warn("the upstream reports an exhausted quota that no bucket of the price list has", "metric", said.Metric)
+			log.Warn("the upstream reports an exhausted quota that the price list lacks",
+				"metric", said.Metric)
 		}
 		return meter.Lesson{Bucket: bucket.Name, Reset: bucket.Reset}, ok
 	}

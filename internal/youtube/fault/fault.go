@@ -112,7 +112,8 @@ func classifyRest(status int, said answer) Kind {
 // only a refused key is of the global domain.
 func (a answer) deniesCredential(status int) bool {
 	refused := func(r reason) bool {
-		return strings.HasPrefix(r.word, "API_KEY_") || strings.HasPrefix(r.word, "ACCESS_TOKEN_") ||
+		return strings.HasPrefix(r.word, "API_KEY_") ||
+			strings.HasPrefix(r.word, "ACCESS_TOKEN_") ||
 			r.word == "forbidden" && r.domain == "global"
 	}
 	return slices.ContainsFunc(a.reasons, refused) ||
