@@ -3,8 +3,6 @@ package ingest_test
 import (
 	"strings"
 	"testing"
-
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // TestTooLargePage: a page with too much in it is charged, not stored and not asked for again, and
@@ -16,14 +14,16 @@ func TestTooLargePage(t *testing.T) {
 	}{
 		"title": {func(body string) string {
 			return strings.Replace(body, `"title":"`, `"title":"`+strings.Repeat("a", 1<<20), 1)
-		},
-			"title is 10486"},
-		"body":  {func(body string) string { return body + strings.Repeat(" ", 17<<20) }, "it is longer than 16777216 bytes"},
-		"items": {func(body string) string { return strings.Replace(body, `"items":[`, `"items":[{},`, 1) }, "items is a list of 51, 50 at most"},
+		}, "title is 10486"},
+		"body": {func(body string) string { return body + strings.Repeat(" ", 17<<20) },
+			"it is longer than 16777216 bytes"},
+		"items": {func(body string) string {
+			return strings.Replace(body, `"items":[`, `"items":[{},`, 1)
+		}, "items is a list of 51, 50 at most"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, &youtubetest.Server{}, units(1000))
+			s := plenty(t)
 			answers := 0
 			s.alter = func(body string) string {
 				if answers++; answers == 1 {
@@ -31,7 +31,7 @@ func TestTooLargePage(t *testing.T) {
 				}
 				return body
 			}
-			sum := s.run(t, s.sweep(t, "US,GB", 1), "partial US:failed:0/0:1 GB:complete:1/50:1", "US1 GB1")
+			sum := s.run(t, "US,GB", 1, "partial US:failed:0/0:1 GB:1/50:1", "US1 GB1")
 			if err := sum.Regions[0].Err(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %.300v, want %s", err, c.want)
 			}

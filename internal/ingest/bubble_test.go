@@ -32,7 +32,8 @@ type bubble struct {
 
 // inBubble runs a test at nine o'clock in a bubble. The folder is made outside, where it is
 // removed.
-func inBubble(t *testing.T, standin *youtubetest.Server, most int64, test func(*testing.T, *station)) {
+func inBubble(t *testing.T, standin *youtubetest.Server, most int64,
+	test func(*testing.T, *station)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

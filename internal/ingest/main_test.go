@@ -1,7 +1,6 @@
 package ingest_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +25,9 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/upstream"
+	"quotabudget/internal/upstream/upstreamtest"
 	"quotabudget/internal/youtube"
+	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -55,12 +56,17 @@ type station struct {
 	asked []string                 // region and page of each request since they were last taken
 	hook  func(*http.Request)      // called with each request
 	alter func(body string) string // of each answer
-	log   bytes.Buffer
 }
 
-// units is a limit of so many units in any 24 hours.
-func units(n int64) []quota.Limit {
-	return []quota.Limit{{Bucket: quota.DefaultBucket, Units: n, Window: quota.Sliding(24 * time.Hour)}}
+var (
+	units  = upstreamtest.Units
+	faults = upstreamtest.Faults
+)
+
+// plenty is a station with units enough.
+func plenty(t testing.TB) *station {
+	t.Helper()
+	return open(t, &youtubetest.Server{}, units(1000))
 }
 
 // open wires a station on a SQLite ledger.
@@ -97,7 +103,8 @@ func (s *station) wire(t testing.TB, ledger quota.Ledger, limits []quota.Limit) 
 }
 
 // wireIn keeps the catalogue in dir.
-func (s *station) wireIn(t testing.TB, dir string, ledger quota.Ledger, limits []quota.Limit) *station {
+func (s *station) wireIn(t testing.TB, dir string, ledger quota.Ledger,
+	limits []quota.Limit) *station {
 	t.Helper()
 	t.Cleanup(func() { ledger.Close() })
 	s.SetNow(nine)
@@ -107,7 +114,7 @@ func (s *station) wireIn(t testing.TB, dir string, ledger quota.Ledger, limits [
 		s.standin.Charts = s.charts
 	}
 	address, base := s.serve(t)
-	log := slog.New(slog.NewTextHandler(writer{s}, nil))
+	log := slog.New(slog.DiscardHandler)
 	table := costs.Default()
 	s.budget = config.Credential{Name: "key1", Limits: limits}.Budget(ledger, table, log)
 	var err error
@@ -119,9 +126,8 @@ func (s *station) wireIn(t testing.TB, dir string, ledger quota.Ledger, limits [
 		t.Fatal(err)
 	}
 	s.client.Retry = youtube.Retry{Transient: 3, Throttled: 2}
-	if s.catalog, err = catalog.Open(t.Context(), "sqlite://"+filepath.Join(dir, "catalog.db")); err != nil {
-		t.Fatal(err)
-	}
+	s.catalog, err = catalog.Open(t.Context(), "sqlite://"+filepath.Join(dir, "catalog.db"))
+	must(t, err)
 	t.Cleanup(func() { s.catalog.Close() })
 	return s
 }
@@ -143,9 +149,10 @@ var generated = sync.OnceValue(youtubetest.Generator{}.Charts)
 
 // ServeHTTP is the stand-in, watched.
 func (s *station) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	page := map[string]int{"": 1, "CDIQAA": 2, "CGQQAA": 3, "CJYBEAA": 4}[r.URL.Query().Get("pageToken")]
+	query := r.URL.Query()
+	pages := map[string]int{"": 1, "CDIQAA": 2, "CGQQAA": 3, "CJYBEAA": 4}
 	s.mu.Lock()
-	s.asked = append(s.asked, fmt.Sprintf("%s%d", r.URL.Query().Get("regionCode"), page))
+	s.asked = append(s.asked, fmt.Sprint(query.Get("regionCode"), pages[query.Get("pageToken")]))
 	hook, alter := s.hook, s.alter
 	s.mu.Unlock()
 	if hook != nil {
@@ -177,14 +184,6 @@ func (s *station) on(fn func(*http.Request)) {
 	s.hook = fn
 }
 
-type writer struct{ *station }
-
-func (w writer) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.log.Write(p)
-}
-
 func (s *station) Now() time.Time {
 	if s.inside != nil {
 		return time.Now()
@@ -211,13 +210,19 @@ func (s *station) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
 	must(t, err)
 	return &ingest.Sweep{
 		Client: s.client, Catalog: s.catalog, Budget: s.budget, Regions: parsed, Pages: pages,
-		Day: costs.Default().Buckets()[0].Reset, Job: "trending", Run: "run1", Now: s.Now, Log: s.budget.Log,
+		Day: costs.Default().Buckets()[0].Reset, Job: "trending", Run: "run1",
+		Now: s.Now, Log: s.budget.Log,
 	}
 }
 
-// run sweeps, wants no error, and compares what it came to, "complete US:complete:4/200:4"
-// (pages/videos:units), and what was asked of the upstream.
-func (s *station) run(t testing.TB, sweep *ingest.Sweep, want, asked string) ingest.Summary {
+// run sweeps regions, wants no error, and compares what it came to, "partial US:4/200:4
+// GB:skipped:0/0:0" (pages/videos:units), and what was asked of the upstream.
+func (s *station) run(t testing.TB, list string, pages int, want, asked string) ingest.Summary {
+	t.Helper()
+	return s.execute(t, s.sweep(t, list, pages), want, asked)
+}
+
+func (s *station) execute(t testing.TB, sweep *ingest.Sweep, want, asked string) ingest.Summary {
 	t.Helper()
 	sum, err := sweep.Execute(t.Context())
 	must(t, err)
@@ -238,7 +243,12 @@ func (s *station) compare(t testing.TB, sum ingest.Summary, want, asked string) 
 func written(sum ingest.Summary) string {
 	parts := []string{string(sum.Outcome)}
 	for _, r := range sum.Regions {
-		parts = append(parts, fmt.Sprintf("%s:%s:%d/%d:%d", r.Region, r.Outcome, r.Pages, r.Videos, r.Units))
+		outcome := string(r.Outcome) + ":"
+		if r.Outcome == ingest.Complete {
+			outcome = ""
+		}
+		parts = append(parts,
+			fmt.Sprintf("%s:%s%d/%d:%d", r.Region, outcome, r.Pages, r.Videos, r.Units))
 	}
 	return strings.Join(parts, " ")
 }
@@ -246,7 +256,8 @@ func written(sum ingest.Summary) string {
 // balanced compares the ledger's units, all labelled, with what the stand-in counted.
 func (s *station) balanced(t testing.TB) {
 	t.Helper()
-	entries, err := s.budget.Ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
+	query := quota.Query{Credential: "key1", Bucket: "default"}
+	entries, err := s.budget.Ledger.Entries(t.Context(), query)
 	must(t, err)
 	var sum int64
 	for _, e := range entries {
@@ -291,11 +302,10 @@ func (s *station) whole(t testing.TB, region string, n int) {
 	}
 }
 
-func faults(t testing.TB, specs ...string) []youtubetest.Fault {
-	t.Helper()
-	all, err := youtubetest.ParseFaults(specs...)
-	must(t, err)
-	return all
+// isKind reports whether an error is a fault of that kind.
+func isKind(err error, want fault.Kind) bool {
+	kind, ok := fault.KindOf(err)
+	return ok && kind == want
 }
 
 // must ends a test that cannot go on after an error.

@@ -71,13 +71,15 @@ func TestHowLongItTakes(t *testing.T) {
 		for region := range strings.SplitSeq(eight, ",") {
 			totals[region] = c.places
 		}
-		standin := &youtubetest.Server{Charts: youtubetest.Generator{Totals: totals, Days: 1}.Charts()}
+		charts := youtubetest.Generator{Totals: totals, Days: 1}.Charts()
+		standin := &youtubetest.Server{Charts: charts}
 		inBubble(t, standin, int64(c.units), func(t *testing.T, s *station) {
 			s.inside.latency = func(string) time.Duration { return answer }
 			began := time.Now()
 			sum, err := s.sideBySide(t, eight, 4, c.readers).Execute(t.Context())
-			if took := time.Since(began); err != nil || sum.Outcome != ingest.Complete || took != c.want {
-				t.Errorf("%d readers: %v, want %v; %s, %v", c.readers, took, c.want, written(sum), err)
+			took := time.Since(began)
+			if err != nil || sum.Outcome != ingest.Complete || took != c.want {
+				t.Errorf("%+v: %v; %s, %v", c, took, written(sum), err)
 			}
 		})
 	}
@@ -90,7 +92,8 @@ func TestDownMeanwhile(t *testing.T) {
 	inBubble(t, standin, 1000, func(t *testing.T, s *station) {
 		s.inside.latency = func(string) time.Duration { return time.Second }
 		sum, err := s.sideBySide(t, eight, 4, 4).Execute(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "3 regions in a row") || sum.Units["default"] != 1+(4+1+1)*4 {
+		if err == nil || !strings.Contains(err.Error(), "3 regions in a row") ||
+			sum.Units["default"] != 1+(4+1+1)*4 {
 			t.Errorf("swept %s, %v", written(sum), err)
 		}
 		if last := sum.Regions[7]; last.Outcome != ingest.Failed {
@@ -102,7 +105,8 @@ func TestDownMeanwhile(t *testing.T) {
 // TestDownTogether: three regions that have no answer at the same time are counted as one, so a
 // short failure does not end the sweep.
 func TestDownTogether(t *testing.T) {
-	s := open(t, &youtubetest.Server{Faults: faults(t, "503:GB*4", "503:DE*4", "503:FR*4")}, units(1000))
+	s := plenty(t)
+	s.standin.SetFaults(faults(t, "503:GB*4", "503:DE*4", "503:FR*4")...)
 	failed, all := 0, make(chan struct{})
 	sweep := s.sideBySide(t, "US,GB,DE,FR,IN,BR", 2, 4)
 	sweep.Watch = func(e ingest.Event) {
@@ -123,7 +127,8 @@ func TestDownTogether(t *testing.T) {
 		}
 	})
 	sum, err := sweep.Execute(t.Context())
-	want := "partial US:complete:2/100:2 GB:failed:0/0:4 DE:failed:0/0:4 FR:failed:0/0:4 IN:complete:2/100:2 BR:complete:2/100:2"
+	const want = "partial US:2/100:2 GB:failed:0/0:4 DE:failed:0/0:4 FR:failed:0/0:4 " +
+		"IN:2/100:2 BR:2/100:2"
 	if err != nil || written(sum) != want {
 		t.Errorf("swept %s, %v", written(sum), err)
 	}
@@ -135,8 +140,9 @@ func TestShortUnitsCompleteCharts(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		s := open(t, &youtubetest.Server{}, units(9))
 		sum, err := s.sideBySide(t, "US,GB,DE,FR", 4, 4).Execute(t.Context())
-		want := "exhausted US:complete:4/200:4 GB:complete:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0"
-		if err != nil || written(sum) != want || s.sorted() != "DE1 GB1 GB2 GB3 GB4 US1 US2 US3 US4" {
+		want := "exhausted US:4/200:4 GB:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0"
+		asked := s.sorted()
+		if err != nil || written(sum) != want || asked != "DE1 GB1 GB2 GB3 GB4 US1 US2 US3 US4" {
 			t.Errorf("swept %s, %v", written(sum), err)
 		}
 		if sum.Limit != "default 24h" || sum.Regions[3].Err() != nil {
@@ -159,18 +165,20 @@ func TestDeniedInTheMiddle(t *testing.T) {
 		}
 	}))
 	sum, err := s.sideBySide(t, "US,GB,DE,FR,IN", 4, 3).Execute(t.Context())
-	if err != nil || sum.Outcome != ingest.Exhausted || sum.Units["default"] != 4 || s.sorted() != "DE1 GB1 US1 US2" {
+	if err != nil || sum.Outcome != ingest.Exhausted || sum.Units["default"] != 4 ||
+		s.sorted() != "DE1 GB1 US1 US2" {
 		t.Errorf("swept %s, %v", written(sum), err)
 	}
 	for i, r := range sum.Regions {
-		if (r.Outcome == ingest.Partial) != (i < 3) || errors.Is(r.Err(), quota.ErrExhausted) != (i < 3) {
+		half, denied := r.Outcome == ingest.Partial, errors.Is(r.Err(), quota.ErrExhausted)
+		if half != (i < 3) || denied != (i < 3) {
 			t.Errorf("%s is %s: %v", r.Region, r.Outcome, r.Err())
 		}
 	}
 	s.on(nil)
 	s.budget.Limits = units(1000)
 	sum, err = s.sideBySide(t, "US,GB,DE,FR,IN", 4, 3).Execute(t.Context())
-	want := "complete US:complete:4/200:2 GB:complete:4/200:3 DE:complete:4/200:3 FR:complete:4/200:4 IN:complete:4/171:4"
+	want := "complete US:4/200:2 GB:4/200:3 DE:4/200:3 FR:4/200:4 IN:4/171:4"
 	if err != nil || written(sum) != want {
 		t.Errorf("resumed %s, %v", written(sum), err)
 	}
@@ -178,7 +186,8 @@ func TestDeniedInTheMiddle(t *testing.T) {
 
 // TestTakenTooLate: a region whose turn comes when the sweep ends has been left out.
 func TestTakenTooLate(t *testing.T) {
-	inBubble(t, &youtubetest.Server{Faults: faults(t, "403-blocked@2-")}, 1000, func(t *testing.T, s *station) {
+	standin := &youtubetest.Server{Faults: faults(t, "403-blocked@2-")}
+	inBubble(t, standin, 1000, func(t *testing.T, s *station) {
 		sweep := s.sideBySide(t, "US,GB,DE", 4, 2)
 		sweep.Unpaced = func(region string) bool {
 			if region == "GB" {
@@ -188,15 +197,16 @@ func TestTakenTooLate(t *testing.T) {
 		}
 		sum, err := sweep.Execute(t.Context())
 		want := "failed US:failed:1/3:2 GB:skipped:0/0:0 DE:skipped:0/0:0"
-		if kind, _ := fault.KindOf(err); kind != fault.BadCredential || written(sum) != want || sum.Regions[1].Err() != nil {
-			t.Errorf("swept %s, %v: %v", written(sum), err, sum.Regions[1].Err())
+		gb := sum.Regions[1].Err()
+		if !isKind(err, fault.BadCredential) || written(sum) != want || gb != nil {
+			t.Errorf("swept %s, %v: %v", written(sum), err, gb)
 		}
 	})
 }
 
 // TestReaderPanics: the panic is the caller's, and no other reader goes on.
 func TestReaderPanics(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(1000))
+	s := plenty(t)
 	sweep := s.sideBySide(t, eight, 4, 4)
 	sweep.Unpaced = func(region string) bool { return region == "DE" && len([]int{}[:1]) > 0 }
 	defer func() {

@@ -54,17 +54,19 @@ func newStory(seed uint64) story {
 	}
 	region := func() string { return all[rnd.IntN(len(all))] }
 	st.kind = []string{"faults", "short", "stopped", "refused"}[seed%4]
-	mild := []string{"503:%s#2*2", "503:%s*3", "drop:%s#1*1", "429:%s*1", "hang:%s#2*1", "cut:%s*1", "400-token:%s#2*1"}
-	fatal := []string{"503:%s", "503:%s#2", "404-chart:%s", "400-token:%s#3", "hang:%s", "429:%s#3"}
+	mild := strings.Fields("503:%s#2*2 503:%s*3 drop:%s#1*1 429:%s*1 hang:%s#2*1 cut:%s*1 " +
+		"400-token:%s#2*1")
+	fatal := strings.Fields("503:%s 503:%s#2 404-chart:%s 400-token:%s#3 hang:%s 429:%s#3")
+	one := func(of []string) string { return fmt.Sprintf(of[rnd.IntN(len(of))], region()) }
 	switch st.kind {
 	case "faults":
 		for range 1 + rnd.IntN(4) {
-			st.faults = append(st.faults, fmt.Sprintf(slices.Concat(mild, fatal)[rnd.IntN(len(mild)+len(fatal))], region()))
+			st.faults = append(st.faults, one(slices.Concat(mild, fatal)))
 		}
 	case "short":
 		st.limit = int64(1 + rnd.IntN(max(need-1, 1)))
 		if st.dear = rnd.IntN(2) == 0; st.dear {
-			st.faults = []string{fmt.Sprintf(mild[rnd.IntN(len(mild))], region()), fmt.Sprintf(mild[rnd.IntN(len(mild))], region())}
+			st.faults = []string{one(mild), one(mild)}
 		}
 	case "stopped":
 		st.cancel = 1 + rnd.IntN(need)
@@ -115,9 +117,8 @@ func (st story) play(t *testing.T, readers int) (got told) {
 		s.budget.Limits = units(100_000)
 		time.Sleep(time.Minute)
 		var err error
-		if got.then, err = s.sideBySide(t, st.list, pagesWanted, readers).Execute(t.Context()); err != nil {
-			t.Error(err)
-		}
+		got.then, err = s.sideBySide(t, st.list, pagesWanted, readers).Execute(t.Context())
+		must(t, err)
 		s.balanced(t)
 		got.charts = make(map[string][]string)
 		for region := range st.totals {
@@ -125,9 +126,7 @@ func (st story) play(t *testing.T, readers int) (got told) {
 			if gone := slices.Contains(st.faults, "404-chart:"+region); gone { // until the day ends
 				continue
 			}
-			if want := s.served(region, st.totals[region]); !slices.Equal(got.charts[region], want) {
-				t.Errorf("%s has %v, want %v", region, got.charts[region], want)
-			}
+			s.whole(t, region, st.totals[region])
 		}
 	})
 	return got
@@ -145,8 +144,10 @@ func TestAsOneReader(t *testing.T) {
 			st.compare(t, one, many)
 			st.check(t, many)
 			if t.Failed() {
-				t.Logf("%+v\none:  %s, %v\n%v\n%s\nmany: %s, %v\n%v\n%s", st, written(one.first), one.err, one.asked,
-					written(one.then), written(many.first), many.err, many.asked, written(many.then))
+				for _, got := range []told{one, many} {
+					t.Logf("%+v\n%s, %v\n%v\n%s", st, written(got.first), got.err, got.asked,
+						written(got.then))
+				}
 			}
 		})
 	}
@@ -161,18 +162,20 @@ func (st story) compare(t *testing.T, one, many told) {
 	switch {
 	case one.err == nil && st.cancel == 0 && !(st.kind == "short" && st.dear):
 		if many.err != nil || written(many.first) != written(one.first) ||
-			!slices.Equal(regionsOf(many.then), regionsOf(one.then)) || !slices.Equal(sorted(many.asked), sorted(one.asked)) {
+			!slices.Equal(regionsOf(many.then), regionsOf(one.then)) ||
+			!slices.Equal(sorted(many.asked), sorted(one.asked)) {
 			t.Error("many readers come to something else")
 		}
 	case st.kind == "short":
-		if many.err != nil || many.first.Outcome != one.first.Outcome || len(many.asked) != len(one.asked) {
+		if many.err != nil || many.first.Outcome != one.first.Outcome ||
+			len(many.asked) != len(one.asked) {
 			t.Error("another end of the units")
 		}
 	case one.err != nil && st.kind == "refused":
 		if kindMany != kindOne {
 			t.Error("another end by a key that is refused")
 		}
-	case st.kind == "faults": // many readers may hear of a region that answers where one has given up
+	case st.kind == "faults": // many may hear of a region that answers where one has given up
 		if many.err != nil && kindMany != kindOne || complete(many.first) < complete(one.first) {
 			t.Error("many readers give up before one does")
 		}
@@ -212,7 +215,8 @@ func (st story) check(t *testing.T, got told) {
 	if got.first.Outcome == ingest.Exhausted && sum != st.limit {
 		t.Errorf("%d units of %d", sum, st.limit)
 	}
-	if half > st.readers || (st.kind == "stopped" || st.kind == "refused") && stored != got.answered {
+	ended := st.kind == "stopped" || st.kind == "refused"
+	if half > st.readers || ended && stored != got.answered {
 		t.Errorf("%d charts are half, %d pages of %d stored", half, stored, got.answered)
 	}
 	if st.cancel > 0 && (got.err != nil || len(got.asked) > st.cancel+st.readers-1) {
@@ -231,16 +235,18 @@ func (st story) checkResumed(t *testing.T, got told) {
 		then[r.Region], place[r.Region] = r, i
 	}
 	for _, r := range got.first.Regions {
-		if r.Outcome == ingest.Partial && then[r.Region].Units != int64(then[r.Region].Pages-r.Pages) {
-			t.Errorf("%s had %d pages, then %+v", r.Region, r.Pages, then[r.Region])
+		half, now := r.Outcome == ingest.Partial, then[r.Region]
+		if half && now.Units != int64(now.Pages-r.Pages) {
+			t.Errorf("%s had %d pages, then %+v", r.Region, r.Pages, now)
 		}
 		for _, other := range got.first.Regions {
 			before := place[other.Region] < place[r.Region]
-			if r.Outcome == ingest.Partial && other.Outcome == ingest.Skipped && other.Err() == nil && before {
-				t.Errorf("%s, which is half, comes after %s, which was not begun", r.Region, other.Region)
+			if half && other.Outcome == ingest.Skipped && other.Err() == nil && before {
+				t.Errorf("%s is half, and comes after %s, not begun", r.Region, other.Region)
 			}
 		}
-		if r.Outcome == ingest.Skipped && r.Err() != nil && !errors.Is(r.Err(), context.Canceled) && st.kind != "short" {
+		if r.Outcome == ingest.Skipped && r.Err() != nil &&
+			!errors.Is(r.Err(), context.Canceled) && st.kind != "short" {
 			t.Errorf("%s was left out: %v", r.Region, r.Err())
 		}
 	}

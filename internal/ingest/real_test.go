@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"quotabudget/internal/ingest"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -24,7 +25,8 @@ func TestRealCharts(t *testing.T) {
 		t.Errorf("swept %s, %v", written(sum), err)
 	}
 	for _, r := range sum.Regions {
-		if want := len(s.served(r.Region, 1000)); r.Videos != want || (r.Outcome == "unavailable") != (r.Region == "AU") {
+		want, missing := len(s.served(r.Region, 1000)), r.Region == "AU"
+		if r.Videos != want || (r.Outcome == ingest.Unavailable) != missing {
 			t.Errorf("%+v, want %d videos", r, want)
 		}
 		s.whole(t, r.Region, 1000)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"quotabudget/internal/ingest"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // fileSize lets no file of this process grow beyond so many bytes, as a full disk would not. It
@@ -19,7 +18,8 @@ func fileSize(t *testing.T, most uint64) (enough func()) {
 	var before syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
 	set := func(cur uint64) {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: cur, Max: before.Max}); err != nil {
+		limit := syscall.Rlimit{Cur: cur, Max: before.Max}
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 			t.Error(err)
 		}
 	}
@@ -32,7 +32,7 @@ func fileSize(t *testing.T, most uint64) (enough func()) {
 // TestFullDisk: nothing is bought for a catalogue that cannot take a page. A disk that fills up
 // while a chart is being read costs the page that was on its way, and no other.
 func TestFullDisk(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(1000))
+	s := plenty(t)
 	const little = 300 << 10 // the ledger's files are smaller
 	enough := fileSize(t, little)
 	sum, err := s.sweep(t, "US,GB", 2).Execute(t.Context())
