@@ -77,8 +77,8 @@ func begin(t *testing.T, c *Catalog, key ChartKey, first Page) ChartID {
 // its first page.
 func pageless(t *testing.T, c *Catalog, key ChartKey, at time.Time) {
 	t.Helper()
-	_, err := c.db.Write.Exec("INSERT INTO charts (region, category, run, started_at) VALUES (?, ?, 'run1', ?)",
-		key.Region, key.category(), at.UnixMicro())
+	const insert = "INSERT INTO charts (region, category, run, started_at) VALUES (?, ?, 'run1', ?)"
+	_, err := c.db.Write.Exec(insert, key.Region, key.category(), at.UnixMicro())
 	must(t, err)
 }
 
@@ -433,7 +433,8 @@ func TestOpenReading(t *testing.T) {
 	defer reader.Close()
 	chart(t, c, us, nine, videos("a", "b")...)
 	wantHeads(t, reader, us, "1:a 2:b")
-	if err := reader.MarkUnavailable(t.Context(), us, nine, false); !errors.Is(err, sqlite.ErrReadOnly) {
+	err = reader.MarkUnavailable(t.Context(), us, nine, false)
+	if !errors.Is(err, sqlite.ErrReadOnly) {
 		t.Errorf("written: %v", err)
 	}
 }

@@ -78,7 +78,7 @@ var otherName = regexp.MustCompile(`(?i)http[-_]?method|http[-_]?headers|method[
 func CheckQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil || strings.Contains(raw, "#") {
-		return ambiguous("its query cannot be read in one way: write %%25 for %%, %%3B for ; and %%23 for #")
+		return ambiguous("its query is unclear: write %%25 for %%, %%3B for ; and %%23 for #")
 	}
 	for name := range query {
 		if otherName.MatchString(name) {
