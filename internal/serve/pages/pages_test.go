@@ -65,7 +65,8 @@ func TestRegions(t *testing.T) {
 	_, _, err := s.pages.Catalog.Begin(t.Context(), key, "run1", catalog.Page{Next: "more",
 		FetchedAt: nine, Videos: []catalog.Video{named("c", "Half", 1)}})
 	must(t, err)
-	must(t, s.pages.Catalog.MarkUnavailable(t.Context(), catalog.ChartKey{Region: "FR"}, nine))
+	fr := catalog.ChartKey{Region: "FR"}
+	must(t, s.pages.Catalog.MarkUnavailable(t.Context(), fr, nine, false))
 	s.says("/charts", 200, "First Second", "GB not fetched yet", "DE incomplete", "FR no chart")
 }
 
