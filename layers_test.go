@@ -54,7 +54,8 @@ youtube/fault: youtube/bounds
 youtube/youtubetest:
 ingest: catalog meter quota regions youtube youtube/fault
 upstream: costs meter endpoint quota youtube/fault
-upstream/upstreamtest: config costs ledger/redisledger ledger/redistest ledger/sqliteledger meter quota upstream youtube/youtubetest
+upstream/upstreamtest: config costs meter quota upstream youtube/youtubetest
+upstream/upstreamtest: ledger/redisledger ledger/redistest ledger/sqliteledger
 schedule: spell
 sim: quota schedule share
 forecast: quota schedule share sim
@@ -75,12 +76,13 @@ cmd/quotactl: *
 cmd/ingestor: *
 `)
 
-// table reads lines of a package and, behind a colon, those that it may import.
+// table reads lines of a package and, behind a colon, those that it may import. A package may have
+// several lines.
 func table(text string) map[string][]string {
 	rows := make(map[string][]string)
 	for line := range strings.Lines(text) {
 		if name, imports, ok := strings.Cut(line, ":"); ok {
-			rows[name] = strings.Fields(imports)
+			rows[name] = append(rows[name], strings.Fields(imports)...)
 		}
 	}
 	return rows
