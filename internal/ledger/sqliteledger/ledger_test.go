@@ -21,46 +21,6 @@ func migrations() fs.FS {
 	return files
 }
 
-func TestOpenRefuses(t *testing.T) {
-	for name, test := range map[string]struct {
-		make func(t *testing.T, path string)
-		hint string
-	}{
-		"text": {func(t *testing.T, path string) {
-			write(t, path, strings.Repeat("not a database\n", 100))
-		}, "name another file"},
-		"newer": {func(t *testing.T, path string) {
-			l := open(t, path)
-			exec(t, l, "PRAGMA user_version = 999")
-			l.Close()
-		}, "newer version"},
-		"another kind": {func(t *testing.T, path string) {
-			schema := sqlite.Schema{Name: "x", ApplicationID: 1, Migrations: rawSchema}
-			db, err := sqlite.Open(t.Context(), path, schema, sqlite.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			db.Close()
-		}, "no ledger"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := file(t)
-			test.make(t, path)
-			before, _ := os.ReadFile(path)
-			l, err := Open(t.Context(), path)
-			if err == nil {
-				l.Close()
-			}
-			if !unusableFor(err, path) || !unusableFor(err, test.hint) {
-				t.Errorf("got %v", err)
-			}
-			if after, _ := os.ReadFile(path); string(after) != string(before) {
-				t.Error("the file was changed")
-			}
-		})
-	}
-}
-
 // unusableFor reports whether an error says that, with these words.
 func unusableFor(err error, words string) bool {
 	return errors.Is(err, quota.ErrLedgerUnusable) && strings.Contains(err.Error(), words)
@@ -137,23 +97,6 @@ func TestFullDisk(t *testing.T) {
 	mustCharge(t, l, 1, day(100_000))
 	entries(t, l, told)
 }
-
-func TestStampsRiseWhateverTheClockDoes(t *testing.T) {
-	l, clock := clocked(t)
-	begin, last := *clock, time.Time{}
-	const day = 24 * time.Hour
-	for _, jump := range []time.Duration{0, -time.Hour, 300 * day, -36500 * day, 0, 1000} {
-		*clock = begin.Add(jump)
-		d := mustCharge(t, l, 1, hundredADay)
-		if !d.At.After(last) {
-			t.Errorf("jump %v: stamped %v after %v", jump, d.At, last)
-		}
-		last = d.At
-	}
-	log(t, l)
-}
-
-var hundredADay = day(100)
 
 func TestClockBeforeTheEpoch(t *testing.T) {
 	l, clock := clocked(t)

@@ -142,7 +142,7 @@ func (all crowd) testDrawsAtOnce(t *testing.T) {
 
 // testClaims: one holder at a time, by the ledger's clock; done stays done.
 func testClaims(t *testing.T, h Harness) {
-	one, two := openClaims(t, h), openClaims(t, h)
+	one, two := h.Open(t).(quota.Claims), h.Open(t).(quota.Claims)
 	credential := newCredential()
 	claim := func(holder string, ttl time.Duration) quota.Claim {
 		const name = "trending/US/2026-06-01T06:00:00Z"
@@ -179,13 +179,4 @@ func testClaims(t *testing.T, h Harness) {
 	if !errors.Is(err, quota.ErrMalformed) {
 		t.Errorf("a malformed holder: %v", err)
 	}
-}
-
-func openClaims(t *testing.T, h Harness) quota.Claims {
-	t.Helper()
-	c, ok := h.Open(t).(quota.Claims)
-	if !ok {
-		t.Fatal("the ledger shares no work: it is no quota.Claims")
-	}
-	return c
 }

@@ -157,8 +157,8 @@ func (m *Model) Reservations(_ context.Context, credential, name string) (
 			})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b quota.Reservation) int {
-		return a.CreatedAt.Compare(b.CreatedAt)
+	slices.SortFunc(list, func(a, b quota.Reservation) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return list, nil
 }

@@ -1,13 +1,11 @@
 package quotatest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -66,11 +64,9 @@ func (p *pair) compareDecision(what string, got, want quota.Decision, err, wantE
 	}
 }
 
-// sameDecision compares every field; times as moments, and no map is as good as an empty one.
+// sameDecision compares every field; no map is as good as an empty one.
 func sameDecision(a, b quota.Decision) bool {
-	same := a.At.Equal(b.At) && a.RetryAt.Equal(b.RetryAt) && a.ExpiresAt.Equal(b.ExpiresAt) &&
-		maps.Equal(a.Units, b.Units) && maps.Equal(a.Remaining, b.Remaining)
-	a.At, a.RetryAt, a.ExpiresAt = b.At, b.RetryAt, b.ExpiresAt
+	same := maps.Equal(a.Units, b.Units) && maps.Equal(a.Remaining, b.Remaining)
 	a.Units, a.Remaining = b.Units, b.Remaining
 	return same && reflect.DeepEqual(a, b)
 }
@@ -97,24 +93,24 @@ func (s *story) comparePicture() {
 	}
 	want, _ := s.model.Usage(context.Background(), s.credential, limits)
 	got, err := s.ledger.Usage(context.Background(), s.credential, limits)
-	s.same("usage of all", utcUsage(got), utcUsage(want), err)
+	s.same("usage of all", got, want, err)
 }
 
 func (s *pair) compareBucket(b string) {
 	ctx := context.Background()
 	want, _ := s.model.Usage(ctx, s.credential, s.limits[b])
 	got, err := s.ledger.Usage(ctx, s.credential, s.limits[b])
-	s.same("usage of "+b, utcUsage(got), utcUsage(want), err)
+	s.same("usage of "+b, got, want, err)
 
 	wantHeld, _ := s.model.Reservations(ctx, s.credential, b)
 	held, err := s.ledger.Reservations(ctx, s.credential, b)
-	s.same("reservations of "+b, utcReservations(held), utcReservations(wantHeld), err)
+	s.same("reservations of "+b, held, wantHeld, err)
 
 	// Older entries may be trimmed by one and not yet by the other.
 	q := quota.Query{Credential: s.credential, Bucket: b, Since: s.clock.Now().Add(-hours(48))}
 	wantLog, _ := s.model.Entries(ctx, q)
 	log, err := s.ledger.Entries(ctx, q)
-	s.same("entries of "+b, utcEntries(log), utcEntries(wantLog), err)
+	s.same("entries of "+b, counted(log), counted(wantLog), err)
 
 	s.compareSums(b, q.Since)
 
@@ -201,40 +197,9 @@ func sumAt(log []quota.Entry, w quota.Window, at time.Time) int64 {
 	return sum
 }
 
-func utc(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return time.UnixMicro(t.UnixMicro()).UTC()
-}
-
-func utcUsage(u quota.Usage) quota.Usage {
-	u.At = utc(u.At)
-	for i := range u.Buckets {
-		b := &u.Buckets[i]
-		b.SuspendedUntil = utc(b.SuspendedUntil)
-		for j := range b.Limits {
-			b.Limits[j].NextFreeAt = utc(b.Limits[j].NextFreeAt)
-		}
-	}
-	return u
-}
-
-// utcReservations also puts those of one moment in the order of their IDs.
-func utcReservations(list []quota.Reservation) []quota.Reservation {
-	list = append([]quota.Reservation{}, list...)
-	for i := range list {
-		list[i].CreatedAt, list[i].ExpiresAt = utc(list[i].CreatedAt), utc(list[i].ExpiresAt)
-	}
-	slices.SortStableFunc(list, func(a, b quota.Reservation) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
-	return list
-}
-
-// utcEntries also counts the totals from the first of them: where a running total begins is the
-// ledger's affair.
-func utcEntries(list []quota.Entry) []quota.Entry {
+// counted has the totals count from the first entry: where a running total begins is the ledger's
+// affair.
+func counted(list []quota.Entry) []quota.Entry {
 	list = append([]quota.Entry{}, list...)
 	if len(list) > 0 {
 		before := list[0].Total - list[0].Units
@@ -243,7 +208,6 @@ func utcEntries(list []quota.Entry) []quota.Entry {
 		}
 	}
 	for i := range list {
-		list[i].At = utc(list[i].At)
 		if list[i].Labels == nil {
 			list[i].Labels = quota.Labels{}
 		}
