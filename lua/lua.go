@@ -6,14 +6,14 @@ import "embed"
 //go:embed *.lua
 var files embed.FS
 
-// Names are the scripts of a ledger. The header of each names its keys, arguments and reply. That of
-// the limiter, "limit", is not among them.
+// Names are the scripts of a ledger, without "limit", which is the limiter's. The header of each
+// names its keys, arguments and reply.
 var Names = []string{
 	"charge", "commit", "release", "cancel", "suspend", "usage", "sums", "mend", "claim",
 }
 
-// Source is the script of that name, behind what it knows of a bucket and of reservations. A claim
-// and the limiter know nothing of buckets.
+// Source is the script of that name, behind those that read and write buckets and reservations.
+// Claims and the limiter need none of these.
 func Source(name string) string {
 	if name == "claim" || name == "limit" {
 		return text(name)

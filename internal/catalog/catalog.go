@@ -82,7 +82,7 @@ func openBy(ctx context.Context, url string, open opening) (*Catalog, error) {
 		return nil, err
 	}
 	schema := sqlite.Schema{Name: "catalogue", ApplicationID: applicationID, Migrations: migrations}
-	db, err := open(ctx, file, schema, sqlite.Options{Synchronous: sqlite.Full})
+	db, err := open(ctx, file, schema, sqlite.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("catalogue %w", err)
 	}

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,13 +25,7 @@ func (c Charge) Check() error {
 			return err
 		}
 	}
-	if !idForm.MatchString(c.ID) {
-		return malformed("entry ID %q", c.ID)
-	}
-	if err := c.Labels.Check(); err != nil {
-		return err
-	}
-	if err := checkNames(c.Credential, c.Key); err != nil {
+	if err := checkEntry(c.ID, c.Labels, c.Credential, c.Key); err != nil {
 		return err
 	}
 	if c.Reservation != "" {
@@ -71,20 +66,9 @@ func (c Charge) Draws(bucket string) bool {
 // Check does for a reservation what Charge.Check does for a charge.
 func (r Reserve) Check() error {
 	bucket, _, err := ParseReservation(r.ID)
+	err = cmp.Or(err, checkUnits(r.Units), checkTTL("reservation", r.TTL),
+		CheckText("note", r.Note), checkNames(r.Credential, r.Key))
 	if err != nil {
-		return err
-	}
-	if err := checkUnits(r.Units); err != nil {
-		return err
-	}
-	if r.TTL < time.Millisecond || r.TTL > MaxWindow {
-		return malformed("a reservation for %s: it must last from 1ms to %s", r.TTL,
-			shortDuration(MaxWindow))
-	}
-	if err := CheckText("note", r.Note); err != nil {
-		return err
-	}
-	if err := checkNames(r.Credential, r.Key); err != nil {
 		return err
 	}
 	if err := checkBuckets([]Cost{{Bucket: bucket}}, r.Limits); err != nil || r.Key != "" {
@@ -107,13 +91,14 @@ func (c Commit) Check() error {
 	if c.Units != AllUnits && (c.Units < 0 || c.Units > MaxUnits) {
 		return malformed("%d units: commit 0 or more", c.Units)
 	}
-	if !idForm.MatchString(c.ID) {
-		return malformed("entry ID %q", c.ID)
+	return checkEntry(c.ID, c.Labels, c.Credential, "")
+}
+
+func checkEntry(id string, labels Labels, credential, key string) error {
+	if !idForm.MatchString(id) {
+		return malformed("entry ID %q", id)
 	}
-	if err := c.Labels.Check(); err != nil {
-		return err
-	}
-	return checkNames(c.Credential, "")
+	return cmp.Or(labels.Check(), checkNames(credential, key))
 }
 
 func checkUnits(units int64) error {
@@ -123,11 +108,16 @@ func checkUnits(units int64) error {
 	return nil
 }
 
-func checkNames(credential, key string) error {
-	if err := CheckNames(credential); err != nil {
-		return err
+func checkTTL(what string, ttl time.Duration) error {
+	if ttl < time.Millisecond || ttl > MaxWindow {
+		return malformed("a %s for %s: it must last from 1ms to %s", what, ttl,
+			shortDuration(MaxWindow))
 	}
-	return CheckText("idempotency key", key)
+	return nil
+}
+
+func checkNames(credential, key string) error {
+	return cmp.Or(CheckNames(credential), CheckText("idempotency key", key))
 }
 
 // CheckNames refuses what cannot be the name of a credential or a bucket.

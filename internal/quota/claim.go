@@ -49,9 +49,5 @@ func (c Claim) Check() error {
 	if !idForm.MatchString(c.Holder) {
 		return malformed("holder %q", c.Holder)
 	}
-	if c.TTL < time.Millisecond || c.TTL > MaxWindow {
-		return malformed("a claim for %s: it lasts from 1ms to %s", c.TTL,
-			shortDuration(MaxWindow))
-	}
-	return nil
+	return checkTTL("claim", c.TTL)
 }

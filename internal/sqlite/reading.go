@@ -29,10 +29,9 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 	case !info.Mode().IsRegular():
 		return nil, explain(path, fmt.Errorf("no regular file: %w", ErrNotDatabase))
 	}
-	read, version, err := openReader(ctx, readDSN(path, opts), schema, len(migrations), opts)
+	read, version, err := openReader(ctx, readDSN(path, opts), schema, len(migrations))
 	if isReadOnly(err) && !hasLog(path) {
-		dsn := immutableDSN(path, opts)
-		read, version, err = openReader(ctx, dsn, schema, len(migrations), opts)
+		read, version, err = openReader(ctx, immutableDSN(path, opts), schema, len(migrations))
 	}
 	if err != nil {
 		return nil, explain(path, err)
@@ -47,9 +46,9 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 }
 
 // openReader opens connections that can only read, and says how many migrations the file has had.
-func openReader(ctx context.Context, dsn string, schema Schema, known int, opts Options) (
+func openReader(ctx context.Context, dsn string, schema Schema, known int) (
 	*sql.DB, int, error) {
-	read, err := openPool(dsn, opts.readers())
+	read, err := openPool(dsn, readers)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -7,6 +7,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -18,23 +19,10 @@ import (
 	driver "modernc.org/sqlite"
 )
 
-// Synchronous says what a commit waits for.
-type Synchronous int
+// DefaultBusyTimeout is that of the zero Options.
+const DefaultBusyTimeout = 10 * time.Second
 
-const (
-	// Full waits until the commit is on disk: a power cut loses nothing that was accepted. It costs
-	// one fsync a commit.
-	Full Synchronous = iota
-	// Normal leaves the last commits to the operating system: a power cut may take them back, in
-	// order and whole; a crash of this process does not.
-	Normal
-)
-
-// Defaults of Options.
-const (
-	DefaultBusyTimeout = 10 * time.Second
-	DefaultReaders     = 4
-)
+const readers = 4 // connections of DB.Read
 
 // Schema is one kind of file.
 type Schema struct {
@@ -47,14 +35,11 @@ type Schema struct {
 	Migrations fs.FS
 }
 
-// Options are settings of one Open; the zero value is the careful choice.
+// Options are settings of one Open.
 type Options struct {
-	Synchronous Synchronous
 	// BusyTimeout is how long a writer waits for another process's transaction. 0 means
 	// DefaultBusyTimeout.
 	BusyTimeout time.Duration
-	// Readers is the largest number of connections of DB.Read. 0 means DefaultReaders.
-	Readers int
 }
 
 // DB is an open file.
@@ -97,7 +82,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err := prepare(ctx, db.Write, schema, migrations, opts); err != nil {
 		return nil, errors.Join(explain(path, err), db.Write.Close())
 	}
-	if db.Read, err = openPool(readDSN(path, opts), opts.readers()); err != nil {
+	if db.Read, err = openPool(readDSN(path, opts), readers); err != nil {
 		return nil, errors.Join(explain(path, err), db.Write.Close())
 	}
 	return db, nil
@@ -162,15 +147,5 @@ func openPool(dsn string, connections int) (*sql.DB, error) {
 }
 
 func (o Options) busyTimeout() time.Duration {
-	if o.BusyTimeout > 0 {
-		return o.BusyTimeout
-	}
-	return DefaultBusyTimeout
-}
-
-func (o Options) readers() int {
-	if o.Readers > 0 {
-		return o.Readers
-	}
-	return DefaultReaders
+	return cmp.Or(o.BusyTimeout, DefaultBusyTimeout)
 }

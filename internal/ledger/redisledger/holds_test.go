@@ -179,41 +179,29 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 		c.ID, c.Reservation = id, reservation
 		return c
 	}
-	type decision = quota.Decision
-	for name, first := range map[string]func(k string, c quota.Charge, d decision) (any, error){
-		"charge": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.Charge(t.Context(), drawn(k, "first", "", 15))
+	var c quota.Charge // the draw before, and its answer
+	var d quota.Decision
+	ctx, b := t.Context(), "default.b"
+	for name, first := range map[string]func(k string) (any, error){
+		"charge":  func(k string) (any, error) { return l.Charge(ctx, drawn(k, "first", "", 15)) },
+		"denial":  func(k string) (any, error) { return l.Charge(ctx, one(k, 41)) },
+		"draw":    func(k string) (any, error) { return l.Charge(ctx, drawn(k, "x", b, 3)) },
+		"release": func(k string) (any, error) { return l.Release(ctx, k, "default.a") },
+		"cancel":  func(string) (any, error) { return nil, l.Cancel(ctx, c, d) },
+		"usage":   func(k string) (any, error) { return l.Usage(ctx, k, hundred) },
+		"repair":  func(k string) (any, error) { return l.CheckBucket(ctx, k, "default", true) },
+		"suspend": func(k string) (any, error) {
+			return nil, l.Suspend(ctx, k, "default", start.Add(days(1)))
 		},
-		"denial": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.Charge(t.Context(), one(k, 41))
-		},
-		"draw": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.Charge(t.Context(), drawn(k, "first", "default.b", 3))
-		},
-		"reserve": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
+		"reserve": func(k string) (any, error) {
 			r := reserveOf("default.first", 7, time.Minute)
 			r.Credential = k
-			return l.Reserve(t.Context(), r)
+			return l.Reserve(ctx, r)
 		},
-		"commit": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.Commit(t.Context(), quota.Commit{
+		"commit": func(k string) (any, error) {
+			return l.Commit(ctx, quota.Commit{
 				Credential: k, Reservation: "default.a", ID: "first", Units: 4, Limits: hundred,
 			})
-		},
-		"release": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.Release(t.Context(), k, "default.a")
-		},
-		"cancel": func(_ string, c quota.Charge, d quota.Decision) (any, error) {
-			return nil, l.Cancel(t.Context(), c, d)
-		},
-		"suspend": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return nil, l.Suspend(t.Context(), k, "default", start.Add(days(1)))
-		},
-		"usage": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.Usage(t.Context(), k, hundred)
-		},
-		"repair": func(k string, _ quota.Charge, _ quota.Decision) (any, error) {
-			return l.CheckBucket(t.Context(), k, "default", true)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,12 +214,12 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 					setAside(t, l, r)
 				}
 				allow(t, l, drawn(k, "all", "default.empty", 30))
-				c := drawn(k, "drawn", "default.b", 5)
-				d := allow(t, l, c)
+				c = drawn(k, "drawn", b, 5)
+				d = allow(t, l, c)
 				if k == "k" {
 					earlier(t, l.client, k)
 				}
-				answer, err := first(k, c, d)
+				answer, err := first(k)
 				if _, err := l.Charge(t.Context(), drawn(k, "last", "", 1)); err != nil {
 					t.Error(err)
 				}

@@ -51,7 +51,7 @@ func Open(ctx context.Context, path string) (*Ledger, error) {
 		return nil, err
 	}
 	schema := sqlite.Schema{Name: "ledger", ApplicationID: applicationID, Migrations: migrations}
-	db, err := sqlite.Open(ctx, path, schema, sqlite.Options{Synchronous: sqlite.Full})
+	db, err := sqlite.Open(ctx, path, schema, sqlite.Options{})
 	if err != nil {
 		return nil, inWords(err)
 	}
