@@ -116,13 +116,6 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 	}
 }
 
-func TestOpenTakesAnEmptyFile(t *testing.T) {
-	db := mustOpen(t, fileOf(t, nil), Options{})
-	if n := count(t, db.Read); n != 1 {
-		t.Errorf("%d notes, want 1", n)
-	}
-}
-
 func TestMigrationsAreAppliedOnceInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
 	db := openAs(t, path, older())

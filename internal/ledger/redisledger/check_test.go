@@ -36,37 +36,6 @@ func TestCheckByEveryClient(t *testing.T) {
 	}
 }
 
-// Everything that somebody may have done by hand is found, and mended without making room that the
-// entries do not leave.
-func TestDamageIsMended(t *testing.T) {
-	l := open(t, redistest.Start(t, redistest.Options{}).URL())
-	for _, b := range breakages {
-		t.Run(b.name, func(t *testing.T) {
-			must(t, l.client.FlushAll(t.Context()))
-			ninety(t, l)
-			b.do(t, l.client)
-			found, err := l.CheckBucket(t.Context(), "k", "default", true)
-			if err != nil || len(found) == 0 {
-				t.Fatalf("%+v, %v", found, err)
-			}
-			for _, f := range found {
-				if !f.Mends {
-					return // it says so, and the bucket goes on denying
-				}
-			}
-			sound(t, l, "k")
-			var sum int64
-			for _, e := range entriesOf(t, l, "k") {
-				sum += e.Units
-			}
-			u, err := l.Usage(t.Context(), "k", hundred)
-			if err != nil || u.Buckets[0].Limits[0].Used != sum {
-				t.Errorf("%+v, %v; the entries add up to %d", u, err, sum)
-			}
-		})
-	}
-}
-
 // Entries of one moment are in the order of their text: a repair moves them apart, or their totals
 // would never rise.
 func TestEntryThatIsThereTwice(t *testing.T) {

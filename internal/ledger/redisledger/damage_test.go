@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,7 +132,8 @@ var breakages = []breakage{
 const unreadable = "an entry cannot be read"
 
 // What somebody did by hand is an error, which names the bucket and what mends it. It denies, it
-// changes nothing, and it holds up nobody else on the server.
+// changes nothing, and it holds up nobody else on the server. A check finds it, and a repair makes
+// no room that the entries do not leave.
 func TestDamageDenies(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	l := open(t, s.URL())
@@ -149,6 +151,22 @@ func TestDamageDenies(t *testing.T) {
 			}
 			if after := dump(t, l.client, "k"); after != before {
 				t.Errorf("changed:\n%s\nwas\n%s", after, before)
+			}
+			found, err := l.CheckBucket(t.Context(), "k", "default", true)
+			if err != nil || len(found) == 0 {
+				t.Fatalf("%+v, %v", found, err)
+			}
+			if slices.ContainsFunc(found, func(f quota.Finding) bool { return !f.Mends }) {
+				return // it says so, and the bucket goes on denying
+			}
+			sound(t, l, "k")
+			var sum int64
+			for _, e := range entriesOf(t, l, "k") {
+				sum += e.Units
+			}
+			u, err := l.Usage(t.Context(), "k", hundred)
+			if err != nil || u.Buckets[0].Limits[0].Used != sum {
+				t.Errorf("%+v, %v; the entries add up to %d", u, err, sum)
 			}
 		})
 	}

@@ -206,14 +206,3 @@ func sumsEqualEntries(t *testing.T, l *Ledger, number int) {
 	}
 	sound(t, l, "k")
 }
-
-func TestWithoutRun(t *testing.T) {
-	for line, want := range map[string]string{
-		"": "", "run=1": "", "a=1": "a=1", "a=1&run=2": "a=1", "run=1&z=2": "z=2",
-		"a=1&run=2&z=3": "a=1&z=3", "a=1&overrun=2": "a=1&overrun=2", "a=run": "a=run",
-	} {
-		if got := withoutRun(line); got != want {
-			t.Errorf("%q: %q, want %q", line, got, want)
-		}
-	}
-}

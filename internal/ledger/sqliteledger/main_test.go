@@ -44,12 +44,9 @@ func log(t *testing.T, l *Ledger) []quota.Entry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, e := range entries {
-		if i == 0 {
-			continue
-		}
-		if before := entries[i-1]; e.Total != before.Total+e.Units || !e.At.After(before.At) {
-			t.Fatalf("entry %d: %+v after %+v", i, e, before)
+	for i, e := range entries[:max(0, len(entries)-1)] {
+		if next := entries[i+1]; next.Total != e.Total+next.Units || !next.At.After(e.At) {
+			t.Fatalf("entry %d: %+v after %+v", i+1, next, e)
 		}
 	}
 	return entries
