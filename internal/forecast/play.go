@@ -148,8 +148,7 @@ func (w *walker) walk(d day) int64 {
 		switch {
 		case next.at <= at && next.at < end:
 			at = next.at
-			w.look(at)
-			w.charge(at, int64(next.size))
+			w.charge(at, int64(next.size), w.look(at))
 			next.advance()
 		case runs:
 			w.look(at)
@@ -172,9 +171,9 @@ func (w *walker) left(at int64) int64 {
 	return w.play.Room(at)
 }
 
-// look notes whether there are units at a moment.
-func (w *walker) look(at int64) {
-	left := w.left(at)
+// look notes whether there are units at a moment, and returns how many.
+func (w *walker) look(at int64) (left int64) {
+	left = w.left(at)
 	if left <= 0 {
 		if w.empty == never {
 			w.empty = at
@@ -182,7 +181,7 @@ func (w *walker) look(at int64) {
 		if w.trace != nil && w.trace.tightest == "" {
 			w.trace.tightest = w.play.Tightest(at)
 		}
-		return
+		return left
 	}
 	w.empty = never
 	if t := w.trace; t != nil {
@@ -193,11 +192,16 @@ func (w *walker) look(at int64) {
 			t.opens = at
 		}
 	}
+	return left
 }
 
-// charge asks for units that nobody announced.
-func (w *walker) charge(at, units int64) {
-	if at >= w.suspended && !w.play.Charge(at, units) {
+// charge asks for units that nobody announced, of those that are left.
+func (w *walker) charge(at, units, left int64) {
+	switch {
+	case at < w.suspended:
+	case units <= left:
+		w.play.Take(at, units)
+	default:
 		w.denied(at, units, w.play.Tightest(at))
 	}
 }

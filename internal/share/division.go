@@ -19,7 +19,8 @@ type division struct {
 
 	start, end int64 // of the calendar day that was asked for last
 
-	others, lanes, staying mark // what was charged in the window
+	others, lanes, staying mark    // what was charged in the window
+	resting                [2]mark // and what of it will be there after the next grain
 
 	left     int64 // units, at the last decision
 	held     int64 // and those that were set aside

@@ -53,7 +53,8 @@ func (b *Book) mayBeEnough(d *division, at, until int64) bool {
 	if w.slides {
 		from = floorGrain(at-w.length) + 2*grain
 	}
-	left := d.limit.Cap(false) - b.others.since(from, new(mark)) - b.all.since(from, new(mark))
+	used := b.others.since(from, &d.resting[0]) + b.all.since(from, &d.resting[1])
+	left := d.limit.Cap(false) - used
 	for _, r := range b.rates {
 		past += mulDiv((until-at)/r.every+1, r.units, 1)
 	}
