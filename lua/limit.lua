@@ -26,9 +26,8 @@ local function read_counter(s)
   local raw = call('GET', s.key)
   s.begin, s.previous, s.current = 0, 0, 0
   if raw then s.begin, s.previous, s.current = unpack_('<ddd', raw) end
-  local now = max(clock, s.begin) -- a clock that was set back frees nothing
-  s.gone = now % s.window
-  local begin = now - s.gone
+  local begin = max(clock - clock % s.window, s.begin) -- a clock that was set back frees nothing
+  s.gone = clock - begin
   if begin ~= s.begin then
     s.previous = begin - s.begin == s.window and s.kind == 'counter' and s.current or 0
     s.begin, s.current = begin, 0
@@ -45,7 +44,7 @@ local function decide_counter(s, cost)
   local left = s.units - s.current
   if s.previous > 0 then
     local ms = s.window / 1000
-    left = left - ceil(s.previous * (ms - floor(s.gone / 1000)) / ms)
+    left = left - ceil(s.previous * (ms - max(0, floor(s.gone / 1000))) / ms)
   end
   local allowed, current, retry, reset = cost == 0 or cost <= left, s.current, 0, 0
   left = max(0, left)
@@ -74,7 +73,8 @@ local function record_counter(s, cost)
     'PX', ceil((2 * s.window - s.gone) / 1000))
 end
 
--- log is a sorted set of charges: score µs, member <running total>:<units>.
+-- log is a sorted set of charges: score µs, member <running total>:<units>. The total has 16
+-- digits, so that charges of the same µs are in order.
 local function parse(member)
   local total, units = string.match(member, '^(%d+):(%d+)$')
   return tonumber(total), tonumber(units)
@@ -130,14 +130,14 @@ end
 
 local function record_log(s, cost)
   s.total, s.newest = s.total + cost, s.now
-  call('ZADD', s.key, format('%.0f', s.now), format('%.0f:%.0f', s.total, cost))
+  call('ZADD', s.key, format('%.0f', s.now), format('%016.0f:%.0f', s.total, cost))
   if s.left > 0 then call('ZREMRANGEBYRANK', s.key, 0, s.left - 1) end
   s.left = 0
   if s.total - s.before > 2 * s.units then -- denied calls: the newest are enough
     call('ZREMRANGEBYRANK', s.key, 0, first(s, s.total - s.units + 1) - 1)
     s.before = total_before(s, 0)
   end
-  call('PEXPIRE', s.key, ceil(s.window / 1000) + 1)
+  call('PEXPIRE', s.key, ceil((s.now + s.window - clock) / 1000) + 1)
 end
 
 local all, reply, states = true, {1, clock}, {}

@@ -11,12 +11,11 @@ type counter struct {
 // maxProduct is units times milliseconds: as large as a script of Redis counts exactly.
 const maxProduct = 1 << 53
 
-// at is the state at a moment, and for how many µs its window has been under way.
+// at is the state at a moment, and for how many µs its window has been under way: less than 0 if a
+// clock was set back, which frees nothing.
 func (c counter) at(p *Policy, now int64) (counter, int64) {
-	now = max(now, c.begin) // a clock that was set back frees nothing
 	w := p.window()
-	gone := now % w
-	begin := now - gone
+	begin := max(now-now%w, c.begin)
 	switch {
 	case begin == c.begin:
 	case begin == c.begin+w && p.Algorithm == Counter:
@@ -25,7 +24,7 @@ func (c counter) at(p *Policy, now int64) (counter, int64) {
 		c.previous, c.current = 0, 0
 	}
 	c.begin = begin
-	return c, gone
+	return c, now - begin
 }
 
 // used estimates the units in the window that ends now: those of the window before count by the
@@ -34,7 +33,7 @@ func (c counter) used(w, gone int64) int64 {
 	if c.previous == 0 {
 		return c.current
 	}
-	return c.current + divUp(c.previous*(w/1000-gone/1000), w/1000)
+	return c.current + divUp(c.previous*(w/1000-max(gone, 0)/1000), w/1000)
 }
 
 func (c counter) decide(p *Policy, now, cost int64) Decision {

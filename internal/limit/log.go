@@ -46,7 +46,7 @@ func (h *history) decide(p *Policy, now, cost int64) Decision {
 	if d.Allowed {
 		d.Remaining -= cost
 		if cost > 0 {
-			reset = now + p.window()
+			reset = h.stamp(now) + p.window()
 		}
 	} else {
 		// The cost fits once the entries up to this one have left.
@@ -59,16 +59,21 @@ func (h *history) decide(p *Policy, now, cost int64) Decision {
 	return d
 }
 
+// stamp is the time of an entry: a clock that was set back reorders nothing.
+func (h *history) stamp(now int64) int64 {
+	if n := len(h.entries); n > 0 {
+		return max(now, h.entries[n-1].at)
+	}
+	return now
+}
+
 // record appends an entry. With denied ones among them the entries may exceed the limit; then only
 // the newest that reach it matter, because whatever is older leaves before them.
 func (h *history) record(p *Policy, now, cost int64) {
 	if cost == 0 {
 		return
 	}
-	total := h.total() + cost
-	if n := len(h.entries); n > 0 {
-		now = max(now, h.entries[n-1].at) // a clock that was set back reorders nothing
-	}
+	at, total := h.stamp(now), h.total()+cost
 	drop := h.inside(p, now)
 	drop += sort.Search(len(h.entries)-drop,
 		func(i int) bool { return total-h.entries[drop+i].total < p.Units })
@@ -76,7 +81,7 @@ func (h *history) record(p *Policy, now, cost int64) {
 		h.before = h.totalBefore(drop)
 		h.entries = h.entries[:copy(h.entries, h.entries[drop:])]
 	}
-	h.entries = append(h.entries, entry{now, total})
+	h.entries = append(h.entries, entry{at, total})
 }
 
 // idle reports whether a key that was never seen would get the same answers.

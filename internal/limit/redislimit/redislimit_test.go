@@ -37,7 +37,9 @@ func TestSameAsMemory(t *testing.T) {
 		}
 		now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(seed) * time.Hour)
 		for step := range 60 {
-			now = now.Add(time.Duration(random.Int64N(8_000_000)) * time.Microsecond)
+			if random.IntN(3) > 0 { // else another call of the same microsecond
+				now = now.Add(time.Duration(random.Int64N(8_000_000)) * time.Microsecond)
+			}
 			if random.IntN(20) == 0 {
 				now = now.Add(-3 * time.Second) // the clock is set back
 			}
@@ -46,7 +48,8 @@ func TestSameAsMemory(t *testing.T) {
 			for _, p := range policies[:1+random.IntN(3)] {
 				a := limit.Ask{
 					Policy: p, Key: limit.Key{byte(random.IntN(2))}, Cost: random.Int64N(p.Units + 2)}
-				if random.IntN(10) == 0 {
+				// a key of fixed outlives its window here, for a clock that is set back
+				if random.IntN(10) == 0 && p.Algorithm != limit.Fixed {
 					a.Before = limit.Key{byte(random.IntN(2))}
 				}
 				asks = append(asks, a)

@@ -1,0 +1,92 @@
+package limit_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/limit"
+)
+
+// charge is one that was allowed: when, by the clock that never runs back, and what it cost.
+type charge struct{ at, units int64 }
+
+// inside adds up what is in the window that ends at a moment.
+func inside(all []charge, window, now int64) (sum int64) {
+	for _, c := range all {
+		if c.at > now-window && c.at <= now {
+			sum += c.units
+		}
+	}
+	return sum
+}
+
+// TestNoWindowHasMore plays random histories, by a clock that also jumps, and counts by hand: the
+// log never admits more than its limit in any window, fixed and counter at most twice as much.
+func TestNoWindowHasMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const window = 10_000 // µs
+		p := &limit.Policy{Name: "p", Units: rapid.Int64Range(1, 40).Draw(t, "units"),
+			Window:      window * time.Microsecond,
+			Algorithm:   rapid.SampledFrom(algorithms).Draw(t, "algorithm"),
+			CountDenied: rapid.Bool().Draw(t, "count denied")}
+		m := limit.NewMemory()
+		var all []charge
+		now, latest := int64(1_000_000), int64(0)
+		for range rapid.IntRange(1, 120).Draw(t, "calls") {
+			switch rapid.IntRange(0, 20).Draw(t, "clock") {
+			case 0:
+				now -= rapid.Int64Range(0, 3*window).Draw(t, "back")
+			case 1:
+				now += rapid.Int64Range(0, 3*window).Draw(t, "forth")
+			default:
+				now += rapid.Int64Range(0, window/8).Draw(t, "later")
+			}
+			cost := rapid.Int64Range(0, p.Units).Draw(t, "cost")
+			if d := take(m, p, now, cost); !d.Allowed || cost == 0 {
+				continue
+			}
+			latest = max(latest, now)
+			all = append(all, charge{latest, cost})
+			most := p.Units
+			if p.Algorithm != limit.Log {
+				most *= 2
+			}
+			if sum := inside(all, window, latest); sum > most {
+				t.Fatalf("%s: %d units in the window that ends at %d", p.Algorithm, sum, latest)
+			}
+		}
+	})
+}
+
+// TestCounterError holds the counter to the error that docs/limits.md states: the estimate is too
+// low by at most what the window before had, times the part of it that has left, and too high by at
+// most as much times the part that has not.
+func TestCounterError(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const window = 1_000_000 // µs
+		p := &limit.Policy{Name: "p", Units: rapid.Int64Range(1, 60).Draw(t, "units"),
+			Window: window * time.Microsecond, Algorithm: limit.Counter}
+		m := limit.NewMemory()
+		var all []charge
+		now := int64(5_000_000)
+		for range rapid.IntRange(1, 150).Draw(t, "calls") {
+			now += rapid.Int64Range(0, window/4).Draw(t, "later")
+			gone := now % window
+			before := inside(all, window, now-gone-1)
+			estimate := p.Units - take(m, p, now, 0).Remaining
+			truth := inside(all, window, now)
+			low := before * gone / window
+			high := before*(window-gone)/window + 2 // rounded up, and to milliseconds
+			if estimate < truth-low-1 || estimate > truth+high {
+				t.Fatalf("at %d: estimated %d, truly %d, of which %d in the window before",
+					now, estimate, truth, before)
+			}
+			cost := rapid.Int64Range(1, p.Units).Draw(t, "cost")
+			if take(m, p, now, cost).Allowed {
+				all = append(all, charge{now, cost})
+			}
+		}
+	})
+}
