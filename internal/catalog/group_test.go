@@ -24,7 +24,8 @@ func TestUpdatesShareATransaction(t *testing.T) {
 			all.Go(func() {
 				err := cat.update(t.Context(), func(s *txn) error {
 					txns[s] = true
-					_, err := s.exec("put_unavailable", region, AllCategories, nine.UnixMicro(), false)
+					_, err := s.exec("put_unavailable", region, AllCategories, nine.UnixMicro(),
+						false)
 					if region == c.failing {
 						return boom
 					}

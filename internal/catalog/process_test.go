@@ -36,7 +36,8 @@ func sweep(path, region string) error {
 		return err
 	}
 	for round := range sweepCharts {
-		if err := sweepChart(ctx, c, region, nine.Add(time.Duration(round)*time.Minute)); err != nil {
+		if err := sweepChart(ctx, c, region,
+			nine.Add(time.Duration(round)*time.Minute)); err != nil {
 			return errors.Join(err, c.Close())
 		}
 	}

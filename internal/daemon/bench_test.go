@@ -37,14 +37,16 @@ func BenchmarkDecision(b *testing.B) {
 		var charges errgroup.Group
 		charges.SetLimit(16)
 		for i := range each {
-			labels := quota.Labels{quota.LabelJob: "elsewhere", quota.LabelMethod: "youtube.search.list"}
+			labels := quota.Labels{quota.LabelJob: "elsewhere",
+				quota.LabelMethod: "youtube.search.list"}
 			if i%50 == 0 {
 				l := all[(step+i)%len(all)]
 				labels = quota.Labels{quota.LabelJob: l.Job, quota.LabelRegion: l.Region}
 			}
 			charges.Go(func() error {
-				_, err := l.Charge(context.Background(), quota.Charge{Credential: "key1", ID: quota.NewID(time.Now()), Limits: limits,
-					Costs: []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}, Labels: labels})
+				_, err := l.Charge(context.Background(), quota.Charge{Credential: "key1",
+					ID: quota.NewID(time.Now()), Limits: limits, Labels: labels,
+					Costs: []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}})
 				return err
 			})
 		}

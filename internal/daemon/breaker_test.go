@@ -26,7 +26,8 @@ func TestBreaker(t *testing.T) {
 // TestBreaker_Answered: an answer ends the row, and which runs it was of.
 func TestBreaker_Answered(t *testing.T) {
 	atNoon(t, func(w *world) {
-		all := append(lanes(t, "*/5 * * * *", "UTC", "US", 0), lanes(t, "0 * * * *", "UTC", "GB", 0)...)
+		all := append(lanes(t, "*/5 * * * *", "UTC", "US", 0),
+			lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
 		w.faults("503*2") // once each
 		p.start()

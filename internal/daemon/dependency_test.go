@@ -47,11 +47,14 @@ func TestUpstreamAway(t *testing.T) {
 		back := w.away()
 		time.Sleep(3*time.Hour + 30*time.Minute) // 22:50
 		spent := w.units() - before
-		if spent > 5+24 || len(w.runs(eight)) != 8 { // the first lane's attempts, one of the second, and a probe each ten minutes
+		// the first lane's attempts, one of the second, and a probe each ten minutes
+		if spent > 5+24 || len(w.runs(eight)) != 8 {
 			t.Errorf("%d units for an upstream that is down, %d charts", spent, len(w.runs(eight)))
 		}
-		if w.logged("level=ERROR") != 5 || w.logged("level=ERROR", "the upstream does not answer", "hint=") != 1 ||
-			w.logged("level=ERROR", "the upstream still does not answer", "since=2026-06-01T19:31:0", "ticks_waiting=") != 3 ||
+		if w.logged("level=ERROR") != 5 ||
+			w.logged("level=ERROR", "the upstream does not answer", "hint=") != 1 ||
+			w.logged("level=ERROR", "the upstream still does not answer",
+				"since=2026-06-01T19:31:0", "ticks_waiting=") != 3 ||
 			w.logged("level=ERROR", "tick failed") != 1 {
 			w.complain()
 		}
@@ -63,7 +66,9 @@ func TestUpstreamAway(t *testing.T) {
 		if asked := w.taken(); len(asked) != 2*8 {
 			t.Errorf("asked for %v", asked)
 		}
-		if runs := w.runs(eight); len(runs) != 16 || runs["trending/US/2026-06-01T22:30:00Z"] != 1 || runs["trending/CA/2026-06-01T22:30:00Z"] != 1 {
+		if runs := w.runs(eight); len(runs) != 16 ||
+			runs["trending/US/2026-06-01T22:30:00Z"] != 1 ||
+			runs["trending/CA/2026-06-01T22:30:00Z"] != 1 {
 			t.Errorf("ran %v", runs)
 		}
 		if w.logged("level=INFO", "the upstream answers again", "away=3h", "ticks_waiting=") != 1 {
@@ -130,7 +135,8 @@ func TestUpstreamRefuses(t *testing.T) {
 // ticks for long.
 func TestRegionFailsAlone(t *testing.T) {
 	atNoon(t, func(w *world) {
-		all := append(lanes(t, "* * * * *", "UTC", "US", 0), lanes(t, "0 * * * *", "UTC", "GB", 0)...)
+		all := append(lanes(t, "* * * * *", "UTC", "US", 0),
+			lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
 		w.faults("503:US")
 		p.start().stopAfter(3*time.Hour + 10*time.Minute)
@@ -155,9 +161,13 @@ func TestLedgerAway_Told(t *testing.T) {
 		p.mute.Store(false)
 		time.Sleep(time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		if w.logged("level=ERROR") != 3 || w.logged("level=WARN") != 0 || w.logged("the ledger does not answer", "effect=", quota.ErrUnreachable.Error(), "hint=") != 1 ||
-			w.logged("the ledger still does not answer", "since=2026-06-01T18:59:59", "ticks_waiting=8") != 2 ||
-			w.logged("level=INFO", "the ledger answers again", "away=2h30m", "ticks_waiting=8") != 1 {
+		if w.logged("level=ERROR") != 3 || w.logged("level=WARN") != 0 ||
+			w.logged("the ledger does not answer", "effect=", quota.ErrUnreachable.Error(),
+				"hint=") != 1 ||
+			w.logged("the ledger still does not answer", "since=2026-06-01T18:59:59",
+				"ticks_waiting=8") != 2 ||
+			w.logged("level=INFO", "the ledger answers again", "away=2h30m",
+				"ticks_waiting=8") != 1 {
 			w.complain()
 		}
 		p.end()
@@ -187,7 +197,8 @@ func TestCatalogueLocked(t *testing.T) {
 		unlock := w.lock()
 		p.start()
 		time.Sleep(30 * time.Minute)
-		if n := w.units(); n != 0 || w.logged("level=ERROR") != 1 || w.logged("the catalogue takes no pages", "another process is writing", "hint=") != 1 {
+		if n := w.units(); n != 0 || w.logged("level=ERROR") != 1 ||
+			w.logged("the catalogue takes no pages", "another process is writing", "hint=") != 1 {
 			t.Errorf("%d units: %s", n, strings.Join(w.log, ""))
 		}
 		p.expectReadyz(http.StatusServiceUnavailable, "another process is writing")

@@ -13,7 +13,9 @@ func TestForecast(t *testing.T) {
 		p.config.ForecastEvery = 10 * time.Minute
 		p.start()
 		time.Sleep(2 * time.Hour)
-		if n := w.logged("level=WARN", "forecast: default lasts to the reset, but the schedule does not fit", "will miss"); n != 1 {
+		if n := w.logged("level=WARN",
+			"forecast: default lasts to the reset, but the schedule does not fit",
+			"will miss"); n != 1 {
 			t.Errorf("warned %d times, want once", n)
 		}
 		p.expectMetrics(`quota_forecast_dry_chance{bucket="default",credential="key1"} 0`,

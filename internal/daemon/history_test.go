@@ -25,7 +25,8 @@ func TestHistoryForetells(t *testing.T) {
 				day, err := quota.ParseWindow("day", "America/Los_Angeles")
 				must(t, err)
 				w.limits = nil
-				for _, window := range []quota.Window{day, quota.Sliding(24 * time.Hour)}[:1+seed%2] {
+				for _, window := range []quota.Window{day,
+					quota.Sliding(24 * time.Hour)}[:1+seed%2] {
 					w.limits = append(w.limits, quota.Limit{Bucket: quota.DefaultBucket,
 						Units: 60 + random.Int64N(120), Window: window})
 				}
@@ -51,12 +52,14 @@ func TestHistoryForetells(t *testing.T) {
 					t.Errorf("%d regions have a history of fewer pages", shorter)
 				}
 				before := sim.Standing{Bucket: quota.DefaultBucket}
-				query := quota.SpentQuery{Credential: "key1", Bucket: before.Bucket, Limits: w.limits,
-					Now: now, Since: now.Add(-quota.Retention)}
+				query := quota.SpentQuery{Credential: "key1", Bucket: before.Bucket,
+					Limits: w.limits,
+					Now:    now, Since: now.Add(-quota.Retention)}
 				if before.Spent, err = query.Read(w.Context(), w.look.ledger); err != nil {
 					t.Fatal(err)
 				}
-				question := forecast.Question{Credential: "key1", Limits: w.limits, Lanes: known, Price: price,
+				question := forecast.Question{Credential: "key1", Limits: w.limits, Lanes: known,
+					Price:  price,
 					Resets: map[string]quota.Window{quota.DefaultBucket: day}}
 				said, err := question.Ask(w.Context(), w.look.ledger)
 				must(t, err)
@@ -69,8 +72,9 @@ func TestHistoryForetells(t *testing.T) {
 					From: now, To: said[0].ResetAt, Before: []sim.Standing{before}}
 				p.Watch = func(r plan.Run) bool {
 					foretold[r.ID()] = fmt.Sprintf("%s %d %s", r.Outcome, r.Pages, r.Limit)
-					if f, ok := lost[r.ID()]; ok != r.Lost() || ok && f != fmt.Sprint(r.Pages, " ", r.Limit) {
-						t.Errorf("%s: the plan says %s, the forecast %s", r.ID(), foretold[r.ID()], f)
+					f, ok := lost[r.ID()]
+					if ok != r.Lost() || ok && f != fmt.Sprint(r.Pages, " ", r.Limit) {
+						t.Errorf("%s: plan %s, forecast %s", r.ID(), foretold[r.ID()], f)
 					}
 					if r.Lost() {
 						losing++

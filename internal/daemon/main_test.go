@@ -22,12 +22,11 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/ledger/sqliteledger"
-	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
+	"quotabudget/internal/upstream"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/fault"
 	"quotabudget/internal/youtube/youtubetest"
 )
 
@@ -41,7 +40,8 @@ const perPage = "3"
 var pageOf = map[string]int{"": 1, "CAMQAA": 2, "CAYQAA": 3, "CAkQAA": 4}
 
 // chartPages is how many pages a chart has.
-var chartPages = map[string]int{"US": 2, "GB": 2, "DE": 2, "FR": 2, "IN": 2, "BR": 2, "AU": 2, "CA": 2, "JP": 4, "KR": 4}
+var chartPages = map[string]int{"US": 2, "GB": 2, "DE": 2, "FR": 2, "IN": 2, "BR": 2, "AU": 2,
+	"CA": 2, "JP": 4, "KR": 4}
 
 // small are such charts.
 var small = sync.OnceValue(func() *youtubetest.Charts {
@@ -64,7 +64,7 @@ type world struct {
 
 	mu    sync.Mutex
 	hook  func(p *proc, r *http.Request) // before the stand-in sees a request
-	asked []string                       // "15:04:05 US 1" for each request that the stand-in answered
+	asked []string                       // "15:04:05 US 1" for each answered request
 	log   []string
 }
 
@@ -87,7 +87,8 @@ func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 		time.Sleep(time.Until(begin))
 		day, err := quota.ParseWindow("day", "America/Los_Angeles")
 		must(t, err)
-		w := &world{T: t, dir: dir, limits: []quota.Limit{{Bucket: quota.DefaultBucket, Units: units, Window: day}}}
+		w := &world{T: t, dir: dir, limits: []quota.Limit{{Bucket: quota.DefaultBucket,
+			Units: units, Window: day}}}
 		w.standin.Charts = charts
 		w.look = w.open()
 		defer w.look.close()
@@ -116,14 +117,13 @@ type proc struct {
 // open wires a process with lanes that run hourly.
 func (w *world) open(lanes ...share.Lane) *proc {
 	w.Helper()
-	p := &proc{world: w, metrics: daemon.NewMetrics(), reload: make(chan struct{}), ended: make(chan error, 1), calls: make(map[string]int)}
+	p := &proc{world: w, metrics: daemon.NewMetrics(), reload: make(chan struct{}),
+		ended: make(chan error, 1), calls: make(map[string]int)}
 	var err error
-	if p.ledger, err = sqliteledger.Open(w.Context(), filepath.Join(w.dir, "ledger.db")); err != nil {
-		w.Fatal(err)
-	}
-	if p.catalog, err = catalog.Open(w.Context(), "sqlite://"+filepath.Join(w.dir, "catalog.db")); err != nil {
-		w.Fatal(err)
-	}
+	p.ledger, err = sqliteledger.Open(w.Context(), filepath.Join(w.dir, "ledger.db"))
+	must(w, err)
+	p.catalog, err = catalog.Open(w.Context(), "sqlite://"+filepath.Join(w.dir, "catalog.db"))
+	must(w, err)
 	table := costs.Default()
 	prices := make(map[string][]quota.Cost)
 	for _, m := range table.Methods() {
@@ -131,18 +131,18 @@ func (w *world) open(lanes ...share.Lane) *proc {
 	}
 	ledger := daemon.Count(mortal{p.ledger, p}, p.metrics)
 	log := slog.New(slog.NewTextHandler(p, nil))
-	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: w.limits, Paces: w.paces, Prices: prices, Log: log}
-	client, err := youtube.New(w.Context(), "https://upstream/", &meter.Transport{
-		Base: p.metrics.Measure(p, table.Method), Budget: budget, Host: "upstream", Method: table.Method, Log: log,
-		Key: func() (string, error) { return "some-key", nil },
-		Learn: func(status int, body []byte) (meter.Lesson, bool) {
-			return meter.Lesson{Reset: table.Buckets()[0].Reset}, fault.Classify(status, body).Kind == fault.Exhausted
-		},
-	})
+	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: w.limits, Paces: w.paces,
+		Prices: prices, Log: log}
+	gate, err := upstream.Gate("https://upstream/", table, budget,
+		func() (string, error) { return "some-key", nil }, log)
+	must(w, err)
+	gate.Base = p.metrics.Measure(p, table.Method)
+	client, err := youtube.New(w.Context(), "https://upstream/", gate)
 	must(w, err)
 	p.config = &daemon.Config{
 		Lanes: lanes, Claims: ledger, Lease: 2 * time.Minute, Grace: 20 * time.Second,
-		Sweep: ingest.Sweep{Client: client, Catalog: p.catalog, Budget: budget, Day: table.Buckets()[0].Reset, Now: time.Now, Log: log},
+		Sweep: ingest.Sweep{Client: client, Catalog: p.catalog, Budget: budget,
+			Day: table.Buckets()[0].Reset, Now: time.Now, Log: log},
 	}
 	return p
 }
@@ -157,8 +157,9 @@ func (p *proc) close() {
 func (p *proc) start() *proc {
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	d := &daemon.Daemon{Config: p.config, Reload: p.reload, Load: p.load, Holder: quota.NewID(time.Now()),
-		Log: slog.New(slog.NewTextHandler(p, nil)), Metrics: p.metrics}
+	d := &daemon.Daemon{Config: p.config, Reload: p.reload, Load: p.load,
+		Holder: quota.NewID(time.Now()),
+		Log:    slog.New(slog.NewTextHandler(p, nil)), Metrics: p.metrics}
 	p.handler = d.Handler()
 	go func() { p.ended <- d.Run(ctx) }()
 	return p
@@ -210,7 +211,8 @@ func (p *proc) takeCalls() map[string]int {
 	return calls
 }
 
-func (m mortal) Usage(ctx context.Context, credential string, limits []quota.Limit) (quota.Usage, error) {
+func (m mortal) Usage(ctx context.Context, credential string,
+	limits []quota.Limit) (quota.Usage, error) {
 	m.count("usage")
 	return m.ClaimsLedger.Usage(ctx, credential, limits)
 }
@@ -220,7 +222,8 @@ func (m mortal) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error)
 	return m.ClaimsLedger.Sums(ctx, q)
 }
 
-func (m mortal) Between(ctx context.Context, credential, bucket string, from, to time.Time) (int64, error) {
+func (m mortal) Between(ctx context.Context, credential, bucket string,
+	from, to time.Time) (int64, error) {
 	m.count("between")
 	return m.ClaimsLedger.Between(ctx, credential, bucket, from, to)
 }
@@ -285,7 +288,8 @@ func (p *proc) RoundTrip(r *http.Request) (*http.Response, error) {
 	short.URL.RawQuery = query.Encode()
 	p.standin.ServeHTTP(rec, short)
 	p.mu.Lock()
-	p.asked = append(p.asked, fmt.Sprintf("%s %s %d", time.Now().UTC().Format("15:04:05"), query.Get("regionCode"), pageOf[query.Get("pageToken")]))
+	p.asked = append(p.asked, fmt.Sprintf("%s %s %d", time.Now().UTC().Format("15:04:05"),
+		query.Get("regionCode"), pageOf[query.Get("pageToken")]))
 	p.mu.Unlock()
 	if p.dead.Load() {
 		return nil, errors.New("killed")
@@ -325,7 +329,8 @@ func (w *world) logged(words ...string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, line := range w.log {
-		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+		lacks := func(word string) bool { return !strings.Contains(line, word) }
+		if !slices.ContainsFunc(words, lacks) {
 			n++
 		}
 	}
@@ -385,7 +390,8 @@ func (w *world) runs(regions string) map[string]int {
 	w.Helper()
 	runs := make(map[string]int)
 	for region := range strings.FieldsSeq(regions) {
-		charts, err := w.look.catalog.Charts(context.Background(), catalog.ChartKey{Region: region}, 0)
+		key := catalog.ChartKey{Region: region}
+		charts, err := w.look.catalog.Charts(context.Background(), key, 0)
 		must(w, err)
 		for _, c := range charts {
 			if !c.CompletedAt.IsZero() {
@@ -408,7 +414,8 @@ func (w *world) expectRuns(lanes []share.Lane, from, to time.Time) {
 		}
 	}
 	if got := w.runs(strings.Join(names, " ")); !maps.Equal(got, want) {
-		w.Errorf("runs: %v\nwant %v\n%s", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)), strings.Join(w.log, ""))
+		w.Errorf("runs: %v\nwant %v\n%s", slices.Sorted(maps.Keys(got)),
+			slices.Sorted(maps.Keys(want)), strings.Join(w.log, ""))
 	}
 }
 
@@ -436,7 +443,8 @@ func (w *world) done(tick string) {
 // spent is the units in the ledger, by region.
 func (w *world) spent() map[string]int64 {
 	w.Helper()
-	entries, err := w.look.ledger.Entries(context.Background(), quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
+	entries, err := w.look.ledger.Entries(context.Background(),
+		quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
 	must(w, err)
 	units := make(map[string]int64)
 	for _, e := range entries {
@@ -455,7 +463,8 @@ func lanes(t testing.TB, spec, zone, regions string, step time.Duration) []share
 	var all []share.Lane
 	for i, region := range strings.Fields(regions) {
 		all = append(all, share.Lane{
-			Lane: schedule.Lane{Job: "trending", Region: region, Schedule: s, Offset: time.Duration(i) * step},
+			Lane: schedule.Lane{Job: "trending", Region: region, Schedule: s,
+				Offset: time.Duration(i) * step},
 			Zone: where, Pages: 2, Weight: 1,
 		})
 	}

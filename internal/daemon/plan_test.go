@@ -40,19 +40,33 @@ func TestPlanForetells(t *testing.T) {
 		weights []int64
 		want    string // outcomes that must be among those foretold
 	}{
-		{"it fits", midnight, 5, "0 * * * *", eight, []quota.Limit{limit(400, los)}, 0, nil, "complete"},
-		{"short of units, from the evening into the next day", midnight.Add(17 * time.Hour), 14, "0 * * * *", eight,
+		{"it fits", midnight, 5, "0 * * * *", eight, []quota.Limit{limit(400, los)}, 0, nil,
+			"complete"},
+		{"short of units, from the evening into the next day", midnight.Add(17 * time.Hour), 14,
+			"0 * * * *", eight,
 			[]quota.Limit{limit(80, los)}, 0, []int64{3, 2, 1, 0}, "left_out"},
-		{"short of units in a day of 25 hours", back, 26, "0 * * * *", "US GB DE FR", []quota.Limit{limit(195, los)}, 0, nil, "left_out"},
-		{"a window that slides", midnight, 10, "0 * * * *", eight, []quota.Limit{limit(82, quota.Sliding(8*time.Hour))}, 0, []int64{3}, "left_out"},
-		{"the defaults, from noon", midnight.Add(12 * time.Hour), 26, "0 * * * *", "US GB DE", []quota.Limit{limit(100, quota.Sliding(24*time.Hour)), limit(100, los)},
+		{"short of units in a day of 25 hours", back, 26, "0 * * * *", "US GB DE FR",
+			[]quota.Limit{limit(195, los)}, 0, nil, "left_out"},
+		{"a window that slides", midnight, 10, "0 * * * *", eight,
+			[]quota.Limit{limit(82, quota.Sliding(8*time.Hour))}, 0, []int64{3}, "left_out"},
+		{"the defaults, from noon", midnight.Add(12 * time.Hour), 26, "0 * * * *", "US GB DE",
+			[]quota.Limit{limit(100, quota.Sliding(24*time.Hour)), limit(100, los)},
 			0, []int64{2}, "left_out"},
-		{"a short window", midnight, 4, "0 * * * *", eight, []quota.Limit{limit(400, los), limit(12, quota.Sliding(20*time.Minute))}, 0, nil, "partial denied"},
-		{"a pace", midnight, 8, "*/30 * * * *", eight, []quota.Limit{limit(700, los)}, 5, nil, "partial left_out"},
-		{"a short window, and ticks that resume", midnight, 2, "*/5 * * * *", five, []quota.Limit{limit(5000, los), short(5, 3*time.Minute)}, 0, nil, "partial denied resumed"},
-		{"a pace, and ticks that resume", midnight, 3, "*/10 * * * *", five, []quota.Limit{limit(1100, los)}, 6, nil, "partial left_out resumed"},
-		{"short of units, and ticks that resume", midnight, 1, "*/5 7 * * *", five, []quota.Limit{limit(90, los), short(5, 3*time.Minute)}, 0, []int64{1, 2, 3}, "partial left_out resumed"},
-		{"a window that slides, and a quarter of an hour", midnight, 3, "*/15 * * * *", five, []quota.Limit{short(9, 14*time.Minute)}, 0, nil, "partial denied resumed"},
+		{"a short window", midnight, 4, "0 * * * *", eight,
+			[]quota.Limit{limit(400, los), limit(12, quota.Sliding(20*time.Minute))}, 0, nil,
+			"partial denied"},
+		{"a pace", midnight, 8, "*/30 * * * *", eight, []quota.Limit{limit(700, los)}, 5, nil,
+			"partial left_out"},
+		{"a short window, and ticks that resume", midnight, 2, "*/5 * * * *", five,
+			[]quota.Limit{limit(5000, los), short(5, 3*time.Minute)}, 0, nil,
+			"partial denied resumed"},
+		{"a pace, and ticks that resume", midnight, 3, "*/10 * * * *", five,
+			[]quota.Limit{limit(1100, los)}, 6, nil, "partial left_out resumed"},
+		{"short of units, and ticks that resume", midnight, 1, "*/5 7 * * *", five,
+			[]quota.Limit{limit(90, los), short(5, 3*time.Minute)}, 0, []int64{1, 2, 3},
+			"partial left_out resumed"},
+		{"a window that slides, and a quarter of an hour", midnight, 3, "*/15 * * * *", five,
+			[]quota.Limit{short(9, 14*time.Minute)}, 0, nil, "partial denied resumed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			at(t, c.begin.Add(-time.Minute), 0, func(w *world) {
@@ -64,11 +78,13 @@ func TestPlanForetells(t *testing.T) {
 				}
 				all := weighted(lanes(t, c.spec, "UTC", c.regions, 3*time.Minute), c.weights...)
 				end := c.begin.Add(time.Duration(c.hours) * time.Hour)
-				p := plan.Plan{Price: []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}, Limits: w.limits, Paces: w.paces, Reset: los,
+				p := plan.Plan{Price: []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}},
+					Limits: w.limits, Paces: w.paces, Reset: los,
 					From: c.begin, To: end}
 				for i, l := range all {
 					if c.regions == five {
-						all[i].Offset, all[i].Pages = time.Duration(i)*40*time.Second, int64(chartPages[l.Region])
+						all[i].Offset, all[i].Pages = time.Duration(i)*40*time.Second,
+							int64(chartPages[l.Region])
 					}
 				}
 				p.Lanes = all
@@ -76,7 +92,8 @@ func TestPlanForetells(t *testing.T) {
 				outcomes := make(map[string]int)
 				p.Watch = func(r plan.Run) bool {
 					foretold[r.ID()] = fmt.Sprintf("%s %d %s", r.Outcome, r.Pages, r.Limit)
-					if outcomes[r.Outcome.String()]++; r.Pages > 0 && int(r.Wanted) < chartPages[r.Region] {
+					if outcomes[r.Outcome.String()]++; r.Pages > 0 &&
+						int(r.Wanted) < chartPages[r.Region] {
 						outcomes["resumed"]++
 					}
 					return true
@@ -92,7 +109,8 @@ func TestPlanForetells(t *testing.T) {
 					}
 				}
 				for id, outcome := range foretold { // what is left out takes no chart over
-					if strings.HasPrefix(outcome, sim.LeftOut.String()) && w.logged("resuming the chart of an earlier tick", "tick="+id+" ") > 0 {
+					if strings.HasPrefix(outcome, sim.LeftOut.String()) &&
+						w.logged("resuming the chart of an earlier tick", "tick="+id+" ") > 0 {
 						t.Errorf("%s has taken a chart, and is left out", id)
 					}
 				}

@@ -146,7 +146,8 @@ func TestUpstreamAway_OthersTicks(t *testing.T) {
 		}
 		back()
 		time.Sleep(4 * time.Minute) // 20:08
-		if w.runs("US")["trending/US/2026-06-01T20:00:00Z"] != 1 || w.logged("the upstream answers again") != 1 {
+		if w.runs("US")["trending/US/2026-06-01T20:00:00Z"] != 1 ||
+			w.logged("the upstream answers again") != 1 {
 			w.complain()
 		}
 		p.end()
@@ -164,7 +165,8 @@ func TestUpstreamAway_Restart(t *testing.T) {
 		back()
 		p = w.restart(all...)
 		p.stopAfter(20 * time.Second)
-		if n := len(w.runs(eight)); n != 8 || w.runs("US")["trending/US/2026-06-01T19:07:00Z"] != 1 {
+		if n := len(w.runs(eight)); n != 8 ||
+			w.runs("US")["trending/US/2026-06-01T19:07:00Z"] != 1 {
 			t.Errorf("%d runs: %v", n, w.runs(eight))
 		}
 	})

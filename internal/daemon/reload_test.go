@@ -38,7 +38,8 @@ func TestReload_Hanging(t *testing.T) {
 		wanted[1].Pages = 1 // of GB
 		wanted = append(wanted, lanes(t, "1-59/2 * * * *", "UTC", "DE JP", 0)...)
 		wanted[0] = lanes(t, "* * * * *", "UTC", "US", 0)[0]
-		p.reloads(p.with(wanted...)) // US and DE tick otherwise, GB has fewer pages, FR is gone, JP is new
+		// US and DE tick otherwise, GB has fewer pages, FR is gone, JP is new
+		p.reloads(p.with(wanted...))
 		var runs atOnce
 		w.set(func(_ *proc, r *http.Request) {
 			if r.URL.Query().Get("regionCode") == "US" {
@@ -55,9 +56,11 @@ func TestReload_Hanging(t *testing.T) {
 		time.Sleep(4*time.Minute + 30*time.Second) // 19:04:40
 		asked := w.taken()
 		slices.Sort(asked)
-		if got := strings.Join(asked, ", "); got != "19:00:00 DE 1, 19:00:00 DE 2, 19:00:00 FR 1, 19:00:00 FR 2, "+
-			"19:00:00 GB 1, 19:00:00 GB 2, 19:01:00 DE 1, 19:01:00 DE 2, 19:01:00 JP 1, 19:01:00 JP 2, 19:02:00 GB 1, "+
-			"19:03:00 DE 1, 19:03:00 DE 2, 19:03:00 JP 1, 19:03:00 JP 2, 19:04:00 GB 1" {
+		if got := strings.Join(asked, ", "); got !=
+			"19:00:00 DE 1, 19:00:00 DE 2, 19:00:00 FR 1, 19:00:00 FR 2, "+
+				"19:00:00 GB 1, 19:00:00 GB 2, 19:01:00 DE 1, 19:01:00 DE 2, "+
+				"19:01:00 JP 1, 19:01:00 JP 2, 19:02:00 GB 1, "+
+				"19:03:00 DE 1, 19:03:00 DE 2, 19:03:00 JP 1, 19:03:00 JP 2, 19:04:00 GB 1" {
 			t.Errorf("asked for %s", got)
 		}
 		p.stopAfter(5 * time.Minute)
@@ -92,12 +95,14 @@ func TestReload_BackAgain(t *testing.T) {
 			}
 		})
 		p.start()
-		for _, wait := range []time.Duration{11 * time.Second, 20 * time.Second, 3 * time.Minute, 5 * time.Minute} {
+		for _, wait := range []time.Duration{11 * time.Second, 20 * time.Second, 3 * time.Minute,
+			5 * time.Minute} {
 			time.Sleep(wait)
 			p.reload <- struct{}{}
 		}
 		p.stopAfter(40 * time.Second) // 19:09:10
-		us := strings.ReplaceAll(strings.ReplaceAll(ran(w, "US"), "trending/US/2026-06-01T19:", ""), ":00Z", "")
+		us := strings.ReplaceAll(strings.ReplaceAll(ran(w, "US"), "trending/US/2026-06-01T19:", ""),
+			":00Z", "")
 		if us != "00 01 02 03 08 09" { // out from 19:03:30 to 19:08:30
 			t.Errorf("US ran %s: %s", us, strings.Join(w.log, ""))
 		}

@@ -20,6 +20,18 @@ func ran(w *world, regions string) string {
 	return strings.Join(slices.Sorted(maps.Keys(w.runs(regions))), " ")
 }
 
+// expectRan wants the complete charts of a region to be those of ticks at some times of noon's day.
+func (w *world) expectRan(region, times string) {
+	w.Helper()
+	var want []string
+	for at := range strings.FieldsSeq(times) {
+		want = append(want, "trending/"+region+"/2026-06-01T"+at+"Z")
+	}
+	if got := ran(w, region); got != strings.Join(want, " ") {
+		w.Errorf("ran %s, want %s", got, times)
+	}
+}
+
 // TestRestart_Coalesced: however short a while ago, what was missed while no daemon was there is
 // one run; and ticks that were coalesced into one are not found again by the next start.
 func TestRestart_Coalesced(t *testing.T) {
@@ -35,9 +47,7 @@ func TestRestart_Coalesced(t *testing.T) {
 		time.Sleep(5 * time.Minute) // 19:05:38, still within the time that is looked back
 		p := w.restart(all...)
 		p.stopAfter(4 * time.Second)
-		if got := ran(w, "US"); got != "trending/US/2026-06-01T19:00:00Z trending/US/2026-06-01T19:05:00Z" {
-			t.Errorf("ran %s", got)
-		}
+		w.expectRan("US", "19:00:00 19:05:00")
 	})
 }
 
@@ -59,9 +69,7 @@ func TestRestart_Crash(t *testing.T) {
 		b := w.open(all...)
 		b.config.CatchUp, b.config.Lease = true, 6*time.Second
 		b.start().stopAfter(3 * time.Second)
-		if got := ran(w, "US"); got != "trending/US/2026-06-01T19:00:00Z trending/US/2026-06-01T19:00:10Z" {
-			t.Errorf("ran %s", got)
-		}
+		w.expectRan("US", "19:00:00 19:00:10")
 		a.end()
 	})
 }
@@ -101,7 +109,8 @@ func TestRestart_Turn(t *testing.T) {
 		b.stopAfter(3 * time.Minute)
 		for _, region := range strings.Fields("US GB DE FR IN") {
 			for _, minute := range strings.Fields("00 01 02 03 04") {
-				if id := "trending/" + region + "/2026-06-01T19:" + minute + ":00Z"; w.runs(eight)[id] != 1 {
+				id := "trending/" + region + "/2026-06-01T19:" + minute + ":00Z"
+				if w.runs(eight)[id] != 1 {
 					t.Errorf("%s was lost", id)
 				}
 			}
@@ -119,10 +128,11 @@ func TestReload_Offsets(t *testing.T) {
 		next.Lanes = lanes(t, "*/10 * * * *", "UTC", "GB DE", 3*time.Minute)
 		p.load = func(context.Context) (*daemon.Config, error) { return &next, nil }
 		p.start()
-		time.Sleep(4*time.Minute + time.Second) // 19:04: DE's tick was to come at 19:06, and now at 19:03
+		time.Sleep(4*time.Minute + time.Second) // DE's tick was to come at 19:06, and now at 19:03
 		p.reload <- struct{}{}
 		p.stopAfter(10 * time.Minute)
-		want := map[string]int{"trending/US/2026-06-01T19:00:00Z": 1, "trending/GB/2026-06-01T19:00:00Z": 1, "trending/DE/2026-06-01T19:00:00Z": 1,
+		want := map[string]int{"trending/US/2026-06-01T19:00:00Z": 1,
+			"trending/GB/2026-06-01T19:00:00Z": 1, "trending/DE/2026-06-01T19:00:00Z": 1,
 			"trending/GB/2026-06-01T19:10:00Z": 1, "trending/DE/2026-06-01T19:10:00Z": 1}
 		if got := w.runs(eight); !maps.Equal(got, want) {
 			t.Errorf("ran %v", got)
@@ -147,9 +157,7 @@ func TestReload_Waiting(t *testing.T) {
 		p.reload <- struct{}{}
 		p.stopAfter(35 * time.Minute)
 		for _, region := range strings.Fields("US GB DE FR IN") {
-			if got := ran(w, region); got != "trending/"+region+"/2026-06-01T19:00:00Z trending/"+region+"/2026-06-01T19:30:00Z" {
-				t.Errorf("ran %s", got)
-			}
+			w.expectRan(region, "19:00:00 19:30:00")
 		}
 	})
 }
@@ -179,7 +187,8 @@ func TestEnd_Lease(t *testing.T) {
 		}
 		other.stopAfter(30 * time.Second)
 		got := strings.Join(w.taken(), ", ")
-		if got != "19:00:09 US 1, 19:00:18 US 2" && got != "19:00:09 US 1, 19:00:19 US 2" { // the other looks every second
+		// the other looks every second
+		if got != "19:00:09 US 1, 19:00:18 US 2" && got != "19:00:09 US 1, 19:00:19 US 2" {
 			t.Errorf("asked for %s", got)
 		}
 	})
@@ -197,9 +206,7 @@ func TestRestart_Hanging(t *testing.T) {
 			}
 		})
 		p.start().stopAfter(16 * time.Second)
-		if got := ran(w, "GB"); got != "trending/GB/2026-06-01T19:00:10Z trending/GB/2026-06-01T19:00:20Z" {
-			t.Errorf("ran %s", got)
-		}
+		w.expectRan("GB", "19:00:10 19:00:20")
 	})
 }
 
@@ -228,14 +235,17 @@ func TestFloorUnpaced(t *testing.T) {
 		all[1].Floor = 4
 		p := w.open(all...).start()
 		time.Sleep(31 * time.Second) // US has had the slack
-		if _, err := w.look.config.Sweep.Budget.Charge(w.Context(), quota.Call{Bucket: quota.DefaultBucket, Units: 100, Manual: true}); err != nil {
+		if _, err := w.look.config.Sweep.Budget.Charge(w.Context(),
+			quota.Call{Bucket: quota.DefaultBucket, Units: 100, Manual: true}); err != nil {
 			t.Fatal(err)
 		}
 		p.stopAfter(4 * time.Hour)
-		if us, gb := ran(w, "US"), w.runs("GB"); us != "trending/US/2026-06-02T07:00:00Z" || len(gb) != 2 {
+		if us, gb := ran(w, "US"), w.runs("GB"); us != "trending/US/2026-06-02T07:00:00Z" ||
+			len(gb) != 2 {
 			t.Errorf("ran %s, %v", us, gb)
 		}
-		p.expectMetrics(`ingest_sweeps_total{outcome="paced"} 5`, `ingest_sweeps_total{outcome="exhausted"} 0`)
+		p.expectMetrics(`ingest_sweeps_total{outcome="paced"} 5`,
+			`ingest_sweeps_total{outcome="exhausted"} 0`)
 	})
 }
 
@@ -255,7 +265,8 @@ func TestShares_LedgerAhead(t *testing.T) {
 	}
 	_, reset := window.Bounds(now)
 	minutes := int64(time.Until(reset.Add(-26*time.Hour)) / time.Minute)
-	if n := shares.Lanes[0].Remaining; n < minutes-1 || n > minutes+1 || shares.Until.Sub(reset).Abs() > time.Second {
+	if n := shares.Lanes[0].Remaining; n < minutes-1 || n > minutes+1 ||
+		shares.Until.Sub(reset).Abs() > time.Second {
 		t.Errorf("%d ticks to come until %v; want %d until %v", n, shares.Until, minutes, reset)
 	}
 }

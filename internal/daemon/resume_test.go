@@ -23,7 +23,8 @@ func four(t *testing.T, spec string) []share.Lane {
 
 // narrow adds a limit of so many units in a short window.
 func (w *world) narrow(units int64, window time.Duration) {
-	w.limits = append(w.limits, quota.Limit{Bucket: quota.DefaultBucket, Units: units, Window: quota.Sliding(window)})
+	w.limits = append(w.limits, quota.Limit{Bucket: quota.DefaultBucket, Units: units,
+		Window: quota.Sliding(window)})
 }
 
 // expectAsked holds the requests since the last look against "19:00:00 JP 1, 19:00:00 JP 2".
@@ -67,7 +68,8 @@ func TestResume(t *testing.T) {
 		{"a quarter of an hour", "0,15 19 * * *", 3, 4 * time.Minute,
 			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:15:00 JP 4", "19:15", ""},
 		{"a minute more", "0,16 19 * * *", 3, 10 * time.Minute,
-			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:16:00 JP 1, 19:16:00 JP 2, 19:16:00 JP 3", "",
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3",
+			"19:16:00 JP 1, 19:16:00 JP 2, 19:16:00 JP 3", "",
 			"trending/JP/2026-06-01T19:16:00Z 3, trending/JP/2026-06-01T19:00:00Z 3"},
 		{"from tick to tick", "0,5,10,15 19 * * *", 1, 4 * time.Minute,
 			"19:00:00 JP 1", "19:05:00 JP 2, 19:10:00 JP 3, 19:15:00 JP 4", "19:15", ""},
@@ -87,7 +89,8 @@ func TestResume(t *testing.T) {
 				p.stopAfter(20 * time.Minute)
 				w.expectAsked(c.next)
 				runs := w.runs("JP")
-				if len(runs) != len(strings.Fields(c.runs)) || c.runs != "" && runs["trending/JP/2026-06-01T"+c.runs+":00Z"] != 1 {
+				if len(runs) != len(strings.Fields(c.runs)) || c.runs != "" &&
+					runs["trending/JP/2026-06-01T"+c.runs+":00Z"] != 1 {
 					t.Errorf("complete: %v, want %s", runs, c.runs)
 				}
 				if halves := w.halves(); halves != c.halves {
@@ -150,13 +153,15 @@ func TestLostKeepsItsChart(t *testing.T) {
 func TestOthersKeepTheirCharts(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]string{
-		"a sweep by hand": "6ag00hkqk7ex2k", "another job": "other/JP/2026-06-01T18:55:00Z", "a later tick": "trending/JP/2026-06-01T19:10:00Z",
-		"no tick": "trending/JP/yesterday",
+		"a sweep by hand": "6ag00hkqk7ex2k", "another job": "other/JP/2026-06-01T18:55:00Z",
+		"a later tick": "trending/JP/2026-06-01T19:10:00Z",
+		"no tick":      "trending/JP/yesterday",
 	} {
 		t.Run(name, func(t *testing.T) {
 			at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
 				page := catalog.Page{Next: "CAMQAA", FetchedAt: time.Now()}
-				if _, _, err := w.look.catalog.Begin(w.Context(), catalog.ChartKey{Region: "JP"}, run, page); err != nil {
+				if _, _, err := w.look.catalog.Begin(w.Context(), catalog.ChartKey{Region: "JP"},
+					run, page); err != nil {
 					t.Fatal(err)
 				}
 				w.done(run)
@@ -197,7 +202,8 @@ func TestTakeoverOfAResumed(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		asked := w.taken()
-		if len(asked) != 1 || !strings.HasSuffix(asked[0], " JP 4") || w.logged("tick taken over", "T07:10:00Z") != 1 {
+		if len(asked) != 1 || !strings.HasSuffix(asked[0], " JP 4") ||
+			w.logged("tick taken over", "T07:10:00Z") != 1 {
 			t.Errorf("taken over: %v\n%s", asked, strings.Join(w.log, ""))
 		}
 		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-02T07:10:00Z"] != 1 {

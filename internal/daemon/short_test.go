@@ -75,7 +75,8 @@ func TestShortDay(t *testing.T) {
 			}
 			p := w.open(all...)
 			if first {
-				p.config.Sweep.Budget.Prices["youtube.videos.list"] = []quota.Cost{{Bucket: "elsewhere", Units: 1}}
+				price := []quota.Cost{{Bucket: "elsewhere", Units: 1}}
+				p.config.Sweep.Budget.Prices["youtube.videos.list"] = price
 			}
 			p.start()
 			time.Sleep(24*time.Hour - time.Minute)
@@ -94,7 +95,8 @@ func TestShortDay(t *testing.T) {
 			if sum(w.spent()) < units-8 {
 				t.Errorf("only %d of %d units were used", sum(w.spent()), units)
 			}
-			if w.logged("units are short", "region=US", "weight=2") == 0 || w.logged("tick left out", "share=") == 0 {
+			if w.logged("units are short", "region=US", "weight=2") == 0 ||
+				w.logged("tick left out", "share=") == 0 {
 				t.Error("it was not logged")
 			}
 		})
@@ -121,12 +123,14 @@ func TestPaced(t *testing.T) {
 		line := w.limits[0]
 		line.Pace = &quota.Pace{Slack: 4}
 		w.paces = []quota.Limit{line}
-		p := w.open(lanes(t, "*/10 0-5 * * *", "America/Los_Angeles", "US", 0)...) // 12 units an hour, of 10; enough for the day
+		// 12 units an hour, of 10; enough for the day
+		p := w.open(lanes(t, "*/10 0-5 * * *", "America/Los_Angeles", "US", 0)...)
 		p.start()
 		time.Sleep(6 * time.Hour)
 		_, metrics := p.scrape("/metrics")
 		p.end()
-		if !strings.Contains(metrics, `quota_denials_total{credential="key1",limit="pace"}`) || w.logged("tick denied", "limit=pace", "retry_at=") == 0 {
+		if !strings.Contains(metrics, `quota_denials_total{credential="key1",limit="pace"}`) ||
+			w.logged("tick denied", "limit=pace", "retry_at=") == 0 {
 			w.complain()
 		}
 		if used := sum(w.spent()); used > 64 || used < 60 {
@@ -142,9 +146,11 @@ func TestRunsCostTheirCharts(t *testing.T) {
 		chart := func(region string, pages int, complete bool) {
 			t.Helper()
 			page := catalog.Page{Next: "1", FetchedAt: time.Now(), Last: complete && pages == 1}
-			id, _, err := w.look.catalog.Begin(w.Context(), catalog.ChartKey{Region: region}, "run", page)
+			key := catalog.ChartKey{Region: region}
+			id, _, err := w.look.catalog.Begin(w.Context(), key, "run", page)
 			for n := 1; err == nil && n < pages; n++ {
-				page.Token, page.Next, page.Last = page.Next, fmt.Sprint(n+1), complete && n == pages-1
+				page.Token, page.Next = page.Next, fmt.Sprint(n+1)
+				page.Last = complete && n == pages-1
 				if region == "US" && page.Last { // the others have more
 					page.Next = ""
 				}

@@ -97,7 +97,8 @@ func TestDeathBeforeDone(t *testing.T) {
 		a.start()
 		time.Sleep(time.Minute)
 		b := w.open(all...)
-		later := w.open(all...) // which finds that the chart is there, and leaves the tick to nobody
+		// which finds that the chart is there, and leaves the tick to nobody
+		later := w.open(all...)
 		b.config.CatchUp, later.config.CatchUp = true, true
 		b.start()
 		later.start()
@@ -148,7 +149,8 @@ func TestRefusedKey(t *testing.T) {
 		if kind, ok := fault.KindOf(err); !ok || kind != fault.BadCredential {
 			t.Errorf("it ended with %v", err)
 		}
-		if time.Since(noon) > time.Second || w.logged("refuses the key") != 1 || w.logged("tick given back") != 1 {
+		if time.Since(noon) > time.Second || w.logged("refuses the key") != 1 ||
+			w.logged("tick given back") != 1 {
 			w.complain()
 		}
 		p.close()
@@ -164,7 +166,8 @@ func TestFailures(t *testing.T) {
 		w.standin.Faults = faults
 		p.start()
 		time.Sleep(90 * time.Minute)
-		if w.logged("tick failed", "tick=trending/US/2026-06-01T19:00:00Z") != 1 || w.logged("tick failed") != 2 || w.logged("tick done", "GB") != 2 {
+		if w.logged("tick failed", "tick=trending/US/2026-06-01T19:00:00Z") != 1 ||
+			w.logged("tick failed") != 2 || w.logged("tick done", "GB") != 2 {
 			w.complain()
 		}
 		p.end()
@@ -181,7 +184,8 @@ func TestInvalidRegion(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "AQ", 0)...).start()
 		time.Sleep(7 * 24 * time.Hour)
-		if n := len(w.taken()); n != 1 || w.logged("level=ERROR", "knows no such region") != 1 || w.logged("level=ERROR") != 1 {
+		if n := len(w.taken()); n != 1 || w.logged("level=ERROR", "knows no such region") != 1 ||
+			w.logged("level=ERROR") != 1 {
 			t.Errorf("%d requests: %v", n, w.log)
 		}
 		p.stopAfter(2 * time.Hour)

@@ -12,7 +12,8 @@ func TestTurnsGoToTheStalest(t *testing.T) {
 		var all turns
 		got := make(chan string, 4)
 		now := time.Now()
-		for name, age := range map[string]time.Duration{"b": 2 * time.Hour, "a": 3 * time.Hour, "c": time.Hour} {
+		for name, age := range map[string]time.Duration{"b": 2 * time.Hour, "a": 3 * time.Hour,
+			"c": time.Hour} {
 			mine := all.join(now.Add(-age))
 			go func() {
 				all.await(t.Context(), mine)

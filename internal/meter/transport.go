@@ -148,7 +148,8 @@ func authorized(r *http.Request) bool { return r.Header.Get("Authorization") != 
 func checkQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return fmt.Errorf("%w, or might: write %%25 for %% and %%3B for ; in its query", ErrKeyInURL)
+		return fmt.Errorf("%w, or might: write %%25 for %% and %%3B for ; in its query",
+			ErrKeyInURL)
 	}
 	if slices.ContainsFunc(SecretParams(), query.Has) {
 		return fmt.Errorf("%w: leave it out, it is added as a header", ErrKeyInURL)

@@ -159,7 +159,8 @@ func checkOverride(r *http.Request, form string) (string, error) {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if !strings.EqualFold(strings.TrimSpace(kind), formType) ||
 		r.Header.Get("Content-Encoding") != "" {
-		return "", ambiguous("with %s the body must be %s, without a Content-Encoding", costs.Override, formType)
+		return "", ambiguous("with %s the body must be %s, without a Content-Encoding",
+			costs.Override, formType)
 	}
 	if err := costs.CheckQuery(form); err != nil {
 		return "", err

@@ -75,7 +75,8 @@ func TestRefuses(t *testing.T) {
 	s.Server.Close()
 	// What never left is not charged, and says so.
 	p = s.get(t, chart).refused(t, http.StatusBadGateway)
-	if used := s.Used(t); used != 1 || len(p.Charged) != 0 || strings.Contains(p.Detail, "charged") {
+	if used := s.Used(t); used != 1 || len(p.Charged) != 0 ||
+		strings.Contains(p.Detail, "charged") {
 		t.Errorf("%d units, got %+v", used, p)
 	}
 	s.Ledger.Close()

@@ -82,7 +82,8 @@ func (b replay) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Every recorded page of videos reads as its JSON says, counters and texts included.
 func TestRecordedPages(t *testing.T) {
-	pages, _ := filepath.Glob(youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded", "ok", "videos_*.json"))
+	pages, _ := filepath.Glob(youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded",
+		"ok", "videos_*.json"))
 	for _, name := range pages {
 		body, err := os.ReadFile(name)
 		must(t, err)

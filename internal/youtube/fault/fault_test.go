@@ -204,7 +204,8 @@ func TestRecordedErrors(t *testing.T) {
 			t.Errorf("%s: message %q", base, f.Message)
 		}
 	}
-	f := classifyFile(t, filepath.Join(dir, "errors", "429_rateLimitExceeded_daily_search_2026.json"))
+	f := classifyFile(t, filepath.Join(dir, "errors",
+		"429_rateLimitExceeded_daily_search_2026.json"))
 	if f.Metric != "youtube.googleapis.com/search_list" {
 		t.Errorf("the daily search limit names metric %q", f.Metric)
 	}
