@@ -63,9 +63,9 @@ metrics: catalog ingest quota version youtube/fault
 daemon: catalog forecast ingest meter metrics quota regions schedule share youtube/fault
 plan: quota schedule share sim
 prove: limit quota
-report: catalog
+report: catalog config forecast plan quota share sim spell
 serve/pages: catalog regions report
-serve: catalog regions report serve/pages version
+serve: catalog config limit/guard quota regions report serve/pages version
 picture: plan
 freshness:
 config: costs ledger endpoint quota regions schedule share spell sqlite textfile yamlfile

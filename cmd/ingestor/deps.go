@@ -15,6 +15,7 @@ import (
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 	"quotabudget/internal/upstream"
 	"quotabudget/internal/youtube"
 )
@@ -77,7 +78,7 @@ func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 }
 
 func limited(cfg *config.Config, cred config.Credential) error {
-	price, err := cfg.Costs.Price(pageMethod)
+	price, err := cfg.Costs.Price(report.PageMethod)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func limited(cfg *config.Config, cred config.Credential) error {
 		if !slices.ContainsFunc(cred.Limits, limits) {
 			return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(
 				fmt.Errorf("credential %s has no limit on bucket %s, which %s takes units from",
-					cred.Name, cost.Bucket, pageMethod),
+					cred.Name, cost.Bucket, report.PageMethod),
 				"limits: replaces all the defaults: add one for %s", cost.Bucket)}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"os"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/picture"
 	"quotabudget/internal/plan"
+	"quotabudget/internal/report"
 )
 
 const maxPlanDays = 3660
@@ -117,7 +117,8 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	if err != nil {
 		return err
 	}
-	out := planned{zone: p.Reset.Zone, share: share, flags: f,
+	out := planned{Planned: report.Planned{Days: f.days, Share: share}, zone: p.Reset.Zone,
+		flags:     f,
 		chartless: f.pages == 0 && absentFile(cfg.Catalog)}
 	show := a.watchPlan(p)
 	p.Watch = func(r plan.Run) bool {
@@ -127,12 +128,12 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 		show.played(r.At)
 		return ctx.Err() == nil
 	}
-	out.report, out.plan = p.Execute(), p
+	out.Report, out.Plan = p.Execute(), p
 	if f.suggest {
 		show.searches()
 		wish := plan.Wish{Zone: cfg.Ingest.Timezone, Share: share}
 		if s, ok := p.Suggest(ctx, wish); ok {
-			out.suggestion = &s
+			out.Suggestion = &s
 		}
 	}
 	show.end()
@@ -144,7 +145,8 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 			return err
 		}
 	}
-	if err := a.Print(out.json(), func() error { return a.drawPlan(&out) }); err != nil {
+	err = a.Print(report.NewPlan(out.Planned), func() error { return a.drawPlan(&out) })
+	if err != nil {
 		return err
 	}
 	if !out.passes() {
@@ -154,32 +156,21 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 }
 
 type planned struct {
-	plan       plan.Plan
-	report     plan.Report
-	suggestion *plan.Suggestion
-	zone       *time.Location // of the upstream's day
-	share      float64        // of a limit that peaks may reach; +Inf without --fail-over
-	flags      planFlags
-	chartless  bool // there is no catalogue yet to say how many pages a chart has
-	lost       []plan.Run
-	more       int         // lost runs that are not in lost
-	hours      []time.Time // in which runs are lost
+	report.Planned
+	zone      *time.Location // of the upstream's day
+	flags     planFlags
+	chartless bool        // there is no catalogue yet to say how many pages a chart has
+	hours     []time.Time // in which runs are lost
 }
-
-const mostLost = 1000
 
 func (o *planned) lose(r plan.Run) {
 	if hour := r.At.Truncate(time.Hour); len(o.hours) == 0 || hour.After(o.hours[len(o.hours)-1]) {
 		o.hours = append(o.hours, hour)
 	}
-	if len(o.lost) == mostLost {
-		o.more++
-		return
-	}
-	o.lost = append(o.lost, r)
+	o.Lose(r)
 }
 
-func (o *planned) passes() bool { return o.report.Fits() && len(o.report.Over(o.share)) == 0 }
+func (o *planned) passes() bool { return o.Report.Fits() && len(o.Report.Over(o.Share)) == 0 }
 
 // share reads the flags that need no configuration, and returns the part of each limit that peaks
 // may reach: any without --fail-over. Charges of people may stand above what scheduled ones may
@@ -198,15 +189,7 @@ func (f planFlags) share(pagesGiven bool) (float64, error) {
 	if err != nil || math.IsNaN(percent) || percent <= 0 || percent > 100 {
 		return 0, cli.Usagef("--fail-over %s: must be above 0%% and at most 100%%", f.failOver)
 	}
-	return partOf(percent), nil
-}
-
-// partOf is a part in per cent as the float64 closest to it, as plan.Use has it: 2.9 is 0.029,
-// although 2.9/100 comes out less.
-func partOf(percent float64) float64 {
-	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(percent, 'g', -1, 64)) // it is a number
-	part, _ := exact.Quo(exact, big.NewRat(100, 1)).Float64()
-	return part
+	return report.PartOf(percent), nil
 }
 
 func drawSVG(path string, o *planned) error {
@@ -214,7 +197,7 @@ func drawSVG(path string, o *planned) error {
 	if err != nil {
 		return err
 	}
-	if err := picture.SVG(file, o.report.Series, o.hours); err != nil {
+	if err := picture.SVG(file, o.Report.Series, o.hours); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return file.Close()

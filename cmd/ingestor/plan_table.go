@@ -33,7 +33,7 @@ func (a *app) drawPlan(o *planned) error {
 		drawLosses(o, screen), drawCollisions(o, screen))
 	if i := o.fullest(); i >= 0 {
 		size := picture.Size{Columns: columnsOf(a.Stdout), Rows: pictureRows, Color: screen.Color}
-		fmt.Fprintf(screen.W, "\n%s", picture.Terminal(o.report.Series[i], size))
+		fmt.Fprintf(screen.W, "\n%s", picture.Terminal(o.Report.Series[i], size))
 	}
 	return cmp.Or(err, saySuggestion(o, screen))
 }
@@ -49,9 +49,9 @@ func columnsOf(w io.Writer) int {
 }
 
 func sayVerdict(o *planned, screen cli.Screen) error {
-	r := &o.report
+	r := &o.Report
 	verdict := "it fits"
-	switch over := r.Over(o.share); {
+	switch over := r.Over(o.Share); {
 	case !r.Fits():
 		verdict = fmt.Sprintf("it does not fit: %d of %d runs get less than they want", r.Lost(),
 			r.Runs)
@@ -88,7 +88,7 @@ func describeLost(screen cli.Screen, r *plan.Run) string {
 
 func drawLimits(o *planned, screen cli.Screen) error {
 	table := screen.Table("limit", ">units", ">headroom", ">peak", ">used", "at", ">least left", "")
-	for _, u := range o.report.Windows {
+	for _, u := range o.Report.Windows {
 		used := "-"
 		if u.Cap > 0 {
 			used = fmt.Sprintf("%.1f%%", 100*u.Share())
@@ -110,9 +110,9 @@ func fullColor(u plan.Use) cli.Color {
 
 // drawDays draws the first days, the worst of the others, and the sums; each bucket by itself.
 func drawDays(o *planned, screen cli.Screen) (err error) {
-	for _, cost := range o.plan.Price {
+	for _, cost := range o.Plan.Price {
 		var days []plan.Day
-		for _, d := range o.report.Days {
+		for _, d := range o.Report.Days {
 			if d.Bucket == cost.Bucket {
 				days = append(days, d)
 			}
@@ -206,12 +206,12 @@ func fullness(d plan.Day) (most float64) {
 }
 
 func drawLosses(o *planned, screen cli.Screen) error {
-	if o.report.Fits() {
+	if o.Report.Fits() {
 		return nil
 	}
 	table := screen.Table("region", "job", ">runs", ">complete", ">partial", ">denied", ">left out",
 		">pages", ">of")
-	for _, l := range o.report.Lanes {
+	for _, l := range o.Report.Lanes {
 		table.AppendRow([]any{l.Region, l.Job, l.Runs, l.Complete, l.Partial, l.Denied, l.LeftOut,
 			l.Pages, l.Wanted})
 	}
@@ -220,7 +220,7 @@ func drawLosses(o *planned, screen cli.Screen) error {
 }
 
 func drawCollisions(o *planned, screen cli.Screen) error {
-	overlaps := o.report.Collisions
+	overlaps := o.Report.Collisions
 	if len(overlaps) == 0 {
 		return nil
 	}
@@ -237,7 +237,7 @@ func drawCollisions(o *planned, screen cli.Screen) error {
 }
 
 func saySuggestion(o *planned, screen cli.Screen) error {
-	s := o.suggestion
+	s := o.Suggestion
 	switch {
 	case !o.flags.suggest:
 		return nil
@@ -262,7 +262,7 @@ func saySuggestion(o *planned, screen cli.Screen) error {
 }
 
 func (o *planned) jobs() (names []string) {
-	for _, l := range o.plan.Lanes {
+	for _, l := range o.Plan.Lanes {
 		if l.Job != config.DefaultJob && !slices.Contains(names, l.Job) {
 			names = append(names, l.Job)
 		}

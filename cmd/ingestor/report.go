@@ -14,6 +14,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/freshness"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
 )
@@ -91,7 +92,7 @@ func (a *app) freshness(ctx context.Context, last int) error {
 	if err != nil {
 		return err
 	}
-	price, err := cfg.Costs.Price(pageMethod)
+	price, err := cfg.Costs.Price(report.PageMethod)
 	if err != nil {
 		return err
 	}
@@ -170,17 +171,17 @@ func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int
 
 func outwardChange(c freshness.Change, job string) freshnessJSON {
 	out := freshnessJSON{Region: c.Region, Job: job, Charts: len(c.Charts), Units: c.Units,
-		Interval: cli.Seconds(c.Interval), change: c}
+		Interval: report.Seconds(c.Interval), change: c}
 	if n := len(c.Charts); n > 0 {
 		at := c.Charts[n-1].At
-		out.Completed, out.Age = cli.Time(at), new(cli.Seconds(max(0, time.Since(at))))
+		out.Completed, out.Age = cli.Time(at), new(report.Seconds(max(0, time.Since(at))))
 	}
 	if c.Pairs > 0 {
-		out.Gap = new(cli.Seconds(c.Gap))
+		out.Gap = new(report.Seconds(c.Gap))
 		out.Moved, out.New, out.PerUnit = &c.Moved, &c.New, &c.PerUnit
 	}
 	if c.Proposed > 0 {
-		out.Proposed = new(cli.Seconds(c.Proposed))
+		out.Proposed = new(report.Seconds(c.Proposed))
 	}
 	return out
 }

@@ -19,6 +19,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -86,6 +87,15 @@ func (a *app) daemon(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
+	if cfg.Serve.Configured {
+		front, err := a.frontDoor(ctx, st.catalog, func() report.Source {
+			return report.Source{Config: live.Config(), Ledger: st.budget.Ledger}
+		})
+		if err != nil {
+			return errors.Join(err, st.Close())
+		}
+		group.Go(func() error { return front.serve(ctx) })
+	}
 	if listener != nil {
 		group.Go(func() error { return serveHealth(ctx, listener, handler) })
 	}

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/report"
 	"quotabudget/internal/serve"
 	"quotabudget/internal/textfile"
 )
@@ -64,24 +67,50 @@ func (a *app) serve(ctx context.Context, address string, demo bool) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", cfg.Serve.Listen)
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
 	if err != nil {
-		return errors.Join(cli.Hint(err, "another program may listen there: "+
-			"choose another address with --listen; port 0 picks a free one"), c.Close())
+		return errors.Join(err, c.Close())
 	}
+	src := report.Source{Config: cfg, Ledger: l}
+	door, err := a.frontDoor(ctx, c, func() report.Source { return src })
+	if err == nil {
+		fmt.Fprintf(a.Stdout, "http://%s/\n", door.Addr())
+		err = door.serve(ctx)
+	}
+	return errors.Join(err, l.Close(), c.Close())
+}
+
+// door is where requests come in, and what answers them.
+type door struct {
+	net.Listener
+	handler http.Handler
+	grace   time.Duration
+}
+
+// frontDoor opens the configured address. The configuration of serve: is that at the start.
+func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
+	source func() report.Source) (*door, error) {
+	cfg := source().Config
 	server, err := a.server(cfg, c)
 	if err != nil {
-		return errors.Join(err, listener.Close(), c.Close())
+		return nil, err
 	}
-	server.Done = ctx.Done()
+	server.Source, server.Done = source, ctx.Done()
 	handler, err := server.Handler()
 	if err != nil {
-		return errors.Join(err, listener.Close(), c.Close())
+		return nil, err
 	}
-	fmt.Fprintf(a.Stdout, "http://%s/\n", listener.Addr())
+	listener, err := net.Listen("tcp", cfg.Serve.Listen)
+	if err != nil {
+		return nil, cli.Hint(err, "another program may listen there: choose another address with "+
+			"listen: under serve: or --listen; port 0 picks a free one")
+	}
 	server.Log.Info("serving", "address", listener.Addr().String())
-	err = serve.Serve(ctx, listener, handler, cfg.Daemon.Grace)
-	return errors.Join(err, c.Close())
+	return &door{Listener: listener, handler: handler, grace: cfg.Daemon.Grace}, nil
+}
+
+func (d *door) serve(ctx context.Context) error {
+	return serve.Serve(ctx, d.Listener, d.handler, d.grace)
 }
 
 // demoSweep fills the catalogue of the demo from its stand-in.

@@ -11,6 +11,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 type summaryJSON struct {
@@ -34,16 +35,16 @@ type regionJSON struct {
 
 func outward(sum ingest.Summary) summaryJSON {
 	out := summaryJSON{Outcome: sum.Outcome, Units: sum.Units, RetryAt: cli.Time(sum.RetryAt),
-		Limit: cli.OrNull(sum.Limit), Regions: []regionJSON{}}
+		Limit: report.OrNull(sum.Limit), Regions: []regionJSON{}}
 	if out.Units == nil {
 		out.Units = map[string]int64{}
 	}
 	if !sum.RetryAt.IsZero() {
-		out.RetryAfterSeconds = new(cli.Seconds(sum.RetryAfter))
+		out.RetryAfterSeconds = new(report.Seconds(sum.RetryAfter))
 	}
 	for _, r := range sum.Regions {
 		out.Regions = append(out.Regions,
-			regionJSON{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, cli.OrNull(why(r))})
+			regionJSON{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, report.OrNull(why(r))})
 	}
 	return out
 }

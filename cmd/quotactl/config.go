@@ -8,6 +8,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/regions"
+	"quotabudget/internal/report"
 )
 
 // inForce is the configuration as it is printed: the keys of quota.yaml, and where they come from.
@@ -92,16 +93,16 @@ type jobShown struct {
 func newIngest(cfg *config.Config) ingestShown {
 	in, d := cfg.Ingest, cfg.Daemon
 	out := ingestShown{
-		Credential: cli.OrNull(in.Credential), Regions: in.Regions,
+		Credential: report.OrNull(in.Credential), Regions: in.Regions,
 		Pages: in.Pages, Parallel: in.Parallel,
 		Schedule: in.Schedule, Timezone: in.Timezone.String(), Stagger: in.Stagger.String(),
-		Jitter: d.Jitter.String(), JitterS: cli.Seconds(d.Jitter),
+		Jitter: d.Jitter.String(), JitterS: report.Seconds(d.Jitter),
 		CatchUp: d.CatchUp, Weights: orEmpty(d.Weights),
 		Priorities: orEmpty(d.Priorities), Floors: orEmpty(d.Floors), Jobs: []jobShown{},
-		Lease: d.Lease.String(), LeaseS: cli.Seconds(d.Lease),
-		Grace: d.Grace.String(), GraceS: cli.Seconds(d.Grace), Listen: d.Listen,
+		Lease: d.Lease.String(), LeaseS: report.Seconds(d.Lease),
+		Grace: d.Grace.String(), GraceS: report.Seconds(d.Grace), Listen: d.Listen,
 	}
-	if out.StaggerS = new(cli.Seconds(in.Stagger)); d.StaggerAuto {
+	if out.StaggerS = new(report.Seconds(in.Stagger)); d.StaggerAuto {
 		out.Stagger, out.StaggerS = "auto", nil
 	}
 	for _, j := range d.Jobs {
@@ -173,9 +174,9 @@ func (a *app) warn(cfg *config.Config) {
 
 func newInForce(cfg *config.Config) inForce {
 	out := inForce{
-		File: cli.OrNull(cfg.File), Environment: append([]string{}, cfg.Environment...),
+		File: report.OrNull(cfg.File), Environment: append([]string{}, cfg.Environment...),
 		Ledger: config.HidePassword(cfg.Ledger), Catalog: cfg.Catalog,
-		Costs:   costsShown{cli.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(), cfg.Costs.Version},
+		Costs:   costsShown{report.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(), cfg.Costs.Version},
 		YouTube: cfg.YouTube, Ingest: newIngest(cfg),
 	}
 	for _, c := range cfg.Credentials {
@@ -187,7 +188,7 @@ func newInForce(cfg *config.Config) inForce {
 		}
 		for _, l := range c.Limits {
 			shown.Limits = append(shown.Limits, limitShown{l.Bucket, l.Units, l.Headroom,
-				l.Window.Text(), cli.OrNull(l.Window.ZoneName())})
+				l.Window.Text(), report.OrNull(l.Window.ZoneName())})
 		}
 		out.Credentials = append(out.Credentials, shown)
 	}

@@ -9,6 +9,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 type priceList struct {
@@ -72,7 +73,7 @@ func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 		list.Methods = append(list.Methods, pricing{
 			Method: m.ID, Route: m.Verb + " " + m.Path, Cost: quota.UnitsOf(m.Costs),
 			Status: m.Source.Status,
-			Source: m.Source.Text, Date: m.Source.Date, Note: cli.OrNull(m.Note), costs: m.Costs,
+			Source: m.Source.Text, Date: m.Source.Date, Note: report.OrNull(m.Note), costs: m.Costs,
 		})
 	}
 	for _, b := range table.Buckets() {

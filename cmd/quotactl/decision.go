@@ -9,6 +9,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 // decision is quota.Decision as it is printed. The keys of the first group are always there.
@@ -37,14 +38,14 @@ type reserved struct {
 func newDecision(d quota.Decision, dryRun bool) decision {
 	out := decision{
 		Allowed: d.Allowed, Units: d.Units, Remaining: d.Remaining, RetryAt: cli.Time(d.RetryAt),
-		Never: d.Never, Limit: cli.OrNull(d.Limit), Entry: cli.OrNull(d.Entry),
+		Never: d.Never, Limit: report.OrNull(d.Limit), Entry: report.OrNull(d.Entry),
 		Replayed: d.Replayed, Observed: d.Observed, Unmetered: d.Unmetered, DryRun: dryRun,
 	}
 	if out.Remaining == nil {
 		out.Remaining = map[string]int64{}
 	}
 	if !d.RetryAt.IsZero() {
-		out.RetryAfterSeconds = new(max(0, cli.Seconds(d.RetryAt.Sub(d.At))))
+		out.RetryAfterSeconds = new(max(0, report.Seconds(d.RetryAt.Sub(d.At))))
 	}
 	return out
 }

@@ -80,7 +80,7 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 	if d.Limit == "" || d.Never {
 		return taken{by: []spender{}}, nil
 	}
-	who := taken{of: "the upstream's day, in this ledger", window: g.reset(bucket)}
+	who := taken{of: "the upstream's day, in this ledger", window: g.cfg.Costs.Reset(bucket)}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
 		if l.Bucket == bucket && l.Name() == d.Limit {
 			who = taken{bucket + " " + l.Window.String(), l.Units, l.Headroom, l.Window, nil}

@@ -3,21 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
-	"quotabudget/internal/config"
 	"quotabudget/internal/forecast"
-	"quotabudget/internal/quota"
-	"quotabudget/internal/share"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/report"
 )
 
 func (a *app) forecast() *cobra.Command {
@@ -54,8 +48,8 @@ docs/json.md describes the fields of -o json.`,
 				return err
 			}
 			table := func() error { return a.forecastTable(results) }
-			err = a.Print(newForecastList(results), table)
-			short := func(f result) bool { return f.Short() }
+			err = a.Print(report.NewForecastList(results), table)
+			short := func(f report.Forecast) bool { return f.Short() }
 			if err == nil && fail && slices.ContainsFunc(results, short) {
 				return &cli.Coded{Code: cli.ExitExhausted}
 			}
@@ -68,81 +62,15 @@ docs/json.md describes the fields of -o json.`,
 	return c
 }
 
-type result struct {
-	credential string
-	forecast.Forecast
-}
-
-func (a *app) forecasts(ctx context.Context, bucket string) (results []result, err error) {
-	err = a.withLedger(ctx, func(cfg *config.Config, l quota.Ledger) error {
-		found, known := bucket == "", []string{}
-		for _, c := range cfg.Credentials {
-			g := &gate{c.Budget(l, cfg.Costs, a.Logger()), cfg}
-			q, err := g.question(ctx, bucket)
-			if err != nil {
-				return err
-			}
-			known, found = append(known, g.Buckets()...), found || len(q.Limits) > 0
-			forecasts, err := q.Ask(ctx, l)
-			if err != nil {
-				return err
-			}
-			for _, f := range forecasts {
-				results = append(results, result{c.Name, f})
-			}
-		}
-		if !found {
-			return fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket,
-				spell.DidYouMean(bucket, known))
-		}
-		return nil
+func (a *app) forecasts(ctx context.Context, bucket string) (list []report.Forecast, err error) {
+	err = a.withLedger(ctx, func(src report.Source) error {
+		list, err = src.Forecasts(ctx, bucket)
+		return err
 	})
-	return results, err
+	return list, err
 }
 
-func (g *gate) question(ctx context.Context, bucket string) (forecast.Question, error) {
-	resets := make(map[string]quota.Window)
-	q := forecast.Question{Credential: g.Credential, Paces: g.Paces, Resets: resets}
-	for _, l := range g.Limits {
-		if bucket == "" || l.Bucket == bucket {
-			q.Limits = append(q.Limits, l)
-			resets[l.Bucket] = g.reset(l.Bucket)
-		}
-	}
-	if g.cfg.Ingest.Credential != g.Credential {
-		return q, nil
-	}
-	var err error
-	if q.Price, err = g.cfg.Costs.Price("youtube.videos.list"); err != nil {
-		return q, nil // no run can charge for a page
-	}
-	q.Lanes, err = lanes(ctx, g.cfg)
-	return q, err
-}
-
-// lanes are those of the configured jobs, with the pages that the catalogue says a run will want.
-func lanes(ctx context.Context, cfg *config.Config) ([]share.Lane, error) {
-	lanes, err := cfg.Lanes()
-	if err != nil {
-		return nil, err
-	}
-	c, err := catalog.OpenReading(ctx, cfg.Catalog)
-	if errors.Is(err, fs.ErrNotExist) {
-		return lanes, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i := range lanes {
-		l := &lanes[i]
-		if l.Pages, err = c.PagesWanted(ctx, l.Region, l.Pages); err != nil {
-			break
-		}
-	}
-	return lanes, errors.Join(err, c.Close())
-}
-
-func (a *app) forecastTable(results []result) error {
+func (a *app) forecastTable(results []report.Forecast) error {
 	s := a.Screen()
 	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h",
 		"dry at", ">chance", "reset")
@@ -151,12 +79,12 @@ func (a *app) forecastTable(results []result) error {
 		if f.Rate.High > f.Rate.Low {
 			rate += fmt.Sprintf(" (%.0f-%.0f)", f.Rate.Low, f.Rate.High)
 		}
-		t.AppendColored(f.color(), []any{f.credential, f.Bucket, f.Verdict, f.Remaining,
+		t.AppendColored(colorOf(f), []any{f.Credential, f.Bucket, f.Verdict, f.Remaining,
 			f.Scheduled.Units, rate, s.On(f.DryAt.Truncate(time.Second)),
 			fmt.Sprintf("%.0f %%", 100*f.Chance), s.On(f.ResetAt)})
 	}
 	var steps []cli.Step
-	other := func(f result) bool { return f.credential != results[0].credential }
+	other := func(f report.Forecast) bool { return f.Credential != results[0].Credential }
 	if !slices.ContainsFunc(results, other) {
 		steps = append(steps, cli.Drop("credential"))
 	}
@@ -165,14 +93,16 @@ func (a *app) forecastTable(results []result) error {
 		cli.Cut("bucket", 12), cli.Cut("credential", 10))
 	err := s.Draw(t, steps...)
 	for _, f := range results {
-		err = cmp.Or(err, s.Say("%s\n", f.sentence(s)))
+		err = cmp.Or(err, s.Say("%s\n", forecastSentence(s, f)))
 	}
 	return err
 }
 
-func (f result) sentence(s cli.Screen) string { return f.credential + ": " + f.TextIn(s.Zone) }
+func forecastSentence(s cli.Screen, f report.Forecast) string {
+	return f.Credential + ": " + f.TextIn(s.Zone)
+}
 
-func (f result) color() cli.Color {
+func colorOf(f report.Forecast) cli.Color {
 	switch f.Verdict {
 	case forecast.Exhausted, forecast.Closed:
 		return cli.Red
@@ -183,7 +113,7 @@ func (f result) color() cli.Color {
 }
 
 // fine says that there is nothing to tell of the bucket.
-func (f result) fine() bool { return f.Verdict == forecast.Lasts && !f.Short() }
+func fine(f report.Forecast) bool { return f.Verdict == forecast.Lasts && !f.Short() }
 
 // outlook writes what status says of the forecast: a sentence for each bucket that is short, and
 // one for all others. Status has said already what is suspended.
@@ -196,21 +126,21 @@ func (a *app) outlook(ctx context.Context) error {
 	others := make(map[string]string)
 	var order []string
 	for _, f := range results {
-		if !slices.Contains(order, f.credential) {
-			order = append(order, f.credential)
-			others[f.credential] = "every bucket lasts to the reset"
+		if !slices.Contains(order, f.Credential) {
+			order = append(order, f.Credential)
+			others[f.Credential] = "every bucket lasts to the reset"
 		}
-		if f.fine() {
+		if fine(f) {
 			continue
 		}
-		others[f.credential] = "every other bucket lasts to the reset"
+		others[f.Credential] = "every other bucket lasts to the reset"
 		if f.Verdict == forecast.Suspended {
 			continue
 		}
-		err = cmp.Or(err, s.Say("%s\n", f.sentence(s)))
+		err = cmp.Or(err, s.Say("%s\n", forecastSentence(s, f)))
 	}
 	for _, c := range order {
-		fine := func(f result) bool { return f.credential == c && f.fine() }
+		fine := func(f report.Forecast) bool { return f.Credential == c && fine(f) }
 		if slices.ContainsFunc(results, fine) {
 			err = cmp.Or(err, s.Say("%s: %s\n", c, others[c]))
 		}

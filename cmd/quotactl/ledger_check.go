@@ -13,6 +13,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 // checkResult is what is wrong with the ledger; after a repair, what was.
@@ -71,7 +72,8 @@ It exits with 0 if nothing is wrong, or everything was repaired, else with 1.`,
 					"--repair asks before it writes, and standard input is not a terminal"),
 					"see what it would change: quotactl ledger check; then add --yes")
 			}
-			return a.withLedger(c.Context(), func(cfg *config.Config, l quota.Ledger) error {
+			return a.withLedger(c.Context(), func(src report.Source) error {
+				cfg, l := src.Config, src.Ledger
 				check := func(repair bool) (checkResult, error) {
 					return checkLedger(c.Context(), cfg, l.(quota.Checker), repair)
 				}

@@ -11,16 +11,8 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
-
-type entry struct {
-	At     cli.Time     `json:"at"`
-	ID     string       `json:"id"`
-	Bucket string       `json:"bucket"`
-	Units  int64        `json:"units"`
-	Total  int64        `json:"total"`
-	Labels quota.Labels `json:"labels"`
-}
 
 type question struct {
 	since, bucket, by string
@@ -40,9 +32,12 @@ first, of every bucket of the credential, or adds them up by a label.`,
   quotactl log --since 2026-11-21T08:00:00Z -o json | jq '.entries[].units'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			label, err := groupLabel(c, q.by)
-			if err != nil {
-				return err
+			label := ""
+			if c.Flags().Changed("by") {
+				var err error
+				if label, err = report.LabelOf(q.by); err != nil {
+					return cli.Usagef("--by %w", err)
+				}
 			}
 			if q.limit < 0 {
 				return cli.Usagef("--limit %d: must be 1 or more, or 0 for all", q.limit)
@@ -72,12 +67,7 @@ first, of every bucket of the credential, or adds them up by a label.`,
 // chosen is the bucket asked for, or all buckets: those with a limit, then those that once may have
 // had one.
 func (g *gate) chosen(bucket string) ([]string, error) {
-	all := g.Buckets()
-	for _, b := range g.cfg.Costs.Buckets() {
-		if !slices.Contains(all, b.Name) {
-			all = append(all, b.Name)
-		}
-	}
+	all := report.LogBuckets(g.cfg, g.Buckets())
 	switch {
 	case bucket == "":
 		return all, nil
@@ -177,7 +167,7 @@ func (g *gate) merge(ctx context.Context, queries []quota.Query, do func(quota.E
 func (a *app) printEntries(each func(do func(quota.Entry) error) error) error {
 	items := func(do func(any) error) error {
 		return each(func(e quota.Entry) error {
-			return do(entry{cli.Time(e.At), e.ID, e.Bucket, e.Units, e.Total, e.Labels.With(nil)})
+			return do(report.NewEntry(e))
 		})
 	}
 	return a.PrintEach("entries", items, func() error {

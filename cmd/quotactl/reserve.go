@@ -7,6 +7,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 func (a *app) reserve() *cobra.Command {
@@ -57,7 +58,7 @@ meantime.`,
 }
 
 func (a *app) setAside(d quota.Decision, err error, of asked) error {
-	printed := reserved{newDecision(d, false), cli.OrNull(d.Reservation), cli.Time(d.ExpiresAt)}
+	printed := reserved{newDecision(d, false), report.OrNull(d.Reservation), cli.Time(d.ExpiresAt)}
 	return a.answer(d, err, printed, func(s cli.Screen) error {
 		text := sentence(s, "set aside", d, of)
 		if d.Allowed {

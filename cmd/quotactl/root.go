@@ -13,6 +13,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 	"quotabudget/internal/spell"
 )
 
@@ -109,8 +110,7 @@ func (a *app) withBucket(c *cobra.Command, bucket string, work func(*gate) error
 
 // withLedger runs work on the open ledger, with only the credentials to look at in the
 // configuration: that of --credential, or all.
-func (a *app) withLedger(ctx context.Context,
-	work func(cfg *config.Config, l quota.Ledger) error) error {
+func (a *app) withLedger(ctx context.Context, work func(report.Source) error) error {
 	cfg, err := a.Load(ctx)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (a *app) withLedger(ctx context.Context,
 		return err
 	}
 	defer l.Close()
-	return work(cfg, l)
+	return work(report.Source{Config: cfg, Ledger: l})
 }
 
 // bucket refuses a bucket without a limit, and suggests one that has a limit.

@@ -8,38 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/config"
-	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
-
-type statusList struct {
-	Credentials []credentialStatus `json:"credentials"`
-}
-
-type credentialStatus struct {
-	Credential string         `json:"credential"`
-	Mode       string         `json:"mode"`
-	Buckets    []bucketStatus `json:"buckets"`
-
-	at time.Time
-}
-
-type bucketStatus struct {
-	Bucket         string        `json:"bucket"`
-	Held           int64         `json:"held"`
-	SuspendedUntil cli.Time      `json:"suspended_until"`
-	Limits         []limitStatus `json:"limits"`
-}
-
-type limitStatus struct {
-	Window     string   `json:"window"`
-	Timezone   *string  `json:"timezone"`
-	Units      int64    `json:"units"`
-	Headroom   int64    `json:"headroom"`
-	Used       int64    `json:"used"`
-	Remaining  int64    `json:"remaining"`
-	NextFreeAt cli.Time `json:"next_free_at"`
-}
 
 func (a *app) status() *cobra.Command {
 	return &cobra.Command{
@@ -65,40 +35,16 @@ buckets that will run short (see forecast).`,
 	}
 }
 
-func (a *app) usage(ctx context.Context) (list statusList, err error) {
-	err = a.withLedger(ctx, func(cfg *config.Config, l quota.Ledger) error {
-		for _, c := range cfg.Credentials {
-			usage, err := l.Usage(ctx, c.Name, c.Limits)
-			if err != nil {
-				return err
-			}
-			list.Credentials = append(list.Credentials, newCredentialStatus(c, usage))
-		}
-		return nil
+func (a *app) usage(ctx context.Context) (list report.Status, err error) {
+	err = a.withLedger(ctx, func(src report.Source) error {
+		list, err = src.Status(ctx)
+		return err
 	})
 	return list, err
 }
 
-func newCredentialStatus(c config.Credential, usage quota.Usage) credentialStatus {
-	out := credentialStatus{Credential: c.Name, Mode: c.Mode(), Buckets: []bucketStatus{},
-		at: usage.At}
-	for _, b := range usage.Buckets {
-		bucket := bucketStatus{Bucket: b.Bucket, Held: b.Held,
-			SuspendedUntil: cli.Time(b.SuspendedUntil)}
-		for _, l := range b.Limits {
-			bucket.Limits = append(bucket.Limits, limitStatus{
-				Window: l.Limit.Window.Text(), Timezone: cli.OrNull(l.Limit.Window.ZoneName()),
-				Units: l.Limit.Units, Headroom: l.Limit.Headroom,
-				Used: l.Used, Remaining: l.Remaining, NextFreeAt: cli.Time(l.NextFreeAt),
-			})
-		}
-		out.Buckets = append(out.Buckets, bucket)
-	}
-	return out
-}
-
 // statusTable draws the table, and a note for each bucket that is suspended.
-func (a *app) statusTable(list statusList) error {
+func (a *app) statusTable(list report.Status) error {
 	s := a.Screen()
 	err := drawStatus(s, list)
 	for _, c := range list.Credentials {
@@ -106,7 +52,7 @@ func (a *app) statusTable(list statusList) error {
 			if until := time.Time(b.SuspendedUntil); !until.IsZero() {
 				err = cmp.Or(err,
 					s.Say("%s: %s is suspended (by the upstream or by a person) until %s\n",
-						c.Credential, b.Bucket, s.Until(until, c.at).Text))
+						c.Credential, b.Bucket, s.Until(until, c.At).Text))
 			}
 		}
 	}

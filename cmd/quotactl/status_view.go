@@ -5,31 +5,32 @@ import (
 	"time"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/report"
 )
 
 const barCells = 12
 
 // drawStatus draws the table. The headroom is never left out: without it used and remaining do not
 // add up to the limit. Where its column does not fit, it is part of the limit's.
-func drawStatus(s cli.Screen, list statusList) error {
+func drawStatus(s cli.Screen, list report.Status) error {
 	t := s.Table("credential", "bucket", "window", "", ">used", ">limit", ">headroom", ">held",
 		">remaining", "next free")
 	for _, c := range list.Credentials {
 		for _, b := range c.Buckets {
 			for _, l := range b.Limits {
 				remaining := remains(s, b, l)
-				t.AppendColored(remaining.Color, []any{c.named(), b.Bucket, windowCell(l),
+				t.AppendColored(remaining.Color, []any{named(c), b.Bucket, windowCell(l),
 					s.Bar(l.Used+b.Held, l.Units, barCells), l.Used, limitCell(s, l), l.Headroom,
-					b.Held, remaining, s.Until(time.Time(l.NextFreeAt), c.at)})
+					b.Held, remaining, s.Until(time.Time(l.NextFreeAt), c.At)})
 			}
 		}
 	}
 	steps := []cli.Step{cli.Shorten("next free")}
-	if list.alone() {
+	if alone(list) {
 		steps = append(steps, cli.Drop("credential"))
 	}
 	steps = append(steps, cli.Drop(""), cli.Shorten("window"))
-	if !list.holds() {
+	if !holds(list) {
 		steps = append(steps, cli.Drop("held"))
 	}
 	steps = append(steps, cli.All(cli.Drop("headroom"), cli.Shorten("limit")))
@@ -37,7 +38,7 @@ func drawStatus(s cli.Screen, list statusList) error {
 }
 
 // named is the credential, and its mode where that is not the usual one.
-func (c credentialStatus) named() string {
+func named(c report.CredentialStatus) string {
 	if c.Mode == "enforce" {
 		return c.Credential
 	}
@@ -45,17 +46,18 @@ func (c credentialStatus) named() string {
 }
 
 // alone reports whether one credential says nothing that its reader does not know.
-func (l statusList) alone() bool {
+func alone(l report.Status) bool {
 	return len(l.Credentials) == 1 && l.Credentials[0].Mode == "enforce"
 }
 
-func (l statusList) holds() bool {
-	return slices.ContainsFunc(l.Credentials, func(c credentialStatus) bool {
-		return slices.ContainsFunc(c.Buckets, func(b bucketStatus) bool { return b.Held > 0 })
+func holds(l report.Status) bool {
+	return slices.ContainsFunc(l.Credentials, func(c report.CredentialStatus) bool {
+		held := func(b report.BucketStatus) bool { return b.Held > 0 }
+		return slices.ContainsFunc(c.Buckets, held)
 	})
 }
 
-func windowCell(l limitStatus) cli.Cell {
+func windowCell(l report.LimitStatus) cli.Cell {
 	if l.Timezone == nil {
 		return cli.Cell{Text: l.Window}
 	}
@@ -63,7 +65,7 @@ func windowCell(l limitStatus) cli.Cell {
 }
 
 // limitCell is the limit; in short it is what scheduled charges may use, and the headroom.
-func limitCell(s cli.Screen, l limitStatus) cli.Cell {
+func limitCell(s cli.Screen, l report.LimitStatus) cli.Cell {
 	out := cli.Cell{Text: s.Number(l.Units)}
 	if l.Headroom > 0 {
 		out.Short = s.Number(l.Units-l.Headroom) + "+" + s.Number(l.Headroom)
@@ -72,7 +74,7 @@ func limitCell(s cli.Screen, l limitStatus) cli.Cell {
 }
 
 // remains is what is left; on a terminal, a word where nothing is.
-func remains(s cli.Screen, b bucketStatus, l limitStatus) cli.Cell {
+func remains(s cli.Screen, b report.BucketStatus, l report.LimitStatus) cli.Cell {
 	switch {
 	case !time.Time(b.SuspendedUntil).IsZero():
 		return cli.Cell{Text: "suspended", Color: cli.Yellow}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/report"
 )
 
 // The narrower the terminal, the less is drawn; but the headroom is always there, and a word says
@@ -14,15 +15,21 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	zone := "America/Los_Angeles"
 	at := cli.Time(now.Add(18*time.Hour + 3*time.Minute))
-	list := statusList{[]credentialStatus{{Credential: "default", Mode: "enforce", at: now,
-		Buckets: []bucketStatus{
+	limit := func(window string, zone *string, units, headroom, used, remaining int64,
+		next cli.Time) []report.LimitStatus {
+		return []report.LimitStatus{{Window: window, Timezone: zone, Units: units,
+			Headroom: headroom, Used: used, Remaining: remaining, NextFreeAt: next}}
+	}
+	list := report.Status{Credentials: []report.CredentialStatus{{
+		Credential: "default", Mode: "enforce", At: now,
+		Buckets: []report.BucketStatus{
 			{Bucket: "video_batch_get_stats",
-				Limits: []limitStatus{{"day", &zone, 10000, 500, 31, 9469, at}}},
-			{Bucket: "default", Limits: []limitStatus{{"24h", nil, 10000, 500, 9605, 0, at}}},
+				Limits: limit("day", &zone, 10000, 500, 31, 9469, at)},
+			{Bucket: "default", Limits: limit("24h", nil, 10000, 500, 9605, 0, at)},
 			{Bucket: "video_insert", SuspendedUntil: at,
-				Limits: []limitStatus{{"24h", nil, 100, 5, 10, 85, at}}},
-			{Bucket: "search_list", Limits: []limitStatus{{"24h", nil, 100, 5, 100, 0, at},
-				{"1h", nil, 0, 0, 0, 0, cli.Time{}}}},
+				Limits: limit("24h", nil, 100, 5, 10, 85, at)},
+			{Bucket: "search_list", Limits: append(limit("24h", nil, 100, 5, 100, 0, at),
+				limit("1h", nil, 0, 0, 0, 0, cli.Time{})...)},
 		}}}}
 	for _, c := range []struct {
 		width          int

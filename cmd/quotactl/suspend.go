@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/quota"
 )
 
 type suspension struct {
@@ -45,7 +44,7 @@ with resume.`,
 // close suspends the bucket until its reset, or until the time that was asked for.
 func (g *gate) close(ctx context.Context, bucket, until string) (time.Time, error) {
 	if until == "" {
-		return g.Suspend(ctx, bucket, g.reset(bucket))
+		return g.Suspend(ctx, bucket, g.cfg.Costs.Reset(bucket))
 	}
 	now, err := g.Ledger.Time(ctx)
 	if err != nil {
@@ -64,15 +63,6 @@ func (g *gate) close(ctx context.Context, bucket, until string) (time.Time, erro
 
 // reset is the upstream's day, in which the bucket fills up again; for a bucket of our own it is
 // the day in UTC.
-func (g *gate) reset(bucket string) quota.Window {
-	for _, b := range g.cfg.Costs.Buckets() {
-		if b.Name == bucket {
-			return b.Reset
-		}
-	}
-	return quota.Window{Calendar: "day", Zone: time.UTC}
-}
-
 func (a *app) suspended(s suspension) error {
 	return a.Print(s, func() error {
 		screen := a.Screen()

@@ -11,17 +11,6 @@ import (
 // Time is the form of a time in JSON.
 type Time = report.Time
 
-// Seconds is a duration in whole seconds, rounded up: who waits so long has waited long enough.
-func Seconds(d time.Duration) int64 { return int64(roundUp(d, time.Second) / time.Second) }
-
-// OrNull is a text for JSON: null for "".
-func OrNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 func roundUp(d, unit time.Duration) time.Duration {
 	if rest := d % unit; rest > 0 {
 		return d - rest + unit

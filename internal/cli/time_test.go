@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"quotabudget/internal/report"
 )
 
 func TestTime(t *testing.T) {
@@ -41,7 +43,7 @@ func TestRoundedUp(t *testing.T) {
 		{50 * time.Hour, 180000, "2d 2h"},
 		{50*time.Hour + time.Minute, 180060, "2d 3h"},
 	} {
-		if got := Seconds(c.d); got != c.seconds {
+		if got := report.Seconds(c.d); got != c.seconds {
 			t.Errorf("%s: %d seconds", c.d, got)
 		}
 		if got := Span(c.d); got != c.span {

@@ -140,6 +140,16 @@ func (t *Table) Buckets() []Bucket {
 	return slices.DeleteFunc(slices.Clone(t.buckets), func(b Bucket) bool { return !drawn[b.Name] })
 }
 
+// Reset is the upstream's day of a bucket; UTC's of one that the list does not have.
+func (t *Table) Reset(bucket string) quota.Window {
+	for _, b := range t.Buckets() {
+		if b.Name == bucket {
+			return b.Reset
+		}
+	}
+	return quota.Window{Calendar: "day", Zone: time.UTC}
+}
+
 // BucketOfMetric is the bucket of the profile that the upstream calls by this metric, if there is
 // one.
 func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {

@@ -25,3 +25,19 @@ func (t Time) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (t *Time) UnmarshalJSON(text []byte) error { return (*time.Time)(t).UnmarshalJSON(text) }
+
+// Seconds is a duration in whole seconds, rounded up: who waits so long has waited long enough.
+func Seconds(d time.Duration) int64 {
+	if rest := d % time.Second; rest > 0 {
+		d += time.Second - rest
+	}
+	return int64(d / time.Second)
+}
+
+// OrNull is a text for JSON: null for "".
+func OrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

@@ -39,7 +39,13 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	get(s, api, "/v1/videos/{id}", "A video, and how its names and counters changed", s.video)
 	get(s, api, "/v1/search", "Find videos by title, channel, tag or description", s.search)
 	get(s, api, "/v1/sweeps", "Which runs fetched charts, newest first", s.sweeps)
+	if s.Source != nil {
+		s.budgets(api)
+	}
 	s.links(api)
+	if s.Guard != nil {
+		s.decisions(api)
+	}
 	return api
 }
 
@@ -55,16 +61,36 @@ func lastModified(at time.Time) string { return at.UTC().Format(http.TimeFormat)
 
 // get registers a method that reads.
 func get[I, O any](s *Server, api huma.API, path, summary string,
-	answer func(context.Context, *I) (*output[O], error)) {
+	answer func(context.Context, *I) (*output[O], error), more ...func(*huma.Operation)) {
 	huma.Get(api, path, func(ctx context.Context, in *I) (*output[O], error) {
 		out, err := answer(ctx, in)
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}
 		return out, nil
-	}, func(o *huma.Operation) {
-		o.Summary, o.Errors = summary, []int{400, 404, 422, 429, 500}
-	})
+	}, append([]func(*huma.Operation){limited(api), func(o *huma.Operation) {
+		o.Summary, o.Errors = summary, []int{400, 404, 422, 500}
+	}}, more...)...)
+}
+
+// tooMany is the body of a denial; package guard writes it.
+type tooMany struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Detail   string   `json:"detail"`
+	Violated []string `json:"violated-policies" doc:"the limits that deny"`
+}
+
+// limited says in the document that an operation may be denied.
+func limited(api huma.API) func(*huma.Operation) {
+	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[tooMany](), true, "")
+	return func(o *huma.Operation) {
+		o.Responses = map[string]*huma.Response{"429": {
+			Description: "a limit denies the request; Retry-After says when it will be allowed",
+			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: schema}},
+		}}
+	}
 }
 
 // problem is the answer to an error. What went wrong here is for the log, not for the caller.

@@ -80,8 +80,32 @@ func (s *Server) named(r *http.Request) bool {
 	return s.Public || slices.Contains(own, host) || slices.Contains(s.Hosts, host)
 }
 
-// mayReadPrivate reports whether the request may see budgets, forecast, plan and log.
-func (s *Server) mayReadPrivate(r *http.Request) bool {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return !s.Public || strings.EqualFold(scheme, "Bearer") && s.Tokens.has(token)
+// mayReadPrivate reports whether who sends this Authorization may see budgets, forecast, plan and
+// log. A browser that asks a person for a name and a password sends the token as the password.
+func (s *Server) mayReadPrivate(authorization string) bool {
+	if !s.Public {
+		return true
+	}
+	r := http.Request{Header: http.Header{"Authorization": {authorization}}}
+	if _, password, ok := r.BasicAuth(); ok {
+		return s.Tokens.has(password)
+	}
+	scheme, token, _ := strings.Cut(authorization, " ")
+	return strings.EqualFold(scheme, "Bearer") && s.Tokens.has(token)
+}
+
+// private makes an operation one that needs a token where the server is public.
+func (s *Server) private(api huma.API) func(*huma.Operation) {
+	return func(o *huma.Operation) {
+		o.Errors = append(o.Errors, http.StatusUnauthorized)
+		o.Middlewares = append(o.Middlewares, func(ctx huma.Context, next func(huma.Context)) {
+			if s.mayReadPrivate(ctx.Header("Authorization")) {
+				next(ctx)
+				return
+			}
+			ctx.SetHeader("WWW-Authenticate", "Bearer")
+			huma.WriteErr(api, ctx, http.StatusUnauthorized,
+				"send a token of token_file as Authorization: Bearer TOKEN")
+		})
+	}
 }

@@ -44,9 +44,9 @@ func (s *Server) links(api huma.API) {
 		out.Body.URL = "/s/" + out.Body.Slug
 		out.Location = out.Body.URL
 		return out, nil
-	}, func(o *huma.Operation) {
+	}, limited(api), func(o *huma.Operation) {
 		o.Summary, o.DefaultStatus = "Make a short link to a chart, a video or a search", 201
-		o.Errors = []int{400, 422, 429, 500}
+		o.Errors = []int{400, 422, 500}
 		o.MaxBodyBytes = 4096
 	})
 }

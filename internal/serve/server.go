@@ -14,6 +14,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/report"
 	"quotabudget/internal/serve/pages"
 )
 
@@ -21,11 +23,14 @@ import (
 type Server struct {
 	Catalog *catalog.Catalog
 	Regions []string // the configured ones
-	Hosts   []string // names of this server besides the address that it listens on
-	Public  bool     // budgets, forecast, plan, log and decisions need one of Tokens
-	Tokens  Tokens
-	Log     *slog.Logger
-	Done    <-chan struct{} // ends streams; nil: they end with their clients
+	// Source is the configuration in force, and the ledger; nil for no budgets.
+	Source func() report.Source
+	Hosts  []string // names of this server besides the address that it listens on
+	Public bool     // budgets, forecast, plan, log and decisions need one of Tokens
+	Tokens Tokens
+	Guard  *guard.Guard // limits what is asked; nil for no limits and no decisions
+	Log    *slog.Logger
+	Done   <-chan struct{} // ends streams; nil: they end with their clients
 }
 
 // Handler answers everything that is served.
@@ -39,18 +44,31 @@ func (s *Server) Handler() (http.Handler, error) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(document)
 	})
-	mux.HandleFunc("GET /s/{slug}", s.follow)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+	s.pages().Routes(mux)
+	var guarded http.Handler = newReading(mux)
+	if s.Guard != nil {
+		s.Guard.Route = func(r *http.Request) string {
+			_, pattern := mux.Handler(r)
+			return pattern
+		}
+		guarded = s.Guard.Wrap(guarded)
+	}
+	front := http.NewServeMux()
+	// never limited: a link that was given away works, and who watches the server sees it
+	front.HandleFunc("GET /s/{slug}", s.follow)
+	front.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "alive")
 	})
-	mux.HandleFunc("GET /readyz", s.ready)
-	s.pages().Routes(mux)
-	return s.checked(newReading(mux)), nil
+	front.HandleFunc("GET /readyz", s.ready)
+	front.Handle("/", guarded)
+	return s.checked(front), nil
 }
 
 func (s *Server) pages() *pages.Pages {
-	return &pages.Pages{Catalog: s.Catalog, Regions: s.Regions, Private: s.mayReadPrivate,
-		Log: s.Log, Done: s.Done}
+	return &pages.Pages{Catalog: s.Catalog, Regions: s.Regions, Log: s.Log, Done: s.Done,
+		Private: func(r *http.Request) bool {
+			return s.mayReadPrivate(r.Header.Get("Authorization"))
+		}}
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {

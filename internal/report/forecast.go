@@ -1,0 +1,163 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"quotabudget/internal/forecast"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
+)
+
+// ForecastList is when each bucket of each credential will run dry.
+type ForecastList struct {
+	Credentials []CredentialForecast `json:"credentials"`
+}
+
+// CredentialForecast is when one credential's buckets will run dry.
+type CredentialForecast struct {
+	Credential string           `json:"credential"`
+	At         Time             `json:"at"`
+	Buckets    []BucketForecast `json:"buckets"`
+}
+
+// BucketForecast is when a bucket will run dry, what is lost by it, and what avoids that.
+type BucketForecast struct {
+	Bucket                string           `json:"bucket"`
+	Text                  string           `json:"text"`
+	Verdict               forecast.Verdict `json:"verdict"`
+	ResetAt               Time             `json:"reset_at"`
+	Remaining             int64            `json:"remaining"`
+	DryAt                 Time             `json:"dry_at"`
+	DryEarliest           Time             `json:"dry_earliest"`
+	DryLatest             Time             `json:"dry_latest"`
+	DryBeforeResetSeconds *int64           `json:"dry_before_reset_seconds"`
+	Chance                float64          `json:"chance"`
+	OpensAt               Time             `json:"opens_at"`
+	SuspendedUntil        Time             `json:"suspended_until"`
+	Limit                 *string          `json:"limit"`
+	Advice                *string          `json:"advice"`
+	UnscheduledPerHour    RateForecast     `json:"unscheduled_per_hour"`
+	Scheduled             WorkForecast     `json:"scheduled"`
+	Lost                  WorkForecast     `json:"lost"`
+	LeftOut               WorkForecast     `json:"left_out"`
+	LostRuns              []LostRun        `json:"lost_runs"`
+}
+
+// RateForecast is unscheduled spending in units an hour: in nine of ten days it is between Low
+// and High.
+type RateForecast struct {
+	Low    float64 `json:"low"`
+	Likely float64 `json:"likely"`
+	High   float64 `json:"high"`
+}
+
+// WorkForecast is what runs spend or lose until the reset.
+type WorkForecast struct {
+	Runs  int64 `json:"runs"`
+	Pages int64 `json:"pages"`
+	Units int64 `json:"units"`
+}
+
+// LostRun is a run that will lose pages.
+type LostRun struct {
+	At        Time   `json:"at"`
+	Scheduled Time   `json:"scheduled"`
+	Job       string `json:"job"`
+	Region    string `json:"region"`
+	Pages     int64  `json:"pages"`
+	Lost      int64  `json:"lost"`
+	Limit     string `json:"limit"`
+}
+
+// NewForecastList is the outward form of forecasts, which are in the order of their credentials.
+func NewForecastList(results []Forecast) ForecastList {
+	list := ForecastList{Credentials: []CredentialForecast{}}
+	for _, f := range results {
+		n := len(list.Credentials)
+		if n == 0 || list.Credentials[n-1].Credential != f.Credential {
+			list.Credentials = append(list.Credentials,
+				CredentialForecast{Credential: f.Credential, At: Time(f.At)})
+			n++
+		}
+		c := &list.Credentials[n-1]
+		c.Buckets = append(c.Buckets, newBucketForecast(f.Forecast))
+	}
+	return list
+}
+
+func newBucketForecast(f forecast.Forecast) BucketForecast {
+	out := BucketForecast{
+		Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: Time(f.ResetAt),
+		Remaining: f.Remaining,
+		DryAt:     Time(f.DryAt), DryEarliest: Time(f.Earliest),
+		DryLatest: Time(f.Latest), Chance: f.Chance,
+		OpensAt: Time(f.OpensAt), SuspendedUntil: Time(f.SuspendedUntil),
+		Limit: OrNull(f.Limit), Advice: OrNull(f.Advice),
+		UnscheduledPerHour: RateForecast(f.Rate), Scheduled: WorkForecast(f.Scheduled),
+		Lost: WorkForecast(f.Lost), LeftOut: WorkForecast(f.LeftOut),
+		LostRuns: []LostRun{},
+	}
+	if !f.DryAt.IsZero() {
+		out.DryBeforeResetSeconds = new(Seconds(f.ResetAt.Sub(f.DryAt)))
+	}
+	for _, r := range f.LostRuns {
+		out.LostRuns = append(out.LostRuns, LostRun{Time(r.At), Time(r.Scheduled), r.Job,
+			r.Region, r.Pages, r.Lost, r.Limit})
+	}
+	return out
+}
+
+// Forecast is one bucket's, with its credential.
+type Forecast struct {
+	Credential string
+	forecast.Forecast
+}
+
+// Forecasts computes when the bucket of that name will run dry, or every bucket for "". A bucket
+// without a limit is quota.ErrNoBucket.
+func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, err error) {
+	found, known := bucket == "", []string{}
+	for _, c := range s.Config.Credentials {
+		budget := c.Budget(s.Ledger, s.Config.Costs, slog.New(slog.DiscardHandler))
+		q, err := s.question(ctx, budget, bucket)
+		if err != nil {
+			return nil, err
+		}
+		known, found = append(known, budget.Buckets()...), found || len(q.Limits) > 0
+		forecasts, err := q.Ask(ctx, s.Ledger)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range forecasts {
+			list = append(list, Forecast{c.Name, f})
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket,
+			spell.DidYouMean(bucket, known))
+	}
+	return list, nil
+}
+
+func (s Source) question(ctx context.Context, b *quota.Budget,
+	bucket string) (forecast.Question, error) {
+	resets := make(map[string]quota.Window)
+	q := forecast.Question{Credential: b.Credential, Paces: b.Paces, Resets: resets}
+	for _, l := range b.Limits {
+		if bucket == "" || l.Bucket == bucket {
+			q.Limits = append(q.Limits, l)
+			resets[l.Bucket] = s.Config.Costs.Reset(l.Bucket)
+		}
+	}
+	if s.Config.Ingest.Credential != b.Credential {
+		return q, nil
+	}
+	var err error
+	if q.Price, err = s.Config.Costs.Price(PageMethod); err != nil {
+		return q, nil // no run can charge for a page
+	}
+	q.Lanes, err = s.Lanes(ctx)
+	return q, err
+}

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
+)
+
+// Entry is one charge in the log.
+type Entry struct {
+	At     Time         `json:"at"`
+	ID     string       `json:"id"`
+	Bucket string       `json:"bucket"`
+	Units  int64        `json:"units"`
+	Total  int64        `json:"total"`
+	Labels quota.Labels `json:"labels"`
+}
+
+// NewEntry is the outward form of an entry.
+func NewEntry(e quota.Entry) Entry {
+	return Entry{Time(e.At), e.ID, e.Bucket, e.Units, e.Total, e.Labels.With(nil)}
+}
+
+// Groups are charges added up by a label, the largest sum first.
+type Groups struct {
+	By   string  `json:"by"`
+	Rows []Group `json:"rows"`
+}
+
+// LabelOf is the label that charges are added up by: method, region, job or label:NAME.
+func LabelOf(by string) (string, error) {
+	if name, ok := strings.CutPrefix(by, "label:"); ok {
+		if err := (quota.Labels{name: "x"}).Check(); err != nil {
+			return "", fmt.Errorf("%s: not the name of a label", by)
+		}
+		return name, nil
+	}
+	if !slices.Contains([]string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob}, by) {
+		return "", fmt.Errorf("%s: write method, region, job or label:NAME", by)
+	}
+	return by, nil
+}
+
+// Group is the charges with one value of a label; "" for those without it.
+type Group struct {
+	Key     string `json:"key"`
+	Units   int64  `json:"units"`
+	Entries int64  `json:"entries"`
+}
+
+// Grouper adds up charges.
+type Grouper map[string]Group
+
+// Add adds charges with a value of the label.
+func (g Grouper) Add(key string, units, entries int64) {
+	g[key] = Group{key, g[key].Units + units, g[key].Entries + entries}
+}
+
+// Groups are the sums.
+func (g Grouper) Groups(by string) Groups {
+	out := Groups{By: by, Rows: []Group{}}
+	for _, row := range g {
+		out.Rows = append(out.Rows, row)
+	}
+	slices.SortFunc(out.Rows, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Key, b.Key))
+	})
+	return out
+}
+
+// LogBuckets are the buckets of a credential that may have a log: those with a limit, then those
+// that once may have had one.
+func LogBuckets(cfg *config.Config, limited []string) []string {
+	for _, b := range cfg.Costs.Buckets() {
+		if !slices.Contains(limited, b.Name) {
+			limited = append(slices.Clip(limited), b.Name)
+		}
+	}
+	return limited
+}
+
+// Spent adds up by a label what was spent of the buckets after a moment; a zero one means ever.
+func (s Source) Spent(ctx context.Context, credential string, buckets []string, since time.Time,
+	label string) (Grouper, error) {
+	sums := make(Grouper)
+	for _, b := range buckets {
+		found, err := quota.SumsAfter(ctx, s.Ledger,
+			quota.SumQuery{Credential: credential, Bucket: b, Since: since})
+		if err != nil {
+			return nil, err
+		}
+		for _, sum := range found {
+			sums.Add(sum.Labels[label], sum.Units, sum.Charges)
+		}
+	}
+	return sums, nil
+}

@@ -1,0 +1,200 @@
+package report
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+
+	"quotabudget/internal/plan"
+)
+
+// Planned is a plan that was played.
+type Planned struct {
+	Plan       plan.Plan
+	Report     plan.Report
+	Days       int
+	Share      float64 // of a limit that peaks may reach; +Inf for any
+	Lost       []plan.Run
+	More       int // lost runs that are not in Lost
+	Suggestion *plan.Suggestion
+}
+
+const mostLost = 1000
+
+// Lose notes a lost run.
+func (o *Planned) Lose(r plan.Run) {
+	if len(o.Lost) == mostLost {
+		o.More++
+		return
+	}
+	o.Lost = append(o.Lost, r)
+}
+
+// LimitUse is how close a schedule comes to a limit.
+type LimitUse struct {
+	Limit    string   `json:"limit"`
+	Bucket   string   `json:"bucket"`
+	Window   string   `json:"window"`
+	Timezone *string  `json:"timezone"` // null for windows that slide
+	Units    int64    `json:"units"`
+	Headroom int64    `json:"headroom"`
+	Cap      int64    `json:"cap"`
+	Peak     int64    `json:"peak"`
+	PeakAt   Time     `json:"peak_at"`
+	Percent  *float64 `json:"peak_percent"` // null where the limit allows nothing
+	Margin   int64    `json:"margin"`
+}
+
+func newLimitUses(uses []plan.Use) []LimitUse {
+	out := []LimitUse{}
+	for _, u := range uses {
+		l, w := u.Limit, u.Limit.Window
+		j := LimitUse{l.Name(), l.Bucket, w.Text(), OrNull(w.ZoneName()), l.Units, l.Headroom,
+			u.Cap, u.Peak, Time(u.At), nil, u.Margin}
+		if u.Cap > 0 {
+			j.Percent = new(percentOf(u))
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// percentOf is the peak in per cent of the limit's cap. Given to --fail-over it lets that very peak
+// pass.
+func percentOf(u plan.Use) float64 {
+	percent := 100 * float64(u.Peak) / float64(u.Cap)
+	for PartOf(percent) < u.Share() {
+		percent = math.Nextafter(percent, math.Inf(1))
+	}
+	return percent
+}
+
+// LostTick is a run that gets fewer pages than it wants.
+type LostTick struct {
+	At      Time   `json:"at"`
+	Tick    string `json:"tick"`
+	Job     string `json:"job"`
+	Region  string `json:"region"`
+	Outcome string `json:"outcome"`
+	Limit   string `json:"limit"`
+	RetryAt Time   `json:"retry_at"`
+	Pages   int64  `json:"pages"`
+	Wanted  int64  `json:"pages_wanted"`
+}
+
+func newLostTick(r *plan.Run) *LostTick {
+	if r == nil {
+		return nil
+	}
+	return &LostTick{Time(r.At), r.ID(), r.Job, r.Region, r.Outcome.String(), r.Limit,
+		Time(r.RetryAt), r.Pages, r.Wanted}
+}
+
+// LanePlan is what becomes of the runs of one region.
+type LanePlan struct {
+	Job    string `json:"job"`
+	Region string `json:"region"`
+	Each   int64  `json:"pages_per_run,omitempty"`
+	plan.Counts
+}
+
+// DayPlan is what becomes of the runs of one upstream day.
+type DayPlan struct {
+	Bucket  string `json:"bucket"`
+	Start   Time   `json:"start"`
+	End     Time   `json:"end"`
+	Planned int64  `json:"planned"`
+	Spent   int64  `json:"spent"`
+	plan.Counts
+	Windows []LimitUse `json:"windows"`
+	First   *LostTick  `json:"first_lost"`
+	Lost    []LanePlan `json:"lost"`
+	Crowded int        `json:"crowded_minutes"`
+	Busiest Time       `json:"busiest_at"`
+	Ticks   int        `json:"busiest_ticks"`
+}
+
+// Collision is regions whose ticks coincide.
+type Collision struct {
+	Lanes []string `json:"lanes"`
+	Ticks int      `json:"ticks"`
+	First Time     `json:"first"`
+	Times int      `json:"times"`
+}
+
+// Suggestion is a schedule that fits.
+type Suggestion struct {
+	Schedule string     `json:"schedule"`
+	Timezone string     `json:"timezone"`
+	Stagger  string     `json:"stagger"`
+	StaggerS int64      `json:"stagger_seconds"`
+	Pages    *int64     `json:"pages"` // null when the charts keep theirs, and these differ
+	PerDay   int64      `json:"runs_per_day"`
+	Windows  []LimitUse `json:"windows"`
+}
+
+// Plan is what a schedule will spend, and which runs are lost.
+type Plan struct {
+	From Time     `json:"from"`
+	To   Time     `json:"to"`
+	Days int      `json:"days"`
+	Fits bool     `json:"fits"`
+	Over []string `json:"over"`
+	plan.Counts
+	Windows    []LimitUse  `json:"windows"`
+	ByDay      []DayPlan   `json:"by_day"`
+	Regions    []LanePlan  `json:"regions"`
+	First      *LostTick   `json:"first_lost"`
+	Lost       []LostTick  `json:"lost"`
+	More       int         `json:"lost_not_listed"`
+	Collisions []Collision `json:"collisions"`
+	Suggestion *Suggestion `json:"suggestion"`
+}
+
+// NewPlan is the outward form of a plan that was played.
+func NewPlan(o Planned) Plan {
+	r := &o.Report
+	out := Plan{From: Time(r.From), To: Time(r.To), Days: o.Days, Fits: r.Fits(),
+		Over: []string{}, Counts: r.Counts, Windows: newLimitUses(r.Windows), ByDay: []DayPlan{},
+		Regions: []LanePlan{}, First: newLostTick(r.First), Lost: []LostTick{}, More: o.More,
+		Collisions: []Collision{}}
+	for _, u := range r.Over(o.Share) {
+		out.Over = append(out.Over, u.Limit.Name())
+	}
+	for _, d := range r.Days {
+		j := DayPlan{d.Bucket, Time(d.Start), Time(d.End), d.Planned, d.Spent, d.Counts,
+			newLimitUses(d.Windows), newLostTick(d.First), []LanePlan{}, d.Crowded,
+			Time(d.Busiest), d.Ticks}
+		for _, l := range d.Losing {
+			j.Lost = append(j.Lost, LanePlan{Job: l.Job, Region: l.Region, Counts: l.Counts})
+		}
+		out.ByDay = append(out.ByDay, j)
+	}
+	for i, l := range r.Lanes {
+		out.Regions = append(out.Regions,
+			LanePlan{l.Job, l.Region, o.Plan.Lanes[i].Pages, l.Counts})
+	}
+	for i := range o.Lost {
+		out.Lost = append(out.Lost, *newLostTick(&o.Lost[i]))
+	}
+	for _, c := range r.Collisions {
+		out.Collisions = append(out.Collisions,
+			Collision{c.Lanes, c.Ticks, Time(c.First), c.Times})
+	}
+	if s := o.Suggestion; s != nil {
+		out.Suggestion = &Suggestion{s.Spec, s.Zone.String(), s.Stagger.String(),
+			Seconds(s.Stagger), nil, s.PerDay(), newLimitUses(s.Report.Windows)}
+		if s.Pages > 0 {
+			out.Suggestion.Pages = &s.Pages
+		}
+	}
+	return out
+}
+
+// PartOf is a part in per cent as the float64 closest to it, as plan.Use has it: 2.9 is 0.029,
+// although 2.9/100 comes out less.
+func PartOf(percent float64) float64 {
+	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(percent, 'g', -1, 64)) // it is a number
+	part, _ := exact.Quo(exact, big.NewRat(100, 1)).Float64()
+	return part
+}

@@ -1,0 +1,96 @@
+package report
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/plan"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
+	"quotabudget/internal/sim"
+)
+
+// Scenario is a plan of the lanes under the limits of the credential, still without a time.
+func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (plan.Plan, error) {
+	price, err := cfg.Costs.Price(PageMethod)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	budget := cred.Budget(nil, cfg.Costs, nil)
+	return plan.Plan{Lanes: lanes, Price: price, Limits: budget.Limits, Paces: budget.Paces,
+		Reset: cfg.Costs.Reset(price[0].Bucket)}, nil
+}
+
+// Until ends a plan with the upstream day that is the days-th from its beginning.
+func Until(p *plan.Plan, days int) {
+	p.To = p.From
+	for range days {
+		_, p.To = p.Reset.Bounds(p.To)
+	}
+	p.Step = max(time.Hour, p.To.Sub(p.From)/10000).Truncate(time.Second)
+	if p.To.Sub(p.From) <= 3*24*time.Hour {
+		p.Step = 10 * time.Minute
+	}
+}
+
+// Plan plays the configured schedule from now on, with what the ledger holds.
+func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
+	cred, err := s.Config.Credential(s.Config.Ingest.Credential)
+	if err != nil {
+		return out, err
+	}
+	lanes, err := s.Lanes(ctx)
+	if err != nil {
+		return out, err
+	}
+	p, err := Scenario(s.Config, cred, lanes)
+	if err != nil {
+		return out, err
+	}
+	if p.From, p.Before, err = Standings(ctx, s.Ledger, cred.Name, p); err != nil {
+		return out, err
+	}
+	Until(&p, days)
+	out = Planned{Days: days, Share: math.Inf(1)}
+	p.Watch = func(r plan.Run) bool {
+		if r.Lost() {
+			out.Lose(r)
+		}
+		return ctx.Err() == nil
+	}
+	out.Report, out.Plan = p.Execute(), p
+	return out, ctx.Err()
+}
+
+// Standings is the ledger's time, and what it holds of a credential that matters to a plan.
+func Standings(ctx context.Context, l quota.Ledger, credential string, p plan.Plan) (now time.Time,
+	known []sim.Standing, err error) {
+	usage, err := l.Usage(ctx, credential, p.Limits)
+	if err != nil {
+		return now, nil, err
+	}
+	longest := share.Memory
+	for _, limit := range p.Limits {
+		longest = max(longest, limit.Window.Longest())
+	}
+	for _, cost := range p.Price {
+		s := sim.Standing{Bucket: cost.Bucket}
+		for _, b := range usage.Buckets {
+			if b.Bucket == cost.Bucket {
+				s.SuspendedUntil = b.SuspendedUntil
+			}
+		}
+		q := quota.SpentQuery{Credential: credential, Bucket: cost.Bucket, Limits: p.Limits,
+			Now: usage.At, Since: usage.At.Add(-longest)}
+		if s.Spent, err = q.Read(ctx, l); err != nil {
+			return now, nil, err
+		}
+		if s.Reservations, err = l.Reservations(ctx, credential, cost.Bucket); err != nil {
+			return now, nil, err
+		}
+		known = append(known, s)
+	}
+	return usage.At, known, nil
+}

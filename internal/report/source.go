@@ -1,0 +1,43 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
+)
+
+// PageMethod is what a page of a chart is charged as.
+const PageMethod = "youtube.videos.list"
+
+// Source is what reports are made from.
+type Source struct {
+	Config *config.Config
+	Ledger quota.Ledger
+}
+
+// Lanes are those of the configured jobs, with the pages that the catalogue says a run will want.
+func (s Source) Lanes(ctx context.Context) ([]share.Lane, error) {
+	lanes, err := s.Config.Lanes()
+	if err != nil {
+		return nil, err
+	}
+	c, err := catalog.OpenReading(ctx, s.Config.Catalog)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lanes, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range lanes {
+		l := &lanes[i]
+		if l.Pages, err = c.PagesWanted(ctx, l.Region, l.Pages); err != nil {
+			break
+		}
+	}
+	return lanes, errors.Join(err, c.Close())
+}

@@ -1,0 +1,146 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// budgets registers what is private on a public server.
+func (s *Server) budgets(api huma.API) {
+	private := s.private(api)
+	get(s, api, "/v1/budgets", "What is left of each quota, as quotactl status says it", s.status,
+		private)
+	get(s, api, "/v1/forecast", "When each bucket will run dry, as quotactl forecast says it",
+		s.forecast, private)
+	get(s, api, "/v1/plan", "What the schedule will spend from now on, as ingestor plan says it",
+		s.plan, private)
+	orNull(api, "Plan", "first_lost", "suggestion")
+	orNull(api, "DayPlan", "first_lost")
+	get(s, api, "/v1/log", "Who spent units, added up by a label", s.log, private)
+	get(s, api, "/v1/log/entries", "The newest charges, newest first", s.entries, private)
+}
+
+// orNull says in the document that properties with an object may be null, which the library cannot
+// read from a pointer.
+func orNull(api huma.API, schema string, properties ...string) {
+	in := api.OpenAPI().Components.Schemas.Map()[schema]
+	for _, name := range properties {
+		in.Properties[name] = &huma.Schema{
+			AnyOf: []*huma.Schema{in.Properties[name], {Type: "null"}}}
+	}
+}
+
+func (s *Server) status(ctx context.Context, _ *struct{}) (*output[report.Status], error) {
+	status, err := s.Source().Status(ctx)
+	return &output[report.Status]{CacheControl: "max-age=1", Body: status}, err
+}
+
+type forecastInput struct {
+	Bucket string `query:"bucket" maxLength:"64" doc:"of this bucket alone"`
+}
+
+func (s *Server) forecast(ctx context.Context,
+	in *forecastInput) (*output[report.ForecastList], error) {
+	forecasts, err := s.Source().Forecasts(ctx, in.Bucket)
+	if errors.Is(err, quota.ErrNoBucket) {
+		return nil, huma.Error404NotFound(err.Error())
+	}
+	return &output[report.ForecastList]{CacheControl: "max-age=5",
+		Body: report.NewForecastList(forecasts)}, err
+}
+
+type planInput struct {
+	Days int `query:"days" minimum:"1" maximum:"31" default:"1" doc:"upstream days"`
+}
+
+func (s *Server) plan(ctx context.Context, in *planInput) (*output[report.Plan], error) {
+	planned, err := s.Source().Plan(ctx, in.Days)
+	if err != nil {
+		return nil, err
+	}
+	return &output[report.Plan]{CacheControl: "max-age=5", Body: report.NewPlan(planned)}, nil
+}
+
+// LogInput says which log is meant.
+type LogInput struct {
+	Credential string `query:"credential" maxLength:"64" doc:"the one of ingest if left out"`
+	Bucket     string `query:"bucket" maxLength:"64" doc:"all of them if left out"`
+}
+
+// log is the credential and the buckets that are meant.
+func (in LogInput) log(cfg *config.Config) (config.Credential, []string, error) {
+	name := in.Credential
+	if name == "" {
+		name = cfg.Ingest.Credential
+	}
+	cred, err := cfg.Credential(name)
+	if err != nil {
+		return cred, nil, huma.Error400BadRequest("credential: " + err.Error())
+	}
+	buckets := report.LogBuckets(cfg, cred.Budget(nil, cfg.Costs, nil).Buckets())
+	if in.Bucket == "" {
+		return cred, buckets, nil
+	}
+	if !slices.Contains(buckets, in.Bucket) {
+		return cred, nil, huma.Error404NotFound("no such bucket; there are " +
+			strings.Join(buckets, ", "))
+	}
+	return cred, []string{in.Bucket}, nil
+}
+
+type groupInput struct {
+	LogInput
+	By    string    `query:"by" default:"method" doc:"method, region, job or label:NAME"`
+	Since time.Time `query:"since" doc:"only charges after it; all that are kept if left out"`
+}
+
+func (s *Server) log(ctx context.Context, in *groupInput) (*output[report.Groups], error) {
+	label, err := report.LabelOf(in.By)
+	if err != nil || label == quota.LabelRun { // there are no sums by run
+		return nil, huma.Error400BadRequest("by: write method, region, job or label:NAME")
+	}
+	src := s.Source()
+	cred, buckets, err := in.log(src.Config)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := src.Spent(ctx, cred.Name, buckets, in.Since, label)
+	return &output[report.Groups]{CacheControl: "max-age=5", Body: sums.Groups(in.By)}, err
+}
+
+type entriesInput struct {
+	LogInput
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"50"`
+}
+
+func (s *Server) entries(ctx context.Context,
+	in *entriesInput) (*output[list[report.Entry]], error) {
+	src := s.Source()
+	cred, buckets, err := in.log(src.Config)
+	if err != nil {
+		return nil, err
+	}
+	var all []quota.Entry
+	for _, b := range buckets {
+		some, err := src.Ledger.Entries(ctx,
+			quota.Query{Credential: cred.Name, Bucket: b, Limit: in.Limit})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortStableFunc(all, func(a, b quota.Entry) int { return b.At.Compare(a.At) })
+	all = all[:min(len(all), in.Limit)]
+	last := func(quota.Entry) int64 { return 0 }
+	return &output[list[report.Entry]]{CacheControl: "max-age=1",
+		Body: newList(all, len(all), report.NewEntry, last)}, nil
+}

@@ -1,0 +1,99 @@
+package serve
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// withLedger adds the default configuration and an empty ledger.
+func withLedger(t *testing.T) func(*Server) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	getenv := func(name string) string {
+		return map[string]string{"QUOTA_LEDGER": "sqlite://" + path, "QUOTA_CONFIG": "/dev/null",
+			"QUOTA_STATE_DIR": filepath.Dir(path)}[name]
+	}
+	cfg, err := config.Load(t.Context(), "", getenv)
+	must(t, err)
+	l, err := ledger.Open(t.Context(), cfg.Ledger)
+	must(t, err)
+	t.Cleanup(func() { must(t, l.Close()) })
+	return func(s *Server) {
+		s.Source = func() report.Source { return report.Source{Config: cfg, Ledger: l} }
+	}
+}
+
+func (s *station) spend(method, id string) {
+	s.Helper()
+	src := s.server.Source()
+	d, err := src.Config.Credentials[0].Budget(src.Ledger, src.Config.Costs, s.server.Log).Charge(
+		s.Context(), quota.Call{Method: method, Key: id,
+			Labels: quota.Labels{"region": "US", "team": "x"}})
+	must(s, err)
+	if !d.Allowed {
+		s.Fatalf("%+v", d)
+	}
+}
+
+// The API says of the budgets what the programs say.
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, withLedger(t))
+	for _, id := range []string{"1", "2", "3"} {
+		s.spend("youtube.videos.list", id)
+	}
+	s.spend("youtube.search.list", "4")
+	status := decode[report.Status](s, s.get("/v1/budgets"))
+	if b := status.Credentials[0].Buckets[0]; b.Bucket != "default" || b.Limits[0].Used != 3 {
+		t.Errorf("%+v", status)
+	}
+	forecast := decode[report.ForecastList](s, s.get("/v1/forecast"))
+	if len(forecast.Credentials[0].Buckets) != len(status.Credentials[0].Buckets) {
+		t.Errorf("%+v", forecast)
+	}
+	s.wants(s.get("/v1/forecast?bucket=none"), 404, "none")
+	plan := decode[report.Plan](s, s.get("/v1/plan?days=2"))
+	if plan.Days != 2 || !plan.Fits || len(plan.Regions) != 8 {
+		t.Errorf("%+v", plan)
+	}
+	s.wants(s.get("/v1/plan?days=32"), 422)
+	for by, want := range map[string]int64{"": 3, "?by=region": 4, "?by=label:team": 4,
+		"?by=method&bucket=search_list": 1, "?by=job": 4} {
+		if rows := decode[report.Groups](s, s.get("/v1/log"+by)).Rows; rows[0].Units != want {
+			t.Errorf("%s: %+v, want %d units first", by, rows, want)
+		}
+	}
+	future := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	if rows := decode[report.Groups](s, s.get("/v1/log?since="+future)).Rows; len(rows) > 0 {
+		t.Errorf("spent in an hour: %+v", rows)
+	}
+	for _, wrong := range []string{"by=label:run", "by=label:", "by=color", "credential=none"} {
+		s.wants(s.get("/v1/log?"+wrong), 400)
+	}
+	s.wants(s.get("/v1/log?bucket=none"), 404)
+	entries := decode[list[report.Entry]](s, s.get("/v1/log/entries?limit=2"))
+	if len(entries.Items) != 2 || entries.Items[0].Bucket != "search_list" || entries.Items[1].Bucket != "default" {
+		t.Errorf("%+v", entries)
+	}
+}
+
+// On a public server all of it needs a token.
+func TestBudgetsArePrivate(t *testing.T) {
+	t.Parallel()
+	add := withLedger(t)
+	s := newStation(t, func(s *Server) {
+		add(s)
+		s.Public, s.Tokens = true, NewTokens("secret-token")
+	})
+	for _, path := range []string{"/v1/budgets", "/v1/forecast", "/v1/plan", "/v1/log",
+		"/v1/log/entries"} {
+		s.wants(s.get(path), 401, "token_file")
+		s.wants(s.get(path, "Authorization", "Bearer secret-token"), 200)
+		s.wants(s.get(path), 401) // what was opened by a token is not kept for others
+	}
+}

@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/report"
+)
+
+type decisionInput struct {
+	Body struct {
+		Policy string `json:"policy" maxLength:"100" doc:"one of policies: under serve:"`
+		Key    string `json:"key" minLength:"1" maxLength:"256" doc:"who asks; made on first use"`
+		Cost   int64  `json:"cost,omitempty" minimum:"0" default:"1" doc:"units; 0 only looks"`
+	}
+}
+
+type decision struct {
+	Policy     string      `json:"policy"`
+	Allowed    bool        `json:"allowed"`
+	Remaining  int64       `json:"remaining" doc:"units, after this charge if it was allowed"`
+	RetryAfter *int64      `json:"retry_after_seconds" doc:"until this cost fits; null if never"`
+	ResetAt    report.Time `json:"reset_at" doc:"when the whole limit is free, if nobody charges"`
+}
+
+type decisionOutput struct {
+	CacheControl string `header:"Cache-Control"`
+	Body         decision
+}
+
+// decisions registers the service for programs in other languages. A denial is an answer, too: 200.
+func (s *Server) decisions(api huma.API) {
+	huma.Post(api, "/v1/decisions", func(ctx context.Context, in *decisionInput) (*decisionOutput,
+		error) {
+		d, err := s.Guard.Decide(ctx, in.Body.Policy, in.Body.Key, in.Body.Cost)
+		var unknown *guard.NoPolicyError
+		if errors.As(err, &unknown) {
+			return nil, huma.Error404NotFound(err.Error() + ": add it to policies: under serve:")
+		}
+		if err != nil {
+			s.Log.Error("cannot decide", "error", err)
+			return nil, huma.Error503ServiceUnavailable("the store of the limits cannot be reached")
+		}
+		out := &decisionOutput{"no-store", decision{Policy: in.Body.Policy, Allowed: d.Allowed,
+			Remaining: d.Remaining,
+			ResetAt:   report.Time(time.UnixMicro(d.At).Add(d.ResetAfter))}}
+		if !d.Never {
+			seconds := int64((d.RetryAfter + time.Second - 1) / time.Second)
+			out.Body.RetryAfter = &seconds
+		}
+		return out, nil
+	}, limited(api), func(o *huma.Operation) {
+		o.Summary = "Ask whether a caller of another program may go on"
+		o.Errors = []int{404, 422, 503}
+		o.MaxBodyBytes = 4096
+	}, s.private(api))
+}
