@@ -30,8 +30,9 @@ check: tools
 fuzz:
 	@GO="$(GO)" scripts/fuzz
 
-## interop: install real clients (Python, Node, curl), and run them and Go's against the proxy
-interop:
+## interop: install real clients (Python, Node, PHP, curl), and run them and Go's against the proxy
+## and the limiter's script
+interop: tools
 	@scripts/install-interop
 	$(GO) vet -tags interop ./interop
 	$(GO) test -tags interop -count 1 ./interop

@@ -2,7 +2,8 @@
 
 // Package interop runs real clients of the YouTube API against the proxy, in front of the stand-in,
 // each set up by the lines that docs/proxy.md gives. What a client was answered must be whole,
-// and what it was charged must be what the stand-in has counted. make interop installs the clients.
+// and what it was charged must be what the stand-in has counted. The examples of limit.lua run
+// beside the Go code. make interop installs the clients.
 package interop
 
 import (
