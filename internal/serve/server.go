@@ -65,7 +65,8 @@ func (s *Server) Handler() (http.Handler, error) {
 }
 
 func (s *Server) pages() *pages.Pages {
-	return &pages.Pages{Catalog: s.Catalog, Regions: s.Regions, Log: s.Log, Done: s.Done,
+	return &pages.Pages{Catalog: s.Catalog, Regions: s.Regions, Source: s.Source, Log: s.Log,
+		Done: s.Done,
 		Private: func(r *http.Request) bool {
 			return s.mayReadPrivate(r.Header.Get("Authorization"))
 		}}

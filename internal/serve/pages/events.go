@@ -114,5 +114,10 @@ func (p *Pages) stamp(ctx context.Context) (string, error) {
 	for _, run := range runs {
 		fmt.Fprintln(sum, run.ID, run.EndedAt.UnixMicro(), run.Pages, run.Complete)
 	}
+	if p.Source != nil {
+		if err := p.stampBudgets(ctx, sum); err != nil {
+			fmt.Fprintln(sum, "unreadable") // which is news, too
+		}
+	}
 	return strconv.FormatUint(sum.Sum64(), 36), nil
 }

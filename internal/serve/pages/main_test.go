@@ -29,6 +29,13 @@ type station struct {
 	testing.TB
 	pages *Pages
 	url   string
+	mux   *http.ServeMux
+}
+
+// routes registers the pages anew: there are more of them with budgets.
+func (s *station) routes() {
+	s.mux = http.NewServeMux()
+	s.pages.Routes(s.mux)
 }
 
 func newStation(t testing.TB) *station {
@@ -38,9 +45,10 @@ func newStation(t testing.TB) *station {
 	done := make(chan struct{})
 	s := &station{TB: t, pages: &Pages{Catalog: c, Regions: []string{"US", "GB", "DE", "FR", "IN",
 		"BR", "AU", "CA"}, Log: slog.New(slog.DiscardHandler), Done: done}}
-	mux := http.NewServeMux()
-	s.pages.Routes(mux)
-	web := httptest.NewServer(mux)
+	s.routes()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mux.ServeHTTP(w, r)
+	}))
 	s.url = web.URL
 	t.Cleanup(func() {
 		close(done)

@@ -16,19 +16,24 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/report"
 )
 
 // Pages is what the pages show. Its fields are set before Routes is called.
 type Pages struct {
 	Catalog *catalog.Catalog
 	Regions []string // the configured ones
+	// Source has the budgets; nil: pages are those of the catalogue alone.
+	Source func() report.Source
 	// Private reports whether a request may see budgets, log and plan; nil: every one may.
 	Private func(*http.Request) bool
 	Log     *slog.Logger
 	// Done ends the streams of events.
 	Done <-chan struct{}
 
-	streams changes
+	streams   changes
+	forecasts kept[[]report.Forecast]
+	plans     [mostDays]kept[report.Planned]
 }
 
 //go:embed templates/*.html
@@ -50,6 +55,11 @@ type answer func(ctx context.Context, r *http.Request, now time.Time) (page, err
 
 // Routes adds the pages to mux: this is their table of contents.
 func (p *Pages) Routes(mux *http.ServeMux) {
+	mux.Handle("GET /{$}", p.page("board", p.board))
+	if p.Source != nil {
+		mux.Handle("GET /log", p.page("log", p.log))
+		mux.Handle("GET /plan", p.page("plan", p.plan))
+	}
 	mux.Handle("GET /charts", p.page("regions", p.regions))
 	mux.Handle("GET /charts/{region}", p.page("chart", p.chart))
 	mux.Handle("GET /videos/{id}", p.page("video", p.video))
@@ -89,12 +99,15 @@ func (p *Pages) page(name string, make answer) http.Handler {
 			status, shown = p.status(r.Context(), err), failed
 			made = page{Title: http.StatusText(status), Body: explain(err, status)}
 		}
-		made.Now, made.Private = now, p.private(r)
+		made.Now, made.Private = now, p.Source != nil && p.private(r)
 		var out bytes.Buffer
 		if err := shown.ExecuteTemplate(&out, "layout.html", made); err != nil {
 			p.Log.Error("cannot write page", "page", r.URL.Path, "error", err)
 			http.Error(w, "this page cannot be written", http.StatusInternalServerError)
 			return
+		}
+		if status == http.StatusUnauthorized { // the password is a token; the name is any
+			w.Header().Set("WWW-Authenticate", `Basic realm="quotabudget", charset="UTF-8"`)
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-cache") // it has an ETag
@@ -109,6 +122,15 @@ func (p *Pages) parse(name string) *template.Template {
 }
 
 func (p *Pages) private(r *http.Request) bool { return p.Private == nil || p.Private(r) }
+
+// mayRead refuses those who may not see budgets, log and plan.
+func (p *Pages) mayRead(r *http.Request) error {
+	if p.private(r) {
+		return nil
+	}
+	return &problem{http.StatusUnauthorized,
+		"this page needs a token of token_file, as the password"}
+}
 
 // status is that of an error. What went wrong here is for the log, not for the reader.
 func (p *Pages) status(ctx context.Context, err error) int {

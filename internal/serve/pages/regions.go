@@ -16,6 +16,7 @@ type regionTile struct {
 	Grade   string // how that is drawn: good, warn, bad or none
 	Pages   int    // read by the last run
 	Heads   []catalog.Ranked
+	Next    time.Time // its next tick; zero when that is not known
 }
 
 func (p *Pages) regions(ctx context.Context, r *http.Request, now time.Time) (page, error) {

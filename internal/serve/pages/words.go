@@ -17,7 +17,8 @@ import (
 var words = template.FuncMap{
 	"plain": report.Plain, "title": title, "count": count, "short": short, "ago": ago,
 	"until": until, "clock": clock, "moment": moment, "iso": iso, "length": length, "asset": asset,
-	"times": times, "percent": percent, "day": day, "lines": lines, "videoPath": videoPath,
+	"times": times, "percent": percent, "day": day, "second": second, "lines": lines,
+	"videoPath":  videoPath,
 	"searchPath": func(query string) string { return searchPage(query, 1) },
 	"add":        func(a, b int) int { return a + b },
 	"item":       newItem,
@@ -126,14 +127,22 @@ func until(now, at time.Time) template.HTML {
 
 // clock is a moment as people write it in a sentence, with its day unless that is today.
 func clock(now, at time.Time) template.HTML {
-	form := "2 Jan 2006 15:04"
+	return timeTag(at, at.UTC().Format(clockForm(now, at)))
+}
+
+func clockForm(now, at time.Time) string {
 	switch at, now := at.UTC(), now.UTC(); {
 	case at.Format(time.DateOnly) == now.Format(time.DateOnly):
-		form = "15:04"
+		return "15:04"
 	case at.Year() == now.Year():
-		form = "2 Jan 15:04"
+		return "2 Jan 15:04"
 	}
-	return timeTag(at, at.UTC().Format(form))
+	return "2 Jan 2006 15:04"
+}
+
+// second is a moment to the second, with its day unless that is today.
+func second(now, at time.Time) template.HTML {
+	return timeTag(at, at.UTC().Format(clockForm(now, at)+":05"))
 }
 
 // day is the day of a moment, with its year unless that is this one.

@@ -1,0 +1,153 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"quotabudget/internal/forecast"
+	"quotabudget/internal/schedule"
+)
+
+// boardBody is how things stand.
+type boardBody struct {
+	Headline string
+	Grade    string
+	Budgets  bool // the reader may see them, and there are some
+	Trouble  string
+	Accounts []*account
+	Short    []string // a sentence for each bucket that is short
+	LeftOut  []leftOut
+	Ticks    []schedule.Tick
+	Regions  []regionTile
+}
+
+// Busy are the buckets to be drawn: those of which something was spent or is missing.
+func (b *boardBody) Busy() []*account { return b.of(true) }
+
+// Idle are the other buckets.
+func (b *boardBody) Idle() []*account { return b.of(false) }
+
+func (b *boardBody) of(busy bool) (some []*account) {
+	for _, a := range b.Accounts {
+		if a.Busy() == busy {
+			some = append(some, a)
+		}
+	}
+	return some
+}
+
+// leftOut is a region that loses runs before the reset.
+type leftOut struct {
+	Region, Job string
+	Runs        int
+	First       time.Time
+	Limit       string
+}
+
+const (
+	mostTicks   = 8
+	mostLeftOut = 12
+)
+
+func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+	tiles, err := p.tiles(ctx, 0)
+	if err != nil {
+		return page{}, err
+	}
+	body := &boardBody{Regions: tiles, Headline: "Charts", Grade: "good"}
+	if p.Source != nil && p.private(r) {
+		body.Budgets = true
+		if err := p.fillBoard(ctx, body, now); err != nil {
+			p.Log.Error("cannot read budgets for the board", "error", err)
+			body.Headline, body.Grade = "The ledger cannot be read", "bad"
+			body.Trouble = "Budgets, forecast and ticks are not known now. The charts are."
+		}
+	}
+	return page{Title: body.Headline, Section: "board", Live: true, Body: body}, nil
+}
+
+func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (err error) {
+	if body.Accounts, err = p.accounts(ctx); err != nil {
+		return err
+	}
+	lanes, err := p.Source().Lanes(ctx)
+	if err != nil {
+		return err
+	}
+	next := make(map[string]time.Time)
+	for _, l := range lanes {
+		tick := l.Next(now)
+		if tick.At.IsZero() {
+			continue
+		}
+		body.Ticks = append(body.Ticks, tick)
+		if at := next[l.Region]; at.IsZero() || tick.At.Before(at) {
+			next[l.Region] = tick.At
+		}
+	}
+	slices.SortStableFunc(body.Ticks, func(a, b schedule.Tick) int { return a.At.Compare(b.At) })
+	body.Ticks = body.Ticks[:min(len(body.Ticks), mostTicks)]
+	for i := range body.Regions {
+		body.Regions[i].Next = next[body.Regions[i].Region]
+	}
+	body.judge()
+	return nil
+}
+
+// judge says what is short, and who is left out.
+func (b *boardBody) judge() {
+	b.Headline = "Every bucket lasts to its reset"
+	worst := 0
+	for _, a := range b.Accounts {
+		f := a.Forecast
+		if !f.Short() && f.Verdict != forecast.Closed {
+			continue
+		}
+		b.Short = append(b.Short, a.Credential+sep(a.Credential)+f.Text())
+		b.leave(f.LostRuns)
+		if text, weight := sentence(a); weight > worst {
+			b.Headline, b.Grade, worst = text, a.Grade(), weight
+		}
+	}
+	slices.SortStableFunc(b.LeftOut, func(x, y leftOut) int { return cmp.Compare(y.Runs, x.Runs) })
+	b.LeftOut = b.LeftOut[:min(len(b.LeftOut), mostLeftOut)]
+}
+
+func sep(credential string) string {
+	if credential == "" {
+		return ""
+	}
+	return ": "
+}
+
+// sentence says in a few words what is wrong with a bucket, and how much that weighs.
+func sentence(a *account) (text string, weight int) {
+	switch a.Forecast.Verdict {
+	case forecast.Suspended:
+		return a.Name() + " is suspended until " + shortClock(a.At, a.SuspendedUntil), 5
+	case forecast.Exhausted:
+		return a.Name() + " is exhausted", 4
+	case forecast.RunsDry:
+		return a.Name() + " runs dry about " + shortClock(a.At, a.Forecast.DryAt), 3
+	case forecast.Closed:
+		return a.Name() + " is closed", 1
+	}
+	return "Some runs will be left out", 2
+}
+
+// leave adds up the runs that are lost, by their lanes.
+func (b *boardBody) leave(runs []forecast.LostRun) {
+	for _, r := range runs {
+		same := func(l leftOut) bool {
+			return l.Region == r.Region && l.Job == r.Job && l.Limit == r.Limit
+		}
+		if i := slices.IndexFunc(b.LeftOut, same); i >= 0 {
+			b.LeftOut[i].Runs++
+			continue
+		}
+		b.LeftOut = append(b.LeftOut, leftOut{r.Region, r.Job, 1, r.At, r.Limit})
+	}
+}

@@ -1,0 +1,106 @@
+package pages
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The board says that all is well, who spent what, and what comes next.
+func TestBoard(t *testing.T) {
+	s := newStation(t)
+	b := newBudget(s, 10_000)
+	now := time.Now()
+	s.store("US", "run1", now.Add(-3*time.Minute), named("a", "First", 1))
+	b.charge(now.Add(-3*time.Minute), "youtube.videos.list", 4, "job=trending region=US")
+	page := s.says("/", 200, "Every bucket lasts to its reset", "9,496 of 9,500 units left",
+		"trending US 4", "As a table", "Untouched search_list 95 of 95",
+		"US 3 min ago complete next", "GB – not fetched yet", "Next ticks", "trending in")
+	for _, want := range []string{
+		`role="img" aria-labelledby="burn-default-title burn-default-text"`,
+		`<desc id="burn-default-text">9,496 of 9,500 units for scheduled charges are left at`,
+		`href="/log"`, `href="/plan"`} {
+		if !strings.Contains(page.body, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// What is short is the headline; who is left out by it is told.
+func TestBoard_Short(t *testing.T) {
+	s := newStation(t)
+	b := newBudget(s, 560)
+	b.charge(time.Now().Add(-time.Second), "youtube.videos.list", 60, "job=backfill")
+	s.says("/", 200, "default is exhausted", "Left out until the reset", "0 of 60 units left",
+		"backfill 60")
+	must(t, b.Ledger.Suspend(t.Context(), "key1", "search_list", time.Now().Add(2*time.Hour)))
+	s.pages.forecasts.at = time.Time{} // it is old
+	page := s.says("/", 200, "search_list is suspended until", "default is exhausted")
+	if !strings.Contains(page.body, `class="suspended"`) {
+		t.Error("the suspension is not drawn")
+	}
+}
+
+// A ledger that cannot be read takes nothing from the charts.
+func TestBoard_NoLedger(t *testing.T) {
+	s := newStation(t)
+	b := newBudget(s, 10_000)
+	s.store("US", "run1", time.Now(), named("a", "First", 1))
+	must(t, b.Ledger.Close())
+	s.says("/", 200, "The ledger cannot be read", "US just now complete")
+}
+
+// Without a token the public sees charts alone; and so does everybody where there is no ledger.
+func TestPublic(t *testing.T) {
+	s := newStation(t)
+	s.says("/", 200, "Regions US")
+	newBudget(s, 10_000)
+	s.routes()
+	s.pages.Private = func(r *http.Request) bool { return r.Header.Get("Authorization") != "" }
+	page := s.says("/", 200, "Regions US")
+	if strings.Contains(page.body, "/log") || strings.Contains(page.text(), "units") {
+		t.Errorf("the public sees budgets: %s", page.text())
+	}
+	for _, path := range []string{"/log", "/plan"} {
+		r := s.says(path, 401, "needs a token")
+		if !strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Basic ") {
+			t.Errorf("%s: %v", path, r.header)
+		}
+	}
+}
+
+func TestLog(t *testing.T) {
+	s := newStation(t)
+	b := newBudget(s, 10_000)
+	s.routes()
+	s.says("/log", 200, "Nothing was spent.")
+	now := time.Now()
+	b.charge(now.Add(-30*time.Hour), "youtube.videos.list", 7, "job=old")
+	b.charge(now.Add(-2*time.Hour), "youtube.videos.list", 4, "job=trending region=US team=red")
+	b.charge(now.Add(-time.Minute), "youtube.search.list", 3, "job=report")
+	s.says("/log", 200, "trending 4 1", "report 3 1", "Total 7 2", "The newest charges",
+		"search_list 3 job report method youtube.search.list")
+	s.says("/log?since=72h", 200, "old 7 1", "Total 14 3")
+	s.says("/log?since=1h&by=method", 200, "youtube.search.list 3 1 Total 3 1")
+	s.says("/log?by=team&bucket=default", 200, "red 4 1 Total 4 1")
+	s.says("/log?by=region", 200, "US 4 1", "without one 3 1")
+	for query, want := range map[string]string{"by=A": "by: write job", "by=run": "by: write",
+		"since=1y": "since: write 1h", "bucket=none": "bucket: there is none",
+		"credential=x": "credential: "} {
+		s.says("/log?"+query, 400, want)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	s := newStation(t)
+	newBudget(s, 10_000)
+	s.routes()
+	s.says("/plan", 200, "Every run gets its pages", "default 24h", "US trending", "to the reset")
+	s.says("/plan?days=7", 200, "Every run gets its pages")
+	s.says("/plan?days=8", 400, "from 1 to 7")
+	short := newStation(t)
+	newBudget(short, 510)
+	short.routes()
+	short.says("/plan?days=2", 200, "lose pages", "Runs that lose pages", "its share")
+}

@@ -1,0 +1,228 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"quotabudget/internal/forecast"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// account is one bucket of a credential: what is left of it, who spent it, and what will come.
+type account struct {
+	Credential string // "" when there is only one
+	quota.BucketUsage
+	At       time.Time
+	Main     quota.LimitUsage  // the limit that is drawn
+	Pace     *quota.Limit      // nil when there is none
+	Forecast forecast.Forecast // zero when it is not known
+
+	sums     []quota.Sum
+	Plot     *plot
+	Rows     []burnt
+	Spenders []spender
+}
+
+// Cap is what scheduled charges may take of the main limit.
+func (a *account) Cap() int64 { return a.Main.Limit.Cap(false) }
+
+// Grade is how the bucket is drawn: good, warn or bad.
+func (a *account) Grade() string {
+	switch {
+	case a.Forecast.Verdict == forecast.Exhausted, a.Forecast.Verdict == forecast.Closed,
+		a.Forecast.Verdict == forecast.Suspended:
+		return "bad"
+	case a.Forecast.Short():
+		return "warn"
+	}
+	return "good"
+}
+
+// Name is the bucket's, with its credential if there are several.
+func (a *account) Name() string {
+	if a.Credential == "" {
+		return a.Bucket
+	}
+	return a.Credential + " " + a.Bucket
+}
+
+// Busy reports whether something of the bucket was spent, is set aside or is missing.
+func (a *account) Busy() bool {
+	return len(a.Spenders) > 0 || a.Held > 0 || a.Main.Used > 0 || a.Grade() != "good"
+}
+
+// Calendar reports whether the main limit follows the calendar.
+func (a *account) Calendar() bool { return a.Main.Limit.Window.IsCalendar() }
+
+// Suspended reports whether the bucket is suspended now.
+func (a *account) Suspended() bool { return a.SuspendedUntil.After(a.At) }
+
+// spender is who spent units of a bucket.
+type spender struct {
+	Name  string
+	Units int64
+	Part  int64 // percent of all that was spent
+}
+
+const (
+	// mostSpenders are named; the others are summed up.
+	mostSpenders = 6
+	// forecastFor is how long a forecast is shown: it takes more time to make than the page.
+	forecastFor = 20 * time.Second
+)
+
+// accounts are those of all buckets that have a limit.
+func (p *Pages) accounts(ctx context.Context) (all []*account, err error) {
+	from := p.Source()
+	forecasts, err := p.forecasts.get(ctx, forecastFor,
+		func(ctx context.Context) ([]report.Forecast, error) { return from.Forecasts(ctx, "") })
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range from.Config.Credentials {
+		usage, err := from.Ledger.Usage(ctx, c.Name, c.Limits)
+		if err != nil {
+			return nil, err
+		}
+		paces := c.Budget(from.Ledger, from.Config.Costs, p.Log).Paces
+		for _, b := range usage.Buckets {
+			a := &account{BucketUsage: b, At: usage.At, Main: mainLimit(b.Limits)}
+			if len(from.Config.Credentials) > 1 {
+				a.Credential = c.Name
+			}
+			a.know(c.Name, forecasts, paces)
+			a.sums, err = quota.SumsAfter(ctx, from.Ledger, quota.SumQuery{
+				Credential: c.Name, Bucket: b.Bucket, Since: quota.GrainOf(a.since())})
+			if err != nil {
+				return nil, err
+			}
+			a.draw()
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}
+
+// know finds the bucket's forecast and pace, if there are any.
+func (a *account) know(credential string, forecasts []report.Forecast, paces []quota.Limit) {
+	for _, f := range forecasts {
+		if f.Credential == credential && f.Bucket == a.Bucket {
+			a.Forecast = f.Forecast
+		}
+	}
+	for i := range paces {
+		if paces[i].Bucket == a.Bucket {
+			a.Pace = &paces[i]
+		}
+	}
+}
+
+// mainLimit is the limit to draw: of the day, unless another one leaves much less. Limits on a few
+// minutes are drawn only where there is no other.
+func mainLimit(limits []quota.LimitUsage) quota.LimitUsage {
+	weight := func(l quota.LimitUsage) float64 {
+		switch w := l.Limit.Window; {
+		case w.Calendar == "day":
+			return float64(l.Remaining) / 2
+		case w.IsCalendar() || w.Length < 6*time.Hour:
+			return math.Inf(1)
+		}
+		return float64(l.Remaining)
+	}
+	return slices.MinFunc(limits, func(a, b quota.LimitUsage) int {
+		return cmp.Or(cmp.Compare(weight(a), weight(b)), cmp.Compare(a.Remaining, b.Remaining))
+	})
+}
+
+// since is the first moment whose spending matters for what is drawn.
+func (a *account) since() time.Time {
+	window := a.Main.Limit.Window
+	if window.IsCalendar() {
+		start, _ := window.Bounds(a.At)
+		return start
+	}
+	return a.At.Add(-2 * window.Length) // what left the window by now did count before
+}
+
+// spenders adds up who spent what since a moment: lanes by job and region, others by what they say.
+func spenders(sums []quota.Sum, since time.Time) []spender {
+	units := make(map[string]int64)
+	total := int64(0)
+	for _, s := range sums {
+		if s.At.Before(since) {
+			continue
+		}
+		name := s.Labels[quota.LabelJob]
+		switch region := s.Labels[quota.LabelRegion]; {
+		case name == "":
+			name = s.Labels[quota.LabelMethod]
+		case region != "":
+			name += " " + region
+		}
+		units[cmp.Or(name, "(no label)")] += s.Units
+		total += s.Units
+	}
+	var all []spender
+	for name, n := range units {
+		all = append(all, spender{name, n, percent(n, total)})
+	}
+	slices.SortFunc(all, func(a, b spender) int {
+		return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Name, b.Name))
+	})
+	if len(all) > mostSpenders {
+		rest := spender{Name: fmt.Sprintf("%d others", len(all)-mostSpenders+1)}
+		for _, s := range all[mostSpenders-1:] {
+			rest.Units += s.Units
+		}
+		rest.Part = percent(rest.Units, total)
+		all = append(all[:mostSpenders-1], rest)
+	}
+	return all
+}
+
+// stampBudgets writes what differs whenever a budget has changed.
+func (p *Pages) stampBudgets(ctx context.Context, to io.Writer) error {
+	from := p.Source()
+	for _, c := range from.Config.Credentials {
+		usage, err := from.Ledger.Usage(ctx, c.Name, c.Limits)
+		if err != nil {
+			return err
+		}
+		for _, b := range usage.Buckets {
+			fmt.Fprintln(to, b.Bucket, b.Held, b.SuspendedUntil.UnixMicro())
+			for _, l := range b.Limits {
+				fmt.Fprintln(to, l.Used)
+			}
+		}
+	}
+	return nil
+}
+
+// kept is something that takes a while to make, and is made again when it is too old.
+type kept[T any] struct {
+	mu    sync.Mutex
+	value T
+	at    time.Time
+}
+
+func (k *kept[T]) get(ctx context.Context, age time.Duration,
+	make func(context.Context) (T, error)) (T, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.at.IsZero() && time.Since(k.at) < age {
+		return k.value, nil
+	}
+	value, err := make(ctx)
+	if err != nil {
+		return value, err
+	}
+	k.value, k.at = value, time.Now()
+	return value, nil
+}

@@ -1,0 +1,77 @@
+package pages
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+const budgets = `
+ledger: sqlite://%[1]s/ledger.db
+catalog: sqlite://%[1]s/catalog.db
+credentials:
+  - name: key1
+    api_key: {env: YOUTUBE_API_KEY}
+    limits:
+      - {bucket: default, units: %[2]d, headroom: 500, window: day}
+      - {bucket: default, units: %[2]d, headroom: 500, window: 24h}
+      - {bucket: search_list, units: 100, headroom: 5, window: day}
+ingest:
+  regions: [US, GB, DE, FR, IN, BR, AU, CA]
+  schedule: "0 */3 * * *"
+  stagger: 5m
+`
+
+// budget is a ledger whose clock the test sets, and who charges it.
+type budget struct {
+	*quota.Budget
+	t   testing.TB
+	now time.Time
+}
+
+// newBudget gives the station budgets of so many units a day.
+func newBudget(s *station, units int) *budget {
+	s.Helper()
+	dir := filepath.Dir(s.pages.Catalog.Path())
+	file := filepath.Join(dir, "quota.yaml")
+	must(s, os.WriteFile(file, fmt.Appendf(nil, budgets, dir, units), 0o600))
+	cfg, err := config.Load(s.Context(), file, func(string) string { return "" })
+	must(s, err)
+	l, err := sqliteledger.Open(s.Context(), strings.TrimPrefix(cfg.Ledger, "sqlite://"))
+	must(s, err)
+	s.Cleanup(func() { must(s, l.Close()) })
+	b := &budget{Budget: cfg.Credentials[0].Budget(l, cfg.Costs, s.pages.Log), t: s}
+	l.Now = func() time.Time {
+		if b.now.IsZero() {
+			return time.Now()
+		}
+		return b.now
+	}
+	s.pages.Source = func() report.Source { return report.Source{Config: cfg, Ledger: l} }
+	return b
+}
+
+// charge charges a method at a moment, labels as "job=trending region=US".
+func (b *budget) charge(at time.Time, method string, n int64, labels string) {
+	b.t.Helper()
+	b.now = at
+	defer func() { b.now = time.Time{} }()
+	l := quota.Labels{}
+	for _, label := range strings.Fields(labels) {
+		name, value, _ := strings.Cut(label, "=")
+		l[name] = value
+	}
+	d, err := b.Charge(b.t.Context(), quota.Call{Method: method, Count: n, Labels: l})
+	must(b.t, err)
+	if !d.Allowed {
+		b.t.Fatalf("%d of %s at %s: denied by %s", n, method, at, d.Limit)
+	}
+}

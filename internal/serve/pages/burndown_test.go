@@ -1,0 +1,149 @@
+package pages
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"quotabudget/internal/forecast"
+	"quotabudget/internal/quota"
+)
+
+func dayOf(t *testing.T, units, headroom int64) quota.Limit {
+	t.Helper()
+	window, err := quota.ParseWindow("day", "America/Los_Angeles")
+	must(t, err)
+	return quota.Limit{Bucket: "default", Units: units, Headroom: headroom, Window: window}
+}
+
+func sum(at time.Time, units int64) quota.Sum { return quota.Sum{At: at, Units: units} }
+
+// What is left falls when units are spent, and in the middle of ten minutes by its part of them.
+func TestBurn(t *testing.T) {
+	l := dayOf(t, 1000, 100)
+	from, to := l.Window.Bounds(nine)
+	b := burn{limit: l, from: from, to: to, now: from.Add(7*time.Hour + 5*time.Minute), left: 550,
+		sums: []quota.Sum{sum(from.Add(time.Hour), 100), sum(from.Add(7*time.Hour), 200)}}
+	for after, want := range map[time.Duration]float64{0: 900, time.Hour: 900,
+		time.Hour + 5*time.Minute: 850, 70 * time.Minute: 800, 7 * time.Hour: 800,
+		7*time.Hour + 150*time.Second: 700, 7*time.Hour + 5*time.Minute: 600} {
+		if got := b.leftAt(from.Add(after)); got != want {
+			t.Errorf("after %s: %g, want %g", after, got, want)
+		}
+	}
+	past := b.past()
+	if last := past[len(past)-1]; !last.at.Equal(b.now) || last.value != 550 {
+		t.Errorf("now: %v: units that are set aside are not left", last)
+	}
+	spent := int64(0)
+	rows := b.rows()
+	for _, row := range rows {
+		spent += row.Spent
+	}
+	if len(rows) != 8 || spent != 300 || rows[1].Spent != 100 || rows[7].Left != 550 {
+		t.Errorf("rows %v", rows)
+	}
+}
+
+// For a window that slides, what is left is what the ledger would have said at each moment.
+func TestBurn_Ledger(t *testing.T) {
+	s := newStation(t)
+	b := newBudget(s, 10_000)
+	dice := rand.New(rand.NewPCG(1, 2))
+	limit := quota.Limit{Bucket: "default", Units: 10_000, Headroom: 500,
+		Window: quota.Sliding(24 * time.Hour)}
+	left := make(map[time.Time]float64)
+	for at := nine.Add(-47 * time.Hour); !at.After(nine); at = at.Add(quota.Grain) {
+		b.now = at.Add(-time.Microsecond) // what is charged at the moment itself is not yet
+		usage, err := b.Ledger.Usage(t.Context(), "key1", []quota.Limit{limit})
+		must(t, err)
+		left[at] = float64(usage.Buckets[0].Limits[0].Remaining)
+		if dice.IntN(3) == 0 {
+			b.charge(at, "youtube.videos.list", 1+dice.Int64N(40), "job=trending")
+		}
+	}
+	sums, err := b.Ledger.Sums(t.Context(), quota.SumQuery{Credential: "key1", Bucket: "default"})
+	must(t, err)
+	drawn := burn{limit: limit, from: nine.Add(-24 * time.Hour), to: nine, now: nine,
+		sums: byGrain(sums)}
+	for at := drawn.from; !at.After(nine); at = at.Add(quota.Grain) {
+		if got := drawn.leftAt(at); math.Abs(got-left[at]) > 1e-6 {
+			t.Fatalf("at %s: %g, the ledger said %g", at, got, left[at])
+		}
+	}
+}
+
+// The forecast begins with what is left, ends at nothing where the bucket runs dry, and the days
+// that take more are below those that take less.
+func TestAhead(t *testing.T) {
+	l := dayOf(t, 1000, 100)
+	from, to := l.Window.Bounds(nine)
+	now := from.Add(12 * time.Hour)
+	b := burn{limit: l, from: from, to: to, now: now, left: 500, forecast: forecast.Forecast{
+		ResetAt: to, Rate: forecast.Rate{Low: 5, Likely: 10, High: 20},
+		Scheduled: forecast.Work{Units: 120}}}
+	likely, low, high := b.ahead()
+	end := len(likely) - 1
+	got := [3]float64{low[end].value, likely[end].value, high[end].value}
+	if want := [3]float64{140, 260, 320}; got != want {
+		t.Errorf("at the reset %v, want %v", got, want)
+	}
+	for i := range likely {
+		if low[i].value > likely[i].value || likely[i].value > high[i].value {
+			t.Errorf("at %s %g, %g, %g", likely[i].at, low[i].value, likely[i].value, high[i].value)
+		}
+	}
+	b.forecast.DryAt = now.Add(6 * time.Hour)
+	likely, _, _ = b.ahead()
+	for _, p := range likely {
+		if dry := !p.at.Before(b.forecast.DryAt); dry != (p.value == 0) {
+			t.Errorf("at %s %g, dry at %s", p.at, p.value, b.forecast.DryAt)
+		}
+	}
+}
+
+func TestMainLimit(t *testing.T) {
+	use := func(l quota.Limit, remaining int64) quota.LimitUsage {
+		return quota.LimitUsage{Limit: l, Remaining: remaining}
+	}
+	slides := quota.Limit{Window: quota.Sliding(24 * time.Hour)}
+	minute := quota.Limit{Window: quota.Sliding(time.Minute)}
+	for _, c := range []struct {
+		of   []quota.LimitUsage
+		want string
+	}{
+		{[]quota.LimitUsage{use(slides, 300), use(dayOf(t, 1, 0), 400)}, "day"},
+		{[]quota.LimitUsage{use(slides, 100), use(dayOf(t, 1, 0), 400)}, "24h"},
+		{[]quota.LimitUsage{use(minute, 1), use(slides, 900)}, "24h"},
+		{[]quota.LimitUsage{use(minute, 1)}, "1m"},
+	} {
+		if got := mainLimit(c.of).Limit.Window.Text(); got != c.want {
+			t.Errorf("%v: %s, want %s", c.of, got, c.want)
+		}
+	}
+}
+
+func TestSpenders(t *testing.T) {
+	sums := []quota.Sum{
+		{At: nine.Add(-time.Hour), Units: 1000, Labels: quota.Labels{"job": "old"}},
+		{At: nine, Units: 60, Labels: quota.Labels{"job": "trending", "region": "US"}},
+		{At: nine, Units: 20, Labels: quota.Labels{"method": "youtube.search.list"}},
+		{At: nine.Add(time.Hour), Units: 20, Labels: quota.Labels{}},
+	}
+	for i := range 6 {
+		labels := quota.Labels{"job": "j" + string(rune('0'+i))}
+		sums = append(sums, quota.Sum{At: nine, Units: 1, Labels: labels})
+	}
+	got := spenders(sums, nine)
+	want := []spender{{"trending US", 60, 56}, {"(no label)", 20, 18},
+		{"youtube.search.list", 20, 18}, {"j0", 1, 0}, {"j1", 1, 0}, {"4 others", 4, 3}}
+	if len(got) != len(want) {
+		t.Fatalf("%v", got)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("%d: %v, want %v", i, got[i], want[i])
+		}
+	}
+}

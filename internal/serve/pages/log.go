@@ -1,0 +1,130 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// logBody is who spent what.
+type logBody struct {
+	By, Since, Bucket, Credential string
+	Labels, Spans                 []choice
+	Buckets, Credentials          []choice
+	Groups                        []report.Group
+	Total                         report.Group
+	Entries                       []quota.Entry
+}
+
+// choice is one value of a form's field.
+type choice struct {
+	Value, Name string
+	Chosen      bool
+}
+
+func choices(chosen string, values ...string) (all []choice) {
+	for i := 0; i+1 < len(values); i += 2 {
+		all = append(all, choice{values[i], values[i+1], values[i] == chosen})
+	}
+	return all
+}
+
+// mostEntries are listed.
+const mostEntries = 100
+
+func (p *Pages) log(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+	if err := p.mayRead(r); err != nil {
+		return page{}, err
+	}
+	body, err := p.newLog(r)
+	if err != nil {
+		return page{}, err
+	}
+	var since time.Time
+	if d, _ := time.ParseDuration(body.Since); d > 0 {
+		at, err := p.Source().Ledger.Time(ctx)
+		if err != nil {
+			return page{}, err
+		}
+		since = at.Add(-d)
+	}
+	buckets := []string{body.Bucket}
+	if body.Bucket == "" {
+		buckets = p.buckets(body.Credential)
+	}
+	sums, err := p.Source().Spent(ctx, body.Credential, buckets, since, body.By)
+	if err != nil {
+		return page{}, err
+	}
+	body.Groups = sums.Groups(body.By).Rows
+	for _, g := range body.Groups {
+		body.Total.Units += g.Units
+		body.Total.Entries += g.Entries
+	}
+	for _, b := range buckets {
+		entries, err := p.Source().Ledger.Entries(ctx, quota.Query{Credential: body.Credential,
+			Bucket: b, Since: since, Limit: mostEntries})
+		if err != nil {
+			return page{}, err
+		}
+		body.Entries = append(body.Entries, entries...)
+	}
+	slices.SortStableFunc(body.Entries, func(a, b quota.Entry) int { return b.At.Compare(a.At) })
+	body.Entries = body.Entries[:min(len(body.Entries), mostEntries)]
+	return page{Title: "Log", Section: "log", Live: true, Body: body}, nil
+}
+
+// newLog reads what is asked for.
+func (p *Pages) newLog(r *http.Request) (*logBody, error) {
+	cfg := p.Source().Config
+	b := &logBody{By: cmp.Or(r.FormValue("by"), quota.LabelJob),
+		Since: cmp.Or(r.FormValue("since"), "24h"), Bucket: r.FormValue("bucket"),
+		Credential: cmp.Or(r.FormValue("credential"), cfg.Credentials[0].Name)}
+	b.Labels = choices(b.By, "job", "job", "region", "region", "method", "method")
+	if !slices.ContainsFunc(b.Labels, func(c choice) bool { return c.Chosen }) {
+		if err := (quota.Labels{b.By: "x"}).Check(); err != nil || b.By == quota.LabelRun {
+			return nil, badRequest("by: write job, region, method or the name of another label")
+		}
+		b.Labels = append(b.Labels, choice{b.By, b.By, true})
+	}
+	b.Spans = choices(b.Since, "1h", "1 hour", "24h", "24 hours", "72h", "3 days", "all",
+		"all there is")
+	if !slices.ContainsFunc(b.Spans, func(c choice) bool { return c.Chosen }) {
+		return nil, badRequest("since: write 1h, 24h, 72h or all")
+	}
+	for _, c := range cfg.Credentials {
+		b.Credentials = append(b.Credentials, choice{c.Name, c.Name, c.Name == b.Credential})
+	}
+	if _, err := cfg.Credential(b.Credential); err != nil {
+		return nil, badRequest("credential: %v", err)
+	}
+	known := p.buckets(b.Credential)
+	b.Buckets = []choice{{"", "all buckets", b.Bucket == ""}}
+	for _, name := range known {
+		b.Buckets = append(b.Buckets, choice{name, name, name == b.Bucket})
+	}
+	if b.Bucket != "" && !slices.Contains(known, b.Bucket) {
+		return nil, badRequest("bucket: there is none of that name")
+	}
+	return b, nil
+}
+
+// buckets are those of a credential that may have a log.
+func (p *Pages) buckets(credential string) []string {
+	c, err := p.Source().Config.Credential(credential)
+	if err != nil {
+		return nil
+	}
+	var limited []string
+	for _, l := range c.Limits {
+		if !slices.Contains(limited, l.Bucket) {
+			limited = append(limited, l.Bucket)
+		}
+	}
+	return report.LogBuckets(p.Source().Config, limited)
+}

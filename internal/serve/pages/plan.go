@@ -1,0 +1,101 @@
+package pages
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"quotabudget/internal/plan"
+	"quotabudget/internal/report"
+)
+
+// planBody is what the schedule will spend.
+type planBody struct {
+	report.Planned
+	Spans    []choice
+	Headline string
+	Plots    []planPlot
+	Lost     []plan.Run // the first ones
+	More     int
+}
+
+type planPlot struct {
+	plan.Use
+	*plot
+}
+
+const (
+	mostDays = 7
+	mostLost = 50
+	// planFor is how long a plan is shown.
+	planFor = 30 * time.Second
+)
+
+func (p *Pages) plan(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+	if err := p.mayRead(r); err != nil {
+		return page{}, err
+	}
+	days, text := 1, r.FormValue("days")
+	if text != "" {
+		var err error
+		if days, err = strconv.Atoi(text); err != nil || days < 1 || days > mostDays {
+			return page{}, badRequest("days: write a number from 1 to %d", mostDays)
+		}
+	}
+	planned, err := p.plans[days-1].get(ctx, planFor, func(ctx context.Context) (report.Planned,
+		error) {
+		return p.Source().Plan(ctx, days)
+	})
+	if err != nil {
+		return page{}, err
+	}
+	body := newPlan(planned)
+	body.Spans = choices(strconv.Itoa(days), "1", "to the reset", "2", "2 days", "3", "3 days",
+		"7", "7 days")
+	return page{Title: "Plan", Section: "plan", Live: true, Body: body}, nil
+}
+
+func newPlan(planned report.Planned) *planBody {
+	body := &planBody{Planned: planned, Headline: "Every run gets its pages"}
+	r := &planned.Report
+	if lost := r.Lost(); lost > 0 {
+		body.Headline = count(lost) + " of " + times(r.Runs, "run") + " lose pages"
+	}
+	body.Lost = planned.Lost[:min(len(planned.Lost), mostLost)]
+	body.More = len(planned.Lost) - len(body.Lost) + planned.More
+	for i, use := range r.Windows {
+		if i >= len(r.Series) || use.Cap == 0 {
+			continue
+		}
+		body.Plots = append(body.Plots, planPlot{use, usePlot(i, r, r.Series[i], use)})
+	}
+	return body
+}
+
+// usePlot draws how much of a limit will be used.
+func usePlot(i int, r *plan.Report, s plan.Series, use plan.Use) *plot {
+	p := &plot{ID: "use-" + strconv.Itoa(i), Name: use.Limit.Name() + ": units used", From: r.From,
+		To: r.To, Height: 150}
+	high := max(use.Cap, use.Peak)
+	if use.Peak < use.Cap/5 { // the line would be on the ground
+		high = use.Peak * 3 / 2
+	}
+	p.between(0, float64(high))
+	var line []point
+	for n, used := range s.Use {
+		line = append(line, point{s.Start.Add(time.Duration(n) * s.Step), float64(used)})
+	}
+	p.Text = "at most " + count(use.Peak) + " of " + times(use.Cap, "unit") + " are used at once"
+	if use.Peak > 0 {
+		p.Text += ", at " + moment(use.At)
+	}
+	if len(line) > 1 {
+		p.area(line)
+		p.line("main", line)
+	}
+	if float64(use.Cap) <= p.high {
+		p.line("even", []point{{r.From, float64(use.Cap)}, {r.To, float64(use.Cap)}})
+	}
+	return p
+}
