@@ -28,6 +28,7 @@ lua:
 quota:
 quota/quotatest: quota
 regions: spell
+retryafter:
 share: quota schedule
 spell:
 textfile:

@@ -20,8 +20,8 @@ import (
 	"quotabudget/internal/limit/redislimit"
 )
 
-// TestLimit is a hundred callers of four languages: together they are allowed exactly the limit. Each
-// program's answer is that of the Go code, too.
+// TestLimit is a hundred callers of four languages: together they are allowed exactly the limit.
+// Each program answers as the Go code does.
 func TestLimit(t *testing.T) {
 	examples := filepath.Join(root, "examples/limit")
 	modules, err := filepath.Abs("node/node_modules")
