@@ -3,13 +3,19 @@ package serve
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/limit/caller"
 	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit/redislimit"
 )
 
 func guarded(limits ...guard.Limit) func(*Server) {
@@ -110,4 +116,70 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	s.wants(s.get("/v1/regions"), 200)
+}
+
+// A spike from one address denies that address alone, whatever it claims to be.
+func TestSpike(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, func(s *Server) {
+		proxies := caller.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
+		s.Guard = &guard.Guard{Store: limit.NewMemory(), Hash: &guard.Hash{}, Stats: &guard.Stats{},
+			Caller: (&caller.Known{Proxies: proxies}).Of,
+			Limits: []guard.Limit{{Policy: perHour("client", 20), By: guard.ByClient}}}
+	})
+	var allowed atomic.Int64
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() {
+			// what is left of the last address anyone may have made up
+			from := fmt.Sprintf("10.0.0.%d, 203.0.113.7", i)
+			if s.get("/v1/regions", "X-Forwarded-For", from).status == http.StatusOK {
+				allowed.Add(1)
+			}
+		})
+	}
+	for range 10 {
+		s.wants(s.get("/v1/regions", "X-Forwarded-For", "198.51.100.1"), 200)
+	}
+	if all.Wait(); allowed.Load() != 20 {
+		t.Errorf("the spike got %d answers, want 20", allowed.Load())
+	}
+	s.wants(s.get("/metrics"), 200, `limit_decisions_total{limit="client",outcome="denied"} 180`,
+		`limit_near_misses_total{limit="client"}`, "limit_undecided_total 0",
+		`serve_request_duration_seconds_count{code="429",route="GET /v1/regions"} 180`)
+}
+
+// While the store is away, a limit lets requests pass or denies them as it says. When the store is
+// back, it counts again.
+func TestStoreAway(t *testing.T) {
+	t.Parallel()
+	redisServer := redistest.Start(t, redistest.Options{})
+	client, err := redisledger.Connect(t.Context(), "redis://"+redisServer.Addr)
+	must(t, err)
+	t.Cleanup(func() { client.Close() })
+	s := newStation(t, func(s *Server) {
+		open := guard.Limit{Policy: perHour("open", 1000), By: guard.ByClient, Open: true,
+			Routes: []string{"GET /v1/regions"}}
+		closed := guard.Limit{Policy: perHour("closed", 1000), By: guard.ByClient,
+			Routes: []string{"GET /v1/sweeps"}}
+		store := redislimit.New(client)
+		s.Guard = &guard.Guard{Limits: []guard.Limit{open, closed}, Store: store,
+			Hash: &guard.Hash{Salt: store.Salt}, Caller: (&caller.Known{}).Of,
+			Stats: &guard.Stats{}}
+	})
+	s.wants(s.get("/v1/sweeps"), 200)
+	redisServer.Kill()
+	s.wants(s.get("/v1/regions"), 200)
+	if r := s.get("/v1/sweeps"); r.status != 503 || r.header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	redisServer.Begin(t)
+	for s.get("/v1/sweeps").status != http.StatusOK { // until the client has found it again
+	}
+	if r := s.get("/v1/regions"); r.header.Get("RateLimit") == "" {
+		t.Errorf("not counted again: %v", r.header)
+	}
+	if s.server.Guard.Stats.Undecided() < 2 {
+		t.Error("requests without a decision are not counted")
+	}
 }

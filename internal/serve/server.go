@@ -45,15 +45,17 @@ func (s *Server) Handler() (http.Handler, error) {
 		w.Write(document)
 	})
 	s.pages().Routes(mux)
+	route := func(r *http.Request) string {
+		_, pattern := mux.Handler(r)
+		return pattern
+	}
 	var guarded http.Handler = newReading(mux)
 	if s.Guard != nil {
-		s.Guard.Route = func(r *http.Request) string {
-			_, pattern := mux.Handler(r)
-			return pattern
-		}
+		s.Guard.Route = route
 		guarded = s.Guard.Wrap(guarded)
 	}
 	front := http.NewServeMux()
+	guarded = s.measured(front, route, guarded)
 	// never limited: a link that was given away works, and who watches the server sees it
 	front.HandleFunc("GET /s/{slug}", s.follow)
 	front.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

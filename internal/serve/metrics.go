@@ -1,0 +1,90 @@
+package serve
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"quotabudget/internal/limit/guard"
+)
+
+// limits reads what a guard has decided at each scrape.
+type limits struct{ *guard.Stats }
+
+var (
+	limitDecisions = prometheus.NewDesc("limit_decisions_total",
+		"Requests by limit and outcome: allowed, denied, or observed (would have been denied).",
+		[]string{"limit", "outcome"}, nil)
+	limitNearMisses = prometheus.NewDesc("limit_near_misses_total",
+		"Allowed requests that left less than a tenth of the limit.", []string{"limit"}, nil)
+	limitUndecided = prometheus.NewDesc("limit_undecided_total",
+		"Requests that could not be decided: the store of the limits was unreachable.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (l limits) Describe(to chan<- *prometheus.Desc) {
+	to <- limitDecisions
+	to <- limitNearMisses
+	to <- limitUndecided
+}
+
+// Collect implements prometheus.Collector.
+func (l limits) Collect(to chan<- prometheus.Metric) {
+	count := func(desc *prometheus.Desc, n int64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), labels...)
+	}
+	for _, c := range l.Counts() {
+		count(limitDecisions, c.Allowed, c.Policy, "allowed")
+		count(limitDecisions, c.Denied, c.Policy, "denied")
+		count(limitDecisions, c.Observed, c.Policy, "observed")
+		count(limitNearMisses, c.NearMiss, c.Policy)
+	}
+	count(limitUndecided, l.Undecided())
+}
+
+// measured counts requests by route and code, and serves the counts at /metrics.
+func (s *Server) measured(mux *http.ServeMux, route func(*http.Request) string,
+	next http.Handler) http.Handler {
+	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "serve_request_duration_seconds", Help: "How long an answer took, by route and code.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, 1, 5},
+	}, []string{"route", "code"})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(requests)
+	if s.Guard != nil && s.Guard.Stats != nil {
+		registry.MustRegister(limits{s.Guard.Stats})
+	}
+	scrape := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if !s.mayReadPrivate(r.Header.Get("Authorization")) {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "send a token of token_file as Authorization: Bearer TOKEN",
+				http.StatusUnauthorized)
+			return
+		}
+		scrape.ServeHTTP(w, r)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, seen := time.Now(), &codeWriter{ResponseWriter: w, code: http.StatusOK}
+		next.ServeHTTP(seen, r)
+		requests.WithLabelValues(route(r), strconv.Itoa(seen.code)).
+			Observe(time.Since(began).Seconds())
+	})
+}
+
+// codeWriter remembers the code of an answer.
+type codeWriter struct {
+	http.ResponseWriter
+	code int
+}
+
+func (w *codeWriter) WriteHeader(code int) {
+	w.code = code
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets http.ResponseController reach the writer, which streams flush.
+func (w *codeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
