@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,10 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/limit"
+	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit/redislimit"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve"
 	"quotabudget/internal/textfile"
@@ -85,6 +90,7 @@ type door struct {
 	net.Listener
 	handler http.Handler
 	grace   time.Duration
+	close   func() error
 }
 
 // frontDoor opens the configured address. The configuration of serve: is that at the start.
@@ -96,21 +102,58 @@ func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
 		return nil, err
 	}
 	server.Source, server.Done = source, ctx.Done()
+	var closeStore func() error
+	if server.Guard, closeStore, err = limiter(ctx, cfg); err != nil {
+		return nil, err
+	}
 	handler, err := server.Handler()
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(&cli.Coded{Code: cli.ExitConfig, Err: err}, closeStore())
 	}
 	listener, err := net.Listen("tcp", cfg.Serve.Listen)
 	if err != nil {
-		return nil, cli.Hint(err, "another program may listen there: choose another address with "+
+		err = cli.Hint(err, "another program may listen there: choose another address with "+
 			"listen: under serve: or --listen; port 0 picks a free one")
+		return nil, errors.Join(err, closeStore())
 	}
-	server.Log.Info("serving", "address", listener.Addr().String())
-	return &door{Listener: listener, handler: handler, grace: cfg.Daemon.Grace}, nil
+	bound := listener.Addr().(*net.TCPAddr)
+	if !bound.IP.IsLoopback() && !server.Public {
+		server.Log.Warn("other machines can read the budgets: with public: true under serve: they "+
+			"need a token", "address", bound.String())
+	}
+	server.Log.Info("serving", "address", bound.String())
+	return &door{listener, handler, cfg.Daemon.Grace, closeStore}, nil
+}
+
+// limiter is what the configuration says of limits, nil for none, and what closes its store.
+func limiter(ctx context.Context, cfg *config.Config) (*guard.Guard, func() error, error) {
+	rules, nothing := &cfg.Serve.Rules, func() error { return nil }
+	if len(rules.Limits) == 0 {
+		return nil, nothing, nil
+	}
+	g := &guard.Guard{Limits: rules.Limits, Caller: rules.Known.Of, Hash: &guard.Hash{},
+		Stats: &guard.Stats{}}
+	if !rules.OnRedis {
+		memory := limit.NewMemory()
+		g.Store = memory
+		go memory.Run(ctx, time.Minute)
+		return g, nothing, nil
+	}
+	if !strings.HasPrefix(cfg.Ledger, "redis") {
+		return nil, nil, &cli.Coded{Code: cli.ExitConfig, Err: errors.New(
+			"serve: store: redis keeps limits on the ledger's Redis, but the ledger is on SQLite")}
+	}
+	client, err := redisledger.Connect(ctx, cfg.Ledger)
+	if err != nil {
+		return nil, nil, err
+	}
+	store := redislimit.New(client)
+	g.Store, g.Hash.Salt = store, store.Salt
+	return g, client.Close, nil
 }
 
 func (d *door) serve(ctx context.Context) error {
-	return serve.Serve(ctx, d.Listener, d.handler, d.grace)
+	return errors.Join(serve.Serve(ctx, d.Listener, d.handler, d.grace), d.close())
 }
 
 // demoSweep fills the catalogue of the demo from its stand-in.

@@ -2,9 +2,14 @@ package main
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
+
+	"quotabudget/internal/youtube/youtubetest"
 )
 
 var address = regexp.MustCompile(`serving address=(\S+)`)
@@ -32,6 +37,84 @@ func TestServeDemo(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 	if code := p.code(); code != 0 {
 		t.Errorf("ended with %d: %s", code, p.stderr.String())
+	}
+}
+
+const limitedServer = `serve:
+  listen: 127.0.0.1:0
+  public: true
+  token_file: tokens
+  trusted_proxies: [127.0.0.1/32]
+  store: memory
+  when_unreachable: open
+  limits:
+    - {name: search, route: "GET /v1/search", per: client, requests: 30, window: 1m, algorithm: log}
+    - {name: links, route: "POST /v1/links", per: client, requests: 10, window: 60s, algorithm: log,
+       count_denied: true}
+    - {name: all, per: client, requests: 600, window: 1m, algorithm: counter}
+    - {name: everybody, per: global, requests: 100000, window: 1h, algorithm: counter, shards: 8}
+  policies:
+    - {name: rlaas, requests: 5, window: 10s, algorithm: log}
+`
+
+// Both programs that serve hold callers to the limits of the configuration, and decide for others.
+func TestServeLimits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("a-long-token\n"), 0o600))
+	config := filepath.Join(dir, "quota.yaml")
+	must(t, os.WriteFile(config, []byte("ingest: {listen: ''}\n"+limitedServer), 0o600))
+	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &youtubetest.Server{}) + "/",
+		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + dir}
+	for _, command := range []string{"serve", "run"} {
+		p := begin(t, env, "ingestor", command, "--config", config)
+		p.stderr.await(t, "serving address=", p.ended)
+		base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
+		codes := make(map[int]int)
+		send := func(method, path, body string) {
+			r, err := http.NewRequest(method, base+path, strings.NewReader(body))
+			must(t, err)
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("X-Forwarded-For", "203.0.113.7")
+			r.Header.Set("Authorization", "Bearer a-long-token")
+			answer, err := http.DefaultClient.Do(r)
+			must(t, err)
+			must(t, answer.Body.Close())
+			codes[answer.StatusCode]++
+		}
+		for range 35 {
+			send(http.MethodGet, "/v1/search?q=a", "")
+		}
+		for range 12 {
+			send(http.MethodPost, "/v1/links", `{"to":"/charts/US"}`)
+		}
+		for range 7 {
+			send(http.MethodPost, "/v1/decisions", `{"policy":"rlaas","key":"a","cost":1}`)
+		}
+		if codes[200] != 30+7 || codes[201] != 10 || codes[429] != 5+2 {
+			t.Errorf("%s: answers by code: %v", command, codes)
+		}
+		p.signal(t, syscall.SIGTERM)
+		if code := p.code(); code != 0 {
+			t.Errorf("%s ended with %d: %s", command, code, p.stderr.String())
+		}
+	}
+}
+
+// A limit that would limit nothing is an error of the configuration.
+func TestServeRefuses(t *testing.T) {
+	t.Parallel()
+	for from, to := range map[string]string{
+		"GET /v1/search": "GET /v1/sarch", "token_file: tokens": "token_file: none",
+		"store: memory": "store: redis", "requests: 30": "requests: many",
+	} {
+		config := filepath.Join(t.TempDir(), "quota.yaml")
+		must(t, os.WriteFile(config, []byte(strings.Replace(limitedServer, from, to, 1)), 0o600))
+		must(t, os.WriteFile(filepath.Join(filepath.Dir(config), "tokens"), []byte("t\n"), 0o600))
+		p := begin(t, nil, "ingestor", "serve", "--config", config)
+		if code := p.code(); code != 78 {
+			t.Errorf("%s: ended with %d: %s", to, code, p.stderr.String())
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"quotabudget/internal/limit/rules"
 	"quotabudget/internal/spell"
 	"quotabudget/internal/yamlfile"
 )
@@ -16,6 +17,7 @@ type Serve struct {
 	Public     bool     // budgets, forecast, plan, log and decisions need a token
 	TokenFile  string   // path; "" for none
 	Hosts      []string // names of the server besides the address
+	Rules      rules.Rules
 }
 
 // DefaultServe is where ingestor serve listens.
@@ -24,7 +26,7 @@ const DefaultServe = "127.0.0.1:8080"
 func (r *reader) serve(n *yaml.Node) {
 	s := &r.cfg.Serve
 	s.Configured = true
-	r.Fields(n, "serve", yamlfile.Fields{
+	known := yamlfile.Fields{
 		"listen": func(n *yaml.Node) { s.Listen = r.listen(n) },
 		"public": func(n *yaml.Node) { s.Public = r.Bool(n, "public") },
 		"token_file": func(n *yaml.Node) {
@@ -42,7 +44,11 @@ func (r *reader) serve(n *yaml.Node) {
 				s.Hosts = append(s.Hosts, strings.ToLower(name))
 			})
 		},
-	})
+	}
+	limits := rules.NewReader(&r.Reader)
+	limits.AddTo(known)
+	r.Fields(n, "serve", known)
+	s.Rules = limits.Rules()
 	if s.Listen == "" {
 		r.Add(n, "listen: serve needs an address, such as %s", DefaultServe)
 	}

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -51,6 +53,9 @@ func (s *Server) Handler() (http.Handler, error) {
 	}
 	var guarded http.Handler = newReading(mux)
 	if s.Guard != nil {
+		if err := checkRoutes(s.Guard.Limits, route); err != nil {
+			return nil, err
+		}
 		s.Guard.Route = route
 		guarded = s.Guard.Wrap(guarded)
 	}
@@ -64,6 +69,21 @@ func (s *Server) Handler() (http.Handler, error) {
 	front.HandleFunc("GET /readyz", s.ready)
 	front.Handle("/", guarded)
 	return s.checked(front), nil
+}
+
+// checkRoutes reports a limit for a route that is none: it would limit nothing.
+func checkRoutes(limits []guard.Limit, route func(*http.Request) string) error {
+	for _, l := range limits {
+		for _, pattern := range l.Routes {
+			method, path, _ := strings.Cut(pattern, " ")
+			asked := &http.Request{Method: method, URL: &url.URL{Path: path}}
+			if route(asked) != pattern {
+				return fmt.Errorf("serve: limit %s: there is no route %q to limit, as in "+
+					"/openapi.json: GET /v1/charts/{region}", l.Name, pattern)
+			}
+		}
+	}
+	return nil
 }
 
 func (s *Server) pages() *pages.Pages {

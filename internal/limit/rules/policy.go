@@ -16,37 +16,31 @@ import (
 // maxTiers bounds the tiers of a policy.
 const maxTiers = 100
 
-func (r *reader) policy(n *yaml.Node) {
-	l := guard.Limit{Policy: limit.Policy{Algorithm: limit.Log}, Cost: 1}
-	var tiers *yaml.Node
-	before := len(r.Problems)
-	r.Fields(n, "policy", yamlfile.Fields{
-		"name": func(n *yaml.Node) { l.Name = r.name(n, "policy", r.names) },
-		"by": func(n *yaml.Node) {
-			l.By = guard.By(r.word(n, "by", "client", "key", "organisation", "route", "global",
-				"decision"))
-		},
+// limit reads a limit, or a policy that only decisions ask.
+func (r *Reader) limit(n *yaml.Node, decision bool) {
+	l := guard.Limit{Policy: limit.Policy{Algorithm: limit.Log}, Cost: 1, Open: r.open}
+	what, before := "limit", len(r.Problems)
+	known, required := yamlfile.Fields{
+		"name": func(n *yaml.Node) { l.Name = r.name(n, "limit or policy", r.names) },
 		"algorithm": func(n *yaml.Node) {
 			l.Algorithm = limit.Algorithm(r.word(n, "algorithm", "log", "counter", "fixed"))
 		},
-		"limit":  func(n *yaml.Node) { l.Units = r.Number(n, "limit", 1, limit.MaxUnits) },
-		"window": func(n *yaml.Node) { l.Window = r.duration(n, "window") },
-		"cost":   func(n *yaml.Node) { l.Cost = r.Number(n, "cost", 1, limit.MaxUnits) },
-		"routes": func(n *yaml.Node) {
-			r.List(n, "routes", func(n *yaml.Node) {
-				if route, ok := r.Text(n, "routes"); ok {
-					l.Routes = append(l.Routes, route)
-				}
-			})
-		},
-		"tiers": func(n *yaml.Node) { tiers = n },
-		"when_unreachable": func(n *yaml.Node) {
-			l.Open = r.word(n, "when_unreachable", "closed", "open") == "open"
-		},
-		"observe":      func(n *yaml.Node) { l.Observe = r.Bool(n, "observe") },
+		"requests":     func(n *yaml.Node) { l.Units = r.Number(n, "requests", 1, limit.MaxUnits) },
+		"window":       func(n *yaml.Node) { l.Window = r.duration(n, "window") },
 		"count_denied": func(n *yaml.Node) { l.CountDenied = r.Bool(n, "count_denied") },
-		"shards":       func(n *yaml.Node) { l.Shards = int(r.Number(n, "shards", 1, limit.MaxShards)) },
-	}, "name", "by", "limit", "window")
+		"shards": func(n *yaml.Node) {
+			l.Shards = int(r.Number(n, "shards", 1, limit.MaxShards))
+		},
+	}, []string{"name", "requests", "window"}
+	if decision {
+		what, l.By = "policy", guard.ByDecision
+	} else {
+		r.requestFields(known, &l)
+		required = append(required, "per")
+	}
+	var tiers *yaml.Node
+	known["tiers"] = func(n *yaml.Node) { tiers = n }
+	r.Fields(n, what, known, required...)
 	if tiers != nil {
 		r.tiersOf(tiers, &l)
 	}
@@ -56,8 +50,30 @@ func (r *reader) policy(n *yaml.Node) {
 	r.rules.Limits = append(r.rules.Limits, l)
 }
 
+// requestFields are the keys of limits that requests of this server are held to.
+func (r *Reader) requestFields(known yamlfile.Fields, l *guard.Limit) {
+	known["per"] = func(n *yaml.Node) {
+		l.By = guard.By(r.word(n, "per", "client", "key", "organisation", "route", "global"))
+	}
+	known["route"] = func(n *yaml.Node) {
+		item := func(n *yaml.Node) {
+			if route, ok := r.Text(n, "route"); ok {
+				l.Routes = append(l.Routes, route)
+			}
+		}
+		if n.Kind == yaml.SequenceNode {
+			r.List(n, "route", item)
+		} else {
+			item(n)
+		}
+	}
+	known["cost"] = func(n *yaml.Node) { l.Cost = r.Number(n, "cost", 1, limit.MaxUnits) }
+	known["observe"] = func(n *yaml.Node) { l.Observe = r.Bool(n, "observe") }
+	known["when_unreachable"] = func(n *yaml.Node) { l.Open = r.whenUnreachable(n) }
+}
+
 // tiersOf reads the limits of tiers: what the policy says otherwise is theirs, too.
-func (r *reader) tiersOf(n *yaml.Node, l *guard.Limit) {
+func (r *Reader) tiersOf(n *yaml.Node, l *guard.Limit) {
 	l.Tiers = map[string]*limit.Policy{}
 	r.Each(n, "tiers", func(tier string, key, value *yaml.Node) {
 		if err := quota.CheckName(tier); err != nil {
@@ -74,7 +90,7 @@ func (r *reader) tiersOf(n *yaml.Node, l *guard.Limit) {
 }
 
 // check reports what does not fit together.
-func (r *reader) check(n *yaml.Node, l *guard.Limit) {
+func (r *Reader) check(n *yaml.Node, l *guard.Limit) {
 	policies := []*limit.Policy{&l.Policy}
 	for _, p := range l.Tiers {
 		policies = append(policies, p)
@@ -82,21 +98,19 @@ func (r *reader) check(n *yaml.Node, l *guard.Limit) {
 	for _, p := range policies {
 		if err := p.Check(); err != nil {
 			for problem := range strings.Lines(err.Error()) {
-				r.Add(n, "policy %s: %s", l.Name, strings.TrimSpace(problem))
+				r.Add(n, "%s: %s", l.Name, strings.TrimSpace(problem))
 			}
 			return
 		}
 		if part := limit.Part(p.Units, max(p.Shards, 1), max(p.Shards, 1)-1); l.Cost > part {
-			r.Add(n, "policy %s: a cost of %d never fits into %d units", l.Name, l.Cost, part)
+			r.Add(n, "%s: a cost of %d never fits into %d units", l.Name, l.Cost, part)
 		}
 	}
 	switch {
 	case l.By == guard.ByClient && l.Window > 24*time.Hour:
-		r.Add(n, "policy %s: by client, the window is at most 24h, because addresses are "+
+		r.Add(n, "%s: per client, the window is at most 24h, because addresses are "+
 			"forgotten after that", l.Name)
 	case len(l.Tiers) > 0 && l.By != guard.ByClient && l.By != guard.ByKey:
-		r.Add(n, "policy %s: tiers are for policies by client or by key", l.Name)
-	case len(l.Routes) > 0 && l.By == guard.ByDecision:
-		r.Add(n, "policy %s: a policy by decision has no routes", l.Name)
+		r.Add(n, "%s: tiers are for limits per client or per key", l.Name)
 	}
 }

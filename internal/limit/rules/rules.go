@@ -1,31 +1,32 @@
 // Package rules reads the limits of a server from its configuration.
 //
+//	trusted_proxies: [10.0.0.0/8]         # whose forwarding headers are believed
+//	store: memory                         # or redis: the ledger's
+//	when_unreachable: open                # or closed, the default
+//	keys:                                 # API keys, by their SHA-256
+//	  - {name: acme-1, organisation: acme, tier: gold, hash: "sha256:9f86d0…"}
 //	limits:
-//	  store: ledger                     # memory (the default), or the ledger's Redis
-//	  trusted_proxies: [10.0.0.0/8]     # whose forwarding headers are believed
-//	  keys:                             # API keys, by their SHA-256
-//	    - {name: acme-1, organisation: acme, tier: gold, hash: "sha256:9f86d0…"}
-//	  policies:
-//	    - name: client                  # 60 requests a minute from an address, 600 with a gold key
-//	      by: client                    # client, key, organisation, route, global or decision
-//	      limit: 60
-//	      window: 1m
-//	      tiers: {gold: 600}
-//	    - name: search                  # a search counts as 5
-//	      by: global
-//	      routes: [GET /v1/search]
-//	      algorithm: counter            # log (the default), counter or fixed
-//	      limit: 5_000
-//	      window: 1m
-//	      cost: 5
-//	      shards: 4                     # parts of a hot key
-//	      when_unreachable: open        # or closed, the default
-//	      observe: true                 # only count what it would deny
-//	      count_denied: true            # denied requests count, too
+//	  - name: client                      # 60 requests a minute from an address, 600 with a gold key
+//	    per: client                       # client, key, organisation, route or global
+//	    requests: 60
+//	    window: 1m
+//	    tiers: {gold: 600}
+//	  - name: search                      # a search counts as 5
+//	    per: global
+//	    route: GET /v1/search             # or a list
+//	    algorithm: counter                # log (the default), counter or fixed
+//	    requests: 5_000
+//	    window: 1m
+//	    cost: 5
+//	    shards: 4                         # parts of a hot key
+//	    when_unreachable: open
+//	    observe: true                     # only count what it would deny
+//	    count_denied: true                # denied requests count, too
+//	policies:                             # for programs that ask for a decision
+//	  - {name: uploads, requests: 5, window: 10s}
 package rules
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -43,58 +44,66 @@ import (
 
 // Rules are the limits of a server. The zero value limits nobody.
 type Rules struct {
-	OnLedger bool // they are kept on the ledger's Redis, for all processes together
-	Limits   []guard.Limit
-	Known    caller.Known
+	OnRedis bool // they are kept on the ledger's Redis, for all processes together
+	Limits  []guard.Limit
+	Known   caller.Known
 }
 
-// CheckRoutes reports a limit whose route is none of the server's, which would limit nothing.
-func (r *Rules) CheckRoutes(patterns []string) error {
-	for _, l := range r.Limits {
-		for _, route := range l.Routes {
-			if !slices.Contains(patterns, route) {
-				return fmt.Errorf("limits: policy %s: no route %q%s", l.Name, route,
-					spell.DidYouMean(route, patterns))
-			}
+// Reader reads the limits among other keys of a section. NewReader makes it.
+type Reader struct {
+	*yamlfile.Reader
+	rules  Rules
+	open   bool                  // when_unreachable of the section
+	names  map[string]bool       // of limits and policies
+	keys   map[string]bool       // names
+	tiers  map[string]bool       // of limits
+	tierAt map[string]*yaml.Node // of keys
+	later  []func()              // what needs the keys beside it
+}
+
+// NewReader adds problems to in.
+func NewReader(in *yamlfile.Reader) *Reader {
+	return &Reader{Reader: in, names: map[string]bool{}, keys: map[string]bool{},
+		tiers: map[string]bool{}, tierAt: map[string]*yaml.Node{}}
+}
+
+// AddTo adds the keys that it reads to those of the section.
+func (r *Reader) AddTo(known yamlfile.Fields) {
+	list := func(name string, item func(*yaml.Node)) func(*yaml.Node) {
+		return func(n *yaml.Node) {
+			r.later = append(r.later, func() { r.List(n, name, item) })
 		}
 	}
-	return nil
+	known["store"] = func(n *yaml.Node) {
+		r.rules.OnRedis = r.word(n, "store", "memory", "redis") == "redis"
+	}
+	known["when_unreachable"] = func(n *yaml.Node) { r.open = r.whenUnreachable(n) }
+	known["trusted_proxies"] = func(n *yaml.Node) { r.List(n, "trusted_proxies", r.proxy) }
+	known["keys"] = func(n *yaml.Node) { r.List(n, "keys", r.key) }
+	known["limits"] = list("limits", func(n *yaml.Node) { r.limit(n, false) })
+	known["policies"] = list("policies", func(n *yaml.Node) { r.limit(n, true) })
 }
 
-// reader reads one section of limits.
-type reader struct {
-	*yamlfile.Reader
-	rules  *Rules
-	names  map[string]bool
-	keys   map[string]bool
-	tiers  map[string]bool       // of policies
-	tierAt map[string]*yaml.Node // of keys
-}
-
-// Read reads the section. Problems are added to the reader.
-func Read(in *yamlfile.Reader, n *yaml.Node) Rules {
-	var rules Rules
-	r := &reader{in, &rules, map[string]bool{}, map[string]bool{}, map[string]bool{},
-		map[string]*yaml.Node{}}
-	r.Fields(n, "limits", yamlfile.Fields{
-		"store": func(n *yaml.Node) {
-			rules.OnLedger = r.word(n, "store", "memory", "ledger") == "ledger"
-		},
-		"trusted_proxies": func(n *yaml.Node) { r.List(n, "trusted_proxies", r.proxy) },
-		"keys":            func(n *yaml.Node) { r.List(n, "keys", r.key) },
-		"policies":        func(n *yaml.Node) { r.List(n, "policies", r.policy) },
-	})
+// Rules are what was read. It is called once, after the section.
+func (r *Reader) Rules() Rules {
+	for _, read := range r.later {
+		read()
+	}
 	for tier, at := range r.tierAt {
 		if !r.tiers[tier] {
-			r.Add(at, "tier: no policy has a tier %q%s", spell.Clip(tier),
+			r.Add(at, "tier: no limit has a tier %q%s", spell.Clip(tier),
 				spell.DidYouMean(tier, slices.Collect(maps.Keys(r.tiers))))
 		}
 	}
-	return rules
+	return r.rules
+}
+
+func (r *Reader) whenUnreachable(n *yaml.Node) bool {
+	return r.word(n, "when_unreachable", "closed", "open") == "open"
 }
 
 // word reads one of some words; the first is the default.
-func (r *reader) word(n *yaml.Node, what string, words ...string) string {
+func (r *Reader) word(n *yaml.Node, what string, words ...string) string {
 	text, ok := r.Text(n, what)
 	if !ok || slices.Contains(words, text) {
 		return text
@@ -106,7 +115,7 @@ func (r *reader) word(n *yaml.Node, what string, words ...string) string {
 }
 
 // proxy reads an address, or a network such as 10.0.0.0/8.
-func (r *reader) proxy(n *yaml.Node) {
+func (r *Reader) proxy(n *yaml.Node) {
 	text, ok := r.Text(n, "trusted_proxies")
 	if !ok {
 		return
@@ -127,7 +136,7 @@ func (r *reader) proxy(n *yaml.Node) {
 	}
 }
 
-func (r *reader) key(n *yaml.Node) {
+func (r *Reader) key(n *yaml.Node) {
 	var k caller.Key
 	var digest caller.Digest
 	r.Fields(n, "key", yamlfile.Fields{
@@ -158,7 +167,7 @@ func (r *reader) key(n *yaml.Node) {
 }
 
 // name reads a name that nothing else of its kind has.
-func (r *reader) name(n *yaml.Node, kind string, names map[string]bool) string {
+func (r *Reader) name(n *yaml.Node, kind string, names map[string]bool) string {
 	name, ok := r.Text(n, "name")
 	if !ok {
 		return ""
@@ -174,7 +183,7 @@ func (r *reader) name(n *yaml.Node, kind string, names map[string]bool) string {
 }
 
 // duration reads a window.
-func (r *reader) duration(n *yaml.Node, what string) time.Duration {
+func (r *Reader) duration(n *yaml.Node, what string) time.Duration {
 	text, ok := r.Text(n, what)
 	if !ok {
 		return 0

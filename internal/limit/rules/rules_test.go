@@ -21,7 +21,7 @@ func read(t *testing.T, text string) (Rules, string) {
 		t.Fatal(err)
 	}
 	var r yamlfile.Reader
-	rules := Read(&r, n.Content[0])
+	rules := section(&r, n.Content[0])
 	var problems []string
 	for _, p := range r.Sorted() {
 		problems = append(problems, p.String())
@@ -29,7 +29,15 @@ func read(t *testing.T, text string) (Rules, string) {
 	return rules, strings.Join(problems, "\n")
 }
 
-const whole = `store: ledger
+// section reads a section that has limits alone.
+func section(in *yamlfile.Reader, n *yaml.Node) Rules {
+	r, known := NewReader(in), yamlfile.Fields{}
+	r.AddTo(known)
+	in.Fields(n, "serve", known)
+	return r.Rules()
+}
+
+const whole = `store: redis
 trusted_proxies: [10.0.0.0/8, "2001:db8::1"]
 keys:
   # printf secret | sha256sum
@@ -37,19 +45,21 @@ keys:
     organisation: acme
     tier: gold
     hash: "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
-policies:
-  - {name: client, by: client, limit: 60, window: 1m, tiers: {gold: 600}}
+limits:
+  - {name: client, per: client, requests: 60, window: 1m, tiers: {gold: 600}}
   - name: search
-    by: global
-    routes: [GET /v1/search]
+    per: global
+    route: GET /v1/search
     algorithm: counter
-    limit: 5_000
+    requests: 5_000
     window: 1m
     cost: 5
     shards: 4
     when_unreachable: open
     observe: true
     count_denied: true
+policies:
+  - {name: uploads, requests: 5, window: 10s}
 `
 
 func TestRead(t *testing.T) {
@@ -57,7 +67,7 @@ func TestRead(t *testing.T) {
 	if problems != "" {
 		t.Fatal(problems)
 	}
-	if len(rules.Limits) != 2 || !rules.OnLedger {
+	if len(rules.Limits) != 3 || !rules.OnRedis {
 		t.Fatalf("%+v", rules)
 	}
 	client, search := rules.Limits[0], rules.Limits[1]
@@ -72,55 +82,67 @@ func TestRead(t *testing.T) {
 		fmt.Sprint(search.Routes) != "[GET /v1/search]" {
 		t.Errorf("%+v", search)
 	}
+	want = limit.Policy{Name: "uploads", Units: 5, Window: 10 * time.Second, Algorithm: limit.Log}
+	if uploads := rules.Limits[2]; uploads.Policy != want || uploads.By != guard.ByDecision {
+		t.Errorf("%+v", uploads)
+	}
 	r := &http.Request{RemoteAddr: "10.1.1.1:80", Header: http.Header{
 		"X-Forwarded-For": {"198.51.100.7"}, "Authorization": {"Bearer secret"}}}
 	who := rules.Known.Of(r)
 	if who.Network != "198.51.100.7/32" || who.Key != "acme-1" || who.Tier != "gold" {
 		t.Errorf("%+v", who)
 	}
-	if err := rules.CheckRoutes([]string{"GET /v1/search"}); err != nil {
-		t.Error(err)
-	}
-	err := rules.CheckRoutes([]string{"GET /v1/searches"})
-	if err == nil || !strings.Contains(err.Error(), `did you mean GET /v1/searches`) {
-		t.Error(err)
+}
+
+// Whether limits may be open does not depend on the order of the keys.
+func TestWhenUnreachable(t *testing.T) {
+	const limits = "limits: [{name: a, per: global, requests: 1, window: 1s}, " +
+		"{name: b, per: global, requests: 1, window: 1s, when_unreachable: closed}]\n"
+	for _, text := range []string{limits + "when_unreachable: open", "when_unreachable: open\n" + limits} {
+		if rules, _ := read(t, text); !rules.Limits[0].Open || rules.Limits[1].Open {
+			t.Errorf("%s: %+v", text, rules.Limits)
+		}
 	}
 }
 
 // TestProblems is what is wrong, each with its line.
 func TestProblems(t *testing.T) {
 	const hash = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
-	policy := "policies:\n - {name: p, by: client, limit: 5, window: 1m, "
+	one := "limits:\n - {name: p, per: client, requests: 5, window: 1m, "
 	for _, test := range []struct{ text, want string }{
-		{"policy: []", `line 1: limits: unknown key "policy"`},
-		{"store: redis", `line 1: store: "redis": write memory or ledger`},
+		{"limit: []", `line 1: serve: unknown key "limit"`},
+		{"store: ledger", `line 1: store: "ledger": write memory or redis`},
 		{"trusted_proxies: [a]", `line 1: trusted_proxies: "a" is no address or network`},
 		{"trusted_proxies: ['::/0']", `line 1: trusted_proxies: ::/0 trusts everybody`},
-		{"policies: [{name: p}]", "policy: by is missing"},
-		{policy + "burst: 1}", `line 2: policy: unknown key "burst"`},
-		{policy + "cost: 6}", "line 2: policy p: a cost of 6 never fits into 5 units"},
-		{policy + "cost: 2, shards: 4}", "a cost of 2 never fits into 1 units"},
-		{policy + "shards: 6}", "line 2: policy p: shards must be 1 to 64"},
-		{policy + "algorithm: leaky}", `algorithm: "leaky": write log, counter or fixed`},
-		{policy + "tiers: {gold: 0}}", "tiers: gold: 0 is out of range"},
-		{policy + "when_unreachable: maybe}", `when_unreachable: "maybe": write closed or open`},
-		{"policies: [{name: p, by: client, limit: 5, window: 48h}]",
-			"by client, the window is at most 24h"},
-		{"policies: [{name: p, by: global, limit: 5, window: 0s}]",
+		{"limits: [{name: p}]", "limit: per is missing"},
+		{"policies: [{name: p}]", "policy: requests is missing"},
+		{one + "burst: 1}", `line 2: limit: unknown key "burst"`},
+		{one + "cost: 6}", "line 2: p: a cost of 6 never fits into 5 units"},
+		{one + "cost: 2, shards: 4}", "a cost of 2 never fits into 1 units"},
+		{one + "shards: 6}", "line 2: p: shards must be 1 to 64"},
+		{one + "algorithm: leaky}", `algorithm: "leaky": write log, counter or fixed`},
+		{one + "tiers: {gold: 0}}", "tiers: gold: 0 is out of range"},
+		{one + "when_unreachable: maybe}", `when_unreachable: "maybe": write closed or open`},
+		{one + "route: [1, []]}", "line 2: route:"},
+		{"limits: [{name: p, per: client, requests: 5, window: 48h}]",
+			"per client, the window is at most 24h"},
+		{"limits: [{name: p, per: decision, requests: 5, window: 1m}]",
+			`per: "decision": write client, key, organisation, route or global`},
+		{"limits: [{name: p, per: global, requests: 5, window: 0s}]",
 			`window: "0s" is not a duration`},
-		{"policies: [{name: p, by: global, limit: 5, window: 1m, tiers: {a: 1}}]",
-			"tiers are for policies by client or by key"},
-		{"policies: [{name: p, by: decision, limit: 5, window: 1m, routes: [GET /]}]",
-			"a policy by decision has no routes"},
-		{"policies:\n" +
-			" - {name: p, by: global, limit: 5, window: 1m}\n" +
-			" - {name: p, by: global, limit: 5, window: 1m}",
-			"line 3: name: there is a policy p already"},
+		{"limits: [{name: p, per: global, requests: 5, window: 1m, tiers: {a: 1}}]",
+			"tiers are for limits per client or per key"},
+		{"policies: [{name: p, requests: 5, window: 1m, route: GET /}]",
+			`policy: unknown key "route"`},
+		{"limits:\n" +
+			" - {name: p, per: global, requests: 5, window: 1m}\n" +
+			"policies:\n - {name: p, requests: 5, window: 1m}",
+			"line 4: name: there is a limit or policy p already"},
 		{"keys:\n - {name: k, hash: secret}", "line 2: hash: write sha256: and the 64"},
 		{"keys:\n - {name: k, hash: '" + hash + "'}\n - {name: l, hash: '" + hash + "'}",
 			"line 3: hash: that is key k already"},
 		{"keys:\n - {name: k, tier: gold, hash: '" + hash + "'}",
-			`line 2: tier: no policy has a tier "gold"`},
+			`line 2: tier: no limit has a tier "gold"`},
 	} {
 		if _, problems := read(t, test.text); !strings.Contains(problems, test.want) {
 			t.Errorf("%s\n%s\nwant %s", test.text, problems, test.want)
@@ -136,7 +158,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var r yamlfile.Reader
-		rules := Read(&r, n.Content[0])
+		rules := section(&r, n.Content[0])
 		for _, l := range rules.Limits {
 			if err := l.Check(); err != nil && len(r.Problems) == 0 {
 				t.Errorf("%+v: %v", l, err)
