@@ -30,7 +30,8 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		}
 	}
 	var words []string // in quotes in the sources: the keys are among them
-	for _, file := range glob(t, "internal/config/*.go") {
+	sources := slices.Concat(glob(t, "internal/config/*.go"), glob(t, "internal/limit/rules/*.go"))
+	for _, file := range sources {
 		for _, w := range word.FindAllStringSubmatch(read(t, file), -1) {
 			words = append(words, w[1])
 		}

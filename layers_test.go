@@ -69,7 +69,7 @@ serve/pages: catalog forecast plan quota regions report schedule
 serve: catalog config limit/guard quota regions report serve/pages version
 picture: plan
 freshness:
-config: costs ledger endpoint quota regions schedule share spell sqlite textfile yamlfile
+config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile
 cli: config ledger quota report spell sqlite version youtube/fault
 cli/clitest:
 deploy:

@@ -32,14 +32,14 @@ func (r *Reader) limit(n *yaml.Node, decision bool) {
 			l.Shards = int(r.Number(n, "shards", 1, limit.MaxShards))
 		},
 	}, []string{"name", "requests", "window"}
+	var tiers *yaml.Node
 	if decision {
 		what, l.By = "policy", guard.ByDecision
 	} else {
 		r.requestFields(known, &l)
+		known["tiers"] = func(n *yaml.Node) { tiers = n }
 		required = append(required, "per")
 	}
-	var tiers *yaml.Node
-	known["tiers"] = func(n *yaml.Node) { tiers = n }
 	r.Fields(n, what, known, required...)
 	if tiers != nil {
 		r.tiersOf(tiers, &l)
