@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"quotabudget/internal/limit"
@@ -26,32 +25,38 @@ const (
 )
 
 // fields sets RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers for each
-// policy, and X-RateLimit-* for the one of which least is left.
+// policy, and X-RateLimit-* for the one of which least is left. The keys are in the form in which
+// http.Header has them.
 func fields(h http.Header, asks []limit.Ask) {
-	var policies, limits []string
-	var tightest *limit.Ask
+	if len(asks) == 0 {
+		return
+	}
+	policies, limits := make([]byte, 0, 48*len(asks)), make([]byte, 0, 48*len(asks))
+	tightest := &asks[0]
 	for i := range asks {
 		a := &asks[i]
-		if a.Cost == 0 {
-			continue
+		if i > 0 {
+			policies, limits = append(policies, ", "...), append(limits, ", "...)
 		}
-		name := quote(a.Policy.Name)
-		policies = append(policies,
-			name+";q="+itoa(a.Policy.Units)+";w="+itoa(seconds(a.Policy.Window)))
-		limits = append(limits, name+";r="+itoa(a.Remaining)+";t="+itoa(seconds(a.ResetAfter)))
-		if tightest == nil || a.Remaining < tightest.Remaining {
+		policies = append(quoted(policies, a.Policy.Name), ";q="...)
+		policies = append(strconv.AppendInt(policies, a.Policy.Units, 10), ";w="...)
+		policies = strconv.AppendInt(policies, seconds(a.Policy.Window), 10)
+		limits = append(quoted(limits, a.Policy.Name), ";r="...)
+		limits = append(strconv.AppendInt(limits, a.Remaining, 10), ";t="...)
+		limits = strconv.AppendInt(limits, seconds(a.ResetAfter), 10)
+		if a.Remaining < tightest.Remaining {
 			tightest = a
 		}
 	}
-	if tightest == nil {
-		return
+	values := []string{string(policies), string(limits), itoa(tightest.Policy.Units),
+		itoa(tightest.Remaining), itoa(seconds(tightest.ResetAfter))}
+	for i, name := range fieldNames {
+		h[name] = values[i : i+1 : i+1]
 	}
-	h.Set("RateLimit-Policy", strings.Join(policies, ", "))
-	h.Set("RateLimit", strings.Join(limits, ", "))
-	h.Set("X-RateLimit-Limit", itoa(tightest.Policy.Units))
-	h.Set("X-RateLimit-Remaining", itoa(tightest.Remaining))
-	h.Set("X-RateLimit-Reset", itoa(seconds(tightest.ResetAfter)))
 }
+
+var fieldNames = []string{"Ratelimit-Policy", "Ratelimit", "X-Ratelimit-Limit",
+	"X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
 
 // deny answers 429 with the wait of the policy that denies for longest.
 func deny(w http.ResponseWriter, asks []limit.Ask) {
@@ -91,7 +96,14 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// quote makes a structured-field string (RFC 9651). Names have printable ASCII only.
-func quote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+// quoted appends a structured-field string (RFC 9651). Names have printable ASCII only.
+func quoted(b []byte, s string) []byte {
+	b = append(b, '"')
+	for i := range len(s) {
+		if s[i] == '"' || s[i] == '\\' {
+			b = append(b, '\\')
+		}
+		b = append(b, s[i])
+	}
+	return append(b, '"')
 }

@@ -133,7 +133,8 @@ func (all routes) of(route string) []*Limit {
 // request asks the limits that concern a caller.
 func (g *Guard) request(r *http.Request, c caller.Caller, limits []*Limit, route string,
 	now time.Time) (request, error) {
-	q := request{Request: r, caller: c}
+	q := request{Request: r, caller: c, limits: make([]*Limit, 0, len(limits)),
+		asks: make([]limit.Ask, 0, len(limits))}
 	for _, l := range limits {
 		a := limit.Ask{Policy: l.policy(c), Cost: max(l.Cost, 1)}
 		var err error

@@ -2,10 +2,9 @@ package guard
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"quotabudget/internal/limit"
@@ -18,8 +17,7 @@ type Hash struct {
 	// each day has a salt of this process.
 	Salt func(ctx context.Context, day int64) ([]byte, error)
 
-	mu    sync.Mutex
-	salts map[int64][]byte // of the last days that were asked for
+	salts atomic.Pointer[map[int64][]byte] // of the last days; replaced, never changed
 }
 
 const aDay = 24 * time.Hour
@@ -50,42 +48,36 @@ func (h *Hash) key(ctx context.Context, who string, day int64) (key limit.Key, e
 	if err != nil {
 		return key, err
 	}
-	mac := hmac.New(sha256.New, salt)
-	mac.Write([]byte(who))
-	copy(key[:], mac.Sum(nil))
+	var buffer [128]byte
+	sum := sha256.Sum256(append(append(buffer[:0], salt...), who...))
+	copy(key[:], sum[:])
 	return key, nil
 }
 
 func (h *Hash) salt(ctx context.Context, day int64) ([]byte, error) {
-	h.mu.Lock()
-	salt := h.salts[day]
-	h.mu.Unlock()
-	if salt != nil {
-		return salt, nil
+	if salts := h.salts.Load(); salts != nil && (*salts)[day] != nil {
+		return (*salts)[day], nil
 	}
-	if h.Salt != nil { // without the lock: it may take time
+	salt := make([]byte, sha256.Size)
+	rand.Read(salt)
+	if h.Salt != nil {
 		var err error
 		if salt, err = h.Salt(ctx, day); err != nil {
 			return nil, err
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.salts[day] != nil {
-		return h.salts[day], nil
-	}
-	if salt == nil {
-		salt = make([]byte, sha256.Size)
-		rand.Read(salt)
-	}
-	if h.salts == nil {
-		h.salts = map[int64][]byte{}
-	}
-	for old := range h.salts {
-		if old < day-1 {
-			delete(h.salts, old)
+	for {
+		old := h.salts.Load()
+		next := map[int64][]byte{day: salt}
+		if old != nil {
+			for other, salt := range *old {
+				if other >= day-1 {
+					next[other] = salt
+				}
+			}
+		}
+		if h.salts.CompareAndSwap(old, &next) {
+			return next[day], nil
 		}
 	}
-	h.salts[day] = salt
-	return salt, nil
 }

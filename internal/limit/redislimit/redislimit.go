@@ -44,22 +44,21 @@ func (s *Store) Take(ctx context.Context, asks []limit.Ask) (bool, error) {
 
 // step runs the script once.
 func (s *Store) step(ctx context.Context, asks []limit.Ask) (bool, error) {
-	keys, args := make([]string, 0, 2*len(asks)), make([]any, 0, 5*len(asks))
+	keys, args := make([]string, len(asks), 2*len(asks)), make([]any, 0, 6*len(asks))
 	for i := range asks {
 		a := &asks[i]
 		name := prefix(a)
-		now := name + hex.EncodeToString(a.Key[:])
-		before := now
-		if a.Before != (limit.Key{}) {
-			before = name + hex.EncodeToString(a.Before[:])
+		keys[i] = name + hex.EncodeToString(a.Key[:])
+		former, denied := 0, 0
+		if a.Before != (limit.Key{}) && a.Before != a.Key {
+			keys = append(keys, name+hex.EncodeToString(a.Before[:]))
+			former = len(keys)
 		}
-		denied := 0
 		if a.Policy.CountDenied {
 			denied = 1
 		}
-		keys = append(keys, now, before)
 		args = append(args, string(a.Policy.Algorithm), a.Policy.Units,
-			a.Policy.Window.Microseconds(), a.Cost, denied)
+			a.Policy.Window.Microseconds(), a.Cost, denied, former)
 	}
 	reply, err := script.Run(ctx, s.client, keys, args...).Int64Slice()
 	if err != nil {
