@@ -65,7 +65,7 @@ daemon: catalog forecast ingest meter metrics quota regions schedule share youtu
 plan: quota schedule share sim
 prove: limit quota
 report: catalog config forecast plan quota share sim spell
-serve/pages: catalog forecast plan quota regions report schedule
+serve/pages: catalog forecast limit/guard plan quota regions report schedule
 serve: catalog config limit/guard quota regions report serve/pages version
 picture: plan
 freshness:

@@ -77,7 +77,8 @@ func TestBudgets(t *testing.T) {
 	}
 	s.wants(s.get("/v1/log?bucket=none"), 404)
 	entries := decode[list[report.Entry]](s, s.get("/v1/log/entries?limit=2"))
-	if len(entries.Items) != 2 || entries.Items[0].Bucket != "search_list" || entries.Items[1].Bucket != "default" {
+	if len(entries.Items) != 2 || entries.Items[0].Bucket != "search_list" ||
+		entries.Items[1].Bucket != "default" {
 		t.Errorf("%+v", entries)
 	}
 }

@@ -55,8 +55,9 @@ func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Char
 		return nil, err
 	}
 	return &output[report.Chart]{
-		CacheControl: maxAge(time.Since(chart.CompletedAt)), LastModified: lastModified(chart.CompletedAt),
-		Body: report.NewChart(chart, videos),
+		CacheControl: maxAge(time.Since(chart.CompletedAt)),
+		LastModified: lastModified(chart.CompletedAt),
+		Body:         report.NewChart(chart, videos),
 	}, nil
 }
 

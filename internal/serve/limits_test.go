@@ -147,6 +147,10 @@ func TestSpike(t *testing.T) {
 	s.wants(s.get("/metrics"), 200, `limit_decisions_total{limit="client",outcome="denied"} 180`,
 		`limit_near_misses_total{limit="client"}`, "limit_undecided_total 0",
 		`serve_request_duration_seconds_count{code="429",route="GET /v1/regions"} 180`)
+	s.wants(s.get("/", "X-Forwarded-For", "198.51.100.1"), 200, "Limits of this server",
+		"Denied most often", "203.0.113.7")
+	s.wants(s.get("/docs", "X-Forwarded-For", "198.51.100.1"), 200, "<code>/v1/charts/{region}",
+		"/v1/decisions")
 }
 
 // While the store is away, a limit lets requests pass or denies them as it says. When the store is

@@ -38,15 +38,16 @@ type Server struct {
 // Handler answers everything that is served.
 func (s *Server) Handler() (http.Handler, error) {
 	mux := http.NewServeMux()
-	document, err := s.api(mux).OpenAPI().MarshalJSON()
+	document := s.api(mux).OpenAPI()
+	text, err := document.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		w.Write(document)
+		w.Write(text)
 	})
-	s.pages().Routes(mux)
+	s.pages(document).Routes(mux)
 	route := func(r *http.Request) string {
 		_, pattern := mux.Handler(r)
 		return pattern
@@ -86,12 +87,16 @@ func checkRoutes(limits []guard.Limit, route func(*http.Request) string) error {
 	return nil
 }
 
-func (s *Server) pages() *pages.Pages {
-	return &pages.Pages{Catalog: s.Catalog, Regions: s.Regions, Source: s.Source, Log: s.Log,
-		Done: s.Done,
+func (s *Server) pages(document *huma.OpenAPI) *pages.Pages {
+	p := &pages.Pages{Catalog: s.Catalog, Regions: s.Regions, Source: s.Source, Log: s.Log,
+		Done: s.Done, Operations: operations(document),
 		Private: func(r *http.Request) bool {
 			return s.mayReadPrivate(r.Header.Get("Authorization"))
 		}}
+	if s.Guard != nil {
+		p.Limits = s.Guard.Stats
+	}
+	return p
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotabudget/internal/forecast"
+	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/schedule"
 )
 
@@ -22,6 +23,8 @@ type boardBody struct {
 	LeftOut  []leftOut
 	Ticks    []schedule.Tick
 	Regions  []regionTile
+	Limits   []guard.Counts // of this server
+	Denied   []guard.Denied // callers that these limits denied most often
 }
 
 // Busy are the buckets to be drawn: those of which something was spent or is missing.
@@ -50,6 +53,7 @@ type leftOut struct {
 const (
 	mostTicks   = 8
 	mostLeftOut = 12
+	mostDenied  = 5
 )
 
 func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page, error) {
@@ -58,6 +62,9 @@ func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page
 		return page{}, err
 	}
 	body := &boardBody{Regions: tiles, Headline: "Charts", Grade: "good"}
+	if p.Limits != nil && p.private(r) {
+		body.Limits, body.Denied = p.Limits.Counts(), p.Limits.TopDenied(mostDenied)
+	}
 	if p.Source != nil && p.private(r) {
 		body.Budgets = true
 		if err := p.fillBoard(ctx, body, now); err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/report"
 )
 
@@ -28,6 +29,10 @@ type Pages struct {
 	// Private reports whether a request may see budgets, log and plan; nil: every one may.
 	Private func(*http.Request) bool
 	Log     *slog.Logger
+	// Operations are the methods of the API.
+	Operations []Operation
+	// Limits counts what the limits of the server decided; nil for no limits.
+	Limits *guard.Stats
 	// Done ends the streams of events.
 	Done <-chan struct{}
 
@@ -64,6 +69,7 @@ func (p *Pages) Routes(mux *http.ServeMux) {
 	mux.Handle("GET /charts/{region}", p.page("chart", p.chart))
 	mux.Handle("GET /videos/{id}", p.page("video", p.video))
 	mux.Handle("GET /search", p.page("search", p.search))
+	mux.Handle("GET /docs", p.page("docs", p.docs))
 	mux.HandleFunc("GET /events", p.events)
 	mux.HandleFunc("GET /static/{name}", static)
 	mux.Handle("GET /", p.page("error", func(context.Context, *http.Request, time.Time) (page,
