@@ -60,8 +60,9 @@ bench: tools
 	$(GO) test -run '^$$' -bench Limiter -benchtime 1x ./internal/limit/redislimit
 	cd bench && $(GO) test -run Boundary -v -bench . -benchtime 500ms .
 
-## picture: the terminal at the top of the README, from a real run
+## picture: the terminal at the top of the README, from a real run, and what limits let through
 picture:
+	$(GO) run ./cmd/quotactl prove --seed 7 --svg docs/limits.svg
 	$(GO) test . -run '^TestPicture$$' -count 1 -update
 
 ## notices: the licences of everything that is linked into the programs, into THIRD_PARTY_NOTICES

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +92,11 @@ func TestShardedBesideWholeKeys(t *testing.T) {
 // much room is left unused, by algorithm and parts.
 func TestShardedError(t *testing.T) {
 	const units, window = 240, time.Minute
+	text, err := os.ReadFile("../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
 	for _, algorithm := range algorithms {
 		for _, shards := range []int{1, 4, 16} {
 			for _, cost := range []int64{1, 8} {
@@ -103,6 +110,10 @@ func TestShardedError(t *testing.T) {
 					}
 					if most > bound {
 						t.Errorf("%d in a window", most)
+					}
+					row := fmt.Sprintf("| log | %d | %d | %d | %d |", shards, cost, most, unused)
+					if algorithm == limit.Log && !strings.Contains(page, row) {
+						t.Errorf("docs/limits.md has no row %s", row)
 					}
 					if rest := int64(shards) * (cost - 1); algorithm == limit.Log && unused > rest {
 						t.Errorf("%d units unused, want at most %d", unused, rest)

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -150,5 +151,24 @@ func TestSVG(t *testing.T) {
 	}
 	if b.Len() > 200_000 {
 		t.Errorf("%d bytes", b.Len())
+	}
+}
+
+// TestPicture is that of docs/limits.md, as make picture draws it.
+func TestPicture(t *testing.T) {
+	s := prove.Memory()
+	r := &prove.Result{On: s.On, Seed: 7}
+	var problems [4]error
+	r.Boundary, problems[0] = prove.PlayBoundary(t.Context(), s)
+	r.Traffic, problems[1] = prove.PlayTraffic(t.Context(), s, r.Seed)
+	r.Retry, problems[2] = prove.PlayRetry(t.Context(), s, r.Seed)
+	var drawn strings.Builder
+	problems[3] = prove.SVG(&drawn, r)
+	if err := errors.Join(problems[:]...); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/limits.svg")
+	if err != nil || string(page) != drawn.String() {
+		t.Errorf("docs/limits.svg is another picture: run make picture (%v)", err)
 	}
 }
