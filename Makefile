@@ -59,6 +59,7 @@ bench: tools
 	$(GO) test -run '^$$' -bench 'Decision|Million' -benchtime 500ms ./internal/limit
 	$(GO) test -run '^$$' -bench Limiter -benchtime 1x ./internal/limit/redislimit
 	cd bench && $(GO) test -run Boundary -v -bench . -benchtime 500ms .
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/serve
 
 ## picture: the terminal at the top of the README, from a real run, and what limits let through
 picture:

@@ -22,6 +22,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"quotabudget/internal/sqlite"
 )
@@ -49,6 +50,8 @@ type Catalog struct {
 	writing chan struct{} // full while somebody runs a transaction; a mutex would stop a fake clock
 	mu      sync.Mutex
 	waiting []*update // for the next transaction
+
+	known atomic.Pointer[sample] // which words are common, for searches
 }
 
 // statements are prepared once, by the names of their files.

@@ -1,17 +1,31 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"strings"
-	"unicode"
+	"encoding/json"
+	"slices"
+)
+
+const (
+	// mostRanked is how many of the videos that match are ranked.
+	mostRanked = 1000
+	// mostBeginnings is how many words that begin as those typed are looked for, if they are common.
+	mostBeginnings = 8
+	// sampled is how many of the newest videos say which words are common.
+	sampled = 300
 )
 
 // Search returns the videos whose title, channel title, tags or description have all the words of
-// query, best first: each word anywhere, whole or as the beginning of one, whatever its case and
-// accents; in scripts without spaces between words any run of characters is found. Nothing in query
-// is an operator. A limit of 0 means all; a query without a word finds nothing.
+// query, best first: each word anywhere, whatever its case and accents; in scripts without spaces
+// between words any run of characters is found. Nothing in query is an operator. Videos that have
+// the words whole come before those that have words beginning so. Of either, those that have them
+// all in the title come first, and those that need the description last; among equals the newest,
+// by when they were first seen.
+//
+// A limit of 0 means all. With another, only the newest 1,000 videos (or limit, if that is more) of
+// either are ranked, and where words that begin so are very common, only the most common ones are
+// looked for, so that a common word takes little longer than a rare one. A query without a word
+// finds nothing.
 func (c *Catalog) Search(ctx context.Context, query string, limit int) (found []Seen, err error) {
 	return c.SearchAfter(ctx, query, 0, limit)
 }
@@ -19,92 +33,104 @@ func (c *Catalog) Search(ctx context.Context, query string, limit int) (found []
 // SearchAfter is Search without the first so many videos.
 func (c *Catalog) SearchAfter(ctx context.Context, query string, skip,
 	limit int) (found []Seen, err error) {
-	expression := matchExpression(query)
-	if expression == "" {
+	words := searchWords(query)
+	if len(words) == 0 {
 		return nil, nil
 	}
 	err = c.view(ctx, func(s *txn) error {
-		return s.each("search", func(row scanner) error {
-			var number int64
-			video, err := scanSeen(row, &number)
-			found = append(found, video)
+		numbers, err := c.search(s, words, skip, limit)
+		if err != nil {
 			return err
-		}, expression, limitOrAll(limit), skip)
+		}
+		found, err = s.numbered(numbers[min(skip, len(numbers)):])
+		return err
 	})
 	return found, err
 }
 
-// segment cuts text up for the index, which takes what stands between spaces and punctuation for
-// words: characters of scripts that are written without spaces, and emoji, become words of their
-// own. Queries are cut up likewise, so that such a run is found wherever the same characters follow
-// each other.
-//
-//	東京tower🔥  →  東  京 tower u1f525
-func segment(text string) string {
-	var out strings.Builder
-	out.Grow(len(text) + len(text)/4)
-	for _, r := range text {
-		switch {
-		case r == 0:
-			out.WriteByte(' ')
-		case r < 0x80:
-			out.WriteByte(byte(r))
-		case !standsAlone(r):
-			out.WriteRune(plain(r))
-		case r > 0xffff || unicode.Is(unicode.So, r): // not letters to the index, or newer than it
-			fmt.Fprintf(&out, " u%x ", r)
-		default:
-			out.WriteByte(' ')
-			out.WriteRune(r)
-			out.WriteByte(' ')
+// search returns the numbers of the first videos found, as many as skip and limit say.
+func (c *Catalog) search(s *txn, words []searchWord, skip, limit int) (found []int64, err error) {
+	most, newest := -1, -1
+	if limit > 0 {
+		most, newest = skip+limit, max(mostRanked, limit)
+	}
+	whole, beginning := all(words, searchWord.whole), all(words, searchWord.beginning)
+	found, err = s.ranked(whole, newest, most)
+	if err != nil || len(found) == most || beginning == whole {
+		return found, err
+	}
+	if limit > 0 {
+		known, err := c.common(s)
+		if err != nil {
+			return nil, err
+		}
+		each := max(2, mostBeginnings/len(words))
+		beginning = all(words, func(w searchWord) string { return known.beginning(w, each) })
+	}
+	more, err := s.ranked(beginning, newest, most)
+	if err != nil {
+		return nil, err
+	}
+	had := make(map[int64]bool, len(found))
+	for _, number := range found {
+		had[number] = true
+	}
+	for _, number := range more {
+		if !had[number] && len(found) != most {
+			found = append(found, number)
 		}
 	}
-	return out.String()
+	return found, nil
 }
 
-// plainLetters are letters without the accents that people leave out when they type and that the
-// index, which knows those of Latin letters, does not.
-var plainLetters = map[rune]rune{'ά': 'α', 'έ': 'ε', 'ή': 'η', 'ί': 'ι', 'ϊ': 'ι', 'ΐ': 'ι',
-	'ό': 'ο', 'ύ': 'υ', 'ϋ': 'υ', 'ΰ': 'υ', 'ώ': 'ω', 'ς': 'σ', 'ё': 'е'}
-
-func plain(r rune) rune {
-	r = unicode.ToLower(r)
-	return cmp.Or(plainLetters[r], r)
-}
-
-func standsAlone(r rune) bool {
-	const longVowel, halfLongVowel = 'ー', 'ｰ' // Katakana's, but of no script
-	return r >= 0x80 && (r == longVowel || r == halfLongVowel || unicode.In(r, unicode.So,
-		unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo,
-		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan))
-}
-
-// matchExpression turns what a person typed into a query of the index that has every word of it,
-// each as the beginning of a word at least. Nothing in it is an operator. It is "" when there is
-// nothing to look for.
-func matchExpression(typed string) string {
-	var phrases []string
-	for _, word := range strings.FieldsFunc(typed,
-		func(r rune) bool { return unicode.IsSpace(r) || r == 0 }) {
-		last, found := lastSearchable(word)
-		if !found {
-			continue
-		}
-		phrase := `"` + strings.ReplaceAll(segment(word), `"`, `""`) + `"`
-		if !standsAlone(last) {
-			phrase += "*"
-		}
-		phrases = append(phrases, phrase)
+// common returns the words of the newest videos, read again when there are many newer ones.
+func (c *Catalog) common(s *txn) (*sample, error) {
+	var newest int64
+	if err := s.row("newest_video").Scan(&newest); err != nil {
+		return nil, err
 	}
-	return strings.Join(phrases, " AND ")
+	if known := c.known.Load(); known != nil && newest < known.newest+sampled/3 {
+		return known, nil
+	}
+	known := &sample{newest: newest}
+	err := s.each("newest_texts", func(row scanner) error {
+		var texts [4]string
+		err := row.Scan(&texts[0], &texts[1], &texts[2], &texts[3])
+		for _, text := range texts {
+			known.add(text)
+		}
+		known.videos++
+		return err
+	}, sampled)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(known.words)
+	c.known.Store(known)
+	return known, nil
 }
 
-// lastSearchable returns the last character of word that the index knows.
-func lastSearchable(word string) (last rune, found bool) {
-	for _, r := range word {
-		if unicode.IsLetter(r) || unicode.IsNumber(r) || standsAlone(r) {
-			last, found = r, true
-		}
+func (s *txn) ranked(expression string, newest, limit int) (numbers []int64, err error) {
+	err = s.each("search", func(row scanner) error {
+		var n int64
+		err := row.Scan(&n)
+		numbers = append(numbers, n)
+		return err
+	}, expression, newest, limit)
+	return numbers, err
+}
+
+// numbered returns the videos with these numbers, in this order.
+func (s *txn) numbered(numbers []int64) (videos []Seen, err error) {
+	list, err := json.Marshal(numbers)
+	if err != nil {
+		return nil, err
 	}
-	return last, found
+	err = s.each("numbered", func(row scanner) error {
+		var number int64
+		video, err := scanSeen(row, &number)
+		videos = append(videos, video)
+		return err
+	}, string(list))
+	return videos, err
 }

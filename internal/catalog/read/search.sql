@@ -1,7 +1,15 @@
--- ?1 match expression, ?2 limit, ?3 how many to skip. A word in the title counts most, in the description least.
-SELECT v.id,
-       v.video_id, v.title, v.channel_id, v.channel_title, v.category, v.views, v.likes, v.comments,
-       v.published_at, v.first_seen_at, v.fetched_at, v.duration, v.tags, v.description
-FROM (SELECT rowid, bm25(texts, 10, 5, 3, 1) AS score FROM texts WHERE texts MATCH ?1 ORDER BY score, rowid LIMIT ?2 OFFSET ?3) AS t
-JOIN videos AS v ON v.id = t.rowid
-ORDER BY t.score, t.rowid;
+-- ?1 match expression, ?2 how many of the newest videos that match are looked at, ?3 limit: numbers of videos. Those that
+-- have all of it in the title come first, then those that need tags and the channel's title, too. The index is walked from
+-- the newest on, as far as needed; bm25 would read every match of every word.
+WITH newest AS MATERIALIZED (SELECT rowid AS id FROM texts WHERE texts MATCH ?1 ORDER BY rowid DESC LIMIT ?2),
+     since AS MATERIALIZED (SELECT min(id) AS id FROM newest),
+     titles AS MATERIALIZED (SELECT rowid AS id FROM texts
+         WHERE texts MATCH '{title} : (' || ?1 || ')' AND rowid >= (SELECT id FROM since)
+         ORDER BY rowid DESC LIMIT ?3),
+     heads AS MATERIALIZED (SELECT rowid AS id FROM texts
+         WHERE texts MATCH '{title channel_title tags} : (' || ?1 || ')' AND rowid >= (SELECT id FROM since)
+         ORDER BY rowid DESC LIMIT ?3)
+SELECT id FROM (SELECT id, 1 AS place FROM titles
+                UNION ALL SELECT id, 2 FROM heads
+                UNION ALL SELECT id, 3 FROM newest)
+GROUP BY id ORDER BY min(place), id DESC LIMIT ?3;

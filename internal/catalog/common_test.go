@@ -1,0 +1,128 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// crowd stores a chart of so many videos, oldest first, and returns what holds them.
+func crowd(t *testing.T, n int, describe func(i int) Video) *Catalog {
+	t.Helper()
+	c := open(t)
+	list := make([]Video, n)
+	for i := range list {
+		list[i] = describe(i)
+		list[i].ID = fmt.Sprintf("v%d", i)
+	}
+	chart(t, c, us, nine, list...)
+	return c
+}
+
+// ids returns what a search finds, best first.
+func ids(t *testing.T, c *Catalog, query string, skip, limit int) []string {
+	t.Helper()
+	videos, err := c.SearchAfter(t.Context(), query, skip, limit)
+	must(t, err)
+	out := make([]string, len(videos))
+	for i, v := range videos {
+		out[i] = v.ID
+	}
+	return out
+}
+
+func wantFound(t *testing.T, got []string, want string) {
+	t.Helper()
+	if strings.Join(got, " ") != want {
+		t.Errorf("found %s, want %s", got, want)
+	}
+}
+
+// TestSearchForACommonWord: the newest thousand are ranked, and without a limit all.
+func TestSearchForACommonWord(t *testing.T) {
+	t.Parallel()
+	c := crowd(t, 1500, func(i int) Video {
+		switch i {
+		case 100, 600, 700:
+			return Video{Title: "Music", Description: "title"}
+		case 800:
+			return Video{ChannelTitle: "Music", Description: "title"}
+		case 900:
+			return Video{Tags: []string{"music"}}
+		}
+		return Video{Description: "Some músic"}
+	})
+	wantFound(t, ids(t, c, "MUSIC", 0, 6), "v700 v600 v900 v800 v1499 v1498")
+	wantFound(t, ids(t, c, "music", 998, 5), "v501 v500")
+	got := ids(t, c, "music", 0, 0)
+	if len(got) != 1500 || got[2] != "v100" {
+		t.Errorf("%d found, then %s", len(got), got[:4])
+	}
+	if got := ids(t, c, "music", 0, 1200); len(got) != 1200 || got[1199] != "v300" {
+		t.Errorf("%d found", len(got))
+	}
+	wantFound(t, ids(t, c, "music title", 0, 5), "v800 v700 v600 v100")
+}
+
+// TestSearchPages: the pages of a search are its videos, each once, whole words before beginnings.
+func TestSearchPages(t *testing.T) {
+	t.Parallel()
+	words := []string{"mus", "music", "museum", "other"}
+	c := crowd(t, 200, func(i int) Video {
+		v := Video{Title: "lofi", Description: words[i%4]}
+		if i%3 == 0 {
+			v.Title, v.Description = v.Description, v.Title
+		}
+		return v
+	})
+	every := ids(t, c, "lofi mus", 0, 0)
+	if len(every) != 150 {
+		t.Fatalf("found %d", len(every))
+	}
+	for i, id := range every {
+		n := 0
+		fmt.Sscanf(id, "v%d", &n)
+		if whole := n%4 == 0; whole != (i < 50) {
+			t.Errorf("%s is at place %d", id, i)
+		}
+	}
+	for _, size := range []int{1, 7, 50, 149, 150, 151} {
+		var paged []string
+		for {
+			page := ids(t, c, "lofi mus", len(paged), size)
+			if paged = append(paged, page...); len(page) < size {
+				break
+			}
+		}
+		if !slices.Equal(paged, every) {
+			t.Errorf("pages of %d: %s, want %s", size, paged, every)
+		}
+	}
+	wantFound(t, ids(t, c, "lofi mus", 1000, 10), "")
+}
+
+// TestSearchForCommonBeginnings: of very many words that begin so the most common ones are found,
+// and without a limit all.
+func TestSearchForCommonBeginnings(t *testing.T) {
+	t.Parallel()
+	c := crowd(t, 1500, func(i int) Video {
+		v := Video{Title: fmt.Sprintf("video%d", i), Description: strings.Repeat("мой ", 8)}
+		if i%2 == 0 {
+			v.Description += "Música"
+		}
+		for n := range 8 {
+			v.Description += fmt.Sprintf(" mus%c%d", 'a'+i%26, n)
+		}
+		return v
+	})
+	for query, want := range map[string]string{
+		"video1234 mu": "v1234", "MÚS video1234": "v1234", "mus мо video1234": "v1234",
+		"мои": "", "video1234-mus": "", "vid video1234 muss": "",
+		"mus video123": "v1238 v1236 v1234 v1232 v1230", "musn3 video1235": "v1235",
+		"mus video1235": "", "mus musn3 video1235": "",
+	} {
+		wantFound(t, ids(t, c, query, 0, 10), want)
+	}
+	wantFound(t, ids(t, c, "mus video1235", 0, 0), "v1235")
+}
