@@ -273,3 +273,23 @@ func TestTopDenied(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestSpike is one address that asks ten thousand times: what it is denied takes nothing from the
+// limit of all, so nobody else is.
+func TestSpike(t *testing.T) {
+	s := newServe(t, limit.NewMemory(),
+		guard.Limit{Policy: policy("mine", 10), By: guard.ByClient},
+		guard.Limit{Policy: policy("all", 100), By: guard.Global})
+	passed := 0
+	for i := range 10_000 {
+		if s.get("/", "flood", "").Code == 200 {
+			passed++
+		}
+		if i%200 == 0 {
+			s.want("/", fmt.Sprint("somebody ", i/1000), "", 200)
+		}
+	}
+	if passed != 10 {
+		t.Errorf("%d of the flood passed, want 10", passed)
+	}
+}

@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,10 +21,21 @@ import (
 // Store decides by one script and one round trip for each request, at the time of the server. The
 // keys begin with "limit:{all}:", so they are all in one slot of a cluster. Only the parts of split
 // keys are in slots of their own, "limit:{1}:" and so on, and take a round trip each.
+//
+// While the servers are away, it returns an error at once, and asks them a few times a second.
 type Store struct {
 	client redis.UniversalClient
 	parts  limit.Sharded
+	away   atomic.Int64 // Unix nanoseconds up to which nothing is asked, after a failure; else 0
 }
+
+// How long a request waits for an answer at most, and how often servers that are away are asked.
+const (
+	patience   = 500 * time.Millisecond
+	retryEvery = 200 * time.Millisecond
+)
+
+var errAway = errors.New("redis was away a moment ago")
 
 // New returns a store on a client's server or servers.
 func New(client redis.UniversalClient) *Store {
@@ -42,8 +55,38 @@ func (s *Store) Take(ctx context.Context, asks []limit.Ask) (bool, error) {
 	return s.step(ctx, asks)
 }
 
+// ask calls the servers, unless they are away.
+func (s *Store) ask(ctx context.Context, call func(context.Context) error) error {
+	away := s.away.Load()
+	if now := time.Now(); away != 0 && (now.UnixNano() < away ||
+		!s.away.CompareAndSwap(away, now.Add(patience).UnixNano())) { // one asks for all
+		return errAway
+	}
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := call(within)
+	var reply redis.Error
+	switch {
+	case err == nil:
+		if away != 0 {
+			s.away.Store(0)
+		}
+	case ctx.Err() == nil && !errors.As(err, &reply): // neither the caller's end nor an answer
+		s.away.Store(time.Now().Add(retryEvery).UnixNano())
+	}
+	return err
+}
+
 // step runs the script once.
-func (s *Store) step(ctx context.Context, asks []limit.Ask) (bool, error) {
+func (s *Store) step(ctx context.Context, asks []limit.Ask) (allowed bool, err error) {
+	err = s.ask(ctx, func(ctx context.Context) error {
+		allowed, err = s.run(ctx, asks)
+		return err
+	})
+	return allowed, err
+}
+
+func (s *Store) run(ctx context.Context, asks []limit.Ask) (bool, error) {
 	keys, args := make([]string, len(asks), 2*len(asks)), make([]any, 0, 6*len(asks))
 	for i := range asks {
 		a := &asks[i]
@@ -96,13 +139,16 @@ const saltTTL = 3 * 24 * time.Hour
 
 // Salt is the salt of a day since 1970, which all processes on these servers share. The first to
 // ask makes it up, and three days later it is gone.
-func (s *Store) Salt(ctx context.Context, day int64) ([]byte, error) {
+func (s *Store) Salt(ctx context.Context, day int64) (salt []byte, err error) {
 	name := "limit:{all}:salt:" + strconv.FormatInt(day, 10)
-	salt := make([]byte, 32)
+	salt = make([]byte, 32)
 	rand.Read(salt)
-	made, err := s.client.SetNX(ctx, name, salt, saltTTL).Result()
-	if err != nil || made {
-		return salt, err
-	}
-	return s.client.Get(ctx, name).Bytes()
+	err = s.ask(ctx, func(ctx context.Context) error {
+		made, err := s.client.SetNX(ctx, name, salt, saltTTL).Result()
+		if err == nil && !made {
+			salt, err = s.client.Get(ctx, name).Bytes()
+		}
+		return err
+	})
+	return salt, err
 }

@@ -1,0 +1,92 @@
+package redislimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/limit"
+	"quotabudget/internal/limit/caller"
+	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit/redislimit"
+)
+
+// TestServerAway kills, restarts and stops a server under load: each route answers as it is
+// configured, and as before when the server is back.
+func TestServerAway(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	client, err := redisledger.Connect(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	store := redislimit.New(client)
+	policy := func(name string) limit.Policy {
+		return limit.Policy{Name: name, Units: 1 << 20, Window: time.Hour, Algorithm: limit.Log}
+	}
+	g := &guard.Guard{
+		Store: store, Hash: &guard.Hash{Salt: store.Salt}, Stats: &guard.Stats{},
+		Route:  func(r *http.Request) string { return r.URL.Path },
+		Caller: func(*http.Request) caller.Caller { return caller.Caller{Network: "10.0.0.1/32"} },
+		Limits: []guard.Limit{
+			{Policy: policy("open"), By: guard.ByClient, Routes: []string{"/open"}, Open: true},
+			{Policy: policy("closed"), By: guard.ByClient, Routes: []string{"/closed"}},
+		},
+	}
+	handler := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	get := func(path string) int {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w.Code
+	}
+	end := make(chan struct{})
+	var load sync.WaitGroup
+	for range 4 {
+		load.Go(func() {
+			for {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				if code := get("/open"); code != 200 {
+					t.Errorf("open: %d", code)
+					return
+				}
+			}
+		})
+	}
+	await := func(what string, want int) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); get("/closed") != want; {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: closed is not %d", what, want)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	await("at first", 200)
+	server.Kill()
+	await("killed", 503)
+	if n := g.Stats.Undecided(); n == 0 {
+		t.Error("nothing counted")
+	}
+	server.Restart(t)
+	await("restarted", 200)
+	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	await("stopped", 503)
+	if err := syscall.Kill(server.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	await("continued", 200)
+	close(end)
+	load.Wait()
+}
