@@ -23,7 +23,7 @@ import (
 	"quotabudget/internal/prove"
 )
 
-var scenes = []string{"boundary", "traffic", "retry", "all"}
+var scenes = []string{"boundary", "counter", "retry", "all"}
 
 // proof is what to prove, and how.
 type proof struct {
@@ -34,12 +34,12 @@ type proof struct {
 func (a *app) prove() *cobra.Command {
 	p := proof{scene: "all"}
 	c := &cobra.Command{
-		Use:   "prove [boundary|traffic|retry|all]",
+		Use:   "prove [boundary|counter|retry|all]",
 		Short: "Show what a fixed window, a counter and the sliding log let through",
 		Long: `prove plays calls against a store, and shows what each limiting algorithm lets through:
 
   boundary  50 calls before and 50 after a boundary of the clock, under a limit of 50
-  traffic   the counter's estimate beside the truth: steady, bursty and adversarial calls
+  counter   the counter's estimate beside the truth: steady, bursty and adversarial calls
   retry     denied calls, tried again a microsecond early and on time
 
 --on sqlite plays on a ledger in a file of its own. A ledger has only the log, so the other
@@ -50,11 +50,11 @@ denied calls again until the time has come.
 prove exits with 1 if a promise was broken.`,
 		Example: `  quotactl prove
   quotactl prove boundary --on redis
-  quotactl prove traffic --seed 7 --svg counter.svg -o json`,
+  quotactl prove counter --seed 7 --svg counter.svg -o json`,
 		ValidArgs: scenes,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && !slices.Contains(scenes, args[0]) {
-				return cli.Usagef("prove %s: write boundary, traffic, retry or all",
+				return cli.Usagef("prove %s: write boundary, counter, retry or all",
 					strings.Join(args, " "))
 			}
 			return nil
@@ -110,7 +110,7 @@ func play(ctx context.Context, s prove.Stage, p proof) (*prove.Result, error) {
 	if asked("boundary") {
 		r.Boundary, err = prove.PlayBoundary(ctx, s)
 	}
-	if err == nil && asked("traffic") {
+	if err == nil && asked("counter") {
 		r.Traffic, err = prove.PlayTraffic(ctx, s, p.seed)
 	}
 	if err == nil && asked("retry") {

@@ -15,7 +15,7 @@ type Result struct {
 	Seed     uint64    `json:"seed"`
 	Kept     bool      `json:"kept"` // every promise was kept
 	Boundary *Boundary `json:"boundary,omitempty"`
-	Traffic  []Traffic `json:"traffic,omitempty"`
+	Traffic  []Traffic `json:"counter,omitempty"`
 	Retry    *Retry    `json:"retry,omitempty"`
 }
 
