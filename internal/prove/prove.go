@@ -47,8 +47,7 @@ type Boundary struct {
 
 const perSide = 50
 
-// PlayBoundary asks 50 times within the last twentieth of a window, and 50 times within the first
-// twentieth of the next.
+// PlayBoundary asks 50 times shortly before the end of a window, and 50 times shortly after.
 func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
 	b := &Boundary{Limit: perSide, Window: s.Window.Seconds()}
 	begin, err := s.Begin(ctx)
@@ -56,7 +55,7 @@ func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
 		return nil, err
 	}
 	for i := range 2 * perSide {
-		at := begin.Add(s.Window + s.Window*time.Duration(2*(i-perSide)+1)/(40*perSide))
+		at := begin.Add(s.Window + s.Around*time.Duration(2*(i-perSide)+1)/(2*perSide))
 		for algorithm, allowed := range map[limit.Algorithm]*int64{
 			limit.Fixed: &b.Fixed, limit.Log: &b.Log, limit.Counter: &b.Counter,
 		} {

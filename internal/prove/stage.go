@@ -14,6 +14,7 @@ type Stage struct {
 	Window  time.Duration // of the limits to play with
 	Windows int           // how long a scene of traffic lasts
 	Denials int           // how many are tried again
+	Around  time.Duration // how long before and after a boundary there are calls
 	// Early is how long before the promised time a denied call is tried again, and Waits whether
 	// that is in real time: then it is tried again and again until the time has come.
 	Early time.Duration
@@ -29,6 +30,7 @@ func Memory() Stage {
 	m := limit.NewMemory()
 	return Stage{
 		On: "memory", Window: time.Minute, Windows: 200, Denials: 400, Early: time.Microsecond,
+		Around: 3 * time.Second,
 		Begin: func(context.Context) (time.Time, error) {
 			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), nil
 		},
@@ -71,7 +73,7 @@ func Redis(store limit.Store, key limit.Key,
 	clock func(ctx context.Context) (time.Time, error)) Stage {
 	var ahead time.Duration // of the server's clock, before ours
 	s := Stage{On: "redis", Window: 500 * time.Millisecond, Windows: 4, Denials: 5,
-		Early: 20 * time.Millisecond, Waits: true}
+		Around: 200 * time.Millisecond, Early: 20 * time.Millisecond, Waits: true}
 	s.Begin = func(ctx context.Context) (time.Time, error) {
 		now, err := clock(ctx)
 		ahead = time.Until(now)
