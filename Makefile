@@ -4,7 +4,7 @@ GO ?= go
 # Without paths of this machine, symbols and debug information.
 SMALL = -trimpath -ldflags "-s -w"
 
-.PHONY: demo test soak check fuzz interop build install bench vuln fmt tools clean notices picture
+.PHONY: demo test soak check fuzz interop build install bench vuln fmt tools clean notices picture browser
 
 ## demo: one sweep of eight regions against the built-in stand-in, on SQLite
 demo:
@@ -36,6 +36,12 @@ interop: tools
 	@scripts/install-interop
 	$(GO) vet -tags interop ./interop
 	$(GO) test -tags interop -count 1 ./interop
+
+## browser: install Chromium and axe-core, and drive the pages; pictures of them are in bin/screens
+browser:
+	@scripts/install-browser
+	$(GO) vet -tags browser ./browser
+	$(GO) test -tags browser -count 1 ./browser
 
 ## build: the two programs, into bin/
 build:

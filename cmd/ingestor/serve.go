@@ -47,7 +47,7 @@ Ctrl-C and SIGTERM end it; requests under way are still answered.`,
 		},
 	}
 	c.Flags().StringVar(&address, "listen", "", "`ADDR` to listen on instead of that of serve:")
-	c.Flags().BoolVar(&demo, "demo", false, "serve made-up charts, fetched from the stand-in")
+	c.Flags().BoolVar(&demo, "demo", false, "serve a made-up day: charts of the stand-in, and budgets")
 	return c
 }
 
@@ -64,7 +64,7 @@ func (a *app) serve(ctx context.Context, address string, demo bool) error {
 		cfg.Serve.Listen = address
 	}
 	if demo {
-		if err := a.demoSweep(ctx, cfg); err != nil {
+		if err := a.demoDay(ctx, cfg); err != nil {
 			return err
 		}
 	}

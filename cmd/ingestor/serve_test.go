@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,15 +22,25 @@ func TestServeDemo(t *testing.T) {
 	p := begin(t, nil, "ingestor", "serve", "--demo", "--listen", "127.0.0.1:0")
 	p.stderr.await(t, "serving address=", p.ended)
 	found := address.FindStringSubmatch(p.stderr.String())
+	got := make(map[string]string)
 	for path, want := range map[string]int{
-		"/v1/charts/US": 200, "/v1/search?q=a": 200, "/readyz": 200, "/v1/charts/JP": 404,
+		"/": 200, "/v1/charts/US": 200, "/v1/charts/US/history": 200, "/v1/search?q=a": 200,
+		"/readyz": 200, "/v1/charts/JP": 404,
 	} {
 		answer, err := http.Get("http://" + found[1] + path)
 		must(t, err)
-		must(t, answer.Body.Close())
+		body, err := io.ReadAll(answer.Body)
+		must(t, errors.Join(err, answer.Body.Close()))
 		if answer.StatusCode != want {
 			t.Errorf("%s: %s, want %d", path, answer.Status, want)
 		}
+		got[path] = string(body)
+	}
+	if !strings.Contains(got["/"], "backfill") {
+		t.Errorf("the board is not filled: %s", got["/"])
+	}
+	if n := strings.Count(got["/v1/charts/US/history"], `"run":`); n != demoTicks {
+		t.Errorf("%d charts, want %d", n, demoTicks)
 	}
 	second := begin(t, nil, "ingestor", "serve", "--listen", found[1])
 	if code := second.code(); code != 1 {

@@ -133,7 +133,7 @@ func (b *chartBody) compare(was, videos []catalog.Ranked, ways []map[string]int)
 		}
 		entered := b.Was != nil && rank == 0
 		b.Places = append(b.Places, place{Ranked: v, New: entered, Known: b.Was != nil, Was: rank,
-			Way: newSpark(append(way, v.Rank), max(len(videos), len(was)))})
+			Way: newSpark(append(way, v.Rank))})
 		if entered {
 			b.Entered++
 		}

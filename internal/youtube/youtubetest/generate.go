@@ -187,7 +187,7 @@ func (g Generator) count(v *Video, n uint64, day int) {
 	likes := views / int64(12+g.dice(n, 41)%60)
 	comments := likes / int64(5+g.dice(n, 42)%30)
 	if n%53 == 1 {
-		likes -= int64(day) * likes / 4
+		likes -= int64(min(day, 3)) * likes / 4
 	}
 	v.CommentsDisabled, v.RatingsDisabled = n%37 == 9, n%43 == 10
 	if n%211 != 11 {

@@ -37,7 +37,7 @@ function put(old, part) {
 
 async function refresh() {
   again = busy || paused;
-  if (again) return;
+  if (again || document.hidden) return;
   busy = true;
   try {
     const answer = await fetch(location.href, { cache: "no-cache" });
@@ -60,7 +60,22 @@ async function refresh() {
   if (again) refresh();
 }
 
-const events = new EventSource("/events");
-events.addEventListener("changed", refresh);
-events.addEventListener("error", () => tell("Not connected, trying again."));
+// The server gives the answer of the last second again: one asked for later has the change in it.
+let soon = 0;
+function later() {
+  soon ||= setTimeout(() => { soon = 0; refresh(); }, 1200);
+}
+
+let events = null;
+function follow() {
+  events?.close();
+  events = new EventSource("/events");
+  events.addEventListener("changed", later);
+  events.addEventListener("error", () => tell("Not connected, trying again."));
+}
+
+// A browser has few connections for each server: a page that is left or hidden must not keep one.
+document.addEventListener("visibilitychange", () => document.hidden ? events?.close() : follow());
+window.addEventListener("pagehide", () => events?.close());
+window.addEventListener("pageshow", follow);
 setInterval(refresh, 60000); // "3 min ago" becomes "4 min ago"

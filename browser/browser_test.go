@@ -1,0 +1,202 @@
+//go:build browser
+
+// Package browser looks at the pages as people do: in a real browser.
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// root is where the module is.
+const root = ".."
+
+// tab is one page of a real browser. What its console says is an error of the test.
+type tab struct {
+	*testing.T
+	ctx context.Context
+	url string // of the server
+
+	mu   sync.Mutex
+	said []string
+}
+
+// open opens a browser of the test's own.
+func open(t *testing.T, url string) *tab {
+	t.Helper()
+	ctx, closeBrowser := chromedp.NewExecAllocator(t.Context(), chromedp.Headless,
+		chromedp.NoSandbox, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("force-prefers-reduced-motion", true))
+	t.Cleanup(closeBrowser)
+	ctx, closeTab := chromedp.NewContext(ctx)
+	t.Cleanup(closeTab)
+	b := &tab{T: t, ctx: ctx, url: url}
+	if err := chromedp.Listen(ctx, b.listen); err != nil {
+		t.Fatal(err)
+	}
+	get(b, chromedp.Location()) // enables what is listened to
+	return b
+}
+
+// get is what an action returns, within half a minute.
+func get[T any](b *tab, action chromedp.Action[T]) T {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	result, err := chromedp.Run(ctx, action)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return result
+}
+
+// listen notes what the console says and what goes wrong in scripts.
+func (b *tab) listen(event any) {
+	text := ""
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		text = fmt.Sprintf("%s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
+	case *runtime.EventConsoleAPICalled:
+		text = fmt.Sprintf("console.%s", e.Type)
+		for _, arg := range e.Args {
+			text += " " + string(arg.Value)
+		}
+	case *runtime.EventExceptionThrown:
+		text = e.ExceptionDetails.Text
+	case *page.EventJavascriptDialogOpening:
+		text = "dialog: " + e.Message
+	default:
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said = append(b.said, text)
+}
+
+// quiet wants nothing in the console, and empties it.
+func (b *tab) quiet(where string) {
+	b.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, text := range b.said {
+		b.Errorf("%s: %s", where, text)
+	}
+	b.said = nil
+}
+
+// visit opens a page of the server.
+func (b *tab) visit(path string) {
+	b.Helper()
+	get(b, chromedp.Steps(chromedp.Navigate(b.url+path), chromedp.WaitReady("main")))
+}
+
+// click clicks the first element that is selected, and waits for the page that follows, if any.
+func (b *tab) click(selector string) {
+	b.Helper()
+	get(b, chromedp.Steps(chromedp.ScrollIntoView(selector), chromedp.Click(selector)))
+}
+
+// says waits until an element says something.
+func (b *tab) says(selector, text string) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	defer cancel()
+	for {
+		said, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(
+			`[...document.querySelectorAll(%q)].map(e => e.innerText).join(" ")`, selector)))
+		said = strings.Join(strings.Fields(said), " ")
+		if err == nil && strings.Contains(said, text) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			b.Fatalf("%s does not say %q: %q", selector, text, said)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// waits waits until an expression is true.
+func (b *tab) waits(expression string) {
+	b.Helper()
+	get(b, chromedp.Poll[chromedp.Void](expression,
+		chromedp.WithPollingInterval(100*time.Millisecond)))
+}
+
+// usable wants nothing in the console, and nothing on the page that some people cannot use.
+func (b *tab) usable(where string) {
+	b.Helper()
+	b.quiet(where)
+	get(b, chromedp.Evaluate[chromedp.Void](axe(b.T)))
+	type problem struct{ ID, Help, Where string }
+	for _, p := range get(b, chromedp.Evaluate[[]problem](`axe.run().then(r => r.violations.flatMap(
+		v => v.nodes.map(n => ({ID: v.id, Help: v.help, Where: n.html}))))`,
+		chromedp.EvalAwaitPromise)) {
+		b.Errorf("%s: %s: %s: %s", where, p.ID, p.Help, p.Where)
+	}
+	b.quiet(where + ", in axe")
+}
+
+// axe is the source of axe-core, as scripts/install-browser leaves it.
+func axe(t *testing.T) string {
+	t.Helper()
+	dir, err := os.UserCacheDir()
+	must(t, err)
+	source, err := os.ReadFile(filepath.Join(dir, "quotabudget", "browser", "node_modules",
+		"axe-core", "axe.min.js"))
+	must(t, err)
+	return string(source)
+}
+
+// view sets the width of the window, and whether it is dark.
+func (b *tab) view(width, height int64, dark bool) {
+	b.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	get(b, chromedp.EmulateViewport(width, height))
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// picture saves the whole page as a picture.
+func (b *tab) picture(name string) {
+	b.Helper()
+	path := filepath.Join(screens(b.T), name+".png")
+	if err := os.WriteFile(path, get(b, chromedp.FullScreenshot(100)), 0o644); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// screens is the folder of the pictures, which is not committed.
+func screens(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(root, "bin", "screens")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var sizes = []struct {
+	name          string
+	width, height int64
+}{{"desk", 1280, 800}, {"phone", 390, 844}}

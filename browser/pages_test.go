@@ -1,0 +1,246 @@
+//go:build browser
+
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"quotabudget/internal/catalog"
+)
+
+// Each page is reached from the board by clicks, shows what it should, can be used by everybody,
+// and says nothing in the console.
+func TestPages(t *testing.T) {
+	b := open(t, newStation(t).demo())
+	b.visit("/")
+	b.says("h1", "Every bucket lasts to its reset")
+	b.says(".who", "backfill")
+	b.usable("board")
+	b.click(`.bucket details summary`)
+	b.says(".bucket details", "Until")
+	b.usable("board, with a table opened")
+
+	b.click(`.tile a[href="/charts/US"]`)
+	b.says("h1", "US trending")
+	b.says(".facts", "compared with")
+	b.usable("chart")
+	b.click(`.facts a`)
+	b.says("form.at", "the newest")
+	b.usable("chart before")
+	b.click(`form.at a`)
+	b.click(`.places tbody tr:nth-child(3) a`)
+	b.says(".facts", "first seen")
+	b.says("figure", "Views")
+	b.click("#counters summary")
+	b.usable("video")
+
+	b.click(`nav a[href="/charts"]`)
+	b.says("h1", "Charts")
+	b.usable("charts")
+
+	get(b, chromedp.SendKeys("#q", "the"+kb.Enter))
+	b.says("main", "Videos with the")
+	b.usable("search")
+	b.click(`a[rel="next"]`)
+	b.says("main", "page 2")
+	b.click(`.found li a`)
+	b.says(".facts", "last seen")
+
+	b.click(`nav a[href="/log"]`)
+	b.says("main", "The newest charges")
+	b.usable("log")
+	get(b, chromedp.SetValue("#by", "region"))
+	b.click(`.choose button`)
+	b.says("caption", "Units spent, by region")
+
+	b.click(`nav a[href="/plan"]`)
+	b.says("h1", "Every run gets its pages")
+	b.usable("plan")
+	b.click(`.chips a[href="/plan?days=3"]`)
+	b.says(".chips", "3 days")
+	b.usable("plan of three days")
+
+	b.click(`footer a[href="/docs"]`)
+	b.says("h1", "The API")
+	b.usable("the API")
+
+	b.visit("/search?q=" + strings.Repeat("no-such-word", 3))
+	b.says("main", "No video in the catalogue")
+	b.usable("search without a video")
+}
+
+// Pages are as usable on a phone and in the dark; nothing is wider than the screen. What they look
+// like is in the folder of the pictures.
+func TestScreens(t *testing.T) {
+	b := open(t, newStation(t).demo())
+	b.view(1280, 800, false)
+	b.visit("/charts/US")
+	video := get(b, chromedp.Evaluate[string](`document.querySelector(".places .name").pathname`))
+	for name, path := range map[string]string{"board": "/", "charts": "/charts",
+		"chart": "/charts/US", "video": video, "search": "/search?q=robot", "log": "/log",
+		"plan": "/plan?days=2", "docs": "/docs"} {
+		for _, size := range sizes {
+			for _, scheme := range []string{"light", "dark"} {
+				b.view(size.width, size.height, scheme == "dark")
+				b.visit(path)
+				where := name + "-" + size.name + "-" + scheme
+				if (scheme == "dark") == (size.name == "phone") {
+					b.usable(where)
+				}
+				b.quiet(where)
+				width := get(b, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`))
+				if width > size.width {
+					t.Errorf("%s: %d wide on a screen of %d", where, width, size.width)
+				}
+				b.picture(where)
+			}
+		}
+	}
+}
+
+// The board changes by itself while a sweep runs: the page is not loaded again, what the reader has
+// opened stays open, and the focus stays where it is. Paused, it stands still.
+func TestLive(t *testing.T) {
+	s := newStation(t, "YOUTUBE_API_KEY=any")
+	s.env = append(s.env, "YOUTUBE_ENDPOINT="+s.start("standin", "--listen", "127.0.0.1:0")+"/")
+	s.run("once", "--region", "US,GB")
+	b := open(t, s.start("serve", "--listen", "127.0.0.1:0"))
+	b.visit("/")
+	b.says("#live", "Following.")
+	b.says(".bucket", "9,492 of 9,500 units left")
+	b.says(".tiles", "DE – not fetched yet")
+	get(b, chromedp.Evaluate[chromedp.Void](`window.same = true`))
+	b.click(".bucket details summary")
+	get(b, chromedp.Focus(`.tile a[href="/charts/GB"]`))
+
+	s.run("once", "--region", "DE,FR")
+	b.waits(`document.querySelector(".bucket")?.innerText.replace(/\s+/g, " ")
+		.includes("9,484 of 9,500 units left")`)
+	b.waits(`document.querySelector(".tile a[href='/charts/DE']") !== null`)
+	for what, js := range map[string]string{
+		"the page was loaded again": `window.same === true`,
+		"the table was closed":      `document.querySelector(".bucket details").open`,
+		"the focus was lost":        `document.activeElement.getAttribute("href") === "/charts/GB"`,
+	} {
+		if !get(b, chromedp.Evaluate[bool](js)) {
+			t.Error(what)
+		}
+	}
+	b.usable("board, after it has changed")
+
+	b.click("#live button")
+	b.says("#live", "Paused.")
+	s.run("once", "--region", "IN")
+	b.click("#live button")
+	b.waits(`document.querySelector(".tile a[href='/charts/IN']") !== null`)
+}
+
+// What the upstream calls a video is shown as text, and does nothing.
+func TestHostile(t *testing.T) {
+	s := newStation(t)
+	titles := []string{`<script>window.hacked = 1; alert(1)</script>`,
+		`"><img src=x onerror="window.hacked = 2">`, `<svg onload=alert(3)>`,
+		"\u202egnp.exe \u2066isolate\u2069\u2069", "\x00\x1b[31mred\u009b", `javascript:alert(4)`,
+		`</title><script>alert(5)</script>`, "{{7*7}} ${7*7}",
+		"Z" + strings.Repeat("\u0300\u0301\u0302\u0303", 60), strings.Repeat("W", 400)}
+	var videos []catalog.Video
+	for i, title := range titles {
+		videos = append(videos, catalog.Video{ID: fmt.Sprintf("hostile-%d", i), Title: title,
+			ChannelTitle: title, ChannelID: title, Description: title, Tags: []string{title}})
+	}
+	c := s.catalog()
+	store(t, c, "US", time.Now().Add(-time.Hour), videos)
+	store(t, c, "US", time.Now(), append(videos[3:], videos[0]))
+	b := open(t, s.start("serve", "--listen", "127.0.0.1:0"))
+	b.view(390, 844, false)
+	paths := []string{"/charts", "/charts/US", "/search?q=alert",
+		"/search?q=%22%3E%3Cscript%3Ealert(6)%3C/script%3E"}
+	for _, v := range videos {
+		paths = append(paths, "/videos/"+v.ID)
+	}
+	for _, path := range paths {
+		b.visit(path)
+		if get(b, chromedp.Evaluate[bool](`"hacked" in window`)) {
+			t.Errorf("%s: a title was run", path)
+		}
+		width := get(b, chromedp.Evaluate[int](`document.documentElement.scrollWidth`))
+		if width > 390 {
+			t.Errorf("%s: %d wide on a phone", path, width)
+		}
+		b.quiet(path)
+	}
+	b.visit("/charts/US")
+	b.usable("a chart of hostile titles")
+	b.visit("/videos/hostile-0")
+	b.says("h1", titles[0])
+	b.visit("/videos/hostile-3")
+	b.says("h1", "gnp.exe isolate")
+}
+
+// All can be reached by keyboard: first of all, the way past the menu. The focus can be seen.
+func TestKeyboard(t *testing.T) {
+	b := open(t, newStation(t).demo())
+	b.visit("/")
+	get(b, chromedp.KeyEvent(kb.Tab))
+	at := func() string {
+		return get(b, chromedp.Evaluate[string](`document.activeElement.innerText.trim()`))
+	}
+	if got := at(); got != "Skip to the content" {
+		t.Errorf("the first stop is %q", got)
+	}
+	if !get(b, chromedp.Evaluate[bool](`document.activeElement.getBoundingClientRect().top >= 0`)) {
+		t.Error("the way past the menu cannot be seen")
+	}
+	get(b, chromedp.KeyEvent(kb.Enter))
+	get(b, chromedp.KeyEvent(kb.Tab))
+	inside := `document.querySelector("main").contains(document.activeElement)`
+	if !get(b, chromedp.Evaluate[bool](inside)) {
+		t.Errorf("the next stop is %q, which is not in the content", at())
+	}
+	for range 30 {
+		get(b, chromedp.KeyEvent(kb.Tab))
+		outlined := `document.activeElement === document.body ||
+			getComputedStyle(document.activeElement).outlineStyle !== "none"`
+		if !get(b, chromedp.Evaluate[bool](outlined)) {
+			t.Errorf("the focus on %q cannot be seen", at())
+		}
+	}
+}
+
+// Without scripts, pages say the same, and searching works.
+func TestWithoutScripts(t *testing.T) {
+	b := open(t, newStation(t).demo())
+	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true})
+	must(t, err)
+	b.visit("/")
+	b.says("h1", "Every bucket lasts to its reset")
+	b.click(".bucket details summary")
+	b.says(".bucket details", "Until")
+	get(b, chromedp.SendKeys("#q", "hours"+kb.Enter))
+	b.says("main", "Videos with hours")
+}
+
+// Real charts, with all that people call their videos.
+func TestRealCharts(t *testing.T) {
+	s := newStation(t)
+	c := s.catalog()
+	regions := s.realCharts(c)
+	if len(regions) == 0 {
+		return
+	}
+	b := open(t, s.start("serve", "--listen", "127.0.0.1:0"))
+	b.view(390, 844, true)
+	for _, region := range regions {
+		b.visit("/charts/" + region)
+		b.says(".facts", "videos")
+		b.quiet("the chart of " + region)
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+const (
+	// demoTicks sweeps are a day of the demo, the last one a few minutes ago.
+	demoTicks = 8
+	demoEvery = 3 * time.Hour
+	// demoSpeed is how fast the clock of the demo's past runs: a sweep takes some minutes by it.
+	demoSpeed = 400
+)
+
+// demoDay plays the last day: a sweep every three hours, and what others spend between them. The
+// sweeps are real ones of a stand-in; only the clock of the ledger and of the catalogue is set
+// back. A demo that was begun before gets one more sweep instead, because a ledger's clock never
+// runs backwards.
+func (a *app) demoDay(ctx context.Context, cfg *config.Config) error {
+	c, err := catalog.Open(ctx, cfg.Catalog)
+	if err != nil {
+		return err
+	}
+	runs, err := c.Runs(ctx, time.Time{}, 1)
+	if err = errors.Join(err, c.Close()); err != nil {
+		return err
+	}
+	if len(runs) > 0 {
+		return a.demoSweep(ctx, cfg)
+	}
+	charts := youtubetest.Generator{Days: demoTicks}.Charts()
+	last := time.Now().Add(-5 * time.Minute)
+	for left := demoTicks - 1; left >= 0 && err == nil; left-- {
+		standin := &youtubetest.Server{Charts: charts, DaysBack: left}
+		err = a.demoTick(ctx, *cfg, standin, last.Add(-time.Duration(left)*demoEvery))
+	}
+	return err
+}
+
+// demoTick sweeps a stand-in as if it were then.
+func (a *app) demoTick(ctx context.Context, cfg config.Config, standin http.Handler,
+	then time.Time) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: standin, ReadHeaderTimeout: time.Minute}
+	go server.Serve(listener)
+	defer server.Close()
+	cfg.YouTube.Endpoint = "http://" + listener.Addr().String() + "/"
+	st, err := a.open(ctx, &cfg, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	clock := func() time.Time { return then.Add(demoSpeed * time.Since(began)) }
+	if l, ok := st.budget.Ledger.(*sqliteledger.Ledger); ok {
+		l.Now = clock
+	}
+	sweep := st.sweep()
+	sweep.Now, sweep.Run = clock, quota.NewRunID(then)
+	_, err = sweep.Execute(ctx)
+	for _, call := range []quota.Call{
+		{Method: "youtube.search.list", Count: 4, Labels: quota.Labels{quota.LabelJob: "report"}},
+		{Method: "youtube.channels.list", Count: 300 + 40*int64(then.Hour()%12),
+			Labels: quota.Labels{quota.LabelJob: "backfill"}},
+	} {
+		if err == nil {
+			_, err = st.budget.Charge(ctx, call)
+		}
+	}
+	return errors.Join(err, st.Close())
+}
