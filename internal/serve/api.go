@@ -43,9 +43,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 		s.budgets(api)
 	}
 	s.links(api)
-	if s.Guard != nil {
-		s.decisions(api)
-	}
+	s.decisions(api)
 	return api
 }
 

@@ -46,6 +46,7 @@ var securityHeaders = map[string]string{
 
 // checked refuses what is not for this server, and tells browsers what a page may do.
 func (s *Server) checked(next http.Handler) http.Handler {
+	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range securityHeaders {
 			w.Header().Set(name, value)
@@ -53,6 +54,10 @@ func (s *Server) checked(next http.Handler) http.Handler {
 		if !s.named(r) {
 			writeProblem(w, huma.NewError(http.StatusMisdirectedRequest,
 				"this server does not have that name: add it to hosts: under serve:"))
+			return
+		}
+		if browsers.Check(r) != nil {
+			writeProblem(w, huma.Error403Forbidden("a page of another site can only read here"))
 			return
 		}
 		if s.Public { // whoever may read it may read it from a page of his own

@@ -15,7 +15,7 @@ type decisionInput struct {
 	Body struct {
 		Policy string `json:"policy" maxLength:"100" doc:"one of policies: under serve:"`
 		Key    string `json:"key" minLength:"1" maxLength:"256" doc:"who asks; made on first use"`
-		Cost   int64  `json:"cost,omitempty" minimum:"0" default:"1" doc:"units; 0 only looks"`
+		Cost   *int64 `json:"cost,omitempty" minimum:"0" default:"1" doc:"units; 0 only looks"`
 	}
 }
 
@@ -36,7 +36,11 @@ type decisionOutput struct {
 func (s *Server) decisions(api huma.API) {
 	huma.Post(api, "/v1/decisions", func(ctx context.Context, in *decisionInput) (*decisionOutput,
 		error) {
-		d, err := s.Guard.Decide(ctx, in.Body.Policy, in.Body.Key, in.Body.Cost)
+		cost := int64(1)
+		if in.Body.Cost != nil { // 0 is not the same as none
+			cost = *in.Body.Cost
+		}
+		d, err := s.Guard.Decide(ctx, in.Body.Policy, in.Body.Key, cost)
 		var unknown *guard.NoPolicyError
 		if errors.As(err, &unknown) {
 			return nil, huma.Error404NotFound(err.Error() + ": add it to policies: under serve:")

@@ -77,8 +77,11 @@ func TestDecisions(t *testing.T) {
 		time.Until(time.Time(d.ResetAt)) > time.Hour {
 		t.Errorf("%+v", d)
 	}
-	if d := ask("a", 0); d.Remaining != 0 {
+	if d := ask("a", 0); !d.Allowed || d.Remaining != 0 {
 		t.Errorf("a look: %+v", d)
+	}
+	if d := ask("c", 0); !d.Allowed || d.Remaining != 5 {
+		t.Errorf("a look at a new key: %+v", d)
 	}
 	if d := ask("b", 5); !d.Allowed {
 		t.Errorf("another key: %+v", d)

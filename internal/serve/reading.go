@@ -20,18 +20,24 @@ const (
 	// and a page that thousands look at is made once a second.
 	keptFor   = time.Second
 	keptBytes = 32 << 20
+	// longestKept is how long an address may be, in bytes, whose answer is kept.
+	longestKept = 1024
 	// leastCompressed is the size from which compressing pays.
 	leastCompressed = 1024
 )
 
-// cost is about how much memory the answer takes.
+// cost is about how much memory the answer takes, with its address.
 func (a *answer) cost() int { return len(a.body) + len(a.compressed) + 4096 }
 
 // reading answers GET and HEAD: each answer is made once a second for all who ask for it, has an
 // ETag, and is compressed for those who take it so. What others do, and streams, pass through it.
+//
+// An answer is made of the address alone, and of whether the reader may see what is private:
+// nothing else that one client sends can change what the next one gets.
 type reading struct {
-	next   http.Handler
-	flight singleflight.Group
+	next    http.Handler
+	private func(*http.Request) bool
+	flight  singleflight.Group
 
 	mu   sync.Mutex
 	kept map[string]*answer
@@ -48,17 +54,14 @@ type answer struct {
 	etag       string
 }
 
-func newReading(next http.Handler) *reading {
-	return &reading{next: next, kept: make(map[string]*answer)}
+func newReading(next http.Handler, private func(*http.Request) bool) *reading {
+	return &reading{next: next, private: private, kept: make(map[string]*answer)}
 }
 
-// passes reports whether the request is none of a reader: health, metrics and streams are never
-// kept, and neither is what a token opened.
+// passes reports whether the request is none of a reader: streams are never kept.
 func passes(r *http.Request) bool {
-	path := r.URL.Path
 	return r.Method != http.MethodGet && r.Method != http.MethodHead ||
-		r.Header.Get("Authorization") != "" || strings.HasSuffix(path, "/events") ||
-		path == "/healthz" || path == "/readyz" || path == "/metrics"
+		strings.HasSuffix(r.URL.Path, "/events")
 }
 
 func (h *reading) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -71,6 +74,9 @@ func (h *reading) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *reading) answer(r *http.Request) *answer {
 	key := r.URL.EscapedPath() + "?" + r.URL.RawQuery
+	if h.private(r) {
+		key = "private " + key
+	}
 	h.mu.Lock()
 	a := h.kept[key]
 	h.mu.Unlock()
@@ -82,7 +88,8 @@ func (h *reading) answer(r *http.Request) *answer {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 10*time.Second)
 		defer cancel()
 		get := r.Clone(ctx)
-		get.Method = http.MethodGet
+		get.Method, get.Body = http.MethodGet, http.NoBody
+		get.Header = http.Header{"Authorization": r.Header["Authorization"]}
 		rec := &recorder{answer{status: http.StatusOK, header: make(http.Header)}}
 		h.next.ServeHTTP(rec, get)
 		rec.finish()
@@ -94,7 +101,7 @@ func (h *reading) answer(r *http.Request) *answer {
 
 // keep keeps an answer, unless it is an error or there is no room.
 func (h *reading) keep(key string, a *answer) {
-	if a.status != http.StatusOK {
+	if a.status != http.StatusOK || len(key) > longestKept {
 		return
 	}
 	now := time.Now()

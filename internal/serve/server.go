@@ -48,11 +48,16 @@ func (s *Server) Handler() (http.Handler, error) {
 		w.Write(text)
 	})
 	s.pages(document).Routes(mux)
+	mux.HandleFunc("GET /v1/", func(w http.ResponseWriter, _ *http.Request) {
+		writeProblem(w, huma.Error404NotFound("the API cannot read that: see /openapi.json"))
+	})
 	route := func(r *http.Request) string {
 		_, pattern := mux.Handler(r)
 		return pattern
 	}
-	var guarded http.Handler = newReading(mux)
+	var guarded http.Handler = newReading(refusing(mux), func(r *http.Request) bool {
+		return s.mayReadPrivate(r.Header.Get("Authorization"))
+	})
 	if s.Guard != nil {
 		if err := checkRoutes(s.Guard.Limits, route); err != nil {
 			return nil, err
@@ -107,6 +112,20 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "ready")
+}
+
+// refusing answers as a problem what mux has no method for, under /v1.
+func refusing(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler, pattern := mux.Handler(r)
+		if pattern != "" || !strings.HasPrefix(r.URL.Path, "/v1/") {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		refusal := &recorder{answer{header: w.Header()}} // it has Allow
+		handler.ServeHTTP(refusal, r)
+		writeProblem(w, huma.NewError(refusal.status, "there is no such method here: see /openapi.json"))
+	})
 }
 
 // writeProblem writes the answer to an error, as the API does.

@@ -109,9 +109,21 @@ func single(values []string) []string {
 	return values
 }
 
-// forwarded reads the for= of each element (RFC 7239). An element without one is no address.
+// forwarded reads the for= of each element (RFC 7239). An element without one is no address, and
+// neither is a line with a quote left open: it would swallow what the proxy appended.
 func forwarded(values []string) (hops []string) {
-	for _, element := range split(strings.Join(values, ","), ',') {
+	for _, line := range values {
+		if strings.Count(line, `"`)%2 == 1 {
+			hops = append(hops, "")
+			continue
+		}
+		hops = append(hops, forwardedLine(line)...)
+	}
+	return hops
+}
+
+func forwardedLine(line string) (hops []string) {
+	for _, element := range split(line, ',') {
 		hop := ""
 		for _, pair := range split(element, ';') {
 			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")

@@ -37,6 +37,12 @@ func TestAddr(t *testing.T) {
 			"2001:db8:2::9"},
 		{"Forwarded with commas in quotes", proxy, `Forwarded: for=198.51.100.7;host="a,b;for=9.9.9.9"`,
 			"198.51.100.7"},
+		{"Forwarded with a quote that swallows the rest", proxy,
+			`Forwarded: for=1.1.1.1;x=", for=198.51.100.7`, "10.0.0.1"},
+		{"the same with an IPv6 address", proxy,
+			`Forwarded: for=1.1.1.1;x=", for="[2001:db8:2::9]"`, "10.0.0.1"},
+		{"a quote in a line of its own", proxy,
+			`Forwarded: for=1.1.1.1;x="|Forwarded: for=198.51.100.7`, "198.51.100.7"},
 		{"Forwarded, hidden", proxy, "Forwarded: for=_hidden", "10.0.0.1"},
 		{"Forwarded without for", proxy, "Forwarded: for=1.1.1.1, proto=https", "10.0.0.1"},
 		{"Cloudflare", proxy, "CF-Connecting-IP: 198.51.100.7|X-Forwarded-For: 1.1.1.1, 198.51.100.7",
@@ -78,7 +84,8 @@ func FuzzAddr(f *testing.F) {
 	f.Fuzz(func(t *testing.T, forwarded, xff, cf string) {
 		proxies := Proxies{netip.MustParsePrefix("10.0.0.0/8")}
 		r := &http.Request{RemoteAddr: "10.0.0.1:1", Header: http.Header{
-			"Forwarded": {forwarded}, "X-Forwarded-For": {xff, "198.51.100.7"}, "Cf-Connecting-Ip": {cf}}}
+			"Forwarded":       {forwarded + ", for=198.51.100.7"},
+			"X-Forwarded-For": {xff, "198.51.100.7"}, "Cf-Connecting-Ip": {cf}}}
 		if got := proxies.Addr(r).String(); got != "198.51.100.7" && got != "10.0.0.1" {
 			t.Errorf("forged: %s", got)
 		}

@@ -228,9 +228,12 @@ func (e *NoPolicyError) Error() string {
 }
 
 // Decide asks a policy by decision on behalf of another program, for a key of its choice. A key
-// exists from its first use on. A cost of 0 only looks.
+// exists from its first use on. A cost of 0 only looks. A nil Guard has no policies.
 func (g *Guard) Decide(ctx context.Context, policy, key string,
 	cost int64) (limit.Decision, error) {
+	if g == nil {
+		return limit.Decision{}, &NoPolicyError{policy}
+	}
 	for i := range g.Limits {
 		l := &g.Limits[i]
 		if l.By != ByDecision || l.Name != policy {

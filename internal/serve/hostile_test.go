@@ -1,0 +1,112 @@
+package serve
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"strings"
+	"testing"
+
+	"quotabudget/internal/limit/caller"
+	"quotabudget/internal/limit/guard"
+)
+
+// form is a body from which a form could be read.
+const form = "--x\r\nContent-Disposition: form-data; name=\"q\"\r\n\r\nmade-up\r\n--x--\r\n"
+
+// An answer that is given to others is made of the address alone: what else somebody sends with a
+// request changes nothing for the next.
+func TestAnswersOfOthers(t *testing.T) {
+	t.Parallel()
+	s := filled(t)
+	s.wants(s.get("/v1/regions", "Accept", "json"), 200)
+	if got := s.get("/v1/regions").header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type is %q after a request that asked for another", got)
+	}
+	s.send(http.MethodGet, "/search", form, "Content-Type", "multipart/form-data; boundary=x")
+	if body := s.get("/search").body; strings.Contains(body, "made-up") {
+		t.Error("a search shows what the request before it sent in its body")
+	}
+}
+
+// What a token opens is kept apart from what everybody sees. Who sends a token, or an API key, gets
+// answers with an ETag, too.
+func TestPrivateAnswersAreApart(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, func(s *Server) {
+		s.Public, s.Tokens = true, NewTokens("token")
+		guarded(guard.Limit{Policy: perHour("all", 1000), By: guard.ByClient})(s)
+		known := &caller.Known{Keys: map[caller.Digest]caller.Key{
+			sha256.Sum256([]byte("key")): {Name: "key"}}}
+		s.Guard.Caller, s.Guard.Stats = known.Of, &guard.Stats{}
+	})
+	for range 3 {
+		own := s.get("/", "Authorization", "Bearer token")
+		s.wants(own, 200, "Limits of this server")
+		for _, other := range []string{"", "Bearer key", "Bearer wrong"} {
+			r := s.get("/", "Authorization", other)
+			if strings.Contains(r.body, "Limits of this server") ||
+				r.header.Get("ETag") == own.header.Get("ETag") {
+				t.Errorf("%q: shown what needs the token", other)
+			}
+		}
+	}
+	tag := s.get("/v1/regions").header.Get("ETag")
+	for _, who := range []string{"Bearer key", "Bearer token"} {
+		r := s.get("/v1/regions", "Authorization", who, "If-None-Match", tag)
+		if r.status != http.StatusNotModified {
+			t.Errorf("%s: %d %v", who, r.status, r.header)
+		}
+	}
+}
+
+// Long addresses count as memory, too: very many of them are not kept.
+func TestKeptIsBounded(t *testing.T) {
+	t.Parallel()
+	h := newReading(nil, nil)
+	const long = 64 << 10
+	for i := range 4 * keptBytes / long {
+		h.keep(strings.Repeat("x", long)+string(rune('a'+i%26))+strings.Repeat("y", i),
+			&answer{status: http.StatusOK})
+	}
+	if kept := len(h.kept) * long; kept > keptBytes {
+		t.Errorf("%d bytes of addresses are kept, of %d", kept, keptBytes)
+	}
+}
+
+// A page of another site cannot make a browser post, not even without a content type. Programs,
+// which are no browsers, can.
+func TestOtherSitesCannotPost(t *testing.T) {
+	t.Parallel()
+	for _, public := range []bool{false, true} {
+		s := newStation(t, func(s *Server) { s.Public = public })
+		for path, body := range map[string]string{"/v1/links": `{"to":"/charts/US"}`,
+			"/v1/decisions": `{"policy":"rlaas","key":"a"}`} {
+			s.wants(s.send(http.MethodPost, path, body, "Origin", "http://evil.example"), 403)
+			s.wants(s.send(http.MethodPost, path, body, "Sec-Fetch-Site", "cross-site"), 403)
+		}
+		s.wants(s.send(http.MethodPost, "/v1/links", `{"to":"/charts/US"}`, "Origin", s.url), 201)
+	}
+}
+
+// Whatever is wrong with a request to the API, the answer is problem+json.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	s := filled(t)
+	s.routes = nil // these are not in the document
+	for request, want := range map[string]int{
+		"GET /v1/none": 404, "GET /v1/regions/": 404, "POST /v1/regions": 405,
+		"DELETE /v1/charts/US": 405, "PUT /v1/links": 405, "POST /v1/none": 405,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		r := s.send(method, path, "")
+		s.wants(r, want, `"status":`)
+		if got := r.header.Get("Content-Type"); got != "application/problem+json" {
+			t.Errorf("%s: %s", request, got)
+		}
+		if want == 405 && r.header.Get("Allow") == "" {
+			t.Errorf("%s: no Allow", request)
+		}
+	}
+	r := s.send(http.MethodPost, "/v1/decisions", `{"policy":"rlaas","key":"a"}`)
+	s.wants(r, 404, "policies: under serve:") // there is no limiter at all
+}
