@@ -1,0 +1,73 @@
+package report
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/plan"
+	"quotabudget/internal/quota"
+)
+
+const planned = `credentials:
+  - name: one
+    limits: [{bucket: default, units: 20, window: day}]
+ingest: {regions: [US, GB], pages: 4, schedule: "0 */6 * * *", stagger: 0s}
+`
+
+// The plan begins at the ledger's time with what was spent: 8 of 20 units are gone, so of the eight
+// runs until the reset, which want 32 pages, 12 pages are left.
+func TestPlanBeginsWithTheLedger(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "quota.yaml")
+	must(t, os.WriteFile(file, []byte(planned), 0o600))
+	cfg, err := config.Load(t.Context(), file, func(name string) string {
+		return map[string]string{"QUOTA_STATE_DIR": dir}[name]
+	})
+	must(t, err)
+	l, err := sqliteledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+	must(t, err)
+	defer l.Close()
+	now := time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC) // an hour after the reset
+	l.Now = func() time.Time { return now }
+	cred := cfg.Credentials[0]
+	d, err := cred.Budget(l, cfg.Costs, nil).Charge(t.Context(),
+		quota.Call{Method: PageMethod, Count: 8})
+	must(t, err)
+	if !d.Allowed {
+		t.Fatalf("%+v", d)
+	}
+	now = now.Add(30 * time.Minute)
+	got, err := Source{Config: cfg, Ledger: l}.Plan(t.Context(), 1)
+	must(t, err)
+	out := NewPlan(got)
+	if !time.Time(out.From).Equal(now) || out.To.String() != "2026-07-02T07:00:00.000000Z" {
+		t.Errorf("from %s to %s", out.From, out.To)
+	}
+	if out.Runs != 8 || out.Wanted != 32 || out.Pages != 12 || out.Fits ||
+		out.Windows[0].Peak != 20 || *out.Windows[0].Percent != 100 ||
+		len(out.Lost) != int(out.Partial+out.Denied+out.LeftOut) || out.First == nil {
+		t.Errorf("%+v", out)
+	}
+	now = now.Add(24 * time.Hour) // the eight belong to yesterday
+	got, err = Source{Config: cfg, Ledger: l}.Plan(t.Context(), 1)
+	must(t, err)
+	if pages := got.Report.Pages; pages <= 12 || got.Report.Windows[0].Peak != pages {
+		t.Errorf("%d pages of a new day; %+v", pages, got.Report.Windows)
+	}
+}
+
+// Lost runs beyond the bound are counted.
+func TestLose(t *testing.T) {
+	o := Planned{Share: math.Inf(1)}
+	for range mostLost + 3 {
+		o.Lose(plan.Run{})
+	}
+	if out := NewPlan(o); len(out.Lost) != mostLost || out.More != 3 {
+		t.Errorf("%d listed, %d more", len(out.Lost), out.More)
+	}
+}

@@ -1,0 +1,123 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/catalog"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// charted is a chart with a video at each place; "" is the gap that a repeated video leaves.
+func charted(ids ...string) (videos []catalog.Ranked) {
+	for i, id := range ids {
+		if id != "" {
+			videos = append(videos, catalog.Ranked{Rank: i + 1,
+				Seen: catalog.Seen{Video: catalog.Video{ID: id, Title: "T" + id}}})
+		}
+	}
+	return videos
+}
+
+func TestNewChanges(t *testing.T) {
+	none := []string(nil)
+	for _, c := range []struct {
+		name                    string
+		before, after           []string
+		entered, dropped, moved []string // "id place", and "id was>is"
+	}{
+		{"the same", []string{"a", "b"}, []string{"a", "b"}, none, none, none},
+		{"swapped", []string{"a", "b"}, []string{"b", "a"}, none, none, []string{"b 2>1", "a 1>2"}},
+		{"one new on top", []string{"a", "b"}, []string{"c", "a"}, []string{"c 1"},
+			[]string{"b 2"}, []string{"a 1>2"}},
+		{"a gap moves nobody", []string{"a", "b", "c"}, []string{"a", "", "c"}, none,
+			[]string{"b 2"}, none},
+		{"a gap that closes", []string{"a", "", "c"}, []string{"a", "c"}, none, none,
+			[]string{"c 3>2"}},
+		{"from an empty chart", none, []string{"a"}, []string{"a 1"}, none, none},
+		{"to an empty chart", []string{"a"}, none, none, []string{"a 1"}, none},
+	} {
+		got := NewChanges(catalog.Chart{}, charted(c.before...), catalog.Chart{},
+			charted(c.after...))
+		var moved []string
+		for _, m := range got.Moved {
+			moved = append(moved, fmt.Sprintf("%s %d>%d", m.ID, m.Was, m.Rank))
+		}
+		entered, dropped := places(got.Entered), places(got.Left)
+		if !slices.Equal(entered, c.entered) || !slices.Equal(dropped, c.dropped) ||
+			!slices.Equal(moved, c.moved) {
+			t.Errorf("%s: entered %v, left %v, moved %v", c.name, entered, dropped, moved)
+		}
+		if got.Entered == nil || got.Left == nil || got.Moved == nil {
+			t.Errorf("%s: an empty list is written as null", c.name)
+		}
+	}
+}
+
+func places(videos []Video) (all []string) {
+	for _, v := range videos {
+		all = append(all, fmt.Sprint(v.ID, " ", v.Rank))
+	}
+	return all
+}
+
+// The largest sum comes first; equal ones are in the order of their keys.
+func TestGrouper(t *testing.T) {
+	sums := Grouper{}
+	for _, charge := range []struct {
+		key   string
+		units int64
+	}{{"US", 4}, {"BR", 1}, {"", 4}, {"BR", 2}, {"GB", 9}} {
+		sums.Add(charge.key, charge.units, 1)
+	}
+	want := []Group{{"GB", 9, 1}, {"", 4, 1}, {"US", 4, 1}, {"BR", 3, 2}}
+	if got := sums.Groups("region"); got.By != "region" || !slices.Equal(got.Rows, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := (Grouper{}).Groups("job"); got.Rows == nil {
+		t.Error("no rows are written as null")
+	}
+}
+
+func TestLabelOf(t *testing.T) {
+	for by, want := range map[string]string{"method": "method", "region": "region", "job": "job",
+		"label:team": "team", "label:job": "job"} {
+		if got, err := LabelOf(by); got != want || err != nil {
+			t.Errorf("%s: %q, %v", by, got, err)
+		}
+	}
+	for _, by := range []string{"", "run", "team", "Method", "label:", "label:a b", "label:Team="} {
+		if got, err := LabelOf(by); err == nil || !strings.HasPrefix(err.Error(), by+":") {
+			t.Errorf("%q: %q, %v", by, got, err)
+		}
+	}
+}
+
+// A time survives its JSON to the microsecond, whatever its zone.
+func TestTimeRoundTrip(t *testing.T) {
+	zone := time.FixedZone("", -7*3600)
+	for _, at := range []time.Time{{}, time.UnixMicro(1), time.UnixMicro(1_782_896_400_123_456),
+		time.Date(2026, 7, 1, 2, 0, 0, 0, zone)} {
+		text, err := json.Marshal(Time(at))
+		must(t, err)
+		var got Time
+		must(t, json.Unmarshal(text, &got))
+		if !time.Time(got).Equal(at) || time.Time(got).IsZero() != at.IsZero() {
+			t.Errorf("%v is written as %s and read as %v", at, text, time.Time(got))
+		}
+	}
+	if got := Time(time.Date(2026, 7, 1, 2, 0, 0, 0, zone)).String(); got !=
+		"2026-07-01T09:00:00.000000Z" {
+		t.Errorf("got %s", got)
+	}
+}
