@@ -4,7 +4,7 @@ GO ?= go
 # Without paths of this machine, symbols and debug information.
 SMALL = -trimpath -ldflags "-s -w"
 
-.PHONY: demo test soak check fuzz interop build install bench vuln fmt tools clean notices picture browser
+.PHONY: demo test soak check fuzz interop build install bench vuln fmt tools clean notices picture pictures browser
 
 ## demo: one sweep of eight regions against the built-in stand-in, on SQLite
 demo:
@@ -71,6 +71,11 @@ bench: tools
 picture:
 	$(GO) run ./cmd/quotactl prove --seed 7 --svg docs/limits.svg
 	$(GO) test . -run '^TestPicture$$' -count 1 -update
+
+## pictures: those of docs/pages.md, from the demo in a real browser
+pictures:
+	@scripts/install-browser
+	$(GO) test -tags browser ./browser -run '^TestPictures$$' -count 1 -update
 
 ## notices: the licences of everything that is linked into the programs, into THIRD_PARTY_NOTICES
 notices:

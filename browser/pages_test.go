@@ -3,7 +3,10 @@
 package browser
 
 import (
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +105,33 @@ func TestScreens(t *testing.T) {
 				b.picture(where)
 			}
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "write the pictures of docs/pages.md")
+
+// The pictures of the manual are of the demo. With -update they are written anew.
+func TestPictures(t *testing.T) {
+	b := open(t, newStation(t).demo())
+	for _, p := range []struct {
+		name, path    string
+		width, height int64
+		dark          bool
+	}{
+		{"board", "/", 1200, 860, false}, {"chart", "/charts/US", 1200, 640, true},
+		{"phone", "/", 390, 760, true},
+	} {
+		b.view(p.width, p.height, p.dark)
+		b.visit(p.path)
+		png := get(b, chromedp.CaptureScreenshot())
+		if len(png) > 150_000 {
+			t.Errorf("the picture of %s has %d bytes, at most 150,000", p.name, len(png))
+		}
+		dir := screens(t)
+		if *update {
+			dir = filepath.Join(root, "docs")
+		}
+		must(t, os.WriteFile(filepath.Join(dir, "page-"+p.name+".png"), png, 0o644))
 	}
 }
 

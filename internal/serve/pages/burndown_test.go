@@ -137,7 +137,7 @@ func TestSpenders(t *testing.T) {
 	}
 	got := spenders(sums, nine)
 	want := []spender{{"trending US", 60, 56}, {"(no label)", 20, 18},
-		{"youtube.search.list", 20, 18}, {"j0", 1, 0}, {"j1", 1, 0}, {"4 others", 4, 3}}
+		{"youtube.search.list", 20, 18}, {"j0", 1, 1}, {"j1", 1, 1}, {"4 others", 4, 3}}
 	if len(got) != len(want) {
 		t.Fatalf("%v", got)
 	}

@@ -210,9 +210,10 @@ func newItem(p page, section, path, name string) item {
 	return item{path, name, p.Section == section}
 }
 
+// percent is a part of a whole for a bar: a part that is there can be seen.
 func percent(part, whole int64) int64 {
-	if whole <= 0 {
+	if whole <= 0 || part <= 0 {
 		return 0
 	}
-	return min(100, max(0, 100*part/whole))
+	return min(100, max(1, 100*part/whole))
 }
