@@ -4,9 +4,9 @@
 -- KEYS   one for each policy, all in one slot, then former keys, whose charges are moved. Names say
 --        policy, algorithm, window and who asks, so that a changed policy begins empty.
 -- ARGV   six for each policy: algorithm (log, counter or fixed), units (1 to 2^32), window in µs,
---        cost in units (0 only looks), 1 if denied calls are charged too, else 0, and the number of
---        the former key in KEYS, or 0. For counter the window is whole milliseconds, and units *
---        milliseconds at most 2^53.
+--        cost in units (0 charges nothing), 1 if denied calls are charged too, else 0, and the
+--        number of the former key in KEYS, or 0. For counter the window is whole milliseconds, and
+--        units * milliseconds at most 2^53.
 -- Reply  integers: 1 allowed or 0 denied, the server's time in µs, then four for each policy:
 --        1 it allows, 0 it denies or -1 the cost exceeds the units; units remaining; µs until the
 --        cost fits, if nobody else charges; µs until all is free again
@@ -20,8 +20,8 @@ local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
 local SAFE = 9007199254740992
 
--- counter and fixed are a string of three doubles: the begin of the clock's window, the units of
--- the one before, and the units of this one.
+-- counter and fixed are a string of three doubles: the start of the clock's window, the units of
+-- the previous one, and the units of this one.
 local function read_counter(s, raw)
   if raw then s.begin, s.previous, s.current = unpack_('<ddd', raw) end
   s.stored = s.begin
@@ -33,7 +33,7 @@ local function read_counter(s, raw)
   end
 end
 
--- fades is how far into a window the units of the one before it have faded to so many.
+-- fades is how far into a window the units of the previous one have faded to this many.
 local function fades(s, units, to)
   if units <= to then return 0 end
   return 1000 * ceil((units - to) * (s.window / 1000) / units)
@@ -78,8 +78,8 @@ local function record_counter(s, cost)
 end
 
 -- log is a sorted set of charges: score µs, member <running total>:<units>. The total has 16
--- digits, so that charges of the same µs are in order. What is known of it is made only if it is
--- needed: that takes as long as a counter's whole decision.
+-- digits, so that charges of the same µs are in order. Its functions are made only if they are
+-- needed: making them takes as long as a counter's whole decision.
 local function make_log()
   local function parse(member)
     local total, units = string.match(member, '^(%d+):(%d+)$')
@@ -106,7 +106,7 @@ local function make_log()
     if at > clock - s.window then s.newest, s.before = at, total_before(s, s.left) end
   end
 
-  -- first finds the first entry, by rank, whose running total is so much or more.
+  -- first is the rank of the first entry whose running total is at least this much.
   local function first(s, total)
     local low, high = s.left, call('ZCARD', s.key) - 1
     while low < high do

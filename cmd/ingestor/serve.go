@@ -28,15 +28,16 @@ func serveCommand(a *app) *cobra.Command {
 	var demo bool
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the catalogue as an HTTP API and as pages",
-		Long: `serve answers what the catalogue has: charts now and at a moment, what changed
-between them, videos with their histories, and full-text search. It never asks the upstream, so no
-answer costs a unit. The API is described at /openapi.json.
+		Short: "Serve the catalogue and the budgets as web pages and as an HTTP API",
+		Long: `serve shows charts, videos with their histories, full-text search and the budgets, as
+web pages and as JSON. It never asks the upstream, so no request costs a unit. /docs and
+/openapi.json describe the API.
 
 It listens on this machine alone unless serve: in quota.yaml says otherwise. With public: true,
-budgets, forecast, plan and log need a token of token_file.
+budgets, forecast, plan, log and decisions need a token of token_file. With limits: and policies:,
+it limits its callers, and decides for other programs.
 
-Ctrl-C and SIGTERM end it; requests under way are still answered.`,
+Ctrl-C and SIGTERM stop it after the requests under way.`,
 		Example: `  ingestor serve
   ingestor serve --demo                          with made-up charts, without a key
   curl -s http://127.0.0.1:8080/v1/charts/US | jq -r '.videos[].title'`,
@@ -93,7 +94,7 @@ type door struct {
 	close   func() error
 }
 
-// frontDoor opens the configured address. The configuration of serve: is that at the start.
+// frontDoor opens the configured address. Later changes of serve: take effect at the next start.
 func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
 	source func() report.Source) (*door, error) {
 	cfg := source().Config
@@ -125,7 +126,7 @@ func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
 	return &door{listener, handler, cfg.Daemon.Grace, closeStore}, nil
 }
 
-// limiter is what the configuration says of limits, nil for none, and what closes its store.
+// limiter returns the guard with the configured limits, nil for none, and what closes its store.
 func limiter(ctx context.Context, cfg *config.Config) (*guard.Guard, func() error, error) {
 	rules, nothing := &cfg.Serve.Rules, func() error { return nil }
 	if len(rules.Limits) == 0 {
@@ -166,7 +167,7 @@ func (a *app) demoSweep(ctx context.Context, cfg *config.Config) error {
 	return errors.Join(err, st.Close())
 }
 
-// server is what the configuration says of serving.
+// server returns the configured server, still without its ledger and limits.
 func (a *app) server(cfg *config.Config, c *catalog.Catalog) (*serve.Server, error) {
 	s := &serve.Server{Catalog: c, Regions: regionNames(cfg), Hosts: cfg.Serve.Hosts,
 		Public: cfg.Serve.Public, Log: a.Logger()}

@@ -40,12 +40,12 @@ func (a *app) prove() *cobra.Command {
 
   boundary  50 calls before and 50 after a boundary of the clock, under a limit of 50
   counter   the counter's estimate beside the truth: steady, bursty and adversarial calls
-  retry     denied calls, tried again a microsecond early and on time
+  retry     denied calls, retried a microsecond early and on time
 
 --on sqlite plays on a ledger in a file of its own. A ledger has only the log, so the other
-algorithms are played in memory. --on redis plays on the server of the configured ledger, under keys of its own
-that expire within seconds. It waits for the server's clock, for about ten seconds in all, and tries
-denied calls again until the time has come.
+algorithms are played in memory. --on redis plays on the server of the configured ledger, under keys
+of its own that expire within seconds. That is in real time and takes about ten seconds; denied
+calls are retried until the promised time.
 
 prove exits with 1 if a promise was broken.`,
 		Example: `  quotactl prove
@@ -74,8 +74,8 @@ prove exits with 1 if a promise was broken.`,
 	}
 	c.Flags().StringVar(&p.on, "on", "memory", "`STORE` to play on: memory, sqlite or redis")
 	c.Flags().Uint64Var(&p.seed, "seed", 0,
-		"`N` that the random calls follow from; another one each time if not given")
-	c.Flags().StringVar(&p.svg, "svg", "", "draw what was found to `FILE`")
+		"`N` makes the random calls repeatable; if not given, they differ each time")
+	c.Flags().StringVar(&p.svg, "svg", "", "draw the result to `FILE`")
 	return c
 }
 

@@ -9,7 +9,7 @@ const { createClient } = require('redis');
 const script = readFileSync(join(__dirname, '../../lua/limit.lua'), 'utf8');
 const sha1 = createHash('sha1').update(script).digest('hex');
 
-// take says whether who may spend cost units, how many are left, and the seconds to wait.
+// take asks whether who may spend cost units: allowed or not, units left, seconds to wait.
 async function take(redis, { policy, units, seconds }, who, cost = 1) {
   const window = Math.round(seconds * 1e6);
   const digest = createHash('sha256').update(who).digest('hex').slice(0, 32);

@@ -12,7 +12,7 @@ class Limiter
         $this->script = file_get_contents(__DIR__ . '/../../lua/limit.lua');
     }
 
-    /** Whether $who may spend $cost units, how many are left, and the seconds to wait. */
+    /** Asks whether $who may spend $cost units: [allowed, units left, seconds to wait]. */
     public function take(string $policy, int $units, float $seconds, string $who,
         int $cost = 1): array
     {

@@ -17,7 +17,7 @@ class Limiter:
             self.script = client.register_script(file.read())
 
     def take(self, policy, units, seconds, who, cost=1):
-        """Whether who may spend cost units, how many are left, and the seconds to wait."""
+        """Ask whether who may spend cost units: allowed, units left, seconds to wait."""
         window = int(seconds * 1_000_000)
         digest = hashlib.sha256(who.encode()).hexdigest()[:32]
         key = f"limit:{{all}}:{policy}:log:{window}:{digest}"

@@ -1,18 +1,18 @@
 package limit
 
-// counter is the state of Counter and Fixed: units of the clock's window that is under way, and of
-// the one before it. Units fade by the millisecond, so that no product exceeds maxProduct.
+// counter is the state of Counter and Fixed: the units of the clock's current window, and of the
+// previous one. Units fade by the millisecond, so that no product exceeds maxProduct.
 type counter struct {
-	begin    int64 // µs, of the window that is under way: a multiple of its length
+	begin    int64 // of the current window, in µs: a multiple of its length
 	previous int64 // units; Fixed ignores them
 	current  int64
 }
 
-// maxProduct is units times milliseconds: as large as a script of Redis counts exactly.
+// maxProduct bounds units times milliseconds to what a Redis script counts exactly.
 const maxProduct = 1 << 53
 
-// at is the state at a moment, and for how many µs its window has been under way: less than 0 if a
-// clock was set back, which frees nothing.
+// at is the state at a moment, and how many µs of its window have passed: negative if the clock was
+// set back, which frees nothing.
 func (c counter) at(p *Policy, now int64) (counter, int64) {
 	w := p.window()
 	begin := max(now-now%w, c.begin)
@@ -27,8 +27,8 @@ func (c counter) at(p *Policy, now int64) (counter, int64) {
 	return c, now - begin
 }
 
-// used estimates the units in the window that ends now: those of the window before count by the
-// part of it that is still inside, rounded up.
+// used estimates the units in the window that ends now: those of the previous window count in
+// proportion to the part of it that is still inside, rounded up.
 func (c counter) used(w, gone int64) int64 {
 	if c.previous == 0 {
 		return c.current
@@ -68,7 +68,7 @@ func (c counter) fits(p *Policy, gone, cost int64) int64 {
 	return w - gone + fades(c.current, room, w)
 }
 
-// fades is how far into a window the units of the one before it have faded to so many.
+// fades is how far into a window the units of the previous one have faded to this many.
 func fades(units, to, w int64) int64 {
 	if units <= to {
 		return 0
@@ -83,7 +83,7 @@ func (c counter) record(p *Policy, now, cost int64) counter {
 	return c
 }
 
-// idle reports whether a key that was never seen would get the same answers.
+// idle reports whether a key that was never used would get the same answers.
 func (c counter) idle(p *Policy, now int64) bool {
 	c, _ = c.at(p, now)
 	return c.previous == 0 && c.current == 0

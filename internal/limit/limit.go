@@ -1,4 +1,4 @@
-// Package limit decides whether a caller of our own API may go on.
+// Package limit decides whether a caller of our own API may proceed.
 //
 // A Policy allows so many units in a window, for each key: an address, an API key, or everybody
 // together. A request asks all its policies in one step (Memory.Take), and either all of them are
@@ -24,16 +24,16 @@ import (
 // Algorithm is how units are counted.
 type Algorithm string
 
-// Log keeps the time and the units of each charge: exact. Counter keeps two numbers for each key
-// and takes the charges of the window before as spread evenly. Fixed keeps one number for each
-// window of the clock, and is here for comparison.
+// Log keeps the time and the units of each charge, and is exact. Counter keeps two numbers for each
+// key and assumes that the charges of the previous window were spread evenly. Fixed keeps one
+// number for each window of the clock, and is here for comparison.
 const (
 	Log     Algorithm = "log"
 	Counter Algorithm = "counter"
 	Fixed   Algorithm = "fixed"
 )
 
-// Bounds of a policy. Within them no figure here can overflow.
+// Bounds of a policy. Within them nothing computed here can overflow.
 const (
 	MaxUnits  = 1 << 32
 	MaxWindow = 366 * 24 * time.Hour
@@ -46,11 +46,11 @@ type Policy struct {
 	Units     int64
 	Window    time.Duration // whole microseconds
 	Algorithm Algorithm
-	// CountDenied charges what was denied, too, so that who keeps asking is kept out. It is free
-	// again once it was quiet for a window (two, with Counter).
+	// CountDenied charges denied calls, too, so that a caller who never stops asking stays denied,
+	// until it has been quiet for a window (two, with Counter).
 	CountDenied bool
-	// Shards splits each key into so many parts, each with its part of the units, so that one key is
-	// not the work of one node of a cluster (see Sharded). 0 and 1 are one part.
+	// Shards splits each key into parts, each with its share of the units, so that a hot key is not
+	// the work of a single node of a cluster (see Sharded). 0 and 1 mean one part.
 	Shards int
 }
 
@@ -90,8 +90,8 @@ type Key [16]byte
 type Ask struct {
 	Policy *Policy
 	Key    Key
-	Before Key   // what the key was until now: what was charged under it is moved. Zero: nothing
-	Cost   int64 // units; 0 only looks
+	Before Key   // the former key, whose charges are moved to Key; zero for none
+	Cost   int64 // units; 0 charges nothing
 	Part   int   // which part of a split key this is, from 1 on; 0 for a whole one (see Sharded)
 	Decision
 }
@@ -111,9 +111,9 @@ type Decision struct {
 
 // Store decides. *Memory is one.
 type Store interface {
-	// Take charges all asks or, if one is denied, none, and reports which it was. Each ask has its
-	// own answer then: what another one denied has the answer to a cost of 0. Asks of one call are of
-	// different policies or keys. An error means that nothing is known: a charge may have been made.
+	// Take charges all asks or, if one is denied, none, and reports which. Each ask then has its own
+	// answer: one that only another ask kept from being charged has the answer to a cost of 0. The
+	// asks of one call differ in policy or key. After an error, a charge may have been made.
 	Take(ctx context.Context, asks []Ask) (allowed bool, err error)
 }
 

@@ -84,7 +84,7 @@ func (h *history) record(p *Policy, now, cost int64) {
 	h.entries = append(h.entries, entry{at, total})
 }
 
-// idle reports whether a key that was never seen would get the same answers.
+// idle reports whether a key that was never used would get the same answers.
 func (h *history) idle(p *Policy, now int64) bool {
 	return h == nil || h.inside(p, now) == len(h.entries)
 }

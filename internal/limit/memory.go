@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Memory keeps what was charged in this process. Keys that no longer matter are forgotten by Run or
-// Sweep. It is safe for concurrent use.
+// Memory keeps the charges of this process. Run and Sweep forget keys that no longer matter. It is
+// safe for concurrent use.
 type Memory struct {
 	began   time.Time
 	stripes [stripes]stripe
@@ -22,7 +22,7 @@ type stripe struct {
 	_      [48]byte          // the next lock is in another cache line
 }
 
-// table is what is kept of the keys of one policy. One of the maps is used.
+// table holds the keys of one policy. One of its maps is used.
 type table struct {
 	policy    *Policy
 	histories map[Key]*history
@@ -38,8 +38,8 @@ func NewMemory() *Memory {
 	return m
 }
 
-// Now is the clock of Take: Unix microseconds of the start and the time since, so that it does not
-// jump with the clock of the machine.
+// Now is the clock of Take, in Unix microseconds: the start plus the time since, so that it does
+// not jump with the machine's clock.
 func (m *Memory) Now() int64 { return m.began.UnixMicro() + time.Since(m.began).Microseconds() }
 
 // Take is Store.Take. The error is always nil. A split key is whole here.

@@ -11,7 +11,7 @@ import (
 // Sharded splits the keys of policies with Shards into parts, and asks a store for each part by
 // itself. The units are split, too, so that together the parts never admit more than the limit.
 //
-// A call begins at a part by chance, and borrows from the others, one after another, while it is
+// A call begins at a random part, and borrows from the others, one after another, while it is
 // denied. It fits if one part has room for its whole cost. So with a cost of 1 no unit is left
 // unused, and with a cost of c at most Shards * (c-1) are.
 //

@@ -19,9 +19,9 @@ type Result struct {
 	Retry    *Retry    `json:"retry,omitempty"`
 }
 
-// Judge says whether every promise was kept: the log never admits more than its limit and denies
-// nothing that fits, the counter admits at most twice as much and its estimate is off by at most
-// one limit, and nobody who waits as told is early or late.
+// Judge sets Kept: the log never admits more than its limit and denies nothing that fits, the
+// counter admits at most twice its limit and its estimate is off by at most one limit, and a denied
+// call is allowed at the promised time and no sooner.
 func (r *Result) Judge() {
 	r.Kept = true
 	if b := r.Boundary; b != nil {
@@ -71,14 +71,14 @@ func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
 	return b, nil
 }
 
-// policy is one of a scene's own.
+// policy returns a policy that only this scene uses.
 func (s Stage) policy(scene string, a limit.Algorithm, units int64) *limit.Policy {
 	return &limit.Policy{
 		Name: "prove-" + scene + "-" + string(a), Units: units, Window: s.Window, Algorithm: a}
 }
 
-// Retry is how many denials were tried again: too early, which must be denied, and when they were
-// told to, which must be allowed.
+// Retry counts denied calls that were retried: too early, which must be denied again, and at the
+// promised time, which must be allowed.
 type Retry struct {
 	Denials int   `json:"denials"`
 	Micros  int64 `json:"early_by_microseconds"` // the least that any was too early
@@ -86,7 +86,7 @@ type Retry struct {
 	Late    int   `json:"late_denied"`
 }
 
-// PlayRetry makes random charges under the log, and tries denied ones again.
+// PlayRetry makes random charges under the log, and retries denied ones.
 func PlayRetry(ctx context.Context, s Stage, seed uint64) (*Retry, error) {
 	at, err := s.Begin(ctx)
 	if err != nil {
@@ -114,10 +114,11 @@ func PlayRetry(ctx context.Context, s Stage, seed uint64) (*Retry, error) {
 	return r, nil
 }
 
-// again tries a denied call before the promised moment, up to the first time that is not before it.
+// again retries a denied call before the promised moment, until the first attempt that is not
+// early.
 func (r *Retry) again(ctx context.Context, s Stage, p *limit.Policy, promised time.Time,
 	cost int64) error {
-	early := int64(0) // how much the last denied attempt was too early
+	early := int64(0) // by how much the last denied attempt was early
 	for at := promised.Add(-s.Early); ; {
 		d, err := s.Take(ctx, p, at, cost)
 		if err != nil {
@@ -125,7 +126,7 @@ func (r *Retry) again(ctx context.Context, s Stage, p *limit.Policy, promised ti
 		}
 		before := promised.UnixMicro() - d.At
 		switch {
-		case before <= 0 && early == 0: // nothing was tried early: the way was too long
+		case before <= 0 && early == 0: // no attempt was early: the round trip took too long
 			return nil
 		case before > 0 && d.Allowed:
 			r.Early++

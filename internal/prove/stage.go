@@ -13,10 +13,10 @@ type Stage struct {
 	On      string        // its name
 	Window  time.Duration // of the limits to play with
 	Windows int           // how long a scene of traffic lasts
-	Denials int           // how many are tried again
+	Denials int           // how many denied calls are retried
 	Around  time.Duration // how long before and after a boundary there are calls
-	// Early is how long before the promised time a denied call is tried again, and Waits whether
-	// that is in real time: then it is tried again and again until the time has come.
+	// Early is how long before the promised time a denied call is retried. Waits says that the stage
+	// runs in real time: then the call is retried until that time.
 	Early time.Duration
 	Waits bool
 	// Begin is the beginning of a window of the clock, from which the moments of a scene count.
@@ -25,7 +25,7 @@ type Stage struct {
 	Take func(ctx context.Context, p *limit.Policy, at time.Time, cost int64) (limit.Decision, error)
 }
 
-// Memory is the limiter in memory, at moments that nobody has to wait for.
+// Memory is the limiter in memory, in simulated time.
 func Memory() Stage {
 	m := limit.NewMemory()
 	return Stage{
@@ -67,11 +67,10 @@ func Ledger(on string, l quota.Ledger, setNow func(time.Time)) Stage {
 	return s
 }
 
-// Redis is the limiter on a server, whose clock has to be waited for. The key is of this play
-// alone.
+// Redis is the limiter on a server, in real time. The key must belong to this play alone.
 func Redis(store limit.Store, key limit.Key,
 	clock func(ctx context.Context) (time.Time, error)) Stage {
-	var ahead time.Duration // of the server's clock, before ours
+	var ahead time.Duration // how far the server's clock is ahead of ours
 	s := Stage{On: "redis", Window: 500 * time.Millisecond, Windows: 4, Denials: 5,
 		Around: 200 * time.Millisecond, Early: 20 * time.Millisecond, Waits: true}
 	s.Begin = func(ctx context.Context) (time.Time, error) {

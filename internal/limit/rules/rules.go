@@ -126,11 +126,11 @@ func (r *Reader) proxy(n *yaml.Node) {
 	}
 	switch {
 	case err != nil:
-		r.Add(n, "trusted_proxies: %q is no address or network, such as 10.0.0.0/8",
+		r.Add(n, "trusted_proxies: %q is neither an address nor a network such as 10.0.0.0/8",
 			spell.Clip(text))
 	case prefix.Bits() == 0:
 		r.Add(n, "trusted_proxies: %s trusts everybody, so anybody could make up an address: "+
-			"write your proxies' own", text)
+			"write the addresses of your proxies", text)
 	default:
 		r.rules.Known.Proxies = append(r.rules.Known.Proxies, prefix.Masked())
 	}
@@ -156,7 +156,7 @@ func (r *Reader) key(n *yaml.Node) {
 			if digest, err = caller.ParseDigest(text); err != nil {
 				r.Add(n, "hash: %v", err)
 			} else if other, ok := r.rules.Known.Keys[digest]; ok {
-				r.Add(n, "hash: that is key %s already", other.Name)
+				r.Add(n, "hash: key %s has the same one", other.Name)
 			}
 		},
 	}, "name", "hash")
@@ -166,7 +166,7 @@ func (r *Reader) key(n *yaml.Node) {
 	r.rules.Known.Keys[digest] = k
 }
 
-// name reads a name that nothing else of its kind has.
+// name reads a name that must be unique among its kind.
 func (r *Reader) name(n *yaml.Node, kind string, names map[string]bool) string {
 	name, ok := r.Text(n, "name")
 	if !ok {
@@ -176,7 +176,7 @@ func (r *Reader) name(n *yaml.Node, kind string, names map[string]bool) string {
 		r.Add(n, "name: %v", err)
 	}
 	if names[name] {
-		r.Add(n, "name: there is a %s %s already", kind, spell.Clip(name))
+		r.Add(n, "name: there is another %s called %s", kind, spell.Clip(name))
 	}
 	names[name] = true
 	return name

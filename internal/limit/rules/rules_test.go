@@ -112,7 +112,7 @@ func TestProblems(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"limit: []", `line 1: serve: unknown key "limit"`},
 		{"store: ledger", `line 1: store: "ledger": write memory or redis`},
-		{"trusted_proxies: [a]", `line 1: trusted_proxies: "a" is no address or network`},
+		{"trusted_proxies: [a]", `line 1: trusted_proxies: "a" is neither an address nor a network`},
 		{"trusted_proxies: ['::/0']", `line 1: trusted_proxies: ::/0 trusts everybody`},
 		{"limits: [{name: p}]", "limit: per is missing"},
 		{"policies: [{name: p}]", "policy: requests is missing"},
@@ -137,10 +137,10 @@ func TestProblems(t *testing.T) {
 		{"limits:\n" +
 			" - {name: p, per: global, requests: 5, window: 1m}\n" +
 			"policies:\n - {name: p, requests: 5, window: 1m}",
-			"line 4: name: there is a limit or policy p already"},
+			"line 4: name: there is another limit or policy called p"},
 		{"keys:\n - {name: k, hash: secret}", "line 2: hash: write sha256: and the 64"},
 		{"keys:\n - {name: k, hash: '" + hash + "'}\n - {name: l, hash: '" + hash + "'}",
-			"line 3: hash: that is key k already"},
+			"line 3: hash: key k has the same one"},
 		{"keys:\n - {name: k, tier: gold, hash: '" + hash + "'}",
 			`line 2: tier: no limit has a tier "gold"`},
 	} {
