@@ -141,9 +141,5 @@ func (s *deps) sweep() *ingest.Sweep {
 }
 
 func regionNames(cfg *config.Config) []string {
-	names := make([]string, len(cfg.Ingest.Regions))
-	for i, r := range cfg.Ingest.Regions {
-		names[i] = string(r)
-	}
-	return names
+	return report.Source{Config: cfg}.Regions()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
@@ -26,9 +27,9 @@ func (a *app) reload(ctx context.Context, open *deps,
 func (a *app) rewire(ctx context.Context, open *deps, cfg *config.Config) (*deps, error) {
 	was := open.cfg
 	if cfg.Ledger != was.Ledger || cfg.Catalog != was.Catalog ||
-		cfg.Daemon.Listen != was.Daemon.Listen {
-		return nil, errors.New("ledger, catalog and listen cannot change while the daemon runs: " +
-			"restart it")
+		cfg.Daemon.Listen != was.Daemon.Listen || !reflect.DeepEqual(cfg.Serve, was.Serve) {
+		return nil, errors.New("ledger, catalog, listen and serve cannot change while the daemon " +
+			"runs: restart it")
 	}
 	cred, err := a.chosen(cfg)
 	if err != nil {

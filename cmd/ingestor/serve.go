@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,6 +109,9 @@ func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
 	if server.Guard, closeStore, err = limiter(ctx, cfg); err != nil {
 		return nil, err
 	}
+	if server.Guard != nil {
+		server.Guard.Unreachable = undecided(server.Log)
+	}
 	handler, err := server.Handler()
 	if err != nil {
 		return nil, errors.Join(&cli.Coded{Code: cli.ExitConfig, Err: err}, closeStore())
@@ -153,6 +158,18 @@ func limiter(ctx context.Context, cfg *config.Config) (*guard.Guard, func() erro
 	return g, client.Close, nil
 }
 
+// undecided logs that limits cannot be checked, once a minute while that lasts.
+func undecided(log *slog.Logger) func(*http.Request, error) {
+	var logged atomic.Int64
+	return func(_ *http.Request, err error) {
+		now, last := time.Now().Unix(), logged.Load()
+		if now-last >= 60 && logged.CompareAndSwap(last, now) {
+			log.Error("limits cannot be checked: when_unreachable says which requests pass",
+				"error", err, "hint", "check the Redis server of the ledger")
+		}
+	}
+}
+
 func (d *door) serve(ctx context.Context) error {
 	return errors.Join(serve.Serve(ctx, d.Listener, d.handler, d.grace), d.close())
 }
@@ -169,7 +186,7 @@ func (a *app) demoSweep(ctx context.Context, cfg *config.Config) error {
 
 // server returns the configured server, still without its ledger and limits.
 func (a *app) server(cfg *config.Config, c *catalog.Catalog) (*serve.Server, error) {
-	s := &serve.Server{Catalog: c, Regions: regionNames(cfg), Hosts: cfg.Serve.Hosts,
+	s := &serve.Server{Catalog: c, Hosts: cfg.Serve.Hosts,
 		Public: cfg.Serve.Public, Log: a.Logger()}
 	if cfg.Serve.TokenFile == "" {
 		return s, nil
@@ -178,6 +195,9 @@ func (a *app) server(cfg *config.Config, c *catalog.Catalog) (*serve.Server, err
 	if err != nil {
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: fmt.Errorf("token_file: %w", err)}
 	}
-	s.Tokens = serve.NewTokens(string(text))
+	if s.Tokens = serve.NewTokens(string(text)); len(s.Tokens) == 0 {
+		return nil, &cli.Coded{Code: cli.ExitConfig, Err: fmt.Errorf("token_file: %s has no token: "+
+			"write one on a line, such as openssl rand -hex 32 makes", cfg.Serve.TokenFile)}
+	}
 	return s, nil
 }

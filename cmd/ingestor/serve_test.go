@@ -120,11 +120,13 @@ func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	for from, to := range map[string]string{
 		"GET /v1/search": "GET /v1/sarch", "token_file: tokens": "token_file: none",
-		"store: memory": "store: redis", "requests: 30": "requests: many",
+		"  token_file: tokens": "  token_file: empty",
+		"store: memory":        "store: redis", "requests: 30": "requests: many",
 	} {
 		config := filepath.Join(t.TempDir(), "quota.yaml")
 		must(t, os.WriteFile(config, []byte(strings.Replace(limitedServer, from, to, 1)), 0o600))
 		must(t, os.WriteFile(filepath.Join(filepath.Dir(config), "tokens"), []byte("t\n"), 0o600))
+		must(t, os.WriteFile(filepath.Join(filepath.Dir(config), "empty"), []byte("# none\n"), 0o600))
 		p := begin(t, nil, "ingestor", "serve", "--config", config)
 		if code := p.code(); code != 78 {
 			t.Errorf("%s: ended with %d: %s", to, code, p.stderr.String())

@@ -20,6 +20,15 @@ type Source struct {
 	Ledger quota.Ledger
 }
 
+// Regions are the configured ones.
+func (s Source) Regions() []string {
+	names := make([]string, len(s.Config.Ingest.Regions))
+	for i, r := range s.Config.Ingest.Regions {
+		names[i] = string(r)
+	}
+	return names
+}
+
 // Lanes are those of the configured jobs, with the pages that the catalogue says a run will want.
 func (s Source) Lanes(ctx context.Context) ([]share.Lane, error) {
 	lanes, err := s.Config.Lanes()

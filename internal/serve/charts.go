@@ -26,7 +26,7 @@ func (in RegionInput) key() (catalog.ChartKey, error) {
 }
 
 func (s *Server) regions(ctx context.Context, _ *struct{}) (*output[list[report.Region]], error) {
-	states, err := s.Catalog.Staleness(ctx, s.Regions)
+	states, err := s.Catalog.Staleness(ctx, s.shown())
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 // Server is what is served, and to whom. Its fields are set before Handler is called.
 type Server struct {
 	Catalog *catalog.Catalog
-	Regions []string // the configured ones
+	Regions []string // those to show without a Source
 	// Source is the configuration in force, and the ledger; nil for no budgets.
 	Source func() report.Source
 	Hosts  []string // names of this server besides the address that it listens on
@@ -104,11 +104,23 @@ func (s *Server) pages(document *huma.OpenAPI) *pages.Pages {
 	return p
 }
 
+// shown are the configured regions. A reload may change them.
+func (s *Server) shown() []string {
+	if s.Source != nil {
+		return s.Source().Regions()
+	}
+	return s.Regions
+}
+
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
-	if _, err := s.Catalog.Staleness(ctx, s.Regions); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	if _, err := s.Catalog.Staleness(ctx, s.shown()); err != nil {
+		text := err.Error() // it names files of this machine
+		if !s.mayReadPrivate(r.Header.Get("Authorization")) {
+			text = "the catalogue cannot be read now"
+		}
+		http.Error(w, text, http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ready")

@@ -16,6 +16,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -130,11 +131,12 @@ func (all routes) of(route string) []*Limit {
 	return all[""]
 }
 
-// request asks the limits that concern a caller.
+// request asks the limits that concern a caller. They are known even after an error.
 func (g *Guard) request(r *http.Request, c caller.Caller, limits []*Limit, route string,
 	now time.Time) (request, error) {
 	q := request{Request: r, caller: c, limits: make([]*Limit, 0, len(limits)),
 		asks: make([]limit.Ask, 0, len(limits))}
+	var failed error
 	for _, l := range limits {
 		a := limit.Ask{Policy: l.policy(c), Cost: max(l.Cost, 1)}
 		var err error
@@ -150,12 +152,10 @@ func (g *Guard) request(r *http.Request, c caller.Caller, limits []*Limit, route
 		case l.By != Global:
 			continue
 		}
-		if err != nil {
-			return q, err
-		}
+		failed = cmp.Or(failed, err)
 		q.limits, q.asks = append(q.limits, l), append(q.asks, a)
 	}
-	return q, nil
+	return q, failed
 }
 
 // pass decides, and answers the request itself if it is denied.
@@ -171,7 +171,7 @@ func (g *Guard) pass(w http.ResponseWriter, r *http.Request, c caller.Caller, li
 	}
 	if err != nil {
 		g.unreachable(r, err)
-		if slices.ContainsFunc(limits, func(l *Limit) bool { return !l.Open }) {
+		if slices.ContainsFunc(q.limits, func(l *Limit) bool { return !l.Open }) {
 			unavailable(w)
 			return false
 		}

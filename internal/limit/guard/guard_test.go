@@ -156,9 +156,11 @@ func (unreachable) Take(context.Context, []limit.Ask) (bool, error) {
 func TestUnreachable(t *testing.T) {
 	limits := []guard.Limit{
 		{Policy: policy("open", 1), By: guard.Global, Open: true},
-		{Policy: policy("closed", 1), By: guard.Global, Routes: []string{"GET /search"}}}
+		{Policy: policy("closed", 1), By: guard.Global, Routes: []string{"GET /search"}},
+		{Policy: policy("key", 1), By: guard.ByKey}}
 	s := newServe(t, unreachable{}, limits...)
-	s.want("/", "a", "", 200)
+	s.want("/", "a", "", 200) // no limit that is closed is for somebody without a key
+	s.want("/", "a", "key", 503)
 	s.want("/search", "a", "", 503)
 }
 
@@ -205,6 +207,17 @@ func TestHash(t *testing.T) {
 	if next, was := key(other, "a", noon.Add(13*time.Hour)); today == next || was != today {
 		t.Error("the key of the day before is another")
 	}
+	// A store that lost its data has another salt: all who share it use that one soon.
+	lost := []byte("salt")
+	shared = func(context.Context, int64) ([]byte, error) { return lost, nil }
+	old, fresh := &guard.Hash{Salt: shared}, &guard.Hash{Salt: shared}
+	key(old, "a", noon)
+	lost = []byte("another")
+	late := noon.Add(2 * time.Minute)
+	a, _ = key(old, "a", late)
+	if b, _ := key(fresh, "a", late); a != b {
+		t.Error("two processes have different keys long after the salt was lost")
+	}
 	_, _, err := (&guard.Hash{Salt: func(context.Context, int64) ([]byte, error) {
 		return nil, errors.New("away")
 	}}).Daily(t.Context(), "a", noon, time.Hour)
@@ -214,10 +227,11 @@ func TestHash(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	g := &guard.Guard{Store: limit.NewMemory(), Hash: &guard.Hash{}, Limits: []guard.Limit{
+	g := &guard.Guard{Store: limit.NewMemory(), Hash: &guard.Hash{}, Stats: &guard.Stats{}}
+	g.Limits = []guard.Limit{
 		{Policy: policy("mail", 3), By: guard.ByDecision},
 		{Policy: policy("mine", 3), By: guard.ByClient},
-	}}
+	}
 	for _, test := range []struct {
 		policy, key string
 		cost        int64
@@ -231,6 +245,9 @@ func TestDecide(t *testing.T) {
 		if err != nil || d.Allowed != test.allowed || d.Remaining != test.remaining {
 			t.Errorf("%+v: %+v %v", test, d, err)
 		}
+	}
+	if who := g.Stats.TopDenied(1); len(who) > 0 {
+		t.Errorf("a decision denied a caller of this server: %+v", who)
 	}
 	var none *guard.NoPolicyError
 	for _, name := range []string{"mine", "other"} {

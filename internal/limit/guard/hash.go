@@ -17,8 +17,17 @@ type Hash struct {
 	// each day has a salt of this process.
 	Salt func(ctx context.Context, day int64) ([]byte, error)
 
-	salts atomic.Pointer[map[int64][]byte] // of the last days; replaced, never changed
+	salts atomic.Pointer[map[int64]salt] // of the last days; replaced, never changed
 }
+
+type salt struct {
+	bytes []byte
+	asked time.Time
+}
+
+// asksAgain is how long a shared salt is used. After a store has lost it, all processes have the
+// same one again that soon.
+const asksAgain = time.Minute
 
 const aDay = 24 * time.Hour
 
@@ -35,16 +44,17 @@ func (h *Hash) Daily(ctx context.Context, who string, now time.Time,
 	window time.Duration) (key, before limit.Key, err error) {
 	day := now.Unix() / int64(aDay/time.Second)
 	if now.Sub(time.Unix(0, 0))%aDay <= 2*window {
-		if before, err = h.key(ctx, who, day-1); err != nil {
+		if before, err = h.key(ctx, who, day-1, now); err != nil {
 			return key, before, err
 		}
 	}
-	key, err = h.key(ctx, who, day)
+	key, err = h.key(ctx, who, day, now)
 	return key, before, err
 }
 
-func (h *Hash) key(ctx context.Context, who string, day int64) (key limit.Key, err error) {
-	salt, err := h.salt(ctx, day)
+func (h *Hash) key(ctx context.Context, who string, day int64,
+	now time.Time) (key limit.Key, err error) {
+	salt, err := h.salt(ctx, day, now)
 	if err != nil {
 		return key, err
 	}
@@ -54,30 +64,33 @@ func (h *Hash) key(ctx context.Context, who string, day int64) (key limit.Key, e
 	return key, nil
 }
 
-func (h *Hash) salt(ctx context.Context, day int64) ([]byte, error) {
-	if salts := h.salts.Load(); salts != nil && (*salts)[day] != nil {
-		return (*salts)[day], nil
+func (h *Hash) salt(ctx context.Context, day int64, now time.Time) ([]byte, error) {
+	if salts := h.salts.Load(); salts != nil {
+		known, ok := (*salts)[day]
+		if ok && (h.Salt == nil || now.Sub(known.asked).Abs() < asksAgain) {
+			return known.bytes, nil
+		}
 	}
-	salt := make([]byte, sha256.Size)
-	rand.Read(salt)
+	made := salt{make([]byte, sha256.Size), now}
+	rand.Read(made.bytes)
 	if h.Salt != nil {
 		var err error
-		if salt, err = h.Salt(ctx, day); err != nil {
+		if made.bytes, err = h.Salt(ctx, day); err != nil {
 			return nil, err
 		}
 	}
 	for {
 		old := h.salts.Load()
-		next := map[int64][]byte{day: salt}
+		next := map[int64]salt{day: made}
 		if old != nil {
-			for other, salt := range *old {
-				if other >= day-1 {
-					next[other] = salt
+			for other, known := range *old {
+				if other >= day-1 && (other != day || h.Salt == nil) {
+					next[other] = known // the first one made here counts
 				}
 			}
 		}
 		if h.salts.CompareAndSwap(old, &next) {
-			return next[day], nil
+			return next[day].bytes, nil
 		}
 	}
 }

@@ -65,8 +65,11 @@ func (s *Stats) count(l *Limit, c caller.Caller, a *limit.Ask, allowed bool) {
 }
 
 func (s *Stats) deny(who string) {
+	if who == "" { // a decision for another program
+		return
+	}
 	_, known := s.denied[who]
-	if who == "" || known || len(s.denied) < mostDenied {
+	if known || len(s.denied) < mostDenied {
 		s.denied[who]++
 		return
 	}

@@ -23,7 +23,7 @@ import (
 // Pages is what the pages show. Its fields are set before Routes is called.
 type Pages struct {
 	Catalog *catalog.Catalog
-	Regions []string // the configured ones
+	Regions []string // those to show without a Source
 	// Source has the budgets; nil: pages are those of the catalogue alone.
 	Source func() report.Source
 	// Private reports whether a request may see budgets, log and plan; nil: every one may.

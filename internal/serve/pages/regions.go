@@ -26,7 +26,11 @@ func (p *Pages) regions(ctx context.Context, r *http.Request, now time.Time) (pa
 
 // tiles are the configured regions with so many of their first videos.
 func (p *Pages) tiles(ctx context.Context, heads int) ([]regionTile, error) {
-	states, err := p.Catalog.Staleness(ctx, p.Regions)
+	shown := p.Regions
+	if p.Source != nil { // a reload may change them
+		shown = p.Source().Regions()
+	}
+	states, err := p.Catalog.Staleness(ctx, shown)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// read is the body of an answer.
+func read(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	must(t, err)
+	text, err := io.ReadAll(answer.Body)
+	must(t, err)
+	must(t, answer.Body.Close())
+	return answer.StatusCode, string(text)
+}
+
+// A region that a reload adds is served, too. A reload that would change how the daemon serves is
+// refused, as it could not be in force.
+func TestServeReload(t *testing.T) {
+	t.Parallel()
+	const text = `ingest: {listen: '', regions: [%s], schedule: "@every 1h"}
+serve: {listen: "127.0.0.1:0", public: %t}
+`
+	config := configFile(t, fmt.Sprintf(text, "US", false))
+	p := begin(t, []string{"YOUTUBE_ENDPOINT=" + listening(t, &youtubetest.Server{}) + "/",
+		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + t.TempDir()}, "ingestor", "run", "--config", config)
+	p.stderr.await(t, "serving address=", p.ended)
+	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
+	p.stderr.await(t, "lanes run", p.ended)
+	must(t, os.WriteFile(config, fmt.Appendf(nil, text, "US, BR", false), 0o600))
+	p.signal(t, syscall.SIGHUP)
+	p.stderr.await(t, "lanes=2", p.ended)
+	for _, path := range []string{"/v1/regions", "/charts"} {
+		if status, body := read(t, base+path); status != 200 || !strings.Contains(body, "BR") {
+			t.Errorf("%s: %d without the new region: %s", path, status, body)
+		}
+	}
+	must(t, os.WriteFile(config, fmt.Appendf(nil, text, "US, BR", true), 0o600))
+	p.signal(t, syscall.SIGHUP)
+	p.stderr.await(t, "listen and serve cannot change", p.ended)
+}
+
+// While Redis is away, the log says so, though each request is answered.
+func TestServeStoreAway(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	p := begin(t, []string{"QUOTA_STATE_DIR=" + t.TempDir()}, "ingestor", "serve", "--config",
+		configFile(t, `ledger: redis://`+server.Addr+`
+serve:
+  listen: 127.0.0.1:0
+  store: redis
+  when_unreachable: open
+  limits: [{name: all, per: client, requests: 1000, window: 1m}]
+`))
+	p.stderr.await(t, "serving address=", p.ended)
+	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
+	server.Kill()
+	for range 3 {
+		if status, body := read(t, base+"/v1/sweeps"); status != 200 {
+			t.Errorf("%d %s", status, body)
+		}
+	}
+	if n := strings.Count(p.stderr.String(), "limits cannot be checked"); n != 1 {
+		t.Errorf("logged %d times: %s", n, p.stderr.String())
+	}
+}
