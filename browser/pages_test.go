@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/ledger"
 )
 
 // Each page is reached from the board by clicks, shows what it should, can be used by everybody,
@@ -170,6 +171,43 @@ func TestLive(t *testing.T) {
 	s.run("once", "--region", "IN")
 	b.click("#live button")
 	b.waits(`document.querySelector(".tile a[href='/charts/IN']") !== null`)
+}
+
+const shortConfig = `
+credentials:
+  - name: key1
+    api_key: {env: YOUTUBE_API_KEY}
+    limits:
+      - {bucket: default, units: 40, headroom: 10, window: day}
+      - {bucket: search_list, units: 100, headroom: 5, window: day}
+`
+
+// A board on which something is wrong says what, and can be used as well.
+func TestShort(t *testing.T) {
+	s := newStation(t, "YOUTUBE_API_KEY=any")
+	config := filepath.Join(t.TempDir(), "quota.yaml")
+	must(t, os.WriteFile(config, []byte(shortConfig), 0o600))
+	s.env = append(s.env, "YOUTUBE_ENDPOINT="+s.start("standin", "--listen", "127.0.0.1:0")+"/",
+		"QUOTA_CONFIG="+config)
+	s.ends(75, "once")
+	l, err := ledger.Open(t.Context(), "sqlite://"+filepath.Join(s.state, "ledger.db"))
+	must(t, err)
+	must(t, l.Suspend(t.Context(), "key1", "search_list", time.Now().Add(3*time.Hour)))
+	must(t, l.Close())
+	b := open(t, s.start("serve", "--listen", "127.0.0.1:0"))
+	for _, dark := range []bool{false, true} {
+		b.view(1280, 800, dark)
+		b.visit("/")
+		b.says("h1", "default is exhausted")
+		b.says(".alert", "search_list is suspended until")
+		b.says("main", "Left out until the reset")
+		b.says(".tile.warn", "incomplete")
+		b.usable("board that is short")
+		b.picture(fmt.Sprintf("short-dark-%v", dark))
+	}
+	b.visit("/plan")
+	b.says("h1", "lose pages")
+	b.usable("plan that does not fit")
 }
 
 // What the upstream calls a video is shown as text, and does nothing.

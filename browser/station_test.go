@@ -88,13 +88,20 @@ func (s *station) start(args ...string) string {
 	return strings.TrimSuffix(strings.TrimSpace(address), "/")
 }
 
-// run runs the program to its end.
+// run runs the program to its end, which is to be a good one.
 func (s *station) run(args ...string) {
+	s.Helper()
+	s.ends(0, args...)
+}
+
+// ends runs the program to its end, with the code that is to be.
+func (s *station) ends(code int, args ...string) {
 	s.Helper()
 	cmd := exec.Command(program, args...)
 	cmd.Env = s.env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		s.Fatalf("ingestor %v: %v\n%s", args, err, out)
+	out, err := cmd.CombinedOutput()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		s.Fatalf("ingestor %v: %v, code %d, want %d\n%s", args, err, got, code, out)
 	}
 }
 

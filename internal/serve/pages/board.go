@@ -130,8 +130,17 @@ func sep(credential string) string {
 	return ": "
 }
 
-// sentence says in a few words what is wrong with a bucket, and how much that weighs.
+// sentence says in a few words what is wrong with a bucket, and how much that weighs: what loses
+// runs weighs more than what nobody uses.
 func sentence(a *account) (text string, weight int) {
+	text, weight = wrong(a)
+	if a.Forecast.Lost.Runs > 0 {
+		weight += 10
+	}
+	return text, weight
+}
+
+func wrong(a *account) (text string, weight int) {
 	switch a.Forecast.Verdict {
 	case forecast.Suspended:
 		return a.Name() + " is suspended until " + shortClock(a.At, a.SuspendedUntil), 5

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -89,18 +88,6 @@ func token(page int) string {
 		return ""
 	}
 	return "page" + string(rune('0'+page))
-}
-
-// charts are those of real days where there are any, and generated ones elsewhere.
-func charts(t testing.TB) *youtubetest.Charts {
-	t.Helper()
-	data := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
-	if data == "" {
-		return youtubetest.Generator{Days: 8}.Charts()
-	}
-	charts, err := youtubetest.LoadDir(data)
-	must(t, err)
-	return charts
 }
 
 // fill stores the charts of the regions, a day of the source every three hours, the last one now.
