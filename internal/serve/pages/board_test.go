@@ -36,7 +36,8 @@ func TestBoard_Short(t *testing.T) {
 		"backfill 60")
 	must(t, b.Ledger.Suspend(t.Context(), "key1", "search_list", time.Now().Add(2*time.Hour)))
 	s.pages.forecasts.at = time.Time{} // it is old
-	page := s.says("/", 200, "default is exhausted default is exhausted (", "search_list is suspended until")
+	page := s.says("/", 200, "default is exhausted default is exhausted (",
+		"search_list is suspended until")
 	if !strings.Contains(page.body, `class="suspended"`) {
 		t.Error("the suspension is not drawn")
 	}

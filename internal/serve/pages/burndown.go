@@ -177,7 +177,8 @@ func (b *burn) rows() (rows []burnt) {
 	before := b.from
 	for at := b.from.Truncate(part).Add(part); before.Before(b.now); at = at.Add(part) {
 		at = minTime(at, b.now)
-		rows = append(rows, burnt{at, int64(b.spent(before, at) + .5), int64(b.leftAt(at) + .5)})
+		rows = append(rows, burnt{at.Truncate(time.Minute), int64(b.spent(before, at) + .5),
+			int64(b.leftAt(at) + .5)})
 		before = at
 	}
 	if len(rows) > 0 {

@@ -155,6 +155,27 @@ func TestHostileTitles(t *testing.T) {
 	s.says("/videos/idg", 200, "(no title)")
 }
 
+// A page is the same until something on it changes, so that nobody gets it twice.
+func TestSamePage(t *testing.T) {
+	s := newStation(t)
+	b := newBudget(s, 10_000)
+	s.routes()
+	now := time.Now()
+	s.store("US", "run1", now.Add(-time.Hour), named("a", "First", 1))
+	b.charge(now.Add(-time.Hour), "youtube.videos.list", 4, "job=trending region=US")
+	for _, path := range []string{"/", "/charts", "/charts/US", "/videos/a", "/search?q=a", "/log",
+		"/plan"} {
+		same := func() bool {
+			begin := time.Now().Truncate(time.Minute)
+			first := s.get(path)
+			return first.body == s.get(path).body || !time.Now().Truncate(time.Minute).Equal(begin)
+		}
+		if !same() && !same() { // the ledger's clock may have gone on by a tenth of a pixel
+			t.Errorf("%s differs from one request to the next", path)
+		}
+	}
+}
+
 func TestNoSuchPage(t *testing.T) {
 	s := newStation(t)
 	s.says("/nothing", 404, "Not Found there is no such page")

@@ -16,7 +16,8 @@ import (
 // words are the functions of the templates.
 var words = template.FuncMap{
 	"plain": report.Plain, "title": title, "count": count, "short": short, "ago": ago,
-	"until": until, "clock": clock, "moment": moment, "iso": iso, "length": length, "asset": asset,
+	"until": until, "clock": clock, "moment": moment, "minute": minute, "iso": iso,
+	"length": length, "asset": asset,
 	"times": times, "percent": percent, "day": day, "second": second, "lines": lines,
 	"videoPath":  videoPath,
 	"searchPath": func(query string) string { return searchPage(query, 1) },
@@ -155,6 +156,9 @@ func day(now, at time.Time) template.HTML {
 
 // moment is a moment to the second.
 func moment(at time.Time) string { return at.UTC().Format("2 Jan 2006 15:04:05 UTC") }
+
+// minute is a moment to the minute, so that a page is the same for so long: it has an ETag.
+func minute(at time.Time) string { return at.UTC().Format("15:04 UTC") }
 
 // iso is a moment for programs, and for at= of a link.
 func iso(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.999999Z") }
