@@ -2,7 +2,7 @@ package report
 
 import "quotabudget/internal/catalog"
 
-// Changes are what became of a chart between two moments.
+// Changes are the differences between two charts of a region.
 type Changes struct {
 	Region  string  `json:"region"`
 	From    Time    `json:"from" doc:"when the older chart was complete"`
@@ -12,7 +12,7 @@ type Changes struct {
 	Moved   []Move  `json:"moved" doc:"in both, on different places"`
 }
 
-// Move is a video that is on another place than before.
+// Move is a video that changed its place.
 type Move struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`

@@ -1,4 +1,4 @@
-// Package report writes what the programs and the HTTP API show, as their JSON.
+// Package report computes what the programs and the HTTP API show, and has the types of its JSON.
 package report
 
 import (

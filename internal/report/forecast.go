@@ -22,7 +22,7 @@ type CredentialForecast struct {
 	Buckets    []BucketForecast `json:"buckets"`
 }
 
-// BucketForecast is when a bucket will run dry, what is lost by it, and what avoids that.
+// BucketForecast is when a bucket will run dry, what is lost then, and what would avoid that.
 type BucketForecast struct {
 	Bucket                string           `json:"bucket"`
 	Text                  string           `json:"text"`
@@ -45,8 +45,8 @@ type BucketForecast struct {
 	LostRuns              []LostRun        `json:"lost_runs"`
 }
 
-// RateForecast is unscheduled spending in units an hour: in nine of ten days it is between Low
-// and High.
+// RateForecast is unscheduled spending in units an hour: on eight of ten days it is between Low and
+// High.
 type RateForecast struct {
 	Low    float64 `json:"low"`
 	Likely float64 `json:"likely"`

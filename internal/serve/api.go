@@ -20,7 +20,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	program, _ := version.Of()
 	config := huma.DefaultConfig("quotabudget", program)
 	config.Info.Description = "Charts and videos from the catalogue, and what is left of the " +
-		"quota. Reading costs no units: the upstream is never asked."
+		"quota. No request costs units: the upstream is never asked."
 	// The defaults load scripts from elsewhere, and add a $schema to each answer.
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
@@ -47,14 +47,14 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	return api
 }
 
-// output is an answer with what caches are told of it.
+// output is an answer and its headers for caches.
 type output[T any] struct {
 	CacheControl string `header:"Cache-Control"`
 	LastModified string `header:"Last-Modified"`
 	Body         T
 }
 
-// lastModified is the time of a change as a header.
+// lastModified formats the time of a change for the header.
 func lastModified(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
 
 // get registers a method that reads.
@@ -91,7 +91,7 @@ func limited(api huma.API) func(*huma.Operation) {
 	}
 }
 
-// problem is the answer to an error. What went wrong here is for the log, not for the caller.
+// problem is the answer to an error. The details of our own failures go to the log only.
 func (s *Server) problem(ctx context.Context, err error) error {
 	var status huma.StatusError
 	switch {

@@ -79,7 +79,8 @@ func TestChanges(t *testing.T) {
 	if len(same.Entered)+len(same.Left)+len(same.Moved) > 0 {
 		t.Errorf("a chart differs from itself: %+v", same)
 	}
-	s.wants(s.get("/v1/charts/US/changes?to=2026-07-01T09:00:00Z"), 404)
+	s.wants(s.get("/v1/charts/US/changes?to=2026-07-01T09:00:00Z"), 404, "the first chart of US")
+	s.wants(s.get("/v1/charts/US/changes?from=2026-07-01T08:00:00Z"), 404, "not in the catalogue")
 }
 
 // Every item of a list is on exactly one page, whatever the size of the pages.
@@ -119,7 +120,7 @@ func TestPaging(t *testing.T) {
 				t.Errorf("%s by %s: %d items, want %d", path, limit, len(seen), charts)
 			}
 		}
-		s.wants(s.get(path+join+"cursor=!"), 400, "cursor: write the next")
+		s.wants(s.get(path+join+"cursor=!"), 400, "cursor: send the next")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// budgets registers what is private on a public server.
+// budgets registers the operations that are private on a public server.
 func (s *Server) budgets(api huma.API) {
 	private := s.private(api)
 	get(s, api, "/v1/budgets", "What is left of each quota, as quotactl status says it", s.status,
@@ -29,8 +29,8 @@ func (s *Server) budgets(api huma.API) {
 	get(s, api, "/v1/log/entries", "The newest charges, newest first", s.entries, private)
 }
 
-// orNull says in the document that properties with an object may be null, which the library cannot
-// read from a pointer.
+// orNull documents that properties which are objects may be null: the library does not see that
+// from a pointer.
 func orNull(api huma.API, schema string, properties ...string) {
 	in := api.OpenAPI().Components.Schemas.Map()[schema]
 	for _, name := range properties {
@@ -45,7 +45,7 @@ func (s *Server) status(ctx context.Context, _ *struct{}) (*output[report.Status
 }
 
 type forecastInput struct {
-	Bucket string `query:"bucket" maxLength:"64" doc:"of this bucket alone"`
+	Bucket string `query:"bucket" maxLength:"64" doc:"only this bucket; all if left out"`
 }
 
 func (s *Server) forecast(ctx context.Context,
@@ -70,13 +70,13 @@ func (s *Server) plan(ctx context.Context, in *planInput) (*output[report.Plan],
 	return &output[report.Plan]{CacheControl: "max-age=5", Body: report.NewPlan(planned)}, nil
 }
 
-// LogInput says which log is meant.
+// LogInput chooses a log.
 type LogInput struct {
-	Credential string `query:"credential" maxLength:"64" doc:"the one of ingest if left out"`
-	Bucket     string `query:"bucket" maxLength:"64" doc:"all of them if left out"`
+	Credential string `query:"credential" maxLength:"64" doc:"if left out, the one that ingest uses"`
+	Bucket     string `query:"bucket" maxLength:"64" doc:"all if left out"`
 }
 
-// log is the credential and the buckets that are meant.
+// log returns the credential and the buckets that are asked for.
 func (in LogInput) log(cfg *config.Config) (config.Credential, []string, error) {
 	name := in.Credential
 	if name == "" {
@@ -91,7 +91,7 @@ func (in LogInput) log(cfg *config.Config) (config.Credential, []string, error) 
 		return cred, buckets, nil
 	}
 	if !slices.Contains(buckets, in.Bucket) {
-		return cred, nil, huma.Error404NotFound("no such bucket; there are " +
+		return cred, nil, huma.Error404NotFound("no such bucket: there are " +
 			strings.Join(buckets, ", "))
 	}
 	return cred, []string{in.Bucket}, nil
@@ -100,7 +100,7 @@ func (in LogInput) log(cfg *config.Config) (config.Credential, []string, error) 
 type groupInput struct {
 	LogInput
 	By    string    `query:"by" default:"method" doc:"method, region, job or label:NAME"`
-	Since time.Time `query:"since" doc:"only charges after it; all that are kept if left out"`
+	Since time.Time `query:"since" doc:"only charges after this time; if left out, all that are kept"`
 }
 
 func (s *Server) log(ctx context.Context, in *groupInput) (*output[report.Groups], error) {

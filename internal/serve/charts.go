@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// RegionInput says which region is meant.
+// RegionInput names a region.
 type RegionInput struct {
 	Region string `path:"region" maxLength:"20" doc:"ISO 3166-1 alpha-2" example:"US"`
 }
@@ -37,7 +38,7 @@ func (s *Server) regions(ctx context.Context, _ *struct{}) (*output[list[report.
 
 type chartInput struct {
 	RegionInput
-	At    time.Time `query:"at" doc:"the chart that was the current one then; now if left out"`
+	At    time.Time `query:"at" doc:"the chart that was current then; now if left out"`
 	Limit int       `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
 }
 
@@ -75,7 +76,7 @@ type historyInput struct {
 
 type chartItem struct {
 	StartedAt   report.Time `json:"started_at"`
-	CompletedAt report.Time `json:"completed_at" doc:"for at= of the chart"`
+	CompletedAt report.Time `json:"completed_at" doc:"as at= this finds the chart"`
 	Run         string      `json:"run"`
 	Pages       int         `json:"pages"`
 	Videos      int         `json:"videos"`
@@ -105,8 +106,8 @@ func (s *Server) history(ctx context.Context, in *historyInput) (*output[list[ch
 
 type changesInput struct {
 	RegionInput
-	From time.Time `query:"from" doc:"the chart then; the one before that of to if left out"`
-	To   time.Time `query:"to" doc:"the chart then; the current one if left out"`
+	From time.Time `query:"from" doc:"the chart that was current then; if left out, the one before to"`
+	To   time.Time `query:"to" doc:"the chart that was current then; now if left out"`
 }
 
 func (s *Server) changes(ctx context.Context, in *changesInput) (*output[report.Changes], error) {
@@ -121,10 +122,15 @@ func (s *Server) changes(ctx context.Context, in *changesInput) (*output[report.
 	if err != nil {
 		return nil, err
 	}
-	if in.From.IsZero() {
+	previous := in.From.IsZero()
+	if previous {
 		in.From = newer.CompletedAt.Add(-time.Microsecond)
 	}
 	older, before, err := s.Catalog.At(ctx, key, in.From, 0)
+	if previous && errors.Is(err, catalog.ErrNotFound) {
+		return nil, huma.Error404NotFound("the first chart of " + key.Region +
+			" has none before it to compare it with")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 type decisionInput struct {
 	Body struct {
 		Policy string `json:"policy" maxLength:"100" doc:"one of policies: under serve:"`
-		Key    string `json:"key" minLength:"1" maxLength:"256" doc:"who asks; made on first use"`
-		Cost   *int64 `json:"cost,omitempty" minimum:"0" default:"1" doc:"units; 0 only looks"`
+		Key    string `json:"key" minLength:"1" maxLength:"256" doc:"the caller, by any name"`
+		Cost   *int64 `json:"cost,omitempty" minimum:"0" default:"1" doc:"units; 0 charges nothing"`
 	}
 }
 
@@ -32,7 +32,7 @@ type decisionOutput struct {
 	Body         decision
 }
 
-// decisions registers the service for programs in other languages. A denial is an answer, too: 200.
+// decisions registers the service for other programs. A denial is an answer, too: 200.
 func (s *Server) decisions(api huma.API) {
 	huma.Post(api, "/v1/decisions", func(ctx context.Context, in *decisionInput) (*decisionOutput,
 		error) {
@@ -58,7 +58,7 @@ func (s *Server) decisions(api huma.API) {
 		}
 		return out, nil
 	}, limited(api), func(o *huma.Operation) {
-		o.Summary = "Ask whether a caller of another program may go on"
+		o.Summary = "Ask whether a caller of another program is within its policy"
 		o.Errors = []int{404, 422, 503}
 		o.MaxBodyBytes = 4096
 	}, s.private(api))

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/serve/pages"
 )
 
-// operations are the methods of the API as its page shows them, in the order of the table.
+// operations lists the methods of the API for its page, by path.
 func operations(document *huma.OpenAPI) (all []pages.Operation) {
 	for path, item := range document.Paths {
 		for method, o := range map[string]*huma.Operation{

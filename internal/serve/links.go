@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// linkable are the pages that a short link may lead to.
+// linkable matches the pages that a short link may lead to.
 var linkable = regexp.MustCompile(`^/(charts/[A-Z]{2}|videos/[A-Za-z0-9_-]+|search)$`)
 
 type linkInput struct {
@@ -23,11 +23,11 @@ type linkOutput struct {
 	Location string `header:"Location"`
 	Body     struct {
 		Slug string `json:"slug"`
-		URL  string `json:"url" doc:"of the short link, on this server"`
+		URL  string `json:"url" doc:"path of the short link on this server"`
 	}
 }
 
-// links registers short links. The link to a page is the same whoever asks for it.
+// links registers short links. A page has one link, whoever asks for it.
 func (s *Server) links(api huma.API) {
 	huma.Post(api, "/v1/links", func(ctx context.Context, in *linkInput) (*linkOutput, error) {
 		to, err := url.Parse(in.Body.To)

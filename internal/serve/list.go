@@ -15,7 +15,7 @@ type list[T any] struct {
 // Paging asks for one page of a list.
 type Paging struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
-	Cursor string `query:"cursor" maxLength:"20" doc:"next of the page before"`
+	Cursor string `query:"cursor" maxLength:"20" doc:"next of the previous page"`
 }
 
 // start is the number that the cursor holds, 0 for the first page.
@@ -25,13 +25,13 @@ func (p Paging) start() (int64, error) {
 	}
 	n, err := strconv.ParseInt(p.Cursor, 36, 64)
 	if err != nil || n < 1 {
-		return 0, huma.Error400BadRequest("cursor: write the next of the page before")
+		return 0, huma.Error400BadRequest("cursor: send the next of the previous page")
 	}
 	return n, nil
 }
 
 // newList is a page of the items, of which there is one more than limit if another page follows.
-// That page begins after the last item shown, whose number after computes.
+// after computes the cursor of that page from the last item shown.
 func newList[T, U any](items []T, limit int, show func(T) U, after func(T) int64) list[U] {
 	out := list[U]{Items: []U{}}
 	if len(items) > limit {

@@ -12,7 +12,7 @@ import (
 )
 
 type videoInput struct {
-	ID string `path:"id" maxLength:"64" doc:"the upstream's"`
+	ID string `path:"id" maxLength:"64" doc:"as the upstream has it"`
 }
 
 func (s *Server) video(ctx context.Context, in *videoInput) (*output[report.History], error) {
@@ -24,7 +24,7 @@ func (s *Server) video(ctx context.Context, in *videoInput) (*output[report.Hist
 		LastModified: lastModified(h.FetchedAt), Body: report.NewHistory(h)}, nil
 }
 
-// mostResults is how far a search can be paged through.
+// mostResults bounds how far a search can be paged through.
 const mostResults = 1000
 
 type searchInput struct {
@@ -57,9 +57,9 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[repo
 type sweep struct {
 	Run       string      `json:"run"`
 	StartedAt report.Time `json:"started_at"`
-	EndedAt   report.Time `json:"ended_at" doc:"when its last page so far was fetched"`
-	Charts    int         `json:"charts" doc:"begun"`
-	Complete  int         `json:"complete" doc:"of these"`
+	EndedAt   report.Time `json:"ended_at" doc:"when its newest page was fetched"`
+	Charts    int         `json:"charts" doc:"charts that the run began"`
+	Complete  int         `json:"complete" doc:"charts of these that are complete"`
 	Pages     int         `json:"pages"`
 	Videos    int         `json:"videos"`
 }

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// boardBody is how things stand.
+// boardBody is the board.
 type boardBody struct {
 	Headline string
 	Grade    string
@@ -27,7 +27,7 @@ type boardBody struct {
 	Denied   []guard.Denied // callers that these limits denied most often
 }
 
-// Busy are the buckets to be drawn: those of which something was spent or is missing.
+// Busy are the buckets to draw: something of them was spent, is set aside or is missing.
 func (b *boardBody) Busy() []*account { return b.of(true) }
 
 // Idle are the other buckets.
@@ -70,7 +70,7 @@ func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page
 		if err := p.fillBoard(ctx, body, now); err != nil {
 			p.Log.Error("cannot read budgets for the board", "error", err)
 			body.Headline, body.Grade = "The ledger cannot be read", "bad"
-			body.Trouble = "Budgets, forecast and ticks are not known now. The charts are."
+			body.Trouble = "Budgets, forecast and ticks are missing here; the charts are up to date."
 		}
 	}
 	return page{Title: body.Headline, Section: "board", Live: true, Body: body}, nil
@@ -104,7 +104,7 @@ func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (
 	return nil
 }
 
-// judge says what is short, and who is left out.
+// judge finds what is short and which runs are left out, and sets the headline.
 func (b *boardBody) judge() {
 	b.Headline = "Every bucket lasts to its reset"
 	worst := 0

@@ -85,9 +85,9 @@ func TestLog(t *testing.T) {
 	s.says("/log?since=72h", 200, "old 7 1", "Total 14 3")
 	s.says("/log?since=1h&by=method", 200, "youtube.search.list 3 1 Total 3 1")
 	s.says("/log?by=team&bucket=default", 200, "red 4 1 Total 4 1")
-	s.says("/log?by=region", 200, "US 4 1", "without one 3 1")
+	s.says("/log?by=region", 200, "US 4 1", "(none) 3 1")
 	for query, want := range map[string]string{"by=A": "by: write job", "by=run": "by: write",
-		"since=1y": "since: write 1h", "bucket=none": "bucket: there is none",
+		"since=1y": "since: write 1h", "bucket=none": "bucket: no such bucket",
 		"credential=x": "credential: "} {
 		s.says("/log?"+query, 400, want)
 	}

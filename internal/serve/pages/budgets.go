@@ -74,7 +74,7 @@ type spender struct {
 const (
 	// mostSpenders are named; the others are summed up.
 	mostSpenders = 6
-	// forecastFor is how long a forecast is shown: it takes more time to make than the page.
+	// forecastFor is how long a forecast is kept: making it takes longer than making the page.
 	forecastFor = 20 * time.Second
 )
 
@@ -187,7 +187,7 @@ func spenders(sums []quota.Sum, since time.Time) []spender {
 	return all
 }
 
-// stampBudgets writes what differs whenever a budget has changed.
+// stampBudgets writes text that differs whenever a budget has changed.
 func (p *Pages) stampBudgets(ctx context.Context, to io.Writer) error {
 	from := p.Source()
 	for _, c := range from.Config.Credentials {
@@ -205,7 +205,7 @@ func (p *Pages) stampBudgets(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-// kept is something that takes a while to make, and is made again when it is too old.
+// kept caches a value that takes a while to make.
 type kept[T any] struct {
 	mu    sync.Mutex
 	value T

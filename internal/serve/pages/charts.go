@@ -15,7 +15,7 @@ import (
 // before is how many charts before the one shown are looked at, for its videos' ways.
 const before = 11
 
-// chartBody is one chart of a region and how it came to be so.
+// chartBody is one chart of a region, and how it differs from the one before.
 type chartBody struct {
 	catalog.Chart
 	Current bool // it is the region's current one
@@ -78,7 +78,7 @@ func parseMoment(text string) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, badRequest("at: write a moment in UTC, such as 2026-07-01T09:00")
+	return time.Time{}, badRequest("at: write a time in UTC, such as 2026-07-01T09:00")
 }
 
 func (p *Pages) chartAt(ctx context.Context, key catalog.ChartKey, at time.Time) (*chartBody,

@@ -14,14 +14,14 @@ import (
 const (
 	// lookEvery is how often the streams look for what changed, all together.
 	lookEvery = time.Second
-	// aliveEvery is how often a stream without news says so, which keeps proxies from closing it.
+	// aliveEvery is how often a stream without news sends a comment, so that proxies keep it open.
 	aliveEvery = 15 * time.Second
-	// mostStreams is how many readers can follow at once; more get pages that stand still.
+	// mostStreams is how many pages can follow at once; others stay as they were loaded.
 	mostStreams = 512
 )
 
-// changes is how the streams learn that something changed: each compares a stamp, which is made
-// once a second for all of them, with the one before.
+// changes tells the streams that something changed: each compares a stamp, which is made once a
+// second for all of them, with the previous one.
 type changes struct {
 	mu    sync.Mutex
 	open  int
@@ -29,7 +29,7 @@ type changes struct {
 	at    time.Time
 }
 
-var errStreams = errors.New("too many pages follow at once")
+var errStreams = errors.New("too many pages are open")
 
 func (c *changes) enter() error {
 	c.mu.Lock()
@@ -47,7 +47,7 @@ func (c *changes) leave() {
 	c.open--
 }
 
-// look returns the stamp of what there is now. It fails as a whole: the last one is kept.
+// look returns the current stamp, or the last one if it cannot be made.
 func (c *changes) look(ctx context.Context, make func(context.Context) (string, error)) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *changes) look(ctx context.Context, make func(context.Context) (string, 
 }
 
 // events is a stream of server-sent events: "changed" at the beginning and whenever the catalogue
-// or a budget changed. The page then asks for itself once more.
+// or a budget changed. The page then loads itself again.
 func (p *Pages) events(w http.ResponseWriter, r *http.Request) {
 	if err := p.streams.enter(); err != nil {
 		w.Header().Set("Retry-After", "60")

@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// logBody is who spent what.
+// logBody is who spent how much.
 type logBody struct {
 	By, Since, Bucket, Credential string
 	Labels, Spans                 []choice
@@ -79,7 +79,7 @@ func (p *Pages) log(ctx context.Context, r *http.Request, now time.Time) (page, 
 	return page{Title: "Log", Section: "log", Live: true, Body: body}, nil
 }
 
-// newLog reads what is asked for.
+// newLog reads the form.
 func (p *Pages) newLog(r *http.Request) (*logBody, error) {
 	cfg := p.Source().Config
 	b := &logBody{By: cmp.Or(r.FormValue("by"), quota.LabelJob),
@@ -93,7 +93,7 @@ func (p *Pages) newLog(r *http.Request) (*logBody, error) {
 		b.Labels = append(b.Labels, choice{b.By, b.By, true})
 	}
 	b.Spans = choices(b.Since, "1h", "1 hour", "24h", "24 hours", "72h", "3 days", "all",
-		"all there is")
+		"everything")
 	if !slices.ContainsFunc(b.Spans, func(c choice) bool { return c.Chosen }) {
 		return nil, badRequest("since: write 1h, 24h, 72h or all")
 	}
@@ -109,7 +109,7 @@ func (p *Pages) newLog(r *http.Request) (*logBody, error) {
 		b.Buckets = append(b.Buckets, choice{name, name, name == b.Bucket})
 	}
 	if b.Bucket != "" && !slices.Contains(known, b.Bucket) {
-		return nil, badRequest("bucket: there is none of that name")
+		return nil, badRequest("bucket: no such bucket")
 	}
 	return b, nil
 }

@@ -24,9 +24,9 @@ import (
 type Pages struct {
 	Catalog *catalog.Catalog
 	Regions []string // those to show without a Source
-	// Source has the budgets; nil: pages are those of the catalogue alone.
+	// Source has the budgets; nil: only the catalogue is shown.
 	Source func() report.Source
-	// Private reports whether a request may see budgets, log and plan; nil: every one may.
+	// Private reports whether a request may see budgets, log and plan; nil: all may.
 	Private func(*http.Request) bool
 	Log     *slog.Logger
 	// Operations are the methods of the API.
@@ -74,7 +74,7 @@ func (p *Pages) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /static/{name}", static)
 	mux.Handle("GET /", p.page("error", func(context.Context, *http.Request, time.Time) (page,
 		error) {
-		return page{}, notFound("there is no such page")
+		return page{}, notFound("no such page")
 	}))
 }
 
@@ -94,7 +94,7 @@ func badRequest(format string, args ...any) error {
 	return &problem{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// page answers with the page that is made of a request, or with what went wrong.
+// page serves the page that make builds, or one that says what is wrong.
 func (p *Pages) page(name string, make answer) http.Handler {
 	layout := p.parse(name)
 	failed := p.parse("error")
@@ -109,7 +109,7 @@ func (p *Pages) page(name string, make answer) http.Handler {
 		var out bytes.Buffer
 		if err := shown.ExecuteTemplate(&out, "layout.html", made); err != nil {
 			p.Log.Error("cannot write page", "page", r.URL.Path, "error", err)
-			http.Error(w, "this page cannot be written", http.StatusInternalServerError)
+			http.Error(w, "this page cannot be shown", http.StatusInternalServerError)
 			return
 		}
 		if status == http.StatusUnauthorized { // the password is a token; the name is any
@@ -138,7 +138,7 @@ func (p *Pages) mayRead(r *http.Request) error {
 		"this page needs a token of token_file, as the password"}
 }
 
-// status is that of an error. What went wrong here is for the log, not for the reader.
+// status is that of an error. The details of our own failures go to the log only.
 func (p *Pages) status(ctx context.Context, err error) int {
 	var known *problem
 	switch {

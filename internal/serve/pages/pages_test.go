@@ -32,7 +32,7 @@ func TestChart(t *testing.T) {
 		"3 Third Channel c 1.23M")
 	s.store("US", "run2", nine.Add(3*time.Hour), c, a, d)
 	s.says("/charts/US", 200, "new 1 left 1", "compared with", "1 ▲ up 2 Third",
-		"2 ▼ down 1 First", "3 new Fourth", "Left since the chart before 2 Second")
+		"2 ▼ down 1 First", "3 new Fourth", "Left since the previous chart 2 Second")
 	s.store("US", "run3", nine.Add(6*time.Hour), c, a, d)
 	page := s.says("/charts/us", 200, "1 = same place Third", "Earlier charts")
 	want := `aria-label="places in the last charts: 3, 1, 1"`
@@ -42,7 +42,7 @@ func TestChart(t *testing.T) {
 	s.says("/charts/US?at=2026-11-21T09:00", 200, "3 Third", "the newest")
 	s.says("/charts/US?at="+iso(nine.Add(3*time.Hour)), 200, "1 ▲ up 2 Third")
 	s.says("/charts/US?at=2026-11-21", 404, "no complete chart of US from before 21 Nov 2026")
-	s.says("/charts/US?at=yesterday", 400, "write a moment in UTC")
+	s.says("/charts/US?at=yesterday", 400, "write a time in UTC")
 	s.says("/charts/GB", 404, "no complete chart of GB yet")
 	s.says("/charts/UK", 404, "did you mean GB?")
 }
@@ -78,8 +78,8 @@ func TestVideo(t *testing.T) {
 	v.Description = "One\n\nTwo"
 	s.store("US", "run1", nine, v)
 	page := s.says("/videos/-a_1", 200, "First name", "length 1:02:03", "1k Views", "5 Likes",
-		"– Comments the upstream does not say", "called so since it was first seen", "Tags lofi",
-		"One Two")
+		"– Comments the upstream does not say", "has not changed since the video was first seen",
+		"Tags lofi", "One Two")
 	v.Title, v.Views = "Second name", number64(2500)
 	s.store("US", "run2", nine.Add(3*time.Hour), v)
 	page = s.says("/videos/-a_1", 200, "2.5k Views", "from 1,000 on 21 Nov 2026 09:00:00 UTC to "+
@@ -97,7 +97,7 @@ func TestSearch(t *testing.T) {
 		videos = append(videos, named("v"+string(rune('A'+i)), "Rainy lofi beats", int64(i)))
 	}
 	s.store("US", "run1", nine, videos...)
-	s.says("/search", 200, "Write words")
+	s.says("/search", 200, "Enter words")
 	first := s.says("/search?q=lofi+rain", 200, "Videos with lofi rain", "Next")
 	if !strings.Contains(first.body, `href="/search?page=2&amp;q=lofi&#43;rain"`) {
 		t.Errorf("no link to the next page: %s", first.body)
@@ -107,7 +107,7 @@ func TestSearch(t *testing.T) {
 	if n := strings.Count(last.body, "<li>\n  <p"); n != 10 {
 		t.Errorf("%d videos on the last page, want 10", n)
 	}
-	s.says("/search?q=lofi&page=4", 200, "no more videos")
+	s.says("/search?q=lofi&page=4", 200, "No more videos")
 	s.says("/search?q=nobody", 200, "No video in the catalogue has all of these words: nobody")
 	s.says("/search?q=a&page=0", 400, "from 1 to 40")
 	s.says("/search?q="+strings.Repeat("a", 201), 400, "at most 200 bytes")
@@ -178,7 +178,7 @@ func TestSamePage(t *testing.T) {
 
 func TestNoSuchPage(t *testing.T) {
 	s := newStation(t)
-	s.says("/nothing", 404, "Not Found there is no such page")
+	s.says("/nothing", 404, "Not Found no such page")
 	if r := s.get("/static/style.css"); r.status != 200 || r.header.Get("Content-Type") !=
 		"text/css; charset=utf-8" {
 		t.Errorf("style sheet: %d %s", r.status, r.header)

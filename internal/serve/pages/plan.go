@@ -28,7 +28,7 @@ type planPlot struct {
 const (
 	mostDays = 7
 	mostLost = 50
-	// planFor is how long a plan is shown.
+	// planFor is how long a plan is kept.
 	planFor = 30 * time.Second
 )
 

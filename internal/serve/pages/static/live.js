@@ -54,7 +54,7 @@ async function refresh() {
     document.title = page.title;
     tell("Following.");
   } catch {
-    tell("Not up to date.");
+    tell("Cannot update, retrying.");
   }
   busy = false;
   if (again) refresh();
@@ -71,7 +71,7 @@ function follow() {
   events?.close();
   events = new EventSource("/events");
   events.addEventListener("changed", later);
-  events.addEventListener("error", () => tell("Not connected, trying again."));
+  events.addEventListener("error", () => tell("Disconnected, reconnecting."));
 }
 
 // A browser has few connections for each server: a page that is left or hidden must not keep one.
