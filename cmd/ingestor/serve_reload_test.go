@@ -50,7 +50,8 @@ serve: {listen: "127.0.0.1:0", public: %t}
 	p.stderr.await(t, "listen and serve cannot change", p.ended)
 }
 
-// While Redis is away, the log says so, though each request is answered.
+// While Redis is away, the log says so once, however many ask: requests pass as configured, and who
+// asks for a decision is told that there is none.
 func TestServeStoreAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -61,6 +62,7 @@ serve:
   store: redis
   when_unreachable: open
   limits: [{name: all, per: client, requests: 1000, window: 1m}]
+  policies: [{name: rlaas, requests: 5, window: 10s}]
 `))
 	p.stderr.await(t, "serving address=", p.ended)
 	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
@@ -69,8 +71,15 @@ serve:
 		if status, body := read(t, base+"/v1/sweeps"); status != 200 {
 			t.Errorf("%d %s", status, body)
 		}
+		answer, err := http.Post(base+"/v1/decisions", "application/json",
+			strings.NewReader(`{"policy":"rlaas","key":"a"}`))
+		must(t, err)
+		must(t, answer.Body.Close())
+		if answer.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("a decision: %s", answer.Status)
+		}
 	}
-	if n := strings.Count(p.stderr.String(), "limits cannot be checked"); n != 1 {
+	if n := strings.Count(p.stderr.String(), "level=ERROR"); n != 1 {
 		t.Errorf("logged %d times: %s", n, p.stderr.String())
 	}
 }

@@ -123,7 +123,7 @@ func Denial(asks []Ask) *Ask {
 	for i := range asks {
 		a := &asks[i]
 		if !a.Allowed &&
-			(worst == nil || a.Never && !worst.Never || a.RetryAfter > worst.RetryAfter) {
+			(worst == nil || !worst.Never && (a.Never || a.RetryAfter > worst.RetryAfter)) {
 			worst = a
 		}
 	}

@@ -118,6 +118,27 @@ func TestOneStep(t *testing.T) {
 	}
 }
 
+// TestDenial is what denies for longest: a cost that never fits is denied for ever.
+func TestDenial(t *testing.T) {
+	ask := func(d limit.Decision) limit.Ask { return limit.Ask{Decision: d} }
+	allowed, never := ask(limit.Decision{Allowed: true}), ask(limit.Decision{Never: true})
+	soon, late := ask(limit.Decision{RetryAfter: 1}), ask(limit.Decision{RetryAfter: 2})
+	if limit.Denial([]limit.Ask{allowed}) != nil {
+		t.Error("all allow, and one denies")
+	}
+	for _, test := range []struct {
+		asks []limit.Ask
+		want limit.Ask
+	}{
+		{[]limit.Ask{soon, allowed, late}, late}, {[]limit.Ask{late, soon}, late},
+		{[]limit.Ask{never, late}, never}, {[]limit.Ask{late, never}, never},
+	} {
+		if got := limit.Denial(test.asks); *got != test.want {
+			t.Errorf("of %+v: %+v", test.asks, got)
+		}
+	}
+}
+
 // TestExact plays random charges and compares each answer of the log with one counted by hand, and
 // the end of each wait with the microsecond before it.
 func TestExact(t *testing.T) {

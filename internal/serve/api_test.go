@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -161,8 +162,9 @@ func TestETag(t *testing.T) {
 			t.Errorf("%q: encoded as %q", accept, r.header.Get("Content-Encoding"))
 		}
 	}
-	if r := s.send(http.MethodHead, "/v1/charts/US", ""); r.status != 200 || r.body != "" {
-		t.Errorf("HEAD: %d %q", r.status, r.body)
+	if r := s.send(http.MethodHead, "/v1/charts/US", ""); r.status != 200 || r.body != "" ||
+		r.header.Get("Content-Length") != strconv.Itoa(len(first.body)) {
+		t.Errorf("HEAD: %d %q %v", r.status, r.body, r.header)
 	}
 }
 

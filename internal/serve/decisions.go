@@ -46,7 +46,6 @@ func (s *Server) decisions(api huma.API) {
 			return nil, huma.Error404NotFound(err.Error() + ": add it to policies: under serve:")
 		}
 		if err != nil {
-			s.Log.Error("cannot decide", "error", err)
 			return nil, huma.Error503ServiceUnavailable("the store of the limits cannot be reached")
 		}
 		out := &decisionOutput{"no-store", decision{Policy: in.Body.Policy, Allowed: d.Allowed,

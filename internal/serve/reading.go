@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -167,6 +168,7 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request) {
 		body = a.compressed
 		h.Set("Content-Encoding", "gzip")
 	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(a.status)
 	if r.Method != http.MethodHead {
 		w.Write(body)

@@ -70,7 +70,7 @@ type Guard struct {
 	Hash   *Hash
 	Stats  *Stats // if set, counts what was decided
 	// Denied and Unreachable, if set, are told of each denial (observed or not) and of each
-	// request that could not be decided.
+	// request that could not be decided; r is nil for a decision.
 	Denied      func(r *http.Request, l *Limit, c caller.Caller, d limit.Decision)
 	Unreachable func(r *http.Request, err error)
 }
@@ -244,6 +244,7 @@ func (g *Guard) Decide(ctx context.Context, policy, key string,
 			var err error
 			asks[0].Key, asks[0].Before, err = g.Hash.Daily(ctx, "decision "+key, time.Now(), l.Window)
 			if err != nil {
+				g.unreachable(nil, err)
 				return limit.Decision{}, err
 			}
 		}
@@ -254,7 +255,7 @@ func (g *Guard) Decide(ctx context.Context, policy, key string,
 				asks[0].Allowed = true
 			}
 		} else {
-			g.Stats.unreachable()
+			g.unreachable(nil, err)
 		}
 		return asks[0].Decision, err
 	}
