@@ -5,6 +5,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
@@ -104,10 +106,24 @@ func (b *tab) visit(path string) {
 	get(b, chromedp.Steps(chromedp.Navigate(b.url+path), chromedp.WaitReady("main")))
 }
 
-// click clicks the first element that is selected, and waits for the page that follows, if any.
+// click clicks the first element that is selected, and waits for the page that follows, if any. A
+// page that follows what changes may replace the element before it is clicked: then it is looked
+// for again.
 func (b *tab) click(selector string) {
 	b.Helper()
-	get(b, chromedp.Steps(chromedp.ScrollIntoView(selector), chromedp.Click(selector)))
+	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	defer cancel()
+	for {
+		_, err := chromedp.Run(ctx,
+			chromedp.Steps(chromedp.ScrollIntoView(selector), chromedp.Click(selector)))
+		var gone *cdproto.Error
+		if err == nil {
+			return
+		}
+		if !errors.As(err, &gone) {
+			b.Fatalf("%s: %v", selector, err)
+		}
+	}
 }
 
 // says waits until an element says something.
