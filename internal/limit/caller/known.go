@@ -16,7 +16,7 @@ type Caller struct {
 	Tier         string // of the key
 }
 
-// Key is what is known of an API key. The key itself is kept nowhere.
+// Key describes an API key. The key itself is stored nowhere.
 type Key struct {
 	Name, Organisation, Tier string
 }
@@ -34,14 +34,14 @@ func ParseDigest(text string) (d Digest, err error) {
 	return d, nil
 }
 
-// Known is how callers are told apart. Its zero value knows no proxy and no key.
+// Known tells callers apart. Its zero value knows no proxy and no key.
 type Known struct {
 	Proxies Proxies
 	Keys    map[Digest]Key
 }
 
-// Of is the caller of a request. A key that is not known is as none: who makes up keys is limited
-// by address.
+// Of is the caller of a request. An unknown key counts as none: whoever makes up keys is limited by
+// address.
 func (k *Known) Of(r *http.Request) Caller {
 	var c Caller
 	if network := Network(k.Proxies.Addr(r)); network.IsValid() {

@@ -25,8 +25,8 @@ const (
 )
 
 // fields sets RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers for each
-// policy, and X-RateLimit-* for the one of which least is left. The keys are in the form in which
-// http.Header has them.
+// policy, and X-RateLimit-* for the one with the least left. The names are in the form that
+// http.Header uses.
 func fields(h http.Header, asks []limit.Ask) {
 	if len(asks) == 0 {
 		return
@@ -91,7 +91,7 @@ func (p problem) write(w http.ResponseWriter) {
 	json.NewEncoder(w).Encode(p)
 }
 
-// seconds rounds up: who waits that long is not early.
+// seconds rounds up, so that a caller who waits that long is not early.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

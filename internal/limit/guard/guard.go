@@ -1,4 +1,4 @@
-// Package guard lets requests through to an http.Handler as far as its limits allow.
+// Package guard lets requests through to an http.Handler as far as limits allow.
 //
 // A server sets up a Guard and wraps its handler once:
 //
@@ -30,9 +30,9 @@ import (
 // By says who shares a limit.
 type By string
 
-// A client is an address (see caller.Network) or, if the request has one, an API key. A limit by
-// key or by organisation concerns only requests with an API key, and one by decision none: only
-// Decide asks it.
+// A client is an API key or, without one, an address (see caller.Network). A limit by key or by
+// organisation applies only to requests with an API key, and one by decision to none: only Decide
+// asks it.
 const (
 	ByClient       By = "client"
 	ByRoute        By = "route"
@@ -45,15 +45,15 @@ const (
 // Limit is a policy for some requests.
 type Limit struct {
 	limit.Policy
-	Tiers   map[string]*limit.Policy // what counts instead for API keys of a tier
-	Routes  []string                 // the patterns of http.ServeMux that it is for; none is all
+	Tiers   map[string]*limit.Policy // used instead for API keys of a tier
+	Routes  []string                 // patterns of http.ServeMux; none means all requests
 	By      By
 	Cost    int64 // units of a request; 0 counts as 1
-	Observe bool  // what it would deny passes, and is counted
-	Open    bool  // what cannot be decided passes
+	Observe bool  // counts what it would deny, and lets it pass
+	Open    bool  // requests pass that cannot be decided
 }
 
-// policy is what counts for a caller.
+// policy is the one that applies to a caller.
 func (l *Limit) policy(c caller.Caller) *limit.Policy {
 	if p, ok := l.Tiers[c.Tier]; ok && c.Key != "" {
 		return p
@@ -75,10 +75,12 @@ type Guard struct {
 	Unreachable func(r *http.Request, err error)
 }
 
-// request is one that is to be decided: the limits that concern it, and what each is asked.
+// request is one to decide: who sent it, the limits that apply to it, and what each is asked.
 type request struct {
 	*http.Request
 	caller caller.Caller
+	route  string
+	at     time.Time
 	limits []*Limit
 	asks   []limit.Ask
 }
@@ -87,12 +89,12 @@ type request struct {
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	enforced, observed := g.byRoute(false), g.byRoute(true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		route, who, now := g.Route(r), g.Caller(r), time.Now()
-		if !g.pass(w, r, who, enforced.of(route), route, now) {
+		q := request{Request: r, caller: g.Caller(r), route: g.Route(r), at: time.Now()}
+		if !g.pass(w, q, enforced.of(q.route)) {
 			return
 		}
-		if limits := observed.of(route); len(limits) > 0 {
-			g.observe(r, who, limits, route, now)
+		if limits := observed.of(q.route); len(limits) > 0 {
+			g.observe(q, limits)
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -131,46 +133,45 @@ func (all routes) of(route string) []*Limit {
 	return all[""]
 }
 
-// request asks the limits that concern a caller. They are known even after an error.
-func (g *Guard) request(r *http.Request, c caller.Caller, limits []*Limit, route string,
-	now time.Time) (request, error) {
-	q := request{Request: r, caller: c, limits: make([]*Limit, 0, len(limits)),
-		asks: make([]limit.Ask, 0, len(limits))}
+// apply picks the limits that apply to the request, and makes their asks. The limits are known even
+// after an error.
+func (q *request) apply(limits []*Limit, hash *Hash) error {
+	q.limits, q.asks = make([]*Limit, 0, len(limits)), make([]limit.Ask, 0, len(limits))
+	c := q.caller
 	var failed error
 	for _, l := range limits {
 		a := limit.Ask{Policy: l.policy(c), Cost: max(l.Cost, 1)}
 		var err error
 		switch {
 		case l.By == ByClient && c.Key == "":
-			a.Key, a.Before, err = g.Hash.Daily(r.Context(), "address "+c.Network, now, l.Window)
+			a.Key, a.Before, err = hash.Daily(q.Context(), "address "+c.Network, q.at, l.Window)
 		case l.By == ByClient, l.By == ByKey && c.Key != "":
 			a.Key = Fixed("key " + c.Key)
 		case l.By == ByOrganisation && c.Organisation != "":
 			a.Key = Fixed("organisation " + c.Organisation)
 		case l.By == ByRoute:
-			a.Key = Fixed("route " + route)
+			a.Key = Fixed("route " + q.route)
 		case l.By != Global:
 			continue
 		}
 		failed = cmp.Or(failed, err)
 		q.limits, q.asks = append(q.limits, l), append(q.asks, a)
 	}
-	return q, failed
+	return failed
 }
 
 // pass decides, and answers the request itself if it is denied.
-func (g *Guard) pass(w http.ResponseWriter, r *http.Request, c caller.Caller, limits []*Limit,
-	route string, now time.Time) bool {
+func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Limit) bool {
 	if len(limits) == 0 {
 		return true
 	}
-	q, err := g.request(r, c, limits, route, now)
+	err := q.apply(limits, g.Hash)
 	allowed := true
 	if err == nil && len(q.asks) > 0 {
-		allowed, err = g.Store.Take(r.Context(), q.asks)
+		allowed, err = g.Store.Take(q.Context(), q.asks)
 	}
 	if err != nil {
-		g.unreachable(r, err)
+		g.unreachable(q.Request, err)
 		if slices.ContainsFunc(q.limits, func(l *Limit) bool { return !l.Open }) {
 			unavailable(w)
 			return false
@@ -186,18 +187,17 @@ func (g *Guard) pass(w http.ResponseWriter, r *http.Request, c caller.Caller, li
 }
 
 // observe counts what would have been denied.
-func (g *Guard) observe(r *http.Request, c caller.Caller, limits []*Limit, route string,
-	now time.Time) {
-	q, err := g.request(r, c, limits, route, now)
-	if err != nil {
-		g.unreachable(r, err)
+func (g *Guard) observe(q request, limits []*Limit) {
+	if err := q.apply(limits, g.Hash); err != nil {
+		g.unreachable(q.Request, err)
 		return
 	}
 	for i := range q.asks { // each by itself: one that denies must not keep another from counting
-		one := request{r, c, q.limits[i : i+1], q.asks[i : i+1]}
-		allowed, err := g.Store.Take(r.Context(), one.asks)
+		one := q
+		one.limits, one.asks = q.limits[i:i+1], q.asks[i:i+1]
+		allowed, err := g.Store.Take(q.Context(), one.asks)
 		if err != nil {
-			g.unreachable(r, err)
+			g.unreachable(q.Request, err)
 			return
 		}
 		g.report(one, allowed)

@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// Hash turns who asks into a key under a salt of the day, which is thrown away later, so that what
-// a store keeps cannot be matched with an address.
+// Hash turns a caller into a key, with a salt of the day that is deleted later, so that nobody can
+// match what a store keeps with an address.
 type Hash struct {
 	// Salt is the salt of a day since 1970, the same for all processes with one store. Without it,
 	// each day has a salt of this process.
@@ -31,15 +31,15 @@ const asksAgain = time.Minute
 
 const aDay = 24 * time.Hour
 
-// Fixed is the key of somebody whose name may be known, such as a route.
+// Fixed is the key of something whose name is no secret, such as a route.
 func Fixed(who string) (key limit.Key) {
 	sum := sha256.Sum256([]byte(who))
 	copy(key[:], sum[:])
 	return key
 }
 
-// Daily is the key of somebody at a moment. As long after midnight UTC as charges of the day before
-// count, it has also the key of that day. A window of more than a day would forget some.
+// Daily is the key of somebody at a moment. As long after midnight UTC as yesterday's charges
+// count, it also returns yesterday's key. A window of more than a day would forget some charges.
 func (h *Hash) Daily(ctx context.Context, who string, now time.Time,
 	window time.Duration) (key, before limit.Key, err error) {
 	day := now.Unix() / int64(aDay/time.Second)

@@ -32,8 +32,8 @@ type Denied struct {
 	Times int64
 }
 
-// mostDenied bounds how many callers are counted; the rarest makes room for a new one, and the new
-// one inherits its count, so that who is denied often is never missed.
+// mostDenied bounds how many callers are counted. The rarest makes room for a new one, which
+// inherits its count, so that no caller that is denied often is missed.
 const mostDenied = 100
 
 func (s *Stats) count(l *Limit, c caller.Caller, a *limit.Ask, allowed bool) {
@@ -93,7 +93,7 @@ func (s *Stats) unreachable() {
 	s.mu.Unlock()
 }
 
-// Counts are those of each policy, by name.
+// Counts returns the counts of each policy, by name.
 func (s *Stats) Counts() []Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
