@@ -8,7 +8,7 @@ import (
 
 const (
 	// mostRanked is how many of the videos that match are ranked.
-	mostRanked = 1000
+	mostRanked = 500
 	// mostBeginnings is how many words that begin as those typed are looked for, if they are common.
 	mostBeginnings = 8
 	// sampled is how many of the newest videos say which words are common.
@@ -22,7 +22,7 @@ const (
 // all in the title come first, and those that need the description last; among equals the newest,
 // by when they were first seen.
 //
-// A limit of 0 means all. With another, only the newest 1,000 videos (or limit, if that is more) of
+// A limit of 0 means all. With another, only the newest 500 videos (or limit, if that is more) of
 // either are ranked, and where words that begin so are very common, only the most common ones are
 // looked for, so that a common word takes little longer than a rare one. A query without a word
 // finds nothing.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -61,8 +62,11 @@ func crowd(b *testing.B, videos int) (c *catalog.Catalog, titles []string) {
 }
 
 // served is the address of a server over the catalogue.
-func served(b *testing.B, c *catalog.Catalog) string {
+func served(b *testing.B, c *catalog.Catalog, change func(*Server)) string {
 	server := &Server{Catalog: c, Regions: []string{"US"}, Log: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(server)
+	}
 	handler, err := server.Handler()
 	must(b, err)
 	web := httptest.NewServer(handler)
@@ -70,22 +74,38 @@ func served(b *testing.B, c *catalog.Catalog) string {
 	return web.URL
 }
 
-// attack reports how many requests a second were answered and how long the slowest hundredth took.
-func attack(b *testing.B, rate vegeta.Pacer, next func() string) {
+// clients are sixteen that read.
+type clients struct {
+	rate     vegeta.Pacer // vegeta.Rate{}: as fast as they can
+	duration time.Duration
+	next     func() string
+	unpack   bool // the answers, as most clients do; that is not the server's work
+}
+
+func (l clients) attack(ctx context.Context, b *testing.B) *vegeta.Metrics {
 	target := func(t *vegeta.Target) error {
-		t.Method, t.URL = http.MethodGet, next()
+		t.Method, t.URL = http.MethodGet, l.next()
+		if !l.unpack {
+			t.Header = http.Header{"Accept-Encoding": {"gzip"}}
+		}
 		return nil
 	}
 	attacker := vegeta.NewAttacker(vegeta.Workers(16), vegeta.MaxWorkers(16),
-		vegeta.Timeout(10*time.Second))
-	var metrics vegeta.Metrics
-	for result := range attacker.Attack(target, rate, 10*time.Second, b.Name()) {
+		vegeta.MaxBody(0), vegeta.Connections(16), vegeta.Timeout(10*time.Second))
+	defer context.AfterFunc(ctx, func() { attacker.Stop() })()
+	metrics := new(vegeta.Metrics)
+	for result := range attacker.Attack(target, l.rate, l.duration, b.Name()) {
 		metrics.Add(result)
 	}
 	metrics.Close()
 	if metrics.Success < 1 {
-		b.Fatalf("%v: %v", metrics.StatusCodes, metrics.Errors)
+		b.Errorf("%v: %v", metrics.StatusCodes, metrics.Errors)
 	}
+	return metrics
+}
+
+// figures reports how many requests a second were answered and how long the slowest hundredth took.
+func figures(b *testing.B, metrics *vegeta.Metrics) {
 	b.ReportMetric(metrics.Throughput, "answers/s")
 	b.ReportMetric(float64(metrics.Latencies.P50)/1e6, "p50-ms")
 	b.ReportMetric(float64(metrics.Latencies.P99)/1e6, "p99-ms")
@@ -112,8 +132,9 @@ func BenchmarkSearch(b *testing.B) {
 		}
 		return other[:2+random.IntN(len(other)-2)]
 	}
-	base := served(b, c)
-	attack(b, vegeta.Rate{Freq: 50, Per: time.Second}, func() string {
+	base := served(b, c, nil)
+	rate := vegeta.Rate{Freq: 50, Per: time.Second}
+	figures(b, clients{rate: rate, duration: 10 * time.Second, next: func() string {
 		return base + "/v1/search?q=" + url.QueryEscape(search())
-	})
+	}}.attack(b.Context(), b))
 }

@@ -69,8 +69,10 @@ func (s *Server) measured(mux *http.ServeMux, route func(*http.Request) string,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, seen := time.Now(), &codeWriter{ResponseWriter: w, code: http.StatusOK}
+		pattern := route(r)
+		r.Pattern = pattern
 		next.ServeHTTP(seen, r)
-		requests.WithLabelValues(route(r), strconv.Itoa(seen.code)).
+		requests.WithLabelValues(pattern, strconv.Itoa(seen.code)).
 			Observe(time.Since(began).Seconds())
 	})
 }

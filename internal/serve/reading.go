@@ -139,8 +139,12 @@ func (r *recorder) Write(p []byte) (int, error) {
 }
 
 func (r *recorder) finish() {
-	sum := sha256.Sum256(r.body)
-	r.etag = `W/"` + hex.EncodeToString(sum[:12]) + `"`
+	r.header.Add("Vary", "Accept-Encoding")
+	if r.status == http.StatusOK {
+		sum := sha256.Sum256(r.body)
+		r.etag = `W/"` + hex.EncodeToString(sum[:12]) + `"`
+		r.header.Set("ETag", r.etag)
+	}
 	if len(r.body) < leastCompressed {
 		return
 	}
@@ -155,13 +159,9 @@ func (r *recorder) finish() {
 func (a *answer) write(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	maps.Copy(h, a.header)
-	h.Add("Vary", "Accept-Encoding")
-	if a.status == http.StatusOK {
-		h.Set("ETag", a.etag)
-		if matches(r.Header.Values("If-None-Match"), a.etag) {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
+	if a.status == http.StatusOK && matches(r.Header.Values("If-None-Match"), a.etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
 	}
 	body := a.body
 	if a.compressed != nil && takesGzip(r) {

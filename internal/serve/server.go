@@ -62,7 +62,7 @@ func (s *Server) Handler() (http.Handler, error) {
 		if err := checkRoutes(s.Guard.Limits, route); err != nil {
 			return nil, err
 		}
-		s.Guard.Route = route
+		s.Guard.Route = func(r *http.Request) string { return r.Pattern } // of measured
 		guarded = s.Guard.Wrap(guarded)
 	}
 	front := http.NewServeMux()

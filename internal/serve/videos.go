@@ -25,7 +25,7 @@ func (s *Server) video(ctx context.Context, in *videoInput) (*output[report.Hist
 }
 
 // mostResults bounds how far a search can be paged through.
-const mostResults = 1000
+const mostResults = 500
 
 type searchInput struct {
 	Query string `query:"q" required:"true" minLength:"1" maxLength:"200"`
@@ -41,7 +41,7 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[repo
 		return nil, err
 	}
 	if skip > mostResults {
-		return nil, huma.Error400BadRequest("cursor: a search shows 1,000 videos at most: " +
+		return nil, huma.Error400BadRequest("cursor: a search shows 500 videos at most: " +
 			"add a word to q")
 	}
 	found, err := s.Catalog.SearchAfter(ctx, in.Query, int(skip), in.Limit+1)

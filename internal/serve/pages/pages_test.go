@@ -109,7 +109,7 @@ func TestSearch(t *testing.T) {
 	}
 	s.says("/search?q=lofi&page=4", 200, "No more videos")
 	s.says("/search?q=nobody", 200, "No video in the catalogue has all of these words: nobody")
-	s.says("/search?q=a&page=0", 400, "from 1 to 40")
+	s.says("/search?q=a&page=0", 400, "from 1 to 20")
 	s.says("/search?q="+strings.Repeat("a", 201), 400, "at most 200 bytes")
 	s.says("/search?q="+url.QueryEscape(`"><script>alert(1)</script>`), 200, "&lt;script&gt;")
 }

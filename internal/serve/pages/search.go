@@ -14,7 +14,7 @@ import (
 const (
 	perPage = 25
 	// mostPages is how far a search can be paged through, as in the API.
-	mostPages = 40
+	mostPages = 20
 	// longestQuery is in bytes.
 	longestQuery = 200
 )
