@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/version"
 )
@@ -101,6 +102,9 @@ func (s *Server) problem(ctx context.Context, err error) error {
 		return huma.Error404NotFound(err.Error())
 	case ctx.Err() == nil:
 		s.Log.Error("cannot answer", "error", err)
+	}
+	if errors.Is(err, quota.ErrUnreachable) {
+		return huma.Error503ServiceUnavailable("the ledger cannot be reached now")
 	}
 	return huma.Error500InternalServerError("the catalogue or the ledger cannot be read now")
 }

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit/caller"
 	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/report"
 )
 
 // form is a body from which a form could be read.
@@ -109,4 +112,26 @@ func TestProblems(t *testing.T) {
 	}
 	r := s.send(http.MethodPost, "/v1/decisions", `{"policy":"rlaas","key":"a"}`)
 	s.wants(r, 404, "policies: under serve:") // there is no limiter at all
+}
+
+// While the ledger is away, the budgets are unavailable, which is no fault of this server: who asks
+// is told to come back. Charts are still shown.
+func TestLedgerAway(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	l, err := ledger.Open(t.Context(), "redis://"+server.Addr)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	s := newStation(t, func(s *Server) {
+		withLedger(t)(s)
+		cfg := s.Source().Config
+		s.Source = func() report.Source { return report.Source{Config: cfg, Ledger: l} }
+	})
+	s.wants(s.get("/v1/budgets"), 200)
+	server.Kill()
+	for _, path := range []string{"/v1/log", "/v1/forecast", "/log"} {
+		s.wants(s.get(path), 503, "the ledger cannot be reached now")
+	}
+	s.wants(s.get("/v1/regions"), 200)
+	s.wants(s.get("/"), 200, "The ledger cannot be read")
 }

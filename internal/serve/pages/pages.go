@@ -17,6 +17,7 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
 
@@ -149,11 +150,17 @@ func (p *Pages) status(ctx context.Context, err error) int {
 	case ctx.Err() == nil:
 		p.Log.Error("cannot show page", "error", err)
 	}
+	if errors.Is(err, quota.ErrUnreachable) {
+		return http.StatusServiceUnavailable
+	}
 	return http.StatusInternalServerError
 }
 
 func explain(err error, status int) string {
-	if status == http.StatusInternalServerError {
+	switch status {
+	case http.StatusServiceUnavailable:
+		return "the ledger cannot be reached now"
+	case http.StatusInternalServerError:
 		return "the catalogue or the ledger cannot be read now"
 	}
 	return err.Error()
