@@ -52,8 +52,7 @@ func (s *Server) decisions(api huma.API) {
 			Remaining: d.Remaining,
 			ResetAt:   report.Time(time.UnixMicro(d.At).Add(d.ResetAfter))}}
 		if !d.Never {
-			seconds := int64((d.RetryAfter + time.Second - 1) / time.Second)
-			out.Body.RetryAfter = &seconds
+			out.Body.RetryAfter = new(report.Seconds(d.RetryAfter))
 		}
 		return out, nil
 	}, limited(api), func(o *huma.Operation) {

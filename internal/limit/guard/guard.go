@@ -69,9 +69,8 @@ type Guard struct {
 	Caller func(*http.Request) caller.Caller
 	Hash   *Hash
 	Stats  *Stats // if set, counts what was decided
-	// Denied and Unreachable, if set, are told of each denial (observed or not) and of each
-	// request that could not be decided; r is nil for a decision.
-	Denied      func(r *http.Request, l *Limit, c caller.Caller, d limit.Decision)
+	// Unreachable, if set, is told of each request that could not be decided; r is nil for a
+	// decision.
 	Unreachable func(r *http.Request, err error)
 }
 
@@ -214,9 +213,6 @@ func (g *Guard) unreachable(r *http.Request, err error) {
 func (g *Guard) report(q request, allowed bool) {
 	for i := range q.asks {
 		g.Stats.count(q.limits[i], q.caller, &q.asks[i], allowed)
-		if !q.asks[i].Allowed && g.Denied != nil {
-			g.Denied(q.Request, q.limits[i], q.caller, q.asks[i].Decision)
-		}
 	}
 }
 
