@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/limit/caller"
 	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve/pages"
@@ -98,9 +99,11 @@ func (s *Server) pages(document *huma.OpenAPI) *pages.Pages {
 		Private: func(r *http.Request) bool {
 			return s.mayReadPrivate(r.Header.Get("Authorization"))
 		}}
+	known := (&caller.Known{}).Of
 	if s.Guard != nil {
-		p.Limits = s.Guard.Stats
+		p.Limits, known = s.Guard.Stats, s.Guard.Caller
 	}
+	p.Reader = func(r *http.Request) string { return known(r).Network }
 	return p
 }
 

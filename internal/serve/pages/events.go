@@ -16,8 +16,10 @@ const (
 	lookEvery = time.Second
 	// aliveEvery is how often a stream without news sends a comment, so that proxies keep it open.
 	aliveEvery = 15 * time.Second
-	// mostStreams is how many pages can follow at once; others stay as they were loaded.
+	// mostStreams is how many pages can follow at once, and mostOfOne how many of one reader; others
+	// stay as they were loaded.
 	mostStreams = 512
+	mostOfOne   = 64
 )
 
 // changes tells the streams that something changed: each compares a stamp, which is made once a
@@ -25,26 +27,34 @@ const (
 type changes struct {
 	mu    sync.Mutex
 	open  int
+	of    map[string]int // open ones of each reader
 	stamp string
 	at    time.Time
 }
 
 var errStreams = errors.New("too many pages are open")
 
-func (c *changes) enter() error {
+func (c *changes) enter(reader string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open == mostStreams {
+	if c.open == mostStreams || c.of[reader] == mostOfOne {
 		return errStreams
 	}
+	if c.of == nil {
+		c.of = make(map[string]int)
+	}
 	c.open++
+	c.of[reader]++
 	return nil
 }
 
-func (c *changes) leave() {
+func (c *changes) leave(reader string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open--
+	if c.of[reader]--; c.of[reader] == 0 {
+		delete(c.of, reader)
+	}
 }
 
 // look returns the current stamp, or the last one if it cannot be made.
@@ -63,12 +73,16 @@ func (c *changes) look(ctx context.Context, make func(context.Context) (string, 
 // events is a stream of server-sent events: "changed" at the beginning and whenever the catalogue
 // or a budget changed. The page then loads itself again.
 func (p *Pages) events(w http.ResponseWriter, r *http.Request) {
-	if err := p.streams.enter(); err != nil {
+	reader := ""
+	if p.Reader != nil {
+		reader = p.Reader(r)
+	}
+	if err := p.streams.enter(reader); err != nil {
 		w.Header().Set("Retry-After", "60")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	defer p.streams.leave()
+	defer p.streams.leave(reader)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")

@@ -30,6 +30,8 @@ type Pages struct {
 	// Private reports whether a request may see budgets, log and plan; nil: all may.
 	Private func(*http.Request) bool
 	Log     *slog.Logger
+	// Reader names who asks, so that nobody takes all streams of events; nil: everybody is one.
+	Reader func(*http.Request) string
 	// Operations are the methods of the API.
 	Operations []Operation
 	// Limits counts what the limits of the server decided; nil for no limits.

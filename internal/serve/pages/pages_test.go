@@ -235,7 +235,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A reader more than there can be is told so, and the others keep their streams.
+// A reader more than there can be is told so, and so is one who has too many streams; the others
+// keep theirs.
 func TestManyStreams(t *testing.T) {
 	s := newStation(t)
 	s.pages.streams.open = mostStreams
@@ -243,4 +244,14 @@ func TestManyStreams(t *testing.T) {
 		t.Errorf("status %d, %s", r.status, r.header)
 	}
 	s.pages.streams.open = 0
+	var c changes
+	for range mostOfOne {
+		must(t, c.enter("greedy"))
+	}
+	if c.enter("greedy") == nil {
+		t.Error("one reader may take all streams")
+	}
+	must(t, c.enter("another"))
+	c.leave("greedy")
+	must(t, c.enter("greedy"))
 }
