@@ -40,6 +40,13 @@ ingest:
   floors: {DE: 4}
   jobs:
     - {name: asia, regions: [IN], schedule: "30 */6 * * *", timezone: Asia/Kolkata, pages: 2}
+serve:
+  hosts: [board.lan]
+  trusted_proxies: [10.0.0.0/8]
+  keys: [{name: acme-1, organisation: acme, tier: gold, hash: "sha256:%[2]s"}]
+  limits:
+    - {name: a, per: client, route: GET /v1/search, requests: 6, window: 1m, tiers: {gold: 60}}
+  policies: [{name: b, requests: 5, window: 10s}]
 `
 
 // jsonStory has each command print all that it can. $id is the newest reservation.
@@ -94,7 +101,8 @@ func playJSON(t *testing.T, page map[string]fieldsOf) map[string]fieldsOf {
 	dir := t.TempDir()
 	noon := fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12)
 	file := filepath.Join(dir, "config.yaml")
-	must(t, os.WriteFile(file, fmt.Appendf(nil, jsonConfig, noon), 0o600))
+	must(t, os.WriteFile(file, fmt.Appendf(nil, jsonConfig, noon,
+		strings.Repeat("0f", 32)), 0o600))
 	env := []string{"HOME=" + dir, "QUOTA_STATE_DIR=" + dir, "QUOTA_CONFIG=" + file,
 		"YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream.URL + "/"}
 	seen, id := make(map[string]fieldsOf), ""

@@ -21,6 +21,7 @@ type inForce struct {
 	Credentials []credential   `json:"credentials"`
 	YouTube     config.YouTube `json:"youtube"`
 	Ingest      ingestShown    `json:"ingest"`
+	Serve       *serveShown    `json:"serve,omitempty"`
 }
 
 type costsShown struct {
@@ -177,7 +178,7 @@ func newInForce(cfg *config.Config) inForce {
 		File: report.OrNull(cfg.File), Environment: append([]string{}, cfg.Environment...),
 		Ledger: config.HidePassword(cfg.Ledger), Catalog: cfg.Catalog,
 		Costs:   costsShown{report.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(), cfg.Costs.Version},
-		YouTube: cfg.YouTube, Ingest: newIngest(cfg),
+		YouTube: cfg.YouTube, Ingest: newIngest(cfg), Serve: newServe(cfg.Serve),
 	}
 	for _, c := range cfg.Credentials {
 		_, err := c.APIKey.Key()
