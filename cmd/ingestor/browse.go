@@ -168,8 +168,8 @@ func searchCommand(a *app) *cobra.Command {
 		Short: "Find videos by title, channel, tag or description",
 		Long: `search finds the videos that have every word, or one that begins with it, in title,
 channel, tags or description, in any script. Case and accents do not matter. Whole words come first,
-then titles, then the newest videos. With --limit only the newest 500 that match are ranked. It
-costs nothing: only the catalogue is read.`,
+then titles, then the newest videos. Unless --limit is 0, only the newest 500 that match are ranked.
+It costs nothing: only the catalogue is read.`,
 		Example: `  ingestor search lofi hip
   ingestor search 東京
   ingestor search -o json "ost" | jq '.videos | length'`,
