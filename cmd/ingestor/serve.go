@@ -50,7 +50,8 @@ Ctrl-C and SIGTERM stop it after the requests under way.`,
 		},
 	}
 	c.Flags().StringVar(&address, "listen", "", "`ADDR` to listen on instead of that of serve:")
-	c.Flags().BoolVar(&demo, "demo", false, "serve a made-up day: charts of the stand-in, and budgets")
+	c.Flags().BoolVar(&demo, "demo", false,
+		"serve a made-up day: charts of the stand-in, and budgets")
 	return c
 }
 
@@ -196,8 +197,9 @@ func (a *app) server(cfg *config.Config, c *catalog.Catalog) (*serve.Server, err
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: fmt.Errorf("token_file: %w", err)}
 	}
 	if s.Tokens = serve.NewTokens(string(text)); len(s.Tokens) == 0 {
-		return nil, &cli.Coded{Code: cli.ExitConfig, Err: fmt.Errorf("token_file: %s has no token: "+
-			"write one on a line, such as openssl rand -hex 32 makes", cfg.Serve.TokenFile)}
+		return nil, &cli.Coded{Code: cli.ExitConfig, Err: fmt.Errorf(
+			"token_file: %s has no token: write one on a line, such as openssl rand -hex 32 makes",
+			cfg.Serve.TokenFile)}
 	}
 	return s, nil
 }

@@ -32,8 +32,9 @@ func TestServeReload(t *testing.T) {
 serve: {listen: "127.0.0.1:0", public: %t}
 `
 	config := configFile(t, fmt.Sprintf(text, "US", false))
-	p := begin(t, []string{"YOUTUBE_ENDPOINT=" + listening(t, &youtubetest.Server{}) + "/",
-		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + t.TempDir()}, "ingestor", "run", "--config", config)
+	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &youtubetest.Server{}) + "/",
+		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + t.TempDir()}
+	p := begin(t, env, "ingestor", "run", "--config", config)
 	p.stderr.await(t, "serving address=", p.ended)
 	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
 	p.stderr.await(t, "lanes run", p.ended)

@@ -125,8 +125,9 @@ func TestServeRefuses(t *testing.T) {
 	} {
 		config := filepath.Join(t.TempDir(), "quota.yaml")
 		must(t, os.WriteFile(config, []byte(strings.Replace(limitedServer, from, to, 1)), 0o600))
-		must(t, os.WriteFile(filepath.Join(filepath.Dir(config), "tokens"), []byte("t\n"), 0o600))
-		must(t, os.WriteFile(filepath.Join(filepath.Dir(config), "empty"), []byte("# none\n"), 0o600))
+		dir := filepath.Dir(config)
+		must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("t\n"), 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, "empty"), []byte("# none\n"), 0o600))
 		p := begin(t, nil, "ingestor", "serve", "--config", config)
 		if code := p.code(); code != 78 {
 			t.Errorf("%s: ended with %d: %s", to, code, p.stderr.String())

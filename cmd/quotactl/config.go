@@ -177,7 +177,8 @@ func newInForce(cfg *config.Config) inForce {
 	out := inForce{
 		File: report.OrNull(cfg.File), Environment: append([]string{}, cfg.Environment...),
 		Ledger: config.HidePassword(cfg.Ledger), Catalog: cfg.Catalog,
-		Costs:   costsShown{report.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(), cfg.Costs.Version},
+		Costs: costsShown{report.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(),
+			cfg.Costs.Version},
 		YouTube: cfg.YouTube, Ingest: newIngest(cfg), Serve: newServe(cfg.Serve),
 	}
 	for _, c := range cfg.Credentials {

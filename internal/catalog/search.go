@@ -9,7 +9,8 @@ import (
 const (
 	// mostRanked is how many of the videos that match are ranked.
 	mostRanked = 500
-	// mostBeginnings is how many words that begin as those typed are looked for, if they are common.
+	// mostBeginnings is how many words that begin as those typed are looked for, if they are
+	// common.
 	mostBeginnings = 8
 	// sampled is how many of the newest videos say which words are common.
 	sampled = 300

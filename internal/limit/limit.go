@@ -111,9 +111,9 @@ type Decision struct {
 
 // Store decides. *Memory is one.
 type Store interface {
-	// Take charges all asks or, if one is denied, none, and reports which. Each ask then has its own
-	// answer: one that only another ask kept from being charged has the answer to a cost of 0. The
-	// asks of one call differ in policy or key. After an error, a charge may have been made.
+	// Take charges all asks or, if one is denied, none, and reports which. Each ask then has its
+	// own answer: one that only another ask kept from being charged has the answer to a cost of 0.
+	// The asks of one call differ in policy or key. After an error, a charge may have been made.
 	Take(ctx context.Context, asks []Ask) (allowed bool, err error)
 }
 

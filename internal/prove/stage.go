@@ -15,14 +15,15 @@ type Stage struct {
 	Windows int           // how long a scene of traffic lasts
 	Denials int           // how many denied calls are retried
 	Around  time.Duration // how long before and after a boundary there are calls
-	// Early is how long before the promised time a denied call is retried. Waits says that the stage
-	// runs in real time: then the call is retried until that time.
+	// Early is how long before the promised time a denied call is retried. Waits says that the
+	// stage runs in real time: then the call is retried until that time.
 	Early time.Duration
 	Waits bool
 	// Begin is the beginning of a window of the clock, from which the moments of a scene count.
 	Begin func(ctx context.Context) (time.Time, error)
 	// Take asks at a moment that is not before the last one. A cost of 0 only looks.
-	Take func(ctx context.Context, p *limit.Policy, at time.Time, cost int64) (limit.Decision, error)
+	Take func(ctx context.Context, p *limit.Policy, at time.Time,
+		cost int64) (limit.Decision, error)
 }
 
 // Memory is the limiter in memory, in simulated time.
@@ -57,8 +58,9 @@ func Ledger(on string, l quota.Ledger, setNow func(time.Time)) Stage {
 		setNow(at)
 		d, err := l.Charge(ctx, quota.Charge{
 			Credential: "prove", ID: quota.NewID(at),
-			Costs:  []quota.Cost{{Bucket: p.Name, Units: cost}},
-			Limits: []quota.Limit{{Bucket: p.Name, Units: p.Units, Window: quota.Sliding(p.Window)}},
+			Costs: []quota.Cost{{Bucket: p.Name, Units: cost}},
+			Limits: []quota.Limit{{Bucket: p.Name, Units: p.Units,
+				Window: quota.Sliding(p.Window)}},
 		})
 		return limit.Decision{
 			At: d.At.UnixMicro(), Allowed: d.Allowed, RetryAfter: d.RetryAfter(),

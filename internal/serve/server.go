@@ -139,7 +139,8 @@ func refusing(mux *http.ServeMux) http.Handler {
 		}
 		refusal := &recorder{answer{header: w.Header()}} // it has Allow
 		handler.ServeHTTP(refusal, r)
-		writeProblem(w, huma.NewError(refusal.status, "there is no such method here: see /openapi.json"))
+		writeProblem(w, huma.NewError(refusal.status,
+			"there is no such method here: see /openapi.json"))
 	})
 }
 

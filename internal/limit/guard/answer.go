@@ -60,7 +60,8 @@ var fieldNames = []string{"Ratelimit-Policy", "Ratelimit", "X-Ratelimit-Limit",
 
 // deny answers 429 with the wait of the policy that denies for longest.
 func deny(w http.ResponseWriter, asks []limit.Ask) {
-	p := problem{Type: quotaExceeded, Title: "Too many requests", Status: http.StatusTooManyRequests}
+	p := problem{Type: quotaExceeded, Title: "Too many requests",
+		Status: http.StatusTooManyRequests}
 	for _, a := range asks {
 		if !a.Allowed {
 			p.Violated = append(p.Violated, a.Policy.Name)

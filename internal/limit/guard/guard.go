@@ -238,7 +238,8 @@ func (g *Guard) Decide(ctx context.Context, policy, key string,
 		asks := []limit.Ask{{Policy: &l.Policy, Key: Fixed("decision " + key), Cost: cost}}
 		if l.Window <= aDay {
 			var err error
-			asks[0].Key, asks[0].Before, err = g.Hash.Daily(ctx, "decision "+key, time.Now(), l.Window)
+			asks[0].Key, asks[0].Before, err = g.Hash.Daily(ctx, "decision "+key, time.Now(),
+				l.Window)
 			if err != nil {
 				g.unreachable(nil, err)
 				return limit.Decision{}, err

@@ -70,7 +70,8 @@ func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page
 		if err := p.fillBoard(ctx, body, now); err != nil {
 			p.Log.Error("cannot read budgets for the board", "error", err)
 			body.Headline, body.Grade = "The ledger cannot be read", "bad"
-			body.Trouble = "Budgets, forecast and ticks are missing here; the charts are up to date."
+			body.Trouble = "Budgets, forecast and ticks are missing here; " +
+				"the charts are up to date."
 		}
 	}
 	return page{Title: body.Headline, Section: "board", Live: true, Body: body}, nil

@@ -16,8 +16,8 @@ const (
 	lookEvery = time.Second
 	// aliveEvery is how often a stream without news sends a comment, so that proxies keep it open.
 	aliveEvery = 15 * time.Second
-	// mostStreams is how many pages can follow at once, and mostOfOne how many of one reader; others
-	// stay as they were loaded.
+	// mostStreams is how many pages can follow at once, and mostOfOne how many of one reader;
+	// others stay as they were loaded.
 	mostStreams = 512
 	mostOfOne   = 64
 )
