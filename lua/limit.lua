@@ -14,96 +14,85 @@
 -- Keys expire when they are idle. A denial writes nothing, except where denied calls are charged. A
 -- caller that loses the reply may have been charged: asking again charges again.
 
-local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
-local pack, unpack_, format = struct.pack, struct.unpack, string.format
+local call, floor, ceil, pack, unpack_ =
+  redis.call, math.floor, math.ceil, struct.pack, struct.unpack
 local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
 local SAFE = 9007199254740992
 
 -- counter and fixed are a string of three doubles: the start of the clock's window, the units of
--- the previous one, and the units of this one.
-local function read_counter(s, raw)
-  if raw then s.begin, s.previous, s.current = unpack_('<ddd', raw) end
-  s.stored = s.begin
-  local begin = max(clock - clock % s.window, s.begin) -- a clock that was set back frees nothing
-  s.gone = clock - begin
-  if begin ~= s.begin then
-    s.previous = begin - s.begin == s.window and s.kind == 'counter' and s.current or 0
-    s.begin, s.current = begin, 0
-  end
-end
-
--- fades is how far into a window the units of the previous one have faded to this many.
-local function fades(s, units, to)
-  if units <= to then return 0 end
-  return 1000 * ceil((units - to) * (s.window / 1000) / units)
-end
-
-local function decide_counter(s, cost)
-  local left = s.units - s.current
-  if s.previous > 0 then
-    local ms = s.window / 1000
-    left = left - ceil(s.previous * (ms - max(0, floor(s.gone / 1000))) / ms)
-  end
-  local allowed, current, retry, reset = cost == 0 or cost <= left, s.current, 0, 0
-  left = max(0, left)
-  if allowed then
-    left, current = left - cost, current + cost
-  else
-    local room = s.units - cost
-    if current <= room then
-      retry = fades(s, s.previous, room - current) - s.gone
-    else
-      retry = s.window - s.gone
-      if s.kind == 'counter' then retry = retry + fades(s, current, room) end
+-- the previous one, and the units of this one. state is that string, or false if there is none.
+-- Returns the answer, then the string after a charge (false if nothing is charged) and the ms after
+-- which it expires (nil to leave its expiry). All is in local variables: a table and functions for
+-- the steps took as long as the two commands.
+local function decide_counter(a, state, cost)
+  local sliding, units, window = ARGV[a] == 'counter', ARGV[a + 1] + 0, ARGV[a + 2] + 0
+  local begin, previous, current, new = clock - clock % window, 0, 0, true
+  if state then
+    local stored, earlier, latest = unpack_('<ddd', state)
+    if begin <= stored then -- earlier if the clock was set back, which frees nothing
+      begin, previous, current, new = stored, earlier, latest, false
+    elseif sliding and begin - stored == window then
+      previous = latest
     end
   end
-  if current > 0 and s.kind == 'counter' then
-    reset = 2 * s.window - s.gone
-  elseif current > 0 or s.previous > 0 then
-    reset = s.window - s.gone
+  local gone, left = clock - begin, units - current
+  if previous > 0 then -- its units fade by the millisecond
+    local ms = window / 1000
+    left = left - ceil(previous * (ms - (gone > 0 and floor(gone / 1000) or 0)) / ms)
   end
-  return allowed, left, retry, reset
-end
-
-local function record_counter(s, cost)
-  s.current = min(s.current + cost, floor(SAFE / (s.window / 1000)))
-  if s.begin == s.stored then
-    call('SETRANGE', s.key, 16, pack('<d', s.current)) -- it expires when it did before
-    return
+  local allowed, after, retry, reset = cost == 0 or cost <= left, current + cost, 0, 0
+  if left < 0 then left = 0 end
+  if allowed then
+    left, current = left - cost, after
+  else
+    local fading, room = previous, units - cost - current
+    retry = -gone
+    if room < 0 then -- this window's units have to fade, too, and do so in the next one
+      fading, room, retry = sliding and current or 0, units - cost, window - gone
+    end
+    if fading > room then
+      retry = retry + 1000 * ceil((fading - room) * (window / 1000) / fading)
+    end
+    after = math.min(after, sliding and floor(SAFE / (window / 1000)) or SAFE)
   end
-  call('SET', s.key, pack('<ddd', s.begin, s.previous, s.current),
-    'PX', ceil((2 * s.window - s.gone) / 1000))
-  s.stored = s.begin
+  if current > 0 and sliding then
+    reset = 2 * window - gone
+  elseif current > 0 or previous > 0 then
+    reset = window - gone
+  end
+  local keep = new and ceil((2 * window - gone) / 1000) or nil
+  return allowed, left, retry, reset, cost > 0 and pack('<ddd', begin, previous, after), keep
 end
 
 -- log is a sorted set of charges: score µs, member <running total>:<units>. The total has 16
 -- digits, so that charges of the same µs are in order. Its functions are made only if they are
--- needed: making them takes as long as a counter's whole decision.
+-- needed: making them takes as long as a counter's decision.
 local function make_log()
-  local function parse(member)
-    local total, units = string.match(member, '^(%d+):(%d+)$')
-    return tonumber(total), tonumber(units)
-  end
+  local format, sub, max = string.format, string.sub, math.max
+
+  local function total_of(member) return sub(member, 1, 16) + 0 end
 
   -- total_before is the running total before the entry of that rank.
   local function total_before(s, rank)
-    local total, units = parse(call('ZRANGE', s.key, rank, rank)[1])
-    return total - units
+    local member = call('ZRANGE', s.key, rank, rank)[1]
+    return total_of(member) - sub(member, 18)
   end
 
-  -- read_log counts the entries that have left the window, which are still there, and what the
-  -- others have taken.
-  local function read_log(s)
-    s.now, s.total, s.before, s.left = clock, 0, 0, 0
-    local newest = call('ZRANGE', s.key, -1, -1, 'WITHSCORES')
-    if not newest[1] then return end
-    local at = tonumber(newest[2])
+  -- read counts the entries that have left the window, which are still there, and what the others
+  -- have taken.
+  local function read(key, a)
+    local s = {key = key, units = ARGV[a + 1] + 0, window = ARGV[a + 2] + 0,
+      now = clock, total = 0, before = 0, left = 0, newest = nil}
+    local newest = call('ZRANGE', key, '-1', '-1', 'WITHSCORES')
+    if not newest[1] then return s end
+    local at, since = newest[2] + 0, clock - s.window
     s.now = max(clock, at) -- a clock that was set back reorders nothing
-    s.total = parse(newest[1])
-    s.left = call('ZCOUNT', s.key, '-inf', format('%.0f', clock - s.window))
+    s.total = total_of(newest[1])
+    s.left = call('ZCOUNT', key, '-inf', format('%.0f', since))
     s.before = s.total
-    if at > clock - s.window then s.newest, s.before = at, total_before(s, s.left) end
+    if at > since then s.newest, s.before = at, total_before(s, s.left) end
+    return s
   end
 
   -- first is the rank of the first entry whose running total is at least this much.
@@ -111,7 +100,7 @@ local function make_log()
     local low, high = s.left, call('ZCARD', s.key) - 1
     while low < high do
       local middle = floor((low + high) / 2)
-      if parse(call('ZRANGE', s.key, middle, middle)[1]) >= total then
+      if total_of(call('ZRANGE', s.key, middle, middle)[1]) >= total then
         high = middle
       else
         low = middle + 1
@@ -120,7 +109,7 @@ local function make_log()
     return low
   end
 
-  local function decide_log(s, cost)
+  local function decide(_, s, cost)
     local used = s.total - s.before
     local allowed, left = cost == 0 or cost <= s.units - used, max(0, s.units - used)
     local retry, reset = 0, s.newest and s.newest + s.window - clock or 0
@@ -129,69 +118,75 @@ local function make_log()
       if cost > 0 then reset = s.now + s.window - clock end
     else
       local rank = first(s, s.before + used + cost - s.units)
-      retry = tonumber(call('ZRANGE', s.key, rank, rank, 'WITHSCORES')[2]) + s.window - clock
+      retry = call('ZRANGE', s.key, rank, rank, 'WITHSCORES')[2] + s.window - clock
     end
-    return allowed, left, retry, reset
+    return allowed, left, retry, reset, cost > 0 and cost
   end
 
-  local function record_log(s, cost)
+  local function record(s, cost)
     s.total, s.newest = s.total + cost, s.now
     call('ZADD', s.key, format('%.0f', s.now), format('%016.0f:%.0f', s.total, cost))
-    if s.left > 0 then call('ZREMRANGEBYRANK', s.key, 0, s.left - 1) end
+    if s.left > 0 then call('ZREMRANGEBYRANK', s.key, '0', s.left - 1) end
     s.left = 0
     if s.total - s.before > 2 * s.units then -- denied calls: the newest are enough
-      call('ZREMRANGEBYRANK', s.key, 0, first(s, s.total - s.units + 1) - 1)
+      call('ZREMRANGEBYRANK', s.key, '0', first(s, s.total - s.units + 1) - 1)
       s.before = total_before(s, 0)
     end
     call('PEXPIRE', s.key, ceil((s.now + s.window - clock) / 1000) + 1)
   end
 
-  return {read = read_log, decide = decide_log, record = record_log}
+  return {read = read, decide = decide, record = record}
 end
 
-local n, log, raws = #ARGV / 6, nil, nil
+local n, log = #ARGV / 6, nil
 if #KEYS > n then
   for i = 1, n do
     local former = KEYS[tonumber(ARGV[6 * i])]
     if former and call('EXISTS', former) == 1 then call('RENAMENX', former, KEYS[i]) end
   end
 end
-if n > 1 then raws = call('MGET', unpack(KEYS, 1, n)) end -- of a log it is false
 
-local function decide(s, cost)
-  if s.kind == 'log' then return log.decide(s, cost) end
-  return decide_counter(s, cost)
-end
-
-local all, reply, states = true, {1, clock}, {}
+-- The nils are room for three policies: a table that grows is copied each time.
+local reply = {1, clock, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil}
+local states, afters, keeps = {nil, nil, nil}, {nil, nil, nil}, {nil, nil, nil}
 for i = 1, n do
-  local a = 6 * i - 5
-  local s = {key = KEYS[i], kind = ARGV[a], units = ARGV[a + 1] + 0, window = ARGV[a + 2] + 0,
-    cost = ARGV[a + 3] + 0, count_denied = ARGV[a + 4] == '1',
-    begin = 0, stored = 0, previous = 0, current = 0, gone = 0} -- room for all of a counter
-  if s.kind == 'log' then
+  local a, r, key = 6 * i - 5, 4 * i - 1, KEYS[i]
+  local cost, decide, state = ARGV[a + 3] + 0, decide_counter, nil
+  if ARGV[a] == 'log' then
     log = log or make_log()
-    log.read(s)
+    decide, state = log.decide, log.read(key, a)
   else
-    read_counter(s, raws and raws[i] or not raws and call('GET', s.key))
+    state = call('GET', key)
   end
-  local never = s.cost > s.units
-  local ok, left, retry, reset = decide(s, never and 0 or s.cost)
-  local allowed = never and -1 or ok and 1 or 0
-  all = all and allowed == 1
-  local r = 4 * i - 1
-  reply[r], reply[r + 1], reply[r + 2], reply[r + 3], states[i] = allowed, left, retry, reset, s
+  local never, allowed = cost > ARGV[a + 1] + 0, nil
+  allowed, reply[r + 1], reply[r + 2], reply[r + 3], afters[i], keeps[i] =
+    decide(a, state, never and 0 or cost)
+  allowed = never and -1 or allowed and 1 or 0
+  if allowed ~= 1 then reply[1] = 0 end
+  reply[r], states[i] = allowed, state
 end
-if not all then reply[1] = 0 end
+
+local all = reply[1] == 1
 for i = 1, n do
-  local s, r, _ = states[i], 4 * i - 1, nil
-  local counted = all or s.count_denied and reply[r] >= 0
-  if counted and s.cost > 0 then
-    if s.kind == 'log' then log.record(s, s.cost) else record_counter(s, s.cost) end
+  local a, r, key, after = 6 * i - 5, 4 * i - 1, KEYS[i], afters[i]
+  local allowed, kind = reply[r], ARGV[a]
+  local counted = all or ARGV[a + 4] == '1' and allowed >= 0
+  if counted and after then
+    if kind == 'log' then
+      log.record(states[i], after)
+    else
+      states[i] = after
+      if keeps[i] then
+        call('SET', key, after, 'PX', keeps[i])
+      else
+        call('SETRANGE', key, '0', after)
+      end
+    end
   end
-  if not all and (reply[r] == 1 or counted) then -- another denies it, or the wait is longer now
-    local cost = reply[r] == 1 and 0 or s.cost
-    _, reply[r + 1], reply[r + 2], reply[r + 3] = decide(s, cost)
+  if not all and (allowed == 1 or counted) then -- another denies it, or the wait is longer now
+    local decide, _ = kind == 'log' and log.decide or decide_counter, nil
+    _, reply[r + 1], reply[r + 2], reply[r + 3] =
+      decide(a, states[i], allowed == 1 and 0 or ARGV[a + 3] + 0)
   end
 end
 return reply

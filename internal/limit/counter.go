@@ -89,7 +89,13 @@ func (c counter) idle(p *Policy, now int64) bool {
 	return c.previous == 0 && c.current == 0
 }
 
-// mostUnits is how many units a counter of the policy can count.
-func (p *Policy) mostUnits() int64 { return maxProduct / max(p.Window.Milliseconds(), 1) }
+// mostUnits is how many units a counter of the policy can count. Those of Fixed never fade, so
+// nothing multiplies them.
+func (p *Policy) mostUnits() int64 {
+	if p.Algorithm == Fixed {
+		return maxProduct
+	}
+	return maxProduct / max(p.Window.Milliseconds(), 1)
+}
 
 func divUp(a, b int64) int64 { return (a + b - 1) / b }
