@@ -48,6 +48,9 @@ func (r *reader) serve(n *yaml.Node) {
 	limits := rules.NewReader(&r.Reader)
 	limits.AddTo(known)
 	r.Fields(n, "serve", known)
+	if s.Public {
+		limits.LimitLinks()
+	}
 	s.Rules = limits.Rules()
 	if s.Listen == "" {
 		r.Add(n, "listen: serve needs an address, such as %s", DefaultServe)

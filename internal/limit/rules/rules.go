@@ -35,6 +35,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"quotabudget/internal/limit"
 	"quotabudget/internal/limit/caller"
 	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/quota"
@@ -96,6 +97,26 @@ func (r *Reader) Rules() Rules {
 		}
 	}
 	return r.rules
+}
+
+// linksRoute makes short links, which are stored for good.
+const linksRoute = "POST /v1/links"
+
+// LimitLinks limits how many short links a client makes a minute, unless a limit of the section
+// names that route. One that concerns only requests with an API key does not count.
+func (r *Reader) LimitLinks() {
+	r.later = append(r.later, func() {
+		for _, l := range r.rules.Limits {
+			if slices.Contains(l.Routes, linksRoute) && l.By != guard.ByKey &&
+				l.By != guard.ByOrganisation {
+				return
+			}
+		}
+		r.rules.Limits = append(r.rules.Limits, guard.Limit{
+			Policy: limit.Policy{Name: "default.links", // no configured name has a dot
+				Units: 10, Window: time.Minute, Algorithm: limit.Log},
+			Routes: []string{linksRoute}, By: guard.ByClient, Cost: 1, Open: r.open})
+	})
 }
 
 func (r *Reader) whenUnreachable(n *yaml.Node) bool {
