@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,6 +13,31 @@ import (
 	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
 )
+
+// Moment is a time that a request may leave out. Every time is one, the zero time too.
+type Moment struct {
+	time  time.Time
+	given bool
+}
+
+// Receiver implements huma.ParamWrapper: where the time goes.
+func (m *Moment) Receiver() reflect.Value { return reflect.ValueOf(&m.time).Elem() }
+
+// OnParamSet implements huma.ParamReactor.
+func (m *Moment) OnParamSet(given bool, _ any) { m.given = given }
+
+// Schema implements huma.SchemaProvider.
+func (Moment) Schema(r huma.Registry) *huma.Schema {
+	return huma.SchemaFromType(r, reflect.TypeFor[time.Time]())
+}
+
+// or is another time if the request left it out.
+func (m Moment) or(other time.Time) time.Time {
+	if m.given {
+		return m.time
+	}
+	return other
+}
 
 // RegionInput names a region.
 type RegionInput struct {
@@ -38,8 +64,8 @@ func (s *Server) regions(ctx context.Context, _ *struct{}) (*output[list[report.
 
 type chartInput struct {
 	RegionInput
-	At    time.Time `query:"at" doc:"the chart that was current then; now if left out"`
-	Limit int       `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
+	At    Moment `query:"at" doc:"the chart that was current then; now if left out"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
 }
 
 func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Chart], error) {
@@ -47,11 +73,7 @@ func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Char
 	if err != nil {
 		return nil, err
 	}
-	at := in.At
-	if at.IsZero() {
-		at = time.Now()
-	}
-	chart, videos, err := s.Catalog.At(ctx, key, at, in.Limit)
+	chart, videos, err := s.Catalog.At(ctx, key, in.At.or(time.Now()), in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +128,8 @@ func (s *Server) history(ctx context.Context, in *historyInput) (*output[list[ch
 
 type changesInput struct {
 	RegionInput
-	From time.Time `query:"from" doc:"the chart that was current then; if left out, the one before to"`
-	To   time.Time `query:"to" doc:"the chart that was current then; now if left out"`
+	From Moment `query:"from" doc:"the chart that was current then; if left out, the one before to"`
+	To   Moment `query:"to" doc:"the chart that was current then; now if left out"`
 }
 
 func (s *Server) changes(ctx context.Context, in *changesInput) (*output[report.Changes], error) {
@@ -115,19 +137,13 @@ func (s *Server) changes(ctx context.Context, in *changesInput) (*output[report.
 	if err != nil {
 		return nil, err
 	}
-	if in.To.IsZero() {
-		in.To = time.Now()
-	}
-	newer, after, err := s.Catalog.At(ctx, key, in.To, 0)
+	newer, after, err := s.Catalog.At(ctx, key, in.To.or(time.Now()), 0)
 	if err != nil {
 		return nil, err
 	}
-	previous := in.From.IsZero()
-	if previous {
-		in.From = newer.CompletedAt.Add(-time.Microsecond)
-	}
-	older, before, err := s.Catalog.At(ctx, key, in.From, 0)
-	if previous && errors.Is(err, catalog.ErrNotFound) {
+	from := in.From.or(newer.CompletedAt.Add(-time.Microsecond))
+	older, before, err := s.Catalog.At(ctx, key, from, 0)
+	if !in.From.given && errors.Is(err, catalog.ErrNotFound) {
 		return nil, huma.Error404NotFound("the first chart of " + key.Region +
 			" has none before it to compare it with")
 	}

@@ -70,10 +70,32 @@ func (s *Server) checked(next http.Handler) http.Handler {
 		if s.Public { // whoever may read it may read it from a page of his own
 			w.Header().Set("Access-Control-Allow-Origin", "*")
 			w.Header().Set("Access-Control-Expose-Headers", "ETag, Retry-After, RateLimit, "+
-				"RateLimit-Policy")
+				"RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")
+			if preflight(r) {
+				maps.Copy(w.Header(), mayRead)
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// mayRead tells browsers what a page of another site may send: an API key, or a token. They ask
+// again after two hours, the longest that all of them keep it for.
+var mayRead = http.Header{
+	"Access-Control-Allow-Methods": {"GET, HEAD"},
+	"Access-Control-Allow-Headers": {"Authorization, X-API-Key, If-None-Match"},
+	"Access-Control-Max-Age":       {"7200"},
+	"Vary":                         {"Access-Control-Request-Method"},
+}
+
+// preflight reports whether a browser asks if a page of another site may read the API.
+func preflight(r *http.Request) bool {
+	asked := r.Header.Get("Access-Control-Request-Method")
+	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
+		(asked == http.MethodGet || asked == http.MethodHead) &&
+		(strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/openapi.json")
 }
 
 // named reports whether the request is for a name of this server. A page elsewhere whose own name

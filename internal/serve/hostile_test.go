@@ -91,6 +91,42 @@ func TestOtherSitesCannotPost(t *testing.T) {
 	}
 }
 
+// Pages of other sites may send an API key to read a public API, and see how much they have left.
+// They may not post, and not read a server that is not public.
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	ask := func(s *station, path, method string) reply {
+		s.routes = nil // not in the document
+		return s.send(http.MethodOptions, path, "", "Origin", "https://elsewhere.example",
+			"Access-Control-Request-Method", method,
+			"Access-Control-Request-Headers", "x-api-key")
+	}
+	s := newStation(t, func(s *Server) { s.Public = true })
+	for _, method := range []string{"GET", "HEAD"} {
+		r := ask(s, "/v1/charts/US", method)
+		if s.wants(r, 204); r.header.Get("Access-Control-Allow-Origin") != "*" ||
+			r.header.Get("Access-Control-Allow-Methods") != "GET, HEAD" ||
+			r.header.Get("Access-Control-Max-Age") != "7200" ||
+			!strings.Contains(r.header.Get("Access-Control-Allow-Headers"), "X-API-Key") {
+			t.Errorf("%s: %v", method, r.header)
+		}
+	}
+	shown := s.get("/v1/regions").header.Get("Access-Control-Expose-Headers")
+	for _, name := range []string{"ETag", "Retry-After", "RateLimit-Policy",
+		"X-RateLimit-Remaining"} {
+		if !strings.Contains(shown, name) {
+			t.Errorf("%s is hidden: %s", name, shown)
+		}
+	}
+	private := newStation(t, nil)
+	for _, r := range []reply{ask(s, "/v1/links", "POST"), ask(s, "/v1/decisions", "POST"),
+		ask(s, "/log", "GET"), ask(private, "/v1/charts/US", "GET")} {
+		if r.status < 400 || r.header.Get("Access-Control-Allow-Methods") != "" {
+			t.Errorf("allowed: %d %v", r.status, r.header)
+		}
+	}
+}
+
 // Whatever is wrong with a request to the API, the answer is problem+json.
 func TestProblems(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,44 @@ func TestSameAsMemory(t *testing.T) {
 	}
 }
 
+// TestExpiryAfterSetBack sets the server's clock back by an hour: no key expires while its charges
+// still count, or much later.
+func TestExpiryAfterSetBack(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close()
+	store := redislimit.New(client)
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) // of a window of the clock, too
+	for _, algorithm := range []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed} {
+		p := &limit.Policy{Name: string(algorithm), Units: 2, Window: time.Minute,
+			Algorithm: algorithm}
+		take := func(now time.Time) (bool, limit.Decision, time.Duration) {
+			server.SetNow(t, now)
+			asks := []limit.Ask{{Policy: p, Key: limit.Key{1}, Cost: 1}}
+			allowed, err := store.Take(t.Context(), asks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys := client.Keys(t.Context(), "*:"+string(algorithm)+":*").Val()
+			if len(keys) != 1 {
+				t.Fatalf("%s: keys %v", algorithm, keys)
+			}
+			return allowed, asks[0].Decision, client.PTTL(t.Context(), keys[0]).Val()
+		}
+		for i, now := range []time.Time{start, start.Add(-time.Hour), start.Add(-time.Hour)} {
+			allowed, d, left := take(now)
+			if allowed != (i < 2) {
+				t.Errorf("%s, call %d: allowed is %v", algorithm, i, allowed)
+			}
+			if left < d.ResetAfter || left > d.ResetAfter+p.Window+2*time.Millisecond {
+				t.Errorf("%s, call %d: the key expires in %v, its charges matter for %v", algorithm,
+					i, left, d.ResetAfter)
+			}
+		}
+	}
+}
+
 // TestLongFixedWindow fills a window that is too long for a counter of so many units.
 func TestLongFixedWindow(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
