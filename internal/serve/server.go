@@ -16,7 +16,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/limit/caller"
 	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve/pages"
@@ -48,7 +47,9 @@ func (s *Server) Handler() (http.Handler, error) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(text)
 	})
-	s.pages(document).Routes(mux)
+	people := s.pages(document)
+	people.Routes(mux)
+	refuse := refusal(people.Refusing())
 	mux.HandleFunc("GET /v1/", func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, huma.Error404NotFound("the API cannot read that: see /openapi.json"))
 	})
@@ -63,19 +64,33 @@ func (s *Server) Handler() (http.Handler, error) {
 		if err := checkRoutes(s.Guard.Limits, route); err != nil {
 			return nil, err
 		}
+		s.Guard.Answer = refuse
 		s.Guard.Route = func(r *http.Request) string { return r.Pattern } // of measured
 		guarded = s.Guard.Wrap(guarded)
 	}
 	front := http.NewServeMux()
 	guarded = s.measured(front, route, guarded)
-	// never limited: a link that was given away works, and who watches the server sees it
+	// without limits: a link that was given away works, and who watches the server sees it
 	front.HandleFunc("GET /s/{slug}", s.follow)
 	front.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "alive")
 	})
 	front.HandleFunc("GET /readyz", s.ready)
 	front.Handle("/", guarded)
-	return s.checked(front), nil
+	return s.checked(s.guessing(front, tokenRoutes(document, route), refuse)), nil
+}
+
+// refusal answers a request that a limit denies: outside the API, a browser gets a page.
+func refusal(page func(w http.ResponseWriter, status int, title, text string)) func(
+	http.ResponseWriter, *http.Request, guard.Problem) {
+	return func(w http.ResponseWriter, r *http.Request, p guard.Problem) {
+		if !strings.HasPrefix(r.URL.Path, "/v1/") &&
+			strings.Contains(r.Header.Get("Accept"), "text/html") {
+			page(w, p.Status, p.Title, p.Detail)
+			return
+		}
+		p.Write(w)
+	}
 }
 
 // checkRoutes reports a limit for a route that is none: it would limit nothing.
@@ -99,9 +114,9 @@ func (s *Server) pages(document *huma.OpenAPI) *pages.Pages {
 		Private: func(r *http.Request) bool {
 			return s.mayReadPrivate(r.Header.Get("Authorization"))
 		}}
-	known := (&caller.Known{}).Of
+	known := s.callers()
 	if s.Guard != nil {
-		p.Limits, known = s.Guard.Stats, s.Guard.Caller
+		p.Limits = s.Guard.Stats
 	}
 	p.Reader = func(r *http.Request) string { return known(r).Network }
 	return p

@@ -9,8 +9,8 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// problem is the body of a denial (RFC 9457).
-type problem struct {
+// Problem is why a request is not answered; Write sends it as problem+json (RFC 9457).
+type Problem struct {
 	Type     string   `json:"type"`
 	Title    string   `json:"title"`
 	Status   int      `json:"status"`
@@ -58,9 +58,9 @@ func fields(h http.Header, asks []limit.Ask) {
 var fieldNames = []string{"Ratelimit-Policy", "Ratelimit", "X-Ratelimit-Limit",
 	"X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
 
-// deny answers 429 with the wait of the policy that denies for longest.
-func deny(w http.ResponseWriter, asks []limit.Ask) {
-	p := problem{Type: quotaExceeded, Title: "Too many requests",
+// TooMany is the denial by the policy that denies for longest. It sets Retry-After.
+func TooMany(h http.Header, asks []limit.Ask) Problem {
+	p := Problem{Type: quotaExceeded, Title: "Too many requests",
 		Status: http.StatusTooManyRequests}
 	for _, a := range asks {
 		if !a.Allowed {
@@ -70,22 +70,24 @@ func deny(w http.ResponseWriter, asks []limit.Ask) {
 	if denial := limit.Denial(asks); denial.Never {
 		p.Detail = "this request costs more than " + denial.Policy.Name + " ever allows"
 	} else {
-		p.Detail = "try again in " + denial.RetryAfter.String()
-		w.Header().Set("Retry-After", itoa(seconds(denial.RetryAfter)))
+		wait := seconds(denial.RetryAfter)
+		p.Detail = "try again in " + (time.Duration(wait) * time.Second).String()
+		h.Set("Retry-After", itoa(wait))
 	}
-	p.write(w)
+	return p
 }
 
-// unavailable answers when nothing could be decided.
-func unavailable(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "5")
-	problem{Type: reducedCapacity, Title: "Limits cannot be checked",
+// unavailable is the answer when nothing could be decided. It sets Retry-After.
+func unavailable(h http.Header) Problem {
+	h.Set("Retry-After", "5")
+	return Problem{Type: reducedCapacity, Title: "Limits cannot be checked",
 		Status: http.StatusServiceUnavailable,
 		Detail: "the store of the limits cannot be reached; try again in a few seconds",
-	}.write(w)
+	}
 }
 
-func (p problem) write(w http.ResponseWriter) {
+// Write answers with the problem.
+func (p Problem) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)

@@ -72,6 +72,9 @@ type Guard struct {
 	// Unreachable, if set, is told of each request that could not be decided; r is nil for a
 	// decision.
 	Unreachable func(r *http.Request, err error)
+	// Answer, if set, writes the answer to a request that may not pass, instead of Problem.Write.
+	// The fields about limits are set by then.
+	Answer func(w http.ResponseWriter, r *http.Request, p Problem)
 }
 
 // request is one to decide: who sent it, the limits that apply to it, and what each is asked.
@@ -172,7 +175,7 @@ func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Limit) bool {
 	if err != nil {
 		g.unreachable(q.Request, err)
 		if slices.ContainsFunc(q.limits, func(l *Limit) bool { return !l.Open }) {
-			unavailable(w)
+			g.answer(w, q.Request, unavailable(w.Header()))
 			return false
 		}
 		return true
@@ -180,9 +183,17 @@ func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Limit) bool {
 	g.report(q, allowed)
 	fields(w.Header(), q.asks)
 	if !allowed {
-		deny(w, q.asks)
+		g.answer(w, q.Request, TooMany(w.Header(), q.asks))
 	}
 	return allowed
+}
+
+func (g *Guard) answer(w http.ResponseWriter, r *http.Request, p Problem) {
+	if g.Answer != nil {
+		g.Answer(w, r, p)
+		return
+	}
+	p.Write(w)
 }
 
 // observe counts what would have been denied.

@@ -109,20 +109,33 @@ func (p *Pages) page(name string, make answer) http.Handler {
 			made = page{Title: http.StatusText(status), Body: explain(err, status)}
 		}
 		made.Now, made.Private = now, p.Source != nil && p.private(r)
-		var out bytes.Buffer
-		if err := shown.ExecuteTemplate(&out, "layout.html", made); err != nil {
-			p.Log.Error("cannot write page", "page", r.URL.Path, "error", err)
-			http.Error(w, "this page cannot be shown", http.StatusInternalServerError)
-			return
-		}
 		if status == http.StatusUnauthorized { // the password is a token; the name is any
 			w.Header().Set("WWW-Authenticate", `Basic realm="quotabudget", charset="UTF-8"`)
 		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-cache") // it has an ETag
-		w.WriteHeader(status)
-		w.Write(out.Bytes())
+		p.write(w, shown, status, made)
 	})
+}
+
+// Refusing returns what tells a person why a request is not answered.
+func (p *Pages) Refusing() func(w http.ResponseWriter, status int, title, text string) {
+	layout := p.parse("error")
+	return func(w http.ResponseWriter, status int, title, text string) {
+		w.Header().Set("Cache-Control", "no-store")
+		p.write(w, layout, status, page{Title: title, Body: text, Now: time.Now()})
+	}
+}
+
+func (p *Pages) write(w http.ResponseWriter, layout *template.Template, status int, made page) {
+	var out bytes.Buffer
+	if err := layout.ExecuteTemplate(&out, "layout.html", made); err != nil {
+		p.Log.Error("cannot write page", "page", made.Title, "error", err)
+		http.Error(w, "this page cannot be shown", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write(out.Bytes())
 }
 
 func (p *Pages) parse(name string) *template.Template {
