@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,34 @@ func TestLongFixedWindow(t *testing.T) {
 				t.Errorf("%s, call %d: %+v", name, i+1, got)
 			}
 		}
+	}
+}
+
+// TestLargestCounter charges denied calls beyond what a counter can count, on Redis and in memory.
+func TestLargestCounter(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close()
+	store, memory := redislimit.New(client), limit.NewMemory()
+	p := &limit.Policy{Name: "largest", Units: 2_606_249, Window: 40 * 24 * time.Hour,
+		Algorithm: limit.Counter, CountDenied: true}
+	if more := (limit.Policy{Units: p.Units + 1, Window: p.Window,
+		Algorithm: limit.Counter}); p.Check() != nil || more.Check() == nil {
+		t.Fatalf("%v, %v", p.Check(), more.Check())
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i := range 20 {
+		server.SetNow(t, now)
+		asks := []limit.Ask{{Policy: p, Cost: p.Units/2 + 1}}
+		want := slices.Clone(asks)
+		memory.TakeAt(now.UnixMicro(), want)
+		if _, err := store.Take(t.Context(), asks); err != nil {
+			t.Fatal(err)
+		}
+		if asks[0].Decision != want[0].Decision {
+			t.Fatalf("call %d: %+v, in memory %+v", i+1, asks[0].Decision, want[0].Decision)
+		}
+		now = now.Add(5*24*time.Hour + time.Microsecond)
 	}
 }
 
