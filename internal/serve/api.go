@@ -103,8 +103,11 @@ func (s *Server) problem(ctx context.Context, err error) error {
 	case ctx.Err() == nil:
 		s.Log.Error("cannot answer", "error", err)
 	}
-	if errors.Is(err, quota.ErrUnreachable) {
+	switch {
+	case errors.Is(err, quota.ErrUnreachable):
 		return huma.Error503ServiceUnavailable("the ledger cannot be reached now")
+	case errors.Is(err, quota.ErrLedgerUnusable):
+		return huma.Error503ServiceUnavailable("the ledger cannot be used: the server's log says why")
 	}
 	return huma.Error500InternalServerError("the catalogue or the ledger cannot be read now")
 }

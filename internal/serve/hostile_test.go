@@ -3,6 +3,7 @@ package serve
 import (
 	"crypto/sha256"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -170,4 +171,21 @@ func TestLedgerAway(t *testing.T) {
 	}
 	s.wants(s.get("/v1/regions"), 200)
 	s.wants(s.get("/"), 200, "The ledger cannot be read")
+}
+
+// A ledger whose file was moved away is not read any more: what it says is not what the programs
+// go by. When the file is back, so are the budgets.
+func TestLedgerMoved(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, withLedger(t))
+	path := strings.TrimPrefix(s.server.Source().Config.Ledger, "sqlite://")
+	s.spend("youtube.videos.list", "1")
+	s.wants(s.get("/v1/log"), 200, `"units":1`)
+	must(t, os.Rename(path, path+".away"))
+	for _, at := range []string{"/v1/budgets", "/v1/log/entries", "/v1/forecast", "/log"} {
+		s.wants(s.get(at), 503, "the ledger cannot be used")
+	}
+	s.wants(s.get("/v1/regions"), 200)
+	must(t, os.Rename(path+".away", path))
+	s.wants(s.get("/v1/budgets"), 200)
 }

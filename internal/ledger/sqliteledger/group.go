@@ -118,7 +118,6 @@ func (l *Ledger) still() error {
 	if err == nil && os.SameFile(l.file, now) {
 		return nil
 	}
-	l.rollback()
 	return fmt.Errorf("%w: %s was moved, deleted or replaced while it was open",
 		quota.ErrLedgerUnusable, l.db.Path())
 }
@@ -131,7 +130,10 @@ func (l *Ledger) begin(ctx context.Context) error {
 	for wait := firstWait; ; wait = min(2*wait, longest) {
 		_, err := l.writing["begin"].ExecContext(ctx)
 		if err == nil {
-			return l.still()
+			if err = l.still(); err != nil {
+				l.rollback()
+			}
+			return err
 		}
 		l.rollback() // an interrupted BEGIN may have begun
 		switch err = l.db.Explain(err); {

@@ -107,7 +107,9 @@ func (l *Ledger) view(ctx context.Context, read func(*session)) error {
 	s := &session{ctx: ctx, clock: l.clock, explain: l.explain}
 	err := l.db.View(ctx, func(tx *sql.Tx) error {
 		s.stmt = func(name string) *sql.Stmt { return tx.StmtContext(ctx, l.reading[name]) }
-		read(s)
+		if s.broken = l.still(); s.broken == nil {
+			read(s)
+		}
 		return s.broken
 	})
 	if s.broken != nil {

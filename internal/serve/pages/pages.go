@@ -165,7 +165,7 @@ func (p *Pages) status(ctx context.Context, err error) int {
 	case ctx.Err() == nil:
 		p.Log.Error("cannot show page", "error", err)
 	}
-	if errors.Is(err, quota.ErrUnreachable) {
+	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
@@ -174,6 +174,9 @@ func (p *Pages) status(ctx context.Context, err error) int {
 func explain(err error, status int) string {
 	switch status {
 	case http.StatusServiceUnavailable:
+		if errors.Is(err, quota.ErrLedgerUnusable) {
+			return "the ledger cannot be used: the server's log says why"
+		}
 		return "the ledger cannot be reached now"
 	case http.StatusInternalServerError:
 		return "the catalogue or the ledger cannot be read now"
