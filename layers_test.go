@@ -66,7 +66,7 @@ plan: quota schedule share sim
 prove: limit quota
 report: catalog config forecast plan quota share sim spell
 serve/pages: catalog forecast limit/guard plan quota regions report schedule
-serve: catalog config limit limit/caller limit/guard quota regions report serve/pages version
+serve: catalog config limit limit/caller limit/guard quota regions report serve/pages textfile version
 picture: plan
 freshness:
 config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile

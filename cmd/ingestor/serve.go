@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +21,6 @@ import (
 	"quotabudget/internal/limit/redislimit"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve"
-	"quotabudget/internal/textfile"
 )
 
 func serveCommand(a *app) *cobra.Command {
@@ -101,11 +99,11 @@ type door struct {
 func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
 	source func() report.Source) (*door, error) {
 	cfg := source().Config
-	server, err := a.server(cfg, c)
+	server, err := serve.New(cfg)
 	if err != nil {
-		return nil, err
+		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}
-	server.Source, server.Done = source, ctx.Done()
+	server.Catalog, server.Log, server.Source, server.Done = c, a.Logger(), source, ctx.Done()
 	var closeStore func() error
 	if server.Guard, closeStore, err = limiter(ctx, cfg); err != nil {
 		return nil, err
@@ -146,10 +144,6 @@ func limiter(ctx context.Context, cfg *config.Config) (*guard.Guard, func() erro
 		go memory.Run(ctx, time.Minute)
 		return g, nothing, nil
 	}
-	if !strings.HasPrefix(cfg.Ledger, "redis") {
-		return nil, nil, &cli.Coded{Code: cli.ExitConfig, Err: errors.New(
-			"serve: store: redis keeps limits on the ledger's Redis, but the ledger is on SQLite")}
-	}
 	client, err := redisledger.Connect(ctx, cfg.Ledger)
 	if err != nil {
 		return nil, nil, err
@@ -183,23 +177,4 @@ func (a *app) demoSweep(ctx context.Context, cfg *config.Config) error {
 	}
 	_, err = st.sweep().Execute(ctx)
 	return errors.Join(err, st.Close())
-}
-
-// server returns the configured server, still without its ledger and limits.
-func (a *app) server(cfg *config.Config, c *catalog.Catalog) (*serve.Server, error) {
-	s := &serve.Server{Catalog: c, Hosts: cfg.Serve.Hosts,
-		Public: cfg.Serve.Public, Log: a.Logger()}
-	if cfg.Serve.TokenFile == "" {
-		return s, nil
-	}
-	text, err := textfile.Read(cfg.Serve.TokenFile, 1<<16)
-	if err != nil {
-		return nil, &cli.Coded{Code: cli.ExitConfig, Err: fmt.Errorf("token_file: %w", err)}
-	}
-	if s.Tokens = serve.NewTokens(string(text)); len(s.Tokens) == 0 {
-		return nil, &cli.Coded{Code: cli.ExitConfig, Err: fmt.Errorf(
-			"token_file: %s has no token: write one on a line, such as openssl rand -hex 32 makes",
-			cfg.Serve.TokenFile)}
-	}
-	return s, nil
 }

@@ -165,6 +165,12 @@ func TestServeRefuses(t *testing.T) {
 		if code := p.code(); code != 78 {
 			t.Errorf("%s: ended with %d: %s", to, code, p.stderr.String())
 		}
+		before := begin(t, nil, "quotactl", "config", "check", "--config", config)
+		_, said, _ := strings.Cut(p.stderr.String(), "ingestor: ")
+		if code := before.code(); code != 78 || before.stderr.String() != "quotactl: "+said {
+			t.Errorf("%s: config check ends with %d and %s, serve says %s", to, code,
+				before.stderr.String(), said)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
+	"quotabudget/internal/serve"
 )
 
 // inForce is the configuration as it is printed: the keys of quota.yaml, and where they come from.
@@ -147,6 +148,11 @@ func (a *app) config() *cobra.Command {
 			cfg, err := a.Load(c.Context())
 			if err != nil {
 				return err
+			}
+			if cfg.Serve.Configured {
+				if err := serve.Check(cfg); err != nil {
+					return &cli.Coded{Code: cli.ExitConfig, Err: err}
+				}
 			}
 			a.warn(cfg)
 			if a.Output == "table" {
