@@ -45,14 +45,14 @@ type Known struct {
 func (k *Known) Of(r *http.Request) Caller {
 	var c Caller
 	if network := Network(k.Proxies.Addr(r)); network.IsValid() {
-		c.Network = network.String()
+		c.Network = string(network.AppendTo(make([]byte, 0, 64)))
+	}
+	if len(k.Keys) == 0 {
+		return c
 	}
 	token, ok := bearer(r.Header.Get("Authorization"))
 	if !ok {
 		token = r.Header.Get("X-Api-Key")
-	}
-	if token == "" || len(k.Keys) == 0 {
-		return c
 	}
 	if key, ok := k.Keys[sha256.Sum256([]byte(token))]; ok {
 		c.Key, c.Organisation, c.Tier = key.Name, key.Organisation, key.Tier

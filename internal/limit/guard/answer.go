@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"quotabudget/internal/limit"
@@ -24,39 +25,52 @@ const (
 	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 )
 
+// told is what the fields always say of a policy, as structured-field items (RFC 9651).
+type told struct{ name, policy, units string }
+
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// tell prepares the fields of a policy. Names have printable ASCII only.
+func (g *Guard) tell(p *limit.Policy) {
+	name := `"` + escape.Replace(p.Name) + `"`
+	units := itoa(p.Units)
+	g.told[p] = told{name, name + ";q=" + units + ";w=" + itoa(seconds(p.Window)), units}
+}
+
+// fieldNames are in the form that http.Header uses.
+var fieldNames = [...]string{"Ratelimit-Policy", "Ratelimit", "X-Ratelimit-Limit",
+	"X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
+
 // fields sets RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers for each
-// policy, and X-RateLimit-* for the one with the least left. The names are in the form that
-// http.Header uses.
-func fields(h http.Header, asks []limit.Ask) {
+// policy, and X-RateLimit-* for the one with the least left.
+func (g *Guard) fields(h http.Header, asks []limit.Ask) {
 	if len(asks) == 0 {
 		return
 	}
-	policies, limits := make([]byte, 0, 48*len(asks)), make([]byte, 0, 48*len(asks))
-	tightest := &asks[0]
+	policies, limits := make([]byte, 0, 256), make([]byte, 0, 256) // on the stack
+	var tightest, remaining, reset, end int                        // an ask, and where limits has its numbers
 	for i := range asks {
-		a := &asks[i]
+		a, told := &asks[i], g.told[asks[i].Policy]
 		if i > 0 {
 			policies, limits = append(policies, ", "...), append(limits, ", "...)
 		}
-		policies = append(quoted(policies, a.Policy.Name), ";q="...)
-		policies = append(strconv.AppendInt(policies, a.Policy.Units, 10), ";w="...)
-		policies = strconv.AppendInt(policies, seconds(a.Policy.Window), 10)
-		limits = append(quoted(limits, a.Policy.Name), ";r="...)
+		policies = append(policies, told.policy...)
+		limits = append(append(limits, told.name...), ";r="...)
+		r := len(limits)
 		limits = append(strconv.AppendInt(limits, a.Remaining, 10), ";t="...)
+		t := len(limits)
 		limits = strconv.AppendInt(limits, seconds(a.ResetAfter), 10)
-		if a.Remaining < tightest.Remaining {
-			tightest = a
+		if i == 0 || a.Remaining < asks[tightest].Remaining {
+			tightest, remaining, reset, end = i, r, t, len(limits)
 		}
 	}
-	values := []string{string(policies), string(limits), itoa(tightest.Policy.Units),
-		itoa(tightest.Remaining), itoa(seconds(tightest.ResetAfter))}
+	text := string(limits)
+	values := []string{string(policies), text, g.told[asks[tightest].Policy].units,
+		text[remaining : reset-len(";t=")], text[reset:end]}
 	for i, name := range fieldNames {
 		h[name] = values[i : i+1 : i+1]
 	}
 }
-
-var fieldNames = []string{"Ratelimit-Policy", "Ratelimit", "X-Ratelimit-Limit",
-	"X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
 
 // TooMany is the denial by the policy that denies for longest. It sets Retry-After.
 func TooMany(h http.Header, asks []limit.Ask) Problem {
@@ -98,15 +112,3 @@ func (p Problem) Write(w http.ResponseWriter) {
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
-
-// quoted appends a structured-field string (RFC 9651). Names have printable ASCII only.
-func quoted(b []byte, s string) []byte {
-	b = append(b, '"')
-	for i := range len(s) {
-		if s[i] == '"' || s[i] == '\\' {
-			b = append(b, '\\')
-		}
-		b = append(b, s[i])
-	}
-	return append(b, '"')
-}

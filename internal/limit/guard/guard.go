@@ -75,6 +75,8 @@ type Guard struct {
 	// Answer, if set, writes the answer to a request that may not pass, instead of Problem.Write.
 	// The fields about limits are set by then.
 	Answer func(w http.ResponseWriter, r *http.Request, p Problem)
+
+	told map[*limit.Policy]told // set by Wrap
 }
 
 // request is one to decide: who sent it, the limits that apply to it, and what each is asked.
@@ -90,6 +92,13 @@ type request struct {
 // Wrap returns a handler that asks before next does anything.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	enforced, observed := g.byRoute(false), g.byRoute(true)
+	g.told = map[*limit.Policy]told{}
+	for i := range g.Limits {
+		g.tell(&g.Limits[i].Policy)
+		for _, tier := range g.Limits[i].Tiers {
+			g.tell(tier)
+		}
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := request{Request: r, caller: g.Caller(r), route: g.Route(r), at: time.Now()}
 		if !g.pass(w, q, enforced.of(q.route)) {
@@ -140,13 +149,19 @@ func (all routes) of(route string) []*Limit {
 func (q *request) apply(limits []*Limit, hash *Hash) error {
 	q.limits, q.asks = make([]*Limit, 0, len(limits)), make([]limit.Ask, 0, len(limits))
 	c := q.caller
+	var address, before limit.Key // keys of the address for windows like the last one
+	var window time.Duration
 	var failed error
 	for _, l := range limits {
 		a := limit.Ask{Policy: l.policy(c), Cost: max(l.Cost, 1)}
 		var err error
 		switch {
 		case l.By == ByClient && c.Key == "":
-			a.Key, a.Before, err = hash.Daily(q.Context(), "address "+c.Network, q.at, l.Window)
+			if window != l.Window {
+				window = l.Window
+				address, before, err = hash.Daily(q.Context(), "address "+c.Network, q.at, window)
+			}
+			a.Key, a.Before = address, before
 		case l.By == ByClient, l.By == ByKey && c.Key != "":
 			a.Key = Fixed("key " + c.Key)
 		case l.By == ByOrganisation && c.Organisation != "":
@@ -180,8 +195,8 @@ func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Limit) bool {
 		}
 		return true
 	}
-	g.report(q, allowed)
-	fields(w.Header(), q.asks)
+	g.Stats.count(q.limits, q.caller, q.asks, allowed)
+	g.fields(w.Header(), q.asks)
 	if !allowed {
 		g.answer(w, q.Request, TooMany(w.Header(), q.asks))
 	}
@@ -203,14 +218,13 @@ func (g *Guard) observe(q request, limits []*Limit) {
 		return
 	}
 	for i := range q.asks { // each by itself: one that denies must not keep another from counting
-		one := q
-		one.limits, one.asks = q.limits[i:i+1], q.asks[i:i+1]
-		allowed, err := g.Store.Take(q.Context(), one.asks)
+		one := q.asks[i : i+1]
+		allowed, err := g.Store.Take(q.Context(), one)
 		if err != nil {
 			g.unreachable(q.Request, err)
 			return
 		}
-		g.report(one, allowed)
+		g.Stats.count(q.limits[i:i+1], q.caller, one, allowed)
 	}
 }
 
@@ -218,12 +232,6 @@ func (g *Guard) unreachable(r *http.Request, err error) {
 	g.Stats.unreachable()
 	if g.Unreachable != nil {
 		g.Unreachable(r, err)
-	}
-}
-
-func (g *Guard) report(q request, allowed bool) {
-	for i := range q.asks {
-		g.Stats.count(q.limits[i], q.caller, &q.asks[i], allowed)
 	}
 }
 
@@ -258,7 +266,7 @@ func (g *Guard) Decide(ctx context.Context, policy, key string,
 		}
 		allowed, err := g.Store.Take(ctx, asks)
 		if err == nil {
-			g.Stats.count(l, caller.Caller{}, &asks[0], allowed)
+			g.Stats.count([]*Limit{l}, caller.Caller{}, asks, allowed)
 			if l.Observe {
 				asks[0].Allowed = true
 			}

@@ -141,6 +141,28 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
+// TestTightest is a request under several limits, of which a later one has the least left, and the
+// tier of its key counts.
+func TestTightest(t *testing.T) {
+	gold, hour := policy("mine", 700), policy("hour", 40)
+	hour.Window = time.Hour
+	s := newServe(t, limit.NewMemory(),
+		guard.Limit{Policy: policy("mine", 7), By: guard.ByClient,
+			Tiers: map[string]*limit.Policy{"gold": &gold}},
+		guard.Limit{Policy: hour, By: guard.Global},
+		guard.Limit{Policy: policy("all", 700), By: guard.Global})
+	h := s.get("/", "a", "k1@acme@gold").Header()
+	for field, want := range map[string]string{
+		"RateLimit-Policy":  `"mine";q=700;w=60, "hour";q=40;w=3600, "all";q=700;w=60`,
+		"RateLimit":         `"mine";r=699;t=60, "hour";r=39;t=3600, "all";r=699;t=60`,
+		"X-RateLimit-Limit": "40", "X-RateLimit-Remaining": "39", "X-RateLimit-Reset": "3600",
+	} {
+		if got := h.Get(field); got != want {
+			t.Errorf("%s: %s, want %s", field, got, want)
+		}
+	}
+}
+
 func TestObserve(t *testing.T) {
 	s := newServe(t, limit.NewMemory(),
 		guard.Limit{Policy: policy("strict", 1), By: guard.ByClient, Observe: true},

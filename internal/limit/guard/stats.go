@@ -36,12 +36,19 @@ type Denied struct {
 // inherits its count, so that no caller that is denied often is missed.
 const mostDenied = 100
 
-func (s *Stats) count(l *Limit, c caller.Caller, a *limit.Ask, allowed bool) {
+// count counts a request: each limit and the answer to its ask.
+func (s *Stats) count(limits []*Limit, c caller.Caller, asks []limit.Ask, allowed bool) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for i, l := range limits {
+		s.add(l, c, &asks[i], allowed)
+	}
+}
+
+func (s *Stats) add(l *Limit, c caller.Caller, a *limit.Ask, allowed bool) {
 	n := s.counts[l.Name]
 	if n == nil {
 		if s.counts == nil {
