@@ -65,8 +65,9 @@ daemon: catalog forecast ingest meter metrics quota regions schedule share youtu
 plan: quota schedule share sim
 prove: limit quota
 report: catalog config forecast plan quota share sim spell
-serve/pages: catalog forecast limit/guard plan quota regions report schedule
-serve: catalog config limit limit/caller limit/guard quota regions report serve/pages textfile version
+serve/outage: quota
+serve/pages: catalog forecast limit/guard plan quota regions report schedule serve/outage
+serve: catalog config limit limit/caller limit/guard quota regions report serve/outage serve/pages textfile version
 picture: plan
 freshness:
 config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile

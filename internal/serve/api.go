@@ -33,13 +33,14 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 		reflect.TypeFor[*time.Time]())
 	api := humago.New(mux, config)
 
-	get(s, api, "/v1/regions", "Which regions there are, and how old their charts are", s.regions)
-	get(s, api, "/v1/charts/{region}", "The chart of a region, now or at a moment", s.chart)
-	get(s, api, "/v1/charts/{region}/history", "The charts of a region, newest first", s.history)
-	get(s, api, "/v1/charts/{region}/changes", "What changed between two charts", s.changes)
-	get(s, api, "/v1/videos/{id}", "A video, and how its names and counters changed", s.video)
-	get(s, api, "/v1/search", "Find videos by title, channel, tag or description", s.search)
-	get(s, api, "/v1/sweeps", "Which runs fetched charts, newest first", s.sweeps)
+	charts := source{s, api, s.sources.ReadCatalogue}
+	get(charts, "/v1/regions", "Which regions there are, and how old their charts are", s.regions)
+	get(charts, "/v1/charts/{region}", "The chart of a region, now or at a moment", s.chart)
+	get(charts, "/v1/charts/{region}/history", "The charts of a region, newest first", s.history)
+	get(charts, "/v1/charts/{region}/changes", "What changed between two charts", s.changes)
+	get(charts, "/v1/videos/{id}", "A video, and how its names and counters changed", s.video)
+	get(charts, "/v1/search", "Find videos by title, channel, tag or description", s.search)
+	get(charts, "/v1/sweeps", "Which runs fetched charts, newest first", s.sweeps)
 	if s.Source != nil {
 		s.budgets(api)
 	}
@@ -58,16 +59,24 @@ type output[T any] struct {
 // lastModified formats the time of a change for the header.
 func lastModified(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
 
-// get registers a method that reads.
-func get[I, O any](s *Server, api huma.API, path, summary string,
+// source is what methods read.
+type source struct {
+	*Server
+	api  huma.API
+	read func() // says that it could be read
+}
+
+// get registers a method that reads a source.
+func get[I, O any](s source, path, summary string,
 	answer func(context.Context, *I) (*output[O], error), more ...func(*huma.Operation)) {
-	huma.Get(api, path, func(ctx context.Context, in *I) (*output[O], error) {
+	huma.Get(s.api, path, func(ctx context.Context, in *I) (*output[O], error) {
 		out, err := answer(ctx, in)
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}
+		s.read()
 		return out, nil
-	}, append([]func(*huma.Operation){limited(api), func(o *huma.Operation) {
+	}, append([]func(*huma.Operation){limited(s.api), func(o *huma.Operation) {
 		o.Summary, o.Errors = summary, []int{400, 404, 422, 500}
 	}}, more...)...)
 }
@@ -101,7 +110,7 @@ func (s *Server) problem(ctx context.Context, err error) error {
 	case errors.Is(err, catalog.ErrNotFound):
 		return huma.Error404NotFound(err.Error())
 	case ctx.Err() == nil:
-		s.Log.Error("cannot answer", "error", err)
+		s.sources.Failed(err)
 	}
 	switch {
 	case errors.Is(err, quota.ErrUnreachable):

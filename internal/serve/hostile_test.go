@@ -2,9 +2,11 @@ package serve
 
 import (
 	"crypto/sha256"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"quotabudget/internal/ledger"
@@ -159,10 +161,12 @@ func TestLedgerAway(t *testing.T) {
 	l, err := ledger.Open(t.Context(), "redis://"+server.Addr)
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
+	var logged lines
 	s := newStation(t, func(s *Server) {
 		withLedger(t)(s)
 		cfg := s.Source().Config
 		s.Source = func() report.Source { return report.Source{Config: cfg, Ledger: l} }
+		s.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	})
 	s.wants(s.get("/v1/budgets"), 200)
 	server.Kill()
@@ -171,6 +175,35 @@ func TestLedgerAway(t *testing.T) {
 	}
 	s.wants(s.get("/v1/regions"), 200)
 	s.wants(s.get("/"), 200, "The ledger cannot be read")
+	if text := logged.text(); strings.Count(text, "\n") != 1 ||
+		!strings.Contains(text, "cannot read the ledger") {
+		t.Errorf("four answers were not possible, logged is:\n%s", text)
+	}
+	server.Begin(t)
+	for s.get("/v1/log").status != http.StatusOK { // until the client has found it again
+	}
+	if text := logged.text(); strings.Count(text, "\n") != 2 ||
+		!strings.Contains(text, `msg="the ledger can be read again" not_logged=`) {
+		t.Errorf("the ledger is back, logged is:\n%s", text)
+	}
+}
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu  sync.Mutex
+	out strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(p)
+}
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.String()
 }
 
 // A ledger whose file was moved away is not read any more: what it says is not what the programs

@@ -18,6 +18,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/report"
+	"quotabudget/internal/serve/outage"
 	"quotabudget/internal/serve/pages"
 )
 
@@ -33,11 +34,14 @@ type Server struct {
 	Guard  *guard.Guard // limits what is asked; nil for no limits and no decisions
 	Log    *slog.Logger
 	Done   <-chan struct{} // ends streams; nil: they end with their clients
+
+	sources *outage.Sources
 }
 
 // Handler answers everything that is served.
 func (s *Server) Handler() (http.Handler, error) {
 	mux := http.NewServeMux()
+	s.sources = &outage.Sources{Log: s.Log}
 	document := s.api(mux).OpenAPI()
 	text, err := document.MarshalJSON()
 	if err != nil {
@@ -110,7 +114,7 @@ func checkRoutes(limits []guard.Limit, route func(*http.Request) string) error {
 
 func (s *Server) pages(document *huma.OpenAPI) *pages.Pages {
 	p := &pages.Pages{Catalog: s.Catalog, Regions: s.Regions, Source: s.Source, Log: s.Log,
-		Done: s.Done, Operations: operations(document),
+		Done: s.Done, Sources: s.sources, Operations: operations(document),
 		Private: func(r *http.Request) bool {
 			return s.mayReadPrivate(r.Header.Get("Authorization"))
 		}}

@@ -68,7 +68,7 @@ func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page
 	if p.Source != nil && p.private(r) {
 		body.Budgets = true
 		if err := p.fillBoard(ctx, body, now); err != nil {
-			p.Log.Error("cannot read budgets for the board", "error", err)
+			p.Sources.Failed(err)
 			body.Headline, body.Grade = "The ledger cannot be read", "bad"
 			body.Trouble = "Budgets, forecast and ticks are missing here; " +
 				"the charts are up to date."

@@ -107,6 +107,7 @@ func (p *Pages) accounts(ctx context.Context) (all []*account, err error) {
 			all = append(all, a)
 		}
 	}
+	p.Sources.ReadLedger()
 	return all, nil
 }
 

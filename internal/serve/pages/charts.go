@@ -87,6 +87,7 @@ func (p *Pages) chartAt(ctx context.Context, key catalog.ChartKey, at time.Time)
 	if err != nil {
 		return nil, err
 	}
+	p.Sources.ReadCatalogue()
 	body := &chartBody{Chart: chart}
 	if body.Earlier, err = p.Catalog.History(ctx, key, chart.ID, 24); err != nil {
 		return nil, err

@@ -74,6 +74,7 @@ func (p *Pages) log(ctx context.Context, r *http.Request, now time.Time) (page, 
 		}
 		body.Entries = append(body.Entries, entries...)
 	}
+	p.Sources.ReadLedger()
 	slices.SortStableFunc(body.Entries, func(a, b quota.Entry) int { return b.At.Compare(a.At) })
 	body.Entries = body.Entries[:min(len(body.Entries), mostEntries)]
 	return page{Title: "Log", Section: "log", Live: true, Body: body}, nil

@@ -19,6 +19,7 @@ import (
 	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/serve/outage"
 )
 
 // Pages is what the pages show. Its fields are set before Routes is called.
@@ -38,6 +39,8 @@ type Pages struct {
 	Limits *guard.Stats
 	// Done ends the streams of events.
 	Done <-chan struct{}
+	// Sources logs when the catalogue or the ledger cannot be read; made by Routes if nil.
+	Sources *outage.Sources
 
 	streams   changes
 	forecasts kept[[]report.Forecast]
@@ -63,6 +66,9 @@ type answer func(ctx context.Context, r *http.Request, now time.Time) (page, err
 
 // Routes adds the pages to mux: this is their table of contents.
 func (p *Pages) Routes(mux *http.ServeMux) {
+	if p.Sources == nil {
+		p.Sources = &outage.Sources{Log: p.Log}
+	}
 	mux.Handle("GET /{$}", p.page("board", p.board))
 	if p.Source != nil {
 		mux.Handle("GET /log", p.page("log", p.log))
@@ -163,7 +169,7 @@ func (p *Pages) status(ctx context.Context, err error) int {
 	case errors.Is(err, catalog.ErrNotFound):
 		return http.StatusNotFound
 	case ctx.Err() == nil:
-		p.Log.Error("cannot show page", "error", err)
+		p.Sources.Failed(err)
 	}
 	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
 		return http.StatusServiceUnavailable

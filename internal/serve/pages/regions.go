@@ -34,6 +34,7 @@ func (p *Pages) tiles(ctx context.Context, heads int) ([]regionTile, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Sources.ReadCatalogue()
 	tiles := make([]regionTile, len(states))
 	for i, state := range states {
 		tile := regionTile{RegionState: state}

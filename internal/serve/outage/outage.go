@@ -1,0 +1,67 @@
+// Package outage logs that what a server reads cannot be read, without a line for each request.
+package outage
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// every is how often an outage that lasts is logged.
+const every = time.Minute
+
+// Sources are the catalogue and the ledger. The first failure of each is logged, then one a minute,
+// with how many were not, and when it can be read again.
+type Sources struct {
+	Log *slog.Logger
+
+	catalogue, ledger source
+}
+
+// source is one of them.
+type source struct {
+	mu     sync.Mutex
+	away   bool      // a failure was logged, and nothing could be read since
+	logged time.Time // the last failure that was
+	more   int       // failures since then
+}
+
+// Failed logs an error of either source.
+func (s *Sources) Failed(err error) {
+	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
+		s.ledger.failed(s.Log, "cannot read the ledger", err)
+		return
+	}
+	s.catalogue.failed(s.Log, "cannot read the catalogue", err)
+}
+
+// ReadCatalogue says that the catalogue could be read just now.
+func (s *Sources) ReadCatalogue() { s.catalogue.read(s.Log, "the catalogue can be read again") }
+
+// ReadLedger says that the ledger could be read just now.
+func (s *Sources) ReadLedger() { s.ledger.read(s.Log, "the ledger can be read again") }
+
+// failed logs at most once a minute, so that a source that comes and goes does not fill the log.
+func (s *source) failed(log *slog.Logger, text string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !s.logged.IsZero() && now.Sub(s.logged) < every {
+		s.more++
+		return
+	}
+	log.Error(text, "error", err, "not_logged", s.more)
+	s.away, s.logged, s.more = true, now, 0
+}
+
+func (s *source) read(log *slog.Logger, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		log.Info(text, "not_logged", s.more)
+		s.away, s.more = false, 0
+	}
+}

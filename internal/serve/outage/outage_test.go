@@ -1,0 +1,60 @@
+package outage
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// An outage is logged when it begins, once a minute, and when it ends; each source by itself.
+func TestSources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		s := &Sources{Log: slog.New(slog.NewTextHandler(&out, nil))}
+		says := func(what, want string) {
+			t.Helper()
+			var got []string
+			for line := range strings.Lines(out.String()) {
+				_, line, _ = strings.Cut(strings.TrimSpace(line), "level=")
+				got = append(got, line)
+			}
+			if out.Reset(); strings.Join(got, "\n") != want {
+				t.Errorf("%s:\n%s\nwant\n%s", what, strings.Join(got, "\n"), want)
+			}
+		}
+		away := fmt.Errorf("%w: refused", quota.ErrUnreachable)
+		s.ReadLedger()
+		says("nothing failed", "")
+		for range 100 {
+			s.Failed(away)
+		}
+		says("at first", `ERROR msg="cannot read the ledger" `+
+			`error="ledger cannot be reached: refused" not_logged=0`)
+		s.ReadCatalogue()
+		s.Failed(errors.New("disk"))
+		says("the other one", `ERROR msg="cannot read the catalogue" error=disk not_logged=0`)
+		time.Sleep(time.Minute)
+		s.Failed(away)
+		says("a minute later", `ERROR msg="cannot read the ledger" `+
+			`error="ledger cannot be reached: refused" not_logged=99`)
+		s.Failed(away)
+		s.ReadLedger()
+		s.ReadLedger()
+		says("it is back", `INFO msg="the ledger can be read again" not_logged=1`)
+		for range 10 { // it comes and goes
+			s.Failed(away)
+			s.ReadLedger()
+		}
+		says("within the minute", "")
+		time.Sleep(time.Minute)
+		s.Failed(away)
+		says("away again", `ERROR msg="cannot read the ledger" `+
+			`error="ledger cannot be reached: refused" not_logged=10`)
+	})
+}
