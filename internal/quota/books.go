@@ -9,9 +9,6 @@ import (
 
 // Checker is a ledger that can hold its buckets against their own entries, and mend what disagrees.
 type Checker interface {
-	// BucketsOf are the buckets that the ledger holds anything of, whether they have a limit or
-	// not, in the order of their names.
-	BucketsOf(ctx context.Context, credential string) ([]string, error)
 	// CheckBucket says what is wrong with a bucket. With repair it also mends what can be mended,
 	// in one atomic step, and the findings are those of that step.
 	CheckBucket(ctx context.Context, credential, bucket string, repair bool) ([]Finding, error)

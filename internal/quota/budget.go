@@ -20,6 +20,8 @@ type Budget struct {
 	Prices     map[string][]Cost // of one call of each method
 	Observe    bool              // record what would have been denied and let it pass
 	Open       []string          // methods that pass when the ledger cannot be reached
+	Unlimited  bool              // buckets without a limit are recorded; else they are ErrNoBucket
+	Split      []string          // buckets that come in parts
 	Labels     Labels            // of every charge
 	Log        *slog.Logger      // of calls that passed unmetered; required with Open
 }
@@ -28,7 +30,8 @@ type Budget struct {
 type Call struct {
 	Method      string // priced by the budget; or
 	Bucket      string // a bucket, with
-	Units       int64  // the units to take from it
+	Units       int64  // the units to take from it; or
+	Costs       []Cost // what the caller knows that the method takes
 	Count       int64  // how many calls of the method; 0 is one
 	Key         string // idempotency key
 	Manual      bool   // a person asks: the headroom may be used
@@ -69,18 +72,15 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	if err != nil {
 		return Charge{}, Decision{}, err
 	}
-	labels := b.Labels.With(call.Labels)
-	if call.Method != "" {
-		labels[LabelMethod] = call.Method
-	}
+	costs, limits := b.spread(costs)
 	paces := touching(b.Paces, costs)
 	if call.Unpaced {
 		paces = nil
 	}
 	c := Charge{
 		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs,
-		Limits: append(touching(b.Limits, costs), paces...),
-		Labels: labels, Manual: call.Manual, Observe: b.Observe, DryRun: call.DryRun,
+		Limits: append(limits, paces...), Unlimited: b.Unlimited, Labels: b.labelsOf(call),
+		Manual: call.Manual, Observe: b.Observe, DryRun: call.DryRun,
 		Reservation: call.Reservation,
 	}
 	d, err := b.Ledger.Charge(ctx, c)
@@ -150,6 +150,9 @@ func (b *Budget) failsOpen(call Call, err error) bool {
 
 // Costs is what the call takes from which buckets. Errors: ErrUnpriced, ErrMalformed.
 func (b *Budget) Costs(call Call) ([]Cost, error) {
+	if len(call.Costs) > 0 {
+		return slices.Clone(call.Costs), nil
+	}
 	if call.Method == "" {
 		bucket := cmp.Or(call.Bucket, DefaultBucket)
 		return []Cost{{Bucket: bucket, Units: call.Units}}, checkUnits(call.Units)
@@ -183,53 +186,99 @@ func touching(limits []Limit, costs []Cost) (touched []Limit) {
 	return touched
 }
 
-// ReserveRequest asks to set units of a bucket aside.
+// ReserveRequest asks to set the costs of a call aside.
 type ReserveRequest struct {
-	Bucket string // DefaultBucket when empty
-	Units  int64
-	TTL    time.Duration
-	Key    string
-	Note   string
-	Manual bool
+	Call
+	TTL   time.Duration
+	Lapse Lapse // with LapseCharge, the labels of the call are those of the entries
+	Note  string
 }
 
-// Reserve sets units aside. Errors are those of Ledger.Reserve.
+// Reserve sets units aside. Errors are those of Ledger.Reserve, and ErrUnpriced.
 func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
-	r.Bucket = cmp.Or(r.Bucket, DefaultBucket)
-	return b.Ledger.Reserve(ctx, Reserve{
-		Credential: b.Credential, ID: ReservationID(r.Bucket, NewID(time.Now())),
-		Key: r.Key, Units: r.Units, Limits: LimitsOf(r.Bucket, b.Limits), TTL: r.TTL,
-		Note: r.Note, Manual: r.Manual, Observe: b.Observe,
-	})
+	costs, err := b.Costs(r.Call)
+	if err != nil {
+		return Decision{}, err
+	}
+	costs, limits := b.spread(costs)
+	asked := Reserve{
+		Credential: b.Credential, ID: ReservationID(NewID(time.Now()), bucketsOf(costs)...),
+		Key: r.Key, Costs: costs, Limits: limits, TTL: r.TTL, Lapse: r.Lapse, Note: r.Note,
+		Unlimited: b.Unlimited, Manual: r.Manual, Observe: b.Observe,
+	}
+	if r.Lapse == LapseCharge {
+		asked.Labels = b.labelsOf(r.Call)
+	}
+	return b.Ledger.Reserve(ctx, asked)
+}
+
+func (b *Budget) labelsOf(call Call) Labels {
+	labels := b.Labels.With(call.Labels)
+	if call.Method != "" {
+		labels[LabelMethod] = call.Method
+	}
+	return labels
 }
 
 // Draw charges units that were set aside. Errors are those of Ledger.Charge.
 func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labels Labels) (
 	Decision, error) {
-	bucket, _, err := ParseReservation(reservation)
+	_, buckets, err := ParseReservation(reservation)
 	if err != nil {
 		return Decision{}, err
 	}
-	call := Call{Bucket: bucket, Units: units, Reservation: reservation, Labels: labels}
+	call := Call{Bucket: buckets[0], Units: units, Reservation: reservation, Labels: labels}
 	return b.Charge(ctx, call)
 }
 
-// Commit settles a reservation: units of it were used (AllUnits for all that is left). Errors are
-// those of Ledger.Commit.
+// Commit settles a reservation of one bucket: units of it were used, no more than are left
+// (AllUnits for all, of one of several buckets, too). Errors are those of Ledger.Settle.
 func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (Decision, error) {
-	bucket, _, err := ParseReservation(reservation)
+	_, buckets, err := ParseReservation(reservation)
+	s := Settle{Reservation: reservation, Within: true, Labels: b.Labels}
+	switch {
+	case err != nil:
+		return Decision{}, err
+	case units == AllUnits:
+	case len(buckets) > 1:
+		return Decision{}, malformed("reservation %s is of %d buckets: settle each of them",
+			reservation, len(buckets))
+	default:
+		s.Costs = []Cost{{Bucket: buckets[0], Units: units}}
+	}
+	return b.settle(ctx, s, buckets)
+}
+
+// Settle books what a call took for which units were reserved: call.Costs, more or less than that.
+// Errors are those of Ledger.Settle.
+func (b *Budget) Settle(ctx context.Context, reservation string, call Call) (Decision, error) {
+	_, buckets, err := ParseReservation(reservation)
 	if err != nil {
 		return Decision{}, err
 	}
-	return b.Ledger.Commit(ctx, Commit{
-		Credential: b.Credential, Reservation: reservation, ID: NewID(time.Now()), Units: units,
-		Labels: b.Labels, Limits: LimitsOf(bucket, b.Limits),
-	})
+	return b.settle(ctx, Settle{Reservation: reservation, Costs: b.across(call.Costs),
+		Labels: b.labelsOf(call)}, buckets)
 }
 
-// Release gives back what is left of a reservation. Errors: ErrNoReservation.
-func (b *Budget) Release(ctx context.Context, reservation string) (int64, error) {
+func (b *Budget) settle(ctx context.Context, s Settle, buckets []string) (Decision, error) {
+	held := make([]Cost, len(buckets))
+	for i, bucket := range buckets {
+		held[i].Bucket = bucket
+	}
+	s.Credential, s.ID, s.Limits = b.Credential, NewID(time.Now()), b.limitsOf(held)
+	return b.Ledger.Settle(ctx, s)
+}
+
+// Release gives back what is left of a reservation, by bucket. Errors: ErrNoReservation.
+func (b *Budget) Release(ctx context.Context, reservation string) (map[string]int64, error) {
 	return b.Ledger.Release(ctx, b.Credential, reservation)
+}
+
+// Learn books what the upstream says of one of the limits: see Ledger.Learn.
+func (b *Budget) Learn(ctx context.Context, l Learn) (Learned, error) {
+	l.Credential, l.ID = b.Credential, NewID(time.Now())
+	l.Labels = b.Labels.With(l.Labels)
+	return b.Ledger.Learn(ctx, l)
 }
 
 // Suspend closes a bucket until the end of the calendar window that holds the ledger's present
@@ -248,9 +297,14 @@ func (b *Budget) Resume(ctx context.Context, bucket string) error {
 	return b.Ledger.Suspend(ctx, b.Credential, bucket, time.Time{})
 }
 
-// Usage is the standing of the credential's limits.
+// Usage is the standing of the credential's limits, those of split buckets for each part that was
+// ever used.
 func (b *Budget) Usage(ctx context.Context) (Usage, error) {
-	return b.Ledger.Usage(ctx, b.Credential, b.Limits)
+	limits, err := b.standing(ctx)
+	if err != nil {
+		return Usage{}, err
+	}
+	return b.Ledger.Usage(ctx, b.Credential, limits)
 }
 
 // Buckets are the buckets that have a limit, in the order of the limits.

@@ -12,36 +12,59 @@ import (
 // answers "never" for a cost above a limit, here at the call site, without a round trip. The
 // scripts check again.
 func (c Charge) Check() error {
-	if len(c.Costs) == 0 {
-		return malformed("a charge without a cost")
-	}
-	seen := make(map[string]bool, len(c.Costs))
-	for _, cost := range c.Costs {
-		if seen[cost.Bucket] {
-			return malformed("bucket %s is charged twice in one charge", cost.Bucket)
-		}
-		seen[cost.Bucket] = true
-		if err := checkUnits(cost.Units); err != nil {
-			return err
-		}
+	if err := checkCosts("charge", c.Costs); err != nil {
+		return err
 	}
 	if err := checkEntry(c.ID, c.Labels, c.Credential, c.Key); err != nil {
 		return err
 	}
 	if c.Reservation != "" {
-		bucket, _, err := ParseReservation(c.Reservation)
+		_, buckets, err := ParseReservation(c.Reservation)
 		if err != nil {
 			return err
 		}
-		if !seen[bucket] {
+		if len(buckets) > 1 {
+			return malformed("reservation %s is of %d buckets: draw from one of a single bucket, "+
+				"and settle this", c.Reservation, len(buckets))
+		}
+		if !slices.ContainsFunc(c.Costs, func(c Cost) bool { return c.Bucket == buckets[0] }) {
 			return malformed("reservation %s is of bucket %s, which this charge does not touch",
-				c.Reservation, bucket)
+				c.Reservation, buckets[0])
 		}
 	}
-	if err := checkBuckets(c.Costs, c.Limits); err != nil || c.Key != "" {
+	for _, l := range c.Limits {
+		if l.Window.Concurrent {
+			return malformed("bucket %s has a limit on what is held at once: reserve its units",
+				l.Bucket)
+		}
+	}
+	if err := checkLimited(c.Costs, c.Limits, c.Unlimited); err != nil || c.Key != "" {
 		return err
 	}
 	return c.CheckCost()
+}
+
+// checkCosts is about costs that are all taken or none.
+func checkCosts(what string, costs []Cost) error {
+	if len(costs) == 0 {
+		return malformed("a %s without a cost", what)
+	}
+	if len(costs) > MaxBuckets {
+		return malformed("a %s of %d buckets: at most %d", what, len(costs), MaxBuckets)
+	}
+	for i, cost := range costs {
+		same := func(c Cost) bool { return c.Bucket == cost.Bucket }
+		if slices.ContainsFunc(costs[:i], same) {
+			return malformed("bucket %s comes twice in one %s", cost.Bucket, what)
+		}
+		if err := checkUnits(cost.Units); err != nil {
+			return err
+		}
+		if cost.Most != 0 && (cost.Most < cost.Units || cost.Most > MaxUnits) {
+			return malformed("an estimate of %d units that can be at most %d", cost.Units, cost.Most)
+		}
+	}
+	return nil
 }
 
 // CheckCost is the part of Check that answers "never". With an idempotency key a ledger asks it
@@ -59,19 +82,25 @@ func (c Charge) CheckCost() error {
 
 // Draws reports whether the charge takes the bucket's units from a reservation.
 func (c Charge) Draws(bucket string) bool {
-	of, _, err := ParseReservation(c.Reservation)
-	return err == nil && of == bucket
+	_, of, err := ParseReservation(c.Reservation)
+	return err == nil && of[0] == bucket
 }
 
 // Check does for a reservation what Charge.Check does for a charge.
 func (r Reserve) Check() error {
-	bucket, _, err := ParseReservation(r.ID)
-	err = cmp.Or(err, checkUnits(r.Units), checkTTL("reservation", r.TTL),
-		CheckText("note", r.Note), checkNames(r.Credential, r.Key))
+	_, buckets, err := ParseReservation(r.ID)
+	err = cmp.Or(err, checkCosts("reservation", r.Costs), checkTTL("reservation", r.TTL),
+		CheckText("note", r.Note), r.Labels.Check(), checkNames(r.Credential, r.Key))
 	if err != nil {
 		return err
 	}
-	if err := checkBuckets([]Cost{{Bucket: bucket}}, r.Limits); err != nil || r.Key != "" {
+	if !slices.EqualFunc(r.Costs, buckets, func(c Cost, b string) bool { return c.Bucket == b }) {
+		return malformed("reservation %s does not name the buckets of its costs in order", r.ID)
+	}
+	if !slices.Contains([]Lapse{"", LapseRelease, LapseCharge}, r.Lapse) {
+		return malformed("lapse %q: write release or charge", r.Lapse)
+	}
+	if err := checkLimited(r.Costs, r.Limits, r.Unlimited); err != nil || r.Key != "" {
 		return err
 	}
 	return r.CheckCost()
@@ -79,19 +108,71 @@ func (r Reserve) Check() error {
 
 // CheckCost is as Charge.CheckCost.
 func (r Reserve) CheckCost() error {
-	bucket, _, _ := ParseReservation(r.ID)
-	return checkLimits(Cost{bucket, r.Units}, r.Limits, r.Manual, r.Observe)
+	for _, cost := range r.Costs {
+		if err := checkLimits(cost, r.Limits, r.Manual, r.Observe); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LapseOf is what becomes of the units of one bucket if nobody settles them.
+func (r Reserve) LapseOf(bucket string) Lapse {
+	if r.Lapse != LapseCharge || OnlyConcurrent(LimitsOf(bucket, r.Limits)) {
+		return LapseRelease
+	}
+	return LapseCharge
+}
+
+// OnlyConcurrent reports whether limits are on what is held at once, and on nothing else: then no
+// entry counts.
+func OnlyConcurrent(limits []Limit) bool {
+	counts := func(l Limit) bool { return !l.Window.Concurrent }
+	return len(limits) > 0 && !slices.ContainsFunc(limits, counts)
 }
 
 // Check does for a settlement what Charge.Check does for a charge.
-func (c Commit) Check() error {
-	if _, _, err := ParseReservation(c.Reservation); err != nil {
+func (s Settle) Check() error {
+	_, buckets, err := ParseReservation(s.Reservation)
+	if err != nil {
 		return err
 	}
-	if c.Units != AllUnits && (c.Units < 0 || c.Units > MaxUnits) {
-		return malformed("%d units: commit 0 or more", c.Units)
+	for i, c := range s.Costs {
+		same := func(other Cost) bool { return other.Bucket == c.Bucket }
+		switch {
+		case !slices.Contains(buckets, c.Bucket):
+			return malformed("reservation %s is not of bucket %s", s.Reservation, c.Bucket)
+		case slices.ContainsFunc(s.Costs[:i], same):
+			return malformed("bucket %s comes twice in one settlement", c.Bucket)
+		case c.Units != AllUnits && (c.Units < 0 || c.Units > MaxUnits):
+			return malformed("%d units: settle 0 or more", c.Units)
+		}
 	}
-	return checkEntry(c.ID, c.Labels, c.Credential, "")
+	return checkEntry(s.ID, s.Labels, s.Credential, "")
+}
+
+// UnitsIn is what the settlement says of one bucket: units, or AllUnits.
+func (s Settle) UnitsIn(bucket string) int64 {
+	for _, c := range s.Costs {
+		if c.Bucket == bucket {
+			return c.Units
+		}
+	}
+	if OnlyConcurrent(LimitsOf(bucket, s.Limits)) {
+		return 0
+	}
+	return AllUnits
+}
+
+// Check does for what the upstream says what Charge.Check does for a charge.
+func (l Learn) Check() error {
+	switch {
+	case l.Limit.Window.Concurrent, l.Limit.Pace != nil:
+		return malformed("%s is not a limit that the upstream can speak of", l.Limit.Name())
+	case l.Remaining < -1 || l.Remaining > MaxUnits:
+		return malformed("%d units left", l.Remaining)
+	}
+	return cmp.Or(CheckBucket(l.Limit.Bucket), checkEntry(l.ID, l.Labels, l.Credential, ""))
 }
 
 func checkEntry(id string, labels Labels, credential, key string) error {
@@ -130,9 +211,21 @@ func CheckNames(names ...string) error {
 	return nil
 }
 
-// checkBuckets finds a bucket without a limit.
-func checkBuckets(costs []Cost, limits []Limit) error {
+// checkLimited finds a bucket without a limit, unless such are recorded, and a limit that no ledger
+// can decide.
+func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
+	for _, l := range limits {
+		if err := l.Check(); err != nil {
+			return err
+		}
+	}
 	for _, c := range costs {
+		if unlimited {
+			if err := CheckBucket(c.Bucket); err != nil {
+				return malformed("%w", err)
+			}
+			continue
+		}
 		is := func(l Limit) bool { return l.Bucket == c.Bucket && l.Pace == nil }
 		if !slices.ContainsFunc(limits, is) {
 			return fmt.Errorf("%w: %q", ErrNoBucket, c.Bucket)

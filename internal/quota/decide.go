@@ -26,6 +26,10 @@ type Hold struct {
 // Never is the moment that does not come.
 const Never = int64(1) << 62
 
+// LapseSlack is the µs by which entries of holds that expire together may be stamped later: each
+// needs a stamp of its own.
+const LapseSlack = 1000
+
 // Standing is one limit of a bucket at one moment: what Fits decides on.
 type Standing struct {
 	Limit Limit
@@ -34,18 +38,38 @@ type Standing struct {
 	Now   int64  // max(clock, newest stamp + 1)
 	Start int64  // calendar windows only: Start <= Now < End
 	End   int64
+	Reset int64 // anchored windows only: the last end that the upstream told, 0 for none
+	Level int64 // restoring windows only, at Now: see Rate
+
+	// Lapsing says that some of the holds become entries when they expire (LapseCharge).
+	Lapsing bool
 }
 
 // after is the time after which entries count: an entry at t is inside iff t > after.
 func (s Standing) after() int64 {
-	if s.Limit.Window.IsCalendar() {
+	w, length := s.Limit.Window, s.Limit.Window.Length.Microseconds()
+	switch {
+	case w.IsCalendar():
 		return s.Start - 1
+	case w.Anchored && s.Reset > s.Now: // the window began a length before its end
+		return max(s.Now-length, s.Reset-length-1)
+	case w.Anchored && s.Reset > 0:
+		return max(s.Now-length, s.Reset-1)
 	}
-	return s.Now - s.Limit.Window.Length.Microseconds()
+	return s.Now - length
 }
 
-// Used is the units charged in the window.
-func (s Standing) Used() int64 { return s.Log.UsedAfter(s.after()) }
+// Used is the units charged in the window; of a restoring one the level, rounded up.
+func (s Standing) Used() int64 {
+	switch {
+	case s.Limit.Window.Concurrent:
+		return 0
+	case s.Limit.Window.IsRestoring():
+		_, den := s.Limit.Window.Restore.Terms()
+		return (s.Level + den - 1) / den
+	}
+	return s.Log.UsedAfter(s.after())
+}
 
 // Held is the units set aside.
 func (s Standing) Held() int64 {
@@ -54,6 +78,29 @@ func (s Standing) Held() int64 {
 		held += h.Units
 	}
 	return held
+}
+
+// frees is when the units of a hold come free that nobody settles. Where some become entries, all
+// are taken to, and where an entry's end cannot be known now, the time is one that is surely late
+// enough: mostly, calls are settled long before.
+func (s Standing) frees(expires int64) int64 {
+	w := s.Limit.Window
+	if !s.Lapsing || w.Concurrent {
+		return expires
+	}
+	expires += LapseSlack
+	switch {
+	case w.IsCalendar() && expires < s.End:
+		return s.End
+	case w.IsCalendar():
+		return expires + w.Longest().Microseconds()
+	case w.IsRestoring(): // with all that is held, the bucket is restored by then
+		num, den := w.Restore.Terms()
+		return expires + (s.Level+s.Held()*den)/num + 1
+	case w.Anchored && expires < s.Reset && s.Reset > s.Now:
+		return s.Reset
+	}
+	return expires + w.Length.Microseconds()
 }
 
 // Fits is the earliest moment at which cost more units stay within limit: Now when they fit
@@ -79,7 +126,7 @@ func (s Standing) Fits(cost, limit int64) int64 {
 		if i == 0 {
 			return s.Now
 		}
-		return max(s.Now, holds[i-1].ExpiresAt)
+		return max(s.Now, s.frees(holds[i-1].ExpiresAt))
 	}
 	meet := sort.Search(len(holds), func(i int) bool { return since(i) >= s.freed(used, needs[i]) })
 	best := max(since(meet), s.freed(used, needs[meet]))
@@ -98,6 +145,11 @@ func (s Standing) freed(used, need int64) int64 {
 		return Never
 	case s.Limit.Window.IsCalendar():
 		return s.End
+	case s.Limit.Window.Anchored && s.Reset > s.Now:
+		return s.Reset
+	case s.Limit.Window.IsRestoring():
+		num, den := s.Limit.Window.Restore.Terms()
+		return s.Now + (s.Level-(used-need)*den+num-1)/num
 	}
 	return s.Log.StampAt(s.after(), need) + s.Limit.Window.Length.Microseconds()
 }
@@ -111,7 +163,7 @@ func (s Standing) NextFree() int64 {
 	}
 	for _, h := range s.Holds {
 		if h.Units > 0 {
-			next = min(next, h.ExpiresAt)
+			next = min(next, s.frees(h.ExpiresAt))
 		}
 	}
 	if next == Never {

@@ -16,6 +16,7 @@ var (
 	ErrNoBucket         = errors.New("bucket has no limit")      // unknown to the credential
 	ErrNoReservation    = errors.New("no such reservation")      // or no longer
 	ErrReservationShort = errors.New("reservation holds fewer units")
+	ErrSettledLate      = errors.New("settled too late")                // it stands as it was held
 	ErrNoEntry          = errors.New("no such entry")                   // or no longer
 	ErrKeyReused        = errors.New("idempotency key was used before") // for a different charge
 	ErrMalformed        = errors.New("malformed")                       // not valid in any ledger

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,6 +35,28 @@ func NewID(now time.Time) string {
 // nameForm is what credentials and buckets may be called: they become part of keys.
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
+// partForm is what a part of a split bucket may be called.
+var partForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
+// SplitBucket is the bucket of one part of a split bucket: output/claude-sonnet-4-5.
+func SplitBucket(bucket, part string) string { return bucket + "/" + part }
+
+// CheckBucket reports what is wrong with the name of a bucket or of a part of one.
+func CheckBucket(bucket string) error {
+	name, part, split := strings.Cut(bucket, "/")
+	if split && !partForm.MatchString(part) {
+		return fmt.Errorf("%q is not a bucket: after the / come up to 63 lower-case letters, "+
+			"digits, _, . and -", bucket)
+	}
+	return CheckName(name)
+}
+
+// WholeOf is the bucket that a part is of, and the bucket itself otherwise.
+func WholeOf(bucket string) string {
+	name, _, _ := strings.Cut(bucket, "/")
+	return name
+}
+
 // CheckName reports what is wrong with the name of a credential or a bucket.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
@@ -45,17 +68,32 @@ func CheckName(name string) error {
 
 var idForm = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
 
-// ReservationID joins a bucket and an ID: a reservation's ID says which bucket it is of.
-func ReservationID(bucket, id string) string { return bucket + "." + id }
+// MaxBuckets is the most buckets that one charge or reservation may take from.
+const MaxBuckets = 16
+
+// ReservationID joins an ID and the buckets that a reservation is of, in their order: whoever has it
+// knows them.
+func ReservationID(id string, buckets ...string) string {
+	return strings.Join(buckets, "+") + "." + id
+}
 
 // ParseReservation takes a reservation's ID apart. A text of another form is ErrMalformed.
-func ParseReservation(reservation string) (bucket, id string, err error) {
-	bucket, id, ok := strings.Cut(reservation, ".")
-	if !ok || CheckName(bucket) != nil || !idForm.MatchString(id) {
-		err = malformed("%q is not a reservation ID such as default.06fmjq2kx4a9bc", reservation)
-		return "", "", err
+func ParseReservation(reservation string) (id string, buckets []string, err error) {
+	dot := strings.LastIndexByte(reservation, '.')
+	if dot < 0 || !idForm.MatchString(reservation[dot+1:]) {
+		return "", nil, notReservation(reservation)
 	}
-	return bucket, id, nil
+	buckets = strings.Split(reservation[:dot], "+")
+	for i, bucket := range buckets {
+		if CheckBucket(bucket) != nil || slices.Contains(buckets[:i], bucket) || i == MaxBuckets {
+			return "", nil, notReservation(reservation)
+		}
+	}
+	return reservation[dot+1:], buckets, nil
+}
+
+func notReservation(text string) error {
+	return malformed("%q is not a reservation ID such as default.06fmjq2kx4a9bc", text)
 }
 
 // NewRunID returns a 10-letter ID for one execution of a job: it sorts by time like NewID's, but is

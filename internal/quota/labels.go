@@ -21,6 +21,7 @@ const (
 	LabelJob    = "job"    // the scheduled work
 	LabelRun    = "run"    // one execution of a job
 	LabelDenied = "denied" // in observe mode: the limit that would have denied the charge
+	LabelSource = "source" // of what no call of ours spent: upstream, if it told us
 )
 
 const (

@@ -15,16 +15,22 @@ type Ledger interface {
 	// Errors: CostExceedsLimitError (with a Decision that says Never), ErrNoBucket, ErrKeyReused,
 	// ErrNoReservation, ErrReservationShort.
 	Charge(ctx context.Context, c Charge) (Decision, error)
-	// Reserve sets units aside until r.TTL has passed. Errors as for Charge.
+	// Reserve sets r.Costs aside, all or nothing, until r.TTL has passed, or says when they would
+	// fit. What happens then is r.Lapse. Errors as for Charge.
 	Reserve(ctx context.Context, r Reserve) (Decision, error)
-	// Commit settles a reservation: it writes an entry of c.Units now and gives the rest back. It
-	// checks no limit, because the units were set aside. Committing again answers as the first
-	// time. Errors: ErrNoReservation, ErrReservationShort, ErrKeyReused when it was committed with
-	// other units.
-	Commit(ctx context.Context, c Commit) (Decision, error)
-	// Release gives back what is left of a reservation and returns how many units that was. Errors:
-	// ErrNoReservation.
-	Release(ctx context.Context, credential, reservation string) (int64, error)
+	// Settle ends a reservation: in each bucket it writes an entry of what was used, now, and gives
+	// the rest back. It checks no limit: what was used beyond the reservation has been billed. Of a
+	// reservation that lapsed into entries (LapseCharge) it takes off what was not used, and appends
+	// what was used beyond. Settling again answers as the first time. Errors: ErrNoReservation,
+	// ErrReservationShort with s.Within, ErrKeyReused when it was settled with other costs,
+	// ErrSettledLate when too many entries came after those of the lapse.
+	Settle(ctx context.Context, s Settle) (Decision, error)
+	// Release gives back what is left of a reservation and returns how many units that was, by
+	// bucket. Errors: ErrNoReservation.
+	Release(ctx context.Context, credential, reservation string) (map[string]int64, error)
+	// Learn appends an entry of what others have used according to the upstream, and moves the end
+	// of an anchored window. It never frees units, except at the end of such a window.
+	Learn(ctx context.Context, l Learn) (Learned, error)
 	// Cancel takes back the charge c that was allowed by d, in every bucket, as if it had never
 	// been made, and forgets its idempotency key. Errors: ErrNoEntry.
 	Cancel(ctx context.Context, c Charge, d Decision) error
@@ -42,6 +48,9 @@ type Ledger interface {
 	// Between is the units of the entries of one bucket stamped after from and not after to. It
 	// takes as long however many there are.
 	Between(ctx context.Context, credential, bucket string, from, to time.Time) (int64, error)
+	// BucketsOf are the buckets that the ledger holds anything of, whether they have a limit or
+	// not, in the order of their names.
+	BucketsOf(ctx context.Context, credential string) ([]string, error)
 	// Time is the ledger's clock.
 	Time(ctx context.Context) (time.Time, error)
 	Close() error
@@ -53,38 +62,110 @@ type Charge struct {
 	ID          string  // of the entry; made by the caller with NewID
 	Key         string  // idempotency key; "" for none
 	Costs       []Cost  // at least one; each bucket at most once; at least 1 unit each
-	Limits      []Limit // every limit of every bucket in Costs; each bucket has at least one
+	Limits      []Limit // every limit of every bucket in Costs
 	Labels      Labels
+	Unlimited   bool   // buckets without a limit are recorded; else they are ErrNoBucket
 	Manual      bool   // may use the headroom
 	Observe     bool   // record the charge even where it would be denied
 	DryRun      bool   // decide and answer, but write nothing: the answer has no Entry
 	Reservation string // draw the units of its bucket from what was set aside; "" to charge freely
 }
 
-// Reserve asks to set units of one bucket aside.
+// Lapse is what becomes of a reservation that nobody settles.
+type Lapse string
+
+const (
+	// LapseRelease gives the units back, as for those that a person set aside.
+	LapseRelease Lapse = "release"
+	// LapseCharge makes entries of them, with the reservation's ID and labels, stamped when it
+	// expires: a call that was sent has usually been billed, whatever became of the caller. Units
+	// that are limited by concurrent windows alone are given back all the same.
+	LapseCharge Lapse = "charge"
+)
+
+// Reserve asks to set units aside.
 type Reserve struct {
 	Credential string
-	ID         string // of the reservation, from ReservationID
-	Key        string // idempotency key; "" for none
-	Units      int64  // at least 1
-	Limits     []Limit
+	ID         string        // of the reservation, from ReservationID, with the buckets of Costs in order
+	Key        string        // idempotency key; "" for none
+	Costs      []Cost        // as in Charge
+	Limits     []Limit       // as in Charge
 	TTL        time.Duration // at least 1 ms
+	Lapse      Lapse         // "" is LapseRelease
+	Labels     Labels        // of the entries of a lapse; none without LapseCharge
 	Note       string
+	Unlimited  bool // as in Charge
 	Manual     bool
 	Observe    bool
 }
 
-// AllUnits, as Commit.Units, commits all that is left of the reservation.
+// AllUnits, as the units of a settled cost, is all that is left of the reservation.
 const AllUnits = -1
 
-// Commit settles a reservation.
-type Commit struct {
+// Settle says what was used of a reservation.
+type Settle struct {
 	Credential  string
 	Reservation string
-	ID          string // of the entry; made by the caller with NewID
-	Units       int64  // 0 or more, at most what is left; or AllUnits
-	Labels      Labels
-	Limits      []Limit // of the bucket, to answer what remains
+	ID          string // of the entries; made by the caller with NewID
+	// Costs are the units used in each bucket, besides those drawn: 0 or more, or AllUnits, which
+	// is meant for a bucket that is not named. Where all limits are concurrent, 0 is meant.
+	Costs  []Cost
+	Within bool // refuse more units than are left
+	Labels Labels
+	Limits []Limit // of the buckets, to answer what remains
+}
+
+// Learn is what an answer of the upstream says about a limit.
+type Learn struct {
+	Credential string
+	ID         string // of the entry; made by the caller with NewID
+	Limit      Limit
+	Remaining  int64     // units that are left; -1 when it does not say
+	Reset      time.Time // when the window ends; zero when it does not say
+	// AskedAt is when the call was charged, by the ledger's clock: the answer tells of no earlier
+	// moment.
+	AskedAt time.Time
+	Labels  Labels
+}
+
+// Asked is AskedAt in Unix µs; n, the time of the decision, when it is not known.
+func (l Learn) Asked(n int64) int64 {
+	if l.AskedAt.IsZero() {
+		return n
+	}
+	return min(n, l.AskedAt.UnixMicro())
+}
+
+// Told is Reset in Unix µs, 0 for none.
+func (l Learn) Told() int64 {
+	if l.Reset.IsZero() {
+		return 0
+	}
+	return l.Reset.UnixMicro()
+}
+
+// Stale reports whether what remains is of a window that is over at n: reset is the end of the
+// anchored window by what is known now.
+func (l Learn) Stale(reset, n int64) bool {
+	told, w := l.Told(), l.Limit.Window
+	switch {
+	case told > 0 && told <= n:
+		return true
+	case w.Anchored:
+		return told > 0 && told < reset-w.Length.Microseconds()/60
+	case w.IsCalendar():
+		start, _ := w.Bounds(time.UnixMicro(n))
+		return l.Asked(n) < start.UnixMicro()
+	}
+	return false
+}
+
+// Learned is what a ledger made of it.
+type Learned struct {
+	At      time.Time
+	Thought int64     // units that were left by the ledger's own count, if all that is held is used
+	Units   int64     // of the entry that was appended; 0 when none was
+	Reset   time.Time // when the anchored window ends, as far as is known
 }
 
 // Decision is a ledger's answer. A refused charge is an answer, not an error.
@@ -96,8 +177,8 @@ type Decision struct {
 	Unmetered   bool             // the ledger could not be reached; the configuration lets it pass
 	At          time.Time        // by the ledger's clock; when allowed, the stamp of its entry
 	Entry       string           // ID of the entry that was written; "" when none was
-	Units       map[string]int64 // asked for, by bucket
-	Remaining   map[string]int64 // by bucket: what another charge could take now
+	Units       map[string]int64 // asked for, by bucket; of Settle: booked in all
+	Remaining   map[string]int64 // by bucket with a limit: what another charge could take now
 	RetryAt     time.Time        // when denied: the earliest moment at which it would fit
 	Limit       string           // when denied: what denies longest, a limit or Suspended
 	Reservation string           // ID, when units were set aside
@@ -139,15 +220,17 @@ type LimitUsage struct {
 	NextFreeAt time.Time // when the next units come free; zero when none are used or held
 }
 
-// Reservation is units set aside.
+// Reservation is units of one bucket set aside.
 type Reservation struct {
-	ID        string
+	ID        string // the same in all its buckets
 	Bucket    string
 	Units     int64 // as reserved
+	Most      int64 // what they can turn out to be; as Units when they are no estimate
 	Drawn     int64
 	Left      int64
 	CreatedAt time.Time
 	ExpiresAt time.Time
+	Lapse     Lapse
 	Manual    bool
 	Note      string
 }

@@ -111,7 +111,7 @@ func (p Pace) weight(w Window, from, to time.Time) float64 {
 	var sum float64
 	for from.Before(to) {
 		local := from.In(w.Zone)
-		next := from.Add(time.Hour - intoHour(local))
+		next := from.Add(time.Hour - into(local, time.Hour))
 		if next.After(to) {
 			next = to
 		}

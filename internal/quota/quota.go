@@ -6,9 +6,10 @@
 // day in Los Angeles). A Ledger keeps every Charge as an entry of a sliding log and answers with a
 // Decision in one atomic step; a Budget asks it on behalf of a job.
 //
-// Of its verbs, Charge is the one to use before a call. Reserve sets units aside for later, Commit
-// and Release settle what was set aside, and Cancel takes back a charge whose call surely never
-// left this machine.
+// Of its verbs, Charge is the one to use before a call whose price is known. Reserve sets units
+// aside: for later, or for a call whose price is known only after it. Settle books what was used of
+// them, Release gives them back. Cancel takes back a charge whose call surely never left this
+// machine, and Learn books what the upstream says that others have used.
 //
 // The package does no I/O and imports only the standard library.
 package quota
@@ -35,16 +36,23 @@ const MaxTotal = 1<<53 - 1
 type Cost struct {
 	Bucket string
 	Units  int64
+	// Most is, where Units is an estimate, the most that the call can turn out to take; 0 where
+	// Units is exact.
+	Most int64
 }
 
 // Limit allows Units of a bucket in each Window. Headroom units of it are kept for people: a
 // scheduled charge stops short of them, a manual one may use them. Zero units is a legal limit that
 // allows nothing.
+//
+// A limit on a bucket that is split (SplitBucket) holds for each of its parts; with Across it holds
+// for their sum.
 type Limit struct {
 	Bucket   string
 	Units    int64
 	Headroom int64
 	Window   Window // a day, with a pace
+	Across   bool
 
 	// Pace makes this a line that spending may not be ahead of, to the limit's units less its
 	// headroom. It makes no cost impossible. A ledger names it only where no other limit denies,
@@ -81,12 +89,39 @@ func (l Limit) CapAt(now time.Time, manual, draws bool) int64 {
 	return l.Cap(manual || draws)
 }
 
+// Reach is how far back entries matter to the limit: the length of its window, or how long a full
+// bucket takes to be restored.
+func (l Limit) Reach() time.Duration {
+	if !l.Window.IsRestoring() {
+		return l.Window.Longest()
+	}
+	num, den := l.Window.Restore.Terms()
+	return time.Duration(min(MaxWindow.Microseconds(), l.Units*den/num+1)) * time.Microsecond
+}
+
+// Check reports a limit that cannot be decided exactly.
+func (l Limit) Check() error {
+	if !l.Window.IsRestoring() {
+		return nil
+	}
+	num, den := l.Window.Restore.Terms()
+	if l.Units > MaxTotal/4/den {
+		return malformed("%s of %d units cannot be counted exactly: write its rate in fewer units "+
+			"or a shorter time", l.Name(), l.Units)
+	}
+	if l.Units*den/num > MaxWindow.Microseconds() {
+		return malformed("%s of %d units takes longer than %s to be restored", l.Name(), l.Units,
+			shortDuration(MaxWindow))
+	}
+	return nil
+}
+
 // RetentionFor is how long entries must be kept to decide on limits: Retention, or a day more than
-// the longest window.
+// the farthest reach.
 func RetentionFor(limits []Limit) time.Duration {
 	keep := Retention
 	for _, l := range limits {
-		keep = max(keep, l.Window.Longest()+24*time.Hour)
+		keep = max(keep, l.Reach()+24*time.Hour)
 	}
 	return keep
 }

@@ -2,18 +2,87 @@ package quota
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// Window is the stretch of time over which a limit counts. A sliding window of length w at time n
-// holds the entries stamped after n−w; a calendar window holds those stamped since its start. The
-// zero value is no window.
+// Window is what a limit counts. The zero value is no window.
+//
+//   - A sliding window of length w at time n holds the entries stamped after n−w.
+//   - A calendar window holds those stamped since its start.
+//   - An anchored one is fixed by the upstream, which tells when it ends. It slides, and never holds
+//     what was stamped before the last end that is known.
+//   - A restoring one is a bucket that regains units all the time, until it is full: what is used is
+//     the level of a leaky bucket.
+//   - A concurrent one holds no entry: only what is reserved counts.
 type Window struct {
-	Length   time.Duration  // of a sliding window; 0 for a calendar window
-	Calendar string         // "day" or "hour"; "" for a sliding window
-	Zone     *time.Location // of a calendar window
+	Length     time.Duration  // of a sliding or an anchored window
+	Calendar   string         // "minute", "hour", "day", "week" or "month"; "" for the others
+	Zone       *time.Location // of a calendar window
+	Anchored   bool
+	Restore    Rate // of a restoring window
+	Concurrent bool
 }
+
+// Rate is so many units in each Per.
+//
+// The level of a restoring window is what was charged less what was restored, never below 0, in
+// the unit in which all of this is whole: with the rate in lowest terms (Terms), each unit charged
+// adds den to it, and each µs takes num off. So it equals the most, over all entries, of den times
+// the units charged from that entry on, less num times the µs since it.
+type Rate struct {
+	Units int64
+	Per   time.Duration
+}
+
+// LevelAfter is the level after some µs in which nothing was charged.
+func (r Rate) LevelAfter(level, micros int64) int64 {
+	num, _ := r.Terms()
+	if micros > level/num {
+		return 0
+	}
+	return level - num*micros
+}
+
+// NextReset is when an anchored window ends, in Unix µs, once the upstream has told an end at the
+// time now. It stays as known unless a new window has begun: one told again and again at a fixed
+// distance (the end of a sliding window) moves it only when it is over. An end that is past or too
+// far away to be of this window tells nothing. Two clocks differ: ends told by up to a sixtieth of
+// the length earlier than known are of the next window.
+func (w Window) NextReset(known, told, now int64) int64 {
+	length := w.Length.Microseconds()
+	if !w.Anchored || told <= now || told > now+2*length {
+		return known
+	}
+	told = min(told, now+length)
+	if known > 0 && told-length < known-length/60 {
+		return known
+	}
+	return told
+}
+
+// Restored is how many units come back in some µs, rounded up, and at most MaxUnits.
+func (r Rate) Restored(micros int64) int64 {
+	num, den := r.Terms()
+	if micros > (MaxTotal-den)/num {
+		return MaxUnits
+	}
+	return min(MaxUnits, (max(0, micros)*num+den-1)/den)
+}
+
+// Terms are the rate in lowest terms: num units in den µs.
+func (r Rate) Terms() (num, den int64) {
+	num, den = r.Units, r.Per.Microseconds()
+	a, b := num, den
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return num / a, den / a
+}
+
+var calendars = []string{"minute", "hour", "day", "week", "month"}
 
 // MaxWindow is the longest sliding window a limit may have.
 const MaxWindow = 366 * 24 * time.Hour
@@ -21,44 +90,90 @@ const MaxWindow = 366 * 24 * time.Hour
 // Sliding returns the window of the last d.
 func Sliding(d time.Duration) Window { return Window{Length: d} }
 
-// ParseWindow reads "24h", "1m" (sliding) or "day", "hour" (calendar, in the IANA zone; UTC when it
-// is empty).
+// IsCalendarWord reports whether a window of that name follows the calendar.
+func IsCalendarWord(text string) bool { return slices.Contains(calendars, text) }
+
+// ParseWindow reads "24h", "1m" (sliding), "minute", "hour", "day", "week" (from Monday), "month"
+// (calendar, in the IANA zone; UTC when it is empty), "anchored 1h", "restoring 100/1s" or
+// "concurrent".
 func ParseWindow(text, zone string) (w Window, err error) {
-	if text == "day" || text == "hour" {
+	if IsCalendarWord(text) {
 		loc, err := time.LoadLocation(zone)
 		if err != nil || zone == "Local" {
 			return w, fmt.Errorf("%q is not an IANA time zone such as America/Los_Angeles", zone)
 		}
 		return Window{Calendar: text, Zone: loc}, nil
 	}
+	if zone != "" {
+		return w, fmt.Errorf("a window of %s has no timezone: only %s and %s do", text,
+			strings.Join(calendars[:len(calendars)-1], ", "), calendars[len(calendars)-1])
+	}
+	kind, rest, more := strings.Cut(text, " ")
+	switch {
+	case text == "concurrent":
+		return Window{Concurrent: true}, nil
+	case kind == "restoring" && more:
+		w.Restore, err = parseRate(rest)
+		return w, err
+	case kind == "anchored" && more:
+		w.Anchored, text = true, rest
+	}
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return w, fmt.Errorf("%q is not a window: write day, hour or a duration such as 24h", text)
-	case zone != "":
-		return w, fmt.Errorf("a sliding window of %s has no timezone: only day and hour do", text)
+		return Window{}, fmt.Errorf("%q is not a window: write %s, or a duration such as 24h", text,
+			strings.Join(calendars, ", "))
 	case d < time.Millisecond || d > MaxWindow:
 		most := shortDuration(MaxWindow)
-		return w, fmt.Errorf("a window of %s is out of range: 1ms to %s", text, most)
+		return Window{}, fmt.Errorf("a window of %s is out of range: 1ms to %s", text, most)
 	}
-	return Sliding(d.Truncate(time.Microsecond)), nil
+	w.Length = d.Truncate(time.Microsecond)
+	return w, nil
+}
+
+// parseRate reads "100/1s" or "100/s".
+func parseRate(text string) (r Rate, err error) {
+	units, per, ok := strings.Cut(text, "/")
+	if strings.Trim(per, "hms") == "" { // "s" is "1s"
+		per = "1" + per
+	}
+	r.Units, err = strconv.ParseInt(units, 10, 64)
+	if err == nil {
+		r.Per, err = time.ParseDuration(per)
+	}
+	if !ok || err != nil || r.Units < 1 || r.Units > MaxUnits ||
+		r.Per < time.Millisecond || r.Per > MaxWindow || r.Per%time.Microsecond != 0 {
+		return Rate{}, fmt.Errorf("%q is not a rate such as 100/1s: units, and in how long they "+
+			"come back", text)
+	}
+	return r, nil
 }
 
 // IsCalendar reports whether the window follows the calendar.
 func (w Window) IsCalendar() bool { return w.Calendar != "" }
+
+// IsRestoring reports whether the window is a bucket that regains units.
+func (w Window) IsRestoring() bool { return w.Restore.Units > 0 }
 
 // String is the window as the configuration writes it, followed by the zone of a calendar window.
 func (w Window) String() string {
 	if w.IsCalendar() {
 		return w.Calendar + " " + w.Zone.String()
 	}
-	return shortDuration(w.Length)
+	return w.Text()
 }
 
-// Text is the window without its zone: "24h", "day".
+// Text is the window without its zone: "24h", "day", "anchored 1h".
 func (w Window) Text() string {
-	if w.IsCalendar() {
+	switch {
+	case w.IsCalendar():
 		return w.Calendar
+	case w.Concurrent:
+		return "concurrent"
+	case w.IsRestoring():
+		return fmt.Sprintf("restoring %d/%s", w.Restore.Units, shortDuration(w.Restore.Per))
+	case w.Anchored:
+		return "anchored " + shortDuration(w.Length)
 	}
 	return shortDuration(w.Length)
 }
@@ -72,13 +187,20 @@ func (w Window) ZoneName() string {
 }
 
 // Longest is an upper bound of the window's length; a local day can have 25 hours, and a little
-// more in history.
+// more in history. Of a restoring window it says nothing: see Limit.Reach.
 func (w Window) Longest() time.Duration {
+	const day, shift = 24 * time.Hour, 3 * time.Hour
 	switch w.Calendar {
-	case "day":
-		return 27 * time.Hour
+	case "minute":
+		return 2 * time.Minute
 	case "hour":
 		return 2 * time.Hour
+	case "day":
+		return day + shift
+	case "week":
+		return 7*day + shift
+	case "month":
+		return 31*day + shift
 	}
 	return w.Length
 }
@@ -89,24 +211,37 @@ func (w Window) Longest() time.Duration {
 // once all the same.
 func (w Window) Bounds(now time.Time) (start, end time.Time) {
 	local := now.In(w.Zone)
-	if w.Calendar == "hour" {
-		return hourOf(local)
+	switch w.Calendar {
+	case "minute":
+		return roundOf(local, time.Minute)
+	case "hour":
+		return roundOf(local, time.Hour)
 	}
 	y, m, d := local.Date()
-	start, end = dayStart(y, m, d, w.Zone), dayStart(y, m, d+1, w.Zone)
+	nth := func(n int) time.Time { // the start of the nth window from now's
+		switch w.Calendar {
+		case "week": // from Monday
+			return dayStart(y, m, d-(int(local.Weekday())+6)%7+7*n, w.Zone)
+		case "month":
+			return dayStart(y, m+time.Month(n), 1, w.Zone)
+		}
+		return dayStart(y, m, d+n, w.Zone)
+	}
+	start, end = nth(0), nth(1)
 	switch {
 	case now.Before(start):
-		return dayStart(y, m, d-1, w.Zone), start
+		return nth(-1), start
 	case !now.Before(end):
-		return end, dayStart(y, m, d+2, w.Zone)
+		return end, nth(2)
 	}
 	return start, end
 }
 
-func hourOf(local time.Time) (start, end time.Time) {
+// roundOf is the hour or the minute of the local clock.
+func roundOf(local time.Time, length time.Duration) (start, end time.Time) {
 	offset := offsetOf(local)
-	into := intoHour(local)
-	start, end = local.Add(-into), local.Add(time.Hour-into)
+	into := into(local, length)
+	start, end = local.Add(-into), local.Add(length-into)
 	if offsetOf(start) != offset {
 		start = firstSecond(start, local, func(t time.Time) bool { return offsetOf(t) == offset })
 	}
@@ -116,9 +251,9 @@ func hourOf(local time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// intoHour is how long the hour of the local clock has lasted.
-func intoHour(local time.Time) time.Duration {
-	seconds := (local.Unix() + int64(offsetOf(local))) % 3600
+// into is how long the hour or the minute of the local clock has lasted.
+func into(local time.Time, length time.Duration) time.Duration {
+	seconds := (local.Unix() + int64(offsetOf(local))) % int64(length/time.Second)
 	return time.Duration(seconds)*time.Second + time.Duration(local.Nanosecond())
 }
 

@@ -142,6 +142,20 @@ func (r *runner) checkReservations(raw json.RawMessage, list []quota.Reservation
 	r.equal("reservations", got, want)
 }
 
+// checkLearned compares what is stated of at and reset.
+func (r *runner) checkLearned(raw json.RawMessage, l quota.Learned) {
+	r.t.Helper()
+	var want struct {
+		Thought int64      `json:"thought"`
+		Units   int64      `json:"units"`
+		Reset   *time.Time `json:"reset"`
+	}
+	r.want(raw, &want)
+	r.equal("thought", l.Thought, want.Thought)
+	r.equal("units", l.Units, want.Units)
+	r.equal("reset", stated(l.Reset), want.Reset)
+}
+
 type entryAnswer struct {
 	At     *time.Time   `json:"at"`
 	ID     string       `json:"id"`

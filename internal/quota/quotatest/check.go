@@ -84,7 +84,7 @@ func testCheck(t *testing.T, h Harness) {
 		s := newSubject(t, h, dayLimit)
 		buckets := func(want string) {
 			t.Helper()
-			names, err := s.ledger.(quota.Checker).BucketsOf(t.Context(), s.credential)
+			names, err := s.ledger.BucketsOf(t.Context(), s.credential)
 			if err != nil || fmt.Sprint(names) != want {
 				t.Errorf("%q, %v, want %s", names, err, want)
 			}

@@ -135,8 +135,8 @@ func (all crowd) testDrawsAtOnce(t *testing.T) {
 		}
 	})
 	left, err := s.ledger.Release(t.Context(), s.credential, "default.r")
-	if drawn.Load() != 50 || left != 0 || err != nil {
-		t.Errorf("%d units were drawn and %d are left (%v), want 50 and 0", drawn.Load(), left, err)
+	if drawn.Load() != 50 || left["default"] != 0 || err != nil {
+		t.Errorf("%d units were drawn and %v are left (%v), want 50 and 0", drawn.Load(), left, err)
 	}
 }
 

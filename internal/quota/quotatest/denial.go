@@ -38,8 +38,9 @@ func testDenialChangesNothing(t *testing.T, h Harness) {
 	}
 	commit := func(id string, units int64) func() (quota.Decision, error) {
 		return func() (quota.Decision, error) {
-			c := quota.Commit{Credential: s.credential, Reservation: id, ID: "y", Units: units}
-			return l.Commit(ctx, c)
+			c := quota.Settle{Credential: s.credential, Reservation: id, ID: "y", Within: true,
+				Costs: []quota.Cost{{Bucket: "default", Units: units}}}
+			return l.Settle(ctx, c)
 		}
 	}
 	oneOfTwo := func(c *quota.Charge) { c.Costs, c.Limits = both(1, 1), twoLimits }

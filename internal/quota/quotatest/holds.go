@@ -32,16 +32,14 @@ func testRandomHolds(t *testing.T, h Harness) {
 func (s *story) burst() {
 	b := s.bucket()
 	for range rapid.IntRange(2, 12).Draw(s.t, "burst") {
-		id := quota.ReservationID(b, s.id())
+		id := quota.ReservationID(s.id(), b)
 		if len(s.reserve) > 0 && rapid.IntRange(0, 7).Draw(s.t, "once more") == 7 {
 			id = rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
 		}
 		if _, settled := s.settled[id]; settled {
 			continue // its commit is answered as the first time
 		}
-		s.makeReservation(quota.Reserve{
-			ID: id, Units: rapid.Int64Range(1, 6).Draw(s.t, "units"), TTL: s.ttl(),
-		})
+		s.makeReservation(id, quota.Reserve{TTL: s.ttl()}, 6)
 	}
 }
 
@@ -94,8 +92,10 @@ func testHoldsInTurn(t *testing.T, h Harness) {
 func (p *pair) hold(n int) {
 	for _, l := range []quota.Ledger{p.model, p.ledger} {
 		d, err := l.Reserve(p.outer.Context(), quota.Reserve{
-			Credential: p.credential, ID: fmt.Sprintf("default.r%04d", n), Units: int64(1 + n%3),
-			TTL: time.Hour + time.Duration(n%50)*time.Minute, Limits: p.limits["default"],
+			Credential: p.credential, ID: fmt.Sprintf("default.r%04d", n),
+			Costs:  []quota.Cost{{Bucket: "default", Units: int64(1 + n%3)}},
+			TTL:    time.Hour + time.Duration(n%50)*time.Minute,
+			Limits: p.limits["default"],
 		})
 		if err != nil || !d.Allowed {
 			p.tb.Errorf("reservation %d: %+v, %v", n, d, err)

@@ -40,6 +40,8 @@ type bucket struct {
 	keep           int64
 	suspendedUntil int64
 	holds          []hold
+	lapsed         []lapsed
+	reset          int64 // of an anchored window
 }
 
 type entry struct {
@@ -52,11 +54,21 @@ type entry struct {
 type hold struct {
 	id      string
 	left    int64
+	most    int64
 	drawn   int64
 	created int64
 	expires int64
+	lapse   quota.Lapse
+	labels  quota.Labels
 	manual  bool
 	note    string
+}
+
+// lapsed is a hold that has become an entry.
+type lapsed struct {
+	id    string
+	at    int64
+	units int64
 }
 
 // answer is a decision that is given again when the same question comes again, until the given
@@ -86,6 +98,7 @@ func (c *credential) clone() credential {
 	for name, b := range c.buckets {
 		same := *b
 		same.entries, same.holds = slices.Clone(b.entries), slices.Clone(b.holds)
+		same.lapsed = slices.Clone(b.lapsed)
 		copied.buckets[name] = &same
 	}
 	return copied
@@ -116,10 +129,11 @@ func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	usage := quota.Usage{At: moment(m.clock())}
-	n := m.clock()
+	var buckets []*bucket
 	for _, l := range limits {
-		n = max(n, m.credential(credential).bucket(l.Bucket).newest+1)
+		buckets = append(buckets, m.credential(credential).bucket(l.Bucket))
 	}
+	n := lapse(m.clock(), buckets...)
 	for _, l := range limits {
 		b := m.credential(credential).bucket(l.Bucket)
 		is := func(u quota.BucketUsage) bool { return u.Bucket == l.Bucket }
@@ -147,13 +161,15 @@ func (m *Model) Reservations(_ context.Context, credential, name string) (
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := m.credential(credential).bucket(name)
+	n := lapse(m.clock(), b)
 	var list []quota.Reservation
 	for _, h := range b.holds {
-		if h.expires > max(m.clock(), b.newest+1) {
+		if h.expires > n {
 			list = append(list, quota.Reservation{
-				ID: h.id, Bucket: name, Units: h.left + h.drawn, Drawn: h.drawn, Left: h.left,
+				ID: h.id, Bucket: name, Units: h.left + h.drawn, Most: h.most,
+				Drawn: h.drawn, Left: h.left,
 				CreatedAt: moment(h.created), ExpiresAt: moment(h.expires),
-				Manual: h.manual, Note: h.note,
+				Lapse: h.lapse, Manual: h.manual, Note: h.note,
 			})
 		}
 	}
@@ -168,6 +184,7 @@ func (m *Model) Entries(_ context.Context, q quota.Query) ([]quota.Entry, error)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b := m.credential(q.Credential).bucket(q.Bucket)
+	lapse(m.clock(), b)
 	var list []quota.Entry
 	total := b.forgotten
 	for _, e := range b.entries {
@@ -199,12 +216,21 @@ func (m *Model) Between(_ context.Context, credential, bucket string, from, to t
 	units int64, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, e := range m.credential(credential).bucket(bucket).entries {
+	b := m.credential(credential).bucket(bucket)
+	lapse(m.clock(), b)
+	for _, e := range b.entries {
 		if e.at > from.UnixMicro() && e.at <= to.UnixMicro() {
 			units += e.units
 		}
 	}
 	return units, nil
+}
+
+// BucketsOf lists the buckets that were used.
+func (m *Model) BucketsOf(_ context.Context, credential string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.credential(credential).buckets)), nil
 }
 
 // Time is the model's clock.

@@ -20,11 +20,11 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 	if d, err, known := cred.replay(c.Key, asked, now); known {
 		return d, err
 	}
-	n := now
-	for _, cost := range c.Costs {
-		n = max(n, cred.bucket(cost.Bucket).newest+1)
+	n := lapse(now, cred.all(c.Costs)...)
+	drawn := ""
+	if _, of, err := quota.ParseReservation(c.Reservation); err == nil {
+		drawn = of[0]
 	}
-	drawn, _, _ := quota.ParseReservation(c.Reservation)
 	for _, cost := range c.Costs {
 		if cost.Bucket == drawn {
 			if err := cred.bucket(drawn).canDraw(c.Reservation, cost.Units, n); err != nil {
@@ -67,8 +67,7 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 
 // Reserve decides as for a charge and keeps a hold instead of an entry.
 func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, error) {
-	name, _, _ := quota.ParseReservation(r.ID)
-	costs := []quota.Cost{{Bucket: name, Units: r.Units}}
+	costs := r.Costs
 	if err := r.Check(); err != nil {
 		return quota.Refused(costs, err)
 	}
@@ -82,20 +81,29 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	if err := r.CheckCost(); err != nil {
 		return quota.Refused(costs, err)
 	}
-	b := cred.bucket(name)
-	n := max(now, b.newest+1)
+	n := lapse(now, cred.all(costs)...)
 	v := m.verdict(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
 	d := v.decision(now, costs)
 	if v.limit != "" && !r.Observe {
 		d.Remaining = m.remaining(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
 		return d, nil
 	}
-	if b.find(r.ID, n) >= 0 {
-		return quota.Decision{}, fmt.Errorf("reservation %s: %w", r.ID, quota.ErrKeyReused)
-	}
-	b.newest = max(b.newest, n-1) // time does not run backwards, even where no entry tells of it
 	expires := n + r.TTL.Microseconds()
-	b.holds = append(b.holds, hold{r.ID, r.Units, 0, n, expires, r.Manual, r.Note})
+	for _, cost := range costs {
+		if cred.bucket(cost.Bucket).find(r.ID, n) >= 0 {
+			return quota.Decision{}, fmt.Errorf("reservation %s: %w", r.ID, quota.ErrKeyReused)
+		}
+	}
+	for _, cost := range costs {
+		b := cred.bucket(cost.Bucket)
+		b.newest = max(b.newest, n-1) // time does not run backwards, even where no entry tells of it
+		b.keep = max(b.keep, quota.RetentionFor(r.Limits).Microseconds())
+		b.holds = append(b.holds, hold{
+			id: r.ID, left: cost.Units, most: max(cost.Units, cost.Most), created: n,
+			expires: expires, lapse: r.LapseOf(cost.Bucket), labels: kept(r.Labels),
+			manual: r.Manual, note: r.Note,
+		})
+	}
 	d.Allowed, d.Observed, d.At = true, v.limit != "", moment(n)
 	d.Reservation, d.ExpiresAt = r.ID, moment(expires)
 	d.Remaining = m.remaining(cred, costs, r.Limits, rule{n: n, manual: r.Manual})

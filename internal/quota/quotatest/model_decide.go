@@ -117,53 +117,142 @@ func (b *bucket) held(n int64) int64 {
 // bruteForce loops over everything.
 type bruteForce struct{}
 
-func inside(w quota.Window, stamp, n int64) bool {
-	if w.IsCalendar() {
+func inside(w quota.Window, reset, stamp, n int64) bool {
+	length := w.Length.Microseconds()
+	switch {
+	case w.IsCalendar():
 		start, _ := w.Bounds(moment(n))
 		return stamp >= start.UnixMicro()
+	case w.Concurrent:
+		return false
+	case w.Anchored && reset > n:
+		return stamp > n-length && stamp >= reset-length
+	case w.Anchored:
+		return stamp > n-length && stamp >= reset
 	}
-	return stamp > n-w.Length.Microseconds()
+	return stamp > n-length
 }
 
 func (bruteForce) used(b *bucket, w quota.Window, n int64) int64 {
+	if w.IsRestoring() {
+		_, den := w.Restore.Terms()
+		return (level(b, w, n) + den - 1) / den
+	}
 	var sum int64
 	for _, e := range b.entries {
-		if inside(w, e.at, n) {
+		if inside(w, b.reset, e.at, n) {
 			sum += e.units
 		}
 	}
 	return sum
 }
 
-func (f bruteForce) fits(b *bucket, w quota.Window, a ask, n int64) bool {
-	taken := f.used(b, w, n)
-	if a.holds {
-		taken += b.held(n)
+// level adds up what was charged from each entry on, less what was restored since.
+func level(b *bucket, w quota.Window, n int64) (most int64) {
+	num, den := w.Restore.Terms()
+	var sum int64
+	for _, e := range slices.Backward(b.entries) {
+		sum += e.units * den
+		most = max(most, sum-num*(n-e.at))
 	}
-	return taken+a.cost <= a.cap
+	return most
+}
+
+// lapsing reports whether a hold of the bucket becomes an entry if nobody settles it.
+func (b *bucket) lapsing(n int64) bool {
+	is := func(h hold) bool { return h.lapse == quota.LapseCharge && h.expires > n }
+	return slices.ContainsFunc(b.holds, is)
+}
+
+// lapsing reports whether it is so of one of the costs' buckets.
+func (m *Model) lapsing(credential string, costs []quota.Cost) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	is := func(b *bucket) bool { return b.lapsing(m.clock()) }
+	return slices.ContainsFunc(m.credential(credential).all(costs), is)
+}
+
+// counts is a hold, and until when it counts if nobody settles it.
+type counts struct{ until, units int64 }
+
+// holding lists the holds at n. Where entries may come of some, all are taken to become some: see
+// quota.Standing.
+func (b *bucket) holding(w quota.Window, n int64) (list []counts) {
+	later := func(expires int64) int64 { return expires }
+	switch {
+	case !b.lapsing(n) || w.Concurrent:
+	case w.IsRestoring():
+		num, den := w.Restore.Terms()
+		all := level(b, w, n) + b.held(n)*den
+		later = func(expires int64) int64 { return expires + all/num + 1 + quota.LapseSlack }
+	case w.IsCalendar():
+		_, end := w.Bounds(moment(n))
+		later = func(expires int64) int64 {
+			if expires+quota.LapseSlack < end.UnixMicro() {
+				return end.UnixMicro()
+			}
+			return expires + quota.LapseSlack + w.Longest().Microseconds()
+		}
+	default:
+		later = func(expires int64) int64 {
+			if w.Anchored && b.reset > n && expires+quota.LapseSlack < b.reset {
+				return b.reset
+			}
+			return expires + quota.LapseSlack + w.Length.Microseconds()
+		}
+	}
+	for _, h := range b.holds {
+		if h.expires > n {
+			list = append(list, counts{later(h.expires), h.left})
+		}
+	}
+	return list
+}
+
+// heldAt adds up what counts of holds at the time at.
+func heldAt(holds []counts, at int64) (sum int64) {
+	for _, h := range holds {
+		if at < h.until {
+			sum += h.units
+		}
+	}
+	return sum
 }
 
 // earliest tries every moment at which anything changes, and then the microsecond before.
 func (f bruteForce) earliest(b *bucket, w quota.Window, a ask) int64 {
-	moments := []int64{a.n}
+	var holds []counts
+	if a.holds {
+		holds = b.holding(w, a.n)
+	}
+	moments := []int64{a.n, b.reset}
 	for _, e := range b.entries {
-		if !w.IsCalendar() {
+		if !w.IsCalendar() && !w.IsRestoring() {
 			moments = append(moments, e.at+w.Length.Microseconds())
 		}
 	}
-	for _, h := range b.holds {
-		moments = append(moments, h.expires)
+	for _, h := range holds {
+		moments = append(moments, h.until)
 	}
 	if w.IsCalendar() {
 		_, end := w.Bounds(moment(a.n))
 		moments = append(moments, end.UnixMicro())
 	}
+	if w.IsRestoring() { // when the level leaves room beside what is still held at some moment
+		num, den := w.Restore.Terms()
+		now := level(b, w, a.n)
+		for _, at := range slices.Clone(moments) {
+			over := now - (a.cap-a.cost-heldAt(holds, at))*den
+			moments = append(moments, a.n+(over+num-1)/num)
+		}
+	}
+	fits := func(at int64) bool { return f.used(b, w, at)+heldAt(holds, at)+a.cost <= a.cap }
 	slices.Sort(moments)
-	for _, at := range moments {
-		if at < a.n || !f.fits(b, w, a, at) {
+	for _, at := range slices.Compact(moments) {
+		if at < a.n || !fits(at) {
 			continue
 		}
-		if at > a.n && f.fits(b, w, a, at-1) {
+		if at > a.n && fits(at-1) {
 			panic(fmt.Sprintf("quotatest: %d units fit before %d already", a.cost, at))
 		}
 		return at
@@ -175,17 +264,23 @@ func (f bruteForce) nextFree(b *bucket, w quota.Window, n int64) int64 {
 	next := quota.Never
 	for _, e := range b.entries {
 		switch {
-		case !inside(w, e.at, n):
+		case w.IsRestoring() || !inside(w, b.reset, e.at, n):
 		case w.IsCalendar():
 			_, end := w.Bounds(moment(n))
 			next = min(next, end.UnixMicro())
+		case w.Anchored && b.reset > n:
+			next = min(next, b.reset)
 		default:
 			next = min(next, e.at+w.Length.Microseconds())
 		}
 	}
-	for _, h := range b.holds {
-		if h.left > 0 && n < h.expires {
-			next = min(next, h.expires)
+	if used := f.used(b, w, n); w.IsRestoring() && used > 0 {
+		num, den := w.Restore.Terms()
+		next = n + (level(b, w, n)-(used-1)*den+num-1)/num
+	}
+	for _, h := range b.holding(w, n) {
+		if h.units > 0 {
+			next = min(next, h.until)
 		}
 	}
 	if next == quota.Never {

@@ -28,6 +28,10 @@ func standing(b *bucket, w quota.Window, n int64, holds bool) quota.Standing {
 		start, end := w.Bounds(moment(n))
 		s.Start, s.End = start.UnixMicro(), end.UnixMicro()
 	}
+	s.Reset, s.Lapsing = b.reset, b.lapsing(n)
+	if w.IsRestoring() {
+		s.Level = level(b, w, n)
+	}
 	for _, h := range b.holds {
 		if holds && h.expires > n {
 			s.Holds = append(s.Holds, quota.Hold{Units: h.left, ExpiresAt: h.expires})

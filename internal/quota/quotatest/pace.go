@@ -61,7 +61,8 @@ func testPace(t *testing.T, h Harness) {
 	// 1,600 are used, 500 set aside until 20:30 and 100 until 04:00 of the next day.
 	h.SetNow(t, midnight.Add(hours(16)))
 	for units, ttl := range map[int64]time.Duration{500: hours(4) + half, 100: hours(12)} {
-		d, err := b.Reserve(t.Context(), quota.ReserveRequest{Units: units, TTL: ttl})
+		d, err := b.Reserve(t.Context(), quota.ReserveRequest{
+			Call: quota.Call{Units: units}, TTL: ttl})
 		if err != nil || !d.Allowed {
 			t.Fatalf("%+v, %v", d, err)
 		}

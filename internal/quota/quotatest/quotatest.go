@@ -152,7 +152,8 @@ func (s *subject) cancel(c quota.Charge, d quota.Decision) {
 }
 
 func (s *subject) newReserve(id string, units int64, ttl time.Duration) quota.Reserve {
-	return quota.Reserve{Credential: s.credential, ID: id, Units: units, Limits: s.limits, TTL: ttl}
+	return quota.Reserve{Credential: s.credential, ID: id, Limits: s.limits, TTL: ttl,
+		Costs: []quota.Cost{{Bucket: "default", Units: units}}}
 }
 
 func (s *subject) reserve(id string, units int64, ttl time.Duration) {

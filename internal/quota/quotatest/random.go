@@ -3,6 +3,7 @@ package quotatest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ type story struct {
 	ends    []time.Time // expiries and suspensions
 	charges []made
 	reserve []string // reservations, settled ones included
-	commits []quota.Commit
+	commits []quota.Settle
 	settled map[string]time.Time // when each reservation was committed
 	proofs  []proof
 }
@@ -51,7 +52,9 @@ var storyBuckets = []string{"default", "search_list", "videos"}
 var storyWindows = []struct{ text, zone string }{
 	{"24h", ""}, {"1h", ""}, {"1m", ""}, {"5ms", ""}, {"25h0m0.000001s", ""},
 	{"day", "America/Los_Angeles"}, {"day", "Asia/Kathmandu"}, {"hour", "UTC"},
-	{"hour", "Asia/Kolkata"},
+	{"hour", "Asia/Kolkata"}, {"minute", "UTC"}, {"week", "Europe/Berlin"}, {"month", "UTC"},
+	{"anchored 1h", ""}, {"anchored 1m", ""}, {"restoring 1/1m", ""}, {"restoring 7/3s", ""},
+	{"concurrent", ""},
 }
 
 // storyStarts are ordinary moments and hours before a clock change.
@@ -109,11 +112,12 @@ var actions = map[string]func(*story){
 	"commit": (*story).commit, "release": (*story).release, "cancel": (*story).cancel,
 	"suspend": (*story).suspend, "move": (*story).move, "jump": (*story).jumpTo,
 	"relimit": (*story).relimit, "compare": (*story).compareOne, "burst": (*story).burst,
+	"learn": (*story).learn,
 }
 
 // actionNames has the actions as often as they should come; a shrunk history prefers the first.
 var actionNames = strings.Fields(`charge charge charge charge charge move move move jump reserve
-	reserve draw draw commit release cancel suspend relimit compare compare`)
+	reserve draw draw commit release cancel suspend relimit compare compare learn`)
 
 func (s *story) bucket() string { return rapid.SampledFrom(storyBuckets).Draw(s.t, "bucket") }
 
@@ -146,7 +150,7 @@ func (s *story) newCharge() quota.Charge {
 	labels := []quota.Labels{nil, {"region": "BR"}, {"region": "DE", "run": "r:1"}}
 	return quota.Charge{
 		Credential: s.credential, ID: s.id(), Key: s.key(),
-		Costs: costs, Limits: s.allLimits(costs),
+		Costs: costs, Limits: s.counting(costs), Unlimited: true,
 		Manual:  rapid.Bool().Draw(s.t, "manual"),
 		Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9,
 		DryRun:  rapid.IntRange(0, 5).Draw(s.t, "dry run") == 5,
@@ -162,25 +166,29 @@ func (s *story) draw() {
 	}
 	c := s.newCharge()
 	c.Reservation = rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
-	bucket, _, _ := quota.ParseReservation(c.Reservation)
-	if !slices.ContainsFunc(c.Costs, func(k quota.Cost) bool { return k.Bucket == bucket }) {
+	_, buckets, _ := quota.ParseReservation(c.Reservation)
+	is := func(k quota.Cost) bool { return k.Bucket == buckets[0] }
+	if !slices.ContainsFunc(c.Costs, is) {
 		units := rapid.Int64Range(1, 4).Draw(s.t, "draw")
-		c.Costs = append(c.Costs, quota.Cost{Bucket: bucket, Units: units})
-		c.Limits = s.allLimits(c.Costs)
+		c.Costs = append(c.Costs, quota.Cost{Bucket: buckets[0], Units: units})
+		c.Limits = s.counting(c.Costs)
 	}
 	s.makeCharge(c)
 }
 
 // makeCharge compares the answers, and after a denial sometimes proves RetryAt: denied one
-// microsecond before, allowed then.
+// microsecond before, allowed then. Beside holds that become entries it may be later than need be.
 func (s *story) makeCharge(c quota.Charge) {
 	d := s.chargeBoth(c)
 	if d.Allowed || d.RetryAt.IsZero() || c.Reservation != "" ||
 		!rapid.Bool().Draw(s.t, "wait for retry") {
 		return
 	}
+	exact := !s.model.lapsing(c.Credential, c.Costs)
 	s.forward(d.RetryAt.Add(-time.Microsecond))
-	if before := s.chargeBoth(c); before.Allowed {
+	if before := s.chargeBoth(c); before.Allowed && !exact {
+		return
+	} else if before.Allowed {
 		s.t.Fatalf("allowed one microsecond before its retry at %s", d.RetryAt)
 	}
 	s.forward(d.RetryAt)
@@ -203,12 +211,18 @@ func (s *story) chargeBoth(c quota.Charge) quota.Decision {
 }
 
 func (s *story) reserveSome() {
-	s.makeReservation(quota.Reserve{
-		ID: quota.ReservationID(s.bucket(), s.id()), Key: s.key(), Note: "n: ü",
-		Units: rapid.Int64Range(1, 20).Draw(s.t, "units"), TTL: s.ttl(),
+	some := rapid.SliceOfNDistinct(rapid.SampledFrom(storyBuckets), 1, 3, rapid.ID[string])
+	s.makeReservation(quota.ReservationID(s.id(), some.Draw(s.t, "buckets")...), quota.Reserve{
+		Key: s.key(), Note: "n: ü", TTL: s.ttl(), Labels: quota.Labels{"job": "h", "run": "r:2"},
 		Manual:  rapid.Bool().Draw(s.t, "manual"),
 		Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9,
-	})
+	}, 20)
+}
+
+// counting are the limits that a charge may have: not those on what is held at once.
+func (s *story) counting(costs []quota.Cost) []quota.Limit {
+	held := func(l quota.Limit) bool { return l.Window.Concurrent }
+	return slices.DeleteFunc(s.allLimits(costs), held)
 }
 
 func (s *story) ttl() time.Duration {
@@ -216,10 +230,19 @@ func (s *story) ttl() time.Duration {
 	return rapid.SampledFrom(all).Draw(s.t, "ttl")
 }
 
-func (s *story) makeReservation(r quota.Reserve) {
-	b, _, _ := quota.ParseReservation(r.ID)
+// makeReservation reserves at most so many units in each of the ID's buckets.
+func (s *story) makeReservation(id string, r quota.Reserve, most int64) {
+	_, buckets, _ := quota.ParseReservation(id)
+	for _, b := range buckets {
+		c := quota.Cost{Bucket: b, Units: rapid.Int64Range(1, most).Draw(s.t, "units")}
+		if rapid.Bool().Draw(s.t, "an estimate") {
+			c.Most = c.Units + rapid.Int64Range(0, 9).Draw(s.t, "more")
+		}
+		r.Costs = append(r.Costs, c)
+	}
 	ctx := context.Background()
-	r.Credential, r.Limits = s.credential, s.limits[b]
+	r.ID, r.Credential, r.Limits, r.Unlimited = id, s.credential, s.allLimits(r.Costs), true
+	r.Lapse = rapid.SampledFrom([]quota.Lapse{"", quota.LapseCharge}).Draw(s.t, "lapse")
 	want, wantErr := s.model.Reserve(ctx, r)
 	got, err := s.ledger.Reserve(ctx, r)
 	s.compareDecision(fmt.Sprintf("reserve %+v", r), got, want, err, wantErr)
@@ -231,15 +254,21 @@ func (s *story) makeReservation(r quota.Reserve) {
 
 func (s *story) commit() {
 	ctx := context.Background()
-	var c quota.Commit
+	var c quota.Settle
 	switch {
 	case len(s.commits) > 0 && rapid.IntRange(0, 3).Draw(s.t, "again") == 0:
 		c = rapid.SampledFrom(s.commits).Draw(s.t, "commit")
 	case len(s.reserve) > 0:
 		id := rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
-		bucket, _, _ := quota.ParseReservation(id)
-		c = quota.Commit{Credential: s.credential, Reservation: id, ID: s.id(),
-			Limits: s.limits[bucket], Units: rapid.Int64Range(quota.AllUnits, 8).Draw(s.t, "units")}
+		_, buckets, _ := quota.ParseReservation(id)
+		c = quota.Settle{Credential: s.credential, Reservation: id, ID: s.id(),
+			Within: rapid.Bool().Draw(s.t, "within"), Labels: quota.Labels{"job": "s"}}
+		for _, b := range buckets {
+			units := rapid.Int64Range(quota.AllUnits, 24).Draw(s.t, "units")
+			c.Costs = append(c.Costs, quota.Cost{Bucket: b, Units: units})
+		}
+		c.Limits = s.allLimits(c.Costs)
+		c.Costs = c.Costs[rapid.IntRange(0, len(c.Costs)).Draw(s.t, "not named"):]
 	default:
 		return
 	}
@@ -247,9 +276,9 @@ func (s *story) commit() {
 	if at, ok := s.settled[c.Reservation]; ok && s.clock.Now().Sub(at) > quota.Retention-time.Hour {
 		return
 	}
-	want, wantErr := s.model.Commit(ctx, c)
-	got, err := s.ledger.Commit(ctx, c)
-	s.compareDecision(fmt.Sprintf("commit %+v", c), got, want, err, wantErr)
+	want, wantErr := s.model.Settle(ctx, c)
+	got, err := s.ledger.Settle(ctx, c)
+	s.compareDecision(fmt.Sprintf("settle %+v", c), got, want, err, wantErr)
 	if want.Allowed && !want.Replayed {
 		s.commits = append(s.commits, c)
 		s.settled[c.Reservation] = want.At
@@ -264,9 +293,34 @@ func (s *story) release() {
 	want, wantErr := s.model.Release(ctx, s.credential, id)
 	got, err := s.ledger.Release(ctx, s.credential, id)
 	s.compareError("release "+id, err, wantErr)
-	if got != want {
-		s.t.Fatalf("release %s: %d, want %d", id, got, want)
+	if !maps.Equal(got, want) {
+		s.t.Fatalf("release %s: %v, want %v", id, got, want)
 	}
+}
+
+// learn has the upstream say what is left under one of the limits, and perhaps when it ends.
+func (s *story) learn() {
+	limits := s.limits[s.bucket()]
+	l := quota.Learn{
+		Credential: s.credential, ID: s.id(), Limit: rapid.SampledFrom(limits).Draw(s.t, "limit"),
+		Remaining: rapid.Int64Range(-1, 20).Draw(s.t, "remaining"),
+		Labels:    quota.Labels{quota.LabelSource: "upstream"},
+	}
+	now := s.clock.Now()
+	seconds := func(least, most int64, what string) time.Duration {
+		return time.Duration(rapid.Int64Range(least, most).Draw(s.t, what)) * time.Second
+	}
+	if rapid.Bool().Draw(s.t, "asked") {
+		l.AskedAt = now.Add(-seconds(-1, 100, "ago"))
+	}
+	if rapid.Bool().Draw(s.t, "reset") {
+		l.Reset = now.Add(seconds(-10, 4000, "ends"))
+		s.ends = append(s.ends, l.Reset)
+	}
+	want, wantErr := s.model.Learn(context.Background(), l)
+	got, err := s.ledger.Learn(context.Background(), l)
+	s.compareError(fmt.Sprintf("learn %+v", l), err, wantErr)
+	s.same(fmt.Sprintf("learn %+v", l), got, want, nil)
 }
 
 func (s *story) cancel() {

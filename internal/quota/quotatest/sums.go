@@ -78,8 +78,9 @@ func testSumsOfReservations(t *testing.T, h Harness) {
 	again.Labels, again.Reservation = labels("US", "r2"), "default.r"
 	s.must(again)
 	for range 2 {
-		_, err := s.ledger.Commit(t.Context(), quota.Commit{Credential: s.credential,
-			Reservation: "default.r", ID: "c", Units: 11, Labels: labels("US", "r2")})
+		_, err := s.ledger.Settle(t.Context(), quota.Settle{Credential: s.credential,
+			Reservation: "default.r", ID: "c", Labels: labels("US", "r2"),
+			Costs: []quota.Cost{{Bucket: "default", Units: 11}}})
 		if err != nil {
 			t.Fatal(err)
 		}

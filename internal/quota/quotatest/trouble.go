@@ -90,8 +90,8 @@ func testClockBack(t *testing.T, h Harness) {
 	s.at(hours(25))
 	s.reserve("default.later", 100, hours(48))
 	s.at(time.Minute)
-	d, err := s.ledger.Commit(t.Context(), quota.Commit{Credential: s.credential,
-		Reservation: "default.later", ID: "second", Units: quota.AllUnits, Limits: s.limits})
+	d, err := s.ledger.Settle(t.Context(), quota.Settle{Credential: s.credential,
+		Reservation: "default.later", ID: "second", Limits: s.limits})
 	if err != nil {
 		t.Fatal(err)
 	}

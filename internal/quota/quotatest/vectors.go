@@ -111,7 +111,8 @@ type step struct {
 
 	Charge       *chargeStep  `json:"charge"`
 	Reserve      *reserveStep `json:"reserve"`
-	Commit       *commitStep  `json:"commit"`
+	Settle       *settleStep  `json:"settle"`
+	Learn        *learnStep   `json:"learn"`
 	Release      string       `json:"release"`
 	Cancel       string       `json:"cancel"`
 	Suspend      *suspendStep `json:"suspend"`
@@ -132,12 +133,19 @@ type chargeStep struct {
 
 type reserveStep struct {
 	quota.Reserve
-	TTL int64 `json:"ttl_us"`
+	Units int64 `json:"units"` // of the one bucket, instead of costs
+	TTL   int64 `json:"ttl_us"`
 }
 
-type commitStep struct {
-	quota.Commit
-	Units *int64 `json:"units"`
+type settleStep struct {
+	quota.Settle
+	Units *int64 `json:"units"` // of the one bucket, instead of costs
+}
+
+type learnStep struct {
+	quota.Learn
+	Limit     int   `json:"limit"` // its number in the limits, from 0
+	Remaining int64 `json:"remaining"`
 }
 
 type suspendStep struct {
@@ -173,18 +181,31 @@ func (r *runner) do(s step, limits []quota.Limit) {
 		q := s.Reserve.Reserve
 		q.Credential, q.Limits = r.credential, ofReservation(limits, q.ID)
 		q.TTL = time.Duration(s.Reserve.TTL) * time.Microsecond
+		if s.Reserve.Units != 0 {
+			q.Costs = inOne(q.ID, s.Reserve.Units)
+		}
 		d, err := l.Reserve(ctx, q)
 		r.checkDecision(s.Want, d, err)
-	case s.Commit != nil:
-		c := s.Commit.Commit
+	case s.Settle != nil:
+		c := s.Settle.Settle
 		c.Credential, c.Limits = r.credential, ofReservation(limits, c.Reservation)
-		if c.Units = quota.AllUnits; s.Commit.Units != nil {
-			c.Units = *s.Commit.Units
+		if s.Settle.Units != nil {
+			c.Costs = inOne(c.Reservation, *s.Settle.Units)
 		}
-		d, err := l.Commit(ctx, c)
+		d, err := l.Settle(ctx, c)
 		r.checkDecision(s.Want, d, err)
+	case s.Learn != nil:
+		q := s.Learn.Learn
+		q.Credential, q.Limit, q.Remaining = r.credential, limits[s.Learn.Limit], s.Learn.Remaining
+		learned, err := l.Learn(ctx, q)
+		r.fatal(err)
+		r.checkLearned(s.Want, learned)
 	case s.Release != "":
-		left, err := l.Release(ctx, r.credential, s.Release)
+		given, err := l.Release(ctx, r.credential, s.Release)
+		var left int64
+		for _, units := range given {
+			left += units
+		}
 		r.checkError(s.Want, left, err)
 	case s.Cancel != "":
 		c, ok := r.charges[s.Cancel]
@@ -235,10 +256,22 @@ func (c *chargeStep) charge(credential string, limits []quota.Limit) quota.Charg
 	return q
 }
 
-// ofReservation is the limits of the reservation's bucket.
-func ofReservation(limits []quota.Limit, reservation string) []quota.Limit {
-	bucket, _, _ := quota.ParseReservation(reservation)
-	return quota.LimitsOf(bucket, limits)
+// ofReservation is the limits of the reservation's buckets.
+func ofReservation(limits []quota.Limit, reservation string) (of []quota.Limit) {
+	_, buckets, _ := quota.ParseReservation(reservation)
+	for _, bucket := range buckets {
+		of = append(of, quota.LimitsOf(bucket, limits)...)
+	}
+	return of
+}
+
+// inOne is units of the one bucket of a reservation.
+func inOne(reservation string, units int64) []quota.Cost {
+	_, buckets, err := quota.ParseReservation(reservation)
+	if err != nil {
+		buckets = []string{""}
+	}
+	return []quota.Cost{{Bucket: buckets[0], Units: units}}
 }
 
 func bucketName(name string) string { return cmp.Or(name, quota.DefaultBucket) }

@@ -1,0 +1,93 @@
+package quota
+
+import (
+	"context"
+	"slices"
+)
+
+// spread adds the sums over the parts of split buckets that have a limit across them, and finds all
+// limits that the costs touch.
+func (b *Budget) spread(costs []Cost) ([]Cost, []Limit) {
+	costs = b.across(costs)
+	return costs, b.limitsOf(costs)
+}
+
+// across adds to costs of parts what they come to in the buckets that are limited across parts.
+func (b *Budget) across(costs []Cost) []Cost {
+	all := slices.Clone(costs)
+	for _, c := range costs {
+		whole := WholeOf(c.Bucket)
+		is := func(l Limit) bool { return l.Bucket == whole && l.Across }
+		if whole == c.Bucket || !slices.ContainsFunc(b.Limits, is) {
+			continue
+		}
+		i := slices.IndexFunc(all, func(c Cost) bool { return c.Bucket == whole })
+		if i < 0 {
+			all = append(all, Cost{Bucket: whole, Units: c.Units, Most: c.Most})
+			continue
+		}
+		all[i] = all[i].plus(c)
+	}
+	return all
+}
+
+// plus is the sum of two costs; all that is left of one and some of another are all that is left.
+func (c Cost) plus(more Cost) Cost {
+	if c.Units == AllUnits || more.Units == AllUnits {
+		c.Units = AllUnits
+		return c
+	}
+	if c.Most > 0 || more.Most > 0 {
+		c.Most = max(c.Units, c.Most) + max(more.Units, more.Most)
+	}
+	c.Units += more.Units
+	return c
+}
+
+// limitsOf are the limits that hold for the costs, each on the bucket or the part that is charged.
+func (b *Budget) limitsOf(costs []Cost) (limits []Limit) {
+	for _, l := range b.Limits {
+		for _, c := range costs {
+			if l.Bucket == c.Bucket || !l.Across && l.Bucket == WholeOf(c.Bucket) {
+				limits = append(limits, l.on(c.Bucket))
+			}
+		}
+	}
+	return limits
+}
+
+// on is the limit on another bucket.
+func (l Limit) on(bucket string) Limit {
+	l.Bucket = bucket
+	return l
+}
+
+// standing is the limits of all buckets, those of split ones for each part in the ledger.
+func (b *Budget) standing(ctx context.Context) (limits []Limit, err error) {
+	var known []string
+	if len(b.Split) > 0 {
+		if known, err = b.Ledger.BucketsOf(ctx, b.Credential); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range b.Limits {
+		if l.Across || !slices.Contains(b.Split, l.Bucket) {
+			limits = append(limits, l)
+			continue
+		}
+		for _, bucket := range known {
+			if bucket != l.Bucket && WholeOf(bucket) == l.Bucket {
+				limits = append(limits, l.on(bucket))
+			}
+		}
+	}
+	return limits, nil
+}
+
+func bucketsOf(costs []Cost) []string {
+	names := make([]string, len(costs))
+	for i, c := range costs {
+		names[i] = c.Bucket
+	}
+	return names
+}
