@@ -7,8 +7,9 @@ import (
 )
 
 type released struct {
-	Reservation string `json:"reservation"`
-	Released    int64  `json:"released"`
+	Reservation string           `json:"reservation"`
+	Released    int64            `json:"released"` // in all buckets
+	Units       map[string]int64 `json:"units"`    // by bucket
 }
 
 func (a *app) release() *cobra.Command {
@@ -19,12 +20,16 @@ func (a *app) release() *cobra.Command {
 		Args:    cli.Args("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(g *gate) error {
-				left, err := g.Release(c.Context(), args[0])
+				given, err := g.Release(c.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return a.Print(released{args[0], left}, func() error {
-					return a.Screen().Say("released %d units of %s\n", left, args[0])
+				var sum int64
+				for _, units := range given {
+					sum += units
+				}
+				return a.Print(released{args[0], sum, given}, func() error {
+					return a.Screen().Say("released %d units of %s\n", sum, args[0])
 				})
 			})
 		},

@@ -12,13 +12,16 @@ import (
 
 func (a *app) reserve() *cobra.Command {
 	var request quota.ReserveRequest
-	var ttl string
+	var ttl, lapse string
 	c := &cobra.Command{
 		Use:   "reserve UNITS --ttl DURATION",
 		Short: "Set units aside for later",
 		Long: `reserve sets units aside: they count against every limit until they are committed or
 released, or until --ttl has passed. draw charges against them, whatever others spend in the
-meantime.`,
+meantime. settle books what a call really took, more or less than was set aside.
+
+With --lapse charge, units that nobody commits, settles or releases in time are charged when --ttl
+has passed, because a call that was sent has usually been billed.`,
 		Example: `  quotactl reserve 500 --ttl 2h --note "backfill of March"
   id=$(quotactl reserve 500 --ttl 2h -o json | jq -r .reservation)
   quotactl draw "$id" 50
@@ -37,6 +40,10 @@ meantime.`,
 			if request.TTL, err = cli.ParseSpan(ttl); err != nil {
 				return cli.Usagef("--ttl %s: not a duration such as 90s, 1h or 2d", ttl)
 			}
+			request.Lapse = quota.Lapse(lapse)
+			if request.Lapse != quota.LapseRelease && request.Lapse != quota.LapseCharge {
+				return cli.Usagef("--lapse %s: write release or charge", lapse)
+			}
 			return a.with(c.Context(), func(g *gate) error {
 				if err := g.bucket(request.Bucket); err != nil {
 					return err
@@ -50,6 +57,8 @@ meantime.`,
 	flags.StringVar(&request.Bucket, "bucket", quota.DefaultBucket,
 		"`BUCKET` to take the units from")
 	flags.StringVar(&ttl, "ttl", "", "`DURATION` after which the reservation expires, such as 1h")
+	flags.StringVar(&lapse, "lapse", string(quota.LapseRelease),
+		"`WHAT` becomes of units that nobody settles: release or charge")
 	flags.StringVar(&request.Note, "note", "", "`TEXT` that says what it is for")
 	flags.StringVar(&request.Key, "id", "",
 		"idempotency `KEY`: the same key again gets the same reservation")

@@ -47,8 +47,8 @@ exhausted: try again later, 78 configuration.`,
 	}
 	add("look", a.status(), a.forecast(), a.log(), a.explain(), a.reservations(), a.costs(),
 		a.prove())
-	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.release(), a.suspend(), a.resume(),
-		a.proxy())
+	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
+		a.suspend(), a.resume(), a.proxy())
 	add("settings", a.config(), a.ledger())
 	for _, c := range root.Commands() {
 		if c.GroupID == "" { // version

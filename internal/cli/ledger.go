@@ -69,13 +69,23 @@ func (a *awaited) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision,
 	return ask(ctx, a, func(s quota.Ledger) (quota.Decision, error) { return s.Reserve(ctx, r) })
 }
 
-func (a *awaited) Commit(ctx context.Context, c quota.Commit) (quota.Decision, error) {
-	return ask(ctx, a, func(s quota.Ledger) (quota.Decision, error) { return s.Commit(ctx, c) })
+func (a *awaited) Settle(ctx context.Context, q quota.Settle) (quota.Decision, error) {
+	return ask(ctx, a, func(s quota.Ledger) (quota.Decision, error) { return s.Settle(ctx, q) })
 }
 
-func (a *awaited) Release(ctx context.Context, credential, id string) (int64, error) {
+func (a *awaited) Release(ctx context.Context, credential, id string) (map[string]int64, error) {
+	return ask(ctx, a, func(s quota.Ledger) (map[string]int64, error) {
+		return s.Release(ctx, credential, id)
+	})
+}
+
+func (a *awaited) Learn(ctx context.Context, l quota.Learn) (quota.Learned, error) {
+	return ask(ctx, a, func(s quota.Ledger) (quota.Learned, error) { return s.Learn(ctx, l) })
+}
+
+func (a *awaited) BucketsOf(ctx context.Context, credential string) ([]string, error) {
 	return ask(ctx, a,
-		func(s quota.Ledger) (int64, error) { return s.Release(ctx, credential, id) })
+		func(s quota.Ledger) ([]string, error) { return s.BucketsOf(ctx, credential) })
 }
 
 func (a *awaited) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {

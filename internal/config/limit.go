@@ -94,10 +94,10 @@ func (r *reader) window(window, zone *yaml.Node, bucket costs.Bucket) (quota.Win
 		if name, ok = r.Text(zone, "timezone"); !ok {
 			return quota.Window{}, false
 		}
-		if text == "day" || text == "hour" {
+		if quota.IsCalendarWord(text) {
 			at, what = zone, "timezone"
 		}
-	case bucket.Reset.IsCalendar() && (text == "day" || text == "hour"):
+	case bucket.Reset.IsCalendar() && quota.IsCalendarWord(text):
 		name = bucket.Reset.ZoneName()
 	}
 	w, err := quota.ParseWindow(text, name)

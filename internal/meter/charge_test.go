@@ -116,7 +116,8 @@ func TestCall(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(10))
 	s.Budget.Limits[0].Headroom = 4
 	s.Budget.Labels = quota.Labels{quota.LabelJob: "nightly"}
-	reserved, err := s.Budget.Reserve(t.Context(), quota.ReserveRequest{Units: 6, TTL: time.Hour})
+	reserved, err := s.Budget.Reserve(t.Context(), quota.ReserveRequest{
+		Call: quota.Call{Units: 6}, TTL: time.Hour})
 	if err != nil || !reserved.Allowed {
 		t.Fatal(reserved, err)
 	}

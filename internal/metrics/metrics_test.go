@@ -126,7 +126,8 @@ func TestStandingOfABudget(t *testing.T) {
 	if d, err := budget.Charge(ctx, quota.Call{Units: 30}); err != nil || !d.Allowed {
 		t.Fatal(d, err)
 	}
-	if _, err := budget.Reserve(ctx, quota.ReserveRequest{Units: 5, TTL: time.Hour}); err != nil {
+	if _, err := budget.Reserve(ctx, quota.ReserveRequest{
+		Call: quota.Call{Units: 5}, TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	until := time.Now().Add(time.Hour).Truncate(time.Second)

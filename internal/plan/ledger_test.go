@@ -102,8 +102,9 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 		}
 	}
 	if rapid.Bool().Draw(t, "held") {
-		request := quota.ReserveRequest{Units: rapid.Int64Range(1, 20).Draw(t, "units held"),
-			TTL: time.Duration(rapid.IntRange(5, 30).Draw(t, "ttl")) * time.Hour}
+		request := quota.ReserveRequest{
+			Call: quota.Call{Units: rapid.Int64Range(1, 20).Draw(t, "units held")},
+			TTL:  time.Duration(rapid.IntRange(5, 30).Draw(t, "ttl")) * time.Hour}
 		if d, err := b.Reserve(ctx, request); err != nil && !d.Never {
 			t.Fatal(err)
 		}

@@ -121,11 +121,16 @@ func (b *bucket) setAside(reservation string, n int64) (units int64, ok bool) {
 		return b.holds[i].left, true
 	}
 	for _, l := range b.lapsed {
-		if l.id == reservation {
+		if l.id == reservation && b.entryAt(l.at) >= 0 {
 			return l.units, true
 		}
 	}
 	return 0, false
+}
+
+// entryAt is the index of the entry with that stamp, or -1: it may have been trimmed.
+func (b *bucket) entryAt(stamp int64) int {
+	return slices.IndexFunc(b.entries, func(e entry) bool { return e.at == stamp })
 }
 
 // settle ends a hold. Of an entry that it lapsed into it leaves no more than units, and says how
@@ -136,13 +141,13 @@ func (b *bucket) settle(reservation string, units, n int64) (stays int64, late b
 		return 0, false
 	}
 	i := slices.IndexFunc(b.lapsed, func(l lapsed) bool { return l.id == reservation })
-	if i < 0 {
+	if i < 0 || b.entryAt(b.lapsed[i].at) < 0 {
 		return 0, true // its units were given back when it lapsed
 	}
 	l := b.lapsed[i]
 	b.lapsed = slices.Delete(b.lapsed, i, i+1)
 	stays = min(units, l.units)
-	at := slices.IndexFunc(b.entries, func(e entry) bool { return e.at == l.at })
+	at := b.entryAt(l.at)
 	b.entries[at].units = stays
 	if stays == 0 {
 		b.entries = slices.Delete(b.entries, at, at+1)

@@ -34,7 +34,8 @@ type story struct {
 	charges []made
 	reserve []string // reservations, settled ones included
 	commits []quota.Settle
-	settled map[string]time.Time // when each reservation was committed
+	settled map[string]time.Time // when each reservation was settled
+	expires map[string]time.Time // when each of them expires
 	proofs  []proof
 }
 
@@ -64,7 +65,8 @@ var storyStarts = []time.Time{
 }
 
 func newStory(outer testing.TB, t *rapid.T, h Harness, l quota.Ledger) *story {
-	s := &story{pair: newPair(outer, t, h, l), t: t, settled: map[string]time.Time{}}
+	s := &story{pair: newPair(outer, t, h, l), t: t, settled: map[string]time.Time{},
+		expires: map[string]time.Time{}}
 	s.setNow(rapid.SampledFrom(storyStarts).Draw(t, "start"))
 	s.floor = s.clock.Now().Add(-hours(2))
 	for _, b := range storyBuckets {
@@ -247,6 +249,7 @@ func (s *story) makeReservation(id string, r quota.Reserve, most int64) {
 	got, err := s.ledger.Reserve(ctx, r)
 	s.compareDecision(fmt.Sprintf("reserve %+v", r), got, want, err, wantErr)
 	if want.Allowed && !want.Replayed {
+		s.expires[r.ID] = want.ExpiresAt
 		s.reserve = append(s.reserve, r.ID)
 		s.ends = append(s.ends, want.ExpiresAt)
 	}
@@ -272,8 +275,11 @@ func (s *story) commit() {
 	default:
 		return
 	}
-	// A ledger need not forget the answer to a commit at the same microsecond as another.
-	if at, ok := s.settled[c.Reservation]; ok && s.clock.Now().Sub(at) > quota.Retention-time.Hour {
+	// A ledger need not forget the answer to a settlement at the same microsecond as another, nor
+	// the entry of a lapse.
+	old := s.clock.Now().Add(time.Hour * 3).Add(-quota.Retention)
+	at, again := s.settled[c.Reservation]
+	if again && at.Before(old) || !again && s.expires[c.Reservation].Before(old) {
 		return
 	}
 	want, wantErr := s.model.Settle(ctx, c)
