@@ -56,6 +56,7 @@ youtube: endpoint quota youtube/bounds youtube/fault
 youtube/bounds: quota
 youtube/fault: youtube/bounds
 youtube/youtubetest:
+standin:
 ingest: catalog meter quota regions youtube youtube/fault
 upstream: costs meter endpoint quota youtube/fault
 upstream/upstreamtest: config costs meter quota upstream youtube/youtubetest
