@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -65,7 +66,7 @@ func (c *call) take(costs []cost) *denial {
 // deny refuses the request for a limit.
 func (c *call) deny(d denial) {
 	c.count(&c.s.counts.Denied)
-	if c.s.api.denied {
+	if c.s.api.every {
 		c.countRequest()
 	}
 	c.s.api.deny(c, d)
@@ -74,6 +75,9 @@ func (c *call) deny(d denial) {
 // fail answers an error that is no matter of limits.
 func (c *call) fail(status int, format string, args ...any) {
 	c.count(&c.s.counts.Failed)
+	if c.s.api.every && status != http.StatusUnauthorized && c.fault == "" {
+		c.countRequest()
+	}
 	c.s.api.fail(c, status, fmt.Sprintf(format, args...))
 }
 
@@ -208,10 +212,13 @@ func (c *call) id(prefix string) string {
 }
 
 // price is what n of something take, in millionths of a dollar.
-func (c *call) price(name string, n int64) int64 {
+func (c *call) price(name string, n int64) float64 {
 	defer c.s.locked()()
-	return c.s.Prices[name] * n
+	return c.s.Prices[name] * float64(n)
 }
+
+// paid is the cost of money, rounded up. Less than a millionth of a unit is the noise of fractions.
+func paid(sum float64) cost { return one(money, int64(math.Ceil(min(sum, maxUnits)-1e-6))) }
 
 // money is the bucket of millionths of a dollar.
 const money = "money"
@@ -237,7 +244,7 @@ func (c *call) send(status int, text []byte) {
 		c.header("Content-Encoding", "gzip")
 		c.w.WriteHeader(status)
 		z := gzip.NewWriter(c.w)
-		for zeros, n := make([]byte, 1<<20), 0; n < 256 && c.wait(0); n++ {
+		for zeros, n := make([]byte, 1<<20), 0; n < 64 && c.wait(0); n++ {
 			_, _ = z.Write(zeros)
 		}
 		_ = z.Close()
