@@ -41,6 +41,7 @@ type Server struct {
 	mu     sync.Mutex // guards what follows, and what settings change
 	meter  meter
 	counts Counts
+	zone   *time.Location
 	struck []int64 // how often each of the Faults has struck
 	ahead  time.Duration
 	seen   seen
@@ -134,6 +135,7 @@ func (s *Server) start() {
 	s.meter = meter{limits, s.api.refills, map[string][]*rate{}, map[string]int64{}}
 	s.Faults, s.struck = slices.Clone(s.Faults), make([]int64, len(s.Faults))
 	s.Rows = cmp.Or(s.Rows, 3)
+	s.zone, _ = time.LoadLocation(s.api.zone) // it is embedded
 }
 
 // locked starts the server if need be, and locks it until the function that is returned is called.
@@ -149,11 +151,7 @@ func (s *Server) now() time.Time {
 	if clock == nil {
 		clock = time.Now
 	}
-	zone, err := time.LoadLocation(s.api.zone)
-	if err != nil {
-		zone = time.UTC // it is embedded
-	}
-	return clock().Add(s.ahead).In(zone)
+	return clock().Add(s.ahead).In(s.zone)
 }
 
 // Counts are the units and requests so far.
