@@ -80,7 +80,7 @@ func (r Reserve) Check() error {
 // CheckCost is as Charge.CheckCost.
 func (r Reserve) CheckCost() error {
 	bucket, _, _ := ParseReservation(r.ID)
-	return checkLimits(Cost{bucket, r.Units}, r.Limits, r.Manual, r.Observe)
+	return checkLimits(Cost{Bucket: bucket, Units: r.Units}, r.Limits, r.Manual, r.Observe)
 }
 
 // Check does for a settlement what Charge.Check does for a charge.

@@ -35,16 +35,23 @@ const MaxTotal = 1<<53 - 1
 type Cost struct {
 	Bucket string
 	Units  int64
+	// Most is, where Units is an estimate, the most that the call can turn out to take; 0 where
+	// Units is exact.
+	Most int64
 }
 
 // Limit allows Units of a bucket in each Window. Headroom units of it are kept for people: a
 // scheduled charge stops short of them, a manual one may use them. Zero units is a legal limit that
 // allows nothing.
+//
+// A limit on a bucket that is split (SplitBucket) holds for each of its parts; with Across it holds
+// for their sum.
 type Limit struct {
 	Bucket   string
 	Units    int64
 	Headroom int64
 	Window   Window // a day, with a pace
+	Across   bool
 
 	// Pace makes this a line that spending may not be ahead of, to the limit's units less its
 	// headroom. It makes no cost impossible. A ledger names it only where no other limit denies,
