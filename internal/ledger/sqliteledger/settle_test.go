@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/quota/quotatest"
 )
 
 func settle(t *testing.T, l *Ledger, id string, units int64) (quota.Decision, error) {
@@ -167,5 +168,95 @@ func TestLapsesAreForgotten(t *testing.T) {
 	mustCharge(t, l, 1, day(100))
 	if n := number(t, l, "SELECT count(*) FROM lapsed"); n != 1 {
 		t.Errorf("%d are known, want 1 again", n)
+	}
+}
+
+// Reservations of which all was drawn before they expired are forgotten after a while.
+func TestDrawnHoldsAreForgotten(t *testing.T) {
+	l, now := clocked(t)
+	holdFor(t, l, "default.drawn", 5, time.Minute)
+	c := aCharge(5, day(100))
+	c.Reservation = "default.drawn"
+	if d, err := l.Charge(t.Context(), c); err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	*now = now.Add(quota.Retention + 2*time.Hour)
+	holdFor(t, l, "default.next", 1, time.Minute)
+	*now = now.Add(time.Hour)
+	mustCharge(t, l, 1, day(100))
+	if n := number(t, l, "SELECT count(*) FROM reservations"); n > 0 {
+		t.Errorf("%d reservations are kept", n)
+	}
+}
+
+// As long as a reservation that becomes an entry is open, a denial takes others beside it to become
+// some, too, though all of it was drawn: as the model does.
+func TestRetryBesideDrawnHold(t *testing.T) {
+	l, _ := clocked(t)
+	var answers []string
+	for _, on := range []quota.Ledger{l, &quotatest.Model{Now: l.Now}} {
+		costs := func(units int64) []quota.Cost {
+			return []quota.Cost{{Bucket: "default", Units: units}}
+		}
+		for id, lapse := range map[string]quota.Lapse{"a": quota.LapseCharge, "b": ""} {
+			_, err := on.Reserve(t.Context(), quota.Reserve{Credential: "key1", Costs: costs(50),
+				ID: "default." + id, Lapse: lapse, Limits: day(100), TTL: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := quota.Charge{Credential: "key1", ID: "e", Costs: costs(50), Limits: day(100),
+			Reservation: "default.a"}
+		for _, reservation := range []string{"default.a", ""} {
+			c.Reservation = reservation
+			d, err := on.Charge(t.Context(), c)
+			answers = append(answers, fmt.Sprint(d, err))
+		}
+	}
+	if answers[0] != answers[2] || answers[1] != answers[3] {
+		t.Errorf("got\n%s, want\n%s", answers[:2], answers[2:])
+	}
+}
+
+// What reservations can turn out to take, lowered by hand, is counted again.
+func TestAtMostTooLow(t *testing.T) {
+	l, _ := clocked(t)
+	holdFor(t, l, "default.held", 30, time.Hour)
+	exec(t, l, "UPDATE buckets SET at_most = 10")
+	for want := 1; want >= 0; want-- {
+		found, err := l.CheckBucket(t.Context(), "key1", "default", true)
+		if err != nil || len(found) != want {
+			t.Errorf("found %+v, %v; want %d", found, err, want)
+		}
+	}
+	learned, err := l.Learn(t.Context(), quota.Learn{Credential: "key1", ID: "a",
+		Limit: day(100)[0], Remaining: 60})
+	if err != nil || learned.Thought != 65 || learned.Units != 5 {
+		t.Errorf("%+v, %v", learned, err)
+	}
+}
+
+// The end of an anchored window that cannot be read denies, until it is forgotten.
+func TestUnreadableReset(t *testing.T) {
+	l, now := clocked(t)
+	mustCharge(t, l, 1, day(100))
+	exec(t, l, "UPDATE buckets SET reset_at = -1")
+	d, err := l.Charge(t.Context(), aCharge(1, day(100)))
+	if d.Allowed || !errors.Is(err, quota.ErrLedgerUnusable) {
+		t.Errorf("%+v, %v", d, err)
+	}
+	found, err := l.CheckBucket(t.Context(), "key1", "default", true)
+	if err != nil || len(found) != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	mustCharge(t, l, 1, day(100))
+	w, err := quota.ParseWindow("anchored 1h", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	learned, err := l.Learn(t.Context(), quota.Learn{Credential: "key1", ID: "a", Remaining: -1,
+		Limit: quota.Limit{Bucket: "default", Units: 9, Window: w}, Reset: now.Add(time.Minute)})
+	if err != nil || !learned.Reset.Equal(now.Add(time.Minute)) || learned.Thought != 7 {
+		t.Errorf("%+v, %v", learned, err)
 	}
 }

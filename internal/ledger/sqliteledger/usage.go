@@ -52,7 +52,6 @@ func (b *bucket) usage(limits []quota.Limit, n int64) quota.BucketUsage {
 // BucketsOf implements quota.Ledger.
 func (l *Ledger) BucketsOf(ctx context.Context, credential string) (names []string, err error) {
 	err = l.view(ctx, func(s *session) {
-		names = nil
 		s.each("bucket_list", []any{credential}, func(row *sql.Rows) error {
 			var name string
 			err := row.Scan(&name)
