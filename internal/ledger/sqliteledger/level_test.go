@@ -119,3 +119,29 @@ func TestLevelTooLow(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// A clock that is set back to before an anchored window began: what is charged then is not in it.
+func TestBeforeTheAnchoredWindow(t *testing.T) {
+	l, now := clocked(t)
+	w, err := quota.ParseWindow("anchored 1h", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := []quota.Limit{{Bucket: "default", Units: 100, Window: w}}
+	var answers []string
+	for _, on := range []quota.Ledger{l, &quotatest.Model{Now: l.Now}} {
+		_, err := on.Learn(t.Context(), quota.Learn{Credential: "key1", ID: "a", Remaining: -1,
+			Limit: limits[0], Reset: now.Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		*now = now.Add(-time.Minute)
+		d, err := on.Charge(t.Context(), quota.Charge{Credential: "key1", ID: "e", Limits: limits,
+			Costs: []quota.Cost{{Bucket: "default", Units: 10}}})
+		answers = append(answers, fmt.Sprint(d, err))
+		*now = now.Add(time.Minute)
+	}
+	if answers[0] != answers[1] {
+		t.Errorf("got\n%s, want\n%s", answers[0], answers[1])
+	}
+}
