@@ -123,8 +123,9 @@ func (f *figures) reservations() {
 		f.fill(name, 1000)
 		for i := range open {
 			d, err := f.l.Reserve(context.Background(), quota.Reserve{
-				Credential: name, ID: "default.r" + strconv.Itoa(i), Units: 1 + rand.Int64N(100),
-				TTL: time.Hour + time.Duration(rand.Int64N(24*3600))*time.Second, Limits: wide,
+				Credential: name, ID: "default.r" + strconv.Itoa(i), Limits: wide,
+				Costs: []quota.Cost{{Bucket: "default", Units: 1 + rand.Int64N(100)}},
+				TTL:   time.Hour + time.Duration(rand.Int64N(24*3600))*time.Second,
 			})
 			if err != nil || !d.Allowed {
 				f.Fatal(d, err)

@@ -270,11 +270,13 @@ func losable(t *testing.T, l *Ledger) map[string]func() error {
 			_, err := l.Charge(t.Context(), c)
 			return err
 		},
-		"commit": func() error {
-			_, err := l.Commit(t.Context(), quota.Commit{
-				Credential: "k", Reservation: "default.committed", ID: "c", Units: 3,
-				Limits: hundred,
-			})
+		"settle": func() error {
+			_, err := l.Settle(t.Context(), settleOf("default.committed", 3))
+			return err
+		},
+		"learn": func() error {
+			_, err := l.Learn(t.Context(), quota.Learn{Credential: "k", ID: "l",
+				Limit: hundred[0], Remaining: 20})
 			return err
 		},
 		"release": func() error {
