@@ -245,7 +245,7 @@ local function append(b, stamp, units, tail, keep)
   b.total, b.newest = b.total + units, stamp
   if keep > b.keep then b.keep = keep end
   call('ZADD', b.log, format('%d', stamp), format('%d:%d:%s', b.total, units, tail))
-  if #b.lapsed > 0 then reservations().forget(b) end
+  if b.due or #b.lapsed > 0 then reservations().forget(b) end
   if b.oldest < stamp - b.keep * 33 / 32 then
     local old = math.min(64, call('ZCOUNT', b.log, '-inf', format('%d', stamp - b.keep)))
     if old > 0 then call('ZREMRANGEBYRANK', b.log, 0, old - 1) end

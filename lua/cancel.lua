@@ -22,7 +22,8 @@ local drawn = draws > 0 and R.reserved(work[draws].bucket, ARGV[3])
 
 local now = clock()
 for n, w in ipairs(work) do
-  if n == draws and drawn and drawn.drawn >= w.less then -- else it drew on an earlier reservation of this id
+  local open = n == draws and drawn and drawn.expires > w.bucket.newest + 1 -- else it may be deleted any time
+  if open and drawn.drawn >= w.less then -- else it drew on an earlier reservation of this id
     R.draw(w.bucket, drawn, -w.less)
   end
   rewrite(w, now, KEYS[1])

@@ -6,13 +6,13 @@
 --        …:<flags>:<most>:<labels>:<run>:<note>
 --        r:<id>~ = 0:<until µs>:0:0:<stamp>:0: of one that became the entry with that stamp, which a
 --        late settlement looks for, until the entry may be deleted
---        c = <number of those that become entries>:<units by which the estimates may be too low>; of
---        all that have not expired, absent for 0:0
+--        c = <number of those that become entries>:<units by which the estimates may be too low>; absent
+--        for 0:0
 --        The id of a reservation of several buckets is whole, with their names.
 -- holds  sorted set, one member per reservation: <left>:<id>, or <left>+<id> where flags is above 1;
 --        score = <expires µs>, negative when nothing is left, so that a search for units skips it
--- Whatever decides or reads has those with a + that expired become entries first, or deletes them.
--- The others are deleted with the next entry or reservation.
+-- Whatever decides or reads first has those that expired become entries, where they do. The others
+-- are deleted with the next entry or reservation.
 
 function reservations()
   local R = {}
@@ -44,8 +44,8 @@ function reservations()
   local function member_of(r) return format('%d', r.left) .. r.sign .. r.id end
 
   -- counted is the number of reservations that become entries, and the units by which the estimates
-  -- may be too low.
-  function R.counted(b)
+  -- may be too low, with those that have expired.
+  local function counted(b)
     if not b.charges then
       b.charges, b.extra = 0, 0
       local c = call('HGET', b.state, 'c')
@@ -60,7 +60,7 @@ function reservations()
 
   -- count adds reservations to what is counted, or takes them off; the next write of the state keeps it.
   local function count(b, charges, extra)
-    local c, e = R.counted(b)
+    local c, e = counted(b)
     b.charges, b.extra = c + charges, math.max(0, e + extra)
     also(b, 'c', format('%d:%d', b.charges, b.extra))
   end
@@ -96,14 +96,14 @@ function reservations()
   end
 
   -- hold (for a bucket with reservations) computes what they hold now, b.live, and lists those that
-  -- have expired, b.lapsed; true if any of these has a +.
+  -- have expired until they are deleted, b.lapsed; true if any of these has a +.
   local function hold(b, now)
     if call('ZCARD', b.index) ~= b.holds then
       local what = 'its state counts %.0f reservations, and other ones are listed by expiry'
       damaged(b.index, format(what, b.holds))
     end
     now = format('%d', now)
-    b.live, b.lapsed = b.held, call('ZRANGEBYSCORE', b.index, '-' .. now, now)
+    b.live, b.lapsed, b.due = b.held, call('ZRANGEBYSCORE', b.index, '-' .. now, now), nil
     local due = false
     for _, member in ipairs(b.lapsed) do
       b.live = b.live - units_of(b, member)
@@ -113,15 +113,15 @@ function reservations()
     return due
   end
 
-  -- due reads those of b.lapsed that have a +, in the order in which they become entries.
-  local function due_of(b)
-    local due, plain, is_due = {}, {}, {}
+  -- read_due moves those of b.lapsed that have a + to b.due, in the order in which they become entries.
+  local function read_due(b)
+    local due, plain, listed = {}, {}, {}
     for _, member in ipairs(b.lapsed) do
-      is_due[member] = true
+      listed[member] = true
       local id = match(member, '^%d+%+(.*)$')
       if id then due[#due + 1] = id else plain[#plain + 1] = member end
     end
-    b.lapsed = plain
+    b.lapsed, b.due = plain, due
     local bucket = match(b.state, '([^:]*):state$')
     for i = 1, #due, 500 do
       local fields = {}
@@ -134,7 +134,7 @@ function reservations()
         local id = due[n]
         local r = parse(id, values[j] or '')
         if not r or r.sign ~= '+' then damaged(b.state, ' cannot be read', fields[j]) end
-        if not is_due[member_of(r)] then damaged(b.state, ' is not listed by its expiry', fields[j]) end
+        if not listed[member_of(r)] then damaged(b.state, ' is not listed by its expiry', fields[j]) end
         r.known, r.order = values[j + 1], match(id, '%.') and id or bucket .. '.' .. id
         due[n] = r
       end
@@ -143,7 +143,6 @@ function reservations()
       if x.expires ~= y.expires then return x.expires < y.expires end
       return x.order < y.order
     end)
-    return due
   end
 
   -- each calls a command with some arguments at a time.
@@ -152,15 +151,17 @@ function reservations()
   end
 
   -- convert writes the entries of those that have expired, each stamped when it did, but after every
-  -- entry that there is. What makes none is deleted.
+  -- entry that there is.
   local function convert(b, now, labels)
-    local entries, stones, index, members, fields = {}, {}, {}, {}, {}
-    local charges, extra = 0, 0
-    for _, r in ipairs(due_of(b)) do
-      members[#members + 1], fields[#fields + 1] = member_of(r), 'r:' .. r.id
-      b.holds, b.held = b.holds - 1, b.held - r.left
-      charges, extra = charges + (r.charges and 1 or 0), extra + r.extra
-      if r.charges and r.left > 0 then
+    local entries, stones, index, members, fields, others = {}, {}, {}, {}, {}, {}
+    local extra = 0
+    read_due(b)
+    for _, r in ipairs(b.due) do
+      if not r.charges or r.left == 0 then
+        others[#others + 1] = r
+      else
+        members[#members + 1], fields[#fields + 1] = member_of(r), 'r:' .. r.id
+        b.holds, b.held, extra = b.holds - 1, b.held - r.left, extra + r.extra
         local at = math.max(r.expires, b.newest + 1)
         b.newest, b.total = at, b.total + r.left
         local mark, run = match(r.rest, '^%d+:%d+:%d:%d+:([^:]*):([^:]*):')
@@ -176,13 +177,15 @@ function reservations()
         end
       end
     end
+    b.due = others
+    if #members == 0 then return end
     if b.total > EXACT then damaged(b.log, 'its total is at its maximum') end
     each('ZADD', b.log, entries) -- a server out of memory refuses here, before any change
     each('HSET', b.state, stones)
     each('ZADD', b.index, index)
     each('ZREM', b.index, members)
     each('HDEL', b.state, fields)
-    count(b, -charges, -extra)
+    count(b, -#members, -extra)
     save(b, now, 0, labels)
   end
 
@@ -197,6 +200,14 @@ function reservations()
       end
     until stamp == n
     return stamp
+  end
+
+  -- counted is the number of reservations that become entries, and the units by which the estimates
+  -- may be too low.
+  function R.counted(b)
+    local charges, extra = counted(b)
+    for _, r in ipairs(b.due or EMPTY) do charges, extra = charges - (r.charges and 1 or 0), extra - r.extra end
+    return charges, extra
   end
 
   -- frees makes a function that says when the units of a hold come free that nobody settles. If some
@@ -241,10 +252,21 @@ function reservations()
         b.holds, b.held = b.holds - 1, b.held - left
       end
     end
+    local charges, extra = 0, 0
+    for i = 1, math.min(1000, b.due and #b.due or 0) do
+      local r = b.due[i]
+      if r.id ~= except then
+        members[#members + 1], fields[#fields + 1] = member_of(r), 'r:' .. r.id
+        b.holds, b.held = b.holds - 1, b.held - r.left
+        charges, extra = charges + (r.charges and 1 or 0), extra + r.extra
+      end
+    end
+    if charges + extra > 0 then count(b, -charges, -extra) end
     if #members > 0 then
       call('ZREM', b.index, unpack(members))
       call('HDEL', b.state, unpack(fields))
     end
+    b.lapsed, b.due = EMPTY, nil
   end
 
   -- reserved reads one reservation, as parse does; nil if there is none.
