@@ -9,8 +9,8 @@
 local id, work = ARGV[2], {}
 local stamp, has_key, draws, most = unpacked('<dddd', ARGV[1])
 for k = 3, #KEYS, 4 do
-  local own = own_entry(KEYS[k + 1], stamp, id)
-  if not own then return 0 end
+  local own = call('ZRANGEBYSCORE', KEYS[k + 1], format('%d', stamp), format('%d', stamp))[1]
+  if not own or match(own, '^%d+:%d+:([^:]*)') ~= id then return 0 end
   local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2])
   local w = rewriting(b, KEYS[k + 3], stamp, own, 0, most)
   if not w then return 0 end

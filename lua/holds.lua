@@ -5,7 +5,7 @@
 --        1 made by a person, 2 becomes an entry when it expires, 4 an estimate; above 1, it is
 --        …:<flags>:<most>:<labels>:<run>:<note>
 --        r:<id>~ = 0:<until µs>:0:0:<stamp>:0: of one that became the entry with that stamp, which a
---        late settlement looks for, until the entry may be deleted
+--        late settlement looks for, until the entry may be deleted; ~~ and ~~~ of others with that id
 --        c = <number of those that become entries>:<units by which the estimates may be too low>; absent
 --        for 0:0
 --        The id of a reservation of several buckets is whole, with their names.
@@ -123,19 +123,20 @@ function reservations()
     end
     b.lapsed, b.due = plain, due
     local bucket = match(b.state, '([^:]*):state$')
-    for i = 1, #due, 500 do
+    for i = 1, #due, 200 do
       local fields = {}
-      for j = i, math.min(#due, i + 499) do
-        fields[#fields + 1], fields[#fields + 2] = 'r:' .. due[j], 'r:' .. due[j] .. '~'
+      for j = i, math.min(#due, i + 199) do
+        for k = 0, 3 do fields[#fields + 1] = 'r:' .. due[j] .. string.rep('~', k) end
       end
       local values = call('HMGET', b.state, unpack(fields))
-      for j = 1, #fields, 2 do
-        local n = i + (j - 1) / 2
+      for j = 1, #fields, 4 do
+        local n = i + (j - 1) / 4
         local id = due[n]
         local r = parse(id, values[j] or '')
         if not r or r.sign ~= '+' then damaged(b.state, ' cannot be read', fields[j]) end
         if not listed[member_of(r)] then damaged(b.state, ' is not listed by its expiry', fields[j]) end
-        r.known, r.order = values[j + 1], match(id, '%.') and id or bucket .. '.' .. id
+        r.stone = not values[j + 1] and '~' or not values[j + 2] and '~~' or not values[j + 3] and '~~~'
+        r.order = match(id, '%.') and id or bucket .. '.' .. id
         due[n] = r
       end
     end
@@ -168,12 +169,12 @@ function reservations()
         if run ~= '' then mark = mark .. ':' .. run end
         entries[#entries + 1] = format('%d', at)
         entries[#entries + 1] = format('%d:%d:%s:%s', b.total, r.left, match(r.id, '[^.]*$'), mark)
-        if not r.known then -- of two with one id, a settlement means the first
+        if r.stone then
           b.holds = b.holds + 1
-          stones[#stones + 1] = 'r:' .. r.id .. '~'
+          stones[#stones + 1] = 'r:' .. r.id .. r.stone
           stones[#stones + 1] = format('0:%d:0:0:%d:0:', at + b.keep, at)
           index[#index + 1] = format('-%d', at + b.keep)
-          index[#index + 1] = '0:' .. r.id .. '~'
+          index[#index + 1] = '0:' .. r.id .. r.stone
         end
       end
     end
@@ -282,10 +283,19 @@ function reservations()
     return r
   end
 
-  -- became is the stamp of the entry that a reservation became, if it did.
+  -- became is the entry that a reservation became, and its stamp: the first of those that are still
+  -- there.
   function R.became(b, id)
-    local value = call('HGET', b.state, 'r:' .. id .. '~')
-    return value and tonumber(match(value, '^0:%d+:0:0:(%d+):'))
+    local field = 'r:' .. id .. '~'
+    local first, own
+    for _, value in ipairs(call('HMGET', b.state, field, field .. '~', field .. '~~')) do
+      local at = value and tonumber(match(value, '^0:%d+:0:0:(%d+):'))
+      if at and (not first or at < first) then
+        local found = call('ZRANGEBYSCORE', b.log, format('%d', at), format('%d', at))[1]
+        if found then first, own = at, found end
+      end
+    end
+    return own, first
   end
 
   local function put(b, r)

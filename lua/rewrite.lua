@@ -3,12 +3,6 @@
 -- moments after it was made, and a late settlement comes soon. A log that becomes empty restarts at a
 -- total of 0.
 
--- own_entry is the entry with that stamp and id, if it is there.
-local function own_entry(log, stamp, id)
-  local own = call('ZRANGEBYSCORE', log, format('%d', stamp), format('%d', stamp))[1]
-  return own and match(own, '^%d+:%d+:([^:]*)') == id and own
-end
-
 -- rewriting reads what it takes to leave units of an entry; nil if more than most came after it.
 local function rewriting(b, sums, stamp, own, stays, most)
   local from = format('(%d', stamp)

@@ -50,8 +50,7 @@ for _, w in ipairs(work) do
   if r and r.expires > stamp then
     w.hold, w.set = r, r.left
   else
-    w.at = R.became(b, name)
-    w.own = w.at and own_entry(b.log, w.at, match(name, '[^.]*$'))
+    w.own, w.at = R.became(b, name)
     if w.own then w.set = select(2, entry(b.log, w.own)) end
   end
   w.ok = w.hold or w.own

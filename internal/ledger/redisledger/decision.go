@@ -73,10 +73,13 @@ func (r request) refusal(status int64, reply reply) error {
 			return err
 		}
 		_, buckets, _ := quota.ParseReservation(r.reservation)
-		bucket := buckets[0]
-		if len(ints) > 2 && ints[2] >= 1 && int(ints[2]) <= len(buckets) {
-			bucket = buckets[ints[2]-1]
+		if len(ints) < 3 { // of a draw
+			ints = append(ints, 1)
 		}
+		if ints[2] < 1 || int(ints[2]) > len(buckets) {
+			return reply.unknown()
+		}
+		bucket := buckets[ints[2]-1]
 		return fmt.Errorf("%s: %d units of %s asked for, %d left: %w", r.reservation,
 			quota.UnitsOf(r.costs)[bucket], bucket, ints[1], quota.ErrReservationShort)
 	case tooLate:

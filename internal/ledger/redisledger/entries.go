@@ -185,7 +185,8 @@ type held struct {
 
 // parseHold reads a field r:<id> of a state hash (holds.lua).
 func parseHold(bucket, id, value string) (held, error) {
-	name, became := strings.CutSuffix(id, "~")
+	name := strings.TrimRight(id, "~")
+	became := name != id
 	if !strings.Contains(name, ".") {
 		name = quota.ReservationID(name, bucket)
 	}

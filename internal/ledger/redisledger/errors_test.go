@@ -231,8 +231,8 @@ func TestLostAnswerIsNotAskedForAgain(t *testing.T) {
 					t.Errorf("%s: run %d times", name, ran)
 				}
 			}
-			if n := len(entriesOf(t, l, "k")); n != 3 {
-				t.Errorf("%d entries; want the charge, the draw and the commit", n)
+			if n := len(entriesOf(t, l, "k")); n != 4 {
+				t.Errorf("%d entries; want the charge, the draw, what was settled and learned", n)
 			}
 			held, err := l.Reservations(t.Context(), "k", "default")
 			if err != nil || len(held) != 2 {
