@@ -61,7 +61,7 @@ local function time_of(log, score)
   damaged(log, 'the time of an entry cannot be read')
 end
 
--- write writes the numbers, and the fields that also was given.
+-- write writes the numbers, and more fields (holds.lua).
 local function write(b)
   local s = struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire, b.held)
   if b.more then
@@ -70,11 +70,6 @@ local function write(b)
   else
     call('HSET', b.state, 's', s)
   end
-end
-
-local function also(b, field, value)
-  b.more = b.more or {}
-  b.more[#b.more + 1], b.more[#b.more + 2] = field, value
 end
 
 local reservations -- in holds.lua

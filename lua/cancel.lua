@@ -20,6 +20,7 @@ end
 local R = reservations()
 local drawn = draws > 0 and R.reserved(work[draws].bucket, ARGV[3])
 
+if drawn then R.listed(work[draws].bucket, drawn) end
 local now = clock()
 for n, w in ipairs(work) do
   local open = n == draws and drawn and drawn.expires > w.bucket.newest + 1 -- else it may be deleted any time

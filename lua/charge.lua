@@ -15,7 +15,7 @@
 --        Empty ones at the end are left out.
 -- Reply  {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the number of the
 --        limit, counted over all buckets), retry at (when allowed: 0, or -1 if the code of the labels
---        was not stored), for each bucket: remaining, -1 without a limit, for a reservation: when it
+--        was not stored), for each bucket: remaining (above 2^53 without a limit), for a reservation: when it
 --        expires}, times in µs; status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
 --        {3, the answer kept for the key, as text: id, what denies or -, buckets, the reply}
 --        {-1, clock}: a calendar limit has the wrong day, ask again
@@ -48,14 +48,15 @@ end
 
 local R = (ttl > 0 or draws > 0 or holds > 0) and reservations()
 if holds > 0 then stamp = R.lapse(buckets, stamp, KEYS[1]) end
-local drawn -- the reservation drawn on
+local drawn, W -- the reservation drawn on
 if draws > 0 then
   drawn = R.reserved(buckets[draws], ARGV[6])
   if not drawn or drawn.expires <= stamp then return {-3} end
+  R.listed(buckets[draws], drawn)
 end
 
 -- Decide.
-local nth, retry, denying, pace, never = 0, 0, 0, 0, 0
+local nth, retry, denying, pace, never, outside_later = 0, 0, 0, 0, 0, false
 for n, b in ipairs(buckets) do
   local draw, units, limits = n == draws
   units, limits, pos = unpacked('<dd', numbers, pos)
@@ -72,11 +73,13 @@ for n, b in ipairs(buckets) do
       from = stamp - window + 1
       before = base(b, from)
     else
-      from, ends, before, level = look(b, window, from, ends, stamp)
+      W = W or windows()
+      from, ends, before, level = W.look(b, window, from, ends, stamp)
       if not from or window == -1 and stamp < of then return {-1, stamp} end
     end
     local used = b.total - before
     if from > stamp then -- an anchored window, before which the clock was set back
+      outside_later = true
       b.outside = math.min(b.outside or NEVER, cap - used - b.live)
     elseif cap - used < room then
       room = cap - used
@@ -94,24 +97,25 @@ for n, b in ipairs(buckets) do
   end
   if b.total + units > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
   b.units, b.room = units, b.suspended > stamp and 0 or room - b.live
-  if limits == 0 then b.limited = false end
 end
 
 if never > 0 then return {-5, never} end
 if denying == 0 and pace > 0 then retry, denying = NEVER, pace end
 
--- remaining is what another charge could take after so many units were taken, and held.
-local function remaining(b, units, held)
-  if b.limited == false then return -1 end
-  return math.max(0, math.min(b.room - units - held, (b.outside or NEVER) - held))
+
+-- outside is what remains beside a window that begins later: what is charged now is not in it.
+local outside = outside_later and function(b, taken, draw)
+  local units = taken and b.units or 0
+  local inside = draw and b.room or b.room - units
+  return math.max(0, math.min(inside, b.outside + (draw and units or ttl > 0 and -units or 0)))
 end
 
 local reply = {denying == 0 and 1 or observe and 2 or 0, now, stamp, denying, retry}
 if reply[1] == 0 or ttl < 0 then
   if reply[1] == 1 then reply[5] = -1 end
   for n, b in ipairs(buckets) do
-    local charged = reply[1] > 0 and b.units or 0
-    reply[n + 5] = remaining(b, charged, n == draws and -charged or 0)
+    local charged = reply[1] > 0 and n ~= draws and b.units or 0
+    reply[n + 5] = b.outside and outside(b, reply[1] > 0, n == draws) or math.max(0, b.room - charged)
   end
   return reply
 end
@@ -121,7 +125,10 @@ if ttl > 0 then
   for _, b in ipairs(buckets) do
     local old = R.reserved(b, id)
     if old and old.expires > stamp then return {-2} end
-    if old then R.drop(b, old) end
+    if old then
+      R.unlist(b, old)
+      R.drop(b, old)
+    end
   end
 end
 
@@ -143,14 +150,14 @@ for n, b in ipairs(buckets) do
     R.add(b, id, b.units, hold_until, rest .. (ARGV[6] or ''))
     R.forget(b, id)
     b.newest = math.max(b.newest, stamp - 1) -- later decisions are not made at an earlier time
-    reply[n + 5] = remaining(b, 0, b.units)
     reply[#buckets + 6] = hold_until
   else
     append(b, stamp, b.units, tail, keep)
     if n == draws then R.draw(b, drawn, b.units) end
-    reply[n + 5] = remaining(b, b.units, n == draws and -b.units or 0)
   end
-  if b.levels then charged(b, ttl > 0 and 0 or b.units, stamp) end
+  local room = n == draws and b.room or b.room - b.units -- the reservation was counted already
+  reply[n + 5] = b.outside and outside(b, true, n == draws) or math.max(0, room)
+  if b.levels then W.charged(b, ttl > 0 and 0 or b.units, stamp) end
   save(b, now, keep, KEYS[1], hold_until)
 end
 if fingerprint ~= '' then

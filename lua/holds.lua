@@ -17,6 +17,13 @@
 function reservations()
   local R = {}
 
+  -- also has the next write of the state write another field, too.
+  local function also(b, field, value)
+    b.more = b.more or {}
+    b.more[#b.more + 1], b.more[#b.more + 2] = field, value
+  end
+  R.also = also
+
   -- units_of is what is left of a reservation, from its member in the sorted set of holds.
   local function units_of(b, member)
     local left = tonumber(match(member, '^(%d+)[:+]'))
@@ -43,18 +50,16 @@ function reservations()
   -- member is a reservation as it is listed by expiry.
   local function member_of(r) return format('%d', r.left) .. r.sign .. r.id end
 
+  local function set_counts(b, c)
+    local charges, extra = match(c or '0:0', '^(%d+):(%d+)$')
+    b.charges, b.extra = tonumber(charges), tonumber(extra)
+    if not charges or b.charges > EXACT or b.extra > EXACT then damaged(b.state, 'what it counts cannot be read') end
+  end
+
   -- counted is the number of reservations that become entries, and the units by which the estimates
   -- may be too low, with those that have expired.
   local function counted(b)
-    if not b.charges then
-      b.charges, b.extra = 0, 0
-      local c = call('HGET', b.state, 'c')
-      if c then
-        local charges, extra = match(c, '^(%d+):(%d+)$')
-        b.charges, b.extra = tonumber(charges), tonumber(extra)
-        if not charges or b.charges > EXACT or b.extra > EXACT then damaged(b.state, 'what it counts cannot be read') end
-      end
-    end
+    if not b.charges then set_counts(b, call('HGET', b.state, 'c')) end
     return b.charges, b.extra
   end
 
@@ -272,15 +277,19 @@ function reservations()
 
   -- reserved reads one reservation, as parse does; nil if there is none.
   function R.reserved(b, id)
-    local value = call('HGET', b.state, 'r:' .. id)
-    if not value then return nil end
-    local r = parse(id, value)
-    if not r then damaged(b.state, ' cannot be read', 'r:' .. id) end
+    local both = call('HMGET', b.state, 'r:' .. id, 'c')
+    set_counts(b, both[2])
+    if not both[1] then return nil end
+    return parse(id, both[1]) or damaged(b.state, ' cannot be read', 'r:' .. id)
+  end
+
+  -- unlisted ends the script if a reservation is not listed by its expiry as it is.
+  local function unlisted(b, r) damaged(b.state, ' is not listed by its expiry', 'r:' .. r.id) end
+
+  -- listed makes sure of that.
+  function R.listed(b, r)
     local score = tonumber(call('ZSCORE', b.index, member_of(r)))
-    if score ~= r.expires and score ~= -r.expires then
-      damaged(b.state, ' is not listed by its expiry', 'r:' .. id)
-    end
-    return r
+    if score ~= r.expires and score ~= -r.expires then unlisted(b, r) end
   end
 
   -- became is the entry that a reservation became, and its stamp: the first of those that are still
@@ -299,8 +308,8 @@ function reservations()
   end
 
   local function put(b, r)
-    call('HSET', b.state, 'r:' .. r.id, format('%d:%d:%d:', r.left, r.expires, r.drawn) .. r.rest)
     call('ZADD', b.index, format('%d', r.left > 0 and r.expires or -r.expires), member_of(r))
+    also(b, 'r:' .. r.id, format('%d:%d:%d:', r.left, r.expires, r.drawn) .. r.rest)
   end
 
   -- add writes a new reservation; rest is <units>:… of its field.
@@ -321,10 +330,14 @@ function reservations()
     b.held = b.held - units
   end
 
-  -- drop deletes a reservation.
+  -- unlist begins to delete a reservation: nothing else was written yet.
+  function R.unlist(b, r)
+    if call('ZREM', b.index, member_of(r)) == 0 then unlisted(b, r) end
+  end
+
+  -- drop deletes a reservation that is not listed any more.
   function R.drop(b, r)
     call('HDEL', b.state, 'r:' .. r.id)
-    call('ZREM', b.index, member_of(r))
     b.holds, b.held = b.holds - 1, b.held - r.left
     if r.sign == '+' then count(b, r.charges and -1 or 0, -r.extra) end
   end

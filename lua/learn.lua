@@ -12,7 +12,7 @@
 local keep, asked, left, told, window, from, ends, _, units = unpacked('<ddddddddd', ARGV[1])
 local now = clock()
 local b = open(KEYS[2], KEYS[3], KEYS[4])
-local R = reservations()
+local R, W = reservations(), windows()
 local stamp = R.lapse({b}, math.max(now, b.newest + 1), KEYS[1])
 if asked == 0 or asked > stamp then asked = stamp end
 local stale = told > 0 and told <= stamp
@@ -23,21 +23,21 @@ if window < 0 then
   stale = stale or stamp >= ends
   was = b.total - base(b, from)
 elseif window == 0 then
-  local _, _, before = look(b, window, from, ends, stamp)
+  local _, _, before = W.look(b, window, from, ends, stamp)
   local since, most = stamp - asked, 1e12
   if since <= math.floor((EXACT - ends) / from) then most = math.min(most, math.ceil(since * from / ends)) end
   was = b.total - before + most
 elseif from == 0 then
   was = b.total - base(b, asked - window + 1)
 else
-  look(b, window, from, ends, stamp) -- finds the end that is known
+  W.look(b, window, from, ends, stamp) -- finds the end that is known
   local ahead, slack = math.min(told, stamp + window), math.floor(window / 60)
   if told > stamp and told <= stamp + 2 * window and (b.reset == 0 or ahead - window >= b.reset - slack) then
     b.reset = ahead
-    also(b, 'a', format('%d', ahead))
+    R.also(b, 'a', format('%d', ahead))
   end
   stale = stale or told > 0 and told < b.reset - slack
-  local _, _, before = look(b, window, from, ends, stamp)
+  local _, _, before = W.look(b, window, from, ends, stamp)
   was = b.total - before
 end
 

@@ -19,6 +19,7 @@ for n, b in ipairs(buckets) do
   if not r or r.expires <= stamp then return {-3} end
   found[n], reply[n] = r, r.left
 end
+for n, b in ipairs(buckets) do R.unlist(b, found[n]) end
 for n, b in ipairs(buckets) do
   R.drop(b, found[n])
   save(b, now, 0, KEYS[1])

@@ -27,20 +27,20 @@ end
 -- lower_levels corrects the levels that are kept: one that has the entry in it loses its units, but is
 -- never below what the entries after it alone make.
 local function lower_levels(w)
-  local b = w.bucket
-  local levels = read_levels(b)
+  local b, W = w.bucket, windows()
+  local levels = W.read_levels(b)
   if #levels == 0 then return end
   for _, r in ipairs(levels) do
     if r.at >= w.stamp then
       local least = {num = r.num, den = r.den, level = 0, at = w.stamp}
       for _, e in ipairs(w.later) do
-        if e.at <= r.at then fill(least, e.at, e.units) end
+        if e.at <= r.at then W.fill(least, e.at, e.units) end
       end
-      fill(least, r.at, 0)
+      W.fill(least, r.at, 0)
       r.level, r.total = math.max(least.level, r.level - w.less * r.den), r.total - w.less
     end
   end
-  keep_levels(b, w.alone and {} or levels)
+  W.keep_levels(b, w.alone and {} or levels)
 end
 
 -- rewrite carries it out.
@@ -50,7 +50,7 @@ local function rewrite(w, now, labels)
   local g, upto, total = call('HGET', b.state, 'g'), 0, 0
   if g and #g == 16 then upto, total = unpacked('<dd', g) end
   lower_levels(w)
-  if w.mark and w.stamp <= upto then also(b, 'g', struct.pack('<dd', upto, total - w.less)) end
+  if w.mark and w.stamp <= upto then reservations().also(b, 'g', struct.pack('<dd', upto, total - w.less)) end
   save(b, now, 0, labels) -- a server out of memory refuses here, or above, before any change
   for _, member in ipairs(w.old) do call('ZREM', b.log, member) end
   for _, z in ipairs(w.new) do call('ZADD', b.log, z[1], z[2]) end

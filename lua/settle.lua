@@ -9,7 +9,7 @@
 --          remains
 --        2 entry id  3 code of the labels  4 their line, if it is to be stored  5 run
 --        6 reservation (holds.lua)
--- Reply  {1, clock, stamp, for each bucket: units, remaining (-1 without a limit), then 1 if entries of
+-- Reply  {1, clock, stamp, for each bucket: units, remaining (above 2^53 without a limit), then 1 if entries of
 --        this id were written, 2 if there are only those that it became, else 0, and 1 if the code of
 --        the labels was stored}
 --        {3, the answer given before, as text: entry id, -, -, the reply}
@@ -27,7 +27,7 @@ for k = 3, #KEYS, 4 do
   buckets[#buckets + 1] = b
   stamp = math.max(stamp, b.newest + 1)
 end
-local R = reservations()
+local R, W = reservations(), windows()
 stamp = R.lapse(buckets, stamp, KEYS[1])
 
 -- Read what was asked, and what was set aside.
@@ -39,17 +39,19 @@ for n, b in ipairs(buckets) do
   work[n] = w
 end
 asked = table.concat(asked, ',')
-local answer = call('GET', KEYS[2])
+for _, w in ipairs(work) do
+  local r = R.reserved(w.b, name)
+  if r and r.expires > stamp then w.hold, w.set, found = r, r.left, true end
+end
+local answer = not found and call('GET', KEYS[2])
 if answer then
   local was, kept = match(answer, '^(%S+)\n(.*)$')
   if was and was ~= asked then return {-2} end
   return {3, kept or ''} -- empty if it is damaged
 end
 for _, w in ipairs(work) do
-  local b, r = w.b, R.reserved(w.b, name)
-  if r and r.expires > stamp then
-    w.hold, w.set = r, r.left
-  else
+  local b = w.b
+  if not w.hold then
     w.own, w.at = R.became(b, name)
     if w.own then w.set = select(2, entry(b.log, w.own)) end
   end
@@ -67,7 +69,7 @@ local function room(w)
     local window, from, ends, cap, of, before, _
     window, from, ends, cap, of, at = unpacked('<ddddd', numbers, at)
     local concurrent = window == 0 and from == 0
-    from, ends, before = look(b, window, from, ends, stamp)
+    from, ends, before = W.look(b, window, from, ends, stamp)
     if not from or window == -1 and stamp < of then return nil end
     local spare = cap - b.total + before
     if concurrent or from > stamp then outside = math.min(outside, spare) else inside = math.min(inside, spare) end
@@ -88,6 +90,9 @@ for n, w in ipairs(work) do
 end
 
 -- Write.
+for _, w in ipairs(work) do
+  if w.hold then R.unlist(w.b, w.hold) end
+end
 local reply, which, stored = {1, now, stamp}, 0, 0
 local tail
 for _, w in ipairs(work) do
@@ -112,7 +117,7 @@ for _, w in ipairs(work) do
   local held = b.live - (w.hold and w.hold.left or 0)
   local left = math.min(w.inside - w.books, w.outside) - held
   reply[#reply + 1] = w.units
-  reply[#reply + 1] = w.limits == 0 and -1 or math.max(0, left)
+  reply[#reply + 1] = math.max(0, left)
 end
 reply[#reply + 1], reply[#reply + 2] = which, stored
 

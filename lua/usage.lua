@@ -13,7 +13,7 @@ for k = 2, #KEYS, 3 do
   buckets[#buckets + 1] = b
   stamp = math.max(stamp, b.newest + 1)
 end
-local R = reservations()
+local R, W = reservations(), windows()
 stamp = R.lapse(buckets, stamp, KEYS[1])
 
 local reply, pos = {now}, 1
@@ -30,7 +30,7 @@ for _, b in ipairs(buckets) do
   for _ = 1, limits do
     local window, from, ends, before, level, _
     window, from, ends, _, _, pos = unpacked('<ddddd', ARGV[1], pos)
-    from, ends, before, level = look(b, window, from, ends, stamp)
+    from, ends, before, level = W.look(b, window, from, ends, stamp)
     if not from then return {-1, stamp} end
     local used = b.total - before
     -- When one unit would fit, if no more than what is used were allowed.

@@ -97,7 +97,7 @@ func (r request) decided(id string, ints []int64) quota.Decision {
 		Units: quota.UnitsOf(r.costs), Remaining: make(map[string]int64, len(r.costs)),
 	}
 	for i, c := range r.costs {
-		if ints[5+i] >= 0 { // else it has no limit
+		if ints[5+i] <= quota.MaxTotal { // else it has no limit
 			d.Remaining[c.Bucket] = ints[5+i]
 		}
 	}

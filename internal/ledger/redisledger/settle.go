@@ -107,7 +107,7 @@ func (r request) settled(entry string, ints []int64) quota.Decision {
 	for _, c := range r.costs {
 		d.Units[c.Bucket] = rest[0]
 		any = any || rest[0] > 0
-		if rest[1] >= 0 {
+		if rest[1] <= quota.MaxTotal { // else it has no limit
 			d.Remaining[c.Bucket] = rest[1]
 		}
 		rest = rest[2:]
