@@ -45,6 +45,14 @@ func judge(t *testing.T, name string, limits ...string) *judged {
 // a header, ETAG is that of the last answer.
 func (j *judged) send(request string, headers ...string) costs.Outcome {
 	j.Helper()
+	r, quote, err := j.ask(request, headers...)
+	must(j.T, err)
+	return j.answer(r, quote)
+}
+
+// ask is a request, and what the list says that it takes.
+func (j *judged) ask(request string, headers ...string) (*http.Request, costs.Quote, error) {
+	j.Helper()
 	verb, rest, _ := strings.Cut(request, " ")
 	path, body, _ := strings.Cut(rest, " ")
 	r, err := http.NewRequestWithContext(j.Context(), verb, j.url+path, strings.NewReader(body))
@@ -58,7 +66,12 @@ func (j *judged) send(request string, headers ...string) costs.Outcome {
 	method, err := j.table.Method(r)
 	must(j.T, err)
 	quote, err := j.table.Quote(method, r, []byte(body), nil)
-	must(j.T, err)
+	return r, quote, err
+}
+
+// answer sends the request, and returns what the list makes of the answer.
+func (j *judged) answer(r *http.Request, quote costs.Quote) costs.Outcome {
+	j.Helper()
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	must(j.T, err)
 	defer resp.Body.Close()
@@ -74,7 +87,7 @@ func (j *judged) send(request string, headers ...string) costs.Outcome {
 	for i, c := range out.Costs {
 		j.took[c.Bucket] += c.Units
 		if held := quote.Costs[i]; c.Units > max(held.Units, held.Most) {
-			j.Errorf("%s took %d of %s, and could take %d at most", request, c.Units, c.Bucket,
+			j.Errorf("%s took %d of %s, and could take %d at most", r.URL.Path, c.Units, c.Bucket,
 				max(held.Units, held.Most))
 		}
 	}
