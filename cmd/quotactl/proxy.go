@@ -6,19 +6,21 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/meter"
 	"quotabudget/internal/proxy"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/textfile"
-	"quotabudget/internal/upstream"
 )
 
 type proxyFlags struct {
@@ -28,6 +30,9 @@ type proxyFlags struct {
 	tokens    string // path
 	admin     string
 	requests  int
+	estimates []string
+	drain     meter.Drain
+	drainMiB  int64
 	uploadMiB int64
 }
 
@@ -75,8 +80,7 @@ Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
 				return cli.Hint(cli.Usagef("--token-file is empty"),
 					"leave it out to serve everyone who can connect")
 			}
-			return a.with(c.Context(),
-				func(g *gate) error { return a.serveProxy(c.Context(), g, f) })
+			return a.serveProxy(c.Context(), f)
 		},
 	}
 	f.bind(c.Flags())
@@ -100,6 +104,13 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.admin, "admin", "", "serve /healthz, /readyz and /metrics on `ADDR`")
 	flags.IntVar(&f.requests, "max-requests", limits.Requests,
 		"answer 503 to more than `N` requests at once")
+	flags.StringArrayVar(&f.estimates, "estimate", nil,
+		"set aside for calls of an unknown price by `POLICY`: worst, learned (default), N units at "+
+			"most, or METHOD=POLICY, METHOD/BUCKET=POLICY; may be repeated")
+	flags.DurationVar(&f.drain.Time, "drain-time", 2*time.Minute,
+		"read answers for `DURATION` at most whose caller has gone")
+	flags.Int64Var(&f.drainMiB, "drain-size", 64,
+		"read `N` MiB at most of an answer whose caller has gone")
 	flags.Int64Var(&f.uploadMiB, "max-upload", limits.Upload>>20,
 		"refuse uploads of more than `N` MiB; other bodies may be 1 MiB")
 }
@@ -108,6 +119,8 @@ func (f *proxyFlags) check() error {
 	switch {
 	case f.listen == "":
 		return cli.Hint(cli.Usagef("--listen is missing"), "quotactl proxy --listen 127.0.0.1:8090")
+	case f.drain.Time <= 0, f.drainMiB < 1, f.drainMiB > 1<<20:
+		return cli.Usagef("--drain-time and --drain-size must be more than 0")
 	case f.requests < 1, f.uploadMiB < 1, f.uploadMiB > 1<<40:
 		return cli.Usagef("--max-requests and --max-upload must be at least 1")
 	}
@@ -124,8 +137,21 @@ func (f *proxyFlags) check() error {
 	return nil
 }
 
-func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
-	handler, err := a.newProxy(g, f)
+func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
+	cfg, err := a.Load(ctx)
+	if err != nil {
+		return err
+	}
+	served, err := a.servedCredentials(cfg)
+	if err != nil {
+		return err
+	}
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	handler, err := a.newProxy(cfg, served, l, f)
 	if err != nil {
 		return err
 	}
@@ -171,35 +197,34 @@ func proxyURL(at net.Addr) string {
 	return "http://" + at.String() + "/"
 }
 
-func (a *app) newProxy(g *gate, f proxyFlags) (*proxy.Proxy, error) {
-	cred, err := a.Chosen(g.cfg)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := cred.APIKey.Key(); err != nil {
-		return nil, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "%s", cred.APIKey.Advice())}
-	}
+func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.Ledger,
+	f proxyFlags) (*proxy.Proxy, error) {
 	log := a.Logger()
-	cred.APIKey.WarnExposed(log)
-	endpoint, err := url.Parse(g.cfg.YouTube.Endpoint)
-	if err != nil {
-		return nil, err
-	}
-	transport, err := upstream.Gate(
-		g.cfg.YouTube.Endpoint, g.cfg.Costs, g.Budget, cred.APIKey.Key, log)
-	if err != nil {
-		return nil, err
-	}
 	callers, err := readCallers(f.tokens, log)
 	if err != nil {
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}
+	estimates, err := meter.ParseEstimates(f.estimates, func(method, bucket string) error {
+		return checkEstimate(cfg, method, bucket)
+	})
+	if err != nil {
+		return nil, cli.Usagef("--estimate: %w", err)
+	}
 	limits := proxy.DefaultLimits()
 	limits.Requests, limits.Upload = f.requests, f.uploadMiB<<20
-	return &proxy.Proxy{
-		Transport: transport, Table: g.cfg.Costs, Upstream: endpoint, Hosts: f.hosts,
-		Origins: f.origins, Callers: callers, Limits: limits, Metrics: proxy.NewMetrics(), Log: log,
-	}, nil
+	p := &proxy.Proxy{Hosts: f.hosts, Origins: f.origins, Callers: callers, Limits: limits,
+		Metrics: proxy.NewMetrics(), Log: log}
+	for _, cred := range served {
+		up, err := newUpstream(cfg, cred, l, log)
+		if err != nil {
+			return nil, err
+		}
+		t := up.Transport
+		t.Estimates, t.Missed = estimates, p.Metrics.Missed
+		t.Drain = meter.Drain{Time: f.drain.Time, Bytes: f.drainMiB << 20}
+		p.Upstreams = append(p.Upstreams, up)
+	}
+	return p, nil
 }
 
 const maxTokens = 1 << 20 // bytes of the file

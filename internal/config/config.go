@@ -62,10 +62,17 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 			prices[m.ID] = m.Costs
 		}
 	}
-	return &quota.Budget{
+	b := &quota.Budget{
 		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
 		Prices: prices, Observe: c.Observe, Open: c.Open, Log: log,
 	}
+	for _, bucket := range table.Buckets() {
+		b.Unlimited = b.Unlimited || !bucket.Required
+		if len(bucket.Split) > 0 {
+			b.Split = append(b.Split, bucket.Name)
+		}
+	}
+	return b
 }
 
 // YouTube is where the upstream answers.
