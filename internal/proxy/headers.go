@@ -113,7 +113,8 @@ func (x *exchange) dropHeaders(h http.Header) {
 			delete(h, name)
 		}
 	}
-	for _, name := range []string{"Origin", "Referer", "Cookie", "Expect", TokenHeader} {
+	for _, name := range []string{"Origin", "Referer", "Cookie", "Expect", TokenHeader,
+		"X-Api-Key", "Api-Key"} { // of whatever API: the caller's are never the upstream's
 		h.Del(name)
 	}
 	for _, name := range x.up.secretHeaders() {
