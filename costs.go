@@ -1,10 +1,14 @@
 // Package quotabudget holds the files that ship inside the programs.
 package quotabudget
 
-import _ "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
-//go:embed costs.yaml
-var costs string
+//go:embed costs.yaml costs/*.yaml
+var costs embed.FS
 
-// Costs is the text of costs.yaml as it ships: what the upstream bills. internal/costs reads it.
-func Costs() []byte { return []byte(costs) }
+// Costs is the price lists as they ship, costs.yaml and what it names: what each upstream bills.
+// internal/costs reads them.
+func Costs() fs.FS { return costs }

@@ -36,7 +36,10 @@ yamlfile: spell
 endpoint:
 sqlite:
 version:
-costs: . quota spell yamlfile
+costs: . costs/answer costs/formula quota spell yamlfile
+costs/answer:
+costs/formula: costs/answer costs/graphql quota
+costs/graphql:
 catalog: sqlite
 ledger/redistest:
 ledger/redisledger: quota lua
@@ -53,6 +56,7 @@ youtube: endpoint quota youtube/bounds youtube/fault
 youtube/bounds: quota
 youtube/fault: youtube/bounds
 youtube/youtubetest:
+standin:
 ingest: catalog meter quota regions youtube youtube/fault
 upstream: costs meter endpoint quota youtube/fault
 upstream/upstreamtest: config costs meter quota upstream youtube/youtubetest
@@ -100,6 +104,8 @@ var owners = []struct {
 	{"github.com/redis/go-redis", "ledger/redisledger ledger/redistest limit/redislimit", false},
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},
+	{"github.com/expr-lang/expr", "costs/formula", true},
+	{"github.com/vektah/gqlparser", "costs/graphql", true},
 	{"github.com/guptarohit/asciigraph", "picture", true},
 	{"github.com/danielgtaylor/huma", "serve", false},
 	{"github.com/spf13/cobra", "cli cmd/quotactl cmd/ingestor", true},

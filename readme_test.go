@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
 )
 
 // documents are what people read: the README, the pages of the manual, and what contributors read.
@@ -183,11 +184,18 @@ func TestExampleConfiguration(t *testing.T) {
 	}
 }
 
-// The examples of configuration in the documents are such that the programs take them.
+// The examples of configuration in the documents are such that the programs take them, and so are
+// those of price lists, which begin with their hosts.
 func TestDocumentedConfiguration(t *testing.T) {
 	for _, path := range documents(t) {
 		yaml := regexp.MustCompile("(?s)```yaml\n(.*?)```")
 		for i, block := range yaml.FindAllStringSubmatch(read(t, path), -1) {
+			if strings.HasPrefix(block[1], "hosts:") {
+				if _, err := costs.Parse([]byte(block[1])); err != nil {
+					t.Errorf("%s: YAML block %d: %v", path, i+1, err)
+				}
+				continue
+			}
 			file := filepath.Join(t.TempDir(), "quota.yaml")
 			must(t, os.WriteFile(file, []byte(block[1]), 0o600))
 			home := func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }

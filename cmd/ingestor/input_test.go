@@ -66,7 +66,7 @@ func writer(t *testing.T, path string, p *process) *os.File {
 
 // TestConfigFromCommand: a configuration may come from a command, and so may a price list.
 func TestConfigFromCommand(t *testing.T) {
-	costs, err := filepath.Abs("../../costs.yaml")
+	costs, err := filepath.Abs("../../costs/youtube.yaml")
 	must(t, err)
 	script := `p() { exec ingestor plan -o json --config <(printf "$0" "$1"); }; p <(cat "$1")`
 	text := `costs: %s\ningest: {pages: 3}\n`

@@ -54,7 +54,7 @@ Ctrl-C and SIGTERM stop it after the requests under way.`,
 }
 
 func (a *app) serve(ctx context.Context, address string, demo bool) error {
-	if address != "" && !addressable(address) {
+	if address != "" && !cli.Addressable(address) {
 		return cli.Usagef("--listen %q: write host:port, such as %s", address, config.DefaultServe)
 	}
 	cfg, stop, err := a.loadOrDemo(ctx, demo)

@@ -2,11 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"strings"
 	"time"
 
@@ -84,42 +79,15 @@ func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", f.listen)
-	if err != nil {
-		return cli.Hint(err, "another program may listen there; port 0 picks a free one")
-	}
-	fmt.Fprintf(a.Stdout, "http://%s/\n", listener.Addr())
-	a.Logger().Info("stand-in listens", "address", listener.Addr().String())
-	web := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(listener) }()
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	err = web.Close()
-	out := json.NewEncoder(a.Stdout)
-	return errors.Join(err, out.Encode(server.Counts()))
-}
-
-func addressable(text string) bool {
-	_, port, err := net.SplitHostPort(text)
-	if err != nil || port == "" {
-		return false
-	}
-	_, err = net.LookupPort("tcp", port)
-	return err == nil
+	return a.ServeStandin(ctx, f.listen, server, func() any { return server.Counts() })
 }
 
 func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
-	switch {
-	case f.listen == "":
-		return nil, cli.Hint(cli.Usagef("--listen is missing"),
-			"ingestor standin --listen 127.0.0.1:8080")
-	case !addressable(f.listen):
-		return nil, cli.Usagef("--listen %q: write host:port, such as 127.0.0.1:8080", f.listen)
-	case f.units < 0, f.minute < 0, f.latency < 0, f.move < 0:
+	err := cli.CheckListen(f.listen, "ingestor standin --listen 127.0.0.1:8080")
+	if err != nil {
+		return nil, err
+	}
+	if f.units < 0 || f.minute < 0 || f.latency < 0 || f.move < 0 {
 		return nil, cli.Usagef("--units, --minute-units, --latency and --page-move are 0 or more")
 	}
 	s := &youtubetest.Server{MinuteLimit: f.minute, Latency: f.latency, PageMove: f.move,
@@ -127,7 +95,6 @@ func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
 	if limited {
 		s.Limits = map[string]int64{"default": f.units}
 	}
-	var err error
 	if s.Faults, err = youtubetest.ParseFaults(f.faults...); err != nil {
 		return nil, cli.Usagef("%w", err)
 	}

@@ -203,7 +203,7 @@ func TestPriceList(t *testing.T) {
 	}
 	path := write(t, "costs: own/costs.yaml")
 	own := filepath.Join(filepath.Dir(path), "own")
-	data, err := os.ReadFile("../../costs.yaml")
+	data, err := os.ReadFile("../../costs/youtube.yaml")
 	must(t, err)
 	must(t, os.Mkdir(own, 0o700))
 	text := strings.Replace(string(data), "2026-06-01   #", "2031-01-01   #", 1)

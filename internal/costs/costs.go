@@ -6,19 +6,21 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"quotabudget"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
 )
 
-// Table is a price list in one of its profiles. It never changes, so it may be shared.
+// Table is the price list of one upstream in one of its profiles. It never changes, so it may be
+// shared.
 type Table struct {
-	Version string   // the day on which its newest figures came into force
-	Service string   // the upstream's name: youtube.googleapis.com
-	Hosts   []string // where the upstream answers
+	Upstream   string   // its name in the list
+	Version    string   // the day on which its newest figures came into force; "" for unknown
+	Service    string   // the upstream's own name for itself; "" where it has none
+	Hosts      []string // where the upstream answers
+	Endpoint   string   // URL that requests are sent to, which ends in a slash
+	Credential Place
 
 	profile   string
 	profiles  map[string]profile
@@ -29,27 +31,67 @@ type Table struct {
 	listed    map[string]Method // as the file lists them
 	methods   map[string]Method // with the prices of the profile
 	routes    *segment
+
+	facts    []fact // of a request, by which buckets are split
+	errors   errorForm
+	learn    []learning
+	refusals []refusing
+}
+
+// Place is where a request carries the credential: a header, or a parameter of the query. The zero
+// Place is a bearer token.
+type Place struct {
+	Header string // Authorization
+	Prefix string // what comes before the credential in the header: "Bearer "
+	Query  string // name of the parameter; "" when it is a header
+
+	// What else may hold a credential: a request that has one of its own there is not for us to
+	// send on.
+	Params  []string
+	Headers []string
 }
 
 // Bucket is a pool of the upstream's quota.
 type Bucket struct {
-	Name   string
-	Metric string       // the upstream's name for it: youtube.googleapis.com/default
-	Daily  int64        // units that a new project is given each day
-	Reset  quota.Window // the upstream's day
+	Name     string
+	Metric   string       // the upstream's name for it: example.com/default; "" for none
+	Unit     Unit         // what it counts
+	Daily    int64        // units that a new account is given each day; 0 where the list has limits
+	Reset    quota.Window // the upstream's day; zero where it has none
+	Split    []string     // facts of a request, for each of which it has a part of its own
+	Required bool         // its limits hold where none are configured
+	Limits   []quota.Limit
+	Source   Source // of the limits
+	Note     string
 }
 
 // Method is one priced operation.
 type Method struct {
-	ID     string // as in the discovery document: youtube.videos.list
+	ID     string // as in the discovery document: things.list
 	Verb   string // GET
-	Path   string // /youtube/v3/captions/{id}; a name in braces stands for one segment
+	Path   string // /v3/captions/{id}; a name in braces stands for one segment
 	Upload bool   // also reached below the upload paths
 	OAuth  bool   // takes the token of a user in place of an API key
-	// what one call takes, in the order of the table's buckets; at least one, each at least 1 unit
+	// what one call takes, in the order of the table's buckets; of a method whose price depends on
+	// the request or on the answer, what does not
 	Costs  []quota.Cost
+	Terms  []Term // all that it takes, by bucket
 	Source Source
 	Note   string
+
+	routes []route
+	rules  *rules
+}
+
+// Known reports whether a call takes the same units each time: Costs, known before it is made.
+func (m Method) Known() bool { return m.rules == nil }
+
+// Term is what a call takes from one bucket, as the list writes it.
+type Term struct {
+	Bucket string
+	Take   string // known when the call is made: "1", "len(body.items)"
+	Hold   string // estimated when it is made
+	Settle string // known after it
 }
 
 // Source is where a figure comes from.
@@ -67,17 +109,6 @@ type price struct {
 	source Source
 }
 
-// Default is the table that ships with the programs.
-func Default() *Table { return shipped() }
-
-var shipped = sync.OnceValue(func() *Table {
-	t, err := Parse(quotabudget.Costs())
-	if err != nil {
-		panic(fmt.Sprintf("costs: the embedded costs.yaml: %v", err)) // a test reads it
-	}
-	return t
-})
-
 // Profile is the same table with the prices of the named profile.
 func (t *Table) Profile(name string) (*Table, error) {
 	p, ok := t.profiles[name]
@@ -89,7 +120,7 @@ func (t *Table) Profile(name string) (*Table, error) {
 	view.profile, view.methods = name, maps.Clone(t.listed)
 	for id, price := range p.prices {
 		m := view.methods[id]
-		m.Costs, m.Source = price.costs, price.source
+		m.Costs, m.Terms, m.Source = price.costs, termsOf(price.costs), price.source
 		view.methods[id] = m
 	}
 	return &view, nil
@@ -133,19 +164,29 @@ func (t *Table) Methods() []Method {
 func (t *Table) Buckets() []Bucket {
 	drawn := map[string]bool{}
 	for _, m := range t.methods {
-		for _, c := range m.Costs {
-			drawn[c.Bucket] = true
+		for _, term := range m.Terms {
+			drawn[term.Bucket] = true
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(t.buckets), func(b Bucket) bool { return !drawn[b.Name] })
 }
 
-// Reset is the upstream's day of a bucket; UTC's of one that the list does not have.
-func (t *Table) Reset(bucket string) quota.Window {
+// Bucket is the bucket of the profile with that name, or the one that a part such as output/small
+// is of, if there is one.
+func (t *Table) Bucket(name string) (Bucket, bool) {
+	name, _, _ = strings.Cut(name, "/")
 	for _, b := range t.Buckets() {
-		if b.Name == bucket {
-			return b.Reset
+		if b.Name == name {
+			return b, true
 		}
+	}
+	return Bucket{}, false
+}
+
+// Reset is the upstream's day of a bucket; UTC's of one that the list gives none.
+func (t *Table) Reset(bucket string) quota.Window {
+	if b, ok := t.Bucket(bucket); ok && b.Reset.IsCalendar() {
+		return b.Reset
 	}
 	return quota.Window{Calendar: "day", Zone: time.UTC}
 }
@@ -154,7 +195,7 @@ func (t *Table) Reset(bucket string) quota.Window {
 // one.
 func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
 	for _, b := range t.Buckets() {
-		if b.Metric == metric {
+		if b.Metric == metric && metric != "" {
 			return b, true
 		}
 	}
@@ -164,18 +205,24 @@ func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
 // defaultHeadroom is the share of a limit kept for people where nothing is configured, in percent.
 const defaultHeadroom = 5
 
-// DefaultLimits is what applies where nothing is configured: each bucket's daily units twice, in
-// any 24 hours and in the upstream's calendar day, with a headroom of 5 %, rounded down so that a
-// small limit is not all headroom.
+// DefaultLimits is what applies where nothing is configured: the limits of the buckets that are
+// required. Daily units limit twice, in any 24 hours and in the upstream's calendar day, with a
+// headroom of 5 %, rounded down so that a small limit is not all headroom.
 func (t *Table) DefaultLimits() []quota.Limit {
 	var limits []quota.Limit
 	for _, b := range t.Buckets() {
-		for _, w := range []quota.Window{quota.Sliding(24 * time.Hour), b.Reset} {
-			limits = append(limits, quota.Limit{
-				Bucket: b.Name, Units: b.Daily, Headroom: b.Daily * defaultHeadroom / 100,
-				Window: w,
-			})
+		if b.Required {
+			limits = append(limits, b.Limits...)
 		}
+	}
+	return limits
+}
+
+// dailyLimits are the limits of a bucket of so many units a day.
+func (b Bucket) dailyLimits() (limits []quota.Limit) {
+	for _, w := range []quota.Window{quota.Sliding(24 * time.Hour), b.Reset} {
+		limits = append(limits, quota.Limit{Bucket: b.Name, Units: b.Daily,
+			Headroom: b.Daily * defaultHeadroom / 100, Window: w})
 	}
 	return limits
 }

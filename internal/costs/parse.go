@@ -1,143 +1,238 @@
 package costs
 
 import (
-	"errors"
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"quotabudget/internal/quota"
+	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/spell"
 	"quotabudget/internal/yamlfile"
 )
 
-// Parse reads a price list. It is strict: an unknown or repeated key, a bucket that is not
-// declared, a cost below 1, a route that two methods share and the like are errors, all of them
-// reported at once, each with its line.
-func Parse(data []byte) (*Table, error) {
-	root, problem := yamlfile.Document(data)
-	switch {
-	case problem != nil:
-		return nil, errors.New(problem.String())
-	case root == nil:
-		return nil, errors.New("line 1: the price list is empty")
-	}
-	r := &reader{sources: map[string]Source{}, metrics: map[string]string{},
-		places: map[string]int{}, table: Table{
-			profiles: map[string]profile{}, listed: map[string]Method{}, routes: &segment{},
-		}}
-	var methods, profiles, use *yaml.Node
-	r.Fields(root, "the price list", yamlfile.Fields{
-		"version":  func(n *yaml.Node) { r.table.Version = r.date(n, "version") },
-		"profile":  func(n *yaml.Node) { use = n },
-		"upstream": r.upstream,
-		"buckets":  func(n *yaml.Node) { r.each(n, "buckets", r.bucket) },
-		"sources":  func(n *yaml.Node) { r.each(n, "sources", r.source) },
-		"methods":  func(n *yaml.Node) { methods = n },
-		"profiles": func(n *yaml.Node) { profiles = n },
-	}, "version", "profile", "upstream", "buckets", "sources", "methods", "profiles")
-	// These refer to the others, in whatever order the file has them.
-	r.each(methods, "methods", r.method)
-	r.each(profiles, "profiles", r.profile)
-	t := r.inUse(use)
-	var errs []error
-	for _, p := range r.Sorted() {
-		errs = append(errs, errors.New(p.String()))
-	}
-	return t, errors.Join(errs...)
+// reader gathers the table of one upstream and what is wrong with it.
+type reader struct {
+	*parser
+	yamlfile.Reader
+	table   Table
+	sources map[string]Source
+	metrics map[string]string // buckets by their metrics
+	places  map[string]int    // of the buckets in the table, by name
+	scope   formula.Scope     // of the names that every expression may use
+	failed  *yaml.Node        // what a failed call takes where its method does not say
+	splits  []string          // names of the facts, those with a mistake too
+	names   []string          // of the upstreams of a front door
+	old     bool              // the form of one upstream whose prices are all known
 }
 
+func newReader(p *parser, name string) *reader {
+	return &reader{parser: p, sources: map[string]Source{}, metrics: map[string]string{},
+		places: map[string]int{}, scope: formula.Scope{Tables: map[string]formula.Table{}},
+		table: Table{Upstream: name, profiles: map[string]profile{}, listed: map[string]Method{},
+			routes: &segment{}}}
+}
+
+// read reads the price list of an upstream.
+func (r *reader) read(root *yaml.Node) *Table {
+	held := map[string]*yaml.Node{}
+	later := func(key string) func(*yaml.Node) {
+		return func(n *yaml.Node) { held[key] = n }
+	}
+	known := r.upstreamFields()
+	r.old = hasKey(root, "upstream")
+	required := []string{"hosts", "buckets", "sources", "methods"}
+	if r.old {
+		required = []string{"version", "profile", "upstream", "buckets", "sources", "methods",
+			"profiles"}
+		known["upstream"] = r.upstreamSection
+	}
+	known["version"] = func(n *yaml.Node) { r.table.Version = r.date(n, "version") }
+	known["note"] = func(n *yaml.Node) { r.text(n, "note") } // for who reads the file
+	for _, key := range sections {
+		known[key] = later(key)
+	}
+	r.fields(root, "the price list", "list", known, required...)
+	// Each of these refers to those before it, in whatever order the file has them.
+	read := map[string]func(*yaml.Node){
+		"sources":  func(n *yaml.Node) { r.each(n, "sources", r.source) },
+		"tables":   func(n *yaml.Node) { r.each(n, "tables", r.lookupTable) },
+		"split":    func(n *yaml.Node) { r.each(n, "split", r.fact) },
+		"buckets":  func(n *yaml.Node) { r.each(n, "buckets", r.bucket) },
+		"failed":   func(n *yaml.Node) { r.failed = n },
+		"methods":  func(n *yaml.Node) { r.each(n, "methods", r.method) },
+		"errors":   r.errorForm,
+		"learn":    func(n *yaml.Node) { r.List(n, "learn", r.learning) },
+		"refusals": func(n *yaml.Node) { r.List(n, "refusals", r.refusing) },
+		"profiles": func(n *yaml.Node) { r.each(n, "profiles", r.profile) },
+	}
+	for _, key := range sections {
+		if n := held[key]; n != nil && read[key] != nil {
+			read[key](n)
+		}
+	}
+	return r.inUse(held["profile"])
+}
+
+// sections are the parts of a list that refer to one another, in the order in which they are read.
+var sections = [...]string{"sources", "tables", "split", "buckets", "failed", "methods", "errors",
+	"learn", "refusals", "profiles", "profile"}
+
+// usualProfile is the profile of a list that names none.
+const usualProfile = "current"
+
 func (r *reader) inUse(use *yaml.Node) *Table {
-	if use == nil || r.Full() {
+	if r.Full() {
 		return nil
 	}
-	name, ok := r.Text(use, "profile")
-	if !ok {
+	name := usualProfile
+	if len(r.table.profiles) == 0 && !r.old {
+		r.table.profiles[name] = profile{}
+	}
+	if use != nil {
+		name = r.text(use, "profile")
+	} else if r.old {
 		return nil
 	}
 	t, err := r.table.Profile(name)
-	if err != nil {
+	if err != nil && use != nil && name != "" {
 		r.Add(use, "%v", err)
 	}
-	if len(r.Problems) > 0 {
+	if len(r.Problems) > 0 || err != nil {
 		return nil
 	}
 	return t
 }
 
-// each reads a mapping that holds at least one pair; a missing one is reported as such.
+// fields is Fields, of a section of the list's schema.
+func (r *reader) fields(n *yaml.Node, what, section string, known yamlfile.Fields,
+	required ...string) {
+	if r.keys != nil {
+		if r.keys[section] == nil {
+			r.keys[section] = map[string]bool{}
+		}
+		for key := range known {
+			r.keys[section][key] = true
+		}
+	}
+	r.Fields(n, what, known, required...)
+}
+
+// each reads a mapping that holds at least one pair.
 func (r *reader) each(n *yaml.Node, what string, read yamlfile.Pair) {
 	if n != nil && r.Each(n, what, read) && len(n.Content) == 0 {
 		r.Add(n, "%s: write at least one", what)
 	}
 }
 
-// reader gathers a table and what is wrong with it.
-type reader struct {
-	yamlfile.Reader
-	table   Table
-	sources map[string]Source
-	metrics map[string]string // buckets by their metrics
-	places  map[string]int    // of the buckets in the table, by name
-}
-
 // maxUploads is how many prefixes a method's route may be repeated under.
 const maxUploads = 16
 
-func (r *reader) upstream(n *yaml.Node) {
-	r.Fields(n, "upstream", yamlfile.Fields{
+// upstreamSection is where the old form has these fields.
+func (r *reader) upstreamSection(n *yaml.Node) {
+	r.fields(n, "upstream", "upstream", r.upstreamFields(), "service", "hosts", "uploads")
+	r.table.Upstream, _, _ = strings.Cut(r.table.Service, ".")
+}
+
+// upstreamFields say where the upstream is, and how it takes requests.
+func (r *reader) upstreamFields() yamlfile.Fields {
+	return yamlfile.Fields{
 		"service": func(n *yaml.Node) { r.table.Service = r.text(n, "service") },
-		"hosts":   func(n *yaml.Node) { r.table.Hosts = r.texts(n, "hosts") },
-		"uploads": func(n *yaml.Node) {
-			prefixes := r.texts(n, "uploads")
-			if len(prefixes) > maxUploads {
-				r.Add(n, "%d upload paths: %d at most", len(prefixes), maxUploads)
-				return
-			}
-			for _, prefix := range prefixes {
-				if !pathForm.MatchString(prefix) {
-					r.Add(n, "upload path %q: write it as /upload", prefix)
+		"hosts": func(n *yaml.Node) {
+			r.table.Hosts = r.texts(n, "hosts")
+			for _, host := range r.table.Hosts {
+				if !hostForm.MatchString(host) {
+					r.Add(n, "hosts: %q is not a host such as api.example.com", spell.Clip(host))
 				}
-				r.table.uploads = append(r.table.uploads, prefix)
+				r.table.Endpoint = cmp.Or(r.table.Endpoint, "https://"+host+"/")
 			}
 		},
-		"override": func(n *yaml.Node) { r.table.overrides = r.texts(n, "override") },
-		"oauth":    func(n *yaml.Node) { r.table.oauth = r.Bool(n, "oauth") },
-	}, "service", "hosts", "uploads")
-}
-
-func (r *reader) bucket(name string, key, n *yaml.Node) {
-	if err := quota.CheckName(name); err != nil {
-		r.Add(key, "bucket %v", err)
-	}
-	b := Bucket{Name: name}
-	r.Fields(n, "bucket "+spell.Clip(name), yamlfile.Fields{
-		"metric": func(n *yaml.Node) { b.Metric = r.text(n, "metric") },
-		"daily":  func(n *yaml.Node) { b.Daily = r.Number(n, "daily", 0, quota.MaxUnits) },
-		"timezone": func(n *yaml.Node) {
-			var err error
-			if b.Reset, err = quota.ParseWindow("day", r.text(n, "timezone")); err != nil {
-				r.Add(n, "timezone: %v", err)
+		"endpoint": func(n *yaml.Node) {
+			text := r.text(n, "endpoint")
+			if !endpointForm.MatchString(text) {
+				r.Add(n, "endpoint: %q is not an address such as https://api.example.com/",
+					spell.Clip(text))
 			}
+			r.table.Endpoint = strings.TrimSuffix(text, "/") + "/"
 		},
-	}, "metric", "daily", "timezone")
-	if other, ok := r.metrics[b.Metric]; ok {
-		r.Add(n, "bucket %s has the metric of %s", name, other)
+		"credential": r.credential,
+		"uploads":    r.uploads,
+		"override":   func(n *yaml.Node) { r.table.overrides = r.texts(n, "override") },
+		"oauth":      func(n *yaml.Node) { r.table.oauth = r.Bool(n, "oauth") },
 	}
-	r.metrics[b.Metric], r.places[name] = name, len(r.table.buckets)
-	r.table.buckets = append(r.table.buckets, b)
 }
 
-var statuses = [...]string{"official", "secondary", "unverified"}
+var (
+	hostForm     = regexp.MustCompile(`^[a-z0-9.-]+(:\d+)?$`)
+	endpointForm = regexp.MustCompile(`^https?://[a-z0-9.:\[\]-]+(/[A-Za-z0-9_.~-]+)*/?$`)
+	headerForm   = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+	paramForm    = regexp.MustCompile(`^[$A-Za-z0-9_.-]+$`)
+)
+
+func (r *reader) uploads(n *yaml.Node) {
+	prefixes := r.texts(n, "uploads")
+	if len(prefixes) > maxUploads {
+		r.Add(n, "%d upload paths: %d at most", len(prefixes), maxUploads)
+		return
+	}
+	for _, prefix := range prefixes {
+		if !pathForm.MatchString(prefix) {
+			r.Add(n, "upload path %q: write it as /upload", prefix)
+		}
+		r.table.uploads = append(r.table.uploads, prefix)
+	}
+}
+
+// credential reads the place of the credential: {header: x-api-key}, {query: key} or bearer.
+func (r *reader) credential(n *yaml.Node) {
+	var p Place
+	if n.Kind == yaml.ScalarNode {
+		if r.text(n, "credential") != "bearer" {
+			r.Add(n, "credential: write bearer, {header: NAME} or {query: NAME}")
+		}
+		r.table.Credential = bearer()
+		return
+	}
+	r.fields(n, "credential", "credential", yamlfile.Fields{
+		"header":  func(n *yaml.Node) { p.Header = r.form(n, "header", headerForm) },
+		"prefix":  func(n *yaml.Node) { p.Prefix = r.text(n, "prefix") },
+		"query":   func(n *yaml.Node) { p.Query = r.form(n, "query", paramForm) },
+		"params":  func(n *yaml.Node) { p.Params = r.forms(n, "params", paramForm) },
+		"headers": func(n *yaml.Node) { p.Headers = r.forms(n, "headers", headerForm) },
+	})
+	if (p.Header == "") == (p.Query == "") {
+		r.Add(n, "credential: write header or query, one of them")
+	}
+	r.table.Credential = p
+}
+
+func bearer() Place { return Place{Header: "Authorization", Prefix: "Bearer "} }
+
+// form is a text of a form, "" where it has another.
+func (r *reader) form(n *yaml.Node, what string, form *regexp.Regexp) string {
+	text, ok := r.Text(n, what)
+	if ok && !form.MatchString(text) {
+		r.Add(n, "%s: %q is not a name", what, spell.Clip(text))
+		return ""
+	}
+	return text
+}
+
+func (r *reader) forms(n *yaml.Node, what string, form *regexp.Regexp) (all []string) {
+	r.List(n, what, func(n *yaml.Node) { all = append(all, r.form(n, what, form)) })
+	return all
+}
+
+var statuses = [...]string{"official", "secondary", "unverified", "verified"}
 
 func (r *reader) source(name string, _, n *yaml.Node) {
 	var s Source
-	r.Fields(n, "source "+spell.Clip(name), yamlfile.Fields{
+	r.fields(n, "source "+spell.Clip(name), "source", yamlfile.Fields{
 		"status": func(n *yaml.Node) {
 			if s.Status = r.text(n, "status"); !slices.Contains(statuses[:], s.Status) {
-				r.Add(n, "status %q: it is official, secondary or unverified", s.Status)
+				r.Add(n, "status %q: it is official, secondary, verified or unverified", s.Status)
 			}
 		},
 		"date": func(n *yaml.Node) { s.Date = r.date(n, "date") },
@@ -146,101 +241,12 @@ func (r *reader) source(name string, _, n *yaml.Node) {
 	r.sources[name] = s
 }
 
-var idForm = regexp.MustCompile(`^[a-zA-Z0-9]+(\.[a-zA-Z0-9]+)+$`)
-
-func (r *reader) method(id string, key, n *yaml.Node) {
-	if !idForm.MatchString(id) {
-		r.Add(key, "%q is not the ID of a method, such as youtube.videos.list", id)
-	}
-	m := Method{ID: id, OAuth: r.table.oauth}
-	r.Fields(n, "method "+spell.Clip(id), yamlfile.Fields{
-		"route":  func(n *yaml.Node) { m.Verb, m.Path = r.route(n) },
-		"cost":   func(n *yaml.Node) { m.Costs = r.costs(n) },
-		"source": func(n *yaml.Node) { m.Source = r.sourceOf(n) },
-		"upload": func(n *yaml.Node) { m.Upload = r.Bool(n, "upload") },
-		"oauth":  func(n *yaml.Node) { m.OAuth = r.Bool(n, "oauth") },
-		"note":   func(n *yaml.Node) { m.Note = r.text(n, "note") },
-	}, "route", "cost", "source")
-	r.table.listed[id] = m
-	if m.Path == "" {
-		return
-	}
-	paths := []string{m.Path}
-	if m.Upload {
-		for _, prefix := range r.table.uploads {
-			paths = append(paths, prefix+m.Path)
-		}
-	}
-	for _, path := range paths {
-		if other := r.table.routes.add(m.Verb, path, id); other != "" {
-			r.Add(n, "methods %s and %s share the route %s %s", other, id, m.Verb, path)
-		}
-	}
-}
-
-var (
-	pathForm = regexp.MustCompile(`^(/[A-Za-z0-9_.:-]+|/\{[A-Za-z0-9_]+\})+$`)
-	verbs    = [...]string{"GET", "POST", "PUT", "PATCH", "DELETE"}
-)
-
-func (r *reader) route(n *yaml.Node) (verb, path string) {
-	text := r.text(n, "route")
-	verb, path, _ = strings.Cut(text, " ")
-	if !slices.Contains(verbs[:], verb) || !pathForm.MatchString(path) {
-		r.Add(n, "route %q: write a verb and a path, such as GET /youtube/v3/videos", text)
-		return "", ""
-	}
-	return verb, path
-}
-
-// costs reads the units by bucket and puts them in the order of the buckets.
-func (r *reader) costs(n *yaml.Node) []quota.Cost {
-	var costs []quota.Cost
-	r.each(n, "cost", func(bucket string, key, n *yaml.Node) {
-		if _, ok := r.places[bucket]; !ok {
-			r.Add(key, "bucket %q is not among the buckets", bucket)
-		}
-		costs = append(costs, quota.Cost{Bucket: bucket,
-			Units: r.Number(n, "cost of "+spell.Clip(bucket), 1, quota.MaxUnits)})
-	})
-	slices.SortFunc(costs, func(a, b quota.Cost) int {
-		return r.places[a.Bucket] - r.places[b.Bucket]
-	})
-	return costs
-}
-
 func (r *reader) sourceOf(n *yaml.Node) Source {
 	s, ok := r.sources[r.text(n, "source")]
 	if !ok {
 		r.Add(n, "source %q is not among the sources", n.Value)
 	}
 	return s
-}
-
-func (r *reader) profile(name string, _, n *yaml.Node) {
-	p := profile{prices: map[string]price{}}
-	r.Fields(n, "profile "+spell.Clip(name), yamlfile.Fields{
-		"note": func(n *yaml.Node) { r.text(n, "note") }, // for who reads the file
-		"methods": func(n *yaml.Node) {
-			r.each(n, "methods", func(id string, key, n *yaml.Node) {
-				if _, ok := r.table.listed[id]; !ok {
-					r.Add(key, "profile %s prices %q, which is not among the methods%s", name, id,
-						didYouMean(id, r.table.listed))
-				}
-				p.prices[id] = r.price(id, n)
-			})
-		},
-	})
-	r.table.profiles[name] = p
-}
-
-func (r *reader) price(id string, n *yaml.Node) price {
-	var p price
-	r.Fields(n, "method "+spell.Clip(id), yamlfile.Fields{
-		"cost":   func(n *yaml.Node) { p.costs = r.costs(n) },
-		"source": func(n *yaml.Node) { p.source = r.sourceOf(n) },
-	}, "cost", "source")
-	return p
 }
 
 // text is Text, "" where there is none.

@@ -58,8 +58,10 @@ func (t *Table) takesOverride(id string) bool {
 // segment is one place in the tree of routes.
 type segment struct {
 	literal map[string]*segment
-	any     *segment          // for a {name}
-	byVerb  map[string]string // the methods that end here
+	endings map[string]*segment // for {name}:word, by the word
+	any     *segment            // for {name}
+	rest    *segment            // for {name...}
+	byVerb  map[string]string   // the methods that end here
 }
 
 // add puts a route into the tree. It returns the method that has the route already, or "".
@@ -78,34 +80,83 @@ func (s *segment) add(verb, path, method string) string {
 }
 
 func (s *segment) child(part string) *segment {
-	if part[0] == '{' {
-		if s.any == nil {
-			s.any = &segment{}
+	name, ending, _ := strings.Cut(part, "}")
+	switch {
+	case part[0] != '{':
+		return step(&s.literal, part)
+	case ending != "":
+		return step(&s.endings, ending)
+	case strings.HasSuffix(name, "..."):
+		if s.rest == nil {
+			s.rest = &segment{}
 		}
-		return s.any
+		return s.rest
+	case s.any == nil:
+		s.any = &segment{}
 	}
-	if s.literal == nil {
-		s.literal = map[string]*segment{}
-	}
-	if s.literal[part] == nil {
-		s.literal[part] = &segment{}
-	}
-	return s.literal[part]
+	return s.any
 }
 
-// find is the methods at a path by their verbs: those of the literal segments, and of a template
-// where those lead nowhere.
+func step(steps *map[string]*segment, word string) *segment {
+	if *steps == nil {
+		*steps = map[string]*segment{}
+	}
+	if (*steps)[word] == nil {
+		(*steps)[word] = &segment{}
+	}
+	return (*steps)[word]
+}
+
+// find is the methods at a path by their verbs: those of the literal segments, and of the templates
+// where those lead nowhere, the narrower ones first.
 func (s *segment) find(parts []string) map[string]string {
 	if len(parts) == 0 {
 		return s.byVerb
 	}
-	if next := s.literal[parts[0]]; next != nil {
+	next := []*segment{s.literal[parts[0]], s.ending(parts[0]), s.any}
+	for _, next := range next {
+		if next == nil {
+			continue
+		}
 		if found := next.find(parts[1:]); found != nil {
 			return found
 		}
 	}
-	if s.any != nil {
-		return s.any.find(parts[1:])
+	if s.rest != nil {
+		return s.rest.byVerb
 	}
 	return nil
+}
+
+// ending is where a segment leads whose end is that of a {name}:word. A colon that is escaped may be
+// read as one, or not: it leads nowhere.
+func (s *segment) ending(part string) *segment {
+	colon := strings.LastIndexByte(part, ':')
+	if colon < 1 {
+		return nil
+	}
+	return s.endings[part[colon:]]
+}
+
+// values are what the {names} of a route stand for in a path.
+func (at route) values(path string) map[string]string {
+	values := map[string]string{}
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, word := range strings.Split(at.path[1:], "/") {
+		if i >= len(parts) {
+			return nil
+		}
+		name, ending, template := strings.Cut(strings.TrimPrefix(word, "{"), "}")
+		part, ends := strings.CutSuffix(parts[i], ending)
+		switch {
+		case word[0] != '{' && word != parts[i], !ends:
+			return nil
+		case strings.HasSuffix(name, "..."):
+			values[strings.TrimSuffix(name, "...")] = strings.Join(parts[i:], "/")
+			return values
+		case template:
+			values[name] = part
+		}
+	}
+	return values
 }

@@ -1,0 +1,80 @@
+package answer
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Form is how a value is written.
+type Form string
+
+// The forms of values.
+const (
+	Number   Form = "number"   // 1040
+	RFC3339  Form = "rfc3339"  // 2026-11-22T15:04:05Z
+	Epoch    Form = "epoch"    // 1795359845, seconds
+	Duration Form = "duration" // 6m0s, 12ms; a plain number is seconds
+	Seconds  Form = "seconds"  // 30, from now; or the date of HTTP, as Retry-After has it
+)
+
+// Forms lists them.
+func Forms() []Form { return []Form{Number, RFC3339, Epoch, Duration, Seconds} }
+
+// What is farther away is nonsense: an epoch that was read as seconds from now, or the reverse.
+const (
+	farthest   = 400 * 24 * time.Hour
+	firstEpoch = 1_000_000_000 // 2001
+	lastEpoch  = 1 << 33       // 2242
+)
+
+// Amount reads a whole number of units, rounded down. It is false for what is negative, missing or
+// no number.
+func Amount(text string) (int64, bool) {
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || !(n >= 0 && n <= 1<<53) {
+		return 0, false
+	}
+	return int64(n), true
+}
+
+// Moment reads a time in a form: a moment, or how long it is until then. It is false for nonsense.
+func Moment(text string, form Form) (at time.Time, after time.Duration, ok bool) {
+	text = strings.TrimSpace(text)
+	switch form {
+	case RFC3339:
+		at, err := time.Parse(time.RFC3339, text)
+		return at, 0, err == nil && at.Unix() >= firstEpoch && at.Unix() < lastEpoch
+	case Epoch:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(n >= firstEpoch && n < lastEpoch) {
+			return at, 0, false
+		}
+		whole, part := math.Modf(n)
+		return time.Unix(int64(whole), int64(part*1e9)).UTC(), 0, true
+	case Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return until(text)
+		}
+		return at, d, d > 0 && d <= farthest
+	case Seconds:
+		if at, err := time.Parse(httpDate, text); err == nil {
+			return at, 0, true
+		}
+		return until(text)
+	}
+	return at, 0, false
+}
+
+// httpDate is the form of dates in headers.
+const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
+
+func until(text string) (at time.Time, after time.Duration, ok bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0 && n <= farthest.Seconds()) {
+		return at, 0, false
+	}
+	return at, time.Duration(n * float64(time.Second)), true
+}

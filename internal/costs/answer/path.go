@@ -1,0 +1,66 @@
+// Package answer reads what an upstream answers, within bounds: values in JSON by their paths,
+// events of a stream, typed headers, packed bodies.
+package answer
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Find is the value at a path of keys and places, such as data.0.usage. It is false where the path
+// breaks off.
+func Find(value any, path string) (any, bool) {
+	for step := range strings.SplitSeq(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			next, ok := v[step]
+			if !ok {
+				return nil, false
+			}
+			value = next
+		case []any:
+			place, err := strconv.Atoi(step)
+			if err != nil || place < 0 || place >= len(v) {
+				return nil, false
+			}
+			value = v[place]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// Count is how many resources there are at a path, in which * stands for every key or place: the
+// items of a list, 1 for an object or another value, 0 for null and where the path breaks off.
+func Count(value any, path string) int { return count(value, strings.Split(path, ".")) }
+
+func count(value any, steps []string) (sum int) {
+	if len(steps) == 0 {
+		switch v := value.(type) {
+		case nil:
+			return 0
+		case []any:
+			return len(v)
+		}
+		return 1
+	}
+	if steps[0] != "*" {
+		next, ok := Find(value, steps[0])
+		if !ok {
+			return 0
+		}
+		return count(next, steps[1:])
+	}
+	switch v := value.(type) {
+	case []any:
+		for _, next := range v {
+			sum += count(next, steps[1:])
+		}
+	case map[string]any:
+		for _, next := range v {
+			sum += count(next, steps[1:])
+		}
+	}
+	return sum
+}

@@ -1,0 +1,124 @@
+package formula
+
+import (
+	"fmt"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+// checker rewrites an expression so that a path which breaks off is nil, collects what it refers
+// to, and refuses what could take long. The tree is visited from its leaves.
+type checker struct {
+	scope Scope
+	names map[string]bool
+	paths map[string]bool
+	err   error
+}
+
+func (c *checker) refuse(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf(format, args...)
+	}
+}
+
+// Visit is of ast.Visitor.
+func (c *checker) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		c.names[n.Value] = true
+	case *ast.MemberNode:
+		c.member(node, n)
+	case *ast.BuiltinNode:
+		c.builtin(node, n)
+	case *ast.PredicateNode:
+		c.predicate(n)
+	case *ast.BinaryNode:
+		c.binary(n)
+	case *ast.VariableDeclaratorNode:
+		c.refuse("let is not available in a price list")
+	}
+}
+
+// member makes a step of a path optional.
+func (c *checker) member(node *ast.Node, n *ast.MemberNode) {
+	n.Optional = true
+	if path, ok := pathOf(n); ok {
+		delete(c.paths, parentOf(path))
+		c.paths[path] = true
+	}
+	ast.Patch(node, &ast.ChainNode{Node: n})
+}
+
+// pathOf writes a path into JSON with dots: usage.input_tokens.
+func pathOf(node ast.Node) (path string, ok bool) {
+	switch n := node.(type) {
+	case *ast.IdentifierNode:
+		return n.Value, roots[n.Value]
+	case *ast.ChainNode:
+		return pathOf(n.Node)
+	case *ast.MemberNode:
+		head, ok := pathOf(n.Node)
+		switch step := n.Property.(type) {
+		case *ast.StringNode:
+			return head + "." + step.Value, ok
+		case *ast.IntegerNode:
+			return fmt.Sprintf("%s.%d", head, step.Value), ok
+		}
+	}
+	return "", false
+}
+
+func parentOf(path string) string {
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '.' {
+			return path[:i]
+		}
+	}
+	return ""
+}
+
+// builtin makes len(body) the length of the body in bytes.
+func (c *checker) builtin(node *ast.Node, n *ast.BuiltinNode) {
+	if n.Name != "len" || len(n.Arguments) != 1 {
+		return
+	}
+	root, ok := n.Arguments[0].(*ast.IdentifierNode)
+	if ok && sizes[root.Value] != "" {
+		delete(c.names, root.Value) // the parsed body is not needed for it
+		c.names[sizes[root.Value]] = true
+		ast.Patch(node, &ast.IdentifierNode{Value: sizes[root.Value]})
+	}
+}
+
+// predicate is what is asked of each item of a list. It may look at the item alone, so that the
+// time is in proportion to the list.
+func (c *checker) predicate(n *ast.PredicateNode) {
+	known := map[string]bool{}
+	for _, name := range c.scope.Facts {
+		known[name] = true
+	}
+	ast.Walk(&n.Node, visit(func(node *ast.Node) {
+		name, ok := (*node).(*ast.IdentifierNode)
+		if ok && !known[name.Value] && c.scope.Tables[name.Value].Rows == nil {
+			c.refuse("%s is used inside a predicate: use the item (#) alone there", name.Value)
+		}
+	}))
+}
+
+type visit func(*ast.Node)
+
+func (v visit) Visit(node *ast.Node) { v(node) }
+
+// binary notes that what ?? has on its left need not exist.
+func (c *checker) binary(n *ast.BinaryNode) {
+	switch n.Operator {
+	case "matches", "..", "**", "^":
+		c.refuse("the operator %s is not available in a price list", n.Operator)
+	case "??":
+		ast.Walk(&n.Left, visit(func(node *ast.Node) {
+			if path, ok := pathOf(*node); ok {
+				delete(c.paths, path)
+			}
+		}))
+	}
+}

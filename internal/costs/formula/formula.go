@@ -1,0 +1,174 @@
+// Package formula compiles the expressions of a price list and evaluates them within bounds.
+//
+// An expression is of the language of github.com/expr-lang/expr, less what could take long: it has
+// no loops of its own, no patterns and no variables. Names are checked when it is compiled; what a
+// request or an answer holds is known only when it is evaluated. A path into JSON that does not
+// exist is nil, wherever it breaks off, and only ?? can count with that.
+package formula
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/vm"
+
+	"quotabudget/internal/quota"
+)
+
+// The bounds of an expression.
+const (
+	maxText  = 2000 // bytes
+	maxNodes = 300
+)
+
+// Formula is a compiled expression. It never changes, so it may be shared.
+type Formula struct {
+	Text string
+
+	program *vm.Program
+	number  bool
+	names   map[string]bool // that it refers to
+	paths   []string        // into JSON, that must exist
+}
+
+// Number compiles an expression whose result is a number.
+func Number(text string, scope Scope) (*Formula, error) {
+	f, err := compile(text, scope, expr.AsFloat64())
+	if err == nil {
+		f.number = true
+	}
+	return f, err
+}
+
+// Condition compiles an expression that is true or false.
+func Condition(text string, scope Scope) (*Formula, error) {
+	return compile(text, scope, expr.AsBool())
+}
+
+// Text compiles an expression whose result is a text.
+func Text(text string, scope Scope) (*Formula, error) {
+	return compile(text, scope, expr.AsAny())
+}
+
+func compile(text string, scope Scope, options ...expr.Option) (*Formula, error) {
+	if len(text) > maxText {
+		return nil, fmt.Errorf("an expression of %d bytes: %d at most", len(text), maxText)
+	}
+	check := &checker{scope: scope, names: map[string]bool{}, paths: map[string]bool{}}
+	options = append(options, expr.Env(scope.types()), expr.MaxNodes(maxNodes),
+		expr.DisableAllBuiltins(), expr.Patch(check))
+	for _, name := range builtins() {
+		options = append(options, expr.EnableBuiltin(name))
+	}
+	options = append(options, scope.functions()...)
+	program, err := expr.Compile(text, options...)
+	if check.err != nil {
+		return nil, check.err
+	}
+	if err != nil {
+		return nil, errors.New(firstLine(err))
+	}
+	return &Formula{Text: text, program: program, names: check.names,
+		paths: slices.Sorted(maps.Keys(check.paths))}, nil
+}
+
+// Uses reports whether the expression refers to one of the names.
+func (f *Formula) Uses(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return f.names[name] })
+}
+
+// Constant reports whether the result is the same each time.
+func (f *Formula) Constant() bool { return len(f.names) == 0 }
+
+// IsNumber reports whether the result is a number.
+func (f *Formula) IsNumber() bool { return f.number }
+
+// MissingError is an expression that needs paths which the JSON does not have.
+type MissingError struct{ Paths []string }
+
+// Error names the paths.
+func (e *MissingError) Error() string { return strings.Join(e.Paths, ", ") + " is missing" }
+
+// Units evaluates a Number as units: whole, rounded up, from 0 to quota.MaxUnits. Less than a
+// millionth of a unit is the noise of fractions, and is not rounded up.
+func (f *Formula) Units(env Env) (int64, error) {
+	value, err := f.Value(env)
+	switch {
+	case err != nil:
+		return 0, err
+	case math.IsNaN(value) || math.IsInf(value, 0):
+		return 0, fmt.Errorf("%s is not a finite number", f.Text)
+	case value < 0:
+		return 0, fmt.Errorf("%s is negative: %g", f.Text, value)
+	}
+	if value = math.Ceil(value - 1e-6); value > quota.MaxUnits {
+		return 0, fmt.Errorf("%s is %g: at most %d units", f.Text, value, int64(quota.MaxUnits))
+	}
+	return int64(value), nil
+}
+
+// Value evaluates a Number.
+func (f *Formula) Value(env Env) (float64, error) {
+	result, err := f.run(env)
+	if err != nil {
+		return 0, err
+	}
+	value, ok := result.(float64)
+	if !ok {
+		return 0, fmt.Errorf("%s is not a number", f.Text)
+	}
+	return value, nil
+}
+
+// Holds evaluates a Condition. One that cannot be evaluated does not hold.
+func (f *Formula) Holds(env Env) bool {
+	result, err := f.run(env)
+	holds, ok := result.(bool)
+	return err == nil && ok && holds
+}
+
+// String evaluates a Text; it is "" where there is none.
+func (f *Formula) String(env Env) string {
+	result, err := f.run(env)
+	if err != nil {
+		return ""
+	}
+	switch result := result.(type) {
+	case string:
+		return result
+	case float64, int, bool:
+		return fmt.Sprint(result)
+	}
+	return ""
+}
+
+func (f *Formula) run(env Env) (any, error) {
+	result, err := expr.Run(f.program, map[string]any(env))
+	if err == nil && result != nil {
+		return result, nil
+	}
+	var missing []string
+	for _, path := range f.paths {
+		if !env.has(path) {
+			missing = append(missing, path)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return nil, &MissingError{missing}
+	case err == nil:
+		return nil, fmt.Errorf("%s has no value", f.Text)
+	}
+	return nil, fmt.Errorf("%s: %s", f.Text, firstLine(err))
+}
+
+// firstLine is the message of the library without the drawing below it.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}

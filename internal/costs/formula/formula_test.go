@@ -1,0 +1,201 @@
+package formula_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/quota"
+)
+
+func scope(kind formula.Kind) formula.Scope {
+	return formula.Scope{Kind: kind, Facts: []string{"model"}, Found: []string{"detail"},
+		Tables: map[string]formula.Table{
+			"price": {Rows: []formula.Row{{Key: "*", Number: 15}, {Key: "small*", Number: 1},
+				{Key: "small-2", Number: 0.25}}},
+			"class": {Words: true, Rows: []formula.Row{{Key: "small*", Word: "small"}}},
+		}}
+}
+
+// env is the request of the tests.
+func env(t testing.TB, body string) formula.Env {
+	t.Helper()
+	var doc any
+	if err := json.Unmarshal([]byte(body), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return formula.Env{"body": doc, "body_bytes": len(body), "answer": doc, "answer_bytes": len(body),
+		"usage": doc, "item": doc, "model": "small-2", "method": "a.b", "status": 200,
+		"query":  map[string]string{"origins": "a|b|c"},
+		"path":   map[string]string{"id": "7"},
+		"header": func(name string) string { return "h-" + name },
+		"count":  func(path string) float64 { return float64(len(path)) },
+		"held":   map[string]float64{"input": 40},
+		"p50":    50.0, "p90": 90.0, "p95": math.Inf(1), "p99": 99.0}
+}
+
+func TestUnits(t *testing.T) {
+	const body = `{"max":1000,"n":2.5,"list":[{"w":1},{"w":2}],"deep":{"a":{"b":7}},"text":"abc",` +
+		`"null":null}`
+	for _, c := range []struct {
+		text string
+		want int64
+	}{
+		{"3", 3}, {"len(body)", int64(len(body))}, {"body.max * 2", 2000}, {"body.n", 3},
+		{"body.deep.a.b", 7}, {"body.none ?? 5", 5}, {"body.none.of.this ?? 5", 5},
+		{"body.null ?? body.max", 1000}, {"(body.a ?? 0) + (body.b ?? 0) + 1", 1},
+		{"len(body.list)", 2}, {"sum(body.list, .w)", 3}, {"sum(body.list, #.w * price(model))", 1},
+		{`body["deep"]["a"]["b"]`, 7}, {"body.list[1].w", 2},
+		{`len(split(query.origins, "|"))`, 3}, {`len(path.id)`, 1}, {`len(header("x"))`, 3},
+		{`count("data")`, 4}, {"min(body.max, p95)", 1000}, {"min(body.max, p50, 70)", 50},
+		{"price(model) * 10", 3}, {`price("SMALL-1")`, 1}, {`price("other")`, 15},
+		{`class(model) == "small" ? 4 : 8`, 4}, {"0.1 * 3 * 10", 3}, {"0.25 * 5", 2},
+		{`len(filter(body.list, .w > 1))`, 1}, {`max(map(split("small-2,x", ","), price(#)))`, 15},
+		{`body.text contains "b" ? 1 : 0`, 1}, {"0", 0},
+		{`graphql_points({"query": "{a(first:100){b(first:100){c(first:1){id}}}}"})`, 101},
+	} {
+		f, err := formula.Number(c.text, scope(formula.Hold))
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		if got, err := f.Units(env(t, body)); err != nil || got != c.want {
+			t.Errorf("%s is %d, %v; want %d", c.text, got, err, c.want)
+		}
+	}
+}
+
+func TestUnitsThatAreNone(t *testing.T) {
+	const body = `{"max":1000,"text":"abc","no":-3,"big":1e300,"list":[1]}`
+	for text, want := range map[string]string{
+		"body.none": "body.none is missing", "body.none.deep + body.max": "body.none.deep is missing",
+		"body.a + body.b": "body.a, body.b is missing", "body.no": "negative: -3",
+		"body.max - 2000": "negative: -1000", "body.text": "body.text", "body.max / 0": "finite",
+		"0 / (body.max - 1000)": "finite", "body.big": "at most 1000000000000 units",
+		"body.big * body.big": "finite", "p95": "finite", `class("big")`: "",
+		`int(header("x"))`: "int", `price(body.max)`: "not a text",
+		"body.list": "body.list", "sum(body.max, #)": "body.max",
+		`graphql_points(body)`: "no such operation",
+	} {
+		f, err := formula.Number(text, scope(formula.Hold))
+		if err != nil && text == `class("big")` {
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, err := f.Units(env(t, body)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is %d, %v; want %s", text, got, err, want)
+		}
+	}
+}
+
+// TestMissing: what an answer lacks is named, and what may be missing is not.
+func TestMissing(t *testing.T) {
+	f, err := formula.Number("usage.a + usage.b.c + (usage.d ?? 0)", scope(formula.Answer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Units(env(t, `{"a":1,"b":{}}`))
+	missing, ok := errors.AsType[*formula.MissingError](err)
+	if !ok || !slices.Equal(missing.Paths, []string{"usage.b.c"}) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	for _, c := range []struct {
+		kind       formula.Kind
+		text, want string
+	}{
+		{formula.Request, "bodi.max", "unknown name bodi"},
+		{formula.Request, "p95", "unknown name p95"},
+		{formula.Request, "answer.x", "unknown name answer"},
+		{formula.Answer, "body.x", "unknown name body"},
+		{formula.Answer, "p95", "unknown name p95"},
+		{formula.Item, "status", "unknown name status"},
+		{formula.Request, `"ten"`, "expected float64, but got string"},
+		{formula.Request, "model", "expected float64, but got string"},
+		{formula.Request, "true", "expected float64, but got bool"},
+		{formula.Request, "body.a +", "unexpected token EOF"},
+		{formula.Request, "rate(model)", "unknown name rate"},
+		{formula.Request, "header(5)", "cannot use"},
+		{formula.Request, `now().Unix()`, "now"},
+		{formula.Request, `body.x matches "(a+)+" ? 1 : 0`, "operator matches is not available"},
+		{formula.Request, `len(1..1000000000)`, "operator .. is not available"},
+		{formula.Request, `2 ** 10`, "operator ** is not available"},
+		{formula.Request, `let x = body.a; x`, "let is not available"},
+		{formula.Request, `sum(body.a, len(body.b))`, "body is used inside a predicate"},
+		{formula.Request, `sum(body.a, len(split(header("x"), ",")))`,
+			"header is used inside a predicate"},
+		{formula.Request, `repeat("a", 1000000000)`, "repeat"},
+		{formula.Request, strings.Repeat("1+", 400) + "1", "node"},
+		{formula.Request, strings.Repeat("1+", 1400) + "1", "2000 at most"},
+		{formula.Request, "", "unexpected token EOF"},
+	} {
+		if _, err := formula.Number(c.text, scope(c.kind)); err == nil ||
+			!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.40s: %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+func TestConditionsAndTexts(t *testing.T) {
+	e := env(t, `{"error":{"code":"spent","n":5}}`)
+	e["reasons"] = []formula.Reason{{"a", ""}, {"KEY_BAD", "global"}}
+	e["says"] = func(words ...string) bool { return slices.Contains(words, "a") }
+	e["only"] = func(words ...string) bool { return false }
+	e["message"], e["cut"], e["detail"] = "10 per day", false, map[string]any{"unit": "1/d/x"}
+	for text, want := range map[string]bool{
+		`answer.error.code == "spent"`: true, `answer.no.code == "spent"`: false,
+		`status in [200, 403]`: true, `status >= 400`: false,
+		`says("b", "a") and message contains "per day"`:                true,
+		`any(reasons, .domain == "global" and .reason startsWith "K")`: true,
+		`detail.unit startsWith "1/d/"`:                                true, `detail.no startsWith "1"`: false,
+		`detail.no == nil`: true, `answer.error.n startsWith "5"`: false, `not cut`: true,
+		`answer.error.code in ["spent", "x"] and not only("a")`: true,
+	} {
+		f, err := formula.Condition(text, scope(formula.Refused))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if got := f.Holds(e); got != want {
+			t.Errorf("%s is %v", text, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"body.error.code": "spent", "body.error.n": "5", "body.no.x": "", "path.id": "7",
+		"class(model)": "small", "body.error": "", `query.none`: "",
+	} {
+		f, err := formula.Text(text, scope(formula.Request))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if got := f.String(e); got != want {
+			t.Errorf("%s is %q", text, got)
+		}
+	}
+}
+
+func FuzzNumber(f *testing.F) {
+	for _, seed := range []string{"len(body)/3", "min(body.max, p95)", "sum(body.list, .w)",
+		"usage.a ?? 0", `price(body["x"].y) * 2`, `body?.a?.b`, `max(map(body.l, #.x))`} {
+		f.Add(seed, `{"max":5,"list":[{"w":1}]}`)
+	}
+	f.Fuzz(func(t *testing.T, text, body string) {
+		if !json.Valid([]byte(body)) {
+			return
+		}
+		number, err := formula.Number(text, scope(formula.Hold))
+		if err != nil {
+			return
+		}
+		if units, err := number.Units(env(t, body)); err == nil &&
+			(units < 0 || units > quota.MaxUnits) {
+			t.Errorf("%s of %s is %d", text, body, units)
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package formula
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/types"
+
+	"quotabudget/internal/costs/answer"
+	"quotabudget/internal/costs/graphql"
+)
+
+// builtins are the functions of the language that expressions may use. Each takes time in
+// proportion to what it is given.
+func builtins() []string {
+	return strings.Fields("min max abs ceil floor round int float len lower upper trim split " +
+		"any all none filter map sum first last")
+}
+
+// Scope is which names an expression may use.
+type Scope struct {
+	Kind   Kind
+	Facts  []string         // of the request, as text: model
+	Tables map[string]Table // functions: price(model)
+	Found  []string         // objects of an error
+}
+
+// Kind is where an expression stands.
+type Kind int
+
+const (
+	Request Kind = iota // before the request is sent
+	Hold                // the same, and what was learned: p95
+	Answer              // after it
+	Refused             // after it, of an answer that says what is wrong
+	Item                // of one item of a list in an answer
+)
+
+// Quantiles are the names in a Hold, by their percentile.
+func Quantiles() map[string]int {
+	return map[string]int{"p50": 50, "p90": 90, "p95": 95, "p99": 99}
+}
+
+// Env is the values of the names in a scope.
+type Env map[string]any
+
+// Roots are the names of JSON, whose paths are known only when an expression is evaluated.
+var roots = map[string]bool{"body": true, "answer": true, "usage": true, "item": true}
+
+// sizes are the names that len of a body stands for.
+var sizes = map[string]string{"body": "body_bytes", "answer": "answer_bytes"}
+
+// types are the names of the scope; what JSON holds is of any type.
+func (s Scope) types() types.Map {
+	if s.Kind == Item {
+		return types.Map{"item": types.Any}
+	}
+	texts := types.TypeOf(map[string]string{})
+	env := types.Map{"method": types.String, "query": texts, "path": texts,
+		"header": types.TypeOf(func(string) string { return "" }),
+		"count":  types.TypeOf(func(string) float64 { return 0 })}
+	for _, name := range s.Facts {
+		env[name] = types.String
+	}
+	switch s.Kind {
+	case Hold:
+		for name := range Quantiles() {
+			env[name] = types.Float64
+		}
+		fallthrough
+	case Request:
+		env["body"], env["body_bytes"] = types.Any, types.Int
+	case Refused:
+		words := types.TypeOf(func(...string) bool { return false })
+		maps.Copy(env, types.Map{"message": types.String, "cut": types.Bool,
+			"reasons": types.TypeOf([]Reason{}), "says": words, "only": words})
+		for _, name := range s.Found {
+			env[name] = types.TypeOf(map[string]any{})
+		}
+		fallthrough
+	case Answer:
+		maps.Copy(env, types.Map{"answer": types.Any, "usage": types.Any, "status": types.Int,
+			"answer_bytes": types.Int, "held": types.TypeOf(map[string]float64{})})
+	}
+	return env
+}
+
+// Reserved reports whether a name means something in an expression already.
+func Reserved(name string) bool {
+	known := append(builtins(), "graphql_points", "true", "false", "nil", "let", "if", "else",
+		"in", "not", "and", "or", "matches", "contains")
+	for kind := Request; kind <= Item; kind++ {
+		known = append(known, slices.Collect(maps.Keys(Scope{Kind: kind}.types()))...)
+	}
+	return slices.Contains(known, name)
+}
+
+// Reason is one of the words by which an error says what is wrong.
+type Reason struct {
+	Reason string `expr:"reason"`
+	Domain string `expr:"domain"`
+}
+
+// functions are those that do not depend on the request.
+func (s Scope) functions() (options []expr.Option) {
+	for name, table := range s.Tables {
+		options = append(options, table.function(name))
+	}
+	if s.Kind != Request && s.Kind != Hold {
+		return options
+	}
+	return append(options, expr.Function("graphql_points", func(params ...any) (any, error) {
+		body, _ := params[0].(map[string]any)
+		query, _ := body["query"].(string)
+		variables, _ := body["variables"].(map[string]any)
+		operation, _ := body["operationName"].(string)
+		points, err := graphql.Points(graphql.Request{Query: query, Variables: variables,
+			Operation: operation})
+		return float64(points), err
+	}, new(func(any) float64)))
+}
+
+// has reports whether the path, which begins with a name of the environment, leads to a value.
+func (e Env) has(path string) bool {
+	name, rest, _ := strings.Cut(path, ".")
+	value, ok := e[name]
+	if ok && rest != "" {
+		value, ok = answer.Find(value, rest)
+	}
+	return ok && value != nil
+}
+
+// Table is figures, or words, by a key: the price of a token by model.
+type Table struct {
+	Rows  []Row // any order
+	Words bool  // the values are words
+}
+
+// Row is a key, with * at its end for any that begin so, and its value.
+type Row struct {
+	Key    string
+	Number float64
+	Word   string
+}
+
+// Row finds the row of a key: the same one, else the longest that it begins with.
+func (t Table) Row(key string) (found Row, ok bool) {
+	key = strings.ToLower(key)
+	for _, row := range t.Rows {
+		head, open := strings.CutSuffix(strings.ToLower(row.Key), "*")
+		switch {
+		case !open && head == key:
+			return row, true
+		case open && strings.HasPrefix(key, head) && (!ok || len(row.Key) > len(found.Key)):
+			found, ok = row, true
+		}
+	}
+	return found, ok
+}
+
+// function makes the table a function of the expressions.
+func (t Table) function(name string) expr.Option {
+	find := func(params ...any) (any, error) {
+		key, ok := params[0].(string)
+		if !ok {
+			return nil, errors.New(name + " is asked for what is not a text")
+		}
+		row, ok := t.Row(key)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("the table %s has no row for %.80q", name, key)
+		case t.Words:
+			return row.Word, nil
+		}
+		return row.Number, nil
+	}
+	if t.Words {
+		return expr.Function(name, find, new(func(any) string))
+	}
+	return expr.Function(name, find, new(func(any) float64))
+}

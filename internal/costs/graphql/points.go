@@ -1,0 +1,170 @@
+// Package graphql counts the points that a GraphQL query takes where an API bills by its nodes.
+package graphql
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/parser"
+)
+
+// The bounds of a query. The first is GitHub's own; the others keep a hostile query from taking
+// long to count.
+const (
+	MaxNodes  = 500_000
+	maxTokens = 50_000
+	maxDepth  = 64
+	maxFields = 20_000 // with fragments expanded
+)
+
+// Request is the body of a GraphQL request.
+type Request struct {
+	Query     string
+	Variables map[string]any
+	Operation string // operationName; "" where the query has one operation
+}
+
+// Points is what the query takes by GitHub's formula: for each connection one request per parent,
+// summed, divided by 100 and rounded, and at least 1. A connection is a field with the argument
+// first or last; its parents are the product of those arguments around it. A query that could
+// return more than MaxNodes nodes is an error, as it is there.
+//
+// The query is not checked against a schema. A field that @skip or @include may leave out counts.
+func Points(r Request) (int64, error) {
+	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxTokens)
+	if err != nil {
+		return 0, fmt.Errorf("the GraphQL query cannot be read: %w", err)
+	}
+	operation := doc.Operations.ForName(r.Operation)
+	if operation == nil {
+		return 0, errors.New("the GraphQL query has no such operation, or several and no " +
+			"operationName")
+	}
+	c := counter{fragments: doc.Fragments, definitions: operation.VariableDefinitions,
+		variables: r.Variables, open: map[string]bool{}}
+	if err := c.selections(operation.SelectionSet, 1, 0); err != nil {
+		return 0, err
+	}
+	return max(1, int64(math.Round(float64(c.requests)/100))), nil
+}
+
+// counter adds up the requests and nodes of a query.
+type counter struct {
+	fragments   ast.FragmentDefinitionList
+	definitions ast.VariableDefinitionList
+	variables   map[string]any
+	open        map[string]bool // fragments around the current field
+
+	requests, nodes int64
+	fields          int
+}
+
+// selections counts what is selected, depth levels down, of so many parents.
+func (c *counter) selections(set ast.SelectionSet, parents int64, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("the GraphQL query is nested more than %d deep", maxDepth)
+	}
+	for _, selection := range set {
+		if c.fields++; c.fields > maxFields {
+			return fmt.Errorf("the GraphQL query has more than %d fields", maxFields)
+		}
+		if err := c.selection(selection, parents, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *counter) selection(selection ast.Selection, parents int64, depth int) error {
+	switch s := selection.(type) {
+	case *ast.InlineFragment:
+		return c.selections(s.SelectionSet, parents, depth)
+	case *ast.FragmentSpread:
+		return c.spread(s.Name, parents, depth)
+	case *ast.Field:
+		size, connection, err := c.size(s)
+		if err != nil {
+			return err
+		}
+		if connection {
+			c.requests += parents
+			parents *= size
+			c.nodes += parents
+		}
+		if c.nodes > MaxNodes {
+			return fmt.Errorf("the GraphQL query may return more than %d nodes", MaxNodes)
+		}
+		return c.selections(s.SelectionSet, parents, depth)
+	}
+	return nil
+}
+
+func (c *counter) spread(name string, parents int64, depth int) error {
+	fragment := c.fragments.ForName(name)
+	switch {
+	case fragment == nil:
+		return fmt.Errorf("the GraphQL query has no fragment %.60q", name)
+	case c.open[name]:
+		return fmt.Errorf("the GraphQL fragment %.60q contains itself", name)
+	}
+	c.open[name] = true
+	defer delete(c.open, name)
+	return c.selections(fragment.SelectionSet, parents, depth)
+}
+
+// size is the larger of a field's arguments first and last, if it has one of them.
+func (c *counter) size(f *ast.Field) (size int64, connection bool, err error) {
+	for _, argument := range f.Arguments {
+		if argument.Name != "first" && argument.Name != "last" {
+			continue
+		}
+		value, given, err := c.number(argument)
+		if err != nil {
+			return 0, false, err
+		}
+		connection = connection || given
+		size = max(size, value)
+	}
+	return size, connection, nil
+}
+
+// number is the value of first or last: a literal or a variable. One that is null is not given.
+func (c *counter) number(a *ast.Argument) (value int64, given bool, err error) {
+	raw, err := c.value(a.Value)
+	if err != nil || raw == nil {
+		return 0, false, err
+	}
+	n, ok := raw.(float64)
+	if !ok || n < 0 || n != math.Trunc(n) {
+		return 0, false, fmt.Errorf("the argument %s of the GraphQL query is not a whole number",
+			a.Name)
+	}
+	return int64(min(n, MaxNodes+1)), true, nil
+}
+
+// value is nil for null, a float64 for a number, and the text of anything else.
+func (c *counter) value(v *ast.Value) (any, error) {
+	switch {
+	case v == nil || v.Kind == ast.NullValue:
+		return nil, nil
+	case v.Kind == ast.IntValue:
+		n, err := strconv.ParseFloat(v.Raw, 64)
+		return n, err
+	case v.Kind != ast.Variable:
+		return v.Raw, nil
+	}
+	definition := c.definitions.ForName(v.Raw)
+	if given, ok := c.variables[v.Raw]; ok {
+		return given, nil
+	}
+	if definition == nil || definition.DefaultValue == nil {
+		return nil, fmt.Errorf("the variable %.60q of the GraphQL query has no value", v.Raw)
+	}
+	if definition.DefaultValue.Kind == ast.Variable {
+		return nil, fmt.Errorf("the default of the variable %.60q is another variable", v.Raw)
+	}
+	return c.value(definition.DefaultValue)
+}

@@ -1,0 +1,257 @@
+package costs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
+	"quotabudget/internal/yamlfile"
+)
+
+// List is the price lists of several upstreams. It never changes, so it may be shared.
+type List struct {
+	tables map[string]*Table
+	usual  string
+}
+
+// Upstream is the price list of the upstream of that name, in the profile that the list chooses; ""
+// is the default one.
+func (l *List) Upstream(name string) (*Table, error) {
+	if name == "" {
+		name = l.usual
+	}
+	t, ok := l.tables[name]
+	if !ok {
+		return nil, fmt.Errorf("no upstream %q in the price list%s: it has %s", spell.Clip(name),
+			didYouMean(name, l.tables), strings.Join(l.Upstreams(), ", "))
+	}
+	return t, nil
+}
+
+// Upstreams lists the names that Upstream takes.
+func (l *List) Upstreams() []string { return sorted(l.tables) }
+
+// Usual is the table of the upstream that is meant where none is named.
+func (l *List) Usual() *Table { return l.tables[l.usual] }
+
+// With is the same list with another table of one of its upstreams: another profile.
+func (l *List) With(t *Table) *List {
+	view := List{tables: maps.Clone(l.tables), usual: l.usual}
+	view.tables[t.Upstream] = t
+	return &view
+}
+
+// Lookup is the method of that ID, and the table that has it. The default upstream goes first.
+func (l *List) Lookup(method string) (*Table, Method, error) {
+	names := append([]string{l.usual}, l.Upstreams()...)
+	for _, name := range names {
+		if m, err := l.tables[name].Lookup(method); err == nil {
+			return l.tables[name], m, nil
+		}
+	}
+	known := map[string]bool{}
+	for _, t := range l.tables {
+		for id := range t.methods {
+			known[id] = true
+		}
+	}
+	return nil, Method{}, fmt.Errorf("%w: %q%s", quota.ErrUnpriced, spell.Clip(method),
+		didYouMean(method, known))
+}
+
+// Default is the table of the default upstream that ships with the programs.
+func Default() *Table { return Shipped().Usual() }
+
+// Shipped is the list that ships with the programs.
+func Shipped() *List { return shipped() }
+
+var shipped = sync.OnceValue(func() *List {
+	data, err := fs.ReadFile(quotabudget.Costs(), "costs.yaml")
+	if err == nil {
+		var l *List
+		if l, err = ParseList("costs.yaml", data, quotabudget.Costs()); err == nil {
+			return l
+		}
+	}
+	panic(fmt.Sprintf("costs: the embedded costs.yaml: %v", err)) // a test reads it
+})
+
+// Parse reads a price list that names no other files, and returns the table of its default
+// upstream.
+func Parse(data []byte) (*Table, error) {
+	l, err := ParseList("costs.yaml", data, nil)
+	if err != nil {
+		return nil, err
+	}
+	return l.Usual(), nil
+}
+
+// MaxFile is how many bytes a file of a price list may have.
+const MaxFile = 4 << 20
+
+// ParseList reads a price list, whose file has that name: the front door, which names upstreams, or
+// the list of one upstream. The files that it names are read from files, the folder that it is in.
+//
+// It is strict: an unknown or repeated key, a bucket that is not declared, a cost below 0, an
+// expression of another type, a route that two methods share and the like are errors, all of them
+// reported at once, each with its line, and its file where that is another.
+func ParseList(name string, data []byte, files fs.FS) (*List, error) {
+	p := &parser{files: files, list: &List{tables: map[string]*Table{}}}
+	p.front(name, data)
+	if len(p.errs) > 0 {
+		return nil, errors.Join(p.errs...)
+	}
+	return p.list, nil
+}
+
+// parser reads the files of a list.
+type parser struct {
+	files fs.FS
+	list  *List
+	errs  []error
+	keys  map[string]map[string]bool // by section, those that the readers know; nil: not asked for
+}
+
+// fail adds problems of a file; "" is the front door's.
+func (p *parser) fail(file string, problems ...yamlfile.Problem) {
+	for _, problem := range problems {
+		text := problem.String()
+		if file != "" {
+			text = file + ": " + text
+		}
+		p.errs = append(p.errs, errors.New(text))
+	}
+}
+
+// document is the top of a file's YAML.
+func (p *parser) document(file string, data []byte) (*yaml.Node, bool) {
+	root, problem := yamlfile.Document(data)
+	if problem == nil && root == nil {
+		problem = &yamlfile.Problem{Line: 1, Text: "the price list is empty"}
+	}
+	if problem != nil {
+		p.fail(file, *problem)
+		return nil, false
+	}
+	return root, true
+}
+
+// front reads the file that the list begins with.
+func (p *parser) front(name string, data []byte) {
+	root, ok := p.document("", data)
+	if !ok {
+		return
+	}
+	if !hasKey(root, "upstreams") {
+		t := p.upstream("", root, strings.TrimSuffix(path.Base(name), path.Ext(name)))
+		if t != nil {
+			p.list.tables[t.Upstream], p.list.usual = t, t.Upstream
+		}
+		return
+	}
+	r := &reader{parser: p}
+	var usual *yaml.Node
+	r.fields(root, "the price list", "front", yamlfile.Fields{
+		"default": func(n *yaml.Node) { usual = n },
+		"upstreams": func(n *yaml.Node) {
+			r.each(n, "upstreams", func(name string, key, n *yaml.Node) {
+				r.listed(name, key, n)
+			})
+		},
+	}, "default", "upstreams")
+	if usual != nil {
+		p.list.usual = r.text(usual, "default")
+		known := r.names
+		if len(p.errs) == 0 && !slices.Contains(known, p.list.usual) {
+			r.Add(usual, "default: no upstream %q%s", spell.Clip(p.list.usual),
+				spell.DidYouMean(p.list.usual, known))
+		}
+	}
+	p.fail("", r.Sorted()...)
+}
+
+// listed reads one of the front door's upstreams: a file, or the list itself.
+func (r *reader) listed(name string, key, n *yaml.Node) {
+	r.names = append(r.names, name)
+	if err := quota.CheckName(name); err != nil {
+		r.Add(key, "upstream %v", err)
+		return
+	}
+	var t *Table
+	if n.Kind != yaml.ScalarNode {
+		t = r.upstream("", n, name)
+	} else if file, root := r.open(n, name); root != nil {
+		t = r.upstream(file, root, name)
+	}
+	if t != nil {
+		t.Upstream = name
+		r.list.tables[name] = t
+	}
+}
+
+// open reads the file that a node names: a plain file in the folder of the list, or below it.
+func (r *reader) open(n *yaml.Node, name string) (file string, root *yaml.Node) {
+	file, ok := r.Text(n, "upstream "+name)
+	if !ok {
+		return "", nil
+	}
+	if r.files == nil || !fs.ValidPath(file) {
+		r.Add(n, "upstream %s: %q is not a file in the folder of this one, such as costs/%s.yaml",
+			name, spell.Clip(file), name)
+		return "", nil
+	}
+	info, err := fs.Stat(r.files, file)
+	var data []byte
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("not a plain file")
+	case info.Size() > MaxFile:
+		err = fmt.Errorf("%d bytes: %d at most", info.Size(), MaxFile)
+	default:
+		data, err = fs.ReadFile(r.files, file)
+	}
+	if err != nil {
+		if reason, ok := errors.AsType[*fs.PathError](err); ok {
+			err = reason.Err
+		}
+		r.Add(n, "upstream %s: %s: %v", name, file, err)
+		return "", nil
+	}
+	root, _ = r.document(file, data)
+	return file, root
+}
+
+// upstream reads the price list of one upstream; nil when something is wrong with it.
+func (p *parser) upstream(file string, root *yaml.Node, name string) *Table {
+	r := newReader(p, name)
+	t := r.read(root)
+	problems := r.Sorted()
+	p.fail(file, problems...)
+	if len(problems) > 0 {
+		return nil
+	}
+	return t
+}
+
+func hasKey(n *yaml.Node, key string) bool {
+	if n.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}

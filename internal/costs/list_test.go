@@ -1,0 +1,236 @@
+package costs_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+
+	"quotabudget/internal/costs"
+)
+
+// read is a file of testdata.
+func read(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	must(t, err)
+	return string(data)
+}
+
+// TestOldForm: the list of one upstream, as it was before there were several.
+func TestOldForm(t *testing.T) {
+	l, err := costs.ParseList("prices.yaml", []byte(read(t, "one-upstream.yaml")), nil)
+	must(t, err)
+	table, usual := costs.Default(), l.Usual()
+	if usual.Upstream != "youtube" || usual.Version != table.Version ||
+		usual.Service != table.Service || !slices.Equal(usual.Hosts, table.Hosts) ||
+		!slices.EqualFunc(usual.Methods(), table.Methods(), sameMethod) {
+		t.Errorf("%+v", usual)
+	}
+	if got, want := usual.DefaultLimits(), table.DefaultLimits(); !reflect.DeepEqual(got, want) {
+		t.Errorf("limits %v, want %v", got, want)
+	}
+}
+
+func TestShippedLists(t *testing.T) {
+	list := costs.Shipped()
+	for _, name := range list.Upstreams() {
+		table, err := list.Upstream(name)
+		must(t, err)
+		if table.Upstream != name || !strings.HasSuffix(table.Endpoint, "/") ||
+			len(table.Methods()) == 0 {
+			t.Errorf("%s: %+v", name, table)
+		}
+		for _, m := range table.Methods() {
+			if m.Source.Text == "" || len(m.Terms) == 0 {
+				t.Errorf("%s has no source or no price", m.ID)
+			}
+			if of, _, err := list.Lookup(m.ID); err != nil || of.Upstream != name {
+				t.Errorf("%s is of %s, and found in %v, %v", m.ID, name, of, err)
+			}
+		}
+	}
+	if _, err := list.Upstream("antropic"); err == nil ||
+		!strings.Contains(err.Error(), "(did you mean anthropic?)") {
+		t.Error(err)
+	}
+}
+
+func TestFrontDoor(t *testing.T) {
+	const front = "default: one\nupstreams:\n  one: costs/one.yaml\n  two: costs/two.yaml\n"
+	files := fstest.MapFS{"costs/one.yaml": {Data: []byte(small)},
+		"costs/two.yaml": {Data: []byte(read(t, "all-keys.yaml"))}}
+	l, err := costs.ParseList("costs.yaml", []byte(front), files)
+	must(t, err)
+	if got := l.Upstreams(); !slices.Equal(got, []string{"one", "two"}) ||
+		l.Usual().Upstream != "one" {
+		t.Errorf("%v, %s by default", got, l.Usual().Upstream)
+	}
+	files["costs/two.yaml"].Data = []byte(strings.NewReplacer("x.chat:", "chat:", "in * price", "on * prise").
+		Replace(read(t, "all-keys.yaml")))
+	for text, want := range map[string]string{
+		front: "costs/two.yaml: line 36: \"chat\" is not the ID of a method, such as messages.create\n" +
+			"costs/two.yaml: line 46: settle of money: unknown name prise (1:12)",
+		strings.Replace(front, "default: one", "default: ona", 1) + "  four: {}\n": "line 5: ",
+		strings.Replace(front, "costs/two", "costs/no", 1):                         "line 4: upstream two: costs/no.yaml: file does not exist",
+		strings.Replace(front, "costs/two.yaml", "../costs.yaml", 1): `line 4: upstream two: ` +
+			`"../costs.yaml" is not a file in the folder of this one, such as costs/two.yaml`,
+		strings.Replace(front, "costs/two.yaml", "/etc/passwd", 1): "is not a file in the folder",
+		strings.Replace(front, "costs/two.yaml", "costs", 1):       "costs: not a plain file",
+		strings.Replace(front, "costs/two.yaml", "[a]", 1):         "the price list: write key: value pairs",
+		strings.Replace(front, "  two:", "  Two:", 1):              `line 4: upstream "Two" is not a name`,
+		strings.Replace(front, "upstreams", "upstream", 1):         "unknown key",
+		front + "more: 1\n": `line 5: the price list: unknown key "more"`,
+		"upstreams: {}\n":   "default is missing",
+	} {
+		_, err := costs.ParseList("costs.yaml", []byte(text), files)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
+		}
+	}
+	files["costs/two.yaml"] = files["costs/one.yaml"]
+	text := strings.Replace(front, "default: one", "default: ona", 1)
+	if _, err := costs.ParseList("costs.yaml", []byte(text), files); err == nil ||
+		err.Error() != `line 1: default: no upstream "ona" (did you mean one?)` {
+		t.Error(err)
+	}
+}
+
+// TestFilesOfAList: a list reads plain files in its own folder, whatever links say.
+func TestFilesOfAList(t *testing.T) {
+	dir := t.TempDir()
+	outside := filepath.Join(t.TempDir(), "outside.yaml")
+	must(t, os.WriteFile(outside, []byte(small), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "inside.yaml"), []byte(small), 0o600))
+	must(t, os.Symlink(outside, filepath.Join(dir, "link.yaml")))
+	must(t, os.Symlink("inside.yaml", filepath.Join(dir, "near.yaml")))
+	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "large.yaml"), make([]byte, costs.MaxFile+1), 0o600))
+	root, err := os.OpenRoot(dir)
+	must(t, err)
+	defer root.Close()
+	for name, want := range map[string]string{
+		"inside.yaml": "", "near.yaml": "", "link.yaml": "escapes", "pipe.yaml": "not a plain file",
+		"large.yaml": "at most", "none.yaml": "no such file",
+	} {
+		text := "default: a\nupstreams: {a: " + name + "}\n"
+		_, err := costs.ParseList("costs.yaml", []byte(text), root.FS())
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+func TestParseOfMeteredMethods(t *testing.T) {
+	all := read(t, "all-keys.yaml")
+	table, err := costs.Parse([]byte(all))
+	must(t, err)
+	chat, err := table.Lookup("x.chat")
+	must(t, err)
+	var terms []string
+	for _, term := range chat.Terms {
+		terms = append(terms, term.Bucket+": "+term.Take+"|"+term.Hold+"|"+term.Settle)
+	}
+	want := []string{"calls: 1||", "input: |len(body) / 4|usage.in",
+		"output: |min(body.max ?? 4096, p95, 1000)|usage.out",
+		"money: |min((body.max ?? 4096) * price(exact), p95)|" +
+			"usage.in * price(exact) + usage.out * 2 * price(exact)"}
+	if chat.Known() || !slices.Equal(terms, want) {
+		t.Errorf("chat takes\n%s", strings.Join(terms, "\n"))
+	}
+	if put, _ := table.Lookup("x.put"); !put.Known() || written(put.Costs) != "daily 2" {
+		t.Errorf("put %+v", put)
+	}
+	if got := table.DefaultLimits(); len(got) != 2 || got[0].Units != 100 ||
+		got[0].Headroom != 5 || got[1].Window.ZoneName() != "UTC" {
+		t.Errorf("limits %v", got)
+	}
+	for target, want := range map[string]string{
+		"POST /v1/chat": "x.chat", "POST /v1/t/acme/chat": "x.chat",
+		"POST /v1/models/small-2:chat": "x.chat", "POST /v1/models/small:2:chat": "x.chat",
+		"POST /v1/models/small-2%3Achat": "", "POST /v1/models/:chat": "",
+		"POST /v1/models/small-2": "", "GET /v2/a": "x.rest", "GET /v2/a/b/c": "x.rest",
+		"GET /v2": "", "GET /v2/a/../c": "", "PUT /upload/v1/put": "x.put",
+	} {
+		verb, path, _ := strings.Cut(target, " ")
+		if got, err := table.Method(request(t, verb, path)); got != want {
+			t.Errorf("%s is %q, %v; want %q", target, got, err, want)
+		}
+	}
+}
+
+func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
+	all := read(t, "all-keys.yaml")
+	for _, c := range []struct{ old, new, want string }{
+		{"take: {calls: 1}", "take: {cals: 1}",
+			`line 38: bucket "cals" is not among the buckets (did you mean calls?)`},
+		{"take: {calls: 1}", "take: {calls: -1}", "line 38: take of calls: -1 is negative: -1"},
+		{"take: {calls: 1}", "take: {calls: 0}", "line 38: take of calls: 0 is no cost"},
+		{"take: {calls: 1}", "take: {calls: one}", "line 38: take of calls: unknown name one"},
+		{"take: {calls: 1}", `take: {calls: '"1"'}`, "expected float64, but got string"},
+		{"take: {calls: 1}", "take: {calls: 1e13}", "at most 1000000000000 units"},
+		{"take: {calls: 1}", "take: {calls: .inf}", "line 38: take of calls: unexpected token"},
+		{"take: {calls: 1}", "take: {calls: p95}", "line 38: take of calls: unknown name p95"},
+		{"take: {calls: 1}", "take: {calls: 1, input: 1}", "line 40: bucket input is in take and in hold"},
+		{"take: {calls: 1}", "take: {calls: 1}\n    cost: {daily: 1}",
+			"line 38: take: a method with a cost takes no more than that"},
+		{"input: usage.in\n", "input: body.in\n", "line 44: settle of input: unknown name body"},
+		{"input: usage.in\n", "daily: usage.in\n",
+			"line 44: settle of daily: the method neither takes nor holds it"},
+		{`most: "body.max ?? 4096"`, "most: p95", "line 41: most of output: unknown name p95"},
+		{`, most: "body.max ?? 4096"`, "", "line 41: hold of output: most is missing"},
+		{"free: status == 304", "free: 5 #", "line 50: free: expected bool"},
+		{"lapse: charge", "lapse: keep", `line 51: lapse "keep": it is charge or release`},
+		{"ttl: 5m", "ttl: 5", `line 52: ttl: "5" is not a duration from 1s to 24h`},
+		{"    source: page\n    note: a chat", "    note: a chat", "line 37: method x.chat: source is missing"},
+		{"    hold: {daily: 100}\n    settle: {daily: 'count(\"data\") + count(\"includes.*\")'}\n", "",
+			"method x.posts: write cost, take or hold"},
+		{"unit: tokens, split: [model]}\n  output", "unit: token, split: [model]}\n  output",
+			`line 30: unit: "token" is not one of units, requests, tokens, points, bytes, usd/1000000`},
+		{"split: [method, tenant]", "split: [method, tenants]",
+			`line 25: split: "tenants" is not among the facts of split, nor method (did you mean tenant?)`},
+		{"    limits: [{units: 100, window: 1m, headroom: 5}, {units: 1000, window: day, timezone: UTC}]\n",
+			"", "line 24: bucket calls: it is required, and has no limits: write daily or limits"},
+		{"    source: page\n    note: the calls", "", "line 24: bucket calls: source is missing"},
+		{"reset: day, timezone", "reset: 24h, timezone", `reset: "24h" is not a calendar window`},
+		{"tenant: path.tenant", "tenant: path.tenant\n  body: path.tenant",
+			`line 19: split: "body" cannot be used as a name, or is in use`},
+		{"tenant: path.tenant", "tenant: path.tenant\n  class: path.tenant", `"class" cannot be used as a name`},
+		{"small-2: 0.25", "small-2: -1", "line 21: row small-2: -1 is not a number from 0"},
+		{"small-2: 0.25", "small-2: cheap", "line 21: table price: its rows are numbers and words"},
+		{"status: 429, where", "status: 42, where", `status: "42" is not one such as 429 or 5xx`},
+		{"kind: exhausted, bucket", "kind: exhaust, bucket",
+			`kind "exhaust": it is one of permanent, transient, throttled, exhausted, bad credential`},
+		{"until: window", "until: friday", "until: write window, {header: NAME, as: FORM}"},
+		{"as: seconds", "as: number", "until: as is missing: rfc3339, epoch, duration or seconds"},
+		{"as: seconds", "as: minutes", `as: "minutes" is not one of`},
+		{"remaining: {header: x-remaining}", "remaining: {}", "remaining: write header or path"},
+		{"remaining: {path: left.money}, reset: {path: left.until, as: rfc3339}", "limit: x",
+			"learn: write remaining or reset, or both"},
+		{"where: item.metadata.unit != nil", "where: answer.x != nil", "unknown name answer"},
+		{"header: x-api-key, prefix", "heading: x-api-key, prefix",
+			`line 9: credential: unknown key "heading" (did you mean header`},
+		{"header: x-api-key, prefix", "query: key, header: x, prefix",
+			"line 9: credential: write header or query, one of them"},
+		{"endpoint: https://api.example.test/base", "endpoint: ftp://x", `endpoint: "ftp://x" is not`},
+		{`"POST /v1/t/{tenant}/chat"`, `"POST /v1/t/{tenant..}/chat"`, "write a verb and a path"},
+		{`"GET /v2/{rest...}"`, `"GET /v2/{rest...}/x"`, "write a verb and a path"},
+		{"GET /v1/posts", "GET /v1/list", "methods x.list and x.posts share the route GET /v1/list"},
+		{"cheap: {note: as once, methods: {x.put: {cost: {daily: 1}, source: page}}}",
+			"cheap: {methods: {x.posts: {cost: {daily: 1}, source: page}}}",
+			"profile cheap prices x.posts, whose price depends on the call"},
+	} {
+		text := strings.Replace(all, c.old, c.new, 1)
+		if text == all {
+			t.Fatalf("%q is not in the text", c.old)
+		}
+		if _, err := costs.Parse([]byte(text)); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got  %v\nwant %s", c.new, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package costs
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
+	"quotabudget/internal/yamlfile"
+)
+
+// fact is a word about a request by which buckets are split: the model that it asks for.
+type fact struct {
+	name string
+	text *formula.Formula
+}
+
+// wordForm is what facts and tables may be called: their names stand in expressions.
+var wordForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+
+// methodFact is the fact that each request has: the method that it calls.
+const methodFact = "method"
+
+func (r *reader) fact(name string, key, n *yaml.Node) {
+	if !wordForm.MatchString(name) || r.taken(name) {
+		r.Add(key, "split: %q cannot be used as a name, or is in use", spell.Clip(name))
+		return
+	}
+	text, ok := r.expression(n, "split "+name, formula.Request, formula.Text)
+	if ok && text.Uses("answer") {
+		return
+	}
+	if ok {
+		r.table.facts = append(r.table.facts, fact{name, text})
+	}
+	r.splits = append(r.splits, name)
+}
+
+// taken reports whether a name means something in expressions already.
+func (r *reader) taken(name string) bool {
+	_, table := r.scope.Tables[name]
+	return table || slices.Contains(r.splits, name) || formula.Reserved(name)
+}
+
+// lookupTable reads figures, or words, by a key.
+func (r *reader) lookupTable(name string, key, n *yaml.Node) {
+	if !wordForm.MatchString(name) || r.taken(name) {
+		r.Add(key, "tables: %q cannot be used as a name, or is in use", spell.Clip(name))
+		return
+	}
+	var t formula.Table
+	r.fields(n, "table "+name, "table", yamlfile.Fields{
+		"rows": func(n *yaml.Node) {
+			r.each(n, "rows", func(key string, _, n *yaml.Node) {
+				t.Rows = append(t.Rows, r.row(key, n))
+			})
+		},
+		"source": func(n *yaml.Node) { r.sourceOf(n) },
+		"note":   func(n *yaml.Node) { r.text(n, "note") },
+	}, "rows", "source")
+	words := slices.ContainsFunc(t.Rows, func(row formula.Row) bool { return row.Word != "" })
+	for _, row := range t.Rows {
+		if t.Words = words; words && row.Word == "" {
+			r.Add(n, "table %s: its rows are numbers and words: write one kind", name)
+			break
+		}
+	}
+	r.scope.Tables[name] = t
+}
+
+func (r *reader) row(key string, n *yaml.Node) formula.Row {
+	row := formula.Row{Key: key}
+	switch {
+	case n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float"):
+		var err error
+		row.Number, err = strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
+		if err != nil || !(row.Number >= 0 && row.Number <= quota.MaxUnits) {
+			r.Add(n, "row %s: %s is not a number from 0 to %d", spell.Clip(key),
+				spell.Clip(n.Value), int64(quota.MaxUnits))
+		}
+	default:
+		row.Word = r.text(n, "row "+spell.Clip(key))
+	}
+	return row
+}
+
+func (r *reader) bucket(name string, key, n *yaml.Node) {
+	if err := quota.CheckName(name); err != nil {
+		r.Add(key, "bucket %v", err)
+	}
+	what := "bucket " + spell.Clip(name)
+	b := Bucket{Name: name, Required: r.old, Unit: Unit{Name: "units", Scale: 1}}
+	var daily, reset, zone, limits, source *yaml.Node
+	required := []string{}
+	if r.old {
+		required = []string{"metric", "daily", "timezone"}
+	}
+	r.fields(n, what, "bucket", yamlfile.Fields{
+		"unit":   func(n *yaml.Node) { b.Unit = r.unit(n) },
+		"metric": func(n *yaml.Node) { b.Metric = r.text(n, "metric") },
+		"split":  func(n *yaml.Node) { b.Split = r.splitOf(n) },
+		"daily": func(n *yaml.Node) {
+			daily, b.Daily = n, r.Number(n, "daily", 0, quota.MaxUnits)
+		},
+		"reset":    func(n *yaml.Node) { reset = n },
+		"timezone": func(n *yaml.Node) { zone = n },
+		"limits":   func(n *yaml.Node) { limits = n },
+		"required": func(n *yaml.Node) { b.Required = r.Bool(n, "required") },
+		"source":   func(n *yaml.Node) { source, b.Source = n, r.sourceOf(n) },
+		"note":     func(n *yaml.Node) { b.Note = r.text(n, "note") },
+	}, required...)
+	b.Reset = r.reset(reset, zone)
+	switch {
+	case daily != nil && limits != nil:
+		r.Add(n, "%s: write daily or limits, one of them", what)
+	case limits != nil:
+		r.List(limits, "limits", func(n *yaml.Node) { b.Limits = append(b.Limits, r.limit(n, b)) })
+	case daily != nil && !b.Reset.IsCalendar() && !r.old:
+		r.Add(n, "%s: timezone is missing: in which the day of its units begins", what)
+	case daily != nil && b.Reset.IsCalendar():
+		b.Limits = b.dailyLimits()
+	}
+	if b.Required && len(b.Limits) == 0 && !r.old {
+		r.Add(n, "%s: it is required, and has no limits: write daily or limits", what)
+	}
+	if len(b.Limits) > 0 && source == nil && !r.old {
+		r.Add(n, "%s: source is missing", what)
+	}
+	r.addBucket(n, b)
+}
+
+func (r *reader) addBucket(n *yaml.Node, b Bucket) {
+	if other, ok := r.metrics[b.Metric]; ok && (b.Metric != "" || r.old) {
+		r.Add(n, "bucket %s has the metric of %s", b.Name, other)
+	}
+	r.metrics[b.Metric], r.places[b.Name] = b.Name, len(r.table.buckets)
+	r.table.buckets = append(r.table.buckets, b)
+}
+
+// limit reads what a new account is given.
+func (r *reader) limit(n *yaml.Node, b Bucket) quota.Limit {
+	l := quota.Limit{Bucket: b.Name}
+	var window, zone *yaml.Node
+	r.fields(n, "limit", "limit", yamlfile.Fields{
+		"units":    func(n *yaml.Node) { l.Units = r.Number(n, "units", 0, quota.MaxUnits) },
+		"headroom": func(n *yaml.Node) { l.Headroom = r.Number(n, "headroom", 0, quota.MaxUnits) },
+		"window":   func(n *yaml.Node) { window = n },
+		"timezone": func(n *yaml.Node) { zone = n },
+	}, "units", "window")
+	if l.Headroom > l.Units {
+		r.Add(n, "headroom: %d is more than the %d units of the limit", l.Headroom, l.Units)
+	}
+	l.Window = r.window(window, zone)
+	return l
+}
+
+func (r *reader) window(window, zone *yaml.Node) (w quota.Window) {
+	if window == nil {
+		return w
+	}
+	name := ""
+	if zone != nil {
+		name = r.text(zone, "timezone")
+	}
+	w, err := quota.ParseWindow(r.text(window, "window"), name)
+	if err != nil {
+		r.Add(window, "window: %v", err)
+	}
+	return w
+}
+
+// reset reads the calendar window by which the upstream counts a bucket: a day, if it is not said.
+func (r *reader) reset(reset, zone *yaml.Node) (w quota.Window) {
+	word := "day"
+	switch {
+	case zone == nil && reset != nil:
+		r.Add(reset, "reset: timezone is missing")
+		return w
+	case zone == nil:
+		return w
+	case reset != nil:
+		word = r.text(reset, "reset")
+	}
+	w, err := quota.ParseWindow(word, r.text(zone, "timezone"))
+	switch {
+	case reset != nil && (err != nil || !w.IsCalendar()):
+		r.Add(reset, "reset: %q is not a calendar window such as day", spell.Clip(word))
+	case err != nil:
+		r.Add(zone, "timezone: %v", err)
+	}
+	return w
+}
+
+// splitOf reads the facts by which a bucket is split.
+func (r *reader) splitOf(n *yaml.Node) []string {
+	names := r.texts(n, "split")
+	for _, name := range names {
+		if name != methodFact && !slices.Contains(r.splits, name) {
+			r.Add(n, "split: %q is not among the facts of split, nor %s%s", spell.Clip(name),
+				methodFact, spell.DidYouMean(name, r.splits))
+		}
+	}
+	return names
+}
+
+func (r *reader) unit(n *yaml.Node) Unit {
+	u, err := parseUnit(r.text(n, "unit"))
+	if err != nil {
+		r.Add(n, "unit: %v", err)
+	}
+	return u
+}

@@ -1,0 +1,58 @@
+package costs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Unit is what a bucket counts: so many units are one of Name. Buckets of money count millionths of
+// a dollar.
+type Unit struct {
+	Name  string // units, requests, tokens, points, bytes or usd
+	Scale int64  // 1, or 1,000,000 of usd
+}
+
+const dollar = "usd"
+
+// unitNames are the units that a bucket may count.
+func unitNames() []string {
+	return []string{"units", "requests", "tokens", "points", "bytes", dollar + "/1000000"}
+}
+
+func parseUnit(text string) (Unit, error) {
+	for _, name := range unitNames() {
+		if name == text {
+			name, scale, _ := strings.Cut(name, "/")
+			u := Unit{Name: name, Scale: 1}
+			if scale != "" {
+				u.Scale, _ = strconv.ParseInt(scale, 10, 64)
+			}
+			return u, nil
+		}
+	}
+	return Unit{}, fmt.Errorf("%.40q is not one of %s", text, strings.Join(unitNames(), ", "))
+}
+
+// String is the unit as a list writes it.
+func (u Unit) String() string {
+	if u.Scale > 1 {
+		return fmt.Sprintf("%s/%d", u.Name, u.Scale)
+	}
+	return u.Name
+}
+
+// Text is an amount as people read it: "$12.40", and "1240 tokens" of what has no sign. Less than a
+// cent is rounded up.
+func (u Unit) Text(units int64) string {
+	if u.Name != dollar {
+		return fmt.Sprintf("%d %s", units, u.Name)
+	}
+	sign := ""
+	if units < 0 {
+		sign, units = "-", -units
+	}
+	cent := u.Scale / 100
+	cents := (units + cent - 1) / cent
+	return fmt.Sprintf("%s$%d.%02d", sign, cents/100, cents%100)
+}

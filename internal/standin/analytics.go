@@ -1,0 +1,189 @@
+package standin
+
+import (
+	"net/http"
+	"regexp"
+	"time"
+)
+
+// analytics counts the tokens of reports: by the Pacific day, by the hour, and by the hour for one
+// project.
+var analytics = api{
+	limits: map[string][]Limit{
+		"tokens": {{Units: 200_000, Calendar: "day"}, {Units: 40_000, Window: time.Hour},
+			{Units: 14_000, Window: time.Hour}},
+		"concurrent":    {{Units: 10}},
+		"server_errors": {{Units: 10, Window: time.Hour}},
+	},
+	zone:   "America/Los_Angeles",
+	key:    googleKey,
+	serve:  serveAnalytics,
+	fail:   failGoogle,
+	deny:   denyAnalytics,
+	failed: func(*call) string { return "server_errors" },
+}
+
+// googleKey is the API key or the token of a request.
+func googleKey(r *http.Request) string {
+	if key := r.Header.Get("X-Goog-Api-Key"); key != "" {
+		return key
+	}
+	if key := r.URL.Query().Get("key"); key != "" {
+		return key
+	}
+	return bearer(r)
+}
+
+var reportPath = regexp.MustCompile(
+	`^/v1beta/properties/\d+:(runReport|runPivotReport|batchRunReports|batchRunPivotReports)$`)
+
+// report is what a report asks for.
+type report struct {
+	Dimensions          []struct{ Name string } `json:"dimensions"`
+	Metrics             []struct{ Name string } `json:"metrics"`
+	DateRanges          []any                   `json:"dateRanges"`
+	ReturnPropertyQuota bool                    `json:"returnPropertyQuota"`
+	Requests            []report                `json:"requests"`
+}
+
+// tokens are what a report takes: 1, and 1 for each dimension, metric and range of dates, and up to
+// 5 more, from a hash of the request.
+func (r report) tokens(seed uint64) int64 {
+	return int64(1+len(r.Dimensions)+len(r.Metrics)+len(r.DateRanges)) + int64(seed%6)
+}
+
+func serveAnalytics(c *call) {
+	path := reportPath.FindStringSubmatch(c.r.URL.Path)
+	var q report
+	switch {
+	case path == nil || c.r.Method != http.MethodPost:
+		c.fail(http.StatusNotFound, "Requested entity was not found.")
+		return
+	case !c.parse(&q):
+		return
+	}
+	batch := path[1] == "batchRunReports" || path[1] == "batchRunPivotReports"
+	reports := []report{q}
+	if batch {
+		reports = q.Requests
+	}
+	var tokens int64
+	for _, r := range reports {
+		if len(r.Metrics) == 0 && len(r.Dimensions) == 0 {
+			c.fail(http.StatusBadRequest, "A report must have a dimension or a metric.")
+			return
+		}
+		tokens += r.tokens(c.hash())
+	}
+	if len(reports) == 0 || len(reports) > 5 {
+		c.fail(http.StatusBadRequest, "A batch has 1 to 5 reports.")
+		return
+	}
+	if !c.admit(one("tokens", tokens), under("concurrent"),
+		cost{bucket: "server_errors", gate: true}) {
+		return
+	}
+	var docs []any
+	for _, r := range reports {
+		docs = append(docs, c.reportOf(r, r.tokens(c.hash())))
+	}
+	if batch {
+		c.json(http.StatusOK, map[string]any{"kind": "analyticsData#" + path[1], "reports": docs})
+		return
+	}
+	c.json(http.StatusOK, docs[0])
+}
+
+// reportOf answers one report that took so many tokens.
+func (c *call) reportOf(r report, tokens int64) map[string]any {
+	names := func(list []struct{ Name string }) []any {
+		all := []any{}
+		for _, one := range list {
+			all = append(all, map[string]any{"name": one.Name})
+		}
+		return all
+	}
+	rows := []any{}
+	for range c.s.Rows {
+		values := func(n int, text string) []any {
+			all := []any{}
+			for range n {
+				all = append(all, map[string]any{"value": text})
+			}
+			return all
+		}
+		rows = append(rows, map[string]any{"dimensionValues": values(len(r.Dimensions), "Berlin"),
+			"metricValues": values(len(r.Metrics), "42")})
+	}
+	doc := map[string]any{"kind": "analyticsData#runReport", "rowCount": len(rows), "rows": rows,
+		"dimensionHeaders": names(r.Dimensions), "metricHeaders": names(r.Metrics),
+		"metadata": map[string]any{"currencyCode": "USD", "timeZone": "America/Los_Angeles"}}
+	if r.ReturnPropertyQuota && c.fault != "no-usage" {
+		doc["propertyQuota"] = c.propertyQuota(tokens)
+	}
+	return doc
+}
+
+// propertyQuota says what a report took and what is left, of each limit there is.
+func (c *call) propertyQuota(tokens int64) map[string]any {
+	doc := map[string]any{}
+	for _, q := range []struct {
+		name, bucket string
+		index        int
+		consumed     int64
+	}{{"tokensPerDay", "tokens", 0, tokens}, {"tokensPerHour", "tokens", 1, tokens},
+		{"tokensPerProjectPerHour", "tokens", 2, tokens}, {"concurrentRequests", "concurrent", 0, 0},
+		{"serverErrorsPerProjectPerHour", "server_errors", 0, 0}} {
+		g, ok := c.gauge(q.bucket, q.index)
+		if !ok {
+			continue
+		}
+		entry := map[string]any{"consumed": q.consumed, "remaining": g.left}
+		if q.consumed == 0 {
+			delete(entry, "consumed") // as protobuf's JSON has it
+		}
+		switch c.fault {
+		case "stale":
+			entry["remaining"] = g.limit
+		case "minus-one":
+			entry["remaining"] = -1
+		case "nonsense":
+			entry["remaining"] = "soon"
+		case "no-headers":
+			delete(entry, "remaining")
+		}
+		doc[q.name] = entry
+	}
+	return doc
+}
+
+func failGoogle(c *call, status int, message string) {
+	name := map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND",
+		413: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL",
+		503: "UNAVAILABLE"}[status]
+	if name == "" {
+		name = "UNKNOWN"
+	}
+	if status == http.StatusUnauthorized {
+		message = "Request had invalid authentication credentials. Expected OAuth 2 access token, " +
+			"login cookie or other valid authentication credential."
+	}
+	c.json(status, map[string]any{"error": map[string]any{"code": status, "message": message,
+		"status": name}})
+}
+
+func denyAnalytics(c *call, d denial) {
+	what := map[string]string{"concurrent": "Exhausted concurrent requests quota. Please send " +
+		"fewer requests concurrently.", "server_errors": "Exhausted server errors quota for a " +
+		"project per hour."}[d.bucket]
+	switch {
+	case what != "":
+	case d.limit.Calendar == "day":
+		what = "Exhausted property tokens per day. These quota tokens will return in under a day."
+	default:
+		what = "Exhausted property tokens for a project per hour. These quota tokens will return " +
+			"in under an hour."
+	}
+	failGoogle(c, http.StatusTooManyRequests, what+" To learn more, see "+
+		"https://developers.google.com/analytics/devguides/reporting/data/v1/quotas")
+}

@@ -1,0 +1,229 @@
+package standin
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// github counts requests of its REST API and points of GraphQL, an hour from the first request on,
+// and has further limits against bursts. An answer that was not modified is free.
+var github = api{
+	limits: map[string][]Limit{
+		"core":           {{Units: 5_000, Window: time.Hour}},
+		"graphql":        {{Units: 5_000, Window: time.Hour}},
+		"points":         {{Units: 900, Window: time.Minute}},
+		"graphql_points": {{Units: 2_000, Window: time.Minute}},
+		"writes":         {{Units: 80, Window: time.Minute}, {Units: 500, Window: time.Hour}},
+		"concurrent":     {{Units: 100}},
+	},
+	key:   bearer,
+	serve: serveGitHub,
+	fail:  failGitHub,
+	deny:  denyGitHub,
+	failed: func(c *call) string {
+		if c.isGraph() {
+			return "graphql"
+		}
+		return "core"
+	},
+}
+
+func (c *call) isGraph() bool {
+	return c.r.URL.Path == "/graphql" || c.r.URL.Path == "/api/graphql"
+}
+
+func serveGitHub(c *call) {
+	c.header("X-Github-Request-Id", c.id(""))
+	c.header("X-Github-Media-Type", "github.v3; format=json")
+	switch {
+	case c.isGraph() && c.r.Method == http.MethodPost:
+		c.githubGraph()
+	case c.r.URL.Path == "/rate_limit":
+		c.rateLimit()
+	default:
+		c.githubREST()
+	}
+}
+
+// githubHeaders say what is left of core or graphql.
+func (c *call) githubHeaders(resource string) {
+	if g, ok := c.gauge(resource, 0); ok {
+		c.tell("X-Ratelimit-Limit", strconv.FormatInt(g.limit, 10))
+		c.tell("X-Ratelimit-Remaining", c.left(g))
+		c.tell("X-Ratelimit-Used", strconv.FormatInt(g.used, 10))
+		c.tell("X-Ratelimit-Reset", strconv.FormatInt(g.reset.Unix(), 10))
+		c.header("X-Ratelimit-Resource", resource)
+	}
+}
+
+func (c *call) rateLimit() {
+	resources := map[string]any{}
+	for _, name := range []string{"core", "graphql"} {
+		if g, ok := c.gauge(name, 0); ok {
+			resources[name] = map[string]any{"limit": g.limit, "used": g.used,
+				"remaining": g.left, "reset": g.reset.Unix(), "resource": name}
+		}
+	}
+	c.githubHeaders("core")
+	c.json(http.StatusOK, map[string]any{"resources": resources, "rate": resources["core"]})
+}
+
+func (c *call) githubREST() {
+	write := c.r.Method != http.MethodGet && c.r.Method != http.MethodHead
+	tag := fmt.Sprintf(`W/"%016x"`, c.hash())
+	if !write && c.r.Header.Get("If-None-Match") == tag {
+		c.githubHeaders("core")
+		c.header("Etag", tag)
+		c.w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	costs := []cost{one("core", 1), under("concurrent"), one("points", 1)}
+	if write {
+		costs[2] = one("points", 5)
+		costs = append(costs, one("writes", 1))
+	}
+	if !c.admit(costs...) {
+		return
+	}
+	c.githubHeaders("core")
+	if strings.Contains(c.r.URL.Path, "/missing") {
+		c.fail(http.StatusNotFound, "Not Found")
+		return
+	}
+	switch c.r.Method {
+	case http.MethodDelete:
+		c.w.WriteHeader(http.StatusNoContent)
+	case http.MethodPost:
+		c.json(http.StatusCreated, c.resource(0))
+	case http.MethodGet, http.MethodHead:
+		c.header("Etag", tag)
+		if strings.HasSuffix(c.r.URL.Path, "s") {
+			list := []any{}
+			for i := range c.s.Rows {
+				list = append(list, c.resource(i))
+			}
+			c.json(http.StatusOK, list)
+			return
+		}
+		c.json(http.StatusOK, c.resource(0))
+	default:
+		c.json(http.StatusOK, c.resource(0))
+	}
+}
+
+// resource is the i-th thing at the path of the request.
+func (c *call) resource(i int) map[string]any {
+	name := c.r.URL.Path[strings.LastIndexByte(c.r.URL.Path, '/')+1:]
+	return map[string]any{"id": c.hash()%1_000_000 + uint64(i), "node_id": c.id(""), "name": name,
+		"full_name": strings.Trim(c.r.URL.Path, "/"), "number": i + 1, "title": "a title",
+		"state": "open", "url": "https://api.github.com" + c.r.URL.Path}
+}
+
+const maxNodes = 500_000
+
+// githubPoints is what a query takes: the requests that its connections would need, one for each
+// of their parents, by the hundred, at least one. Nodes are all that it could return.
+func githubPoints(fields []field) (points, nodes int64, err error) {
+	var requests int64
+	var walk func(fields []field, parents int64)
+	walk = func(fields []field, parents int64) {
+		for _, f := range fields {
+			n, ok := f.pages()
+			if !ok {
+				walk(f.below, parents)
+				continue
+			}
+			if n < 1 || n > 100 {
+				err = fmt.Errorf("Requesting %d records on the `%s` connection exceeds the "+
+					"`first` limit of 100 records.", n, f.name)
+				return
+			}
+			requests = min(maxUnits, requests+parents)
+			nodes = min(maxUnits, nodes+parents*n)
+			walk(f.below, min(maxUnits, parents*n))
+		}
+	}
+	walk(fields, 1)
+	return max(1, (requests+50)/100), nodes, err
+}
+
+func (c *call) githubGraph() {
+	op, ok := c.readGraph()
+	if !ok {
+		return
+	}
+	points, nodes, err := githubPoints(op.fields)
+	switch {
+	case err != nil:
+		c.graphError("EXCESSIVE_PAGINATION", err.Error())
+		return
+	case nodes > maxNodes:
+		c.graphError("MAX_NODE_LIMIT_EXCEEDED", fmt.Sprintf("This query requests up to %d possible "+
+			"nodes which exceeds the maximum limit of 500,000.", nodes))
+		return
+	}
+	costs := []cost{one("graphql", points), under("concurrent"), one("graphql_points", 1)}
+	if op.mutation {
+		costs[2] = one("graphql_points", 5)
+		costs = append(costs, one("writes", 1))
+	}
+	if !c.admit(costs...) {
+		return
+	}
+	c.githubHeaders("graphql")
+	known := map[string]any{}
+	for _, f := range op.fields {
+		if f.name == "rateLimit" && c.fault != "no-usage" {
+			g, _ := c.gauge("graphql", 0)
+			answer := &answer{left: maxFields}
+			known["rateLimit"] = answer.object(f.below, map[string]any{"limit": g.limit,
+				"cost": points, "remaining": g.left, "used": g.used, "nodeCount": nodes,
+				"resetAt": rfc3339(g.reset)}, "")
+		}
+	}
+	c.json(http.StatusOK, map[string]any{"data": c.answer(op.fields, known, "data")})
+}
+
+func (c *call) graphError(kind, message string) {
+	c.count(&c.s.counts.Failed)
+	c.githubHeaders("graphql")
+	c.graphErrors(http.StatusOK, kind, message)
+}
+
+func (c *call) graphErrors(status int, kind, message string) {
+	c.json(status, map[string]any{"data": nil, "errors": []any{map[string]any{"type": kind,
+		"message": message}}})
+}
+
+const githubDocs = "https://docs.github.com/rest"
+
+func failGitHub(c *call, status int, message string) {
+	if status == http.StatusUnauthorized {
+		message = "Bad credentials"
+	}
+	c.json(status, map[string]any{"message": message, "documentation_url": githubDocs,
+		"status": strconv.Itoa(status)})
+}
+
+func denyGitHub(c *call, d denial) {
+	resource := "core"
+	if c.isGraph() {
+		resource = "graphql"
+	}
+	c.githubHeaders(resource)
+	if d.bucket == "core" || d.bucket == "graphql" {
+		const message = "API rate limit already exceeded for user ID 1."
+		if c.isGraph() {
+			c.graphErrors(http.StatusOK, "RATE_LIMITED", message)
+			return
+		}
+		failGitHub(c, http.StatusForbidden, message)
+		return
+	}
+	c.retryAfter(d.until)
+	failGitHub(c, http.StatusForbidden, "You have exceeded a secondary rate limit. Please wait a "+
+		"few minutes before you try again.")
+}

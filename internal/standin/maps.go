@@ -1,0 +1,186 @@
+package standin
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// googleMaps counts requests by method, and what is billed by SKU: a call takes one of the dearest
+// SKU that its field mask names, a matrix one for each of its elements.
+var googleMaps = api{
+	limits: map[string][]Limit{
+		"requests": {{Units: 600, Window: time.Minute}},
+		"sku":      nil,
+		money:      nil,
+	},
+	prices: skuPrices(),
+	key:    googleKey,
+	serve:  serveMaps,
+	fail:   failGoogle,
+	deny: func(c *call, d denial) {
+		failGoogle(c, http.StatusTooManyRequests, "Quota exceeded for quota metric '"+d.bucket+
+			"' and limit '"+d.limit.String()+"' of service 'places.googleapis.com'.")
+	},
+}
+
+// tiers are the steps of a price, the dearest last.
+var tiers = []string{"ids-only", "essentials", "pro", "enterprise", "enterprise-atmosphere"}
+
+// mapsMethods are the methods, with the lowest step of each and what their field masks begin with.
+var mapsMethods = []struct {
+	verb, name, mask string
+	path             *regexp.Regexp
+	lowest           int
+	noEssentials     bool // essentials are billed as pro
+	matrix           bool
+}{
+	{"POST", "text-search", "places.", regexp.MustCompile(`^/v1/places:searchText$`), 0, true, false},
+	{"POST", "nearby-search", "places.", regexp.MustCompile(`^/v1/places:searchNearby$`), 2, true,
+		false},
+	{"GET", "place-details", "", regexp.MustCompile(`^/v1/places/[\w-]+$`), 0, false, false},
+	{"POST", "compute-routes", "", regexp.MustCompile(`^/directions/v2:computeRoutes$`), 1, false,
+		false},
+	{"POST", "compute-route-matrix", "", regexp.MustCompile(
+		`^/distanceMatrix/v2:computeRouteMatrix$`), 1, false, true},
+}
+
+// placeFields are the fields of a place by tier; one that is not there is of the highest.
+var placeFields = func() map[string]int {
+	all := map[string]int{}
+	for tier, names := range []string{
+		"attributions id name photos nextPageToken",
+		"addressComponents addressDescriptor adrFormatAddress formattedAddress location plusCode " +
+			"postalAddress shortFormattedAddress types viewport",
+		"accessibilityOptions businessStatus containingPlaces displayName googleMapsLinks " +
+			"googleMapsUri iconBackgroundColor iconMaskBaseUri primaryType " +
+			"primaryTypeDisplayName pureServiceAreaBusiness subDestinations timeZone " +
+			"utcOffsetMinutes",
+		"currentOpeningHours currentSecondaryOpeningHours internationalPhoneNumber " +
+			"nationalPhoneNumber priceLevel priceRange rating regularOpeningHours " +
+			"regularSecondaryOpeningHours userRatingCount websiteUri",
+	} {
+		for _, name := range strings.Fields(names) {
+			all[name] = tier
+		}
+	}
+	return all
+}()
+
+func skuPrices() map[string]int64 {
+	all := map[string]int64{}
+	for _, m := range mapsMethods {
+		for _, tier := range tiers[m.lowest:] {
+			all[m.name+"-"+tier] = 0
+		}
+	}
+	return all
+}
+
+func serveMaps(c *call) {
+	for _, m := range mapsMethods {
+		if m.verb != c.r.Method || !m.path.MatchString(c.r.URL.Path) {
+			continue
+		}
+		var q routeRequest
+		if m.verb == http.MethodPost && !c.parse(&q) {
+			return
+		}
+		mask := c.r.Header.Get("X-Goog-FieldMask")
+		if mask == "" {
+			mask = c.r.URL.Query().Get("fields")
+		}
+		if mask == "" {
+			c.fail(http.StatusBadRequest, "FieldMask is a required parameter. See "+
+				"https://cloud.google.com/apis/docs/system-parameters on how to provide it.")
+			return
+		}
+		n, tier := q.elements(m.matrix), q.tier()
+		if strings.Contains(m.path.String(), "/v1/places") {
+			tier = placeTier(mask, m.mask, m.lowest, m.noEssentials)
+		}
+		if n < 1 || n > maxElements {
+			c.fail(http.StatusBadRequest, "A matrix has 1 to %d elements.", maxElements)
+			return
+		}
+		sku := m.name + "-" + tiers[max(tier, m.lowest)]
+		if c.admit(one("requests/"+m.name, 1), one("sku/"+sku, n), one(money, c.price(sku, n))) {
+			c.json(http.StatusOK, c.places(m.name, n))
+		}
+		return
+	}
+	c.fail(http.StatusNotFound, "Method not found.")
+}
+
+// placeTier is that of the dearest field of the mask.
+func placeTier(mask, prefix string, lowest int, noEssentials bool) int {
+	tier := lowest
+	for _, path := range strings.Split(mask, ",") {
+		path = strings.TrimPrefix(strings.TrimSpace(path), prefix)
+		name, _, _ := strings.Cut(path, ".")
+		of, known := placeFields[name]
+		if !known {
+			of = len(tiers) - 1 // also "*"
+		}
+		tier = max(tier, of)
+	}
+	if tier == 1 && noEssentials {
+		return 2
+	}
+	return tier
+}
+
+// routeRequest is what decides the price of a route.
+type routeRequest struct {
+	RoutingPreference string            `json:"routingPreference"`
+	Origins           []json.RawMessage `json:"origins"`
+	Destinations      []json.RawMessage `json:"destinations"`
+}
+
+const maxElements = 625
+
+func (q routeRequest) elements(matrix bool) int64 {
+	if matrix {
+		return int64(len(q.Origins)) * int64(len(q.Destinations))
+	}
+	return 1
+}
+
+// tier is pro for a route that knows the traffic.
+func (q routeRequest) tier() int {
+	if strings.HasPrefix(q.RoutingPreference, "TRAFFIC_AWARE") {
+		return 2
+	}
+	return 1
+}
+
+// places makes up the answer of a method.
+func (c *call) places(method string, n int64) any {
+	place := func(i int) map[string]any {
+		id := "place" + strconv.FormatUint(c.hash()%1e9, 10) + "-" + strconv.Itoa(i)
+		return map[string]any{"name": "places/" + id, "id": id, "formattedAddress": "1 High Street",
+			"displayName": map[string]any{"text": "A place", "languageCode": "en"}}
+	}
+	route := map[string]any{"distanceMeters": 1234, "duration": "321s"}
+	switch method {
+	case "place-details":
+		return place(0)
+	case "compute-routes":
+		return map[string]any{"routes": []any{route}}
+	case "compute-route-matrix":
+		list := []any{}
+		for i := range n {
+			list = append(list, map[string]any{"originIndex": 0, "destinationIndex": i,
+				"condition": "ROUTE_EXISTS", "distanceMeters": 1234, "duration": "321s"})
+		}
+		return list
+	}
+	list := []any{}
+	for i := range c.s.Rows {
+		list = append(list, place(i))
+	}
+	return map[string]any{"places": list}
+}

@@ -1,0 +1,102 @@
+package standin
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// generation is what a model makes of a request. It depends on the request alone:
+//
+//	input   a token for every 4 bytes of the body, rounded up
+//	output  1 to 256, from a hash of the body, and never more than the request allows
+//
+// A request can ask for more exactly, anywhere in its text: [[output:250]] is an answer of 250
+// tokens, [[cached:100]] says that 100 of the input were read from a cache, [[written:50]] that 50
+// of it were written to one.
+type generation struct {
+	model           string
+	input           int64 // all of it
+	cached, written int64 // parts of input
+	output          int64
+	stopped         bool // by the most that was allowed
+	seed            uint64
+	most            int64 // that was allowed; 0 where the request does not say
+}
+
+var (
+	modelName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+	marker    = regexp.MustCompile(`\[\[(output|cached|written):(\d{1,7})\]\]`)
+)
+
+// model is the name of the model in the body, "" where it has none.
+func (c *call) model() string {
+	var named struct {
+		Model string `json:"model"`
+	}
+	if json.Unmarshal(c.body, &named) != nil || !modelName.MatchString(named.Model) {
+		return ""
+	}
+	return named.Model
+}
+
+// generate says what a model makes of the request.
+func (c *call) generate(most int64) generation {
+	g := generation{model: c.model(), seed: c.hash(), most: most,
+		input: (int64(len(c.body)) + 3) / 4}
+	marked := map[string]int64{}
+	for _, m := range marker.FindAllSubmatch(c.body, -1) {
+		marked[string(m[1])], _ = strconv.ParseInt(string(m[2]), 10, 64)
+	}
+	g.output = cmp.Or(marked["output"], int64(1+g.seed%256))
+	if most > 0 && g.output >= most {
+		g.output, g.stopped = most, true
+	}
+	g.cached = min(marked["cached"], g.input)
+	g.written = min(marked["written"], g.input-g.cached)
+	return g
+}
+
+// fresh is the input that was not read from a cache.
+func (g generation) fresh() int64 { return g.input - g.cached }
+
+// money is what the generation takes.
+func (c *call) money(g generation) int64 {
+	return c.price("input", g.fresh()-g.written) + c.price("written", g.written) +
+		c.price("cached", g.cached) + c.price("output", g.output)
+}
+
+var words = strings.Fields("the quota of a month is spent by those who wake first and count last " +
+	"so keep some of it for the others when you plan a night of work")
+
+// maxPieces bounds the events of a stream.
+const maxPieces = 256
+
+// pieces are the text of the answer, one word a token, in the pieces that a stream sends.
+func (g generation) pieces() []string {
+	n := min(g.output, maxPieces)
+	all := make([]string, 0, n)
+	for i := range n {
+		var b strings.Builder
+		for token := g.output * i / n; token < g.output*(i+1)/n; token++ {
+			b.WriteString(words[(g.seed+uint64(token))%uint64(len(words))] + " ")
+		}
+		all = append(all, b.String())
+	}
+	return all
+}
+
+func (g generation) text() string { return strings.Join(g.pieces(), "") }
+
+// bearer is the token of Authorization: Bearer.
+func bearer(r *http.Request) string {
+	for _, scheme := range []string{"Bearer ", "bearer ", "token "} {
+		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), scheme); ok {
+			return token
+		}
+	}
+	return ""
+}

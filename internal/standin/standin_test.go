@@ -1,0 +1,458 @@
+package standin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noon is the time of the tests' accounts: a Wednesday.
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// play starts a stand-in whose clock stands still.
+func play(t *testing.T, name string, limits ...string) (*Server, string) {
+	t.Helper()
+	s, err := New(name)
+	must(t, err)
+	s.Now = func() time.Time { return noon }
+	s.Limits, err = ParseLimits(limits...)
+	must(t, err)
+	must(t, s.Check())
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close) // waits for the handlers
+	return s, web.URL
+}
+
+// answerTo is what a request got.
+type answerTo struct {
+	status int
+	header http.Header
+	body   string
+	err    error
+}
+
+// ask sends "METHOD path body"; a header is "Name: value". It comes with every kind of credential.
+func ask(ctx context.Context, t *testing.T, url, request string, headers ...string) *http.Response {
+	t.Helper()
+	verb, rest, _ := strings.Cut(request, " ")
+	path, body, _ := strings.Cut(rest, " ")
+	r, err := http.NewRequestWithContext(ctx, verb, url+path, strings.NewReader(body))
+	must(t, err)
+	for _, h := range append([]string{"Authorization: Bearer k", "Anthropic-Version: 2023-06-01",
+		"X-Api-Key: k", "X-Shopify-Access-Token: k", "X-Goog-Api-Key: k"}, headers...) {
+		name, value, _ := strings.Cut(h, ": ")
+		if name != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return &http.Response{Body: io.NopCloser(strings.NewReader(err.Error()))}
+	}
+	return resp
+}
+
+func get(t *testing.T, url, request string, headers ...string) answerTo {
+	t.Helper()
+	resp := ask(t.Context(), t, url, request, headers...)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return answerTo{resp.StatusCode, resp.Header, string(body), err}
+}
+
+// units are what was billed, as JSON.
+func (s *Server) billed() string {
+	text, _ := json.Marshal(s.Counts().Units)
+	return string(text)
+}
+
+const (
+	chat = `POST /v1/chat/completions {"model":"gpt-x","messages":[{"role":"user","content":` +
+		`"[[output:10]] tokens"}],"max_tokens":100}` // 94 bytes, so 24 tokens
+	message = `POST /v1/messages {"model":"claude-x","messages":[{"role":"user","content":` +
+		`"[[output:10]] tokens"}],"max_tokens":100}`
+	products = `POST /admin/api/2026-01/graphql.json ` +
+		`{"query":"{products(first:5){edges{node{title}}}}"}`
+	report1 = `POST /v1beta/properties/1:runReport {"metrics":[{"name":"users"}],` +
+		`"dateRanges":[{}],"returnPropertyQuota":true}`
+	search = `POST /v1/places:searchText {"textQuery":"bakery"}`
+)
+
+// TestBills is what a request takes, by bucket.
+func TestBills(t *testing.T) {
+	for _, test := range []struct {
+		api, request, header string
+		status               int
+		units                string
+		holds                string
+	}{
+		{"openai", chat, "", 200, `{"requests/gpt-x":1,"tokens/gpt-x":34}`, `"completion_tokens":10`},
+		{"openai", strings.Replace(chat, "100}", `7,"n":3}`, 1), "", 200,
+			`{"requests/gpt-x":1,"tokens/gpt-x":46}`, `"completion_tokens":21`},
+		{"openai", strings.Replace(chat, "100}", `100,"n":3}`, 1), "", 200,
+			`{"requests/gpt-x":1,"tokens/gpt-x":56}`, `"total_tokens":56`},
+		{"openai", `POST /v1/embeddings {"model":"small","input":"abcdefg"}`, "", 200,
+			`{"requests/small":1,"tokens/small":9}`, `"prompt_tokens":9`},
+		{"openai", `POST /v1/responses {"model":"gpt-x","input":"[[output:3]]"}`, "", 200,
+			`{"requests/gpt-x":1,"tokens/gpt-x":13}`, `"output_tokens":3`},
+		{"openai", "GET /v1/models", "", 200, `{}`, `"object":"list"`},
+		{"openai", `POST /v1/chat/completions {"model":"gpt-x"}`, "", 400, `{}`, "messages"},
+		{"openai", `POST /v1/chat/completions {"model":"GPT 1","messages":[1]}`, "", 404, `{}`,
+			"model_not_found"},
+		{"openai", `POST /v1/chat/completions {`, "", 400, `{}`, "invalid_request_error"},
+		{"openai", "GET /v2", "", 404, `{}`, "Invalid URL"},
+		{"openai", chat, "Authorization: ", 401, `{}`, "invalid_api_key"},
+
+		{"anthropic", message, "", 200,
+			`{"input/claude-x":25,"output/claude-x":10,"requests/claude-x":1}`, `"output_tokens":10`},
+		{"anthropic", strings.Replace(message, "tokens", "[[cached:8]]", 1), "", 200,
+			`{"input/claude-x":19,"output/claude-x":10,"requests/claude-x":1}`,
+			`"cache_read_input_tokens":8`},
+		{"anthropic", "POST /v1/messages/count_tokens" + message[len("POST /v1/messages"):], "", 200,
+			`{}`, `{"input_tokens":25}`},
+		{"anthropic", strings.Replace(message, `"max_tokens"`, `"max"`, 1), "", 400, `{}`,
+			"invalid_request_error"},
+		{"anthropic", strings.Replace(message, "claude-x", "Claude", 1), "", 404, `{}`,
+			"not_found_error"},
+		{"anthropic", message, "Anthropic-Version: ", 400, `{}`, "anthropic-version"},
+		{"anthropic", "GET /v1/models", "", 200, `{}`, "claude-standin"},
+
+		{"github", "GET /repos/o/r", "", 200, `{"core":1,"points":1}`, `"full_name":"repos/o/r"`},
+		{"github", "POST /repos/o/r/issues {}", "", 201, `{"core":1,"points":5,"writes":1}`, "title"},
+		{"github", "DELETE /repos/o/r", "", 204, `{"core":1,"points":5,"writes":1}`, ""},
+		{"github", "GET /repos/o/missing", "", 404, `{"core":1,"points":1}`, "Not Found"},
+		{"github", "GET /rate_limit", "", 200, `{}`, `"remaining":5000`},
+		{"github", `POST /graphql {"query":"{viewer{login} rateLimit{cost remaining}}"}`, "", 200,
+			`{"graphql":1,"graphql_points":1}`, `"rateLimit":{"cost":1,"remaining":4999}`},
+		{"github", `POST /graphql {"query":"mutation{addStar(input:{id:1}){clientMutationId}}"}`, "",
+			200, `{"graphql":1,"graphql_points":5,"writes":1}`, "clientMutationId"},
+		{"github", `POST /graphql {"query":"{viewer{"}`, "", 200, `{}`, "syntax error"},
+
+		{"shopify", products, "", 200, `{"points":5}`, `"requestedQueryCost":7`},
+		{"shopify", `POST /admin/api/2026-01/graphql.json {"query":"mutation{a{id}}"}`, "", 200,
+			`{"points":10}`, `"actualQueryCost":10`},
+		{"shopify", strings.Replace(products, "first:5", "first:999", 1), "", 200, `{}`,
+			"MAX_COST_EXCEEDED"},
+		{"shopify", "GET /admin", "", 404, `{}`, "Not Found"},
+
+		{"google-analytics", report1, "", 200, `{"tokens":6}`, `"consumed":6`},
+		{"google-analytics", `POST /v1beta/properties/1:batchRunReports {"requests":[` +
+			`{"metrics":[{}]},{"metrics":[{}]}]}`, "", 200, `{"tokens":10}`, `"reports":[`},
+		{"google-analytics", `POST /v1beta/properties/1:runReport {}`, "", 400, `{}`,
+			"INVALID_ARGUMENT"},
+		{"google-analytics", `POST /v1beta/properties/1:walk {}`, "", 404, `{}`, "NOT_FOUND"},
+
+		{"google-maps", search, "X-Goog-FieldMask: places.id,places.name", 200,
+			`{"requests/text-search":1,"sku/text-search-ids-only":1}`, `"places":[`},
+		{"google-maps", search, "X-Goog-FieldMask: places.location", 200,
+			`{"requests/text-search":1,"sku/text-search-pro":1}`, `"places":[`},
+		{"google-maps", search, "X-Goog-FieldMask: places.id,places.rating", 200,
+			`{"requests/text-search":1,"sku/text-search-enterprise":1}`, `"places":[`},
+		{"google-maps", search, "X-Goog-FieldMask: *", 200,
+			`{"requests/text-search":1,"sku/text-search-enterprise-atmosphere":1}`, `"places":[`},
+		{"google-maps", "GET /v1/places/abc", "X-Goog-FieldMask: id,displayName.text", 200,
+			`{"requests/place-details":1,"sku/place-details-pro":1}`, `"name":"places/`},
+		{"google-maps", "GET /v1/places/abc?fields=location", "", 200,
+			`{"requests/place-details":1,"sku/place-details-essentials":1}`, `"id":`},
+		{"google-maps", `POST /distanceMatrix/v2:computeRouteMatrix {"origins":[1,2],` +
+			`"destinations":[1,2,3]}`, "X-Goog-FieldMask: *", 200,
+			`{"requests/compute-route-matrix":1,"sku/compute-route-matrix-essentials":6}`, "ROUTE"},
+		{"google-maps", `POST /directions/v2:computeRoutes {"routingPreference":"TRAFFIC_AWARE"}`,
+			"X-Goog-FieldMask: routes.duration", 200,
+			`{"requests/compute-routes":1,"sku/compute-routes-pro":1}`, "routes"},
+		{"google-maps", search, "", 400, `{}`, "FieldMask is a required parameter"},
+
+		{"x", "GET /2/tweets?ids=1,2,2,3", "", 200, `{"money":15000,"requests/tweets.lookup":1}`,
+			`"text":"post 2"`},
+		{"x", "GET /2/tweets/7?expansions=author_id", "", 200,
+			`{"money":15000,"requests/tweets.get":1}`, `"includes":{"users":[`},
+		{"x", "GET /2/users/by/username/jo", "", 200,
+			`{"money":10000,"requests/users.byusername":1}`, `"username"`},
+		{"x", "GET /2/tweets/search/recent?query=a&max_results=10", "", 200,
+			`{"money":15000,"requests/tweets.search":1}`, `"result_count":3`},
+		{"x", `POST /2/tweets {"text":"hi"}`, "", 201,
+			`{"money":15000,"requests/tweets.create":1}`, `"text":"hi"`},
+		{"x", "GET /2/tweets/search/recent?max_results=4", "", 400, `{}`, "max_results"},
+		{"x", "GET /3", "", 404, `{}`, "Not Found Error"},
+
+		{"generic", "GET /any?cost=7", "", 200, `{"requests":1,"units":7}`, `"usage":{"units":7}`},
+		{"generic", "GET /any?cost=-7", "", 400, `{"requests":1}`, "cost"},
+		{"generic", "GET /missing", "", 404, `{"requests":1}`, "no such resource"},
+	} {
+		s, url := play(t, test.api)
+		a := get(t, url, test.request, test.header)
+		if a.status != test.status || s.billed() != test.units ||
+			!strings.Contains(a.body, test.holds) {
+			t.Errorf("%s %s: %d %s, want %d %s %s:\n%s", test.api, test.request, a.status,
+				s.billed(), test.status, test.units, test.holds, a.body)
+		}
+		if a.body != "" && !json.Valid([]byte(a.body)) {
+			t.Errorf("%s %s: not JSON: %s", test.api, test.request, a.body)
+		}
+		if c := s.Counts(); c.Requests != 1 || c.Denied != 0 || c.Open != 0 {
+			t.Errorf("%s %s: %+v", test.api, test.request, c)
+		}
+	}
+}
+
+// TestRefusals: a limit admits what fits, refuses the next as the API does and bills nothing for
+// it, and admits again when it says.
+func TestRefusals(t *testing.T) {
+	monthly := "money=200/month"
+	for _, test := range []struct {
+		api, limit, request string
+		admits              int // requests
+		status              int
+		retry               string // Retry-After
+		header              string // one more header
+		holds               string // in the body
+		again               string // how long to wait
+		counted             int64  // requests of requests/gpt-x after the refusal
+	}{
+		{"openai", "requests=2/1m", chat, 2, 429, "30", "X-Ratelimit-Reset-Requests: 1m0s",
+			`"code":"rate_limit_exceeded","message":"Rate limit reached for gpt-x`, "30s", 3},
+		{"openai", "tokens=158/1m", chat, 2, 429, "13", "X-Ratelimit-Remaining-Tokens: 90",
+			`"type":"tokens"`, "13s", 3},
+		{"openai", monthly, chat, 3, 429, "", "", `"organization_spend_limit_exceeded"`, "720h", 4},
+		{"anthropic", "requests=2/1m", message, 2, 429, "30",
+			"Anthropic-Ratelimit-Requests-Reset: 2026-03-04T12:01:00Z", `"rate_limit_error"`, "30s", 0},
+		{"anthropic", "output=105/1m", message, 1, 429, "3",
+			"Anthropic-Ratelimit-Output-Tokens-Remaining: 95", `"rate_limit_error"`, "3s", 0},
+		{"anthropic", monthly, message, 3, 429, "", "",
+			`"details":{"error_code":"enforced_spend_limit_reached"}`, "720h", 0},
+		{"github", "core=2/1h", "GET /user", 2, 403, "", "X-Ratelimit-Remaining: 0",
+			"API rate limit already exceeded", "1h", 0},
+		{"github", "points=7/1m", "POST /user {}", 1, 403, "60", "X-Ratelimit-Remaining: 4999",
+			"secondary rate limit", "1m", 0},
+		{"github", "graphql=2/1h", `POST /graphql {"query":"{viewer{login}}"}`, 2, 200, "",
+			"X-Ratelimit-Resource: graphql", `"type":"RATE_LIMITED"`, "1h", 0},
+		{"shopify", "points=16/8s", products, 2, 200, "", "", `"currentlyAvailable":6`, "1s", 0},
+		{"google-analytics", "tokens=13/day", report1, 2, 429, "", "", "tokens per day", "20h", 0},
+		{"google-analytics", "tokens=13/1h", report1, 2, 429, "", "", "RESOURCE_EXHAUSTED", "1h", 0},
+		{"google-maps", "requests=2/1m", "GET /v1/places/abc?fields=id", 2, 429, "", "",
+			"RESOURCE_EXHAUSTED", "1m", 0},
+		{"x", "requests=2/15m", "GET /2/users/1", 2, 429, "", "X-Rate-Limit-Reset: 1772626500",
+			`"code":88`, "15m", 0},
+		{"generic", "requests=2/1m", "GET /", 2, 429, "60", "X-Ratelimit-Reset: 60",
+			`"rate_limited"`, "1m", 0},
+	} {
+		s, url := play(t, test.api, test.limit)
+		if strings.HasPrefix(test.limit, "money") {
+			s.Prices = map[string]int64{"output": 6}
+		}
+		for i := range test.admits {
+			if a := get(t, url, test.request); a.status >= 400 || strings.Contains(a.body, "errors") {
+				t.Fatalf("%s %s: request %d: %d %s", test.api, test.limit, i+1, a.status, a.body)
+			}
+		}
+		before := s.Counts().Units
+		a := get(t, url, test.request)
+		name, value, _ := strings.Cut(test.header, ": ")
+		if a.status != test.status || a.header.Get("Retry-After") != test.retry ||
+			name != "" && a.header.Get(name) != value || !strings.Contains(a.body, test.holds) {
+			t.Errorf("%s %s: %d, want %d\n%v\n%s", test.api, test.limit, a.status, test.status,
+				a.header, a.body)
+		}
+		after := s.Counts()
+		if test.counted > 0 {
+			before["requests/gpt-x"] = test.counted
+		}
+		if !maps.Equal(before, after.Units) || after.Denied != 1 {
+			t.Errorf("%s %s: billed %v, then %+v", test.api, test.limit, before, after)
+		}
+		wait := get(t, url, `POST /standin/settings {"advance":"`+test.again+`"}`)
+		if a := get(t, url, test.request); wait.status != 200 || a.status >= 400 ||
+			strings.Contains(a.body, `"errors"`) {
+			t.Errorf("%s %s: after %s: %d %s", test.api, test.limit, test.again, a.status, a.body)
+		}
+	}
+}
+
+// TestTokensOfAModel: each model has its own tokens, and one may have other limits.
+func TestTokensOfAModel(t *testing.T) {
+	_, url := play(t, "anthropic", "requests=1/1m", "requests/claude-y=2/1m")
+	statuses := ""
+	for _, model := range strings.Fields("claude-x claude-x claude-y claude-y claude-y claude-z") {
+		a := get(t, url, strings.Replace(message, "claude-x", model, 1))
+		statuses += map[int]string{200: "+", 429: "-"}[a.status]
+	}
+	if statuses != "+-++-+" {
+		t.Error(statuses)
+	}
+}
+
+// TestNotModified: an answer that the client has is free.
+func TestNotModified(t *testing.T) {
+	s, url := play(t, "github")
+	tag := get(t, url, "GET /user").header.Get("Etag")
+	a := get(t, url, "GET /user", "If-None-Match: "+tag)
+	if a.status != 304 || a.body != "" || s.billed() != `{"core":1,"points":1}` {
+		t.Errorf("%d %q %s", a.status, a.body, s.billed())
+	}
+}
+
+// TestSeenToday: X takes money for a resource once a day in UTC.
+func TestSeenToday(t *testing.T) {
+	s, url := play(t, "x")
+	want := func(units string) {
+		t.Helper()
+		if got := s.billed(); got != units {
+			t.Errorf("billed %s, want %s", got, units)
+		}
+	}
+	get(t, url, "GET /2/tweets/1")
+	get(t, url, "GET /2/tweets/1")
+	want(`{"money":5000,"requests/tweets.get":2}`)
+	get(t, url, `POST /standin/settings {"advance":"12h","limits":{"money":["10000/day"]}}`)
+	get(t, url, "GET /2/tweets/1")
+	want(`{"money":10000,"requests/tweets.get":3}`)
+	// what was refused has not been seen
+	get(t, url, "GET /2/tweets/2")
+	if a := get(t, url, "GET /2/tweets/3"); a.status != 429 ||
+		!strings.Contains(a.body, "UsageCapExceeded") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	get(t, url, `POST /standin/settings {"limits":{"money":[]}}`)
+	get(t, url, "GET /2/tweets/3")
+	want(`{"money":20000,"requests/tweets.get":5}`)
+}
+
+// events reads a stream to its end: the data of each event.
+func events(t *testing.T, body string) (all []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(body) {
+		data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: ")
+		if !ok || data == "[DONE]" {
+			continue
+		}
+		var doc map[string]any
+		must(t, json.Unmarshal([]byte(data), &doc))
+		all = append(all, doc)
+	}
+	return all
+}
+
+func streamed(request string) string { return strings.TrimSuffix(request, "}") + `,"stream":true}` }
+
+func at(doc any, path ...string) any {
+	for _, name := range path {
+		object, _ := doc.(map[string]any)
+		doc = object[name]
+	}
+	return doc
+}
+
+// TestStreams: the usage of a stream is what was billed.
+func TestStreams(t *testing.T) {
+	s, url := play(t, "openai")
+	body := get(t, url, strings.TrimSuffix(streamed(chat), "}")+
+		`,"stream_options":{"include_usage":true}}`).body
+	all := events(t, body)
+	last := all[len(all)-1]
+	total := at(last, "usage", "total_tokens")
+	if total != float64(s.Counts().Units["tokens/gpt-x"]) || len(last["choices"].([]any)) != 0 || !strings.HasSuffix(body, "data: [DONE]\n\n") ||
+		at(all[0], "usage") != nil {
+		t.Errorf("usage %v of %s: %v", total, s.billed(), last)
+	}
+	for _, e := range events(t, get(t, url, streamed(chat)).body) {
+		if _, ok := e["usage"]; ok {
+			t.Error("usage that nobody asked for")
+		}
+	}
+	all = events(t, get(t, url,
+		`POST /v1/responses {"model":"r","input":"[[output:9]]","stream":true}`).body)
+	total = at(all[len(all)-1], "response", "usage", "total_tokens")
+	if total != float64(s.Counts().Units["tokens/r"]) {
+		t.Errorf("usage %v of %s", total, s.billed())
+	}
+	s, url = play(t, "anthropic")
+	all = events(t, get(t, url, streamed(message)).body)
+	in, out := at(all[0], "message", "usage", "input_tokens"), at(all[len(all)-2], "usage",
+		"output_tokens")
+	if units := s.Counts().Units; in != float64(units["input/claude-x"]) ||
+		out != float64(units["output/claude-x"]) || all[len(all)-1]["type"] != "message_stop" {
+		t.Errorf("usage %v %v of %s", in, out, s.billed())
+	}
+}
+
+// TestFiftyStreams: fifty streams side by side, a third of them cut by their clients, are all
+// billed in full, and none is left behind.
+func TestFiftyStreams(t *testing.T) {
+	t.Parallel()
+	for api, request := range map[string]string{"openai": chat, "anthropic": message} {
+		s, url := play(t, api, "requests=1000/1m")
+		s.Pace = 2 * time.Millisecond
+		var running sync.WaitGroup
+		for i := range 50 {
+			running.Go(func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				resp := ask(ctx, t, url, streamed(request))
+				defer resp.Body.Close()
+				lines := bufio.NewScanner(resp.Body)
+				for n := 0; lines.Scan(); n++ {
+					if i%3 == 0 && n == 3 {
+						cancel()
+					}
+				}
+			})
+		}
+		running.Wait()
+		for s.Counts().Open > 0 { // until the last handler has noticed
+			time.Sleep(time.Millisecond)
+		}
+		model, c := strings.Split(request, `"`)[3], s.Counts()
+		want := map[string]int64{"requests/" + model: 50, "tokens/" + model: 50 * 38}
+		if api == "anthropic" {
+			want = map[string]int64{"requests/" + model: 50, "input/" + model: 50 * 29,
+				"output/" + model: 500}
+		}
+		if !maps.Equal(c.Units, want) || c.Cut != 17 {
+			t.Errorf("%s: %+v, want %v and 17 cut", api, c, want)
+		}
+		// what was held for them has been given back: the rest is what was not billed
+		for _, r := range s.meter.rates["output/"+model] {
+			if r.left() != r.Units-500 {
+				t.Errorf("%d of %d left", r.left(), r.Units)
+			}
+		}
+	}
+}
+
+// TestConcurrent: no more requests than the limit are under way at once.
+func TestConcurrent(t *testing.T) {
+	s, url := play(t, "google-analytics", "concurrent=1")
+	s.Faults = []Fault{{Kind: "hang", From: 1, To: 1}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var hanging sync.WaitGroup
+	hanging.Go(func() { ask(ctx, t, url, report1).Body.Close() })
+	for s.Counts().Units["tokens"] == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if a := get(t, url, report1); a.status != 429 || !strings.Contains(a.body, "concurrent") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	cancel()
+	hanging.Wait()
+	for s.Counts().Open > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if a := get(t, url, report1); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
