@@ -46,6 +46,9 @@ func requestText(verb string, costs []quota.Cost, reservation string) string {
 	words := make([]string, len(costs))
 	for i, c := range costs {
 		words[i] = c.Bucket + "=" + strconv.FormatInt(c.Units, 10)
+		if c.Most != 0 {
+			words[i] += "-" + strconv.FormatInt(c.Most, 10)
+		}
 	}
 	slices.Sort(words)
 	return strings.TrimSpace(verb + " " + strings.Join(words, " ") + " " + reservation)

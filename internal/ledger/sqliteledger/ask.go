@@ -7,9 +7,11 @@ type ask struct {
 	*bucket
 	units  int64
 	limits []quota.Limit
-	manual bool
-	draws  bool  // takes units that were set aside: they count already, nothing else held does
 	held   int64 // all of the bucket
+	manual bool
+
+	draws    bool // takes units that were set aside: they count already, nothing else held does
+	reserves bool // sets units aside
 }
 
 // asks are all the buckets of one decision, at one time.
@@ -18,15 +20,34 @@ type asks struct {
 	list []ask
 }
 
+// asks reads the buckets of costs, and what they hold.
+func (s *session) asks(credential string, costs []quota.Cost, limits []quota.Limit,
+	now int64) (q asks) {
+	names := make([]string, len(costs))
+	for i, c := range costs {
+		names[i] = c.Bucket
+	}
+	buckets, n := s.look(credential, names, now)
+	q = asks{n: n, list: make([]ask, len(costs))}
+	for i, b := range buckets {
+		of := quota.LimitsOf(b.name, limits)
+		q.list[i] = ask{bucket: b, units: costs[i].Units, limits: of, held: b.live()}
+	}
+	return q
+}
+
 // standing is one limit at the time n, beside what is held.
 func (a ask) standing(l quota.Limit, n int64) quota.Standing {
 	st := quota.Standing{
-		Limit: l, Log: a.bucket, Now: n,
+		Limit: l, Log: a.bucket, Now: n, Reset: a.reset,
 		Holds: []quota.Hold{{Units: a.held, ExpiresAt: quota.Never}},
 	}
-	if l.Window.IsCalendar() {
-		start, end := l.Window.Bounds(stamp(n))
+	switch w := l.Window; {
+	case w.IsCalendar():
+		start, end := w.Bounds(stamp(n))
 		st.Start, st.End = start.UnixMicro(), end.UnixMicro()
+	case w.IsRestoring():
+		st.Level = a.level(w.Restore, n)
 	}
 	return st
 }
@@ -36,19 +57,43 @@ func (a ask) fits(l quota.Limit, n int64) int64 {
 	st, limit := a.standing(l, n), l.CapAt(stamp(n), a.manual, a.draws)
 	if a.draws {
 		st.Holds = nil
-	} else {
-		st.Holds = a.holds(n, a.held, st.Used()+a.held+a.units-limit)
+	} else if need := st.Used() + a.held + a.units - limit; need > 0 && a.held > 0 {
+		st.Holds, st.Lapsing = a.holds(n, a.held, need), a.lapsing(n)
 	}
 	return st.Fits(a.units, limit)
 }
 
-// remaining is the least that any limit leaves now.
-func (a ask) remaining(n int64) int64 {
-	least := quota.Never
+// remaining is the least that any limit leaves now, with the units taken or without; false when
+// there is no limit.
+func (a ask) remaining(n int64, taken bool) (least int64, some bool) {
+	least = quota.Never
 	for _, l := range a.limits {
-		least = min(least, a.standing(l, n).Remaining(l.CapAt(stamp(n), a.manual, false)))
+		left := a.left(l, n)
+		if taken {
+			left -= a.takes(l, n)
+		}
+		least = min(least, max(0, left))
 	}
-	return least
+	return least, len(a.limits) > 0
+}
+
+// left is what a limit leaves, less than nothing if more is taken.
+func (a ask) left(l quota.Limit, n int64) int64 {
+	st := a.standing(l, n)
+	return l.CapAt(stamp(n), a.manual, false) - st.Used() - st.Held()
+}
+
+// takes is how much less is left under a limit once the units are charged at n, or set aside.
+func (a ask) takes(l quota.Limit, n int64) (units int64) {
+	w := l.Window
+	early := w.Anchored && n < a.reset-w.Length.Microseconds() // the clock was set back
+	if !early || a.reserves {
+		units = a.units
+	}
+	if a.draws { // they were held before
+		units -= a.units
+	}
+	return units
 }
 
 // verdict says when the whole of it would fit, and which limit makes it wait the longest.
@@ -99,14 +144,12 @@ func (q asks) decision(now int64, observe bool) quota.Decision {
 		d.RetryAt = stamp(v.fitsAt)
 	}
 	for _, a := range q.list {
-		left := a.remaining(q.n)
-		if d.Allowed && !a.draws {
-			left -= a.units
+		d.Units[a.name] = a.units
+		if left, limited := a.remaining(q.n, d.Allowed); limited && q.n < a.suspended {
+			d.Remaining[a.name] = 0
+		} else if limited {
+			d.Remaining[a.name] = left
 		}
-		if q.n < a.suspended {
-			left = 0
-		}
-		d.Units[a.name], d.Remaining[a.name] = a.units, max(0, left)
 	}
 	return d
 }

@@ -122,35 +122,38 @@ func denials(b *testing.B, l *Ledger, units int64) {
 // BenchmarkReservations is BenchmarkDecide by how many reservations are open.
 func BenchmarkReservations(b *testing.B) {
 	var none float64
-	for _, held := range []int{0, 100, 5000} {
-		b.Run(fmt.Sprintf("open=%d", held), func(b *testing.B) {
-			l := open(b, file(b))
-			fill(b, l, 1000)
-			reserve(b, l, held)
-			u, err := l.Usage(b.Context(), "key1", wide[:1])
-			if err != nil {
-				b.Fatal(err)
-			}
-			full := u.Buckets[0].Held + u.Buckets[0].Limits[0].Used
-			denials(b, l, full)
-			each := b.Elapsed().Seconds() / float64(b.N)
-			if held == 0 {
-				none = each
-			}
-			b.ReportMetric(each/none, "x-none")
-		})
+	for _, lapse := range []quota.Lapse{quota.LapseRelease, quota.LapseCharge} {
+		for _, held := range []int{0, 100, 5000} {
+			b.Run(fmt.Sprintf("lapse=%s/open=%d", lapse, held), func(b *testing.B) {
+				l := open(b, file(b))
+				fill(b, l, 1000)
+				reserve(b, l, held, lapse)
+				u, err := l.Usage(b.Context(), "key1", wide[:1])
+				if err != nil {
+					b.Fatal(err)
+				}
+				full := u.Buckets[0].Held + u.Buckets[0].Limits[0].Used
+				denials(b, l, full)
+				each := b.Elapsed().Seconds() / float64(b.N)
+				if held == 0 {
+					none = each
+				}
+				b.ReportMetric(each/none, "x-none")
+			})
+		}
 	}
 }
 
 // reserve makes reservations of 1 to 10 units.
-func reserve(b *testing.B, l *Ledger, reservations int) {
+func reserve(b *testing.B, l *Ledger, reservations int, lapse quota.Lapse) {
 	var wg sync.WaitGroup
 	for caller := range 100 {
 		wg.Go(func() {
 			for i := caller; i < reservations; i += 100 {
 				_, err := l.Reserve(context.Background(), quota.Reserve{
-					Credential: "key1", ID: fmt.Sprintf("default.r%d", i), Units: int64(1 + i%10),
-					TTL: time.Hour + time.Duration(i)*time.Second, Limits: wide,
+					Credential: "key1", ID: fmt.Sprintf("default.r%d", i), Lapse: lapse,
+					Costs: []quota.Cost{{Bucket: "default", Units: int64(1 + i%10)}},
+					TTL:   time.Hour + time.Duration(i)*time.Second, Limits: wide,
 				})
 				if err != nil {
 					b.Error(err)

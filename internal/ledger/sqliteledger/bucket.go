@@ -19,8 +19,12 @@ type bucket struct {
 	suspended  int64 // until
 	retention  int64 // µs
 	held       int64 // units left in its reservations, expired ones included
-	lapsed     bool  // some that have expired still hold units
+	atMost     int64 // what these can turn out to take
+	reset      int64 // the last end of an anchored window that was told
+	expired    expired
 	bases      map[int64]int64
+	levels     map[terms]int64
+	far        []terms // rates whose levels are to be kept anew
 }
 
 // unsteady is said of entries whose totals contradict one another.
@@ -31,11 +35,11 @@ func (s *session) bucket(credential, name string) *bucket {
 	b := &bucket{s: s, credential: credential, name: name}
 	var last, total sql.NullInt64
 	s.find("bucket_find", []any{credential, name}, &b.id, &b.total, &b.newest, &b.suspended,
-		&b.retention, &b.held, &last, &total, &b.oldest)
+		&b.retention, &b.held, &b.atMost, &b.reset, &last, &total, &b.oldest)
 	keep := max(b.retention, quota.Retention.Microseconds())
 	switch {
 	case b.total < 0 || b.total > quota.MaxTotal || b.newest > quota.MaxTotal ||
-		b.retention < 0 || b.retention > quota.Never:
+		b.retention < 0 || b.retention > quota.Never || b.reset < 0 || b.reset > quota.MaxTotal:
 		b.damaged("its state cannot be read, with a total of %d", b.total)
 	case total.Valid && total.Int64 != b.total:
 		b.damaged("the total is %d in its newest entry, and %d in its state", total.Int64, b.total)
@@ -59,15 +63,6 @@ func (b *bucket) row() {
 		b.s.wrote = true
 		b.s.find("bucket_add", []any{b.credential, b.name}, &b.id)
 	}
-}
-
-// moment is the time at which the buckets are decided on: now, but after every entry that any of
-// them ever had.
-func moment(now int64, buckets ...*bucket) int64 {
-	for _, b := range buckets {
-		now = max(now, b.newest+1)
-	}
-	return now
 }
 
 // base is the running total just before the first entry after t.
@@ -113,57 +108,19 @@ func (b *bucket) StampAt(t, n int64) (at int64) {
 	return at
 }
 
-// live is what the bucket's reservations hold at the time n.
-func (b *bucket) live(n int64) int64 {
-	if b.held == 0 {
-		return 0
-	}
-	var lapsed int64
-	b.s.find("reservation_lapsed", []any{b.id, n}, &lapsed)
-	b.lapsed = lapsed > 0
-	live := b.held - lapsed
-	if live < 0 || live > quota.MaxTotal {
-		b.damaged("what its reservations hold cannot be read: %d units, %d of them expired",
-			b.held, lapsed)
-	}
-	return live
-}
-
-// holds are the live units as quota.Fits needs them: those that expire first, one by one until they
-// make up need units, and the rest, of which it does not matter when they expire, in one.
-func (b *bucket) holds(n, live, need int64) (holds []quota.Hold) {
-	var sum int64
-	if need > 0 && live > 0 {
-		b.s.each("reservation_holds", []any{b.id, n}, func(row *sql.Rows) error {
-			var h quota.Hold
-			if err := row.Scan(&h.Units, &h.ExpiresAt); err != nil {
-				return err
-			}
-			holds = append(holds, h)
-			if sum += h.Units; sum >= need {
-				return errEnough
-			}
-			return nil
-		})
-	}
-	if sum > live {
-		b.damaged("its reservations hold %d units, and its state counts %d", sum, live)
-	}
-	return append(holds, quota.Hold{Units: live - sum, ExpiresAt: quota.Never})
-}
-
 // record writes an entry at n, newer than all others.
 func (b *bucket) record(n, units int64, id, labels string) {
 	b.row()
 	if b.total+units > quota.MaxTotal {
 		b.damaged("its running total of %d cannot grow by %d", b.total, units)
 	}
-	b.total, b.newest, b.bases = b.total+units, n, nil
+	b.total, b.newest, b.bases, b.levels = b.total+units, n, nil, nil
 	b.s.change("entry_add", b.id, n, id, units, b.total, labels)
 	b.s.change("bucket_update", b.id, b.total, b.newest, b.retention)
-	if b.lapsed {
+	if b.expired.units > 0 {
 		b.s.change("reservation_trim", b.id, b.newest, trimReservations)
 	}
+	b.keepLevels()
 }
 
 // trim forgets the oldest entries, a bounded number of them, once a thirty-second part of their
@@ -177,23 +134,4 @@ func (b *bucket) trim(n int64) {
 // keep makes the retention long enough for the limits; it never gets shorter.
 func (b *bucket) keep(limits []quota.Limit) {
 	b.retention = max(b.retention, quota.RetentionFor(limits).Microseconds())
-}
-
-// reservation looks up what is left of a reservation, and of how many units it was, when it has not
-// expired at n. Errors: ErrNoReservation, and ErrReservationShort when fewer than units are left.
-func (b *bucket) reservation(id string, n, units int64) (left int64, err error) {
-	var reserved, drawn, expires int64
-	found := b.s.find("reservation_find", []any{b.id, id}, &reserved, &drawn, &expires)
-	if drawn < 0 || drawn > reserved || reserved > quota.MaxUnits {
-		b.damaged("the reservation %s of %d units, %d of them drawn", id, reserved, drawn)
-	}
-	left = reserved - drawn
-	switch {
-	case !found || n >= expires:
-		return 0, fmt.Errorf("%s: %w", id, quota.ErrNoReservation)
-	case units > left:
-		return left, fmt.Errorf("%s: %d units asked for, %d left: %w", id, units, left,
-			quota.ErrReservationShort)
-	}
-	return left, nil
 }

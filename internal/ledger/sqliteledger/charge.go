@@ -14,19 +14,6 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (quota.Decision, er
 	return l.decide(ctx, c.Costs, func(s *session) (quota.Decision, error) { return s.charge(c) })
 }
 
-// decide is update for what answers with a decision.
-func (l *Ledger) decide(ctx context.Context, costs []quota.Cost,
-	do func(*session) (quota.Decision, error)) (d quota.Decision, err error) {
-	err = l.update(ctx, func(s *session) (err error) {
-		d, err = do(s)
-		return err
-	})
-	if err != nil {
-		return quota.Refused(costs, err)
-	}
-	return d, nil
-}
-
 // charge decides on c and writes it if it is allowed. Everything is read before anything is
 // written.
 func (s *session) charge(c quota.Charge) (quota.Decision, error) {
@@ -55,21 +42,15 @@ func (s *session) charge(c quota.Charge) (quota.Decision, error) {
 
 // chargeAsks reads the buckets of c and finds the one time for all of them.
 func (s *session) chargeAsks(c quota.Charge, now int64) (asks, error) {
-	q := asks{n: now}
-	for _, cost := range c.Costs {
-		b := s.bucket(c.Credential, cost.Bucket)
-		q.n = moment(q.n, b)
-		limits := quota.LimitsOf(cost.Bucket, c.Limits)
-		q.list = append(q.list, ask{bucket: b, units: cost.Units, limits: limits, manual: c.Manual})
-	}
+	q := s.asks(c.Credential, c.Costs, c.Limits, now)
 	for i := range q.list {
 		a := &q.list[i]
-		if a.draws = c.Draws(a.name); a.draws {
+		a.manual, a.draws = c.Manual, c.Draws(a.name)
+		if a.draws {
 			if _, err := a.reservation(c.Reservation, q.n, a.units); err != nil {
 				return q, err
 			}
 		}
-		a.held = a.live(q.n)
 	}
 	return q, nil
 }

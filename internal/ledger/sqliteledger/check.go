@@ -5,24 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"time"
 
 	"quotabudget/internal/quota"
 )
 
 var _ quota.Checker = (*Ledger)(nil)
-
-// BucketsOf implements quota.Checker.
-func (l *Ledger) BucketsOf(ctx context.Context, credential string) (names []string, err error) {
-	err = l.view(ctx, func(s *session) {
-		s.each("check_buckets", []any{credential}, func(row *sql.Rows) error {
-			var name string
-			err := row.Scan(&name)
-			names = append(names, name)
-			return err
-		})
-	})
-	return names, err
-}
 
 // CheckBucket implements quota.Checker. A repair is one transaction with what it reads.
 func (l *Ledger) CheckBucket(ctx context.Context, credential, name string, repair bool) (
@@ -51,6 +39,7 @@ type checked struct {
 	total   int64
 	newest  int64
 	keep    int64
+	reset   int64
 	settled []string // reservations that go
 	sums    quota.Tally
 }
@@ -68,9 +57,9 @@ const lostLabels = "labels_lost=unread"
 func (s *session) check(credential, name string) *checked {
 	c := &checked{s: s}
 	b := quota.Books{Known: true, Now: s.now()}
-	var held, holds int64 // by its state, and by its reservations
+	var held, holds, atMost, most int64 // by its state, and by its reservations
 	if !s.find("check_bucket", []any{credential, name}, &c.id, &b.Total, &b.Newest, &b.Keep,
-		&held, &holds) {
+		&c.reset, &held, &atMost, &holds, &most) {
 		return c
 	}
 	if b.Total < 0 || b.Total > quota.MaxTotal || b.Newest > quota.MaxTotal || b.Keep < 0 ||
@@ -78,6 +67,10 @@ func (s *session) check(credential, name string) *checked {
 		c.Add(fmt.Sprintf("its state cannot be read, with a total of %d", b.Total),
 			"it is rebuilt from its entries", true)
 		b.Total, b.Newest, b.Keep, b.Known = 0, 0, 0, false
+	}
+	if c.reset < 0 || c.reset > quota.MaxTotal {
+		c.Add("the end of its anchored window cannot be read", "it is forgotten", true)
+		c.reset = 0
 	}
 	c.keep = b.Keep
 	b.Keep = max(b.Keep, quota.Retention.Microseconds())
@@ -87,6 +80,11 @@ func (s *session) check(credential, name string) *checked {
 	c.Findings = append(c.Findings, m.Findings...)
 	c.checkReservations()
 	c.checkSums()
+	c.checkLevels()
+	if held == holds && atMost != most {
+		c.Add(fmt.Sprintf("its state counts %d units that its reservations can take, and they "+
+			"can take %d", atMost, most), "they are counted again", true)
+	}
 	if held != holds {
 		c.Add(fmt.Sprintf("its state counts %d units as held, and its reservations hold %d",
 			held, holds), "they are counted again", true)
@@ -145,6 +143,40 @@ func (c *checked) checkSums() {
 	}
 }
 
+// checkLevels looks for levels that are lower than the entries say. They may be higher: older
+// entries are gone.
+func (c *checked) checkLevels() {
+	c.s.each("level_list", []any{c.id}, func(row *sql.Rows) error {
+		var of terms
+		var m mark
+		err := row.Scan(&of.num, &of.den, &m.at, &m.total, &m.level)
+		if err == nil && m.level < c.levelAt(of, m) {
+			c.Add(fmt.Sprintf("a level is kept that is lower than its entries say, at %d", m.at),
+				"it is forgotten", true)
+		}
+		return err
+	})
+}
+
+// levelAt is the level by the entries up to a mark; 0 when there is no such entry.
+func (c *checked) levelAt(of terms, m mark) (level int64) {
+	rate := quota.Rate{Units: of.num, Per: time.Duration(of.den) * time.Microsecond}
+	var last entryRow
+	for i, e := range c.rows {
+		if e.at > m.at {
+			break
+		}
+		if i > 0 {
+			level = rate.LevelAfter(level, e.at-last.at)
+		}
+		level, last = level+of.den*e.units, e
+	}
+	if last.at != m.at || last.total != m.total {
+		return 0
+	}
+	return level
+}
+
 // withoutRun cuts the run out of a line of labels.
 func withoutRun(line string) string {
 	before, after, found := strings.Cut("&"+line, "&"+quota.LabelRun+"=")
@@ -186,5 +218,6 @@ func (c *checked) mend() {
 		c.s.change("sum_add", c.id, at, labels, units, charges)
 	})
 	c.s.change("mend_held", c.id)
-	c.s.change("mend_bucket", c.id, c.total, c.newest, c.keep)
+	c.s.change("level_clear", c.id)
+	c.s.change("mend_bucket", c.id, c.total, c.newest, c.keep, c.reset)
 }

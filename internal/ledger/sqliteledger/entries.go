@@ -26,7 +26,8 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) (entries []quota.En
 		most = q.First
 	}
 	err = l.view(ctx, func(s *session) {
-		b := s.bucket(q.Credential, q.Bucket)
+		b, _ := s.lookAt(q.Credential, q.Bucket, s.now())
+		entries = nil
 		args := []any{b.id, micros(q.Since, -quota.Never), micros(q.Until, quota.Never), most}
 		s.each(list, args, func(row *sql.Rows) error {
 			e := quota.Entry{Bucket: b.name}
@@ -54,13 +55,19 @@ func (b *bucket) labels(line string) quota.Labels {
 func (l *Ledger) Reservations(ctx context.Context, credential, name string) (
 	list []quota.Reservation, err error) {
 	err = l.view(ctx, func(s *session) {
-		b := s.bucket(credential, name)
-		s.each("reservation_list", []any{b.id, moment(s.now(), b)}, func(row *sql.Rows) error {
-			r := quota.Reservation{Bucket: name}
-			var created, expires int64
-			err := row.Scan(&r.ID, &r.Units, &r.Drawn, &created, &expires, &r.Manual, &r.Note)
-			r.Left = r.Units - r.Drawn
-			r.CreatedAt, r.ExpiresAt = stamp(created), stamp(expires)
+		b, n := s.lookAt(credential, name, s.now())
+		list = nil
+		s.each("reservation_list", []any{b.id, n}, func(row *sql.Rows) error {
+			r := quota.Reservation{Bucket: name, Lapse: quota.LapseRelease}
+			var created, ends int64
+			var charged bool
+			err := row.Scan(&r.ID, &r.Units, &r.Most, &r.Drawn, &created, &ends, &charged,
+				&r.Manual, &r.Note)
+			if charged {
+				r.Lapse = quota.LapseCharge
+			}
+			r.Most, r.Left = max(r.Units, r.Most), r.Units-r.Drawn
+			r.CreatedAt, r.ExpiresAt = stamp(created), stamp(ends)
 			list = append(list, r)
 			return err
 		})

@@ -95,7 +95,7 @@ func TestHoldsAreIndexed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"reservation_holds", "reservation_lapsed"} {
+	for _, name := range []string{"reservation_holds", "reservation_expired"} {
 		var plan []string
 		rows, err := l.conn.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+texts[name], 2, 1)
 		if err != nil {

@@ -102,9 +102,10 @@ func (l *Ledger) clock() time.Time {
 	return time.Now()
 }
 
-// view runs read in a transaction that sees a single state of the file and waits for nobody.
+// view runs read in a transaction that sees a single state of the file and waits for nobody. Should
+// a reservation there be one that is to become an entry, read runs again in one that writes this.
 func (l *Ledger) view(ctx context.Context, read func(*session)) error {
-	s := &session{ctx: ctx, clock: l.clock, explain: l.explain}
+	s := &session{ctx: ctx, clock: l.clock, explain: l.explain, reads: true}
 	err := l.db.View(ctx, func(tx *sql.Tx) error {
 		s.stmt = func(name string) *sql.Stmt { return tx.StmtContext(ctx, l.reading[name]) }
 		if s.broken = l.still(); s.broken == nil {
@@ -112,10 +113,26 @@ func (l *Ledger) view(ctx context.Context, read func(*session)) error {
 		}
 		return s.broken
 	})
-	if s.broken != nil {
+	switch {
+	case errors.Is(s.broken, errLapsed):
+		return l.update(ctx, func(s *session) error { read(s); return s.broken })
+	case s.broken != nil:
 		return s.broken
 	}
 	return l.explain(err)
+}
+
+// decide is update for what answers with a decision.
+func (l *Ledger) decide(ctx context.Context, costs []quota.Cost,
+	do func(*session) (quota.Decision, error)) (d quota.Decision, err error) {
+	err = l.update(ctx, func(s *session) (err error) {
+		d, err = do(s)
+		return err
+	})
+	if err != nil {
+		return quota.Refused(costs, err)
+	}
+	return d, nil
 }
 
 func (l *Ledger) explain(err error) error { return inWords(l.db.Explain(err)) }

@@ -72,7 +72,8 @@ func mustCharge(t *testing.T, l *Ledger, units int64, limits []quota.Limit) quot
 func mustReserve(t *testing.T, l *Ledger, id string, units int64) {
 	t.Helper()
 	d, err := l.Reserve(t.Context(), quota.Reserve{
-		Credential: "key1", ID: "default." + id, Units: units, Limits: day(100), TTL: time.Hour,
+		Credential: "key1", ID: "default." + id, Limits: day(100), TTL: time.Hour,
+		Costs: []quota.Cost{{Bucket: "default", Units: units}},
 	})
 	if err != nil || !d.Allowed {
 		t.Fatalf("reserve: %+v, %v", d, err)

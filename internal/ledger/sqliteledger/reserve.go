@@ -3,56 +3,67 @@ package sqliteledger
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"quotabudget/internal/quota"
 )
 
+// forever is when a reservation expires that becomes an entry, for an earlier version of the
+// program: it must not take it for one that holds nothing any more.
+var forever = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC).UnixMicro()
+
 // Reserve implements quota.Ledger.
 func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
-	name, _, _ := quota.ParseReservation(r.ID)
-	costs := []quota.Cost{{Bucket: name, Units: r.Units}}
 	if err := r.Check(); err != nil {
-		return quota.Refused(costs, err)
+		return quota.Refused(r.Costs, err)
 	}
-	return l.decide(ctx, costs, func(s *session) (quota.Decision, error) {
-		return s.reserve(r, costs)
-	})
+	return l.decide(ctx, r.Costs, func(s *session) (quota.Decision, error) { return s.reserve(r) })
 }
 
 // reserve decides as on a charge and sets the units aside if it is allowed.
-func (s *session) reserve(r quota.Reserve, costs []quota.Cost) (quota.Decision, error) {
+func (s *session) reserve(r quota.Reserve) (quota.Decision, error) {
 	now := s.now()
-	kept := keyed(r.Credential, r.Key, requestText("reserve", costs, ""), now, r.Limits)
+	kept := keyed(r.Credential, r.Key, requestText("reserve", r.Costs, ""), now, r.Limits)
 	if d, known, err := s.recall(kept); known {
 		return d, err
 	}
 	if err := r.CheckCost(); err != nil {
 		return quota.Decision{}, err
 	}
-	b := s.bucket(r.Credential, costs[0].Bucket)
-	n := moment(now, b)
-	a := ask{bucket: b, units: r.Units, limits: quota.LimitsOf(b.name, r.Limits), manual: r.Manual}
-	a.held = b.live(n)
-	d := asks{n, []ask{a}}.decision(now, r.Observe)
+	q := s.asks(r.Credential, r.Costs, r.Limits, now)
+	for i := range q.list {
+		q.list[i].manual, q.list[i].reserves = r.Manual, true
+	}
+	d := q.decision(now, r.Observe)
 	if !d.Allowed {
 		return d, nil
 	}
-	if _, err := b.reservation(r.ID, n, 0); err == nil {
-		return quota.Decision{}, fmt.Errorf("%s already exists: %w", r.ID, quota.ErrKeyReused)
+	for _, a := range q.list {
+		if _, err := a.reservation(r.ID, q.n, 0); err == nil {
+			return quota.Decision{}, fmt.Errorf("%s already exists: %w", r.ID, quota.ErrKeyReused)
+		}
 	}
-	expires := n + r.TTL.Microseconds()
+	expires := q.n + r.TTL.Microseconds()
 	d.Reservation, d.ExpiresAt = r.ID, stamp(expires)
-	b.setAside(r, n, expires)
+	for i, a := range q.list {
+		a.setAside(r, r.Costs[i], q.n, expires)
+	}
 	s.remember(kept, d)
 	return d, nil
 }
 
 // setAside writes the reservation and forgets some that can never count again.
-func (b *bucket) setAside(r quota.Reserve, n, expires int64) {
+func (b *bucket) setAside(r quota.Reserve, c quota.Cost, n, expires int64) {
 	b.row()
 	b.keep(r.Limits)
 	b.newest = max(b.newest, n-1) // nothing is decided at an earlier time from now on
 	b.s.change("bucket_update", b.id, b.total, b.newest, b.retention)
 	b.s.change("reservation_trim", b.id, b.newest, trimReservations)
-	b.s.change("reservation_add", b.id, r.ID, r.Units, n, expires, r.Manual, r.Note)
+	var lapses any
+	var labels string
+	if r.LapseOf(c.Bucket) == quota.LapseCharge {
+		lapses, expires, labels = expires, forever, r.Labels.Encode()
+	}
+	b.s.change("reservation_add", b.id, r.ID, c.Units, c.Most, n, expires, lapses, labels,
+		r.Manual, r.Note)
 }

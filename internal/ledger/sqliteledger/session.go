@@ -19,6 +19,7 @@ type session struct {
 	clock   func() time.Time
 	explain func(error) error
 
+	reads  bool  // and cannot write
 	wrote  bool  // by the current operation
 	broken error // the first error
 }

@@ -2,144 +2,187 @@ package sqliteledger
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"quotabudget/internal/quota"
 )
 
-// maxRewritten is how many later entries Cancel rewrites at most.
-const maxRewritten = 10_000
-
-// Commit implements quota.Ledger.
-func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, error) {
+// Settle implements quota.Ledger.
+func (l *Ledger) Settle(ctx context.Context, c quota.Settle) (quota.Decision, error) {
 	if err := c.Check(); err != nil {
 		return quota.Decision{}, err
 	}
-	return l.decide(ctx, nil, func(s *session) (quota.Decision, error) { return s.commit(c) })
+	return l.decide(ctx, nil, func(s *session) (quota.Decision, error) { return s.settle(c) })
 }
 
-func (s *session) commit(c quota.Commit) (d quota.Decision, err error) {
+// settlement is the end of a reservation in one bucket.
+type settlement struct {
+	ask          // units are those that were used
+	live   bool  // it has not expired; or
+	lapsed bool  // it has become an entry; or it is gone
+	left   int64 // of a live one
+	entry  entryRow
+	keeps  int64 // units of the entry that stay
+}
+
+// settle ends a reservation in all its buckets.
+func (s *session) settle(c quota.Settle) (quota.Decision, error) {
 	now := s.now()
-	b, n, err := s.bucketOf(c.Credential, c.Reservation)
-	if err != nil {
-		return d, err
+	id, names, _ := quota.ParseReservation(c.Reservation)
+	costs := make([]quota.Cost, len(names))
+	for i, name := range names {
+		costs[i] = quota.Cost{Bucket: name, Units: c.UnitsIn(name)}
 	}
-	text := fmt.Sprintf("commit of %d", c.Units)
-	if c.Units == quota.AllUnits {
-		text = "commit of all that is left"
+	q := s.asks(c.Credential, costs, c.Limits, now)
+	until := now + quota.RetentionFor(c.Limits).Microseconds()
+	for _, a := range q.list {
+		until = max(until, now+a.retention)
 	}
-	until := now + max(b.retention, quota.RetentionFor(c.Limits).Microseconds())
-	kept := receipt{c.Credential, ofCommit, c.Reservation, text, now, until}
+	kept := receipt{c.Credential, ofCommit, c.Reservation, settleText(costs), now, until}
 	if d, known, err := s.recall(kept); known {
 		return d, err
 	}
-	left, err := b.reservation(c.Reservation, n, c.Units)
+	list, err := q.settlements(c)
 	if err != nil {
-		return d, err
+		return quota.Decision{}, err
 	}
-	units := c.Units
-	if units == quota.AllUnits {
-		units = left
+	d := quota.Decision{
+		Allowed: true, At: stamp(q.n), Units: map[string]int64{}, Remaining: map[string]int64{},
 	}
-	d = b.settle(c, n, units, left)
+	line := c.Labels.Encode()
+	for _, a := range list {
+		a.end(c.Reservation)
+		if a.keeps > 0 && d.Entry == "" {
+			d.Entry = id
+		}
+		if more := a.units - a.keeps; more > 0 {
+			a.keep(c.Limits)
+			a.record(q.n, more, c.ID, line)
+			d.Entry = c.ID
+		}
+		d.Units[a.name] = a.units
+		a.held -= a.left
+		if left, limited := a.remaining(q.n, false); limited {
+			d.Remaining[a.name] = left
+		}
+	}
 	s.remember(kept, d)
 	return d, nil
 }
 
-// settle turns the reservation, of which so many units are left, into an entry of some of them. No
-// limit is asked: the units were set aside.
-func (b *bucket) settle(c quota.Commit, n, units, left int64) quota.Decision {
-	d := quota.Decision{
-		Allowed:   true,
-		At:        stamp(n),
-		Units:     map[string]int64{b.name: units},
-		Remaining: map[string]int64{},
+// settleText is what must be the same for a settlement to be answered again. Of one bucket it is in
+// the words of earlier versions.
+func settleText(costs []quota.Cost) string {
+	switch {
+	case len(costs) > 1:
+		return requestText("settle", costs, "")
+	case costs[0].Units == quota.AllUnits:
+		return "commit of all that is left"
 	}
-	a := ask{bucket: b, limits: quota.LimitsOf(b.name, c.Limits), held: b.live(n) - left}
-	if len(a.limits) > 0 {
-		d.Remaining[b.name] = max(0, a.remaining(n)-units)
+	return fmt.Sprintf("commit of %d", costs[0].Units)
+}
+
+// settlements finds what is to be settled in each bucket. Errors: ErrNoReservation when there is
+// nothing in any, ErrReservationShort, ErrSettledLate.
+func (q asks) settlements(c quota.Settle) ([]settlement, error) {
+	list, found := make([]settlement, len(q.list)), false
+	for i, a := range q.list {
+		list[i] = a.settlement(c.Reservation, q.n)
+		found = found || list[i].live || list[i].lapsed
 	}
-	b.s.change("reservation_remove", b.id, c.Reservation)
-	if units > 0 {
-		d.Entry = c.ID
-		b.keep(c.Limits)
-		b.record(n, units, c.ID, c.Labels.Encode())
+	if !found {
+		return nil, fmt.Errorf("%s: %w", c.Reservation, quota.ErrNoReservation)
 	}
-	return d
+	for i := range list {
+		a := &list[i]
+		set := a.left + a.entry.units
+		if a.units == quota.AllUnits || !a.live && !a.lapsed {
+			a.units = set
+		}
+		if c.Within && a.units > set {
+			return nil, fmt.Errorf("%s: %d units of %s asked for, %d left: %w", c.Reservation,
+				a.units, a.name, set, quota.ErrReservationShort)
+		}
+	}
+	for i := range list {
+		a := &list[i]
+		a.keeps = min(a.units, a.entry.units)
+		if a.keeps == a.entry.units {
+			continue
+		}
+		if err := a.alterable(a.entry.at, a.entry.units, quota.ErrSettledLate); err != nil {
+			return nil, fmt.Errorf("%s in bucket %s: %w", c.Reservation, a.name, err)
+		}
+	}
+	return list, nil
+}
+
+// settlement looks up what has become of a reservation in one bucket.
+func (a ask) settlement(reservation string, n int64) settlement {
+	t := settlement{ask: a}
+	left, err := a.reservation(reservation, n, 0)
+	if t.live = err == nil; t.live {
+		t.left = left
+		return t
+	}
+	e := &t.entry
+	t.lapsed = a.s.find("lapsed_find", []any{a.id, reservation},
+		&e.at, &e.id, &e.units, &e.total, &e.labels)
+	if t.lapsed && (e.units < 1 || e.units > quota.MaxUnits) {
+		a.damaged(unsteady)
+	}
+	return t
+}
+
+// end removes the reservation, and of an entry that it has become all but keeps units.
+func (a *settlement) end(reservation string) {
+	if a.live {
+		a.endReservation(reservation, a.left)
+	}
+	if !a.lapsed {
+		return
+	}
+	a.s.change("lapsed_remove", a.id, reservation, a.entry.at)
+	if less := a.entry.units - a.keeps; less > 0 {
+		a.takeOut(a.entry.at, less)
+		if a.keeps > 0 {
+			a.s.change("entry_add", a.id, a.entry.at, a.entry.id, a.keeps, a.entry.total-less,
+				a.entry.labels)
+		}
+		a.s.change("bucket_lower", a.id, less)
+		*a.bucket = *a.s.bucket(a.credential, a.name)
+	}
 }
 
 // Release implements quota.Ledger.
-func (l *Ledger) Release(ctx context.Context, credential, id string) (left int64, err error) {
-	err = l.update(ctx, func(s *session) error {
-		b, n, err := s.bucketOf(credential, id)
-		if err == nil {
-			left, err = b.reservation(id, n, 0)
-		}
-		if err == nil {
-			s.change("reservation_remove", b.id, id)
-		}
+func (l *Ledger) Release(ctx context.Context, credential, id string) (
+	given map[string]int64, err error) {
+	_, names, err := quota.ParseReservation(id)
+	if err != nil {
+		return nil, err
+	}
+	err = l.update(ctx, func(s *session) (err error) {
+		given, err = s.release(credential, id, names)
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return left, nil
+	return given, nil
 }
 
-// bucketOf reads the bucket that a reservation names, and the time to decide at.
-func (s *session) bucketOf(credential, reservation string) (*bucket, int64, error) {
-	name, _, err := quota.ParseReservation(reservation)
-	if err != nil {
-		return nil, 0, err
-	}
-	b := s.bucket(credential, name)
-	return b, moment(s.now(), b), nil
-}
-
-// Cancel implements quota.Ledger.
-func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
-	return l.update(ctx, func(s *session) error { return s.cancel(c, d.At.UnixMicro()) })
-}
-
-// cancel looks for the entry in every bucket, then takes them all out.
-func (s *session) cancel(c quota.Charge, at int64) error {
-	buckets, units := make([]*bucket, len(c.Costs)), make([]int64, len(c.Costs))
-	for i, cost := range c.Costs {
-		var err error
-		buckets[i] = s.bucket(c.Credential, cost.Bucket)
-		if units[i], err = buckets[i].cancellable(c.ID, at); err != nil {
-			return err
+func (s *session) release(credential, id string, names []string) (map[string]int64, error) {
+	given := make(map[string]int64)
+	buckets, n := s.look(credential, names, s.now())
+	for _, b := range buckets {
+		left, err := b.reservation(id, n, 0)
+		if err != nil {
+			return nil, err
 		}
+		given[b.name] = left
 	}
-	for i, b := range buckets {
-		s.change("entry_remove", b.id, at)
-		s.change("entry_lower_after", b.id, at, units[i])
-		s.change("bucket_lower", b.id, units[i])
-		if c.Draws(b.name) {
-			s.change("reservation_draw", b.id, c.Reservation, -units[i])
-		}
+	for _, b := range buckets {
+		b.endReservation(id, given[b.name])
 	}
-	if c.Key != "" {
-		s.change("answer_forget", c.Credential, ofKey, c.Key)
-	}
-	return nil
-}
-
-// cancellable finds the units of the entry id at the time given.
-func (b *bucket) cancellable(id string, at int64) (units int64, err error) {
-	if !b.s.find("entry_find", []any{b.id, at, id}, &units) {
-		return 0, fmt.Errorf("%s in bucket %s at %s: %w", id, b.name, stamp(at), quota.ErrNoEntry)
-	}
-	var later int64
-	var least sql.NullInt64
-	b.s.find("entry_count_after", []any{b.id, at, maxRewritten + 1}, &later, &least)
-	if later > maxRewritten {
-		return 0, fmt.Errorf("%s in bucket %s: more than %d entries came after it: %w",
-			id, b.name, maxRewritten, quota.ErrNoEntry)
-	}
-	if units < 1 || later > 0 && least.Int64 < units {
-		b.damaged(unsteady)
-	}
-	return units, nil
+	return given, nil
 }

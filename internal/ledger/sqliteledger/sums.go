@@ -11,7 +11,9 @@ import (
 // Sums implements quota.Ledger.
 func (l *Ledger) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, err error) {
 	err = l.view(ctx, func(s *session) {
-		b, lines := s.bucket(q.Credential, q.Bucket), make(map[string]quota.Labels)
+		b, _ := s.lookAt(q.Credential, q.Bucket, s.now())
+		lines := make(map[string]quota.Labels)
+		sums = nil
 		b.sums(micros(q.Since, -quota.Never), func(at int64, line string, units, charges int64) {
 			if lines[line] == nil {
 				lines[line] = b.labels(line)
@@ -38,7 +40,7 @@ func (b *bucket) sums(since int64, do func(at int64, labels string, units, charg
 func (l *Ledger) Between(ctx context.Context, credential, name string, from, to time.Time) (
 	units int64, err error) {
 	err = l.view(ctx, func(s *session) {
-		b := s.bucket(credential, name)
+		b, _ := s.lookAt(credential, name, s.now())
 		s.find("sum_between", []any{b.id, from.UnixMicro(), to.UnixMicro()}, &units)
 	})
 	return units, err

@@ -2,6 +2,7 @@ package sqliteledger
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 
 	"quotabudget/internal/quota"
@@ -10,17 +11,16 @@ import (
 // Usage implements quota.Ledger.
 func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (
 	usage quota.Usage, err error) {
+	var names []string
+	for _, limit := range limits {
+		if !slices.Contains(names, limit.Bucket) {
+			names = append(names, limit.Bucket)
+		}
+	}
 	err = l.view(ctx, func(s *session) {
 		now := s.now()
-		usage.At = stamp(now)
-		var buckets []*bucket
-		for _, limit := range limits {
-			is := func(b *bucket) bool { return b.name == limit.Bucket }
-			if !slices.ContainsFunc(buckets, is) {
-				buckets = append(buckets, s.bucket(credential, limit.Bucket))
-			}
-		}
-		n := moment(now, buckets...)
+		usage = quota.Usage{At: stamp(now)}
+		buckets, n := s.look(credential, names, now)
 		for _, b := range buckets {
 			usage.Buckets = append(usage.Buckets, b.usage(quota.LimitsOf(b.name, limits), n))
 		}
@@ -30,15 +30,16 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 
 // usage is the standing of the bucket and its limits at the time n.
 func (b *bucket) usage(limits []quota.Limit, n int64) quota.BucketUsage {
-	a := ask{bucket: b, held: b.live(n)}
+	a := ask{bucket: b, held: b.live()}
 	first := b.holds(n, a.held, 1)
+	lapsing := a.held > 0 && b.lapsing(n)
 	u := quota.BucketUsage{Bucket: b.name, Held: a.held}
 	if n < b.suspended {
 		u.SuspendedUntil = stamp(b.suspended)
 	}
 	for _, l := range limits {
 		st := a.standing(l, n)
-		st.Holds = first
+		st.Holds, st.Lapsing = first, lapsing
 		lu := quota.LimitUsage{Limit: l, Used: st.Used(), Remaining: st.Remaining(l.Cap(false))}
 		if next := st.NextFree(); next != 0 {
 			lu.NextFreeAt = stamp(next)
@@ -46,4 +47,18 @@ func (b *bucket) usage(limits []quota.Limit, n int64) quota.BucketUsage {
 		u.Limits = append(u.Limits, lu)
 	}
 	return u
+}
+
+// BucketsOf implements quota.Ledger.
+func (l *Ledger) BucketsOf(ctx context.Context, credential string) (names []string, err error) {
+	err = l.view(ctx, func(s *session) {
+		names = nil
+		s.each("bucket_list", []any{credential}, func(row *sql.Rows) error {
+			var name string
+			err := row.Scan(&name)
+			names = append(names, name)
+			return err
+		})
+	})
+	return names, err
 }

@@ -98,6 +98,7 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 		b := cred.bucket(cost.Bucket)
 		b.newest = max(b.newest, n-1) // time does not run backwards, even where no entry tells of it
 		b.keep = max(b.keep, quota.RetentionFor(r.Limits).Microseconds())
+		b.holds = slices.DeleteFunc(b.holds, func(h hold) bool { return h.id == r.ID }) // expired
 		b.holds = append(b.holds, hold{
 			id: r.ID, left: cost.Units, most: max(cost.Units, cost.Most), created: n,
 			expires: expires, lapse: r.LapseOf(cost.Bucket), labels: kept(r.Labels),

@@ -1,6 +1,6 @@
 -- ?1 credential, ?2 bucket; with the time and the running total of its newest entry, and the time of its oldest.
 -- name: bucket_find
-SELECT b.id, b.total, b.newest, b.suspended_until, b.retention, b.held, e.at, e.total,
+SELECT b.id, b.total, b.newest, b.suspended_until, b.retention, b.held, b.at_most, b.reset_at, e.at, e.total,
     (SELECT min(at) FROM entries WHERE bucket = b.id)
 FROM buckets b LEFT JOIN entries e ON e.bucket = b.id AND e.at = (SELECT max(at) FROM entries WHERE bucket = b.id)
 WHERE b.credential = ?1 AND b.bucket = ?2;
@@ -18,6 +18,14 @@ UPDATE buckets SET total = ?2, newest = ?3, retention = ?4 WHERE id = ?1;
 -- ?1 bucket's id, ?2 units. A log that has become empty begins at 0 again.
 -- name: bucket_lower
 UPDATE buckets SET total = CASE WHEN EXISTS (SELECT 1 FROM entries WHERE bucket = ?1) THEN total - ?2 ELSE 0 END WHERE id = ?1;
+
+-- ?1 bucket's id, ?2 the end of its anchored window
+-- name: bucket_reset
+UPDATE buckets SET reset_at = ?2 WHERE id = ?1;
+
+-- ?1 credential
+-- name: bucket_list
+SELECT bucket FROM buckets WHERE credential = ?1 ORDER BY bucket;
 
 -- ?1 bucket's id, ?2 until
 -- name: bucket_suspend

@@ -1,12 +1,10 @@
 -- What a check reads, and what a repair writes. ?1 is the bucket's id, unless it says otherwise.
 
--- ?1 credential
--- name: check_buckets
-SELECT bucket FROM buckets WHERE credential = ?1 ORDER BY bucket;
-
 -- ?1 credential, ?2 bucket
 -- name: check_bucket
-SELECT id, total, newest, retention, held, (SELECT coalesce(sum(remains), 0) FROM reservations WHERE bucket = buckets.id)
+SELECT id, total, newest, retention, reset_at, held, at_most,
+    (SELECT coalesce(sum(remains), 0) FROM reservations WHERE bucket = buckets.id),
+    (SELECT coalesce(sum(may_take), 0) FROM reservations WHERE bucket = buckets.id)
 FROM buckets WHERE credential = ?1 AND bucket = ?2;
 
 -- name: check_entries
@@ -20,8 +18,9 @@ SELECT id, units, drawn FROM reservations WHERE bucket = ?1;
 UPDATE entries SET at = ?3, units = ?4, total = ?5, labels = ?6 WHERE bucket = ?1 AND at = ?2;
 
 -- name: mend_held
-UPDATE buckets SET held = (SELECT coalesce(sum(remains), 0) FROM reservations WHERE bucket = ?1) WHERE id = ?1;
+UPDATE buckets SET held = (SELECT coalesce(sum(remains), 0) FROM reservations WHERE bucket = ?1),
+    at_most = (SELECT coalesce(sum(may_take), 0) FROM reservations WHERE bucket = ?1) WHERE id = ?1;
 
--- ?2 total, ?3 newest, ?4 retention
+-- ?2 total, ?3 newest, ?4 retention, ?5 the end of its anchored window
 -- name: mend_bucket
-UPDATE buckets SET total = ?2, newest = ?3, retention = ?4 WHERE id = ?1;
+UPDATE buckets SET total = ?2, newest = ?3, retention = ?4, reset_at = ?5 WHERE id = ?1;

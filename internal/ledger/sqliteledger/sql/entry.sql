@@ -27,6 +27,10 @@ SELECT units FROM entries WHERE bucket = ?1 AND at = ?2 AND id = ?3;
 -- name: entry_count_after
 SELECT count(*), min(total) FROM (SELECT total FROM entries WHERE bucket = ?1 AND at > ?2 LIMIT ?3);
 
+-- The ?2th entry from the newest.
+-- name: entry_from_newest
+SELECT at, total FROM entries WHERE bucket = ?1 ORDER BY at DESC LIMIT 1 OFFSET ?2;
+
 -- name: entry_remove
 DELETE FROM entries WHERE bucket = ?1 AND at = ?2;
 
