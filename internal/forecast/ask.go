@@ -28,13 +28,14 @@ func (q Question) Ask(ctx context.Context, l quota.Ledger) ([]Forecast, error) {
 	for _, u := range usage.Buckets {
 		b := Bucket{
 			Name: u.Bucket, At: usage.At, Lanes: q.Lanes, SuspendedUntil: u.SuspendedUntil,
+			ResetAt: u.ResetAt,
 			Limits: of(u.Bucket, q.Limits), Paces: of(u.Bucket, q.Paces), Reset: q.Resets[u.Bucket],
 		}
 		if b.Reservations, err = l.Reservations(ctx, q.Credential, b.Name); err != nil {
 			return nil, err
 		}
 		query := quota.SpentQuery{Credential: q.Credential, Bucket: b.Name, Limits: b.Limits,
-			Now: b.At, Since: b.At.Add(-Memory(b.Limits))}
+			Reset: u.ResetAt, Now: b.At, Since: b.At.Add(-Memory(b.Limits))}
 		if b.Spent, err = query.Read(ctx, l); err != nil {
 			return nil, err
 		}

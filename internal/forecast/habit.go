@@ -21,7 +21,7 @@ const (
 func Memory(limits []quota.Limit) time.Duration {
 	longest := time.Duration(0)
 	for _, l := range limits {
-		longest = max(longest, l.Window.Longest())
+		longest = max(longest, l.Reach())
 	}
 	return longest + remembers
 }

@@ -31,7 +31,7 @@ func newBucket(s *Scenario, cost quota.Cost) bucket {
 		}
 	}
 	for i, l := range slices.Concat(s.Limits, s.Throttles, s.Paces) {
-		if l.Bucket == b.name {
+		if l.Bucket == b.name && !l.Window.Concurrent {
 			b.windows = append(b.windows, newWindow(l, i >= len(s.Limits), known.ResetAt))
 		}
 	}

@@ -16,10 +16,10 @@
 //
 // It decides as the ledgers do, with the same windows to the microsecond. Of an anchored window it
 // knows the end that the upstream told last; from then on the window slides, until the upstream
-// tells another. A concurrent window lets through all that fits beside what is held: runs hold
-// nothing. Which ticks run while units are short it decides as a daemon does, by package share.
-// What it cannot know are slow answers and charts that were cut off before it begins. Of lanes that
-// tick in one moment, the one that was served longest ago goes first.
+// tells another. Which ticks run while units are short it decides as a daemon does, by package
+// share. What it cannot know are slow answers and charts that were cut off before it begins. Runs
+// take no time, so limits on what is held at once (concurrent) are left aside. Of lanes that tick in
+// one moment, the one that was served longest ago goes first.
 package sim
 
 import (

@@ -15,10 +15,9 @@ type window struct {
 	brake  bool  // a throttle or a pace
 	most   int64 // units for scheduled charges
 	length int64 // µs, of a sliding or an anchored window; 0 of others
-	logs   bool  // it counts entries of the log
 	at     int64 // to which it has moved
-	head   int   // the first entry inside; of one that counts none, the end of the log
-	used   int64 // units of the entries inside
+	head   int   // the first entry inside; of a restoring window, the end of the log
+	used   int64 // units of the entries inside; of a restoring window, its level
 	start  int64 // of a calendar window
 	end    int64
 	reset  int64 // of an anchored window: the last end that is known; 0 for none
@@ -47,8 +46,7 @@ func (p *Peak) See(use, at, most int64) {
 
 func newWindow(l quota.Limit, brake bool, reset time.Time) window {
 	w := window{limit: l, brake: brake, most: l.Cap(false), end: math.MinInt64, peak: NoPeak(),
-		length: l.Window.Length.Microseconds(),
-		logs:   !l.Window.IsRestoring() && !l.Window.Concurrent}
+		length: l.Window.Length.Microseconds()}
 	if l.Window.Anchored && !reset.IsZero() {
 		w.reset = reset.UnixMicro()
 	}
@@ -60,7 +58,7 @@ func newWindow(l quota.Limit, brake bool, reset time.Time) window {
 
 // move goes on to n.
 func (w *window) move(l *log, n int64) {
-	if !w.logs {
+	if w.limit.Window.IsRestoring() {
 		w.restore(n)
 		w.head = len(l.stamps)
 		return
@@ -93,26 +91,22 @@ func (w *window) after(n int64) int64 {
 	return n - w.length
 }
 
-// restore takes a window that counts no entries on to n: what is restored by then is used no more.
+// restore takes off the level of a restoring window what comes back until n.
 func (w *window) restore(n int64) {
-	if w.limit.Window.IsRestoring() {
-		w.level = w.limit.Window.Restore.LevelAfter(w.level, max(0, n-w.at))
-		_, den := w.limit.Window.Restore.Terms()
-		w.used = (w.level + den - 1) / den
-	}
-	w.at = max(w.at, n)
+	rate := w.limit.Window.Restore
+	w.level, w.at = rate.LevelAfter(w.level, max(0, n-w.at)), max(w.at, n)
+	_, den := rate.Terms()
+	w.used = (w.level + den - 1) / den
 }
 
 // take counts units that are charged at n, the log's newest entry by then.
 func (w *window) take(n, units int64) {
-	switch {
-	case w.logs:
-		w.used += units
-	case w.limit.Window.IsRestoring():
+	if w.limit.Window.IsRestoring() {
 		w.restore(n)
 		_, den := w.limit.Window.Restore.Terms()
-		w.level, w.used = w.level+units*den, w.used+units
+		w.level += units * den
 	}
+	w.used += units
 }
 
 // soon is what counts as free already when a run asks for its share: the charges of a run are a
@@ -133,10 +127,10 @@ func (w *window) usedSoon(l *log) int64 {
 
 // still reports whether the window holds at n what it does now, or less.
 func (w *window) still(l *log, n int64) bool {
-	if !w.logs {
+	switch {
+	case w.limit.Window.IsRestoring():
 		return true
-	}
-	if w.length == 0 {
+	case w.length == 0:
 		return n < w.end
 	}
 	return w.head == len(l.stamps) || l.stamps[w.head] > w.after(n)
