@@ -29,7 +29,7 @@ func (q Question) Ask(ctx context.Context, l quota.Ledger) ([]Forecast, error) {
 		b := Bucket{
 			Name: u.Bucket, At: usage.At, Lanes: q.Lanes, SuspendedUntil: u.SuspendedUntil,
 			ResetAt: u.ResetAt,
-			Limits: of(u.Bucket, q.Limits), Paces: of(u.Bucket, q.Paces), Reset: q.Resets[u.Bucket],
+			Limits:  of(u.Bucket, q.Limits), Paces: of(u.Bucket, q.Paces), Reset: q.Resets[u.Bucket],
 		}
 		if b.Reservations, err = l.Reservations(ctx, q.Credential, b.Name); err != nil {
 			return nil, err

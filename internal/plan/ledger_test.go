@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -101,10 +102,13 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 			t.Fatal(err)
 		}
 	}
-	if rapid.Bool().Draw(t, "held") {
+	learn(t, b, now)
+	for range rapid.IntRange(0, 3).Draw(t, "held") {
 		request := quota.ReserveRequest{
 			Call: quota.Call{Units: rapid.Int64Range(1, 20).Draw(t, "units held")},
-			TTL:  time.Duration(rapid.IntRange(5, 30).Draw(t, "ttl")) * time.Hour}
+			TTL:  time.Duration(rapid.IntRange(50, 1800).Draw(t, "ttl")) * time.Minute,
+			Lapse: rapid.SampledFrom([]quota.Lapse{quota.LapseCharge,
+				quota.LapseRelease}).Draw(t, "lapse")}
 		if d, err := b.Reserve(ctx, request); err != nil && !d.Never {
 			t.Fatal(err)
 		}
@@ -121,7 +125,25 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 	for _, e := range entries {
 		known.Spent = append(known.Spent, quota.Spent{At: e.At, Units: e.Units, Charges: 1})
 	}
+	usage, err := b.Usage(ctx)
+	must(t, err)
+	known.ResetAt = usage.Buckets[0].ResetAt
 	known.Reservations, err = b.Ledger.Reservations(ctx, b.Credential, quota.DefaultBucket)
 	must(t, err)
 	return known
+}
+
+// learn tells, some hours before the plan or now, when an anchored window ends.
+func learn(t *rapid.T, b *quota.Budget, now *time.Time) {
+	from := *now
+	i := slices.IndexFunc(b.Limits, func(l quota.Limit) bool { return l.Window.Anchored })
+	if i < 0 || rapid.Bool().Draw(t, "untold") {
+		return
+	}
+	*now = from.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "told")) * time.Hour)
+	end := now.Add(time.Duration(rapid.IntRange(1, 300).Draw(t, "ends")) * time.Minute)
+	_, err := b.Learn(context.Background(), quota.Learn{Limit: b.Limits[i], Remaining: -1,
+		Reset: end})
+	must(t, err)
+	*now = from
 }
