@@ -60,6 +60,9 @@ func drawn(t *rapid.T) Plan {
 		{Calendar: "week", Zone: berlin}, {Calendar: "month", Zone: los},
 		{Length: 5 * time.Hour, Anchored: true},
 		{Restore: quota.Rate{Units: draw("restored", 1, 9), Per: 7 * time.Minute}}}
+	if !crowded && rapid.Bool().Draw(t, "one window") {
+		windows = []quota.Window{rapid.SampledFrom(windows[7:]).Draw(t, "window")}
+	}
 	for _, w := range windows {
 		if rapid.IntRange(0, 4).Draw(t, "limited") > 0 && len(p.Limits) > 0 {
 			continue
@@ -74,8 +77,8 @@ func drawn(t *rapid.T) Plan {
 			pace.Curve = rapid.SliceOfN(rapid.Int64Range(0, 9), 24, 24).Draw(t, "curve")
 			pace.Curve[12]++
 		}
-		p.Paces = []quota.Limit{{Bucket: quota.DefaultBucket,
-			Units: draw("paced units", 1, 120), Window: windows[4], Pace: pace}}
+		p.Paces = []quota.Limit{{Bucket: quota.DefaultBucket, Units: draw("paced units", 1, 120),
+			Window: p.Reset, Pace: pace}}
 	}
 	return p
 }
