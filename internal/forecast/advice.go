@@ -34,8 +34,11 @@ func (o *outlook) advise(d day) string {
 		if len(o.Lanes) > 0 {
 			besides = " besides the schedule"
 		}
-		return "spend at most " + o.Amount.of(rate) + " an hour" + besides +
-			" (see quotactl log --by job)"
+		most := o.Amount.of(rate) + " an hour"
+		if isLong(o.window) {
+			most = o.Amount.of(24*rate) + " a day"
+		}
+		return "spend at most " + most + besides + " (see quotactl log --by job)"
 	}
 	alone := day{wants: make([]float64, len(d.wants)), size: d.size}
 	if o.now > 0 && len(o.Lanes) > 0 && len(o.Paces) == 0 && !o.suffices(alone) {

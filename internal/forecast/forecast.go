@@ -95,7 +95,7 @@ type Forecast struct {
 	Lost           Work      // of those, in the likely day
 	LeftOut        Work      // of those lost, the runs that are left out by their shares
 	LostRuns       []LostRun // in the order of their times
-	Missing        int64     // units that are asked for in vain until ResetAt, in the likely day
+	Missing        int64     // units that are too few for Scheduled and the likely Rate
 
 	amount Amount
 	window quota.Window   // the longest that follows the calendar, if that ends at ResetAt
@@ -163,7 +163,9 @@ func (o *outlook) fill(f *Forecast, likely day) {
 	o.play(likely, &t)
 	f.DryAt, f.OpensAt, f.Limit = moment(likely.dry), moment(t.opens), t.limit
 	f.Scheduled, f.Lost, f.LeftOut, f.LostRuns = t.scheduled, t.lost, t.leftOut, t.runs
-	f.Missing = t.missing
+	if likely.dry != never {
+		f.Missing = o.missing(*f)
+	}
 	if f.Limit == "" && len(t.runs) > 0 {
 		f.Limit = t.runs[0].Limit
 	}
@@ -181,6 +183,19 @@ func (o *outlook) fill(f *Forecast, likely day) {
 	case likely.dry != never:
 		f.Verdict = RunsDry
 	}
+}
+
+// missing is how many units more the window that ends with the forecast would have to leave for the
+// runs, and for what is spent besides at the likely rate.
+func (o *outlook) missing(f Forecast) (units int64) {
+	used := o.course.Play().Used(o.At.UnixMicro(), nil)
+	wanted := f.Scheduled.Units + int64(f.Rate.Likely*f.ResetAt.Sub(f.At).Hours())
+	for i, l := range o.course.Windows() {
+		if l.Window.IsCalendar() && l.Window.String() == o.window.String() && l.Pace == nil {
+			units = max(units, wanted-(l.Cap(false)-used[i]))
+		}
+	}
+	return units
 }
 
 const never = int64(math.MaxInt64)

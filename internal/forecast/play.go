@@ -68,7 +68,6 @@ type trace struct {
 	tightest   string // limit now
 	opens      int64  // when units came free after that; 0 when they do not
 	opensFirst int64  // when there were units for the first time; 0 when there are none
-	missing    int64  // units that were denied
 }
 
 // walker goes through one day.
@@ -204,9 +203,6 @@ func (w *walker) charge(at, units, left int64) {
 		w.play.Take(at, units)
 	default:
 		w.denied(at, units, w.play.Tightest(at))
-		if w.trace != nil {
-			w.trace.missing += units
-		}
 	}
 }
 
@@ -223,9 +219,6 @@ func (w *walker) run() {
 		t.scheduled = t.scheduled.and(Work{1, pages, pages * w.Price})
 		if r.Lost() {
 			t.lose(r, w)
-		}
-		if r.Lost() && !waits {
-			t.missing += (r.Wanted - r.Pages) * w.Price
 		}
 	}
 }

@@ -121,7 +121,9 @@ func (f Forecast) interval() string {
 }
 
 // isLong reports whether the forecast is for a week or a month: its moments are days then.
-func (f Forecast) isLong() bool { return f.window.Longest() > 2*24*time.Hour }
+func (f Forecast) isLong() bool { return isLong(f.window) }
+
+func isLong(w quota.Window) bool { return w.Longest() > 2*24*time.Hour }
 
 // dayOf is clock, or the day of a moment that is not today in a week or a month: "the 27th",
 // "Thursday".
