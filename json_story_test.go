@@ -30,6 +30,11 @@ const jsonConfig = `credentials:
     api_key: {file: key}
     limits: [{bucket: default, units: 1, window: 1h}]
     mode: observe
+  - name: key3
+    upstream: anthropic
+    api_key: {file: key}
+    limits: [{bucket: output, units: 8000, window: 1m, across: all}]
+upstreams: {anthropic: {endpoint: "http://127.0.0.1:9000/"}}
 ingest:
   credential: key1
   regions: [US, GB, DE]

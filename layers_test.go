@@ -36,10 +36,11 @@ yamlfile: spell
 endpoint:
 sqlite:
 version:
-costs: . costs/answer costs/formula quota spell yamlfile
+costs: . bounds costs/answer costs/formula quota spell yamlfile
 costs/answer:
 costs/formula: costs/answer costs/graphql quota
 costs/graphql:
+bounds: quota
 catalog: sqlite
 ledger/redistest:
 ledger/redisledger: quota lua
@@ -52,13 +53,12 @@ limit/rules: limit limit/caller limit/guard quota spell yamlfile
 ledger: quota sqlite ledger/redisledger ledger/sqliteledger
 meter: endpoint quota
 proxy: costs meter quota spell
-youtube: endpoint quota youtube/bounds youtube/fault
-youtube/bounds: quota
-youtube/fault: youtube/bounds
+youtube: bounds endpoint quota youtube/fault
+youtube/fault: costs
 youtube/youtubetest:
 standin:
 ingest: catalog meter quota regions youtube youtube/fault
-upstream: costs meter endpoint quota youtube/fault
+upstream: costs meter endpoint quota
 upstream/upstreamtest: config costs meter quota upstream youtube/youtubetest
 upstream/upstreamtest: ledger/redisledger ledger/redistest ledger/sqliteledger
 schedule: spell

@@ -52,7 +52,7 @@ func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	if err != nil {
 		return nil, err
 	}
-	s := &deps{cfg: cfg, cred: cred, budget: cred.Budget(l, cfg.Costs, log), metrics: metrics,
+	s := &deps{cfg: cfg, cred: cred, budget: cred.Budget(l, cfg.Table(cred), log), metrics: metrics,
 		log: log}
 	if s.catalog, err = catalog.Open(ctx, cfg.Catalog); err != nil {
 		return nil, errors.Join(err, l.Close())

@@ -40,7 +40,7 @@ func (a *app) rewire(ctx context.Context, open *deps, cfg *config.Config) (*deps
 			"restart it", open.cred.Name, cred.Name)
 	}
 	next := &deps{cfg: cfg, cred: cred, catalog: open.catalog, metrics: open.metrics, log: open.log,
-		budget: cred.Budget(open.budget.Ledger, cfg.Costs, open.log)}
+		budget: cred.Budget(open.budget.Ledger, cfg.Table(cred), open.log)}
 	if cred.APIKey.File != open.cred.APIKey.File {
 		cred.APIKey.WarnExposed(open.log)
 	}

@@ -32,7 +32,7 @@ func (a *app) complete(root *cobra.Command) {
 			if err != nil {
 				return nil
 			}
-			return chosen.Budget(nil, cfg.Costs, nil).Buckets()
+			return chosen.Budget(nil, cfg.Table(chosen), nil).Buckets()
 		}),
 		"by": func(context.Context) []string {
 			return []string{"method", "region", "job", "label:"}

@@ -21,8 +21,10 @@ type inForce struct {
 	Costs       costsShown     `json:"costs"`
 	Credentials []credential   `json:"credentials"`
 	YouTube     config.YouTube `json:"youtube"`
-	Ingest      ingestShown    `json:"ingest"`
-	Serve       *serveShown    `json:"serve,omitempty"`
+
+	Upstreams map[string]config.Upstream `json:"upstreams,omitempty"`
+	Ingest    ingestShown                `json:"ingest"`
+	Serve     *serveShown                `json:"serve,omitempty"`
 }
 
 type costsShown struct {
@@ -38,6 +40,7 @@ type credential struct {
 	Pace            *paceShown          `json:"pace"`
 	Mode            string              `json:"mode"`
 	WhenUnreachable map[string][]string `json:"when_unreachable"`
+	Upstream        string              `json:"upstream"`
 }
 
 // keyShown says where the key is, and whether there is one; never what it is.
@@ -53,6 +56,7 @@ type limitShown struct {
 	Headroom int64   `json:"headroom"`
 	Window   string  `json:"window"`
 	Timezone *string `json:"timezone"`
+	Across   string  `json:"across,omitempty"`
 }
 
 // paceShown is null where units may be spent at any time of the day.
@@ -185,7 +189,8 @@ func newInForce(cfg *config.Config) inForce {
 		Ledger: config.HidePassword(cfg.Ledger), Catalog: cfg.Catalog,
 		Costs: costsShown{report.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(),
 			cfg.Costs.Version},
-		YouTube: cfg.YouTube, Ingest: newIngest(cfg), Serve: newServe(cfg.Serve),
+		YouTube: cfg.YouTube, Upstreams: cfg.Upstreams, Ingest: newIngest(cfg),
+		Serve: newServe(cfg.Serve),
 	}
 	for _, c := range cfg.Credentials {
 		_, err := c.APIKey.Key()
@@ -193,10 +198,15 @@ func newInForce(cfg *config.Config) inForce {
 			Name: c.Name, APIKey: keyShown{c.APIKey.Env, c.APIKey.File, err == nil},
 			Mode: c.Mode(), Pace: newPace(c.Pace),
 			WhenUnreachable: map[string][]string{"open": append([]string{}, c.Open...)},
+			Upstream:        c.Upstream,
 		}
 		for _, l := range c.Limits {
-			shown.Limits = append(shown.Limits, limitShown{l.Bucket, l.Units, l.Headroom,
-				l.Window.Text(), report.OrNull(l.Window.ZoneName())})
+			limit := limitShown{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom,
+				Window: l.Window.Text(), Timezone: report.OrNull(l.Window.ZoneName())}
+			if l.Across {
+				limit.Across = "all"
+			}
+			shown.Limits = append(shown.Limits, limit)
 		}
 		out.Credentials = append(out.Credentials, shown)
 	}

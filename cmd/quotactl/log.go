@@ -67,7 +67,7 @@ first, of every bucket of the credential, or adds them up by a label.`,
 // chosen is the bucket asked for, or all buckets: those with a limit, then those that once may have
 // had one.
 func (g *gate) chosen(bucket string) ([]string, error) {
-	all := report.LogBuckets(g.cfg, g.Buckets())
+	all := report.LogBuckets(g.cfg, g.cred, g.Buckets())
 	switch {
 	case bucket == "":
 		return all, nil

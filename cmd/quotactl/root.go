@@ -62,7 +62,8 @@ exhausted: try again later, 78 configuration.`,
 // gate is the budget of the chosen credential, on its open ledger.
 type gate struct {
 	*quota.Budget
-	cfg *config.Config
+	cfg  *config.Config
+	cred config.Credential
 }
 
 // open reads the configuration and opens the ledger. Close the gate's Ledger.
@@ -82,7 +83,7 @@ func (a *app) open(ctx context.Context) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gate{chosen.Budget(l, cfg.Costs, log), cfg}, nil
+	return &gate{chosen.Budget(l, cfg.Table(chosen), log), cfg, chosen}, nil
 }
 
 // with runs work on the open gate, and closes it.

@@ -93,6 +93,10 @@ func (g *gate) knows(call quota.Call) error {
 	if call.Method == "" {
 		return g.bucket(call.Bucket)
 	}
-	_, err := g.cfg.Costs.Lookup(call.Method)
+	m, err := g.cfg.Table(g.cred).Lookup(call.Method)
+	if err == nil && !m.Known() {
+		return cli.Hint(cli.Usagef("what %s takes depends on the call", call.Method),
+			"name the units: --bucket B --units N")
+	}
 	return err
 }

@@ -44,7 +44,7 @@ with resume.`,
 // close suspends the bucket until its reset, or until the time that was asked for.
 func (g *gate) close(ctx context.Context, bucket, until string) (time.Time, error) {
 	if until == "" {
-		return g.Suspend(ctx, bucket, g.cfg.Costs.Reset(bucket))
+		return g.Suspend(ctx, bucket, g.cfg.Table(g.cred).Reset(bucket))
 	}
 	now, err := g.Ledger.Time(ctx)
 	if err != nil {

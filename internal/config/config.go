@@ -24,8 +24,10 @@ type Config struct {
 	Environment []string     // names of the variables that override it
 	Ledger      string       // URL, which may hold a password: print HidePassword of it
 	Catalog     string       // sqlite: URL
-	Costs       *costs.Table // the price list in the profile chosen
-	CostsFile   string       // its file; "" for the price list that ships
+	Prices      *costs.List  // of all upstreams
+	Costs       *costs.Table // of the default upstream, in the profile chosen
+	CostsFile   string       // their file; "" for the price lists that ship
+	Upstreams   map[string]Upstream
 	Credentials []Credential // at least one, of different names
 	YouTube     YouTube
 	Ingest      Ingest
@@ -35,12 +37,13 @@ type Config struct {
 
 // Credential is the named owner of an upstream quota, and how it is spent.
 type Credential struct {
-	Name    string
-	APIKey  Secret
-	Limits  []quota.Limit // at least one
-	Observe bool          // mode: observe
-	Open    []string      // methods that pass when the ledger cannot be reached
-	Pace    *Pace         // nil: units may be spent at any time of the day
+	Name     string
+	Upstream string // whose quota it is
+	APIKey   Secret
+	Limits   []quota.Limit // at least one
+	Observe  bool          // mode: observe
+	Open     []string      // methods that pass when the ledger cannot be reached
+	Pace     *Pace         // nil: units may be spent at any time of the day
 }
 
 // Mode is the word of the configuration for Observe.
@@ -55,7 +58,9 @@ func (c Credential) Mode() string {
 func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger) *quota.Budget {
 	prices := make(map[string][]quota.Cost)
 	for _, m := range table.Methods() {
-		prices[m.ID] = m.Costs
+		if m.Known() {
+			prices[m.ID] = m.Costs
+		}
 	}
 	return &quota.Budget{
 		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
@@ -141,7 +146,7 @@ func newReader(getenv func(string) string) *reader {
 		},
 		Daemon: defaultDaemon(),
 		Serve:  Serve{Listen: DefaultServe},
-	}, credentials: make(map[string]bool), jobNames: make(map[string]bool),
+	}, buckets: make(map[string]map[string]costs.Bucket), credentials: make(map[string]bool), jobNames: make(map[string]bool),
 		jobOf: make(map[regions.Region]string)}
 }
 
@@ -166,14 +171,34 @@ func (r *reader) defaults() {
 	}
 	for i := range c.Credentials {
 		c.Credentials[i].APIKey = r.keyOf(c.Credentials[i])
-		if c.Credentials[i].Limits == nil && c.Costs != nil {
-			c.Credentials[i].Limits = c.Costs.DefaultLimits()
+		if c.Prices == nil {
+			continue
+		}
+		table := c.Table(c.Credentials[i])
+		c.Credentials[i].Upstream = table.Upstream
+		if c.Credentials[i].Limits == nil {
+			c.Credentials[i].Limits = table.DefaultLimits()
 		}
 	}
-	if c.Ingest.Credential == "" && len(c.Credentials) == 1 {
-		c.Ingest.Credential = c.Credentials[0].Name
-	}
+	r.usualCredential()
 	r.stateDefaults()
+}
+
+// usualCredential chooses the only one of the default upstream, where none is chosen.
+func (r *reader) usualCredential() {
+	c := r.cfg
+	if c.Ingest.Credential != "" || c.Costs == nil {
+		return
+	}
+	var usual []string
+	for _, cred := range c.Credentials {
+		if cred.Upstream == c.Costs.Upstream {
+			usual = append(usual, cred.Name)
+		}
+	}
+	if len(usual) == 1 {
+		c.Ingest.Credential = usual[0]
+	}
 }
 
 // keyOf is where the credential's key is; DefaultCredential has a default for it.

@@ -15,11 +15,12 @@ var modes = [...]string{"enforce", "observe"}
 
 func (r *reader) credential(n *yaml.Node) {
 	var c Credential
-	var pace *yaml.Node
+	var upstream, limits, open, pace *yaml.Node
 	r.Fields(n, "credential", yamlfile.Fields{
-		"name":    func(n *yaml.Node) { c.Name = r.credentialName(n) },
-		"api_key": func(n *yaml.Node) { c.APIKey = r.secret(n) },
-		"limits":  func(n *yaml.Node) { c.Limits = r.limits(n) },
+		"name":     func(n *yaml.Node) { c.Name = r.credentialName(n) },
+		"upstream": func(n *yaml.Node) { upstream = n },
+		"api_key":  func(n *yaml.Node) { c.APIKey = r.secret(n) },
+		"limits":   func(n *yaml.Node) { limits = n },
 		"mode": func(n *yaml.Node) {
 			word, ok := r.Text(n, "mode")
 			if ok && !slices.Contains(modes[:], word) {
@@ -29,12 +30,19 @@ func (r *reader) credential(n *yaml.Node) {
 			c.Observe = word == modes[1]
 		},
 		"when_unreachable": func(n *yaml.Node) {
-			r.Fields(n, "when_unreachable", yamlfile.Fields{"open": func(n *yaml.Node) {
-				r.List(n, "open", func(n *yaml.Node) { c.Open = append(c.Open, r.method(n)) })
-			}})
+			r.Fields(n, "when_unreachable", yamlfile.Fields{
+				"open": func(n *yaml.Node) { open = n },
+			})
 		},
 		"pace": func(n *yaml.Node) { pace, c.Pace = n, r.pace(n) },
 	}, "name")
+	r.table = r.credentialUpstream(upstream, &c)
+	if limits != nil {
+		c.Limits = r.limits(limits)
+	}
+	if open != nil {
+		r.List(open, "open", func(n *yaml.Node) { c.Open = append(c.Open, r.method(n)) })
+	}
 	r.checkPace(pace, c)
 	r.cfg.Credentials = append(r.cfg.Credentials, c)
 }
@@ -56,8 +64,8 @@ func (r *reader) credentialName(n *yaml.Node) string {
 
 func (r *reader) method(n *yaml.Node) string {
 	id, ok := r.Text(n, "open")
-	if ok && r.cfg.Costs != nil {
-		if _, err := r.cfg.Costs.Lookup(id); err != nil {
+	if ok && r.table != nil {
+		if _, err := r.table.Lookup(id); err != nil {
 			r.Add(n, "open: %v", err)
 		}
 	}

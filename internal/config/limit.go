@@ -1,9 +1,6 @@
 package config
 
 import (
-	"maps"
-	"slices"
-
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/costs"
@@ -21,11 +18,14 @@ func (r *reader) limits(n *yaml.Node) []quota.Limit {
 		if !ok {
 			return
 		}
-		if name := l.Name(); seen[name] {
-			r.Add(n, "limits: %s is limited twice", name)
-		} else {
-			seen[name] = true
+		name := l.Name()
+		if l.Across {
+			name += " across all"
 		}
+		if seen[name] {
+			r.Add(n, "limits: %s is limited twice", name)
+		}
+		seen[name] = true
 		limits = append(limits, l)
 	})
 	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
@@ -38,7 +38,7 @@ func (r *reader) limits(n *yaml.Node) []quota.Limit {
 func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 	var l quota.Limit
 	var bucket costs.Bucket
-	var headroom, window, zone *yaml.Node
+	var headroom, window, zone, across *yaml.Node
 	before := len(r.Problems)
 	r.Fields(n, "limit", yamlfile.Fields{
 		"bucket": func(n *yaml.Node) { bucket = r.bucket(n) },
@@ -49,8 +49,12 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 		},
 		"window":   func(n *yaml.Node) { window = n },
 		"timezone": func(n *yaml.Node) { zone = n },
+		"across":   func(n *yaml.Node) { across = n },
 	}, "bucket", "units", "window")
 	l.Bucket = bucket.Name
+	if across != nil {
+		l.Across = r.across(across, bucket)
+	}
 	if len(r.Problems) == before && l.Headroom > l.Units {
 		r.Add(headroom, "headroom: %d is more than the %d units of the limit", l.Headroom, l.Units)
 	}
@@ -61,21 +65,28 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 
 func (r *reader) bucket(n *yaml.Node) costs.Bucket {
 	name, ok := r.Text(n, "bucket")
-	if !ok || r.cfg.Costs == nil {
+	known := r.bucketsOf(r.table)
+	if !ok || known == nil {
 		return costs.Bucket{Name: name}
 	}
-	if r.buckets == nil { // the price list does not change any more
-		r.buckets = make(map[string]costs.Bucket)
-		for _, b := range r.cfg.Costs.Buckets() {
-			r.buckets[b.Name] = b
-		}
-	}
-	if b, ok := r.buckets[name]; ok {
+	if b, ok := known[name]; ok {
 		return b
 	}
-	names := slices.Collect(maps.Keys(r.buckets))
-	r.Add(n, "bucket: no method draws on %q%s", spell.Clip(name), spell.DidYouMean(name, names))
+	r.Add(n, "bucket: no method draws on %q%s", spell.Clip(name),
+		spell.DidYouMean(name, names(known)))
 	return costs.Bucket{Name: name}
+}
+
+// across reads the one word that it may have: the limit holds for all parts of its bucket together.
+func (r *reader) across(n *yaml.Node, bucket costs.Bucket) bool {
+	word, ok := r.Text(n, "across")
+	switch {
+	case ok && word != "all":
+		r.Add(n, "across: %q: write all, for the sum of a bucket's parts", spell.Clip(word))
+	case ok && r.table != nil && len(bucket.Split) == 0:
+		r.Add(n, "across: bucket %s has no parts: leave it out", spell.Clip(bucket.Name))
+	}
+	return ok
 }
 
 // window reads window and timezone. A calendar window without a timezone is in that of the bucket's

@@ -14,7 +14,6 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/sqlite"
-	"quotabudget/internal/textfile"
 	"quotabudget/internal/yamlfile"
 )
 
@@ -26,7 +25,8 @@ type reader struct {
 	outside []Problem // of the environment
 
 	// What has been read already, by name.
-	buckets     map[string]costs.Bucket
+	buckets     map[string]map[string]costs.Bucket // by upstream
+	table       *costs.Table                       // of the credential that is read
 	credentials map[string]bool
 	jobNames    map[string]bool
 	jobOf       map[regions.Region]string
@@ -50,12 +50,13 @@ func (r *reader) allProblems() []Problem {
 // root reads the top of the file; nil is an empty one.
 func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	c := r.cfg
-	var prices, credentials, ingest, serve *yaml.Node
+	var prices, upstreams, credentials, ingest, serve *yaml.Node
 	if n != nil && yamlfile.Section(n) {
 		r.Fields(n, "the configuration", yamlfile.Fields{
 			"ledger":      func(n *yaml.Node) { c.Ledger = r.url(n, "ledger", ledger.CheckURL) },
 			"catalog":     func(n *yaml.Node) { c.Catalog = r.url(n, "catalog", checkCatalog) },
 			"costs":       func(n *yaml.Node) { prices = n },
+			"upstreams":   func(n *yaml.Node) { upstreams = n },
 			"credentials": func(n *yaml.Node) { credentials = n },
 			"youtube":     r.youtube,
 			"ingest":      func(n *yaml.Node) { ingest = n },
@@ -63,9 +64,12 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 		})
 	}
 	// Each of these refers to those before it, in whatever order the file has them.
-	c.Costs = costs.Default()
+	r.setPrices(costs.Shipped())
 	if prices != nil && yamlfile.Section(prices) {
 		r.prices(ctx, prices)
+	}
+	if upstreams != nil && yamlfile.Section(upstreams) {
+		r.upstreams(upstreams)
 	}
 	if credentials != nil && yamlfile.Section(credentials) {
 		r.List(credentials, "credentials", r.credential)
@@ -96,55 +100,6 @@ func checkCatalog(text string) error {
 	}
 	_, err := sqlite.ParseURL(text)
 	return err
-}
-
-// prices reads a path, or {file: path, profile: name}.
-func (r *reader) prices(ctx context.Context, n *yaml.Node) {
-	if n.Kind == yaml.ScalarNode {
-		r.pricesFrom(ctx, n)
-		return
-	}
-	var profile *yaml.Node
-	r.Fields(n, "costs", yamlfile.Fields{
-		"file":    func(n *yaml.Node) { r.pricesFrom(ctx, n) },
-		"profile": func(n *yaml.Node) { profile = n },
-	})
-	if profile == nil || r.cfg.Costs == nil {
-		return
-	}
-	name, ok := r.Text(profile, "profile")
-	if !ok {
-		return
-	}
-	if table, err := r.cfg.Costs.Profile(name); err != nil {
-		r.Add(profile, "costs: %v", err)
-	} else {
-		r.cfg.Costs = table
-	}
-}
-
-// pricesFrom reads another price list. One that cannot be read leaves none: what refers to it is
-// not checked then.
-func (r *reader) pricesFrom(ctx context.Context, n *yaml.Node) {
-	path, ok := r.Text(n, "costs")
-	if !ok {
-		return
-	}
-	path = r.path(path)
-	r.cfg.Costs, r.cfg.CostsFile = nil, path
-	data, err := textfile.ReadPipe(ctx, path, maxFileBytes)
-	if err != nil {
-		r.Add(n, "costs: %s: %v", path, reason(err))
-		return
-	}
-	table, err := costs.Parse(data)
-	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			r.Add(n, "costs: %s: %s", path, strings.TrimSpace(line))
-		}
-		return
-	}
-	r.cfg.Costs = table
 }
 
 // path is relative to the directory of the file.

@@ -33,9 +33,13 @@ type Table struct {
 	routes    *segment
 
 	facts    []fact // of a request, by which buckets are split
+	old      bool   // of the form of one upstream, which says nothing of what follows
 	errors   errorForm
 	learn    []learning
 	refusals []refusing
+
+	readsAnswers   bool // of calls whose price is known, too
+	refusesSuccess bool // a rule is about an answer with a status below 300
 }
 
 // Place is where a request carries the credential: a header, or a parameter of the query. The zero
@@ -80,11 +84,14 @@ type Method struct {
 	Note   string
 
 	routes []route
-	rules  *rules
+	rules  *rules // nil of a price that is known
+
+	needsBody, needsJSON bool // to be priced
+	parted               bool // what it takes is of a part that depends on the request
 }
 
 // Known reports whether a call takes the same units each time: Costs, known before it is made.
-func (m Method) Known() bool { return m.rules == nil }
+func (m Method) Known() bool { return m.rules == nil && !m.needsBody && !m.parted }
 
 // Term is what a call takes from one bucket, as the list writes it.
 type Term struct {
@@ -176,6 +183,16 @@ func (t *Table) Buckets() []Bucket {
 func (t *Table) Bucket(name string) (Bucket, bool) {
 	name, _, _ = strings.Cut(name, "/")
 	for _, b := range t.Buckets() {
+		if b.Name == name {
+			return b, true
+		}
+	}
+	return Bucket{}, false
+}
+
+// bucketNamed is the bucket of that name, in whatever profile.
+func (t *Table) bucketNamed(name string) (Bucket, bool) {
+	for _, b := range t.buckets {
 		if b.Name == name {
 			return b, true
 		}

@@ -20,7 +20,7 @@ import (
 
 // List is the price lists of several upstreams. It never changes, so it may be shared.
 type List struct {
-	tables map[string]*Table
+	tables map[string]func() *Table
 	usual  string
 }
 
@@ -35,19 +35,19 @@ func (l *List) Upstream(name string) (*Table, error) {
 		return nil, fmt.Errorf("no upstream %q in the price list%s: it has %s", spell.Clip(name),
 			didYouMean(name, l.tables), strings.Join(l.Upstreams(), ", "))
 	}
-	return t, nil
+	return t(), nil
 }
 
 // Upstreams lists the names that Upstream takes.
 func (l *List) Upstreams() []string { return sorted(l.tables) }
 
 // Usual is the table of the upstream that is meant where none is named.
-func (l *List) Usual() *Table { return l.tables[l.usual] }
+func (l *List) Usual() *Table { return l.tables[l.usual]() }
 
 // With is the same list with another table of one of its upstreams: another profile.
 func (l *List) With(t *Table) *List {
 	view := List{tables: maps.Clone(l.tables), usual: l.usual}
-	view.tables[t.Upstream] = t
+	view.tables[t.Upstream] = func() *Table { return t }
 	return &view
 }
 
@@ -55,13 +55,14 @@ func (l *List) With(t *Table) *List {
 func (l *List) Lookup(method string) (*Table, Method, error) {
 	names := append([]string{l.usual}, l.Upstreams()...)
 	for _, name := range names {
-		if m, err := l.tables[name].Lookup(method); err == nil {
-			return l.tables[name], m, nil
+		t := l.tables[name]()
+		if m, err := t.Lookup(method); err == nil {
+			return t, m, nil
 		}
 	}
 	known := map[string]bool{}
 	for _, t := range l.tables {
-		for id := range t.methods {
+		for id := range t().methods {
 			known[id] = true
 		}
 	}
@@ -75,12 +76,15 @@ func Default() *Table { return Shipped().Usual() }
 // Shipped is the list that ships with the programs.
 func Shipped() *List { return shipped() }
 
+// shipped reads the front door, and each upstream's list when it is asked for.
 var shipped = sync.OnceValue(func() *List {
 	data, err := fs.ReadFile(quotabudget.Costs(), "costs.yaml")
 	if err == nil {
-		var l *List
-		if l, err = ParseList("costs.yaml", data, quotabudget.Costs()); err == nil {
-			return l
+		p := newParser(quotabudget.Costs())
+		p.lazy = true
+		p.front("costs.yaml", data)
+		if err = errors.Join(p.errs...); err == nil {
+			return p.list
 		}
 	}
 	panic(fmt.Sprintf("costs: the embedded costs.yaml: %v", err)) // a test reads it
@@ -106,10 +110,15 @@ const MaxFile = 4 << 20
 // expression of another type, a route that two methods share and the like are errors, all of them
 // reported at once, each with its line, and its file where that is another.
 func ParseList(name string, data []byte, files fs.FS) (*List, error) {
-	p := &parser{files: files, list: &List{tables: map[string]*Table{}}}
+	p := newParser(files)
 	p.front(name, data)
 	if len(p.errs) > 0 {
 		return nil, errors.Join(p.errs...)
+	}
+	for _, t := range p.list.tables {
+		if t().old {
+			t().adopt()
+		}
 	}
 	return p.list, nil
 }
@@ -119,7 +128,12 @@ type parser struct {
 	files fs.FS
 	list  *List
 	errs  []error
+	lazy  bool                       // files are read when their upstream is asked for
 	keys  map[string]map[string]bool // by section, those that the readers know; nil: not asked for
+}
+
+func newParser(files fs.FS) *parser {
+	return &parser{files: files, list: &List{tables: map[string]func() *Table{}}}
 }
 
 // fail adds problems of a file; "" is the front door's.
@@ -155,7 +169,7 @@ func (p *parser) front(name string, data []byte) {
 	if !hasKey(root, "upstreams") {
 		t := p.upstream("", root, strings.TrimSuffix(path.Base(name), path.Ext(name)))
 		if t != nil {
-			p.list.tables[t.Upstream], p.list.usual = t, t.Upstream
+			p.list.tables[t.Upstream], p.list.usual = func() *Table { return t }, t.Upstream
 		}
 		return
 	}
@@ -187,7 +201,22 @@ func (r *reader) listed(name string, key, n *yaml.Node) {
 		r.Add(key, "upstream %v", err)
 		return
 	}
-	var t *Table
+	read := func() *Table {
+		t := r.readUpstream(name, n)
+		if t == nil && r.lazy {
+			panic(fmt.Sprintf("costs: the embedded list of %s: %v", name, errors.Join(r.errs...)))
+		}
+		return t
+	}
+	if r.lazy {
+		r.list.tables[name] = sync.OnceValue(read)
+	} else if t := read(); t != nil {
+		r.list.tables[name] = func() *Table { return t }
+	}
+}
+
+// readUpstream reads the list of an upstream, in its file or in this one; nil when something is wrong.
+func (r *reader) readUpstream(name string, n *yaml.Node) (t *Table) {
 	if n.Kind != yaml.ScalarNode {
 		t = r.upstream("", n, name)
 	} else if file, root := r.open(n, name); root != nil {
@@ -195,8 +224,8 @@ func (r *reader) listed(name string, key, n *yaml.Node) {
 	}
 	if t != nil {
 		t.Upstream = name
-		r.list.tables[name] = t
 	}
+	return t
 }
 
 // open reads the file that a node names: a plain file in the folder of the list, or below it.
@@ -241,7 +270,18 @@ func (p *parser) upstream(file string, root *yaml.Node, name string) *Table {
 	if len(problems) > 0 {
 		return nil
 	}
+	t.old = r.old
 	return t
+}
+
+// adopt takes what the old form does not say from the list of the same service that ships: the place
+// of the credential, and how the upstream refuses.
+func (t *Table) adopt() {
+	for _, table := range Shipped().tables {
+		if of := table(); of.Service == t.Service {
+			t.Credential, t.errors, t.refusals = of.Credential, of.errors, of.refusals
+		}
+	}
 }
 
 func hasKey(n *yaml.Node, key string) bool {

@@ -73,6 +73,9 @@ func (r *reader) read(root *yaml.Node) *Table {
 			read[key](n)
 		}
 	}
+	t := &r.table
+	t.refusesSuccess = slices.ContainsFunc(t.refusals, refusing.ofSuccess)
+	t.readsAnswers = t.refusesSuccess || slices.ContainsFunc(t.learn, learning.readsBody)
 	return r.inUse(held["profile"])
 }
 

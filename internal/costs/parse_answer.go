@@ -20,6 +20,8 @@ type errorForm struct {
 	word    string   // path of the one word of an error that has nothing else
 	reasons []words
 	found   []found
+	metric  *formula.Formula // the upstream's own name of the bucket that is empty
+	since   *formula.Formula // when the upstream's window began
 }
 
 // words are the reasons in an object, or in each item of a list.
@@ -61,10 +63,8 @@ type refusing struct {
 	kind     Kind
 	as       string
 	bucket   string
-	metric   *formula.Formula
 	until    place
 	window   bool // until the end of the bucket's window
-	since    place
 }
 
 // statusRange is 429, or 5xx.
@@ -72,7 +72,10 @@ type statusRange struct{ least, most int }
 
 func (r *reader) errorForm(n *yaml.Node) {
 	form := &r.table.errors
+	var metric, since *yaml.Node
 	r.fields(n, "errors", "errors", yamlfile.Fields{
+		"metric":  func(n *yaml.Node) { metric = n },
+		"since":   func(n *yaml.Node) { since = n },
 		"message": func(n *yaml.Node) { form.message = r.texts(n, "message") },
 		"word":    func(n *yaml.Node) { form.word = r.text(n, "word") },
 		"reasons": func(n *yaml.Node) {
@@ -100,6 +103,12 @@ func (r *reader) errorForm(n *yaml.Node) {
 			})
 		},
 	})
+	if metric != nil {
+		form.metric, _ = r.expression(metric, "metric", formula.Refused, formula.Text)
+	}
+	if since != nil {
+		form.since, _ = r.expression(since, "since", formula.Refused, formula.Text)
+	}
 }
 
 func (r *reader) itemFields(i *items) yamlfile.Fields {
@@ -193,11 +202,7 @@ func (r *reader) refusing(n *yaml.Node) {
 		},
 		"as":     func(n *yaml.Node) { f.as = r.text(n, "as") },
 		"bucket": func(n *yaml.Node) { f.bucket = r.bucketOf(n) },
-		"metric": func(n *yaml.Node) {
-			f.metric, _ = r.expression(n, "metric", formula.Refused, formula.Text)
-		},
 		"until":  func(n *yaml.Node) { until = n },
-		"since":  func(n *yaml.Node) { f.since = r.place(n, "since", "") },
 		"source": func(n *yaml.Node) { r.sourceOf(n) },
 		"note":   func(n *yaml.Node) { r.text(n, "note") },
 	}, "kind")

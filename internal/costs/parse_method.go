@@ -25,7 +25,7 @@ type rules struct {
 	usage   []string                    // paths of the object that expressions call usage
 	events  []string                    // of a stream, that may hold it; empty: any
 	free    *formula.Formula
-	lapse   string
+	lapse   quota.Lapse
 	ttl     time.Duration
 }
 
@@ -42,12 +42,6 @@ type holding struct {
 
 // What holds of a method that does not say otherwise.
 const defaultTTL = 10 * time.Minute
-
-// What becomes of a hold that nobody settles.
-const (
-	lapseCharge  = "charge"
-	lapseRelease = "release"
-)
 
 var idForm = regexp.MustCompile(`^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)+$`)
 
@@ -86,7 +80,49 @@ func (r *reader) method(id string, key, n *yaml.Node) {
 		m.Verb, m.Path = m.routes[0].verb, m.routes[0].path
 	}
 	r.addRoutes(n, &m)
+	r.needs(&m)
 	r.table.listed[id] = m
+}
+
+// needs notes what of a request must be read to price a call of the method.
+func (r *reader) needs(m *Method) {
+	note := func(f *formula.Formula) {
+		if f != nil {
+			m.needsJSON = m.needsJSON || f.Uses("body", "count")
+			m.needsBody = m.needsBody || m.needsJSON || f.Uses("body_bytes")
+		}
+	}
+	var facts []string
+	for _, term := range m.Terms {
+		facts = append(facts, r.table.buckets[r.places[term.Bucket]].Split...)
+	}
+	m.parted = slices.ContainsFunc(facts, func(name string) bool { return name != methodFact })
+	if p := m.rules; p != nil {
+		var used []*formula.Formula
+		for _, a := range p.takes {
+			used = append(used, a.units)
+		}
+		for _, h := range p.holds {
+			used = append(used, h.units, h.most)
+		}
+		for _, f := range used {
+			note(f)
+		}
+		used = append(used, p.free)
+		used = slices.AppendSeq(used, maps.Values(p.settles))
+		used = slices.AppendSeq(used, maps.Values(p.failed))
+		for _, f := range r.table.facts {
+			uses := func(u *formula.Formula) bool { return u != nil && u.Uses(f.name) }
+			if slices.ContainsFunc(used, uses) {
+				facts = append(facts, f.name)
+			}
+		}
+	}
+	for _, f := range r.table.facts {
+		if slices.Contains(facts, f.name) {
+			note(f.text)
+		}
+	}
 }
 
 // price reads what a method takes.
@@ -118,7 +154,7 @@ func (r *reader) price(n *yaml.Node, m *Method, parts map[string]*yaml.Node) {
 
 // rules reads the parts of a method whose price depends on the request or on the answer.
 func (r *reader) rules(m *Method, parts map[string]*yaml.Node) *rules {
-	p := &rules{lapse: lapseCharge, ttl: defaultTTL, usage: []string{"usage"}}
+	p := &rules{lapse: quota.LapseCharge, ttl: defaultTTL, usage: []string{"usage"}}
 	terms := map[string]*Term{}
 	term := func(bucket string, at *yaml.Node) *Term {
 		if terms[bucket] != nil {
@@ -189,9 +225,9 @@ func (r *reader) answering(p *rules, parts map[string]*yaml.Node) {
 		p.free, _ = r.expression(n, "free", formula.Answer, formula.Condition)
 	}
 	if n := parts["lapse"]; n != nil {
-		p.lapse = r.text(n, "lapse")
-		if p.lapse != lapseCharge && p.lapse != lapseRelease {
-			r.Add(n, "lapse %q: it is charge or release", spell.Clip(p.lapse))
+		p.lapse = quota.Lapse(r.text(n, "lapse"))
+		if p.lapse != quota.LapseCharge && p.lapse != quota.LapseRelease {
+			r.Add(n, "lapse %q: it is charge or release", spell.Clip(string(p.lapse)))
 		}
 	}
 	if n := parts["ttl"]; n != nil {

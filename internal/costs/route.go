@@ -3,6 +3,7 @@ package costs
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -148,6 +149,9 @@ func (at route) values(path string) map[string]string {
 		}
 		name, ending, template := strings.Cut(strings.TrimPrefix(word, "{"), "}")
 		part, ends := strings.CutSuffix(parts[i], ending)
+		if plain, err := url.PathUnescape(part); err == nil {
+			part = plain
+		}
 		switch {
 		case word[0] != '{' && word != parts[i], !ends:
 			return nil

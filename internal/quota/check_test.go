@@ -13,7 +13,7 @@ import (
 
 func sound() Charge {
 	return Charge{
-		Credential: "key1", ID: "06fmjq2kx4a9bc", Costs: []Cost{{"default", 10}},
+		Credential: "key1", ID: "06fmjq2kx4a9bc", Costs: []Cost{{Bucket: "default", Units: 10}},
 		Limits: []Limit{
 			{Bucket: "default", Units: 100, Headroom: 20, Window: Sliding(24 * time.Hour)},
 			{Bucket: "search_list", Units: 2, Window: Sliding(24 * time.Hour)},
@@ -27,7 +27,7 @@ func TestChargeCheck(t *testing.T) {
 	bad, above := ErrMalformed, ErrCostExceedsLimit
 	units := func(n int64) func(*Charge) { return func(c *Charge) { c.Costs[0].Units = n } }
 	also := func(bucket string, n int64) func(*Charge) {
-		return func(c *Charge) { c.Costs = append(c.Costs, Cost{bucket, n}) }
+		return func(c *Charge) { c.Costs = append(c.Costs, Cost{Bucket: bucket, Units: n}) }
 	}
 	for name, c := range map[string]struct {
 		change func(*Charge)

@@ -120,7 +120,7 @@ type Forecast struct {
 func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, err error) {
 	found, known := bucket == "", []string{}
 	for _, c := range s.Config.Credentials {
-		budget := c.Budget(s.Ledger, s.Config.Costs, slog.New(slog.DiscardHandler))
+		budget := c.Budget(s.Ledger, s.Config.Table(c), slog.New(slog.DiscardHandler))
 		q, err := s.question(ctx, budget, bucket)
 		if err != nil {
 			return nil, err

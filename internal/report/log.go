@@ -76,8 +76,8 @@ func (g Grouper) Groups(by string) Groups {
 
 // LogBuckets are the buckets of a credential that may have a log: those with a limit, then those
 // that once may have had one.
-func LogBuckets(cfg *config.Config, limited []string) []string {
-	for _, b := range cfg.Costs.Buckets() {
+func LogBuckets(cfg *config.Config, of config.Credential, limited []string) []string {
+	for _, b := range cfg.Table(of).Buckets() {
 		if !slices.Contains(limited, b.Name) {
 			limited = append(slices.Clip(limited), b.Name)
 		}

@@ -86,7 +86,7 @@ func (in LogInput) log(cfg *config.Config) (config.Credential, []string, error) 
 	if err != nil {
 		return cred, nil, huma.Error400BadRequest("credential: " + err.Error())
 	}
-	buckets := report.LogBuckets(cfg, cred.Budget(nil, cfg.Costs, nil).Buckets())
+	buckets := report.LogBuckets(cfg, cred, cred.Budget(nil, cfg.Table(cred), nil).Buckets())
 	if in.Bucket == "" {
 		return cred, buckets, nil
 	}

@@ -16,7 +16,7 @@ var anthropic = api{
 		"output":   {{Units: 10_000, Window: time.Minute}},
 		money:      nil,
 	},
-	prices:  map[string]int64{"input": 0, "cached": 0, "written": 0, "output": 0},
+	prices:  map[string]float64{"input": 0, "cached": 0, "written": 0, "output": 0},
 	refills: true,
 	key: func(r *http.Request) string {
 		if key := r.Header.Get("X-Api-Key"); key != "" {
@@ -28,6 +28,7 @@ var anthropic = api{
 	fail:   failAnthropic,
 	deny:   denyAnthropic,
 	failed: func(c *call) string { return part("requests", c.model()) },
+	every:  true,
 }
 
 func serveAnthropic(c *call) {
@@ -88,7 +89,7 @@ func (c *call) messages() {
 	g := c.generate(q.MaxTokens)
 	if !c.admit(one(part("requests", g.model), 1), one(part("input", g.model), g.fresh()),
 		cost{bucket: part("output", g.model), billed: g.output, held: g.most},
-		one(money, c.money(g))) {
+		paid(c.money(g))) {
 		return
 	}
 	c.anthropicHeaders(g.model)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type call struct {
 	number int64  // of the request, from 1
 	fault  string // what goes wrong, "" for nothing
 	held   []cost // to be settled when the answer ends
+	gone   bool   // the client did not wait for the answer
 }
 
 // leave ends the call, however it ended.
@@ -31,7 +33,7 @@ func (c *call) leave() {
 	defer c.s.locked()()
 	c.s.meter.settle(c.s.now(), c.held)
 	c.s.counts.Open--
-	if c.r.Context().Err() != nil {
+	if c.gone || c.r.Context().Err() != nil {
 		c.s.counts.Cut++
 	}
 }
@@ -65,7 +67,7 @@ func (c *call) take(costs []cost) *denial {
 // deny refuses the request for a limit.
 func (c *call) deny(d denial) {
 	c.count(&c.s.counts.Denied)
-	if c.s.api.denied {
+	if c.s.api.every {
 		c.countRequest()
 	}
 	c.s.api.deny(c, d)
@@ -74,6 +76,9 @@ func (c *call) deny(d denial) {
 // fail answers an error that is no matter of limits.
 func (c *call) fail(status int, format string, args ...any) {
 	c.count(&c.s.counts.Failed)
+	if c.s.api.every && status != http.StatusUnauthorized && c.fault == "" {
+		c.countRequest()
+	}
 	c.s.api.fail(c, status, fmt.Sprintf(format, args...))
 }
 
@@ -208,10 +213,13 @@ func (c *call) id(prefix string) string {
 }
 
 // price is what n of something take, in millionths of a dollar.
-func (c *call) price(name string, n int64) int64 {
+func (c *call) price(name string, n int64) float64 {
 	defer c.s.locked()()
-	return c.s.Prices[name] * n
+	return c.s.Prices[name] * float64(n)
 }
+
+// paid is the cost of money, rounded up. Less than a millionth of a unit is the noise of fractions.
+func paid(sum float64) cost { return one(money, int64(math.Ceil(min(sum, maxUnits)-1e-6))) }
 
 // money is the bucket of millionths of a dollar.
 const money = "money"
@@ -237,7 +245,7 @@ func (c *call) send(status int, text []byte) {
 		c.header("Content-Encoding", "gzip")
 		c.w.WriteHeader(status)
 		z := gzip.NewWriter(c.w)
-		for zeros, n := make([]byte, 1<<20), 0; n < 256 && c.wait(0); n++ {
+		for zeros, n := make([]byte, 1<<20), 0; n < 64 && c.wait(0); n++ {
 			_, _ = z.Write(zeros)
 		}
 		_ = z.Close()
@@ -271,53 +279,4 @@ func (c *call) write(status int, text []byte) {
 	}
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(text)
-}
-
-// stream is an answer of server-sent events.
-type stream struct {
-	*call
-	flush func() error
-	n     int
-	half  int // where the fault cut strikes
-}
-
-// stream begins an answer of about n events.
-func (c *call) stream(n int) *stream {
-	c.header("Content-Type", "text/event-stream; charset=utf-8")
-	c.header("Cache-Control", "no-cache")
-	c.w.WriteHeader(http.StatusOK)
-	return &stream{call: c, flush: http.NewResponseController(c.w).Flush, half: n / 2}
-}
-
-// event sends an event, named or not, or returns false because the answer ends here.
-func (s *stream) event(name string, doc any) bool {
-	text, err := json.Marshal(doc)
-	return err == nil && s.line(name, string(text))
-}
-
-func (s *stream) line(name, data string) bool {
-	if s.n++; s.n > 1 && !s.wait(s.s.Pace) || !s.wait(0) {
-		return false
-	}
-	if s.n > s.half {
-		switch s.fault {
-		case "cut":
-			panic(http.ErrAbortHandler)
-		case "truncated":
-			return false
-		case "endless":
-			for s.put(": still there\n\n") && s.wait(10*time.Millisecond) {
-			}
-			return false
-		}
-	}
-	if name != "" {
-		name = "event: " + name + "\n"
-	}
-	return s.put(name + "data: " + data + "\n\n")
-}
-
-func (s *stream) put(text string) bool {
-	_, err := s.w.Write([]byte(text))
-	return err == nil && s.flush() == nil
 }

@@ -49,7 +49,7 @@ var faultKinds = map[string]stage{
 //	cut            the connection is dropped in the middle of the answer
 //	truncated      the answer ends in the middle, and says that it is whole
 //	endless        the answer never ends
-//	bomb           the answer is gzip that unpacks to 256 MiB
+//	bomb           the answer is gzip that unpacks to 64 MiB
 //	no-usage       the answer does not say what it took
 //	no-headers     nor do its headers say what is left
 //	minus-one      headers say that -1 is left

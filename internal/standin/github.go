@@ -126,7 +126,8 @@ const maxNodes = 500_000
 
 // githubPoints is what a query takes: the requests that its connections would need, one for each
 // of their parents, by the hundred, at least one. Nodes are all that it could return.
-func githubPoints(fields []field) (points, nodes int64, err error) {
+// Excess says which connection asks for too much.
+func githubPoints(fields []field) (points, nodes int64, excess string) {
 	var requests int64
 	var walk func(fields []field, parents int64)
 	walk = func(fields []field, parents int64) {
@@ -137,7 +138,7 @@ func githubPoints(fields []field) (points, nodes int64, err error) {
 				continue
 			}
 			if n < 1 || n > 100 {
-				err = fmt.Errorf("Requesting %d records on the `%s` connection exceeds the "+
+				excess = fmt.Sprintf("Requesting %d records on the `%s` connection exceeds the "+
 					"`first` limit of 100 records.", n, f.name)
 				return
 			}
@@ -147,7 +148,7 @@ func githubPoints(fields []field) (points, nodes int64, err error) {
 		}
 	}
 	walk(fields, 1)
-	return max(1, (requests+50)/100), nodes, err
+	return max(1, (requests+50)/100), nodes, excess
 }
 
 func (c *call) githubGraph() {
@@ -155,10 +156,10 @@ func (c *call) githubGraph() {
 	if !ok {
 		return
 	}
-	points, nodes, err := githubPoints(op.fields)
+	points, nodes, excess := githubPoints(op.fields)
 	switch {
-	case err != nil:
-		c.graphError("EXCESSIVE_PAGINATION", err.Error())
+	case excess != "":
+		c.graphError("EXCESSIVE_PAGINATION", excess)
 		return
 	case nodes > maxNodes:
 		c.graphError("MAX_NODE_LIMIT_EXCEEDED", fmt.Sprintf("This query requests up to %d possible "+

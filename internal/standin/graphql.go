@@ -61,8 +61,7 @@ var lexeme = regexp.MustCompile(`^(?:[\s,]+|#[^\n\r]*|"""(?s:.*?)"""|"(?:[^"\\\n
 type graph struct {
 	tokens    []string
 	variables map[string]any
-	fragments map[string][]field // those with a nil value are not read yet
-	sources   map[string][]string
+	sources   map[string][]string // of fragments
 	fields    int
 }
 

@@ -29,9 +29,9 @@ func TestPoints(t *testing.T) {
 			t.Errorf("%s: %v", test.query, err)
 			continue
 		}
-		points, nodes, err := githubPoints(op.fields)
-		if points != test.github || nodes != test.nodes || err != nil || op.mutation != test.mutation {
-			t.Errorf("%s: %d points, %d nodes, %v", test.query, points, nodes, err)
+		points, nodes, excess := githubPoints(op.fields)
+		if points != test.github || nodes != test.nodes || excess != "" || op.mutation != test.mutation {
+			t.Errorf("%s: %d points, %d nodes, %s", test.query, points, nodes, excess)
 		}
 		requested, actual := shopifyPoints(op, 1<<62), shopifyPoints(op, 3)
 		if test.actual > 0 && (requested != test.requested || actual != test.actual) {

@@ -64,12 +64,12 @@ func ParseLimits(specs ...string) (map[string][]Limit, error) {
 }
 
 // ParsePrices reads NAME=N, the millionths of a dollar that one of something takes.
-func ParsePrices(specs ...string) (map[string]int64, error) {
-	all := map[string]int64{}
+func ParsePrices(specs ...string) (map[string]float64, error) {
+	all := map[string]float64{}
 	for _, spec := range specs {
 		name, text, _ := strings.Cut(spec, "=")
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || name == "" || n < 0 || n > maxPrice {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || name == "" || !priced(n) {
 			return nil, fmt.Errorf("price %q: write NAME=N, such as output=15, in millionths of a "+
 				"dollar", spec)
 		}
@@ -78,7 +78,8 @@ func ParsePrices(specs ...string) (map[string]int64, error) {
 	return all, nil
 }
 
-const maxPrice = 1e9
+// priced reports whether n may be a price.
+func priced(n float64) bool { return n >= 0 && n <= 1e9 }
 
 func (l Limit) String() string {
 	switch {

@@ -9,14 +9,11 @@ import (
 	"time"
 )
 
-// googleMaps counts requests by method, and what is billed by SKU: a call takes one of the dearest
-// SKU that its field mask names, a matrix one for each of its elements.
+// googleMaps counts requests by method, and what is billed by SKU, a bucket for each method and a
+// part for each tier: a call takes one of the dearest tier that its field mask names, a matrix one
+// for each of its elements.
 var googleMaps = api{
-	limits: map[string][]Limit{
-		"requests": {{Units: 600, Window: time.Minute}},
-		"sku":      nil,
-		money:      nil,
-	},
+	limits: mapsLimits(),
 	prices: skuPrices(),
 	key:    googleKey,
 	serve:  serveMaps,
@@ -30,14 +27,19 @@ var googleMaps = api{
 // tiers are the steps of a price, the dearest last.
 var tiers = []string{"ids-only", "essentials", "pro", "enterprise", "enterprise-atmosphere"}
 
-// mapsMethods are the methods, with the lowest step of each and what their field masks begin with.
-var mapsMethods = []struct {
+// mapsMethod is a method, with its lowest tier and what the fields of a mask begin with.
+type mapsMethod struct {
 	verb, name, mask string
 	path             *regexp.Regexp
 	lowest           int
 	noEssentials     bool // essentials are billed as pro
 	matrix           bool
-}{
+}
+
+// bucket is where it is billed: text_search.
+func (m mapsMethod) bucket() string { return strings.ReplaceAll(m.name, "-", "_") }
+
+var mapsMethods = []mapsMethod{
 	{"POST", "text-search", "places.", regexp.MustCompile(`^/v1/places:searchText$`), 0, true, false},
 	{"POST", "nearby-search", "places.", regexp.MustCompile(`^/v1/places:searchNearby$`), 2, true,
 		false},
@@ -70,11 +72,19 @@ var placeFields = func() map[string]int {
 	return all
 }()
 
-func skuPrices() map[string]int64 {
-	all := map[string]int64{}
+func mapsLimits() map[string][]Limit {
+	all := map[string][]Limit{"requests": {{Units: 600, Window: time.Minute}}, money: nil}
+	for _, m := range mapsMethods {
+		all[m.bucket()] = nil
+	}
+	return all
+}
+
+func skuPrices() map[string]float64 {
+	all := map[string]float64{}
 	for _, m := range mapsMethods {
 		for _, tier := range tiers[m.lowest:] {
-			all[m.name+"-"+tier] = 0
+			all[m.bucket()+"/"+tier] = 0
 		}
 	}
 	return all
@@ -106,8 +116,8 @@ func serveMaps(c *call) {
 			c.fail(http.StatusBadRequest, "A matrix has 1 to %d elements.", maxElements)
 			return
 		}
-		sku := m.name + "-" + tiers[max(tier, m.lowest)]
-		if c.admit(one("requests/"+m.name, 1), one("sku/"+sku, n), one(money, c.price(sku, n))) {
+		sku := m.bucket() + "/" + tiers[max(tier, m.lowest)]
+		if c.admit(one("requests/maps."+m.name, 1), one(sku, n), paid(c.price(sku, n))) {
 			c.json(http.StatusOK, c.places(m.name, n))
 		}
 		return

@@ -38,7 +38,7 @@ type meter struct {
 	units   map[string]int64   // what was billed
 }
 
-// maxParts bounds how many buckets a stand-in keeps.
+// maxParts bounds how many parts of buckets a stand-in keeps; all further ones share the whole's.
 const maxParts = 10_000
 
 // of are the rates of a bucket. A limit of a bucket holds for each of its parts; one that names the
@@ -47,7 +47,10 @@ func (m *meter) of(bucket string) []*rate {
 	if rates, ok := m.rates[bucket]; ok {
 		return rates
 	}
-	whole, _, _ := strings.Cut(bucket, "/")
+	whole, _, split := strings.Cut(bucket, "/")
+	if split && len(m.rates) >= maxParts {
+		return m.of(whole)
+	}
 	limits, ok := m.limits[bucket]
 	if !ok {
 		limits = m.limits[whole]
@@ -56,9 +59,7 @@ func (m *meter) of(bucket string) []*rate {
 	for _, l := range limits {
 		rates = append(rates, &rate{Limit: l, refills: m.refills})
 	}
-	if len(m.rates) < maxParts {
-		m.rates[bucket] = rates
-	}
+	m.rates[bucket] = rates
 	return rates
 }
 
@@ -101,6 +102,9 @@ func (m *meter) spend(now time.Time, c cost) {
 }
 
 func (m *meter) bill(bucket string, units int64) {
+	if _, ok := m.units[bucket]; !ok && len(m.units) >= maxParts {
+		bucket, _, _ = strings.Cut(bucket, "/")
+	}
 	if units > 0 {
 		m.units[bucket] += units
 	}

@@ -64,7 +64,7 @@ func (c *call) generate(most int64) generation {
 func (g generation) fresh() int64 { return g.input - g.cached }
 
 // money is what the generation takes.
-func (c *call) money(g generation) int64 {
+func (c *call) money(g generation) float64 {
 	return c.price("input", g.fresh()-g.written) + c.price("written", g.written) +
 		c.price("cached", g.cached) + c.price("output", g.output)
 }

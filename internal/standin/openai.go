@@ -16,14 +16,14 @@ var openai = api{
 		"tokens":   {{Units: 200_000, Window: time.Minute}},
 		money:      nil,
 	},
-	prices:  map[string]int64{"input": 0, "cached": 0, "output": 0, "written": 0},
+	prices:  map[string]float64{"input": 0, "cached": 0, "output": 0, "written": 0},
 	refills: true,
 	key:     bearer,
 	serve:   serveOpenAI,
 	fail:    failOpenAI,
 	deny:    denyOpenAI,
 	failed:  func(c *call) string { return part("requests", c.model()) },
-	denied:  true,
+	every:   true,
 }
 
 // part is the bucket of a model, "" without a model.
@@ -99,8 +99,7 @@ func (c *call) admitOpenAI(g generation, n int64) bool {
 	tokens := cost{bucket: part("tokens", g.model), billed: g.input + n*g.output,
 		held: g.input + n*max(g.most, g.output)}
 	g.output *= n
-	paid := one(money, c.money(g))
-	ok := c.admit(one(part("requests", g.model), 1), tokens, paid)
+	ok := c.admit(one(part("requests", g.model), 1), tokens, paid(c.money(g)))
 	if ok {
 		c.openAIHeaders(g.model)
 	}

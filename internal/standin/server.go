@@ -24,7 +24,7 @@ type Server struct {
 	Limits map[string][]Limit
 	// Prices are millionths of a dollar for one of something; see docs/standins.md. What has no
 	// price takes no money.
-	Prices map[string]int64
+	Prices map[string]float64
 	// Keys are the credentials of the account; none means that any will do, but there must be one.
 	Keys []string
 	// Latency is how long every answer takes to begin, Pace how long each event of a stream takes.
@@ -41,6 +41,7 @@ type Server struct {
 	mu     sync.Mutex // guards what follows, and what settings change
 	meter  meter
 	counts Counts
+	zone   *time.Location
 	struck []int64 // how often each of the Faults has struck
 	ahead  time.Duration
 	seen   seen
@@ -63,7 +64,7 @@ type Counts struct {
 // api is how one API meters, answers and refuses.
 type api struct {
 	limits  map[string][]Limit
-	prices  map[string]int64
+	prices  map[string]float64
 	refills bool   // limits of a duration refill all the time
 	zone    string // of calendar windows; "" is UTC
 	key     func(*http.Request) string
@@ -72,10 +73,10 @@ type api struct {
 	// the bucket money.
 	fail func(c *call, status int, message string)
 	deny func(c *call, d denial)
-	// failed is the bucket that a request counts in when it fails, "" for none; denied says that
-	// it does so even if it was over a limit.
+	// failed is the bucket that a request counts in when the server fails, "" for none; every says
+	// that each request counts there that names it, also if it is wrong or over a limit.
 	failed func(*call) string
-	denied bool
+	every  bool
 }
 
 var apis = map[string]api{
@@ -112,7 +113,10 @@ func (s *Server) Check() error {
 				strings.Join(slices.Sorted(maps.Keys(s.api.limits)), ", ")))
 		}
 	}
-	for name := range s.Prices {
+	for name, price := range s.Prices {
+		if !priced(price) {
+			errs = append(errs, fmt.Errorf("price %s=%g: it is from 0 to 1e9", name, price))
+		}
 		if _, ok := s.api.prices[name]; !ok {
 			errs = append(errs, fmt.Errorf("%s has no price %q: its prices are %s", s.name, name,
 				cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.api.prices)), ", "), "none")))
@@ -131,6 +135,7 @@ func (s *Server) start() {
 	s.meter = meter{limits, s.api.refills, map[string][]*rate{}, map[string]int64{}}
 	s.Faults, s.struck = slices.Clone(s.Faults), make([]int64, len(s.Faults))
 	s.Rows = cmp.Or(s.Rows, 3)
+	s.zone, _ = time.LoadLocation(s.api.zone) // it is embedded
 }
 
 // locked starts the server if need be, and locks it until the function that is returned is called.
@@ -146,11 +151,7 @@ func (s *Server) now() time.Time {
 	if clock == nil {
 		clock = time.Now
 	}
-	zone, err := time.LoadLocation(s.api.zone)
-	if err != nil {
-		zone = time.UTC // it is embedded
-	}
-	return clock().Add(s.ahead).In(zone)
+	return clock().Add(s.ahead).In(s.zone)
 }
 
 // Counts are the units and requests so far.
@@ -210,7 +211,7 @@ func (s *Server) arrive(w http.ResponseWriter, r *http.Request) *call {
 // settings are what POST /standin/settings changes; what is absent stays.
 type settings struct {
 	Limits  map[string][]Limit `json:"limits"`
-	Prices  map[string]int64   `json:"prices"`
+	Prices  map[string]float64 `json:"prices"`
 	Faults  *[]string          `json:"faults"` // in place of those in force
 	Advance string             `json:"advance"`
 }

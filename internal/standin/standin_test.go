@@ -111,7 +111,8 @@ func TestBills(t *testing.T) {
 		{"openai", `POST /v1/responses {"model":"gpt-x","input":"[[output:3]]"}`, "", 200,
 			`{"requests/gpt-x":1,"tokens/gpt-x":13}`, `"output_tokens":3`},
 		{"openai", "GET /v1/models", "", 200, `{}`, `"object":"list"`},
-		{"openai", `POST /v1/chat/completions {"model":"gpt-x"}`, "", 400, `{}`, "messages"},
+		{"openai", `POST /v1/chat/completions {"model":"gpt-x"}`, "", 400, `{"requests/gpt-x":1}`,
+			"messages"},
 		{"openai", `POST /v1/chat/completions {"model":"GPT 1","messages":[1]}`, "", 404, `{}`,
 			"model_not_found"},
 		{"openai", `POST /v1/chat/completions {`, "", 400, `{}`, "invalid_request_error"},
@@ -125,11 +126,12 @@ func TestBills(t *testing.T) {
 			`"cache_read_input_tokens":8`},
 		{"anthropic", "POST /v1/messages/count_tokens" + message[len("POST /v1/messages"):], "", 200,
 			`{}`, `{"input_tokens":25}`},
-		{"anthropic", strings.Replace(message, `"max_tokens"`, `"max"`, 1), "", 400, `{}`,
-			"invalid_request_error"},
+		{"anthropic", strings.Replace(message, `"max_tokens"`, `"max"`, 1), "", 400,
+			`{"requests/claude-x":1}`, "invalid_request_error"},
 		{"anthropic", strings.Replace(message, "claude-x", "Claude", 1), "", 404, `{}`,
 			"not_found_error"},
-		{"anthropic", message, "Anthropic-Version: ", 400, `{}`, "anthropic-version"},
+		{"anthropic", message, "Anthropic-Version: ", 400, `{"requests/claude-x":1}`,
+			"anthropic-version"},
 		{"anthropic", "GET /v1/models", "", 200, `{}`, "claude-standin"},
 
 		{"github", "GET /repos/o/r", "", 200, `{"core":1,"points":1}`, `"full_name":"repos/o/r"`},
@@ -158,35 +160,37 @@ func TestBills(t *testing.T) {
 		{"google-analytics", `POST /v1beta/properties/1:walk {}`, "", 404, `{}`, "NOT_FOUND"},
 
 		{"google-maps", search, "X-Goog-FieldMask: places.id,places.name", 200,
-			`{"requests/text-search":1,"sku/text-search-ids-only":1}`, `"places":[`},
+			`{"requests/maps.text-search":1,"text_search/ids-only":1}`, `"places":[`},
 		{"google-maps", search, "X-Goog-FieldMask: places.location", 200,
-			`{"requests/text-search":1,"sku/text-search-pro":1}`, `"places":[`},
+			`{"requests/maps.text-search":1,"text_search/pro":1}`, `"places":[`},
 		{"google-maps", search, "X-Goog-FieldMask: places.id,places.rating", 200,
-			`{"requests/text-search":1,"sku/text-search-enterprise":1}`, `"places":[`},
+			`{"requests/maps.text-search":1,"text_search/enterprise":1}`, `"places":[`},
 		{"google-maps", search, "X-Goog-FieldMask: *", 200,
-			`{"requests/text-search":1,"sku/text-search-enterprise-atmosphere":1}`, `"places":[`},
+			`{"requests/maps.text-search":1,"text_search/enterprise-atmosphere":1}`, `"places":[`},
 		{"google-maps", "GET /v1/places/abc", "X-Goog-FieldMask: id,displayName.text", 200,
-			`{"requests/place-details":1,"sku/place-details-pro":1}`, `"name":"places/`},
+			`{"place_details/pro":1,"requests/maps.place-details":1}`, `"name":"places/`},
 		{"google-maps", "GET /v1/places/abc?fields=location", "", 200,
-			`{"requests/place-details":1,"sku/place-details-essentials":1}`, `"id":`},
+			`{"place_details/essentials":1,"requests/maps.place-details":1}`, `"id":`},
 		{"google-maps", `POST /distanceMatrix/v2:computeRouteMatrix {"origins":[1,2],` +
 			`"destinations":[1,2,3]}`, "X-Goog-FieldMask: *", 200,
-			`{"requests/compute-route-matrix":1,"sku/compute-route-matrix-essentials":6}`, "ROUTE"},
+			`{"compute_route_matrix/essentials":6,"requests/maps.compute-route-matrix":1}`, "ROUTE"},
 		{"google-maps", `POST /directions/v2:computeRoutes {"routingPreference":"TRAFFIC_AWARE"}`,
 			"X-Goog-FieldMask: routes.duration", 200,
-			`{"requests/compute-routes":1,"sku/compute-routes-pro":1}`, "routes"},
+			`{"compute_routes/pro":1,"requests/maps.compute-routes":1}`, "routes"},
 		{"google-maps", search, "", 400, `{}`, "FieldMask is a required parameter"},
 
-		{"x", "GET /2/tweets?ids=1,2,2,3", "", 200, `{"money":15000,"requests/tweets.lookup":1}`,
+		{"x", "GET /2/tweets?ids=1,2,2,3", "", 200, `{"money":15000,"requests/x.tweets.lookup":1}`,
 			`"text":"post 2"`},
 		{"x", "GET /2/tweets/7?expansions=author_id", "", 200,
-			`{"money":15000,"requests/tweets.get":1}`, `"includes":{"users":[`},
+			`{"money":15000,"requests/x.tweets.get":1}`, `"includes":{"users":[`},
 		{"x", "GET /2/users/by/username/jo", "", 200,
-			`{"money":10000,"requests/users.byusername":1}`, `"username"`},
+			`{"money":10000,"requests/x.users.byusername":1}`, `"username"`},
 		{"x", "GET /2/tweets/search/recent?query=a&max_results=10", "", 200,
-			`{"money":15000,"requests/tweets.search":1}`, `"result_count":3`},
+			`{"money":15000,"requests/x.tweets.search":1}`, `"result_count":3`},
 		{"x", `POST /2/tweets {"text":"hi"}`, "", 201,
-			`{"money":15000,"requests/tweets.create":1}`, `"text":"hi"`},
+			`{"money":15000,"requests/x.tweets.create":1}`, `"text":"hi"`},
+		{"x", `POST /2/tweets {"text":"see https://example.com"}`, "", 201,
+			`{"money":200000,"requests/x.tweets.create":1}`, `"text"`},
 		{"x", "GET /2/tweets/search/recent?max_results=4", "", 400, `{}`, "max_results"},
 		{"x", "GET /3", "", 404, `{}`, "Not Found Error"},
 
@@ -222,7 +226,7 @@ func TestRefusals(t *testing.T) {
 		header              string // one more header
 		holds               string // in the body
 		again               string // how long to wait
-		counted             int64  // requests of requests/gpt-x after the refusal
+		counted             int64  // requests of the model after the refusal
 	}{
 		{"openai", "requests=2/1m", chat, 2, 429, "30", "X-Ratelimit-Reset-Requests: 1m0s",
 			`"code":"rate_limit_exceeded","message":"Rate limit reached for gpt-x`, "30s", 3},
@@ -230,11 +234,11 @@ func TestRefusals(t *testing.T) {
 			`"type":"tokens"`, "13s", 3},
 		{"openai", monthly, chat, 3, 429, "", "", `"organization_spend_limit_exceeded"`, "720h", 4},
 		{"anthropic", "requests=2/1m", message, 2, 429, "30",
-			"Anthropic-Ratelimit-Requests-Reset: 2026-03-04T12:01:00Z", `"rate_limit_error"`, "30s", 0},
+			"Anthropic-Ratelimit-Requests-Reset: 2026-03-04T12:01:00Z", `"rate_limit_error"`, "30s", 3},
 		{"anthropic", "output=105/1m", message, 1, 429, "3",
-			"Anthropic-Ratelimit-Output-Tokens-Remaining: 95", `"rate_limit_error"`, "3s", 0},
+			"Anthropic-Ratelimit-Output-Tokens-Remaining: 95", `"rate_limit_error"`, "3s", 2},
 		{"anthropic", monthly, message, 3, 429, "", "",
-			`"details":{"error_code":"enforced_spend_limit_reached"}`, "720h", 0},
+			`"details":{"error_code":"enforced_spend_limit_reached"}`, "720h", 4},
 		{"github", "core=2/1h", "GET /user", 2, 403, "", "X-Ratelimit-Remaining: 0",
 			"API rate limit already exceeded", "1h", 0},
 		{"github", "points=7/1m", "POST /user {}", 1, 403, "60", "X-Ratelimit-Remaining: 4999",
@@ -253,7 +257,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		s, url := play(t, test.api, test.limit)
 		if strings.HasPrefix(test.limit, "money") {
-			s.Prices = map[string]int64{"output": 6}
+			s.Prices = map[string]float64{"output": 6}
 		}
 		for i := range test.admits {
 			if a := get(t, url, test.request); a.status >= 400 || strings.Contains(a.body, "errors") {
@@ -270,7 +274,7 @@ func TestRefusals(t *testing.T) {
 		}
 		after := s.Counts()
 		if test.counted > 0 {
-			before["requests/gpt-x"] = test.counted
+			before["requests/"+strings.Split(test.request, `"`)[3]] = test.counted
 		}
 		if !maps.Equal(before, after.Units) || after.Denied != 1 {
 			t.Errorf("%s %s: billed %v, then %+v", test.api, test.limit, before, after)
@@ -317,10 +321,10 @@ func TestSeenToday(t *testing.T) {
 	}
 	get(t, url, "GET /2/tweets/1")
 	get(t, url, "GET /2/tweets/1")
-	want(`{"money":5000,"requests/tweets.get":2}`)
+	want(`{"money":5000,"requests/x.tweets.get":2}`)
 	get(t, url, `POST /standin/settings {"advance":"12h","limits":{"money":["10000/day"]}}`)
 	get(t, url, "GET /2/tweets/1")
-	want(`{"money":10000,"requests/tweets.get":3}`)
+	want(`{"money":10000,"requests/x.tweets.get":3}`)
 	// what was refused has not been seen
 	get(t, url, "GET /2/tweets/2")
 	if a := get(t, url, "GET /2/tweets/3"); a.status != 429 ||
@@ -329,7 +333,7 @@ func TestSeenToday(t *testing.T) {
 	}
 	get(t, url, `POST /standin/settings {"limits":{"money":[]}}`)
 	get(t, url, "GET /2/tweets/3")
-	want(`{"money":20000,"requests/tweets.get":5}`)
+	want(`{"money":20000,"requests/x.tweets.get":5}`)
 }
 
 // events reads a stream to its end: the data of each event.
@@ -347,7 +351,9 @@ func events(t *testing.T, body string) (all []map[string]any) {
 	return all
 }
 
-func streamed(request string) string { return strings.TrimSuffix(request, "}") + `,"stream":true}` }
+func streamed(request string) string {
+	return strings.TrimSuffix(request, "}") + `,"stream":true}`
+}
 
 func at(doc any, path ...string) any {
 	for _, name := range path {
@@ -365,8 +371,8 @@ func TestStreams(t *testing.T) {
 	all := events(t, body)
 	last := all[len(all)-1]
 	total := at(last, "usage", "total_tokens")
-	if total != float64(s.Counts().Units["tokens/gpt-x"]) || len(last["choices"].([]any)) != 0 || !strings.HasSuffix(body, "data: [DONE]\n\n") ||
-		at(all[0], "usage") != nil {
+	if total != float64(s.Counts().Units["tokens/gpt-x"]) || len(last["choices"].([]any)) != 0 ||
+		!strings.HasSuffix(body, "data: [DONE]\n\n") || at(all[0], "usage") != nil {
 		t.Errorf("usage %v of %s: %v", total, s.billed(), last)
 	}
 	for _, e := range events(t, get(t, url, streamed(chat)).body) {

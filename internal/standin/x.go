@@ -9,13 +9,13 @@ import (
 )
 
 // x counts requests by endpoint, and takes money for each post and user that an answer has, once a
-// day in UTC, and for each post that is made.
+// day in UTC, and for each post that is made, more for one with a link.
 var x = api{
 	limits: map[string][]Limit{
 		"requests": {{Units: 300, Window: 15 * time.Minute}},
 		money:      nil,
 	},
-	prices: map[string]int64{"post": 5_000, "user": 10_000, "create": 15_000},
+	prices: map[string]float64{"post": 5_000, "user": 10_000, "create": 15_000, "link": 200_000},
 	key:    bearer,
 	serve:  serveX,
 	fail:   failX,
@@ -30,14 +30,14 @@ var x = api{
 
 // xRoutes are the endpoints by their paths, where * is any one name.
 var xRoutes = []struct{ route, endpoint string }{
-	{"GET /2/tweets", "tweets.lookup"},
-	{"POST /2/tweets", "tweets.create"},
-	{"GET /2/tweets/search/recent", "tweets.search"},
-	{"GET /2/tweets/*", "tweets.get"},
-	{"GET /2/users", "users.lookup"},
-	{"GET /2/users/by/username/*", "users.byusername"},
-	{"GET /2/users/*", "users.get"},
-	{"GET /2/users/*/tweets", "users.tweets"},
+	{"GET /2/tweets", "x.tweets.lookup"},
+	{"POST /2/tweets", "x.tweets.create"},
+	{"GET /2/tweets/search/recent", "x.tweets.search"},
+	{"GET /2/tweets/*", "x.tweets.get"},
+	{"GET /2/users", "x.users.lookup"},
+	{"GET /2/users/by/username/*", "x.users.byusername"},
+	{"GET /2/users/*", "x.users.get"},
+	{"GET /2/users/*/tweets", "x.users.tweets"},
 }
 
 // endpoint is the name of the endpoint that is called, "" for none.
@@ -85,13 +85,13 @@ func serveX(c *call) {
 	case "":
 		c.fail(http.StatusNotFound, "Could not find that path.")
 		return
-	case "tweets.create":
+	case "x.tweets.create":
 		c.create()
 		return
-	case "users.lookup", "users.get", "users.byusername":
-		users, ok = c.asked(endpoint == "users.lookup")
-	case "tweets.lookup", "tweets.get":
-		posts, ok = c.asked(endpoint == "tweets.lookup")
+	case "x.users.lookup", "x.users.get", "x.users.byusername":
+		users, ok = c.asked(endpoint == "x.users.lookup")
+	case "x.tweets.lookup", "x.tweets.get":
+		posts, ok = c.asked(endpoint == "x.tweets.lookup")
 	default:
 		posts, ok = c.found()
 	}
@@ -105,9 +105,9 @@ func serveX(c *call) {
 		}
 	}
 	all := append(append([]string{}, users...), authors...)
-	worth, paid := c.worth(posts, all)
-	if !c.admit(one(part("requests", endpoint), 1), one(money, worth)) {
-		c.unseen(paid)
+	worth, fresh := c.worth(posts, all)
+	if !c.admit(one(part("requests", endpoint), 1), paid(worth)) {
+		c.unseen(fresh)
 		return
 	}
 	c.xHeaders(endpoint)
@@ -143,7 +143,7 @@ func (c *call) found() ([]string, bool) {
 }
 
 // worth is the money for the resources that are seen for the first time today, and which those are.
-func (c *call) worth(posts, users []string) (sum int64, paid []string) {
+func (c *call) worth(posts, users []string) (sum float64, fresh []string) {
 	defer c.s.locked()()
 	for _, kind := range []struct {
 		name string
@@ -152,11 +152,11 @@ func (c *call) worth(posts, users []string) (sum int64, paid []string) {
 		for _, id := range kind.ids {
 			if c.s.seen.first(c.now, kind.name+id) {
 				sum += c.s.Prices[kind.name]
-				paid = append(paid, kind.name+id)
+				fresh = append(fresh, kind.name+id)
 			}
 		}
 	}
-	return sum, paid
+	return sum, fresh
 }
 
 // unseen forgets resources that were not delivered.
@@ -194,9 +194,9 @@ func (c *call) xAnswer(endpoint string, posts, users, authors []string) map[stri
 	}
 	doc := map[string]any{"data": data}
 	switch endpoint {
-	case "tweets.get", "users.get", "users.byusername":
+	case "x.tweets.get", "x.users.get", "x.users.byusername":
 		doc["data"] = data[0]
-	case "tweets.search", "users.tweets":
+	case "x.tweets.search", "x.users.tweets":
 		doc["meta"] = map[string]any{"result_count": len(data)}
 		if len(posts) > 0 {
 			doc["meta"] = map[string]any{"result_count": len(data), "newest_id": posts[0],
@@ -224,10 +224,14 @@ func (c *call) create() {
 		c.fail(http.StatusBadRequest, "text is missing")
 		return
 	}
-	if !c.admit(one(part("requests", "tweets.create"), 1), one(money, c.price("create", 1))) {
+	kind := "create"
+	if strings.Contains(q.Text, "http://") || strings.Contains(q.Text, "https://") {
+		kind = "link"
+	}
+	if !c.admit(one(part("requests", "x.tweets.create"), 1), paid(c.price(kind, 1))) {
 		return
 	}
-	c.xHeaders("tweets.create")
+	c.xHeaders("x.tweets.create")
 	id := strconv.FormatInt(1_900_000_000_000+c.number, 10)
 	c.json(http.StatusCreated, map[string]any{"data": map[string]any{"id": id, "text": q.Text,
 		"edit_history_tweet_ids": []string{id}}})

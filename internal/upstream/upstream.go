@@ -4,12 +4,12 @@ package upstream
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/endpoint"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/fault"
 )
 
 // Gate is a meter.Transport for the upstream at address: requests are named and priced by the
@@ -28,23 +28,23 @@ func Gate(address string, table *costs.Table, budget *quota.Budget, key func() (
 	}, nil
 }
 
-// lessons says what the upstream's errors teach about its buckets. A metric that is none of them
-// closes none: it says nothing about the bucket that our price list took the units from.
+// lessons says what the upstream's errors teach about its buckets, by the refusals of the price list.
+// A metric that is none of them closes none: it says nothing about the bucket that our price list
+// took the units from.
 func lessons(table *costs.Table, log *slog.Logger) func(status int,
 	body []byte) (meter.Lesson, bool) {
 	return func(status int, body []byte) (meter.Lesson, bool) {
-		said := fault.Classify(status, body)
-		if said.Kind != fault.Exhausted {
+		said := table.Refusal(status, http.Header{}, body)
+		switch {
+		case said == nil || said.Kind != costs.Exhausted:
 			return meter.Lesson{}, false
-		}
-		if said.Metric == "" {
-			return meter.Lesson{Reset: table.Buckets()[0].Reset}, true
-		}
-		bucket, ok := table.BucketOfMetric(said.Metric)
-		if !ok {
+		case said.Bucket == "" && said.Metric != "":
 			log.Warn("the upstream reports an exhausted quota that the price list lacks",
 				"metric", said.Metric)
+			return meter.Lesson{}, false
+		case said.Bucket == "":
+			return meter.Lesson{Reset: table.Reset(table.Buckets()[0].Name)}, true
 		}
-		return meter.Lesson{Bucket: bucket.Name, Reset: bucket.Reset}, ok
+		return meter.Lesson{Bucket: said.Bucket, Reset: table.Reset(said.Bucket)}, true
 	}
 }

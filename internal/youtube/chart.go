@@ -7,7 +7,7 @@ import (
 
 	api "google.golang.org/api/youtube/v3"
 
-	"quotabudget/internal/youtube/bounds"
+	"quotabudget/internal/bounds"
 )
 
 // MaxPage is the most videos that one call brings, by chart or by ID.

@@ -11,8 +11,8 @@ import (
 
 	"google.golang.org/api/googleapi"
 
+	"quotabudget/internal/bounds"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/bounds"
 	"quotabudget/internal/youtube/fault"
 )
 

@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	"quotabudget/internal/youtube/bounds"
+	"quotabudget/internal/bounds"
 )
 
 // keeper reads the answers for the official client, within bounds, and leaves the body to a call

@@ -64,3 +64,40 @@ func count(value any, steps []string) (sum int) {
 	}
 	return sum
 }
+
+// First is the first text at a path, in which * stands for every place of a list, that is not
+// empty.
+func First(value any, path string) string { return first(value, strings.Split(path, ".")) }
+
+func first(value any, steps []string) string {
+	if len(steps) == 0 {
+		text, _ := value.(string)
+		return text
+	}
+	if steps[0] != "*" {
+		next, ok := Find(value, steps[0])
+		if !ok {
+			return ""
+		}
+		return first(next, steps[1:])
+	}
+	list, _ := value.([]any)
+	for _, item := range list {
+		if text := first(item, steps[1:]); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// Text writes a text or a number at a path. It is false for anything else.
+func Text(value any, path string) (string, bool) {
+	value, _ = Find(value, path)
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	}
+	return "", false
+}

@@ -91,7 +91,7 @@ func (p *Pages) accounts(ctx context.Context) (all []*account, err error) {
 		if err != nil {
 			return nil, err
 		}
-		paces := c.Budget(from.Ledger, from.Config.Costs, p.Log).Paces
+		paces := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Paces
 		for _, b := range usage.Buckets {
 			a := &account{BucketUsage: b, At: usage.At, Main: mainLimit(b.Limits)}
 			if len(from.Config.Credentials) > 1 {

@@ -127,5 +127,5 @@ func (p *Pages) buckets(credential string) []string {
 			limited = append(limited, l.Bucket)
 		}
 	}
-	return report.LogBuckets(p.Source().Config, limited)
+	return report.LogBuckets(p.Source().Config, c, limited)
 }

@@ -2,12 +2,13 @@
 package fault
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
-	"quotabudget/internal/youtube/bounds"
+	"quotabudget/internal/costs"
 )
 
 // Kind is what an error of the upstream means for whoever asked.
@@ -40,87 +41,25 @@ type Fault struct {
 	WindowStart time.Time // of the quota window
 }
 
-// Classify says what an answer with this status, not a 2xx, and this body means. The status alone
-// never decides where the body says more: a spent day comes as 403 and as 429, a bad key as 400.
-// The first rule that applies holds:
-//
-//  1. ErrorInfo names a quota unit: by the day is Exhausted, by a shorter time Throttled.
-//  2. The reason quotaExceeded or dailyLimitExceeded is Exhausted.
-//  3. A 403 or 429 with "per day" in its message, and no reason but a rate limit, is Exhausted.
-//  4. Any other 429, and the reasons of rate limits, are Throttled.
-//  5. A 5xx is Transient, and so is an answer whose JSON was cut short: what it said is not known.
-//  6. The rest is Permanent, or what its reason says in particular.
-//
-// A message may repeat what the caller has sent: a region, a page token, words to search for. So
-// words count in rule 3 alone, and for a key in a 400 whose reason is no more than badRequest.
+// Classify says what an answer with this status, not a 2xx, and this body means, by the refusals of
+// the price list that ships.
 func Classify(status int, body []byte) Fault {
-	said := parseAnswer(body)
-	f := Fault{Status: status, Reason: said.reason(), Message: bounds.Plain(said.message)}
-	if f.Kind = classifyQuota(status, said); f.Kind == Permanent {
-		f.Kind = classifyRest(status, said)
-	}
-	if f.Kind == Exhausted || f.Kind == Throttled {
-		f.Metric = said.quota["quota_metric"]
-		f.WindowStart, _ = time.Parse(time.RFC3339, said.quota["window_start_time"])
-	}
-	return f
+	said := prices().Refusal(status, http.Header{}, body)
+	return Fault{Kind: kindOf(said), Status: status, Reason: said.Reason, Message: said.Message,
+		Metric: said.Metric, WindowStart: said.Since}
 }
 
-// classifyQuota holds rules 1 to 3; Permanent says that none applies.
-func classifyQuota(status int, said answer) Kind {
-	switch unit := said.quota["quota_unit"]; {
-	case strings.HasPrefix(unit, "1/d/"):
-		return Exhausted
-	case strings.HasPrefix(unit, "1/min/"), strings.HasPrefix(unit, "1/s/"),
-		strings.HasPrefix(unit, "1/h/"):
-		return Throttled
+// prices is the list of this API.
+var prices = sync.OnceValue(func() *costs.Table {
+	t, err := costs.Shipped().Upstream("youtube")
+	if err != nil {
+		panic(err) // a test reads it
 	}
-	if said.has("quotaExceeded", "dailyLimitExceeded") || said.saysPerDay(status) {
-		return Exhausted
-	}
-	return Permanent
-}
+	return t
+})
 
-// saysPerDay is rule 3.
-func (a answer) saysPerDay(status int) bool {
-	return (status == http.StatusForbidden || status == http.StatusTooManyRequests) &&
-		a.words && a.quota == nil && a.hasOnly("rateLimitExceeded", "RATE_LIMIT_EXCEEDED") &&
-		strings.Contains(strings.ToLower(a.message), "per day")
-}
-
-// classifyRest holds rules 4 to 6.
-func classifyRest(status int, said answer) Kind {
-	switch {
-	case status == http.StatusTooManyRequests,
-		said.has("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEEDED"):
-		return Throttled
-	case status >= 500, said.cut:
-		return Transient
-	case status == http.StatusUnauthorized, said.deniesCredential(status):
-		return BadCredential
-	case said.has("invalidRegionCode"):
-		return BadRegion
-	case said.has("videoChartNotFound"), status == http.StatusNotFound && said.has("notFound"):
-		return NoChart
-	case said.has("invalidPageToken"):
-		return BadPageToken
-	}
-	return Permanent
-}
-
-// deniesCredential tells a refused key from a refused resource: both may come as 403 forbidden, but
-// only a refused key is of the global domain.
-func (a answer) deniesCredential(status int) bool {
-	refused := func(r reason) bool {
-		return strings.HasPrefix(r.word, "API_KEY_") ||
-			strings.HasPrefix(r.word, "ACCESS_TOKEN_") ||
-			r.word == "forbidden" && r.domain == "global"
-	}
-	return slices.ContainsFunc(a.reasons, refused) ||
-		a.has("keyInvalid", "keyExpired", "accessNotConfigured", "ipRefererBlocked", "authError",
-			"dailyLimitExceededUnreg", "SERVICE_DISABLED", "CONSUMER_INVALID",
-			"CONSUMER_SUSPENDED") ||
-		status == http.StatusBadRequest && a.words && a.hasOnly("badRequest") &&
-			(strings.HasPrefix(a.message, "API key not valid") ||
-				strings.HasPrefix(a.message, "API key expired"))
+// kindOf is the kind of the list's words.
+func kindOf(said *costs.Refusal) Kind {
+	word := cmp.Or(said.As, string(said.Kind))
+	return Kind(max(0, slices.Index(kindNames[:], word)))
 }

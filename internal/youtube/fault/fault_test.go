@@ -1,7 +1,9 @@
 package fault_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -244,5 +246,25 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRecordedErrorsAreReadAsEver: each recorded error has come out as it did when its rules were
+// Go: kind, reason, metric, and a digest of the message.
+func TestRecordedErrorsAreReadAsEver(t *testing.T) {
+	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
+	if dir == "" {
+		return
+	}
+	lines, err := os.ReadFile(filepath.Join("testdata", "recorded.txt"))
+	must(t, err)
+	for line := range strings.Lines(string(lines)) {
+		name, want, _ := strings.Cut(strings.TrimSpace(line), "|")
+		f := classifyFile(t, filepath.Join(dir, "errors", name))
+		digest := sha256.Sum256([]byte(f.Message))
+		got := fmt.Sprintf("%v|%s|%s|%x", f.Kind, f.Reason, f.Metric, digest[:8])
+		if got != want {
+			t.Errorf("%s is %s, was %s", name, got, want)
+		}
 	}
 }

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"quotabudget/internal/quota"
+)
+
+const two = `
+upstreams: {anthropic: {endpoint: "http://127.0.0.1:9000"}}
+credentials:
+  - {name: y, api_key: {env: Y}}
+  - name: a
+    upstream: anthropic
+    api_key: {env: A}
+    limits:
+      - {bucket: money, units: 50000000, window: day, timezone: UTC}
+      - {bucket: output, units: 8000, window: 1m}
+      - {bucket: output, units: 20000, window: 1m, across: all}
+  - {name: b, upstream: anthropic, when_unreachable: {open: [anthropic.messages.create]}}
+`
+
+// TestUpstreams: each credential has the limits and the prices of its own upstream.
+func TestUpstreams(t *testing.T) {
+	cfg := load(t, two)
+	y, a, b := cfg.Credentials[0], cfg.Credentials[1], cfg.Credentials[2]
+	if y.Upstream != "youtube" || len(y.Limits) != 8 || cfg.Table(y) != cfg.Costs {
+		t.Errorf("%+v", y)
+	}
+	if cfg.Ingest.Credential != "y" {
+		t.Errorf("a sweep spends from %q", cfg.Ingest.Credential)
+	}
+	if cfg.Table(a).Upstream != "anthropic" || a.Limits[1].Across || !a.Limits[2].Across {
+		t.Errorf("%+v", a)
+	}
+	if len(b.Limits) != 0 {
+		t.Errorf("what is not required is limited: %v", b.Limits)
+	}
+	budget := a.Budget(nil, cfg.Table(a), nil)
+	if _, ok := budget.Prices["anthropic.messages.create"]; ok {
+		t.Error("a price that depends on the call is fixed")
+	}
+	if got := budget.Prices["anthropic.models.list"]; len(got) != 1 ||
+		got[0] != (quota.Cost{Bucket: "counting", Units: 1}) {
+		t.Errorf("a fixed price is %v", got)
+	}
+	for upstream, want := range map[string]string{"anthropic": "http://127.0.0.1:9000/",
+		"youtube": DefaultEndpoint, "github": "https://api.github.com/", "none": ""} {
+		if got := cfg.Endpoint(upstream); got != want {
+			t.Errorf("%s is at %q, want %q", upstream, got, want)
+		}
+	}
+	cfg = load(t, "upstreams: {youtube: {endpoint: 'http://localhost:1/'}}")
+	if cfg.YouTube.Endpoint != "http://localhost:1/" {
+		t.Errorf("youtube is at %s", cfg.YouTube.Endpoint)
+	}
+}
+
+// TestPricesInAFolder: a price list names the files beside it.
+func TestPricesInAFolder(t *testing.T) {
+	path := write(t, "costs: own/costs.yaml\ncredentials: [{name: k, upstream: two}]")
+	own := filepath.Join(filepath.Dir(path), "own")
+	must(t, os.CopyFS(filepath.Join(own, "costs"), os.DirFS("../../costs")))
+	front := "default: one\nupstreams: {one: costs/youtube.yaml, two: costs/anthropic.yaml}"
+	must(t, os.WriteFile(filepath.Join(own, "costs.yaml"), []byte(front), 0o600))
+	cfg, err := Load(t.Context(), path, env("HOME", "/h"))
+	must(t, err)
+	if cfg.Costs.Upstream != "one" || cfg.Table(cfg.Credentials[0]).Upstream != "two" {
+		t.Errorf("%s and %+v", cfg.Costs.Upstream, cfg.Credentials[0])
+	}
+}

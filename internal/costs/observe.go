@@ -1,0 +1,245 @@
+package costs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"quotabudget/internal/bounds"
+	"quotabudget/internal/costs/answer"
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/quota"
+)
+
+// The bounds of what is kept of an answer.
+const (
+	maxAnswer = 8 << 20 // bytes of JSON
+	maxEvent  = 1 << 20 // bytes of an event of a stream
+	maxUsage  = 1000    // values of usage
+)
+
+// Observation reads an answer as it passes, and says what it means once it has ended. It never
+// blocks. It keeps at most 8 MiB of JSON; of a stream, one event.
+type Observation struct {
+	quote  Quote
+	status int
+	header http.Header
+
+	kept    []byte
+	keeps   bool // the body is kept, up to a bound
+	dropped bool // it was longer than that
+	size    int  // bytes in all
+	events  *answer.Events
+	usage   map[string]any
+}
+
+// Observe begins to read the answer to the request that was quoted.
+func (q Quote) Observe(status int, h http.Header) *Observation {
+	o := &Observation{quote: q, status: status, header: h}
+	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	switch {
+	case kind == "text/event-stream" && status < 300:
+		if q.rules != nil {
+			o.events = &answer.Events{Max: maxEvent, Handle: o.event}
+		}
+	case status >= 300:
+		o.keeps = true
+	default:
+		o.keeps = (kind == "" || strings.Contains(kind, "json")) &&
+			(q.rules != nil || q.table.readsAnswers)
+	}
+	return o
+}
+
+// Write reads the next bytes of the body, unpacked. It returns no error.
+func (o *Observation) Write(p []byte) (int, error) {
+	o.size += len(p)
+	most := maxAnswer
+	if o.status >= 300 {
+		most = bounds.MaxError
+	}
+	switch {
+	case o.events != nil:
+		o.events.Write(p)
+	case !o.keeps || o.dropped:
+	case len(o.kept)+len(p) > most && o.status < 300:
+		o.kept, o.dropped = nil, true
+	default:
+		o.kept = append(o.kept, p[:min(len(p), most-len(o.kept))]...)
+	}
+	return len(p), nil
+}
+
+// event looks for the usage in an event of a stream.
+func (o *Observation) event(name string, data []byte) {
+	rules := o.quote.rules
+	if len(rules.events) > 0 && name != "" && !slices.Contains(rules.events, name) {
+		return
+	}
+	says := func(path string) bool {
+		last := path[strings.LastIndexByte(path, '.')+1:]
+		return bytes.Contains(data, []byte(`"`+last+`"`))
+	}
+	if !slices.ContainsFunc(rules.usage, says) {
+		return
+	}
+	var doc any
+	if json.Unmarshal(data, &doc) != nil {
+		return
+	}
+	if kind, _ := answer.Text(doc, "type"); name == "" && kind != "" && len(rules.events) > 0 &&
+		!slices.Contains(rules.events, kind) {
+		return
+	}
+	o.addUsage(doc)
+}
+
+// addUsage lays the objects at the paths of usage over what is known.
+func (o *Observation) addUsage(doc any) {
+	for _, path := range o.quote.rules.usage {
+		found, _ := answer.Find(doc, path)
+		object, ok := found.(map[string]any)
+		if !ok {
+			continue
+		}
+		if o.usage == nil {
+			o.usage = map[string]any{}
+		}
+		for key, value := range object {
+			if value != nil && len(o.usage) < maxUsage {
+				o.usage[key] = value
+			}
+		}
+	}
+}
+
+// Close ends the answer, whether it was read to its end or not.
+func (o *Observation) Close() Outcome {
+	if o.events != nil {
+		o.events.Close()
+	}
+	var out Outcome
+	var doc any
+	if len(o.kept) > 0 && json.Unmarshal(o.kept, &doc) != nil {
+		doc = nil
+	}
+	env := o.names(doc)
+	out.Refusal = o.refusal(env)
+	out.Lessons = o.lessons(doc, env)
+	o.settle(&out, env)
+	return out
+}
+
+// names are those of the request and of its answer.
+func (o *Observation) names(doc any) formula.Env {
+	env := maps.Clone(o.quote.env)
+	answerNames(env, o.status, o.header, doc, o.size)
+	env["usage"] = nil
+	if o.quote.rules != nil {
+		o.addUsage(doc)
+	}
+	if o.usage != nil {
+		env["usage"] = o.usage
+	}
+	return env
+}
+
+func (o *Observation) refusal(env formula.Env) *Refusal {
+	t := o.quote.table
+	if o.status == http.StatusNotModified || o.status < 300 && !t.refusesSuccess {
+		return nil
+	}
+	r := t.refusal(o.status, o.header, o.kept, maps.Clone(env))
+	if r != nil {
+		if part, ok := o.quote.names[r.Bucket]; ok {
+			r.Bucket = part
+		}
+	}
+	return r
+}
+
+// lessons are what the answer tells about the buckets. Of a bucket that is split, it tells of the
+// part that the request was charged to.
+func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson) {
+	for _, rule := range o.quote.table.learn {
+		b, _ := o.quote.table.bucketNamed(rule.bucket)
+		name, charged := o.quote.names[rule.bucket]
+		switch {
+		case !charged && len(b.Split) > 0:
+			continue
+		case !charged:
+			name = rule.bucket
+		}
+		if rule.where != nil && !rule.where.Holds(env) {
+			continue
+		}
+		l := Lesson{Bucket: name, Window: rule.window, Remaining: -1}
+		if text, ok := rule.limit.text(o.header, doc); ok {
+			l.Limit, _ = answer.Amount(text)
+		}
+		if text, ok := rule.remaining.text(o.header, doc); ok {
+			if units, ok := answer.Amount(text); ok {
+				l.Remaining, l.Why = units, rule.remaining.String()
+			}
+		}
+		if l.Reset = rule.reset.moment(o.header, doc); l.Why == "" {
+			l.Why = rule.reset.String()
+		}
+		if l.Remaining >= 0 || !l.Reset.IsZero() {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// String is the header or the path.
+func (p place) String() string { return p.header + p.path }
+
+// settle says what the call took. Where the answer does not say, that is what was held.
+func (o *Observation) settle(out *Outcome, env formula.Env) {
+	rules := o.quote.rules
+	if rules == nil {
+		out.Costs = slices.Clone(o.quote.Costs)
+		return
+	}
+	free := rules.free != nil && rules.free.Holds(env)
+	truth := rules.settles
+	if o.status >= 400 {
+		truth = rules.failed
+	}
+	for _, held := range o.quote.Costs {
+		whole, _, _ := strings.Cut(held.Bucket, "/")
+		cost := quota.Cost{Bucket: held.Bucket, Units: held.Units}
+		if free {
+			cost.Units = 0
+		} else if f := truth[whole]; f != nil {
+			if units, err := f.Units(env); err == nil {
+				cost.Units = units
+			} else {
+				out.Missing = append(out.Missing, o.missing(err)...)
+			}
+		}
+		out.Costs = append(out.Costs, cost)
+	}
+	slices.Sort(out.Missing)
+	out.Missing = slices.Compact(out.Missing)
+}
+
+// missing says why the truth is not known.
+func (o *Observation) missing(err error) []string {
+	switch {
+	case o.dropped:
+		return []string{fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)}
+	case o.events != nil && o.events.TooLong > 0:
+		return []string{fmt.Sprintf("an event is longer than %d bytes", maxEvent)}
+	}
+	if missing, ok := err.(*formula.MissingError); ok {
+		return missing.Paths
+	}
+	return []string{err.Error()}
+}

@@ -1,0 +1,307 @@
+package costs_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/costs"
+)
+
+// anthropic is a call of the list of that name, held at 1 request, 15 input, 200 output tokens.
+func anthropic(t testing.TB) costs.Quote {
+	t.Helper()
+	table, err := costs.Shipped().Upstream("anthropic")
+	must(t, err)
+	const body = `{"model":"claude-sonnet-4-5","max_tokens":200}`
+	r := call(t, "POST /v1/messages", body)
+	method, err := table.Method(r)
+	must(t, err)
+	q, err := table.Quote(method, r, []byte(body), nil)
+	must(t, err)
+	if got := quoted(q.Costs); got != "requests/sonnet-4 1, input/sonnet-4 16, "+
+		"output/sonnet-4 200, money 3092" {
+		t.Fatalf("quoted %s", got)
+	}
+	return q
+}
+
+// answered is the outcome of an answer, in pieces of so many bytes.
+func answered(q costs.Quote, status int, kind, body string, size int,
+	headers ...string) costs.Outcome {
+	h := http.Header{"Content-Type": {kind}}
+	for i := 0; i+1 < len(headers); i += 2 {
+		h.Set(headers[i], headers[i+1])
+	}
+	o := q.Observe(status, h)
+	for piece := range slices.Chunk([]byte(body), size) {
+		if n, err := o.Write(piece); n != len(piece) || err != nil {
+			panic("a piece was not taken")
+		}
+	}
+	return o.Close()
+}
+
+const (
+	usage = `{"type":"message","content":[],"usage":{"input_tokens":25,"output_tokens":15,` +
+		`"cache_creation_input_tokens":100,"cache_read_input_tokens":1000}}`
+	stream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":" +
+		"{\"input_tokens\":25,\"output_tokens\":1,\"cache_creation_input_tokens\":100," +
+		"\"cache_read_input_tokens\":1000}}}\n\n" +
+		"event: ping\ndata: {\"type\": \"ping\"}\n\n" +
+		"event: content_block_delta\ndata: {\"delta\":{\"text\":\"\\\"usage\\\"\"}}\n\n" +
+		"event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":" +
+		"{\"output_tokens\":15,\"input_tokens\":null}}\n\n" +
+		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+	held = "requests/sonnet-4 1, input/sonnet-4 16, output/sonnet-4 200, money 3092"
+	// 25 + 100 tokens; (25 + 125 + 100) × 3 + 15 × 15 millionths
+	truth = "requests/sonnet-4 1, input/sonnet-4 125, output/sonnet-4 15, money 975"
+)
+
+func TestObserve(t *testing.T) {
+	for _, c := range []struct {
+		name, kind, body string
+		want             string
+		missing          string
+	}{
+		{"JSON", "application/json", usage, truth, ""},
+		{"JSON of a charset", "application/json; charset=utf-8", usage, truth, ""},
+		{"a stream", "text/event-stream; charset=utf-8", stream, truth, ""},
+		{"a stream without names", "text/event-stream",
+			strings.ReplaceAll(stream, "event: message", "x: "), truth, ""},
+		{"a stream that was cut", "text/event-stream", stream[:strings.Index(stream, "event: ping")],
+			"requests/sonnet-4 1, input/sonnet-4 125, output/sonnet-4 1, money 765", ""},
+		{"a stream cut before its usage", "text/event-stream", stream[:60], held,
+			"usage.input_tokens usage.output_tokens"},
+		{"no usage", "application/json", `{"content":[]}`, held,
+			"usage.input_tokens usage.output_tokens"},
+		{"half a usage", "application/json", `{"usage":{"output_tokens":7}}`,
+			strings.Replace(held, "output/sonnet-4 200", "output/sonnet-4 7", 1),
+			"usage.input_tokens"},
+		{"usage of another type", "application/json", `{"usage":5}`, held,
+			"usage.input_tokens usage.output_tokens"},
+		{"a negative usage", "application/json", `{"usage":{"input_tokens":-5,"output_tokens":3}}`,
+			"requests/sonnet-4 1, input/sonnet-4 16, output/sonnet-4 3, money 30",
+			"usage.input_tokens + (usage.cache_creation_input_tokens ?? 0) is negative: -5"},
+		{"words for numbers", "application/json",
+			`{"usage":{"input_tokens":"5","output_tokens":1e300}}`, held,
+			"usage.output_tokens is 1e+300: at most 1000000000000 units"},
+		{"more than was held", "application/json",
+			`{"usage":{"input_tokens":1,"output_tokens":100000}}`,
+			"requests/sonnet-4 1, input/sonnet-4 1, output/sonnet-4 100000, money 1500003", ""},
+		{"no JSON", "application/json", `{"usage":{"input_tok`, held,
+			"usage.input_tokens usage.output_tokens"},
+		{"a page", "text/html", "<html>", held, "usage.input_tokens usage.output_tokens"},
+		{"nothing", "application/json", "", held, "usage.input_tokens usage.output_tokens"},
+		{"too long", "application/json", strings.Repeat(" ", 9<<20) + usage, held,
+			"the answer is longer than 8388608 bytes"},
+		{"a long event", "text/event-stream", "data: " + strings.Repeat("x", 2<<20) + "\n\n", held,
+			"an event is longer than 1048576 bytes"},
+		{"a long event beside the usage", "text/event-stream",
+			"data: " + strings.Repeat("x", 2<<20) + "\n\n" + stream, truth, ""},
+	} {
+		for _, size := range []int{7, 1000, 1 << 24} {
+			if size == 7 && len(c.body) > 1<<20 {
+				continue
+			}
+			out := answered(anthropic(t), 200, c.kind, c.body, size)
+			missing := strings.Join(out.Missing, " ")
+			if got := quoted(out.Costs); got != c.want || out.Refusal != nil ||
+				!strings.Contains(missing, c.missing) || (missing == "") != (c.missing == "") {
+				t.Errorf("%s: %s, missing %s, %v\nwant %s", c.name, got, missing, out.Refusal,
+					c.want)
+			}
+		}
+	}
+}
+
+// TestRefusedCalls: what a refused call took, and why it was refused. A monthly cap and a minute's
+// throttle are both a 429.
+func TestRefusedCalls(t *testing.T) {
+	said := func(kind, more string) string {
+		return `{"type":"error","error":{"type":"` + kind + `","message":"It is <b>so</b>."` + more +
+			`}}`
+	}
+	nothing := "requests/sonnet-4 1, input/sonnet-4 0, output/sonnet-4 0, money 0"
+	for _, c := range []struct {
+		status int
+		body   string
+		header []string
+		want   costs.Refusal
+	}{
+		{429, said("rate_limit_error", ""), []string{"Retry-After", "30"}, costs.Refusal{
+			Kind: costs.Throttled, Reason: "rate_limit_error", Message: "It is so.",
+			Until: costs.Moment{After: 30 * time.Second}}},
+		{429, said("rate_limit_error", ""), []string{"Retry-After", "-1"}, costs.Refusal{
+			Kind: costs.Throttled, Reason: "rate_limit_error", Message: "It is so."}},
+		{429, said("rate_limit_error", `,"details":{"error_code":"enforced_spend_limit_reached"}`),
+			nil, costs.Refusal{Kind: costs.Exhausted, Reason: "enforced_spend_limit_reached",
+				Message: "It is so.", Bucket: "money", Window: true}},
+		{429, said(`rate_limit_error","x":"enforced_spend_limit_reached`, ""), nil, costs.Refusal{
+			Kind: costs.Throttled, Reason: "rate_limit_error", Message: "It is so."}},
+		{401, said("authentication_error", ""), nil, costs.Refusal{Kind: costs.BadCredential,
+			Reason: "authentication_error", Message: "It is so."}},
+		{400, said("invalid_request_error", ""), nil, costs.Refusal{Kind: costs.Permanent,
+			Reason: "invalid_request_error", Message: "It is so."}},
+		{529, "overloaded", []string{"Retry-After", "Sun, 22 Nov 2026 15:04:05 GMT"}, costs.Refusal{
+			Kind: costs.Throttled, Message: "overloaded", Until: costs.Moment{
+				At: time.Date(2026, 11, 22, 15, 4, 5, 0, time.UTC)}}},
+		{500, "", nil, costs.Refusal{Kind: costs.Transient}},
+		{502, "<title>Bad gateway</title>", nil, costs.Refusal{Kind: costs.Transient,
+			Message: "Bad gateway"}},
+		{403, `{"type":"error","error":{"type":"permission_error","type":"x"}}`, nil, costs.Refusal{
+			Kind:    costs.Permanent,
+			Message: "the answer cannot be used: error.type is there twice"}},
+	} {
+		out := answered(anthropic(t), c.status, "application/json", c.body, 5, c.header...)
+		if out.Refusal == nil || *out.Refusal != c.want || quoted(out.Costs) != nothing {
+			t.Errorf("%d %s: %+v, took %s\nwant %+v", c.status, c.body, out.Refusal,
+				quoted(out.Costs), c.want)
+		}
+	}
+}
+
+// TestLessons: what headers tell is of the part that was charged, and nonsense is no lesson.
+func TestLessons(t *testing.T) {
+	const head = "anthropic-ratelimit-output-tokens-"
+	for _, c := range []struct {
+		headers []string
+		want    string
+	}{
+		{nil, ""},
+		{[]string{head + "limit", "8000", head + "remaining", "812", head + "reset",
+			"2026-11-22T15:04:05Z"}, "output/sonnet-4 1m 812 of 8000, 15:04:05"},
+		{[]string{head + "remaining", "0"}, "output/sonnet-4 1m 0 of 0, never"},
+		{[]string{head + "remaining", "-1", head + "reset", "60"}, ""},
+		{[]string{head + "remaining", "many", head + "limit", "-5", head + "reset",
+			"2026-11-22T15:04:05Z"}, "output/sonnet-4 1m -1 of 0, 15:04:05"},
+		{[]string{head + "limit", "8000"}, ""},
+		{[]string{head + "remaining", "NaN", head + "reset", "1795359845"}, ""},
+	} {
+		out := answered(anthropic(t), 200, "application/json", usage, 99, c.headers...)
+		var got []string
+		for _, l := range out.Lessons {
+			at := "never"
+			if reset := l.Reset.Time(time.Time{}); !reset.IsZero() {
+				at = reset.Format(time.TimeOnly)
+			}
+			got = append(got, fmt.Sprintf("%s %s %d of %d, %s", l.Bucket, l.Window, l.Remaining,
+				l.Limit, at))
+			if !strings.HasPrefix(l.Why, head) {
+				t.Errorf("the lesson is from %q", l.Why)
+			}
+		}
+		if strings.Join(got, "; ") != c.want {
+			t.Errorf("%v teach %v, want %s", c.headers, got, c.want)
+		}
+	}
+}
+
+// TestEachRule reads an answer by each key of the test's list.
+func TestEachRule(t *testing.T) {
+	table := all(t)
+	quote := func(method, target, body string) costs.Quote {
+		q, err := table.Quote(method, call(t, target, body), []byte(body), nil)
+		must(t, err)
+		return q
+	}
+	chat := quote("x.chat", "POST /v1/chat", `{"model":"small-2","max":10}`)
+	posts := quote("x.posts", "GET /v1/posts", "")
+	const json = "application/json"
+	for _, c := range []struct {
+		name, want string
+		out        costs.Outcome
+	}{
+		{"free by its status", "calls/x.chat.unknown 0, input/small 0, output/small 0, money 0",
+			answered(chat, 304, "", "", 9)},
+		{"free by a header", "calls/x.chat.unknown 0, input/small 0, output/small 0, money 0",
+			answered(chat, 200, json, `{"usage":{"in":1,"out":1}}`, 9, "X-Cache", "hit")},
+		{"a failed call", "calls/x.chat.unknown 1, input/small 0, output/small 0, money 0",
+			answered(chat, 500, json, "{}", 9)},
+		{"usage in two places", "calls/x.chat.unknown 1, input/small 7, output/small 9, money 7",
+			answered(chat, 200, json, `{"usage":{"in":7,"out":1},"message":{"usage":{"out":9}}}`, 9)},
+		{"resources", "daily 6", answered(posts, 200, json,
+			`{"data":[1,2,3],"includes":{"users":[1,2],"media":[1]}}`, 9)},
+		{"one resource", "daily 1", answered(posts, 200, json, `{"data":{"id":1}}`, 9)},
+		{"no resource", "daily 0", answered(posts, 200, json, `{"meta":{}}`, 9)},
+		{"failed, of which the list says nothing", "daily 100", answered(posts, 500, json, `{}`, 9)},
+	} {
+		if got := quoted(c.out.Costs); got != c.want || c.out.Missing != nil {
+			t.Errorf("%s: %s, missing %v; want %s", c.name, got, c.out.Missing, c.want)
+		}
+	}
+	for body, want := range map[string]string{
+		`{"errors":[{"message":"Throttled"}]}`: "throttled calls/x.chat.unknown", `{"errors":[]}`: "",
+		`{"errors":"Throttled"}`: "", `[]`: "",
+	} {
+		out, got := answered(chat, 200, json, body, 9), ""
+		if r := out.Refusal; r != nil {
+			got = fmt.Sprint(r.Kind, " ", r.Bucket)
+		}
+		if got != want {
+			t.Errorf("%s is %q, want %q", body, got, want)
+		}
+	}
+	out := answered(posts, 429, json, `{"left":{"money":12.9,"until":"2026-11-22T15:04:05Z"},`+
+		`"error":{"details":[{"metadata":{"unit":"1/d/p","metric":"example.test/daily",`+
+		`"since":"2026-11-01T07:00:00Z"}}]}}`, 9, "X-Limit", "50", "X-Remaining", "7",
+		"X-Reset", "1795359845")
+	r := out.Refusal
+	if r.Kind != costs.Exhausted || r.Bucket != "daily" || r.Metric != "example.test/daily" ||
+		r.Since.Format(time.RFC3339) != "2026-11-01T07:00:00Z" {
+		t.Errorf("%+v", r)
+	}
+	// calls is split and not charged here: the answer tells of money alone
+	if len(out.Lessons) != 1 || out.Lessons[0].Bucket != "money" || out.Lessons[0].Remaining != 12 ||
+		out.Lessons[0].Window.Calendar != "day" || out.Lessons[0].Why != "left.money" {
+		t.Errorf("%+v", out.Lessons)
+	}
+	out = answered(chat, 404, json, `{"error":{"code":"gone","type":"t"}}`, 9)
+	if r := out.Refusal; r.Kind != costs.Permanent || r.As != "no chart" || r.Reason != "gone" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestOldFormRefuses: a list of the old form says nothing of refusals; those of the same service
+// that ship hold.
+func TestOldFormRefuses(t *testing.T) {
+	table, err := costs.Parse([]byte(read(t, "one-upstream.yaml")))
+	must(t, err)
+	const spent = `{"error":{"errors":[{"reason":"quotaExceeded"}]}}`
+	if r := table.Refusal(403, nil, []byte(spent)); r.Kind != costs.Exhausted {
+		t.Errorf("%+v", r)
+	}
+	if table.Credential.Header == "" {
+		t.Errorf("%+v", table.Credential)
+	}
+	q, err := table.Quote("youtube.videos.list", call(t, "GET /youtube/v3/videos", ""), nil, nil)
+	if err != nil || !q.Known || quoted(q.Costs) != "default 1" {
+		t.Errorf("%+v, %v", q, err)
+	}
+	if out := answered(q, 403, "application/json", spent, 9); out.Refusal.Kind != costs.Exhausted ||
+		quoted(out.Costs) != "default 1" {
+		t.Errorf("%+v", out)
+	}
+}
+
+// FuzzObserve looks for an answer that frees units without saying so, or holds too much.
+func FuzzObserve(f *testing.F) {
+	f.Add(200, "text/event-stream", stream, uint8(3))
+	f.Add(200, "application/json", usage, uint8(50))
+	f.Add(429, "application/json", `{"error":{"type":"x","details":{"error_code":"y"}}}`, uint8(9))
+	f.Fuzz(func(t *testing.T, status int, kind, body string, size uint8) {
+		status = 200 + int(uint(status)%400)
+		out := answered(anthropic(t), status, kind, body, int(size)+1)
+		if len(out.Costs) != 4 || status >= 400 && out.Refusal == nil {
+			t.Errorf("%+v", out)
+		}
+		for i, c := range out.Costs {
+			if c.Units < 0 || c.Units > 1e12 || i == 0 && c.Units != 1 || c.Most != 0 {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
+}

@@ -1,0 +1,227 @@
+package costs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"quotabudget/internal/costs/answer"
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/quota"
+)
+
+// Learned is a quantile of what calls have taken from a bucket so far, by settled entries. It is
+// false while too few are known.
+type Learned func(bucket string, percentile int) (units int64, ok bool)
+
+// Quote is what a request takes, as far as that is known before it is sent.
+type Quote struct {
+	Method string
+	Costs  []quota.Cost // by bucket or part of one; Units may be an estimate, see quota.Cost
+	Known  bool         // they are final: charge them, and settle nothing
+	Lapse  quota.Lapse  // what becomes of the hold if nobody settles it
+	TTL    time.Duration
+
+	table *Table
+	rules *rules            // nil of a price that is known
+	env   formula.Env       // names of the request
+	names map[string]string // of the parts, by bucket
+}
+
+// PriceError is a request whose price cannot be computed: it is quota.ErrUnpriced, and not sent.
+type PriceError struct {
+	Method, Bucket string
+	Err            error
+}
+
+// Error names the method, the bucket and what is wrong with the request.
+func (e *PriceError) Error() string {
+	of := ""
+	if e.Bucket != "" {
+		of = " of " + e.Bucket
+	}
+	return fmt.Sprintf("cannot price %s%s: %v", e.Method, of, e.Err)
+}
+
+// Unwrap is what is wrong, and quota.ErrUnpriced.
+func (e *PriceError) Unwrap() []error { return []error{e.Err, quota.ErrUnpriced} }
+
+// NeedsBody reports whether the price of the method depends on the body of its request.
+func (t *Table) NeedsBody(method string) bool { return t.methods[method].needsBody }
+
+// Quote is what a request takes that calls the method. Its body is read if NeedsBody says so, and
+// may be nil otherwise; learned may be nil.
+func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learned) (Quote, error) {
+	m, ok := t.methods[method]
+	if !ok {
+		_, err := t.Lookup(method)
+		return Quote{}, err
+	}
+	q := Quote{Method: method, Known: m.rules == nil, table: t, rules: m.rules,
+		names: map[string]string{}}
+	var err error
+	if q.env, err = t.request(m, r, body); err != nil {
+		return Quote{}, &PriceError{Method: method, Err: err}
+	}
+	if m.rules == nil {
+		for _, c := range m.Costs {
+			q.Costs = append(q.Costs, quota.Cost{Bucket: q.part(c.Bucket), Units: c.Units})
+		}
+	} else {
+		q.Lapse, q.TTL = m.rules.lapse, m.rules.ttl
+		if bucket, err := q.price(learned); err != nil {
+			return Quote{}, &PriceError{method, bucket, err}
+		}
+	}
+	q.keep()
+	return q, nil
+}
+
+// price evaluates what is taken and held. On an error it names the bucket.
+func (q *Quote) price(learned Learned) (bucket string, err error) {
+	for _, a := range q.rules.takes {
+		units, err := a.units.Units(q.env)
+		if err != nil {
+			return a.bucket, err
+		}
+		if units > 0 {
+			q.Costs = append(q.Costs, quota.Cost{Bucket: q.part(a.bucket), Units: units})
+		}
+	}
+	for _, h := range q.rules.holds {
+		cost, err := q.estimate(h, learned)
+		if err != nil {
+			return h.bucket, err
+		}
+		q.Costs = append(q.Costs, cost)
+	}
+	return "", nil
+}
+
+// estimate is what a hold sets aside, at least 1: the bucket must be there to be settled.
+func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error) {
+	cost.Bucket = q.part(h.bucket)
+	for name := range formula.Quantiles() {
+		q.env[name] = math.Inf(1)
+	}
+	most := h.most
+	if most == nil {
+		most = h.units
+	}
+	if cost.Most, err = most.Units(q.env); err != nil {
+		return cost, err
+	}
+	for name, percentile := range formula.Quantiles() {
+		if learned == nil || !h.units.Uses(name) {
+			continue
+		}
+		if units, ok := learned(cost.Bucket, percentile); ok {
+			q.env[name] = float64(units)
+		}
+	}
+	if cost.Units, err = h.units.Units(q.env); err != nil {
+		return cost, err
+	}
+	cost.Units = max(1, min(cost.Units, cost.Most))
+	if cost.Most <= cost.Units {
+		cost.Most = 0
+	}
+	return cost, nil
+}
+
+// maxBody is how many bytes of a request are decoded.
+const maxBody = 32 << 20
+
+// request is the names of a request, those that the method asks for.
+func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, error) {
+	query := map[string]string{}
+	for name, values := range r.URL.Query() {
+		query[name] = values[0]
+	}
+	env := formula.Env{methodFact: m.ID, "query": query, "path": m.values(r),
+		"header": r.Header.Get, "body_bytes": len(body)}
+	var doc any
+	if m.needsJSON {
+		encoding := r.Header.Get("Content-Encoding")
+		switch {
+		case encoding != "" && encoding != "identity":
+			return nil, errors.New("its body is packed: send it as it is")
+		case len(body) > maxBody:
+			return nil, fmt.Errorf("its body has %d bytes: %d at most", len(body), maxBody)
+		}
+		var err error
+		if doc, err = answer.ParseUnique(body); err != nil {
+			return nil, fmt.Errorf("its body cannot be read: %w", err)
+		}
+	}
+	env["body"] = doc
+	env["count"] = func(path string) float64 { return float64(answer.Count(doc, path)) }
+	for _, f := range t.facts {
+		env[f.name] = f.text.String(env)
+	}
+	return env, nil
+}
+
+// values are what the {names} of the method's route stand for in the request's path.
+func (m Method) values(r *http.Request) map[string]string {
+	path := r.URL.EscapedPath()
+	for _, at := range m.routes {
+		if values := at.values(path); values != nil {
+			return values
+		}
+	}
+	return map[string]string{}
+}
+
+// part is the bucket, or the part of it that the request is charged to.
+func (q *Quote) part(bucket string) string {
+	b, _ := q.table.bucketNamed(bucket)
+	name := bucket
+	if len(b.Split) > 0 {
+		var words []string
+		for _, fact := range b.Split {
+			text, _ := q.env[fact].(string)
+			words = append(words, cmp.Or(text, "unknown"))
+		}
+		name += "/" + partName(strings.Join(words, "."))
+	}
+	q.names[bucket] = name
+	return name
+}
+
+// maxPart is how many letters the name of a part has.
+const maxPart = 63
+
+// partName makes the name of a part: lower-case letters, digits, ".", "_" and "-".
+func partName(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, strings.ToLower(text))
+	if text = strings.TrimLeft(text, "._-"); text == "" {
+		return "unknown"
+	}
+	return text[:min(len(text), maxPart)]
+}
+
+// keep lets go of what is not needed after the request.
+func (q *Quote) keep() {
+	held := map[string]float64{}
+	for _, c := range q.Costs {
+		whole, _, _ := strings.Cut(c.Bucket, "/")
+		held[whole] = float64(c.Units)
+	}
+	maps.DeleteFunc(q.env, func(name string, _ any) bool {
+		_, quantile := formula.Quantiles()[name]
+		return quantile || name == "body" || name == "count" || name == "header"
+	})
+	q.env["held"] = held
+}

@@ -1,0 +1,153 @@
+package costs_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+)
+
+// all is the list of testdata with each key.
+func all(t testing.TB) *costs.Table {
+	t.Helper()
+	table, err := costs.Parse([]byte(read(t, "all-keys.yaml")))
+	must(t, err)
+	return table
+}
+
+// call is a request with a body.
+func call(t testing.TB, target, body string) *http.Request {
+	t.Helper()
+	verb, path, _ := strings.Cut(target, " ")
+	r, err := http.NewRequest(verb, "https://api.example.test"+path, strings.NewReader(body))
+	must(t, err)
+	return r
+}
+
+// quoted is costs with their worst cases: "input/small 40, output/small 50 to 100".
+func quoted(costs []quota.Cost) string {
+	var parts []string
+	for _, c := range costs {
+		text := fmt.Sprint(c.Bucket, " ", c.Units)
+		if c.Most != 0 {
+			text += fmt.Sprint(" to ", c.Most)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// learned knows one quantile of one bucket.
+func learned(bucket string, percentile int, units int64) costs.Learned {
+	return func(b string, p int) (int64, bool) { return units, b == bucket && p == percentile }
+}
+
+func TestQuote(t *testing.T) {
+	table := all(t)
+	const chat = `{"model":"small-2","max":100,"x":"....."}` // 43 bytes
+	for _, c := range []struct {
+		method, target, body string
+		learned              costs.Learned
+		want                 string
+	}{
+		{"x.chat", "POST /v1/t/Acme Ltd/chat", chat, nil,
+			"calls/x.chat.acme-ltd 1, input/small 11, output/small 100, money 25"},
+		{"x.chat", "POST /v1/chat", chat, learned("output/small", 95, 30),
+			"calls/x.chat.unknown 1, input/small 11, output/small 30 to 100, money 25"},
+		{"x.chat", "POST /v1/chat", chat, learned("output/small", 95, 300),
+			"calls/x.chat.unknown 1, input/small 11, output/small 100, money 25"},
+		{"x.chat", "POST /v1/chat", chat, learned("money", 95, 0),
+			"calls/x.chat.unknown 1, input/small 11, output/small 100, money 1 to 25"},
+		// without max, the list's own figure, and its cap
+		{"x.chat", "POST /v1/chat", `{"model":"Other Model/7"}`, nil,
+			"calls/x.chat.unknown 1, input/other 7, output/other 1000 to 4096, money 61440"},
+		{"x.chat", "POST /v1/chat", `{"max":0}`, nil,
+			"calls/x.chat.unknown 1, input/unknown 3, output/unknown 1, money 1"},
+		{"x.list", "GET /v1/list?ids=a,b,c&ids=d", "", nil, "calls/x.list.unknown 3"},
+		{"x.put", "PUT /v1/put", "", nil, "daily 2"},
+		{"x.posts", "GET /v1/posts", "", nil, "daily 100"},
+	} {
+		path := strings.ReplaceAll(c.target, "Acme Ltd", "Acme%20Ltd")
+		q, err := table.Quote(c.method, call(t, path, c.body), []byte(c.body), c.learned)
+		if got := quoted(q.Costs); err != nil || got != c.want {
+			t.Errorf("%s %s takes %s, %v; want %s", c.target, c.body, got, err, c.want)
+		}
+		if q.Known != (c.method == "x.put") {
+			t.Errorf("%s known: %v", c.method, q.Known)
+		}
+	}
+	q, err := table.Quote("x.chat", call(t, "POST /v1/chat", chat), []byte(chat), nil)
+	if err != nil || q.Lapse != quota.LapseCharge || q.TTL != 5*time.Minute {
+		t.Errorf("lapse %s after %v, %v", q.Lapse, q.TTL, err)
+	}
+	for method, want := range map[string]bool{"x.chat": true, "x.list": false, "x.put": false,
+		"x.posts": false, "none": false} {
+		if got := table.NeedsBody(method); got != want {
+			t.Errorf("%s needs its body: %v", method, got)
+		}
+	}
+}
+
+// TestQuoteRefuses: what cannot be priced is not sent.
+func TestQuoteRefuses(t *testing.T) {
+	table := all(t)
+	for body, want := range map[string]string{
+		"":                                 "cannot price x.chat: its body cannot be read: it is not JSON",
+		"{":                                "not JSON",
+		`{"model":"a","model":"b"}`:        "a key appears twice",
+		`{"max":-5}`:                       "cannot price x.chat of output: body.max ?? 4096 is negative: -5",
+		`{"max":"many"}`:                   "cannot price x.chat of output",
+		`{"max":1e300}`:                    "at most 1000000000000 units",
+		`{"max":[1]}`:                      "cannot price x.chat of output",
+		strings.Repeat(" ", 32<<20) + "{}": "33554434 bytes: 33554432 at most",
+	} {
+		_, err := table.Quote("x.chat", call(t, "POST /v1/chat", ""), []byte(body), nil)
+		refused, ok := errors.AsType[*costs.PriceError](err)
+		if !ok || !errors.Is(err, quota.ErrUnpriced) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %v, %v; want %s", body, err, refused, want)
+		}
+	}
+	r := call(t, "POST /v1/chat", "{}")
+	r.Header.Set("Content-Encoding", "gzip")
+	if _, err := table.Quote("x.chat", r, []byte("{}"), nil); err == nil ||
+		!strings.Contains(err.Error(), "its body is packed") {
+		t.Error(err)
+	}
+	if _, err := table.Quote("x.none", r, nil, nil); !errors.Is(err, quota.ErrUnpriced) {
+		t.Error(err)
+	}
+}
+
+// TestEstimateWithoutWorstCase: a quantile alone is no bound while nothing is known.
+func TestEstimateWithoutWorstCase(t *testing.T) {
+	text := strings.Replace(read(t, "all-keys.yaml"), "input: len(body) / 4", "input: p95", 1)
+	table, err := costs.Parse([]byte(text))
+	must(t, err)
+	_, err = table.Quote("x.chat", call(t, "POST /v1/chat", "{}"), []byte("{}"), nil)
+	if err == nil || !strings.Contains(err.Error(), "p95 is not a finite number") {
+		t.Error(err)
+	}
+}
+
+// TestPartNames: what a request says becomes a name that a ledger takes.
+func TestPartNames(t *testing.T) {
+	table := all(t)
+	form := func(name string) bool { return len(name) > 0 && len(name) <= 63 }
+	for _, tenant := range []string{"a", "A", "ä", "../..", "%2e", ":", "_x", strings.Repeat("x", 99)} {
+		r := call(t, "POST /v1/chat", "{}")
+		r.URL.Path, r.URL.RawPath = "/v1/t/"+tenant+"/chat", ""
+		q, err := table.Quote("x.chat", r, []byte("{}"), nil)
+		must(t, err)
+		_, part, _ := strings.Cut(q.Costs[0].Bucket, "/")
+		if !form(part) || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" ||
+			slices.Contains([]byte("._-"), part[0]) {
+			t.Errorf("%q is %q", tenant, part)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package costs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"quotabudget/internal/bounds"
+	"quotabudget/internal/costs/answer"
+	"quotabudget/internal/costs/formula"
+)
+
+// Refusal says what an answer means, by the rules of the list: the first that holds. It is nil for
+// a status below 300 that no rule names. What a rule has on the request does not hold here.
+func (t *Table) Refusal(status int, h http.Header, body []byte) *Refusal {
+	return t.refusal(status, h, body, t.blank())
+}
+
+// blank is the names of an answer to a request that is not known.
+func (t *Table) blank() formula.Env {
+	env := formula.Env{methodFact: "", "query": map[string]string{}, "path": map[string]string{},
+		"held": map[string]float64{}, "usage": nil}
+	for _, f := range t.facts {
+		env[f.name] = ""
+	}
+	return env
+}
+
+func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env) *Refusal {
+	said := t.errors.read(body)
+	said.fill(env, status, h, len(body))
+	for _, rule := range t.refusals {
+		if rule.holds(status, env) {
+			return t.refused(rule, said, env, h)
+		}
+	}
+	if status < 300 {
+		return nil
+	}
+	return said.refusal(usualKind(status))
+}
+
+// usualKind is what a status means where no rule holds.
+func usualKind(status int) Kind {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return Throttled
+	case status == http.StatusUnauthorized:
+		return BadCredential
+	case status >= 500:
+		return Transient
+	}
+	return Permanent
+}
+
+// holds reports whether the rule is about the answer.
+func (f refusing) holds(status int, env formula.Env) bool {
+	in := func(s statusRange) bool { return s.least <= status && status <= s.most }
+	if len(f.statuses) == 0 && status < 300 ||
+		len(f.statuses) > 0 && !slices.ContainsFunc(f.statuses, in) {
+		return false
+	}
+	return f.where == nil || f.where.Holds(env)
+}
+
+// ofSuccess reports whether the rule is asked of an answer with a status below 300.
+func (f refusing) ofSuccess() bool {
+	return slices.ContainsFunc(f.statuses, func(s statusRange) bool { return s.least < 300 })
+}
+
+// readsBody reports whether what is learned is in the body of an answer.
+func (l learning) readsBody() bool {
+	return l.limit.path+l.remaining.path+l.reset.path != "" ||
+		l.where != nil && l.where.Uses("answer", "count")
+}
+
+// refused is what the rule makes of the answer.
+func (t *Table) refused(rule refusing, said said, env formula.Env, h http.Header) *Refusal {
+	r := said.refusal(rule.kind)
+	r.As = rule.as
+	if rule.kind != Exhausted && rule.kind != Throttled {
+		return r
+	}
+	r.Bucket, r.Window, r.Until = rule.bucket, rule.window, rule.until.moment(h, said.doc)
+	if metric := t.errors.metric; metric != nil {
+		r.Metric = metric.String(env)
+	}
+	if since := t.errors.since; since != nil {
+		r.Since, _ = time.Parse(time.RFC3339, since.String(env))
+	}
+	if b, ok := t.BucketOfMetric(r.Metric); ok && r.Bucket == "" {
+		r.Bucket = b.Name
+	}
+	return r
+}
+
+// said is what an answer says is wrong.
+type said struct {
+	doc     any
+	message string
+	own     bool // the message is the API's, not a page's or a front end's
+	reasons []formula.Reason
+	word    string
+	found   map[string]any
+	cut     bool // JSON that ends too early
+}
+
+func (s said) refusal(kind Kind) *Refusal {
+	reason := s.word
+	if len(s.reasons) > 0 {
+		reason = s.reasons[0].Reason
+	}
+	return &Refusal{Kind: kind, Reason: bounds.Plain(reason), Message: bounds.Plain(s.message)}
+}
+
+// fill puts what the answer says into the names of expressions.
+func (s said) fill(env formula.Env, status int, h http.Header, size int) {
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(s.reasons, func(r formula.Reason) bool {
+			return slices.Contains(words, r.Reason)
+		})
+	}
+	only := func(words ...string) bool {
+		return !slices.ContainsFunc(s.reasons, func(r formula.Reason) bool {
+			return !slices.Contains(words, r.Reason)
+		})
+	}
+	env["message"] = ""
+	if s.own {
+		env["message"] = s.message
+	}
+	env["reasons"], env["says"], env["only"], env["cut"] = s.reasons, says, only, s.cut
+	for name, object := range s.found {
+		env[name] = object
+	}
+	answerNames(env, status, h, s.doc, size)
+}
+
+// answerNames puts an answer into the names of expressions.
+func answerNames(env formula.Env, status int, h http.Header, doc any, size int) {
+	env["status"], env["answer"], env["answer_bytes"] = status, doc, size
+	env["header"] = h.Get
+	env["count"] = func(path string) float64 { return float64(answer.Count(doc, path)) }
+}
+
+// read reads the body of an answer as the list says. A message may repeat what the caller has sent;
+// so what is not the upstream's own form, or could be read in two ways, says nothing.
+func (form errorForm) read(body []byte) said {
+	s := said{reasons: []formula.Reason{}, found: map[string]any{}}
+	for _, f := range form.found {
+		s.found[f.name] = map[string]any{}
+	}
+	body = bytes.TrimSpace(body)
+	switch {
+	case len(body) >= bounds.MaxError:
+		s.message = fmt.Sprintf("the error is longer than %d bytes", bounds.MaxError)
+		return s
+	case len(body) == 0 || body[0] != '{' && body[0] != '[':
+		s.message = title(body)
+		return s
+	case !json.Valid(body):
+		s.cut = true
+		return s
+	}
+	if err := bounds.Check(body); err != nil {
+		s.message = err.Error()
+		return s
+	}
+	json.Unmarshal(body, &s.doc)
+	if list, ok := s.doc.([]any); ok { // some front ends put the object into an array
+		if s.doc = nil; len(list) > 0 {
+			s.doc = list[0]
+		}
+	}
+	form.look(&s)
+	return s
+}
+
+// look finds the message, the reasons and the objects in the answer's JSON.
+func (form errorForm) look(s *said) {
+	for _, path := range form.message {
+		if s.message = answer.First(s.doc, path); s.message != "" {
+			s.own = true
+			break
+		}
+	}
+	if form.word != "" {
+		s.word = answer.First(s.doc, form.word)
+	}
+	for _, w := range form.reasons {
+		for _, item := range w.in(s.doc) {
+			if name := answer.First(item, w.name); name != "" {
+				s.reasons = append(s.reasons, formula.Reason{Reason: name,
+					Domain: answer.First(item, w.domain)})
+			}
+		}
+	}
+	for _, f := range form.found {
+		for _, item := range f.in(s.doc) {
+			if f.take != "" {
+				item, _ = answer.Find(item, f.take)
+			}
+			if object, ok := item.(map[string]any); ok {
+				s.found[f.name] = object
+				break
+			}
+		}
+	}
+}
+
+// in lists the objects that are meant.
+func (i items) in(doc any) (all []any) {
+	value, _ := answer.Find(doc, i.at)
+	list, ok := value.([]any)
+	if !ok {
+		list = []any{value}
+	}
+	for _, item := range list {
+		_, object := item.(map[string]any)
+		if object && (i.where == nil || i.where.Holds(formula.Env{"item": item})) {
+			all = append(all, item)
+		}
+	}
+	return all
+}
+
+// moment is the time at the place, zero where there is none.
+func (p place) moment(h http.Header, doc any) Moment {
+	text, ok := p.text(h, doc)
+	if !ok {
+		return Moment{}
+	}
+	at, after, ok := answer.Moment(text, p.as)
+	if !ok {
+		return Moment{}
+	}
+	return Moment{At: at, After: after}
+}
+
+// text is what is at the place.
+func (p place) text(h http.Header, doc any) (string, bool) {
+	if p.header != "" {
+		text := h.Get(p.header)
+		return text, text != ""
+	}
+	if p.path == "" {
+		return "", false
+	}
+	return answer.Text(doc, p.path)
+}
+
+var titleForm = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
+
+// title is what a body that is not JSON says: the title of a page, or a line of text.
+func title(body []byte) string {
+	if m := titleForm.FindSubmatch(body); m != nil {
+		return string(m[1])
+	}
+	if bytes.HasPrefix(body, []byte("<")) {
+		return ""
+	}
+	return string(body)
+}
