@@ -6,18 +6,20 @@
 --        (until, µs), holds (number of reservations), oldest (no entry is older), keep (µs that
 --        entries are kept), expire (when the keys expire, µs), held (units left in all
 --        reservations, including expired ones that are not deleted yet);
---        for each reservation r:<id> = <left>:<expires µs>:<drawn>:<units>:<created µs>:<manual 0|1>:<note>;
---        and g, how far the sums reach (sums.lua)
--- holds  sorted set, one member per reservation: member = <left>:<id>, score = <expires µs>,
---        negative when nothing is left, so that a search for units skips it
+--        for each reservation r:<id> (holds.lua); and, where they are needed: g, how far the sums
+--        reach (sums.lua), c, counts of reservations (holds.lua), a, when the anchored window ends
+--        (µs), l, levels of restoring windows (windows.lua)
+-- holds  sorted set, one member per reservation (holds.lua)
 -- If s is missing, total and stamp are read from the newest entry, and held from the reservations.
 -- If state and log disagree, the script fails with QUOTADAMAGED [key] [what is wrong]: nothing is
 -- allowed until quotactl ledger check --repair.
 --
--- ARGV[1] holds the numbers, as little-endian doubles. A limit takes five: window µs (0 for a
--- calendar window, -1 for a pace on one), start µs, end µs, cap (the most that this charge may bring
--- the window up to), units. For a pace, end and units are the times between which its cap is valid,
--- and a draw has no cap.
+-- ARGV[1] holds the numbers, as little-endian doubles. A limit takes five: three for its window, cap
+-- (the most that this charge may bring the window up to), units. The three are
+--   sliding     length µs, 0, 0            calendar    -(longest it can be, µs), start µs, end µs
+--   anchored    length µs, 1, 0            restoring   0, units that come back, in so many µs
+--   pace        -1, start µs, end µs       concurrent  0, 0, 0
+-- For a pace, end and units are the times between which its cap is valid, and a draw has no cap.
 -- Whole numbers are formatted with %d: tostring would write 1.7637e+15, and is slower.
 --
 -- A charge pays for all that is made here: each function, each table field beyond sixteen.
@@ -29,6 +31,7 @@ local FAR = 1e19 -- µs, later than any time a caller can pass
 local KEEP = 259200000000 -- 72 h, the shortest time that entries are kept
 local GRAIN = 600000000 -- 10 min: quota.Grain
 local STATE = '<dddddddd'
+local SLACK = 1000 -- µs: quota.LapseSlack
 
 local function clock()
   local t = call('TIME')
@@ -38,7 +41,7 @@ end
 -- damaged ends the script, before anything is written. field names the reservation, if it is one.
 local function damaged(key, what, field)
   if field then
-    what = 'the reservation ' .. match(key, '([^:]*):state$') .. '.' .. string.gsub(string.sub(field, 3, 66), '[^%w_-]', '?') .. what
+    what = 'the reservation ' .. match(key, '([^:]*):state$') .. '.' .. string.gsub(string.sub(field, 3, 66), '[^%w_./+-]', '?') .. what
   end
   error('QUOTADAMAGED [' .. key .. '] [' .. what .. ']', 0)
 end
@@ -58,8 +61,15 @@ local function time_of(log, score)
   damaged(log, 'the time of an entry cannot be read')
 end
 
+-- write writes the numbers, and more fields (holds.lua).
 local function write(b)
-  call('HSET', b.state, 's', struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire, b.held))
+  local s = struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire, b.held)
+  if b.more then
+    call('HSET', b.state, 's', s, unpack(b.more))
+    b.more = nil
+  else
+    call('HSET', b.state, 's', s)
+  end
 end
 
 local reservations -- in holds.lua
@@ -115,8 +125,8 @@ local function base(b, from)
 end
 
 -- fits is the earliest time at which cost more units stay within cap, counting held units until
--- they expire.
-local function fits(b, window, from, ends, before, cost, cap, held, now)
+-- they come free. window, from, ends, before and level are as windows.lua returns them.
+local function fits(b, window, from, ends, before, level, cost, cap, held, now)
 
   -- stamp_at is the stamp of the first entry in the window whose running total is target or more.
   -- If target is near the start, it is among the oldest entries. Otherwise this is an interpolation
@@ -160,16 +170,18 @@ local function fits(b, window, from, ends, before, cost, cap, held, now)
   local function freed(need)
     if need <= 0 then return now end
     if need > b.total - before then return NEVER end
-    return window == 0 and ends or stamp_at(before + need) + window
+    if level then return now + math.ceil((level - (b.total - before - need) * ends) / from) end
+    return ends > 0 and ends or stamp_at(before + need) + window
   end
 
   if cost > cap then return NEVER end
   local need = b.total - before + held + cost - cap
   local at = freed(need)
   if held == 0 or at <= now then return at end
-  -- Each hold that expires leaves fewer units to wait for. As n rises, the time when the first n
-  -- holds have expired rises, and freed falls: the answer is where they cross.
-  local lapsed, since, n = reservations().lapsing(b, now, at, need)
+  -- Each hold that comes free leaves fewer units to wait for. As n rises, the time when the first n
+  -- holds have come free rises, and freed falls: the answer is where they cross.
+  local R = reservations()
+  local lapsed, since, n = R.lapsing(b, now, at, need, R.frees(b, window, from, ends, level))
   local lo, hi = 0, n
   while lo < hi do
     local mid = math.floor((lo + hi) / 2)
@@ -228,7 +240,7 @@ local function append(b, stamp, units, tail, keep)
   b.total, b.newest = b.total + units, stamp
   if keep > b.keep then b.keep = keep end
   call('ZADD', b.log, format('%d', stamp), format('%d:%d:%s', b.total, units, tail))
-  if #b.lapsed > 0 then reservations().forget(b) end
+  if b.due or #b.lapsed > 0 then reservations().forget(b) end
   if b.oldest < stamp - b.keep * 33 / 32 then
     local old = math.min(64, call('ZCOUNT', b.log, '-inf', format('%d', stamp - b.keep)))
     if old > 0 then call('ZREMRANGEBYRANK', b.log, 0, old - 1) end

@@ -5,21 +5,23 @@
 --        last, with an idempotency key: the answer to it
 -- ARGV   1 keep µs, number of the bucket drawn on (0 = none), µs to reserve for (0 = charge,
 --          -1 = decide on a charge and write nothing), ms to keep the answer to the key for,
---          then for each bucket: units, number of limits, the limits (bucket.lua)
---        2 id  3 code of the labels  4 run  5 line of the labels, if it is to be stored
---        6 reservation drawn on, or <manual 0|1>:<note> to reserve
+--          then for each bucket: units, number of limits, to reserve also flags and most
+--          (holds.lua), the limits (bucket.lua)
+--        2 id; of a reservation as holds.lua has it  3 code of the labels  4 run  5 line of the labels,
+--          if it is to be stored; of a reservation they are for the entry that it may become
+--        6 reservation drawn on, or the note of the one that is made
 --        7 fingerprint of the call  8 names of the buckets, in order, to be kept with the answer
 --        9… in observe mode only: what can deny, escaped for a label: the suspension, each limit
 --        Empty ones at the end are left out.
 -- Reply  {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the number of the
 --        limit, counted over all buckets), retry at (when allowed: 0, or -1 if the code of the labels
---        was not stored), for each bucket: remaining, for a reservation: when it expires}, times in
---        µs; status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
+--        was not stored), for each bucket: remaining (above 2^53 without a limit), for a reservation: when it
+--        expires}, times in µs; status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
 --        {3, the answer kept for the key, as text: id, what denies or -, buckets, the reply}
 --        {-1, clock}: a calendar limit has the wrong day, ask again
 --        {-2}: the key was used for another call  {-3}: no such reservation
 --        {-4, left}: it has fewer units  {-5, limit}: the cost is above the limit, so never
--- A denial writes nothing. The first write is one that a server out of memory refuses, so either all
+-- A denial writes nothing but what has lapsed (holds.lua). The first write is one that a server out of memory refuses, so either all
 -- is written or nothing.
 
 local numbers, id, code, run, line = ARGV[1], ARGV[2], ARGV[3] or '', ARGV[4] or '', ARGV[5] or ''
@@ -36,52 +38,61 @@ if fingerprint ~= '' then
 end
 
 local now = clock()
-local stamp, buckets = now, {}
+local stamp, buckets, holds = now, {}, 0
 for k = 2, #KEYS - 2, 3 do
   local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2])
   buckets[#buckets + 1] = b
+  holds = holds + b.holds
   if b.newest >= stamp then stamp = b.newest + 1 end
 end
 
-local R = ttl > 0 and reservations()
-local left, expires, drawn, rest -- of the reservation drawn on
+local R = (ttl > 0 or draws > 0 or holds > 0) and reservations()
+if holds > 0 then stamp = R.lapse(buckets, stamp, KEYS[1]) end
+local drawn, W -- the reservation drawn on
 if draws > 0 then
-  R = reservations()
-  left, expires, drawn, rest = R.reserved(buckets[draws], ARGV[6])
-  if not left or expires <= stamp then return {-3} end
+  drawn = R.reserved(buckets[draws], ARGV[6])
+  if not drawn or drawn.expires <= stamp then return {-3} end
+  R.listed(buckets[draws], drawn)
 end
 
 -- Decide.
-local nth, retry, denying, pace, never = 0, 0, 0, 0, 0
+local nth, retry, denying, pace, never, outside_later = 0, 0, 0, 0, 0, false
 for n, b in ipairs(buckets) do
   local draw, units, limits = n == draws
   units, limits, pos = unpacked('<dd', numbers, pos)
-  if b.holds > 0 then
-    R = R or reservations()
-    R.hold(b, stamp)
-  end
-  if draw and units > left then return {-4, left} end
+  if ttl > 0 then b.flags, b.most, pos = unpacked('<dd', numbers, pos) end
+  if draw and units > drawn.left then return {-4, drawn.left} end
   if b.suspended > stamp and b.suspended > retry then retry, denying = b.suspended, -1 end
   local room, held = NEVER, draw and 0 or b.live
   for _ = 1, limits do
     nth = nth + 1
     local window, from, ends, cap, of
     window, from, ends, cap, of, pos = unpacked('<ddddd', numbers, pos)
-    if window > 0 then
+    local before, level
+    if window > 0 and from == 0 then
       from = stamp - window + 1
-    elseif stamp < from or stamp >= ends or window < 0 and stamp < of then
-      return {-1, stamp}
+      before = base(b, from)
+    else
+      W = W or windows()
+      from, ends, before, level = W.look(b, window, from, ends, stamp)
+      if not from or window == -1 and stamp < of then return {-1, stamp} end
     end
-    local before = base(b, from)
     local used = b.total - before
-    if cap - used < room then room = cap - used end
+    if from > stamp then -- an anchored window, before which the clock was set back
+      outside_later = true
+      b.outside = math.min(b.outside or NEVER, cap - used - b.live)
+    elseif cap - used < room then
+      room = cap - used
+    end
     if draw then cap = of end
-    if units > cap and window >= 0 and never == 0 and not observe then never = nth end
-    if used + held + units > cap and window < 0 then
-      pace = nth -- reported only if nothing else denies; the caller computes when it allows
-    elseif used + held + units > cap then
-      local at = fits(b, window, from, ends, before, units, cap, held, stamp)
-      if at > retry then retry, denying = at, nth end
+    if units > cap and window ~= -1 and never == 0 and not observe then never = nth end
+    if used + held + units > cap then
+      if window == -1 then
+        pace = nth -- reported only if nothing else denies; the caller computes when it allows
+      else
+        local at = fits(b, window, from, ends, before, level, units, cap, held, stamp)
+        if at > retry then retry, denying = at, nth end
+      end
     end
   end
   if b.total + units > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
@@ -91,47 +102,62 @@ end
 if never > 0 then return {-5, never} end
 if denying == 0 and pace > 0 then retry, denying = NEVER, pace end
 
+
+-- outside is what remains beside a window that begins later: what is charged now is not in it.
+local outside = outside_later and function(b, taken, draw)
+  local units = taken and b.units or 0
+  local inside = draw and b.room or b.room - units
+  return math.max(0, math.min(inside, b.outside + (draw and units or ttl > 0 and -units or 0)))
+end
+
 local reply = {denying == 0 and 1 or observe and 2 or 0, now, stamp, denying, retry}
 if reply[1] == 0 or ttl < 0 then
   if reply[1] == 1 then reply[5] = -1 end
   for n, b in ipairs(buckets) do
     local charged = reply[1] > 0 and n ~= draws and b.units or 0
-    reply[n + 5] = math.max(0, b.room - charged)
+    reply[n + 5] = b.outside and outside(b, reply[1] > 0, n == draws) or math.max(0, b.room - charged)
   end
   return reply
 end
 
 -- Record.
-local tail
-if ttl == 0 then
-  local mark
-  if denying == 0 then
-    mark = intern(KEYS[1], code, line)
-    if mark ~= code then reply[5] = -1 end
-  else -- observed: the entry says what would have denied it
-    mark = '=' .. line .. (line == '' and '' or '&') .. 'denied=' .. ARGV[9 + math.max(0, denying)]
-  end
-  tail = id .. ':' .. mark .. (run == '' and '' or ':' .. run)
-end
-
-for n, b in ipairs(buckets) do
-  local room, hold_until = b.room - b.units
-  if ttl > 0 then
-    hold_until = stamp + ttl
-    local was, old = R.reserved(b, id)
-    if old and old > stamp then return {-2} end
-    R.put(b, id, was, b.units, hold_until, format('0:%d:%d:%s', b.units, stamp, ARGV[6]))
-    R.forget(b, id)
-    b.newest = math.max(b.newest, stamp - 1) -- later decisions are not made at an earlier time
-    reply[7] = hold_until
-  else
-    append(b, stamp, b.units, tail, keep)
-    if n == draws then
-      R.put(b, ARGV[6], left, left - b.units, expires, format('%d:%s', drawn + b.units, rest))
-      room = b.room -- the reservation was counted already
+if ttl > 0 then
+  for _, b in ipairs(buckets) do
+    local old = R.reserved(b, id)
+    if old and old.expires > stamp then return {-2} end
+    if old then
+      R.unlist(b, old)
+      R.drop(b, old)
     end
   end
-  reply[n + 5] = math.max(0, room)
+end
+
+local mark
+if denying == 0 or ttl > 0 then
+  mark = intern(KEYS[1], code, line)
+  if mark ~= code and denying == 0 then reply[5] = -1 end
+else -- observed: the entry says what would have denied it
+  mark = '=' .. line .. (line == '' and '' or '&') .. 'denied=' .. ARGV[9 + math.max(0, denying)]
+end
+local tail = id .. ':' .. mark .. (run == '' and '' or ':' .. run)
+
+for n, b in ipairs(buckets) do
+  local hold_until
+  if ttl > 0 then
+    hold_until = stamp + ttl
+    local rest = format('%d:%d:%d:', b.units, stamp, b.flags)
+    if b.flags > 1 then rest = rest .. format('%d:', b.most) .. mark .. ':' .. run .. ':' end
+    R.add(b, id, b.units, hold_until, rest .. (ARGV[6] or ''))
+    R.forget(b, id)
+    b.newest = math.max(b.newest, stamp - 1) -- later decisions are not made at an earlier time
+    reply[#buckets + 6] = hold_until
+  else
+    append(b, stamp, b.units, tail, keep)
+    if n == draws then R.draw(b, drawn, b.units) end
+  end
+  local room = n == draws and b.room or b.room - b.units -- the reservation was counted already
+  reply[n + 5] = b.outside and outside(b, true, n == draws) or math.max(0, room)
+  if b.levels then W.charged(b, ttl > 0 and 0 or b.units, stamp) end
   save(b, now, keep, KEYS[1], hold_until)
 end
 if fingerprint ~= '' then

@@ -9,14 +9,20 @@ var files embed.FS
 // Names are the scripts of a ledger, without "limit", which is the limiter's. The header of each
 // names its keys, arguments and reply.
 var Names = []string{
-	"charge", "commit", "release", "cancel", "suspend", "usage", "sums", "mend", "claim",
+	"charge", "settle", "release", "learn", "lapse", "cancel", "suspend", "usage", "sums", "mend",
+	"claim",
 }
 
-// Source is the script of that name, behind those that read and write buckets and reservations.
-// Claims and the limiter need none of these.
+// Source is the script of that name, behind those that read and write buckets and reservations and,
+// where it needs them, those on windows and entries. Claims and the limiter need none of these.
 func Source(name string) string {
-	if name == "claim" || name == "limit" {
+	switch name {
+	case "claim", "limit":
 		return text(name)
+	case "charge", "usage", "learn":
+		return text("bucket") + text("holds") + text("windows") + text(name)
+	case "settle", "cancel":
+		return text("bucket") + text("holds") + text("windows") + text("rewrite") + text(name)
 	}
 	return text("bucket") + text("holds") + text(name)
 }

@@ -26,7 +26,7 @@ for i = 3, gone do call('ZREM', b.log, ARGV[i]) end
 for i = gone + 1, come, 2 do call('ZADD', b.log, ARGV[i], ARGV[i + 1]) end
 for i = come + 1, come + settled do call('HDEL', b.state, ARGV[i]) end
 reservations().reindex(b)
-call('HDEL', b.state, 'g') -- the next reader adds up the sums again
+call('HDEL', b.state, 'g', 'l') -- who needs the sums and the levels next adds them up again
 call('DEL', KEYS[5])
 call('PEXPIREAT', b.log, format('%d', b.expire / 1000)) -- a set that was empty for a moment has lost its expiry
 return 1

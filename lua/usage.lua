@@ -1,42 +1,41 @@
--- usage.lua: reports the use of buckets and limits, all at the same time. It writes nothing.
+-- usage.lua: reports the use of buckets and limits, all at the same time. It writes nothing but what
+-- has lapsed (holds.lua).
 --
--- KEYS   for each bucket: state, log, holds
+-- KEYS   1 labels  then for each bucket: state, log, holds
 -- ARGV   1 for each bucket: number of limits, the limits (bucket.lua)
 -- Reply  {clock, for each bucket: held, suspended until (0 = open), for each limit: used, next free
---        at (0 = nothing to free)} or {-1, stamp}: a calendar limit has the wrong day, ask again
+--        at (0 = nothing to free)} or {-1, stamp}: a calendar limit has the wrong window, ask again
 
 local now = clock()
 local stamp, buckets = now, {}
-for k = 1, #KEYS, 3 do
+for k = 2, #KEYS, 3 do
   local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2])
   buckets[#buckets + 1] = b
   stamp = math.max(stamp, b.newest + 1)
 end
+local R, W = reservations(), windows()
+stamp = R.lapse(buckets, stamp, KEYS[1])
 
 local reply, pos = {now}, 1
 for _, b in ipairs(buckets) do
-  local lapses = NEVER -- when the next hold expires
+  local expires -- of the next hold
   if b.holds > 0 then
-    reservations().hold(b, stamp)
     local next = call('ZRANGEBYSCORE', b.index, format('(%d', stamp), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
-    if next[1] then lapses = time_of(b.index, next[2]) end
+    if next[1] then expires = time_of(b.index, next[2]) end
   end
   reply[#reply + 1] = b.live
   reply[#reply + 1] = b.suspended > stamp and b.suspended or 0
   local limits
   limits, pos = unpacked('<d', ARGV[1], pos)
   for _ = 1, limits do
-    local window, from, ends, _
+    local window, from, ends, before, level, _
     window, from, ends, _, _, pos = unpacked('<ddddd', ARGV[1], pos)
-    if window > 0 then
-      from = stamp - window + 1
-    elseif stamp < from or stamp >= ends then
-      return {-1, stamp}
-    end
-    local before = base(b, from)
+    from, ends, before, level = W.look(b, window, from, ends, stamp)
+    if not from then return {-1, stamp} end
     local used = b.total - before
     -- When one unit would fit, if no more than what is used were allowed.
-    local free = math.min(lapses, fits(b, window, from, ends, before, 1, used, 0, stamp))
+    local free = fits(b, window, from, ends, before, level, 1, used, 0, stamp)
+    if expires then free = math.min(free, R.frees(b, window, from, ends, level)(expires)) end
     reply[#reply + 1] = used
     reply[#reply + 1] = free < NEVER and free or 0
   end

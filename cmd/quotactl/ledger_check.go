@@ -75,7 +75,7 @@ It exits with 0 if nothing is wrong, or everything was repaired, else with 1.`,
 			return a.withLedger(c.Context(), func(src report.Source) error {
 				cfg, l := src.Config, src.Ledger
 				check := func(repair bool) (checkResult, error) {
-					return checkLedger(c.Context(), cfg, l.(quota.Checker), repair)
+					return checkLedger(c.Context(), cfg, l, repair)
 				}
 				before, err := check(false)
 				if err != nil || !repair || before.mendable() == 0 {
@@ -106,7 +106,7 @@ func isTerminal(in io.Reader) bool {
 	return ok && cli.IsTerminal(w)
 }
 
-func checkLedger(ctx context.Context, cfg *config.Config, l quota.Checker,
+func checkLedger(ctx context.Context, cfg *config.Config, l quota.Ledger,
 	repair bool) (checkResult, error) {
 	out := checkResult{OK: true, Findings: []finding{}}
 	for _, c := range cfg.Credentials {
@@ -116,7 +116,7 @@ func checkLedger(ctx context.Context, cfg *config.Config, l quota.Checker,
 		}
 		for _, bucket := range buckets {
 			out.buckets++
-			found, err := l.CheckBucket(ctx, c.Name, bucket, repair)
+			found, err := l.(quota.Checker).CheckBucket(ctx, c.Name, bucket, repair)
 			if err != nil {
 				return out, err
 			}

@@ -56,45 +56,21 @@ func TestChargeCheck(t *testing.T) {
 		"a long key":          {func(c *Charge) { c.Key = long }, bad},
 		"not a reservation":   {func(c *Charge) { c.Reservation = "default" }, bad},
 		"another's bucket":    {func(c *Charge) { c.Reservation = "search_list.r" }, bad},
-		"a long label":        {func(c *Charge) { c.Labels = Labels{"job": long} }, bad},
+		"one of several":      {func(c *Charge) { c.Reservation = "default+search_list.r" }, bad},
+		"an unlimited bucket": {func(c *Charge) { also("videos", 3)(c); c.Unlimited = true }, nil},
+		"a part of a bucket":  {func(c *Charge) { also("out/x-4.5", 3)(c); c.Unlimited = true }, nil},
+		"a part of a part":    {func(c *Charge) { also("out/x/y", 3)(c); c.Unlimited = true }, bad},
+		"what is concurrent": {func(c *Charge) {
+			c.Limits = append(c.Limits, Limit{Bucket: "default", Units: 9,
+				Window: Window{Concurrent: true}})
+		}, bad},
+		"a long label": {func(c *Charge) { c.Labels = Labels{"job": long} }, bad},
 	} {
 		charge := sound()
 		c.change(&charge)
 		if err := charge.Check(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
-	}
-}
-
-func TestReserveAndCommitCheck(t *testing.T) {
-	r := Reserve{Credential: "key1", ID: "default.r", Units: 10, TTL: 1e9, Limits: sound().Limits}
-	c := Commit{Credential: "key1", Reservation: "default.r", ID: "a", Units: AllUnits}
-	if err := errors.Join(r.Check(), c.Check()); err != nil {
-		t.Fatal(err)
-	}
-	for name, change := range map[string]func(){
-		"id": func() { r.ID = "r" }, "units": func() { r.Units = 0 },
-		"ttl": func() { r.TTL = time.Microsecond }, "long ttl": func() { r.TTL = MaxWindow + 1 },
-		"note": func() { r.Note = "a\nb" }, "headroom": func() { r.Units = 81 },
-	} {
-		before := r
-		change()
-		if err := r.Check(); err == nil {
-			t.Errorf("reserve with a bad %s is taken", name)
-		}
-		r = before
-	}
-	for name, change := range map[string]func(){
-		"reservation": func() { c.Reservation = "-" }, "units": func() { c.Units = -2 },
-		"label": func() { c.Labels = Labels{"Job": "x"} }, "id": func() { c.ID = "" },
-		"credential": func() { c.Credential = "A" },
-	} {
-		before := c
-		change()
-		if err := c.Check(); err == nil {
-			t.Errorf("commit with a bad %s is taken", name)
-		}
-		c = before
 	}
 }
 
@@ -169,18 +145,6 @@ func TestIDsSortByTime(t *testing.T) {
 	}
 	if id := NewID(time.Time{}); !strings.HasPrefix(id, "00000000") {
 		t.Errorf("ID of the zero time: %s", id)
-	}
-}
-
-func TestParseReservation(t *testing.T) {
-	bucket, id, err := ParseReservation(ReservationID("search_list", "06fmjq2kx4a9bc"))
-	if bucket != "search_list" || id != "06fmjq2kx4a9bc" || err != nil {
-		t.Error(bucket, id, err)
-	}
-	for text := range strings.SplitSeq(";a;default.;.a;a.a.b;Default.a;a.a:b;-.a;a.a\n", ";") {
-		if _, _, err := ParseReservation(text); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%q: %v, want malformed", text, err)
-		}
 	}
 }
 

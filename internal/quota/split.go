@@ -48,12 +48,21 @@ func (c Cost) plus(more Cost) Cost {
 func (b *Budget) limitsOf(costs []Cost) (limits []Limit) {
 	for _, l := range b.Limits {
 		for _, c := range costs {
-			if l.Bucket == c.Bucket || !l.Across && l.Bucket == WholeOf(c.Bucket) {
+			if b.holdsFor(l, c.Bucket) {
 				limits = append(limits, l.on(c.Bucket))
 			}
 		}
 	}
 	return limits
+}
+
+// holdsFor reports whether the limit is on the bucket: one across parts on their sum, another one on
+// a split bucket on each part, and not on the sum.
+func (b *Budget) holdsFor(l Limit, bucket string) bool {
+	if bucket == l.Bucket {
+		return l.Across || !slices.Contains(b.Split, bucket)
+	}
+	return !l.Across && l.Bucket == WholeOf(bucket)
 }
 
 // on is the limit on another bucket.

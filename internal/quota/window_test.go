@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 func window(t testing.TB, text, zone string) Window {
@@ -27,122 +25,17 @@ func at(t testing.TB, text string) time.Time {
 	return moment
 }
 
-func TestBounds(t *testing.T) {
-	for text, table := range map[string]string{"day": boundsOfDays, "hour": boundsOfHours} {
-		for line := range strings.Lines(table) {
-			c := strings.Fields(line) // zone, now, start and end
-			if len(c) == 0 || c[0] == "#" {
-				continue
-			}
-			start, end := window(t, text, c[0]).Bounds(at(t, c[1]))
-			if !start.Equal(at(t, c[2])) || !end.Equal(at(t, c[3])) {
-				t.Errorf("%s in %s at %s: %s to %s, want %s to %s", text, c[0], c[1],
-					start.UTC(), end.UTC(), c[2], c[3])
-			}
-		}
-	}
-}
-
-const boundsOfDays = `
-UTC 2026-06-01T12:00:00Z 2026-06-01T00:00:00Z 2026-06-02T00:00:00Z
-UTC 2026-06-01T00:00:00Z 2026-06-01T00:00:00Z 2026-06-02T00:00:00Z
-UTC 2026-06-01T23:59:59.999999999Z 2026-06-01T00:00:00Z 2026-06-02T00:00:00Z
-UTC 2027-12-31T23:00:00Z 2027-12-31T00:00:00Z 2028-01-01T00:00:00Z
-# 23 hours and 25 hours on the Pacific coast.
-America/Los_Angeles 2026-03-08T07:59:59.999999Z 2026-03-07T08:00:00Z 2026-03-08T08:00:00Z
-America/Los_Angeles 2026-03-08T08:00:00Z 2026-03-08T08:00:00Z 2026-03-09T07:00:00Z
-America/Los_Angeles 2026-03-09T06:59:59.999999Z 2026-03-08T08:00:00Z 2026-03-09T07:00:00Z
-America/Los_Angeles 2026-11-01T06:59:59.999999Z 2026-10-31T07:00:00Z 2026-11-01T07:00:00Z
-America/Los_Angeles 2026-11-01T09:30:00Z 2026-11-01T07:00:00Z 2026-11-02T08:00:00Z
-America/Los_Angeles 2026-11-02T07:59:59.999999Z 2026-11-01T07:00:00Z 2026-11-02T08:00:00Z
-Europe/Berlin 2026-03-29T12:00:00Z 2026-03-28T23:00:00Z 2026-03-29T22:00:00Z
-Europe/Berlin 2026-10-25T12:00:00Z 2026-10-24T22:00:00Z 2026-10-25T23:00:00Z
-# Midnight is skipped: the day begins at one.
-America/Sao_Paulo 2018-11-04T02:59:59Z 2018-11-03T03:00:00Z 2018-11-04T03:00:00Z
-America/Sao_Paulo 2018-11-04T03:00:00Z 2018-11-04T03:00:00Z 2018-11-05T02:00:00Z
-Africa/Cairo 2026-04-24T10:00:00Z 2026-04-23T22:00:00Z 2026-04-24T21:00:00Z
-Asia/Beirut 2026-03-29T10:00:00Z 2026-03-28T22:00:00Z 2026-03-29T21:00:00Z
-# At midnight the clock goes back to eleven: the day before has 25 hours.
-America/Sao_Paulo 2018-02-18T02:30:00Z 2018-02-17T02:00:00Z 2018-02-18T03:00:00Z
-Africa/Cairo 2026-10-29T21:30:00Z 2026-10-28T21:00:00Z 2026-10-29T22:00:00Z
-# At one the clock goes back to midnight: the day begins at the first of the two.
-America/Havana 2026-11-01T05:30:00Z 2026-11-01T04:00:00Z 2026-11-02T05:00:00Z
-# A minute past midnight the clock goes back across it: the day changes once, at the second
-# midnight.
-America/St_Johns 2010-11-07T02:29:59Z 2010-11-06T02:30:00Z 2010-11-07T03:30:00Z
-America/St_Johns 2010-11-07T02:30:30Z 2010-11-06T02:30:00Z 2010-11-07T03:30:00Z
-America/St_Johns 2010-11-07T03:00:00Z 2010-11-06T02:30:00Z 2010-11-07T03:30:00Z
-America/St_Johns 2010-11-07T12:00:00Z 2010-11-07T03:30:00Z 2010-11-08T03:30:00Z
-# The last day of a leap year beyond the tables of a zone.
-America/Los_Angeles 2040-12-31T12:00:00Z 2040-12-31T08:00:00Z 2041-01-01T08:00:00Z
-Asia/Kolkata 2026-06-01T18:29:59Z 2026-05-31T18:30:00Z 2026-06-01T18:30:00Z
-Asia/Kathmandu 2026-06-01T18:15:00Z 2026-06-01T18:15:00Z 2026-06-02T18:15:00Z
-Australia/Lord_Howe 2026-04-04T20:00:00Z 2026-04-04T13:00:00Z 2026-04-05T13:30:00Z
-Pacific/Kiritimati 2026-06-01T09:59:59Z 2026-05-31T10:00:00Z 2026-06-01T10:00:00Z
-# Samoa had no 30 December 2011.
-Pacific/Apia 2011-12-30T09:59:59Z 2011-12-29T10:00:00Z 2011-12-30T10:00:00Z
-Pacific/Apia 2011-12-30T10:00:00Z 2011-12-30T10:00:00Z 2011-12-31T10:00:00Z
-`
-
-const boundsOfHours = `
-UTC 2026-06-01T12:34:56.789Z 2026-06-01T12:00:00Z 2026-06-01T13:00:00Z
-UTC 2026-06-01T13:00:00Z 2026-06-01T13:00:00Z 2026-06-01T14:00:00Z
-Asia/Kolkata 2026-06-01T12:29:59.999999Z 2026-06-01T11:30:00Z 2026-06-01T12:30:00Z
-Asia/Kathmandu 2026-06-01T12:34:56Z 2026-06-01T12:15:00Z 2026-06-01T13:15:00Z
-America/Los_Angeles 2026-11-01T08:30:00Z 2026-11-01T08:00:00Z 2026-11-01T09:00:00Z
-America/Los_Angeles 2026-11-01T09:30:00Z 2026-11-01T09:00:00Z 2026-11-01T10:00:00Z
-America/Los_Angeles 2026-03-08T10:30:00Z 2026-03-08T10:00:00Z 2026-03-08T11:00:00Z
-# On Lord Howe the clock moves by half an hour, at 15:00 UTC.
-Australia/Lord_Howe 2026-04-04T14:59:59Z 2026-04-04T14:00:00Z 2026-04-04T15:00:00Z
-Australia/Lord_Howe 2026-04-04T15:10:00Z 2026-04-04T15:00:00Z 2026-04-04T15:30:00Z
-Australia/Lord_Howe 2026-10-03T15:40:00Z 2026-10-03T15:30:00Z 2026-10-03T16:00:00Z
-`
-
-// oddZones have had clock changes at midnight, across it, by half hours, and across the date line.
-var oddZones = []string{
-	"UTC", "America/Los_Angeles", "America/St_Johns", "America/Sao_Paulo", "America/Havana",
-	"America/Scoresbysund", "Africa/Cairo", "Africa/Casablanca", "Asia/Beirut", "Asia/Gaza",
-	"Asia/Tehran", "Asia/Kathmandu", "Asia/Pyongyang", "Atlantic/Azores", "Australia/Lord_Howe",
-	"Europe/Berlin", "Europe/Dublin", "Pacific/Apia", "Pacific/Chatham", "Pacific/Kiritimati",
-}
-
-func TestBoundsFollowOneAnother(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		text := rapid.SampledFrom([]string{"day", "hour"}).Draw(rt, "window")
-		w := window(t, text, rapid.SampledFrom(oddZones).Draw(rt, "zone"))
-		from, until := at(t, "1990-01-01T00:00:00Z"), at(t, "2060-01-01T00:00:00Z")
-		now := time.UnixMicro(rapid.Int64Range(from.UnixMicro(), until.UnixMicro()).Draw(rt, "µs"))
-		if rapid.Bool().Draw(rt, "near a change") {
-			if _, change := now.In(w.Zone).ZoneBounds(); !change.IsZero() {
-				seconds := rapid.IntRange(-26*3600, 26*3600).Draw(rt, "s")
-				now = change.Add(time.Second * time.Duration(seconds))
-			}
-		}
-		start, end := w.Bounds(now)
-		if now.Before(start) || !now.Before(end) || end.Sub(start) > w.Longest() {
-			rt.Fatalf("%s at %s: %s to %s", w, now.UTC(), start, end)
-		}
-		for _, inside := range []time.Time{start, end.Add(-time.Nanosecond)} {
-			if s, e := w.Bounds(inside); !s.Equal(start) || !e.Equal(end) {
-				rt.Fatalf("%s at %s: %s to %s, then %s to %s", w, now, start, end, s, e)
-			}
-		}
-		if s, _ := w.Bounds(end); !s.Equal(end) {
-			rt.Fatalf("%s: %s to %s, then from %s on", w, start, end, s)
-		}
-		if _, e := w.Bounds(start.Add(-time.Nanosecond)); !e.Equal(start) {
-			rt.Fatalf("%s: %s to %s, but until %s before", w, start, end, e)
-		}
-	})
-}
-
 func TestParseWindow(t *testing.T) {
 	for _, c := range []struct{ text, zone, want string }{
 		{"24h", "", "24h"}, {"90m", "", "1h30m"}, {"1m", "", "1m"}, {"10m", "", "10m"},
 		{"1h0m1s", "", "1h0m1s"}, {"1ms", "", "1ms"}, {"100s", "", "1m40s"}, {"20s", "", "20s"},
 		{"8784h", "", "8784h"}, {"1000000ns", "", "1ms"}, {"day", "", "day UTC"},
 		{"day", "America/Los_Angeles", "day America/Los_Angeles"},
-		{"hour", "Asia/Kolkata", "hour Asia/Kolkata"},
+		{"hour", "Asia/Kolkata", "hour Asia/Kolkata"}, {"minute", "", "minute UTC"},
+		{"week", "Europe/Berlin", "week Europe/Berlin"}, {"month", "UTC", "month UTC"},
+		{"anchored 1h", "", "anchored 1h"}, {"anchored 90m", "", "anchored 1h30m"},
+		{"restoring 100/1s", "", "restoring 100/1s"}, {"restoring 100/s", "", "restoring 100/1s"},
+		{"restoring 7/90m", "", "restoring 7/1h30m"}, {"concurrent", "", "concurrent"},
 	} {
 		w, err := ParseWindow(c.text, c.zone)
 		if err != nil || w.String() != c.want {
@@ -155,9 +48,12 @@ func TestParseWindow(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ text, zone string }{
-		{"", ""}, {"0", ""}, {"0s", ""}, {"-1h", ""}, {"999us", ""}, {"8785h", ""}, {"month", ""},
+		{"", ""}, {"0", ""}, {"0s", ""}, {"-1h", ""}, {"999us", ""}, {"8785h", ""}, {"year", ""},
 		{"24", ""}, {"1d", ""}, {"24h", "UTC"}, {"day", "Mars/Olympus"}, {"day", "Local"},
-		{"day", "../etc/passwd"},
+		{"day", "../etc/passwd"}, {"anchored", ""}, {"anchored day", ""}, {"anchored 1h", "UTC"},
+		{"restoring", ""}, {"restoring 100", ""}, {"restoring 0/1s", ""}, {"restoring -1/s", ""},
+		{"restoring 1.5/s", ""}, {"restoring 1/1us", ""}, {"restoring 1/9000h", ""},
+		{"restoring 1/1s", "UTC"}, {"concurrent", "UTC"}, {"concurrent 5", ""}, {"sliding 1h", ""},
 	} {
 		if w, err := ParseWindow(c.text, c.zone); err == nil {
 			t.Errorf("%q %q is read as %s", c.text, c.zone, w)
@@ -165,13 +61,104 @@ func TestParseWindow(t *testing.T) {
 	}
 }
 
+// The end of an anchored window moves to what the upstream tells of a new window, and not
+// otherwise: now is 12:00.
+func TestNextReset(t *testing.T) {
+	now := at(t, "2026-06-01T12:00:00Z")
+	minutes := func(n int) int64 {
+		if n == 0 {
+			return 0
+		}
+		return now.Add(time.Duration(n) * time.Minute).UnixMicro()
+	}
+	for _, c := range []struct {
+		what              string
+		known, told, want int // minutes from now; 0 for none
+	}{
+		{"the first", 0, 30, 30},
+		{"past", 30, -1, 30},
+		{"none", 30, 0, 30},
+		{"the same again", 30, 30, 30},
+		{"a little later", 30, 31, 30},
+		{"the end of a sliding window", 30, 60, 30},
+		{"of the window before", 30, 10, 30},
+		{"a new window", -5, 55, 55},
+		{"a new window, by a clock that is a minute behind", -5, 54, 54},
+		{"a window that is over", -5, 53, -5},
+		{"a little more than a window away", -5, 61, 60},
+		{"too far away", -5, 121, -5},
+		{"too far away, and none is known", 0, 121, 0},
+		{"after a long pause", -600, 20, 20},
+	} {
+		w := window(t, "anchored 1h", "")
+		got := w.NextReset(minutes(c.known), minutes(c.told), now.UnixMicro())
+		if got != minutes(c.want) {
+			t.Errorf("%s: %s, want %d minutes from now", c.what,
+				time.UnixMicro(got).Sub(now), c.want)
+		}
+	}
+	if got := window(t, "1h", "").NextReset(7, minutes(30), now.UnixMicro()); got != 7 {
+		t.Errorf("a sliding window has an end: %d", got)
+	}
+}
+
+func TestRate(t *testing.T) {
+	for text, want := range map[string][2]int64{
+		"100/1s": {1, 10_000}, "1/1m": {1, 60_000_000}, "7/3s": {7, 3_000_000},
+		"1000000/1s": {1, 1}, "3000000/1s": {3, 1}, "1/8784h": {1, MaxWindow.Microseconds()},
+	} {
+		r := window(t, "restoring "+text, "").Restore
+		if num, den := r.Terms(); num != want[0] || den != want[1] {
+			t.Errorf("%s: %d units in %d µs, want %d", text, num, den, want)
+		}
+	}
+	r := window(t, "restoring 7/3s", "").Restore // a level of 3,000,000 is a unit
+	for micros, want := range map[int64]int64{
+		0: 0, -5: 0, 1: 1, 428_571: 1, 428_572: 2, 3_000_000: 7, 3_000_001: 8,
+		1 << 62: MaxUnits,
+	} {
+		if got := r.Restored(micros); got != want {
+			t.Errorf("%d µs restore %d, want %d", micros, got, want)
+		}
+	}
+	for micros, want := range map[int64]int64{
+		0: 3_000_000, 1: 2_999_993, 428_571: 3, 428_572: 0, 1 << 62: 0,
+	} {
+		if got := r.LevelAfter(3_000_000, micros); got != want {
+			t.Errorf("the level after %d µs is %d, want %d", micros, got, want)
+		}
+	}
+}
+
+// What cannot be counted exactly is refused.
+func TestLimitCheck(t *testing.T) {
+	for _, c := range []struct {
+		window string
+		units  int64
+		sound  bool
+	}{
+		{"24h", MaxUnits, true}, {"restoring 100/1s", 1000, true},
+		{"restoring 97/1h", 625_499, true}, {"restoring 97/1h", 625_500, false},
+		{"restoring 1/1h", 8784, true}, {"restoring 1/1h", 8785, false}, // takes over 366 days
+		{"restoring 1000/1ms", MaxUnits, true},
+	} {
+		err := Limit{Units: c.units, Window: window(t, c.window, "")}.Check()
+		if (err == nil) != c.sound || err != nil && !errors.Is(err, ErrMalformed) {
+			t.Errorf("%d in %s: %v", c.units, c.window, err)
+		}
+	}
+}
+
 func TestRetentionFor(t *testing.T) {
 	for windows, hours := range map[string]time.Duration{
-		"": 72, "24h day": 72, "48h": 72, "1m 168h": 192,
+		"": 72, "24h,day": 72, "48h": 72, "1m,168h": 192, "concurrent": 72, "week": 195,
+		"month": 771, "anchored 100h": 124, "restoring 1/1s": 72,
 	} {
 		var limits []Limit
-		for text := range strings.FieldsSeq(windows) {
-			limits = append(limits, Limit{Window: window(t, text, "")})
+		for text := range strings.SplitSeq(windows, ",") {
+			if text != "" {
+				limits = append(limits, Limit{Units: 10, Window: window(t, text, "")})
+			}
 		}
 		if got := RetentionFor(limits); got != hours*time.Hour {
 			t.Errorf("%q: %s, want %d h", windows, got, hours)

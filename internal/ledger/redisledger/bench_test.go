@@ -113,6 +113,58 @@ func (f *figures) run() {
 	f.throughput()
 }
 
+// settled is the server time of a hold and of its settlement, together.
+func (f *figures) settled(credential string, open func(id string) quota.Reserve) float64 {
+	ctx := context.Background()
+	return 2 * f.serverTime("evalsha", func(i int) {
+		r := open(quota.NewID(time.Now()))
+		d, err := f.l.Reserve(ctx, r)
+		if err != nil || !d.Allowed {
+			panic(fmt.Sprint(d, err))
+		}
+		_, err = f.l.Settle(ctx, quota.Settle{
+			Credential: credential, Reservation: r.ID, ID: quota.NewID(time.Now()),
+			Costs: []quota.Cost{{Bucket: "default", Units: 1 + int64(i%99)}}, Limits: wide,
+			Labels: r.Labels,
+		})
+		if err != nil {
+			panic(err)
+		}
+	})
+}
+
+// hold is an estimate that is charged if it lapses.
+func hold(credential, id string, ttl time.Duration) quota.Reserve {
+	return quota.Reserve{
+		Credential: credential, ID: quota.ReservationID(id, "default"), TTL: ttl, Limits: wide,
+		Costs: []quota.Cost{{Bucket: "default", Units: 50, Most: 100}}, Lapse: quota.LapseCharge,
+		Labels: charge(credential, wide, 1).Labels,
+	}
+}
+
+// holds settles what was held, and charges beside holds that become entries when they lapse.
+func (f *figures) holds() {
+	none := f.charges("warm", wide, 1)
+	f.row("hold and settlement, against a charge", f.settled("warm", func(id string) quota.Reserve {
+		return hold("warm", id, time.Hour)
+	}), none)
+	f.fill("lapsing", 1000)
+	for i := range 5000 {
+		ttl := time.Hour + time.Duration(rand.Int64N(24*3600))*time.Second
+		r := hold("lapsing", "r"+strconv.Itoa(i), ttl)
+		if d, err := f.l.Reserve(context.Background(), r); err != nil || !d.Allowed {
+			f.Fatal(d, err)
+		}
+	}
+	none = f.charges("warm", wide, 1)
+	f.row("charge beside 5000 holds that are charged when they lapse, against none",
+		f.charges("lapsing", wide, 1), none)
+	f.row("hold and settlement beside them, against a charge beside none",
+		f.settled("lapsing", func(id string) quota.Reserve {
+			return hold("lapsing", id, time.Hour)
+		}), none)
+}
+
 // reservations charges beside open reservations, and is denied beside them. Each figure is paired
 // with one without any, taken just before.
 func (f *figures) reservations() {
@@ -123,8 +175,9 @@ func (f *figures) reservations() {
 		f.fill(name, 1000)
 		for i := range open {
 			d, err := f.l.Reserve(context.Background(), quota.Reserve{
-				Credential: name, ID: "default.r" + strconv.Itoa(i), Units: 1 + rand.Int64N(100),
-				TTL: time.Hour + time.Duration(rand.Int64N(24*3600))*time.Second, Limits: wide,
+				Credential: name, ID: "default.r" + strconv.Itoa(i), Limits: wide,
+				Costs: []quota.Cost{{Bucket: "default", Units: 1 + rand.Int64N(100)}},
+				TTL:   time.Hour + time.Duration(rand.Int64N(24*3600))*time.Second,
 			})
 			if err != nil || !d.Allowed {
 				f.Fatal(d, err)
@@ -138,6 +191,7 @@ func (f *figures) reservations() {
 		f.row(fmt.Sprintf("denial of 1 to 100 units beside %d, against a charge beside none", open),
 			f.denials(name, full, 100), none)
 	}
+	f.holds()
 }
 
 func charge(credential string, limits []quota.Limit, units int64) quota.Charge {

@@ -22,6 +22,7 @@ const (
 	unknown  = int64(-3)
 	short    = int64(-4)
 	never    = int64(-5)
+	tooLate  = int64(-6)
 )
 
 // request is one run of charge.lua.
@@ -34,9 +35,8 @@ type request struct {
 	label              label
 	manual, observe    bool
 	dryRun             bool
-	reservation        string // drawn on, whole ID
-	ttl                time.Duration
-	note               string
+	reservation        string         // drawn on, whole ID
+	reserve            *quota.Reserve // nil for a charge
 }
 
 // Charge takes the costs, or says when they would fit.
@@ -62,16 +62,27 @@ func answerTo(credential, key string) string {
 
 // Reserve sets units aside.
 func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
-	bucket, id, _ := quota.ParseReservation(r.ID)
-	costs := []quota.Cost{{Bucket: bucket, Units: r.Units}}
 	if err := r.Check(); err != nil {
-		return quota.Refused(costs, err)
+		return quota.Refused(r.Costs, err)
 	}
-	return l.decide(ctx, request{
-		op: "reserve", credential: r.Credential, id: id, userKey: r.Key,
-		key: answerTo(r.Credential, r.Key), costs: costs, limits: byBucket(costs, r.Limits),
-		manual: r.Manual, observe: r.Observe, ttl: r.TTL, note: r.Note,
-	})
+	q := request{
+		op: "reserve", credential: r.Credential, id: holdID(r.ID), userKey: r.Key,
+		key: answerTo(r.Credential, r.Key), costs: slices.Clone(r.Costs),
+		limits: byBucket(r.Costs, r.Limits), manual: r.Manual, observe: r.Observe, reserve: &r,
+	}
+	if r.Lapse == quota.LapseCharge {
+		q.label = labelOf(r.Labels)
+	}
+	return l.decide(ctx, q)
+}
+
+// holdID is a reservation's ID within its buckets: the whole of it where there are several.
+func holdID(reservation string) string {
+	id, buckets, _ := quota.ParseReservation(reservation)
+	if len(buckets) > 1 {
+		return reservation
+	}
+	return id
 }
 
 func byBucket(costs []quota.Cost, limits []quota.Limit) [][]quota.Limit {
@@ -133,6 +144,9 @@ func (r request) fingerprint() string {
 	byName := func(a, b quota.Cost) int { return strings.Compare(a.Bucket, b.Bucket) }
 	for _, c := range slices.SortedFunc(slices.Values(r.costs), byName) {
 		text += fmt.Sprintf(" %s=%d", c.Bucket, c.Units)
+		if c.Most > 0 {
+			text += fmt.Sprintf("-%d", c.Most)
+		}
 	}
 	return text + " " + r.reservation
 }
@@ -141,13 +155,13 @@ func (r request) fingerprint() string {
 // end are left out.
 func (r request) args(now time.Time) []any {
 	draws, reservation := drawnOn(r.costs, r.reservation)
-	if r.op == "reserve" {
-		reservation = fmt.Sprintf("%d:%s", flag(r.manual), r.note)
-	}
 	limits := slices.Concat(r.limits...)
-	n := make(numbers, 0, 4+2*len(r.costs)+5*len(limits))
-	keep, ttl := quota.RetentionFor(limits), r.ttl.Microseconds()
-	if r.dryRun {
+	n := make(numbers, 0, 4+4*len(r.costs)+5*len(limits))
+	keep, ttl := quota.RetentionFor(limits), int64(0)
+	switch {
+	case r.reserve != nil:
+		ttl, reservation = r.reserve.TTL.Microseconds(), r.reserve.Note
+	case r.dryRun:
 		ttl = -1
 	}
 	n.add(keep.Microseconds(), int64(draws), ttl, min(keep, quota.MaxWindow).Milliseconds())
@@ -155,6 +169,9 @@ func (r request) args(now time.Time) []any {
 	for i, c := range r.costs {
 		buckets[i] = c.Bucket
 		n.add(c.Units, int64(len(r.limits[i])))
+		if r.reserve != nil {
+			n.add(holdFlags(*r.reserve, c), max(c.Units, c.Most))
+		}
 		n.addLimits(r.limits[i], r.manual, now)
 	}
 	args := []any{n.blob(), r.id, r.label.code, r.label.run, r.label.line, reservation, "", ""}
@@ -173,15 +190,35 @@ func (r request) args(now time.Time) []any {
 	return args
 }
 
+// The flags of a reservation in a bucket (holds.lua).
+const (
+	flagManual = 1 << iota
+	flagCharge
+	flagEstimate
+)
+
+func holdFlags(r quota.Reserve, c quota.Cost) (flags int64) {
+	if r.Manual {
+		flags |= flagManual
+	}
+	if r.LapseOf(c.Bucket) == quota.LapseCharge {
+		flags |= flagCharge
+	}
+	if c.Most > c.Units {
+		flags |= flagEstimate
+	}
+	return flags
+}
+
 // drawnOn is the number, from 1, of the bucket whose units come from a reservation, and the
 // reservation's ID within it.
 func drawnOn(costs []quota.Cost, reservation string) (nth int, id string) {
-	bucket, id, err := quota.ParseReservation(reservation)
+	id, buckets, err := quota.ParseReservation(reservation)
 	if err != nil {
 		return 0, ""
 	}
 	for i, c := range costs {
-		if c.Bucket == bucket {
+		if c.Bucket == buckets[0] {
 			return i + 1, id
 		}
 	}

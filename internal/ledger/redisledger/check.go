@@ -36,7 +36,7 @@ func (l *Ledger) BucketsOf(ctx context.Context, credential string) ([]string, er
 		}
 		for _, key := range keys {
 			name, kind, _ := strings.Cut(strings.TrimPrefix(key, prefix(credential)), ":")
-			if kinds := "log state holds"; quota.CheckName(name) == nil &&
+			if kinds := "log state holds"; quota.CheckBucket(name) == nil &&
 				slices.Contains(strings.Fields(kinds), kind) {
 				found[name] = true
 			}

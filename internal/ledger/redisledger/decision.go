@@ -72,9 +72,19 @@ func (r request) refusal(status int64, reply reply) error {
 		if err != nil {
 			return err
 		}
-		bucket, _, _ := quota.ParseReservation(r.reservation)
-		return fmt.Errorf("%s: %d units asked for, %d left: %w", r.reservation,
-			quota.UnitsOf(r.costs)[bucket], ints[1], quota.ErrReservationShort)
+		_, buckets, _ := quota.ParseReservation(r.reservation)
+		if len(ints) < 3 { // of a draw
+			ints = append(ints, 1)
+		}
+		if ints[2] < 1 || int(ints[2]) > len(buckets) {
+			return reply.unknown()
+		}
+		bucket := buckets[ints[2]-1]
+		return fmt.Errorf("%s: %d units of %s asked for, %d left: %w", r.reservation,
+			quota.UnitsOf(r.costs)[bucket], bucket, ints[1], quota.ErrReservationShort)
+	case tooLate:
+		return fmt.Errorf("%s: %w: it expired, and more than %d entries came after it",
+			r.reservation, quota.ErrSettledLate, maxRewritten)
 	}
 	return reply.unknown()
 }
@@ -87,7 +97,9 @@ func (r request) decided(id string, ints []int64) quota.Decision {
 		Units: quota.UnitsOf(r.costs), Remaining: make(map[string]int64, len(r.costs)),
 	}
 	for i, c := range r.costs {
-		d.Remaining[c.Bucket] = ints[5+i]
+		if ints[5+i] <= quota.MaxTotal { // else it has no limit
+			d.Remaining[c.Bucket] = ints[5+i]
+		}
 	}
 	if ints[3] != 0 {
 		d.Limit = quota.Suspended
@@ -103,10 +115,18 @@ func (r request) decided(id string, ints []int64) quota.Decision {
 	case !d.Allowed:
 		d.At = fromMicro(ints[1])
 	case r.op == "reserve":
-		d.Reservation = quota.ReservationID(r.costs[0].Bucket, id)
+		d.Reservation = wholeID(id, r.costs)
 		d.ExpiresAt = fromMicro(ints[5+len(r.costs)])
 	default:
 		d.Entry = id
 	}
 	return d
+}
+
+// wholeID is the ID of a reservation of costs from the one within its buckets (holdID).
+func wholeID(id string, costs []quota.Cost) string {
+	if len(costs) > 1 {
+		return id
+	}
+	return quota.ReservationID(id, costs[0].Bucket)
 }

@@ -24,6 +24,9 @@ const readAtOnce = 5000
 
 // Entries lists the log of one bucket.
 func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
+	if err := l.lapse(ctx, q.Credential, q.Bucket); err != nil {
+		return nil, err
+	}
 	members, err := l.members(ctx, q)
 	if err != nil {
 		return nil, err
@@ -137,6 +140,9 @@ func (l *Ledger) linesOf(ctx context.Context, credential string, codes iter.Seq[
 // Reservations lists what is set aside in the bucket.
 func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) (
 	[]quota.Reservation, error) {
+	if err := l.lapse(ctx, credential, bucket); err != nil {
+		return nil, err
+	}
 	now, err := l.Time(ctx)
 	if err != nil {
 		return nil, err
@@ -155,12 +161,12 @@ func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) (
 	var list []quota.Reservation
 	for field, value := range fields {
 		if id, ok := strings.CutPrefix(field, "r:"); ok {
-			r, err := parseReservation(bucket, id, value)
+			r, err := parseHold(bucket, id, value)
 			if err != nil {
 				return nil, damaged(credential, bucket, err)
 			}
-			if r.ExpiresAt.After(now) {
-				list = append(list, r)
+			if r.ExpiresAt.After(now) && !r.became {
+				list = append(list, r.Reservation)
 			}
 		}
 	}
@@ -170,25 +176,53 @@ func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) (
 	return list, nil
 }
 
-// parseReservation reads a field r:<id> of a state hash (bucket.lua).
-func parseReservation(bucket, id, value string) (quota.Reservation, error) {
-	r := quota.Reservation{ID: quota.ReservationID(bucket, id), Bucket: bucket}
-	fields := strings.SplitN(value, ":", 7)
-	var n [5]int64
-	for i := range n {
-		var err error
-		if len(fields) < 7 {
-			err = errEntry
-		} else if n[i], err = parseWhole(fields[i]); n[i] > quota.MaxTotal {
+// held is a reservation of a bucket as it is kept.
+type held struct {
+	quota.Reservation
+	flags  int64
+	became bool // an entry: a late settlement looks for it
+}
+
+// parseHold reads a field r:<id> of a state hash (holds.lua).
+func parseHold(bucket, id, value string) (held, error) {
+	name := strings.TrimRight(id, "~")
+	became := name != id
+	if !strings.Contains(name, ".") {
+		name = quota.ReservationID(name, bucket)
+	}
+	h := held{Reservation: quota.Reservation{ID: name, Bucket: bucket}, became: became}
+	fields, n := strings.SplitN(value, ":", 7), [7]int64{}
+	err := wholes(fields, n[:6])
+	h.Left, h.ExpiresAt, h.Drawn, h.Units = n[0], fromMicro(n[1]), n[2], n[3]
+	h.CreatedAt, h.flags, h.Most, h.Lapse = fromMicro(n[4]), n[5], h.Units, quota.LapseRelease
+	if err == nil && h.flags > flagManual {
+		fields = strings.SplitN(value, ":", 10)
+		if err = wholes(fields, n[:]); err == nil && len(fields) < 10 {
 			err = errEntry
 		}
-		if err != nil {
-			return r, fmt.Errorf("the reservation %.64q cannot be read", r.ID)
+		h.Most = n[6]
+	}
+	if err != nil {
+		return h, fmt.Errorf("the reservation %.64q cannot be read", h.ID)
+	}
+	if h.flags&flagCharge != 0 {
+		h.Lapse = quota.LapseCharge
+	}
+	h.Manual, h.Note = h.flags&flagManual != 0, fields[len(fields)-1]
+	return h, nil
+}
+
+// wholes reads the numbers at the head of fields, of which more must follow.
+func wholes(fields []string, into []int64) (err error) {
+	if len(fields) <= len(into) {
+		return errEntry
+	}
+	for i := range into {
+		if into[i], err = parseWhole(fields[i]); err != nil || into[i] > quota.MaxTotal {
+			return errEntry
 		}
 	}
-	r.Left, r.ExpiresAt, r.Drawn, r.Units = n[0], fromMicro(n[1]), n[2], n[3]
-	r.CreatedAt, r.Manual, r.Note = fromMicro(n[4]), fields[5] == "1", fields[6]
-	return r, nil
+	return nil
 }
 
 // member is an entry as its log holds it.

@@ -231,8 +231,8 @@ func TestLostAnswerIsNotAskedForAgain(t *testing.T) {
 					t.Errorf("%s: run %d times", name, ran)
 				}
 			}
-			if n := len(entriesOf(t, l, "k")); n != 3 {
-				t.Errorf("%d entries; want the charge, the draw and the commit", n)
+			if n := len(entriesOf(t, l, "k")); n != 4 {
+				t.Errorf("%d entries; want the charge, the draw, what was settled and learned", n)
 			}
 			held, err := l.Reservations(t.Context(), "k", "default")
 			if err != nil || len(held) != 2 {
@@ -270,11 +270,13 @@ func losable(t *testing.T, l *Ledger) map[string]func() error {
 			_, err := l.Charge(t.Context(), c)
 			return err
 		},
-		"commit": func() error {
-			_, err := l.Commit(t.Context(), quota.Commit{
-				Credential: "k", Reservation: "default.committed", ID: "c", Units: 3,
-				Limits: hundred,
-			})
+		"settle": func() error {
+			_, err := l.Settle(t.Context(), settleOf("default.committed", 3))
+			return err
+		},
+		"learn": func() error {
+			_, err := l.Learn(t.Context(), quota.Learn{Credential: "k", ID: "l",
+				Limit: hundred[0], Remaining: 20})
 			return err
 		},
 		"release": func() error {

@@ -85,7 +85,8 @@ func FuzzReply(f *testing.F) {
 				t.Errorf("%q: %+v", data, d)
 			}
 		}
-		if d, err := settled("default", "id", "key", r); err == nil && !d.Allowed {
+		settling := request{costs: one, reservation: "default.r", key: "key"}
+		if d, err := settling.settlement("id", r); err == nil && !d.Allowed {
 			t.Errorf("%q: %+v", data, d)
 		}
 		if u, err := usageOf(costs, byBucket(costs, limits), r); err == nil && len(u.Buckets) != 2 {
@@ -122,7 +123,7 @@ func FuzzMember(f *testing.F) {
 				t.Errorf("%q: no labels and no error", text)
 			}
 		}
-		r, err := parseReservation("default", "r", text)
+		r, err := parseHold("default", "r", text)
 		if err == nil && (r.Left < 0 || r.Drawn < 0 || r.Units < 0) {
 			t.Errorf("%q: %+v", text, r)
 		}
@@ -136,15 +137,13 @@ func TestDamagedAnswer(t *testing.T) {
 	charge.Key = "once"
 	reserve := reserveOf("default.r", 1, time.Hour)
 	reserve.Key = "twice"
-	settle := quota.Commit{
-		Credential: "k", Reservation: "default.s", ID: "c", Units: 1, Limits: hundred,
-	}
+	settle := settleOf("default.s", 1)
 	ctx, once, twice := t.Context(), answerKey("k", "once"), answerKey("k", "twice")
 	committed := committedKey("k", "default.s")
 	calls := map[string]func() (quota.Decision, error){
 		once:      func() (quota.Decision, error) { return l.Charge(ctx, charge) },
 		twice:     func() (quota.Decision, error) { return l.Reserve(ctx, reserve) },
-		committed: func() (quota.Decision, error) { return l.Commit(ctx, settle) },
+		committed: func() (quota.Decision, error) { return l.Settle(ctx, settle) },
 	}
 	setAside(t, l, reserveOf("default.s", 1, time.Hour))
 	for key, call := range calls {

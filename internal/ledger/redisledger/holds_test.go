@@ -70,9 +70,7 @@ func TestDamagedReservation(t *testing.T) {
 func used(t *testing.T, l *Ledger) map[string]error {
 	errs := make(map[string]error)
 	_, errs["release"] = l.Release(t.Context(), "k", "default.r")
-	_, errs["commit"] = l.Commit(t.Context(), quota.Commit{
-		Credential: "k", Reservation: "default.r", ID: "x", Units: 1, Limits: hundred,
-	})
+	_, errs["settle"] = l.Settle(t.Context(), settleOf("default.r", 1))
 	c := one("k", 1)
 	c.Reservation = "default.r"
 	_, errs["draw"] = l.Charge(t.Context(), c)
@@ -123,8 +121,8 @@ func TestDamagedHolds(t *testing.T) {
 			}
 			mended(t, l)
 			sixtyHeld(t, l)
-			if left, err := l.Release(t.Context(), "k", "default.r"); err != nil || left != 60 {
-				t.Errorf("released %d, %v", left, err)
+			if left, err := l.Release(t.Context(), "k", "default.r"); err != nil || left["default"] != 60 {
+				t.Errorf("released %v, %v", left, err)
 			}
 		})
 	}
@@ -198,10 +196,10 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 			r.Credential = k
 			return l.Reserve(ctx, r)
 		},
-		"commit": func(k string) (any, error) {
-			return l.Commit(ctx, quota.Commit{
-				Credential: k, Reservation: "default.a", ID: "first", Units: 4, Limits: hundred,
-			})
+		"settle": func(k string) (any, error) {
+			s := settleOf("default.a", 4)
+			s.Credential, s.ID = k, "first"
+			return l.Settle(ctx, s)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

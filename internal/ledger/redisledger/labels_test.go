@@ -42,12 +42,12 @@ func TestLabelsOutliveTheLog(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"commit": func(t *testing.T, l *Ledger) {
+		"settle": func(t *testing.T, l *Ledger) {
 			setAside(t, l, far)
 			setAside(t, l, reserveOf("default.near", 5, time.Hour))
-			c := quota.Commit{Credential: "k", Reservation: "default.near", ID: "c", Units: 1,
-				Limits: hundred, Labels: quota.Labels{"method": "m"}}
-			if _, err := l.Commit(t.Context(), c); err != nil {
+			s := settleOf("default.near", 1)
+			s.Labels = quota.Labels{"method": "m"}
+			if _, err := l.Settle(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 		},

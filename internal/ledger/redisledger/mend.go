@@ -60,7 +60,7 @@ func (c *checked) checkReservations(known bool) {
 		if !ok {
 			continue
 		}
-		r, err := parseReservation(c.bucket, id, value)
+		r, err := parseHold(c.bucket, id, value)
 		if err != nil {
 			unread[id] = true
 			c.settled = append(c.settled, field)
@@ -79,8 +79,10 @@ func (c *checked) checkReservations(known bool) {
 	var held int64
 	wrong := 0
 	for _, z := range c.holds {
-		units, id, _ := strings.Cut(z.Member.(string), ":")
-		n, err := parseWhole(units)
+		text := z.Member.(string)
+		sign := max(0, strings.IndexAny(text, ":+"))
+		n, err := parseWhole(text[:sign])
+		id := text[min(sign+1, len(text)):]
 		if held += n; err != nil || !listed[z] && !unread[id] {
 			wrong++
 		}
@@ -98,8 +100,12 @@ func (c *checked) checkReservations(known bool) {
 }
 
 // listing is a reservation as it is listed by expiry (bucket.lua).
-func listing(id string, r quota.Reservation) redis.Z {
-	z := redis.Z{Score: float64(r.ExpiresAt.UnixMicro()), Member: fmt.Sprintf("%d:%s", r.Left, id)}
+func listing(id string, r held) redis.Z {
+	sign := ":"
+	if r.flags > flagManual {
+		sign = "+"
+	}
+	z := redis.Z{Score: float64(r.ExpiresAt.UnixMicro()), Member: fmt.Sprint(r.Left, sign, id)}
 	if r.Left == 0 {
 		z.Score = -z.Score
 	}

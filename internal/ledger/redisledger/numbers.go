@@ -16,6 +16,23 @@ func (n *numbers) add(more ...int64) { *n = append(*n, more...) }
 // paced, in the place of a window's length, says that the limit is a pace.
 const paced = -1
 
+// window is the three numbers of a window (bucket.lua): the calendar window that holds now.
+func window(w quota.Window, now time.Time) (length, start, end int64) {
+	switch {
+	case w.IsCalendar():
+		from, to := w.Bounds(now)
+		return -w.Longest().Microseconds(), from.UnixMicro(), to.UnixMicro()
+	case w.IsRestoring():
+		num, den := w.Restore.Terms()
+		return 0, num, den
+	case w.Anchored:
+		return w.Length.Microseconds(), 1, 0
+	case w.Concurrent:
+		return 0, 0, 0
+	}
+	return w.Length.Microseconds(), 0, 0
+}
+
 // paceStep is by how much our guess of the server's clock may be wrong when the cap of a pace is
 // computed. A line over a day moves by a ten-thousandth meanwhile.
 const paceStep = 5 * time.Second
@@ -23,17 +40,13 @@ const paceStep = 5 * time.Second
 // addLimits adds limits, with the calendar windows that hold now.
 func (n *numbers) addLimits(limits []quota.Limit, manual bool, now time.Time) {
 	for _, l := range limits {
-		var start, end int64
-		if l.Window.IsCalendar() {
-			from, to := l.Window.Bounds(now)
-			start, end = from.UnixMicro(), to.UnixMicro()
-		}
-		window, limit := l.Window.Length.Microseconds(), l.Units
+		length, start, end := window(l.Window, now)
+		limit := l.Units
 		if l.Pace != nil { // its cap holds about now only
-			window, limit = paced, now.Add(-paceStep).UnixMicro()
+			length, limit = paced, now.Add(-paceStep).UnixMicro()
 			end = min(end, now.Add(paceStep).UnixMicro())
 		}
-		n.add(window, start, end, l.CapAt(now, manual, false), limit)
+		n.add(length, start, end, l.CapAt(now, manual, false), limit)
 	}
 }
 

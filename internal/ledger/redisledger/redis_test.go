@@ -47,7 +47,14 @@ func allow(t testing.TB, l *Ledger, c quota.Charge) quota.Decision {
 }
 
 func reserveOf(id string, units int64, ttl time.Duration) quota.Reserve {
-	return quota.Reserve{Credential: "k", ID: id, Units: units, TTL: ttl, Limits: hundred}
+	return quota.Reserve{Credential: "k", ID: id, TTL: ttl, Limits: hundred,
+		Costs: []quota.Cost{{Bucket: "default", Units: units}}}
+}
+
+// settleOf is what was used of a reservation in the bucket "default".
+func settleOf(reservation string, units int64) quota.Settle {
+	return quota.Settle{Credential: "k", Reservation: reservation, ID: "c", Limits: hundred,
+		Costs: []quota.Cost{{Bucket: "default", Units: units}}}
 }
 
 // setAside makes a reservation that is allowed.

@@ -10,77 +10,144 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Commit settles a reservation.
-func (l *Ledger) Commit(ctx context.Context, c quota.Commit) (quota.Decision, error) {
-	if err := c.Check(); err != nil {
+// Settle ends a reservation.
+func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
+	if err := s.Check(); err != nil {
 		return quota.Decision{}, err
 	}
-	bucket, id, _ := quota.ParseReservation(c.Reservation)
-	limits := quota.LimitsOf(bucket, c.Limits)
-	answer := committedKey(c.Credential, c.Reservation)
-	keys := slices.Insert(keysOf(c.Credential, bucket), 1, answer)
-	label := labelOf(c.Labels)
-	label.code = codeOf(label.line)
-	reply, err := l.ask(ctx, "commit", keys, func(now time.Time) []any {
-		n := numbers{c.Units, quota.RetentionFor(limits).Microseconds()}
-		n.addLimits(limits, false, now)
-		return []any{n.blob(), c.ID, label.code, label.line, label.run, id}
+	r := settling(s)
+	r.label = l.told.code(r.audience(), r.label)
+	reply, err := l.ask(ctx, "settle", r.settleKeys(), func(now time.Time) []any {
+		return r.settleArgs(s, now)
 	})
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	switch status := reply.status(); status {
-	case allowed, replayed:
-		return settled(bucket, c.ID, answer, reply)
-	default:
-		return quota.Decision{}, request{
-			reservation: c.Reservation, userKey: "commit of " + c.Reservation,
-			costs: []quota.Cost{{Bucket: bucket, Units: c.Units}},
-		}.refusal(status, reply)
+	if r.label.line != "" && reply.status() == allowed && reply[len(reply)-1] == int64(1) {
+		l.told.note(r.audience(), r.label)
 	}
+	return r.settlement(s.ID, reply)
 }
 
-// settled reads the reply of commit.lua, or the answer that is kept under key.
-func settled(bucket, entry, key string, reply reply) (quota.Decision, error) {
-	if reply.status() == allowed {
-		ints, err := reply.ints(5)
+// settlement reads the reply of settle.lua.
+func (r request) settlement(entry string, reply reply) (quota.Decision, error) {
+	switch status := reply.status(); status {
+	case allowed:
+		ints, err := reply.ints(5 + 2*len(r.costs))
 		if err != nil {
 			return quota.Decision{}, err
 		}
-		return committed(bucket, entry, ints), nil
+		return r.settled(entry, ints), nil
+	case replayed:
+		return r.settledBefore(reply.text())
+	default:
+		return quota.Decision{}, r.refusal(status, reply)
 	}
-	kept, err := parseAnswer(reply.text(), key, 5)
+}
+
+// settling is what settlements have in common with charges.
+func settling(s quota.Settle) request {
+	_, buckets, _ := quota.ParseReservation(s.Reservation)
+	r := request{
+		credential: s.Credential, reservation: s.Reservation, label: labelOf(s.Labels),
+		userKey: "settlement of " + s.Reservation,
+		key:     committedKey(s.Credential, s.Reservation),
+	}
+	for _, b := range buckets {
+		r.costs = append(r.costs, quota.Cost{Bucket: b, Units: s.UnitsIn(b)})
+	}
+	r.limits = byBucket(r.costs, s.Limits)
+	return r
+}
+
+func (r request) settleKeys() []string {
+	keys := []string{labelsKey(r.credential), r.key}
+	for _, c := range r.costs {
+		keys = append(keys, bucketKeys(r.credential, c.Bucket)...)
+		keys = append(keys, sumsKey(r.credential, c.Bucket))
+	}
+	return keys
+}
+
+// settleArgs are those of settle.lua.
+func (r request) settleArgs(s quota.Settle, now time.Time) []any {
+	keep := quota.RetentionFor(slices.Concat(r.limits...))
+	n := numbers{keep.Microseconds(), flag(s.Within), maxRewritten}
+	for i, c := range r.costs {
+		n.add(c.Units, int64(len(r.limits[i])))
+		n.addLimits(r.limits[i], false, now)
+	}
+	of := r.label
+	return []any{n.blob(), s.ID, of.code, of.line, of.run, holdID(s.Reservation)}
+}
+
+// settledBefore reads the answer that was given to the settlement before.
+func (r request) settledBefore(text string) (quota.Decision, error) {
+	numbers := 3 + 2*len(r.costs)
+	kept, err := parseAnswer(text, r.key, numbers)
+	if err == nil && len(kept.ints) == numbers+1 {
+		err = damagedAnswer(r.key)
+	}
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	d := committed(bucket, kept.id, kept.ints)
+	d := r.settled(kept.id, kept.ints)
 	d.Replayed = true
 	return d, nil
 }
 
-// committed makes a decision of commit.lua's {1, clock, stamp, units, remaining}.
-func committed(bucket, entry string, ints []int64) quota.Decision {
+// settled makes a decision of settle.lua's {1, clock, stamp, units and remaining of each bucket…,
+// whose entries there are, …}. What an earlier version kept, of one bucket, ends before that.
+func (r request) settled(entry string, ints []int64) quota.Decision {
 	d := quota.Decision{
-		Allowed: true, At: fromMicro(ints[2]), Entry: entry,
-		Units: map[string]int64{bucket: ints[3]}, Remaining: map[string]int64{bucket: ints[4]},
+		Allowed: true, At: fromMicro(ints[2]),
+		Units: make(map[string]int64), Remaining: make(map[string]int64),
 	}
-	if ints[3] == 0 {
-		d.Entry = ""
+	rest, any := ints[3:], false
+	for _, c := range r.costs {
+		d.Units[c.Bucket] = rest[0]
+		any = any || rest[0] > 0
+		if rest[1] <= quota.MaxTotal { // else it has no limit
+			d.Remaining[c.Bucket] = rest[1]
+		}
+		rest = rest[2:]
+	}
+	switch {
+	case len(rest) == 0 && any, len(rest) > 0 && rest[0] == 1:
+		d.Entry = entry
+	case len(rest) > 0 && rest[0] == 2:
+		d.Entry, _, _ = quota.ParseReservation(r.reservation)
 	}
 	return d
 }
 
 // Release gives back a reservation.
-func (l *Ledger) Release(ctx context.Context, credential, reservation string) (int64, error) {
-	bucket, id, err := quota.ParseReservation(reservation)
+func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
+	map[string]int64, error) {
+	_, buckets, err := quota.ParseReservation(reservation)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	left, err := l.run1(ctx, "release", keysOf(credential, bucket), id)
-	if left == unknown {
-		return 0, fmt.Errorf("%s: %w", reservation, quota.ErrNoReservation)
+	keys := []string{labelsKey(credential)}
+	for _, b := range buckets {
+		keys = append(keys, bucketKeys(credential, b)...)
 	}
-	return left, err
+	list, err := l.run(ctx, "release", keys, holdID(reservation)).Slice()
+	if err != nil {
+		return nil, explain(err)
+	}
+	if reply(list).status() == unknown {
+		return nil, fmt.Errorf("%s: %w", reservation, quota.ErrNoReservation)
+	}
+	left, err := reply(list).ints(len(buckets))
+	if err != nil {
+		return nil, err
+	}
+	given := make(map[string]int64, len(buckets))
+	for i, b := range buckets {
+		given[b] = left[i]
+	}
+	return given, nil
 }
 
 // maxRewritten is how many later entries a cancellation may have to write again: about 20 ms of the

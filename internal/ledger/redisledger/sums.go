@@ -37,6 +37,9 @@ const maxReads = 20
 // Sums implements quota.Ledger. Where the sums do not reach the newest entries, because the log is
 // older than they are or they were lost, the entries are added up first, in steps.
 func (l *Ledger) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
+	if err := l.lapse(ctx, q.Credential, q.Bucket); err != nil {
+		return nil, err
+	}
 	for range maxReads {
 		s, err := l.readSums(ctx, q)
 		if err != nil {
@@ -223,6 +226,9 @@ func (s *summed) add(chunks []redis.Z) {
 // Between implements quota.Ledger: the running totals of the first and the last entry say it.
 func (l *Ledger) Between(ctx context.Context, credential, bucket string, from, to time.Time) (
 	int64, error) {
+	if err := l.lapse(ctx, credential, bucket); err != nil {
+		return 0, err
+	}
 	log, pipe := logKey(credential, bucket), l.client.TxPipeline()
 	until := strconv.FormatInt(to.UnixMicro(), 10)
 	by := &redis.ZRangeBy{Min: after(from), Max: until, Count: 1}

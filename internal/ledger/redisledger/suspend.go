@@ -1,6 +1,7 @@
 package redisledger
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 
 // Suspend closes a bucket until the given time, or opens it again.
 func (l *Ledger) Suspend(ctx context.Context, credential, bucket string, until time.Time) error {
-	if err := quota.CheckNames(credential, bucket); err != nil {
+	if err := cmp.Or(quota.CheckNames(credential), quota.CheckBucket(bucket)); err != nil {
 		return err
 	}
 	var us int64

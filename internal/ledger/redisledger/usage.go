@@ -18,7 +18,7 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 		}
 	}
 	sorted := byBucket(costs, limits)
-	keys := request{credential: credential, costs: costs}.keys()[1:]
+	keys := request{credential: credential, costs: costs}.keys()
 	reply, err := l.ask(ctx, "usage", keys, func(now time.Time) []any {
 		var n numbers
 		for i := range costs {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -141,6 +142,68 @@ func BenchmarkReservations(b *testing.B) {
 				b.ReportMetric(each/none, "x-none")
 			})
 		}
+	}
+}
+
+// BenchmarkSettle compares, in one run, a charge of a price that is known beforehand, and one that is
+// set aside and settled; of several buckets, too, and under a limit that is restored.
+func BenchmarkSettle(b *testing.B) {
+	restoring := append(restoring(b, 1_000_000, "restoring 1000000/1s"), wide...)
+	two := append([]quota.Limit{{Bucket: "other", Units: quota.MaxUnits, Window: wide[0].Window}},
+		wide...)
+	for _, c := range []struct {
+		name   string
+		limits []quota.Limit
+		costs  []quota.Cost
+	}{
+		{"buckets=1", wide, []quota.Cost{{Bucket: "default", Units: 2}}},
+		{"buckets=2", two, []quota.Cost{{Bucket: "default", Units: 2}, {Bucket: "other", Units: 2}}},
+		{"restoring", restoring, []quota.Cost{{Bucket: "default", Units: 2}}},
+	} {
+		var charge float64
+		b.Run(c.name+"/charge", func(b *testing.B) {
+			l := open(b, file(b))
+			for b.Loop() {
+				asked := aCharge(2, c.limits)
+				asked.Costs = c.costs
+				if d, err := l.Charge(b.Context(), asked); err != nil || !d.Allowed {
+					b.Fatal(d, err)
+				}
+			}
+			charge = perSecond(b)
+		})
+		b.Run(c.name+"/settle", func(b *testing.B) {
+			l := open(b, file(b))
+			for b.Loop() {
+				holdAndSettle(b, l, c.costs, c.limits)
+			}
+			b.ReportMetric(charge/perSecond(b), "x-charge")
+		})
+	}
+}
+
+func holdAndSettle(b *testing.B, l *Ledger, costs []quota.Cost, limits []quota.Limit) {
+	b.Helper()
+	asked := aCharge(2, limits)
+	names := make([]string, len(costs))
+	for i, c := range costs {
+		names[i] = c.Bucket
+	}
+	id := quota.ReservationID(asked.ID, names...)
+	d, err := l.Reserve(b.Context(), quota.Reserve{
+		Credential: "key1", ID: id, Costs: costs, Limits: limits, TTL: time.Minute,
+		Lapse: quota.LapseCharge, Labels: asked.Labels,
+	})
+	if err != nil || !d.Allowed {
+		b.Fatal(d, err)
+	}
+	truth := slices.Clone(costs)
+	truth[0].Units = 1
+	if d, err = l.Settle(b.Context(), quota.Settle{
+		Credential: "key1", Reservation: id, ID: asked.ID, Costs: truth, Limits: limits,
+		Labels: asked.Labels,
+	}); err != nil {
+		b.Fatal(d, err)
 	}
 }
 

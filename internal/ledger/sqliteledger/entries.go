@@ -27,7 +27,6 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) (entries []quota.En
 	}
 	err = l.view(ctx, func(s *session) {
 		b, _ := s.lookAt(q.Credential, q.Bucket, s.now())
-		entries = nil
 		args := []any{b.id, micros(q.Since, -quota.Never), micros(q.Until, quota.Never), most}
 		s.each(list, args, func(row *sql.Rows) error {
 			e := quota.Entry{Bucket: b.name}
@@ -56,7 +55,6 @@ func (l *Ledger) Reservations(ctx context.Context, credential, name string) (
 	list []quota.Reservation, err error) {
 	err = l.view(ctx, func(s *session) {
 		b, n := s.lookAt(credential, name, s.now())
-		list = nil
 		s.each("reservation_list", []any{b.id, n}, func(row *sql.Rows) error {
 			r := quota.Reservation{Bucket: name, Lapse: quota.LapseRelease}
 			var created, ends int64

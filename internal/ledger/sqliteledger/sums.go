@@ -13,7 +13,6 @@ func (l *Ledger) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, 
 	err = l.view(ctx, func(s *session) {
 		b, _ := s.lookAt(q.Credential, q.Bucket, s.now())
 		lines := make(map[string]quota.Labels)
-		sums = nil
 		b.sums(micros(q.Since, -quota.Never), func(at int64, line string, units, charges int64) {
 			if lines[line] == nil {
 				lines[line] = b.labels(line)

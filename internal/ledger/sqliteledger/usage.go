@@ -33,12 +33,9 @@ func (b *bucket) usage(limits []quota.Limit, n int64) quota.BucketUsage {
 	a := ask{bucket: b, held: b.live()}
 	first := b.holds(n, a.held, 1)
 	lapsing := a.held > 0 && b.lapsing(n)
-	u := quota.BucketUsage{Bucket: b.name, Held: a.held, AtMost: b.atMost - b.expired.atMost}
+	u := quota.BucketUsage{Bucket: b.name, Held: a.held}
 	if n < b.suspended {
 		u.SuspendedUntil = stamp(b.suspended)
-	}
-	if b.reset != 0 {
-		u.ResetAt = stamp(b.reset)
 	}
 	for _, l := range limits {
 		st := a.standing(l, n)
@@ -55,7 +52,6 @@ func (b *bucket) usage(limits []quota.Limit, n int64) quota.BucketUsage {
 // BucketsOf implements quota.Ledger.
 func (l *Ledger) BucketsOf(ctx context.Context, credential string) (names []string, err error) {
 	err = l.view(ctx, func(s *session) {
-		names = nil
 		s.each("bucket_list", []any{credential}, func(row *sql.Rows) error {
 			var name string
 			err := row.Scan(&name)

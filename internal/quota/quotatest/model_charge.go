@@ -157,7 +157,9 @@ func (m *Model) Cancel(_ context.Context, c quota.Charge, d quota.Decision) erro
 		b := cred.bucket(cost.Bucket)
 		b.entries = slices.DeleteFunc(b.entries, is)
 		for i := range b.holds {
-			if h := &b.holds[i]; h.id == c.Reservation && h.drawn >= cost.Units {
+			h := &b.holds[i]
+			open := h.expires > b.newest+1 // else it may have been deleted
+			if h.id == c.Reservation && h.drawn >= cost.Units && open {
 				h.left, h.drawn = h.left+cost.Units, h.drawn-cost.Units
 			}
 		}

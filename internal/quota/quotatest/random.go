@@ -186,6 +186,12 @@ func (s *story) makeCharge(c quota.Charge) {
 		!rapid.Bool().Draw(s.t, "wait for retry") {
 		return
 	}
+	if d.RetryAt.Sub(d.At) > hours(24) { // see play
+		s.touchAll()
+		if d = s.chargeBoth(c); d.Allowed || d.RetryAt.IsZero() {
+			return
+		}
+	}
 	exact := !s.model.lapsing(c.Credential, c.Costs)
 	s.forward(d.RetryAt.Add(-time.Microsecond))
 	if before := s.chargeBoth(c); before.Allowed && !exact {

@@ -70,5 +70,5 @@ func (s *story) touchAll() {
 		costs = append(costs, quota.Cost{Bucket: b, Units: 1})
 	}
 	s.chargeBoth(quota.Charge{Credential: s.credential, ID: s.id(), Costs: costs,
-		Limits: s.allLimits(costs), Observe: true})
+		Limits: s.counting(costs), Unlimited: true, Observe: true})
 }

@@ -7,7 +7,7 @@ INSERT INTO lapsed (bucket, id, at)
 SELECT ?1, id, nth + max(?3, max(lapses_at - nth) OVER (ORDER BY nth))
 FROM (
     SELECT id, lapses_at, row_number() OVER (ORDER BY lapses_at, id) AS nth FROM reservations
-    WHERE bucket = ?1 AND (remains > 0) = 1 AND lapses_at <= ?2 AND remains <= 1000000000000);
+    WHERE bucket = ?1 AND (remains > 0) = 1 AND lapses_at <= ?2);
 
 -- ?2 the running total before. The entry's id is the reservation's without the buckets: what comes after the last dot.
 -- name: lapse_entries

@@ -1,0 +1,147 @@
+package sqliteledger
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/quota/quotatest"
+)
+
+func restoring(t testing.TB, units int64, windows ...string) (limits []quota.Limit) {
+	t.Helper()
+	for _, text := range windows {
+		w, err := quota.ParseWindow(text, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		limits = append(limits, quota.Limit{Bucket: "default", Units: units, Window: w})
+	}
+	return limits
+}
+
+// Over hundreds of charges, of which some are taken back, early ones and late ones, the levels are
+// those that all entries come to.
+func TestLevelsOfLongLogs(t *testing.T) {
+	l := open(t, file(t))
+	limits := restoring(t, 3000, "restoring 7/1s", "restoring 1/3s")
+	serial := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		serial++
+		h := &history{t: rt, l: l, limits: limits, credential: fmt.Sprintf("key%d", serial),
+			now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
+		l.Now = func() time.Time { return h.now }
+		h.model = &quotatest.Model{Now: l.Now}
+		for range rapid.IntRange(1, 2).Draw(rt, "parts") {
+			for range rapid.IntRange(0, farEntries+recentEntries).Draw(rt, "charges") {
+				h.charge()
+			}
+			for range rapid.IntRange(0, 3).Draw(rt, "cancels") {
+				h.cancel(rapid.IntRange(0, max(0, len(h.made)-1)).Draw(rt, "which"))
+			}
+			h.compare()
+		}
+	})
+	if n := number(t, l, "SELECT count(*) FROM levels"); n < 10 {
+		t.Errorf("%d levels were kept in all", n)
+	}
+}
+
+// history is charges on a ledger and on the model.
+type history struct {
+	t          *rapid.T
+	l          *Ledger
+	model      *quotatest.Model
+	credential string
+	limits     []quota.Limit
+	now        time.Time
+	made       []quota.Charge
+	answers    []quota.Decision
+}
+
+func (h *history) charge() {
+	steps := []time.Duration{0, time.Millisecond, time.Second, 20 * time.Second}
+	h.now = h.now.Add(rapid.SampledFrom(steps).Draw(h.t, "step"))
+	c := quota.Charge{Credential: h.credential, ID: fmt.Sprintf("e%d", len(h.made)),
+		Limits: h.limits, Costs: []quota.Cost{{Bucket: "default",
+			Units: rapid.Int64Range(1, 90).Draw(h.t, "units")}}}
+	want, _ := h.model.Charge(context.Background(), c)
+	got, err := h.l.Charge(context.Background(), c)
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		h.t.Fatalf("charge %d: %v\n got %+v\nwant %+v", len(h.made), err, got, want)
+	}
+	if got.Allowed {
+		h.made, h.answers = append(h.made, c), append(h.answers, got)
+	}
+}
+
+func (h *history) cancel(nth int) {
+	if nth < len(h.made) {
+		want := h.model.Cancel(context.Background(), h.made[nth], h.answers[nth])
+		got := h.l.Cancel(context.Background(), h.made[nth], h.answers[nth])
+		if (got == nil) != (want == nil) {
+			h.t.Fatalf("cancel %d: %v, want %v", nth, got, want)
+		}
+	}
+}
+
+func (h *history) compare() {
+	want, _ := h.model.Usage(context.Background(), h.credential, h.limits)
+	got, err := h.l.Usage(context.Background(), h.credential, h.limits)
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		h.t.Fatalf("%v\n got %+v\nwant %+v", err, got, want)
+	}
+	found, err := h.l.CheckBucket(context.Background(), h.credential, "default", false)
+	if err != nil || len(found) > 0 {
+		h.t.Fatalf("%v, %+v", err, found)
+	}
+}
+
+// A level that was lowered by hand is found, and forgotten.
+func TestLevelTooLow(t *testing.T) {
+	l, _ := clocked(t)
+	limits := restoring(t, 1000, "restoring 1/1h")
+	for range 2 * farEntries {
+		mustCharge(t, l, 1, limits)
+	}
+	exec(t, l, "UPDATE levels SET level = level / 2")
+	for want := 1; want >= 0; want-- {
+		found, err := l.CheckBucket(t.Context(), "key1", "default", true)
+		if err != nil || len(found) != want {
+			t.Errorf("found %+v, %v; want %d", found, err, want)
+		}
+	}
+	if d, err := l.Charge(t.Context(), aCharge(1001-2*farEntries, limits)); err != nil || d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// A clock that is set back to before an anchored window began: what is charged then is not in it.
+func TestBeforeTheAnchoredWindow(t *testing.T) {
+	l, now := clocked(t)
+	w, err := quota.ParseWindow("anchored 1h", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := []quota.Limit{{Bucket: "default", Units: 100, Window: w}}
+	var answers []string
+	for _, on := range []quota.Ledger{l, &quotatest.Model{Now: l.Now}} {
+		_, err := on.Learn(t.Context(), quota.Learn{Credential: "key1", ID: "a", Remaining: -1,
+			Limit: limits[0], Reset: now.Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		*now = now.Add(-time.Minute)
+		d, err := on.Charge(t.Context(), quota.Charge{Credential: "key1", ID: "e", Limits: limits,
+			Costs: []quota.Cost{{Bucket: "default", Units: 10}}})
+		answers = append(answers, fmt.Sprint(d, err))
+		*now = now.Add(time.Minute)
+	}
+	if answers[0] != answers[1] {
+		t.Errorf("got\n%s, want\n%s", answers[0], answers[1])
+	}
+}

@@ -1,0 +1,164 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestReserveCheck(t *testing.T) {
+	good := Reserve{Credential: "key1", ID: "default+search_list.r", TTL: 1e9, Limits: sound().Limits,
+		Costs: []Cost{{Bucket: "default", Units: 10, Most: 90}, {Bucket: "search_list", Units: 1}}}
+	if err := good.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Reserve){
+		"id": func(r *Reserve) { r.ID = "r" }, "units": func(r *Reserve) { r.Costs[1].Units = 0 },
+		"ttl":      func(r *Reserve) { r.TTL = time.Microsecond },
+		"long ttl": func(r *Reserve) { r.TTL = MaxWindow + 1 },
+		"note":     func(r *Reserve) { r.Note = "a\nb" },
+		"headroom": func(r *Reserve) { r.Costs[0].Units = 81 },
+		"most":     func(r *Reserve) { r.Costs[0].Most = 9 },
+		"absurd":   func(r *Reserve) { r.Costs[0].Most = MaxUnits + 1 },
+		"order":    func(r *Reserve) { r.ID = "search_list+default.r" },
+		"one of":   func(r *Reserve) { r.ID = "default.r" },
+		"lapse":    func(r *Reserve) { r.Lapse = "keep" },
+		"label":    func(r *Reserve) { r.Labels = Labels{"Job": "x"} },
+		"bucket":   func(r *Reserve) { r.Limits = r.Limits[:1] },
+	} {
+		r := good
+		r.Costs = slices.Clone(good.Costs)
+		change(&r)
+		if err := r.Check(); err == nil {
+			t.Errorf("a reservation with a bad %s is taken", name)
+		}
+	}
+	good.Limits, good.Unlimited = good.Limits[:1], true
+	if err := good.Check(); err != nil {
+		t.Errorf("with an unlimited bucket: %v", err)
+	}
+}
+
+func TestSettleCheck(t *testing.T) {
+	cost := func(bucket string, units int64) []Cost { return []Cost{{Bucket: bucket, Units: units}} }
+	good := Settle{Credential: "key1", Reservation: "default+search_list.r", ID: "a"}
+	for name, costs := range map[string][]Cost{
+		"none": nil, "all": cost("default", AllUnits), "nothing": cost("search_list", 0),
+		"more than any limit": cost("default", MaxUnits),
+	} {
+		s := good
+		s.Costs = costs
+		if err := s.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, change := range map[string]func(*Settle){
+		"reservation": func(s *Settle) { s.Reservation = "-" },
+		"units":       func(s *Settle) { s.Costs = cost("default", -2) },
+		"absurd":      func(s *Settle) { s.Costs = cost("default", MaxUnits+1) },
+		"bucket":      func(s *Settle) { s.Costs = cost("videos", 1) },
+		"twice":       func(s *Settle) { s.Costs = append(cost("default", 1), cost("default", 1)...) },
+		"label":       func(s *Settle) { s.Labels = Labels{"Job": "x"} },
+		"id":          func(s *Settle) { s.ID = "" },
+		"credential":  func(s *Settle) { s.Credential = "A" },
+	} {
+		s := good
+		change(&s)
+		if err := s.Check(); !errors.Is(err, ErrMalformed) {
+			t.Errorf("a settlement with a bad %s: %v", name, err)
+		}
+	}
+}
+
+// What is not named is all that was left; where only what is held counts, nothing.
+func TestSettleUnitsIn(t *testing.T) {
+	held := Limit{Bucket: "open", Units: 10, Window: Window{Concurrent: true}}
+	s := Settle{Costs: []Cost{{Bucket: "default", Units: 7}}, Limits: append(sound().Limits, held)}
+	for bucket, want := range map[string]int64{
+		"default": 7, "search_list": AllUnits, "open": 0, "videos": AllUnits,
+	} {
+		if got := s.UnitsIn(bucket); got != want {
+			t.Errorf("%s: %d, want %d", bucket, got, want)
+		}
+	}
+}
+
+func TestLearnCheck(t *testing.T) {
+	good := Learn{Credential: "key1", ID: "a", Limit: sound().Limits[0], Remaining: -1}
+	for name, change := range map[string]func(*Learn){
+		"": func(*Learn) {}, "remaining": func(l *Learn) { l.Remaining = -2 },
+		"absurd":     func(l *Learn) { l.Remaining = MaxUnits + 1 },
+		"concurrent": func(l *Learn) { l.Limit.Window = Window{Concurrent: true} },
+		"pace":       func(l *Learn) { l.Limit.Pace = &Pace{} },
+		"id":         func(l *Learn) { l.ID = "" },
+		"label":      func(l *Learn) { l.Labels = Labels{"Job": "x"} },
+	} {
+		l := good
+		change(&l)
+		if err := l.Check(); (err == nil) != (name == "") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// What remains is believed only of the window that is now.
+func TestLearnStale(t *testing.T) {
+	now := at(t, "2026-06-01T12:00:30Z").UnixMicro()
+	when := func(text string) time.Time {
+		if text == "" {
+			return time.Time{}
+		}
+		return at(t, "2026-06-01T"+text+"Z")
+	}
+	for _, c := range []struct {
+		window, reset, asked, known string
+		want                        bool
+	}{
+		{"1m", "", "11:59:00", "", false},
+		{"1m", "12:00:30", "", "", true}, // the reset is past
+		{"1m", "12:00:31", "", "", false},
+		{"minute", "", "11:59:59", "", true}, // asked before the minute began
+		{"minute", "", "12:00:00", "", false},
+		{"minute", "", "", "", false},
+		{"anchored 1h", "12:30:00", "", "12:30:00", false},
+		{"anchored 1h", "12:29:00", "", "12:30:00", false}, // a sixtieth: two clocks differ
+		{"anchored 1h", "12:28:59", "", "12:30:00", true},  // of the window before
+		{"anchored 1h", "", "", "12:30:00", false},
+	} {
+		zone := ""
+		l := Learn{Limit: Limit{Window: window(t, c.window, zone)}, Reset: when(c.reset),
+			AskedAt: when(c.asked)}
+		known := int64(0)
+		if c.known != "" {
+			known = when(c.known).UnixMicro()
+		}
+		if got := l.Stale(known, now); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
+
+func TestParseReservation(t *testing.T) {
+	for _, want := range [][]string{
+		{"search_list"}, {"input/x", "money"}, {"output/claude-sonnet-4.5", "output", "requests"},
+	} {
+		id, buckets, err := ParseReservation(ReservationID("06fmjq2kx4a9bc", want...))
+		if !slices.Equal(buckets, want) || id != "06fmjq2kx4a9bc" || err != nil {
+			t.Error(buckets, id, err)
+		}
+	}
+	many := make([]string, MaxBuckets+1)
+	for i := range many {
+		many[i] = fmt.Sprint("b", i)
+	}
+	texts := strings.Split(";a;default.;.a;a.a.b;Default.a;a.a:b;-.a;a.a\n;a+.b;+a.b;a+a.b;a/.b;"+
+		"/a.b;a/B.c;a/b/c.d;a b.c", ";")
+	for _, text := range append(texts, ReservationID("a", many...)) {
+		if _, _, err := ParseReservation(text); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%q: %v, want malformed", text, err)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package quota_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/quota"
+)
+
+// splitBudget has a limit of 100 on each part of output, and of 150 on all parts, beside one on
+// requests.
+func splitBudget(t *testing.T) *quota.Budget {
+	t.Helper()
+	l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	l.Now = func() time.Time { return now }
+	hour := quota.Sliding(time.Hour)
+	return &quota.Budget{Ledger: l, Credential: "key1", Split: []string{"output"},
+		Limits: []quota.Limit{
+			{Bucket: "requests", Units: 1000, Window: hour},
+			{Bucket: "output", Units: 100, Window: hour},
+			{Bucket: "output", Units: 150, Window: hour, Across: true},
+		}}
+}
+
+// standings are the figures of each limit: "output/a 1h 60+0/100" is used, held and the limit.
+func standings(t *testing.T, b *quota.Budget) (text string) {
+	t.Helper()
+	u, err := b.Usage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bucket := range u.Buckets {
+		for _, l := range bucket.Limits {
+			text += fmt.Sprintf("%s %d+%d/%d\n", l.Limit.Name(), l.Used, bucket.Held,
+				l.Limit.Units)
+		}
+	}
+	return text
+}
+
+func wantStandings(t *testing.T, b *quota.Budget, want string) {
+	t.Helper()
+	if got := standings(t, b); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// Each part has the limit for itself, and all of them the limit across: one charge takes from both.
+func TestSplitBucket(t *testing.T) {
+	b := splitBudget(t)
+	wantStandings(t, b, "requests 1h 0+0/1000\noutput 1h 0+0/150\n")
+	charge := func(part string, units int64, limit string) {
+		t.Helper()
+		d, err := b.Charge(t.Context(), quota.Call{Costs: []quota.Cost{
+			{Bucket: "requests", Units: 1},
+			{Bucket: quota.SplitBucket("output", part), Units: units},
+		}})
+		if err != nil || d.Allowed != (limit == "") || d.Limit != limit {
+			t.Errorf("%s: %+v, %v; want it denied by %q", part, d, err, limit)
+		}
+	}
+	charge("a", 60, "")
+	charge("a", 41, "output/a 1h")
+	charge("b-4.5", 80, "")
+	charge("c", 11, "output 1h")
+	charge("c", 10, "")
+	wantStandings(t, b, "requests 1h 3+0/1000\noutput/a 1h 60+0/100\noutput/b-4.5 1h 80+0/100\n"+
+		"output/c 1h 10+0/100\noutput 1h 150+0/150\n")
+}
+
+// What was held in a part and across is settled in both, though the call names the part alone.
+func TestSplitBucketSettled(t *testing.T) {
+	b := splitBudget(t)
+	hold := func(part string, units int64) string {
+		t.Helper()
+		d, err := b.Reserve(t.Context(), quota.ReserveRequest{
+			TTL: time.Minute, Lapse: quota.LapseCharge,
+			Call: quota.Call{Costs: []quota.Cost{
+				{Bucket: quota.SplitBucket("output", part), Units: units, Most: 2 * units},
+				{Bucket: "requests", Units: 1},
+			}},
+		})
+		if err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		return d.Reservation
+	}
+	less, more := hold("a", 50), hold("b", 30)
+	if _, buckets, err := quota.ParseReservation(less); err != nil ||
+		fmt.Sprint(buckets) != "[output/a requests output]" {
+		t.Errorf("%s is of %v", less, buckets)
+	}
+	wantStandings(t, b, "requests 1h 0+2/1000\noutput/a 1h 0+50/100\noutput/b 1h 0+30/100\n"+
+		"output 1h 0+80/150\n")
+	for reservation, truth := range map[string]quota.Cost{
+		less: {Bucket: "output/a", Units: 20}, more: {Bucket: "output/b", Units: 70},
+	} {
+		d, err := b.Settle(t.Context(), reservation, quota.Call{Costs: []quota.Cost{truth}})
+		if err != nil || d.Units["output"] != truth.Units || d.Units["requests"] != 1 {
+			t.Errorf("%+v, %v", d, err)
+		}
+	}
+	wantStandings(t, b, "requests 1h 2+0/1000\noutput/a 1h 20+0/100\noutput/b 1h 70+0/100\n"+
+		"output 1h 90+0/150\n")
+}
+
+// Costs of two parts are added up across, and so is the most that they can be.
+func TestCostsAcrossParts(t *testing.T) {
+	b := splitBudget(t)
+	d, err := b.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Minute, Call: quota.Call{
+		Costs: []quota.Cost{
+			{Bucket: "output/a", Units: 40, Most: 90}, {Bucket: "output/b", Units: 50},
+		}}})
+	if err != nil || d.Units["output"] != 90 {
+		t.Fatal(d, err)
+	}
+	for bucket, most := range map[string]int64{"output/a": 90, "output/b": 50, "output": 140} {
+		list, err := b.Ledger.Reservations(t.Context(), "key1", bucket)
+		if err != nil || len(list) != 1 || list[0].Most != most || list[0].ID != d.Reservation {
+			t.Errorf("%s: %+v, %v; want at most %d", bucket, list, err, most)
+		}
+	}
+	given, err := b.Release(t.Context(), d.Reservation)
+	if err != nil || fmt.Sprint(given) != "map[output:90 output/a:40 output/b:50]" {
+		t.Errorf("%v, %v", given, err)
+	}
+}
+
+// The part that nobody named settles as all that is left, and with it the sum across.
+func TestCommitOfSeveral(t *testing.T) {
+	b := splitBudget(t)
+	d, err := b.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Minute, Call: quota.Call{
+		Costs: []quota.Cost{{Bucket: "output/a", Units: 40}}}})
+	if err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	if d, err := b.Commit(t.Context(), d.Reservation, 10); err == nil {
+		t.Errorf("so many units of two buckets: %+v", d)
+	}
+	if d, err = b.Commit(t.Context(), d.Reservation, quota.AllUnits); err != nil {
+		t.Error(d, err)
+	}
+	wantStandings(t, b, "requests 1h 0+0/1000\noutput/a 1h 40+0/100\noutput 1h 40+0/150\n")
+}
