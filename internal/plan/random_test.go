@@ -168,8 +168,8 @@ func TestExecute_Random(t *testing.T) {
 	t.Logf("%d runs have resumed a chart", resumed)
 }
 
-// restored is the level of a bucket that regains units, of the pages charged from each on, less what
-// came back since.
+// restored is the level of a bucket that regains units: of the pages charged from each on, less
+// what came back since.
 func restored(r quota.Rate, stamps []int64, n int64) (level int64) {
 	num, den := r.Terms()
 	for i, s := range stamps {

@@ -53,7 +53,7 @@ func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
 		return out, err
 	}
 	Until(&p, days)
-	out = Planned{Days: days, Share: math.Inf(1)}
+	out = Planned{Days: days, Share: math.Inf(1), Costs: s.Config.Costs}
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
 			out.Lose(r)
