@@ -75,7 +75,7 @@ serve: catalog config limit limit/caller limit/guard quota regions report serve/
 picture: plan
 freshness:
 config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile
-cli: config ledger quota report spell sqlite version youtube/fault
+cli: config costs ledger quota report spell sqlite version youtube/fault
 cli/clitest:
 deploy:
 cmd/quotactl: *

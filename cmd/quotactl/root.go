@@ -134,7 +134,7 @@ func (a *app) withLedger(ctx context.Context, work func(report.Source) error) er
 // bucket refuses a bucket without a limit, and suggests one that has a limit.
 func (g *gate) bucket(name string) error {
 	buckets := g.Buckets()
-	if slices.Contains(buckets, name) {
+	if slices.Contains(buckets, name) || slices.Contains(g.Split, quota.WholeOf(name)) {
 		return nil
 	}
 	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, spell.DidYouMean(name,
