@@ -81,8 +81,8 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 	if d.Limit == "" || d.Never {
 		return taken{by: []spender{}}, nil
 	}
-	who := taken{of: "the upstream's day, in this ledger", unit: report.UnitOf(g.cfg.Costs, bucket),
-		limit: quota.Limit{Window: g.cfg.Costs.Reset(bucket)}}
+	who := taken{of: "the upstream's day, in this ledger", unit: report.UnitOf(g.prices(), bucket),
+		limit: quota.Limit{Window: g.prices().Reset(bucket)}}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
 		if !l.Across && l.Bucket == quota.WholeOf(bucket) {
 			l.Bucket = bucket // of which this is a part
@@ -117,7 +117,7 @@ func (a *app) explained(d quota.Decision, err error, who taken, of asked) error 
 	out := explanation{newDecision(d, true), who.by}
 	return a.answer(d, err, out, func(s cli.Screen) error {
 		if d.Allowed && !d.Observed {
-			return s.Say("it fits: %s; it would leave %s\n", inWords(d.Units), inWords(d.Remaining))
+			return s.Say("it fits: %s; it would leave %s\n", of.inWords(d.Units), of.inWords(d.Remaining))
 		}
 		return cmp.Or(s.Say("%s\n\n", sentence(s, "it would pass:", d, of)), who.draw(s))
 	})

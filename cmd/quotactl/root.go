@@ -11,6 +11,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
@@ -148,3 +149,6 @@ func parseUnits(text string) (int64, error) {
 	}
 	return units, nil
 }
+
+// prices is the price list of the credential's upstream.
+func (g *gate) prices() *costs.Table { return g.cfg.Table(g.cred) }

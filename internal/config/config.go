@@ -62,8 +62,14 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 			prices[m.ID] = m.Costs
 		}
 	}
+	var split []string
+	for _, b := range table.Buckets() {
+		if len(b.Split) > 0 {
+			split = append(split, b.Name)
+		}
+	}
 	return &quota.Budget{
-		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
+		Split: split, Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
 		Prices: prices, Observe: c.Observe, Open: c.Open, Log: log,
 	}
 }

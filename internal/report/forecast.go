@@ -124,7 +124,7 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 	found, known := bucket == "", []string{}
 	for _, c := range s.Config.Credentials {
 		budget := s.budget(c)
-		q, err := s.question(ctx, budget, bucket)
+		q, err := s.question(ctx, budget, s.Config.Table(c), bucket)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 			return nil, err
 		}
 		for _, f := range forecasts {
-			list = append(list, Forecast{c.Name, UnitOf(s.Config.Costs, f.Bucket), f})
+			list = append(list, Forecast{c.Name, UnitOf(s.Config.Table(c), f.Bucket), f})
 		}
 	}
 	switch {
@@ -148,12 +148,12 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 	return list, nil
 }
 
-func (s Source) question(ctx context.Context, b *quota.Budget,
+func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Table,
 	bucket string) (forecast.Question, error) {
 	resets := make(map[string]quota.Window)
 	q := forecast.Question{Credential: b.Credential, Paces: b.Paces, Resets: resets,
 		Amount: func(bucket string, units int64) string {
-			return UnitOf(s.Config.Costs, bucket).Text(units)
+			return UnitOf(table, bucket).Text(units)
 		}}
 	limits, err := b.Standing(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s Source) question(ctx context.Context, b *quota.Budget,
 	for _, l := range limits {
 		if bucket == "" || l.Bucket == bucket || quota.WholeOf(l.Bucket) == bucket {
 			q.Limits = append(q.Limits, l)
-			if of, ok := s.Config.Costs.Bucket(l.Bucket); ok {
+			if of, ok := table.Bucket(l.Bucket); ok {
 				resets[l.Bucket] = of.Reset
 			}
 		}

@@ -23,7 +23,7 @@ type Source struct {
 
 // budget is that of a credential.
 func (s Source) budget(c config.Credential) *quota.Budget {
-	return c.Budget(s.Ledger, s.Config.Costs, slog.New(slog.DiscardHandler))
+	return c.Budget(s.Ledger, s.Config.Table(c), slog.New(slog.DiscardHandler))
 }
 
 // Regions are the configured ones.

@@ -75,7 +75,7 @@ func (s Source) Status(ctx context.Context) (out Status, err error) {
 		if err != nil {
 			return out, err
 		}
-		out.Credentials = append(out.Credentials, newCredentialStatus(c, s.Config.Costs, usage))
+		out.Credentials = append(out.Credentials, newCredentialStatus(c, s.Config.Table(c), usage))
 	}
 	return out, nil
 }

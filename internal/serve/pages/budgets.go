@@ -126,14 +126,14 @@ func (p *Pages) accounts(ctx context.Context) (all []*account, err error) {
 		return nil, err
 	}
 	for _, c := range from.Config.Credentials {
-		usage, err := c.Budget(from.Ledger, from.Config.Costs, p.Log).Usage(ctx)
+		usage, err := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Usage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		paces := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Paces
 		for _, b := range usage.Buckets {
 			a := &account{BucketUsage: b, At: usage.At, Main: mainLimit(b.Limits),
-				words: report.UnitOf(from.Config.Costs, b.Bucket).Text}
+				words: report.UnitOf(from.Config.Table(c), b.Bucket).Text}
 			if len(from.Config.Credentials) > 1 {
 				a.Credential = c.Name
 			}
@@ -232,7 +232,7 @@ func spenders(sums []quota.Sum, since time.Time) []spender {
 func (p *Pages) stampBudgets(ctx context.Context, to io.Writer) error {
 	from := p.Source()
 	for _, c := range from.Config.Credentials {
-		usage, err := c.Budget(from.Ledger, from.Config.Costs, p.Log).Usage(ctx)
+		usage, err := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Usage(ctx)
 		if err != nil {
 			return err
 		}
