@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/spell"
 	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube/youtubetest"
 )
@@ -79,13 +80,16 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 		"`NAME=N` millionths of a dollar for one, such as output=15; may be repeated")
 	flags.DurationVar(&f.latency, "latency", 0, "every answer takes this `DURATION` to begin")
 	flags.DurationVar(&f.pace, "pace", 0, "each event of a stream takes this `DURATION`")
-	flags.IntVar(&f.rows, "rows", 3, "there are `N` things of each kind, so lists hold no more")
+	flags.IntVar(&f.rows, "rows", defaultRows, "there are `N` things of each kind, so lists hold no more")
 	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil,
 		"accept only this `KEY`; may be repeated (default any)")
 }
 
-const maxRows = 1000
+const (
+	defaultRows = 3
+	maxRows     = 1000
+)
 
 // server is the stand-in of that name, and what it counts.
 func (f standinFlags) server(name string) (http.Handler, func() any, error) {
@@ -105,7 +109,9 @@ func (f standinFlags) server(name string) (http.Handler, func() any, error) {
 	}
 	s, err := standin.New(name)
 	if err != nil {
-		return nil, nil, cli.Usagef("%w, %s", err, youtubeName)
+		names := append(standin.Names(), youtubeName)
+		return nil, nil, cli.Usagef("no stand-in %q%s: there are %s", spell.Clip(name),
+			spell.DidYouMean(name, names), strings.Join(names, ", "))
 	}
 	s.Limits, s.Keys, s.Latency, s.Pace, s.Rows = limits, f.keys, f.latency, f.pace, f.rows
 	if s.Prices, err = standin.ParsePrices(f.prices...); err != nil {
@@ -132,8 +138,8 @@ func (f standinFlags) youtube(limits map[string][]standin.Limit) (http.Handler, 
 		}
 		s.Limits[bucket] = l[0].Units
 	}
-	if len(f.prices) > 0 || f.pace > 0 {
-		return nil, nil, cli.Usagef("youtube has no --price and no --pace")
+	if len(f.prices) > 0 || f.pace > 0 || f.rows != defaultRows {
+		return nil, nil, cli.Usagef("youtube has no --price, no --pace and no --rows")
 	}
 	var err error
 	if s.Faults, err = youtubetest.ParseFaults(f.faults...); err != nil {

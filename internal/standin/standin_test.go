@@ -111,7 +111,8 @@ func TestBills(t *testing.T) {
 		{"openai", `POST /v1/responses {"model":"gpt-x","input":"[[output:3]]"}`, "", 200,
 			`{"requests/gpt-x":1,"tokens/gpt-x":13}`, `"output_tokens":3`},
 		{"openai", "GET /v1/models", "", 200, `{}`, `"object":"list"`},
-		{"openai", `POST /v1/chat/completions {"model":"gpt-x"}`, "", 400, `{"requests/gpt-x":1}`, "messages"},
+		{"openai", `POST /v1/chat/completions {"model":"gpt-x"}`, "", 400, `{"requests/gpt-x":1}`,
+			"messages"},
 		{"openai", `POST /v1/chat/completions {"model":"GPT 1","messages":[1]}`, "", 404, `{}`,
 			"model_not_found"},
 		{"openai", `POST /v1/chat/completions {`, "", 400, `{}`, "invalid_request_error"},
@@ -299,6 +300,17 @@ func TestTokensOfAModel(t *testing.T) {
 	}
 }
 
+// TestClasses: dated versions of a model share its limits.
+func TestClasses(t *testing.T) {
+	for model, want := range map[string]string{"claude-sonnet-4-5-20250929": "sonnet-4",
+		"claude-opus-4-1": "opus-4", "claude-haiku-4": "haiku-4", "claude-3-5-haiku-latest": "haiku-3.5",
+		"claude-x": "claude-x", "claude-3-opus": "claude-3-opus", "claude-sonnet": "claude-sonnet"} {
+		if got := class(model); got != want {
+			t.Errorf("%s: %s, want %s", model, got, want)
+		}
+	}
+}
+
 // TestNotModified: an answer that the client has is free.
 func TestNotModified(t *testing.T) {
 	s, url := play(t, "github")
@@ -370,8 +382,8 @@ func TestStreams(t *testing.T) {
 	all := events(t, body)
 	last := all[len(all)-1]
 	total := at(last, "usage", "total_tokens")
-	if total != float64(s.Counts().Units["tokens/gpt-x"]) || len(last["choices"].([]any)) != 0 || !strings.HasSuffix(body, "data: [DONE]\n\n") ||
-		at(all[0], "usage") != nil {
+	if total != float64(s.Counts().Units["tokens/gpt-x"]) || len(last["choices"].([]any)) != 0 ||
+		!strings.HasSuffix(body, "data: [DONE]\n\n") || at(all[0], "usage") != nil {
 		t.Errorf("usage %v of %s: %v", total, s.billed(), last)
 	}
 	for _, e := range events(t, get(t, url, streamed(chat)).body) {

@@ -1,0 +1,321 @@
+package costs_test
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/standin"
+)
+
+// judged is a stand-in, and what its price list says of the requests that are sent to it.
+type judged struct {
+	*testing.T
+	standin *standin.Server
+	table   *costs.Table
+	url     string
+	took    map[string]int64 // by bucket, as the list has it
+	etag    string           // of the last answer
+}
+
+func judge(t *testing.T, name string, limits ...string) *judged {
+	t.Helper()
+	s, err := standin.New(name)
+	must(t, err)
+	s.Now = func() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC) }
+	s.Limits, err = standin.ParseLimits(limits...)
+	must(t, err)
+	must(t, s.Check())
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	table, err := costs.Shipped().Upstream(name)
+	must(t, err)
+	return &judged{t, s, table, web.URL, map[string]int64{}, ""}
+}
+
+// send sends "VERB path body" with a credential, and returns what the list makes of the answer. In
+// a header, ETAG is that of the last answer.
+func (j *judged) send(request string, headers ...string) costs.Outcome {
+	j.Helper()
+	r, quote, err := j.ask(request, headers...)
+	must(j.T, err)
+	return j.answer(r, quote)
+}
+
+// ask is a request, and what the list says that it takes.
+func (j *judged) ask(request string, headers ...string) (*http.Request, costs.Quote, error) {
+	j.Helper()
+	verb, rest, _ := strings.Cut(request, " ")
+	path, body, _ := strings.Cut(rest, " ")
+	r, err := http.NewRequestWithContext(j.Context(), verb, j.url+path, strings.NewReader(body))
+	must(j.T, err)
+	at := j.table.Credential
+	r.Header.Set(at.Header, at.Prefix+"key")
+	for _, h := range append(headers, "Anthropic-Version: 2023-06-01", "Accept-Encoding: gzip") {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, strings.ReplaceAll(value, "ETAG", j.etag))
+	}
+	method, err := j.table.Method(r)
+	must(j.T, err)
+	quote, err := j.table.Quote(method, r, []byte(body), nil)
+	return r, quote, err
+}
+
+// answer sends the request, and returns what the list makes of the answer.
+func (j *judged) answer(r *http.Request, quote costs.Quote) costs.Outcome {
+	j.Helper()
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	must(j.T, err)
+	defer resp.Body.Close()
+	j.etag = resp.Header.Get("Etag")
+	answer := io.Reader(resp.Body)
+	if resp.Header.Get("Content-Encoding") == "gzip" {
+		answer, err = gzip.NewReader(answer)
+		must(j.T, err)
+	}
+	observed := quote.Observe(resp.StatusCode, resp.Header)
+	_, _ = io.Copy(observed, answer) // it may be cut
+	out := observed.Close()
+	for i, c := range out.Costs {
+		j.took[c.Bucket] += c.Units
+		if held := quote.Costs[i]; c.Units > max(held.Units, held.Most) {
+			j.Errorf("%s took %d of %s, and could take %d at most", r.URL.Path, c.Units, c.Bucket,
+				max(held.Units, held.Most))
+		}
+	}
+	return out
+}
+
+// agree wants the list to have booked what the stand-in billed, and over besides.
+func (j *judged) agree(over string) {
+	j.Helper()
+	billed := j.standin.Counts().Units
+	for _, more := range strings.Fields(over) {
+		bucket, units, _ := strings.Cut(more, "=")
+		var n int64
+		if _, err := fmt.Sscan(units, &n); err != nil {
+			j.Fatal(err)
+		}
+		billed[bucket] += n
+	}
+	maps.DeleteFunc(j.took, func(_ string, units int64) bool { return units == 0 })
+	if !maps.Equal(j.took, billed) {
+		j.Errorf("%s: the list says\n%v, the stand-in and %q say\n%v", j.table.Upstream, j.took, over,
+			billed)
+	}
+}
+
+const (
+	openAIChat = `POST /v1/chat/completions {"model":"gpt-5-mini","messages":[{"role":"user",` +
+		`"content":"[[output:40]][[cached:9]]"}],"max_completion_tokens":100}`
+	openAIResponse = `POST /v1/responses {"model":"gpt-5-mini","input":"[[output:40]]"}`
+	claude         = `POST /v1/messages {"model":"claude-sonnet-4-5","messages":[{"role":"user",` +
+		`"content":"[[output:40]][[cached:9]][[written:4]]"}],"max_tokens":100}`
+	shop    = `POST /admin/api/2026-01/graphql.json {"query":"{products(first:5){edges{node{id}}}}"}`
+	metrics = `POST /v1beta/properties/1:runReport {"metrics":[{"name":"users"}],` +
+		`"returnPropertyQuota":true}`
+	places = `POST /v1/places:searchText {"textQuery":"bakery"}`
+)
+
+func withStream(request string) string {
+	return strings.TrimSuffix(request, "}") + `,"stream":true}`
+}
+
+// TestStandinsAgree: what each list makes of request and answer is what its stand-in bills, to the
+// unit. What a list books in doubt is named here.
+func TestStandinsAgree(t *testing.T) {
+	for _, test := range []struct {
+		name, limits, faults string
+		prices               map[string]float64
+		requests             []string // with headers behind " | "
+		over                 string
+	}{
+		{name: "openai",
+			prices: map[string]float64{"input": 0.25, "cached": 0.025, "output": 2},
+			requests: []string{openAIChat, openAIResponse, withStream(openAIResponse),
+				strings.TrimSuffix(openAIChat, "}") + `,"n":3}`,
+				strings.TrimSuffix(withStream(openAIChat), "}") +
+					`,"stream_options":{"include_usage":true}}`}},
+		{name: "openai", limits: "tokens=100/1m", faults: "500@1 spend@3",
+			requests: []string{openAIChat, openAIChat, openAIChat, openAIChat}},
+		// a stream that nobody asked for its usage is booked as it was held
+		{name: "openai", over: "tokens/gpt-5-mini=71 money=211", requests: []string{
+			withStream(openAIChat)}},
+		{name: "openai", prices: map[string]float64{"input": 21},
+			requests: []string{`POST /v1/embeddings {"model":"some","input":"abc"}`}},
+
+		{name: "anthropic", limits: "output=200/1m", faults: "529@4",
+			prices: map[string]float64{"input": 3, "written": 3.75, "cached": 0.3, "output": 15},
+			requests: []string{claude, withStream(claude), claude, claude, claude,
+				strings.Replace(claude, "claude-sonnet-4-5", "claude-sonnet-4", 1)}},
+
+		{name: "github", requests: []string{"GET /repos/o/r",
+			"GET /repos/o/r | If-None-Match: ETAG", "POST /repos/o/r/issues {}",
+			"GET /missing", "GET /rate_limit", "DELETE /repos/o/r",
+			`POST /graphql {"query":"{viewer{login}}"}`,
+			`POST /graphql {"query":"{rateLimit{cost} a(first:100){nodes{b(first:60){nodes{` +
+				`c(first:9){totalCount}}}}}}"}`,
+			`POST /graphql {"query":"query($n:Int=50){a(first:$n){nodes{...F}}} fragment F on T{` +
+				`b(last:$m){nodes{id}}}","variables":{"m":10}}`,
+			`POST /graphql {"query":"mutation{addStar(input:{id:1}){clientMutationId}}"}`}},
+		{name: "github", limits: "core=1/1h graphql=1/1h", over: "core=1 points=1 graphql=1 " +
+			"graphql_points=1", requests: []string{"GET /user", "GET /user",
+			`POST /graphql {"query":"{viewer{login}}"}`, `POST /graphql {"query":"{viewer{login}}"}`}},
+
+		{name: "shopify", limits: "points=20/1m", requests: []string{shop, shop, shop, shop,
+			strings.Replace(shop, "first:5", "first:999", 1)}},
+		{name: "shopify", faults: "no-usage@1 500@2", over: "points=995",
+			requests: []string{shop, shop}},
+
+		{name: "google-analytics", limits: "tokens=20/day",
+			requests: []string{metrics, strings.Replace(metrics, "users", "views", 1), metrics, metrics,
+				metrics, `POST /v1beta/properties/1:runReport {}`}},
+		{name: "google-analytics", requests: []string{`POST /v1beta/properties/1:batchRunReports {` +
+			`"requests":[{"metrics":[{}],"returnPropertyQuota":true},{"metrics":[{},{}],` +
+			`"returnPropertyQuota":true}]}`}},
+		{name: "google-analytics", faults: "503@1", over: "tokens=100", requests: []string{metrics}},
+
+		{name: "google-maps", requests: []string{places + " | X-Goog-FieldMask: places.id",
+			places + " | X-Goog-FieldMask: places.id,places.location.latitude",
+			places + " | X-Goog-FieldMask: places.id, places.rating",
+			places + " | X-Goog-FieldMask: *",
+			places + " | X-Goog-FieldMask: places.reviews,places.displayName.text",
+			"GET /v1/places/a | X-Goog-FieldMask: id", "GET /v1/places/a | X-Goog-FieldMask: types",
+			"GET /v1/places/a | X-Goog-FieldMask: displayName.text,id",
+			`POST /v1/places:searchNearby {} | X-Goog-FieldMask: places.id`,
+			`POST /directions/v2:computeRoutes {} | X-Goog-FieldMask: *`,
+			`POST /directions/v2:computeRoutes {"routingPreference":"TRAFFIC_AWARE_OPTIMAL"} | ` +
+				`X-Goog-FieldMask: routes.duration`,
+			`POST /distanceMatrix/v2:computeRouteMatrix {"origins":[1,2],"destinations":[1,2,3]} | ` +
+				`X-Goog-FieldMask: *`}},
+		{name: "google-maps", limits: "requests=1/1m", over: "requests/maps.text-search=1",
+			requests: []string{places + " | X-Goog-FieldMask: *", places + " | X-Goog-FieldMask: *"}},
+
+		{name: "x", requests: []string{"GET /2/tweets/1", "GET /2/tweets?ids=2,3&expansions=author_id",
+			"GET /2/tweets/search/recent?query=a&max_results=100&expansions=author_id",
+			"GET /2/users/4", "GET /2/users?ids=5,6", "GET /2/users/by/username/jo",
+			"GET /2/users/7/tweets", `POST /2/tweets {"text":"hi"}`,
+			`POST /2/tweets {"text":"see https://example.com"}`}},
+		{name: "x", over: "money=5000", requests: []string{"GET /2/tweets/1", "GET /2/tweets/1"}},
+		{name: "x", limits: "requests=1/15m", over: "requests/x.tweets.get=1",
+			requests: []string{"GET /2/tweets/1", "GET /2/tweets/2"}},
+
+		{name: "generic", requests: []string{"GET /a?cost=7", "POST /b {}", "GET /missing/c",
+			"GET /a?cost=-1"}},
+		{name: "generic", limits: "requests=1/1m", over: "requests=1",
+			requests: []string{"GET /a", "GET /a"}},
+		{name: "generic", faults: "no-usage@1 503@2", over: "units=9",
+			requests: []string{"GET /a", "GET /a"}},
+	} {
+		j := judge(t, test.name, strings.Fields(test.limits)...)
+		j.standin.Prices = test.prices
+		var err error
+		j.standin.Faults, err = standin.ParseFaults(strings.Fields(test.faults)...)
+		must(t, err)
+		for _, request := range test.requests {
+			request, header, _ := strings.Cut(request, " | ")
+			j.send(request, slices.DeleteFunc([]string{header}, func(h string) bool { return h == "" })...)
+		}
+		j.agree(test.over)
+	}
+}
+
+// TestStandinsRefuse: what each list makes of a refusal.
+func TestStandinsRefuse(t *testing.T) {
+	for _, test := range []struct {
+		name, limit, request string
+		times                int
+		kind                 costs.Kind
+		bucket               string
+		window               bool
+		until                string // a duration from now
+	}{
+		{"openai", "requests=1/1m", openAIChat, 2, costs.Throttled, "", false, "1m"},
+		{"openai", "money=1/month", openAIChat, 1, costs.Exhausted, "money", true, ""},
+		{"anthropic", "requests=1/1m", claude, 2, costs.Throttled, "", false, "1m"},
+		{"anthropic", "money=1/month", claude, 1, costs.Exhausted, "money", true, ""},
+		{"github", "core=1/1h", "GET /user", 2, costs.Exhausted, "core", false, "1h"},
+		{"github", "points=1/1m", "GET /user", 2, costs.Throttled, "", false, "1m"},
+		{"github", "graphql=1/1h", `POST /graphql {"query":"{viewer{login}}"}`, 2, costs.Exhausted,
+			"graphql", false, "1h"},
+		{"shopify", "points=10/1m", shop, 2, costs.Throttled, "points", false, ""},
+		{"google-analytics", "tokens=8/day", metrics, 2, costs.Exhausted, "tokens", true, ""},
+		{"google-analytics", "tokens=8/1h", metrics, 2, costs.Throttled, "tokens", false, ""},
+		{"google-maps", "requests=1/1m", "GET /v1/places/a", 2, costs.Throttled,
+			"requests/maps.place-details", false, ""},
+		{"x", "requests=1/15m", "GET /2/users/1", 2, costs.Exhausted, "requests/x.users.get", false,
+			"15m"},
+		{"x", "money=1/month", "GET /2/users/1", 1, costs.Exhausted, "money", true, ""},
+		{"generic", "requests=1/1m", "GET /", 2, costs.Throttled, "", false, "1m"},
+	} {
+		j := judge(t, test.name, test.limit)
+		j.standin.Prices = map[string]float64{}
+		if test.name != "x" && strings.HasPrefix(test.limit, "money") {
+			j.standin.Prices["output"] = 1
+		}
+		var r *costs.Refusal
+		for i := range test.times {
+			r = j.send(test.request, "X-Goog-FieldMask: id").Refusal
+			if i+1 < test.times && r != nil {
+				t.Fatalf("%s: %+v", test.name, r)
+			}
+		}
+		want := time.Duration(0)
+		if test.until != "" {
+			want, _ = time.ParseDuration(test.until)
+		}
+		now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+		until := time.Duration(0)
+		if r != nil && !r.Until.IsZero() {
+			until = r.Until.Time(now).Sub(now)
+		}
+		if r == nil || r.Kind != test.kind || r.Bucket != test.bucket || r.Window != test.window ||
+			until != want {
+			t.Errorf("%s %s: %+v, %v", test.name, test.limit, r, until)
+		}
+	}
+}
+
+// TestStandinsTell: what is left, as each answer tells it, and what is not believed.
+func TestStandinsTell(t *testing.T) {
+	for _, test := range []struct{ name, request, lessons string }{
+		{"openai", openAIChat, "requests/gpt-5-mini 499 of 500, tokens/gpt-5-mini 199870 of 200000"},
+		{"anthropic", claude,
+			"requests/sonnet-4 49 of 50, input/sonnet-4 49977 of 50000, output/sonnet-4 9900 of 10000"},
+		{"github", "GET /user", "core 4999 of 5000"},
+		{"github", `POST /graphql {"query":"{viewer{login}}"}`, "graphql 4999 of 5000"},
+		{"shopify", shop, "points 1995 of 2000"},
+		{"google-analytics", metrics, "tokens 199995 of 0, tokens 13995 of 0, server_errors 10 of 0"},
+		{"google-maps", "GET /v1/places/a", ""},
+		{"x", "GET /2/users/1", "requests/x.users.get 299 of 300"},
+		{"generic", "GET /", "requests 99 of 100"},
+	} {
+		for _, fault := range []string{"", "no-headers", "minus-one", "nonsense"} {
+			j := judge(t, test.name)
+			if fault != "" {
+				j.standin.Faults = []standin.Fault{{Kind: fault}}
+			}
+			var all []string
+			for _, l := range j.send(test.request, "X-Goog-FieldMask: id").Lessons {
+				if l.Remaining >= 0 {
+					all = append(all, fmt.Sprintf("%s %d of %d", l.Bucket, l.Remaining, l.Limit))
+				}
+			}
+			want := test.lessons
+			if fault != "" {
+				want = ""
+			}
+			if got := strings.Join(all, ", "); got != want {
+				t.Errorf("%s %s: %s, want %s", test.name, fault, got, want)
+			}
+		}
+	}
+}
