@@ -96,7 +96,7 @@ for n, b in ipairs(buckets) do
     end
   end
   if b.total + units > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
-  b.units, b.room = units, b.suspended > stamp and 0 or room - b.live
+  b.units, b.room = units, limits > 0 and b.suspended > stamp and 0 or room - b.live
 end
 
 if never > 0 then return {-5, never} end
