@@ -108,7 +108,7 @@ func isTerminal(in io.Reader) bool {
 
 func checkLedger(ctx context.Context, cfg *config.Config, l quota.Ledger,
 	repair bool) (checkResult, error) {
-	out := checkResult{OK: true, Findings: []finding{}}
+	out, checker := checkResult{OK: true, Findings: []finding{}}, l.(quota.Checker)
 	for _, c := range cfg.Credentials {
 		buckets, err := l.BucketsOf(ctx, c.Name)
 		if err != nil {
@@ -116,7 +116,7 @@ func checkLedger(ctx context.Context, cfg *config.Config, l quota.Ledger,
 		}
 		for _, bucket := range buckets {
 			out.buckets++
-			found, err := l.(quota.Checker).CheckBucket(ctx, c.Name, bucket, repair)
+			found, err := checker.CheckBucket(ctx, c.Name, bucket, repair)
 			if err != nil {
 				return out, err
 			}
