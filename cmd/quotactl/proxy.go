@@ -62,8 +62,9 @@ Accept asks for it. Refused requests are not sent and cost nothing:
 
 Anyone who can connect can spend your quota. On loopback and on a unix socket (mode 0600) no token
 is needed; on any other address --token-file is required. It has a line for each caller, a name and
-a token of 16 characters or more. The caller sends the token as X-Quota-Token: TOKEN, as
-Authorization: Bearer TOKEN, or as its API key; its name becomes the label caller of what it spends.
+a token of 16 characters or more, and the word manual for people, who may use the headroom. The
+caller sends the token as X-Quota-Token: TOKEN, as Authorization: Bearer TOKEN, or as its API key;
+its name becomes the label caller of what it spends.
 
 Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
 		Example: `  quotactl proxy --listen 127.0.0.1:8090 --admin 127.0.0.1:9311

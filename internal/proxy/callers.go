@@ -15,8 +15,9 @@ import (
 type Callers struct{ all []caller }
 
 type caller struct {
-	name string
-	sum  [sha256.Size]byte // of its token
+	name   string
+	sum    [sha256.Size]byte // of its token
+	manual bool              // it is a person, who may use the headroom
 }
 
 var (
@@ -27,8 +28,9 @@ var (
 // leastToken is how long a token must be: shorter ones can be guessed.
 const leastToken = 16
 
-// ParseCallers reads the names and tokens of callers, a line for each: name, space, token. It skips
-// empty lines and comments (#). It reports all that is wrong, by line, and repeats no token.
+// ParseCallers reads the names and tokens of callers, a line for each: name, space, token, and the
+// word manual for people, who may use the headroom. It skips empty lines and comments (#). It
+// reports all that is wrong, by line, and repeats no token.
 func ParseCallers(text string) (*Callers, error) {
 	var callers Callers
 	var problems []error
@@ -51,8 +53,9 @@ func ParseCallers(text string) (*Callers, error) {
 }
 
 func (c *Callers) add(words []string) error {
-	if len(words) != 2 {
-		return errors.New("write a name and a token, separated by a space")
+	manual := len(words) == 3 && words[2] == "manual"
+	if len(words) != 2 && !manual {
+		return errors.New("write a name and a token, separated by a space, and manual for people")
 	}
 	name, token := words[0], words[1]
 	switch { // a name may be shown once it cannot be a token in the wrong place
@@ -74,24 +77,24 @@ func (c *Callers) add(words []string) error {
 			return fmt.Errorf("%s has the same token as %s", name, other.name)
 		}
 	}
-	c.all = append(c.all, caller{name, sum})
+	c.all = append(c.all, caller{name, sum, manual})
 	return nil
 }
 
-// named is the caller that has the token, "" for none. It takes as long for a wrong token as for a
-// right one.
-func (c *Callers) named(token string) (name string) {
+// of is the caller that has the token, the zero value for none. It takes as long for a wrong token
+// as for a right one.
+func (c *Callers) of(token string) (found caller) {
 	sum := sha256.Sum256([]byte(token))
 	for _, known := range c.all {
 		if subtle.ConstantTimeCompare(sum[:], known.sum[:]) == 1 {
-			name = known.name
+			found = known
 		}
 	}
-	return name
+	return found
 }
 
 // callerByKey is who sent a token in place of the API key.
-func (x *exchange) callerByKey() string {
+func (x *exchange) callerByKey() caller {
 	prefix := x.up.table().Credential.Prefix
 	var given []string
 	for _, name := range x.up.secretHeaders() {
@@ -101,7 +104,7 @@ func (x *exchange) callerByKey() string {
 	for _, name := range x.up.keyParams() {
 		given = append(given, query.Get(name))
 	}
-	return x.proxy.Callers.named(cmp.Or(given...))
+	return x.proxy.Callers.of(cmp.Or(given...))
 }
 
 // identify finds who asks, if callers must be known. A token comes in a header of its own, or in
@@ -111,18 +114,18 @@ func (x *exchange) identify() error {
 	if callers == nil {
 		return nil
 	}
-	bearer := ""
+	var bearer caller
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
-		bearer = callers.named(token)
+		bearer = callers.of(token)
 	}
-	x.ownToken = bearer != "" // the upstream never sees it, whatever else the caller sends
+	x.ownToken = bearer.name != "" // the upstream never sees it, whatever else the caller sends
 	if token := r.Header.Get(TokenHeader); token != "" {
-		x.caller = callers.named(token)
+		x.caller = callers.of(token)
 	} else {
 		x.caller = cmp.Or(bearer, x.callerByKey())
 	}
-	if x.caller != "" {
+	if x.caller.name != "" {
 		return nil
 	}
 	return refusef(http.StatusUnauthorized, "callerUnknown", "caller is not known",

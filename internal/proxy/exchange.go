@@ -36,7 +36,7 @@ type exchange struct {
 	up     *Upstream // nil until it is known
 	prefix string    // of the path that names it, and was taken off
 
-	caller   string        // "" when nobody has to say
+	caller   caller        // zero when nobody has to say
 	ownToken bool          // the Authorization header held a token of ours
 	method   costs.Method  // zero until it is known
 	body     *body         // nil without one
@@ -112,8 +112,8 @@ func (x *exchange) log() {
 	for _, bucket := range slices.Sorted(maps.Keys(charged)) {
 		attrs = append(attrs, slog.Int64("units."+bucket, charged[bucket]))
 	}
-	if x.caller != "" {
-		attrs = append(attrs, slog.String("caller", x.caller))
+	if x.caller.name != "" {
+		attrs = append(attrs, slog.String("caller", x.caller.name))
 	}
 	level := slog.LevelInfo
 	if x.outcome != outcomeServed && x.outcome != outcomePreflight {

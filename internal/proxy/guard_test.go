@@ -131,7 +131,8 @@ func TestCheckOrigin(t *testing.T) {
 
 const (
 	token  = "0123456789abcdef-nightly"
-	tokens = "# who may call\n\nnightly " + token + "\r\n  adhoc\tfedcba9876543210\n"
+	person = "fedcba9876543210"
+	tokens = "# who may call\n\nnightly " + token + "\r\n  adhoc\t" + person + " manual\n"
 )
 
 // TestParseCallers: every mistake is told by its line, and no token is repeated.
@@ -155,6 +156,7 @@ func TestParseCallers(t *testing.T) {
 		"a x\nb y":                              "line 1" + short + "\nline 2: ",
 		strings.Repeat("a", 65) + " " + token:   "line 1: a name has",
 		"nightly:" + token + "\nother " + token: "line 1: write a name",
+		"nightly " + token + " by-hand":         "line 1: write a name",
 	} {
 		_, err := proxy.ParseCallers(text)
 		if err == nil || !strings.Contains(err.Error(), want) ||
@@ -225,6 +227,24 @@ func TestCallers(t *testing.T) {
 		strings.Count(log, "caller=nightly") != 5 {
 		t.Errorf("log: %s", log)
 	}
+}
+
+// TestManualCallers: the headroom is for callers who are people.
+func TestManualCallers(t *testing.T) {
+	limits := units(10)
+	limits[0].Headroom = 9
+	s := open(t, limits, withCallers(t))
+	if a := s.get(t, chart, "X-Quota-Token", token); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	s.get(t, chart, "X-Quota-Token", token).refused(t, 429)
+	for range 9 {
+		if a := s.get(t, chart, "X-Quota-Token", person); a.status != 200 {
+			t.Errorf("a person: %d %s", a.status, a.body)
+		}
+	}
+	s.get(t, chart, "X-Quota-Token", person).refused(t, 429)
+	s.Counted(t, 10, 10)
 }
 
 // TestOAuth: a user's token goes to the upstream where the method takes one, and the key stays

@@ -62,9 +62,9 @@ func (x *exchange) forward() error {
 	p := x.proxy
 	ctx, stop := x.watch(x.r.Context())
 	defer stop()
-	call := quota.Call{}
-	if x.caller != "" {
-		call.Labels = quota.Labels{LabelCaller: x.caller}
+	call := quota.Call{Manual: x.caller.manual}
+	if x.caller.name != "" {
+		call.Labels = quota.Labels{LabelCaller: x.caller.name}
 	}
 	ctx = meter.WithCall(meter.WithTally(ctx, &x.tally), call)
 	// which a ReverseProxy would send on
