@@ -20,15 +20,19 @@ import (
 
 var (
 	block   = regexp.MustCompile("(?ms)^```(console|yaml)\n(.*?)^```")
-	port    = regexp.MustCompile(`127\.0\.0\.1:8101\b`)
+	named   = regexp.MustCompile(`^# ([a-z]+\.yaml)\n`)
+	port    = regexp.MustCompile(`\b127\.0\.0\.1:(?:8090|810[1-9])\b`)
+	listens = regexp.MustCompile(`--listen (\S+)`)
+	reads   = regexp.MustCompile(`^quotactl (?:log|status)\b`)
 	entryID = regexp.MustCompile(`\b[0-9a-z]{14}\b`)
 	stamps  = regexp.MustCompile(
-		`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z|\bin (?:\d+(?:h|min|s)\b ?)+`)
+		`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z|\bin (?:\d+(?:d|h|min|s)\b ?)+`)
 )
 
 // What the pages show as typed into a shell prints what they say, except for times and the names of
-// entries. All blocks of a page are one session. A YAML block whose first line is "# quota.yaml" is
-// the configuration from there on, and a line "…" stands for any number of lines.
+// entries. All blocks of a page are one session. A YAML block whose first line is a file's name, such
+// as "# quota.yaml", is that file from there on, and a line "…" stands for any number of lines. With
+// -update, the pages then say what was printed.
 func TestConsole(t *testing.T) {
 	for _, path := range documents(t) {
 		text := read(t, path)
@@ -38,12 +42,16 @@ func TestConsole(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
 			s := newShell(t)
+			s.page = text
 			for _, b := range block.FindAllStringSubmatch(text, -1) {
 				if b[1] == "console" {
 					s.play(b[2])
-				} else if strings.HasPrefix(b[2], "# quota.yaml\n") {
-					s.configure(b[2])
+				} else if name := named.FindStringSubmatch(b[2]); name != nil {
+					s.write(name[1], b[2])
 				}
+			}
+			if *update && s.page != text {
+				must(t, os.WriteFile(path, []byte(s.page), 0o644))
 			}
 		})
 	}
@@ -80,18 +88,17 @@ func TestShellExamples(t *testing.T) {
 type shell struct {
 	*testing.T
 	dir   string
+	page  string
+	at    int // how much of the page was played
 	stdin io.Writer
 	out   *bufio.Reader
-	port  string
-	ids   map[string]string // of entries and reservations, on the page and here
+	ports map[string]string // addresses, on the page and here
+	ids   map[string]string // of entries and reservations
 }
 
 func newShell(t *testing.T, env ...string) *shell {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	s := &shell{T: t, dir: t.TempDir(), port: free.Addr().String(), ids: map[string]string{}}
-	free.Close()
+	s := &shell{T: t, dir: t.TempDir(), ports: map[string]string{}, ids: map[string]string{}}
 	path := filepath.Dir(program(t, "quotactl")) + ":" + os.Getenv("PATH")
 	cmd := exec.Command("bash", "--norc")
 	cmd.Dir = s.dir
@@ -116,8 +123,21 @@ func newShell(t *testing.T, env ...string) *shell {
 	return s
 }
 
-func (s *shell) configure(text string) {
-	must(s, os.WriteFile(filepath.Join(s.dir, "quota.yaml"), []byte(text), 0o600))
+func (s *shell) write(name, text string) {
+	must(s, os.WriteFile(filepath.Join(s.dir, name), []byte(s.here(text)), 0o600))
+}
+
+// here is a text of the page with free addresses of this machine for those of the page.
+func (s *shell) here(text string) string {
+	return port.ReplaceAllStringFunc(text, func(page string) string {
+		if s.ports[page] == "" {
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			must(s, err)
+			defer free.Close()
+			s.ports[page] = free.Addr().String()
+		}
+		return s.ports[page]
+	})
 }
 
 // play types the commands of a block and compares what each of them prints.
@@ -129,11 +149,36 @@ func (s *shell) play(text string) {
 			command = strings.ReplaceAll(command, page, here)
 		}
 		got := s.run(command)
+		// the proxy settles a call when its answer has ended, which the caller may see first
+		for i := 0; reads.MatchString(command) && !matches(lines(want), lines(got)) && i < 50; i++ {
+			time.Sleep(100 * time.Millisecond)
+			got = s.run(command)
+		}
 		s.learn(want, got)
-		if !matches(lines(want), lines(got)) {
+		if matches(lines(want), lines(got)) {
+			continue
+		}
+		if *update {
+			s.correct(step, got)
+		} else {
 			s.Errorf("$ %s\nprints\n%sthe page says\n%s", command, got, want)
 		}
 	}
+}
+
+// correct makes the page say what a command of it printed, with the names that the page has.
+func (s *shell) correct(step, printed string) {
+	for page, here := range s.ids {
+		printed = strings.ReplaceAll(printed, here, page)
+	}
+	command, _, _ := strings.Cut(step, "\n")
+	text := strings.TrimRight(command+"\n"+printed, "\n")
+	if strings.HasSuffix(step, "\n") {
+		text += "\n"
+	}
+	s.at += strings.Index(s.page[s.at:], "$ "+step)
+	s.page = s.page[:s.at] + strings.Replace(s.page[s.at:], step, text, 1)
+	s.at += len(text)
 }
 
 // learn pairs the names of entries that a page shows with those that were given here.
@@ -144,11 +189,12 @@ func (s *shell) learn(page, printed string) {
 	}
 }
 
-// run types one command and returns what it prints. It waits for the address of a stand-in that
-// the command starts.
+// run types one command and returns what it prints. It waits for the address of a program that the
+// command starts.
 func (s *shell) run(command string) (printed string) {
 	const end = "\x04end of output"
-	fmt.Fprintf(s.stdin, "%s\necho '%s'\n", port.ReplaceAllString(command, s.port), end)
+	command = s.here(command)
+	fmt.Fprintf(s.stdin, "%s\necho '%s'\n", command, end)
 	for {
 		line, err := s.out.ReadString('\n')
 		if err != nil {
@@ -159,18 +205,28 @@ func (s *shell) run(command string) (printed string) {
 		}
 		printed += line
 	}
-	for i := 0; strings.HasSuffix(command, "&"); i++ {
-		conn, err := net.Dial("tcp", s.port)
+	for page, here := range s.ports {
+		printed = strings.ReplaceAll(printed, here, page)
+	}
+	if at := listens.FindStringSubmatch(command); at != nil && strings.HasSuffix(command, "&") {
+		s.await(at[1])
+	}
+	return printed
+}
+
+// await waits until something listens.
+func (s *shell) await(address string) {
+	for i := 0; ; i++ {
+		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()
-			break
+			return
 		}
 		if i == 1500 {
-			s.Fatalf("$ %s: %v", command, err)
+			s.Fatalf("nothing listens: %v", err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	return printed
 }
 
 // lines are those of an output, without what differs each time.

@@ -1,6 +1,7 @@
 package quotabudget_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -185,21 +186,23 @@ func TestExampleConfiguration(t *testing.T) {
 }
 
 // The examples of configuration in the documents are such that the programs take them, and so are
-// those of price lists, which begin with their hosts.
+// those of price lists, which begin with their hosts. Those of a page that begin with their names
+// are files of one folder.
 func TestDocumentedConfiguration(t *testing.T) {
+	home := func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }
 	for _, path := range documents(t) {
-		yaml := regexp.MustCompile("(?s)```yaml\n(.*?)```")
+		yaml := regexp.MustCompile("(?s)```yaml\n(?:# ([a-z]+\\.yaml)\n)?(.*?)```")
+		dir := t.TempDir()
 		for i, block := range yaml.FindAllStringSubmatch(read(t, path), -1) {
-			if strings.HasPrefix(block[1], "hosts:") {
-				if _, err := costs.Parse([]byte(block[1])); err != nil {
-					t.Errorf("%s: YAML block %d: %v", path, i+1, err)
-				}
-				continue
+			file := filepath.Join(dir, cmp.Or(block[1], "quota.yaml"))
+			must(t, os.WriteFile(file, []byte(block[2]), 0o600))
+			var err error
+			if strings.HasPrefix(block[2], "hosts:") {
+				_, err = costs.Parse([]byte(block[2]))
+			} else {
+				_, err = config.Load(t.Context(), file, home)
 			}
-			file := filepath.Join(t.TempDir(), "quota.yaml")
-			must(t, os.WriteFile(file, []byte(block[1]), 0o600))
-			home := func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }
-			if _, err := config.Load(t.Context(), file, home); err != nil {
+			if err != nil {
 				t.Errorf("%s: YAML block %d: %v", path, i+1, err)
 			}
 		}
