@@ -11,17 +11,22 @@ import (
 	"testing"
 )
 
-// snippet is the example of docs/proxy.md in a language, with the address of this test's proxy in
-// place of the documented one.
-func snippet(t *testing.T, language, proxy string) string {
+// snippet is the examples of a page in a language, with the address of this test's proxy in place
+// of the documented one.
+func snippet(t *testing.T, page, language, proxy string) string {
 	t.Helper()
 	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
-	found := block.FindAllStringSubmatch(read(t, filepath.Join(root, "docs/proxy.md")), -1)
-	if len(found) != 1 || !strings.Contains(found[0][1], documented) {
-		t.Fatalf("docs/proxy.md has %d examples in %s, want one with the proxy at %s",
-			len(found), language, documented)
+	var all []string
+	for _, found := range block.FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1) {
+		if !strings.Contains(found[1], documented) {
+			t.Fatalf("%s: an example in %s is not of a proxy at %s", page, language, documented)
+		}
+		all = append(all, strings.ReplaceAll(found[1], documented, proxy))
 	}
-	return strings.ReplaceAll(found[0][1], documented, proxy)
+	if len(all) == 0 {
+		t.Fatalf("%s has no example in %s", page, language)
+	}
+	return strings.Join(all, "")
 }
 
 func read(t *testing.T, path string) string {
@@ -49,12 +54,15 @@ func need(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
+// manual describes the proxy for YouTube's clients.
+const manual = "docs/proxy.md"
+
 // python is the system's: another one that is first in PATH does not have the system's packages.
 const python = "/usr/bin/python3"
 
 func runPython(t *testing.T, proxy, media string) []byte {
 	dir := t.TempDir()
-	program := write(t, dir, "client.py", snippet(t, "python", proxy)+read(t, "testdata/client.py"))
+	program := write(t, dir, "client.py", snippet(t, manual, "python", proxy)+read(t, "testdata/client.py"))
 	need(t, dir, python, "-c", "import googleapiclient")
 	// The document that describes the API is the Go client's: the real one is not asked.
 	api := run(t, root, "go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api")
@@ -65,7 +73,7 @@ func runPython(t *testing.T, proxy, media string) []byte {
 
 func runNode(t *testing.T, proxy, media string) []byte {
 	dir := t.TempDir()
-	program := write(t, dir, "client.js", snippet(t, "js", proxy)+read(t, "testdata/client.js"))
+	program := write(t, dir, "client.js", snippet(t, manual, "js", proxy)+read(t, "testdata/client.js"))
 	modules, err := filepath.Abs("node/node_modules")
 	must(t, err)
 	must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
@@ -84,7 +92,7 @@ import (
 )
 
 func connect(ctx context.Context) (*youtube.Service, error) {
-`+snippet(t, "go", proxy)+`
+`+snippet(t, manual, "go", proxy)+`
 	return service, err
 }
 `)

@@ -3,14 +3,9 @@
 package interop
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -53,31 +48,10 @@ func start(t *testing.T, bin string) *station {
 	return s
 }
 
-// serve starts a program that prints its address, and ends it with the test.
+// serve starts a program with the station's environment and returns its address.
 func (s *station) serve(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(s.bin, program), args...)
-	cmd.Env = append(os.Environ(), s.env...)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	in := bufio.NewReader(out)
-	address, err := in.ReadString('\n')
-	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM)
-		for err := error(nil); err == nil; { // what it prints at its end
-			_, err = in.ReadString('\n')
-		}
-		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Errorf("%s: %v\n%s", program, err, stderr.String())
-		}
-	})
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", program, err, stderr.String())
-	}
-	return strings.TrimSpace(address)
+	return launch(t, s.bin, s.env, program, args...).address
 }
 
 func (s *station) quotactl(t *testing.T, args ...string) []byte {

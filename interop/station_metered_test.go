@@ -1,0 +1,275 @@
+//go:build interop
+
+package interop
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// guide has the examples that set the clients up.
+const guide = "docs/examples-metered.md"
+
+// metered is two proxies with one ledger, in front of three stand-ins.
+type metered struct {
+	bin            string
+	env            []string
+	steady, doomed *process
+	standins       map[string]string // by upstream, where it is
+	limits         map[string]int64  // of testdata/metered.yaml, by bucket
+}
+
+// prices of tokens are those of the lists for models that they do not know.
+var standins = map[string][]string{
+	"openai": {"--limit", "tokens=100000000/1m", "--limit", "requests=100000/1m",
+		"--price", "input=21", "--price", "cached=21", "--price", "output=168"},
+	"anthropic": {"--limit", "output=100000000/1m", "--limit", "input=100000000/1m",
+		"--limit", "requests=100000/1m", "--price", "input=15", "--price", "output=75"},
+	"github": nil,
+}
+
+// ttl is how long a hold stays that nobody settles: longer than a stream lasts.
+const ttl = "20s"
+
+func newMetered(t *testing.T, bin, ledger string) *metered {
+	t.Helper()
+	dir := t.TempDir()
+	m := &metered{bin: bin, standins: map[string]string{},
+		limits: map[string]int64{"tokens": 1400, "output": 800}}
+	config := read(t, "testdata/metered.yaml") + "upstreams:\n"
+	lists := "default: openai\nupstreams:\n"
+	for name, args := range standins {
+		args = append([]string{"standin", name, "--listen", "127.0.0.1:0", "--pace", "30ms",
+			"--fault", "503/11"}, args...)
+		m.standins[name] = launch(t, bin, nil, "quotactl", args...).address
+		config += fmt.Sprintf("  %s: {endpoint: %q}\n", name, m.standins[name])
+		list := read(t, filepath.Join(root, "costs", name+".yaml"))
+		write(t, dir, name+".yaml", regexp.MustCompile(`ttl: \w+`).ReplaceAllString(list, "ttl: "+ttl))
+		lists += fmt.Sprintf("  %s: %s.yaml\n", name, name)
+	}
+	write(t, dir, "costs.yaml", lists)
+	m.env = []string{
+		"QUOTA_CONFIG=" + write(t, dir, "quota.yaml", config), "QUOTA_STATE_DIR=" + dir,
+		"QUOTA_LEDGER=" + ledger, "OPENAI_API_KEY=any", "ANTHROPIC_API_KEY=any", "GITHUB_TOKEN=any",
+	}
+	m.steady = launch(t, bin, m.env, "quotactl", "proxy", "--listen", "127.0.0.1:0")
+	m.doomed = launch(t, bin, m.env, "quotactl", "proxy", "--listen", "127.0.0.1:0")
+	return m
+}
+
+// whole is a bucket without its part.
+func whole(bucket string) string {
+	name, _, _ := strings.Cut(bucket, "/")
+	return name
+}
+
+// billed is what the stand-ins billed, by the names that the buckets have in the ledger.
+func (m *metered) billed(t *testing.T) map[string]int64 {
+	t.Helper()
+	names := strings.NewReplacer("claude-none-9", "other") // a model that the list does not know
+	all := map[string]int64{}
+	for name, address := range m.standins {
+		resp, err := http.Get(address + "standin/counts")
+		must(t, err)
+		defer resp.Body.Close()
+		var counts struct {
+			Units                map[string]int64
+			Denied, Failed, Open int64
+		}
+		must(t, json.NewDecoder(resp.Body).Decode(&counts))
+		if counts.Denied != 0 || counts.Open != 0 || (counts.Failed == 0) != (name == "github") {
+			t.Errorf("%s: %+v", name, counts) // what failed was tried again
+		}
+		for bucket, units := range counts.Units {
+			if bucket == "money" {
+				bucket += " of " + name
+			}
+			all[names.Replace(bucket)] += units
+		}
+	}
+	return all
+}
+
+// entry is a line of the log.
+type entry struct {
+	ID, Bucket string
+	Units      int64
+}
+
+func (m *metered) entries(t *testing.T) (all []entry) {
+	t.Helper()
+	for name := range m.standins {
+		var log struct{ Entries []entry }
+		m.ask(t, &log, "log", "--credential", name)
+		for _, e := range log.Entries {
+			if e.Bucket == "money" {
+				e.Bucket += " of " + name
+			}
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// hold is what is set aside of one bucket.
+type hold struct {
+	Reservation, Bucket string
+	Most, Left          int64
+}
+
+func (m *metered) held(t *testing.T) (all []hold) {
+	t.Helper()
+	for name := range m.standins {
+		var list struct{ Reservations []hold }
+		m.ask(t, &list, "reservations", "--credential", name)
+		all = append(all, list.Reservations...)
+	}
+	return all
+}
+
+// settled waits until nothing is held any more.
+func (m *metered) settled(t *testing.T) {
+	t.Helper()
+	for range 300 {
+		if len(m.held(t)) == 0 {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	t.Fatalf("still held: %+v", m.held(t))
+}
+
+// ask runs quotactl and reads its JSON.
+func (m *metered) ask(t *testing.T, into any, args ...string) {
+	t.Helper()
+	args = append([]string{filepath.Join(m.bin, "quotactl"), "-o", "json"}, args...)
+	must(t, json.Unmarshal(run(t, root, "env", append(m.env, args...)...), into))
+}
+
+// plan is what testdata/metered.mjs is to do, and seen what it saw of it.
+type plan struct {
+	Models  map[string]string `json:"models"`
+	Warm    int               `json:"warm"`
+	Streams int               `json:"streams"`
+	Queries int               `json:"queries"`
+	Short   int               `json:"short"`
+	Long    int               `json:"long"`
+	Most    int               `json:"most"`
+}
+
+type seen struct {
+	Calls, Whole, Cut, Denied, Broken, Queries int
+	Errors                                     []string
+}
+
+// What a model writes in a small call and in a stream, and how much it may.
+const warm, short, long, most = 25, 20, 200, 300
+
+// client is a run of testdata/metered.mjs.
+type client struct {
+	cmd *exec.Cmd
+	in  io.Writer
+	out *bufio.Reader
+	err *strings.Builder
+}
+
+func (m *metered) node(t *testing.T, proxy *process, p plan) *client {
+	t.Helper()
+	p.Warm, p.Short, p.Long, p.Most = warm, short, long, most
+	todo, err := json.Marshal(p)
+	must(t, err)
+	dir := t.TempDir()
+	modules, err := filepath.Abs("node/node_modules")
+	must(t, err)
+	must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	need(t, dir, "node", "-e", "import('openai')")
+	program := write(t, dir, "client.mjs",
+		snippet(t, guide, "js", proxy.address)+read(t, "testdata/metered.mjs"))
+	c := &client{cmd: exec.CommandContext(t.Context(), "node", program, string(todo)),
+		err: &strings.Builder{}}
+	c.cmd.Dir, c.cmd.Stderr = dir, c.err
+	c.in, err = c.cmd.StdinPipe()
+	must(t, err)
+	out, err := c.cmd.StdoutPipe()
+	must(t, err)
+	c.out = bufio.NewReader(out)
+	must(t, c.cmd.Start())
+	return c
+}
+
+// await reads a line that the client prints when it has come so far.
+func (c *client) await(t *testing.T, want string) {
+	t.Helper()
+	line, err := c.out.ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != want {
+		rest, _ := io.ReadAll(c.out)
+		t.Fatalf("the client prints %q instead of %q: %v\n%s%v\n%s", line, want, err, rest,
+			c.cmd.Wait(), c.err)
+	}
+}
+
+func (c *client) proceed(t *testing.T) {
+	t.Helper()
+	_, err := io.WriteString(c.in, "go\n")
+	must(t, err)
+}
+
+func (c *client) end(t *testing.T) (s seen) {
+	t.Helper()
+	text, err := io.ReadAll(c.out)
+	must(t, err)
+	if err := c.cmd.Wait(); err != nil {
+		t.Fatalf("the client: %v\n%s%s", err, text, c.err)
+	}
+	must(t, json.Unmarshal(text, &s))
+	return s
+}
+
+// curl is a call of a small answer by curl.
+func (m *metered) curl(t *testing.T, i int, args ...string) *exec.Cmd {
+	t.Helper()
+	body := fmt.Sprintf(`{"model":"gpt-c","max_tokens":%d,"messages":[{"role":"user",`+
+		`"content":"%04d [[output:%d]]"}]}`, most, i, short)
+	args = append([]string{"-sS", "--fail", "-o", "/dev/null", "-H", "Content-Type: application/json",
+		"-d", body, m.steady.address + "openai/v1/chat/completions"}, args...)
+	return exec.CommandContext(t.Context(), "curl", args...)
+}
+
+// curlStream reads a stream by curl, or only the beginning of each third.
+func (m *metered) curlStream(t *testing.T, i int, begun chan<- string) {
+	body := fmt.Sprintf(`{"model":"gpt-c","max_tokens":%d,"stream":true,"stream_options":`+
+		`{"include_usage":true},"messages":[{"role":"user","content":"%04d [[output:%d]]"}]}`,
+		most, i, long)
+	cmd := exec.CommandContext(t.Context(), "curl", "-sSN", "-H", "Content-Type: application/json",
+		"-d", body, m.steady.address+"openai/v1/chat/completions")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Error(err)
+		begun <- ""
+		return
+	}
+	lines := bufio.NewReader(out)
+	first, _ := lines.ReadString('\n')
+	begun <- first
+	if i%3 == 0 {
+		for range 9 {
+			_, _ = lines.ReadString('\n')
+		}
+		cmd.Process.Kill()
+	}
+	_, _ = io.Copy(io.Discard, lines)
+	_ = cmd.Wait() // it may have been cut
+}
