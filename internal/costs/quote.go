@@ -146,7 +146,8 @@ func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, er
 	env := formula.Env{methodFact: m.ID, "query": query, "path": m.values(r),
 		"header": r.Header.Get, "body_bytes": len(body)}
 	var doc any
-	if m.needsJSON {
+	bodiless := len(body) == 0 && (r.Method == http.MethodGet || r.Method == http.MethodDelete)
+	if m.needsJSON && !bodiless {
 		encoding := r.Header.Get("Content-Encoding")
 		switch {
 		case encoding != "" && encoding != "identity":
