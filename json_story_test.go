@@ -61,6 +61,11 @@ ingestor version
 quotactl config check
 quotactl config init
 quotactl costs
+quotactl costs anthropic.messages.create
+quotactl costs check list.yaml
+quotactl costs test list.yaml --request request.http
+quotactl costs test list.yaml --request request.http --response response.http
+quotactl costs test list.yaml --request request.http --response refused.http
 ingestor once --region US,GB
 ingestor once --region US
 ingestor report freshness
@@ -108,6 +113,7 @@ func playJSON(t *testing.T, page map[string]fieldsOf) map[string]fieldsOf {
 	file := filepath.Join(dir, "config.yaml")
 	must(t, os.WriteFile(file, fmt.Appendf(nil, jsonConfig, noon,
 		strings.Repeat("0f", 32)), 0o600))
+	jsonCall(t, dir)
 	env := []string{"HOME=" + dir, "QUOTA_STATE_DIR=" + dir, "QUOTA_CONFIG=" + file,
 		"YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream.URL + "/"}
 	seen, id := make(map[string]fieldsOf), ""
@@ -132,6 +138,25 @@ func playJSON(t *testing.T, page map[string]fieldsOf) map[string]fieldsOf {
 		}
 	}
 	return seen
+}
+
+// jsonCall writes a price list, and a call with two answers.
+func jsonCall(t *testing.T, dir string) {
+	t.Helper()
+	list := strings.Replace(read(t, "costs/anthropic.yaml"), "output: min(body.max_tokens, p95)",
+		"output: {estimate: 100, most: body.max_tokens}", 1)
+	for name, text := range map[string]string{
+		"list.yaml": list,
+		"request.http": "POST /v1/messages HTTP/1.1\nHost: api.anthropic.com\n\n" +
+			`{"model":"claude-sonnet-4-5","max_tokens":200}`,
+		"response.http": "HTTP/1.1 200 OK\nanthropic-ratelimit-output-tokens-limit: 8000\n" +
+			"anthropic-ratelimit-output-tokens-remaining: 812\n" +
+			"anthropic-ratelimit-output-tokens-reset: 2026-11-22T15:04:05Z\n\n{}",
+		"refused.http": "HTTP/1.1 429 Too Many Requests\nretry-after: 30\n\n" +
+			`{"error":{"type":"rate_limit_error","message":"slow down"}}`,
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
 }
 
 // runJSON is what a command prints. It may end with any exit code. A last word such as ledger=URL
@@ -160,12 +185,14 @@ var several = []string{"status", "forecast", "ledger", "config", "version", "cos
 
 // titleOf is the heading that names a command.
 func titleOf(page map[string]fieldsOf, command string) string {
+	found, longest := command, 0
 	for title := range page {
 		for name := range strings.SplitSeq(title, ", ") {
-			if command == name || strings.HasPrefix(command, name+" ") {
-				return title
+			begins := command == name || strings.HasPrefix(command, name+" ")
+			if begins && len(name) > longest { // costs test, and not costs
+				found, longest = title, len(name)
 			}
 		}
 	}
-	return command
+	return found
 }

@@ -127,6 +127,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 			"ingestor plan", "ingestor plan --from 2026-11-01 --days 30 --schedule */1_*_*_*_*",
 			"quotactl status", "quotactl log", "quotactl log --by region", "quotactl forecast",
 			"quotactl costs", "quotactl costs youtube.search.list",
+			"quotactl costs anthropic.messages.create", "quotactl costs --upstream openai",
 			"quotactl explain --units 20000",
 			"quotactl spend --units 9400 --label job=x", "quotactl spend --units 9300",
 			"quotactl spend --units 9300 --manual",

@@ -13,38 +13,54 @@ import (
 )
 
 type priceList struct {
-	Version string      `json:"version"`
-	Profile string      `json:"profile"`
-	Methods []pricing   `json:"methods"`
-	Buckets []dailyUnit `json:"buckets"`
+	Version  string      `json:"version"`
+	Profile  string      `json:"profile"`
+	Methods  []pricing   `json:"methods"`
+	Buckets  []dailyUnit `json:"buckets"`
+	Upstream string      `json:"upstream"`
 }
 
 type pricing struct {
 	Method string           `json:"method"`
 	Route  string           `json:"route"`
-	Cost   map[string]int64 `json:"cost"`
+	Cost   map[string]int64 `json:"cost"` // what is the same for each call
 	Status string           `json:"status"`
 	Source string           `json:"source"`
 	Date   string           `json:"date"`
 	Note   *string          `json:"note"`
+	Known  bool             `json:"known"` // cost is all that a call takes
+	Terms  []term           `json:"terms"`
 
 	costs []quota.Cost
 }
 
+// term is what a call takes from one bucket, as the list writes it.
+type term struct {
+	Bucket string  `json:"bucket"`
+	Take   *string `json:"take"`
+	Hold   *string `json:"hold"`
+	Settle *string `json:"settle"`
+}
+
 type dailyUnit struct {
-	Bucket   string `json:"bucket"`
-	Units    int64  `json:"units"`
-	Timezone string `json:"timezone"`
+	Bucket   string   `json:"bucket"`
+	Units    int64    `json:"units"`
+	Timezone string   `json:"timezone"`
+	Unit     string   `json:"unit"`
+	Split    []string `json:"split"`
 }
 
 func (a *app) costs() *cobra.Command {
-	return &cobra.Command{
+	var upstream string
+	c := &cobra.Command{
 		Use:   "costs [METHOD]",
 		Short: "Show the price list",
 		Long: `costs shows what one call of each method takes from which buckets, and the source of
-the figure. "unverified" means that no published source confirms it.`,
+the figure. "unverified" means that no published source confirms it. What depends on the request, or
+is known only after the call, has no number: name the method to see how it is computed.`,
 		Example: `  quotactl costs
   quotactl costs youtube.search.list
+  quotactl costs --upstream anthropic
   quotactl costs -o json | jq '.methods[] | select(.cost.default > 50) | .method'`,
 		Args: cli.Optional("METHOD"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -52,34 +68,93 @@ the figure. "unverified" means that no published source confirms it.`,
 			if err != nil {
 				return err
 			}
-			methods := cfg.Costs.Methods()
-			if len(args) == 1 {
-				m, err := cfg.Costs.Lookup(args[0])
-				if err != nil {
-					return err
-				}
-				methods = []costs.Method{m}
+			list, err := priced(cfg.Prices, upstream, args)
+			if err != nil {
+				return err
 			}
-			list := newPriceList(cfg.Costs, methods)
 			return a.Print(list, func() error { return a.priceTable(list) })
 		},
 	}
+	c.Flags().StringVar(&upstream, "upstream", "", "whose prices (default: the list's default, "+
+		"or that of METHOD)")
+	c.AddCommand(a.costsCheck(), a.costsTest())
+	return c
+}
+
+// priced is the price list of an upstream, or one method of it.
+func priced(from *costs.List, upstream string, args []string) (priceList, error) {
+	table, err := from.Upstream(upstream)
+	if err != nil {
+		return priceList{}, cli.Usagef("%w", err)
+	}
+	methods := table.Methods()
+	if len(args) == 1 {
+		var m costs.Method
+		if upstream == "" {
+			table, m, err = from.Lookup(args[0])
+		} else {
+			m, err = table.Lookup(args[0])
+		}
+		if err != nil {
+			return priceList{}, err
+		}
+		methods = []costs.Method{m}
+	}
+	return newPriceList(table, methods), nil
 }
 
 func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 	list := priceList{Version: table.Version, Profile: table.ProfileName(), Methods: []pricing{},
-		Buckets: []dailyUnit{}}
+		Buckets: []dailyUnit{}, Upstream: table.Upstream}
 	for _, m := range methods {
-		list.Methods = append(list.Methods, pricing{
+		p := pricing{
 			Method: m.ID, Route: m.Verb + " " + m.Path, Cost: quota.UnitsOf(m.Costs),
-			Status: m.Source.Status,
-			Source: m.Source.Text, Date: m.Source.Date, Note: report.OrNull(m.Note), costs: m.Costs,
-		})
+			Status: m.Source.Status, Source: m.Source.Text, Date: m.Source.Date,
+			Note: report.OrNull(m.Note), Known: m.Known(), Terms: []term{}, costs: m.Costs,
+		}
+		for _, of := range m.Terms {
+			p.Terms = append(p.Terms, term{of.Bucket, report.OrNull(of.Take),
+				report.OrNull(of.Hold), report.OrNull(of.Settle)})
+		}
+		list.Methods = append(list.Methods, p)
 	}
 	for _, b := range table.Buckets() {
-		list.Buckets = append(list.Buckets, dailyUnit{b.Name, b.Daily, b.Reset.ZoneName()})
+		list.Buckets = append(list.Buckets, dailyUnit{b.Name, b.Daily, b.Reset.ZoneName(),
+			b.Unit.String(), append([]string{}, b.Split...)})
 	}
 	return list
+}
+
+// words are what a call takes: the units that are known, and from where the others come.
+func (p pricing) words() string {
+	var parts []string
+	fixed := map[string]bool{}
+	for _, c := range p.costs {
+		parts = append(parts, fmt.Sprintf("%d %s", c.Units, c.Bucket))
+		whole, _, _ := strings.Cut(c.Bucket, "/")
+		fixed[whole] = true
+	}
+	for _, t := range p.Terms {
+		if !fixed[t.Bucket] {
+			parts = append(parts, t.Bucket)
+		}
+	}
+	return strings.Join(parts, " + ")
+}
+
+// lines say how what is not known beforehand is computed.
+func (p pricing) lines() (lines []string) {
+	for _, t := range p.Terms {
+		for _, of := range []struct {
+			what string
+			text *string
+		}{{"take", t.Take}, {"hold", t.Hold}, {"settle", t.Settle}} {
+			if of.text != nil {
+				lines = append(lines, fmt.Sprintf("%s %s: %s", of.what, t.Bucket, *of.text))
+			}
+		}
+	}
+	return lines
 }
 
 func (a *app) priceTable(list priceList) error {
@@ -90,14 +165,13 @@ func (a *app) priceTable(list priceList) error {
 		if m.Note != nil {
 			source += "; " + *m.Note
 		}
-		var parts []string
-		for _, c := range m.costs {
-			parts = append(parts, fmt.Sprintf("%d %s", c.Units, c.Bucket))
-		}
-		t.AppendRow([]any{m.Method, strings.Join(parts, " + "), m.Status, m.Date, source})
+		t.AppendRow([]any{m.Method, m.words(), m.Status, m.Date, source})
 	}
 	err := s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 16),
 		cli.Drop("source"))
+	if err == nil && len(list.Methods) == 1 && !list.Methods[0].Known {
+		err = s.Say("\n%s\n", strings.Join(list.Methods[0].lines(), "\n"))
+	}
 	// whole, since the table may have cut it
 	if err == nil && len(list.Methods) == 1 && s.Width > 0 {
 		err = s.Say("\nsource: %s\n", list.Methods[0].Source)

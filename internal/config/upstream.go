@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -127,7 +128,7 @@ func (r *reader) pricesFrom(ctx context.Context, n *yaml.Node) {
 	}
 	path = r.path(path)
 	r.cfg.Prices, r.cfg.Costs, r.cfg.CostsFile = nil, nil, path
-	list, err := ReadPrices(ctx, path)
+	list, err := readPrices(ctx, path)
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			r.Add(n, "costs: %s: %s", path, strings.TrimSpace(line))
@@ -137,9 +138,33 @@ func (r *reader) pricesFrom(ctx context.Context, n *yaml.Node) {
 	r.setPrices(list)
 }
 
-// ReadPrices reads the price list at path, and the files in its folder that it names. An error has
-// a line for each problem.
-func ReadPrices(ctx context.Context, path string) (*costs.List, error) {
+// Prices reads the price list at path, and the files in its folder that it names. An error is an
+// *Error with all that is wrong.
+func Prices(ctx context.Context, path string) (*costs.List, error) {
+	list, err := readPrices(ctx, path)
+	if err == nil {
+		return list, nil
+	}
+	all, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil, fail(path, "%v", err)
+	}
+	var problems []Problem
+	for _, err := range all.Unwrap() {
+		problem, ok := errors.AsType[*costs.Problem](err)
+		if !ok {
+			return nil, fail(path, "%v", err)
+		}
+		where := path
+		if problem.File != "" {
+			where = filepath.Join(filepath.Dir(path), problem.File)
+		}
+		problems = append(problems, Problem{where, problem.Line, problem.Text})
+	}
+	return nil, &Error{problems}
+}
+
+func readPrices(ctx context.Context, path string) (*costs.List, error) {
 	data, err := textfile.ReadPipe(ctx, path, costs.MaxFile)
 	if err != nil {
 		return nil, reason(err)

@@ -236,6 +236,8 @@ func TestEachRule(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"errors":[{"message":"Throttled"}]}`: "throttled calls/x.chat.unknown", `{"errors":[]}`: "",
 		`{"errors":"Throttled"}`: "", `[]`: "",
+		// a rule without a status is not asked of a success
+		`{"error":{"details":[{"metadata":{"unit":"1/d/p"}}]}}`: "",
 	} {
 		out, got := answered(chat, 200, json, body, 9), ""
 		if r := out.Refusal; r != nil {

@@ -21,7 +21,7 @@ type Lesson struct {
 	Limit     int64        // 0 where it does not say
 	Remaining int64        // -1 where it does not say
 	Reset     Moment
-	Why       string // where it says so: "anthropic-ratelimit-tokens-remaining"
+	Why       string // where it says so: "x-ratelimit-remaining"
 }
 
 // Moment is a time that an answer tells: At, or After some time from now. The zero Moment is none.

@@ -84,47 +84,6 @@ func (r *reader) method(id string, key, n *yaml.Node) {
 	r.table.listed[id] = m
 }
 
-// needs notes what of a request must be read to price a call of the method.
-func (r *reader) needs(m *Method) {
-	note := func(f *formula.Formula) {
-		if f != nil {
-			m.needsJSON = m.needsJSON || f.Uses("body", "count")
-			m.needsBody = m.needsBody || m.needsJSON || f.Uses("body_bytes")
-		}
-	}
-	var facts []string
-	for _, term := range m.Terms {
-		facts = append(facts, r.table.buckets[r.places[term.Bucket]].Split...)
-	}
-	m.parted = slices.ContainsFunc(facts, func(name string) bool { return name != methodFact })
-	if p := m.rules; p != nil {
-		var used []*formula.Formula
-		for _, a := range p.takes {
-			used = append(used, a.units)
-		}
-		for _, h := range p.holds {
-			used = append(used, h.units, h.most)
-		}
-		for _, f := range used {
-			note(f)
-		}
-		used = append(used, p.free)
-		used = slices.AppendSeq(used, maps.Values(p.settles))
-		used = slices.AppendSeq(used, maps.Values(p.failed))
-		for _, f := range r.table.facts {
-			uses := func(u *formula.Formula) bool { return u != nil && u.Uses(f.name) }
-			if slices.ContainsFunc(used, uses) {
-				facts = append(facts, f.name)
-			}
-		}
-	}
-	for _, f := range r.table.facts {
-		if slices.Contains(facts, f.name) {
-			note(f.text)
-		}
-	}
-}
-
 // price reads what a method takes.
 func (r *reader) price(n *yaml.Node, m *Method, parts map[string]*yaml.Node) {
 	if cost := parts["cost"]; cost != nil {

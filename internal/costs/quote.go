@@ -146,8 +146,7 @@ func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, er
 	env := formula.Env{methodFact: m.ID, "query": query, "path": m.values(r),
 		"header": r.Header.Get, "body_bytes": len(body)}
 	var doc any
-	bodiless := len(body) == 0 && (r.Method == http.MethodGet || r.Method == http.MethodDelete)
-	if m.needsJSON && !bodiless {
+	if m.needsJSON && len(body) > 0 {
 		encoding := r.Header.Get("Content-Encoding")
 		switch {
 		case encoding != "" && encoding != "identity":

@@ -69,6 +69,9 @@ func TestQuote(t *testing.T) {
 			"calls/x.chat.unknown 1, input/other 7, output/other 1000 to 4096, money 61440"},
 		{"x.chat", "POST /v1/chat", `{"max":0}`, nil,
 			"calls/x.chat.unknown 1, input/unknown 3, output/unknown 1, money 1"},
+		// no body at all, as of a GET
+		{"x.chat", "POST /v1/chat", "", nil,
+			"calls/x.chat.unknown 1, input/unknown 1, output/unknown 1000 to 4096, money 61440"},
 		{"x.list", "GET /v1/list?ids=a,b,c&ids=d", "", nil, "calls/x.list.unknown 3"},
 		{"x.put", "PUT /v1/put", "", nil, "daily 2"},
 		{"x.posts", "GET /v1/posts", "", nil, "daily 100"},
@@ -98,7 +101,7 @@ func TestQuote(t *testing.T) {
 func TestQuoteRefuses(t *testing.T) {
 	table := all(t)
 	for body, want := range map[string]string{
-		"":                                 "cannot price x.chat: its body cannot be read: it is not JSON",
+		"model=small":                      "cannot price x.chat: its body cannot be read: it is not JSON",
 		"{":                                "not JSON",
 		`{"model":"a","model":"b"}`:        "a key appears twice",
 		`{"max":-5}`:                       "cannot price x.chat of output: body.max ?? 4096 is negative: -5",
@@ -132,6 +135,18 @@ func TestEstimateWithoutWorstCase(t *testing.T) {
 	_, err = table.Quote("x.chat", call(t, "POST /v1/chat", "{}"), []byte("{}"), nil)
 	if err == nil || !strings.Contains(err.Error(), "p95 is not a finite number") {
 		t.Error(err)
+	}
+}
+
+// TestEstimateAboveTheWorstCase: no more is held than a call can take.
+func TestEstimateAboveTheWorstCase(t *testing.T) {
+	text := strings.Replace(read(t, "all-keys.yaml"), `"min(body.max ?? 4096, p95, 1000)"`, "1000", 1)
+	table, err := costs.Parse([]byte(text))
+	must(t, err)
+	const body = `{"max":100}`
+	q, err := table.Quote("x.chat", call(t, "POST /v1/chat", body), []byte(body), nil)
+	if got := quoted(q.Costs); err != nil || !strings.Contains(got, "output/unknown 100, ") {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 

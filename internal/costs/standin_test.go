@@ -152,6 +152,11 @@ func TestStandinsAgree(t *testing.T) {
 		{name: "openai", prices: map[string]float64{"input": 21},
 			requests: []string{`POST /v1/embeddings {"model":"some","input":"abc"}`}},
 
+		{name: "anthropic", limits: "output=200/1m", faults: "529@4",
+			prices: map[string]float64{"input": 3, "written": 3.75, "cached": 0.3, "output": 15},
+			requests: []string{claude, withStream(claude), claude, claude, claude,
+				strings.Replace(claude, "claude-sonnet-4-5", "claude-sonnet-4", 1)}},
+
 		{name: "github", requests: []string{"GET /repos/o/r",
 			"GET /repos/o/r | If-None-Match: ETAG", "POST /repos/o/r/issues {}",
 			"GET /missing", "GET /rate_limit", "DELETE /repos/o/r",
@@ -221,23 +226,6 @@ func TestStandinsAgree(t *testing.T) {
 		}
 		j.agree(test.over)
 	}
-}
-
-// TestAnthropicAgrees: its list counts by classes of models, the stand-in by models.
-func TestAnthropicAgrees(t *testing.T) {
-	j := judge(t, "anthropic", "output=200/1m")
-	j.standin.Prices = map[string]float64{"input": 3, "written": 3.75, "cached": 0.3, "output": 15}
-	j.standin.Faults = []standin.Fault{{Kind: "529", From: 4, To: 4}}
-	for _, request := range []string{claude, withStream(claude), claude, claude, claude} {
-		j.send(request)
-	}
-	for bucket, units := range j.took {
-		if whole, _, split := strings.Cut(bucket, "/"); split {
-			delete(j.took, bucket)
-			j.took[whole+"/claude-sonnet-4-5"] = units
-		}
-	}
-	j.agree("")
 }
 
 // TestStandinsRefuse: what each list makes of a refusal.

@@ -42,8 +42,8 @@ func (u Unit) String() string {
 	return u.Name
 }
 
-// Text is an amount as people read it: "$12.40", and "1240 tokens" of what has no sign. Less than a
-// cent is rounded up.
+// Text is an amount as people read it: "$12.40", and "1240 tokens" of what has no sign. Fractions of
+// a cent are rounded up, except in what is less than a dollar: "$0.003092".
 func (u Unit) Text(units int64) string {
 	if u.Name != dollar {
 		return fmt.Sprintf("%d %s", units, u.Name)
@@ -53,6 +53,9 @@ func (u Unit) Text(units int64) string {
 		sign, units = "-", -units
 	}
 	cent := u.Scale / 100
+	if units < u.Scale && units%cent != 0 {
+		return fmt.Sprintf("%s$0.%06d", sign, units*1_000_000/u.Scale)
+	}
 	cents := (units + cent - 1) / cent
 	return fmt.Sprintf("%s$%d.%02d", sign, cents/100, cents%100)
 }

@@ -3,12 +3,14 @@ package standin
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// anthropic counts requests, input and output tokens by model. Input that was read from a cache is
-// free of limits. What a model may write is held until it has written.
+// anthropic counts requests, input and output tokens by class of model. Input that was read from a
+// cache is free of limits. What a model may write is held until it has written.
 var anthropic = api{
 	limits: map[string][]Limit{
 		"requests": {{Units: 50, Window: time.Minute}},
@@ -27,8 +29,20 @@ var anthropic = api{
 	serve:  serveAnthropic,
 	fail:   failAnthropic,
 	deny:   denyAnthropic,
-	failed: func(c *call) string { return part("requests", c.model()) },
+	failed: func(c *call) string { return part("requests", class(c.model())) },
 	every:  true,
+}
+
+var modelClass = regexp.MustCompile(`^claude-(?:(3-5)-)?(opus|sonnet|haiku)(?:-(\d))?\b`)
+
+// class is what shares limits: all versions of opus-4, of sonnet-4, of haiku-3.5. A model with a
+// name of another form is a class of its own.
+func class(model string) string {
+	m := modelClass.FindStringSubmatch(model)
+	if m == nil || m[1]+m[3] == "" {
+		return model
+	}
+	return m[2] + "-" + strings.ReplaceAll(m[1], "-", ".") + m[3]
 }
 
 func serveAnthropic(c *call) {
@@ -87,8 +101,9 @@ func (c *call) messages() {
 		return
 	}
 	g := c.generate(q.MaxTokens)
-	if !c.admit(one(part("requests", g.model), 1), one(part("input", g.model), g.fresh()),
-		cost{bucket: part("output", g.model), billed: g.output, held: g.most},
+	of := class(g.model)
+	if !c.admit(one(part("requests", of), 1), one(part("input", of), g.fresh()),
+		cost{bucket: part("output", of), billed: g.output, held: g.most},
 		paid(c.money(g))) {
 		return
 	}
@@ -154,7 +169,7 @@ func (c *call) anthropicHeaders(model string) {
 	}
 	for _, l := range [][2]string{{"requests", "Requests"}, {"input", "Input-Tokens"},
 		{"output", "Output-Tokens"}} {
-		g, ok := c.gauge(part(l[0], model), 0)
+		g, ok := c.gauge(part(l[0], class(model)), 0)
 		if !ok {
 			continue
 		}

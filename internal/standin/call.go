@@ -244,11 +244,9 @@ func (c *call) send(status int, text []byte) {
 	case "bomb":
 		c.header("Content-Encoding", "gzip")
 		c.w.WriteHeader(status)
-		z := gzip.NewWriter(c.w)
-		for zeros, n := make([]byte, 1<<20), 0; n < 64 && c.wait(0); n++ {
-			_, _ = z.Write(zeros)
+		for mebibyte, n := pack(make([]byte, 1<<20)), 0; n < 64 && c.wait(0); n++ {
+			_, _ = c.w.Write(mebibyte) // members of gzip may follow one another
 		}
-		_ = z.Close()
 		return
 	case "endless":
 		c.w.WriteHeader(status)
@@ -269,14 +267,18 @@ func (c *call) send(status int, text []byte) {
 // write answers a body, packed if the client takes gzip.
 func (c *call) write(status int, text []byte) {
 	if len(text) > 0 && strings.Contains(c.r.Header.Get("Accept-Encoding"), "gzip") {
-		var packed bytes.Buffer
-		z := gzip.NewWriter(&packed)
-		_, _ = z.Write(text)
-		_ = z.Close()
 		c.header("Content-Encoding", "gzip")
 		c.header("Vary", "Accept-Encoding")
-		text = packed.Bytes()
+		text = pack(text)
 	}
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(text)
+}
+
+func pack(text []byte) []byte {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write(text)
+	_ = z.Close()
+	return packed.Bytes()
 }

@@ -300,6 +300,17 @@ func TestTokensOfAModel(t *testing.T) {
 	}
 }
 
+// TestClasses: dated versions of a model share its limits.
+func TestClasses(t *testing.T) {
+	for model, want := range map[string]string{"claude-sonnet-4-5-20250929": "sonnet-4",
+		"claude-opus-4-1": "opus-4", "claude-haiku-4": "haiku-4", "claude-3-5-haiku-latest": "haiku-3.5",
+		"claude-x": "claude-x", "claude-3-opus": "claude-3-opus", "claude-sonnet": "claude-sonnet"} {
+		if got := class(model); got != want {
+			t.Errorf("%s: %s, want %s", model, got, want)
+		}
+	}
+}
+
 // TestNotModified: an answer that the client has is free.
 func TestNotModified(t *testing.T) {
 	s, url := play(t, "github")

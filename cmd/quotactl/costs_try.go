@@ -1,0 +1,295 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// tried is what a price list makes of one call.
+type tried struct {
+	Upstream string         `json:"upstream"`
+	Method   string         `json:"method"`
+	Known    bool           `json:"known"` // the price, before the call
+	Lapse    *string        `json:"lapse"`
+	TTL      *int64         `json:"ttl_seconds"`
+	Units    []triedUnits   `json:"units"`
+	Missing  []string       `json:"missing"`
+	Lessons  []triedLesson  `json:"lessons"`
+	Refusal  *triedRefusal  `json:"refusal"`
+	table    *costs.Table   // of the upstream
+	answered *costs.Outcome // nil without a response
+}
+
+type triedUnits struct {
+	Bucket  string `json:"bucket"`
+	Unit    string `json:"unit"`
+	Before  int64  `json:"before"`
+	Most    *int64 `json:"most"`
+	Settled *int64 `json:"settled"`
+}
+
+type triedLesson struct {
+	Bucket    string       `json:"bucket"`
+	Window    *string      `json:"window"`
+	Limit     *int64       `json:"limit"`
+	Remaining *int64       `json:"remaining"`
+	ResetAt   *report.Time `json:"reset_at"`
+	ResetIn   *int64       `json:"reset_in_seconds"`
+	From      string       `json:"from"`
+}
+
+type triedRefusal struct {
+	Kind    string       `json:"kind"`
+	As      *string      `json:"as"`
+	Reason  *string      `json:"reason"`
+	Message *string      `json:"message"`
+	Bucket  *string      `json:"bucket"`
+	Metric  *string      `json:"metric"`
+	Window  bool         `json:"until_window_ends"`
+	UntilAt *report.Time `json:"until_at"`
+	UntilIn *int64       `json:"until_in_seconds"`
+}
+
+// tryFlags are the files of one call, and what it is where they do not say.
+type tryFlags struct{ request, response, upstream, method string }
+
+func (a *app) costsTest() *cobra.Command {
+	var f tryFlags
+	c := &cobra.Command{
+		Use:   "test FILE --request REQ [--response RESP]",
+		Short: "Show what a price list makes of one call, without making it",
+		Long: `test reads a request and its response from files, as they were sent, and shows what
+the price list makes of them: which method it is, what would be set aside before the call and
+settled after it, what the answer tells about the buckets, or why it refuses. Nothing is sent and
+nothing is charged.
+
+A file has an HTTP message, as curl -i prints it; or, if its name ends in .json, a body alone. Name
+the method of such a request with --method.`,
+		Example: `  quotactl costs test costs/anthropic.yaml --request call.http --response answer.http
+  quotactl costs test costs.yaml --upstream openai --method openai.chat.create --request body.json`,
+		Args: cli.Args("FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.request == "" {
+				return cli.Hint(cli.Usagef("--request is missing"), "usage: %s", c.UseLine())
+			}
+			list, err := config.Prices(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			out, err := f.try(c.Context(), list)
+			if err != nil {
+				return err
+			}
+			return a.Print(out, func() error { return a.sayTried(out) })
+		},
+	}
+	c.Flags().StringVar(&f.request, "request", "", "file with the request")
+	c.Flags().StringVar(&f.response, "response", "", "file with the response")
+	c.Flags().StringVar(&f.upstream, "upstream", "", "whose request it is (default: by its Host)")
+	c.Flags().StringVar(&f.method, "method", "", "the method that it calls (default: by its route)")
+	return c
+}
+
+// try quotes the request and observes the response.
+func (f tryFlags) try(ctx context.Context, list *costs.List) (out tried, err error) {
+	verb, target, err := f.route(list)
+	if err != nil {
+		return out, err
+	}
+	r, body, err := readRequest(ctx, f.request, verb, target)
+	if err != nil {
+		return out, err
+	}
+	if out.table, err = f.table(list, r.Host); err != nil {
+		return out, err
+	}
+	if out.Method = f.method; out.Method == "" {
+		if out.Method, err = out.table.Method(r); err != nil {
+			return out, err
+		}
+	}
+	quote, err := out.table.Quote(out.Method, r, body, nil)
+	if err != nil {
+		return out, err
+	}
+	out.quoted(quote)
+	if f.response == "" {
+		return out, nil
+	}
+	resp, body, err := readResponse(ctx, f.response)
+	if err != nil {
+		return out, err
+	}
+	observed := quote.Observe(resp.StatusCode, resp.Header)
+	observed.Write(body)
+	out.observed(observed.Close())
+	return out, nil
+}
+
+var templates = regexp.MustCompile(`\{[^}]*\}`)
+
+// route is the route of the method that was named, with a word for each {name}.
+func (f tryFlags) route(list *costs.List) (verb, target string, err error) {
+	if f.method == "" {
+		return "", "", nil
+	}
+	_, m, err := list.Lookup(f.method)
+	if err != nil {
+		return "", "", err
+	}
+	return m.Verb, templates.ReplaceAllString(m.Path, "x"), nil
+}
+
+// table is the list of the upstream that is named, that has the method, or that answers at the host.
+func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
+	if f.upstream != "" || f.method == "" {
+		name := f.upstream
+		for _, known := range list.Upstreams() {
+			t, err := list.Upstream(known)
+			if err == nil && name == "" && slices.Contains(t.Hosts, strings.ToLower(host)) {
+				name = known
+			}
+		}
+		return list.Upstream(name)
+	}
+	t, _, err := list.Lookup(f.method)
+	return t, err
+}
+
+func (out *tried) quoted(q costs.Quote) {
+	out.Upstream, out.Known = out.table.Upstream, q.Known
+	out.Missing, out.Lessons = []string{}, []triedLesson{}
+	if !q.Known {
+		out.Lapse, out.TTL = new(string(q.Lapse)), new(report.Seconds(q.TTL))
+	}
+	for _, c := range q.Costs {
+		b, _ := out.table.Bucket(c.Bucket)
+		units := triedUnits{Bucket: c.Bucket, Unit: b.Unit.String(), Before: c.Units}
+		if c.Most > 0 {
+			units.Most = new(c.Most)
+		}
+		out.Units = append(out.Units, units)
+	}
+}
+
+func (out *tried) observed(o costs.Outcome) {
+	out.answered = &o
+	for i, c := range o.Costs {
+		out.Units[i].Settled = new(c.Units)
+	}
+	out.Missing = append(out.Missing, o.Missing...)
+	for _, l := range o.Lessons {
+		lesson := triedLesson{Bucket: l.Bucket, From: l.Why}
+		if l.Window != (quota.Window{}) {
+			lesson.Window = new(l.Window.String())
+		}
+		if l.Limit > 0 {
+			lesson.Limit = new(l.Limit)
+		}
+		if l.Remaining >= 0 {
+			lesson.Remaining = new(l.Remaining)
+		}
+		lesson.ResetAt, lesson.ResetIn = moment(l.Reset)
+		out.Lessons = append(out.Lessons, lesson)
+	}
+	if r := o.Refusal; r != nil {
+		out.Refusal = &triedRefusal{Kind: string(r.Kind), As: report.OrNull(r.As),
+			Reason: report.OrNull(r.Reason), Message: report.OrNull(r.Message),
+			Bucket: report.OrNull(r.Bucket), Metric: report.OrNull(r.Metric), Window: r.Window}
+		out.Refusal.UntilAt, out.Refusal.UntilIn = moment(r.Until)
+	}
+}
+
+// moment is a time that an answer tells: one of the two, or neither.
+func moment(m costs.Moment) (at *report.Time, in *int64) {
+	if m.After > 0 {
+		return nil, new(report.Seconds(m.After))
+	}
+	if !m.At.IsZero() {
+		at = new(report.Time(m.At))
+	}
+	return at, nil
+}
+
+func (a *app) sayTried(out tried) error {
+	s := a.Screen()
+	price := "held before the call, settled after it"
+	if out.Known {
+		price = "known before the call"
+	}
+	if err := s.Say("%s of %s: %s\n\n", out.Method, out.Upstream, price); err != nil {
+		return err
+	}
+	t := s.Table("bucket", "before", "at most", "after")
+	for _, u := range out.Units {
+		b, _ := out.table.Bucket(u.Bucket)
+		text := func(units *int64) string {
+			if units == nil {
+				return ""
+			}
+			return b.Unit.Text(*units)
+		}
+		t.AppendRow([]any{u.Bucket, text(&u.Before), text(u.Most), text(u.Settled)})
+	}
+	if err := s.Draw(t); err != nil {
+		return err
+	}
+	if lines := out.lines(s); len(lines) > 0 {
+		return s.Say("\n%s\n", strings.Join(lines, "\n"))
+	}
+	return nil
+}
+
+// lines are what the answer says besides.
+func (out tried) lines(s cli.Screen) (lines []string) {
+	for _, path := range out.Missing {
+		lines = append(lines, "not in the answer, so settled as held: "+path)
+	}
+	if out.answered == nil {
+		return lines
+	}
+	until := func(m costs.Moment) string {
+		switch {
+		case m.After > 0:
+			return " in " + m.After.String()
+		case !m.At.IsZero():
+			return " at " + s.Moment(m.At)
+		}
+		return ""
+	}
+	for _, l := range out.answered.Lessons {
+		line := "the answer tells of " + l.Bucket
+		if l.Remaining >= 0 {
+			line += fmt.Sprintf(": %d left", l.Remaining)
+		}
+		if reset := until(l.Reset); reset != "" {
+			line += ", reset" + reset
+		}
+		lines = append(lines, line+" ("+l.Why+")")
+	}
+	if r := out.answered.Refusal; r != nil {
+		line := "refused: " + cmp.Or(r.As, string(r.Kind))
+		if r.Bucket != "" {
+			line += " (" + r.Bucket + ")"
+		}
+		if r.Window {
+			line += " until its window ends"
+		} else if at := until(r.Until); at != "" {
+			line += ", again" + at
+		}
+		lines = append(lines, strings.TrimRight(line+": "+cmp.Or(r.Message, r.Reason), ": "))
+	}
+	return lines
+}

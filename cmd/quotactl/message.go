@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/costs/answer"
+	"quotabudget/internal/textfile"
+)
+
+// maxMessage is how many bytes a file with a request or a response may have.
+const maxMessage = 32 << 20
+
+// message is an HTTP message as somebody has written it down: its first line, its header and its
+// body, which is the rest of the file whatever the header says of its length.
+func message(ctx context.Context, path string) (head, body []byte, err error) {
+	data, err := textfile.ReadPipe(ctx, path, maxMessage)
+	if err != nil {
+		return nil, nil, err
+	}
+	if strings.EqualFold(filepath.Ext(path), ".json") {
+		return nil, data, nil
+	}
+	data = bytes.TrimLeft(data, "\r\n")
+	at, length := bytes.Index(data, []byte("\n\r\n")), 3
+	if plain := bytes.Index(data, []byte("\n\n")); at < 0 || plain >= 0 && plain < at {
+		at, length = plain, 2
+	}
+	if at < 0 {
+		return data, nil, nil
+	}
+	return data[:at], data[at+length:], nil
+}
+
+// readRequest reads a file with a request. A .json file has the body alone; verb and path are then
+// those of the method.
+func readRequest(ctx context.Context, path, verb, target string) (*http.Request, []byte, error) {
+	head, body, err := message(ctx, path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("request: %s: %w", path, err)
+	}
+	if head == nil {
+		if verb == "" {
+			return nil, nil, cli.Hint(cli.Usagef("%s has a body alone", path),
+				"say what it is the body of: --method ID")
+		}
+		head = fmt.Appendf(nil, "%s %s\r\nContent-Type: application/json", verb, target)
+	}
+	first, rest, _ := strings.Cut(string(head), "\n")
+	words := strings.Fields(first)
+	if len(words) < 2 {
+		return nil, nil, fmt.Errorf("request: %s begins with no request line, such as "+
+			"POST /v1/things", path)
+	}
+	text := fmt.Sprintf("%s %s HTTP/1.1\r\n%s\r\n\r\n", words[0], words[1], strings.TrimSpace(rest))
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("request: %s: %w", path, err)
+	}
+	return r, body, nil
+}
+
+// readResponse reads a file with a response. A .json file has the body of a success alone.
+func readResponse(ctx context.Context, path string) (*http.Response, []byte, error) {
+	head, body, err := message(ctx, path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("response: %s: %w", path, err)
+	}
+	if head == nil {
+		head = []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json")
+	}
+	first, rest, _ := strings.Cut(string(head), "\n")
+	words := strings.Fields(first)
+	if len(words) < 2 || !strings.HasPrefix(words[0], "HTTP/") {
+		return nil, nil, fmt.Errorf("response: %s begins with no status line, such as "+
+			"HTTP/1.1 200 OK", path)
+	}
+	text := fmt.Sprintf("HTTP/1.1 %s\r\n%s\r\n\r\n", strings.Join(words[1:], " "),
+		strings.TrimSpace(rest))
+	resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(text)), nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("response: %s: %w", path, err)
+	}
+	resp.Body.Close()
+	body, err = unpacked(resp.Header, body)
+	return resp, body, err
+}
+
+// unpacked is a body that is as packed as its header says; some tools write it down unpacked.
+func unpacked(h http.Header, body []byte) ([]byte, error) {
+	from, err := answer.Unpack(h.Get("Content-Encoding"), bytes.NewReader(body), maxMessage)
+	if err != nil {
+		return body, nil
+	}
+	plain, err := io.ReadAll(from)
+	if err != nil && !errors.Is(err, answer.ErrTooLong) {
+		return body, nil
+	}
+	return plain, err
+}
