@@ -83,6 +83,9 @@ quotactl reservations
 quotactl draw $id 2
 quotactl commit $id --units 1
 quotactl reserve 6 --ttl 1h
+quotactl settle $id default=8
+quotactl settle $id default=8
+quotactl reserve 6 --ttl 1h
 quotactl release $id
 quotactl explain --units 50
 quotactl log

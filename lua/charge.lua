@@ -96,7 +96,7 @@ for n, b in ipairs(buckets) do
     end
   end
   if b.total + units > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
-  b.units, b.room = units, b.suspended > stamp and 0 or room - b.live
+  b.units, b.room = units, limits > 0 and b.suspended > stamp and 0 or room - b.live
 end
 
 if never > 0 then return {-5, never} end
@@ -145,9 +145,9 @@ for n, b in ipairs(buckets) do
   local hold_until
   if ttl > 0 then
     hold_until = stamp + ttl
-    local rest = format('%d:%d:%d:', b.units, stamp, b.flags)
-    if b.flags > 1 then rest = rest .. format('%d:', b.most) .. mark .. ':' .. run .. ':' end
-    R.add(b, id, b.units, hold_until, rest .. (ARGV[6] or ''))
+    local note = ARGV[6] or ''
+    if b.flags > 1 then note = format('%d:', b.most) .. mark .. ':' .. run .. ':' .. note end
+    R.add(b, id, stamp, hold_until, note)
     R.forget(b, id)
     b.newest = math.max(b.newest, stamp - 1) -- later decisions are not made at an earlier time
     reply[#buckets + 6] = hold_until

@@ -307,25 +307,22 @@ function reservations()
     return own, first
   end
 
-  local function put(b, r)
-    call('ZADD', b.index, format('%d', r.left > 0 and r.expires or -r.expires), member_of(r))
-    also(b, 'r:' .. r.id, format('%d:%d:%d:', r.left, r.expires, r.drawn) .. r.rest)
-  end
-
-  -- add writes a new reservation; rest is <units>:… of its field.
-  function R.add(b, id, units, expires, rest)
-    local r = parse(id, format('%d:%d:0:', units, expires) .. rest)
-    put(b, r)
+  -- add writes a new reservation, whose note and what comes before it is note.
+  function R.add(b, id, now, expires, note)
+    local units, flags = b.units, b.flags
+    call('ZADD', b.index, format('%d', expires), format(flags > 1 and '%d+' or '%d:', units) .. id)
+    also(b, 'r:' .. id, format('%d:%d:0:%d:%d:%d:', units, expires, units, now, flags) .. note)
     b.holds, b.held = b.holds + 1, b.held + units
     b.fresh = b.fresh or b.holds == 1 -- the sorted set is new
-    if r.sign == '+' then count(b, r.charges and 1 or 0, r.extra) end
+    if flags > 1 then count(b, flags % 4 > 1 and 1 or 0, b.most - units) end
   end
 
   -- draw takes units out of a reservation, or puts those that are negative back.
   function R.draw(b, r, units)
     local was = member_of(r)
     r.left, r.drawn = r.left - units, r.drawn + units
-    put(b, r)
+    call('ZADD', b.index, format('%d', r.left > 0 and r.expires or -r.expires), member_of(r))
+    also(b, 'r:' .. r.id, format('%d:%d:%d:', r.left, r.expires, r.drawn) .. r.rest)
     call('ZREM', b.index, was)
     b.held = b.held - units
   end

@@ -27,7 +27,7 @@ for k = 3, #KEYS, 4 do
   buckets[#buckets + 1] = b
   stamp = math.max(stamp, b.newest + 1)
 end
-local R, W = reservations(), windows()
+local R, W = reservations(), nil
 stamp = R.lapse(buckets, stamp, KEYS[1])
 
 -- Read what was asked, and what was set aside.
@@ -69,8 +69,14 @@ local function room(w)
     local window, from, ends, cap, of, before, _
     window, from, ends, cap, of, at = unpacked('<ddddd', numbers, at)
     local concurrent = window == 0 and from == 0
-    from, ends, before = W.look(b, window, from, ends, stamp)
-    if not from or window == -1 and stamp < of then return nil end
+    if window > 0 and from == 0 then
+      from = stamp - window + 1
+      before = base(b, from)
+    else
+      W = W or windows()
+      from, ends, before = W.look(b, window, from, ends, stamp)
+      if not from or window == -1 and stamp < of then return nil end
+    end
     local spare = cap - b.total + before
     if concurrent or from > stamp then outside = math.min(outside, spare) else inside = math.min(inside, spare) end
   end

@@ -17,14 +17,14 @@ type reservation struct {
 	Reservation string   `json:"reservation"`
 	Bucket      string   `json:"bucket"`
 	Units       int64    `json:"units"`
-	Most        int64    `json:"most"` // what an estimate can turn out to be
 	Drawn       int64    `json:"drawn"`
 	Left        int64    `json:"left"`
 	CreatedAt   cli.Time `json:"created_at"`
 	ExpiresAt   cli.Time `json:"expires_at"`
-	Lapse       string   `json:"lapse"` // release or charge
 	Manual      bool     `json:"manual"`
 	Note        string   `json:"note"`
+	Most        int64    `json:"most"`  // what an estimate can turn out to be
+	Lapse       string   `json:"lapse"` // release or charge
 }
 
 func (a *app) reservations() *cobra.Command {
@@ -60,8 +60,8 @@ func (a *app) reservations() *cobra.Command {
 }
 
 func newReservation(r quota.Reservation) reservation {
-	return reservation{r.ID, r.Bucket, r.Units, r.Most, r.Drawn, r.Left, cli.Time(r.CreatedAt),
-		cli.Time(r.ExpiresAt), string(cmp.Or(r.Lapse, quota.LapseRelease)), r.Manual, r.Note}
+	return reservation{r.ID, r.Bucket, r.Units, r.Drawn, r.Left, cli.Time(r.CreatedAt),
+		cli.Time(r.ExpiresAt), r.Manual, r.Note, r.Most, string(cmp.Or(r.Lapse, quota.LapseRelease))}
 }
 
 func (a *app) reservationTable(list reservationList) error {

@@ -85,6 +85,7 @@ type stored struct {
 	state              string // the numbers, as they are kept
 	hasState           bool
 	reservations       map[string]string // by field
+	counts             string            // of some of them (holds.lua)
 	sums               summed
 	holds              []redis.Z     // the reservations by expiry
 	members            []redis.Z     // oldest first
@@ -111,6 +112,7 @@ func (l *Ledger) read(ctx context.Context, credential, bucket string) (s stored,
 	s.state, s.hasState = s.reservations[stateField]
 	s.sums = parseSummed(s.reservations[summedField])
 	s.sums.add(chunks.Val())
+	s.counts = s.reservations[countsField]
 	delete(s.reservations, stateField)
 	delete(s.reservations, summedField)
 	s.members = newest.Val()

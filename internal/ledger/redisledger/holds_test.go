@@ -231,3 +231,44 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 		})
 	}
 }
+
+// The answer that an earlier version kept of a settlement is given again.
+func TestSettledByAnEarlierVersion(t *testing.T) {
+	l := open(t, redistest.Start(t, redistest.Options{}).URL())
+	at := start.UnixMicro()
+	for units, entry := range map[int64]string{50: "c", 0: ""} {
+		kept := fmt.Sprintf("%d\nc - - 1 %d %d %d 30", units, at, at, units)
+		must(t, l.client.Set(t.Context(), committedKey("k", "default.r"), kept, time.Hour))
+		d, err := l.Settle(t.Context(), settleOf("default.r", units))
+		if err != nil || !d.Replayed || d.Entry != entry || d.Units["default"] != units ||
+			d.Remaining["default"] != 30 || !d.At.Equal(start) {
+			t.Errorf("%d units: %+v, %v", units, d, err)
+		}
+	}
+}
+
+// A settlement that comes when more entries have come than may be written again changes nothing.
+func TestSettledTooLate(t *testing.T) {
+	s, l := clocked(t)
+	r := reserveOf("default.r", 5, time.Second)
+	r.Lapse = quota.LapseCharge
+	setAside(t, l, r)
+	s.SetNow(t, start.Add(time.Hour))
+	log := entriesOf(t, l, "k") // the hold has become an entry
+	pipe := l.client.Pipeline()
+	for i := range maxRewritten + 1 {
+		at := float64(start.Add(2*time.Second).UnixMicro() + int64(i))
+		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: at, Member: fmt.Sprintf("%d:1:x:", 6+i)})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil || len(log) != 1 {
+		t.Fatal(log, err)
+	}
+	withState(0, float64(5+maxRewritten+1))(t, l.client)
+	if _, err := l.Settle(t.Context(), settleOf("default.r", 4)); !errors.Is(err,
+		quota.ErrSettledLate) {
+		t.Errorf("got %v", err)
+	}
+	if d, err := l.Settle(t.Context(), settleOf("default.r", 5)); err != nil || d.Entry != "r" {
+		t.Errorf("as it stands: %+v, %v", d, err)
+	}
+}

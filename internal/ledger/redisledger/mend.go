@@ -1,6 +1,7 @@
 package redisledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -55,6 +56,7 @@ func (l *Ledger) check(ctx context.Context, credential, bucket string) (*checked
 func (c *checked) checkReservations(known bool) {
 	unread := make(map[string]bool)
 	listed := make(map[redis.Z]bool) // as it must be
+	var charges, extra int64
 	for field, value := range c.reservations {
 		id, ok := strings.CutPrefix(field, "r:")
 		if !ok {
@@ -68,6 +70,10 @@ func (c *checked) checkReservations(known bool) {
 			continue
 		}
 		listed[listing(id, r)] = true
+		if r.Lapse == quota.LapseCharge {
+			charges++
+		}
+		extra += r.Most - r.Units
 		c.heldUntil = max(c.heldUntil, r.ExpiresAt.UnixMicro())
 		if !known { // nothing is decided at an earlier time
 			c.becomes.newest = max(c.becomes.newest, r.CreatedAt.UnixMicro()-1)
@@ -75,6 +81,10 @@ func (c *checked) checkReservations(known bool) {
 	}
 	if !known || !c.becomes.listed {
 		return
+	}
+	if counts := fmt.Sprintf("%d:%d", charges, extra); cmp.Or(c.counts, "0:0") != counts {
+		c.Add("it counts the reservations that become entries, and what estimates leave out, as "+
+			c.counts+" instead of "+counts, "they are counted again", true)
 	}
 	var held int64
 	wrong := 0

@@ -60,8 +60,10 @@ func (n numbers) blob() []byte {
 	return b
 }
 
-// The fields of a state hash: its numbers, and how far the sums reach.
+// The fields of a state hash that Go reads: its numbers, how far the sums reach, and what is counted
+// of reservations.
 const (
 	stateField  = "s"
 	summedField = "g"
+	countsField = "c"
 )

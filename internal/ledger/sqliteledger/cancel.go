@@ -30,13 +30,21 @@ func (s *session) cancel(c quota.Charge, at int64) error {
 		b.takeOut(at, units[i])
 		s.change("bucket_lower", b.id, units[i])
 		if c.Draws(b.name) {
-			s.change("reservation_draw", b.id, c.Reservation, -units[i])
+			b.giveBack(c.Reservation, units[i])
 		}
 	}
 	if c.Key != "" {
 		s.change("answer_forget", c.Credential, ofKey, c.Key)
 	}
 	return nil
+}
+
+// giveBack returns drawn units to a reservation, unless it has expired by the time of the next
+// decision: then it may be deleted or an entry by now.
+func (b *bucket) giveBack(reservation string, units int64) {
+	if _, err := b.reservation(reservation, b.newest+1, 0); err == nil {
+		b.s.change("reservation_draw", b.id, reservation, -units)
+	}
 }
 
 // takeOut removes the entry at the time given, and so many units from the running totals after it.

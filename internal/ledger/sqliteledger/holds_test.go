@@ -114,7 +114,7 @@ func TestHoldsAreIndexed(t *testing.T) {
 	for name, index := range map[string]string{
 		"reservation_holds": "holding", "reservation_expired": "holding",
 		"reservation_lapsing": "lapsing", "lapse_stamps": "lapsing",
-		"lapsed_trim_drawn": "lapsing",
+		"lapsed_trim_drawn": "lapsing", "reservation_trim": "by_expiry",
 	} {
 		var plan []string
 		rows, err := l.conn.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+texts[name], 2, 1, 1)

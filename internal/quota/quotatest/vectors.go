@@ -144,8 +144,9 @@ type settleStep struct {
 
 type learnStep struct {
 	quota.Learn
-	Limit     int   `json:"limit"` // its number in the limits, from 0
-	Remaining int64 `json:"remaining"`
+	Limit     int       `json:"limit"` // its number in the limits, from 0
+	Remaining int64     `json:"remaining"`
+	AskedAt   time.Time `json:"asked_at"`
 }
 
 type suspendStep struct {
@@ -197,6 +198,7 @@ func (r *runner) do(s step, limits []quota.Limit) {
 	case s.Learn != nil:
 		q := s.Learn.Learn
 		q.Credential, q.Limit, q.Remaining = r.credential, limits[s.Learn.Limit], s.Learn.Remaining
+		q.AskedAt = s.Learn.AskedAt
 		learned, err := l.Learn(ctx, q)
 		r.fatal(err)
 		r.checkLearned(s.Want, learned)

@@ -13,7 +13,9 @@ ALTER TABLE reservations ADD COLUMN ends_at INTEGER GENERATED ALWAYS AS (coalesc
 ALTER TABLE reservations ADD COLUMN may_take INTEGER GENERATED ALWAYS AS (
     CASE WHEN remains > 1000000000000 THEN remains WHEN most BETWEEN units AND 1000000000000 THEN most - drawn ELSE remains END) VIRTUAL;
 
+DROP INDEX reservations_by_expiry;
 DROP INDEX reservations_holding;
+CREATE INDEX reservations_by_expiry ON reservations (bucket, expires_at) WHERE lapses_at IS NULL;
 CREATE INDEX reservations_holding ON reservations (bucket, ends_at, remains, may_take) WHERE may_take > 0;
 CREATE INDEX reservations_lapsing ON reservations (bucket, remains > 0, lapses_at) WHERE lapses_at IS NOT NULL;
 

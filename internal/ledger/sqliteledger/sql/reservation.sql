@@ -35,7 +35,7 @@ DELETE FROM reservations WHERE bucket = ?1 AND id = ?2;
 -- Forgets those that expired by ?2, at most ?3 of them. Those that become entries are not among them.
 -- name: reservation_trim
 DELETE FROM reservations WHERE bucket = ?1 AND id IN (
-    SELECT id FROM reservations WHERE bucket = ?1 AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3);
+    SELECT id FROM reservations WHERE bucket = ?1 AND lapses_at IS NULL AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3);
 
 -- Those unexpired at ?2, oldest first.
 -- name: reservation_list
