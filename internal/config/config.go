@@ -68,7 +68,6 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 		Prices: prices, Unlimited: table.Unlimited(), Observe: c.Observe, Open: c.Open, Log: log,
 	}
 	for _, bucket := range table.Buckets() {
-		b.Unlimited = b.Unlimited || !bucket.Required
 		if len(bucket.Split) > 0 {
 			b.Split = append(b.Split, bucket.Name)
 		}

@@ -42,8 +42,8 @@ func TestMonthlyCap(t *testing.T) {
 	}
 }
 
-// TestLearned: once enough calls are known, by the ledger's entries too, an estimate is what most of
-// them took.
+// TestLearned: once enough calls are known, by the ledger's entries too, an estimate is what most
+// of them took.
 func TestLearned(t *testing.T) {
 	t.Parallel()
 	l := onFile(t)
