@@ -41,18 +41,23 @@ func (a *app) proxy() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "proxy --listen ADDR",
 		Short: "Meter the requests of any program",
-		Long: `proxy forwards requests to the upstream (youtube: endpoint: in quota.yaml) and
-charges each of them before it is sent, so that a program in any language is metered by pointing it
-here instead of at the upstream.
+		Long: `proxy forwards requests to the upstreams of the price list and charges each of
+them before it is sent, so that a program in any language is metered by pointing it here instead of
+at the upstream. It serves each upstream that has a credential: the default one by its own paths,
+such as /youtube/v3/videos, the others below their names, such as /openai/v1/chat/completions.
+
+Where the price is known only after a call, what it may take is set aside before it is sent, and the
+truth is booked when its answer ends. The answer is read to its end if the caller hangs up: the
+upstream bills it all the same.
 
 It adds the credential's API key and drops any key that the program sends. An OAuth token
 (Authorization: Bearer) is passed on, without the key, if the method takes one; its project must be
-that of the credential, or the quota of another project is spent. Anything else in Authorization is
-refused.
+that of the credential, or the quota of another project is spent. Where the upstream has its keys in
+Authorization, it is dropped like any key; anything else in it is refused.
 
-A denial is answered with 429, Retry-After and an error in Google's format, or as problem+json if
-Accept asks for it. Refused requests are not sent and cost nothing:
-  400  the upstream could read the request differently than we charge it
+A denial is answered with 429, Retry-After and an error in the format of the upstream, or as
+problem+json if Accept asks for it. Refused requests are not sent and cost nothing:
+  400  the upstream could read the request differently than we charge it, or it cannot be priced
   401  the caller sent no token of the --token-file
   403  Host is neither the address it listens on nor a --host, or a web page sent the request whose
        Origin is not named with --allow-origin

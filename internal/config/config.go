@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,10 +65,9 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 	}
 	b := &quota.Budget{
 		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
-		Prices: prices, Observe: c.Observe, Open: c.Open, Log: log,
+		Prices: prices, Unlimited: table.Unlimited(), Observe: c.Observe, Open: c.Open, Log: log,
 	}
 	for _, bucket := range table.Buckets() {
-		b.Unlimited = b.Unlimited || !bucket.Required
 		if len(bucket.Split) > 0 {
 			b.Split = append(b.Split, bucket.Name)
 		}
@@ -183,12 +183,26 @@ func (r *reader) defaults() {
 		}
 		table := c.Table(c.Credentials[i])
 		c.Credentials[i].Upstream = table.Upstream
-		if c.Credentials[i].Limits == nil {
-			c.Credentials[i].Limits = table.DefaultLimits()
-		}
+		c.Credentials[i].Limits = limitsOf(c.Credentials[i], table)
 	}
 	r.usualCredential()
 	r.stateDefaults()
+}
+
+// limitsOf are the limits of a credential: those configured, else those of the list. Where other
+// buckets need no limit, one that is required has the list's own if none is configured.
+func limitsOf(c Credential, table *costs.Table) []quota.Limit {
+	if c.Limits != nil && !table.Unlimited() {
+		return c.Limits
+	}
+	limits := c.Limits
+	for _, l := range table.DefaultLimits() {
+		is := func(own quota.Limit) bool { return own.Bucket == l.Bucket }
+		if !slices.ContainsFunc(c.Limits, is) {
+			limits = append(limits, l)
+		}
+	}
+	return limits
 }
 
 // usualCredential chooses the only one of the default upstream, where none is chosen.

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"quotabudget/internal/quota"
@@ -39,6 +40,9 @@ func TestUpstreams(t *testing.T) {
 		t.Errorf("what is not required is limited: %v", b.Limits)
 	}
 	budget := a.Budget(nil, cfg.Table(a), nil)
+	if !budget.Unlimited || y.Budget(nil, cfg.Table(y), nil).Unlimited {
+		t.Error("buckets without a limit are recorded for a alone")
+	}
 	if _, ok := budget.Prices["anthropic.messages.create"]; ok {
 		t.Error("a price that depends on the call is fixed")
 	}
@@ -55,6 +59,32 @@ func TestUpstreams(t *testing.T) {
 	cfg = load(t, "upstreams: {youtube: {endpoint: 'http://localhost:1/'}}")
 	if cfg.YouTube.Endpoint != "http://localhost:1/" {
 		t.Errorf("youtube is at %s", cfg.YouTube.Endpoint)
+	}
+}
+
+// TestRequiredBuckets: a list that requires some buckets keeps their limits, whatever is configured
+// for others.
+func TestRequiredBuckets(t *testing.T) {
+	path := write(t, `costs: list.yaml
+credentials:
+  - {name: none}
+  - {name: some, limits: [{bucket: b, units: 5, window: 1m}]}
+  - {name: own, limits: [{bucket: a, units: 7, window: 1m}]}`)
+	list := `hosts: [api.example.test]
+sources: {page: {status: official, date: 2026-11, text: a page}}
+buckets: {a: {required: true, limits: [{units: 3, window: 1h}], source: page}, b: {}}
+methods: {x.y: {route: GET /y, cost: {a: 1, b: 1}, source: page}}`
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(path), "list.yaml"), []byte(list), 0o600))
+	cfg, err := Load(t.Context(), path, env("HOME", "/h"))
+	must(t, err)
+	for i, want := range []string{"a 1h", "b 1m, a 1h", "a 1m"} {
+		var names []string
+		for _, l := range cfg.Credentials[i].Limits {
+			names = append(names, l.Name())
+		}
+		if got := strings.Join(names, ", "); got != want {
+			t.Errorf("%s has %s, want %s", cfg.Credentials[i].Name, got, want)
+		}
 	}
 }
 

@@ -238,6 +238,12 @@ func (t *Table) DefaultLimits() []quota.Limit {
 	return limits
 }
 
+// Unlimited reports whether the list has buckets that need no limit: what is taken from them is
+// recorded.
+func (t *Table) Unlimited() bool {
+	return slices.ContainsFunc(t.Buckets(), func(b Bucket) bool { return !b.Required })
+}
+
 // dailyLimits are the limits of a bucket of so many units a day.
 func (b Bucket) dailyLimits() (limits []quota.Limit) {
 	for _, w := range []quota.Window{quota.Sliding(24 * time.Hour), b.Reset} {

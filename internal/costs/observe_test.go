@@ -164,6 +164,16 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
+// TestMonthlyCap: a bucket of money is gone until the first of the month.
+func TestMonthlyCap(t *testing.T) {
+	table, err := costs.Shipped().Upstream("anthropic")
+	must(t, err)
+	_, end := table.Reset("money").Bounds(time.Date(2026, 11, 22, 15, 4, 5, 0, time.UTC))
+	if want := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC); !end.Equal(want) {
+		t.Errorf("money is back at %v, want %v", end, want)
+	}
+}
+
 // TestLessons: what headers tell is of the part that was charged, and nonsense is no lesson.
 func TestLessons(t *testing.T) {
 	const head = "anthropic-ratelimit-output-tokens-"

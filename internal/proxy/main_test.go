@@ -45,7 +45,8 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 	to, err := url.Parse(s.Server.URL)
 	must(t, err)
 	s.proxy = &proxy.Proxy{Upstreams: []*proxy.Upstream{{Name: "youtube",
-		Transport: s.Transport, Endpoint: to}}, Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: s.Transport.Log}
+		Transport: s.Transport, Endpoint: to}}, Limits: proxy.DefaultLimits(),
+		Metrics: proxy.NewMetrics(), Log: s.Transport.Log}
 	for _, f := range change {
 		f(s)
 	}

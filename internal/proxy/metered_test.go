@@ -476,7 +476,8 @@ func TestCredentials(t *testing.T) {
 				continue
 			}
 			sent := <-m.asked[name]
-			if text := fmt.Sprint(sent); strings.Contains(text, "sk-mine") || !strings.Contains(text, canary) {
+			text := fmt.Sprint(sent)
+			if strings.Contains(text, "sk-mine") || !strings.Contains(text, canary) {
 				t.Errorf("%s with %s: sent %v", name, header[0], sent)
 			}
 		}
