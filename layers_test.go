@@ -68,14 +68,14 @@ metrics: catalog ingest quota version youtube/fault
 daemon: catalog forecast ingest meter metrics quota regions schedule share youtube/fault
 plan: quota schedule share sim
 prove: limit quota
-report: catalog config forecast plan quota share sim spell
+report: catalog config costs forecast plan quota share sim spell
 serve/outage: quota
 serve/pages: catalog forecast limit/guard plan quota regions report schedule serve/outage
 serve: catalog config limit limit/caller limit/guard quota regions report serve/outage serve/pages textfile version
 picture: plan
 freshness:
 config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile
-cli: config ledger quota report spell sqlite version youtube/fault
+cli: config costs ledger quota report spell sqlite version youtube/fault
 cli/clitest:
 deploy:
 cmd/quotactl: *

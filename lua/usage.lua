@@ -3,7 +3,8 @@
 --
 -- KEYS   1 labels  then for each bucket: state, log, holds
 -- ARGV   1 for each bucket: number of limits, the limits (bucket.lua)
--- Reply  {clock, for each bucket: held, suspended until (0 = open), for each limit: used, next free
+-- Reply  {clock, for each bucket: held, what that can turn out to be at most, suspended until (0 =
+--        open), the last known end of an anchored window (0 = none), for each limit: used, next free
 --        at (0 = nothing to free)} or {-1, stamp}: a calendar limit has the wrong window, ask again
 
 local now = clock()
@@ -23,8 +24,11 @@ for _, b in ipairs(buckets) do
     local next = call('ZRANGEBYSCORE', b.index, format('(%d', stamp), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
     if next[1] then expires = time_of(b.index, next[2]) end
   end
+  local _, extra = R.counted(b)
   reply[#reply + 1] = b.live
+  reply[#reply + 1] = b.live + extra
   reply[#reply + 1] = b.suspended > stamp and b.suspended or 0
+  reply[#reply + 1] = W.reset(b)
   local limits
   limits, pos = unpacked('<d', ARGV[1], pos)
   for _ = 1, limits do

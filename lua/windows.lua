@@ -93,6 +93,12 @@ local function windows()
     W.keep_levels(b, b.levels)
   end
 
+  -- reset is the last known end of an anchored window, 0 for none.
+  function W.reset(b)
+    b.reset = b.reset or tonumber(call('HGET', b.state, 'a') or 0) or damaged(b.state, 'when its window ends cannot be read')
+    return b.reset
+  end
+
   -- look is what a limit's window holds at the time now: from which stamp on (inclusive) and until when,
   -- 0 if it slides, the running total before it, and the level of a restoring window, of which from and
   -- until are the rate. nil: a calendar window is not the one of now.
@@ -104,8 +110,7 @@ local function windows()
       from = now - window + 1
       return from, 0, base(b, from)
     elseif window > 0 then
-      b.reset = b.reset or tonumber(call('HGET', b.state, 'a') or 0) or damaged(b.state, 'when its window ends cannot be read')
-      local reset = b.reset
+      local reset = W.reset(b)
       from = math.max(now - window + 1, reset > now and reset - window or reset)
       return from, reset > now and reset or 0, base(b, from)
     elseif from == 0 then

@@ -117,7 +117,7 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	if err != nil {
 		return err
 	}
-	out := planned{Planned: report.Planned{Days: f.days, Share: share}, zone: p.Reset.Zone,
+	out := planned{Planned: report.Planned{Days: f.days, Share: share, Costs: cfg.Costs}, zone: p.Reset.Zone,
 		flags:     f,
 		chartless: f.pages == 0 && absentFile(cfg.Catalog)}
 	show := a.watchPlan(p)

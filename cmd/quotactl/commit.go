@@ -32,7 +32,7 @@ func (a *app) commit() *cobra.Command {
 					err = cli.Hint(err, "it was settled with other units or labels, which "+
 						"quotactl log shows")
 				}
-				return a.decided("committed", d, err, asked{})
+				return a.decided("committed", d, err, g.asked(false, d))
 			})
 		},
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -72,10 +74,13 @@ type asked struct {
 	dryRun   bool
 	headroom bool   // there is some, and it may be used
 	hint     string // what to type after a denial; "" for nothing
+
+	unit func(bucket string) costs.Unit // nil for units
 }
 
 func (g *gate) asked(manual bool, d quota.Decision) asked {
-	of := asked{headroom: manual && slices.ContainsFunc(g.Limits, func(l quota.Limit) bool {
+	unit := func(bucket string) costs.Unit { return report.UnitOf(g.prices(), bucket) }
+	of := asked{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, func(l quota.Limit) bool {
 		return l.Headroom > 0 && d.Units[l.Bucket] > 0
 	})}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
@@ -107,9 +112,9 @@ func sentence(s cli.Screen, verb string, d quota.Decision, of asked) string {
 }
 
 func denied(s cli.Screen, d quota.Decision, of asked) string {
-	text := "denied: " + inWords(d.Units) + " would not fit under " + d.Limit
+	text := "denied: " + of.inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
-		text = "denied: " + inWords(d.Units) +
+		text = "denied: " + of.inWords(d.Units) +
 			", but the bucket is suspended (by the upstream or by a person)"
 	}
 	text += "; " + left(d, of)
@@ -123,7 +128,7 @@ func denied(s cli.Screen, d quota.Decision, of asked) string {
 }
 
 func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
-	text := verb + " " + inWords(d.Units)
+	text := verb + " " + of.inWords(d.Units)
 	switch {
 	case d.Unmetered:
 		return text + ", but not recorded: the ledger cannot be reached, and the configuration " +
@@ -145,22 +150,30 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 
 // left is what remains for another charge of this kind: for a person's, the headroom is included.
 func left(d quota.Decision, of asked) string {
-	text := "left: " + inWords(d.Remaining)
+	text := "left: " + of.inWords(d.Remaining)
 	if of.headroom {
 		text += ", the headroom included"
 	}
 	return text
 }
 
-// inWords is "30 units of default, 1 unit of search_list".
-func inWords(units map[string]int64) string {
+// inWords is "30 units of default, 1 unit of search_list, $12.40 of money".
+func (of asked) inWords(units map[string]int64) string {
 	var parts []string
 	for _, bucket := range slices.Sorted(maps.Keys(units)) {
-		noun := "units"
-		if units[bucket] == 1 {
-			noun = "unit"
+		n, unit := units[bucket], costs.Unit{}
+		if of.unit != nil {
+			unit = of.unit(bucket)
 		}
-		parts = append(parts, fmt.Sprintf("%d %s of %s", units[bucket], noun, bucket))
+		amount := unit.Text(n)
+		if !unit.IsMoney() {
+			noun := cmp.Or(unit.Name, "units")
+			if n == 1 {
+				noun = strings.TrimSuffix(noun, "s")
+			}
+			amount = fmt.Sprintf("%d %s", n, noun)
+		}
+		parts = append(parts, amount+" of "+bucket)
 	}
 	return strings.Join(parts, ", ")
 }

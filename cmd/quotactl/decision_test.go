@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 )
 
@@ -12,7 +14,8 @@ import (
 // that says who has taken the units.
 func TestDenialSaysWhatToType(t *testing.T) {
 	day := quota.Limit{Bucket: "default", Units: 10, Window: quota.Window{Length: 1}}
-	g := &gate{Budget: &quota.Budget{Limits: []quota.Limit{day}}}
+	g := &gate{Budget: &quota.Budget{Limits: []quota.Limit{day}},
+		cfg: &config.Config{Prices: costs.Shipped(), Costs: costs.Default()}}
 	for limit, want := range map[string]string{
 		day.Name(): "quotactl explain --bucket default --units 3 --manual " +
 			"says who has taken the units",

@@ -22,7 +22,7 @@ func (a *app) draw() *cobra.Command {
 			}
 			return a.with(c.Context(), func(g *gate) error {
 				d, err := g.Draw(c.Context(), args[0], units, labels)
-				return a.decided("drew", d, err, asked{})
+				return a.decided("drew", d, err, g.asked(false, d))
 			})
 		},
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 // explanation is the answer that a charge would get, and who has taken the units it lacks.
@@ -69,28 +71,35 @@ never will.`,
 
 // taken is who has taken the units of a limit.
 type taken struct {
-	of     string // the window, in words
-	units  int64  // of the limit; 0 for none
-	kept   int64  // of them, for people
-	window quota.Window
-	by     []spender
+	of    string      // the window, in words
+	limit quota.Limit // its units are 0 for none
+	unit  costs.Unit
+	by    []spender
 }
 
 func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (taken, error) {
 	if d.Limit == "" || d.Never {
 		return taken{by: []spender{}}, nil
 	}
-	who := taken{of: "the upstream's day, in this ledger", window: g.cfg.Costs.Reset(bucket)}
+	who := taken{of: "the upstream's day, in this ledger", unit: report.UnitOf(g.prices(), bucket),
+		limit: quota.Limit{Window: g.prices().Reset(bucket)}}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
+		if !l.Across && l.Bucket == quota.WholeOf(bucket) {
+			l.Bucket = bucket // of which this is a part
+		}
 		if l.Bucket == bucket && l.Name() == d.Limit {
-			who = taken{bucket + " " + l.Window.String(), l.Units, l.Headroom, l.Window, nil}
+			who.of, who.limit = bucket+" "+l.Window.String(), l
 		}
 	}
-	since := d.At.Add(-who.window.Length)
-	if who.window.IsCalendar() {
-		start, _ := who.window.Bounds(d.At)
-		since = start.Add(-time.Microsecond)
+	var reset time.Time
+	if who.limit.Window.Anchored {
+		usage, err := g.Ledger.Usage(ctx, g.Credential, []quota.Limit{who.limit})
+		if err != nil {
+			return who, err
+		}
+		reset = usage.Buckets[0].ResetAt
 	}
+	since := who.limit.Since(d.At, reset)
 	sums, err := quota.SumsAfter(ctx, g.Ledger, quota.SumQuery{
 		Credential: g.Credential, Bucket: bucket, Since: since,
 	})
@@ -108,10 +117,18 @@ func (a *app) explained(d quota.Decision, err error, who taken, of asked) error 
 	out := explanation{newDecision(d, true), who.by}
 	return a.answer(d, err, out, func(s cli.Screen) error {
 		if d.Allowed && !d.Observed {
-			return s.Say("it fits: %s; it would leave %s\n", inWords(d.Units), inWords(d.Remaining))
+			return s.Say("it fits: %s; it would leave %s\n", of.inWords(d.Units), of.inWords(d.Remaining))
 		}
 		return cmp.Or(s.Say("%s\n\n", sentence(s, "it would pass:", d, of)), who.draw(s))
 	})
+}
+
+// noun follows a figure: money has a sign.
+func (t taken) noun() string {
+	if t.unit.IsMoney() {
+		return ""
+	}
+	return " " + cmp.Or(t.unit.Name, "units")
 }
 
 func (t taken) draw(s cli.Screen) error {
@@ -119,13 +136,18 @@ func (t taken) draw(s cli.Screen) error {
 	for _, one := range t.by {
 		sum += one.Units
 	}
-	text := t.of + ": " + s.Number(sum)
-	if t.units > 0 {
-		text += " of " + s.Number(t.units)
+	amount := func(n int64) string { return s.Amount(t.unit, n) }
+	text := t.of + ": " + amount(sum)
+	switch limit := t.limit; {
+	case limit.Window.IsRestoring():
+		text += " taken of late or held, of which some came back"
+	case limit.Units > 0:
+		text += " of " + amount(limit.Units) + t.noun() + " are taken"
+	default:
+		text += t.noun() + " are taken"
 	}
-	text += " units are taken"
-	if t.kept > 0 {
-		text += ", " + s.Number(t.kept) + " are kept for people"
+	if t.limit.Headroom > 0 {
+		text += ", " + amount(t.limit.Headroom) + " are kept for people"
 	}
 	if err := s.Say("%s\n", text); err != nil || sum == 0 {
 		return err
@@ -137,7 +159,7 @@ func (t taken) draw(s cli.Screen) error {
 			break
 		}
 		part := fmt.Sprintf("%.0f %%", 100*float64(one.Units)/float64(sum))
-		table.AppendRow([]any{one.Units, part, one.text()})
+		table.AppendRow([]any{amount(one.Units), part, one.text()})
 	}
 	return s.Draw(table, cli.Cut("labels", 20))
 }

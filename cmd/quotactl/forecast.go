@@ -75,12 +75,19 @@ func (a *app) forecastTable(results []report.Forecast) error {
 	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h",
 		"dry at", ">chance", "reset")
 	for _, f := range results {
-		rate := fmt.Sprintf("%.0f", f.Rate.Likely)
-		if f.Rate.High > f.Rate.Low {
-			rate += fmt.Sprintf(" (%.0f-%.0f)", f.Rate.Low, f.Rate.High)
+		amount := func(n int64) string { return s.Amount(f.Unit, n) }
+		rate := func(n float64) string {
+			if f.Unit.IsMoney() {
+				return f.Unit.Text(int64(n))
+			}
+			return fmt.Sprintf("%.0f", n)
 		}
-		t.AppendColored(colorOf(f), []any{f.Credential, f.Bucket, f.Verdict, f.Remaining,
-			f.Scheduled.Units, rate, s.On(f.DryAt.Truncate(time.Second)),
+		hourly := rate(f.Rate.Likely)
+		if f.Rate.High > f.Rate.Low {
+			hourly += " (" + rate(f.Rate.Low) + "-" + rate(f.Rate.High) + ")"
+		}
+		t.AppendColored(colorOf(f), []any{f.Credential, f.Bucket, f.Verdict, amount(f.Remaining),
+			amount(f.Scheduled.Units), hourly, s.On(f.DryAt.Truncate(time.Second)),
 			fmt.Sprintf("%.0f %%", 100*f.Chance), s.On(f.ResetAt)})
 	}
 	var steps []cli.Step

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -44,7 +45,7 @@ first, of every bucket of the credential, or adds them up by a label.`,
 			}
 			return a.with(c.Context(), func(g *gate) error {
 				if label == "" {
-					return a.printEntries(func(do func(quota.Entry) error) error {
+					return a.printEntries(g.prices(), func(do func(quota.Entry) error) error {
 						return g.eachEntry(c.Context(), q, do)
 					})
 				}
@@ -65,9 +66,18 @@ first, of every bucket of the credential, or adds them up by a label.`,
 }
 
 // chosen is the bucket asked for, or all buckets: those with a limit, then those that once may have
-// had one.
-func (g *gate) chosen(bucket string) ([]string, error) {
+// had one, and what else the ledger has.
+func (g *gate) chosen(ctx context.Context, bucket string) ([]string, error) {
 	all := report.LogBuckets(g.cfg, g.cred, g.Buckets())
+	known, err := g.Ledger.BucketsOf(ctx, g.Credential)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range known {
+		if !slices.Contains(all, b) {
+			all = append(slices.Clip(all), b)
+		}
+	}
 	switch {
 	case bucket == "":
 		return all, nil
@@ -80,7 +90,7 @@ func (g *gate) chosen(bucket string) ([]string, error) {
 // span is the buckets asked for, and the time after which entries are.
 func (g *gate) span(ctx context.Context, q question) (buckets []string, since time.Time,
 	err error) {
-	if buckets, err = g.chosen(q.bucket); err != nil || q.since == "" {
+	if buckets, err = g.chosen(ctx, q.bucket); err != nil || q.since == "" {
 		return buckets, since, err
 	}
 	now, err := g.Ledger.Time(ctx)
@@ -164,7 +174,7 @@ func (g *gate) merge(ctx context.Context, queries []quota.Query, do func(quota.E
 
 // printEntries writes entries as they come. each is called twice for a table: at first for the
 // widths of its columns.
-func (a *app) printEntries(each func(do func(quota.Entry) error) error) error {
+func (a *app) printEntries(table *costs.Table, each func(do func(quota.Entry) error) error) error {
 	items := func(do func(any) error) error {
 		return each(func(e quota.Entry) error {
 			return do(report.NewEntry(e))
@@ -176,7 +186,8 @@ func (a *app) printEntries(each func(do func(quota.Entry) error) error) error {
 		t.Rows = func(row func(cells []any) error) error {
 			return each(func(e quota.Entry) error {
 				method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
-				return row([]any{s.At(cli.Time(e.At)), e.Bucket, e.Units, method, region,
+				return row([]any{s.At(cli.Time(e.At)), e.Bucket,
+					s.Amount(report.UnitOf(table, e.Bucket), e.Units), method, region,
 					otherLabels(e.Labels), e.ID})
 			})
 		}

@@ -6,7 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 type reservationList struct {
@@ -37,7 +39,7 @@ func (a *app) reservations() *cobra.Command {
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(g *gate) error {
-				buckets, err := g.chosen(bucket)
+				buckets, err := g.chosen(c.Context(), bucket)
 				if err != nil {
 					return err
 				}
@@ -51,7 +53,7 @@ func (a *app) reservations() *cobra.Command {
 						list.Reservations = append(list.Reservations, newReservation(r))
 					}
 				}
-				return a.Print(list, func() error { return a.reservationTable(list) })
+				return a.Print(list, func() error { return a.reservationTable(g.prices(), list) })
 			})
 		},
 	}
@@ -64,14 +66,15 @@ func newReservation(r quota.Reservation) reservation {
 		cli.Time(r.ExpiresAt), r.Manual, r.Note, r.Most, string(cmp.Or(r.Lapse, quota.LapseRelease))}
 }
 
-func (a *app) reservationTable(list reservationList) error {
+func (a *app) reservationTable(table *costs.Table, list reservationList) error {
 	if len(list.Reservations) == 0 {
 		return a.Screen().Say("no reservations\n")
 	}
 	s := a.Screen()
 	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")
 	for _, r := range list.Reservations {
-		t.AppendRow([]any{r.Reservation, r.Units, r.Drawn, r.Left, s.At(r.ExpiresAt), r.Note})
+		amount := func(n int64) string { return s.Amount(report.UnitOf(table, r.Bucket), n) }
+		t.AppendRow([]any{r.Reservation, amount(r.Units), amount(r.Drawn), amount(r.Left), s.At(r.ExpiresAt), r.Note})
 	}
 	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"),
 		cli.Drop("units"), cli.Cut("note", 4))

@@ -11,6 +11,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
@@ -134,7 +135,7 @@ func (a *app) withLedger(ctx context.Context, work func(report.Source) error) er
 // bucket refuses a bucket without a limit, and suggests one that has a limit.
 func (g *gate) bucket(name string) error {
 	buckets := g.Buckets()
-	if slices.Contains(buckets, name) {
+	if slices.Contains(buckets, name) || slices.Contains(g.Split, quota.WholeOf(name)) {
 		return nil
 	}
 	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, spell.DidYouMean(name,
@@ -148,3 +149,6 @@ func parseUnits(text string) (int64, error) {
 	}
 	return units, nil
 }
+
+// prices is the price list of the credential's upstream.
+func (g *gate) prices() *costs.Table { return g.cfg.Table(g.cred) }

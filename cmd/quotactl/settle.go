@@ -41,7 +41,7 @@ not used is taken off that charge. commit is for reservations that may not be ex
 				if errors.Is(err, quota.ErrKeyReused) {
 					err = cli.Hint(err, "it was settled with other units, which quotactl log shows")
 				}
-				return a.decided("settled", d, err, asked{})
+				return a.decided("settled", d, err, g.asked(false, d))
 			})
 		},
 	}

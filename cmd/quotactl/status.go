@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,8 +19,12 @@ func (a *app) status() *cobra.Command {
 		Short: "Show how much is left, and when units come free",
 		Long: `status shows for each limit the units used in its window, the units held by
 reservations, and what remains for scheduled charges. These leave the headroom to people (--manual).
-On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. Below the table are the
-buckets that will run short (see forecast).`,
+On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. A split bucket has a row
+for each part, such as output/small; a limit across all parts has one row.
+
+Below the table are the windows whose end the upstream has told, what is held for calls in flight
+where they can turn out to take more (at most so many: if each takes all that it may, that is how far
+the sum of used and held can rise), and the buckets that will run short (see forecast).`,
 		Example: `  quotactl status
   quotactl status --credential key1
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
@@ -43,18 +49,35 @@ func (a *app) usage(ctx context.Context) (list report.Status, err error) {
 	return list, err
 }
 
-// statusTable draws the table, and a note for each bucket that is suspended.
+// statusTable draws the table, and a note for each bucket that is suspended, or of which what is
+// held can turn out to be more, and for each anchored window whose end is known.
 func (a *app) statusTable(list report.Status) error {
 	s := a.Screen()
 	err := drawStatus(s, list)
 	for _, c := range list.Credentials {
 		for _, b := range c.Buckets {
-			if until := time.Time(b.SuspendedUntil); !until.IsZero() {
-				err = cmp.Or(err,
-					s.Say("%s: %s is suspended (by the upstream or by a person) until %s\n",
-						c.Credential, b.Bucket, s.Until(until, c.At).Text))
+			for _, note := range notes(s, c.At, b) {
+				err = cmp.Or(err, s.Say("%s: %s\n", c.Credential, note))
 			}
 		}
 	}
 	return err
+}
+
+func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
+	if until := time.Time(b.SuspendedUntil); !until.IsZero() {
+		all = append(all, fmt.Sprintf("%s is suspended (by the upstream or by a person) until %s",
+			b.Bucket, s.Until(until, now).Text))
+	}
+	if b.AtMost > b.Held {
+		all = append(all, fmt.Sprintf("%s: held %s, at most %s when the calls in flight are settled",
+			b.Bucket, b.Counts.Text(b.Held), b.Counts.Text(b.AtMost)))
+	}
+	for _, l := range b.Limits {
+		if end := time.Time(l.ResetAt); !end.IsZero() && strings.HasPrefix(l.Window, "anchored ") {
+			all = append(all, fmt.Sprintf("%s %s ends at %s, by what the upstream says", b.Bucket,
+				l.Window, s.Until(end, now).Text))
+		}
+	}
+	return all
 }

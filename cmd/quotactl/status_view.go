@@ -17,11 +17,13 @@ func drawStatus(s cli.Screen, list report.Status) error {
 		">remaining", "next free")
 	for _, c := range list.Credentials {
 		for _, b := range c.Buckets {
+			amount := func(n int64) string { return s.Amount(b.Counts, n) }
 			for _, l := range b.Limits {
 				remaining := remains(s, b, l)
 				t.AppendColored(remaining.Color, []any{named(c), b.Bucket, windowCell(l),
-					s.Bar(l.Used+b.Held, l.Units, barCells), l.Used, limitCell(s, l), l.Headroom,
-					b.Held, remaining, s.Until(time.Time(l.NextFreeAt), c.At)})
+					s.Bar(l.Used+b.Held, l.Units, barCells), amount(l.Used),
+					limitCell(amount, l), amount(l.Headroom), amount(b.Held), remaining,
+					s.Until(time.Time(l.NextFreeAt), c.At)})
 			}
 		}
 	}
@@ -65,10 +67,10 @@ func windowCell(l report.LimitStatus) cli.Cell {
 }
 
 // limitCell is the limit; in short it is what scheduled charges may use, and the headroom.
-func limitCell(s cli.Screen, l report.LimitStatus) cli.Cell {
-	out := cli.Cell{Text: s.Number(l.Units)}
+func limitCell(amount func(int64) string, l report.LimitStatus) cli.Cell {
+	out := cli.Cell{Text: amount(l.Units)}
 	if l.Headroom > 0 {
-		out.Short = s.Number(l.Units-l.Headroom) + "+" + s.Number(l.Headroom)
+		out.Short = amount(l.Units-l.Headroom) + "+" + amount(l.Headroom)
 	}
 	return out
 }
@@ -79,7 +81,7 @@ func remains(s cli.Screen, b report.BucketStatus, l report.LimitStatus) cli.Cell
 	case !time.Time(b.SuspendedUntil).IsZero():
 		return cli.Cell{Text: "suspended", Color: cli.Yellow}
 	case l.Remaining > 0 || !s.Bars:
-		return cli.Cell{Text: s.Number(l.Remaining)}
+		return cli.Cell{Text: s.Amount(b.Counts, l.Remaining)}
 	case l.Units == 0:
 		return cli.Cell{Text: "closed", Color: cli.Red}
 	}

@@ -42,12 +42,23 @@ func (u Unit) String() string {
 	return u.Name
 }
 
-// Text is an amount as people read it: "$12.40", and "1240 tokens" of what has no sign. Fractions of
-// a cent are rounded up, except in what is less than a dollar: "$0.003092".
+// Text is an amount as people read it: "$12.40", and "1,240 tokens" of what has no sign. Fractions
+// of a cent are rounded up, except in what is less than a dollar: "$0.003092".
 func (u Unit) Text(units int64) string {
-	if u.Name != dollar {
-		return fmt.Sprintf("%d %s", units, u.Name)
+	if u.IsMoney() {
+		return u.money(units)
 	}
+	name := u.Name
+	if units == 1 {
+		name = strings.TrimSuffix(name, "s")
+	}
+	return grouped(units) + " " + name
+}
+
+// IsMoney reports whether amounts have the sign of a currency.
+func (u Unit) IsMoney() bool { return u.Name == dollar }
+
+func (u Unit) money(units int64) string {
 	sign := ""
 	if units < 0 {
 		sign, units = "-", -units
@@ -57,5 +68,14 @@ func (u Unit) Text(units int64) string {
 		return fmt.Sprintf("%s$0.%06d", sign, units*1_000_000/u.Scale)
 	}
 	cents := (units + cent - 1) / cent
-	return fmt.Sprintf("%s$%d.%02d", sign, cents/100, cents%100)
+	return fmt.Sprintf("%s$%s.%02d", sign, grouped(cents/100), cents%100)
+}
+
+// grouped is a figure in groups of three digits.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }

@@ -92,7 +92,7 @@ func (s *snapshot) left(limit int) int64 { return s.usage[limit].Remaining }
 func (s *snapshot) lookAhead(ctx context.Context) error {
 	for i := range s.usage {
 		l := &s.usage[i]
-		if l.Limit.Window.IsCalendar() || !share.Shared(l.Limit) {
+		if !l.Limit.Window.IsSliding() || !share.Shared(l.Limit) {
 			continue
 		}
 		oldest := s.at.Add(-l.Limit.Window.Length)
@@ -110,7 +110,7 @@ func (s *snapshot) lookAhead(ctx context.Context) error {
 func (s *snapshot) book(ctx context.Context) (*share.Book, error) {
 	far := share.Memory
 	for _, l := range s.rule.Limits {
-		far = max(far, l.Window.Longest())
+		far = max(far, l.Reach())
 	}
 	sums, err := sumsSince(ctx, s.budget, s.at.Add(-far))
 	if err != nil {

@@ -30,8 +30,15 @@ func (o *outlook) advise(d day) string {
 		}
 	}
 	if rate := int64(o.affordable(d)); rate >= 1 {
-		return "spend at most " + number(rate) +
-			" units an hour besides the schedule (see quotactl log --by job)"
+		besides := ""
+		if len(o.Lanes) > 0 {
+			besides = " besides the schedule"
+		}
+		most := o.Amount.of(rate) + " an hour"
+		if isLong(o.window) {
+			most = o.Amount.of(24*rate) + " a day"
+		}
+		return "spend at most " + most + besides + " (see quotactl log --by job)"
 	}
 	alone := day{wants: make([]float64, len(d.wants)), size: d.size}
 	if o.now > 0 && len(o.Lanes) > 0 && len(o.Paces) == 0 && !o.suffices(alone) {

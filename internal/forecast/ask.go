@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"context"
+	"slices"
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
@@ -10,16 +11,24 @@ import (
 // Question is a credential whose buckets are forecast.
 type Question struct {
 	Credential string
-	Limits     []quota.Limit
+	Limits     []quota.Limit           // those of parts of split buckets, for each part
 	Paces      []quota.Limit           // that hold scheduled runs back
 	Resets     map[string]quota.Window // the upstream's day of each bucket
 	Lanes      []share.Lane            // that spend from the credential
 	Price      []quota.Cost            // of a page of them
+
+	Amount func(bucket string, units int64) string // see Bucket.Amount
 }
 
 // Ask reads the ledger and returns the forecast of every bucket that has a limit, in the order of
-// the limits. Errors are the ledger's.
+// the limits. Limits on what is held at once (concurrent) say nothing of the time to come, and are
+// left aside. Errors are the ledger's.
 func (q Question) Ask(ctx context.Context, l quota.Ledger) ([]Forecast, error) {
+	q.Limits = slices.DeleteFunc(slices.Clone(q.Limits),
+		func(l quota.Limit) bool { return l.Window.Concurrent })
+	if len(q.Limits) == 0 {
+		return nil, nil
+	}
 	usage, err := l.Usage(ctx, q.Credential, q.Limits)
 	if err != nil {
 		return nil, err
@@ -28,13 +37,17 @@ func (q Question) Ask(ctx context.Context, l quota.Ledger) ([]Forecast, error) {
 	for _, u := range usage.Buckets {
 		b := Bucket{
 			Name: u.Bucket, At: usage.At, Lanes: q.Lanes, SuspendedUntil: u.SuspendedUntil,
-			Limits: of(u.Bucket, q.Limits), Paces: of(u.Bucket, q.Paces), Reset: q.Resets[u.Bucket],
+			ResetAt: u.ResetAt, Limits: of(u.Bucket, q.Limits), Paces: of(u.Bucket, q.Paces),
+			Reset: q.Resets[u.Bucket],
+		}
+		if q.Amount != nil {
+			b.Amount = func(units int64) string { return q.Amount(u.Bucket, units) }
 		}
 		if b.Reservations, err = l.Reservations(ctx, q.Credential, b.Name); err != nil {
 			return nil, err
 		}
 		query := quota.SpentQuery{Credential: q.Credential, Bucket: b.Name, Limits: b.Limits,
-			Now: b.At, Since: b.At.Add(-Memory(b.Limits))}
+			Reset: u.ResetAt, Now: b.At, Since: b.At.Add(-Memory(b.Limits))}
 		if b.Spent, err = query.Read(ctx, l); err != nil {
 			return nil, err
 		}

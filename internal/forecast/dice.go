@@ -113,11 +113,20 @@ type dice struct {
 	flat     float64      // how far off predictions are, as the deviation of a logarithm
 	clocked  float64      // and those by the clock
 	spans    float64      // of log, as long as the one to come, by which that was measured
+	far      bool         // the days to come are more than two
 }
 
 // load weighs the past, for days of n bins. The present surge is no part of it.
+//
+// Of many days to come, each day of the log tells as much as the last, and none what the hours will
+// be like in weeks. What predictions are off by evens out over the days, and a surge or an incident
+// is over after one: somebody has seen it.
 func (h habit) load(days, n int) *dice {
-	d := &dice{habit: h, deck: deal(days)}
+	d := &dice{habit: h, deck: deal(days), far: n > 2*dayBins}
+	stretch := 1.0 // of halves
+	if d.far {
+		stretch = float64(n) / float64(2*dayBins)
+	}
 	for i, units := range h.units {
 		switch {
 		case i < h.surge-1: // without its first, which it may have begun in the middle of
@@ -125,7 +134,7 @@ func (h habit) load(days, n int) *dice {
 		case i >= h.surge && !h.high[i]:
 			d.calm = append(d.calm, units)
 			for k, half := range halves() {
-				sum := math.Exp2(-float64(i) / (half * float64(hour)))
+				sum := math.Exp2(-float64(i) / (half * stretch * float64(hour)))
 				if at := len(d.calmTo[k]); at > 0 {
 					sum += d.calmTo[k][at-1]
 				}
@@ -140,6 +149,9 @@ func (h habit) load(days, n int) *dice {
 	span := max(1, min(lead, n/hour))
 	d.flat, d.clocked = off(hourly(h.ordinary()), span, grain(d.calm, h.size))
 	d.spans = max(1, float64(min(len(h.units)/hour, dayHours+lead))/float64(span))
+	if d.far {
+		d.flat *= math.Sqrt(float64(dayBins)/float64(n) + float64(dayBins)/float64(len(h.units)))
+	}
 	return d
 }
 
@@ -161,7 +173,7 @@ func (d *dice) day(which, n int) []float64 {
 		case i < surge:
 			wants[i] += calm * d.present[int(part*float64(len(d.present)))]
 			continue
-		case byClock && same >= 0:
+		case byClock && same >= 0 && i < 2*dayBins:
 			wants[i] += clock * d.units[same]
 			continue
 		case len(d.calm) > 0:
@@ -191,8 +203,10 @@ func (d *dice) goesOn(runaway, lasts float64, n int) int {
 	switch {
 	case d.surge == 0:
 		return 0
-	case runaway < d.runaway:
+	case runaway < d.runaway && !d.far:
 		return n
+	case runaway < d.runaway:
+		return dayBins
 	}
 	return int(math.Round(lasts * d.length))
 }
@@ -203,7 +217,11 @@ func (d *dice) strike(wants []float64, comes, when, size float64) {
 	if comes >= d.incident {
 		return
 	}
-	for i := int(when * float64(len(wants))); i < len(wants); i++ {
+	from, to := int(when*float64(len(wants))), len(wants)
+	if d.far {
+		to = min(to, from+dayBins)
+	}
+	for i := from; i < to; i++ {
 		wants[i] += math.Exp(unlike*size) * d.budget * bin.Hours() / empties
 	}
 }

@@ -41,10 +41,22 @@ type Bucket struct {
 	Paces          []quota.Limit // that hold scheduled runs back
 	Reset          quota.Window  // the upstream's day, whose end is the forecast's; zero for none
 	SuspendedUntil time.Time     // zero when the bucket is open
+	ResetAt        time.Time     // of an anchored window, as far as is known
 	Reservations   []quota.Reservation
 	Spent          []quota.Spent // after At - Memory(Limits), oldest first
 	Lanes          []share.Lane  // all that spend from the credential
 	Price          int64         // units of the bucket that a page of them takes; 0 for none
+	Amount         Amount
+}
+
+// Amount writes units of a bucket in words: "1,240 tokens", "$8.20". The nil Amount writes units.
+type Amount func(units int64) string
+
+func (a Amount) of(units int64) string {
+	if a == nil {
+		return number(units) + " units"
+	}
+	return a(units)
 }
 
 // Verdict is the answer in a word.
@@ -83,7 +95,10 @@ type Forecast struct {
 	Lost           Work      // of those, in the likely day
 	LeftOut        Work      // of those lost, the runs that are left out by their shares
 	LostRuns       []LostRun // in the order of their times
+	Missing        int64     // units that are too few for Scheduled and the likely Rate
 
+	amount Amount
+	window quota.Window   // the longest that follows the calendar, if that ends at ResetAt
 	slides bool           // ResetAt is no reset: all windows slide
 	brakes []string       // the names of throttles and paces
 	zone   *time.Location // of the reader; nil for UTC alone
@@ -117,7 +132,7 @@ func Of(b Bucket) Forecast {
 	o := newOutlook(b, nil)
 	f := Forecast{
 		Bucket: b.Name, At: b.At, ResetAt: o.end, Verdict: Lasts, Remaining: max(0, o.now),
-		slides: o.slides, brakes: o.brakes,
+		amount: b.Amount, window: o.window, slides: o.slides, brakes: o.brakes,
 	}
 	if b.SuspendedUntil.After(b.At) {
 		f.SuspendedUntil = b.SuspendedUntil
@@ -148,12 +163,16 @@ func (o *outlook) fill(f *Forecast, likely day) {
 	o.play(likely, &t)
 	f.DryAt, f.OpensAt, f.Limit = moment(likely.dry), moment(t.opens), t.limit
 	f.Scheduled, f.Lost, f.LeftOut, f.LostRuns = t.scheduled, t.lost, t.leftOut, t.runs
+	if likely.dry != never {
+		f.Missing = o.missing(*f)
+	}
 	if f.Limit == "" && len(t.runs) > 0 {
 		f.Limit = t.runs[0].Limit
 	}
 	switch {
 	case o.closed():
 		var none time.Time
+		f.Missing = 0
 		f.Verdict, f.Chance = Closed, 0
 		f.DryAt, f.Earliest, f.Latest, f.OpensAt = none, none, none, none
 	case !f.SuspendedUntil.IsZero():
@@ -164,6 +183,19 @@ func (o *outlook) fill(f *Forecast, likely day) {
 	case likely.dry != never:
 		f.Verdict = RunsDry
 	}
+}
+
+// missing is how many units more the window that ends with the forecast would have to leave for the
+// runs, and for what is spent besides at the likely rate.
+func (o *outlook) missing(f Forecast) (units int64) {
+	used := o.course.Play().Used(o.At.UnixMicro(), nil)
+	wanted := f.Scheduled.Units + int64(f.Rate.Likely*f.ResetAt.Sub(f.At).Hours())
+	for i, l := range o.course.Windows() {
+		if l.Window.IsCalendar() && l.Window.String() == o.window.String() && l.Pace == nil {
+			units = max(units, wanted-(l.Cap(false)-used[i]))
+		}
+	}
+	return units
 }
 
 const never = int64(math.MaxInt64)

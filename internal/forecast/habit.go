@@ -13,6 +13,9 @@ const (
 	// remembers is the length of the history that is looked at: two days, so that each hour to come
 	// has been twice.
 	remembers = 48 * time.Hour
+	// mostRemembered is that of a week or a month to come, so that each day of the week has been
+	// twice.
+	mostRemembered = 14 * 24 * time.Hour
 	// quiet is how long a ledger that is younger is taken to have been quiet before it began.
 	quiet = 6 * time.Hour
 )
@@ -21,9 +24,17 @@ const (
 func Memory(limits []quota.Limit) time.Duration {
 	longest := time.Duration(0)
 	for _, l := range limits {
-		longest = max(longest, l.Window.Longest())
+		longest = max(longest, l.Reach())
 	}
-	return longest + remembers
+	return longest + history(longest)
+}
+
+// history is how much of the log tells of so much time to come.
+func history(ahead time.Duration) time.Duration {
+	if ahead > remembers {
+		return mostRemembered
+	}
+	return remembers
 }
 
 // habit is how unscheduled spending has gone of late. Bins are counted backwards from now.
@@ -79,7 +90,7 @@ func (h *habit) binOf(at time.Time) int {
 func bins(b Bucket) int {
 	length := quiet
 	if len(b.Spent) > 0 {
-		length = min(remembers, max(quiet, b.At.Sub(b.Spent[0].At)))
+		length = min(history(ahead(b)), max(quiet, b.At.Sub(b.Spent[0].At)))
 	}
 	return int(length / bin)
 }
@@ -130,12 +141,22 @@ func grain(units []float64, charge float64) float64 {
 	return charge
 }
 
-// budgetOf is the least that a limit allows.
+// budgetOf is the least that a limit allows; of a week or a month, in a day of it.
 func budgetOf(b Bucket) float64 {
-	least := int64(quota.MaxUnits)
+	least := float64(quota.MaxUnits)
 	limits, _ := split(b)
 	for _, l := range limits {
-		least = min(least, l.Cap(false))
+		units := float64(l.Cap(false))
+		if l.Window.IsCalendar() && l.Reach() > remembers {
+			units /= l.Reach().Truncate(24*time.Hour).Hours() / 24
+		}
+		least = min(least, units)
 	}
-	return float64(least)
+	return least
+}
+
+// ahead is how long the longest calendar window is that the forecast may go to the end of.
+func ahead(b Bucket) time.Duration {
+	calendar, _, _ := horizon(b)
+	return calendar.Longest()
 }

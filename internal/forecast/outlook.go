@@ -19,10 +19,11 @@ type outlook struct {
 	long      []quota.Limit // the limits without throttles
 	brakes    []string      // the names of throttles and paces
 	end       time.Time
-	slides    bool  // end is no reset
-	now       int64 // units for scheduled charges, suspended or not
-	suspended int64 // until
-	wanted    Work  // by the runs until the end
+	window    quota.Window // that ends then; zero for another reason
+	slides    bool         // end is no reset
+	now       int64        // units for scheduled charges, suspended or not
+	suspended int64        // until
+	wanted    Work         // by the runs until the end
 }
 
 // newOutlook makes a bucket ready. like is the outlook of one with the same ticks; nil for none.
@@ -37,11 +38,14 @@ func newOutlook(b Bucket, like *outlook) *outlook {
 	if b.Price > 0 {
 		s.Lanes = b.Lanes
 	}
-	s.Reset, o.end, o.slides = horizon(b)
+	o.window, o.end, o.slides = horizon(b)
+	if s.Reset = b.Reset; !s.Reset.IsCalendar() {
+		s.Reset = quota.Window{Calendar: "day", Zone: time.UTC}
+	}
 	s.To = o.end
 	s.Before = []sim.Standing{{
 		Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
-		SuspendedUntil: b.SuspendedUntil,
+		SuspendedUntil: b.SuspendedUntil, ResetAt: b.ResetAt,
 	}}
 	for _, l := range s.Lanes {
 		runs := l.Count(b.At, o.end.Add(-time.Nanosecond))
@@ -67,7 +71,7 @@ func newOutlook(b Bucket, like *outlook) *outlook {
 // split is the bucket's limits and its throttles. Where there are no others, throttles are limits.
 func split(b Bucket) (limits, throttles []quota.Limit) {
 	for _, l := range of(b.Name, b.Limits) {
-		if l.Window.IsCalendar() || l.Window.Length >= shortest {
+		if l.Reach() >= shortest {
 			limits = append(limits, l)
 		} else {
 			throttles = append(throttles, l)
@@ -79,24 +83,28 @@ func split(b Bucket) (limits, throttles []quota.Limit) {
 	return limits, throttles
 }
 
-// horizon is the upstream's day, or the longest calendar window, and its end. Without one, the end
-// is one longest window from now.
-func horizon(b Bucket) (day quota.Window, end time.Time, slides bool) {
-	var longest quota.Window
-	ahead := time.Hour
+// horizon is the upstream's day, or the calendar window of a limit that is longer, and its end.
+// Without any, it is when the longest window ends that the upstream tells of, or else one longest
+// window from now.
+func horizon(b Bucket) (calendar quota.Window, end time.Time, slides bool) {
+	calendar = b.Reset
+	var longest quota.Limit
 	for _, l := range of(b.Name, b.Limits) {
-		if l.Window.IsCalendar() && l.Window.Longest() > longest.Longest() {
-			longest = l.Window
+		if l.Window.IsCalendar() && l.Window.Longest() > calendar.Longest() {
+			calendar = l.Window
 		}
-		ahead = max(ahead, l.Window.Length)
-	}
-	for _, w := range []quota.Window{b.Reset, longest} {
-		if w.IsCalendar() {
-			_, end := w.Bounds(b.At)
-			return w, end.UTC(), false
+		if l.Reach() > longest.Reach() {
+			longest = l
 		}
 	}
-	return quota.Window{Calendar: "day", Zone: time.UTC}, b.At.Add(ahead).UTC(), true
+	switch {
+	case calendar.IsCalendar():
+		_, end = calendar.Bounds(b.At)
+		return calendar, end.UTC(), false
+	case longest.Window.Anchored && b.ResetAt.After(b.At):
+		return calendar, b.ResetAt.UTC(), false
+	}
+	return calendar, b.At.Add(max(time.Hour, longest.Reach())).UTC(), true
 }
 
 // frees is when a unit comes free, now or later, if nobody spends anything; never if none does.

@@ -18,11 +18,14 @@ const unlikely = 0.1
 // 18:10Z), before the reset at 2026-11-22 08:00Z: BR, DE and JP will miss 12 runs from 17:00Z on;
 // to avoid it, set pages to 2".
 func (f Forecast) Text() string {
-	text := f.Bucket + " "
-	lost, joined := f.losses(), ": "
+	if f.Verdict == Closed {
+		return f.Bucket + " is closed: one of its limits allows no units"
+	}
+	text, lost, joined := f.Bucket+" ", f.losses(), ": "
+	if f.isLong() {
+		text = "the " + f.window.Calendar + "'s " + text
+	}
 	switch f.Verdict {
-	case Closed:
-		return text + "is closed: one of its limits allows no units"
 	case Suspended:
 		text += "is suspended until " + f.moment(f.SuspendedUntil)
 		if !f.DryAt.IsZero() {
@@ -34,17 +37,24 @@ func (f Forecast) Text() string {
 			text += " until " + f.moment(f.OpensAt)
 		}
 	case RunsDry:
+		if f.isLong() {
+			text += "lasts to " + f.dayOf(f.DryAt) + f.interval()
+			break
+		}
 		text += "runs dry at " + f.moment(f.DryAt) + f.interval() + ", before " + f.reset()
 	default:
 		text += "lasts to " + f.reset()
 		if f.Chance > unlikely {
 			text += fmt.Sprintf(" (%.0f %% likely to run dry, from %s on)", 100*f.Chance,
-				f.clock(f.Earliest))
+				f.dayOf(f.Earliest))
 		}
 		joined = ", but "
 		if f.LeftOut.Runs > 0 {
 			joined = ", but the schedule does not fit: "
 		}
+	}
+	if f.isLong() && f.Missing > 0 {
+		text += "; at this rate " + f.amount.of(f.Missing) + " short"
 	}
 	if lost != "" {
 		text += joined + lost
@@ -101,13 +111,39 @@ func (f Forecast) reset() string {
 }
 
 func (f Forecast) interval() string {
-	switch early := f.clock(f.Earliest); {
+	switch early := f.dayOf(f.Earliest); {
 	case f.Latest.IsZero():
 		return fmt.Sprintf(" (from %s on, %.0f %% likely)", early, 100*f.Chance)
-	case early != f.clock(f.Latest):
-		return " (" + early + " to " + f.clock(f.Latest) + ")"
+	case early != f.dayOf(f.Latest):
+		return " (" + early + " to " + f.dayOf(f.Latest) + ")"
 	}
 	return ""
+}
+
+// isLong reports whether the forecast is for a week or a month: its moments are days then.
+func (f Forecast) isLong() bool { return isLong(f.window) }
+
+func isLong(w quota.Window) bool { return w.Longest() > 2*24*time.Hour }
+
+// dayOf is clock, or the day of a moment that is not today in a week or a month: "the 27th",
+// "Thursday".
+func (f Forecast) dayOf(t time.Time) string {
+	if !f.isLong() {
+		return f.clock(t)
+	}
+	local, zone := t.In(f.window.Zone), f.window.Zone
+	switch {
+	case local.Format(time.DateOnly) == f.At.In(zone).Format(time.DateOnly):
+		return f.clock(t)
+	case f.window.Calendar == "week":
+		return local.Weekday().String()
+	}
+	n := local.Day()
+	ending := "th"
+	if n/10 != 1 && n%10 >= 1 && n%10 <= 3 {
+		ending = [...]string{"st", "nd", "rd"}[n%10-1]
+	}
+	return fmt.Sprintf("the %d%s", n, ending)
 }
 
 // lost says which regions lose how much: whole runs, or pages.

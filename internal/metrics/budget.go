@@ -36,7 +36,7 @@ func NewBudget(of func() *quota.Budget, log *slog.Logger) *Budget {
 		remaining: s.desc("quota_remaining_units",
 			"Units that the limit leaves for scheduled charges.", limit...),
 		reset: s.desc("quota_reset_timestamp_seconds",
-			"When the calendar window ends; a sliding window has no reset.", limit...),
+			"When the window ends, by the calendar or by what the upstream says; others have no end.", limit...),
 		suspended: s.desc("quota_suspended",
 			"Whether the bucket is suspended, by the upstream or by a person.", bucket...),
 		until: s.desc("quota_suspended_until_timestamp_seconds",
@@ -76,8 +76,7 @@ func (b *Budget) bucket(out chan<- prometheus.Metric, credential string, now tim
 		out <- gauge(b.used, float64(l.Used), labels...)
 		out <- gauge(b.held, float64(u.Held), labels...)
 		out <- gauge(b.remaining, float64(l.Remaining), labels...)
-		if window.IsCalendar() {
-			_, reset := window.Bounds(now)
+		if reset := u.Ends(window, now); !reset.IsZero() {
 			out <- gauge(b.reset, timestamp(reset), labels...)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/quota/quotatest"
 	"quotabudget/internal/sim"
 )
 
@@ -101,10 +103,13 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 			t.Fatal(err)
 		}
 	}
-	if rapid.Bool().Draw(t, "held") {
+	learn(t, b, now)
+	for range rapid.IntRange(0, 3).Draw(t, "held") {
 		request := quota.ReserveRequest{
 			Call: quota.Call{Units: rapid.Int64Range(1, 20).Draw(t, "units held")},
-			TTL:  time.Duration(rapid.IntRange(5, 30).Draw(t, "ttl")) * time.Hour}
+			TTL:  time.Duration(rapid.IntRange(50, 1800).Draw(t, "ttl")) * time.Minute,
+			Lapse: rapid.SampledFrom([]quota.Lapse{quota.LapseCharge,
+				quota.LapseRelease}).Draw(t, "lapse")}
 		if d, err := b.Reserve(ctx, request); err != nil && !d.Never {
 			t.Fatal(err)
 		}
@@ -115,13 +120,103 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 		known.SuspendedUntil = from.Add(time.Duration(hours) * time.Hour)
 		must(t, b.Ledger.Suspend(ctx, b.Credential, quota.DefaultBucket, known.SuspendedUntil))
 	}
+	return standing(t, b, known)
+}
+
+// standing reads what the ledger holds.
+func standing(t rapid.TB, b *quota.Budget, known sim.Standing) sim.Standing {
+	ctx := context.Background()
 	query := quota.Query{Credential: b.Credential, Bucket: quota.DefaultBucket}
 	entries, err := b.Ledger.Entries(ctx, query)
 	must(t, err)
 	for _, e := range entries {
 		known.Spent = append(known.Spent, quota.Spent{At: e.At, Units: e.Units, Charges: 1})
 	}
+	usage, err := b.Usage(ctx)
+	must(t, err)
+	known.ResetAt = usage.Buckets[0].ResetAt
 	known.Reservations, err = b.Ledger.Reservations(ctx, b.Credential, quota.DefaultBucket)
 	must(t, err)
 	return known
+}
+
+// learn tells, some hours before the plan or now, when an anchored window ends.
+func learn(t *rapid.T, b *quota.Budget, now *time.Time) {
+	from := *now
+	i := slices.IndexFunc(b.Limits, func(l quota.Limit) bool { return l.Window.Anchored })
+	if i < 0 || rapid.Bool().Draw(t, "untold") {
+		return
+	}
+	*now = from.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "told")) * time.Hour)
+	end := now.Add(time.Duration(rapid.IntRange(1, 300).Draw(t, "ends")) * time.Minute)
+	_, err := b.Learn(context.Background(), quota.Learn{Limit: b.Limits[i], Remaining: -1,
+		Reset: end})
+	must(t, err)
+	*now = from
+}
+
+// TestExecute_Windows: a plan under one window of each kind, with a limit that denies some pages, a
+// reservation that lapses into an entry, and ends of an anchored window that the upstream told: the
+// ledger says the same of each page.
+func TestExecute_Windows(t *testing.T) {
+	const none = time.Duration(0)
+	for name, c := range map[string]struct {
+		window string
+		units  int64
+		end    time.Duration // of an anchored window, from the plan's beginning
+		from   string
+		lost   int64 // runs
+	}{
+		"minute":              {"minute", 2, none, "2026-06-01T10:00:00Z", 5},
+		"hour of a change":    {"hour", 6, none, "2026-10-25T00:00:00Z", 26},
+		"day":                 {"day", 30, none, "2026-06-01T20:00:00Z", 33},
+		"week, over Sunday":   {"week", 40, none, "2026-03-29T18:30:00Z", 30},
+		"30 days to 31":       {"month", 40, none, "2026-09-30T18:30:00Z", 30},
+		"31 days to 30":       {"month", 40, none, "2026-10-31T19:30:00Z", 30},
+		"year end":            {"month", 40, none, "2026-12-31T19:30:00Z", 30},
+		"an end to come":      {"anchored 3h", 14, 50 * time.Minute, "2026-06-01T10:00:00Z", 23},
+		"an end that is past": {"anchored 3h", 14, -50 * time.Minute, "2026-06-01T10:00:00Z", 30},
+		"no end":              {"anchored 3h", 14, none, "2026-06-01T10:00:00Z", 30},
+		"restoring":           {"restoring 7/1h", 12, none, "2026-06-01T10:00:00Z", 16},
+		"restoring slowly":    {"restoring 1/97s", 2, none, "2026-06-01T10:00:00Z", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := at(t, c.from).Add(-2 * time.Hour)
+			ledger := &quotatest.Model{Now: func() time.Time { return now }}
+			zone := ""
+			if quota.IsCalendarWord(c.window) {
+				zone = "Europe/Berlin"
+			}
+			w, err := quota.ParseWindow(c.window, zone)
+			must(t, err)
+			p := Plan{Lanes: lanes(t, "*/10 * * * *", 2, 0, "US"), Price: price,
+				Limits: []quota.Limit{{Bucket: quota.DefaultBucket, Units: c.units, Window: w}},
+				Reset:  day(t, "Europe/Berlin"), From: at(t, c.from)}
+			p.To = p.From.Add(8 * time.Hour)
+			b := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: p.Limits,
+				Prices: map[string][]quota.Cost{"list": price}}
+			spend := func(units int64) {
+				_, err := b.Charge(t.Context(), quota.Call{Units: units})
+				must(t, err)
+			}
+			spend(2)
+			if c.end != 0 {
+				_, err := b.Learn(t.Context(), quota.Learn{Limit: p.Limits[0], Remaining: -1,
+					Reset: p.From.Add(c.end)})
+				must(t, err)
+			}
+			now = p.From.Add(-20 * time.Minute)
+			spend(1)
+			_, err = b.Reserve(t.Context(), quota.ReserveRequest{Call: quota.Call{Units: 1},
+				TTL: 100 * time.Minute, Lapse: quota.LapseCharge})
+			must(t, err)
+			now = p.From
+			p.Before = []sim.Standing{standing(t, b, sim.Standing{Bucket: quota.DefaultBucket})}
+			charged(t, p, b, &now)
+			if r := p.Execute(); r.Lost() != c.lost {
+				t.Errorf("%d runs are denied, %d cut off, and %d left out", r.Denied, r.Partial,
+					r.LeftOut)
+			}
+		})
+	}
 }

@@ -29,7 +29,8 @@ func drawn(t *rapid.T) Plan {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
 	from := rapid.SampledFrom([]string{"2026-10-31T07:00:00Z", "2026-03-07T08:00:00Z",
-		"2026-03-28T11:30:00Z", "2026-06-01T19:00:00Z", "2026-06-02T01:10:00Z"}).Draw(t, "from")
+		"2026-03-28T11:30:00Z", "2026-06-01T19:00:00Z", "2026-06-02T01:10:00Z",
+		"2027-01-01T05:30:00Z", "2026-12-31T21:10:00Z"}).Draw(t, "from")
 	p := Plan{Price: price, Reset: quota.Window{Calendar: "day", Zone: los}}
 	if p.From, err = time.Parse(time.RFC3339, from); err != nil {
 		t.Fatal(err)
@@ -55,9 +56,15 @@ func drawn(t *rapid.T) Plan {
 	windows := []quota.Window{quota.Sliding(24 * time.Hour), quota.Sliding(7 * time.Hour),
 		quota.Sliding(time.Hour), quota.Sliding(7 * time.Minute),
 		{Calendar: "day", Zone: los}, {Calendar: "day", Zone: berlin},
-		{Calendar: "hour", Zone: los}}
+		{Calendar: "hour", Zone: los}, {Calendar: "minute", Zone: berlin},
+		{Calendar: "week", Zone: berlin}, {Calendar: "month", Zone: los},
+		{Length: 5 * time.Hour, Anchored: true},
+		{Restore: quota.Rate{Units: draw("restored", 1, 9), Per: 7 * time.Minute}}}
+	if !crowded && rapid.Bool().Draw(t, "one window") {
+		windows = []quota.Window{rapid.SampledFrom(windows[7:]).Draw(t, "window")}
+	}
 	for _, w := range windows {
-		if rapid.IntRange(0, 2).Draw(t, "limited") > 0 && len(p.Limits) > 0 {
+		if rapid.IntRange(0, 4).Draw(t, "limited") > 0 && len(p.Limits) > 0 {
 			continue
 		}
 		units := draw("units", 0, 120)
@@ -70,8 +77,8 @@ func drawn(t *rapid.T) Plan {
 			pace.Curve = rapid.SliceOfN(rapid.Int64Range(0, 9), 24, 24).Draw(t, "curve")
 			pace.Curve[12]++
 		}
-		p.Paces = []quota.Limit{{Bucket: quota.DefaultBucket,
-			Units: draw("paced units", 1, 120), Window: windows[4], Pace: pace}}
+		p.Paces = []quota.Limit{{Bucket: quota.DefaultBucket, Units: draw("paced units", 1, 120),
+			Window: p.Reset, Pace: pace}}
 	}
 	return p
 }
@@ -87,6 +94,9 @@ func TestExecute_Random(t *testing.T) {
 		var stamps []int64
 		var pages, wanted, lost int64
 		used := func(l quota.Limit, n int64) (units int64) {
+			if l.Window.IsRestoring() {
+				return restored(l.Window.Restore, stamps, n)
+			}
 			from := n - l.Window.Length.Microseconds()
 			if l.Window.IsCalendar() {
 				start, _ := l.Window.Bounds(moment(n))
@@ -156,6 +166,16 @@ func TestExecute_Random(t *testing.T) {
 		}
 	})
 	t.Logf("%d runs have resumed a chart", resumed)
+}
+
+// restored is the level of a bucket that regains units: of the pages charged from each on, less
+// what came back since.
+func restored(r quota.Rate, stamps []int64, n int64) (level int64) {
+	num, den := r.Terms()
+	for i, s := range stamps {
+		level = max(level, int64(len(stamps)-i)*den-num*(n-s))
+	}
+	return (level + den - 1) / den
 }
 
 // belowFloor counts anew whether a lane has had its floor of the day, a page taking a unit.

@@ -300,7 +300,7 @@ func (b *Budget) Resume(ctx context.Context, bucket string) error {
 // Usage is the standing of the credential's limits, those of split buckets for each part that was
 // ever used.
 func (b *Budget) Usage(ctx context.Context) (Usage, error) {
-	limits, err := b.standing(ctx)
+	limits, err := b.Standing(ctx)
 	if err != nil {
 		return Usage{}, err
 	}

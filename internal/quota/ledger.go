@@ -208,8 +208,23 @@ type Usage struct {
 type BucketUsage struct {
 	Bucket         string
 	Held           int64     // set aside by reservations, unexpired and undrawn
+	AtMost         int64     // what these can turn out to take: Held, where no call is in flight
 	SuspendedUntil time.Time // zero when the bucket is open
+	ResetAt        time.Time // the last end of an anchored window that is known, past or to come
 	Limits         []LimitUsage
+}
+
+// Ends is when a window of the bucket ends as a whole: a calendar window, or an anchored one whose
+// end is known. It is zero for windows that never do.
+func (u BucketUsage) Ends(w Window, now time.Time) time.Time {
+	switch {
+	case w.IsCalendar():
+		_, end := w.Bounds(now)
+		return end.UTC()
+	case w.Anchored && u.ResetAt.After(now):
+		return u.ResetAt
+	}
+	return time.Time{}
 }
 
 // LimitUsage is the standing of one limit.

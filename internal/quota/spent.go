@@ -17,14 +17,15 @@ type Spent struct {
 // SpentQuery picks what was spent of one bucket.
 type SpentQuery struct {
 	Credential, Bucket string
-	Limits             []Limit // of the bucket, or of others too
+	Limits             []Limit   // of the bucket, or of others too
+	Reset              time.Time // BucketUsage.ResetAt
 	Now, Since         time.Time
 }
 
 // Read reads the sums of the ledger, which are few however many charges there were. A charge that
 // is summed up counts as one at the beginning of its grain: it leaves a window up to ten minutes
 // early. Those of the grain in which one of the limits' windows begins now are read one by one, so
-// that what is inside each window now is exact.
+// that what is inside each window now is exact; for a restoring window, those of the last hour.
 func (q SpentQuery) Read(ctx context.Context, l Ledger) ([]Spent, error) {
 	from := SumQuery{Credential: q.Credential, Bucket: q.Bucket, Since: GrainOf(q.Since)}
 	sums, err := l.Sums(ctx, from)
@@ -33,13 +34,8 @@ func (q SpentQuery) Read(ctx context.Context, l Ledger) ([]Spent, error) {
 	}
 	exact := make(map[time.Time]bool) // grains
 	for _, limit := range q.Limits {
-		begin := q.Now.Add(-limit.Window.Length)
-		if limit.Window.IsCalendar() {
-			begin, _ = limit.Window.Bounds(q.Now)
-		}
-		whole := limit.Window.IsCalendar() && GrainOf(begin).Equal(begin)
-		if limit.Bucket == q.Bucket && !whole {
-			exact[GrainOf(begin)] = true
+		if limit.Bucket == q.Bucket && !limit.Window.Concurrent {
+			q.exact(limit, exact)
 		}
 	}
 	var spent []Spent
@@ -60,4 +56,20 @@ func (q SpentQuery) Read(ctx context.Context, l Ledger) ([]Spent, error) {
 	}
 	slices.SortStableFunc(spent, func(a, b Spent) int { return a.At.Compare(b.At) })
 	return spent, nil
+}
+
+// exact finds the grains whose charges are read one by one for a limit.
+func (q SpentQuery) exact(l Limit, grains map[time.Time]bool) {
+	begin := l.Since(q.Now, q.Reset).Add(time.Microsecond)
+	switch {
+	case l.Window.IsRestoring():
+		if hour := q.Now.Add(-time.Hour); begin.Before(hour) {
+			begin = hour
+		}
+		for at := GrainOf(begin); !at.After(q.Now); at = at.Add(Grain) {
+			grains[at] = true
+		}
+	case !l.Window.IsCalendar() || !GrainOf(begin).Equal(begin):
+		grains[GrainOf(begin)] = true
+	}
 }

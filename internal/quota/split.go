@@ -71,8 +71,9 @@ func (l Limit) on(bucket string) Limit {
 	return l
 }
 
-// standing is the limits of all buckets, those of split ones for each part in the ledger.
-func (b *Budget) standing(ctx context.Context) (limits []Limit, err error) {
+// Standing is the limits of all buckets, those of split ones for each part in the ledger. Errors
+// are the ledger's.
+func (b *Budget) Standing(ctx context.Context) (limits []Limit, err error) {
 	var known []string
 	if len(b.Split) > 0 {
 		if known, err = b.Ledger.BucketsOf(ctx, b.Credential); err != nil {

@@ -152,6 +152,9 @@ func parseRate(text string) (r Rate, err error) {
 // IsCalendar reports whether the window follows the calendar.
 func (w Window) IsCalendar() bool { return w.Calendar != "" }
 
+// IsSliding reports whether the window holds the last Length, whatever the upstream says.
+func (w Window) IsSliding() bool { return w.Length > 0 && !w.Anchored }
+
 // IsRestoring reports whether the window is a bucket that regains units.
 func (w Window) IsRestoring() bool { return w.Restore.Units > 0 }
 

@@ -3,8 +3,8 @@ package report
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
@@ -43,6 +43,8 @@ type BucketForecast struct {
 	Lost                  WorkForecast     `json:"lost"`
 	LeftOut               WorkForecast     `json:"left_out"`
 	LostRuns              []LostRun        `json:"lost_runs"`
+	Short                 int64            `json:"short"` // units too few until the reset
+	Unit                  string           `json:"unit"`
 }
 
 // RateForecast is unscheduled spending in units an hour: on eight of ten days it is between Low and
@@ -82,12 +84,12 @@ func NewForecastList(results []Forecast) ForecastList {
 			n++
 		}
 		c := &list.Credentials[n-1]
-		c.Buckets = append(c.Buckets, newBucketForecast(f.Forecast))
+		c.Buckets = append(c.Buckets, newBucketForecast(f))
 	}
 	return list
 }
 
-func newBucketForecast(f forecast.Forecast) BucketForecast {
+func newBucketForecast(f Forecast) BucketForecast {
 	out := BucketForecast{
 		Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: Time(f.ResetAt),
 		Remaining: f.Remaining,
@@ -97,7 +99,7 @@ func newBucketForecast(f forecast.Forecast) BucketForecast {
 		Limit: OrNull(f.Limit), Advice: OrNull(f.Advice),
 		UnscheduledPerHour: RateForecast(f.Rate), Scheduled: WorkForecast(f.Scheduled),
 		Lost: WorkForecast(f.Lost), LeftOut: WorkForecast(f.LeftOut),
-		LostRuns: []LostRun{},
+		LostRuns: []LostRun{}, Short: f.Missing, Unit: f.Unit.String(),
 	}
 	if !f.DryAt.IsZero() {
 		out.DryBeforeResetSeconds = new(Seconds(f.ResetAt.Sub(f.DryAt)))
@@ -112,16 +114,17 @@ func newBucketForecast(f forecast.Forecast) BucketForecast {
 // Forecast is one bucket's, with its credential.
 type Forecast struct {
 	Credential string
+	Unit       costs.Unit
 	forecast.Forecast
 }
 
-// Forecasts computes when the bucket of that name will run dry, or every bucket for "". A bucket
-// without a limit is quota.ErrNoBucket.
+// Forecasts computes when the bucket of that name will run dry, or every bucket for "". The name of
+// a split bucket means all of its parts. A bucket without a limit is quota.ErrNoBucket.
 func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, err error) {
 	found, known := bucket == "", []string{}
 	for _, c := range s.Config.Credentials {
-		budget := c.Budget(s.Ledger, s.Config.Table(c), slog.New(slog.DiscardHandler))
-		q, err := s.question(ctx, budget, bucket)
+		budget := s.budget(c)
+		q, err := s.question(ctx, budget, s.Config.Table(c), bucket)
 		if err != nil {
 			return nil, err
 		}
@@ -131,30 +134,42 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 			return nil, err
 		}
 		for _, f := range forecasts {
-			list = append(list, Forecast{c.Name, f})
+			list = append(list, Forecast{c.Name, UnitOf(s.Config.Table(c), f.Bucket), f})
 		}
 	}
-	if !found {
+	switch {
+	case !found:
 		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket,
 			spell.DidYouMean(bucket, known))
+	case bucket != "" && len(list) == 0:
+		return nil, fmt.Errorf("%w: %q is limited in what is held at once, of which nothing can "+
+			"be forecast", quota.ErrNoBucket, bucket)
 	}
 	return list, nil
 }
 
-func (s Source) question(ctx context.Context, b *quota.Budget,
+func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Table,
 	bucket string) (forecast.Question, error) {
 	resets := make(map[string]quota.Window)
-	q := forecast.Question{Credential: b.Credential, Paces: b.Paces, Resets: resets}
-	for _, l := range b.Limits {
-		if bucket == "" || l.Bucket == bucket {
+	q := forecast.Question{Credential: b.Credential, Paces: b.Paces, Resets: resets,
+		Amount: func(bucket string, units int64) string {
+			return UnitOf(table, bucket).Text(units)
+		}}
+	limits, err := b.Standing(ctx)
+	if err != nil {
+		return q, err
+	}
+	for _, l := range limits {
+		if bucket == "" || l.Bucket == bucket || quota.WholeOf(l.Bucket) == bucket {
 			q.Limits = append(q.Limits, l)
-			resets[l.Bucket] = s.Config.Costs.Reset(l.Bucket)
+			if of, ok := table.Bucket(l.Bucket); ok {
+				resets[l.Bucket] = of.Reset
+			}
 		}
 	}
 	if s.Config.Ingest.Credential != b.Credential {
 		return q, nil
 	}
-	var err error
 	if q.Price, err = s.Config.Costs.Price(PageMethod); err != nil {
 		return q, nil // no run can charge for a page
 	}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/plan"
 )
 
@@ -17,6 +18,7 @@ type Planned struct {
 	Lost       []plan.Run
 	More       int // lost runs that are not in Lost
 	Suggestion *plan.Suggestion
+	Costs      *costs.Table // says what the buckets count
 }
 
 const mostLost = 1000
@@ -43,14 +45,15 @@ type LimitUse struct {
 	PeakAt   Time     `json:"peak_at"`
 	Percent  *float64 `json:"peak_percent"` // null where the limit allows nothing
 	Margin   int64    `json:"margin"`
+	Unit     string   `json:"unit"`
 }
 
-func newLimitUses(uses []plan.Use) []LimitUse {
+func newLimitUses(table *costs.Table, uses []plan.Use) []LimitUse {
 	out := []LimitUse{}
 	for _, u := range uses {
 		l, w := u.Limit, u.Limit.Window
 		j := LimitUse{l.Name(), l.Bucket, w.Text(), OrNull(w.ZoneName()), l.Units, l.Headroom,
-			u.Cap, u.Peak, Time(u.At), nil, u.Margin}
+			u.Cap, u.Peak, Time(u.At), nil, u.Margin, UnitOf(table, l.Bucket).String()}
 		if u.Cap > 0 {
 			j.Percent = new(percentOf(u))
 		}
@@ -155,7 +158,7 @@ type Plan struct {
 func NewPlan(o Planned) Plan {
 	r := &o.Report
 	out := Plan{From: Time(r.From), To: Time(r.To), Days: o.Days, Fits: r.Fits(),
-		Over: []string{}, Counts: r.Counts, Windows: newLimitUses(r.Windows), ByDay: []DayPlan{},
+		Over: []string{}, Counts: r.Counts, Windows: newLimitUses(o.Costs, r.Windows), ByDay: []DayPlan{},
 		Regions: []LanePlan{}, First: newLostTick(r.First), Lost: []LostTick{}, More: o.More,
 		Collisions: []Collision{}}
 	for _, u := range r.Over(o.Share) {
@@ -163,7 +166,7 @@ func NewPlan(o Planned) Plan {
 	}
 	for _, d := range r.Days {
 		j := DayPlan{d.Bucket, Time(d.Start), Time(d.End), d.Planned, d.Spent, d.Counts,
-			newLimitUses(d.Windows), newLostTick(d.First), []LanePlan{}, d.Crowded,
+			newLimitUses(o.Costs, d.Windows), newLostTick(d.First), []LanePlan{}, d.Crowded,
 			Time(d.Busiest), d.Ticks}
 		for _, l := range d.Losing {
 			j.Lost = append(j.Lost, LanePlan{Job: l.Job, Region: l.Region, Counts: l.Counts})
@@ -183,7 +186,7 @@ func NewPlan(o Planned) Plan {
 	}
 	if s := o.Suggestion; s != nil {
 		out.Suggestion = &Suggestion{s.Spec, s.Zone.String(), s.Stagger.String(),
-			Seconds(s.Stagger), nil, s.PerDay(), newLimitUses(s.Report.Windows)}
+			Seconds(s.Stagger), nil, s.PerDay(), newLimitUses(o.Costs, s.Report.Windows)}
 		if s.Pages > 0 {
 			out.Suggestion.Pages = &s.Pages
 		}

@@ -53,7 +53,7 @@ func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
 		return out, err
 	}
 	Until(&p, days)
-	out = Planned{Days: days, Share: math.Inf(1)}
+	out = Planned{Days: days, Share: math.Inf(1), Costs: s.Config.Costs}
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
 			out.Lose(r)
@@ -73,17 +73,17 @@ func Standings(ctx context.Context, l quota.Ledger, credential string, p plan.Pl
 	}
 	longest := share.Memory
 	for _, limit := range p.Limits {
-		longest = max(longest, limit.Window.Longest())
+		longest = max(longest, limit.Reach())
 	}
 	for _, cost := range p.Price {
 		s := sim.Standing{Bucket: cost.Bucket}
 		for _, b := range usage.Buckets {
 			if b.Bucket == cost.Bucket {
-				s.SuspendedUntil = b.SuspendedUntil
+				s.SuspendedUntil, s.ResetAt = b.SuspendedUntil, b.ResetAt
 			}
 		}
 		q := quota.SpentQuery{Credential: credential, Bucket: cost.Bucket, Limits: p.Limits,
-			Now: usage.At, Since: usage.At.Add(-longest)}
+			Reset: s.ResetAt, Now: usage.At, Since: usage.At.Add(-longest)}
 		if s.Spent, err = q.Read(ctx, l); err != nil {
 			return now, nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/config"
@@ -18,6 +19,11 @@ const PageMethod = "youtube.videos.list"
 type Source struct {
 	Config *config.Config
 	Ledger quota.Ledger
+}
+
+// budget is that of a credential.
+func (s Source) budget(c config.Credential) *quota.Budget {
+	return c.Budget(s.Ledger, s.Config.Table(c), slog.New(slog.DiscardHandler))
 }
 
 // Regions are the configured ones.

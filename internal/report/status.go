@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 )
 
@@ -28,6 +29,10 @@ type BucketStatus struct {
 	Held           int64         `json:"held"`
 	SuspendedUntil Time          `json:"suspended_until"`
 	Limits         []LimitStatus `json:"limits"`
+	Unit           string        `json:"unit"`    // units, tokens, usd/1000000
+	AtMost         int64         `json:"at_most"` // what is held can turn out to be
+
+	Counts costs.Unit `json:"-"` // Unit
 }
 
 // LimitStatus is what is left under one limit, now.
@@ -39,19 +44,23 @@ type LimitStatus struct {
 	Used       int64   `json:"used"`
 	Remaining  int64   `json:"remaining"`
 	NextFreeAt Time    `json:"next_free_at"`
+	ResetAt    Time    `json:"reset_at"` // null for a window that does not end as a whole
 }
 
-func newCredentialStatus(c config.Credential, usage quota.Usage) CredentialStatus {
+func newCredentialStatus(c config.Credential, table *costs.Table,
+	usage quota.Usage) CredentialStatus {
 	out := CredentialStatus{Credential: c.Name, Mode: c.Mode(), Buckets: []BucketStatus{},
 		At: usage.At}
 	for _, b := range usage.Buckets {
-		bucket := BucketStatus{Bucket: b.Bucket, Held: b.Held,
-			SuspendedUntil: Time(b.SuspendedUntil)}
+		unit := UnitOf(table, b.Bucket)
+		bucket := BucketStatus{Bucket: b.Bucket, Held: b.Held, AtMost: b.AtMost,
+			SuspendedUntil: Time(b.SuspendedUntil), Unit: unit.String(), Counts: unit}
 		for _, l := range b.Limits {
 			bucket.Limits = append(bucket.Limits, LimitStatus{
 				Window: l.Limit.Window.Text(), Timezone: OrNull(l.Limit.Window.ZoneName()),
 				Units: l.Limit.Units, Headroom: l.Limit.Headroom,
 				Used: l.Used, Remaining: l.Remaining, NextFreeAt: Time(l.NextFreeAt),
+				ResetAt: Time(b.Ends(l.Limit.Window, usage.At)),
 			})
 		}
 		out.Buckets = append(out.Buckets, bucket)
@@ -62,11 +71,11 @@ func newCredentialStatus(c config.Credential, usage quota.Usage) CredentialStatu
 // Status asks the ledger what is left.
 func (s Source) Status(ctx context.Context) (out Status, err error) {
 	for _, c := range s.Config.Credentials {
-		usage, err := s.Ledger.Usage(ctx, c.Name, c.Limits)
+		usage, err := s.budget(c).Usage(ctx)
 		if err != nil {
 			return out, err
 		}
-		out.Credentials = append(out.Credentials, newCredentialStatus(c, usage))
+		out.Credentials = append(out.Credentials, newCredentialStatus(c, s.Config.Table(c), usage))
 	}
 	return out, nil
 }

@@ -17,7 +17,7 @@ type division struct {
 	window  *window           // in force; nil before the first decision
 	windows map[int64]*window // that were, by their begin; of all forks
 
-	start, end int64 // of the calendar day that was asked for last
+	start, end int64 // of the calendar window that was asked for last
 
 	others, lanes, staying mark    // what was charged in the window
 	resting                [2]mark // and what of it will be there after the next grain
@@ -88,7 +88,7 @@ func (b *Book) open(d *division) {
 	d.window, d.cut = known, nil
 }
 
-// day is the calendar day that holds a moment.
+// day is the calendar day, week or month that holds a moment.
 func (d *division) day(at int64) (start, end int64) {
 	if at < d.start || at >= d.end {
 		start, end := d.limit.Window.Bounds(moment(at))
@@ -197,7 +197,7 @@ func (b *Book) claimants(w *window, capacity int64) (all []Claimant, scale int64
 		case cost == 0 || w.ticks[i] <= capacity/cost:
 			demand = w.ticks[i] * cost
 		}
-		floor := min(max(l.Floor, 0), capacity)
+		floor := min(l.floorOf(w), capacity)
 		all = append(all, Claimant{demand * scale, l.Weight, l.Priority, floor * scale})
 	}
 	return all, scale

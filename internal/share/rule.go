@@ -35,7 +35,13 @@ type Lane struct {
 	Pages    int64          // that a run wants
 	Weight   int64          // see Claimant, for these three
 	Priority int64
-	Floor    int64 // units a window
+	Floor    int64 // units a day, or of a shorter window
+}
+
+// floorOf is the units of a window that the lane's floor comes to.
+func (l *Lane) floorOf(w *window) int64 {
+	const day = 24 * int64(time.Hour/time.Microsecond)
+	return mulDiv(max(l.Floor, 0), max(1, (w.length+day/2)/day), 1)
 }
 
 // Name is the lane's in messages and claims: "trending/BR".
@@ -61,10 +67,18 @@ type Rule struct {
 // soon.
 const Shortest = 6 * time.Hour
 
-// Shared reports whether a limit is shared: one of a calendar day, or of a window that slides and
-// is long enough. A pace spreads units by itself.
+// Shared reports whether a limit is shared: one of a calendar day, week or month, or of a window
+// that slides and is long enough. A pace spreads units by itself, and of an anchored window nobody
+// knows beforehand which ticks are in it.
 func Shared(l quota.Limit) bool {
-	return l.Pace == nil && (l.Window.Calendar == "day" || l.Window.Length >= Shortest)
+	switch w := l.Window; {
+	case l.Pace != nil:
+		return false
+	case w.IsCalendar():
+		return w.Longest() > 24*time.Hour
+	default:
+		return w.IsSliding() && w.Length >= Shortest
+	}
 }
 
 // Cost is the units of a run of a lane.

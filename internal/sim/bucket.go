@@ -15,6 +15,7 @@ type bucket struct {
 	log       log
 	windows   []window     // limits, then throttles, then paces
 	holds     []quota.Hold // those that expire first come first
+	lapses    []bool       // which of them become entries when they expire
 	held      int64
 	suspended int64 // until
 	moved     int64 // to
@@ -23,30 +24,34 @@ type bucket struct {
 func newBucket(s *Scenario, cost quota.Cost) bucket {
 	b := bucket{name: cost.Bucket, cost: cost.Units, suspended: math.MinInt64, moved: math.MinInt64}
 	b.log.newest = math.MinInt64
+	var known Standing
+	for _, of := range s.Before {
+		if of.Bucket == b.name {
+			known = of
+		}
+	}
 	for i, l := range slices.Concat(s.Limits, s.Throttles, s.Paces) {
-		if l.Bucket == b.name {
-			b.windows = append(b.windows, newWindow(l, i >= len(s.Limits)))
+		if l.Bucket == b.name && !l.Window.Concurrent {
+			b.windows = append(b.windows, newWindow(l, i >= len(s.Limits), known.ResetAt))
 		}
 	}
-	for _, known := range s.Before {
-		if known.Bucket == b.name {
-			b.begin(known)
-		}
-	}
+	b.begin(known)
 	return b
 }
 
 func (b *bucket) begin(s Standing) {
 	for _, e := range s.Spent {
-		b.log.add(e.At.UnixMicro(), e.Units)
+		b.write(e.At.UnixMicro(), e.Units)
 	}
-	for _, r := range s.Reservations {
+	reservations := slices.SortedFunc(slices.Values(s.Reservations),
+		func(x, y quota.Reservation) int {
+			return cmp.Or(x.ExpiresAt.Compare(y.ExpiresAt), cmp.Compare(x.ID, y.ID))
+		})
+	for _, r := range reservations {
 		b.holds = append(b.holds, quota.Hold{Units: r.Left, ExpiresAt: r.ExpiresAt.UnixMicro()})
+		b.lapses = append(b.lapses, r.Lapse == quota.LapseCharge)
 		b.held += r.Left
 	}
-	slices.SortFunc(b.holds, func(x, y quota.Hold) int {
-		return cmp.Compare(x.ExpiresAt, y.ExpiresAt)
-	})
 	if !s.SuspendedUntil.IsZero() {
 		b.suspended = s.SuspendedUntil.UnixMicro()
 	}
@@ -61,6 +66,17 @@ func (b *bucket) copyOf(from *bucket) {
 	b.windows = append(windows[:0], from.windows...)
 }
 
+// next moves to a time, or to just after the newest entry, as a ledger stamps. Reservations that
+// lapse then may become entries.
+func (b *bucket) next(at int64) int64 {
+	for {
+		n := max(at, b.log.newest+1)
+		if b.move(n); b.log.newest < n {
+			return n
+		}
+	}
+}
+
 // move goes on to n: windows move, and reservations lapse.
 func (b *bucket) move(n int64) {
 	if n == b.moved {
@@ -68,8 +84,11 @@ func (b *bucket) move(n int64) {
 	}
 	b.moved = n
 	for len(b.holds) > 0 && b.holds[0].ExpiresAt <= n {
-		b.held -= b.holds[0].Units
-		b.holds = b.holds[1:]
+		h, lapses := b.holds[0], b.lapses[0]
+		b.holds, b.lapses, b.held = b.holds[1:], b.lapses[1:], b.held-h.Units
+		if lapses && h.Units > 0 {
+			b.write(max(h.ExpiresAt, b.log.newest+1), h.Units)
+		}
 	}
 	for i := range b.windows {
 		b.windows[i].move(&b.log, n)
@@ -112,12 +131,17 @@ func (b *bucket) charge(n, pages, units int64) {
 		b.trim()
 	}
 	for i := range pages {
-		b.log.add(n+i, units)
-	}
-	for i := range b.windows {
-		b.windows[i].used += pages * units
+		b.write(n+i, units)
 	}
 	b.see(n + pages - 1)
+}
+
+// write writes an entry.
+func (b *bucket) write(at, units int64) {
+	b.log.add(at, units)
+	for i := range b.windows {
+		b.windows[i].take(at, units)
+	}
 }
 
 // see notes how much is used at n.
@@ -160,7 +184,7 @@ func (b *bucket) judge(n int64, v *verdict) {
 		if w.limit.Pace != nil {
 			continue
 		}
-		if at := w.standing(&b.log, b.holds, n).Fits(b.cost, w.most); at > n && at > v.at {
+		if at := w.standing(b, n).Fits(b.cost, w.most); at > n && at > v.at {
 			*v = verdict{w.limit.Name(), at}
 		}
 	}

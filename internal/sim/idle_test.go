@@ -24,7 +24,9 @@ func TestIdle(t *testing.T) {
 		}
 		day := quota.Limit{Bucket: quota.DefaultBucket, Units: 20 + r.Int64N(900), Window: s.Reset}
 		sliding := limit(20+r.Int64N(900), time.Duration(6+r.IntN(30))*time.Hour)
-		s.Limits = [][]quota.Limit{{day}, {sliding}, {day, sliding}}[r.IntN(3)]
+		week := day
+		week.Window.Calendar = "week"
+		s.Limits = [][]quota.Limit{{day}, {sliding}, {day, sliding}, {day, week}}[r.IntN(4)]
 		if r.IntN(3) == 0 {
 			s.Before = []Standing{{Bucket: quota.DefaultBucket, Reservations: []quota.Reservation{
 				{Left: 10, ExpiresAt: begin.Add(5 * time.Hour)}}}}

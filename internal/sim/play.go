@@ -247,11 +247,12 @@ func (p *Play) readAll(run *Run, unpaced bool) bool {
 
 // next moves the buckets to a moment, or to just after their newest entry, as a ledger stamps.
 func (p *Play) next(at int64) int64 {
-	for i := range p.buckets {
-		at = max(at, p.buckets[i].log.newest+1)
-	}
-	for i := range p.buckets {
-		p.buckets[i].move(at)
+	for i := 0; i < len(p.buckets); {
+		if n := p.buckets[i].next(at); n > at {
+			at, i = n, 0 // all are decided at one time
+		} else {
+			i++
+		}
 	}
 	return at
 }
@@ -328,7 +329,7 @@ func (p *Play) Frees(at int64) (free int64) {
 	b.move(at)
 	for i := range b.windows {
 		if w := &b.windows[i]; !w.brake {
-			free = max(free, w.standing(&b.log, b.holds, at).Fits(1, w.most))
+			free = max(free, w.standing(b, at).Fits(1, w.most))
 		}
 	}
 	return free
@@ -346,9 +347,7 @@ func (p *Play) Charge(at, units int64) bool {
 // Take charges whatever the limits say.
 func (p *Play) Take(at, units int64) {
 	b := &p.buckets[0]
-	n := max(at, b.log.newest+1)
-	b.move(n)
-	b.charge(n, 1, units)
+	b.charge(b.next(at), 1, units)
 	if b == p.shared {
 		p.book.Charge(share.Others, at, units)
 	}

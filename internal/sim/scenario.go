@@ -14,10 +14,12 @@
 //	18:10 wants the other 2, and is denied
 //	18:20 begins again, and wants 4
 //
-// It decides as the ledgers do, with the same windows to the microsecond, and which ticks run while
-// units are short as a daemon does, by package share. What it cannot know are slow answers and
-// charts that were cut off before it begins. Of lanes that tick in one moment, the one that was
-// served longest ago goes first.
+// It decides as the ledgers do, with the same windows to the microsecond. Of an anchored window it
+// knows the end that the upstream told last; from then on the window slides, until the upstream
+// tells another. Which ticks run while units are short it decides as a daemon does, by package
+// share. What it cannot know are slow answers and charts that were cut off before it begins. Runs
+// take no time, so limits on what is held at once (concurrent) are left aside. Of lanes that tick in
+// one moment, the one that was served longest ago goes first.
 package sim
 
 import (
@@ -50,6 +52,7 @@ type Standing struct {
 	Spent          []quota.Spent // oldest first; as far back as the longest window
 	Reservations   []quota.Reservation
 	SuspendedUntil time.Time // zero when the bucket is open
+	ResetAt        time.Time // the last end of an anchored window that is known; zero for none
 }
 
 // Fresh is how old a chart that was cut off may be to be resumed: that of package ingest.

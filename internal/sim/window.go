@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -13,13 +14,15 @@ type window struct {
 	limit  quota.Limit
 	brake  bool  // a throttle or a pace
 	most   int64 // units for scheduled charges
-	length int64 // µs, of a sliding window
+	length int64 // µs, of a sliding or an anchored window; 0 of others
 	at     int64 // to which it has moved
-	head   int   // the first entry inside
-	used   int64 // units of the entries inside
+	head   int   // the first entry inside; of a restoring window, the end of the log
+	used   int64 // units of the entries inside; of a restoring window, its level
 	start  int64 // of a calendar window
 	end    int64
-	line   line // of a pace
+	reset  int64 // of an anchored window: the last end that is known; 0 for none
+	level  int64 // of a restoring window, at at
+	line   line  // of a pace
 	peak   Peak
 }
 
@@ -41,9 +44,12 @@ func (p *Peak) See(use, at, most int64) {
 	p.Margin = min(p.Margin, most-use)
 }
 
-func newWindow(l quota.Limit, brake bool) window {
+func newWindow(l quota.Limit, brake bool, reset time.Time) window {
 	w := window{limit: l, brake: brake, most: l.Cap(false), end: math.MinInt64, peak: NoPeak(),
 		length: l.Window.Length.Microseconds()}
+	if l.Window.Anchored && !reset.IsZero() {
+		w.reset = reset.UnixMicro()
+	}
 	if l.Pace != nil {
 		w.line = line{pace: *l.Pace, units: w.most}
 	}
@@ -52,22 +58,55 @@ func newWindow(l quota.Limit, brake bool) window {
 
 // move goes on to n.
 func (w *window) move(l *log, n int64) {
-	w.at = n
-	after := n - w.length
-	if w.length == 0 {
-		if n >= w.end {
-			start, end := w.limit.Window.Bounds(moment(n))
-			w.start, w.end = start.UnixMicro(), end.UnixMicro()
-			if w.limit.Pace != nil {
-				w.line.draw(w.limit.Window, start, end)
-			}
-		}
-		after = w.start - 1
+	if w.limit.Window.IsRestoring() {
+		w.restore(n)
+		w.head = len(l.stamps)
+		return
 	}
+	w.at = n
+	if w.length == 0 && n >= w.end {
+		start, end := w.limit.Window.Bounds(moment(n))
+		w.start, w.end = start.UnixMicro(), end.UnixMicro()
+		if w.limit.Pace != nil {
+			w.line.draw(w.limit.Window, start, end)
+		}
+	}
+	after := w.after(n)
 	for w.head < len(l.stamps) && l.stamps[w.head] <= after {
 		w.head++
 	}
 	w.used = l.since(w.head)
+}
+
+// after is the time after which entries count at n, in the calendar window that the window is in.
+func (w *window) after(n int64) int64 {
+	switch {
+	case w.length == 0:
+		return w.start - 1
+	case w.reset > n:
+		return w.reset - 1 - w.length
+	case w.reset > 0:
+		return max(n-w.length, w.reset-1)
+	}
+	return n - w.length
+}
+
+// restore takes off the level of a restoring window what comes back until n.
+func (w *window) restore(n int64) {
+	rate := w.limit.Window.Restore
+	w.level, w.at = rate.LevelAfter(w.level, max(0, n-w.at)), max(w.at, n)
+	_, den := rate.Terms()
+	w.used = (w.level + den - 1) / den
+}
+
+// take counts units that are charged at n, the log's newest entry by then.
+func (w *window) take(n, units int64) {
+	if w.limit.Window.IsRestoring() {
+		w.restore(n)
+		_, den := w.limit.Window.Restore.Terms()
+		w.level += units * den
+	}
+	w.used += units
 }
 
 // soon is what counts as free already when a run asks for its share: the charges of a run are a
@@ -76,19 +115,25 @@ const soon = int64(share.Soon / time.Microsecond)
 
 // usedSoon is what will be used of what is used now.
 func (w *window) usedSoon(l *log) int64 {
+	if !w.limit.Window.IsSliding() {
+		return w.used
+	}
 	head := w.head
-	for w.length > 0 && head < len(l.stamps) && l.stamps[head] <= w.at+soon-w.length {
+	for head < len(l.stamps) && l.stamps[head] <= w.at+soon-w.length {
 		head++
 	}
 	return l.since(head)
 }
 
-// still reports whether the window holds the same entries at n as now.
+// still reports whether the window holds at n what it does now, or less.
 func (w *window) still(l *log, n int64) bool {
-	if w.length == 0 {
+	switch {
+	case w.limit.Window.IsRestoring():
+		return true
+	case w.length == 0:
 		return n < w.end
 	}
-	return w.head == len(l.stamps) || l.stamps[w.head] > n-w.length
+	return w.head == len(l.stamps) || l.stamps[w.head] > w.after(n)
 }
 
 // allows is how many units may be inside at n, to which the window has moved.
@@ -100,8 +145,9 @@ func (w *window) allows(n int64) int64 {
 }
 
 // standing is the window as package quota decides on it.
-func (w *window) standing(l *log, holds []quota.Hold, n int64) quota.Standing {
-	return quota.Standing{Limit: w.limit, Log: l, Holds: holds, Now: n, Start: w.start, End: w.end}
+func (w *window) standing(b *bucket, n int64) quota.Standing {
+	return quota.Standing{Limit: w.limit, Log: &b.log, Holds: b.holds, Now: n, Start: w.start,
+		End: w.end, Reset: w.reset, Level: w.level, Lapsing: slices.Contains(b.lapses, true)}
 }
 
 func moment(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

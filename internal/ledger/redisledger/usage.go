@@ -44,7 +44,7 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 func usageOf(costs []quota.Cost, limits [][]quota.Limit, reply reply) (quota.Usage, error) {
 	numbers := 1
 	for i := range costs {
-		numbers += 2 + 2*len(limits[i])
+		numbers += 4 + 2*len(limits[i])
 	}
 	ints, err := reply.ints(numbers)
 	if err != nil {
@@ -63,8 +63,9 @@ func usageOf(costs []quota.Cost, limits [][]quota.Limit, reply reply) (quota.Usa
 // bucketUsage reads one bucket's part of usage.lua's reply and returns the rest.
 func bucketUsage(bucket string, limits []quota.Limit, ints []int64) (
 	quota.BucketUsage, []int64) {
-	b := quota.BucketUsage{Bucket: bucket, Held: ints[0], SuspendedUntil: optional(ints[1])}
-	ints = ints[2:]
+	b := quota.BucketUsage{Bucket: bucket, Held: ints[0], AtMost: ints[1],
+		SuspendedUntil: optional(ints[2]), ResetAt: optional(ints[3])}
+	ints = ints[4:]
 	for _, limit := range limits {
 		b.Limits = append(b.Limits, quota.LimitUsage{
 			Limit: limit, Used: ints[0], NextFreeAt: optional(ints[1]),

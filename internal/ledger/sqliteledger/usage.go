@@ -33,9 +33,12 @@ func (b *bucket) usage(limits []quota.Limit, n int64) quota.BucketUsage {
 	a := ask{bucket: b, held: b.live()}
 	first := b.holds(n, a.held, 1)
 	lapsing := a.held > 0 && b.lapsing(n)
-	u := quota.BucketUsage{Bucket: b.name, Held: a.held}
+	u := quota.BucketUsage{Bucket: b.name, Held: a.held, AtMost: b.atMost - b.expired.atMost}
 	if n < b.suspended {
 		u.SuspendedUntil = stamp(b.suspended)
+	}
+	if b.reset != 0 {
+		u.ResetAt = stamp(b.reset)
 	}
 	for _, l := range limits {
 		st := a.standing(l, n)

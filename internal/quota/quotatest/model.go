@@ -140,10 +140,11 @@ func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit
 		i := slices.IndexFunc(usage.Buckets, is)
 		if i < 0 {
 			i = len(usage.Buckets)
-			u := quota.BucketUsage{Bucket: l.Bucket, Held: b.held(n)}
+			u := quota.BucketUsage{Bucket: l.Bucket, Held: b.held(n), AtMost: b.atMost(n)}
 			if b.suspendedUntil > n {
 				u.SuspendedUntil = moment(b.suspendedUntil)
 			}
+			u.ResetAt = moment(b.reset)
 			usage.Buckets = append(usage.Buckets, u)
 		}
 		used := m.sums().used(b, l.Window, n)

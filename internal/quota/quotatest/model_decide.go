@@ -114,6 +114,16 @@ func (b *bucket) held(n int64) int64 {
 	return sum
 }
 
+// atMost is what the holds can turn out to take.
+func (b *bucket) atMost(n int64) (sum int64) {
+	for _, h := range b.holds {
+		if n < h.expires {
+			sum += max(h.left, h.most-h.drawn)
+		}
+	}
+	return sum
+}
+
 // bruteForce loops over everything.
 type bruteForce struct{}
 

@@ -204,11 +204,7 @@ func (m *Model) Learn(_ context.Context, l quota.Learn) (quota.Learned, error) {
 	default:
 		was = m.sums().used(b, w, asked)
 	}
-	for _, h := range b.holds {
-		if h.expires > n {
-			was += max(h.left, h.most-h.drawn)
-		}
-	}
+	was += b.atMost(n)
 	learned := quota.Learned{At: moment(n), Thought: max(0, l.Limit.Units-was)}
 	if w.Anchored {
 		learned.Reset = moment(b.reset)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type account struct {
 	Pace     *quota.Limit      // nil when there is none
 	Forecast forecast.Forecast // zero when it is not known
 
+	words    func(units int64) string // "1,240 tokens", "$12.40"; nil for units
 	sums     []quota.Sum
 	Plot     *plot
 	Rows     []burnt
@@ -58,8 +60,45 @@ func (a *account) Busy() bool {
 	return len(a.Spenders) > 0 || a.Held > 0 || a.Main.Used > 0 || a.Grade() != "good"
 }
 
-// Calendar reports whether the main limit follows the calendar.
-func (a *account) Calendar() bool { return a.Main.Limit.Window.IsCalendar() }
+// Calendar reports whether the main limit follows the calendar, or ends when the upstream says.
+func (a *account) Calendar() bool { return !a.ResetsAt().IsZero() }
+
+// ResetsAt is when the main limit's window ends as a whole, if it does.
+func (a *account) ResetsAt() time.Time { return a.Ends(a.Main.Limit.Window, a.At) }
+
+// Counts says what a window counts that does not end.
+func (a *account) Counts() string {
+	switch w := a.Main.Limit.Window; {
+	case w.Concurrent:
+		return "counts what is held"
+	case w.IsRestoring():
+		return fmt.Sprintf("regains %d in %v", w.Restore.Units, w.Restore.Per)
+	case w.Anchored:
+		return "counts the last " + quota.Sliding(w.Length).Text()
+	default:
+		return "counts the last " + w.Text()
+	}
+}
+
+// In is an amount without the name of its unit, and Noun that name: money has neither.
+func (a *account) In(units int64) string {
+	if a.words == nil {
+		return count(units)
+	}
+	amount, _, _ := strings.Cut(a.words(units), " ")
+	return amount
+}
+
+// Noun is the name of the unit, with a blank before it.
+func (a *account) Noun() string {
+	if a.words == nil {
+		return " units"
+	}
+	if _, noun, ok := strings.Cut(a.words(0), " "); ok {
+		return " " + noun
+	}
+	return ""
+}
 
 // Suspended reports whether the bucket is suspended now.
 func (a *account) Suspended() bool { return a.SuspendedUntil.After(a.At) }
@@ -87,13 +126,14 @@ func (p *Pages) accounts(ctx context.Context) (all []*account, err error) {
 		return nil, err
 	}
 	for _, c := range from.Config.Credentials {
-		usage, err := from.Ledger.Usage(ctx, c.Name, c.Limits)
+		usage, err := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Usage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		paces := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Paces
 		for _, b := range usage.Buckets {
-			a := &account{BucketUsage: b, At: usage.At, Main: mainLimit(b.Limits)}
+			a := &account{BucketUsage: b, At: usage.At, Main: mainLimit(b.Limits),
+				words: report.UnitOf(from.Config.Table(c), b.Bucket).Text}
 			if len(from.Config.Credentials) > 1 {
 				a.Credential = c.Name
 			}
@@ -132,7 +172,7 @@ func mainLimit(limits []quota.LimitUsage) quota.LimitUsage {
 		switch w := l.Limit.Window; {
 		case w.Calendar == "day":
 			return float64(l.Remaining) / 2
-		case w.IsCalendar() || w.Length < 6*time.Hour:
+		case l.Limit.Reach() < 6*time.Hour:
 			return math.Inf(1)
 		}
 		return float64(l.Remaining)
@@ -149,7 +189,7 @@ func (a *account) since() time.Time {
 		start, _ := window.Bounds(a.At)
 		return start
 	}
-	return a.At.Add(-2 * window.Length) // what left the window by now did count before
+	return a.At.Add(-2 * lengthOf(a.Main.Limit)) // what left the window by now did count before
 }
 
 // spenders adds up who spent what since a moment: lanes by job and region, others by what they say.
@@ -192,7 +232,7 @@ func spenders(sums []quota.Sum, since time.Time) []spender {
 func (p *Pages) stampBudgets(ctx context.Context, to io.Writer) error {
 	from := p.Source()
 	for _, c := range from.Config.Credentials {
-		usage, err := from.Ledger.Usage(ctx, c.Name, c.Limits)
+		usage, err := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Usage(ctx)
 		if err != nil {
 			return err
 		}

@@ -17,26 +17,35 @@ type burnt struct {
 	Left  int64 // then
 }
 
-// burn computes what was left of a limit, and what may be left. Times are of one window that
-// follows the calendar, or of a window that slides.
+// burn computes what was left of a limit, and what may be left. Times are of one window that ends
+// as a whole, or of a window that slides, as a restoring one is drawn, too.
 type burn struct {
 	limit    quota.Limit
 	from, to time.Time
 	now      time.Time
+	fixed    bool  // the window is from from to to
 	left     int64 // now
+	amount   func(units int64) string
+	noun     string
 	sums     []quota.Sum
 	forecast forecast.Forecast
 }
 
 // draw makes the plot of the account, and the table of it.
 func (a *account) draw() {
-	b := burn{limit: a.Main.Limit, now: a.At, left: a.Main.Remaining, sums: byGrain(a.sums),
+	b := burn{limit: a.Main.Limit, now: a.At, left: a.Main.Remaining, amount: a.In, noun: a.Noun(), sums: byGrain(a.sums),
 		forecast: a.Forecast}
 	window := b.limit.Window
-	if window.IsCalendar() {
+	length := lengthOf(b.limit)
+	switch end := a.Ends(window, a.At); {
+	case window.IsCalendar():
+		b.fixed = true
 		b.from, b.to = window.Bounds(a.At)
-	} else {
-		b.from, b.to = a.At.Add(-window.Length), a.At.Add(window.Length)
+	case !end.IsZero():
+		b.fixed = true
+		b.from, b.to = end.Add(-length), end
+	default:
+		b.from, b.to = a.At.Add(-length), a.At.Add(length)
 		if reset := a.Forecast.ResetAt; reset.After(a.At) {
 			b.to = reset
 		}
@@ -68,6 +77,9 @@ func (a *account) draw() {
 	p.Text = b.text()
 	a.Plot = p
 }
+
+// lengthOf is how far back a window that follows no calendar is drawn.
+func lengthOf(l quota.Limit) time.Duration { return max(l.Reach(), quota.Grain) }
 
 // byGrain adds up the sums of each grain, whosever they are.
 func byGrain(sums []quota.Sum) (all []quota.Sum) {
@@ -112,9 +124,12 @@ func (b *burn) spent(from, to time.Time) (units float64) {
 
 // leftAt is the units that were left at a moment, from what was spent alone.
 func (b *burn) leftAt(at time.Time) float64 {
+	if b.limit.Window.Concurrent {
+		return float64(b.left)
+	}
 	since := b.from
-	if !b.limit.Window.IsCalendar() {
-		since = at.Add(-b.limit.Window.Length)
+	if !b.fixed {
+		since = at.Add(-lengthOf(b.limit))
 	}
 	return max(0, float64(b.cap())-b.spent(since, minTime(at, b.now)))
 }
@@ -158,8 +173,7 @@ func (b *burn) ahead() (likely, low, high []point) {
 
 // even is the line that spending at an even pace follows, or the one that the pace sets.
 func (b *burn) even(pace *quota.Limit) (line []point) {
-	window := b.limit.Window
-	if !window.IsCalendar() {
+	if !b.fixed {
 		return []point{{b.from, float64(b.cap())}, {b.to, float64(b.cap())}}
 	}
 	if pace == nil {
@@ -188,9 +202,9 @@ func (b *burn) rows() (rows []burnt) {
 }
 
 func (b *burn) text() string {
-	text := fmt.Sprintf("%s of %s units for scheduled charges are left at %s; %s were spent "+
-		"since %s.", count(b.left), count(b.cap()), shortClock(b.now, b.now),
-		count(int64(b.spent(b.from, b.now)+.5)), shortClock(b.now, b.from))
+	text := fmt.Sprintf("%s of %s%s for scheduled charges are left at %s; %s were spent since %s.",
+		b.amount(b.left), b.amount(b.cap()), b.noun, shortClock(b.now, b.now),
+		b.amount(int64(b.spent(b.from, b.now)+.5)), shortClock(b.now, b.from))
 	f := b.forecast
 	if !f.ResetAt.After(b.now) {
 		return text
@@ -200,8 +214,8 @@ func (b *burn) text() string {
 	}
 	_, low, high := b.ahead()
 	return text + fmt.Sprintf(" At %s, %s to %s will be left on eight of ten days.",
-		shortClock(b.now, b.to), count(int64(low[len(low)-1].value)),
-		count(int64(high[len(high)-1].value)))
+		shortClock(b.now, b.to), b.amount(int64(low[len(low)-1].value)),
+		b.amount(int64(high[len(high)-1].value)))
 }
 
 func minTime(a, b time.Time) time.Time {

@@ -1,0 +1,117 @@
+package forecast
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// dollars writes millionths of a dollar.
+func dollars(units int64) string { return fmt.Sprintf("$%.2f", float64(units)/1e6) }
+
+// spending is money that people and a nightly batch spend at random moments of working days, half
+// as much at weekends, until a moment: about perDay a day.
+func spending(seed uint64, from, to time.Time, perDay float64) (all []quota.Spent) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	for at := from; at.Before(to); at = at.Add(time.Duration(r.ExpFloat64() * float64(time.Hour))) {
+		units := perDay / 24 * (0.5 + r.Float64())
+		if d := at.Weekday(); d == time.Saturday || d == time.Sunday {
+			units /= 2
+		}
+		all = append(all, quota.Spent{At: at, Units: int64(units), Charges: 1,
+			Labels: quota.Labels{quota.LabelMethod: "messages.create"}})
+	}
+	return all
+}
+
+// month is a bucket of money without a schedule, under a limit of a calendar month in Berlin.
+func month(t *testing.T, seed uint64, from, now string, perDay float64, limit int64) Bucket {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := clock(t, now)
+	return Bucket{Name: "money", At: at, Amount: dollars,
+		Spent: spending(seed, clock(t, from), at, perDay),
+		Limits: []quota.Limit{{Bucket: "money", Units: limit,
+			Window: quota.Window{Calendar: "month", Zone: berlin}}}}
+}
+
+// A month's money is forecast from the log of spending alone: the truth is a month that goes on as
+// the last weeks did.
+func TestMonth(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, now, reset string
+		dollars          int64 // of the limit
+		dry              int   // the day of the month on which it is, 2 more or less; 0: it lasts
+	}{
+		// About 100 dollars are spent in 30 days, 86 because of the weekends.
+		"31 days, an hour more": {"2026-10-01 00:00:00", "2026-10-15 12:00:00",
+			"2026-10-31 23:00:00", 73, 26},
+		"30 days":         {"2026-11-01 00:00:00", "2026-11-15 12:00:00", "2026-11-30 23:00:00", 73, 26},
+		"30 days, enough": {"2026-11-01 00:00:00", "2026-11-15 12:00:00", "2026-11-30 23:00:00", 110, 0},
+		"the year's end":  {"2026-12-01 00:00:00", "2026-12-20 12:00:00", "2026-12-31 23:00:00", 73, 26},
+		"February":        {"2027-02-01 00:00:00", "2027-02-15 12:00:00", "2027-02-28 23:00:00", 62, 22},
+		"March, an hour less": {"2027-03-01 00:00:00", "2027-03-20 12:00:00", "2027-03-31 22:00:00",
+			73, 26},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(5) {
+				b := month(t, seed, c.from, c.now, 100e6/30, c.dollars*1e6)
+				f := Of(b)
+				if want := clock(t, c.reset); !f.ResetAt.Equal(want) {
+					t.Errorf("reset at %v, not %v", f.ResetAt, want)
+				}
+				if c.dry == 0 {
+					if f.Verdict != Lasts || f.Missing != 0 || f.Chance > 0.3 {
+						t.Errorf("%s, %+v", f.Text(), f)
+					}
+					continue
+				}
+				if d := f.DryAt.Day(); f.Verdict != RunsDry || d < c.dry-2 || d > c.dry+2 {
+					t.Errorf("%d: %s", seed, f.Text())
+				}
+				spent := int64(0)
+				for _, s := range b.Spent {
+					if s.At.After(b.Limits[0].Since(b.At, time.Time{})) {
+						spent += s.Units
+					}
+				}
+				if f.Remaining != c.dollars*1e6-spent {
+					t.Errorf("%d remain", f.Remaining)
+				}
+				rate := f.Rate.Likely * f.ResetAt.Sub(f.At).Hours() // all of it is asked for
+				if off := float64(f.Missing) - (rate - float64(f.Remaining)); off < -100 || off > 100 {
+					t.Errorf("%s: at %s an hour, %s remain", f.Text(), dollars(int64(f.Rate.Likely)),
+						dollars(f.Remaining))
+				}
+			}
+		})
+	}
+}
+
+func TestMonth_Text(t *testing.T) {
+	b := month(t, 1, "2026-11-01 00:00:00", "2026-11-15 12:00:00", 100e6/30, 73e6)
+	f := Of(b)
+	want := `^the month's money lasts to the 2\d(st|nd|rd|th) \(the 2\d(st|nd|rd|th) to the ` +
+		`\d+(st|nd|rd|th)\); at this rate \$\d+\.\d\d short; to avoid it, spend at most \$\d\.\d\d ` +
+		`a day \(see quotactl log --by job\)$`
+	if text := f.Text(); !regexp.MustCompile(want).MatchString(text) {
+		t.Error(text)
+	}
+	b.Limits[0].Units = 200e6
+	if text := Of(b).Text(); text != "the month's money lasts to the reset" {
+		t.Error(text)
+	}
+	b.Limits[0].Window.Calendar, b.Limits[0].Units = "week", 18e6
+	b.At = clock(t, "2026-11-12 12:00:00")
+	b.Spent = spending(1, clock(t, "2026-11-01 00:00:00"), b.At, 100e6/30)
+	want = `^the week's money lasts to (Saturday|Sunday) \(.*\); at this rate \$\d\.\d\d short`
+	if text := Of(b).Text(); !regexp.MustCompile(want).MatchString(text) {
+		t.Error(text)
+	}
+}
