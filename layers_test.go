@@ -51,7 +51,7 @@ limit/guard: limit limit/caller
 limit/redislimit: limit lua
 limit/rules: limit limit/caller limit/guard quota spell yamlfile
 ledger: quota sqlite ledger/redisledger ledger/sqliteledger
-meter: endpoint quota
+meter: costs endpoint quota
 proxy: costs meter quota spell
 youtube: bounds endpoint quota youtube/fault
 youtube/fault: costs

@@ -6,19 +6,21 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/meter"
 	"quotabudget/internal/proxy"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/textfile"
-	"quotabudget/internal/upstream"
 )
 
 type proxyFlags struct {
@@ -28,6 +30,9 @@ type proxyFlags struct {
 	tokens    string // path
 	admin     string
 	requests  int
+	estimates []string
+	drain     meter.Drain
+	drainMiB  int64
 	uploadMiB int64
 }
 
@@ -36,18 +41,23 @@ func (a *app) proxy() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "proxy --listen ADDR",
 		Short: "Meter the requests of any program",
-		Long: `proxy forwards requests to the upstream (youtube: endpoint: in quota.yaml) and
-charges each of them before it is sent, so that a program in any language is metered by pointing it
-here instead of at the upstream.
+		Long: `proxy forwards requests to the upstreams of the price list and charges each of
+them before it is sent, so that a program in any language is metered by pointing it here instead of
+at the upstream. It serves each upstream that has a credential: the default one by its own paths,
+such as /youtube/v3/videos, the others below their names, such as /openai/v1/chat/completions.
+
+Where the price is known only after a call, what it may take is set aside before it is sent, and the
+truth is booked when its answer ends. The answer is read to its end if the caller hangs up: the
+upstream bills it all the same.
 
 It adds the credential's API key and drops any key that the program sends. An OAuth token
 (Authorization: Bearer) is passed on, without the key, if the method takes one; its project must be
-that of the credential, or the quota of another project is spent. Anything else in Authorization is
-refused.
+that of the credential, or the quota of another project is spent. Where the upstream has its keys in
+Authorization, it is dropped like any key; anything else in it is refused.
 
-A denial is answered with 429, Retry-After and an error in Google's format, or as problem+json if
-Accept asks for it. Refused requests are not sent and cost nothing:
-  400  the upstream could read the request differently than we charge it
+A denial is answered with 429, Retry-After and an error in the format of the upstream, or as
+problem+json if Accept asks for it. Refused requests are not sent and cost nothing:
+  400  the upstream could read the request differently than we charge it, or it cannot be priced
   401  the caller sent no token of the --token-file
   403  Host is neither the address it listens on nor a --host, or a web page sent the request whose
        Origin is not named with --allow-origin
@@ -75,8 +85,7 @@ Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
 				return cli.Hint(cli.Usagef("--token-file is empty"),
 					"leave it out to serve everyone who can connect")
 			}
-			return a.with(c.Context(),
-				func(g *gate) error { return a.serveProxy(c.Context(), g, f) })
+			return a.serveProxy(c.Context(), f)
 		},
 	}
 	f.bind(c.Flags())
@@ -100,6 +109,13 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.admin, "admin", "", "serve /healthz, /readyz and /metrics on `ADDR`")
 	flags.IntVar(&f.requests, "max-requests", limits.Requests,
 		"answer 503 to more than `N` requests at once")
+	flags.StringArrayVar(&f.estimates, "estimate", nil,
+		"set aside for calls of an unknown price by `POLICY`: worst, learned (default), N units at "+
+			"most, or METHOD=POLICY, METHOD/BUCKET=POLICY; may be repeated")
+	flags.DurationVar(&f.drain.Time, "drain-time", 2*time.Minute,
+		"read answers for `DURATION` at most whose caller has gone")
+	flags.Int64Var(&f.drainMiB, "drain-size", 64,
+		"read `N` MiB at most of an answer whose caller has gone")
 	flags.Int64Var(&f.uploadMiB, "max-upload", limits.Upload>>20,
 		"refuse uploads of more than `N` MiB; other bodies may be 1 MiB")
 }
@@ -108,6 +124,8 @@ func (f *proxyFlags) check() error {
 	switch {
 	case f.listen == "":
 		return cli.Hint(cli.Usagef("--listen is missing"), "quotactl proxy --listen 127.0.0.1:8090")
+	case f.drain.Time <= 0, f.drainMiB < 1, f.drainMiB > 1<<20:
+		return cli.Usagef("--drain-time and --drain-size must be more than 0")
 	case f.requests < 1, f.uploadMiB < 1, f.uploadMiB > 1<<40:
 		return cli.Usagef("--max-requests and --max-upload must be at least 1")
 	}
@@ -124,8 +142,21 @@ func (f *proxyFlags) check() error {
 	return nil
 }
 
-func (a *app) serveProxy(ctx context.Context, g *gate, f proxyFlags) error {
-	handler, err := a.newProxy(g, f)
+func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
+	cfg, err := a.Load(ctx)
+	if err != nil {
+		return err
+	}
+	served, err := a.servedCredentials(cfg)
+	if err != nil {
+		return err
+	}
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	handler, err := a.newProxy(cfg, served, l, f)
 	if err != nil {
 		return err
 	}
@@ -171,35 +202,34 @@ func proxyURL(at net.Addr) string {
 	return "http://" + at.String() + "/"
 }
 
-func (a *app) newProxy(g *gate, f proxyFlags) (*proxy.Proxy, error) {
-	cred, err := a.Chosen(g.cfg)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := cred.APIKey.Key(); err != nil {
-		return nil, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "%s", cred.APIKey.Advice())}
-	}
+func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.Ledger,
+	f proxyFlags) (*proxy.Proxy, error) {
 	log := a.Logger()
-	cred.APIKey.WarnExposed(log)
-	endpoint, err := url.Parse(g.cfg.YouTube.Endpoint)
-	if err != nil {
-		return nil, err
-	}
-	transport, err := upstream.Gate(
-		g.cfg.YouTube.Endpoint, g.cfg.Costs, g.Budget, cred.APIKey.Key, log)
-	if err != nil {
-		return nil, err
-	}
 	callers, err := readCallers(f.tokens, log)
 	if err != nil {
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}
+	estimates, err := meter.ParseEstimates(f.estimates, func(method, bucket string) error {
+		return checkEstimate(cfg, method, bucket)
+	})
+	if err != nil {
+		return nil, cli.Usagef("--estimate: %w", err)
+	}
 	limits := proxy.DefaultLimits()
 	limits.Requests, limits.Upload = f.requests, f.uploadMiB<<20
-	return &proxy.Proxy{
-		Transport: transport, Table: g.cfg.Costs, Upstream: endpoint, Hosts: f.hosts,
-		Origins: f.origins, Callers: callers, Limits: limits, Metrics: proxy.NewMetrics(), Log: log,
-	}, nil
+	p := &proxy.Proxy{Hosts: f.hosts, Origins: f.origins, Callers: callers, Limits: limits,
+		Metrics: proxy.NewMetrics(), Log: log}
+	for _, cred := range served {
+		up, err := newUpstream(cfg, cred, l, log)
+		if err != nil {
+			return nil, err
+		}
+		t := up.Transport
+		t.Estimates, t.Missed = estimates, p.Metrics.Missed
+		t.Drain = meter.Drain{Time: f.drain.Time, Bytes: f.drainMiB << 20}
+		p.Upstreams = append(p.Upstreams, up)
+	}
+	return p, nil
 }
 
 const maxTokens = 1 << 20 // bytes of the file

@@ -63,17 +63,17 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 			prices[m.ID] = m.Costs
 		}
 	}
-	var split []string
-	for _, b := range table.Buckets() {
-		if len(b.Split) > 0 {
-			split = append(split, b.Name)
-		}
-	}
-	return &quota.Budget{
+	b := &quota.Budget{
 		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
-		Prices: prices, Unlimited: table.Unlimited(), Split: split, Observe: c.Observe,
+		Prices: prices, Unlimited: table.Unlimited(), Observe: c.Observe,
 		Open: c.Open, Log: log,
 	}
+	for _, bucket := range table.Buckets() {
+		if len(bucket.Split) > 0 {
+			b.Split = append(b.Split, bucket.Name)
+		}
+	}
+	return b
 }
 
 // YouTube is where the upstream answers.

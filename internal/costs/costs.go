@@ -200,6 +200,9 @@ func (t *Table) bucketNamed(name string) (Bucket, bool) {
 	return Bucket{}, false
 }
 
+// Learns reports whether answers to calls of a known price have something to tell about the limits.
+func (t *Table) Learns() bool { return len(t.learn) > 0 || t.refusesSuccess }
+
 // Reset is the upstream's day of a bucket; UTC's of one that the list gives none.
 func (t *Table) Reset(bucket string) quota.Window {
 	if b, ok := t.Bucket(bucket); ok && b.Reset.IsCalendar() {

@@ -9,86 +9,165 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
+	"time"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 )
-
-// Lesson is what an answer of the upstream taught: that a bucket is exhausted until its reset.
-type Lesson struct {
-	// Bucket is "" when the answer does not say: then it is the default one if the request was
-	// charged to it, else the first that it was charged to.
-	Bucket string
-	Reset  quota.Window // the upstream's day
-}
 
 // maxAnswer is how many bytes of an error body are read; the rest is dropped.
 const maxAnswer = 1 << 20
 
-// learn reads an answer that is an error and suspends the bucket that is exhausted according to it.
-// The body is put back for the client to read, without the key: some errors name it, as in
-// "Consumer 'api_key:…' has been suspended".
-func (t *Transport) learn(ctx context.Context, d quota.Decision, resp *http.Response,
-	key string) error {
+// errorBody reads the body of an answer that is an error. It is put back for the client to read,
+// without the key: some errors name it, as in "Consumer 'api_key:…' has been suspended".
+func errorBody(resp *http.Response, key string) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	resp.Body.Close()
 	if err != nil {
-		return fmt.Errorf("answer %d of the upstream broke off: %w", resp.StatusCode, err)
+		return nil, fmt.Errorf("answer %d of the upstream broke off: %w", resp.StatusCode, err)
 	}
 	body = []byte(withoutKey(string(body), key))
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	resp.ContentLength, resp.TransferEncoding = int64(len(body)), nil
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	if lesson, ok := t.Learn(resp.StatusCode, body); ok {
-		_, byDefault := d.Units[quota.DefaultBucket]
-		if lesson.Bucket == "" && byDefault {
-			lesson.Bucket = quota.DefaultBucket
-		} else if lesson.Bucket == "" {
-			lesson.Bucket = slices.Min(slices.Collect(maps.Keys(d.Units)))
-		}
-		t.suspend(ctx, d, lesson)
-	}
-	return nil
+	return body, nil
 }
 
-func withoutKey(text, key string) string {
-	if key == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, key, "(not shown)")
+// asked is the decision on a request, and when its answer came by our clock.
+type asked struct {
+	d        quota.Decision
+	answered time.Time
 }
 
-// hideKey takes the key out of the headers of an answer that repeats it.
-func hideKey(h http.Header, key string) {
-	for _, values := range h {
-		for i := range values {
-			values[i] = withoutKey(values[i], key)
-		}
+// refused learns from an answer that is an error: a bucket that is exhausted is suspended until the
+// upstream opens it again, and so is one that is throttled, if the upstream names it and says until
+// when.
+func (t *Transport) refused(ctx context.Context, a asked, r *costs.Refusal) {
+	switch {
+	case r == nil:
+	case r.Kind == costs.Exhausted && r.Bucket == "" && r.Metric != "":
+		// it says nothing about the bucket that our price list took the units from
+		t.Log.Warn("the upstream reports an exhausted quota that the price list lacks",
+			"metric", r.Metric)
+	case r.Kind == costs.Exhausted,
+		r.Kind == costs.Throttled && r.Bucket != "" && !r.Until.IsZero():
+		t.suspend(ctx, a, r)
 	}
 }
 
-// suspend closes the bucket until the reset of the day in which the request was charged. An answer
-// that arrives after that reset must not close the new day, nor open what was closed in it.
-func (t *Transport) suspend(ctx context.Context, d quota.Decision, lesson Lesson) {
+// closes is the bucket that a refusal is about. When the answer does not say, it is the default one
+// if the request was charged to it, else the first that it was charged to.
+func closes(r *costs.Refusal, d quota.Decision) string {
+	_, byDefault := d.Units[quota.DefaultBucket]
+	switch {
+	case r.Bucket != "":
+		return r.Bucket
+	case byDefault || len(d.Units) == 0:
+		return quota.DefaultBucket
+	}
+	return slices.Min(slices.Collect(maps.Keys(d.Units)))
+}
+
+// suspend closes the bucket until the time that the upstream told, else until the end of the window
+// in which the request was charged. An answer that arrives after that must not close the new
+// window, nor open what was closed in it.
+func (t *Transport) suspend(ctx context.Context, a asked, r *costs.Refusal) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()
+	bucket := closes(r, a.d)
 	now, err := t.Budget.Ledger.Time(ctx)
-	at := d.At
+	at := a.d.At
 	if at.IsZero() { // the request was charged with another
 		at = now
 	}
-	_, until := lesson.Reset.Bounds(at)
-	log := t.Log.With("bucket", lesson.Bucket, "until", until.UTC())
+	until := r.Until.Time(now)
+	if until.IsZero() {
+		_, until = t.window(bucket, r.Window).Bounds(at)
+	}
+	log := t.Log.With("bucket", bucket, "until", until.UTC())
 	if err == nil && !until.After(now) {
 		log.Info("the upstream reported an exhausted bucket, but for a day that has ended")
 		return
 	}
 	if err == nil {
-		err = t.Budget.Ledger.Suspend(ctx, t.Budget.Credential, lesson.Bucket, until)
+		err = t.Budget.Ledger.Suspend(ctx, t.Budget.Credential, bucket, until)
 	}
 	if err != nil {
 		log.Error("cannot suspend the bucket that the upstream reports as exhausted", "error", err)
 		return
 	}
 	log.Warn("the upstream reports an exhausted bucket: suspended until its reset")
+}
+
+// window is the calendar window by which the upstream counts a bucket: the list's day, or the
+// longest that is configured where the list has no limits, since those depend on the account.
+func (t *Transport) window(bucket string, configured bool) quota.Window {
+	reset := t.Table.Reset(bucket)
+	if b, ok := t.Table.Bucket(bucket); !ok || !configured || len(b.Limits) > 0 {
+		return reset
+	}
+	found := false
+	for _, l := range t.Budget.LimitsOn(bucket) {
+		w := l.Window
+		if w.IsCalendar() && (!found || w.Longest() > reset.Longest()) {
+			reset, found = w, true
+		}
+	}
+	return reset
+}
+
+// learn tells the ledger what the answer said of the limits. after is the decision on what was
+// booked: a figure that is above what is left by our own count is none to learn.
+func (t *Transport) learn(ctx context.Context, a asked, after quota.Decision,
+	lessons []costs.Lesson) {
+	for _, lesson := range lessons {
+		limits := t.Budget.LimitsOn(lesson.Bucket)
+		for _, limit := range limits {
+			if about(lesson, limit.Window, len(limits) == 1) {
+				t.learnOf(ctx, a, after, lesson, limit, len(limits) == 1)
+			}
+		}
+	}
+}
+
+// about reports whether the lesson is of a limit with the window w.
+func about(l costs.Lesson, w quota.Window, only bool) bool {
+	switch {
+	case l.Window == (quota.Window{}):
+		return w.Anchored || only
+	case l.Window.IsCalendar() || w.IsCalendar():
+		return l.Window.String() == w.String()
+	}
+	return w.IsRestoring() || w.Length == l.Window.Length
+}
+
+func (t *Transport) learnOf(ctx context.Context, a asked, after quota.Decision,
+	lesson costs.Lesson, limit quota.Limit, only bool) {
+	now := time.Now()
+	if !after.At.IsZero() { // by the ledger's clock, and since the answer came
+		now = after.At
+	}
+	reset := lesson.Reset.Time(now)
+	told := "reset " + limit.Name()
+	before, _ := t.told.Load(told)
+	last, _ := before.(time.Time)
+	left, known := after.Remaining[lesson.Bucket]
+	news := limit.Window.Anchored && reset.Sub(last).Abs() > time.Second
+	if lesson.Remaining < 0 && !news ||
+		only && known && !news && lesson.Remaining >= left+limit.Headroom {
+		return
+	}
+	learned, err := t.Budget.Learn(ctx, quota.Learn{Limit: limit, Remaining: lesson.Remaining,
+		Reset: reset, AskedAt: a.d.At,
+		Labels: quota.Labels{quota.LabelSource: "upstream"}})
+	if err != nil {
+		t.Log.Warn("cannot book what the upstream says is left", "limit", limit.Name(),
+			"error", err)
+		return
+	}
+	t.told.Store(told, reset)
+	if learned.Units > 0 {
+		t.Log.Info("the upstream says that less is left than was counted", "limit", limit.Name(),
+			"left", lesson.Remaining, "counted", learned.Thought, "by", lesson.Why)
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube/youtubetest"
 )
@@ -224,11 +223,10 @@ func TestErrorBodies(t *testing.T) {
 // somebody is told.
 func TestSuspendFails(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, units(100))
-	learn := s.Learn
-	s.Learn = func(status int, body []byte) (meter.Lesson, bool) {
+	s.Answering(func(w http.ResponseWriter, r *http.Request) {
 		s.Ledger.Close()
-		return learn(status, body)
-	}
+		s.Standin.ServeHTTP(w, r)
+	})
 	if status, body, err := s.get(t, chart); status != 403 || body == "" || err != nil {
 		t.Errorf("got %d %q %v", status, body, err)
 	}

@@ -56,6 +56,18 @@ func (t *Tally) add(d quota.Decision, sign int64) {
 	}
 }
 
+// correct puts what was booked in place of what was held.
+func (t *Tally) correct(held, booked map[string]int64) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for bucket, units := range booked {
+		t.units[bucket] += units - held[bucket]
+	}
+}
+
 type tallyKey struct{}
 
 // WithTally adds what requests under the context are charged to t.

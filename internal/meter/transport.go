@@ -1,4 +1,5 @@
-// Package meter is the gate on HTTP: every request is charged before it is sent.
+// Package meter is the gate on HTTP: what a request takes is charged, or set aside, before it is
+// sent.
 package meter
 
 import (
@@ -12,53 +13,57 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/endpoint"
 	"quotabudget/internal/quota"
 )
 
-// Transport is an http.RoundTripper that names the method of each request, charges it, adds the API
-// key and sends it. A request with an Authorization, the OAuth token of a user, is charged all the
-// same and goes without the key. Client libraries run on it unmodified; since every attempt and
-// every page is a request, none goes uncounted. Its fields are set once before use.
+// Transport is an http.RoundTripper that names the method of each request, charges it, adds the
+// credential and sends it. Client libraries run on it unmodified; since every attempt and every
+// page is a request, none goes uncounted. Its fields are set once before use.
+//
+// Where the price is known only after the call, what it may take is set aside instead, and the
+// answer is read as it passes: at its end the truth is booked. See exchange.
+//
+// A request with an Authorization, the OAuth token of a user, is charged all the same and goes
+// without the credential, unless the upstream takes its credential there.
 //
 // What it refuses comes through *url.Error as quota.ErrNotSent together with the reason:
 // quota.ErrExhausted (with a DeniedError), quota.ErrUnpriced, quota.ErrUnreachable and the other
-// errors of Budget.Charge, ErrForeignHost, ErrInTheClear, ErrKeyInURL.
+// errors of Budget.Charge, ErrForeignHost, ErrInTheClear, ErrKeyInURL, ErrBodyTooLarge.
 type Transport struct {
 	Base   http.RoundTripper // sends: NewBase
 	Budget *quota.Budget
-	Host   string // the only host[:port] that is sent to, and given the key
-	Scheme string // the only scheme for it; "" for any that nobody on the way can read
-	// Method names the priced operation that a request is.
-	Method func(*http.Request) (string, error)
-	Key    func() (string, error) // the API key; it goes into a header, and nowhere else
-	Learn  func(status int, body []byte) (Lesson, bool)
-	Log    *slog.Logger
-	// Session reports whether a request continues an upload that another one started.
-	Session func(*http.Request) (method string, ok bool)
+	Table  *costs.Table // the upstream's price list
+	Host   string       // the only host[:port] that is sent to, and given the credential
+	Scheme string       // the only scheme for it; "" for any that nobody on the way can read
+	// Method names the priced operation that a request is, by the Table unless it says otherwise.
+	Method    func(*http.Request) (string, error)
+	Key       func() (string, error) // the credential; it goes to its place, and nowhere else
+	Estimates Estimates              // of calls whose price is known only after them
+	Drain     Drain
+	Missed    func(method string) // counts answers that do not say what they took; may be nil
+	Log       *slog.Logger
+
+	open    atomic.Int64 // what is still to be read or booked
+	samples samples
+	told    sync.Map // methods whose answers lack something, and resets by limit
 }
 
 // What Transport refuses by itself.
 var (
-	ErrForeignHost = errors.New("request is not for the upstream")
-	ErrInTheClear  = errors.New("request would send the key unencrypted")
-	ErrKeyInURL    = errors.New("request carries a key in its URL")
+	ErrForeignHost  = errors.New("request is not for the upstream")
+	ErrInTheClear   = errors.New("request would send the key unencrypted")
+	ErrKeyInURL     = errors.New("request carries a key in its URL")
+	ErrBodyTooLarge = errors.New("request's body is too large to be priced")
 )
 
-const (
-	keyHeader  = "X-Goog-Api-Key"
-	settleTime = 5 * time.Second // for what the ledger must be told after the request has ended
-)
-
-// SecretParams are the parameters of a URL in which the upstream takes a credential.
-func SecretParams() []string {
-	return []string{"key", "$key", "access_token", "$access_token", "oauth_token", "$oauth_token"}
-}
+const settleTime = 5 * time.Second // for what the ledger must be told after the request has ended
 
 // NewBase is the transport that sends for us. It speaks HTTP/1.1 only: an HTTP/2 client sends
 // requests again by itself when a server refuses a stream, and each would have to be charged.
@@ -82,14 +87,18 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, closing(r, fmt.Errorf("request %w: %w", quota.ErrNotSent, err))
 	}
+	if t.quotes(call.Method) {
+		return t.exchange(r, call, key)
+	}
 	part := t.partOf(r, key)
 	d, cancel, err := t.charge(r, call, part)
 	if err != nil {
 		return nil, closing(r, fmt.Errorf("%s %w: %w", call.Method, quota.ErrNotSent, err))
 	}
 	tallyOf(r.Context()).add(d, +1)
-	resp, left, err := t.send(r, key)
-	if err != nil && !left {
+	var left atomic.Bool
+	resp, err := t.send(r, key, &left)
+	if err != nil && !left.Load() {
 		t.takeBack(r.Context(), d, cancel)
 	}
 	if err != nil {
@@ -99,13 +108,23 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	hideKey(resp.Header, key)
 	// HEAD has no body to learn from, and a user's token may be of another project, whose quota
 	// says nothing of ours.
-	if resp.StatusCode >= 400 && r.Method != http.MethodHead && !authorized(r) {
-		if err := t.learn(r.Context(), d, resp, key); err != nil {
+	if resp.StatusCode >= 400 && r.Method != http.MethodHead && !t.authorized(r) {
+		body, err := errorBody(resp, key)
+		if err != nil {
 			return nil, err
 		}
+		t.refused(r.Context(), asked{d, time.Now()},
+			t.Table.Refusal(resp.StatusCode, resp.Header, body))
 	}
 	t.signSession(r, resp, part, key)
 	return resp, nil
+}
+
+// quotes reports whether what the call takes depends on more than its method, or its answer has
+// something to tell.
+func (t *Transport) quotes(method string) bool {
+	m, err := t.Table.Lookup(method)
+	return err == nil && (!m.Known() || t.Table.Learns())
 }
 
 // closing ends a request that is not sent: a RoundTripper must close the body whatever happens.
@@ -128,7 +147,7 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 		err = fmt.Errorf("%w: http:// is for this machine only, %s needs https://",
 			ErrInTheClear, host)
 	default:
-		err = checkQuery(r.URL.RawQuery)
+		err = t.checkQuery(r.URL.RawQuery)
 	}
 	if err == nil {
 		call.Method, err = t.Method(r)
@@ -139,39 +158,16 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 	return call, key, err
 }
 
-// authorized reports whether the request carries a credential of a user, and so goes without the
-// key.
-func authorized(r *http.Request) bool { return r.Header.Get("Authorization") != "" }
-
-// checkQuery refuses a credential, and what cannot be read and might hold one. It repeats nothing
-// of the query.
-func checkQuery(raw string) error {
-	query, err := url.ParseQuery(raw)
-	if err != nil {
-		return fmt.Errorf("%w, or might: write %%25 for %% and %%3B for ; in its query",
-			ErrKeyInURL)
-	}
-	if slices.ContainsFunc(SecretParams(), query.Has) {
-		return fmt.Errorf("%w: leave it out, it is added as a header", ErrKeyInURL)
-	}
-	return nil
-}
-
-// send sends the request once, and reports whether any of it can have left this machine.
-func (t *Transport) send(r *http.Request, key string) (resp *http.Response, left bool, err error) {
-	var connected atomic.Bool
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+// send sends the request once. left is set once any of it can have left this machine.
+func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.Response, error) {
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { left.Store(true) }}
 	out := r.Clone(httptrace.WithClientTrace(r.Context(), trace))
 	out.URL.RawQuery = withoutSignature(r.URL.RawQuery)
-	out.Header.Del(keyHeader)
-	if !authorized(r) {
-		out.Header.Set(keyHeader, key)
-	}
-	// net/http asks for gzip by itself and unpacks it: errors must be readable here.
+	t.addCredential(out, key)
+	// net/http asks for gzip by itself and unpacks it: answers must be readable here.
 	out.Header.Del("Accept-Encoding")
 	once(out)
-	resp, err = t.Base.RoundTrip(out)
-	return resp, connected.Load(), err
+	return t.Base.RoundTrip(out)
 }
 
 // once keeps net/http from sending the request a second time when a kept connection turns out to be

@@ -36,7 +36,7 @@ const (
 
 // partOf looks at a request before it is charged. secret is the API key.
 func (t *Transport) partOf(r *http.Request, secret string) part {
-	if _, ok := t.Session(r); !ok {
+	if _, ok := t.Table.Session(r); !ok {
 		return whole
 	}
 	given := r.URL.Query()[paidParam]
@@ -85,7 +85,7 @@ func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, se
 	begins := p == whole && ok && asked == method
 	to.Scheme, to.Host, to.User = r.URL.Scheme, r.URL.Host, nil
 	query := to.Query()
-	for _, name := range append(SecretParams(), paidParam) {
+	for _, name := range append(t.secretParams(), paidParam) {
 		query.Del(name)
 	}
 	to.RawQuery = query.Encode()
@@ -99,7 +99,7 @@ func (t *Transport) signSession(r *http.Request, resp *http.Response, p part, se
 // sessionAt is the method that an upload at the address, with the query, is a call of.
 func (t *Transport) sessionAt(address url.URL, query string) (method string, ok bool) {
 	address.RawQuery = query
-	return t.Session(&http.Request{Method: http.MethodPut, URL: &address})
+	return t.Table.Session(&http.Request{Method: http.MethodPut, URL: &address})
 }
 
 // signature proves that an upload to the URL was charged to the credential.

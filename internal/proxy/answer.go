@@ -11,11 +11,13 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 )
 
@@ -47,16 +49,11 @@ func (f *refusal) with(name, value string) *refusal {
 // Error is the detail.
 func (f *refusal) Error() string { return f.detail }
 
-// document is the body of a refusal: Google's form of an error, for the clients that look for it,
+// document is the body of a refusal: an error in the form that clients of the upstream look for,
 // and an RFC 9457 problem.
 type document struct {
-	Error struct {
-		Code    int           `json:"code"`
-		Message string        `json:"message"`
-		Status  string        `json:"status"`
-		Errors  []googleItem  `json:"errors"`
-		Details []errorDetail `json:"details"`
-	} `json:"error"`
+	Error   any              `json:"error"`
+	Message string           `json:"message,omitempty"` // where GitHub's clients look for it
 	Type    string           `json:"type"`
 	Title   string           `json:"title"`
 	Status  int              `json:"status"`
@@ -65,6 +62,22 @@ type document struct {
 	Retry   string           `json:"retry_at,omitempty"`
 	After   int64            `json:"retry_after_seconds,omitempty"`
 	Charged map[string]int64 `json:"charged"` // units by bucket that the request took all the same
+}
+
+// googleError is the form of Google's APIs.
+type googleError struct {
+	Code    int           `json:"code"`
+	Message string        `json:"message"`
+	Status  string        `json:"status"`
+	Errors  []googleItem  `json:"errors"`
+	Details []errorDetail `json:"details"`
+}
+
+// plainError is the form that most others have, with the words of OpenAI's and Anthropic's.
+type plainError struct {
+	Message string `json:"message"`
+	Type    string `json:"type"`
+	Code    string `json:"code"`
 }
 
 type googleItem struct {
@@ -95,8 +108,11 @@ func (x *exchange) refuse(err error) {
 	h.Add("Vary", "Accept")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	if f.status == http.StatusTooManyRequests && f.after() > patientSDK {
+		h.Set("X-Should-Retry", "false") // or some clients would ask again in vain
+	}
 	x.w.WriteHeader(f.status)
-	json.NewEncoder(x.w).Encode(f.document(x.charged()))
+	json.NewEncoder(x.w).Encode(f.document(x.charged(), x.proxy.asGoogle(x.up)))
 }
 
 // statusGone is logged where there is nobody to answer.
@@ -115,23 +131,64 @@ func (f *refusal) outcome() string {
 	return outcomeRefused
 }
 
-func (f *refusal) document(charged map[string]int64) document {
+// patientSDK is how many seconds clients of OpenAI and Anthropic wait at most, because we say so.
+// Then they ask again, sooner.
+const patientSDK = 60
+
+// after is the Retry-After in seconds, 0 for none.
+func (f *refusal) after() int64 {
+	n, _ := strconv.ParseInt(f.header.Get("Retry-After"), 10, 64)
+	return n
+}
+
+// asGoogle reports whether the upstream, or else the first one, is an API of Google.
+func (p *Proxy) asGoogle(u *Upstream) bool {
+	if u == nil {
+		u = p.Upstreams[0]
+	}
+	return slices.ContainsFunc(u.table().Hosts, func(host string) bool {
+		return strings.HasSuffix(host, ".googleapis.com")
+	})
+}
+
+func (f *refusal) document(charged map[string]int64, google bool) document {
 	detail := f.detail
 	if len(charged) > 0 {
 		detail += "; the request was charged, since it may have reached the upstream"
 	}
 	d := document{Type: "about:blank", Title: f.title, Status: f.status, Detail: detail,
 		Limit: f.limit, Retry: f.retry, Charged: charged}
-	d.After, _ = strconv.ParseInt(f.header.Get("Retry-After"), 10, 64)
+	d.After = f.after()
+	if !google {
+		d.Message = detail
+		d.Error = plainError{detail, errorType(f.status), strings.ToLower(upperSnake(f.reason))}
+		return d
+	}
 	info := errorDetail{Type: "type.googleapis.com/google.rpc.ErrorInfo",
 		Reason: upperSnake(f.reason), Domain: domain}
 	if f.limit != "" {
 		info.Metadata = map[string]string{"limit": f.limit, "retry_at": f.retry}
 	}
-	d.Error.Code, d.Error.Message, d.Error.Status = f.status, detail, rpcStatus(f.status)
-	d.Error.Errors = []googleItem{{detail, domain, f.reason}}
-	d.Error.Details = []errorDetail{info}
+	d.Error = googleError{Code: f.status, Message: detail, Status: rpcStatus(f.status),
+		Errors: []googleItem{{detail, domain, f.reason}}, Details: []errorDetail{info}}
 	return d
+}
+
+// errorType is the word for a status in a plainError.
+func errorType(status int) string {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case status == http.StatusUnauthorized:
+		return "authentication_error"
+	case status == http.StatusForbidden:
+		return "permission_error"
+	case status == http.StatusNotFound:
+		return "not_found_error"
+	case status >= http.StatusInternalServerError:
+		return "api_error"
+	}
+	return "invalid_request_error"
 }
 
 // wantsProblem reports whether the caller asked for application/problem+json by name.
@@ -164,6 +221,10 @@ func refusalOf(err error) *refusal {
 	if unclear, ok := errors.AsType[*costs.AmbiguousError](err); ok {
 		return ambiguous("%v", unclear)
 	}
+	if unclear, ok := errors.AsType[*costs.PriceError](err); ok {
+		return refusef(http.StatusBadRequest, "unpriceable", "request cannot be priced", "%v",
+			unclear)
+	}
 	for _, known := range gateErrors {
 		if errors.Is(err, known.err) {
 			return refusef(known.status, known.reason, known.title, "%v%s", err, known.hint)
@@ -193,6 +254,8 @@ var gateErrors = []struct {
 }{
 	{quota.ErrCostExceedsLimit, http.StatusUnprocessableEntity, "costExceedsLimit",
 		"cost exceeds the limit", ""},
+	{meter.ErrBodyTooLarge, http.StatusRequestEntityTooLarge, "bodyTooLarge",
+		"request is too large", ""},
 	{quota.ErrUnpriced, http.StatusNotFound, "unpriced", "method has no price",
 		": quotactl costs lists the methods with their paths"},
 	{quota.ErrNoBucket, http.StatusNotFound, "noBucket", "bucket has no limit", ""},

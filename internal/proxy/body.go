@@ -6,11 +6,13 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/meter"
 )
 
 // maxCall is how large the body of a call may be that is no upload.
@@ -121,6 +123,9 @@ func (x *exchange) drain() {
 	io.Copy(io.Discard, x.incoming)
 }
 
+// bodied are the verbs of requests that have a body.
+var bodied = []string{http.MethodPost, http.MethodPut, http.MethodPatch}
+
 // receive waits for the first byte of an upload's body, and for the whole of any other: nothing is
 // charged for a request whose caller never sends it.
 func (x *exchange) receive() error {
@@ -129,12 +134,15 @@ func (x *exchange) receive() error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	if x.method.Verb != http.MethodPost && x.method.Verb != http.MethodPut && !overridden {
+	if !slices.Contains(bodied, x.method.Verb) && !overridden {
 		return ambiguous("%s takes no body", r.Method)
 	}
 	upload := x.method.Upload && r.URL.Path != x.method.Path
 	form := strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), formType)
 	most := int64(maxCall)
+	if !x.method.Known() {
+		most = meter.MaxBody
+	}
 	if upload {
 		most = x.proxy.Limits.Upload
 	} else if form && !overridden {
@@ -171,7 +179,7 @@ func (x *exchange) receiveAll(overridden bool) error {
 		return err
 	}
 	if overridden {
-		form, err := checkOverride(x.r, string(all))
+		form, err := x.up.checkOverride(x.r, string(all))
 		if err != nil {
 			return err
 		}

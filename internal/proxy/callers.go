@@ -90,6 +90,20 @@ func (c *Callers) named(token string) (name string) {
 	return name
 }
 
+// callerByKey is who sent a token in place of the API key.
+func (x *exchange) callerByKey() string {
+	prefix := x.up.table().Credential.Prefix
+	var given []string
+	for _, name := range x.up.secretHeaders() {
+		given = append(given, strings.TrimPrefix(x.r.Header.Get(name), prefix))
+	}
+	query := x.r.URL.Query()
+	for _, name := range x.up.keyParams() {
+		given = append(given, query.Get(name))
+	}
+	return x.proxy.Callers.named(cmp.Or(given...))
+}
+
 // identify finds who asks, if callers must be known. A token comes in a header of its own, or in
 // place of the API key or the OAuth token that a program knows how to send.
 func (x *exchange) identify() error {
@@ -106,8 +120,7 @@ func (x *exchange) identify() error {
 	if token := r.Header.Get(TokenHeader); token != "" {
 		x.caller = callers.named(token)
 	} else {
-		x.caller = cmp.Or(bearer, callers.named(cmp.Or(r.Header.Get(keyHeader),
-			r.URL.Query().Get("key"))))
+		x.caller = cmp.Or(bearer, x.callerByKey())
 	}
 	if x.caller != "" {
 		return nil

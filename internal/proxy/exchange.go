@@ -31,6 +31,10 @@ type exchange struct {
 	r     *http.Request
 	w     *writer
 	began time.Time
+	path  string // that was asked for
+
+	up     *Upstream // nil until it is known
+	prefix string    // of the path that names it, and was taken off
 
 	caller   string        // "" when nobody has to say
 	ownToken bool          // the Authorization header held a token of ours
@@ -47,7 +51,8 @@ type exchange struct {
 }
 
 func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
-	x := &exchange{proxy: p, r: r, began: time.Now(), outcome: outcomeServed}
+	x := &exchange{proxy: p, r: r, began: time.Now(), outcome: outcomeServed,
+		path: r.URL.EscapedPath()}
 	x.incoming, x.length = r.Body, r.ContentLength
 	x.w = newWriter(w, p.Limits)
 	x.w.before = x.stopReading
@@ -77,11 +82,11 @@ func (x *exchange) end() {
 }
 
 func (x *exchange) name() error {
-	id, err := x.proxy.Table.Method(x.r)
+	id, err := x.up.Transport.Method(x.r)
 	if err != nil {
 		return err
 	}
-	x.method, err = x.proxy.Table.Lookup(id)
+	x.method, err = x.up.table().Lookup(id)
 	return err
 }
 
@@ -97,7 +102,7 @@ func (x *exchange) log() {
 	attrs := []slog.Attr{
 		slog.String("outcome", x.outcome), slog.Int("status", x.w.status),
 		slog.String("verb", spell.Clip(x.r.Method)),
-		slog.String("path", shown(spell.Clip(x.r.URL.EscapedPath()))),
+		slog.String("path", shown(spell.Clip(x.path))),
 		slog.Duration("took", time.Since(x.began).Round(time.Microsecond)),
 	}
 	if x.method.ID != "" {

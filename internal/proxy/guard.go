@@ -21,7 +21,8 @@ func (x *exchange) checkHost() error {
 		name = host
 	}
 	named := func(h string) bool { return plainHost(h) == host || plainHost(h) == name }
-	if slices.Contains(ownHosts(x.r), host) || slices.ContainsFunc(x.proxy.Hosts, named) {
+	if slices.Contains(ownHosts(x.r), host) || slices.ContainsFunc(x.proxy.Hosts, named) ||
+		x.proxy.hosted(host) != nil {
 		return nil
 	}
 	return refusef(http.StatusForbidden, "hostNotAllowed", "host is not allowed",

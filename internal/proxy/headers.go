@@ -7,13 +7,10 @@ import (
 	"strings"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/meter"
 )
 
 // TokenHeader is where a caller puts its token.
 const TokenHeader = "X-Quota-Token"
-
-const keyHeader = "X-Goog-Api-Key"
 
 // checkForm refuses a request whose outward form is not that of a plain call.
 func (x *exchange) checkForm() error {
@@ -36,7 +33,7 @@ func (x *exchange) checkForm() error {
 	case len(r.Header.Values("X-Goog-User-Project")) > 0:
 		return ambiguous("X-Goog-User-Project bills another project: leave it out")
 	}
-	for _, name := range []string{"Authorization", "Content-Type", "Content-Encoding", keyHeader,
+	for _, name := range []string{"Authorization", "Content-Type", "Content-Encoding",
 		TokenHeader} {
 		if len(r.Header.Values(name)) > 1 {
 			return ambiguous("send one %s header at most", name)
@@ -61,12 +58,12 @@ func onlyTokens(values []string, known ...string) bool {
 // checkAuthorization refuses a credential that would have to be dropped: the caller sent it for a
 // reason.
 func (x *exchange) checkAuthorization() error {
-	if err := checkParameters(x.r.URL.Query()); err != nil {
+	if err := x.up.checkParameters(x.r.URL.Query()); err != nil {
 		return err
 	}
 	value := x.r.Header.Get("Authorization")
 	switch scheme, token, _ := strings.Cut(value, " "); {
-	case value == "" || x.ownToken:
+	case value == "" || x.ownToken || x.up.takes("Authorization"):
 		return nil
 	case !strings.EqualFold(scheme, "Bearer") || token == "":
 		return refusef(http.StatusBadRequest, "authorizationNotTaken",
@@ -83,12 +80,12 @@ func (x *exchange) checkAuthorization() error {
 
 // checkParameters refuses an OAuth token in a query, and a project that is to be billed in place of
 // the key's.
-func checkParameters(query url.Values) error {
+func (u *Upstream) checkParameters(query url.Values) error {
 	if query.Has("userProject") || query.Has("$userProject") {
 		return ambiguous("the parameter userProject bills another project: leave it out")
 	}
-	for _, name := range meter.SecretParams() {
-		if query.Has(name) && !slices.Contains(keyParams(), name) {
+	for _, name := range u.tokenParams() {
+		if query.Has(name) {
 			return refusef(http.StatusBadRequest, "tokenInURL", "a token is among the parameters",
 				"the parameter %s is not forwarded: send the token as Authorization: Bearer", name)
 		}
@@ -96,15 +93,14 @@ func checkParameters(query url.Values) error {
 	return nil
 }
 
-func keyParams() []string { return []string{"key", "$key"} }
-
 // withoutKeys is a query without the parameters in which a program sends an API key of its own. All
 // others stay as they are.
-func withoutKeys(raw string) string {
+func (u *Upstream) withoutKeys(raw string) string {
+	keys := u.keyParams()
 	pairs := slices.DeleteFunc(strings.Split(raw, "&"), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
 		plain, err := url.QueryUnescape(name)
-		return err != nil || slices.Contains(keyParams(), plain)
+		return err != nil || slices.Contains(keys, plain)
 	})
 	return strings.Join(pairs, "&")
 }
@@ -117,7 +113,11 @@ func (x *exchange) dropHeaders(h http.Header) {
 			delete(h, name)
 		}
 	}
-	for _, name := range []string{"Origin", "Referer", "Cookie", "Expect", keyHeader, TokenHeader} {
+	for _, name := range []string{"Origin", "Referer", "Cookie", "Expect", TokenHeader,
+		"X-Api-Key", "Api-Key"} { // of whatever API: the caller's are never the upstream's
+		h.Del(name)
+	}
+	for _, name := range x.up.secretHeaders() {
 		h.Del(name)
 	}
 	if x.ownToken {
@@ -141,21 +141,25 @@ func keepPrivate(h http.Header) {
 
 // keepUpload makes clients continue an upload through the proxy: a Location on the upstream becomes
 // one on the proxy.
-func (p *Proxy) keepUpload(r *http.Request, resp *http.Response) {
+func (x *exchange) keepUpload(resp *http.Response) {
+	r := x.r
 	to, err := url.Parse(resp.Header.Get("Location"))
-	if err != nil || to.Host != p.Upstream.Host {
+	if err != nil || to.Host != x.up.Endpoint.Host {
 		return
 	}
 	to.Scheme, to.Host = "http", r.Host
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		to.Scheme = "https"
 	}
+	if to.Path = x.prefix + to.Path; to.RawPath != "" {
+		to.RawPath = x.prefix + to.RawPath
+	}
 	resp.Header.Set("Location", to.String())
 }
 
 // checkOverride reads the form that a call carries in its body when it was too long for a URL, and
 // returns it without keys.
-func checkOverride(r *http.Request, form string) (string, error) {
+func (u *Upstream) checkOverride(r *http.Request, form string) (string, error) {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	if !strings.EqualFold(strings.TrimSpace(kind), formType) ||
 		r.Header.Get("Content-Encoding") != "" {
@@ -169,7 +173,7 @@ func checkOverride(r *http.Request, form string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return withoutKeys(form), checkParameters(query)
+	return u.withoutKeys(form), u.checkParameters(query)
 }
 
 const formType = "application/x-www-form-urlencoded"

@@ -92,11 +92,17 @@ func (w *writer) Write(p []byte) (int, error) {
 // release bounds what is still to be sent when the handler is done.
 func (w *writer) release() { w.control.SetWriteDeadline(time.Now().Add(w.limits.Grace)) }
 
+// thinking is how long a model, and the like, may say nothing.
+const thinking = 15 * time.Minute
+
 // watch ends the context when nothing has moved for Limits.Silence: no byte of the request read, no
 // byte of the answer written.
 func (x *exchange) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	silence := x.proxy.Limits.Silence
+	if !x.method.Known() {
+		silence = max(silence, thinking)
+	}
 	timer := time.AfterFunc(silence, func() {
 		cancel(refusef(http.StatusGatewayTimeout, "upstreamTimeout",
 			"upstream did not answer in time",

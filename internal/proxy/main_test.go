@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/costs"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/upstream/upstreamtest"
@@ -45,8 +44,9 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 	s := &station{Station: upstreamtest.Open(t, &youtubetest.Server{}, limits)}
 	to, err := url.Parse(s.Server.URL)
 	must(t, err)
-	s.proxy = &proxy.Proxy{Transport: s.Transport, Table: costs.Default(), Upstream: to,
-		Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: s.Transport.Log}
+	s.proxy = &proxy.Proxy{Upstreams: []*proxy.Upstream{{Name: "youtube",
+		Transport: s.Transport, Endpoint: to}}, Limits: proxy.DefaultLimits(),
+		Metrics: proxy.NewMetrics(), Log: s.Transport.Log}
 	for _, f := range change {
 		f(s)
 	}

@@ -19,6 +19,7 @@ type Metrics struct {
 	inFlight prometheus.Gauge
 	answers  *prometheus.CounterVec
 	waited   *prometheus.HistogramVec
+	missed   *prometheus.CounterVec
 }
 
 // NewMetrics makes an empty set of metrics.
@@ -36,6 +37,8 @@ func NewMetrics() *Metrics {
 			"Requests by priced method and by what became of them.", "method", "outcome"),
 		units: counters("proxy_units_total", "Units that the requests were charged.",
 			"bucket", "method"),
+		missed: counters("proxy_answers_without_cost_total",
+			"Answers that do not say what the call took: what was set aside is booked.", "method"),
 		inFlight: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "proxy_requests_in_flight", Help: "Requests that are being answered."}),
 		answers: counters("proxy_upstream_responses_total",
@@ -46,6 +49,9 @@ func NewMetrics() *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"method"}),
 	}
 }
+
+// Missed counts an answer that does not say what the call took.
+func (m *Metrics) Missed(method string) { m.missed.WithLabelValues(method).Inc() }
 
 func (m *Metrics) end(x *exchange) {
 	m.inFlight.Dec()

@@ -8,23 +8,19 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"sync/atomic"
 
-	"quotabudget/internal/costs"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 )
 
-// Proxy is an http.Handler that forwards requests to the upstream through a meter.Transport, which
-// charges each of them and adds the API key. Its fields are set once before use.
+// Proxy is an http.Handler that forwards requests to upstreams through a meter.Transport of each,
+// which charges them and adds the credential. Its fields are set once before use.
 //
 // It refuses what a web page in somebody's browser could send without being asked to, and what the
 // upstream might read as another call than the one that is charged. What it refuses costs nothing.
 type Proxy struct {
-	Transport *meter.Transport
-	Table     *costs.Table // by which the Transport names requests
-	Upstream  *url.URL
+	Upstreams []*Upstream // at least one; the first is also served without its name
 	// names by which callers may address it, besides the address that it listens on
 	Hosts   []string
 	Origins []string // web pages that may use it, such as https://dashboard.example
@@ -46,7 +42,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.end()
 	for _, step := range []func() error{
 		x.checkHost, x.checkOrigin, x.share, // who asks
-		x.checkForm, x.identify, x.name, x.checkAuthorization, // what is asked
+		x.checkForm, x.route, x.identify, x.name, x.checkAuthorization, // what is asked
 		x.takeSlot, x.receive, // is there room, and does the body come
 		x.forward,
 	} {
@@ -77,15 +73,16 @@ func (x *exchange) forward() error {
 	}
 	var failed error
 	reverse := &httputil.ReverseProxy{
-		Transport: timed{p.Transport, x},
+		// streams are passed on as they come: what has no length is flushed at once
+		Transport: timed{x.up.Transport, x},
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(p.Upstream)
-			r.Out.URL.RawQuery = withoutKeys(r.In.URL.RawQuery)
+			r.SetURL(x.up.Endpoint)
+			r.Out.URL.RawQuery = x.up.withoutKeys(r.In.URL.RawQuery)
 			x.dropHeaders(r.Out.Header)
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			keepPrivate(resp.Header)
-			p.keepUpload(x.r, resp)
+			x.keepUpload(resp)
 			return nil
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },

@@ -20,13 +20,27 @@ const grace = 20 * time.Second
 
 // Serve answers on the listener until ctx ends, and then ends what is under way.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
-	return serve(ctx, listener, &http.Server{
+	err := serve(ctx, listener, &http.Server{
 		Handler: p, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
 		// OPTIONS * and the like come to the handler, which logs them.
 		DisableGeneralOptionsHandler: true,
 	})
+	p.finish()
+	return err
+}
+
+// finish waits for what is still to be read and booked. What is not, lapses into a charge.
+func (p *Proxy) finish() {
+	ctx, done := context.WithTimeout(context.Background(), grace)
+	defer done()
+	for _, u := range p.Upstreams {
+		if u.Transport.Finish(ctx) != nil {
+			p.Log.Warn("the proxy ends before it knows what all calls took: what was set aside for "+
+				"them lapses", "upstream", u.Name, "calls", u.Transport.Open())
+		}
+	}
 }
 
 // ServeAdmin answers /healthz, /readyz and /metrics on the listener until ctx ends.
@@ -48,13 +62,15 @@ func (p *Proxy) ServeAdmin(ctx context.Context, listener net.Listener) error {
 func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
 	defer cancel()
-	_, err := p.Transport.Budget.Usage(ctx)
-	if err == nil {
-		_, err = p.Transport.Key()
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+	for _, u := range p.Upstreams {
+		_, err := u.Transport.Budget.Usage(ctx)
+		if err == nil {
+			_, err = u.Transport.Key()
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
 	}
 	fmt.Fprintln(w, "ready")
 }

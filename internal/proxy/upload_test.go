@@ -122,7 +122,7 @@ func (s *station) another(t *testing.T, key, credential string) *station {
 	return open(t, uploads(1), func(o *station) {
 		o.Budget.Credential = credential
 		o.Key = func() (string, error) { return key, nil }
-		o.Host, o.proxy.Upstream = s.Host, s.proxy.Upstream
+		o.Host, o.proxy.Upstreams[0].Endpoint = s.Host, s.proxy.Upstreams[0].Endpoint
 	})
 }
 

@@ -1,10 +1,11 @@
-// Package upstream puts the YouTube API behind the gate.
+// Package upstream puts the upstreams of the price list behind the gate.
 package upstream
 
 import (
 	"fmt"
 	"log/slog"
-	"net/http"
+	"slices"
+	"time"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/endpoint"
@@ -12,39 +13,24 @@ import (
 	"quotabudget/internal/quota"
 )
 
+// slow is how long an upstream may take to begin an answer whose price is known only after it:
+// models write for minutes before they say anything, unless they stream.
+const slow = 10 * time.Minute
+
 // Gate is a meter.Transport for the upstream at address: requests are named and priced by the
-// table, and an answer that says the day's quota is gone suspends the bucket. key reads the API key
-// when a request is made.
+// table, which also says what the answers mean. key reads the credential when a request is made.
 func Gate(address string, table *costs.Table, budget *quota.Budget, key func() (string, error),
 	log *slog.Logger) (*meter.Transport, error) {
 	u, err := endpoint.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("youtube endpoint: %w", err)
+		return nil, fmt.Errorf("%s endpoint: %w", table.Upstream, err)
+	}
+	base := meter.NewBase()
+	if slices.ContainsFunc(table.Methods(), func(m costs.Method) bool { return !m.Known() }) {
+		base.ResponseHeaderTimeout = slow
 	}
 	return &meter.Transport{
-		Base: meter.NewBase(), Budget: budget, Scheme: u.Scheme, Host: u.Host, Method: table.Method,
-		Session: table.Session,
-		Key:     key, Learn: lessons(table, log), Log: log,
+		Base: base, Budget: budget, Table: table, Scheme: u.Scheme, Host: u.Host,
+		Method: table.Method, Key: key, Log: log,
 	}, nil
-}
-
-// lessons says what the upstream's errors teach about its buckets, by the refusals of the price list.
-// A metric that is none of them closes none: it says nothing about the bucket that our price list
-// took the units from.
-func lessons(table *costs.Table, log *slog.Logger) func(status int,
-	body []byte) (meter.Lesson, bool) {
-	return func(status int, body []byte) (meter.Lesson, bool) {
-		said := table.Refusal(status, http.Header{}, body)
-		switch {
-		case said == nil || said.Kind != costs.Exhausted:
-			return meter.Lesson{}, false
-		case said.Bucket == "" && said.Metric != "":
-			log.Warn("the upstream reports an exhausted quota that the price list lacks",
-				"metric", said.Metric)
-			return meter.Lesson{}, false
-		case said.Bucket == "":
-			return meter.Lesson{Reset: table.Reset(table.Buckets()[0].Name)}, true
-		}
-		return meter.Lesson{Bucket: said.Bucket, Reset: table.Reset(said.Bucket)}, true
-	}
 }

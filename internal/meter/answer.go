@@ -1,0 +1,98 @@
+package meter
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+)
+
+// answer is the body of an answer, on its way to the caller through the observation.
+type answer struct {
+	body     io.ReadCloser
+	exchange *exchange
+
+	mu     sync.Mutex // held by whoever reads
+	ended  bool
+	closed atomic.Bool
+}
+
+// Read reads for the caller.
+func (a *answer) Read(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return a.read(p)
+}
+
+// read reads on, and books what the call took when the answer ends.
+func (a *answer) read(p []byte) (int, error) {
+	n, err := a.body.Read(p)
+	if a.ended {
+		return n, err
+	}
+	a.exchange.seen.Write(p[:n])
+	switch {
+	case err == nil:
+		return n, nil
+	case err == io.EOF:
+		a.exchange.end(complete)
+	case a.exchange.ctx.Err() != nil:
+		a.exchange.end(unread)
+	default:
+		a.exchange.end(broken)
+	}
+	a.ended = true
+	return n, err
+}
+
+// Close ends the reading of the caller. Where the answer has not said yet what the call took, it is
+// read on.
+func (a *answer) Close() error {
+	if a.closed.Swap(true) {
+		return nil
+	}
+	e := a.exchange
+	if e.quote.Known {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if !a.ended {
+			a.ended = true
+			e.end(complete) // its headers have something to tell
+		}
+		return a.body.Close()
+	}
+	e.gate.open.Add(1)
+	go func() {
+		defer e.gate.open.Add(-1)
+		a.drain()
+	}()
+	return nil
+}
+
+// drain reads the rest of the answer, up to a bound.
+func (a *answer) drain() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.exchange.stop()
+	defer a.body.Close()
+	if a.ended {
+		return
+	}
+	bound := a.exchange.gate.Drain.orDefault()
+	ctx, done := context.WithTimeout(a.exchange.ctx, bound.Time)
+	defer done()
+	context.AfterFunc(ctx, a.exchange.stop)
+	part := make([]byte, 16<<10)
+	for left := bound.Bytes; left > 0; {
+		n, err := a.read(part[:min(left, int64(len(part)))])
+		if left -= int64(n); err != nil {
+			return
+		}
+	}
+	a.ended = true
+	a.exchange.end(unread)
+}

@@ -1,0 +1,80 @@
+package meter
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// authorized reports whether the request carries a credential of a user, and so goes without ours.
+// Where the upstream takes its credential in Authorization, what a caller has there is replaced.
+func (t *Transport) authorized(r *http.Request) bool {
+	const name = "Authorization"
+	at := t.Table.Credential
+	return r.Header.Get(name) != "" && !strings.EqualFold(at.Header, name) &&
+		!slices.ContainsFunc(at.Headers, func(h string) bool { return strings.EqualFold(h, name) })
+}
+
+// addCredential puts the credential where the upstream takes it, in place of any that the caller
+// sent.
+func (t *Transport) addCredential(out *http.Request, key string) {
+	at, authorized := t.Table.Credential, t.authorized(out)
+	for _, name := range at.Headers {
+		out.Header.Del(name)
+	}
+	if at.Header != "" {
+		out.Header.Del(at.Header)
+	}
+	switch {
+	case authorized:
+	case at.Query != "":
+		pair := url.QueryEscape(at.Query) + "=" + url.QueryEscape(key)
+		if out.URL.RawQuery != "" {
+			pair = out.URL.RawQuery + "&" + pair
+		}
+		out.URL.RawQuery = pair
+	default:
+		out.Header.Set(at.Header, at.Prefix+key)
+	}
+}
+
+// secretParams are the parameters of a URL in which the upstream takes a credential.
+func (t *Transport) secretParams() []string {
+	at := t.Table.Credential
+	if at.Query == "" {
+		return at.Params
+	}
+	return append(slices.Clone(at.Params), at.Query)
+}
+
+// checkQuery refuses a credential, and what cannot be read and might hold one. It repeats nothing
+// of the query.
+func (t *Transport) checkQuery(raw string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return fmt.Errorf("%w, or might: write %%25 for %% and %%3B for ; in its query",
+			ErrKeyInURL)
+	}
+	if slices.ContainsFunc(t.secretParams(), query.Has) {
+		return fmt.Errorf("%w: leave it out, it is added", ErrKeyInURL)
+	}
+	return nil
+}
+
+func withoutKey(text, key string) string {
+	if key == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, key, "(not shown)")
+}
+
+// hideKey takes the key out of the headers of an answer that repeats it.
+func hideKey(h http.Header, key string) {
+	for _, values := range h {
+		for i := range values {
+			values[i] = withoutKey(values[i], key)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package meter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+)
+
+// Estimate says how much is set aside for a call whose price is known only after it.
+type Estimate struct {
+	Worst bool  // the most that it can take, whatever calls have taken so far
+	Most  int64 // no more than this; 0 for no cap
+}
+
+// Estimates are by method, or by method and bucket (openai.responses.create/tokens); "" is all
+// others.
+type Estimates map[string]Estimate
+
+// ParseEstimates reads words such as worst, learned, METHOD=worst and METHOD/BUCKET=2000: the most
+// that a call can take; the least of that and of what calls have taken so far, as the price list
+// says; and that, but no more than so many units. table has the methods.
+func ParseEstimates(words []string, known func(method, bucket string) error) (Estimates, error) {
+	all := Estimates{}
+	for _, word := range words {
+		of, policy, named := strings.Cut(word, "=")
+		if !named {
+			of, policy = "", word
+		}
+		method, bucket, _ := strings.Cut(of, "/")
+		if named {
+			if err := known(method, bucket); err != nil {
+				return nil, err
+			}
+		}
+		var e Estimate
+		switch n, err := strconv.ParseInt(policy, 10, 64); {
+		case policy == "worst":
+			e.Worst = true
+		case policy == "learned":
+		case err != nil || n < 1 || n > quota.MaxUnits:
+			return nil, fmt.Errorf("%q is not worst, learned or a number of units", policy)
+		default:
+			e.Most = n
+		}
+		all[of] = e
+	}
+	return all, nil
+}
+
+// of is the policy for a bucket of the method.
+func (all Estimates) of(method, bucket string) Estimate {
+	for _, name := range []string{method + "/" + quota.WholeOf(bucket), method, ""} {
+		if e, ok := all[name]; ok {
+			return e
+		}
+	}
+	return Estimate{}
+}
+
+// cap lowers what is held to the caps. The most that a call can take stays what it is.
+func (all Estimates) cap(m costs.Method, held []quota.Cost) {
+	for i, c := range held {
+		whole := quota.WholeOf(c.Bucket)
+		estimated := slices.ContainsFunc(m.Terms, func(t costs.Term) bool {
+			return t.Bucket == whole && t.Hold != ""
+		})
+		most := all.of(m.ID, c.Bucket).Most
+		if estimated && most > 0 && c.Units > most {
+			held[i].Most, held[i].Units = max(c.Most, c.Units), most
+		}
+	}
+}
+
+const (
+	sampleSize  = 200 // calls, the newest
+	sampleLeast = 20  // calls, before a quantile says anything
+)
+
+// samples are what the newest calls took, by method and bucket.
+type samples struct {
+	mu  sync.Mutex
+	all map[string]*sample
+}
+
+type sample struct {
+	once  sync.Once // asks the ledger
+	mu    sync.Mutex
+	units []int64
+	next  int
+	order []int64 // sorted; nil when units have changed
+}
+
+func (s *samples) of(method, bucket string) *sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := method + " " + bucket
+	if s.all == nil {
+		s.all = map[string]*sample{}
+	}
+	if s.all[name] == nil {
+		if len(s.all) >= maxSamples {
+			clear(s.all) // somebody makes up names of models
+		}
+		s.all[name] = &sample{}
+	}
+	return s.all[name]
+}
+
+const maxSamples = 10_000
+
+func (s *sample) add(units int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.order = nil
+	if len(s.units) < sampleSize {
+		s.units = append(s.units, units)
+		return
+	}
+	s.units[s.next] = units
+	s.next = (s.next + 1) % sampleSize
+}
+
+// quantile is the least that at least so many percent of the calls took no more than.
+func (s *sample) quantile(percentile int) (int64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.units) < sampleLeast {
+		return 0, false
+	}
+	if s.order == nil {
+		s.order = slices.Sorted(slices.Values(s.units))
+	}
+	return s.order[(len(s.order)*percentile+99)/100-1], true
+}
+
+// learned is what calls of the method took: first by the ledger's newest entries, then by what this
+// process has booked.
+func (t *Transport) learned(ctx context.Context, method string) costs.Learned {
+	return func(bucket string, percentile int) (int64, bool) {
+		if t.Estimates.of(method, bucket).Worst {
+			return 0, false
+		}
+		s := t.samples.of(method, bucket)
+		s.once.Do(func() { t.seed(ctx, method, bucket, s) })
+		return s.quantile(percentile)
+	}
+}
+
+// seed fills the sample with the ledger's entries. Without them, it begins empty.
+func (t *Transport) seed(ctx context.Context, method, bucket string, s *sample) {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer done()
+	entries, err := t.Budget.Ledger.Entries(ctx, quota.Query{Credential: t.Budget.Credential,
+		Bucket: bucket, Limit: 5 * sampleSize})
+	if err != nil {
+		t.Log.Debug("cannot read what calls have taken so far", "method", method, "error", err)
+		return
+	}
+	for _, e := range entries {
+		if e.Labels[quota.LabelMethod] == method {
+			s.add(e.Units)
+		}
+	}
+}
+
+func (t *Transport) remember(method string, took []quota.Cost) {
+	for _, c := range took {
+		t.samples.of(method, c.Bucket).add(c.Units)
+	}
+}

@@ -1,0 +1,159 @@
+package meter
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+)
+
+// ending is how an answer ended.
+type ending int
+
+const (
+	complete ending = iota
+	broken          // the upstream ended it early
+	unread          // we did
+)
+
+const (
+	patience = 250 * time.Millisecond // that the caller waits for the ledger
+	retried  = 2 * time.Minute        // that the ledger is asked again
+	longest  = 5 * time.Second        // between two attempts
+)
+
+// end books what the call took, and learns what the answer says of the limits.
+func (e *exchange) end(how ending) {
+	t := e.gate
+	out := e.seen.Close()
+	if how == complete {
+		t.tellMissing(e.call.Method, out.Missing)
+		// A user's token may be of another project, whose quota says nothing of ours.
+		if !t.authorized(e.r) {
+			t.refused(e.ctx, e.asked, out.Refusal)
+		}
+	}
+	if e.quote.Known || e.asked.d.Unmetered {
+		if len(out.Lessons) > 0 && !t.authorized(e.r) {
+			e.book(func(ctx context.Context) error {
+				t.learn(ctx, e.asked, e.asked.d, out.Lessons)
+				return nil
+			})
+		}
+		return
+	}
+	if how == unread {
+		t.Log.Warn("the answer was not read to its end: what the call may take stays set aside "+
+			"until it lapses", "method", e.call.Method, "reservation", e.asked.d.Reservation)
+		return
+	}
+	took := e.took(how, out)
+	e.book(func(ctx context.Context) error { return e.settle(ctx, took, out) })
+	if how == complete && len(out.Missing) == 0 && out.Refusal == nil {
+		e.gate.remember(e.call.Method, took)
+	}
+}
+
+// took is what is booked: the truth, or what was held where an answer broke off before it told
+// more.
+func (e *exchange) took(how ending, out costs.Outcome) []quota.Cost {
+	took := slices.Clone(out.Costs)
+	for i := range took {
+		if how == broken {
+			took[i].Units = max(took[i].Units, e.asked.d.Units[took[i].Bucket])
+		}
+	}
+	return took
+}
+
+// settle books what the call took. Settling twice is the same as settling once.
+func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outcome) error {
+	t, call := e.gate, e.call
+	call.Costs = took
+	after, err := t.Budget.Settle(ctx, e.asked.d.Reservation, call)
+	if err != nil {
+		return err
+	}
+	tallyOf(e.ctx).correct(e.asked.d.Units, after.Units)
+	if !t.authorized(e.r) {
+		t.learn(ctx, e.asked, after, out.Lessons)
+	}
+	return nil
+}
+
+// book tells the ledger something. The caller waits a moment for it; when the ledger is away, it is
+// asked again for a while, and then what is held is left to lapse.
+func (e *exchange) book(tell func(context.Context) error) {
+	t, done := e.gate, make(chan struct{})
+	t.open.Add(1)
+	go func() {
+		defer t.open.Add(-1)
+		defer close(done)
+		e.bookAll(tell)
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+func (e *exchange) bookAll(tell func(context.Context) error) {
+	ctx := context.WithoutCancel(e.ctx)
+	log := e.gate.Log.With("method", e.call.Method, "reservation", e.asked.d.Reservation)
+	until := time.Now().Add(retried)
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, longest) {
+		attempt, done := context.WithTimeout(ctx, settleTime)
+		err := tell(attempt)
+		done()
+		switch {
+		case err == nil:
+			return
+		case !errors.Is(err, quota.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded),
+			time.Now().Add(wait).After(until):
+			log.Error("cannot book what a call took: it stays as it was set aside", "error", err)
+			return
+		}
+		log.Debug("cannot book what a call took, retrying", "error", err, "wait", wait)
+		time.Sleep(wait)
+	}
+}
+
+// tellMissing says, once for each method, that its answers lack what the price list looks for. What
+// was held is booked then.
+func (t *Transport) tellMissing(method string, paths []string) {
+	if len(paths) == 0 {
+		return
+	}
+	if t.Missed != nil {
+		t.Missed(method)
+	}
+	if _, told := t.told.LoadOrStore("missing "+method, true); !told {
+		t.Log.Warn("the answer does not say what the call took: what was set aside is booked, and "+
+			"so it is for further answers of this kind", "method", method,
+			"missing", strings.Join(paths, ", "))
+	}
+}
+
+// Open is how much is under way for callers that are gone: answers that are read to their end, and
+// what the ledger has yet to be told.
+func (t *Transport) Open() int { return int(t.open.Load()) }
+
+// Finish waits until nothing is Open, or until ctx ends.
+func (t *Transport) Finish(ctx context.Context) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for t.Open() > 0 {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+	return nil
+}

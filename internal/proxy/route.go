@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/meter"
+)
+
+// Upstream is one that the proxy serves, with the credential that its Transport adds.
+type Upstream struct {
+	Name      string // its requests come to /NAME/…, or with one of its hosts in Host
+	Transport *meter.Transport
+	Endpoint  *url.URL
+}
+
+func (u *Upstream) table() *costs.Table { return u.Transport.Table }
+
+// named reports whether paths begin with /NAME/ in the upstream's own list: they stay as they are.
+func (u *Upstream) named() bool {
+	own := func(m costs.Method) bool { return strings.HasPrefix(m.Path, "/"+u.Name+"/") }
+	return slices.ContainsFunc(u.table().Methods(), own)
+}
+
+// hosted is the upstream whose own host a request is for, nil for none. The first one is not
+// addressed so: it is where requests go that name none.
+func (p *Proxy) hosted(host string) *Upstream {
+	name := plainHost(host)
+	if bare, _, err := net.SplitHostPort(name); err == nil {
+		name = bare
+	}
+	for _, u := range p.Upstreams[1:] {
+		if slices.Contains(u.table().Hosts, name) {
+			return u
+		}
+	}
+	return nil
+}
+
+// route finds the upstream that a request is for: by its host, by the first segment of its path,
+// which is taken off, and else the first.
+func (x *exchange) route() error {
+	p := x.proxy
+	x.up = p.Upstreams[0]
+	if u := p.hosted(x.r.Host); u != nil && !slices.Contains(ownHosts(x.r), plainHost(x.r.Host)) {
+		x.up = u
+	} else {
+		for _, u := range p.Upstreams {
+			if strings.HasPrefix(x.r.URL.EscapedPath(), "/"+u.Name+"/") {
+				x.enter(u)
+			}
+		}
+	}
+	at := x.up.table().Credential
+	for _, name := range append([]string{at.Header}, at.Headers...) {
+		if name != "" && len(x.r.Header.Values(name)) > 1 {
+			return ambiguous("send one %s header at most", http.CanonicalHeaderKey(name))
+		}
+	}
+	return nil
+}
+
+// enter chooses the upstream, and takes its name off the path.
+func (x *exchange) enter(u *Upstream) {
+	x.up = u
+	if u.named() {
+		return
+	}
+	x.prefix = "/" + u.Name
+	x.r = x.r.WithContext(x.r.Context())
+	to := *x.r.URL
+	to.Path = strings.TrimPrefix(to.Path, x.prefix)
+	to.RawPath = strings.TrimPrefix(to.RawPath, x.prefix)
+	x.r.URL = &to
+}
+
+// secretHeaders are the headers in which the upstream, or another one like it, takes a credential.
+func (u *Upstream) secretHeaders() []string {
+	at := u.table().Credential
+	if at.Header == "" {
+		return at.Headers
+	}
+	return append([]string{at.Header}, at.Headers...)
+}
+
+// takes reports whether the header holds the upstream's own credential: a caller's is replaced.
+func (u *Upstream) takes(header string) bool {
+	same := func(name string) bool { return strings.EqualFold(name, header) }
+	return slices.ContainsFunc(u.secretHeaders(), same)
+}
+
+// keyParams are the parameters in which a program sends a key of its own, which is dropped;
+// tokenParams those for a token, which is refused.
+func (u *Upstream) keyParams() []string {
+	return slices.DeleteFunc(u.secretParams(), isToken)
+}
+
+func (u *Upstream) tokenParams() []string {
+	return slices.DeleteFunc(u.secretParams(), func(name string) bool { return !isToken(name) })
+}
+
+func (u *Upstream) secretParams() []string {
+	at := u.table().Credential
+	if at.Query == "" || slices.Contains(at.Params, at.Query) {
+		return slices.Clone(at.Params)
+	}
+	return append(slices.Clone(at.Params), at.Query)
+}
+
+func isToken(name string) bool { return strings.Contains(name, "token") }
