@@ -65,7 +65,8 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 	}
 	b := &quota.Budget{
 		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
-		Prices: prices, Unlimited: table.Unlimited(), Observe: c.Observe, Open: c.Open, Log: log,
+		Prices: prices, Unlimited: table.Unlimited(), Observe: c.Observe,
+		Open: c.Open, Log: log,
 	}
 	for _, bucket := range table.Buckets() {
 		if len(bucket.Split) > 0 {
