@@ -2,6 +2,7 @@ package costs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -35,7 +36,9 @@ type Observation struct {
 	dropped bool // it was longer than that
 	size    int  // bytes in all
 	events  *answer.Events
+	seen    map[string]bool // which of the events that tell the usage came
 	usage   map[string]any
+	cut     bool // the answer has no end
 }
 
 // Observe begins to read the answer to the request that was quoted.
@@ -75,6 +78,9 @@ func (o *Observation) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Cut says that the answer broke off. What it told by then may be less than the truth.
+func (o *Observation) Cut() { o.cut = true }
+
 // event looks for the usage in an event of a stream.
 func (o *Observation) event(name string, data []byte) {
 	rules := o.quote.rules
@@ -92,10 +98,14 @@ func (o *Observation) event(name string, data []byte) {
 	if json.Unmarshal(data, &doc) != nil {
 		return
 	}
-	if kind, _ := answer.Text(doc, "type"); name == "" && kind != "" && len(rules.events) > 0 &&
-		!slices.Contains(rules.events, kind) {
+	kind, _ := answer.Text(doc, "type")
+	if name == "" && kind != "" && len(rules.events) > 0 && !slices.Contains(rules.events, kind) {
 		return
 	}
+	if o.seen == nil {
+		o.seen = map[string]bool{}
+	}
+	o.seen[cmp.Or(name, kind)] = true
 	o.addUsage(doc)
 }
 
@@ -122,6 +132,10 @@ func (o *Observation) addUsage(doc any) {
 func (o *Observation) Close() Outcome {
 	if o.events != nil {
 		o.events.Close()
+		// A stream that lacks its last event ended too early, whatever it looked like.
+		if told := o.quote.rules.events; len(told) > 0 && !o.seen[told[len(told)-1]] {
+			o.cut = true
+		}
 	}
 	var out Outcome
 	var doc any
@@ -185,6 +199,7 @@ func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson) {
 		if text, ok := rule.remaining.text(o.header, doc); ok {
 			if units, ok := answer.Amount(text); ok {
 				l.Remaining, l.Why = units, rule.remaining.String()
+				l.Header = rule.remaining.header != ""
 			}
 		}
 		if l.Reset = rule.reset.moment(o.header, doc); l.Why == "" {
@@ -218,9 +233,13 @@ func (o *Observation) settle(out *Outcome, env formula.Env) {
 		if free {
 			cost.Units = 0
 		} else if f := truth[whole]; f != nil {
-			if units, err := f.Units(env); err == nil {
+			units, err := f.Units(env)
+			switch {
+			case err == nil && o.cut && units <= held.Units && readsEnd(f):
+				out.Missing = append(out.Missing, "the end of the answer")
+			case err == nil:
 				cost.Units = units
-			} else {
+			default:
 				out.Missing = append(out.Missing, o.missing(err)...)
 			}
 		}
@@ -229,6 +248,9 @@ func (o *Observation) settle(out *Outcome, env formula.Env) {
 	slices.Sort(out.Missing)
 	out.Missing = slices.Compact(out.Missing)
 }
+
+// readsEnd reports whether a price depends on the body of the answer, and so on its end.
+func readsEnd(f *formula.Formula) bool { return f.Uses("usage", "answer", "count", "answer_bytes") }
 
 // missing says why the truth is not known.
 func (o *Observation) missing(err error) []string {

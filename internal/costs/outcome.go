@@ -22,6 +22,7 @@ type Lesson struct {
 	Remaining int64        // -1 where it does not say
 	Reset     Moment
 	Why       string // where it says so: "x-ratelimit-remaining"
+	Header    bool   // it is said in a header, so maybe before the upstream knew what the call took
 }
 
 // Moment is a time that an answer tells: At, or After some time from now. The zero Moment is none.

@@ -1,0 +1,301 @@
+package meter_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+)
+
+// ways are the APIs that stream, and the buckets in which the ledger must agree with them.
+var ways = map[string]struct {
+	ask     func(*metered, context.Context, int, bool) *http.Request
+	buckets []string
+}{
+	"openai":    {(*metered).chat, []string{"requests", "tokens"}},
+	"anthropic": {(*metered).message, []string{"requests", "input", "output"}},
+}
+
+// TestStreamsCutByTheCaller: of fifty streams side by side a third is cut by who asked, at its
+// beginning or in its middle. The upstream bills all of them, and so does the ledger, to the unit.
+func TestStreamsCutByTheCaller(t *testing.T) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := openMetered(t, name)
+			m.standin.Pace = time.Millisecond
+			var tally meter.Tally
+			var wg sync.WaitGroup
+			for i := range 50 {
+				wg.Go(func() {
+					ctx, cancel := context.WithCancel(meter.WithTally(context.Background(), &tally))
+					defer cancel()
+					resp, err := m.RoundTrip(way.ask(m, ctx, 20+i, true))
+					if err != nil || resp.StatusCode != 200 {
+						t.Error(resp, err)
+						return
+					}
+					if i%3 != 0 {
+						if err := discard(resp); err != nil {
+							t.Error(err)
+						}
+						return
+					}
+					io.ReadFull(resp.Body, make([]byte, 300*(i%2)))
+					if i%2 == 0 {
+						cancel()
+					}
+					resp.Body.Close()
+				})
+			}
+			wg.Wait()
+			m.agrees(t, way.buckets...)
+			if c := m.standin.Counts(); c.Cut != 0 || c.Requests != 50 {
+				t.Errorf("the upstream saw %+v", c)
+			}
+			for _, bucket := range way.buckets {
+				var sum int64
+				for part, units := range tally.Units() {
+					if quota.WholeOf(part) == bucket {
+						sum += units
+					}
+				}
+				if booked := m.booked(t, bucket, false); sum != booked {
+					t.Errorf("%s: the tally has %d units, the ledger %d", bucket, sum, booked)
+				}
+			}
+		})
+	}
+}
+
+// TestCancelledBeforeTheAnswer: who gives up while the upstream thinks has his error at once, and
+// what the upstream billed is booked all the same.
+func TestCancelledBeforeTheAnswer(t *testing.T) {
+	for name, way := range ways {
+		m := openMetered(t, name)
+		ctx, cancel := context.WithCancel(t.Context())
+		answer := make(chan bool)
+		m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			cancel()
+			<-answer
+			m.standin.ServeHTTP(w, r)
+		})
+		if _, err := m.RoundTrip(way.ask(m, ctx, 50, false)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		close(answer)
+		m.agrees(t, way.buckets...)
+	}
+}
+
+// TestStreamsPassAtOnce: an event reaches the caller before the upstream goes on.
+func TestStreamsPassAtOnce(t *testing.T) {
+	m := openMetered(t, "anthropic")
+	next := make(chan bool)
+	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 3 {
+			io.WriteString(w, "event: ping\ndata: {}\n\n")
+			http.NewResponseController(w).Flush()
+			<-next
+		}
+	})
+	resp, err := m.RoundTrip(m.message(t.Context(), 1, true))
+	must(t, err)
+	for range 3 {
+		_, err := io.ReadFull(resp.Body, make([]byte, len("event: ping\ndata: {}\n\n")))
+		must(t, err)
+		next <- true
+	}
+	must(t, discard(resp))
+}
+
+// TestAnswersThatDoNotTell: where the answer broke off, or does not say what the call took, what
+// was set aside is booked, at once. An error of the upstream takes the request alone.
+func TestAnswersThatDoNotTell(t *testing.T) {
+	for _, c := range []struct {
+		fault, told string
+		output      int64
+	}{
+		{"cut", "", 200}, {"truncated", "the end of the answer", 200},
+		{"no-usage", "usage.output_tokens", 200},
+		{"bomb", "the answer is longer", 200},
+		{"500", "", 0}, {"429", "", 0}, {"html", "", 0}, {"nonsense", "", 50}, {"minus-one", "", 50},
+		{"stale", "", 50}, {"no-headers", "", 50},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			t.Parallel()
+			m := openMetered(t, "anthropic", limitOn("output", 100_000))
+			m.faults(t, c.fault)
+			for i := range int64(2) {
+				resp, err := m.RoundTrip(m.message(t.Context(), 50, c.fault != "bomb"))
+				if err == nil {
+					err = discard(resp)
+				}
+				if (err != nil) != (c.fault == "cut") {
+					t.Errorf("got %v", err)
+				}
+				m.settled(t)
+				got, requests := m.booked(t, "output", false), m.booked(t, "requests", false)
+				if got != c.output*(i+1) || requests != i+1 || m.held(t, "output") != 0 {
+					t.Errorf("%d units and %d requests are booked", got, requests)
+				}
+			}
+			if told := m.booked(t, "output", true); told != 0 {
+				t.Errorf("%d units are booked by what the upstream told", told)
+			}
+			log := m.log.String()
+			times := strings.Count(log, "does not say what the call took")
+			if !strings.Contains(log, c.told) || times != min(1, len(c.told)) {
+				t.Errorf("told %d times:\n%s", times, log)
+			}
+		})
+	}
+}
+
+// TestWithoutEnd: the rest of an answer without end is read for a while only, by time and by bytes;
+// what was set aside stays so, and lapses into a charge.
+func TestWithoutEnd(t *testing.T) {
+	for fault, bounds := range map[string]meter.Drain{
+		"endless": {Time: 50 * time.Millisecond}, "bomb": {Bytes: 1 << 20},
+	} {
+		m := openMetered(t, "anthropic", limitOn("output", 100_000))
+		m.faults(t, fault)
+		m.Drain = bounds
+		resp, err := m.RoundTrip(m.message(t.Context(), 50, fault == "endless"))
+		must(t, err)
+		io.ReadFull(resp.Body, make([]byte, 100))
+		resp.Body.Close()
+		m.settled(t)
+		if m.held(t, "output") != 200 || m.booked(t, "output", false) != 0 {
+			t.Errorf("%s: %d units are set aside, %d booked", fault, m.held(t, "output"),
+				m.booked(t, "output", false))
+		}
+		holds, err := m.Budget.Ledger.Reservations(t.Context(), "key1", "output/sonnet-4")
+		if err != nil || len(holds) != 1 || holds[0].Lapse != quota.LapseCharge {
+			t.Errorf("%s: %+v, %v", fault, holds, err)
+		}
+		if log := m.log.String(); !strings.Contains(log, "was not read") {
+			t.Errorf("%s: log %s", fault, log)
+		}
+	}
+}
+
+// TestHeldBeforeSent: what would not fit is not sent, and at no time is more in flight than fits.
+func TestHeldBeforeSent(t *testing.T) {
+	m := openMetered(t, "anthropic", limitOn("output", 500))
+	var open sync.WaitGroup
+	release := make(chan bool)
+	for range 2 {
+		resp, err := m.RoundTrip(m.message(t.Context(), 10, true))
+		must(t, err)
+		open.Go(func() {
+			<-release
+			if err := discard(resp); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	_, err := m.RoundTrip(m.message(t.Context(), 10, true))
+	refused(t, err, quota.ErrExhausted)
+	close(release)
+	open.Wait()
+	if status, _, err := m.send(m.message(t.Context(), 10, false)); status != 200 || err != nil {
+		t.Errorf("after they are settled: %d %v", status, err)
+	}
+	m.agrees(t, "requests", "output")
+}
+
+// TestNeverLeftIsReleased: nothing stays set aside for a request that no connection was made for,
+// and nobody pays who gives up before there is one.
+func TestNeverLeftIsReleased(t *testing.T) {
+	m := openMetered(t, "openai")
+	base := m.Base.(*http.Transport)
+	for _, given := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		base.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if m.held(t, "tokens") == 0 {
+				t.Error("nothing is set aside before the connection is made")
+			}
+			if !given {
+				return nil, errors.New("no route")
+			}
+			cancel()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		var tally meter.Tally
+		_, err := m.RoundTrip(m.chat(meter.WithTally(ctx, &tally), 10, false))
+		if err == nil || errors.Is(err, context.Canceled) != given {
+			t.Errorf("got %v", err)
+		}
+		m.agrees(t, "requests", "tokens")
+		if tally.Sum() != 0 {
+			t.Errorf("tally %v", tally.Units())
+		}
+		cancel()
+	}
+}
+
+// TestFree: an answer that was not modified takes nothing, and the tally says so.
+func TestFree(t *testing.T) {
+	m := openMetered(t, "github", quota.Limit{Bucket: "concurrent", Units: 1,
+		Window: quota.Window{Concurrent: true}})
+	var tag string
+	for i, want := range []int{200, 304, 304} {
+		units := map[int]int64{200: 1}[want]
+		var tally meter.Tally
+		r, err := http.NewRequestWithContext(meter.WithTally(t.Context(), &tally), "GET",
+			m.server.URL+"/repos/a/b", nil)
+		must(t, err)
+		r.Header.Set("If-None-Match", tag)
+		resp, err := m.RoundTrip(r)
+		must(t, err)
+		must(t, discard(resp))
+		tag = resp.Header.Get("Etag")
+		if resp.StatusCode != want || tally.Units()["core"] != units {
+			t.Errorf("request %d: %d, tally %v", i+1, resp.StatusCode, tally.Units())
+		}
+	}
+	m.agrees(t, "core", "points", "concurrent")
+}
+
+// TestUnmeteredHold: a call whose method may pass when the ledger is away passes, and any other
+// does not.
+func TestUnmeteredHold(t *testing.T) {
+	m := openMetered(t, "anthropic")
+	m.Budget.Ledger.Close()
+	_, _, err := m.send(m.message(t.Context(), 10, false))
+	if !errors.Is(err, quota.ErrNotSent) {
+		t.Errorf("got %v", err)
+	}
+	m.Budget.Open = []string{"anthropic.messages.create"}
+	var tally meter.Tally
+	status, _, err := m.send(m.message(meter.WithTally(t.Context(), &tally), 10, true))
+	if status != 200 || err != nil || tally.Sum() != 0 {
+		t.Errorf("%d %v, tally %v", status, err, tally.Units())
+	}
+	if c := m.standin.Counts(); c.Requests != 1 {
+		t.Errorf("the upstream saw %+v", c)
+	}
+}
+
+// TestOneKeyHoldsForOneRequest: a second request under the same idempotency key is not sent.
+func TestOneKeyHoldsForOneRequest(t *testing.T) {
+	m := openMetered(t, "anthropic")
+	ctx := meter.WithCall(t.Context(), quota.Call{Key: "once"})
+	for i, want := range []error{nil, quota.ErrKeyReused} {
+		if _, _, err := m.send(m.message(ctx, 10, false)); !errors.Is(err, want) {
+			t.Errorf("request %d: %v, want %v", i+1, err, want)
+		}
+	}
+	m.agrees(t, "requests", "output")
+}

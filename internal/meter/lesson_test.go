@@ -1,0 +1,112 @@
+package meter_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
+)
+
+// TestLessons: what others spent of the same quota is booked when an answer tells of it, downward
+// only, and not again.
+func TestLessons(t *testing.T) {
+	m := openMetered(t, "anthropic", limitOn("output", 2000))
+	m.standin.Limits["output"] = []standin.Limit{{Units: 2000, Window: time.Minute}}
+	others := m.message(t.Context(), 150, false)
+	others.Header.Set("X-Api-Key", canary)
+	for range 4 { // with the same key, elsewhere
+		r := others.Clone(t.Context())
+		r.Body, _ = others.GetBody()
+		resp, err := http.DefaultClient.Do(r)
+		must(t, err)
+		must(t, discard(resp))
+	}
+	for range 3 {
+		if _, _, err := m.send(m.message(t.Context(), 50, false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.settled(t)
+	// What the bucket regains meanwhile is less than the 600 that were spent.
+	told := m.booked(t, "output", true)
+	if told < 400 || told > 600 || m.booked(t, "output", false) != 150 {
+		t.Errorf("%d units are booked by what the upstream told, %d of ours", told,
+			m.booked(t, "output", false))
+	}
+	log := m.log.String()
+	if !strings.Contains(log, "less is left than was counted") ||
+		!strings.Contains(log, "anthropic-ratelimit-output-tokens-remaining") {
+		t.Errorf("log: %s", log)
+	}
+	m.faults(t, "stale") // now all is left, it says
+	if _, _, err := m.send(m.message(t.Context(), 50, false)); err != nil {
+		t.Fatal(err)
+	}
+	m.settled(t)
+	if after := m.booked(t, "output", true); after < told {
+		t.Errorf("%d units are booked by what the upstream told, then %d", told, after)
+	}
+}
+
+// TestLessonsOfKnownPrices: an answer to a call whose price is known teaches as well.
+func TestLessonsOfKnownPrices(t *testing.T) {
+	m := openMetered(t, "generic")
+	table, err := costs.Parse([]byte(`
+hosts: [example.com]
+credential: {header: x-api-key}
+sources: {own: {status: official, date: 2026-06-01, text: none}}
+buckets: {requests: {unit: requests}}
+methods:
+  any.call: {route: "GET /{p...}", cost: {requests: 1}, source: own}
+learn:
+  - {bucket: requests, window: 1m, remaining: x-left, source: own}
+`))
+	must(t, err)
+	m.gate(t, table, m.Budget.Ledger, []quota.Limit{limitOn("requests", 100)})
+	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Left", "40")
+	})
+	r, err := http.NewRequestWithContext(t.Context(), "GET", m.server.URL+"/a", nil)
+	must(t, err)
+	if _, _, err := m.send(r); err != nil {
+		t.Fatal(err)
+	}
+	m.settled(t)
+	if own, told := m.booked(t, "requests", false), m.booked(t, "requests", true); own != 1 ||
+		told != 59 {
+		t.Errorf("%d requests are booked of ours, %d by what the upstream told", own, told)
+	}
+}
+
+// TestMonthIsSpent: a monthly cap looks like a throttle of a minute, and closes the money until the
+// month's end; the throttle closes nothing.
+func TestMonthIsSpent(t *testing.T) {
+	for fault, closed := range map[string]bool{"spend": true, "429": false} {
+		m := openMetered(t, "anthropic", quota.Limit{Bucket: "money", Units: 1e9,
+			Window: quota.Window{Calendar: "month", Zone: time.UTC}})
+		m.faults(t, fault)
+		status, body, err := m.send(m.message(t.Context(), 50, false))
+		if status != 429 || !strings.Contains(body, "error") || err != nil {
+			t.Errorf("%s: %d %s %v", fault, status, body, err)
+		}
+		m.faults(t)
+		now := time.Now().UTC()
+		end := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+		_, _, err = m.send(m.message(t.Context(), 50, false))
+		if !closed {
+			must(t, err)
+			continue
+		}
+		refused(t, err, quota.ErrExhausted)
+		if d := denialOf(t, err); d.Limit != quota.Suspended || !d.RetryAt.Equal(end) {
+			t.Errorf("%s until %s, want %s", d.Limit, d.RetryAt, end)
+		}
+		if m.booked(t, "money", false)+m.held(t, "money") != 0 {
+			t.Error("the refused call took money")
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package meter_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
+	"quotabudget/internal/upstream"
+	"quotabudget/internal/upstream/upstreamtest"
+)
+
+// metered is a gate before the stand-in of an API whose prices are known after the call.
+type metered struct {
+	*meter.Transport
+	standin *standin.Server
+	server  *httptest.Server
+	log     *upstreamtest.Log
+}
+
+// openMetered wires one on a ledger in SQLite.
+func openMetered(t testing.TB, name string, limits ...quota.Limit) *metered {
+	t.Helper()
+	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	must(t, err)
+	t.Cleanup(func() { ledger.Close() })
+	return onLedger(t, name, ledger, limits...)
+}
+
+func onLedger(t testing.TB, name string, ledger quota.Ledger, limits ...quota.Limit) *metered {
+	t.Helper()
+	api, err := standin.New(name)
+	must(t, err)
+	api.Keys = []string{canary}
+	api.Limits = map[string][]standin.Limit{}
+	for _, bucket := range []string{"requests", "tokens", "input", "output"} {
+		if api.Limits[bucket] = nil; api.Check() != nil {
+			delete(api.Limits, bucket)
+		}
+	}
+	m := &metered{standin: api, log: new(upstreamtest.Log)}
+	m.server = httptest.NewServer(api)
+	t.Cleanup(m.server.Close)
+	table, err := costs.Shipped().Upstream(name)
+	must(t, err)
+	m.gate(t, table, ledger, limits)
+	return m
+}
+
+// gate puts a new gate before the stand-in.
+func (m *metered) gate(t testing.TB, table *costs.Table, ledger quota.Ledger,
+	limits []quota.Limit) {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(m.log, nil))
+	budget := config.Credential{Name: "key1", Limits: limits}.Budget(ledger, table, log)
+	budget.Unlimited = true
+	for _, b := range table.Buckets() {
+		if len(b.Split) > 0 && len(limits) > 0 {
+			budget.Split = append(budget.Split, b.Name)
+		}
+	}
+	var err error
+	m.Transport, err = upstream.Gate(m.server.URL, table, budget,
+		func() (string, error) { return canary, nil }, log)
+	must(t, err)
+	t.Cleanup(m.Base.(*http.Transport).CloseIdleConnections)
+	t.Cleanup(func() { m.settled(t) })
+}
+
+// settled waits until everything is.
+func (m *metered) settled(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	must(t, m.Finish(ctx))
+}
+
+func (m *metered) faults(t testing.TB, specs ...string) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"faults": append([]string{}, specs...)})
+	must(t, err)
+	resp, err := http.Post(m.server.URL+"/standin/settings", "application/json",
+		bytes.NewReader(text))
+	must(t, err)
+	resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Fatal(resp.Status)
+	}
+}
+
+const (
+	claude = "claude-sonnet-4-5"
+	gpt    = "gpt-5-mini"
+)
+
+// message asks the stand-in of Anthropic for so many tokens of at most 200, chat that of OpenAI.
+func (m *metered) message(ctx context.Context, output int, stream bool) *http.Request {
+	return m.post(ctx, "/v1/messages", fmt.Sprintf(`{"model":%q,"max_tokens":200,"stream":%t,`+
+		`"messages":[{"role":"user","content":"[[output:%d]]"}]}`, claude, stream, output))
+}
+
+func (m *metered) chat(ctx context.Context, output int, stream bool) *http.Request {
+	return m.post(ctx, "/v1/chat/completions", fmt.Sprintf(`{"model":%q,"max_tokens":200,`+
+		`"stream":%t,"stream_options":{"include_usage":%[2]t},`+
+		`"messages":[{"role":"user","content":"[[output:%d]]"}]}`, gpt, stream, output))
+}
+
+func (m *metered) post(ctx context.Context, path, body string) *http.Request {
+	r, err := http.NewRequestWithContext(ctx, "POST", m.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Anthropic-Version", "2023-06-01")
+	return r
+}
+
+func (m *metered) send(r *http.Request) (int, string, error) {
+	return read((&http.Client{Transport: m}).Do(r))
+}
+
+// booked is the units of the entries of a bucket and of all its parts, of those of our calls, or of
+// what the upstream told.
+func (m *metered) booked(t testing.TB, bucket string, told bool) (sum int64) {
+	t.Helper()
+	names, err := m.Budget.Ledger.BucketsOf(t.Context(), "key1")
+	must(t, err)
+	for _, name := range names {
+		if quota.WholeOf(name) != bucket {
+			continue
+		}
+		entries, err := m.Budget.Ledger.Entries(t.Context(),
+			quota.Query{Credential: "key1", Bucket: name})
+		must(t, err)
+		for _, e := range entries {
+			if (e.Labels[quota.LabelSource] != "") == told {
+				sum += e.Units
+			}
+		}
+	}
+	return sum
+}
+
+// held is what is set aside in a bucket and its parts.
+func (m *metered) held(t testing.TB, bucket string) (sum int64) {
+	t.Helper()
+	names, err := m.Budget.Ledger.BucketsOf(t.Context(), "key1")
+	must(t, err)
+	for _, name := range names {
+		if quota.WholeOf(name) != bucket {
+			continue
+		}
+		holds, err := m.Budget.Ledger.Reservations(t.Context(), "key1", name)
+		must(t, err)
+		for _, h := range holds {
+			sum += h.Left
+		}
+	}
+	return sum
+}
+
+// agrees wants the ledger to have what the stand-in billed, and nothing set aside.
+func (m *metered) agrees(t testing.TB, buckets ...string) {
+	t.Helper()
+	m.settled(t)
+	billed := map[string]int64{}
+	for bucket, units := range m.standin.Counts().Units {
+		billed[quota.WholeOf(bucket)] += units
+	}
+	for _, bucket := range buckets {
+		if got := m.booked(t, bucket, false); got != billed[bucket] {
+			t.Errorf("%s: the ledger has %d units, the upstream billed %d", bucket, got,
+				billed[bucket])
+		}
+		if held := m.held(t, bucket); held != 0 {
+			t.Errorf("%s: %d units are still set aside", bucket, held)
+		}
+	}
+}
+
+// limitOn is a limit of so many units in any minute.
+func limitOn(bucket string, units int64) quota.Limit {
+	return quota.Limit{Bucket: bucket, Units: units, Window: quota.Sliding(time.Minute)}
+}
+
+// discard reads a body to its end.
+func discard(resp *http.Response) error {
+	defer resp.Body.Close()
+	_, err := io.Copy(io.Discard, resp.Body)
+	return err
+}
