@@ -150,6 +150,11 @@ func TestGuardsOfEveryUpstream(t *testing.T) {
 			t.Errorf("%s %s: %d, want %d: %s", call.path, call.name, a.status, call.want, a.body)
 		}
 	}
+	s.proxy.Unserved = []string{"openai"}
+	a := s.do(t, http.MethodPost, "/openai/v1/responses", "{}")
+	if said := a.refused(t, 404); !strings.Contains(said.Detail, "no key for openai") {
+		t.Errorf("%s", a.body)
+	}
 	s.Counted(t, 0, 0)
 	if n := c.standin.Counts(); n.Requests != 0 || c.used(t, "requests/sonnet-4") != 0 {
 		t.Errorf("the stand-in counted %+v", n)
