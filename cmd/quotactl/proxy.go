@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -230,6 +231,11 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.L
 		t.Drain = meter.Drain{Time: f.drain.Time, Bytes: f.drainMiB << 20}
 		p.Upstreams = append(p.Upstreams, up)
 	}
+	p.Unserved = slices.DeleteFunc(cfg.Prices.Upstreams(), func(name string) bool {
+		return slices.ContainsFunc(served, func(c config.Credential) bool {
+			return c.Upstream == name
+		})
+	})
 	return p, nil
 }
 

@@ -1,0 +1,290 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/proxy"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
+	"quotabudget/internal/upstream"
+)
+
+// claudeKey is the credential of the second upstream.
+const claudeKey = "canary-a77c0e"
+
+const (
+	messages = "/anthropic/v1/messages"
+	question = `{"model":"claude-sonnet-4-5","max_tokens":%d,"messages":` +
+		`[{"role":"user","content":"hello [[output:%d]]"}]}`
+)
+
+// claude is the second upstream of a station.
+type claude struct {
+	standin *standin.Server
+	answer  http.Handler // in place of the stand-in
+	asked   atomic.Pointer[http.Request]
+	budget  *quota.Budget
+}
+
+// withClaude makes the proxy serve the stand-in of anthropic, too.
+func withClaude(t testing.TB, c *claude) func(*station) {
+	t.Helper()
+	return func(s *station) {
+		api, err := standin.New("anthropic")
+		must(t, err)
+		api.Keys, c.standin = []string{claudeKey}, api
+		if c.answer == nil {
+			c.answer = api
+		}
+		server := httptest.NewServer(http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) {
+				c.asked.Store(r.Clone(t.Context()))
+				c.answer.ServeHTTP(w, r)
+			}))
+		t.Cleanup(server.Close)
+		table, err := costs.Shipped().Upstream("anthropic")
+		must(t, err)
+		limits := []quota.Limit{{Bucket: "output", Units: 1000, Window: quota.Sliding(time.Hour)}}
+		c.budget = config.Credential{Name: "a1", Limits: limits}.Budget(s.Ledger, table,
+			s.Transport.Log)
+		transport, err := upstream.Gate(server.URL, table, c.budget,
+			func() (string, error) { return claudeKey, nil }, s.Transport.Log)
+		must(t, err)
+		to, err := url.Parse(server.URL)
+		must(t, err)
+		s.proxy.Upstreams = append(s.proxy.Upstreams,
+			&proxy.Upstream{Name: "anthropic", Transport: transport, Endpoint: to})
+	}
+}
+
+// used are the units of a bucket in the ledger, held or spent.
+func (c *claude) used(t testing.TB, bucket string) (units int64) {
+	t.Helper()
+	entries, err := c.budget.Ledger.Entries(t.Context(),
+		quota.Query{Credential: "a1", Bucket: bucket})
+	must(t, err)
+	for _, e := range entries {
+		units += e.Units
+	}
+	return units
+}
+
+// TestTwoUpstreams: each is served under its name or its host, with its own key and price list,
+// whatever key the program sends; the default one stays at its own paths.
+func TestTwoUpstreams(t *testing.T) {
+	var c claude
+	s := open(t, units(10), withClaude(t, &c))
+	ask := fmt.Sprintf(question, 100, 20)
+	for _, call := range []struct {
+		path   string
+		header []string
+	}{
+		{messages, []string{"X-Api-Key", "sk-own"}},
+		{messages, []string{"Authorization", "Bearer sk-own"}},
+		{messages, []string{"Authorization", "Bearer sk-own", "X-Api-Key", "sk-own"}},
+		{"/v1/messages", []string{"Host", "api.anthropic.com"}},
+		{"/v1/messages", []string{"Host", "API.anthropic.com:443", "X-Api-Key", "sk-own"}},
+	} {
+		header := append(call.header, "Content-Type", "application/json", "Anthropic-Version",
+			"2023-06-01")
+		a := s.do(t, http.MethodPost, call.path, ask, header...)
+		if a.status != http.StatusOK || !strings.Contains(a.body, `"output_tokens":20`) {
+			t.Errorf("%s %v: %d %s", call.path, call.header, a.status, a.body)
+		}
+		asked := c.asked.Load()
+		if asked.URL.Path != "/v1/messages" || asked.Header.Get("X-Api-Key") != claudeKey ||
+			asked.Header.Get("Authorization") != "" {
+			t.Errorf("%s %v: the upstream got %s %v", call.path, call.header, asked.URL,
+				asked.Header)
+		}
+	}
+	if a := s.get(t, chart); a.status != http.StatusOK {
+		t.Errorf("%s: %d %s", chart, a.status, a.body)
+	}
+	s.Counted(t, 1, 1)
+	if n := c.standin.Counts(); n.Requests != 5 || n.Units["output/sonnet-4"] != 100 ||
+		c.used(t, "output/sonnet-4") != 100 || c.used(t, "requests/sonnet-4") != 5 {
+		t.Errorf("the stand-in counted %+v, the ledger has %d", n, c.used(t, "output/sonnet-4"))
+	}
+	if log := s.Log.String(); strings.Contains(log, "sk-own") ||
+		strings.Contains(log, claudeKey) || !strings.Contains(log, "path="+messages) {
+		t.Errorf("log: %s", log)
+	}
+}
+
+// TestGuardsOfEveryUpstream: what is refused of one is refused of all, and costs nothing.
+func TestGuardsOfEveryUpstream(t *testing.T) {
+	var c claude
+	s := open(t, units(10), withClaude(t, &c))
+	for _, call := range []struct {
+		verb, path, name, value string
+		want                    int
+	}{
+		{"POST", messages, "Host", "evil.example", 403},
+		{"POST", messages, "Origin", "https://evil.example", 403},
+		{"POST", messages, "Sec-Fetch-Site", "cross-site", 403},
+		{"POST", messages, "Content-Type", "application/x-www-form-urlencoded", 400},
+		{"POST", messages, "Upgrade", "websocket", 400},
+		{"POST", messages + "?userProject=other", "Accept", "*/*", 400},
+		{"POST", "/anthropic/v1/nothing", "Accept", "*/*", 404},
+		{"POST", "/anthropic/v1/..%2fmessages", "Accept", "*/*", 400},
+		{"POST", "/anthropic", "Accept", "*/*", 404},
+		{"DELETE", messages, "Accept", "*/*", 405},
+		{"POST", "/openai/v1/responses", "Accept", "*/*", 404},
+	} {
+		a := s.do(t, call.verb, call.path, fmt.Sprintf(question, 100, 20), call.name, call.value)
+		if a.status != call.want {
+			t.Errorf("%s %s: %d, want %d: %s", call.path, call.name, a.status, call.want, a.body)
+		}
+	}
+	s.proxy.Unserved = []string{"openai"}
+	a := s.do(t, http.MethodPost, "/openai/v1/responses", "{}")
+	if said := a.refused(t, 404); !strings.Contains(said.Detail, "no key for openai") {
+		t.Errorf("%s", a.body)
+	}
+	s.Counted(t, 0, 0)
+	if n := c.standin.Counts(); n.Requests != 0 || c.used(t, "requests/sonnet-4") != 0 {
+		t.Errorf("the stand-in counted %+v", n)
+	}
+}
+
+// TestRefusalOfAnotherUpstream: a denial has the form that its clients show, with when it would
+// fit; so has a request that cannot be priced.
+func TestRefusalOfAnotherUpstream(t *testing.T) {
+	var c claude
+	s := open(t, units(10), withClaude(t, &c))
+	for _, call := range []struct {
+		body       string
+		status     int
+		kind, code string
+	}{
+		{fmt.Sprintf(question, 900, 800), 200, "", ""},
+		{fmt.Sprintf(question, 900, 800), 429, "rate_limit_error", "quota_exceeded"},
+		{fmt.Sprintf(question, 9000, 800), 422, "invalid_request_error", "cost_exceeds_limit"},
+		{`{"model":`, 400, "invalid_request_error", "unpriceable"},
+	} {
+		a := s.do(t, http.MethodPost, messages, call.body, "Anthropic-Version", "2023-06-01")
+		var said struct {
+			Error struct{ Message, Type, Code string }
+		}
+		if err := json.Unmarshal([]byte(a.body), &struct {
+			Error *struct{ Message, Type, Code string }
+		}{&said.Error}); a.status != call.status || err != nil || said.Error.Type != call.kind ||
+			said.Error.Code != call.code {
+			t.Errorf("%d %s: %v", a.status, a.body, err)
+		}
+		if a.status == http.StatusTooManyRequests && (a.header.Get("Retry-After") == "" ||
+			!strings.Contains(said.Error.Message, "output") ||
+			!strings.Contains(a.body, `"retry_at":"20`)) {
+			t.Errorf("%v %s", a.header, a.body)
+		}
+	}
+}
+
+// TestCallersOfAnotherUpstream: a token of the proxy comes where a program would put the key, and
+// does not reach the upstream.
+func TestCallersOfAnotherUpstream(t *testing.T) {
+	var c claude
+	s := open(t, units(10), withClaude(t, &c), withCallers(t))
+	for _, header := range [][]string{{"X-Api-Key", token}, {"Authorization", "Bearer " + token},
+		{"X-Quota-Token", token, "X-Api-Key", "sk-own"}} {
+		a := s.do(t, http.MethodPost, messages, fmt.Sprintf(question, 50, 5),
+			append(header, "Anthropic-Version", "2023-06-01")...)
+		asked := c.asked.Load()
+		if a.status != http.StatusOK || asked.Header.Get("X-Api-Key") != claudeKey ||
+			strings.Contains(fmt.Sprint(asked.Header), token) {
+			t.Errorf("%v: %d %s", header, a.status, a.body)
+		}
+	}
+	a := s.do(t, http.MethodPost, messages, fmt.Sprintf(question, 50, 5), "X-Api-Key", "sk-own")
+	if a.status != http.StatusUnauthorized || strings.Contains(s.Log.String(), token) {
+		t.Errorf("without a token: %d %s", a.status, a.body)
+	}
+}
+
+// TestStreamPassesAsItComes: the first event reaches the caller before the upstream sends the
+// second, and what the last one says is booked.
+func TestStreamPassesAsItComes(t *testing.T) {
+	read := make(chan bool)
+	var c claude
+	c.answer = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"+
+			"{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n")
+		w.(http.Flusher).Flush()
+		<-read
+		io.WriteString(w, "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":"+
+			"{\"output_tokens\":33}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
+	})
+	s := open(t, units(10), withClaude(t, &c))
+	resp, err := http.Post(s.front.URL+messages, "application/json", strings.NewReader(
+		`{"stream":true,`+strings.TrimPrefix(fmt.Sprintf(question, 100, 33), "{")))
+	must(t, err)
+	defer resp.Body.Close()
+	body := bufio.NewReader(resp.Body)
+	first, err := body.ReadString('\n')
+	close(read)
+	if err != nil || first != "event: message_start\n" {
+		t.Errorf("%q %v", first, err)
+	}
+	rest, err := io.ReadAll(body)
+	must(t, err)
+	if !strings.Contains(string(rest), "message_stop") {
+		t.Errorf("%s", rest)
+	}
+	if out, in := c.used(t, "output/sonnet-4"), c.used(t, "input/sonnet-4"); out != 33 || in != 7 {
+		t.Errorf("the ledger has %d and %d units, want 33 and 7", out, in)
+	}
+}
+
+// TestEndSettles: when the proxy ends, the answer whose caller has left is read to its end first,
+// and booked.
+func TestEndSettles(t *testing.T) {
+	left, ended := make(chan bool), make(chan bool)
+	var c claude
+	c.answer = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"+
+			"{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n")
+		w.(http.Flusher).Flush()
+		<-left
+		io.WriteString(w, "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":"+
+			"{\"output_tokens\":33}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
+	})
+	s := open(t, units(10), withClaude(t, &c))
+	listener, err := proxy.Listen("127.0.0.1:0")
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		if err := s.proxy.Serve(ctx, listener); err != nil {
+			t.Error(err)
+		}
+	}()
+	resp, err := http.Post("http://"+listener.Addr().String()+messages, "application/json",
+		strings.NewReader(`{"stream":true,`+
+			strings.TrimPrefix(fmt.Sprintf(question, 100, 33), "{")))
+	must(t, err)
+	_, err = bufio.NewReader(resp.Body).ReadString('\n')
+	must(t, err)
+	resp.Body.Close()
+	stop()
+	close(left)
+	<-ended
+	if out := c.used(t, "output/sonnet-4"); out != 33 {
+		t.Errorf("the ledger has %d units, want 33", out)
+	}
+}
