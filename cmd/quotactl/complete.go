@@ -35,7 +35,7 @@ func (a *app) complete(root *cobra.Command) {
 			return chosen.Budget(nil, cfg.Table(chosen), nil).Buckets()
 		}),
 		"by": func(context.Context) []string {
-			return []string{"method", "region", "job", "label:"}
+			return []string{"method", "region", "job", "source", "label:"}
 		},
 	}
 	flag(root, "credential", a.configured(func(cfg *config.Config) (names []string) {

@@ -60,7 +60,7 @@ first, of every bucket of the credential, or adds them up by a label.`,
 	c.Flags().StringVar(&q.since, "since", "",
 		"only entries after this `TIME`: a duration before now (1h, 7d), or RFC 3339 (default all)")
 	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
-	c.Flags().StringVar(&q.by, "by", "", "add up by method, region, job or label:`NAME`")
+	c.Flags().StringVar(&q.by, "by", "", "add up by method, region, job, source or label:`NAME`")
 	c.Flags().IntVar(&q.limit, "limit", 0, "only the newest `N` entries; 0 for all")
 	return c
 }

@@ -33,7 +33,7 @@ type Groups struct {
 	Rows []Group `json:"rows"`
 }
 
-// LabelOf is the label that charges are added up by: method, region, job or label:NAME.
+// LabelOf is the label that charges are added up by: method, region, job, source or label:NAME.
 func LabelOf(by string) (string, error) {
 	if name, ok := strings.CutPrefix(by, "label:"); ok {
 		if err := (quota.Labels{name: "x"}).Check(); err != nil {
@@ -41,8 +41,9 @@ func LabelOf(by string) (string, error) {
 		}
 		return name, nil
 	}
-	if !slices.Contains([]string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob}, by) {
-		return "", fmt.Errorf("%s: write method, region, job or label:NAME", by)
+	if !slices.Contains([]string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob,
+		quota.LabelSource}, by) {
+		return "", fmt.Errorf("%s: write method, region, job, source or label:NAME", by)
 	}
 	return by, nil
 }

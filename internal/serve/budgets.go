@@ -99,14 +99,14 @@ func (in LogInput) log(cfg *config.Config) (config.Credential, []string, error) 
 
 type groupInput struct {
 	LogInput
-	By    string    `query:"by" default:"method" doc:"method, region, job or label:NAME"`
+	By    string    `query:"by" default:"method" doc:"method, region, job, source or label:NAME"`
 	Since time.Time `query:"since" doc:"only charges after this time; if left out, all that are kept"`
 }
 
 func (s *Server) log(ctx context.Context, in *groupInput) (*output[report.Groups], error) {
 	label, err := report.LabelOf(in.By)
 	if err != nil || label == quota.LabelRun { // there are no sums by run
-		return nil, huma.Error400BadRequest("by: write method, region, job or label:NAME")
+		return nil, huma.Error400BadRequest("by: write method, region, job, source or label:NAME")
 	}
 	src := s.Source()
 	cred, buckets, err := in.log(src.Config)
