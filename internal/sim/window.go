@@ -11,19 +11,21 @@ import (
 
 // window is one limit on its way through time: it only ever moves on.
 type window struct {
-	limit  quota.Limit
-	brake  bool  // a throttle or a pace
-	most   int64 // units for scheduled charges
-	length int64 // µs, of a sliding or an anchored window; 0 of others
-	at     int64 // to which it has moved
-	head   int   // the first entry inside; of a restoring window, the end of the log
-	used   int64 // units of the entries inside; of a restoring window, its level
-	start  int64 // of a calendar window
-	end    int64
-	reset  int64 // of an anchored window: the last end that is known; 0 for none
-	level  int64 // of a restoring window, at at
-	line   line  // of a pace
-	peak   Peak
+	limit quota.Limit
+	brake bool // a throttle or a pace
+	// what the limit's window says of itself, asked millions of times
+	slides, restores bool
+	most             int64 // units for scheduled charges
+	length           int64 // µs, of a sliding or an anchored window; 0 of others
+	at               int64 // to which it has moved
+	head             int   // the first entry inside; of a restoring window, the end of the log
+	used             int64 // units of the entries inside; of a restoring window, its level
+	start            int64 // of a calendar window
+	end              int64
+	reset            int64 // of an anchored window: the last end that is known; 0 for none
+	level            int64 // of a restoring window, at at
+	line             line  // of a pace
+	peak             Peak
 }
 
 // Peak is the most that was used and held since the peaks were last cleared, and the least that was
@@ -45,7 +47,8 @@ func (p *Peak) See(use, at, most int64) {
 }
 
 func newWindow(l quota.Limit, brake bool, reset time.Time) window {
-	w := window{limit: l, brake: brake, most: l.Cap(false), end: math.MinInt64, peak: NoPeak(),
+	w := window{limit: l, brake: brake, slides: l.Window.IsSliding(),
+		restores: l.Window.IsRestoring(), most: l.Cap(false), end: math.MinInt64, peak: NoPeak(),
 		length: l.Window.Length.Microseconds()}
 	if l.Window.Anchored && !reset.IsZero() {
 		w.reset = reset.UnixMicro()
@@ -58,7 +61,7 @@ func newWindow(l quota.Limit, brake bool, reset time.Time) window {
 
 // move goes on to n.
 func (w *window) move(l *log, n int64) {
-	if w.limit.Window.IsRestoring() {
+	if w.restores {
 		w.restore(n)
 		w.head = len(l.stamps)
 		return
@@ -101,7 +104,7 @@ func (w *window) restore(n int64) {
 
 // take counts units that are charged at n, the log's newest entry by then.
 func (w *window) take(n, units int64) {
-	if w.limit.Window.IsRestoring() {
+	if w.restores {
 		w.restore(n)
 		_, den := w.limit.Window.Restore.Terms()
 		w.level += units * den
@@ -115,7 +118,7 @@ const soon = int64(share.Soon / time.Microsecond)
 
 // usedSoon is what will be used of what is used now.
 func (w *window) usedSoon(l *log) int64 {
-	if !w.limit.Window.IsSliding() {
+	if !w.slides {
 		return w.used
 	}
 	head := w.head
@@ -128,7 +131,7 @@ func (w *window) usedSoon(l *log) int64 {
 // still reports whether the window holds at n what it does now, or less.
 func (w *window) still(l *log, n int64) bool {
 	switch {
-	case w.limit.Window.IsRestoring():
+	case w.restores:
 		return true
 	case w.length == 0:
 		return n < w.end
