@@ -43,10 +43,10 @@ func TestNoUpstreamIsSpecial(t *testing.T) {
 
 // reached are the packages of the module that one imports, and those that they import.
 func reached(imports map[string][]string, from string) (all []string) {
-	for todo := []string{from}; len(todo) > 0; todo = todo[1:] {
-		for _, imported := range imports[todo[0]] {
+	for open := []string{from}; len(open) > 0; open = open[1:] {
+		for _, imported := range imports[open[0]] {
 			if to := within(imported); to != "" && !slices.Contains(all, to) {
-				all, todo = append(all, to), append(todo, to)
+				all, open = append(all, to), append(open, to)
 			}
 		}
 	}

@@ -185,7 +185,7 @@ type client struct {
 func (m *metered) node(t *testing.T, proxy *process, p plan) *client {
 	t.Helper()
 	p.Warm, p.Short, p.Long, p.Most = warm, short, long, most
-	todo, err := json.Marshal(p)
+	task, err := json.Marshal(p)
 	must(t, err)
 	dir := t.TempDir()
 	modules, err := filepath.Abs("node/node_modules")
@@ -194,7 +194,7 @@ func (m *metered) node(t *testing.T, proxy *process, p plan) *client {
 	need(t, dir, "node", "-e", "import('openai')")
 	program := write(t, dir, "client.mjs",
 		snippet(t, guide, "js", proxy.address)+read(t, "testdata/metered.mjs"))
-	c := &client{cmd: exec.CommandContext(t.Context(), "node", program, string(todo)),
+	c := &client{cmd: exec.CommandContext(t.Context(), "node", program, string(task)),
 		err: &strings.Builder{}}
 	c.cmd.Dir, c.cmd.Stderr = dir, c.err
 	c.in, err = c.cmd.StdinPipe()
