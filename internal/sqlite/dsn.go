@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // uriPath escapes the three characters that mean something in the path of a SQLite URI.
@@ -13,8 +14,8 @@ func uriPath(path string) string {
 
 // journal_mode is not among the pragmas: it belongs to the file, and a file is only changed once it
 // is known to be ours.
-func writeDSN(path string, opts Options) string {
-	q := commonParams(opts)
+func writeDSN(path string) string {
+	q := commonParams(0) // see Wait
 	q.Set("mode", "rw")
 	q.Set("_txlock", "immediate")
 	q.Add("_pragma", "synchronous(full)") // a power cut loses nothing that was accepted
@@ -22,7 +23,7 @@ func writeDSN(path string, opts Options) string {
 }
 
 func readDSN(path string, opts Options) string {
-	q := commonParams(opts)
+	q := commonParams(opts.busyTimeout())
 	q.Set("mode", "ro")
 	q.Set("_query_only", "1")
 	return "file:" + uriPath(path) + "?" + q.Encode()
@@ -33,12 +34,12 @@ func readDSN(path string, opts Options) string {
 // it.
 func immutableDSN(path string, opts Options) string { return readDSN(path, opts) + "&immutable=1" }
 
-func commonParams(opts Options) url.Values {
+func commonParams(busyTimeout time.Duration) url.Values {
 	return url.Values{
 		"_error_rc": {"1"}, // no stale words of an earlier statement in an error
 		"_dqs":      {"0"}, // "x" is a name, never a string
 		"_pragma": {
-			fmt.Sprintf("busy_timeout(%d)", opts.busyTimeout().Milliseconds()),
+			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
 			"foreign_keys(1)",
 			"temp_store(memory)",
 		},

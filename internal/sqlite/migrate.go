@@ -3,10 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 )
 
 // readMigrations returns the texts of 001.sql, 002.sql, …, in order.
@@ -31,23 +29,42 @@ func readMigrations(files fs.FS) ([]string, error) {
 
 // prepare makes sure that the file is of the kind, in WAL mode, writable and up to date, in this
 // order.
-func prepare(ctx context.Context, write *sql.DB, schema Schema, migrations []string,
-	opts Options) error {
-	if _, err := checkKind(ctx, write, schema, len(migrations)); err != nil {
+func (db *DB) prepare(ctx context.Context, schema Schema, migrations []string) error {
+	var version int
+	err := Wait(ctx, db.patience, func() (err error) {
+		version, err = checkKind(ctx, db.Write, schema, len(migrations))
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	if err := setWAL(ctx, write, opts.busyTimeout()); err != nil {
+	if err := Wait(ctx, db.patience, func() error { return setWAL(ctx, db.Write) }); err != nil {
 		return err
 	}
-	for {
-		err := inTx(ctx, write, func(tx *sql.Tx) error { return step(ctx, tx, schema, migrations) })
-		switch {
-		case errors.Is(err, errUpToDate):
-			return nil
-		case err != nil:
+	for version < len(migrations) {
+		err := db.update(ctx, func(tx *sql.Tx) (err error) {
+			version, err = step(ctx, tx, schema, migrations)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
+	return db.tryWriting(ctx, schema, version)
+}
+
+// tryWriting writes what is there already, and undoes it: so a file that cannot be written is
+// noticed now and not at the first charge. Where another process is writing, it can be.
+func (db *DB) tryWriting(ctx context.Context, schema Schema, version int) error {
+	tx, err := db.Write.BeginTx(ctx, nil)
+	if err != nil {
+		if isBusy(err) {
+			return nil
+		}
+		return err
+	}
+	defer tx.Rollback()
+	return stamp(ctx, tx, schema, version)
 }
 
 type querier interface {
@@ -76,53 +93,28 @@ func checkKind(ctx context.Context, from querier, schema Schema, known int) (
 	return version, nil
 }
 
-// setWAL turns on the write-ahead log. SQLite answers "busy" without waiting when two processes
-// turn it on at once, so the waiting is done here.
-func setWAL(ctx context.Context, write *sql.DB, patience time.Duration) error {
-	const pause = 5 * time.Millisecond
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrBusy)
-	defer cancel()
-	for {
-		var mode string
-		err := write.QueryRowContext(ctx, "PRAGMA journal_mode = wal").Scan(&mode)
-		switch {
-		case err == nil && mode == "wal":
-			return nil
-		case err == nil:
-			return fmt.Errorf("no write-ahead log here (journal mode %q), as on a network "+
-				"file system: %w", mode, ErrReadOnly)
-		case !isBusy(err) && ctx.Err() == nil:
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(pause):
-		}
+// setWAL turns on the write-ahead log. SQLite answers "busy" when two processes turn it on at once.
+func setWAL(ctx context.Context, write *sql.DB) error {
+	var mode string
+	err := write.QueryRowContext(ctx, "PRAGMA journal_mode = wal").Scan(&mode)
+	if err == nil && mode != "wal" {
+		return fmt.Errorf("no write-ahead log here (journal mode %q), as on a network "+
+			"file system: %w", mode, ErrReadOnly)
 	}
+	return err
 }
 
-// errUpToDate ends the steps; the transaction that found it out is undone.
-var errUpToDate = errors.New("up to date")
-
-// step applies the next migration inside tx; it looks at the version again, since another process
-// may have been faster. When there is none left it writes what is there already, to be undone: so a
-// file that cannot be written is noticed now and not at the first charge.
-func step(ctx context.Context, tx *sql.Tx, schema Schema, migrations []string) error {
+// step applies the next migration inside tx, and returns the version after it. It looks at the
+// version again, since another process may have been faster.
+func step(ctx context.Context, tx *sql.Tx, schema Schema, migrations []string) (int, error) {
 	version, err := checkKind(ctx, tx, schema, len(migrations))
-	if err != nil {
-		return err
-	}
-	if version == len(migrations) {
-		if err := stamp(ctx, tx, schema, version); err != nil {
-			return err
-		}
-		return errUpToDate
+	if err != nil || version == len(migrations) {
+		return version, err
 	}
 	if _, err := tx.ExecContext(ctx, migrations[version]); err != nil {
-		return fmt.Errorf("migration %03d.sql: %w", version+1, err)
+		return 0, fmt.Errorf("migration %03d.sql: %w", version+1, err)
 	}
-	return stamp(ctx, tx, schema, version+1)
+	return version + 1, stamp(ctx, tx, schema, version+1)
 }
 
 func stamp(ctx context.Context, tx *sql.Tx, schema Schema, version int) error {

@@ -45,15 +45,16 @@ type Options struct {
 // DB is an open file.
 type DB struct {
 	// Write has a single connection, whose transactions are IMMEDIATE: they hold the file's write
-	// lock from the start. To use the handle while a transaction of its own is open waits for ever;
-	// use the *sql.Tx.
+	// lock from the start. It answers at once when another process has the lock; see Wait. To use
+	// the handle while a transaction of its own is open waits for ever; use the *sql.Tx.
 	Write *sql.DB
 	// Read has connections that cannot write. What they read is what was last committed. After
 	// OpenReading it is Write too.
 	Read *sql.DB
 
-	path string
-	file os.FileInfo // that was opened
+	path     string
+	file     os.FileInfo // that was opened
+	patience time.Duration
 }
 
 // Open opens the file at path, creates it (mode 0600) and its directories (mode 0700) if need be,
@@ -72,14 +73,14 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err := create(path); err != nil {
 		return nil, err
 	}
-	db := &DB{path: path}
+	db := &DB{path: path, patience: opts.busyTimeout()}
 	if db.file, err = os.Stat(path); err != nil {
 		return nil, explainSystem(path, err)
 	}
-	if db.Write, err = openPool(writeDSN(path, opts), 1); err != nil {
+	if db.Write, err = openPool(writeDSN(path), 1); err != nil {
 		return nil, explain(path, err)
 	}
-	if err := prepare(ctx, db.Write, schema, migrations, opts); err != nil {
+	if err := db.prepare(ctx, schema, migrations); err != nil {
 		return nil, errors.Join(explain(path, err), db.Write.Close())
 	}
 	if db.Read, err = openPool(readDSN(path, opts), readers); err != nil {
@@ -110,23 +111,35 @@ func (db *DB) Close() error {
 // Update runs fn in one transaction that holds the write lock from its start, and commits if fn
 // returns nil. Errors of SQLite come back explained; those of fn pass through.
 func (db *DB) Update(ctx context.Context, fn func(*sql.Tx) error) error {
-	return db.Explain(inTx(ctx, db.Write, fn))
+	return db.Explain(db.update(ctx, fn))
 }
 
 // View runs fn in one transaction that sees a single state of the file.
 func (db *DB) View(ctx context.Context, fn func(*sql.Tx) error) error {
-	return db.Explain(inTx(ctx, db.Read, fn))
+	tx, err := db.Read.BeginTx(ctx, nil)
+	if err != nil {
+		return db.Explain(err)
+	}
+	return db.Explain(inTx(tx, fn))
 }
 
 // Explain adds the path and, where one fits, a sentinel of this package to an error of SQLite;
 // other errors and nil come back as they are.
 func (db *DB) Explain(err error) error { return explain(db.path, err) }
 
-func inTx(ctx context.Context, handle *sql.DB, fn func(*sql.Tx) error) error {
-	tx, err := handle.BeginTx(ctx, nil)
+func (db *DB) update(ctx context.Context, fn func(*sql.Tx) error) error {
+	var tx *sql.Tx
+	err := Wait(ctx, db.patience, func() (err error) {
+		tx, err = db.Write.BeginTx(ctx, nil)
+		return err
+	})
 	if err != nil {
 		return err
 	}
+	return inTx(tx, fn)
+}
+
+func inTx(tx *sql.Tx, fn func(*sql.Tx) error) error {
 	defer tx.Rollback() // after Commit it does nothing
 	if err := fn(tx); err != nil {
 		return err

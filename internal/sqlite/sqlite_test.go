@@ -138,12 +138,13 @@ func TestEveryConnectionHasThePragmas(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	want["synchronous"] = "2"
+	want["synchronous"], want["busy_timeout"] = "2", "0"
 	check(conn)
-	if conn, err = mustOpen(t, fileOf(t, nil), Options{}).Write.Conn(t.Context()); err != nil {
+	if conn, err = mustOpen(t, fileOf(t, nil), Options{}).Read.Conn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	delete(want, "synchronous")
 	want["busy_timeout"] = "10000" // by default
 	check(conn)
 }
@@ -201,12 +202,20 @@ func TestFullDisk(t *testing.T) {
 
 func TestBusy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
-	one := mustOpen(t, path, Options{})
-	two := mustOpen(t, path, Options{BusyTimeout: 20 * time.Millisecond})
-	err := one.Update(t.Context(), func(*sql.Tx) error {
-		checkError(t, two.Update(t.Context(), insert("x")), ErrBusy, path)
-		_, err := Open(t.Context(), path, notes(), Options{BusyTimeout: 20 * time.Millisecond})
+	impatient := Options{BusyTimeout: 20 * time.Millisecond}
+	old := openAs(t, path, older())
+	err := old.Update(t.Context(), func(*sql.Tx) error {
+		_, err := Open(t.Context(), path, notes(), impatient) // a migration is to be written
 		checkError(t, err, ErrBusy, path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := mustOpen(t, path, Options{}), mustOpen(t, path, impatient)
+	err = one.Update(t.Context(), func(*sql.Tx) error {
+		checkError(t, two.Update(t.Context(), insert("x")), ErrBusy, path)
+		mustOpen(t, path, impatient) // which has nothing to write
 		return nil
 	})
 	if err != nil {

@@ -5,19 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"time"
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
 )
 
 const (
-	maxGroup  = 256 // operations in one transaction
-	patience  = sqlite.DefaultBusyTimeout
-	firstWait = 200 * time.Microsecond // for another process's transaction; then twice as long
-	longest   = 4 * time.Millisecond
+	maxGroup = 256 // operations in one transaction
+	patience = sqlite.DefaultBusyTimeout
 )
 
 // update has do run in a transaction and returns when that was committed, or when nothing of it
@@ -122,35 +118,28 @@ func (l *Ledger) still() error {
 		quota.ErrLedgerUnusable, l.db.Path())
 }
 
-// begin waits for the write lock of the file. SQLite's own waiting grows to steps of 100 ms, in
-// which a busy process that takes the lock again and again is hardly ever caught off it; ours are
-// short and uneven.
+// begin waits for the write lock of the file.
 func (l *Ledger) begin(ctx context.Context) error {
-	deadline := time.Now().Add(patience)
-	for wait := firstWait; ; wait = min(2*wait, longest) {
+	err := sqlite.Wait(ctx, patience, func() error {
 		_, err := l.writing["begin"].ExecContext(ctx)
-		if err == nil {
-			if err = l.still(); err != nil {
-				l.rollback()
-			}
-			return err
+		if err != nil {
+			l.rollback() // an interrupted BEGIN may have begun
 		}
-		l.rollback() // an interrupted BEGIN may have begun
-		switch err = l.db.Explain(err); {
-		case ctx.Err() != nil:
-			return inWords(ctx.Err())
-		case !errors.Is(err, sqlite.ErrBusy):
-			return inWords(err)
-		case time.Now().After(deadline):
-			return fmt.Errorf("%w: another process has kept it locked for %s: %w",
-				quota.ErrUnreachable, patience, err)
+		return l.db.Explain(err)
+	})
+	switch {
+	case err == nil:
+		if err = l.still(); err != nil {
+			l.rollback()
 		}
-		select {
-		case <-ctx.Done():
-			return inWords(ctx.Err())
-		case <-time.After(wait/2 + rand.N(wait)):
-		}
+		return err
+	case errors.Is(err, sqlite.ErrBusy):
+		return fmt.Errorf("%w: another process has kept it locked for %s: %w",
+			quota.ErrUnreachable, patience, err)
+	case ctx.Err() != nil:
+		return inWords(ctx.Err())
 	}
+	return inWords(err)
 }
 
 // commit makes the group durable. When it reports an error nothing was taken, as far as can be

@@ -72,10 +72,7 @@ func (l *Ledger) prepare(ctx context.Context) (err error) {
 	if l.writing, err = prepare(ctx, l.conn); err != nil {
 		return err
 	}
-	if l.reading, err = prepare(ctx, l.db.Read); err != nil {
-		return err
-	}
-	_, err = l.writing["never_wait"].ExecContext(ctx)
+	l.reading, err = prepare(ctx, l.db.Read)
 	return err
 }
 

@@ -1,4 +1,4 @@
--- Decisions hold the write lock from their start. To wait for it is the queue's work: the connection itself never waits.
+-- Decisions hold the write lock from their start. The queue waits for it; the connection itself never does.
 
 -- name: begin
 BEGIN IMMEDIATE;
@@ -8,6 +8,3 @@ COMMIT;
 
 -- name: rollback
 ROLLBACK;
-
--- name: never_wait
-PRAGMA busy_timeout = 0;

@@ -1,0 +1,36 @@
+package sqlite
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	firstWait   = 200 * time.Microsecond // for another process's transaction; then twice as long
+	longestWait = 4 * time.Millisecond
+)
+
+// Wait calls try until it does not answer that another process holds the lock, at most for as long
+// as patience lasts, and returns what it answered last. SQLite's own waiting grows to steps of 100
+// ms, in which a lock that many processes take again and again is hardly ever caught free; these
+// steps are short and uneven. When ctx ends it returns ctx's error.
+func Wait(ctx context.Context, patience time.Duration, try func() error) error {
+	deadline := time.Now().Add(patience)
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		err := try()
+		switch {
+		case err == nil || !isBusy(err):
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(deadline):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
+	}
+}
