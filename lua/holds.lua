@@ -327,6 +327,13 @@ function reservations()
     b.held = b.held - units
   end
 
+  -- extend has a reservation expire later.
+  function R.extend(b, r, expires)
+    r.expires = expires
+    call('ZADD', b.index, format('%d', r.left > 0 and expires or -expires), member_of(r))
+    also(b, 'r:' .. r.id, format('%d:%d:%d:', r.left, expires, r.drawn) .. r.rest)
+  end
+
   -- unlist begins to delete a reservation: nothing else was written yet.
   function R.unlist(b, r)
     if call('ZREM', b.index, member_of(r)) == 0 then unlisted(b, r) end

@@ -9,7 +9,7 @@ var files embed.FS
 // Names are the scripts of a ledger, without "limit", which is the limiter's. The header of each
 // names its keys, arguments and reply.
 var Names = []string{
-	"charge", "settle", "release", "learn", "lapse", "cancel", "suspend", "usage", "sums", "mend",
+	"charge", "settle", "extend", "release", "learn", "lapse", "cancel", "suspend", "usage", "sums", "mend",
 	"claim",
 }
 

@@ -73,6 +73,10 @@ func (a *awaited) Settle(ctx context.Context, q quota.Settle) (quota.Decision, e
 	return ask(ctx, a, func(s quota.Ledger) (quota.Decision, error) { return s.Settle(ctx, q) })
 }
 
+func (a *awaited) Extend(ctx context.Context, e quota.Extend) (time.Time, error) {
+	return ask(ctx, a, func(s quota.Ledger) (time.Time, error) { return s.Extend(ctx, e) })
+}
+
 func (a *awaited) Release(ctx context.Context, credential, id string) (map[string]int64, error) {
 	return ask(ctx, a, func(s quota.Ledger) (map[string]int64, error) {
 		return s.Release(ctx, credential, id)

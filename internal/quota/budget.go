@@ -269,6 +269,13 @@ func (b *Budget) settle(ctx context.Context, s Settle, buckets []string) (Decisi
 	return b.Ledger.Settle(ctx, s)
 }
 
+// Extend has an open reservation last until ttl from now, unless it lasts longer, and returns when
+// it expires then. Errors: ErrNoReservation.
+func (b *Budget) Extend(ctx context.Context, reservation string, ttl time.Duration) (
+	time.Time, error) {
+	return b.Ledger.Extend(ctx, Extend{b.Credential, reservation, ttl})
+}
+
 // Release gives back what is left of a reservation, by bucket. Errors: ErrNoReservation.
 func (b *Budget) Release(ctx context.Context, reservation string) (map[string]int64, error) {
 	return b.Ledger.Release(ctx, b.Credential, reservation)

@@ -131,6 +131,12 @@ func OnlyConcurrent(limits []Limit) bool {
 	return len(limits) > 0 && !slices.ContainsFunc(limits, counts)
 }
 
+// Check does for an extension what Charge.Check does for a charge.
+func (e Extend) Check() error {
+	_, _, err := ParseReservation(e.Reservation)
+	return cmp.Or(err, checkTTL("reservation", e.TTL), CheckNames(e.Credential))
+}
+
 // Check does for a settlement what Charge.Check does for a charge.
 func (s Settle) Check() error {
 	_, buckets, err := ParseReservation(s.Reservation)

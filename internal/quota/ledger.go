@@ -25,6 +25,10 @@ type Ledger interface {
 	// ErrReservationShort with s.Within, ErrKeyReused when it was settled with other costs,
 	// ErrSettledLate when too many entries came after those of the lapse.
 	Settle(ctx context.Context, s Settle) (Decision, error)
+	// Extend has an open reservation last until e.TTL from now, in all its buckets, and returns
+	// when it expires then. It never shortens: one that lasts longer stays as it is. Errors:
+	// ErrNoReservation.
+	Extend(ctx context.Context, e Extend) (time.Time, error)
 	// Release gives back what is left of a reservation and returns how many units that was, by
 	// bucket. Errors: ErrNoReservation.
 	Release(ctx context.Context, credential, reservation string) (map[string]int64, error)
@@ -97,6 +101,13 @@ type Reserve struct {
 	Unlimited  bool // as in Charge
 	Manual     bool
 	Observe    bool
+}
+
+// Extend asks that a reservation does not expire yet: who holds it is still at work.
+type Extend struct {
+	Credential  string
+	Reservation string
+	TTL         time.Duration // from now; as in Reserve
 }
 
 // AllUnits, as the units of a settled cost, is all that is left of the reservation.

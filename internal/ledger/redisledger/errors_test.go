@@ -279,6 +279,10 @@ func losable(t *testing.T, l *Ledger) map[string]func() error {
 				Limit: hundred[0], Remaining: 20})
 			return err
 		},
+		"extend": func() error {
+			_, err := l.Extend(t.Context(), extendOf("default.drawn"))
+			return err
+		},
 		"release": func() error {
 			_, err := l.Release(t.Context(), "k", "default.released")
 			return err

@@ -70,6 +70,7 @@ func TestDamagedReservation(t *testing.T) {
 func used(t *testing.T, l *Ledger) map[string]error {
 	errs := make(map[string]error)
 	_, errs["release"] = l.Release(t.Context(), "k", "default.r")
+	_, errs["extend"] = l.Extend(t.Context(), extendOf("default.r"))
 	_, errs["settle"] = l.Settle(t.Context(), settleOf("default.r", 1))
 	c := one("k", 1)
 	c.Reservation = "default.r"
@@ -185,9 +186,14 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 		"denial":  func(k string) (any, error) { return l.Charge(ctx, one(k, 41)) },
 		"draw":    func(k string) (any, error) { return l.Charge(ctx, drawn(k, "x", b, 3)) },
 		"release": func(k string) (any, error) { return l.Release(ctx, k, "default.a") },
-		"cancel":  func(string) (any, error) { return nil, l.Cancel(ctx, c, d) },
-		"usage":   func(k string) (any, error) { return l.Usage(ctx, k, hundred) },
-		"repair":  func(k string) (any, error) { return l.CheckBucket(ctx, k, "default", true) },
+		"extend": func(k string) (any, error) {
+			e := extendOf(b)
+			e.Credential = k
+			return l.Extend(ctx, e)
+		},
+		"cancel": func(string) (any, error) { return nil, l.Cancel(ctx, c, d) },
+		"usage":  func(k string) (any, error) { return l.Usage(ctx, k, hundred) },
+		"repair": func(k string) (any, error) { return l.CheckBucket(ctx, k, "default", true) },
 		"suspend": func(k string) (any, error) {
 			return nil, l.Suspend(ctx, k, "default", start.Add(days(1)))
 		},

@@ -57,6 +57,11 @@ func settleOf(reservation string, units int64) quota.Settle {
 		Costs: []quota.Cost{{Bucket: "default", Units: units}}}
 }
 
+// extendOf asks for two hours more.
+func extendOf(reservation string) quota.Extend {
+	return quota.Extend{Credential: "k", Reservation: reservation, TTL: 2 * time.Hour}
+}
+
 // setAside makes a reservation that is allowed.
 func setAside(t testing.TB, l *Ledger, r quota.Reserve) {
 	t.Helper()
@@ -327,6 +332,7 @@ func TestOutOfMemoryChangesNothing(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	l := open(t, s.URL())
 	allowedOf(t, l, 10)
+	setAside(t, l, reserveOf("default.open", 1, time.Hour))
 	before := dump(t, l.client, "k")
 	l.client.ConfigSet(t.Context(), "maxmemory", "1mb")
 	charge := one("k", 1)
@@ -335,6 +341,10 @@ func TestOutOfMemoryChangesNothing(t *testing.T) {
 		"charge": func() error { _, err := l.Charge(t.Context(), charge); return err },
 		"reserve": func() error {
 			_, err := l.Reserve(t.Context(), reserveOf("default.r", 1, time.Hour))
+			return err
+		},
+		"extend": func() error {
+			_, err := l.Extend(t.Context(), extendOf("default.open"))
 			return err
 		},
 		"suspend": func() error {

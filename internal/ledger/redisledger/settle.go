@@ -121,6 +121,37 @@ func (r request) settled(entry string, ints []int64) quota.Decision {
 	return d
 }
 
+// Extend has a reservation last longer.
+func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (time.Time, error) {
+	if err := e.Check(); err != nil {
+		return time.Time{}, err
+	}
+	ttl := numbers{e.TTL.Microseconds()}
+	list, err := l.run(ctx, "extend", keysOfHold(e.Credential, e.Reservation), ttl.blob(),
+		holdID(e.Reservation)).Slice()
+	if err != nil {
+		return time.Time{}, explain(err)
+	}
+	if reply(list).status() == unknown {
+		return time.Time{}, fmt.Errorf("%s: %w", e.Reservation, quota.ErrNoReservation)
+	}
+	ints, err := reply(list).ints(2)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return fromMicro(ints[1]), nil
+}
+
+// keysOfHold are the keys of the scripts that work on a reservation.
+func keysOfHold(credential, reservation string) []string {
+	_, buckets, _ := quota.ParseReservation(reservation)
+	keys := []string{labelsKey(credential)}
+	for _, b := range buckets {
+		keys = append(keys, bucketKeys(credential, b)...)
+	}
+	return keys
+}
+
 // Release gives back a reservation.
 func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
 	map[string]int64, error) {
@@ -128,11 +159,8 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
 	if err != nil {
 		return nil, err
 	}
-	keys := []string{labelsKey(credential)}
-	for _, b := range buckets {
-		keys = append(keys, bucketKeys(credential, b)...)
-	}
-	list, err := l.run(ctx, "release", keys, holdID(reservation)).Slice()
+	list, err := l.run(ctx, "release", keysOfHold(credential, reservation),
+		holdID(reservation)).Slice()
 	if err != nil {
 		return nil, explain(err)
 	}

@@ -3,6 +3,7 @@ package sqliteledger
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"quotabudget/internal/quota"
 )
@@ -152,6 +153,39 @@ func (a *settlement) end(reservation string) {
 		a.s.change("bucket_lower", a.id, less)
 		*a.bucket = *a.s.bucket(a.credential, a.name)
 	}
+}
+
+// Extend implements quota.Ledger.
+func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, err error) {
+	if err := e.Check(); err != nil {
+		return time.Time{}, err
+	}
+	err = l.update(ctx, func(s *session) (err error) {
+		until, err = s.extend(e)
+		return err
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return until, nil
+}
+
+func (s *session) extend(e quota.Extend) (time.Time, error) {
+	_, names, _ := quota.ParseReservation(e.Reservation)
+	buckets, n := s.look(e.Credential, names, s.now())
+	for _, b := range buckets {
+		if _, err := b.reservation(e.Reservation, n, 0); err != nil {
+			return time.Time{}, err
+		}
+	}
+	until := int64(quota.Never)
+	for _, b := range buckets {
+		var ends int64
+		b.s.change("reservation_extend", b.id, e.Reservation, n+e.TTL.Microseconds())
+		b.s.find("reservation_ends", []any{b.id, e.Reservation}, &ends)
+		until = min(until, ends)
+	}
+	return stamp(until), nil
 }
 
 // Release implements quota.Ledger.

@@ -81,6 +81,18 @@ func (r *runner) checkError(raw json.RawMessage, units int64, err error) {
 	r.equal("units", units, want.Units)
 }
 
+// checkExtended compares when a reservation expires.
+func (r *runner) checkExtended(raw json.RawMessage, until time.Time, err error) {
+	r.t.Helper()
+	var want struct {
+		Error     string    `json:"error"`
+		ExpiresAt time.Time `json:"expires_at"`
+	}
+	r.want(raw, &want)
+	r.equal("error", errorName(err), want.Error)
+	r.equal("expires_at", until, want.ExpiresAt)
+}
+
 type usageAnswer struct {
 	At      *time.Time     `json:"at"` // compared where it is stated
 	Buckets []bucketAnswer `json:"buckets"`

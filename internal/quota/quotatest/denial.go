@@ -63,6 +63,10 @@ func testDenialChangesNothing(t *testing.T, h Harness) {
 			_, err := l.Release(ctx, s.credential, "default.q")
 			return quota.Decision{}, err
 		},
+		"extend unknown": func() (quota.Decision, error) {
+			_, err := l.Extend(ctx, s.newExtend("default.q", time.Hour))
+			return quota.Decision{}, err
+		},
 		"cancel unknown": func() (quota.Decision, error) {
 			c := second
 			oneOfTwo(&c)
@@ -146,6 +150,12 @@ func testRefusals(t *testing.T, h Harness) {
 	}
 	if _, err := s.ledger.Release(ctx, s.credential, "no-dot"); errorName(err) != "malformed" {
 		t.Errorf("release of a malformed reservation: %v", err)
+	}
+	for _, e := range []quota.Extend{s.newExtend("no-dot", time.Hour), s.newExtend("default.r", 0),
+		s.newExtend("default.r", quota.MaxWindow+1), {Reservation: "default.r", TTL: time.Hour}} {
+		if _, err := s.ledger.Extend(ctx, e); errorName(err) != "malformed" {
+			t.Errorf("%+v: %v", e, err)
+		}
 	}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()

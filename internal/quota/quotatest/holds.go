@@ -23,7 +23,7 @@ func testRandomHolds(t *testing.T, h Harness) {
 		}
 		s.play(40, []string{
 			"burst", "burst", "charge", "charge", "draw", "draw", "draw", "commit", "release",
-			"cancel", "reserve", "move", "jump", "jump", "relimit", "compare",
+			"extend", "extend", "cancel", "reserve", "move", "jump", "jump", "relimit", "compare",
 		})
 	})
 }
@@ -86,6 +86,22 @@ func testHoldsInTurn(t *testing.T, h Harness) {
 	for units := range int64(40) {
 		p.chargeUnits(1+units, false)
 	}
+}
+
+// testExtendedForLong: what was extended is held to its end, though nobody looks meanwhile.
+func testExtendedForLong(t *testing.T, h Harness) {
+	s := newSubject(t, h, dayLimit)
+	s.reserve("default.r", 60, time.Minute)
+	until, err := s.ledger.Extend(t.Context(), s.newExtend("default.r", hours(500)))
+	if err != nil || !until.Equal(epoch.Add(hours(500))) {
+		t.Errorf("until %s, %v", until, err)
+	}
+	s.at(hours(500) - time.Microsecond)
+	if d := s.ask(s.dry(41)); d.Allowed {
+		t.Errorf("41 units beside 60 held of 100: %+v", d)
+	}
+	s.at(hours(500))
+	s.charge(100)
 }
 
 // hold makes the nth reservation. It may come before or after others: the time does not move.

@@ -155,6 +155,33 @@ func (b *bucket) settle(reservation string, units, n int64) (stays int64, late b
 	return stays, true
 }
 
+// Extend has a hold last longer.
+func (m *Model) Extend(_ context.Context, e quota.Extend) (time.Time, error) {
+	if err := e.Check(); err != nil {
+		return time.Time{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, names, _ := quota.ParseReservation(e.Reservation)
+	var buckets []*bucket
+	for _, name := range names {
+		buckets = append(buckets, m.credential(e.Credential).bucket(name))
+	}
+	n := lapse(m.clock(), buckets...)
+	for _, b := range buckets {
+		if err := b.canDraw(e.Reservation, 0, n); err != nil {
+			return time.Time{}, err
+		}
+	}
+	until := n + e.TTL.Microseconds()
+	for _, b := range buckets {
+		h := &b.holds[b.find(e.Reservation, n)]
+		h.expires = max(h.expires, until)
+		until = h.expires // the same in all of them
+	}
+	return moment(until), nil
+}
+
 // Release removes holds.
 func (m *Model) Release(_ context.Context, credential, reservation string) (
 	map[string]int64, error) {

@@ -56,6 +56,7 @@ func Run(t *testing.T, h Harness) {
 		{"SumsTrimmed", testSumsTrimmed}, {"Between", testBetween}, {"Pages", testPages},
 		{"Check", testCheck}, {"Claims", testClaims}, {"Pace", testPace},
 		{"ManyHolds", testManyHolds}, {"HoldsInTurn", testHoldsInTurn},
+		{"ExtendedForLong", testExtendedForLong},
 		{"Concurrent", testConcurrent}, {"Random", testRandom}, {"RandomHolds", testRandomHolds},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, h) })
@@ -162,6 +163,10 @@ func (s *subject) reserve(id string, units int64, ttl time.Duration) {
 	if err != nil || !d.Allowed {
 		s.Fatalf("reserve %s: %+v, %v", id, d, err)
 	}
+}
+
+func (s *subject) newExtend(id string, ttl time.Duration) quota.Extend {
+	return quota.Extend{Credential: s.credential, Reservation: id, TTL: ttl}
 }
 
 // log is the entries of a bucket.

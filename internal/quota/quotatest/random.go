@@ -114,12 +114,12 @@ var actions = map[string]func(*story){
 	"commit": (*story).commit, "release": (*story).release, "cancel": (*story).cancel,
 	"suspend": (*story).suspend, "move": (*story).move, "jump": (*story).jumpTo,
 	"relimit": (*story).relimit, "compare": (*story).compareOne, "burst": (*story).burst,
-	"learn": (*story).learn,
+	"learn": (*story).learn, "extend": (*story).extend,
 }
 
 // actionNames has the actions as often as they should come; a shrunk history prefers the first.
 var actionNames = strings.Fields(`charge charge charge charge charge move move move jump reserve
-	reserve draw draw commit release cancel suspend relimit compare compare learn`)
+	reserve draw draw commit release cancel suspend relimit compare compare learn extend`)
 
 func (s *story) bucket() string { return rapid.SampledFrom(storyBuckets).Draw(s.t, "bucket") }
 
@@ -294,6 +294,22 @@ func (s *story) commit() {
 	if want.Allowed && !want.Replayed {
 		s.commits = append(s.commits, c)
 		s.settled[c.Reservation] = want.At
+	}
+}
+
+func (s *story) extend() {
+	if len(s.reserve) == 0 {
+		return
+	}
+	e := quota.Extend{Credential: s.credential, TTL: s.ttl(),
+		Reservation: rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")}
+	want, wantErr := s.model.Extend(context.Background(), e)
+	got, err := s.ledger.Extend(context.Background(), e)
+	s.compareError(fmt.Sprintf("extend %+v", e), err, wantErr)
+	s.same(fmt.Sprintf("extend %+v", e), got, want, nil)
+	if err == nil {
+		s.expires[e.Reservation] = got
+		s.ends = append(s.ends, got)
 	}
 }
 

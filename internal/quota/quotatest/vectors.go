@@ -112,6 +112,7 @@ type step struct {
 	Charge       *chargeStep  `json:"charge"`
 	Reserve      *reserveStep `json:"reserve"`
 	Settle       *settleStep  `json:"settle"`
+	Extend       *extendStep  `json:"extend"`
 	Learn        *learnStep   `json:"learn"`
 	Release      string       `json:"release"`
 	Cancel       string       `json:"cancel"`
@@ -140,6 +141,11 @@ type reserveStep struct {
 type settleStep struct {
 	quota.Settle
 	Units *int64 `json:"units"` // of the one bucket, instead of costs
+}
+
+type extendStep struct {
+	Reservation string `json:"reservation"`
+	TTL         int64  `json:"ttl_us"`
 }
 
 type learnStep struct {
@@ -195,6 +201,11 @@ func (r *runner) do(s step, limits []quota.Limit) {
 		}
 		d, err := l.Settle(ctx, c)
 		r.checkDecision(s.Want, d, err)
+	case s.Extend != nil:
+		until, err := l.Extend(ctx, quota.Extend{Credential: r.credential,
+			Reservation: s.Extend.Reservation,
+			TTL:         time.Duration(s.Extend.TTL) * time.Microsecond})
+		r.checkExtended(s.Want, until, err)
 	case s.Learn != nil:
 		q := s.Learn.Learn
 		q.Credential, q.Limit, q.Remaining = r.credential, limits[s.Learn.Limit], s.Learn.Remaining

@@ -28,6 +28,17 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
 -- name: reservation_draw
 UPDATE reservations SET drawn = drawn + ?3 WHERE bucket = ?1 AND id = ?2 AND drawn + ?3 >= 0;
 
+-- It lasts until ?3 at least. ?2 id
+-- name: reservation_extend
+UPDATE reservations SET
+    expires_at = CASE WHEN lapses_at IS NULL THEN max(expires_at, ?3) ELSE expires_at END,
+    lapses_at = max(lapses_at, ?3)
+WHERE bucket = ?1 AND id = ?2;
+
+-- ?2 id
+-- name: reservation_ends
+SELECT ends_at FROM reservations WHERE bucket = ?1 AND id = ?2;
+
 -- ?2 id
 -- name: reservation_remove
 DELETE FROM reservations WHERE bucket = ?1 AND id = ?2;
