@@ -84,9 +84,12 @@ func (c counter) record(p *Policy, now, cost int64) counter {
 }
 
 // idle reports whether a key that was never used would get the same answers.
-func (c counter) idle(p *Policy, now int64) bool {
-	c, _ = c.at(p, now)
-	return c.previous == 0 && c.current == 0
+func (c *counter) idle(p *Policy, now int64) bool {
+	if c == nil {
+		return true
+	}
+	then, _ := c.at(p, now)
+	return then.previous == 0 && then.current == 0
 }
 
 // mostUnits is how many units a counter of the policy can count. Those of Fixed never fade, so

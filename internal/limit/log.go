@@ -24,6 +24,9 @@ func (h *history) total() int64 {
 // inside is the index of the first entry inside the window. One at t is inside until t + window.
 func (h *history) inside(p *Policy, now int64) int {
 	since := now - p.window()
+	if len(h.entries) == 0 || h.entries[0].at > since { // nothing has left
+		return 0
+	}
 	return sort.Search(len(h.entries), func(i int) bool { return h.entries[i].at > since })
 }
 
@@ -51,8 +54,11 @@ func (h *history) decide(p *Policy, now, cost int64) Decision {
 	} else {
 		// The cost fits once the entries up to this one have left.
 		missing := base + used + cost - p.Units
-		i := first + sort.Search(len(h.entries)-first,
-			func(i int) bool { return h.entries[first+i].total >= missing })
+		i := first
+		if h.entries[i].total < missing {
+			i += sort.Search(len(h.entries)-first,
+				func(i int) bool { return h.entries[first+i].total >= missing })
+		}
 		d.RetryAfter = micros(h.entries[i].at + p.window() - now)
 	}
 	d.ResetAfter = micros(reset - now)

@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,24 +19,20 @@ const stripes = 64 // one bit each in TakeAt
 
 type stripe struct {
 	mu     sync.Mutex
-	tables map[string]*table // by policy
-	_      [48]byte          // the next lock is in another cache line
+	tables []*table // one for each policy
+	_      [32]byte // the next lock is in another cache line
 }
 
 // table holds the keys of one policy. One of its maps is used.
 type table struct {
 	policy    *Policy
 	histories map[Key]*history
-	counters  map[Key]counter
+	counters  map[Key]*counter
 }
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	m := &Memory{began: time.Now()}
-	for i := range m.stripes {
-		m.stripes[i].tables = map[string]*table{}
-	}
-	return m
+	return &Memory{began: time.Now()}
 }
 
 // Now is the clock of Take, in Unix microseconds: the start plus the time since, so that it does
@@ -70,17 +67,16 @@ func (m *Memory) TakeAt(now int64, asks []Ask) bool {
 	}
 	for i := range asks {
 		a := &asks[i]
-		t := m.table(a.Policy, a.Key)
 		counted := allowed || a.Policy.CountDenied && !a.Never
 		if counted {
-			t.record(a, now)
+			m.table(a.Policy, a.Key).record(a, now)
 		}
 		switch {
 		case allowed:
 		case a.Allowed: // and another is not
-			a.Decision = t.decide(a, now, 0)
+			a.Decision = m.table(a.Policy, a.Key).decide(a, now, 0)
 		case counted: // which makes the wait longer
-			a.Decision = t.decide(a, now, a.Cost)
+			a.Decision = m.table(a.Policy, a.Key).decide(a, now, a.Cost)
 		}
 		a.At = now
 	}
@@ -93,14 +89,31 @@ func (m *Memory) TakeAt(now int64, asks []Ask) bool {
 // stripeOf puts all policies of one key into one stripe.
 func stripeOf(k Key) int { return int(k[0]) % stripes }
 
+// table finds the policy's table by looking through the few there are: while a stripe is locked,
+// the callers of a hot key wait.
 func (m *Memory) table(p *Policy, k Key) *table {
 	s := &m.stripes[stripeOf(k)]
-	t := s.tables[p.Name]
-	if t == nil || t.policy != p && t.policy.Algorithm != p.Algorithm {
-		t = &table{histories: map[Key]*history{}, counters: map[Key]counter{}}
-		s.tables[p.Name] = t
+	for _, t := range s.tables {
+		if t.policy == p {
+			return t
+		}
 	}
-	t.policy = p
+	return s.add(p)
+}
+
+// add makes a table for a policy, or gives it that of its name.
+func (s *stripe) add(p *Policy) *table {
+	for _, t := range s.tables {
+		if t.policy.Name == p.Name {
+			if t.policy.Algorithm != p.Algorithm {
+				t.histories, t.counters = map[Key]*history{}, map[Key]*counter{}
+			}
+			t.policy = p
+			return t
+		}
+	}
+	t := &table{policy: p, histories: map[Key]*history{}, counters: map[Key]*counter{}}
+	s.tables = append(s.tables, t)
 	return t
 }
 
@@ -130,7 +143,11 @@ func (t *table) decide(a *Ask, now, cost int64) Decision {
 		}
 		return h.decide(a.Policy, now, cost)
 	}
-	return t.counters[a.Key].decide(a.Policy, now, cost)
+	c := t.counters[a.Key]
+	if c == nil {
+		c = &counter{}
+	}
+	return c.decide(a.Policy, now, cost)
 }
 
 func (t *table) record(a *Ask, now int64) {
@@ -146,7 +163,12 @@ func (t *table) record(a *Ask, now int64) {
 		h.record(a.Policy, now, a.Cost)
 		return
 	}
-	t.counters[a.Key] = t.counters[a.Key].record(a.Policy, now, a.Cost)
+	c := t.counters[a.Key]
+	if c == nil {
+		c = &counter{}
+		t.counters[a.Key] = c
+	}
+	*c = c.record(a.Policy, now, a.Cost)
 }
 
 // Sweep forgets keys of which nothing matters from a moment on.
@@ -154,13 +176,11 @@ func (m *Memory) Sweep(now int64) {
 	for i := range m.stripes {
 		s := &m.stripes[i]
 		s.mu.Lock()
-		for name, t := range s.tables {
+		s.tables = slices.DeleteFunc(s.tables, func(t *table) bool {
 			t.histories = sweep(t.histories, func(h *history) bool { return h.idle(t.policy, now) })
-			t.counters = sweep(t.counters, func(c counter) bool { return c.idle(t.policy, now) })
-			if len(t.histories)+len(t.counters) == 0 {
-				delete(s.tables, name)
-			}
-		}
+			t.counters = sweep(t.counters, func(c *counter) bool { return c.idle(t.policy, now) })
+			return len(t.histories)+len(t.counters) == 0
+		})
 		s.mu.Unlock()
 	}
 }
