@@ -48,7 +48,7 @@ func (m *metricsFile) look(st *deps, sum ingest.Summary) {
 	registry := prometheus.NewRegistry()
 	charts := func() (*catalog.Catalog, []string) { return st.catalog, regionNames(st.cfg) }
 	registry.MustRegister(metrics.BuildInfo("ingestor"),
-		metrics.NewBudget(func() *quota.Budget { return st.budget }, st.log),
+		metrics.NewBudget(func() []*quota.Budget { return []*quota.Budget{st.budget} }, st.log),
 		metrics.NewCharts(charts, st.log).Lasting())
 	m.rest = prometheus.GathererFunc(again(registry.Gather()))
 }

@@ -110,8 +110,8 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	}
 	sweep := st.sweep()
 	sweep.Watch = show.watch
-	work := &daemon.Config{Lanes: lanes, Sweep: *sweep}
-	if sweep.Unpaced, err = work.Unpaced(ctx); err != nil {
+	work := &daemon.Config{Lanes: (&daemon.Sweep{Sweep: *sweep}).Lanes(lanes)}
+	if sweep.Unpaced, err = work.Unpaced(ctx, st.cred.Name); err != nil {
 		show.log.Warn("cannot find which regions have had their floors: all are paced",
 			"error", err)
 	}
@@ -120,7 +120,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	sum, err := sweep.Execute(ctx)
 	show.end()
 	file.look(st, sum)
-	shares := st.shares(context.WithoutCancel(ctx), lanes)
+	shares := st.shares(context.WithoutCancel(ctx), work)
 	err = errors.Join(err, a.printSummary(st, sum, shares, o.demo), st.Close())
 	return outcome(sum, err)
 }

@@ -116,10 +116,10 @@ func (s *deps) daemonConfig() (*daemon.Config, error) {
 		return nil, err
 	}
 	d := s.cfg.Daemon
+	sweep := &daemon.Sweep{Sweep: *s.sweep(), Jitter: d.Jitter, CatchUp: d.CatchUp}
 	return &daemon.Config{
-		Lanes: lanes, Sweep: *s.sweep(), Claims: s.budget.Ledger.(quota.Claims),
-		Jitter: d.Jitter, CatchUp: d.CatchUp, Lease: d.Lease, Grace: d.Grace,
-		ForecastEvery: time.Minute,
+		Lanes: sweep.Lanes(lanes), Claims: s.budget.Ledger.(quota.Claims), Lease: d.Lease,
+		Grace: d.Grace, ForecastEvery: time.Minute,
 	}, nil
 }
 

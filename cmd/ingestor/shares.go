@@ -33,9 +33,8 @@ type shareJSON struct {
 
 // shares is nil while there is enough for every tick that the schedule has until the reset, or when
 // that cannot be known.
-func (s *deps) shares(ctx context.Context, lanes []share.Lane) *sharesJSON {
-	work := &daemon.Config{Lanes: lanes, Sweep: *s.sweep()}
-	shares, short, err := work.Shares(ctx)
+func (s *deps) shares(ctx context.Context, work *daemon.Config) *sharesJSON {
+	shares, short, err := work.Shares(ctx, s.cred.Name)
 	if err != nil {
 		s.log.Debug("shares are not known", "error", err)
 	}
@@ -45,7 +44,7 @@ func (s *deps) shares(ctx context.Context, lanes []share.Lane) *sharesJSON {
 	out := &sharesJSON{Reset: cli.Time(shares.Until), Left: shares.Left,
 		Loans: append([]share.Loan{}, share.Loans(shares.Lanes)...)}
 	for _, one := range shares.Lanes {
-		out.Regions = append(out.Regions, shareJSON{one.Region, one.Weight, one.Priority, one.Floor,
+		out.Regions = append(out.Regions, shareJSON{one.Title(), one.Weight, one.Priority, one.Floor,
 			one.Wants, one.Entitled, one.Spent, one.Runs, one.Remaining})
 	}
 	return out

@@ -53,17 +53,17 @@ func BenchmarkDecision(b *testing.B) {
 		must(b, charges.Wait())
 	}
 	server.SetNow(b, now)
-	w.Lanes = all
+	config := daemon.Config{Lanes: w.Lanes(all)}
 	for b.Loop() {
-		if _, short, err := w.Shares(b.Context()); err != nil || !short {
+		if _, short, err := config.Shares(b.Context(), "key1"); err != nil || !short {
 			b.Fatal(short, err)
 		}
 	}
 }
 
-// onRedis is a ledger on a server, and what a daemon is told of it.
+// onRedis is a ledger on a server, and the work of a daemon on it.
 func onRedis(t testing.TB, server *redistest.Server,
-	limits ...quota.Limit) (quota.Ledger, *daemon.Config) {
+	limits ...quota.Limit) (quota.Ledger, *daemon.Sweep) {
 	t.Helper()
 	l, err := redisledger.Open(t.Context(), server.URL())
 	must(t, err)
@@ -71,10 +71,10 @@ func onRedis(t testing.TB, server *redistest.Server,
 	cat, err := catalog.Open(t.Context(), "sqlite://"+t.TempDir()+"/catalog.db")
 	must(t, err)
 	t.Cleanup(func() { cat.Close() })
-	w := new(daemon.Config)
-	w.Sweep.Catalog, w.Sweep.Day = cat, limits[0].Window
+	w := new(daemon.Sweep)
+	w.Catalog, w.Day = cat, limits[0].Window
 	price := []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}
-	w.Sweep.Budget = &quota.Budget{Ledger: l, Credential: "key1", Limits: limits,
+	w.Budget = &quota.Budget{Ledger: l, Credential: "key1", Limits: limits,
 		Prices: map[string][]quota.Cost{"youtube.videos.list": price}}
 	return l, w
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"quotabudget/internal/forecast"
-	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
@@ -51,12 +50,12 @@ type Daemon struct {
 	breaker                     breaker
 
 	mu       sync.Mutex
-	progress map[string]progress // by lane
-	short    time.Time           // the reset of the day whose shares were logged last
+	progress map[string]progress  // by lane
+	short    map[string]time.Time // by credential: the reset of the day that was logged last
 
-	verdicts forecast.Watch
-	refused  atomic.Pointer[error] // the upstream refuses the key
-	end      context.CancelFunc    // of Run
+	verdicts map[string]*forecast.Watch // by credential
+	refused  atomic.Pointer[error]      // the upstream refuses the key
+	end      context.CancelFunc         // of Run
 }
 
 // MaxRuns is how many runs there may be at once.
@@ -64,13 +63,10 @@ const MaxRuns = 4
 
 // Config is what a configuration comes to. Its fields are set once.
 type Config struct {
-	Lanes   []share.Lane
-	Sweep   ingest.Sweep // of every run, but for its region, pages and names
-	Claims  quota.Claims // of the ledger of Sweep.Budget
-	Jitter  time.Duration
-	CatchUp bool
-	Lease   time.Duration // at least a second
-	Grace   time.Duration // from the end of the context to the end of Run
+	Lanes  []Lane
+	Claims quota.Claims  // of the ledger of all their budgets
+	Lease  time.Duration // at least a second
+	Grace  time.Duration // from the end of the context to the end of Run
 
 	ForecastEvery time.Duration // 0 for never
 }
@@ -90,7 +86,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	ctx, d.end = context.WithCancel(ctx)
 	defer d.end()
 	d.turns.free = MaxRuns
-	d.progress = make(map[string]progress)
+	d.progress, d.short = make(map[string]progress), make(map[string]time.Time)
+	d.verdicts = make(map[string]*forecast.Watch)
 	d.describe()
 	defer d.upstream.stop()
 	defer d.catalogue.stop()
@@ -146,7 +143,7 @@ func (d *Daemon) progressOf(l share.Lane) (progress, bool) {
 func (d *Daemon) waiting() (n int64) {
 	now := time.Now()
 	for _, l := range d.inForce.Load().Lanes {
-		if p, ok := d.progressOf(l); ok {
+		if p, ok := d.progressOf(l.Lane); ok {
 			n += l.Count(p.until, now)
 		}
 	}
@@ -154,18 +151,19 @@ func (d *Daemon) waiting() (n int64) {
 }
 
 // logShares logs who gets what, once for each of the upstream's days that is short.
-func (d *Daemon) logShares(shares share.Shares) {
-	_, reset := d.inForce.Load().Sweep.Day.Bounds(time.Now())
+func (d *Daemon) logShares(p Policy, shares share.Shares) {
+	_, reset := p.Day.Bounds(time.Now())
+	credential := p.Budget.Credential
 	d.mu.Lock()
-	logged := d.short.Equal(reset)
-	d.short = reset
+	logged := d.short[credential].Equal(reset)
+	d.short[credential] = reset
 	d.mu.Unlock()
 	if logged {
 		return
 	}
 	until := shares.Until.UTC().Truncate(time.Second)
 	for _, s := range shares.Lanes {
-		d.Log.Warn("units are short", "until", until, "region", s.Region, "weight", s.Weight,
+		d.Log.Warn("units are short", "until", until, "region", s.Title(), "weight", s.Weight,
 			"priority", s.Priority, "entitled", s.Entitled, "spent", s.Spent, "wants", s.Wants,
 			"runs", s.Runs, "remaining", s.Remaining)
 	}

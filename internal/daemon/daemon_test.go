@@ -162,8 +162,8 @@ func TestReload(t *testing.T) {
 			w.complain()
 		}
 		good := *p.config
-		good.Lanes = append(lanes(t, "*/10 * * * *", "UTC", "US", 0),
-			lanes(t, "5 * * * *", "UTC", "GB", 0)...)
+		good.Lanes = p.sweep.Lanes(append(lanes(t, "*/10 * * * *", "UTC", "US", 0),
+			lanes(t, "5 * * * *", "UTC", "GB", 0)...))
 		next = &good
 		time.Sleep(5*time.Minute + 10*time.Second)
 		p.reload <- struct{}{} // in the middle of 19:10

@@ -6,16 +6,18 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
 )
 
-// chartMethod is what a page of a chart is charged as.
-const chartMethod = "youtube.videos.list"
-
-// Shares returns what each lane may take of the limit that is shortest. It is false while enough is
-// left for every tick to come.
-func (c *Config) Shares(ctx context.Context) (share.Shares, bool, error) {
-	s, err := c.snapshot(ctx)
+// Shares returns what each lane of a credential may take of the limit that is shortest. It is false
+// while enough is left for every tick to come, and where no lane spends from the credential.
+func (c *Config) Shares(ctx context.Context, credential string) (share.Shares, bool, error) {
+	p, ok := c.policyOf(credential)
+	if !ok {
+		return share.Shares{}, false, nil
+	}
+	s, err := c.snapshot(ctx, p, "")
 	if err != nil {
 		return share.Shares{}, false, err
 	}
@@ -27,28 +29,64 @@ func (c *Config) Shares(ctx context.Context) (share.Shares, bool, error) {
 	return shares, short, nil
 }
 
+// policyOf is that of the first lane that spends from a credential.
+func (c *Config) policyOf(credential string) (Policy, bool) {
+	for _, l := range c.Lanes {
+		if p := l.Work.policy(); p.Budget.Credential == credential {
+			return p, true
+		}
+	}
+	return Policy{}, false
+}
+
+// credentials are those that lanes spend from, in the order of the lanes.
+func (c *Config) credentials() (names []string) {
+	for _, l := range c.Lanes {
+		if name := l.Work.policy().Budget.Credential; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// sharing are the lanes that spend from a credential. The units of one are not the others'.
+func (c *Config) sharing(credential string) (lanes []Lane) {
+	for _, l := range c.Lanes {
+		if l.Work.policy().Budget.Credential == credential {
+			lanes = append(lanes, l)
+		}
+	}
+	return lanes
+}
+
+// wanted are the lanes that spend from a credential with what a run of each takes. What cannot be
+// found out of the one of that name is an error; of others, what is configured is taken.
+func (c *Config) wanted(ctx context.Context, credential, name string) ([]share.Lane, error) {
+	var lanes []share.Lane
+	for _, l := range c.sharing(credential) {
+		if err := l.Work.wants(ctx, &l.Lane); err != nil && (name == "" || name == l.Name()) {
+			return nil, err
+		}
+		lanes = append(lanes, l.Lane)
+	}
+	return lanes, nil
+}
+
 // snapshot is what the ledger says of the shared bucket at one moment.
 type snapshot struct {
-	budget *quota.Budget
-	rule   share.Rule
-	at     time.Time // by the ledger's clock
-	usage  []quota.LimitUsage
+	Policy
+	rule  share.Rule
+	at    time.Time // by the ledger's clock
+	usage []quota.LimitUsage
 }
 
 // snapshot asks what is left, and what a run of each lane takes.
-func (c *Config) snapshot(ctx context.Context) (*snapshot, error) {
-	budget := c.Sweep.Budget
-	usage, err := budget.Usage(context.WithoutCancel(ctx))
+func (c *Config) snapshot(ctx context.Context, p Policy, name string) (*snapshot, error) {
+	usage, err := p.Budget.Usage(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{budget: budget, at: usage.At,
-		rule: share.Rule{Lanes: slices.Clone(c.Lanes), Reset: c.Sweep.Day}}
-	for _, cost := range budget.Prices[chartMethod] {
-		if cost.Bucket == quota.DefaultBucket {
-			s.rule.Price = cost.Units
-		}
-	}
+	s := &snapshot{Policy: p, at: usage.At, rule: share.Rule{Reset: p.Day}}
 	for _, b := range usage.Buckets {
 		if b.Bucket == quota.DefaultBucket {
 			s.usage = b.Limits
@@ -57,23 +95,17 @@ func (c *Config) snapshot(ctx context.Context) (*snapshot, error) {
 	for _, l := range s.usage {
 		s.rule.Limits = append(s.rule.Limits, l.Limit)
 	}
+	s.rule.Lanes, err = c.wanted(ctx, p.Budget.Credential, name)
 	ahead := skew(usage.At)
 	for i := range s.rule.Lanes {
 		s.rule.Lanes[i].Offset += ahead // the ticks come by this host's clock
 	}
-	return s, c.setPages(ctx, s.rule.Lanes)
+	return s, err
 }
 
-// setPages sets how many pages a run of each lane wants, by its region's last chart.
-func (c *Config) setPages(ctx context.Context, lanes []share.Lane) (err error) {
-	for i := range lanes {
-		l := &lanes[i]
-		l.Pages, err = c.Sweep.Catalog.PagesWanted(context.WithoutCancel(ctx), l.Region, l.Pages)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// find is the place of a lane among those that share.
+func (s *snapshot) find(name string) int {
+	return slices.IndexFunc(s.rule.Lanes, func(l share.Lane) bool { return l.Name() == name })
 }
 
 // skew is how far the ledger's clock is ahead of this host's. A little of it is the way there and
@@ -96,7 +128,7 @@ func (s *snapshot) lookAhead(ctx context.Context) error {
 			continue
 		}
 		oldest := s.at.Add(-l.Limit.Window.Length)
-		units, err := s.budget.Ledger.Between(context.WithoutCancel(ctx), s.budget.Credential,
+		units, err := s.Budget.Ledger.Between(context.WithoutCancel(ctx), s.Budget.Credential,
 			quota.DefaultBucket, oldest, oldest.Add(share.Soon))
 		if err != nil {
 			return err
@@ -112,7 +144,7 @@ func (s *snapshot) book(ctx context.Context) (*share.Book, error) {
 	for _, l := range s.rule.Limits {
 		far = max(far, l.Reach())
 	}
-	sums, err := sumsSince(ctx, s.budget, s.at.Add(-far))
+	sums, err := sumsSince(ctx, s.Budget, s.at.Add(-far))
 	if err != nil {
 		return nil, err
 	}
@@ -151,32 +183,45 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 	return book.Admit(lane, at.UnixMicro(), s.left), book, nil
 }
 
-// Unpaced reports which regions have not had their floor of the upstream's day yet: a pace does not
-// hold them back. It is nil where there is no pace, or no floor.
-func (c *Config) Unpaced(ctx context.Context) (func(region string) bool, error) {
-	floored := slices.ContainsFunc(c.Lanes, func(l share.Lane) bool { return l.Floor > 0 })
-	budget := c.Sweep.Budget
-	if len(budget.Paces) == 0 || !floored {
+// Unpaced reports which lanes that spend from a credential have not had their floor of the
+// upstream's day yet, by their titles: a pace does not hold them back. It is nil where there is no
+// pace, or no floor.
+func (c *Config) Unpaced(ctx context.Context, credential string) (func(title string) bool, error) {
+	p, _ := c.policyOf(credential)
+	lanes := c.sharing(credential)
+	floored := slices.ContainsFunc(lanes, func(l Lane) bool { return l.Floor > 0 })
+	if !floored || len(p.Budget.Paces) == 0 {
 		return nil, nil
 	}
-	now, err := budget.Ledger.Time(context.WithoutCancel(ctx))
+	now, err := p.Budget.Ledger.Time(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
 	}
-	start, _ := c.Sweep.Day.Bounds(now)
-	sums, err := sumsSince(ctx, budget, start)
+	start, _ := p.Day.Bounds(now)
+	sums, err := sumsSince(ctx, p.Budget, start)
 	if err != nil {
 		return nil, err
 	}
 	left := make(map[string]int64) // of the floors
-	for _, l := range c.Lanes {
-		left[l.Region] = l.Floor
+	var rule share.Rule
+	for _, l := range lanes {
+		left[l.Title()] = l.Floor
+		rule.Lanes = append(rule.Lanes, l.Lane)
 	}
-	rule := share.Rule{Lanes: c.Lanes}
 	for _, sum := range sums {
 		if i := rule.LaneOf(sum.Labels); i != share.Others {
-			left[c.Lanes[i].Region] -= sum.Units
+			left[rule.Lanes[i].Title()] -= sum.Units
 		}
 	}
-	return func(region string) bool { return left[region] > 0 }, nil
+	return func(title string) bool { return left[title] > 0 }, nil
+}
+
+// unpaced reports whether the lane has not had its floor yet.
+func (l *lane) unpaced(ctx context.Context, tick schedule.Tick) bool {
+	below, err := l.cfg.Unpaced(ctx, l.policy().Budget.Credential)
+	if err != nil {
+		l.d.Log.Warn("cannot find whether the lane has had its floor: it is paced",
+			"tick", tick.ID(), "error", err)
+	}
+	return below != nil && below(l.Title())
 }

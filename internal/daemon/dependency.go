@@ -204,7 +204,10 @@ func (d *Daemon) askLedger(ctx context.Context) {
 		if _, cause := d.ledger.away(); cause == nil || d.uncharged.Load() { // a run will find out
 			continue
 		}
-		_, err := c.Claims.Claim(ctx, c.claim("ledger/asked", d.Holder, c.Lease))
+		if len(c.Lanes) == 0 {
+			continue
+		}
+		_, err := c.Claims.Claim(ctx, c.Lanes[0].claim("ledger/asked", d.Holder, c.Lease))
 		if err == nil {
 			d.ledger.works()
 		}

@@ -120,7 +120,7 @@ func TestUpstreamRefuses(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			atNoon(t, func(w *world) {
 				p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
-				p.config.Sweep.Client.Retry.Throttled = 0
+				p.sweep.Client.Retry.Throttled = 0
 				w.faults(fault)
 				p.start().stopAfter(time.Minute)
 				if n := w.units(); n != 8 || w.logged("the upstream does not answer") != 0 {

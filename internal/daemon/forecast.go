@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	"quotabudget/internal/forecast"
@@ -20,12 +19,14 @@ func (d *Daemon) forecast(ctx context.Context) {
 			d.Metrics.dryAt.Reset() // a bucket may be gone
 			d.Metrics.dryChance.Reset()
 		}
-		forecasts, err := c.forecasts(ctx)
-		if err != nil && ctx.Err() == nil {
-			d.Log.Warn("cannot compute the forecast", "error", err)
-		}
-		for _, f := range forecasts {
-			d.report(c.Sweep.Budget.Credential, f)
+		for _, credential := range c.credentials() {
+			forecasts, err := c.forecasts(ctx, credential)
+			if err != nil && ctx.Err() == nil {
+				d.Log.Warn("cannot compute the forecast", "credential", credential, "error", err)
+			}
+			for _, f := range forecasts {
+				d.report(credential, f)
+			}
 		}
 	}
 }
@@ -39,7 +40,10 @@ func (d *Daemon) report(credential string, f forecast.Forecast) {
 	}
 	d.Metrics.dryAt.WithLabelValues(credential, f.Bucket).Set(dry)
 	d.Metrics.dryChance.WithLabelValues(credential, f.Bucket).Set(f.Chance)
-	was, changed := d.verdicts.Changed(f)
+	if d.verdicts[credential] == nil {
+		d.verdicts[credential] = new(forecast.Watch)
+	}
+	was, changed := d.verdicts[credential].Changed(f)
 	attrs := []any{"bucket", f.Bucket}
 	if was != "" { // not the first
 		attrs = append(attrs, "was", was)
@@ -52,17 +56,18 @@ func (d *Daemon) report(credential string, f forecast.Forecast) {
 	}
 }
 
-func (c *Config) forecasts(ctx context.Context) ([]forecast.Forecast, error) {
-	b := c.Sweep.Budget
+func (c *Config) forecasts(ctx context.Context, credential string) ([]forecast.Forecast, error) {
+	p, _ := c.policyOf(credential)
+	b := p.Budget
 	q := forecast.Question{
-		Credential: b.Credential, Limits: b.Limits, Paces: b.Paces,
+		Credential: credential, Limits: b.Limits, Paces: b.Paces,
 		Resets: make(map[string]quota.Window), Price: b.Prices[chartMethod],
-		Lanes: slices.Clone(c.Lanes),
 	}
 	for _, bucket := range b.Buckets() {
-		q.Resets[bucket] = c.Sweep.Day
+		q.Resets[bucket] = p.Day
 	}
-	if err := c.setPages(ctx, q.Lanes); err != nil {
+	var err error
+	if q.Lanes, err = c.wanted(ctx, credential, ""); err != nil {
 		return nil, err
 	}
 	return q.Ask(ctx, b.Ledger)

@@ -8,18 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
-	"quotabudget/internal/share"
 )
 
-// lane runs the ticks of one region of a job, in their order.
+// lane runs the ticks of a lane of the configuration, in their order.
 type lane struct {
-	share.Lane
+	Lane
 	d       *Daemon
 	cfg     *Config
-	index   int       // in cfg.Lanes
 	since   time.Time // when its ticks came into force
 	begun   bool
 	missed  []missed     // to be run first
@@ -44,11 +41,11 @@ const maxLate = 5
 // ticks all the others have to come.
 func (l *lane) begin(ctx context.Context) {
 	l.begun = true
-	if p, ok := l.d.progressOf(l.Lane); ok {
+	if p, ok := l.d.progressOf(l.Lane.Lane); ok {
 		l.succeed(p)
 		return
 	}
-	l.d.recordDone(l.Lane, l.since)
+	l.d.recordDone(l.Lane.Lane, l.since)
 	var err error
 	if l.missed, err = l.findMissed(ctx, l.since); err != nil {
 		l.d.catalogue.failed(err)
@@ -56,15 +53,19 @@ func (l *lane) begin(ctx context.Context) {
 			"lane", l.Name(), "error", err)
 	}
 	if len(l.missed) > 0 {
-		l.d.recordDone(l.Lane, l.missed[0].At.Add(-time.Nanosecond))
-		l.turn = l.catchUp.join(l.lastChart(ctx))
+		l.d.recordDone(l.Lane.Lane, l.missed[0].At.Add(-time.Nanosecond))
+		if l.policy().Queued {
+			l.turn = l.catchUp.join(l.Work.served(ctx, &l.Lane.Lane))
+		}
 	}
 }
+
+func (l *lane) policy() Policy { return l.Work.policy() }
 
 // succeed starts where the lane of another configuration ended.
 func (l *lane) succeed(before progress) {
 	if before.lane.Spec() == l.Spec() { // the same ticks of the schedule
-		l.d.recordDone(l.Lane, before.until.Add(l.Offset-before.lane.Offset))
+		l.d.recordDone(l.Lane.Lane, before.until.Add(l.Offset-before.lane.Offset))
 		return
 	}
 	// A tick of the old schedule that has come, and waits for its turn, is not lost. Those of the
@@ -72,34 +73,27 @@ func (l *lane) succeed(before progress) {
 	if tick := before.lane.Next(before.until); !tick.At.After(l.since) {
 		l.missed = []missed{{tick, true}}
 	}
-	l.d.recordDone(l.Lane, l.since)
+	l.d.recordDone(l.Lane.Lane, l.since)
 }
 
-// findMissed returns the ticks before now that are to run: the last one, if the region's chart is
-// older, for all that were missed while no daemon ran; and each one of a short while ago that came
-// while a daemon ran and has no complete chart, because it may have been lost in a crash. Those
-// that are done all the same, by a denial, are marked done.
+// findMissed returns the ticks before now that are to run: the last one, if nothing newer is known
+// to be complete, for all that were missed while no daemon ran; and each one of a short while ago
+// that came while a daemon ran and is not known to be complete, because it may have been lost in a
+// crash. Those that are done all the same, by a denial, are marked done.
 func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) {
-	charts, err := l.charts(ctx)
+	known, err := l.Work.known(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	complete := make(map[string]bool) // of the ticks that have a chart
-	var newest time.Time
-	for _, c := range charts {
-		complete[c.Run] = complete[c.Run] || !c.CompletedAt.IsZero()
-		if c.CompletedAt.After(newest) {
-			newest = c.CompletedAt
-		}
-	}
 	var ticks []missed // newest first
 	tick, ok := l.Prev(now)
-	for n := 0; ok && (n == 0 || n < chartsRead && now.Sub(tick.At) < maxLate*l.cfg.Lease); n++ {
-		whole, lost := complete[tick.ID()]
+	for n := 0; ok && (n == 0 || n < looksBack && now.Sub(tick.At) < maxLate*l.cfg.Lease); n++ {
+		whole, lost := known.runs[tick.ID()]
 		if !whole && !lost {
 			lost = l.wasMarked(ctx, tick)
 		}
-		if !whole && (lost || n == 0 && l.cfg.CatchUp && newest.Before(tick.At)) {
+		late := n == 0 && l.policy().CatchUp && known.newest.Before(tick.At)
+		if !whole && (lost || late) {
 			ticks = append(ticks, missed{tick, lost})
 		}
 		tick, ok = l.Prev(tick.At.Add(-time.Nanosecond))
@@ -108,21 +102,8 @@ func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) 
 	return ticks, nil
 }
 
-// chartsRead is how many of a region's newest charts are searched for that of a tick.
-const chartsRead = 50
-
-func (l *lane) charts(ctx context.Context) ([]catalog.Chart, error) {
-	key := catalog.ChartKey{Region: l.Region}
-	return l.cfg.Sweep.Catalog.Charts(context.WithoutCancel(ctx), key, chartsRead)
-}
-
-func (l *lane) lastChart(ctx context.Context) time.Time {
-	states, err := l.cfg.Sweep.Catalog.Staleness(context.WithoutCancel(ctx), []string{l.Region})
-	if err != nil {
-		return time.Time{}
-	}
-	return states[0].CompletedAt
-}
+// looksBack is how many ticks are looked at that may have been lost.
+const looksBack = 50
 
 // run runs the lane's ticks until ticks ends. Runs under way end by themselves, or soon after ctx
 // has ended.
@@ -144,12 +125,12 @@ func (l *lane) loop(ticks, ctx context.Context) {
 		if !l.runLate(ticks, ctx, tick) {
 			return
 		}
-		l.d.recordDone(l.Lane, tick.At)
+		l.d.recordDone(l.Lane.Lane, tick.At)
 	}
 	if len(l.missed) > 0 {
-		l.d.recordDone(l.Lane, l.since)
+		l.d.recordDone(l.Lane.Lane, l.since)
 	}
-	for from := l.until(); ticks.Err() == nil; l.d.recordDone(l.Lane, from) {
+	for from := l.until(); ticks.Err() == nil; l.d.recordDone(l.Lane.Lane, from) {
 		l.refresh()
 		tick := l.Next(from)
 		if !l.await(ticks, tick) {
@@ -173,7 +154,7 @@ func (l *lane) loop(ticks, ctx context.Context) {
 }
 
 func (l *lane) until() time.Time {
-	p, _ := l.d.progressOf(l.Lane)
+	p, _ := l.d.progressOf(l.Lane.Lane)
 	return p.until
 }
 
@@ -194,15 +175,15 @@ func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 // first.
 func (l *lane) await(ticks context.Context, tick schedule.Tick) bool {
 	wait := time.Until(tick.At)
-	if l.cfg.Jitter > 0 && wait > 0 {
-		wait += rand.N(l.cfg.Jitter)
+	if jitter := l.policy().Jitter; jitter > 0 && wait > 0 {
+		wait += rand.N(jitter)
 	}
 	return pause(ticks, wait)
 }
 
 // late reports whether the tick is too late to run, because the next one is due, too.
 func (l *lane) late(tick schedule.Tick) bool {
-	late := time.Since(tick.At) - l.cfg.Jitter
+	late := time.Since(tick.At) - l.policy().Jitter
 	return late > maxLate*l.cfg.Lease && !l.Next(tick.At).At.After(time.Now())
 }
 
@@ -210,8 +191,11 @@ func (l *lane) late(tick schedule.Tick) bool {
 // for all that were missed.
 func (l *lane) superseded(tick schedule.Tick) bool {
 	next := l.Next(tick.At).At
-	return !next.After(time.Now()) &&
-		(l.d.upstream.covers(next) || l.d.catalogue.covers(next) || l.d.ledger.covers(next))
+	away := l.d.ledger.covers(next)
+	if l.policy().Queued {
+		away = away || l.d.upstream.covers(next) || l.d.catalogue.covers(next)
+	}
+	return away && !next.After(time.Now())
 }
 
 // leaveOut marks a superseded tick done: else it would be taken for one that was lost in a crash.

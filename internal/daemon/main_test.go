@@ -102,6 +102,7 @@ type proc struct {
 	ledger  *sqliteledger.Ledger
 	catalog *catalog.Catalog
 	config  *daemon.Config
+	sweep   *daemon.Sweep // the work of its lanes
 	metrics *daemon.Metrics
 	handler http.Handler
 	mute    atomic.Bool // no claim of it reaches the ledger
@@ -139,11 +140,10 @@ func (w *world) open(lanes ...share.Lane) *proc {
 	gate.Base = p.metrics.Measure(p, table.Method)
 	client, err := youtube.New(w.Context(), "https://upstream/", gate)
 	must(w, err)
-	p.config = &daemon.Config{
-		Lanes: lanes, Claims: ledger, Lease: 2 * time.Minute, Grace: 20 * time.Second,
-		Sweep: ingest.Sweep{Client: client, Catalog: p.catalog, Budget: budget,
-			Day: table.Buckets()[0].Reset, Now: time.Now, Log: log},
-	}
+	p.sweep = &daemon.Sweep{Sweep: ingest.Sweep{Client: client, Catalog: p.catalog, Budget: budget,
+		Day: table.Buckets()[0].Reset, Now: time.Now, Log: log}}
+	p.config = &daemon.Config{Lanes: p.sweep.Lanes(lanes), Claims: ledger, Lease: 2 * time.Minute,
+		Grace: 20 * time.Second}
 	return p
 }
 
@@ -168,7 +168,7 @@ func (p *proc) start() *proc {
 // restart starts a daemon that makes up for missed ticks.
 func (w *world) restart(lanes ...share.Lane) *proc {
 	p := w.open(lanes...)
-	p.config.CatchUp = true
+	p.sweep.CatchUp = true
 	return p.start()
 }
 

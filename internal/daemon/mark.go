@@ -9,7 +9,6 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
-	"quotabudget/internal/share"
 )
 
 // anyDaemon holds the marks of ticks: each daemon may make them, and make them done.
@@ -20,10 +19,10 @@ const anyDaemon = "any"
 const markAfter = time.Second
 
 // markClaim marks that a tick came while a daemon ran. It lasts longer than anybody looks back.
-func (c *Config) markClaim(l share.Lane, tick schedule.Tick) quota.Claim {
+func (c *Config) markClaim(l Lane, tick schedule.Tick) quota.Claim {
 	gap := l.Next(tick.At).At.Sub(tick.At)
 	ttl := min(2*gap+2*maxLate*c.Lease+time.Hour, quota.MaxWindow)
-	return c.claim(tick.ID(), anyDaemon, ttl)
+	return l.claim(tick.ID(), anyDaemon, ttl)
 }
 
 // mark marks that a tick came. The answer is ClaimDone if the tick is done, else ClaimWon; for a
@@ -69,7 +68,7 @@ func (l *lane) markDone(ctx context.Context, tick schedule.Tick) bool {
 // markTicks marks each tick of a lane that comes while this daemon runs, whatever the lane is
 // doing: a daemon that starts after a crash would not know which ticks waited, and which came while
 // no daemon ran. It begins after from, and ends with ctx.
-func (d *Daemon) markTicks(ctx context.Context, l share.Lane, from time.Time,
+func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
 	marked *atomic.Int64) {
 	for tick := l.Next(from); pause(ctx, time.Until(tick.At)+markAfter); {
 		c := d.inForce.Load()
@@ -91,7 +90,7 @@ func (d *Daemon) markTicks(ctx context.Context, l share.Lane, from time.Time,
 // if it is not marked. Two daemons that ask at once find each other, so it asks twice. It must not
 // take long: no lane runs before a daemon that starts has asked for all the ticks of a while.
 func (l *lane) markOf(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
-	question := l.cfg.claim(tick.ID(), l.d.Holder, time.Second)
+	question := l.claim(tick.ID(), l.d.Holder, time.Second)
 	for again := true; ; again = false {
 		state, err := l.cfg.Claims.Claim(ctx, question)
 		if err == nil && state == quota.ClaimWon {

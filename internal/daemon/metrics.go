@@ -114,14 +114,20 @@ func (m *Metrics) initialise() {
 
 // inForce makes the series that a configuration leads one to expect.
 func (m *Metrics) inForce(c *Config, now time.Time) {
-	b := c.Sweep.Budget
-	m.denials.WithLabelValues(b.Credential, quota.Suspended)
-	for _, l := range slices.Concat(b.Limits, b.Paces) {
-		m.denials.WithLabelValues(b.Credential, l.Name())
+	for _, name := range c.credentials() {
+		p, _ := c.policyOf(name)
+		m.denials.WithLabelValues(name, quota.Suspended)
+		for _, l := range slices.Concat(p.Budget.Limits, p.Budget.Paces) {
+			m.denials.WithLabelValues(name, l.Name())
+		}
 	}
 	m.interval.Reset() // a region may be gone
 	intervals := make(map[*schedule.Schedule]time.Duration)
 	for _, l := range c.Lanes {
+		b := l.Work.policy().Budget
+		if l.Region == "" {
+			continue
+		}
 		if intervals[l.Schedule] == 0 {
 			intervals[l.Schedule] = l.LongestInterval(now)
 		}
@@ -146,15 +152,20 @@ func (m *Metrics) Measure(base http.RoundTripper, name metrics.Namer) http.Round
 func (d *Daemon) register() {
 	d.Metrics.Registry.MustRegister(d.ledger.gauge("ledger"), d.upstream.gauge("upstream"),
 		d.catalogue.gauge("catalogue"),
-		metrics.NewBudget(func() *quota.Budget {
+		metrics.NewBudget(func() (budgets []*quota.Budget) {
 			if c := d.inForce.Load(); c != nil {
-				return c.Sweep.Budget
+				for _, name := range c.credentials() {
+					p, _ := c.policyOf(name)
+					budgets = append(budgets, p.Budget)
+				}
 			}
-			return nil
+			return budgets
 		}, d.Log),
 		metrics.NewCharts(func() (*catalog.Catalog, []string) {
 			if c := d.inForce.Load(); c != nil {
-				return c.Sweep.Catalog, c.regions()
+				if sweep, regions := c.sweep(); sweep != nil {
+					return sweep.Catalog, regions
+				}
 			}
 			return nil, nil
 		}, d.Log))

@@ -24,7 +24,8 @@ func (p *proc) reloads(next ...*daemon.Config) {
 // with is the work of p with other lanes.
 func (p *proc) with(lanes ...share.Lane) *daemon.Config {
 	next := *p.config
-	next.Lanes = lanes
+	sweep := *p.sweep
+	next.Lanes = sweep.Lanes(lanes)
 	return &next
 }
 
@@ -33,7 +34,7 @@ func (p *proc) with(lanes ...share.Lane) *daemon.Config {
 func TestReload_Hanging(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "*/2 * * * *", "UTC", "US GB DE FR", 0)...)
-		p.config.Sweep.Client.Timeout = time.Hour
+		p.sweep.Client.Timeout = time.Hour
 		wanted := lanes(t, "*/2 * * * *", "UTC", "US GB", 0)
 		wanted[1].Pages = 1 // of GB
 		wanted = append(wanted, lanes(t, "1-59/2 * * * *", "UTC", "DE JP", 0)...)
@@ -86,9 +87,9 @@ func TestReload_BackAgain(t *testing.T) {
 	atNoon(t, func(w *world) {
 		both, one := lanes(t, "* * * * *", "UTC", "GB US", 0), lanes(t, "* * * * *", "UTC", "GB", 0)
 		p := w.open(both...)
-		p.config.CatchUp = true
+		p.sweep.CatchUp = true
 		p.reloads(p.with(one...), p.with(both...), p.with(one...), p.with(both...))
-		p.config.CatchUp, p.config.Sweep.Client.Timeout = false, time.Hour
+		p.sweep.CatchUp, p.sweep.Client.Timeout = false, time.Hour
 		w.set(func(_ *proc, r *http.Request) {
 			if r.URL.Query().Get("regionCode") == "US" && time.Now().Before(noon.Add(time.Second)) {
 				slow(r, 100*time.Second)

@@ -67,7 +67,7 @@ func TestRestart_Crash(t *testing.T) {
 		a.start()
 		time.Sleep(16 * time.Second)
 		b := w.open(all...)
-		b.config.CatchUp, b.config.Lease = true, 6*time.Second
+		b.sweep.CatchUp, b.config.Lease = true, 6*time.Second
 		b.start().stopAfter(3 * time.Second)
 		w.expectRan("US", "19:00:00 19:00:10")
 		a.end()
@@ -80,7 +80,7 @@ func TestRestart_Waiting(t *testing.T) {
 	atNoon(t, func(w *world) {
 		for range 2 {
 			p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
-			p.config.Jitter = 5 * time.Minute
+			p.sweep.Jitter = 5 * time.Minute
 			p.start().stopAfter(6 * time.Second)
 		}
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...).start()
@@ -96,7 +96,7 @@ func TestRestart_Turn(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", "US GB DE FR IN", 0)
 		a := w.open(all...)
-		a.config.Sweep.Client.Timeout = time.Hour
+		a.sweep.Client.Timeout = time.Hour
 		w.set(func(p *proc, r *http.Request) {
 			if p == a {
 				<-r.Context().Done()
@@ -125,7 +125,7 @@ func TestReload_Offsets(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "*/10 * * * *", "UTC", "US GB DE", 3*time.Minute)...)
 		next := *p.config
-		next.Lanes = lanes(t, "*/10 * * * *", "UTC", "GB DE", 3*time.Minute)
+		next.Lanes = p.sweep.Lanes(lanes(t, "*/10 * * * *", "UTC", "GB DE", 3*time.Minute))
 		p.load = func(context.Context) (*daemon.Config, error) { return &next, nil }
 		p.start()
 		time.Sleep(4*time.Minute + time.Second) // DE's tick was to come at 19:06, and now at 19:03
@@ -149,7 +149,7 @@ func TestReload_Waiting(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
 		next := *p.config
-		next.Lanes = lanes(t, "30 * * * *", "UTC", "US GB DE FR IN", 0)
+		next.Lanes = p.sweep.Lanes(lanes(t, "30 * * * *", "UTC", "US GB DE FR IN", 0))
 		p.load = func(context.Context) (*daemon.Config, error) { return &next, nil }
 		w.set(func(_ *proc, r *http.Request) { slow(r, 20*time.Second) })
 		p.start()
@@ -199,7 +199,7 @@ func TestEnd_Lease(t *testing.T) {
 func TestRestart_Hanging(t *testing.T) {
 	at(t, noon.Add(5*time.Second), 1_000_000, func(w *world) {
 		p := w.open(lanes(t, "@every 10s", "UTC", "US GB", 0)...)
-		p.config.CatchUp, p.config.Sweep.Client.Timeout = true, time.Hour
+		p.sweep.CatchUp, p.sweep.Client.Timeout = true, time.Hour
 		w.set(func(_ *proc, r *http.Request) {
 			if r.URL.Query().Get("regionCode") == "US" {
 				<-r.Context().Done()
@@ -215,7 +215,7 @@ func TestObserved(t *testing.T) {
 	at(t, midnight, 6, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US GB", 0)
 		p := w.open(all...)
-		p.config.Sweep.Budget.Observe = true
+		p.sweep.Budget.Observe = true
 		p.start().stopAfter(5*time.Hour - time.Minute)
 		w.expectRuns(all, midnight, midnight.Add(5*time.Hour-time.Minute))
 		if w.logged("it is observed only") == 0 || w.logged("tick left out") != 0 {
@@ -235,7 +235,7 @@ func TestFloorUnpaced(t *testing.T) {
 		all[1].Floor = 4
 		p := w.open(all...).start()
 		time.Sleep(31 * time.Second) // US has had the slack
-		if _, err := w.look.config.Sweep.Budget.Charge(w.Context(),
+		if _, err := w.look.sweep.Budget.Charge(w.Context(),
 			quota.Call{Bucket: quota.DefaultBucket, Units: 100, Manual: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -257,9 +257,9 @@ func TestShares_LedgerAhead(t *testing.T) {
 	server.SetNow(t, now)
 	window, err := quota.ParseWindow("day", "UTC")
 	must(t, err)
-	_, w := onRedis(t, server, quota.Limit{Bucket: quota.DefaultBucket, Window: window})
-	w.Lanes = lanes(t, "* * * * *", "UTC", "US", 0)
-	shares, short, err := w.Shares(t.Context())
+	_, sweep := onRedis(t, server, quota.Limit{Bucket: quota.DefaultBucket, Window: window})
+	w := daemon.Config{Lanes: sweep.Lanes(lanes(t, "* * * * *", "UTC", "US", 0))}
+	shares, short, err := w.Shares(t.Context(), "key1")
 	if err != nil || !short {
 		t.Fatal(short, err)
 	}

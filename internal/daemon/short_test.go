@@ -76,7 +76,7 @@ func TestShortDay(t *testing.T) {
 			p := w.open(all...)
 			if first {
 				price := []quota.Cost{{Bucket: "elsewhere", Units: 1}}
-				p.config.Sweep.Budget.Prices["youtube.videos.list"] = price
+				p.sweep.Budget.Prices["youtube.videos.list"] = price
 			}
 			p.start()
 			time.Sleep(24*time.Hour - time.Minute)
@@ -167,8 +167,8 @@ func TestRunsCostTheirCharts(t *testing.T) {
 		for i := range all {
 			all[i].Pages = 3
 		}
-		w.look.config.Lanes = all
-		shares, short, err := w.look.config.Shares(w.Context())
+		w.look.config.Lanes = w.look.sweep.Lanes(all)
+		shares, short, err := w.look.config.Shares(w.Context(), "key1")
 		if err != nil || !short {
 			t.Fatal(short, err)
 		}

@@ -50,10 +50,8 @@ func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bo
 func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, waited bool) result {
 	give, ok := l.turnFor(ticks, ctx, missed)
 	if !ok {
-		l.d.passProbes() // the turn may have come in the moment that ticks ended
 		return retry
 	}
-	defer l.d.passProbes()
 	defer give()
 	if !missed && l.superseded(tick) {
 		l.leaveOut(ctx, tick)
@@ -101,7 +99,19 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 // turnFor waits until the lane may run; give is called when it has. It is false when ticks ends
 // first.
 func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok bool) {
-	stale := l.lastChart(ctx)
+	if !l.policy().Queued {
+		return func() {}, ticks.Err() == nil
+	}
+	back, ok := l.queue(ticks, ctx, missed)
+	if !ok {
+		l.d.passProbes() // the turn may have come in the moment that ticks ended
+		return nil, false
+	}
+	return func() { back(); l.d.passProbes() }, true
+}
+
+func (l *lane) queue(ticks, ctx context.Context, missed bool) (give func(), ok bool) {
+	stale := l.Work.served(ctx, &l.Lane.Lane)
 	give = l.d.turns.give
 	if missed {
 		mine := l.turn
@@ -148,11 +158,13 @@ func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 
 // A lane is leased by its name.
 func (l *lane) leaseClaim() quota.Claim {
-	return l.cfg.claim(l.Name(), l.d.Holder, l.cfg.Lease)
+	return l.claim(l.Name(), l.d.Holder, l.cfg.Lease)
 }
 
-func (c *Config) claim(name, holder string, ttl time.Duration) quota.Claim {
-	return quota.Claim{Credential: c.Sweep.Budget.Credential, Name: name, Holder: holder, TTL: ttl}
+// claim is one beside what the lane spends from.
+func (l *Lane) claim(name, holder string, ttl time.Duration) quota.Claim {
+	return quota.Claim{Credential: l.Work.policy().Budget.Credential, Name: name, Holder: holder,
+		TTL: ttl}
 }
 
 func (l *lane) lease(ctx context.Context) (quota.ClaimState, error) {

@@ -40,7 +40,7 @@ func TestLostClaim(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		a := w.open(all...)
-		a.config.Sweep.Client.Timeout = time.Hour // a page may take longer than a lease
+		a.sweep.Client.Timeout = time.Hour // a page may take longer than a lease
 		var late atomic.Int64
 		w.set(func(p *proc, r *http.Request) {
 			if p == a {
@@ -99,7 +99,7 @@ func TestDeathBeforeDone(t *testing.T) {
 		b := w.open(all...)
 		// which finds that the chart is there, and leaves the tick to nobody
 		later := w.open(all...)
-		b.config.CatchUp, later.config.CatchUp = true, true
+		b.sweep.CatchUp, later.sweep.CatchUp = true, true
 		b.start()
 		later.start()
 		time.Sleep(10 * time.Minute)

@@ -36,16 +36,14 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the lanes do not run yet", http.StatusServiceUnavailable)
 		return
 	}
-	if err := asked(r.Context(), func(ctx context.Context) error {
-		_, err := c.Sweep.Budget.Usage(ctx)
-		return err
-	}); err != nil {
+	if err := asked(r.Context(), c.askLedger); err != nil {
 		reasons = append(reasons, "ledger: "+err.Error())
 	} else if _, why := d.ledger.away(); why != nil {
 		reasons = append(reasons, "ledger: ticks cannot be claimed: "+why.Error())
 	}
-	err := asked(r.Context(), func(ctx context.Context) error { return d.stores(ctx, c) })
-	if err != nil {
+	if err := asked(r.Context(), func(ctx context.Context) error {
+		return d.stores(ctx, c)
+	}); err != nil {
 		reasons = append(reasons, "catalogue: "+strings.TrimPrefix(err.Error(), "catalogue: "))
 	}
 	if len(reasons) > 0 {
@@ -62,14 +60,18 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 // stores reports why the catalogue could not be read, or store a page. It is written to only while
 // it is known to have failed: its recovery is to show before the next tick does.
 func (d *Daemon) stores(ctx context.Context, c *Config) error {
-	if _, err := c.Sweep.Catalog.Staleness(ctx, c.regions()); err != nil {
+	sweep, regions := c.sweep()
+	if sweep == nil {
+		return nil
+	}
+	if _, err := sweep.Catalog.Staleness(ctx, regions); err != nil {
 		return err
 	}
 	_, why := d.catalogue.away()
 	if why == nil {
 		return nil
 	}
-	if c.Sweep.Catalog.CheckRoom(ctx) != nil {
+	if sweep.Catalog.CheckRoom(ctx) != nil {
 		return why // that of the lanes: this one may be that it took too long
 	}
 	d.catalogue.works()
@@ -83,12 +85,25 @@ func asked(ctx context.Context, ask func(context.Context) error) error {
 	return ask(ctx)
 }
 
-func (c *Config) regions() []string {
-	names := make([]string, len(c.Lanes))
-	for i, l := range c.Lanes {
-		names[i] = l.Region
+// askLedger asks for what is left of what the lanes spend from.
+func (c *Config) askLedger(ctx context.Context) error {
+	for _, name := range c.credentials() {
+		p, _ := c.policyOf(name)
+		if _, err := p.Budget.Usage(ctx); err != nil {
+			return err
+		}
 	}
-	return names
+	return nil
+}
+
+// sweep is the work of the lanes that sweep, and their regions; nil where none does.
+func (c *Config) sweep() (sweep *Sweep, regions []string) {
+	for _, l := range c.Lanes {
+		if s, ok := l.Work.(*Sweep); ok {
+			sweep, regions = s, append(regions, l.Region)
+		}
+	}
+	return sweep, regions
 }
 
 // Serve answers on the listener until ctx ends, and closes it.

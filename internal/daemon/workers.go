@@ -54,13 +54,13 @@ func (s *workers) use(ctx context.Context, c *Config, since time.Time) {
 	catchUp := new(turns) // nobody's until all new lanes have joined: the stalest goes first
 	named := make(map[string]bool)
 	var changed []*lane
-	for i, l := range c.Lanes {
+	for _, l := range c.Lanes {
 		named[l.Name()] = true
 		r := s.byName[l.Name()]
-		if r != nil && !r.stopped && r.lane.SameTicks(l) {
+		if r != nil && !r.stopped && r.lane.SameTicks(l.Lane) {
 			continue
 		}
-		next := &lane{Lane: l, d: s.d, cfg: c, index: i, since: since, catchUp: catchUp}
+		next := &lane{Lane: l, d: s.d, cfg: c, since: since, catchUp: catchUp}
 		if r.running() == nil {
 			next.begin(ctx)
 		}
@@ -86,7 +86,7 @@ func (s *workers) use(ctx context.Context, c *Config, since time.Time) {
 func (s *workers) replace(ctx context.Context, l *lane) {
 	before := s.byName[l.Name()]
 	ticks, cancel := context.WithCancel(ctx)
-	r := &worker{lane: l.Lane, cancel: cancel, ended: make(chan struct{})}
+	r := &worker{lane: l.Lane.Lane, cancel: cancel, ended: make(chan struct{})}
 	s.byName[l.Name()] = r
 	if before != nil {
 		before.stop()
@@ -122,15 +122,15 @@ func (s *workers) await(grace time.Duration) error {
 }
 
 func (c *Config) find(name string) int {
-	return slices.IndexFunc(c.Lanes, func(l share.Lane) bool { return l.Name() == name })
+	return slices.IndexFunc(c.Lanes, func(l Lane) bool { return l.Name() == name })
 }
 
 // refresh takes over what has changed with the configuration in force. A lane whose ticks have
 // changed, or that is gone, ends with the one that it has.
 func (l *lane) refresh() {
 	c := l.d.inForce.Load()
-	if i := c.find(l.Name()); i >= 0 && c.Lanes[i].SameTicks(l.Lane) {
-		l.cfg, l.index, l.Lane = c, i, c.Lanes[i]
+	if i := c.find(l.Name()); i >= 0 && c.Lanes[i].SameTicks(l.Lane.Lane) {
+		l.cfg, l.Lane = c, c.Lanes[i]
 	}
 }
 

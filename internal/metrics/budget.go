@@ -10,17 +10,17 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Budget reads the usage of a budget from the ledger at each scrape. If the ledger does not answer
+// Budget reads the usage of budgets from the ledger at each scrape. If the ledger does not answer
 // in time, quota_ledger_up is 0, and the other metrics are exported without it. NewBudget makes it.
 type Budget struct {
-	of func() *quota.Budget
+	of func() []*quota.Budget
 	*source
 
 	limit, headroom, used, held, remaining, reset, suspended, until *prometheus.Desc
 }
 
-// NewBudget is for the budget that of returns at the time; nil for none yet.
-func NewBudget(of func() *quota.Budget, log *slog.Logger) *Budget {
+// NewBudget is for the budgets that of returns at the time, each of another credential.
+func NewBudget(of func() []*quota.Budget, log *slog.Logger) *Budget {
 	bucket := []string{"credential", "bucket"}
 	limit := append(bucket, "window", "timezone")
 	s := newSource("ledger", "quota_ledger_up", log)
@@ -46,17 +46,23 @@ func NewBudget(of func() *quota.Budget, log *slog.Logger) *Budget {
 
 // Collect implements prometheus.Collector.
 func (b *Budget) Collect(out chan<- prometheus.Metric) {
-	budget := b.of()
-	if budget == nil {
+	budgets := b.of()
+	if len(budgets) == 0 {
 		return
 	}
-	var usage quota.Usage
+	usages := make([]quota.Usage, len(budgets))
 	b.read(out, func(ctx context.Context) (err error) {
-		usage, err = budget.Usage(ctx)
-		return err
+		for i, budget := range budgets {
+			if usages[i], err = budget.Usage(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	for _, bucket := range usage.Buckets {
-		b.bucket(out, budget.Credential, usage.At, bucket)
+	for i, usage := range usages {
+		for _, bucket := range usage.Buckets {
+			b.bucket(out, budgets[i].Credential, usage.At, bucket)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func TestLedgerThatHangs(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics.NewBudget(func() *quota.Budget { return budget }, logger),
+	registry.MustRegister(metrics.NewBudget(func() []*quota.Budget { return []*quota.Budget{budget} }, logger),
 		metrics.NewCharts(func() (*catalog.Catalog, []string) { return kept, []string{"US"} },
 			logger))
 	up := []string{"quota_ledger_up 1", "ingest_catalog_up 1",
@@ -120,7 +120,7 @@ func TestStandingOfABudget(t *testing.T) {
 	t.Parallel()
 	budget := budgetOn(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
 	registry := prometheus.NewRegistry()
-	of := func() *quota.Budget { return budget }
+	of := func() []*quota.Budget { return []*quota.Budget{budget} }
 	registry.MustRegister(metrics.NewBudget(of, slog.New(slog.DiscardHandler)))
 	ctx := context.Background()
 	if d, err := budget.Charge(ctx, quota.Call{Units: 30}); err != nil || !d.Allowed {

@@ -1,13 +1,15 @@
 package schedule
 
 import (
+	"cmp"
 	"iter"
 	"time"
 )
 
-// Lane is the ticks of one region of one job: those of the schedule, each later by the offset.
+// Lane is the ticks of a job, or of one region of it: those of the schedule, each later by the
+// offset.
 type Lane struct {
-	Job, Region string
+	Job, Region string // Region is "" for a job that has none
 	Schedule    *Schedule
 	Offset      time.Duration
 }
@@ -20,10 +22,22 @@ type Tick struct {
 }
 
 // ID names the tick, the same in every process and whatever the offset:
-// "asia/JP/2026-03-08T10:00:00Z".
+// "asia/JP/2026-03-08T10:00:00Z", or "backfill/2026-03-08T10:00:00Z".
 func (t Tick) ID() string {
-	return t.Job + "/" + t.Region + "/" + t.Scheduled.UTC().Format(time.RFC3339)
+	return Name(t.Job, t.Region) + "/" + t.Scheduled.UTC().Format(time.RFC3339)
 }
+
+// Name is that of a lane in messages and claims: "trending/BR", or "backfill" where the job has no
+// regions.
+func Name(job, region string) string {
+	if region == "" {
+		return job
+	}
+	return job + "/" + region
+}
+
+// Title is the short name of a lane where its job need not be told: "BR", or "backfill".
+func Title(job, region string) string { return cmp.Or(region, job) }
 
 // Next returns the first tick that runs after t.
 func (l Lane) Next(t time.Time) Tick { return l.tick(l.Schedule.Next(t.Add(-l.Offset))) }

@@ -143,9 +143,9 @@ func (b *Book) leaving(from, to int64) (units int64) {
 // String is the reason in words.
 func (d Decision) String() string {
 	if d.Run {
-		return d.Lane.Region + " runs: " + d.reason()
+		return d.Lane.Title() + " runs: " + d.reason()
 	}
-	return d.Lane.Region + " is left out: " + d.reason()
+	return d.Lane.Title() + " is left out: " + d.reason()
 }
 
 func (d Decision) reason() string {

@@ -2,17 +2,18 @@ package share
 
 import "quotabudget/internal/quota"
 
-// LaneOf is the lane that an entry with these labels is of: that of its job and region, or the
-// first lane of the region for another of the jobs; Others when there is none.
+// LaneOf is the lane that an entry with these labels is of: that of its job and region, that of a
+// job without regions, or the first lane of the region for another of the jobs; Others when there
+// is none.
 func (r *Rule) LaneOf(labels quota.Labels) int {
 	job, region := labels[quota.LabelJob], labels[quota.LabelRegion]
 	ours, first := false, Others
 	for i := range r.Lanes {
 		l := &r.Lanes[i]
-		if l.Region == region && l.Job == job {
+		if l.Job == job && (l.Region == region || l.Region == "") {
 			return i
 		}
-		if l.Region == region && first == Others {
+		if l.Region == region && region != "" && first == Others {
 			first = i
 		}
 		ours = ours || l.Job == job

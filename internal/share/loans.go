@@ -1,6 +1,6 @@
 package share
 
-// Loan is units of the day that one region leaves and another may take.
+// Loan is units of the day that one lane leaves and another may take, by their titles.
 type Loan struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
@@ -25,7 +25,7 @@ func Loans(shares []Share) []Loan {
 			if units == 0 {
 				continue
 			}
-			loans = append(loans, Loan{shares[i].Lane.Region, to.Lane.Region, units})
+			loans = append(loans, Loan{shares[i].Title(), to.Title(), units})
 			lenders[i].Demand -= units
 		}
 	}

@@ -28,11 +28,12 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// Lane is the ticks of one region of one job, and what it may take when units are short.
+// Lane is the ticks of a job, or of one region of it, and what it may take when units are short.
 type Lane struct {
 	schedule.Lane
 	Zone     *time.Location // of the schedule
-	Pages    int64          // that a run wants
+	Pages    int64          // that a run wants; 1 where a run is charged as a whole
+	Price    []quota.Cost   // of a page; nil for that of all lanes without one
 	Weight   int64          // see Claimant, for these three
 	Priority int64
 	Floor    int64 // units a day, or of a shorter window
@@ -44,8 +45,19 @@ func (l *Lane) floorOf(w *window) int64 {
 	return mulDiv(max(l.Floor, 0), max(1, (w.length+day/2)/day), 1)
 }
 
-// Name is the lane's in messages and claims: "trending/BR".
-func (l Lane) Name() string { return l.Job + "/" + l.Region }
+// Name is the lane's in messages and claims: "trending/BR", or "backfill".
+func (l Lane) Name() string { return schedule.Name(l.Job, l.Region) }
+
+// Title is its short name, where the job need not be told: "BR", or "backfill".
+func (l Lane) Title() string { return schedule.Title(l.Job, l.Region) }
+
+// PriceOr is what a page of the lane costs, where one of most lanes costs usual.
+func (l *Lane) PriceOr(usual []quota.Cost) []quota.Cost {
+	if l.Price != nil {
+		return l.Price
+	}
+	return usual
+}
 
 // SameTicks reports whether two lanes tick at the same moments.
 func (l Lane) SameTicks(other Lane) bool {
@@ -58,7 +70,7 @@ func (l Lane) Spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }
 // Rule is who shares what. Its fields are set once.
 type Rule struct {
 	Lanes  []Lane
-	Price  int64         // units of the shared bucket that a page costs
+	Price  int64         // units of the shared bucket that a page costs, unless a lane has its own
 	Limits []quota.Limit // of that bucket; only some are shared: see Shared
 	Reset  quota.Window  // the upstream's day
 }
@@ -82,7 +94,22 @@ func Shared(l quota.Limit) bool {
 }
 
 // Cost is the units of a run of a lane.
-func (r *Rule) Cost(lane int) int64 { return max(r.Lanes[lane].Pages, 0) * max(r.Price, 0) }
+func (r *Rule) Cost(lane int) int64 {
+	l, price := &r.Lanes[lane], r.Price
+	if l.Price != nil {
+		price = sharedUnits(l.Price)
+	}
+	return max(l.Pages, 0) * max(price, 0)
+}
+
+func sharedUnits(price []quota.Cost) int64 {
+	for _, cost := range price {
+		if cost.Bucket == quota.DefaultBucket {
+			return cost.Units
+		}
+	}
+	return 0
+}
 
 // Begin returns the book of an empty ledger.
 func (r Rule) Begin() *Book {

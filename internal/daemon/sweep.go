@@ -1,0 +1,247 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/ingest"
+	"quotabudget/internal/metrics"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
+	"quotabudget/internal/youtube/fault"
+)
+
+// chartMethod is what a page of a chart is charged as.
+const chartMethod = "youtube.videos.list"
+
+// Sweep is the work of lanes that each fetch the chart of a region. The fields of ingest.Sweep are
+// those of every run, but for its region, pages and names.
+type Sweep struct {
+	ingest.Sweep
+	Jitter  time.Duration
+	CatchUp bool
+}
+
+// Lanes are the lanes, with this as their work.
+func (s *Sweep) Lanes(lanes []share.Lane) []Lane {
+	all := make([]Lane, len(lanes))
+	for i, l := range lanes {
+		all[i] = Lane{l, s}
+	}
+	return all
+}
+
+func (s *Sweep) policy() Policy {
+	return Policy{Budget: s.Budget, Day: s.Day, Jitter: s.Jitter, CatchUp: s.CatchUp, Queued: true}
+}
+
+// wants sets how many pages a run wants, by its region's last chart.
+func (s *Sweep) wants(ctx context.Context, l *share.Lane) error {
+	l.Price = s.Budget.Prices[chartMethod]
+	pages, err := s.Catalog.PagesWanted(context.WithoutCancel(ctx), l.Region, l.Pages)
+	if err == nil {
+		l.Pages = pages
+	}
+	return err
+}
+
+func (s *Sweep) served(ctx context.Context, l *share.Lane) time.Time {
+	states, err := s.Catalog.Staleness(context.WithoutCancel(ctx), []string{l.Region})
+	if err != nil {
+		return time.Time{}
+	}
+	return states[0].CompletedAt
+}
+
+// chartsRead is how many of a region's newest charts are searched for that of a tick.
+const chartsRead = 50
+
+// known looks for the charts of ticks: another daemon may have begun one, or have crashed between
+// its last page and the mark. A tick whose chart a later one resumed has none any more, but is
+// marked done.
+func (s *Sweep) known(ctx context.Context, l *lane) (known, error) {
+	key := catalog.ChartKey{Region: l.Region}
+	charts, err := s.Catalog.Charts(context.WithoutCancel(ctx), key, chartsRead)
+	k := known{runs: make(map[string]bool)}
+	for _, c := range charts {
+		k.runs[c.Run] = k.runs[c.Run] || !c.CompletedAt.IsZero()
+		if c.CompletedAt.After(k.newest) {
+			k.newest = c.CompletedAt
+		}
+	}
+	return k, err
+}
+
+// run fetches the chart of a tick, or the rest of it.
+func (s *Sweep) run(ctx context.Context, l *lane, tick schedule.Tick, begun bool) result {
+	if !begun {
+		switch err := s.resume(ctx, l, tick); {
+		case err != nil && ctx.Err() != nil:
+			return retry
+		case err != nil:
+			return l.retry(tick, err)
+		}
+	}
+	return s.sweep(ctx, l, tick)
+}
+
+// resume gives the tick the chart that an earlier tick of the lane left half, if it is still fresh,
+// so that its sweep buys the missing pages only. It is called when the tick is to run: a tick that
+// has a chart has been decided.
+//
+// The earlier tick must be done, be it by a denial. One that was lost in a crash is still to run,
+// and keeps its chart.
+func (s *Sweep) resume(ctx context.Context, l *lane, tick schedule.Tick) error {
+	ctx = context.WithoutCancel(ctx)
+	chart, ok, err := s.Catalog.Resume(ctx, catalog.ChartKey{Region: l.Region},
+		time.Now().Add(-ingest.DefaultResume))
+	if err != nil || !ok {
+		return err
+	}
+	earlier, ok := l.parse(chart.Run)
+	if !ok || !earlier.Scheduled.Before(tick.Scheduled) {
+		return nil
+	}
+	if state, err := l.markOf(ctx, earlier); err != nil || state != quota.ClaimDone {
+		return err
+	}
+	passed, err := s.Catalog.PassOn(ctx, chart.ID, chart.Run, tick.ID())
+	if passed {
+		l.d.Log.Info("resuming the chart of an earlier tick", "tick", tick.ID(),
+			"earlier", earlier.ID(), "pages", chart.Pages)
+	}
+	return err
+}
+
+// parse reads the ID of a tick of the lane, which may be one of an earlier schedule.
+func (l *lane) parse(id string) (schedule.Tick, bool) {
+	scheduled, err := time.Parse(time.RFC3339, strings.TrimPrefix(id, l.Name()+"/"))
+	return schedule.Tick{Job: l.Job, Region: l.Region, Scheduled: scheduled,
+		At: scheduled.Add(l.Offset)}, err == nil
+}
+
+func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {
+	sweep, client := s.Sweep, *s.Client
+	client.Guard = l.d.breaker.guard(tick.ID())
+	sweep.Client = &client
+	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, int(l.Pages)
+	sweep.Job, sweep.Run, sweep.OnlyThisRun = l.Job, tick.ID(), true
+	sweep.Grace = l.cfg.Grace * 3 / 4 // the rest is for the mark and the lease
+	unpaced := l.unpaced(ctx, tick)
+	sweep.Unpaced = func(string) bool { return unpaced }
+	sum, err := sweep.Execute(ctx)
+	if err == nil && len(sum.Regions) == 1 {
+		err = sum.Regions[0].Err()
+	}
+	return s.ended(ctx, l, swept{tick, sum, err})
+}
+
+// swept is how a run ended.
+type swept struct {
+	tick schedule.Tick
+	sum  ingest.Summary
+	err  error
+}
+
+// attrs are the run's in the log.
+func (r swept) attrs() []any {
+	attrs := []any{"tick", r.tick.ID(), "outcome", r.outcome()}
+	for bucket, units := range r.sum.Units {
+		attrs = append(attrs, "units."+bucket, units)
+	}
+	if r.err != nil && r.sum.Outcome != ingest.Exhausted {
+		attrs = append(attrs, "error", r.err)
+	}
+	return attrs
+}
+
+func (r swept) outcome() string {
+	if r.sum.Outcome == ingest.Exhausted && r.sum.Limit == quota.PaceName {
+		return paced
+	}
+	return string(r.sum.Outcome)
+}
+
+// ended logs how a run ended, and returns whether its tick is done. One that was denied or has
+// failed is done: the next tick is its retry.
+func (s *Sweep) ended(ctx context.Context, l *lane, r swept) result {
+	d, attrs := l.d, r.attrs()
+	kind, upstream := fault.KindOf(r.err)
+	away := s.heardFrom(ctx, l.d, r)
+	switch {
+	case upstream && kind == fault.BadCredential:
+		return s.refused(l, r)
+	case r.sum.Outcome == ingest.Complete:
+		d.Log.Info("tick done", attrs...)
+	case r.sum.Outcome == ingest.Exhausted:
+		d.Log.Warn("tick denied", append(attrs, "limit", r.sum.Limit, "retry_at",
+			r.sum.RetryAt)...)
+	case ctx.Err() != nil:
+		d.Log.Info("run ended before its chart was complete",
+			append(attrs, "cause", context.Cause(ctx))...)
+		return retry
+	case away:
+		d.Metrics.failed(l, r.err)
+		d.Log.Debug("run ended early, retrying", attrs...)
+		return retry
+	case kind == fault.BadRegion && r.sum.Regions[0].Known:
+		d.Log.Debug("tick left out: the upstream knows no such region", attrs...)
+	case kind == fault.BadRegion:
+		d.Log.Error("the upstream knows no such region: remove it from the configuration; "+
+			"it is retried once a week", attrs...)
+	default:
+		d.Metrics.failed(l, r.err)
+		d.Log.Error("tick failed", attrs...)
+	}
+	d.Metrics.sweeps.WithLabelValues(r.outcome()).Inc()
+	return done
+}
+
+// refused ends the daemon, if the key that the upstream refuses is the one in force.
+func (s *Sweep) refused(l *lane, r swept) result {
+	d, attrs := l.d, r.attrs()
+	if l.cfg != d.inForce.Load() {
+		d.Log.Warn("the upstream refuses the key that was in force before the reload, retrying",
+			attrs...)
+		return retry
+	}
+	d.Metrics.failed(l, r.err)
+	d.Log.Error("the upstream refuses the key: the daemon ends", attrs...)
+	d.refused.CompareAndSwap(nil, &r.err)
+	d.end()
+	return retry
+}
+
+// heardFrom records what a run has found out about ledger and catalogue, and reports whether it
+// ended because one of them, or the upstream, is away.
+func (s *Sweep) heardFrom(ctx context.Context, d *Daemon, r swept) (away bool) {
+	_, upstream := fault.KindOf(r.err)
+	switch {
+	case !upstream && fromLedger(r.err):
+		d.uncharged.Store(true)
+		d.ledger.failed(r.err)
+		return true
+	case errors.Is(r.err, ingest.ErrCatalogue):
+		d.catalogue.failed(r.err)
+		return true
+	case ctx.Err() == nil && len(r.sum.Regions) == 1 && !r.sum.Regions[0].Known: // both were asked
+		d.uncharged.Store(false)
+		d.ledger.works()
+		d.catalogue.works()
+	}
+	return errors.Is(r.err, errDown)
+}
+
+// failed counts a run that failed.
+func (m *Metrics) failed(l *lane, err error) {
+	word := metrics.FailureKind(err)
+	if errors.Is(err, errDown) {
+		word = fault.Transient.String()
+	}
+	m.failures.WithLabelValues(l.Region, word).Inc()
+}
