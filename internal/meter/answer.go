@@ -65,6 +65,13 @@ func (a *answer) Close() error {
 		}
 		return a.body.Close()
 	}
+	if a.mu.TryLock() { // nobody reads
+		defer a.mu.Unlock()
+		if a.ended {
+			e.stop()
+			return a.body.Close()
+		}
+	}
 	e.gate.open.Add(1)
 	go func() {
 		defer e.gate.open.Add(-1)

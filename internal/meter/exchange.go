@@ -148,13 +148,16 @@ func (e *exchange) sendKnown() (*http.Response, error) {
 // sendHeld sends a request that goes on without its caller once it can have left this machine.
 func (e *exchange) sendHeld() (*http.Response, error) {
 	caller := e.r.Context()
-	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(caller))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 	bound := e.gate.Drain.orDefault()
 	unwatch := context.AfterFunc(caller, func() {
-		timer := time.AfterFunc(bound.Time, e.stop)
-		context.AfterFunc(e.ctx, func() { timer.Stop() })
+		timer := time.AfterFunc(bound.Time, cancel)
+		context.AfterFunc(ctx, func() { timer.Stop() })
 	})
-	context.AfterFunc(e.ctx, func() { unwatch() })
+	e.ctx, e.stop = ctx, func() {
+		unwatch()
+		cancel()
+	}
 	var left atomic.Bool
 	type result struct {
 		resp *http.Response

@@ -3,6 +3,7 @@ package meter
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -119,9 +120,12 @@ func (e *exchange) book(tell func(context.Context) error) {
 	}
 }
 
+func (e *exchange) log() *slog.Logger {
+	return e.gate.Log.With("method", e.call.Method, "reservation", e.asked.d.Reservation)
+}
+
 func (e *exchange) bookAll(tell func(context.Context) error) {
 	ctx := context.WithoutCancel(e.ctx)
-	log := e.gate.Log.With("method", e.call.Method, "reservation", e.asked.d.Reservation)
 	until := time.Now().Add(retried)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, longest) {
 		attempt, done := context.WithTimeout(ctx, settleTime)
@@ -132,10 +136,10 @@ func (e *exchange) bookAll(tell func(context.Context) error) {
 			return
 		case !errors.Is(err, quota.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded),
 			time.Now().Add(wait).After(until):
-			log.Error("cannot book what a call took: it stays as it was set aside", "error", err)
+			e.log().Error("cannot book what a call took: it stays as it was set aside", "error", err)
 			return
 		}
-		log.Debug("cannot book what a call took, retrying", "error", err, "wait", wait)
+		e.log().Debug("cannot book what a call took, retrying", "error", err, "wait", wait)
 		time.Sleep(wait)
 	}
 }

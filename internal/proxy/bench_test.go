@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,20 +21,19 @@ import (
 )
 
 // BenchmarkProxy compares the proxy with a bare httputil.ReverseProxy in front of the same server:
-// calls whose price is known, and calls that are held and settled, on each ledger, 32 at once.
+// calls whose price is known, calls that are held and settled, and streams of those, on each ledger.
 func BenchmarkProxy(b *testing.B) {
-	const answer = `{"id":"a","object":"chat.completion","choices":[],` +
-		`"usage":{"prompt_tokens":20,"completion_tokens":9,"total_tokens":29}}`
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, answer)
-	}))
+	web := httptest.NewServer(http.HandlerFunc(answerChat))
 	defer web.Close()
 	to, err := url.Parse(web.URL)
 	must(b, err)
 	bare := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			// from memory: else an answer that begins at once may find its request's body still read
+			body, _ := io.ReadAll(r.In.Body)
+			r.Out.Body = io.NopCloser(bytes.NewReader(body))
+		},
 		Transport: &http.Transport{MaxIdleConnsPerHost: 100}})
 	defer bare.Close()
 	minute := quota.Sliding(time.Minute)
@@ -42,86 +43,142 @@ func BenchmarkProxy(b *testing.B) {
 	redis, err := redisledger.Open(b.Context(), server.URL())
 	must(b, err)
 	b.Cleanup(func() { redis.Close() })
+	stream := chat(1, 9)
+	whole := strings.Replace(stream, `"stream":true`, `"stream":false`, 1)
 	for name, l := range map[string]quota.Ledger{"sqlite": onFile(b), "redis": redis} {
 		m := meteredOn(b, l, limits, func(m *metered) {
 			m.gate("openai").Host, m.proxy.Upstreams[1].Endpoint = to.Host, to
 			m.proxy.Limits.Requests = 1000
 		})
-		b.Run(name+"/known", func(b *testing.B) {
-			compare(b, bare.URL+"/v1/models", m.URL+"/openai/v1/models", "")
-		})
-		b.Run(name+"/held", func(b *testing.B) {
-			compare(b, bare.URL+"/v1/chat/completions", m.URL+"/openai/v1/chat/completions",
-				strings.Replace(chat(1, 9), `"stream":true`, `"stream":false`, 1))
-		})
+		for kind, c := range map[string]pair{
+			"known": {"/v1/models", "", 1000, 32}, "held": {"/v1/chat/completions", whole, 1000, 32},
+			"stream": {"/v1/chat/completions", stream, 100, 8}} {
+			b.Run(name+"/"+kind, func(b *testing.B) { c.compare(b, bare.URL, m.URL+"/openai") })
+		}
 		m.settled(b)
 	}
 }
 
-// compare runs calls to both, in turns so that both meet the same machine.
-func compare(b *testing.B, bare, proxied, body string) {
-	const rounds, calls = 4, 1000
-	for range b.N {
-		var tookBare, took time.Duration
-		var waitsBare, waits []time.Duration
-		for range rounds {
-			t, w := burst(b, bare, body, calls)
-			tookBare, waitsBare = tookBare+t, append(waitsBare, w...)
-			t, w = burst(b, proxied, body, calls)
-			took, waits = took+t, append(waits, w...)
+// answerChat answers as a model does: at once, or by 20 events that come 2 ms after one another.
+func answerChat(w http.ResponseWriter, r *http.Request) {
+	const usage = `"usage":{"prompt_tokens":20,"completion_tokens":9,"total_tokens":29}}`
+	body, _ := io.ReadAll(r.Body)
+	if !strings.Contains(string(body), `"stream":true`) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"id":"a","object":"chat.completion","choices":[],`+usage)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for i := range 20 {
+		if i > 0 {
+			time.Sleep(2 * time.Millisecond)
 		}
-		b.ReportMetric(rounds*calls/took.Seconds(), "requests/s")
-		b.ReportMetric(took.Seconds()/tookBare.Seconds(), "x-bare-time")
-		b.ReportMetric(ms(p99(waits)), "ms-p99")
-		b.ReportMetric(ms(p99(waits)-p99(waitsBare)), "ms-p99-added")
+		fmt.Fprintf(w, "data: {\"id\":\"a\",\"choices\":[{\"delta\":{\"content\":\"%d\"}}]}\n\n", i)
+		http.NewResponseController(w).Flush()
+	}
+	fmt.Fprintf(w, "data: {\"id\":\"a\",\"choices\":[],%s\n\ndata: [DONE]\n\n", usage)
+}
+
+// pair is a call that is made both ways: so many in a burst, and so many of them at once.
+type pair struct {
+	path, body  string
+	calls, side int
+}
+
+// compare makes the calls both ways, in turns so that both meet the same machine. The processor's
+// time is that of client, proxy, server and SQLite; of the bare proxy, that without the second.
+func (c pair) compare(b *testing.B, bare, proxied string) {
+	const rounds = 4
+	for range b.N {
+		var without, with burst
+		for range rounds {
+			without.run(b, bare, c)
+			with.run(b, proxied, c)
+		}
+		made := float64(rounds * c.calls)
+		b.ReportMetric(made/with.took.Seconds(), "requests/s")
+		b.ReportMetric(with.took.Seconds()/without.took.Seconds(), "x-bare-time")
+		b.ReportMetric(1e3*ms(with.cpu-without.cpu)/made, "µs-cpu-added")
+		b.ReportMetric(ms(at(with.waits, 99)-at(without.waits, 99)), "ms-p99-added")
+		b.ReportMetric(ms(at(with.firsts, 50)-at(without.firsts, 50)), "ms-first-byte-p50-added")
+		b.ReportMetric(ms(at(with.firsts, 99)-at(without.firsts, 99)), "ms-first-byte-p99-added")
 	}
 	b.ReportMetric(0, "ns/op")
 }
 
-func burst(b *testing.B, to, body string, n int) (time.Duration, []time.Duration) {
-	const side = 32
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: side}}
+// burst is what calls took: in all, of the processor, and each until its first byte and its last.
+type burst struct {
+	took, cpu     time.Duration
+	firsts, waits []time.Duration
+}
+
+func (t *burst) run(b *testing.B, to string, c pair) {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.side}}
 	defer client.CloseIdleConnections()
-	waits := make([]time.Duration, n)
+	firsts, waits := make([]time.Duration, c.calls), make([]time.Duration, c.calls)
 	var all sync.WaitGroup
-	began := time.Now()
-	for worker := range side {
+	began, cpu := time.Now(), processor(b)
+	for worker := range c.side {
 		all.Go(func() {
-			for i := worker; i < n; i += side {
+			for i := worker; i < c.calls && !b.Failed(); i += c.side {
 				at := time.Now()
-				verb := "POST"
-				if body == "" {
-					verb = "GET"
-				}
-				r, err := http.NewRequest(verb, to, bytes.NewReader([]byte(body)))
+				body, err := c.call(client, to)
 				if err != nil {
 					b.Error(err)
 					return
 				}
-				if body != "" {
-					r.Header.Set("Content-Type", "application/json")
-				}
-				resp, err := client.Do(r)
-				if err != nil {
+				_, err = io.ReadFull(body, make([]byte, 1))
+				firsts[i] = time.Since(at)
+				if _, err := io.Copy(io.Discard, body); err != nil {
 					b.Error(err)
-					return
 				}
-				text, _ := io.ReadAll(resp.Body)
-				resp.Body.Close()
-				if waits[i] = time.Since(at); resp.StatusCode != 200 {
-					b.Errorf("%d %s", resp.StatusCode, text)
-					return
+				body.Close()
+				if waits[i] = time.Since(at); err != nil {
+					b.Error(err)
 				}
 			}
 		})
 	}
 	all.Wait()
-	return time.Since(began), waits
+	t.took, t.cpu = t.took+time.Since(began), t.cpu+processor(b)-cpu
+	t.firsts, t.waits = append(t.firsts, firsts...), append(t.waits, waits...)
 }
 
-func p99(all []time.Duration) time.Duration {
+// call makes the call, and wants a success.
+func (c pair) call(client *http.Client, to string) (io.ReadCloser, error) {
+	verb := "POST"
+	if c.body == "" {
+		verb = "GET"
+	}
+	r, err := http.NewRequest(verb, to+c.path, strings.NewReader(c.body))
+	if err != nil {
+		return nil, err
+	}
+	if c.body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := client.Do(r)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		err = fmt.Errorf("answered %s", resp.Status)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// processor is the time that this process has had of it.
+func processor(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// at is a percentile.
+func at(all []time.Duration, percent int) time.Duration {
 	slices.Sort(all)
-	return all[len(all)*99/100]
+	return all[len(all)*percent/100]
 }
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }

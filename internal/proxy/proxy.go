@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
+	"sync"
 	"sync/atomic"
 
 	"quotabudget/internal/meter"
@@ -31,7 +32,22 @@ type Proxy struct {
 	Log     *slog.Logger
 
 	underWay atomic.Int64 // requests
+	buffers  sync.Pool    // of *[]byte
 }
+
+// buffers are what answers are copied by: 32 KiB for each would be most of what a call allocates.
+type buffers struct{ pool *sync.Pool }
+
+// Get takes one.
+func (b buffers) Get() []byte {
+	if buffer, ok := b.pool.Get().(*[]byte); ok {
+		return *buffer
+	}
+	return make([]byte, 32<<10)
+}
+
+// Put gives it back.
+func (b buffers) Put(buffer []byte) { b.pool.Put(&buffer) }
 
 // LabelCaller names the caller in the ledger, by its line in the file of tokens.
 const LabelCaller = "caller"
@@ -75,7 +91,8 @@ func (x *exchange) forward() error {
 	var failed error
 	reverse := &httputil.ReverseProxy{
 		// streams are passed on as they come: what has no length is flushed at once
-		Transport: timed{x.up.Transport, x},
+		Transport:  timed{x.up.Transport, x},
+		BufferPool: buffers{&p.buffers},
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(x.up.Endpoint)
 			r.Out.URL.RawQuery = x.up.withoutKeys(r.In.URL.RawQuery)

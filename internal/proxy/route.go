@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/meter"
@@ -16,6 +17,9 @@ type Upstream struct {
 	Name      string // its requests come to /NAME/…, or with one of its hosts in Host
 	Transport *meter.Transport
 	Endpoint  *url.URL
+
+	form      sync.Once
+	ownPrefix bool
 }
 
 func (u *Upstream) table() *costs.Table { return u.Transport.Table }
@@ -23,7 +27,8 @@ func (u *Upstream) table() *costs.Table { return u.Transport.Table }
 // named reports whether paths begin with /NAME/ in the upstream's own list: they stay as they are.
 func (u *Upstream) named() bool {
 	own := func(m costs.Method) bool { return strings.HasPrefix(m.Path, "/"+u.Name+"/") }
-	return slices.ContainsFunc(u.table().Methods(), own)
+	u.form.Do(func() { u.ownPrefix = slices.ContainsFunc(u.table().Methods(), own) })
+	return u.ownPrefix
 }
 
 // hosted is the upstream whose own host a request is for, nil for none. The first one is not

@@ -182,7 +182,7 @@ func (l Learn) Check() error {
 }
 
 func checkEntry(id string, labels Labels, credential, key string) error {
-	if !idForm.MatchString(id) {
+	if !isID(id) {
 		return malformed("entry ID %q", id)
 	}
 	return cmp.Or(labels.Check(), checkNames(credential, key))

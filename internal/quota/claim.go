@@ -46,7 +46,7 @@ func (c Claim) Check() error {
 	if c.Name == "" || CheckText("claim", c.Name) != nil {
 		return malformed("claim %q", c.Name)
 	}
-	if !idForm.MatchString(c.Holder) {
+	if !isID(c.Holder) {
 		return malformed("holder %q", c.Holder)
 	}
 	return checkTTL("claim", c.TTL)

@@ -3,7 +3,6 @@ package quota
 import (
 	"crypto/rand"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -32,11 +31,21 @@ func NewID(now time.Time) string {
 	return string(id)
 }
 
-// nameForm is what credentials and buckets may be called: they become part of keys.
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+// isName reports whether a credential or a bucket may be called so, since names become part of keys;
+// isPart is the same of a part of a split bucket. Every decision asks, so they are no patterns.
+func isName(text string) bool { return isPart(text) && !strings.Contains(text, ".") }
 
-// partForm is what a part of a split bucket may be called.
-var partForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+func isPart(text string) bool {
+	if text == "" || len(text) > 63 || strings.IndexByte("._-", text[0]) >= 0 {
+		return false
+	}
+	for _, c := range []byte(text) {
+		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("._-", c) >= 0) {
+			return false
+		}
+	}
+	return true
+}
 
 // SplitBucket is the bucket of one part of a split bucket: output/claude-sonnet-4-5.
 func SplitBucket(bucket, part string) string { return bucket + "/" + part }
@@ -44,7 +53,7 @@ func SplitBucket(bucket, part string) string { return bucket + "/" + part }
 // CheckBucket reports what is wrong with the name of a bucket or of a part of one.
 func CheckBucket(bucket string) error {
 	name, part, split := strings.Cut(bucket, "/")
-	if split && !partForm.MatchString(part) {
+	if split && !isPart(part) {
 		return fmt.Errorf("%q is not a bucket: after the / come up to 63 lower-case letters, "+
 			"digits, _, . and -", bucket)
 	}
@@ -59,14 +68,23 @@ func WholeOf(bucket string) string {
 
 // CheckName reports what is wrong with the name of a credential or a bucket.
 func CheckName(name string) error {
-	if !nameForm.MatchString(name) {
+	if !isName(name) {
 		return fmt.Errorf("%q is not a name: "+
 			"use up to 63 lower-case letters, digits, _ and -", name)
 	}
 	return nil
 }
 
-var idForm = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
+// isID is of what NewID returns, and of IDs that others have made: up to 64 letters, digits, _ and -.
+func isID(text string) bool {
+	for _, c := range []byte(text) {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			c == '_' || c == '-') {
+			return false
+		}
+	}
+	return text != "" && len(text) <= 64
+}
 
 // MaxBuckets is the most buckets that one charge or reservation may take from.
 const MaxBuckets = 16
@@ -80,7 +98,7 @@ func ReservationID(id string, buckets ...string) string {
 // ParseReservation takes a reservation's ID apart. A text of another form is ErrMalformed.
 func ParseReservation(reservation string) (id string, buckets []string, err error) {
 	dot := strings.LastIndexByte(reservation, '.')
-	if dot < 0 || !idForm.MatchString(reservation[dot+1:]) {
+	if dot < 0 || !isID(reservation[dot+1:]) {
 		return "", nil, notReservation(reservation)
 	}
 	buckets = strings.Split(reservation[:dot], "+")

@@ -16,11 +16,12 @@ type bucket struct {
 	total      int64
 	newest     int64 // stamp
 	oldest     sql.NullInt64
-	suspended  int64 // until
-	retention  int64 // µs
-	held       int64 // units left in its reservations, expired ones included
-	atMost     int64 // what these can turn out to take
-	reset      int64 // the last end of an anchored window that was told
+	suspended  int64         // until
+	retention  int64         // µs
+	held       int64         // units left in its reservations, expired ones included
+	atMost     int64         // what these can turn out to take
+	reset      int64         // the last end of an anchored window that was told
+	ends       sql.NullInt64 // when the first of its reservations does that hold something
 	expired    expired
 	bases      map[int64]int64
 	levels     map[terms]int64
@@ -35,7 +36,7 @@ func (s *session) bucket(credential, name string) *bucket {
 	b := &bucket{s: s, credential: credential, name: name}
 	var last, total sql.NullInt64
 	s.find("bucket_find", []any{credential, name}, &b.id, &b.total, &b.newest, &b.suspended,
-		&b.retention, &b.held, &b.atMost, &b.reset, &last, &total, &b.oldest)
+		&b.retention, &b.held, &b.atMost, &b.reset, &last, &total, &b.oldest, &b.ends)
 	keep := max(b.retention, quota.Retention.Microseconds())
 	switch {
 	case b.total < 0 || b.total > quota.MaxTotal || b.newest > quota.MaxTotal ||

@@ -47,7 +47,7 @@ var errLapsed = errors.New("a reservation has lapsed")
 func (b *bucket) lapse(n int64) bool {
 	var due bool
 	b.expired = expired{}
-	if b.atMost > 0 || b.held > 0 {
+	if b.ends.Valid && b.ends.Int64 <= n {
 		b.s.find("reservation_expired", []any{b.id, n}, &b.expired.units, &b.expired.atMost, &due)
 	}
 	switch {

@@ -38,10 +38,9 @@ func (s *session) reserve(r quota.Reserve) (quota.Decision, error) {
 	if !d.Allowed {
 		return d, nil
 	}
-	for _, a := range q.list {
-		if _, err := a.reservation(r.ID, q.n, 0); err == nil {
-			return quota.Decision{}, fmt.Errorf("%s already exists: %w", r.ID, quota.ErrKeyReused)
-		}
+	// it is in all of its buckets, or in none
+	if _, err := q.list[0].reservation(r.ID, q.n, 0); err == nil {
+		return quota.Decision{}, fmt.Errorf("%s already exists: %w", r.ID, quota.ErrKeyReused)
 	}
 	expires := q.n + r.TTL.Microseconds()
 	d.Reservation, d.ExpiresAt = r.ID, stamp(expires)
@@ -58,11 +57,12 @@ func (b *bucket) setAside(r quota.Reserve, c quota.Cost, n, expires int64) {
 	b.keep(r.Limits)
 	b.newest = max(b.newest, n-1) // nothing is decided at an earlier time from now on
 	b.s.change("bucket_update", b.id, b.total, b.newest, b.retention)
-	b.s.change("reservation_trim", b.id, b.newest, trimReservations)
 	var lapses any
 	var labels string
 	if r.LapseOf(c.Bucket) == quota.LapseCharge {
 		lapses, expires, labels = expires, forever, r.Labels.Encode()
+	} else { // those that lapse into entries are not trimmed
+		b.s.change("reservation_trim", b.id, b.newest, trimReservations)
 	}
 	b.s.change("reservation_add", b.id, r.ID, c.Units, c.Most, n, expires, lapses, labels,
 		r.Manual, r.Note)
