@@ -88,6 +88,9 @@ quotactl settle $id default=8
 quotactl reserve 6 --ttl 1h
 quotactl release $id
 quotactl explain --units 50
+quotactl adjust --bucket default --units 1 --reason x --by me --id adjusted
+quotactl adjust --bucket default --units 1 --reason x --by me --id adjusted
+quotactl adjust --bucket default --units -1 --reason x --by me --dry-run
 quotactl log
 quotactl log --by job
 quotactl status

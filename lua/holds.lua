@@ -301,7 +301,8 @@ function reservations()
       local at = value and tonumber(match(value, '^0:%d+:0:0:(%d+):'))
       if at and (not first or at < first) then
         local found = call('ZRANGEBYSCORE', b.log, format('%d', at), format('%d', at))[1]
-        if found then first, own = at, found end
+        local same = found and match(found, '^%d+:%d+:([^:]*)') == match(id, '[^.]*$') -- not one that was added since
+        if same then first, own = at, found end
       end
     end
     return own, first

@@ -9,8 +9,8 @@ var files embed.FS
 // Names are the scripts of a ledger, without "limit", which is the limiter's. The header of each
 // names its keys, arguments and reply.
 var Names = []string{
-	"charge", "settle", "extend", "release", "learn", "lapse", "cancel", "suspend", "usage", "sums", "mend",
-	"claim",
+	"charge", "settle", "extend", "release", "learn", "lapse", "cancel", "adjust", "suspend", "usage",
+	"sums", "mend", "claim",
 }
 
 // Source is the script of that name, behind those that read and write buckets and reservations and,

@@ -124,6 +124,10 @@ func (g *gate) eachEntry(ctx context.Context, q question, do func(quota.Entry) e
 			return err
 		}
 		all = append(all, some...)
+		if some, err = g.takings(ctx, query); err != nil {
+			return err
+		}
+		all = append(all, some...)
 	}
 	slices.SortStableFunc(all, byTime)
 	for _, e := range all[max(0, len(all)-q.limit):] {
@@ -145,15 +149,26 @@ func (g *gate) merge(ctx context.Context, queries []quota.Query, do func(quota.E
 		next  func() (quota.Entry, error, bool)
 	}
 	var logs []*log
-	for _, q := range queries {
-		next, stop := iter.Pull2(quota.All(ctx, g.Ledger, q))
-		defer stop()
+	add := func(entries iter.Seq2[quota.Entry, error]) (stop func(), err error) {
+		next, stop := iter.Pull2(entries)
 		first, err, ok := next()
+		if ok && err == nil {
+			logs = append(logs, &log{first, next})
+		}
+		return stop, err
+	}
+	for _, q := range queries {
+		taken, err := g.takings(ctx, q)
 		if err != nil {
 			return err
 		}
-		if ok {
-			logs = append(logs, &log{first, next})
+		for _, entries := range []iter.Seq2[quota.Entry, error]{
+			quota.All(ctx, g.Ledger, q), each(taken)} {
+			stop, err := add(entries)
+			defer stop()
+			if err != nil {
+				return err
+			}
 		}
 	}
 	for len(logs) > 0 {

@@ -49,6 +49,7 @@ func answers() []answer {
 		{quota.ErrNoReservation, ExitUsage,
 			"it has expired or is settled; quotactl reservations lists what is set aside"},
 		{quota.ErrKeyReused, ExitUsage, "a key belongs to one charge: use another key"},
+		{quota.ErrSpanShort, ExitUsage, "quotactl log shows what was charged"},
 		{quota.ErrMalformed, ExitUsage, ""},
 		{quota.ErrUnreachable, ExitUnavailable,
 			"no call is allowed without the ledger; quotactl config check shows its URL"},

@@ -87,6 +87,14 @@ func (a *awaited) Learn(ctx context.Context, l quota.Learn) (quota.Learned, erro
 	return ask(ctx, a, func(s quota.Ledger) (quota.Learned, error) { return s.Learn(ctx, l) })
 }
 
+func (a *awaited) Adjust(ctx context.Context, q quota.Adjust) (quota.Decision, error) {
+	return ask(ctx, a, func(s quota.Ledger) (quota.Decision, error) { return s.Adjust(ctx, q) })
+}
+
+func (a *awaited) Takings(ctx context.Context, q quota.Query) ([]quota.Taking, error) {
+	return ask(ctx, a, func(s quota.Ledger) ([]quota.Taking, error) { return s.Takings(ctx, q) })
+}
+
 func (a *awaited) BucketsOf(ctx context.Context, credential string) ([]string, error) {
 	return ask(ctx, a,
 		func(s quota.Ledger) ([]string, error) { return s.BucketsOf(ctx, credential) })

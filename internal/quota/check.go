@@ -181,6 +181,59 @@ func (l Learn) Check() error {
 	return cmp.Or(CheckBucket(l.Limit.Bucket), checkEntry(l.ID, l.Labels, l.Credential, ""))
 }
 
+// Check does for a correction what Charge.Check does for a charge.
+func (a Adjust) Check() error {
+	switch {
+	case a.Units == 0 || a.Units > MaxUnits || a.Units < -MaxUnits:
+		return malformed("a correction by %d units: at least 1, and at most %d, more or fewer",
+			a.Units, int64(MaxUnits))
+	case !a.Until.IsZero() && !a.After.Before(a.Until):
+		return malformed("a correction from %s to %s: the end is not later", a.After, a.Until)
+	}
+	return cmp.Or(CheckBucket(a.Bucket), checkEntry(a.ID, a.Labels, a.Credential, a.Key))
+}
+
+// Span is the span in Unix µs at n, the time of the decision: after the first, up to the second.
+func (a Adjust) Span(n int64) (after, until int64) {
+	after, until = -1, n
+	if !a.After.IsZero() {
+		after = a.After.UnixMicro()
+	}
+	if !a.Until.IsZero() {
+		until = min(n, a.Until.UnixMicro())
+	}
+	return after, until
+}
+
+// Refuses says why the span, which holds so many units, is not corrected.
+func (a Adjust) Refuses(holds int64) error {
+	switch {
+	case a.Was != nil && *a.Was != holds:
+		return fmt.Errorf("bucket %s has %d units there now, and had %d: %w", a.Bucket, holds,
+			*a.Was, ErrSpanChanged)
+	case a.Units < 0 && holds < -a.Units:
+		return fmt.Errorf("bucket %s has %d units there, %d were to be taken off: %w", a.Bucket,
+			holds, -a.Units, ErrSpanShort)
+	}
+	return nil
+}
+
+// Fingerprint tells this correction from others under the same idempotency key.
+func (a Adjust) Fingerprint() string {
+	after, until := a.Span(MaxTotal)
+	return fmt.Sprintf("adjust %s=%d %d %d", a.Bucket, a.Units, after, until)
+}
+
+// Done is the answer to a correction that was made at a time; id is "" if no entry was added.
+func (a Adjust) Done(id string, at time.Time) Decision {
+	d := Decision{Allowed: true, At: at, Units: map[string]int64{a.Bucket: a.Units},
+		Remaining: map[string]int64{}}
+	if a.Units > 0 && !a.DryRun {
+		d.Entry = id
+	}
+	return d
+}
+
 func checkEntry(id string, labels Labels, credential, key string) error {
 	if !isID(id) {
 		return malformed("entry ID %q", id)

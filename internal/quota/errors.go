@@ -18,6 +18,8 @@ var (
 	ErrReservationShort = errors.New("reservation holds fewer units")
 	ErrSettledLate      = errors.New("settled too late")                // it stands as it was held
 	ErrNoEntry          = errors.New("no such entry")                   // or no longer
+	ErrSpanChanged      = errors.New("the log has changed meanwhile")   // see Adjust.Was
+	ErrSpanShort        = errors.New("fewer units are in the log")      // than were to be taken off
 	ErrKeyReused        = errors.New("idempotency key was used before") // for a different charge
 	ErrMalformed        = errors.New("malformed")                       // not valid in any ledger
 	ErrLedgerUnusable   = errors.New("ledger cannot be used")           // until somebody acts

@@ -38,6 +38,13 @@ type Ledger interface {
 	// Cancel takes back the charge c that was allowed by d, in every bucket, as if it had never
 	// been made, and forgets its idempotency key. Errors: ErrNoEntry.
 	Cancel(ctx context.Context, c Charge, d Decision) error
+	// Adjust corrects what the log says was used: it adds an entry, or takes units off the newest
+	// entries, as if they had never been more, and keeps a note of that. All or nothing; no limit is
+	// asked. Errors: ErrSpanChanged, ErrSpanShort, ErrKeyReused, and ErrNoEntry when too many
+	// entries came after those that it would change.
+	Adjust(ctx context.Context, a Adjust) (Decision, error)
+	// Takings lists what Adjust took off the entries of one bucket, oldest first.
+	Takings(ctx context.Context, q Query) ([]Taking, error)
 	// Suspend denies every charge on the bucket until the given time; a zero time resumes it.
 	Suspend(ctx context.Context, credential, bucket string, until time.Time) error
 	// Usage reports on the buckets of limits, in their order, as one consistent picture.
@@ -179,6 +186,36 @@ type Learned struct {
 	Reset   time.Time // when the anchored window ends, as far as is known
 }
 
+// Adjust is a correction of what was used in a span of the log.
+type Adjust struct {
+	Credential string
+	ID         string // of the entry, or of the note; made by the caller with NewID
+	Key        string // idempotency key; "" for none
+	Bucket     string
+	// Units are those that were used besides, or, negative, those that were not. Units of an entry
+	// are at most MaxUnits.
+	Units int64
+	// After and Until are the span: entries stamped after the one and not after the other. A zero
+	// Until is now. Units are added at its end, or as shortly before as no other entry is stamped;
+	// they are taken off its newest entries.
+	After, Until time.Time
+	// Was is what the span must hold, so that nothing is corrected that has changed since it was
+	// looked at; nil for whatever it holds.
+	Was    *int64
+	Limits []Limit // of the bucket: entries are kept as long as they need
+	Labels Labels
+	DryRun bool // check, but write nothing: the answer has no Entry
+}
+
+// Taking is a note of units that were taken off entries.
+type Taking struct {
+	At     time.Time // the end of the span, or when it was noted if that was earlier
+	ID     string
+	Bucket string
+	Units  int64 // above 0
+	Labels Labels
+}
+
 // Decision is a ledger's answer. A refused charge is an answer, not an error.
 type Decision struct {
 	Allowed     bool
@@ -188,7 +225,7 @@ type Decision struct {
 	Unmetered   bool             // the ledger could not be reached; the configuration lets it pass
 	At          time.Time        // by the ledger's clock; when allowed, the stamp of its entry
 	Entry       string           // ID of the entry that was written; "" when none was
-	Units       map[string]int64 // asked for, by bucket; of Settle: booked in all
+	Units       map[string]int64 // asked for, by bucket; of Settle: booked in all; of Adjust: may be negative
 	Remaining   map[string]int64 // by bucket with a limit: what another charge could take now
 	RetryAt     time.Time        // when denied: the earliest moment at which it would fit
 	Limit       string           // when denied: what denies longest, a limit or Suspended

@@ -31,6 +31,12 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 	if err != nil {
 		return nil, err
 	}
+	return l.entries(ctx, q, members)
+}
+
+// entries puts the labels to members.
+func (l *Ledger) entries(ctx context.Context, q quota.Query, members []member) (
+	[]quota.Entry, error) {
 	codes := make(map[string]string) // label lines by code
 	for _, m := range members {
 		codes[m.mark] = ""
@@ -54,7 +60,12 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 
 // members reads entries, oldest first, in bounded steps.
 func (l *Ledger) members(ctx context.Context, q quota.Query) (all []member, err error) {
-	key := logKey(q.Credential, q.Bucket)
+	return l.membersOf(ctx, logKey(q.Credential, q.Bucket), q)
+}
+
+// membersOf is members of a sorted set like a log.
+func (l *Ledger) membersOf(ctx context.Context, key string, q quota.Query) (
+	all []member, err error) {
 	by := &redis.ZRangeBy{Min: after(q.Since), Max: "+inf", Count: int64(q.Limit)}
 	if !q.Until.IsZero() {
 		by.Max = strconv.FormatInt(q.Until.UnixMicro(), 10)

@@ -39,6 +39,11 @@ func keysOf(credential, bucket string) []string {
 // sumsKey is the sorted set of what was spent in a bucket by whom, by grains of time.
 func sumsKey(credential, bucket string) string { return prefix(credential) + bucket + ":sums" }
 
+// takingsKey is the sorted set of what was taken off a bucket's entries by hand (adjust.lua).
+func takingsKey(credential, bucket string) string {
+	return prefix(credential) + bucket + ":takings"
+}
+
 // labelsKey is the hash of label lines by their code.
 func labelsKey(credential string) string { return prefix(credential) + ":labels" }
 

@@ -65,6 +65,7 @@ func dump(t testing.TB, l *Ledger, credential string) string {
 		"SELECT * FROM buckets WHERE credential = ?",
 		"SELECT e.* FROM entries e JOIN buckets b ON e.bucket = b.id WHERE b.credential = ?",
 		"SELECT s.* FROM sums s JOIN buckets b ON s.bucket = b.id WHERE b.credential = ?",
+		"SELECT t.* FROM takings t JOIN buckets b ON t.bucket = b.id WHERE b.credential = ?",
 		"SELECT r.* FROM reservations r JOIN buckets b ON r.bucket = b.id WHERE b.credential = ?",
 		"SELECT * FROM answers WHERE credential = ?",
 	} {

@@ -21,11 +21,11 @@ type decisionAnswer struct {
 	RetryAt     *time.Time `json:"retry_at"`
 	Reservation string     `json:"reservation"`
 
-	At        *time.Time       `json:"at"`
-	Entry     *string          `json:"entry"`
-	Units     map[string]int64 `json:"units"`
-	Remaining remaining        `json:"remaining"`
-	ExpiresAt *time.Time       `json:"expires_at"`
+	At        *time.Time `json:"at"`
+	Entry     *string    `json:"entry"`
+	Units     remaining  `json:"units"`
+	Remaining remaining  `json:"remaining"`
+	ExpiresAt *time.Time `json:"expires_at"`
 }
 
 // always is how many fields of a decisionAnswer are compared always.
@@ -189,6 +189,15 @@ func (r *runner) checkEntries(raw json.RawMessage, list []quota.Entry) {
 	r.equal("entries", got, want)
 }
 
+func (r *runner) checkTakings(raw json.RawMessage, list []quota.Taking) {
+	r.t.Helper()
+	entries := make([]quota.Entry, len(list))
+	for i, t := range list {
+		entries[i] = quota.Entry{At: t.At, ID: t.ID, Units: t.Units, Labels: t.Labels}
+	}
+	r.checkEntries(raw, entries)
+}
+
 func (r *runner) want(raw json.RawMessage, into any) {
 	r.t.Helper()
 	if raw == nil {
@@ -223,7 +232,8 @@ var errorNames = []struct {
 	{"cost_exceeds_limit", quota.ErrCostExceedsLimit}, {"no_bucket", quota.ErrNoBucket},
 	{"no_reservation", quota.ErrNoReservation}, {"reservation_short", quota.ErrReservationShort},
 	{"settled_late", quota.ErrSettledLate}, {"no_entry", quota.ErrNoEntry}, {"key_reused", quota.ErrKeyReused},
-	{"malformed", quota.ErrMalformed},
+	{"malformed", quota.ErrMalformed}, {"span_changed", quota.ErrSpanChanged},
+	{"span_short", quota.ErrSpanShort},
 }
 
 func errorName(err error) string {

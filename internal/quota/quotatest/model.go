@@ -41,6 +41,7 @@ type bucket struct {
 	suspendedUntil int64
 	holds          []hold
 	lapsed         []lapsed
+	takings        []entry
 	reset          int64 // of an anchored window
 }
 
@@ -66,9 +67,8 @@ type hold struct {
 
 // lapsed is a hold that has become an entry.
 type lapsed struct {
-	id    string
-	at    int64
-	units int64
+	id string
+	at int64
 }
 
 // answer is a decision that is given again when the same question comes again, until the given
@@ -98,7 +98,7 @@ func (c *credential) clone() credential {
 	for name, b := range c.buckets {
 		same := *b
 		same.entries, same.holds = slices.Clone(b.entries), slices.Clone(b.holds)
-		same.lapsed = slices.Clone(b.lapsed)
+		same.lapsed, same.takings = slices.Clone(b.lapsed), slices.Clone(b.takings)
 		copied.buckets[name] = &same
 	}
 	return copied

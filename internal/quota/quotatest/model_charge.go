@@ -155,12 +155,13 @@ func (m *Model) Cancel(_ context.Context, c quota.Charge, d quota.Decision) erro
 	}
 	for _, cost := range c.Costs {
 		b := cred.bucket(cost.Bucket)
+		units := b.entries[slices.IndexFunc(b.entries, is)].units
 		b.entries = slices.DeleteFunc(b.entries, is)
 		for i := range b.holds {
 			h := &b.holds[i]
 			open := h.expires > b.newest+1 // else it may have been deleted
-			if h.id == c.Reservation && h.drawn >= cost.Units && open {
-				h.left, h.drawn = h.left+cost.Units, h.drawn-cost.Units
+			if h.id == c.Reservation && h.drawn >= units && open {
+				h.left, h.drawn = h.left+units, h.drawn-units
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func (b *bucket) lapseOne(n int64) bool {
 	at := max(h.expires, b.newest+1)
 	b.holds = slices.Delete(b.holds, first, first+1)
 	b.write(entry{at, id, h.left, h.labels}, nil, false)
-	b.lapsed = append(b.lapsed, lapsed{h.id, at, h.left})
+	b.lapsed = append(b.lapsed, lapsed{h.id, at})
 	return true
 }
 
@@ -121,8 +121,8 @@ func (b *bucket) setAside(reservation string, n int64) (units int64, ok bool) {
 		return b.holds[i].left, true
 	}
 	for _, l := range b.lapsed {
-		if l.id == reservation && b.entryAt(l.at) >= 0 {
-			return l.units, true
+		if i := b.entryAt(l.at); l.id == reservation && i >= 0 {
+			return b.entries[i].units, true
 		}
 	}
 	return 0, false
@@ -146,8 +146,8 @@ func (b *bucket) settle(reservation string, units, n int64) (stays int64, late b
 	}
 	l := b.lapsed[i]
 	b.lapsed = slices.Delete(b.lapsed, i, i+1)
-	stays = min(units, l.units)
 	at := b.entryAt(l.at)
+	stays = min(units, b.entries[at].units)
 	b.entries[at].units = stays
 	if stays == 0 {
 		b.entries = slices.Delete(b.entries, at, at+1)

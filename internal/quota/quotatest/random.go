@@ -115,11 +115,13 @@ var actions = map[string]func(*story){
 	"suspend": (*story).suspend, "move": (*story).move, "jump": (*story).jumpTo,
 	"relimit": (*story).relimit, "compare": (*story).compareOne, "burst": (*story).burst,
 	"learn": (*story).learn, "extend": (*story).extend,
+	"adjust": (*story).adjust,
 }
 
 // actionNames has the actions as often as they should come; a shrunk history prefers the first.
 var actionNames = strings.Fields(`charge charge charge charge charge move move move jump reserve
-	reserve draw draw commit release cancel suspend relimit compare compare learn extend`)
+	reserve draw draw commit release cancel suspend relimit compare compare learn extend
+	adjust adjust`)
 
 func (s *story) bucket() string { return rapid.SampledFrom(storyBuckets).Draw(s.t, "bucket") }
 

@@ -112,6 +112,7 @@ func (s *pair) compareBucket(b string) {
 	log, err := s.ledger.Entries(ctx, q)
 	s.same("entries of "+b, counted(log), counted(wantLog), err)
 
+	s.compareTakings(b, q.Since)
 	s.compareSums(b, q.Since)
 
 	// Whatever has happened, a check finds nothing: what it found would deny charges.

@@ -114,12 +114,14 @@ type step struct {
 	Settle       *settleStep  `json:"settle"`
 	Extend       *extendStep  `json:"extend"`
 	Learn        *learnStep   `json:"learn"`
+	Adjust       *adjustStep  `json:"adjust"`
 	Release      string       `json:"release"`
 	Cancel       string       `json:"cancel"`
 	Suspend      *suspendStep `json:"suspend"`
 	Usage        *struct{}    `json:"usage"`
 	Reservations string       `json:"reservations"`
 	Entries      *quota.Query `json:"entries"`
+	Takings      *quota.Query `json:"takings"`
 
 	Want json.RawMessage `json:"want"`
 }
@@ -153,6 +155,12 @@ type learnStep struct {
 	Limit     int       `json:"limit"` // its number in the limits, from 0
 	Remaining int64     `json:"remaining"`
 	AskedAt   time.Time `json:"asked_at"`
+}
+
+type adjustStep struct {
+	quota.Adjust
+	Until  time.Time `json:"until"`
+	DryRun bool      `json:"dry_run"`
 }
 
 type suspendStep struct {
@@ -213,6 +221,12 @@ func (r *runner) do(s step, limits []quota.Limit) {
 		learned, err := l.Learn(ctx, q)
 		r.fatal(err)
 		r.checkLearned(s.Want, learned)
+	case s.Adjust != nil:
+		a := s.Adjust.Adjust
+		a.Credential, a.Bucket = r.credential, bucketName(a.Bucket)
+		a.Until, a.DryRun = s.Adjust.Until, s.Adjust.DryRun
+		d, err := l.Adjust(ctx, a)
+		r.checkDecision(s.Want, d, err)
 	case s.Release != "":
 		given, err := l.Release(ctx, r.credential, s.Release)
 		var left int64
@@ -251,6 +265,11 @@ func (r *runner) look(s step, limits []quota.Limit) {
 		list, err := r.ledger.Entries(ctx, *s.Entries)
 		r.fatal(err)
 		r.checkEntries(s.Want, list)
+	case s.Takings != nil:
+		s.Takings.Credential, s.Takings.Bucket = r.credential, bucketName(s.Takings.Bucket)
+		list, err := r.ledger.Takings(ctx, *s.Takings)
+		r.fatal(err)
+		r.checkTakings(s.Want, list)
 	case s.Now == nil:
 		r.t.Fatalf("%s: the vector asks nothing", r.step)
 	}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// correction is what adjust is asked to do.
+type correction struct {
+	bucket, reason, by, at, key string
+	units                       int64
+	dryRun                      bool
+}
+
+// adjusted is what it did, as it is printed.
+type adjusted struct {
+	Bucket   string   `json:"bucket"`
+	Units    int64    `json:"units"`
+	At       cli.Time `json:"at"`
+	Entry    *string  `json:"entry"`
+	By       string   `json:"by"`
+	Reason   string   `json:"reason"`
+	Replayed bool     `json:"replayed,omitempty"`
+	DryRun   bool     `json:"dry_run,omitempty"`
+}
+
+func (a *app) adjust() *cobra.Command {
+	var q correction
+	c := &cobra.Command{
+		Use:   "adjust --bucket B --units {N | -N} --reason TEXT [--at T] [--by NAME]",
+		Short: "Correct by hand what was used of a bucket",
+		Long: `adjust corrects the ledger where you know better. More units become an entry of the
+log. Fewer units come off the newest entries of the upstream's day, as if they had never been
+charged; no entry is negative, so no window is ever counted short. The log keeps who did it and why.
+
+With --at, units are added at that time, or come off what was charged up to then on its day. No limit
+is asked: what was used was used.`,
+		Example: `  quotactl adjust --bucket default --units 40 --reason "a script outside of the gate"
+  quotactl adjust --bucket default --units -40 --reason "calls that were never billed" --at 2h
+  quotactl adjust --bucket default --units -40 --reason test --dry-run     would it be possible?
+  quotactl log --by source`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := q.check(c); err != nil {
+				return err
+			}
+			return a.with(c.Context(), func(g *gate) error {
+				asked, err := g.correcting(c.Context(), q)
+				if err != nil {
+					return err
+				}
+				d, err := g.Ledger.Adjust(c.Context(), asked)
+				if err != nil {
+					return g.inWords(asked, err)
+				}
+				return a.adjusted(asked, d, g.asked(false, d))
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&q.bucket, "bucket", "", "`BUCKET` to correct")
+	flags.Int64Var(&q.units, "units", 0, "`N` units more than the ledger says; -N: so many fewer")
+	flags.StringVar(&q.reason, "reason", "", "`TEXT` to keep in the log: why")
+	flags.StringVar(&q.at, "at", "",
+		"`TIME` at which they were used: RFC 3339, or a duration before now (default now)")
+	flags.StringVar(&q.by, "by", "", "`NAME` to keep in the log: who (default you)")
+	flags.StringVar(&q.key, "id", "", "idempotency `KEY`: the same key again corrects nothing more")
+	flags.BoolVar(&q.dryRun, "dry-run", false, "check, but change nothing")
+	return c
+}
+
+func (q *correction) check(c *cobra.Command) error {
+	usage := func(format string, args ...any) error {
+		return cli.Hint(cli.Usagef(format, args...), "usage: %s", c.UseLine())
+	}
+	switch {
+	case q.bucket == "":
+		return usage("--bucket is missing")
+	case !c.Flags().Changed("units"):
+		return usage("--units is missing")
+	case q.units == 0:
+		return usage("--units 0: there is nothing to correct")
+	case q.reason == "":
+		return usage("--reason is missing: the log keeps why")
+	case c.Flags().Changed("id") && q.key == "":
+		return usage("--id is empty: leave it out, or give a key")
+	case q.by == "":
+		me, err := user.Current()
+		if err != nil || me.Username == "" {
+			return usage("--by is missing, and this user has no name")
+		}
+		q.by = me.Username
+	}
+	return nil
+}
+
+// correcting is the correction as the ledger is asked for it: on the day of its time.
+func (g *gate) correcting(ctx context.Context, q correction) (quota.Adjust, error) {
+	if _, err := g.chosen(ctx, q.bucket); err != nil {
+		return quota.Adjust{}, err
+	}
+	now, err := g.Ledger.Time(ctx)
+	if err != nil {
+		return quota.Adjust{}, err
+	}
+	a := quota.Adjust{
+		Credential: g.Credential, ID: quota.NewID(time.Now()), Key: q.key, Bucket: q.bucket,
+		Units: q.units, Limits: g.LimitsOn(q.bucket), DryRun: q.dryRun,
+		Labels: quota.Labels{quota.LabelSource: "adjust", quota.LabelReason: q.reason,
+			quota.LabelBy: q.by},
+	}
+	at := now
+	if q.at != "" {
+		if at, err = parseTime(q.at, now, -1); err != nil {
+			return a, cli.Usagef("--at %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a "+
+				"duration such as 2h", q.at)
+		}
+		switch {
+		case at.After(now):
+			return a, cli.Usagef("--at %s is in the future", q.at)
+		case now.Sub(at) > quota.RetentionFor(a.Limits):
+			return a, cli.Usagef("--at %s: entries are kept for %s", q.at,
+				cli.Span(quota.RetentionFor(a.Limits)))
+		}
+		a.Until = at
+	}
+	begin, _ := g.prices().Reset(q.bucket).Bounds(at)
+	a.After = begin.Add(-time.Microsecond)
+	if !a.Until.IsZero() && !a.Until.After(a.After) {
+		a.Until = begin
+	}
+	return a, nil
+}
+
+// inWords says what can be done about an error.
+func (g *gate) inWords(a quota.Adjust, err error) error {
+	switch {
+	case errors.Is(err, quota.ErrSpanShort):
+		return cli.Hint(err, "the day began at %s; "+
+			"quotactl log --bucket %s shows what was charged", cli.Moment(a.After), a.Bucket)
+	case errors.Is(err, quota.ErrNoEntry):
+		return cli.Hint(err, "name a later time with --at, or none")
+	}
+	return err
+}
+
+func (a *app) adjusted(q quota.Adjust, d quota.Decision, of asked) error {
+	out := adjusted{q.Bucket, q.Units, cli.Time(d.At), report.OrNull(d.Entry),
+		q.Labels[quota.LabelBy], q.Labels[quota.LabelReason], d.Replayed, q.DryRun}
+	return a.Print(out, func() error {
+		s := a.Screen()
+		verb, units := "added ", q.Units
+		if units < 0 {
+			verb, units = "taken off: ", -units
+		}
+		switch {
+		case d.Replayed:
+			verb = "already done with this key: " + verb
+		case q.DryRun:
+			verb = "dry run, nothing changed; it would be " + verb
+		}
+		text := verb + of.inWords(map[string]int64{q.Bucket: units})
+		if d.Entry != "" {
+			text += ", at " + s.Moment(d.At) + "\nentry " + d.Entry
+		}
+		return s.Say("%s\n", text)
+	})
+}
