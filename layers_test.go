@@ -59,6 +59,7 @@ youtube/youtubetest:
 standin:
 ingest: catalog meter quota regions youtube youtube/fault
 upstream: costs meter endpoint quota
+job: quota
 upstream/upstreamtest: config costs meter quota upstream youtube/youtubetest
 upstream/upstreamtest: ledger/redisledger ledger/redistest ledger/sqliteledger
 schedule: spell

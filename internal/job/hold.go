@@ -1,0 +1,137 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"quotabudget/internal/quota"
+)
+
+// take claims the key and the lock, and holds the units. Out.Done says that there is nothing to do.
+func (r *run) take(ctx context.Context) error {
+	if err := r.takeKey(ctx); err != nil || r.out.Done {
+		return err
+	}
+	if err := r.takeLock(ctx); err != nil {
+		return err
+	}
+	if r.Call.Method == "" && r.Call.Units == 0 && len(r.Call.Costs) == 0 {
+		return nil
+	}
+	if r.Key == "" {
+		return r.hold(ctx, "")
+	}
+	return r.holdOnce(ctx)
+}
+
+func (r *run) takeKey(ctx context.Context) error {
+	if r.Key == "" {
+		return nil
+	}
+	name := keyClaim(r.Key)
+	return r.inTurn(ctx, []string{name}, func(ctx context.Context) (*DeniedError, error) {
+		state, err := r.leases.claims.Claim(ctx, r.leases.claim(name, leaseTime))
+		switch {
+		case err != nil:
+			return nil, err
+		case state == quota.ClaimHeld:
+			return &DeniedError{Why: DeniedKey}, nil
+		case state == quota.ClaimDone:
+			r.out.Done = true
+		default:
+			r.leases.key = name
+		}
+		return nil, nil
+	})
+}
+
+func (r *run) takeLock(ctx context.Context) error {
+	if r.Lock == "" {
+		return nil
+	}
+	name := lockClaim(r.Lock)
+	return r.inTurn(ctx, []string{name}, func(ctx context.Context) (*DeniedError, error) {
+		state, err := r.leases.claims.Claim(ctx, r.leases.claim(name, leaseTime))
+		if err == nil && state != quota.ClaimWon {
+			return &DeniedError{Why: DeniedLock}, nil
+		}
+		if err == nil {
+			r.leases.lock = name
+		}
+		return nil, err
+	})
+}
+
+// hold sets the units aside, in turn with others who wait for the same buckets.
+func (r *run) hold(ctx context.Context, key string) error {
+	call := r.call()
+	call.Key = key
+	costs, err := r.budget.Costs(call)
+	if err != nil {
+		return err
+	}
+	var buckets []string
+	for _, c := range costs {
+		buckets = append(buckets, c.Bucket)
+	}
+	return r.inTurn(ctx, buckets, func(ctx context.Context) (*DeniedError, error) {
+		d, err := r.budget.Hold(ctx, quota.ReserveRequest{Call: call, TTL: r.TTL,
+			Lapse: r.lapse(), Note: r.note()})
+		if _, denied := errors.AsType[*quota.DeniedError](err); denied {
+			return &DeniedError{Decision: d}, nil
+		}
+		if err == nil {
+			r.holds(d)
+		}
+		return nil, err
+	})
+}
+
+func (r *run) holds(d quota.Decision) {
+	r.out.Reservation, r.out.ExpiresAt, r.out.Held = d.Reservation, d.ExpiresAt, d.Units
+	r.replayed = d.Replayed
+}
+
+// note says in a list of reservations what this one is for.
+func (r *run) note() string {
+	note := "job " + r.Name + ", run " + r.out.Run
+	if quota.CheckText("note", note) != nil {
+		return "run " + r.out.Run
+	}
+	return note
+}
+
+// holdOnce holds the units of a key. An earlier run with the key has failed or died, or there would
+// be nothing to do. What it left held is taken over. What was booked for it is not paid again,
+// unless runs book what they really took: then each of them holds anew.
+func (r *run) holdOnce(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		key := r.Key
+		if attempt > 1 {
+			key = fmt.Sprintf("%s#%d", r.Key, attempt)
+		}
+		if err := r.hold(ctx, key); err != nil || !r.replayed {
+			return err
+		}
+		id := r.out.Reservation
+		until, err := r.budget.Extend(ctx, id, r.TTL)
+		if err == nil {
+			r.out.ExpiresAt = until
+			return nil
+		}
+		r.out.Reservation, r.out.Held = "", nil
+		if !errors.Is(err, quota.ErrNoReservation) {
+			return err
+		}
+		if r.Settle == SettleReport || r.Settle == SettleProxy {
+			continue
+		}
+		switch _, err = r.budget.Settle(ctx, id, quota.Call{Labels: r.budget.Labels}); {
+		case err == nil: // it was booked
+			return nil
+		case !errors.Is(err, quota.ErrNoReservation) && !errors.Is(err, quota.ErrKeyReused):
+			return err
+		}
+	}
+}

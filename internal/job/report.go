@@ -1,0 +1,257 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// usage is what a command took.
+type usage struct {
+	costs []quota.Cost     // what is known; a bucket that is not named took what was held
+	drawn map[string]int64 // of costs, what is booked already
+}
+
+// used is what the command took, as far as it has said so.
+func (r *run) used() (u usage) {
+	if r.report == nil {
+		return u
+	}
+	text := r.report.all()
+	told := r.parseReport(text)
+	u.costs = told.costs
+	if told.bad > 0 {
+		r.Log.Warn("the report has lines that cannot be read: no less than what was held is booked",
+			"lines", told.bad, "first", told.first)
+		for bucket, units := range r.out.Held {
+			u.costs = atLeast(u.costs, bucket, units)
+		}
+	}
+	if len(u.costs) > 0 && r.out.Reservation != "" {
+		u.drawn = r.drawn()
+	}
+	return u
+}
+
+// atLeast raises what is known of a bucket.
+func atLeast(costs []quota.Cost, bucket string, units int64) []quota.Cost {
+	at := slices.IndexFunc(costs, func(c quota.Cost) bool { return c.Bucket == bucket })
+	if at >= 0 {
+		costs[at].Units = max(costs[at].Units, units)
+	}
+	return costs
+}
+
+// drawn is what the command drew from the reservation. If the ledger cannot say so, that is booked
+// twice rather than not at all.
+func (r *run) drawn() map[string]int64 {
+	drawn := make(map[string]int64)
+	_, buckets, _ := quota.ParseReservation(r.out.Reservation)
+	if len(buckets) != 1 { // nothing can be drawn from one of several
+		return nil
+	}
+	err := patiently(0, func(ctx context.Context) error {
+		list, err := r.budget.Ledger.Reservations(ctx, r.budget.Credential, buckets[0])
+		for _, held := range list {
+			if held.ID == r.out.Reservation {
+				drawn[held.Bucket] = held.Drawn
+			}
+		}
+		return err
+	})
+	if err != nil {
+		r.Log.Debug("it is not known what the command drew", "error", err)
+	}
+	return drawn
+}
+
+// told is what a report says.
+type told struct {
+	costs []quota.Cost
+	bad   int    // lines that say nothing
+	first string // of these, with its number
+}
+
+// parseReport adds up the lines of a report: units=N, bucket=B units=N, or method=M count=N.
+func (r *run) parseReport(text []byte) (t told) {
+	for i, line := range strings.Split(string(text), "\n") {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		costs, err := r.parseLine(line)
+		for _, c := range costs {
+			if err == nil {
+				t.costs, err = plus(t.costs, c)
+			}
+		}
+		if err != nil {
+			if t.bad++; t.bad == 1 {
+				t.first = fmt.Sprintf("line %d: %.80q: %v", i+1, line, err)
+			}
+		}
+	}
+	return t
+}
+
+func plus(costs []quota.Cost, more quota.Cost) ([]quota.Cost, error) {
+	at := slices.IndexFunc(costs, func(c quota.Cost) bool { return c.Bucket == more.Bucket })
+	if at < 0 {
+		return append(costs, more), nil
+	}
+	if costs[at].Units > quota.MaxUnits-more.Units {
+		return costs, errors.New("too many units")
+	}
+	costs[at].Units += more.Units
+	return costs, nil
+}
+
+// parseLine is what one line says.
+func (r *run) parseLine(line string) ([]quota.Cost, error) {
+	values := make(map[string]string)
+	for _, word := range strings.Fields(line) {
+		name, value, ok := strings.Cut(word, "=")
+		if _, again := values[name]; !ok || again || value == "" ||
+			!slices.Contains([]string{"units", "bucket", "method", "count"}, name) {
+			return nil, errors.New("write units=N, bucket=B units=N or method=M count=N")
+		}
+		values[name] = value
+	}
+	number := func(name string) (int64, error) {
+		n, err := strconv.ParseInt(values[name], 10, 64)
+		if err != nil || n < 0 || n > quota.MaxUnits {
+			return 0, fmt.Errorf("%s=%s is not a number of them", name, values[name])
+		}
+		return n, nil
+	}
+	_, counted := values["count"]
+	switch method := values["method"]; {
+	case method != "" && (values["bucket"] != "" || values["units"] != ""),
+		method == "" && (counted || values["units"] == ""):
+		return nil, errors.New("write units=N, bucket=B units=N or method=M count=N")
+	case method != "":
+		return r.priced(method, counted, number)
+	}
+	units, err := number("units")
+	if err != nil {
+		return nil, err
+	}
+	bucket, err := r.bucketOf(values["bucket"])
+	return []quota.Cost{{Bucket: bucket, Units: units}}, err
+}
+
+// priced is what calls of a method take.
+func (r *run) priced(method string, counted bool,
+	number func(string) (int64, error)) ([]quota.Cost, error) {
+	count := int64(1)
+	if counted {
+		var err error
+		if count, err = number("count"); err != nil {
+			return nil, err
+		}
+	}
+	costs, err := r.budget.Costs(quota.Call{Method: method, Count: max(count, 1)})
+	if count == 0 {
+		for i := range costs {
+			costs[i].Units = 0
+		}
+	}
+	return costs, err
+}
+
+// bucketOf is the bucket that a line means: the only one that is held, if it names none.
+func (r *run) bucketOf(name string) (string, error) {
+	if name != "" {
+		return name, quota.CheckBucket(name)
+	}
+	if len(r.out.Held) == 1 {
+		for bucket := range r.out.Held {
+			return bucket, nil
+		}
+	}
+	if _, held := r.out.Held[quota.DefaultBucket]; held || len(r.out.Held) == 0 {
+		return quota.DefaultBucket, nil
+	}
+	return "", errors.New("several buckets are held: write bucket=B units=N")
+}
+
+// maxReport is how many bytes of a report are read.
+const maxReport = 1 << 20
+
+// reportPipe is where a command writes its report to. What it writes is read as it comes, so that
+// it never waits.
+type reportPipe struct {
+	read, write *os.File
+	mu          sync.Mutex
+	text        bytes.Buffer
+	ended       chan struct{}
+}
+
+func newReportPipe() (*reportPipe, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	// Opened for reading, too, it outlives this process: the command is not killed by its own
+	// report (SIGPIPE) if this process is.
+	if both, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", write.Fd()), os.O_RDWR,
+		0); err == nil {
+		write.Close()
+		write = both
+	}
+	p := &reportPipe{read: read, write: write, ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		_, _ = io.Copy(p, p.read) // until all ends are closed, or all stops it
+	}()
+	return p, nil
+}
+
+// Write keeps what is read, up to a size.
+func (p *reportPipe) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text.Write(text[:min(len(text), maxReport-p.text.Len())])
+	return len(text), nil
+}
+
+// all is what was written until now. What the command has started may still have it open.
+func (p *reportPipe) all() []byte {
+	_ = p.read.SetReadDeadline(time.Now())
+	<-p.ended
+	_ = p.read.SetReadDeadline(time.Time{})
+	p.drain()
+	p.read.Close()
+	return p.text.Bytes()
+}
+
+// drain reads what is in the pipe, and does not wait for more.
+func (p *reportPipe) drain() {
+	raw, err := p.read.SyscallConn()
+	if err != nil {
+		return
+	}
+	page := make([]byte, 64<<10)
+	_ = raw.Read(func(fd uintptr) bool {
+		for {
+			n, err := syscall.Read(int(fd), page)
+			if err == syscall.EINTR {
+				continue
+			}
+			if err != nil || n <= 0 {
+				return true
+			}
+			_, _ = p.Write(page[:n])
+		}
+	})
+}

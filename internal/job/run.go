@@ -1,0 +1,114 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// The variables that a command finds.
+const (
+	EnvReservation = "QUOTA_RESERVATION" // the reservation, to draw on
+	EnvReport      = "QUOTA_REPORT_FD"   // the descriptor for lines such as units=3
+	EnvProxy       = "QUOTA_PROXY"       // the address of the proxy
+)
+
+// start starts the command.
+func (r *run) start(ctx context.Context) error {
+	env := []string{EnvReservation + "=" + r.out.Reservation}
+	var files []*os.File
+	if r.Settle == SettleReport {
+		var err error
+		if r.report, err = newReportPipe(); err != nil {
+			return fmt.Errorf("cannot make a pipe for the report: %w", err)
+		}
+		files = []*os.File{r.report.write}
+		env = append(env, EnvReport+"=3")
+	}
+	if r.Prepare != nil {
+		more, end, err := r.Prepare(ctx, r.out.Reservation)
+		if err != nil {
+			return err
+		}
+		r.end, env = end, append(env, more...)
+	}
+	var err error
+	if r.child, err = r.Command.start(env, files); err != nil {
+		r.end()
+		return err
+	}
+	r.out.Started = true
+	if r.report != nil {
+		r.report.write.Close()
+	}
+	return nil
+}
+
+// wait waits for the command's end, and has what is held last as long.
+func (r *run) wait(ctx context.Context) {
+	beats, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var beating sync.WaitGroup
+	beating.Go(func() { r.heartbeat(beats) })
+	r.child.wait(ctx, r)
+	cancel()
+	beating.Wait()
+	r.end()
+}
+
+// heartbeat extends the hold and renews the leases until ctx ends. While the ledger is away, it
+// asks more often: the command runs on.
+func (r *run) heartbeat(ctx context.Context) {
+	extends := r.out.Reservation != ""
+	every := r.TTL / 3
+	if len(r.leases.held()) > 0 {
+		every = min(every, leaseTime/3)
+	}
+	for wait := every; extends || len(r.leases.held()) > 0; {
+		if !sleep(ctx, wait) {
+			return
+		}
+		ask, cancel := context.WithTimeout(ctx, askTime)
+		err := r.leases.renew(ask)
+		if extends && err == nil {
+			extends, err = r.extend(ask)
+		}
+		cancel()
+		wait = every
+		if err != nil && ctx.Err() == nil {
+			r.Log.Debug("the hold cannot be extended, retrying", "error", err)
+			wait = min(every, 2*time.Second)
+		}
+	}
+}
+
+// extend has the hold last for another TTL, and reports whether there still is one.
+func (r *run) extend(ctx context.Context) (bool, error) {
+	until, err := r.budget.Extend(ctx, r.out.Reservation, r.TTL)
+	switch {
+	case err == nil:
+		r.out.ExpiresAt = until
+	case errors.Is(err, quota.ErrNoReservation):
+		if time.Now().After(r.out.ExpiresAt) {
+			r.Log.Warn("the hold has lapsed while the command runs: what it takes is booked when "+
+				"it ends", "reservation", r.out.Reservation)
+		}
+		return false, nil
+	}
+	return true, err
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

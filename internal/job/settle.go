@@ -1,0 +1,171 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// askTime is how long one question to the ledger may take.
+const askTime = 10 * time.Second
+
+// patiently asks the ledger again while it is away, for a time; once at least.
+func patiently(patience time.Duration, ask func(context.Context) error) error {
+	end := time.Now().Add(patience)
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		ctx, cancel := context.WithTimeout(context.Background(), askTime)
+		err := ask(ctx)
+		cancel()
+		left := time.Until(end)
+		if !away(err) || left <= 0 {
+			return err
+		}
+		time.Sleep(min(wait, left))
+	}
+}
+
+func away(err error) bool {
+	return errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable)
+}
+
+// patience is how long the settlement is tried for: if it does not come, the hold lapses.
+func (r *run) patience() time.Duration { return min(time.Minute, r.TTL) }
+
+// giveBack gives back what is left of the hold.
+func (r *run) giveBack() {
+	if r.out.Reservation == "" {
+		return
+	}
+	given := map[string]int64{}
+	err := patiently(r.patience(), func(ctx context.Context) (err error) {
+		_, err = r.budget.Release(ctx, r.out.Reservation)
+		return err
+	})
+	switch {
+	case err == nil:
+		for bucket := range r.out.Held {
+			given[bucket] = 0
+		}
+		r.out.Settled = given
+	case !errors.Is(err, quota.ErrNoReservation): // or the command has settled it itself
+		r.lapses(err)
+	}
+}
+
+// lapses says once that the ledger could not be told.
+func (r *run) lapses(err error) {
+	what := "is booked when the hold lapses"
+	if r.lapse() == quota.LapseRelease {
+		what = "is given back when the hold lapses"
+	}
+	r.Log.Error("the run cannot be settled: what was held "+what, "reservation",
+		r.out.Reservation, "units", r.out.Held, "lapses_at", r.out.ExpiresAt.UTC(), "error", err)
+}
+
+// settle books what the command took.
+func (r *run) settle() {
+	used := r.used()
+	if r.out.Reservation == "" {
+		r.bookBeyond(used.costs)
+		return
+	}
+	failed := r.out.Code != 0 && r.out.Signal == 0
+	if r.Settle == SettleProxy || r.Settle == SettleExit && failed {
+		r.giveBack()
+		return
+	}
+	within, beyond := r.split(used)
+	var d quota.Decision
+	err := patiently(r.patience(), func(ctx context.Context) (err error) {
+		d, err = r.budget.Settle(ctx, r.out.Reservation, quota.Call{Method: r.Call.Method,
+			Costs: within})
+		return err
+	})
+	switch {
+	case err == nil:
+		r.out.Settled = d.Units
+	case errors.Is(err, quota.ErrNoReservation):
+		r.lateOrSettled(within)
+	case errors.Is(err, quota.ErrKeyReused):
+		r.Log.Debug("the command has settled the reservation itself",
+			"reservation", r.out.Reservation)
+	default:
+		r.lapses(err)
+	}
+	r.bookBeyond(beyond)
+}
+
+// lateOrSettled books what was used of a hold that is gone: it has lapsed and was given back,
+// unless the command has ended it itself.
+func (r *run) lateOrSettled(used []quota.Cost) {
+	if r.lapse() != quota.LapseRelease || time.Now().Before(r.out.ExpiresAt) {
+		r.Log.Debug("the command has ended the reservation itself",
+			"reservation", r.out.Reservation)
+		return
+	}
+	known := make(map[string]bool)
+	for _, c := range used {
+		known[c.Bucket] = true
+	}
+	for bucket, units := range r.out.Held {
+		if !known[bucket] {
+			used = append(used, quota.Cost{Bucket: bucket, Units: units})
+		}
+	}
+	r.bookBeyond(used)
+}
+
+// bookBeyond books what was used and was not held: it has been billed, whatever the limits say.
+func (r *run) bookBeyond(costs []quota.Cost) {
+	var some []quota.Cost
+	for _, c := range costs {
+		if c.Units > 0 {
+			some = append(some, c)
+		}
+	}
+	if len(some) == 0 {
+		return
+	}
+	b := r.budget
+	b.Observe, b.Unlimited = true, true
+	var d quota.Decision
+	err := patiently(r.patience(), func(ctx context.Context) (err error) {
+		d, err = b.Charge(ctx, quota.Call{Costs: some, Key: "beyond:" + r.out.Run, Unpaced: true})
+		return err
+	})
+	if err != nil {
+		r.Log.Error("what the run took beyond its hold is not booked", "units",
+			quota.UnitsOf(some), "error", err)
+		return
+	}
+	if r.out.Settled == nil {
+		r.out.Settled = make(map[string]int64)
+	}
+	for bucket, units := range d.Units {
+		r.out.Settled[bucket] += units
+	}
+}
+
+// split parts what was used into what the reservation settles and what is beyond its buckets. What
+// the command drew is booked already.
+func (r *run) split(used usage) (within, beyond []quota.Cost) {
+	_, buckets, err := quota.ParseReservation(r.out.Reservation)
+	if err != nil {
+		return nil, nil
+	}
+	held := make(map[string]bool)
+	for _, bucket := range buckets {
+		held[bucket] = true
+	}
+	for _, c := range used.costs {
+		if held[c.Bucket] {
+			c.Units = max(c.Units-used.drawn[c.Bucket], 0)
+			within = append(within, c)
+		} else {
+			beyond = append(beyond, c)
+		}
+	}
+	return within, beyond
+}
