@@ -34,7 +34,7 @@ func TestSettlements(t *testing.T) {
 			{job.SettleReport, "echo units=3 >&3", 0, 3},
 			{job.SettleReport, "echo units=0 >&3", 0, 0},
 			{job.SettleReport, "echo units=3 >&3; echo bucket=default units=4 >&3; exit 2", 2, 7},
-			{job.SettleReport, "echo units=2 >/dev/fd/3; echo method=search count=3 >/dev/fd/3", 0, 8},
+			{job.SettleReport, "echo units=2 >/dev/fd/3; echo method=search count=3 >&3", 0, 8},
 			{job.SettleReport, "echo units=3 >&3; echo units=-1 >&3; echo nonsense >&3", 0, 4},
 			{job.SettleReport, "echo units=7 >&3; echo nonsense >&3", 0, 7},
 			{job.SettleReport, "printf units=3 >&3; (sleep 300 & echo $! > pid)", 0, 3},
