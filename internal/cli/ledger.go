@@ -61,6 +61,17 @@ func (a *awaited) do(ctx context.Context, call func(quota.Ledger) error) error {
 	return err
 }
 
+// Claim implements quota.Claims, as both ledgers do.
+func (a *awaited) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
+	return ask(ctx, a, func(s quota.Ledger) (quota.ClaimState, error) {
+		return s.(quota.Claims).Claim(ctx, c)
+	})
+}
+
+func (a *awaited) Finish(ctx context.Context, c quota.Claim, done bool) error {
+	return a.do(ctx, func(s quota.Ledger) error { return s.(quota.Claims).Finish(ctx, c, done) })
+}
+
 func (a *awaited) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
 	return ask(ctx, a, func(s quota.Ledger) (quota.Decision, error) { return s.Charge(ctx, c) })
 }

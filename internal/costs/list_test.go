@@ -70,22 +70,25 @@ func TestFrontDoor(t *testing.T) {
 		l.Usual().Upstream != "one" {
 		t.Errorf("%v, %s by default", got, l.Usual().Upstream)
 	}
-	files["costs/two.yaml"].Data = []byte(strings.NewReplacer("x.chat:", "chat:", "in * price", "on * prise").
-		Replace(read(t, "all-keys.yaml")))
+	wrong := strings.NewReplacer("x.chat:", "chat:", "in * price", "on * prise")
+	files["costs/two.yaml"].Data = []byte(wrong.Replace(read(t, "all-keys.yaml")))
 	for text, want := range map[string]string{
-		front: "costs/two.yaml: line 36: \"chat\" is not the ID of a method, such as messages.create\n" +
+		front: "costs/two.yaml: line 36: \"chat\" is not the ID of a method, such as " +
+			"messages.create\n" +
 			"costs/two.yaml: line 46: settle of money: unknown name prise (1:12)",
 		strings.Replace(front, "default: one", "default: ona", 1) + "  four: {}\n": "line 5: ",
-		strings.Replace(front, "costs/two", "costs/no", 1):                         "line 4: upstream two: costs/no.yaml: file does not exist",
+		strings.Replace(front, "costs/two", "costs/no", 1): "line 4: upstream two: " +
+			"costs/no.yaml: file does not exist",
 		strings.Replace(front, "costs/two.yaml", "../costs.yaml", 1): `line 4: upstream two: ` +
 			`"../costs.yaml" is not a file in the folder of this one, such as costs/two.yaml`,
 		strings.Replace(front, "costs/two.yaml", "/etc/passwd", 1): "is not a file in the folder",
 		strings.Replace(front, "costs/two.yaml", "costs", 1):       "costs: not a plain file",
-		strings.Replace(front, "costs/two.yaml", "[a]", 1):         "the price list: write key: value pairs",
-		strings.Replace(front, "  two:", "  Two:", 1):              `line 4: upstream "Two" is not a name`,
-		strings.Replace(front, "upstreams", "upstream", 1):         "unknown key",
-		front + "more: 1\n": `line 5: the price list: unknown key "more"`,
-		"upstreams: {}\n":   "default is missing",
+		strings.Replace(front, "costs/two.yaml", "[a]", 1): "the price list: write key: value " +
+			"pairs",
+		strings.Replace(front, "  two:", "  Two:", 1):      `line 4: upstream "Two" is not a name`,
+		strings.Replace(front, "upstreams", "upstream", 1): "unknown key",
+		front + "more: 1\n":                                `line 5: the price list: unknown key "more"`,
+		"upstreams: {}\n":                                  "default is missing",
 	} {
 		_, err := costs.ParseList("costs.yaml", []byte(text), files)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -175,7 +178,8 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"take: {calls: 1}", "take: {calls: 1e13}", "at most 1000000000000 units"},
 		{"take: {calls: 1}", "take: {calls: .inf}", "line 38: take of calls: unexpected token"},
 		{"take: {calls: 1}", "take: {calls: p95}", "line 38: take of calls: unknown name p95"},
-		{"take: {calls: 1}", "take: {calls: 1, input: 1}", "line 40: bucket input is in take and in hold"},
+		{"take: {calls: 1}", "take: {calls: 1, input: 1}",
+			"line 40: bucket input is in take and in hold"},
 		{"take: {calls: 1}", "take: {calls: 1}\n    cost: {daily: 1}",
 			"line 38: take: a method with a cost takes no more than that"},
 		{"input: usage.in\n", "input: body.in\n", "line 44: settle of input: unknown name body"},
@@ -186,25 +190,29 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"free: status == 304", "free: 5 #", "line 50: free: expected bool"},
 		{"lapse: charge", "lapse: keep", `line 51: lapse "keep": it is charge or release`},
 		{"ttl: 5m", "ttl: 5", `line 52: ttl: "5" is not a duration from 1s to 24h`},
-		{"    source: page\n    note: a chat", "    note: a chat", "line 37: method x.chat: source is missing"},
-		{"    hold: {daily: 100}\n    settle: {daily: 'count(\"data\") + count(\"includes.*\")'}\n", "",
-			"method x.posts: write cost, take or hold"},
+		{"    source: page\n    note: a chat", "    note: a chat",
+			"line 37: method x.chat: source is missing"},
+		{"    hold: {daily: 100}\n    settle: {daily: 'count(\"data\") + " +
+			"count(\"includes.*\")'}\n", "", "method x.posts: write cost, take or hold"},
 		{"unit: tokens, split: [model]}\n  output", "unit: token, split: [model]}\n  output",
-			`line 30: unit: "token" is not one of units, requests, tokens, points, bytes, usd/1000000`},
+			`line 30: unit: "token" is not one of units, requests, tokens, points, bytes, usd`},
 		{"split: [method, tenant]", "split: [method, tenants]",
-			`line 25: split: "tenants" is not among the facts of split, nor method (did you mean tenant?)`},
-		{"    limits: [{units: 100, window: 1m, headroom: 5}, {units: 1000, window: day, timezone: UTC}]\n",
-			"", "line 24: bucket calls: it is required, and has no limits: write daily or limits"},
+			`line 25: split: "tenants" is not among the facts of split, nor method (did you mean ` +
+				`tenant?)`},
+		{"    limits: [{units: 100, window: 1m, headroom: 5}, {units: 1000, window: day, " +
+			"timezone: UTC}]\n", "",
+			"line 24: bucket calls: it is required, and has no limits: write daily or limits"},
 		{"    source: page\n    note: the calls", "", "line 24: bucket calls: source is missing"},
 		{"reset: day, timezone", "reset: 24h, timezone", `reset: "24h" is not a calendar window`},
 		{"tenant: path.tenant", "tenant: path.tenant\n  body: path.tenant",
 			`line 19: split: "body" cannot be used as a name, or is in use`},
-		{"tenant: path.tenant", "tenant: path.tenant\n  class: path.tenant", `"class" cannot be used as a name`},
+		{"tenant: path.tenant", "tenant: path.tenant\n  class: path.tenant",
+			`"class" cannot be used as a name`},
 		{"small-2: 0.25", "small-2: -1", "line 21: row small-2: -1 is not a number from 0"},
 		{"small-2: 0.25", "small-2: cheap", "line 21: table price: its rows are numbers and words"},
 		{"status: 429, where", "status: 42, where", `status: "42" is not one such as 429 or 5xx`},
 		{"kind: exhausted, bucket", "kind: exhaust, bucket",
-			`kind "exhaust": it is one of permanent, transient, throttled, exhausted, bad credential`},
+			`kind "exhaust": it is one of permanent, transient, throttled, exhausted, bad cred`},
 		{"until: window", "until: friday", "until: write window, {header: NAME, as: FORM}"},
 		{"as: seconds", "as: number", "until: as is missing: rfc3339, epoch, duration or seconds"},
 		{"as: seconds", "as: minutes", `as: "minutes" is not one of`},
@@ -216,10 +224,20 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 			`line 9: credential: unknown key "heading" (did you mean header`},
 		{"header: x-api-key, prefix", "query: key, header: x, prefix",
 			"line 9: credential: write header or query, one of them"},
-		{"endpoint: https://api.example.test/base", "endpoint: ftp://x", `endpoint: "ftp://x" is not`},
+		{"endpoint: https://api.example.test/base", "endpoint: ftp://x",
+			`endpoint: "ftp://x" is not`},
 		{`"POST /v1/t/{tenant}/chat"`, `"POST /v1/t/{tenant..}/chat"`, "write a verb and a path"},
 		{`"GET /v2/{rest...}"`, `"GET /v2/{rest...}/x"`, "write a verb and a path"},
 		{"GET /v1/posts", "GET /v1/list", "methods x.list and x.posts share the route GET /v1/list"},
+		{"kind: user, id: id, take: {daily: 2}", "kind: user, id: id, take: {dayly: 2}",
+			`line 71: bucket "dayly" is not among the buckets (did you mean daily?)`},
+		{"kind: user, id: id, take: {daily: 2}", "kind: user, id: id, take: {money: 2}",
+			"line 71: once of money: the method neither takes nor holds it"},
+		{"kind: user, id: id, take: {daily: 2}", "kind: user, id: id, take: {daily: -2}",
+			"line 71: take of daily: -2 is negative: -2"},
+		{"kind: user, id: id, take", "kind: user, take", "line 71: item of once: id is missing"},
+		{"      window: day\n      timezone: UTC\n", "      window: 24h\n",
+			`line 68: window of once: "24h" is not one of the calendar, such as day`},
 		{"cheap: {note: as once, methods: {x.put: {cost: {daily: 1}, source: page}}}",
 			"cheap: {methods: {x.posts: {cost: {daily: 1}, source: page}}}",
 			"profile cheap prices x.posts, whose price depends on the call"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"mime"
@@ -145,7 +146,7 @@ func (o *Observation) Close() Outcome {
 	env := o.names(doc)
 	out.Refusal = o.refusal(env)
 	out.Lessons = o.lessons(doc, env)
-	o.settle(&out, env)
+	o.settle(&out, doc, env)
 	return out
 }
 
@@ -216,37 +217,83 @@ func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson) {
 func (p place) String() string { return p.header + p.path }
 
 // settle says what the call took. Where the answer does not say, that is what was held.
-func (o *Observation) settle(out *Outcome, env formula.Env) {
+func (o *Observation) settle(out *Outcome, doc any, env formula.Env) {
 	rules := o.quote.rules
 	if rules == nil {
 		out.Costs = slices.Clone(o.quote.Costs)
 		return
 	}
 	free := rules.free != nil && rules.free.Holds(env)
-	truth := rules.settles
-	if o.status >= 400 {
-		truth = rules.failed
+	var all repeats
+	if rules.once != nil && o.status < 400 && !free {
+		all.units, all.err = o.resources(out, doc, env)
 	}
 	for _, held := range o.quote.Costs {
-		whole, _, _ := strings.Cut(held.Bucket, "/")
 		cost := quota.Cost{Bucket: held.Bucket, Units: held.Units}
 		if free {
 			cost.Units = 0
-		} else if f := truth[whole]; f != nil {
-			units, err := f.Units(env)
-			switch {
-			case err == nil && o.cut && units <= held.Units && readsEnd(f):
-				out.Missing = append(out.Missing, "the end of the answer")
-			case err == nil:
-				cost.Units = units
-			default:
-				out.Missing = append(out.Missing, o.missing(err)...)
-			}
+		} else if units, err := o.truth(held, env, all); err != nil {
+			out.Missing = append(out.Missing, o.missing(err)...)
+		} else {
+			cost.Units = units
 		}
 		out.Costs = append(out.Costs, cost)
 	}
+	if len(out.Missing) > 0 {
+		out.Resources = nil // something is booked as it was held
+	}
 	slices.Sort(out.Missing)
 	out.Missing = slices.Compact(out.Missing)
+}
+
+// repeats is what resources take that are billed once, by bucket.
+type repeats struct {
+	units map[string]int64
+	err   error // where the answer does not say
+}
+
+func (o *Observation) resources(out *Outcome, doc any, env formula.Env) (map[string]int64, error) {
+	part := func(bucket string) string { return o.quote.names[bucket] }
+	found, sum, err := o.quote.rules.once.found(doc, env, part)
+	out.Resources, out.Once = found, o.quote.rules.once.window
+	return sum, err
+}
+
+var (
+	errNoEnd  = errors.New("the end of the answer")
+	errNoJSON = errors.New("the answer's JSON")
+)
+
+// truth is what the call took from a bucket.
+func (o *Observation) truth(held quota.Cost, env formula.Env, of repeats) (units int64, err error) {
+	rules, whole := o.quote.rules, quota.WholeOf(held.Bucket)
+	f, once := rules.settles[whole], rules.once.takes(whole)
+	if o.status >= 400 {
+		f, once = rules.failed[whole], false
+	}
+	reads := once
+	switch {
+	case f != nil:
+		if units, err = f.Units(env); err != nil {
+			return 0, err
+		}
+		reads = reads || f.Uses("answer", "count") || f.Uses("usage") && o.events == nil
+	case !once:
+		return held.Units, nil
+	}
+	if once && of.err != nil {
+		return 0, of.err
+	}
+	units += of.units[whole]
+	switch {
+	case reads && o.size > 0 && env["answer"] == nil:
+		return 0, errNoJSON
+	case o.cut && units <= held.Units && (once || readsEnd(f)):
+		return 0, errNoEnd
+	case units > quota.MaxUnits:
+		return 0, fmt.Errorf("%d units: %d at most", units, int64(quota.MaxUnits))
+	}
+	return units, nil
 }
 
 // readsEnd reports whether a price depends on the body of the answer, and so on its end.

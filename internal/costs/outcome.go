@@ -11,7 +11,18 @@ type Outcome struct {
 	Costs   []quota.Cost // the truth, by bucket; as held where the answer does not say
 	Missing []string     // what the answer should have said and did not
 	Lessons []Lesson
-	Refusal *Refusal // nil for a success
+
+	// Resources are what the upstream bills once in a window of the calendar. Costs has them all,
+	// as if each were new.
+	Resources []Resource
+	Once      quota.Window
+	Refusal   *Refusal // nil for a success
+}
+
+// Resource is something in an answer that is billed once.
+type Resource struct {
+	ID    string       // unique in the list: "post 17"
+	Costs []quota.Cost // what it takes, when it is new
 }
 
 // Lesson is what an answer tells about a limit of the upstream's.

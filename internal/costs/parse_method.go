@@ -25,6 +25,7 @@ type rules struct {
 	usage   []string                    // paths of the object that expressions call usage
 	events  []string                    // of a stream, that may hold it; empty: any
 	free    *formula.Formula
+	once    *once
 	lapse   quota.Lapse
 	ttl     time.Duration
 }
@@ -68,6 +69,7 @@ func (r *reader) method(id string, key, n *yaml.Node) {
 		"usage":  part("usage"),
 		"events": part("events"),
 		"free":   part("free"),
+		"once":   part("once"),
 		"lapse":  part("lapse"),
 		"ttl":    part("ttl"),
 		"source": func(n *yaml.Node) { m.Source = r.sourceOf(n) },
@@ -162,6 +164,14 @@ func (r *reader) rules(m *Method, parts map[string]*yaml.Node) *rules {
 		return all
 	}
 	p.settles = truth("settle", parts["settle"], true)
+	p.once = r.once(parts["once"], func(a amount, key *yaml.Node, kind string) {
+		switch t := terms[a.bucket]; {
+		case t == nil:
+			r.Add(key, "once of %s: the method neither takes nor holds it", a.bucket)
+		case a.units != nil:
+			t.addOnce(a, kind)
+		}
+	})
 	p.failed = truth("failed", cmp.Or(parts["failed"], r.failed), parts["failed"] != nil)
 	r.answering(p, parts)
 	r.sortCosts(m.Costs)

@@ -34,6 +34,7 @@ func (r *reader) needs(m *Method) {
 		used = append(used, p.free)
 		used = slices.AppendSeq(used, maps.Values(p.settles))
 		used = slices.AppendSeq(used, maps.Values(p.failed))
+		used = append(used, p.once.formulas()...)
 		for _, f := range r.table.facts {
 			uses := func(u *formula.Formula) bool { return u != nil && u.Uses(f.name) }
 			if slices.ContainsFunc(used, uses) {

@@ -32,6 +32,7 @@ type exchange struct {
 	asked  asked
 	cancel func(context.Context) error // the charge of a call whose price is known
 	seen   *costs.Observation
+	due    *due // what is booked, once that is decided
 }
 
 // Drain is how much of an answer is read when its caller has gone. Zero is the default.

@@ -53,7 +53,12 @@ func (e *exchange) end(how ending) {
 		return
 	}
 	took := e.took(how, out)
-	e.book(func(ctx context.Context) error { return e.settle(ctx, took, out) })
+	settle := e.settle
+	// a user's token may be of another project, which pays for what it reads itself
+	if how == complete && len(out.Resources) > 0 && !t.authorized(e.r) {
+		settle = e.settleOnce
+	}
+	e.book(func(ctx context.Context) error { return settle(ctx, took, out) })
 	if how == complete && len(out.Missing) == 0 && out.Refusal == nil {
 		e.gate.remember(e.call.Method, took)
 	}

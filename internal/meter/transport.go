@@ -52,6 +52,7 @@ type Transport struct {
 
 	open    atomic.Int64 // what is still to be read or booked
 	samples samples
+	paid    repeats
 	told    sync.Map // methods whose answers lack something, and resets by limit
 }
 

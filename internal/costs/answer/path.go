@@ -31,38 +31,41 @@ func Find(value any, path string) (any, bool) {
 	return value, true
 }
 
-// Count is how many resources there are at a path, in which * stands for every key or place: the
-// items of a list, 1 for an object or another value, 0 for null and where the path breaks off.
-func Count(value any, path string) int { return count(value, strings.Split(path, ".")) }
+// Count is how many resources there are at a path: see Items.
+func Count(value any, path string) int { return len(Items(value, path)) }
 
-func count(value any, steps []string) (sum int) {
+// Items are the resources at a path, in which * stands for every key or place: the items of a list,
+// an object or another value as the only one, none for null and where the path breaks off.
+func Items(value any, path string) []any { return items(nil, value, strings.Split(path, ".")) }
+
+func items(all []any, value any, steps []string) []any {
 	if len(steps) == 0 {
 		switch v := value.(type) {
 		case nil:
-			return 0
+			return all
 		case []any:
-			return len(v)
+			return append(all, v...)
 		}
-		return 1
+		return append(all, value)
 	}
 	if steps[0] != "*" {
 		next, ok := Find(value, steps[0])
 		if !ok {
-			return 0
+			return all
 		}
-		return count(next, steps[1:])
+		return items(all, next, steps[1:])
 	}
 	switch v := value.(type) {
 	case []any:
 		for _, next := range v {
-			sum += count(next, steps[1:])
+			all = items(all, next, steps[1:])
 		}
 	case map[string]any:
 		for _, next := range v {
-			sum += count(next, steps[1:])
+			all = items(all, next, steps[1:])
 		}
 	}
-	return sum
+	return all
 }
 
 // First is the first text at a path, in which * stands for every place of a list, that is not
