@@ -14,9 +14,11 @@ demo:
 test: tools
 	$(GO) test ./...
 
-## soak: three daemons on one Redis, one of them killed every one to three seconds, for two minutes
+## soak: three daemons on one Redis, one of them killed every one to three seconds, for two minutes;
+## then the limiter on Redis beside the one in memory, for thousands of histories
 soak: tools
 	$(GO) test ./cmd/ingestor -run 'TestCrashes' -count 1 -v -long
+	$(GO) test ./internal/limit/redislimit -run 'TestSameAsMemory' -count 1 -v -long
 
 ## check: what must hold before a change lands: test under the race detector, and the linters
 check: tools

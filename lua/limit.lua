@@ -1,8 +1,9 @@
 -- limit.lua: one decision of the limiter, over all policies of a request: all are charged or none.
 -- Version 1 of the contract; lua/README.md explains it with examples.
 --
--- KEYS   one for each policy, all in one slot, then former keys, whose charges are moved. Names say
---        policy, algorithm, window and who asks, so that a changed policy begins empty.
+-- KEYS   one for each policy, all in one slot, then former keys, whose charges are moved unless
+--        some count under the new key. Names say policy, algorithm, window and who asks, so that a
+--        changed policy begins empty.
 -- ARGV   six for each policy: algorithm (log, counter or fixed), units (1 to 2^32), window in µs,
 --        cost in units (0 charges nothing), 1 if denied calls are charged too, else 0, and the
 --        number of the former key in KEYS, or 0. For counter the window is whole milliseconds, and
@@ -11,14 +12,16 @@
 --        1 it allows, 0 it denies or -1 the cost exceeds the units; units remaining; µs until the
 --        cost fits, if nobody else charges; µs until all is free again
 --
--- Keys expire when they are idle. A denial writes nothing, except where denied calls are charged. A
--- caller that loses the reply may have been charged: asking again charges again.
+-- Keys expire a minute after they are idle: a clock set back by up to a minute frees nothing.
+-- A denial writes nothing, except where denied calls are charged. A caller that loses the reply may
+-- have been charged: asking again charges again.
 
 local call, floor, ceil, pack, unpack_ =
   redis.call, math.floor, math.ceil, struct.pack, struct.unpack
 local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
 local SAFE = 9007199254740992
+local MINUTE = 60000 -- ms that a key is kept after it is idle
 
 -- counter and fixed are a string of three doubles: the start of the clock's window, the units of
 -- the previous one, and the units of this one. state is that string, or false if there is none.
@@ -61,7 +64,7 @@ local function decide_counter(a, state, cost)
   elseif current > 0 or previous > 0 then
     reset = window - gone
   end
-  local keep = new and ceil((2 * window - gone) / 1000) or nil
+  local keep = new and ceil(((sliding and 2 or 1) * window - gone) / 1000) + MINUTE or nil
   return allowed, left, retry, reset, cost > 0 and pack('<ddd', begin, previous, after), keep
 end
 
@@ -132,17 +135,33 @@ local function make_log()
       call('ZREMRANGEBYRANK', s.key, '0', first(s, s.total - s.units + 1) - 1)
       s.before = total_before(s, 0)
     end
-    call('PEXPIRE', s.key, ceil((s.now + s.window - clock) / 1000) + 1)
+    call('PEXPIRE', s.key, ceil((s.now + s.window - clock) / 1000) + MINUTE)
   end
 
   return {read = read, decide = decide, record = record}
 end
 
 local n, log = #ARGV / 6, nil
-if #KEYS > n then
+if #KEYS > n then -- move what counts under former keys to keys under which nothing counts
+  local function idle(key, a)
+    local algorithm, window = ARGV[a], ARGV[a + 2] + 0
+    if algorithm == 'log' then
+      local newest = call('ZRANGE', key, '-1', '-1', 'WITHSCORES')[2]
+      return not newest or newest + 0 <= clock - window
+    end
+    local state = call('GET', key)
+    if not state then return true end
+    local since = clock - clock % window - unpack_('<d', state)
+    return since >= (algorithm == 'counter' and 2 or 1) * window
+  end
+
   for i = 1, n do
-    local former = KEYS[tonumber(ARGV[6 * i])]
-    if former and call('EXISTS', former) == 1 then call('RENAMENX', former, KEYS[i]) end
+    local a, key = 6 * i - 5, KEYS[i]
+    local former = KEYS[tonumber(ARGV[a + 5])]
+    if former and not idle(former, a) and idle(key, a) then
+      call('DEL', key)
+      call('RENAMENX', former, key)
+    end
   end
 end
 

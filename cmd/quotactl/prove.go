@@ -44,7 +44,7 @@ func (a *app) prove() *cobra.Command {
 
 --on sqlite plays on a ledger in a file of its own. A ledger has only the log, so the other
 algorithms are played in memory. --on redis plays on the server of the configured ledger, under keys
-of its own that expire within seconds. That is in real time and takes about ten seconds; denied
+of its own that expire a minute later. That is in real time and takes about ten seconds; denied
 calls are retried until the promised time.
 
 prove exits with 1 if a promise was broken.`,

@@ -139,32 +139,33 @@ func TestDenial(t *testing.T) {
 	}
 }
 
-// TestExact plays random charges and compares each answer of the log with one counted by hand, and
-// the end of each wait with the microsecond before it.
+// TestExact plays random charges, by a clock that is also set back, and compares each answer of the
+// log with one counted by hand, and the end of each wait with the microsecond before it.
 func TestExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &limit.Policy{Name: "p", Units: rapid.Int64Range(1, 30).Draw(t, "units"),
 			Window: 100 * time.Microsecond, Algorithm: limit.Log,
 			CountDenied: rapid.Bool().Draw(t, "count denied")}
 		m := limit.NewMemory()
-		type charge struct{ at, units int64 }
 		var all []charge
-		used := func(now int64) (sum int64) {
-			for _, c := range all {
-				if c.at > now-100 {
-					sum += c.units
-				}
+		stamp := func(now int64) int64 { // charges keep their order
+			if len(all) > 0 {
+				now = max(now, all[len(all)-1].at)
 			}
-			return sum
+			return now
 		}
+		used := func(now int64) int64 { return inside(all, 100, stamp(now)) }
 		now := int64(1000)
 		for range rapid.IntRange(1, 80).Draw(t, "charges") {
 			now += rapid.Int64Range(0, 40).Draw(t, "later")
+			if rapid.IntRange(0, 9).Draw(t, "clock") == 0 {
+				now -= rapid.Int64Range(0, 150).Draw(t, "back")
+			}
 			cost := rapid.Int64Range(0, p.Units+1).Draw(t, "cost")
 			fits := func(at int64) bool { return cost == 0 || used(at)+cost <= p.Units }
 			want := fits(now)
-			if want || p.CountDenied && cost <= p.Units {
-				all = append(all, charge{now, cost})
+			if cost > 0 && (want || p.CountDenied && cost <= p.Units) {
+				all = append(all, charge{stamp(now), cost})
 			}
 			left, wait := max(0, p.Units-used(now)), int64(0)
 			for !want && cost <= p.Units && !fits(now+wait) {

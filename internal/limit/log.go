@@ -22,8 +22,9 @@ func (h *history) total() int64 {
 }
 
 // inside is the index of the first entry inside the window. One at t is inside until t + window.
+// What had left when the newest was charged stays outside if the clock is set back.
 func (h *history) inside(p *Policy, now int64) int {
-	since := now - p.window()
+	since := h.stamp(now) - p.window()
 	if len(h.entries) == 0 || h.entries[0].at > since { // nothing has left
 		return 0
 	}

@@ -56,12 +56,14 @@ func (m *Memory) TakeAt(now int64, asks []Ask) bool {
 	for rest := locks; rest != 0; rest &= rest - 1 {
 		m.stripes[bits.TrailingZeros64(rest)].mu.Lock()
 	}
+	for i := range asks {
+		if a := &asks[i]; a.Before != (Key{}) && a.Before != a.Key {
+			m.rename(a, now)
+		}
+	}
 	allowed := true
 	for i := range asks {
 		a := &asks[i]
-		if a.Before != (Key{}) && a.Before != a.Key {
-			m.rename(a, now)
-		}
 		a.Decision = m.table(a.Policy, a.Key).decide(a, now, a.Cost)
 		allowed = allowed && a.Allowed
 	}
@@ -117,14 +119,16 @@ func (s *stripe) add(p *Policy) *table {
 	return t
 }
 
-// rename moves what was charged under a key's former name, unless the new one is in use.
+// rename moves what counts under a key's former name, unless something counts under the new one.
 func (m *Memory) rename(a *Ask, now int64) {
 	from, to := m.table(a.Policy, a.Before), m.table(a.Policy, a.Key)
-	if h, ok := from.histories[a.Before]; ok && to.histories[a.Key].idle(a.Policy, now) {
+	if h := from.histories[a.Before]; !h.idle(a.Policy, now) &&
+		to.histories[a.Key].idle(a.Policy, now) {
 		to.histories[a.Key] = h
 		delete(from.histories, a.Before)
 	}
-	if c, ok := from.counters[a.Before]; ok && to.counters[a.Key].idle(a.Policy, now) {
+	if c := from.counters[a.Before]; !c.idle(a.Policy, now) &&
+		to.counters[a.Key].idle(a.Policy, now) {
 		to.counters[a.Key] = c
 		delete(from.counters, a.Before)
 	}

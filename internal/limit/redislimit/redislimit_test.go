@@ -1,7 +1,6 @@
 package redislimit_test
 
 import (
-	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
@@ -16,61 +15,6 @@ import (
 	"quotabudget/internal/limit"
 	"quotabudget/internal/limit/redislimit"
 )
-
-// TestSameAsMemory plays random requests on Redis and in memory, at the same moments: every answer
-// is the same.
-func TestSameAsMemory(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{Clock: true})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer client.Close()
-	store := redislimit.New(client)
-	for seed := range uint64(30) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		memory := limit.NewMemory()
-		var policies []*limit.Policy
-		for i := range 3 {
-			policies = append(policies, &limit.Policy{
-				Name: string(rune('a'+i)) + time.Duration(seed).String(), Units: 1 + random.Int64N(20),
-				Window:      time.Duration(1+random.Int64N(60)) * time.Second,
-				Algorithm:   []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed}[random.IntN(3)],
-				CountDenied: random.IntN(3) == 0,
-			})
-		}
-		now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(seed) * time.Hour)
-		for step := range 60 {
-			if random.IntN(3) > 0 { // else another call of the same microsecond
-				now = now.Add(time.Duration(random.Int64N(8_000_000)) * time.Microsecond)
-			}
-			if random.IntN(20) == 0 {
-				now = now.Add(-3 * time.Second) // the clock is set back
-			}
-			server.SetNow(t, now)
-			var asks []limit.Ask
-			for _, p := range policies[:1+random.IntN(3)] {
-				a := limit.Ask{
-					Policy: p, Key: limit.Key{byte(random.IntN(2))}, Cost: random.Int64N(p.Units + 2)}
-				// a key of fixed outlives its window here, for a clock that is set back
-				if random.IntN(10) == 0 && p.Algorithm != limit.Fixed {
-					a.Before = limit.Key{byte(random.IntN(2))}
-				}
-				asks = append(asks, a)
-			}
-			want := make([]limit.Ask, len(asks))
-			copy(want, asks)
-			allowed := memory.TakeAt(now.UnixMicro(), want)
-			got, err := store.Take(t.Context(), asks)
-			if err != nil || got != allowed {
-				t.Fatalf("seed %d, step %d: %v (%v), in memory %v", seed, step, got, err, allowed)
-			}
-			for i := range asks {
-				if asks[i].Decision != want[i].Decision {
-					t.Fatalf("seed %d, step %d, %+v:\n%+v, in memory\n%+v",
-						seed, step, *asks[i].Policy, asks[i], want[i])
-				}
-			}
-		}
-	}
-}
 
 // TestExpiryAfterSetBack sets the server's clock back by an hour: no key expires while its charges
 // still count, or much later.

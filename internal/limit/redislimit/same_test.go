@@ -1,0 +1,182 @@
+package redislimit_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/limit"
+	"quotabudget/internal/limit/redislimit"
+)
+
+var long = flag.Bool("long", false, "compare Redis with memory for minutes")
+
+var algorithms = []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed}
+
+// both asks Redis and memory at the same moments.
+type both struct {
+	server *redistest.Server
+	client *redis.Client
+	store  *redislimit.Store
+	memory *limit.Memory
+	latest time.Time
+}
+
+func startBoth(t *testing.T) *both {
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	t.Cleanup(func() { client.Close() })
+	return &both{server: server, client: client, store: redislimit.New(client),
+		memory: limit.NewMemory()}
+}
+
+// take fills the answers in, and returns how those in memory differ.
+func (b *both) take(t *testing.T, now time.Time, asks []limit.Ask) (difference string) {
+	t.Helper()
+	b.server.SetNow(t, now)
+	if b.latest.Before(now) {
+		b.latest = now
+	}
+	// what has not counted for a minute may be forgotten
+	b.memory.Sweep(b.latest.Add(-time.Minute).UnixMicro())
+	want := slices.Clone(asks)
+	allowed := b.memory.TakeAt(now.UnixMicro(), want)
+	got, err := b.store.Take(t.Context(), asks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range asks {
+		if got != allowed || asks[i].Decision != want[i].Decision {
+			difference += fmt.Sprintf("%+v, key %x, formerly %x, cost %d:\n%+v, in memory\n%+v\n",
+				*asks[i].Policy, asks[i].Key[0], asks[i].Before[0], asks[i].Cost,
+				asks[i].Decision, want[i].Decision)
+		}
+	}
+	return difference
+}
+
+// TestSameAsMemory plays random requests by a clock that is set back by up to a minute: every
+// answer of Redis is memory's.
+func TestSameAsMemory(t *testing.T) {
+	t.Parallel()
+	b, histories := startBoth(t), uint64(150)
+	if *long {
+		histories = 6000
+	}
+	for seed := range histories {
+		random := rand.New(rand.NewPCG(seed, 1))
+		policies := randomPolicies(random, seed)
+		now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(seed) * time.Hour)
+		b.memory, b.latest = limit.NewMemory(), now
+		for step := range 120 {
+			if random.IntN(3) > 0 { // else another call of the same microsecond
+				now = now.Add(time.Duration(random.Int64N(8_000_000)) * time.Microsecond)
+			}
+			if random.IntN(20) == 0 { // the clock is set back
+				most := time.Minute - max(0, b.latest.Sub(now))
+				back := time.Duration(random.Int64N(1 + int64(most)))
+				now = now.Add(-back).Truncate(time.Microsecond)
+			}
+			asks := randomAsks(random, policies)
+			if difference := b.take(t, now, asks); difference != "" {
+				t.Fatalf("seed %d, step %d: %s", seed, step, difference)
+			}
+		}
+	}
+}
+
+// TestClockSetBack sets the clock back between charges and renames: that frees nothing, brings back
+// nothing that left before, and Redis and memory agree about it.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		at          float64 // seconds; the window is 30
+		key, before byte
+		cost, left  int64 // units; of 4
+	}
+	tests := []struct {
+		name       string
+		algorithms []limit.Algorithm
+		steps      []step
+	}{
+		{"what had expired counts again", []limit.Algorithm{limit.Log, limit.Fixed}, []step{
+			{0, 1, 0, 3, 1}, {30, 1, 0, 0, 4}, {89.999, 1, 0, 0, 4}, {29.999, 1, 0, 0, 1},
+			{29.999, 1, 0, 2, 1}, {30, 1, 0, 2, 2},
+		}},
+		{"what a counter had lost, too", []limit.Algorithm{limit.Counter}, []step{
+			{0, 1, 0, 3, 1}, {60, 1, 0, 0, 4}, {119.999, 1, 0, 0, 4}, {59.999, 1, 0, 0, 3},
+			{29.999, 1, 0, 2, 1},
+		}},
+		{"what had left at a charge stays gone", []limit.Algorithm{limit.Log}, []step{
+			{0, 1, 0, 1, 3}, {10, 1, 0, 1, 2}, {20, 1, 0, 1, 1}, {30, 1, 0, 1, 1}, {25, 1, 0, 1, 0},
+			{25, 1, 0, 1, 0}, {40, 1, 0, 1, 0},
+		}},
+		{"a charge is moved where one has left", []limit.Algorithm{limit.Log, limit.Fixed}, []step{
+			{30, 1, 0, 1, 3}, {60, 2, 0, 3, 1}, {60, 1, 2, 0, 1}, {60, 2, 0, 0, 4},
+			{60, 1, 2, 4, 1}, {50, 1, 2, 0, 1},
+		}},
+		{"in a counter, too", []limit.Algorithm{limit.Counter}, []step{
+			{0, 1, 0, 1, 3}, {60, 2, 0, 3, 1}, {60, 1, 2, 0, 1}, {60, 2, 0, 0, 4},
+			{60, 1, 2, 4, 1}, {50, 1, 2, 0, 1},
+		}},
+		{"not where one counts", algorithms, []step{
+			{0, 1, 0, 1, 3}, {1, 2, 0, 3, 1}, {2, 1, 2, 0, 3}, {2, 2, 0, 0, 1},
+		}},
+		{"one that has left is not", algorithms, []step{
+			{0, 1, 0, 3, 1}, {0, 2, 0, 1, 3}, {60, 1, 2, 0, 4}, {25, 1, 0, 0, 1}, {25, 2, 0, 0, 3},
+		}},
+	}
+	b := startBoth(t)
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) // of a window of the clock, too
+	for _, test := range tests {
+		for _, algorithm := range test.algorithms {
+			t.Run(test.name+", "+string(algorithm), func(t *testing.T) {
+				b.latest = start
+				p := &limit.Policy{Name: t.Name(), Units: 4, Window: 30 * time.Second,
+					Algorithm: algorithm}
+				for i, s := range test.steps {
+					asks := []limit.Ask{{Policy: p, Key: limit.Key{s.key},
+						Before: limit.Key{s.before}, Cost: s.cost}}
+					now := start.Add(time.Duration(s.at * float64(time.Second)))
+					if difference := b.take(t, now, asks); difference != "" {
+						t.Errorf("step %d: %s", i+1, difference)
+					}
+					if asks[0].Remaining != s.left {
+						t.Errorf("step %d: %+v, want %d left", i+1, asks[0].Decision, s.left)
+					}
+				}
+			})
+		}
+	}
+}
+
+func randomPolicies(random *rand.Rand, seed uint64) (all []*limit.Policy) {
+	most := []int64{20, 20, 5000, limit.MaxUnits}[random.IntN(4)]
+	for i := range 3 {
+		all = append(all, &limit.Policy{
+			Name: fmt.Sprint(i, "-", seed), Units: 1 + random.Int64N(most),
+			Window:      time.Duration(1+random.Int64N(60)) * time.Second,
+			Algorithm:   algorithms[random.IntN(3)],
+			CountDenied: random.IntN(3) == 0,
+		})
+	}
+	return all
+}
+
+func randomAsks(random *rand.Rand, policies []*limit.Policy) (asks []limit.Ask) {
+	for _, p := range policies[:1+random.IntN(3)] {
+		a := limit.Ask{
+			Policy: p, Key: limit.Key{byte(random.IntN(2))}, Cost: random.Int64N(p.Units + 2)}
+		if random.IntN(10) == 0 {
+			a.Before = limit.Key{byte(random.IntN(2))}
+		}
+		asks = append(asks, a)
+	}
+	return asks
+}
