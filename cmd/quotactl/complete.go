@@ -38,12 +38,13 @@ func (a *app) complete(root *cobra.Command) {
 			return []string{"method", "region", "job", "source", "label:"}
 		},
 	}
-	flag(root, "credential", a.configured(func(cfg *config.Config) (names []string) {
+	flags["credential"] = a.configured(func(cfg *config.Config) (names []string) {
 		for _, c := range cfg.Credentials {
 			names = append(names, c.Name)
 		}
 		return names
-	}))
+	})
+	flag(root, "credential", flags["credential"])
 	for _, c := range root.Commands() {
 		for name, words := range flags {
 			if c.Flags().Lookup(name) != nil {

@@ -26,6 +26,7 @@ import (
 
 type proxyFlags struct {
 	listen    string
+	names     []string // of credentials
 	hosts     []string
 	origins   []string
 	tokens    string // path
@@ -101,6 +102,8 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	limits := proxy.DefaultLimits()
 	flags.StringVar(&f.listen, "listen", "",
 		"`ADDR` to listen on, such as 127.0.0.1:8090, or unix:PATH; port 0 picks a free one")
+	flags.StringArrayVar(&f.names, "credential", nil, // in the place of every command's
+		"`NAME` of the credential of an upstream that has several; may be repeated, one for each")
 	flags.StringArrayVar(&f.hosts, "host", nil,
 		"also answer to this `NAME` in the Host header; may be repeated")
 	flags.StringArrayVar(&f.origins, "allow-origin", nil,
@@ -149,7 +152,7 @@ func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 	if err != nil {
 		return err
 	}
-	served, err := a.servedCredentials(cfg)
+	served, err := a.servedCredentials(cfg, f.names)
 	if err != nil {
 		return err
 	}

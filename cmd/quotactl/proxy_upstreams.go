@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -15,27 +14,26 @@ import (
 )
 
 // servedCredentials are the credentials that the proxy adds, one for each upstream that has one:
-// the chosen one's upstream first, else the default one of the price list.
-func (a *app) servedCredentials(cfg *config.Config) (served []config.Credential, err error) {
-	chosen := cmp.Or(a.Credential, cfg.Ingest.Credential)
-	if a.Credential != "" || len(cfg.Credentials) == 1 {
-		first, err := a.Chosen(cfg)
-		if err != nil {
-			return nil, err
-		}
-		chosen = first.Name
+// that of the default upstream of the price list first, then the chosen ones.
+func (a *app) servedCredentials(cfg *config.Config, names []string) (
+	served []config.Credential, err error) {
+	chosen, err := a.chosenCredentials(cfg, names)
+	if err != nil {
+		return nil, err
 	}
 	log, of := a.Logger(), map[string]string{}
 	for _, cred := range cfg.Credentials {
-		if cred.Name != chosen && chosenFor(cfg, chosen, cred.Upstream) {
+		by, found := chosen[cred.Upstream]
+		if found && by != cred.Name {
 			continue
 		}
 		if other := of[cred.Upstream]; other != "" {
 			return nil, cli.Hint(cli.Usagef("%s has several credentials: %s and %s", cred.Upstream,
-				other, cred.Name), "choose one with --credential")
+				other, cred.Name), "choose one with --credential, which may be repeated: one for "+
+				"each upstream")
 		}
 		if _, err := cred.APIKey.Key(); err != nil {
-			if cred.Name == chosen || len(cfg.Credentials) == 1 {
+			if found {
 				return nil, &cli.Coded{Code: cli.ExitConfig,
 					Err: cli.Hint(err, "%s", cred.APIKey.Advice())}
 			}
@@ -51,28 +49,42 @@ func (a *app) servedCredentials(cfg *config.Config) (served []config.Credential,
 		return nil, &cli.Coded{Code: cli.ExitConfig,
 			Err: fmt.Errorf("no credential has a key, so there is no upstream to serve")}
 	}
-	slices.SortStableFunc(served, func(a, b config.Credential) int {
-		return rank(cfg, a, chosen) - rank(cfg, b, chosen)
-	})
+	rank := func(c config.Credential) int {
+		switch {
+		case c.Upstream == cfg.Costs.Upstream:
+			return 0
+		case chosen[c.Upstream] != "":
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(served, func(a, b config.Credential) int { return rank(a) - rank(b) })
 	return served, nil
 }
 
-// chosenFor reports whether the chosen credential is of the upstream.
-func chosenFor(cfg *config.Config, chosen, upstream string) bool {
-	return slices.ContainsFunc(cfg.Credentials, func(c config.Credential) bool {
-		return c.Name == chosen && c.Upstream == upstream
-	})
-}
-
-// rank puts the default upstream first, and after it the chosen credential's.
-func rank(cfg *config.Config, c config.Credential, chosen string) int {
+// chosenCredentials are the names that were given, by their upstreams. Without any, the only
+// credential is chosen, or that of the ingestor.
+func (a *app) chosenCredentials(cfg *config.Config, names []string) (map[string]string, error) {
 	switch {
-	case c.Upstream == cfg.Costs.Upstream:
-		return 0
-	case c.Name == chosen:
-		return 1
+	case len(names) > 0:
+	case len(cfg.Credentials) == 1:
+		names = []string{cfg.Credentials[0].Name}
+	case cfg.Ingest.Credential != "":
+		names = []string{cfg.Ingest.Credential}
 	}
-	return 2
+	chosen := map[string]string{}
+	for _, name := range names {
+		cred, err := cfg.Credential(name)
+		if err != nil {
+			return nil, cli.Usagef("--credential: %w", err)
+		}
+		if other := chosen[cred.Upstream]; other != "" && other != name {
+			return nil, cli.Usagef("--credential: %s and %s are both of %s: choose one for each "+
+				"upstream", other, name, cred.Upstream)
+		}
+		chosen[cred.Upstream] = name
+	}
+	return chosen, nil
 }
 
 func newUpstream(cfg *config.Config, cred config.Credential, l quota.Ledger,

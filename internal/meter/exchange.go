@@ -202,8 +202,7 @@ func (e *exchange) failed(left bool, err error) {
 	e.stop()
 	if left {
 		if !errors.Is(err, context.Canceled) {
-			e.gate.Log.Warn("no answer came: what the call may take stays set aside until it lapses",
-				"method", e.call.Method, "reservation", e.asked.d.Reservation)
+			e.log().Warn("no answer came: what the call may take stays set aside until it lapses")
 		}
 		return
 	}
@@ -211,10 +210,9 @@ func (e *exchange) failed(left bool, err error) {
 		return
 	}
 	e.book(func(ctx context.Context) error {
-		_, err := e.gate.Budget.Release(ctx, e.asked.d.Reservation)
-		if err == nil || errors.Is(err, quota.ErrNoReservation) {
+		err := e.gate.Budget.GiveBack(ctx, e.asked.d, e.call)
+		if err == nil {
 			tallyOf(e.ctx).add(e.asked.d, -1)
-			err = nil
 		}
 		return err
 	})

@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -48,8 +49,8 @@ func (e *exchange) end(how ending) {
 		return
 	}
 	if how == unread {
-		t.Log.Warn("the answer was not read to its end: what the call may take stays set aside "+
-			"until it lapses", "method", e.call.Method, "reservation", e.asked.d.Reservation)
+		e.log().Warn("the answer was not read to its end: what the call may take stays set aside " +
+			"until it lapses")
 		return
 	}
 	took := e.took(how, out)
@@ -80,7 +81,7 @@ func (e *exchange) took(how ending, out costs.Outcome) []quota.Cost {
 func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outcome) error {
 	t, call := e.gate, e.call
 	call.Costs = took
-	after, err := t.Budget.Settle(ctx, e.asked.d.Reservation, call)
+	after, err := t.Budget.SettleHold(ctx, e.asked.d, call)
 	if err != nil {
 		return err
 	}
@@ -125,8 +126,10 @@ func (e *exchange) book(tell func(context.Context) error) {
 	}
 }
 
+// log names the call, and where its units are set aside.
 func (e *exchange) log() *slog.Logger {
-	return e.gate.Log.With("method", e.call.Method, "reservation", e.asked.d.Reservation)
+	return e.gate.Log.With("method", e.call.Method, "reservation",
+		cmp.Or(e.asked.d.Reservation, e.call.Reservation))
 }
 
 func (e *exchange) bookAll(tell func(context.Context) error) {

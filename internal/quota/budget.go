@@ -73,10 +73,7 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		return Charge{}, Decision{}, err
 	}
 	costs, limits := b.spread(costs)
-	paces := touching(b.Paces, costs)
-	if call.Unpaced {
-		paces = nil
-	}
+	paces := b.pacesOn(call, costs)
 	c := Charge{
 		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs,
 		Limits: append(limits, paces...), Unlimited: b.Unlimited, Labels: b.labelsOf(call),
@@ -84,9 +81,8 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		Reservation: call.Reservation,
 	}
 	d, err := b.Ledger.Charge(ctx, c)
-	paced := len(paces) > 0 && !c.Manual && c.Reservation == ""
-	if err == nil && paced && (!d.Allowed || d.Observed) {
-		d = b.whenPaced(ctx, c, paces, d)
+	if err == nil {
+		d = b.whenPaced(ctx, call, paces, d)
 	}
 	if err != nil && b.failsOpen(call, err) {
 		b.Log.Warn("ledger cannot be reached: call passes unmetered, as configured",
@@ -97,9 +93,20 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	return c, d, err
 }
 
-// whenPaced puts a denial's time off to when the lines of the paces are where the charge needs
-// them, if that is later. Should the ledger be gone by now, the denial stands without it.
-func (b *Budget) whenPaced(ctx context.Context, c Charge, lines []Limit, d Decision) Decision {
+// pacesOn are the paces that hold the call back.
+func (b *Budget) pacesOn(call Call, costs []Cost) []Limit {
+	if call.Unpaced {
+		return nil
+	}
+	return b.of(b.Paces, costs)
+}
+
+// whenPaced puts a denial's time off to when the lines of the paces are where the call needs them,
+// if that is later. Should the ledger be gone by now, the denial stands without it.
+func (b *Budget) whenPaced(ctx context.Context, call Call, lines []Limit, d Decision) Decision {
+	if len(lines) == 0 || call.Manual || call.Reservation != "" || d.Allowed && !d.Observed {
+		return d
+	}
 	days := make([]Limit, len(lines))
 	for i, l := range lines {
 		days[i] = Limit{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom, Window: l.Window}
@@ -117,10 +124,12 @@ func (b *Budget) whenPaced(ctx context.Context, c Charge, lines []Limit, d Decis
 				return d
 			}
 			for _, r := range set {
-				holds = append(holds, Hold{Units: r.Left, ExpiresAt: r.ExpiresAt.UnixMicro()})
+				if r.ID != d.Reservation {
+					holds = append(holds, Hold{r.Left, r.ExpiresAt.UnixMicro()})
+				}
 			}
 		}
-		if d.Observed && !c.DryRun { // it is among them already
+		if d.Entry != "" { // observed: it is among them already
 			used -= d.Units[l.Bucket]
 		}
 		at := l.PacedAt(used, holds, d.Units[l.Bucket], usage.At, d.RetryAt)
@@ -176,16 +185,6 @@ func (b *Budget) Costs(call Call) ([]Cost, error) {
 	return costs, nil
 }
 
-// touching are the limits on the buckets of costs.
-func touching(limits []Limit, costs []Cost) (touched []Limit) {
-	for _, l := range limits {
-		if slices.ContainsFunc(costs, func(c Cost) bool { return c.Bucket == l.Bucket }) {
-			touched = append(touched, l)
-		}
-	}
-	return touched
-}
-
 // ReserveRequest asks to set the costs of a call aside.
 type ReserveRequest struct {
 	Call
@@ -194,22 +193,34 @@ type ReserveRequest struct {
 	Note  string
 }
 
-// Reserve sets units aside. Errors are those of Ledger.Reserve, and ErrUnpriced.
+// Reserve sets units aside. Paces do not hold it back, as little as what is drawn on it later.
+// Errors are those of Ledger.Reserve, and ErrUnpriced.
 func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
+	r.Unpaced = true
+	return b.reserve(ctx, r)
+}
+
+func (b *Budget) reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
 	costs, err := b.Costs(r.Call)
 	if err != nil {
 		return Decision{}, err
 	}
 	costs, limits := b.spread(costs)
+	paces := b.pacesOn(r.Call, costs)
 	asked := Reserve{
 		Credential: b.Credential, ID: ReservationID(NewID(time.Now()), bucketsOf(costs)...),
-		Key: r.Key, Costs: costs, Limits: limits, TTL: r.TTL, Lapse: r.Lapse, Note: r.Note,
+		Key: r.Key, Costs: costs, Limits: append(limits, paces...), TTL: r.TTL, Lapse: r.Lapse,
+		Note:      r.Note,
 		Unlimited: b.Unlimited, Manual: r.Manual, Observe: b.Observe,
 	}
 	if r.Lapse == LapseCharge {
 		asked.Labels = b.labelsOf(r.Call)
 	}
-	return b.Ledger.Reserve(ctx, asked)
+	d, err := b.Ledger.Reserve(ctx, asked)
+	if err == nil {
+		d = b.whenPaced(ctx, r.Call, paces, d)
+	}
+	return d, err
 }
 
 func (b *Budget) labelsOf(call Call) Labels {

@@ -45,8 +45,11 @@ func (c Cost) plus(more Cost) Cost {
 }
 
 // limitsOf are the limits that hold for the costs, each on the bucket or the part that is charged.
-func (b *Budget) limitsOf(costs []Cost) (limits []Limit) {
-	for _, l := range b.Limits {
+func (b *Budget) limitsOf(costs []Cost) []Limit { return b.of(b.Limits, costs) }
+
+// of are those among all that hold for the costs.
+func (b *Budget) of(all []Limit, costs []Cost) (limits []Limit) {
+	for _, l := range all {
 		for _, c := range costs {
 			if b.holdsFor(l, c.Bucket) {
 				limits = append(limits, l.on(c.Bucket))

@@ -1,6 +1,7 @@
 package quotatest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -71,7 +72,32 @@ func testPace(t *testing.T, h Harness) {
 	expect("when it has lapsed and the line is there", charge(16, 550, false), name, hours(21)+half)
 	expect("on the next day, without either", charge(16, 750, false), name, hours(24+6)+half)
 	expect("on the next day, at its line", charge(16, 1000, false), name, hours(24+9))
+	// A call of an unknown price is held back by what it holds.
+	hold := func(units int64, of quota.Call) quota.Decision {
+		t.Helper()
+		h.SetNow(t, midnight.Add(hours(16)))
+		of.Units = units
+		d, err := b.Hold(t.Context(), quota.ReserveRequest{Call: of, TTL: time.Minute,
+			Lapse: quota.LapseCharge})
+		denied, ok := errors.AsType[*quota.DeniedError](err)
+		if ok {
+			d = denied.Decision
+		} else if err != nil {
+			t.Fatal(err)
+		} else if _, err := b.Release(t.Context(), d.Reservation); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	expect("a hold ahead of the line", hold(200, quota.Call{}), pace, hours(20)+half)
+	expect("one that is not paced", hold(1, quota.Call{Unpaced: true}), "", 0)
+	expect("one of a person", hold(1, quota.Call{Manual: true}), "", 0)
 	b.Observe = true
+	observed := hold(200, quota.Call{})
+	if !observed.Allowed || !observed.Observed || observed.Limit != pace ||
+		!observed.RetryAt.Equal(midnight.Add(hours(20)+half)) {
+		t.Errorf("a hold that is observed: %+v", observed)
+	}
 	dry := call(16, quota.Call{Units: 550, DryRun: true})
 	if !dry.Observed || !dry.RetryAt.Equal(midnight.Add(hours(21)+half)) {
 		t.Errorf("observed in a dry run: %+v", dry)

@@ -1,0 +1,100 @@
+package meter_test
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+)
+
+// TestDrawsMost: a call of an unknown price that names a reservation draws on it, whatever else is
+// left, and leaves there what it did not take. It is denied once the most that it may take is not
+// in there; a call that never left gives all of it back.
+func TestDrawsMost(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	redis, err := redisledger.Open(t.Context(), server.URL())
+	must(t, err)
+	t.Cleanup(func() { redis.Close() })
+	for name, open := range map[string]func(*testing.T) *metered{
+		"sqlite": func(t *testing.T) *metered {
+			return openMetered(t, "openai", limitOn("tokens", 1000))
+		},
+		"redis": func(t *testing.T) *metered {
+			return onLedger(t, "openai", redis, limitOn("tokens", 1000))
+		},
+	} {
+		t.Run(name, func(t *testing.T) { testDrawsMost(t, open(t)) })
+	}
+}
+
+func testDrawsMost(t *testing.T, m *metered) {
+	const bucket = "tokens/" + gpt
+	reserved, err := m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
+		Call: quota.Call{Bucket: bucket, Units: 1000}})
+	must(t, err)
+	ctx := meter.WithCall(t.Context(), quota.Call{Reservation: reserved.Reservation})
+	if _, _, err := m.send(m.chat(t.Context(), 5, true)); !errors.Is(err, quota.ErrExhausted) {
+		t.Fatalf("all is set aside, but a call that does not draw: %v", err)
+	}
+	for i := range 3 {
+		if status, body, err := m.send(m.chat(ctx, 20+i, i%2 == 0)); err != nil || status != 200 {
+			t.Fatal(status, body, err)
+		}
+	}
+	m.settled(t)
+	took := m.booked(t, "tokens", false)
+	if billed := m.standin.Counts().Units[bucket]; took != billed || took == 0 {
+		t.Errorf("%d are booked, %d were billed", took, billed)
+	}
+	if held := m.held(t, "tokens"); held != 1000-took {
+		t.Errorf("%d are left of 1000, %d were taken", held, took)
+	}
+	base := m.Host
+	m.Host = "127.0.0.1:1" // where nobody listens
+	r := m.chat(ctx, 5, false)
+	r.URL.Host = m.Host
+	if _, _, err := m.send(r); err == nil {
+		t.Error("an answer came from nowhere")
+	}
+	m.settled(t)
+	if held := m.held(t, "tokens"); held != 1000-took || m.booked(t, "tokens", false) != took {
+		t.Errorf("after a call that never left, %d are set aside", held)
+	}
+	m.Host = base
+	// What is left is enough for one more call, but not for its truth beside what it draws.
+	r = m.chat(ctx, 20, false)
+	body, err := io.ReadAll(r.Body)
+	must(t, err)
+	quote, err := m.Table.Quote("openai.chat.completions.create", r, body, nil)
+	must(t, err)
+	most := int64(0)
+	for _, c := range quote.Costs {
+		if c.Bucket == bucket {
+			most = max(c.Units, c.Most)
+		}
+	}
+	_, err = m.Budget.Draw(t.Context(), reserved.Reservation, 1000-took-most-5, nil)
+	must(t, err)
+	for i := range 2 { // the second one may take more than is left
+		_, _, err = m.send(m.chat(ctx, 20, false))
+		m.settled(t)
+		if i == 0 {
+			must(t, err)
+		}
+	}
+	if !errors.Is(err, quota.ErrReservationShort) {
+		t.Errorf("more was drawn than is left: %v", err)
+	}
+	all := m.booked(t, "tokens", false)
+	if own := all - (1000 - took - most - 5); own != m.standin.Counts().Units[bucket] ||
+		all+m.held(t, "tokens") != 1000 || m.standin.Counts().Requests != 4 {
+		t.Errorf("%d are booked, %d of calls, %d are left; the stand-in has %+v", all, own,
+			m.held(t, "tokens"), m.standin.Counts())
+	}
+}

@@ -1,0 +1,58 @@
+package proxy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// morning is a day in a zone in which it is six o'clock now, or a little later.
+func morning(t testing.TB) quota.Window {
+	t.Helper()
+	west := time.Now().UTC().Hour() - 6 // Etc/GMT+5 is west of Greenwich
+	if west > 12 {
+		west -= 24
+	}
+	day, err := quota.ParseWindow("day", fmt.Sprintf("Etc/GMT%+d", west))
+	must(t, err)
+	return day
+}
+
+// TestPace: a call of an unknown price is held back by the pace, by what it may take. It passes
+// where the line leaves that much.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	day := quota.Limit{Bucket: "tokens", Units: 100_000, Window: morning(t)}
+	m := meteredOn(t, onFile(t), limited{"openai": {day}}, quiet, func(m *metered) {
+		line := day
+		line.Pace = &quota.Pace{Slack: 600, Curve: make([]int64, 24)}
+		line.Pace.Curve[20] = 1 // nothing before the evening but the slack
+		m.gate("openai").Budget.Paces = []quota.Limit{line}
+	})
+	ask := func() (int, string) {
+		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 150))
+		must(t, err)
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		resp.Body.Close()
+		m.settled(t)
+		return resp.StatusCode, string(body)
+	}
+	if status, body := ask(); status != 200 { // it may take more than 400
+		t.Fatal(status, body)
+	}
+	status, body := ask() // with it, that is more than 600
+	var said struct {
+		Limit string
+		Error struct{ Code string }
+	}
+	must(t, json.Unmarshal([]byte(body), &said))
+	if status != 429 || said.Limit != quota.PaceName || said.Error.Code != "held_back_by_pace" {
+		t.Errorf("%d %s", status, body)
+	}
+	m.agree(t, "openai")
+}

@@ -1,0 +1,103 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+)
+
+// A call of an unknown price that names a reservation draws the most that it may take: what others
+// do meanwhile is no matter to it. That is charged at once, so a crash leaves it charged. Once the
+// truth is known, it takes that place, and the rest is in the reservation again.
+
+// drawMost charges the most that the call may take.
+func (b *Budget) drawMost(ctx context.Context, r ReserveRequest) (Decision, error) {
+	call := r.Call
+	costs, err := b.Costs(call)
+	if err != nil {
+		return Decision{}, err
+	}
+	for i, c := range costs {
+		costs[i] = Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)}
+	}
+	call.Costs = costs
+	return b.Charge(ctx, call)
+}
+
+// giveBack takes back a charge of drawMost.
+func (b *Budget) giveBack(ctx context.Context, drawn Decision, call Call) error {
+	c := Charge{Credential: b.Credential, ID: drawn.Entry, Key: call.Key,
+		Reservation: call.Reservation}
+	for _, bucket := range slices.Sorted(maps.Keys(drawn.Units)) {
+		c.Costs = append(c.Costs, Cost{Bucket: bucket, Units: drawn.Units[bucket]})
+	}
+	err := b.Ledger.Cancel(ctx, c, drawn)
+	if errors.Is(err, ErrNoEntry) { // it was taken back before
+		return nil
+	}
+	return err
+}
+
+// settleDrawn books call.Costs in the place of a charge of drawMost. The truth is booked first, so
+// that no window counts too little in between. Where the reservation has not enough left for that
+// beside what was drawn, it gets this back before: there, units count as long as they are set
+// aside. It may be asked again when it could not be answered: no step is taken twice.
+func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (Decision, error) {
+	_, of, err := ParseReservation(call.Reservation)
+	if err != nil {
+		return Decision{}, err
+	}
+	d := Decision{Allowed: true, At: drawn.At, Units: map[string]int64{},
+		Remaining: map[string]int64{}}
+	for bucket := range drawn.Units {
+		d.Units[bucket] = 0
+	}
+	own, rest := Charge{Key: "truth of " + drawn.Entry}, Charge{Key: "rest of " + drawn.Entry}
+	for _, c := range b.across(call.Costs) {
+		switch {
+		case c.Units == 0:
+		case c.Bucket == of[0]:
+			own.Costs, own.Reservation = []Cost{c}, call.Reservation
+		default:
+			rest.Costs = append(rest.Costs, c)
+		}
+	}
+	err = b.bookTruth(ctx, call, rest, &d)
+	if err == nil {
+		err = b.bookTruth(ctx, call, own, &d)
+	}
+	short, gone := errors.Is(err, ErrReservationShort), errors.Is(err, ErrNoReservation)
+	if err != nil && !short && !gone {
+		return d, err
+	}
+	back := b.giveBack(ctx, drawn, call)
+	if back != nil || err == nil {
+		return d, back
+	}
+	if short {
+		err = b.bookTruth(ctx, call, own, &d)
+	}
+	if gone || errors.Is(err, ErrReservationShort) { // it took more than the most
+		own.Reservation = ""
+		err = b.bookTruth(ctx, call, own, &d)
+	}
+	return d, err
+}
+
+// bookTruth charges what was billed, whatever the limits, and adds it to d.
+func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision) error {
+	if len(c.Costs) == 0 {
+		return nil
+	}
+	c.Credential, c.ID, c.Labels = b.Credential, NewID(time.Now()), b.labelsOf(call)
+	c.Limits, c.Unlimited, c.Manual, c.Observe = b.limitsOf(c.Costs), b.Unlimited, true, true
+	booked, err := b.Ledger.Charge(ctx, c)
+	if err == nil {
+		d.At, d.Entry = booked.At, booked.Entry
+		maps.Copy(d.Units, booked.Units)
+		maps.Copy(d.Remaining, booked.Remaining)
+	}
+	return err
+}
