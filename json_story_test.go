@@ -20,6 +20,8 @@ import (
 const jsonConfig = `credentials:
   - name: key1
     api_key: {env: YOUTUBE_API_KEY}
+    service_account: {file: reader.json, endpoint: "%[3]s"}
+    project: p1
     limits:
       - {bucket: default, units: 60, headroom: 5, window: 24h}
       - {bucket: default, units: 60, headroom: 5, window: day, timezone: %[1]s}
@@ -28,6 +30,7 @@ const jsonConfig = `credentials:
     when_unreachable: {open: [youtube.videos.list]}
   - name: key2
     api_key: {file: key}
+    service_account: {file: reader.json}
     limits: [{bucket: default, units: 1, window: 1h}]
     mode: observe
   - name: key3
@@ -91,6 +94,7 @@ quotactl explain --units 50
 quotactl adjust --bucket default --units 1 --reason x --by me --id adjusted
 quotactl adjust --bucket default --units 1 --reason x --by me --id adjusted
 quotactl adjust --bucket default --units -1 --reason x --by me --dry-run
+quotactl reconcile --lag 0s
 quotactl log
 quotactl log --by job
 quotactl status
@@ -112,13 +116,13 @@ quotactl ledger check
 // playJSON runs the story and gathers what is printed, by the sections of the page.
 func playJSON(t *testing.T, page map[string]fieldsOf) map[string]fieldsOf {
 	t.Helper()
-	upstream := httptest.NewServer(&youtubetest.Server{})
-	t.Cleanup(upstream.Close)
 	dir := t.TempDir()
+	upstream := httptest.NewServer(cloud(t, dir))
+	t.Cleanup(upstream.Close)
 	noon := fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12)
 	file := filepath.Join(dir, "config.yaml")
 	must(t, os.WriteFile(file, fmt.Appendf(nil, jsonConfig, noon,
-		strings.Repeat("0f", 32)), 0o600))
+		strings.Repeat("0f", 32), upstream.URL), 0o600))
 	jsonCall(t, dir)
 	env := []string{"HOME=" + dir, "QUOTA_STATE_DIR=" + dir, "QUOTA_CONFIG=" + file,
 		"YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream.URL + "/"}
@@ -144,6 +148,19 @@ func playJSON(t *testing.T, page map[string]fieldsOf) map[string]fieldsOf {
 		}
 	}
 	return seen
+}
+
+// cloud is a stand-in that tells what others have used, to the service account whose key is in
+// reader.json.
+func cloud(t *testing.T, dir string) *youtubetest.Server {
+	t.Helper()
+	account, key, err := youtubetest.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "reader.json"), key, 0o600))
+	s := &youtubetest.Server{Cloud: youtubetest.Cloud{
+		Accounts: []*youtubetest.ServiceAccount{account}}}
+	s.Use(s.Yesterday(), "default", 7)
+	return s
 }
 
 // jsonCall writes a price list, and a call with two answers.

@@ -42,6 +42,8 @@ costs/formula: costs/answer costs/graphql quota
 costs/graphql:
 bounds: quota
 catalog: sqlite
+cloudquota: bounds endpoint
+reconcile: quota
 ledger/redistest:
 ledger/redisledger: quota lua
 ledger/sqliteledger: quota sqlite
@@ -105,6 +107,7 @@ var owners = []struct {
 	{"github.com/redis/go-redis", "ledger/redisledger ledger/redistest limit/redislimit", false},
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},
+	{"golang.org/x/oauth2", "cloudquota", false},
 	{"github.com/expr-lang/expr", "costs/formula", true},
 	{"github.com/vektah/gqlparser", "costs/graphql", true},
 	{"github.com/guptarohit/asciigraph", "picture", true},

@@ -22,6 +22,7 @@ type standinFlags struct {
 	faults  []string
 	keys    []string
 	tokens  []string
+	cloud   cloudFlags
 }
 
 func standinCommand(a *app) *cobra.Command {
@@ -36,7 +37,8 @@ uploads, in one request or in a resumable session, bills each once and keeps non
 are generated, or read from DIR/*.jsonl.gz, one file a region.
 
 GET /standin/counts says what it has counted, without being counted. It ends with Ctrl-C and prints
-its counts.
+its counts. With --service-account it also answers as Google's Cloud Monitoring and Service Usage do,
+for quotactl reconcile.
 
 Faults are written KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]: 503@3 (the third request),
 500-html/10 (every tenth), hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the
@@ -70,6 +72,7 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil,
 		"accept only this `KEY`; may be repeated (default any)")
+	f.cloud.bind(flags)
 	flags.StringArrayVar(&f.tokens, "token", nil,
 		"accept only this OAuth `TOKEN`, and require it for writing; may be repeated (default any)")
 }
@@ -97,6 +100,9 @@ func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
 	}
 	if s.Faults, err = youtubetest.ParseFaults(f.faults...); err != nil {
 		return nil, cli.Usagef("%w", err)
+	}
+	if err := f.cloud.apply(s); err != nil {
+		return nil, err
 	}
 	if f.data != "" {
 		if s.Charts, err = youtubetest.LoadDir(f.data); err != nil {

@@ -93,13 +93,20 @@ func (q *correction) check(c *cobra.Command) error {
 	case c.Flags().Changed("id") && q.key == "":
 		return usage("--id is empty: leave it out, or give a key")
 	case q.by == "":
-		me, err := user.Current()
-		if err != nil || me.Username == "" {
+		if q.by = userName(); q.by == "" {
 			return usage("--by is missing, and this user has no name")
 		}
-		q.by = me.Username
 	}
 	return nil
+}
+
+// userName is who runs the program; "" if the system does not know.
+func userName() string {
+	me, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return me.Username
 }
 
 // correcting is the correction as the ledger is asked for it: on the day of its time.

@@ -41,6 +41,14 @@ type credential struct {
 	Mode            string              `json:"mode"`
 	WhenUnreachable map[string][]string `json:"when_unreachable"`
 	Upstream        string              `json:"upstream"`
+	Account         *accountShown       `json:"service_account,omitempty"`
+	Project         string              `json:"project,omitempty"`
+}
+
+// accountShown says where the key of a service account is; never what it is.
+type accountShown struct {
+	File     string `json:"file"`
+	Endpoint string `json:"endpoint,omitempty"`
 }
 
 // keyShown says where the key is, and whether there is one; never what it is.
@@ -198,7 +206,10 @@ func newInForce(cfg *config.Config) inForce {
 			Name: c.Name, APIKey: keyShown{c.APIKey.Env, c.APIKey.File, err == nil},
 			Mode: c.Mode(), Pace: newPace(c.Pace),
 			WhenUnreachable: map[string][]string{"open": append([]string{}, c.Open...)},
-			Upstream:        c.Upstream,
+			Upstream:        c.Upstream, Project: c.Account.Project,
+		}
+		if at := c.Account; at.File != "" {
+			shown.Account = &accountShown{at.File, at.Endpoint}
 		}
 		for _, l := range c.Limits {
 			limit := limitShown{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom,

@@ -49,7 +49,7 @@ exhausted: try again later, 78 configuration.`,
 	add("look", a.status(), a.forecast(), a.log(), a.explain(), a.reservations(), a.costs(),
 		a.prove())
 	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
-		a.adjust(), a.suspend(), a.resume(), a.proxy(), a.standin())
+		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.standin())
 	add("settings", a.config(), a.ledger())
 	for _, c := range root.Commands() {
 		if c.GroupID == "" { // version

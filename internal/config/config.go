@@ -41,6 +41,7 @@ type Credential struct {
 	Name     string
 	Upstream string // whose quota it is
 	APIKey   Secret
+	Account  ServiceAccount
 	Limits   []quota.Limit // at least one
 	Observe  bool          // mode: observe
 	Open     []string      // methods that pass when the ledger cannot be reached

@@ -17,10 +17,12 @@ func (r *reader) credential(n *yaml.Node) {
 	var c Credential
 	var upstream, limits, open, pace *yaml.Node
 	r.Fields(n, "credential", yamlfile.Fields{
-		"name":     func(n *yaml.Node) { c.Name = r.credentialName(n) },
-		"upstream": func(n *yaml.Node) { upstream = n },
-		"api_key":  func(n *yaml.Node) { c.APIKey = r.secret(n) },
-		"limits":   func(n *yaml.Node) { limits = n },
+		"name":            func(n *yaml.Node) { c.Name = r.credentialName(n) },
+		"upstream":        func(n *yaml.Node) { upstream = n },
+		"api_key":         func(n *yaml.Node) { c.APIKey = r.secret(n) },
+		"service_account": func(n *yaml.Node) { r.serviceAccount(n, &c.Account) },
+		"project":         func(n *yaml.Node) { c.Account.Project = r.project(n) },
+		"limits":          func(n *yaml.Node) { limits = n },
 		"mode": func(n *yaml.Node) {
 			word, ok := r.Text(n, "mode")
 			if ok && !slices.Contains(modes[:], word) {

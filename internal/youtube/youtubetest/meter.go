@@ -46,6 +46,9 @@ type meter struct {
 	days     map[string]map[string]int64 // Pacific day → bucket → units
 	minute   int64                       // minutes since 1970
 	inMinute int64                       // units in that minute
+	uses     map[use]int64               // units, as Cloud tells them
+	noted    int64                       // minute of the last use
+	tokens   map[string]granted          // of service accounts
 }
 
 func newMeter(limits map[string]int64) meter {
@@ -125,6 +128,7 @@ func (s *Server) charge(method method) *apiError {
 	used[method.bucket] += method.units
 	m.Total[method.bucket] += method.units
 	m.ByMethod[method.id]++
+	m.record(now, method.bucket, method.id, method.units)
 	return nil
 }
 

@@ -40,6 +40,8 @@ type Server struct {
 	PageMove int
 	// Faults are what goes wrong, the first that matches a request; see ParseFaults.
 	Faults []Fault
+	// Cloud is what it says about its own metering.
+	Cloud Cloud
 
 	once     sync.Once
 	mu       sync.Mutex // guards what follows, and the fields that settings change
@@ -66,11 +68,18 @@ func (s *Server) locked() (unlock func()) {
 	return s.mu.Unlock
 }
 
-// ServeHTTP answers the API under /youtube/v3/, which is metered, and the controls under /standin/,
-// which are not.
+// ServeHTTP answers the API under /youtube/v3/, which is metered, and the controls under /standin/ and
+// what Cloud is asked, which are not.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/standin/") {
 		s.control(w, r)
+		return
+	}
+	if s.cloud(w, r) {
+		return
+	}
+	if r.URL.Path == "/token" && len(s.Cloud.Accounts) > 0 {
+		s.token(w, r)
 		return
 	}
 	r, err := overridden(r)
@@ -177,6 +186,8 @@ type settings struct {
 	DaysBack    *int             `json:"days_back"`
 	// as ParseFaults reads them; they replace those in force
 	Faults *[]string `json:"faults"`
+	// one of CloudFaults, or "" for none
+	CloudFault *string `json:"cloud_fault"`
 	// a Go duration by which the server's clock is put forward
 	Advance string `json:"advance"`
 }
@@ -217,6 +228,10 @@ func (s *Server) change(r *http.Request) error {
 		}
 		s.SetFaults(faults...)
 	}
+	if c.CloudFault != nil && *c.CloudFault != "" && !slices.Contains(CloudFaults(), *c.CloudFault) {
+		return fmt.Errorf("cloud_fault: %q is none of %s", *c.CloudFault,
+			strings.Join(CloudFaults(), ", "))
+	}
 	defer s.locked()()
 	maps.Copy(s.meter.limits, c.Limits)
 	if c.MinuteLimit != nil {
@@ -224,6 +239,9 @@ func (s *Server) change(r *http.Request) error {
 	}
 	if c.DaysBack != nil {
 		s.DaysBack = *c.DaysBack
+	}
+	if c.CloudFault != nil {
+		s.Cloud.Fault = *c.CloudFault
 	}
 	s.ahead += ahead
 	return nil

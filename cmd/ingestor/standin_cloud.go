@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// cloudFlags are those about what the stand-in says of its own metering.
+type cloudFlags struct {
+	account string
+	lag     time.Duration
+	used    []string
+	fault   string
+}
+
+// standinProject is the project of the account that is made.
+const standinProject = "standin-project"
+
+func (f *cloudFlags) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&f.account, "service-account", "", "answer what Google's meter has counted, to the "+
+		"service account whose JSON key is `FILE`; made if there is none")
+	flags.DurationVar(&f.lag, "meter-lag", 0,
+		"that meter shows what is so old or older: a `DURATION`")
+	flags.StringArrayVar(&f.used, "used", nil, "what others have used before, as `BUCKET=N@WHEN`: "+
+		"RFC 3339, a duration ago, or yesterday; may be repeated")
+	flags.StringVar(&f.fault, "meter-fault", "",
+		"what is wrong with that meter, as `KIND`: "+strings.Join(youtubetest.CloudFaults(), ", "))
+}
+
+func (f cloudFlags) apply(s *youtubetest.Server) error {
+	if f.lag < 0 {
+		return cli.Usagef("--meter-lag is 0 or more")
+	}
+	if f.fault != "" && !slices.Contains(youtubetest.CloudFaults(), f.fault) {
+		return cli.Usagef("--meter-fault %s: write one of %s", f.fault,
+			strings.Join(youtubetest.CloudFaults(), ", "))
+	}
+	s.Cloud.Lag, s.Cloud.Fault = f.lag, f.fault
+	if f.account != "" {
+		account, err := accountIn(f.account)
+		if err != nil {
+			return err
+		}
+		s.Cloud.Accounts = append(s.Cloud.Accounts, account)
+	}
+	for _, spec := range f.used {
+		if err := use(s, spec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accountIn is the service account whose key is in a file, which is made if there is none.
+func accountIn(path string) (*youtubetest.ServiceAccount, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		account, text, err := youtubetest.NewAccountKey(standinProject,
+			"https://oauth2.googleapis.com/token")
+		if err == nil {
+			err = os.WriteFile(path, text, 0o600)
+		}
+		return account, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	account, err := youtubetest.ParseAccountKey(text)
+	if err != nil {
+		return nil, cli.Usagef("--service-account %s: %w", path, err)
+	}
+	return account, nil
+}
+
+// use meters what a --used says.
+func use(s *youtubetest.Server, spec string) error {
+	bucket, rest, ok := strings.Cut(spec, "=")
+	amount, when, ok2 := strings.Cut(rest, "@")
+	units, err := strconv.ParseInt(amount, 10, 64)
+	if !ok || !ok2 || err != nil || units < 1 {
+		return cli.Usagef("--used %s: write BUCKET=N@WHEN, such as default=40@2h", spec)
+	}
+	var at time.Time
+	if when == "yesterday" {
+		at = s.Yesterday()
+	} else if ago, err := cli.ParseSpan(when); err == nil {
+		at = time.Now().Add(-ago)
+	} else if at, err = time.Parse(time.RFC3339, when); err != nil {
+		return cli.Usagef("--used %s: %s is neither a duration nor RFC 3339 nor yesterday", spec, when)
+	}
+	s.Use(at, bucket, units)
+	return nil
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/cloudquota"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/reconcile"
+)
+
+// correct books the differences, each only if the ledger is still as it was read.
+func (r *reconciling) correct(ctx context.Context) error {
+	var failed error
+	for i := range r.out.Rows {
+		row := &r.out.Rows[i]
+		if row.Correction == 0 {
+			continue
+		}
+		after, until := row.day.Span()
+		_, err := r.Ledger.Adjust(ctx, quota.Adjust{
+			Credential: r.Credential, ID: quota.NewID(time.Now()), Bucket: row.Bucket,
+			Units: row.Correction, After: after, Until: until, Was: &row.own,
+			Limits: r.LimitsOn(row.Bucket),
+			Labels: quota.Labels{quota.LabelSource: "reconcile", quota.LabelBy: userName(),
+				quota.LabelReason: row.reason()},
+		})
+		if err != nil {
+			failed = errors.Join(failed, r.uncorrected(*row, err))
+			continue
+		}
+		row.Applied = true
+	}
+	return failed
+}
+
+func (row reconciledRow) reason() string {
+	return fmt.Sprintf("google counted %d units and the ledger %d, from %s to %s", *row.Theirs,
+		row.Ours, cli.Moment(row.day.Begin), cli.Moment(row.day.Until))
+}
+
+// uncorrected says which difference was not booked, and what to do.
+func (r *reconciling) uncorrected(row reconciledRow, err error) error {
+	err = fmt.Errorf("%s from %s: %w", row.Bucket, cli.Moment(row.day.Begin), err)
+	switch {
+	case errors.Is(err, quota.ErrSpanChanged):
+		return cli.Hint(err, "run it again")
+	case errors.Is(err, quota.ErrSpanShort) && len(r.shares) > 1:
+		return cli.Hint(err, "other credentials spend from the same project: correct them with "+
+			"quotactl adjust --credential NAME")
+	}
+	return err
+}
+
+// inCloudWords says what an answer of Google means, and what to do about it.
+func inCloudWords(c *cloudquota.Client, err error) error {
+	e, ok := errors.AsType[*cloudquota.Error](err)
+	if !ok {
+		return err
+	}
+	code, hint := cli.ExitFailed, ""
+	project := c.ProjectName()
+	switch e.Kind {
+	case cloudquota.Away:
+		code, hint = cli.ExitUnavailable, "nothing was compared; try again later"
+	case cloudquota.BadKey:
+		code = cli.ExitRefused
+		hint = fmt.Sprintf("the key of %s was deleted, or belongs to another account, or this host's "+
+			"clock is wrong: gcloud iam service-accounts keys create FILE --iam-account %s",
+			c.Account, c.Account)
+	case cloudquota.NotAllowed:
+		code = cli.ExitRefused
+		hint = fmt.Sprintf("gcloud projects add-iam-policy-binding %s --member serviceAccount:%s "+
+			"--role %s", project, c.Account, e.Role())
+	case cloudquota.Disabled:
+		code = cli.ExitRefused
+		hint = fmt.Sprintf("gcloud services enable %s --project %s", e.Host(), project)
+	case cloudquota.NoProject:
+		code, hint = cli.ExitConfig, "is project "+project+" right? quota.yaml names it with project:"
+	}
+	return cli.Hint(&cli.Coded{Code: code, Err: err}, "%s", hint)
+}
+
+// reconciliation is the result, as it is printed.
+type reconciliation struct {
+	Credential string          `json:"credential"`
+	Project    string          `json:"project"`
+	Service    string          `json:"service"`
+	At         cli.Time        `json:"at"`
+	SharedWith []string        `json:"shared_with"`
+	Rows       []reconciledRow `json:"rows"`
+	Limits     []limitRow      `json:"limits"`
+}
+
+type reconciledRow struct {
+	Bucket     string            `json:"bucket"`
+	Metric     string            `json:"metric"`
+	From       cli.Time          `json:"from"`
+	To         cli.Time          `json:"to"`
+	Settled    bool              `json:"settled"`
+	Ours       int64             `json:"ours"`
+	Theirs     *int64            `json:"theirs"`
+	Verdict    reconcile.Verdict `json:"verdict"`
+	Correction int64             `json:"correction"`
+	Applied    bool              `json:"applied"`
+
+	day reconcile.Day
+	own int64 // of Ours, those of this credential
+}
+
+// pending is how many corrections were not made.
+func (r reconciliation) pending() (n int) {
+	for _, row := range r.Rows {
+		if row.Correction != 0 && !row.Applied {
+			n++
+		}
+	}
+	return n
+}

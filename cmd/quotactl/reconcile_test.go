@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// metered is a stand-in that tells what it has metered, and a configuration for it.
+type metered struct {
+	*testing.T
+	*youtubetest.Server
+	config, ledger, key string
+}
+
+const meteredConfig = `ledger: %s
+credentials:
+  - name: key1
+    api_key: {env: NONE}
+    service_account: {file: %s, endpoint: %s}
+    project: %s
+    limits:
+      - {bucket: default, units: 10000, window: 24h}
+      - {bucket: default, units: 10000, window: day, timezone: America/Los_Angeles}
+      - {bucket: search_list, units: 100, window: day, timezone: America/Los_Angeles}
+`
+
+func newMetered(t *testing.T, ledger string) *metered {
+	t.Helper()
+	dir := t.TempDir()
+	m := &metered{T: t, Server: &youtubetest.Server{}, config: filepath.Join(dir, "quota.yaml"),
+		ledger: ledger, key: filepath.Join(dir, "reader.json")}
+	if ledger == "" {
+		m.ledger = "sqlite://" + dir + "/ledger.db"
+	}
+	account, key, err := youtubetest.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
+	must(t, err)
+	must(t, os.WriteFile(m.key, key, 0o600))
+	m.Cloud = youtubetest.Cloud{Project: "p1", Accounts: []*youtubetest.ServiceAccount{account}}
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	m.configure(server.URL, "p1")
+	return m
+}
+
+func (m *metered) configure(endpoint, project string) {
+	text := fmt.Sprintf(meteredConfig, m.ledger, m.key, endpoint, project)
+	must(m, os.WriteFile(m.config, []byte(text), 0o600))
+}
+
+// run runs the program, which must end with the code and say all of want.
+func (m *metered) run(code int, command string, want ...string) (out string) {
+	m.Helper()
+	got, stdout, stderr := call(m.T, strings.Fields(command), "QUOTA_CONFIG", m.config)
+	if got != code {
+		m.Errorf("%s: exit code %d, want %d\n%s%s", command, got, code, stdout, stderr)
+	}
+	for _, text := range want {
+		if !strings.Contains(stdout+stderr, text) {
+			m.Errorf("%s: does not say %q:\n%s%s", command, text, stdout, stderr)
+		}
+	}
+	return stdout
+}
+
+// spent books units in the ledger on the upstream's day before.
+func (m *metered) spent(bucket string, units int64) {
+	m.Helper()
+	m.run(0, fmt.Sprintf("adjust --bucket %s --units %d --reason test --at %s", bucket, units,
+		m.Yesterday().UTC().Format(time.RFC3339)))
+}
+
+func TestReconcile(t *testing.T) {
+	for name, ledger := range map[string]func(t *testing.T) string{
+		"sqlite": func(*testing.T) string { return "" },
+		"redis": func(t *testing.T) string {
+			return redistest.Start(t, redistest.Options{}).URL()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMetered(t, ledger(t))
+			m.run(0, "reconcile --lag 0s")
+
+			m.spent("default", 100)
+			m.Use(m.Yesterday(), "default", 120)
+			m.spent("search_list", 7)
+			m.Use(m.Yesterday(), "search_list", 4)
+			m.spent("video_insert", 2)
+			m.run(1, "reconcile --lag 0s -o json",
+				`"bucket":"default","metric":"youtube.googleapis.com/default","from":"`,
+				`"settled":true,"ours":100,"theirs":120,"verdict":"more","correction":20,"applied":false`,
+				`"settled":true,"ours":7,"theirs":4,"verdict":"less","correction":-3,"applied":false`,
+				`"ours":2,"theirs":null,"verdict":"unknown","correction":0,"applied":false`)
+			m.run(1, "reconcile --lag 0s", "google counted more", "google counted less",
+				"google says nothing", "something else spends from project p1",
+				"to correct: 2; quotactl reconcile --apply does it")
+			m.run(0, "reconcile --lag 0s --apply", "corrected")
+			m.run(0, "reconcile --lag 0s -o json",
+				`"ours":120,"theirs":120,"verdict":"agrees","correction":0`,
+				`"ours":4,"theirs":4,"verdict":"agrees","correction":0`)
+			before := m.run(0, "log -o json")
+			m.run(0, "reconcile --lag 0s --apply")
+			if after := m.run(0, "log -o json"); after != before {
+				t.Errorf("a second run changed the log:\n%s\n%s", before, after)
+			}
+			m.run(0, "log", "google counted 120 units and the ledger 100, from ", "source=reconcile",
+				"taken_off=3")
+			m.run(0, "ledger check")
+		})
+	}
+}
+
+// What is not settled, or not known, takes nothing off.
+func TestReconcileWaits(t *testing.T) {
+	m := newMetered(t, "")
+	m.spent("default", 100)
+	m.Use(m.Yesterday(), "default", 70)
+	m.run(0, "reconcile --lag 6h --apply --days 1")
+	m.Cloud.Fault = "empty"
+	m.run(0, "reconcile --lag 0s --apply", "google says nothing")
+	m.Cloud.Fault = ""
+	m.run(0, "reconcile --lag 0s --apply", "corrected")
+}
+
+// The limits that differ are told with what to write.
+func TestReconcileLimits(t *testing.T) {
+	m := newMetered(t, "")
+	m.SetLimit("default", 20_000)
+	m.SetLimit("search_list", 0)
+	m.run(0, "reconcile", "google allows 20000 of default, and quota.yaml 10000 (24h)",
+		"write {bucket: default, units: 20000, window: day}",
+		"google allows 0 of search_list, and quota.yaml 100 (day)")
+	m.run(0, "reconcile -o json", `{"bucket":"default","window":"24h","ours":10000,"theirs":20000}`)
+	m.Cloud.Fault = "no-limits-role"
+	m.run(77, "reconcile", "Permission serviceusage.quotas.get denied",
+		"--role roles/serviceusage.serviceUsageViewer")
+}
+
+// Each thing that can be wrong is told with what to type, and has its code.
+func TestReconcileFails(t *testing.T) {
+	m := newMetered(t, "")
+	const email = "quota-reader@p1.iam.gserviceaccount.com"
+	for _, c := range []struct {
+		fault string
+		code  int
+		want  string
+	}{
+		{"no-usage-role", 77, "hint: gcloud projects add-iam-policy-binding p1 --member " +
+			"serviceAccount:" + email + " --role roles/monitoring.viewer"},
+		{"usage-disabled", 77, "hint: gcloud services enable monitoring.googleapis.com --project p1"},
+		{"limits-disabled", 77, "hint: gcloud services enable serviceusage.googleapis.com --project p1"},
+		{"503", 69, "Cloud Monitoring answered 503"},
+		{"key-deleted", 77, "the token server answered 400 invalid_grant: Invalid JWT Signature."},
+	} {
+		m.Cloud.Fault = c.fault
+		m.run(c.code, "reconcile", c.want)
+	}
+	m.Cloud.Fault = ""
+
+	m.configure("http://127.0.0.1:1/", "p1")
+	m.run(69, "reconcile", "Cloud Monitoring cannot be reached", "try again later")
+	m.ledger = "redis://127.0.0.1:1/0"
+	m.configure("http://127.0.0.1:1/", "p1")
+	m.run(69, "reconcile", "ledger cannot be reached")
+	m.ledger = "sqlite:ledger.db"
+	m.configure("http://127.0.0.1:1/", "p1")
+	must(t, os.WriteFile(m.key, []byte(`{"type": "authorized_user", "x": "SECRET"}`), 0o600))
+	if out := m.run(78, "reconcile", "is not the key of a service account"); strings.Contains(out,
+		"SECRET") {
+		t.Error(out)
+	}
+	must(t, os.Remove(m.key))
+	m.run(78, "reconcile", "service account: file "+m.key+": no such file or directory")
+	must(t, os.WriteFile(m.config, []byte("credentials: [{name: key1}]"), 0o600))
+	m.run(78, "reconcile", "credential key1 has no service_account", "hint: an API key cannot read quota")
+	must(t, os.WriteFile(m.config, []byte("credentials: [{name: key1, upstream: openai}]"), 0o600))
+	m.run(64, "reconcile", "openai is not metered by Google's own means")
+	m.run(64, "reconcile --days 4", "--days 4: must be from 1 to 3")
+	m.run(64, "reconcile --lag 7h", "--lag 7h0m0s: must be from 0s to 6h")
+}
+
+// Two credentials of one project: Google counts them together, and so does the comparison.
+func TestReconcileShared(t *testing.T) {
+	m := newMetered(t, "")
+	text, err := os.ReadFile(m.config)
+	must(t, err)
+	_, one, _ := strings.Cut(string(text), "  - name: key1\n")
+	two := string(text) + "  - name: key2\n" + one
+	must(t, os.WriteFile(m.config, []byte(two), 0o600))
+	at := m.Yesterday().UTC().Format(time.RFC3339)
+	m.run(0, "adjust --credential key1 --bucket default --units 60 --reason test --at "+at)
+	m.run(0, "adjust --credential key2 --bucket default --units 50 --reason test --at "+at)
+	m.Use(m.Yesterday(), "default", 105)
+	m.run(1, "reconcile --credential key1 --lag 0s -o json", `"shared_with":["key2"]`,
+		`"ours":110,"theirs":105,"verdict":"less","correction":-5`)
+	m.run(0, "reconcile --credential key1 --lag 0s --apply", "include [key2], of the same project")
+	m.run(0, "reconcile --credential key2 --lag 0s", "agrees")
+}

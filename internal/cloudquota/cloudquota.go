@@ -1,0 +1,208 @@
+// Package cloudquota reads what Google itself says about the quota of a project: the usage that Cloud
+// Monitoring has counted, and the limits that Service Usage knows.
+//
+// These are two calls of two APIs. Their generated clients would make the program that uses this
+// package half as large again, with gRPC and OpenTelemetry; the tests hold it against them.
+package cloudquota
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"quotabudget/internal/bounds"
+)
+
+// Client asks about one API of one project. Its fields are set once before use.
+type Client struct {
+	Account  *Account
+	Project  string // "" for the account's own
+	Service  string // the API: youtube.googleapis.com
+	Endpoint string // URL that ends in a slash, where all that is asked is answered; "" for Google
+
+	http *http.Client
+}
+
+const (
+	cloudMonitoring = "Cloud Monitoring"
+	serviceUsage    = "Service Usage"
+)
+
+// ProjectName is the ID of the project that is asked about; "" if it is not known.
+func (c *Client) ProjectName() string { return cmp.Or(c.Project, c.Account.Project) }
+
+// Usage is how many units of each metric were counted after from and up to until, both in whole
+// seconds. A metric without data is not in it, whether nothing was used or nothing is known yet.
+// Errors are an *Error, or those of ctx.
+func (c *Client) Usage(ctx context.Context, from, until time.Time) (map[string]int64, error) {
+	query := url.Values{
+		"filter": {fmt.Sprintf(`metric.type="serviceruntime.googleapis.com/quota/rate/net_usage"`+
+			` AND resource.type="consumer_quota" AND resource.label.service=%q`, c.Service)},
+		"interval.startTime":             {from.UTC().Format(time.RFC3339)},
+		"interval.endTime":               {until.UTC().Format(time.RFC3339)},
+		"aggregation.alignmentPeriod":    {fmt.Sprintf("%ds", int64(until.Sub(from).Seconds()))},
+		"aggregation.perSeriesAligner":   {"ALIGN_SUM"},
+		"aggregation.crossSeriesReducer": {"REDUCE_SUM"},
+		"aggregation.groupByFields":      {"metric.label.quota_metric"},
+	}
+	used := make(map[string]int64)
+	path := "v3/projects/" + url.PathEscape(c.ProjectName()) + "/timeSeries"
+	err := c.pages(ctx, cloudMonitoring, path, query, func(page []byte) (string, error) {
+		return addUsage(page, used)
+	})
+	return used, err
+}
+
+func addUsage(page []byte, used map[string]int64) (next string, err error) {
+	var answer struct {
+		Series []struct {
+			Metric struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metric"`
+			Points []struct {
+				Value struct {
+					Int64 int64 `json:"int64Value,string"`
+				} `json:"value"`
+			} `json:"points"`
+		} `json:"timeSeries"`
+		Next string `json:"nextPageToken"`
+	}
+	if err := json.Unmarshal(page, &answer); err != nil {
+		return "", err
+	}
+	for _, series := range answer.Series {
+		for _, p := range series.Points {
+			used[series.Metric.Labels["quota_metric"]] += p.Value.Int64
+		}
+	}
+	return answer.Next, nil
+}
+
+// Limit is what the project may use of a metric.
+type Limit struct {
+	Metric string // youtube.googleapis.com/default
+	Unit   string // 1/d/{project}, 1/min/{project}/{user}
+	Units  int64  // -1 for any number
+}
+
+// Limits are those of the API, without those that hold in one place only. Errors are an *Error, or
+// those of ctx.
+func (c *Client) Limits(ctx context.Context) ([]Limit, error) {
+	var limits []Limit
+	path := "v1beta1/projects/" + url.PathEscape(c.ProjectName()) + "/services/" +
+		url.PathEscape(c.Service) + "/consumerQuotaMetrics"
+	err := c.pages(ctx, serviceUsage, path, url.Values{}, func(page []byte) (string, error) {
+		next, some, err := parseLimits(page)
+		limits = append(limits, some...)
+		return next, err
+	})
+	return limits, err
+}
+
+func parseLimits(page []byte) (next string, limits []Limit, err error) {
+	var answer struct {
+		Metrics []struct {
+			Metric string `json:"metric"`
+			Limits []struct {
+				Unit    string `json:"unit"`
+				Buckets []struct {
+					Effective  int64             `json:"effectiveLimit,string"`
+					Dimensions map[string]string `json:"dimensions"`
+				} `json:"quotaBuckets"`
+			} `json:"consumerQuotaLimits"`
+		} `json:"metrics"`
+		Next string `json:"nextPageToken"`
+	}
+	if err := json.Unmarshal(page, &answer); err != nil {
+		return "", nil, err
+	}
+	for _, m := range answer.Metrics {
+		for _, l := range m.Limits {
+			for _, b := range l.Buckets {
+				if len(b.Dimensions) == 0 {
+					limits = append(limits, Limit{m.Metric, l.Unit, b.Effective})
+				}
+			}
+		}
+	}
+	return answer.Next, limits, nil
+}
+
+// maxPages and maxPage bound what is read.
+const (
+	maxPages = 100
+	maxPage  = 8 << 20
+)
+
+// pages asks for one page after another. read takes each, and says how the next is called.
+func (c *Client) pages(ctx context.Context, api, path string, query url.Values,
+	read func(page []byte) (next string, err error)) error {
+	for range maxPages {
+		page, err := c.get(ctx, api, path+"?"+query.Encode())
+		if err != nil {
+			return err
+		}
+		next, err := read(page)
+		if err != nil {
+			return &Error{API: api, Message: "its answer cannot be read", Kind: Other}
+		}
+		if next == "" {
+			return nil
+		}
+		query.Set("pageToken", next)
+	}
+	return &Error{API: api, Message: fmt.Sprintf("more than %d pages", maxPages), Kind: Other}
+}
+
+func (c *Client) get(ctx context.Context, api, path string) ([]byte, error) {
+	base := map[string]string{cloudMonitoring: "https://monitoring.googleapis.com/",
+		serviceUsage: "https://serviceusage.googleapis.com/"}[api]
+	tokenURL := c.Account.tokenURL
+	if c.Endpoint != "" {
+		base, tokenURL = c.Endpoint, c.Endpoint+"token"
+	}
+	if c.http == nil {
+		c.http = c.Account.client(context.WithoutCancel(ctx), tokenURL)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, away(ctx, api, err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxPage+1))
+	switch {
+	case err != nil:
+		return nil, away(ctx, api, err)
+	case len(body) > maxPage:
+		return nil, &Error{API: api, Message: "its answer is too long", Kind: Other}
+	case answer.StatusCode != http.StatusOK:
+		return nil, refusal(api, answer.StatusCode, body)
+	}
+	return body, nil
+}
+
+// away is an error of the way to an API.
+func away(ctx context.Context, api string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if e := tokenError(err); e != nil {
+		return e
+	}
+	why := err
+	if u, ok := err.(*url.Error); ok { // its URL is long and says nothing
+		why = u.Err
+	}
+	text := strings.TrimPrefix(why.Error(), "oauth2: ")
+	return &Error{API: api, Message: bounds.Plain(text), Kind: Away}
+}

@@ -1,0 +1,283 @@
+package cloudquota
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/oauth2/jwt"
+	"google.golang.org/api/monitoring/v3"
+	"google.golang.org/api/option"
+	"google.golang.org/api/serviceusage/v1beta1"
+
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+const service = "youtube.googleapis.com"
+
+// station is a stand-in with a service account, at noon of a day.
+type station struct {
+	*youtubetest.Server
+	url     string
+	account *Account
+	key     []byte
+	now     time.Time
+}
+
+func newStation(t *testing.T) *station {
+	t.Helper()
+	s := &station{Server: &youtubetest.Server{}, now: time.Now().Truncate(time.Hour)}
+	owner, key, err := youtubetest.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.key, s.Cloud = key, youtubetest.Cloud{Project: "p1", Accounts: []*youtubetest.ServiceAccount{owner}}
+	s.Now = func() time.Time { return s.now }
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.url = server.URL + "/"
+	if s.account, err = ParseAccount(key); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *station) client() *Client {
+	return &Client{Account: s.account, Service: service, Endpoint: s.url}
+}
+
+// Usage is what the upstream has metered, by metric, in so much time, as soon as it shows.
+func TestUsage(t *testing.T) {
+	s := newStation(t)
+	s.Cloud.Lag = 7 * time.Minute
+	s.Use(s.now.Add(-3*time.Hour), "default", 40)
+	s.Use(s.now.Add(-time.Hour), "default", 2)
+	s.Use(s.now.Add(-time.Hour), "search_list", 1)
+	s.Use(s.now.Add(-5*time.Minute), "default", 100)
+	usage := func(from, until time.Duration) map[string]int64 {
+		t.Helper()
+		used, err := s.client().Usage(t.Context(), s.now.Add(-from), s.now.Add(-until))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return used
+	}
+	const byDefault, search = service + "/default", service + "/search_list"
+	for _, c := range []struct {
+		from, until time.Duration
+		want        map[string]int64
+	}{
+		{4 * time.Hour, 0, map[string]int64{byDefault: 42, search: 1}},
+		{2 * time.Hour, 0, map[string]int64{byDefault: 2, search: 1}},
+		{4 * time.Hour, time.Hour, map[string]int64{byDefault: 40}},
+		{30 * time.Minute, 0, map[string]int64{}},
+	} {
+		if got := usage(c.from, c.until); !maps.Equal(got, c.want) {
+			t.Errorf("from %s to %s ago: %v, want %v", c.from, c.until, got, c.want)
+		}
+	}
+	s.now = s.now.Add(7 * time.Minute)
+	if got := usage(time.Hour-time.Minute, 0); got[byDefault] != 100 {
+		t.Errorf("seven minutes later: %v", got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	s := newStation(t)
+	s.Server.Limits, s.MinuteLimit = map[string]int64{"default": 20_000, "search_list": 0}, 300
+	got, err := s.client().Limits(t.Context())
+	want := []Limit{
+		{service + "/default", "1/d/{project}", 20_000},
+		{service + "/default", "1/min/{project}", 300},
+		{service + "/search_list", "1/d/{project}", 0},
+		{service + "/video_batch_get_stats", "1/d/{project}", 10_000},
+		{service + "/video_insert", "1/d/{project}", 100},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// The stand-in answers Google's own clients, and they make of it what we do.
+func TestAsTheGeneratedClients(t *testing.T) {
+	s := newStation(t)
+	s.Use(s.now.Add(-time.Hour), "default", 42)
+	s.Use(s.now.Add(-time.Hour), "video_insert", 3)
+	ctx, from := t.Context(), s.now.Add(-2*time.Hour)
+	config := jwt.Config{Email: s.account.Email, PrivateKey: []byte(s.account.key), Scopes: scopes,
+		TokenURL: s.url + "token"}
+	options := []option.ClientOption{option.WithHTTPClient(config.Client(ctx)), option.WithEndpoint(s.url)}
+
+	metrics, err := monitoring.NewService(ctx, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := map[string]int64{}
+	err = metrics.Projects.TimeSeries.List("projects/p1").
+		Filter(`metric.type="serviceruntime.googleapis.com/quota/rate/net_usage" AND `+
+			`resource.type="consumer_quota" AND resource.label.service="youtube.googleapis.com"`).
+		IntervalStartTime(from.UTC().Format(time.RFC3339)).
+		IntervalEndTime(s.now.UTC().Format(time.RFC3339)).
+		AggregationAlignmentPeriod("7200s").AggregationPerSeriesAligner("ALIGN_SUM").
+		AggregationCrossSeriesReducer("REDUCE_SUM").
+		AggregationGroupByFields("metric.label.quota_metric").
+		Pages(ctx, func(page *monitoring.ListTimeSeriesResponse) error {
+			for _, series := range page.TimeSeries {
+				theirs[series.Metric.Labels["quota_metric"]] += *series.Points[0].Value.Int64Value
+			}
+			return nil
+		})
+	ours, err2 := s.client().Usage(ctx, from, s.now)
+	if err := errors.Join(err, err2); err != nil || !maps.Equal(ours, theirs) || len(ours) != 2 {
+		t.Errorf("ours %v, theirs %v, %v", ours, theirs, err)
+	}
+
+	usage, err := serviceusage.NewService(ctx, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := usage.Services.ConsumerQuotaMetrics.List("projects/p1/services/" + service).Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limits []Limit
+	for _, m := range answer.Metrics {
+		for _, l := range m.ConsumerQuotaLimits {
+			limits = append(limits, Limit{m.Metric, l.Unit, l.QuotaBuckets[0].EffectiveLimit})
+		}
+	}
+	if got, err := s.client().Limits(ctx); err != nil || !slices.Equal(got, limits) {
+		t.Errorf("ours %v, theirs %v, %v", got, limits, err)
+	}
+}
+
+// Each refusal is told by what is to be done about it.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		fault  string
+		kind   Kind
+		limits bool // are still answered
+		role   string
+	}{
+		{"no-usage-role", NotAllowed, true, "roles/monitoring.viewer"},
+		{"usage-disabled", Disabled, true, ""},
+		{"503", Away, false, ""},
+		{"key-deleted", BadKey, false, ""},
+	} {
+		s := newStation(t)
+		s.Cloud.Fault = c.fault
+		_, err := s.client().Usage(t.Context(), s.now.Add(-time.Hour), s.now)
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Kind != c.kind || c.role != "" && e.Role() != c.role {
+			t.Errorf("%s: %#v", c.fault, err)
+		}
+		if _, err := s.client().Limits(t.Context()); (err == nil) != c.limits {
+			t.Errorf("%s: limits: %v", c.fault, err)
+		}
+	}
+	for fault, kind := range map[string]Kind{"no-limits-role": NotAllowed, "limits-disabled": Disabled} {
+		s := newStation(t)
+		s.Cloud.Fault = fault
+		_, err := s.client().Limits(t.Context())
+		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != kind ||
+			e.Role() != "roles/serviceusage.serviceUsageViewer" ||
+			e.Host() != "serviceusage.googleapis.com" {
+			t.Errorf("%s: %#v", fault, err)
+		}
+	}
+}
+
+// The key of another account, a project that is not ours, a server that is away.
+func TestRefused(t *testing.T) {
+	s, other := newStation(t), newStation(t)
+	ask := func(c *Client) *Error {
+		_, err := c.Limits(t.Context())
+		e, _ := errors.AsType[*Error](err)
+		if e == nil {
+			t.Fatalf("%v", err)
+		}
+		return e
+	}
+	c := s.client()
+	c.Account = other.account // of the same name, with another key
+	if e := ask(c); e.Kind != BadKey || e.Message != "Invalid JWT Signature." {
+		t.Errorf("another key: %v", e)
+	}
+	c = s.client()
+	c.Project = "p2"
+	if e := ask(c); e.Kind != NotAllowed {
+		t.Errorf("another project: %v", e)
+	}
+	c = s.client()
+	c.Endpoint = "http://127.0.0.1:1/"
+	if e := ask(c); e.Kind != Away || !strings.Contains(e.Error(), "cannot be reached") {
+		t.Errorf("nobody listens: %v", e)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.client().Limits(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// A redirect is not followed: the token goes nowhere else.
+func TestTokenStays(t *testing.T) {
+	s := newStation(t)
+	var seen []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			s.ServeHTTP(w, r)
+			return
+		}
+		http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+	}))
+	defer front.Close()
+	c := s.client()
+	c.Endpoint = front.URL + "/"
+	if _, err := c.Limits(t.Context()); err == nil || len(seen) > 0 {
+		t.Errorf("%v; elsewhere saw %q", err, seen)
+	}
+}
+
+// What is no key is refused without being repeated.
+func TestParseAccount(t *testing.T) {
+	s := newStation(t)
+	if got := s.account.String(); got != "quota-reader@p1.iam.gserviceaccount.com" ||
+		s.account.Project != "p1" {
+		t.Errorf("%s of %s", got, s.account.Project)
+	}
+	change := func(name, value string) string {
+		var fields map[string]string
+		if err := json.Unmarshal(s.key, &fields); err != nil {
+			t.Fatal(err)
+		}
+		fields[name] = value
+		text, _ := json.Marshal(fields)
+		return string(text)
+	}
+	for name, text := range map[string]string{
+		"empty": "", "an API key": "AIzaSyC-SECRET-SECRET", "a list": "[]",
+		"a user":          change("type", "authorized_user"),
+		"no email":        change("client_email", ""),
+		"no key":          change("private_key", ""),
+		"no PEM":          change("private_key", "SECRET"),
+		"a broken key":    change("private_key", "-----BEGIN PRIVATE KEY-----\nU0VDUkVU\n-----END PRIVATE KEY-----\n"),
+		"another scheme":  change("token_uri", "http://SECRET.example.org/token"),
+		"a file protocol": change("token_uri", "file:///SECRET"),
+	} {
+		if a, err := ParseAccount([]byte(text)); err == nil || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: %v, %v", name, a, err)
+		}
+	}
+}

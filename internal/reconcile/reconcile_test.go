@@ -1,0 +1,103 @@
+package reconcile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+func pacific(t *testing.T) quota.Window {
+	t.Helper()
+	w, err := quota.ParseWindow("day", "America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// The days are the upstream's, also when the clocks change, and end where its meter can be by now.
+func TestDays(t *testing.T) {
+	for _, c := range []struct {
+		name, now string
+		n         int
+		lag, kept time.Duration
+		want      string // begin, hours of the day, until, settled
+	}{
+		{"summer", "2026-06-02T12:00:30Z", 2, 15 * time.Minute, 72 * time.Hour,
+			"06-01T07:00 24h to 06-02T07:00 settled; 06-02T07:00 24h to 06-02T11:45"},
+		{"23 hours", "2026-03-09T12:00:00Z", 2, 15 * time.Minute, 72 * time.Hour,
+			"03-08T08:00 23h to 03-09T07:00 settled; 03-09T07:00 24h to 03-09T11:45"},
+		{"25 hours", "2026-11-02T12:00:00Z", 2, 15 * time.Minute, 72 * time.Hour,
+			"11-01T07:00 25h to 11-02T08:00 settled; 11-02T08:00 24h to 11-02T11:45"},
+		{"not settled", "2026-06-02T07:59:59Z", 2, 15 * time.Minute, 72 * time.Hour,
+			"06-01T07:00 24h to 06-02T07:00; 06-02T07:00 24h to 06-02T07:44"},
+		{"settled", "2026-06-02T08:00:00Z", 2, 15 * time.Minute, 72 * time.Hour,
+			"06-01T07:00 24h to 06-02T07:00 settled; 06-02T07:00 24h to 06-02T07:45"},
+		{"today is too young", "2026-06-02T07:10:00Z", 2, 15 * time.Minute, 72 * time.Hour,
+			"06-01T07:00 24h to 06-02T06:55"},
+		{"its first minute", "2026-06-02T07:16:00Z", 1, 15 * time.Minute, 72 * time.Hour,
+			"06-02T07:00 24h to 06-02T07:01"},
+		{"a meter that is never late", "2026-06-02T07:00:00Z", 2, 0, 72 * time.Hour,
+			"06-01T07:00 24h to 06-02T07:00 settled"},
+		{"whole days alone", "2026-06-04T06:59:59Z", 3, 0, 72 * time.Hour,
+			"06-01T07:00 24h to 06-02T07:00 settled; 06-02T07:00 24h to 06-03T07:00 settled; " +
+				"06-03T07:00 24h to 06-04T06:59"},
+		{"no part of a day", "2026-11-03T07:59:59Z", 3, 0, 72 * time.Hour,
+			"11-01T07:00 25h to 11-02T08:00 settled; 11-02T08:00 24h to 11-03T07:59"},
+	} {
+		now, err := time.Parse(time.RFC3339, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range (Meter{Lag: c.lag}).Days(pacific(t), now, c.n, c.kept) {
+			text := fmt.Sprintf("%s %.0fh to %s", d.Begin.UTC().Format("01-02T15:04"),
+				d.End.Sub(d.Begin).Hours(), d.Until.UTC().Format("01-02T15:04"))
+			if d.Settled {
+				text += " settled"
+			}
+			got = append(got, text)
+		}
+		if all := strings.Join(got, "; "); all != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, all, c.want)
+		}
+	}
+}
+
+// A day meets the next one: no entry is in both, or in none.
+func TestSpan(t *testing.T) {
+	now := time.Date(2026, 6, 2, 12, 0, 0, 0, time.UTC)
+	days := Meter{}.Days(pacific(t), now, 2, 72*time.Hour)
+	_, until := days[0].Span()
+	after, _ := days[1].Span()
+	if !until.Equal(after) || !after.Equal(days[1].Begin.Add(-time.Microsecond)) {
+		t.Errorf("one ends with %s, the next begins after %s", until, after)
+	}
+}
+
+// Less is believed of a day that is settled, and never where the meter says nothing.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		settled      bool
+		ours, theirs int64
+		known        bool
+		want         Verdict
+		correction   int64
+	}{
+		{true, 100, 100, true, Agrees, 0}, {false, 100, 100, true, Agrees, 0},
+		{true, 100, 120, true, More, 20}, {false, 100, 120, true, More, 20},
+		{true, 0, 20, true, More, 20},
+		{true, 100, 70, true, Less, -30}, {false, 100, 70, true, Waiting, 0},
+		{true, 100, 0, true, Less, -100},
+		{true, 100, 0, false, Unknown, 0}, {false, 100, 0, false, Waiting, 0},
+		{true, 0, 0, false, Agrees, 0}, {false, 0, 0, false, Agrees, 0},
+	} {
+		v, correction := Day{Settled: c.settled}.Judge(c.ours, c.theirs, c.known)
+		if v != c.want || correction != c.correction {
+			t.Errorf("%+v: %s, %d", c, v, correction)
+		}
+	}
+}
