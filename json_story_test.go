@@ -111,6 +111,7 @@ ingestor once
 ingestor purge --older-than 30d
 sqlite3 UPDATE buckets SET total = total + 7
 quotactl ledger check
+quotactl doctor
 `), " ", "\x00"))
 
 // playJSON runs the story and gathers what is printed, by the sections of the page.

@@ -78,6 +78,7 @@ serve: catalog config limit limit/caller limit/guard quota regions report serve/
 picture: plan
 freshness:
 config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile
+doctor: config costs ledger ledger/redisledger quota report sqlite
 cli: config costs ledger quota report spell sqlite version youtube/fault
 cli/clitest:
 deploy:

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -61,14 +62,23 @@ func (s Secret) Advice() string {
 	return "name the variable or the file that holds the key"
 }
 
+// Exposed reports whether other users can read the key's file, and its mode.
+func (s Secret) Exposed() (fs.FileMode, bool) {
+	if s.File == "" || s.underSystemd() {
+		return 0, false
+	}
+	info, err := os.Stat(s.File)
+	if err != nil {
+		return 0, false
+	}
+	return info.Mode().Perm(), info.Mode().Perm()&0o077 != 0
+}
+
 // WarnExposed logs a warning if other users can read the key's file.
 func (s Secret) WarnExposed(log *slog.Logger) {
-	if s.File == "" || s.underSystemd() {
-		return
-	}
-	if info, err := os.Stat(s.File); err == nil && info.Mode().Perm()&0o077 != 0 {
+	if mode, exposed := s.Exposed(); exposed {
 		log.Warn("other users can read the API key file: chmod 600 it",
-			"file", s.File, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+			"file", s.File, "mode", fmt.Sprintf("%04o", mode))
 	}
 }
 

@@ -3,6 +3,7 @@ package sqliteledger
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -219,6 +220,21 @@ func TestLockedTooLong(t *testing.T) {
 			t.Errorf("reading waits for nobody: %v", err)
 		}
 	})
+}
+
+// A connection that stays open keeps its locks, and the log is not folded into the file.
+func TestCloseLetsGoOfTheFile(t *testing.T) {
+	path := file(t)
+	l := open(t, path)
+	if _, err := l.Charge(t.Context(), aCharge(1, day(10))); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the log is still there: %v", err)
+	}
 }
 
 func TestCloseWaitsForTheQueue(t *testing.T) {

@@ -79,12 +79,11 @@ func (l *Ledger) prepare(ctx context.Context) (err error) {
 // Close turns away newcomers, waits for the answers to those that are queued, and closes the file.
 func (l *Ledger) Close() error {
 	l.queue.close()
-	var err error
+	err := l.writing.close()
 	if l.conn != nil {
-		err = l.conn.Close()
-	}
-	if errors.Is(err, sql.ErrConnDone) { // closed before
-		err = nil
+		if done := l.conn.Close(); !errors.Is(done, sql.ErrConnDone) { // closed before
+			err = errors.Join(err, done)
+		}
 	}
 	return errors.Join(err, l.db.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -33,11 +34,20 @@ func prepare(ctx context.Context, on preparer) (statements, error) {
 	for name, text := range texts {
 		stmt, err := on.PrepareContext(ctx, text)
 		if err != nil {
-			return nil, fmt.Errorf("statement %s: %w", name, err)
+			return prepared, fmt.Errorf("statement %s: %w", name, err)
 		}
 		prepared[name] = stmt
 	}
 	return prepared, nil
+}
+
+// close lets go of statements that were prepared on a *sql.Conn: nobody else does, and a connection
+// with open statements stays open, with its locks.
+func (s statements) close() (err error) {
+	for _, stmt := range s {
+		err = errors.Join(err, stmt.Close())
+	}
+	return err
 }
 
 // readStatements takes the files apart. Nothing may follow a statement, or the driver would parse

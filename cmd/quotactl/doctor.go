@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/doctor"
+)
+
+// Exit codes of doctor.
+const (
+	exitWarnings = 1
+	exitErrors   = 2
+)
+
+func (a *app) doctor() *cobra.Command {
+	var o doctor.Options
+	var free int64
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what will go wrong, and say what to do about it",
+		Long: `doctor looks at the ledger and at the server or file that keeps it, at clocks, keys,
+limits, price lists and the schedule, and lists what will go wrong: what it found, what comes of it,
+and what to type.
+
+An error keeps charges from being decided, or lets more be spent than was meant. A warning will be
+one some day, or may not be what was meant. It charges nothing. On Redis it writes one key, which
+expires at once, to find out what its user may do.
+
+It exits with 0 if nothing is wrong, 1 if there are warnings, 2 if there are errors.`,
+		Example: `  quotactl doctor
+  quotactl doctor --min-free 2048 -o json`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if free < 0 || o.Days < 1 || o.Days > 31 {
+				return cli.Usagef("--min-free is 0 or more, and --days is 1 to 31")
+			}
+			o.MinFree = free << 20
+			r, err := a.examine(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			return a.diagnosed(r)
+		},
+	}
+	c.Flags().Int64Var(&free, "min-free", 256,
+		"warn if less `MiB` are free on the disk of a ledger in a file")
+	c.Flags().IntVar(&o.Days, "days", 2, "plan the schedule for so many days")
+	return c
+}
+
+// examine reports a configuration that cannot be read as findings, too.
+func (a *app) examine(ctx context.Context, o doctor.Options) (doctor.Result, error) {
+	cfg, err := a.Load(ctx)
+	if invalid, ok := errors.AsType[*config.Error](err); ok {
+		return doctor.Unreadable(invalid), nil
+	}
+	if err != nil {
+		return doctor.Result{}, err
+	}
+	if a.Credential != "" {
+		chosen, err := a.Chosen(cfg)
+		if err != nil {
+			return doctor.Result{}, err
+		}
+		cfg.Credentials = []config.Credential{chosen}
+	}
+	return doctor.Examine(ctx, cfg, o)
+}
+
+func (a *app) diagnosed(r doctor.Result) error {
+	err := a.Print(r, func() error {
+		s := a.Screen()
+		var err error
+		for _, f := range r.Findings {
+			err = cmp.Or(err, s.Say("%s: %s: %s  [%s]\n  why: %s\n  do:  %s\n", f.Level,
+				cli.Plain(f.About), cli.Plain(f.What), f.Check, f.Why, f.Do))
+		}
+		for _, fact := range r.Facts {
+			err = cmp.Or(err, s.Say("%s\n", fact))
+		}
+		if r.OK {
+			err = cmp.Or(err, s.Say("nothing is wrong\n"))
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case r.Worst() == doctor.Error:
+		return &cli.Coded{Code: exitErrors}
+	case r.Worst() == doctor.Warning:
+		return &cli.Coded{Code: exitWarnings}
+	}
+	return nil
+}

@@ -1,0 +1,303 @@
+package doctor_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/doctor"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/quota"
+)
+
+// plant is a setup with one fault, or none: a quota.yaml, the environment, and a ledger.
+type plant struct {
+	dir     string
+	yaml    string // after the line of the ledger
+	ledger  string // URL; "" for a file in dir
+	options doctor.Options
+}
+
+const healthy = `
+credentials:
+  - name: default
+    api_key: {file: key}
+`
+
+func newPlant(t *testing.T) *plant {
+	t.Helper()
+	p := &plant{dir: t.TempDir(), yaml: healthy, options: doctor.Options{Days: 2}}
+	p.write(t, "key", "AIza-of-nobody", 0o600)
+	return p
+}
+
+func (p *plant) write(t *testing.T, name, text string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(p.dir, name)
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (p *plant) file() string { return filepath.Join(p.dir, "ledger.db") }
+
+// examine does what the command does.
+func (p *plant) examine(t *testing.T) doctor.Result {
+	t.Helper()
+	if p.ledger == "" {
+		p.ledger = "sqlite://" + p.file()
+	}
+	path := p.write(t, "quota.yaml", "ledger: "+p.ledger+p.yaml, 0o600)
+	cfg, err := config.Load(t.Context(), path, func(name string) string {
+		return map[string]string{"QUOTA_STATE_DIR": p.dir}[name]
+	})
+	if invalid, ok := err.(*config.Error); ok {
+		return doctor.Unreadable(invalid)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := doctor.Examine(t.Context(), cfg, p.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestHealthy(t *testing.T) {
+	t.Parallel()
+	for name, url := range map[string]string{
+		"sqlite": "",
+		"redis":  redistest.Start(t, redistest.Options{AOF: true}).URL(),
+	} {
+		p := newPlant(t)
+		p.ledger = url
+		r := p.examine(t)
+		if !r.OK || len(r.Findings) > 0 || r.Worst() != "" || len(r.Facts) != 1 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// do runs a command on a server, as its administrator.
+func do(t *testing.T, s *redistest.Server, command ...any) {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.Addr})
+	defer c.Close()
+	if err := c.Do(t.Context(), command...).Err(); err != nil {
+		t.Fatal(command, err)
+	}
+}
+
+// onRedis plants a fault in a server that would be fine without.
+func onRedis(fault func(*testing.T, *plant, *redistest.Server)) func(*testing.T, *plant) {
+	return func(t *testing.T, p *plant) {
+		s := redistest.Start(t, redistest.Options{AOF: true})
+		p.ledger = s.URL()
+		fault(t, p, s)
+	}
+}
+
+// redisDoes plants a fault by one command to the server.
+func redisDoes(command string) func(*testing.T, *plant) {
+	return onRedis(func(t *testing.T, _ *plant, s *redistest.Server) {
+		var words []any
+		for _, w := range strings.Fields(command) {
+			words = append(words, w)
+		}
+		do(t, s, words...)
+	})
+}
+
+// charge records 10 units by a ledger whose clock is so far ahead.
+func charge(t *testing.T, p *plant, ahead time.Duration) {
+	t.Helper()
+	l, err := sqliteledger.Open(t.Context(), p.file())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Now = func() time.Time { return time.Now().Add(ahead) }
+	limits := []quota.Limit{{Bucket: "default", Units: 100, Window: quota.Sliding(time.Hour)}}
+	d, err := l.Charge(t.Context(), quota.Charge{Credential: "default", ID: "1", Limits: limits,
+		Costs: []quota.Cost{{Bucket: "default", Units: 10}}})
+	if err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+}
+
+func exec(t *testing.T, p *plant, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", p.file())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func says(yaml string) func(*testing.T, *plant) {
+	return func(_ *testing.T, p *plant) { p.yaml = yaml }
+}
+
+// faults are setups with one fault each, by the check that must find it.
+var faults = []struct {
+	check string
+	level doctor.Level
+	plant func(*testing.T, *plant)
+}{
+	{"config", doctor.Error, says("\ncredentials: [{name: a, modus: enforce}]\n")},
+	{"ledger", doctor.Error, func(t *testing.T, p *plant) {
+		s := redistest.Start(t, redistest.Options{})
+		s.Kill()
+		p.ledger = s.URL()
+	}},
+	{"ledger", doctor.Error, func(t *testing.T, p *plant) {
+		p.write(t, "ledger.db", strings.Repeat("no database ", 100), 0o600)
+	}},
+	{"redis-role", doctor.Error, onRedis(func(t *testing.T, p *plant, s *redistest.Server) {
+		host, port, _ := strings.Cut(s.Addr, ":")
+		replica := redistest.Start(t, redistest.Options{AOF: true, Args: []string{
+			"--replicaof", host, port}})
+		p.ledger = replica.URL()
+	})},
+	{"redis-eviction", doctor.Error, onRedis(
+		func(t *testing.T, _ *plant, s *redistest.Server) {
+			do(t, s, "config", "set", "maxmemory", "1gb")
+			do(t, s, "config", "set", "maxmemory-policy", "allkeys-lru")
+		})},
+	{"redis-eviction", doctor.Warning, redisDoes("config set maxmemory-policy volatile-ttl")},
+	{"redis-memory", doctor.Warning, redisDoes("config set maxmemory 1100kb")},
+	{"redis-persistence", doctor.Warning, redisDoes("config set appendonly no")},
+	{"redis-fsync", doctor.Warning, redisDoes("config set appendfsync no")},
+	{"redis-replicas", doctor.Warning, onRedis(
+		func(t *testing.T, _ *plant, s *redistest.Server) {
+			host, port, _ := strings.Cut(s.Addr, ":")
+			redistest.Start(t, redistest.Options{Args: []string{"--replicaof", host, port}})
+			c := redis.NewClient(&redis.Options{Addr: s.Addr})
+			defer c.Close()
+			for !strings.Contains(c.Info(t.Context(), "replication").Val(), "connected_slaves:1") {
+				if t.Context().Err() != nil {
+					t.Fatal("no replica came")
+				}
+			}
+		})},
+	{"redis-rights", doctor.Error, onRedis(func(t *testing.T, p *plant, s *redistest.Server) {
+		do(t, s, "acl", "setuser", "q", "on", ">pw", "~quota:*", "+@all", "-zadd", "-hset", "-scan")
+		p.ledger = strings.Replace(s.URL(), "redis://", "redis://q:pw@", 1)
+	})},
+	{"clock", doctor.Warning, func(t *testing.T, p *plant) {
+		s := redistest.Start(t, redistest.Options{AOF: true, Clock: true})
+		s.SetNow(t, time.Now().Add(-time.Minute))
+		p.ledger = s.URL()
+	}},
+	{"clock-entries", doctor.Error, func(t *testing.T, p *plant) { charge(t, p, 48*time.Hour) }},
+	{"entries", doctor.Error, func(t *testing.T, p *plant) {
+		charge(t, p, 0)
+		exec(t, p, "UPDATE entries SET units = units + 1")
+	}},
+	{"suspension", doctor.Warning, func(t *testing.T, p *plant) {
+		charge(t, p, 0)
+		l, err := sqliteledger.Open(t.Context(), p.file())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		err = l.Suspend(context.Background(), "default", "default", time.Now().Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}},
+	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) {
+		charge(t, p, 0)
+		if err := os.Chmod(p.file(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}},
+	{"sqlite-journal", doctor.Warning, func(t *testing.T, p *plant) {
+		charge(t, p, 0)
+		exec(t, p, "PRAGMA journal_mode = delete")
+	}},
+	{"disk", doctor.Warning, func(_ *testing.T, p *plant) { p.options.MinFree = 1 << 60 }},
+	{"key-missing", doctor.Error, says("\ncredentials: [{name: a, api_key: {file: none}}]\n")},
+	{"key-exposed", doctor.Warning, func(t *testing.T, p *plant) {
+		p.write(t, "key", "AIza-of-nobody", 0o644)
+	}},
+	{"key-shared", doctor.Warning, says(healthy + "  - {name: b, api_key: {file: key}}\n" +
+		"ingest: {credential: b}\n")},
+	{"endpoint", doctor.Warning, says(healthy + "youtube: {endpoint: 'http://127.0.0.1:1/'}\n")},
+	{"observe", doctor.Warning, says(healthy + "    mode: observe\n")},
+	{"limit-default", doctor.Warning, says(healthy +
+		"    limits: [{bucket: default, units: 1000000, window: 24h}]\n")},
+	{"limit-headroom", doctor.Warning, says(healthy +
+		"    limits: [{bucket: default, units: 9000, headroom: 9000, window: 24h}]\n" +
+		"ingest: {regions: [US], schedule: '0 0 1 1 *'}\n")},
+	{"schedule", doctor.Warning, says(healthy +
+		"    limits: [{bucket: default, units: 50, window: 24h}]\n")},
+	{"price-age", doctor.Warning, func(t *testing.T, p *plant) {
+		text, err := os.ReadFile("../../costs/youtube.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		old := strings.NewReplacer("date: 2026", "date: 2021", "date: 2025", "date: 2020")
+		p.write(t, "old.yaml", old.Replace(string(text)), 0o600)
+		p.yaml += "costs: {file: old.yaml}\n"
+	}},
+	{"price-methods", doctor.Warning, func(t *testing.T, p *plant) {
+		text, err := os.ReadFile("../../costs/youtube.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kept []string
+		for line := range strings.Lines(string(text)) {
+			if !strings.Contains(line, "youtube.captions.list:") {
+				kept = append(kept, line)
+			}
+		}
+		p.write(t, "short.yaml", strings.Join(kept, ""), 0o600)
+		p.yaml += "costs: {file: short.yaml}\n"
+	}},
+}
+
+// Every planted fault is found, at its level, and nothing else is.
+func TestFaults(t *testing.T) {
+	for i, f := range faults {
+		t.Run(fmt.Sprint(i+1, " ", f.check), func(t *testing.T) {
+			t.Parallel()
+			p := newPlant(t)
+			f.plant(t, p)
+			r := p.examine(t)
+			var found []string
+			for _, got := range r.Findings {
+				found = append(found, fmt.Sprint(got.Check, " ", got.Level))
+				if got.About == "" || got.What == "" || got.Why == "" || got.Do == "" {
+					t.Errorf("says too little: %+v", got)
+				}
+				if strings.Contains(fmt.Sprint(got), "AIza-of-nobody") {
+					t.Errorf("shows the key: %+v", got)
+				}
+			}
+			found = slices.Compact(found)
+			want := []string{fmt.Sprint(f.check, " ", f.level)}
+			if !slices.Equal(found, want) || r.OK || r.Worst() != f.level {
+				t.Errorf("found %v, want %v: %+v", found, want, r.Findings)
+			}
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package doctor
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotabudget/internal/ledger/redisledger"
+)
+
+const (
+	slow      = 20 * time.Millisecond // for a round trip: a charge is one, and a page waits for it
+	clockSlip = 2 * time.Second       // between this host and the server
+)
+
+// redis adds what is wrong with a server.
+func (e *exam) redis(f redisledger.Facts) {
+	e.Facts = append(e.Facts, redisFact(f))
+	about := "redis " + f.Address
+	add := func(level Level, check, what, why, do string) {
+		e.add(Finding{level, check, about, what, why, do})
+	}
+	if major, _, _ := strings.Cut(f.Version, "."); major != "" {
+		if n, err := strconv.Atoi(major); err == nil && n < 5 {
+			add(Error, "redis-version", "Redis "+f.Version+" is too old",
+				"its scripts cannot read the time and then write", "install Redis 5 or newer")
+		}
+	}
+	if f.Role == "slave" && f.Cluster == "" {
+		add(Error, "redis-role", "it is a replica", "a replica records nothing",
+			"name the primary in the ledger's URL, or its Sentinels: "+
+				"redis+sentinel://host:26379/master")
+	}
+	if f.Cluster != "" && f.Cluster != "ok" {
+		add(Error, "redis-cluster", "the cluster's state is "+f.Cluster+
+			": some slots are served by nobody", "credentials in these slots can spend nothing",
+			"redis-cli --cluster check "+f.Address)
+	}
+	if f.WriteError != "" {
+		add(Error, "redis-writing", f.WriteError, "Redis refuses to write until that is over, "+
+			"or a crash forgets what it could not save",
+			"look at its log and its disk; then: redis-cli bgsave")
+	}
+	e.redisMemory(f, add)
+	e.redisDurability(f, add)
+	e.redisAccess(f, add)
+	if f.Clock.Abs() > clockSlip {
+		add(Warning, "clock", fmt.Sprintf("its clock is %s %s this host's", f.Clock.Abs().Round(
+			time.Second), map[bool]string{true: "ahead of", false: "behind"}[f.Clock > 0]),
+			"windows of the calendar turn by its clock, and the upstream's by the true time",
+			"find out which is wrong (timedatectl), and set it by NTP")
+	}
+	if f.Trip > slow {
+		add(Warning, "ledger-speed", fmt.Sprintf("it answers in %s at best", f.Trip.Round(
+			time.Millisecond)), "every charge waits for one answer", "use a server that is nearer")
+	}
+}
+
+type adder func(level Level, check, what, why, do string)
+
+func (e *exam) redisMemory(f redisledger.Facts, add adder) {
+	evicts := f.Policy != "" && f.Policy != "noeviction"
+	switch {
+	case evicts && f.MaxMemory > 0:
+		add(Error, "redis-eviction", "it evicts keys when memory is short (maxmemory-policy "+
+			f.Policy+")", "what was spent would be forgotten, so the ledger is not opened there",
+			"redis-cli config set maxmemory-policy noeviction; and in redis.conf")
+	case evicts:
+		add(Warning, "redis-eviction", "it would evict keys if maxmemory were set "+
+			"(maxmemory-policy "+f.Policy+")", "what was spent would be forgotten",
+			"redis-cli config set maxmemory-policy noeviction; and in redis.conf")
+	}
+	if f.MaxMemory > 0 && f.Memory > f.MaxMemory/100*80 {
+		add(Warning, "redis-memory", fmt.Sprintf("%d %% of its maxmemory is used",
+			f.Memory*100/f.MaxMemory), "once it is full, every charge is denied",
+			"raise maxmemory, or move other data to another server")
+	}
+}
+
+func (e *exam) redisDurability(f redisledger.Facts, add adder) {
+	switch {
+	case f.Version != "" && !f.AOF:
+		add(Warning, "redis-persistence", fmt.Sprintf(
+			"it keeps no append-only file; %d changes are in no snapshot", f.Unsaved),
+			"a crash forgets what was spent since the last snapshot, and it can be spent again",
+			"redis-cli config set appendonly yes; and in redis.conf")
+	case f.AOF && f.Fsync == "no":
+		add(Warning, "redis-fsync", "it leaves the append-only file to the system (appendfsync no)",
+			"a crash of the machine forgets up to half a minute of charges",
+			"redis-cli config set appendfsync everysec; and in redis.conf")
+	}
+	if f.Replicas > 0 && f.MinReplicas == 0 {
+		add(Warning, "redis-replicas", fmt.Sprintf("it has %d replicas and accepts writes without "+
+			"them (min-replicas-to-write 0)", f.Replicas), "cut off from them it accepts charges "+
+			"that a failover forgets",
+			"redis-cli config set min-replicas-to-write 1; and in redis.conf")
+	}
+}
+
+func (e *exam) redisAccess(f redisledger.Facts, add adder) {
+	if len(f.Lacks) > 0 {
+		add(Error, "redis-rights", "its ACL does not let this user call "+
+			strings.Join(f.Lacks, ", "), "what needs these commands fails",
+			redisledger.RightsLine(f.Cluster != ""))
+	}
+	host, _, _ := net.SplitHostPort(f.Address)
+	if local(host) {
+		return
+	}
+	switch {
+	case !f.Password:
+		add(Warning, "redis-access", "no password is needed",
+			"whoever reaches it can change what was spent", redisledger.RightsLine(f.Cluster != ""))
+	case !f.TLS:
+		add(Warning, "redis-access", "the password crosses the network in the clear",
+			"whoever listens can change what was spent", "use TLS: rediss:// (docs/redis.md)")
+	}
+}
+
+// local reports whether a host is this one.
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func redisFact(f redisledger.Facts) string {
+	fact := fmt.Sprintf("ledger: Redis %s on %s answers in %s", f.Version, f.Address,
+		f.Trip.Round(10*time.Microsecond))
+	switch {
+	case f.AOF && f.Fsync == "always":
+		fact += "; a crash forgets nothing"
+	case f.AOF && f.Fsync == "everysec":
+		fact += "; a crash of the machine forgets up to two seconds of charges"
+	}
+	if len(f.Hidden) > 0 {
+		fact += "; not asked, for want of rights: " + strings.Join(f.Hidden, ", ")
+	}
+	return fact
+}

@@ -1,0 +1,187 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+)
+
+// keys looks at the API keys of the credentials. What a key is appears nowhere.
+func (e *exam) keys() {
+	owners := make(map[string]string) // by key
+	for _, c := range e.Config.Credentials {
+		about := "credential " + c.Name
+		if mode, exposed := c.APIKey.Exposed(); exposed {
+			e.add(Finding{Warning, "key-exposed", about,
+				fmt.Sprintf("other users can read %s (mode %04o)", c.APIKey.File, mode),
+				"whoever has the key spends its quota", "chmod 600 " + c.APIKey.File})
+		}
+		key, err := c.APIKey.Key()
+		switch {
+		case err != nil:
+			e.add(Finding{Error, "key-missing", about, err.Error(), "it cannot fetch anything",
+				"put the key there, or name its place: api_key: {file: path}"})
+		case owners[key] != "":
+			e.add(Finding{Warning, "key-shared", about, "it has the same API key as " + owners[key],
+				"the upstream has one quota for both, and each is counted as if it had its own",
+				"make one credential of them"})
+		default:
+			owners[key] = c.Name
+		}
+	}
+}
+
+// endpoints notices upstreams that are stand-ins.
+func (e *exam) endpoints() {
+	var seen []string
+	for _, c := range e.Config.Credentials {
+		endpoint := e.Config.Endpoint(c.Upstream)
+		u, err := url.Parse(endpoint)
+		if err != nil || !local(u.Hostname()) || slices.Contains(seen, endpoint) {
+			continue
+		}
+		seen = append(seen, endpoint)
+		e.add(Finding{Warning, "endpoint", "upstream " + c.Upstream, "its endpoint is " + endpoint +
+			", on this machine", "a stand-in answers instead of the upstream",
+			"once you are done with it, remove endpoint from quota.yaml"})
+	}
+}
+
+// limits compares the limits with what the upstream gives by default.
+func (e *exam) limits() {
+	for _, c := range e.Config.Credentials {
+		if c.Observe {
+			e.add(Finding{Warning, "observe", "credential " + c.Name, "its mode is observe",
+				"what its limits would deny is allowed",
+				"mode: enforce, when you have seen enough"})
+		}
+		t := e.Config.Table(c)
+		for _, l := range c.Limits {
+			e.limit(c, l, t)
+		}
+	}
+}
+
+func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table) {
+	about := fmt.Sprintf("limit %s of %s", l.Name(), c.Name)
+	b, ok := t.Bucket(l.Bucket)
+	if ok && b.Daily > 0 && l.Units > b.Daily && l.Window.Longest() <= 25*time.Hour {
+		e.add(Finding{Warning, "limit-default", about, fmt.Sprintf(
+			"it allows %d units, and a new account is given %d a day", l.Units, b.Daily),
+			"what the upstream does not give is refused by it, and billed",
+			"look up what your account is given; if it is less, lower units in quota.yaml"})
+	}
+	if l.Units > 0 && l.Headroom >= l.Units {
+		e.add(Finding{Warning, "limit-headroom", about, "its headroom is all of it",
+			"scheduled work gets nothing", "lower headroom in quota.yaml"})
+	}
+}
+
+// staleAfter is how old the figures of a price list may be: upstreams change theirs about once a
+// year.
+const staleAfter = 365 * 24 * time.Hour
+
+// prices looks at the price lists of the credentials.
+func (e *exam) prices() {
+	var seen []string
+	for _, c := range e.Config.Credentials {
+		t := e.Config.Table(c)
+		if slices.Contains(seen, t.Upstream) {
+			continue
+		}
+		seen = append(seen, t.Upstream)
+		about := "price list of " + t.Upstream
+		if newest := newestSource(t); newest != "" && older(newest, time.Now()) {
+			e.add(Finding{Warning, "price-age", about, "its newest figure is of " + newest,
+				"upstreams change their prices",
+				"compare it with the upstream's own page, and update " +
+					cmp.Or(e.Config.CostsFile, "this program")})
+		}
+		if lacks := e.lacking(t); len(lacks) > 0 {
+			e.add(Finding{Warning, "price-methods", about,
+				fmt.Sprintf("it lacks %d methods of the upstream: %s", len(lacks), few(lacks)),
+				"a call of these has no price and is refused", "add them to " + e.Config.CostsFile})
+		}
+	}
+}
+
+func newestSource(t *costs.Table) (date string) {
+	for _, m := range t.Methods() {
+		date = max(date, m.Source.Date)
+	}
+	return date
+}
+
+// older reports whether a date such as 2026-06-01 or 2026-11 is too long ago.
+func older(date string, now time.Time) bool {
+	for _, form := range []string{"2006-01-02", "2006-01"} {
+		if at, err := time.Parse(form, date); err == nil {
+			return now.Sub(at) > staleAfter
+		}
+	}
+	return false
+}
+
+// lacking are the methods of a service that the list that ships has, which follows the upstream's
+// discovery document, and one's own list has not.
+func (e *exam) lacking(own *costs.Table) (names []string) {
+	if e.Config.CostsFile == "" || own.Service == "" {
+		return nil
+	}
+	for _, name := range costs.Shipped().Upstreams() {
+		ours, err := costs.Shipped().Upstream(name)
+		if err != nil || ours.Service != own.Service {
+			continue
+		}
+		for _, m := range ours.Methods() {
+			if _, err := own.Lookup(m.ID); err != nil {
+				names = append(names, m.ID)
+			}
+		}
+	}
+	return names
+}
+
+// few is the beginning of a list of names.
+func few(names []string) string {
+	if len(names) > 3 {
+		return strings.Join(names[:3], ", ") + " …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// zones notices that the system has no time zones, so that those of the program's build are used.
+func (e *exam) zones() {
+	for _, dir := range []string{"/usr/share/zoneinfo", "/usr/share/lib/zoneinfo",
+		"/usr/lib/locale/TZ", "/etc/zoneinfo"} { // where package time looks
+		if _, err := os.Stat(dir); err == nil {
+			return
+		}
+	}
+	e.add(Finding{Warning, "zones", "this host", "it has no time zone database",
+		"the zones are those of this program's build; when a country changes its summer time, " +
+			"windows end at the wrong hour", "install the package tzdata"})
+}
+
+// schedule plans the sweep against the budget.
+func (e *exam) schedule(ctx context.Context) {
+	p, err := e.Plan(ctx, e.Days)
+	if err != nil { // no sweep is configured, or the ledger went away
+		return
+	}
+	if lost := p.Report.Counts.Lost(); lost > 0 {
+		e.add(Finding{Warning, "schedule", "the schedule", fmt.Sprintf(
+			"%d of its %d runs in the next %d days will not get all their pages", lost,
+			p.Report.Counts.Runs, e.Days), "charts will be missing or cut short",
+			"quotactl forecast says when; ingestor plan --suggest finds a schedule that fits"})
+	}
+}

@@ -1,0 +1,99 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+// store looks at the server or file that keeps the ledger.
+func (e *exam) store(ctx context.Context) {
+	if path, err := sqlite.ParseURL(e.Config.Ledger); err == nil {
+		e.file(path)
+		return
+	}
+	f, err := redisledger.Examine(ctx, e.Config.Ledger, e.Config.Credentials[0].Name)
+	if err == nil {
+		e.redis(f)
+	} // else nobody can open the ledger, which is told once
+}
+
+// unopened adds why there is no ledger, unless that has been found already.
+func (e *exam) unopened(why error) {
+	for _, f := range e.Findings {
+		if f.Level == Error {
+			return
+		}
+	}
+	do := "start it, or name another ledger in quota.yaml"
+	if errors.Is(why, quota.ErrLedgerUnusable) {
+		do = "see docs/troubleshooting.md, or name another ledger in quota.yaml"
+	}
+	e.add(Finding{Error, "ledger", config.HidePassword(e.Config.Ledger), why.Error(),
+		"without a ledger nothing may be spent", do})
+}
+
+// aheadBy is how much newer than the ledger's clock an entry may be.
+const aheadBy = time.Second
+
+// entries compares what the ledger has stored with itself, and with its clock.
+func (e *exam) entries(ctx context.Context) {
+	now, err := e.Ledger.Time(ctx)
+	if err != nil {
+		e.unopened(err)
+		return
+	}
+	for _, c := range e.Config.Credentials {
+		buckets, err := e.Ledger.BucketsOf(ctx, c.Name)
+		if err != nil {
+			e.unopened(err)
+			return
+		}
+		for _, bucket := range buckets {
+			e.bucket(ctx, c.Name, bucket, now)
+		}
+	}
+}
+
+func (e *exam) bucket(ctx context.Context, credential, bucket string, now time.Time) {
+	about := "bucket " + bucket + " of " + credential
+	found, err := e.Ledger.(quota.Checker).CheckBucket(ctx, credential, bucket, false)
+	if err != nil {
+		e.add(Finding{Error, "entries", about, err.Error(), "what was spent is not known",
+			"quotactl ledger check"})
+		return
+	}
+	for _, f := range found {
+		e.add(Finding{Error, "entries", about, f.What, "charges that need it are denied",
+			"quotactl ledger check --repair"})
+	}
+	newest, err := e.Ledger.Entries(ctx, quota.Query{Credential: credential, Bucket: bucket,
+		Since: now.Add(aheadBy)})
+	if err == nil && len(newest) > 0 {
+		last := newest[len(newest)-1].At
+		e.add(Finding{Error, "clock-entries", about, fmt.Sprintf(
+			"its newest entry is %s ahead of the ledger's clock", last.Sub(now).Round(time.Second)),
+			"the clock was set back; until it catches up, charges are stamped with that time and " +
+				"what was spent stays in the windows", "set the clock of the ledger's host by NTP"})
+	}
+	e.suspension(ctx, credential, bucket, now)
+}
+
+func (e *exam) suspension(ctx context.Context, credential, bucket string, now time.Time) {
+	u, err := e.Ledger.Usage(ctx, credential, []quota.Limit{{Bucket: bucket, Units: 1,
+		Window: quota.Sliding(time.Hour)}})
+	if err != nil || len(u.Buckets) == 0 || !u.Buckets[0].SuspendedUntil.After(now) {
+		return
+	}
+	e.add(Finding{Warning, "suspension", "bucket " + bucket + " of " + credential,
+		"it is suspended until " + u.Buckets[0].SuspendedUntil.UTC().Format(time.RFC3339),
+		"nothing is allowed until then",
+		fmt.Sprintf("if that is wrong: quotactl resume --credential %s --bucket %s", credential,
+			bucket)})
+}
