@@ -48,6 +48,11 @@ ingest:
   floors: {DE: 4}
   jobs:
     - {name: asia, regions: [IN], schedule: "30 */6 * * *", timezone: Asia/Kolkata, pages: 2}
+jobs:
+  - {name: backfill, command: [sh, -c, "exit 0"], schedule: "@daily", credential: key2, pace: none,
+     cost: {bucket: default, units: 1}, directory: /srv, user: nobody, environment: {A: b}}
+  - {name: ping, url: "http://127.0.0.1:9000/", schedule: "@daily", credential: key1, jitter: 1s,
+     cost: {method: videos.list, count: 3}}
 serve:
   hosts: [board.lan]
   trusted_proxies: [10.0.0.0/8]

@@ -68,7 +68,7 @@ schedule: spell
 sim: quota schedule share
 forecast: quota schedule share sim
 metrics: catalog ingest quota version youtube/fault
-daemon: catalog forecast ingest meter metrics quota regions schedule share youtube/fault
+daemon: catalog forecast ingest job meter metrics quota regions schedule share youtube/fault
 plan: quota schedule share sim
 prove: limit quota
 report: catalog config costs forecast plan quota share sim spell

@@ -20,9 +20,11 @@ import (
 	"quotabudget/internal/youtube"
 )
 
-// deps is everything that a sweep needs, wired together.
+// deps is everything that a sweep or a daemon needs, wired together. Where nothing is swept, there
+// is no credential, budget or client.
 type deps struct {
 	cfg     *config.Config
+	ledger  quota.Ledger
 	cred    config.Credential
 	budget  *quota.Budget
 	catalog *catalog.Catalog
@@ -31,36 +33,47 @@ type deps struct {
 	log     *slog.Logger
 }
 
-const job = config.DefaultJob
-
 // open wires deps. The key must be there before: a sweep without one would only be refused.
 // Without metrics, a ledger that is not there is opened all the same (see cli.OpenLedger); with
 // them it is one that daemons share, and it is counted.
 func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	metrics *daemon.Metrics) (*deps, error) {
-	cred, err := a.chosen(cfg)
-	if err != nil {
-		return nil, err
+	s := &deps{cfg: cfg, metrics: metrics, log: log}
+	var err error
+	if s.sweeps() {
+		if s.cred, err = a.chosen(cfg); err != nil {
+			return nil, err
+		}
+		s.cred.APIKey.WarnExposed(log)
 	}
-	cred.APIKey.WarnExposed(log)
-	var l quota.Ledger
 	if metrics == nil {
-		l, err = cli.OpenLedger(ctx, cfg.Ledger)
-	} else if l, err = ledger.Open(ctx, cfg.Ledger); err == nil {
-		l = daemon.Count(l.(daemon.ClaimsLedger), metrics)
+		s.ledger, err = cli.OpenLedger(ctx, cfg.Ledger)
+	} else if s.ledger, err = ledger.Open(ctx, cfg.Ledger); err == nil {
+		s.ledger = daemon.Count(s.ledger.(daemon.ClaimsLedger), metrics)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := &deps{cfg: cfg, cred: cred, budget: cred.Budget(l, cfg.Table(cred), log), metrics: metrics,
-		log: log}
 	if s.catalog, err = catalog.Open(ctx, cfg.Catalog); err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, errors.Join(err, s.ledger.Close())
 	}
-	if s.client, err = newClient(ctx, s); err != nil {
+	if err := s.wire(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// sweeps reports whether there are regions to sweep.
+func (s *deps) sweeps() bool { return len(s.cfg.Ingest.Regions) > 0 }
+
+// wire makes what a sweep charges and asks by.
+func (s *deps) wire(ctx context.Context) (err error) {
+	if !s.sweeps() {
+		return nil
+	}
+	s.budget = s.cred.Budget(s.ledger, s.cfg.Table(s.cred), s.log)
+	s.client, err = newClient(ctx, s)
+	return err
 }
 
 // swept is the credential that is swept with. Its key need not be there.
@@ -110,7 +123,7 @@ func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
 }
 
 // Close closes the ledger and the catalogue.
-func (s *deps) Close() error { return errors.Join(s.catalog.Close(), s.budget.Ledger.Close()) }
+func (s *deps) Close() error { return errors.Join(s.catalog.Close(), s.ledger.Close()) }
 
 func newClient(ctx context.Context, s *deps) (*youtube.Client, error) {
 	gate, err := upstream.Gate(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key,
@@ -135,7 +148,7 @@ func (s *deps) sweep() *ingest.Sweep {
 	return &ingest.Sweep{
 		Client: s.client, Catalog: s.catalog, Budget: s.budget,
 		Regions: s.cfg.Ingest.Regions, Pages: s.cfg.Ingest.Pages, Parallel: s.cfg.Ingest.Parallel,
-		Day: s.cfg.Costs.Buckets()[0].Reset, Job: job, Run: quota.NewRunID(time.Now()),
+		Day: s.cfg.Costs.Buckets()[0].Reset, Job: config.DefaultJob, Run: quota.NewRunID(time.Now()),
 		Now: time.Now, Log: s.log,
 	}
 }

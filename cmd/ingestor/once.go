@@ -93,15 +93,16 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 		return err
 	}
 	defer closeDemo()
-	lanes, err := cfg.Lanes()
-	if err != nil {
-		return err
-	}
+	configured := *cfg
 	if list != nil {
 		cfg.Ingest.Regions = list
 	}
 	if o.pages > 0 {
 		cfg.Ingest.Pages = o.pages
+	}
+	if len(cfg.Ingest.Regions) == 0 {
+		return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(errors.New("no regions are configured"),
+			"set regions: under ingest:, or give --region")}
 	}
 	show := newProgress(a, cfg)
 	st, err := a.open(ctx, cfg, show.log, nil)
@@ -110,7 +111,12 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	}
 	sweep := st.sweep()
 	sweep.Watch = show.watch
-	work := &daemon.Config{Lanes: (&daemon.Sweep{Sweep: *sweep}).Lanes(lanes)}
+	work := &daemon.Config{}
+	all := *st // with all regions
+	all.cfg = &configured
+	if work.Lanes, err = all.lanes(sweep, false); err != nil {
+		return errors.Join(err, st.Close())
+	}
 	if sweep.Unpaced, err = work.Unpaced(ctx, st.cred.Name); err != nil {
 		show.log.Warn("cannot find which regions have had their floors: all are paced",
 			"error", err)

@@ -31,19 +31,22 @@ func (a *app) rewire(ctx context.Context, open *deps, cfg *config.Config) (*deps
 		return nil, errors.New("ledger, catalog, listen and serve cannot change while the daemon " +
 			"runs: restart it")
 	}
+	next := &deps{cfg: cfg, ledger: open.ledger, catalog: open.catalog, metrics: open.metrics,
+		log: open.log}
+	if !next.sweeps() {
+		return next, nil
+	}
 	cred, err := a.chosen(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if cred.Name != open.cred.Name {
+	if open.sweeps() && cred.Name != open.cred.Name {
 		return nil, fmt.Errorf("the credential cannot change from %s to %s while the daemon runs: "+
 			"restart it", open.cred.Name, cred.Name)
 	}
-	next := &deps{cfg: cfg, cred: cred, catalog: open.catalog, metrics: open.metrics, log: open.log,
-		budget: cred.Budget(open.budget.Ledger, cfg.Table(cred), open.log)}
 	if cred.APIKey.File != open.cred.APIKey.File {
 		cred.APIKey.WarnExposed(open.log)
 	}
-	next.client, err = newClient(ctx, next)
-	return next, err
+	next.cred = cred
+	return next, next.wire(ctx)
 }

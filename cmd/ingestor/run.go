@@ -18,6 +18,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
+	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -25,9 +26,10 @@ import (
 func runCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
-		Short: "Sweep the regions by their schedule, as a daemon",
-		Long: `run fetches the chart of each region at the ticks of its job's schedule. Several
-daemons may run on one ledger: exactly one of them runs each tick, and if one dies, another takes
+		Short: "Sweep the regions and run jobs by their schedules, as a daemon",
+		Long: `run fetches the chart of each region at the ticks of its job's schedule, and runs the
+commands and requests under jobs: in quota.yaml, which hold what they may take before they start and
+are charged what they took. Several daemons may run on one ledger: exactly one of them runs each tick, and if one dies, another takes
 its ticks over. Ticks that were missed while no daemon ran are made up for at the start, one for
 each region, the stalest region first.
 
@@ -73,7 +75,7 @@ func (a *app) daemon(ctx context.Context) error {
 		return errors.Join(err, st.Close())
 	}
 	log.Info("daemon begins", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger),
-		"catalog", cfg.Catalog, "credential", st.cred.Name)
+		"catalog", cfg.Catalog, "credential", st.cred.Name, "jobs", len(cfg.Jobs))
 	reload := make(chan struct{}, 1)
 	d := &daemon.Daemon{
 		Config: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,
@@ -89,7 +91,7 @@ func (a *app) daemon(ctx context.Context) error {
 	defer end()
 	if cfg.Serve.Configured {
 		front, err := a.frontDoor(ctx, st.catalog, func() report.Source {
-			return report.Source{Config: live.Config(), Ledger: st.budget.Ledger}
+			return report.Source{Config: live.Config(), Ledger: st.ledger}
 		})
 		if err != nil {
 			return errors.Join(err, st.Close())
@@ -111,16 +113,31 @@ func (a *app) daemon(ctx context.Context) error {
 }
 
 func (s *deps) daemonConfig() (*daemon.Config, error) {
-	lanes, err := s.cfg.Lanes()
+	lanes, err := s.lanes(s.sweep(), true)
 	if err != nil {
 		return nil, err
 	}
 	d := s.cfg.Daemon
-	sweep := &daemon.Sweep{Sweep: *s.sweep(), Jitter: d.Jitter, CatchUp: d.CatchUp}
 	return &daemon.Config{
-		Lanes: sweep.Lanes(lanes), Claims: s.budget.Ledger.(quota.Claims), Lease: d.Lease,
+		Lanes: lanes, Claims: s.ledger.(quota.Claims), Catalog: s.catalog, Lease: d.Lease,
 		Grace: d.Grace, ForecastEvery: time.Minute,
 	}, nil
+}
+
+// lanes are those of all kinds of jobs, to be run or only to be reckoned with. To add a kind, make
+// its lanes here.
+func (s *deps) lanes(sweep *ingest.Sweep, toRun bool) ([]daemon.Lane, error) {
+	regions, err := s.cfg.Lanes()
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := s.jobLanes(toRun)
+	if err != nil {
+		return nil, err
+	}
+	d := s.cfg.Daemon
+	work := &daemon.Sweep{Sweep: *sweep, Jitter: d.Jitter, CatchUp: d.CatchUp}
+	return append(work.Lanes(regions), jobs...), nil
 }
 
 // listen opens the address for health and metrics; none for "".

@@ -24,6 +24,7 @@ type inForce struct {
 
 	Upstreams map[string]config.Upstream `json:"upstreams,omitempty"`
 	Ingest    ingestShown                `json:"ingest"`
+	Jobs      []ownJobShown              `json:"jobs,omitempty"`
 	Serve     *serveShown                `json:"serve,omitempty"`
 }
 
@@ -107,7 +108,7 @@ type jobShown struct {
 func newIngest(cfg *config.Config) ingestShown {
 	in, d := cfg.Ingest, cfg.Daemon
 	out := ingestShown{
-		Credential: report.OrNull(in.Credential), Regions: in.Regions,
+		Credential: report.OrNull(in.Credential), Regions: append([]regions.Region{}, in.Regions...),
 		Pages: in.Pages, Parallel: in.Parallel,
 		Schedule: in.Schedule, Timezone: in.Timezone.String(), Stagger: in.Stagger.String(),
 		Jitter: d.Jitter.String(), JitterS: report.Seconds(d.Jitter),
@@ -198,7 +199,7 @@ func newInForce(cfg *config.Config) inForce {
 		Costs: costsShown{report.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(),
 			cfg.Costs.Version},
 		YouTube: cfg.YouTube, Upstreams: cfg.Upstreams, Ingest: newIngest(cfg),
-		Serve: newServe(cfg.Serve),
+		Jobs: newOwnJobs(cfg), Serve: newServe(cfg.Serve),
 	}
 	for _, c := range cfg.Credentials {
 		_, err := c.APIKey.Key()

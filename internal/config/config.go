@@ -33,6 +33,7 @@ type Config struct {
 	YouTube     YouTube
 	Ingest      Ingest
 	Daemon      Daemon
+	Jobs        []OwnJob // besides the sweeps
 	Serve       Serve
 }
 
@@ -188,6 +189,9 @@ func (r *reader) defaults() {
 		c.Credentials[i].Limits = limitsOf(c.Credentials[i], table)
 	}
 	r.usualCredential()
+	if r.jobs != nil {
+		r.ownJobs(r.jobs)
+	}
 	r.stateDefaults()
 }
 

@@ -107,7 +107,7 @@ func (r *reader) stagger(n *yaml.Node) {
 }
 
 // jobs reads the jobs. Their defaults are the keys of ingest, in whatever order they come.
-func (r *reader) jobs(n *yaml.Node) {
+func (r *reader) regionJobs(n *yaml.Node) {
 	r.List(n, "jobs", func(n *yaml.Node) {
 		in := r.cfg.Ingest
 		j := Job{Schedule: in.Schedule, Timezone: in.Timezone, Pages: in.Pages}

@@ -31,7 +31,7 @@ func (r *reader) ingest(n *yaml.Node) {
 	r.daemonFields(known)
 	r.Fields(n, "ingest", known)
 	if jobs != nil { // their defaults are the keys beside them, before or after
-		r.jobs(jobs)
+		r.regionJobs(jobs)
 	}
 	r.checkWeights(n)
 }
@@ -72,7 +72,7 @@ func (r *reader) regions(n *yaml.Node) []regions.Region {
 			list = append(list, region)
 		}
 	})
-	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 && r.jobs == nil {
 		r.Add(n, "regions: the list is empty")
 	}
 	return list

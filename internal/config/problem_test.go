@@ -153,22 +153,29 @@ var problems = []struct{ file, want string }{
 // TestProblems: each slip is reported at its place, and nothing that may be secret is repeated.
 func TestProblems(t *testing.T) {
 	for _, p := range problems {
-		path := write(t, p.file)
-		cfg, err := Load(t.Context(), path, env("HOME", "/h"))
-		var problem *Error
-		if !errors.As(err, &problem) || cfg != nil {
-			t.Errorf("%q: %v, %v", p.file, cfg, err)
-			continue
-		}
-		text := err.Error()
-		if !strings.Contains(text, p.want) || !strings.Contains(text, path) ||
-			strings.Contains(text, "hunter2") {
-			t.Errorf("%q:\n%v\nwant: %s", p.file, err, p.want)
-		}
+		text := expectProblem(t, p.file, p.want)
 		if strings.Contains(text, "\n") && !strings.Contains(p.want, "cut") {
-			t.Errorf("%q: more than one problem:\n%v", p.file, err)
+			t.Errorf("%q: more than one problem:\n%v", p.file, text)
 		}
 	}
+}
+
+// expectProblem wants a file to be refused, and returns the message.
+func expectProblem(t *testing.T, file, want string) string {
+	t.Helper()
+	path := write(t, file)
+	cfg, err := Load(t.Context(), path, env("HOME", "/h"))
+	var problem *Error
+	if !errors.As(err, &problem) || cfg != nil {
+		t.Errorf("%q: %v, %v", file, cfg, err)
+		return ""
+	}
+	text := err.Error()
+	if !strings.Contains(text, want) || !strings.Contains(text, path) ||
+		strings.Contains(text, "hunter2") {
+		t.Errorf("%q:\n%v\nwant: %s", file, err, want)
+	}
+	return text
 }
 
 // TestAllAtOnce: every problem is reported in one go, in the order of the file, the environment's

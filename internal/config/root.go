@@ -30,6 +30,7 @@ type reader struct {
 	credentials map[string]bool
 	jobNames    map[string]bool
 	jobOf       map[regions.Region]string
+	jobs        *yaml.Node // to be read when the credentials are complete; nil for none
 }
 
 const rotate = "delete it here, make a new key to replace it, and name the variable or file that " +
@@ -50,7 +51,7 @@ func (r *reader) allProblems() []Problem {
 // root reads the top of the file; nil is an empty one.
 func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	c := r.cfg
-	var prices, upstreams, credentials, ingest, serve *yaml.Node
+	var prices, upstreams, credentials, ingest, jobs, serve *yaml.Node
 	if n != nil && yamlfile.Section(n) {
 		r.Fields(n, "the configuration", yamlfile.Fields{
 			"ledger":      func(n *yaml.Node) { c.Ledger = r.url(n, "ledger", ledger.CheckURL) },
@@ -60,6 +61,7 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 			"credentials": func(n *yaml.Node) { credentials = n },
 			"youtube":     r.youtube,
 			"ingest":      func(n *yaml.Node) { ingest = n },
+			"jobs":        func(n *yaml.Node) { jobs = n },
 			"serve":       func(n *yaml.Node) { serve = n },
 		})
 	}
@@ -74,8 +76,14 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	if credentials != nil && yamlfile.Section(credentials) {
 		r.List(credentials, "credentials", r.credential)
 	}
-	if ingest != nil && yamlfile.Section(ingest) {
+	if jobs != nil && yamlfile.Section(jobs) {
+		r.jobs = jobs
+	}
+	switch {
+	case ingest != nil && yamlfile.Section(ingest):
 		r.ingest(ingest)
+	case r.jobs != nil: // who says nothing of regions has jobs alone
+		r.cfg.Ingest.Regions = nil
 	}
 	if serve != nil && yamlfile.Section(serve) {
 		r.serve(serve)

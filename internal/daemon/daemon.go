@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quotabudget/internal/catalog"
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
@@ -64,9 +65,11 @@ const MaxRuns = 4
 // Config is what a configuration comes to. Its fields are set once.
 type Config struct {
 	Lanes  []Lane
-	Claims quota.Claims  // of the ledger of all their budgets
-	Lease  time.Duration // at least a second
-	Grace  time.Duration // from the end of the context to the end of Run
+	Claims quota.Claims // of the ledger of all their budgets
+	// Catalog keeps how the last ticks of each lane ended; nil for nowhere.
+	Catalog *catalog.Catalog
+	Lease   time.Duration // at least a second
+	Grace   time.Duration // from the end of the context to the end of Run
 
 	ForecastEvery time.Duration // 0 for never
 }

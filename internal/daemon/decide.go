@@ -187,10 +187,16 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 // upstream's day yet, by their titles: a pace does not hold them back. It is nil where there is no
 // pace, or no floor.
 func (c *Config) Unpaced(ctx context.Context, credential string) (func(title string) bool, error) {
-	p, _ := c.policyOf(credential)
-	lanes := c.sharing(credential)
-	floored := slices.ContainsFunc(lanes, func(l Lane) bool { return l.Floor > 0 })
-	if !floored || len(p.Budget.Paces) == 0 {
+	p, ok := c.policyOf(credential)
+	if !ok || len(p.Budget.Paces) == 0 {
+		return nil, nil
+	}
+	return c.belowFloors(ctx, p)
+}
+
+func (c *Config) belowFloors(ctx context.Context, p Policy) (func(title string) bool, error) {
+	lanes := c.sharing(p.Budget.Credential)
+	if !slices.ContainsFunc(lanes, func(l Lane) bool { return l.Floor > 0 }) {
 		return nil, nil
 	}
 	now, err := p.Budget.Ledger.Time(context.WithoutCancel(ctx))
@@ -218,7 +224,11 @@ func (c *Config) Unpaced(ctx context.Context, credential string) (func(title str
 
 // unpaced reports whether the lane has not had its floor yet.
 func (l *lane) unpaced(ctx context.Context, tick schedule.Tick) bool {
-	below, err := l.cfg.Unpaced(ctx, l.policy().Budget.Credential)
+	p := l.policy()
+	if len(p.Budget.Paces) == 0 {
+		return false
+	}
+	below, err := l.cfg.belowFloors(ctx, p)
 	if err != nil {
 		l.d.Log.Warn("cannot find whether the lane has had its floor: it is paced",
 			"tick", tick.ID(), "error", err)

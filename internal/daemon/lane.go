@@ -142,7 +142,7 @@ func (l *lane) loop(ticks, ctx context.Context) {
 		case l.late(tick):
 			l.d.Log.Warn("tick left out: the lane is behind and a later one is due",
 				"tick", tick.ID())
-			l.d.Metrics.sweeps.WithLabelValues(overtaken).Inc()
+			l.d.Metrics.ended(l, overtaken)
 		case !l.runTick(ticks, ctx, tick, false):
 			if ctx.Err() != nil {
 				l.leaveOutWaiting(tick)
@@ -200,7 +200,7 @@ func (l *lane) superseded(tick schedule.Tick) bool {
 
 // leaveOut marks a superseded tick done: else it would be taken for one that was lost in a crash.
 func (l *lane) leaveOut(ctx context.Context, tick schedule.Tick) {
-	l.d.Metrics.sweeps.WithLabelValues(overtaken).Inc()
+	l.d.Metrics.ended(l, overtaken)
 	l.d.Log.Debug("tick left out: a later one came during an outage", "tick", tick.ID())
 	if time.Since(tick.At) > maxLate*l.cfg.Lease { // nobody looks back so far
 		return

@@ -46,6 +46,29 @@ func (c *counted) Charge(ctx context.Context, charge quota.Charge) (d quota.Deci
 	return d, err
 }
 
+// Reserve and Settle are what a job of one's own asks; what it took is counted when that is known.
+func (c *counted) Reserve(ctx context.Context,
+	r quota.Reserve) (d quota.Decision, err error) {
+	defer c.timed("reserve", time.Now(), &err)
+	d, err = c.ClaimsLedger.Reserve(ctx, r)
+	if err == nil && !d.Replayed && !d.Allowed {
+		c.metrics.denials.WithLabelValues(r.Credential, d.Limit).Inc()
+	}
+	return d, err
+}
+
+func (c *counted) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, err error) {
+	defer c.timed("settle", time.Now(), &err)
+	if d, err = c.ClaimsLedger.Settle(ctx, s); err != nil || d.Replayed {
+		return d, err
+	}
+	for bucket, units := range d.Units {
+		c.metrics.spent.WithLabelValues(s.Credential, bucket, s.Labels[quota.LabelMethod],
+			s.Labels[quota.LabelRegion]).Add(float64(units))
+	}
+	return d, err
+}
+
 func (c *counted) Cancel(ctx context.Context, charge quota.Charge, d quota.Decision) (err error) {
 	defer c.timed("cancel", time.Now(), &err)
 	if err = c.ClaimsLedger.Cancel(ctx, charge, d); err == nil {

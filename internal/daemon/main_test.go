@@ -241,6 +241,28 @@ func (m mortal) Charge(ctx context.Context, c quota.Charge) (quota.Decision, err
 	return m.ClaimsLedger.Charge(ctx, c)
 }
 
+func (m mortal) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
+	if m.p.dead.Load() {
+		return quota.Decision{}, errDead
+	}
+	return m.ClaimsLedger.Reserve(ctx, r)
+}
+
+func (m mortal) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
+	if m.p.dead.Load() {
+		return quota.Decision{}, errDead
+	}
+	return m.ClaimsLedger.Settle(ctx, s)
+}
+
+func (m mortal) Release(ctx context.Context, credential, reservation string) (map[string]int64,
+	error) {
+	if m.p.dead.Load() {
+		return nil, errDead
+	}
+	return m.ClaimsLedger.Release(ctx, credential, reservation)
+}
+
 func (m mortal) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
 	if m.p.dead.Load() {
 		return errDead

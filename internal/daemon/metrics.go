@@ -22,8 +22,9 @@ type Metrics struct {
 	spent, cancelled, denials *prometheus.CounterVec
 	ledgerTime                *prometheus.HistogramVec
 	ledgerFailures            *prometheus.CounterVec
-	sweeps, failures          *prometheus.CounterVec
+	sweeps, failures, jobs    *prometheus.CounterVec
 	interval                  *prometheus.GaugeVec
+	jobSuccess, jobInterval   *prometheus.GaugeVec
 	panics, takeovers         prometheus.Counter
 	dryAt, dryChance          *prometheus.GaugeVec
 	reload                    reloadMetrics
@@ -67,6 +68,13 @@ func NewMetrics() *Metrics {
 		failures: counters("ingest_failures_total",
 			"Runs that failed, by region and by what kept them from their chart.",
 			"region", "kind"),
+		jobs: counters("ingest_jobs_total",
+			"Ticks of jobs of one's own that this process has seen to their end, by outcome.",
+			"job", "outcome"),
+		jobSuccess: gauges("ingest_job_last_success_timestamp_seconds",
+			"When a run of the job last ended with success in this process.", "job"),
+		jobInterval: gauges("ingest_job_interval_seconds",
+			"The longest time between two ticks of the job in the days to come.", "job"),
 		interval: gauges("ingest_interval_seconds",
 			"The longest time between two ticks of the region in the days to come.", "region"),
 		panics: counter("ingest_runs_panicked_total", "Runs that ended in a panic."),
@@ -102,7 +110,7 @@ func (m *Metrics) initialise() {
 		m.sweeps.WithLabelValues(outcome)
 	}
 	for _, operation := range []string{"charge", "cancel", "usage", "sums", "between",
-		"suspend", "claim", "finish"} {
+		"suspend", "claim", "finish", "reserve", "settle"} {
 		m.ledgerTime.WithLabelValues(operation)
 		m.ledgerFailures.WithLabelValues(operation)
 	}
@@ -122,10 +130,12 @@ func (m *Metrics) inForce(c *Config, now time.Time) {
 		}
 	}
 	m.interval.Reset() // a region may be gone
+	m.jobInterval.Reset()
 	intervals := make(map[*schedule.Schedule]time.Duration)
 	for _, l := range c.Lanes {
 		b := l.Work.policy().Budget
 		if l.Region == "" {
+			m.expectJob(l, now)
 			continue
 		}
 		if intervals[l.Schedule] == 0 {
@@ -139,6 +149,30 @@ func (m *Metrics) inForce(c *Config, now time.Time) {
 			m.spent.WithLabelValues(b.Credential, cost.Bucket, chartMethod, l.Region)
 			m.cancelled.WithLabelValues(b.Credential, cost.Bucket, chartMethod, l.Region)
 		}
+	}
+}
+
+// jobOutcomes are those of a job's ticks.
+var jobOutcomes = []string{"complete", "exhausted", "failed", "timeout", "interrupted", leftOut,
+	paced, overtaken, overlaps, lost, panicked}
+
+// expectJob makes the series of a job.
+func (m *Metrics) expectJob(l Lane, now time.Time) {
+	m.jobInterval.WithLabelValues(l.Job).Set(l.LongestInterval(now).Seconds())
+	for _, outcome := range jobOutcomes {
+		m.jobs.WithLabelValues(l.Job, outcome)
+	}
+}
+
+// ended counts how a tick ended: of a region for all regions, of a job for each.
+func (m *Metrics) ended(l *lane, outcome string) {
+	if l.Region != "" {
+		m.sweeps.WithLabelValues(outcome).Inc()
+		return
+	}
+	m.jobs.WithLabelValues(l.Job, outcome).Inc()
+	if outcome == "complete" {
+		m.jobSuccess.WithLabelValues(l.Job).SetToCurrentTime()
 	}
 }
 

@@ -16,6 +16,8 @@ const (
 	leftOut   = "left_out"  // its share of the day said no
 	paced     = "paced"     // denied by a pace: units are left, for later
 	overtaken = "overtaken" // too late
+	overlaps  = "overlap"   // the run before it was still under way
+	lost      = "lost"      // in a crash
 	panicked  = "panicked"
 )
 
@@ -25,8 +27,10 @@ func (l *lane) process(ctx context.Context, tick schedule.Tick) (result result) 
 	defer func() {
 		if cause := recover(); cause != nil {
 			l.d.Metrics.panics.Inc()
-			l.d.Metrics.sweeps.WithLabelValues(panicked).Inc()
-			l.d.Metrics.failures.WithLabelValues(l.Region, metrics.Panicked).Inc()
+			l.ended(ctx, tick, ending{outcome: panicked})
+			if l.Region != "" {
+				l.d.Metrics.failures.WithLabelValues(l.Region, metrics.Panicked).Inc()
+			}
 			l.d.Log.Error("run panicked; the next tick runs as usual", "tick", tick.ID(),
 				"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 			result = done
@@ -94,7 +98,7 @@ func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
 			"share", decision.String())
 		return true, nil
 	default:
-		l.d.Metrics.sweeps.WithLabelValues(leftOut).Inc()
+		l.ended(ctx, tick, ending{outcome: leftOut})
 		l.d.Log.Info("tick left out", "tick", tick.ID(), "share", decision.String())
 	}
 	return decision.Run, nil

@@ -198,7 +198,7 @@ func (s *Sweep) ended(ctx context.Context, l *lane, r swept) result {
 		d.Metrics.failed(l, r.err)
 		d.Log.Error("tick failed", attrs...)
 	}
-	d.Metrics.sweeps.WithLabelValues(r.outcome()).Inc()
+	l.ended(ctx, r.tick, ending{outcome: r.outcome(), units: r.sum.Units})
 	return done
 }
 

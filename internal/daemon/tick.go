@@ -142,6 +142,9 @@ func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 	renewing.Go(func() { l.renew(hold, end) })
 	result := l.process(run, tick)
 	lost := context.Cause(run) == errLost
+	if result == done && !lost && l.policy().SkipOverlap {
+		l.skipOverlapped(ctx, tick)
+	}
 	release()
 	renewing.Wait()
 	switch {
@@ -154,6 +157,19 @@ func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 		return held // whoever has the lane next finds the chart
 	}
 	return result
+}
+
+// skipOverlapped marks the ticks done that came while a run lasted. The lane is still leased: no
+// other daemon takes one for a tick that waits.
+func (l *lane) skipOverlapped(ctx context.Context, after schedule.Tick) {
+	now := time.Now()
+	for tick := l.Next(after.At); !tick.At.After(now); tick = l.Next(tick.At) {
+		if !l.markDone(ctx, tick) {
+			return
+		}
+		l.d.Log.Warn("tick left out: the run before it was still under way", "tick", tick.ID())
+		l.ended(ctx, tick, ending{outcome: overlaps})
+	}
 }
 
 // A lane is leased by its name.

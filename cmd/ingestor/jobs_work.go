@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/job"
+	"quotabudget/internal/quota"
+)
+
+// holdTime is how long a hold lasts that nobody extends: its job and the daemon are gone then.
+const holdTime = 10 * time.Minute
+
+// jobLanes are the lanes of the jobs of one's own, with what their ticks do. They can be run only if
+// that is asked for: not everybody may be another user.
+func (s *deps) jobLanes(toRun bool) (lanes []daemon.Lane, err error) {
+	for _, j := range s.cfg.Jobs {
+		lane, err := j.Lane()
+		if err != nil {
+			return nil, err
+		}
+		work, err := s.command(j)
+		if err == nil && toRun {
+			work.Job.Command, err = s.jobCommand(j)
+		}
+		if err != nil {
+			return nil, &cli.Coded{Code: cli.ExitConfig, Err: fmt.Errorf("job %s: %w", j.Name, err)}
+		}
+		lanes = append(lanes, daemon.Lane{Lane: lane, Work: work})
+	}
+	return lanes, nil
+}
+
+// command is what the ticks of a job do.
+func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
+	cred, err := s.cfg.Credential(j.Credential)
+	if err != nil {
+		return nil, err
+	}
+	table := s.cfg.Table(cred)
+	claims, _ := s.ledger.(quota.Claims)
+	return &daemon.Command{
+		Job: job.Job{
+			Budget: j.Budget(cred.Budget(s.ledger, table, s.log)),
+			Claims: claims, Call: quota.Call{Method: j.Cost.Method},
+			TTL: holdTime, Settle: job.Settlement(j.Settle), Timeout: j.Timeout, Log: s.log,
+		},
+		Day: table.Reset(j.Cost.Costs[0].Bucket), Jitter: j.Jitter, CatchUp: j.CatchUp, Queue: j.Queue,
+		Retry: j.Retry, Learn: j.Cost.Learned, Output: s.log,
+	}, nil
+}
+
+func (s *deps) jobCommand(j config.OwnJob) (job.Command, error) {
+	c := job.Command{Args: j.Command, Dir: j.Directory, Group: true,
+		Env: append(s.environment(), j.Variables()...)}
+	if j.Request.URL != "" {
+		self, err := os.Executable()
+		if err != nil {
+			return c, err
+		}
+		c.Args = []string{self, requestName}
+		c.Env = append(c.Env, requestVariable+"="+encodeRequest(j.Request))
+	}
+	if j.User == "" {
+		return c, nil
+	}
+	who, err := user.Lookup(j.User)
+	if err != nil {
+		return c, err
+	}
+	if c.User, err = credentialOf(who); err != nil {
+		return c, err
+	}
+	c.Env = append(c.Env, "HOME="+who.HomeDir, "USER="+who.Username, "LOGNAME="+who.Username)
+	c.Env = append(c.Env, j.Variables()...) // over these
+	return c, nil
+}
+
+func credentialOf(who *user.User) (*syscall.Credential, error) {
+	uid, err := strconv.ParseUint(who.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(who.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	if os.Geteuid() != 0 && int(uid) != os.Geteuid() {
+		return nil, fmt.Errorf("to run as %s the daemon must run as root", who.Username)
+	}
+	c := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), NoSetGroups: os.Geteuid() != 0}
+	groups, err := who.GroupIds()
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range groups {
+		if group, err := strconv.ParseUint(text, 10, 32); err == nil {
+			c.Groups = append(c.Groups, uint32(group))
+		}
+	}
+	return c, nil
+}
+
+// environment is the daemon's own, without the variables that hold the keys of credentials: no job
+// needs them, and the proxy has them where one spends through it.
+func (s *deps) environment() []string {
+	secret := map[string]bool{config.KeyVariable: true}
+	for _, c := range s.cfg.Credentials {
+		secret[c.APIKey.Env] = true
+	}
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return secret[name]
+	})
+}

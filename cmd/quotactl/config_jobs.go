@@ -1,0 +1,90 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// ownJobShown is a job without what may be secret: the values of its variables, and what a request
+// carries.
+type ownJobShown struct {
+	Name        string     `json:"name"`
+	Command     []string   `json:"command,omitempty"`
+	URL         string     `json:"url,omitempty"`
+	Method      string     `json:"method,omitempty"`
+	Schedule    string     `json:"schedule"`
+	Timezone    string     `json:"timezone"`
+	Jitter      string     `json:"jitter"`
+	JitterS     int64      `json:"jitter_seconds"`
+	Timeout     string     `json:"timeout"`
+	TimeoutS    int64      `json:"timeout_seconds"`
+	Cost        []jobCost  `json:"cost"`
+	Learned     bool       `json:"learned"`
+	Settle      string     `json:"settle"`
+	Weight      int64      `json:"weight"`
+	Priority    int64      `json:"priority"`
+	Floor       int64      `json:"floor"`
+	Pace        *paceShown `json:"pace"`
+	Credential  string     `json:"credential"`
+	Environment []string   `json:"environment"`
+	Directory   string     `json:"directory,omitempty"`
+	User        string     `json:"user,omitempty"`
+	Overlap     string     `json:"overlap"`
+	Retry       int        `json:"retry"`
+	CatchUp     bool       `json:"catch_up"`
+}
+
+type jobCost struct {
+	Bucket string `json:"bucket"`
+	Units  int64  `json:"units"`
+}
+
+func newOwnJobs(cfg *config.Config) (shown []ownJobShown) {
+	for _, j := range cfg.Jobs {
+		out := ownJobShown{
+			Name: j.Name, Command: j.Command, URL: withoutQuery(j.Request.URL),
+			Method: j.Request.Method, Schedule: j.Schedule, Timezone: j.Timezone.String(),
+			Jitter: j.Jitter.String(), JitterS: report.Seconds(j.Jitter),
+			Timeout: j.Timeout.String(), TimeoutS: report.Seconds(j.Timeout),
+			Cost: newJobCosts(j.Cost.Costs), Learned: j.Cost.Learned, Settle: j.Settle,
+			Weight: j.Weight, Priority: j.Priority, Floor: j.Floor, Pace: paceOf(cfg, j),
+			Credential: j.Credential, Directory: j.Directory, User: j.User, Overlap: "skip",
+			Environment: append([]string{}, slices.Sorted(maps.Keys(j.Environment))...),
+			Retry:       j.Retry, CatchUp: j.CatchUp,
+		}
+		if j.Queue {
+			out.Overlap = "queue"
+		}
+		shown = append(shown, out)
+	}
+	return shown
+}
+
+// paceOf is the pace that holds for a job: its own, or that of its credential.
+func paceOf(cfg *config.Config, j config.OwnJob) *paceShown {
+	if j.Pace != nil || j.Unpaced {
+		return newPace(j.Pace)
+	}
+	cred, _ := cfg.Credential(j.Credential) // the file was checked
+	return newPace(cred.Pace)
+}
+
+func newJobCosts(costs []quota.Cost) (shown []jobCost) {
+	for _, c := range costs {
+		shown = append(shown, jobCost{c.Bucket, c.Units})
+	}
+	return shown
+}
+
+// withoutQuery leaves out where a token may be.
+func withoutQuery(url string) string {
+	if before, _, cut := strings.Cut(url, "?"); cut {
+		return before + "?…"
+	}
+	return url
+}

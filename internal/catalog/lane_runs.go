@@ -1,0 +1,55 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// LaneRun is how a tick of a daemon's lane ended.
+type LaneRun struct {
+	Lane, Tick string
+	EndedAt    time.Time
+	Outcome    string
+	ExitCode   *int // of a command; nil where none was started
+	Units      map[string]int64
+}
+
+// KeptRuns is how many runs of each lane are kept.
+const KeptRuns = 20
+
+// PutLaneRun keeps a run, in place of an earlier one of the same tick.
+func (c *Catalog) PutLaneRun(ctx context.Context, r LaneRun) error {
+	units, err := json.Marshal(r.Units)
+	if err != nil {
+		return err
+	}
+	return c.update(ctx, func(s *txn) error {
+		_, err := s.exec("put_lane_run", r.Lane, r.Tick, r.EndedAt.UnixMicro(), r.Outcome, r.ExitCode,
+			string(units))
+		if err == nil {
+			_, err = s.exec("drop_lane_runs", r.Lane, KeptRuns)
+		}
+		return err
+	})
+}
+
+// LaneRuns are the runs that are kept by lane, newest first.
+func (c *Catalog) LaneRuns(ctx context.Context) (map[string][]LaneRun, error) {
+	runs := make(map[string][]LaneRun)
+	err := c.view(ctx, func(s *txn) error {
+		return s.each("lane_runs", func(row scanner) error {
+			var r LaneRun
+			var ended int64
+			var units string
+			err := row.Scan(&r.Lane, &r.Tick, &ended, &r.Outcome, &r.ExitCode, &units)
+			if err == nil {
+				err = json.Unmarshal([]byte(units), &r.Units)
+			}
+			r.EndedAt = micros(ended)
+			runs[r.Lane] = append(runs[r.Lane], r)
+			return err
+		})
+	})
+	return runs, err
+}

@@ -1,0 +1,160 @@
+package config
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+const jobsFile = `
+credentials:
+  - name: key1
+    pace: even
+    limits: [{bucket: default, units: 10000, headroom: 500, window: day}]
+jobs:
+  - name: backfill
+    command: [/usr/local/bin/backfill, --since, 1d]
+    schedule: "15 * * * *"
+    timezone: Asia/Tokyo
+    jitter: 30s
+    timeout: 10m
+    cost: {bucket: default, units: 40}
+    settle: report
+    weight: 2
+    priority: 1
+    floor: 2
+    pace: {curve: even, slack: 10%}
+    credential: key1
+    environment: {A: b}
+    directory: srv
+    user: nobody
+    overlap: queue
+    retry: 3
+    catch_up: true
+  - {name: search, url: "https://h/tick", method: POST, body: "{}", schedule: "@every 1h",
+     cost: {method: videos.list, count: 3}, pace: none}
+  - {name: learns, command: [sh], schedule: "@daily", cost: {learned: true, bucket: default}}
+  - {name: both, command: [sh], schedule: "@daily", cost: [{bucket: default, units: 7}]}
+`
+
+func TestJobs(t *testing.T) {
+	cfg := load(t, jobsFile)
+	if len(cfg.Ingest.Regions) != 0 || len(cfg.AllJobs()) != 0 {
+		t.Errorf("a file without ingest sweeps %v", cfg.Ingest.Regions)
+	}
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	must(t, err)
+	units := func(n int64) []quota.Cost { return []quota.Cost{{Bucket: "default", Units: n}} }
+	want := OwnJob{Name: "backfill", Command: []string{"/usr/local/bin/backfill", "--since", "1d"},
+		Schedule: "15 * * * *", Timezone: tokyo, Jitter: 30 * time.Second,
+		Timeout: 10 * time.Minute, Cost: JobCost{Costs: units(40), Count: 1}, Settle: "report",
+		Weight: 2, Priority: 1, Floor: 2, Pace: &Pace{Slack: 10}, Credential: "key1",
+		Environment: map[string]string{"A": "b"}, Directory: cfg.Jobs[0].Directory,
+		User: "nobody", Queue: true, Retry: 3, CatchUp: true}
+	if !reflect.DeepEqual(cfg.Jobs[0], want) {
+		t.Errorf("%+v", cfg.Jobs[0])
+	}
+	search, learns := cfg.Jobs[1], cfg.Jobs[2]
+	if search.Request != (Request{"POST", "https://h/tick", "{}"}) || !search.Unpaced ||
+		search.Cost.Method != "youtube.videos.list" ||
+		!reflect.DeepEqual(search.Cost.Costs, units(3)) {
+		t.Errorf("%+v", search)
+	}
+	if !learns.Cost.Learned || !reflect.DeepEqual(learns.Cost.Costs, units(1)) ||
+		learns.Timeout != time.Hour || learns.Settle != "all" || learns.Weight != 1 {
+		t.Errorf("%+v", learns)
+	}
+	lanes, err := cfg.JobLanes("key1")
+	must(t, err)
+	if len(lanes) != 4 || lanes[0].Name() != "backfill" || lanes[0].Pages != 1 ||
+		lanes[0].Weight != 2 || !reflect.DeepEqual(lanes[1].Price, units(3)) {
+		t.Errorf("%+v", lanes)
+	}
+	budget := cfg.Credentials[0].Budget(nil, cfg.Costs, nil)
+	for i, slack := range []int64{950, -1, 475} { // of 9,500
+		paces := cfg.Jobs[i].Budget(budget).Paces
+		if slack < 0 && len(paces) != 0 || slack >= 0 && paces[0].Pace.Slack != slack {
+			t.Errorf("%s: %+v", cfg.Jobs[i].Name, paces)
+		}
+	}
+}
+
+// TestJobsBesideSweeps: regions are swept beside jobs where ingest says so, and it may say none.
+func TestJobsBesideSweeps(t *testing.T) {
+	const one = "\njobs: [{name: a, command: [sh], schedule: '@daily', cost: {bucket: default, units: 1}}]"
+	for file, want := range map[string]int{
+		"ingest: {pages: 2}" + one: 8, "ingest: {regions: [US]}" + one: 1, "ingest: {regions: []}" + one: 0,
+		one: 0, "jobs:": 8, "jobs: []": 0,
+	} {
+		if got := len(load(t, file).Ingest.Regions); got != want {
+			t.Errorf("%s: %d regions", file, got)
+		}
+	}
+}
+
+// job is a file with one job, on line 2.
+func job(text string) string {
+	return "jobs:\n  - {name: a, command: [sh], schedule: '@daily', " +
+		"cost: {bucket: default, units: 1}, " + text + "}\n"
+}
+
+// costing is one that costs so much.
+func costing(cost string) string {
+	return "jobs:\n  - {name: a, command: [sh], schedule: '@daily', cost: " + cost + "}\n"
+}
+
+func TestJobProblems(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ file, want string }{
+		{"jobs: {}", "1: jobs: write a list"},
+		{"jobs: [{name: a}]", "1: job: schedule is missing"},
+		{"jobs: [{name: a}]", "1: job: cost is missing"},
+		{"jobs: [{name: a}]", "1: job: command is missing (or url, for a request)"},
+		{job("comand: [a]"), `2: job: unknown key "comand" (did you mean command?)`},
+		{job("url: 'https://h/'"), "2: url: the job has a command already"},
+		{job("body: a"), "2: body: it is for a job with a url"},
+		{job("settle: reports"), `2: settle: "reports": write all, exit, report or proxy (did you`},
+		{job("overlap: wait"), `2: overlap: "wait": write skip or queue`},
+		{job("weight: -1"), "2: weight: -1 is out of range"},
+		{job("retry: 11"), "2: retry: 11 is out of range: 0 to 10"},
+		{job("timeout: 0s"), `2: timeout: "0s" is not a duration from 1s to 168h`},
+		{job("credential: b"), `2: credential: no credential "b"; configured: default`},
+		{job("environment: {'a b': c}"), `2: environment: "a b" is not the name of a variable`},
+		{job("environment: {A: [c]}"), "2: environment: A is not a text"},
+		{job("environment: {A: AIzaSyA1234567890abcdefghijklmnopqrstuvw}"), "contains a key"},
+		{job("pace: odd"), "2: pace: \"odd\": write even"},
+		{"jobs: [{name: a, command: sh -c a, schedule: '@daily', cost: {bucket: default, units: 1}}]",
+			"1: command: write a list, such as"},
+		{"jobs: [{name: a, command: [], schedule: '@daily', cost: {bucket: default, units: 1}}]",
+			"1: command: the list is empty"},
+		{"jobs: [{name: a, url: ftp://h, schedule: '@daily', cost: {bucket: default, units: 1}}]",
+			"1: url: write http:// or https://"},
+		{"jobs: [{name: a, url: http://u:p@h, schedule: x, cost: {bucket: default, units: 1}}]",
+			"1: url: write http:// or https://"},
+		{"jobs: [{name: a, url: http://h, settle: report, schedule: '@daily', " +
+			"cost: {bucket: default, units: 1}}]", "1: url: a request cannot tell what it took"},
+		{job("x: y") + "  - {name: a, command: [sh], schedule: '@daily', " +
+			"cost: {bucket: default, units: 1}}", "3: name: two jobs are named a"},
+		{"ingest: {jobs: [{name: a, regions: [US]}]}\n" + job("timezone: UTC"),
+			"3: name: two jobs are named a"},
+		{costing("5"), "2: cost: write key: value pairs"},
+		{costing("{units: 5}"), "2: cost: write {bucket: default, units: 40}"},
+		{costing("{bucket: default}"), "2: cost: units is missing"},
+		{costing("{bucket: defalt, units: 1}"),
+			`2: bucket: no method draws on "defalt" (did you mean default?)`},
+		{costing("{bucket: default, units: 9501}"), "2: cost: 9501 units of default never fit"},
+		{costing("{bucket: default, units: 5, count: 2}"), "2: cost: count is for a method"},
+		{costing("{method: videos.lost}"), "2: cost: method has no price"},
+		{costing("{method: videos.list, units: 3}"), "2: cost: write a method and its count, or"},
+		{costing("[]"), "2: cost: the list is empty"},
+		{costing("[{bucket: default, units: 1}, {bucket: default, units: 2}]"),
+			"2: cost: bucket default is listed twice"},
+		{costing("[{learned: true, bucket: default}]"), "2: cost: a list has"},
+		{"credentials: [{name: a}, {name: b}]\n" + job("timezone: UTC"),
+			"3: credential: several credentials are configured: a, b"},
+	} {
+		expectProblem(t, c.file, c.want)
+	}
+}

@@ -1,0 +1,195 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"quotabudget/internal/job"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
+)
+
+// Command is the work of a lane that runs a command. Its fields are set once.
+type Command struct {
+	Job     job.Job      // of every run, but for its names, key and costs
+	Day     quota.Window // the upstream's
+	Jitter  time.Duration
+	CatchUp bool
+	Queue   bool // ticks that come while a run lasts run afterwards; else they are left out
+	Retry   int  // how often a run that failed, or was lost in a crash, is run again
+	Learn   bool // what a run holds, from what earlier ones took; until there are some, the price
+	Output  *slog.Logger
+
+	mu      sync.Mutex
+	learned []quota.Cost
+	asked   time.Time // when it was learned
+}
+
+// relearn is how long what was learned is good for: a decision asks for the costs of all lanes.
+const relearn = 10 * time.Minute
+
+func (c *Command) policy() Policy {
+	return Policy{Budget: c.Job.Budget, Day: c.Day, Jitter: c.Jitter, CatchUp: c.CatchUp,
+		SkipOverlap: !c.Queue}
+}
+
+// wants sets what a run holds, where that is learned.
+func (c *Command) wants(ctx context.Context, l *share.Lane) error {
+	if !c.Learn {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.asked) >= relearn || c.asked.IsZero() {
+		costs, err := LearnedCost(context.WithoutCancel(ctx), c.Job.Budget, *l)
+		if err != nil {
+			return err
+		}
+		c.learned, c.asked = costs, now
+	}
+	l.Price = c.learned
+	return nil
+}
+
+// LearnedCost is what a run of the lane takes, by those in the log; the lane's price while these
+// are too few, or take nothing.
+func LearnedCost(ctx context.Context, b *quota.Budget, l share.Lane) ([]quota.Cost, error) {
+	var buckets []string
+	for _, c := range l.Price {
+		buckets = append(buckets, c.Bucket)
+	}
+	costs, err := job.Learned(ctx, b, l.Job, buckets)
+	if _, few := errors.AsType[*job.TooFewRunsError](err); few || err == nil && len(costs) == 0 {
+		return l.Price, nil
+	}
+	return costs, err
+}
+
+func (c *Command) served(context.Context, *share.Lane) time.Time { return time.Time{} }
+
+// known is nothing: the marks say which ticks are done.
+func (c *Command) known(context.Context, *lane) (known, error) { return known{}, nil }
+
+// run runs the command, and again as long as it fails and Retry allows.
+func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) result {
+	if c.Retry == 0 {
+		first, err := c.begins(ctx, l, tick)
+		if err != nil {
+			return l.retry(tick, err)
+		}
+		if !first {
+			l.d.Log.Warn("tick left out: its run was lost in a crash, and retry: is 0",
+				"tick", tick.ID())
+			l.ended(ctx, tick, ending{outcome: lost})
+			return done
+		}
+	}
+	for attempt := 1; ; attempt++ {
+		r, err := c.once(ctx, l, tick, attempt)
+		result, failed := c.ended(ctx, l, tick, r, err)
+		if !failed || attempt > c.Retry {
+			return result
+		}
+		wait := min(time.Duration(attempt)*l.cfg.retryAfter(), time.Minute)
+		l.d.Log.Info("run failed, retrying", "tick", tick.ID(), "attempt", attempt, "wait", wait)
+		if !pause(ctx, wait) {
+			return retry
+		}
+	}
+}
+
+// begins notes that the tick's run begins, and reports whether it is the first. Where a crash came
+// between this and the end, nobody knows what the command has done.
+func (c *Command) begins(ctx context.Context, l *lane, tick schedule.Tick) (bool, error) {
+	claim := l.cfg.markClaim(l.Lane, tick)
+	claim.Name, claim.Holder = "begun/"+tick.ID(), l.d.Holder
+	state, err := l.cfg.Claims.Claim(ctx, claim)
+	return state == quota.ClaimWon, err
+}
+
+func (c *Command) once(ctx context.Context, l *lane, tick schedule.Tick,
+	attempt int) (job.Outcome, error) {
+	j, lane := c.Job, l.Lane.Lane
+	if err := c.wants(ctx, &lane); err != nil {
+		return job.Outcome{}, err
+	}
+	j.Name, j.RunID, j.Key = l.Job, tick.ID(), tick.ID()
+	if attempt > 1 { // each has its own in the log
+		j.RunID = fmt.Sprintf("%s#%d", tick.ID(), attempt)
+	}
+	j.Call.Costs, j.Call.Unpaced = lane.Price, l.unpaced(ctx, tick)
+	j.Grace = l.cfg.Grace * 3 / 4 // the rest is for the settlement, the mark and the lease
+	out := &output{log: c.Output.With("job", l.Job, "run", j.RunID)}
+	defer out.close()
+	j.Command.Stdout, j.Command.Stderr = out.stream("stdout"), out.stream("stderr")
+	return j.Run(ctx)
+}
+
+// ended logs how a run ended, and returns whether its tick is done, and whether it has failed.
+func (c *Command) ended(ctx context.Context, l *lane, tick schedule.Tick, r job.Outcome,
+	err error) (result result, failed bool) {
+	e := ending{outcome: "complete", units: r.Settled}
+	if r.Started {
+		e.code = &r.Code
+	}
+	attrs := []any{"tick", tick.ID()}
+	denied, isDenied := errors.AsType[*job.DeniedError](err)
+	start, cannotStart := errors.AsType[*job.StartError](err)
+	switch {
+	case isDenied && denied.Why != "":
+		l.d.Log.Debug("an earlier run of the tick may still be under way, retrying", attrs...)
+		return retry, false
+	case isDenied:
+		return c.denied(ctx, l, tick, denied.Decision), false
+	case cannotStart:
+		e.outcome, e.code = "failed", &start.Code
+		attrs = append(attrs, "error", err)
+	case err != nil && ctx.Err() != nil:
+		return retry, false
+	case fromLedger(err):
+		return l.retry(tick, err), false
+	case err != nil:
+		e.outcome = "failed"
+		attrs = append(attrs, "error", err)
+	case ctx.Err() != nil && r.Code != 0:
+		e.outcome = "interrupted"
+		attrs = append(attrs, "cause", context.Cause(ctx))
+	case r.Timeout:
+		e.outcome = "timeout"
+		attrs = append(attrs, "timeout", c.Job.Timeout)
+	case r.Code != 0:
+		e.outcome = "failed"
+	}
+	attrs = append(attrs, e.attrs()...)
+	l.ended(ctx, tick, e)
+	switch e.outcome {
+	case "complete":
+		l.d.Log.Info("tick done", attrs...)
+		return done, false
+	case "interrupted":
+		l.d.Log.Warn("run ended before it was complete", attrs...)
+		if c.Retry > 0 {
+			return retry, false
+		}
+		return done, false
+	}
+	l.d.Log.Error("tick failed", attrs...)
+	return done, true
+}
+
+func (c *Command) denied(ctx context.Context, l *lane, tick schedule.Tick,
+	d quota.Decision) result {
+	e := ending{outcome: "exhausted"}
+	if d.Limit == quota.PaceName {
+		e.outcome = paced
+	}
+	l.d.Log.Warn("tick denied", append([]any{"tick", tick.ID(), "limit", d.Limit, "retry_at",
+		d.RetryAt}, e.attrs()...)...)
+	l.ended(ctx, tick, e)
+	return done
+}

@@ -1,0 +1,370 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/job"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
+)
+
+// jobOf is a lane that runs a script, and holds so many units.
+func (p *proc) jobOf(name, spec string, units int64, script string) daemon.Lane {
+	p.Helper()
+	s, err := schedule.Parse(spec, time.UTC)
+	must(p, err)
+	command := job.Command{Args: []string{"/bin/sh", "-c", script}, Group: true,
+		Env: []string{"PATH=" + os.Getenv("PATH"), "OUT=" + filepath.Join(p.dir, name)}}
+	if script == "" {
+		command.Args = []string{"/bin/true"}
+	}
+	log := slog.New(slog.NewTextHandler(p, nil))
+	return daemon.Lane{
+		Lane: share.Lane{Lane: schedule.Lane{Job: name, Schedule: s}, Zone: time.UTC, Pages: 1,
+			Price: []quota.Cost{{Bucket: quota.DefaultBucket, Units: units}}, Weight: 1},
+		Work: &daemon.Command{Day: p.sweep.Day, Output: log, Job: job.Job{Command: command,
+			Budget: p.sweep.Budget, Claims: p.config.Claims, TTL: time.Hour, Log: log}},
+	}
+}
+
+// command is the work of a job's lane.
+func command(l daemon.Lane) *daemon.Command { return l.Work.(*daemon.Command) }
+
+// run opens a process that runs jobs besides the lanes that sweep.
+func (w *world) run(sweeps []share.Lane, jobs func(*proc) []daemon.Lane) *proc {
+	p := w.open(sweeps...)
+	p.config.Catalog = p.catalog
+	p.config.Lanes = append(p.config.Lanes, jobs(p)...)
+	return p
+}
+
+// wrote is what the runs of a job have written, a word for each line.
+func (w *world) wrote(name string) string {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join(w.dir, name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		w.Fatal(err)
+	}
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+// spentBy is the units in the ledger, by job.
+func (w *world) spentBy() map[string]int64 {
+	w.Helper()
+	entries, err := w.look.ledger.Entries(context.Background(),
+		quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
+	must(w, err)
+	units := make(map[string]int64)
+	for _, e := range entries {
+		units[e.Labels[quota.LabelJob]] += e.Units
+	}
+	return units
+}
+
+// TestCommand: a job runs beside the sweep on one budget, is charged what it says, and its output is
+// in the log with the name of its run.
+func TestCommand(t *testing.T) {
+	atNoon(t, func(w *world) {
+		p := w.run(lanes(t, "0 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
+			l := p.jobOf("backfill", "5 * * * *", 40,
+				`echo hello; echo oops >&2; printf rest; echo units=7 >&$QUOTA_REPORT_FD`)
+			command(l).Job.Settle = job.SettleReport
+			fails := p.jobOf("fails", "10 * * * *", 5, "exit 3")
+			command(fails).Job.Settle = job.SettleExit
+			missing := p.jobOf("missing", "15 * * * *", 5, "")
+			command(missing).Job.Command.Args = []string{"/no/such/program"}
+			return []daemon.Lane{l, fails, missing}
+		}).start()
+		time.Sleep(20 * time.Minute)
+		p.expectMetrics(`ingest_jobs_total{job="backfill",outcome="complete"} 1`,
+			`ingest_jobs_total{job="fails",outcome="failed"} 1`,
+			`ingest_job_interval_seconds{job="backfill"} 3600`,
+			`quota_units_spent_total{bucket="default",credential="key1",method="",region=""} 7`)
+		runs, err := p.catalog.LaneRuns(context.Background())
+		must(t, err)
+		p.stopAfter(time.Second)
+		if got := w.spentBy(); got["trending"] != 2 || got["backfill"] != 7 || len(got) != 2 {
+			t.Errorf("spent %v", got)
+		}
+		const run = "run=backfill/2026-06-01T19:05:00Z"
+		for _, words := range [][]string{
+			{"msg=output", "job=backfill", run, "stream=stdout", "text=hello"},
+			{run, "stream=stderr", "text=oops"}, {run, "text=rest"},
+			{"tick done", "tick=backfill/", "outcome=complete", "exit_code=0", "units.default=7"},
+			{"tick failed", "tick=fails/", "outcome=failed", "exit_code=3", "units.default=0"},
+			{"tick failed", "tick=missing/", "exit_code=127", "no such file"},
+		} {
+			if w.logged(words...) != 1 {
+				t.Errorf("the log has %d lines with %q", w.logged(words...), words)
+				defer w.complain()
+			}
+		}
+		last := runs["backfill"]
+		if len(last) != 1 || last[0].Outcome != "complete" || last[0].ExitCode == nil ||
+			*last[0].ExitCode != 0 || last[0].Units["default"] != 7 ||
+			last[0].Tick != "backfill/2026-06-01T19:05:00Z" || len(runs["trending/US"]) != 1 {
+			t.Errorf("kept runs: %+v", runs)
+		}
+	})
+}
+
+// TestCommand_Denied: a job whose hold does not fit is not started, and the sweep goes on.
+func TestCommand_Denied(t *testing.T) {
+	at(t, noon.Add(-time.Second), 30, func(w *world) {
+		w.limits[0].Window = quota.Sliding(5 * time.Hour) // which is not shared
+		p := w.run(lanes(t, "10 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
+			return []daemon.Lane{p.jobOf("greedy", "*/30 * * * *", 20, "echo ran >> $OUT")}
+		}).start()
+		p.stopAfter(50 * time.Minute)
+		if got := w.wrote("greedy"); got != "ran" || w.spentBy()["greedy"] != 20 ||
+			w.spentBy()["trending"] != 2 {
+			t.Errorf("ran %q, spent %v", got, w.spentBy())
+		}
+		if w.logged("tick denied", "tick=greedy/2026-06-01T19:30:00Z", "outcome=exhausted",
+			"limit=\"default 5h\"") != 1 {
+			w.complain()
+		}
+	})
+}
+
+// TestCommand_Retry: a run that fails is run again as often as it may be. What is booked whatever
+// it does is booked once.
+func TestCommand_Retry(t *testing.T) {
+	atNoon(t, func(w *world) {
+		p := w.run(nil, func(p *proc) []daemon.Lane {
+			twice := p.jobOf("twice", "0 * * * *", 5, `echo x >> $OUT; [ $(wc -l < $OUT) -gt 2 ]`)
+			command(twice).Retry = 2
+			never := p.jobOf("never", "0 * * * *", 5, `echo x >> $OUT; exit 1`)
+			command(never).Retry = 1
+			return []daemon.Lane{twice, never}
+		}).start()
+		p.stopAfter(10 * time.Minute)
+		if w.wrote("twice") != "x x x" || w.wrote("never") != "x x" ||
+			w.spentBy()["twice"] != 5 || w.spentBy()["never"] != 5 {
+			t.Errorf("%q, %q, %v", w.wrote("twice"), w.wrote("never"), w.spentBy())
+		}
+		if w.logged("tick done", "tick=twice/") != 1 || w.logged("tick failed", "tick=never/") != 2 {
+			w.complain()
+		}
+	})
+}
+
+// lasting makes each run of a job last so long before the command starts.
+func lasting(l daemon.Lane, d time.Duration) daemon.Lane {
+	command(l).Job.Prepare = func(ctx context.Context, _ string) ([]string, func(), error) {
+		slowly := time.NewTimer(d)
+		defer slowly.Stop()
+		select {
+		case <-slowly.C:
+			return nil, func() {}, nil
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+	return l
+}
+
+// TestCommand_Overlap: ticks that come while a run lasts are left out, by all daemons, or run after
+// it.
+func TestCommand_Overlap(t *testing.T) {
+	for _, queue := range []bool{false, true} {
+		t.Run(fmt.Sprint("queue ", queue), func(t *testing.T) {
+			atNoon(t, func(w *world) {
+				jobs := func(p *proc) []daemon.Lane {
+					l := lasting(p.jobOf("slow", "*/5 * * * *", 1, "echo ran >> $OUT"),
+						7*time.Minute)
+					command(l).Queue = queue
+					return []daemon.Lane{l}
+				}
+				a, b := w.run(nil, jobs).start(), w.run(nil, jobs).start()
+				time.Sleep(21 * time.Minute) // runs from 19:00, then 19:10, or 19:05 and 19:10
+				a.stop()
+				b.stop()
+				a.end()
+				b.end()
+				want, skipped := 2, w.logged("tick left out: the run before it was still under way")
+				if queue && skipped != 0 || !queue && skipped < 2 {
+					t.Errorf("%d ticks left out", skipped)
+				}
+				if got := len(strings.Fields(w.wrote("slow"))); got != want {
+					t.Errorf("ran %d times, want %d", got, want)
+					w.complain()
+				}
+			})
+		})
+	}
+}
+
+// TestCommand_Crash: the tick of a daemon that is killed in the middle of a run is run again by
+// another one if it may be, and is paid for once.
+func TestCommand_Crash(t *testing.T) {
+	for _, retry := range []int{0, 1} {
+		t.Run(fmt.Sprint("retry ", retry), func(t *testing.T) {
+			atNoon(t, func(w *world) {
+				jobs := func(p *proc) []daemon.Lane {
+					l := p.jobOf("backfill", "0 * * * *", 9, "echo ran >> $OUT")
+					command(l).Retry = retry
+					return []daemon.Lane{l}
+				}
+				a := w.run(nil, jobs)
+				command(a.config.Lanes[0]).Job.Prepare = func(context.Context, string) ([]string,
+					func(), error) {
+					a.crash()
+					return nil, nil, errDead
+				}
+				a.start()
+				time.Sleep(10 * time.Second)
+				b := w.run(nil, jobs).start()
+				time.Sleep(30 * time.Minute)
+				a.end()
+				b.end()
+				want := strings.Repeat("ran", retry)
+				if got := w.wrote("backfill"); got != want {
+					t.Errorf("ran %q, want %q", got, want)
+					w.complain()
+				}
+				if retry == 0 && w.logged("tick left out: its run was lost in a crash") != 1 {
+					w.complain()
+				}
+				if held, err := w.look.ledger.Reservations(context.Background(), "key1",
+					quota.DefaultBucket); err != nil || len(held) != 1-retry {
+					t.Errorf("%v are held, %v", held, err) // until it lapses, and is charged
+				}
+				if got := w.spentBy()["backfill"]; got != int64(9*retry) {
+					t.Errorf("%d units spent", got)
+				}
+			})
+		})
+	}
+}
+
+// TestCommand_Once: of several daemons one runs each tick.
+func TestCommand_Once(t *testing.T) {
+	atNoon(t, func(w *world) {
+		jobs := func(p *proc) []daemon.Lane {
+			return []daemon.Lane{p.jobOf("a", "*/10 * * * *", 1, "echo ran >> $OUT"),
+				p.jobOf("b", "*/10 * * * *", 1, "echo ran >> $OUT")}
+		}
+		var all []*proc
+		for range 3 {
+			all = append(all, w.run(nil, jobs).start())
+		}
+		time.Sleep(51 * time.Minute)
+		for _, p := range all {
+			p.end()
+		}
+		for _, name := range []string{"a", "b"} {
+			if got := len(strings.Fields(w.wrote(name))); got != 6 {
+				t.Errorf("%s ran %d times, want 6", name, got)
+			}
+		}
+	})
+}
+
+// TestCommand_Reload: a job that is added runs from then on, one that is removed does not, and the
+// others are not disturbed.
+func TestCommand_Reload(t *testing.T) {
+	atNoon(t, func(w *world) {
+		p := w.run(lanes(t, "*/10 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
+			return []daemon.Lane{p.jobOf("old", "*/10 * * * *", 1, "echo ran >> $OUT"),
+				p.jobOf("kept", "*/10 * * * *", 1, "echo ran >> $OUT")}
+		})
+		next := *p.config
+		next.Lanes = append(p.sweep.Lanes(lanes(t, "*/10 * * * *", "UTC", "US", 0)),
+			p.jobOf("kept", "*/10 * * * *", 1, "echo again >> $OUT"),
+			p.jobOf("new", "*/10 * * * *", 1, "echo ran >> $OUT"))
+		p.reloads(&next)
+		p.start()
+		time.Sleep(15 * time.Minute) // 19:00 and 19:10
+		p.reload <- struct{}{}
+		p.stopAfter(20 * time.Minute) // 19:20 and 19:30
+		for name, want := range map[string]string{"old": "ran ran", "new": "ran ran",
+			"kept": "ran ran again again"} {
+			if got := w.wrote(name); got != want {
+				t.Errorf("%s wrote %q, want %q", name, got, want)
+			}
+		}
+	})
+}
+
+// TestCommand_CatchUp: what was missed while no daemon ran is run once at the start, where that is
+// configured.
+func TestCommand_CatchUp(t *testing.T) {
+	atNoon(t, func(w *world) {
+		p := w.run(nil, func(p *proc) []daemon.Lane {
+			late := p.jobOf("late", "30 * * * *", 1, "echo ran >> $OUT")
+			command(late).CatchUp = true
+			return []daemon.Lane{late, p.jobOf("not", "30 * * * *", 1, "echo ran >> $OUT")}
+		}).start()
+		p.stopAfter(10 * time.Minute)
+		if w.wrote("late") != "ran" || w.wrote("not") != "" {
+			t.Errorf("%q, %q", w.wrote("late"), w.wrote("not"))
+		}
+	})
+}
+
+// TestCommand_ShortDay: with 60 % of the units that three jobs want, each gets runs in proportion
+// to its weight, to the end of the day.
+func TestCommand_ShortDay(t *testing.T) {
+	const ticks = 72             // of each job: every 20 minutes
+	const units = 3 * ticks * 10 // what all want
+	at(t, midnight.Add(-time.Second), units*6/10, func(w *world) {
+		weights := map[string]int64{"one": 1, "two": 2, "three": 3}
+		p := w.run(nil, func(p *proc) (all []daemon.Lane) {
+			for _, name := range []string{"one", "two", "three"} {
+				l := p.jobOf(name, "*/20 * * * *", 10, "")
+				l.Weight = weights[name]
+				all = append(all, l)
+			}
+			return all
+		}).start()
+		p.stopAfter(24 * time.Hour)
+		got := w.spentBy()
+		// 129 runs: three is served in full (64.5 of 72), two has 43, one 21.5
+		for name, want := range map[string]int64{"one": 215, "two": 430, "three": 645} {
+			if off := got[name] - want; off < -15 || off > 15 {
+				t.Errorf("%s got %d units, want about %d: %v", name, got[name], want, got)
+			}
+		}
+		if sum := got["one"] + got["two"] + got["three"]; sum > units*6/10 || sum < units*6/10-10 {
+			t.Errorf("%d units spent of %d", sum, units*6/10)
+		}
+	})
+}
+
+// TestCommand_Runaway: a job that takes far more than it holds is held back by its pace, and the
+// others run on.
+func TestCommand_Runaway(t *testing.T) {
+	at(t, midnight.Add(-time.Second), 2400, func(w *world) {
+		p := w.run(nil, func(p *proc) []daemon.Lane {
+			wild := p.jobOf("wild", "*/10 * * * *", 5, `echo units=100 >&$QUOTA_REPORT_FD`)
+			command(wild).Job.Settle = job.SettleReport
+			own := *p.sweep.Budget
+			line := w.limits[0]
+			line.Pace = &quota.Pace{Slack: 100}
+			own.Paces = []quota.Limit{line}
+			command(wild).Job.Budget = &own
+			return []daemon.Lane{wild, p.jobOf("calm", "5 * * * *", 10, "")}
+		}).start()
+		p.stopAfter(12 * time.Hour)
+		got := w.spentBy()
+		if got["calm"] != 120 || got["wild"] < 800 || got["wild"] > 1300 {
+			t.Errorf("after half a day: %v", got)
+			w.complain()
+		}
+		if w.logged("tick=wild/", "tick denied", "outcome=paced", "limit=pace")+
+			w.logged("tick=wild/", "tick left out") < 20 {
+			w.complain()
+		}
+	})
+}
