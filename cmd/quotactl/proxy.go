@@ -231,7 +231,7 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.L
 		}
 		t := up.Transport
 		t.Estimates, t.Missed = estimates, p.Metrics.Missed
-		t.Drain = meter.Drain{Time: f.drain.Time, Bytes: f.drainMiB << 20}
+		t.Drain = meter.Drain{Time: f.drain.Time, Bytes: f.drainMiB << 20, Calls: f.requests}
 		p.Upstreams = append(p.Upstreams, up)
 	}
 	p.Unserved = slices.DeleteFunc(cfg.Prices.Upstreams(), func(name string) bool {

@@ -66,17 +66,17 @@ func (a *answer) Close() error {
 		return a.body.Close()
 	}
 	if a.mu.TryLock() { // nobody reads
-		defer a.mu.Unlock()
-		if a.ended {
+		ended := a.ended
+		a.mu.Unlock()
+		if ended {
 			e.stop()
 			return a.body.Close()
 		}
 	}
-	e.gate.open.Add(1)
-	go func() {
-		defer e.gate.open.Add(-1)
+	if !e.gate.abandoned(a.drain) {
+		e.stop() // and reading ends at once
 		a.drain()
-	}()
+	}
 	return nil
 }
 

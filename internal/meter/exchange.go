@@ -39,6 +39,7 @@ type exchange struct {
 type Drain struct {
 	Time  time.Duration // 2 min
 	Bytes int64         // unpacked; 64 MiB
+	Calls int           // at once; 256
 }
 
 func (d Drain) orDefault() Drain {
@@ -48,7 +49,27 @@ func (d Drain) orDefault() Drain {
 	if d.Bytes == 0 {
 		d.Bytes = 64 << 20
 	}
+	if d.Calls == 0 {
+		d.Calls = 256
+	}
 	return d
+}
+
+// abandoned runs read for a caller that has gone, beside no more others than the bound. It reports
+// whether there was room.
+func (t *Transport) abandoned(read func()) bool {
+	t.open.Add(1)
+	if int(t.reading.Add(1)) > t.Drain.orDefault().Calls {
+		t.reading.Add(-1)
+		t.open.Add(-1)
+		return false
+	}
+	go func() {
+		defer t.open.Add(-1)
+		defer t.reading.Add(-1)
+		read()
+	}()
+	return true
 }
 
 // MaxBody is how many bytes the body of a request may have whose price depends on it.
@@ -186,13 +207,16 @@ func (e *exchange) sendHeld() (*http.Response, error) {
 		<-answered
 		return nil, context.Cause(caller)
 	}
-	e.gate.open.Add(1)
-	go func() {
-		defer e.gate.open.Add(-1)
+	if !e.gate.abandoned(func() {
 		if a := <-answered; a.resp != nil {
 			a.resp.Body.Close() // which reads on
 		}
-	}()
+	}) {
+		e.stop()
+		if a := <-answered; a.resp != nil {
+			a.resp.Body.Close()
+		}
+	}
 	return nil, context.Cause(caller)
 }
 

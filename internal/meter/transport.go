@@ -51,6 +51,7 @@ type Transport struct {
 	Log       *slog.Logger
 
 	open    atomic.Int64 // what is still to be read or booked
+	reading atomic.Int64 // answers whose callers have gone
 	samples samples
 	paid    repeats
 	told    sync.Map // methods whose answers lack something, and resets by limit

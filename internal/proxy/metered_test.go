@@ -103,11 +103,18 @@ func (m *metered) gate(name string) *meter.Transport {
 // post sends JSON to the proxy.
 func (m *metered) post(ctx context.Context, path, body string, header ...string) (
 	*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, "POST", m.URL+path, strings.NewReader(body))
+	return m.do(ctx, "POST", path, body, header...)
+}
+
+func (m *metered) do(ctx context.Context, verb, path, body string, header ...string) (
+	*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, verb, m.URL+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	r.Header.Set("Anthropic-Version", "2023-06-01")
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])

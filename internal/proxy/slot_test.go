@@ -1,0 +1,65 @@
+package proxy_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync/atomic"
+	"testing"
+)
+
+// TestSlotOfCallerGone: a caller that goes away before the upstream answers gives its place back at
+// once, though its answer may still be read. That is so for a bounded number of calls: what others
+// may take stays set aside.
+func TestSlotOfCallerGone(t *testing.T) {
+	t.Parallel()
+	const reads = 2
+	var came, gone atomic.Int64
+	answer := make(chan bool)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		came.Add(1)
+		select {
+		case <-answer:
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}`)
+		case <-r.Context().Done():
+			gone.Add(1)
+		}
+	}))
+	t.Cleanup(web.Close)
+	m := meteredOn(t, onFile(t), nil, quiet, func(m *metered) {
+		to, err := url.Parse(web.URL)
+		must(t, err)
+		m.gate("openai").Host, m.proxy.Upstreams[1].Endpoint = to.Host, to
+		m.gate("openai").Drain.Calls = reads
+		m.proxy.Limits.Requests = 1
+	})
+	for i := range int64(5) {
+		verb, path, body := "POST", "/openai/v1/chat/completions", chat(1, 1)
+		if i == 0 {
+			verb, path, body = "GET", "/openai/v1/models", "" // its price is known, nothing is read for it
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() {
+			_, err := m.do(ctx, verb, path, body)
+			left <- err
+		}()
+		await(t, func() bool { return came.Load() == i+1 })
+		leave()
+		if err := <-left; err == nil {
+			t.Errorf("%s was answered", path)
+		}
+		await(t, func() bool { return m.proxy.UnderWay() == 0 })
+	}
+	await(t, func() bool { return gone.Load() == 1+4-reads })
+	close(answer)
+	m.settled(t)
+	booked, held := m.booked(t, "openai")
+	if booked["tokens/gpt-4.1"] != 3*reads || held < (4-reads)*400 {
+		t.Errorf("%v are booked, %d held", booked, held)
+	}
+}
