@@ -30,6 +30,7 @@ type exchange struct {
 	stop  context.CancelFunc
 
 	asked  asked
+	unused map[string]int64            // by bucket, when the call began
 	cancel func(context.Context) error // the charge of a call whose price is known
 	seen   *costs.Observation
 	due    *due // what is booked, once that is decided
@@ -136,6 +137,7 @@ func (e *exchange) body() ([]byte, error) {
 // take charges what the call takes, or sets aside what it may take.
 func (e *exchange) take() (err error) {
 	ctx, budget := e.r.Context(), e.gate.Budget
+	e.unused = e.gate.unused.of(e.quote.Costs)
 	switch {
 	case len(e.quote.Costs) == 0: // it takes nothing
 		e.asked.d, e.quote.Known = quota.Decision{Allowed: true, Replayed: true}, true

@@ -52,6 +52,49 @@ func TestLessons(t *testing.T) {
 	}
 }
 
+// TestLessonsInFlight: the upstream counts the most that calls in flight may take, and tells that
+// less is left when a call begins. Once they have ended, that is no lesson: neither what the call
+// itself did not take, nor what others did not. What others spent elsewhere is one, all the same.
+func TestLessonsInFlight(t *testing.T) {
+	t.Parallel()
+	for _, elsewhere := range []int{0, 10} {
+		m := openMetered(t, "openai", limitOn("tokens", 100_000))
+		m.standin.Limits["tokens"] = []standin.Limit{{Units: 100_000, Window: time.Minute}}
+		m.standin.Pace = time.Millisecond
+		spent := int64(0)
+		for range elsewhere { // with the same key
+			r := m.chat(t.Context(), 900, false)
+			r.Header.Set("Authorization", "Bearer "+canary)
+			resp, err := http.DefaultClient.Do(r)
+			must(t, err)
+			must(t, discard(resp))
+			spent = m.standin.Counts().Units["tokens/"+gpt]
+		}
+		var open []*http.Response
+		for i := range 20 {
+			resp, err := m.RoundTrip(m.chat(t.Context(), 5+i, true))
+			must(t, err)
+			open = append(open, resp)
+		}
+		for i := range open {
+			must(t, discard(open[i*7%len(open)]))
+			m.settled(t)
+			if told := m.booked(t, "tokens", true); told > spent {
+				t.Errorf("%d units are booked by what the upstream told, %d were spent elsewhere",
+					told, spent)
+			}
+		}
+		if _, _, err := m.send(m.chat(t.Context(), 5, false)); err != nil {
+			t.Fatal(err)
+		}
+		m.settled(t)
+		if told := m.booked(t, "tokens", true); told < spent/2 {
+			t.Errorf("%d units are booked by what the upstream told, %d were spent elsewhere",
+				told, spent)
+		}
+	}
+}
+
 // TestLessonsOfKnownPrices: an answer to a call whose price is known teaches as well.
 func TestLessonsOfKnownPrices(t *testing.T) {
 	m := openMetered(t, "generic")

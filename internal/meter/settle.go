@@ -42,7 +42,7 @@ func (e *exchange) end(how ending) {
 	if e.quote.Known || e.asked.d.Unmetered {
 		if len(out.Lessons) > 0 && !t.authorized(e.r) {
 			e.book(func(ctx context.Context) error {
-				t.learn(ctx, e.asked, e.asked.d, out.Lessons)
+				t.learn(ctx, e.asked, e.asked.d, e.withUnused(out.Lessons))
 				return nil
 			})
 		}
@@ -54,6 +54,7 @@ func (e *exchange) end(how ending) {
 		return
 	}
 	took := e.took(how, out)
+	t.unused.add(e.quote.Costs, took) // before the ledger knows: counted twice, it is no lesson
 	settle := e.settle
 	// a user's token may be of another project, which pays for what it reads itself
 	if how == complete && len(out.Resources) > 0 && !t.authorized(e.r) {
@@ -87,25 +88,9 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 	}
 	tallyOf(e.ctx).correct(e.asked.d.Units, after.Units)
 	if !t.authorized(e.r) {
-		t.learn(ctx, e.asked, after, e.withKept(out.Lessons, took))
+		t.learn(ctx, e.asked, after, e.withUnused(out.Lessons))
 	}
 	return nil
-}
-
-// withKept adds to what headers say is left what the upstream may have held for this very call when
-// it wrote them: some hold the worst case until the answer has ended.
-func (e *exchange) withKept(lessons []costs.Lesson, took []quota.Cost) []costs.Lesson {
-	lessons = slices.Clone(lessons)
-	for i, l := range lessons {
-		is := func(c quota.Cost) bool { return c.Bucket == l.Bucket }
-		held, truth := slices.IndexFunc(e.quote.Costs, is), slices.IndexFunc(took, is)
-		if l.Header && l.Remaining >= 0 && held >= 0 && truth >= 0 {
-			c := e.quote.Costs[held]
-			kept := max(0, max(c.Most, c.Units)-took[truth].Units)
-			lessons[i].Remaining = min(quota.MaxUnits, l.Remaining+kept)
-		}
-	}
-	return lessons
 }
 
 // book tells the ledger something. The caller waits a moment for it; when the ledger is away, it is

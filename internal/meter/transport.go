@@ -53,6 +53,7 @@ type Transport struct {
 	open    atomic.Int64 // what is still to be read or booked
 	reading atomic.Int64 // answers whose callers have gone
 	samples samples
+	unused  unused
 	paid    repeats
 	told    sync.Map // methods whose answers lack something, and resets by limit
 }
