@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"quotactl": main})
+	testscript.Main(m, map[string]func(){"quotactl": main, "request": request})
 }
 
 // TestScripts runs every script on a SQLite ledger of its own.
@@ -30,11 +30,11 @@ func TestScripts(t *testing.T) {
 // TestScriptsOnRedis runs the scripts about the ledger again, each on a database of its own of one
 // Redis server.
 func TestScriptsOnRedis(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{})
+	server := redistest.Start(t, redistest.Options{Args: []string{"--databases", "64"}})
 	var database atomic.Int64
 	var files []string
 	for _, name := range []string{"spend", "dryrun", "explain", "denied", "reserve", "log",
-		"status", "suspend", "observe", "input", "credentials", "forecast", "ledger_check", "adjust"} {
+		"status", "suspend", "observe", "input", "credentials", "forecast", "ledger_check", "exec", "exec_once", "adjust"} {
 		files = append(files, filepath.Join("testdata", name+".txt"))
 	}
 	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(),

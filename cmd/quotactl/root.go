@@ -48,7 +48,7 @@ exhausted: try again later, 78 configuration.`,
 	}
 	add("look", a.status(), a.forecast(), a.log(), a.explain(), a.reservations(), a.costs(),
 		a.prove())
-	add("spend", a.spend(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
+	add("spend", a.spend(), a.exec(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
 		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.standin())
 	add("settings", a.config(), a.ledger(), a.doctor())
 	for _, c := range root.Commands() {

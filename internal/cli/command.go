@@ -35,6 +35,9 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 
 func run(ctx context.Context, root *cobra.Command, args []string) error {
 	for _, arg := range args {
+		if arg == "--" { // the rest is another program's
+			break
+		}
 		if quota.LooksSecret(arg) {
 			return Hint(Usagef("an argument holds what looks like an API key"),
 				"other users of this machine can read arguments: make a new key, and name the "+

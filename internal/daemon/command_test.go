@@ -161,7 +161,7 @@ func TestCommand_Retry(t *testing.T) {
 
 // lasting makes each run of a job last so long before the command starts.
 func lasting(l daemon.Lane, d time.Duration) daemon.Lane {
-	command(l).Job.Prepare = func(ctx context.Context, _ string) ([]string, func(), error) {
+	command(l).Job.Prepare = func(ctx context.Context, _ job.Prepared) ([]string, func(), error) {
 		slowly := time.NewTimer(d)
 		defer slowly.Stop()
 		select {
@@ -217,8 +217,8 @@ func TestCommand_Crash(t *testing.T) {
 					return []daemon.Lane{l}
 				}
 				a := w.run(nil, jobs)
-				command(a.config.Lanes[0]).Job.Prepare = func(context.Context, string) ([]string,
-					func(), error) {
+				command(a.config.Lanes[0]).Job.Prepare = func(context.Context,
+					job.Prepared) ([]string, func(), error) {
 					a.crash()
 					return nil, nil, errDead
 				}

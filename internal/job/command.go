@@ -65,7 +65,7 @@ func (c Command) start(env []string, extra []*os.File) (*child, error) {
 
 func (c Command) prepared(path string, args, env []string, extra []*os.File) *exec.Cmd {
 	return &exec.Cmd{
-		Path: path, Args: args, Dir: c.Dir, Env: append(c.Env[:len(c.Env):len(c.Env)], env...),
+		Path: path, Args: args, Dir: c.Dir, Env: append(append([]string{}, c.Env...), env...),
 		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, ExtraFiles: extra,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: c.Group, Credential: c.User},
 		WaitDelay:   copyTime,

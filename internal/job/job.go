@@ -56,15 +56,21 @@ type Job struct {
 	Lock string        // only one job that has it runs at a time
 	Wait time.Duration // how long to wait for the key, the lock and the units; 0 not at all
 
-	// Prepare, if it is set, is called between the hold and the start, with the reservation ("" if
-	// nothing is held). It returns variables for the command, and what to call when it has ended.
-	Prepare func(ctx context.Context, reservation string) (env []string, end func(), err error)
+	// Prepare, if it is set, is called between the hold and the start. It returns variables for the
+	// command, and what to call when it has ended.
+	Prepare func(context.Context, Prepared) (env []string, end func(), err error)
 	// Signals are passed to the command: those of Notify. One that comes before the start ends the
 	// run.
 	Signals chan os.Signal
 	Timeout time.Duration // after which the command is ended; 0 for none
 	Grace   time.Duration // between SIGTERM and SIGKILL; 10 s, if it is 0
 	Log     *slog.Logger
+}
+
+// Prepared is a run that is about to start.
+type Prepared struct {
+	Reservation string       // "" if nothing is held
+	Labels      quota.Labels // of all that the run takes
 }
 
 // Outcome is what became of a run.

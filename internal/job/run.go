@@ -20,7 +20,10 @@ const (
 
 // start starts the command.
 func (r *run) start(ctx context.Context) error {
-	env := []string{EnvReservation + "=" + r.out.Reservation}
+	var env []string
+	if r.out.Reservation != "" {
+		env = append(env, EnvReservation+"="+r.out.Reservation)
+	}
 	var files []*os.File
 	if r.Settle == SettleReport {
 		var err error
@@ -31,7 +34,7 @@ func (r *run) start(ctx context.Context) error {
 		env = append(env, EnvReport+"=3")
 	}
 	if r.Prepare != nil {
-		more, end, err := r.Prepare(ctx, r.out.Reservation)
+		more, end, err := r.Prepare(ctx, Prepared{r.out.Reservation, r.budget.Labels})
 		if err != nil {
 			return err
 		}

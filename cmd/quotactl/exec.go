@@ -1,0 +1,234 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/job"
+	"quotabudget/internal/quota"
+)
+
+// exitOwn is the exit code of a failure of exec itself, as coreutils has it.
+const exitOwn = 125
+
+func (a *app) exec() *cobra.Command {
+	var f execFlags
+	c := &cobra.Command{
+		Use: "exec {--method M [--count N] | --units N [--bucket B] | --learned} " +
+			"[--settle HOW] -- COMMAND [ARG]...",
+		Short: "Run a command as a metered job",
+		Long: `exec holds what a command may take, runs the command, and settles what it took. The
+command is run as it would be without exec: it has the same terminal, files and process group, gets
+the signals that exec gets, and its exit code is that of exec.
+
+If the units do not fit now, the command is not started: one line says when they will, and the exit
+code is 75. With --wait, exec waits up to that long, in line with others who wait for the same.
+
+What the command took is, by --settle:
+  all     what was held (default)
+  exit    what was held; nothing, if the command ends with an exit code other than 0
+  report  what it writes to the descriptor $QUOTA_REPORT_FD, in lines such as units=3,
+          bucket=default units=3 or method=youtube.videos.list count=3; what was held, if it writes
+          nothing
+  proxy   what its requests took: it finds a metering proxy of its own at $QUOTA_PROXY, and in the
+          variables that the libraries of the APIs read
+More than was held is charged, too: it has been billed. A command that cannot be started takes
+nothing.
+
+The hold lasts for --ttl, and is extended while the command runs. If exec itself is killed, the hold
+is charged when it has lapsed, or given back with --lapse release.
+
+Exit codes: 75 not started, try again later; 125 exec itself failed; 126 the command was found but
+cannot be run; 127 it was not found; otherwise that of the command.`,
+		Example: `  quotactl exec --units 40 -- backfill --since 1d
+  quotactl exec --method youtube.videos.list --count 4 --settle exit -- ./fetch.sh
+  quotactl exec --learned --settle report --wait 5m -- python3 nightly.py
+  quotactl exec --units 100 --settle proxy -- node crawl.js
+  quotactl exec --units 40 --id "backfill-$(date +%F)" --lock backfill -- backfill`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return own(cli.Hint(cli.Usagef("the command is missing"),
+					"quotactl exec --units 40 -- COMMAND"))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			f.methods, f.buckets = c.Flags().Changed("method"), c.Flags().Changed("bucket")
+			if err := f.check(c.Flags().Changed); err != nil {
+				return own(err)
+			}
+			out, err := a.execute(c.Context(), f, args)
+			if early, ok := errors.AsType[*job.SignalError](err); ok {
+				out.Signal, err = early.Signal, nil
+				out.Code = 128 + int(early.Signal)
+			}
+			if err != nil {
+				return err
+			}
+			if out.Signal != 0 {
+				job.DieOf(out.Signal)
+			}
+			return &cli.Coded{Code: out.Code}
+		},
+	}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return own(c.Parent().FlagErrorFunc()(c, err))
+	})
+	f.bind(c.Flags())
+	c.Flags().SetInterspersed(false) // what follows the command is the command's
+	return c
+}
+
+// execute runs the command and returns what became of it, or an error with its exit code.
+func (a *app) execute(ctx context.Context, f execFlags, args []string) (out job.Outcome, err error) {
+	err = a.with(ctx, func(g *gate) error {
+		j, err := a.newJob(ctx, g, f, args)
+		if err != nil {
+			return err
+		}
+		// a signal is passed to the command
+		out, err = j.Run(context.WithoutCancel(ctx))
+		if denied, ok := errors.AsType[*job.DeniedError](err); ok {
+			return a.notStarted(g, f, denied)
+		}
+		if err == nil && out.Done {
+			fmt.Fprintf(a.Stderr, "quotactl: not started: a run with --id %s has succeeded before\n",
+				cli.Plain(f.key))
+		}
+		return err
+	})
+	return out, own(err)
+}
+
+// own gives an error the exit code that it has here.
+func own(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*job.SignalError](err); ok {
+		return err
+	}
+	code := exitOwn
+	if coded, ok := errors.AsType[*cli.Coded](err); ok && coded.Code == cli.ExitExhausted {
+		return err
+	}
+	if start, ok := errors.AsType[*job.StartError](err); ok {
+		code = start.Code
+	}
+	return &cli.Coded{Code: code, Err: err}
+}
+
+// notStarted says in one line why the command was not started, and when to come back.
+func (a *app) notStarted(g *gate, f execFlags, e *job.DeniedError) error {
+	text, d, of := "", e.Decision, g.asked(false, e.Decision)
+	switch {
+	case e.Why == job.DeniedKey:
+		text = fmt.Sprintf("a run with --id %s is under way", f.key)
+	case e.Why == job.DeniedLock:
+		text = fmt.Sprintf("another run has the lock %s; retry when it has ended", f.lock)
+	case d.Limit == quota.Suspended:
+		text = of.inWords(d.Units) + " asked for, but the bucket is suspended"
+	case d.Limit != "":
+		text = fmt.Sprintf("%s would not fit under %s", of.inWords(d.Units), d.Limit)
+	default:
+		text = "the wait is over"
+	}
+	if e.Ahead > 0 {
+		text += fmt.Sprintf("; waiting before it: %d", e.Ahead)
+	}
+	if !d.RetryAt.IsZero() {
+		text += fmt.Sprintf("; retry in %s, at %s", cli.Span(d.RetryAfter()),
+			a.ScreenOn(a.Stderr).Moment(d.RetryAt))
+	}
+	return &cli.Coded{Code: cli.ExitExhausted, Err: cli.Hint(errors.New("not started: "+text), "")}
+}
+
+// newJob is the job that the flags describe.
+func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (*job.Job, error) {
+	name := cmp.Or(f.call.Labels[quota.LabelJob], nameOf(args[0]))
+	call, err := g.held(ctx, f, name)
+	if err != nil {
+		return nil, err
+	}
+	claims, ok := g.Ledger.(quota.Claims)
+	if !ok && (f.key != "" || f.lock != "") {
+		return nil, fmt.Errorf("%w: it keeps no --id and no --lock", quota.ErrLedgerUnusable)
+	}
+	j := &job.Job{
+		Command: job.Command{Args: args, Env: a.environment(), Stdin: os.Stdin,
+			Stdout: os.Stdout, Stderr: os.Stderr},
+		Budget: g.Budget, Claims: claims, Name: name, Call: call, TTL: f.ttl,
+		Lapse: quota.Lapse(f.lapse), Settle: job.Settlement(f.settle), Key: f.key, Lock: f.lock,
+		Wait: f.wait, Signals: job.Notify(), Log: a.Logger(),
+	}
+	if j.Settle == job.SettleProxy {
+		j.Prepare = a.ownProxy(g)
+	}
+	return j, nil
+}
+
+// nameOf is what a job is called by its command: backfill.sh is backfill.
+func nameOf(command string) string {
+	name := filepath.Base(command)
+	return strings.TrimSuffix(name, filepath.Ext(name))
+}
+
+// held is what the command may take.
+func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, error) {
+	call := f.call
+	if f.learned {
+		buckets := []string{call.Bucket}
+		if !f.buckets {
+			limits, err := g.Standing(ctx)
+			if err != nil {
+				return call, err
+			}
+			buckets = bucketsOf(limits)
+		}
+		learned, err := job.Learned(ctx, g.Budget, name, buckets)
+		if err == nil {
+			return quota.Call{Costs: learned, Labels: call.Labels}, nil
+		}
+		if _, few := errors.AsType[*job.TooFewRunsError](err); !few {
+			return call, err
+		} else if call.Method == "" && call.Units == 0 {
+			return call, cli.Hint(err, "give --units N, too: that is held until then")
+		}
+	}
+	if call.Method == "" && call.Units == 0 {
+		return call, nil
+	}
+	call.Bucket = cmp.Or(call.Bucket, quota.DefaultBucket)
+	return call, g.knows(call)
+}
+
+func bucketsOf(limits []quota.Limit) (buckets []string) {
+	for _, l := range limits {
+		if !slices.Contains(buckets, l.Bucket) {
+			buckets = append(buckets, l.Bucket)
+		}
+	}
+	return buckets
+}
+
+// environment is that of this process, without what another exec has set, and with the
+// configuration, for a command that draws on the reservation.
+func (a *app) environment() []string {
+	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return name == job.EnvReservation || name == job.EnvReport || name == job.EnvProxy
+	})
+	if path, err := filepath.Abs(a.Config); err == nil && a.Config != "" {
+		env = append(env, "QUOTA_CONFIG="+path)
+	}
+	return env
+}

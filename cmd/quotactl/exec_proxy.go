@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"net"
+
+	"quotabudget/internal/job"
+	"quotabudget/internal/proxy"
+	"quotabudget/internal/quota"
+)
+
+// ownProxy starts a proxy for the time of one command, and returns the variables that lead to it.
+// Its requests have the labels of the run, and draw on the reservation.
+func (a *app) ownProxy(g *gate) func(context.Context, job.Prepared) ([]string, func(), error) {
+	return func(ctx context.Context, p job.Prepared) ([]string, func(), error) {
+		handler, err := a.proxyOf(g, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, nil, err
+		}
+		serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		served := make(chan error, 1)
+		go func() { served <- handler.Serve(serving, listener) }()
+		address := "http://" + listener.Addr().String()
+		return []string{job.EnvProxy + "=" + address}, func() {
+			cancel()
+			if err := <-served; err != nil {
+				handler.Log.Error("the proxy of the command has failed", "error", err)
+			}
+		}, nil
+	}
+}
+
+// proxyOf is the proxy with its upstreams.
+func (a *app) proxyOf(g *gate, p job.Prepared) (*proxy.Proxy, error) {
+	quiet := a.quiet()
+	log := quiet.Logger()
+	served, err := quiet.servedCredentials(g.cfg, []string{g.Credential})
+	if err != nil {
+		return nil, err
+	}
+	handler := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: log}
+	for _, cred := range served {
+		l := quota.Ledger(g.Ledger)
+		if cred.Name == g.Credential {
+			l = job.Drawing(l, cred.Name, p.Reservation)
+		}
+		up, err := newUpstream(g.cfg, cred, l, log)
+		if err != nil {
+			return nil, err
+		}
+		up.Transport.Budget.Labels = p.Labels
+		up.Transport.Missed = handler.Metrics.Missed
+		handler.Upstreams = append(handler.Upstreams, up)
+	}
+	return handler, nil
+}
+
+// quiet logs no line for each request, and none for upstreams without a key: standard error is the
+// command's.
+func (a *app) quiet() *app {
+	quiet := *a
+	if quiet.LogLevel == "info" {
+		quiet.LogLevel = "error"
+	}
+	return &quiet
+}

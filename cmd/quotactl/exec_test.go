@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger/redistest"
+)
+
+// request is a program for tests that knows nothing of quotas: it gets $1 so many times as $2 says,
+// and ends with 1 at the first answer other than 200.
+func request() {
+	times, err := strconv.Atoi(os.Args[2])
+	for range times {
+		var resp *http.Response
+		if resp, err = http.Get(os.Args[1]); err != nil {
+			break
+		}
+		if io.Copy(io.Discard, resp.Body); resp.StatusCode != http.StatusOK {
+			err = errors.New(resp.Status)
+			break
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// shell is a machine for tests, with one ledger.
+type shell struct {
+	*testing.T
+	dir string
+	env []string
+}
+
+func newShell(t *testing.T, ledger string) *shell {
+	dir := t.TempDir()
+	return &shell{t, dir, append(os.Environ(), "HOME="+dir, "QUOTA_STATE_DIR="+dir,
+		"GORACE=atexit_sleep_ms=0", "QUOTA_LEDGER="+ledger,
+		"QUOTA_CONFIG="+filepath.Join(dir, "quota.yaml"))}
+}
+
+// onBoth runs a story on each kind of ledger, with a configuration.
+func onBoth(t *testing.T, config string, story func(*shell)) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		s := newShell(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
+		must(t, os.WriteFile(filepath.Join(s.dir, "quota.yaml"), []byte(config), 0o600))
+		story(s)
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		s := newShell(t, redistest.Start(t, redistest.Options{}).URL())
+		must(t, os.WriteFile(filepath.Join(s.dir, "quota.yaml"), []byte(config), 0o600))
+		story(s)
+	})
+}
+
+// command is quotactl with arguments, not started.
+func (s *shell) command(args ...string) *exec.Cmd {
+	c := exec.Command("quotactl", args...)
+	c.Env, c.Dir = s.env, s.dir
+	return c
+}
+
+// run runs quotactl, and returns its exit code and all that it printed.
+func (s *shell) run(args ...string) (int, string) {
+	s.Helper()
+	out, err := s.command(args...).CombinedOutput()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		s.Fatal(err)
+	}
+	code := 0
+	if err != nil {
+		code = err.(*exec.ExitError).ExitCode()
+	}
+	return code, string(out)
+}
+
+func (s *shell) want(code int, words string, args ...string) {
+	s.Helper()
+	if got, out := s.run(args...); got != code || !strings.Contains(out, words) {
+		s.Errorf("%q: exit code %d, want %d and %q:\n%s", args, got, code, words, out)
+	}
+}
+
+// exists waits until a file is there, and returns what it holds.
+func (s *shell) exists(name string) string {
+	s.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		text, err := os.ReadFile(filepath.Join(s.dir, name))
+		if err == nil && len(text) > 0 {
+			return strings.TrimSpace(string(text))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	s.Fatalf("no file %s", name)
+	return ""
+}
+
+const tenUnits = `credentials: [{name: key1, limits: [{bucket: default, units: 10, window: 24h},
+  {bucket: search_list, units: 5, window: 24h}]}]`
+
+// TestExecProxy: what the requests of a command took is charged, drawn from what was held, whatever
+// else is held meanwhile. The stand-in has billed the same.
+func TestExecProxy(t *testing.T) {
+	env := []string{"GORACE=atexit_sleep_ms=0"}
+	youtube := process(t, env, "standin", "youtube", "--listen", "127.0.0.1:0", "--key", "ykey")
+	onBoth(t, `
+credentials: [{name: y1, api_key: {env: YK}, limits: [{bucket: default, units: 10, window: 24h}]}]
+upstreams: {youtube: {endpoint: "`+youtube+`"}}`, func(s *shell) {
+		s.env = append(s.env, "YK=ykey")
+		const path = "/youtube/v3/i18nRegions?part=snippet"
+		s.want(0, "", "exec", "--units", "6", "--settle", "proxy", "--label", "job=pages", "--",
+			"sh", "-c", "quotactl spend --units 4; request $QUOTA_PROXY'"+path+"' 3")
+		s.want(0, `{"key":"pages","units":3,"entries":3}`, "log", "--by", "job", "-o", "json")
+		s.want(0, `"held":0,`, "status", "-o", "json")
+		// more than is held, and more than there is
+		s.want(1, "429", "exec", "--units", "1", "--settle", "proxy", "--", "sh", "-c",
+			"request $QUOTA_PROXY'"+path+"' 9")
+		s.want(0, `"used":10,`, "status", "-o", "json")
+		s.want(0, "", "exec", "--settle", "proxy", "--", "true") // nothing held
+	})
+}
+
+// TestExecKilled: a wrapper that is killed leaves its command running, and its hold, which lapses
+// into a charge. A later run with its id takes the hold over before that.
+func TestExecKilled(t *testing.T) {
+	onBoth(t, tenUnits, func(s *shell) {
+		const wait = "echo $$ > pid.new; mv pid.new pid; while ! test -e go; do sleep 0.02; done"
+		c := s.command("exec", "--units", "6", "--ttl", "10m", "--id", "tick", "--", "sh", "-c",
+			wait)
+		must(s, c.Start())
+		child := s.exists("pid")
+		must(s, c.Process.Kill())
+		c.Wait()
+		must(s, syscall.Kill(number(child), 0)) // it is alive
+		s.want(75, "a run with --id tick is under way", "exec", "--units", "6", "--id", "tick",
+			"--", "true")
+		s.want(75, "would not fit", "exec", "--units", "5", "--", "true")
+		must(s, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
+
+		c = s.command("exec", "--units", "4", "--ttl", "1s", "--", "sh", "-c",
+			"sleep 1.2; echo > lived; sleep 300")
+		must(s, c.Start())
+		s.exists("lived")
+		s.want(0, `"held":10,`, "status", "-o", "json") // extended while the wrapper lived
+		must(s, c.Process.Kill())
+		c.Wait()
+		for out := ""; !strings.Contains(out, `"used":4,`); {
+			_, out = s.run("status", "-o", "json")
+		}
+	})
+}
+
+func number(text string) int {
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// TestExecMany: of twenty wrappers at once on a budget of ten, five run, the others say when to come
+// back; of those that wait for one another's lock, each runs, and none beside another.
+func TestExecMany(t *testing.T) {
+	onBoth(t, tenUnits, func(s *shell) {
+		codes := map[int]int{}
+		for _, c := range s.all(20, "exec", "--units", "2", "--", "sh", "-c", "echo x >> ran") {
+			codes[c.ProcessState.ExitCode()]++
+			errs := c.Stderr.(*bytes.Buffer).String()
+			if c.ProcessState.ExitCode() == 75 && !strings.Contains(errs, "; retry in 24h") {
+				s.Errorf("refused: %s", errs)
+			}
+		}
+		ran, _ := os.ReadFile(filepath.Join(s.dir, "ran"))
+		if codes[0] != 5 || codes[75] != 15 || string(ran) != strings.Repeat("x\n", 5) {
+			s.Errorf("exit codes %v, ran %q", codes, ran)
+		}
+		for _, c := range s.all(5, "exec", "--method", "youtube.search.list", "--lock", "one", "--wait", "60s",
+			"--", "sh", "-c", "mkdir busy && sleep 0.05 && rmdir busy") {
+			if !c.ProcessState.Success() {
+				s.Errorf("%v: %s", c.ProcessState, c.Stderr)
+			}
+		}
+	})
+}
+
+// all starts many at once and waits for them.
+func (s *shell) all(n int, args ...string) (ended []*exec.Cmd) {
+	for range n {
+		c := s.command(args...)
+		c.Stderr = &bytes.Buffer{}
+		must(s, c.Start())
+		ended = append(ended, c)
+	}
+	for _, c := range ended {
+		c.Wait()
+	}
+	return ended
+}
