@@ -47,7 +47,7 @@ func (a *app) complete(root *cobra.Command) {
 	flag(root, "credential", flags["credential"])
 	for _, c := range root.Commands() {
 		for name, words := range flags {
-			if c.Flags().Lookup(name) != nil {
+			if c.Flags().Lookup(name) != nil && (name != "by" || c.Name() != "adjust") {
 				flag(c, name, words)
 			}
 		}

@@ -18,6 +18,7 @@ type metered struct {
 	*testing.T
 	*youtubetest.Server
 	config, ledger, key string
+	secrets             []string
 }
 
 const meteredConfig = `ledger: %s
@@ -43,6 +44,7 @@ func newMetered(t *testing.T, ledger string) *metered {
 	account, key, err := youtubetest.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
 	must(t, err)
 	must(t, os.WriteFile(m.key, key, 0o600))
+	m.secrets = []string{"PRIVATE", string(key[200:260]), "standin.", "assertion"}
 	m.Cloud = youtubetest.Cloud{Project: "p1", Accounts: []*youtubetest.ServiceAccount{account}}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
@@ -58,7 +60,13 @@ func (m *metered) configure(endpoint, project string) {
 // run runs the program, which must end with the code and say all of want.
 func (m *metered) run(code int, command string, want ...string) (out string) {
 	m.Helper()
-	got, stdout, stderr := call(m.T, strings.Fields(command), "QUOTA_CONFIG", m.config)
+	args := append(strings.Fields(command), "--log-level", "debug")
+	got, stdout, stderr := call(m.T, args, "QUOTA_CONFIG", m.config)
+	for _, secret := range m.secrets {
+		if strings.Contains(stdout+stderr, secret) {
+			m.Errorf("%s: prints %q of the key, or a token:\n%s%s", command, secret, stdout, stderr)
+		}
+	}
 	if got != code {
 		m.Errorf("%s: exit code %d, want %d\n%s%s", command, got, code, stdout, stderr)
 	}

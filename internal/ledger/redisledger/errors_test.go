@@ -231,8 +231,8 @@ func TestLostAnswerIsNotAskedForAgain(t *testing.T) {
 					t.Errorf("%s: run %d times", name, ran)
 				}
 			}
-			if n := len(entriesOf(t, l, "k")); n != 4 {
-				t.Errorf("%d entries; want the charge, the draw, what was settled and learned", n)
+			if n := len(entriesOf(t, l, "k")); n != 5 {
+				t.Errorf("%d entries; want the charge, the draw, what was settled, learned, added", n)
 			}
 			held, err := l.Reservations(t.Context(), "k", "default")
 			if err != nil || len(held) != 2 {
@@ -288,6 +288,10 @@ func losable(t *testing.T, l *Ledger) map[string]func() error {
 			return err
 		},
 		"cancel": func() error { return l.Cancel(t.Context(), cancelled, d) },
+		"adjust": func() error {
+			_, err := l.Adjust(t.Context(), adjustOf("k", 2))
+			return err
+		},
 		"suspend": func() error {
 			return l.Suspend(t.Context(), "other", "default", time.Now().Add(time.Hour))
 		},

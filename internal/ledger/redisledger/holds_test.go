@@ -192,6 +192,7 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 			return l.Extend(ctx, e)
 		},
 		"cancel": func(string) (any, error) { return nil, l.Cancel(ctx, c, d) },
+		"adjust": func(k string) (any, error) { return l.Adjust(ctx, adjustOf(k, 4)) },
 		"usage":  func(k string) (any, error) { return l.Usage(ctx, k, hundred) },
 		"repair": func(k string) (any, error) { return l.CheckBucket(ctx, k, "default", true) },
 		"suspend": func(k string) (any, error) {

@@ -51,6 +51,14 @@ func TestLabelsOutliveTheLog(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"adjust": func(t *testing.T, l *Ledger) {
+			setAside(t, l, far)
+			a := adjustOf("k", 2)
+			a.Labels = quota.Labels{"method": "m"}
+			if _, err := l.Adjust(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"cancel": func(t *testing.T, l *Ledger) {
 			charge(t, l)
 			c := one("k", 1)

@@ -52,6 +52,7 @@ func Run(t *testing.T, h Harness) {
 		{"LoweredLimit", testLoweredLimit}, {"Refusal", testRefusals},
 		{"UsageAtOneMoment", testUsageAtOneMoment}, {"SpendAgain", testSpendAgain},
 		{"CancelTheOnlyOne", testCancelTheOnlyOne}, {"CancelFarBack", testCancelFarBack},
+		{"AdjustFarBack", testAdjustFarBack}, {"AdjustTheOnlyOne", testAdjustTheOnlyOne},
 		{"Sums", testSums}, {"SumsOfReservations", testSumsOfReservations},
 		{"SumsTrimmed", testSumsTrimmed}, {"Between", testBetween}, {"Pages", testPages},
 		{"Check", testCheck}, {"Claims", testClaims}, {"Pace", testPace},

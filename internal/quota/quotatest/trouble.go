@@ -69,6 +69,55 @@ func testCancelFarBack(t *testing.T, h Harness) {
 	}
 }
 
+// testAdjustFarBack: a correction that would write very many entries again is refused, and so is one
+// of as many entries.
+func testAdjustFarBack(t *testing.T, h Harness) {
+	s := newSubject(t, h, within(100_000, hours(24)))
+	if _, memory := s.ledger.(*Model); memory {
+		return // it has all day, and needs it
+	}
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			for range 100 {
+				s.charge(1)
+			}
+		})
+	}
+	all.Wait()
+	s.at(time.Second)
+	s.charge(1)
+	adjust := func(units int64, until time.Time) string {
+		t.Helper()
+		_, err := s.ledger.Adjust(t.Context(), quota.Adjust{Credential: s.credential,
+			ID: quota.NewID(time.Now()), Bucket: "default", Units: units, Until: until,
+			Limits: s.limits})
+		return errorName(err)
+	}
+	first := s.log("default")[0].At
+	if name := adjust(1, first.Add(-time.Microsecond)); name != "no_entry" {
+		t.Errorf("with 10,001 entries after it: %q", name)
+	}
+	if name := adjust(1, first); name != "no_entry" { // the stamp before is free
+		t.Errorf("with 10,001 entries after the stamp that is free: %q", name)
+	}
+	if name := adjust(-10_001, time.Time{}); name != "no_entry" {
+		t.Errorf("off 10,001 entries: %q", name)
+	}
+	if name := adjust(-2, first.Add(time.Microsecond)); name != "no_entry" {
+		t.Errorf("off the first two: %q", name)
+	}
+	if name := adjust(-1, first.Add(time.Microsecond)); name != "" {
+		t.Errorf("off the second: %q", name)
+	}
+	if name := adjust(-10_000, time.Time{}); name != "" {
+		t.Errorf("off all that are left: %q", name)
+	}
+	if list := s.log("default"); len(list) != 0 {
+		t.Errorf("%d entries are left", len(list))
+	}
+}
+
 // testCancelTheOnlyOne: a log that becomes empty, because all that was before has been forgotten,
 // can be charged again.
 func testCancelTheOnlyOne(t *testing.T, h Harness) {
@@ -78,6 +127,20 @@ func testCancelTheOnlyOne(t *testing.T, h Harness) {
 	s.cancel(s.charge(70))
 	if list := s.log("default"); len(list) != 0 {
 		t.Fatalf("%+v; want an empty log", list)
+	}
+	s.charge(100)
+}
+
+// testAdjustTheOnlyOne: so can one from which a correction took all that was left.
+func testAdjustTheOnlyOne(t *testing.T, h Harness) {
+	s := newSubject(t, h, dayLimit)
+	s.charge(60) // is forgotten
+	s.at(hours(100))
+	s.charge(70)
+	_, err := s.ledger.Adjust(t.Context(), quota.Adjust{Credential: s.credential, ID: "a",
+		Bucket: "default", Units: -70, After: epoch.Add(hours(1))})
+	if list := s.log("default"); err != nil || len(list) != 0 {
+		t.Fatalf("%+v, %v; want an empty log", list, err)
 	}
 	s.charge(100)
 }

@@ -265,3 +265,13 @@ func (s *Server) quotaMetrics() any {
 	}
 	return map[string]any{"metrics": metrics}
 }
+
+// Shown is what the meter shows of a bucket by now, of all that was used after start and up to end.
+func (s *Server) Shown(bucket string, start, end time.Time) (units int64) {
+	for _, one := range s.usage(start, end) {
+		if one.Metric.Labels["quota_metric"] == "youtube.googleapis.com/"+bucket {
+			units, _ = strconv.ParseInt(one.Points[0].Value.Int64, 10, 64)
+		}
+	}
+	return units
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/reconcile"
+)
+
+// TestReconcileEveryHour plays three days over the end of summer time, one of 25 hours. Programs
+// spend through the gate, others beside it, some calls are never billed, and the meter is late. Each
+// hour the ledger is corrected. It never has less than the meter shows, and in the end it has what was
+// billed on each day.
+func TestReconcileEveryHour(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t, "")
+	now := time.Date(2026, 10, 31, 7, 0, 0, 0, time.UTC)
+	m.Now, m.Cloud.Lag = func() time.Time { return now }, 7*time.Minute
+	l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	must(t, err)
+	defer l.Close()
+	l.Now = m.Now
+	cfg, err := config.Load(t.Context(), m.config, os.Getenv)
+	must(t, err)
+	a := &app{cli.Common{Stdout: io.Discard, Stderr: io.Discard, Getenv: os.Getenv, Output: "json"}}
+	cred := cfg.Credentials[0]
+	g := &gate{cred.Budget(l, cfg.Table(cred), a.Logger()), cfg, cred}
+	dice := rand.New(rand.NewPCG(1, 2))
+
+	billed := map[string]int64{} // by day
+	day := func(at time.Time) string {
+		begin, _ := cfg.Table(cred).Reset("default").Bounds(at)
+		return begin.UTC().Format(time.RFC3339)
+	}
+	use := func(units int64) {
+		m.Use(now, "default", units)
+		billed[day(now)] += units
+	}
+	meter := reconcile.Meter{Lag: 15 * time.Minute}
+	for range 300 {
+		now = now.Add(time.Duration(10+dice.IntN(10)) * time.Minute)
+		spent := 1 + dice.Int64N(9)
+		_, err := g.Charge(t.Context(), quota.Call{Bucket: "default", Units: spent})
+		must(t, err)
+		if dice.IntN(5) > 0 { // else it was never billed
+			use(spent)
+		}
+		if dice.IntN(4) == 0 {
+			use(1 + dice.Int64N(20))
+		}
+		if dice.IntN(4) > 0 {
+			continue
+		}
+		must(t, a.reconciled(t.Context(), g, reconciling{days: 3, apply: true, meter: meter}))
+		for _, d := range meter.Days(cfg.Table(cred).Reset("default"), now, 3, quota.Retention) {
+			after, until := d.Span()
+			ours, err := l.Between(t.Context(), "key1", "default", after, until)
+			must(t, err)
+			if theirs := m.Shown("default", d.Begin, d.Until); ours < theirs {
+				t.Fatalf("at %s: %d units since %s, and Google has counted %d", now, ours, d.Begin, theirs)
+			} else if d.Settled && ours != billed[day(d.Begin)] {
+				t.Fatalf("at %s: %d units on %s, and %d were billed", now, ours, d.Begin,
+					billed[day(d.Begin)])
+			}
+		}
+		found, err := l.CheckBucket(t.Context(), "key1", "default", false)
+		if err != nil || len(found) > 0 {
+			t.Fatalf("%+v, %v", found, err)
+		}
+	}
+	if len(billed) < 3 {
+		t.Errorf("it was billed on %v", billed)
+	}
+}
