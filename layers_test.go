@@ -31,6 +31,7 @@ regions: spell
 retryafter:
 share: quota schedule
 spell:
+tail: quota
 textfile:
 yamlfile: spell
 endpoint:

@@ -35,7 +35,7 @@ func (a *app) complete(root *cobra.Command) {
 			return chosen.Budget(nil, cfg.Table(chosen), nil).Buckets()
 		}),
 		"by": func(context.Context) []string {
-			return []string{"method", "region", "job", "source", "label:"}
+			return []string{"method", "region", "job", "source", "run", "label:"}
 		},
 	}
 	flags["credential"] = a.configured(func(cfg *config.Config) (names []string) {

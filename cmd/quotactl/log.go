@@ -3,21 +3,23 @@ package main
 import (
 	"cmp"
 	"context"
-	"iter"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
 
 type question struct {
-	since, bucket, by string
-	limit             int
+	since, until, bucket, by string
+	limit                    int
+	follow, all              bool // all: neither --since nor --limit is given
+
+	label string // that by names
+	bare  bool   // by is the name of a label alone
 }
 
 func (a *app) log() *cobra.Command {
@@ -26,43 +28,72 @@ func (a *app) log() *cobra.Command {
 		Use:   "log",
 		Short: "Show who spent units: the entries, oldest first, or their sums",
 		Long: `log lists the charges in the ledger (at least those of the last 72 hours), oldest
-first, of every bucket of the credential, or adds them up by a label.`,
+first, of every bucket of the credential, or adds them up by a label.
+
+With --follow it goes on with new entries as they come, until it is interrupted; it begins with the
+newest 10 if neither --since nor --limit is given. An entry that loses units later, because its call
+was never sent or turned out cheaper, is followed by a line with the units taken back, less than 0.
+While the ledger cannot be reached, it says so once and waits.`,
 		Example: `  quotactl log --since 1h
-  quotactl log --since 48h --by method
-  quotactl log --by label:team --bucket default
-  quotactl log --since 2026-11-21T08:00:00Z -o json | jq '.entries[].units'`,
+  quotactl log --since 48h --until 24h --by method
+  quotactl log --by team --bucket default
+  quotactl log --follow
+  quotactl log --since 7d -o csv > week.csv
+  quotactl log --follow -o jsonl | jq -r 'select(.units > 50) | .labels.job'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			label := ""
-			if c.Flags().Changed("by") {
-				var err error
-				if label, err = report.LabelOf(q.by); err != nil {
-					return cli.Usagef("--by %w", err)
-				}
-			}
-			if q.limit < 0 {
-				return cli.Usagef("--limit %d: must be 1 or more, or 0 for all", q.limit)
+			q.all = !c.Flags().Changed("since") && !c.Flags().Changed("limit")
+			if err := a.checkLog(&q, c.Flags().Changed("by")); err != nil {
+				return err
 			}
 			return a.with(c.Context(), func(g *gate) error {
-				if label == "" {
-					return a.printEntries(g.prices(), func(do func(quota.Entry) error) error {
-						return g.eachEntry(c.Context(), q, do)
-					})
+				switch {
+				case q.follow:
+					return a.follow(c.Context(), g, q)
+				case q.label != "":
+					return a.printGroups(c.Context(), g, q)
 				}
-				groups, err := g.groups(c.Context(), q, label)
-				if err != nil {
-					return err
-				}
-				return a.printGroups(groups)
+				return a.printEntries(g.prices(), func(do func(quota.Entry) error) error {
+					return g.eachEntry(c.Context(), q, do)
+				})
 			})
 		},
 	}
 	c.Flags().StringVar(&q.since, "since", "",
 		"only entries after this `TIME`: a duration before now (1h, 7d), or RFC 3339 (default all)")
+	c.Flags().StringVar(&q.until, "until", "", "only entries up to this `TIME`, written as above")
 	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
-	c.Flags().StringVar(&q.by, "by", "", "add up by method, region, job, source or label:`NAME`")
+	c.Flags().StringVar(&q.by, "by", "", "add up by method, region, job, source, or another "+
+		"label's `NAME`; label:NAME if no entry may have it")
 	c.Flags().IntVar(&q.limit, "limit", 0, "only the newest `N` entries; 0 for all")
+	c.Flags().BoolVarP(&q.follow, "follow", "f", false, "go on with new entries as they come")
+	a.PrintsLines(c)
 	return c
+}
+
+// checkLog checks what can be checked without a ledger.
+func (a *app) checkLog(q *question, by bool) (err error) {
+	if by {
+		if q.label, err = report.LabelOf(q.by); err != nil && q.by != "" {
+			q.bare = true
+			q.label, err = report.LabelOf("label:" + q.by)
+		}
+		if err != nil {
+			return cli.Usagef("--by %s: write method, region, job, source, or the name of a label",
+				q.by)
+		}
+	}
+	switch {
+	case q.limit < 0:
+		return cli.Usagef("--limit %d: must be 1 or more, or 0 for all", q.limit)
+	case q.follow && q.label != "":
+		return cli.Usagef("--follow lists entries, --by adds them up: leave one of them out")
+	case q.follow && q.until != "":
+		return cli.Usagef("--follow has no end, --until is one: leave one of them out")
+	case q.follow && a.Output == "yaml":
+		return cli.Usagef("--follow has no end, a list in YAML has: use -o jsonl or -o csv")
+	}
+	return nil
 }
 
 // chosen is the bucket asked for, or all buckets: those with a limit, then those that once may have
@@ -87,133 +118,29 @@ func (g *gate) chosen(ctx context.Context, bucket string) ([]string, error) {
 	return nil, g.bucket(bucket)
 }
 
-// span is the buckets asked for, and the time after which entries are.
-func (g *gate) span(ctx context.Context, q question) (buckets []string, since time.Time,
+// span is the buckets asked for, and the time in which entries are.
+func (g *gate) span(ctx context.Context, q question) (buckets []string, in report.Span,
 	err error) {
-	if buckets, err = g.chosen(ctx, q.bucket); err != nil || q.since == "" {
-		return buckets, since, err
+	if buckets, err = g.chosen(ctx, q.bucket); err != nil || cmp.Or(q.since, q.until) == "" {
+		return buckets, in, err
 	}
 	now, err := g.Ledger.Time(ctx)
 	if err != nil {
-		return buckets, since, err
+		return buckets, in, err
 	}
-	if since, err = parseTime(q.since, now, -1); err != nil {
-		err = cli.Usagef("--since %s: write a duration such as 1h or 7d, or RFC 3339, "+
-			"such as 2026-11-21T08:00:00Z", q.since)
-	}
-	return buckets, since, err
-}
-
-// eachEntry merges the logs of the buckets by time.
-func (g *gate) eachEntry(ctx context.Context, q question, do func(quota.Entry) error) error {
-	buckets, since, err := g.span(ctx, q)
-	if err != nil {
-		return err
-	}
-	queries := make([]quota.Query, len(buckets))
-	for i, b := range buckets {
-		queries[i] = quota.Query{Credential: g.Credential, Bucket: b, Since: since, Limit: q.limit}
-	}
-	if q.limit == 0 {
-		return g.merge(ctx, queries, do)
-	}
-	var all []quota.Entry
-	for _, query := range queries {
-		some, err := g.Ledger.Entries(ctx, query)
-		if err != nil {
-			return err
+	read := func(flag, text string) (at time.Time) {
+		if text == "" || err != nil {
+			return at
 		}
-		all = append(all, some...)
-		if some, err = g.takings(ctx, query); err != nil {
-			return err
+		if at, err = parseTime(text, now, -1); err != nil {
+			err = cli.Usagef("--%s %s: write a duration such as 1h or 7d, or RFC 3339, "+
+				"such as 2026-11-21T08:00:00Z", flag, text)
 		}
-		all = append(all, some...)
+		return at
 	}
-	slices.SortStableFunc(all, byTime)
-	for _, e := range all[max(0, len(all)-q.limit):] {
-		if err := do(e); err != nil {
-			return err
-		}
+	in = report.Span{Since: read("since", q.since), Until: read("until", q.until)}
+	if err == nil && q.until != "" && in.Until.Before(in.Since) {
+		err = cli.Usagef("--until %s is before --since %s", q.until, q.since)
 	}
-	return nil
-}
-
-func byTime(a, b quota.Entry) int {
-	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
-}
-
-// merge takes the oldest entry of several logs until there is none, a page of each in memory.
-func (g *gate) merge(ctx context.Context, queries []quota.Query, do func(quota.Entry) error) error {
-	type log struct {
-		first quota.Entry
-		next  func() (quota.Entry, error, bool)
-	}
-	var logs []*log
-	add := func(entries iter.Seq2[quota.Entry, error]) (stop func(), err error) {
-		next, stop := iter.Pull2(entries)
-		first, err, ok := next()
-		if ok && err == nil {
-			logs = append(logs, &log{first, next})
-		}
-		return stop, err
-	}
-	for _, q := range queries {
-		taken, err := g.takings(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, entries := range []iter.Seq2[quota.Entry, error]{
-			quota.All(ctx, g.Ledger, q), each(taken)} {
-			stop, err := add(entries)
-			defer stop()
-			if err != nil {
-				return err
-			}
-		}
-	}
-	for len(logs) > 0 {
-		oldest := slices.MinFunc(logs, func(a, b *log) int { return byTime(a.first, b.first) })
-		if err := do(oldest.first); err != nil {
-			return err
-		}
-		first, err, ok := oldest.next()
-		if err != nil {
-			return err
-		}
-		if oldest.first = first; !ok {
-			logs = slices.DeleteFunc(logs, func(l *log) bool { return l == oldest })
-		}
-	}
-	return nil
-}
-
-// printEntries writes entries as they come. each is called twice for a table: at first for the
-// widths of its columns.
-func (a *app) printEntries(table *costs.Table, each func(do func(quota.Entry) error) error) error {
-	items := func(do func(any) error) error {
-		return each(func(e quota.Entry) error {
-			return do(report.NewEntry(e))
-		})
-	}
-	return a.PrintEach("entries", items, func() error {
-		s := a.Screen()
-		t := s.Table("at", "bucket", ">units", "method", "region", "labels", "id")
-		t.Rows = func(row func(cells []any) error) error {
-			return each(func(e quota.Entry) error {
-				method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
-				return row([]any{s.At(cli.Time(e.At)), e.Bucket,
-					s.Amount(report.UnitOf(table, e.Bucket), e.Units), method, region,
-					otherLabels(e.Labels), e.ID})
-			})
-		}
-		return s.Draw(t, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"), cli.Cut("labels",
-			10), cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
-	})
-}
-
-func otherLabels(labels quota.Labels) string {
-	others := labels.With(nil)
-	delete(others, quota.LabelMethod)
-	delete(others, quota.LabelRegion)
-	return labelText(others)
+	return buckets, in, err
 }

@@ -3,33 +3,61 @@ package main
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strconv"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/spell"
 )
 
 // groups adds up by the value of a label, the largest sum first. The ledger's sums do not have the
 // run, and there are none of the newest N entries: for these, the entries are read.
-func (g *gate) groups(ctx context.Context, q question, label string) (report.Groups, error) {
-	if q.limit > 0 || label == quota.LabelRun {
+func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
+	if q.limit > 0 || q.label == quota.LabelRun {
 		sums := make(report.Grouper)
 		err := g.eachEntry(ctx, q, func(e quota.Entry) error {
-			sums.Add(e.Labels[label], e.Units, 1)
+			sums.Add(e.Labels[q.label], e.Units, 1)
 			return nil
 		})
 		return sums.Groups(q.by), err
 	}
-	buckets, since, err := g.span(ctx, q)
+	buckets, in, err := g.span(ctx, q)
 	if err != nil {
 		return report.Groups{}, err
 	}
 	sums, err := report.Source{Config: g.cfg, Ledger: g.Ledger}.Spent(ctx, g.Credential, buckets,
-		since, label)
+		in, q.label)
 	return sums.Groups(q.by), err
 }
 
-func (a *app) printGroups(list report.Groups) error {
+// missing is the error for a label that no entry has, if there are entries: its name is probably a
+// mistake.
+func missing(q question, list report.Groups) error {
+	has := func(row report.Group) bool { return row.Key != "" }
+	if !q.bare || len(list.Rows) == 0 || slices.ContainsFunc(list.Rows, has) {
+		return nil
+	}
+	known := []string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob, quota.LabelSource}
+	return cli.Hint(cli.Usagef("--by %s: no entry has such a label%s", q.by,
+		spell.DidYouMean(q.by, known)),
+		"write method, region, job, source, or label:%s to have it all the same", q.by)
+}
+
+func (a *app) printGroups(ctx context.Context, g *gate, q question) error {
+	list, err := g.groups(ctx, q)
+	if err = cmp.Or(err, missing(q, list)); err != nil {
+		return err
+	}
+	if a.InLines() {
+		out := a.Lines("key", "units", "entries")
+		for _, row := range list.Rows {
+			err = cmp.Or(err, out.Add(row, row.Key, strconv.FormatInt(row.Units, 10),
+				strconv.FormatInt(row.Entries, 10)))
+		}
+		return cmp.Or(err, out.Flush())
+	}
 	return a.Print(list, func() error {
 		s := a.Screen()
 		t := s.Table(list.By, ">units", ">entries")

@@ -149,6 +149,11 @@ func (a *awaited) Between(ctx context.Context, credential, bucket string,
 	})
 }
 
+func (a *awaited) Mark(ctx context.Context, credential string, buckets []string) (string, error) {
+	return ask(ctx, a,
+		func(s quota.Ledger) (string, error) { return s.Mark(ctx, credential, buckets) })
+}
+
 func (a *awaited) Time(ctx context.Context) (time.Time, error) {
 	return ask(ctx, a, func(s quota.Ledger) (time.Time, error) { return s.Time(ctx) })
 }

@@ -37,6 +37,7 @@ type Table struct {
 	// long for memory. It is called twice: for the widths, and for the lines.
 	Rows func(row func(cells []any) error) error
 
+	headed       bool // drawn before
 	number       func(int64) string
 	names        []string
 	right        []bool // aligned
@@ -144,7 +145,8 @@ func All(steps ...Step) Step {
 }
 
 // Draw writes the table. Where it is wider than the screen it takes one step after the other, until
-// it fits.
+// it fits. Drawn again, with other Rows, it goes on below: without a heading, and no column is
+// narrower than before.
 func (s Screen) Draw(t *Table, steps ...Step) error {
 	err := t.each(func(row []measured) error {
 		for i := range min(len(row), len(t.names)) {
@@ -228,7 +230,10 @@ func (l *layout) write(s Screen) error {
 	}
 	widths := l.widths()
 	out := bufio.NewWriter(s.W)
-	out.WriteString(l.line(head, widths, s.Color)) // an error is that of Flush
+	if !l.headed {
+		out.WriteString(l.line(head, widths, s.Color)) // an error is that of Flush
+	}
+	l.headed = true
 	err := l.each(func(row []measured) error {
 		_, err := out.WriteString(l.line(row, widths, s.Color))
 		return err

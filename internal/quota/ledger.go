@@ -62,6 +62,9 @@ type Ledger interface {
 	// BucketsOf are the buckets that the ledger holds anything of, whether they have a limit or
 	// not, in the order of their names.
 	BucketsOf(ctx context.Context, credential string) ([]string, error)
+	// Mark is a text that is another one whenever anything in the buckets was changed since. It is
+	// cheap to ask again and again. A reservation that expires changes nothing until the log is read.
+	Mark(ctx context.Context, credential string, buckets []string) (string, error)
 	// Time is the ledger's clock.
 	Time(ctx context.Context) (time.Time, error)
 	Close() error

@@ -199,3 +199,21 @@ func SumsAfter(ctx context.Context, l Ledger, q SumQuery) ([]Sum, error) {
 	sums, err := l.Sums(ctx, q)
 	return append(AddUp(begun), sums...), err
 }
+
+// SumsBetween is SumsAfter without the entries stamped after until; a zero one is the end of the
+// log.
+func SumsBetween(ctx context.Context, l Ledger, q SumQuery, until time.Time) ([]Sum, error) {
+	sums, err := SumsAfter(ctx, l, q)
+	if err != nil || until.IsZero() {
+		return sums, err
+	}
+	last := GrainOf(until)
+	sums = slices.DeleteFunc(sums, func(s Sum) bool { return !s.At.Before(last) })
+	since := last.Add(-time.Microsecond)
+	if q.Since.After(since) {
+		since = q.Since
+	}
+	ended, err := l.Entries(ctx, Query{Credential: q.Credential, Bucket: q.Bucket, Since: since,
+		Until: until})
+	return append(sums, AddUp(ended)...), err
+}

@@ -20,11 +20,14 @@ type Entry struct {
 	Units  int64        `json:"units"`
 	Total  int64        `json:"total"`
 	Labels quota.Labels `json:"labels"`
+	// TakenBack says that the units, less than 0, are those that an entry shown before has lost.
+	TakenBack bool `json:"taken_back,omitempty"`
 }
 
 // NewEntry is the outward form of an entry.
 func NewEntry(e quota.Entry) Entry {
-	return Entry{Time(e.At), e.ID, e.Bucket, e.Units, e.Total, e.Labels.With(nil)}
+	return Entry{At: Time(e.At), ID: e.ID, Bucket: e.Bucket, Units: e.Units, Total: e.Total,
+		Labels: e.Labels.With(nil)}
 }
 
 // Groups are charges added up by a label, the largest sum first.
@@ -86,13 +89,16 @@ func LogBuckets(cfg *config.Config, of config.Credential, limited []string) []st
 	return limited
 }
 
-// Spent adds up by a label what was spent of the buckets after a moment; a zero one means ever.
-func (s Source) Spent(ctx context.Context, credential string, buckets []string, since time.Time,
+// Span is the time after Since and up to Until; a zero one has no such end.
+type Span struct{ Since, Until time.Time }
+
+// Spent adds up by a label what was spent of the buckets in a span of time.
+func (s Source) Spent(ctx context.Context, credential string, buckets []string, in Span,
 	label string) (Grouper, error) {
 	sums := make(Grouper)
 	for _, b := range buckets {
-		found, err := quota.SumsAfter(ctx, s.Ledger,
-			quota.SumQuery{Credential: credential, Bucket: b, Since: since})
+		found, err := quota.SumsBetween(ctx, s.Ledger,
+			quota.SumQuery{Credential: credential, Bucket: b, Since: in.Since}, in.Until)
 		if err != nil {
 			return nil, err
 		}

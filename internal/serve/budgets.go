@@ -113,7 +113,8 @@ func (s *Server) log(ctx context.Context, in *groupInput) (*output[report.Groups
 	if err != nil {
 		return nil, err
 	}
-	sums, err := src.Spent(ctx, cred.Name, buckets, in.Since, label)
+	sums, err := src.Spent(ctx, cred.Name, buckets,
+		report.Span{Since: in.Since}, label)
 	return &output[report.Groups]{CacheControl: "max-age=5", Body: sums.Groups(in.By)}, err
 }
 

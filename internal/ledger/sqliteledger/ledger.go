@@ -38,6 +38,7 @@ type Ledger struct {
 	writing statements  // prepared on conn
 	reading statements
 	queue   queue
+	watch   watch
 }
 
 var _ quota.Ledger = (*Ledger)(nil)
@@ -79,6 +80,7 @@ func (l *Ledger) prepare(ctx context.Context) (err error) {
 // Close turns away newcomers, waits for the answers to those that are queued, and closes the file.
 func (l *Ledger) Close() error {
 	l.queue.close()
+	l.watch.close()
 	err := l.writing.close()
 	if l.conn != nil {
 		if done := l.conn.Close(); !errors.Is(done, sql.ErrConnDone) { // closed before

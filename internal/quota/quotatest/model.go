@@ -227,6 +227,17 @@ func (m *Model) Between(_ context.Context, credential, bucket string, from, to t
 	return units, nil
 }
 
+// Mark is all that there is of the buckets.
+func (m *Model) Mark(_ context.Context, credential string, buckets []string) (
+	mark string, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range buckets {
+		mark += fmt.Sprintf("%+v\n", *m.credential(credential).bucket(name))
+	}
+	return mark, nil
+}
+
 // BucketsOf lists the buckets that were used.
 func (m *Model) BucketsOf(_ context.Context, credential string) ([]string, error) {
 	m.mu.Lock()

@@ -57,7 +57,8 @@ func (p *Pages) log(ctx context.Context, r *http.Request, now time.Time) (page, 
 	if body.Bucket == "" {
 		buckets = p.buckets(body.Credential)
 	}
-	sums, err := p.Source().Spent(ctx, body.Credential, buckets, since, body.By)
+	sums, err := p.Source().Spent(ctx, body.Credential, buckets,
+		report.Span{Since: since}, body.By)
 	if err != nil {
 		return page{}, err
 	}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/tail"
+)
+
+const (
+	followEvery  = 500 * time.Millisecond
+	followNewest = 10 // to begin with, where nothing else is said
+)
+
+// follow prints entries as they come, until it is interrupted or nobody reads any more.
+func (a *app) follow(ctx context.Context, g *gate, q question) error {
+	signal.Ignore(syscall.SIGPIPE) // to write is an error then
+	log := &tail.Log{Ledger: g.Ledger, Credential: g.Credential,
+		Buckets: func(ctx context.Context) ([]string, error) { return g.chosen(ctx, q.bucket) }}
+	start := tail.Start{Newest: q.limit}
+	if q.all {
+		start.Newest = followNewest
+	}
+	_, in, err := g.span(ctx, q)
+	if err != nil {
+		return err
+	}
+	start.Since = in.Since
+	news, err := log.Begin(ctx, start, time.Now())
+	if err != nil {
+		return err
+	}
+	out := a.newsPrinter(g)
+	err = out(news)
+	for state := new(outage); err == nil && !a.Unread(); {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(followEvery):
+		}
+		news, err = log.Next(ctx, time.Now())
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err = a.bridge(state, err); err == nil {
+			err = out(news)
+		}
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
+}
+
+// newsPrinter prints what is new, each batch at once.
+func (a *app) newsPrinter(g *gate) func(tail.News) error {
+	if a.Output == "json" {
+		a.Output = "jsonl"
+	}
+	lines, table := entryLines{}, newEntryTable(a.Screen(), g.prices())
+	if a.InLines() {
+		lines = a.entryLines()
+	}
+	started := false
+	return func(news tail.News) error {
+		for _, note := range news.Notes {
+			a.Logger().Warn(note)
+		}
+		if started && len(news.Lines) == 0 {
+			return nil
+		}
+		started = true
+		each := func(do func(report.Entry) error) (err error) {
+			for _, line := range news.Lines {
+				e := report.NewEntry(line.Entry)
+				e.TakenBack = line.TakenBack
+				err = cmp.Or(err, do(e))
+			}
+			return err
+		}
+		if a.InLines() {
+			return cmp.Or(each(lines.add), lines.Flush())
+		}
+		return table.draw(a.Screen(), each)
+	}
+}
+
+// outage is whether the ledger is away, and since when.
+type outage struct{ since time.Time }
+
+// bridge says once that the ledger cannot be reached, and once that it is back. Any other error
+// comes back.
+func (a *app) bridge(o *outage, err error) error {
+	switch away := !o.since.IsZero(); {
+	case errors.Is(err, quota.ErrUnreachable):
+		if !away {
+			o.since = time.Now()
+			a.Logger().Warn("waiting for the ledger", "error", err)
+		}
+		return nil
+	case err == nil && away:
+		a.Logger().Info("ledger is back", "after", time.Since(o.since).Round(time.Second))
+		o.since = time.Time{}
+	}
+	return err
+}

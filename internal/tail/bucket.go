@@ -1,0 +1,148 @@
+package tail
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// maxRecent is how many entries of a bucket are remembered, to see what becomes of them: a charge is
+// cancelled moments after it was made, and a late settlement comes soon.
+const maxRecent = 5000
+
+// bucket is how far the log of one has been told.
+type bucket struct {
+	credential, name string
+	newest           quota.Entry   // the last that was read; At is zero before the first
+	recent           []quota.Entry // that were told, oldest first
+}
+
+func (b *bucket) clone() *bucket {
+	c := *b
+	c.recent = slices.Clone(b.recent)
+	return &c
+}
+
+// first reads the entries to begin with, and finds the newest, should it not be among them.
+func (b *bucket) first(ctx context.Context, l quota.Ledger, q quota.Query) (
+	entries []quota.Entry, err error) {
+	if q.Limit > 0 {
+		entries, err = l.Entries(ctx, q)
+	} else {
+		entries, err = all(ctx, l, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.told(entries)
+	if len(entries) == 0 {
+		err = b.find(ctx, l, time.Time{})
+	}
+	return entries, err
+}
+
+// find makes the last entry up to a time the newest that is known; a zero time is that of the last.
+func (b *bucket) find(ctx context.Context, l quota.Ledger, until time.Time) error {
+	q := quota.Query{Credential: b.credential, Bucket: b.name, Until: until, Limit: 1}
+	entries, err := l.Entries(ctx, q)
+	b.newest = quota.Entry{}
+	for _, e := range entries {
+		b.newest = e
+	}
+	return err
+}
+
+// read adds what is new of the bucket. The entry that was newest is read again: if it is as it was,
+// with the units of all before it in its total, nothing before it was changed.
+func (b *bucket) read(ctx context.Context, l quota.Ledger, news *News) error {
+	q := quota.Query{Credential: b.credential, Bucket: b.name}
+	known := b.newest
+	if !known.At.IsZero() {
+		q.Since = known.At.Add(-time.Microsecond)
+	}
+	entries, err := all(ctx, l, q)
+	if err != nil {
+		return err
+	}
+	var is quota.Entry
+	if len(entries) > 0 && entries[0].At.Equal(known.At) {
+		is, entries = entries[0], entries[1:]
+	}
+	if is.ID != known.ID || is.Total != known.Total || is.Units != known.Units {
+		if err := b.compare(ctx, l, entries, news); err != nil {
+			return err
+		}
+	}
+	b.told(entries)
+	news.add(entries)
+	return nil
+}
+
+// told remembers entries.
+func (b *bucket) told(entries []quota.Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	b.newest = entries[len(entries)-1]
+	b.recent = append(b.recent, entries...)
+	b.recent = slices.Clone(b.recent[max(0, len(b.recent)-maxRecent):])
+}
+
+// compare reads again what was told, and adds what of it was taken back. Entries that are too old
+// are forgotten by the ledger, when later ones come: nothing was taken back then.
+func (b *bucket) compare(ctx context.Context, l quota.Ledger, later []quota.Entry,
+	news *News) error {
+	if len(later) > 0 {
+		kept := later[len(later)-1].At.Add(-quota.Retention)
+		b.recent = slices.DeleteFunc(b.recent,
+			func(e quota.Entry) bool { return !e.At.After(kept) })
+	}
+	if len(b.recent) == 0 {
+		return b.find(ctx, l, b.newest.At)
+	}
+	q := quota.Query{Credential: b.credential, Bucket: b.name, Until: b.newest.At,
+		Since: b.recent[0].At.Add(-time.Microsecond)}
+	now, err := all(ctx, l, q)
+	if err != nil {
+		return err
+	}
+	left := make(map[time.Time]quota.Entry, len(now))
+	for _, e := range now {
+		left[e.At] = e
+	}
+	const mostAtOnce = 100 // more than this were not cancelled one by one
+	if len(now) == 0 && len(b.recent) > mostAtOnce {
+		news.replaced(b.credential, b.name)
+	} else {
+		news.takeBack(b.recent, left)
+	}
+	b.recent = now
+	return b.find(ctx, l, b.newest.At)
+}
+
+// takeBack adds a line for each entry that has fewer units left, or is gone.
+func (n *News) takeBack(told []quota.Entry, left map[time.Time]quota.Entry) {
+	for _, e := range told {
+		now := left[e.At]
+		if now.ID != e.ID {
+			now = quota.Entry{}
+		}
+		if now.Units != e.Units {
+			e.Units, e.Total = now.Units-e.Units, now.Total
+			n.Lines = append(n.Lines, Line{e, true})
+		}
+	}
+}
+
+// all reads a log in pages.
+func all(ctx context.Context, l quota.Ledger, q quota.Query) (entries []quota.Entry, err error) {
+	for e, err := range quota.All(ctx, l, q) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}

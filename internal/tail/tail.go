@@ -1,0 +1,145 @@
+// Package tail follows the log of a credential as it grows.
+//
+// Each entry is told once, those of a bucket in their order. What is taken out of the log after it
+// was told, because a charge was cancelled or settled late with less, is told as a line that takes
+// units back, so that the lines add up to the log.
+package tail
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// Line is an entry that is new; with TakenBack, one that was told before and has lost units, which
+// are negative then.
+type Line struct {
+	quota.Entry
+	TakenBack bool
+}
+
+// News is what has happened since the last time.
+type News struct {
+	Lines []Line   // oldest first
+	Notes []string // in words, of what no line can say
+}
+
+// Log follows the log of one credential. It is for one goroutine.
+type Log struct {
+	Ledger     quota.Ledger
+	Credential string
+	// Buckets are those to follow. They are asked for now and then, as parts of a split bucket come
+	// with their first charge.
+	Buckets func(context.Context) ([]string, error)
+
+	mark      string
+	names     []string
+	followed  map[string]*bucket
+	listedAt  time.Time
+	listAfter time.Duration
+	readAt    time.Time
+}
+
+// The log is read when its mark has changed, and every readEvery all the same: a reservation that
+// expires becomes an entry only when somebody reads. Listing the buckets can take long where much
+// else is on the server: it may take a hundredth of the time.
+const (
+	readEvery  = 10 * time.Second
+	listAtMost = 100
+)
+
+// Start is where to begin: with the entries after Since, at most the Newest of each bucket (0 for
+// all of them).
+type Start struct {
+	Since  time.Time
+	Newest int
+}
+
+// Begin reads what there is already; now is the time of this machine. Errors are the ledger's.
+func (l *Log) Begin(ctx context.Context, s Start, now time.Time) (news News, err error) {
+	l.followed, l.mark = make(map[string]*bucket), ""
+	if err := l.list(ctx, now); err != nil {
+		return news, err
+	}
+	for _, name := range l.names {
+		b := l.bucket(name)
+		q := quota.Query{Credential: l.Credential, Bucket: name, Since: s.Since, Limit: s.Newest}
+		entries, err := b.first(ctx, l.Ledger, q)
+		if err != nil {
+			return news, err
+		}
+		news.add(entries)
+	}
+	l.readAt = now
+	news.sort()
+	if s.Newest > 0 {
+		news.Lines = news.Lines[max(0, len(news.Lines)-s.Newest):]
+	}
+	return news, nil
+}
+
+// Next is what is new. After an error, which is the ledger's, the next call goes on where the last
+// one that succeeded ended.
+func (l *Log) Next(ctx context.Context, now time.Time) (news News, err error) {
+	if now.Sub(l.listedAt) >= l.listAfter {
+		if err := l.list(ctx, now); err != nil {
+			return news, err
+		}
+	}
+	mark, err := l.Ledger.Mark(ctx, l.Credential, l.names)
+	if err != nil || mark == l.mark && now.Sub(l.readAt) < readEvery {
+		return news, err
+	}
+	changed := make(map[string]*bucket)
+	for _, name := range l.names {
+		b := l.bucket(name).clone()
+		if err := b.read(ctx, l.Ledger, &news); err != nil {
+			return News{}, err
+		}
+		changed[name] = b
+	}
+	l.followed, l.mark, l.readAt = changed, mark, now
+	news.sort()
+	return news, nil
+}
+
+func (l *Log) bucket(name string) *bucket {
+	if l.followed[name] == nil {
+		l.followed[name] = &bucket{credential: l.Credential, name: name}
+	}
+	return l.followed[name]
+}
+
+func (l *Log) list(ctx context.Context, now time.Time) error {
+	began := time.Now()
+	names, err := l.Buckets(ctx)
+	if err != nil {
+		return err
+	}
+	l.listedAt, l.listAfter = now, max(readEvery, listAtMost*time.Since(began))
+	if !slices.Equal(names, l.names) {
+		l.names, l.mark = names, ""
+	}
+	return nil
+}
+
+func (n *News) add(entries []quota.Entry) {
+	for _, e := range entries {
+		n.Lines = append(n.Lines, Line{Entry: e})
+	}
+}
+
+func (n *News) sort() {
+	slices.SortStableFunc(n.Lines, func(a, b Line) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+func (n *News) replaced(credential, bucket string) {
+	n.Notes = append(n.Notes, fmt.Sprintf("the log of bucket %s of %s was replaced: "+
+		"the entries shown before are gone", bucket, credential))
+}

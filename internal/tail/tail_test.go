@@ -1,0 +1,287 @@
+package tail_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/quota/quotatest"
+	"quotabudget/internal/tail"
+)
+
+var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// store is a ledger with a clock that the test sets.
+type store struct {
+	quota.Ledger
+	set func(time.Time)
+	now time.Time
+}
+
+func (s *store) pass(d time.Duration) {
+	s.now = s.now.Add(d)
+	s.set(s.now)
+}
+
+// onBoth runs a test on each ledger.
+func onBoth(t *testing.T, test func(t *testing.T, s *store)) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		var clock quotatest.Clock
+		l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		must(t, err)
+		t.Cleanup(func() { l.Close() })
+		l.Now = clock.Now
+		s := &store{l, func(now time.Time) { clock.Set(t, now) }, epoch}
+		s.pass(0)
+		test(t, s)
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t, redistest.Options{Clock: true})
+		l, err := redisledger.Open(t.Context(), server.URL())
+		must(t, err)
+		t.Cleanup(func() { l.Close() })
+		s := &store{l, func(now time.Time) { server.SetNow(t, now) }, epoch}
+		s.pass(0)
+		test(t, s)
+	})
+}
+
+// failer is what a test and one of its random cases have in common.
+type failer interface {
+	Helper()
+	Fatal(...any)
+}
+
+func must(t failer, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func costs(units int64, buckets ...string) (all []quota.Cost) {
+	for _, b := range buckets {
+		all = append(all, quota.Cost{Bucket: b, Units: units})
+	}
+	return all
+}
+
+func (s *store) charge(t failer, credential string, units int64, buckets ...string) (
+	quota.Charge, quota.Decision) {
+	t.Helper()
+	c := quota.Charge{Credential: credential, ID: quota.NewID(time.Now()), Unlimited: true,
+		Costs: costs(units, buckets...), Labels: quota.Labels{"job": "x"}}
+	d, err := s.Charge(context.Background(), c)
+	must(t, err)
+	return c, d
+}
+
+func follow(s *store, credential string) *tail.Log {
+	return &tail.Log{Ledger: s, Credential: credential,
+		Buckets: func(ctx context.Context) ([]string, error) { return s.BucketsOf(ctx, credential) }}
+}
+
+// show is news as text: "default 3, default -3 taken back".
+func show(n tail.News) string {
+	var words []string
+	for _, l := range n.Lines {
+		text := fmt.Sprintf("%s %d", l.Bucket, l.Units)
+		if l.TakenBack {
+			text += " taken back"
+		}
+		words = append(words, text)
+	}
+	return strings.Join(append(words, n.Notes...), ", ")
+}
+
+// TestFollow: each entry is told once, in order, also that of a reservation that expired and of a
+// bucket that is new, and what is taken back is told.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		for n := range int64(5) {
+			s.charge(t, "k", n+1, "default")
+		}
+		s.pass(time.Second)
+		s.charge(t, "k", 9, "other")
+		log, here := follow(s, "k"), time.Now()
+		news, err := log.Begin(t.Context(), tail.Start{Newest: 3}, here)
+		must(t, err)
+		if got := show(news); got != "default 4, default 5, other 9" {
+			t.Errorf("to begin with: %s", got)
+		}
+		next := func(want string) {
+			t.Helper()
+			news, err := log.Next(t.Context(), here)
+			if got := show(news); err != nil || got != want {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		}
+		next("")
+		s.charge(t, "k", 1, "default", "other")
+		s.charge(t, "k", 2, "default")
+		next("default 1, other 1, default 2")
+		next("")
+		s.cancelled(t, 7, "default")
+		next("")
+		c, d := s.charge(t, "k", 8, "default", "other")
+		next("default 8, other 8")
+		s.charge(t, "k", 3, "default")
+		must(t, s.Cancel(t.Context(), c, d))
+		next("default -8 taken back, other -8 taken back, default 3")
+		next("")
+		s.late(t, here, next, log)
+		s.charge(t, "k", 1, "new")
+		here = here.Add(time.Hour)
+		next("new 1")
+		next("")
+	})
+}
+
+// cancelled is a charge that nobody sees.
+func (s *store) cancelled(t *testing.T, units int64, bucket string) {
+	t.Helper()
+	c, d := s.charge(t, "k", units, bucket)
+	must(t, s.Cancel(t.Context(), c, d))
+}
+
+// late: a reservation lapses and is told although nothing else happens; then it is settled with
+// less.
+func (s *store) late(t *testing.T, here time.Time, next func(string), log *tail.Log) {
+	t.Helper()
+	id := quota.ReservationID(quota.NewID(time.Now()), "default")
+	_, err := s.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: id, Unlimited: true,
+		Costs: costs(100, "default"), TTL: time.Second, Lapse: quota.LapseCharge,
+		Labels: quota.Labels{"job": "late"}})
+	must(t, err)
+	next("")
+	s.pass(time.Minute)
+	next("")
+	news, err := log.Next(t.Context(), here.Add(20*time.Second))
+	if got := show(news); err != nil || got != "default 100" ||
+		news.Lines[0].Labels["job"] != "late" {
+		t.Errorf("lapsed: %s, %v", got, err)
+	}
+	_, err = s.Settle(t.Context(), quota.Settle{Credential: "k", Reservation: id, ID: "s",
+		Costs: costs(40, "default")})
+	must(t, err)
+	next("default -60 taken back")
+}
+
+// TestFollowAddsUp: whatever is charged, cancelled, set aside and settled, the lines that were told
+// add up to the log, each entry once and in order.
+func TestFollowAddsUp(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		cases := 0
+		rapid.Check(t, func(r *rapid.T) {
+			cases++
+			h := &history{store: s, t: r, credential: fmt.Sprintf("k%d", cases)}
+			log, here := follow(s, h.credential), time.Now()
+			tell := func(news tail.News, err error) {
+				if err != nil {
+					r.Fatal(err)
+				}
+				h.told = append(h.told, news.Lines...)
+			}
+			tell(log.Begin(r.Context(), tail.Start{}, here))
+			for range rapid.IntRange(1, 12).Draw(r, "steps") {
+				for range rapid.IntRange(0, 4).Draw(r, "changes") {
+					h.change()
+				}
+				here = here.Add(time.Minute)
+				tell(log.Next(r.Context(), here))
+			}
+			h.check()
+		})
+	})
+}
+
+// history changes a ledger at random.
+type history struct {
+	*store
+	t          *rapid.T
+	credential string
+	charges    []func() error // take back
+	holds      []string
+	told       []tail.Line
+}
+
+func (h *history) change() {
+	buckets := rapid.SampledFrom([][]string{{"a"}, {"b"}, {"a", "b"}}).Draw(h.t, "buckets")
+	units, ctx := rapid.Int64Range(1, 50).Draw(h.t, "units"), h.t.Context()
+	pick := func(n int) int { return rapid.IntRange(0, n-1).Draw(h.t, "which") }
+	var err error
+	switch what := rapid.IntRange(0, 5).Draw(h.t, "what"); {
+	case what == 1 && len(h.charges) > 0:
+		i := pick(len(h.charges))
+		err = h.charges[i]()
+		h.charges = slices.Delete(h.charges, i, i+1)
+	case what == 2:
+		id := quota.ReservationID(quota.NewID(time.Now()), buckets...)
+		_, err = h.Reserve(ctx, quota.Reserve{Credential: h.credential, ID: id, Unlimited: true,
+			Costs: costs(units, buckets...), TTL: time.Minute, Lapse: quota.LapseCharge})
+		h.holds = append(h.holds, id)
+	case what == 3 && len(h.holds) > 0:
+		i := pick(len(h.holds))
+		_, held, _ := quota.ParseReservation(h.holds[i])
+		_, err = h.Settle(ctx, quota.Settle{Credential: h.credential, Reservation: h.holds[i],
+			ID: quota.NewID(time.Now()), Costs: costs(units, held...)})
+		h.holds = slices.Delete(h.holds, i, i+1)
+	case what == 4:
+		h.pass(time.Duration(rapid.IntRange(1, 90).Draw(h.t, "seconds")) * time.Second)
+	default:
+		c, d := h.charge(h.t, h.credential, units, buckets...)
+		h.charges = append(h.charges, func() error { return h.Cancel(ctx, c, d) })
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// check compares what was told with the log.
+func (h *history) check() {
+	left := make(map[string][]quota.Entry)
+	for _, line := range h.told {
+		list := left[line.Bucket]
+		i := slices.IndexFunc(list, func(e quota.Entry) bool { return e.At.Equal(line.At) })
+		switch {
+		case !line.TakenBack && i < 0:
+			if len(list) > 0 && line.At.Before(list[len(list)-1].At) {
+				h.t.Fatalf("%s is told after %s", line.At, list[len(list)-1].At)
+			}
+			left[line.Bucket] = append(list, line.Entry)
+			continue
+		case i < 0 || !line.TakenBack:
+			h.t.Fatalf("%+v", line)
+		}
+		if list[i].Units += line.Units; list[i].Units == 0 {
+			left[line.Bucket] = slices.Delete(list, i, i+1)
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		q := quota.Query{Credential: h.credential, Bucket: name}
+		entries, err := h.Entries(h.t.Context(), q)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		same := func(a, b quota.Entry) bool {
+			return a.At.Equal(b.At) && a.ID == b.ID && a.Units == b.Units
+		}
+		if !slices.EqualFunc(entries, left[name], same) {
+			h.t.Fatalf("told of %s:\n%+v\nthe log:\n%+v", name, left[name], entries)
+		}
+	}
+}
