@@ -25,7 +25,7 @@ const jsonConfig = `credentials:
     limits:
       - {bucket: default, units: 60, headroom: 5, window: 24h}
       - {bucket: default, units: 60, headroom: 5, window: day, timezone: %[1]s}
-      - {bucket: search_list, units: 20, window: 1h}
+      - {bucket: search_list, units: 20, window: 1h, mode: observe}
     pace: {curve: even, slack: 100%%}
     when_unreachable: {open: [youtube.videos.list]}
   - name: key2
@@ -102,6 +102,7 @@ quotactl adjust --bucket default --units -1 --reason x --by me --dry-run
 quotactl reconcile --lag 0s
 quotactl log
 quotactl log --by job
+quotactl report observe --credential key2
 quotactl status
 quotactl prove
 quotactl forecast

@@ -32,6 +32,7 @@ retryafter:
 share: quota schedule
 spell:
 tail: quota
+shadow: quota
 textfile:
 yamlfile: spell
 endpoint:

@@ -11,7 +11,9 @@
 --          if it is to be stored; of a reservation they are for the entry that it may become
 --        6 reservation drawn on, or the note of the one that is made
 --        7 fingerprint of the call  8 names of the buckets, in order, to be kept with the answer
---        9… in observe mode only: what can deny, escaped for a label: the suspension, each limit
+--        9… where anything is only observed: what can deny, escaped for a label: the suspension (empty
+--        unless all is observed), each limit. A limit that is observed by itself has units below 0:
+--        -1 - units
 --        Empty ones at the end are left out.
 -- Reply  {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the number of the
 --        limit, counted over all buckets), retry at (when allowed: 0, or -1 if the code of the labels
@@ -25,7 +27,7 @@
 -- is written or nothing.
 
 local numbers, id, code, run, line = ARGV[1], ARGV[2], ARGV[3] or '', ARGV[4] or '', ARGV[5] or ''
-local fingerprint, observe = ARGV[7] or '', ARGV[9]
+local fingerprint, observe = ARGV[7] or '', (ARGV[9] or '') ~= ''
 local keep, draws, ttl, keep_answer, pos = unpacked('<dddd', numbers)
 
 if fingerprint ~= '' then
@@ -57,17 +59,20 @@ end
 
 -- Decide.
 local nth, retry, denying, pace, never, outside_later = 0, 0, 0, 0, 0, false
+local would = {retry = 0, denying = 0, pace = 0} -- what limits that are observed by themselves say
 for n, b in ipairs(buckets) do
   local draw, units, limits = n == draws
   units, limits, pos = unpacked('<dd', numbers, pos)
   if ttl > 0 then b.flags, b.most, pos = unpacked('<dd', numbers, pos) end
   if draw and units > drawn.left then return {-4, drawn.left} end
   if b.suspended > stamp and b.suspended > retry then retry, denying = b.suspended, -1 end
-  local room, held = NEVER, draw and 0 or b.live
+  local room, held, hard = NEVER, draw and 0 or b.live, 0
   for _ = 1, limits do
     nth = nth + 1
     local window, from, ends, cap, of
     window, from, ends, cap, of, pos = unpacked('<ddddd', numbers, pos)
+    local watched = of < 0
+    if watched then of = -1 - of else hard = hard + 1 end
     local before, level
     if window > 0 and from == 0 then
       from = stamp - window + 1
@@ -78,30 +83,39 @@ for n, b in ipairs(buckets) do
       if not from or window == -1 and stamp < of then return {-1, stamp} end
     end
     local used = b.total - before
-    if from > stamp then -- an anchored window, before which the clock was set back
+    if watched then -- it leaves room for anything
+    elseif from > stamp then -- an anchored window, before which the clock was set back
       outside_later = true
       b.outside = math.min(b.outside or NEVER, cap - used - b.live)
     elseif cap - used < room then
       room = cap - used
     end
     if draw then cap = of end
-    if units > cap and window ~= -1 and never == 0 and not observe then never = nth end
+    if units > cap and window ~= -1 and never == 0 and not observe and not watched then never = nth end
     if used + held + units > cap then
       if window == -1 then
-        pace = nth -- reported only if nothing else denies; the caller computes when it allows
+        if watched then would.pace = nth else pace = nth end -- reported only if nothing else denies; the caller computes when it allows
       else
         local at = fits(b, window, from, ends, before, level, units, cap, held, stamp)
-        if at > retry then retry, denying = at, nth end
+        if watched then
+          if at > would.retry then would.retry, would.denying = at, nth end
+        elseif at > retry then
+          retry, denying = at, nth
+        end
       end
     end
   end
   if b.total + units > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
-  b.units, b.room = units, limits > 0 and b.suspended > stamp and 0 or room - b.live
+  b.units, b.room = units, hard > 0 and b.suspended > stamp and 0 or room - b.live
 end
 
 if never > 0 then return {-5, never} end
 if denying == 0 and pace > 0 then retry, denying = NEVER, pace end
-
+if denying == 0 then -- nothing denies, but what is observed would
+  retry, denying, pace = would.retry, would.denying, would.pace
+  if denying == 0 and pace > 0 then retry, denying = NEVER, pace end
+  observe = denying > 0
+end
 
 -- outside is what remains beside a window that begins later: what is charged now is not in it.
 local outside = outside_later and function(b, taken, draw)

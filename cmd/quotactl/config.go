@@ -66,6 +66,7 @@ type limitShown struct {
 	Window   string  `json:"window"`
 	Timezone *string `json:"timezone"`
 	Across   string  `json:"across,omitempty"`
+	Mode     string  `json:"mode,omitempty"`
 }
 
 // paceShown is null where units may be spent at any time of the day.
@@ -214,7 +215,8 @@ func newInForce(cfg *config.Config) inForce {
 		}
 		for _, l := range c.Limits {
 			limit := limitShown{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom,
-				Window: l.Window.Text(), Timezone: report.OrNull(l.Window.ZoneName())}
+				Window: l.Window.Text(), Timezone: report.OrNull(l.Window.ZoneName()),
+				Mode: report.LimitMode(l)}
 			if l.Across {
 				limit.Across = "all"
 			}

@@ -128,6 +128,12 @@ func (g *gate) span(ctx context.Context, q question) (buckets []string, in repor
 	if err != nil {
 		return buckets, in, err
 	}
+	in, err = spanOf(q.since, q.until, now)
+	return buckets, in, err
+}
+
+// spanOf reads --since and --until.
+func spanOf(since, until string, now time.Time) (in report.Span, err error) {
 	read := func(flag, text string) (at time.Time) {
 		if text == "" || err != nil {
 			return at
@@ -138,9 +144,9 @@ func (g *gate) span(ctx context.Context, q question) (buckets []string, in repor
 		}
 		return at
 	}
-	in = report.Span{Since: read("since", q.since), Until: read("until", q.until)}
-	if err == nil && q.until != "" && in.Until.Before(in.Since) {
-		err = cli.Usagef("--until %s is before --since %s", q.until, q.since)
+	in = report.Span{Since: read("since", since), Until: read("until", until)}
+	if err == nil && until != "" && in.Until.Before(in.Since) {
+		err = cli.Usagef("--until %s is before --since %s", until, since)
 	}
-	return buckets, in, err
+	return in, err
 }

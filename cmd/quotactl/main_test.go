@@ -34,7 +34,8 @@ func TestScriptsOnRedis(t *testing.T) {
 	var database atomic.Int64
 	var files []string
 	for _, name := range []string{"spend", "dryrun", "explain", "denied", "reserve", "log",
-		"status", "suspend", "observe", "input", "credentials", "forecast", "ledger_check", "exec", "exec_once", "adjust"} {
+		"status", "suspend", "observe", "observe_limit", "input", "credentials", "forecast",
+		"ledger_check", "exec", "exec_once", "adjust"} {
 		files = append(files, filepath.Join("testdata", name+".txt"))
 	}
 	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(),

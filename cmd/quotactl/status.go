@@ -22,7 +22,7 @@ reservations, and what remains for scheduled charges. These leave the headroom t
 On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. A split bucket has a row
 for each part, such as output/small; a limit across all parts has one row.
 
-Below the table are the windows whose end the upstream has told, what is held for calls in flight
+Below the table are the limits that are only observed, the windows whose end the upstream has told, what is held for calls in flight
 where they can turn out to take more (at most so many: if each takes all that it may, that is how far
 the sum of used and held can rise), and the buckets that will run short (see forecast).`,
 		Example: `  quotactl status
@@ -74,6 +74,13 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 			b.Bucket, b.Counts.Text(b.Held), b.Counts.Text(b.AtMost)))
 	}
 	for _, l := range b.Limits {
+		if l.Mode == "observe" {
+			text := fmt.Sprintf("%s %s is only observed", b.Bucket, windowCell(l).Text)
+			if l.Remaining == 0 {
+				text += ", and would deny"
+			}
+			all = append(all, text)
+		}
 		if end := time.Time(l.ResetAt); !end.IsZero() && strings.HasPrefix(l.Window, "anchored ") {
 			all = append(all, fmt.Sprintf("%s %s ends at %s, by what the upstream says", b.Bucket,
 				l.Window, s.Until(end, now).Text))

@@ -82,6 +82,8 @@ func remains(s cli.Screen, b report.BucketStatus, l report.LimitStatus) cli.Cell
 		return cli.Cell{Text: "suspended", Color: cli.Yellow}
 	case l.Remaining > 0 || !s.Bars:
 		return cli.Cell{Text: s.Amount(b.Counts, l.Remaining)}
+	case l.Mode == "observe":
+		return cli.Cell{Text: "would deny", Color: cli.Yellow}
 	case l.Units == 0:
 		return cli.Cell{Text: "closed", Color: cli.Red}
 	}

@@ -23,14 +23,7 @@ func (r *reader) credential(n *yaml.Node) {
 		"service_account": func(n *yaml.Node) { r.serviceAccount(n, &c.Account) },
 		"project":         func(n *yaml.Node) { c.Account.Project = r.project(n) },
 		"limits":          func(n *yaml.Node) { limits = n },
-		"mode": func(n *yaml.Node) {
-			word, ok := r.Text(n, "mode")
-			if ok && !slices.Contains(modes[:], word) {
-				r.Add(n, "mode: %q is neither enforce nor observe%s", spell.Clip(word),
-					spell.DidYouMean(word, modes[:]))
-			}
-			c.Observe = word == modes[1]
-		},
+		"mode":            func(n *yaml.Node) { c.Observe = r.observes(n) },
 		"when_unreachable": func(n *yaml.Node) {
 			r.Fields(n, "when_unreachable", yamlfile.Fields{
 				"open": func(n *yaml.Node) { open = n },
@@ -47,6 +40,16 @@ func (r *reader) credential(n *yaml.Node) {
 	}
 	r.checkPace(pace, c)
 	r.cfg.Credentials = append(r.cfg.Credentials, c)
+}
+
+// observes reads a mode.
+func (r *reader) observes(n *yaml.Node) bool {
+	word, ok := r.Text(n, "mode")
+	if ok && !slices.Contains(modes[:], word) {
+		r.Add(n, "mode: %q is neither enforce nor observe%s", spell.Clip(word),
+			spell.DidYouMean(word, modes[:]))
+	}
+	return word == modes[1]
 }
 
 func (r *reader) credentialName(n *yaml.Node) string {

@@ -50,6 +50,7 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 		"window":   func(n *yaml.Node) { window = n },
 		"timezone": func(n *yaml.Node) { zone = n },
 		"across":   func(n *yaml.Node) { across = n },
+		"mode":     func(n *yaml.Node) { l.Observe = r.observes(n) },
 	}, "bucket", "units", "window")
 	l.Bucket = bucket.Name
 	if across != nil {

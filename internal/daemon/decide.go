@@ -92,6 +92,7 @@ func (c *Config) snapshot(ctx context.Context, p Policy, name string) (*snapshot
 			s.usage = b.Limits
 		}
 	}
+	s.usage = slices.DeleteFunc(s.usage, func(l quota.LimitUsage) bool { return l.Limit.Observe })
 	for _, l := range s.usage {
 		s.rule.Limits = append(s.rule.Limits, l.Limit)
 	}

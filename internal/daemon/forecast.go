@@ -60,7 +60,7 @@ func (c *Config) forecasts(ctx context.Context, credential string) ([]forecast.F
 	p, _ := c.policyOf(credential)
 	b := p.Budget
 	q := forecast.Question{
-		Credential: credential, Limits: b.Limits, Paces: b.Paces,
+		Credential: credential, Limits: quota.Enforced(b.Limits), Paces: quota.Enforced(b.Paces),
 		Resets: make(map[string]quota.Window), Price: b.Prices[chartMethod],
 	}
 	for _, bucket := range b.Buckets() {

@@ -40,6 +40,9 @@ func (c *counted) Charge(ctx context.Context, charge quota.Charge) (d quota.Deci
 	case err != nil || d.Replayed:
 	case d.Allowed:
 		add(c.metrics.spent, charge)
+		if d.Observed {
+			c.metrics.observed.WithLabelValues(charge.Credential, d.Limit).Inc()
+		}
 	default:
 		c.metrics.denials.WithLabelValues(charge.Credential, d.Limit).Inc()
 	}

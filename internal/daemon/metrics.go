@@ -19,16 +19,16 @@ import (
 type Metrics struct {
 	Registry *prometheus.Registry
 
-	spent, cancelled, denials *prometheus.CounterVec
-	ledgerTime                *prometheus.HistogramVec
-	ledgerFailures            *prometheus.CounterVec
-	sweeps, failures, jobs    *prometheus.CounterVec
-	interval                  *prometheus.GaugeVec
-	jobSuccess, jobInterval   *prometheus.GaugeVec
-	panics, takeovers         prometheus.Counter
-	dryAt, dryChance          *prometheus.GaugeVec
-	reload                    reloadMetrics
-	upstream                  *metrics.Upstream
+	spent, cancelled, denials, observed *prometheus.CounterVec
+	ledgerTime                          *prometheus.HistogramVec
+	ledgerFailures                      *prometheus.CounterVec
+	sweeps, failures, jobs              *prometheus.CounterVec
+	interval                            *prometheus.GaugeVec
+	jobSuccess, jobInterval             *prometheus.GaugeVec
+	panics, takeovers                   prometheus.Counter
+	dryAt, dryChance                    *prometheus.GaugeVec
+	reload                              reloadMetrics
+	upstream                            *metrics.Upstream
 }
 
 // NewMetrics makes an empty set of metrics.
@@ -56,6 +56,9 @@ func NewMetrics() *Metrics {
 			"credential", "bucket", "method", "region"),
 		denials: counters("quota_denials_total",
 			"Charges denied to this process, by the limit that denied longest.",
+			"credential", "limit"),
+		observed: counters("quota_observed_total",
+			"Charges by this process that a limit would have denied, were it not only observed.",
 			"credential", "limit"),
 		ledgerTime: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quota_ledger_duration_seconds", Help: "How long the ledger took to answer.",
@@ -127,6 +130,9 @@ func (m *Metrics) inForce(c *Config, now time.Time) {
 		m.denials.WithLabelValues(name, quota.Suspended)
 		for _, l := range slices.Concat(p.Budget.Limits, p.Budget.Paces) {
 			m.denials.WithLabelValues(name, l.Name())
+			if p.Budget.Observe || l.Observe {
+				m.observed.WithLabelValues(name, l.Name())
+			}
 		}
 	}
 	m.interval.Reset() // a region may be gone

@@ -16,6 +16,7 @@ type Metrics struct {
 
 	requests *prometheus.CounterVec
 	units    *prometheus.CounterVec
+	observed *prometheus.CounterVec
 	inFlight prometheus.Gauge
 	answers  *prometheus.CounterVec
 	waited   *prometheus.HistogramVec
@@ -37,6 +38,8 @@ func NewMetrics() *Metrics {
 			"Requests by priced method and by what became of them.", "method", "outcome"),
 		units: counters("proxy_units_total", "Units that the requests were charged.",
 			"bucket", "method"),
+		observed: counters("proxy_observed_total",
+			"Requests that a limit would have denied, were it not only observed.", "limit"),
 		missed: counters("proxy_answers_without_cost_total",
 			"Answers that do not say what the call took: what was set aside is booked.", "method"),
 		inFlight: auto.NewGauge(prometheus.GaugeOpts{
@@ -56,6 +59,9 @@ func (m *Metrics) Missed(method string) { m.missed.WithLabelValues(method).Inc()
 func (m *Metrics) end(x *exchange) {
 	m.inFlight.Dec()
 	m.requests.WithLabelValues(x.method.ID, x.outcome).Inc()
+	if d := x.tally.Last(); d.Observed {
+		m.observed.WithLabelValues(d.Limit).Inc()
+	}
 	for bucket, units := range x.charged() {
 		m.units.WithLabelValues(bucket, x.method.ID).Add(float64(units))
 	}

@@ -104,6 +104,9 @@ func (b *Budget) pacesOn(call Call, costs []Cost) []Limit {
 // whenPaced puts a denial's time off to when the lines of the paces are where the call needs them,
 // if that is later. Should the ledger be gone by now, the denial stands without it.
 func (b *Budget) whenPaced(ctx context.Context, call Call, lines []Limit, d Decision) Decision {
+	if !d.Allowed {
+		lines = Enforced(lines) // no other one denies it
+	}
 	if len(lines) == 0 || call.Manual || call.Reservation != "" || d.Allowed && !d.Observed {
 		return d
 	}

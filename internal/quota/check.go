@@ -296,7 +296,7 @@ func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 // checkLimits finds the limit that makes a cost impossible. In observe mode nothing is impossible.
 func checkLimits(cost Cost, limits []Limit, manual, observe bool) error {
 	for _, l := range LimitsOf(cost.Bucket, limits) {
-		if limit := l.Cap(manual); l.Pace == nil && cost.Units > limit && !observe {
+		if limit := l.Cap(manual); l.Pace == nil && cost.Units > limit && !observe && !l.Observe {
 			return &CostExceedsLimitError{Limit: l, Units: cost.Units, Cap: limit}
 		}
 	}

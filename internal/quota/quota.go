@@ -14,7 +14,10 @@
 // The package does no I/O and imports only the standard library.
 package quota
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // DefaultBucket is the bucket meant where none is named.
 const DefaultBucket = "default"
@@ -53,6 +56,10 @@ type Limit struct {
 	Headroom int64
 	Window   Window // a day, with a pace
 	Across   bool
+
+	// Observe makes the limit one that never denies: a charge that it would have denied is recorded
+	// as observed, and it leaves room for any.
+	Observe bool
 
 	// Pace makes this a line that spending may not be ahead of, to the limit's units less its
 	// headroom. It makes no cost impossible. A ledger names it only where no other limit denies,
@@ -113,6 +120,20 @@ func (l Limit) Since(now, reset time.Time) time.Time {
 		s.Reset = reset.UnixMicro()
 	}
 	return time.UnixMicro(s.after()).UTC()
+}
+
+// Enforced are the limits that deny.
+func Enforced(limits []Limit) []Limit {
+	return slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Observe })
+}
+
+// InMode is limits for one decision: where all of it is only observed, none is by itself.
+func InMode(limits []Limit, observe bool) []Limit {
+	limits = slices.Clone(limits)
+	for i := range limits {
+		limits[i].Observe = limits[i].Observe && !observe
+	}
+	return limits
 }
 
 // Check reports a limit that cannot be decided exactly.

@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/forecast"
@@ -128,7 +129,8 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 		if err != nil {
 			return nil, err
 		}
-		known, found = append(known, budget.Buckets()...), found || len(q.Limits) > 0
+		known, found = append(known, budget.Buckets()...),
+			found || len(q.Limits) > 0 || slices.Contains(budget.Buckets(), bucket)
 		forecasts, err := q.Ask(ctx, s.Ledger)
 		if err != nil {
 			return nil, err
@@ -141,6 +143,9 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 	case !found:
 		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket,
 			spell.DidYouMean(bucket, known))
+	case bucket != "" && len(list) == 0 && s.observed(bucket):
+		return nil, fmt.Errorf("%w: %q is only observed, of which nothing can be forecast",
+			quota.ErrNoBucket, bucket)
 	case bucket != "" && len(list) == 0:
 		return nil, fmt.Errorf("%w: %q is limited in what is held at once, of which nothing can "+
 			"be forecast", quota.ErrNoBucket, bucket)
@@ -148,10 +153,22 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 	return list, nil
 }
 
+// observed reports whether a bucket has a limit that is only observed.
+func (s Source) observed(bucket string) bool {
+	for _, c := range s.Config.Credentials {
+		if slices.ContainsFunc(c.Limits, func(l quota.Limit) bool {
+			return l.Observe && l.Bucket == quota.WholeOf(bucket)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
 func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Table,
 	bucket string) (forecast.Question, error) {
 	resets := make(map[string]quota.Window)
-	q := forecast.Question{Credential: b.Credential, Paces: b.Paces, Resets: resets,
+	q := forecast.Question{Credential: b.Credential, Paces: quota.Enforced(b.Paces), Resets: resets,
 		Amount: func(bucket string, units int64) string {
 			return UnitOf(table, bucket).Text(units)
 		}}
@@ -159,7 +176,7 @@ func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Tabl
 	if err != nil {
 		return q, err
 	}
-	for _, l := range limits {
+	for _, l := range quota.Enforced(limits) {
 		if bucket == "" || l.Bucket == bucket || quota.WholeOf(l.Bucket) == bucket {
 			q.Limits = append(q.Limits, l)
 			if of, ok := table.Bucket(l.Bucket); ok {

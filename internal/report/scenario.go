@@ -19,7 +19,8 @@ func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (p
 		return plan.Plan{}, err
 	}
 	budget := cred.Budget(nil, cfg.Costs, nil)
-	return plan.Plan{Lanes: lanes, Price: price, Limits: budget.Limits, Paces: budget.Paces,
+	return plan.Plan{Lanes: lanes, Price: price, Limits: quota.Enforced(budget.Limits),
+		Paces: quota.Enforced(budget.Paces),
 		Reset: cfg.Costs.Reset(price[0].Bucket)}, nil
 }
 

@@ -45,6 +45,8 @@ type LimitStatus struct {
 	Remaining  int64   `json:"remaining"`
 	NextFreeAt Time    `json:"next_free_at"`
 	ResetAt    Time    `json:"reset_at"` // null for a window that does not end as a whole
+	// Mode is observe for a limit that by itself is only observed: it denies nothing.
+	Mode string `json:"mode,omitempty"`
 }
 
 func newCredentialStatus(c config.Credential, table *costs.Table,
@@ -61,11 +63,20 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 				Units: l.Limit.Units, Headroom: l.Limit.Headroom,
 				Used: l.Used, Remaining: l.Remaining, NextFreeAt: Time(l.NextFreeAt),
 				ResetAt: Time(b.Ends(l.Limit.Window, usage.At)),
+				Mode:    LimitMode(l.Limit),
 			})
 		}
 		out.Buckets = append(out.Buckets, bucket)
 	}
 	return out
+}
+
+// LimitMode is the mode of a limit where it has one of its own that is not the usual one.
+func LimitMode(l quota.Limit) string {
+	if l.Observe {
+		return "observe"
+	}
+	return ""
 }
 
 // Status asks the ledger what is left.

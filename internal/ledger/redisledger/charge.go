@@ -47,7 +47,7 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (quota.Decision, er
 	return l.decide(ctx, request{
 		op: "charge", credential: c.Credential, id: c.ID, userKey: c.Key,
 		key: answerTo(c.Credential, c.Key), costs: slices.Clone(c.Costs),
-		limits: byBucket(c.Costs, c.Limits), label: labelOf(c.Labels),
+		limits: byBucket(c.Costs, quota.InMode(c.Limits, c.Observe)), label: labelOf(c.Labels),
 		manual: c.Manual, observe: c.Observe, dryRun: c.DryRun, reservation: c.Reservation,
 	})
 }
@@ -68,7 +68,8 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, 
 	q := request{
 		op: "reserve", credential: r.Credential, id: holdID(r.ID), userKey: r.Key,
 		key: answerTo(r.Credential, r.Key), costs: slices.Clone(r.Costs),
-		limits: byBucket(r.Costs, r.Limits), manual: r.Manual, observe: r.Observe, reserve: &r,
+		limits: byBucket(r.Costs, quota.InMode(r.Limits, r.Observe)),
+		manual: r.Manual, observe: r.Observe, reserve: &r,
 	}
 	if r.Lapse == quota.LapseCharge {
 		q.label = labelOf(r.Labels)
@@ -94,7 +95,7 @@ func byBucket(costs []quota.Cost, limits []quota.Limit) [][]quota.Limit {
 }
 
 func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) {
-	if r.observe { // an entry that would have been denied has its labels written out
+	if r.observes() { // an entry that would have been denied has its labels written out
 		r.label.code = codeOf(r.label.line)
 	} else {
 		r.label = l.told.code(r.audience(), r.label)
@@ -114,6 +115,12 @@ func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) 
 		}
 	}
 	return d, err
+}
+
+// observes reports whether anything that would deny is only observed.
+func (r request) observes() bool {
+	is := func(l quota.Limit) bool { return l.Observe }
+	return r.observe || slices.ContainsFunc(slices.Concat(r.limits...), is)
 }
 
 // audience is who a line of labels is told: the labels last as long as the logs of the buckets they
@@ -172,14 +179,23 @@ func (r request) args(now time.Time) []any {
 		if r.reserve != nil {
 			n.add(holdFlags(*r.reserve, c), max(c.Units, c.Most))
 		}
-		n.addLimits(r.limits[i], r.manual, now)
+		for _, l := range r.limits[i] {
+			n.addLimits([]quota.Limit{l}, r.manual, now)
+			if last := &n[len(n)-1]; l.Observe { // only this script knows of such
+				*last = -1 - *last
+			}
+		}
 	}
 	args := []any{n.blob(), r.id, r.label.code, r.label.run, r.label.line, reservation, "", ""}
 	if r.key != "" {
 		args[6], args[7] = r.fingerprint(), strings.Join(buckets, ",")
 	}
-	if r.observe {
-		args = append(args, url.QueryEscape(quota.Suspended))
+	if r.observes() {
+		suspension := ""
+		if r.observe {
+			suspension = url.QueryEscape(quota.Suspended)
+		}
+		args = append(args, suspension)
 		for _, limit := range limits {
 			args = append(args, url.QueryEscape(limit.Name()))
 		}

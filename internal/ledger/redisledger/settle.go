@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -56,7 +55,7 @@ func settling(s quota.Settle) request {
 	for _, b := range buckets {
 		r.costs = append(r.costs, quota.Cost{Bucket: b, Units: s.UnitsIn(b)})
 	}
-	r.limits = byBucket(r.costs, s.Limits)
+	r.limits = byBucket(r.costs, quota.Enforced(s.Limits))
 	return r
 }
 
@@ -71,7 +70,7 @@ func (r request) settleKeys() []string {
 
 // settleArgs are those of settle.lua.
 func (r request) settleArgs(s quota.Settle, now time.Time) []any {
-	keep := quota.RetentionFor(slices.Concat(r.limits...))
+	keep := quota.RetentionFor(s.Limits)
 	n := numbers{keep.Microseconds(), flag(s.Within), maxRewritten}
 	for i, c := range r.costs {
 		n.add(c.Units, int64(len(r.limits[i])))

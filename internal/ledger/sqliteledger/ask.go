@@ -63,18 +63,19 @@ func (a ask) fits(l quota.Limit, n int64) int64 {
 	return st.Fits(a.units, limit)
 }
 
-// remaining is the least that any limit leaves now, with the units taken or without; false when
-// there is no limit.
+// remaining is the least that any limit that denies leaves now, with the units taken or without;
+// false when there is none.
 func (a ask) remaining(n int64, taken bool) (least int64, some bool) {
 	least = quota.Never
-	for _, l := range a.limits {
+	limits := quota.Enforced(a.limits)
+	for _, l := range limits {
 		left := a.left(l, n)
 		if taken {
 			left -= a.takes(l, n)
 		}
 		least = min(least, max(0, left))
 	}
-	return least, len(a.limits) > 0
+	return least, len(limits) > 0
 }
 
 // left is what a limit leaves, less than nothing if more is taken.
@@ -102,32 +103,47 @@ type verdict struct {
 	limit  string // "" when it fits at once
 }
 
-// judge finds the verdict; on a tie the first in the order asked for is named, a bucket's
-// suspension before its limits, and a pace only where nothing else denies.
-func (q asks) judge() verdict {
-	v, paced := verdict{fitsAt: q.n}, false
+// later makes it the verdict of a limit that makes it wait longer.
+func (v *verdict) later(at int64, limit string) {
+	if at > v.fitsAt {
+		*v = verdict{at, limit}
+	}
+}
+
+// judge finds the verdict, and that of the limits that are only observed; on a tie the first in the
+// order asked for is named, a bucket's suspension before its limits, and a pace only where nothing
+// else denies.
+func (q asks) judge() (denies, would verdict) {
+	denies, would = verdict{fitsAt: q.n}, verdict{fitsAt: q.n}
+	paced := make(map[*verdict]bool)
 	for _, a := range q.list {
-		if a.suspended > v.fitsAt {
-			v = verdict{a.suspended, quota.Suspended}
-		}
+		denies.later(a.suspended, quota.Suspended)
 		for _, l := range a.limits {
-			at := a.fits(l, q.n)
+			v, at := &denies, a.fits(l, q.n)
+			if l.Observe {
+				v = &would
+			}
 			if l.Pace != nil {
-				paced = paced || at > q.n
-			} else if at > v.fitsAt {
-				v = verdict{at, l.Name()}
+				paced[v] = paced[v] || at > q.n
+			} else {
+				v.later(at, l.Name())
 			}
 		}
 	}
-	if paced && v.limit == "" {
-		v = verdict{quota.Never, quota.PaceName} // the budget knows when the line is there
+	for v, isPaced := range paced {
+		if isPaced && v.limit == "" {
+			*v = verdict{quota.Never, quota.PaceName} // the budget knows when the line is there
+		}
 	}
-	return v
+	return denies, would
 }
 
 // decision is the answer, of which an allowed one is yet to be written. now is the clock's time.
 func (q asks) decision(now int64, observe bool) quota.Decision {
-	v := q.judge()
+	v, would := q.judge()
+	if v.limit == "" {
+		v, observe = would, true
+	}
 	fits := v.limit == ""
 	d := quota.Decision{
 		Allowed:   fits || observe,

@@ -42,7 +42,7 @@ func (s *session) charge(c quota.Charge) (quota.Decision, error) {
 
 // chargeAsks reads the buckets of c and finds the one time for all of them.
 func (s *session) chargeAsks(c quota.Charge, now int64) (asks, error) {
-	q := s.asks(c.Credential, c.Costs, c.Limits, now)
+	q := s.asks(c.Credential, c.Costs, quota.InMode(c.Limits, c.Observe), now)
 	for i := range q.list {
 		a := &q.list[i]
 		a.manual, a.draws = c.Manual, c.Draws(a.name)

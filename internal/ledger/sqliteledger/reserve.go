@@ -30,7 +30,7 @@ func (s *session) reserve(r quota.Reserve) (quota.Decision, error) {
 	if err := r.CheckCost(); err != nil {
 		return quota.Decision{}, err
 	}
-	q := s.asks(r.Credential, r.Costs, r.Limits, now)
+	q := s.asks(r.Credential, r.Costs, quota.InMode(r.Limits, r.Observe), now)
 	for i := range q.list {
 		q.list[i].manual, q.list[i].reserves = r.Manual, true
 	}

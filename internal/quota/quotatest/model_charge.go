@@ -35,12 +35,17 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 	if err := c.CheckCost(); err != nil {
 		return quota.Refused(c.Costs, err)
 	}
-	v := m.verdict(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual, drawn: drawn})
-	d := v.decision(now, c.Costs)
+	limits := quota.InMode(c.Limits, c.Observe)
+	v, would := m.verdicts(cred, c.Costs, limits, rule{n: n, manual: c.Manual, drawn: drawn})
 	if v.limit != "" && !c.Observe {
-		d.Remaining = m.remaining(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual})
+		d := v.decision(now, c.Costs)
+		d.Remaining = m.remaining(cred, c.Costs, limits, rule{n: n, manual: c.Manual})
 		return d, nil
 	}
+	if v.limit == "" {
+		v = would
+	}
+	d := v.decision(now, c.Costs)
 	labels := kept(c.Labels)
 	if v.limit != "" {
 		labels[quota.LabelDenied] = v.limit
@@ -55,7 +60,7 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 		}
 	}
 	d.Allowed, d.Observed, d.At, d.Entry = true, v.limit != "", moment(n), c.ID
-	d.Remaining = m.remaining(cred, c.Costs, c.Limits, rule{n: n, manual: c.Manual})
+	d.Remaining = m.remaining(cred, c.Costs, limits, rule{n: n, manual: c.Manual})
 	if c.DryRun { // as if it had never been made
 		d.Entry = ""
 		*cred = before
@@ -82,12 +87,17 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 		return quota.Refused(costs, err)
 	}
 	n := lapse(now, cred.all(costs)...)
-	v := m.verdict(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
-	d := v.decision(now, costs)
+	limits := quota.InMode(r.Limits, r.Observe)
+	v, would := m.verdicts(cred, costs, limits, rule{n: n, manual: r.Manual})
 	if v.limit != "" && !r.Observe {
-		d.Remaining = m.remaining(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
+		d := v.decision(now, costs)
+		d.Remaining = m.remaining(cred, costs, limits, rule{n: n, manual: r.Manual})
 		return d, nil
 	}
+	if v.limit == "" {
+		v = would
+	}
+	d := v.decision(now, costs)
 	expires := n + r.TTL.Microseconds()
 	for _, cost := range costs {
 		if cred.bucket(cost.Bucket).find(r.ID, n) >= 0 {
@@ -107,7 +117,7 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	}
 	d.Allowed, d.Observed, d.At = true, v.limit != "", moment(n)
 	d.Reservation, d.ExpiresAt = r.ID, moment(expires)
-	d.Remaining = m.remaining(cred, costs, r.Limits, rule{n: n, manual: r.Manual})
+	d.Remaining = m.remaining(cred, costs, limits, rule{n: n, manual: r.Manual})
 	cred.keep(r.Key, asked, d, now+quota.RetentionFor(r.Limits).Microseconds())
 	return d, nil
 }

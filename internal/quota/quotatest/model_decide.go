@@ -52,6 +52,17 @@ func (v verdict) decision(now int64, costs []quota.Cost) quota.Decision {
 	}
 }
 
+// verdicts are that of what denies, and that of the limits that are only observed.
+func (m *Model) verdicts(cred *credential, costs []quota.Cost, limits []quota.Limit,
+	r rule) (denies, would verdict) {
+	watched := slices.DeleteFunc(slices.Clone(limits),
+		func(l quota.Limit) bool { return !l.Observe })
+	open := r
+	open.settled = true
+	return m.verdict(cred, costs, quota.Enforced(limits), r),
+		m.verdict(cred, costs, watched, open)
+}
+
 func (m *Model) verdict(cred *credential, costs []quota.Cost, limits []quota.Limit,
 	r rule) verdict {
 	v, paced := verdict{at: 0}, false
@@ -62,7 +73,9 @@ func (m *Model) verdict(cred *credential, costs []quota.Cost, limits []quota.Lim
 	}
 	for _, cost := range costs {
 		b, draw := cred.bucket(cost.Bucket), cost.Bucket == r.drawn
-		later(b.suspendedUntil, quota.Suspended)
+		if !r.settled {
+			later(b.suspendedUntil, quota.Suspended)
+		}
 		for _, l := range limits {
 			if l.Bucket == cost.Bucket {
 				a := ask{r.n, cost.Units, l.CapAt(moment(r.n), r.manual, draw), !draw}
@@ -88,7 +101,7 @@ func (m *Model) remaining(cred *credential, costs []quota.Cost, limits []quota.L
 	for _, cost := range costs {
 		b := cred.bucket(cost.Bucket)
 		for _, l := range limits {
-			if l.Bucket != cost.Bucket {
+			if l.Bucket != cost.Bucket || l.Observe {
 				continue
 			}
 			taken := m.sums().used(b, l.Window, r.n) + b.held(r.n)

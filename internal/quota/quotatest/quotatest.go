@@ -55,7 +55,7 @@ func Run(t *testing.T, h Harness) {
 		{"AdjustFarBack", testAdjustFarBack}, {"AdjustTheOnlyOne", testAdjustTheOnlyOne},
 		{"Sums", testSums}, {"SumsOfReservations", testSumsOfReservations},
 		{"SumsTrimmed", testSumsTrimmed}, {"Between", testBetween}, {"Pages", testPages},
-		{"Mark", testMark},
+		{"Mark", testMark}, {"ObservedLimit", testObservedLimit},
 		{"Check", testCheck}, {"Claims", testClaims}, {"Pace", testPace},
 		{"ManyHolds", testManyHolds}, {"HoldsInTurn", testHoldsInTurn},
 		{"ExtendedForLong", testExtendedForLong},

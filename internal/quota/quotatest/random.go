@@ -92,7 +92,8 @@ func (s *story) drawLimits(bucket string) []quota.Limit {
 		if headroom == 50 && units > 0 {
 			headroom = 1
 		}
-		limits[i] = quota.Limit{Bucket: bucket, Units: units, Headroom: headroom, Window: w}
+		limits[i] = quota.Limit{Bucket: bucket, Units: units, Headroom: headroom, Window: w,
+			Observe: rapid.IntRange(0, 3).Draw(s.t, "observed only") == 3}
 	}
 	return limits
 }
@@ -212,8 +213,12 @@ func (s *story) chargeBoth(c quota.Charge) quota.Decision {
 	if d.Allowed && !d.Replayed && !c.DryRun {
 		s.charges = append(s.charges, made{c, d})
 		for _, cost := range c.Costs {
-			if !d.Observed {
-				s.proofs = append(s.proofs, proof{d.At, cost.Bucket, s.limits[cost.Bucket]})
+			hold := s.limits[cost.Bucket]
+			if d.Observed {
+				hold = quota.Enforced(hold)
+			}
+			if !d.Observed || !c.Observe {
+				s.proofs = append(s.proofs, proof{d.At, cost.Bucket, hold})
 			}
 		}
 	}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/shadow"
+)
+
+func (a *app) report() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "report",
+		Short: "Report on what was spent",
+	}
+	c.AddCommand(a.reportObserve())
+	return c
+}
+
+type observeQuestion struct{ since, until, bucket string }
+
+// observation is what a limit of a credential would have refused.
+type observation struct {
+	credential config.Credential
+	shadow.Finding
+}
+
+func (a *app) reportObserve() *cobra.Command {
+	var q observeQuestion
+	c := &cobra.Command{
+		Use:   "observe",
+		Short: "Show what the limits that are only observed would have refused",
+		Long: `observe plays the log again, once for each limit with "mode: observe" (its own, or its
+credential's), as if that limit had denied: a charge that would have been refused does not count for
+those after it. It shows how many units each would have refused, whose, and in which hours (UTC).
+
+Every entry of the log is played, so that the windows are right at the beginning of --since. What
+others spent counts and cannot be refused. A program that would have come back later is not played.
+A limit with a headroom is taken to keep it from every charge, as the log does not tell those of
+people; where no more can be said exactly, a note says why.`,
+		Example: `  quotactl report observe
+  quotactl report observe --since 24h --bucket default
+  quotactl report observe -o json | jq '.limits[] | {bucket, window, share}'`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.withLedger(c.Context(), func(src report.Source) error {
+				now, err := src.Ledger.Time(c.Context())
+				if err != nil {
+					return err
+				}
+				in, err := spanOf(q.since, q.until, now)
+				if err != nil {
+					return err
+				}
+				list, err := observe(c.Context(), src, q.bucket, in)
+				if err != nil {
+					return err
+				}
+				if in.Until.IsZero() {
+					in.Until = now
+				}
+				return a.printObserved(src.Config, list, in)
+			})
+		},
+	}
+	c.Flags().StringVar(&q.since, "since", "7d",
+		"from this `TIME` on: a duration before now, or RFC 3339")
+	c.Flags().StringVar(&q.until, "until", "", "up to this `TIME` (default now)")
+	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
+	return c
+}
+
+// observe plays the log of each credential through its limits that are only observed.
+func observe(ctx context.Context, src report.Source, bucket string, in report.Span) (
+	list []observation, err error) {
+	for _, c := range src.Config.Credentials {
+		budget := c.Budget(src.Ledger, src.Config.Table(c), nil)
+		limits, err := budget.Standing(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var watched []quota.Limit
+		for _, l := range limits {
+			of := bucket == "" || l.Bucket == bucket || quota.WholeOf(l.Bucket) == bucket
+			if of && (c.Observe || l.Observe) {
+				watched = append(watched, l)
+			}
+		}
+		found, err := replay(ctx, budget, watched, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			list = append(list, observation{c, f})
+		}
+	}
+	return list, nil
+}
+
+// replay reads each log once, for all its limits.
+func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in report.Span) (
+	[]shadow.Finding, error) {
+	if len(limits) == 0 {
+		return nil, nil
+	}
+	usage, err := b.Ledger.Usage(ctx, b.Credential, limits)
+	if err != nil {
+		return nil, err
+	}
+	var found []shadow.Finding
+	for _, u := range usage.Buckets {
+		var plays []*shadow.Replay
+		for _, l := range u.Limits {
+			plays = append(plays, shadow.Begin(l.Limit, u.ResetAt, in.Since, in.Until))
+		}
+		q := quota.Query{Credential: b.Credential, Bucket: u.Bucket}
+		for e, err := range quota.All(ctx, b.Ledger, q) {
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range plays {
+				p.Add(e)
+			}
+		}
+		for _, p := range plays {
+			found = append(found, p.Finding())
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// observed is the outward form of what limits would have refused.
+type observed struct {
+	Since  cli.Time        `json:"since"`
+	Until  cli.Time        `json:"until"`
+	Limits []observedLimit `json:"limits"`
+}
+
+type observedLimit struct {
+	Credential   string           `json:"credential"`
+	Bucket       string           `json:"bucket"`
+	Window       string           `json:"window"`
+	Timezone     *string          `json:"timezone"`
+	Units        int64            `json:"units"`
+	Headroom     int64            `json:"headroom"`
+	From         cli.Time         `json:"from"`
+	ChargedUnits int64            `json:"charged_units"`
+	ChargedCalls int64            `json:"charged_calls"`
+	RefusedUnits int64            `json:"refused_units"`
+	RefusedCalls int64            `json:"refused_calls"`
+	Share        float64          `json:"share"`
+	By           []observedLabels `json:"by"`
+	Hours        []observedHour   `json:"hours"`
+	Exact        bool             `json:"exact"`
+	Note         *string          `json:"note"`
+}
+
+type observedLabels struct {
+	Labels quota.Labels `json:"labels"`
+	Units  int64        `json:"units"`
+	Calls  int64        `json:"calls"`
+}
+
+type observedHour struct {
+	At    cli.Time `json:"at"`
+	Units int64    `json:"units"`
+	Calls int64    `json:"calls"`
+}
+
+func newObservedLimit(o observation) observedLimit {
+	l, f := o.Limit, o.Finding
+	out := observedLimit{Credential: o.credential.Name, Bucket: l.Bucket, Window: l.Window.Text(),
+		Timezone: report.OrNull(l.Window.ZoneName()), Units: l.Units, Headroom: l.Headroom,
+		From: cli.Time(f.From), ChargedUnits: f.Charged.Units, ChargedCalls: f.Charged.Charges,
+		RefusedUnits: f.Refused.Units, RefusedCalls: f.Refused.Charges,
+		Share: math.Round(f.Share()*1e6) / 1e6, By: []observedLabels{}, Hours: []observedHour{},
+		Exact: f.Exact, Note: report.OrNull(f.Note)}
+	for _, g := range f.By {
+		out.By = append(out.By, observedLabels{g.Labels, g.Units, g.Charges})
+	}
+	for _, h := range f.Hours {
+		out.Hours = append(out.Hours, observedHour{cli.Time(h.At), h.Units, h.Charges})
+	}
+	return out
+}
+
+func (a *app) printObserved(cfg *config.Config, list []observation, in report.Span) error {
+	out := observed{cli.Time(in.Since), cli.Time(in.Until), []observedLimit{}}
+	for _, o := range list {
+		out.Limits = append(out.Limits, newObservedLimit(o))
+	}
+	return a.Print(out, func() error {
+		s := a.Screen()
+		if len(list) == 0 {
+			return s.Say("no limit is only observed; \"mode: observe\" in a limit of quota.yaml " +
+				"makes it one\n")
+		}
+		for i, o := range list {
+			if i > 0 {
+				if err := s.Say("\n"); err != nil {
+					return err
+				}
+			}
+			if err := o.draw(s, cfg, in); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// draw writes a sentence about a limit, and who and when below it.
+func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) error {
+	unit := report.UnitOf(cfg.Table(o.credential), o.Limit.Bucket)
+	name := o.Limit.Name()
+	if len(cfg.Credentials) > 1 {
+		name = o.credential.Name + " " + name
+	}
+	err := s.Say("%s, limit %s: %s\n", name, s.Amount(unit, o.Limit.Units), o.sentence(s, unit))
+	if o.From.After(in.Since) {
+		err = cmp.Or(err, s.Say("the log begins at %s\n", s.At(cli.Time(o.From)).Short))
+	}
+	if o.Note != "" {
+		err = cmp.Or(err, s.Say("note: %s\n", o.Note))
+	}
+	if err != nil || len(o.By) == 0 {
+		return err
+	}
+	by := s.Table(">refused", ">calls", "labels")
+	for i, g := range o.By {
+		if i == mostSpenders {
+			by.AppendRow([]any{"", "", fmt.Sprintf("… %d more", len(o.By)-i)})
+			break
+		}
+		by.AppendRow([]any{s.Amount(unit, g.Units), g.Charges, spender{Labels: g.Labels}.text()})
+	}
+	hours := s.Table("hour", ">refused", ">calls")
+	for i, h := range o.Hours {
+		if rest := len(o.Hours) - i; i == mostHours && rest > 1 {
+			hours.AppendRow([]any{fmt.Sprintf("… %d more", rest)})
+			break
+		}
+		hours.AppendRow([]any{h.At.Format("2006-01-02 15:04Z"), s.Amount(unit, h.Units), h.Charges})
+	}
+	return cmp.Or(s.Draw(by, cli.Cut("labels", 20)), s.Draw(hours))
+}
+
+const mostHours = 24
+
+// sentence says how much would have been refused, and of whom and when if that is one.
+func (o observation) sentence(s cli.Screen, unit costs.Unit) string {
+	switch {
+	case o.Limit.Window.Concurrent:
+		return "cannot be told"
+	case o.Charged.Charges == 0:
+		return "nothing was charged"
+	case o.Refused.Charges == 0:
+		return fmt.Sprintf("would have refused nothing of %s", s.Amount(unit, o.Charged.Units))
+	}
+	text := fmt.Sprintf("would have refused %s of %s (%s) in %d of %d calls",
+		s.Amount(unit, o.Refused.Units), s.Amount(unit, o.Charged.Units), percent(o.Share()),
+		o.Refused.Charges, o.Charged.Charges)
+	for _, label := range []string{quota.LabelJob, quota.LabelRegion, quota.LabelMethod} {
+		if value := o.Common(label); value != "" {
+			text += fmt.Sprintf(", all of %s %s", label, value)
+		}
+	}
+	if hour, all := o.Hour(); all {
+		text += fmt.Sprintf(", all at %02d:00Z", hour)
+	}
+	return text
+}
+
+// percent is a part for people: "0.4 %".
+func percent(part float64) string {
+	switch p := 100 * part; {
+	case p > 0 && p < 0.05:
+		return "less than 0.1 %"
+	case p < 9.95:
+		return fmt.Sprintf("%.1f %%", p)
+	default:
+		return fmt.Sprintf("%.0f %%", p)
+	}
+}

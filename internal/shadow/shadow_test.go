@@ -1,0 +1,184 @@
+package shadow_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/quota/quotatest"
+	"quotabudget/internal/shadow"
+)
+
+// TestReplayIsWhatEnforcingDoes: what a replay of the log of an observed limit would have refused is
+// what the ledger refuses where the same charges come and the limit is enforced.
+func TestReplayIsWhatEnforcingDoes(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		var clock quotatest.Clock
+		l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		must(t, err)
+		t.Cleanup(func() { l.Close() })
+		l.Now = clock.Now
+		same(t, l, func(now time.Time) { clock.Set(t, now) })
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t, redistest.Options{Clock: true})
+		l, err := redisledger.Open(t.Context(), server.URL())
+		must(t, err)
+		t.Cleanup(func() { l.Close() })
+		same(t, l, func(now time.Time) { server.SetNow(t, now) })
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func window(text, zone string) quota.Window {
+	w, err := quota.ParseWindow(text, zone)
+	if err != nil {
+		panic(err) // one of those below
+	}
+	return w
+}
+
+var windows = []quota.Window{
+	window("1h", ""), window("day", "America/Los_Angeles"), window("24h", ""), window("1m", ""),
+	window("hour", "Asia/Kolkata"), window("restoring 3/1m", ""), window("anchored 1h", ""),
+	window("week", "UTC"),
+}
+
+func same(t *testing.T, l quota.Ledger, set func(time.Time)) {
+	cases := 0
+	rapid.Check(t, func(r *rapid.T) {
+		cases++
+		limit := quota.Limit{Bucket: "default", Window: rapid.SampledFrom(windows).Draw(r, "window"),
+			Units:   rapid.Int64Range(1, 60).Draw(r, "units"),
+			Observe: true}
+		enforced := limit
+		enforced.Observe = false
+		now := time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC)
+		refused := make(map[time.Time]bool)
+		charge := func(credential string, at quota.Limit, c quota.Charge) quota.Decision {
+			c.Credential, c.Limits = credential, []quota.Limit{at}
+			d, err := l.Charge(r.Context(), c)
+			if err != nil && !d.Never {
+				r.Fatal(err)
+			}
+			return d
+		}
+		watched, real := fmt.Sprintf("watched-%d", cases), fmt.Sprintf("real-%d", cases)
+		for range rapid.IntRange(1, 40).Draw(r, "charges") {
+			longest := rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, 9 * time.Hour}).
+				Draw(r, "about")
+			now = now.Add(time.Duration(rapid.Int64Range(1, int64(longest/time.Millisecond)).
+				Draw(r, "ms")) * time.Millisecond)
+			set(now)
+			c := quota.Charge{ID: quota.NewID(time.Now()), Costs: []quota.Cost{{Bucket: "default",
+				Units: rapid.Int64Range(1, 30).Draw(r, "cost")}}}
+			d := charge(watched, limit, c)
+			if !d.Allowed {
+				r.Fatalf("an observed limit denies: %+v", d)
+			}
+			if !charge(real, enforced, c).Allowed {
+				refused[d.At] = true
+			}
+		}
+		replay := shadow.New(limit, time.Time{})
+		q := quota.Query{Credential: watched, Bucket: "default"}
+		for e, err := range quota.All(r.Context(), l, q) {
+			if err != nil {
+				r.Fatal(err)
+			}
+			if admits := replay.Admits(e.At, e.Units); admits == refused[e.At] {
+				r.Fatalf("%d units at %s under %s: replayed %t, enforced %t", e.Units, e.At,
+					limit.Name(), admits, !refused[e.At])
+			}
+		}
+		usage, err := l.Usage(r.Context(), real, []quota.Limit{enforced})
+		if err != nil {
+			r.Fatal(err)
+		}
+		if used := usage.Buckets[0].Limits[0].Used; replay.Used(now) != used {
+			r.Fatalf("the shadow holds %d, the window %d", replay.Used(now), used)
+		}
+	})
+}
+
+// TestForgetting: a long log takes memory for its window only, and the answers stay.
+func TestForgetting(t *testing.T) {
+	limit := quota.Limit{Bucket: "b", Units: 5, Window: quota.Sliding(10 * time.Second)}
+	replay, at := shadow.New(limit, time.Time{}), time.Unix(1_800_000_000, 0)
+	for n := range 50_000 {
+		at = at.Add(time.Second)
+		if got, want := replay.Admits(at, 1), n%10 < 5; got != want {
+			t.Fatalf("charge %d: %t", n, got)
+		}
+	}
+}
+
+func at(hour, minute int) time.Time { return time.Date(2026, 6, 1, hour, minute, 0, 0, time.UTC) }
+
+// TestFinding: who would have been refused, and when; what others spent counts and cannot be
+// refused.
+func TestFinding(t *testing.T) {
+	limit := quota.Limit{Bucket: "default", Units: 10, Window: quota.Sliding(time.Hour)}
+	r := shadow.Begin(limit, time.Time{}, at(7, 0), at(9, 0))
+	add := func(at time.Time, units int64, labels quota.Labels) {
+		r.Add(quota.Entry{At: at, Units: units, Labels: labels})
+	}
+	de, us := quota.Labels{"region": "DE", "run": "1"}, quota.Labels{"region": "US"}
+	add(at(6, 30), 8, us)
+	add(at(7, 10), 3, quota.Labels{"region": "DE", "run": "2", "denied": "default 1h"}) // 8 + 3
+	add(at(7, 15), 2, us)
+	add(at(7, 40), 8, us)                                 // 2 + 8: the eight have left, the three never came
+	add(at(7, 50), 5, quota.Labels{"source": "upstream"}) // 15
+	add(at(8, 20), 1, de)                                 // 13 + 1
+	add(at(8, 30), 4, de)
+	add(at(8, 45), 6, us) // 5 + 6
+	add(at(9, 0), 2, us)
+	add(at(9, 1), 9, us) // too late to be counted
+	f := r.Finding()
+	if f.Charged != (shadow.Sum{Units: 31, Charges: 8}) ||
+		f.Refused != (shadow.Sum{Units: 14, Charges: 4}) || !f.Exact || !f.From.Equal(at(6, 30)) {
+		t.Errorf("%+v", f)
+	}
+	if len(f.By) != 2 || f.By[0].Units != 8 || f.By[0].Charges != 3 ||
+		f.By[0].Labels.Encode() != "region=DE" || f.By[1].Units != 6 {
+		t.Errorf("by labels: %+v", f.By)
+	}
+	if len(f.Hours) != 2 || !f.Hours[0].At.Equal(at(7, 0)) || f.Hours[1].Units != 11 {
+		t.Errorf("by hour: %+v", f.Hours)
+	}
+	if f.Common("region") != "" || f.Share() != 14.0/31 {
+		t.Errorf("%q, %f", f.Common("region"), f.Share())
+	}
+	if _, all := f.Hour(); all {
+		t.Error("it was in two hours")
+	}
+}
+
+// TestUnknown: of what the log does not tell, nothing is claimed.
+func TestUnknown(t *testing.T) {
+	for text, exact := range map[string]bool{"concurrent": false, "anchored 1h": false, "1h": true,
+		"day": true, "restoring 1/1s": true} {
+		r := shadow.Begin(quota.Limit{Window: window(text, "")}, time.Time{}, at(0, 0), time.Time{})
+		r.Add(quota.Entry{At: at(1, 0), Units: 1})
+		f := r.Finding()
+		if f.Exact != exact || (f.Note == "") != exact ||
+			(f.Refused.Units > 0) != (text != "concurrent") {
+			t.Errorf("%s: %+v", text, f)
+		}
+	}
+}
