@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,6 +71,7 @@ func meteredOn(t testing.TB, l quota.Ledger, limits limited, change ...func(*met
 		gate, err := upstream.Gate(web.URL, table, cred.Budget(l, table, log),
 			func() (string, error) { return canary, nil }, log)
 		must(t, err)
+		gate.Missed = m.proxy.Metrics.Missed
 		t.Cleanup(gate.Base.(*http.Transport).CloseIdleConnections)
 		to, err := url.Parse(web.URL)
 		must(t, err)
@@ -347,6 +349,34 @@ func TestMissing(t *testing.T) {
 	if n := strings.Count(m.log.String(), "does not say what the call took"); n != 1 {
 		t.Errorf("it is said %d times", n)
 	}
+	for name, want := range map[string]int64{"proxy_answers_without_cost_total": 3,
+		"proxy_units_total tokens/gpt-4.1": booked["tokens/gpt-4.1"],
+		"proxy_units_total money":          booked["money"],
+		"proxy_requests_total served":      3, "proxy_requests_in_flight": 0} {
+		if got := m.metric(t, name); got != want {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+}
+
+// metric is the value of a metric; after its name come values that its labels have.
+func (m *metered) metric(t testing.TB, name string) int64 {
+	t.Helper()
+	words := strings.Fields(name)
+	families, err := m.proxy.Metrics.Registry.Gather()
+	must(t, err)
+	for _, family := range families {
+		for _, one := range family.GetMetric() {
+			labels := map[string]bool{family.GetName(): true}
+			for _, label := range one.GetLabel() {
+				labels[label.GetValue()] = true
+			}
+			if !slices.ContainsFunc(words, func(w string) bool { return !labels[w] }) {
+				return int64(one.GetCounter().GetValue() + one.GetGauge().GetValue())
+			}
+		}
+	}
+	return -1
 }
 
 // TestNeverHeld: a request that cannot be priced is not sent; one for which no connection comes

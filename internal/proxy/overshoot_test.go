@@ -1,0 +1,153 @@
+package proxy_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/meter"
+	"quotabudget/internal/quota"
+)
+
+// slow is an upstream whose answers wait until they are let go. It bills what each says that it
+// took.
+type slow struct {
+	mu     sync.Mutex
+	open   []chan int64 // of the calls in flight: what each is to take
+	billed int64
+}
+
+// ServeHTTP waits for what the call is to take.
+func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	io.Copy(io.Discard, r.Body)
+	takes := make(chan int64)
+	s.mu.Lock()
+	s.open = append(s.open, takes)
+	s.mu.Unlock()
+	units := <-takes
+	s.mu.Lock()
+	s.billed += units
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"usage":{"prompt_tokens":0,"completion_tokens":%[1]d,"total_tokens":%[1]d}}`,
+		units)
+}
+
+func (s *slow) inFlight() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// answerOne lets one of the calls end.
+func (s *slow) answerOne(nth int, units int64) {
+	s.mu.Lock()
+	one := s.open[nth]
+	s.open = append(s.open[:nth], s.open[nth+1:]...)
+	s.mu.Unlock()
+	one <- units
+}
+
+// TestBoundOnOvershoot: calls come while others are in flight, and end in any order, with less or
+// more than was set aside for them. Never is more billed than the limit and the bound that status
+// prints: what is in flight at most, beyond what is set aside for it.
+func TestBoundOnOvershoot(t *testing.T) {
+	t.Parallel()
+	var beyond atomic.Int64
+	t.Cleanup(func() {
+		if beyond.Load() == 0 {
+			t.Error("in no order was more billed than the limit: the test shows nothing")
+		}
+	})
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			beyond.Add(overshoot(t, rand.New(rand.NewPCG(seed, 1))))
+		})
+	}
+}
+
+// overshoot is how much more was billed than the limit.
+func overshoot(t *testing.T, random *rand.Rand) int64 {
+	const limit, estimate, most = 3000, 150, 400
+	api := new(slow)
+	web := httptest.NewServer(api)
+	t.Cleanup(web.Close)
+	m := meteredOn(t, onFile(t), limited{"openai": {{Bucket: "tokens", Units: limit,
+		Window: quota.Sliding(time.Hour)}}}, quiet, func(m *metered) {
+		to, err := url.Parse(web.URL)
+		must(t, err)
+		gate := m.gate("openai")
+		gate.Host, m.proxy.Upstreams[1].Endpoint = to.Host, to
+		gate.Estimates = meter.Estimates{"openai.chat.completions.create/tokens": {Most: estimate}}
+	})
+	var calls sync.WaitGroup
+	var answered, denied atomic.Int64
+	bound, sent := int64(0), 0
+	for round := 0; denied.Load() == 0 || api.inFlight() > 0; round++ {
+		for range 1 + random.IntN(6) {
+			before := denied.Load() + int64(api.inFlight())
+			calls.Go(func() {
+				resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 1))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusTooManyRequests {
+					denied.Add(1)
+				} else {
+					answered.Add(1)
+				}
+			})
+			sent++
+			await(t, func() bool { return denied.Load()+int64(api.inFlight()) > before })
+			bound = max(bound, m.bound(t))
+		}
+		for range random.IntN(1 + api.inFlight()) {
+			done := answered.Load()
+			api.answerOne(random.IntN(api.inFlight()), 1+random.Int64N(most))
+			await(t, func() bool { return answered.Load() > done })
+			bound = max(bound, m.bound(t))
+		}
+		if round > 20 { // no more are sent that could pass
+			for api.inFlight() > 0 {
+				api.answerOne(0, most)
+			}
+			calls.Wait()
+		}
+		if api.mu.Lock(); api.billed > limit+bound {
+			t.Errorf("%d were billed, the bound is %d + %d", api.billed, limit, bound)
+		}
+		api.mu.Unlock()
+	}
+	calls.Wait()
+	m.settled(t)
+	booked, held := m.booked(t, "openai")
+	if booked["tokens/gpt-4.1"] != api.billed || held != 0 {
+		t.Errorf("%d booked, %d held, %d billed", booked["tokens/gpt-4.1"], held, api.billed)
+	}
+	t.Logf("%d calls, %d denied, %d billed, bound %d + %d", sent, denied.Load(), api.billed, limit,
+		bound)
+	return max(0, api.billed-limit)
+}
+
+// bound is how much the calls in flight can pass limits by, as status prints it.
+func (m *metered) bound(t testing.TB) int64 {
+	t.Helper()
+	usage, err := m.gate("openai").Budget.Usage(t.Context())
+	must(t, err)
+	for _, b := range usage.Buckets {
+		if b.Bucket == "tokens/gpt-4.1" {
+			return b.AtMost - b.Held
+		}
+	}
+	return 0
+}
