@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -147,16 +148,9 @@ func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, er
 		"header": r.Header.Get, "body_bytes": len(body)}
 	var doc any
 	if m.needsJSON && len(body) > 0 {
-		encoding := r.Header.Get("Content-Encoding")
-		switch {
-		case encoding != "" && encoding != "identity":
-			return nil, errors.New("its body is packed: send it as it is")
-		case len(body) > maxBody:
-			return nil, fmt.Errorf("its body has %d bytes: %d at most", len(body), maxBody)
-		}
 		var err error
-		if doc, err = answer.ParseUnique(body); err != nil {
-			return nil, fmt.Errorf("its body cannot be read: %w", err)
+		if doc, err = parseBody(r.Header, body); err != nil {
+			return nil, err
 		}
 	}
 	env["body"] = doc
@@ -165,6 +159,27 @@ func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, er
 		env[f.name] = f.text.String(env)
 	}
 	return env, nil
+}
+
+// parseBody reads a body of JSON, or the fields of a form in parts.
+func parseBody(h http.Header, body []byte) (doc any, err error) {
+	encoding := h.Get("Content-Encoding")
+	switch {
+	case encoding != "" && encoding != "identity":
+		return nil, errors.New("its body is packed: send it as it is")
+	case len(body) > maxBody:
+		return nil, fmt.Errorf("its body has %d bytes: %d at most", len(body), maxBody)
+	}
+	kind, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	if kind == "multipart/form-data" {
+		doc, err = answer.ParseMultipart(body, params["boundary"])
+	} else {
+		doc, err = answer.ParseUnique(body)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its body cannot be read: %w", err)
+	}
+	return doc, nil
 }
 
 // values are what the {names} of the method's route stand for in the request's path.

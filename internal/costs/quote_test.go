@@ -48,6 +48,25 @@ func learned(bucket string, percentile int, units int64) costs.Learned {
 	return func(b string, p int) (int64, bool) { return units, b == bucket && p == percentile }
 }
 
+// A form in parts is priced by its fields; one that two readers could read in two ways is not.
+func TestQuoteOfForm(t *testing.T) {
+	const field = "--b\r\nContent-Disposition: form-data; name=%s\r\n\r\n%s\r\n"
+	table := all(t)
+	for model, want := range map[string]string{
+		"small-2": "calls/x.chat.unknown 1, input/small 49, output/small 100, money 25",
+		"a\r\n" + fmt.Sprintf(field, "max", "1") + "--c": "", // max comes twice
+	} {
+		body := fmt.Sprintf(field, "model", model) + fmt.Sprintf(field, "max", "100") +
+			fmt.Sprintf(field, "image; filename=a.png", "\x89PNG") + "--b--\r\n"
+		r := call(t, "POST /v1/chat", body)
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+		q, err := table.Quote("x.chat", r, []byte(body), nil)
+		if got := quoted(q.Costs); got != want || (err == nil) == (want == "") {
+			t.Errorf("%.20q: %s, %v", model, got, err)
+		}
+	}
+}
+
 func TestQuote(t *testing.T) {
 	table := all(t)
 	const chat = `{"model":"small-2","max":100,"x":"....."}` // 43 bytes

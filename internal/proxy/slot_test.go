@@ -16,6 +16,7 @@ import (
 func TestSlotOfCallerGone(t *testing.T) {
 	t.Parallel()
 	const reads = 2
+	const usage = `{"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}`
 	var came, gone atomic.Int64
 	answer := make(chan bool)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -24,7 +25,7 @@ func TestSlotOfCallerGone(t *testing.T) {
 		select {
 		case <-answer:
 			w.Header().Set("Content-Type", "application/json")
-			io.WriteString(w, `{"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}`)
+			io.WriteString(w, usage)
 		case <-r.Context().Done():
 			gone.Add(1)
 		}
