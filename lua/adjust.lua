@@ -25,9 +25,8 @@ if KEYS[2] ~= KEYS[1] then
   end
 end
 
-local b, now, sums = open(KEYS[3], KEYS[4], KEYS[5]), clock(), KEYS[6]
-local R = reservations()
-local stamp = R.lapse({b}, math.max(now, b.newest + 1), KEYS[1])
+local now, stamp, buckets = look(3, #KEYS)
+local b, sums = buckets[1], KEYS[6]
 till = math.min(till, stamp)
 local holds = after < till and base(b, till + 1) - base(b, after + 1) or 0
 if was >= 0 and was ~= holds or holds < -units then return {-7, holds} end
@@ -108,7 +107,7 @@ if dry == 1 then return {1, now, at} end
 
 -- Write.
 local first = call('ZCARD', b.log) == 0
-mark = intern(KEYS[1], code, line)
+mark = intern(code, line)
 local tail = id .. ':' .. mark .. (run == '' and '' or ':' .. run)
 if units > 0 then
   local later = old[1] and entry(b.log, old[1]) - select(2, entry(b.log, old[1])) or b.total
@@ -120,9 +119,9 @@ end
 b.total = b.total + units
 if #new == 0 and #old == call('ZCARD', b.log) then b.total = 0 end
 b.fresh = b.fresh or first or b.total == 0
-if g and upto > 0 then R.also(b, 'g', struct.pack('<dd', upto, total + summed)) end
-R.also(b, 'l', '') -- who needs the levels next reads the log
-save(b, now, keep, KEYS[1]) -- a server out of memory refuses here, or above, before any change
+if g and upto > 0 then also(b, 'g', struct.pack('<dd', upto, total + summed)) end
+also(b, 'l', '') -- who needs the levels next reads the log
+save(b, now, keep) -- a server out of memory refuses here, or above, before any change
 for _, member in ipairs(old) do call('ZREM', b.log, member) end
 for i = 1, #new, 2 do call('ZADD', b.log, new[i], new[i + 1]) end
 call('PEXPIREAT', b.log, format('%d', b.expire / 1000)) -- a set that was empty for a moment has lost its expiry

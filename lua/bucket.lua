@@ -22,7 +22,8 @@
 -- For a pace, end and units are the times between which its cap is valid, and a draw has no cap.
 -- Whole numbers are formatted with %d: tostring would write 1.7637e+15, and is slower.
 --
--- A charge pays for all that is made here: each function, each table field beyond sixteen.
+-- A charge pays for all that is made here: each function, each table field beyond sixteen. format
+-- takes longer than most commands of Redis take for themselves.
 
 local call, format, match, unpacked = redis.call, string.format, string.match, struct.unpack
 local NEVER = 4611686018427387904
@@ -61,7 +62,7 @@ local function time_of(log, score)
   damaged(log, 'the time of an entry cannot be read')
 end
 
--- write writes the numbers, and more fields (holds.lua).
+-- write writes the numbers, and more fields (also).
 local function write(b)
   local s = struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire, b.held)
   if b.more then
@@ -72,15 +73,26 @@ local function write(b)
   end
 end
 
-local reservations -- in holds.lua
-local EMPTY = {}
+-- also has the next write of the state write another field, too.
+local function also(b, field, value)
+  local more = b.more
+  if not more then
+    b.more = {field, value}
+  else
+    more[#more + 1], more[#more + 2] = field, value
+  end
+end
+
+local lapses -- in lapses.lua
 
 -- open reads a bucket's state, and compares its total with the newest entry. If there is no state
--- (a new bucket, or it was lost), it is rebuilt.
-local function open(state, log, index)
-  local s, last = call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
+-- (a new bucket, or it was lost), it is rebuilt. With an id it reads that reservation, too.
+local function open(state, log, index, id)
+  local read = id and call('HMGET', state, 's', 'r:' .. id, 'c')
+  local s, last = read and read[1] or not read and call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
   local total, newest, suspended, holds, oldest, keep, expire, held = 0, 0, 0, 0, 0, KEEP, 0, 0
-  local sum = last and tonumber(match(last, '^(%d+):%d'))
+  local sum = last and match(last, '^(%d+):%d')
+  sum = sum and sum + 0 -- faster than tonumber
   local old = s and #s == 56 -- written before held was added
   if s then
     if old then s = s .. struct.pack('<d', 0) end
@@ -103,12 +115,39 @@ local function open(state, log, index)
   end
   local b = { -- all sixteen fields at once: growing the table later is slow
     state = state, log = log, index = index, total = total, newest = newest, suspended = suspended,
-    holds = holds, oldest = oldest, keep = keep, expire = expire, held = held, live = 0,
-    lapsed = EMPTY, units = 0, room = 0,
+    holds = holds, oldest = oldest, keep = keep, expire = expire, held = held, live = held, units = 0,
     fresh = not s or not last, -- a new key needs its expiry set
+    read = read, -- s, the reservation, c
+    more = nil,
   }
-  if not s or old then reservations().reindex(b) end
+  if not s or old then lapses().reindex(b) end
   return b
+end
+
+-- look opens buckets, whose keys begin at KEYS[first], one each so many. It returns the time, the time
+-- at which to decide, which is after every entry, the buckets, and perhaps the latter time as text; with
+-- an id they have read that reservation. Reservations that expired by then have become entries, where
+-- they do; b.live is what the others hold.
+local function look(first, step, id)
+  local now = clock()
+  local stamp, buckets, held = now, {open(KEYS[first], KEYS[first + 1], KEYS[first + 2], id)}, false
+  for k = first + step, #KEYS - 2, step do
+    buckets[#buckets + 1] = open(KEYS[k], KEYS[k + 1], KEYS[k + 2], id)
+  end
+  for n = 1, #buckets do
+    local b = buckets[n]
+    if b.newest >= stamp then stamp = b.newest + 1 end
+    held = held or b.holds > 0
+  end
+  if not held then return now, stamp, buckets end
+  local at = format('%d', stamp)
+  for n = 1, #buckets do
+    local b = buckets[n]
+    if b.holds > 0 and call('ZCOUNT', b.index, '-' .. at, at) > 0 then
+      return now, lapses().lapse(buckets, stamp, id), buckets
+    end
+  end
+  return now, stamp, buckets, at
 end
 
 -- base is the running total before the first entry stamped at from or later.
@@ -124,94 +163,31 @@ local function base(b, from)
   damaged(b.log, 'the totals of its entries do not rise by their units')
 end
 
--- fits is the earliest time at which cost more units stay within cap, counting held units until
--- they come free. window, from, ends, before and level are as windows.lua returns them.
-local function fits(b, window, from, ends, before, level, cost, cap, held, now)
-
-  -- stamp_at is the stamp of the first entry in the window whose running total is target or more.
-  -- If target is near the start, it is among the oldest entries. Otherwise this is an interpolation
-  -- search, which from the second probe on also reads a few entries to either side, and which
-  -- becomes a binary search if it does not narrow fast.
-  local function stamp_at(target)
-    if (target - before) * 256 < b.total - before then
-      local oldest = call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'WITHSCORES', 'LIMIT', '0', '4')
-      for i = 1, #oldest, 2 do
-        if entry(b.log, oldest[i]) >= target then return time_of(b.log, oldest[i + 1]) end
-      end
-    end
-    local hi, hi_total = -1, b.total -- ranks are counted from the newest entry, -1
-    local lo, lo_total = -1 - call('ZCOUNT', b.log, format('%d', from), '+inf'), before
-    local near = 0
-    for try = 1, 64 do -- from the fifth on, each halves the range
-      local left, right = lo + 1, hi
-      if hi - lo > 7 then
-        local rank = math.floor((lo + hi) / 2)
-        if try <= 4 and hi_total > lo_total then
-          rank = lo + math.max(1, math.floor((target - lo_total) / (hi_total - lo_total) * (hi - lo)))
-          rank = math.min(rank, hi)
-        end
-        left, right = math.max(left, rank - near), math.min(right, rank + near)
-      end
-      near = 4
-      local found = call('ZRANGE', b.log, left, right)
-      local i, j = 0, #found + 1 -- found[i] is below target, found[j] is not; either may lie outside
-      while j - i > 1 do
-        local k = math.floor((i + j) / 2)
-        local total = entry(b.log, found[k])
-        if total < target then i, lo_total = k, total else j, hi_total = k, total end
-      end
-      if found[j] and (i > 0 or left == lo + 1) then return time_of(b.log, call('ZSCORE', b.log, found[j])) end
-      if j == 1 then hi = left else lo = right end
-    end
-    damaged(b.log, 'the totals of its entries do not rise by their units')
-  end
-
-  -- freed is when need of the used units will have left the window.
-  local function freed(need)
-    if need <= 0 then return now end
-    if need > b.total - before then return NEVER end
-    if level then return now + math.ceil((level - (b.total - before - need) * ends) / from) end
-    return ends > 0 and ends or stamp_at(before + need) + window
-  end
-
-  if cost > cap then return NEVER end
-  local need = b.total - before + held + cost - cap
-  local at = freed(need)
-  if held == 0 or at <= now then return at end
-  -- Each hold that comes free leaves fewer units to wait for. As n rises, the time when the first n
-  -- holds have come free rises, and freed falls: the answer is where they cross.
-  local R = reservations()
-  local lapsed, since, n = R.lapsing(b, now, at, need, R.frees(b, window, from, ends, level))
-  local lo, hi = 0, n
-  while lo < hi do
-    local mid = math.floor((lo + hi) / 2)
-    if since[mid] >= freed(need - lapsed[mid]) then hi = mid else lo = mid + 1 end
-  end
-  local best = math.max(since[lo], freed(need - lapsed[lo]))
-  return lo == 0 and best or math.min(best, math.max(since[lo - 1], freed(need - lapsed[lo - 1])))
-end
-
 -- save writes the state after a change. The keys expire when they have been idle for long, and never
 -- while entries, holds (the last expires at hold_until) or a suspension matter. The expiry is
 -- extended only once half of it has passed. The labels, which all buckets of a credential share,
 -- last at least as long as the log.
 local told = 0 -- 1 if this call brought a line of labels, 2 if it made their key
 
-local function save(b, now, keep, labels, hold_until)
+local function save(b, now, keep, hold_until)
   if keep > b.keep then b.keep = keep end
-  local needed = math.max(b.suspended, hold_until or now, now) + b.keep
+  local needed = hold_until and hold_until > now and hold_until or now
+  needed = (b.suspended > needed and b.suspended or needed) + b.keep
   local renew = b.expire < needed
   if renew then b.expire = needed + b.keep end
   write(b)
-  if renew or b.fresh then
+  if b.fresh == 'holds' and not renew then
+    call('PEXPIREAT', b.index, format('%d', b.expire / 1000))
+    b.fresh = false
+  elseif renew or b.fresh then
     call('PEXPIREAT', b.state, format('%d', b.expire / 1000))
     call('PEXPIREAT', b.log, format('%d', b.expire / 1000))
     call('PEXPIREAT', b.index, format('%d', b.expire / 1000))
   end
   if renew or b.fresh or told > 0 then
-    local ttl = call('PTTL', labels) -- -1: for ever
+    local ttl = call('PTTL', KEYS[1]) -- -1: for ever
     if told == 2 or ttl >= 0 and now + ttl * 1000 < b.expire then
-      call('PEXPIREAT', labels, format('%d', b.expire / 1000))
+      call('PEXPIREAT', KEYS[1], format('%d', b.expire / 1000))
       told = 1
     end
   end
@@ -220,27 +196,27 @@ end
 -- intern stores a line of labels under its code, once for all entries that have it, and returns what
 -- to write in an entry: the code, or the line itself if the code is taken or the credential has very
 -- many different lines. A caller that sent the line lately sends the code alone.
-local function intern(labels, code, line)
+local function intern(code, line)
   if line == '' then return code end
   told = 1
-  if call('HSETNX', labels, code, line) == 0 then
-    return call('HGET', labels, code) == line and code or '=' .. line -- two lines may have the same short code
+  if call('HSETNX', KEYS[1], code, line) == 0 then
+    return call('HGET', KEYS[1], code) == line and code or '=' .. line -- two lines may have the same short code
   end
-  local lines = call('HLEN', labels)
+  local lines = call('HLEN', KEYS[1])
   if lines == 1 then told = 2 end
   if lines <= 10000 then return code end
-  call('HDEL', labels, code)
+  call('HDEL', KEYS[1], code)
   return '=' .. line
 end
 
--- append writes an entry of units, to be kept for keep µs. tail is <id>:<labels>[:<run>]. It also
+-- append writes an entry of units, to be kept for keep µs. tail is <id>:<labels>[:<run>]; at is the stamp as text, if that is known. It also
 -- deletes expired reservations, and up to 64 entries that nobody needs any more, once they span a
 -- thirty-second of the time that entries are kept.
-local function append(b, stamp, units, tail, keep)
+local function append(b, stamp, units, tail, keep, at)
   b.total, b.newest = b.total + units, stamp
   if keep > b.keep then b.keep = keep end
-  call('ZADD', b.log, format('%d', stamp), format('%d:%d:%s', b.total, units, tail))
-  if b.due or #b.lapsed > 0 then reservations().forget(b) end
+  call('ZADD', b.log, at or format('%d', stamp), format('%d:%d:%s', b.total, units, tail))
+  if b.lapsed then lapses().forget(b) end
   if b.oldest < stamp - b.keep * 33 / 32 then
     local old = math.min(64, call('ZCOUNT', b.log, '-inf', format('%d', stamp - b.keep)))
     if old > 0 then call('ZREMRANGEBYRANK', b.log, 0, old - 1) end

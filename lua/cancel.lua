@@ -7,27 +7,31 @@
 -- Reply  1, or 0: no such entry, or too many came after it; nothing was changed
 
 local id, work = ARGV[2], {}
+local rewriting, rewrite = lowering()
 local stamp, has_key, draws, most = unpacked('<dddd', ARGV[1])
 for k = 3, #KEYS, 4 do
   local own = call('ZRANGEBYSCORE', KEYS[k + 1], format('%d', stamp), format('%d', stamp))[1]
   if not own or match(own, '^%d+:%d+:([^:]*)') ~= id then return 0 end
-  local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2])
+  local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2], draws > 0 and ARGV[3])
   local w = rewriting(b, KEYS[k + 3], stamp, own, 0, most)
   if not w then return 0 end
   work[#work + 1] = w
 end
 
-local R = reservations()
-local drawn = draws > 0 and R.reserved(work[draws].bucket, ARGV[3])
-
-if drawn then R.listed(work[draws].bucket, drawn) end
+local drawn
+if draws > 0 then
+  local b = work[draws].bucket
+  local parse = reservations()
+  drawn = b.read[2] and parse(b, ARGV[3], b.read[2])
+  if drawn then lapses().found(b, drawn) end
+end
 local now = clock()
 for n, w in ipairs(work) do
   local open = n == draws and drawn and drawn.expires > w.bucket.newest + 1 -- else it may be deleted any time
   if open and drawn.drawn >= w.less then -- else it drew on an earlier reservation of this id
-    R.draw(w.bucket, drawn, -w.less)
+    lapses().draw(w.bucket, drawn, -w.less)
   end
-  rewrite(w, now, KEYS[1])
+  rewrite(w, now)
 end
 if has_key == 1 then call('DEL', KEYS[2]) end
 return 1

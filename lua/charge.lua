@@ -39,31 +39,26 @@ if fingerprint ~= '' then
   end
 end
 
-local now = clock()
-local stamp, buckets, holds = now, {}, 0
-for k = 2, #KEYS - 2, 3 do
-  local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2])
-  buckets[#buckets + 1] = b
-  holds = holds + b.holds
-  if b.newest >= stamp then stamp = b.newest + 1 end
-end
-
-local R = (ttl > 0 or draws > 0 or holds > 0) and reservations()
-if holds > 0 then stamp = R.lapse(buckets, stamp, KEYS[1]) end
-local drawn, W -- the reservation drawn on
+local now, stamp, buckets, at = look(2, 3, ttl > 0 and id or draws > 0 and ARGV[6])
+local parse, count, drop, drawn, W -- drawn: the reservation drawn on
+if ttl > 0 or draws > 0 then parse, count, drop = reservations() end
 if draws > 0 then
-  drawn = R.reserved(buckets[draws], ARGV[6])
+  local b = buckets[draws]
+  drawn = b.read[2] and parse(b, ARGV[6], b.read[2])
   if not drawn or drawn.expires <= stamp then return {-3} end
-  R.listed(buckets[draws], drawn)
+  lapses().found(b, drawn)
 end
 
 -- Decide.
 local nth, retry, denying, pace, never, outside_later = 0, 0, 0, 0, 0, false
-local would = {retry = 0, denying = 0, pace = 0} -- what limits that are observed by themselves say
-for n, b in ipairs(buckets) do
+local would -- what limits that are observed by themselves say
+local reply = {1, now, stamp, 0, 0, 0, ttl > 0 and 0 or nil} -- of status 1, as long as it is for one bucket
+local asked = ttl > 0 and {} -- flags and most of each bucket
+for n = 1, #buckets do
+  local b = buckets[n]
   local draw, units, limits = n == draws
   units, limits, pos = unpacked('<dd', numbers, pos)
-  if ttl > 0 then b.flags, b.most, pos = unpacked('<dd', numbers, pos) end
+  if ttl > 0 then asked[2 * n - 1], asked[2 * n], pos = unpacked('<dd', numbers, pos) end
   if draw and units > drawn.left then return {-4, drawn.left} end
   if b.suspended > stamp and b.suspended > retry then retry, denying = b.suspended, -1 end
   local room, held, hard = NEVER, draw and 0 or b.live, 0
@@ -93,8 +88,9 @@ for n, b in ipairs(buckets) do
     if draw then cap = of end
     if units > cap and window ~= -1 and never == 0 and not observe and not watched then never = nth end
     if used + held + units > cap then
-      if window == -1 then
-        if watched then would.pace = nth else pace = nth end -- reported only if nothing else denies; the caller computes when it allows
+      if watched then would = would or {retry = 0, denying = 0, pace = 0} end
+      if window == -1 then -- reported only if nothing else denies; the caller computes when it allows
+        if watched then would.pace = nth else pace = nth end
       else
         local at = fits(b, window, from, ends, before, level, units, cap, held, stamp)
         if watched then
@@ -106,73 +102,84 @@ for n, b in ipairs(buckets) do
     end
   end
   if b.total + units > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
-  b.units, b.room = units, hard > 0 and b.suspended > stamp and 0 or room - b.live
+  b.units, reply[n + 5] = units, hard > 0 and b.suspended > stamp and 0 or room - b.live
 end
 
 if never > 0 then return {-5, never} end
 if denying == 0 and pace > 0 then retry, denying = NEVER, pace end
-if denying == 0 then -- nothing denies, but what is observed would
+if denying == 0 and would then -- nothing denies, but what is observed would
   retry, denying, pace = would.retry, would.denying, would.pace
   if denying == 0 and pace > 0 then retry, denying = NEVER, pace end
   observe = denying > 0
 end
 
 -- outside is what remains beside a window that begins later: what is charged now is not in it.
-local outside = outside_later and function(b, taken, draw)
+local outside = outside_later and function(n, b, taken, draw)
   local units = taken and b.units or 0
-  local inside = draw and b.room or b.room - units
+  local inside = draw and reply[n + 5] or reply[n + 5] - units
   return math.max(0, math.min(inside, b.outside + (draw and units or ttl > 0 and -units or 0)))
 end
 
-local reply = {denying == 0 and 1 or observe and 2 or 0, now, stamp, denying, retry}
+if denying ~= 0 then reply[1], reply[4], reply[5] = observe and 2 or 0, denying, retry end
 if reply[1] == 0 or ttl < 0 then
   if reply[1] == 1 then reply[5] = -1 end
   for n, b in ipairs(buckets) do
     local charged = reply[1] > 0 and n ~= draws and b.units or 0
-    reply[n + 5] = b.outside and outside(b, reply[1] > 0, n == draws) or math.max(0, b.room - charged)
+    reply[n + 5] = b.outside and outside(n, b, reply[1] > 0, n == draws) or math.max(0, reply[n + 5] - charged)
   end
   return reply
 end
 
 -- Record.
-if ttl > 0 then
-  for _, b in ipairs(buckets) do
-    local old = R.reserved(b, id)
-    if old and old.expires > stamp then return {-2} end
-    if old then
-      R.unlist(b, old)
-      R.drop(b, old)
-    end
+for n = 1, ttl > 0 and #buckets or 0 do -- an expired one with this id gives way
+  local b = buckets[n]
+  local old = b.read[2] and parse(b, id, b.read[2])
+  if old and old.expires > stamp then return {-2} end
+  if old then
+    if call('ZREM', b.index, old.member) == 0 then lapses().unlisted(b, old) end
+    drop(b, old)
   end
 end
 
 local mark
 if denying == 0 or ttl > 0 then
-  mark = intern(KEYS[1], code, line)
+  mark = intern(code, line)
   if mark ~= code and denying == 0 then reply[5] = -1 end
 else -- observed: the entry says what would have denied it
   mark = '=' .. line .. (line == '' and '' or '&') .. 'denied=' .. ARGV[9 + math.max(0, denying)]
 end
 local tail = id .. ':' .. mark .. (run == '' and '' or ':' .. run)
+at = at or format('%d', stamp)
 
-for n, b in ipairs(buckets) do
-  local hold_until
+for n = 1, #buckets do
+  local b = buckets[n]
+  local draw, units, expires = n == draws, b.units, nil
   if ttl > 0 then
-    hold_until = stamp + ttl
-    local note = ARGV[6] or ''
-    if b.flags > 1 then note = format('%d:', b.most) .. mark .. ':' .. run .. ':' .. note end
-    R.add(b, id, stamp, hold_until, note)
-    R.forget(b, id)
-    b.newest = math.max(b.newest, stamp - 1) -- later decisions are not made at an earlier time
-    reply[#buckets + 6] = hold_until
+    expires = stamp + ttl
+    local flags, most = asked[2 * n - 1], asked[2 * n]
+    local left, by = format('%d', units), format('%d', expires)
+    local field = left .. ':' .. by .. ':0:' .. left .. ':' .. at
+    if flags > 1 then
+      field = field .. format(':%d:%d:', flags, most) .. mark .. ':' .. run .. ':'
+    else
+      field = field .. (flags == 1 and ':1:' or ':0:')
+    end
+    call('ZADD', b.index, by, left .. (flags > 1 and '+' or ':') .. id)
+    also(b, 'r:' .. id, field .. (ARGV[6] or ''))
+    b.holds, b.held = b.holds + 1, b.held + units
+    if b.holds == 1 then b.fresh = b.fresh or 'holds' end -- the sorted set is new
+    if flags > 1 then count(b, flags % 4 > 1 and 1 or 0, most - units) end
+    if b.lapsed then lapses().forget(b, id) end
+    if b.newest < stamp - 1 then b.newest = stamp - 1 end -- later decisions are not made at an earlier time
+    reply[#buckets + 6] = expires
   else
-    append(b, stamp, b.units, tail, keep)
-    if n == draws then R.draw(b, drawn, b.units) end
+    append(b, stamp, units, tail, keep, at)
+    if draw then lapses().draw(b, drawn, units) end
   end
-  local room = n == draws and b.room or b.room - b.units -- the reservation was counted already
-  reply[n + 5] = b.outside and outside(b, true, n == draws) or math.max(0, room)
-  if b.levels then W.charged(b, ttl > 0 and 0 or b.units, stamp) end
-  save(b, now, keep, KEYS[1], hold_until)
+  local room = draw and reply[n + 5] or reply[n + 5] - units -- the reservation was counted already
+  reply[n + 5] = b.outside and outside(n, b, true, draw) or room > 0 and room or 0
+  if b.levels then W.charged(b, ttl > 0 and 0 or units, stamp) end
+  save(b, now, keep, expires)
 end
 if fingerprint ~= '' then
   local kept = {id, denying == 0 and '-' or ARGV[9 + math.max(0, denying)], ARGV[8]}

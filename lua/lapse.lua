@@ -9,7 +9,7 @@ local stamp = math.max(clock(), newest and unpacked('<d', newest) + 1 or 0)
 local due = call('ZRANGEBYSCORE', KEYS[4], format('-%d', stamp), format('%d', stamp))
 for _, member in ipairs(due) do
   if match(member, '^%d+%+') then
-    reservations().lapse({open(KEYS[2], KEYS[3], KEYS[4])}, stamp, KEYS[1])
+    look(2, 3)
     break
   end
 end

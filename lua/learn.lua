@@ -10,10 +10,8 @@
 --        window (0 = not known)}, or {-1, clock}: ask again
 
 local keep, asked, left, told, window, from, ends, _, units = unpacked('<ddddddddd', ARGV[1])
-local now = clock()
-local b = open(KEYS[2], KEYS[3], KEYS[4])
-local R, W = reservations(), windows()
-local stamp = R.lapse({b}, math.max(now, b.newest + 1), KEYS[1])
+local now, stamp, buckets = look(2, 3)
+local b, W = buckets[1], windows()
 if asked == 0 or asked > stamp then asked = stamp end
 local stale = told > 0 and told <= stamp
 
@@ -34,19 +32,19 @@ else
   local ahead, slack = math.min(told, stamp + window), math.floor(window / 60)
   if told > stamp and told <= stamp + 2 * window and (b.reset == 0 or ahead - window >= b.reset - slack) then
     b.reset = ahead
-    R.also(b, 'a', format('%d', ahead))
+    also(b, 'a', format('%d', ahead))
   end
   stale = stale or told > 0 and told < b.reset - slack
   local _, _, before = W.look(b, window, from, ends, stamp)
   was = b.total - before
 end
 
-local _, extra = R.counted(b)
+local _, extra = lapses().counted(b)
 local thought, booked = math.max(0, units - was - b.live - extra), 0
 if not stale and left >= 0 and left < thought then
   booked = thought - left
   if b.total + booked > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
-  append(b, stamp, booked, ARGV[2] .. ':' .. intern(KEYS[1], ARGV[3], ARGV[4]) .. (ARGV[5] == '' and '' or ':' .. ARGV[5]), keep)
+  append(b, stamp, booked, ARGV[2] .. ':' .. intern(ARGV[3], ARGV[4]) .. (ARGV[5] == '' and '' or ':' .. ARGV[5]), keep)
 end
-if booked > 0 or b.more then save(b, now, booked > 0 and keep or 0, KEYS[1]) end
+if booked > 0 or b.more then save(b, now, booked > 0 and keep or 0) end
 return {1, stamp, thought, booked, b.reset or 0}

@@ -1,7 +1,10 @@
 // Package lua holds the scripts that decide and record inside Redis.
 package lua
 
-import "embed"
+import (
+	"embed"
+	"slices"
+)
 
 //go:embed *.lua
 var files embed.FS
@@ -13,18 +16,28 @@ var Names = []string{
 	"sums", "mend", "claim",
 }
 
-// Source is the script of that name, behind those that read and write buckets and reservations and,
-// where it needs them, those on windows and entries. Claims and the limiter need none of these.
+// parts are what stands before a script in its source: functions to read and write buckets and
+// reservations, and what else it needs. Making a function takes time, so no script has more.
+var parts = map[string][]string{
+	"claim": {}, "limit": {},
+	"charge": {"bucket", "holds", "lapses", "windows", "fits"},
+	"usage":  {"bucket", "holds", "lapses", "windows", "fits"},
+	"learn":  {"bucket", "holds", "lapses", "windows"},
+	"settle": {"bucket", "holds", "lapses", "windows", "rewrite"},
+	"cancel": {"bucket", "holds", "lapses", "windows", "rewrite"},
+}
+
+// Source is the script of that name, behind its parts.
 func Source(name string) string {
-	switch name {
-	case "claim", "limit":
-		return text(name)
-	case "charge", "usage", "learn":
-		return text("bucket") + text("holds") + text("windows") + text(name)
-	case "settle", "cancel":
-		return text("bucket") + text("holds") + text("windows") + text("rewrite") + text(name)
+	before, ok := parts[name]
+	if !ok {
+		before = []string{"bucket", "holds", "lapses"}
 	}
-	return text("bucket") + text("holds") + text(name)
+	var source string
+	for _, part := range append(slices.Clip(before), name) {
+		source += text(part)
+	}
+	return source
 }
 
 func text(name string) string {

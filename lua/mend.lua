@@ -21,11 +21,11 @@ local b = {
   state = KEYS[2], log = KEYS[3], index = KEYS[4], total = total, newest = newest,
   suspended = suspended, holds = 0, held = 0, oldest = 0, keep = keep, expire = expire, fresh = true,
 }
-save(b, clock(), 0, KEYS[1], hold_until)
+save(b, clock(), 0, hold_until)
 for i = 3, gone do call('ZREM', b.log, ARGV[i]) end
 for i = gone + 1, come, 2 do call('ZADD', b.log, ARGV[i], ARGV[i + 1]) end
 for i = come + 1, come + settled do call('HDEL', b.state, ARGV[i]) end
-reservations().reindex(b)
+lapses().reindex(b)
 call('HDEL', b.state, 'g', 'l') -- who needs the sums and the levels next adds them up again
 call('DEL', KEYS[5])
 call('PEXPIREAT', b.log, format('%d', b.expire / 1000)) -- a set that was empty for a moment has lost its expiry

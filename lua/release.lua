@@ -4,24 +4,19 @@
 -- ARGV   1 reservation (holds.lua)
 -- Reply  the units given back, for each bucket, or {-3}: no such reservation
 
-local now = clock()
-local stamp, buckets = now, {}
-for k = 2, #KEYS, 3 do
-  local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2])
-  buckets[#buckets + 1] = b
-  stamp = math.max(stamp, b.newest + 1)
-end
-local R = reservations()
-stamp = R.lapse(buckets, stamp, KEYS[1])
+local now, stamp, buckets = look(2, 3, ARGV[1])
+local parse, count, drop = reservations()
 local found, reply = {}, {}
 for n, b in ipairs(buckets) do
-  local r = R.reserved(b, ARGV[1])
+  local r = b.read[2] and parse(b, ARGV[1], b.read[2])
   if not r or r.expires <= stamp then return {-3} end
   found[n], reply[n] = r, r.left
 end
-for n, b in ipairs(buckets) do R.unlist(b, found[n]) end
 for n, b in ipairs(buckets) do
-  R.drop(b, found[n])
-  save(b, now, 0, KEYS[1])
+  if call('ZREM', b.index, found[n].member) == 0 then lapses().unlisted(b, found[n]) end
+end
+for n, b in ipairs(buckets) do
+  drop(b, found[n])
+  save(b, now, 0)
 end
 return reply

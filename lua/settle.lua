@@ -20,28 +20,25 @@
 local numbers, id, code, line, run, name = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local keep, within, most, pos = unpacked('<ddd', numbers)
 
-local now = clock()
-local stamp, buckets = now, {}
-for k = 3, #KEYS, 4 do
-  local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2])
-  buckets[#buckets + 1] = b
-  stamp = math.max(stamp, b.newest + 1)
-end
-local R, W = reservations(), nil
-stamp = R.lapse(buckets, stamp, KEYS[1])
+local now, stamp, buckets, at = look(3, 4, name)
+local parse, count, drop = reservations()
+local W, rewriting, rewrite
 
 -- Read what was asked, and what was set aside.
-local asked, work, found = {}, {}, false
-for n, b in ipairs(buckets) do
-  local w = {b = b, set = 0}
-  w.units, w.limits, pos = unpacked('<dd', numbers, pos)
-  asked[n], w.pos, pos = format('%d', w.units), pos, pos + 40 * w.limits
-  work[n] = w
-end
-asked = table.concat(asked, ',')
-for _, w in ipairs(work) do
-  local r = R.reserved(w.b, name)
-  if r and r.expires > stamp then w.hold, w.set, found = r, r.left, true end
+local work, asked, found = {}, '', false
+for n = 1, #buckets do
+  local b = buckets[n]
+  local units, limits
+  units, limits, pos = unpacked('<dd', numbers, pos)
+  asked = asked .. format(n > 1 and ',%d' or '%d', units)
+  local r = b.read[2] and parse(b, name, b.read[2]) or nil
+  if r and r.expires <= stamp then r = nil end
+  found = found or r
+  work[n] = { -- all its fields at once: growing the table later is slow
+    b = b, units = units, limits = limits, pos = pos, hold = r, set = r and r.left or 0, books = 0, inside = 0,
+    outside = 0, ok = r, own = nil, at = nil, lowers = nil,
+  }
+  pos = pos + 40 * limits
 end
 local answer = not found and call('GET', KEYS[2])
 if answer then
@@ -49,14 +46,14 @@ if answer then
   if was and was ~= asked then return {-2} end
   return {3, kept or ''} -- empty if it is damaged
 end
-for _, w in ipairs(work) do
-  local b = w.b
+for n = 1, #work do
+  local w = work[n]
   if not w.hold then
-    w.own, w.at = R.became(b, name)
-    if w.own then w.set = select(2, entry(b.log, w.own)) end
+    w.own, w.at = lapses().became(w.b, name)
+    if w.own then w.set = select(2, entry(w.b.log, w.own)) end
+    w.ok = w.own
+    found = found or w.ok
   end
-  w.ok = w.hold or w.own
-  found = found or w.ok
   if w.units < 0 or not w.ok then w.units = w.set end
 end
 if not found then return {-3} end
@@ -78,57 +75,67 @@ local function room(w)
       if not from or window == -1 and stamp < of then return nil end
     end
     local spare = cap - b.total + before
-    if concurrent or from > stamp then outside = math.min(outside, spare) else inside = math.min(inside, spare) end
+    if concurrent or from > stamp then
+      if spare < outside then outside = spare end
+    elseif spare < inside then
+      inside = spare
+    end
   end
   return inside, outside
 end
 
-for n, w in ipairs(work) do
+for n = 1, #work do
+  local w = work[n]
   if within == 1 and w.ok and w.units > w.set then return {-4, w.set, n} end
   w.books = w.hold and w.units or math.max(0, w.units - w.set)
   if w.b.total + w.books > EXACT then return {err = 'QUOTATOTAL ' .. w.b.log} end
   w.inside, w.outside = room(w)
   if not w.inside then return {-1, stamp} end
   if w.own and w.units < w.set then
+    if not rewriting then rewriting, rewrite = lowering() end
     w.lowers = rewriting(w.b, KEYS[4 * n + 2], w.at, w.own, w.units, most)
     if not w.lowers then return {-6} end
   end
 end
 
 -- Write.
-for _, w in ipairs(work) do
-  if w.hold then R.unlist(w.b, w.hold) end
+for n = 1, #work do
+  local b, r = work[n].b, work[n].hold
+  if r and call('ZREM', b.index, r.member) == 0 then lapses().unlisted(b, r) end
 end
-local reply, which, stored = {1, now, stamp}, 0, 0
-local tail
-for _, w in ipairs(work) do
+at = at or format('%d', stamp)
+local reply, which, stored = {1, now, stamp, 0, 0, 0, 0}, 0, 0 -- as long as it is for one bucket
+local kept, longest, tail = id .. ' - - 1 ' .. (now == stamp and at or format('%d', now)) .. ' ' .. at, keep, nil
+for n = 1, #work do
+  local w = work[n]
   local b = w.b
   if w.lowers then
-    rewrite(w.lowers, now, KEYS[1])
+    rewrite(w.lowers, now)
     b.levels = nil
     w.inside, w.outside = room(w)
   end
   if w.own and w.units > 0 and which == 0 then which = 2 end
   if w.books > 0 then
     if not tail then
-      local mark = intern(KEYS[1], code, line)
+      local mark = intern(code, line)
       stored = mark == code and 1 or 0
       tail = id .. ':' .. mark .. (run == '' and '' or ':' .. run)
     end
     which = 1
-    append(b, stamp, w.books, tail, keep)
+    append(b, stamp, w.books, tail, keep, at)
   end
-  if w.hold then R.drop(b, w.hold) end
-  save(b, now, keep, KEYS[1])
-  local held = b.live - (w.hold and w.hold.left or 0)
-  local left = math.min(w.inside - w.books, w.outside) - held
-  reply[#reply + 1] = w.units
-  reply[#reply + 1] = math.max(0, left)
+  if w.hold then drop(b, w.hold) end
+  save(b, now, keep)
+  local left = w.inside - w.books
+  if w.outside < left then left = w.outside end
+  left = left - b.live + (w.hold and w.hold.left or 0)
+  if left < 0 then left = 0 end
+  reply[2 * n + 2], reply[2 * n + 3] = w.units, left
+  kept = kept .. format(' %d %d', w.units, left)
+  if b.keep > longest then longest = b.keep end
 end
-reply[#reply + 1], reply[#reply + 2] = which, stored
-
-local kept, longest = {id, '-', '-'}, keep
-for n, value in ipairs(reply) do kept[n + 3] = format('%d', value) end
-for _, b in ipairs(buckets) do longest = math.max(longest, b.keep) end
-call('SET', KEYS[2], asked .. '\n' .. table.concat(kept, ' '), 'PX', format('%d', longest / 1000))
+local n = #work
+reply[2 * n + 4], reply[2 * n + 5] = which, stored
+kept = kept .. format(' %d %d', which, stored)
+call('SET', KEYS[2], asked .. '\n' .. kept, 'PX', format('%d', longest / 1000))
 return reply

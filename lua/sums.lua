@@ -46,7 +46,7 @@ end
 if before ~= total or call('ZCARD', sums) == 0 then
   upto, total = 0, 0
   member, stamp = following()
-  save(b, now, 0, KEYS[1]) -- a server out of memory refuses here, before any change
+  save(b, now, 0) -- a server out of memory refuses here, before any change
   call('DEL', sums)
 end
 
@@ -73,6 +73,6 @@ while member and most > 0 do
   member, stamp = following()
 end
 
-save(b, now, 0, KEYS[1])
+save(b, now, 0)
 call('PEXPIREAT', sums, format('%d', (b.expire + b.keep) / 1000)) -- never before the log
 return member and 0 or 1

@@ -7,5 +7,5 @@
 local b = open(KEYS[2], KEYS[3], KEYS[4])
 local keep
 b.suspended, keep = unpacked('<dd', ARGV[1])
-save(b, clock(), keep, KEYS[1])
+save(b, clock(), keep)
 return 1

@@ -7,24 +7,18 @@
 --        open), the last known end of an anchored window (0 = none), for each limit: used, next free
 --        at (0 = nothing to free)} or {-1, stamp}: a calendar limit has the wrong window, ask again
 
-local now = clock()
-local stamp, buckets = now, {}
-for k = 2, #KEYS, 3 do
-  local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2])
-  buckets[#buckets + 1] = b
-  stamp = math.max(stamp, b.newest + 1)
-end
-local R, W = reservations(), windows()
-stamp = R.lapse(buckets, stamp, KEYS[1])
+local now, stamp, buckets = look(2, 3)
+local L, W = lapses(), windows()
 
 local reply, pos = {now}, 1
 for _, b in ipairs(buckets) do
   local expires -- of the next hold
   if b.holds > 0 then
+    L.listed(b)
     local next = call('ZRANGEBYSCORE', b.index, format('(%d', stamp), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
     if next[1] then expires = time_of(b.index, next[2]) end
   end
-  local _, extra = R.counted(b)
+  local _, extra = L.counted(b)
   reply[#reply + 1] = b.live
   reply[#reply + 1] = b.live + extra
   reply[#reply + 1] = b.suspended > stamp and b.suspended or 0
@@ -39,7 +33,7 @@ for _, b in ipairs(buckets) do
     local used = b.total - before
     -- When one unit would fit, if no more than what is used were allowed.
     local free = fits(b, window, from, ends, before, level, 1, used, 0, stamp)
-    if expires then free = math.min(free, R.frees(b, window, from, ends, level)(expires)) end
+    if expires then free = math.min(free, L.frees(b, window, from, ends, level)(expires)) end
     reply[#reply + 1] = used
     reply[#reply + 1] = free < NEVER and free or 0
   end

@@ -1,4 +1,4 @@
--- windows.lua: what windows hold. It follows holds.lua, and is made on demand, too: local W = windows().
+-- windows.lua: what windows hold. It follows lapses.lua, and is made on demand, too: local W = windows().
 --
 -- The level of a restoring window is what was charged less what came back since, never below 0: each
 -- unit charged adds as many as the µs of the rate (in lowest terms), each µs takes off its units. So it
@@ -27,7 +27,7 @@ local function windows()
       local r = list[i]
       text[i] = struct.pack(RATE, r.num, r.den, r.level, r.at, r.total)
     end
-    reservations().also(b, 'l', table.concat(text))
+    also(b, 'l', table.concat(text))
   end
 
   -- fill takes a level on to the time at, and adds units charged then.
