@@ -45,8 +45,10 @@ type shell struct {
 	env []string
 }
 
-func newShell(t *testing.T, ledger string) *shell {
+func newShell(t *testing.T, ledger, config string) *shell {
+	t.Helper()
 	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "quota.yaml"), []byte(config), 0o600))
 	return &shell{t, dir, append(os.Environ(), "HOME="+dir, "QUOTA_STATE_DIR="+dir,
 		"GORACE=atexit_sleep_ms=0", "QUOTA_LEDGER="+ledger,
 		"QUOTA_CONFIG="+filepath.Join(dir, "quota.yaml"))}
@@ -57,15 +59,11 @@ func onBoth(t *testing.T, config string, story func(*shell)) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		s := newShell(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
-		must(t, os.WriteFile(filepath.Join(s.dir, "quota.yaml"), []byte(config), 0o600))
-		story(s)
+		story(newShell(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"), config))
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		s := newShell(t, redistest.Start(t, redistest.Options{}).URL())
-		must(t, os.WriteFile(filepath.Join(s.dir, "quota.yaml"), []byte(config), 0o600))
-		story(s)
+		story(newShell(t, redistest.Start(t, redistest.Options{}).URL(), config))
 	})
 }
 

@@ -39,9 +39,13 @@ func (c *child) pass(sig os.Signal) {
 	c.signal(sig.(syscall.Signal))
 }
 
+func openTerminal() (*os.File, error) {
+	return os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
+}
+
 // foreground reports whether this process is of the job that has the terminal.
 func foreground() bool {
-	terminal, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
+	terminal, err := openTerminal()
 	if err != nil {
 		return false
 	}
@@ -50,13 +54,13 @@ func foreground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// stopSelf stops this process by the signal of Ctrl-Z, until it is continued.
-func stopSelf(signals chan os.Signal) {
-	signal.Reset(syscall.SIGTSTP) // it is passed on otherwise
-	_ = syscall.Kill(os.Getpid(), syscall.SIGTSTP)
-	time.Sleep(time.Millisecond) // another thread may be the one that it reaches
-	if signals != nil {
-		signal.Notify(signals, syscall.SIGTSTP)
+// stopSelf stops this process until it is continued. Only SIGSTOP does: the others are Go's by now.
+// Without a terminal there is no shell that would continue it.
+func stopSelf() {
+	if terminal, err := openTerminal(); err == nil {
+		terminal.Close()
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		time.Sleep(time.Millisecond) // another thread may be the one that it reaches
 	}
 }
 
@@ -64,7 +68,7 @@ func stopSelf(signals chan os.Signal) {
 // ended. It returns if that is not possible: exit with 128 + the signal then.
 func DieOf(sig syscall.Signal) {
 	if slices.Contains([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
-		syscall.SIGKILL, syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2}, sig) {
+		syscall.SIGKILL}, sig) { // the others are Go's
 		signal.Reset(sig)
 		_ = syscall.Kill(os.Getpid(), sig)
 		time.Sleep(time.Second) // another thread may be the one that it reaches

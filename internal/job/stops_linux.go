@@ -9,7 +9,7 @@ import (
 const stoppedCode = 5 // CLD_STOPPED
 
 // followStops stops this process when the command is stopped, so that a shell sees the job stop.
-func (c *child) followStops(r *run) {
+func (c *child) followStops() {
 	if c.group {
 		return
 	}
@@ -24,7 +24,7 @@ func (c *child) followStops(r *run) {
 		// A key of the terminal stops this process, too; the shell has continued both by now.
 		time.Sleep(20 * time.Millisecond)
 		if stopped, ended = c.state(unix.WNOHANG); stopped {
-			stopSelf(r.Signals)
+			stopSelf()
 		}
 		for stopped && !ended { // continued alone
 			time.Sleep(50 * time.Millisecond)

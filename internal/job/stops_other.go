@@ -3,4 +3,4 @@
 package job
 
 // followStops does nothing here: the keys of a terminal stop this process by themselves.
-func (c *child) followStops(*run) {}
+func (c *child) followStops() {}

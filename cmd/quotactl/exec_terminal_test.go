@@ -1,0 +1,110 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotabudget/internal/cli/clitest"
+)
+
+// terminal is a shell on a terminal, as somebody types into it.
+type terminal struct {
+	*shell
+	keys *os.File
+	mu   sync.Mutex
+	seen bytes.Buffer
+	from int // of what was seen, what awaits has not matched yet
+}
+
+func newTerminal(t *testing.T) *terminal {
+	s := newShell(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"), tenUnits)
+	watcher, screen := clitest.Terminal(t, 80)
+	c := exec.Command("sh", "-i")
+	c.Env, c.Dir = append(s.env, "PS1=prompt ", "ENV=", "TERM=dumb"), s.dir
+	c.Stdin, c.Stdout, c.Stderr = screen, screen, screen
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	must(t, c.Start())
+	screen.Close()
+	term := &terminal{shell: s, keys: watcher}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		page := make([]byte, 4096)
+		for {
+			n, err := watcher.Read(page)
+			term.mu.Lock()
+			term.seen.Write(page[:n])
+			term.mu.Unlock()
+			if err != nil { // the last end of the terminal is closed
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+		<-ended
+	})
+	return term
+}
+
+// types types keys, and waits until the terminal shows a text after that.
+func (term *terminal) types(keys, want string) {
+	term.Helper()
+	_, err := term.keys.WriteString(keys)
+	must(term, err)
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		term.mu.Lock()
+		seen := term.seen.String()[term.from:]
+		term.mu.Unlock()
+		if at := strings.Index(seen, want); at >= 0 {
+			term.from += at + len(want)
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	term.Fatalf("no %q on the terminal after %q:\n%s", want, keys, term.seen.String())
+}
+
+// TestExecTerminal: keys of the terminal, job control, pipes and input are as without exec.
+func TestExecTerminal(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t)
+	const exec = "quotactl exec --units 1 -- "
+	term.types("", "prompt ")
+	// Ctrl-C reaches the command once
+	term.types(exec+`sh -c 'trap "echo INT >> got" INT; echo rea''dy; `+
+		`while ! test -e got; do sleep 0.05; done; sleep 0.3; exit 9'; echo co''de $?`+"\n", "ready")
+	term.types("\x03", "code 9")
+	if got := term.exists("got"); got != "INT" {
+		t.Errorf("the command got %q", got)
+	}
+	term.types(exec+"sh -c 'echo rea''dy; exec sleep 300'\n", "ready")
+	term.types("\x03", "prompt ")
+	term.types("echo co''de $?\n", "code 130")
+	// Ctrl-Z stops the job, fg continues it
+	term.types(exec+"sh -c 'echo rea''dy; read line; echo got $line'\n", "ready")
+	term.types("\x1a", "Stopped")
+	term.types("fg\n", "quotactl")
+	term.types("a line\n", "got a line")
+	// a command that stops itself
+	term.types("\n"+exec+"sh -c 'kill -STOP $$; echo do''ne'\n", "Stopped")
+	term.types("fg\n", "done")
+	// a pipe whose reader has gone
+	term.types("\n"+exec+"yes li''ne | head -2; echo en''d\n", "line\r\nline\r\nend")
+	term.types(exec+"tty\n", "/dev/pts/")
+	term.types("", "prompt ")
+	term.types(exec+"cat\n", "cat\r\n")
+	term.types("typed\n", "typed\r\ntyped")
+	term.types("\x04", "prompt ")
+	term.want(0, `"held":0,`, "status", "-o", "json")
+}
