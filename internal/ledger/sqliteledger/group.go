@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
@@ -53,6 +54,7 @@ func (l *Ledger) update(ctx context.Context, do func(*session) error) error {
 // lead runs one transaction with the operations that are queued and those that come while it runs.
 // own is the leader's, the first of them.
 func (l *Ledger) lead(ctx context.Context, own *operation) {
+	runtime.Gosched() // who is about to ask joins the group
 	if err := l.begin(ctx); err != nil {
 		l.notBegun(ctx, own, err)
 		return
