@@ -41,7 +41,9 @@ local function summing(at, member, more, entries)
   if at > upto then return end
   local grain = math.floor(at / GRAIN)
   local mark = match(member, '^%d+:%d+:[^:]*:([^:]*)')
-  grains[grain] = (grains[grain] or format('-%s', id)) .. format('\n%s:%d:%d', mark, more, entries)
+  local marks = grains[grain] or {}
+  local sum = marks[mark] or {0, 0}
+  grains[grain], marks[mark] = marks, {sum[1] + more, sum[2] + entries}
   summed = summed + more
 end
 
@@ -125,8 +127,10 @@ save(b, now, keep) -- a server out of memory refuses here, or above, before any 
 for _, member in ipairs(old) do call('ZREM', b.log, member) end
 for i = 1, #new, 2 do call('ZADD', b.log, new[i], new[i + 1]) end
 call('PEXPIREAT', b.log, format('%d', b.expire / 1000)) -- a set that was empty for a moment has lost its expiry
-for grain, member in pairs(grains) do
-  call('ZADD', sums, grain, member)
+for grain, marks in pairs(grains) do
+  local lines = {format('-%s', id)}
+  for of, sum in pairs(marks) do lines[#lines + 1] = format('%s:%d:%d', of, sum[1], sum[2]) end
+  call('ZADD', sums, grain, table.concat(lines, '\n'))
   call('PEXPIREAT', sums, format('%d', (b.expire + b.keep) / 1000))
 end
 if units < 0 then
