@@ -15,6 +15,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/picture"
 	"quotabudget/internal/plan"
+	"quotabudget/internal/report"
 	"quotabudget/internal/sim"
 )
 
@@ -33,7 +34,11 @@ func (a *app) drawPlan(o *planned) error {
 		drawLosses(o, screen), drawCollisions(o, screen))
 	if i := o.fullest(); i >= 0 {
 		size := picture.Size{Columns: columnsOf(a.Stdout), Rows: pictureRows, Color: screen.Color}
-		fmt.Fprintf(screen.W, "\n%s", picture.Terminal(o.Report.Series[i], size))
+		series := o.Report.Series[i]
+		if of := report.UnitOf(o.Costs, series.Limit.Bucket); of.IsMoney() {
+			size.Money = of.Text
+		}
+		fmt.Fprintf(screen.W, "\n%s", picture.Terminal(series, size))
 	}
 	return cmp.Or(err, saySuggestion(o, screen))
 }
@@ -93,12 +98,20 @@ func drawLimits(o *planned, screen cli.Screen) error {
 		if u.Cap > 0 {
 			used = fmt.Sprintf("%.1f%%", 100*u.Share())
 		}
+		amount := o.amount(screen, u.Limit.Bucket)
 		table.AppendColored(fullColor(u),
-			[]any{u.Limit.Name(), u.Limit.Units, u.Limit.Headroom, u.Peak, used,
-				screen.On(u.At.Truncate(time.Second)), u.Margin, screen.Bar(u.Peak, u.Cap, 12)})
+			[]any{u.Limit.Name(), amount(u.Limit.Units), amount(u.Limit.Headroom), amount(u.Peak),
+				used, screen.On(u.At.Truncate(time.Second)), amount(u.Margin),
+				screen.Bar(u.Peak, u.Cap, 12)})
 	}
 	return screen.Draw(table, cli.Shorten("at"), cli.Drop(""), cli.Drop("headroom"),
 		cli.Cut("limit", 30), cli.Drop("at"), cli.Cut("limit", 20))
+}
+
+// amount writes units of a bucket.
+func (o *planned) amount(screen cli.Screen, bucket string) func(int64) string {
+	of := report.UnitOf(o.Costs, bucket)
+	return func(n int64) string { return screen.Amount(of, n) }
 }
 
 func fullColor(u plan.Use) cli.Color {
@@ -118,12 +131,13 @@ func drawDays(o *planned, screen cli.Screen) (err error) {
 			}
 		}
 		err = cmp.Or(err, screen.Say("\nBucket %s by the upstream's day\n", cost.Bucket),
-			drawBucket(o, screen, days))
+			drawBucket(o, screen, cost.Bucket, days))
 	}
 	return err
 }
 
-func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
+func drawBucket(o *planned, screen cli.Screen, bucket string, days []plan.Day) error {
+	amount := o.amount(screen, bucket)
 	columns := []string{"day", ">planned", ">spent", ">runs", ">lost"}
 	if len(days) > 0 {
 		for _, u := range days[0].Windows {
@@ -137,9 +151,9 @@ func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
 			table.AppendRow([]any{fmt.Sprintf("… %d more", at-listed[i-1]-1)})
 		}
 		d := days[at]
-		row := []any{o.dateOf(d.Start), d.Planned, d.Spent, d.Runs, d.Lost()}
+		row := []any{o.dateOf(d.Start), amount(d.Planned), amount(d.Spent), d.Runs, d.Lost()}
 		for _, u := range d.Windows {
-			row = append(row, u.Peak)
+			row = append(row, amount(u.Peak))
 		}
 		first := ""
 		if d.First != nil {
@@ -151,12 +165,12 @@ func drawBucket(o *planned, screen cli.Screen, days []plan.Day) error {
 	if n := len(listed); n > 0 && listed[n-1] < len(days)-1 {
 		table.AppendRow([]any{fmt.Sprintf("… %d more", len(days)-1-listed[n-1])})
 	}
-	table.AppendRow(totalRow(days))
+	table.AppendRow(totalRow(days, amount))
 	return screen.Draw(table, cli.Drop("collisions"), cli.Cut("first lost", 24), cli.Drop("runs"),
 		cli.Drop("planned"), cli.Cut("first lost", 8))
 }
 
-func totalRow(days []plan.Day) []any {
+func totalRow(days []plan.Day, amount func(int64) string) []any {
 	var sum plan.Day
 	var lost int64
 	var peaks []int64
@@ -170,9 +184,9 @@ func totalRow(days []plan.Day) []any {
 			peaks[i] = max(peaks[i], u.Peak)
 		}
 	}
-	row := []any{"total, peak", sum.Planned, sum.Spent, sum.Runs, lost}
+	row := []any{"total, peak", amount(sum.Planned), amount(sum.Spent), sum.Runs, lost}
 	for _, p := range peaks {
-		row = append(row, p)
+		row = append(row, amount(p))
 	}
 	return append(row, sum.Crowded)
 }

@@ -83,10 +83,7 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 	}
 	who := taken{of: "the upstream's day, in this ledger", unit: report.UnitOf(g.prices(), bucket),
 		limit: quota.Limit{Window: g.prices().Reset(bucket)}}
-	for _, l := range slices.Concat(g.Limits, g.Paces) {
-		if !l.Across && l.Bucket == quota.WholeOf(bucket) {
-			l.Bucket = bucket // of which this is a part
-		}
+	for _, l := range slices.Concat(g.LimitsOn(bucket), g.Paces) {
 		if l.Bucket == bucket && l.Name() == d.Limit {
 			who.of, who.limit = bucket+" "+l.Window.String(), l
 		}

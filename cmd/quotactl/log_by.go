@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/spell"
@@ -18,7 +19,10 @@ func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
 	if q.limit > 0 || q.label == quota.LabelRun {
 		sums := make(report.Grouper)
 		err := g.eachEntry(ctx, q, func(e quota.Entry) error {
-			sums.Add(e.Labels[q.label], e.Units, 1)
+			if q.bucket == "" && report.SumsParts(g.cred, e.Bucket) {
+				return nil
+			}
+			sums.Add(e.Labels[q.label], report.UnitOf(g.prices(), e.Bucket), e.Units, 1)
 			return nil
 		})
 		return sums.Groups(q.by), err
@@ -45,6 +49,7 @@ func missing(q question, list report.Groups) error {
 		"write method, region, job, source, or label:%s to have it all the same", q.by)
 }
 
+// printGroups has a column for each unit: tokens and dollars do not add up.
 func (a *app) printGroups(ctx context.Context, g *gate, q question) error {
 	list, err := g.groups(ctx, q)
 	if err = cmp.Or(err, missing(q, list)); err != nil {
@@ -60,14 +65,36 @@ func (a *app) printGroups(ctx context.Context, g *gate, q question) error {
 	}
 	return a.Print(list, func() error {
 		s := a.Screen()
-		t := s.Table(list.By, ">units", ">entries")
-		var units, entries int64
-		for _, row := range list.Rows {
-			key := cmp.Or(row.Key, "(none)")
-			t.AppendRow([]any{key, row.Units, row.Entries})
-			units, entries = units+row.Units, entries+row.Entries
+		columns, units := []string{list.By}, list.Units()
+		for _, of := range units {
+			columns = append(columns, ">"+headOf(of))
 		}
-		t.AppendRow([]any{"total", units, entries})
+		t := s.Table(append(columns, ">entries")...)
+		total := report.Group{Key: "total", Of: map[costs.Unit]int64{}}
+		for _, row := range list.Rows {
+			row.Key = cmp.Or(row.Key, "(none)")
+			t.AppendRow(cellsOf(s, row, units))
+			for of, n := range row.Of {
+				total.Of[of] += n
+			}
+			total.Entries += row.Entries
+		}
+		t.AppendRow(cellsOf(s, total, units))
 		return s.Draw(t, cli.Cut(list.By, 12))
 	})
+}
+
+func headOf(of costs.Unit) string {
+	if of.IsMoney() {
+		return "money"
+	}
+	return of.Name
+}
+
+func cellsOf(s cli.Screen, row report.Group, units []costs.Unit) []any {
+	cells := []any{row.Key}
+	for _, of := range units {
+		cells = append(cells, s.Amount(of, row.Of[of]))
+	}
+	return append(cells, row.Entries)
 }

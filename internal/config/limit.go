@@ -73,9 +73,23 @@ func (r *reader) bucket(n *yaml.Node) costs.Bucket {
 	if b, ok := known[name]; ok {
 		return b
 	}
+	if b, ok := known[quota.WholeOf(name)]; ok {
+		return r.part(n, name, b)
+	}
 	r.Add(n, "bucket: no method draws on %q%s", spell.Clip(name),
 		spell.DidYouMean(name, names(known)))
 	return costs.Bucket{Name: name}
+}
+
+// part is one part of a bucket that is split, as if it were a bucket of its own.
+func (r *reader) part(n *yaml.Node, name string, of costs.Bucket) costs.Bucket {
+	if err := quota.CheckBucket(name); err != nil {
+		r.Add(n, "bucket: %v", err)
+	} else if len(of.Split) == 0 {
+		r.Add(n, "bucket: %s has no parts: write %[1]s", of.Name)
+	}
+	of.Name, of.Split = name, nil
+	return of
 }
 
 // across reads the one word that it may have: the limit holds for all parts of its bucket together.

@@ -46,6 +46,14 @@ var problems = []struct{ file, want string }{
 		"1: open: method has no price"},
 	{"credentials: [{name: a, upstream: anthropic, limits: [{bucket: output, units: 1, window: 1h, " +
 		"across: some}]}]", `1: across: "some": write all, for the sum of a bucket's parts`},
+	{"credentials: [{name: a, upstream: anthropic, limits: [{bucket: output/Opus, units: 1, " +
+		"window: 1h}]}]", `1: bucket: "output/Opus" is not a bucket: after the / come up to 63`},
+	{"credentials: [{name: a, upstream: anthropic, limits: [{bucket: money/opus-4, units: 1, " +
+		"window: 1h}]}]", "1: bucket: money has no parts: write money"},
+	{"credentials: [{name: a, upstream: anthropic, limits: [{bucket: output/opus-4, units: 1, " +
+		"window: 1h, across: all}]}]", "1: across: bucket output/opus-4 has no parts: leave it out"},
+	{"credentials: [{name: a, upstream: anthropic, limits: [{bucket: output/a, units: 1, " +
+		"window: 1h}, {bucket: output/a, units: 2, window: 1h}]}]", "output/a 1h is limited twice"},
 	{limit("bucket: default, units: 1, window: 1h, across: all"),
 		"4: across: bucket default has no parts: leave it out"},
 	{"upstreams: {antropic: {endpoint: 'https://h/'}}", `1: upstream: no upstream "antropic"`},

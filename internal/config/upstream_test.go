@@ -20,6 +20,7 @@ credentials:
       - {bucket: money, units: 50000000, window: day, timezone: UTC}
       - {bucket: output, units: 8000, window: 1m}
       - {bucket: output, units: 20000, window: 1m, across: all}
+      - {bucket: output/opus-4, units: 500, window: 1m}
   - {name: b, upstream: anthropic, when_unreachable: {open: [anthropic.messages.create]}}
 `
 
@@ -33,7 +34,8 @@ func TestUpstreams(t *testing.T) {
 	if cfg.Ingest.Credential != "y" {
 		t.Errorf("a sweep spends from %q", cfg.Ingest.Credential)
 	}
-	if cfg.Table(a).Upstream != "anthropic" || a.Limits[1].Across || !a.Limits[2].Across {
+	if cfg.Table(a).Upstream != "anthropic" || a.Limits[1].Across || !a.Limits[2].Across ||
+		a.Limits[3].Bucket != "output/opus-4" {
 		t.Errorf("%+v", a)
 	}
 	if len(b.Limits) != 0 {

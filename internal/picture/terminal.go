@@ -14,6 +14,7 @@ import (
 type Size struct {
 	Columns, Rows int // of the area inside the axes
 	Color         bool
+	Money         func(int64) string // writes units of a bucket of money; nil for others
 }
 
 // Terminal draws one limit in units, with a line at its Cap. It is "" for a series without a step.
@@ -30,6 +31,10 @@ func Terminal(s plan.Series, size Size) string {
 	if end(s).Sub(s.Start) > 5*24*time.Hour {
 		form = "2006-01-02"
 	}
+	caption := fmt.Sprintf("units used, of %d", s.Cap)
+	if size.Money != nil {
+		caption = "money used, of " + size.Money(s.Cap)
+	}
 	options := []asciigraph.Option{
 		asciigraph.Height(size.Rows), asciigraph.Width(size.Columns), asciigraph.Precision(0),
 		asciigraph.LowerBound(0), asciigraph.UpperBound(max(1, float64(s.Cap))),
@@ -38,8 +43,13 @@ func Terminal(s plan.Series, size Size) string {
 		asciigraph.XAxisValueFormatter(func(v float64) string {
 			return time.Unix(int64(v), 0).UTC().Format(form)
 		}),
-		asciigraph.Caption(fmt.Sprintf("%s: units used, of %d for scheduled charges; times in UTC",
-			s.Limit.Name(), s.Cap)),
+		asciigraph.Caption(fmt.Sprintf("%s: %s for scheduled charges; times in UTC", s.Limit.Name(),
+			caption)),
+	}
+	if size.Money != nil {
+		options = append(options, asciigraph.YAxisValueFormatter(func(v float64) string {
+			return size.Money(int64(v))
+		}))
 	}
 	if size.Color {
 		options = append(options, asciigraph.SeriesColors(asciigraph.Red, asciigraph.Green))

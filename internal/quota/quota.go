@@ -48,8 +48,8 @@ type Cost struct {
 // scheduled charge stops short of them, a manual one may use them. Zero units is a legal limit that
 // allows nothing.
 //
-// A limit on a bucket that is split (SplitBucket) holds for each of its parts; with Across it holds
-// for their sum.
+// A limit on a bucket that is split (SplitBucket) holds for each of its parts, but for those that
+// have one of their own in such a window; with Across it holds for their sum.
 type Limit struct {
 	Bucket   string
 	Units    int64

@@ -59,13 +59,17 @@ func (b *Budget) of(all []Limit, costs []Cost) (limits []Limit) {
 	return limits
 }
 
-// holdsFor reports whether the limit is on the bucket: one across parts on their sum, another one on
-// a split bucket on each part, and not on the sum.
+// holdsFor reports whether the limit is on the bucket: one across parts on their sum; another one on
+// a split bucket on each part that has none of its own in such a window, and not on the sum.
 func (b *Budget) holdsFor(l Limit, bucket string) bool {
 	if bucket == l.Bucket {
 		return l.Across || !slices.Contains(b.Split, bucket)
 	}
-	return !l.Across && l.Bucket == WholeOf(bucket)
+	own := func(of Limit) bool {
+		return of.Bucket == bucket && of.Window.String() == l.Window.String() &&
+			of.Observe == l.Observe // one that denies nothing takes no other's place
+	}
+	return !l.Across && l.Bucket == WholeOf(bucket) && !slices.ContainsFunc(b.Limits, own)
 }
 
 // on is the limit on another bucket.
@@ -89,7 +93,7 @@ func (b *Budget) Standing(ctx context.Context) (limits []Limit, err error) {
 			continue
 		}
 		for _, bucket := range known {
-			if bucket != l.Bucket && WholeOf(bucket) == l.Bucket {
+			if b.holdsFor(l, bucket) {
 				limits = append(limits, l.on(bucket))
 			}
 		}

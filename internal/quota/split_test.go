@@ -150,3 +150,33 @@ func TestCommitOfSeveral(t *testing.T) {
 	}
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput/a 1h 40+0/100\noutput 1h 40+0/150\n")
 }
+
+// A part may have a limit of its own: in the place of the one that each part has in such a window,
+// and beside those in other windows.
+func TestLimitOnAPart(t *testing.T) {
+	b := splitBudget(t)
+	day := quota.Window{Calendar: "day", Zone: time.UTC}
+	b.Limits = append(b.Limits,
+		quota.Limit{Bucket: "output/a", Units: 120, Window: quota.Sliding(time.Hour)},
+		quota.Limit{Bucket: "output/c", Units: 120, Window: quota.Sliding(time.Hour), Observe: true},
+		quota.Limit{Bucket: "output/b", Units: 30, Window: day},
+		quota.Limit{Bucket: "output/b", Units: 40, Window: quota.Sliding(time.Minute)})
+	wantStandings(t, b, "requests 1h 0+0/1000\noutput 1h 0+0/150\noutput/a 1h 0+0/120\n"+
+		"output/c 1h 0+0/120\noutput/b day UTC 0+0/30\noutput/b 1m 0+0/40\n")
+	charge := func(part string, units int64, limit string) {
+		t.Helper()
+		d, err := b.Charge(t.Context(), quota.Call{Costs: []quota.Cost{
+			{Bucket: quota.SplitBucket("output", part), Units: units}}})
+		if limit == "" && (err != nil || !d.Allowed) || limit != "" && d.Limit != limit {
+			t.Errorf("%s: %+v, %v; want it denied by %q", part, d, err, limit)
+		}
+	}
+	charge("a", 110, "")
+	charge("a", 11, "output/a 1h")
+	charge("b", 20, "")
+	charge("b", 11, "output/b day UTC")
+	charge("c", 21, "output 1h")
+	charge("c", 20, "")
+	wantStandings(t, b, "requests 1h 0+0/1000\noutput/b 1h 20+0/100\noutput/b day UTC 20+0/30\n"+
+		"output/b 1m 20+0/40\noutput/c 1h 20+0/100\noutput/c 1h 20+0/120\noutput 1h 150+0/150\noutput/a 1h 110+0/120\n")
+}

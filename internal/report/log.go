@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 )
 
@@ -56,14 +57,21 @@ type Group struct {
 	Key     string `json:"key"`
 	Units   int64  `json:"units"`
 	Entries int64  `json:"entries"`
+
+	Of map[costs.Unit]int64 `json:"-"` // Units, by what they count
 }
 
 // Grouper adds up charges.
 type Grouper map[string]Group
 
-// Add adds charges with a value of the label.
-func (g Grouper) Add(key string, units, entries int64) {
-	g[key] = Group{key, g[key].Units + units, g[key].Entries + entries}
+// Add adds charges with a value of the label: so many units of what a bucket counts.
+func (g Grouper) Add(key string, of costs.Unit, units, entries int64) {
+	sum := g[key]
+	if sum.Of == nil {
+		sum.Of = map[costs.Unit]int64{}
+	}
+	sum.Of[of] += units
+	g[key] = Group{key, sum.Units + units, sum.Entries + entries, sum.Of}
 }
 
 // Groups are the sums.
@@ -89,6 +97,14 @@ func LogBuckets(cfg *config.Config, of config.Credential, limited []string) []st
 	return limited
 }
 
+// SumsParts reports whether what was spent of the bucket was spent of its parts: it is limited
+// across them.
+func SumsParts(c config.Credential, bucket string) bool {
+	return slices.ContainsFunc(c.Limits, func(l quota.Limit) bool {
+		return l.Across && l.Bucket == bucket
+	})
+}
+
 // Span is the time after Since and up to Until; a zero one has no such end.
 type Span struct{ Since, Until time.Time }
 
@@ -96,14 +112,22 @@ type Span struct{ Since, Until time.Time }
 func (s Source) Spent(ctx context.Context, credential string, buckets []string, in Span,
 	label string) (Grouper, error) {
 	sums := make(Grouper)
+	cred, err := s.Config.Credential(credential)
+	if err != nil {
+		return nil, err
+	}
+	table := s.Config.Table(cred)
 	for _, b := range buckets {
+		if len(buckets) > 1 && SumsParts(cred, b) {
+			continue
+		}
 		found, err := quota.SumsBetween(ctx, s.Ledger,
 			quota.SumQuery{Credential: credential, Bucket: b, Since: in.Since}, in.Until)
 		if err != nil {
 			return nil, err
 		}
 		for _, sum := range found {
-			sums.Add(sum.Labels[label], sum.Units, sum.Charges)
+			sums.Add(sum.Labels[label], UnitOf(table, b), sum.Units, sum.Charges)
 		}
 	}
 	return sums, nil

@@ -3,12 +3,14 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/costs"
 )
 
 func must(t *testing.T, err error) {
@@ -78,11 +80,22 @@ func TestGrouper(t *testing.T) {
 		key   string
 		units int64
 	}{{"US", 4}, {"BR", 1}, {"", 4}, {"BR", 2}, {"GB", 9}} {
-		sums.Add(charge.key, charge.units, 1)
+		sums.Add(charge.key, costs.Unit{Name: "units", Scale: 1}, charge.units, 1)
 	}
-	want := []Group{{"GB", 9, 1}, {"", 4, 1}, {"US", 4, 1}, {"BR", 3, 2}}
-	if got := sums.Groups("region"); got.By != "region" || !slices.Equal(got.Rows, want) {
+	of := func(units int64) map[costs.Unit]int64 {
+		return map[costs.Unit]int64{{Name: "units", Scale: 1}: units}
+	}
+	want := []Group{{"GB", 9, 1, of(9)}, {"", 4, 1, of(4)}, {"US", 4, 1, of(4)},
+		{"BR", 3, 2, of(3)}}
+	if got := sums.Groups("region"); got.By != "region" || !reflect.DeepEqual(got.Rows, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+	sums.Add("GB", costs.Unit{Name: "usd", Scale: 1e6}, 5, 1)
+	sums.Add("BR", costs.Unit{Name: "tokens", Scale: 1}, 6, 1)
+	got := sums.Groups("region")
+	if text := fmt.Sprint(got.Units()); text != "[tokens units usd/1000000]" ||
+		got.Rows[0].Units != 14 || len(got.Rows[0].Of) != 2 {
+		t.Errorf("%s, %+v", text, got)
 	}
 	if got := (Grouper{}).Groups("job"); got.Rows == nil {
 		t.Error("no rows are written as null")
