@@ -81,7 +81,8 @@ picture: plan
 freshness:
 config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile
 doctor: config costs ledger ledger/redisledger quota report sqlite
-cli: config costs ledger quota report spell sqlite version youtube/fault
+slice: quota sqlite
+cli: slice config costs ledger quota report spell sqlite version youtube/fault
 cli/clitest:
 deploy:
 cmd/quotactl: *

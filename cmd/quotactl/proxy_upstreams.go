@@ -99,7 +99,8 @@ func newUpstream(cfg *config.Config, cred config.Credential, l quota.Ledger,
 			fmt.Errorf("%s has no endpoint", cred.Upstream),
 			"add upstreams: {%s: {endpoint: URL}} to quota.yaml", cred.Upstream)}
 	}
-	gate, err := upstream.Gate(address, table, cred.Budget(l, table, log), cred.APIKey.Key, log)
+	budget := cli.Sliced(cred.Budget(l, table, log), cfg, cred)
+	gate, err := upstream.Gate(address, table, budget, cred.APIKey.Key, log)
 	if err != nil {
 		return nil, err
 	}

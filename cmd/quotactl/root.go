@@ -84,7 +84,8 @@ func (a *app) open(ctx context.Context) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gate{chosen.Budget(l, cfg.Table(chosen), log), cfg, chosen}, nil
+	budget := cli.Sliced(chosen.Budget(l, cfg.Table(chosen), log), cfg, chosen)
+	return &gate{budget, cfg, chosen}, nil
 }
 
 // with runs work on the open gate, and closes it.

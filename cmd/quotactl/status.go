@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/slice"
 )
 
 func (a *app) status() *cobra.Command {
@@ -31,6 +34,9 @@ the sum of used and held can rise), and the buckets that will run short (see for
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := a.usage(c.Context())
+			if errors.Is(err, quota.ErrUnreachable) {
+				return a.withoutLedger(c.Context(), err)
+			}
 			if err != nil {
 				return err
 			}
@@ -39,6 +45,34 @@ the sum of used and held can rise), and the buckets that will run short (see for
 			})
 		},
 	}
+}
+
+// withoutLedger adds to an error what may be spent without the ledger, where that is anything.
+func (a *app) withoutLedger(ctx context.Context, why error) error {
+	cfg, err := a.Load(ctx)
+	if err != nil {
+		return why
+	}
+	var known []string
+	for _, cred := range cfg.Credentials {
+		b := cli.Sliced(cred.Budget(nil, cfg.Table(cred), a.Logger()), cfg, cred)
+		of, ok := b.Slice.(*slice.Slice)
+		if !ok {
+			continue
+		}
+		left, waiting, err := of.Standing(ctx)
+		if err != nil {
+			continue
+		}
+		for _, u := range of.Units {
+			known = append(known, fmt.Sprintf("%s has %d of %d units of %s left, and %d entries to "+
+				"record when the ledger is back", cred.Name, left[u.Bucket], u.Units, u.Bucket, waiting))
+		}
+	}
+	if len(known) == 0 {
+		return why
+	}
+	return cli.Hint(why, "from the slice leased for that, %s", strings.Join(known, "; "))
 }
 
 func (a *app) usage(ctx context.Context) (list report.Status, err error) {

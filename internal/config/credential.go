@@ -27,6 +27,9 @@ func (r *reader) credential(n *yaml.Node) {
 		"when_unreachable": func(n *yaml.Node) {
 			r.Fields(n, "when_unreachable", yamlfile.Fields{
 				"open": func(n *yaml.Node) { open = n },
+				"slice": func(n *yaml.Node) {
+					c.SliceUnits = r.Number(n, "slice", 1, quota.MaxUnits)
+				},
 			})
 		},
 		"pace": func(n *yaml.Node) { pace, c.Pace = n, r.pace(n) },

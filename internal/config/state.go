@@ -11,23 +11,27 @@ import (
 // the two is not configured.
 func (r *reader) stateDefaults() {
 	c := r.cfg
+	dir := r.getenv("QUOTA_STATE_DIR")
+	if dir == "" {
+		if dir = r.xdg("XDG_STATE_HOME", filepath.Join(".local", "state")); dir != "" {
+			dir = filepath.Join(dir, "quota")
+		}
+	}
+	if dir != "" {
+		var err error
+		if dir, err = filepath.Abs(dir); err != nil {
+			r.outside = append(r.outside, Problem{Where: "QUOTA_STATE_DIR", Text: err.Error()})
+			return
+		}
+	}
+	c.StateDir = dir
 	if c.Ledger != "" && c.Catalog != "" {
 		return
 	}
-	dir := r.getenv("QUOTA_STATE_DIR")
 	if dir == "" {
-		dir = r.xdg("XDG_STATE_HOME", filepath.Join(".local", "state"))
-		if dir == "" {
-			r.outside = append(r.outside, Problem{Where: "environment",
-				Text: "neither QUOTA_STATE_DIR nor HOME names a folder for the ledger and the " +
-					"catalogue"})
-			return
-		}
-		dir = filepath.Join(dir, "quota")
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		r.outside = append(r.outside, Problem{Where: "QUOTA_STATE_DIR", Text: err.Error()})
+		r.outside = append(r.outside, Problem{Where: "environment",
+			Text: "neither QUOTA_STATE_DIR nor HOME names a folder for the ledger and the " +
+				"catalogue"})
 		return
 	}
 	if c.Ledger == "" {

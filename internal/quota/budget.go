@@ -24,6 +24,16 @@ type Budget struct {
 	Split      []string          // buckets that come in parts
 	Labels     Labels            // of every charge
 	Log        *slog.Logger      // of calls that passed unmetered; required with Open
+	Slice      Slice             // pays for calls of Open; nil lets all of them pass
+}
+
+// Slice is units that were leased from the ledger for times when it cannot be reached.
+type Slice interface {
+	// Reached is told that the ledger has just answered.
+	Reached(ctx context.Context)
+	// Spend takes the costs of a charge, all or nothing, and returns what is left of the slice, by
+	// bucket, once that is safe. Errors: ErrNoSlice, and others when it must not pass.
+	Spend(ctx context.Context, c Charge) (left map[string]int64, err error)
 }
 
 // Call is what a job wants to do.
@@ -81,16 +91,36 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		Reservation: call.Reservation,
 	}
 	d, err := b.Ledger.Charge(ctx, c)
-	if err == nil {
+	switch {
+	case err == nil:
 		d = b.whenPaced(ctx, call, paces, d)
-	}
-	if err != nil && b.failsOpen(call, err) {
-		b.Log.Warn("ledger cannot be reached: call passes unmetered, as configured",
-			"method", call.Method, "error", err)
-		return c, Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(),
-			Units: UnitsOf(costs), Remaining: map[string]int64{}}, nil
+		if b.Slice != nil && !call.DryRun {
+			b.Slice.Reached(ctx)
+		}
+	case b.failsOpen(call, err):
+		d, err = b.unmetered(ctx, c, err)
 	}
 	return c, d, err
+}
+
+// unmetered lets a charge pass that the ledger could not decide, for that reason, if the slice can
+// pay for it.
+func (b *Budget) unmetered(ctx context.Context, c Charge, why error) (Decision, error) {
+	said := "ledger cannot be reached: call passes unmetered, as configured"
+	about := []any{"method", c.Labels[LabelMethod], "error", why}
+	if b.Slice != nil && !c.DryRun {
+		left, err := b.Slice.Spend(ctx, c)
+		switch {
+		case err == nil:
+			said = "ledger cannot be reached: call is paid from the slice leased for that"
+			about = append(about, "left", left)
+		case !errors.Is(err, ErrNoSlice):
+			return Decision{}, fmt.Errorf("%w; %w", why, err)
+		}
+	}
+	b.Log.Warn(said, about...)
+	return Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(),
+		Units: UnitsOf(c.Costs), Remaining: map[string]int64{}}, nil
 }
 
 // pacesOn are the paces that hold the call back.

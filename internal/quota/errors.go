@@ -11,10 +11,11 @@ var (
 	ErrExhausted        = errors.New("quota exhausted")          // see DeniedError
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit")   // this cost will never fit
 	ErrUnreachable      = errors.New("ledger cannot be reached") // or its answer was lost
-	ErrNotSent          = errors.New("not sent")                 // refused by the gate
-	ErrUnpriced         = errors.New("method has no price")      // refused, never guessed
-	ErrNoBucket         = errors.New("bucket has no limit")      // unknown to the credential
-	ErrNoReservation    = errors.New("no such reservation")      // or no longer
+	ErrNoSlice          = errors.New("no units were leased for times without the ledger")
+	ErrNotSent          = errors.New("not sent")            // refused by the gate
+	ErrUnpriced         = errors.New("method has no price") // refused, never guessed
+	ErrNoBucket         = errors.New("bucket has no limit") // unknown to the credential
+	ErrNoReservation    = errors.New("no such reservation") // or no longer
 	ErrReservationShort = errors.New("reservation holds fewer units")
 	ErrSettledLate      = errors.New("settled too late")                // it stands as it was held
 	ErrNoEntry          = errors.New("no such entry")                   // or no longer
