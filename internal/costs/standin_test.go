@@ -166,6 +166,9 @@ func TestStandinsAgree(t *testing.T) {
 			requests: []string{claude, withStream(claude), claude, claude, claude,
 				strings.Replace(claude, "claude-sonnet-4-5", "claude-sonnet-4", 1)}},
 
+		// whether a refused key is a request is not published
+		{name: "anthropic", faults: "401@1", over: "requests/sonnet-4=1", requests: []string{claude}},
+
 		{name: "github", requests: []string{"GET /repos/o/r",
 			"GET /repos/o/r | If-None-Match: ETAG", "POST /repos/o/r/issues {}",
 			"GET /missing", "GET /rate_limit", "DELETE /repos/o/r",

@@ -34,8 +34,9 @@ const (
 	unlike = 0.5
 )
 
-// halves are the half-lives in hours by which the days forget ordinary spending. Nobody knows for
-// how long what was so will be so: each is for a quarter of the days.
+// halves are the half-lives by which the days forget ordinary spending: in hours, and in days where
+// many are to come. Nobody knows for how long what was so will be so: each is for a quarter of the
+// days.
 func halves() [4]float64 { return [4]float64{2, 4, 8, 16} }
 
 // count is how many days are played.
@@ -109,7 +110,7 @@ type dice struct {
 	calmTo   [4][]float64 // running sums of what each of these counts, for each of halves
 	often    float64      // how likely a burst begins in a bin
 	incident float64      // how likely one comes
-	level    float64      // of today, to that of the same hours of the days before
+	today    float64      // its level, to that of the same hours of the days before
 	flat     float64      // how far off predictions are, as the deviation of a logarithm
 	clocked  float64      // and those by the clock
 	spans    float64      // of log, as long as the one to come, by which that was measured
@@ -118,15 +119,10 @@ type dice struct {
 
 // load weighs the past, for days of n bins. The present surge is no part of it.
 //
-// Of many days to come, each day of the log tells as much as the last, and none what the hours will
-// be like in weeks. What predictions are off by evens out over the days, and a surge or an incident
-// is over after one: somebody has seen it.
+// Of many days to come see distant. A surge or an incident is over after one of them: somebody has
+// seen it.
 func (h habit) load(days, n int) *dice {
 	d := &dice{habit: h, deck: deal(days), far: n > 2*dayBins}
-	stretch := 1.0 // of halves
-	if d.far {
-		stretch = float64(n) / float64(2*dayBins)
-	}
 	for i, units := range h.units {
 		switch {
 		case i < h.surge-1: // without its first, which it may have begun in the middle of
@@ -134,7 +130,7 @@ func (h habit) load(days, n int) *dice {
 		case i >= h.surge && !h.high[i]:
 			d.calm = append(d.calm, units)
 			for k, half := range halves() {
-				sum := math.Exp2(-float64(i) / (half * stretch * float64(hour)))
+				sum := math.Exp2(-float64(i) / (half * float64(hour)))
 				if at := len(d.calmTo[k]); at > 0 {
 					sum += d.calmTo[k][at-1]
 				}
@@ -144,14 +140,19 @@ func (h habit) load(days, n int) *dice {
 	}
 	d.often = (0.5 + float64(len(h.bursts))) / float64(len(h.units)-h.surge+seldom*hour/2)
 	ahead, looked := float64(n)*bin.Hours(), float64(len(h.units))*bin.Hours()
-	d.incident = 1 - math.Pow(1+ahead/(incidentHours+looked), -incidentsSeen-float64(h.incidents))
-	d.level = ratio(hourly(h.units), 0)
+	incidents := incidentsSeen + float64(h.incidents)
+	if d.far {
+		incidents = incidentsSeen // the others are among the days that are drawn
+	}
+	d.incident = 1 - math.Pow(1+ahead/(incidentHours+looked), -incidents)
+	if d.far {
+		d.distance(n)
+		return d
+	}
+	d.today = ratio(hourly(h.units), 0)
 	span := max(1, min(lead, n/hour))
 	d.flat, d.clocked = off(hourly(h.ordinary()), span, grain(d.calm, h.size))
 	d.spans = max(1, float64(min(len(h.units)/hour, dayHours+lead))/float64(span))
-	if d.far {
-		d.flat *= math.Sqrt(float64(dayBins)/float64(n) + float64(dayBins)/float64(len(h.units)))
-	}
 	return d
 }
 
@@ -161,11 +162,15 @@ func (d *dice) day(which, n int) []float64 {
 	r := thrower(uint64(which))
 	dealt := func(deck int) float64 { return d.deck[deck][which] }
 	normal := student(r.NormFloat64(), d.spans)
-	calm, clock := math.Exp(d.flat*normal), d.level*math.Exp(d.clocked*normal)
+	calm, clock := math.Exp(d.flat*normal), d.today*math.Exp(d.clocked*normal)
 	calmTo := d.calmTo[int(dealt(dealtHalf)*float64(len(d.calmTo)))]
 	byClock, surge := dealt(dealtClock) < d.clock, d.goesOn(dealt(dealtRunaway), r.ExpFloat64(), n)
 	wants := make([]float64, n)
 	d.strike(wants, dealt(dealtIncident), dealt(dealtWhen), r.NormFloat64())
+	if d.far {
+		d.distant(wants, halves()[int(dealt(dealtHalf)*float64(len(halves())))], surge, calm, r)
+		return wants
+	}
 	for i := range wants {
 		part, begins, which := r.Float64(), r.Float64(), r.Float64()
 		same := d.sameHour(i, part)
@@ -173,7 +178,7 @@ func (d *dice) day(which, n int) []float64 {
 		case i < surge:
 			wants[i] += calm * d.present[int(part*float64(len(d.present)))]
 			continue
-		case byClock && same >= 0 && i < 2*dayBins:
+		case byClock && same >= 0:
 			wants[i] += clock * d.units[same]
 			continue
 		case len(d.calm) > 0:

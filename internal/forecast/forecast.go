@@ -97,6 +97,7 @@ type Forecast struct {
 	LostRuns       []LostRun // in the order of their times
 	Missing        int64     // units that are too few for Scheduled and the likely Rate
 
+	told   time.Duration // how far back the log goes
 	amount Amount
 	window quota.Window   // the longest that follows the calendar, if that ends at ResetAt
 	slides bool           // ResetAt is no reset: all windows slide
@@ -133,6 +134,9 @@ func Of(b Bucket) Forecast {
 	f := Forecast{
 		Bucket: b.Name, At: b.At, ResetAt: o.end, Verdict: Lasts, Remaining: max(0, o.now),
 		amount: b.Amount, window: o.window, slides: o.slides, brakes: o.brakes,
+	}
+	if len(b.Spent) > 0 {
+		f.told = b.At.Sub(b.Spent[0].At)
 	}
 	if b.SuspendedUntil.After(b.At) {
 		f.SuspendedUntil = b.SuspendedUntil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,10 +98,16 @@ func TestMonth(t *testing.T) {
 func TestMonth_Text(t *testing.T) {
 	b := month(t, 1, "2026-11-01 00:00:00", "2026-11-15 12:00:00", 100e6/30, 73e6)
 	f := Of(b)
-	want := `^the month's money lasts to the 2\d(st|nd|rd|th) \(the 2\d(st|nd|rd|th) to the ` +
-		`\d+(st|nd|rd|th)\); at this rate \$\d+\.\d\d short; to avoid it, spend at most \$\d\.\d\d ` +
+	want := `^the month's money lasts to the 2\d(st|nd|rd|th) \((the 2\d(st|nd|rd|th) to the ` +
+		`\d+(st|nd|rd|th)|from the 2\d(st|nd|rd|th) on, \d\d % likely)\); ` +
+		`at this rate \$\d+\.\d\d short; to avoid it, spend at most \$\d\.\d\d ` +
 		`a day \(see quotactl log --by job\)$`
 	if text := f.Text(); !regexp.MustCompile(want).MatchString(text) {
+		t.Error(text)
+	}
+	young := b
+	young.Spent = b.Spent[len(b.Spent)-40:] // about 40 hours
+	if text := Of(young).Text(); !strings.HasSuffix(text, "; too little history to rely on it: a day") {
 		t.Error(text)
 	}
 	b.Limits[0].Units = 200e6

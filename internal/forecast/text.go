@@ -62,8 +62,26 @@ func (f Forecast) Text() string {
 	if f.Advice != "" {
 		text += "; to avoid it, " + f.Advice
 	}
+	if f.isLong() && f.told > 0 && f.told < fewDays {
+		text += "; too little history to rely on it: " + days(f.told)
+	}
 	return text
 }
+
+// days says how far back a log goes.
+func days(told time.Duration) string {
+	switch n := int(told / (24 * time.Hour)); n {
+	case 0:
+		return "less than a day"
+	case 1:
+		return "a day"
+	default:
+		return fmt.Sprintf("%d days", n)
+	}
+}
+
+// fewDays is how much of the log it takes for a week or a month to come.
+const fewDays = 7 * 24 * time.Hour
 
 // TextIn is Text with the moments that matter in the reader's zone, too.
 func (f Forecast) TextIn(zone *time.Location) string {

@@ -1,0 +1,157 @@
+package forecast
+
+import (
+	"flag"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// monthKinds are ways to spend money on a metered API, by the day. A day's money is in dollars; the
+// forecast was not made with any of them in view.
+var monthKinds = map[string]func(*rand.Rand) func(day time.Time, i int) float64{
+	"steady": func(r *rand.Rand) func(time.Time, int) float64 {
+		return func(time.Time, int) float64 { return 10 * (0.8 + 0.4*r.Float64()) }
+	},
+	"office": func(r *rand.Rand) func(time.Time, int) float64 {
+		return func(day time.Time, _ int) float64 {
+			if wd := day.Weekday(); wd == time.Saturday || wd == time.Sunday {
+				return 0.5 + r.Float64()
+			}
+			return 14 * math.Exp(0.3*r.NormFloat64())
+		}
+	},
+	"drifting": func(r *rand.Rand) func(time.Time, int) float64 {
+		level := 0.0
+		return func(time.Time, int) float64 {
+			level = 0.9*level + 0.25*r.NormFloat64()
+			return 10 * math.Exp(level)
+		}
+	},
+	"growing": func(r *rand.Rand) func(time.Time, int) float64 {
+		growth := 0.02 * r.Float64()
+		return func(_ time.Time, i int) float64 {
+			return 5 * math.Exp(growth*float64(i)+0.2*r.NormFloat64())
+		}
+	},
+	"batches": func(r *rand.Rand) func(time.Time, int) float64 {
+		return func(time.Time, int) float64 {
+			if r.IntN(4) == 0 {
+				return 2 + 40*r.Float64()
+			}
+			return 2 + r.Float64()
+		}
+	},
+	"launch": func(r *rand.Rand) func(time.Time, int) float64 {
+		at, times := 31+r.IntN(28), 1.5+2*r.Float64()
+		return func(_ time.Time, i int) float64 {
+			if i >= at {
+				return 6 * times * math.Exp(0.2*r.NormFloat64())
+			}
+			return 6 * math.Exp(0.2*r.NormFloat64())
+		}
+	},
+}
+
+// monthly is a month of spending after one that is over, and where it runs dry under a limit; zero
+// for not at all.
+func monthly(kind string, seed uint64) (spent []quota.Spent, limit quota.Limit, dry time.Time) {
+	r := rand.New(rand.NewPCG(seed, 11))
+	perDay := monthKinds[kind](r)
+	from, begin := date(10, 1), date(11, 1)
+	var total int64
+	for i, day := 0, from; day.Before(date(12, 1)); i, day = i+1, day.AddDate(0, 0, 1) {
+		money := perDay(day, i) * 1e6
+		calls := 20 + r.IntN(60)
+		var today []quota.Spent
+		for range calls {
+			h := 8 + 12*r.Float64()
+			if r.IntN(5) == 0 {
+				h = 24 * r.Float64()
+			}
+			at := day.Add(time.Duration(h * float64(time.Hour)))
+			units := 1 + int64(money/float64(calls)*2*r.Float64())
+			today = append(today, quota.Spent{At: at, Units: units, Charges: 1,
+				Labels: quota.Labels{quota.LabelMethod: "messages.create"}})
+		}
+		slices.SortFunc(today, func(a, b quota.Spent) int { return a.At.Compare(b.At) })
+		spent = append(spent, today...)
+		if !day.Before(begin) {
+			for _, s := range today {
+				total += s.Units
+			}
+		}
+	}
+	limit = quota.Limit{Bucket: "money", Units: int64(float64(total) * (0.6 + 0.55*r.Float64())),
+		Window: quota.Window{Calendar: "month", Zone: time.UTC}}
+	var used int64
+	for _, s := range spent {
+		if !s.At.Before(begin) {
+			if used += s.Units; used > limit.Units {
+				return spent, limit, s.At
+			}
+		}
+	}
+	return spent, limit, time.Time{}
+}
+
+func date(month time.Month, day int) time.Time {
+	return time.Date(2026, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// askedIn are forecasts of a month, each third day at lunch.
+func askedIn(kind string, seed uint64) (all []asked) {
+	spent, limit, dry := monthly(kind, seed)
+	for _, day := range []int{4, 8, 12, 16, 20, 24} {
+		at := date(11, day).Add(13 * time.Hour)
+		if !dry.IsZero() && !at.Before(dry) {
+			break
+		}
+		limits := []quota.Limit{limit}
+		b := Bucket{Name: "money", At: at, Limits: limits}
+		for _, s := range spent {
+			if s.At.After(at.Add(-Memory(limits))) && s.At.Before(at) {
+				b.Spent = append(b.Spent, s)
+			}
+		}
+		all = append(all, asked{percent: day, said: Of(b), actual: dry})
+	}
+	return all
+}
+
+// The interval holds in eight of ten months of metered spending, of all kinds together. A kind by
+// itself may be off by more: nobody announces a launch.
+func TestMonths(t *testing.T) {
+	var all []asked
+	var lock sync.Mutex
+	t.Run("each", func(t *testing.T) {
+		for kind := range monthKinds {
+			t.Run(kind, func(t *testing.T) {
+				t.Parallel()
+				var of []asked
+				for seed := range uint64(*monthsPlayed) {
+					of = append(of, askedIn(kind, 100+seed)...)
+				}
+				off := 0.0
+				for _, a := range of {
+					off += a.off(a.said.DryAt) / (24 * 60) / float64(len(of))
+				}
+				t.Logf("%d forecasts, %.1f days off, the interval holds in %.0f %%", len(of), off,
+					100*coverage(of))
+				lock.Lock()
+				defer lock.Unlock()
+				all = append(all, of...)
+			})
+		}
+	})
+	if part := coverage(all); math.Abs(part-0.8) > 0.06 {
+		t.Errorf("it holds in %.1f %% of all months", 100*part)
+	}
+}
+
+var monthsPlayed = flag.Int("months-played", 4, "months of each kind, for TestMonths")
