@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net"
+	"strings"
 
 	"quotabudget/internal/job"
 	"quotabudget/internal/proxy"
@@ -25,13 +26,24 @@ func (a *app) ownProxy(g *gate) func(context.Context, job.Prepared) ([]string, f
 		served := make(chan error, 1)
 		go func() { served <- handler.Serve(serving, listener) }()
 		address := "http://" + listener.Addr().String()
-		return []string{job.EnvProxy + "=" + address}, func() {
+		return environmentFor(handler, address), func() {
 			cancel()
 			if err := <-served; err != nil {
 				handler.Log.Error("the proxy of the command has failed", "error", err)
 			}
 		}, nil
 	}
+}
+
+// environmentFor is the variables that lead to the proxy, those of the APIs' libraries among them.
+func environmentFor(p *proxy.Proxy, address string) []string {
+	env := []string{job.EnvProxy + "=" + address}
+	for _, up := range p.Upstreams {
+		for name, path := range up.Transport.Table.Environment {
+			env = append(env, name+"="+address+"/"+up.Name+strings.TrimSuffix(path, "/"))
+		}
+	}
+	return env
 }
 
 // proxyOf is the proxy with its upstreams.

@@ -134,6 +134,21 @@ upstreams: {youtube: {endpoint: "`+youtube+`"}}`, func(s *shell) {
 	})
 }
 
+// TestExecProxyOfLibraries: a program that knows only its API's library finds the proxy.
+func TestExecProxyOfLibraries(t *testing.T) {
+	t.Parallel()
+	env := []string{"GORACE=atexit_sleep_ms=0"}
+	github := process(t, env, "standin", "github", "--listen", "127.0.0.1:0", "--key", "gkey")
+	s := newShell(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"), `
+credentials: [{name: g1, upstream: github, api_key: {env: GK}}]
+upstreams: {github: {endpoint: "`+github+`"}}`)
+	s.env = append(s.env, "GK=gkey")
+	s.want(0, "", "exec", "--settle", "proxy", "--label", "job=repos", "--", "sh", "-c",
+		"request $GITHUB_API_URL/user/repos 2")
+	s.want(0, `{"key":"repos","units":2,"entries":2}`, "log", "--bucket", "core", "--by", "job",
+		"-o", "json")
+}
+
 // TestExecKilled: a wrapper that is killed leaves its command running, and its hold, which lapses
 // into a charge. A later run with its id takes the hold over before that.
 func TestExecKilled(t *testing.T) {

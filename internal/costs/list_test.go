@@ -226,6 +226,8 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 			"line 9: credential: write header or query, one of them"},
 		{"endpoint: https://api.example.test/base", "endpoint: ftp://x",
 			`endpoint: "ftp://x" is not`},
+		{"EXAMPLE_BASE_URL: /v1", "LD_PRELOAD: /v1", `"LD_PRELOAD" is not a variable with an address`},
+		{"EXAMPLE_BASE_URL: /v1", "EXAMPLE_BASE_URL: v1", `"v1" is not a path such as / or /v1`},
 		{`"POST /v1/t/{tenant}/chat"`, `"POST /v1/t/{tenant..}/chat"`, "write a verb and a path"},
 		{`"GET /v2/{rest...}"`, `"GET /v2/{rest...}/x"`, "write a verb and a path"},
 		{"GET /v1/posts", "GET /v1/list", "methods x.list and x.posts share the route GET /v1/list"},

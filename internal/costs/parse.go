@@ -51,6 +51,7 @@ func (r *reader) read(root *yaml.Node) *Table {
 	}
 	known["version"] = func(n *yaml.Node) { r.table.Version = r.date(n, "version") }
 	known["note"] = func(n *yaml.Node) { r.text(n, "note") } // for who reads the file
+	known["environment"] = func(n *yaml.Node) { r.each(n, "environment", r.variable) }
 	for _, key := range sections {
 		known[key] = later(key)
 	}
@@ -173,6 +174,28 @@ var (
 	headerForm   = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 	paramForm    = regexp.MustCompile(`^[$A-Za-z0-9_.-]+$`)
 )
+
+// variableForm is what a variable may be called that holds an address: not PATH, and not what a
+// loader obeys.
+var variableForm = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,60}_(URL|HOST|BASE|ENDPOINT)$`)
+
+var basePathForm = regexp.MustCompile(`^/([A-Za-z0-9_.~-]+(/[A-Za-z0-9_.~-]+)*)?$`)
+
+func (r *reader) variable(name string, key, n *yaml.Node) {
+	path := r.text(n, "environment")
+	switch {
+	case !variableForm.MatchString(name):
+		r.Add(key, "environment: %q is not a variable with an address, such as API_BASE_URL",
+			spell.Clip(name))
+	case path != "" && !basePathForm.MatchString(path):
+		r.Add(n, "environment: %q is not a path such as / or /v1", spell.Clip(path))
+	default:
+		if r.table.Environment == nil {
+			r.table.Environment = map[string]string{}
+		}
+		r.table.Environment[name] = path
+	}
+}
 
 func (r *reader) uploads(n *yaml.Node) {
 	prefixes := r.texts(n, "uploads")
