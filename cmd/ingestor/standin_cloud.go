@@ -27,8 +27,8 @@ type cloudFlags struct {
 const standinProject = "standin-project"
 
 func (f *cloudFlags) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&f.account, "service-account", "", "answer what Google's meter has counted, to the "+
-		"service account whose JSON key is `FILE`; made if there is none")
+	flags.StringVar(&f.account, "service-account", "", "answer what Google's meter has counted, "+
+		"to the service account whose JSON key is `FILE`; made if there is none")
 	flags.DurationVar(&f.lag, "meter-lag", 0,
 		"that meter shows what is so old or older: a `DURATION`")
 	flags.StringArrayVar(&f.used, "used", nil, "what others have used before, as `BUCKET=N@WHEN`: "+
@@ -96,7 +96,8 @@ func use(s *youtubetest.Server, spec string) error {
 	} else if ago, err := cli.ParseSpan(when); err == nil {
 		at = time.Now().Add(-ago)
 	} else if at, err = time.Parse(time.RFC3339, when); err != nil {
-		return cli.Usagef("--used %s: %s is neither a duration nor RFC 3339 nor yesterday", spec, when)
+		return cli.Usagef("--used %s: %s is neither a duration nor RFC 3339 nor yesterday", spec,
+			when)
 	}
 	s.Use(at, bucket, units)
 	return nil

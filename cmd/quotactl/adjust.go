@@ -41,10 +41,13 @@ func (a *app) adjust() *cobra.Command {
 log. Fewer units come off the newest entries of the upstream's day, as if they had never been
 charged; no entry is negative, so no window is ever counted short. The log keeps who did it and why.
 
-With --at, units are added at that time, or come off what was charged up to then on its day. No limit
-is asked: what was used was used.`,
-		Example: `  quotactl adjust --bucket default --units 40 --reason "a script outside of the gate"
-  quotactl adjust --bucket default --units -40 --reason "calls that were never billed" --at 2h
+With --at, units are added at that time, or come off what was charged up to then on its day. No
+limit is asked: what was used was used.
+
+A part of a bucket, such as output/claude-x, and a limit across all of its parts have a log each:
+correct both.`,
+		Example: `  quotactl adjust --bucket default --units 40 --reason "a script without the gate"
+  quotactl adjust --bucket default --units -40 --reason "calls never billed" --at 2h
   quotactl adjust --bucket default --units -40 --reason test --dry-run     would it be possible?
   quotactl log --by source`,
 		Args: cli.Args(),

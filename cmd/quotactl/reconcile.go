@@ -27,16 +27,17 @@ func (a *app) reconcile() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reconcile [--apply] [--days N] [--lag D]",
 		Short: "Compare the ledger with what Google has metered",
-		Long: `reconcile asks Google what it has metered of the credential's project, with a service account,
-and shows it beside the ledger, for each bucket and each of the upstream's days. It also says which of
-Google's limits differ from those of the configuration.
+		Long: `reconcile asks Google what it has metered of the credential's project, with a service
+account, and shows it beside the ledger, for each bucket and each of the upstream's days. It also
+says which of Google's limits differ from those of the configuration.
 
-Google's meter is some minutes late, so of today only what is older than --lag is compared. Until four
-times that after the end of a day, less on Google's side only means that it has not counted all yet.
+Google's meter is some minutes late, so of today only what is older than --lag is compared. Until
+four times that after the end of a day, less on Google's side only means that it has not counted all
+yet.
 
 With --apply, differences are corrected as quotactl adjust does: what Google has counted besides is
-added at the end of what was compared, and what it has not comes off the newest entries of a day that
-is settled. Doing so again changes nothing.
+added at the end of what was compared, and what it has not comes off the newest entries of a day
+that is settled. Doing so again changes nothing.
 
 It exits with 0 if there is nothing to correct, or all was corrected, else with 1.`,
 		Example: `  quotactl reconcile
@@ -86,8 +87,8 @@ func (a *app) reconciled(ctx context.Context, g *gate, r reconciling) error {
 		return err
 	}
 	r.out = reconciliation{Credential: g.Credential, Project: client.ProjectName(),
-		Service: client.Service, At: cli.Time(now), SharedWith: r.shares[1:], Rows: []reconciledRow{},
-		Limits: []limitRow{}}
+		Service: client.Service, At: cli.Time(now), SharedWith: r.shares[1:],
+		Rows: []reconciledRow{}, Limits: []limitRow{}}
 	if err := r.compare(ctx, now); err != nil {
 		return inCloudWords(client, err)
 	}
@@ -127,8 +128,8 @@ func (a *app) cloud(g *gate) (*cloudquota.Client, error) {
 	}
 	text, err := at.Key(cloudquota.MaxKey)
 	if err != nil {
-		return nil, broken(err, "write the JSON key of the account into that file, readable by the "+
-			"user that runs this program")
+		return nil, broken(err, "write the JSON key of the account into that file, readable by "+
+			"the user that runs this program")
 	}
 	account, err := cloudquota.ParseAccount(text)
 	if err != nil {
@@ -145,7 +146,8 @@ func (a *app) cloud(g *gate) (*cloudquota.Client, error) {
 	return client, nil
 }
 
-// serviceOf is the API by whose name its metrics begin; "" if none of its buckets has one of Google's.
+// serviceOf is the API by whose name its metrics begin; "" if none of its buckets has one of
+// Google's.
 func serviceOf(t *costs.Table) string {
 	for _, b := range t.Buckets() {
 		service, _, _ := strings.Cut(b.Metric, "/")
@@ -186,19 +188,20 @@ func projectOf(s config.ServiceAccount) string {
 
 // compare fills in the rows.
 func (r *reconciling) compare(ctx context.Context, now time.Time) error {
-	counted := make(map[reconcile.Day]map[string]int64)
+	counted := make(map[[2]int64]map[string]int64) // by the ends of what was asked about
 	for _, b := range r.prices().Buckets() {
 		if !strings.HasPrefix(b.Metric, r.client.Service+"/") {
 			continue
 		}
 		for _, day := range r.meter.Days(r.prices().Reset(b.Name), now, r.days, quota.Retention) {
-			used, known := counted[day]
+			ends := [2]int64{day.Begin.Unix(), day.Until.Unix()}
+			used, known := counted[ends]
 			if !known {
 				var err error
 				if used, err = r.client.Usage(ctx, day.Begin, day.Until); err != nil {
 					return err
 				}
-				counted[day] = used
+				counted[ends] = used
 			}
 			if err := r.row(ctx, b, day, used); err != nil {
 				return err

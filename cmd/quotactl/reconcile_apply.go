@@ -68,7 +68,7 @@ func inCloudWords(c *cloudquota.Client, err error) error {
 		code, hint = cli.ExitUnavailable, "nothing was compared; try again later"
 	case cloudquota.BadKey:
 		code = cli.ExitRefused
-		hint = fmt.Sprintf("the key of %s was deleted, or belongs to another account, or this host's "+
+		hint = fmt.Sprintf("the key of %s was deleted, or is another account's, or this host's "+
 			"clock is wrong: gcloud iam service-accounts keys create FILE --iam-account %s",
 			c.Account, c.Account)
 	case cloudquota.NotAllowed:
@@ -79,7 +79,8 @@ func inCloudWords(c *cloudquota.Client, err error) error {
 		code = cli.ExitRefused
 		hint = fmt.Sprintf("gcloud services enable %s --project %s", e.Host(), project)
 	case cloudquota.NoProject:
-		code, hint = cli.ExitConfig, "is project "+project+" right? quota.yaml names it with project:"
+		code = cli.ExitConfig
+		hint = "is project " + project + " right? quota.yaml names it with project:"
 	}
 	return cli.Hint(&cli.Coded{Code: code, Err: err}, "%s", hint)
 }

@@ -16,9 +16,9 @@ import (
 )
 
 // TestReconcileEveryHour plays three days over the end of summer time, one of 25 hours. Programs
-// spend through the gate, others beside it, some calls are never billed, and the meter is late. Each
-// hour the ledger is corrected. It never has less than the meter shows, and in the end it has what was
-// billed on each day.
+// spend through the gate, others beside it, some calls are never billed, and the meter is late.
+// Each hour the ledger is corrected. It never has less than the meter shows, and in the end it has
+// what was billed on each day.
 func TestReconcileEveryHour(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t, "")

@@ -65,8 +65,8 @@ func (r reconciliation) show(s cli.Screen, g *gate) error {
 		if row.Correction != 0 {
 			correction = fmt.Sprintf("%+d", row.Correction)
 		}
-		t.AppendRow([]any{s.On(time.Time(row.From)), s.On(time.Time(row.To)), row.Bucket, row.Ours, google, correction,
-			row.inWords()})
+		t.AppendRow([]any{s.On(time.Time(row.From)), s.On(time.Time(row.To)), row.Bucket, row.Ours,
+			google, correction, row.inWords()})
 	}
 	err := s.Draw(t, cli.Shorten("from"), cli.Shorten("to"), cli.Drop("to"), cli.Cut("bucket", 8))
 	for _, line := range r.notes(g) {

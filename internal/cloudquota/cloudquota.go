@@ -1,5 +1,5 @@
-// Package cloudquota reads what Google itself says about the quota of a project: the usage that Cloud
-// Monitoring has counted, and the limits that Service Usage knows.
+// Package cloudquota reads what Google itself says about the quota of a project: the usage that
+// Cloud Monitoring has counted, and the limits that Service Usage knows.
 //
 // These are two calls of two APIs. Their generated clients would make the program that uses this
 // package half as large again, with gRPC and OpenTelemetry; the tests hold it against them.

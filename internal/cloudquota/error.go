@@ -93,7 +93,8 @@ func refusal(api string, status int, body []byte) error {
 	switch {
 	case status >= 500 || status == http.StatusTooManyRequests:
 		e.Kind = Away
-	case slices.Contains(reasons, "SERVICE_DISABLED") || slices.Contains(reasons, "accessNotConfigured"):
+	case slices.Contains(reasons, "SERVICE_DISABLED"),
+		slices.Contains(reasons, "accessNotConfigured"):
 		e.Kind = Disabled
 	case status == http.StatusUnauthorized:
 		e.Kind = BadKey

@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/yamlfile"
 )
 
-// ServiceAccount reads what Google itself has counted of a credential's quota. Like a Secret, it says
-// where the key is, and does not hold it.
+// ServiceAccount reads what Google itself has counted of a credential's quota. Like a Secret, it
+// says where the key is, and does not hold it.
 type ServiceAccount struct {
 	File     string // path of the JSON key; "" for no account
 	Endpoint string // URL that ends in a slash, of a stand-in; "" for Google

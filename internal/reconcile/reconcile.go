@@ -1,5 +1,5 @@
-// Package reconcile compares what a ledger has counted with what the upstream has, and computes what
-// is to be corrected. It does no I/O.
+// Package reconcile compares what a ledger has counted with what the upstream has, and computes
+// what is to be corrected. It does no I/O.
 package reconcile
 
 import (
@@ -8,13 +8,13 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Day is a part of the log that is compared: a day of the upstream, or as much of it as the upstream
-// can have counted by now.
+// Day is a part of the log that is compared: a day of the upstream, or as much of it as the
+// upstream can have counted by now.
 type Day struct {
 	Begin, End time.Time // 23, 24 or 25 hours
 	Until      time.Time // up to which both are compared: the end of a day that is over
-	// Settled is set when the upstream has surely counted all of it. Only then does less than we have
-	// counted mean that we have counted too much.
+	// Settled is set when the upstream has surely counted all of it. Only then does less than we
+	// have counted mean that we have counted too much.
 	Settled bool
 }
 
@@ -26,8 +26,8 @@ type Meter struct {
 // settledAfter is how many lags after the end of a day all of it has surely been counted.
 const settledAfter = 4
 
-// Days are the last n days of the upstream, oldest first, without those of which the ledger may have
-// forgotten a part: it keeps entries for so long.
+// Days are the last n days of the upstream, oldest first, without those of which the ledger may
+// have forgotten a part: it keeps entries for so long.
 func (m Meter) Days(reset quota.Window, now time.Time, n int, kept time.Duration) []Day {
 	var days []Day
 	at := now
@@ -50,8 +50,8 @@ func (m Meter) Days(reset quota.Window, now time.Time, n int, kept time.Duration
 	return days
 }
 
-// Span is the part of the log, as quota.Adjust and Ledger.Between take it: after the first moment and
-// up to the second.
+// Span is the part of the log, as quota.Adjust and Ledger.Between take it: after the first moment
+// and up to the second.
 func (d Day) Span() (after, until time.Time) {
 	return d.Begin.Add(-time.Microsecond), d.Until.Add(-time.Microsecond)
 }
@@ -62,20 +62,21 @@ type Verdict string
 const (
 	// Agrees: both have counted the same.
 	Agrees Verdict = "agrees"
-	// More: the upstream has counted more. Somebody spends from its quota without asking the ledger.
+	// More: the upstream has counted more. Somebody spends from its quota without asking the
+	// ledger.
 	More Verdict = "more"
 	// Less: the upstream has counted less, and will count no more.
 	Less Verdict = "less"
 	// Waiting: the upstream has counted less so far.
 	Waiting Verdict = "waiting"
-	// Unknown: the upstream says nothing about a day on which we have counted units. It may have lost
-	// what it knew.
+	// Unknown: the upstream says nothing about a day on which we have counted units. It may have
+	// lost what it knew.
 	Unknown Verdict = "unknown"
 )
 
-// Judge compares what we have counted on the day with what the upstream has; known is false where it
-// says nothing. It returns the units to add to the ledger, or, negative, to take off: none unless the
-// verdict is More or Less.
+// Judge compares what we have counted on the day with what the upstream has; known is false where
+// it says nothing. It returns the units to add to the ledger, or, negative, to take off: none
+// unless the verdict is More or Less.
 func (d Day) Judge(ours, theirs int64, known bool) (v Verdict, correction int64) {
 	switch {
 	case !known && ours > 0 && d.Settled:

@@ -20,8 +20,8 @@ func (l *Ledger) Adjust(ctx context.Context, a quota.Adjust) (quota.Decision, er
 	answer, labels := answerTo(a.Credential, a.Key), labelsKey(a.Credential)
 	keys := append([]string{labels, cmp.Or(answer, labels)}, bucketKeys(a.Credential, a.Bucket)...)
 	keys = append(keys, sumsKey(a.Credential, a.Bucket), takingsKey(a.Credential, a.Bucket))
-	list, err := l.run(ctx, "adjust", keys, adjustNumbers(a), a.ID, label.code, label.line, label.run,
-		a.Fingerprint()).Slice()
+	list, err := l.run(ctx, "adjust", keys, adjustNumbers(a), a.ID, label.code, label.line,
+		label.run, a.Fingerprint()).Slice()
 	if err != nil {
 		return quota.Decision{}, explain(err)
 	}

@@ -14,8 +14,8 @@ func adjustOf(credential string, units int64) quota.Adjust {
 		Limits: hundred}
 }
 
-// A correction keeps the sums as they are kept, whether its entries are in them already or not: they
-// are not added up again.
+// A correction keeps the sums as they are kept, whether its entries are in them already or not:
+// they are not added up again.
 func TestAdjustKeepsTheSums(t *testing.T) {
 	s, l := clocked(t)
 	l.readNewest = 2

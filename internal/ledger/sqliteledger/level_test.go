@@ -144,3 +144,39 @@ func TestBeforeTheAnchoredWindow(t *testing.T) {
 		t.Errorf("got\n%s, want\n%s", answers[0], answers[1])
 	}
 }
+
+// A level that was kept is not used after a correction that leaves the running totals as they were.
+func TestCorrectionsForgetLevels(t *testing.T) {
+	l, now := clocked(t)
+	limits, begin := restoring(t, 1000, "restoring 1/1m"), *now
+	charge := func(units int64) {
+		t.Helper()
+		if d, err := l.Charge(t.Context(), aCharge(units, limits)); err != nil || !d.Allowed {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	adjust := func(units int64, after time.Duration) {
+		t.Helper()
+		_, err := l.Adjust(t.Context(), quota.Adjust{Credential: "key1", ID: quota.NewID(time.Now()),
+			Bucket: "default", Units: units, Until: begin.Add(after), Limits: limits})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	charge(5)
+	*now = begin.Add(10 * time.Minute)
+	for range farEntries + recentEntries + 8 {
+		charge(1)
+	}
+	if number(t, l, "SELECT count(*) FROM levels") != 1 {
+		t.Fatal("no level was kept")
+	}
+	adjust(-5, time.Minute)  // had come back before the others were charged
+	adjust(5, 9*time.Minute) // has not
+	u, err := l.Usage(t.Context(), "key1", limits)
+	want := int64(farEntries + recentEntries + 8 + 4)
+	if used := u.Buckets[0].Limits[0].Used; err != nil || used != want {
+		t.Errorf("%d used, %v; want %d", used, err, want)
+	}
+	sound(t, l, "key1")
+}

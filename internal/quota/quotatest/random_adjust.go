@@ -21,8 +21,9 @@ func (s *story) adjust() {
 	}
 	a := quota.Adjust{
 		Credential: s.credential, ID: s.id(), Key: s.key(), Bucket: s.bucket(),
-		Units: rapid.Int64Range(-30, 12).Draw(s.t, "by"),
-		After: ago("after", hours(30)).Add(-time.Minute), Labels: quota.Labels{"by": "me", "run": "r"},
+		Units:  rapid.Int64Range(-30, 12).Draw(s.t, "by"),
+		After:  ago("after", hours(30)).Add(-time.Minute),
+		Labels: quota.Labels{"by": "me", "run": "r"},
 		DryRun: rapid.IntRange(0, 5).Draw(s.t, "dry run") == 5,
 	}
 	if rapid.Bool().Draw(s.t, "until") {
@@ -56,5 +57,6 @@ func (s *pair) compareTakings(b string, since time.Time) {
 	q := quota.Query{Credential: s.credential, Bucket: b, Since: since}
 	want, _ := s.model.Takings(context.Background(), q)
 	got, err := s.ledger.Takings(context.Background(), q)
-	s.same("takings of "+b, append([]quota.Taking{}, got...), append([]quota.Taking{}, want...), err)
+	some := []quota.Taking{}
+	s.same("takings of "+b, append(some, got...), append(some, want...), err)
 }

@@ -25,9 +25,9 @@ type Cloud struct {
 	Fault string
 }
 
-// CloudFaults are the words for Cloud.Fault: the account lacks the role for usage, or for limits; the
-// project has not enabled one of the APIs; a server fails; nothing is known; the account's key was
-// deleted.
+// CloudFaults are the words for Cloud.Fault: the account lacks the role for usage, or for limits;
+// the project has not enabled one of the APIs; a server fails; nothing is known; the account's key
+// was deleted.
 func CloudFaults() []string {
 	return []string{"no-usage-role", "no-limits-role", "usage-disabled", "limits-disabled", "503",
 		"empty", "key-deleted"}
@@ -115,7 +115,8 @@ func (s *Server) cloudRefuses(r *http.Request, project, what string) *apiError {
 	fault := s.cloudFault()
 	switch {
 	case r.Method != http.MethodGet:
-		return newError(http.StatusMethodNotAllowed, "global", "httpMethodNotAllowed", "Method not allowed")
+		return newError(http.StatusMethodNotAllowed, "global", "httpMethodNotAllowed",
+			"Method not allowed")
 	case fault == "503":
 		return newError(http.StatusServiceUnavailable, "global", "backendError",
 			"The service is currently unavailable.")
@@ -244,8 +245,8 @@ func (s *Server) usage(start, end time.Time) (list []series) {
 	return list
 }
 
-// quotaMetrics answers consumerQuotaMetrics.list: the daily limits as they are, and the limit a minute
-// where there is one.
+// quotaMetrics answers consumerQuotaMetrics.list: the daily limits as they are, and the limit a
+// minute where there is one.
 func (s *Server) quotaMetrics() any {
 	defer s.locked()()
 	limit := func(unit string, units int64) map[string]any {

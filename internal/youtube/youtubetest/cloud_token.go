@@ -32,8 +32,8 @@ type accountKey struct {
 	TokenURI string `json:"token_uri"`
 }
 
-// NewAccountKey makes a service account of a project, and the file with its key. tokens is where the
-// stand-in gives tokens.
+// NewAccountKey makes a service account of a project, and the file with its key. tokens is where
+// the stand-in gives tokens.
 func NewAccountKey(project, tokens string) (*ServiceAccount, []byte, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -87,7 +87,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		wrong = "Invalid JWT Signature."
 	}
 	if wrong != "" {
-		body, _ := json.Marshal(map[string]string{"error": "invalid_grant", "error_description": wrong})
+		body, _ := json.Marshal(map[string]string{"error": "invalid_grant",
+			"error_description": wrong})
 		writeBody(w, http.StatusBadRequest, body)
 		return
 	}
@@ -139,14 +140,15 @@ func (s *Server) checkGrant(r *http.Request) (scope, wrong string) {
 	if rsa.VerifyPKCS1v15(s.Cloud.Accounts[i].Key, crypto.SHA256, sum[:], signature) != nil {
 		return "", "Invalid JWT Signature."
 	}
-	// The clock is the real one, as the client's is: put forward, the stand-in would refuse everyone.
+	// The clock is the real one, as the client's is: put forward, the stand-in would refuse
+	// everyone.
 	now := time.Now().Unix()
 	switch {
 	case !strings.HasSuffix(c.Audience, "/token"):
 		return "", "Invalid JWT: Failed audience check."
 	case c.Expires <= now, c.Issued > now+300, c.Expires > c.Issued+3700:
-		return "", "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable " +
-			"timeframe. Check your iat and exp values in the JWT claim."
+		return "", "Invalid JWT: Token must be a short-lived token (60 minutes) and in a " +
+			"reasonable timeframe. Check your iat and exp values in the JWT claim."
 	}
 	return c.Scope, ""
 }
@@ -160,12 +162,13 @@ func decodePart(text string, into any) bool {
 func (s *Server) mayRead(r *http.Request, what string) bool {
 	const auth = "https://www.googleapis.com/auth/"
 	enough := map[string][]string{
-		"usage":  {auth + "monitoring.read", auth + "monitoring", auth + "cloud-platform"},
-		"limits": {auth + "cloud-platform.read-only", auth + "cloud-platform", auth + "service.management"},
+		"usage": {auth + "monitoring.read", auth + "monitoring", auth + "cloud-platform"},
+		"limits": {auth + "cloud-platform.read-only", auth + "cloud-platform",
+			auth + "service.management"},
 	}[what]
 	now := s.now()
 	defer s.locked()()
 	t, known := s.meter.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
-	return known && now.Before(t.expires) &&
-		slices.ContainsFunc(t.scopes, func(scope string) bool { return slices.Contains(enough, scope) })
+	may := func(scope string) bool { return slices.Contains(enough, scope) }
+	return known && now.Before(t.expires) && slices.ContainsFunc(t.scopes, may)
 }
