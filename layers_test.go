@@ -84,6 +84,7 @@ doctor: config costs ledger ledger/redisledger quota report sqlite
 slice: quota sqlite
 cli: slice config costs ledger quota report spell sqlite version youtube/fault
 cli/clitest:
+top: cli quota report
 deploy:
 cmd/quotactl: *
 cmd/ingestor: *
@@ -116,6 +117,7 @@ var owners = []struct {
 	{"github.com/vektah/gqlparser", "costs/graphql", true},
 	{"github.com/guptarohit/asciigraph", "picture", true},
 	{"github.com/danielgtaylor/huma", "serve", false},
+	{"charm.land/bubbletea", "cmd/quotactl", true},
 	{"github.com/spf13/cobra", "cli cmd/quotactl cmd/ingestor", true},
 }
 

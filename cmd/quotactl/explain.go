@@ -42,23 +42,7 @@ never will.`,
 				return cli.Usagef("--units %d: must be at least 1", call.Units)
 			}
 			return a.with(c.Context(), func(g *gate) error {
-				if err := g.bucket(call.Bucket); err != nil {
-					return err
-				}
-				call.DryRun = true
-				d, err := g.Charge(c.Context(), call)
-				if err != nil && !d.Never {
-					return err
-				}
-				who, failed := g.taken(c.Context(), call.Bucket, d)
-				if failed != nil {
-					return failed
-				}
-				of := g.asked(call.Manual, d)
-				if d.Limit != quota.Suspended {
-					of.hint = "" // it would name this command
-				}
-				return a.explained(d, err, who, of)
+				return a.explainCall(c.Context(), g, call)
 			})
 		},
 	}
@@ -67,6 +51,27 @@ never will.`,
 	c.Flags().Int64Var(&call.Units, "units", 1, "`N` units to take")
 	bindManual(c.Flags(), &call.Manual)
 	return c
+}
+
+// explainCall prints what would become of a call.
+func (a *app) explainCall(ctx context.Context, g *gate, call quota.Call) error {
+	if err := g.bucket(call.Bucket); err != nil {
+		return err
+	}
+	call.DryRun = true
+	d, err := g.Charge(ctx, call)
+	if err != nil && !d.Never {
+		return err
+	}
+	who, failed := g.taken(ctx, call.Bucket, d)
+	if failed != nil {
+		return failed
+	}
+	of := g.asked(call.Manual, d)
+	if d.Limit != quota.Suspended {
+		of.hint = "" // it would name this command
+	}
+	return a.explained(d, err, who, of)
 }
 
 // taken is who has taken the units of a limit.

@@ -125,8 +125,12 @@ func fine(f report.Forecast) bool { return f.Verdict == forecast.Lasts && !f.Sho
 // outlook writes what status says of the forecast: a sentence for each bucket that is short, and
 // one for all others. Status has said already what is suspended.
 func (a *app) outlook(ctx context.Context) error {
-	s := a.Screen()
 	results, err := a.forecasts(ctx, "")
+	return a.sayOutlook(results, err)
+}
+
+func (a *app) sayOutlook(results []report.Forecast, err error) error {
+	s := a.Screen()
 	if err != nil { // the table is printed all the same
 		return s.Say("no forecast: %v\n", err)
 	}

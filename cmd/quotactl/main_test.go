@@ -34,7 +34,7 @@ func TestScriptsOnRedis(t *testing.T) {
 	var database atomic.Int64
 	var files []string
 	for _, name := range []string{"spend", "dryrun", "explain", "denied", "reserve", "log",
-		"status", "suspend", "observe", "observe_limit", "input", "credentials", "forecast",
+		"status", "suspend", "observe", "observe_limit", "top", "input", "credentials", "forecast",
 		"ledger_check", "exec", "exec_once", "adjust"} {
 		files = append(files, filepath.Join("testdata", name+".txt"))
 	}

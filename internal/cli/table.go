@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -265,6 +266,11 @@ func (l *layout) line(row []measured, widths []int, colored bool) string {
 	}
 	return out.String() + "\n"
 }
+
+var coloring = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// Width is how many cells a line of this package takes on a terminal.
+func Width(line string) int { return width(coloring.ReplaceAllString(line, "")) }
 
 // width is how many cells a text takes on a terminal that joins emoji, or on one that does not,
 // whichever is more.

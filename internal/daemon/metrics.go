@@ -130,9 +130,7 @@ func (m *Metrics) inForce(c *Config, now time.Time) {
 		m.denials.WithLabelValues(name, quota.Suspended)
 		for _, l := range slices.Concat(p.Budget.Limits, p.Budget.Paces) {
 			m.denials.WithLabelValues(name, l.Name())
-			if p.Budget.Observe || l.Observe {
-				m.observed.WithLabelValues(name, l.Name())
-			}
+			m.observed.WithLabelValues(name, l.Name())
 		}
 	}
 	m.interval.Reset() // a region may be gone

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"quotabudget/internal/quota"
 )
 
 // Metrics is what a proxy counts, in a registry of its own. NewMetrics makes it.
@@ -32,7 +34,7 @@ func NewMetrics() *Metrics {
 	}
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Metrics{
+	m := &Metrics{
 		Registry: registry,
 		requests: counters("proxy_requests_total",
 			"Requests by priced method and by what became of them.", "method", "outcome"),
@@ -51,6 +53,8 @@ func NewMetrics() *Metrics {
 			Help:    "How long the upstream took to begin its answer, the charge included.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"method"}),
 	}
+	m.observed.WithLabelValues(quota.Suspended) // the limits are not known here
+	return m
 }
 
 // Missed counts an answer that does not say what the call took.

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/top"
+)
+
+const (
+	topEvery     = time.Second // where --interval does not say otherwise
+	topEveryMost = 24 * time.Hour
+)
+
+func (a *app) top() *cobra.Command {
+	var every time.Duration
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Watch buckets, the latest charges, jobs and regions, live",
+		Long: `top shows every bucket with its limits, bars and resets, the latest charges, and when
+each job and region last spent anything, as it happens. Keys select a bucket and explain, suspend or
+resume it, filter, sort and pause; ? lists them. What changes anything is asked first.
+
+While the ledger cannot be reached, it shows what was there last and waits. Where standard output is
+no terminal, it prints one picture as text; with --interval, one after the other.`,
+		Example: `  quotactl top
+  quotactl top --credential key1 --interval 5s
+  quotactl top > picture.txt
+  quotactl top --interval 1m >> pictures.log`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			repeat := c.Flags().Changed("interval")
+			switch {
+			case a.Output != "table":
+				return cli.Hint(cli.Usagef("top is for people"), "quotactl status -o %s and "+
+					"quotactl log -o jsonl are for programs", a.Output)
+			case every < 100*time.Millisecond || every > topEveryMost:
+				return cli.Usagef("--interval %s: must be from 100ms to 24h", every)
+			}
+			return a.withLedger(c.Context(), func(src report.Source) error {
+				r := &topReader{Source: src}
+				first, err := r.read(c.Context(), time.Now())
+				if err != nil {
+					return err
+				}
+				state := top.State{Every: every}.Got(first, nil, time.Now())
+				if cli.IsTerminal(a.Stdout) && a.Getenv("TERM") != "dumb" {
+					return a.topLive(c.Context(), r, state)
+				}
+				return a.topPlain(c.Context(), r, state, repeat)
+			})
+		},
+	}
+	c.Flags().DurationVar(&every, "interval", topEvery, "`TIME` between two readings of the ledger")
+	return c
+}
+
+// topPlain prints pictures as text, until it is interrupted or nobody reads any more.
+func (a *app) topPlain(ctx context.Context, r *topReader, state top.State, repeat bool) error {
+	away := new(outage)
+	for {
+		screen := a.Screen()
+		state = state.Foretold(r.outlook(ctx))
+		if away.since.IsZero() {
+			if _, err := fmt.Fprintln(a.Stdout, state.View(screen, 0, time.Now())); err != nil {
+				return err
+			}
+		}
+		if !repeat {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(state.Every):
+		}
+		pic, err := r.read(ctx, time.Now())
+		if ctx.Err() != nil || a.Unread() {
+			return nil
+		}
+		if failed := a.bridge(away, err); failed != nil {
+			return failed
+		}
+		state = state.Got(pic, err, time.Now())
+		if err == nil {
+			fmt.Fprintln(a.Stdout)
+		}
+	}
+}
+
+// topReader reads pictures.
+type topReader struct {
+	report.Source
+
+	last       top.Picture
+	marks      string
+	buckets    map[string][]string // by credential
+	listedAt   time.Time
+	sums       []top.Seen
+	foretold   []string
+	foretoldAt time.Time
+	keepFor    time.Duration // what was foretold
+}
+
+// Even where nothing has changed, windows slide: the ledger is read every few seconds. Buckets are
+// listed, and a day is added up, less often.
+const (
+	topReadEvery = 5 * time.Second
+	topListEvery = 15 * time.Second
+	topCharges   = 60
+)
+
+// read is a picture at a time. It is not for several goroutines.
+func (r *topReader) read(ctx context.Context, now time.Time) (top.Picture, error) {
+	marks, err := r.mark(ctx, now)
+	if err != nil {
+		return top.Picture{}, err
+	}
+	if marks == r.marks && now.Sub(r.last.At) < topReadEvery {
+		return r.last, nil
+	}
+	pic := top.Picture{At: now}
+	if pic.Status, err = r.Status(ctx); err != nil {
+		return pic, err
+	}
+	for _, c := range r.Config.Credentials {
+		for _, b := range r.buckets[c.Name] {
+			q := quota.Query{Credential: c.Name, Bucket: b, Limit: topCharges}
+			entries, err := r.Ledger.Entries(ctx, q)
+			if err != nil {
+				return pic, err
+			}
+			for _, e := range entries {
+				unit := report.UnitOf(r.Config.Table(c), b)
+				pic.Charges = append(pic.Charges, top.Charge{Credential: c.Name, Entry: e,
+					Amount: unit.Text(e.Units)})
+			}
+		}
+	}
+	pic.Charges = top.Latest(pic.Charges, topCharges)
+	pic.Seen = top.Lately(r.sums, pic.Charges)
+	r.last, r.marks = pic, marks
+	return pic, nil
+}
+
+// mark is the marks of all credentials; what is looked at less often is read on the way.
+func (r *topReader) mark(ctx context.Context, now time.Time) (marks string, err error) {
+	listed := now.Sub(r.listedAt) < topListEvery
+	if !listed {
+		r.buckets, r.sums = make(map[string][]string), nil
+	}
+	for _, c := range r.Config.Credentials {
+		if !listed {
+			if err := r.list(ctx, c); err != nil {
+				return "", err
+			}
+		}
+		mark, err := r.Ledger.Mark(ctx, c.Name, r.buckets[c.Name])
+		if err != nil {
+			return "", err
+		}
+		marks += mark + "\x00"
+	}
+	if !listed {
+		r.listedAt = now
+	}
+	return marks, nil
+}
+
+// list finds the buckets of a credential, and who spent of them within a day.
+func (r *topReader) list(ctx context.Context, c config.Credential) (err error) {
+	r.listedAt = time.Time{} // until all of it is read
+	g := &gate{c.Budget(r.Ledger, r.Config.Table(c), nil), r.Config, c}
+	if r.buckets[c.Name], err = g.chosen(ctx, ""); err != nil {
+		return err
+	}
+	at, err := r.Ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range r.buckets[c.Name] {
+		sums, err := quota.SumsAfter(ctx, r.Ledger, quota.SumQuery{Credential: c.Name,
+			Bucket: b, Since: at.Add(-24 * time.Hour)})
+		if err != nil {
+			return err
+		}
+		r.sums = top.AddUp(r.sums, sums)
+	}
+	return nil
+}
+
+// outlook is the forecasts in words, at most once a minute, and less often where they take long.
+func (r *topReader) outlook(ctx context.Context) []string {
+	if began := time.Now(); began.Sub(r.foretoldAt) >= r.keepFor {
+		var out bytes.Buffer
+		a := &app{cli.Common{Stdout: &out, Getenv: func(string) string { return "" }, UTC: true}}
+		results, err := r.Forecasts(ctx, "")
+		a.sayOutlook(results, err) // to memory
+		r.foretold = strings.Split(strings.TrimSpace(out.String()), "\n")
+		r.foretoldAt, r.keepFor = began, max(time.Minute, 50*time.Since(began))
+	}
+	return r.foretold
+}
+
+// do does what a key asked for, and says what came of it.
+func (r *topReader) do(ctx context.Context, w top.Wish) []string {
+	cred, err := r.Config.Credential(w.Credential)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	g := &gate{cred.Budget(r.Ledger, r.Config.Table(cred), nil), r.Config, cred}
+	var out bytes.Buffer
+	a := &app{cli.Common{Stdout: &out, Stderr: io.Discard, Output: "table", UTC: true,
+		Getenv: func(string) string { return "" }}}
+	switch w.Do {
+	case top.Suspend:
+		var until time.Time
+		if until, err = g.close(ctx, w.Bucket, ""); err == nil {
+			return []string{w.Bucket + " is suspended until " + a.Screen().Moment(until)}
+		}
+	case top.Resume:
+		if err = g.Resume(ctx, w.Bucket); err == nil {
+			return []string{w.Bucket + " is not suspended any more"}
+		}
+	case top.Explain:
+		err = a.explainCall(ctx, g, quota.Call{Bucket: w.Bucket, Units: 1})
+		if out.Len() > 0 {
+			return append(strings.Split(strings.TrimSpace(out.String()), "\n"), "")
+		}
+	}
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+// Package top is what the live view of quotactl top shows, and what its keys do. It does no I/O: it
+// is given what was read of the ledger, and says what is wanted of it.
+package top
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// Picture is one reading of the ledger.
+type Picture struct {
+	At      time.Time // of the reading, by this machine's clock
+	Status  report.Status
+	Charges []Charge // the latest, newest first
+	Seen    []Seen   // who spent lately, the latest first
+}
+
+// Charge is one of the latest entries.
+type Charge struct {
+	Credential string
+	quota.Entry
+	Amount string // its units in words
+}
+
+// Seen is when a job or a region last spent anything.
+type Seen struct {
+	Label, Value string
+	At           time.Time
+	Units        int64 // within the last 24 hours
+}
+
+// Row is a limit of a bucket, as it can be selected.
+type Row struct {
+	Credential report.CredentialStatus
+	Bucket     report.BucketStatus
+	Limit      report.LimitStatus
+}
+
+// part is how much of the limit is taken.
+func (r Row) part() float64 {
+	if r.Limit.Units == 0 {
+		return 1
+	}
+	return float64(r.Limit.Used+r.Bucket.Held) / float64(r.Limit.Units)
+}
+
+// ends is when the window ends, or units come free.
+func (r Row) ends() time.Time {
+	if end := time.Time(r.Limit.ResetAt); !end.IsZero() {
+		return end
+	}
+	return time.Time(r.Limit.NextFreeAt)
+}
+
+// Order is how rows are sorted.
+type Order string
+
+// The orders, in the order in which a key goes through them.
+const (
+	Configured Order = "as configured"
+	Fullest    Order = "fullest first"
+	Soonest    Order = "next reset first"
+)
+
+var orders = []Order{Configured, Fullest, Soonest}
+
+// rows are the limits to be shown.
+func (s State) rows() (rows []Row) {
+	for _, c := range s.pic.Status.Credentials {
+		for _, b := range c.Buckets {
+			if s.bucket != "" && b.Bucket != s.bucket {
+				continue
+			}
+			for _, l := range b.Limits {
+				rows = append(rows, Row{c, b, l})
+			}
+		}
+	}
+	switch s.order {
+	case Fullest:
+		slices.SortStableFunc(rows, func(a, b Row) int {
+			return -compare(a.part(), b.part())
+		})
+	case Soonest:
+		never := time.Unix(1<<40, 0)
+		at := func(r Row) time.Time {
+			if end := r.ends(); !end.IsZero() {
+				return end
+			}
+			return never
+		}
+		slices.SortStableFunc(rows, func(a, b Row) int { return at(a).Compare(at(b)) })
+	}
+	return rows
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// buckets are the names there are to choose from.
+func (s State) buckets() (names []string) {
+	for _, c := range s.pic.Status.Credentials {
+		for _, b := range c.Buckets {
+			if !slices.Contains(names, b.Bucket) {
+				names = append(names, b.Bucket)
+			}
+		}
+	}
+	return names
+}
+
+// shows reports whether a charge passes the filters: a bucket, and a label NAME=VALUE, or a text
+// that is part of any of its values.
+func (s State) shows(c Charge) bool {
+	if s.bucket != "" && c.Bucket != s.bucket {
+		return false
+	}
+	name, value, exact := strings.Cut(s.label, "=")
+	if exact {
+		return c.Labels[name] == value
+	}
+	for _, v := range c.Labels {
+		if strings.Contains(v, s.label) {
+			return true
+		}
+	}
+	return s.label == ""
+}
+
+// Latest is the latest charges of all, newest first.
+func Latest(charges []Charge, most int) []Charge {
+	slices.SortStableFunc(charges, func(a, b Charge) int { return b.At.Compare(a.At) })
+	return charges[:min(len(charges), most)]
+}
+
+// AddUp adds who spent what by sums of a day; the time is that of the latest grain.
+func AddUp(seen []Seen, sums []quota.Sum) []Seen {
+	for _, sum := range sums {
+		for _, label := range []string{quota.LabelJob, quota.LabelRegion} {
+			if value := sum.Labels[label]; value != "" {
+				seen = add(seen, Seen{label, value, sum.At, sum.Units})
+			}
+		}
+	}
+	return seen
+}
+
+func add(seen []Seen, one Seen) []Seen {
+	i := slices.IndexFunc(seen, func(s Seen) bool {
+		return s.Label == one.Label && s.Value == one.Value
+	})
+	if i < 0 {
+		return append(seen, one)
+	}
+	s := &seen[i]
+	s.Units += one.Units
+	if one.At.After(s.At) {
+		s.At = one.At
+	}
+	return seen
+}
+
+// Lately puts the times of the latest charges in place of those of their grains, the latest first.
+func Lately(seen []Seen, charges []Charge) []Seen {
+	seen = slices.Clone(seen)
+	for _, c := range charges {
+		for _, label := range []string{quota.LabelJob, quota.LabelRegion} {
+			if value := c.Labels[label]; value != "" {
+				seen = add(seen, Seen{label, value, c.At, 0})
+			}
+		}
+	}
+	slices.SortStableFunc(seen, func(a, b Seen) int { return b.At.Compare(a.At) })
+	return seen
+}
