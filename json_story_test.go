@@ -77,6 +77,7 @@ quotactl costs test list.yaml --request request.http --response refused.http
 ingestor once --region US,GB
 ingestor once --region US
 ingestor report freshness
+ingestor jobs
 ingestor chart
 ingestor chart US
 ingestor search robot

@@ -73,7 +73,7 @@ metrics: catalog ingest quota version youtube/fault
 daemon: catalog forecast ingest job meter metrics quota regions schedule share youtube/fault
 plan: quota schedule share sim
 prove: limit quota
-report: catalog config costs forecast plan quota share sim spell
+report: catalog config costs forecast job plan quota share sim spell
 serve/outage: quota
 serve/pages: catalog forecast limit/guard plan quota regions report schedule serve/outage
 serve: catalog config limit limit/caller limit/guard quota regions report serve/outage serve/pages textfile version

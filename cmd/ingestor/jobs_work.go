@@ -48,7 +48,7 @@ func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 	}
 	table := s.cfg.Table(cred)
 	claims, _ := s.ledger.(quota.Claims)
-	return &daemon.Command{
+	c := &daemon.Command{
 		Job: job.Job{
 			Budget: j.Budget(cred.Budget(s.ledger, table, s.log)),
 			Claims: claims, Call: quota.Call{Method: j.Cost.Method},
@@ -56,7 +56,11 @@ func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 		},
 		Day: table.Reset(j.Cost.Costs[0].Bucket), Jitter: j.Jitter, CatchUp: j.CatchUp, Queue: j.Queue,
 		Retry: j.Retry, Learn: j.Cost.Learned, Output: s.log,
-	}, nil
+	}
+	if c.Job.Settle == job.SettleProxy {
+		c.Job.Prepare = s.jobProxy(cred)
+	}
+	return c, nil
 }
 
 func (s *deps) jobCommand(j config.OwnJob) (job.Command, error) {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"quotabudget/internal/cli"
@@ -12,17 +14,23 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/share"
-	"quotabudget/internal/sim"
 	"quotabudget/internal/sqlite"
 )
 
 // scenario is the plan that the configuration and the flags mean.
 func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (plan.Plan, error) {
-	cred, err := a.swept(cfg)
+	cfg, cred, err := a.planned(cfg)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	lanes, err := a.planLanes(ctx, cfg, f.pages)
+	src := report.Source{Config: cfg}
+	if f.from == "" && !absentFile(cfg.Ledger) {
+		if src.Ledger, err = cli.OpenLedger(ctx, cfg.Ledger); err != nil {
+			return plan.Plan{}, err
+		}
+		defer src.Ledger.Close()
+	}
+	lanes, err := planLanes(ctx, src, cred, f.pages)
 	if err != nil {
 		return plan.Plan{}, err
 	}
@@ -30,10 +38,13 @@ func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (pl
 	if err != nil {
 		return p, err
 	}
-	if f.from != "" {
+	switch {
+	case f.from != "":
 		p.From, err = parseFrom(f.from, p.Reset)
-	} else {
-		p.From, p.Before, err = standings(ctx, cfg.Ledger, cred.Name, p)
+	case src.Ledger == nil:
+		p.From = time.Now().UTC()
+	default:
+		p.From, p.Before, err = report.Standings(ctx, src.Ledger, cred.Name, p)
 	}
 	if err != nil {
 		return p, err
@@ -58,16 +69,42 @@ func parseFrom(text string, reset quota.Window) (time.Time, error) {
 
 // planLanes are the lanes with the pages that their charts have: the given number, or what the
 // catalogue says.
-func (a *app) planLanes(ctx context.Context, cfg *config.Config,
+func planLanes(ctx context.Context, src report.Source, cred config.Credential,
 	pages int) ([]share.Lane, error) {
 	if pages == 0 {
-		return report.Source{Config: cfg}.Lanes(ctx)
+		return src.Lanes(ctx, cred)
 	}
-	lanes, err := cfg.Lanes()
+	if src.Config.Ingest.Credential != cred.Name {
+		return src.JobLanes(ctx, cred)
+	}
+	lanes, err := src.Config.Lanes()
+	if err != nil {
+		return nil, err
+	}
 	for i := range lanes {
 		lanes[i].Pages = int64(pages)
 	}
-	return lanes, err
+	jobs, err := src.JobLanes(ctx, cred)
+	return append(lanes, jobs...), err
+}
+
+// planned is the credential whose runs are planned: the one asked for, else that of the sweep, else
+// that of the first job. The sweep is tried with any credential that has no jobs.
+func (a *app) planned(cfg *config.Config) (*config.Config, config.Credential, error) {
+	spends := func(j config.OwnJob) bool { return j.Credential == a.Credential }
+	own := *cfg
+	switch {
+	case len(cfg.Ingest.Regions) == 0 && len(cfg.Jobs) > 0:
+		cred, err := cfg.Credential(cmp.Or(a.Credential, cfg.Jobs[0].Credential))
+		own.Ingest.Credential = ""
+		return &own, cred, err
+	case a.Credential != cfg.Ingest.Credential && slices.ContainsFunc(cfg.Jobs, spends):
+		cred, err := cfg.Credential(a.Credential)
+		return &own, cred, err
+	}
+	cred, err := a.swept(cfg)
+	own.Ingest.Credential = cred.Name
+	return &own, cred, err
 }
 
 // absentFile reports whether the URL names a SQLite file that is not there. Opening it would make
@@ -79,18 +116,4 @@ func absentFile(url string) bool {
 	}
 	_, err = os.Stat(path)
 	return errors.Is(err, os.ErrNotExist)
-}
-
-// standings is the ledger's time, and what it holds that matters to the plan.
-func standings(ctx context.Context, url, credential string, p plan.Plan) (now time.Time,
-	known []sim.Standing, err error) {
-	if absentFile(url) {
-		return time.Now().UTC(), nil, nil
-	}
-	l, err := cli.OpenLedger(ctx, url)
-	if err != nil {
-		return now, nil, err
-	}
-	now, known, err = report.Standings(ctx, l, credential, p)
-	return now, known, errors.Join(err, l.Close())
 }

@@ -76,7 +76,7 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 }
 
 func describeLost(screen cli.Screen, r *plan.Run) string {
-	text := fmt.Sprintf("%s %s, ", screen.Moment(r.At.Truncate(time.Second)), r.Region)
+	text := fmt.Sprintf("%s %s, ", screen.Moment(r.At.Truncate(time.Second)), r.Title())
 	switch r.Outcome {
 	case sim.LeftOut:
 		return text + "left out for its share of the day"
@@ -123,15 +123,15 @@ func fullColor(u plan.Use) cli.Color {
 
 // drawDays draws the first days, the worst of the others, and the sums; each bucket by itself.
 func drawDays(o *planned, screen cli.Screen) (err error) {
-	for _, cost := range o.Plan.Price {
+	for _, bucket := range o.Plan.Buckets() {
 		var days []plan.Day
 		for _, d := range o.Report.Days {
-			if d.Bucket == cost.Bucket {
+			if d.Bucket == bucket {
 				days = append(days, d)
 			}
 		}
-		err = cmp.Or(err, screen.Say("\nBucket %s by the upstream's day\n", cost.Bucket),
-			drawBucket(o, screen, cost.Bucket, days))
+		err = cmp.Or(err, screen.Say("\nBucket %s by the upstream's day\n", bucket),
+			drawBucket(o, screen, bucket, days))
 	}
 	return err
 }
@@ -226,7 +226,7 @@ func drawLosses(o *planned, screen cli.Screen) error {
 	table := screen.Table("region", "job", ">runs", ">complete", ">partial", ">denied", ">left out",
 		">pages", ">of")
 	for _, l := range o.Report.Lanes {
-		table.AppendRow([]any{l.Region, l.Job, l.Runs, l.Complete, l.Partial, l.Denied, l.LeftOut,
+		table.AppendRow([]any{l.Title(), l.Job, l.Runs, l.Complete, l.Partial, l.Denied, l.LeftOut,
 			l.Pages, l.Wanted})
 	}
 	return cmp.Or(screen.Say("\nWho loses runs\n"),
@@ -277,7 +277,7 @@ func saySuggestion(o *planned, screen cli.Screen) error {
 
 func (o *planned) jobs() (names []string) {
 	for _, l := range o.Plan.Lanes {
-		if l.Job != config.DefaultJob && !slices.Contains(names, l.Job) {
+		if l.Region != "" && l.Job != config.DefaultJob && !slices.Contains(names, l.Job) {
 			names = append(names, l.Job)
 		}
 	}

@@ -46,7 +46,7 @@ func (c *Command) wants(ctx context.Context, l *share.Lane) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.asked) >= relearn || c.asked.IsZero() {
-		costs, err := LearnedCost(context.WithoutCancel(ctx), c.Job.Budget, *l)
+		costs, err := job.LearnedOr(context.WithoutCancel(ctx), c.Job.Budget, l.Job, l.Price)
 		if err != nil {
 			return err
 		}
@@ -54,20 +54,6 @@ func (c *Command) wants(ctx context.Context, l *share.Lane) error {
 	}
 	l.Price = c.learned
 	return nil
-}
-
-// LearnedCost is what a run of the lane takes, by those in the log; the lane's price while these
-// are too few, or take nothing.
-func LearnedCost(ctx context.Context, b *quota.Budget, l share.Lane) ([]quota.Cost, error) {
-	var buckets []string
-	for _, c := range l.Price {
-		buckets = append(buckets, c.Bucket)
-	}
-	costs, err := job.Learned(ctx, b, l.Job, buckets)
-	if _, few := errors.AsType[*job.TooFewRunsError](err); few || err == nil && len(costs) == 0 {
-		return l.Price, nil
-	}
-	return costs, err
 }
 
 func (c *Command) served(context.Context, *share.Lane) time.Time { return time.Time{} }

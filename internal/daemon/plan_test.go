@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/daemon"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
 	"quotabudget/internal/sim"
 )
 
@@ -39,34 +41,46 @@ func TestPlanForetells(t *testing.T) {
 		slack   int64 // of a pace; 0 for none
 		weights []int64
 		want    string // outcomes that must be among those foretold
+		jobs    func(*proc) []daemon.Lane
 	}{
 		{"it fits", midnight, 5, "0 * * * *", eight, []quota.Limit{limit(400, los)}, 0, nil,
-			"complete"},
+			"complete", nil},
 		{"short of units, from the evening into the next day", midnight.Add(17 * time.Hour), 14,
 			"0 * * * *", eight,
-			[]quota.Limit{limit(80, los)}, 0, []int64{3, 2, 1, 0}, "left_out"},
+			[]quota.Limit{limit(80, los)}, 0, []int64{3, 2, 1, 0}, "left_out", nil},
 		{"short of units in a day of 25 hours", back, 26, "0 * * * *", "US GB DE FR",
-			[]quota.Limit{limit(195, los)}, 0, nil, "left_out"},
+			[]quota.Limit{limit(195, los)}, 0, nil, "left_out", nil},
 		{"a window that slides", midnight, 10, "0 * * * *", eight,
-			[]quota.Limit{limit(82, quota.Sliding(8*time.Hour))}, 0, []int64{3}, "left_out"},
+			[]quota.Limit{limit(82, quota.Sliding(8*time.Hour))}, 0, []int64{3}, "left_out", nil},
 		{"the defaults, from noon", midnight.Add(12 * time.Hour), 26, "0 * * * *", "US GB DE",
 			[]quota.Limit{limit(100, quota.Sliding(24*time.Hour)), limit(100, los)},
-			0, []int64{2}, "left_out"},
+			0, []int64{2}, "left_out", nil},
 		{"a short window", midnight, 4, "0 * * * *", eight,
 			[]quota.Limit{limit(400, los), limit(12, quota.Sliding(20*time.Minute))}, 0, nil,
-			"partial denied"},
+			"partial denied", nil},
 		{"a pace", midnight, 8, "*/30 * * * *", eight, []quota.Limit{limit(700, los)}, 5, nil,
-			"partial left_out"},
+			"partial left_out", nil},
 		{"a short window, and ticks that resume", midnight, 2, "*/5 * * * *", five,
 			[]quota.Limit{limit(5000, los), short(5, 3*time.Minute)}, 0, nil,
-			"partial denied resumed"},
+			"partial denied resumed", nil},
 		{"a pace, and ticks that resume", midnight, 3, "*/10 * * * *", five,
-			[]quota.Limit{limit(1100, los)}, 6, nil, "partial left_out resumed"},
+			[]quota.Limit{limit(1100, los)}, 6, nil, "partial left_out resumed", nil},
 		{"short of units, and ticks that resume", midnight, 1, "*/5 7 * * *", five,
 			[]quota.Limit{limit(90, los), short(5, 3*time.Minute)}, 0, []int64{1, 2, 3},
-			"partial left_out resumed"},
+			"partial left_out resumed", nil},
 		{"a window that slides, and a quarter of an hour", midnight, 3, "*/15 * * * *", five,
-			[]quota.Limit{short(9, 14*time.Minute)}, 0, nil, "partial denied resumed"},
+			[]quota.Limit{short(9, 14*time.Minute)}, 0, nil, "partial denied resumed", nil},
+		{"jobs that fit", midnight, 6, "0 * * * *", "US GB", []quota.Limit{limit(400, los)}, 0, nil,
+			"complete", someJobs},
+		{"jobs of different weights, short of units", midnight, 14, "0 * * * *", "US GB DE",
+			[]quota.Limit{limit(200, los)}, 0, []int64{3, 1, 2}, "left_out", someJobs},
+		{"jobs and a window that slides", midnight.Add(9 * time.Hour), 12, "0 * * * *", "US GB",
+			[]quota.Limit{limit(110, quota.Sliding(8*time.Hour))}, 0, nil, "left_out", someJobs},
+		{"jobs and a short window", midnight, 5, "0 * * * *", "US GB",
+			[]quota.Limit{limit(600, los), limit(14, quota.Sliding(30*time.Minute))}, 0, nil,
+			"denied", someJobs},
+		{"jobs with paces of their own", midnight, 8, "*/30 * * * *", "US GB",
+			[]quota.Limit{limit(500, los)}, 5, nil, "denied", pacedJobs},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			at(t, c.begin.Add(-time.Minute), 0, func(w *world) {
@@ -81,6 +95,16 @@ func TestPlanForetells(t *testing.T) {
 				p := plan.Plan{Price: []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}},
 					Limits: w.limits, Paces: w.paces, Reset: los,
 					From: c.begin, To: end}
+				d := w.open(all...)
+				units := make(map[string]int64)
+				if c.jobs != nil {
+					jobs := c.jobs(d)
+					d.config.Lanes = append(d.config.Lanes, jobs...)
+					for _, l := range jobs {
+						all = append(all, l.Lane)
+						units[l.Job] = l.Price[0].Units
+					}
+				}
 				for i, l := range all {
 					if c.regions == five {
 						all[i].Offset, all[i].Pages = time.Duration(i)*40*time.Second,
@@ -91,16 +115,18 @@ func TestPlanForetells(t *testing.T) {
 				foretold := make(map[string]string)
 				outcomes := make(map[string]int)
 				p.Watch = func(r plan.Run) bool {
-					foretold[r.ID()] = fmt.Sprintf("%s %d %s", r.Outcome, r.Pages, r.Limit)
-					if outcomes[r.Outcome.String()]++; r.Pages > 0 &&
+					foretold[r.ID()] = fmt.Sprintf("%s %d %s", r.Outcome,
+						r.Pages*max(1, units[r.Job]), r.Limit)
+					if outcomes[r.Outcome.String()]++; r.Pages > 0 && r.Region != "" &&
 						int(r.Wanted) < chartPages[r.Region] {
 						outcomes["resumed"]++
 					}
 					return true
 				}
 				p.Execute()
-				d := w.open(all...).start()
-				d.stopAfter(time.Until(end) - time.Second)
+				d.config.Lanes = append(d.sweep.Lanes(all[:len(all)-len(units)]),
+					d.config.Lanes[len(all)-len(units):]...)
+				d.start().stopAfter(time.Until(end) - time.Second)
 				if done := w.outcomes(); !maps.Equal(foretold, done) {
 					for _, id := range slices.Sorted(maps.Keys(foretold)) {
 						if foretold[id] != done[id] {
@@ -123,6 +149,31 @@ func TestPlanForetells(t *testing.T) {
 			})
 		})
 	}
+}
+
+// someJobs are of different costs and weights, and tick when nobody else does.
+func someJobs(p *proc) []daemon.Lane {
+	a := p.jobOf("backfill", "7 * * * *", 6, "")
+	b := p.jobOf("search", "*/20 * * * *", 3, "")
+	c := p.jobOf("nightly", "11 */2 * * *", 10, "")
+	a.Weight, b.Weight, c.Floor, b.Offset = 2, 1, 20, 90*time.Second
+	return []daemon.Lane{a, b, c}
+}
+
+// pacedJobs have a pace of their own, or none.
+func pacedJobs(p *proc) []daemon.Lane {
+	all := someJobs(p)
+	for i, slack := range []int64{20, 0} {
+		own := *p.sweep.Budget
+		own.Paces = nil
+		if slack > 0 {
+			line := p.limits[0]
+			line.Pace = &quota.Pace{Slack: slack}
+			own.Paces = []quota.Limit{line}
+		}
+		command(all[i]).Job.Budget, all[i].Own = &own, new(share.Paces(own.Paces))
+	}
+	return all
 }
 
 var (

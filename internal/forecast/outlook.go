@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
 	"quotabudget/internal/sim"
 )
 
@@ -35,9 +36,7 @@ func newOutlook(b Bucket, like *outlook) *outlook {
 		Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}}, Limits: limits, Throttles: throttles,
 		Paces: b.Paces, From: b.At.Add(time.Microsecond), // what ticks now has run
 	}
-	if b.Price > 0 {
-		s.Lanes = b.Lanes
-	}
+	s.Lanes = b.taking()
 	o.window, o.end, o.slides = horizon(b)
 	if s.Reset = b.Reset; !s.Reset.IsCalendar() {
 		s.Reset = quota.Window{Calendar: "day", Zone: time.UTC}
@@ -50,7 +49,7 @@ func newOutlook(b Bucket, like *outlook) *outlook {
 	for _, l := range s.Lanes {
 		runs := l.Count(b.At, o.end.Add(-time.Nanosecond))
 		pages := max(0, l.Pages)
-		o.wanted = o.wanted.and(Work{runs, runs * pages, runs * pages * b.Price})
+		o.wanted = o.wanted.and(Work{runs, runs * pages, runs * pages * l.Price[0].Units})
 	}
 	if like != nil {
 		s.Like = like.course
@@ -66,6 +65,18 @@ func newOutlook(b Bucket, like *outlook) *outlook {
 		}
 	}
 	return o
+}
+
+// taking are the lanes that take from the bucket, with their prices of it alone.
+func (b Bucket) taking() (lanes []share.Lane) {
+	usual := []quota.Cost{{Bucket: b.Name, Units: b.Price}}
+	for _, l := range b.Lanes {
+		if units := quota.UnitsOf(l.PriceOr(usual))[b.Name]; units > 0 {
+			l.Price = []quota.Cost{{Bucket: b.Name, Units: units}}
+			lanes = append(lanes, l)
+		}
+	}
+	return lanes
 }
 
 // split is the bucket's limits and its throttles. Where there are no others, throttles are limits.

@@ -212,16 +212,19 @@ func (w *walker) run() {
 	waits := r.Limit == sim.ShareName || r.Limit == quota.Suspended ||
 		slices.Contains(w.brakes, r.Limit)
 	if r.Lost() && (w.whole || !waits) {
-		w.denied(r.At, w.Price, r.Limit)
+		w.denied(r.At, w.price(r), r.Limit)
 	}
 	if t := w.trace; t != nil {
-		pages := w.Lanes[r.Lane].Pages
-		t.scheduled = t.scheduled.and(Work{1, pages, pages * w.Price})
+		pages := w.course.Lanes[r.Lane].Pages
+		t.scheduled = t.scheduled.and(Work{1, pages, pages * w.price(r)})
 		if r.Lost() {
 			t.lose(r, w)
 		}
 	}
 }
+
+// price is what a page of a run takes of the bucket.
+func (w *walker) price(r sim.Run) int64 { return w.course.Lanes[r.Lane].Price[0].Units }
 
 // denied notes that something was wanted in vain.
 func (w *walker) denied(at, units int64, limit string) {
@@ -236,7 +239,7 @@ func (w *walker) denied(at, units int64, limit string) {
 
 func (t *trace) lose(r sim.Run, w *walker) {
 	lost := r.Wanted - r.Pages
-	work := Work{1, lost, lost * w.Price}
+	work := Work{1, lost, lost * w.price(r)}
 	t.lost = t.lost.and(work)
 	if r.Limit == sim.ShareName {
 		t.leftOut = t.leftOut.and(work)

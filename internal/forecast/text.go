@@ -174,8 +174,8 @@ func (f Forecast) lost(runs []LostRun) string {
 		if !r.Scheduled.Equal(runs[0].Scheduled) {
 			when = " from " + f.clock(runs[0].Scheduled) + " on"
 		}
-		if !slices.Contains(regions, r.Region) {
-			regions = append(regions, r.Region)
+		if title := r.Title(); !slices.Contains(regions, title) {
+			regions = append(regions, title)
 		}
 	}
 	text := list(regions) + " will "

@@ -63,7 +63,7 @@ func (c *crowd) note(days []Day) {
 	}
 	n := Collision{Ticks: len(c.who), First: at, Times: 1}
 	for _, lane := range slices.Compact(c.who) {
-		n.Lanes = append(n.Lanes, c.lanes[lane].Job+"/"+c.lanes[lane].Region)
+		n.Lanes = append(n.Lanes, c.lanes[lane].Name())
 	}
 	c.known[string(c.key)] = len(c.found)
 	c.found = append(c.found, n)

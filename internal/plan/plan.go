@@ -15,7 +15,7 @@ import (
 // before Execute. The fields up to Before are those of a sim.Scenario.
 type Plan struct {
 	Lanes    []share.Lane
-	Price    []quota.Cost
+	Price    []quota.Cost // of a page of the lanes that have none of their own
 	Limits   []quota.Limit
 	Paces    []quota.Limit
 	Reset    quota.Window
@@ -38,6 +38,11 @@ type Run struct {
 
 // Lost reports whether the run gets less than it wants.
 func (r Run) Lost() bool { return r.Outcome != sim.Complete }
+
+// Buckets are those that the runs take from.
+func (p *Plan) Buckets() []string {
+	return (&sim.Scenario{Lanes: p.Lanes, Price: p.Price}).Buckets()
+}
 
 // Execute plays the plan. Two plays of one plan are alike.
 func (p *Plan) Execute() Report {
@@ -84,8 +89,8 @@ func newTeller(p *Plan, c *sim.Course) *teller {
 // tell plays the part of an upstream day that is planned.
 func (t *teller) tell(day sim.Day) {
 	first := len(t.report.Days)
-	for _, cost := range t.Price {
-		d := Day{Bucket: cost.Bucket, Start: day.Start.UTC(), End: day.End.UTC()}
+	for _, bucket := range t.course.Buckets() {
+		d := Day{Bucket: bucket, Start: day.Start.UTC(), End: day.End.UTC()}
 		t.report.Days = append(t.report.Days, d)
 	}
 	days := t.report.Days[first:]
@@ -139,12 +144,15 @@ func (t *teller) close(days []Day) {
 	}
 	t.report.Counts.add(all)
 	peaks := t.play.Peaks()
-	for i, cost := range t.Price {
+	for i := range days {
 		d := &days[i]
-		d.Planned, d.Spent = all.Wanted*cost.Units, all.Pages*cost.Units
+		for lane, c := range t.today {
+			units := quota.UnitsOf(t.Lanes[lane].PriceOr(t.Price))[d.Bucket]
+			d.Planned, d.Spent = d.Planned+c.Wanted*units, d.Spent+c.Pages*units
+		}
 		d.Counts, d.Losing = all, losing
 		for j, u := range t.report.Windows {
-			if u.Limit.Bucket == cost.Bucket {
+			if u.Limit.Bucket == d.Bucket {
 				d.Windows = append(d.Windows, u.of(peaks[j]))
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
 	"quotabudget/internal/sim"
 )
 
@@ -65,6 +66,9 @@ type LaneUse struct {
 	Job, Region string
 	Counts
 }
+
+// Title is the lane's.
+func (l LaneUse) Title() string { return schedule.Title(l.Job, l.Region) }
 
 // Day is one upstream day of one bucket.
 type Day struct {

@@ -29,7 +29,7 @@ type Wish struct {
 
 // PerDay is the runs of all lanes in a day of 24 hours.
 func (s Suggestion) PerDay() int64 {
-	return int64(len(s.Tried.Lanes)) * int64(24*time.Hour/s.Every)
+	return int64(len(s.Tried.Lanes)-s.Tried.fixed()) * int64(24*time.Hour/s.Every)
 }
 
 // leastPlayed is how far a suggestion is played at least: through both changes of the clocks.
@@ -48,11 +48,25 @@ func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	for pages := p.mostPages() - 1; pages > 0 && !ok && ctx.Err() == nil; pages-- {
 		p.Lanes = slices.Clone(p.Lanes)
 		for i := range p.Lanes {
-			p.Lanes[i].Pages = pages
+			if !isFixed(p.Lanes[i]) {
+				p.Lanes[i].Pages = pages
+			}
 		}
 		s, ok = p.tightest(ctx, wish)
 	}
 	return s, ok
+}
+
+// isFixed reports whether a lane keeps its schedule: that of a job of one's own.
+func isFixed(l share.Lane) bool { return l.Region == "" }
+
+func (p *Plan) fixed() (n int) {
+	for _, l := range p.Lanes {
+		if isFixed(l) {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *Plan) mostPages() (most int64) {
@@ -65,7 +79,8 @@ func (p *Plan) mostPages() (most int64) {
 // samePages is how many pages every chart has, 0 when they differ.
 func (p *Plan) samePages() int64 {
 	most := p.mostPages()
-	if slices.ContainsFunc(p.Lanes, func(l share.Lane) bool { return l.Pages != most }) {
+	other := func(l share.Lane) bool { return !isFixed(l) && l.Pages != most }
+	if slices.ContainsFunc(p.Lanes, other) {
 		return 0
 	}
 	return most
@@ -100,7 +115,9 @@ func intervals() (all []time.Duration) {
 func (p *Plan) tooMuch(every time.Duration, share float64) bool {
 	var perDay int64
 	for _, l := range p.Lanes {
-		perDay += l.Pages * int64(24*time.Hour/every)
+		if !isFixed(l) {
+			perDay += l.Pages * int64(24*time.Hour/every)
+		}
 	}
 	for _, cost := range p.Price {
 		units := float64(perDay-1) * float64(cost.Units)
@@ -125,6 +142,9 @@ func (p *Plan) try(ctx context.Context, every time.Duration, wish Wish) (Suggest
 	s.Tried.Lanes = slices.Clone(p.Lanes)
 	for i := range s.Tried.Lanes {
 		l := &s.Tried.Lanes[i]
+		if isFixed(*l) {
+			continue
+		}
 		l.Schedule, l.Offset = parsed, time.Duration(places[i])*s.Stagger
 	}
 	fits := true

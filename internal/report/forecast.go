@@ -184,12 +184,14 @@ func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Tabl
 			}
 		}
 	}
-	if s.Config.Ingest.Credential != b.Credential {
-		return q, nil
+	cred, err := s.Config.Credential(b.Credential)
+	if err != nil {
+		return q, err
 	}
-	if q.Price, err = s.Config.Costs.Price(PageMethod); err != nil {
-		return q, nil // no run can charge for a page
+	if q.Price, err = s.Config.Costs.Price(PageMethod); err != nil { // no run can charge for a page
+		q.Lanes, err = s.JobLanes(ctx, cred)
+		return q, err
 	}
-	q.Lanes, err = s.Lanes(ctx)
+	q.Lanes, err = s.Lanes(ctx, cred)
 	return q, err
 }

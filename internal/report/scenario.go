@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -14,14 +15,23 @@ import (
 
 // Scenario is a plan of the lanes under the limits of the credential, still without a time.
 func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (plan.Plan, error) {
-	price, err := cfg.Costs.Price(PageMethod)
-	if err != nil {
-		return plan.Plan{}, err
+	table := cfg.Table(cred)
+	budget := cred.Budget(nil, table, nil)
+	p := plan.Plan{Lanes: lanes, Limits: quota.Enforced(budget.Limits),
+		Paces: quota.Enforced(budget.Paces)}
+	if cred.Name == cfg.Ingest.Credential && len(cfg.Ingest.Regions) > 0 {
+		price, err := cfg.Costs.Price(PageMethod)
+		if err != nil {
+			return p, err
+		}
+		p.Price = price
 	}
-	budget := cred.Budget(nil, cfg.Costs, nil)
-	return plan.Plan{Lanes: lanes, Price: price, Limits: quota.Enforced(budget.Limits),
-		Paces: quota.Enforced(budget.Paces),
-		Reset: cfg.Costs.Reset(price[0].Bucket)}, nil
+	buckets := p.Buckets()
+	if len(buckets) == 0 {
+		return p, fmt.Errorf("nothing is scheduled that spends from credential %s", cred.Name)
+	}
+	p.Reset = table.Reset(buckets[0])
+	return p, nil
 }
 
 // Until ends a plan with the upstream day that is the days-th from its beginning.
@@ -38,11 +48,15 @@ func Until(p *plan.Plan, days int) {
 
 // Plan plays the configured schedule from now on, with what the ledger holds.
 func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
-	cred, err := s.Config.Credential(s.Config.Ingest.Credential)
+	name := s.Config.Ingest.Credential
+	if len(s.Config.Ingest.Regions) == 0 && len(s.Config.Jobs) > 0 {
+		name = s.Config.Jobs[0].Credential
+	}
+	cred, err := s.Config.Credential(name)
 	if err != nil {
 		return out, err
 	}
-	lanes, err := s.Lanes(ctx)
+	lanes, err := s.Lanes(ctx, cred)
 	if err != nil {
 		return out, err
 	}
@@ -76,19 +90,19 @@ func Standings(ctx context.Context, l quota.Ledger, credential string, p plan.Pl
 	for _, limit := range p.Limits {
 		longest = max(longest, limit.Reach())
 	}
-	for _, cost := range p.Price {
-		s := sim.Standing{Bucket: cost.Bucket}
+	for _, bucket := range p.Buckets() {
+		s := sim.Standing{Bucket: bucket}
 		for _, b := range usage.Buckets {
-			if b.Bucket == cost.Bucket {
+			if b.Bucket == bucket {
 				s.SuspendedUntil, s.ResetAt = b.SuspendedUntil, b.ResetAt
 			}
 		}
-		q := quota.SpentQuery{Credential: credential, Bucket: cost.Bucket, Limits: p.Limits,
+		q := quota.SpentQuery{Credential: credential, Bucket: bucket, Limits: p.Limits,
 			Reset: s.ResetAt, Now: usage.At, Since: usage.At.Add(-longest)}
 		if s.Spent, err = q.Read(ctx, l); err != nil {
 			return now, nil, err
 		}
-		if s.Reservations, err = l.Reservations(ctx, credential, cost.Bucket); err != nil {
+		if s.Reservations, err = l.Reservations(ctx, credential, bucket); err != nil {
 			return now, nil, err
 		}
 		known = append(known, s)

@@ -8,6 +8,7 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/config"
+	"quotabudget/internal/job"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
@@ -35,11 +36,63 @@ func (s Source) Regions() []string {
 	return names
 }
 
-// Lanes are those of the configured jobs, with the pages that the catalogue says a run will want.
-func (s Source) Lanes(ctx context.Context) ([]share.Lane, error) {
+// Lanes are those that spend from a credential: of the sweep, with the pages that the catalogue says
+// a run will want, and of jobs, with what the ledger, if there is one, says that a run takes.
+func (s Source) Lanes(ctx context.Context, cred config.Credential) ([]share.Lane, error) {
+	var sweep []share.Lane
+	if s.Config.Ingest.Credential == cred.Name {
+		var err error
+		if sweep, err = s.sweepLanes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	jobs, err := s.JobLanes(ctx, cred)
+	return append(sweep, jobs...), err
+}
+
+// AllLanes are those of all credentials.
+func (s Source) AllLanes(ctx context.Context) (all []share.Lane, err error) {
+	if s.Config.Ingest.Credential == "" { // it is swept when one is chosen
+		if all, err = s.sweepLanes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, cred := range s.Config.Credentials {
+		lanes, err := s.Lanes(ctx, cred)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, lanes...)
+	}
+	return all, nil
+}
+
+// JobLanes are those of the jobs alone.
+func (s Source) JobLanes(ctx context.Context, cred config.Credential) (lanes []share.Lane, err error) {
+	budget := s.budget(cred)
+	for _, j := range s.Config.Jobs {
+		if j.Credential != cred.Name {
+			continue
+		}
+		l, err := j.Lane()
+		if err == nil && j.Cost.Learned && s.Ledger != nil {
+			l.Price, err = job.LearnedOr(ctx, budget, j.Name, l.Price)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if j.Unpaced || j.Pace != nil {
+			l.Own = new(share.Paces(quota.Enforced(j.Budget(budget).Paces)))
+		}
+		lanes = append(lanes, l)
+	}
+	return lanes, nil
+}
+
+func (s Source) sweepLanes(ctx context.Context) ([]share.Lane, error) {
 	lanes, err := s.Config.Lanes()
-	if err != nil {
-		return nil, err
+	if err != nil || len(lanes) == 0 {
+		return lanes, err
 	}
 	c, err := catalog.OpenReading(ctx, s.Config.Catalog)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -27,6 +27,9 @@ func (t Tick) ID() string {
 	return Name(t.Job, t.Region) + "/" + t.Scheduled.UTC().Format(time.RFC3339)
 }
 
+// Title is that of the tick's lane.
+func (t Tick) Title() string { return Title(t.Job, t.Region) }
+
 // Name is that of a lane in messages and claims: "trending/BR", or "backfill" where the job has no
 // regions.
 func Name(job, region string) string {

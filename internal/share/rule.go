@@ -34,6 +34,7 @@ type Lane struct {
 	Zone     *time.Location // of the schedule
 	Pages    int64          // that a run wants; 1 where a run is charged as a whole
 	Price    []quota.Cost   // of a page; nil for that of all lanes without one
+	Own      *Paces         // in place of those of the credential; nil for these
 	Weight   int64          // see Claimant, for these three
 	Priority int64
 	Floor    int64 // units a day, or of a shorter window
@@ -44,6 +45,9 @@ func (l *Lane) floorOf(w *window) int64 {
 	const day = 24 * int64(time.Hour/time.Microsecond)
 	return mulDiv(max(l.Floor, 0), max(1, (w.length+day/2)/day), 1)
 }
+
+// Paces are the lines that hold a lane back; none where it has no pace.
+type Paces []quota.Limit
 
 // Name is the lane's in messages and claims: "trending/BR", or "backfill".
 func (l Lane) Name() string { return schedule.Name(l.Job, l.Region) }

@@ -11,9 +11,10 @@ import (
 // bucket is one bucket that a page is charged to.
 type bucket struct {
 	name      string
-	cost      int64 // of a page
+	costs     []int64 // of a page of each lane
 	log       log
 	windows   []window     // limits, then throttles, then paces
+	own       []ownPace    // of lanes that have their own
 	holds     []quota.Hold // those that expire first come first
 	lapses    []bool       // which of them become entries when they expire
 	held      int64
@@ -21,8 +22,17 @@ type bucket struct {
 	moved     int64 // to
 }
 
-func newBucket(s *Scenario, cost quota.Cost) bucket {
-	b := bucket{name: cost.Bucket, cost: cost.Units, suspended: math.MinInt64, moved: math.MinInt64}
+// ownPace is the pace of one lane.
+type ownPace struct {
+	lane int
+	window
+}
+
+func newBucket(s *Scenario, name string) bucket {
+	b := bucket{name: name, suspended: math.MinInt64, moved: math.MinInt64}
+	for i := range s.Lanes {
+		b.costs = append(b.costs, quota.UnitsOf(s.Lanes[i].PriceOr(s.Price))[name])
+	}
 	b.log.newest = math.MinInt64
 	var known Standing
 	for _, of := range s.Before {
@@ -33,6 +43,16 @@ func newBucket(s *Scenario, cost quota.Cost) bucket {
 	for i, l := range slices.Concat(s.Limits, s.Throttles, s.Paces) {
 		if l.Bucket == b.name && !l.Window.Concurrent {
 			b.windows = append(b.windows, newWindow(l, i >= len(s.Limits), known.ResetAt))
+		}
+	}
+	for i, lane := range s.Lanes {
+		if lane.Own == nil {
+			continue
+		}
+		for _, l := range *lane.Own {
+			if l.Bucket == b.name {
+				b.own = append(b.own, ownPace{i, newWindow(l, true, known.ResetAt)})
+			}
 		}
 	}
 	b.begin(known)
@@ -59,11 +79,12 @@ func (b *bucket) begin(s Standing) {
 
 // copyOf makes b a copy that goes on by itself, in the memory that it has.
 func (b *bucket) copyOf(from *bucket) {
-	log, windows := b.log, b.windows
+	log, windows, own := b.log, b.windows, b.own
 	*b = *from
 	b.log.stamps = append(log.stamps[:0], from.log.stamps...)
 	b.log.before = append(log.before[:0], from.log.before...)
 	b.windows = append(windows[:0], from.windows...)
+	b.own = append(own[:0], from.own...)
 }
 
 // next moves to a time, or to just after the newest entry, as a ledger stamps. Reservations that
@@ -93,6 +114,9 @@ func (b *bucket) move(n int64) {
 	for i := range b.windows {
 		b.windows[i].move(&b.log, n)
 	}
+	for i := range b.own {
+		b.own[i].move(&b.log, n)
+	}
 }
 
 // still reports whether nothing leaves or lapses, and no window begins, from now to n.
@@ -105,24 +129,46 @@ func (b *bucket) still(n int64) bool {
 			return false
 		}
 	}
+	for i := range b.own {
+		if !b.own[i].still(&b.log, n) {
+			return false
+		}
+	}
 	return true
 }
 
-// fits reports whether units may be charged at n, to which the bucket has moved.
-func (b *bucket) fits(n, units int64, unpaced bool) bool {
+// fits reports whether a lane may be charged pages at n, to which the bucket has moved.
+func (b *bucket) fits(n, pages int64, by charger) bool {
+	units := pages * b.costs[by.lane]
+	if units == 0 {
+		return true
+	}
 	if n < b.suspended {
 		return false
 	}
 	for i := range b.windows {
 		w := &b.windows[i]
-		if unpaced && w.limit.Pace != nil {
+		if (by.unpaced || by.own) && w.limit.Pace != nil {
 			continue
 		}
 		if w.used+b.held+units > w.allows(n) {
 			return false
 		}
 	}
+	for i := range b.own {
+		w := &b.own[i]
+		if w.lane == by.lane && !by.unpaced && w.used+b.held+units > w.allows(n) {
+			return false
+		}
+	}
 	return true
+}
+
+// charger is who is charged, and whether paces hold it back.
+type charger struct {
+	lane    int
+	own     bool // its own paces, in place of those of the others
+	unpaced bool
 }
 
 // charge writes pages, each a microsecond after the one before, of so many units each.
@@ -142,6 +188,9 @@ func (b *bucket) write(at, units int64) {
 	for i := range b.windows {
 		b.windows[i].take(at, units)
 	}
+	for i := range b.own {
+		b.own[i].take(at, units)
+	}
 }
 
 // see notes how much is used at n.
@@ -158,6 +207,9 @@ func (b *bucket) trim() {
 	for i := range b.windows {
 		gone = min(gone, b.windows[i].head)
 	}
+	for i := range b.own {
+		gone = min(gone, b.own[i].head)
+	}
 	if gone < len(b.log.stamps)/2 {
 		b.log.grow()
 		return
@@ -165,6 +217,9 @@ func (b *bucket) trim() {
 	b.log.forget(gone)
 	for i := range b.windows {
 		b.windows[i].head -= gone
+	}
+	for i := range b.own {
+		b.own[i].head -= gone
 	}
 }
 
@@ -175,7 +230,10 @@ type verdict struct {
 	at    int64 // quota.Never when it is not known
 }
 
-func (b *bucket) judge(n int64, v *verdict) {
+func (b *bucket) judge(n int64, by charger, v *verdict) {
+	if b.costs[by.lane] == 0 {
+		return
+	}
 	if b.suspended > max(n, v.at) {
 		*v = verdict{quota.Suspended, b.suspended}
 	}
@@ -184,23 +242,34 @@ func (b *bucket) judge(n int64, v *verdict) {
 		if w.limit.Pace != nil {
 			continue
 		}
-		if at := w.standing(b, n).Fits(b.cost, w.most); at > n && at > v.at {
+		if at := w.standing(b, n).Fits(b.costs[by.lane], w.most); at > n && at > v.at {
 			*v = verdict{w.limit.Name(), at}
 		}
 	}
 }
 
 // judgePaces puts the verdict off to when the lines are where the page needs them.
-func (b *bucket) judgePaces(n int64, v *verdict) {
-	for i := range b.windows {
-		w := &b.windows[i]
-		if w.limit.Pace == nil {
-			continue
-		}
-		at := w.limit.PacedAt(w.used, b.holds, b.cost, moment(n), moment(v.at)).UnixMicro()
-		if v.limit == "" {
-			v.limit = quota.PaceName
-		}
-		v.at = max(v.at, at)
+func (b *bucket) judgePaces(n int64, by charger, v *verdict) {
+	if b.costs[by.lane] == 0 {
+		return
 	}
+	for i := range b.windows {
+		if w := &b.windows[i]; w.limit.Pace != nil && !by.own {
+			b.judgePace(n, by, w, v)
+		}
+	}
+	for i := range b.own {
+		if b.own[i].lane == by.lane {
+			b.judgePace(n, by, &b.own[i].window, v)
+		}
+	}
+}
+
+func (b *bucket) judgePace(n int64, by charger, w *window, v *verdict) {
+	units := b.costs[by.lane]
+	at := w.limit.PacedAt(w.used, b.holds, units, moment(n), moment(v.at)).UnixMicro()
+	if v.limit == "" {
+		v.limit = quota.PaceName
+	}
+	v.at = max(v.at, at)
 }

@@ -170,16 +170,24 @@ func (p *Play) Run() Run {
 	l, g := &p.Lanes[lane], &p.lanes[lane]
 	run := Run{Lane: lane, At: at, Wanted: l.Pages - g.resumed(at)}
 	if p.admits(lane, at) {
-		p.read(&run, g.spent < l.Floor)
+		p.read(&run, charger{lane, l.Own != nil, g.spent < l.Floor})
 	} else {
 		run.Outcome, run.Limit = LeftOut, ShareName
 	}
-	if units := run.Pages * p.rule.Price; units > 0 {
+	if units := run.Pages * p.price(lane); units > 0 {
 		g.spent += units
 		p.book.Charge(lane, at, units)
 	}
 	g.keep(run)
 	return run
+}
+
+// price is what a page of a lane takes of the bucket that is shared.
+func (p *Play) price(lane int) int64 {
+	if p.shared == nil {
+		return 0
+	}
+	return p.shared.costs[lane]
 }
 
 // admits reports whether the lane's share lets it run.
@@ -214,25 +222,25 @@ func (g *progress) keep(run Run) {
 }
 
 // read charges page after page until one is denied.
-func (p *Play) read(run *Run, unpaced bool) {
-	if p.readAll(run, unpaced) {
+func (p *Play) read(run *Run, by charger) {
+	if p.readAll(run, by) {
 		return
 	}
 	for ; run.Pages < run.Wanted; run.Pages++ {
-		n := p.next(run.At)
-		if !p.fit(n, 1, unpaced) {
-			p.deny(n, run, unpaced)
+		n := p.next(run.At, by.lane)
+		if !p.fit(n, 1, by) {
+			p.deny(n, run, by)
 			return
 		}
-		p.charge(n, 1)
+		p.charge(n, 1, by.lane)
 	}
 }
 
 // readAll charges all pages at once, where they fit and nothing changes between the first and the
 // last.
-func (p *Play) readAll(run *Run, unpaced bool) bool {
-	n := p.next(run.At)
-	if run.Wanted < 1 || !p.fit(n, run.Wanted, unpaced) {
+func (p *Play) readAll(run *Run, by charger) bool {
+	n := p.next(run.At, by.lane)
+	if run.Wanted < 1 || !p.fit(n, run.Wanted, by) {
 		return false
 	}
 	for i := range p.buckets {
@@ -240,14 +248,19 @@ func (p *Play) readAll(run *Run, unpaced bool) bool {
 			return false
 		}
 	}
-	p.charge(n, run.Wanted)
+	p.charge(n, run.Wanted, by.lane)
 	run.Pages = run.Wanted
 	return true
 }
 
-// next moves the buckets to a moment, or to just after their newest entry, as a ledger stamps.
-func (p *Play) next(at int64) int64 {
+// next moves the buckets that a lane takes from to a moment, or to just after their newest entry,
+// as a ledger stamps.
+func (p *Play) next(at int64, lane int) int64 {
 	for i := 0; i < len(p.buckets); {
+		if p.buckets[i].costs[lane] == 0 {
+			i++
+			continue
+		}
 		if n := p.buckets[i].next(at); n > at {
 			at, i = n, 0 // all are decided at one time
 		} else {
@@ -257,35 +270,36 @@ func (p *Play) next(at int64) int64 {
 	return at
 }
 
-func (p *Play) fit(n, pages int64, unpaced bool) bool {
+func (p *Play) fit(n, pages int64, by charger) bool {
 	for i := range p.buckets {
-		if b := &p.buckets[i]; !b.fits(n, pages*b.cost, unpaced) {
+		if !p.buckets[i].fits(n, pages, by) {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *Play) charge(n, pages int64) {
+func (p *Play) charge(n, pages int64, lane int) {
 	for i := range p.buckets {
-		b := &p.buckets[i]
-		b.charge(n, pages, b.cost)
+		if b := &p.buckets[i]; b.costs[lane] > 0 {
+			b.charge(n, pages, b.costs[lane])
+		}
 	}
 }
 
 // deny says why, as a budget does: the limit that makes the page wait longest, the paces included.
-func (p *Play) deny(n int64, run *Run, unpaced bool) {
+func (p *Play) deny(n int64, run *Run, by charger) {
 	run.Outcome = Denied
 	if run.Pages > 0 {
 		run.Outcome = Partial
 	}
 	v := verdict{at: n}
 	for i := range p.buckets {
-		p.buckets[i].judge(n, &v)
+		p.buckets[i].judge(n, by, &v)
 	}
 	for i := range p.buckets {
-		if v.at < quota.Never && !unpaced {
-			p.buckets[i].judgePaces(n, &v)
+		if v.at < quota.Never && !by.unpaced {
+			p.buckets[i].judgePaces(n, by, &v)
 		}
 	}
 	run.Limit = v.limit

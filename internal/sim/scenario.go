@@ -24,6 +24,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -33,7 +34,7 @@ import (
 // Scenario is what is played. Its fields are set once before Prepare.
 type Scenario struct {
 	Lanes  []share.Lane
-	Price  []quota.Cost  // of a page
+	Price  []quota.Cost  // of a page of lanes that have none of their own
 	Limits []quota.Limit // those of buckets without a price are left aside
 	// Throttles and Paces hold runs back, and nobody else. A run below its lane's floor of the day
 	// is not held back by a pace.
@@ -91,8 +92,8 @@ func (s Scenario) Prepare() *Course {
 		c.days = append(c.days, day)
 		from = end
 	}
-	for _, cost := range s.Price {
-		c.buckets = append(c.buckets, newBucket(&s, cost))
+	for _, name := range s.Buckets() {
+		c.buckets = append(c.buckets, newBucket(&s, name))
 	}
 	for i := range c.buckets {
 		c.buckets[i].move(s.From.UnixMicro())
@@ -112,6 +113,22 @@ func (s Scenario) Prepare() *Course {
 		c.book.Admit(0, s.From.UnixMicro(), func(int) int64 { return 0 })
 	}
 	return c
+}
+
+// Buckets are those that the lanes take from, in the order of their prices.
+func (s *Scenario) Buckets() (names []string) {
+	add := func(price []quota.Cost) {
+		for _, cost := range price {
+			if !slices.Contains(names, cost.Bucket) {
+				names = append(names, cost.Bucket)
+			}
+		}
+	}
+	add(s.Price)
+	for i := range s.Lanes {
+		add(s.Lanes[i].Price)
+	}
+	return names
 }
 
 // sharedLimits are those of the bucket that is shared, without paces: a run asks for its share of

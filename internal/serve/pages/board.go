@@ -81,7 +81,7 @@ func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (
 	if body.Accounts, err = p.accounts(ctx); err != nil {
 		return err
 	}
-	lanes, err := p.Source().Lanes(ctx)
+	lanes, err := p.Source().AllLanes(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,6 +104,9 @@ func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (
 	body.judge()
 	return nil
 }
+
+// Title is the lane's.
+func (l leftOut) Title() string { return schedule.Title(l.Job, l.Region) }
 
 // judge finds what is short and which runs are left out, and sets the headline.
 func (b *boardBody) judge() {

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/report"
+	"quotabudget/internal/share"
+)
+
+// jobsJSON are the lanes of the schedule, and how their last runs ended.
+type jobsJSON struct {
+	Jobs []jobJSON `json:"jobs"`
+}
+
+type jobJSON struct {
+	Name       string           `json:"name"`
+	Kind       string           `json:"kind"`
+	Job        string           `json:"job"`
+	Region     string           `json:"region"`
+	Credential string           `json:"credential"`
+	Schedule   string           `json:"schedule"`
+	Timezone   string           `json:"timezone"`
+	Next       cli.Time         `json:"next"`
+	Weight     int64            `json:"weight"`
+	Priority   int64            `json:"priority"`
+	Floor      int64            `json:"floor"`
+	Cost       map[string]int64 `json:"cost"`
+	Last       *jobRun          `json:"last"`
+	Runs       []jobRun         `json:"runs"`
+}
+
+type jobRun struct {
+	At       cli.Time         `json:"at"`
+	Tick     string           `json:"tick"`
+	Outcome  string           `json:"outcome"`
+	ExitCode *int             `json:"exit_code"`
+	Units    map[string]int64 `json:"units"`
+}
+
+func jobsCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "jobs",
+		Short: "List the jobs: next tick, last outcome, what the last runs took",
+		Long: `jobs lists the regions that are swept and the jobs of one's own, with the next tick of each,
+what a run holds or asks for, and how the last runs ended. The daemons of this machine keep that in
+the catalogue, the last 20 runs of each. Nothing is charged.`,
+		Example: `  ingestor jobs
+  ingestor jobs -o json | jq -r '.jobs[] | select(.last.outcome == "failed") | .name'`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error { return a.jobs(c.Context()) },
+	}
+}
+
+func (a *app) jobs(ctx context.Context) error {
+	cfg, err := a.Load(ctx)
+	if err != nil {
+		return err
+	}
+	src := report.Source{Config: cfg}
+	if !absentFile(cfg.Ledger) && slices.ContainsFunc(cfg.Jobs,
+		func(j config.OwnJob) bool { return j.Cost.Learned }) {
+		if src.Ledger, err = cli.OpenLedger(ctx, cfg.Ledger); err != nil {
+			return err
+		}
+		defer src.Ledger.Close()
+	}
+	lanes, err := src.AllLanes(ctx)
+	if err != nil {
+		return err
+	}
+	runs, err := lastRuns(ctx, cfg.Catalog)
+	if err != nil {
+		a.Logger().Warn("cannot read how the last runs ended", "error", err)
+	}
+	out := jobsJSON{Jobs: []jobJSON{}}
+	for _, l := range lanes {
+		out.Jobs = append(out.Jobs, newJob(cfg, l, runs[l.Name()]))
+	}
+	return a.Print(out, func() error { return a.drawJobs(out) })
+}
+
+// lastRuns are those that the daemons of this machine have kept, none if there is no catalogue yet.
+func lastRuns(ctx context.Context, url string) (map[string][]catalog.LaneRun, error) {
+	c, err := catalog.OpenReading(ctx, url)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	runs, err := c.LaneRuns(ctx)
+	return runs, errors.Join(err, c.Close())
+}
+
+func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
+	out := jobJSON{Name: l.Name(), Kind: "sweep", Job: l.Job, Region: l.Region,
+		Credential: cfg.Ingest.Credential, Schedule: l.Schedule.String(),
+		Timezone: l.Zone.String(), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor,
+		Cost: make(map[string]int64), Runs: []jobRun{}}
+	if tick := l.Next(time.Now()); !tick.At.IsZero() {
+		out.Next = cli.Time(tick.At)
+	}
+	price, _ := cfg.Costs.Price(report.PageMethod) // a list without it sweeps nothing
+	for _, c := range l.PriceOr(price) {
+		out.Cost[c.Bucket] = c.Units * l.Pages
+	}
+	for _, j := range cfg.Jobs {
+		if l.Region == "" && j.Name == l.Job {
+			out.Credential, out.Kind = j.Credential, "command"
+			if j.Request.URL != "" {
+				out.Kind = "request"
+			}
+		}
+	}
+	for _, r := range runs {
+		units := r.Units
+		if units == nil {
+			units = map[string]int64{}
+		}
+		out.Runs = append(out.Runs, jobRun{cli.Time(r.EndedAt), r.Tick, r.Outcome, r.ExitCode, units})
+	}
+	if len(out.Runs) > 0 {
+		out.Last = &out.Runs[0]
+	}
+	return out
+}
+
+// shownRuns is how many of the last runs' costs a table shows.
+const shownRuns = 5
+
+func (a *app) drawJobs(out jobsJSON) error {
+	if len(out.Jobs) == 0 {
+		return a.Screen().Say("no jobs and no regions are configured\n")
+	}
+	screen := a.Screen()
+	table := screen.Table("job", "kind", "schedule", "next", "last", "outcome", ">holds", ">took")
+	for _, j := range out.Jobs {
+		last, outcome, took := screen.On(time.Time{}), "", []string{}
+		if j.Last != nil {
+			last, outcome = screen.On(time.Time(j.Last.At).Truncate(time.Second)), j.Last.Outcome
+			if code := j.Last.ExitCode; code != nil && *code != 0 {
+				outcome += fmt.Sprintf(" (%d)", *code)
+			}
+		}
+		for _, r := range j.Runs[:min(len(j.Runs), shownRuns)] {
+			if len(r.Units) > 0 {
+				took = append(took, unitsText(r.Units))
+			}
+		}
+		table.AppendColored(outcomeColor(j.Last), []any{j.Name, j.Kind, j.Schedule,
+			screen.On(time.Time(j.Next)), last, outcome, unitsText(j.Cost),
+			strings.Join(took, ", ")})
+	}
+	return screen.Draw(table, cli.Drop("kind"), cli.Shorten("last"), cli.Shorten("next"),
+		cli.Drop("took"), cli.Cut("schedule", 14), cli.Drop("holds"), cli.Drop("schedule"),
+		cli.Cut("job", 16), cli.Drop("last"))
+}
+
+func outcomeColor(r *jobRun) cli.Color {
+	switch {
+	case r == nil || r.Outcome == "complete":
+		return ""
+	case r.Outcome == "failed" || r.Outcome == "timeout" || r.Outcome == "lost":
+		return cli.Red
+	}
+	return cli.Yellow
+}
+
+// unitsText is "40", or "12 input + 3 output" where there are several buckets.
+func unitsText(units map[string]int64) string {
+	if len(units) == 1 {
+		for _, n := range units {
+			return fmt.Sprint(n)
+		}
+	}
+	var all []string
+	for _, bucket := range slices.Sorted(maps.Keys(units)) {
+		all = append(all, fmt.Sprintf("%d %s", units[bucket], bucket))
+	}
+	return strings.Join(all, " + ")
+}
