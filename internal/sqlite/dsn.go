@@ -15,7 +15,7 @@ func uriPath(path string) string {
 // journal_mode is not among the pragmas: it belongs to the file, and a file is only changed once it
 // is known to be ours.
 func writeDSN(path string) string {
-	q := commonParams(0) // see Wait
+	q := commonParams(0) // see Lock
 	q.Set("mode", "rw")
 	q.Set("_txlock", "immediate")
 	q.Add("_pragma", "synchronous(full)") // a power cut loses nothing that was accepted

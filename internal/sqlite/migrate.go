@@ -31,14 +31,14 @@ func readMigrations(files fs.FS) ([]string, error) {
 // order.
 func (db *DB) prepare(ctx context.Context, schema Schema, migrations []string) error {
 	var version int
-	err := Wait(ctx, db.patience, func() (err error) {
+	err := wait(ctx, db.patience, func() (err error) {
 		version, err = checkKind(ctx, db.Write, schema, len(migrations))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := Wait(ctx, db.patience, func() error { return setWAL(ctx, db.Write) }); err != nil {
+	if err := wait(ctx, db.patience, func() error { return setWAL(ctx, db.Write) }); err != nil {
 		return err
 	}
 	for version < len(migrations) {

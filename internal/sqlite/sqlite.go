@@ -45,7 +45,7 @@ type Options struct {
 // DB is an open file.
 type DB struct {
 	// Write has a single connection, whose transactions are IMMEDIATE: they hold the file's write
-	// lock from the start. It answers at once when another process has the lock; see Wait. To use
+	// lock from the start. It answers at once when another process has the lock; see Lock. To use
 	// the handle while a transaction of its own is open waits for ever; use the *sql.Tx.
 	Write *sql.DB
 	// Read has connections that cannot write. What they read is what was last committed. After
@@ -129,7 +129,7 @@ func (db *DB) Explain(err error) error { return explain(db.path, err) }
 
 func (db *DB) update(ctx context.Context, fn func(*sql.Tx) error) error {
 	var tx *sql.Tx
-	err := Wait(ctx, db.patience, func() (err error) {
+	err := db.Lock(ctx, func() (err error) {
 		tx, err = db.Write.BeginTx(ctx, nil)
 		return err
 	})

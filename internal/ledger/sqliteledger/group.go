@@ -122,7 +122,7 @@ func (l *Ledger) still() error {
 
 // begin waits for the write lock of the file.
 func (l *Ledger) begin(ctx context.Context) error {
-	err := sqlite.Wait(ctx, patience, func() error {
+	err := l.db.Lock(ctx, func() error {
 		_, err := l.writing["begin"].ExecContext(ctx)
 		if err != nil {
 			l.rollback() // an interrupted BEGIN may have begun
