@@ -146,7 +146,9 @@ func metricsOf(query string) []string {
 // scrapeDaemon is what a daemon answers that has begun, and has looked ahead once.
 func scrapeDaemon(t *testing.T) (text string) {
 	t.Helper()
-	log := launch(t, "ingest: {regions: [US], listen: \"127.0.0.1:0\"}\n", "ingestor", "run")
+	log := launch(t, "ingest: {regions: [US], listen: \"127.0.0.1:0\"}\n"+
+		"jobs: [{name: one, command: [\"true\"], schedule: \"* * * * *\", "+
+		"cost: {bucket: default, units: 1}}]\n", "ingestor", "run")
 	await(t, log, func() bool {
 		if at := served.FindStringSubmatch(log.String()); at != nil {
 			text = get("http://" + at[1] + "/metrics")

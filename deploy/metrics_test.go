@@ -93,8 +93,9 @@ func joined(labels []string) string {
 // scrapeProxy is what a proxy answers that has served one request.
 func scrapeProxy(t *testing.T) (text string) {
 	t.Helper()
-	log := launch(t, "{}\n", "quotactl", "proxy", "--listen", "127.0.0.1:0",
-		"--admin", "127.0.0.1:0")
+	log := launch(t, "credentials: [{name: default, api_key: {env: YOUTUBE_API_KEY}}, "+
+		"{name: other, upstream: openai, api_key: {env: YOUTUBE_API_KEY}}]\n",
+		"quotactl", "proxy", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	await(t, log, func() bool {
 		web, admin := listens.FindString(log.String()), served.FindStringSubmatch(log.String())
 		if web != "" && admin != nil {

@@ -43,7 +43,7 @@ func (s *deps) proxyOf(cred config.Credential, p job.Prepared) (*proxy.Proxy, er
 	address, table := s.cfg.Endpoint(cred.Upstream), s.cfg.Table(cred)
 	endpoint, err := url.Parse(address)
 	if err != nil || endpoint.Host == "" {
-		return nil, fmt.Errorf("%s has no endpoint: add one under upstreams:", cred.Upstream)
+		return nil, fmt.Errorf("%s has no endpoint: add it to upstreams in quota.yaml", cred.Upstream)
 	}
 	budget := cred.Budget(job.Drawing(s.ledger, cred.Name, p.Reservation), table, s.log)
 	budget.Labels = p.Labels

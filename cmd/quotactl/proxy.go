@@ -231,6 +231,11 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.L
 		}
 		t := up.Transport
 		t.Estimates, t.Missed = estimates, p.Metrics.Missed
+		for _, m := range cfg.Table(cred).Methods() {
+			if !m.Known() {
+				p.Metrics.Expect(m.ID)
+			}
+		}
 		t.Drain = meter.Drain{Time: f.drain.Time, Bytes: f.drainMiB << 20, Calls: f.requests}
 		p.Upstreams = append(p.Upstreams, up)
 	}

@@ -168,7 +168,8 @@ func (d *dice) day(which, n int) []float64 {
 	wants := make([]float64, n)
 	d.strike(wants, dealt(dealtIncident), dealt(dealtWhen), r.NormFloat64())
 	if d.far {
-		d.distant(wants, halves()[int(dealt(dealtHalf)*float64(len(halves())))], surge, calm, r)
+		all := halves()
+		d.distant(wants, all[int(dealt(dealtHalf)*float64(len(all)))], surge, calm, r)
 		return wants
 	}
 	for i := range wants {

@@ -2,11 +2,9 @@ package job_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -104,27 +102,6 @@ func (b *bench) run(j *job.Job) job.Outcome {
 	out, err := j.Run(b.Context())
 	must(b, err)
 	return out
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within 30 s: %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
-func wantLog(t *testing.T, log *lines, want string) {
-	t.Helper()
-	if n := strings.Count(log.String(), want); n != 1 {
-		t.Errorf("%q is logged %d times, want once:\n%s", want, n, log)
-	}
 }
 
 // must ends a test that cannot go on after an error.
