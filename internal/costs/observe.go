@@ -216,7 +216,8 @@ func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson) {
 // String is the header or the path.
 func (p place) String() string { return p.header + p.path }
 
-// settle says what the call took. Where the answer does not say, that is what was held.
+// settle says what the call took. Where the answer does not say, that is the most that it can have
+// taken: were it an estimate, by what other calls took, a caller could choose to pay no more.
 func (o *Observation) settle(out *Outcome, doc any, env formula.Env) {
 	rules := o.quote.rules
 	if rules == nil {
@@ -233,6 +234,7 @@ func (o *Observation) settle(out *Outcome, doc any, env formula.Env) {
 		if free {
 			cost.Units = 0
 		} else if units, err := o.truth(held, env, all); err != nil {
+			cost.Units = max(held.Units, held.Most)
 			out.Missing = append(out.Missing, o.missing(err)...)
 		} else {
 			cost.Units = units

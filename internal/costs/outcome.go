@@ -8,7 +8,7 @@ import (
 
 // Outcome is what an answer says about a call.
 type Outcome struct {
-	Costs   []quota.Cost // the truth, by bucket; as held where the answer does not say
+	Costs   []quota.Cost // the truth, by bucket; the most where the answer does not say
 	Missing []string     // what the answer should have said and did not
 	Lessons []Lesson
 

@@ -137,8 +137,8 @@ func (e *exchange) bookAll(tell func(context.Context) error) {
 	}
 }
 
-// tellMissing says, once for each method, that its answers lack what the price list looks for. What
-// was held is booked then.
+// tellMissing says, once for each method, that its answers lack what the price list looks for. The
+// most that such a call can take is booked then.
 func (t *Transport) tellMissing(method string, paths []string) {
 	if len(paths) == 0 {
 		return
@@ -147,8 +147,8 @@ func (t *Transport) tellMissing(method string, paths []string) {
 		t.Missed(method)
 	}
 	if _, told := t.told.LoadOrStore("missing "+method, true); !told {
-		t.Log.Warn("the answer does not say what the call took: what was set aside is booked, and "+
-			"so it is for further answers of this kind", "method", method,
+		t.Log.Warn("the answer does not say what the call took: the most that it can take is "+
+			"booked, and so it is for further answers of this kind", "method", method,
 			"missing", strings.Join(paths, ", "))
 	}
 }
