@@ -147,7 +147,7 @@ func metricsOf(query string) []string {
 func scrapeDaemon(t *testing.T) (text string) {
 	t.Helper()
 	log := launch(t, "ingest: {regions: [US], listen: \"127.0.0.1:0\"}\n"+
-		"jobs: [{name: one, command: [\"true\"], schedule: \"* * * * *\", "+
+		"jobs: [{name: one, command: [\"true\"], schedule: \"@every 1s\", "+
 		"cost: {bucket: default, units: 1}}]\n", "ingestor", "run")
 	await(t, log, func() bool {
 		if at := served.FindStringSubmatch(log.String()); at != nil {
@@ -155,7 +155,8 @@ func scrapeDaemon(t *testing.T) (text string) {
 		}
 		return strings.Contains(text, "quota_forecast_dry_timestamp_seconds{") &&
 			strings.Contains(text, "quota_forecast_dry_chance{") &&
-			strings.Contains(text, "ingest_interval_seconds{")
+			strings.Contains(text, "ingest_interval_seconds{") &&
+			strings.Contains(text, "ingest_job_last_success_timestamp_seconds{")
 	})
 	return text
 }

@@ -329,8 +329,8 @@ func TestDrainBound(t *testing.T) {
 	}
 }
 
-// TestMissing: an answer that does not say what it took is booked as it was held, and that is said
-// once.
+// TestMissing: an answer that does not say what it took is booked as the most that it can be, and
+// that is said once.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet)

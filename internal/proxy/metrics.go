@@ -43,7 +43,7 @@ func NewMetrics() *Metrics {
 		observed: counters("proxy_observed_total",
 			"Requests that a limit would have denied, were it not only observed.", "limit"),
 		missed: counters("proxy_answers_without_cost_total",
-			"Answers that do not say what the call took: what was set aside is booked.", "method"),
+			"Answers that do not say what the call took: the worst case is booked.", "method"),
 		inFlight: auto.NewGauge(prometheus.GaugeOpts{
 			Name: "proxy_requests_in_flight", Help: "Requests that are being answered."}),
 		answers: counters("proxy_upstream_responses_total",
