@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 
+	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/job"
 	"quotabudget/internal/proxy"
@@ -45,7 +46,8 @@ func (s *deps) proxyOf(cred config.Credential, p job.Prepared) (*proxy.Proxy, er
 	if err != nil || endpoint.Host == "" {
 		return nil, fmt.Errorf("%s has no endpoint: add it to upstreams in quota.yaml", cred.Upstream)
 	}
-	budget := cred.Budget(job.Drawing(s.ledger, cred.Name, p.Reservation), table, s.log)
+	budget := cli.Sliced(cred.Budget(s.ledger, table, s.log), s.cfg, cred)
+	budget.Ledger = job.Drawing(s.ledger, cred.Name, p.Reservation)
 	budget.Labels = p.Labels
 	gate, err := upstream.Gate(address, table, budget, cred.APIKey.Key, s.log)
 	if err != nil {

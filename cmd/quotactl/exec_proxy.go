@@ -7,7 +7,6 @@ import (
 
 	"quotabudget/internal/job"
 	"quotabudget/internal/proxy"
-	"quotabudget/internal/quota"
 )
 
 // ownProxy starts a proxy for the time of one command, and returns the variables that lead to it.
@@ -56,13 +55,12 @@ func (a *app) proxyOf(g *gate, p job.Prepared) (*proxy.Proxy, error) {
 	}
 	handler := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: log}
 	for _, cred := range served {
-		l := quota.Ledger(g.Ledger)
-		if cred.Name == g.Credential {
-			l = job.Drawing(l, cred.Name, p.Reservation)
-		}
-		up, err := newUpstream(g.cfg, cred, l, log)
+		up, err := newUpstream(g.cfg, cred, g.Ledger, log)
 		if err != nil {
 			return nil, err
+		}
+		if cred.Name == g.Credential {
+			up.Transport.Budget.Ledger = job.Drawing(g.Ledger, cred.Name, p.Reservation)
 		}
 		up.Transport.Budget.Labels = p.Labels
 		up.Transport.Missed = handler.Metrics.Missed
