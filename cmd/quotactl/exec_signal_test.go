@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,6 +18,10 @@ import (
 // the wrapper, too.
 func TestExecSignals(t *testing.T) {
 	t.Parallel()
+	// Under nohup and in the background these are ignored, and children would inherit that.
+	heeded := make(chan os.Signal, 1)
+	signal.Notify(heeded, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(heeded)
 	s := newShell(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"), "")
 	for name, sig := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP,
 		"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "QUIT": syscall.SIGQUIT,
