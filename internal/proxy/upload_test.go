@@ -34,9 +34,9 @@ func (s *station) googleClient(t *testing.T, auth option.ClientOption) *youtube.
 // begin begins an upload and returns where its media goes.
 func (s *station) begin(t *testing.T) string {
 	t.Helper()
-	a := s.do(t, "POST", "/upload/youtube/v3/videos?uploadType=resumable&part=id&key=own", "{}")
+	a := s.do(t, "POST", "/upload/youtube/v3/videos?uploadType=resumable&part=id&key=callers-own", "{}")
 	to, ok := strings.CutPrefix(a.header.Get("Location"), s.front.URL)
-	leaks := strings.Contains(to, "own") || strings.Contains(to, canary)
+	leaks := strings.Contains(to, "callers-own") || strings.Contains(to, canary)
 	if a.status != http.StatusOK || !ok || leaks {
 		t.Fatalf("%d %v", a.status, a.header)
 	}

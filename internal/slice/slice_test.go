@@ -323,10 +323,11 @@ func TestTwentyProcesses(t *testing.T) {
 		}
 	}
 	all.Wait()
-	// A charge whose answer was lost with the server may be in the ledger besides.
+	// A charge whose answer was lost with the server may be in the ledger besides, and so may a
+	// lease, which is given back the next time.
 	passed := int64(told["metered"] + told["unmetered"])
 	used, held := standing(t, l)
-	if passed > limit.Units || used < passed || used > passed+20 || held > 10*10 {
+	if passed > limit.Units || used < passed || used > passed+20 || held > 2*10*10 {
 		t.Errorf("%d calls passed, the ledger has %d used and %d held: %v", passed, used, held, told)
 	}
 	check(t, l, used, held)

@@ -42,7 +42,7 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 		}
 		return Open(ctx, path, schema, opts)
 	}
-	return &DB{Write: read, Read: read, path: path, file: info}, nil
+	return &DB{Write: read, Read: read, path: path, file: info, patience: opts.busyTimeout()}, nil
 }
 
 // openReader opens connections that can only read, and says how many migrations the file has had.
