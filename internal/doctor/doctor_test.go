@@ -214,7 +214,7 @@ var faults = []struct {
 	}},
 	{"suspension", doctor.Warning, func(t *testing.T, p *plant) {
 		charge(t, p, 0)
-		p.yaml += "ingest: {regions: [US], schedule: '0 0 1 1 *'}\n" // which it does not keep from running
+		p.yaml += "ingest: {regions: [US], schedule: '0 0 1 1 *'}\n" // none is lost
 		l, err := sqliteledger.Open(t.Context(), p.file())
 		if err != nil {
 			t.Fatal(err)
