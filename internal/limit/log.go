@@ -21,10 +21,10 @@ func (h *history) total() int64 {
 	return h.before
 }
 
-// inside is the index of the first entry inside the window. One at t is inside until t + window.
+// inside is the index of the first entry inside a window of w µs. One at t is inside until t + w.
 // What had left when the newest was charged stays outside if the clock is set back.
-func (h *history) inside(p *Policy, now int64) int {
-	since := h.stamp(now) - p.window()
+func (h *history) inside(w, now int64) int {
+	since := h.stamp(now) - w
 	if len(h.entries) == 0 || h.entries[0].at > since { // nothing has left
 		return 0
 	}
@@ -39,18 +39,19 @@ func (h *history) totalBefore(i int) int64 {
 }
 
 func (h *history) decide(p *Policy, now, cost int64) Decision {
-	first := h.inside(p, now)
+	w := p.window()
+	first := h.inside(w, now)
 	base := h.totalBefore(first)
 	used := h.total() - base
 	d := Decision{Allowed: cost == 0 || cost <= p.Units-used, Remaining: max(0, p.Units-used)}
 	reset := now
 	if n := len(h.entries); n > first {
-		reset = h.entries[n-1].at + p.window()
+		reset = h.entries[n-1].at + w
 	}
 	if d.Allowed {
 		d.Remaining -= cost
 		if cost > 0 {
-			reset = h.stamp(now) + p.window()
+			reset = h.stamp(now) + w
 		}
 	} else {
 		// The cost fits once the entries up to this one have left.
@@ -60,7 +61,7 @@ func (h *history) decide(p *Policy, now, cost int64) Decision {
 			i += sort.Search(len(h.entries)-first,
 				func(i int) bool { return h.entries[first+i].total >= missing })
 		}
-		d.RetryAfter = micros(h.entries[i].at + p.window() - now)
+		d.RetryAfter = micros(h.entries[i].at + w - now)
 	}
 	d.ResetAfter = micros(reset - now)
 	return d
@@ -81,7 +82,7 @@ func (h *history) record(p *Policy, now, cost int64) {
 		return
 	}
 	at, total := h.stamp(now), h.total()+cost
-	drop := h.inside(p, now)
+	drop := h.inside(p.window(), now)
 	drop += sort.Search(len(h.entries)-drop,
 		func(i int) bool { return total-h.entries[drop+i].total < p.Units })
 	if drop > 0 && (len(h.entries) == cap(h.entries) || drop == len(h.entries)) {
@@ -93,5 +94,5 @@ func (h *history) record(p *Policy, now, cost int64) {
 
 // idle reports whether a key that was never used would get the same answers.
 func (h *history) idle(p *Policy, now int64) bool {
-	return h == nil || h.inside(p, now) == len(h.entries)
+	return h == nil || h.inside(p.window(), now) == len(h.entries)
 }
