@@ -21,7 +21,8 @@ import (
 //
 // What is billed exceeds no limit by more than the holds may be short of the truth, the sum of
 // most - held. In the end the ledger has booked what the stand-ins billed, to the unit, also of
-// the streams that were cut. Of what the killed proxy had under way it has booked what was held.
+// the streams that were cut. Of what the killed proxy had under way it has booked the most that it
+// can have taken.
 func TestMetered(t *testing.T) {
 	bin := build(t)
 	t.Run("sqlite", func(t *testing.T) {
@@ -114,39 +115,47 @@ func (m *metered) within(t *testing.T, held []hold) {
 }
 
 // agree compares the ledger with what the stand-ins billed, bucket by bucket. A hold of the killed
-// proxy has lapsed into an entry that has its ID, of which the stand-in billed as much as of any
-// other stream.
+// proxy has lapsed into an entry that has its ID, of the most that the call could take, of which the
+// stand-in billed as much as of any other stream.
 func (m *metered) agree(t *testing.T, held []hold) {
 	t.Helper()
 	holds := map[string]bool{} // of the killed proxy, by the models of its client
+	most := map[string]int64{} // that each hold can take, by ID and bucket
 	for _, h := range held {
 		buckets, id, _ := strings.Cut(h.Reservation, ".")
 		holds[id] = strings.Contains(buckets, "/gpt-b") || strings.Contains(buckets, "/claude-none-9")
+		most[id+" "+h.Bucket] = max(h.Left, h.Most)
 	}
-	ledger, short, stream := map[string]int64{}, map[string]int64{}, map[string]int64{}
+	ledger, over, stream := map[string]int64{}, map[string]int64{}, map[string]int64{}
 	lapsed := map[string][]int64{}
 	for _, e := range m.entries(t) {
 		ledger[e.Bucket] += e.Units
 		if holds[e.ID] {
 			lapsed[e.Bucket] = append(lapsed[e.Bucket], e.Units)
+			if want := most[e.ID+" "+e.Bucket]; e.Units != want {
+				t.Errorf("%s: a hold that can take %d at most lapsed into %d", e.Bucket, want, e.Units)
+			}
 		} else {
 			stream[whole(e.Bucket)] = max(stream[whole(e.Bucket)], e.Units)
 		}
 	}
 	for bucket, all := range lapsed {
 		for _, units := range all {
-			short[bucket] += stream[whole(bucket)] - units
+			over[bucket] += units - stream[whole(bucket)]
 		}
-		t.Logf("%s: %d holds lapsed, %d units short of the truth", bucket, len(all), short[bucket])
+		t.Logf("%s: %d holds lapsed, %d units above the truth", bucket, len(all), over[bucket])
+		if over[bucket] < 0 {
+			t.Errorf("%s: %d units of lapsed holds are missing", bucket, -over[bucket])
+		}
 	}
 	billed := m.billed(t)
 	for bucket := range ledger {
 		billed[bucket] += 0 // what the ledger alone has is wrong, too
 	}
 	for _, bucket := range slices.Sorted(maps.Keys(billed)) {
-		if got := ledger[bucket] + short[bucket]; got != billed[bucket] {
-			t.Errorf("%s: the ledger has %d, and lapsed holds are %d short: the stand-in billed %d",
-				bucket, ledger[bucket], short[bucket], billed[bucket])
+		if got := ledger[bucket] - over[bucket]; got != billed[bucket] {
+			t.Errorf("%s: the ledger has %d, and lapsed holds are %d above the truth: the stand-in "+
+				"billed %d", bucket, ledger[bucket], over[bucket], billed[bucket])
 		}
 	}
 	if len(lapsed["tokens/gpt-b"]) == 0 || len(lapsed["output/claude-none-9"]) == 0 {

@@ -125,12 +125,12 @@ function lapses()
       else
         members[#members + 1], fields[#fields + 1] = r.member, 'r:' .. r.id
         b.holds, b.held, extra = b.holds - 1, b.held - r.left, extra + r.extra
-        local at = math.max(r.expires, b.newest + 1)
-        b.newest, b.total = at, b.total + r.left
+        local at, units = math.max(r.expires, b.newest + 1), r.left + r.extra -- the most it can have taken
+        b.newest, b.total = at, b.total + units
         local mark, run = match(r.rest, '^%d+:%d+:%d:%d+:([^:]*):([^:]*):')
         if run ~= '' then mark = mark .. ':' .. run end
         entries[#entries + 1] = format('%d', at)
-        entries[#entries + 1] = format('%d:%d:%s:%s', b.total, r.left, match(r.id, '[^.]*$'), mark)
+        entries[#entries + 1] = format('%d:%d:%s:%s', b.total, units, match(r.id, '[^.]*$'), mark)
         if r.stone then
           b.holds = b.holds + 1
           stones[#stones + 1] = 'r:' .. r.id .. r.stone

@@ -17,8 +17,8 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestProxyKilled: what a call may take lapses into a charge when its proxy is killed while the
-// answer streams.
+// TestProxyKilled: the most that a call may take is charged when its proxy is killed while the
+// answer streams, however little was set aside.
 func TestProxyKilled(t *testing.T) {
 	t.Parallel()
 	s, err := standin.New("openai")
@@ -42,7 +42,8 @@ credentials:
     limits: [{bucket: tokens, units: 100000, window: 1m}]
 upstreams: {openai: {endpoint: %s/}}
 `, upstream.URL))
-	proxy := exec.Command("quotactl", "proxy", "--listen", "127.0.0.1:0")
+	proxy := exec.Command("quotactl", "proxy", "--listen", "127.0.0.1:0",
+		"--estimate", "openai.chat.completions.create/tokens=50")
 	proxy.Env = append(os.Environ(), "QUOTA_CONFIG="+filepath.Join(dir, "quota.yaml"), "KEY=any",
 		"QUOTA_LEDGER=sqlite://"+filepath.Join(dir, "ledger.db"), "QUOTA_STATE_DIR="+dir)
 	var stderr strings.Builder
@@ -70,14 +71,14 @@ upstreams: {openai: {endpoint: %s/}}
 	must(t, err)
 	must(t, proxy.Process.Kill())
 	proxy.Wait()
-	if len(holds) != 1 || holds[0].Left < 300 || holds[0].Lapse != quota.LapseCharge {
+	if len(holds) != 1 || holds[0].Left != 50 || holds[0].Most < 300 || holds[0].Lapse != quota.LapseCharge {
 		t.Fatalf("held %+v: %s", holds, stderr.String())
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		entries, err := l.Entries(t.Context(), quota.Query{Credential: "chat", Bucket: "tokens/a"})
 		must(t, err)
 		if len(entries) == 1 {
-			if e := entries[0]; e.Units != holds[0].Left ||
+			if e := entries[0]; e.Units != holds[0].Most ||
 				e.Labels[quota.LabelMethod] != "openai.chat.completions.create" {
 				t.Errorf("it lapsed into %+v", e)
 			}

@@ -18,8 +18,8 @@ import (
 //
 // What is held for a call of an unknown price stays so until the answer says what it took: the
 // upstream bills a call that its caller has given up, too. So the request is not ended with its
-// caller. Its answer is read on, within the bounds of Drain, and what was held lapses into a charge
-// only if that is not enough.
+// caller. Its answer is read on, within the bounds of Drain. Only if that is not enough, the hold
+// lapses into a charge of the most that the call may take.
 type exchange struct {
 	gate  *Transport
 	r     *http.Request // the caller's

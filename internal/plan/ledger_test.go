@@ -105,8 +105,13 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 	}
 	learn(t, b, now)
 	for range rapid.IntRange(0, 3).Draw(t, "held") {
+		cost := quota.Cost{Bucket: quota.DefaultBucket,
+			Units: rapid.Int64Range(1, 20).Draw(t, "units held")}
+		if rapid.Bool().Draw(t, "an estimate") {
+			cost.Most = cost.Units + rapid.Int64Range(0, 20).Draw(t, "more")
+		}
 		request := quota.ReserveRequest{
-			Call: quota.Call{Units: rapid.Int64Range(1, 20).Draw(t, "units held")},
+			Call: quota.Call{Costs: []quota.Cost{cost}},
 			TTL:  time.Duration(rapid.IntRange(50, 1800).Draw(t, "ttl")) * time.Minute,
 			Lapse: rapid.SampledFrom([]quota.Lapse{quota.LapseCharge,
 				quota.LapseRelease}).Draw(t, "lapse")}

@@ -82,7 +82,8 @@ func (s Standing) Held() int64 {
 
 // frees is when the units of a hold come free that nobody settles. Where some become entries, all
 // are taken to, and where an entry's end cannot be known now, the time is one that is surely late
-// enough: mostly, calls are settled long before.
+// enough: mostly, calls are settled long before. An estimate is taken to be right, though its entry
+// may turn out larger, as a settlement may.
 func (s Standing) frees(expires int64) int64 {
 	w := s.Limit.Window
 	if !s.Lapsing || w.Concurrent {

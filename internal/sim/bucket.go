@@ -16,7 +16,7 @@ type bucket struct {
 	windows   []window     // limits, then throttles, then paces
 	own       []ownPace    // of lanes that have their own
 	holds     []quota.Hold // those that expire first come first
-	lapses    []bool       // which of them become entries when they expire
+	lapses    []int64      // units of the entries that they become when they expire; -1 for none
 	held      int64
 	suspended int64 // until
 	moved     int64 // to
@@ -69,8 +69,16 @@ func (b *bucket) begin(s Standing) {
 		})
 	for _, r := range reservations {
 		b.holds = append(b.holds, quota.Hold{Units: r.Left, ExpiresAt: r.ExpiresAt.UnixMicro()})
-		b.lapses = append(b.lapses, r.Lapse == quota.LapseCharge)
 		b.held += r.Left
+		lapses := int64(-1)
+		switch {
+		case r.Lapse != quota.LapseCharge:
+		case r.Left == 0:
+			lapses = 0
+		default:
+			lapses = max(r.Left, r.Most-r.Drawn)
+		}
+		b.lapses = append(b.lapses, lapses)
 	}
 	if !s.SuspendedUntil.IsZero() {
 		b.suspended = s.SuspendedUntil.UnixMicro()
@@ -107,8 +115,8 @@ func (b *bucket) move(n int64) {
 	for len(b.holds) > 0 && b.holds[0].ExpiresAt <= n {
 		h, lapses := b.holds[0], b.lapses[0]
 		b.holds, b.lapses, b.held = b.holds[1:], b.lapses[1:], b.held-h.Units
-		if lapses && h.Units > 0 {
-			b.write(max(h.ExpiresAt, b.log.newest+1), h.Units)
+		if lapses > 0 {
+			b.write(max(h.ExpiresAt, b.log.newest+1), lapses)
 		}
 	}
 	for i := range b.windows {

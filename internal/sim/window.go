@@ -150,7 +150,8 @@ func (w *window) allows(n int64) int64 {
 // standing is the window as package quota decides on it.
 func (w *window) standing(b *bucket, n int64) quota.Standing {
 	return quota.Standing{Limit: w.limit, Log: &b.log, Holds: b.holds, Now: n, Start: w.start,
-		End: w.end, Reset: w.reset, Level: w.level, Lapsing: slices.Contains(b.lapses, true)}
+		End: w.end, Reset: w.reset, Level: w.level,
+		Lapsing: slices.ContainsFunc(b.lapses, func(units int64) bool { return units >= 0 })}
 }
 
 func moment(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

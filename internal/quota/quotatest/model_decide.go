@@ -131,11 +131,13 @@ func (b *bucket) held(n int64) int64 {
 func (b *bucket) atMost(n int64) (sum int64) {
 	for _, h := range b.holds {
 		if n < h.expires {
-			sum += max(h.left, h.most-h.drawn)
+			sum += h.atMost()
 		}
 	}
 	return sum
 }
+
+func (h hold) atMost() int64 { return max(h.left, h.most-h.drawn) }
 
 // bruteForce loops over everything.
 type bruteForce struct{}
@@ -187,12 +189,16 @@ func (b *bucket) lapsing(n int64) bool {
 	return slices.ContainsFunc(b.holds, is)
 }
 
-// lapsing reports whether it is so of one of the costs' buckets.
-func (m *Model) lapsing(credential string, costs []quota.Cost) bool {
+// lapsing reports whether it is so of one of the costs' buckets, and whether there is an estimate
+// among what these hold.
+func (m *Model) lapsing(credential string, costs []quota.Cost) (some, estimates bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	is := func(b *bucket) bool { return b.lapsing(m.clock()) }
-	return slices.ContainsFunc(m.credential(credential).all(costs), is)
+	for _, b := range m.credential(credential).all(costs) {
+		some = some || b.lapsing(m.clock())
+		estimates = estimates || b.atMost(m.clock()) > b.held(m.clock())
+	}
+	return some, some && estimates
 }
 
 // counts is a hold, and until when it counts if nobody settles it.

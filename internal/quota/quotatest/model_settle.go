@@ -27,7 +27,8 @@ func lapse(now int64, buckets ...*bucket) (n int64) {
 	}
 }
 
-// lapseOne writes the entry of the hold that is the first to have expired by n, if there is one.
+// lapseOne writes the entry of the hold that is the first to have expired by n, if there is one: of
+// the most that it can have taken.
 func (b *bucket) lapseOne(n int64) bool {
 	first := -1
 	for i, h := range b.holds {
@@ -46,7 +47,7 @@ func (b *bucket) lapseOne(n int64) bool {
 	id, _, _ := quota.ParseReservation(h.id)
 	at := max(h.expires, b.newest+1)
 	b.holds = slices.Delete(b.holds, first, first+1)
-	b.write(entry{at, id, h.left, h.labels}, nil, false)
+	b.write(entry{at, id, h.atMost(), h.labels}, nil, false)
 	b.lapsed = append(b.lapsed, lapsed{h.id, at})
 	return true
 }

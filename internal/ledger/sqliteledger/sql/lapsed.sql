@@ -1,6 +1,6 @@
--- ?1 is the bucket's id throughout. Reservations become entries, those that expired by ?2, in the order in which they did: each is stamped
--- when it expired, but after all entries before it, of which the newest is of the time ?3. If the nth of them expires at e(n), its stamp
--- is n + max(?3, e(1) - 1, ..., e(n) - n).
+-- ?1 is the bucket's id throughout. Reservations become entries of the most that they can have taken, those that expired by ?2, in the
+-- order in which they did: each is stamped when it expired, but after all entries before it, of which the newest is of the time ?3. If
+-- the nth of them expires at e(n), its stamp is n + max(?3, e(1) - 1, ..., e(n) - n).
 
 -- name: lapse_stamps
 INSERT INTO lapsed (bucket, id, at)
@@ -12,7 +12,7 @@ FROM (
 -- ?2 the running total before. The entry's id is the reservation's without the buckets: what comes after the last dot.
 -- name: lapse_entries
 INSERT INTO entries (bucket, at, id, units, total, labels)
-SELECT ?1, l.at, substr(r.id, 1 + length(rtrim(r.id, replace(r.id, '.', '')))), r.remains, ?2 + sum(r.remains) OVER (ORDER BY l.at), r.labels
+SELECT ?1, l.at, substr(r.id, 1 + length(rtrim(r.id, replace(r.id, '.', '')))), r.may_take, ?2 + sum(r.may_take) OVER (ORDER BY l.at), r.labels
 FROM lapsed l JOIN reservations r ON r.bucket = ?1 AND r.id = l.id
 WHERE l.bucket = ?1 AND l.at > ?3;
 
