@@ -115,7 +115,8 @@ local function open(state, log, index, id)
   end
   local b = { -- all sixteen fields at once: growing the table later is slow
     state = state, log = log, index = index, total = total, newest = newest, suspended = suspended,
-    holds = holds, oldest = oldest, keep = keep, expire = expire, held = held, live = held, units = 0,
+    holds = holds, oldest = oldest, keep = keep, expire = expire, held = held, live = held,
+    entries = nil, -- to be written (append)
     fresh = not s or not last, -- a new key needs its expiry set
     read = read, -- s, the reservation, c
     more = nil,
@@ -126,12 +127,12 @@ end
 
 -- look opens buckets, whose keys begin at KEYS[first], one each so many. It returns the time, the time
 -- at which to decide, which is after every entry, the buckets, and perhaps the latter time as text; with
--- an id they have read that reservation. Reservations that expired by then have become entries, where
+-- an id they have read that reservation. last is where the keys of the last one begin. Reservations that expired by then have become entries, where
 -- they do; b.live is what the others hold.
-local function look(first, step, id)
+local function look(first, step, id, last)
   local now = clock()
   local stamp, buckets, held = now, {open(KEYS[first], KEYS[first + 1], KEYS[first + 2], id)}, false
-  for k = first + step, #KEYS - 2, step do
+  for k = first + step, last or #KEYS - 2, step do
     buckets[#buckets + 1] = open(KEYS[k], KEYS[k + 1], KEYS[k + 2], id)
   end
   for n = 1, #buckets do
@@ -150,27 +151,58 @@ local function look(first, step, id)
   return now, stamp, buckets, at
 end
 
--- base is the running total before the first entry stamped at from or later.
+-- base is the running total before the first entry stamped at from or later. If b.known is a list, it
+-- is looked up there first, and noted: from, the stamp of that entry, the total. nil: entries that are
+-- still to be written (append) matter.
 local function base(b, from)
+  local known = b.known
+  if known then
+    if b.entries and from > b.since then return nil end
+    for i = 1, #known, 3 do
+      if from >= known[i] and from <= known[i + 1] then return known[i + 2] end
+    end
+  end
   local first = call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'LIMIT', '0', '2')
-  if not first[1] then return b.total end
-  local total, units = match(first[1], '^(%d+):(%d+):')
-  local after, more = b.total, 0 -- of the next entry, which must not start below it
-  if first[2] then after, more = match(first[2], '^(%d+):(%d+):') end
-  local before = total and after and total - units
-  if before and before >= 0 and before + units <= after - more and b.total - after >= 0 then return before end
-  for _, member in ipairs(first) do entry(b.log, member) end
-  damaged(b.log, 'the totals of its entries do not rise by their units')
+  local all = b.logged or b.total
+  local before = all
+  if first[1] then
+    local total, units = match(first[1], '^(%d+):(%d+):')
+    local after, more = all, 0 -- of the next entry, which must not start below it
+    if first[2] then after, more = match(first[2], '^(%d+):(%d+):') end
+    before = total and after and total - units
+    if not before or before < 0 or before + units > after - more or all - after < 0 then
+      for _, member in ipairs(first) do entry(b.log, member) end
+      damaged(b.log, 'the totals of its entries do not rise by their units')
+    end
+  end
+  if known then
+    local stamp, n = first[1] and time_of(b.log, call('ZSCORE', b.log, first[1])) or FAR, #known
+    known[n + 1], known[n + 2], known[n + 3] = from, stamp, before
+  end
+  return before
 end
 
--- save writes the state after a change. The keys expire when they have been idle for long, and never
--- while entries, holds (the last expires at hold_until) or a suspension matter. The expiry is
+-- save writes the entries that were appended, and the state after a change. It also deletes expired
+-- reservations, and up to 64 entries for each new one that nobody needs any more, once they span a
+-- thirty-second of the time that entries are kept. The keys expire when they have been idle for long,
+-- and never while entries, holds (the last expires at hold_until) or a suspension matter. The expiry is
 -- extended only once half of it has passed. The labels, which all buckets of a credential share,
 -- last at least as long as the log.
 local told = 0 -- 1 if this call brought a line of labels, 2 if it made their key
 
 local function save(b, now, keep, hold_until)
   if keep > b.keep then b.keep = keep end
+  local entries = b.entries
+  if entries then
+    call('ZADD', b.log, unpack(entries))
+    b.entries = nil
+    if b.lapsed then lapses().forget(b) end
+    if b.oldest < b.newest - b.keep * 33 / 32 then
+      local old = math.min(32 * #entries, call('ZCOUNT', b.log, '-inf', format('%d', b.newest - b.keep)))
+      if old > 0 then call('ZREMRANGEBYRANK', b.log, 0, old - 1) end
+      b.oldest = tonumber(call('ZRANGE', b.log, 0, 0, 'WITHSCORES')[2])
+    end
+  end
   local needed = hold_until and hold_until > now and hold_until or now
   needed = (b.suspended > needed and b.suspended or needed) + b.keep
   local renew = b.expire < needed
@@ -198,7 +230,7 @@ end
 -- many different lines. A caller that sent the line lately sends the code alone.
 local function intern(code, line)
   if line == '' then return code end
-  told = 1
+  if told == 0 then told = 1 end
   if call('HSETNX', KEYS[1], code, line) == 0 then
     return call('HGET', KEYS[1], code) == line and code or '=' .. line -- two lines may have the same short code
   end
@@ -209,17 +241,18 @@ local function intern(code, line)
   return '=' .. line
 end
 
--- append writes an entry of units, to be kept for keep µs. tail is <id>:<labels>[:<run>]; at is the stamp as text, if that is known. It also
--- deletes expired reservations, and up to 64 entries that nobody needs any more, once they span a
--- thirty-second of the time that entries are kept.
+-- append adds an entry of units, to be kept for keep µs, which save writes. tail is
+-- <id>:<labels>[:<run>]; at is the stamp as text, if that is known.
 local function append(b, stamp, units, tail, keep, at)
+  local entries = b.entries
+  if b.known and not entries then b.since, b.logged = stamp, b.total end
   b.total, b.newest = b.total + units, stamp
   if keep > b.keep then b.keep = keep end
-  call('ZADD', b.log, at or format('%d', stamp), format('%d:%d:%s', b.total, units, tail))
-  if b.lapsed then lapses().forget(b) end
-  if b.oldest < stamp - b.keep * 33 / 32 then
-    local old = math.min(64, call('ZCOUNT', b.log, '-inf', format('%d', stamp - b.keep)))
-    if old > 0 then call('ZREMRANGEBYRANK', b.log, 0, old - 1) end
-    b.oldest = tonumber(call('ZRANGE', b.log, 0, 0, 'WITHSCORES')[2])
+  at = at or format('%d', stamp)
+  local member = format('%d:%d:%s', b.total, units, tail)
+  if entries then
+    entries[#entries + 1], entries[#entries + 2] = at, member
+  else
+    b.entries = {at, member}
   end
 end

@@ -9,13 +9,17 @@ local function fits(b, window, from, ends, before, level, cost, cap, held, now)
   -- search, which from the second probe on also reads a few entries to either side, and which
   -- becomes a binary search if it does not narrow fast.
   local function stamp_at(target)
+    local all, entries = b.logged or b.total, b.entries
+    for i = 1, target > all and #entries or 0, 2 do -- not written yet
+      if entry(b.log, entries[i + 1]) >= target then return entries[i] + 0 end
+    end
     if (target - before) * 256 < b.total - before then
       local oldest = call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'WITHSCORES', 'LIMIT', '0', '4')
       for i = 1, #oldest, 2 do
         if entry(b.log, oldest[i]) >= target then return time_of(b.log, oldest[i + 1]) end
       end
     end
-    local hi, hi_total = -1, b.total -- ranks are counted from the newest entry, -1
+    local hi, hi_total = -1, all -- ranks are counted from the newest entry, -1
     local lo, lo_total = -1 - call('ZCOUNT', b.log, format('%d', from), '+inf'), before
     local near = 0
     for try = 1, 64 do -- from the fifth on, each halves the range

@@ -35,12 +35,17 @@ local function windows()
     r.level, r.at = math.max(0, r.level - r.num * (at - r.at)) + units * r.den, at
   end
 
-  -- level_at finds the level of a rate at the time now. It is in b.levels then.
+  -- level_at finds the level of a rate at the time now. It is in b.levels then. nil: entries that are
+  -- still to be written matter.
   local function level_at(b, num, den, now)
     b.levels = b.levels or W.read_levels(b)
     local r
     for i, known in ipairs(b.levels) do
       if known.num == num and known.den == den then r = table.remove(b.levels, i) break end
+    end
+    if b.logged and not (r and r.total == b.total) then
+      table.insert(b.levels, r)
+      return nil
     end
 
     -- follow adds the entries that came since; false if they do not follow from what is kept.
@@ -82,7 +87,7 @@ local function windows()
     return math.max(0, r.level - num * (now - r.at))
   end
 
-  -- charged keeps the levels that were looked at, after units were charged at the time stamp.
+  -- charged takes on the levels that were looked at, after units were charged at the time stamp.
   function W.charged(b, units, stamp)
     for _, r in ipairs(b.levels) do
       if r.total == b.total - units then
@@ -90,7 +95,6 @@ local function windows()
         r.total = b.total
       end
     end
-    W.keep_levels(b, b.levels)
   end
 
   -- reset is the last known end of an anchored window, 0 for none.
@@ -101,7 +105,8 @@ local function windows()
 
   -- look is what a limit's window holds at the time now: from which stamp on (inclusive) and until when,
   -- 0 if it slides, the running total before it, and the level of a restoring window, of which from and
-  -- until are the rate. nil: a calendar window is not the one of now.
+  -- until are the rate. The total is nil if a calendar window is not the one of now, or if entries that
+  -- are still to be written matter.
   function W.look(b, window, from, ends, now)
     if window < 0 then
       if now < from or now >= ends then return nil end
@@ -117,6 +122,7 @@ local function windows()
       return 0, 0, b.total
     end
     local level = level_at(b, from, ends, now)
+    if not level then return nil end
     return from, ends, b.total - math.ceil(level / ends), level
   end
 

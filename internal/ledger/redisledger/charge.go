@@ -158,12 +158,13 @@ func (r request) fingerprint() string {
 	return text + " " + r.reservation
 }
 
-// args are those of charge.lua, in its order. Each costs the server time, so the empty ones at the
-// end are left out.
+// args are those of charge.lua for a group of one, in its order. Each costs the server time, so the
+// empty ones at the end are left out.
 func (r request) args(now time.Time) []any {
 	draws, reservation := drawnOn(r.costs, r.reservation)
 	limits := slices.Concat(r.limits...)
-	n := make(numbers, 0, 4+4*len(r.costs)+5*len(limits))
+	n := make(numbers, 2, 7+4*len(r.costs)+5*len(limits))
+	n[0], n[1] = 1, int64(len(r.costs))
 	keep, ttl := quota.RetentionFor(limits), int64(0)
 	switch {
 	case r.reserve != nil:
@@ -171,7 +172,7 @@ func (r request) args(now time.Time) []any {
 	case r.dryRun:
 		ttl = -1
 	}
-	n.add(keep.Microseconds(), int64(draws), ttl, min(keep, quota.MaxWindow).Milliseconds())
+	n.add(0, keep.Microseconds(), int64(draws), ttl, min(keep, quota.MaxWindow).Milliseconds())
 	buckets := make([]string, len(r.costs))
 	for i, c := range r.costs {
 		buckets[i] = c.Bucket
@@ -186,6 +187,7 @@ func (r request) args(now time.Time) []any {
 			}
 		}
 	}
+	n[2] = int64(8 * len(n[2:]))
 	args := []any{n.blob(), r.id, r.label.code, r.label.run, r.label.line, reservation, "", ""}
 	if r.key != "" {
 		args[6], args[7] = r.fingerprint(), strings.Join(buckets, ",")

@@ -83,7 +83,10 @@ func (l *Ledger) ask(ctx context.Context, script string, keys []string,
 		if err != nil {
 			return nil, explain(err)
 		}
-		answered := reply(list)
+		answered, err := only(list)
+		if err != nil {
+			return nil, err
+		}
 		if answered.status() != stale || asked == maxAsks {
 			return answered, nil
 		}
@@ -93,6 +96,19 @@ func (l *Ledger) ask(ctx context.Context, script string, keys []string,
 		}
 		now = fromMicro(ints[1])
 	}
+}
+
+// only is the reply to the one call of a group (charge.lua); other scripts reply to no groups.
+func only(list []any) (reply, error) {
+	if len(list) == 1 {
+		switch one := list[0].(type) {
+		case []any:
+			return one, nil
+		case error:
+			return nil, explain(one)
+		}
+	}
+	return list, nil
 }
 
 func fromMicro(us int64) time.Time { return time.UnixMicro(us).UTC() }
