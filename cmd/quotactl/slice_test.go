@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,14 +36,51 @@ func TestWithoutLedger(t *testing.T) {
 	step(0, "charged 1 unit", spend...)
 	step(0, "slice of ", "reservations")
 	s.Kill()
-	for range 3 {
-		step(0, "call is paid from the slice leased for that", spend...)
-	}
+	step(127, "no-such-program", "exec", "--method", "youtube.videos.list", "--count", "3", "--",
+		"no-such-program") // takes nothing
+	step(0, "left=map[default:1]", "exec", "--method", "youtube.videos.list", "--count", "2", "--",
+		"true")
+	step(125, "; the slice leased for that is spent", "exec", "--method", "youtube.videos.list",
+		"--count", "2", "--", "true")
+	step(0, "charged 1 unit of default from the slice leased for times without the ledger", spend...)
 	step(69, "; the slice leased for that is spent", spend...)
-	step(69, "key1 has 0 of 3 units of default left, and 3 entries to record", "status")
+	step(69, "key1 has 0 of 3 units of default left, and 2 entries to record", "status")
 	step(69, "ledger cannot be reached", "spend", "--method", "youtube.search.list")
 	s.Restart(t)
 	step(0, "charged 1 unit", spend...)
-	step(0, "journal      3        3", "log", "--by", "source")
+	step(0, "journal      3        2", "log", "--by", "source")
 	step(0, `"used":5,`, "status", "-o", "json")
+}
+
+// With slice in the configuration nothing passes that was not leased, on whatever host and ledger;
+// without it, a host that has no slice says with each call that it is not metered.
+func TestOnlyTheSlice(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		open, ledger, says string
+		code               int
+	}{
+		{"slice: 3", "redis://127.0.0.1:1/0", "this host has not reached the ledger yet", 69},
+		{"slice: 3", "sqlite:damaged.db", "this host has not reached the ledger yet", 69},
+		{"", "redis://127.0.0.1:1/0", "call passes unmetered", 0},
+		{"", "sqlite:damaged.db", "call passes unmetered", 0},
+	} {
+		dir := t.TempDir()
+		damaged, file := filepath.Join(dir, "damaged.db"), filepath.Join(dir, "quota.yaml")
+		err := errors.Join(os.WriteFile(damaged, []byte("no ledger"), 0o600),
+			os.WriteFile(file, []byte("credentials: [{name: key1, when_unreachable: "+
+				"{open: [youtube.videos.list], "+test.open+"}}]\n"), 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := map[string]string{"QUOTA_STATE_DIR": dir, "QUOTA_CONFIG": file,
+			"QUOTA_LEDGER": strings.Replace(test.ledger, "damaged.db", damaged, 1)}
+		var out bytes.Buffer
+		code := run(t.Context(), []string{"spend", "--method", "youtube.videos.list"}, &out, &out,
+			func(name string) string { return env[name] })
+		if code != test.code || !strings.Contains(out.String(), test.says) {
+			t.Errorf("%s, %s: code %d, want %d and %q:\n%s", test.open, test.ledger, code, test.code,
+				test.says, &out)
+		}
+	}
 }

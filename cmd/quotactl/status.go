@@ -60,13 +60,13 @@ func (a *app) withoutLedger(ctx context.Context, why error) error {
 		if !ok {
 			continue
 		}
-		left, waiting, err := of.Standing(ctx)
+		now, err := of.Standing(ctx)
 		if err != nil {
 			continue
 		}
 		for _, u := range of.Units {
 			known = append(known, fmt.Sprintf("%s has %d of %d units of %s left, and %d entries to "+
-				"record when the ledger is back", cred.Name, left[u.Bucket], u.Units, u.Bucket, waiting))
+				"record when the ledger is back", cred.Name, now.Left[u.Bucket], u.Units, u.Bucket, now.Waiting))
 		}
 	}
 	if len(known) == 0 {

@@ -12,11 +12,12 @@ import (
 )
 
 // Sliced gives a budget the slice of its units that pays for calls while the ledger cannot be
-// reached, where some may pass then. A ledger in a file needs none: where the file is gone, so is
-// the slice.
+// reached, where some may pass then. With slice in the configuration nothing else lets them pass. A
+// ledger in a file has one only then: where the file is gone, so is the slice, as a rule.
 func Sliced(b *quota.Budget, cfg *config.Config, cred config.Credential) *quota.Budget {
-	units := cred.Slice(cfg.Table(cred))
-	if len(units) == 0 || cfg.StateDir == "" || strings.HasPrefix(cfg.Ledger, "sqlite:") {
+	units, demanded := cred.Slice(cfg.Table(cred)), cred.SliceUnits > 0
+	possible := len(units) > 0 && cfg.StateDir != "" && !strings.HasPrefix(cfg.Ledger, "sqlite:")
+	if len(cred.Open) == 0 || !possible && !demanded {
 		return b
 	}
 	host, _ := os.Hostname()
@@ -24,10 +25,14 @@ func Sliced(b *quota.Budget, cfg *config.Config, cred config.Credential) *quota.
 	for _, u := range units {
 		limits = append(limits, quota.LimitsOf(u.Bucket, cred.Limits)...)
 	}
-	b.Slice = &slice.Slice{
-		Path: filepath.Join(cfg.StateDir, "slices.db"), Ledger: b.Ledger,
-		URL: config.HidePassword(cfg.Ledger), Credential: cred.Name, Units: units, Limits: limits,
-		Note: "slice of " + cmp.Or(host, "a host") + " for times without the ledger", Log: b.Log,
+	s := &slice.Slice{
+		Ledger: b.Ledger, URL: config.HidePassword(cfg.Ledger), Credential: cred.Name,
+		Units: units, Limits: limits, Closed: demanded, Log: b.Log,
+		Note: "slice of " + cmp.Or(host, "a host") + " for times without the ledger",
 	}
+	if cfg.StateDir != "" {
+		s.Path = filepath.Join(cfg.StateDir, "slices.db")
+	}
+	b.Slice = s
 	return b
 }

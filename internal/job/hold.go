@@ -91,6 +91,9 @@ func (r *run) hold(ctx context.Context, key string) error {
 func (r *run) holds(d quota.Decision) {
 	r.out.Reservation, r.out.ExpiresAt, r.out.Held = d.Reservation, d.ExpiresAt, d.Units
 	r.replayed = d.Replayed
+	if d.Unmetered {
+		r.sliced = d
+	}
 }
 
 // note says in a list of reservations what this one is for.

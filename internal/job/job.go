@@ -182,8 +182,9 @@ type run struct {
 	budget   quota.Budget
 	leases   leases
 	report   *reportPipe
-	replayed bool   // the hold is that of an earlier run with the key
-	end      func() // of Prepare
+	replayed bool           // the hold is that of an earlier run with the key
+	sliced   quota.Decision // what a slice paid instead, while the ledger was away
+	end      func()         // of Prepare
 	child    *child
 }
 

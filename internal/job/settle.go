@@ -36,6 +36,7 @@ func (r *run) patience() time.Duration { return min(time.Minute, r.TTL) }
 // giveBack gives back what is left of the hold.
 func (r *run) giveBack() {
 	if r.out.Reservation == "" {
+		r.giveSliceBack()
 		return
 	}
 	given := map[string]int64{}
@@ -54,6 +55,26 @@ func (r *run) giveBack() {
 	}
 }
 
+// giveSliceBack takes back what a slice paid for the run, because the ledger was away.
+func (r *run) giveSliceBack() {
+	err := r.budget.GiveBack(context.Background(), r.sliced, quota.Call{})
+	if err != nil {
+		r.Log.Error("the run is booked: what was leased for it cannot be given back", "units",
+			r.out.Held, "error", err)
+	}
+}
+
+// beyondSlice is what was used beyond what a slice paid.
+func (r *run) beyondSlice(used []quota.Cost) (beyond []quota.Cost) {
+	for _, c := range used {
+		if r.sliced.Entry != "" {
+			c.Units = max(c.Units-r.sliced.Units[c.Bucket], 0)
+		}
+		beyond = append(beyond, c)
+	}
+	return beyond
+}
+
 // lapses says once that the ledger could not be told.
 func (r *run) lapses(err error) {
 	what := "is booked when the hold lapses"
@@ -67,13 +88,13 @@ func (r *run) lapses(err error) {
 // settle books what the command took.
 func (r *run) settle() {
 	used := r.used()
-	if r.out.Reservation == "" {
-		r.bookBeyond(used.costs)
-		return
-	}
 	failed := r.out.Code != 0 && r.out.Signal == 0
 	if r.Settle == SettleProxy || r.Settle == SettleExit && failed {
 		r.giveBack()
+		return
+	}
+	if r.out.Reservation == "" {
+		r.bookBeyond(r.beyondSlice(used.costs))
 		return
 	}
 	within, beyond := r.split(used)

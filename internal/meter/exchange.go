@@ -232,7 +232,7 @@ func (e *exchange) failed(left bool, err error) {
 		}
 		return
 	}
-	if e.asked.d.Unmetered {
+	if e.asked.d.Unmetered && e.asked.d.Entry == "" {
 		return
 	}
 	e.book(func(ctx context.Context) error {

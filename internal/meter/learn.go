@@ -76,6 +76,9 @@ func (t *Transport) suspend(ctx context.Context, a asked, r *costs.Refusal) {
 	defer done()
 	bucket := closes(r, a.d)
 	now, err := t.Budget.Ledger.Time(ctx)
+	if err != nil {
+		now = time.Now()
+	}
 	at := a.d.At
 	if at.IsZero() { // the request was charged with another
 		at = now
@@ -85,14 +88,11 @@ func (t *Transport) suspend(ctx context.Context, a asked, r *costs.Refusal) {
 		_, until = t.window(bucket, r.Window).Bounds(at)
 	}
 	log := t.Log.With("bucket", bucket, "until", until.UTC())
-	if err == nil && !until.After(now) {
+	if !until.After(now) {
 		log.Info("the upstream reported an exhausted bucket, but for a day that has ended")
 		return
 	}
-	if err == nil {
-		err = t.Budget.Ledger.Suspend(ctx, t.Budget.Credential, bucket, until)
-	}
-	if err != nil {
+	if err := t.Budget.SuspendUntil(ctx, bucket, until); err != nil {
 		log.Error("cannot suspend the bucket that the upstream reports as exhausted", "error", err)
 		return
 	}

@@ -3,7 +3,6 @@ package quota
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -32,8 +31,13 @@ type Slice interface {
 	// Reached is told that the ledger has just answered.
 	Reached(ctx context.Context)
 	// Spend takes the costs of a charge, all or nothing, and returns what is left of the slice, by
-	// bucket, once that is safe. Errors: ErrNoSlice, and others when it must not pass.
+	// bucket, once that is safe. What is held for a call has the ID of its reservation, and names
+	// that. Errors: ErrNoSlice, and others when it must not pass.
 	Spend(ctx context.Context, c Charge) (left map[string]int64, err error)
+	// Cancel takes back what Spend took for a charge. Errors: ErrNoEntry when the ledger has it.
+	Cancel(ctx context.Context, id string) error
+	// Suspend lets nothing of a bucket pass until then, nor does the ledger once it is back.
+	Suspend(ctx context.Context, bucket string, until time.Time) error
 }
 
 // Call is what a job wants to do.
@@ -70,7 +74,10 @@ func (b *Budget) Spend(ctx context.Context, call Call) (
 		return d, nil, err
 	}
 	return d, func(ctx context.Context) error {
-		if d.Unmetered || d.Replayed || c.DryRun {
+		switch {
+		case d.Unmetered:
+			return b.cancelUnmetered(ctx, d)
+		case d.Replayed || c.DryRun:
 			return nil
 		}
 		return b.Ledger.Cancel(ctx, c, d)
@@ -101,26 +108,6 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		d, err = b.unmetered(ctx, c, err)
 	}
 	return c, d, err
-}
-
-// unmetered lets a charge pass that the ledger could not decide, for that reason, if the slice can
-// pay for it.
-func (b *Budget) unmetered(ctx context.Context, c Charge, why error) (Decision, error) {
-	said := "ledger cannot be reached: call passes unmetered, as configured"
-	about := []any{"method", c.Labels[LabelMethod], "error", why}
-	if b.Slice != nil && !c.DryRun {
-		left, err := b.Slice.Spend(ctx, c)
-		switch {
-		case err == nil:
-			said = "ledger cannot be reached: call is paid from the slice leased for that"
-			about = append(about, "left", left)
-		case !errors.Is(err, ErrNoSlice):
-			return Decision{}, fmt.Errorf("%w; %w", why, err)
-		}
-	}
-	b.Log.Warn(said, about...)
-	return Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(),
-		Units: UnitsOf(c.Costs), Remaining: map[string]int64{}}, nil
 }
 
 // pacesOn are the paces that hold the call back.
@@ -185,11 +172,6 @@ func taken(usage Usage, l Limit) (used, held int64) {
 	return used, held
 }
 
-func (b *Budget) failsOpen(call Call, err error) bool {
-	unreachable := errors.Is(err, ErrUnreachable) || errors.Is(err, ErrLedgerUnusable)
-	return unreachable && slices.Contains(b.Open, call.Method)
-}
-
 // Costs is what the call takes from which buckets. Errors: ErrUnpriced, ErrMalformed.
 func (b *Budget) Costs(call Call) ([]Cost, error) {
 	if len(call.Costs) > 0 {
@@ -234,14 +216,23 @@ func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error
 }
 
 func (b *Budget) reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
+	_, d, err := b.reserveAs(ctx, r)
+	return d, err
+}
+
+// reserveAs is reserve, and returns the charge that stands for it where the ledger cannot answer.
+func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (c Charge, d Decision, err error) {
 	costs, err := b.Costs(r.Call)
 	if err != nil {
-		return Decision{}, err
+		return c, d, err
 	}
 	costs, limits := b.spread(costs)
 	paces := b.pacesOn(r.Call, costs)
+	c = Charge{ID: NewID(time.Now()), Credential: b.Credential, Key: r.Key, Costs: costs,
+		Labels: b.labelsOf(r.Call)}
+	c.Reservation = ReservationID(c.ID, bucketsOf(costs)...)
 	asked := Reserve{
-		Credential: b.Credential, ID: ReservationID(NewID(time.Now()), bucketsOf(costs)...),
+		Credential: b.Credential, ID: c.Reservation,
 		Key: r.Key, Costs: costs, Limits: append(limits, paces...), TTL: r.TTL, Lapse: r.Lapse,
 		Note:      r.Note,
 		Unlimited: b.Unlimited, Manual: r.Manual, Observe: b.Observe,
@@ -249,11 +240,10 @@ func (b *Budget) reserve(ctx context.Context, r ReserveRequest) (Decision, error
 	if r.Lapse == LapseCharge {
 		asked.Labels = b.labelsOf(r.Call)
 	}
-	d, err := b.Ledger.Reserve(ctx, asked)
-	if err == nil {
+	if d, err = b.Ledger.Reserve(ctx, asked); err == nil {
 		d = b.whenPaced(ctx, r.Call, paces, d)
 	}
-	return d, err
+	return c, d, err
 }
 
 func (b *Budget) labelsOf(call Call) Labels {

@@ -3,7 +3,6 @@ package quota
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 // Hold sets aside what a call may take, as Reserve does, before the call is sent. Like a charge, it
@@ -12,19 +11,21 @@ import (
 // left. A denial is a DeniedError here. Where the ledger cannot be reached and the method passes all
 // the same, the decision is Unmetered, and there is nothing to settle.
 func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
-	ask := b.reserve
 	if r.Reservation != "" {
-		ask = b.drawMost
+		d, err := b.drawMost(ctx, r)
+		if err == nil && !d.Allowed {
+			err = &DeniedError{Decision: d}
+		}
+		return d, err
 	}
-	d, err := ask(ctx, r)
+	c, d, err := b.reserveAs(ctx, r)
 	switch {
 	case err != nil && b.failsOpen(r.Call, err):
-		b.Log.Warn("ledger cannot be reached: call passes unmetered, as configured",
-			"method", r.Method, "error", err)
-		return Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(),
-			Units: UnitsOf(r.Costs), Remaining: map[string]int64{}}, nil
+		return b.unmetered(ctx, c, err)
 	case err == nil && !d.Allowed:
 		err = &DeniedError{Decision: d}
+	case err == nil && b.Slice != nil:
+		b.Slice.Reached(ctx)
 	}
 	return d, err
 }
@@ -39,6 +40,9 @@ func (b *Budget) SettleHold(ctx context.Context, held Decision, call Call) (Deci
 
 // GiveBack gives back what Hold set aside or drew, for a call that surely never left.
 func (b *Budget) GiveBack(ctx context.Context, held Decision, call Call) error {
+	if held.Unmetered || held.Reservation == "" && call.Reservation == "" {
+		return b.cancelUnmetered(ctx, held)
+	}
 	if call.Reservation != "" {
 		return b.giveBack(ctx, held, call)
 	}

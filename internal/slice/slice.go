@@ -2,17 +2,16 @@
 // limit.
 //
 // While the ledger answers, each host leases a slice of a credential's units: a reservation that
-// counts against every limit and is renewed once an hour. When the ledger is gone, calls are paid
-// from the slice, and each is written to a journal on the local disk before it is allowed. When the
-// ledger is back, the journal is posted with its true times, and the slice is filled up.
+// counts against every limit and is renewed every few minutes. When the ledger is gone, calls are
+// paid from the slice, and each is written to a journal on the local disk before it is allowed.
+// When the ledger is back, the journal is posted with its true times, and the slice is filled up.
 //
 // What all hosts together can spend without the ledger is what they have reserved in it. A host
 // that stays away has its slice booked as used when the lease expires (quota.LapseCharge), and
-// spends nothing from then on.
+// spends nothing from then on. How long it was away is told by a clock that nobody sets.
 package slice
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -37,9 +36,11 @@ const applicationID = 0x51534c43 // "QSLC"
 const (
 	// ttl is how long a host may be away from the ledger and still spend from its slice. Jobs that
 	// run once a day find it there.
-	ttl   = 25 * time.Hour
-	renew = time.Hour // a lease is extended when it is older
-	// margin is how much this host's clock may be behind the ledger's: so long before a lease
+	ttl = 25 * time.Hour
+	// renew is how old a lease may be before it is extended: so long a server that came back
+	// without its data goes unnoticed.
+	renew = 5 * time.Minute
+	// margin is how much faster the ledger's clock may go than this host's: so long before a lease
 	// expires it is not spent from any more.
 	margin = 5 * time.Minute
 	retry  = time.Minute // between attempts to bring an account up to date
@@ -48,7 +49,7 @@ const (
 // Slice is the slice of one credential on this host. Its fields are set before the first use. It is
 // safe for concurrent use, and other processes may use the same file.
 type Slice struct {
-	Path   string // of the file
+	Path   string // of the file; "" where there is no folder for it: then nothing is leased
 	Ledger quota.Ledger
 	URL    string // of the ledger: another ledger has another slice
 
@@ -56,24 +57,33 @@ type Slice struct {
 	Units      []quota.Cost  // to lease, by bucket
 	Limits     []quota.Limit // of these buckets
 	Note       string        // of the reservation
-	Log        *slog.Logger
-	Now        func() time.Time // nil is time.Now
+	// Closed lets nothing pass on a host that has never leased anything, where calls pass unmetered
+	// otherwise.
+	Closed bool
+	Log    *slog.Logger
 
-	mu   sync.Mutex
-	next time.Time // when to look again whether something is to be done
+	clock   func() moment // for tests; nil is present
+	mu      sync.Mutex
+	next    time.Time // when to look again whether something is to be done
+	reached bool      // the ledger has answered this process
 }
 
 var (
-	errSpent   = errors.New("the slice leased for that is spent")
-	errExpired = errors.New("the lease of the slice for that has expired")
-	errBetween = errors.New("there is no slice for that at present")
+	errSpent     = errors.New("the slice leased for that is spent")
+	errExpired   = errors.New("the lease of the slice for that has expired")
+	errBetween   = errors.New("there is no slice for that at present")
+	errNever     = errors.New("no slice was leased for that: this host has not reached the ledger yet")
+	errClock     = errors.New("the clock of this host is behind the time at which the slice was leased")
+	errNotLeased = errors.New("no slice is leased for what this call takes")
+	errSuspended = errors.New("the upstream has refused it, or a person has suspended it")
+	errNoFolder  = errors.New("there is no folder for the slice: set QUOTA_STATE_DIR")
 )
 
-func (s *Slice) now() time.Time {
-	if s.Now != nil {
-		return s.Now()
+func (s *Slice) now() moment {
+	if s.clock != nil {
+		return s.clock()
 	}
-	return time.Now()
+	return present()
 }
 
 // account is whose rows are ours.
@@ -85,6 +95,9 @@ func (s *Slice) account() string {
 // open opens the file. It is closed after each use: those are rare, and many programs that use it
 // run only for a moment.
 func (s *Slice) open(ctx context.Context) (*sqlite.DB, error) {
+	if s.Path == "" {
+		return nil, errNoFolder
+	}
 	migrations, err := fs.Sub(schemaFiles, "schema")
 	if err != nil {
 		return nil, err
@@ -93,107 +106,30 @@ func (s *Slice) open(ctx context.Context) (*sqlite.DB, error) {
 		ApplicationID: applicationID, Migrations: migrations}, sqlite.Options{})
 }
 
-// Spend pays a charge from the slice, all or nothing. It returns once that is on the disk. Errors:
-// quota.ErrNoSlice where the ledger has never been reached; others when the slice is spent or has
-// expired.
-func (s *Slice) Spend(ctx context.Context, c quota.Charge) (left map[string]int64, err error) {
-	if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
-		return nil, quota.ErrNoSlice
+// inFile runs work in one transaction on the file, which it does not make: where there is none, or
+// nothing was ever leased, it returns never.
+func (s *Slice) inFile(ctx context.Context, work func(*sql.Tx) error) error {
+	if _, err := os.Stat(s.Path); s.Path != "" && errors.Is(err, fs.ErrNotExist) {
+		return s.never()
 	}
 	db, err := s.open(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer db.Close()
+	return db.Update(ctx, work)
+}
+
+// never says why there is no slice on a host that has none. Once the ledger has answered, nothing
+// passes without one.
+func (s *Slice) never() error {
 	s.mu.Lock()
-	s.next = time.Time{} // once the ledger is back, the journal is posted at once
-	s.mu.Unlock()
-	now := s.now()
-	err = db.Update(ctx, func(tx *sql.Tx) (err error) {
-		left, err = s.spend(ctx, tx, c, now)
-		return err
-	})
-	return left, err
-}
-
-func (s *Slice) spend(ctx context.Context, tx *sql.Tx, c quota.Charge, now time.Time) (
-	map[string]int64, error) {
-	var lease string
-	var until int64
-	err := tx.QueryRowContext(ctx, `SELECT reservation, expires_at FROM leases
-		WHERE account = ? AND usable ORDER BY expires_at DESC LIMIT 1`, s.account()).
-		Scan(&lease, &until)
+	defer s.mu.Unlock()
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, s.noLease(ctx, tx)
-	case err != nil:
-		return nil, err
-	case now.Add(margin).UnixMicro() > until:
-		return nil, errExpired
+	case s.reached:
+		return errBetween
+	case s.Closed:
+		return errNever
 	}
-	left := make(map[string]int64, len(c.Costs))
-	for _, cost := range c.Costs {
-		var rest int64
-		err := tx.QueryRowContext(ctx, `UPDATE parts SET left = left - ?1
-			WHERE reservation = ?2 AND bucket = ?3 AND left >= ?1 RETURNING left`,
-			cost.Units, lease, cost.Bucket).Scan(&rest)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil, errSpent
-		}
-		if err != nil {
-			return nil, err
-		}
-		left[cost.Bucket] = rest
-		_, err = tx.ExecContext(ctx, `INSERT INTO lines (id, bucket, account, units, spent_at,
-			labels) VALUES (?, ?, ?, ?, ?, ?)`, c.ID, cost.Bucket, s.account(), cost.Units,
-			now.UnixMicro(), c.Labels.Encode())
-		if err != nil {
-			return nil, err
-		}
-	}
-	return left, nil
-}
-
-// noLease says why there is none. Where there once was one, nothing passes.
-func (s *Slice) noLease(ctx context.Context, tx *sql.Tx) error {
-	var ever int
-	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM turns WHERE account = ?`, s.account()).
-		Scan(&ever)
-	if err == nil && ever == 0 {
-		return quota.ErrNoSlice
-	}
-	return cmp.Or(err, errBetween)
-}
-
-// Standing is what is left of the slice, by bucket, and how many calls wait to be recorded.
-func (s *Slice) Standing(ctx context.Context) (left map[string]int64, waiting int, err error) {
-	if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, quota.ErrNoSlice
-	}
-	db, err := s.open(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer db.Close()
-	lines, _, err := s.standing(ctx, db)
-	if err != nil {
-		return nil, 0, err
-	}
-	left = make(map[string]int64)
-	err = db.View(ctx, func(tx *sql.Tx) error {
-		type part struct {
-			bucket string
-			units  int64
-		}
-		parts, err := scan(ctx, tx, func(rows *sql.Rows, p *part) error {
-			return rows.Scan(&p.bucket, &p.units)
-		}, `SELECT bucket, left FROM parts NATURAL JOIN leases
-			WHERE account = ? AND usable AND expires_at > ?`, s.account(),
-			s.now().Add(margin).UnixMicro())
-		for _, p := range parts {
-			left[p.bucket] += p.units
-		}
-		return err
-	})
-	return left, len(lines), err
+	return quota.ErrNoSlice
 }

@@ -79,6 +79,7 @@ func check(t *testing.T, l quota.Ledger, used, held int64) {
 // Without the ledger exactly the slice can be spent. Afterwards the ledger has it all, at the times
 // at which it was spent, and there is a whole slice again.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, redistest.Options{AOF: true})
 	l := open(t, s.URL())
 	var log strings.Builder
@@ -131,6 +132,7 @@ func TestOutage(t *testing.T) {
 // A process that dies while it posts the journal has the next one do it again: nothing is recorded
 // twice, and nothing is lost.
 func TestPostedOnce(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, redistest.Options{AOF: true})
 	l := open(t, s.URL())
 	path := filepath.Join(t.TempDir(), "slices.db")
@@ -149,7 +151,7 @@ func TestPostedOnce(t *testing.T) {
 	}
 	lines, _, err := first.standing(t.Context(), db)
 	for _, line := range lines[:3] { // posted, and not yet taken from the journal
-		err = errors.Join(err, first.postLine(t.Context(), line))
+		err = errors.Join(err, first.postLine(t.Context(), line, line.at.wall))
 	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
@@ -161,12 +163,13 @@ func TestPostedOnce(t *testing.T) {
 
 // A lease that has expired is not spent, and is booked as used until its host is back.
 func TestExpired(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, redistest.Options{AOF: true, Clock: true})
 	l := open(t, s.URL())
 	b, first := host(l, filepath.Join(t.TempDir(), "slices.db"), s.URL(),
 		slog.New(slog.DiscardHandler))
 	now := time.Now()
-	first.Now = func() time.Time { return now }
+	first.clock = func() moment { return moment{wall: now} }
 	s.SetNow(t, now)
 	spend(t, b)
 	c := quota.Charge{ID: quota.NewID(now), Credential: "key1",
@@ -188,6 +191,7 @@ func TestExpired(t *testing.T) {
 // Where the ledger was never reached there is no slice; where it was, the lack of one lets nothing
 // pass.
 func TestNone(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "slices.db")
 	s := redistest.Start(t, redistest.Options{})
 	l := open(t, s.URL())
@@ -255,6 +259,7 @@ func child(url, path string) error {
 // Twenty processes on ten hosts lose the ledger: all of them together never spend more than the
 // limit, and once it is back it has every call that passed.
 func TestTwentyProcesses(t *testing.T) {
+	t.Parallel()
 	s := redistest.Start(t, redistest.Options{AOF: true})
 	l := open(t, s.URL())
 	dir := t.TempDir()
