@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -129,6 +130,9 @@ func (f tryFlags) try(ctx context.Context, list *costs.List) (out tried, err err
 		}
 	}
 	quote, err := out.table.Quote(out.Method, r, body, nil)
+	if unclear, ok := errors.AsType[*costs.PriceError](err); ok && unclear.Formula() != "" {
+		err = fmt.Errorf("%w (%s)", err, unclear.Formula())
+	}
 	if err != nil {
 		return out, err
 	}

@@ -71,7 +71,8 @@ upstreams: {openai: {endpoint: %s/}}
 	must(t, err)
 	must(t, proxy.Process.Kill())
 	proxy.Wait()
-	if len(holds) != 1 || holds[0].Left != 50 || holds[0].Most < 300 || holds[0].Lapse != quota.LapseCharge {
+	if len(holds) != 1 || holds[0].Left != 50 || holds[0].Most < 300 ||
+		holds[0].Lapse != quota.LapseCharge {
 		t.Fatalf("held %+v: %s", holds, stderr.String())
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {

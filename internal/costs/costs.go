@@ -90,6 +90,7 @@ type Method struct {
 	rules  *rules // nil of a price that is known
 
 	needsBody, needsJSON bool // to be priced
+	reads                reads
 	parted               bool // what it takes is of a part that depends on the request
 }
 

@@ -193,7 +193,7 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"    source: page\n    note: a chat", "    note: a chat",
 			"line 37: method x.chat: source is missing"},
 		{"    hold: {daily: 100}\n    settle: {daily: 'count(\"data\") + " +
-			"count(\"includes.*\")'}\n", "", "method x.posts: write cost, take or hold"},
+			"(count(\"includes.*\") ?? 0)'}\n", "", "method x.posts: write cost, take or hold"},
 		{"unit: tokens, split: [model]}\n  output", "unit: token, split: [model]}\n  output",
 			`line 30: unit: "token" is not one of units, requests, tokens, points, bytes, usd`},
 		{"split: [method, tenant]", "split: [method, tenants]",

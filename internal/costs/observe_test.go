@@ -238,7 +238,7 @@ func TestEachRule(t *testing.T) {
 		{"resources", "daily 6", answered(posts, 200, json,
 			`{"data":[1,2,3],"includes":{"users":[1,2],"media":[1]}}`, 9)},
 		{"one resource", "daily 1", answered(posts, 200, json, `{"data":{"id":1}}`, 9)},
-		{"no resource", "daily 0", answered(posts, 200, json, `{"meta":{}}`, 9)},
+		{"no resource", "daily 0", answered(posts, 200, json, `{"data":[],"meta":{}}`, 9)},
 		{"new resources, one without an id, one twice", "daily 8", answered(users, 200, json,
 			`{"data":[{"id":1},{"id":2},{"id":"1"},{"id":{}},{"id":{}},{"name":"x"}]}`, 9)},
 		{"a new resource", "daily 2", answered(users, 200, json, `{"data":{"id":1}}`, 9)},
@@ -256,6 +256,10 @@ func TestEachRule(t *testing.T) {
 				t.Errorf("%s: %+v", body, out)
 			}
 		}
+	}
+	if out := answered(posts, 200, json, `{"meta":{}}`, 9); quoted(out.Costs) != "daily 100" ||
+		!slices.Equal(out.Missing, []string{"answer.data"}) {
+		t.Errorf("an answer without the list that is counted: %+v", out)
 	}
 	for body, want := range map[string]string{
 		`{"errors":[{"message":"Throttled"}]}`: "throttled calls/x.chat.unknown", `{"errors":[]}`: "",

@@ -1,6 +1,7 @@
 package costs
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -127,7 +128,14 @@ func (o *once) found(doc any, env formula.Env, part func(bucket string) string) 
 	return all, sum, nil
 }
 
-// addOnce notes what each resource of a kind takes that is billed once.
-func (t *Term) addOnce(a amount, kind string) {
-	t.Settle = strings.TrimPrefix(t.Settle+" + "+a.units.Text+" for each "+kind, " + ")
+// addOnce notes what each new resource of a kind takes. A kind may be at several places.
+func (t *Term) addOnce(a amount, kind string, in Unit) {
+	text := a.units.Text
+	if units, err := a.units.Units(nil); err == nil && a.units.Constant() {
+		text = in.short(units)
+	}
+	text += " for each new " + kind
+	if !slices.Contains(strings.Split(t.Settle, " + "), text) {
+		t.Settle = strings.TrimPrefix(t.Settle+" + "+text, " + ")
+	}
 }

@@ -169,7 +169,7 @@ func (r *reader) rules(m *Method, parts map[string]*yaml.Node) *rules {
 		case t == nil:
 			r.Add(key, "once of %s: the method neither takes nor holds it", a.bucket)
 		case a.units != nil:
-			t.addOnce(a, kind)
+			t.addOnce(a, kind, r.table.buckets[r.places[a.bucket]].Unit)
 		}
 	})
 	p.failed = truth("failed", cmp.Or(parts["failed"], r.failed), parts["failed"] != nil)

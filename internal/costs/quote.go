@@ -40,13 +40,35 @@ type PriceError struct {
 	Err            error
 }
 
-// Error names the method, the bucket and what is wrong with the request.
+// Error names the method and what is wrong with the request, for whoever sent it: without the
+// expressions of the list, and without values.
 func (e *PriceError) Error() string {
-	of := ""
-	if e.Bucket != "" {
-		of = " of " + e.Bucket
+	what := e.Err.Error()
+	if missing, ok := e.Err.(*formula.MissingError); ok {
+		what = inWords(missing.Paths) + " is missing"
+	} else if wrong, ok := e.Err.(*formula.ValueError); ok && len(wrong.Reads) > 0 {
+		what = fmt.Sprintf("its price depends on %s, and with what is there it is no number from "+
+			"0 to %s", inWords(wrong.Reads), grouped(quota.MaxUnits))
 	}
-	return fmt.Sprintf("cannot price %s%s: %v", e.Method, of, e.Err)
+	return fmt.Sprintf("cannot price %s: %s", e.Method, what)
+}
+
+// Formula is the expression that has no result, for who wrote the list; "" where that is not why.
+func (e *PriceError) Formula() string {
+	if wrong, ok := e.Err.(*formula.ValueError); ok {
+		return fmt.Sprintf("%s: %v", e.Bucket, wrong)
+	}
+	return ""
+}
+
+// inWords names what a formula looks at: max_tokens in the body.
+func inWords(reads []string) string {
+	var all []string
+	for _, path := range reads {
+		root, name, _ := strings.Cut(path, ".")
+		all = append(all, name+" in the "+root)
+	}
+	return strings.Join(all, ", ")
 }
 
 // Unwrap is what is wrong, and quota.ErrUnpriced.
@@ -153,8 +175,11 @@ func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, er
 			return nil, err
 		}
 	}
+	if err := m.reads.check(r.URL.Query(), doc); err != nil {
+		return nil, err
+	}
 	env["body"] = doc
-	env["count"] = func(path string) float64 { return float64(answer.Count(doc, path)) }
+	env["count"] = func(path string) any { return float64(answer.Count(doc, path)) }
 	for _, f := range t.facts {
 		env[f.name] = f.text.String(env)
 	}

@@ -91,7 +91,7 @@ func TestQuote(t *testing.T) {
 		// no body at all, as of a GET
 		{"x.chat", "POST /v1/chat", "", nil,
 			"calls/x.chat.unknown 1, input/unknown 1, output/unknown 1000 to 4096, money 61440"},
-		{"x.list", "GET /v1/list?ids=a,b,c&ids=d", "", nil, "calls/x.list.unknown 3"},
+		{"x.list", "GET /v1/list?ids=a,b,c&id=d&id=e", "", nil, "calls/x.list.unknown 3"},
 		{"x.put", "PUT /v1/put", "", nil, "daily 2"},
 		{"x.posts", "GET /v1/posts", "", nil, "daily 100"},
 	} {
@@ -123,10 +123,13 @@ func TestQuoteRefuses(t *testing.T) {
 		"model=small":                      "cannot price x.chat: its body cannot be read: it is not JSON",
 		"{":                                "not JSON",
 		`{"model":"a","model":"b"}`:        "a key appears twice",
-		`{"max":-5}`:                       "cannot price x.chat of output: body.max ?? 4096 is negative: -5",
-		`{"max":"many"}`:                   "cannot price x.chat of output",
-		`{"max":1e300}`:                    "at most 1000000000000 units",
-		`{"max":[1]}`:                      "cannot price x.chat of output",
+		`{"max":-5}`:                       "cannot price x.chat: its price depends on max in the body,",
+		`{"max":"many"}`:                   "depends on max in the body",
+		`{"max":1e300}`:                    "it is no number from 0 to 1,000,000,000,000",
+		`{"max":[1]}`:                      "depends on max in the body",
+		`{"max":1,"Max":9}`:                `its key "Max" may be taken for max`,
+		`{"MAX":9}`:                        `its key "MAX" may be taken for max`,
+		`{"max":1,"\u017f":2,"MODEL":"b"}`: `its key "MODEL" may be taken for model`,
 		strings.Repeat(" ", 32<<20) + "{}": "33554434 bytes: 33554432 at most",
 	} {
 		_, err := table.Quote("x.chat", call(t, "POST /v1/chat", ""), []byte(body), nil)

@@ -144,7 +144,17 @@ func (s said) fill(env formula.Env, status int, h http.Header, size int) {
 func answerNames(env formula.Env, status int, h http.Header, doc any, size int) {
 	env["status"], env["answer"], env["answer_bytes"] = status, doc, size
 	env["header"] = h.Get
-	env["count"] = func(path string) float64 { return float64(answer.Count(doc, path)) }
+	env["count"] = func(path string) any { return counted(doc, path) }
+}
+
+// counted is how many resources are at the path; nil where there is not even the list of them.
+func counted(doc any, path string) any {
+	if before, ok := formula.Counted(path); ok {
+		if _, found := answer.Find(doc, before); !found {
+			return nil
+		}
+	}
+	return float64(answer.Count(doc, path))
 }
 
 // read reads the body of an answer as the list says. A message may repeat what the caller has sent;

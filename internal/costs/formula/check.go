@@ -2,6 +2,7 @@ package formula
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 )
@@ -11,7 +12,8 @@ import (
 type checker struct {
 	scope Scope
 	names map[string]bool
-	paths map[string]bool
+	paths map[string]bool // into JSON, that must exist
+	reads map[string]bool // of a request: paths into its body, and query.name
 	err   error
 }
 
@@ -28,6 +30,8 @@ func (c *checker) Visit(node *ast.Node) {
 		c.names[n.Value] = true
 	case *ast.MemberNode:
 		c.member(node, n)
+	case *ast.CallNode:
+		c.call(n)
 	case *ast.BuiltinNode:
 		c.builtin(node, n)
 	case *ast.PredicateNode:
@@ -45,8 +49,55 @@ func (c *checker) member(node *ast.Node, n *ast.MemberNode) {
 	if path, ok := pathOf(n); ok {
 		delete(c.paths, parentOf(path))
 		c.paths[path] = true
+		c.reads[path] = true
+	}
+	of, name := n.Node, n.Property
+	if query, ok := of.(*ast.IdentifierNode); ok && query.Value == "query" {
+		if name, ok := name.(*ast.StringNode); ok {
+			c.reads["query."+name.Value] = true
+		}
 	}
 	ast.Patch(node, &ast.ChainNode{Node: n})
+}
+
+// call notes what functions look at in JSON. Where count finds no resources in an answer because
+// there is not even the path to them, that is missing, as any path is.
+func (c *checker) call(n *ast.CallNode) {
+	name, _ := n.Callee.(*ast.IdentifierNode)
+	if name != nil && name.Value == "graphql_points" {
+		for _, key := range []string{"query", "variables", "operationName"} {
+			c.reads["body."+key] = true
+		}
+	}
+	path, ok := countOf(n)
+	if !ok {
+		return
+	}
+	c.reads["body."+path] = true
+	if before, ok := Counted(path); ok && c.scope.Kind == Answer {
+		c.paths["answer."+before] = true
+	}
+}
+
+// countOf is the path of count("…").
+func countOf(n ast.Node) (path string, ok bool) {
+	call, _ := n.(*ast.CallNode)
+	if call == nil || len(call.Arguments) != 1 {
+		return "", false
+	}
+	name, _ := call.Callee.(*ast.IdentifierNode)
+	text, _ := call.Arguments[0].(*ast.StringNode)
+	if name == nil || name.Value != "count" || text == nil {
+		return "", false
+	}
+	return text.Value, true
+}
+
+// Counted is what must exist of a path for its resources to be counted: what is before the first *.
+func Counted(path string) (before string, ok bool) {
+	before, _, _ = strings.Cut("."+path+".", ".*.")
+	before = strings.Trim(before, ".")
+	return before, before != ""
 }
 
 // pathOf writes a path into JSON with dots: usage.input_tokens.
@@ -118,6 +169,10 @@ func (c *checker) binary(n *ast.BinaryNode) {
 		ast.Walk(&n.Left, visit(func(node *ast.Node) {
 			if path, ok := pathOf(*node); ok {
 				delete(c.paths, path)
+			}
+			if path, ok := countOf(*node); ok {
+				before, _ := Counted(path)
+				delete(c.paths, "answer."+before)
 			}
 		}))
 	}

@@ -34,6 +34,7 @@ type Formula struct {
 	number  bool
 	names   map[string]bool // that it refers to
 	paths   []string        // into JSON, that must exist
+	reads   []string
 }
 
 // Number compiles an expression whose result is a number.
@@ -59,7 +60,8 @@ func compile(text string, scope Scope, options ...expr.Option) (*Formula, error)
 	if len(text) > maxText {
 		return nil, fmt.Errorf("an expression of %d bytes: %d at most", len(text), maxText)
 	}
-	check := &checker{scope: scope, names: map[string]bool{}, paths: map[string]bool{}}
+	check := &checker{scope: scope, names: map[string]bool{}, paths: map[string]bool{},
+		reads: map[string]bool{}}
 	options = append(options, expr.Env(scope.types()), expr.MaxNodes(maxNodes),
 		expr.DisableAllBuiltins(), expr.Patch(check))
 	for _, name := range builtins() {
@@ -74,8 +76,13 @@ func compile(text string, scope Scope, options ...expr.Option) (*Formula, error)
 		return nil, errors.New(firstLine(err))
 	}
 	return &Formula{Text: text, program: program, names: check.names,
-		paths: slices.Sorted(maps.Keys(check.paths))}, nil
+		paths: slices.Sorted(maps.Keys(check.paths)),
+		reads: slices.Sorted(maps.Keys(check.reads))}, nil
 }
+
+// Reads are what it looks at in JSON and in a query: body.max_tokens, query.ids. Of what it looks
+// at in each item of a list, it knows nothing.
+func (f *Formula) Reads() []string { return f.reads }
 
 // Uses reports whether the expression refers to one of the names.
 func (f *Formula) Uses(names ...string) bool {
@@ -94,6 +101,20 @@ type MissingError struct{ Paths []string }
 // Error names the paths.
 func (e *MissingError) Error() string { return strings.Join(e.Paths, ", ") + " is missing" }
 
+// ValueError is an expression that makes no number of units of what it was given.
+type ValueError struct {
+	Text  string   // of the expression
+	Reads []string // see Formula.Reads
+	What  string
+}
+
+// Error is for who wrote the expression.
+func (e *ValueError) Error() string { return e.Text + " " + e.What }
+
+func (f *Formula) wrong(format string, args ...any) error {
+	return &ValueError{f.Text, f.reads, fmt.Sprintf(format, args...)}
+}
+
 // Units evaluates a Number as units: whole, rounded up, from 0 to quota.MaxUnits. Less than a
 // millionth of a unit is the noise of fractions, and is not rounded up.
 func (f *Formula) Units(env Env) (int64, error) {
@@ -102,12 +123,12 @@ func (f *Formula) Units(env Env) (int64, error) {
 	case err != nil:
 		return 0, err
 	case math.IsNaN(value) || math.IsInf(value, 0):
-		return 0, fmt.Errorf("%s is not a finite number", f.Text)
+		return 0, f.wrong("is not a finite number")
 	case value < 0:
-		return 0, fmt.Errorf("%s is negative: %g", f.Text, value)
+		return 0, f.wrong("is negative: %g", value)
 	}
 	if value = math.Ceil(value - 1e-6); value > quota.MaxUnits {
-		return 0, fmt.Errorf("%s is %g: at most %d units", f.Text, value, int64(quota.MaxUnits))
+		return 0, f.wrong("is %g: at most %d units", value, int64(quota.MaxUnits))
 	}
 	return int64(value), nil
 }
@@ -120,7 +141,7 @@ func (f *Formula) Value(env Env) (float64, error) {
 	}
 	value, ok := result.(float64)
 	if !ok {
-		return 0, fmt.Errorf("%s is not a number", f.Text)
+		return 0, f.wrong("is not a number")
 	}
 	return value, nil
 }
@@ -162,9 +183,9 @@ func (f *Formula) run(env Env) (any, error) {
 	case len(missing) > 0:
 		return nil, &MissingError{missing}
 	case err == nil:
-		return nil, fmt.Errorf("%s has no value", f.Text)
+		return nil, f.wrong("has no value")
 	}
-	return nil, fmt.Errorf("%s: %s", f.Text, firstLine(err))
+	return nil, f.wrong("cannot be computed: %s", firstLine(err))
 }
 
 // firstLine is the message of the library without the drawing below it.

@@ -33,7 +33,7 @@ func env(t testing.TB, body string) formula.Env {
 		"query":  map[string]string{"origins": "a|b|c"},
 		"path":   map[string]string{"id": "7"},
 		"header": func(name string) string { return "h-" + name },
-		"count":  func(path string) float64 { return float64(len(path)) },
+		"count":  func(path string) any { return float64(len(path)) },
 		"held":   map[string]float64{"input": 40},
 		"p50":    50.0, "p90": 90.0, "p95": math.Inf(1), "p99": 99.0}
 }

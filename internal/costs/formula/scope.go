@@ -62,7 +62,7 @@ func (s Scope) types() types.Map {
 	texts := types.TypeOf(map[string]string{})
 	env := types.Map{"method": types.String, "query": texts, "path": texts,
 		"header": types.TypeOf(func(string) string { return "" }),
-		"count":  types.TypeOf(func(string) float64 { return 0 })}
+		"count":  types.TypeOf(func(string) any { return 0 })}
 	for _, name := range s.Facts {
 		env[name] = types.String
 	}
