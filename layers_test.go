@@ -73,7 +73,7 @@ metrics: catalog ingest quota version youtube/fault
 daemon: catalog forecast ingest job meter metrics quota regions schedule share youtube/fault
 plan: quota schedule share sim
 prove: limit quota
-report: catalog config costs forecast job plan quota share sim spell
+report: catalog config costs forecast job plan quota share sim slice spell
 serve/outage: quota
 serve/pages: catalog forecast limit/guard plan quota regions report schedule serve/outage
 serve: catalog config limit limit/caller limit/guard quota regions report serve/outage serve/pages textfile version
@@ -82,7 +82,7 @@ freshness:
 config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile
 doctor: config costs ledger ledger/redisledger quota report sqlite
 slice: quota sqlite
-cli: slice config costs ledger quota report spell sqlite version youtube/fault
+cli: config costs ledger quota report spell sqlite version youtube/fault
 cli/clitest:
 top: cli quota report
 deploy:

@@ -6,10 +6,10 @@ import (
 	"net"
 	"net/url"
 
-	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/job"
 	"quotabudget/internal/proxy"
+	"quotabudget/internal/report"
 	"quotabudget/internal/upstream"
 )
 
@@ -46,7 +46,7 @@ func (s *deps) proxyOf(cred config.Credential, p job.Prepared) (*proxy.Proxy, er
 	if err != nil || endpoint.Host == "" {
 		return nil, fmt.Errorf("%s has no endpoint: add it to upstreams in quota.yaml", cred.Upstream)
 	}
-	budget := cli.Sliced(cred.Budget(s.ledger, table, s.log), s.cfg, cred)
+	budget := report.Sliced(cred.Budget(s.ledger, table, s.log), s.cfg, cred)
 	budget.Ledger = job.Drawing(s.ledger, cred.Name, p.Reservation)
 	budget.Labels = p.Labels
 	gate, err := upstream.Gate(address, table, budget, cred.APIKey.Key, s.log)

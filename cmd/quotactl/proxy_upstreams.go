@@ -10,6 +10,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 	"quotabudget/internal/upstream"
 )
 
@@ -99,7 +100,7 @@ func newUpstream(cfg *config.Config, cred config.Credential, l quota.Ledger,
 			fmt.Errorf("%s has no endpoint", cred.Upstream),
 			"add upstreams: {%s: {endpoint: URL}} to quota.yaml", cred.Upstream)}
 	}
-	budget := cli.Sliced(cred.Budget(l, table, log), cfg, cred)
+	budget := report.Sliced(cred.Budget(l, table, log), cfg, cred)
 	gate, err := upstream.Gate(address, table, budget, cred.APIKey.Key, log)
 	if err != nil {
 		return nil, err

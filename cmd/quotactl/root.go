@@ -84,7 +84,7 @@ func (a *app) open(ctx context.Context) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	budget := cli.Sliced(chosen.Budget(l, cfg.Table(chosen), log), cfg, chosen)
+	budget := report.Sliced(chosen.Budget(l, cfg.Table(chosen), log), cfg, chosen)
 	return &gate{budget, cfg, chosen}, nil
 }
 

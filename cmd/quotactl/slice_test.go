@@ -44,7 +44,7 @@ func TestWithoutLedger(t *testing.T) {
 		"--count", "2", "--", "true")
 	step(0, "charged 1 unit of default from the slice leased for times without the ledger", spend...)
 	step(69, "; the slice leased for that is spent", spend...)
-	step(69, "key1 has 0 of 3 units of default left, and 2 entries to record", "status")
+	step(69, "key1 has 0 of 3 units of default left for times without the ledger; 2 entries wait", "status")
 	step(69, "ledger cannot be reached", "spend", "--method", "youtube.search.list")
 	s.Restart(t)
 	step(0, "charged 1 unit", spend...)

@@ -13,7 +13,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/slice"
 )
 
 func (a *app) status() *cobra.Command {
@@ -53,26 +52,15 @@ func (a *app) withoutLedger(ctx context.Context, why error) error {
 	if err != nil {
 		return why
 	}
+	slices, err := report.Source{Config: cfg}.Slices(ctx)
+	if err != nil || len(slices) == 0 {
+		return errors.Join(why, err)
+	}
 	var known []string
-	for _, cred := range cfg.Credentials {
-		b := cli.Sliced(cred.Budget(nil, cfg.Table(cred), a.Logger()), cfg, cred)
-		of, ok := b.Slice.(*slice.Slice)
-		if !ok {
-			continue
-		}
-		now, err := of.Standing(ctx)
-		if err != nil {
-			continue
-		}
-		for _, u := range of.Units {
-			known = append(known, fmt.Sprintf("%s has %d of %d units of %s left, and %d entries to "+
-				"record when the ledger is back", cred.Name, now.Left[u.Bucket], u.Units, u.Bucket, now.Waiting))
-		}
+	for _, of := range slices {
+		known = append(known, of.Text())
 	}
-	if len(known) == 0 {
-		return why
-	}
-	return cli.Hint(why, "from the slice leased for that, %s", strings.Join(known, "; "))
+	return cli.Hint(why, "%s", strings.Join(known, "; "))
 }
 
 func (a *app) usage(ctx context.Context) (list report.Status, err error) {

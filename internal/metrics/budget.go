@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -16,7 +17,7 @@ type Budget struct {
 	of func() []*quota.Budget
 	*source
 
-	limit, headroom, used, held, remaining, reset, suspended, until *prometheus.Desc
+	limit, headroom, used, held, remaining, reset, suspended, until, leased, waiting *prometheus.Desc
 }
 
 // NewBudget is for the budgets that of returns at the time, each of another credential.
@@ -41,6 +42,10 @@ func NewBudget(of func() []*quota.Budget, log *slog.Logger) *Budget {
 			"Whether the bucket is suspended, by the upstream or by a person.", bucket...),
 		until: s.desc("quota_suspended_until_timestamp_seconds",
 			"When the suspension of the bucket ends; 0 if it is not suspended.", bucket...),
+		leased: s.desc("quota_slice_remaining_units",
+			"Units that this host may spend while the ledger cannot be reached.", bucket...),
+		waiting: s.desc("quota_slice_waiting_entries", "Entries of this host's journal: what was "+
+			"spent without the ledger, and is not recorded yet.", "credential"),
 	}
 }
 
@@ -59,9 +64,33 @@ func (b *Budget) Collect(out chan<- prometheus.Metric) {
 		}
 		return nil
 	})
+	for _, budget := range budgets {
+		b.slice(out, budget)
+	}
 	for i, usage := range usages {
 		for _, bucket := range usage.Buckets {
 			b.bucket(out, budgets[i].Credential, usage.At, bucket)
+		}
+	}
+}
+
+// slice exports what is known without the ledger.
+func (b *Budget) slice(out chan<- prometheus.Metric, budget *quota.Budget) {
+	if budget.Slice == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	now, err := budget.Slice.Standing(ctx)
+	if err != nil && !errors.Is(err, quota.ErrNoSlice) {
+		b.log.Warn("cannot read what is left of the slice for times without the ledger",
+			"credential", budget.Credential, "error", err)
+		return
+	}
+	out <- gauge(b.waiting, float64(now.Waiting), budget.Credential)
+	for _, bucket := range budget.Buckets() {
+		if left, ok := now.Left[bucket]; ok {
+			out <- gauge(b.leased, float64(left), budget.Credential, bucket)
 		}
 	}
 }

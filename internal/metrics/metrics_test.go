@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/metrics"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/slice"
 )
 
 // scrape is what the collectors say, in the text form, without comments.
@@ -144,6 +146,36 @@ func TestStandingOfABudget(t *testing.T) {
 		if line := value(t, text, name); line != float64(at.Unix()) {
 			t.Errorf("%s%v, want %d", name, line, at.Unix())
 		}
+	}
+}
+
+// TestSliceOfABudget: what may be spent without the ledger, and what waits to be recorded, is there
+// while the ledger is away.
+func TestSliceOfABudget(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	budget := budgetOn(t, server.URL())
+	budget.Open, budget.Log = []string{"list"}, slog.New(slog.DiscardHandler)
+	budget.Prices = map[string][]quota.Cost{"list": {{Bucket: "default", Units: 2}}}
+	budget.Slice = &slice.Slice{Path: filepath.Join(t.TempDir(), "slices.db"),
+		Ledger: budget.Ledger, Credential: "key1", Limits: budget.Limits,
+		Units: []quota.Cost{{Bucket: "default", Units: 9}}, Log: budget.Log}
+	registry := prometheus.NewRegistry()
+	of := func() []*quota.Budget { return []*quota.Budget{budget} }
+	registry.MustRegister(metrics.NewBudget(of, budget.Log))
+	left := `quota_slice_remaining_units{bucket="default",credential="key1"} `
+	waiting := `quota_slice_waiting_entries{credential="key1"} `
+	want(t, scrape(t, registry), "quota_ledger_up 1", waiting+"0")
+	for i, kill := range []bool{false, true} {
+		if kill {
+			server.Kill()
+		}
+		if d, err := budget.Charge(t.Context(), quota.Call{Method: "list"}); err != nil ||
+			d.Unmetered != kill {
+			t.Fatal(d, err)
+		}
+		want(t, scrape(t, registry), fmt.Sprint("quota_ledger_up ", 1-i),
+			fmt.Sprint(left, 9-2*i), fmt.Sprint(waiting, i))
 	}
 }
 

@@ -38,6 +38,15 @@ type Slice interface {
 	Cancel(ctx context.Context, id string) error
 	// Suspend lets nothing of a bucket pass until then, nor does the ledger once it is back.
 	Suspend(ctx context.Context, bucket string, until time.Time) error
+	// Standing is what is left. Errors: ErrNoSlice where nothing was ever leased.
+	Standing(ctx context.Context) (SliceStanding, error)
+}
+
+// SliceStanding is what is left of a slice.
+type SliceStanding struct {
+	Left    map[string]int64 // by bucket
+	Waiting int              // entries that wait to be recorded in the ledger
+	Oldest  time.Time        // of these, by this host's clock; zero without any
 }
 
 // Call is what a job wants to do.

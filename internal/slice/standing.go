@@ -6,30 +6,25 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"time"
 
 	"quotabudget/internal/quota"
 )
 
-// Standing is what is left of a slice.
-type Standing struct {
-	Left    map[string]int64 // by bucket; empty where nothing may be spent
-	Waiting int              // entries of the journal that wait to be recorded
-	Oldest  time.Time        // of these, by this host's clock; zero without any
-}
-
 // Standing is what is left of the slice, and what waits to be recorded. Errors: quota.ErrNoSlice
 // where there never was one.
-func (s *Slice) Standing(ctx context.Context) (Standing, error) {
+func (s *Slice) Standing(ctx context.Context) (quota.SliceStanding, error) {
 	if _, err := os.Stat(s.Path); s.Path == "" || errors.Is(err, fs.ErrNotExist) {
-		return Standing{}, quota.ErrNoSlice
+		return quota.SliceStanding{}, quota.ErrNoSlice
 	}
 	db, err := s.open(ctx)
 	if err != nil {
-		return Standing{}, err
+		return quota.SliceStanding{}, err
 	}
 	defer db.Close()
-	standing, now := Standing{Left: map[string]int64{}}, s.now()
+	standing, now := quota.SliceStanding{Left: map[string]int64{}}, s.now()
+	for _, u := range s.Units {
+		standing.Left[u.Bucket] = 0
+	}
 	err = db.View(ctx, func(tx *sql.Tx) error {
 		lines, err := s.journal(ctx, tx)
 		if err != nil {

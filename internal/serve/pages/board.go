@@ -9,6 +9,7 @@ import (
 
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/report"
 	"quotabudget/internal/schedule"
 )
 
@@ -18,6 +19,7 @@ type boardBody struct {
 	Grade    string
 	Budgets  bool // the reader may see them, and there are some
 	Trouble  string
+	Slices   []report.SliceState // of this host: while the ledger is away, and until it knows all
 	Accounts []*account
 	Short    []string // a sentence for each bucket that is short
 	LeftOut  []leftOut
@@ -73,8 +75,19 @@ func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page
 			body.Trouble = "Budgets, forecast and ticks are missing here; " +
 				"the charts are up to date."
 		}
+		body.Slices = p.slices(ctx, body.Trouble != "")
 	}
 	return page{Title: body.Headline, Section: "board", Live: true, Body: body}, nil
+}
+
+// slices are those of this host that matter: while the ledger is away, and while something of them
+// waits to be recorded.
+func (p *Pages) slices(ctx context.Context, away bool) []report.SliceState {
+	all, err := p.Source().Slices(ctx)
+	if err != nil {
+		p.Log.Warn("cannot read the slices for times without the ledger", "error", err)
+	}
+	return slices.DeleteFunc(all, func(s report.SliceState) bool { return !away && s.Waiting == 0 })
 }
 
 func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (err error) {

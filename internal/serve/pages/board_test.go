@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 // The board says that all is well, who spent what, and what comes next.
@@ -50,6 +53,36 @@ func TestBoard_NoLedger(t *testing.T) {
 	s.store("US", "run1", time.Now(), named("a", "First", 1))
 	must(t, b.Ledger.Close())
 	s.says("/", 200, "The ledger cannot be read", "US just now complete")
+}
+
+// While the ledger is away, the board says what may be spent without it, and what waits to be
+// recorded.
+func TestBoard_Slice(t *testing.T) {
+	s := newStation(t)
+	b := newBudget(s, 10_000)
+	from := s.pages.Source()
+	cred := &from.Config.Credentials[0]
+	from.Config.StateDir = t.TempDir()
+	cred.Open, cred.SliceUnits = []string{"youtube.videos.list"}, 20
+	b.Open = cred.Open
+	report.Sliced(b.Budget, from.Config, *cred)
+	call := quota.Call{Method: "youtube.videos.list", Count: 3}
+	spend := func() {
+		t.Helper()
+		if d, err := b.Charge(t.Context(), call); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+	}
+	spend()
+	if page := s.says("/", 200, "units left"); strings.Contains(page.text(), "without the ledger") {
+		t.Errorf("the ledger is there: %s", page.text())
+	}
+	must(t, b.Ledger.Close())
+	for range 2 {
+		spend()
+	}
+	s.says("/", 200, "The ledger cannot be read", "key1 has 14 of 20 units of default left for "+
+		"times without the ledger; 2 entries wait to be recorded, the oldest of 20")
 }
 
 // Without a token the public sees charts alone; and so does everybody where there is no ledger.
