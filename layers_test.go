@@ -44,7 +44,7 @@ costs/formula: costs/answer costs/graphql quota
 costs/graphql:
 bounds: quota
 catalog: sqlite
-cloudquota: bounds endpoint
+cloudquota: bounds costs endpoint quota
 reconcile: quota
 ledger/redistest:
 ledger/redisledger: quota lua
@@ -80,7 +80,7 @@ serve: catalog config limit limit/caller limit/guard quota regions report serve/
 picture: plan
 freshness:
 config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile
-doctor: config costs ledger ledger/redisledger quota report sqlite
+doctor: cloudquota config costs ledger ledger/redisledger quota report sqlite
 slice: quota sqlite
 cli: config costs ledger quota report spell sqlite version youtube/fault
 cli/clitest:

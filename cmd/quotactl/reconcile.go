@@ -112,7 +112,7 @@ func (a *app) reconciled(ctx context.Context, g *gate, r reconciling) error {
 
 // cloud is the client of the credential's service account.
 func (a *app) cloud(g *gate) (*cloudquota.Client, error) {
-	service := serviceOf(g.prices())
+	service := cloudquota.ServiceOf(g.prices())
 	if service == "" {
 		return nil, cli.Hint(cli.Usagef("%s is not metered by Google's own means",
 			g.cred.Upstream), "what its answers tell is learned as its price list says")
@@ -144,18 +144,6 @@ func (a *app) cloud(g *gate) (*cloudquota.Client, error) {
 			"the key of its service account names none: write project: ID into quota.yaml")
 	}
 	return client, nil
-}
-
-// serviceOf is the API by whose name its metrics begin; "" if none of its buckets has one of
-// Google's.
-func serviceOf(t *costs.Table) string {
-	for _, b := range t.Buckets() {
-		service, _, _ := strings.Cut(b.Metric, "/")
-		if strings.HasSuffix(service, ".googleapis.com") {
-			return service
-		}
-	}
-	return ""
 }
 
 // findShares finds the credentials that spend from the same project: Google counts them together.

@@ -7,7 +7,6 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/cloudquota"
-	"quotabudget/internal/quota"
 	"quotabudget/internal/reconcile"
 )
 
@@ -21,34 +20,13 @@ type limitRow struct {
 
 // compareLimits finds the limits of the configuration that differ from Google's.
 func (r *reconciliation) compareLimits(g *gate, limits []cloudquota.Limit) {
-	for _, theirs := range limits {
-		b, ok := g.prices().BucketOfMetric(theirs.Metric)
-		if !ok {
-			continue
+	for _, d := range cloudquota.Differ(g.Limits, limits, g.prices()) {
+		row := limitRow{Bucket: d.Ours.Bucket, Window: d.Ours.Window.Text(), Ours: d.Ours.Units}
+		if d.Theirs >= 0 {
+			row.Theirs = &d.Theirs
 		}
-		for _, ours := range quota.LimitsOf(b.Name, g.Limits) {
-			if !sameWindow(theirs.Unit, ours.Window) || ours.Units == theirs.Units {
-				continue
-			}
-			row := limitRow{Bucket: b.Name, Window: ours.Window.Text(), Ours: ours.Units}
-			if theirs.Units >= 0 {
-				row.Theirs = &theirs.Units
-			}
-			r.Limits = append(r.Limits, row)
-		}
+		r.Limits = append(r.Limits, row)
 	}
-}
-
-// sameWindow reports whether a limit of ours is about what a unit of Google's is: a day or a minute
-// of the whole project.
-func sameWindow(unit string, w quota.Window) bool {
-	switch unit {
-	case "1/d/{project}":
-		return w.Calendar == "day" || w.Text() == "24h"
-	case "1/min/{project}":
-		return w.Calendar == "minute" || w.Text() == "1m"
-	}
-	return false
 }
 
 func (r reconciliation) show(s cli.Screen, g *gate) error {

@@ -68,7 +68,8 @@ func Examine(ctx context.Context, cfg *config.Config, o Options) (Result, error)
 	}
 	e.keys()
 	e.endpoints()
-	e.limits()
+	e.limits(ctx)
+	e.unmetered(ctx)
 	e.prices()
 	e.zones()
 	rank := map[Level]int{Error: 0, Warning: 1}

@@ -38,6 +38,19 @@ func (e *exam) redis(f redisledger.Facts) {
 			": some slots are served by nobody", "credentials in these slots can spend nothing",
 			"redis-cli --cluster check "+f.Address)
 	}
+	e.redisAccess(f, add)
+	if len(f.Masters) == 0 {
+		e.redisNode(f, add)
+	}
+	for _, node := range f.Masters { // each has settings of its own
+		e.redisNode(node, func(level Level, check, what, why, do string) {
+			e.add(Finding{level, check, "redis " + node.Address, what, why, do})
+		})
+	}
+}
+
+// redisNode adds what is wrong with one server, alone or of a cluster.
+func (e *exam) redisNode(f redisledger.Facts, add adder) {
 	if f.WriteError != "" {
 		add(Error, "redis-writing", f.WriteError, "Redis refuses to write until that is over, "+
 			"or a crash forgets what it could not save",
@@ -45,7 +58,6 @@ func (e *exam) redis(f redisledger.Facts) {
 	}
 	e.redisMemory(f, add)
 	e.redisDurability(f, add)
-	e.redisAccess(f, add)
 	if f.Clock.Abs() > clockSlip {
 		add(Warning, "clock", fmt.Sprintf("its clock is %s %s this host's", f.Clock.Abs().Round(
 			time.Second), map[bool]string{true: "ahead of", false: "behind"}[f.Clock > 0]),

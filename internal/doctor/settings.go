@@ -10,9 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
-	"quotabudget/internal/quota"
 )
 
 // keys looks at the API keys of the credentials. What a key is appears nowhere.
@@ -53,36 +51,6 @@ func (e *exam) endpoints() {
 		e.add(Finding{Warning, "endpoint", "upstream " + c.Upstream, "its endpoint is " + endpoint +
 			", on this machine", "a stand-in answers instead of the upstream",
 			"once you are done with it, remove endpoint from quota.yaml"})
-	}
-}
-
-// limits compares the limits with what the upstream gives by default.
-func (e *exam) limits() {
-	for _, c := range e.Config.Credentials {
-		if c.Observe {
-			e.add(Finding{Warning, "observe", "credential " + c.Name, "its mode is observe",
-				"what its limits would deny is allowed",
-				"mode: enforce, when you have seen enough"})
-		}
-		t := e.Config.Table(c)
-		for _, l := range c.Limits {
-			e.limit(c, l, t)
-		}
-	}
-}
-
-func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table) {
-	about := fmt.Sprintf("limit %s of %s", l.Name(), c.Name)
-	b, ok := t.Bucket(l.Bucket)
-	if ok && b.Daily > 0 && l.Units > b.Daily && l.Window.Longest() <= 25*time.Hour {
-		e.add(Finding{Warning, "limit-default", about, fmt.Sprintf(
-			"it allows %d units, and a new account is given %d a day", l.Units, b.Daily),
-			"what the upstream does not give is refused by it, and billed",
-			"look up what your account is given; if it is less, lower units in quota.yaml"})
-	}
-	if l.Units > 0 && l.Headroom >= l.Units {
-		e.add(Finding{Warning, "limit-headroom", about, "its headroom is all of it",
-			"scheduled work gets nothing", "lower headroom in quota.yaml"})
 	}
 }
 

@@ -1,11 +1,13 @@
 package redisledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +35,8 @@ type Facts struct {
 	Trip   time.Duration // the shortest of a few round trips
 	Lacks  []string      // commands a ledger needs that the user may not call
 	Hidden []string      // commands a ledger can do without
+
+	Masters []Facts // of a cluster: of each of its masters what is not the cluster's
 }
 
 // Rights are the commands that a user of a ledger needs, on the keys quota:*. In a cluster it needs
@@ -124,6 +128,25 @@ func (f *Facts) cluster(ctx context.Context, client redis.UniversalClient) {
 		return
 	}
 	f.Cluster = parseInfo(text)["cluster_state"]
+	nodes, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return
+	}
+	var mu sync.Mutex
+	// A master that does not answer is told by the cluster's state.
+	_ = nodes.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		of := Facts{Address: node.Options().Addr, TLS: f.TLS, Password: f.Password, Cluster: "ok"}
+		if of.clock(ctx, node) != nil {
+			return nil
+		}
+		of.info(ctx, node)
+		of.settings(ctx, node)
+		mu.Lock()
+		defer mu.Unlock()
+		f.Masters = append(f.Masters, of)
+		return nil
+	})
+	slices.SortFunc(f.Masters, func(a, b Facts) int { return cmp.Compare(a.Address, b.Address) })
 }
 
 // probe calls, on a string that is made for it, what reads and writes hashes and sorted sets. Each

@@ -1,0 +1,54 @@
+package cloudquota
+
+import (
+	"strings"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+)
+
+// ServiceOf is the API by whose name the metrics of an upstream begin; "" if none of its buckets has
+// one of Google's.
+func ServiceOf(t *costs.Table) string {
+	for _, b := range t.Buckets() {
+		service, _, _ := strings.Cut(b.Metric, "/")
+		if strings.HasSuffix(service, ".googleapis.com") {
+			return service
+		}
+	}
+	return ""
+}
+
+// Difference is a limit of ours of which Google says something else.
+type Difference struct {
+	Ours   quota.Limit
+	Theirs int64 // -1 for any number
+}
+
+// Differ finds the limits of ours that differ from Google's.
+func Differ(ours []quota.Limit, google []Limit, t *costs.Table) (all []Difference) {
+	for _, theirs := range google {
+		bucket, ok := t.BucketOfMetric(theirs.Metric)
+		if !ok {
+			continue
+		}
+		for _, l := range quota.LimitsOf(bucket.Name, ours) {
+			if theirs.about(l.Window) && l.Units != theirs.Units {
+				all = append(all, Difference{l, theirs.Units})
+			}
+		}
+	}
+	return all
+}
+
+// about reports whether a limit of ours with that window is about the same: a day or a minute of the
+// whole project.
+func (l Limit) about(w quota.Window) bool {
+	switch l.Unit {
+	case "1/d/{project}":
+		return w.Calendar == "day" || w.Text() == "24h"
+	case "1/min/{project}":
+		return w.Calendar == "minute" || w.Text() == "1m"
+	}
+	return false
+}

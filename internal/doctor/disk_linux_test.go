@@ -1,0 +1,32 @@
+package doctor
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// File systems between machines are known by name, local ones are not; one whose folder is not there
+// yet is that of the folder above.
+func TestNetwork(t *testing.T) {
+	for kind, want := range map[int64]string{unix.NFS_SUPER_MAGIC: "NFS",
+		unix.SMB2_SUPER_MAGIC: "SMB", -(1<<32 - unix.SMB2_SUPER_MAGIC): "SMB", // of 32 bits
+		unix.CIFS_SUPER_MAGIC: "SMB", unix.V9FS_MAGIC: "9p", unix.EXT4_SUPER_MAGIC: "",
+		unix.TMPFS_MAGIC: "", unix.OVERLAYFS_SUPER_MAGIC: ""} {
+		if got := network(kind); got != want {
+			t.Errorf("%#x: %q, want %q", kind, got, want)
+		}
+	}
+	dir := t.TempDir()
+	there, ok := diskOf(dir)
+	later, ok2 := diskOf(dir + "/not/yet")
+	if !ok || !ok2 || there.network != later.network || there.free == 0 {
+		t.Errorf("%+v %v, %+v %v", there, ok, later, ok2)
+	}
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		if d, ok := diskOf("/dev/shm"); !ok || d.network != "" {
+			t.Errorf("/dev/shm: %+v", d)
+		}
+	}
+}

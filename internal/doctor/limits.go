@@ -1,0 +1,132 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"quotabudget/internal/cloudquota"
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// limits compares the limits with what the upstream gives: by its own account, where a service
+// account can ask for that, else by default.
+func (e *exam) limits(ctx context.Context) {
+	for _, c := range e.Config.Credentials {
+		if c.Observe {
+			e.add(Finding{Warning, "observe", "credential " + c.Name, "its mode is observe",
+				"what its limits would deny is allowed",
+				"mode: enforce, when you have seen enough"})
+		}
+		t := e.Config.Table(c)
+		asked := e.google(ctx, c, t)
+		for _, l := range c.Limits {
+			e.limit(c, l, t, asked)
+		}
+	}
+}
+
+func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table, asked bool) {
+	about := fmt.Sprintf("limit %s of %s", l.Name(), c.Name)
+	b, ok := t.Bucket(l.Bucket)
+	if !asked && ok && b.Daily > 0 && l.Units > b.Daily && l.Window.Longest() <= 25*time.Hour {
+		e.add(Finding{Warning, "limit-default", about, fmt.Sprintf(
+			"it allows %d units, and a new account is given %d a day", l.Units, b.Daily),
+			tooMuch, "look up what your account is given; if it is less, lower units in quota.yaml"})
+	}
+	if l.Units > 0 && l.Headroom >= l.Units {
+		e.add(Finding{Warning, "limit-headroom", about, "its headroom is all of it",
+			"scheduled work gets nothing", "lower headroom in quota.yaml"})
+	}
+}
+
+const tooMuch = "what the upstream does not give is refused by it, and billed"
+
+// google compares the limits of a credential with what Google says that its project has. It reports
+// whether Google was asked.
+func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) bool {
+	service := cloudquota.ServiceOf(t)
+	if c.Account.File == "" || service == "" {
+		return false
+	}
+	about := "credential " + c.Name
+	if mode, exposed := c.Account.Secret(nobody).Exposed(); exposed {
+		e.add(Finding{Warning, "key-exposed", about, fmt.Sprintf("other users can read %s (mode %04o)",
+			c.Account.File, mode), "whoever has the key reads what its account may",
+			"chmod 600 " + c.Account.File})
+	}
+	limits, err := googleLimits(ctx, c.Account, service)
+	if err != nil {
+		e.add(Finding{Warning, "google", about, "Google's limits cannot be read: " + err.Error(),
+			"whether its limits are those of its project is not known",
+			"quotactl reconcile --credential " + c.Name + " says what to do"})
+		return false
+	}
+	for _, d := range cloudquota.Differ(c.Limits, limits, t) {
+		if d.Theirs >= 0 && d.Theirs < d.Ours.Units {
+			e.add(Finding{Warning, "limit-google", fmt.Sprintf("limit %s of %s", d.Ours.Name(),
+				c.Name), fmt.Sprintf("it allows %d units, and Google gives its project %d",
+				d.Ours.Units, d.Theirs), tooMuch,
+				fmt.Sprintf("lower it to units: %d in quota.yaml", d.Theirs)})
+		}
+	}
+	return true
+}
+
+func nobody(string) string { return "" }
+
+func googleLimits(ctx context.Context, a config.ServiceAccount, service string) (
+	[]cloudquota.Limit, error) {
+	text, err := a.Key(cloudquota.MaxKey)
+	if err != nil {
+		return nil, err
+	}
+	account, err := cloudquota.ParseAccount(text)
+	if err != nil {
+		return nil, fmt.Errorf("file %s %w", a.File, err)
+	}
+	client := &cloudquota.Client{Account: account, Project: a.Project, Service: service,
+		Endpoint: a.Endpoint}
+	if client.ProjectName() == "" {
+		return nil, errors.New("the key of its service account names no project")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	return client.Limits(ctx)
+}
+
+// unmetered finds methods that may pass without the ledger and without a bound, and what waits to
+// be recorded.
+func (e *exam) unmetered(ctx context.Context) {
+	for _, c := range e.Config.Credentials {
+		if len(c.Open) == 0 || c.SliceUnits > 0 {
+			continue
+		}
+		b := report.Sliced(c.Budget(e.Ledger, e.Config.Table(c), nil), e.Config, c)
+		if b.Slice == nil {
+			e.add(Finding{Warning, "unmetered", "credential " + c.Name,
+				few(c.Open) + " may pass without the ledger, and no slice is leased to pay for it",
+				"such calls are not counted, and nothing bounds them",
+				"add slice: N beside open under when_unreachable, the units that each host leases"})
+		} else {
+			e.Facts = append(e.Facts, c.Name+": without the ledger, "+few(c.Open)+" passes "+
+				"unmetered on a host that has never reached it; slice: N in quota.yaml prevents that")
+		}
+	}
+	all, err := e.Slices(ctx)
+	if err != nil {
+		e.add(Finding{Error, "slice", "file of leased units", err.Error(),
+			"nothing is allowed while the ledger cannot be reached", "look at that file"})
+	}
+	for _, s := range all {
+		if s.Waiting > 0 {
+			e.add(Finding{Warning, "slice", "credential " + s.Credential, s.Text(),
+				"the ledger does not know yet that they were spent",
+				"the next call records them, once the ledger can be reached"})
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package doctor_test
+
+import (
+	"io"
+	"net"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/doctor"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/youtube/youtubetest"
+)
+
+// checks are the names of what was found, once each.
+func checks(r doctor.Result) []string {
+	var names []string
+	for _, f := range r.Findings {
+		names = append(names, f.Check)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func wantChecks(t *testing.T, r doctor.Result, want ...string) {
+	t.Helper()
+	if got := checks(r); !slices.Equal(got, want) {
+		t.Errorf("found %v, want %v: %+v", got, want, r.Findings)
+	}
+}
+
+// slowed answers for a server, so much later.
+func slowed(t *testing.T, addr string, by time.Duration) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", addr)
+			if err != nil {
+				client.Close()
+				return
+			}
+			go func() {
+				io.Copy(server, client)
+				server.Close()
+			}()
+			go func() {
+				defer client.Close()
+				buffer := make([]byte, 64<<10)
+				for {
+					n, err := server.Read(buffer)
+					if err != nil {
+						return
+					}
+					time.Sleep(by) // a server that is far away
+					if _, err := client.Write(buffer[:n]); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestSlowServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{AOF: true})
+	p := newPlant(t)
+	p.yaml += "ingest: {regions: [US], schedule: '0 0 1 1 *'}\n"
+	p.ledger = "redis://" + slowed(t, s.Addr, 30*time.Millisecond) + "/0"
+	wantChecks(t, p.examine(t), "ledger-speed")
+}
+
+// Each master of a cluster is looked at, since each has settings of its own. A cluster of which a
+// part has no server is an error.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 3)
+	p := newPlant(t)
+	p.yaml += "ingest: {regions: [US], schedule: '0 0 1 1 *'}\n"
+	p.ledger = "redis+cluster://" + c.Masters[0].Addr
+	set := func(nth int, name, value string) {
+		t.Helper()
+		if err := c.Admin(c.Masters[nth]).ConfigSet(t.Context(), name, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range c.Masters {
+		set(i, "appendonly", "yes")
+		set(i, "min-replicas-to-write", "1")
+	}
+	wantChecks(t, p.examine(t))
+	set(2, "min-replicas-to-write", "0")
+	set(1, "appendfsync", "no")
+	r := p.examine(t)
+	wantChecks(t, r, "redis-fsync", "redis-replicas")
+	for _, f := range r.Findings {
+		nth := map[string]int{"redis-fsync": 1, "redis-replicas": 2}[f.Check]
+		if !strings.Contains(f.About, c.Masters[nth].Addr) {
+			t.Errorf("%s is of %s, and said of %s", f.Check, c.Masters[nth].Addr, f.About)
+		}
+	}
+}
+
+// With a service account, Google's own limits count, not what it gives by default.
+func TestGoogleLimits(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	of := func(units int64) *httptest.Server {
+		google := &youtubetest.Server{Limits: map[string]int64{"default": units}}
+		owner, key, err := youtubetest.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
+		if err != nil {
+			t.Fatal(err)
+		}
+		google.Cloud = youtubetest.Cloud{Project: "p1",
+			Accounts: []*youtubetest.ServiceAccount{owner}}
+		web := httptest.NewServer(google)
+		t.Cleanup(web.Close)
+		p.write(t, "reader.json", string(key), 0o600)
+		p.yaml = healthy + "    service_account: {file: reader.json, endpoint: '" + web.URL +
+			"/'}\n    limits: [{bucket: default, units: 900000, window: 24h}]\n" +
+			"ingest: {regions: [US], schedule: '0 0 1 1 *'}\n"
+		return web
+	}
+	of(1_000_000)
+	wantChecks(t, p.examine(t))
+	web := of(20_000)
+	r := p.examine(t)
+	wantChecks(t, r, "limit-google")
+	if len(r.Findings) != 1 ||
+		!strings.Contains(r.Findings[0].What, "Google gives its project 20000") {
+		t.Errorf("%+v", r.Findings)
+	}
+	if err := os.Chmod(p.dir+"/reader.json", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wantChecks(t, p.examine(t), "key-exposed", "limit-google")
+	web.Close()
+	wantChecks(t, p.examine(t), "google", "key-exposed", "limit-default")
+}
+
+// What may pass without the ledger and without a bound is found.
+func TestUnmetered(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	p.yaml = "\ncredentials: [{name: default, api_key: {file: key}, when_unreachable: " +
+		"{open: [youtube.videos.list]}}]\n"
+	wantChecks(t, p.examine(t), "unmetered")
+	p.yaml = strings.Replace(p.yaml, "]}}", "], slice: 5}}", 1)
+	wantChecks(t, p.examine(t))
+}
