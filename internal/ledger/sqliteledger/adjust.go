@@ -9,11 +9,18 @@ import (
 )
 
 // Adjust implements quota.Ledger.
-func (l *Ledger) Adjust(ctx context.Context, a quota.Adjust) (quota.Decision, error) {
+func (l *Ledger) Adjust(ctx context.Context, a quota.Adjust) (d quota.Decision, err error) {
 	if err := a.Check(); err != nil {
+		return d, err
+	}
+	err = l.update(ctx, func(s *session) (err error) {
+		d, err = s.adjust(a)
+		return err
+	})
+	if err != nil {
 		return quota.Decision{}, err
 	}
-	return l.decide(ctx, nil, func(s *session) (quota.Decision, error) { return s.adjust(a) })
+	return d, nil
 }
 
 // adjust looks at everything before it writes anything.

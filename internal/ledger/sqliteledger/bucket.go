@@ -23,16 +23,26 @@ type bucket struct {
 	reset      int64         // the last end of an anchored window that was told
 	ends       sql.NullInt64 // when the first of its reservations does that hold something
 	expired    expired
-	bases      map[int64]int64
+	gaps       []gap
 	levels     map[terms]int64
 	far        []terms // rates whose levels are to be kept anew
+
+	unwritten bool // total, newest and retention are yet to be written
+	stale     bool // the row has changed in ways that are not known here
 }
+
+// gap is a time without entries, from after an entry, or from where somebody looked, to before the
+// next one. base is the running total in it.
+type gap struct{ from, next, base int64 }
+
+// gapsKept is how many of these a bucket remembers.
+const gapsKept = 8
 
 // unsteady is said of entries whose totals contradict one another.
 const unsteady = "the totals of its entries do not rise by their units"
 
-// bucket reads the row of a bucket; one that was never used has none, and reading makes none.
-func (s *session) bucket(credential, name string) *bucket {
+// read reads the row of a bucket; one that was never used has none, and reading makes none.
+func (s *session) read(credential, name string) *bucket {
 	b := &bucket{s: s, credential: credential, name: name}
 	var last, total sql.NullInt64
 	s.find("bucket_find", []any{credential, name}, &b.id, &b.total, &b.newest, &b.suspended,
@@ -71,21 +81,18 @@ func (b *bucket) base(t int64) int64 {
 	if b.id == 0 || t >= b.newest {
 		return b.total
 	}
-	base, known := b.bases[t]
-	if !known {
-		base = b.firstBase(t)
-		if b.bases == nil {
-			b.bases = make(map[int64]int64)
+	for _, g := range b.gaps {
+		if g.from <= t && t < g.next {
+			return g.base
 		}
-		b.bases[t] = base
 	}
-	return base
+	return b.findBase(t)
 }
 
-func (b *bucket) firstBase(t int64) int64 {
-	var total, units int64
+func (b *bucket) findBase(t int64) int64 {
+	var at, total, units int64
 	var after, more sql.NullInt64
-	if !b.s.find("entry_base", []any{b.id, t}, &total, &units, &after, &more) {
+	if !b.s.find("entry_base", []any{b.id, t}, &at, &total, &units, &after, &more) {
 		return b.total
 	}
 	if !after.Valid {
@@ -95,6 +102,10 @@ func (b *bucket) firstBase(t int64) int64 {
 		total > after.Int64-more.Int64 {
 		b.damaged(unsteady)
 	}
+	if len(b.gaps) == gapsKept {
+		b.gaps = b.gaps[1:]
+	}
+	b.gaps = append(b.gaps, gap{t, at, total - units})
 	return total - units
 }
 
@@ -115,11 +126,15 @@ func (b *bucket) record(n, units int64, id, labels string) {
 	if b.total+units > quota.MaxTotal {
 		b.damaged("its running total of %d cannot grow by %d", b.total, units)
 	}
-	b.total, b.newest, b.bases, b.levels = b.total+units, n, nil, nil
+	b.total, b.newest, b.levels = b.total+units, n, nil
+	if !b.oldest.Valid {
+		b.oldest = sql.NullInt64{Int64: n, Valid: true}
+	}
 	b.s.change("entry_add", b.id, n, id, units, b.total, labels)
-	b.s.change("bucket_update", b.id, b.total, b.newest, b.retention)
+	b.update()
 	if b.expired.units > 0 {
 		b.s.change("reservation_trim", b.id, b.newest, trimReservations)
+		b.stale = true
 	}
 	b.keepLevels()
 }
@@ -129,6 +144,7 @@ func (b *bucket) record(n, units int64, id, labels string) {
 func (b *bucket) trim(n int64) {
 	if b.oldest.Valid && b.oldest.Int64 <= n-b.retention-b.retention/32 {
 		b.s.change("entry_trim", b.id, n-b.retention, trimEntries)
+		b.stale = true
 	}
 }
 

@@ -21,10 +21,14 @@ const (
 // was. A caller whose ctx ends before its operation has begun gets ctx's error and nothing was
 // decided; after that it waits for its answer.
 func (l *Ledger) update(ctx context.Context, do func(*session) error) error {
+	return l.run(ctx, &operation{do: do})
+}
+
+func (l *Ledger) run(ctx context.Context, o *operation) error {
 	if err := ctx.Err(); err != nil {
 		return inWords(err)
 	}
-	o := &operation{do: do, wake: make(chan struct{}, 1)}
+	o.wake = make(chan struct{}, 1)
 	leads, err := l.queue.join(o)
 	if err != nil {
 		return err
@@ -75,7 +79,14 @@ func (l *Ledger) lead(ctx context.Context, own *operation) {
 		}
 		group = append(group, o)
 	}
-	if err := l.commit(); err != nil {
+	s.forget()
+	err := s.broken
+	if err == nil {
+		err = l.commit()
+	} else {
+		l.rollback()
+	}
+	if err != nil {
 		for _, o := range group {
 			o.err = err
 		}
@@ -106,6 +117,7 @@ func (l *Ledger) writer() *session {
 		stmt:    func(name string) *sql.Stmt { return l.writing[name] },
 		clock:   l.clock,
 		explain: l.explain,
+		kept:    kept{rows: make(map[rowName]bucket)},
 	}
 }
 

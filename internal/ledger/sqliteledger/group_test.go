@@ -37,15 +37,15 @@ func lock(t *testing.T, path string) (unlock func()) {
 
 // queued waits until so many operations wait.
 func (l *Ledger) queued(n int) {
-	for {
-		l.queue.mu.Lock()
-		waiting := len(l.queue.waiting)
-		l.queue.mu.Unlock()
-		if waiting == n {
-			return
-		}
+	for l.waiting() != n {
 		runtime.Gosched()
 	}
+}
+
+func (l *Ledger) waiting() int {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	return len(l.queue.waiting)
 }
 
 func TestDenialWritesNothing(t *testing.T) {

@@ -46,27 +46,33 @@ func (b *bucket) lapsing(n int64) (some bool) {
 	return some
 }
 
+// rest is what is left of a reservation.
+type rest struct {
+	units int64
+	most  int64 // that it can turn out to take
+}
+
 // reservation looks up what is left of a reservation when it has not expired at n. Errors:
 // ErrNoReservation, and ErrReservationShort when fewer than units are left.
-func (b *bucket) reservation(id string, n, units int64) (left int64, err error) {
+func (b *bucket) reservation(id string, n, units int64) (r rest, err error) {
 	var reserved, drawn, ends int64
-	found := b.s.find("reservation_find", []any{b.id, id}, &reserved, &drawn, &ends)
+	found := b.s.find("reservation_find", []any{b.id, id}, &reserved, &drawn, &ends, &r.most)
 	if drawn < 0 || drawn > reserved || reserved > quota.MaxUnits {
 		b.damaged("the reservation %s of %d units, %d of them drawn", id, reserved, drawn)
 	}
-	left = reserved - drawn
+	r.units = reserved - drawn
 	switch {
 	case !found || n >= ends:
-		return 0, fmt.Errorf("%s: %w", id, quota.ErrNoReservation)
-	case units > left:
-		return left, fmt.Errorf("%s: %d units asked for, %d left: %w", id, units, left,
+		return rest{}, fmt.Errorf("%s: %w", id, quota.ErrNoReservation)
+	case units > r.units:
+		return r, fmt.Errorf("%s: %d units asked for, %d left: %w", id, units, r.units,
 			quota.ErrReservationShort)
 	}
-	return left, nil
+	return r, nil
 }
 
 // endReservation removes one that is live, of which so much is left.
-func (b *bucket) endReservation(id string, left int64) {
+func (b *bucket) endReservation(id string, left rest) {
 	b.s.change("reservation_remove", b.id, id)
-	b.held -= left
+	b.held, b.atMost = b.held-left.units, b.atMost-left.most
 }

@@ -58,6 +58,7 @@ func (b *bucket) lapse(n int64) bool {
 		return false
 	}
 	wrote, newest, total := b.s.wrote, b.newest, b.total
+	b.s.forget()
 	b.s.change("lapse_stamps", b.id, n, newest)
 	b.s.change("lapse_entries", b.id, total, newest)
 	b.s.change("lapse_reservations", b.id, newest)
@@ -66,10 +67,11 @@ func (b *bucket) lapse(n int64) bool {
 		b.damaged("a reservation that has expired cannot become an entry")
 	}
 	b.keep(nil)
-	b.s.change("bucket_update", b.id, b.total, b.newest, b.retention)
+	b.unwritten = true
+	b.write()
 	b.s.change("lapsed_trim", b.id, b.newest-b.retention, trimReservations)
 	b.s.change("lapsed_trim_drawn", b.id, b.newest-b.retention, trimReservations)
-	*b = *b.s.bucket(b.credential, b.name)
+	*b = *b.s.read(b.credential, b.name)
 	b.s.wrote = wrote
 	return b.s.broken == nil
 }

@@ -11,10 +11,10 @@ func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learne
 	if err := q.Check(); err != nil {
 		return learned, err
 	}
-	err = l.update(ctx, func(s *session) error {
+	err = l.run(ctx, &operation{keeps: true, do: func(s *session) error {
 		learned = s.learn(q)
 		return s.broken
-	})
+	}})
 	return learned, err
 }
 

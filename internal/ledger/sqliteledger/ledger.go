@@ -123,10 +123,10 @@ func (l *Ledger) view(ctx context.Context, read func(*session)) error {
 // decide is update for what answers with a decision.
 func (l *Ledger) decide(ctx context.Context, costs []quota.Cost,
 	do func(*session) (quota.Decision, error)) (d quota.Decision, err error) {
-	err = l.update(ctx, func(s *session) (err error) {
+	err = l.run(ctx, &operation{keeps: true, do: func(s *session) (err error) {
 		d, err = do(s)
 		return err
-	})
+	}})
 	if err != nil {
 		return quota.Refused(costs, err)
 	}

@@ -11,6 +11,7 @@ import (
 // operation is one caller's piece of work.
 type operation struct {
 	do       func(*session) error // decides and writes; run again when its transaction was undone
+	keeps    bool                 // takes part in what the session keeps
 	err      error                // of do, or of the commit
 	panicked any                  // what do panicked with; its own caller panics with it
 	wake     chan struct{}        // receives when the operation is answered, or is to lead
@@ -29,7 +30,11 @@ const (
 
 // run runs do. A panic is kept for the operation's own caller, and breaks the transaction.
 func (o *operation) run(s *session) {
-	s.wrote, s.broken = false, nil
+	s.broken, s.kept.used = nil, nil
+	if s.kept.on = o.keeps; !o.keeps {
+		s.forget()
+	}
+	s.wrote = false
 	defer func() {
 		if o.panicked = recover(); o.panicked != nil {
 			s.broken = fmt.Errorf("panic: %v", o.panicked)
@@ -38,7 +43,12 @@ func (o *operation) run(s *session) {
 			o.err = s.broken
 		}
 	}()
-	o.err = o.do(s)
+	if s.broken == nil {
+		o.err = o.do(s)
+	}
+	if o.err == nil && o.keeps {
+		s.keep()
+	}
 }
 
 // queue holds the operations that no transaction has taken yet. One caller at a time leads: it runs

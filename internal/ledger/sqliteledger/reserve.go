@@ -2,6 +2,7 @@ package sqliteledger
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -56,7 +57,12 @@ func (b *bucket) setAside(r quota.Reserve, c quota.Cost, n, expires int64) {
 	b.row()
 	b.keep(r.Limits)
 	b.newest = max(b.newest, n-1) // nothing is decided at an earlier time from now on
-	b.s.change("bucket_update", b.id, b.total, b.newest, b.retention)
+	b.update()
+	b.held, b.atMost = b.held+c.Units, b.atMost+max(c.Units, c.Most)
+	b.stale = b.stale || b.ends.Valid && b.ends.Int64 <= n // an expired one may give way
+	if !b.ends.Valid || expires < b.ends.Int64 {
+		b.ends = sql.NullInt64{Int64: expires, Valid: true}
+	}
 	var lapses any
 	var labels string
 	if r.LapseOf(c.Bucket) == quota.LapseCharge {

@@ -18,10 +18,10 @@ func (l *Ledger) Settle(ctx context.Context, c quota.Settle) (quota.Decision, er
 
 // settlement is the end of a reservation in one bucket.
 type settlement struct {
-	ask          // units are those that were used
-	live   bool  // it has not expired; or
-	lapsed bool  // it has become an entry; or it is gone
-	left   int64 // of a live one
+	ask         // units are those that were used
+	live   bool // it has not expired; or
+	lapsed bool // it has become an entry; or it is gone
+	left   rest // of a live one
 	entry  entryRow
 	keeps  int64 // units of the entry that stay
 }
@@ -62,7 +62,7 @@ func (s *session) settle(c quota.Settle) (quota.Decision, error) {
 			d.Entry = c.ID
 		}
 		d.Units[a.name] = a.units
-		a.held -= a.left
+		a.held -= a.left.units
 		if left, limited := a.remaining(q.n, false); limited {
 			d.Remaining[a.name] = left
 		}
@@ -96,7 +96,7 @@ func (q asks) settlements(c quota.Settle) ([]settlement, error) {
 	}
 	for i := range list {
 		a := &list[i]
-		set := a.left + a.entry.units
+		set := a.left.units + a.entry.units
 		if a.units == quota.AllUnits || !a.live && !a.lapsed {
 			a.units = set
 		}
@@ -143,6 +143,7 @@ func (a *settlement) end(reservation string) {
 	if !a.lapsed {
 		return
 	}
+	a.s.forget()
 	a.s.change("lapsed_remove", a.id, reservation, a.entry.at)
 	if less := a.entry.units - a.keeps; less > 0 {
 		a.takeOut(a.entry.at, less)
@@ -151,7 +152,7 @@ func (a *settlement) end(reservation string) {
 				a.entry.labels)
 		}
 		a.s.change("bucket_lower", a.id, less)
-		*a.bucket = *a.s.bucket(a.credential, a.name)
+		*a.bucket = *a.s.read(a.credential, a.name)
 	}
 }
 
@@ -195,10 +196,10 @@ func (l *Ledger) Release(ctx context.Context, credential, id string) (
 	if err != nil {
 		return nil, err
 	}
-	err = l.update(ctx, func(s *session) (err error) {
+	err = l.run(ctx, &operation{keeps: true, do: func(s *session) (err error) {
 		given, err = s.release(credential, id, names)
 		return err
-	})
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -208,15 +209,16 @@ func (l *Ledger) Release(ctx context.Context, credential, id string) (
 func (s *session) release(credential, id string, names []string) (map[string]int64, error) {
 	given := make(map[string]int64)
 	buckets, n := s.look(credential, names, s.now())
-	for _, b := range buckets {
-		left, err := b.reservation(id, n, 0)
-		if err != nil {
+	left := make([]rest, len(buckets))
+	for i, b := range buckets {
+		var err error
+		if left[i], err = b.reservation(id, n, 0); err != nil {
 			return nil, err
 		}
-		given[b.name] = left
+		given[b.name] = left[i].units
 	}
-	for _, b := range buckets {
-		b.endReservation(id, given[b.name])
+	for i, b := range buckets {
+		b.endReservation(id, left[i])
 	}
 	return given, nil
 }

@@ -3,7 +3,7 @@
 -- The first entry after ?2, and the one that follows it. The running total just before the first is where a window begins: what was
 -- charged since is the bucket's total less this.
 -- name: entry_base
-SELECT e.total, e.units, n.total, n.units
+SELECT e.at, e.total, e.units, n.total, n.units
 FROM entries e LEFT JOIN entries n ON n.bucket = ?1 AND n.at = (SELECT min(at) FROM entries WHERE bucket = ?1 AND at > e.at)
 WHERE e.bucket = ?1 AND e.at > ?2 ORDER BY e.at LIMIT 1;
 

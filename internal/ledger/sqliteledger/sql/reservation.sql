@@ -16,7 +16,7 @@ SELECT EXISTS (SELECT 1 FROM reservations WHERE bucket = ?1 AND (remains > 0) IN
 
 -- ?2 id
 -- name: reservation_find
-SELECT units, drawn, ends_at FROM reservations WHERE bucket = ?1 AND id = ?2;
+SELECT units, drawn, ends_at, may_take FROM reservations WHERE bucket = ?1 AND id = ?2;
 
 -- An expired one of the same id gives way. ?2 id, ?3 units, ?4 most, ?5 created, ?6 expires, ?7 lapses (NULL: gives its units back),
 -- ?8 labels, ?9 manual, ?10 note

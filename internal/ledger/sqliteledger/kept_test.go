@@ -1,0 +1,201 @@
+package sqliteledger
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// Operations that come as groups answer what they answer one by one, and leave the same rows.
+func TestGroupsAreAsOneByOne(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			path := file(t)
+			grouped, single := open(t, path), open(t, file(t))
+			now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+			clock := func() time.Time { return now } // both ledgers never ask it at once
+			grouped.Now, single.Now = clock, clock
+			deck := deck{both: [2]*Ledger{grouped, single}, rand: rand.New(rand.NewPCG(seed, 7))}
+			at := now
+			for round := range 30 {
+				now = at
+				ops := make([]op, 1+deck.rand.IntN(12))
+				for i := range ops {
+					ops[i] = deck.draw()
+					at = at.Add(deck.pause())
+					ops[i].at, ops[i].clock = at, &now
+				}
+				got := atOnce(t, grouped, path, ops)
+				for i, o := range ops {
+					if want := o.ask(single); got[i] != want {
+						t.Fatalf("round %d, %d of %d:\n%s\none by one:\n%s",
+							round, i+1, len(ops), got[i], want)
+					}
+				}
+				if got, want := dump(t, grouped, "key"), dump(t, single, "key"); got != want {
+					t.Fatalf("round %d: rows\n%s\none by one\n%s", round, got, want)
+				}
+			}
+		})
+	}
+}
+
+// op is an operation, and the time when it runs.
+type op struct {
+	keeps bool
+	do    func(*session) (any, error)
+	at    time.Time
+	clock *time.Time
+}
+
+// ask answers with what the ledger said, as text.
+func (o op) ask(l *Ledger) string {
+	var answer any
+	err := l.run(context.Background(), &operation{keeps: o.keeps, do: func(s *session) (err error) {
+		*o.clock = o.at
+		answer, err = o.do(s)
+		return err
+	}})
+	return fmt.Sprintf("%+v, %v", answer, err)
+}
+
+// atOnce has the operations be one group, in order.
+func atOnce(t *testing.T, l *Ledger, path string, ops []op) []string {
+	unlock := lock(t, path)
+	answers := make([]string, len(ops))
+	var all sync.WaitGroup
+	for i, o := range ops {
+		all.Go(func() { answers[i] = o.ask(l) })
+		l.queued(i + 1)
+	}
+	unlock()
+	all.Wait()
+	return answers
+}
+
+// deck makes random operations on three buckets, of which one is short.
+type deck struct {
+	both [2]*Ledger // where it looks up entries
+	rand *rand.Rand
+	ids  int
+	held []quota.Reserve
+	made []quota.Charge
+}
+
+var deckLimits = []quota.Limit{
+	{Bucket: "a", Units: 120, Window: quota.Sliding(30 * time.Second)},
+	{Bucket: "a", Units: 2000, Window: quota.Sliding(24 * time.Hour)},
+	{Bucket: "b", Units: 900, Window: quota.Window{Restore: quota.Rate{Units: 5, Per: time.Second}}},
+	{Bucket: "c", Units: 1 << 40, Window: quota.Sliding(time.Minute)},
+}
+
+// pause is until the next operation: now and then so long that old entries are forgotten, or the
+// clock is set back.
+func (d *deck) pause() time.Duration {
+	switch d.rand.IntN(60) {
+	case 0:
+		return quota.Retention / 2
+	case 1, 2, 3:
+		return -time.Second
+	}
+	return time.Duration(d.rand.IntN(4)) * time.Second // so that windows begin at entries
+}
+
+func (d *deck) costs() (list []quota.Cost) {
+	for _, name := range []string{"a", "b", "c"} {
+		if d.rand.IntN(2) == 0 || name == "c" && list == nil {
+			list = append(list, quota.Cost{Bucket: name, Units: 1 + d.rand.Int64N(30)})
+		}
+	}
+	return list
+}
+
+func (d *deck) draw() op {
+	d.ids++
+	id := fmt.Sprintf("e%04d", d.ids)
+	switch kind := d.rand.IntN(20); {
+	case kind < 6:
+		return d.charge(id)
+	case kind < 11:
+		return d.reserve(id)
+	case kind < 15 && len(d.held) > 0:
+		r := d.held[max(0, len(d.held)-1-d.rand.IntN(6))]
+		c := quota.Settle{Credential: "key", Reservation: r.ID, ID: id, Limits: deckLimits}
+		for _, cost := range r.Costs {
+			used := d.rand.Int64N(2*cost.Units + 1)
+			c.Costs = append(c.Costs, quota.Cost{Bucket: cost.Bucket, Units: used})
+		}
+		return op{keeps: true, do: func(s *session) (any, error) { return s.settle(c) }}
+	case kind < 16 && len(d.held) > 0:
+		r := d.held[d.rand.IntN(len(d.held))]
+		_, names, _ := quota.ParseReservation(r.ID)
+		return op{keeps: true, do: func(s *session) (any, error) {
+			return s.release("key", r.ID, names)
+		}}
+	case kind < 17 && len(d.made) > 0:
+		return d.cancel()
+	case kind < 18:
+		q := quota.Learn{Credential: "key", ID: id, Limit: deckLimits[d.rand.IntN(3)],
+			Remaining: d.rand.Int64N(100)}
+		return op{keeps: true, do: func(s *session) (any, error) { return s.learn(q), s.broken }}
+	}
+	a := quota.Adjust{Credential: "key", ID: id, Bucket: "c", Units: 1 - 2*d.rand.Int64N(2),
+		Limits: deckLimits[3:], Labels: quota.Labels{"why": "a test"}}
+	return op{do: func(s *session) (any, error) { return s.adjust(a) }}
+}
+
+func (d *deck) cancel() op {
+	c := d.made[len(d.made)-1-d.rand.IntN(min(3, len(d.made)))]
+	var at int64
+	for _, l := range d.both { // to look may write what has lapsed, so both are looked at
+		entries, _ := l.Entries(context.Background(),
+			quota.Query{Credential: "key", Bucket: c.Costs[0].Bucket})
+		for _, e := range entries {
+			if e.ID == c.ID {
+				at = e.At.UnixMicro()
+			}
+		}
+	}
+	return op{do: func(s *session) (any, error) { return nil, s.cancel(c, at) }}
+}
+
+func (d *deck) charge(id string) op {
+	c := quota.Charge{Credential: "key", ID: id, Costs: d.costs(), Limits: deckLimits}
+	if d.rand.IntN(4) == 0 && len(d.held) > 0 {
+		r := d.held[max(0, len(d.held)-1-d.rand.IntN(4))]
+		c.Reservation = r.ID
+		c.Costs = []quota.Cost{{Bucket: r.Costs[0].Bucket, Units: 1 + d.rand.Int64N(5)}}
+	} else if d.made = append(d.made, c); d.rand.IntN(5) == 0 {
+		c.Key = fmt.Sprint("once", d.rand.IntN(3))
+	}
+	return op{keeps: true, do: func(s *session) (any, error) { return s.charge(c) }}
+}
+
+func (d *deck) reserve(id string) op {
+	r := quota.Reserve{Credential: "key", Costs: d.costs(), Limits: deckLimits,
+		TTL: time.Duration(1+d.rand.IntN(30)) * time.Second, Lapse: quota.LapseRelease}
+	if d.rand.IntN(2) == 0 {
+		r.Lapse = quota.LapseCharge
+		for i := range r.Costs {
+			r.Costs[i].Most = r.Costs[i].Units + d.rand.Int64N(9)
+		}
+	}
+	if d.rand.IntN(6) == 0 && len(d.held) > 0 { // its name is taken, or free again
+		last := d.held[len(d.held)-1]
+		r.Costs, r.ID = last.Costs, last.ID
+	} else {
+		var names []string
+		for _, c := range r.Costs {
+			names = append(names, c.Bucket)
+		}
+		r.ID = quota.ReservationID(id, names...)
+	}
+	d.held = append(d.held, r)
+	return op{keeps: true, do: func(s *session) (any, error) { return s.reserve(r) }}
+}
