@@ -20,8 +20,8 @@ var Names = []string{
 // reservations, and what else it needs. Making a function takes time, so no script has more.
 var parts = map[string][]string{
 	"claim": {}, "limit": {},
-	"charge": {"bucket", "holds", "lapses", "windows", "fits"},
-	"usage":  {"bucket", "holds", "lapses", "windows", "fits"},
+	"charge": {"search", "plain", "bucket", "holds", "lapses", "windows", "fits"},
+	"usage":  {"search", "bucket", "holds", "lapses", "windows", "fits"},
 	"learn":  {"bucket", "holds", "lapses", "windows"},
 	"settle": {"bucket", "holds", "lapses", "windows", "rewrite"},
 	"cancel": {"bucket", "holds", "lapses", "windows", "rewrite"},

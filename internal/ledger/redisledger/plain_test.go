@@ -1,0 +1,143 @@
+package redisledger
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/quota"
+)
+
+// What plain.lua decides, and what it leaves alone, is what charge.lua decides without it: on logs of
+// even and skewed sizes, sound and damaged, beside anything that a state can hold.
+func TestPlainChargesDecideAlike(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	zone, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	windows := []quota.Window{
+		quota.Sliding(24 * time.Hour), quota.Sliding(time.Minute), {Calendar: "day", Zone: zone},
+		quota.Sliding(96 * time.Hour),
+	}
+	statuses := make(map[string]int)
+	for i := range 400 {
+		c := rand.New(rand.NewPCG(1, uint64(i)))
+		now := start.Add(time.Duration(i) * 100 * time.Hour)
+		s.SetNow(t, now)
+		one := historyOf(c, now)
+		damage := func(string) {}
+		if c.IntN(2) == 0 {
+			damage = damageOf(t, l, c, now)
+		}
+		var limits []quota.Limit
+		used := int64(0)
+		for _, z := range one {
+			used += z.units
+		}
+		for range c.IntN(4) {
+			limit := day(max(1, c.Int64N(used+used/4+10)))
+			limit.Window = windows[c.IntN(4)]
+			limits = append(limits, limit)
+		}
+		units := 1 + c.Int64N(1+int64(math.Exp(c.Float64()*math.Log(float64(used+1)))))
+		id := quota.NewID(now)
+		// More arguments than a plain charge has are what keeps plain.lua out of it.
+		ask := func(credential string, more ...any) string {
+			s.SetNow(t, now.Add(-time.Second))
+			pipe := l.client.Pipeline()
+			for n, e := range one {
+				pipe.ZAdd(t.Context(), logKey(credential, "default"), redis.Z{
+					Score: float64(e.at), Member: fmt.Sprintf("%d:%d:e%d:abc", e.total, e.units, n)})
+			}
+			if _, err := pipe.Exec(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r := request{op: "charge", credential: credential, id: "first",
+				costs: []quota.Cost{{Bucket: "default", Units: 1}}, limits: [][]quota.Limit{nil}}
+			if _, err := l.ask(t.Context(), "charge", r.keys(), r.args); err != nil {
+				t.Fatal(err)
+			}
+			damage(credential)
+			s.SetNow(t, now)
+			r.id, r.costs[0].Units, r.limits[0] = id, units, limits
+			list, err := l.run(t.Context(), "charge", r.keys(), append(r.args(now), more...)...).Slice()
+			text, _, _ := strings.Cut(fmt.Sprint(list, err), " script: ")
+			return strings.ReplaceAll(text+"\n"+dump(t, l.client, credential), credential, "NAME")
+		}
+		plain := ask(fmt.Sprintf("plain%dx", i))
+		if full := ask(fmt.Sprintf("full%dx", i), "", "", "", ""); plain != full {
+			t.Fatalf("case %d: %d units under %v:\n%s\nand without plain.lua\n%s", i, units, limits,
+				plain, full)
+		}
+		statuses[plain[:3]]++
+	}
+	for _, status := range []string{"[[1", "[[0", "[]E"} {
+		if statuses[status] < 20 {
+			t.Errorf("few cases of some kind: %v", statuses)
+		}
+	}
+}
+
+type logged struct{ at, total, units int64 }
+
+// historyOf makes up to 300 entries of the last 30 hours, with sizes of one kind or of two.
+func historyOf(c *rand.Rand, now time.Time) []logged {
+	list := make([]logged, c.IntN(300))
+	most, then, change := 1+c.Int64N(100), 1+c.Int64N(2000), c.IntN(len(list)+1)
+	for i := range list {
+		list[i].at = now.UnixMicro() - 2e6 - c.Int64N(30*3600*1e6)
+	}
+	slices.SortFunc(list, func(a, b logged) int { return int(a.at - b.at) })
+	total := int64(0)
+	for i := range list {
+		if i == change {
+			most = then
+		}
+		list[i].units = 1 + c.Int64N(most)
+		total += list[i].units
+		list[i].total = total
+	}
+	return list
+}
+
+// damageOf changes a number of the state, or an entry.
+func damageOf(t *testing.T, l *Ledger, c *rand.Rand, now time.Time) func(credential string) {
+	nth, rank, kind := c.IntN(8), c.Int64N(100), c.IntN(4)
+	values := []float64{
+		0, -1, 1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), 1e300,
+		float64(now.UnixMicro()) + 1e9, float64(now.UnixMicro()) - 1e9, 1 << 53,
+	}
+	value := values[c.IntN(len(values))]
+	texts := []string{"x", "1:2:a:", "7:7:a:", "-1:1:a:", "1e3:1:a:", "99999999999999999:1:a:"}
+	text := texts[c.IntN(len(texts))]
+	return func(credential string) {
+		ctx, state, log := t.Context(), stateKey(credential, "default"), logKey(credential, "default")
+		switch kind {
+		case 0, 3:
+			text := l.client.HGet(ctx, state, stateField).Val()
+			number := numbers{0}.blob()
+			for i := range number {
+				number[i] = byte(math.Float64bits(value) >> (8 * i))
+			}
+			l.client.HSet(ctx, state, stateField, text[:8*nth]+string(number)+text[8*nth+8:])
+		case 1:
+			if rank%4 == 0 {
+				rank = -1
+			}
+			for _, z := range l.client.ZRangeWithScores(ctx, log, rank, rank).Val() {
+				l.client.ZRem(ctx, log, z.Member)
+				l.client.ZAdd(ctx, log, redis.Z{Score: z.Score, Member: text})
+			}
+		case 2:
+			l.client.ZRemRangeByRank(ctx, log, rank, rank+int64(nth))
+		}
+	}
+}

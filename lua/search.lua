@@ -1,0 +1,57 @@
+-- search.lua: finds the entry with which units leave a window. It comes first, for plain.lua, too. It
+-- has no upvalues, since those take time whenever the function is made.
+
+-- stamp_at is the stamp of the first entry in a window whose running total is target or more. from is
+-- the start of the window, as text, before the total there, and oldest its first two entries; total and
+-- newest are those of the log's newest entry. If they cannot be, it returns nil, and what is wrong.
+--
+-- It narrows a range of ranks, counted from -1, the newest: lo is below target, hi is not. It looks
+-- where target is if all entries of the range are about as large, then where it is if they are as large
+-- as those at its ends, and then in the middle. The search ends among nine entries.
+local function stamp_at(log, from, before, oldest, total, newest, target)
+  local call, match, floor = redis.call, string.match, math.floor
+  local below, low, above, high = before, 1, total, match(newest, '^%d+:(%d+)') + 0
+  local lo, hi, even, found = nil, -1, true, oldest
+  local left, right
+  for try = 0, 70 do
+    local gap, i, j = above - below, 0, #found + 1 -- found[i] is below target, found[j] is not; either may lie outside
+    while j - i > 1 do
+      local k = try == 0 and i + 1 or floor((i + j) / 2)
+      local sum, units = match(found[k], '^(%d+):(%d+):')
+      sum, units = sum and sum + 0, units and units + 0
+      if not sum or sum > 9007199254740991 or units > sum or units < 1 then return nil, 'an entry cannot be read' end
+      if sum < target then i, below, low = k, sum, units else j, above, high = k, sum, units end
+    end
+    if found[j] and (i > 0 or left == lo or left == lo + 1) then
+      local stamp = tonumber(call('ZSCORE', log, found[j]))
+      if stamp and stamp >= 0 and stamp < 9007199254740991 and stamp % 1 == 0 then return stamp end
+      return nil, 'the time of an entry cannot be read'
+    elseif try == 0 then
+      lo = -1 - call('ZCOUNT', log, from, '+inf') + #found
+    elseif j == 1 then
+      hi = left
+    else
+      lo = right
+    end
+    if lo >= hi then break end
+    even, left, right = math.min(target - below, above - target) * 16 < gap, lo + 1, hi
+    local gone, far = hi - lo, floor(math.sqrt(hi - lo))
+    if gone > 9 then
+      local rank, near
+      if try == 0 or even and try < 4 then
+        rank, near = lo + floor((target - below) / (above - below) * gone), try > 0 and 2 or 0
+      elseif try < 5 and try % 2 == 1 then
+        rank, near = hi - floor((above - target) / high), 1
+        if rank <= lo and try == 1 then rank = hi - far end
+      elseif try < 5 then
+        rank, near = lo - floor((below - target) / low), 1
+        if rank > hi and try == 2 then rank = lo + far end
+      end
+      if not rank or rank <= lo or rank > hi then rank, near = floor((lo + hi) / 2), 0 end
+      if rank - near > left then left = rank - near end
+      if rank + near < right then right = rank + near end
+    end
+    found = call('ZRANGE', log, left, right)
+  end
+  return nil, 'the totals of its entries do not rise by their units'
+end
