@@ -51,6 +51,7 @@ func lay(t testing.TB, l *Ledger, credential string, how quotatest.Damage) {
 	var id int64
 	err := l.db.Read.QueryRowContext(t.Context(), find, credential).Scan(&id)
 	if err == nil {
+		l.kept.lose()
 		_, err = l.conn.ExecContext(t.Context(), edit, id)
 	}
 	if err != nil {

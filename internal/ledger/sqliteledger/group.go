@@ -64,6 +64,7 @@ func (l *Ledger) lead(ctx context.Context, own *operation) {
 		return
 	}
 	s := l.writer()
+	l.kept.since(l.version(s))
 	var group []*operation
 	for len(group) < maxGroup {
 		o := l.queue.next()
@@ -79,7 +80,7 @@ func (l *Ledger) lead(ctx context.Context, own *operation) {
 		}
 		group = append(group, o)
 	}
-	s.forget()
+	s.write()
 	err := s.broken
 	if err == nil {
 		err = l.commit()
@@ -117,7 +118,7 @@ func (l *Ledger) writer() *session {
 		stmt:    func(name string) *sql.Stmt { return l.writing[name] },
 		clock:   l.clock,
 		explain: l.explain,
-		kept:    kept{rows: make(map[rowName]bucket)},
+		kept:    &l.kept,
 	}
 }
 
@@ -171,7 +172,16 @@ func (l *Ledger) commit() error {
 	return fmt.Errorf("the answer was lost: %w", err)
 }
 
+// version is another one once others have changed the file.
+func (l *Ledger) version(s *session) (version int64) {
+	if !s.find("data_version", nil, &version) {
+		l.kept.lose()
+	}
+	return version
+}
+
 // rollback ends the transaction, if there is one: SQLite may have ended it already.
 func (l *Ledger) rollback() {
+	l.kept.lose()
 	_, _ = l.writing["rollback"].ExecContext(context.Background())
 }

@@ -144,6 +144,7 @@ func TestOneErrorDoesNotSpoilTheGroup(t *testing.T) {
 				t.Error("the bad one has no error")
 			}
 			entries(t, l, 2)
+			sound(t, l, "key1")
 		})
 	}
 }

@@ -1,14 +1,28 @@
 package sqliteledger
 
-// kept are the rows of buckets as the operations of a group have left them, so that a group reads
-// and writes each row once. Only operations whose buckets stay what their rows would be take part:
-// charges, reservations, settlements, lessons. Any other begins with forget, and reads and writes
-// the rows itself.
+// kept are the rows of buckets as the operations of this process have left them, so that a group
+// writes each row once, and reads none that nobody else has changed. Only operations whose buckets
+// stay what their rows would be take part: charges, reservations, settlements, lessons. Any other
+// begins with forget, and reads and writes the rows itself.
 type kept struct {
-	on   bool // the current operation takes part
-	rows map[rowName]bucket
-	used []*bucket // by the current operation
+	on      bool  // the current operation takes part
+	version int64 // of the file, as changed by others
+	rows    map[rowName]bucket
+	used    []*bucket // by the current operation
 }
+
+// maxRows is how many rows are kept from one group to the next.
+const maxRows = 1000
+
+// since begins a group. If others have changed the file since the last one, nothing is known.
+func (k *kept) since(version int64) {
+	if k.rows == nil || k.version != version || len(k.rows) > maxRows {
+		*k = kept{version: version, rows: make(map[rowName]bucket)}
+	}
+}
+
+// lose is for when what was done is undone.
+func (k *kept) lose() { k.rows = nil }
 
 type rowName struct{ credential, bucket string }
 
@@ -18,7 +32,7 @@ func (s *session) bucket(credential, name string) *bucket {
 		return s.read(credential, name)
 	}
 	b, known := s.kept.rows[rowName{credential, name}]
-	if !known {
+	if b.s = s; !known {
 		b = *s.read(credential, name)
 	}
 	s.kept.used = append(s.kept.used, &b)
@@ -45,6 +59,16 @@ func (s *session) forget() {
 	for name, b := range s.kept.rows {
 		b.write()
 		delete(s.kept.rows, name)
+	}
+}
+
+// write writes the rows of a group that ends.
+func (s *session) write() {
+	for name, b := range s.kept.rows {
+		if b.unwritten {
+			b.write()
+			s.kept.rows[name] = b
+		}
 	}
 }
 

@@ -51,6 +51,8 @@ func (b *bucket) lapse(n int64) bool {
 		b.s.find("reservation_expired", []any{b.id, n}, &b.expired.units, &b.expired.atMost, &due)
 	}
 	switch {
+	case !due && b.ends.Valid && b.ends.Int64 <= n && b.expired == (expired{}):
+		return b.refresh() // that one was settled
 	case !due:
 		return false
 	case b.s.reads:
@@ -74,4 +76,13 @@ func (b *bucket) lapse(n int64) bool {
 	*b = *b.s.read(b.credential, b.name)
 	b.s.wrote = wrote
 	return b.s.broken == nil
+}
+
+// refresh reads the row again, and reports whether another reservation is the first to end now.
+func (b *bucket) refresh() bool {
+	wrote, ended := b.s.wrote, b.ends
+	b.write()
+	b.s.wrote = wrote
+	*b = *b.s.read(b.credential, b.name)
+	return b.ends != ended && b.s.broken == nil
 }

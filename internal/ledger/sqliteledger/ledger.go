@@ -38,6 +38,7 @@ type Ledger struct {
 	writing statements  // prepared on conn
 	reading statements
 	queue   queue
+	kept    kept // to who leads the queue
 	watch   watch
 }
 
@@ -103,7 +104,7 @@ func (l *Ledger) clock() time.Time {
 // view runs read in a transaction that sees a single state of the file and waits for nobody. Should
 // a reservation there be one that is to become an entry, read runs again in one that writes this.
 func (l *Ledger) view(ctx context.Context, read func(*session)) error {
-	s := &session{ctx: ctx, clock: l.clock, explain: l.explain, reads: true}
+	s := &session{ctx: ctx, clock: l.clock, explain: l.explain, reads: true, kept: new(kept)}
 	err := l.db.View(ctx, func(tx *sql.Tx) error {
 		s.stmt = func(name string) *sql.Stmt { return tx.StmtContext(ctx, l.reading[name]) }
 		if s.broken = l.still(); s.broken == nil {

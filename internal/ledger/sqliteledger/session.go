@@ -22,7 +22,7 @@ type session struct {
 	reads  bool  // and cannot write
 	wrote  bool  // by the current operation
 	broken error // the first error
-	kept   kept
+	kept   *kept
 }
 
 // now is the time of the ledger's clock in Unix microseconds. It is read while the lock is held,

@@ -8,3 +8,6 @@ COMMIT;
 
 -- name: rollback
 ROLLBACK;
+
+-- name: data_version
+PRAGMA data_version;
