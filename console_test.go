@@ -2,6 +2,7 @@ package quotabudget_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -92,6 +93,7 @@ type shell struct {
 	at    int // how much of the page was played
 	stdin io.Writer
 	out   *bufio.Reader
+	pipe  *os.File          // under out
 	ports map[string]string // addresses, on the page and here
 	ids   map[string]string // of entries and reservations
 }
@@ -106,7 +108,7 @@ func newShell(t *testing.T, env ...string) *shell {
 		"LC_ALL=C.UTF-8"}
 	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	output, input, err := os.Pipe()
+	output, input, err := os.Pipe() // which, unlike that of the command, has deadlines
 	must(t, err)
 	cmd.Stdout, cmd.Stderr = input, input
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
@@ -114,7 +116,7 @@ func newShell(t *testing.T, env ...string) *shell {
 	}
 	must(t, cmd.Start())
 	input.Close()
-	s.out = bufio.NewReader(output)
+	s.out, s.pipe = bufio.NewReader(output), output
 	t.Cleanup(func() {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with what it has started
 		cmd.Wait()
@@ -189,14 +191,21 @@ func (s *shell) learn(page, printed string) {
 	}
 }
 
+// endsIn is how long a command of a page may take.
+const endsIn = 2 * time.Minute
+
 // run types one command and returns what it prints. It waits for the address of a program that the
 // command starts.
 func (s *shell) run(command string) (printed string) {
 	const end = "\x04end of output"
 	command = s.here(command)
+	must(s, s.pipe.SetReadDeadline(time.Now().Add(endsIn)))
 	fmt.Fprintf(s.stdin, "%s\necho '%s'\n", command, end)
 	for {
 		line, err := s.out.ReadString('\n')
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.Fatalf("$ %s\nhas not ended after %v; it has printed\n%s", command, endsIn, printed)
+		}
 		if err != nil {
 			s.Fatalf("$ %s: %v", command, err)
 		}

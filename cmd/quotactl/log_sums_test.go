@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -97,9 +98,11 @@ func (s *spending) step() {
 			"region": rapid.SampledFrom([]string{"", "US", "DE"}).Draw(s.T, "region"),
 			"team":   rapid.SampledFrom([]string{"a", "b"}).Draw(s.T, "team")}}
 	var err error
-	switch what := rapid.IntRange(0, 6).Draw(s.T, "what"); {
+	switch what := rapid.IntRange(0, 8).Draw(s.T, "what"); {
 	case what == 0 && len(s.cancels) > 0:
-		err = s.cancels[0](s.Context())
+		if err = s.cancels[0](s.Context()); errors.Is(err, quota.ErrNoEntry) { // it was taken off
+			err = nil
+		}
 		s.cancels = s.cancels[1:]
 	case what == 1:
 		var d quota.Decision
@@ -112,6 +115,8 @@ func (s *spending) step() {
 	case what <= 4:
 		s.pass(time.Duration(rapid.Int64Range(1, int64(8*time.Hour/time.Microsecond)).
 			Draw(s.T, "µs")) * time.Microsecond)
+	case what == 5 || what == 6:
+		err = s.correct(call, what == 5)
 	default:
 		var cancel func(context.Context) error
 		_, cancel, err = s.Spend(s.Context(), call)
@@ -120,6 +125,21 @@ func (s *spending) step() {
 	if err != nil {
 		s.Fatal(err)
 	}
+}
+
+// correct adds units by hand, at some time, or takes some off what the day has so far.
+func (s *spending) correct(call quota.Call, more bool) error {
+	a := quota.Adjust{Credential: s.Credential, ID: quota.NewID(s.now), Bucket: call.Bucket,
+		Units: call.Units, Limits: quota.LimitsOf(call.Bucket, s.Limits), Labels: call.Labels,
+		Until: s.now.Add(-time.Duration(rapid.IntRange(0, 20).Draw(s.T, "hours")) * time.Hour)}
+	if !more {
+		has, err := s.Ledger.Between(s.Context(), s.Credential, call.Bucket, a.After, a.Until)
+		if a.Units = -min(a.Units, has); err != nil || has == 0 {
+			return err
+		}
+	}
+	_, err := s.Ledger.Adjust(s.Context(), a)
+	return err
 }
 
 func (s *spending) compare(src report.Source) {

@@ -38,6 +38,14 @@ func (f *Findings) Illegible(entries int) {
 	}
 }
 
+// Unread adds that so many notes of what was taken off entries cannot be read.
+func (f *Findings) Unread(takings int) {
+	if takings > 0 {
+		f.Add(fmt.Sprintf("%d notes of corrections cannot be read", takings),
+			"they are removed: what they took off stays off", true)
+	}
+}
+
 // Unheld adds what is wrong with a reservation that no repair can make out.
 func (f *Findings) Unheld(what string) {
 	f.Add(what, "it is removed: how much it holds is unknown, and it will hold nothing", true)

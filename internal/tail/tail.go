@@ -45,10 +45,12 @@ type Log struct {
 }
 
 // The log is read when its mark has changed, and every readEvery all the same: a reservation that
-// expires becomes an entry only when somebody reads. Listing the buckets can take long where much
-// else is on the server: it may take a hundredth of the time.
+// expires becomes an entry only when somebody reads. The buckets are listed every listEvery, so that
+// the first entry of a new one is soon there. That can take long where much else is on the server:
+// it may take a hundredth of the time.
 const (
 	readEvery  = 10 * time.Second
+	listEvery  = time.Second
 	listAtMost = 100
 )
 
@@ -120,7 +122,7 @@ func (l *Log) list(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	l.listedAt, l.listAfter = now, max(readEvery, listAtMost*time.Since(began))
+	l.listedAt, l.listAfter = now, max(listEvery, listAtMost*time.Since(began))
 	if !slices.Equal(names, l.names) {
 		l.names, l.mark = names, ""
 	}

@@ -147,6 +147,17 @@ func TestFollow(t *testing.T) {
 		here = here.Add(time.Hour)
 		next("new 1")
 		next("")
+		soon := false // but where listing the buckets takes long
+		for i := 0; i < 4 && !soon; i++ {
+			s.charge(t, "k", 1, fmt.Sprint("new", i))
+			here = here.Add(2 * time.Second)
+			news, err := log.Next(t.Context(), here)
+			must(t, err)
+			soon = len(news.Lines) > 0
+		}
+		if !soon {
+			t.Error("the first entry of a bucket is not told within two seconds")
+		}
 	})
 }
 

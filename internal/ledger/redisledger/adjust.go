@@ -67,18 +67,3 @@ func adjusted(a quota.Adjust, reply reply) (quota.Decision, error) {
 	}
 	return quota.Decision{}, reply.unknown()
 }
-
-// Takings lists what was taken off entries.
-func (l *Ledger) Takings(ctx context.Context, q quota.Query) ([]quota.Taking, error) {
-	members, err := l.membersOf(ctx, takingsKey(q.Credential, q.Bucket), q)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := l.entries(ctx, q, members)
-	takings := make([]quota.Taking, len(entries))
-	for i, e := range entries {
-		takings[i] = quota.Taking{At: e.At, ID: e.ID, Bucket: e.Bucket, Units: e.Units,
-			Labels: e.Labels}
-	}
-	return takings, err
-}

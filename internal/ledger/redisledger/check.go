@@ -56,6 +56,19 @@ const maxChecks = 20
 // that is still so.
 func (l *Ledger) CheckBucket(ctx context.Context, credential, bucket string, repair bool) (
 	[]quota.Finding, error) {
+	found, err := l.checkBooks(ctx, credential, bucket, repair)
+	if err != nil {
+		return nil, err
+	}
+	more, err := l.checkTakings(ctx, credential, bucket, repair)
+	if err != nil && len(found) == 0 {
+		return l.foreign(ctx, credential, bucket, err)
+	}
+	return append(found, more...), nil
+}
+
+func (l *Ledger) checkBooks(ctx context.Context, credential, bucket string, repair bool) (
+	[]quota.Finding, error) {
 	for range maxChecks {
 		c, err := l.check(ctx, credential, bucket)
 		if err != nil || len(c.Findings) == 0 {

@@ -149,6 +149,12 @@ func lay(t testing.TB, c redis.UniversalClient, credential string, how quotatest
 		member(3, func(m string) string { return m[:strings.LastIndex(m, ":")] + ":=%zz" })
 	case quotatest.HeldTooHigh:
 		raise(7, 7)
+	case quotatest.TakingUnread:
+		key := takingsKey(credential, "default")
+		z := c.ZRangeWithScores(ctx, key, 0, 0).Val()[0]
+		must(t, c.ZRem(ctx, key, z.Member))
+		z.Member = "2:2:taken:=%zz"
+		must(t, c.ZAdd(ctx, key, z))
 	case quotatest.SumTooLow:
 		key := sumsKey(credential, "default")
 		z := c.ZRangeWithScores(ctx, key, 0, 0).Val()[0]

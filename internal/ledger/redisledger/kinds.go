@@ -28,6 +28,7 @@ func (l *Ledger) foreign(ctx context.Context, credential, bucket string, err err
 		{logKey(credential, bucket), "sorted set", l.client.ZCard},
 		{holdsKey(credential, bucket), "sorted set", l.client.ZCard},
 		{sumsKey(credential, bucket), "sorted set", l.client.ZCard},
+		{takingsKey(credential, bucket), "sorted set", l.client.ZCard},
 		{labelsKey(credential), "hash", l.client.HLen},
 	} {
 		if err := key.size(ctx, key.name).Err(); err != nil && codeOfReply(err) == wrongKind {

@@ -41,6 +41,7 @@ type checked struct {
 	keep    int64
 	reset   int64
 	settled []string // reservations that go
+	takings []noteID // notes of corrections that go
 	sums    quota.Tally
 }
 
@@ -81,6 +82,7 @@ func (s *session) check(credential, name string) *checked {
 	c.checkReservations()
 	c.checkSums()
 	c.checkLevels()
+	c.checkTakings()
 	if held == holds && atMost != most {
 		c.Add(fmt.Sprintf("its state counts %d units that its reservations can take, and they "+
 			"can take %d", atMost, most), "they are counted again", true)
@@ -141,6 +143,27 @@ func (c *checked) checkSums() {
 	if !c.Mends() { // a repair writes the sums anyway
 		c.Findings = append(c.Findings, c.sums.Differs(kept)...)
 	}
+}
+
+// noteID is which note of a correction.
+type noteID struct {
+	at int64
+	id string
+}
+
+// checkTakings looks for notes that cannot be read.
+func (c *checked) checkTakings() {
+	c.s.each("taking_list", []any{c.id, -quota.Never, quota.Never, -1}, func(row *sql.Rows) error {
+		var of noteID
+		var units int64
+		var labels string
+		err := row.Scan(&of.at, &of.id, &units, &labels)
+		if _, bad := quota.ParseLabels(labels); err == nil && (bad != nil || units < 1) {
+			c.takings = append(c.takings, of)
+		}
+		return err
+	})
+	c.Unread(len(c.takings))
 }
 
 // checkLevels looks for levels that are lower than the entries say. They may be higher: older
@@ -212,6 +235,9 @@ func (c *checked) mend() {
 	}
 	for _, id := range c.settled {
 		c.s.change("reservation_remove", c.id, id)
+	}
+	for _, of := range c.takings {
+		c.s.change("taking_remove", c.id, of.at, of.id)
 	}
 	c.s.change("sum_clear", c.id)
 	c.sums.Each(func(at int64, labels string, units, charges int64) {

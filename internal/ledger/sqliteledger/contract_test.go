@@ -40,6 +40,7 @@ func lay(t testing.TB, l *Ledger, credential string, how quotatest.Damage) {
 		quotatest.TotalTooHigh:   "UPDATE entries SET total = 25 WHERE bucket = ?1 AND units = 10",
 		quotatest.UnitsUnread:    "UPDATE entries SET units = -20 WHERE bucket = ?1 AND units = 20",
 		quotatest.LabelsUnread:   "UPDATE entries SET labels = '%z' WHERE bucket = ?1 AND units = 5",
+		quotatest.TakingUnread:   "UPDATE takings SET labels = '%z' WHERE bucket = ?1",
 		quotatest.SumTooLow:      "UPDATE sums SET units = units - 7 WHERE bucket = ?1",
 		quotatest.HeldTooHigh:    "UPDATE buckets SET held = held + 7 WHERE id = ?1",
 		quotatest.HoldUnreadable: "UPDATE reservations SET drawn = -3 WHERE bucket = ?1",

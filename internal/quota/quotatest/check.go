@@ -26,6 +26,7 @@ const (
 	TotalTooHigh   Damage = "total of the oldest entry raised by 15"
 	UnitsUnread    Damage = "units of the entry of 20 units cannot be read"
 	LabelsUnread   Damage = "labels of the newest entry cannot be read"
+	TakingUnread   Damage = "labels of the note of a correction cannot be read"
 	SumTooLow      Damage = "sum of the entries lowered by 7"
 	HoldUnreadable Damage = "what is left of the reservation default.r cannot be read"
 	HeldTooHigh    Damage = "units held in the state raised by 7"
@@ -41,6 +42,7 @@ var damages = []struct {
 	{NewestDeleted, 60, false}, {MiddleDeleted, 45, true}, {AllDeleted, 0, false},
 	{StateTooHigh, 65, false}, {StateTooLow, 65, false}, {TotalTooHigh, 65, false},
 	{UnitsUnread, 65, false}, {LabelsUnread, 65, true}, {SumTooLow, 65, true},
+	{TakingUnread, 65, true},
 	{HoldUnreadable, 65, false}, {HeldTooHigh, 65, true},
 }
 
@@ -105,8 +107,13 @@ func filled(t *testing.T, h Harness) *subject {
 	t.Helper()
 	s := newSubject(t, h, dayLimit)
 	s.reserve("default.r", 5, time.Hour)
-	for _, units := range []int64{10, 20, 30, 5} {
+	for _, units := range []int64{10, 20, 30, 7} {
 		s.chargeAs(quota.Labels{"job": "sweep"}, units)
+	}
+	_, err := s.ledger.Adjust(s.Context(), quota.Adjust{Credential: s.credential, ID: "taken",
+		Bucket: "default", Units: -2, Limits: s.limits, Labels: quota.Labels{"by": "ops"}})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
@@ -143,6 +150,10 @@ func (s *subject) wantRoom(used, held int64) {
 		s.Errorf("%+v, %v; want %d used, %d held", u, err, used, held)
 	}
 	log := s.log("default")
+	if _, err := s.ledger.Takings(s.Context(), quota.Query{Credential: s.credential,
+		Bucket: "default"}); err != nil {
+		s.Error(err)
+	}
 	var sum int64
 	for i, e := range log {
 		if sum += e.Units; i > 0 && e.Total != log[i-1].Total+e.Units {

@@ -20,6 +20,9 @@ INSERT INTO takings (bucket, at, id, units, labels) VALUES (?1, ?2, ?3, ?4, ?5);
 -- name: taking_trim
 DELETE FROM takings WHERE bucket = ?1 AND at <= ?2;
 
+-- name: taking_remove
+DELETE FROM takings WHERE bucket = ?1 AND at = ?2 AND id = ?3;
+
 -- The newest ?4 after ?2 and up to ?3 (all when ?4 is -1), oldest first.
 -- name: taking_list
 SELECT at, id, units, labels FROM (
