@@ -110,18 +110,19 @@ func (o *Observation) event(name string, data []byte) {
 	o.addUsage(doc)
 }
 
-// addUsage lays the objects at the paths of usage over what is known.
+// addUsage lays what is at the paths of usage over what is known: the keys of an object, anything
+// else by the last word of its path.
 func (o *Observation) addUsage(doc any) {
 	for _, path := range o.quote.rules.usage {
 		found, _ := answer.Find(doc, path)
 		object, ok := found.(map[string]any)
 		if !ok {
-			continue
-		}
-		if o.usage == nil {
-			o.usage = map[string]any{}
+			object = map[string]any{path[strings.LastIndexByte(path, '.')+1:]: found}
 		}
 		for key, value := range object {
+			if o.usage == nil && value != nil {
+				o.usage = map[string]any{}
+			}
 			if value != nil && len(o.usage) < maxUsage {
 				o.usage[key] = value
 			}
@@ -134,8 +135,8 @@ func (o *Observation) Close() Outcome {
 	if o.events != nil {
 		o.events.Close()
 		// A stream that lacks its last event ended too early, whatever it looked like.
-		if told := o.quote.rules.events; len(told) > 0 && !o.seen[told[len(told)-1]] {
-			o.cut = true
+		if told := o.quote.rules.events; len(told) > 0 {
+			o.cut = !o.seen[told[len(told)-1]]
 		}
 	}
 	var out Outcome
@@ -143,6 +144,7 @@ func (o *Observation) Close() Outcome {
 	if len(o.kept) > 0 && json.Unmarshal(o.kept, &doc) != nil {
 		doc = nil
 	}
+	o.cut = o.cut && doc == nil // JSON is whole or none
 	env := o.names(doc)
 	out.Refusal = o.refusal(env)
 	out.Lessons = o.lessons(doc, env)
@@ -290,7 +292,7 @@ func (o *Observation) truth(held quota.Cost, env formula.Env, of repeats) (units
 	switch {
 	case reads && o.size > 0 && env["answer"] == nil:
 		return 0, errNoJSON
-	case o.cut && units <= held.Units && (once || readsEnd(f)):
+	case o.cut && units < max(held.Units, held.Most) && (once || readsEnd(f)):
 		return 0, errNoEnd
 	case units > quota.MaxUnits:
 		return 0, fmt.Errorf("%d units: %d at most", units, int64(quota.MaxUnits))

@@ -22,8 +22,8 @@ func anthropic(t testing.TB) costs.Quote {
 	must(t, err)
 	q, err := table.Quote(method, r, []byte(body), nil)
 	must(t, err)
-	if got := quoted(q.Costs); got != "requests/sonnet-4 1, input/sonnet-4 16, "+
-		"output/sonnet-4 200, money 3092" {
+	if got := quoted(q.Costs); got != "requests/sonnet-4 1, input/sonnet-4 16 to 1046, "+
+		"output/sonnet-4 200, money 3092 to 9276" {
 		t.Fatalf("quoted %s", got)
 	}
 	return q
@@ -56,7 +56,8 @@ const (
 		"event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":" +
 		"{\"output_tokens\":15,\"input_tokens\":null}}\n\n" +
 		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
-	held = "requests/sonnet-4 1, input/sonnet-4 16, output/sonnet-4 200, money 3092"
+	// the most that it can take, of which the answer says nothing
+	held = "requests/sonnet-4 1, input/sonnet-4 1046, output/sonnet-4 200, money 9276"
 	// 25 + 100 tokens; (25 + 125 + 100) × 3 + 15 × 15 millionths
 	truth = "requests/sonnet-4 1, input/sonnet-4 125, output/sonnet-4 15, money 975"
 )
@@ -73,8 +74,10 @@ func TestObserve(t *testing.T) {
 		{"a stream without names", "text/event-stream",
 			strings.ReplaceAll(stream, "event: message", "x: "), truth, ""},
 		{"a stream that was cut", "text/event-stream", stream[:strings.Index(stream, "event: ping")],
-			strings.Replace(held, "input/sonnet-4 16", "input/sonnet-4 125", 1),
-			"the end of the answer"},
+			held, "the end of the answer"},
+		{"a stream that was cut after more than is held", "text/event-stream",
+			strings.Replace(stream[:strings.Index(stream, "event: ping")], `"output_tokens":1,`,
+				`"output_tokens":190,`, 1), held, "the end of the answer"},
 		{"a stream cut before its usage", "text/event-stream", stream[:60], held,
 			"usage.input_tokens usage.output_tokens"},
 		{"no usage", "application/json", `{"content":[]}`, held,
@@ -85,7 +88,7 @@ func TestObserve(t *testing.T) {
 		{"usage of another type", "application/json", `{"usage":5}`, held,
 			"usage.input_tokens usage.output_tokens"},
 		{"a negative usage", "application/json", `{"usage":{"input_tokens":-5,"output_tokens":3}}`,
-			"requests/sonnet-4 1, input/sonnet-4 16, output/sonnet-4 3, money 30",
+			"requests/sonnet-4 1, input/sonnet-4 1046, output/sonnet-4 3, money 30",
 			"usage.input_tokens + (usage.cache_creation_input_tokens ?? 0) is negative: -5"},
 		{"words for numbers", "application/json",
 			`{"usage":{"input_tokens":"5","output_tokens":1e300}}`, held,

@@ -128,14 +128,21 @@ const (
 	openAIResponse = `POST /v1/responses {"model":"gpt-5-mini","input":"[[output:40]]"}`
 	claude         = `POST /v1/messages {"model":"claude-sonnet-4-5","messages":[{"role":"user",` +
 		`"content":"[[output:40]][[cached:9]][[written:4]]"}],"max_tokens":100}`
-	shop    = `POST /admin/api/2026-01/graphql.json {"query":"{products(first:5){edges{node{id}}}}"}`
-	metrics = `POST /v1beta/properties/1:runReport {"metrics":[{"name":"users"}],` +
+	searching = `POST /v1/messages {"model":"claude-sonnet-4-5","messages":[{"role":"user",` +
+		`"content":"[[output:40]][[search:2]]"}],"max_tokens":100}`
+	includeUsage = `"stream_options":{"include_usage":true}`
+	webSearch    = `"user":"[[search:3]]","tools":[{"type":"web_search"}]`
+	shop         = `POST /admin/api/2026-01/graphql.json {"query":"{products(first:5){edges{node{id}}}}"}`
+	metrics      = `POST /v1beta/properties/1:runReport {"metrics":[{"name":"users"}],` +
 		`"returnPropertyQuota":true}`
 	places = `POST /v1/places:searchText {"textQuery":"bakery"}`
 )
 
-func withStream(request string) string {
-	return strings.TrimSuffix(request, "}") + `,"stream":true}`
+func withStream(request string) string { return with(request, `"stream":true`) }
+
+// with adds to the object that the request ends with.
+func with(request, fields string) string {
+	return strings.TrimSuffix(request, "}") + "," + fields + "}"
 }
 
 // TestStandinsAgree: what each list makes of request and answer is what its stand-in bills, to the
@@ -151,12 +158,19 @@ func TestStandinsAgree(t *testing.T) {
 			prices: map[string]float64{"input": 0.25, "cached": 0.025, "output": 2},
 			requests: []string{openAIChat, openAIResponse, withStream(openAIResponse),
 				strings.TrimSuffix(openAIChat, "}") + `,"n":3}`,
-				strings.TrimSuffix(withStream(openAIChat), "}") +
-					`,"stream_options":{"include_usage":true}}`}},
+				with(withStream(openAIChat), includeUsage)}},
+		{name: "openai", // tiers of processing, reasoning, tools
+			prices: map[string]float64{"input": 0.25, "cached": 0.025, "output": 2, "search": 10000},
+			requests: []string{with(openAIChat, `"service_tier":"flex"`),
+				with(openAIChat, `"service_tier":"auto"`),
+				with(withStream(openAIChat), `"service_tier":"priority",`+includeUsage),
+				with(openAIResponse, `"service_tier":"priority","user":"[[reasoning:30]]"`),
+				with(withStream(openAIResponse), `"service_tier":"flex"`),
+				with(openAIResponse, webSearch), with(withStream(openAIResponse), webSearch)}},
 		{name: "openai", limits: "tokens=100/1m", faults: "500@1 spend@3",
 			requests: []string{openAIChat, openAIChat, openAIChat, openAIChat}},
-		// a stream that nobody asked for its usage is booked as it was held
-		{name: "openai", over: "tokens/gpt-5-mini=71 money=211", requests: []string{
+		// a stream that nobody asked for its usage is booked as the most that it can have taken
+		{name: "openai", over: "tokens/gpt-5-mini=1158 money=483", requests: []string{
 			withStream(openAIChat)}},
 		{name: "openai", prices: map[string]float64{"input": 21},
 			requests: []string{`POST /v1/embeddings {"model":"some","input":"abc"}`}},
@@ -166,6 +180,10 @@ func TestStandinsAgree(t *testing.T) {
 			requests: []string{claude, withStream(claude), claude, claude, claude,
 				strings.Replace(claude, "claude-sonnet-4-5", "claude-sonnet-4", 1)}},
 
+		{name: "anthropic", // searches of the web, also where the model cannot make them
+			prices: map[string]float64{"input": 3, "output": 15, "search": 10000},
+			requests: []string{with(searching, `"tools":[{"type":"web_search_20250305"}]`), searching,
+				with(withStream(searching), `"tools":[{"type":"web_search_20250305","max_uses":3}]`)}},
 		// whether a refused key is a request is not published
 		{name: "anthropic", faults: "401@1", over: "requests/sonnet-4=1", requests: []string{claude}},
 

@@ -3,6 +3,7 @@ package meter_test
 import (
 	"errors"
 	"io"
+	"net/http"
 	"testing"
 	"time"
 
@@ -23,10 +24,10 @@ func TestDrawsMost(t *testing.T) {
 	t.Cleanup(func() { redis.Close() })
 	for name, open := range map[string]func(*testing.T) *metered{
 		"sqlite": func(t *testing.T) *metered {
-			return openMetered(t, "openai", limitOn("tokens", 1000))
+			return openMetered(t, "openai", limitOn("tokens", 4000))
 		},
 		"redis": func(t *testing.T) *metered {
-			return onLedger(t, "openai", redis, limitOn("tokens", 1000))
+			return onLedger(t, "openai", redis, limitOn("tokens", 4000))
 		},
 	} {
 		t.Run(name, func(t *testing.T) { testDrawsMost(t, open(t)) })
@@ -36,7 +37,7 @@ func TestDrawsMost(t *testing.T) {
 func testDrawsMost(t *testing.T, m *metered) {
 	const bucket = "tokens/" + gpt
 	reserved, err := m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
-		Call: quota.Call{Bucket: bucket, Units: 1000}})
+		Call: quota.Call{Bucket: bucket, Units: 4000}})
 	must(t, err)
 	ctx := meter.WithCall(t.Context(), quota.Call{Reservation: reserved.Reservation})
 	if _, _, err := m.send(m.chat(t.Context(), 5, true)); !errors.Is(err, quota.ErrExhausted) {
@@ -52,8 +53,8 @@ func testDrawsMost(t *testing.T, m *metered) {
 	if billed := m.standin.Counts().Units[bucket]; took != billed || took == 0 {
 		t.Errorf("%d are booked, %d were billed", took, billed)
 	}
-	if held := m.held(t, "tokens"); held != 1000-took {
-		t.Errorf("%d are left of 1000, %d were taken", held, took)
+	if held := m.held(t, "tokens"); held != 4000-took {
+		t.Errorf("%d are left of 4000, %d were taken", held, took)
 	}
 	base := m.Host
 	m.Host = "127.0.0.1:1" // where nobody listens
@@ -63,7 +64,7 @@ func testDrawsMost(t *testing.T, m *metered) {
 		t.Error("an answer came from nowhere")
 	}
 	m.settled(t)
-	if held := m.held(t, "tokens"); held != 1000-took || m.booked(t, "tokens", false) != took {
+	if held := m.held(t, "tokens"); held != 4000-took || m.booked(t, "tokens", false) != took {
 		t.Errorf("after a call that never left, %d are set aside", held)
 	}
 	m.Host = base
@@ -79,7 +80,7 @@ func testDrawsMost(t *testing.T, m *metered) {
 			most = max(c.Units, c.Most)
 		}
 	}
-	_, err = m.Budget.Draw(t.Context(), reserved.Reservation, 1000-took-most-5, nil)
+	_, err = m.Budget.Draw(t.Context(), reserved.Reservation, 4000-took-most-5, nil)
 	must(t, err)
 	for i := range 2 { // the second one may take more than is left
 		_, _, err = m.send(m.chat(ctx, 20, false))
@@ -92,9 +93,42 @@ func testDrawsMost(t *testing.T, m *metered) {
 		t.Errorf("more was drawn than is left: %v", err)
 	}
 	all := m.booked(t, "tokens", false)
-	if own := all - (1000 - took - most - 5); own != m.standin.Counts().Units[bucket] ||
-		all+m.held(t, "tokens") != 1000 || m.standin.Counts().Requests != 4 {
+	if own := all - (4000 - took - most - 5); own != m.standin.Counts().Units[bucket] ||
+		all+m.held(t, "tokens") != 4000 || m.standin.Counts().Requests != 4 {
 		t.Errorf("%d are booked, %d of calls, %d are left; the stand-in has %+v", all, own,
 			m.held(t, "tokens"), m.standin.Counts())
+	}
+}
+
+// TestDrawsBesideConcurrent: a drawn call of a list that bounds what is under way draws its points, and
+// counts as under way until its answer has ended.
+func TestDrawsBesideConcurrent(t *testing.T) {
+	t.Parallel()
+	m := openMetered(t, "github", limitOn("core", 100), quota.Limit{Bucket: "concurrent", Units: 1,
+		Window: quota.Window{Concurrent: true}})
+	reserved, err := m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
+		Call: quota.Call{Bucket: "core", Units: 100}})
+	must(t, err)
+	ctx := meter.WithCall(t.Context(), quota.Call{Reservation: reserved.Reservation})
+	send := func() (int, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.server.URL+"/repos/o/r", nil)
+		must(t, err)
+		status, _, err := m.send(r)
+		m.settled(t)
+		return status, err
+	}
+	for range 3 {
+		if status, err := send(); err != nil || status != 200 {
+			t.Fatal(status, err)
+		}
+	}
+	if held := m.held(t, "concurrent"); held != 0 || m.booked(t, "core", false) != 3 {
+		t.Errorf("%d are under way, %d booked", held, m.booked(t, "core", false))
+	}
+	_, err = m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
+		Call: quota.Call{Bucket: "concurrent", Units: 1}})
+	must(t, err)
+	if _, err := send(); !errors.Is(err, quota.ErrExhausted) || m.booked(t, "core", false) != 3 {
+		t.Errorf("beside one that is under way: %v", err)
 	}
 }

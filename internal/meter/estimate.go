@@ -64,16 +64,20 @@ func (all Estimates) of(method, bucket string) Estimate {
 	return Estimate{}
 }
 
-// cap lowers what is held to the caps. The most that a call can take stays what it is.
-func (all Estimates) cap(m costs.Method, held []quota.Cost) {
+// apply raises what is held to the most that a call can take, or lowers it to the caps. The most
+// stays what it is.
+func (all Estimates) apply(m costs.Method, held []quota.Cost) {
 	for i, c := range held {
 		whole := quota.WholeOf(c.Bucket)
 		estimated := slices.ContainsFunc(m.Terms, func(t costs.Term) bool {
 			return t.Bucket == whole && t.Hold != ""
 		})
-		most := all.of(m.ID, c.Bucket).Most
-		if estimated && most > 0 && c.Units > most {
-			held[i].Most, held[i].Units = max(c.Most, c.Units), most
+		switch of := all.of(m.ID, c.Bucket); {
+		case !estimated:
+		case of.Worst:
+			held[i].Units, held[i].Most = max(c.Units, c.Most), 0
+		case of.Most > 0 && c.Units > of.Most:
+			held[i].Most, held[i].Units = max(c.Most, c.Units), of.Most
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (e *exchange) price() (err error) {
 	}
 	e.quote, err = t.Table.Quote(method, e.r, body, t.learned(e.r.Context(), method))
 	if err == nil {
-		t.Estimates.cap(m, e.quote.Costs)
+		t.Estimates.apply(m, e.quote.Costs)
 		e.call.Costs = e.quote.Costs
 	}
 	return err
@@ -148,6 +148,7 @@ func (e *exchange) take() (err error) {
 	default:
 		e.asked.d, err = budget.Hold(ctx, quota.ReserveRequest{Call: e.call, TTL: e.quote.TTL,
 			Lapse: e.quote.Lapse})
+		tallyOf(ctx).hold()
 	}
 	if err == nil && e.asked.d.Replayed {
 		err = fmt.Errorf("%w: one key pays for one request", quota.ErrKeyReused)
@@ -230,6 +231,7 @@ func (e *exchange) failed(left bool, err error) {
 		if !errors.Is(err, context.Canceled) {
 			e.log().Warn("no answer came: what the call may take stays set aside until it lapses")
 		}
+		e.lapses()
 		return
 	}
 	if e.asked.d.Unmetered && e.asked.d.Entry == "" {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +30,9 @@ const (
 // end books what the call took, and learns what the answer says of the limits.
 func (e *exchange) end(how ending) {
 	t := e.gate
+	if how != complete {
+		e.seen.Cut()
+	}
 	out := e.seen.Close()
 	if how == complete {
 		t.tellMissing(e.call.Method, out.Missing)
@@ -51,9 +53,10 @@ func (e *exchange) end(how ending) {
 	if how == unread {
 		e.log().Warn("the answer was not read to its end: what the call may take stays set aside " +
 			"until it lapses")
+		e.lapses()
 		return
 	}
-	took := e.took(how, out)
+	took := out.Costs
 	t.unused.add(e.quote.Costs, took) // before the ledger knows: counted twice, it is no lesson
 	settle := e.settle
 	// a user's token may be of another project, which pays for what it reads itself
@@ -66,16 +69,15 @@ func (e *exchange) end(how ending) {
 	}
 }
 
-// took is what is booked: the truth, or what was held where an answer broke off before it told
-// more.
-func (e *exchange) took(how ending, out costs.Outcome) []quota.Cost {
-	took := slices.Clone(out.Costs)
-	for i := range took {
-		if how == broken {
-			took[i].Units = max(took[i].Units, e.asked.d.Units[took[i].Bucket])
-		}
+// lapses counts as charged the most that the call can take, which is what becomes of its hold.
+func (e *exchange) lapses() {
+	units := map[string]int64{}
+	for _, c := range e.quote.Costs {
+		units[c.Bucket] = max(c.Units, c.Most)
 	}
-	return took
+	if e.quote.Lapse != quota.LapseRelease && !e.asked.d.Unmetered {
+		tallyOf(e.ctx).book(units)
+	}
 }
 
 // settle books what the call took. Settling twice is the same as settling once.
@@ -87,6 +89,7 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 		return err
 	}
 	tallyOf(e.ctx).correct(e.asked.d.Units, after.Units)
+	tallyOf(e.ctx).book(after.Units)
 	if !t.authorized(e.r) {
 		t.learn(ctx, e.asked, after, e.withUnused(out.Lessons))
 	}

@@ -11,9 +11,30 @@ import (
 // Tally adds up what the requests under one context were charged, by bucket. It is safe for
 // concurrent use.
 type Tally struct {
+	// Booked is told what a call of an unknown price is charged, by bucket, once that is known: it
+	// may be long after the request. May be nil; set before use.
+	Booked func(units map[string]int64)
+
 	mu    sync.Mutex
 	units map[string]int64
 	last  quota.Decision
+	held  bool
+}
+
+// Held reports whether what the requests are charged is known only after them: see Booked.
+func (t *Tally) Held() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.held
+}
+
+func (t *Tally) hold() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held = true
 }
 
 // Units is a copy of what has been charged so far.
@@ -53,6 +74,13 @@ func (t *Tally) add(d quota.Decision, sign int64) {
 	}
 	for bucket, units := range d.Units {
 		t.units[bucket] += sign * units
+	}
+}
+
+// book tells Booked.
+func (t *Tally) book(units map[string]int64) {
+	if t != nil && t.Booked != nil {
+		t.Booked(units)
 	}
 }
 

@@ -222,6 +222,10 @@ func TestStreams(t *testing.T) {
 			t.Errorf("%s counted %+v: every answer is read to its end", name, c)
 		}
 	}
+	billed := m.standins["openai"].Counts().Units["tokens/gpt-4.1"]
+	if units := m.metric(t, "proxy_units_total tokens/gpt-4.1"); units != billed {
+		t.Errorf("%d tokens are counted, %d were billed, callers hung up or not", units, billed)
+	}
 	if log := m.log.String(); strings.Contains(log, canary) || strings.Contains(log, "sk-mine") {
 		t.Error("a key is in the log")
 	}
@@ -324,6 +328,9 @@ func TestDrainBound(t *testing.T) {
 			booked, held := m.booked(t, "openai")
 			if held < 400 || booked["tokens/gpt-4.1"] != 0 {
 				t.Errorf("%d are held, %v booked", held, booked)
+			}
+			if units := m.metric(t, "proxy_units_total tokens/gpt-4.1"); units < 400 {
+				t.Errorf("%d units are counted of a hold that lapses", units)
 			}
 		})
 	}

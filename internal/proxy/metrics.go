@@ -70,8 +70,17 @@ func (m *Metrics) end(x *exchange) {
 	if d := x.tally.Last(); d.Observed {
 		m.observed.WithLabelValues(d.Limit).Inc()
 	}
-	for bucket, units := range x.charged() {
-		m.units.WithLabelValues(bucket, x.method.ID).Add(float64(units))
+	if !x.tally.Held() {
+		m.booked(x.method.ID, x.charged())
+	}
+}
+
+// booked counts what calls of the method were charged.
+func (m *Metrics) booked(method string, units map[string]int64) {
+	for bucket, n := range units {
+		if n > 0 {
+			m.units.WithLabelValues(bucket, method).Add(float64(n))
+		}
 	}
 }
 

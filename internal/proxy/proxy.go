@@ -83,6 +83,8 @@ func (x *exchange) forward() error {
 	if x.caller.name != "" {
 		call.Labels = quota.Labels{LabelCaller: x.caller.name}
 	}
+	id := x.method.ID
+	x.tally.Booked = func(units map[string]int64) { p.Metrics.booked(id, units) }
 	ctx = meter.WithCall(meter.WithTally(ctx, &x.tally), call)
 	// which a ReverseProxy would send on
 	for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -12,22 +13,64 @@ import (
 // do meanwhile is no matter to it. That is charged at once, so a crash leaves it charged. Once the
 // truth is known, it takes that place, and the rest is in the reservation again.
 
-// drawMost charges the most that the call may take.
+// drawMost charges the most that the call may take. What counts only while it is under way cannot be
+// charged: that is set aside until the call ends.
 func (b *Budget) drawMost(ctx context.Context, r ReserveRequest) (Decision, error) {
 	call := r.Call
 	costs, err := b.Costs(call)
 	if err != nil {
 		return Decision{}, err
 	}
-	for i, c := range costs {
-		costs[i] = Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)}
+	slots := r
+	slots.Costs, slots.Reservation, slots.Lapse = nil, "", LapseRelease
+	call.Costs = nil
+	for _, c := range costs {
+		if b.onlyUnderWay(c) {
+			slots.Costs = append(slots.Costs, c)
+		} else {
+			call.Costs = append(call.Costs, Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)})
+		}
 	}
-	call.Costs = costs
-	return b.Charge(ctx, call)
+	var under Decision
+	if len(slots.Costs) > 0 {
+		if slots.Key != "" {
+			slots.Key += " under way"
+		}
+		if under, err = b.reserve(ctx, slots); err != nil || !under.Allowed {
+			return under, err
+		}
+	}
+	d, err := b.Charge(ctx, call)
+	if err != nil || !d.Allowed {
+		return d, cmp.Or(err, b.endSlots(ctx, under))
+	}
+	d.Reservation = under.Reservation
+	return d, nil
+}
+
+// onlyUnderWay reports whether the cost counts only while the call is under way.
+func (b *Budget) onlyUnderWay(c Cost) bool {
+	return OnlyConcurrent(LimitsOf(c.Bucket, b.limitsOf([]Cost{c})))
+}
+
+// endSlots gives back what was set aside while a drawn call was under way.
+func (b *Budget) endSlots(ctx context.Context, of Decision) error {
+	if of.Reservation == "" {
+		return nil
+	}
+	_, err := b.Release(ctx, of.Reservation)
+	if errors.Is(err, ErrNoReservation) { // it has been, or has lapsed
+		return nil
+	}
+	return err
 }
 
 // giveBack takes back a charge of drawMost.
 func (b *Budget) giveBack(ctx context.Context, drawn Decision, call Call) error {
+	return cmp.Or(b.takeBack(ctx, drawn, call), b.endSlots(ctx, drawn))
+}
+
+func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error {
 	c := Charge{Credential: b.Credential, ID: drawn.Entry, Key: call.Key,
 		Reservation: call.Reservation}
 	for _, bucket := range slices.Sorted(maps.Keys(drawn.Units)) {
@@ -57,12 +100,15 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 	own, rest := Charge{Key: "truth of " + drawn.Entry}, Charge{Key: "rest of " + drawn.Entry}
 	for _, c := range b.across(call.Costs) {
 		switch {
-		case c.Units == 0:
+		case c.Units == 0, b.onlyUnderWay(c):
 		case c.Bucket == of[0]:
 			own.Costs, own.Reservation = []Cost{c}, call.Reservation
 		default:
 			rest.Costs = append(rest.Costs, c)
 		}
+	}
+	if err := b.endSlots(ctx, drawn); err != nil {
+		return d, err
 	}
 	err = b.bookTruth(ctx, call, rest, &d)
 	if err == nil {
@@ -72,7 +118,7 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 	if err != nil && !short && !gone {
 		return d, err
 	}
-	back := b.giveBack(ctx, drawn, call)
+	back := b.takeBack(ctx, drawn, call)
 	if back != nil || err == nil {
 		return d, back
 	}

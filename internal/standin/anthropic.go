@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ var anthropic = api{
 		"output":   {{Units: 10_000, Window: time.Minute}},
 		money:      nil,
 	},
-	prices:  map[string]float64{"input": 0, "cached": 0, "written": 0, "output": 0},
+	prices:  map[string]float64{"input": 0, "cached": 0, "written": 0, "output": 0, "search": 0},
 	refills: true,
 	key: func(r *http.Request) string {
 		if key := r.Header.Get("X-Api-Key"); key != "" {
@@ -73,6 +74,7 @@ type anthropicRequest struct {
 	MaxTokens int64  `json:"max_tokens"`
 	Messages  []any  `json:"messages"`
 	Stream    bool   `json:"stream"`
+	Tools     []tool `json:"tools"`
 }
 
 // readAnthropic reads a request, or answers what is wrong with it and returns false.
@@ -101,6 +103,11 @@ func (c *call) messages() {
 		return
 	}
 	g := c.generate(q.MaxTokens)
+	if !slices.ContainsFunc(q.Tools, func(t tool) bool {
+		return strings.HasPrefix(t.Type, "web_search_")
+	}) {
+		g.searches = 0
+	}
 	of := class(g.model)
 	if !c.admit(one(part("requests", of), 1), one(part("input", of), g.fresh()),
 		cost{bucket: part("output", of), billed: g.output, held: g.most},
@@ -127,9 +134,13 @@ func (c *call) anthropicMessage(g generation) map[string]any {
 }
 
 func (g generation) anthropicUsage(output int64) map[string]any {
-	return map[string]any{"input_tokens": g.fresh() - g.written, "output_tokens": output,
+	usage := map[string]any{"input_tokens": g.fresh() - g.written, "output_tokens": output,
 		"cache_creation_input_tokens": g.written, "cache_read_input_tokens": g.cached,
 		"service_tier": "standard"}
+	if g.searches > 0 {
+		usage["server_tool_use"] = map[string]any{"web_search_requests": g.searches}
+	}
+	return usage
 }
 
 func (c *call) messageStream(g generation) {
@@ -144,8 +155,12 @@ func (c *call) messageStream(g generation) {
 	ended := doc{"delta": doc{"stop_reason": g.finish("end_turn", "max_tokens"),
 		"stop_sequence": nil}}
 	if c.fault != "no-usage" {
-		begun["usage"] = g.anthropicUsage(1)
-		ended["usage"] = doc{"output_tokens": g.output}
+		usage, all := g.anthropicUsage(1), doc{"output_tokens": g.output}
+		if tools, ok := usage["server_tool_use"]; ok {
+			all["server_tool_use"] = tools
+			delete(usage, "server_tool_use") // it has not searched yet
+		}
+		begun["usage"], ended["usage"] = usage, all
 	}
 	ok := send("message_start", doc{"message": begun}) &&
 		send("content_block_start", doc{"index": 0, "content_block": doc{"type": "text",

@@ -16,20 +16,24 @@ import (
 //
 // A request can ask for more exactly, anywhere in its text: [[output:250]] is an answer of 250
 // tokens, [[cached:100]] says that 100 of the input were read from a cache, [[written:50]] that 50
-// of it were written to one.
+// of it were written to one, [[search:2]] that it searched the web twice, where the API can, and
+// [[reasoning:40]] that 40 tokens of the output are not shown.
 type generation struct {
 	model           string
 	input           int64 // all of it
 	cached, written int64 // parts of input
 	output          int64
-	stopped         bool // by the most that was allowed
+	reasoning       int64 // part of output
+	searches        int64
+	tier            string // of processing that was asked for
+	stopped         bool   // by the most that was allowed
 	seed            uint64
 	most            int64 // that was allowed; 0 where the request does not say
 }
 
 var (
 	modelName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-	marker    = regexp.MustCompile(`\[\[(output|cached|written):(\d{1,7})\]\]`)
+	marker    = regexp.MustCompile(`\[\[(output|cached|written|search|reasoning):(\d{1,7})\]\]`)
 )
 
 // model is the name of the model in the body, "" where it has none.
@@ -57,6 +61,7 @@ func (c *call) generate(most int64) generation {
 	}
 	g.cached = min(marked["cached"], g.input)
 	g.written = min(marked["written"], g.input-g.cached)
+	g.searches, g.reasoning = marked["search"], min(marked["reasoning"], g.output)
 	return g
 }
 
@@ -65,8 +70,15 @@ func (g generation) fresh() int64 { return g.input - g.cached }
 
 // money is what the generation takes.
 func (c *call) money(g generation) float64 {
-	return c.price("input", g.fresh()-g.written) + c.price("written", g.written) +
+	tokens := c.price("input", g.fresh()-g.written) + c.price("written", g.written) +
 		c.price("cached", g.cached) + c.price("output", g.output)
+	switch g.tier {
+	case "flex":
+		tokens /= 2
+	case "priority":
+		tokens *= 2
+	}
+	return tokens + c.price("search", g.searches)
 }
 
 var words = strings.Fields("the quota of a month is spent by those who wake first and count last " +

@@ -16,7 +16,7 @@ var openai = api{
 		"tokens":   {{Units: 200_000, Window: time.Minute}},
 		money:      nil,
 	},
-	prices:  map[string]float64{"input": 0, "cached": 0, "output": 0, "written": 0},
+	prices:  map[string]float64{"input": 0, "cached": 0, "output": 0, "written": 0, "search": 0},
 	refills: true,
 	key:     bearer,
 	serve:   serveOpenAI,
@@ -63,6 +63,8 @@ type openAIRequest struct {
 	N                   int64  `json:"n"`
 	Stream              bool   `json:"stream"`
 	Model               string `json:"model"`
+	ServiceTier         string `json:"service_tier"`
+	Tools               []tool `json:"tools"`
 	StreamOptions       struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
@@ -89,6 +91,19 @@ func (c *call) openAI(into *openAIRequest, field string) bool {
 		return true
 	}
 	return false
+}
+
+// tool is something that the model may call.
+type tool struct {
+	Type string `json:"type"`
+}
+
+// tier is the one by which the request is processed, and billed.
+func (q *openAIRequest) tier() string {
+	if q.ServiceTier == "" || q.ServiceTier == "auto" {
+		return "default"
+	}
+	return q.ServiceTier
 }
 
 // maxOutput is the most that a request may ask a model to write.
@@ -129,7 +144,7 @@ func (g generation) usage(n int64) map[string]any {
 	return map[string]any{"prompt_tokens": g.input, "completion_tokens": out,
 		"total_tokens":              g.input + out,
 		"prompt_tokens_details":     map[string]any{"cached_tokens": g.cached, "audio_tokens": 0},
-		"completion_tokens_details": map[string]any{"reasoning_tokens": 0, "audio_tokens": 0}}
+		"completion_tokens_details": map[string]any{"reasoning_tokens": g.reasoning, "audio_tokens": 0}}
 }
 
 func (c *call) chat() {
@@ -138,6 +153,7 @@ func (c *call) chat() {
 		return
 	}
 	g := c.generate(cmp.Or(q.MaxCompletionTokens, q.MaxTokens))
+	g.searches, g.tier = 0, q.tier()
 	if !c.admitOpenAI(g, q.N) {
 		return
 	}
@@ -153,7 +169,7 @@ func (c *call) chat() {
 	}
 	doc := map[string]any{"id": c.id("chatcmpl-"), "object": "chat.completion",
 		"created": c.now.Unix(), "model": g.model, "choices": choices, "usage": g.usage(q.N),
-		"service_tier": "default"}
+		"service_tier": g.tier}
 	if c.fault == "no-usage" {
 		delete(doc, "usage")
 	}
@@ -174,7 +190,7 @@ func (c *call) chatStream(q openAIRequest, g generation) {
 	out := c.stream(len(pieces) * int(q.N))
 	chunk := func(choices []any, used any) bool {
 		doc := map[string]any{"id": c.id("chatcmpl-"), "object": "chat.completion.chunk",
-			"created": c.now.Unix(), "model": g.model, "choices": choices}
+			"created": c.now.Unix(), "model": g.model, "choices": choices, "service_tier": g.tier}
 		if usage {
 			doc["usage"] = used
 		}
@@ -209,7 +225,7 @@ func (c *call) embeddings() {
 		return
 	}
 	g := c.generate(0)
-	g.output = 0
+	g.output, g.searches = 0, 0
 	if !c.admitOpenAI(g, 1) {
 		return
 	}

@@ -1,6 +1,10 @@
 package standin
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+	"strconv"
+)
 
 // responses answers POST /v1/responses of OpenAI.
 func (c *call) responses() {
@@ -9,6 +13,10 @@ func (c *call) responses() {
 		return
 	}
 	g := c.generate(q.MaxOutputTokens)
+	g.tier = q.tier()
+	if !slices.ContainsFunc(q.Tools, func(t tool) bool { return t.Type == "web_search" }) {
+		g.searches = 0
+	}
 	if !c.admitOpenAI(g, 1) {
 		return
 	}
@@ -23,7 +31,8 @@ func (c *call) responses() {
 func (c *call) response(g generation, status string) map[string]any {
 	doc := map[string]any{"id": c.id("resp_"), "object": "response", "status": status,
 		"created_at": c.now.Unix(), "model": g.model, "error": nil, "incomplete_details": nil,
-		"output": []any{}, "usage": nil, "tools": []any{}, "tool_choice": "auto",
+		"service_tier": "auto",
+		"output":       []any{}, "usage": nil, "tools": []any{}, "tool_choice": "auto",
 		"parallel_tool_calls": true, "instructions": nil, "metadata": map[string]any{},
 		"temperature": 1, "top_p": 1}
 	if status == "in_progress" {
@@ -32,14 +41,24 @@ func (c *call) response(g generation, status string) map[string]any {
 	if g.stopped {
 		doc["incomplete_details"] = map[string]any{"reason": "max_output_tokens"}
 	}
-	doc["output"] = []any{c.message(g, g.text(), status)}
+	doc["service_tier"], doc["output"] = g.tier, append(c.searches(g), c.message(g, g.text(), status))
 	if c.fault != "no-usage" {
 		doc["usage"] = map[string]any{"input_tokens": g.input, "output_tokens": g.output,
 			"total_tokens":          g.input + g.output,
 			"input_tokens_details":  map[string]any{"cached_tokens": g.cached},
-			"output_tokens_details": map[string]any{"reasoning_tokens": 0}}
+			"output_tokens_details": map[string]any{"reasoning_tokens": g.reasoning}}
 	}
 	return doc
+}
+
+// searches are the calls of the tool, which come before the message.
+func (c *call) searches(g generation) (items []any) {
+	for i := range g.searches {
+		items = append(items, map[string]any{"id": c.id("ws_") + strconv.FormatInt(i, 10),
+			"type": "web_search_call", "status": "completed",
+			"action": map[string]any{"type": "search", "query": "quota"}})
+	}
+	return items
 }
 
 func (c *call) message(g generation, text, status string) map[string]any {
