@@ -47,8 +47,9 @@ catalog: sqlite
 cloudquota: bounds costs endpoint quota
 reconcile: quota
 ledger/redistest:
-ledger/redisledger: quota lua
-ledger/sqliteledger: quota sqlite
+ledger/queue:
+ledger/redisledger: quota ledger/queue lua
+ledger/sqliteledger: quota ledger/queue sqlite
 limit:
 limit/caller:
 limit/guard: limit limit/caller

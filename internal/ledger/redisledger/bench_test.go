@@ -110,7 +110,6 @@ func (f *figures) run() {
 	f.row("(redis_rate's own denial, which is not exact)", rateDenied, rate)
 	f.sums()
 	f.memory()
-	f.throughput()
 }
 
 // settled is the server time of a hold and of its settlement, together.
@@ -339,27 +338,4 @@ func (f *figures) memory() {
 		}
 		fmt.Fprintf(f.out, "memory of a charge of %d with its labels\t%d bytes\n", units, bytes/n)
 	}
-}
-
-func (f *figures) throughput() {
-	rate := func(call func()) float64 {
-		var wg sync.WaitGroup
-		start := time.Now()
-		const each = 2000
-		for range 20 {
-			wg.Go(func() {
-				for range each {
-					call()
-				}
-			})
-		}
-		wg.Wait()
-		return 20 * each / time.Since(start).Seconds()
-	}
-	run := f.script("return 1", "e")
-	empty := rate(func() { run(0) })
-	ours := rate(func() { f.l.Charge(context.Background(), charge("throughput", wide, 1)) })
-	empty2 := rate(func() { run(0) })
-	fmt.Fprintf(f.out, "throughput at 20 connections\t%.0f/s\t%.2f of an empty script's\n", ours,
-		ours/((empty+empty2)/2))
 }

@@ -44,12 +44,17 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (quota.Decision, er
 	if err := c.Check(); err != nil {
 		return quota.Refused(c.Costs, err)
 	}
-	return l.decide(ctx, request{
+	return l.decide(ctx, charging(c))
+}
+
+// charging is what is asked of charge.lua.
+func charging(c quota.Charge) request {
+	return request{
 		op: "charge", credential: c.Credential, id: c.ID, userKey: c.Key,
 		key: answerTo(c.Credential, c.Key), costs: slices.Clone(c.Costs),
 		limits: byBucket(c.Costs, quota.InMode(c.Limits, c.Observe)), label: labelOf(c.Labels),
 		manual: c.Manual, observe: c.Observe, dryRun: c.DryRun, reservation: c.Reservation,
-	})
+	}
 }
 
 // answerTo is where the answer to an idempotency key is kept; "" without one.
@@ -65,6 +70,11 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, 
 	if err := r.Check(); err != nil {
 		return quota.Refused(r.Costs, err)
 	}
+	return l.decide(ctx, reserving(r))
+}
+
+// reserving is what is asked of charge.lua.
+func reserving(r quota.Reserve) request {
 	q := request{
 		op: "reserve", credential: r.Credential, id: holdID(r.ID), userKey: r.Key,
 		key: answerTo(r.Credential, r.Key), costs: slices.Clone(r.Costs),
@@ -74,7 +84,7 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, 
 	if r.Lapse == quota.LapseCharge {
 		q.label = labelOf(r.Labels)
 	}
-	return l.decide(ctx, q)
+	return q
 }
 
 // holdID is a reservation's ID within its buckets: the whole of it where there are several.
@@ -94,16 +104,27 @@ func byBucket(costs []quota.Cost, limits []quota.Limit) [][]quota.Limit {
 	return sorted
 }
 
-func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) {
+// coded has the code of the labels, and their line only where the server may not know it.
+func (l *Ledger) coded(r request) request {
 	if r.observes() { // an entry that would have been denied has its labels written out
 		r.label.code = codeOf(r.label.line)
 	} else {
 		r.label = l.told.code(r.audience(), r.label)
 	}
-	reply, err := l.ask(ctx, "charge", r.keys(), r.args)
+	return r
+}
+
+func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) {
+	r = l.coded(r)
+	reply, err := l.askTogether(ctx, r)
 	if err != nil {
 		return quota.Decision{}, err
 	}
+	return l.answered(ctx, r, reply)
+}
+
+// answered reads the reply to r.
+func (l *Ledger) answered(ctx context.Context, r request, reply reply) (quota.Decision, error) {
 	kept := len(reply) > 4 && reply[4] == int64(0)
 	if r.label.line != "" && reply.status() == allowed && kept {
 		l.told.note(r.audience(), r.label)
@@ -133,13 +154,11 @@ func (r request) audience() string {
 	return names
 }
 
+// keys are those of its buckets.
 func (r request) keys() []string {
 	keys := []string{labelsKey(r.credential)}
 	for _, c := range r.costs {
 		keys = append(keys, bucketKeys(r.credential, c.Bucket)...)
-	}
-	if r.key != "" {
-		keys = append(keys, r.key)
 	}
 	return keys
 }
@@ -158,13 +177,11 @@ func (r request) fingerprint() string {
 	return text + " " + r.reservation
 }
 
-// args are those of charge.lua for a group of one, in its order. Each costs the server time, so the
-// empty ones at the end are left out.
-func (r request) args(now time.Time) []any {
+// args are those of charge.lua for this call, in its order, without the empty ones at the end.
+func (r request) args(now time.Time) (blob []byte, texts []string) {
 	draws, reservation := drawnOn(r.costs, r.reservation)
 	limits := slices.Concat(r.limits...)
-	n := make(numbers, 2, 7+4*len(r.costs)+5*len(limits))
-	n[0], n[1] = 1, int64(len(r.costs))
+	n := make(numbers, 0, 5+4*len(r.costs)+5*len(limits))
 	keep, ttl := quota.RetentionFor(limits), int64(0)
 	switch {
 	case r.reserve != nil:
@@ -187,25 +204,25 @@ func (r request) args(now time.Time) []any {
 			}
 		}
 	}
-	n[2] = int64(8 * len(n[2:]))
-	args := []any{n.blob(), r.id, r.label.code, r.label.run, r.label.line, reservation, "", ""}
+	n[0] = int64(8 * len(n))
+	texts = []string{r.id, r.label.code, r.label.run, r.label.line, reservation, "", ""}
 	if r.key != "" {
-		args[6], args[7] = r.fingerprint(), strings.Join(buckets, ",")
+		texts[5], texts[6] = r.fingerprint(), strings.Join(buckets, ",")
 	}
 	if r.observes() {
 		suspension := ""
 		if r.observe {
 			suspension = url.QueryEscape(quota.Suspended)
 		}
-		args = append(args, suspension)
+		texts = append(texts, suspension)
 		for _, limit := range limits {
-			args = append(args, url.QueryEscape(limit.Name()))
+			texts = append(texts, url.QueryEscape(limit.Name()))
 		}
 	}
-	for args[len(args)-1] == "" {
-		args = args[:len(args)-1]
+	for texts[len(texts)-1] == "" {
+		texts = texts[:len(texts)-1]
 	}
-	return args
+	return n.blob(), texts
 }
 
 // The flags of a reservation in a bucket (holds.lua).

@@ -18,6 +18,7 @@ type Ledger struct {
 	client redis.UniversalClient
 	ahead  atomic.Int64 // µs by which the server's clock is ahead of ours, from its last answer
 	told   told
+	queues queues
 
 	readNewest int64 // entries that Sums adds up by itself, at most
 
@@ -83,10 +84,7 @@ func (l *Ledger) ask(ctx context.Context, script string, keys []string,
 		if err != nil {
 			return nil, explain(err)
 		}
-		answered, err := only(list)
-		if err != nil {
-			return nil, err
-		}
+		answered := reply(list)
 		if answered.status() != stale || asked == maxAsks {
 			return answered, nil
 		}
@@ -96,19 +94,6 @@ func (l *Ledger) ask(ctx context.Context, script string, keys []string,
 		}
 		now = fromMicro(ints[1])
 	}
-}
-
-// only is the reply to the one call of a group (charge.lua); other scripts reply to no groups.
-func only(list []any) (reply, error) {
-	if len(list) == 1 {
-		switch one := list[0].(type) {
-		case []any:
-			return one, nil
-		case error:
-			return nil, explain(one)
-		}
-	}
-	return list, nil
 }
 
 func fromMicro(us int64) time.Time { return time.UnixMicro(us).UTC() }

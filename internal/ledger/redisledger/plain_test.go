@@ -62,13 +62,14 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 			}
 			r := request{op: "charge", credential: credential, id: "first",
 				costs: []quota.Cost{{Bucket: "default", Units: 1}}, limits: [][]quota.Limit{nil}}
-			if _, err := l.ask(t.Context(), "charge", r.keys(), r.args); err != nil {
+			if _, err := l.askTogether(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			damage(credential)
 			s.SetNow(t, now)
 			r.id, r.costs[0].Units, r.limits[0] = id, units, limits
-			list, err := l.run(t.Context(), "charge", r.keys(), append(r.args(now), more...)...).Slice()
+			args := append(argsOfGroup([]*operation{asking(r, now)}), more...)
+			list, err := l.run(t.Context(), "charge", r.keys(), args...).Slice()
 			text, _, _ := strings.Cut(fmt.Sprint(list, err), " script: ")
 			return strings.ReplaceAll(text+"\n"+dump(t, l.client, credential), credential, "NAME")
 		}

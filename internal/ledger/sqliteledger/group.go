@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 
+	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
 )
@@ -17,42 +19,61 @@ const (
 	patience = sqlite.DefaultBusyTimeout
 )
 
+// operation is one caller's, in the queue.
+type operation = queue.Op[work]
+
+type work struct {
+	do       func(*session) error // decides and writes; run again when its transaction was undone
+	keeps    bool                 // takes part in what the session keeps
+	err      error                // of do, or of the commit
+	panicked any                  // what do panicked with; its own caller panics with it
+}
+
+// run runs do. A panic is kept for the operation's own caller, and breaks the transaction.
+func (w *work) run(s *session) {
+	s.broken, s.kept.used = nil, nil
+	if s.kept.on = w.keeps; !w.keeps {
+		s.forget()
+	}
+	s.wrote = false
+	defer func() {
+		if w.panicked = recover(); w.panicked != nil {
+			s.broken = fmt.Errorf("panic: %v", w.panicked)
+		}
+		if s.broken != nil {
+			w.err = s.broken
+		}
+	}()
+	if s.broken == nil {
+		w.err = w.do(s)
+	}
+	if w.err == nil && w.keeps {
+		s.keep()
+	}
+}
+
 // update has do run in a transaction and returns when that was committed, or when nothing of it
 // was. A caller whose ctx ends before its operation has begun gets ctx's error and nothing was
 // decided; after that it waits for its answer.
 func (l *Ledger) update(ctx context.Context, do func(*session) error) error {
-	return l.run(ctx, &operation{do: do})
+	return l.run(ctx, work{do: do})
 }
 
-func (l *Ledger) run(ctx context.Context, o *operation) error {
+func (l *Ledger) run(ctx context.Context, w work) error {
 	if err := ctx.Err(); err != nil {
 		return inWords(err)
 	}
-	o.wake = make(chan struct{}, 1)
-	leads, err := l.queue.join(o)
-	if err != nil {
-		return err
+	o := &operation{Work: w}
+	err := l.queue.Ask(ctx, o, true, func() { l.lead(ctx, o) })
+	switch {
+	case errors.Is(err, queue.ErrClosed):
+		return fmt.Errorf("%w: %w", quota.ErrUnreachable, err)
+	case err != nil:
+		return inWords(err)
+	case o.Work.panicked != nil:
+		panic(o.Work.panicked)
 	}
-	for {
-		if leads {
-			l.lead(ctx, o)
-		}
-		select {
-		case <-o.wake:
-		case <-ctx.Done():
-			if l.queue.leave(o) {
-				return inWords(ctx.Err())
-			}
-			<-o.wake
-		}
-		if leads = o.state == leader; leads {
-			continue
-		}
-		if o.panicked != nil {
-			panic(o.panicked)
-		}
-		return o.err
-	}
+	return o.Work.err
 }
 
 // lead runs one transaction with the operations that are queued and those that come while it runs.
@@ -67,18 +88,19 @@ func (l *Ledger) lead(ctx context.Context, own *operation) {
 	l.kept.since(l.version(s))
 	var group []*operation
 	for len(group) < maxGroup {
-		o := l.queue.next()
-		if o == nil {
+		next := l.queue.Take(1)
+		if len(next) == 0 {
 			break
 		}
-		o.run(s)
-		if s.broken != nil || o.err != nil && s.wrote {
+		w := &next[0].Work
+		w.run(s)
+		if s.broken != nil || w.err != nil && s.wrote {
 			// Its own fault, not the group's: the others are decided again.
 			l.rollback()
-			l.queue.finish(group, []*operation{o})
+			l.queue.Finish(group, next)
 			return
 		}
-		group = append(group, o)
+		group = append(group, next[0])
 	}
 	s.write()
 	err := s.broken
@@ -89,27 +111,25 @@ func (l *Ledger) lead(ctx context.Context, own *operation) {
 	}
 	if err != nil {
 		for _, o := range group {
-			o.err = err
+			o.Work.err = err
 		}
 	}
-	l.queue.finish(nil, group)
+	l.queue.Finish(nil, group)
 }
 
 // notBegun answers when there is no transaction: the leader alone if it was its ctx that ended,
 // otherwise everybody.
 func (l *Ledger) notBegun(ctx context.Context, own *operation, err error) {
 	if ctx.Err() != nil {
-		l.queue.leave(own)
-		own.err = err
-		own.state = answered
-		own.wake <- struct{}{}
+		own.Work.err = err
+		l.queue.Resign(own)
 		return
 	}
-	refused := l.queue.all()
+	refused := l.queue.Take(math.MaxInt)
 	for _, o := range refused {
-		o.err = err
+		o.Work.err = err
 	}
-	l.queue.finish(nil, refused)
+	l.queue.Finish(nil, refused)
 }
 
 func (l *Ledger) writer() *session {

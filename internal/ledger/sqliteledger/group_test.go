@@ -43,9 +43,8 @@ func (l *Ledger) queued(n int) {
 }
 
 func (l *Ledger) waiting() int {
-	l.queue.mu.Lock()
-	defer l.queue.mu.Unlock()
-	return len(l.queue.waiting)
+	waiting, _ := l.queue.State()
+	return waiting
 }
 
 func TestDenialWritesNothing(t *testing.T) {
@@ -253,9 +252,7 @@ func TestCloseWaitsForTheQueue(t *testing.T) {
 	closed := make(chan error)
 	go func() { closed <- l.Close() }()
 	for shut := false; !shut; runtime.Gosched() { // until Close has begun
-		l.queue.mu.Lock()
-		shut = l.queue.closed
-		l.queue.mu.Unlock()
+		_, shut = l.queue.State()
 	}
 	if _, err := l.Charge(t.Context(), aCharge(1, day(10))); !errors.Is(err, quota.ErrUnreachable) {
 		t.Errorf("after Close: %v", err)

@@ -57,7 +57,7 @@ type op struct {
 // ask answers with what the ledger said, as text.
 func (o op) ask(l *Ledger) string {
 	var answer any
-	err := l.run(context.Background(), &operation{keeps: o.keeps, do: func(s *session) (err error) {
+	err := l.run(context.Background(), work{keeps: o.keeps, do: func(s *session) (err error) {
 		*o.clock = o.at
 		answer, err = o.do(s)
 		return err

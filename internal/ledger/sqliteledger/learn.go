@@ -11,7 +11,7 @@ func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learne
 	if err := q.Check(); err != nil {
 		return learned, err
 	}
-	err = l.run(ctx, &operation{keeps: true, do: func(s *session) error {
+	err = l.run(ctx, work{keeps: true, do: func(s *session) error {
 		learned = s.learn(q)
 		return s.broken
 	}})

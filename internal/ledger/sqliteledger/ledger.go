@@ -15,6 +15,7 @@ import (
 	"os"
 	"time"
 
+	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
 )
@@ -37,7 +38,7 @@ type Ledger struct {
 	conn    *sql.Conn   // the one that writes
 	writing statements  // prepared on conn
 	reading statements
-	queue   queue
+	queue   queue.Queue[work]
 	kept    kept // to who leads the queue
 	watch   watch
 }
@@ -80,7 +81,7 @@ func (l *Ledger) prepare(ctx context.Context) (err error) {
 
 // Close turns away newcomers, waits for the answers to those that are queued, and closes the file.
 func (l *Ledger) Close() error {
-	l.queue.close()
+	l.queue.Close()
 	l.watch.close()
 	err := l.writing.close()
 	if l.conn != nil {
@@ -124,7 +125,7 @@ func (l *Ledger) view(ctx context.Context, read func(*session)) error {
 // decide is update for what answers with a decision.
 func (l *Ledger) decide(ctx context.Context, costs []quota.Cost,
 	do func(*session) (quota.Decision, error)) (d quota.Decision, err error) {
-	err = l.run(ctx, &operation{keeps: true, do: func(s *session) (err error) {
+	err = l.run(ctx, work{keeps: true, do: func(s *session) (err error) {
 		d, err = do(s)
 		return err
 	}})

@@ -92,7 +92,7 @@ func (p *player) step(t *testing.T) (what string) {
 		p.l.Suspend(ctx, "key1", "default", p.now.Add(time.Minute))
 		return "a suspension"
 	case n == 18 && p.made%2 == 0:
-		p.l.run(ctx, &operation{keeps: true, do: func(s *session) error {
+		p.l.run(ctx, work{keeps: true, do: func(s *session) error {
 			s.charge(ask)
 			return errors.New("changed its mind")
 		}})
@@ -111,7 +111,7 @@ func (p *player) compare(t *testing.T) bool {
 	if !known {
 		return false
 	}
-	err := p.l.run(t.Context(), &operation{keeps: true, do: func(s *session) error {
+	err := p.l.run(t.Context(), work{keeps: true, do: func(s *session) error {
 		read := s.read("key1", "default")
 		type row struct{ id, total, newest, oldest, suspended, retention, held, reset int64 }
 		of := func(b bucket) row {

@@ -196,7 +196,7 @@ func (l *Ledger) Release(ctx context.Context, credential, id string) (
 	if err != nil {
 		return nil, err
 	}
-	err = l.run(ctx, &operation{keeps: true, do: func(s *session) (err error) {
+	err = l.run(ctx, work{keeps: true, do: func(s *session) (err error) {
 		given, err = s.release(credential, id, names)
 		return err
 	}})

@@ -17,6 +17,7 @@
 package quotatest
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -33,11 +34,36 @@ type Harness struct {
 	// SetNow moves the clock of every handle, forwards or backwards, and stops it there. now is in
 	// whole microseconds.
 	SetNow func(t testing.TB, now time.Time)
+	// Together asks a ledger that Open returned of all calls at once, as many callers would, and
+	// returns their answers and in which order they were decided. It may be nil: then the calls are
+	// asked one after the other.
+	Together func(t testing.TB, l quota.Ledger, calls []Call) (answers []Answer, order []int)
 	// Dump is everything that the store holds of the credential, as text, to see that nothing
 	// changed. It may be nil: then only what the ledger itself tells is compared.
 	Dump func(t testing.TB, credential string) string
 	// Break lays hands on the store. Only a quota.Checker needs it, and Dump.
 	Break func(t testing.TB, credential string, how Damage)
+}
+
+// Call is a charge or, if Reserve is not nil, a reservation.
+type Call struct {
+	Charge  quota.Charge
+	Reserve *quota.Reserve
+}
+
+// Answer is what a ledger said to a Call.
+type Answer struct {
+	Decision quota.Decision
+	Err      error
+}
+
+func (c Call) ask(l quota.Ledger) (a Answer) {
+	if c.Reserve != nil {
+		a.Decision, a.Err = l.Reserve(context.Background(), *c.Reserve)
+	} else {
+		a.Decision, a.Err = l.Charge(context.Background(), c.Charge)
+	}
+	return a
 }
 
 // Run holds a ledger to the contract.

@@ -115,14 +115,14 @@ var actions = map[string]func(*story){
 	"commit": (*story).commit, "release": (*story).release, "cancel": (*story).cancel,
 	"suspend": (*story).suspend, "move": (*story).move, "jump": (*story).jumpTo,
 	"relimit": (*story).relimit, "compare": (*story).compareOne, "burst": (*story).burst,
-	"learn": (*story).learn, "extend": (*story).extend,
+	"learn": (*story).learn, "extend": (*story).extend, "together": (*story).together,
 	"adjust": (*story).adjust,
 }
 
 // actionNames has the actions as often as they should come; a shrunk history prefers the first.
 var actionNames = strings.Fields(`charge charge charge charge charge move move move jump reserve
 	reserve draw draw commit release cancel suspend relimit compare compare learn extend
-	adjust adjust`)
+	adjust adjust together together together`)
 
 func (s *story) bucket() string { return rapid.SampledFrom(storyBuckets).Draw(s.t, "bucket") }
 
@@ -169,7 +169,11 @@ func (s *story) draw() {
 	if len(s.reserve) == 0 {
 		return
 	}
-	c := s.newCharge()
+	s.makeCharge(s.drawing(s.newCharge()))
+}
+
+// drawing is c, drawn on one of the reservations.
+func (s *story) drawing(c quota.Charge) quota.Charge {
 	c.Reservation = rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
 	_, buckets, _ := quota.ParseReservation(c.Reservation)
 	is := func(k quota.Cost) bool { return k.Bucket == buckets[0] }
@@ -178,7 +182,7 @@ func (s *story) draw() {
 		c.Costs = append(c.Costs, quota.Cost{Bucket: buckets[0], Units: units})
 		c.Limits = s.counting(c.Costs)
 	}
-	s.makeCharge(c)
+	return c
 }
 
 // makeCharge compares the answers, and after a denial sometimes proves RetryAt: denied one
@@ -211,6 +215,12 @@ func (s *story) makeCharge(c quota.Charge) {
 
 func (s *story) chargeBoth(c quota.Charge) quota.Decision {
 	d := s.compareCharge(c)
+	s.charged(c, d)
+	return d
+}
+
+// charged remembers a charge for later steps and proofs.
+func (s *story) charged(c quota.Charge, d quota.Decision) {
 	if d.Allowed && !d.Replayed && !c.DryRun {
 		s.charges = append(s.charges, made{c, d})
 		for _, cost := range c.Costs {
@@ -223,16 +233,19 @@ func (s *story) chargeBoth(c quota.Charge) quota.Decision {
 			}
 		}
 	}
-	return d
 }
 
 func (s *story) reserveSome() {
 	some := rapid.SliceOfNDistinct(rapid.SampledFrom(storyBuckets), 1, 3, rapid.ID[string])
-	s.makeReservation(quota.ReservationID(s.id(), some.Draw(s.t, "buckets")...), quota.Reserve{
+	s.makeReservation(quota.ReservationID(s.id(), some.Draw(s.t, "buckets")...), s.newReserve(), 20)
+}
+
+func (s *story) newReserve() quota.Reserve {
+	return quota.Reserve{
 		Key: s.key(), Note: "n: ü", TTL: s.ttl(), Labels: quota.Labels{"job": "h", "run": "r:2"},
 		Manual:  rapid.Bool().Draw(s.t, "manual"),
 		Observe: rapid.IntRange(0, 9).Draw(s.t, "observe") == 9,
-	}, 20)
+	}
 }
 
 // counting are the limits that a charge may have: not those on what is held at once.
@@ -248,6 +261,25 @@ func (s *story) ttl() time.Duration {
 
 // makeReservation reserves at most so many units in each of the ID's buckets.
 func (s *story) makeReservation(id string, r quota.Reserve, most int64) {
+	r = s.reservation(id, r, most)
+	ctx := context.Background()
+	want, wantErr := s.model.Reserve(ctx, r)
+	got, err := s.ledger.Reserve(ctx, r)
+	s.compareDecision(fmt.Sprintf("reserve %+v", r), got, want, err, wantErr)
+	s.reserved(r, want)
+}
+
+// reserved remembers a reservation for later steps.
+func (s *story) reserved(r quota.Reserve, d quota.Decision) {
+	if d.Allowed && !d.Replayed {
+		s.expires[r.ID] = d.ExpiresAt
+		s.reserve = append(s.reserve, r.ID)
+		s.ends = append(s.ends, d.ExpiresAt)
+	}
+}
+
+// reservation fills in r, with at most so many units in each of the ID's buckets.
+func (s *story) reservation(id string, r quota.Reserve, most int64) quota.Reserve {
 	_, buckets, _ := quota.ParseReservation(id)
 	for _, b := range buckets {
 		c := quota.Cost{Bucket: b, Units: rapid.Int64Range(1, most).Draw(s.t, "units")}
@@ -256,17 +288,9 @@ func (s *story) makeReservation(id string, r quota.Reserve, most int64) {
 		}
 		r.Costs = append(r.Costs, c)
 	}
-	ctx := context.Background()
 	r.ID, r.Credential, r.Limits, r.Unlimited = id, s.credential, s.allLimits(r.Costs), true
 	r.Lapse = rapid.SampledFrom([]quota.Lapse{"", quota.LapseCharge}).Draw(s.t, "lapse")
-	want, wantErr := s.model.Reserve(ctx, r)
-	got, err := s.ledger.Reserve(ctx, r)
-	s.compareDecision(fmt.Sprintf("reserve %+v", r), got, want, err, wantErr)
-	if want.Allowed && !want.Replayed {
-		s.expires[r.ID] = want.ExpiresAt
-		s.reserve = append(s.reserve, r.ID)
-		s.ends = append(s.ends, want.ExpiresAt)
-	}
+	return r
 }
 
 func (s *story) commit() {

@@ -1,0 +1,182 @@
+// Package queue has concurrent callers work together: one of them at a time does what all have
+// queued.
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// ErrClosed says that a queue takes nothing any more.
+var ErrClosed = errors.New("closed")
+
+// Op is one caller's operation.
+type Op[W any] struct {
+	Work  W    // what to do, and how it went; the leader's while the operation is taken
+	Alone bool // comes next, and is taken with no other
+
+	state state         // guarded by the queue
+	wake  chan struct{} // receives when the operation is answered, or is to lead
+}
+
+type state int
+
+const (
+	waiting state = iota // in the queue; the caller may still leave
+	leader               // in the queue, and it is this caller's turn to lead
+	begun                // taken by the leader; the caller waits for the answer
+	answered
+)
+
+// Queue holds the operations that nobody has taken yet. One caller at a time leads: it takes what is
+// queued, its own operation first, finishes that, and passes the lead on to the first one still
+// waiting. So no goroutine runs in the background, and a lone caller waits for nobody. The zero
+// Queue is empty.
+type Queue[W any] struct {
+	mu      sync.Mutex
+	waiting []*Op[W]
+	led     bool       // some caller leads
+	closed  bool       // nothing joins any more
+	idle    *sync.Cond // on mu; signalled when nobody leads any more
+}
+
+// Ask queues o and returns when it is answered. When the caller is to lead, lead is called; it must
+// take operations and finish them, perhaps later. If ctx ends before o was taken, o leaves the queue;
+// after that, wait says whether to wait for the answer nevertheless. In both cases Ask returns ctx's
+// error if there is no answer.
+func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, lead func()) error {
+	leads, err := q.join(o)
+	if err != nil {
+		return err
+	}
+	for {
+		if leads {
+			lead()
+		}
+		select {
+		case <-o.wake:
+		case <-ctx.Done():
+			if q.leave(o) || !wait {
+				return ctx.Err()
+			}
+			<-o.wake
+		}
+		if leads = o.state == leader; !leads {
+			return nil
+		}
+	}
+}
+
+// join puts o at the end, or next if it is to go alone; leads reports whether its caller is to lead
+// at once.
+func (q *Queue[W]) join(o *Op[W]) (leads bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false, ErrClosed
+	}
+	o.wake, o.state = make(chan struct{}, 1), waiting
+	at := len(q.waiting)
+	if o.Alone {
+		for at = 0; at < len(q.waiting) && q.waiting[at].comesFirst(); at++ {
+		}
+	}
+	q.waiting = slices.Insert(q.waiting, at, o)
+	if q.led {
+		return false, nil
+	}
+	q.led, o.state = true, leader
+	return true, nil
+}
+
+func (o *Op[W]) comesFirst() bool { return o.Alone || o.state == leader }
+
+// leave takes o out of the queue, unless it has begun. A leader that leaves passes the lead on.
+func (q *Queue[W]) leave(o *Op[W]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiting, o)
+	if i < 0 {
+		return false
+	}
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	if o.state == leader {
+		q.passOn()
+	}
+	return true
+}
+
+// Take takes the first operations, at most so many, and of one that goes alone no other. It is for
+// who leads.
+func (q *Queue[W]) Take(most int) []*Op[W] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(most, len(q.waiting))
+	for i := 1; i < n; i++ {
+		if q.waiting[i].Alone || q.waiting[0].Alone {
+			n = i
+		}
+	}
+	taken := slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	for _, o := range taken {
+		o.state = begun
+	}
+	return taken
+}
+
+// Finish ends a leader's turn: again goes back to the front of the queue, done is answered.
+func (q *Queue[W]) Finish(again, done []*Op[W]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, o := range again {
+		o.state = waiting
+	}
+	q.waiting = slices.Insert(q.waiting, 0, again...)
+	for _, o := range done {
+		o.answer()
+	}
+	q.passOn()
+}
+
+// Resign answers a leader that has not taken its own operation, and passes the lead on.
+func (q *Queue[W]) Resign(o *Op[W]) {
+	q.leave(o)
+	o.answer()
+}
+
+func (o *Op[W]) answer() {
+	o.state = answered
+	o.wake <- struct{}{}
+}
+
+// passOn names the next leader. mu is held.
+func (q *Queue[W]) passOn() {
+	q.led = len(q.waiting) > 0
+	if q.led {
+		q.waiting[0].state = leader
+		q.waiting[0].wake <- struct{}{}
+	} else if q.idle != nil {
+		q.idle.Broadcast()
+	}
+}
+
+// Close turns away newcomers and waits until the queue is empty and nobody leads.
+func (q *Queue[W]) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.idle = sync.NewCond(&q.mu)
+	for q.led {
+		q.idle.Wait()
+	}
+}
+
+// State is how many operations wait, and whether the queue is closed.
+func (q *Queue[W]) State() (waiting int, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting), q.closed
+}
