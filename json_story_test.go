@@ -53,6 +53,8 @@ jobs:
      cost: {bucket: default, units: 1}, directory: /srv, user: nobody, environment: {A: b}}
   - {name: ping, url: "http://127.0.0.1:9000/", schedule: "@daily", credential: key1, jitter: 1s,
      cost: {method: videos.list, count: 3}}
+  - {name: nightly, elsewhere: /etc/crontab, schedule: "@daily", credential: key1, settle: report,
+     cost: {bucket: default, units: 3}}
 serve:
   hosts: [board.lan]
   trusted_proxies: [10.0.0.0/8]
@@ -110,6 +112,10 @@ quotactl forecast
 ingestor plan --from 2026-11-01 --days 2 --fail-over 10%
 ingestor plan --from 2026-11-01 --days 2 --regions US --pages 1 --schedule @daily --suggest
 ingestor plan --from 2026-11-01 --days 1 --stagger 0s
+quotactl spend --units 1 --label job=nightly --label run=a
+quotactl spend --units 1 --label job=nightly --label run=b
+quotactl spend --units 1 --label job=nightly --label run=c
+ingestor plan --days 1
 quotactl suspend --bucket default
 quotactl forecast
 ingestor once --region FR

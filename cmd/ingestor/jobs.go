@@ -119,7 +119,10 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 	for _, j := range cfg.Jobs {
 		if l.Region == "" && j.Name == l.Job {
 			out.Credential, out.Kind = j.Credential, "command"
-			if j.Request.URL != "" {
+			switch {
+			case j.Elsewhere != "":
+				out.Kind = "elsewhere"
+			case j.Request.URL != "":
 				out.Kind = "request"
 			}
 		}

@@ -24,9 +24,8 @@ const holdTime = 10 * time.Minute
 // that is asked for: not everybody may be another user.
 func (s *deps) jobLanes(toRun bool) (lanes []daemon.Lane, err error) {
 	for _, j := range s.cfg.Jobs {
-		lane, err := j.Lane()
-		if err != nil {
-			return nil, err
+		if j.Elsewhere != "" {
+			continue
 		}
 		work, err := s.command(j)
 		if err == nil && toRun {
@@ -34,6 +33,10 @@ func (s *deps) jobLanes(toRun bool) (lanes []daemon.Lane, err error) {
 		}
 		if err != nil {
 			return nil, &cli.Coded{Code: cli.ExitConfig, Err: fmt.Errorf("job %s: %w", j.Name, err)}
+		}
+		lane, err := j.Lane(work.Job.Budget)
+		if err != nil {
+			return nil, err
 		}
 		lanes = append(lanes, daemon.Lane{Lane: lane, Work: work})
 	}

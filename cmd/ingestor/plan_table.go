@@ -31,7 +31,7 @@ const (
 func (a *app) drawPlan(o *planned) error {
 	screen := a.Screen()
 	err := cmp.Or(sayVerdict(o, screen), drawLimits(o, screen), drawDays(o, screen),
-		drawLosses(o, screen), drawCollisions(o, screen))
+		drawTakings(o, screen), drawLosses(o, screen), drawCollisions(o, screen))
 	if i := o.fullest(); i >= 0 {
 		size := picture.Size{Columns: columnsOf(a.Stdout), Rows: pictureRows, Color: screen.Color}
 		series := o.Report.Series[i]

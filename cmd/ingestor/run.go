@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/share"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -120,8 +122,18 @@ func (s *deps) daemonConfig() (*daemon.Config, error) {
 	d := s.cfg.Daemon
 	return &daemon.Config{
 		Lanes: lanes, Claims: s.ledger.(quota.Claims), Catalog: s.catalog, Lease: d.Lease,
-		Grace: d.Grace, ForecastEvery: time.Minute,
+		Grace: d.Grace, ForecastEvery: time.Minute, Elsewhere: s.elsewhere,
 	}, nil
+}
+
+// elsewhere are the lanes that others run and that spend from a credential.
+func (s *deps) elsewhere(ctx context.Context, credential string) ([]share.Lane, error) {
+	cred, err := s.cfg.Credential(credential)
+	if err != nil {
+		return nil, err
+	}
+	lanes, err := report.Source{Config: s.cfg, Ledger: s.ledger}.JobLanes(ctx, cred)
+	return slices.DeleteFunc(lanes, func(l share.Lane) bool { return !l.Elsewhere }), err
 }
 
 // lanes are those of all kinds of jobs, to be run or only to be reckoned with. To add a kind, make

@@ -16,6 +16,7 @@ type ownJobShown struct {
 	Name        string     `json:"name"`
 	Command     []string   `json:"command,omitempty"`
 	URL         string     `json:"url,omitempty"`
+	Elsewhere   string     `json:"elsewhere,omitempty"`
 	Method      string     `json:"method,omitempty"`
 	Schedule    string     `json:"schedule"`
 	Timezone    string     `json:"timezone"`
@@ -48,7 +49,8 @@ func newOwnJobs(cfg *config.Config) (shown []ownJobShown) {
 	for _, j := range cfg.Jobs {
 		out := ownJobShown{
 			Name: j.Name, Command: j.Command, URL: withoutQuery(j.Request.URL),
-			Method: j.Request.Method, Schedule: j.Schedule, Timezone: j.Timezone.String(),
+			Elsewhere: j.Elsewhere,
+			Method:    j.Request.Method, Schedule: j.Schedule, Timezone: j.Timezone.String(),
 			Jitter: j.Jitter.String(), JitterS: report.Seconds(j.Jitter),
 			Timeout: j.Timeout.String(), TimeoutS: report.Seconds(j.Timeout),
 			Cost: newJobCosts(j.Cost.Costs), Learned: j.Cost.Learned, Settle: j.Settle,

@@ -42,6 +42,9 @@ type OwnJob struct {
 	Queue       bool   // overlap: queue
 	Retry       int    // how often a run that failed, or was lost in a crash, is run again
 	CatchUp     bool
+	// Elsewhere says what runs the job, such as a crontab, and is "" for the daemon. What it takes is
+	// planned with, and it has no other keys but the schedule, the cost, settle and credential.
+	Elsewhere string
 }
 
 // Request is what a job sends in place of running a command.
@@ -70,6 +73,13 @@ const (
 func (r *reader) ownJobs(n *yaml.Node) {
 	r.List(n, "jobs", func(n *yaml.Node) {
 		r.cfg.Jobs = append(r.cfg.Jobs, r.ownJob(n))
+	})
+}
+
+// runsAny reports whether the daemon runs one of the jobs of a list.
+func runsAny(list *yaml.Node) bool {
+	return len(list.Content) == 0 || slices.ContainsFunc(list.Content, func(n *yaml.Node) bool {
+		return !slices.ContainsFunc(n.Content, func(n *yaml.Node) bool { return n.Value == "elsewhere" })
 	})
 }
 
@@ -128,6 +138,11 @@ func (r *jobReader) fields() yamlfile.Fields {
 		},
 		"retry":    func(n *yaml.Node) { j.Retry = int(r.Number(n, "retry", 0, maxRetries)) },
 		"catch_up": func(n *yaml.Node) { j.CatchUp = r.Bool(n, "catch_up") },
+		"elsewhere": func(n *yaml.Node) {
+			if j.Elsewhere, _ = r.Text(n, "elsewhere"); j.Elsewhere == "" {
+				r.Add(n, "elsewhere: it is empty: name what runs the job, such as /etc/crontab")
+			}
+		},
 	}
 }
 
@@ -168,6 +183,9 @@ func (r *reader) commandLine(n *yaml.Node) (words []string) {
 // what reads what the job runs: a command, or a request.
 func (r *jobReader) what(n *yaml.Node) {
 	switch {
+	case r.job.Elsewhere != "":
+		r.elsewhere(n)
+		return
 	case r.command == nil && r.url == nil:
 		r.Add(n, "job: command is missing (or url, for a request)")
 		return
@@ -195,6 +213,17 @@ func (r *jobReader) what(n *yaml.Node) {
 	}
 	if s := r.job.Settle; s != "all" && s != "exit" {
 		r.Add(r.url, "url: a request cannot tell what it took: settle: all, or exit")
+	}
+}
+
+// elsewhere refuses the keys of a job that only the daemon could heed.
+func (r *jobReader) elsewhere(n *yaml.Node) {
+	heeded := []string{"name", "elsewhere", "schedule", "timezone", "cost", "settle", "credential"}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key := n.Content[i]; !slices.Contains(heeded, key.Value) {
+			r.Add(key, "%s: the daemon does not run the job (elsewhere: %s): leave it out", key.Value,
+				spell.Clip(r.job.Elsewhere))
+		}
 	}
 }
 
@@ -402,33 +431,25 @@ func (r *reader) checkLimited(at *yaml.Node, costs []quota.Cost, cred Credential
 	}
 }
 
-// JobLanes are the lanes of the jobs that spend from a credential, in their order. What is learned
-// has the cost that is configured. An error is one of a schedule.
-func (c *Config) JobLanes(credential string) (lanes []share.Lane, err error) {
-	for _, j := range c.Jobs {
-		if j.Credential != credential {
-			continue
-		}
-		l, err := j.Lane()
-		if err != nil {
-			return nil, err
-		}
-		lanes = append(lanes, l)
-	}
-	return lanes, nil
-}
+// Learns reports whether what a run takes is known only by those before it.
+func (j OwnJob) Learns() bool { return j.Cost.Learned || j.Settle != Settlements()[0] }
 
-// Lane is the job's.
-func (j OwnJob) Lane() (share.Lane, error) {
+// Lane is the job's, where b is the budget of its credential. What is learned has the cost that is
+// configured. An error is one of the schedule.
+func (j OwnJob) Lane(b *quota.Budget) (share.Lane, error) {
 	s, err := schedule.Parse(j.Schedule, j.Timezone)
 	if err != nil {
 		return share.Lane{}, &Error{Problems: []Problem{{Where: "schedule", Text: err.Error()}}}
 	}
-	return share.Lane{
+	l := share.Lane{
 		Lane: schedule.Lane{Job: j.Name, Schedule: s}, Zone: j.Timezone,
 		Pages: 1, Price: slices.Clone(j.Cost.Costs),
-		Weight: j.Weight, Priority: j.Priority, Floor: j.Floor,
-	}, nil
+		Weight: j.Weight, Priority: j.Priority, Floor: j.Floor, Elsewhere: j.Elsewhere != "",
+	}
+	if j.Unpaced || j.Pace != nil {
+		l.Own = new(share.Paces(quota.Enforced(j.Budget(b).Paces)))
+	}
+	return l, nil
 }
 
 // Budget is the gate of a job's runs: that of its credential, with the job's own pace.

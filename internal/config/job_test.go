@@ -66,17 +66,21 @@ func TestJobs(t *testing.T) {
 		learns.Timeout != time.Hour || learns.Settle != "all" || learns.Weight != 1 {
 		t.Errorf("%+v", learns)
 	}
-	lanes, err := cfg.JobLanes("key1")
-	must(t, err)
-	if len(lanes) != 4 || lanes[0].Name() != "backfill" || lanes[0].Pages != 1 ||
-		lanes[0].Weight != 2 || !reflect.DeepEqual(lanes[1].Price, units(3)) {
-		t.Errorf("%+v", lanes)
-	}
 	budget := cfg.Credentials[0].Budget(nil, cfg.Costs, nil)
 	for i, slack := range []int64{950, -1, 475} { // of 9,500
 		paces := cfg.Jobs[i].Budget(budget).Paces
 		if slack < 0 && len(paces) != 0 || slack >= 0 && paces[0].Pace.Slack != slack {
 			t.Errorf("%s: %+v", cfg.Jobs[i].Name, paces)
+		}
+		lane, err := cfg.Jobs[i].Lane(budget)
+		must(t, err)
+		own := cfg.Jobs[i].Pace != nil || cfg.Jobs[i].Unpaced
+		if lane.Name() != cfg.Jobs[i].Name || lane.Pages != 1 || (lane.Own != nil) != own ||
+			own && !reflect.DeepEqual([]quota.Limit(*lane.Own), paces) {
+			t.Errorf("%+v", lane)
+		}
+		if i == 0 && lane.Weight != 2 || i == 1 && !reflect.DeepEqual(lane.Price, units(3)) {
+			t.Errorf("%+v", lane)
 		}
 	}
 }
@@ -91,6 +95,21 @@ func TestJobsBesideSweeps(t *testing.T) {
 		if got := len(load(t, file).Ingest.Regions); got != want {
 			t.Errorf("%s: %d regions", file, got)
 		}
+	}
+}
+
+// TestJobElsewhere: a job that somebody else runs is a lane like the others, and does not end the
+// sweep of a file that says nothing of regions.
+func TestJobElsewhere(t *testing.T) {
+	cfg := load(t, "jobs: [{name: a, elsewhere: /etc/crontab, schedule: '@daily', "+
+		"cost: {bucket: default, units: 2}, settle: report}]")
+	if j := cfg.Jobs[0]; j.Elsewhere != "/etc/crontab" || !j.Learns() ||
+		len(cfg.Ingest.Regions) != 8 {
+		t.Errorf("%+v, %v", j, cfg.Ingest.Regions)
+	}
+	lane, err := cfg.Jobs[0].Lane(cfg.Credentials[0].Budget(nil, cfg.Costs, nil))
+	if must(t, err); !lane.Elsewhere || lane.Own != nil {
+		t.Errorf("%+v", lane)
 	}
 }
 
@@ -121,6 +140,8 @@ func TestJobProblems(t *testing.T) {
 		{job("retry: 11"), "2: retry: 11 is out of range: 0 to 10"},
 		{job("timeout: 0s"), `2: timeout: "0s" is not a duration from 1s to 168h`},
 		{job("credential: b"), `2: credential: no credential "b"; configured: default`},
+		{job("elsewhere: cron"), "2: command: the daemon does not run the job (elsewhere: cron)"},
+		{job("elsewhere: ''"), "2: elsewhere: it is empty"},
 		{job("environment: {'a b': c}"), `2: environment: "a b" is not the name of a variable`},
 		{job("environment: {A: [c]}"), "2: environment: A is not a text"},
 		{job("environment: {A: AIzaSyA1234567890abcdefghijklmnopqrstuvw}"), "contains a key"},

@@ -26,8 +26,8 @@ type Command struct {
 	Output  *slog.Logger
 
 	mu      sync.Mutex
-	learned []quota.Cost
-	asked   time.Time // when it was learned
+	learned share.Lane // what earlier runs say of the lane
+	asked   time.Time  // when it was learned
 }
 
 // relearn is how long what was learned is good for: a decision asks for the costs of all lanes.
@@ -38,21 +38,26 @@ func (c *Command) policy() Policy {
 		SkipOverlap: !c.Queue}
 }
 
-// wants sets what a run holds, where that is learned.
+// wants sets what a run holds, where that is learned, and what earlier ones took.
 func (c *Command) wants(ctx context.Context, l *share.Lane) error {
-	if !c.Learn {
+	if !c.Learn && c.Job.Settle == job.SettleAll {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.asked) >= relearn || c.asked.IsZero() {
-		costs, err := job.LearnedOr(context.WithoutCancel(ctx), c.Job.Budget, l.Job, l.Price)
+		b := c.Job.Budget
+		h, err := job.ReadHistory(context.WithoutCancel(ctx), b, b.Buckets())
 		if err != nil {
 			return err
 		}
-		c.learned, c.asked = costs, now
+		c.learned, c.asked = share.Lane{Price: l.Price}, now
+		if c.Learn {
+			c.learned.Price = h.LearnedOr(l.Job, l.Price)
+		}
+		c.learned.Took, c.learned.Runs = h.Took(l.Job)
 	}
-	l.Price = c.learned
+	l.Price, l.Took, l.Runs = c.learned.Price, c.learned.Took, c.learned.Runs
 	return nil
 }
 

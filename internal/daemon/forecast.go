@@ -60,8 +60,14 @@ func (c *Config) forecasts(ctx context.Context, credential string) ([]forecast.F
 	p, _ := c.policyOf(credential)
 	b := p.Budget
 	q := forecast.Question{
-		Credential: credential, Limits: quota.Enforced(b.Limits), Paces: quota.Enforced(b.Paces),
+		Credential: credential, Limits: quota.Enforced(b.Limits),
 		Resets: make(map[string]quota.Window), Price: b.Prices[chartMethod],
+	}
+	for _, l := range c.sharing(credential) {
+		if l.Own == nil { // the paces of the credential
+			q.Paces = quota.Enforced(l.Work.policy().Budget.Paces)
+			break
+		}
 	}
 	for _, bucket := range b.Buckets() {
 		q.Resets[bucket] = p.Day
@@ -69,6 +75,13 @@ func (c *Config) forecasts(ctx context.Context, credential string) ([]forecast.F
 	var err error
 	if q.Lanes, err = c.wanted(ctx, credential, ""); err != nil {
 		return nil, err
+	}
+	if c.Elsewhere != nil {
+		lanes, err := c.Elsewhere(ctx, credential)
+		if err != nil {
+			return nil, err
+		}
+		q.Lanes = append(q.Lanes, lanes...)
 	}
 	return q.Ask(ctx, b.Ledger)
 }

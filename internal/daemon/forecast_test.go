@@ -1,8 +1,14 @@
 package daemon_test
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/job"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
 )
 
 // TestForecast: that a day's schedule wants more than there is is logged once, as a warning. The
@@ -20,6 +26,62 @@ func TestForecast(t *testing.T) {
 		}
 		p.expectMetrics(`quota_forecast_dry_chance{bucket="default",credential="key1"} 0`,
 			`quota_forecast_dry_timestamp_seconds{bucket="default",credential="key1"} +Inf`)
+		p.end()
+		p.close()
+	})
+}
+
+// TestForecast_OwnPace: the pace of one job holds back that job alone. What cron runs is forecast,
+// too.
+func TestForecast_OwnPace(t *testing.T) {
+	at(t, midnight.Add(10*time.Minute), 1000, func(w *world) {
+		p := w.run(nil, func(p *proc) []daemon.Lane {
+			slow := p.jobOf("slow", "0 * * * *", 5, "")
+			own := *p.sweep.Budget
+			line := w.limits[0]
+			line.Pace = &quota.Pace{Curve: append(make([]int64, 23), 1)}
+			own.Paces = []quota.Limit{line}
+			command(slow).Job.Budget, slow.Own = &own, new(share.Paces(own.Paces))
+			return []daemon.Lane{slow, p.jobOf("calm", "5 * * * *", 2, "")}
+		})
+		p.config.ForecastEvery = 10 * time.Minute
+		p.config.Elsewhere = func(_ context.Context, credential string) ([]share.Lane, error) {
+			if credential != "key1" {
+				t.Errorf("asked for %s", credential)
+			}
+			cron := p.jobOf("cron", "30 * * * *", 2000, "").Lane
+			cron.Elsewhere = true
+			return []share.Lane{cron}, nil
+		}
+		p.start()
+		time.Sleep(time.Minute)
+		if w.logged("forecast: default runs dry at 07:30Z", "Z: cron will miss 24 runs from 07:30Z on; "+
+			"slow will miss 23 runs from 08:00Z on, held back by the pace\"") != 1 {
+			w.complain()
+		}
+		p.end()
+		p.close()
+	})
+}
+
+// TestForecast_Learns: a job is forecast by what it holds until it has run, and then by what its
+// runs took.
+func TestForecast_Learns(t *testing.T) {
+	at(t, midnight.Add(10*time.Minute), 1000, func(w *world) {
+		w.limits = []quota.Limit{{Bucket: quota.DefaultBucket, Units: 350,
+			Window: quota.Sliding(5 * time.Hour)}} // too short to be shared
+		p := w.run(nil, func(p *proc) []daemon.Lane {
+			careful := p.jobOf("careful", "5 * * * *", 100, `echo units=2 >&$QUOTA_REPORT_FD`)
+			command(careful).Job.Settle = job.SettleReport
+			return []daemon.Lane{careful}
+		})
+		p.config.ForecastEvery = 10 * time.Minute
+		p.start()
+		time.Sleep(12 * time.Hour)
+		if w.logged("level=WARN", "forecast: default runs dry at", "careful will miss") != 1 ||
+			w.logged("level=INFO", "forecast: default lasts to", "was=runs_dry") != 1 {
+			w.complain()
+		}
 		p.end()
 		p.close()
 	})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"quotabudget/internal/quota"
 )
 
 const changeSchedule = "change the schedule (ingestor plan --suggest finds one that fits)"
@@ -41,7 +43,8 @@ func (o *outlook) advise(d day) string {
 		return "spend at most " + most + besides + " (see quotactl log --by job)"
 	}
 	alone := day{wants: make([]float64, len(d.wants)), size: d.size}
-	if o.now > 0 && len(o.Lanes) > 0 && len(o.Paces) == 0 && !o.suffices(alone) {
+	paced := slices.Contains(o.brakes, quota.PaceName)
+	if o.now > 0 && len(o.Lanes) > 0 && !paced && !o.suffices(alone) {
 		return changeSchedule
 	}
 	return ""

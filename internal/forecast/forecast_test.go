@@ -131,6 +131,13 @@ func TestOf(t *testing.T) {
 			b.Paces[0].Pace = &quota.Pace{Curve: curve}
 		}
 	}
+	took := func(held, units int64) func(*Bucket) {
+		return func(b *Bucket) {
+			l := &b.Lanes[0]
+			l.Pages, l.Price = 1, []quota.Cost{{Bucket: b.Name, Units: held}}
+			l.Took, l.Runs = []quota.Cost{{Bucket: b.Name, Units: 10 * units}}, 10
+		}
+	}
 	suspended := func(until string) func(*Bucket) {
 		return func(b *Bucket) { b.SuspendedUntil = on(until) }
 	}
@@ -205,6 +212,16 @@ func TestOf(t *testing.T) {
 			pace(5, lastHour()),
 			lasts + ", but BR will miss 2 runs from 2026-11-22 03:00Z on, held back by the pace; " +
 				"to avoid it, set pages to 1"},
+		{"a job that its own pace holds back", "9500 day", 0, "0 */3 * * * BR",
+			func(b *Bucket) {
+				pace(0, lastHour())(b)
+				b.Lanes[0].Own, b.Paces = new(share.Paces(b.Paces)), nil
+			},
+			lasts + ", but BR will miss 4 runs from 21:00Z on, held back by the pace"},
+		{"a job that holds more than it takes", "9500 day", 9480, "0 * * * * BR", took(4, 1),
+			lasts},
+		{"a job that holds more than is left, and takes less", "9500 day", 9498, "0 22 * * * BR",
+			took(4, 1), short + "BR will miss 1 run at 22:00Z; to avoid it, " + changeSchedule},
 		{"of one moment, who was served least lately goes first", "6 1h", 0, "0 22 * * * BR AU",
 			before(entries("BR", on("18:00")), entries("AU", on("17:00"))),
 			"default runs dry at 22:00Z" + before8 +

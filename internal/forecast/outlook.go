@@ -25,6 +25,7 @@ type outlook struct {
 	now       int64        // units for scheduled charges, suspended or not
 	suspended int64        // until
 	wanted    Work         // by the runs until the end
+	beyond    int64        // the most that a page must find besides what it takes
 }
 
 // newOutlook makes a bucket ready. like is the outlook of one with the same ticks; nil for none.
@@ -49,7 +50,8 @@ func newOutlook(b Bucket, like *outlook) *outlook {
 	for _, l := range s.Lanes {
 		runs := l.Count(b.At, o.end.Add(-time.Nanosecond))
 		pages := max(0, l.Pages)
-		o.wanted = o.wanted.and(Work{runs, runs * pages, runs * pages * l.Price[0].Units})
+		o.wanted = o.wanted.and(Work{runs, runs * pages, l.Takes(b.Name, runs*pages, nil)})
+		o.beyond = max(o.beyond, l.Price[0].Units-l.Takes(b.Name, 1, nil))
 	}
 	if like != nil {
 		s.Like = like.course
@@ -59,7 +61,13 @@ func newOutlook(b Bucket, like *outlook) *outlook {
 	if !b.SuspendedUntil.IsZero() {
 		o.suspended = b.SuspendedUntil.UnixMicro()
 	}
-	for _, l := range slices.Concat(throttles, b.Paces) {
+	brakes := slices.Concat(throttles, b.Paces)
+	for _, l := range s.Lanes {
+		if l.Own != nil {
+			brakes = append(brakes, *l.Own...)
+		}
+	}
+	for _, l := range brakes {
 		if l.Bucket == b.Name && !slices.Contains(o.brakes, l.Name()) {
 			o.brakes = append(o.brakes, l.Name())
 		}
@@ -71,7 +79,9 @@ func newOutlook(b Bucket, like *outlook) *outlook {
 func (b Bucket) taking() (lanes []share.Lane) {
 	usual := []quota.Cost{{Bucket: b.Name, Units: b.Price}}
 	for _, l := range b.Lanes {
-		if units := quota.UnitsOf(l.PriceOr(usual))[b.Name]; units > 0 {
+		units, took := quota.UnitsOf(l.PriceOr(usual))[b.Name], quota.UnitsOf(l.Took)[b.Name]
+		if units > 0 || took > 0 {
+			l.Took = []quota.Cost{{Bucket: b.Name, Units: took}}
 			l.Price = []quota.Cost{{Bucket: b.Name, Units: units}}
 			lanes = append(lanes, l)
 		}

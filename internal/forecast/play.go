@@ -84,7 +84,7 @@ type walker struct {
 // isEnough reports whether the units that are left now are enough for all runs and charges of a
 // day, so that nothing has to be played to know that it does not run dry.
 func (o *outlook) isEnough(d day) bool {
-	rest, end := float64(o.now)-float64(o.wanted.Units), o.end.UnixMicro()
+	rest, end := float64(o.now)-float64(o.wanted.Units+o.beyond), o.end.UnixMicro()
 	if rest < d.rate*float64(len(d.wants))*bin.Hours() {
 		return false // hardly, and charges take time to throw
 	}
@@ -216,15 +216,20 @@ func (w *walker) run() {
 	}
 	if t := w.trace; t != nil {
 		pages := w.course.Lanes[r.Lane].Pages
-		t.scheduled = t.scheduled.and(Work{1, pages, pages * w.price(r)})
+		t.scheduled = t.scheduled.and(Work{1, pages, w.takes(r, pages)})
 		if r.Lost() {
 			t.lose(r, w)
 		}
 	}
 }
 
-// price is what a page of a run takes of the bucket.
+// price is what must be left of the bucket for a page of a run.
 func (w *walker) price(r sim.Run) int64 { return w.course.Lanes[r.Lane].Price[0].Units }
+
+// takes is what pages of a run take of it.
+func (w *walker) takes(r sim.Run, pages int64) int64 {
+	return w.course.Lanes[r.Lane].Takes(w.Name, pages, nil)
+}
 
 // denied notes that something was wanted in vain.
 func (w *walker) denied(at, units int64, limit string) {
@@ -239,7 +244,7 @@ func (w *walker) denied(at, units int64, limit string) {
 
 func (t *trace) lose(r sim.Run, w *walker) {
 	lost := r.Wanted - r.Pages
-	work := Work{1, lost, lost * w.price(r)}
+	work := Work{1, lost, w.takes(r, lost)}
 	t.lost = t.lost.and(work)
 	if r.Limit == sim.ShareName {
 		t.leftOut = t.leftOut.and(work)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"quotabudget/internal/quota"
 )
@@ -17,6 +19,9 @@ const (
 	LearnLeast = 3
 	// LearnPercent is the share of the runs, in percent, that took no more than what is learned.
 	LearnPercent = 95
+	// learnFor is the time whose runs make a mean: each hour and each day of the week is in it. Where
+	// there are too few in it, the newest runs do.
+	learnFor = 7 * 24 * time.Hour
 )
 
 // TooFewRunsError says that a job has not run often enough to learn from.
@@ -31,39 +36,71 @@ func (e *TooFewRunsError) Error() string {
 		e.Runs, e.Job, LearnLeast)
 }
 
-// Learned is what most runs of the job took of each of the buckets, by the log: LearnPercent of the
-// newest took no more. Errors: TooFewRunsError, and those of the ledger.
-func Learned(ctx context.Context, b *quota.Budget, job string, buckets []string) ([]quota.Cost,
-	error) {
-	took := make(map[string]map[string]int64) // by bucket and run
-	var runs []string
+// History is what the log tells of the runs of all jobs that spend from some buckets.
+type History struct {
+	At      time.Time // by the ledger's clock
+	entries map[string][]quota.Entry
+}
+
+// ReadHistory reads the log. Errors are those of the ledger.
+func ReadHistory(ctx context.Context, b *quota.Budget, buckets []string) (h History, err error) {
+	h.entries = make(map[string][]quota.Entry)
+	if h.At, err = b.Ledger.Time(ctx); err != nil {
+		return h, err
+	}
 	for _, bucket := range buckets {
-		entries, err := b.Ledger.Entries(ctx, quota.Query{Credential: b.Credential, Bucket: bucket,
-			Limit: learnEntries})
+		h.entries[bucket], err = b.Ledger.Entries(ctx, quota.Query{Credential: b.Credential,
+			Bucket: bucket, Limit: learnEntries})
 		if err != nil {
-			return nil, err
+			return h, err
 		}
-		took[bucket] = make(map[string]int64)
-		for _, e := range entries {
-			run := e.Labels[quota.LabelRun]
+	}
+	return h, nil
+}
+
+// took is what one run took.
+type took struct {
+	run   string
+	at    time.Time // of its last entry
+	units map[string]int64
+}
+
+// of lists the runs of a job, the oldest first. name says by its label what is one run.
+func (h History) of(job string, buckets []string, name func(run string) string) (runs []*took) {
+	byRun := make(map[string]*took)
+	for _, bucket := range buckets {
+		for _, e := range h.entries[bucket] {
+			run := name(e.Labels[quota.LabelRun])
 			if e.Labels[quota.LabelJob] != job || run == "" {
 				continue
 			}
-			took[bucket][run] += e.Units
-			runs = append(runs, run)
+			r := byRun[run]
+			if r == nil {
+				r = &took{run: run, units: make(map[string]int64)}
+				byRun[run], runs = r, append(runs, r)
+			}
+			r.units[bucket] += e.Units
+			if e.At.After(r.at) {
+				r.at = e.At
+			}
 		}
 	}
-	slices.Sort(runs) // by time
-	runs = slices.Compact(runs)
+	slices.SortFunc(runs, func(a, b *took) int { return strings.Compare(a.run, b.run) }) // by time
+	return runs
+}
+
+// Learned is what most runs of the job took of each of the buckets: LearnPercent of the newest took
+// no more. The error is a TooFewRunsError.
+func (h History) Learned(job string, buckets []string) (costs []quota.Cost, err error) {
+	runs := h.of(job, buckets, func(run string) string { return run })
 	runs = runs[max(0, len(runs)-learnRuns):]
 	if len(runs) < LearnLeast {
 		return nil, &TooFewRunsError{job, len(runs)}
 	}
-	var costs []quota.Cost
 	for _, bucket := range buckets {
 		units := make([]int64, len(runs))
-		for i, run := range runs {
-			units[i] = took[bucket][run]
+		for i, r := range runs {
+			units[i] = r.units[bucket]
 		}
 		slices.Sort(units)
 		if most := units[(len(units)*LearnPercent+99)/100-1]; most > 0 {
@@ -71,4 +108,47 @@ func Learned(ctx context.Context, b *quota.Budget, job string, buckets []string)
 		}
 	}
 	return costs, nil
+}
+
+// Took is what runs of the job took together, of every bucket, and how many these are: those of the
+// last week. The attempts of one tick are one run, and a run that took nothing is not in the log. The
+// runs are 0 where there are too few to learn from.
+func (h History) Took(job string) (total []quota.Cost, runs int64) {
+	var buckets []string
+	for bucket := range h.entries {
+		buckets = append(buckets, bucket)
+	}
+	slices.Sort(buckets)
+	all := h.of(job, buckets, func(run string) string {
+		tick, _, _ := strings.Cut(run, "#")
+		return tick
+	})
+	late := slices.DeleteFunc(slices.Clone(all),
+		func(r *took) bool { return r.at.Before(h.At.Add(-learnFor)) })
+	if len(late) < LearnLeast {
+		late = all[max(0, len(all)-learnRuns):]
+	}
+	if len(late) < LearnLeast {
+		return nil, 0
+	}
+	for _, bucket := range buckets {
+		cost := quota.Cost{Bucket: bucket}
+		for _, r := range late {
+			cost.Units += r.units[bucket]
+		}
+		if cost.Units > 0 {
+			total = append(total, cost)
+		}
+	}
+	return total, int64(len(late))
+}
+
+// Learned is History.Learned of the log as it is now. Errors are those of the ledger, too.
+func Learned(ctx context.Context, b *quota.Budget, job string, buckets []string) ([]quota.Cost,
+	error) {
+	h, err := ReadHistory(ctx, b, buckets)
+	if err != nil {
+		return nil, err
+	}
+	return h.Learned(job, buckets)
 }

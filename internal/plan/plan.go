@@ -147,8 +147,9 @@ func (t *teller) close(days []Day) {
 	for i := range days {
 		d := &days[i]
 		for lane, c := range t.today {
-			units := quota.UnitsOf(t.Lanes[lane].PriceOr(t.Price))[d.Bucket]
-			d.Planned, d.Spent = d.Planned+c.Wanted*units, d.Spent+c.Pages*units
+			l := &t.Lanes[lane]
+			d.Planned += l.Takes(d.Bucket, c.Wanted, t.Price)
+			d.Spent += l.Takes(d.Bucket, c.Pages, t.Price)
 		}
 		d.Counts, d.Losing = all, losing
 		for j, u := range t.report.Windows {

@@ -7,6 +7,7 @@ import (
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/plan"
+	"quotabudget/internal/share"
 )
 
 // Planned is a plan that was played.
@@ -98,6 +99,9 @@ type LanePlan struct {
 	Job    string `json:"job"`
 	Region string `json:"region"`
 	Each   int64  `json:"pages_per_run,omitempty"`
+	// Learned is how many earlier runs say what a run takes: the mean units of each bucket.
+	Learned int64              `json:"learned_runs,omitempty"`
+	Took    map[string]float64 `json:"units_per_run,omitempty"`
 	plan.Counts
 }
 
@@ -174,8 +178,9 @@ func NewPlan(o Planned) Plan {
 		out.ByDay = append(out.ByDay, j)
 	}
 	for i, l := range r.Lanes {
-		out.Regions = append(out.Regions,
-			LanePlan{l.Job, l.Region, o.Plan.Lanes[i].Pages, l.Counts})
+		lane := &o.Plan.Lanes[i]
+		out.Regions = append(out.Regions, LanePlan{l.Job, l.Region, lane.Pages, lane.Runs,
+			meanOf(lane), l.Counts})
 	}
 	for i := range o.Lost {
 		out.Lost = append(out.Lost, *newLostTick(&o.Lost[i]))
@@ -192,6 +197,18 @@ func NewPlan(o Planned) Plan {
 		}
 	}
 	return out
+}
+
+// meanOf is what earlier runs of a lane took on the average; nil where none are known.
+func meanOf(l *share.Lane) map[string]float64 {
+	if l.Runs == 0 {
+		return nil
+	}
+	mean := make(map[string]float64)
+	for _, c := range l.Took {
+		mean[c.Bucket] = math.Round(100*float64(c.Units)/float64(l.Runs)) / 100
+	}
+	return mean
 }
 
 // PartOf is a part in per cent as the float64 closest to it, as plan.Use has it: 2.9 is 0.029,

@@ -70,19 +70,25 @@ func (s Source) AllLanes(ctx context.Context) (all []share.Lane, err error) {
 // JobLanes are those of the jobs alone.
 func (s Source) JobLanes(ctx context.Context, cred config.Credential) (lanes []share.Lane, err error) {
 	budget := s.budget(cred)
+	var history job.History
 	for _, j := range s.Config.Jobs {
 		if j.Credential != cred.Name {
 			continue
 		}
-		l, err := j.Lane()
-		if err == nil && j.Cost.Learned && s.Ledger != nil {
-			l.Price, err = job.LearnedOr(ctx, budget, j.Name, l.Price)
-		}
+		l, err := j.Lane(budget)
 		if err != nil {
 			return nil, err
 		}
-		if j.Unpaced || j.Pace != nil {
-			l.Own = new(share.Paces(quota.Enforced(j.Budget(budget).Paces)))
+		if j.Learns() && s.Ledger != nil {
+			if history.At.IsZero() {
+				if history, err = job.ReadHistory(ctx, budget, budget.Buckets()); err != nil {
+					return nil, err
+				}
+			}
+			if j.Cost.Learned {
+				l.Price = history.LearnedOr(j.Name, l.Price)
+			}
+			l.Took, l.Runs = history.Took(j.Name)
 		}
 		lanes = append(lanes, l)
 	}

@@ -31,13 +31,19 @@ import (
 // Lane is the ticks of a job, or of one region of it, and what it may take when units are short.
 type Lane struct {
 	schedule.Lane
-	Zone     *time.Location // of the schedule
-	Pages    int64          // that a run wants; 1 where a run is charged as a whole
-	Price    []quota.Cost   // of a page; nil for that of all lanes without one
-	Own      *Paces         // in place of those of the credential; nil for these
-	Weight   int64          // see Claimant, for these three
-	Priority int64
-	Floor    int64 // units a day, or of a shorter window
+	Zone  *time.Location // of the schedule
+	Pages int64          // that a run wants; 1 where a run is charged as a whole
+	Price []quota.Cost   // of a page; nil for that of all lanes without one
+	// Took is what Runs earlier runs took together, of each bucket. Without, a run takes its price.
+	Took []quota.Cost
+	Runs int64
+	Own  *Paces // in place of those of the credential; nil for these
+	// Elsewhere is whether somebody else runs it, without asking for a share: only what it takes is
+	// known.
+	Elsewhere bool
+	Weight    int64 // see Claimant, for these three
+	Priority  int64
+	Floor     int64 // units a day, or of a shorter window
 }
 
 // floorOf is the units of a window that the lane's floor comes to.
@@ -61,6 +67,15 @@ func (l *Lane) PriceOr(usual []quota.Cost) []quota.Cost {
 		return l.Price
 	}
 	return usual
+}
+
+// Takes is the units of a bucket that so many pages take: by what earlier runs took, or by their
+// price, where a page of most lanes costs usual.
+func (l *Lane) Takes(bucket string, pages int64, usual []quota.Cost) int64 {
+	if l.Runs > 0 {
+		return mulDiv(max(pages, 0), quota.UnitsOf(l.Took)[bucket], l.Runs)
+	}
+	return pages * quota.UnitsOf(l.PriceOr(usual))[bucket]
 }
 
 // SameTicks reports whether two lanes tick at the same moments.
@@ -97,9 +112,12 @@ func Shared(l quota.Limit) bool {
 	}
 }
 
-// Cost is the units of a run of a lane.
+// Cost is the units of a run of a lane; 0 where it needs no share.
 func (r *Rule) Cost(lane int) int64 {
 	l, price := &r.Lanes[lane], r.Price
+	if l.Elsewhere {
+		return 0
+	}
 	if l.Price != nil {
 		price = sharedUnits(l.Price)
 	}

@@ -11,7 +11,8 @@ import (
 // bucket is one bucket that a page is charged to.
 type bucket struct {
 	name      string
-	costs     []int64 // of a page of each lane
+	costs     []int64 // of a page of each lane: what must be left for it
+	took      []took
 	log       log
 	windows   []window     // limits, then throttles, then paces
 	own       []ownPace    // of lanes that have their own
@@ -20,6 +21,16 @@ type bucket struct {
 	held      int64
 	suspended int64 // until
 	moved     int64 // to
+}
+
+// took is what earlier runs of a lane took; runs is 0 where each takes its price. Of those to come
+// each takes what brings their sum closest to the mean.
+type took struct{ units, runs, rest int64 }
+
+func (t *took) next() int64 {
+	sum := t.rest + t.units
+	t.rest = sum % t.runs
+	return sum / t.runs
 }
 
 // ownPace is the pace of one lane.
@@ -31,7 +42,9 @@ type ownPace struct {
 func newBucket(s *Scenario, name string) bucket {
 	b := bucket{name: name, suspended: math.MinInt64, moved: math.MinInt64}
 	for i := range s.Lanes {
-		b.costs = append(b.costs, quota.UnitsOf(s.Lanes[i].PriceOr(s.Price))[name])
+		l := &s.Lanes[i]
+		b.costs = append(b.costs, quota.UnitsOf(l.PriceOr(s.Price))[name])
+		b.took = append(b.took, took{units: quota.UnitsOf(l.Took)[name], runs: l.Runs})
 	}
 	b.log.newest = math.MinInt64
 	var known Standing
@@ -87,12 +100,13 @@ func (b *bucket) begin(s Standing) {
 
 // copyOf makes b a copy that goes on by itself, in the memory that it has.
 func (b *bucket) copyOf(from *bucket) {
-	log, windows, own := b.log, b.windows, b.own
+	log, windows, own, took := b.log, b.windows, b.own, b.took
 	*b = *from
 	b.log.stamps = append(log.stamps[:0], from.log.stamps...)
 	b.log.before = append(log.before[:0], from.log.before...)
 	b.windows = append(windows[:0], from.windows...)
 	b.own = append(own[:0], from.own...)
+	b.took = append(took[:0], from.took...)
 }
 
 // next moves to a time, or to just after the newest entry, as a ledger stamps. Reservations that
@@ -177,6 +191,24 @@ type charger struct {
 	lane    int
 	own     bool // its own paces, in place of those of the others
 	unpaced bool
+}
+
+// takes reports whether a lane takes anything of the bucket.
+func (b *bucket) takes(lane int) bool { return b.costs[lane] > 0 || b.took[lane].units > 0 }
+
+// chargeLane charges pages of a lane, and returns how many units that was.
+func (b *bucket) chargeLane(n, pages int64, lane int) (units int64) {
+	t := &b.took[lane]
+	if t.runs == 0 {
+		b.charge(n, pages, b.costs[lane])
+		return pages * b.costs[lane]
+	}
+	for i := range pages {
+		one := t.next()
+		b.charge(n+i, 1, one)
+		units += one
+	}
+	return units
 }
 
 // charge writes pages, each a microsecond after the one before, of so many units each.

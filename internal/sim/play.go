@@ -38,6 +38,7 @@ type Run struct {
 	Wanted  int64  // pages: those of the chart, less those that an earlier run has got of it
 	Limit   string // why no more: a limit's name, quota.PaceName, quota.Suspended or ShareName
 	RetryAt int64  // when the next page would fit; 0 when it is not known
+	shared  int64  // units of the bucket that is shared, that it takes
 }
 
 // Lost reports whether the run gets less than it wants.
@@ -174,20 +175,12 @@ func (p *Play) Run() Run {
 	} else {
 		run.Outcome, run.Limit = LeftOut, ShareName
 	}
-	if units := run.Pages * p.price(lane); units > 0 {
-		g.spent += units
-		p.book.Charge(lane, at, units)
+	if run.shared > 0 {
+		g.spent += run.shared
+		p.book.Charge(p.payer(lane), at, run.shared)
 	}
 	g.keep(run)
 	return run
-}
-
-// price is what a page of a lane takes of the bucket that is shared.
-func (p *Play) price(lane int) int64 {
-	if p.shared == nil {
-		return 0
-	}
-	return p.shared.costs[lane]
 }
 
 // admits reports whether the lane's share lets it run.
@@ -232,7 +225,7 @@ func (p *Play) read(run *Run, by charger) {
 			p.deny(n, run, by)
 			return
 		}
-		p.charge(n, 1, by.lane)
+		run.shared += p.charge(n, 1, by.lane)
 	}
 }
 
@@ -248,7 +241,7 @@ func (p *Play) readAll(run *Run, by charger) bool {
 			return false
 		}
 	}
-	p.charge(n, run.Wanted, by.lane)
+	run.shared = p.charge(n, run.Wanted, by.lane)
 	run.Pages = run.Wanted
 	return true
 }
@@ -257,7 +250,7 @@ func (p *Play) readAll(run *Run, by charger) bool {
 // as a ledger stamps.
 func (p *Play) next(at int64, lane int) int64 {
 	for i := 0; i < len(p.buckets); {
-		if p.buckets[i].costs[lane] == 0 {
+		if !p.buckets[i].takes(lane) {
 			i++
 			continue
 		}
@@ -279,12 +272,18 @@ func (p *Play) fit(n, pages int64, by charger) bool {
 	return true
 }
 
-func (p *Play) charge(n, pages int64, lane int) {
+// charge returns how many units it took of the bucket that is shared.
+func (p *Play) charge(n, pages int64, lane int) (shared int64) {
 	for i := range p.buckets {
-		if b := &p.buckets[i]; b.costs[lane] > 0 {
-			b.charge(n, pages, b.costs[lane])
+		b := &p.buckets[i]
+		if !b.takes(lane) {
+			continue
+		}
+		if units := b.chargeLane(n, pages, lane); b == p.shared {
+			shared = units
 		}
 	}
+	return shared
 }
 
 // deny says why, as a budget does: the limit that makes the page wait longest, the paces included.

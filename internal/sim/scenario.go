@@ -127,6 +127,7 @@ func (s *Scenario) Buckets() (names []string) {
 	add(s.Price)
 	for i := range s.Lanes {
 		add(s.Lanes[i].Price)
+		add(s.Lanes[i].Took)
 	}
 	return names
 }
@@ -157,7 +158,7 @@ func (c *Course) recall() {
 		}
 		for _, e := range known.Spent {
 			at, lane := e.At.UnixMicro(), c.rule.LaneOf(e.Labels)
-			c.book.Charge(lane, at, e.Units)
+			c.book.Charge(c.payer(lane), at, e.Units)
 			if lane == share.Others {
 				continue
 			}
@@ -168,6 +169,14 @@ func (c *Course) recall() {
 			}
 		}
 	}
+}
+
+// payer is the lane as the shares know it.
+func (c *Course) payer(lane int) int {
+	if lane != share.Others && c.Lanes[lane].Elsewhere {
+		return share.Others
+	}
+	return lane
 }
 
 // Windows are the limits, throttles and paces, bucket by bucket in the order of the prices.
