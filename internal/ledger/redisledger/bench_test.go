@@ -97,16 +97,21 @@ func (f *figures) run() {
 	three := []quota.Limit{day(quota.MaxUnits), day(quota.MaxUnits), day(quota.MaxUnits)}
 	three[1].Window = quota.Sliding(time.Minute)
 	three[2].Window = quota.Window{Calendar: "day", Zone: zone}
-	one = f.charges("warm", wide, 1)
-	f.row("charge under three limits, against one", f.charges("three", three, 1), one)
-	f.fill("mixed", 10_000)
-	f.l.Charge(context.Background(), charge("mixed", wide, 1)) // writes the state
-	used, _ := f.l.Usage(context.Background(), "mixed", wide)
-	full := used.Buckets[0].Limits[0].Used
+	f.fill("three", 1000)
 	rate = f.allowN(true)
-	few, many := f.denials("mixed", full, 100), f.denials("mixed", full, full/2)
-	f.row("denial of 1 to 100 units with 10,000 mixed entries, against redis_rate", few, rate)
-	f.row("denial of up to half the limit, against redis_rate", many, rate)
+	f.row("charge under three limits, against redis_rate", f.charges("three", three, 1), rate)
+	mixed := f.full("mixed", func(int) int64 { return 1 + rand.Int64N(100) }, 10_000)
+	skewed := f.full("skewed", func(i int) int64 { return 1 + int64(i/5000)*1599 }, 5050)
+	rate = f.allowN(true)
+	f.row("denial of 1 to 100 units with 10,000 mixed entries, against redis_rate",
+		f.denials("mixed", mixed, 100), rate)
+	f.row("denial of up to half the limit, against redis_rate",
+		f.denials("mixed", mixed, mixed/2), rate)
+	rate = f.allowN(true)
+	f.row("denial of 1 to 100 units with 5,000 of 1 and then 50 of 1,600, against redis_rate",
+		f.denials("skewed", skewed, 100), rate)
+	f.row("denial of up to half the limit, against redis_rate",
+		f.denials("skewed", skewed, skewed/2), rate)
 	f.row("(redis_rate's own denial, which is not exact)", rateDenied, rate)
 	f.sums()
 	f.memory()
@@ -298,14 +303,30 @@ func (f *figures) articles(units int64) float64 {
 	})
 }
 
-// fill logs entries of 1 to 100 units over the last 20 hours, as charges would have.
+// full is the limit that a log of entries uses up.
+func (f *figures) full(credential string, units func(i int) int64, n int) int64 {
+	f.log(credential, units, n)
+	f.l.Charge(context.Background(), charge(credential, wide, 1)) // writes the state
+	used, err := f.l.Usage(context.Background(), credential, wide)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return used.Buckets[0].Limits[0].Used
+}
+
+// fill logs entries of 1 to 100 units.
 func (f *figures) fill(credential string, n int) {
+	f.log(credential, func(int) int64 { return 1 + rand.Int64N(100) }, n)
+}
+
+// log logs entries over the last 20 hours, as charges would have.
+func (f *figures) log(credential string, size func(i int) int64, n int) {
 	ctx := context.Background()
 	now := time.Now().UnixMicro()
 	var total int64
 	pipe := f.client.Pipeline()
 	for i := range n {
-		units := 1 + rand.Int64N(100)
+		units := size(i)
 		total += units
 		at := now - int64(n-i)*(20*3600*1_000_000/int64(n))
 		member := fmt.Sprintf("%d:%d:%s:abcdefgh", total, units, quota.NewID(time.Now()))
