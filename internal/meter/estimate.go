@@ -98,7 +98,7 @@ type sample struct {
 	mu    sync.Mutex
 	units []int64
 	next  int
-	order []int64 // sorted; nil when units have changed
+	order []int64 // the same, sorted
 }
 
 func (s *samples) of(method, bucket string) *sample {
@@ -122,13 +122,16 @@ const maxSamples = 10_000
 func (s *sample) add(units int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.order = nil
 	if len(s.units) < sampleSize {
 		s.units = append(s.units, units)
-		return
+	} else {
+		i, _ := slices.BinarySearch(s.order, s.units[s.next])
+		s.order = slices.Delete(s.order, i, i+1)
+		s.units[s.next] = units
+		s.next = (s.next + 1) % sampleSize
 	}
-	s.units[s.next] = units
-	s.next = (s.next + 1) % sampleSize
+	i, _ := slices.BinarySearch(s.order, units)
+	s.order = slices.Insert(s.order, i, units)
 }
 
 // quantile is the least that at least so many percent of the calls took no more than.
@@ -137,9 +140,6 @@ func (s *sample) quantile(percentile int) (int64, bool) {
 	defer s.mu.Unlock()
 	if len(s.units) < sampleLeast {
 		return 0, false
-	}
-	if s.order == nil {
-		s.order = slices.Sorted(slices.Values(s.units))
 	}
 	return s.order[(len(s.order)*percentile+99)/100-1], true
 }

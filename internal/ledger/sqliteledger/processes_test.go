@@ -16,8 +16,12 @@ import (
 const childFile = "SQLITELEDGER_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(childFile); path != "" {
-		if err := child(path); err != nil {
+	for name, do := range map[string]func(string) error{childFile: child, busyFile: busy} {
+		path := os.Getenv(name)
+		if path == "" {
+			continue
+		}
+		if err := do(path); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
