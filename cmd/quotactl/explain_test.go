@@ -58,3 +58,39 @@ func TestExplainCountsTheWindow(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainNamesTheRunaway: three jobs share a day that goes by evenly. One of them takes far more
+// than it said, and is held back by the pace. Who asks why is told its name first, and how much it
+// took.
+func TestExplainNamesTheRunaway(t *testing.T) {
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	server.SetNow(t, time.Date(2026, 6, 1, 6, 0, 0, 0, time.UTC))
+	s := newShell(t, server.URL(), `credentials:
+  - name: default
+    limits: [{bucket: default, units: 1000, window: day, timezone: UTC}]
+    pace: {curve: even, slack: 10%}
+`)
+	for _, run := range []struct {
+		job, script string
+		code        int
+	}{
+		{"calm", "echo units=20 >&$QUOTA_REPORT_FD", 0},
+		{"wild", "echo units=400 >&$QUOTA_REPORT_FD", 0}, // 420 of 350 at six o'clock
+		{"small", "echo units=3 >&$QUOTA_REPORT_FD", 75},
+		{"wild", "echo units=400 >&$QUOTA_REPORT_FD", 75},
+	} {
+		code, out := s.run("exec", "--label", "job="+run.job, "--units", "5", "--settle", "report",
+			"--", "sh", "-c", run.script)
+		if code != run.code {
+			t.Fatalf("%s: exit code %d, not %d\n%s", run.job, code, run.code, out)
+		}
+	}
+	code, out := s.run("explain")
+	if code != 75 || !strings.Contains(out, "pace") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	_, table, _ := strings.Cut(out, "LABELS\n")
+	if want := "  400  95 %  job=wild\n   20   5 %  job=calm\n"; table != want {
+		t.Errorf("explained as\n%swant\n%s", out, want)
+	}
+}
