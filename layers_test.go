@@ -63,7 +63,7 @@ youtube/fault: costs
 youtube/youtubetest:
 standin:
 ingest: catalog meter quota regions youtube youtube/fault
-upstream: costs meter endpoint quota
+upstream: config costs endpoint meter proxy quota report
 job: quota
 upstream/upstreamtest: config costs meter quota upstream youtube/youtubetest
 upstream/upstreamtest: ledger/redisledger ledger/redistest ledger/sqliteledger

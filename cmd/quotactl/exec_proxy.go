@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
-	"strings"
 
 	"quotabudget/internal/job"
 	"quotabudget/internal/proxy"
@@ -17,32 +15,9 @@ func (a *app) ownProxy(g *gate) func(context.Context, job.Prepared) ([]string, f
 		if err != nil {
 			return nil, nil, err
 		}
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, nil, err
-		}
-		serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		served := make(chan error, 1)
-		go func() { served <- handler.Serve(serving, listener) }()
-		address := "http://" + listener.Addr().String()
-		return environmentFor(handler, address), func() {
-			cancel()
-			if err := <-served; err != nil {
-				handler.Log.Error("the proxy of the command has failed", "error", err)
-			}
-		}, nil
+		address, stop, err := handler.ServeLocally(ctx)
+		return append(handler.Environment(address), job.EnvProxy+"="+address), stop, err
 	}
-}
-
-// environmentFor is the variables that lead to the proxy, those of the APIs' libraries among them.
-func environmentFor(p *proxy.Proxy, address string) []string {
-	env := []string{job.EnvProxy + "=" + address}
-	for _, up := range p.Upstreams {
-		for name, path := range up.Transport.Table.Environment {
-			env = append(env, name+"="+address+"/"+up.Name+strings.TrimSuffix(path, "/"))
-		}
-	}
-	return env
 }
 
 // proxyOf is the proxy with its upstreams.

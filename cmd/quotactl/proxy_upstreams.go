@@ -3,14 +3,12 @@ package main
 import (
 	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/report"
 	"quotabudget/internal/upstream"
 )
 
@@ -90,22 +88,11 @@ func (a *app) chosenCredentials(cfg *config.Config, names []string) (map[string]
 
 func newUpstream(cfg *config.Config, cred config.Credential, l quota.Ledger,
 	log *slog.Logger) (*proxy.Upstream, error) {
-	table, address := cfg.Table(cred), cfg.Endpoint(cred.Upstream)
-	endpoint, err := url.Parse(address)
+	up, err := upstream.Served(cfg, cred, l, log)
 	if err != nil {
-		return nil, err
+		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}
-	if endpoint.Host == "" {
-		return nil, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(
-			fmt.Errorf("%s has no endpoint", cred.Upstream),
-			"add upstreams: {%s: {endpoint: URL}} to quota.yaml", cred.Upstream)}
-	}
-	budget := report.Sliced(cred.Budget(l, table, log), cfg, cred)
-	gate, err := upstream.Gate(address, table, budget, cred.APIKey.Key, log)
-	if err != nil {
-		return nil, err
-	}
-	return &proxy.Upstream{Name: cred.Upstream, Transport: gate, Endpoint: endpoint}, nil
+	return up, nil
 }
 
 // checkEstimate reports a method or a bucket that no price list has.

@@ -31,6 +31,34 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
+// ServeLocally answers on a free port of this machine until stop is called. It returns its address,
+// such as http://127.0.0.1:40123, once it listens there.
+func (p *Proxy) ServeLocally(ctx context.Context) (address string, stop func(), err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	go func() { served <- p.Serve(serving, listener) }()
+	return "http://" + listener.Addr().String(), func() {
+		cancel()
+		if err := <-served; err != nil {
+			p.Log.Error("the proxy of the command has failed", "error", err)
+		}
+	}, nil
+}
+
+// Environment is the variables by which the libraries of the APIs find a proxy at the address.
+func (p *Proxy) Environment(address string) (env []string) {
+	for _, up := range p.Upstreams {
+		for name, path := range up.Transport.Table.Environment {
+			env = append(env, name+"="+address+"/"+up.Name+strings.TrimSuffix(path, "/"))
+		}
+	}
+	return env
+}
+
 // finish waits for what is still to be read and booked. What is not, lapses into a charge.
 func (p *Proxy) finish() {
 	ctx, done := context.WithTimeout(context.Background(), grace)

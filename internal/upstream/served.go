@@ -1,0 +1,32 @@
+package upstream
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/proxy"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// Served is the upstream of a credential for a proxy, behind the gate on its budget in the ledger.
+func Served(cfg *config.Config, cred config.Credential, l quota.Ledger, log *slog.Logger) (
+	*proxy.Upstream, error) {
+	table, address := cfg.Table(cred), cfg.Endpoint(cred.Upstream)
+	at, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	if at.Host == "" {
+		return nil, fmt.Errorf("%s has no endpoint: add upstreams: {%s: {endpoint: URL}} to quota.yaml",
+			cred.Upstream, cred.Upstream)
+	}
+	budget := report.Sliced(cred.Budget(l, table, log), cfg, cred)
+	gate, err := Gate(address, table, budget, cred.APIKey.Key, log)
+	if err != nil {
+		return nil, err
+	}
+	return &proxy.Upstream{Name: cred.Upstream, Transport: gate, Endpoint: at}, nil
+}
