@@ -179,6 +179,9 @@ func TestStandinsAgree(t *testing.T) {
 			prices: map[string]float64{"input": 3, "written": 3.75, "cached": 0.3, "output": 15},
 			requests: []string{claude, withStream(claude), claude, claude, claude,
 				strings.Replace(claude, "claude-sonnet-4-5", "claude-sonnet-4", 1)}},
+		{name: "anthropic", // where cached reads count
+			prices:   map[string]float64{"input": 0.8, "written": 1, "cached": 0.08, "output": 4},
+			requests: []string{strings.Replace(claude, "claude-sonnet-4-5", "claude-3-5-haiku-x", 1)}},
 
 		{name: "anthropic", // searches of the web, also where the model cannot make them
 			prices: map[string]float64{"input": 3, "output": 15, "search": 10000},

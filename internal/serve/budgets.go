@@ -73,7 +73,7 @@ func (s *Server) plan(ctx context.Context, in *planInput) (*output[report.Plan],
 // LogInput chooses a log.
 type LogInput struct {
 	Credential string `query:"credential" maxLength:"64" doc:"if left out, the one that ingest uses"`
-	Bucket     string `query:"bucket" maxLength:"64" doc:"all if left out"`
+	Bucket     string `query:"bucket" maxLength:"128" doc:"or a part: output/small; all if left out"`
 }
 
 // log returns the credential and the buckets that are asked for.
@@ -90,7 +90,7 @@ func (in LogInput) log(cfg *config.Config) (config.Credential, []string, error) 
 	if in.Bucket == "" {
 		return cred, buckets, nil
 	}
-	if !slices.Contains(buckets, in.Bucket) {
+	if !slices.Contains(buckets, quota.WholeOf(in.Bucket)) {
 		return cred, nil, huma.Error404NotFound("no such bucket: there are " +
 			strings.Join(buckets, ", "))
 	}

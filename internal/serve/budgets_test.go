@@ -76,6 +76,8 @@ func TestBudgets(t *testing.T) {
 		s.wants(s.get("/v1/log?"+wrong), 400)
 	}
 	s.wants(s.get("/v1/log?bucket=none"), 404)
+	s.wants(s.get("/v1/log?bucket=none/small"), 404)
+	s.wants(s.get("/v1/log?bucket=default/small"), 200)
 	entries := decode[list[report.Entry]](s, s.get("/v1/log/entries?limit=2"))
 	if len(entries.Items) != 2 || entries.Items[0].Bucket != "search_list" ||
 		entries.Items[1].Bucket != "default" {

@@ -109,7 +109,11 @@ func (c *call) messages() {
 		g.searches = 0
 	}
 	of := class(g.model)
-	if !c.admit(one(part("requests", of), 1), one(part("input", of), g.fresh()),
+	input := g.fresh()
+	if of == "haiku-3.5" { // where cached reads count
+		input = g.input
+	}
+	if !c.admit(one(part("requests", of), 1), one(part("input", of), input),
 		cost{bucket: part("output", of), billed: g.output, held: g.most},
 		paid(c.money(g))) {
 		return

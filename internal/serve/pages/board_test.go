@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -121,7 +122,7 @@ func TestLog(t *testing.T) {
 	s.says("/log?by=region", 200, "US 4 1", "(none) 3 1")
 	for query, want := range map[string]string{"by=A": "by: write job", "by=run": "by: write",
 		"since=1y": "since: write 1h", "bucket=none": "bucket: no such bucket",
-		"credential=x": "credential: "} {
+		"bucket=none/x": "bucket: no such bucket", "credential=x": "credential: "} {
 		s.says("/log?"+query, 400, want)
 	}
 }
@@ -137,4 +138,22 @@ func TestPlan(t *testing.T) {
 	newBudget(short, 510)
 	short.routes()
 	short.says("/plan?days=2", 200, "lose pages", "Runs that lose pages", "its share")
+}
+
+// TestLogAmounts: money and tokens are shown as what they are, and are not added up.
+func TestLogAmounts(t *testing.T) {
+	table, err := costs.Shipped().Upstream("openai")
+	must(t, err)
+	b := &logBody{table: table}
+	sums := report.Grouper{}
+	for bucket, want := range map[string]string{"money": "$12.40", "tokens/small": "12,400,000 tokens",
+		"gone": "12,400,000"} {
+		if got := b.Amount(bucket, 12_400_000); got != want {
+			t.Errorf("12,400,000 of %s are %s, want %s", bucket, got, want)
+		}
+		sums.Add("nightly", report.UnitOf(table, bucket), 12_400_000, 1)
+	}
+	if got := b.Sum(sums["nightly"]); got != "12,400,000 tokens, 12,400,000, $12.40" {
+		t.Errorf("the sum is %s", got)
+	}
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -19,6 +21,29 @@ type logBody struct {
 	Groups                        []report.Group
 	Total                         report.Group
 	Entries                       []quota.Entry
+
+	table *costs.Table
+}
+
+// Amount is so many units of a bucket in its unit: $0.005. Plain units have no name.
+func (b *logBody) Amount(bucket string, units int64) string {
+	return amount(report.UnitOf(b.table, bucket), units)
+}
+
+// Sum is what a group spent, by unit: tokens and dollars do not add up.
+func (*logBody) Sum(g report.Group) string {
+	var all []string
+	for _, unit := range (report.Groups{Rows: []report.Group{g}}).Units() {
+		all = append(all, amount(unit, g.Of[unit]))
+	}
+	return strings.Join(all, ", ")
+}
+
+func amount(of costs.Unit, units int64) string {
+	if of.Name == "units" {
+		return count(units)
+	}
+	return of.Text(units)
 }
 
 // choice is one value of a form's field.
@@ -63,9 +88,13 @@ func (p *Pages) log(ctx context.Context, r *http.Request, now time.Time) (page, 
 		return page{}, err
 	}
 	body.Groups = sums.Groups(body.By).Rows
+	body.Total.Of = map[costs.Unit]int64{}
 	for _, g := range body.Groups {
 		body.Total.Units += g.Units
 		body.Total.Entries += g.Entries
+		for unit, n := range g.Of {
+			body.Total.Of[unit] += n
+		}
 	}
 	for _, b := range buckets {
 		entries, err := p.Source().Ledger.Entries(ctx, quota.Query{Credential: body.Credential,
@@ -102,15 +131,18 @@ func (p *Pages) newLog(r *http.Request) (*logBody, error) {
 	for _, c := range cfg.Credentials {
 		b.Credentials = append(b.Credentials, choice{c.Name, c.Name, c.Name == b.Credential})
 	}
-	if _, err := cfg.Credential(b.Credential); err != nil {
+	cred, err := cfg.Credential(b.Credential)
+	if err != nil {
 		return nil, badRequest("credential: %v", err)
 	}
+	b.table = cfg.Table(cred)
 	known := p.buckets(b.Credential)
 	b.Buckets = []choice{{"", "all buckets", b.Bucket == ""}}
 	for _, name := range known {
 		b.Buckets = append(b.Buckets, choice{name, name, name == b.Bucket})
 	}
-	if b.Bucket != "" && !slices.Contains(known, b.Bucket) {
+	part := func(name string) bool { return quota.WholeOf(name) == quota.WholeOf(b.Bucket) }
+	if b.Bucket != "" && !slices.ContainsFunc(known, part) {
 		return nil, badRequest("bucket: no such bucket")
 	}
 	return b, nil
