@@ -15,7 +15,7 @@ import (
 func (s *story) together() {
 	some := rapid.SliceOfNDistinct(rapid.SampledFrom(storyBuckets), 1, 2, rapid.ID[string])
 	buckets := some.Draw(s.t, "buckets")
-	size := rapid.SampledFrom([]int{2, 3, 4, 7, 16, 64}).Draw(s.t, "callers")
+	size := rapid.SampledFrom([]int{2, 3, 4, 5, 7, 2, 3, 4, 5, 16}).Draw(s.t, "callers")
 	calls := make([]Call, size)
 	for i := range calls {
 		calls[i] = s.newCall(buckets)
