@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -28,8 +27,7 @@ func (r *run) used() (u usage) {
 	if r.report == nil {
 		return u
 	}
-	text := r.report.all()
-	told := r.parseReport(text)
+	told := r.report.all()
 	u.costs = told.costs
 	if told.bad > 0 {
 		r.Log.Warn("the report has lines that cannot be read: no less than what was held is booked",
@@ -76,32 +74,32 @@ func (r *run) drawn() map[string]int64 {
 	return drawn
 }
 
-// told is what a report says.
+// told is what a report says: the sum of its lines, which are units=N, bucket=B units=N, or
+// method=M count=N.
 type told struct {
 	costs []quota.Cost
+	lines int
 	bad   int    // lines that say nothing
 	first string // of these, with its number
 }
 
-// parseReport adds up the lines of a report: units=N, bucket=B units=N, or method=M count=N.
-func (r *run) parseReport(text []byte) (t told) {
-	for i, line := range strings.Split(string(text), "\n") {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		costs, err := r.parseLine(line)
-		for _, c := range costs {
-			if err == nil {
-				t.costs, err = plus(t.costs, c)
-			}
-		}
-		if err != nil {
-			if t.bad++; t.bad == 1 {
-				t.first = fmt.Sprintf("line %d: %.80q: %v", i+1, line, err)
-			}
+// add adds what one line says.
+func (t *told) add(r *run, line string) {
+	t.lines++
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	costs, err := r.parseLine(line)
+	for _, c := range costs {
+		if err == nil {
+			t.costs, err = plus(t.costs, c)
 		}
 	}
-	return t
+	if err != nil {
+		if t.bad++; t.bad == 1 {
+			t.first = fmt.Sprintf("line %d: %.80q: %v", t.lines, line, err)
+		}
+	}
 }
 
 func plus(costs []quota.Cost, more quota.Cost) ([]quota.Cost, error) {
@@ -130,7 +128,7 @@ func (r *run) parseLine(line string) ([]quota.Cost, error) {
 	number := func(name string) (int64, error) {
 		n, err := strconv.ParseInt(values[name], 10, 64)
 		if err != nil || n < 0 || n > quota.MaxUnits {
-			return 0, fmt.Errorf("%s=%s is not a number of them", name, values[name])
+			return 0, fmt.Errorf("%s=%.40s is not a number of them", name, values[name])
 		}
 		return n, nil
 	}
@@ -185,19 +183,20 @@ func (r *run) bucketOf(name string) (string, error) {
 	return "", errors.New("several buckets are held: write bucket=B units=N")
 }
 
-// maxReport is how many bytes of a report are read.
-const maxReport = 1 << 20
+// maxLine is how long a line of a report may be: a longer one cannot be read.
+const maxLine = 4 << 10
 
-// reportPipe is where a command writes its report to. What it writes is read as it comes, so that
-// it never waits.
+// reportPipe is where a command writes its report to. What it writes is read and added up as it
+// comes, so that it never waits, and may write as much as it likes.
 type reportPipe struct {
 	read, write *os.File
-	mu          sync.Mutex
-	text        bytes.Buffer
+	run         *run
+	told        told
+	line        []byte // the last one, as far as it has come
 	ended       chan struct{}
 }
 
-func newReportPipe() (*reportPipe, error) {
+func (r *run) newReportPipe() (*reportPipe, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -209,7 +208,7 @@ func newReportPipe() (*reportPipe, error) {
 		write.Close()
 		write = both
 	}
-	p := &reportPipe{read: read, write: write, ended: make(chan struct{})}
+	p := &reportPipe{read: read, write: write, run: r, ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
 		_, _ = io.Copy(p, p.read) // until all ends are closed, or all stops it
@@ -217,25 +216,43 @@ func newReportPipe() (*reportPipe, error) {
 	return p, nil
 }
 
-// Write keeps what is read, up to a size.
+// Write adds up the lines that are complete. Of one that is too long, it keeps enough to see that.
 func (p *reportPipe) Write(text []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.text.Write(text[:min(len(text), maxReport-p.text.Len())])
+	for rest := text; len(rest) > 0; {
+		part, after, complete := bytes.Cut(rest, []byte("\n"))
+		p.line = append(p.line, part[:min(len(part), maxLine+1-len(p.line))]...)
+		if rest = after; complete {
+			p.endLine()
+		}
+	}
 	return len(text), nil
 }
 
+func (p *reportPipe) endLine() {
+	line := string(p.line)
+	if len(line) > maxLine { // it may say anything after this: the mark is no word of a report
+		line = line[:80] + " …"
+	}
+	p.told.add(p.run, line)
+	p.line = p.line[:0]
+}
+
 // all is what was written until now. What the command has started may still have it open.
-func (p *reportPipe) all() []byte {
+func (p *reportPipe) all() told {
 	_ = p.read.SetReadDeadline(time.Now())
 	<-p.ended
 	_ = p.read.SetReadDeadline(time.Time{})
 	p.drain()
 	p.read.Close()
-	return p.text.Bytes()
+	p.endLine()
+	return p.told
 }
 
-// drain reads what is in the pipe, and does not wait for more.
+// maxPipe is the most that a pipe holds, unless root has made it larger.
+const maxPipe = 1 << 20
+
+// drain reads what is in the pipe, and does not wait for more. It ends also if something that the
+// command has started writes on without a pause.
 func (p *reportPipe) drain() {
 	raw, err := p.read.SyscallConn()
 	if err != nil {
@@ -243,7 +260,7 @@ func (p *reportPipe) drain() {
 	}
 	page := make([]byte, 64<<10)
 	_ = raw.Read(func(fd uintptr) bool {
-		for {
+		for left := maxPipe; left > 0; {
 			n, err := syscall.Read(int(fd), page)
 			if err == syscall.EINTR {
 				continue
@@ -251,7 +268,9 @@ func (p *reportPipe) drain() {
 			if err != nil || n <= 0 {
 				return true
 			}
+			left -= n
 			_, _ = p.Write(page[:n])
 		}
+		return true
 	})
 }

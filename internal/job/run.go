@@ -27,7 +27,7 @@ func (r *run) start(ctx context.Context) error {
 	var files []*os.File
 	if r.Settle == SettleReport {
 		var err error
-		if r.report, err = newReportPipe(); err != nil {
+		if r.report, err = r.newReportPipe(); err != nil {
 			return fmt.Errorf("cannot make a pipe for the report: %w", err)
 		}
 		files = []*os.File{r.report.write}
@@ -96,7 +96,7 @@ func (r *run) extend(ctx context.Context) (bool, error) {
 	case err == nil:
 		r.out.ExpiresAt = until
 	case errors.Is(err, quota.ErrNoReservation):
-		if time.Now().After(r.out.ExpiresAt) {
+		if r.lapsed(ctx) {
 			r.Log.Warn("the hold has lapsed while the command runs: what it takes is booked when "+
 				"it ends", "reservation", r.out.Reservation)
 		}

@@ -121,7 +121,7 @@ func (r *run) settle() {
 // lateOrSettled books what was used of a hold that is gone: it has lapsed and was given back,
 // unless the command has ended it itself.
 func (r *run) lateOrSettled(used []quota.Cost) {
-	if r.lapse() != quota.LapseRelease || time.Now().Before(r.out.ExpiresAt) {
+	if r.lapse() != quota.LapseRelease || !r.lapsed(context.Background()) {
 		r.Log.Debug("the command has ended the reservation itself",
 			"reservation", r.out.Reservation)
 		return
@@ -136,6 +136,19 @@ func (r *run) lateOrSettled(used []quota.Cost) {
 		}
 	}
 	r.bookBeyond(used)
+}
+
+// lapsed reports whether the hold, which is gone, may have lapsed. The ledger's clock says so: this
+// machine's may be slow. While the ledger cannot say it, it may have.
+func (r *run) lapsed(ctx context.Context) bool {
+	var now time.Time
+	err := patiently(0, func(context.Context) (err error) {
+		ask, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		now, err = r.budget.Ledger.Time(ask)
+		return err
+	})
+	return err != nil || !now.Before(r.out.ExpiresAt)
 }
 
 // bookBeyond books what was used and was not held: it has been billed, whatever the limits say.

@@ -1,0 +1,114 @@
+package job_test
+
+import (
+	"context"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotabudget/internal/job"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// TestLongReport: a report is added up to its last line, however long it is, and a line that is too
+// long says nothing.
+func TestLongReport(t *testing.T) {
+	t.Parallel()
+	b := open(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
+	j := b.job("yes units=1 | head -n 300000 >&3; printf units=5 >&3")
+	j.Settle = job.SettleReport
+	b.run(j)
+	b.wantSpent("default", 300_005)
+	if strings.Contains(b.log.String(), "cannot be read") {
+		t.Error(b.log)
+	}
+
+	b = open(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
+	j = b.job(`printf 'units=1%05000d\n' 0 >&3; printf 'units=1%05000s\nunits=1\n' >&3`)
+	j.Settle = job.SettleReport
+	b.run(j)
+	b.wantSpent("default", 4)
+	if !strings.Contains(b.log.String(), "lines=2") {
+		t.Error(b.log)
+	}
+}
+
+// TestReportOfOneWhoStays: what a command leaves behind may write on for ever, and is not waited
+// for.
+func TestReportOfOneWhoStays(t *testing.T) {
+	t.Parallel()
+	b := open(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
+	j := b.job("yes units=0 >&3 & echo $!; echo units=3 >&3")
+	var pid strings.Builder
+	j.Settle, j.Command.Stdout = job.SettleReport, &pid
+	t.Cleanup(func() { _ = kill(pid.String()) })
+	b.run(j)
+	b.wantSpent("default", 3)
+}
+
+// TestSettledLate: what a command has taken is booked, also when its hold has lapsed before, and
+// the clock of this machine does not know that. It is booked once.
+func TestSettledLate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		lapse  quota.Lapse
+		settle job.Settlement
+		line   string
+		booked int64
+	}{
+		{quota.LapseRelease, job.SettleAll, "true", 4},
+		{quota.LapseRelease, job.SettleReport, "echo units=6 >&3", 6},
+		{quota.LapseRelease, job.SettleReport, "echo units=0 >&3", 0},
+		{quota.LapseRelease, job.SettleExit, "false", 0},
+		{quota.LapseCharge, job.SettleAll, "true", 4},
+		{quota.LapseCharge, job.SettleReport, "echo units=6 >&3", 6},
+		{quota.LapseCharge, job.SettleReport, "echo units=1 >&3", 1},
+	} {
+		t.Run(string(c.lapse)+" "+c.line, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redistest.Options{Clock: true})
+			now := time.Now()
+			server.SetNow(t, now)
+			b := open(t, server.URL())
+			j := b.job(c.line)
+			j.Lapse, j.Settle = c.lapse, c.settle
+			j.Prepare = func(context.Context, job.Prepared) ([]string, func(), error) {
+				server.SetNow(t, now.Add(j.TTL+time.Minute))
+				return nil, func() {}, nil
+			}
+			b.run(j)
+			b.wantSpent("default", c.booked)
+		})
+	}
+}
+
+// TestAsAnotherUser: a command runs with the rights of its user alone, and can write its report.
+func TestAsAnotherUser(t *testing.T) {
+	t.Parallel()
+	who, err := user.Lookup("nobody")
+	must(t, err)
+	uid, err := strconv.Atoi(who.Uid)
+	must(t, err)
+	gid, err := strconv.Atoi(who.Gid)
+	must(t, err)
+	if syscall.Geteuid() != 0 {
+		return // only root may be somebody else
+	}
+	b := open(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
+	j := b.job("id -u; id -G; echo units=2 >&3")
+	j.Settle, j.Command.Dir = job.SettleReport, "/"
+	j.Command.User = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid),
+		Groups: []uint32{uint32(gid), 12345}}
+	var out strings.Builder
+	j.Command.Stdout = &out
+	b.run(j)
+	b.wantSpent("default", 2)
+	if want := who.Uid + "\n" + who.Gid + " 12345\n"; out.String() != want {
+		t.Errorf("it runs as %q, want %q", out.String(), want)
+	}
+}
