@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger/redistest"
 )
 
@@ -92,5 +93,21 @@ func TestExplainNamesTheRunaway(t *testing.T) {
 	_, table, _ := strings.Cut(out, "LABELS\n")
 	if want := "  400  95 %  job=wild\n   20   5 %  job=calm\n"; table != want {
 		t.Errorf("explained as\n%swant\n%s", out, want)
+	}
+}
+
+// What is known after a call is told apart by the price list.
+func TestSettledBuckets(t *testing.T) {
+	t.Parallel()
+	table, err := costs.Shipped().Upstream("anthropic")
+	must(t, err)
+	for bucket, want := range map[string]bool{"output/claude-x": true, "output": true,
+		"requests/claude-x": false, "none": false} {
+		if settled(table, bucket) != want {
+			t.Errorf("%s: not %v", bucket, want)
+		}
+	}
+	if settled(costs.Default(), "default") {
+		t.Error("YouTube's prices are known")
 	}
 }

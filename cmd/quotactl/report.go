@@ -7,6 +7,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/shadow"
@@ -90,7 +91,7 @@ func observe(ctx context.Context, src report.Source, bucket string, in report.Sp
 				watched = append(watched, l)
 			}
 		}
-		found, err := replay(ctx, budget, watched, in)
+		found, err := replay(ctx, budget, watched, in, src.Config.Table(c))
 		if err != nil {
 			return nil, err
 		}
@@ -102,8 +103,8 @@ func observe(ctx context.Context, src report.Source, bucket string, in report.Sp
 }
 
 // replay reads each log once, for all its limits.
-func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in report.Span) (
-	[]shadow.Finding, error) {
+func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in report.Span,
+	t *costs.Table) ([]shadow.Finding, error) {
 	if len(limits) == 0 {
 		return nil, nil
 	}
@@ -115,7 +116,11 @@ func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in repor
 	for _, u := range usage.Buckets {
 		var plays []*shadow.Replay
 		for _, l := range u.Limits {
-			plays = append(plays, shadow.Begin(l.Limit, u.ResetAt, in.Since, in.Until))
+			p := shadow.Begin(l.Limit, u.ResetAt, in.Since, in.Until)
+			if settled(t, u.Bucket) {
+				p.Settled()
+			}
+			plays = append(plays, p)
 		}
 		q := quota.Query{Credential: b.Credential, Bucket: u.Bucket}
 		for e, err := range quota.All(ctx, b.Ledger, q) {
@@ -131,4 +136,16 @@ func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in repor
 		}
 	}
 	return found, nil
+}
+
+// settled reports whether some calls take units of a bucket that are known only after them.
+func settled(t *costs.Table, bucket string) bool {
+	for _, m := range t.Methods() {
+		for _, term := range m.Terms {
+			if term.Bucket == quota.WholeOf(bucket) && term.Hold+term.Settle != "" {
+				return true
+			}
+		}
+	}
+	return false
 }

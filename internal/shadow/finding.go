@@ -74,6 +74,15 @@ func Begin(of quota.Limit, reset, since, until time.Time) *Replay {
 	return r
 }
 
+// Settled says that calls are booked when they have ended: the limit would have been asked when
+// they began, for what was estimated then.
+func (r *Replay) Settled() {
+	if r.found.Exact {
+		r.found.Exact, r.found.Note = false, "calls whose price is known after them are played "+
+			"when they were booked, and by what they took: the log does not tell the estimates"
+	}
+}
+
 // Add plays an entry.
 func (r *Replay) Add(e quota.Entry) {
 	f := &r.found

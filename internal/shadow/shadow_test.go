@@ -169,6 +169,17 @@ func TestFinding(t *testing.T) {
 	}
 }
 
+// TestSettled: where calls are booked after they have ended, nothing exact is claimed.
+func TestSettled(t *testing.T) {
+	r := shadow.Begin(quota.Limit{Units: 1, Window: window("1h", "")}, time.Time{}, at(0, 0),
+		time.Time{})
+	r.Settled()
+	r.Add(quota.Entry{At: at(1, 0), Units: 2})
+	if f := r.Finding(); f.Exact || f.Note == "" || f.Refused.Units != 2 {
+		t.Errorf("%+v", f)
+	}
+}
+
 // TestUnknown: of what the log does not tell, nothing is claimed.
 func TestUnknown(t *testing.T) {
 	for text, exact := range map[string]bool{"concurrent": false, "anchored 1h": false, "1h": true,
