@@ -116,6 +116,8 @@ quotactl spend --units 1 --label job=nightly --label run=a
 quotactl spend --units 1 --label job=nightly --label run=b
 quotactl spend --units 1 --label job=nightly --label run=c
 ingestor plan --days 1
+quotactl import crontab crontab --timezone UTC --credential key1
+quotactl import crontab crontab --timezone UTC --credential key1 --write copy.yaml
 quotactl suspend --bucket default
 quotactl forecast
 ingestor once --region FR
@@ -183,7 +185,9 @@ func jsonCall(t *testing.T, dir string) {
 	list := strings.Replace(read(t, "costs/anthropic.yaml"), "output: min(body.max_tokens, p95)",
 		"output: {estimate: 100, most: body.max_tokens}", 1)
 	for name, text := range map[string]string{
-		"list.yaml": list,
+		"list.yaml": list, "copy.yaml": "credentials: [{name: key1}]\n",
+		"crontab": "@daily quotactl exec --units 3 -- nightly\n" +
+			"@daily quotactl exec --method youtube.videos.list --count 2 -- list.sh\n",
 		"request.http": "POST /v1/messages HTTP/1.1\nHost: api.anthropic.com\n\n" +
 			`{"model":"claude-sonnet-4-5","max_tokens":200}`,
 		"response.http": "HTTP/1.1 200 OK\nanthropic-ratelimit-output-tokens-limit: 8000\n" +

@@ -79,6 +79,7 @@ serve/outage: quota
 serve/pages: catalog forecast limit/guard plan quota regions report schedule serve/outage
 serve: catalog config limit limit/caller limit/guard quota regions report serve/outage serve/pages textfile version
 picture: plan
+crontab:
 freshness:
 config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile
 doctor: cloudquota config costs ledger ledger/redisledger quota report sqlite
@@ -110,6 +111,7 @@ var owners = []struct {
 	tests        bool
 }{
 	{"github.com/robfig/cron", "schedule", false},
+	{"mvdan.cc/sh", "cmd/quotactl", false},
 	{"github.com/redis/go-redis", "ledger/redisledger ledger/redistest limit/redislimit", false},
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/crontab"
+	"quotabudget/internal/report"
+)
+
+func (a *app) imports() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "import",
+		Short: "Let plan and forecast know what others run",
+		Args:  cli.Args(),
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.importCrontab())
+	return c
+}
+
+type crontabFlags struct {
+	system                  bool
+	write, source, timezone string
+}
+
+func (a *app) importCrontab() *cobra.Command {
+	var f crontabFlags
+	c := &cobra.Command{
+		Use:   "crontab [FILE|-]",
+		Short: "Read the jobs that a crontab runs under quotactl exec",
+		Long: `crontab reads the lines of a crontab that run quotactl exec, and writes them as jobs that
+are run elsewhere, for the section jobs: of quota.yaml: "ingestor plan" and "quotactl forecast" then
+count with them, and "ingestor run" leaves them alone. Each has the schedule of its line, the name,
+credential and costs that the flags of exec say, and a comment on what its runs took by the log.
+
+Without a file, or with -, it reads standard input. Files below /etc have the user before each
+command; so has any other with --system. The schedule is in the time zone of this machine, unless
+--timezone or a line CRON_TZ= says another. Debian's cron does not know CRON_TZ, cronie does.
+
+With --write, the jobs go into that quota.yaml: those that were imported from the same source before
+are replaced, everything else stays as it is.
+
+Lines that run something else are left aside. Those that cannot be read are named with their number,
+and the exit code is then 1.`,
+		Example: `  crontab -l | quotactl import crontab
+  quotactl import crontab /etc/cron.d/backfill --write quota.yaml
+  ssh host1 crontab -l | quotactl import crontab - --source host1 --timezone Europe/Berlin`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			file := "-"
+			if len(args) > 0 {
+				file = args[0]
+			}
+			return a.readCrontab(c.Context(), f, file, c.InOrStdin())
+		},
+	}
+	flags := c.Flags()
+	flags.BoolVar(&f.system, "system", false, "the lines have a user before the command")
+	flags.StringVar(&f.write, "write", "", "put the jobs into this quota.yaml `FILE`")
+	flags.StringVar(&f.source, "source", "",
+		"`NAME` of what runs the jobs (default: the file's, or crontab)")
+	flags.StringVar(&f.timezone, "timezone", "", "`ZONE` of the schedules (default: this machine's)")
+	return c
+}
+
+func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in io.Reader) error {
+	text, err := readAll(file, in)
+	if err == nil && file != "-" {
+		file, err = filepath.Abs(file)
+	}
+	if err != nil {
+		return err
+	}
+	if f.timezone == "" {
+		if f.timezone, err = localZone(a.Getenv); err != nil {
+			return err
+		}
+	}
+	if _, err := time.LoadLocation(f.timezone); err != nil {
+		return cli.Usagef("--timezone %s: it is not an IANA time zone such as Europe/Berlin", f.timezone)
+	}
+	system := f.system || strings.HasPrefix(file, "/etc/")
+	if f.source == "" {
+		f.source = "crontab"
+		if file != "-" {
+			f.source = file
+		}
+	}
+	lines, problems := crontab.Parse(string(text), system)
+	im := importer{app: a, flags: f, problems: problems, jobs: []importedJob{}}
+	err = a.withLedger(ctx, func(src report.Source) error {
+		im.src = src
+		return im.read(ctx, lines)
+	})
+	if err != nil {
+		return err
+	}
+	return im.finish()
+}
+
+// readAll reads a file, or with - what comes in.
+func readAll(file string, in io.Reader) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(in)
+	}
+	return os.ReadFile(file)
+}
+
+// finish writes or prints the jobs, and names the lines that could not be read.
+func (im *importer) finish() error {
+	a, f := im.app, im.flags
+	for _, p := range im.sorted() {
+		fmt.Fprintf(a.Stderr, "quotactl: %s, line %d: left: %s\n", cli.Plain(f.source), p.Number,
+			cli.Plain(p.Text))
+	}
+	if len(im.jobs) == 0 && len(im.problems) == 0 {
+		return cli.Hint(errors.New("no line runs quotactl exec"),
+			"put it before the command of a line: quotactl exec --units 40 -- COMMAND")
+	}
+	var err error
+	if f.write != "" {
+		err = a.writeJobs(f, im.jobs)
+	} else {
+		err = a.Print(struct {
+			Jobs []importedJob `json:"jobs"`
+		}{im.jobs}, func() error {
+			_, err := io.WriteString(a.Stdout, "jobs:\n"+im.text("  "))
+			return err
+		})
+	}
+	if err == nil && len(im.problems) > 0 {
+		return &cli.Coded{Code: 1}
+	}
+	return err
+}
+
+// localZone is the name of this machine's time zone.
+func localZone(getenv func(string) string) (string, error) {
+	if zone := strings.TrimPrefix(getenv("TZ"), ":"); zone != "" {
+		return zone, nil
+	}
+	target, err := os.Readlink("/etc/localtime")
+	if _, zone, ok := strings.Cut(target, "zoneinfo/"); err == nil && ok {
+		return zone, nil
+	}
+	if text, err := os.ReadFile("/etc/timezone"); err == nil {
+		return strings.TrimSpace(string(text)), nil
+	}
+	if _, err := os.Stat("/etc/localtime"); errors.Is(err, os.ErrNotExist) {
+		return "UTC", nil
+	}
+	return "", cli.Usagef("the time zone of this machine has no name: give --timezone")
+}

@@ -1,0 +1,215 @@
+// Package crontab reads crontabs as Debian's cron does.
+package crontab
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Line is a line that runs a command.
+type Line struct {
+	Number  int
+	Spec    string // when, as package schedule reads it
+	Zone    string // of CRON_TZ; "" for that of the machine
+	User    string // in a system's crontab
+	Command string // for the shell: without what % makes standard input
+	Env     map[string]string
+}
+
+// Problem is a line that cannot be read, or means something that no schedule says.
+type Problem struct {
+	Number int
+	Text   string
+}
+
+var (
+	variable = regexp.MustCompile(`^\s*("[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$`)
+	blank    = regexp.MustCompile(`^\s*(#.*)?$`)
+	nickname = regexp.MustCompile(`^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$`)
+)
+
+// Parse reads a crontab. That of a system has the user before each command.
+func Parse(text string, system bool) (lines []Line, problems []Problem) {
+	env := make(map[string]string)
+	number := 0
+	for raw := range strings.Lines(text) {
+		number++
+		raw = strings.TrimRight(raw, "\r\n")
+		if blank.MatchString(raw) {
+			continue
+		}
+		if m := variable.FindStringSubmatch(raw); m != nil {
+			env[unquoted(m[1])] = unquoted(m[2])
+			continue
+		}
+		l, err := parseLine(raw, system)
+		if err != nil {
+			problems = append(problems, Problem{number, err.Error()})
+			continue
+		}
+		l.Number, l.Zone, l.Env = number, env["CRON_TZ"], make(map[string]string)
+		for name, value := range env {
+			l.Env[name] = value
+		}
+		lines = append(lines, l)
+	}
+	return lines, problems
+}
+
+func unquoted(text string) string {
+	if n := len(text); n > 1 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
+		return text[1 : n-1]
+	}
+	return text
+}
+
+func parseLine(raw string, system bool) (l Line, err error) {
+	rest := strings.TrimLeft(raw, " \t")
+	if strings.HasPrefix(rest, "@") {
+		l.Spec, rest = word(rest)
+		if l.Spec = strings.ToLower(l.Spec); !nickname.MatchString(l.Spec) {
+			return l, fmt.Errorf("%s is not a schedule of days and hours", l.Spec)
+		}
+	} else {
+		fields := make([]string, 5)
+		for i := range fields {
+			fields[i], rest = word(rest)
+		}
+		if l.Spec, err = specOf(fields); err != nil {
+			return l, err
+		}
+	}
+	if system {
+		l.User, rest = word(rest)
+	}
+	if l.Command = commandOf(rest); l.Command == "" {
+		return l, fmt.Errorf("the command is missing")
+	}
+	return l, nil
+}
+
+// word cuts the first word off.
+func word(text string) (first, rest string) {
+	end := strings.IndexAny(text, " \t")
+	if end < 0 {
+		return text, ""
+	}
+	return text[:end], strings.TrimLeft(text[end:], " \t")
+}
+
+// commandOf is what the shell gets: what follows a % is standard input, and \% is a %.
+func commandOf(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) && text[i+1] == '%' {
+			continue
+		}
+		if text[i] == '%' && (i == 0 || text[i-1] != '\\') {
+			break
+		}
+		b.WriteByte(text[i])
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// field is one of the five of a schedule.
+type field struct {
+	name     string
+	low, top int
+	names    []string // of the numbers from low on
+}
+
+var fieldsOfCron = []field{
+	{name: "minute", top: 59}, {name: "hour", top: 23}, {name: "day of the month", low: 1, top: 31},
+	{name: "month", low: 1, top: 12, names: strings.Fields(
+		"jan feb mar apr may jun jul aug sep oct nov dec")},
+	{name: "day of the week", top: 7, names: strings.Fields("sun mon tue wed thu fri sat")},
+}
+
+// specOf checks the five fields as cron does, and writes them as the library for cron specs reads
+// them: the two differ in Sunday, which is 0 or 7 here, and in which days a step stands for.
+func specOf(fields []string) (string, error) {
+	for i, f := range fieldsOfCron {
+		fields[i] = strings.ToLower(fields[i])
+		var items []string
+		for item := range strings.SplitSeq(fields[i], ",") {
+			if err := f.check(item); err != nil {
+				return "", err
+			}
+			items = append(items, f.sunday(item)...)
+		}
+		fields[i] = strings.Join(items, ",")
+	}
+	day, weekday := fields[2], fields[4]
+	both := strings.HasPrefix(day, "*") || strings.HasPrefix(weekday, "*") // in cron
+	if both != (isStar(day) || isStar(weekday)) {
+		return "", fmt.Errorf("day of the month %s with day of the week %s: cron runs it on other days "+
+			"than a schedule here would", day, weekday)
+	}
+	return strings.Join(fields, " "), nil
+}
+
+// isStar reports whether a field restricts nothing, by the library for cron specs.
+func isStar(text string) bool {
+	for item := range strings.SplitSeq(text, ",") {
+		if item == "*" || item == "*/1" {
+			return true
+		}
+	}
+	return false
+}
+
+func (f field) check(item string) error {
+	wrong := fmt.Errorf("%s %q: cron takes *, 5, 1-5, or */5 and 1-30/5, from %d to %d", f.name, item,
+		f.low, f.top)
+	values, step, stepped := strings.Cut(item, "/")
+	if n, err := strconv.Atoi(step); stepped && (err != nil || n < 1) {
+		return wrong
+	}
+	if values == "*" {
+		return nil
+	}
+	from, to, isRange := strings.Cut(values, "-")
+	low, high := f.number(from), f.number(from)
+	if isRange {
+		high = f.number(to)
+	}
+	if low < f.low || high > f.top || high < low || stepped && !isRange {
+		return wrong
+	}
+	return nil
+}
+
+// number is that of a name, too; -1 for something else.
+func (f field) number(text string) int {
+	for i, name := range f.names {
+		if text == name {
+			return f.low + i
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || text[0] == '+' {
+		return -1
+	}
+	return n
+}
+
+// sunday writes the day 7 of the week as 0.
+func (f field) sunday(item string) []string {
+	values, text, _ := strings.Cut(item, "/")
+	from, to, isRange := strings.Cut(values, "-")
+	if !isRange {
+		to = from
+	}
+	if f.top != 7 || f.number(to) != 7 {
+		return []string{item}
+	}
+	step, _ := strconv.Atoi(text)
+	var days []string
+	for day := f.number(from); day <= 7; day += max(1, step) {
+		days = append(days, strconv.Itoa(day%7))
+	}
+	return days
+}
