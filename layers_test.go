@@ -76,7 +76,7 @@ plan: quota schedule share sim
 prove: limit quota
 report: catalog config costs forecast job plan quota share sim slice spell
 serve/outage: quota
-serve/pages: catalog forecast limit/guard plan quota regions report schedule serve/outage
+serve/pages: catalog costs forecast limit/guard plan quota regions report schedule serve/outage
 serve: catalog config limit limit/caller limit/guard quota regions report serve/outage serve/pages textfile version
 picture: plan
 crontab:
