@@ -123,8 +123,10 @@ func (l *Ledger) read(ctx context.Context, credential, bucket string) (s stored,
 	s.logTTL, s.labelsTTL, s.reservations = logTTL.Val(), labelsTTL.Val(), fields.Val()
 	s.holds = holds.Val()
 	s.state, s.hasState = s.reservations[stateField]
-	s.sums = parseSummed(s.reservations[summedField])
-	s.sums.add(chunks.Val())
+	if len(chunks.Val()) > 0 { // else they have expired, and are added up again by who needs them
+		s.sums = parseSummed(s.reservations[summedField])
+		s.sums.add(chunks.Val())
+	}
 	s.counts = s.reservations[countsField]
 	delete(s.reservations, stateField)
 	delete(s.reservations, summedField)
