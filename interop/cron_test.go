@@ -1,0 +1,165 @@
+//go:build interop
+
+package interop
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// faster is how many times faster cron's clock goes: it has a minute's work every two seconds. What
+// it starts has the true time.
+const faster = 30
+
+// TestCron: a shell script, a Python script and a Node script, none of which knows this project, run
+// from the lines of a crontab under quotactl exec, by Debian's cron, and share the units of one
+// credential with ingestor run. All of them want more than there is, and the stand-in has billed no
+// more than the limit. cron runs in a mount namespace of its own, with its own spool.
+func TestCron(t *testing.T) {
+	const limit = 60
+	bin, dir := build(t), t.TempDir()
+	standin := launch(t, bin, nil, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key)
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), mode))
+		return path
+	}
+	config := write("quota.yaml", fmt.Sprintf(`
+credentials:
+  - {name: one, api_key: {env: YOUTUBE_API_KEY}, limits: [{bucket: default, units: %d, window: 2h}]}
+ingest: {regions: [US], pages: 1, schedule: "@every 10s", stagger: 0s, listen: ""}
+`, limit), 0o600)
+	const path = "/youtube/v3/i18nRegions?part=snippet"
+	direct := standin.address + strings.TrimPrefix(path, "/") + "&key=" + key
+	shell := write("shell.sh", "#!/bin/sh\nfor i in 1 2; do curl -sf -o /dev/null '"+direct+
+		"' || exit; done\n", 0o755)
+	python := write("report.py", `import os, urllib.request
+n = 0
+for _ in range(2):
+    urllib.request.urlopen("`+direct+`").read()
+    n += 1
+os.write(int(os.environ["QUOTA_REPORT_FD"]), b"units=%d\n" % n)
+`, 0o644)
+	node := write("crawl.js", `(async () => {
+  for (let i = 0; i < 2; i++) {
+    const answer = await fetch(process.env.QUOTA_PROXY + "`+path+`");
+    if (!answer.ok) process.exit(1);
+  }
+})();
+`, 0o644)
+	nodePath, err := exec.LookPath("node")
+	must(t, err)
+	env := []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir, "YOUTUBE_API_KEY=" + key,
+		"YOUTUBE_ENDPOINT=" + standin.address}
+	table := strings.Join(env, "\n") + fmt.Sprintf(`
+PATH=%s:%s:/usr/bin:/bin
+MAILTO=""
+* * * * * quotactl exec --units 2 --settle exit -- %s >> %s/out 2>&1
+* * * * * quotactl exec --units 5 --settle report --label job=report -- /usr/bin/python3 %s >> %[4]s/out 2>&1
+* * * * * quotactl exec --units 4 --settle proxy --label job=crawl -- node %[6]s >> %[4]s/out 2>&1
+`, bin, filepath.Dir(nodePath), shell, dir, python, node)
+	write("spool/root", table, 0o600)
+	daemon := exec.Command(filepath.Join(bin, "ingestor"), "run")
+	daemon.Env = append(os.Environ(), env...)
+	runUntilEnd(t, daemon)
+	runUntilEnd(t, cron(t, dir))
+
+	jobs := []string{"shell", "report", "crawl", "trending"}
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
+		spent := spentBy(t, bin, env)
+		sum := int64(0)
+		for _, units := range spent {
+			sum += units
+		}
+		out, _ := os.ReadFile(filepath.Join(dir, "out"))
+		refused := strings.Contains(string(out), "not started: ")
+		if sum > limit-5 && refused {
+			for _, name := range jobs {
+				if spent[name] == 0 {
+					t.Errorf("%s has spent nothing: %v\n%s", name, spent, out)
+				}
+			}
+			if sum > limit {
+				t.Errorf("%d units are booked: %v", sum, spent)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after two minutes: %v\n%s", spent, out)
+		}
+	}
+	var counted struct{ Total map[string]int64 }
+	(&station{standin: standin.address}).counts(t, &counted)
+	if billed := counted.Total["default"]; billed == 0 || billed > limit {
+		t.Errorf("the stand-in has billed %d units of %d: %v", billed, limit, counted)
+	}
+}
+
+// cron is Debian's, with a spool of its own, and with none of the machine's crontabs.
+func cron(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
+	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "none"), 0o755),
+		os.Mkdir(filepath.Join(dir, "run"), 0o755)))
+	must(t, os.Chmod(filepath.Join(dir, "spool"), 0o1730))
+	must(t, os.WriteFile(filepath.Join(dir, "pam"),
+		[]byte("account required pam_permit.so\nsession required pam_permit.so\n"), 0o644))
+	found, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no libfaketime: scripts/install-interop installs it (%v)", err)
+	}
+	script := strings.NewReplacer("DIR", dir, "LIB", found[0], "FAST", fmt.Sprint(faster)).Replace(`
+set -e
+mount --make-rprivate /
+mount --bind DIR/spool /var/spool/cron/crontabs
+mount --bind DIR/none /etc/cron.d
+mount --bind DIR/run /run
+mount --bind /dev/null /etc/crontab
+mount --bind DIR/pam /etc/pam.d/cron
+exec env LD_PRELOAD=LIB FAKETIME="+0 xFAST" cron -f`)
+	return exec.Command("unshare", "-m", "sh", "-c", script)
+}
+
+// runUntilEnd starts a program, and ends it with the test.
+func runUntilEnd(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s: %s", cmd.Path, out.String())
+		}
+	})
+}
+
+// spentBy is the units that the log has of each job.
+func spentBy(t *testing.T, bin string, env []string) map[string]int64 {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "quotactl"), "log", "--by", "job", "-o", "json")
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.Output()
+	must(t, err)
+	var log struct {
+		Rows []struct {
+			Key   string
+			Units int64
+		}
+	}
+	must(t, json.Unmarshal(out, &log))
+	spent := make(map[string]int64)
+	for _, row := range log.Rows {
+		spent[row.Key] += row.Units
+	}
+	return spent
+}
