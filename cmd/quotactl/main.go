@@ -18,10 +18,10 @@ func main() {
 	if !signal.Ignored(os.Interrupt) {
 		signals = append(signals, os.Interrupt)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv)
-	stop()
-	os.Exit(code)
+	// The first signal asks to end; the second ends at once, as signals do.
+	ctx, restore := signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, restore)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv))
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer,
