@@ -23,6 +23,7 @@ var everyCommand = []string{
 	"log",
 	"log --by job",
 	"log --follow",
+	"report observe",
 	"release default.06fmjq2kx4a9bc",
 	"reservations",
 	"reserve 1 --ttl 1h",
