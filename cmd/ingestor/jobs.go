@@ -140,7 +140,7 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 	return out
 }
 
-// shownRuns is how many of the last runs' costs a table shows.
+// shownRuns is how many of the last runs' costs a table shows, of those that took something.
 const shownRuns = 5
 
 func (a *app) drawJobs(out jobsJSON) error {
@@ -157,8 +157,8 @@ func (a *app) drawJobs(out jobsJSON) error {
 				outcome += fmt.Sprintf(" (%d)", *code)
 			}
 		}
-		for _, r := range j.Runs[:min(len(j.Runs), shownRuns)] {
-			if len(r.Units) > 0 {
+		for _, r := range j.Runs {
+			if len(r.Units) > 0 && len(took) < shownRuns {
 				took = append(took, unitsText(r.Units))
 			}
 		}
