@@ -111,6 +111,9 @@ func (s *spending) step() {
 		s.holds = append(s.holds, d.Reservation)
 	case what == 2 && len(s.holds) > 0:
 		_, err = s.Settle(s.Context(), s.holds[0], quota.Call{Labels: call.Labels})
+		if errors.Is(err, quota.ErrNoReservation) { // it lapsed, and all of that was taken off
+			err = nil
+		}
 		s.holds = s.holds[1:]
 	case what <= 4:
 		s.pass(time.Duration(rapid.Int64Range(1, int64(8*time.Hour/time.Microsecond)).
