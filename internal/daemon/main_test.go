@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -188,106 +186,7 @@ func (p *proc) crash() {
 	p.stop()
 }
 
-// mortal is the ledger of a process that can die.
-type mortal struct {
-	daemon.ClaimsLedger
-	p *proc
-}
-
 var errDead = fmt.Errorf("%w: killed", quota.ErrUnreachable)
-
-func (m mortal) count(operation string) {
-	m.p.mu.Lock()
-	defer m.p.mu.Unlock()
-	m.p.calls[operation]++
-}
-
-// takeCalls returns how often the ledger was asked what since it was last called.
-func (p *proc) takeCalls() map[string]int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	calls := p.calls
-	p.calls = make(map[string]int)
-	return calls
-}
-
-func (m mortal) Usage(ctx context.Context, credential string,
-	limits []quota.Limit) (quota.Usage, error) {
-	m.count("usage")
-	return m.ClaimsLedger.Usage(ctx, credential, limits)
-}
-
-func (m mortal) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
-	m.count("sums")
-	return m.ClaimsLedger.Sums(ctx, q)
-}
-
-func (m mortal) Between(ctx context.Context, credential, bucket string,
-	from, to time.Time) (int64, error) {
-	m.count("between")
-	return m.ClaimsLedger.Between(ctx, credential, bucket, from, to)
-}
-
-func (m mortal) Time(ctx context.Context) (time.Time, error) {
-	m.count("time")
-	return m.ClaimsLedger.Time(ctx)
-}
-
-func (m mortal) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
-	m.count("charge")
-	if m.p.dead.Load() {
-		return quota.Decision{}, errDead
-	}
-	return m.ClaimsLedger.Charge(ctx, c)
-}
-
-func (m mortal) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
-	if m.p.dead.Load() {
-		return quota.Decision{}, errDead
-	}
-	return m.ClaimsLedger.Reserve(ctx, r)
-}
-
-func (m mortal) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
-	if m.p.dead.Load() {
-		return quota.Decision{}, errDead
-	}
-	return m.ClaimsLedger.Settle(ctx, s)
-}
-
-func (m mortal) Release(ctx context.Context, credential, reservation string) (map[string]int64,
-	error) {
-	if m.p.dead.Load() {
-		return nil, errDead
-	}
-	return m.ClaimsLedger.Release(ctx, credential, reservation)
-}
-
-func (m mortal) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
-	if m.p.dead.Load() {
-		return errDead
-	}
-	return m.ClaimsLedger.Cancel(ctx, c, d)
-}
-
-func (m mortal) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
-	m.count("claim")
-	if m.p.dead.Load() || m.p.mute.Load() {
-		return 0, errDead
-	}
-	return m.ClaimsLedger.Claim(ctx, c)
-}
-
-func (m mortal) Finish(ctx context.Context, c quota.Claim, done bool) error {
-	m.count("finish")
-	if done && m.p.doomed.Load() {
-		m.p.crash()
-	}
-	if m.p.dead.Load() {
-		return errDead
-	}
-	return m.ClaimsLedger.Finish(ctx, c, done)
-}
 
 // RoundTrip is the way to the stand-in: a socket would keep the bubble's time from passing.
 func (p *proc) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -346,133 +245,11 @@ func (p *proc) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// logged is how many lines of the log have all the words.
-func (w *world) logged(words ...string) (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, line := range w.log {
-		lacks := func(word string) bool { return !strings.Contains(line, word) }
-		if !slices.ContainsFunc(words, lacks) {
-			n++
-		}
-	}
-	return n
-}
-
-// complain fails the test, and shows the log.
-func (w *world) complain() {
-	w.Helper()
-	w.Errorf("log: %s", strings.Join(w.log, ""))
-}
-
-// expectMetrics wants lines among the metrics.
-func (p *proc) expectMetrics(lines ...string) {
-	p.Helper()
-	_, metrics := p.scrape("/metrics")
-	for _, want := range lines {
-		if !strings.Contains(metrics, want+"\n") {
-			p.Errorf("metrics are without %s", want)
-		}
-	}
-}
-
-// expectReadyz wants an answer of /readyz.
-func (p *proc) expectReadyz(code int, text string) {
-	p.Helper()
-	if got, body := p.scrape("/readyz"); got != code || !strings.Contains(body, text) {
-		p.Errorf("/readyz answers %d %s, want %d %q", got, body, code, text)
-	}
-}
-
-// taken returns the requests since it was last called.
-func (w *world) taken() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	asked := w.asked
-	w.asked = nil
-	return asked
-}
-
 // set changes the hook.
 func (w *world) set(hook func(*proc, *http.Request)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hook = hook
-}
-
-// scrape reads the metrics, or another path.
-func (p *proc) scrape(path string) (int, string) {
-	rec := httptest.NewRecorder()
-	p.handler.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
-	return rec.Code, rec.Body.String()
-}
-
-// runs are the regions' complete charts by the tick that they are of.
-func (w *world) runs(regions string) map[string]int {
-	w.Helper()
-	runs := make(map[string]int)
-	for region := range strings.FieldsSeq(regions) {
-		key := catalog.ChartKey{Region: region}
-		charts, err := w.look.catalog.Charts(context.Background(), key, 0)
-		must(w, err)
-		for _, c := range charts {
-			if !c.CompletedAt.IsZero() {
-				runs[c.Run]++
-			}
-		}
-	}
-	return runs
-}
-
-// expectRuns holds the complete charts against the ticks of lanes in (from, to]: one for each.
-func (w *world) expectRuns(lanes []share.Lane, from, to time.Time) {
-	w.Helper()
-	want := make(map[string]int)
-	var names []string
-	for _, l := range lanes {
-		names = append(names, l.Region)
-		for tick := range l.Ticks(from, to) {
-			want[tick.ID()] = 1
-		}
-	}
-	if got := w.runs(strings.Join(names, " ")); !maps.Equal(got, want) {
-		w.Errorf("runs: %v\nwant %v\n%s", slices.Sorted(maps.Keys(got)),
-			slices.Sorted(maps.Keys(want)), strings.Join(w.log, ""))
-	}
-}
-
-// claim asks the ledger for a claim, as another daemon.
-func (w *world) claim(name string, ttl time.Duration) quota.ClaimState {
-	w.Helper()
-	state, err := w.look.ledger.Claim(context.Background(),
-		quota.Claim{Credential: "key1", Name: name, Holder: "other", TTL: ttl})
-	if err != nil {
-		w.Error(err)
-	}
-	return state
-}
-
-// done marks a tick done, as another daemon does.
-func (w *world) done(tick string) {
-	w.Helper()
-	c := quota.Claim{Credential: "key1", Name: tick, Holder: "any", TTL: time.Hour}
-	if state, err := w.look.ledger.Claim(w.Context(), c); err != nil || state != quota.ClaimWon {
-		w.Fatal(state, err)
-	}
-	must(w, w.look.ledger.Finish(w.Context(), c, true))
-}
-
-// spent is the units in the ledger, by region.
-func (w *world) spent() map[string]int64 {
-	w.Helper()
-	entries, err := w.look.ledger.Entries(context.Background(),
-		quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
-	must(w, err)
-	units := make(map[string]int64)
-	for _, e := range entries {
-		units[e.Labels[quota.LabelRegion]] += e.Units
-	}
-	return units
 }
 
 // lanes are those of a job with a schedule in a zone, staggered by step, of two pages each.

@@ -1,0 +1,82 @@
+package proxy_test
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMissing: an answer that does not say what it took is booked as the most that it can be, and
+// that is said once.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	m := meteredOn(t, onFile(t), nil, quiet)
+	for i := range 3 {
+		body := strings.Replace(chat(i, 30), `"include_usage":true`, `"include_usage":false`, 1)
+		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", body)
+		must(t, err)
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	m.settled(t)
+	booked, held := m.booked(t, "openai")
+	if booked["tokens/gpt-4.1"] < 3*400 || booked["requests/gpt-4.1"] != 3 || held != 0 {
+		t.Errorf("booked %v, %d held", booked, held)
+	}
+	if n := strings.Count(m.log.String(), "does not say what the call took"); n != 1 {
+		t.Errorf("it is said %d times", n)
+	}
+	for name, want := range map[string]int64{"proxy_answers_without_cost_total": 3,
+		"proxy_units_total tokens/gpt-4.1": booked["tokens/gpt-4.1"],
+		"proxy_units_total money":          booked["money"],
+		"proxy_requests_total served":      3, "proxy_requests_in_flight": 0} {
+		if got := m.metric(t, name); got != want {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+}
+
+// TestMissingAfterCheap: who keeps an answer from saying what it took does not pay by what the cheap
+// calls of others took, but the most that the call can have taken.
+func TestMissingAfterCheap(t *testing.T) {
+	t.Parallel()
+	m := meteredOn(t, onFile(t), nil, quiet)
+	for i := range 25 {
+		body := chat(i, 3)
+		if i >= 20 {
+			body = strings.Replace(chat(i, 300), `"include_usage":true`, `"include_usage":false`, 1)
+		}
+		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", body)
+		must(t, err)
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		m.settled(t)
+	}
+	booked, _ := m.booked(t, "openai")
+	for bucket, billed := range m.standins["openai"].Counts().Units {
+		if booked[bucket] < billed {
+			t.Errorf("%d of %s are booked, %d were billed", booked[bucket], bucket, billed)
+		}
+	}
+}
+
+// metric is the value of a metric; after its name come values that its labels have.
+func (m *metered) metric(t testing.TB, name string) int64 {
+	t.Helper()
+	words := strings.Fields(name)
+	families, err := m.proxy.Metrics.Registry.Gather()
+	must(t, err)
+	for _, family := range families {
+		for _, one := range family.GetMetric() {
+			labels := map[string]bool{family.GetName(): true}
+			for _, label := range one.GetLabel() {
+				labels[label.GetValue()] = true
+			}
+			if !slices.ContainsFunc(words, func(w string) bool { return !labels[w] }) {
+				return int64(one.GetCounter().GetValue() + one.GetGauge().GetValue())
+			}
+		}
+	}
+	return -1
+}
