@@ -61,8 +61,7 @@ func checkCosts(what string, costs []Cost) error {
 			return err
 		}
 		if cost.Most != 0 && (cost.Most < cost.Units || cost.Most > MaxUnits) {
-			return malformed("an estimate of %d units that can be at most %d", cost.Units,
-				cost.Most)
+			return malformed("an estimate of %d units that can be at most %d", cost.Units, cost.Most)
 		}
 	}
 	return nil
@@ -83,6 +82,9 @@ func (c Charge) CheckCost() error {
 
 // Draws reports whether the charge takes the bucket's units from a reservation.
 func (c Charge) Draws(bucket string) bool {
+	if c.Reservation == "" {
+		return false
+	}
 	_, of, err := ParseReservation(c.Reservation)
 	return err == nil && of[0] == bucket
 }
@@ -296,8 +298,11 @@ func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 
 // checkLimits finds the limit that makes a cost impossible. In observe mode nothing is impossible.
 func checkLimits(cost Cost, limits []Limit, manual, observe bool) error {
-	for _, l := range LimitsOf(cost.Bucket, limits) {
-		if limit := l.Cap(manual); l.Pace == nil && cost.Units > limit && !observe && !l.Observe {
+	for _, l := range limits {
+		if l.Bucket != cost.Bucket || l.Pace != nil || observe || l.Observe {
+			continue
+		}
+		if limit := l.Cap(manual); cost.Units > limit {
 			return &CostExceedsLimitError{Limit: l, Units: cost.Units, Cap: limit}
 		}
 	}

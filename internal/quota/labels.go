@@ -21,7 +21,7 @@ const (
 	LabelJob    = "job"    // the scheduled work
 	LabelRun    = "run"    // one execution of a job
 	LabelDenied = "denied" // in observe mode: the limit that would have denied the charge
-	LabelSource = "source" // of what no call of ours spent: upstream (it told), adjust, reconcile
+	LabelSource = "source" // of what no call of ours spent: upstream, if it told us; adjust, reconcile
 	LabelReason = "reason" // of a correction
 	LabelBy     = "by"     // who made it
 )
@@ -31,7 +31,15 @@ const (
 	maxLabelBytes = 1024 // names and values together
 )
 
-var labelKey = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+// isLabel reports whether a label may be called so. Every charge asks, so it is no pattern.
+func isLabel(name string) bool {
+	for _, c := range []byte(name) {
+		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 32 && 'a' <= name[0] && name[0] <= 'z'
+}
 
 // secretForm matches what looks like a Google API key, OAuth token or client secret. Labels, notes
 // and idempotency keys are stored and printed, so none of them may hold one.
@@ -59,12 +67,12 @@ func (l Labels) Check() error {
 	bytes := 0
 	for k, v := range l {
 		bytes += len(k) + len(v)
-		if !labelKey.MatchString(k) {
+		if !isLabel(k) {
 			return malformed("label name %q: use a lower-case letter, then up to 31 letters, "+
 				"digits and _", k)
 		}
-		if err := CheckText("label "+k, v); err != nil {
-			return err
+		if flaw := flawOf(v); flaw != "" {
+			return malformed("label %s %s", k, flaw)
 		}
 	}
 	if bytes > maxLabelBytes {
@@ -77,18 +85,35 @@ func (l Labels) Check() error {
 // a note, a key): it must be valid UTF-8 without control characters, at most 256 bytes, and hold no
 // secret.
 func CheckText(what, text string) error {
-	switch {
-	case len(text) > 256:
-		return malformed("%s is %d bytes long: at most 256", what, len(text))
-	case !utf8.ValidString(text):
-		return malformed("%s is not valid UTF-8", what)
-	case LooksSecret(text):
-		return malformed("%s holds what looks like an API key; it would be stored and printed",
-			what)
-	case strings.ContainsFunc(text, unicode.IsControl):
-		return malformed("%s holds a control character", what)
+	if flaw := flawOf(text); flaw != "" {
+		return malformed("%s %s", what, flaw)
 	}
 	return nil
+}
+
+// flawOf is what is wrong with a text, "" for nothing.
+func flawOf(text string) string {
+	switch plain := isPlain(text); {
+	case len(text) > 256:
+		return fmt.Sprintf("is %d bytes long: at most 256", len(text))
+	case !plain && !utf8.ValidString(text):
+		return "is not valid UTF-8"
+	case LooksSecret(text):
+		return "holds what looks like an API key; it would be stored and printed"
+	case !plain && strings.ContainsFunc(text, unicode.IsControl):
+		return "holds a control character"
+	}
+	return ""
+}
+
+// isPlain reports whether a text is of printable ASCII alone, as most are.
+func isPlain(text string) bool {
+	for _, c := range []byte(text) {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // With returns the labels with more laid over them; neither is changed.
@@ -109,10 +134,15 @@ func (l Labels) WithoutRun() Labels {
 // Encode writes the labels in one canonical line: name=value pairs in the order of names, escaped
 // as in a URL query, so that it holds neither colons nor spaces. Labels without a value are left
 // out.
-func (l Labels) Encode() string {
+func (l Labels) Encode() string { return l.encode("") }
+
+// EncodeWithoutRun is what Encode writes of the labels without the run.
+func (l Labels) EncodeWithoutRun() string { return l.encode(LabelRun) }
+
+func (l Labels) encode(without string) string {
 	names := make([]string, 0, maxLabels)
 	for name, value := range l {
-		if value != "" {
+		if value != "" && name != without {
 			names = append(names, name)
 		}
 	}

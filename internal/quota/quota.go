@@ -129,9 +129,12 @@ func Enforced(limits []Limit) []Limit {
 
 // InMode is limits for one decision: where all of it is only observed, none is by itself.
 func InMode(limits []Limit, observe bool) []Limit {
+	if !observe {
+		return limits
+	}
 	limits = slices.Clone(limits)
 	for i := range limits {
-		limits[i].Observe = limits[i].Observe && !observe
+		limits[i].Observe = false
 	}
 	return limits
 }

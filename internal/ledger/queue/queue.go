@@ -30,8 +30,8 @@ const (
 	answered
 )
 
-// Queue holds the operations that nobody has taken yet. One caller at a time leads: it takes what
-// is queued, its own operation first, finishes that, and passes the lead on to the first one still
+// Queue holds the operations that nobody has taken yet. One caller at a time leads: it takes what is
+// queued, its own operation first, finishes that, and passes the lead on to the first one still
 // waiting. So no goroutine runs in the background, and a lone caller waits for nobody. The zero
 // Queue is empty.
 type Queue[W any] struct {
@@ -43,9 +43,9 @@ type Queue[W any] struct {
 }
 
 // Ask queues o and returns when it is answered. When the caller is to lead, lead is called; it must
-// take operations and finish them, perhaps later. If ctx ends before o was taken, o leaves the
-// queue; after that, wait says whether to wait for the answer nevertheless. In both cases Ask
-// returns ctx's error if there is no answer.
+// take operations and finish them, perhaps later. If ctx ends before o was taken, o leaves the queue;
+// after that, wait says whether to wait for the answer nevertheless. In both cases Ask returns ctx's
+// error if there is no answer.
 func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, lead func()) error {
 	leads, err := q.join(o)
 	if err != nil {
@@ -113,6 +113,25 @@ func (q *Queue[W]) leave(o *Op[W]) bool {
 func (q *Queue[W]) Take(most int) []*Op[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.take(most)
+}
+
+// Next answers the operations that are done, and takes the next ones as Take does. The lead stays
+// where it is, or ends when there are none.
+func (q *Queue[W]) Next(done []*Op[W], most int) []*Op[W] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	next := q.take(most)
+	for _, o := range done {
+		o.answer()
+	}
+	if len(next) == 0 {
+		q.passOn()
+	}
+	return next
+}
+
+func (q *Queue[W]) take(most int) []*Op[W] {
 	n := min(most, len(q.waiting))
 	for i := 1; i < n; i++ {
 		if q.waiting[i].Alone || q.waiting[0].Alone {

@@ -97,9 +97,15 @@ func holdID(reservation string) string {
 }
 
 func byBucket(costs []quota.Cost, limits []quota.Limit) [][]quota.Limit {
-	sorted := make([][]quota.Limit, len(costs))
+	sorted, all := make([][]quota.Limit, len(costs)), make([]quota.Limit, 0, len(limits))
 	for i, c := range costs {
-		sorted[i] = quota.LimitsOf(c.Bucket, limits)
+		from := len(all)
+		for _, l := range limits {
+			if l.Bucket == c.Bucket {
+				all = append(all, l)
+			}
+		}
+		sorted[i] = all[from:len(all):len(all)]
 	}
 	return sorted
 }
@@ -141,7 +147,8 @@ func (l *Ledger) answered(ctx context.Context, r request, reply reply) (quota.De
 // observes reports whether anything that would deny is only observed.
 func (r request) observes() bool {
 	is := func(l quota.Limit) bool { return l.Observe }
-	return r.observe || slices.ContainsFunc(slices.Concat(r.limits...), is)
+	any := func(of []quota.Limit) bool { return slices.ContainsFunc(of, is) }
+	return r.observe || slices.ContainsFunc(r.limits, any)
 }
 
 // audience is who a line of labels is told: the labels last as long as the logs of the buckets they
@@ -189,7 +196,7 @@ func (r request) args(now time.Time) (blob []byte, texts []string) {
 	case r.dryRun:
 		ttl = -1
 	}
-	n.add(0, min(keep, quota.MaxWindow).Milliseconds(), keep.Microseconds(), int64(draws), ttl)
+	n.add(0, keep.Microseconds(), int64(draws), ttl, min(keep, quota.MaxWindow).Milliseconds())
 	buckets := make([]string, len(r.costs))
 	for i, c := range r.costs {
 		buckets[i] = c.Bucket
@@ -205,12 +212,9 @@ func (r request) args(now time.Time) (blob []byte, texts []string) {
 		}
 	}
 	n[0] = int64(8 * len(n))
-	texts = []string{r.id + ":" + r.label.code, r.label.line, reservation, "", ""}
-	if r.label.run != "" {
-		texts[0] += ":" + r.label.run
-	}
+	texts = []string{r.id, r.label.code, r.label.run, r.label.line, reservation, "", ""}
 	if r.key != "" {
-		texts[3], texts[4] = r.fingerprint(), strings.Join(buckets, ",")
+		texts[5], texts[6] = r.fingerprint(), strings.Join(buckets, ",")
 	}
 	if r.observes() {
 		suspension := ""
@@ -251,6 +255,9 @@ func holdFlags(r quota.Reserve, c quota.Cost) (flags int64) {
 // drawnOn is the number, from 1, of the bucket whose units come from a reservation, and the
 // reservation's ID within it.
 func drawnOn(costs []quota.Cost, reservation string) (nth int, id string) {
+	if reservation == "" {
+		return 0, ""
+	}
 	id, buckets, err := quota.ParseReservation(reservation)
 	if err != nil {
 		return 0, ""

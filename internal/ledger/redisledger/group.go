@@ -3,10 +3,9 @@ package redisledger
 import (
 	"context"
 	"runtime"
+	"os"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"quotabudget/internal/ledger/queue"
 )
@@ -85,23 +84,34 @@ func asking(r request, now time.Time) *operation {
 
 // lead asks with what is queued. A group is sent in the background, since its leader may leave.
 func (l *Ledger) lead(ctx context.Context, q *queue.Queue[work]) {
-	runtime.Gosched() // who is about to ask joins the group
+	if gosched { runtime.Gosched() } // who is about to ask joins the group
 	group := q.Take(maxGroup)
 	if len(group) == 1 {
 		l.send(ctx, group)
 		q.Finish(nil, group)
 		return
 	}
+	if !loop {
 	go func() {
 		l.send(context.WithoutCancel(ctx), group)
 		q.Finish(nil, group)
 	}()
+	return
+	}
+	go func() {
+		for ctx := context.WithoutCancel(ctx); len(group) > 0; {
+			l.send(ctx, group)
+			if gosched2 { runtime.Gosched() }
+			group = q.Next(group, maxGroup)
+		}
+	}()
 }
+var gosched, gosched2, loop = os.Getenv("GS")!="", os.Getenv("GS2") != "", os.Getenv("LOOP")!=""
 
 // send asks once, and keeps each call's answer. An error of the script is some call's own, and says
 // that nothing was recorded: then each is asked by itself. Any other error is everybody's.
 func (l *Ledger) send(ctx context.Context, group []*operation) {
-	list, err := replies(l.run(ctx, "charge", keysOfGroup(group), argsOfGroup(group)...))
+	list, err := l.run(ctx, "charge", keysOfGroup(group), argsOfGroup(group)...).Slice()
 	if err == nil && len(list) != len(group) {
 		err = reply(list).unknown()
 	}
@@ -117,27 +127,9 @@ func (l *Ledger) send(ctx context.Context, group []*operation) {
 	}
 }
 
-// replies are those to the calls of a group: a list, or as plain.lua has them.
-func replies(c *redis.Cmd) ([]any, error) {
-	text, ok := c.Val().(string)
-	if !ok {
-		return c.Slice()
-	}
-	list := make([]any, len(text)/plainReply)
-	for i := range list {
-		list[i] = doubles(text[i*plainReply : (i+1)*plainReply])
-	}
-	return list, c.Err()
-}
-
-// plainReply is how many bytes plain.lua replies to a call.
-const plainReply = 6 * 8
-
 // own is the reply to one call of a group.
 func own(answer any) (reply, error) {
 	switch answer := answer.(type) {
-	case reply:
-		return answer, nil
 	case []any:
 		return answer, nil
 	case error:

@@ -63,11 +63,7 @@ func claimKey(credential, name string) string { return prefix(credential) + ":cl
 type label struct{ code, line, run string }
 
 func labelOf(l quota.Labels) label {
-	run := l[quota.LabelRun]
-	if run != "" {
-		l = l.With(quota.Labels{quota.LabelRun: ""})
-	}
-	return label{line: l.Encode(), run: url.QueryEscape(run)}
+	return label{line: l.EncodeWithoutRun(), run: url.QueryEscape(l[quota.LabelRun])}
 }
 
 // codeOf is 24 bits of a digest, in four letters: short, because every entry carries it, and
