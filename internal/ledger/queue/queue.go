@@ -116,17 +116,17 @@ func (q *Queue[W]) Take(most int) []*Op[W] {
 	return q.take(most)
 }
 
-// Next answers the operations that are done, and takes the next ones as Take does. The lead stays
-// where it is, or ends when there are none.
+// Next answers the operations that are done, and takes the next ones as Take does, so that a leader
+// keeps the lead while others wait; when nobody does, it ends.
 func (q *Queue[W]) Next(done []*Op[W], most int) []*Op[W] {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	next := q.take(most)
-	for _, o := range done {
-		o.answer()
-	}
 	if len(next) == 0 {
 		q.passOn()
+	}
+	q.mu.Unlock()
+	for _, o := range done {
+		o.answer()
 	}
 	return next
 }

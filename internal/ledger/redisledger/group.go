@@ -3,7 +3,6 @@ package redisledger
 import (
 	"context"
 	"runtime"
-	"os"
 	"sync"
 	"time"
 
@@ -82,31 +81,24 @@ func asking(r request, now time.Time) *operation {
 	return o
 }
 
-// lead asks with what is queued. A group is sent in the background, since its leader may leave.
+// lead asks with what is queued: one caller's in its own name, and a group in the background, since
+// each of them may leave. The groups that queue up meanwhile are asked for there, too.
 func (l *Ledger) lead(ctx context.Context, q *queue.Queue[work]) {
-	if gosched { runtime.Gosched() } // who is about to ask joins the group
+	runtime.Gosched() // who is about to ask joins the group
 	group := q.Take(maxGroup)
 	if len(group) == 1 {
 		l.send(ctx, group)
 		q.Finish(nil, group)
 		return
 	}
-	if !loop {
-	go func() {
-		l.send(context.WithoutCancel(ctx), group)
-		q.Finish(nil, group)
-	}()
-	return
-	}
 	go func() {
 		for ctx := context.WithoutCancel(ctx); len(group) > 0; {
 			l.send(ctx, group)
-			if gosched2 { runtime.Gosched() }
+			runtime.Gosched()
 			group = q.Next(group, maxGroup)
 		}
 	}()
 }
-var gosched, gosched2, loop = os.Getenv("GS")!="", os.Getenv("GS2") != "", os.Getenv("LOOP")!=""
 
 // send asks once, and keeps each call's answer. An error of the script is some call's own, and says
 // that nothing was recorded: then each is asked by itself. Any other error is everybody's.
@@ -166,12 +158,11 @@ func argsOfGroup(group []*operation) []any {
 	args := make([]any, 1, 1+each*len(group))
 	for _, o := range group {
 		blob = append(blob, o.Work.numbers...)
-		for i := range each {
-			text := ""
-			if i < len(o.Work.strings) {
-				text = o.Work.strings[i]
-			}
-			args = append(args, text)
+		for i := range o.Work.strings {
+			args = append(args, &o.Work.strings[i]) // a pointer is not allocated once more
+		}
+		for range each - len(o.Work.strings) {
+			args = append(args, "")
 		}
 	}
 	args[0] = blob

@@ -1,0 +1,324 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// desk is a queue whose first leader stays until it is told to go on, so that others queue up.
+type desk struct {
+	*testing.T
+	Queue[string]
+	goOn  chan struct{}
+	taken []string // who was taken together, in order
+	again int      // so many the next leader takes, and puts back
+}
+
+// atDesk runs a test at a desk whose first leader is under way, and lets that one finish.
+func atDesk(t *testing.T, test func(d *desk)) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &desk{T: t, goOn: make(chan struct{})}
+		go func() {
+			err := d.Ask(t.Context(), &Op[string]{Work: "first"}, true, func() {
+				group := d.Take(1)
+				<-d.goOn
+				d.Finish(nil, group)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		test(d)
+		close(d.goOn)
+		synctest.Wait()
+	})
+}
+
+// lead takes what is queued, and answers it.
+func (d *desk) lead() {
+	if n := d.again; n > 0 {
+		d.again = 0
+		group := d.Take(n)
+		d.taken = append(d.taken, fmt.Sprint(names(group))+" again")
+		d.Finish(group, nil)
+		return
+	}
+	group := d.Take(10)
+	d.taken = append(d.taken, fmt.Sprint(names(group)))
+	d.Finish(nil, group)
+}
+
+func names(group []*Op[string]) (all []string) {
+	for _, o := range group {
+		all = append(all, o.Work)
+	}
+	return all
+}
+
+// ask queues an operation, and waits until it is there. The channel has what it was told.
+func (d *desk) ask(ctx context.Context, o *Op[string], wait bool) <-chan error {
+	told := make(chan error, 1)
+	go func() { told <- d.Ask(ctx, o, wait, d.lead) }()
+	synctest.Wait()
+	return told
+}
+
+// have goes on with the first leader, and wants the others to be taken so.
+func (d *desk) have(groups ...string) {
+	d.Helper()
+	d.goOn <- struct{}{}
+	synctest.Wait()
+	if !slices.Equal(d.taken, groups) {
+		d.Errorf("taken together: %q, want %q", d.taken, groups)
+	}
+	if waiting, _ := d.State(); waiting != 0 || d.led {
+		d.Errorf("%d wait, led %v", waiting, d.led)
+	}
+}
+
+func TestTakenInTheOrderOfAsking(t *testing.T) {
+	atDesk(t, func(d *desk) {
+		for i := range 12 {
+			d.ask(d.Context(), &Op[string]{Work: fmt.Sprint(i)}, false)
+		}
+		d.have("[0 1 2 3 4 5 6 7 8 9]", "[10 11]")
+	})
+}
+
+// One that goes alone comes before those that wait, after others like it, and is taken with nobody.
+func TestAlone(t *testing.T) {
+	atDesk(t, func(d *desk) {
+		for i := range 5 {
+			d.ask(d.Context(), &Op[string]{Work: fmt.Sprint(i), Alone: i == 1 || i == 3}, false)
+		}
+		d.have("[1]", "[3]", "[0 2 4]")
+	})
+}
+
+// Operations that go back are in front of those that wait, and led by the first of them.
+func TestAgain(t *testing.T) {
+	atDesk(t, func(d *desk) {
+		for i := range 3 {
+			d.ask(d.Context(), &Op[string]{Work: fmt.Sprint(i)}, true)
+		}
+		d.again = 2
+		d.have("[0 1] again", "[0 1 2]")
+	})
+}
+
+func TestLeaves(t *testing.T) {
+	for name, c := range map[string]struct {
+		taken, wait bool
+		want        error
+	}{
+		"before it was taken":                            {false, false, context.Canceled},
+		"before it was taken, though it would wait":      {false, true, context.Canceled},
+		"after it was taken":                             {true, false, context.Canceled},
+		"after it was taken, and waits for its own good": {true, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			atDesk(t, func(d *desk) {
+				ctx, cancel := context.WithCancel(d.Context())
+				own := &Op[string]{Work: "own"}
+				var group []*Op[string]
+				told := d.ask(ctx, own, c.wait)
+				d.ask(d.Context(), &Op[string]{Work: "other"}, false)
+				if c.taken { // by who leads, who is the test here
+					group = d.Take(1)
+				}
+				cancel()
+				synctest.Wait()
+				if left := len(told) == 1; left != (c.want != nil) {
+					d.Errorf("left: %v", left)
+				}
+				for _, o := range group {
+					o.answer()
+				}
+				if err := <-told; !errors.Is(err, c.want) {
+					d.Errorf("told %v", err)
+				}
+				d.have("[other]")
+			})
+		})
+	}
+}
+
+// A caller that is to lead may leave at the same time: then the next one leads.
+func TestLeaderLeaves(t *testing.T) {
+	for range 100 {
+		atDesk(t, func(d *desk) {
+			ctx, cancel := context.WithCancel(d.Context())
+			left := d.ask(ctx, &Op[string]{Work: "leaves"}, false)
+			stays := d.ask(d.Context(), &Op[string]{Work: "stays"}, false)
+			d.mu.Lock()
+			d.passOn()
+			cancel() // both are known to it before it can do anything
+			d.mu.Unlock()
+			if err := <-stays; err != nil {
+				d.Error(err)
+			}
+			if err := <-left; err != nil && !errors.Is(err, context.Canceled) {
+				d.Error(err)
+			}
+			synctest.Wait()
+			if waiting, _ := d.State(); waiting != 0 || d.led {
+				d.Errorf("%d wait, led %v", waiting, d.led)
+			}
+			d.led = true // by the first one, who goes on
+		})
+	}
+}
+
+// A leader that cannot work is answered, and the next one leads.
+func TestResign(t *testing.T) {
+	atDesk(t, func(d *desk) {
+		own := &Op[string]{Work: "resigns"}
+		told := make(chan error, 1)
+		go func() {
+			told <- d.Ask(d.Context(), own, true, func() { d.Resign(own) })
+		}()
+		synctest.Wait()
+		d.ask(d.Context(), &Op[string]{Work: "next"}, true)
+		d.have("[next]")
+		if err := <-told; err != nil {
+			d.Error(err)
+		}
+	})
+}
+
+// A leader goes on with those that came meanwhile, whose callers do not lead then.
+func TestNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue[string]
+		goOn := make(chan struct{})
+		var taken []string
+		lead := func() {
+			go func() {
+				for group := q.Take(2); len(group) > 0; group = q.Next(group, 2) {
+					taken = append(taken, fmt.Sprint(names(group)))
+					<-goOn
+				}
+			}()
+		}
+		told := make(chan error)
+		for i := range 5 {
+			if i > 0 {
+				lead = func() { t.Errorf("%d leads", i) }
+			}
+			go func() { told <- q.Ask(t.Context(), &Op[string]{Work: fmt.Sprint(i)}, false, lead) }()
+			synctest.Wait()
+		}
+		for _, answers := range []int{1, 2, 2} {
+			goOn <- struct{}{}
+			for range answers {
+				if err := <-told; err != nil {
+					t.Error(err)
+				}
+			}
+			synctest.Wait()
+		}
+		if want := []string{"[0]", "[1 2]", "[3 4]"}; !slices.Equal(taken, want) || q.led {
+			t.Errorf("taken together: %q, led %v", taken, q.led)
+		}
+		q.Close() // nobody leads
+	})
+}
+
+// Close turns away who comes later, and waits for who is there.
+func TestClose(t *testing.T) {
+	atDesk(t, func(d *desk) {
+		told := d.ask(d.Context(), &Op[string]{Work: "waits"}, false)
+		var closed atomic.Bool
+		go func() {
+			d.Close()
+			closed.Store(true)
+		}()
+		synctest.Wait()
+		late := d.ask(d.Context(), &Op[string]{Work: "late"}, false)
+		if err := <-late; !errors.Is(err, ErrClosed) {
+			d.Errorf("who came later was told %v", err)
+		}
+		if closed.Load() || len(told) > 0 {
+			d.Error("closed while somebody waits")
+		}
+		d.have("[waits]")
+		if err := <-told; err != nil || !closed.Load() {
+			d.Errorf("who waited was told %v, closed %v", err, closed.Load())
+		}
+	})
+}
+
+// sum is what a caller of the crowd asks for, and its answer.
+type sum struct{ units, answer int64 }
+
+// Whoever of a crowd is answered has its own answer, one leads at a time, and who left before it was
+// taken was not counted.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	var q Queue[sum]
+	var total, leaders, counted atomic.Int64
+	add := func(group []*Op[sum]) {
+		for _, o := range group {
+			o.Work.answer = total.Add(o.Work.units)
+			counted.Add(o.Work.units)
+		}
+	}
+	lead := func() {
+		if leaders.Add(1) > 1 {
+			t.Error("two lead")
+		}
+		group := q.Take(7)
+		if len(group) == 1 {
+			add(group)
+			leaders.Add(-1)
+			q.Finish(nil, group)
+			return
+		}
+		go func() {
+			for len(group) > 0 {
+				add(group)
+				leaders.Add(-1)
+				if group = q.Next(group, 7); len(group) > 0 {
+					leaders.Add(1)
+				}
+			}
+		}()
+	}
+	var all sync.WaitGroup
+	var told, lost atomic.Int64
+	var answers sync.Map
+	for caller := range 40 {
+		all.Go(func() {
+			for i := range 200 {
+				ctx, cancel := context.WithCancel(context.Background())
+				if rand.IntN(4) == 0 {
+					go cancel()
+				}
+				o := &Op[sum]{Work: sum{units: int64(1 + caller)}, Alone: i%17 == 0}
+				err := q.Ask(ctx, o, caller%2 == 0, lead)
+				cancel()
+				if err != nil {
+					lost.Add(o.Work.units)
+					continue
+				}
+				told.Add(o.Work.units)
+				if _, twice := answers.LoadOrStore(o.Work.answer, caller); twice {
+					t.Error("two have the same answer")
+				}
+			}
+		})
+	}
+	all.Wait()
+	q.Close()
+	if n := counted.Load(); n < told.Load() || n > told.Load()+lost.Load() {
+		t.Errorf("counted %d, told %d, and %d may have left", n, told.Load(), lost.Load())
+	}
+}
