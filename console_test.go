@@ -31,9 +31,9 @@ var (
 )
 
 // What the pages show as typed into a shell prints what they say, except for times and the names of
-// entries. All blocks of a page are one session. A YAML block whose first line is a file's name, such
-// as "# quota.yaml", is that file from there on, and a line "…" stands for any number of lines. With
-// -update, the pages then say what was printed.
+// entries. All blocks of a page are one session. A YAML block whose first line is a file's name,
+// such as "# quota.yaml", is that file from there on, and a line "…" stands for any number of
+// lines. With -update, the pages then say what was printed.
 func TestConsole(t *testing.T) {
 	for _, path := range documents(t) {
 		text := read(t, path)

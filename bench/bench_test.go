@@ -83,11 +83,15 @@ func libraries() []library {
 		{"tollbooth",
 			func(units int64, window time.Duration) func(string) bool {
 				l := tollbooth.NewLimiter(perSecond(units, window), nil).SetBurst(int(units))
-				return func(key string) bool { return tollbooth.LimitByKeys(l, []string{key}) == nil }
+				return func(key string) bool {
+					return tollbooth.LimitByKeys(l, []string{key}) == nil
+				}
 			},
 			func(units int64, window time.Duration) func(http.Handler) http.Handler {
 				l := tollbooth.NewLimiter(perSecond(units, window), nil).SetBurst(int(units))
-				return func(next http.Handler) http.Handler { return tollbooth.LimitHandler(l, next) }
+				return func(next http.Handler) http.Handler {
+					return tollbooth.LimitHandler(l, next)
+				}
 			}},
 		{"httprate",
 			func(units int64, window time.Duration) func(string) bool {
@@ -195,7 +199,8 @@ func TestBoundary(t *testing.T) {
 				}
 			}
 			ask(time.Millisecond)
-			for at := 900 * time.Millisecond; at < 1895*time.Millisecond; at += 500 * time.Microsecond {
+			const from, to = 900 * time.Millisecond, 1895 * time.Millisecond
+			for at := from; at < to; at += 500 * time.Microsecond {
 				ask(at)
 			}
 			n := 0

@@ -62,7 +62,8 @@ const python = "/usr/bin/python3"
 
 func runPython(t *testing.T, proxy, media string) []byte {
 	dir := t.TempDir()
-	program := write(t, dir, "client.py", snippet(t, manual, "python", proxy)+read(t, "testdata/client.py"))
+	program := write(t, dir, "client.py",
+		snippet(t, manual, "python", proxy)+read(t, "testdata/client.py"))
 	need(t, dir, python, "-c", "import googleapiclient")
 	// The document that describes the API is the Go client's: the real one is not asked.
 	api := run(t, root, "go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api")
@@ -73,7 +74,8 @@ func runPython(t *testing.T, proxy, media string) []byte {
 
 func runNode(t *testing.T, proxy, media string) []byte {
 	dir := t.TempDir()
-	program := write(t, dir, "client.js", snippet(t, manual, "js", proxy)+read(t, "testdata/client.js"))
+	program := write(t, dir, "client.js",
+		snippet(t, manual, "js", proxy)+read(t, "testdata/client.js"))
 	modules, err := filepath.Abs("node/node_modules")
 	must(t, err)
 	must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))

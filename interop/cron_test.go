@@ -19,8 +19,8 @@ import (
 // it starts has the true time.
 const faster = 30
 
-// TestCron: a shell script, a Python script and a Node script, none of which knows this project, run
-// from the lines of a crontab under quotactl exec, by Debian's cron, and share the units of one
+// TestCron: a shell script, a Python script and a Node script, none of which knows this project,
+// run from the lines of a crontab under quotactl exec, by Debian's cron, and share the units of one
 // credential with ingestor run. All of them want more than there is, and the stand-in has billed no
 // more than the limit. cron runs in a mount namespace of its own, with its own spool.
 func TestCron(t *testing.T) {

@@ -115,15 +115,16 @@ func (m *metered) within(t *testing.T, held []hold) {
 }
 
 // agree compares the ledger with what the stand-ins billed, bucket by bucket. A hold of the killed
-// proxy has lapsed into an entry that has its ID, of the most that the call could take. The stand-in
-// billed as much for it as for any other stream.
+// proxy has lapsed into an entry that has its ID, of the most that the call could take. The
+// stand-in billed as much for it as for any other stream.
 func (m *metered) agree(t *testing.T, held []hold) {
 	t.Helper()
 	holds := map[string]bool{} // whether of the killed proxy, by the models of its client
 	most := map[string]int64{} // that each hold can take, by ID and bucket
 	for _, h := range held {
 		buckets, id, _ := strings.Cut(h.Reservation, ".")
-		holds[id] = strings.Contains(buckets, "/gpt-b") || strings.Contains(buckets, "/claude-none-9")
+		holds[id] = strings.Contains(buckets, "/gpt-b") ||
+			strings.Contains(buckets, "/claude-none-9")
 		most[id+" "+h.Bucket] = max(h.Left, h.Most)
 	}
 	ledger, over, stream := map[string]int64{}, map[string]int64{}, map[string]int64{}

@@ -54,7 +54,8 @@ func newMetered(t *testing.T, bin, ledger string) *metered {
 		m.standins[name] = launch(t, bin, nil, "quotactl", args...).address
 		config += fmt.Sprintf("  %s: {endpoint: %q}\n", name, m.standins[name])
 		list := read(t, filepath.Join(root, "costs", name+".yaml"))
-		write(t, dir, name+".yaml", regexp.MustCompile(`ttl: \w+`).ReplaceAllString(list, "ttl: "+ttl))
+		list = regexp.MustCompile(`ttl: \w+`).ReplaceAllString(list, "ttl: "+ttl)
+		write(t, dir, name+".yaml", list)
 		lists += fmt.Sprintf("  %s: %s.yaml\n", name, name)
 	}
 	write(t, dir, "costs.yaml", lists)
@@ -239,8 +240,9 @@ func (m *metered) curl(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":"gpt-d","max_tokens":%d,"messages":[{"role":"user",`+
 		`"content":"[[output:%d]]"}]}`, most, short)
-	args = append([]string{"-sS", "--fail", "-o", "/dev/null", "-H", "Content-Type: application/json",
-		"-d", body, m.steady.address + "openai/v1/chat/completions"}, args...)
+	args = append([]string{"-sS", "--fail", "-o", "/dev/null",
+		"-H", "Content-Type: application/json", "-d", body,
+		m.steady.address + "openai/v1/chat/completions"}, args...)
 	return exec.CommandContext(t.Context(), "curl", args...)
 }
 

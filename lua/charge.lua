@@ -5,22 +5,23 @@
 --
 -- KEYS   1 labels of the credential  then for each bucket: state, log, holds
 --        then for each call with an idempotency key: the answer to it
--- ARGV   1 number of calls, number of buckets, then for each call: bytes of what follows of it, µs to
---          keep entries, number of the bucket drawn on (0 = none), µs to reserve for (0 = charge,
---          -1 = decide on a charge and write nothing), ms to keep the answer to the key for,
+-- ARGV   1 number of calls, number of buckets, then for each call: bytes of what follows of it, ms to
+--          keep the answer to the key for, µs to keep entries, number of the bucket drawn on (0 = none),
+--          µs to reserve for (0 = charge, -1 = decide on a charge and write nothing),
 --          then for each bucket: units, number of limits, to reserve also flags and most
 --          (holds.lua), the limits (bucket.lua)
 --        then for each call equally many, the empty ones at the end of all left out:
---        1 id; of a reservation as holds.lua has it  2 code of the labels  3 run  4 line of the labels,
---          if it is to be stored; of a reservation they are for the entry that it may become
---        5 reservation drawn on, or the note of the one that is made
---        6 fingerprint of the call  7 names of the buckets, in order, to be kept with the answer
---        8… where anything is only observed: what can deny, escaped for a label: the suspension (empty
+--        1 <id>:<code of the labels>[:<run>]; the id of a reservation as holds.lua has it
+--        2 line of the labels, if it is to be stored; of a reservation they are for the entry that it may become
+--        3 reservation drawn on, or the note of the one that is made
+--        4 fingerprint of the call  5 names of the buckets, in order, to be kept with the answer
+--        6… where anything is only observed: what can deny, escaped for a label: the suspension (empty
 --        unless all is observed), each limit. A limit that is observed by itself has units below 0:
 --        -1 - units
--- Reply  for each call: {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the number
---        of the limit, counted over all buckets), retry at (when allowed: 0, or -1 if the code of the labels
---        was not stored), for each bucket: remaining (above 2^53 without a limit), for a reservation: when it
+-- Reply  of plain.lua: one text, with six doubles for each call, as follows; else for each call
+--        {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the number of the limit,
+--        counted over all buckets), retry at (when allowed: 0, or -1 if the code of the labels was not
+--        stored), for each bucket: remaining (above 2^53 without a limit), for a reservation: when it
 --        expires}, times in µs; status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
 --        {3, the answer kept for the key, as text: id, what denies or -, buckets, the reply}
 --        {-1, clock}: ask again, alone: a calendar limit has the wrong day, or it needs from the log what
@@ -46,11 +47,11 @@ local marks -- of the labels, by their line
 local replies = {false}
 for c = 1, calls do repeat -- break goes on to the next call
   local first, reply = 2 + (c - 1) * stride, nil
-  local size, keep, draws, ttl, keep_answer, p = unpacked('<ddddd', numbers, pos)
+  local size, keep_answer, keep, draws, ttl, p = unpacked('<ddddd', numbers, pos)
   pos = pos + size
-  local id, code, run = ARGV[first], stride > 1 and ARGV[first + 1] or '', stride > 2 and ARGV[first + 2] or ''
-  local line, reservation = stride > 3 and ARGV[first + 3] or '', stride > 4 and ARGV[first + 4] or ''
-  local fingerprint, observe = stride > 5 and ARGV[first + 5] or '', stride > 7 and (ARGV[first + 7] or '') ~= ''
+  local id, code, run = match(ARGV[first], '^([^:]*):([^:]*)(.*)$')
+  local line, reservation = stride > 1 and ARGV[first + 1] or '', stride > 2 and ARGV[first + 2] or ''
+  local fingerprint, observe = stride > 3 and ARGV[first + 3] or '', stride > 5 and ARGV[first + 5] ~= ''
 
   local key
   if fingerprint ~= '' then
@@ -198,7 +199,7 @@ for c = 1, calls do repeat -- break goes on to the next call
   if refused then replies[c] = refused break end
   local mark = marks and marks[line]
   if denying ~= 0 and ttl <= 0 then -- observed: the entry says what would have denied it
-    mark = '=' .. line .. (line == '' and '' or '&') .. 'denied=' .. ARGV[first + 7 + math.max(0, denying)]
+    mark = '=' .. line .. (line == '' and '' or '&') .. 'denied=' .. ARGV[first + 5 + math.max(0, denying)]
   elseif not mark or line == '' then
     mark = intern(code, line)
     if calls > 1 then
@@ -207,7 +208,7 @@ for c = 1, calls do repeat -- break goes on to the next call
     end
   end
   if mark ~= code and denying == 0 then reply[5] = -1 end
-  local tail = run == '' and id .. ':' .. mark or id .. ':' .. mark .. ':' .. run
+  local tail = mark == code and ARGV[first] or id .. ':' .. mark .. run
   at = at or format('%d', stamp)
   recorded = true
   if keep > longest then longest = keep end
@@ -220,7 +221,7 @@ for c = 1, calls do repeat -- break goes on to the next call
       local left, by = format('%d', units), format('%d', expires)
       local field = left .. ':' .. by .. ':0:' .. left .. ':' .. at
       if flags > 1 then
-        field = field .. format(':%d:%d:', flags, most) .. mark .. ':' .. run .. ':'
+        field = field .. format(':%d:%d:', flags, most) .. mark .. ':' .. string.sub(run, 2) .. ':'
       else
         field = field .. (flags == 1 and ':1:' or ':0:')
       end
@@ -257,7 +258,7 @@ for c = 1, calls do repeat -- break goes on to the next call
     if b.levels then W.charged(b, ttl > 0 and 0 or units, stamp) end
   end
   if key then
-    local text = {id, denying == 0 and '-' or ARGV[first + 7 + math.max(0, denying)], ARGV[first + 6]}
+    local text = {id, denying == 0 and '-' or ARGV[first + 5 + math.max(0, denying)], ARGV[first + 4]}
     for n, value in ipairs(reply) do text[n + 3] = format('%d', value) end
     kept = kept or {}
     kept[key] = {text = fingerprint .. '\n' .. table.concat(text, ' '), ms = keep_answer}
@@ -273,7 +274,7 @@ for n = 1, many do
   local b = buckets[n]
   if made then
     call('ZADD', b.index, unpack(made[n]))
-    if b.lapsed then lapses().forget(b, ARGV[2]) end -- of a call alone, as its id gave way
+    if b.lapsed then lapses().forget(b, match(ARGV[2], '^[^:]*')) end -- of a call alone, as its id gave way
   end
   if b.levels then W.keep_levels(b, b.levels) end
   save(b, now, longest, last_expiry)

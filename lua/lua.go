@@ -12,8 +12,8 @@ var files embed.FS
 // Names are the scripts of a ledger, without "limit", which is the limiter's. The header of each
 // names its keys, arguments and reply.
 var Names = []string{
-	"charge", "settle", "extend", "release", "learn", "lapse", "cancel", "adjust", "suspend", "usage",
-	"sums", "mend", "claim",
+	"charge", "settle", "extend", "release", "learn", "lapse", "cancel", "adjust", "suspend",
+	"usage", "sums", "mend", "claim",
 }
 
 // parts are what stands before a script in its source: functions to read and write buckets and

@@ -4,7 +4,7 @@
 //	client := &http.Client{Transport: &retryafter.Transport{}}
 //	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 //	defer cancel()
-//	req, err := http.NewRequestWithContext(ctx, "GET", "https://api.example.com/v1/search?q=go", nil)
+//	req, err := http.NewRequestWithContext(ctx, "GET", "https://api.example.com/v1/search", nil)
 //	…
 //	resp, err := client.Do(req) // a denial only if its wait would end after the deadline
 package retryafter

@@ -132,7 +132,8 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 		if units == nil {
 			units = map[string]int64{}
 		}
-		out.Runs = append(out.Runs, jobRun{cli.Time(r.EndedAt), r.Tick, r.Outcome, r.ExitCode, units})
+		out.Runs = append(out.Runs,
+			jobRun{cli.Time(r.EndedAt), r.Tick, r.Outcome, r.ExitCode, units})
 	}
 	if len(out.Runs) > 0 {
 		out.Last = &out.Runs[0]

@@ -22,8 +22,8 @@ func (s *deps) jobProxy(cred config.Credential) func(context.Context,
 		gate := up.Transport
 		gate.Budget.Ledger = job.Drawing(s.ledger, cred.Name, p.Reservation)
 		gate.Budget.Labels = p.Labels
-		handler := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: s.log,
-			Upstreams: []*proxy.Upstream{up}}
+		handler := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(),
+			Log: s.log, Upstreams: []*proxy.Upstream{up}}
 		gate.Missed = handler.Metrics.Missed
 		address, stop, err := handler.ServeLocally(ctx)
 		return append(handler.Environment(address), job.EnvProxy+"="+address), stop, err

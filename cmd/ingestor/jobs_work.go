@@ -20,8 +20,8 @@ import (
 // holdTime is how long a hold lasts that nobody extends: its job and the daemon are gone then.
 const holdTime = 10 * time.Minute
 
-// jobLanes are the lanes of the jobs of one's own, with what their ticks do. They can be run only if
-// that is asked for: not everybody may be another user.
+// jobLanes are the lanes of the jobs of one's own, with what their ticks do. They can be run only
+// if that is asked for: not everybody may be another user.
 func (s *deps) jobLanes(toRun bool) (lanes []daemon.Lane, err error) {
 	for _, j := range s.cfg.Jobs {
 		if j.Elsewhere != "" {
@@ -57,8 +57,8 @@ func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 			Claims: claims, Call: quota.Call{Method: j.Cost.Method},
 			TTL: holdTime, Settle: job.Settlement(j.Settle), Timeout: j.Timeout, Log: s.log,
 		},
-		Day: table.Reset(j.Cost.Costs[0].Bucket), Jitter: j.Jitter, CatchUp: j.CatchUp, Queue: j.Queue,
-		Retry: j.Retry, Learn: j.Cost.Learned, Output: s.log,
+		Day: table.Reset(j.Cost.Costs[0].Bucket), Jitter: j.Jitter, CatchUp: j.CatchUp,
+		Queue: j.Queue, Retry: j.Retry, Learn: j.Cost.Learned, Output: s.log,
 	}
 	if c.Job.Settle == job.SettleProxy {
 		c.Job.Prepare = s.jobProxy(cred)

@@ -49,7 +49,8 @@ configuration.`,
   ingestor search "lofi"                     find videos by title, channel, tag or description`,
 	}
 	a.Bind(root)
-	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a), requestCommand(a), jobsCommand(a), standinCommand(
-		a), serveCommand(a), chartCommand(a), searchCommand(a), videoCommand(a), purgeCommand(a))
+	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a),
+		requestCommand(a), jobsCommand(a), standinCommand(a), serveCommand(a), chartCommand(a),
+		searchCommand(a), videoCommand(a), purgeCommand(a))
 	return a.Execute(ctx, root, args)
 }

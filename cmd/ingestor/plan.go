@@ -117,8 +117,8 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	if err != nil {
 		return err
 	}
-	out := planned{Planned: report.Planned{Days: f.days, Share: share, Costs: cfg.Costs}, zone: p.Reset.Zone,
-		flags:     f,
+	out := planned{Planned: report.Planned{Days: f.days, Share: share, Costs: cfg.Costs},
+		zone: p.Reset.Zone, flags: f,
 		chartless: f.pages == 0 && absentFile(cfg.Catalog)}
 	show := a.watchPlan(p)
 	p.Watch = func(r plan.Run) bool {

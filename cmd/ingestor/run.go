@@ -31,9 +31,9 @@ func runCommand(a *app) *cobra.Command {
 		Short: "Sweep the regions and run jobs by their schedules, as a daemon",
 		Long: `run fetches the chart of each region at the ticks of its job's schedule, and runs the
 commands and requests under jobs: in quota.yaml, which hold what they may take before they start and
-are charged what they took. Several daemons may run on one ledger: exactly one of them runs each tick, and if one dies, another takes
-its ticks over. Ticks that were missed while no daemon ran are made up for at the start, one for
-each region, the stalest region first.
+are charged what they took. Several daemons may run on one ledger: exactly one of them runs each
+tick, and if one dies, another takes its ticks over. Ticks that were missed while no daemon ran are
+made up for at the start, one for each region, the stalest region first.
 
 If the units left are not enough for every tick until the reset, they are shared among the regions
 by weight, and ticks are left out evenly over the day.

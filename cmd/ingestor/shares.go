@@ -44,8 +44,8 @@ func (s *deps) shares(ctx context.Context, work *daemon.Config) *sharesJSON {
 	out := &sharesJSON{Reset: cli.Time(shares.Until), Left: shares.Left,
 		Loans: append([]share.Loan{}, share.Loans(shares.Lanes)...)}
 	for _, one := range shares.Lanes {
-		out.Regions = append(out.Regions, shareJSON{one.Title(), one.Weight, one.Priority, one.Floor,
-			one.Wants, one.Entitled, one.Spent, one.Runs, one.Remaining})
+		out.Regions = append(out.Regions, shareJSON{one.Title(), one.Weight, one.Priority,
+			one.Floor, one.Wants, one.Entitled, one.Spent, one.Runs, one.Remaining})
 	}
 	return out
 }

@@ -37,8 +37,8 @@ uploads, in one request or in a resumable session, bills each once and keeps non
 are generated, or read from DIR/*.jsonl.gz, one file a region.
 
 GET /standin/counts says what it has counted, without being counted. It ends with Ctrl-C and prints
-its counts. With --service-account it also answers as Google's Cloud Monitoring and Service Usage do,
-for quotactl reconcile.
+its counts. With --service-account it also answers as Google's Cloud Monitoring and Service Usage
+do, for quotactl reconcile.
 
 Faults are written KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]: 503@3 (the third request),
 500-html/10 (every tenth), hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the

@@ -109,8 +109,9 @@ type jobShown struct {
 func newIngest(cfg *config.Config) ingestShown {
 	in, d := cfg.Ingest, cfg.Daemon
 	out := ingestShown{
-		Credential: report.OrNull(in.Credential), Regions: append([]regions.Region{}, in.Regions...),
-		Pages: in.Pages, Parallel: in.Parallel,
+		Credential: report.OrNull(in.Credential),
+		Regions:    append([]regions.Region{}, in.Regions...),
+		Pages:      in.Pages, Parallel: in.Parallel,
 		Schedule: in.Schedule, Timezone: in.Timezone.String(), Stagger: in.Stagger.String(),
 		Jitter: d.Jitter.String(), JitterS: report.Seconds(d.Jitter),
 		CatchUp: d.CatchUp, Weights: orEmpty(d.Weights),

@@ -164,7 +164,8 @@ func (f tryFlags) route(list *costs.List) (verb, target string, err error) {
 	return m.Verb, templates.ReplaceAllString(m.Path, "x"), nil
 }
 
-// table is the list of the upstream that is named, that has the method, or that answers at the host.
+// table is the list of the upstream that is named, that has the method, or that answers at the
+// host.
 func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
 	if f.upstream != "" || f.method == "" {
 		name := f.upstream
@@ -284,8 +285,9 @@ func (out tried) lines(s cli.Screen) (lines []string) {
 		for _, u := range out.Units {
 			if units := o.Units[u.Bucket]; units > 0 {
 				b, _ := out.table.Bucket(u.Bucket)
-				lines = append(lines, fmt.Sprintf("%s of it is for %d resources, each billed once in a %s",
-					b.Unit.Text(units), o.Resources, o.Window))
+				lines = append(lines,
+					fmt.Sprintf("%s of it is for %d resources, each billed once in a %s",
+						b.Unit.Text(units), o.Resources, o.Window))
 			}
 		}
 	}

@@ -80,9 +80,8 @@ type asked struct {
 
 func (g *gate) asked(manual bool, d quota.Decision) asked {
 	unit := func(bucket string) costs.Unit { return report.UnitOf(g.prices(), bucket) }
-	of := asked{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, func(l quota.Limit) bool {
-		return l.Headroom > 0 && d.Units[l.Bucket] > 0
-	})}
+	kept := func(l quota.Limit) bool { return l.Headroom > 0 && d.Units[l.Bucket] > 0 }
+	of := asked{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, kept)}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
 		if n := d.Units[l.Bucket]; n > 0 && (l.Name() == d.Limit || d.Limit == quota.Suspended) {
 			of.hint = hintFor(l.Bucket, n, manual, d.Limit == quota.Suspended)
@@ -131,7 +130,8 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	text := verb + " " + of.inWords(d.Units)
 	switch {
 	case d.Unmetered && d.Entry != "":
-		return text + " from the slice leased for times without the ledger, which will have it as\n" +
+		return text +
+			" from the slice leased for times without the ledger, which will have it as\n" +
 			"entry " + d.Entry
 	case d.Unmetered:
 		return text + ", but not recorded: the ledger cannot be reached, and the configuration " +

@@ -52,8 +52,8 @@ func TestEveryCommand_LedgerAway(t *testing.T) {
 	}
 }
 
-// TestEveryCommand_Killed: a command that is killed while it waits for the ledger leaves one that is
-// in order, and has taken one unit at most.
+// TestEveryCommand_Killed: a command that is killed while it waits for the ledger leaves one that
+// is in order, and has taken one unit at most.
 func TestEveryCommand_Killed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -77,8 +77,8 @@ func TestEveryCommand_Killed(t *testing.T) {
 	direct.want(0, "", "spend", "--units", "9000")
 }
 
-// TestEveryCommand_Signals: while the ledger says nothing, a signal ends a command, which fails; where
-// the first one does not, the second does.
+// TestEveryCommand_Signals: while the ledger says nothing, a signal ends a command, which fails;
+// where the first one does not, the second does.
 func TestEveryCommand_Signals(t *testing.T) {
 	t.Parallel()
 	mute, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -89,7 +89,9 @@ cannot be run; 127 it was not found; otherwise that of the command.`,
 }
 
 // execute runs the command and returns what became of it, or an error with its exit code.
-func (a *app) execute(ctx context.Context, f execFlags, args []string) (out job.Outcome, err error) {
+func (a *app) execute(ctx context.Context, f execFlags, args []string) (
+	out job.Outcome, err error,
+) {
 	err = a.with(ctx, func(g *gate) error {
 		j, err := a.newJob(ctx, g, f, args)
 		if err != nil {
@@ -101,7 +103,8 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (out job.
 			return a.notStarted(g, f, denied)
 		}
 		if err == nil && out.Done {
-			fmt.Fprintf(a.Stderr, "quotactl: not started: a run with --id %s has succeeded before\n",
+			fmt.Fprintf(a.Stderr,
+				"quotactl: not started: a run with --id %s has succeeded before\n",
 				cli.Plain(f.key))
 		}
 		return err

@@ -41,7 +41,8 @@ func TestExecSignals(t *testing.T) {
 			t.Errorf("%v: %v %s", sig, c.ProcessState, c.Stderr)
 		}
 	}
-	s.want(-1, "", "exec", "--units", "1", "--", "timeout", "-s", "KILL", "0.1", "sleep", "300") // killed, too
+	// killed, too
+	s.want(-1, "", "exec", "--units", "1", "--", "timeout", "-s", "KILL", "0.1", "sleep", "300")
 	s.want(131, "", "exec", "--units", "1", "--", "sh", "-c", "kill -QUIT $$")
 	s.want(0, `"used":12,`, "status", "-o", "json") // whatever ended it
 	s.want(0, `"held":0,`, "status", "-o", "json")

@@ -184,8 +184,8 @@ func number(text string) int {
 	return n
 }
 
-// TestExecMany: of twenty wrappers at once on a budget of ten, five run, the others say when to come
-// back; of those that wait for one another's lock, each runs, and none beside another.
+// TestExecMany: of twenty wrappers at once on a budget of ten, five run, the others say when to
+// come back; of those that wait for one another's lock, each runs, and none beside another.
 func TestExecMany(t *testing.T) {
 	onBoth(t, tenUnits, func(s *shell) {
 		codes := map[int]int{}
@@ -200,8 +200,8 @@ func TestExecMany(t *testing.T) {
 		if codes[0] != 5 || codes[75] != 15 || string(ran) != strings.Repeat("x\n", 5) {
 			s.Errorf("exit codes %v, ran %q", codes, ran)
 		}
-		for _, c := range s.all(5, "exec", "--method", "youtube.search.list", "--lock", "one", "--wait", "60s",
-			"--", "sh", "-c", "mkdir busy && sleep 0.05 && rmdir busy") {
+		for _, c := range s.all(5, "exec", "--method", "youtube.search.list", "--lock", "one",
+			"--wait", "60s", "--", "sh", "-c", "mkdir busy && sleep 0.05 && rmdir busy") {
 			if !c.ProcessState.Success() {
 				s.Errorf("%v: %s", c.ProcessState, c.Stderr)
 			}

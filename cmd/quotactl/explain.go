@@ -119,7 +119,8 @@ func (a *app) explained(d quota.Decision, err error, who taken, of asked) error 
 	out := explanation{newDecision(d, true), who.by}
 	return a.answer(d, err, out, func(s cli.Screen) error {
 		if d.Allowed && !d.Observed {
-			return s.Say("it fits: %s; it would leave %s\n", of.inWords(d.Units), of.inWords(d.Remaining))
+			return s.Say("it fits: %s; it would leave %s\n", of.inWords(d.Units),
+				of.inWords(d.Remaining))
 		}
 		return cmp.Or(s.Say("%s\n\n", sentence(s, "it would pass:", d, of)), who.draw(s))
 	})

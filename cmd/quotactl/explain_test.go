@@ -60,9 +60,9 @@ func TestExplainCountsTheWindow(t *testing.T) {
 	}
 }
 
-// TestExplainNamesTheRunaway: three jobs share a day that goes by evenly. One of them takes far more
-// than it said, and is held back by the pace. Who asks why is told its name first, and how much it
-// took.
+// TestExplainNamesTheRunaway: three jobs share a day that goes by evenly. One of them takes far
+// more than it said, and is held back by the pace. Who asks why is told its name first, and how
+// much it took.
 func TestExplainNamesTheRunaway(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	server.SetNow(t, time.Date(2026, 6, 1, 6, 0, 0, 0, time.UTC))

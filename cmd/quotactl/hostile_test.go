@@ -49,8 +49,8 @@ func TestHostileLedger(t *testing.T) {
 	}
 	must(t, db.Close())
 	for _, line := range []string{
-		"status", "log", "log --by job", "log --by region", "top", "reservations", "explain --units 5000",
-		"forecast", "costs", "config check",
+		"status", "log", "log --by job", "log --by region", "top", "reservations",
+		"explain --units 5000", "forecast", "costs", "config check",
 		"spend --units 9000 --label job=x --label region=US --id k", "spend --units 5000",
 		"release default.\x1b[2J",
 		"draw default.\u009b 1", "commit \u202e", "spend --method \u202e",

@@ -69,7 +69,8 @@ and the exit code is then 1.`,
 	flags.StringVar(&f.write, "write", "", "put the jobs into this quota.yaml `FILE`")
 	flags.StringVar(&f.source, "source", "",
 		"`NAME` of what runs the jobs (default: the file's, or crontab)")
-	flags.StringVar(&f.timezone, "timezone", "", "`ZONE` of the schedules (default: this machine's)")
+	flags.StringVar(&f.timezone, "timezone", "",
+		"`ZONE` of the schedules (default: this machine's)")
 	return c
 }
 
@@ -87,7 +88,8 @@ func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in i
 		}
 	}
 	if _, err := time.LoadLocation(f.timezone); err != nil {
-		return cli.Usagef("--timezone %s: it is not an IANA time zone such as Europe/Berlin", f.timezone)
+		return cli.Usagef("--timezone %s: it is not an IANA time zone such as Europe/Berlin",
+			f.timezone)
 	}
 	system := f.system || strings.HasPrefix(file, "/etc/")
 	if f.source == "" {

@@ -70,8 +70,8 @@ func (im *importer) read(ctx context.Context, lines []crontab.Line) error {
 			}
 			same := slices.IndexFunc(im.jobs, func(o importedJob) bool { return o.Name == j.Name })
 			if same >= 0 {
-				err = fmt.Errorf("the job of line %d is called %s, too: give one of them --label job=NAME",
-					im.jobs[same].Line, j.Name)
+				err = fmt.Errorf("the job of line %d is called %s, too: "+
+					"give one of them --label job=NAME", im.jobs[same].Line, j.Name)
 				break
 			}
 			im.jobs = append(im.jobs, j)
@@ -150,7 +150,8 @@ func (im *importer) job(ctx context.Context, l crontab.Line, words []string) (j 
 	}
 	own := cmp.Or(sub.Config, l.Env["QUOTA_CONFIG"])
 	if file, _ := filepath.Abs(own); own != "" && file != im.src.Config.File {
-		return j, fmt.Errorf("it uses another configuration, %s: import it with --config %[1]s", own)
+		return j, fmt.Errorf("it uses another configuration, %s: import it with --config %[1]s",
+			own)
 	}
 	cred, err := im.src.Config.Credential(cmp.Or(sub.Credential, im.Credential))
 	if err != nil {
@@ -229,7 +230,8 @@ func (j importedJob) text(indent string) string {
 	if j.Runs > 0 {
 		var means []string
 		for _, c := range j.Took {
-			means = append(means, fmt.Sprintf("%.4g of %s", float64(c.Units)/float64(j.Runs), c.Bucket))
+			mean := float64(c.Units) / float64(j.Runs)
+			means = append(means, fmt.Sprintf("%.4g of %s", mean, c.Bucket))
 		}
 		line("# by the log, its last %d runs took %s each", j.Runs, strings.Join(means, " and "))
 	}

@@ -40,7 +40,8 @@ func (a *app) writeJobs(f crontabFlags, jobs []importedJob) error {
 		return err
 	}
 	if _, err := config.Load(context.Background(), temporary.Name(), a.Getenv); err != nil {
-		return cli.Hint(err, "%s is left as it was; the lines are those that it would have", f.write)
+		return cli.Hint(err, "%s is left as it was; the lines are those that it would have",
+			f.write)
 	}
 	if err := os.Rename(temporary.Name(), f.write); err != nil {
 		return err
@@ -72,7 +73,8 @@ func spliceJobs(text, source string, jobs []importedJob) (string, error) {
 		return strings.Join(lines, "") + "\njobs:\n" + items.text("  "), nil
 	}
 	if list.Kind != yaml.SequenceNode || list.Style&yaml.FlowStyle != 0 || len(list.Content) == 0 {
-		return "", cli.Hint(fmt.Errorf("line %d: jobs: is not a list with an item on each line", list.Line),
+		err := fmt.Errorf("line %d: jobs: is not a list with an item on each line", list.Line)
+		return "", cli.Hint(err,
 			"write it with \"- name: …\", or paste what is printed without --write")
 	}
 	drop := make(map[int]bool) // lines, from 0
@@ -117,8 +119,8 @@ func section(file *yaml.Node, lines []string) (list *yaml.Node, end int) {
 		if i+2 < len(top) {
 			end = top[i+2].Line - 1
 		}
-		for end > top[i].Line && (isComment(lines[end-1]) && !strings.HasPrefix(lines[end-1], " ") ||
-			strings.TrimSpace(lines[end-1]) == "") {
+		for end > top[i].Line && (isComment(lines[end-1]) &&
+			!strings.HasPrefix(lines[end-1], " ") || strings.TrimSpace(lines[end-1]) == "") {
 			end--
 		}
 		return top[i+1], end

@@ -93,7 +93,8 @@ func (s *spending) pass(d time.Duration) {
 }
 
 func (s *spending) step() {
-	call := quota.Call{Bucket: rapid.SampledFrom([]string{"default", "search_list"}).Draw(s.T, "bucket"),
+	buckets := []string{"default", "search_list"}
+	call := quota.Call{Bucket: rapid.SampledFrom(buckets).Draw(s.T, "bucket"),
 		Units: rapid.Int64Range(1, 99).Draw(s.T, "units"), Labels: quota.Labels{
 			"region": rapid.SampledFrom([]string{"", "US", "DE"}).Draw(s.T, "region"),
 			"team":   rapid.SampledFrom([]string{"a", "b"}).Draw(s.T, "team")}}

@@ -115,8 +115,8 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&f.requests, "max-requests", limits.Requests,
 		"answer 503 to more than `N` requests at once")
 	flags.StringArrayVar(&f.estimates, "estimate", nil,
-		"set aside for calls of an unknown price by `POLICY`: worst, learned (default), N units at "+
-			"most, or METHOD=POLICY, METHOD/BUCKET=POLICY; may be repeated")
+		"set aside for calls of an unknown price by `POLICY`: worst, learned (default), N units "+
+			"at most, or METHOD=POLICY, METHOD/BUCKET=POLICY; may be repeated")
 	flags.DurationVar(&f.drain.Time, "drain-time", 2*time.Minute,
 		"read answers for `DURATION` at most whose caller has gone")
 	flags.Int64Var(&f.drainMiB, "drain-size", 64,

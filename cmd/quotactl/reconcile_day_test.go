@@ -65,7 +65,8 @@ func TestReconcileEveryHour(t *testing.T) {
 			ours, err := l.Between(t.Context(), "key1", "default", after, until)
 			must(t, err)
 			if theirs := m.Shown("default", d.Begin, d.Until); ours < theirs {
-				t.Fatalf("at %s: %d units since %s, and Google has counted %d", now, ours, d.Begin, theirs)
+				t.Fatalf("at %s: %d units since %s, and Google has counted %d",
+					now, ours, d.Begin, theirs)
 			} else if d.Settled && ours != billed[day(d.Begin)] {
 				t.Fatalf("at %s: %d units on %s, and %d were billed", now, ours, d.Begin,
 					billed[day(d.Begin)])

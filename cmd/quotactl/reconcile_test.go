@@ -118,8 +118,8 @@ func TestReconcile(t *testing.T) {
 			if after := m.run(0, "log -o json"); after != before {
 				t.Errorf("a second run changed the log:\n%s\n%s", before, after)
 			}
-			m.run(0, "log", "google counted 120 units and the ledger 100, from ", "source=reconcile",
-				"taken_off=3")
+			m.run(0, "log", "google counted 120 units and the ledger 100, from ",
+				"source=reconcile", "taken_off=3")
 			m.run(0, "ledger check")
 		})
 	}
@@ -187,7 +187,8 @@ func TestReconcileFails(t *testing.T) {
 	must(t, os.Remove(m.key))
 	m.run(78, "reconcile", "service account: file "+m.key+": no such file or directory")
 	must(t, os.WriteFile(m.config, []byte("credentials: [{name: key1}]"), 0o600))
-	m.run(78, "reconcile", "credential key1 has no service_account", "hint: an API key cannot read quota")
+	m.run(78, "reconcile", "credential key1 has no service_account",
+		"hint: an API key cannot read quota")
 	must(t, os.WriteFile(m.config, []byte("credentials: [{name: key1, upstream: openai}]"), 0o600))
 	m.run(64, "reconcile", "openai is not metered by Google's own means")
 	m.run(64, "reconcile --days 4", "--days 4: must be from 1 to 3")

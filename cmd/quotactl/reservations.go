@@ -63,7 +63,8 @@ func (a *app) reservations() *cobra.Command {
 
 func newReservation(r quota.Reservation) reservation {
 	return reservation{r.ID, r.Bucket, r.Units, r.Drawn, r.Left, cli.Time(r.CreatedAt),
-		cli.Time(r.ExpiresAt), r.Manual, r.Note, r.Most, string(cmp.Or(r.Lapse, quota.LapseRelease))}
+		cli.Time(r.ExpiresAt), r.Manual, r.Note, r.Most,
+		string(cmp.Or(r.Lapse, quota.LapseRelease))}
 }
 
 func (a *app) reservationTable(table *costs.Table, list reservationList) error {
@@ -74,7 +75,8 @@ func (a *app) reservationTable(table *costs.Table, list reservationList) error {
 	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")
 	for _, r := range list.Reservations {
 		amount := func(n int64) string { return s.Amount(report.UnitOf(table, r.Bucket), n) }
-		t.AppendRow([]any{r.Reservation, amount(r.Units), amount(r.Drawn), amount(r.Left), s.At(r.ExpiresAt), r.Note})
+		t.AppendRow([]any{r.Reservation, amount(r.Units), amount(r.Drawn), amount(r.Left),
+			s.At(r.ExpiresAt), r.Note})
 	}
 	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"),
 		cli.Drop("units"), cli.Cut("note", 4))

@@ -46,8 +46,8 @@ exhausted: try again later, 77 service account refused, 78 configuration.`,
 			root.AddCommand(c)
 		}
 	}
-	add("look", a.status(), a.top(), a.forecast(), a.log(), a.explain(), a.report(), a.reservations(), a.costs(),
-		a.prove())
+	add("look", a.status(), a.top(), a.forecast(), a.log(), a.explain(), a.report(),
+		a.reservations(), a.costs(), a.prove())
 	add("spend", a.spend(), a.exec(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
 		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.standin())
 	add("settings", a.config(), a.imports(), a.ledger(), a.doctor())

@@ -42,9 +42,11 @@ func TestWithoutLedger(t *testing.T) {
 		"true")
 	step(125, "; the slice leased for that is spent", "exec", "--method", "youtube.videos.list",
 		"--count", "2", "--", "true")
-	step(0, "charged 1 unit of default from the slice leased for times without the ledger", spend...)
+	step(0, "charged 1 unit of default from the slice leased for times without the ledger",
+		spend...)
 	step(69, "; the slice leased for that is spent", spend...)
-	step(69, "key1 has 0 of 3 units of default left for times without the ledger; 2 entries wait", "status")
+	step(69, "key1 has 0 of 3 units of default left for times without the ledger; 2 entries wait",
+		"status")
 	step(69, "ledger cannot be reached", "spend", "--method", "youtube.search.list")
 	s.Restart(t)
 	step(0, "charged 1 unit", spend...)
@@ -79,8 +81,8 @@ func TestOnlyTheSlice(t *testing.T) {
 		code := run(t.Context(), []string{"spend", "--method", "youtube.videos.list"}, &out, &out,
 			func(name string) string { return env[name] })
 		if code != test.code || !strings.Contains(out.String(), test.says) {
-			t.Errorf("%s, %s: code %d, want %d and %q:\n%s", test.open, test.ledger, code, test.code,
-				test.says, &out)
+			t.Errorf("%s, %s: code %d, want %d and %q:\n%s", test.open, test.ledger, code,
+				test.code, test.says, &out)
 		}
 	}
 }

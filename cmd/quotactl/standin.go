@@ -80,7 +80,8 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 		"`NAME=N` millionths of a dollar for one, such as output=15; may be repeated")
 	flags.DurationVar(&f.latency, "latency", 0, "every answer takes this `DURATION` to begin")
 	flags.DurationVar(&f.pace, "pace", 0, "each event of a stream takes this `DURATION`")
-	flags.IntVar(&f.rows, "rows", defaultRows, "there are `N` things of each kind, so lists hold no more")
+	flags.IntVar(&f.rows, "rows", defaultRows,
+		"there are `N` things of each kind, so lists hold no more")
 	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil,
 		"accept only this `KEY`; may be repeated (default any)")
@@ -98,7 +99,8 @@ func (f standinFlags) server(name string) (http.Handler, func() any, error) {
 		return nil, nil, err
 	}
 	if f.latency < 0 || f.pace < 0 || f.rows < 1 || f.rows > maxRows {
-		return nil, nil, cli.Usagef("--latency and --pace are 0 or more, --rows is 1 to %d", maxRows)
+		return nil, nil, cli.Usagef("--latency and --pace are 0 or more, --rows is 1 to %d",
+			maxRows)
 	}
 	limits, err := standin.ParseLimits(f.limits...)
 	if err != nil {
@@ -133,8 +135,8 @@ func (f standinFlags) youtube(limits map[string][]standin.Limit) (http.Handler, 
 	for _, bucket := range slices.Sorted(maps.Keys(limits)) {
 		l := limits[bucket]
 		if len(l) != 1 || l[0].Calendar != "day" || !slices.Contains(buckets, bucket) {
-			return nil, nil, cli.Usagef("--limit %s=%s: youtube has limits such as default=100/day, "+
-				"on %s", bucket, l[len(l)-1], strings.Join(buckets, ", "))
+			return nil, nil, cli.Usagef("--limit %s=%s: youtube has limits such as "+
+				"default=100/day, on %s", bucket, l[len(l)-1], strings.Join(buckets, ", "))
 		}
 		s.Limits[bucket] = l[0].Units
 	}

@@ -21,12 +21,13 @@ func (a *app) status() *cobra.Command {
 		Short: "Show how much is left, and when units come free",
 		Long: `status shows for each limit the units used in its window, the units held by
 reservations, and what remains for scheduled charges. These leave the headroom to people (--manual).
-On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. A split bucket has a row
-for each part, such as output/small; a limit across all parts has one row.
+On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. A split bucket has a
+row for each part, such as output/small; a limit across all parts has one row.
 
-Below the table are the limits that are only observed, the windows whose end the upstream has told, what is held for calls in flight
-where they can turn out to take more (at most so many: if each takes all that it may, that is how far
-the sum of used and held can rise), and the buckets that will run short (see forecast).`,
+Below the table are the limits that are only observed, the windows whose end the upstream has told,
+what is held for calls in flight where they can turn out to take more (at most so many: if each
+takes all that it may, that is how far the sum of used and held can rise), and the buckets that will
+run short (see forecast).`,
 		Example: `  quotactl status
   quotactl status --credential key1
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
@@ -92,8 +93,9 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 			b.Bucket, s.Until(until, now).Text))
 	}
 	if b.AtMost > b.Held {
-		all = append(all, fmt.Sprintf("%s: held %s, at most %s when the calls in flight are settled",
-			b.Bucket, b.Counts.Text(b.Held), b.Counts.Text(b.AtMost)))
+		all = append(all,
+			fmt.Sprintf("%s: held %s, at most %s when the calls in flight are settled",
+				b.Bucket, b.Counts.Text(b.Held), b.Counts.Text(b.AtMost)))
 	}
 	for _, l := range b.Limits {
 		if l.Mode == "observe" {

@@ -48,7 +48,8 @@ func (v *viewed) charge(bucket string, units int64, labels quota.Labels) {
 	v.Helper()
 	cred := v.reader.Config.Credentials[0]
 	b := cred.Budget(v.reader.Ledger, v.reader.Config.Table(cred), nil)
-	_, err := b.Charge(context.Background(), quota.Call{Bucket: bucket, Units: units, Labels: labels})
+	_, err := b.Charge(context.Background(), quota.Call{Bucket: bucket, Units: units,
+		Labels: labels})
 	must(v, err)
 }
 

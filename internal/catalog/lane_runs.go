@@ -25,8 +25,8 @@ func (c *Catalog) PutLaneRun(ctx context.Context, r LaneRun) error {
 		return err
 	}
 	return c.update(ctx, func(s *txn) error {
-		_, err := s.exec("put_lane_run", r.Lane, r.Tick, r.EndedAt.UnixMicro(), r.Outcome, r.ExitCode,
-			string(units))
+		_, err := s.exec("put_lane_run", r.Lane, r.Tick, r.EndedAt.UnixMicro(), r.Outcome,
+			r.ExitCode, string(units))
 		if err == nil {
 			_, err = s.exec("drop_lane_runs", r.Lane, KeptRuns)
 		}

@@ -65,7 +65,8 @@ func (l *Lines) Flush() error {
 // would take for a formula: an apostrophe goes before that.
 func inSheet(text string) string {
 	text = Plain(text)
-	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) && strings.Trim(text, "-0123456789") != "" {
+	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) &&
+		strings.Trim(text, "-0123456789") != "" {
 		return "'" + text
 	}
 	return text

@@ -38,7 +38,8 @@ func newStation(t *testing.T) *station {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.key, s.Cloud = key, youtubetest.Cloud{Project: "p1", Accounts: []*youtubetest.ServiceAccount{owner}}
+	s.key = key
+	s.Cloud = youtubetest.Cloud{Project: "p1", Accounts: []*youtubetest.ServiceAccount{owner}}
 	s.Now = func() time.Time { return s.now }
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -113,7 +114,8 @@ func TestAsTheGeneratedClients(t *testing.T) {
 	ctx, from := t.Context(), s.now.Add(-2*time.Hour)
 	config := jwt.Config{Email: s.account.Email, PrivateKey: []byte(s.account.key), Scopes: scopes,
 		TokenURL: s.url + "token"}
-	options := []option.ClientOption{option.WithHTTPClient(config.Client(ctx)), option.WithEndpoint(s.url)}
+	options := []option.ClientOption{option.WithHTTPClient(config.Client(ctx)),
+		option.WithEndpoint(s.url)}
 
 	metrics, err := monitoring.NewService(ctx, options...)
 	if err != nil {
@@ -182,7 +184,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: limits: %v", c.fault, err)
 		}
 	}
-	for fault, kind := range map[string]Kind{"no-limits-role": NotAllowed, "limits-disabled": Disabled} {
+	for fault, kind := range map[string]Kind{"no-limits-role": NotAllowed,
+		"limits-disabled": Disabled} {
 		s := newStation(t)
 		s.Cloud.Fault = fault
 		_, err := s.client().Limits(t.Context())
@@ -276,7 +279,8 @@ func TestParseAccount(t *testing.T) {
 		"another scheme":  change("token_uri", "http://SECRET.example.org/token"),
 		"a file protocol": change("token_uri", "file:///SECRET"),
 	} {
-		if a, err := ParseAccount([]byte(text)); err == nil || strings.Contains(err.Error(), "SECRET") {
+		a, err := ParseAccount([]byte(text))
+		if err == nil || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s: %v, %v", name, a, err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// ServiceOf is the API by whose name the metrics of an upstream begin; "" if none of its buckets has
-// one of Google's.
+// ServiceOf is the API by whose name the metrics of an upstream begin; "" if none of its buckets
+// has one of Google's.
 func ServiceOf(t *costs.Table) string {
 	for _, b := range t.Buckets() {
 		service, _, _ := strings.Cut(b.Metric, "/")
@@ -41,8 +41,8 @@ func Differ(ours []quota.Limit, google []Limit, t *costs.Table) (all []Differenc
 	return all
 }
 
-// about reports whether a limit of ours with that window is about the same: a day or a minute of the
-// whole project.
+// about reports whether a limit of ours with that window is about the same: a day or a minute of
+// the whole project.
 func (l Limit) about(w quota.Window) bool {
 	switch l.Unit {
 	case "1/d/{project}":

@@ -94,7 +94,8 @@ func (c Credential) Slice(table *costs.Table) (slice []quota.Cost) {
 		for _, cost := range price {
 			units := c.sliceOf(cost.Bucket)
 			is := func(s quota.Cost) bool { return s.Bucket == cost.Bucket }
-			if b, ok := table.Bucket(cost.Bucket); ok && len(b.Split) > 0 { // which part is not known
+			// which part is not known
+			if b, ok := table.Bucket(cost.Bucket); ok && len(b.Split) > 0 {
 				continue
 			}
 			if units >= cost.Units && !slices.ContainsFunc(slice, is) {
@@ -200,8 +201,8 @@ func newReader(getenv func(string) string) *reader {
 		},
 		Daemon: defaultDaemon(),
 		Serve:  Serve{Listen: DefaultServe},
-	}, buckets: make(map[string]map[string]costs.Bucket), credentials: make(map[string]bool), jobNames: make(map[string]bool),
-		jobOf: make(map[regions.Region]string)}
+	}, buckets: make(map[string]map[string]costs.Bucket), credentials: make(map[string]bool),
+		jobNames: make(map[string]bool), jobOf: make(map[regions.Region]string)}
 }
 
 func (r *reader) read(ctx context.Context, root *yaml.Node) (*Config, error) {

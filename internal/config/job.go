@@ -42,8 +42,8 @@ type OwnJob struct {
 	Queue       bool   // overlap: queue
 	Retry       int    // how often a run that failed, or was lost in a crash, is run again
 	CatchUp     bool
-	// Elsewhere says what runs the job, such as a crontab, and is "" for the daemon. What it takes is
-	// planned with, and it has no other keys but the schedule, the cost, settle and credential.
+	// Elsewhere says what runs the job, such as a crontab, and is "" for the daemon. What it takes
+	// is planned with, and it has no other keys but the schedule, the cost, settle and credential.
 	Elsewhere string
 }
 
@@ -79,7 +79,9 @@ func (r *reader) ownJobs(n *yaml.Node) {
 // runsAny reports whether the daemon runs one of the jobs of a list.
 func runsAny(list *yaml.Node) bool {
 	return len(list.Content) == 0 || slices.ContainsFunc(list.Content, func(n *yaml.Node) bool {
-		return !slices.ContainsFunc(n.Content, func(n *yaml.Node) bool { return n.Value == "elsewhere" })
+		return !slices.ContainsFunc(n.Content, func(n *yaml.Node) bool {
+			return n.Value == "elsewhere"
+		})
 	})
 }
 
@@ -114,15 +116,17 @@ func (r *jobReader) fields() yamlfile.Fields {
 		return func(n *yaml.Node) { *to = r.Number(n, what, 0, most) }
 	}
 	return yamlfile.Fields{
-		"name":        func(n *yaml.Node) { j.Name = r.jobName(n) },
-		"command":     func(n *yaml.Node) { r.command, j.Command = n, r.commandLine(n) },
-		"url":         node(&r.url),
-		"method":      node(&r.method),
-		"body":        node(&r.body),
-		"schedule":    func(n *yaml.Node) { j.Schedule = r.schedule(n) },
-		"timezone":    func(n *yaml.Node) { j.Timezone = r.zone(n) },
-		"jitter":      func(n *yaml.Node) { j.Jitter = r.duration(n, "jitter", 0, maxOffset) },
-		"timeout":     func(n *yaml.Node) { j.Timeout = r.duration(n, "timeout", time.Second, maxTimeout) },
+		"name":     func(n *yaml.Node) { j.Name = r.jobName(n) },
+		"command":  func(n *yaml.Node) { r.command, j.Command = n, r.commandLine(n) },
+		"url":      node(&r.url),
+		"method":   node(&r.method),
+		"body":     node(&r.body),
+		"schedule": func(n *yaml.Node) { j.Schedule = r.schedule(n) },
+		"timezone": func(n *yaml.Node) { j.Timezone = r.zone(n) },
+		"jitter":   func(n *yaml.Node) { j.Jitter = r.duration(n, "jitter", 0, maxOffset) },
+		"timeout": func(n *yaml.Node) {
+			j.Timeout = r.duration(n, "timeout", time.Second, maxTimeout)
+		},
 		"cost":        node(&r.cost),
 		"settle":      func(n *yaml.Node) { j.Settle = r.oneOf(n, "settle", Settlements()) },
 		"weight":      number("weight", MaxWeight, &j.Weight),
@@ -221,8 +225,8 @@ func (r *jobReader) elsewhere(n *yaml.Node) {
 	heeded := []string{"name", "elsewhere", "schedule", "timezone", "cost", "settle", "credential"}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i]; !slices.Contains(heeded, key.Value) {
-			r.Add(key, "%s: the daemon does not run the job (elsewhere: %s): leave it out", key.Value,
-				spell.Clip(r.job.Elsewhere))
+			r.Add(key, "%s: the daemon does not run the job (elsewhere: %s): leave it out",
+				key.Value, spell.Clip(r.job.Elsewhere))
 		}
 	}
 }
@@ -322,10 +326,12 @@ func (r *jobReader) jobCost(n *yaml.Node, table *costs.Table, cred Credential) J
 	var bucket, units, method, count *yaml.Node
 	c.Count = 1
 	r.Fields(n, "cost", yamlfile.Fields{
-		"bucket":  func(n *yaml.Node) { bucket = n },
-		"units":   func(n *yaml.Node) { units = n },
-		"method":  func(n *yaml.Node) { method = n },
-		"count":   func(n *yaml.Node) { count, c.Count = n, r.Number(n, "count", 1, quota.MaxUnits) },
+		"bucket": func(n *yaml.Node) { bucket = n },
+		"units":  func(n *yaml.Node) { units = n },
+		"method": func(n *yaml.Node) { method = n },
+		"count": func(n *yaml.Node) {
+			count, c.Count = n, r.Number(n, "count", 1, quota.MaxUnits)
+		},
 		"learned": func(n *yaml.Node) { c.Learned = r.Bool(n, "learned") },
 	})
 	before := len(r.Problems)

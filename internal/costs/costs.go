@@ -21,8 +21,8 @@ type Table struct {
 	Hosts      []string // where the upstream answers
 	Endpoint   string   // URL that requests are sent to, which ends in a slash
 	Credential Place
-	// Environment is the variables in which libraries of the API look for its address, with the path
-	// that belongs to it: / or /v1.
+	// Environment is the variables in which libraries of the API look for its address, with the
+	// path that belongs to it: / or /v1.
 	Environment map[string]string
 
 	profile   string

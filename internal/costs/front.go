@@ -151,7 +151,8 @@ func (r *reader) listed(name string, key, n *yaml.Node) {
 	}
 }
 
-// readUpstream reads the list of an upstream, in its file or in this one; nil when something is wrong.
+// readUpstream reads the list of an upstream, in its file or in this one; nil when something is
+// wrong.
 func (r *reader) readUpstream(name string, n *yaml.Node) (t *Table) {
 	if n.Kind != yaml.ScalarNode {
 		t = r.upstream("", n, name)
@@ -210,8 +211,8 @@ func (p *parser) upstream(file string, root *yaml.Node, name string) *Table {
 	return t
 }
 
-// adopt takes what the old form does not say from the list of the same service that ships: the place
-// of the credential, and how the upstream refuses.
+// adopt takes what the old form does not say from the list of the same service that ships: the
+// place of the credential, and how the upstream refuses.
 func (t *Table) adopt() {
 	for _, table := range Shipped().tables {
 		if of := table(); of.Service == t.Service {

@@ -126,8 +126,8 @@ func TestObserve(t *testing.T) {
 // throttle are both a 429.
 func TestRefusedCalls(t *testing.T) {
 	said := func(kind, more string) string {
-		return `{"type":"error","error":{"type":"` + kind + `","message":"It is <b>so</b>."` + more +
-			`}}`
+		return `{"type":"error","error":{"type":"` + kind + `","message":"It is <b>so</b>."` +
+			more + `}}`
 	}
 	nothing := "requests/sonnet-4 1, input/sonnet-4 0, output/sonnet-4 0, money 0"
 	for _, c := range []struct {
@@ -237,7 +237,8 @@ func TestEachRule(t *testing.T) {
 		{"a failed call", "calls/x.chat.unknown 1, input/small 0, output/small 0, money 0",
 			answered(chat, 500, json, "{}", 9)},
 		{"usage in two places", "calls/x.chat.unknown 1, input/small 7, output/small 9, money 7",
-			answered(chat, 200, json, `{"usage":{"in":7,"out":1},"message":{"usage":{"out":9}}}`, 9)},
+			answered(chat, 200, json, `{"usage":{"in":7,"out":1},"message":{"usage":{"out":9}}}`,
+				9)},
 		{"resources", "daily 6", answered(posts, 200, json,
 			`{"data":[1,2,3],"includes":{"users":[1,2],"media":[1]}}`, 9)},
 		{"one resource", "daily 1", answered(posts, 200, json, `{"data":{"id":1}}`, 9)},
@@ -288,7 +289,8 @@ func TestEachRule(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// calls is split and not charged here: the answer tells of money alone
-	if len(out.Lessons) != 1 || out.Lessons[0].Bucket != "money" || out.Lessons[0].Remaining != 12 ||
+	if len(out.Lessons) != 1 || out.Lessons[0].Bucket != "money" ||
+		out.Lessons[0].Remaining != 12 ||
 		out.Lessons[0].Window.Calendar != "day" || out.Lessons[0].Why != "left.money" {
 		t.Errorf("%+v", out.Lessons)
 	}

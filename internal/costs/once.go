@@ -36,7 +36,9 @@ func (r *reader) once(n *yaml.Node, read func(amount, *yaml.Node, string)) *once
 		"window":   func(n *yaml.Node) { window = n },
 		"timezone": func(n *yaml.Node) { zone = n },
 		"items": func(n *yaml.Node) {
-			r.List(n, "items", func(n *yaml.Node) { o.kinds = append(o.kinds, r.resource(n, read)) })
+			r.List(n, "items", func(n *yaml.Node) {
+				o.kinds = append(o.kinds, r.resource(n, read))
+			})
 		},
 	}, "window", "items")
 	before := len(r.Problems)

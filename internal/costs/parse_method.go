@@ -106,7 +106,9 @@ func (r *reader) price(n *yaml.Node, m *Method, parts map[string]*yaml.Node) {
 		return
 	}
 	rules := r.rules(m, parts)
-	constant := !slices.ContainsFunc(rules.takes, func(a amount) bool { return !a.units.Constant() })
+	constant := !slices.ContainsFunc(rules.takes, func(a amount) bool {
+		return !a.units.Constant()
+	})
 	if constant && len(rules.holds) == 0 && rules.free == nil {
 		rules = nil
 	}

@@ -14,8 +14,8 @@ import (
 // route is a verb and a path.
 type route struct{ verb, path string }
 
-// pathForm is a path: words, {name} for one segment, {name}:word for one that ends so, and {name...}
-// for the rest.
+// pathForm is a path: words, {name} for one segment, {name}:word for one that ends so, and
+// {name...} for the rest.
 var (
 	pathForm = regexp.MustCompile(`^(/[A-Za-z0-9_.:-]+|/\{[A-Za-z0-9_]+\}(:[A-Za-z0-9_.-]+)?)*` +
 		`(/\{[A-Za-z0-9_]+\.\.\.\})?$`)

@@ -162,7 +162,8 @@ func TestEstimateWithoutWorstCase(t *testing.T) {
 
 // TestEstimateAboveTheWorstCase: no more is held than a call can take.
 func TestEstimateAboveTheWorstCase(t *testing.T) {
-	text := strings.Replace(read(t, "all-keys.yaml"), `"min(body.max ?? 4096, p95, 1000)"`, "1000", 1)
+	const estimate = `"min(body.max ?? 4096, p95, 1000)"`
+	text := strings.Replace(read(t, "all-keys.yaml"), estimate, "1000", 1)
 	table, err := costs.Parse([]byte(text))
 	must(t, err)
 	const body = `{"max":100}`
@@ -176,7 +177,8 @@ func TestEstimateAboveTheWorstCase(t *testing.T) {
 func TestPartNames(t *testing.T) {
 	table := all(t)
 	form := func(name string) bool { return len(name) > 0 && len(name) <= 63 }
-	for _, tenant := range []string{"a", "A", "ä", "../..", "%2e", ":", "_x", strings.Repeat("x", 99)} {
+	for _, tenant := range []string{"a", "A", "ä", "../..", "%2e", ":", "_x",
+		strings.Repeat("x", 99)} {
 		r := call(t, "POST /v1/chat", "{}")
 		r.URL.Path, r.URL.RawPath = "/v1/t/"+tenant+"/chat", ""
 		q, err := table.Quote("x.chat", r, []byte("{}"), nil)

@@ -129,8 +129,8 @@ func (s *segment) find(parts []string) map[string]string {
 	return nil
 }
 
-// ending is where a segment leads whose end is that of a {name}:word. A colon that is escaped may be
-// read as one, or not: it leads nowhere.
+// ending is where a segment leads whose end is that of a {name}:word. A colon that is escaped may
+// be read as one, or not: it leads nowhere.
 func (s *segment) ending(part string) *segment {
 	colon := strings.LastIndexByte(part, ':')
 	if colon < 1 {

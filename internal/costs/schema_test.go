@@ -48,8 +48,8 @@ func TestSchemaHasEveryKey(t *testing.T) {
 	for section, keys := range known {
 		def, _ := defs[section].(map[string]any)
 		props, _ := def["properties"].(map[string]any)
-		if got, want := slices.Sorted(maps.Keys(props)), slices.Sorted(maps.Keys(keys)); !slices.Equal(
-			got, want) {
+		got, want := slices.Sorted(maps.Keys(props)), slices.Sorted(maps.Keys(keys))
+		if !slices.Equal(got, want) {
 			t.Errorf("%s: the schema has %v, the parser %v", section, got, want)
 		}
 	}

@@ -117,8 +117,8 @@ func (j *judged) agree(over string) {
 	}
 	maps.DeleteFunc(j.took, func(_ string, units int64) bool { return units == 0 })
 	if !maps.Equal(j.took, billed) {
-		j.Errorf("%s: the list says\n%v, the stand-in and %q say\n%v", j.table.Upstream, j.took, over,
-			billed)
+		j.Errorf("%s: the list says\n%v, the stand-in and %q say\n%v", j.table.Upstream, j.took,
+			over, billed)
 	}
 }
 
@@ -160,7 +160,8 @@ func TestStandinsAgree(t *testing.T) {
 				strings.TrimSuffix(openAIChat, "}") + `,"n":3}`,
 				with(withStream(openAIChat), includeUsage)}},
 		{name: "openai", // tiers of processing, reasoning, tools
-			prices: map[string]float64{"input": 0.25, "cached": 0.025, "output": 2, "search": 10000},
+			prices: map[string]float64{"input": 0.25, "cached": 0.025, "output": 2,
+				"search": 10000},
 			requests: []string{with(openAIChat, `"service_tier":"flex"`),
 				with(openAIChat, `"service_tier":"auto"`),
 				with(withStream(openAIChat), `"service_tier":"priority",`+includeUsage),
@@ -180,13 +181,16 @@ func TestStandinsAgree(t *testing.T) {
 			requests: []string{claude, withStream(claude), claude, claude, claude,
 				strings.Replace(claude, "claude-sonnet-4-5", "claude-sonnet-4", 1)}},
 		{name: "anthropic", // where cached reads count
-			prices:   map[string]float64{"input": 0.8, "written": 1, "cached": 0.08, "output": 4},
-			requests: []string{strings.Replace(claude, "claude-sonnet-4-5", "claude-3-5-haiku-x", 1)}},
+			prices: map[string]float64{"input": 0.8, "written": 1, "cached": 0.08, "output": 4},
+			requests: []string{
+				strings.Replace(claude, "claude-sonnet-4-5", "claude-3-5-haiku-x", 1)}},
 
 		{name: "anthropic", // searches of the web, also where the model cannot make them
 			prices: map[string]float64{"input": 3, "output": 15, "search": 10000},
-			requests: []string{with(searching, `"tools":[{"type":"web_search_20250305"}]`), searching,
-				with(withStream(searching), `"tools":[{"type":"web_search_20250305","max_uses":3}]`)}},
+			requests: []string{
+				with(searching, `"tools":[{"type":"web_search_20250305"}]`), searching,
+				with(withStream(searching),
+					`"tools":[{"type":"web_search_20250305","max_uses":3}]`)}},
 		// whether a refused key is a request is not published
 		{name: "anthropic", faults: "401@1", over: "requests/sonnet-4=1", requests: []string{claude}},
 
@@ -209,8 +213,8 @@ func TestStandinsAgree(t *testing.T) {
 			requests: []string{shop, shop}},
 
 		{name: "google-analytics", limits: "tokens=20/day",
-			requests: []string{metrics, strings.Replace(metrics, "users", "views", 1), metrics, metrics,
-				metrics, `POST /v1beta/properties/1:runReport {}`}},
+			requests: []string{metrics, strings.Replace(metrics, "users", "views", 1), metrics,
+				metrics, metrics, `POST /v1beta/properties/1:runReport {}`}},
 		{name: "google-analytics", requests: []string{`POST /v1beta/properties/1:batchRunReports {` +
 			`"requests":[{"metrics":[{}],"returnPropertyQuota":true},{"metrics":[{},{}],` +
 			`"returnPropertyQuota":true}]}`}},
@@ -230,7 +234,8 @@ func TestStandinsAgree(t *testing.T) {
 			`POST /distanceMatrix/v2:computeRouteMatrix {"origins":[1,2],"destinations":[1,2,3]} | ` +
 				`X-Goog-FieldMask: *`}},
 		{name: "google-maps", limits: "requests=1/1m", over: "requests/maps.text-search=1",
-			requests: []string{places + " | X-Goog-FieldMask: *", places + " | X-Goog-FieldMask: *"}},
+			requests: []string{places + " | X-Goog-FieldMask: *",
+				places + " | X-Goog-FieldMask: *"}},
 
 		{name: "x", requests: []string{"GET /2/tweets/1", "GET /2/tweets?ids=2,3&expansions=author_id",
 			"GET /2/tweets/search/recent?query=a&max_results=100&expansions=author_id",
@@ -256,7 +261,8 @@ func TestStandinsAgree(t *testing.T) {
 		must(t, err)
 		for _, request := range test.requests {
 			request, header, _ := strings.Cut(request, " | ")
-			j.send(request, slices.DeleteFunc([]string{header}, func(h string) bool { return h == "" })...)
+			empty := func(h string) bool { return h == "" }
+			j.send(request, slices.DeleteFunc([]string{header}, empty)...)
 		}
 		j.agree(test.over)
 	}

@@ -145,8 +145,8 @@ func specOf(fields []string) (string, error) {
 	day, weekday := fields[2], fields[4]
 	both := strings.HasPrefix(day, "*") || strings.HasPrefix(weekday, "*") // in cron
 	if both != (isStar(day) || isStar(weekday)) {
-		return "", fmt.Errorf("day of the month %s with day of the week %s: cron runs it on other days "+
-			"than a schedule here would", day, weekday)
+		return "", fmt.Errorf("day of the month %s with day of the week %s: "+
+			"cron runs it on other days than a schedule here would", day, weekday)
 	}
 	return strings.Join(fields, " "), nil
 }
@@ -162,8 +162,8 @@ func isStar(text string) bool {
 }
 
 func (f field) check(item string) error {
-	wrong := fmt.Errorf("%s %q: cron takes *, 5, 1-5, or */5 and 1-30/5, from %d to %d", f.name, item,
-		f.low, f.top)
+	wrong := fmt.Errorf("%s %q: cron takes *, 5, 1-5, or */5 and 1-30/5, from %d to %d", f.name,
+		item, f.low, f.top)
 	values, step, stepped := strings.Cut(item, "/")
 	if n, err := strconv.Atoi(step); stepped && (err != nil || n < 1) {
 		return wrong

@@ -71,8 +71,8 @@ func (w *world) spentBy() map[string]int64 {
 	return units
 }
 
-// TestCommand: a job runs beside the sweep on one budget, is charged what it says, and its output is
-// in the log with the name of its run.
+// TestCommand: a job runs beside the sweep on one budget, is charged what it says, and its output
+// is in the log with the name of its run.
 func TestCommand(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.run(lanes(t, "0 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
@@ -153,7 +153,8 @@ func TestCommand_Retry(t *testing.T) {
 			w.spentBy()["twice"] != 5 || w.spentBy()["never"] != 5 {
 			t.Errorf("%q, %q, %v", w.wrote("twice"), w.wrote("never"), w.spentBy())
 		}
-		if w.logged("tick done", "tick=twice/") != 1 || w.logged("tick failed", "tick=never/") != 2 {
+		if w.logged("tick done", "tick=twice/") != 1 ||
+			w.logged("tick failed", "tick=never/") != 2 {
 			w.complain()
 		}
 	})
@@ -336,7 +337,8 @@ func TestCommand_ShortDay(t *testing.T) {
 				t.Errorf("%s got %d units, want about %d: %v", name, got[name], want, got)
 			}
 		}
-		if sum := got["one"] + got["two"] + got["three"]; sum > units*6/10 || sum < units*6/10-30 { // a run of each
+		// a run of each
+		if sum := got["one"] + got["two"] + got["three"]; sum > units*6/10 || sum < units*6/10-30 {
 			t.Errorf("%d units spent of %d", sum, units*6/10)
 		}
 	})

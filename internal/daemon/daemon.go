@@ -72,8 +72,8 @@ type Config struct {
 	Grace   time.Duration // from the end of the context to the end of Run
 
 	ForecastEvery time.Duration // 0 for never
-	// Elsewhere are the lanes that others run and that spend from a credential, for the forecast; nil
-	// for none.
+	// Elsewhere are the lanes that others run and that spend from a credential, for the forecast;
+	// nil for none.
 	Elsewhere func(ctx context.Context, credential string) ([]share.Lane, error)
 }
 

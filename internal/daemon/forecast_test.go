@@ -55,8 +55,9 @@ func TestForecast_OwnPace(t *testing.T) {
 		}
 		p.start()
 		time.Sleep(time.Minute)
-		if w.logged("forecast: default runs dry at 07:30Z", "Z: cron will miss 24 runs from 07:30Z on; "+
-			"slow will miss 23 runs from 08:00Z on, held back by the pace\"") != 1 {
+		if w.logged("forecast: default runs dry at 07:30Z",
+			"Z: cron will miss 24 runs from 07:30Z on; "+
+				"slow will miss 23 runs from 08:00Z on, held back by the pace\"") != 1 {
 			w.complain()
 		}
 		p.end()

@@ -19,15 +19,16 @@ type Lane struct {
 // all kinds, and knows none of them: the ticks, who runs them, what each may take while units are
 // short, what happens to those that were missed.
 //
-// There is one for sweeps (sweep.go), and one for commands (command.go). A third kind is another type with these methods, and a place
-// where it is made of the configuration (cmd/ingestor/run.go).
+// There is one for sweeps (sweep.go), and one for commands (command.go). A third kind is another
+// type with these methods, and a place where it is made of the configuration (cmd/ingestor/run.go).
 type Work interface {
 	// policy is what the lane spends from, and how its ticks are run.
 	policy() Policy
 	// wants sets what a run takes, as far as that is known before it: pages, and their price. The
 	// lane comes with what is configured.
 	wants(ctx context.Context, l *share.Lane) error
-	// served is when the lane last got all that it wants; zero for never, or when that is not known.
+	// served is when the lane last got all that it wants; zero for never, or when that is not
+	// known.
 	served(ctx context.Context, l *share.Lane) time.Time
 	// known is what is kept of the lane's ticks besides their marks in the ledger.
 	known(ctx context.Context, l *lane) (known, error)
@@ -42,7 +43,8 @@ type Policy struct {
 	Day     quota.Window  // the upstream's
 	Jitter  time.Duration
 	CatchUp bool // run at the start what was missed while no daemon ran, once for each lane
-	// SkipOverlap is whether ticks that come while a run lasts are left out; else they run after it.
+	// SkipOverlap is whether ticks that come while a run lasts are left out; else they run after
+	// it.
 	SkipOverlap bool
 	// Queued is whether runs wait for each other: there are at most MaxRuns at once, the lane that
 	// was served longest ago goes first, and none while the upstream or the catalogue is away.

@@ -35,8 +35,8 @@ func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table, asked b
 	b, ok := t.Bucket(l.Bucket)
 	if !asked && ok && b.Daily > 0 && l.Units > b.Daily && l.Window.Longest() <= 25*time.Hour {
 		e.add(Finding{Warning, "limit-default", about, fmt.Sprintf(
-			"it allows %d units, and a new account is given %d a day", l.Units, b.Daily),
-			tooMuch, "look up what your account is given; if it is less, lower units in quota.yaml"})
+			"it allows %d units, and a new account is given %d a day", l.Units, b.Daily), tooMuch,
+			"look up what your account is given; if it is less, lower units in quota.yaml"})
 	}
 	if l.Units > 0 && l.Headroom >= l.Units {
 		e.add(Finding{Warning, "limit-headroom", about, "its headroom is all of it",
@@ -55,8 +55,9 @@ func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) 
 	}
 	about := "credential " + c.Name
 	if mode, exposed := c.Account.Secret(nobody).Exposed(); exposed {
-		e.add(Finding{Warning, "key-exposed", about, fmt.Sprintf("other users can read %s (mode %04o)",
-			c.Account.File, mode), "whoever has the key reads what its account may",
+		e.add(Finding{Warning, "key-exposed", about,
+			fmt.Sprintf("other users can read %s (mode %04o)", c.Account.File, mode),
+			"whoever has the key reads what its account may",
 			"chmod 600 " + c.Account.File})
 	}
 	limits, err := googleLimits(ctx, c.Account, service)

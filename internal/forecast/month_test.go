@@ -86,9 +86,10 @@ func TestMonth(t *testing.T) {
 					t.Errorf("%d remain", f.Remaining)
 				}
 				rate := f.Rate.Likely * f.ResetAt.Sub(f.At).Hours() // all of it is asked for
-				if off := float64(f.Missing) - (rate - float64(f.Remaining)); off < -100 || off > 100 {
-					t.Errorf("%s: at %s an hour, %s remain", f.Text(), dollars(int64(f.Rate.Likely)),
-						dollars(f.Remaining))
+				off := float64(f.Missing) - (rate - float64(f.Remaining))
+				if off < -100 || off > 100 {
+					t.Errorf("%s: at %s an hour, %s remain", f.Text(),
+						dollars(int64(f.Rate.Likely)), dollars(f.Remaining))
 				}
 			}
 		})
@@ -107,7 +108,8 @@ func TestMonth_Text(t *testing.T) {
 	}
 	young := b
 	young.Spent = b.Spent[len(b.Spent)-40:] // about 40 hours
-	if text := Of(young).Text(); !strings.HasSuffix(text, "; too little history to rely on it: a day") {
+	const unsure = "; too little history to rely on it: a day"
+	if text := Of(young).Text(); !strings.HasSuffix(text, unsure) {
 		t.Error(text)
 	}
 	b.Limits[0].Units = 200e6

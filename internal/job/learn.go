@@ -19,8 +19,8 @@ const (
 	LearnLeast = 3
 	// LearnPercent is the share of the runs, in percent, that took no more than what is learned.
 	LearnPercent = 95
-	// learnFor is the time whose runs make a mean: each hour and each day of the week is in it. Where
-	// there are too few in it, the newest runs do.
+	// learnFor is the time whose runs make a mean: each hour and each day of the week is in it.
+	// Where there are too few in it, the newest runs do.
 	learnFor = 7 * 24 * time.Hour
 )
 
@@ -111,8 +111,8 @@ func (h History) Learned(job string, buckets []string) (costs []quota.Cost, err 
 }
 
 // Took is what runs of the job took together, of every bucket, and how many these are: those of the
-// last week. The attempts of one tick are one run, and a run that took nothing is not in the log. The
-// runs are 0 where there are too few to learn from.
+// last week. The attempts of one tick are one run, and a run that took nothing is not in the log.
+// The runs are 0 where there are too few to learn from.
 func (h History) Took(job string) (total []quota.Cost, runs int64) {
 	var buckets []string
 	for bucket := range h.entries {

@@ -17,7 +17,9 @@ type Budget struct {
 	of func() []*quota.Budget
 	*source
 
-	limit, headroom, used, held, remaining, reset, suspended, until, leased, waiting *prometheus.Desc
+	limit, headroom, used, held, remaining *prometheus.Desc
+	reset, suspended, until                *prometheus.Desc
+	leased, waiting                        *prometheus.Desc
 }
 
 // NewBudget is for the budgets that of returns at the time, each of another credential.
@@ -37,7 +39,8 @@ func NewBudget(of func() []*quota.Budget, log *slog.Logger) *Budget {
 		remaining: s.desc("quota_remaining_units",
 			"Units that the limit leaves for scheduled charges.", limit...),
 		reset: s.desc("quota_reset_timestamp_seconds",
-			"When the window ends, by the calendar or by what the upstream says; others have no end.", limit...),
+			"When the window ends, by the calendar or as the upstream says; others have no end.",
+			limit...),
 		suspended: s.desc("quota_suspended",
 			"Whether the bucket is suspended, by the upstream or by a person.", bucket...),
 		until: s.desc("quota_suspended_until_timestamp_seconds",

@@ -87,7 +87,8 @@ func TestLedgerThatHangs(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics.NewBudget(func() []*quota.Budget { return []*quota.Budget{budget} }, logger),
+	budgets := func() []*quota.Budget { return []*quota.Budget{budget} }
+	registry.MustRegister(metrics.NewBudget(budgets, logger),
 		metrics.NewCharts(func() (*catalog.Catalog, []string) { return kept, []string{"US"} },
 			logger))
 	up := []string{"quota_ledger_up 1", "ingest_catalog_up 1",

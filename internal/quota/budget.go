@@ -230,7 +230,9 @@ func (b *Budget) reserve(ctx context.Context, r ReserveRequest) (Decision, error
 }
 
 // reserveAs is reserve, and returns the charge that stands for it where the ledger cannot answer.
-func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (c Charge, d Decision, err error) {
+func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
+	c Charge, d Decision, err error,
+) {
 	costs, err := b.Costs(r.Call)
 	if err != nil {
 		return c, d, err

@@ -61,7 +61,8 @@ func checkCosts(what string, costs []Cost) error {
 			return err
 		}
 		if cost.Most != 0 && (cost.Most < cost.Units || cost.Most > MaxUnits) {
-			return malformed("an estimate of %d units that can be at most %d", cost.Units, cost.Most)
+			return malformed("an estimate of %d units that can be at most %d", cost.Units,
+				cost.Most)
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 // do meanwhile is no matter to it. That is charged at once, so a crash leaves it charged. Once the
 // truth is known, it takes that place, and the rest is in the reservation again.
 
-// drawMost charges the most that the call may take. What counts only while it is under way cannot be
-// charged: that is set aside until the call ends.
+// drawMost charges the most that the call may take. What counts only while it is under way cannot
+// be charged: that is set aside until the call ends.
 func (b *Budget) drawMost(ctx context.Context, r ReserveRequest) (Decision, error) {
 	call := r.Call
 	costs, err := b.Costs(call)

@@ -10,7 +10,8 @@ import (
 )
 
 func TestReserveCheck(t *testing.T) {
-	good := Reserve{Credential: "key1", ID: "default+search_list.r", TTL: 1e9, Limits: sound().Limits,
+	good := Reserve{
+		Credential: "key1", ID: "default+search_list.r", TTL: 1e9, Limits: sound().Limits,
 		Costs: []Cost{{Bucket: "default", Units: 10, Most: 90}, {Bucket: "search_list", Units: 1}}}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
@@ -43,7 +44,9 @@ func TestReserveCheck(t *testing.T) {
 }
 
 func TestSettleCheck(t *testing.T) {
-	cost := func(bucket string, units int64) []Cost { return []Cost{{Bucket: bucket, Units: units}} }
+	cost := func(bucket string, units int64) []Cost {
+		return []Cost{{Bucket: bucket, Units: units}}
+	}
 	good := Settle{Credential: "key1", Reservation: "default+search_list.r", ID: "a"}
 	for name, costs := range map[string][]Cost{
 		"none": nil, "all": cost("default", AllUnits), "nothing": cost("search_list", 0),

@@ -31,8 +31,9 @@ func NewID(now time.Time) string {
 	return string(id)
 }
 
-// isName reports whether a credential or a bucket may be called so, since names become part of keys;
-// isPart is the same of a part of a split bucket. Every decision asks, so they are no patterns.
+// isName reports whether a credential or a bucket may be called so, since names become part of
+// keys; isPart is the same of a part of a split bucket. Every decision asks, so they are no
+// patterns.
 func isName(text string) bool { return isPart(text) && !strings.Contains(text, ".") }
 
 func isPart(text string) bool {
@@ -75,7 +76,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// isID is of what NewID returns, and of IDs that others have made: up to 64 letters, digits, _ and -.
+// isID is of what NewID returns, and of IDs that others have made: up to 64 letters, digits, _ and
+// -.
 func isID(text string) bool {
 	for _, c := range []byte(text) {
 		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
@@ -89,8 +91,8 @@ func isID(text string) bool {
 // MaxBuckets is the most buckets that one charge or reservation may take from.
 const MaxBuckets = 16
 
-// ReservationID joins an ID and the buckets that a reservation is of, in their order: whoever has it
-// knows them.
+// ReservationID joins an ID and the buckets that a reservation is of, in their order: whoever has
+// it knows them.
 func ReservationID(id string, buckets ...string) string {
 	return strings.Join(buckets, "+") + "." + id
 }

@@ -21,7 +21,7 @@ const (
 	LabelJob    = "job"    // the scheduled work
 	LabelRun    = "run"    // one execution of a job
 	LabelDenied = "denied" // in observe mode: the limit that would have denied the charge
-	LabelSource = "source" // of what no call of ours spent: upstream, if it told us; adjust, reconcile
+	LabelSource = "source" // of what no call of ours spent: upstream (it told), adjust, reconcile
 	LabelReason = "reason" // of a correction
 	LabelBy     = "by"     // who made it
 )

@@ -20,10 +20,10 @@ type Ledger interface {
 	Reserve(ctx context.Context, r Reserve) (Decision, error)
 	// Settle ends a reservation: in each bucket it writes an entry of what was used, now, and gives
 	// the rest back. It checks no limit: what was used beyond the reservation has been billed. Of a
-	// reservation that lapsed into entries (LapseCharge) it takes off what was not used, and appends
-	// what was used beyond. Settling again answers as the first time. Errors: ErrNoReservation,
-	// ErrReservationShort with s.Within, ErrKeyReused when it was settled with other costs,
-	// ErrSettledLate when too many entries came after those of the lapse.
+	// reservation that lapsed into entries (LapseCharge) it takes off what was not used, and
+	// appends what was used beyond. Settling again answers as the first time. Errors:
+	// ErrNoReservation, ErrReservationShort with s.Within, ErrKeyReused when it was settled with
+	// other costs, ErrSettledLate when too many entries came after those of the lapse.
 	Settle(ctx context.Context, s Settle) (Decision, error)
 	// Extend has an open reservation last until e.TTL from now, in all its buckets, and returns
 	// when it expires then. It never shortens: one that lasts longer stays as it is. Errors:
@@ -39,8 +39,8 @@ type Ledger interface {
 	// been made, and forgets its idempotency key. Errors: ErrNoEntry.
 	Cancel(ctx context.Context, c Charge, d Decision) error
 	// Adjust corrects what the log says was used: it adds an entry, or takes units off the newest
-	// entries, as if they had never been more, and keeps a note of that. All or nothing; no limit is
-	// asked. Errors: ErrSpanChanged, ErrSpanShort, ErrKeyReused, and ErrNoEntry when too many
+	// entries, as if they had never been more, and keeps a note of that. All or nothing; no limit
+	// is asked. Errors: ErrSpanChanged, ErrSpanShort, ErrKeyReused, and ErrNoEntry when too many
 	// entries came after those that it would change.
 	Adjust(ctx context.Context, a Adjust) (Decision, error)
 	// Takings lists what Adjust took off the entries of one bucket, oldest first.
@@ -63,7 +63,8 @@ type Ledger interface {
 	// not, in the order of their names.
 	BucketsOf(ctx context.Context, credential string) ([]string, error)
 	// Mark is a text that is another one whenever anything in the buckets was changed since. It is
-	// cheap to ask again and again. A reservation that expires changes nothing until the log is read.
+	// cheap to ask again and again. A reservation that expires changes nothing until the log is
+	// read.
 	Mark(ctx context.Context, credential string, buckets []string) (string, error)
 	// Time is the ledger's clock.
 	Time(ctx context.Context) (time.Time, error)
@@ -101,7 +102,7 @@ const (
 // Reserve asks to set units aside.
 type Reserve struct {
 	Credential string
-	ID         string        // of the reservation, from ReservationID, with the buckets of Costs in order
+	ID         string        // from ReservationID, with the buckets of Costs in order
 	Key        string        // idempotency key; "" for none
 	Costs      []Cost        // as in Charge
 	Limits     []Limit       // as in Charge
@@ -229,7 +230,7 @@ type Decision struct {
 	Unmetered   bool             // the ledger could not be reached; the configuration lets it pass
 	At          time.Time        // by the ledger's clock; when allowed, the stamp of its entry
 	Entry       string           // ID of the entry that was written; "" when none was
-	Units       map[string]int64 // asked for, by bucket; of Settle: booked in all; of Adjust: may be negative
+	Units       map[string]int64 // asked for, by bucket; of Settle: booked; Adjust: may be negative
 	Remaining   map[string]int64 // by bucket with a limit: what another charge could take now
 	RetryAt     time.Time        // when denied: the earliest moment at which it would fit
 	Limit       string           // when denied: what denies longest, a limit or Suspended

@@ -59,8 +59,8 @@ func (b *Budget) of(all []Limit, costs []Cost) (limits []Limit) {
 	return limits
 }
 
-// holdsFor reports whether the limit is on the bucket: one across parts on their sum; another one on
-// a split bucket on each part that has none of its own in such a window, and not on the sum.
+// holdsFor reports whether the limit is on the bucket: one across parts on their sum; another one
+// on a split bucket on each part that has none of its own in such a window, and not on the sum.
 func (b *Budget) holdsFor(l Limit, bucket string) bool {
 	if bucket == l.Bucket {
 		return l.Across || !slices.Contains(b.Split, bucket)

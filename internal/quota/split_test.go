@@ -158,7 +158,8 @@ func TestLimitOnAPart(t *testing.T) {
 	day := quota.Window{Calendar: "day", Zone: time.UTC}
 	b.Limits = append(b.Limits,
 		quota.Limit{Bucket: "output/a", Units: 120, Window: quota.Sliding(time.Hour)},
-		quota.Limit{Bucket: "output/c", Units: 120, Window: quota.Sliding(time.Hour), Observe: true},
+		quota.Limit{Bucket: "output/c", Units: 120, Window: quota.Sliding(time.Hour),
+			Observe: true},
 		quota.Limit{Bucket: "output/b", Units: 30, Window: day},
 		quota.Limit{Bucket: "output/b", Units: 40, Window: quota.Sliding(time.Minute)})
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput 1h 0+0/150\noutput/a 1h 0+0/120\n"+
@@ -178,5 +179,6 @@ func TestLimitOnAPart(t *testing.T) {
 	charge("c", 21, "output 1h")
 	charge("c", 20, "")
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput/b 1h 20+0/100\noutput/b day UTC 20+0/30\n"+
-		"output/b 1m 20+0/40\noutput/c 1h 20+0/100\noutput/c 1h 20+0/120\noutput 1h 150+0/150\noutput/a 1h 110+0/120\n")
+		"output/b 1m 20+0/40\noutput/c 1h 20+0/100\noutput/c 1h 20+0/120\n"+
+		"output 1h 150+0/150\noutput/a 1h 110+0/120\n")
 }

@@ -12,10 +12,10 @@ import (
 //
 //   - A sliding window of length w at time n holds the entries stamped after n−w.
 //   - A calendar window holds those stamped since its start.
-//   - An anchored one is fixed by the upstream, which tells when it ends. It slides, and never holds
-//     what was stamped before the last end that is known.
-//   - A restoring one is a bucket that regains units all the time, until it is full: what is used is
-//     the level of a leaky bucket.
+//   - An anchored one is fixed by the upstream, which tells when it ends. It slides, and never
+//     holds what was stamped before the last end that is known.
+//   - A restoring one is a bucket that regains units all the time, until it is full: what is used
+//     is the level of a leaky bucket.
 //   - A concurrent one holds no entry: only what is reserved counts.
 type Window struct {
 	Length     time.Duration  // of a sliding or an anchored window

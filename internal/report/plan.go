@@ -162,9 +162,9 @@ type Plan struct {
 func NewPlan(o Planned) Plan {
 	r := &o.Report
 	out := Plan{From: Time(r.From), To: Time(r.To), Days: o.Days, Fits: r.Fits(),
-		Over: []string{}, Counts: r.Counts, Windows: newLimitUses(o.Costs, r.Windows), ByDay: []DayPlan{},
-		Regions: []LanePlan{}, First: newLostTick(r.First), Lost: []LostTick{}, More: o.More,
-		Collisions: []Collision{}}
+		Over: []string{}, Counts: r.Counts, Windows: newLimitUses(o.Costs, r.Windows),
+		ByDay: []DayPlan{}, Regions: []LanePlan{}, First: newLostTick(r.First),
+		Lost: []LostTick{}, More: o.More, Collisions: []Collision{}}
 	for _, u := range r.Over(o.Share) {
 		out.Over = append(out.Over, u.Limit.Name())
 	}

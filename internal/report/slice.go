@@ -72,7 +72,8 @@ func (s Source) Slices(ctx context.Context) (all []SliceState, err error) {
 func (s SliceState) Text() string {
 	var left []string
 	for _, u := range s.Units {
-		left = append(left, fmt.Sprintf("%d of %d units of %s", s.Left[u.Bucket], u.Units, u.Bucket))
+		left = append(left, fmt.Sprintf("%d of %d units of %s", s.Left[u.Bucket], u.Units,
+			u.Bucket))
 	}
 	text := s.Credential + " has " + strings.Join(left, " and ") +
 		" left for times without the ledger"

@@ -36,8 +36,8 @@ func (s Source) Regions() []string {
 	return names
 }
 
-// Lanes are those that spend from a credential: of the sweep, with the pages that the catalogue says
-// a run will want, and of jobs, with what the ledger, if there is one, says that a run takes.
+// Lanes are those that spend from a credential: of the sweep, with the pages that the catalogue
+// says a run will want, and of jobs, with what the ledger, if there is one, says that a run takes.
 func (s Source) Lanes(ctx context.Context, cred config.Credential) ([]share.Lane, error) {
 	var sweep []share.Lane
 	if s.Config.Ingest.Credential == cred.Name {
@@ -68,7 +68,9 @@ func (s Source) AllLanes(ctx context.Context) (all []share.Lane, err error) {
 }
 
 // JobLanes are those of the jobs alone.
-func (s Source) JobLanes(ctx context.Context, cred config.Credential) (lanes []share.Lane, err error) {
+func (s Source) JobLanes(ctx context.Context, cred config.Credential) (
+	lanes []share.Lane, err error,
+) {
 	budget := s.budget(cred)
 	var history job.History
 	for _, j := range s.Config.Jobs {

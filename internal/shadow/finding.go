@@ -128,7 +128,8 @@ func (r *Replay) Finding() Finding {
 		f.By = append(f.By, *g)
 	}
 	slices.SortFunc(f.By, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Labels.Encode(), b.Labels.Encode()))
+		return cmp.Or(cmp.Compare(b.Units, a.Units),
+			cmp.Compare(a.Labels.Encode(), b.Labels.Encode()))
 	})
 	for _, h := range r.hours {
 		f.Hours = append(f.Hours, *h)

@@ -16,8 +16,8 @@ import (
 	"quotabudget/internal/shadow"
 )
 
-// TestReplayIsWhatEnforcingDoes: what a replay of the log of an observed limit would have refused is
-// what the ledger refuses where the same charges come and the limit is enforced.
+// TestReplayIsWhatEnforcingDoes: what a replay of the log of an observed limit would have refused
+// is what the ledger refuses where the same charges come and the limit is enforced.
 func TestReplayIsWhatEnforcingDoes(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -63,9 +63,9 @@ func same(t *testing.T, l quota.Ledger, set func(time.Time)) {
 	cases := 0
 	rapid.Check(t, func(r *rapid.T) {
 		cases++
-		limit := quota.Limit{Bucket: "default", Window: rapid.SampledFrom(windows).Draw(r, "window"),
-			Units:   rapid.Int64Range(1, 60).Draw(r, "units"),
-			Observe: true}
+		limit := quota.Limit{Bucket: "default", Observe: true,
+			Window: rapid.SampledFrom(windows).Draw(r, "window"),
+			Units:  rapid.Int64Range(1, 60).Draw(r, "units")}
 		enforced := limit
 		enforced.Observe = false
 		now := time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC)
@@ -142,7 +142,8 @@ func TestFinding(t *testing.T) {
 	add(at(6, 30), 8, us)
 	add(at(7, 10), 3, quota.Labels{"region": "DE", "run": "2", "denied": "default 1h"}) // 8 + 3
 	add(at(7, 15), 2, us)
-	add(at(7, 40), 8, us)                                 // 2 + 8: the eight have left, the three never came
+	// 2 + 8: the eight have left, the three never came
+	add(at(7, 40), 8, us)
 	add(at(7, 50), 5, quota.Labels{"source": "upstream"}) // 15
 	add(at(8, 20), 1, de)                                 // 13 + 1
 	add(at(8, 30), 4, de)

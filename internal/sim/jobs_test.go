@@ -39,8 +39,8 @@ func playedDay(lanes []share.Lane, limits, paces []quota.Limit) (ends [][]string
 	return ends, p.Used(begin.AddDate(0, 0, 1).UnixMicro()-1, nil)[0]
 }
 
-// TestOwnPace: a lane is held back by its own line alone, whatever that of the others is, and nobody
-// else is. All that is spent counts for each line.
+// TestOwnPace: a lane is held back by its own line alone, whatever that of the others is, and
+// nobody else is. All that is spent counts for each line.
 func TestOwnPace(t *testing.T) {
 	limit, even := utcDay(240), utcDay(240)
 	even.Pace = &quota.Pace{Slack: 24} // 24 units, and 10 an hour

@@ -18,8 +18,8 @@
 // knows the end that the upstream told last; from then on the window slides, until the upstream
 // tells another. Which ticks run while units are short it decides as a daemon does, by package
 // share. What it cannot know are slow answers and charts that were cut off before it begins. Runs
-// take no time, so limits on what is held at once (concurrent) are left aside. Of lanes that tick in
-// one moment, the one that was served longest ago goes first.
+// take no time, so limits on what is held at once (concurrent) are left aside. Of lanes that tick
+// in one moment, the one that was served longest ago goes first.
 package sim
 
 import (

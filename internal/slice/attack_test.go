@@ -90,7 +90,8 @@ func TestClockSet(t *testing.T) {
 	}
 	for i, hours := range []time.Duration{1, 21} {
 		if at := entries[i].At.Sub(start); (at - hours*time.Hour).Abs() > 2*time.Minute {
-			t.Errorf("%d units: recorded %v after the start, want %d h", entries[i].Units, at, hours)
+			t.Errorf("%d units: recorded %v after the start, want %d h",
+				entries[i].Units, at, hours)
 		}
 	}
 }

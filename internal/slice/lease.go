@@ -207,7 +207,8 @@ func (s *Slice) confirm(ctx context.Context, db *sqlite.DB, l lease) error {
 func (s *Slice) ask(ctx context.Context, db *sqlite.DB, l lease, now moment) error {
 	return db.Update(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO leases (reservation, account, usable, expires_at,
-			leased_at, boot, up_at) VALUES (?, ?, ?, ?, ?, ?, ?)`, l.reservation, s.account(), asked,
+			leased_at, boot, up_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			l.reservation, s.account(), asked,
 			now.wall.Add(ttl).UnixMicro(), now.wall.UnixMicro(), now.boot, now.up.Microseconds())
 		for _, u := range s.Units {
 			if err == nil {

@@ -69,11 +69,13 @@ type Slice struct {
 }
 
 var (
-	errSpent     = errors.New("the slice leased for that is spent")
-	errExpired   = errors.New("the lease of the slice for that has expired")
-	errBetween   = errors.New("there is no slice for that at present")
-	errNever     = errors.New("no slice was leased for that: this host has not reached the ledger yet")
-	errClock     = errors.New("the clock of this host is behind the time at which the slice was leased")
+	errSpent   = errors.New("the slice leased for that is spent")
+	errExpired = errors.New("the lease of the slice for that has expired")
+	errBetween = errors.New("there is no slice for that at present")
+	errNever   = errors.New("no slice was leased for that: " +
+		"this host has not reached the ledger yet")
+	errClock = errors.New("the clock of this host is behind " +
+		"the time at which the slice was leased")
 	errNotLeased = errors.New("no slice is leased for what this call takes")
 	errSuspended = errors.New("the upstream has refused it, or a person has suspended it")
 	errNoFolder  = errors.New("there is no folder for the slice: set QUOTA_STATE_DIR")

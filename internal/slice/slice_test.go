@@ -333,7 +333,8 @@ func TestTwentyProcesses(t *testing.T) {
 	passed := int64(told["metered"] + told["unmetered"])
 	used, held := standing(t, l)
 	if passed > limit.Units || used < passed || used > passed+20 || held > 2*10*10 {
-		t.Errorf("%d calls passed, the ledger has %d used and %d held: %v", passed, used, held, told)
+		t.Errorf("%d calls passed, the ledger has %d used and %d held: %v", passed, used, held,
+			told)
 	}
 	check(t, l, used, held)
 }

@@ -51,8 +51,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Who waits for its turn can leave; who has waited for too long is told so. Neither keeps the others
-// from theirs.
+// Who waits for its turn can leave; who has waited for too long is told so. Neither keeps the
+// others from theirs.
 func TestTurnIsNotWaitedForInVain(t *testing.T) {
 	dir := t.TempDir()
 	first, err := turn(t.Context(), dir, time.Minute)

@@ -132,7 +132,8 @@ func (c *call) propertyQuota(tokens int64) map[string]any {
 		index        int
 		consumed     int64
 	}{{"tokensPerDay", "tokens", 0, tokens}, {"tokensPerHour", "tokens", 1, tokens},
-		{"tokensPerProjectPerHour", "tokens", 2, tokens}, {"concurrentRequests", "concurrent", 0, 0},
+		{"tokensPerProjectPerHour", "tokens", 2, tokens},
+		{"concurrentRequests", "concurrent", 0, 0},
 		{"serverErrorsPerProjectPerHour", "server_errors", 0, 0}} {
 		g, ok := c.gauge(q.bucket, q.index)
 		if !ok {

@@ -120,5 +120,6 @@ func positive(s string) (int64, error) {
 }
 
 func (f Fault) matches(number int64) bool {
-	return number >= f.From && (f.To == 0 || number <= f.To) && (f.Every == 0 || number%f.Every == 0)
+	return number >= f.From && (f.To == 0 || number <= f.To) &&
+		(f.Every == 0 || number%f.Every == 0)
 }

@@ -167,8 +167,8 @@ func TestParsersRefuse(t *testing.T) {
 			t.Errorf("fault %q was read", text)
 		}
 	}
-	for _, text := range strings.Fields("output =5/1m output=x/1m output=-1/1m output=5/fortnight " +
-		"output=5/0s output=5/-1m output=99999999999999999/1m") {
+	for _, text := range strings.Fields("output =5/1m output=x/1m output=-1/1m " +
+		"output=5/fortnight output=5/0s output=5/-1m output=99999999999999999/1m") {
 		if _, err := ParseLimits(text); err == nil {
 			t.Errorf("limit %q was read", text)
 		}

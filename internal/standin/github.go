@@ -162,8 +162,8 @@ func (c *call) githubGraph() {
 		c.graphError("EXCESSIVE_PAGINATION", excess)
 		return
 	case nodes > maxNodes:
-		c.graphError("MAX_NODE_LIMIT_EXCEEDED", fmt.Sprintf("This query requests up to %d possible "+
-			"nodes which exceeds the maximum limit of 500,000.", nodes))
+		c.graphError("MAX_NODE_LIMIT_EXCEEDED", fmt.Sprintf("This query requests up to %d "+
+			"possible nodes which exceeds the maximum limit of 500,000.", nodes))
 		return
 	}
 	costs := []cost{one("graphql", points), under("concurrent"), one("graphql_points", 1)}

@@ -30,7 +30,8 @@ func TestPoints(t *testing.T) {
 			continue
 		}
 		points, nodes, excess := githubPoints(op.fields)
-		if points != test.github || nodes != test.nodes || excess != "" || op.mutation != test.mutation {
+		if points != test.github || nodes != test.nodes || excess != "" ||
+			op.mutation != test.mutation {
 			t.Errorf("%s: %d points, %d nodes, %s", test.query, points, nodes, excess)
 		}
 		requested, actual := shopifyPoints(op, 1<<62), shopifyPoints(op, 3)

@@ -56,7 +56,8 @@ func TestRate(t *testing.T) {
 			}
 		}
 		if got != test.want {
-			t.Errorf("%s from %s: %s: %s, want %s", test.limit, test.from, test.steps, got, test.want)
+			t.Errorf("%s from %s: %s: %s, want %s", test.limit, test.from, test.steps, got,
+				test.want)
 		}
 	}
 }

@@ -40,7 +40,8 @@ type mapsMethod struct {
 func (m mapsMethod) bucket() string { return strings.ReplaceAll(m.name, "-", "_") }
 
 var mapsMethods = []mapsMethod{
-	{"POST", "text-search", "places.", regexp.MustCompile(`^/v1/places:searchText$`), 0, true, false},
+	{"POST", "text-search", "places.",
+		regexp.MustCompile(`^/v1/places:searchText$`), 0, true, false},
 	{"POST", "nearby-search", "places.", regexp.MustCompile(`^/v1/places:searchNearby$`), 2, true,
 		false},
 	{"GET", "place-details", "", regexp.MustCompile(`^/v1/places/[\w-]+$`), 0, false, false},

@@ -81,8 +81,8 @@ func (c *call) openAI(into *openAIRequest, field string) bool {
 	case into.Model == "":
 		c.fail(http.StatusBadRequest, "you must provide a model parameter")
 	case c.model() == "":
-		c.fail(http.StatusNotFound, "The model `%s` does not exist or you do not have access to it.",
-			into.Model)
+		c.fail(http.StatusNotFound,
+			"The model `%s` does not exist or you do not have access to it.", into.Model)
 	case !has[field]:
 		c.fail(http.StatusBadRequest, "Missing required parameter: '%s'.", field)
 	case most < 0 || most > maxOutput || into.N > 8:
@@ -142,9 +142,10 @@ func inWords(d time.Duration) string {
 func (g generation) usage(n int64) map[string]any {
 	out := n * g.output
 	return map[string]any{"prompt_tokens": g.input, "completion_tokens": out,
-		"total_tokens":              g.input + out,
-		"prompt_tokens_details":     map[string]any{"cached_tokens": g.cached, "audio_tokens": 0},
-		"completion_tokens_details": map[string]any{"reasoning_tokens": g.reasoning, "audio_tokens": 0}}
+		"total_tokens":          g.input + out,
+		"prompt_tokens_details": map[string]any{"cached_tokens": g.cached, "audio_tokens": 0},
+		"completion_tokens_details": map[string]any{
+			"reasoning_tokens": g.reasoning, "audio_tokens": 0}}
 }
 
 func (c *call) chat() {
@@ -164,7 +165,8 @@ func (c *call) chat() {
 	var choices []any
 	for i := range q.N {
 		choices = append(choices, map[string]any{"index": i, "logprobs": nil,
-			"message":       map[string]any{"role": "assistant", "content": g.text(), "refusal": nil},
+			"message": map[string]any{
+				"role": "assistant", "content": g.text(), "refusal": nil},
 			"finish_reason": g.finish("stop", "length")})
 	}
 	doc := map[string]any{"id": c.id("chatcmpl-"), "object": "chat.completion",

@@ -41,7 +41,8 @@ func (c *call) response(g generation, status string) map[string]any {
 	if g.stopped {
 		doc["incomplete_details"] = map[string]any{"reason": "max_output_tokens"}
 	}
-	doc["service_tier"], doc["output"] = g.tier, append(c.searches(g), c.message(g, g.text(), status))
+	doc["service_tier"], doc["output"] = g.tier,
+		append(c.searches(g), c.message(g, g.text(), status))
 	if c.fault != "no-usage" {
 		doc["usage"] = map[string]any{"input_tokens": g.input, "output_tokens": g.output,
 			"total_tokens":          g.input + g.output,
@@ -100,6 +101,7 @@ func (c *call) responseStream(g generation) {
 	end := g.finish("completed", "incomplete")
 	_ = ok && inItem("response.output_text.done", doc{"text": text, "logprobs": []any{}}) &&
 		inItem("response.content_part.done", doc{"part": outputText(text)}) &&
-		send("response.output_item.done", doc{"output_index": 0, "item": c.message(g, text, end)}) &&
+		send("response.output_item.done",
+			doc{"output_index": 0, "item": c.message(g, text, end)}) &&
 		send("response."+end, doc{"response": c.response(g, end)})
 }

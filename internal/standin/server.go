@@ -109,8 +109,8 @@ func (s *Server) Check() error {
 	for bucket := range s.Limits {
 		whole, _, _ := strings.Cut(bucket, "/")
 		if _, ok := s.api.limits[whole]; !ok {
-			errs = append(errs, fmt.Errorf("%s has no bucket %q: its buckets are %s", s.name, bucket,
-				strings.Join(slices.Sorted(maps.Keys(s.api.limits)), ", ")))
+			errs = append(errs, fmt.Errorf("%s has no bucket %q: its buckets are %s", s.name,
+				bucket, strings.Join(slices.Sorted(maps.Keys(s.api.limits)), ", ")))
 		}
 	}
 	for name, price := range s.Prices {

@@ -260,7 +260,8 @@ func TestRefusals(t *testing.T) {
 			s.Prices = map[string]float64{"output": 6}
 		}
 		for i := range test.admits {
-			if a := get(t, url, test.request); a.status >= 400 || strings.Contains(a.body, "errors") {
+			if a := get(t, url, test.request); a.status >= 400 ||
+				strings.Contains(a.body, "errors") {
 				t.Fatalf("%s %s: request %d: %d %s", test.api, test.limit, i+1, a.status, a.body)
 			}
 		}

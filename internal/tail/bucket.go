@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// maxRecent is how many entries of a bucket are remembered, to see what becomes of them: a charge is
-// cancelled moments after it was made, and a late settlement comes soon.
+// maxRecent is how many entries of a bucket are remembered, to see what becomes of them: a charge
+// is cancelled moments after it was made, and a late settlement comes soon.
 const maxRecent = 5000
 
 // bucket is how far the log of one has been told.

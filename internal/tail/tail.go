@@ -45,9 +45,9 @@ type Log struct {
 }
 
 // The log is read when its mark has changed, and every readEvery all the same: a reservation that
-// expires becomes an entry only when somebody reads. The buckets are listed every listEvery, so that
-// the first entry of a new one is soon there. That can take long where much else is on the server:
-// it may take a hundredth of the time.
+// expires becomes an entry only when somebody reads. The buckets are listed every listEvery, so
+// that the first entry of a new one is soon there. That can take long where much else is on the
+// server: it may take a hundredth of the time.
 const (
 	readEvery  = 10 * time.Second
 	listEvery  = time.Second

@@ -90,7 +90,9 @@ func (s *store) charge(t failer, credential string, units int64, buckets ...stri
 
 func follow(s *store, credential string) *tail.Log {
 	return &tail.Log{Ledger: s, Credential: credential,
-		Buckets: func(ctx context.Context) ([]string, error) { return s.BucketsOf(ctx, credential) }}
+		Buckets: func(ctx context.Context) ([]string, error) {
+			return s.BucketsOf(ctx, credential)
+		}}
 }
 
 // show is news as text: "default 3, default -3 taken back".

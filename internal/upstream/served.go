@@ -20,8 +20,8 @@ func Served(cfg *config.Config, cred config.Credential, l quota.Ledger, log *slo
 		return nil, err
 	}
 	if at.Host == "" {
-		return nil, fmt.Errorf("%s has no endpoint: add upstreams: {%s: {endpoint: URL}} to quota.yaml",
-			cred.Upstream, cred.Upstream)
+		return nil, fmt.Errorf("%s has no endpoint: "+
+			"add upstreams: {%s: {endpoint: URL}} to quota.yaml", cred.Upstream, cred.Upstream)
 	}
 	budget := report.Sliced(cred.Budget(l, table, log), cfg, cred)
 	gate, err := Gate(address, table, budget, cred.APIKey.Key, log)

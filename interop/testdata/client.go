@@ -40,7 +40,8 @@ func main() {
 		log.Fatal(err)
 	}
 	s.Regions = len(regions.Items)
-	chart := service.Videos.List([]string{"id"}).Chart("mostPopular").RegionCode("US").MaxResults(50)
+	chart := service.Videos.List([]string{"id"}).
+		Chart("mostPopular").RegionCode("US").MaxResults(50)
 	err = chart.Pages(ctx, func(page *youtube.VideoListResponse) error {
 		s.Pages++
 		s.Videos += len(page.Items)

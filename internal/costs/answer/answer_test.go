@@ -184,7 +184,8 @@ func TestParseUnique(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":[1,{"b":null}],"c":"x"}`: "", `[]`: "", `5`: "",
 		`{"a":1,"a":2}`: "twice", `{"a":1,"\u0061":2}`: "twice", `[{"x":{"a":1,"a":1}}]`: "twice",
-		`{"a":1} {}`: "something else", `{"a":`: "not JSON", ``: "not JSON", `{"a" 1}`: "not JSON", `{`: "not JSON", `[1`: "not JSON", `{"a":1]`: "not JSON",
+		`{"a":1} {}`: "something else", `{"a":`: "not JSON", ``: "not JSON", `{"a" 1}`: "not JSON",
+		`{`: "not JSON", `[1`: "not JSON", `{"a":1]`: "not JSON",
 		strings.Repeat("[", 300) + strings.Repeat("]", 300): "too deep",
 	} {
 		got, err := answer.ParseUnique([]byte(text))

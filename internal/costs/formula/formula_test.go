@@ -28,7 +28,8 @@ func env(t testing.TB, body string) formula.Env {
 	if err := json.Unmarshal([]byte(body), &doc); err != nil {
 		t.Fatal(err)
 	}
-	return formula.Env{"body": doc, "body_bytes": len(body), "answer": doc, "answer_bytes": len(body),
+	return formula.Env{"body": doc, "body_bytes": len(body),
+		"answer": doc, "answer_bytes": len(body),
 		"usage": doc, "item": doc, "model": "small-2", "method": "a.b", "status": 200,
 		"query":  map[string]string{"origins": "a|b|c"},
 		"path":   map[string]string{"id": "7"},
@@ -156,8 +157,9 @@ func TestConditionsAndTexts(t *testing.T) {
 		`status in [200, 403]`: true, `status >= 400`: false,
 		`says("b", "a") and message contains "per day"`:                true,
 		`any(reasons, .domain == "global" and .reason startsWith "K")`: true,
-		`detail.unit startsWith "1/d/"`:                                true, `detail.no startsWith "1"`: false,
-		`detail.no == nil`: true, `answer.error.n startsWith "5"`: false, `not cut`: true,
+		`detail.unit startsWith "1/d/"`:                                true,
+		`detail.no startsWith "1"`:                                     false,
+		`detail.no == nil`:                                             true, `answer.error.n startsWith "5"`: false, `not cut`: true,
 		`answer.error.code in ["spent", "x"] and not only("a")`: true,
 	} {
 		f, err := formula.Condition(text, scope(formula.Refused))

@@ -30,8 +30,8 @@ const (
 	answered
 )
 
-// Queue holds the operations that nobody has taken yet. One caller at a time leads: it takes what is
-// queued, its own operation first, finishes that, and passes the lead on to the first one still
+// Queue holds the operations that nobody has taken yet. One caller at a time leads: it takes what
+// is queued, its own operation first, finishes that, and passes the lead on to the first one still
 // waiting. So no goroutine runs in the background, and a lone caller waits for nobody. The zero
 // Queue is empty.
 type Queue[W any] struct {
@@ -43,9 +43,9 @@ type Queue[W any] struct {
 }
 
 // Ask queues o and returns when it is answered. When the caller is to lead, lead is called; it must
-// take operations and finish them, perhaps later. If ctx ends before o was taken, o leaves the queue;
-// after that, wait says whether to wait for the answer nevertheless. In both cases Ask returns ctx's
-// error if there is no answer.
+// take operations and finish them, perhaps later. If ctx ends before o was taken, o leaves the
+// queue; after that, wait says whether to wait for the answer nevertheless. In both cases Ask
+// returns ctx's error if there is no answer.
 func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, lead func()) error {
 	leads, err := q.join(o)
 	if err != nil {

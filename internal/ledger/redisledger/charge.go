@@ -196,7 +196,7 @@ func (r request) args(now time.Time) (blob []byte, texts []string) {
 	case r.dryRun:
 		ttl = -1
 	}
-	n.add(0, keep.Microseconds(), int64(draws), ttl, min(keep, quota.MaxWindow).Milliseconds())
+	n.add(0, min(keep, quota.MaxWindow).Milliseconds(), keep.Microseconds(), int64(draws), ttl)
 	buckets := make([]string, len(r.costs))
 	for i, c := range r.costs {
 		buckets[i] = c.Bucket
@@ -212,9 +212,12 @@ func (r request) args(now time.Time) (blob []byte, texts []string) {
 		}
 	}
 	n[0] = int64(8 * len(n))
-	texts = []string{r.id, r.label.code, r.label.run, r.label.line, reservation, "", ""}
+	texts = []string{r.id + ":" + r.label.code, r.label.line, reservation, "", ""}
+	if r.label.run != "" {
+		texts[0] += ":" + r.label.run
+	}
 	if r.key != "" {
-		texts[5], texts[6] = r.fingerprint(), strings.Join(buckets, ",")
+		texts[3], texts[4] = r.fingerprint(), strings.Join(buckets, ",")
 	}
 	if r.observes() {
 		suspension := ""

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"quotabudget/internal/ledger/queue"
 )
 
@@ -103,7 +105,7 @@ func (l *Ledger) lead(ctx context.Context, q *queue.Queue[work]) {
 // send asks once, and keeps each call's answer. An error of the script is some call's own, and says
 // that nothing was recorded: then each is asked by itself. Any other error is everybody's.
 func (l *Ledger) send(ctx context.Context, group []*operation) {
-	list, err := l.run(ctx, "charge", keysOfGroup(group), argsOfGroup(group)...).Slice()
+	list, err := replies(l.run(ctx, "charge", keysOfGroup(group), argsOfGroup(group)...))
 	if err == nil && len(list) != len(group) {
 		err = reply(list).unknown()
 	}
@@ -119,9 +121,27 @@ func (l *Ledger) send(ctx context.Context, group []*operation) {
 	}
 }
 
+// replies are those to the calls of a group: a list, or as plain.lua has them.
+func replies(c *redis.Cmd) ([]any, error) {
+	text, ok := c.Val().(string)
+	if !ok {
+		return c.Slice()
+	}
+	list := make([]any, len(text)/plainReply)
+	for i := range list {
+		list[i] = doubles(text[i*plainReply : (i+1)*plainReply])
+	}
+	return list, c.Err()
+}
+
+// plainReply is how many bytes plain.lua replies to a call.
+const plainReply = 6 * 8
+
 // own is the reply to one call of a group.
 func own(answer any) (reply, error) {
 	switch answer := answer.(type) {
+	case reply:
+		return answer, nil
 	case []any:
 		return answer, nil
 	case error:

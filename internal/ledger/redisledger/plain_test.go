@@ -42,14 +42,28 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 		for _, z := range one {
 			used += z.units
 		}
+		small := c.IntN(3) == 0 // what a group charges matters to itself
 		for range c.IntN(4) {
 			limit := day(max(1, c.Int64N(used+used/4+10)))
+			if small {
+				limit.Units = 10 + c.Int64N(60)
+			}
 			limit.Window = windows[c.IntN(4)]
 			limits = append(limits, limit)
 		}
-		units := 1 + c.Int64N(1+int64(math.Exp(c.Float64()*math.Log(float64(used+1)))))
-		id := quota.NewID(now)
-		// More arguments than a plain charge has are what keeps plain.lua out of it.
+		group := make([]request, 1+c.IntN(2)*c.IntN(9))
+		for i := range group {
+			units := 1 + c.Int64N(1+int64(math.Exp(c.Float64()*math.Log(float64(used+1)))))
+			if small {
+				units = 1 + c.Int64N(20)
+			}
+			group[i] = request{op: "charge", id: quota.NewID(now),
+				costs: []quota.Cost{{Bucket: "default", Units: units}}, limits: [][]quota.Limit{limits}}
+			if c.IntN(4) == 0 {
+				group[i].limits[0] = limits[:c.IntN(len(limits)+1)]
+			}
+		}
+		// More arguments than plain charges have are what keeps plain.lua out of it.
 		ask := func(credential string, more ...any) string {
 			s.SetNow(t, now.Add(-time.Second))
 			pipe := l.client.Pipeline()
@@ -67,15 +81,24 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 			}
 			damage(credential)
 			s.SetNow(t, now)
-			r.id, r.costs[0].Units, r.limits[0] = id, units, limits
-			args := append(argsOfGroup([]*operation{asking(r, now)}), more...)
-			list, err := l.run(t.Context(), "charge", r.keys(), args...).Slice()
+			var operations []*operation
+			for _, r := range group {
+				operations = append(operations, asking(r, now))
+			}
+			args := argsOfGroup(operations)[:1]
+			for _, o := range operations {
+				args = append(append(args, o.Work.strings[0]), more...)
+			}
+			list, err := replies(l.run(t.Context(), "charge", r.keys(), args...))
+			for i := range list {
+				list[i], _ = own(list[i])
+			}
 			text, _, _ := strings.Cut(fmt.Sprint(list, err), " script: ")
 			return strings.ReplaceAll(text+"\n"+dump(t, l.client, credential), credential, "NAME")
 		}
 		plain := ask(fmt.Sprintf("plain%dx", i))
 		if full := ask(fmt.Sprintf("full%dx", i), "", "", "", ""); plain != full {
-			t.Fatalf("case %d: %d units under %v:\n%s\nand without plain.lua\n%s", i, units, limits,
+			t.Fatalf("case %d: %+v under %v:\n%s\nand without plain.lua\n%s", i, group, limits,
 				plain, full)
 		}
 		statuses[plain[:3]]++
@@ -93,8 +116,12 @@ type logged struct{ at, total, units int64 }
 func historyOf(c *rand.Rand, now time.Time) []logged {
 	list := make([]logged, c.IntN(300))
 	most, then, change := 1+c.Int64N(100), 1+c.Int64N(2000), c.IntN(len(list)+1)
+	windows := []int64{24 * 3600 * 1e6, 60 * 1e6}
 	for i := range list {
 		list[i].at = now.UnixMicro() - 2e6 - c.Int64N(30*3600*1e6)
+		if c.IntN(20) == 0 { // it leaves a window while a group is decided
+			list[i].at = now.UnixMicro() - windows[c.IntN(2)] + c.Int64N(9)
+		}
 	}
 	slices.SortFunc(list, func(a, b logged) int { return int(a.at - b.at) })
 	total := int64(0)

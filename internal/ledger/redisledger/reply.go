@@ -14,6 +14,15 @@ import (
 // replayed and a kept answer.
 type reply []any
 
+// doubles are the numbers of a reply that is a text of little-endian doubles.
+func doubles(text string) reply {
+	r := make(reply, len(text)/8)
+	for i := range r {
+		r[i] = int64(doubleAt(text, i))
+	}
+	return r
+}
+
 // status is the first number. A reply without one is of no script that this version knows.
 func (r reply) status() int64 {
 	if len(r) > 0 {

@@ -231,7 +231,8 @@ var errorNames = []struct {
 }{
 	{"cost_exceeds_limit", quota.ErrCostExceedsLimit}, {"no_bucket", quota.ErrNoBucket},
 	{"no_reservation", quota.ErrNoReservation}, {"reservation_short", quota.ErrReservationShort},
-	{"settled_late", quota.ErrSettledLate}, {"no_entry", quota.ErrNoEntry}, {"key_reused", quota.ErrKeyReused},
+	{"settled_late", quota.ErrSettledLate}, {"no_entry", quota.ErrNoEntry},
+	{"key_reused", quota.ErrKeyReused},
 	{"malformed", quota.ErrMalformed}, {"span_changed", quota.ErrSpanChanged},
 	{"span_short", quota.ErrSpanShort},
 }

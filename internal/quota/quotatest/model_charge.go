@@ -106,7 +106,8 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	}
 	for _, cost := range costs {
 		b := cred.bucket(cost.Bucket)
-		b.newest = max(b.newest, n-1) // time does not run backwards, even where no entry tells of it
+		// time does not run backwards, even where no entry tells of it
+		b.newest = max(b.newest, n-1)
 		b.keep = max(b.keep, quota.RetentionFor(r.Limits).Microseconds())
 		b.holds = slices.DeleteFunc(b.holds, func(h hold) bool { return h.id == r.ID }) // expired
 		b.holds = append(b.holds, hold{

@@ -27,7 +27,8 @@ func (s *story) together() {
 	for nth, i := range order {
 		want := calls[i].ask(s.model)
 		got := answers[i]
-		what := fmt.Sprintf("call %d of %d together, decided as number %d: %+v", i, size, nth, calls[i])
+		what := fmt.Sprintf("call %d of %d together, decided as number %d: %+v", i, size, nth,
+			calls[i])
 		s.compareDecision(what, got.Decision, want.Decision, got.Err, want.Err)
 		if calls[i].Reserve != nil {
 			s.reserved(*calls[i].Reserve, want.Decision)

@@ -69,8 +69,8 @@ func testCancelFarBack(t *testing.T, h Harness) {
 	}
 }
 
-// testAdjustFarBack: a correction that would write very many entries again is refused, and so is one
-// of as many entries.
+// testAdjustFarBack: a correction that would write very many entries again is refused, and so is
+// one of as many entries.
 func testAdjustFarBack(t *testing.T, h Harness) {
 	s := newSubject(t, h, within(100_000, hours(24)))
 	if _, memory := s.ledger.(*Model); memory {

@@ -146,8 +146,8 @@ func TestLogAmounts(t *testing.T) {
 	must(t, err)
 	b := &logBody{table: table}
 	sums := report.Grouper{}
-	for bucket, want := range map[string]string{"money": "$12.40", "tokens/small": "12,400,000 tokens",
-		"gone": "12,400,000"} {
+	for bucket, want := range map[string]string{"money": "$12.40",
+		"tokens/small": "12,400,000 tokens", "gone": "12,400,000"} {
 		if got := b.Amount(bucket, 12_400_000); got != want {
 			t.Errorf("12,400,000 of %s are %s, want %s", bucket, got, want)
 		}

@@ -33,8 +33,8 @@ type burn struct {
 
 // draw makes the plot of the account, and the table of it.
 func (a *account) draw() {
-	b := burn{limit: a.Main.Limit, now: a.At, left: a.Main.Remaining, amount: a.In, noun: a.Noun(), sums: byGrain(a.sums),
-		forecast: a.Forecast}
+	b := burn{limit: a.Main.Limit, now: a.At, left: a.Main.Remaining, amount: a.In, noun: a.Noun(),
+		sums: byGrain(a.sums), forecast: a.Forecast}
 	window := b.limit.Window
 	length := lengthOf(b.limit)
 	switch end := a.Ends(window, a.At); {

@@ -83,7 +83,8 @@ func TestWordsWithoutReason(t *testing.T) {
 
 // TestReasonsInOddPlaces: a reason counts where the API gives its reasons, and nowhere else.
 func TestReasonsInOddPlaces(t *testing.T) {
-	const info = `{"error":{"details":[{"@type":%q,"domain":%q,"reason":%q,"metadata":{"service":%q,"quota_unit":"1/d/{project}"}}]}}`
+	const info = `{"error":{"details":[{"@type":%q,"domain":%q,"reason":%q,` +
+		`"metadata":{"service":%q,"quota_unit":"1/d/{project}"}}]}}`
 	const google, us = "type.googleapis.com/google.rpc.ErrorInfo", "youtube.googleapis.com"
 	detail := func(kind, domain, reason, service string) string {
 		return fmt.Sprintf(info, kind, domain, reason, service)

@@ -70,7 +70,8 @@ func TestToken(t *testing.T) {
 	forged := sign(t, key, header, claims)
 	claims["scope"] = "https://www.googleapis.com/auth/cloud-platform"
 	parts := strings.Split(sign(t, other, header, claims), ".")
-	if status, body := grant(s, parts[0]+"."+parts[1]+"."+strings.Split(forged, ".")[2]); status != 400 {
+	parts[2] = strings.Split(forged, ".")[2]
+	if status, body := grant(s, strings.Join(parts, ".")); status != 400 {
 		t.Errorf("with the signature of another: %s", body)
 	}
 	if status, body := grant(s, "x"); status != http.StatusBadRequest {

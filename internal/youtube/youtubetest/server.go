@@ -68,8 +68,8 @@ func (s *Server) locked() (unlock func()) {
 	return s.mu.Unlock
 }
 
-// ServeHTTP answers the API under /youtube/v3/, which is metered, and the controls under /standin/ and
-// what Cloud is asked, which are not.
+// ServeHTTP answers the API under /youtube/v3/, which is metered, and the controls under /standin/
+// and what Cloud is asked, which are not.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/standin/") {
 		s.control(w, r)
@@ -228,7 +228,8 @@ func (s *Server) change(r *http.Request) error {
 		}
 		s.SetFaults(faults...)
 	}
-	if c.CloudFault != nil && *c.CloudFault != "" && !slices.Contains(CloudFaults(), *c.CloudFault) {
+	if c.CloudFault != nil && *c.CloudFault != "" &&
+		!slices.Contains(CloudFaults(), *c.CloudFault) {
 		return fmt.Errorf("cloud_fault: %q is none of %s", *c.CloudFault,
 			strings.Join(CloudFaults(), ", "))
 	}
