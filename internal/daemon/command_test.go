@@ -249,29 +249,6 @@ func TestCommand_Crash(t *testing.T) {
 	}
 }
 
-// TestCommand_Once: of several daemons one runs each tick.
-func TestCommand_Once(t *testing.T) {
-	atNoon(t, func(w *world) {
-		jobs := func(p *proc) []daemon.Lane {
-			return []daemon.Lane{p.jobOf("a", "*/10 * * * *", 1, "echo ran >> $OUT"),
-				p.jobOf("b", "*/10 * * * *", 1, "echo ran >> $OUT")}
-		}
-		var all []*proc
-		for range 3 {
-			all = append(all, w.run(nil, jobs).start())
-		}
-		time.Sleep(51 * time.Minute)
-		for _, p := range all {
-			p.end()
-		}
-		for _, name := range []string{"a", "b"} {
-			if got := len(strings.Fields(w.wrote(name))); got != 6 {
-				t.Errorf("%s ran %d times, want 6", name, got)
-			}
-		}
-	})
-}
-
 // TestCommand_Reload: a job that is added runs from then on, one that is removed does not, and the
 // others are not disturbed.
 func TestCommand_Reload(t *testing.T) {

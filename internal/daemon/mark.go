@@ -14,6 +14,9 @@ import (
 // anyDaemon holds the marks of ticks: each daemon may make them, and make them done.
 const anyDaemon = "any"
 
+// asksForMark holds the questions for marks.
+const asksForMark = "asks"
+
 // markAfter is how long a tick may wait for its turn before it is marked: most run at once, and are
 // marked then.
 const markAfter = time.Second
@@ -87,19 +90,18 @@ func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
 }
 
 // markOf asks for the mark of a tick: ClaimDone, ClaimHeld if it came and is not done, or ClaimWon
-// if it is not marked. Two daemons that ask at once find each other, so it asks twice. It must not
-// take long: no lane runs before a daemon that starts has asked for all the ticks of a while.
+// if it is not marked. Daemons that start together ask at once: they share a holder, so none takes
+// the question of another for a mark.
 func (l *lane) markOf(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
-	question := l.claim(tick.ID(), l.d.Holder, time.Second)
-	for again := true; ; again = false {
-		state, err := l.cfg.Claims.Claim(ctx, question)
-		if err == nil && state == quota.ClaimWon {
-			err = l.cfg.Claims.Finish(ctx, question, false)
-		}
-		if err != nil || state != quota.ClaimHeld || !again || !pause(ctx, 5*time.Millisecond) {
-			return state, err
-		}
+	question := l.claim(tick.ID(), asksForMark, time.Second)
+	state, err := l.cfg.Claims.Claim(ctx, question)
+	if err == nil && state == quota.ClaimWon {
+		err = l.cfg.Claims.Finish(ctx, question, false)
 	}
+	if errors.Is(err, quota.ErrNoClaim) { // another has taken the question back
+		err = nil
+	}
+	return state, err
 }
 
 // wasMarked reports whether a daemon ran when the tick came. Where the ledger does not answer there

@@ -1,0 +1,115 @@
+package daemon_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/daemon"
+	"quotabudget/internal/quota"
+)
+
+// TestCommand_Once: of several daemons one runs each tick.
+func TestCommand_Once(t *testing.T) {
+	atNoon(t, func(w *world) {
+		jobs := func(p *proc) []daemon.Lane {
+			return []daemon.Lane{p.jobOf("a", "*/10 * * * *", 1, "echo ran >> $OUT"),
+				p.jobOf("b", "*/10 * * * *", 1, "echo ran >> $OUT")}
+		}
+		var all []*proc
+		for range 3 {
+			all = append(all, w.run(nil, jobs).start())
+		}
+		time.Sleep(51 * time.Minute)
+		for _, p := range all {
+			p.end()
+		}
+		for _, name := range []string{"a", "b"} {
+			if got := len(strings.Fields(w.wrote(name))); got != 6 {
+				t.Errorf("%s ran %d times, want 6", name, got)
+				defer w.complain()
+			}
+		}
+	})
+}
+
+// slowly is a ledger from which each answer to a claim takes a while.
+type slowly struct{ quota.Claims }
+
+func (s slowly) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
+	state, err := s.Claims.Claim(ctx, c)
+	time.Sleep(20 * time.Millisecond)
+	return state, err
+}
+
+// TestCommand_StartTogether: a tick from before any daemon ran is nobody's, however many daemons
+// ask for it at once.
+func TestCommand_StartTogether(t *testing.T) {
+	atNoon(t, func(w *world) {
+		var all []*proc
+		for range 3 {
+			p := w.run(nil, func(p *proc) []daemon.Lane {
+				return []daemon.Lane{p.jobOf("a", "*/10 * * * *", 1, "echo ran >> $OUT")}
+			})
+			p.config.Claims = slowly{p.config.Claims}
+			all = append(all, p.start())
+		}
+		time.Sleep(500 * time.Millisecond) // the next tick comes a second after the start
+		for _, p := range all {
+			p.end()
+		}
+		if got := w.wrote("a"); got != "" {
+			t.Errorf("a wrote %q before its first tick", got)
+			w.complain()
+		}
+	})
+}
+
+// stalls is the ledger of a process that stands still for minutes, as a virtual machine does that
+// is paused, once it has made the claim whose name begins so.
+type stalls struct {
+	quota.Claims
+	after string
+	until atomic.Int64 // in Unix ns
+}
+
+func (s *stalls) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
+	time.Sleep(time.Until(time.Unix(0, s.until.Load())))
+	state, err := s.Claims.Claim(ctx, c)
+	if strings.HasPrefix(c.Name, s.after) {
+		s.until.CompareAndSwap(0, time.Now().Add(5*time.Minute).UnixNano())
+		time.Sleep(time.Until(time.Unix(0, s.until.Load())))
+	}
+	return state, err
+}
+
+// TestCommand_Stalled: whenever a daemon stands still for longer than its leases last, a job
+// without retry: runs at most once for each tick.
+func TestCommand_Stalled(t *testing.T) {
+	const left = "tick left out: its run was lost in a crash, and retry: is 0"
+	for after, begun := range map[string]int{"a": 0, "a/": 0, "begun/": 1, "job:": 1} {
+		t.Run("after "+after, func(t *testing.T) {
+			atNoon(t, func(w *world) {
+				jobs := func(p *proc) []daemon.Lane {
+					return []daemon.Lane{p.jobOf("a", "0 * * * *", 1, "echo ran >> $OUT")}
+				}
+				first := w.run(nil, jobs)
+				first.config.Claims = &stalls{Claims: first.config.Claims, after: after}
+				command(first.config.Lanes[0]).Job.Claims = first.config.Claims
+				first.start()
+				time.Sleep(1500 * time.Millisecond) // it is the first to claim the tick
+				second := w.run(nil, jobs).start()
+				time.Sleep(20 * time.Minute)
+				first.end()
+				second.end()
+				got := w.wrote("a")
+				if got != "ran" && (got != "" || begun == 0) || w.logged(left) != begun {
+					t.Errorf("a wrote %q", got)
+					w.complain()
+				}
+			})
+		})
+	}
+}
