@@ -63,6 +63,7 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 				group[i].limits[0] = limits[:c.IntN(len(limits)+1)]
 			}
 		}
+		holds := holdsOf(c)
 		// More arguments than plain charges have are what keeps plain.lua out of it.
 		ask := func(credential string, more ...any) string {
 			s.SetNow(t, now.Add(-time.Second))
@@ -78,6 +79,19 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 				costs: []quota.Cost{{Bucket: "default", Units: 1}}, limits: [][]quota.Limit{nil}}
 			if _, err := l.askTogether(t.Context(), r); err != nil {
 				t.Fatal(err)
+			}
+			for _, h := range holds {
+				h.Credential = credential
+				if _, err := l.askTogether(t.Context(), reserving(h)); err != nil {
+					t.Fatal(err)
+				}
+				if h.Costs[0].Units%2 == 0 { // all of it is drawn
+					draw := r
+					draw.reservation, draw.costs = h.ID, h.Costs
+					if _, err := l.askTogether(t.Context(), draw); err != nil {
+						t.Fatal(err)
+					}
+				}
 			}
 			damage(credential)
 			s.SetNow(t, now)
@@ -108,6 +122,30 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 			t.Errorf("few cases of some kind: %v", statuses)
 		}
 	}
+}
+
+// holdsOf are up to four reservations, made a second before they matter. Some expire before that, some
+// while a group is decided.
+func holdsOf(c *rand.Rand) []quota.Reserve {
+	list := make([]quota.Reserve, c.IntN(2)*c.IntN(5))
+	for i := range list {
+		units := 1 + c.Int64N(200)
+		list[i] = quota.Reserve{
+			ID:    quota.ReservationID(fmt.Sprintf("r%d", i), "default"),
+			TTL:   time.Duration(2+c.IntN(3600)) * time.Second,
+			Costs: []quota.Cost{{Bucket: "default", Units: units}},
+		}
+		switch c.IntN(10) {
+		case 0, 1:
+			list[i].TTL = time.Millisecond
+		case 2:
+			list[i].TTL = time.Second + time.Duration(c.IntN(12)-4)*time.Microsecond
+		}
+		if c.IntN(2) == 0 {
+			list[i].Lapse, list[i].Costs[0].Most = quota.LapseCharge, units+c.Int64N(20)
+		}
+	}
+	return list
 }
 
 type logged struct{ at, total, units int64 }
