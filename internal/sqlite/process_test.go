@@ -4,6 +4,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestMain lets the test binary stand for another process of the program: with NOTEBOOK set it
-// opens that file, writes one note and says how it went; with NOTEBOOK_READ it only reads.
+// opens that file, writes one note and says how it went; with NOTEBOOK_READ it only reads, with
+// NOTEBOOK_HOLD its transaction does not end.
 func TestMain(m *testing.M) {
 	path := os.Getenv("NOTEBOOK")
 	if path == "" {
@@ -25,6 +28,9 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv("NOTEBOOK_READ") != "" {
 		os.Exit(readAll(path))
+	}
+	if os.Getenv("NOTEBOOK_HOLD") != "" {
+		os.Exit(hold(path))
 	}
 	io.Copy(io.Discard, os.Stdin) // the start signal is the end of the input
 	os.Exit(writeOne(path))
@@ -70,6 +76,65 @@ func readAll(path string) int {
 		return openFailed
 	}
 	return 0
+}
+
+// hold begins a transaction and says so.
+func hold(path string) int {
+	db, err := Open(context.Background(), path, notes(), Options{})
+	if err == nil {
+		err = db.Update(context.Background(), func(tx *sql.Tx) error {
+			err := insert("never")(tx)
+			fmt.Println("writing")
+			io.Copy(io.Discard, os.Stdin)
+			return err
+		})
+	}
+	fmt.Println(err)
+	return writeFailed
+}
+
+// TestHolderIsStopped: while a writer is stopped, others are told so in time, and may leave before.
+// When it is killed, they go on.
+func TestHolderIsStopped(t *testing.T) {
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{BusyTimeout: 300 * time.Millisecond})
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "NOTEBOOK="+db.Path(), "NOTEBOOK_HOLD=1")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	var word string
+	if err == nil {
+		_, err = fmt.Fscanln(stdout, &word)
+	}
+	if err != nil || word != "writing" {
+		t.Fatal(word, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	checkError(t, db.Update(t.Context(), insert("x")), ErrBusy, db.Path())
+	db.patience = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := db.Update(ctx, insert("x")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("who leaves: %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Update(t.Context(), insert("second")); err != nil {
+		t.Error(err)
+	}
+	cmd.Wait()
+	if n := count(t, db.Read); n != 2 {
+		t.Errorf("%d notes, want 2", n)
+	}
 }
 
 func TestProcessesOpenANewFileAtOnce(t *testing.T) {

@@ -42,7 +42,8 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 		}
 		return Open(ctx, path, schema, opts)
 	}
-	return &DB{Write: read, Read: read, path: path, file: info, patience: opts.busyTimeout()}, nil
+	return &DB{Write: read, Read: read, path: path, file: info, patience: opts.busyTimeout(),
+		turns: turnsOf(path)}, nil
 }
 
 // openReader opens connections that can only read, and says how many migrations the file has had.
@@ -62,6 +63,14 @@ func openReader(ctx context.Context, dsn string, schema Schema, known int) (
 // hasLog reports whether there is a write-ahead log beside the file, which then is not all there is
 // to read.
 func hasLog(path string) bool {
-	info, err := os.Stat(path + "-wal")
+	info, err := os.Stat(logOf(path))
 	return !errors.Is(err, os.ErrNotExist) && (err != nil || info.Size() > 0)
+}
+
+// logOf is the path of the write-ahead log, which is beside the file and not beside a link to it.
+func logOf(path string) string {
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		path = file
+	}
+	return path + "-wal"
 }

@@ -55,6 +55,7 @@ type DB struct {
 	path     string
 	file     os.FileInfo // that was opened
 	patience time.Duration
+	turns    *turns
 }
 
 // Open opens the file at path, creates it (mode 0600) and its directories (mode 0700) if need be,
@@ -73,7 +74,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err := create(path); err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, patience: opts.busyTimeout()}
+	db := &DB{path: path, patience: opts.busyTimeout(), turns: turnsOf(path)}
 	if db.file, err = os.Stat(path); err != nil {
 		return nil, explainSystem(path, err)
 	}
@@ -105,6 +106,7 @@ func (db *DB) Still() error {
 
 // Close closes both handles, readers first, so that the last writer can fold its log into the file.
 func (db *DB) Close() error {
+	db.turns.rest()
 	return errors.Join(db.Read.Close(), db.Write.Close())
 }
 
@@ -128,14 +130,20 @@ func (db *DB) View(ctx context.Context, fn func(*sql.Tx) error) error {
 func (db *DB) Explain(err error) error { return explain(db.path, err) }
 
 func (db *DB) update(ctx context.Context, fn func(*sql.Tx) error) error {
+	conn, err := db.Write.Conn(ctx) // however long this process's own transactions take
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
 	var tx *sql.Tx
-	err := db.Lock(ctx, func() (err error) {
-		tx, err = db.Write.BeginTx(ctx, nil)
+	end, err := db.Lock(ctx, func() (err error) {
+		tx, err = conn.BeginTx(ctx, nil)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	defer end()
 	return inTx(tx, fn)
 }
 

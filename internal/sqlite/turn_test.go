@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux
 
 package sqlite
 
@@ -6,21 +6,66 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 )
 
-// Writers that always have something to write take turns.
+// aProcess opens the file as another process would: with turns of its own.
+func aProcess(t *testing.T, path string, opts Options) *DB {
+	t.Helper()
+	db := mustOpen(t, path, opts)
+	db.turns = newTurns(logOf(path))
+	return db
+}
+
+// aLog is a file to take turns on.
+func aLog(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "n.db-wal")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func mustBegin(t *testing.T, turns *turns) {
+	t.Helper()
+	if err := turns.begin(t.Context(), time.Hour); err != nil {
+		t.Error(err)
+	}
+	turns.letNext()
+}
+
+// isNext waits until somebody is next, and waits for the turn.
+func isNext(t *testing.T, log string) {
+	t.Helper()
+	f, err := os.OpenFile(log, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for !taken(f, nextByte) {
+		runtime.Gosched()
+	}
+}
+
+// Writers that always have something to write have equal shares, and leave nothing behind.
 func TestTurns(t *testing.T) {
 	const writers, each = 8, 40
 	path := filepath.Join(t.TempDir(), "n.db")
 	var mu sync.Mutex
 	var order []int
 	var all sync.WaitGroup
-	for i := range writers {
-		db := mustOpen(t, path, Options{})
+	var opened []*DB
+	for range writers {
+		opened = append(opened, aProcess(t, path, Options{}))
+	}
+	for i, db := range opened {
 		all.Go(func() {
 			for range each {
 				err := db.Update(t.Context(), func(*sql.Tx) error {
@@ -38,44 +83,194 @@ func TestTurns(t *testing.T) {
 		})
 	}
 	all.Wait()
-	again := 0
 	half := order[:len(order)/2] // all of them are there still
-	for i := 1; i < len(half); i++ {
-		if half[i] == half[i-1] {
-			again++
+	for i, db := range opened {
+		n := 0
+		for _, who := range half {
+			if who == i {
+				n++
+			}
+		}
+		if n < each/4 {
+			t.Errorf("writer %d came %d times in %v", i, n, half)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
 		}
 	}
-	t.Logf("%d of %d: %v", again, len(half), half)
-	if again > len(half)/3 {
-		t.Errorf("%d of %d times the same writer went first again: %v", again, len(half), half)
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
-// Who waits for its turn can leave; who has waited for too long is told so. Neither keeps the
-// others from theirs.
-func TestTurnIsNotWaitedForInVain(t *testing.T) {
-	dir := t.TempDir()
-	first, err := turn(t.Context(), dir, time.Minute)
-	if err != nil {
-		t.Fatal(err)
+// A turn is for a few transactions, if they follow each other at once. Then come those who wait.
+func TestTurnEnds(t *testing.T) {
+	for _, quick := range []bool{true, false} {
+		log := aLog(t)
+		one, two := newTurns(log), newTurns(log)
+		var mu sync.Mutex
+		var order []string
+		came := func(who string) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, who)
+		}
+		var waits sync.WaitGroup
+		for n := range 2 * turnLength {
+			if one.ended = (time.Time{}); quick {
+				one.ended = time.Now().Add(time.Hour)
+			}
+			mustBegin(t, one)
+			one.until = time.Now().Add(time.Hour)
+			came("one")
+			if n == 0 {
+				waits.Go(func() {
+					mustBegin(t, two)
+					came("two")
+					two.end()
+				})
+				isNext(t, log)
+			}
+			one.end()
+		}
+		waits.Wait()
+		want := 1
+		if quick {
+			want = turnLength
+		}
+		if at := slices.Index(order, "two"); at != want {
+			t.Errorf("quick %t: %v", quick, order)
+		}
 	}
+}
+
+// A turn ends when no transaction follows.
+func TestTurnIsNotKeptInVain(t *testing.T) {
+	log := aLog(t)
+	one, two := newTurns(log), newTurns(log)
+	one.ended = time.Now().Add(time.Hour)
+	mustBegin(t, one)
+	one.until = time.Now().Add(time.Hour)
+	one.end()
+	mustBegin(t, two)
+	two.end()
+}
+
+// Who waits for its turn can leave. Who comes next waits on, and nobody is kept from their turn.
+func TestTurnIsNotWaitedForInVain(t *testing.T) {
+	log := aLog(t)
+	one, two, three := newTurns(log), newTurns(log), newTurns(log)
+	mustBegin(t, one)
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error)
-	go func() {
-		_, err := turn(ctx, dir, time.Minute)
-		left <- err
-	}()
+	go func() { left <- two.begin(ctx, time.Hour) }()
+	isNext(t, log)
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("who leaves: %v", err)
 	}
-	if _, err := turn(t.Context(), dir, time.Millisecond); !errors.Is(err, ErrBusy) {
-		t.Errorf("who has waited: %v", err)
+	if err := two.begin(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("who leaves at once: %v", err)
 	}
-	first()
-	next, err := turn(t.Context(), dir, time.Minute)
-	if err != nil {
+	go func() { left <- two.begin(t.Context(), time.Hour) }()
+	one.end()
+	if err := <-left; err != nil || two.ours == nil {
+		t.Errorf("who waits on: %v, ours %v", err, two.ours)
+	}
+	two.letNext()
+	ctx, cancel = context.WithCancel(t.Context())
+	go func() { left <- one.begin(ctx, time.Hour) }()
+	isNext(t, log)
+	cancel()
+	<-left
+	two.end() // nobody waits for the turn of one any more
+	mustBegin(t, three)
+	three.end()
+}
+
+// Whose turn does not come for long, as when the holder was stopped, does without. The next one does
+// not wait for it again; and when it comes, it is given back.
+func TestTurnDoesNotCome(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "n.db")
+	db := aProcess(t, path, Options{BusyTimeout: 400 * time.Millisecond})
+	stopped, other := newTurns(logOf(path)), newTurns(logOf(path))
+	mustBegin(t, stopped)
+	if err := db.Update(t.Context(), insert("without a turn")); err != nil {
 		t.Fatal(err)
 	}
-	next()
+	db.patience = time.Hour
+	if err := db.Update(t.Context(), insert("without a turn")); err != nil {
+		t.Fatal(err)
+	}
+	stopped.end()
+	mustBegin(t, other)
+	other.end()
+	if err := db.Update(t.Context(), insert("with a turn")); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, db.Read); n != 4 {
+		t.Errorf("%d notes, want 4", n)
+	}
+}
+
+// Where there are no turns, SQLite's lock is enough: between writers of which some know no turns,
+// such as those of an earlier version, nothing is lost.
+func TestWithoutTurns(t *testing.T) {
+	const writers, each = 6, 20
+	path := filepath.Join(t.TempDir(), "n.db")
+	var all sync.WaitGroup
+	for i := range writers {
+		db := aProcess(t, path, Options{})
+		if i%2 == 0 {
+			db.turns = newTurns(filepath.Join(path, "nothing"))
+		}
+		all.Go(func() {
+			for range each {
+				if err := db.Update(t.Context(), insert("x")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := count(t, mustOpen(t, path, Options{}).Read); n != 1+writers*each {
+		t.Errorf("%d notes, want %d", n, 1+writers*each)
+	}
+}
+
+// Each file has its own turns: in a transaction of one, a process may write to another one beside
+// it, while others do the same.
+func TestTurnsNest(t *testing.T) {
+	const processes, each = 3, 10
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	opts := Options{BusyTimeout: time.Minute}
+	for range processes {
+		outer := aProcess(t, filepath.Join(dir, "a.db"), opts)
+		inner := aProcess(t, filepath.Join(dir, "b.db"), opts)
+		all.Go(func() {
+			for range each {
+				err := outer.Update(t.Context(), func(tx *sql.Tx) error {
+					if err := insert("inside")(tx); err != nil {
+						return err
+					}
+					return inner.Update(t.Context(), insert("inside"))
+				})
+				if err == nil {
+					err = inner.Update(t.Context(), insert("alone"))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for name, want := range map[string]int{
+		"a.db": 1 + processes*each, "b.db": 1 + 2*processes*each,
+	} {
+		if n := count(t, mustOpen(t, filepath.Join(dir, name), Options{}).Read); n != want {
+			t.Errorf("%s: %d notes, want %d", name, n, want)
+		}
+	}
 }

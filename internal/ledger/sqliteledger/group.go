@@ -80,14 +80,22 @@ func (l *Ledger) run(ctx context.Context, w work) error {
 // own is the leader's, the first of them.
 func (l *Ledger) lead(ctx context.Context, own *operation) {
 	runtime.Gosched() // who is about to ask joins the group
-	if err := l.begin(ctx); err != nil {
+	end, err := l.begin(ctx)
+	if err != nil {
 		l.notBegun(ctx, own, err)
 		return
 	}
+	again, done := l.transact()
+	end()
+	l.queue.Finish(again, done)
+}
+
+// transact does what is queued in the transaction that has begun, and ends it. It returns what is to
+// be done again, and what is answered.
+func (l *Ledger) transact() (again, done []*operation) {
 	s := l.writer()
 	l.kept.since(l.version(s))
-	var group []*operation
-	for len(group) < maxGroup {
+	for len(done) < maxGroup {
 		next := l.queue.Take(1)
 		if len(next) == 0 {
 			break
@@ -95,12 +103,10 @@ func (l *Ledger) lead(ctx context.Context, own *operation) {
 		w := &next[0].Work
 		w.run(s)
 		if s.broken != nil || w.err != nil && s.wrote {
-			// Its own fault, not the group's: the others are decided again.
-			l.rollback()
-			l.queue.Finish(group, next)
-			return
+			l.rollback() // its own fault, not the group's: the others are decided again
+			return done, next
 		}
-		group = append(group, next[0])
+		done = append(done, next[0])
 	}
 	s.write()
 	err := s.broken
@@ -110,11 +116,11 @@ func (l *Ledger) lead(ctx context.Context, own *operation) {
 		l.rollback()
 	}
 	if err != nil {
-		for _, o := range group {
+		for _, o := range done {
 			o.Work.err = err
 		}
 	}
-	l.queue.Finish(nil, group)
+	return nil, done
 }
 
 // notBegun answers when there is no transaction: the leader alone if it was its ctx that ended,
@@ -153,9 +159,9 @@ func (l *Ledger) still() error {
 		quota.ErrLedgerUnusable, l.db.Path())
 }
 
-// begin waits for the write lock of the file.
-func (l *Ledger) begin(ctx context.Context) error {
-	err := l.db.Lock(ctx, func() error {
+// begin waits for the write lock of the file; end is to be called when the transaction is over.
+func (l *Ledger) begin(ctx context.Context) (end func(), err error) {
+	end, err = l.db.Lock(ctx, func() error {
 		_, err := l.writing["begin"].ExecContext(ctx)
 		if err != nil {
 			l.rollback() // an interrupted BEGIN may have begun
@@ -166,15 +172,18 @@ func (l *Ledger) begin(ctx context.Context) error {
 	case err == nil:
 		if err = l.still(); err != nil {
 			l.rollback()
+			end()
 		}
-		return err
+		return end, err
 	case errors.Is(err, sqlite.ErrBusy):
-		return fmt.Errorf("%w: another process has kept it locked for %s: %w",
+		err = fmt.Errorf("%w: another process has kept it locked for %s: %w",
 			quota.ErrUnreachable, patience, err)
 	case ctx.Err() != nil:
-		return inWords(ctx.Err())
+		err = inWords(ctx.Err())
+	default:
+		err = inWords(err)
 	}
-	return inWords(err)
+	return nil, err
 }
 
 // commit makes the group durable. When it reports an error nothing was taken, as far as can be
