@@ -12,7 +12,7 @@ import (
 // ErrClosed says that a queue takes nothing any more.
 var ErrClosed = errors.New("closed")
 
-// Op is one caller's operation.
+// Op is one caller's operation. One that was answered can be asked again.
 type Op[W any] struct {
 	Work  W    // what to do, and how it went; the leader's while the operation is taken
 	Alone bool // comes next, and is taken with no other
@@ -77,7 +77,9 @@ func (q *Queue[W]) join(o *Op[W]) (leads bool, err error) {
 	if q.closed {
 		return false, ErrClosed
 	}
-	o.wake, o.state = make(chan struct{}, 1), waiting
+	if o.state = waiting; o.wake == nil {
+		o.wake = make(chan struct{}, 1)
+	}
 	at := len(q.waiting)
 	if o.Alone {
 		for at = 0; at < len(q.waiting) && q.waiting[at].comesFirst(); at++ {

@@ -25,7 +25,7 @@ func (l *Ledger) Adjust(ctx context.Context, a quota.Adjust) (quota.Decision, er
 	if err != nil {
 		return quota.Decision{}, explain(err)
 	}
-	return adjusted(a, reply(list))
+	return adjusted(a, reply{list: list})
 }
 
 func adjustNumbers(a quota.Adjust) []byte {

@@ -131,8 +131,8 @@ func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) 
 
 // answered reads the reply to r.
 func (l *Ledger) answered(ctx context.Context, r request, reply reply) (quota.Decision, error) {
-	kept := len(reply) > 4 && reply[4] == int64(0)
-	if r.label.line != "" && reply.status() == allowed && kept {
+	lost, ok := reply.number(4)
+	if r.label.line != "" && reply.status() == allowed && ok && lost == 0 {
 		l.told.note(r.audience(), r.label)
 	}
 	d, err := l.decision(r, reply)
@@ -184,10 +184,14 @@ func (r request) fingerprint() string {
 	return text + " " + r.reservation
 }
 
-// args are those of charge.lua for this call, in its order, without the empty ones at the end.
-func (r request) args(now time.Time) (blob []byte, texts []string) {
+// args are those of charge.lua for this call, in its order, without the empty texts at the end. They
+// are appended to what is given.
+func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []string) {
 	draws, reservation := drawnOn(r.costs, r.reservation)
-	limits := slices.Concat(r.limits...)
+	limits := r.limits[0]
+	if len(r.limits) > 1 {
+		limits = slices.Concat(r.limits...)
+	}
 	n := make(numbers, 0, 5+4*len(r.costs)+5*len(limits))
 	keep, ttl := quota.RetentionFor(limits), int64(0)
 	switch {
@@ -197,9 +201,7 @@ func (r request) args(now time.Time) (blob []byte, texts []string) {
 		ttl = -1
 	}
 	n.add(0, min(keep, quota.MaxWindow).Milliseconds(), keep.Microseconds(), int64(draws), ttl)
-	buckets := make([]string, len(r.costs))
 	for i, c := range r.costs {
-		buckets[i] = c.Bucket
 		n.add(c.Units, int64(len(r.limits[i])))
 		if r.reserve != nil {
 			n.add(holdFlags(*r.reserve, c), max(c.Units, c.Most))
@@ -212,12 +214,12 @@ func (r request) args(now time.Time) (blob []byte, texts []string) {
 		}
 	}
 	n[0] = int64(8 * len(n))
-	texts = []string{r.id + ":" + r.label.code, r.label.line, reservation, "", ""}
+	texts = append(texts, r.id+":"+r.label.code, r.label.line, reservation, "", "")
 	if r.label.run != "" {
-		texts[0] += ":" + r.label.run
+		texts[0] = r.id + ":" + r.label.code + ":" + r.label.run
 	}
 	if r.key != "" {
-		texts[3], texts[4] = r.fingerprint(), strings.Join(buckets, ",")
+		texts[3], texts[4] = r.fingerprint(), r.buckets()
 	}
 	if r.observes() {
 		suspension := ""
@@ -232,7 +234,16 @@ func (r request) args(now time.Time) (blob []byte, texts []string) {
 	for texts[len(texts)-1] == "" {
 		texts = texts[:len(texts)-1]
 	}
-	return n.blob(), texts
+	return n.appendTo(blob), texts
+}
+
+// buckets are the names of its buckets, in order.
+func (r request) buckets() string {
+	names := make([]string, len(r.costs))
+	for i, c := range r.costs {
+		names[i] = c.Bucket
+	}
+	return strings.Join(names, ",")
 }
 
 // The flags of a reservation in a bucket (holds.lua).

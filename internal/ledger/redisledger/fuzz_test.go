@@ -17,19 +17,19 @@ import (
 // replyOf makes a reply of bytes: after a letter n the eight of a number, after s those of a text
 // up to the next line break, and anything else is nothing.
 func replyOf(data []byte) (r reply) {
-	for len(data) > 0 && len(r) < 64 {
+	for len(data) > 0 && len(r.list) < 64 {
 		kind := data[0]
 		data = data[1:]
 		switch {
 		case kind == 'n' && len(data) >= 8:
-			r = append(r, int64(binary.LittleEndian.Uint64(data)))
+			r.list = append(r.list, int64(binary.LittleEndian.Uint64(data)))
 			data = data[8:]
 		case kind == 's':
 			text, rest, _ := strings.Cut(string(data), "\n")
-			r = append(r, text)
+			r.list = append(r.list, text)
 			data = []byte(rest)
 		default:
-			r = append(r, nil)
+			r.list = append(r.list, nil)
 		}
 	}
 	return r

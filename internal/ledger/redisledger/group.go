@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"quotabudget/internal/ledger/queue"
 )
 
@@ -22,10 +20,16 @@ type operation = queue.Op[work]
 type work struct {
 	request request
 	numbers []byte   // what it adds to those of the group
-	strings []string // the last one is not empty
+	texts   []string // the last one is not empty
 
 	reply reply
 	err   error
+}
+
+// ask makes the work one for r, at a time that is probably the server's.
+func (w *work) ask(r request, now time.Time) {
+	w.request, w.reply, w.err = r, reply{}, nil
+	w.numbers, w.texts = r.args(now, w.numbers[:0], w.texts[:0])
 }
 
 // queues are those of the buckets that are charged together, by audience. They stay: there are as
@@ -58,29 +62,27 @@ func (q *queues) get(audience string) *queue.Queue[work] {
 // of its group.
 func (l *Ledger) askTogether(ctx context.Context, r request) (reply, error) {
 	q, now := l.queues.get(r.audience()), l.now()
+	o, ok := l.spare.Get().(*operation)
+	if !ok {
+		o = new(operation)
+	}
 	for asked := 1; ; asked++ {
-		o := asking(r, now)
+		o.Work.ask(r, now)
 		o.Alone = asked > 1
 		if err := q.Ask(ctx, o, false, func() { l.lead(ctx, q) }); err != nil {
-			return nil, explain(err)
+			return reply{}, explain(err) // its group may yet be under way
 		}
 		answered, err := o.Work.reply, o.Work.err
 		if err != nil || answered.status() != stale || asked == maxAsks {
+			l.spare.Put(o)
 			return answered, err
 		}
 		ints, err := answered.ints(2)
 		if err != nil {
-			return nil, err
+			return reply{}, err
 		}
 		now = fromMicro(ints[1])
 	}
-}
-
-// asking is an operation for r at a time that is probably the server's.
-func asking(r request, now time.Time) *operation {
-	o := &operation{Work: work{request: r}}
-	o.Work.numbers, o.Work.strings = r.args(now)
-	return o
 }
 
 // lead asks with what is queued: one caller's in its own name, and a group in the background, since
@@ -105,49 +107,23 @@ func (l *Ledger) lead(ctx context.Context, q *queue.Queue[work]) {
 // send asks once, and keeps each call's answer. An error of the script is some call's own, and says
 // that nothing was recorded: then each is asked by itself. Any other error is everybody's.
 func (l *Ledger) send(ctx context.Context, group []*operation) {
-	list, err := replies(l.run(ctx, "charge", keysOfGroup(group), argsOfGroup(group)...))
-	if err == nil && len(list) != len(group) {
-		err = reply(list).unknown()
+	all, err := replies(l.run(ctx, "charge", keysOfGroup(group), argsOfGroup(group)...))
+	if err != nil && len(group) > 1 && isOfScript(err) {
+		for i := range group {
+			l.send(ctx, group[i:i+1])
+		}
+		return
 	}
 	for i, o := range group {
 		switch {
-		case err != nil && len(group) > 1 && isOfScript(err):
-			l.send(ctx, group[i:i+1])
 		case err != nil:
 			o.Work.err = explain(err)
+		case all.calls() != len(group):
+			o.Work.err = all.unknown()
 		default:
-			o.Work.reply, o.Work.err = own(list[i])
+			o.Work.reply, o.Work.err = all.toCall(i)
 		}
 	}
-}
-
-// replies are those to the calls of a group: a list, or as plain.lua has them.
-func replies(c *redis.Cmd) ([]any, error) {
-	text, ok := c.Val().(string)
-	if !ok {
-		return c.Slice()
-	}
-	list := make([]any, len(text)/plainReply)
-	for i := range list {
-		list[i] = doubles(text[i*plainReply : (i+1)*plainReply])
-	}
-	return list, c.Err()
-}
-
-// plainReply is how many bytes plain.lua replies to a call.
-const plainReply = 6 * 8
-
-// own is the reply to one call of a group.
-func own(answer any) (reply, error) {
-	switch answer := answer.(type) {
-	case reply:
-		return answer, nil
-	case []any:
-		return answer, nil
-	case error:
-		return nil, explain(answer)
-	}
-	return nil, reply{answer}.unknown()
 }
 
 // isOfScript reports whether a script ended with err: neither a connection nor the server as a whole.
@@ -171,17 +147,17 @@ func keysOfGroup(group []*operation) []string {
 func argsOfGroup(group []*operation) []any {
 	each, size := 1, 16
 	for _, o := range group {
-		each, size = max(each, len(o.Work.strings)), size+len(o.Work.numbers)
+		each, size = max(each, len(o.Work.texts)), size+len(o.Work.numbers)
 	}
 	head := numbers{int64(len(group)), int64(len(group[0].Work.request.costs))}
 	blob := append(make([]byte, 0, size), head.blob()...)
 	args := make([]any, 1, 1+each*len(group))
 	for _, o := range group {
 		blob = append(blob, o.Work.numbers...)
-		for i := range o.Work.strings {
-			args = append(args, &o.Work.strings[i]) // a pointer is not allocated once more
+		for i := range o.Work.texts {
+			args = append(args, &o.Work.texts[i]) // a pointer is not allocated once more
 		}
-		for range each - len(o.Work.strings) {
+		for range each - len(o.Work.texts) {
 			args = append(args, "")
 		}
 	}

@@ -49,6 +49,13 @@ func together(t *testing.T, l *Ledger, meanwhile func(), calls ...func()) {
 	all.Wait()
 }
 
+// asking is an operation for r.
+func asking(r request, now time.Time) *operation {
+	o := new(operation)
+	o.Work.ask(r, now)
+	return o
+}
+
 // scripts is how many scripts the server has run.
 func scripts(t *testing.T, c redis.UniversalClient) string {
 	t.Helper()

@@ -3,6 +3,7 @@ package redisledger
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ type Ledger struct {
 	ahead  atomic.Int64 // µs by which the server's clock is ahead of ours, from its last answer
 	told   told
 	queues queues
+	spare  sync.Pool // of operations that were answered
 
 	readNewest int64 // entries that Sums adds up by itself, at most
 
@@ -82,15 +84,15 @@ func (l *Ledger) ask(ctx context.Context, script string, keys []string,
 	for asked := 1; ; asked++ {
 		list, err := l.run(ctx, script, keys, args(now)...).Slice()
 		if err != nil {
-			return nil, explain(err)
+			return reply{}, explain(err)
 		}
-		answered := reply(list)
+		answered := reply{list: list}
 		if answered.status() != stale || asked == maxAsks {
 			return answered, nil
 		}
 		ints, err := answered.ints(2)
 		if err != nil {
-			return nil, err
+			return reply{}, err
 		}
 		now = fromMicro(ints[1])
 	}

@@ -101,11 +101,13 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 			}
 			args := argsOfGroup(operations)[:1]
 			for _, o := range operations {
-				args = append(append(args, o.Work.strings[0]), more...)
+				args = append(append(args, o.Work.texts[0]), more...)
 			}
-			list, err := replies(l.run(t.Context(), "charge", r.keys(), args...))
+			all, err := replies(l.run(t.Context(), "charge", r.keys(), args...))
+			list := make([][]int64, all.calls())
 			for i := range list {
-				list[i], _ = own(list[i])
+				one, _ := all.toCall(i)
+				list[i], _ = one.ints(1)
 			}
 			text, _, _ := strings.Cut(fmt.Sprint(list, err), " script: ")
 			return strings.ReplaceAll(text+"\n"+dump(t, l.client, credential), credential, "NAME")

@@ -7,38 +7,52 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"quotabudget/internal/quota"
 )
 
 // reply is what a script answered: whole numbers, the first of which is a status, or the status
 // replayed and a kept answer.
-type reply []any
+type reply struct {
+	list    []any
+	doubles string // instead of list: the numbers as little-endian doubles
+}
 
-// doubles are the numbers of a reply that is a text of little-endian doubles.
-func doubles(text string) reply {
-	r := make(reply, len(text)/8)
-	for i := range r {
-		r[i] = int64(doubleAt(text, i))
+// len is how many numbers or texts there are.
+func (r reply) len() int {
+	if r.doubles != "" {
+		return len(r.doubles) / 8
 	}
-	return r
+	return len(r.list)
+}
+
+// number is the number at i; false if there is none.
+func (r reply) number(i int) (int64, bool) {
+	switch {
+	case i >= r.len():
+		return 0, false
+	case r.doubles != "":
+		return int64(doubleAt(r.doubles, i)), true
+	}
+	n, ok := r.list[i].(int64)
+	return n, ok
 }
 
 // status is the first number. A reply without one is of no script that this version knows.
 func (r reply) status() int64 {
-	if len(r) > 0 {
-		if n, ok := r[0].(int64); ok {
-			return n
-		}
+	if n, ok := r.number(0); ok {
+		return n
 	}
 	return -1 << 62
 }
 
 // ints are the numbers of the reply, of which there are n at least.
 func (r reply) ints(n int) ([]int64, error) {
-	ints := make([]int64, len(r))
-	for i, v := range r {
+	ints := make([]int64, r.len())
+	for i := range ints {
 		var ok bool
-		if ints[i], ok = v.(int64); !ok {
+		if ints[i], ok = r.number(i); !ok {
 			return nil, r.unknown()
 		}
 	}
@@ -50,16 +64,54 @@ func (r reply) ints(n int) ([]int64, error) {
 
 // text is the kept answer of a reply that is replayed.
 func (r reply) text() string {
-	if len(r) > 1 {
-		text, _ := r[1].(string)
+	if len(r.list) > 1 {
+		text, _ := r.list[1].(string)
 		return text
 	}
 	return ""
 }
 
 func (r reply) unknown() error {
+	said := fmt.Sprint(r.list...)
+	if r.doubles != "" {
+		said = r.doubles
+	}
 	return fmt.Errorf("%w: a script replied %.200q, which this version does not know",
-		quota.ErrLedgerUnusable, fmt.Sprint([]any(r)...))
+		quota.ErrLedgerUnusable, said)
+}
+
+// replies is what charge.lua answered the calls of a group: a list of lists, or as plain.lua has it.
+func replies(c *redis.Cmd) (reply, error) {
+	if text, ok := c.Val().(string); ok {
+		return reply{doubles: text}, nil
+	}
+	list, err := c.Slice()
+	return reply{list: list}, err
+}
+
+// plainReply is how many bytes plain.lua replies to a call.
+const plainReply = 6 * 8
+
+// calls is how many calls were answered.
+func (r reply) calls() int {
+	if r.doubles != "" {
+		return len(r.doubles) / plainReply
+	}
+	return len(r.list)
+}
+
+// toCall is the reply to the call at i.
+func (r reply) toCall(i int) (reply, error) {
+	if r.doubles != "" {
+		return reply{doubles: r.doubles[i*plainReply : (i+1)*plainReply]}, nil
+	}
+	switch answer := r.list[i].(type) {
+	case []any:
+		return reply{list: answer}, nil
+	case error:
+		return reply{}, explain(answer)
+	}
+	return reply{}, r.unknown()
 }
 
 // answer is what was kept under a key: the ID, what would have denied in observe mode, the buckets

@@ -22,7 +22,8 @@ func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (quota.Decision, er
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	if r.label.line != "" && reply.status() == allowed && reply[len(reply)-1] == int64(1) {
+	kept, _ := reply.number(reply.len() - 1)
+	if r.label.line != "" && reply.status() == allowed && kept == 1 {
 		l.told.note(r.audience(), r.label)
 	}
 	return r.settlement(s.ID, reply)
@@ -131,10 +132,11 @@ func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (time.Time, error) 
 	if err != nil {
 		return time.Time{}, explain(err)
 	}
-	if reply(list).status() == unknown {
+	answered := reply{list: list}
+	if answered.status() == unknown {
 		return time.Time{}, fmt.Errorf("%s: %w", e.Reservation, quota.ErrNoReservation)
 	}
-	ints, err := reply(list).ints(2)
+	ints, err := answered.ints(2)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -163,10 +165,11 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
 	if err != nil {
 		return nil, explain(err)
 	}
-	if reply(list).status() == unknown {
+	answered := reply{list: list}
+	if answered.status() == unknown {
 		return nil, fmt.Errorf("%s: %w", reservation, quota.ErrNoReservation)
 	}
-	left, err := reply(list).ints(len(buckets))
+	left, err := answered.ints(len(buckets))
 	if err != nil {
 		return nil, err
 	}
