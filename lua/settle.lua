@@ -7,8 +7,8 @@
 -- ARGV   1 keep µs, 1 to refuse more than is left, most entries to rewrite, then for each bucket:
 --          units (-1 = all that is left), number of limits, the limits (bucket.lua), to compute what
 --          remains
---        2 entry id  3 code of the labels  4 their line, if it is to be stored  5 run
---        6 reservation (holds.lua)
+--        2 reservation (holds.lua)  3 <entry id>:<code of the labels>[:<run>]  4 the line of the labels,
+--          if it is to be stored
 -- Reply  {1, clock, stamp, for each bucket: units, remaining (above 2^53 without a limit), then 1 if entries of
 --        this id were written, 2 if there are only those that it became, else 0, and 1 if the code of
 --        the labels was stored}
@@ -17,7 +17,8 @@
 --        {-4, left, number of the bucket}: it has fewer units  {-6}: too many entries came after those
 --        that it became
 
-local numbers, id, code, line, run, name = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local numbers, name, line = ARGV[1], ARGV[2], ARGV[4] or ''
+local id, code, run = match(ARGV[3], '^([^:]*):([^:]*)(.*)$')
 local keep, within, most, pos = unpacked('<ddd', numbers)
 
 local now, stamp, buckets, at = look(3, 4, name)
@@ -119,7 +120,7 @@ for n = 1, #work do
     if not tail then
       local mark = intern(code, line)
       stored = mark == code and 1 or 0
-      tail = id .. ':' .. mark .. (run == '' and '' or ':' .. run)
+      tail = id .. ':' .. mark .. run
     end
     which = 1
     append(b, stamp, w.books, tail, keep, at)

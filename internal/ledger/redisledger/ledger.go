@@ -82,11 +82,10 @@ func (l *Ledger) ask(ctx context.Context, script string, keys []string,
 	args func(now time.Time) []any) (reply, error) {
 	now := l.now()
 	for asked := 1; ; asked++ {
-		list, err := l.run(ctx, script, keys, args(now)...).Slice()
+		answered, err := replies(l.run(ctx, script, keys, args(now)...))
 		if err != nil {
 			return reply{}, explain(err)
 		}
-		answered := reply{list: list}
 		if answered.status() != stale || asked == maxAsks {
 			return answered, nil
 		}

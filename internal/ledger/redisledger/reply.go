@@ -80,7 +80,8 @@ func (r reply) unknown() error {
 		quota.ErrLedgerUnusable, said)
 }
 
-// replies is what charge.lua answered the calls of a group: a list of lists, or as plain.lua has it.
+// replies is what a script answered: a list, which charge.lua has for each call of a group, or as the
+// plain scripts have it.
 func replies(c *redis.Cmd) (reply, error) {
 	if text, ok := c.Val().(string); ok {
 		return reply{doubles: text}, nil
@@ -89,12 +90,15 @@ func replies(c *redis.Cmd) (reply, error) {
 	return reply{list: list}, err
 }
 
-// plainReply is how many bytes plain.lua replies to a call.
-const plainReply = 6 * 8
+// How many bytes plain.lua replies to each call, and plain_hold.lua to the only one.
+const plainReply, holdReply = 6 * 8, 7 * 8
 
 // calls is how many calls were answered.
 func (r reply) calls() int {
-	if r.doubles != "" {
+	switch {
+	case len(r.doubles) == holdReply:
+		return 1
+	case r.doubles != "":
 		return len(r.doubles) / plainReply
 	}
 	return len(r.list)
@@ -102,7 +106,10 @@ func (r reply) calls() int {
 
 // toCall is the reply to the call at i.
 func (r reply) toCall(i int) (reply, error) {
-	if r.doubles != "" {
+	switch {
+	case len(r.doubles) == holdReply:
+		return r, nil
+	case r.doubles != "":
 		return reply{doubles: r.doubles[i*plainReply : (i+1)*plainReply]}, nil
 	}
 	switch answer := r.list[i].(type) {

@@ -78,7 +78,15 @@ func (r request) settleArgs(s quota.Settle, now time.Time) []any {
 		n.addLimits(r.limits[i], false, now)
 	}
 	of := r.label
-	return []any{n.blob(), s.ID, of.code, of.line, of.run, holdID(s.Reservation)}
+	entry := s.ID + ":" + of.code
+	if of.run != "" {
+		entry += ":" + of.run
+	}
+	args := []any{n.blob(), holdID(s.Reservation), entry}
+	if of.line != "" {
+		args = append(args, of.line)
+	}
+	return args
 }
 
 // settledBefore reads the answer that was given to the settlement before.

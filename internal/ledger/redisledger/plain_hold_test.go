@@ -1,0 +1,249 @@
+package redisledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// What plain_hold.lua and plain_settle.lua decide, and what they leave alone, is what charge.lua
+// and settle.lua decide without them: through random histories of holds and settlements, with holds
+// that expire, a clock that is set back, and damage to any key.
+func TestPlainHoldsDecideAlike(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	zone, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, results := make(map[string]int), make(map[string]int)
+	for i := range 250 {
+		c := rand.New(rand.NewPCG(2, uint64(i)))
+		p := &twice{T: t, s: s, l: l, c: c, now: start.Add(time.Duration(i) * 100 * time.Hour),
+			plain: plain, results: results}
+		p.names = [2]string{fmt.Sprintf("plain%dx", i), fmt.Sprintf("full%dx", i)}
+		p.windows = []quota.Window{
+			quota.Sliding(24 * time.Hour), quota.Sliding(time.Minute),
+			{Calendar: "day", Zone: zone}, quota.Sliding(96 * time.Hour), {Concurrent: true},
+		}
+		p.begin(historyOf(c, p.now))
+		for range 14 {
+			p.step()
+		}
+	}
+	for _, of := range []string{"hold", "settle"} {
+		if plain[of] < 200 || results[of+" [1"] < 300 || results[of+" damaged"] < 50 {
+			t.Errorf("few cases of some kind: %v, %v", plain, results)
+		}
+	}
+}
+
+// twice takes the same steps on two credentials, the second without the plain scripts.
+type twice struct {
+	*testing.T
+	s       *redistest.Server
+	l       *Ledger
+	c       *rand.Rand
+	now     time.Time
+	names   [2]string
+	windows []quota.Window
+	used    int64
+	made    []quota.Reserve
+
+	plain, results map[string]int // by script
+}
+
+// begin logs a history, and the charge that makes a state of it.
+func (p *twice) begin(entries []logged) {
+	p.s.SetNow(p.T, p.now.Add(-time.Second))
+	for _, credential := range p.names {
+		pipe := p.l.client.Pipeline()
+		for n, e := range entries {
+			pipe.ZAdd(p.Context(), logKey(credential, "default"), redis.Z{
+				Score: float64(e.at), Member: fmt.Sprintf("%d:%d:e%d:abc", e.total, e.units, n)})
+			p.used = e.total
+		}
+		if _, err := pipe.Exec(p.Context()); err != nil {
+			p.Fatal(err)
+		}
+		r := request{op: "charge", credential: credential, id: "first",
+			costs: []quota.Cost{{Bucket: "default", Units: 1}}, limits: [][]quota.Limit{nil}}
+		if _, err := p.l.askTogether(p.Context(), r); err != nil {
+			p.Fatal(err)
+		}
+	}
+}
+
+func (p *twice) step() {
+	c := p.c
+	switch c.IntN(16) {
+	case 0:
+		p.now = p.now.Add(-time.Duration(c.IntN(3)) * time.Second)
+	case 1:
+		p.now = p.now.Add(time.Duration(c.Int64N(int64(2 * time.Hour))))
+	default:
+		p.now = p.now.Add(time.Duration(c.IntN(2)*c.IntN(3_000_000)) * time.Microsecond)
+	}
+	p.s.SetNow(p.T, p.now)
+	switch k := c.IntN(12); {
+	case k == 0 && c.IntN(2) == 0:
+		p.damage()
+	case k < 6 || len(p.made) == 0:
+		p.hold()
+	default:
+		p.settle()
+	}
+}
+
+func (p *twice) limits() (limits []quota.Limit) {
+	for range p.c.IntN(3) {
+		limit := day(max(1, p.used+p.c.Int64N(p.used+1000)-p.used/4))
+		limit.Window = p.windows[p.c.IntN(len(p.windows)-1+p.c.IntN(8)/7)]
+		limits = append(limits, limit)
+	}
+	return limits
+}
+
+func (p *twice) hold() {
+	c := p.c
+	units := 1 + c.Int64N(100)
+	r := quota.Reserve{
+		ID:  quota.ReservationID(fmt.Sprintf("h%d", c.IntN(20)), "default"),
+		TTL: time.Duration(1 + c.Int64N(int64(3*time.Hour))), Limits: p.limits(),
+		Costs: []quota.Cost{
+			{Bucket: "default", Units: units, Most: c.Int64N(2) * (units + c.Int64N(99))},
+		},
+		Labels: quota.Labels{"job": "a"}, Manual: c.IntN(9) == 0,
+	}
+	if c.IntN(9) == 0 {
+		r.TTL = 80 * time.Hour
+	}
+	if c.IntN(4) > 0 {
+		r.Lapse = quota.LapseCharge
+	}
+	if c.IntN(2) == 0 {
+		r.Labels["run"] = "a:b"
+	}
+	if c.IntN(9) == 0 {
+		r.Note = "why"
+	}
+	p.made = append(p.made, r)
+	p.both("hold", func(credential string, more ...any) *redis.Cmd {
+		r.Credential = credential
+		q := reserving(r)
+		q.label = known(q.label)
+		group := []*operation{asking(q, p.now)}
+		return p.l.run(p.Context(), "charge", q.keys(), append(argsOfGroup(group), more...)...)
+	})
+}
+
+// known is a label whose line the server was told.
+func known(of label) label { return label{code: codeOf(of.line), run: of.run} }
+
+func (p *twice) settle() {
+	c := p.c
+	r := p.made[len(p.made)-1-c.IntN(min(len(p.made), 4))]
+	s := quota.Settle{
+		Reservation: r.ID, ID: fmt.Sprintf("s%d", c.IntN(1000)), Labels: r.Labels,
+		Within: c.IntN(6) == 0, Limits: p.limits(),
+		Costs: []quota.Cost{{Bucket: "default", Units: c.Int64N(150)}},
+	}
+	if c.IntN(9) == 0 {
+		s.Costs = nil
+	}
+	p.both("settle", func(credential string, more ...any) *redis.Cmd {
+		s.Credential = credential
+		q := settling(s)
+		q.label = known(labelOf(s.Labels))
+		args := append(q.settleArgs(s, p.now), more...)
+		return p.l.run(p.Context(), "settle", q.settleKeys(), args...)
+	})
+}
+
+// both runs a script for both credentials, and compares the replies and all keys. One more argument
+// than plain calls have is what keeps the plain script out.
+func (p *twice) both(name string, run func(credential string, more ...any) *redis.Cmd) {
+	var texts [2]string
+	for i, credential := range p.names {
+		cmd := run(credential, []any{""}[:i]...)
+		_, plain := cmd.Val().(string)
+		if plain {
+			p.plain[name]++
+		}
+		if plain && i == 1 {
+			p.Fatalf("%s: it was decided by the plain script", name)
+		}
+		answered, err := replies(cmd)
+		if err == nil && name == "hold" {
+			answered, err = answered.toCall(0)
+		}
+		ints, _ := answered.ints(1)
+		text, _, _ := strings.Cut(fmt.Sprint(ints, answered.text(), err), " script: ")
+		if i == 0 {
+			status, _, _ := strings.Cut(text, " ")
+			p.results[name+" "+strings.TrimSuffix(status, "]")]++
+			if strings.Contains(text, "QUOTADAMAGED") {
+				p.results[name+" damaged"]++
+			}
+		}
+		text += "\n" + dump(p.T, p.l.client, credential)
+		texts[i] = strings.ReplaceAll(text, credential, "NAME")
+	}
+	if texts[0] != texts[1] {
+		p.Fatalf("%s of %s at %v:\n%s\nand without the plain script\n%s", name, p.names[0], p.now,
+			texts[0], texts[1])
+	}
+}
+
+// damage changes a number of the state, an entry, a reservation, what is counted of them, or how
+// they are listed.
+func (p *twice) damage() {
+	c := p.c
+	kind, seed := c.IntN(6), c.Uint64()
+	number := damageOf(p.T, p.l, rand.New(rand.NewPCG(3, seed)), p.now)
+	texts := []string{
+		"x", "0:0", "-1:5", "9007199254740992:1", "1:99999999999999999",
+		"5:1795000000000000:0:5:1:6",
+	}
+	text, nth := texts[c.IntN(len(texts))], c.IntN(8)
+	for _, credential := range p.names {
+		ctx, index := p.Context(), holdsKey(credential, "default")
+		state := stateKey(credential, "default")
+		switch kind {
+		case 0, 1:
+			number(credential)
+		case 2:
+			p.l.client.HSet(ctx, state, countsField, text)
+		case 3:
+			for _, r := range p.made {
+				p.damageHold(state, "r:"+holdID(r.ID), text, nth)
+			}
+		case 4:
+			p.l.client.ZRemRangeByRank(ctx, index, 0, int64(nth))
+		case 5:
+			score := float64(p.now.UnixMicro()) + 1e6*float64(nth-4)
+			p.l.client.ZAdd(ctx, index, redis.Z{Score: score, Member: "7+other"})
+		}
+	}
+}
+
+// damageHold changes one of the first numbers of a reservation that there is, or all of it.
+func (p *twice) damageHold(state, field, text string, nth int) {
+	ctx := p.Context()
+	was := p.l.client.HGet(ctx, state, field).Val()
+	if was == "" {
+		return
+	}
+	if parts := strings.Split(was, ":"); nth < 4 && len(parts) > nth {
+		parts[nth] = "9007199254740993"
+		text = strings.Join(parts, ":")
+	}
+	p.l.client.HSet(ctx, state, field, text)
+}
