@@ -92,7 +92,7 @@ local function make_log()
     local at, since = newest[2] + 0, clock - s.window
     s.now = max(clock, at) -- a clock that was set back reorders nothing
     s.total = total_of(newest[1])
-    s.left = call('ZCOUNT', key, '-inf', format('%.0f', since))
+    s.left = call('ZCOUNT', key, '-inf', format('%d', since))
     s.before = s.total
     if at > since then s.newest, s.before = at, total_before(s, s.left) end
     return s
@@ -128,7 +128,7 @@ local function make_log()
 
   local function record(s, cost)
     s.total, s.newest = s.total + cost, s.now
-    call('ZADD', s.key, format('%.0f', s.now), format('%016.0f:%.0f', s.total, cost))
+    call('ZADD', s.key, format('%d', s.now), format('%016d:%d', s.total, cost))
     if s.left > 0 then call('ZREMRANGEBYRANK', s.key, '0', s.left - 1) end
     s.left = 0
     if s.total - s.before > 2 * s.units then -- denied calls: the newest are enough

@@ -72,6 +72,11 @@ func BenchmarkLimiter(b *testing.B) {
 			take(limit.Counter, limit.Counter, limit.Counter), counter)
 		fmt.Fprintf(out, "the same three counters, round trip\t%.0f µs\t%.2f ×\n", wall,
 			wall/single)
+		for _, callers := range []int{1, 20} {
+			ours, theirs := throughput(callers, counter, allowN)
+			fmt.Fprintf(out, "%d callers of one process: counters, against redis_rate's calls\t"+
+				"%.0f/s\t%.2f ×\n", callers, ours, ours/theirs)
+		}
 	}
 	out.Flush()
 }
@@ -110,6 +115,31 @@ func serverTime(b *testing.B, client *redis.Client, call func()) float64 {
 	}
 	us, _ := strconv.ParseFloat(found[1], 64)
 	return us
+}
+
+// throughput is how many of two calls so many callers make in a second, the medians of rounds that
+// alternate.
+func throughput(callers int, one, other func()) (ours, theirs float64) {
+	const calls = 10_000
+	var all [2][]float64
+	for range 7 {
+		for i, call := range []func(){one, other} {
+			var wg sync.WaitGroup
+			began := time.Now()
+			for range callers {
+				wg.Go(func() {
+					for range calls / callers {
+						call()
+					}
+				})
+			}
+			wg.Wait()
+			all[i] = append(all[i], calls/time.Since(began).Seconds())
+		}
+	}
+	slices.Sort(all[0])
+	slices.Sort(all[1])
+	return all[0][3], all[1][3]
 }
 
 // roundTrips is the µs of two calls of a single client, the medians of many that alternate.
