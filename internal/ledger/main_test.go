@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,8 +42,9 @@ const endless = "endless"
 
 // mix is what every process charges, over and over, until nothing of it fits.
 type mix struct {
-	limits []quota.Limit
-	costs  [][]quota.Cost
+	limits  []quota.Limit
+	costs   [][]quota.Cost
+	callers int // goroutines of each process; 0 for inFlight
 }
 
 func mixes() map[string]mix {
@@ -55,6 +57,11 @@ func mixes() map[string]mix {
 		"one unit": {
 			limits: []quota.Limit{{Bucket: "default", Units: 500, Window: day}},
 			costs:  [][]quota.Cost{{{Bucket: "default", Units: 1}}},
+		},
+		"one unit, twenty callers": {
+			limits:  []quota.Limit{{Bucket: "default", Units: 3000, Window: day}},
+			costs:   [][]quota.Cost{{{Bucket: "default", Units: 1}}},
+			callers: 20,
 		},
 		endless: {
 			limits: []quota.Limit{{Bucket: "default", Units: 1_000_000, Window: day}},
@@ -89,7 +96,7 @@ func child(ledgerURL string, m mix) error {
 		return err
 	}
 	var all sync.WaitGroup
-	errs := make([]error, inFlight)
+	errs := make([]error, cmp.Or(m.callers, inFlight))
 	for i := range errs {
 		all.Go(func() { errs[i] = m.spend(l) })
 	}
