@@ -10,11 +10,11 @@ import (
 
 // A turn ends after so many transactions, or with the one that is under way after so long.
 const (
-	turnLength = 4
+	turnLength = 8
 	turnTime   = 5 * time.Millisecond
 )
 
-// turnPause is how soon the next transaction must follow one for the turn to go on.
+// turnPause is how long a turn is kept for the next transaction.
 const turnPause = 200 * time.Microsecond
 
 // errTaken says that it is another process's turn.
@@ -40,8 +40,8 @@ type turns struct {
 	until time.Time     // when it has the last of them, at the latest
 	asked chan *os.File // receives the lock that was asked for
 	late  bool          // the lock that was asked for is not waited for any more
-	ended time.Time     // when the last transaction was over
-	quick bool          // the current one followed at once
+	vain  int           // so many turns were not to be kept when one was kept in vain
+	skip  int           // so many of them are left
 	ahead bool          // nobody else can come next yet
 	idle  *time.Timer   // ends the turn when no transaction follows
 }
@@ -86,7 +86,6 @@ func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error
 // begin waits for our turn. It returns nil without one where there are none, and where it has
 // waited for long.
 func (t *turns) begin(ctx context.Context, patience time.Duration) error {
-	now := time.Now()
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	select {
@@ -96,8 +95,11 @@ func (t *turns) begin(ctx context.Context, patience time.Duration) error {
 	case <-timeout.C:
 		return ErrBusy
 	}
-	t.quick = now.Sub(t.ended) < turnPause
-	if t.ours != nil || t.asked == nil && !t.ask() || t.late {
+	if t.ours != nil {
+		t.vain = 0
+		return nil
+	}
+	if t.asked == nil && !t.ask() || t.late {
 		return nil
 	}
 	late := time.NewTimer(patience / 4)
@@ -128,23 +130,21 @@ func (t *turns) ask() bool {
 		f.Close()
 		return false
 	}
-	t.asked = make(chan *os.File, 1)
+	t.asked = make(chan *os.File)
 	go t.wait(f, t.asked)
 	return true
 }
 
 // wait waits until f has the lock, and gives it back if nobody waits for that any more.
-func (t *turns) wait(f *os.File, asked chan *os.File) {
+func (t *turns) wait(f *os.File, asked chan<- *os.File) {
 	_ = lock(f, true)
-	asked <- f
-	t.place <- struct{}{}
 	select {
-	case f := <-asked:
+	case asked <- f:
+	case t.place <- struct{}{}:
 		t.start(f)
 		t.give()
-	default:
+		<-t.place
 	}
-	<-t.place
 }
 
 func (t *turns) start(f *os.File) {
@@ -152,13 +152,16 @@ func (t *turns) start(f *os.File) {
 	t.asked, t.late, t.ahead = nil, false, true
 }
 
-// end ends a transaction, and the turn too unless the next transaction is likely to follow at once.
+// end ends a transaction. It keeps the turn for the next one, unless that did not come the last
+// times.
 func (t *turns) end() {
-	t.ended = time.Now()
 	t.left--
 	switch {
 	case t.ours == nil:
-	case t.quick && t.left > 0 && t.ended.Before(t.until):
+	case t.skip > 0:
+		t.skip--
+		t.give()
+	case t.left > 0 && time.Now().Before(t.until):
 		t.idle.Reset(turnPause)
 	default:
 		t.give()
@@ -180,7 +183,7 @@ func (t *turns) give() {
 	t.ours = nil
 }
 
-// rest ends our turn if no transaction is under way.
+// rest ends our turn when no transaction has followed.
 func (t *turns) rest() {
 	select {
 	case t.place <- struct{}{}:
@@ -188,6 +191,8 @@ func (t *turns) rest() {
 		return
 	}
 	if t.ours != nil {
+		t.vain = min(2*t.vain+1, 63)
+		t.skip = t.vain
 		t.give()
 	}
 	<-t.place

@@ -105,7 +105,7 @@ func TestTurns(t *testing.T) {
 
 // A turn is for a few transactions, if they follow each other at once. Then come those who wait.
 func TestTurnEnds(t *testing.T) {
-	for _, quick := range []bool{true, false} {
+	for _, keeps := range []bool{true, false} {
 		log := aLog(t)
 		one, two := newTurns(log), newTurns(log)
 		var mu sync.Mutex
@@ -117,8 +117,8 @@ func TestTurnEnds(t *testing.T) {
 		}
 		var waits sync.WaitGroup
 		for n := range 2 * turnLength {
-			if one.ended = (time.Time{}); quick {
-				one.ended = time.Now().Add(time.Hour)
+			if one.skip = 0; !keeps {
+				one.skip = 1
 			}
 			mustBegin(t, one)
 			one.until = time.Now().Add(time.Hour)
@@ -135,25 +135,39 @@ func TestTurnEnds(t *testing.T) {
 		}
 		waits.Wait()
 		want := 1
-		if quick {
+		if keeps {
 			want = turnLength
 		}
 		if at := slices.Index(order, "two"); at != want {
-			t.Errorf("quick %t: %v", quick, order)
+			t.Errorf("keeps %t: %v", keeps, order)
 		}
 	}
 }
 
-// A turn ends when no transaction follows.
+// A turn ends when no transaction follows. Then the next ones are not kept, until that has helped.
 func TestTurnIsNotKeptInVain(t *testing.T) {
 	log := aLog(t)
 	one, two := newTurns(log), newTurns(log)
-	one.ended = time.Now().Add(time.Hour)
-	mustBegin(t, one)
-	one.until = time.Now().Add(time.Hour)
-	one.end()
-	mustBegin(t, two)
-	two.end()
+	for _, want := range []int{1, 0, 3, 2, 1, 0, 7} {
+		mustBegin(t, one)
+		one.until = time.Now().Add(time.Hour)
+		one.end()
+		mustBegin(t, two)
+		two.give()
+		two.end()
+		one.place <- struct{}{}
+		if one.skip != want {
+			t.Errorf("%d turns are not kept, want %d", one.skip, want)
+		}
+		<-one.place
+	}
+	for helped := false; !helped; one.end() {
+		mustBegin(t, one)
+		one.skip = 0
+		one.end()
+		mustBegin(t, one) // soon enough, some time
+		helped = one.vain == 0
+	}
 }
 
 // Who waits for its turn can leave. Who comes next waits on, and nobody is kept from their turn.
