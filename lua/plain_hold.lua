@@ -7,19 +7,20 @@
 repeat
   if #ARGV > 2 then break end
   local unpacked, numbers = struct.unpack, ARGV[1]
-  local calls, many, _, _, _, _, ttl = unpacked('<ddddddd', numbers)
-  if ttl <= 0 or calls > 1 or many > 1 then break end
+  local ttl = unpacked('<d', numbers, 49) -- of the first call
+  if ttl <= 0 then break end
   local call, format, match = redis.call, string.format, string.match
   local state, log, index = KEYS[2], KEYS[3], KEYS[4]
-  local _, _, _, _, keep, _, _, units, limits, flags, most, pos = unpacked('<ddddddddddd', numbers)
+  local calls, many, _, _, keep, _, _, units, limits, flags, most, pos = unpacked('<ddddddddddd', numbers)
+  if calls > 1 or many > 1 or flags < 2 then break end
   local id, mark, run = match(ARGV[2], '^([^:]*):([^:]*):?(.*)$')
   local t = call('TIME')
   local read, last = call('HMGET', state, 's', 'r:' .. id, 'c'), call('ZREVRANGE', log, '0', '0')[1]
   local s = read[1]
-  if not s or #s ~= 64 or read[2] or not last or flags < 2 then break end
+  if not s or #s ~= 64 or read[2] or not last then break end
 
   local now = t[1] * 1000000 + t[2]
-  local at = t[1] .. string.sub('00000' .. t[2], -6)
+  local at = format('%d', now)
   local total, newest, suspended, holds, oldest, kept, expire, held = unpacked('<dddddddd', s)
   local sum = match(last, '^(%d+):%d')
   if not (sum and sum - total == 0 and total + units <= 9007199254740991 and newest >= 0 and newest < now and

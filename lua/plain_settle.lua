@@ -15,7 +15,7 @@ repeat
   if not s or #s ~= 64 or not hold or not c or not last or units < 1 then break end
 
   local now = t[1] * 1000000 + t[2]
-  local at = t[1] .. string.sub('00000' .. t[2], -6)
+  local at = format('%d', now)
   local total, newest, suspended, holds, oldest, kept, expire, held = unpacked('<dddddddd', s)
   local sum = match(last, '^(%d+):%d')
   if not (sum and sum - total == 0 and total + units <= 9007199254740991 and newest >= 0 and newest < now and

@@ -39,7 +39,7 @@ func TestPlainHoldsDecideAlike(t *testing.T) {
 		}
 	}
 	for _, of := range []string{"hold", "settle"} {
-		if plain[of] < 200 || results[of+" [1"] < 300 || results[of+" damaged"] < 50 {
+		if plain[of] < 150 || results[of+" [1"] < 300 || results[of+" damaged"] < 50 {
 			t.Errorf("few cases of some kind: %v, %v", plain, results)
 		}
 	}
@@ -106,6 +106,9 @@ func (p *twice) limits() (limits []quota.Limit) {
 	for range p.c.IntN(3) {
 		limit := day(max(1, p.used+p.c.Int64N(p.used+1000)-p.used/4))
 		limit.Window = p.windows[p.c.IntN(len(p.windows)-1+p.c.IntN(8)/7)]
+		if limit.Window.Length == time.Minute {
+			limit.Units = 50 + p.c.Int64N(400)
+		}
 		limits = append(limits, limit)
 	}
 	return limits
@@ -206,10 +209,10 @@ func (p *twice) both(name string, run func(credential string, more ...any) *redi
 // they are listed.
 func (p *twice) damage() {
 	c := p.c
-	kind, seed := c.IntN(6), c.Uint64()
+	kind, seed := c.IntN(9), c.Uint64()
 	number := damageOf(p.T, p.l, rand.New(rand.NewPCG(3, seed)), p.now)
 	texts := []string{
-		"x", "0:0", "-1:5", "9007199254740992:1", "1:99999999999999999",
+		"x", "0:0", "5:0", "-1:5", "9007199254740992:1", "1:99999999999999999",
 		"5:1795000000000000:0:5:1:6",
 	}
 	text, nth := texts[c.IntN(len(texts))], c.IntN(8)
@@ -230,8 +233,33 @@ func (p *twice) damage() {
 		case 5:
 			score := float64(p.now.UnixMicro()) + 1e6*float64(nth-4)
 			p.l.client.ZAdd(ctx, index, redis.Z{Score: score, Member: "7+other"})
+		case 6:
+			p.damageWindow(logKey(credential, "default"), nth)
+		case 7:
+			p.l.client.Del(ctx, bucketKeys(credential, "default")[nth%3])
+		case 8: // suspended for a while, or until now
+			until := p.now.Add(time.Duration(nth) * time.Second)
+			_ = p.l.Suspend(ctx, credential, "default", until) // or it is damaged
 		}
 	}
+}
+
+// damageWindow changes the total of one of the two entries with which the last 24 hours begin.
+func (p *twice) damageWindow(log string, nth int) {
+	ctx := p.Context()
+	from := fmt.Sprint(p.now.Add(-24*time.Hour).UnixMicro() + 1)
+	within := &redis.ZRangeBy{Min: from, Max: "+inf"}
+	first := p.l.client.ZRangeByScoreWithScores(ctx, log, within).Val()
+	if len(first) < 3 {
+		return
+	}
+	z := first[nth%2]
+	var total, units int64
+	rest := ""
+	fmt.Sscanf(fmt.Sprint(z.Member), "%d:%d:%s", &total, &units, &rest)
+	p.l.client.ZRem(ctx, log, z.Member)
+	z.Member = fmt.Sprintf("%d:%d:%s", total+int64(nth-4), units, rest)
+	p.l.client.ZAdd(ctx, log, z)
 }
 
 // damageHold changes one of the first numbers of a reservation that there is, or all of it.
