@@ -3,7 +3,6 @@ package costs
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,8 +37,12 @@ type Observation struct {
 	size    int  // bytes in all
 	events  *answer.Events
 	seen    map[string]bool // which of the events that tell the usage came
-	usage   map[string]any
-	cut     bool // the answer has no end
+	cut     bool            // the answer has no end
+
+	// Libraries take the last value of a key that appears twice, or the first: what each of them
+	// reads. They are the same where no key does.
+	readings [2]reading
+	twice    bool
 }
 
 // Observe begins to read the answer to the request that was quoted.
@@ -95,11 +98,10 @@ func (o *Observation) event(name string, data []byte) {
 	if !slices.ContainsFunc(rules.usage, says) {
 		return
 	}
-	var doc any
-	if json.Unmarshal(data, &doc) != nil {
+	if !o.parse(data) {
 		return
 	}
-	kind, _ := answer.Text(doc, "type")
+	kind, _ := answer.Text(o.readings[0].doc, "type")
 	if name == "" && kind != "" && len(rules.events) > 0 && !slices.Contains(rules.events, kind) {
 		return
 	}
@@ -107,27 +109,7 @@ func (o *Observation) event(name string, data []byte) {
 		o.seen = map[string]bool{}
 	}
 	o.seen[cmp.Or(name, kind)] = true
-	o.addUsage(doc)
-}
-
-// addUsage lays what is at the paths of usage over what is known: the keys of an object, anything
-// else by the last word of its path.
-func (o *Observation) addUsage(doc any) {
-	for _, path := range o.quote.rules.usage {
-		found, _ := answer.Find(doc, path)
-		object, ok := found.(map[string]any)
-		if !ok {
-			object = map[string]any{path[strings.LastIndexByte(path, '.')+1:]: found}
-		}
-		for key, value := range object {
-			if o.usage == nil && value != nil {
-				o.usage = map[string]any{}
-			}
-			if value != nil && len(o.usage) < maxUsage {
-				o.usage[key] = value
-			}
-		}
-	}
+	o.addUsage()
 }
 
 // Close ends the answer, whether it was read to its end or not.
@@ -139,31 +121,21 @@ func (o *Observation) Close() Outcome {
 			o.cut = !o.seen[told[len(told)-1]]
 		}
 	}
-	var out Outcome
-	var doc any
-	if len(o.kept) > 0 && json.Unmarshal(o.kept, &doc) != nil {
-		doc = nil
+	for i := range o.readings {
+		o.readings[i].doc = nil // of an event
 	}
-	o.cut = o.cut && doc == nil // JSON is whole or none
-	env := o.names(doc)
-	out.Refusal = o.refusal(env)
-	out.Lessons = o.lessons(doc, env)
-	o.settle(&out, doc, env)
-	return out
-}
-
-// names are those of the request and of its answer.
-func (o *Observation) names(doc any) formula.Env {
-	env := maps.Clone(o.quote.env)
-	answerNames(env, o.status, o.header, doc, o.size)
-	env["usage"] = nil
+	if len(o.kept) > 0 {
+		o.parse(o.kept)
+	}
 	if o.quote.rules != nil {
-		o.addUsage(doc)
+		o.addUsage()
 	}
-	if o.usage != nil {
-		env["usage"] = o.usage
+	o.cut = o.cut && o.readings[0].doc == nil // JSON is whole or none
+	out := o.outcome(o.readings[0])
+	if o.twice {
+		out.add(o.outcome(o.readings[1]))
 	}
-	return env
+	return out
 }
 
 func (o *Observation) refusal(env formula.Env) *Refusal {

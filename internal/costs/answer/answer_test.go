@@ -198,6 +198,29 @@ func TestParseUnique(t *testing.T) {
 	}
 }
 
+func TestParseBoth(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":1,"b":[{"c":2}]}`:                   `{"a":1,"b":[{"c":2}]} {"a":1,"b":[{"c":2}]}`,
+		`{"a":1,"a":2}`:                           `{"a":2} {"a":1}`,
+		`[{"x":{"a":1,"a":2},"x":{"a":3,"a":4}}]`: `[{"x":{"a":4}}] [{"x":{"a":1}}]`,
+		`{"a":1,"a":2,"a":3}`:                     "twice",
+		`{"a":1}{}`:                               "something else",
+	} {
+		last, first, err := answer.ParseBoth([]byte(text))
+		if err != nil {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		a, _ := json.Marshal(last)
+		b, _ := json.Marshal(first)
+		if got := string(a) + " " + string(b); got != want {
+			t.Errorf("%s is %s", text, got)
+		}
+	}
+}
+
 func FuzzEvents(f *testing.F) {
 	f.Add("event: a\r\ndata: x\r\n\r\n", uint8(3))
 	f.Add("data: x\n\ndata: y", uint8(1))
