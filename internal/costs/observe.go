@@ -277,7 +277,11 @@ func readsEnd(f *formula.Formula) bool { return f.Uses("usage", "answer", "count
 
 // missing says why the truth is not known.
 func (o *Observation) missing(err error) []string {
+	encoding := o.header.Get("Content-Encoding")
 	switch {
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		return []string{fmt.Sprintf("a body that can be read: it is packed as %.20q, and only "+
+			"gzip was asked for", encoding)}
 	case o.dropped:
 		return []string{fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)}
 	case o.events != nil && o.events.TooLong > 0:

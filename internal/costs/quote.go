@@ -27,6 +27,9 @@ type Quote struct {
 	Known  bool         // they are final: charge them, and settle nothing
 	Lapse  quota.Lapse  // what becomes of the hold if nobody settles it
 	TTL    time.Duration
+	// AsJSON is whether its body was priced as JSON although it is not called that: an upstream that
+	// goes by the Content-Type could read another thing.
+	AsJSON bool
 
 	table *Table
 	rules *rules            // nil of a price that is known
@@ -91,6 +94,7 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 	if q.env, err = t.request(m, r, body); err != nil {
 		return Quote{}, &PriceError{Method: method, Err: err}
 	}
+	q.AsJSON = q.env["body"] != nil && !namesBody(r.Header.Get("Content-Type"))
 	if m.rules == nil {
 		for _, c := range m.Costs {
 			q.Costs = append(q.Costs, quota.Cost{Bucket: q.part(c.Bucket), Units: c.Units})
@@ -205,6 +209,15 @@ func parseBody(h http.Header, body []byte) (doc any, err error) {
 		return nil, fmt.Errorf("its body cannot be read: %w", err)
 	}
 	return doc, nil
+}
+
+// namesBody reports whether a Content-Type is that of a body as parseBody reads it.
+func namesBody(contentType string) bool {
+	kind, params, err := mime.ParseMediaType(contentType)
+	charset := params["charset"]
+	return err == nil && (kind == "multipart/form-data" ||
+		(kind == "application/json" || strings.HasSuffix(kind, "+json")) &&
+			(charset == "" || strings.EqualFold(charset, "utf-8")))
 }
 
 // values are what the {names} of the method's route stand for in the request's path.

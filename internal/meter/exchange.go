@@ -107,6 +107,9 @@ func (e *exchange) price() (err error) {
 		}
 	}
 	e.quote, err = t.Table.Quote(method, e.r, body, t.learned(e.r.Context(), method))
+	if e.quote.AsJSON {
+		e.r.Header.Set("Content-Type", "application/json")
+	}
 	if err == nil {
 		t.Estimates.apply(m, e.quote.Costs)
 		e.call.Costs = e.quote.Costs

@@ -1,0 +1,137 @@
+package proxy_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// packed is the answer {"id":"chatcmpl-1","usage":{"prompt_tokens":9,"completion_tokens":1,
+// "total_tokens":10}}, as the libraries of Node and the zstd program pack it.
+var packed = map[string]string{
+	"br": "G1YAgIzUYs0Z7gTRzmm/+ZUfbZP0Bop82CR0POBW7AvxrmSKF6kxHpDI9egVrJVr00dQBMvFw/eafnPqckjC" +
+		"J6JQKgVw/B8=",
+	"zstd": "KLUv/QRoNQIAQsQOE5DPAVJSlAU8Jo7YfUBDVNc/KAH3inea+2BEbq2ehIwOSDmNynGblpCnvC1X69B6" +
+		"8BGehKgPQy9P7TYCADQ3zywmFBTNKrM=",
+	"deflate": "eJxFyD0OgCAMBtC7fDMmMsplTFOJEn7aSJ0Id3fTN76BdCCALzKuWhYPh6fTGREG9Jaqtpvk2DrC5sBS" +
+		"tURL0r71DiZG5Y91zhcc+h5f",
+}
+
+// TestPackedAnswers: the upstream is asked for what can be read, whatever the caller could read. If
+// it packs its answer in another way all the same, the caller has it as it is, the most that the
+// call can take is booked, and the log says why.
+func TestPackedAnswers(t *testing.T) {
+	for encoding, text := range packed {
+		t.Run(encoding, func(t *testing.T) {
+			t.Parallel()
+			body, err := base64.StdEncoding.DecodeString(text)
+			must(t, err)
+			asked := make(chan string, 10)
+			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+				r *http.Request) {
+				asked <- strings.Join(r.Header["Accept-Encoding"], ", ")
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Encoding", encoding)
+				w.Write(body)
+			}))
+			t.Cleanup(upstream.Close)
+			m := meteredOn(t, onFile(t), nil, func(m *metered) { m.send(t, "openai", upstream.URL) })
+			for range 2 {
+				r, err := http.NewRequestWithContext(t.Context(), "POST",
+					m.URL+"/openai/v1/chat/completions", strings.NewReader(chat(1, 3)))
+				must(t, err)
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Accept-Encoding", "br, zstd, deflate")
+				resp, err := http.DefaultClient.Do(r)
+				must(t, err)
+				got, err := io.ReadAll(resp.Body)
+				must(t, err)
+				resp.Body.Close()
+				if how := <-asked; how != "gzip" || !bytes.Equal(got, body) ||
+					resp.Header.Get("Content-Encoding") != encoding {
+					t.Errorf("asked for %s, answered %q of %s", how, got, resp.Header)
+				}
+			}
+			m.settled(t)
+			if booked, held := m.booked(t, "openai"); booked["tokens/gpt-4.1"] < 2*400 || held != 0 {
+				t.Errorf("booked %v, %d held", booked, held)
+			}
+			if n := strings.Count(m.log.String(), "a body that can be read"); n != 1 {
+				t.Errorf("said %d times: %s", n, &m.log)
+			}
+		})
+	}
+}
+
+// send makes an upstream's requests go to another address.
+func (m *metered) send(t testing.TB, name, address string) {
+	t.Helper()
+	to, err := url.Parse(address)
+	must(t, err)
+	for _, u := range m.proxy.Upstreams {
+		if u.Name == name {
+			u.Endpoint, u.Transport.Host = to, to.Host
+		}
+	}
+}
+
+// TestBodyOfAnotherName: a body is priced as JSON, whatever its Content-Type says, and the upstream
+// is told that it is: as a form, this one would ask for a dearer model, and for more. The proxy
+// takes no form at all.
+func TestBodyOfAnotherName(t *testing.T) {
+	t.Parallel()
+	m := meteredOn(t, onFile(t), nil, quiet)
+	const body = `{"model":"gpt-4.1-nano","max_tokens":1,"messages":[{"role":"user",` +
+		`"content":"&model=o1-pro&max_tokens=100000&"}]}`
+	gate := m.gate("openai")
+	send := func(kind, body string) int {
+		r, err := http.NewRequestWithContext(t.Context(), "POST",
+			"http://"+gate.Host+"/v1/chat/completions", strings.NewReader(body))
+		must(t, err)
+		r.Header.Set("Content-Type", kind)
+		resp, err := gate.RoundTrip(r)
+		if err != nil {
+			return 0
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	const form = "application/x-www-form-urlencoded"
+	for kind, want := range map[string]string{
+		form: "application/json", "": "application/json", "text/plain": "application/json",
+		"multipart/mixed; boundary=x":     "application/json",
+		"application/json; charset=utf-7": "application/json",
+		"application/json; charset=UTF-8": "application/json; charset=UTF-8",
+		"application/vnd.api+json":        "application/vnd.api+json",
+	} {
+		if status := send(kind, body); status != 200 {
+			t.Errorf("%q: %d", kind, status)
+		} else if got := (<-m.asked["openai"]).Get("Content-Type"); got != want {
+			t.Errorf("%q is sent as %q", kind, got)
+		}
+	}
+	for _, text := range []string{"model=gpt-4.1-nano&max_tokens=1", "{}&model=a"} {
+		if status := send(form, text); status != 0 {
+			t.Errorf("%s: %d", text, status)
+		}
+	}
+	resp, err := m.post(t.Context(), "/openai/v1/chat/completions", body, "Content-Type", form)
+	must(t, err)
+	resp.Body.Close()
+	if resp.StatusCode != 400 {
+		t.Errorf("a form is answered %d", resp.StatusCode)
+	}
+	m.settled(t)
+	booked, held := m.booked(t, "openai")
+	for bucket, billed := range m.standins["openai"].Counts().Units {
+		if bucket != "money" && booked[bucket] != billed || booked[bucket] == 0 || held != 0 {
+			t.Errorf("%d of %s are booked, %d were billed", booked[bucket], bucket, billed)
+		}
+	}
+}
