@@ -5,14 +5,14 @@
 -- the last is when the reservation expires.
 
 repeat
-  if #ARGV > 2 then break end
+  if #ARGV > 2 then break end -- there are more calls, too
   local unpacked, numbers = struct.unpack, ARGV[1]
   local ttl = unpacked('<d', numbers, 49) -- of the first call
   if ttl <= 0 then break end
   local call, format, match = redis.call, string.format, string.match
   local state, log, index = KEYS[2], KEYS[3], KEYS[4]
-  local calls, many, _, _, keep, _, _, units, limits, flags, most, pos = unpacked('<ddddddddddd', numbers)
-  if calls > 1 or many > 1 or flags < 2 then break end
+  local _, many, _, _, keep, _, _, units, limits, flags, most, pos = unpacked('<ddddddddddd', numbers)
+  if many > 1 or flags < 2 then break end
   local id, mark, run = match(ARGV[2], '^([^:]*):([^:]*):?(.*)$')
   local t = call('TIME')
   local read, last = call('HMGET', state, 's', 'r:' .. id, 'c'), call('ZREVRANGE', log, '0', '0')[1]
