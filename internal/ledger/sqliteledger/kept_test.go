@@ -2,6 +2,7 @@ package sqliteledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -11,7 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Operations that come as groups answer what they answer one by one, and leave the same rows.
+// Operations that come as groups answer what they answer one by one, and leave the same rows. What is
+// remembered of a bucket is what its row and its entries say, also when a group was undone.
 func TestGroupsAreAsOneByOne(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -22,7 +24,7 @@ func TestGroupsAreAsOneByOne(t *testing.T) {
 			clock := func() time.Time { return now } // both ledgers never ask it at once
 			grouped.Now, single.Now = clock, clock
 			deck := deck{both: [2]*Ledger{grouped, single}, rand: rand.New(rand.NewPCG(seed, 7))}
-			at := now
+			at, remembered := now, 0
 			for round := range 30 {
 				now = at
 				ops := make([]op, 1+deck.rand.IntN(12))
@@ -41,6 +43,12 @@ func TestGroupsAreAsOneByOne(t *testing.T) {
 				if got, want := dump(t, grouped, "key"), dump(t, single, "key"); got != want {
 					t.Fatalf("round %d: rows\n%s\none by one\n%s", round, got, want)
 				}
+				for _, name := range []string{"a", "b", "c"} {
+					remembered += deck.compare(t, name, now)
+				}
+			}
+			if remembered < 30 {
+				t.Errorf("a bucket was remembered %d times of 90", remembered)
 			}
 		})
 	}
@@ -140,14 +148,33 @@ func (d *deck) draw() op {
 		}}
 	case kind < 17 && len(d.made) > 0:
 		return d.cancel()
-	case kind < 18:
-		q := quota.Learn{Credential: "key", ID: id, Limit: deckLimits[d.rand.IntN(3)],
-			Remaining: d.rand.Int64N(100)}
-		return op{keeps: true, do: func(s *session) (any, error) { return s.learn(q), s.broken }}
+	case kind < 19:
+		return d.seldom(id)
 	}
 	a := quota.Adjust{Credential: "key", ID: id, Bucket: "c", Units: 1 - 2*d.rand.Int64N(2),
 		Limits: deckLimits[3:], Labels: quota.Labels{"why": "a test"}}
 	return op{do: func(s *session) (any, error) { return s.adjust(a) }}
+}
+
+// seldom is a lesson, a suspension, or a charge that fails when it is written.
+func (d *deck) seldom(id string) op {
+	switch d.rand.IntN(3) {
+	case 0:
+		until := int64(0)
+		if d.rand.IntN(3) == 0 {
+			until = 1 // over long ago, but another row
+		}
+		return op{do: func(s *session) (any, error) { s.suspend("key", "b", until); return nil, s.broken }}
+	case 1:
+		charge := d.charge(id).do
+		return op{keeps: true, do: func(s *session) (any, error) {
+			charge(s)
+			return nil, errors.New("changed its mind")
+		}}
+	}
+	q := quota.Learn{Credential: "key", ID: id, Limit: deckLimits[d.rand.IntN(3)],
+		Remaining: d.rand.Int64N(100)}
+	return op{keeps: true, do: func(s *session) (any, error) { return s.learn(q), s.broken }}
 }
 
 func (d *deck) cancel() op {
@@ -198,4 +225,62 @@ func (d *deck) reserve(id string) op {
 	}
 	d.held = append(d.held, r)
 	return op{keeps: true, do: func(s *session) (any, error) { return s.reserve(r) }}
+}
+
+// compare compares what the first ledger remembers of a bucket, and answers 1 if it does.
+func (d *deck) compare(t *testing.T, name string, now time.Time) int {
+	t.Helper()
+	b, known := d.both[0].kept.rows[rowName{"key", name}]
+	if !known {
+		return 0
+	}
+	err := d.both[0].run(t.Context(), work{keeps: true, do: func(s *session) error {
+		read := s.read("key", name)
+		type row struct{ id, total, newest, oldest, suspended, retention, held, reset int64 }
+		of := func(b bucket) row {
+			return row{b.id, b.total, b.newest, b.oldest.Int64, b.suspended, b.retention, b.held,
+				b.reset}
+		}
+		if of(b) != of(*read) {
+			t.Errorf("%s is remembered as %+v, and is %+v", name, of(b), of(*read))
+		}
+		if read.ends.Valid && (!b.ends.Valid || b.ends.Int64 > read.ends.Int64) {
+			t.Errorf("%s: the first hold ends at %v, remembered is %v", name, read.ends, b.ends)
+		}
+		b.s = s
+		for range 10 {
+			at := now.Add(-time.Duration(d.rand.Int64N(int64(time.Minute)))).UnixMicro()
+			if got, want := b.base(at), read.findBase(at); got != want {
+				t.Errorf("%s: %d units before %s, want %d", name, got, stamp(at), want)
+			}
+		}
+		return s.broken
+	}})
+	if err != nil {
+		t.Error(err)
+	}
+	return 1
+}
+
+// What others have changed is seen by the next decision, whatever was remembered.
+func TestChangesOfOthersAreSeen(t *testing.T) {
+	path := file(t)
+	l, other := open(t, path), open(t, path)
+	mustCharge(t, l, 10, day(100))
+	mustCharge(t, other, 80, day(100))
+	if d, err := l.Charge(t.Context(), aCharge(11, day(100))); err != nil || d.Allowed {
+		t.Errorf("11 of 10 left: %+v, %v", d, err)
+	}
+	mustReserve(t, other, "held", 5)
+	if d, err := l.Charge(t.Context(), aCharge(6, day(100))); err != nil || d.Allowed {
+		t.Errorf("6 of 5 left: %+v, %v", d, err)
+	}
+	mustCharge(t, l, 1, day(100))
+	if err := other.Suspend(t.Context(), "key1", "default", time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := l.Charge(t.Context(), aCharge(1, day(100))); err != nil || d.Allowed {
+		t.Errorf("while it is suspended: %+v, %v", d, err)
+	}
+	sound(t, l, "key1")
 }

@@ -13,11 +13,15 @@ func (l *Ledger) Suspend(ctx context.Context, credential, name string, until tim
 		return err
 	}
 	return l.update(ctx, func(s *session) error {
-		b, until := s.bucket(credential, name), micros(until, 0)
-		if b.suspended != until {
-			b.row()
-			s.change("bucket_suspend", b.id, until)
-		}
+		s.suspend(credential, name, micros(until, 0))
 		return nil
 	})
+}
+
+func (s *session) suspend(credential, name string, until int64) {
+	b := s.bucket(credential, name)
+	if b.suspended != until {
+		b.row()
+		s.change("bucket_suspend", b.id, until)
+	}
 }
