@@ -96,7 +96,8 @@ func hold(path string) int {
 // TestHolderIsStopped: while a writer is stopped, others are told so in time, and may leave before.
 // When it is killed, they go on.
 func TestHolderIsStopped(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{BusyTimeout: 300 * time.Millisecond})
+	opts := Options{BusyTimeout: 300 * time.Millisecond}
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), opts)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "NOTEBOOK="+db.Path(), "NOTEBOOK_HOLD=1")
 	stdin, err := cmd.StdinPipe()

@@ -202,8 +202,8 @@ func TestTurnIsNotWaitedForInVain(t *testing.T) {
 	three.end()
 }
 
-// Whose turn does not come for long, as when the holder was stopped, does without. The next one does
-// not wait for it again; and when it comes, it is given back.
+// Whose turn does not come for long, as when the holder was stopped, does without. The next one
+// does not wait for it again; and when it comes, it is given back.
 func TestTurnDoesNotCome(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
 	db := aProcess(t, path, Options{BusyTimeout: 400 * time.Millisecond})

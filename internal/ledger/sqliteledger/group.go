@@ -90,8 +90,8 @@ func (l *Ledger) lead(ctx context.Context, own *operation) {
 	l.queue.Finish(again, done)
 }
 
-// transact does what is queued in the transaction that has begun, and ends it. It returns what is to
-// be done again, and what is answered.
+// transact does what is queued in the transaction that has begun, and ends it. It returns what is
+// to be done again, and what is answered.
 func (l *Ledger) transact() (again, done []*operation) {
 	s := l.writer()
 	l.kept.since(l.version(s))

@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Operations that come as groups answer what they answer one by one, and leave the same rows. What is
-// remembered of a bucket is what its row and its entries say, also when a group was undone.
+// Operations that come as groups answer what they answer one by one, and leave the same rows. What
+// is remembered of a bucket is what its row and its entries say, also when a group was undone.
 func TestGroupsAreAsOneByOne(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -164,7 +164,10 @@ func (d *deck) seldom(id string) op {
 		if d.rand.IntN(3) == 0 {
 			until = 1 // over long ago, but another row
 		}
-		return op{do: func(s *session) (any, error) { s.suspend("key", "b", until); return nil, s.broken }}
+		return op{do: func(s *session) (any, error) {
+			s.suspend("key", "b", until)
+			return nil, s.broken
+		}}
 	case 1:
 		charge := d.charge(id).do
 		return op{keeps: true, do: func(s *session) (any, error) {
