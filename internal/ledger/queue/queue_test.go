@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -100,6 +98,26 @@ func TestAlone(t *testing.T) {
 			d.ask(d.Context(), &Op[string]{Work: fmt.Sprint(i), Alone: i == 1 || i == 3}, false)
 		}
 		d.have("[1]", "[3]", "[0 2 4]")
+	})
+}
+
+// One that goes alone while a leader has taken nothing yet comes after that one, and not with it.
+func TestAloneBehindItsLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &desk{T: t}
+		goOn := make(chan struct{})
+		go d.Ask(t.Context(), &Op[string]{Work: "leader"}, true, func() {
+			<-goOn
+			d.lead()
+		})
+		synctest.Wait()
+		d.ask(t.Context(), &Op[string]{Work: "other"}, true)
+		d.ask(t.Context(), &Op[string]{Work: "alone", Alone: true}, true)
+		close(goOn)
+		synctest.Wait()
+		if want := []string{"[leader]", "[alone]", "[other]"}; !slices.Equal(d.taken, want) {
+			t.Errorf("taken together: %q, want %q", d.taken, want)
+		}
 	})
 }
 
@@ -254,71 +272,4 @@ func TestClose(t *testing.T) {
 			d.Errorf("who waited was told %v, closed %v", err, closed.Load())
 		}
 	})
-}
-
-// sum is what a caller of the crowd asks for, and its answer.
-type sum struct{ units, answer int64 }
-
-// Whoever of a crowd is answered has its own answer, one leads at a time, and who left before it was
-// taken was not counted.
-func TestCrowd(t *testing.T) {
-	t.Parallel()
-	var q Queue[sum]
-	var total, leaders, counted atomic.Int64
-	add := func(group []*Op[sum]) {
-		for _, o := range group {
-			o.Work.answer = total.Add(o.Work.units)
-			counted.Add(o.Work.units)
-		}
-	}
-	lead := func() {
-		if leaders.Add(1) > 1 {
-			t.Error("two lead")
-		}
-		group := q.Take(7)
-		if len(group) == 1 {
-			add(group)
-			leaders.Add(-1)
-			q.Finish(nil, group)
-			return
-		}
-		go func() {
-			for len(group) > 0 {
-				add(group)
-				leaders.Add(-1)
-				if group = q.Next(group, 7); len(group) > 0 {
-					leaders.Add(1)
-				}
-			}
-		}()
-	}
-	var all sync.WaitGroup
-	var told, lost atomic.Int64
-	var answers sync.Map
-	for caller := range 40 {
-		all.Go(func() {
-			for i := range 200 {
-				ctx, cancel := context.WithCancel(context.Background())
-				if rand.IntN(4) == 0 {
-					go cancel()
-				}
-				o := &Op[sum]{Work: sum{units: int64(1 + caller)}, Alone: i%17 == 0}
-				err := q.Ask(ctx, o, caller%2 == 0, lead)
-				cancel()
-				if err != nil {
-					lost.Add(o.Work.units)
-					continue
-				}
-				told.Add(o.Work.units)
-				if _, twice := answers.LoadOrStore(o.Work.answer, caller); twice {
-					t.Error("two have the same answer")
-				}
-			}
-		})
-	}
-	all.Wait()
-	q.Close()
-	if n := counted.Load(); n < told.Load() || n > told.Load()+lost.Load() {
-		t.Errorf("counted %d, told %d, and %d may have left", n, told.Load(), lost.Load())
-	}
 }
