@@ -276,7 +276,7 @@ func (a *app) sayTried(out tried) error {
 // lines are what the answer says besides.
 func (out tried) lines(s cli.Screen) (lines []string) {
 	for _, path := range out.Missing {
-		lines = append(lines, "not in the answer, so settled as held: "+path)
+		lines = append(lines, "not in the answer, so the most is booked: "+path)
 	}
 	if out.answered == nil {
 		return lines

@@ -173,7 +173,7 @@ func TestStandinsAgree(t *testing.T) {
 		// a stream that nobody asked for its usage is booked as the most that it can have taken
 		{name: "openai", over: "tokens/gpt-5-mini=1158 money=483", requests: []string{
 			withStream(openAIChat)}},
-		{name: "openai", prices: map[string]float64{"input": 21},
+		{name: "openai", prices: map[string]float64{"input": 150},
 			requests: []string{`POST /v1/embeddings {"model":"some","input":"abc"}`}},
 
 		{name: "anthropic", limits: "output=200/1m", faults: "529@4",

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -153,5 +155,43 @@ func TestOvershoot(t *testing.T) {
 	if json.Unmarshal([]byte(denied), &said) != nil || said.Error.Type != "rate_limit_error" ||
 		said.Error.Code != "quota_exceeded" || !strings.Contains(said.Error.Message, "tokens/gpt") {
 		t.Errorf("denied with %s", denied)
+	}
+}
+
+// TestUpstreamThatStops: an upstream that stops in the middle of an answer, and keeps the connection
+// open, is waited for as long as a model may think, and no longer. What the call may take stays set
+// aside, to lapse into a charge.
+func TestUpstreamThatStops(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "data: {\"choices\":[]}\n\n")
+		http.NewResponseController(w).Flush()
+		<-end
+	}))
+	t.Cleanup(upstream.Close)
+	t.Cleanup(func() { close(end) })
+	m := meteredOn(t, onFile(t), nil, func(m *metered) {
+		m.send(t, "openai", upstream.URL)
+		m.gate("openai").Drain.Time = 100 * time.Millisecond
+		m.proxy.Limits.Silence, m.proxy.Limits.Thinking = time.Millisecond, 500*time.Millisecond
+	})
+	resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 30))
+	must(t, err)
+	text, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err == nil || !strings.Contains(string(text), "choices") {
+		t.Errorf("the caller reads %q, %v", text, err)
+	}
+	m.settled(t)
+	holds, err := m.ledger.Reservations(t.Context(), "openai", "tokens/gpt-4.1")
+	must(t, err)
+	if len(holds) != 1 || holds[0].Lapse != quota.LapseCharge ||
+		max(holds[0].Left, holds[0].Most) < 400 {
+		t.Errorf("held: %+v", holds)
+	}
+	if !strings.Contains(m.log.String(), "until it lapses") {
+		t.Error(&m.log)
 	}
 }

@@ -15,14 +15,15 @@ type Limits struct {
 	Grace    time.Duration // how long a caller may keep us waiting, before its rate counts
 	// bytes a second that it must send or take, on the average of what we wait for it
 	Rate int64
-	// how long nothing at all may move in either direction once the request is on its way
-	Silence time.Duration
+	// how long nothing at all may move in either direction once the request is on its way; of a call
+	// whose price is known only afterwards, whose upstream may think for a while
+	Silence, Thinking time.Duration
 }
 
 // DefaultLimits suit a program's calls and the uploads of large videos.
 func DefaultLimits() Limits {
 	return Limits{Requests: 256, Upload: 64 << 30, Grace: 30 * time.Second, Rate: 4 << 10,
-		Silence: 5 * time.Minute}
+		Silence: 5 * time.Minute, Thinking: 15 * time.Minute}
 }
 
 // patience is how much longer to wait for a caller that has kept us waiting for so long in all, and
@@ -92,16 +93,13 @@ func (w *writer) Write(p []byte) (int, error) {
 // release bounds what is still to be sent when the handler is done.
 func (w *writer) release() { w.control.SetWriteDeadline(time.Now().Add(w.limits.Grace)) }
 
-// thinking is how long a model, and the like, may say nothing.
-const thinking = 15 * time.Minute
-
-// watch ends the context when nothing has moved for Limits.Silence: no byte of the request read, no
-// byte of the answer written.
+// watch ends the context when nothing has moved for as long as Limits allow: no byte of the request
+// read, no byte of the answer written.
 func (x *exchange) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	silence := x.proxy.Limits.Silence
 	if !x.method.Known() {
-		silence = max(silence, thinking)
+		silence = max(silence, x.proxy.Limits.Thinking)
 	}
 	timer := time.AfterFunc(silence, func() {
 		cancel(refusef(http.StatusGatewayTimeout, "upstreamTimeout",
