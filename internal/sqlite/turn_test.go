@@ -144,6 +144,28 @@ func TestTurnEnds(t *testing.T) {
 	}
 }
 
+// Who comes is not served before those who wait, even if the first of them is not awake yet.
+func TestTurnIsNotJumped(t *testing.T) {
+	log := aLog(t)
+	var files [2]*os.File
+	for i := range files {
+		f, err := os.OpenFile(log, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		files[i] = f
+	}
+	queueUp(files[0])
+	if err := lock(files[1], false); !errors.Is(err, errTaken) {
+		t.Errorf("got %v, want %v", err, errTaken)
+	}
+	letNext(files[0])
+	if err := lock(files[1], false); err != nil {
+		t.Error(err)
+	}
+}
+
 // A turn ends when no transaction follows. Then the next ones are not kept, until that has helped.
 func TestTurnIsNotKeptInVain(t *testing.T) {
 	log := aLog(t)
