@@ -91,6 +91,8 @@ func (p *twice) step() {
 		p.now = p.now.Add(-time.Duration(c.IntN(3)) * time.Second)
 	case 1:
 		p.now = p.now.Add(time.Duration(c.Int64N(int64(2 * time.Hour))))
+	case 3: // the keys are soon to be kept for longer
+		p.now = p.now.Add(75 * time.Hour)
 	case 2: // midnight in the zone of the calendar limit
 		y, m, d := p.now.In(p.windows[2].Zone).Date()
 		p.now = time.Date(y, m, d+1, 0, 0, 0, 0, p.windows[2].Zone)
@@ -131,7 +133,7 @@ func (p *twice) hold() {
 		},
 		Labels: quota.Labels{"job": "a"}, Manual: c.IntN(9) == 0,
 	}
-	if c.IntN(9) == 0 {
+	if c.IntN(4) == 0 {
 		r.TTL = 80 * time.Hour
 	}
 	if c.IntN(4) > 0 {
@@ -231,7 +233,7 @@ func (p *twice) damage() {
 	kind, seed := c.IntN(10), c.Uint64()
 	number := damageOf(p.T, p.l, rand.New(rand.NewPCG(3, seed)), p.now)
 	texts := []string{
-		"x", "0:0", "5:0", "-1:5", "9007199254740992:1", "1:99999999999999999",
+		"x", "0:0", "-1:5", "9007199254740992:1", "1:99999999999999999",
 		"5:1795000000000000:0:5:1:6",
 	}
 	text, nth := texts[c.IntN(len(texts))], c.IntN(8)
@@ -241,8 +243,8 @@ func (p *twice) damage() {
 		switch kind {
 		case 0, 1:
 			number(credential)
-		case 2:
-			p.l.client.HSet(ctx, state, countsField, text)
+		case 2: // none, or it cannot be read
+			p.l.client.HSet(ctx, state, countsField, []string{"5:0", text}[nth%2])
 		case 3:
 			for _, r := range p.made {
 				p.damageHold(state, "r:"+holdID(r.ID), text, nth)
