@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -188,6 +189,7 @@ func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 		handler.Log.Info("health and metrics are served", "address", admin.Addr().String())
 		group.Go(func() error { return handler.ServeAdmin(ctx, admin) })
 	}
+	defer runtime.KeepAlive(proxy.Ballast())
 	fmt.Fprintln(a.Stdout, proxyURL(listener.Addr()))
 	group.Go(func() error { return handler.Serve(ctx, listener) })
 	return group.Wait()
