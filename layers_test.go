@@ -53,7 +53,7 @@ ledger/sqliteledger: quota ledger/queue sqlite
 limit:
 limit/caller:
 limit/guard: limit limit/caller
-limit/redislimit: limit lua
+limit/redislimit: ledger/queue limit lua
 limit/rules: limit limit/caller limit/guard quota spell yamlfile
 ledger: quota sqlite ledger/redisledger ledger/sqliteledger
 meter: costs endpoint quota

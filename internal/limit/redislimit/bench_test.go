@@ -72,7 +72,7 @@ func BenchmarkLimiter(b *testing.B) {
 			take(limit.Counter, limit.Counter, limit.Counter), counter)
 		fmt.Fprintf(out, "the same three counters, round trip\t%.0f µs\t%.2f ×\n", wall,
 			wall/single)
-		for _, callers := range []int{1, 20} {
+		for _, callers := range []int{1, 20, 64} {
 			ours, theirs := throughput(callers, counter, allowN)
 			fmt.Fprintf(out, "%d callers of one process: counters, against redis_rate's calls\t"+
 				"%.0f/s\t%.2f ×\n", callers, ours, ours/theirs)

@@ -4,9 +4,7 @@ package redislimit
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -15,10 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"quotabudget/internal/limit"
-	"quotabudget/lua"
 )
 
-// Store decides by one script and one round trip for each request, at the time of the server. The
+// Store decides by one script for each request, at the time of the server. A request that is alone
+// takes one round trip; what is asked meanwhile shares the next one, in the order of asking. The
 // keys begin with "limit:{all}:", so they are all in one slot of a cluster. Only the parts of split
 // keys are in slots of their own, "limit:{1}:" and so on, and take a round trip each.
 //
@@ -26,6 +24,7 @@ import (
 type Store struct {
 	client redis.UniversalClient
 	parts  limit.Sharded
+	queues queues
 	away   atomic.Int64 // Unix nanoseconds up to which nothing is asked, after a failure; else 0
 }
 
@@ -43,8 +42,6 @@ func New(client redis.UniversalClient) *Store {
 	s.parts.Step = s.step
 	return s
 }
-
-var script = redis.NewScript(lua.Source("limit"))
 
 // Take is limit.Store.Take. After an error, a charge may have been made: asking again charges
 // again.
@@ -77,48 +74,13 @@ func (s *Store) ask(ctx context.Context, call func(context.Context) error) error
 	return err
 }
 
-// step runs the script once.
+// step has the script decide once, with what other callers ask meanwhile.
 func (s *Store) step(ctx context.Context, asks []limit.Ask) (allowed bool, err error) {
 	err = s.ask(ctx, func(ctx context.Context) error {
-		allowed, err = s.run(ctx, asks)
+		allowed, err = s.together(ctx, asks)
 		return err
 	})
 	return allowed, err
-}
-
-func (s *Store) run(ctx context.Context, asks []limit.Ask) (bool, error) {
-	keys, args := make([]string, len(asks), 2*len(asks)), make([]any, 0, 6*len(asks))
-	for i := range asks {
-		a := &asks[i]
-		name := prefix(a)
-		keys[i] = name + hex.EncodeToString(a.Key[:])
-		former, denied := 0, 0
-		if a.Before != (limit.Key{}) && a.Before != a.Key {
-			keys = append(keys, name+hex.EncodeToString(a.Before[:]))
-			former = len(keys)
-		}
-		if a.Policy.CountDenied {
-			denied = 1
-		}
-		args = append(args, string(a.Policy.Algorithm), a.Policy.Units,
-			a.Policy.Window.Microseconds(), a.Cost, denied, former)
-	}
-	reply, err := script.Run(ctx, s.client, keys, args...).Int64Slice()
-	if err != nil {
-		return false, err
-	}
-	if len(reply) != 2+4*len(asks) {
-		return false, fmt.Errorf("limit.lua returned %d numbers for %d policies",
-			len(reply), len(asks))
-	}
-	for i := range asks {
-		r := reply[2+4*i:]
-		asks[i].Decision = limit.Decision{
-			At: reply[1], Allowed: r[0] == 1, Never: r[0] < 0, Remaining: r[1],
-			RetryAfter: micros(r[2]), ResetAfter: micros(r[3]),
-		}
-	}
-	return reply[0] == 1, nil
 }
 
 // prefix is the name of an ask's key up to who asks: slot, policy, algorithm, and window in µs.

@@ -1,0 +1,45 @@
+package redislimit
+
+import (
+	"context"
+	"runtime"
+
+	"quotabudget/internal/limit"
+)
+
+// TakeInGroup decides requests in one group.
+func (s *Store) TakeInGroup(ctx context.Context, all [][]limit.Ask) (allowed []bool, err error) {
+	var group []*operation
+	for _, asks := range all {
+		group = append(group, &operation{Work: toWork(asks)})
+	}
+	s.send(ctx, group)
+	for i, o := range group {
+		if o.Work.err != nil {
+			return nil, o.Work.err
+		}
+		ok, err := decisions(o.Work.reply, all[i])
+		if err != nil {
+			return nil, err
+		}
+		allowed = append(allowed, ok)
+	}
+	return allowed, nil
+}
+
+// Lead makes asks the first request of a group, which is sent when ready returns true of how many
+// are queued.
+func (s *Store) Lead(ctx context.Context, asks []limit.Ask, ready func(queued int) bool) error {
+	q, o := s.queues.get(asks[0].Part), &operation{Work: toWork(asks)}
+	return q.Ask(ctx, o, false, func() {
+		for n, _ := q.State(); !ready(n); n, _ = q.State() {
+			runtime.Gosched()
+		}
+		s.lead(ctx, q)
+	})
+}
+
+// Queued is Take without the bound on how long it waits.
+func (s *Store) Queued(ctx context.Context, asks []limit.Ask) (bool, error) {
+	return s.together(ctx, asks)
+}

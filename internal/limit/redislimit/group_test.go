@@ -1,0 +1,130 @@
+package redislimit_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/limit"
+)
+
+// TestGroupsAreAsOneByOne plays random requests in groups of 1 to 64, some of them after the server
+// lost its scripts: every answer is the one that memory gives to one request after the other.
+func TestGroupsAreAsOneByOne(t *testing.T) {
+	t.Parallel()
+	b := startBoth(t)
+	for seed := range uint64(64) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		policies := randomPolicies(random, seed)
+		now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(seed) * time.Hour)
+		b.memory = limit.NewMemory()
+		for step := range 4 {
+			now = now.Add(time.Duration(random.Int64N(8_000_000)) * time.Microsecond)
+			b.server.SetNow(t, now)
+			var group, want [][]limit.Ask
+			var allowed []bool
+			for range 1 + seed {
+				asks := randomAsks(random, policies)
+				group, want = append(group, asks), append(want, slices.Clone(asks))
+				allowed = append(allowed, b.memory.TakeAt(now.UnixMicro(), want[len(want)-1]))
+			}
+			if random.IntN(8) == 0 {
+				b.client.ScriptFlush(t.Context())
+			}
+			got, err := b.store.TakeInGroup(t.Context(), group)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range group {
+				for j, a := range group[i] {
+					if got[i] != allowed[i] || a.Decision != want[i][j].Decision {
+						t.Fatalf("seed %d, step %d, request %d: %+v, in memory %+v", seed, step,
+							i+1, a.Decision, want[i][j].Decision)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestCallersOfAGroup has callers queue behind one: one of them leaves, one's key is damaged, and the
+// server has lost the script. The others are allowed exactly the limit, each with an answer of its
+// own.
+func TestCallersOfAGroup(t *testing.T) {
+	t.Parallel()
+	b := startBoth(t)
+	b.server.SetNow(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	const callers, units = 40, 25
+	p := &limit.Policy{Name: "hot", Units: units, Window: time.Hour, Algorithm: limit.Log}
+	ctx := t.Context()
+	damaged := []limit.Ask{{Policy: p, Key: limit.Key{2}, Cost: 1}}
+	if _, err := b.store.Take(ctx, damaged); err != nil {
+		t.Fatal(err)
+	}
+	b.client.Set(ctx, b.client.Keys(ctx, "limit:*").Val()[0], "text", 0)
+	b.client.ScriptFlush(ctx)
+
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var remaining []int64
+	denied := 0
+	take := func() {
+		asks := []limit.Ask{{Policy: p, Key: limit.Key{1}, Cost: 1}}
+		allowed, err := b.store.Queued(ctx, asks)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+			t.Error(err)
+		case allowed:
+			remaining = append(remaining, asks[0].Remaining)
+		default:
+			denied++
+		}
+	}
+	leaves, leave := context.WithCancel(ctx)
+	left := make(chan error, 1)
+	queue := func() {
+		for range callers {
+			all.Go(take)
+		}
+		all.Go(func() {
+			if _, err := b.store.Queued(ctx, slices.Clone(damaged)); err == nil {
+				t.Error("a damaged key was charged")
+			}
+		})
+		go func() {
+			_, err := b.store.Queued(leaves, []limit.Ask{{Policy: p, Key: limit.Key{1}, Cost: 1}})
+			left <- err
+		}()
+	}
+	began, gone := false, false
+	lead := []limit.Ask{{Policy: p, Key: limit.Key{3}, Cost: 1}}
+	err := b.store.Lead(ctx, lead, func(queued int) bool {
+		switch {
+		case !began:
+			began = true
+			queue()
+		case !gone && queued == callers+3:
+			leave()
+			if err := <-left; !errors.Is(err, context.Canceled) {
+				t.Errorf("who left was told %v", err)
+			}
+			gone = true
+		}
+		return gone
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	slices.Sort(remaining)
+	if len(remaining) != units || denied != callers-units ||
+		len(slices.Compact(remaining)) != units {
+		t.Errorf("%d allowed, %d denied, remaining %v", len(remaining), denied, remaining)
+	}
+}
