@@ -20,10 +20,10 @@ var Names = []string{
 // reservations, and what else it needs. Making a function takes time, so no script has more.
 var parts = map[string][]string{
 	"claim": {}, "limit": {},
-	"charge": {"plain_hold", "search", "plain", "bucket", "holds", "lapses", "windows", "fits"},
+	"charge": {"search", "plain", "window", "plain_hold", "bucket", "holds", "lapses", "windows", "fits"},
 	"usage":  {"search", "bucket", "holds", "lapses", "windows", "fits"},
 	"learn":  {"bucket", "holds", "lapses", "windows"},
-	"settle": {"plain_settle", "bucket", "holds", "lapses", "windows", "rewrite"},
+	"settle": {"window", "plain_settle", "bucket", "holds", "lapses", "windows", "rewrite"},
 	"cancel": {"bucket", "holds", "lapses", "windows", "rewrite"},
 }
 

@@ -9,8 +9,8 @@ repeat
   local call, format, match, sub, unpacked, pack =
     redis.call, string.format, string.match, string.sub, struct.unpack, struct.pack
   local state, log, numbers = KEYS[2], KEYS[3], ARGV[1]
-  local calls, many, pos = unpacked('<dd', numbers)
-  if many > 1 or #ARGV > 1 + calls then break end
+  local calls, many, _, _, _, _, ttl = unpacked('<ddddddd', numbers) -- ttl is the first call's
+  if many > 1 or ttl > 0 or #ARGV > 1 + calls then break end
   local t = call('TIME')
   local s, last = call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
   if not s or #s ~= 64 or not last then break end
@@ -30,7 +30,7 @@ repeat
     if call('ZCOUNT', KEYS[4], '-' .. last, last) > 0 then break end
   end
 
-  local stamp, logged, room, entries, reply = now, total, nil, nil, nil
+  local pos, stamp, logged, room, entries, reply = 17, now, total, nil, nil, nil
   local replies, known = calls > 1 and {}, calls > 1 and {} -- known is where windows begin, by their length
   for c = 1, calls do
     local retry, denying, keep, draws, ttl, units, limits = 0, 0, unpacked('<ddddd', numbers, pos + 16)

@@ -115,13 +115,9 @@ func (l *Ledger) send(ctx context.Context, group []*operation) {
 		return
 	}
 	for i, o := range group {
-		switch {
-		case err != nil:
-			o.Work.err = explain(err)
-		case all.calls() != len(group):
-			o.Work.err = all.unknown()
-		default:
-			o.Work.reply, o.Work.err = all.toCall(i)
+		o.Work.err = explain(err)
+		if err == nil {
+			o.Work.reply, o.Work.err = all.toCall(i, len(group))
 		}
 	}
 }

@@ -90,27 +90,17 @@ func replies(c *redis.Cmd) (reply, error) {
 	return reply{list: list}, err
 }
 
-// How many bytes plain.lua replies to each call, and plain_hold.lua to the only one.
-const plainReply, holdReply = 6 * 8, 7 * 8
+// minReply is how many bytes a plain script replies to a call at least.
+const minReply = 6 * 8
 
-// calls is how many calls were answered.
-func (r reply) calls() int {
+// toCall is the reply to call i of so many.
+func (r reply) toCall(i, of int) (reply, error) {
+	each := len(r.doubles) / of
 	switch {
-	case len(r.doubles) == holdReply:
-		return 1
-	case r.doubles != "":
-		return len(r.doubles) / plainReply
-	}
-	return len(r.list)
-}
-
-// toCall is the reply to the call at i.
-func (r reply) toCall(i int) (reply, error) {
-	switch {
-	case len(r.doubles) == holdReply:
-		return r, nil
-	case r.doubles != "":
-		return reply{doubles: r.doubles[i*plainReply : (i+1)*plainReply]}, nil
+	case each >= minReply && each*of == len(r.doubles):
+		return reply{doubles: r.doubles[i*each : (i+1)*each]}, nil
+	case len(r.list) != of:
+		return reply{}, r.unknown()
 	}
 	switch answer := r.list[i].(type) {
 	case []any:
