@@ -10,10 +10,11 @@ local found, reply = {}, {}
 for n, b in ipairs(buckets) do
   local r = b.read[2] and parse(b, ARGV[1], b.read[2])
   if not r or r.expires <= stamp then return {-3} end
+  if not call('ZSCORE', b.index, r.member) then lapses().unlisted(b, r) end
   found[n], reply[n] = r, r.left
 end
 for n, b in ipairs(buckets) do
-  if call('ZREM', b.index, found[n].member) == 0 then lapses().unlisted(b, found[n]) end
+  call('ZREM', b.index, found[n].member)
 end
 for n, b in ipairs(buckets) do
   drop(b, found[n])

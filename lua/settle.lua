@@ -100,6 +100,10 @@ for n = 1, #work do
 end
 
 -- Write.
+for n = 2, #work do -- before any of them is changed
+  local b, r = work[n].b, work[n].hold
+  if r and not call('ZSCORE', b.index, r.member) then lapses().unlisted(b, r) end
+end
 for n = 1, #work do
   local b, r = work[n].b, work[n].hold
   if r and call('ZREM', b.index, r.member) == 0 then lapses().unlisted(b, r) end

@@ -307,3 +307,32 @@ func (p *twice) damageHold(state, field, text string, nth int) {
 	}
 	p.l.client.HSet(ctx, state, field, text)
 }
+
+// A hold that is not listed in one of its buckets is settled and released in none.
+func TestUnlistedHoldIsNotEnded(t *testing.T) {
+	t.Parallel()
+	l := open(t, redistest.Start(t, redistest.Options{}).URL())
+	limits := []quota.Limit{day(100), day(100)}
+	limits[1].Bucket = "other"
+	for _, bucket := range []string{"default", "other"} {
+		l.client.FlushAll(t.Context())
+		r := reserveOf("default+other.r", 5, time.Hour)
+		r.Lapse, r.Costs = quota.LapseCharge, append(r.Costs, quota.Cost{Bucket: "other", Units: 2})
+		c := one("k", 1)
+		c.Limits, r.Limits = limits, limits
+		c.Costs = append(c.Costs, quota.Cost{Bucket: "other", Units: 1})
+		allow(t, l, c)
+		setAside(t, l, r)
+		must(t, l.client.Del(t.Context(), holdsKey("k", bucket)))
+		before := dump(t, l.client, "k")
+		_, err := l.Settle(t.Context(), quota.Settle{
+			Credential: "k", Reservation: r.ID, ID: "s", Costs: r.Costs, Limits: limits})
+		if !says(err, "bucket "+bucket+" of k", "r is not listed") || dump(t, l.client, "k") != before {
+			t.Errorf("settled, unlisted in %s: %v", bucket, err)
+		}
+		_, err = l.Release(t.Context(), "k", r.ID)
+		if !says(err, "bucket "+bucket+" of k", "r is not listed") || dump(t, l.client, "k") != before {
+			t.Errorf("released, unlisted in %s: %v", bucket, err)
+		}
+	}
+}
