@@ -58,7 +58,7 @@ func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, lead func()) er
 		select {
 		case <-o.wake:
 		case <-ctx.Done():
-			if q.leave(o) || !wait {
+			if q.leave(o) || !wait && len(o.wake) == 0 { // an answer counts, however late
 				return ctx.Err()
 			}
 			<-o.wake

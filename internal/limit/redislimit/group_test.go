@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"quotabudget/internal/limit"
 )
 
@@ -126,5 +128,43 @@ func TestCallersOfAGroup(t *testing.T) {
 	if len(remaining) != units || denied != callers-units ||
 		len(slices.Compact(remaining)) != units {
 		t.Errorf("%d allowed, %d denied, remaining %v", len(remaining), denied, remaining)
+	}
+}
+
+// TestAnswerOfEndedCaller ends a caller's time when its answer is there: what was charged is told.
+func TestAnswerOfEndedCaller(t *testing.T) {
+	b := startBoth(t)
+	hook := &endsAfter{end: func() {}}
+	b.client.AddHook(hook)
+	p := &limit.Policy{Name: "ended", Units: 100, Window: time.Hour, Algorithm: limit.Log}
+	if _, err := b.store.Queued(t.Context(), []limit.Ask{{Policy: p}}); err != nil {
+		t.Fatal(err) // there are a connection and the script now
+	}
+	for i := range 40 {
+		ctx, end := context.WithCancel(t.Context())
+		hook.end = end
+		asks := []limit.Ask{{Policy: p, Cost: 1}}
+		if ok, err := b.store.Queued(ctx, asks); err != nil || !ok {
+			t.Fatalf("call %d: %v %v", i+1, ok, err)
+		}
+	}
+}
+
+// endsAfter ends a context after each command.
+type endsAfter struct{ end func() }
+
+func (e *endsAfter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (e *endsAfter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (e *endsAfter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil {
+			e.end()
+		}
+		return err
 	}
 }
