@@ -9,7 +9,7 @@ const ballast = 64 << 20 // bytes
 
 // Ballast is for a program that serves many requests to keep while it does (runtime.KeepAlive). The
 // heap of a proxy is a few MiB, and is collected when it has doubled: dozens of times a second, for
-// about a tenth of the processor's time. Beside the ballast it may grow by 64 MiB first. The ballast
+// up to a tenth of the processor's time. Beside the ballast it may grow by 64 MiB first. The ballast
 // itself is never touched, so it takes no memory. A program with a GOMEMLIMIT, for which it would
 // count all the same, gets none.
 func Ballast() []byte {

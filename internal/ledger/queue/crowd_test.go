@@ -11,8 +11,8 @@ import (
 // sum is what a caller of the crowd asks for, and its answer.
 type sum struct{ units, answer int64 }
 
-// Whoever of a crowd is answered has its own answer, one leads at a time, and who left before it was
-// taken was not counted.
+// Whoever of a crowd is answered has its own answer, one leads at a time, and who left before it
+// was taken was not counted.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	var q Queue[sum]

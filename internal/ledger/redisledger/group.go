@@ -54,12 +54,12 @@ func (q *queues) get(audience string) *queue.Queue[work] {
 }
 
 // askTogether has charge.lua decide r, with what others ask of the same buckets meanwhile. A caller
-// that is alone asks at once. What the script did not decide, because its time is another or in view
-// of the calls before it, is asked again at once and alone.
+// that is alone asks at once. What the script did not decide, because its time is another or in
+// view of the calls before it, is asked again at once and alone.
 //
 // A caller whose ctx ends before its call was sent leaves, and nothing was decided. After that it
-// leaves, too, and does not know the answer, as with any other call; it is recorded or not with those
-// of its group.
+// leaves, too, and does not know the answer, as with any other call; it is recorded or not with
+// those of its group.
 func (l *Ledger) askTogether(ctx context.Context, r request) (reply, error) {
 	q, now := l.queues.get(r.audience()), l.now()
 	o, ok := l.spare.Get().(*operation)
@@ -122,7 +122,8 @@ func (l *Ledger) send(ctx context.Context, group []*operation) {
 	}
 }
 
-// isOfScript reports whether a script ended with err: neither a connection nor the server as a whole.
+// isOfScript reports whether a script ended with err: neither a connection nor the server as a
+// whole.
 func isOfScript(err error) bool {
 	code := codeOfReply(err)
 	return damageIn(err.Error()) != nil || isReply(err) && (code == "ERR" || code == wrongKind)

@@ -12,9 +12,9 @@ import (
 	"quotabudget/internal/quota/quotatest"
 )
 
-// crowd is a ledger each of whose callers is one of a group. The others ask for the same as dry runs,
-// before and after it, or after it under its idempotency key, so that they must change nothing. The
-// groups take on every size.
+// crowd is a ledger each of whose callers is one of a group. The others ask for the same as dry
+// runs, before and after it, or after it under its idempotency key, so that they must change
+// nothing. The groups take on every size.
 type crowd struct {
 	*Ledger
 	sizes *atomic.Int64

@@ -17,9 +17,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// together has calls on the bucket "default" of k queue in their order behind one that is under way,
-// so that they are one group, and returns when all are answered. meanwhile, if it is not nil, is
-// done when all are queued.
+// together has calls on the bucket "default" of k queue in their order behind one that is under
+// way, so that they are one group, and returns when all are answered. meanwhile, if it is not nil,
+// is done when all are queued.
 func together(t *testing.T, l *Ledger, meanwhile func(), calls ...func()) {
 	t.Helper()
 	q := l.queues.get(charging(one("k", 1)).audience())

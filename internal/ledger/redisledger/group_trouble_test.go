@@ -97,8 +97,8 @@ func (r *rush) end(t *testing.T) {
 	}
 }
 
-// When the server is killed under groups, each caller is told what a lone caller is, and the log has
-// what the others were told.
+// When the server is killed under groups, each caller is told what a lone caller is, and the log
+// has what the others were told.
 func TestServerIsKilledUnderGroups(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{AOF: true})

@@ -61,8 +61,8 @@ func (n numbers) appendTo(b []byte) []byte {
 	return b
 }
 
-// The fields of a state hash that Go reads: its numbers, how far the sums reach, and what is counted
-// of reservations.
+// The fields of a state hash that Go reads: its numbers, how far the sums reach, and what is
+// counted of reservations.
 const (
 	stateField  = "s"
 	summedField = "g"

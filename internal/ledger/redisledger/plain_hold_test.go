@@ -203,7 +203,8 @@ func (p *twice) settle() {
 
 // both runs a script for both credentials, and compares the replies and all keys. One more argument
 // than plain calls have is what keeps the plain script out.
-func (p *twice) both(name string, buckets int, run func(credential string, more ...any) *redis.Cmd) {
+func (p *twice) both(name string, buckets int,
+	run func(credential string, more ...any) *redis.Cmd) {
 	var texts [2]string
 	for i, credential := range p.names {
 		cmd := run(credential, []any{""}[:i]...)
@@ -327,11 +328,12 @@ func TestUnlistedHoldIsNotEnded(t *testing.T) {
 		before := dump(t, l.client, "k")
 		_, err := l.Settle(t.Context(), quota.Settle{
 			Credential: "k", Reservation: r.ID, ID: "s", Costs: r.Costs, Limits: limits})
-		if !says(err, "bucket "+bucket+" of k", "r is not listed") || dump(t, l.client, "k") != before {
+		words := []string{"bucket " + bucket + " of k", "r is not listed"}
+		if !says(err, words...) || dump(t, l.client, "k") != before {
 			t.Errorf("settled, unlisted in %s: %v", bucket, err)
 		}
 		_, err = l.Release(t.Context(), "k", r.ID)
-		if !says(err, "bucket "+bucket+" of k", "r is not listed") || dump(t, l.client, "k") != before {
+		if !says(err, words...) || dump(t, l.client, "k") != before {
 			t.Errorf("released, unlisted in %s: %v", bucket, err)
 		}
 	}

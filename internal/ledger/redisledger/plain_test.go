@@ -14,8 +14,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// What plain.lua decides, and what it leaves alone, is what charge.lua decides without it: on logs of
-// even and skewed sizes, sound and damaged, beside anything that a state can hold.
+// What plain.lua decides, and what it leaves alone, is what charge.lua decides without it: on logs
+// of even and skewed sizes, sound and damaged, beside anything that a state can hold.
 func TestPlainChargesDecideAlike(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -127,8 +127,8 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 	}
 }
 
-// holdsOf are up to four reservations, made a second before they matter. Some expire before that, some
-// while a group is decided.
+// holdsOf are up to four reservations, made a second before they matter. Some expire before that,
+// some while a group is decided.
 func holdsOf(c *rand.Rand) []quota.Reserve {
 	list := make([]quota.Reserve, c.IntN(2)*c.IntN(5))
 	for i := range list {

@@ -80,8 +80,8 @@ func (r reply) unknown() error {
 		quota.ErrLedgerUnusable, said)
 }
 
-// replies is what a script answered: a list, which charge.lua has for each call of a group, or as the
-// plain scripts have it.
+// replies is what a script answered: a list, which charge.lua has for each call of a group, or as
+// the plain scripts have it.
 func replies(c *redis.Cmd) (reply, error) {
 	if text, ok := c.Val().(string); ok {
 		return reply{doubles: text}, nil

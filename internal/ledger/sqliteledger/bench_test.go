@@ -145,8 +145,8 @@ func BenchmarkReservations(b *testing.B) {
 	}
 }
 
-// BenchmarkSettle compares, in one run, a charge of a price that is known beforehand, and one that is
-// set aside and settled; of several buckets, too, and under a limit that is restored.
+// BenchmarkSettle compares, in one run, a charge of a price that is known beforehand, and one that
+// is set aside and settled; of several buckets, too, and under a limit that is restored.
 func BenchmarkSettle(b *testing.B) {
 	restoring := append(restoring(b, 1_000_000, "restoring 1000000/1s"), wide...)
 	two := append([]quota.Limit{{Bucket: "other", Units: quota.MaxUnits, Window: wide[0].Window}},

@@ -22,8 +22,8 @@ var script = redis.NewScript(lua.Source("limit"))
 // operation is one caller's, in the queue.
 type operation = queue.Op[work]
 
-// work is one run of limit.lua. Its caller may be gone before it is answered, so it shares no memory
-// with the asks.
+// work is one run of limit.lua. Its caller may be gone before it is answered, so it shares no
+// memory with the asks.
 type work struct {
 	keys  []string
 	args  []any
@@ -31,8 +31,8 @@ type work struct {
 	err   error
 }
 
-// queues are those of the slots, by the part whose keys are there. They stay: there are as many as a
-// policy has shards.
+// queues are those of the slots, by the part whose keys are there. They stay: there are as many as
+// a policy has shards.
 type queues struct {
 	mu sync.Mutex
 	of map[int]*queue.Queue[work]
@@ -87,7 +87,8 @@ func (s *Store) lead(ctx context.Context, q *queue.Queue[work]) {
 }
 
 // send asks for a group in one round trip, in which each request is decided by itself. Those that
-// the server did not decide because it has lost the script are asked again, in their order, with it.
+// the server did not decide because it has lost the script are asked again, in their order, with
+// it.
 func (s *Store) send(ctx context.Context, group []*operation) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -53,9 +53,9 @@ func TestGroupsAreAsOneByOne(t *testing.T) {
 	}
 }
 
-// TestCallersOfAGroup has callers queue behind one: one of them leaves, one's key is damaged, and the
-// server has lost the script. The others are allowed exactly the limit, each with an answer of its
-// own.
+// TestCallersOfAGroup has callers queue behind one: one of them leaves, one's key is damaged, and
+// the server has lost the script. The others are allowed exactly the limit, each with an answer of
+// its own.
 func TestCallersOfAGroup(t *testing.T) {
 	t.Parallel()
 	b := startBoth(t)

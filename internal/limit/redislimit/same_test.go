@@ -61,8 +61,8 @@ func (b *both) take(t *testing.T, now time.Time, asks []limit.Ask) (difference s
 	return difference
 }
 
-// TestSameAsMemory plays random requests, under limits that change, by a clock that is set back by up
-// to a minute: every answer of Redis is memory's.
+// TestSameAsMemory plays random requests, under limits that change, by a clock that is set back by
+// up to a minute: every answer of Redis is memory's.
 func TestSameAsMemory(t *testing.T) {
 	t.Parallel()
 	b, histories := startBoth(t), uint64(150)
