@@ -32,7 +32,7 @@ type metered struct {
 // prices of tokens are those of the lists for models that they do not know.
 var standins = map[string][]string{
 	"openai": {"--limit", "tokens=100000000/1m", "--limit", "requests=100000/1m",
-		"--price", "input=21", "--price", "cached=21", "--price", "output=168"},
+		"--price", "input=150", "--price", "cached=150", "--price", "output=600"},
 	"anthropic": {"--limit", "output=100000000/1m", "--limit", "input=100000000/1m",
 		"--limit", "requests=100000/1m", "--price", "input=15", "--price", "output=75"},
 	"github": nil,
