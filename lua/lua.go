@@ -20,7 +20,8 @@ var Names = []string{
 // reservations, and what else it needs. Making a function takes time, so no script has more.
 var parts = map[string][]string{
 	"claim": {}, "limit": {},
-	"charge": {"search", "plain", "window", "plain_hold", "bucket", "holds", "lapses", "windows", "fits"},
+	"charge": {"search", "plain", "window", "plain_hold", "bucket", "holds", "lapses", "windows",
+		"fits"},
 	"usage":  {"search", "bucket", "holds", "lapses", "windows", "fits"},
 	"learn":  {"bucket", "holds", "lapses", "windows"},
 	"settle": {"window", "plain_settle", "bucket", "holds", "lapses", "windows", "rewrite"},

@@ -58,19 +58,6 @@ func (w *world) wrote(name string) string {
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 
-// spentBy is the units in the ledger, by job.
-func (w *world) spentBy() map[string]int64 {
-	w.Helper()
-	entries, err := w.look.ledger.Entries(context.Background(),
-		quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
-	must(w, err)
-	units := make(map[string]int64)
-	for _, e := range entries {
-		units[e.Labels[quota.LabelJob]] += e.Units
-	}
-	return units
-}
-
 // TestCommand: a job runs beside the sweep on one budget, is charged what it says, and its output
 // is in the log with the name of its run.
 func TestCommand(t *testing.T) {
@@ -93,7 +80,7 @@ func TestCommand(t *testing.T) {
 		runs, err := p.catalog.LaneRuns(context.Background())
 		must(t, err)
 		p.stopAfter(time.Second)
-		if got := w.spentBy(); got["trending"] != 2 || got["backfill"] != 7 || len(got) != 2 {
+		if got := w.spentBy(quota.LabelJob); got["trending"] != 2 || got["backfill"] != 7 || len(got) != 2 {
 			t.Errorf("spent %v", got)
 		}
 		const run = "run=backfill/2026-06-01T19:05:00Z"
@@ -126,9 +113,9 @@ func TestCommand_Denied(t *testing.T) {
 			return []daemon.Lane{p.jobOf("greedy", "*/30 * * * *", 20, "echo ran >> $OUT")}
 		}).start()
 		p.stopAfter(50 * time.Minute)
-		if got := w.wrote("greedy"); got != "ran" || w.spentBy()["greedy"] != 20 ||
-			w.spentBy()["trending"] != 2 {
-			t.Errorf("ran %q, spent %v", got, w.spentBy())
+		if got := w.wrote("greedy"); got != "ran" || w.spentBy(quota.LabelJob)["greedy"] != 20 ||
+			w.spentBy(quota.LabelJob)["trending"] != 2 {
+			t.Errorf("ran %q, spent %v", got, w.spentBy(quota.LabelJob))
 		}
 		if w.logged("tick denied", "tick=greedy/2026-06-01T19:30:00Z", "outcome=exhausted",
 			"limit=\"default 5h\"") != 1 {
@@ -150,8 +137,8 @@ func TestCommand_Retry(t *testing.T) {
 		}).start()
 		p.stopAfter(10 * time.Minute)
 		if w.wrote("twice") != "x x x" || w.wrote("never") != "x x" ||
-			w.spentBy()["twice"] != 5 || w.spentBy()["never"] != 5 {
-			t.Errorf("%q, %q, %v", w.wrote("twice"), w.wrote("never"), w.spentBy())
+			w.spentBy(quota.LabelJob)["twice"] != 5 || w.spentBy(quota.LabelJob)["never"] != 5 {
+			t.Errorf("%q, %q, %v", w.wrote("twice"), w.wrote("never"), w.spentBy(quota.LabelJob))
 		}
 		if w.logged("tick done", "tick=twice/") != 1 ||
 			w.logged("tick failed", "tick=never/") != 2 {
@@ -241,7 +228,7 @@ func TestCommand_Crash(t *testing.T) {
 					quota.DefaultBucket); err != nil || len(held) != 1-retry {
 					t.Errorf("%v are held, %v", held, err) // until it lapses, and is charged
 				}
-				if got := w.spentBy()["backfill"]; got != int64(9*retry) {
+				if got := w.spentBy(quota.LabelJob)["backfill"]; got != int64(9*retry) {
 					t.Errorf("%d units spent", got)
 				}
 			})
@@ -307,7 +294,7 @@ func TestCommand_ShortDay(t *testing.T) {
 			return all
 		}).start()
 		p.stopAfter(24 * time.Hour)
-		got := w.spentBy()
+		got := w.spentBy(quota.LabelJob)
 		// 129 runs: three is served in full (64.5 of 72), two has 43, one 21.5
 		for name, want := range map[string]int64{"one": 215, "two": 430, "three": 645} {
 			if off := got[name] - want; off < -15 || off > 15 {
@@ -336,7 +323,7 @@ func TestCommand_Runaway(t *testing.T) {
 			return []daemon.Lane{wild, p.jobOf("calm", "5 * * * *", 10, "")}
 		}).start()
 		p.stopAfter(12 * time.Hour)
-		got := w.spentBy()
+		got := w.spentBy(quota.LabelJob)
 		if got["calm"] != 120 || got["wild"] < 800 || got["wild"] > 1300 {
 			t.Errorf("after half a day: %v", got)
 			w.complain()

@@ -123,14 +123,17 @@ func (w *world) done(tick string) {
 }
 
 // spent is the units in the ledger, by region.
-func (w *world) spent() map[string]int64 {
+func (w *world) spent() map[string]int64 { return w.spentBy(quota.LabelRegion) }
+
+// spentBy is the units in the ledger, by a label.
+func (w *world) spentBy(label string) map[string]int64 {
 	w.Helper()
 	entries, err := w.look.ledger.Entries(context.Background(),
 		quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})
 	must(w, err)
 	units := make(map[string]int64)
 	for _, e := range entries {
-		units[e.Labels[quota.LabelRegion]] += e.Units
+		units[e.Labels[label]] += e.Units
 	}
 	return units
 }

@@ -5,6 +5,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -110,6 +111,25 @@ func (q *Queue[W]) leave(o *Op[W]) bool {
 	return true
 }
 
+// Lead sends what is queued: one operation in its caller's name, and a group in the background, since
+// each caller may leave. The groups that queue up meanwhile are sent there, too. It is for who leads.
+func (q *Queue[W]) Lead(ctx context.Context, most int, send func(context.Context, []*Op[W])) {
+	runtime.Gosched() // who is about to ask joins the group
+	group := q.Take(most)
+	if len(group) == 1 {
+		send(ctx, group)
+		q.Finish(nil, group)
+		return
+	}
+	go func() {
+		for ctx := context.WithoutCancel(ctx); len(group) > 0; {
+			send(ctx, group)
+			runtime.Gosched()
+			group = q.Next(group, most)
+		}
+	}()
+}
+
 // Take takes the first operations, at most so many, and of one that goes alone no other. It is for
 // who leads.
 func (q *Queue[W]) Take(most int) []*Op[W] {
@@ -200,4 +220,25 @@ func (q *Queue[W]) State() (waiting int, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting), q.closed
+}
+
+// Queues are queues by key. They stay, so there must not be many. The zero value has none.
+type Queues[K comparable, W any] struct {
+	mu sync.Mutex
+	of map[K]*Queue[W]
+}
+
+// Get is the queue of a key, from now on.
+func (q *Queues[K, W]) Get(key K) *Queue[W] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of := q.of[key]
+	if of == nil {
+		if q.of == nil {
+			q.of = make(map[K]*Queue[W])
+		}
+		of = new(Queue[W])
+		q.of[key] = of
+	}
+	return of
 }

@@ -2,8 +2,6 @@ package redisledger
 
 import (
 	"context"
-	"runtime"
-	"sync"
 	"time"
 
 	"quotabudget/internal/ledger/queue"
@@ -32,27 +30,6 @@ func (w *work) ask(r request, now time.Time) {
 	w.numbers, w.texts = r.args(now, w.numbers[:0], w.texts[:0])
 }
 
-// queues are those of the buckets that are charged together, by audience. They stay: there are as
-// many as a configuration names.
-type queues struct {
-	mu sync.Mutex
-	of map[string]*queue.Queue[work]
-}
-
-func (q *queues) get(audience string) *queue.Queue[work] {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	of := q.of[audience]
-	if of == nil {
-		if q.of == nil {
-			q.of = make(map[string]*queue.Queue[work])
-		}
-		of = new(queue.Queue[work])
-		q.of[audience] = of
-	}
-	return of
-}
-
 // askTogether has charge.lua decide r, with what others ask of the same buckets meanwhile. A caller
 // that is alone asks at once. What the script did not decide, because its time is another or in
 // view of the calls before it, is asked again at once and alone.
@@ -61,7 +38,7 @@ func (q *queues) get(audience string) *queue.Queue[work] {
 // leaves, too, and does not know the answer, as with any other call; it is recorded or not with
 // those of its group.
 func (l *Ledger) askTogether(ctx context.Context, r request) (reply, error) {
-	q, now := l.queues.get(r.audience()), l.now()
+	q, now := l.queues.Get(r.audience()), l.now()
 	o, ok := l.spare.Get().(*operation)
 	if !ok {
 		o = new(operation)
@@ -69,7 +46,7 @@ func (l *Ledger) askTogether(ctx context.Context, r request) (reply, error) {
 	for asked := 1; ; asked++ {
 		o.Work.ask(r, now)
 		o.Alone = asked > 1
-		if err := q.Ask(ctx, o, false, func() { l.lead(ctx, q) }); err != nil {
+		if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, maxGroup, l.send) }); err != nil {
 			return reply{}, explain(err) // its group may yet be under way
 		}
 		answered, err := o.Work.reply, o.Work.err
@@ -83,25 +60,6 @@ func (l *Ledger) askTogether(ctx context.Context, r request) (reply, error) {
 		}
 		now = fromMicro(ints[1])
 	}
-}
-
-// lead asks with what is queued: one caller's in its own name, and a group in the background, since
-// each of them may leave. The groups that queue up meanwhile are asked for there, too.
-func (l *Ledger) lead(ctx context.Context, q *queue.Queue[work]) {
-	runtime.Gosched() // who is about to ask joins the group
-	group := q.Take(maxGroup)
-	if len(group) == 1 {
-		l.send(ctx, group)
-		q.Finish(nil, group)
-		return
-	}
-	go func() {
-		for ctx := context.WithoutCancel(ctx); len(group) > 0; {
-			l.send(ctx, group)
-			runtime.Gosched()
-			group = q.Next(group, maxGroup)
-		}
-	}()
 }
 
 // send asks once, and keeps each call's answer. An error of the script is some call's own, and says

@@ -22,7 +22,7 @@ import (
 // is done when all are queued.
 func together(t *testing.T, l *Ledger, meanwhile func(), calls ...func()) {
 	t.Helper()
-	q := l.queues.get(charging(one("k", 1)).audience())
+	q := l.queues.Get(charging(one("k", 1)).audience())
 	release := make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -248,7 +248,7 @@ func TestCancelledCallerLeavesItsGroup(t *testing.T) {
 	calls = slices.Insert(calls, 1, queued)
 	together(t, l, func() {
 		cancel()
-		q := l.queues.get(charging(one("k", 1)).audience())
+		q := l.queues.Get(charging(one("k", 1)).audience())
 		for waiting := 0; waiting != 4; runtime.Gosched() { // the one under way, and three
 			waiting, _ = q.State()
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
 	"quotabudget/lua"
 )
@@ -19,8 +20,8 @@ type Ledger struct {
 	client redis.UniversalClient
 	ahead  atomic.Int64 // µs by which the server's clock is ahead of ours, from its last answer
 	told   told
-	queues queues
-	spare  sync.Pool // of operations that were answered
+	queues queue.Queues[string, work] // of buckets that are charged together, by audience
+	spare  sync.Pool                  // of operations that were answered
 
 	readNewest int64 // entries that Sums adds up by itself, at most
 

@@ -30,12 +30,12 @@ func (s *Store) TakeInGroup(ctx context.Context, all [][]limit.Ask) (allowed []b
 // Lead makes asks the first request of a group, which is sent when ready returns true of how many
 // are queued.
 func (s *Store) Lead(ctx context.Context, asks []limit.Ask, ready func(queued int) bool) error {
-	q, o := s.queues.get(asks[0].Part), &operation{Work: toWork(asks)}
+	q, o := s.queues.Get(asks[0].Part), &operation{Work: toWork(asks)}
 	return q.Ask(ctx, o, false, func() {
 		for n, _ := q.State(); !ready(n); n, _ = q.State() {
 			runtime.Gosched()
 		}
-		s.lead(ctx, q)
+		q.Lead(ctx, maxGroup, s.send)
 	})
 }
 

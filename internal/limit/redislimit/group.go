@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"runtime"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -31,33 +29,12 @@ type work struct {
 	err   error
 }
 
-// queues are those of the slots, by the part whose keys are there. They stay: there are as many as
-// a policy has shards.
-type queues struct {
-	mu sync.Mutex
-	of map[int]*queue.Queue[work]
-}
-
-func (q *queues) get(part int) *queue.Queue[work] {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	of := q.of[part]
-	if of == nil {
-		if q.of == nil {
-			q.of = make(map[int]*queue.Queue[work])
-		}
-		of = new(queue.Queue[work])
-		q.of[part] = of
-	}
-	return of
-}
-
 // together has the script decide asks, which are all in one slot. A caller that is alone asks at
 // once. One whose ctx ends before its group was sent leaves, and nothing was decided; after that it
 // leaves, too, and may have been charged.
 func (s *Store) together(ctx context.Context, asks []limit.Ask) (bool, error) {
-	q, o := s.queues.get(asks[0].Part), &operation{Work: toWork(asks)}
-	if err := q.Ask(ctx, o, false, func() { s.lead(ctx, q) }); err != nil {
+	q, o := s.queues.Get(asks[0].Part), &operation{Work: toWork(asks)}
+	if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, maxGroup, s.send) }); err != nil {
 		return false, err
 	}
 	if o.Work.err != nil {
@@ -66,30 +43,15 @@ func (s *Store) together(ctx context.Context, asks []limit.Ask) (bool, error) {
 	return decisions(o.Work.reply, asks)
 }
 
-// lead asks with what is queued: one caller's in its own name, and a group in the background, since
-// each of them may leave. The groups that queue up meanwhile are asked for there, too.
-func (s *Store) lead(ctx context.Context, q *queue.Queue[work]) {
-	runtime.Gosched() // who is about to ask joins the group
-	group := q.Take(maxGroup)
-	if len(group) == 1 {
-		w := &group[0].Work
-		w.reply, w.err = script.Run(ctx, s.client, w.keys, w.args...).Int64Slice()
-		q.Finish(nil, group)
-		return
-	}
-	go func() {
-		for len(group) > 0 {
-			s.send(context.WithoutCancel(ctx), group)
-			runtime.Gosched()
-			group = q.Next(group, maxGroup)
-		}
-	}()
-}
-
 // send asks for a group in one round trip, in which each request is decided by itself. Those that
 // the server did not decide because it has lost the script are asked again, in their order, with
 // it.
 func (s *Store) send(ctx context.Context, group []*operation) {
+	if len(group) == 1 {
+		w := &group[0].Work
+		w.reply, w.err = script.Run(ctx, s.client, w.keys, w.args...).Int64Slice()
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for asked := 1; len(group) > 0; asked++ {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/limit"
 )
 
@@ -24,8 +25,8 @@ import (
 type Store struct {
 	client redis.UniversalClient
 	parts  limit.Sharded
-	queues queues
-	away   atomic.Int64 // Unix nanoseconds up to which nothing is asked, after a failure; else 0
+	queues queue.Queues[int, work] // of slots, by the part whose keys are there
+	away   atomic.Int64            // Unix nanoseconds up to which nothing is asked, after a failure; else 0
 }
 
 // How long a request waits for an answer at most, and how often servers that are away are asked.
