@@ -291,27 +291,33 @@ func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (D
 	default:
 		s.Costs = []Cost{{Bucket: buckets[0], Units: units}}
 	}
-	return b.settle(ctx, s, buckets)
+	return b.Ledger.Settle(ctx, b.settlement(s, buckets))
 }
 
 // Settle books what a call took for which units were reserved: call.Costs, more or less than that.
 // Errors are those of Ledger.Settle.
 func (b *Budget) Settle(ctx context.Context, reservation string, call Call) (Decision, error) {
-	_, buckets, err := ParseReservation(reservation)
+	s, err := b.settlementOf(reservation, call)
 	if err != nil {
 		return Decision{}, err
 	}
-	return b.settle(ctx, Settle{Reservation: reservation, Costs: b.across(call.Costs),
-		Labels: b.labelsOf(call)}, buckets)
+	return b.Ledger.Settle(ctx, s)
 }
 
-func (b *Budget) settle(ctx context.Context, s Settle, buckets []string) (Decision, error) {
+func (b *Budget) settlementOf(reservation string, call Call) (Settle, error) {
+	_, buckets, err := ParseReservation(reservation)
+	s := Settle{Reservation: reservation, Costs: b.across(call.Costs), Labels: b.labelsOf(call)}
+	return b.settlement(s, buckets), err
+}
+
+// settlement is s of a reservation in buckets, under the limits that hold there.
+func (b *Budget) settlement(s Settle, buckets []string) Settle {
 	held := make([]Cost, len(buckets))
 	for i, bucket := range buckets {
 		held[i].Bucket = bucket
 	}
 	s.Credential, s.ID, s.Limits = b.Credential, NewID(time.Now()), b.limitsOf(held)
-	return b.Ledger.Settle(ctx, s)
+	return s
 }
 
 // Extend has an open reservation last until ttl from now, unless it lasts longer, and returns when

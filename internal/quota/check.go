@@ -174,6 +174,17 @@ func (s Settle) UnitsIn(bucket string) int64 {
 	return AllUnits
 }
 
+// withoutLimits is the same settlement for a caller that need not know what remains.
+func (s Settle) withoutLimits() Settle {
+	_, buckets, _ := ParseReservation(s.Reservation)
+	costs := make([]Cost, len(buckets))
+	for i, bucket := range buckets {
+		costs[i] = Cost{Bucket: bucket, Units: s.UnitsIn(bucket)}
+	}
+	s.Costs, s.Limits = costs, nil
+	return s
+}
+
 // Check does for what the upstream says what Charge.Check does for a charge.
 func (l Learn) Check() error {
 	switch {

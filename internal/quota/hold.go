@@ -30,12 +30,17 @@ func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 	return d, err
 }
 
-// SettleHold books what a call took for which Hold answered held: see Settle.
+// SettleHold books what a call took for which Hold answered held: see Settle. It does not say what
+// remains, since nobody asks.
 func (b *Budget) SettleHold(ctx context.Context, held Decision, call Call) (Decision, error) {
 	if call.Reservation != "" {
 		return b.settleDrawn(ctx, held, call)
 	}
-	return b.Settle(ctx, held.Reservation, call)
+	s, err := b.settlementOf(held.Reservation, call)
+	if err != nil {
+		return Decision{}, err
+	}
+	return b.Ledger.Settle(ctx, s.withoutLimits())
 }
 
 // GiveBack gives back what Hold set aside or drew, for a call that surely never left.

@@ -308,7 +308,9 @@ func (s *story) commit() {
 			units := rapid.Int64Range(quota.AllUnits, 24).Draw(s.t, "units")
 			c.Costs = append(c.Costs, quota.Cost{Bucket: b, Units: units})
 		}
-		c.Limits = s.allLimits(c.Costs)
+		if rapid.Bool().Draw(s.t, "what remains") {
+			c.Limits = s.allLimits(c.Costs)
+		}
 		c.Costs = c.Costs[rapid.IntRange(0, len(c.Costs)).Draw(s.t, "not named"):]
 	default:
 		return
