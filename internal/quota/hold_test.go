@@ -165,3 +165,20 @@ func TestParseReservation(t *testing.T) {
 		}
 	}
 }
+
+// A settlement that does not ask what remains books the same: nothing where the limits are of calls
+// under way alone.
+func TestSettleWithoutLimits(t *testing.T) {
+	slots := Limit{Bucket: "slots", Units: 3, Window: Window{Concurrent: true}}
+	s := Settle{Reservation: "default+slots+search.r", Costs: []Cost{{Bucket: "search", Units: 4}},
+		Limits: []Limit{slots, {Bucket: "default", Units: 9, Window: Sliding(time.Hour)}}}
+	without := s.withoutLimits()
+	for bucket, want := range map[string]int64{"default": AllUnits, "slots": 0, "search": 4} {
+		if got := without.UnitsIn(bucket); got != want || got != s.UnitsIn(bucket) {
+			t.Errorf("%s: %d instead of %d", bucket, got, want)
+		}
+	}
+	if len(without.Limits) > 0 {
+		t.Errorf("%v", without.Limits)
+	}
+}
