@@ -24,7 +24,7 @@ var parts = map[string][]string{
 		"fits"},
 	"usage":  {"search", "bucket", "holds", "lapses", "windows", "fits"},
 	"learn":  {"bucket", "holds", "lapses", "windows"},
-	"settle": {"window", "plain_settle", "bucket", "holds", "lapses", "windows", "rewrite"},
+	"settle": {"plain_settle", "bucket", "holds", "lapses", "windows", "rewrite"},
 	"cancel": {"bucket", "holds", "lapses", "windows", "rewrite"},
 }
 

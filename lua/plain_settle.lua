@@ -1,86 +1,97 @@
--- plain_settle.lua: settles a plain reservation at once, as most are: made as plain_hold.lua makes them
--- and not drawn on, for at least one unit of each bucket, under sliding and calendar limits, with labels
--- that are known, where none has expired. As plain.lua does, it leaves whatever else it finds to
--- settle.lua before anything is written, and its reply is one text of doubles.
+-- plain_settle.lua: settles plain reservations at once, as most are: one, or a group of the same buckets,
+-- made as plain_hold.lua makes them and not drawn on, for at least one unit of each bucket, without
+-- limits, with labels that are known, where none has expired. As plain.lua does, it leaves whatever else
+-- it finds to settle.lua before anything is written, and its reply is one text of doubles.
 
 repeat
-  if #ARGV > 3 then break end
   local call, format, match, unpacked, pack =
     redis.call, string.format, string.match, struct.unpack, struct.pack
-  local numbers, id, many = ARGV[1], ARGV[2], (#KEYS - 2) / 4
-  local keep, within, _, pos = unpacked('<ddd', numbers)
+  local numbers = ARGV[1]
+  local calls, many = unpacked('<dd', numbers)
+  local size = 24 + 16 * many -- of what there is of each call
+  if #ARGV ~= 1 + 2 * calls or #numbers ~= 16 + calls * size then break end
   local t = call('TIME')
   local now = t[1] * 1000000 + t[2]
-  local at, field = format('%d', now), 'r:' .. id
+  local last, fields = format('%d', now + calls), {'s', 'c', 'r:' .. ARGV[2]}
+  for c = 2, calls do
+    local field = 'r:' .. ARGV[2 * c]
+    fields[c + 2], fields[field] = field, (fields[field] or 0) + 1
+    if fields[field] > 1 or field == fields[3] then many = 0 break end -- twice in one group
+  end
 
-  local writes = {} -- for each bucket: what is listed, entry, state, counts, units, room
-  local longest, asked = keep, nil
+  local writes = {} -- for each bucket: what is listed, entries, state, counts
+  local used, longest = {0}, 0 -- the units, by bucket and call, and how long an answer is kept
   for n = 1, many do
-    local units, limits
-    units, limits, pos = unpacked('<dd', numbers, pos)
-    local state, log, index = KEYS[4 * n - 1], KEYS[4 * n], KEYS[4 * n + 1]
-    local read, last = call('HMGET', state, 's', field, 'c'), call('ZREVRANGE', log, '0', '0')[1]
-    local s, hold, c = read[1], read[2], read[3]
-    if not s or #s ~= 64 or not hold or not c or not last or units < 1 then break end
+    local state, log, index = KEYS[4 * n - 2], KEYS[4 * n - 1], KEYS[4 * n]
+    local read, newest_entry = call('HMGET', state, unpack(fields)), call('ZREVRANGE', log, '0', '0')[1]
+    local s, charges = read[1], read[2]
+    if not s or #s ~= 64 or not charges or not newest_entry then break end
 
     local total, newest, suspended, holds, oldest, kept, expire, held = unpacked('<dddddddd', s)
-    local sum = match(last, '^(%d+):%d')
-    if not (sum and sum - total == 0 and total + units <= 9007199254740991 and newest >= 0 and newest < now and
-        suspended > -1e19 and suspended <= now and holds > 0 and holds < 9007199254740991 and
-        held >= 0 and held <= 9007199254740991 and held % 1 == 0 and oldest >= now - kept * 33 / 32 and
-        oldest < 9007199254740991 and kept >= keep and kept < 9007199254740991 and expire >= now + kept and
-        expire < 1e19) then
+    local sum, extra = match(newest_entry, '^(%d+):%d'), nil
+    charges, extra = match(charges, '^(%d+):(%d+)$')
+    if not (sum and sum - total == 0 and newest >= 0 and newest < now and suspended > -1e19 and suspended <= now and
+        holds >= calls and holds < 9007199254740991 and held >= 0 and held <= 9007199254740991 and held % 1 == 0 and
+        oldest >= now - kept * 33 / 32 and oldest < 9007199254740991 and kept < 9007199254740991 and
+        expire >= now + kept and expire < 1e19 and charges) or call('ZCOUNT', index, '-' .. last, last) > 0 then
       break
     end
-    local set, by, estimate, flags, most = match(hold, '^(%d+):(%d+):0:(%d+):%d+:([2-7]):(%d+):[^:]*:[^:]*:')
-    local charges, extra = match(c, '^(%d+):(%d+)$')
-    if not set or not charges then break end
-    local left, expires, over, counts = set + 0, by + 0, most - estimate, flags % 4 > 1 and 1 or 0
-    charges, extra = charges - counts, extra - over
-    if left > 9007199254740991 or expires > 9007199254740991 or expires <= now or within == 1 and units > left or
-        over < 0 or over > 9007199254740991 or charges < 0 or charges >= 9007199254740991 or
-        extra + over > 9007199254740991 or counts + over == 0 or call('ZCOUNT', index, '-' .. at, at) > 0 then
-      break
-    end
-
-    local room = 4611686018427387904 -- above 2^53: no limit
-    for _ = 1, limits do
-      local window, from, ends, cap = unpacked('<dddd', numbers, pos)
-      pos = pos + 40
-      if window > 0 and from == 0 then
-        from = now - window + 1
-      elseif window >= -1 or now >= ends then
-        from = now
-      end
-      local before = from < now and total_before(log, format('%d', from), total)
-      if not before then room = nil break end
-      local spare = cap - total + before
-      if spare < room then room = spare end
-    end
-    local listed = set .. '+' .. id
-    if not room or n > 1 and not call('ZSCORE', index, listed) then break end
-
-    room = room - units - held + left
     if kept > longest then longest = kept end
-    asked = asked and asked .. format(',%d', units) or format('%d', units)
+    charges, extra = charges + 0, extra + 0
+    local listed, entries = {0}, {0, 0}
+    for c = 1, calls do
+      local keep, within = unpacked('<dd', numbers, 17 + (c - 1) * size)
+      local units = unpacked('<d', numbers, 25 + (c - 1) * size + 16 * n)
+      local set, by, estimate, flags, most =
+        match(read[c + 2] or '', '^(%d+):(%d+):0:(%d+):%d+:([2-7]):(%d+):[^:]*:[^:]*:')
+      if not set or units < 1 or keep > kept or total + units > 9007199254740991 then listed = nil break end
+      local left, expires, over, counts = set + 0, by + 0, most - estimate, flags % 4 > 1 and 1 or 0
+      local member = set .. '+' .. ARGV[2 * c]
+      if left > 9007199254740991 or expires > 9007199254740991 or expires <= now + calls or
+          within == 1 and units > left or over < 0 or over > 9007199254740991 or counts + over == 0 or
+          calls + n > 2 and not call('ZSCORE', index, member) then -- of one in one bucket ZREM says so
+        listed = nil
+        break
+      end
+      charges, extra = charges - counts, extra - over
+      if charges < 0 or charges >= 9007199254740991 or extra + over > 9007199254740991 then listed = nil break end
+      if extra < 0 then extra = 0 end
+      total, holds, held = total + units, holds - 1, held - left
+      local text = format('%d', units)
+      used[(n - 1) * calls + c], listed[c] = text, member
+      entries[2 * c - 1], entries[2 * c] = format('%d', now + c - 1), format('%d:', total) .. text .. ':' .. ARGV[2 * c + 1]
+    end
+    if not listed then break end
     writes[n] = {
-      listed, format('%d:%d:', total + units, units) .. ARGV[3],
-      pack('<dddddddd', total + units, now, suspended, holds - 1, oldest, kept, expire, held - left),
-      format('%d:%d', charges, extra > 0 and extra or 0), units, room > 0 and room or 0,
+      listed, entries, pack('<dddddddd', total, now + calls - 1, suspended, holds, oldest, kept, expire, held),
+      format('%d:%d', charges, extra),
     }
   end
-  if not writes[many] or call('ZREM', KEYS[5], writes[1][1]) == 0 then break end
+  if not writes[many] or call('ZREM', KEYS[4], unpack(writes[1][1])) == 0 then break end
 
-  local answer = asked .. '\n' .. match(ARGV[3], '^[^:]*') .. ' - - 1 ' .. at .. ' ' .. at
-  local reply = pack('<ddd', 1, now, now)
   for n = 1, many do
-    local w, state = writes[n], KEYS[4 * n - 1]
-    if n > 1 then call('ZREM', KEYS[4 * n + 1], w[1]) end
-    call('ZADD', KEYS[4 * n], at, w[2])
-    call('HDEL', state, field)
+    local w, state = writes[n], KEYS[4 * n - 2]
+    if n > 1 then call('ZREM', KEYS[4 * n], unpack(w[1])) end
+    call('ZADD', KEYS[4 * n - 1], unpack(w[2]))
+    call('HDEL', state, unpack(fields, 3))
     call('HSET', state, 's', w[3], 'c', w[4])
-    answer, reply = answer .. format(' %d %d', w[5], w[6]), reply .. pack('<dd', w[5], w[6])
   end
-  call('SET', KEYS[2], answer .. ' 1 1', 'PX', format('%d', longest / 1000))
-  do return reply .. pack('<dd', 1, 1) end
+  local replies, ms = calls > 1 and {}, format('%d', longest / 1000)
+  for c = 1, calls do
+    local asked, units, at = used[c], ' 4611686018427387904', writes[1][2][2 * c - 1] -- there is no limit
+    local reply = pack('<ddddd', 1, now, now + c - 1, asked, 4611686018427387904)
+    units = ' ' .. asked .. units
+    for n = 2, many do
+      local text = used[(n - 1) * calls + c]
+      asked, units = asked .. ',' .. text, units .. ' ' .. text .. ' 4611686018427387904'
+      reply = reply .. pack('<dd', text, 4611686018427387904)
+    end
+    call('SET', KEYS[4 * many + 1 + c], asked .. '\n' .. match(ARGV[2 * c + 1], '^[^:]*') .. ' - - 1 ' ..
+      writes[1][2][1] .. ' ' .. at .. units .. ' 1 1', 'PX', ms)
+    reply = reply .. pack('<dd', 1, 1)
+    if replies then replies[c] = reply else return reply end
+  end
+  do return table.concat(replies) end
 until true
+
+if struct.unpack('<d', ARGV[1]) > 1 then return {} end -- each alone

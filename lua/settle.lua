@@ -1,17 +1,20 @@
--- settle.lua: ends a reservation: in each bucket it writes an entry of the units used, and gives the
--- rest back. No limit is checked: what was used beyond the reservation has been billed, too. Of one
--- that became an entry when it expired, that entry is lowered to what was used.
+-- settle.lua: ends a reservation, or a group of them: in each bucket it writes an entry of the units
+-- used, and gives the rest back. No limit is checked: what was used beyond the reservation has been
+-- billed, too. Of one that became an entry when it expired, that entry is lowered to what was used.
 --
--- KEYS   1 labels  2 the answer to an earlier settlement of this reservation
---        then for each bucket: state, log, holds, sums
--- ARGV   1 keep µs, 1 to refuse more than is left, most entries to rewrite, then for each bucket:
---          units (-1 = all that is left), number of limits, the limits (bucket.lua), to compute what
---          remains
---        2 reservation (holds.lua)  3 <entry id>:<code of the labels>[:<run>]  4 the line of the labels,
+-- KEYS   1 labels  then for each bucket: state, log, holds, sums
+--        then for each call: the answer to an earlier settlement of its reservation
+-- ARGV   1 number of calls, of buckets, then for each call: keep µs, 1 to refuse more than is left, most
+--          entries to rewrite, then for each bucket: units (-1 = all that is left), number of limits, the
+--          limits (bucket.lua), to compute what remains
+--        then for each call equally many, the empty ones at the end of all left out:
+--        1 reservation (holds.lua)  2 <entry id>:<code of the labels>[:<run>]  3 the line of the labels,
 --          if it is to be stored
--- Reply  {1, clock, stamp, for each bucket: units, remaining (above 2^53 without a limit), then 1 if entries of
---        this id were written, 2 if there are only those that it became, else 0, and 1 if the code of
---        the labels was stored}
+-- Reply  of plain_settle.lua: one text, with the doubles of each call, as follows; {} of several calls, of
+--        which none was settled: ask each alone; else
+--        {1, clock, stamp, for each bucket: units, remaining (2^62 without a limit), then 1 if entries
+--        of this id were written, 2 if there are only those that it became, else 0, and 1 if the code
+--        of the labels was stored}
 --        {3, the answer given before, as text: entry id, -, -, the reply}
 --        {-1, clock}: ask again  {-2}: was settled with other units  {-3}: no such reservation
 --        {-4, left, number of the bucket}: it has fewer units  {-6}: too many entries came after those
@@ -19,9 +22,9 @@
 
 local numbers, name, line = ARGV[1], ARGV[2], ARGV[4] or ''
 local id, code, run = match(ARGV[3], '^([^:]*):([^:]*)(.*)$')
-local keep, within, most, pos = unpacked('<ddd', numbers)
+local _, _, keep, within, most, pos = unpacked('<ddddd', numbers)
 
-local now, stamp, buckets, at = look(3, 4, name)
+local now, stamp, buckets, at = look(2, 4, name, #KEYS - 4)
 local parse, count, drop = reservations()
 local W, rewriting, rewrite
 
@@ -41,7 +44,7 @@ for n = 1, #buckets do
   }
   pos = pos + 40 * limits
 end
-local answer = not found and call('GET', KEYS[2])
+local answer = not found and call('GET', KEYS[#KEYS])
 if answer then
   local was, kept = match(answer, '^(%S+)\n(.*)$')
   if was and was ~= asked then return {-2} end
@@ -94,7 +97,7 @@ for n = 1, #work do
   if not w.inside then return {-1, stamp} end
   if w.own and w.units < w.set then
     if not rewriting then rewriting, rewrite = lowering() end
-    w.lowers = rewriting(w.b, KEYS[4 * n + 2], w.at, w.own, w.units, most)
+    w.lowers = rewriting(w.b, KEYS[4 * n + 1], w.at, w.own, w.units, most)
     if not w.lowers then return {-6} end
   end
 end
@@ -135,6 +138,7 @@ for n = 1, #work do
   if w.outside < left then left = w.outside end
   left = left - b.live + (w.hold and w.hold.left or 0)
   if left < 0 then left = 0 end
+  if w.limits == 0 then left = NEVER end
   reply[2 * n + 2], reply[2 * n + 3] = w.units, left
   kept = kept .. format(' %d %d', w.units, left)
   if b.keep > longest then longest = b.keep end
@@ -142,5 +146,5 @@ end
 local n = #work
 reply[2 * n + 4], reply[2 * n + 5] = which, stored
 kept = kept .. format(' %d %d', which, stored)
-call('SET', KEYS[2], asked .. '\n' .. kept, 'PX', format('%d', longest / 1000))
+call('SET', KEYS[#KEYS], asked .. '\n' .. kept, 'PX', format('%d', longest / 1000))
 return reply

@@ -1,5 +1,5 @@
--- window.lua: where a window begins, for plain_hold.lua and plain_settle.lua. Like stamp_at (search.lua),
--- its function has no upvalues. (plain.lua saves the 3 % that a function would take.)
+-- window.lua: where a window begins, for plain_hold.lua. Like stamp_at (search.lua), its function has no
+-- upvalues. (plain.lua saves the 3 % that a function would take.)
 
 -- total_before is the running total before the first entry stamped at since, as text, or later;
 -- total that of all. It is nil if it cannot be, as bucket.lua has it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -22,7 +23,12 @@ import (
 // is done when all are queued.
 func together(t *testing.T, l *Ledger, meanwhile func(), calls ...func()) {
 	t.Helper()
-	q := l.queues.Get(charging(one("k", 1)).audience())
+	behindOne(t, l.queues.Get(charging(one("k", 1)).audience()), meanwhile, calls...)
+}
+
+// behindOne has calls queue in their order behind an operation that is under way.
+func behindOne(t *testing.T, q *queue.Queue[work], meanwhile func(), calls ...func()) {
+	t.Helper()
 	release := make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {

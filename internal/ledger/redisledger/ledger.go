@@ -20,8 +20,10 @@ type Ledger struct {
 	client redis.UniversalClient
 	ahead  atomic.Int64 // µs by which the server's clock is ahead of ours, from its last answer
 	told   told
-	queues queue.Queues[string, work] // of buckets that are charged together, by audience
-	spare  sync.Pool                  // of operations that were answered
+	spare  sync.Pool // of operations that were answered
+
+	// Of buckets that are charged together, or settled, by audience.
+	queues, settling queue.Queues[string, work]
 
 	readNewest int64 // entries that Sums adds up by itself, at most
 

@@ -3,6 +3,7 @@ package redisledger
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func TestPlainHoldsDecideAlike(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain, results := make(map[string]int), make(map[string]int)
-	for i := range 160 {
+	for i := range 240 {
 		c := rand.New(rand.NewPCG(2, uint64(i)))
 		p := &twice{T: t, s: s, l: l, c: c, now: start.Add(time.Duration(i) * 100 * time.Hour),
 			plain: plain, results: results}
@@ -37,12 +38,12 @@ func TestPlainHoldsDecideAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.begin(historyOf(c, p.now))
-		for range 14 {
+		for range 16 {
 			p.step()
 		}
 	}
 	for _, of := range []string{"hold", "settle"} {
-		if plain[of+" in 1"] < 40 || plain[of+" in 2"] < 40 || results[of+" [1"] < 200 ||
+		if plain[of+" in 1"] < 40 || plain[of+" in 2"] < 40 || plain[of+" together"] < 20 || results[of+" [1"] < 200 ||
 			results[of+" damaged"] < 50 {
 			t.Errorf("few cases of some kind: %v, %v", plain, results)
 		}
@@ -107,7 +108,7 @@ func (p *twice) step() {
 	switch k := c.IntN(12); {
 	case k == 0:
 		p.damage()
-	case k < 6 || len(p.made) == 0:
+	case k < 8 || len(p.made) == 0:
 		p.hold()
 	default:
 		p.settle()
@@ -127,41 +128,63 @@ func (p *twice) limits() (limits []quota.Limit) {
 	return limits
 }
 
+// hold makes some reservations of the same buckets, in one group.
 func (p *twice) hold() {
 	c := p.c
-	units := 1 + c.Int64N(100)
 	names := [][]string{{"default"}, {"other", "default"}}[c.IntN(2)]
+	var all []quota.Reserve
+	limits := p.limits()
+	for range 1 + c.IntN(2)*c.IntN(4) {
+		all = append(all, p.reserve(names, limits))
+		if c.IntN(3) == 0 {
+			limits = p.limits()
+		}
+	}
+	p.made = append(p.made, all...)
+	asked := p.asked()
+	p.both("hold", len(names), func(credential string, more ...any) []*redis.Cmd {
+		var group []*operation
+		for _, r := range all {
+			r.Credential = credential
+			q := reserving(r)
+			q.label = known(q.label)
+			o := asking(q, asked)
+			for range more {
+				o.Work.texts = append(o.Work.texts, "")
+			}
+			group = append(group, o)
+		}
+		keys := group[0].Work.request.keys()
+		return []*redis.Cmd{p.l.run(p.Context(), "charge", keys, argsOfGroup(group)...)}
+	})
+}
+
+func (p *twice) reserve(names []string, limits []quota.Limit) quota.Reserve {
+	c := p.c
+	units := 1 + c.Int64N(100)
 	r := quota.Reserve{
-		ID:  quota.ReservationID(fmt.Sprintf("h%d", c.IntN(20)), names...),
-		TTL: time.Duration(1 + c.Int64N(int64(3*time.Hour))), Limits: p.limits(),
-		Labels: quota.Labels{"job": "a"}, Manual: c.IntN(9) == 0,
+		ID:  quota.ReservationID(fmt.Sprintf("h%d", c.IntN(40)), names...),
+		TTL: time.Duration(1 + c.Int64N(int64(3*time.Hour))), Limits: limits,
+		Labels: quota.Labels{"job": "a"}, Manual: c.IntN(20) == 0,
 	}
 	for _, name := range names {
 		r.Costs = append(r.Costs, quota.Cost{
 			Bucket: name, Units: units, Most: c.Int64N(2) * (units + c.Int64N(99))})
 		units = 1 + c.Int64N(30)
 	}
-	if c.IntN(4) == 0 {
+	if c.IntN(8) == 0 {
 		r.TTL = 80 * time.Hour
 	}
-	if c.IntN(4) > 0 {
+	if c.IntN(5) > 0 {
 		r.Lapse = quota.LapseCharge
 	}
 	if c.IntN(2) == 0 {
 		r.Labels["run"] = "a:b"
 	}
-	if c.IntN(9) == 0 {
+	if c.IntN(20) == 0 {
 		r.Note = "why"
 	}
-	p.made = append(p.made, r)
-	asked := p.asked()
-	p.both("hold", len(names), func(credential string, more ...any) *redis.Cmd {
-		r.Credential = credential
-		q := reserving(r)
-		q.label = known(q.label)
-		group := []*operation{asking(q, asked)}
-		return p.l.run(p.Context(), "charge", q.keys(), append(argsOfGroup(group), more...)...)
-	})
+	return r
 }
 
 // asked is when the caller asks by its own clock, which may be a moment or a day behind.
@@ -178,64 +201,134 @@ func (p *twice) asked() time.Time {
 // known is a label whose line the server was told.
 func known(of label) label { return label{code: codeOf(of.line), run: of.run} }
 
+// settle ends some of the last reservations of the same buckets, in one group. Most are not asked for
+// again.
 func (p *twice) settle() {
 	c := p.c
-	r := p.made[len(p.made)-1-c.IntN(min(len(p.made), 4))]
-	s := quota.Settle{
-		Reservation: r.ID, ID: fmt.Sprintf("s%d", c.IntN(1000)), Labels: r.Labels,
-		Within: c.IntN(6) == 0, Limits: p.limits(),
+	of := p.made[len(p.made)-1]
+	var all []quota.Settle
+	for i := len(p.made) - 1; i >= max(0, len(p.made)-8) && len(all) < 4; i-- {
+		r := p.made[i]
+		if len(r.Costs) != len(of.Costs) || c.IntN(3) == 0 {
+			continue
+		}
+		s := quota.Settle{
+			Reservation: r.ID, ID: fmt.Sprintf("s%d", c.IntN(1000)), Labels: r.Labels,
+			Within: c.IntN(20) == 0,
+		}
+		for _, cost := range r.Costs {
+			units := 1 + c.Int64N(150) - c.Int64N(9)/8
+			s.Costs = append(s.Costs, quota.Cost{Bucket: cost.Bucket, Units: units})
+		}
+		if c.IntN(20) == 0 {
+			s.Costs = nil
+		}
+		if all = append(all, s); c.IntN(20) == 0 {
+			all = append(all, s)
+		}
+		if c.IntN(4) > 0 && len(p.made) > 1 {
+			p.made = slices.Delete(p.made, i, i+1)
+		}
+		if c.IntN(5) == 0 {
+			break
+		}
 	}
-	for _, cost := range r.Costs {
-		s.Costs = append(s.Costs, quota.Cost{Bucket: cost.Bucket, Units: c.Int64N(150)})
+	if len(all) == 0 {
+		return
 	}
-	if c.IntN(9) == 0 {
-		s.Costs = nil
+	if len(all) == 1 && c.IntN(3) == 0 {
+		all[0].Limits = p.limits()
 	}
 	asked := p.asked()
-	p.both("settle", len(r.Costs), func(credential string, more ...any) *redis.Cmd {
-		s.Credential = credential
-		q := settling(s)
-		q.label = known(labelOf(s.Labels))
-		args := append(q.settleArgs(s, asked), more...)
-		return p.l.run(p.Context(), "settle", q.settleKeys(), args...)
+	p.both("settle", len(of.Costs), func(credential string, more ...any) []*redis.Cmd {
+		var group []*operation
+		for _, s := range all {
+			s.Credential = credential
+			q := settling(s)
+			q.label = known(labelOf(s.Labels))
+			o := new(operation)
+			o.Work.request = q
+			o.Work.numbers, o.Work.texts = q.settleArgs(s, asked)
+			group = append(group, o)
+		}
+		run := func(group []*operation) *redis.Cmd {
+			args := append(argsOfGroup(group), more...)
+			return p.l.run(p.Context(), "settle", settleKeys(group), args...)
+		}
+		if len(more) == 0 && len(group) > 1 {
+			cmd := run(group)
+			if list, ok := cmd.Val().([]any); !ok || len(list) > 0 {
+				return []*redis.Cmd{cmd}
+			}
+		}
+		var cmds []*redis.Cmd
+		for i := range group {
+			cmds = append(cmds, run(group[i:i+1]))
+		}
+		return cmds
 	})
 }
 
 // both runs a script for both credentials, and compares the replies and all keys. One more argument
 // than plain calls have is what keeps the plain script out.
 func (p *twice) both(name string, buckets int,
-	run func(credential string, more ...any) *redis.Cmd) {
+	run func(credential string, more ...any) []*redis.Cmd) {
 	var texts [2]string
 	for i, credential := range p.names {
-		cmd := run(credential, []any{""}[:i]...)
-		_, plain := cmd.Val().(string)
-		if plain {
-			p.plain[name]++
-			p.plain[fmt.Sprint(name, " in ", buckets)]++
+		for _, cmd := range run(credential, []any{""}[:i]...) {
+			texts[i] += p.answers(name, buckets, i == 0, cmd)
 		}
-		if plain && i == 1 {
+		texts[i] += dump(p.T, p.l.client, credential)
+		texts[i] = strings.ReplaceAll(texts[i], credential, "NAME")
+	}
+	if texts[0] != texts[1] {
+		p.Fatalf("%s of %s at %v:\n%s\nand without the plain script\n%s", name, p.names[0], p.now,
+			texts[0], texts[1])
+	}
+}
+
+// answers are the replies to the calls of a group, a line each, and counts them.
+func (p *twice) answers(name string, buckets int, first bool, cmd *redis.Cmd) (lines string) {
+	answered, err := replies(cmd)
+	calls := 1
+	if name == "hold" && err == nil {
+		calls = max(1, len(answered.list))
+	}
+	if _, plain := cmd.Val().(string); plain {
+		calls = answered.len() / p.numbers(name, buckets)
+		p.plain[fmt.Sprint(name, " in ", buckets)]++
+		if calls > 1 {
+			p.plain[name+" together"]++
+		}
+		if !first {
 			p.Fatalf("%s: it was decided by the plain script", name)
 		}
-		answered, err := replies(cmd)
-		if err == nil && name == "hold" {
-			answered, err = answered.toCall(0, 1)
+	}
+	for c := range calls {
+		own, err := answered, err
+		if err == nil && (name == "hold" || calls > 1) {
+			own, err = answered.toCall(c, calls)
 		}
-		ints, _ := answered.ints(1)
-		text, _, _ := strings.Cut(fmt.Sprint(ints, answered.text(), err), " script: ")
-		if i == 0 {
+		ints, _ := own.ints(1)
+		text, _, _ := strings.Cut(fmt.Sprint(ints, own.text(), err), " script: ")
+		if first {
 			status, _, _ := strings.Cut(text, " ")
 			p.results[name+" "+strings.TrimSuffix(status, "]")]++
 			if strings.Contains(text, "QUOTADAMAGED") {
 				p.results[name+" damaged"]++
 			}
 		}
-		text += "\n" + dump(p.T, p.l.client, credential)
-		texts[i] = strings.ReplaceAll(text, credential, "NAME")
+		lines += text + "\n"
 	}
-	if texts[0] != texts[1] {
-		p.Fatalf("%s of %s at %v:\n%s\nand without the plain script\n%s", name, p.names[0], p.now,
-			texts[0], texts[1])
+	return lines
+}
+
+// numbers is how many a plain script replies to each call.
+func (p *twice) numbers(name string, buckets int) int {
+	if name == "hold" {
+		return 6 + buckets
 	}
+	return 5 + 2*buckets
 }
 
 // damage changes a number of the state, an entry, a reservation, what is counted of them, or how

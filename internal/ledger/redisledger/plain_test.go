@@ -192,6 +192,9 @@ func damageOf(t *testing.T, l *Ledger, c *rand.Rand, now time.Time) func(credent
 		switch kind {
 		case 0, 3:
 			text := l.client.HGet(ctx, state, stateField).Val()
+			if text == "" {
+				return // it was deleted
+			}
 			number := numbers{0}.blob()
 			for i := range number {
 				number[i] = byte(math.Float64bits(value) >> (8 * i))

@@ -9,16 +9,15 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Settle ends a reservation.
+// Settle ends a reservation. One that does not ask what remains is settled together with others of
+// the same buckets.
 func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
 	if err := s.Check(); err != nil {
 		return quota.Decision{}, err
 	}
 	r := settling(s)
 	r.label = l.told.code(r.audience(), r.label)
-	reply, err := l.ask(ctx, "settle", r.settleKeys(), func(now time.Time) []any {
-		return r.settleArgs(s, now)
-	})
+	reply, err := l.settle(ctx, r, s)
 	if err != nil {
 		return quota.Decision{}, err
 	}
@@ -27,6 +26,49 @@ func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (quota.Decision, er
 		l.told.note(r.audience(), r.label)
 	}
 	return r.settlement(s.ID, reply)
+}
+
+// settle has settle.lua settle it, as askTogether has charge.lua decide.
+func (l *Ledger) settle(ctx context.Context, r request, s quota.Settle) (reply, error) {
+	q, now := l.settling.Get(r.audience()), l.now()
+	for asked := 1; ; asked++ {
+		o := &operation{Alone: len(s.Limits) > 0 || r.label.line != ""}
+		o.Work.request = r
+		o.Work.numbers, o.Work.texts = r.settleArgs(s, now)
+		if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, maxGroup, l.sendSettlements) }); err != nil {
+			return reply{}, explain(err) // its group may yet be under way
+		}
+		answered, err := o.Work.reply, o.Work.err
+		if err != nil || answered.status() != stale || asked == maxAsks {
+			return answered, err
+		}
+		ints, err := answered.ints(2)
+		if err != nil {
+			return reply{}, err
+		}
+		now = fromMicro(ints[1])
+	}
+}
+
+// sendSettlements asks once, and keeps each one's answer. A group of which the script settled
+// nothing, because one of them is no plain one or cannot be settled, is asked for one by one.
+func (l *Ledger) sendSettlements(ctx context.Context, group []*operation) {
+	all, err := replies(l.run(ctx, "settle", settleKeys(group), argsOfGroup(group)...))
+	if len(group) > 1 && (err == nil && all.len() == 0 || err != nil && isOfScript(err)) {
+		for i := range group {
+			l.sendSettlements(ctx, group[i:i+1])
+		}
+		return
+	}
+	for i, o := range group {
+		switch o.Work.err = explain(err); {
+		case err != nil:
+		case all.doubles != "":
+			o.Work.reply, o.Work.err = all.toCall(i, len(group))
+		default:
+			o.Work.reply = all
+		}
+	}
 }
 
 // settlement reads the reply of settle.lua.
@@ -60,17 +102,21 @@ func settling(s quota.Settle) request {
 	return r
 }
 
-func (r request) settleKeys() []string {
-	keys := []string{labelsKey(r.credential), r.key}
+func settleKeys(group []*operation) []string {
+	r := group[0].Work.request
+	keys := []string{labelsKey(r.credential)}
 	for _, c := range r.costs {
 		keys = append(keys, bucketKeys(r.credential, c.Bucket)...)
 		keys = append(keys, sumsKey(r.credential, c.Bucket))
 	}
+	for _, o := range group {
+		keys = append(keys, o.Work.request.key)
+	}
 	return keys
 }
 
-// settleArgs are those of settle.lua.
-func (r request) settleArgs(s quota.Settle, now time.Time) []any {
+// settleArgs are those of settle.lua for this one, in its order, without the empty texts at the end.
+func (r request) settleArgs(s quota.Settle, now time.Time) (blob []byte, texts []string) {
 	keep := quota.RetentionFor(s.Limits)
 	n := numbers{keep.Microseconds(), flag(s.Within), maxRewritten}
 	for i, c := range r.costs {
@@ -82,11 +128,11 @@ func (r request) settleArgs(s quota.Settle, now time.Time) []any {
 	if of.run != "" {
 		entry += ":" + of.run
 	}
-	args := []any{n.blob(), holdID(s.Reservation), entry}
+	texts = []string{holdID(s.Reservation), entry}
 	if of.line != "" {
-		args = append(args, of.line)
+		texts = append(texts, of.line)
 	}
-	return args
+	return n.blob(), texts
 }
 
 // settledBefore reads the answer that was given to the settlement before.
