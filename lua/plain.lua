@@ -37,6 +37,7 @@ repeat
     pos = pos + 56
     room = 4611686018427387904 -- above 2^53: no limit
     if draws > 0 or ttl ~= 0 or keep > kept or total + units > 9007199254740991 then room = nil break end
+    local wide, within = 9007199254740991, nil -- where the widest window begins, and what it holds
     for n = 1, limits do
       local window, from, ends, cap = unpacked('<dddd', numbers, pos)
       pos = pos + 40
@@ -46,40 +47,45 @@ repeat
         from = now
       end
       if from >= now or units > cap then room = nil break end
-      local since, before, first
-      local begun = known and known[window]
-      if begun and from >= begun[1] and from <= begun[2] then
-        since, before, first = begun[3], begun[4], begun[5]
-      else
-        since, before = format('%d', from), logged
-        first = call('ZRANGEBYSCORE', log, since, '+inf', 'LIMIT', '0', '2')
-        if first[1] then
-          local all, of = match(first[1], '^(%d+):(%d+):')
-          all = all and all + 0
-          before = all and all - of
-          if not before or before < 0 then room = nil break end
-          local rest = logged - all -- of what comes later, which must not begin below it
-          if first[2] then
-            local next, more = match(first[2], '^(%d+):(%d+):')
-            next = next and next + 0
-            rest = next and next <= logged and next - more - all or -1
+      -- What a wider window holds may be enough to know that this one is no tighter.
+      local most = from >= wide and cap - within - held
+      if not most or most < room or most < units then
+        local since, before, first
+        local begun = known and known[window]
+        if begun and from >= begun[1] and from <= begun[2] then
+          since, before, first = begun[3], begun[4], begun[5]
+        else
+          since, before = format('%d', from), logged
+          first = call('ZRANGEBYSCORE', log, since, '+inf', 'LIMIT', '0', '2')
+          if first[1] then
+            local all, of = match(first[1], '^(%d+):(%d+):')
+            all = all and all + 0
+            before = all and all - of
+            if not before or before < 0 then room = nil break end
+            local rest = logged - all -- of what comes later, which must not begin below it
+            if first[2] then
+              local next, more = match(first[2], '^(%d+):(%d+):')
+              next = next and next + 0
+              rest = next and next <= logged and next - more - all or -1
+            end
+            if rest < 0 then room = nil break end
           end
-          if rest < 0 then room = nil break end
+          if known then
+            local at = first[1] and tonumber(call('ZSCORE', log, first[1])) or 9007199254740991
+            known[window] = {from, at, since, before, first}
+          end
         end
-        if known then
-          local at = first[1] and tonumber(call('ZSCORE', log, first[1])) or 9007199254740991
-          known[window] = {from, at, since, before, first}
+        if from < wide then wide, within = from, total - before end
+        local left = cap - total + before - held
+        if left < room then room = left end
+        if left < units then
+          if held > 0 then room = nil break end
+          local target = before + units - left
+          local at = window < 0 and ends or stamp_at(log, since, before, first, logged, last, target)
+          if not at then room = nil break end
+          if window > 0 then at = at + window end
+          if at > retry then retry, denying = at, n end
         end
-      end
-      local left = cap - total + before - held
-      if left < room then room = left end
-      if left < units then
-        if held > 0 then room = nil break end
-        local target = before + units - left
-        local at = window < 0 and ends or stamp_at(log, since, before, first, logged, last, target)
-        if not at then room = nil break end
-        if window > 0 then at = at + window end
-        if at > retry then retry, denying = at, n end
       end
     end
     if not room then break end

@@ -65,6 +65,7 @@ repeat
         break
       end
       local room = 4611686018427387904 -- above 2^53: no limit
+      local wide, within = 9007199254740991, nil -- as in plain.lua
       for _ = 1, limits do
         local window, from, ends, cap = unpacked('<dddd', numbers, pos)
         pos = pos + 40
@@ -73,11 +74,15 @@ repeat
         elseif window >= -1 or now >= ends then
           from = now
         end
-        local used = before and before[from] or from < now and total_before(log, format('%d', from), total)
-        if not used then room = nil break end
-        if before then before[from] = used end
-        local left = cap - total + used
-        if left < room then room = left end
+        if from >= now then room = nil break end
+        if from < wide or cap - within < room then
+          local used = before and before[from] or total_before(log, format('%d', from), total)
+          if not used then room = nil break end
+          if before then before[from] = used end
+          if from < wide then wide, within = from, total - used end
+          local left = cap - total + used
+          if left < room then room = left end
+        end
       end
       if not room or room < held + units then listed = nil break end
 

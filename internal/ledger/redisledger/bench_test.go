@@ -101,11 +101,18 @@ func (f *figures) run() {
 			f.charges(name, wide, 1), one)
 	}
 	zone, _ := time.LoadLocation("America/Los_Angeles")
-	three := []quota.Limit{day(quota.MaxUnits), day(quota.MaxUnits), day(quota.MaxUnits)}
-	three[1].Window = quota.Sliding(time.Minute)
-	three[2].Window = quota.Window{Calendar: "day", Zone: zone}
+	three := []quota.Limit{day(quota.MaxUnits), day(quota.MaxUnits), day(quota.MaxUnits / 2)}
+	three[1].Window = quota.Window{Calendar: "day", Zone: zone}
+	three[2].Window = quota.Sliding(time.Minute)
 	f.fill("three", 1000)
-	f.row("charge under three limits, against redis_rate", f.charges("three", three, 1), rate)
+	f.row("charge under a limit of 24 hours and the same of a day, against redis_rate",
+		f.charges("three", three[:2], 1), rate)
+	f.row("charge under these and fewer units a minute, against redis_rate",
+		f.charges("three", three, 1), rate)
+	falling := slices.Clone(three)
+	falling[1].Units = quota.MaxUnits / 4 * 3
+	f.row("charge under three limits, each of fewer units, against redis_rate",
+		f.charges("three", falling, 1), rate)
 	mixed := f.full("mixed", func(int) int64 { return 1 + rand.Int64N(100) }, 10_000)
 	skewed := f.full("skewed", func(i int) int64 { return 1 + int64(i/5000)*1599 }, 5050)
 	f.row("denial of 1 to 100 units with 10,000 mixed entries, against redis_rate",
@@ -141,6 +148,32 @@ func (f *figures) settled(credential string, open func(id string) quota.Reserve)
 	}}
 }
 
+// settledTogether is a group of holds, and one of their settlements.
+func (f *figures) settledTogether(size int) kind {
+	return kind{of: 2 / float64(size), call: func(int) {
+		var holds, ends []*operation
+		for i := range size {
+			r := hold("warm", quota.NewID(time.Now()), time.Hour)
+			s := quota.Settle{Credential: "warm", Reservation: r.ID, ID: quota.NewID(time.Now()),
+				Costs: []quota.Cost{{Bucket: "default", Units: 1 + int64(i%99)}}, Labels: r.Labels}
+			holds = append(holds, asking(f.l.coded(reserving(r)), f.l.now()))
+			q := settling(s)
+			q.label = f.l.told.code(q.audience(), q.label)
+			end := new(operation)
+			end.Work.request = q
+			end.Work.numbers, end.Work.texts = q.settleArgs(s, f.l.now())
+			ends = append(ends, end)
+		}
+		f.l.send(context.Background(), holds)
+		f.l.sendSettlements(context.Background(), ends)
+		for i, o := range slices.Concat(holds, ends) {
+			if o.Work.err != nil || o.Work.reply.status() != allowed {
+				panic(fmt.Sprint(i, o.Work.reply, o.Work.err))
+			}
+		}
+	}}
+}
+
 // hold is an estimate that is charged if it lapses.
 func hold(credential, id string, ttl time.Duration) quota.Reserve {
 	return quota.Reserve{
@@ -156,6 +189,10 @@ func (f *figures) holds() {
 	f.row("hold and settlement, against a charge", f.settled("warm", func(id string) quota.Reserve {
 		return hold("warm", id, time.Hour)
 	}), none)
+	for _, size := range []int{4, 16} {
+		f.row(fmt.Sprintf("hold and settlement in groups of %d, against a charge alone", size),
+			f.settledTogether(size), none)
+	}
 	f.fill("lapsing", 1000)
 	for i := range 5000 {
 		ttl := time.Hour + time.Duration(rand.Int64N(24*3600))*time.Second
