@@ -58,6 +58,8 @@ func BenchmarkProxy(b *testing.B) {
 		for kind, c := range map[string]pair{
 			"known":    {"/v1/models", "", 1000, 32, 0},
 			"held":     {"/v1/chat/completions", whole, 1000, 32, 0},
+			"held16":   {"/v1/chat/completions", whole, 1000, 16, 0},
+			"held8":    {"/v1/chat/completions", whole, 1000, 8, 0},
 			"held3000": {"/v1/chat/completions", whole, 3000, 100, 3000},
 			"stream":   {"/v1/chat/completions", stream, 100, 8, 0}} {
 			b.Run(name+"/"+kind, func(b *testing.B) { c.compare(b, bare.URL, m.URL+"/openai") })
