@@ -3,6 +3,7 @@ package sqliteledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -40,11 +41,13 @@ func (s *session) settle(c quota.Settle) (quota.Decision, error) {
 		until = max(until, now+a.retention)
 	}
 	kept := receipt{c.Credential, ofCommit, c.Reservation, settleText(costs), now, until}
-	if d, known, err := s.recall(kept); known {
-		return d, err
+	list, live := q.settlements(c.Reservation)
+	if !live { // it may have been settled before
+		if d, known, err := s.recall(kept); known {
+			return d, err
+		}
 	}
-	list, err := q.settlements(c)
-	if err != nil {
+	if err := q.check(list, c); err != nil {
 		return quota.Decision{}, err
 	}
 	d := quota.Decision{
@@ -83,16 +86,22 @@ func settleText(costs []quota.Cost) string {
 	return fmt.Sprintf("commit of %d", costs[0].Units)
 }
 
-// settlements finds what is to be settled in each bucket. Errors: ErrNoReservation when there is
-// nothing in any, ErrReservationShort, ErrSettledLate.
-func (q asks) settlements(c quota.Settle) ([]settlement, error) {
-	list, found := make([]settlement, len(q.list)), false
+// settlements finds what is to be settled in each bucket, and whether some of it has not expired.
+func (q asks) settlements(reservation string) (list []settlement, live bool) {
+	list = make([]settlement, len(q.list))
 	for i, a := range q.list {
-		list[i] = a.settlement(c.Reservation, q.n)
-		found = found || list[i].live || list[i].lapsed
+		list[i] = a.settlement(reservation, q.n)
+		live = live || list[i].live
 	}
-	if !found {
-		return nil, fmt.Errorf("%s: %w", c.Reservation, quota.ErrNoReservation)
+	return list, live
+}
+
+// check finds the units of each settlement. Errors: ErrNoReservation when there is nothing in any
+// bucket, ErrReservationShort, ErrSettledLate.
+func (q asks) check(list []settlement, c quota.Settle) error {
+	found := func(a settlement) bool { return a.live || a.lapsed }
+	if !slices.ContainsFunc(list, found) {
+		return fmt.Errorf("%s: %w", c.Reservation, quota.ErrNoReservation)
 	}
 	for i := range list {
 		a := &list[i]
@@ -101,7 +110,7 @@ func (q asks) settlements(c quota.Settle) ([]settlement, error) {
 			a.units = set
 		}
 		if c.Within && a.units > set {
-			return nil, fmt.Errorf("%s: %d units of %s asked for, %d left: %w", c.Reservation,
+			return fmt.Errorf("%s: %d units of %s asked for, %d left: %w", c.Reservation,
 				a.units, a.name, set, quota.ErrReservationShort)
 		}
 	}
@@ -112,10 +121,10 @@ func (q asks) settlements(c quota.Settle) ([]settlement, error) {
 			continue
 		}
 		if err := a.alterable(a.entry.at, a.entry.units, quota.ErrSettledLate); err != nil {
-			return nil, fmt.Errorf("%s in bucket %s: %w", c.Reservation, a.name, err)
+			return fmt.Errorf("%s in bucket %s: %w", c.Reservation, a.name, err)
 		}
 	}
-	return list, nil
+	return nil
 }
 
 // settlement looks up what has become of a reservation in one bucket.
