@@ -171,7 +171,8 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"take: {calls: 1}", "take: {cals: 1}",
 			`line 38: bucket "cals" is not among the buckets (did you mean calls?)`},
-		{"take: {calls: 1}", "take: {calls: -1}", "line 38: take of calls: -1 is negative: -1"},
+		{"take: {calls: 1}", "take: {calls: -1}",
+			"line 38: take of calls: -1 gives -1: units cannot be negative"},
 		{"take: {calls: 1}", "take: {calls: 0}", "line 38: take of calls: 0 is no cost"},
 		{"take: {calls: 1}", "take: {calls: one}", "line 38: take of calls: unknown name one"},
 		{"take: {calls: 1}", `take: {calls: '"1"'}`, "expected float64, but got string"},
@@ -236,7 +237,7 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"kind: user, id: id, take: {daily: 2}", "kind: user, id: id, take: {money: 2}",
 			"line 71: once of money: the method neither takes nor holds it"},
 		{"kind: user, id: id, take: {daily: 2}", "kind: user, id: id, take: {daily: -2}",
-			"line 71: take of daily: -2 is negative: -2"},
+			"line 71: take of daily: -2 gives -2: units cannot be negative"},
 		{"kind: user, id: id, take", "kind: user, take", "line 71: item of once: id is missing"},
 		{"      window: day\n      timezone: UTC\n", "      window: 24h\n",
 			`line 68: window of once: "24h" is not one of the calendar, such as day`},

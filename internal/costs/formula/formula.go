@@ -125,7 +125,7 @@ func (f *Formula) Units(env Env) (int64, error) {
 	case math.IsNaN(value) || math.IsInf(value, 0):
 		return 0, f.wrong("is not a finite number")
 	case value < 0:
-		return 0, f.wrong("is negative: %g", value)
+		return 0, f.wrong("gives %g: units cannot be negative", value)
 	}
 	if value = math.Ceil(value - 1e-6); value > quota.MaxUnits {
 		return 0, f.wrong("is %g: at most %d units", value, int64(quota.MaxUnits))

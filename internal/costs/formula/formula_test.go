@@ -74,8 +74,10 @@ func TestUnitsThatAreNone(t *testing.T) {
 	const body = `{"max":1000,"text":"abc","no":-3,"big":1e300,"list":[1]}`
 	for text, want := range map[string]string{
 		"body.none": "body.none is missing", "body.none.deep + body.max": "body.none.deep is missing",
-		"body.a + body.b": "body.a, body.b is missing", "body.no": "negative: -3",
-		"body.max - 2000": "negative: -1000", "body.text": "body.text", "body.max / 0": "finite",
+		"body.a + body.b": "body.a, body.b is missing",
+		"body.no":         "gives -3: units cannot be negative",
+		"body.max - 2000": "gives -1000: units cannot be negative",
+		"body.text":       "body.text", "body.max / 0": "finite",
 		"0 / (body.max - 1000)": "finite", "body.big": "at most 1000000000000 units",
 		"body.big * body.big": "finite", "p95": "finite", `class("big")`: "",
 		`int(header("x"))`: "int", `price(body.max)`: "not a text",
