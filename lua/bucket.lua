@@ -126,9 +126,10 @@ local function open(state, log, index, id)
 end
 
 -- look opens buckets, whose keys begin at KEYS[first], one each so many. It returns the time, the time
--- at which to decide, which is after every entry, the buckets, and perhaps the latter time as text; with
--- an id they have read that reservation. last is where the keys of the last one begin. Reservations that expired by then have become entries, where
--- they do; b.live is what the others hold.
+-- at which to decide, which is after every entry, the buckets, and perhaps the latter time as text;
+-- with an id they have read that reservation. last is where the keys of the last one begin.
+-- Reservations that expired by then have become entries, where they do; b.live is what the others
+-- hold.
 local function look(first, step, id, last)
   local now = clock()
   local stamp, buckets, held = now, {open(KEYS[first], KEYS[first + 1], KEYS[first + 2], id)}, false

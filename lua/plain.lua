@@ -1,9 +1,10 @@
 -- plain.lua: decides plain charges at once, as most are: a call alone or a group, of one bucket, under
--- sliding and calendar limits, with labels that are known; beside reservations if it is allowed, and none
--- expires. In straight lines, without the tables and functions of what follows, that takes half the time. Whatever else
--- it finds, or cannot read, it leaves to charge.lua, before anything is written: it has no errors of its
--- own, and what it replies is what that would, but as one text: the six doubles of each reply one after
--- the other, since Redis takes four times as long to convert a list of lists.
+-- sliding and calendar limits, with labels that are known; beside reservations if it is allowed, and
+-- none expires. In straight lines, without the tables and functions of what follows, that takes half
+-- the time. Whatever else it finds, or cannot read, it leaves to charge.lua, before anything is
+-- written: it has no errors of its own, and what it replies is what that would, but as one text: the
+-- six doubles of each reply one after the other, since Redis takes four times as long to convert a
+-- list of lists.
 
 repeat
   local call, format, match, sub, unpacked, pack =

@@ -30,10 +30,11 @@ repeat
     local total, newest, suspended, holds, oldest, kept, expire, held = unpacked('<dddddddd', s)
     local sum, extra = match(newest_entry, '^(%d+):%d'), nil
     charges, extra = match(charges, '^(%d+):(%d+)$')
-    if not (sum and sum - total == 0 and newest >= 0 and newest < now and suspended > -1e19 and suspended <= now and
-        holds >= calls and holds < 9007199254740991 and held >= 0 and held <= 9007199254740991 and held % 1 == 0 and
-        oldest >= now - kept * 33 / 32 and oldest < 9007199254740991 and kept < 9007199254740991 and
-        expire >= now + kept and expire < 1e19 and charges) or call('ZCOUNT', index, '-' .. last, last) > 0 then
+    if not (sum and sum - total == 0 and newest >= 0 and newest < now and suspended > -1e19 and
+        suspended <= now and holds >= calls and holds < 9007199254740991 and held >= 0 and
+        held <= 9007199254740991 and held % 1 == 0 and oldest >= now - kept * 33 / 32 and
+        oldest < 9007199254740991 and kept < 9007199254740991 and expire >= now + kept and
+        expire < 1e19 and charges) or call('ZCOUNT', index, '-' .. last, last) > 0 then
       break
     end
     if kept > longest then longest = kept end
@@ -59,7 +60,8 @@ repeat
       total, holds, held = total + units, holds - 1, held - left
       local text = format('%d', units)
       used[(n - 1) * calls + c], listed[c] = text, member
-      entries[2 * c - 1], entries[2 * c] = format('%d', now + c - 1), format('%d:', total) .. text .. ':' .. ARGV[2 * c + 1]
+      entries[2 * c - 1], entries[2 * c] =
+        format('%d', now + c - 1), format('%d:', total) .. text .. ':' .. ARGV[2 * c + 1]
     end
     if not listed then break end
     writes[n] = {
