@@ -159,10 +159,7 @@ func (f *figures) settledTogether(size int) kind {
 			holds = append(holds, asking(f.l.coded(reserving(r)), f.l.now()))
 			q := settling(s)
 			q.label = f.l.told.code(q.audience(), q.label)
-			end := new(operation)
-			end.Work.request = q
-			end.Work.numbers, end.Work.texts = q.settleArgs(s, f.l.now())
-			ends = append(ends, end)
+			ends = append(ends, asking(q, f.l.now()))
 		}
 		f.l.send(context.Background(), holds)
 		f.l.sendSettlements(context.Background(), ends)

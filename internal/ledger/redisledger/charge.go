@@ -25,7 +25,7 @@ const (
 	tooLate  = int64(-6)
 )
 
-// request is one run of charge.lua.
+// request is one call of charge.lua or settle.lua.
 type request struct {
 	op, credential, id string
 	userKey            string // the idempotency key
@@ -37,6 +37,7 @@ type request struct {
 	dryRun             bool
 	reservation        string         // drawn on, whole ID
 	reserve            *quota.Reserve // nil for a charge
+	settle             *quota.Settle  // of settle.lua
 }
 
 // Charge takes the costs, or says when they would fit.
@@ -184,9 +185,12 @@ func (r request) fingerprint() string {
 	return text + " " + r.reservation
 }
 
-// args are those of charge.lua for this call, in its order, without the empty texts at the end.
-// They are appended to what is given.
+// args are those of the script for this call, in its order, without the empty texts at the end. They
+// are appended to what is given.
 func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []string) {
+	if r.settle != nil {
+		return r.settleArgs(now, blob, texts)
+	}
 	draws, reservation := drawnOn(r.costs, r.reservation)
 	limits := r.limits[0]
 	if len(r.limits) > 1 {

@@ -14,7 +14,7 @@ const maxGroup = 64
 // operation is one caller's, in the queue.
 type operation = queue.Op[work]
 
-// work is one call of charge.lua, which decides several that are on the same buckets at once.
+// work is one call of a script that decides several on the same buckets at once.
 type work struct {
 	request request
 	numbers []byte   // what it adds to those of the group
@@ -30,23 +30,27 @@ func (w *work) ask(r request, now time.Time) {
 	w.numbers, w.texts = r.args(now, w.numbers[:0], w.texts[:0])
 }
 
-// askTogether has charge.lua decide r, with what others ask of the same buckets meanwhile. A caller
-// that is alone asks at once. What the script did not decide, because its time is another or in
-// view of the calls before it, is asked again at once and alone.
+// askTogether has charge.lua decide r, or settle.lua settle it, with what others ask of the same
+// buckets meanwhile. A caller that is alone asks at once. What the script did not decide, because
+// its time is another or in view of the calls before it, is asked again at once and alone.
 //
 // A caller whose ctx ends before its call was sent leaves, and nothing was decided. After that it
 // leaves, too, and does not know the answer, as with any other call; it is recorded or not with
 // those of its group.
 func (l *Ledger) askTogether(ctx context.Context, r request) (reply, error) {
-	q, now := l.queues.Get(r.audience()), l.now()
+	queues, send, alone := &l.queues, l.send, false
+	if s := r.settle; s != nil { // a group of settlements says nothing of what remains
+		queues, send, alone = &l.settling, l.sendSettlements, len(s.Limits) > 0 || r.label.line != ""
+	}
+	q, now := queues.Get(r.audience()), l.now()
 	o, ok := l.spare.Get().(*operation)
 	if !ok {
 		o = new(operation)
 	}
 	for asked := 1; ; asked++ {
 		o.Work.ask(r, now)
-		o.Alone = asked > 1
-		if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, maxGroup, l.send) }); err != nil {
+		o.Alone = alone || asked > 1
+		if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, maxGroup, send) }); err != nil {
 			return reply{}, explain(err) // its group may yet be under way
 		}
 		answered, err := o.Work.reply, o.Work.err

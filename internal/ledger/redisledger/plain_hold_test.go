@@ -246,10 +246,7 @@ func (p *twice) settle() {
 			s.Credential = credential
 			q := settling(s)
 			q.label = known(labelOf(s.Labels))
-			o := new(operation)
-			o.Work.request = q
-			o.Work.numbers, o.Work.texts = q.settleArgs(s, asked)
-			group = append(group, o)
+			group = append(group, asking(q, asked))
 		}
 		run := func(group []*operation) *redis.Cmd {
 			args := append(argsOfGroup(group), more...)

@@ -17,7 +17,7 @@ func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (quota.Decision, er
 	}
 	r := settling(s)
 	r.label = l.told.code(r.audience(), r.label)
-	reply, err := l.settle(ctx, r, s)
+	reply, err := l.askTogether(ctx, r)
 	if err != nil {
 		return quota.Decision{}, err
 	}
@@ -26,28 +26,6 @@ func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (quota.Decision, er
 		l.told.note(r.audience(), r.label)
 	}
 	return r.settlement(s.ID, reply)
-}
-
-// settle has settle.lua settle it, as askTogether has charge.lua decide.
-func (l *Ledger) settle(ctx context.Context, r request, s quota.Settle) (reply, error) {
-	q, now := l.settling.Get(r.audience()), l.now()
-	for asked := 1; ; asked++ {
-		o := &operation{Alone: len(s.Limits) > 0 || r.label.line != ""}
-		o.Work.request = r
-		o.Work.numbers, o.Work.texts = r.settleArgs(s, now)
-		if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, maxGroup, l.sendSettlements) }); err != nil {
-			return reply{}, explain(err) // its group may yet be under way
-		}
-		answered, err := o.Work.reply, o.Work.err
-		if err != nil || answered.status() != stale || asked == maxAsks {
-			return answered, err
-		}
-		ints, err := answered.ints(2)
-		if err != nil {
-			return reply{}, err
-		}
-		now = fromMicro(ints[1])
-	}
 }
 
 // sendSettlements asks once, and keeps each one's answer. A group of which the script settled
@@ -93,7 +71,7 @@ func settling(s quota.Settle) request {
 	r := request{
 		credential: s.Credential, reservation: s.Reservation, label: labelOf(s.Labels),
 		userKey: "settlement of " + s.Reservation,
-		key:     committedKey(s.Credential, s.Reservation),
+		key:     committedKey(s.Credential, s.Reservation), settle: &s,
 	}
 	for _, b := range buckets {
 		r.costs = append(r.costs, quota.Cost{Bucket: b, Units: s.UnitsIn(b)})
@@ -115,8 +93,9 @@ func settleKeys(group []*operation) []string {
 	return keys
 }
 
-// settleArgs are those of settle.lua for this one, in its order, without the empty texts at the end.
-func (r request) settleArgs(s quota.Settle, now time.Time) (blob []byte, texts []string) {
+// settleArgs are those of settle.lua, as args has those of charge.lua.
+func (r request) settleArgs(now time.Time, blob []byte, texts []string) ([]byte, []string) {
+	s := r.settle
 	keep := quota.RetentionFor(s.Limits)
 	n := numbers{keep.Microseconds(), flag(s.Within), maxRewritten}
 	for i, c := range r.costs {
@@ -128,11 +107,11 @@ func (r request) settleArgs(s quota.Settle, now time.Time) (blob []byte, texts [
 	if of.run != "" {
 		entry += ":" + of.run
 	}
-	texts = []string{holdID(s.Reservation), entry}
+	texts = append(texts, holdID(s.Reservation), entry)
 	if of.line != "" {
 		texts = append(texts, of.line)
 	}
-	return n.blob(), texts
+	return n.appendTo(blob), texts
 }
 
 // settledBefore reads the answer that was given to the settlement before.
