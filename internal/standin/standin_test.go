@@ -414,7 +414,7 @@ func TestFiftyStreams(t *testing.T) {
 	t.Parallel()
 	for api, request := range map[string]string{"openai": chat, "anthropic": message} {
 		s, url := play(t, api, "requests=1000/1m")
-		s.Pace = 2 * time.Millisecond
+		s.Pace = 50 * time.Millisecond // so that who hangs up is noticed before the answer ends
 		var running sync.WaitGroup
 		for i := range 50 {
 			running.Go(func() {
