@@ -32,10 +32,11 @@ const node = "it is a node of a cluster: write redis+cluster:// instead of redis
 // explain says what an error of the client means for whoever asked the ledger. A cancelled context
 // stays what it is.
 func explain(err error) error {
+	if err == nil {
+		return nil // before pass, which is allocated
+	}
 	var pass *passingError
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err // the caller's own end
 	case errors.As(err, &pass):
