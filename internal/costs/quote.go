@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"mime"
 	"net/http"
@@ -272,9 +271,11 @@ func (q *Quote) keep() {
 		whole, _, _ := strings.Cut(c.Bucket, "/")
 		held[whole] = float64(c.Units)
 	}
-	maps.DeleteFunc(q.env, func(name string, _ any) bool {
-		_, quantile := formula.Quantiles()[name]
-		return quantile || name == "body" || name == "count" || name == "header"
-	})
+	for name := range formula.Quantiles() {
+		delete(q.env, name)
+	}
+	for _, name := range []string{"body", "count", "header"} {
+		delete(q.env, name)
+	}
 	q.env["held"] = held
 }

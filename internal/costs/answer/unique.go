@@ -18,6 +18,9 @@ const maxDepth = 200
 // ParseUnique decodes JSON. An object that has a key twice is an error: one reader takes the first,
 // another the last.
 func ParseUnique(data []byte) (any, error) {
+	if value, ok := parsePlain(data); ok {
+		return value, nil
+	}
 	p := parser{twice: refuseIt}
 	return p.parse(data)
 }
@@ -26,6 +29,9 @@ func ParseUnique(data []byte) (any, error) {
 // with the last of them, and with the first. Elsewhere both are the same. A key that is there more
 // than twice is an error.
 func ParseBoth(data []byte) (last, first any, err error) {
+	if value, ok := parsePlain(data); ok {
+		return value, value, nil
+	}
 	p := parser{twice: takeLast}
 	if last, err = p.parse(data); err != nil || !p.met {
 		return last, last, err
@@ -33,6 +39,62 @@ func ParseBoth(data []byte) (last, first any, err error) {
 	p = parser{twice: takeFirst}
 	first, err = p.parse(data)
 	return last, first, err
+}
+
+// parsePlain decodes in one pass JSON in which no object has a key twice, as nearly all is: then
+// there are as many keys as colons outside of its texts. It is false for anything else, and the
+// parser says why.
+func parsePlain(data []byte) (any, bool) {
+	var value any
+	if json.Unmarshal(data, &value) != nil {
+		return nil, false
+	}
+	keys, ok := keysOf(value, 0)
+	return value, ok && keys == colonsOf(data)
+}
+
+// keysOf counts the keys of all objects in the value; it is false if they are nested too deep.
+func keysOf(value any, depth int) (keys int, ok bool) {
+	if depth > maxDepth {
+		return 0, false
+	}
+	count := func(item any) bool {
+		n, ok := keysOf(item, depth+1)
+		keys += n
+		return ok
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		keys = len(value)
+		for _, item := range value {
+			if !count(item) {
+				return 0, false
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if !count(item) {
+				return 0, false
+			}
+		}
+	}
+	return keys, true
+}
+
+// colonsOf counts the colons of JSON that are not in a text.
+func colonsOf(data []byte) (colons int) {
+	text := false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			text = !text
+		case c == '\\':
+			i++ // only texts have it, and a character after it
+		case c == ':' && !text:
+			colons++
+		}
+	}
+	return colons
 }
 
 // what becomes of a key that an object has twice
