@@ -128,33 +128,14 @@ func (f *figures) run() {
 	f.memory()
 }
 
-// settled is a hold and its settlement, together, as the proxy settles: it does not ask what
-// remains.
-func (f *figures) settled(credential string, open func(id string) quota.Reserve) kind {
-	ctx := context.Background()
-	return kind{of: 2, call: func(i int) {
-		r := open(quota.NewID(time.Now()))
-		d, err := f.alone(reserving(r))
-		if err != nil || !d.Allowed {
-			panic(fmt.Sprint(d, err))
-		}
-		_, err = f.l.Settle(ctx, quota.Settle{
-			Credential: credential, Reservation: r.ID, ID: quota.NewID(time.Now()),
-			Costs: []quota.Cost{{Bucket: "default", Units: 1 + int64(i%99)}}, Labels: r.Labels,
-		})
-		if err != nil {
-			panic(err)
-		}
-	}}
-}
-
-// settledTogether is a group of holds, and one of their settlements.
-func (f *figures) settledTogether(size int) kind {
+// settled is a group of holds, and one of their settlements, which do not ask what remains, as the
+// proxy's do not.
+func (f *figures) settled(credential string, size int) kind {
 	return kind{of: 2 / float64(size), call: func(int) {
 		var holds, ends []*operation
 		for i := range size {
-			r := hold("warm", quota.NewID(time.Now()), time.Hour)
-			s := quota.Settle{Credential: "warm", Reservation: r.ID, ID: quota.NewID(time.Now()),
+			r := hold(credential, quota.NewID(time.Now()), time.Hour)
+			s := quota.Settle{Credential: credential, Reservation: r.ID, ID: quota.NewID(time.Now()),
 				Costs: []quota.Cost{{Bucket: "default", Units: 1 + int64(i%99)}}, Labels: r.Labels}
 			holds = append(holds, asking(f.l.coded(reserving(r)), f.l.now()))
 			q := settling(s)
@@ -183,12 +164,10 @@ func hold(credential, id string, ttl time.Duration) quota.Reserve {
 // holds settles what was held, and charges beside holds that become entries when they lapse.
 func (f *figures) holds() {
 	none := f.charges("warm", wide, 1)
-	f.row("hold and settlement, against a charge", f.settled("warm", func(id string) quota.Reserve {
-		return hold("warm", id, time.Hour)
-	}), none)
+	f.row("hold and settlement, against a charge", f.settled("warm", 1), none)
 	for _, size := range []int{4, 16} {
 		f.row(fmt.Sprintf("hold and settlement in groups of %d, against a charge alone", size),
-			f.settledTogether(size), none)
+			f.settled("warm", size), none)
 	}
 	f.fill("lapsing", 1000)
 	for i := range 5000 {
@@ -201,9 +180,7 @@ func (f *figures) holds() {
 	f.row("charge beside 5000 holds that are charged when they lapse, against none",
 		f.charges("lapsing", wide, 1), none)
 	f.row("hold and settlement beside them, against a charge beside none",
-		f.settled("lapsing", func(id string) quota.Reserve {
-			return hold("lapsing", id, time.Hour)
-		}), none)
+		f.settled("lapsing", 1), none)
 }
 
 // reservations charges beside open reservations, and is denied beside them, against charges beside
