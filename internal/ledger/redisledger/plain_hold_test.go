@@ -43,8 +43,8 @@ func TestPlainHoldsDecideAlike(t *testing.T) {
 		}
 	}
 	for _, of := range []string{"hold", "settle"} {
-		if plain[of+" in 1"] < 40 || plain[of+" in 2"] < 40 || plain[of+" together"] < 20 || results[of+" [1"] < 200 ||
-			results[of+" damaged"] < 50 {
+		if plain[of+" in 1"] < 40 || plain[of+" in 2"] < 40 || plain[of+" together"] < 20 ||
+			plain[of+" in a crowd"] < 5 || results[of+" [1"] < 200 || results[of+" damaged"] < 50 {
 			t.Errorf("few cases of some kind: %v, %v", plain, results)
 		}
 	}
@@ -61,6 +61,7 @@ type twice struct {
 	windows []quota.Window
 	used    int64
 	made    []quota.Reserve
+	crowd   bool // a large group was made, and not settled
 
 	plain, results map[string]int // by script
 }
@@ -134,9 +135,13 @@ func (p *twice) hold() {
 	names := [][]string{{"default"}, {"other", "default"}}[c.IntN(2)]
 	var all []quota.Reserve
 	limits := p.limits()
-	for range 1 + c.IntN(2)*c.IntN(4) {
-		all = append(all, p.reserve(names, limits))
-		if c.IntN(3) == 0 {
+	size, odd := 1+c.IntN(2)*c.IntN(4), 1
+	if c.IntN(20) == 0 {
+		size, odd, p.crowd = 1+c.IntN(maxGroup), 50, true
+	}
+	for range size {
+		all = append(all, p.reserve(names, limits, odd))
+		if c.IntN(3*size) == 0 {
 			limits = p.limits()
 		}
 	}
@@ -159,11 +164,12 @@ func (p *twice) hold() {
 	})
 }
 
-func (p *twice) reserve(names []string, limits []quota.Limit) quota.Reserve {
+// reserve is a reservation that is plain the more often the higher odd is.
+func (p *twice) reserve(names []string, limits []quota.Limit, odd int) quota.Reserve {
 	c := p.c
 	units := 1 + c.Int64N(100)
 	r := quota.Reserve{
-		ID:  quota.ReservationID(fmt.Sprintf("h%d", c.IntN(40)), names...),
+		ID:  quota.ReservationID(fmt.Sprintf("h%d", c.IntN(40*odd*odd)), names...),
 		TTL: time.Duration(1 + c.Int64N(int64(3*time.Hour))), Limits: limits,
 		Labels: quota.Labels{"job": "a"}, Manual: c.IntN(20) == 0,
 	}
@@ -172,16 +178,16 @@ func (p *twice) reserve(names []string, limits []quota.Limit) quota.Reserve {
 			Bucket: name, Units: units, Most: c.Int64N(2) * (units + c.Int64N(99))})
 		units = 1 + c.Int64N(30)
 	}
-	if c.IntN(8) == 0 {
+	if c.IntN(8*odd) == 0 {
 		r.TTL = 80 * time.Hour
 	}
-	if c.IntN(5) > 0 {
+	if c.IntN(5*odd) > 0 {
 		r.Lapse = quota.LapseCharge
 	}
 	if c.IntN(2) == 0 {
 		r.Labels["run"] = "a:b"
 	}
-	if c.IntN(20) == 0 {
+	if c.IntN(20*odd) == 0 {
 		r.Note = "why"
 	}
 	return r
@@ -207,29 +213,33 @@ func (p *twice) settle() {
 	c := p.c
 	of := p.made[len(p.made)-1]
 	var all []quota.Settle
-	for i := len(p.made) - 1; i >= max(0, len(p.made)-8) && len(all) < 4; i-- {
+	most, odd := 4, 1
+	if p.crowd {
+		most, odd, p.crowd = maxGroup, 50, false
+	}
+	for i := len(p.made) - 1; i >= max(0, len(p.made)-2*most) && len(all) < most; i-- {
 		r := p.made[i]
-		if len(r.Costs) != len(of.Costs) || c.IntN(3) == 0 {
+		if len(r.Costs) != len(of.Costs) || c.IntN(3) == 0 || odd > 1 && !p.isHeld(r) {
 			continue
 		}
 		s := quota.Settle{
 			Reservation: r.ID, ID: fmt.Sprintf("s%d", c.IntN(1000)), Labels: r.Labels,
-			Within: c.IntN(20) == 0,
+			Within: c.IntN(20*odd) == 0,
 		}
 		for _, cost := range r.Costs {
-			units := 1 + c.Int64N(150) - c.Int64N(9)/8
+			units := 1 + c.Int64N(150) - c.Int64N(int64(9*odd))/int64(9*odd-1)
 			s.Costs = append(s.Costs, quota.Cost{Bucket: cost.Bucket, Units: units})
 		}
-		if c.IntN(20) == 0 {
+		if c.IntN(20*odd) == 0 {
 			s.Costs = nil
 		}
-		if all = append(all, s); c.IntN(20) == 0 {
+		if all = append(all, s); c.IntN(20*odd) == 0 {
 			all = append(all, s)
 		}
 		if c.IntN(4) > 0 && len(p.made) > 1 {
 			p.made = slices.Delete(p.made, i, i+1)
 		}
-		if c.IntN(5) == 0 {
+		if c.IntN(5*odd) == 0 {
 			break
 		}
 	}
@@ -266,6 +276,11 @@ func (p *twice) settle() {
 	})
 }
 
+func (p *twice) isHeld(r quota.Reserve) bool {
+	state := stateKey(p.names[0], r.Costs[0].Bucket)
+	return p.l.client.HExists(p.Context(), state, "r:"+holdID(r.ID)).Val()
+}
+
 // both runs a script for both credentials, and compares the replies and all keys. One more argument
 // than plain calls have is what keeps the plain script out.
 func (p *twice) both(name string, buckets int,
@@ -296,6 +311,9 @@ func (p *twice) answers(name string, buckets int, first bool, cmd *redis.Cmd) (l
 		p.plain[fmt.Sprint(name, " in ", buckets)]++
 		if calls > 1 {
 			p.plain[name+" together"]++
+		}
+		if calls > 8 {
+			p.plain[name+" in a crowd"]++
 		}
 		if !first {
 			p.Fatalf("%s: it was decided by the plain script", name)

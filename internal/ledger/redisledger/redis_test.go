@@ -373,7 +373,11 @@ func dump(t testing.TB, client redis.UniversalClient, credential string) string 
 	all := make(map[string]string, len(keys))
 	for _, key := range keys {
 		until := client.Do(ctx, "PEXPIRETIME", key).Val()
-		all[key] = fmt.Sprintf("%q until %v", client.Dump(ctx, key).Val(), until)
+		var value any = client.Dump(ctx, key).Val()
+		if fields := client.HGetAll(ctx, key).Val(); len(fields) > 0 { // their order says nothing
+			value = fields
+		}
+		all[key] = fmt.Sprintf("%q until %v", value, until)
 	}
 	return fmt.Sprint(all)
 }
