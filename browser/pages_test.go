@@ -180,6 +180,7 @@ credentials:
     limits:
       - {bucket: default, units: 40, headroom: 10, window: day}
       - {bucket: search_list, units: 100, headroom: 5, window: day}
+ingest: {schedule: "@every 5m", stagger: 10s} # so that ticks are left out late in the day, too
 `
 
 // A board on which something is wrong says what, and can be used as well.
