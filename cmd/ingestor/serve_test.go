@@ -213,8 +213,8 @@ ingest: {regions: [US, GB], pages: 4, schedule: "@every 2h", listen: ''}
 	}
 }
 
-// withoutFrom is a plan as JSON without the moment at which it begins, which is also that of the peak
-// of a window in which nothing is spent.
+// withoutFrom is a plan as JSON without the moment at which it begins, which is also that of the
+// peak of a window in which nothing is spent.
 func withoutFrom(t *testing.T, text []byte) (plan map[string]any) {
 	t.Helper()
 	must(t, json.Unmarshal(text, &plan))

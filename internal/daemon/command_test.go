@@ -80,7 +80,8 @@ func TestCommand(t *testing.T) {
 		runs, err := p.catalog.LaneRuns(context.Background())
 		must(t, err)
 		p.stopAfter(time.Second)
-		if got := w.spentBy(quota.LabelJob); got["trending"] != 2 || got["backfill"] != 7 || len(got) != 2 {
+		got := w.spentBy(quota.LabelJob)
+		if got["trending"] != 2 || got["backfill"] != 7 || len(got) != 2 {
 			t.Errorf("spent %v", got)
 		}
 		const run = "run=backfill/2026-06-01T19:05:00Z"

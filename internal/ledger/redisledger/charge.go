@@ -185,8 +185,8 @@ func (r request) fingerprint() string {
 	return text + " " + r.reservation
 }
 
-// args are those of the script for this call, in its order, without the empty texts at the end. They
-// are appended to what is given.
+// args are those of the script for this call, in its order, without the empty texts at the end.
+// They are appended to what is given.
 func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []string) {
 	if r.settle != nil {
 		return r.settleArgs(now, blob, texts)

@@ -207,8 +207,8 @@ func (p *twice) asked() time.Time {
 // known is a label whose line the server was told.
 func known(of label) label { return label{code: codeOf(of.line), run: of.run} }
 
-// settle ends some of the last reservations of the same buckets, in one group. Most are not asked for
-// again.
+// settle ends some of the last reservations of the same buckets, in one group. Most are not asked
+// for again.
 func (p *twice) settle() {
 	c := p.c
 	of := p.made[len(p.made)-1]

@@ -26,7 +26,7 @@ type Store struct {
 	client redis.UniversalClient
 	parts  limit.Sharded
 	queues queue.Queues[int, work] // of slots, by the part whose keys are there
-	away   atomic.Int64            // Unix nanoseconds up to which nothing is asked, after a failure; else 0
+	away   atomic.Int64            // Unix ns up to which nothing is asked, after a failure; else 0
 }
 
 // How long a request waits for an answer at most, and how often servers that are away are asked.
