@@ -40,8 +40,7 @@ if g and #g == 16 then upto, total = unpacked('<dd', g) end
 local function summing(at, member, more, entries)
   if at > upto then return end
   local grain = math.floor(at / GRAIN)
-  local mark = match(member, '^%d+:%d+:[^:]*:([^:]*)')
-  local marks = grains[grain] or {}
+  local marks, mark = grains[grain] or {}, mark(member)
   local sum = marks[mark] or {0, 0}
   grains[grain], marks[mark] = marks, {sum[1] + more, sum[2] + entries}
   summed = summed + more
@@ -56,7 +55,7 @@ local function raise(at, more)
     local sum = entry(b.log, later[i])
     if sum + more < 1 then damaged(b.log, 'the totals of its entries do not rise by their units') end
     old[#old + 1] = later[i]
-    new[#new + 1], new[#new + 2] = later[i + 1], format('%d', sum + more) .. match(later[i], '^%d+(:.*)$')
+    new[#new + 1], new[#new + 2] = later[i + 1], with(later[i], sum + more)
   end
   return true
 end
@@ -84,8 +83,7 @@ local function take()
       local at, less = time_of(b.log, some[i + 1]), math.min(of, rest)
       old[#old + 1] = some[i]
       if less < of then
-        new[#new + 1] = some[i + 1]
-        new[#new + 1] = format('%d:%d', sum - less, of - less) .. match(some[i], '^%d+:%d+(:.*)$')
+        new[#new + 1], new[#new + 2] = some[i + 1], with(some[i], sum - less, of - less)
       end
       summing(at, some[i], -less, less == of and -1 or 0)
       rest = rest - less
@@ -97,7 +95,7 @@ local function take()
   return #old <= most
 end
 
-local at, mark = stamp, nil
+local at = stamp
 if units > 0 then
   if b.total + units > EXACT then return {err = 'QUOTATOTAL ' .. b.log} end
   at = till == stamp and stamp or free()
@@ -109,8 +107,7 @@ if dry == 1 then return {1, now, at} end
 
 -- Write.
 local first = call('ZCARD', b.log) == 0
-mark = intern(code, line)
-local tail = id .. ':' .. mark .. (run == '' and '' or ':' .. run)
+local tail = id .. ':' .. intern(code, line) .. (run == '' and '' or ':' .. run)
 if units > 0 then
   local later = old[1] and entry(b.log, old[1]) - select(2, entry(b.log, old[1])) or b.total
   local member = format('%d:%d:', later + units, units) .. tail

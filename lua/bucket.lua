@@ -1,7 +1,7 @@
 -- bucket.lua: reads and writes one bucket. lua.go puts it at the head of the other scripts.
 --
 -- log    sorted set, one member per entry: score = stamp (Unix µs),
---        member = <total after it>:<units>:<id>:<labels>[:<run>]
+--        member as entry.lua has it
 -- state  hash: s = eight little-endian doubles: total, newest (stamp; never moves back), suspended
 --        (until, µs), holds (number of reservations), oldest (no entry is older), keep (µs that
 --        entries are kept), expire (when the keys expire, µs), held (units left in all
@@ -25,7 +25,7 @@
 -- A charge pays for all that is made here: each function, each table field beyond sixteen. format
 -- takes longer than most commands of Redis take for themselves.
 
-local call, format, match, unpacked = redis.call, string.format, string.match, struct.unpack
+local call, format, match, byte, unpacked = redis.call, string.format, string.match, string.byte, struct.unpack
 local NEVER = 4611686018427387904
 local EXACT = 9007199254740991 -- 2^53 - 1: a double holds every whole number up to it
 local FAR = 1e19 -- µs, later than any time a caller can pass
@@ -47,12 +47,27 @@ local function damaged(key, what, field)
   error('QUOTADAMAGED [' .. key .. '] [' .. what .. ']', 0)
 end
 
--- entry parses a member of a log: the running total after it, and its units.
+-- entry reads a member of a log: the running total after it, and its units.
 local function entry(log, member)
-  local total, units = match(member, '^(%d+):(%d+):')
-  total, units = tonumber(total), tonumber(units)
+  local total, units = totals(member)
   if not total or total > EXACT or units > total or units < 1 then damaged(log, 'an entry cannot be read') end
   return total, units
+end
+
+-- mark is the labels of a member that entry can read, as it has them; nil if they cannot be read.
+local function mark(member)
+  if byte(member) > 31 then return match(member, '^%d+:%d+:[^:]*:([^:]*)') end
+  return #member % 5 == 0 and string.sub(member, -4) or ''
+end
+
+-- with is a member with another total and, perhaps, fewer units.
+local function with(member, total, units)
+  if byte(member) < 32 then
+    if not units then return struct.pack('>I7', total) .. string.sub(member, 8) end
+    return struct.pack('>I7I4', total, units) .. string.sub(member, 12)
+  end
+  if not units then return format('%d', total) .. match(member, '^%d+(:.*)$') end
+  return format('%d:%d', total, units) .. match(member, '^%d+:%d+(:.*)$')
 end
 
 -- time_of parses the score of an entry.
@@ -91,8 +106,7 @@ local function open(state, log, index, id)
   local read = id and call('HMGET', state, 's', 'r:' .. id, 'c')
   local s, last = read and read[1] or not read and call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
   local total, newest, suspended, holds, oldest, keep, expire, held = 0, 0, 0, 0, 0, KEEP, 0, 0
-  local sum = last and match(last, '^(%d+):%d')
-  sum = sum and sum + 0 -- faster than tonumber
+  local sum = last and totals(last)
   local old = s and #s == 56 -- written before held was added
   if s then
     if old then s = s .. struct.pack('<d', 0) end
@@ -167,9 +181,9 @@ local function base(b, from)
   local all = b.logged or b.total
   local before = all
   if first[1] then
-    local total, units = match(first[1], '^(%d+):(%d+):')
+    local total, units = totals(first[1])
     local after, more = all, 0 -- of the next entry, which must not start below it
-    if first[2] then after, more = match(first[2], '^(%d+):(%d+):') end
+    if first[2] then after, more = totals(first[2]) end
     before = total and after and total - units
     if not before or before < 0 or before + units > after - more or all - after < 0 then
       for _, member in ipairs(first) do entry(b.log, member) end
@@ -243,14 +257,14 @@ local function intern(code, line)
 end
 
 -- append adds an entry of units, to be kept for keep µs, which save writes. tail is
--- <id>:<labels>[:<run>]; at is the stamp as text, if that is known.
-local function append(b, stamp, units, tail, keep, at)
+-- what follows in the member, packed or <id>:<labels>[:<run>]; at is the stamp as text, if that is known.
+local function append(b, stamp, units, tail, keep, at, packed)
   local entries = b.entries
   if b.known and not entries then b.since, b.logged = stamp, b.total end
   b.total, b.newest = b.total + units, stamp
   if keep > b.keep then b.keep = keep end
   at = at or format('%d', stamp)
-  local member = format('%d:%d:%s', b.total, units, tail)
+  local member = packed and struct.pack('>I7I4', b.total, units) .. tail or format('%d:%d:%s', b.total, units, tail)
   if entries then
     entries[#entries + 1], entries[#entries + 2] = at, member
   else

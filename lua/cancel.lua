@@ -6,12 +6,28 @@
 --        2 entry id  3 reservation drawn on
 -- Reply  1, or 0: no such entry, or too many came after it; nothing was changed
 
+local LETTERS = '0123456789abcdefghjkmnpqrstvwxyz'
+
+-- id_of is the ID of an entry.
+local function id_of(member)
+  if byte(member) > 31 then return match(member, '^%d+:%d+:([^:]*)') end
+  local id = ''
+  for i = 12, 17, 5 do
+    local five = unpacked('>I5', member, i)
+    for n = 35, 0, -5 do
+      local letter = math.floor(five / 2 ^ n) % 32 + 1
+      id = id .. string.sub(LETTERS, letter, letter)
+    end
+  end
+  return string.sub(id, 1, 14)
+end
+
 local id, work = ARGV[2], {}
 local rewriting, rewrite = lowering()
 local stamp, has_key, draws, most = unpacked('<dddd', ARGV[1])
 for k = 3, #KEYS, 4 do
   local own = call('ZRANGEBYSCORE', KEYS[k + 1], format('%d', stamp), format('%d', stamp))[1]
-  if not own or match(own, '^%d+:%d+:([^:]*)') ~= id then return 0 end
+  if not own or not totals(own) or id_of(own) ~= id then return 0 end
   local b = open(KEYS[k], KEYS[k + 1], KEYS[k + 2], draws > 0 and ARGV[3])
   local w = rewriting(b, KEYS[k + 3], stamp, own, 0, most)
   if not w then return 0 end

@@ -7,7 +7,8 @@
 --        then for each call with an idempotency key: the answer to it
 -- ARGV   1 number of calls, number of buckets, then for each call: bytes of what follows of it, ms to
 --          keep the answer to the key for, µs to keep entries, number of the bucket drawn on (0 = none),
---          µs to reserve for (0 = charge, -1 = decide on a charge and write nothing),
+--          µs to reserve for (0 = charge, -1 = decide on a charge and write nothing), 1 if what is in
+--          text 1 is packed (entry.lua),
 --          then for each bucket: units, number of limits, to reserve also flags and most
 --          (holds.lua), the limits (bucket.lua)
 --        then for each call equally many, the empty ones at the end of all left out:
@@ -47,9 +48,10 @@ local marks -- of the labels, by their line
 local replies = {false}
 for c = 1, calls do repeat -- break goes on to the next call
   local first, reply = 2 + (c - 1) * stride, nil
-  local size, keep_answer, keep, draws, ttl, p = unpacked('<ddddd', numbers, pos)
+  local size, keep_answer, keep, draws, ttl, packed, p = unpacked('<dddddd', numbers, pos)
   pos = pos + size
-  local id, code, run = match(ARGV[first], '^([^:]*):([^:]*)(.*)$')
+  local id, code, run
+  if packed == 0 then id, code, run = match(ARGV[first], '^([^:]*):([^:]*)(.*)$') end
   local line, reservation = stride > 1 and ARGV[first + 1] or '', stride > 2 and ARGV[first + 2] or ''
   local fingerprint, observe = stride > 3 and ARGV[first + 3] or '', stride > 5 and ARGV[first + 5] ~= ''
 
@@ -250,7 +252,7 @@ for c = 1, calls do repeat -- break goes on to the next call
       if expires < lapse then lapse = expires end
       reply[many + 6] = expires
     else
-      append(b, stamp, units, tail, keep, at)
+      append(b, stamp, units, tail, keep, at, packed == 1)
       if draw then
         drawn.left, drawn.drawn = drawn.left - units, drawn.drawn + units
         b.held, b.live = b.held - units, b.live - units

@@ -20,19 +20,19 @@ var Names = []string{
 // reservations, and what else it needs. Making a function takes time, so no script has more.
 var parts = map[string][]string{
 	"claim": {}, "limit": {},
-	"charge": {"search", "plain", "window", "plain_hold", "bucket", "holds", "lapses", "windows",
+	"charge": {"entry", "search", "plain", "window", "plain_hold", "bucket", "holds", "lapses", "windows",
 		"fits"},
-	"usage":  {"search", "bucket", "holds", "lapses", "windows", "fits"},
-	"learn":  {"bucket", "holds", "lapses", "windows"},
-	"settle": {"plain_settle", "bucket", "holds", "lapses", "windows", "rewrite"},
-	"cancel": {"bucket", "holds", "lapses", "windows", "rewrite"},
+	"usage":  {"entry", "search", "bucket", "holds", "lapses", "windows", "fits"},
+	"learn":  {"entry", "bucket", "holds", "lapses", "windows"},
+	"settle": {"entry", "plain_settle", "bucket", "holds", "lapses", "windows", "rewrite"},
+	"cancel": {"entry", "bucket", "holds", "lapses", "windows", "rewrite"},
 }
 
 // Source is the script of that name, behind its parts.
 func Source(name string) string {
 	before, ok := parts[name]
 	if !ok {
-		before = []string{"bucket", "holds", "lapses"}
+		before = []string{"entry", "bucket", "holds", "lapses"}
 	}
 	var source string
 	for _, part := range append(slices.Clip(before), name) {

@@ -7,8 +7,7 @@
 -- list of lists.
 
 repeat
-  local call, format, match, sub, unpacked, pack =
-    redis.call, string.format, string.match, string.sub, struct.unpack, struct.pack
+  local call, format, sub, unpacked, pack = redis.call, string.format, string.sub, struct.unpack, struct.pack
   local state, log, numbers = KEYS[2], KEYS[3], ARGV[1]
   local calls, many, _, _, _, _, ttl = unpacked('<ddddddd', numbers) -- ttl is the first call's
   if many > 1 or ttl > 0 or #ARGV > 1 + calls then break end
@@ -18,8 +17,10 @@ repeat
 
   local now = t[1] * 1000000 + t[2]
   local total, newest, suspended, holds, oldest, kept, expire, held = unpacked('<dddddddd', s)
-  local sum = match(last, '^(%d+):%d')
-  if not (sum and sum - total == 0 and newest >= 0 and newest < now and suspended > -1e19 and suspended <= now and
+  local sum
+  if #last > 20 then sum = unpacked('>I7', last) end
+  if not sum or sum > 9007199254740991 then sum = totals(last) end
+  if not (sum == total and newest >= 0 and newest < now and suspended > -1e19 and suspended <= now and
       holds >= 0 and holds < 9007199254740991 and held >= 0 and held <= 9007199254740991 and held % 1 == 0 and
       (holds > 0 or held == 0) and oldest >= now - kept * 33 / 32 and oldest < 9007199254740991 and
       kept < 9007199254740991 and expire >= now + kept and expire < 1e19) then
@@ -34,8 +35,8 @@ repeat
   local pos, stamp, logged, room, entries, reply = 17, now, total, nil, nil, nil
   local replies, known = calls > 1 and {}, calls > 1 and {} -- known is where windows begin, by their length
   for c = 1, calls do
-    local retry, denying, keep, draws, ttl, units, limits = 0, 0, unpacked('<ddddd', numbers, pos + 16)
-    pos = pos + 56
+    local retry, denying, keep, draws, ttl, packed, units, limits = 0, 0, unpacked('<dddddd', numbers, pos + 16)
+    pos = pos + 64
     room = 4611686018427387904 -- above 2^53: no limit
     if draws > 0 or ttl ~= 0 or keep > kept or total + units > 9007199254740991 then room = nil break end
     local wide, within = 9007199254740991, nil -- where the widest window begins, and what it holds
@@ -59,14 +60,16 @@ repeat
           since, before = format('%d', from), logged
           first = call('ZRANGEBYSCORE', log, since, '+inf', 'LIMIT', '0', '2')
           if first[1] then
-            local all, of = match(first[1], '^(%d+):(%d+):')
-            all = all and all + 0
+            local all, of
+            if #first[1] > 20 then all, of = unpacked('>I7I4', first[1]) end
+            if not all or all > 9007199254740991 then all, of = totals(first[1]) end
             before = all and all - of
             if not before or before < 0 then room = nil break end
             local rest = logged - all -- of what comes later, which must not begin below it
             if first[2] then
-              local next, more = match(first[2], '^(%d+):(%d+):')
-              next = next and next + 0
+              local next, more
+              if #first[2] > 20 then next, more = unpacked('>I7I4', first[2]) end
+              if not next or next > 9007199254740991 then next, more = totals(first[2]) end
               rest = next and next <= logged and next - more - all or -1
             end
             if rest < 0 then room = nil break end
@@ -95,11 +98,11 @@ repeat
     else
       reply = pack('<dddddd', 1, now, stamp, 0, 0, room - units)
       total = total + units
-      local member = format('%d:%d:', total, units) .. ARGV[c + 1]
+      local member = (packed == 1 and pack('>I7I4', total, units) or format('%d:%d:', total, units)) .. ARGV[c + 1]
       if entries then
         entries[#entries + 1], entries[#entries + 2] = format('%d', stamp), member
       else
-        entries = {t[1] .. sub('00000' .. t[2], -6), member}
+        entries = {t[1] .. (#t[2] == 6 and t[2] or sub('00000' .. t[2], -6)), member}
       end
       stamp = stamp + 1
     end

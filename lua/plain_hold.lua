@@ -25,7 +25,7 @@ repeat
     if ttl > longest then longest = ttl end
     local i = 6 * c
     fields[c + 2], own[i - 5], own[i - 4], own[i - 3], own[i - 2], own[i - 1], own[i] =
-      field, id, mark, run, format('%d', now + ttl), pos + 40, pack('<ddddd', 1, now, now, 0, 0)
+      field, id, mark, run, format('%d', now + ttl), pos + 48, pack('<ddddd', 1, now, now, 0, 0)
     pos = pos + size
   end
 
@@ -37,8 +37,7 @@ repeat
     if not s or #s ~= 64 or not newest_entry then break end
 
     local total, newest, suspended, holds, oldest, kept, expire, held = unpacked('<dddddddd', s)
-    local sum = match(newest_entry, '^(%d+):%d')
-    if not (sum and sum - total == 0 and newest >= 0 and newest < now and
+    if not (totals(newest_entry) == total and newest >= 0 and newest < now and
         suspended > -1e19 and suspended <= now and holds >= 0 and holds < 9007199254740991 and
         held >= 0 and held <= 9007199254740991 and held % 1 == 0 and (held == 0 or holds > 0) and
         oldest < 9007199254740991 and kept >= keep and kept < 9007199254740991 and

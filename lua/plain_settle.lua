@@ -28,9 +28,9 @@ repeat
     if not s or #s ~= 64 or not charges or not newest_entry then break end
 
     local total, newest, suspended, holds, oldest, kept, expire, held = unpacked('<dddddddd', s)
-    local sum, extra = match(newest_entry, '^(%d+):%d'), nil
+    local extra
     charges, extra = match(charges, '^(%d+):(%d+)$')
-    if not (sum and sum - total == 0 and newest >= 0 and newest < now and suspended > -1e19 and
+    if not (totals(newest_entry) == total and newest >= 0 and newest < now and suspended > -1e19 and
         suspended <= now and holds >= calls and holds < 9007199254740991 and held >= 0 and
         held <= 9007199254740991 and held % 1 == 0 and oldest >= now - kept * 33 / 32 and
         oldest < 9007199254740991 and kept < 9007199254740991 and expire >= now + kept and

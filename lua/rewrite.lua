@@ -14,17 +14,17 @@ local function lowering()
     local less = units - stays
     local w = {bucket = b, sums = sums, stamp = stamp, less = less, old = {own}, new = {}, later = {}}
     if stays > 0 then
-      w.new[1] = {format('%d', stamp), format('%d:%d', total - less, stays) .. match(own, '^%d+:%d+(:.*)$')}
+      w.new[1] = {format('%d', stamp), with(own, total - less, stays)}
     end
     local later = call('ZRANGEBYSCORE', b.log, from, '+inf', 'WITHSCORES')
     for i = 1, #later, 2 do
       local sum, of = entry(b.log, later[i])
       if sum < less then damaged(b.log, 'the totals of its entries do not rise by their units') end
       w.old[#w.old + 1] = later[i]
-      w.new[#w.new + 1] = {later[i + 1], format('%d', sum - less) .. match(later[i], '^%d+(:.*)$')}
+      w.new[#w.new + 1] = {later[i + 1], with(later[i], sum - less)}
       w.later[#w.later + 1] = {at = time_of(b.log, later[i + 1]), units = of}
     end
-    w.mark, w.gone = match(own, '^%d+:%d+:[^:]*:([^:]*)'), stays == 0 and 1 or 0
+    w.mark, w.gone = mark(own), stays == 0 and 1 or 0
     w.alone = #w.new == 0 and call('ZCARD', b.log) == 1
     return w
   end

@@ -1,5 +1,4 @@
--- search.lua: finds the entry with which units leave a window. It comes first, for plain.lua, too. It
--- has no upvalues, since those take time whenever the function is made.
+-- search.lua: finds the entry with which units leave a window, for plain.lua, too.
 
 -- stamp_at is the stamp of the first entry in a window whose running total is target or more. from is
 -- the start of the window, as text, before the total there, and oldest its first two entries; total and
@@ -9,16 +8,15 @@
 -- where target is if all entries of the range are about as large as each other, then if they are as
 -- large as those that it passed last, or else as the one at the other end, and at last in the middle.
 local function stamp_at(log, from, before, oldest, total, newest, target)
-  local call, match, floor = redis.call, string.match, math.floor
-  local below, low, above, high = before, 1, total, match(newest, '^%d+:(%d+)') + 0 -- totals and units at lo and hi
+  local call, floor = redis.call, math.floor
+  local below, low, above, _, high = before, 1, total, totals(newest) -- totals and units at lo and hi
   local lo, hi, left, right, slope, up = nil, -1, nil, nil, nil, nil
   local found = oldest
   for try = 0, 70 do
     local was_below, was_above, i, j = below, above, 0, #found + 1
     while j - i > 1 do -- found[i] is below target, found[j] is not; either may lie outside
       local k = try == 0 and i + 1 or floor((i + j) / 2)
-      local sum, units = match(found[k], '^(%d+):(%d+):')
-      sum, units = sum and sum + 0, units and units + 0
+      local sum, units = totals(found[k])
       if not sum or sum > 9007199254740991 or units > sum or units < 1 then return nil, 'an entry cannot be read' end
       if sum < target then i, below, low = k, sum, units else j, above, high = k, sum, units end
     end

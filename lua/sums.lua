@@ -62,9 +62,14 @@ while member and most > 0 do
   local list = call('ZRANGEBYSCORE', b.log, format('%d', stamp), format('%d', last), 'LIMIT', '0', most)
   local units, entries = {}, {}
   for i = 1, #list do
-    local of, mark = match(list[i], '^%d+:(%d+):[^:]*:([^:]*)')
-    if not mark then damaged(b.log, 'an entry cannot be read') end
-    units[mark], entries[mark] = (units[mark] or 0) + of, (entries[mark] or 0) + 1
+    local sum, of, by, _ = nil, nil, nil, nil
+    if #list[i] == 30 then sum, of, _, by = unpacked('>I7I4c15c4', list[i]) end
+    if not sum or sum > EXACT then
+      _, of = entry(b.log, list[i])
+      by = mark(list[i])
+    end
+    if not by then damaged(b.log, 'an entry cannot be read') end
+    units[by], entries[by] = (units[by] or 0) + of, (entries[by] or 0) + 1
   end
   upto, total = time_of(b.log, call('ZSCORE', b.log, list[#list])), entry(b.log, list[#list])
   add(grain, units, entries)

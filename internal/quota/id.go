@@ -12,7 +12,8 @@ import (
 // 2054.
 var idEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+// IDAlphabet is the letters of an ID, which are five bits each.
+const IDAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
 // NewID returns a 14-letter ID that sorts by time: 8 letters of milliseconds, then 6 random ones
 // (30 bits). It is short because a ledger keeps one with every entry.
@@ -22,11 +23,11 @@ func NewID(now time.Time) string {
 	id := make([]byte, 14)
 	ms := max(0, now.Sub(idEpoch).Milliseconds())
 	for i := 7; i >= 0; i-- {
-		id[i] = idAlphabet[ms&31]
+		id[i] = IDAlphabet[ms&31]
 		ms >>= 5
 	}
 	for i, b := range random {
-		id[8+i] = idAlphabet[b&31]
+		id[8+i] = IDAlphabet[b&31]
 	}
 	return string(id)
 }

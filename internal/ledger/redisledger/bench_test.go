@@ -349,8 +349,10 @@ func (f *figures) log(credential string, size func(i int) int64, n int) {
 		units := size(i)
 		total += units
 		at := now - int64(n-i)*(20*3600*1_000_000/int64(n))
-		member := fmt.Sprintf("%d:%d:%s:abcdefgh", total, units, quota.NewID(time.Now()))
-		pipe.ZAdd(ctx, logKey(credential, "default"), redis.Z{Score: float64(at), Member: member})
+		entry := member{total: total, units: units, id: quota.NewID(time.Now()), mark: "abcd",
+			packed: true}
+		pipe.ZAdd(ctx, logKey(credential, "default"),
+			redis.Z{Score: float64(at), Member: entry.String()})
 		if i%10_000 == 9_999 {
 			pipe.Exec(ctx)
 		}

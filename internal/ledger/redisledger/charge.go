@@ -3,6 +3,7 @@ package redisledger
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -196,7 +197,7 @@ func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []str
 	if len(r.limits) > 1 {
 		limits = slices.Concat(r.limits...)
 	}
-	n := make(numbers, 0, 5+4*len(r.costs)+5*len(limits))
+	n := make(numbers, 0, 6+4*len(r.costs)+5*len(limits))
 	keep, ttl := quota.RetentionFor(limits), int64(0)
 	switch {
 	case r.reserve != nil:
@@ -204,7 +205,9 @@ func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []str
 	case r.dryRun:
 		ttl = -1
 	}
-	n.add(0, min(keep, quota.MaxWindow).Milliseconds(), keep.Microseconds(), int64(draws), ttl)
+	tail, packed := r.packed()
+	n.add(0, min(keep, quota.MaxWindow).Milliseconds(), keep.Microseconds(), int64(draws), ttl,
+		flag(packed))
 	for i, c := range r.costs {
 		n.add(c.Units, int64(len(r.limits[i])))
 		if r.reserve != nil {
@@ -218,9 +221,9 @@ func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []str
 		}
 	}
 	n[0] = int64(8 * len(n))
-	texts = append(texts, r.id+":"+r.label.code, r.label.line, reservation, "", "")
-	if r.label.run != "" {
-		texts[0] = r.id + ":" + r.label.code + ":" + r.label.run
+	texts = append(texts, tail, r.label.line, reservation, "", "")
+	if !packed {
+		texts[0] = r.label.after(r.id)
 	}
 	if r.key != "" {
 		texts[3], texts[4] = r.fingerprint(), r.buckets()
@@ -239,6 +242,20 @@ func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []str
 		texts = texts[:len(texts)-1]
 	}
 	return n.appendTo(blob), texts
+}
+
+// packed is what follows the numbers in the members of its entries; false if that must be text, or
+// the script needs to read it.
+func (r request) packed() (string, bool) {
+	if r.label.line != "" || r.key != "" || r.reserve != nil || r.observes() {
+		return "", false
+	}
+	for _, c := range r.costs {
+		if c.Units > math.MaxUint32 {
+			return "", false
+		}
+	}
+	return pack(r.id, r.label.code, r.label.run)
 }
 
 // buckets are the names of its buckets, in order.

@@ -42,7 +42,7 @@ func TestEntryThatIsThereTwice(t *testing.T) {
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
 	ninety(t, l)
 	last := l.client.ZRangeWithScores(t.Context(), logOfK, -1, -1).Val()[0]
-	text := strings.Replace(last.Member.(string), ":10:", ":10:x", 1)
+	text := strings.Replace(written(t, last), ":10:", ":10:x", 1)
 	again := redis.Z{Score: last.Score, Member: text}
 	must(t, l.client.ZAdd(t.Context(), logOfK, again))
 	for _, want := range []bool{true, false} {

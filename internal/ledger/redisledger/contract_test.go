@@ -115,6 +115,16 @@ func TestMissingRights(t *testing.T) {
 	open(t, strings.Replace(s.URL(), "redis://", "redis://quota:PASSWORD@", 1))
 }
 
+// written is a member written out, as one is that cannot be packed.
+func written(t testing.TB, z redis.Z) string {
+	m, err := parseMember(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.packed = false
+	return m.String()
+}
+
 // lay lays hands on a bucket.
 func lay(t testing.TB, c redis.UniversalClient, credential string, how quotatest.Damage) {
 	ctx := t.Context()
@@ -128,7 +138,7 @@ func lay(t testing.TB, c redis.UniversalClient, credential string, how quotatest
 	member := func(rank int64, change func(string) string) {
 		z := c.ZRangeWithScores(ctx, log, rank, rank).Val()[0]
 		must(t, c.ZRem(ctx, log, z.Member))
-		must(t, c.ZAdd(ctx, log, redis.Z{Score: z.Score, Member: change(z.Member.(string))}))
+		must(t, c.ZAdd(ctx, log, redis.Z{Score: z.Score, Member: change(written(t, z))}))
 	}
 	switch how {
 	case quotatest.NewestDeleted:

@@ -240,24 +240,27 @@ func wholes(fields []string, into []int64) (err error) {
 type member struct {
 	at, total, units int64
 	id, mark, run    string // mark: the code of the labels, or = and their line
+	packed           bool
 }
 
-// parseMember reads a member of a log and its score (bucket.lua), as much of them as can be read:
+// parseMember reads a member of a log and its score (entry.lua), as much of them as can be read:
 // at is negative, units and total are 0 where they cannot.
 func parseMember(z redis.Z) (m member, err error) {
 	text, _ := z.Member.(string)
 	if m.at, err = parseScore(z.Score); err != nil {
 		m.at = -1
 	}
-	total, text, _ := strings.Cut(text, ":")
-	units, text, _ := strings.Cut(text, ":")
-	id, text, found := strings.Cut(text, ":")
-	if !found {
-		return m, errEntry
+	if !m.unpack(text) {
+		total, text, _ := strings.Cut(text, ":")
+		units, text, _ := strings.Cut(text, ":")
+		id, text, found := strings.Cut(text, ":")
+		if !found {
+			return m, errEntry
+		}
+		m.id = id
+		m.mark, m.run, _ = strings.Cut(text, ":")
+		m.total, m.units = parseUnits(total), parseUnits(units)
 	}
-	m.id = id
-	m.mark, m.run, _ = strings.Cut(text, ":")
-	m.total, m.units = parseUnits(total), parseUnits(units)
 	if err == nil && (m.units < 1 || m.units > m.total) {
 		err = errEntry
 	}
@@ -300,8 +303,13 @@ func (m member) labels(line string) (quota.Labels, error) {
 	return quota.ParseLabels(line)
 }
 
-// String is the member's text.
+// String is the member as it is kept.
 func (m member) String() string {
+	if m.packed {
+		if text, ok := m.repack(); ok {
+			return text
+		}
+	}
 	text := fmt.Sprintf("%d:%d:%s:%s", m.total, m.units, m.id, m.mark)
 	if m.run != "" {
 		text += ":" + m.run

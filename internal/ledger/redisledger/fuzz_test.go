@@ -107,6 +107,10 @@ func FuzzMember(f *testing.F) {
 	} {
 		f.Add(seed, 1.8e15)
 	}
+	for _, m := range []member{{}, {mark: "3RY0"}, {run: "5t1vgxr0wb"}, {mark: "3RY0", run: "5t1vgxr0wb"}} {
+		m.total, m.units, m.id, m.packed = 10, 10, "6ag00hkqk7ex2k", true
+		f.Add(m.String(), 1.8e15)
+	}
 	f.Add("10:10:id:", math.Inf(1))
 	f.Add("10:10:id:", math.NaN())
 	f.Add("10:10:id:", -1.0)
@@ -117,6 +121,10 @@ func FuzzMember(f *testing.F) {
 			if m.units < 1 || m.units > m.total || m.total > quota.MaxTotal || m.at < 0 ||
 				float64(m.at) != score {
 				t.Errorf("%q at %v: %+v", text, score, m)
+			}
+			again, err := parseMember(redis.Z{Member: m.String(), Score: score})
+			if err != nil || again != m {
+				t.Errorf("%q: %+v, and written again %+v, %v", text, m, again, err)
 			}
 			if labels, err := m.labels(strings.TrimPrefix(m.mark, "=")); err == nil &&
 				labels == nil {

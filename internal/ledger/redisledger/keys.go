@@ -66,6 +66,15 @@ func labelOf(l quota.Labels) label {
 	return label{line: l.EncodeWithoutRun(), run: url.QueryEscape(l[quota.LabelRun])}
 }
 
+// after is the ID of an entry and its labels, as its member has them.
+func (l label) after(id string) string {
+	text := id + ":" + l.code
+	if l.run != "" {
+		text += ":" + l.run
+	}
+	return text
+}
+
 // codeOf is 24 bits of a digest, in four letters: short, because every entry carries it, and
 // because the script notices when two lines share one.
 func codeOf(line string) string {

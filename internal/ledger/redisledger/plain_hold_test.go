@@ -395,11 +395,10 @@ func (p *twice) damageWindow(log string, nth int) {
 		return
 	}
 	z := first[nth%2]
-	var total, units int64
-	rest := ""
-	fmt.Sscanf(fmt.Sprint(z.Member), "%d:%d:%s", &total, &units, &rest)
+	m, _ := parseMember(z)
 	p.l.client.ZRem(ctx, log, z.Member)
-	z.Member = fmt.Sprintf("%d:%d:%s", total+int64(nth-4), units, rest)
+	m.total += int64(nth - 4)
+	z.Member = m.String()
 	p.l.client.ZAdd(ctx, log, z)
 }
 

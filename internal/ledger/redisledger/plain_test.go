@@ -62,6 +62,15 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 			if c.IntN(4) == 0 {
 				group[i].limits[0] = limits[:c.IntN(len(limits)+1)]
 			}
+			if c.IntN(2) == 0 {
+				group[i].label.code = "aBc-"
+			}
+			if c.IntN(2) == 0 {
+				group[i].label.run = quota.NewRunID(now)
+			}
+			if c.IntN(10) == 0 { // written out
+				group[i].costs[0].Units += math.MaxUint32
+			}
 		}
 		holds := holdsOf(c)
 		// More arguments than plain charges have are what keeps plain.lua out of it.
@@ -69,8 +78,10 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 			s.SetNow(t, now.Add(-time.Second))
 			pipe := l.client.Pipeline()
 			for n, e := range one {
-				pipe.ZAdd(t.Context(), logKey(credential, "default"), redis.Z{
-					Score: float64(e.at), Member: fmt.Sprintf("%d:%d:e%d:abc", e.total, e.units, n)})
+				m := member{total: e.total, units: e.units, id: fmt.Sprintf("%014d", n), mark: "abcd",
+					packed: n%7 < i%8}
+				pipe.ZAdd(t.Context(), logKey(credential, "default"),
+					redis.Z{Score: float64(e.at), Member: m.String()})
 			}
 			if _, err := pipe.Exec(t.Context()); err != nil {
 				t.Fatal(err)
@@ -186,6 +197,12 @@ func damageOf(t *testing.T, l *Ledger, c *rand.Rand, now time.Time) func(credent
 	}
 	value := values[c.IntN(len(values))]
 	texts := []string{"x", "1:2:a:", "7:7:a:", "-1:1:a:", "1e3:1:a:", "99999999999999999:1:a:"}
+	for _, m := range []member{
+		{total: 7, units: 7}, {total: 7}, {total: 7, units: 8}, {total: quota.MaxTotal + 1, units: 1},
+	} {
+		m.id, m.packed = fmt.Sprintf("%014d", 1), true
+		texts = append(texts, m.String(), m.String()+"abcd", m.String()[:20], m.String()+"a")
+	}
 	text := texts[c.IntN(len(texts))]
 	return func(credential string) {
 		ctx, state, log := t.Context(), stateKey(credential, "default"), logKey(credential, "default")

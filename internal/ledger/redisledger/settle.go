@@ -102,14 +102,9 @@ func (r request) settleArgs(now time.Time, blob []byte, texts []string) ([]byte,
 		n.add(c.Units, int64(len(r.limits[i])))
 		n.addLimits(r.limits[i], false, now)
 	}
-	of := r.label
-	entry := s.ID + ":" + of.code
-	if of.run != "" {
-		entry += ":" + of.run
-	}
-	texts = append(texts, holdID(s.Reservation), entry)
-	if of.line != "" {
-		texts = append(texts, of.line)
+	texts = append(texts, holdID(s.Reservation), r.label.after(s.ID))
+	if r.label.line != "" {
+		texts = append(texts, r.label.line)
 	}
 	return n.appendTo(blob), texts
 }
