@@ -80,6 +80,15 @@ func TestPackedEntries(t *testing.T) {
 		return by
 	}
 	was := spent()
+	for done := false; !done; { // else only the newest are read
+		var err error
+		if done, err = l.addUp(t.Context(), "k", "default"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if added := spent(); !maps.Equal(added, was) {
+		t.Errorf("%v were added up as %v", was, added)
+	}
 	for i, c := range charged {
 		// One that is named wrongly is not cancelled in its place.
 		other := c
@@ -112,9 +121,11 @@ func TestPackedEntriesAreCorrected(t *testing.T) {
 	t.Parallel()
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
 	var at []time.Time
+	var ids, left []string
 	for i := range 4 {
 		c := one("k", 10*int64(i+1))
-		c.Limits = wide
+		c.Limits, c.Labels = wide, nil
+		ids = append(ids, c.ID)
 		d, err := l.Charge(t.Context(), c)
 		if err != nil || !d.Allowed {
 			t.Fatal(d, err)
@@ -131,6 +142,10 @@ func TestPackedEntriesAreCorrected(t *testing.T) {
 	var units, totals []int64
 	for _, e := range entries {
 		units, totals = append(units, e.Units), append(totals, e.Total)
+		left = append(left, e.ID)
+	}
+	if len(left) != 4 || left[0] != ids[0] || !slices.Equal(left[2:], ids[2:]) {
+		t.Errorf("%q became %q", ids, left)
 	}
 	if fmt.Sprint(units, totals) != "[5 7 30 40] [5 12 42 82]" || err != nil {
 		t.Errorf("%v, totals %v, %v", units, totals, err)
