@@ -7,12 +7,12 @@
 --        then for each call with an idempotency key: the answer to it
 -- ARGV   1 number of calls, number of buckets, then for each call: bytes of what follows of it, ms to
 --          keep the answer to the key for, µs to keep entries, number of the bucket drawn on (0 = none),
---          µs to reserve for (0 = charge, -1 = decide on a charge and write nothing), 1 if what is in
---          text 1 is packed (entry.lua),
---          then for each bucket: units, number of limits, to reserve also flags and most
+--          µs to reserve for (0 = charge, -1 = decide on a charge and write nothing), 1 if text 1 is
+--          packed, then for each bucket: units, number of limits, to reserve also flags and most
 --          (holds.lua), the limits (bucket.lua)
 --        then for each call equally many, the empty ones at the end of all left out:
---        1 <id>:<code of the labels>[:<run>]; the id of a reservation as holds.lua has it
+--        1 <id>:<code of the labels>[:<run>]; the id of a reservation as holds.lua has it. Packed: what
+--        follows the numbers in a member (entry.lua)
 --        2 line of the labels, if it is to be stored; of a reservation they are for the entry that it may become
 --        3 reservation drawn on, or the note of the one that is made
 --        4 fingerprint of the call  5 names of the buckets, in order, to be kept with the answer

@@ -4,11 +4,11 @@
 -- it finds to settle.lua before anything is written, and its reply is one text of doubles.
 
 repeat
-  local call, format, match, unpacked, pack =
-    redis.call, string.format, string.match, struct.unpack, struct.pack
+  local call, format, match, sub, unpacked, pack =
+    redis.call, string.format, string.match, string.sub, struct.unpack, struct.pack
   local numbers = ARGV[1]
   local calls, many = unpacked('<dd', numbers)
-  local size = 24 + 16 * many -- of what there is of each call
+  local size = 32 + 16 * many -- of what there is of each call
   if #ARGV ~= 1 + 2 * calls or #numbers ~= 16 + calls * size then break end
   local t = call('TIME')
   local now = t[1] * 1000000 + t[2]
@@ -41,8 +41,8 @@ repeat
     charges, extra = charges + 0, extra + 0
     local listed, entries = {0}, {0, 0}
     for c = 1, calls do
-      local keep, within = unpacked('<dd', numbers, 17 + (c - 1) * size)
-      local units = unpacked('<d', numbers, 25 + (c - 1) * size + 16 * n)
+      local keep, within, _, packed = unpacked('<dddd', numbers, 17 + (c - 1) * size)
+      local units = unpacked('<d', numbers, 33 + (c - 1) * size + 16 * n)
       local set, by, estimate, flags, most =
         match(read[c + 2] or '', '^(%d+):(%d+):0:(%d+):%d+:([2-7]):(%d+):[^:]*:[^:]*:')
       if not set or units < 1 or keep > kept or total + units > 9007199254740991 then listed = nil break end
@@ -60,8 +60,9 @@ repeat
       total, holds, held = total + units, holds - 1, held - left
       local text = format('%d', units)
       used[(n - 1) * calls + c], listed[c] = text, member
-      entries[2 * c - 1], entries[2 * c] =
-        format('%d', now + c - 1), format('%d:', total) .. text .. ':' .. ARGV[2 * c + 1]
+      entries[2 * c - 1], entries[2 * c] = format('%d', now + c - 1),
+        packed == 1 and pack('>I7I4', total, units) .. sub(ARGV[2 * c + 1], 15) or
+        format('%d:', total) .. text .. ':' .. ARGV[2 * c + 1]
     end
     if not listed then break end
     writes[n] = {
@@ -88,7 +89,9 @@ repeat
       asked, units = asked .. ',' .. text, units .. ' ' .. text .. ' 4611686018427387904'
       reply = reply .. pack('<dd', text, 4611686018427387904)
     end
-    call('SET', KEYS[4 * many + 1 + c], asked .. '\n' .. match(ARGV[2 * c + 1], '^[^:]*') .. ' - - 1 ' ..
+    local id = ARGV[2 * c + 1]
+    id = unpacked('<d', numbers, 41 + (c - 1) * size) == 1 and sub(id, 1, 14) or match(id, '^[^:]*')
+    call('SET', KEYS[4 * many + 1 + c], asked .. '\n' .. id .. ' - - 1 ' ..
       writes[1][2][1] .. ' ' .. at .. units .. ' 1 1', 'PX', ms)
     reply = reply .. pack('<dd', 1, 1)
     if replies then replies[c] = reply else return reply end

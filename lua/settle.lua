@@ -5,11 +5,12 @@
 -- KEYS   1 labels  then for each bucket: state, log, holds, sums
 --        then for each call: the answer to an earlier settlement of its reservation
 -- ARGV   1 number of calls, of buckets, then for each call: keep µs, 1 to refuse more than is left, most
---          entries to rewrite, then for each bucket: units (-1 = all that is left), number of limits, the
+--          entries to rewrite, 1 if text 2 is packed, then for each bucket: units (-1 = all that is left), number of limits, the
 --          limits (bucket.lua), to compute what remains
 --        then for each call equally many, the empty ones at the end of all left out:
---        1 reservation (holds.lua)  2 <entry id>:<code of the labels>[:<run>]  3 the line of the labels,
---          if it is to be stored
+--        1 reservation (holds.lua)  2 <entry id>:<code of the labels>[:<run>], or packed: the 14 letters
+--          of the entry id, then what follows the numbers in its member (entry.lua)  3 the line of the
+--          labels, if it is to be stored
 -- Reply  of plain_settle.lua: one text, with the doubles of each call, as follows; {} of several calls, of
 --        which none was settled: ask each alone; else
 --        {1, clock, stamp, for each bucket: units, remaining (2^62 without a limit), then 1 if entries
@@ -21,8 +22,9 @@
 --        that it became
 
 local numbers, name, line = ARGV[1], ARGV[2], ARGV[4] or ''
-local id, code, run = match(ARGV[3], '^([^:]*):([^:]*)(.*)$')
-local _, _, keep, within, most, pos = unpacked('<ddddd', numbers)
+local _, _, keep, within, most, packed, pos = unpacked('<dddddd', numbers)
+local id, code, run = string.sub(ARGV[3], 1, 14), nil, nil
+if packed == 0 then id, code, run = match(ARGV[3], '^([^:]*):([^:]*)(.*)$') end
 
 local now, stamp, buckets, at = look(2, 4, name, #KEYS - 4)
 local parse, count, drop = reservations()
@@ -127,10 +129,10 @@ for n = 1, #work do
     if not tail then
       local mark = intern(code, line)
       stored = mark == code and 1 or 0
-      tail = id .. ':' .. mark .. run
+      tail = packed == 1 and string.sub(ARGV[3], 15) or id .. ':' .. mark .. run
     end
     which = 1
-    append(b, stamp, w.books, tail, keep, at)
+    append(b, stamp, w.books, tail, keep, at, packed == 1)
   end
   if w.hold then drop(b, w.hold) end
   save(b, now, keep)

@@ -205,7 +205,10 @@ func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []str
 	case r.dryRun:
 		ttl = -1
 	}
-	tail, packed := r.packed()
+	tail, packed := "", false
+	if r.key == "" && r.reserve == nil && !r.observes() { // else the script needs to read it
+		tail, packed = r.packed(r.id)
+	}
 	n.add(0, min(keep, quota.MaxWindow).Milliseconds(), keep.Microseconds(), int64(draws), ttl,
 		flag(packed))
 	for i, c := range r.costs {
@@ -221,10 +224,10 @@ func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []str
 		}
 	}
 	n[0] = int64(8 * len(n))
-	texts = append(texts, tail, r.label.line, reservation, "", "")
 	if !packed {
-		texts[0] = r.label.after(r.id)
+		tail = r.label.after(r.id)
 	}
+	texts = append(texts, tail, r.label.line, reservation, "", "")
 	if r.key != "" {
 		texts[3], texts[4] = r.fingerprint(), r.buckets()
 	}
@@ -244,18 +247,14 @@ func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []str
 	return n.appendTo(blob), texts
 }
 
-// packed is what follows the numbers in the members of its entries; false if that must be text, or
-// the script needs to read it.
-func (r request) packed() (string, bool) {
-	if r.label.line != "" || r.key != "" || r.reserve != nil || r.observes() {
+// packed is what follows the numbers in the members of its entries, of that ID; false if they must
+// be text.
+func (r request) packed(id string) (string, bool) {
+	unusual := func(c quota.Cost) bool { return c.Units < 0 || c.Units > math.MaxUint32 }
+	if r.label.line != "" || slices.ContainsFunc(r.costs, unusual) {
 		return "", false
 	}
-	for _, c := range r.costs {
-		if c.Units > math.MaxUint32 {
-			return "", false
-		}
-	}
-	return pack(r.id, r.label.code, r.label.run)
+	return pack(id, r.label.code, r.label.run)
 }
 
 // buckets are the names of its buckets, in order.

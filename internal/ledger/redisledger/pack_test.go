@@ -215,3 +215,31 @@ func TestDamagedPackedEntry(t *testing.T) {
 		}
 	}
 }
+
+// So is the entry of a settlement, in each bucket, whose answer names it when it is asked for again.
+func TestSettledEntriesArePacked(t *testing.T) {
+	t.Parallel()
+	l := open(t, redistest.Start(t, redistest.Options{}).URL())
+	r := reserveOf("default+other."+quota.NewID(time.Now()), 5, time.Hour)
+	r.Limits = []quota.Limit{day(100), day(100)}
+	r.Limits[1].Bucket = "other"
+	r.Lapse, r.Labels = quota.LapseCharge, quota.Labels{"job": "a"} // of which the server is told
+	r.Costs = append(r.Costs, quota.Cost{Bucket: "other", Units: 2})
+	setAside(t, l, r)
+	s := quota.Settle{Credential: "k", Reservation: r.ID, ID: quota.NewID(time.Now()),
+		Costs: r.Costs, Labels: r.Labels}
+	for again := range 2 {
+		d, err := l.Settle(t.Context(), s)
+		if err != nil || d.Entry != s.ID || d.Replayed != (again > 0) {
+			t.Errorf("%d: %+v, %v", again, d, err)
+		}
+	}
+	for _, bucket := range []string{"default", "other"} {
+		kept := l.client.ZRange(t.Context(), logKey("k", bucket), 0, -1).Val()
+		e, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: bucket})
+		if err != nil || len(e) != 1 || e[0].ID != s.ID || e[0].Labels["job"] != "a" ||
+			len(kept) != 1 || kept[0][0] > 31 {
+			t.Errorf("%s has %q: %+v, %v", bucket, kept, e, err)
+		}
+	}
+}

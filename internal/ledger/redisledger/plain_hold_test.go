@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -72,8 +73,7 @@ func (p *twice) begin(entries []logged) {
 	for _, credential := range p.names {
 		pipe := p.l.client.Pipeline()
 		for n, e := range entries {
-			z := redis.Z{
-				Score: float64(e.at), Member: fmt.Sprintf("%d:%d:e%d:abc", e.total, e.units, n)}
+			z := redis.Z{Score: float64(e.at), Member: e.member(n, n%7 < len(entries)%8)}
 			pipe.ZAdd(p.Context(), logKey(credential, "default"), z)
 			pipe.ZAdd(p.Context(), logKey(credential, "other"), z)
 			p.used = e.total
@@ -185,7 +185,7 @@ func (p *twice) reserve(names []string, limits []quota.Limit, odd int) quota.Res
 		r.Lapse = quota.LapseCharge
 	}
 	if c.IntN(2) == 0 {
-		r.Labels["run"] = "a:b"
+		r.Labels["run"] = []string{"a:b", quota.NewRunID(p.now)}[c.IntN(2)]
 	}
 	if c.IntN(20*odd) == 0 {
 		r.Note = "why"
@@ -226,8 +226,14 @@ func (p *twice) settle() {
 			Reservation: r.ID, ID: fmt.Sprintf("s%d", c.IntN(1000)), Labels: r.Labels,
 			Within: c.IntN(20*odd) == 0,
 		}
+		if c.IntN(2) == 0 { // its entry is packed
+			s.ID = quota.NewID(p.now)
+		}
 		for _, cost := range r.Costs {
 			units := 1 + c.Int64N(150) - c.Int64N(int64(9*odd))/int64(9*odd-1)
+			if c.IntN(40*odd) == 0 {
+				units += math.MaxUint32
+			}
 			s.Costs = append(s.Costs, quota.Cost{Bucket: cost.Bucket, Units: units})
 		}
 		if c.IntN(20*odd) == 0 {

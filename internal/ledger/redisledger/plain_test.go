@@ -78,10 +78,8 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 			s.SetNow(t, now.Add(-time.Second))
 			pipe := l.client.Pipeline()
 			for n, e := range one {
-				m := member{total: e.total, units: e.units, id: fmt.Sprintf("%014d", n), mark: "abcd",
-					packed: n%7 < i%8}
 				pipe.ZAdd(t.Context(), logKey(credential, "default"),
-					redis.Z{Score: float64(e.at), Member: m.String()})
+					redis.Z{Score: float64(e.at), Member: e.member(n, n%7 < i%8)})
 			}
 			if _, err := pipe.Exec(t.Context()); err != nil {
 				t.Fatal(err)
@@ -163,6 +161,12 @@ func holdsOf(c *rand.Rand) []quota.Reserve {
 }
 
 type logged struct{ at, total, units int64 }
+
+// member is the nth of a history.
+func (e logged) member(n int, packed bool) string {
+	id := fmt.Sprintf("%014d", n)
+	return member{total: e.total, units: e.units, id: id, mark: "abcd", packed: packed}.String()
+}
 
 // historyOf makes up to 300 entries of the last 30 hours, with sizes of one kind or of two.
 func historyOf(c *rand.Rand, now time.Time) []logged {

@@ -97,12 +97,18 @@ func settleKeys(group []*operation) []string {
 func (r request) settleArgs(now time.Time, blob []byte, texts []string) ([]byte, []string) {
 	s := r.settle
 	keep := quota.RetentionFor(s.Limits)
-	n := numbers{keep.Microseconds(), flag(s.Within), maxRewritten}
+	tail, packed := r.packed(s.ID)
+	n := numbers{keep.Microseconds(), flag(s.Within), maxRewritten, flag(packed)}
 	for i, c := range r.costs {
 		n.add(c.Units, int64(len(r.limits[i])))
 		n.addLimits(r.limits[i], false, now)
 	}
-	texts = append(texts, holdID(s.Reservation), r.label.after(s.ID))
+	if packed {
+		tail = s.ID + tail
+	} else {
+		tail = r.label.after(s.ID)
+	}
+	texts = append(texts, holdID(s.Reservation), tail)
 	if r.label.line != "" {
 		texts = append(texts, r.label.line)
 	}
