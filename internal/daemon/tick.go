@@ -57,15 +57,16 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 		l.leaveOut(ctx, tick)
 		return done
 	}
+	var state quota.ClaimState
+	var err error
 	if waited { // it is done most likely: the lane need not be leased to see that
-		if state, err := l.mark(ctx, tick); err == nil && state == quota.ClaimDone {
-			return done
-		}
-	}
-	state, err := l.lease(ctx)
-	if err == nil && state == quota.ClaimWon {
-		defer l.release(ctx)
 		state, err = l.mark(ctx, tick)
+	}
+	if err != nil || state != quota.ClaimDone {
+		if state, err = l.lease(ctx); err == nil && state == quota.ClaimWon {
+			defer l.release(ctx)
+			state, err = l.mark(ctx, tick)
+		}
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
