@@ -107,9 +107,11 @@ func FuzzMember(f *testing.F) {
 	} {
 		f.Add(seed, 1.8e15)
 	}
-	for _, m := range []member{{}, {mark: "3RY0"}, {run: "5t1vgxr0wb"}, {mark: "3RY0", run: "5t1vgxr0wb"}} {
-		m.total, m.units, m.id, m.packed = 10, 10, "6ag00hkqk7ex2k", true
-		f.Add(m.String(), 1.8e15)
+	m := member{total: 10, units: 10, id: "6ag00hkqk7ex2k", packed: true}
+	for _, m.mark = range []string{"", "3RY0"} {
+		for _, m.run = range []string{"", "5t1vgxr0wb"} {
+			f.Add(m.String(), 1.8e15)
+		}
 	}
 	f.Add("10:10:id:", math.Inf(1))
 	f.Add("10:10:id:", math.NaN())

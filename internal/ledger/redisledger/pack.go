@@ -37,7 +37,8 @@ func (m *member) unpack(text string) bool {
 		return false
 	}
 	end := len(text) - rest%5 // of the letters
-	if m.total = int64(binary.BigEndian.Uint64([]byte("\x00" + text[:7]))); m.total > quota.MaxTotal {
+	m.total = int64(binary.BigEndian.Uint64([]byte("\x00" + text[:7])))
+	if m.total > quota.MaxTotal {
 		m.total = 0
 	}
 	m.units = int64(binary.BigEndian.Uint32([]byte(text[7:lenNumbers])))

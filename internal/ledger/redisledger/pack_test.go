@@ -47,7 +47,8 @@ func TestPackedEntries(t *testing.T) {
 		}
 		charged, made = append(charged, c), append(made, d)
 		member := l.client.ZRange(t.Context(), logOfK, -1, -1).Val()[0]
-		if packed := member[0] < '0'; packed != (test.bytes > 0) || packed && len(member) != test.bytes {
+		packed := member[0] < '0'
+		if packed != (test.bytes > 0) || packed && len(member) != test.bytes {
 			t.Errorf("%+v is kept as %q", test, member)
 		}
 	}
@@ -194,10 +195,11 @@ func TestDamagedPackedEntry(t *testing.T) {
 	t.Parallel()
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
 	sound := member{total: 10, units: 10, id: "6amfwq2m53rgjh", packed: true}
+	more := sound
+	more.units = 11
 	for name, text := range map[string]string{
 		"short": sound.String()[:20], "empty": "", "zero": string(make([]byte, 21)),
-		"more units than its total": member{total: 9, units: 10, id: sound.id, packed: true}.String(),
-		"no total":                  "\x20" + sound.String()[1:],
+		"more units than its total": more.String(), "no total": "\x20" + sound.String()[1:],
 	} {
 		l.client.FlushAll(t.Context())
 		now := float64(time.Now().UnixMicro() - 1000)
@@ -207,7 +209,8 @@ func TestDamagedPackedEntry(t *testing.T) {
 		if d, err := l.Charge(t.Context(), c); d.Allowed || !says(err, "cannot be read") {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
-		if err := l.Cancel(t.Context(), c, quota.Decision{At: time.UnixMicro(int64(now))}); err == nil {
+		d := quota.Decision{At: time.UnixMicro(int64(now))}
+		if err := l.Cancel(t.Context(), c, d); err == nil {
 			t.Errorf("%s: cancelled", name)
 		}
 		if after := dump(t, l.client, "k"); after != before {
@@ -216,7 +219,7 @@ func TestDamagedPackedEntry(t *testing.T) {
 	}
 }
 
-// So is the entry of a settlement, in each bucket, whose answer names it when it is asked for again.
+// So is the entry of a settlement, in each bucket. Its answer names it when it is asked for again.
 func TestSettledEntriesArePacked(t *testing.T) {
 	t.Parallel()
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())

@@ -202,7 +202,8 @@ func damageOf(t *testing.T, l *Ledger, c *rand.Rand, now time.Time) func(credent
 	value := values[c.IntN(len(values))]
 	texts := []string{"x", "1:2:a:", "7:7:a:", "-1:1:a:", "1e3:1:a:", "99999999999999999:1:a:"}
 	for _, m := range []member{
-		{total: 7, units: 7}, {total: 7}, {total: 7, units: 8}, {total: quota.MaxTotal + 1, units: 1},
+		{total: 7, units: 7}, {total: 7}, {total: 7, units: 8},
+		{total: quota.MaxTotal + 1, units: 1},
 	} {
 		m.id, m.packed = fmt.Sprintf("%014d", 1), true
 		texts = append(texts, m.String(), m.String()+"abcd", m.String()[:20], m.String()+"a")
