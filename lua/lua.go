@@ -20,8 +20,8 @@ var Names = []string{
 // reservations, and what else it needs. Making a function takes time, so no script has more.
 var parts = map[string][]string{
 	"claim": {}, "limit": {},
-	"charge": {"entry", "search", "plain", "window", "plain_hold", "bucket", "holds", "lapses", "windows",
-		"fits"},
+	"charge": {"entry", "search", "plain", "window", "plain_hold", "bucket", "holds", "lapses",
+		"windows", "fits"},
 	"usage":  {"entry", "search", "bucket", "holds", "lapses", "windows", "fits"},
 	"learn":  {"entry", "bucket", "holds", "lapses", "windows"},
 	"settle": {"entry", "plain_settle", "bucket", "holds", "lapses", "windows", "rewrite"},
