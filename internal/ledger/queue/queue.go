@@ -112,8 +112,8 @@ func (q *Queue[W]) leave(o *Op[W]) bool {
 }
 
 // Lead sends what is queued: one operation in its caller's name, and a group in the background,
-// since each caller may leave. The groups that queue up meanwhile are sent there, too. It is for who
-// leads.
+// since each caller may leave. The groups that queue up meanwhile are sent there, too. It is for
+// who leads.
 func (q *Queue[W]) Lead(ctx context.Context, most int, send func(context.Context, []*Op[W])) {
 	runtime.Gosched() // who is about to ask joins the group
 	group := q.Take(most)
