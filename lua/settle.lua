@@ -5,8 +5,8 @@
 -- KEYS   1 labels  then for each bucket: state, log, holds, sums
 --        then for each call: the answer to an earlier settlement of its reservation
 -- ARGV   1 number of calls, of buckets, then for each call: keep µs, 1 to refuse more than is left, most
---          entries to rewrite, 1 if text 2 is packed, then for each bucket: units (-1 = all that is left), number of limits, the
---          limits (bucket.lua), to compute what remains
+--          entries to rewrite, 1 if text 2 is packed, then for each bucket: units (-1 = all that is left),
+--          number of limits, the limits (bucket.lua), to compute what remains
 --        then for each call equally many, the empty ones at the end of all left out:
 --        1 reservation (holds.lua)  2 <entry id>:<code of the labels>[:<run>], or packed: the 14 letters
 --          of the entry id, then what follows the numbers in its member (entry.lua)  3 the line of the

@@ -62,8 +62,8 @@ while member and most > 0 do
   local list = call('ZRANGEBYSCORE', b.log, format('%d', stamp), format('%d', last), 'LIMIT', '0', most)
   local units, entries = {}, {}
   for i = 1, #list do
-    local sum, of, by, _ = nil, nil, nil, nil
-    if #list[i] == 30 then sum, of, _, by = unpacked('>I7I4c15c4', list[i]) end
+    local sum, of, _, by
+    if #list[i] == 30 then sum, of, _, by = unpacked('>I7I4c15c4', list[i]) end -- as most are
     if not sum or sum > EXACT then
       _, of = entry(b.log, list[i])
       by = mark(list[i])

@@ -108,11 +108,10 @@ func launch(t *testing.T, units int64) *fleet {
 // it also says when it finds a tick done.
 func (f *fleet) start(i int) {
 	f.Helper()
-	p := begin(f.T, f.env, "ingestor", "run", "--log-level", "debug")
 	if i == len(f.procs) {
-		f.procs = append(f.procs, p)
+		f.procs = append(f.procs, nil)
 	}
-	f.procs[i] = p
+	f.procs[i] = begin(f.T, f.env, "ingestor", "run", "--log-level", "debug")
 }
 
 // crash waits until the first daemon has done a tick, then kills one daemon after another for a

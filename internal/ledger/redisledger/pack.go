@@ -14,8 +14,8 @@ var letters = base32.NewEncoding(quota.IDAlphabet).WithPadding(base32.NoPadding)
 const (
 	lenID, lenRun, lenCode = 14, 10, 4
 
-	lenNumbers = 7 + 4 // bytes of the running total and the units
-	lenPacked  = lenNumbers + 10
+	lenNumbers = 7 + 4           // bytes of the running total and the units
+	lenLeast   = lenNumbers + 10 // with an ID; a run has five more
 )
 
 // pack is what follows the numbers in a packed member; false if it must be text.
@@ -32,8 +32,8 @@ func pack(id, code, run string) (string, bool) {
 
 // unpack reads a packed member; false if it is none.
 func (m *member) unpack(text string) bool {
-	rest := len(text) - lenPacked
-	if rest < 0 || text[0] >= '0' || rest != 0 && rest != 4 && rest != 5 && rest != 9 {
+	rest := len(text) - lenLeast
+	if rest < 0 || rest > 5+lenCode || rest%5 != 0 && rest%5 != lenCode || text[0] >= '0' {
 		return false
 	}
 	end := len(text) - rest%5 // of the letters
@@ -44,7 +44,7 @@ func (m *member) unpack(text string) bool {
 	m.units = int64(binary.BigEndian.Uint32([]byte(text[7:lenNumbers])))
 	names := letters.EncodeToString([]byte(text[lenNumbers:end]))
 	m.id, m.mark, m.packed = names[:lenID], text[end:], true
-	if rest > 4 {
+	if rest > lenCode {
 		m.run = names[lenID:]
 	}
 	return true
