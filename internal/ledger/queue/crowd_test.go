@@ -11,11 +11,19 @@ import (
 // sum is what a caller of the crowd asks for, and its answer.
 type sum struct{ units, answer int64 }
 
-// Whoever of a crowd is answered has its own answer, one leads at a time, and who left before it
-// was taken was not counted.
+// Whoever of a crowd is answered has its own answer, one leads at a time, or two, and who left
+// before it was taken was not counted.
 func TestCrowd(t *testing.T) {
+	t.Run("one", func(t *testing.T) { crowd(t, false) })
+	t.Run("two", func(t *testing.T) { crowd(t, true) })
+}
+
+func crowd(t *testing.T, two bool) {
 	t.Parallel()
-	var q Queue[sum]
+	q, most := Queue[sum]{Two: two}, int64(1)
+	if two {
+		most = 2
+	}
 	var total, leaders, counted atomic.Int64
 	add := func(group []*Op[sum]) {
 		for _, o := range group {
@@ -24,8 +32,8 @@ func TestCrowd(t *testing.T) {
 		}
 	}
 	lead := func() {
-		if leaders.Add(1) > 1 {
-			t.Error("two lead")
+		if n := leaders.Add(1); n > most {
+			t.Errorf("%d lead", n)
 		}
 		group := q.Take(7)
 		if len(group) == 1 {

@@ -1,5 +1,5 @@
-// Package queue has concurrent callers work together: one of them at a time does what all have
-// queued.
+// Package queue has concurrent callers work together: one of them at a time, or two, does what all
+// have queued.
 package queue
 
 import (
@@ -31,14 +31,19 @@ const (
 	answered
 )
 
-// Queue holds the operations that nobody has taken yet. One caller at a time leads: it takes what
-// is queued, its own operation first, finishes that, and passes the lead on to the first one still
-// waiting. So no goroutine runs in the background, and a lone caller waits for nobody. The zero
-// Queue is empty.
+// Queue holds the operations that nobody has taken yet. A caller that leads takes what is queued,
+// finishes that, and passes the lead on to the first one still waiting. So no goroutine runs in the
+// background, and a lone caller waits for nobody. The zero Queue is empty.
 type Queue[W any] struct {
+	// Two lets two lead at a time, the second once at least as many wait as the first has taken. So
+	// groups stay large, and one is under way while the callers of the other ask again.
+	Two bool
+
 	mu      sync.Mutex
 	waiting []*Op[W]
-	led     bool       // some caller leads
+	leaders int        // how many lead
+	turn    *Op[W]     // of the leader that has taken nothing yet
+	taken   int        // operations that are under way
 	closed  bool       // nothing joins any more
 	idle    *sync.Cond // on mu; signalled when nobody leads any more
 }
@@ -83,18 +88,30 @@ func (q *Queue[W]) join(o *Op[W]) (leads bool, err error) {
 	}
 	at := len(q.waiting)
 	if o.Alone {
-		for at = 0; at < len(q.waiting) && q.waiting[at].comesFirst(); at++ {
+		comesFirst := func(w *Op[W]) bool { return w.Alone || w == q.turn }
+		for at = 0; at < len(q.waiting) && comesFirst(q.waiting[at]); at++ {
 		}
 	}
 	q.waiting = slices.Insert(q.waiting, at, o)
-	if q.led {
+	if !q.due() {
 		return false, nil
 	}
-	q.led, o.state = true, leader
+	q.leads(o)
 	return true, nil
 }
 
-func (o *Op[W]) comesFirst() bool { return o.Alone || o.state == leader }
+// due reports whether one more is to lead. mu is held.
+func (q *Queue[W]) due() bool {
+	if q.turn != nil || len(q.waiting) == 0 {
+		return false
+	}
+	return q.leaders == 0 || q.Two && q.leaders == 1 && len(q.waiting) >= q.taken
+}
+
+func (q *Queue[W]) leads(o *Op[W]) {
+	q.leaders++
+	q.turn, o.state = o, leader
+}
 
 // leave takes o out of the queue, unless it has begun. A leader that leaves passes the lead on.
 func (q *Queue[W]) leave(o *Op[W]) bool {
@@ -105,19 +122,21 @@ func (q *Queue[W]) leave(o *Op[W]) bool {
 		return false
 	}
 	q.waiting = slices.Delete(q.waiting, i, i+1)
-	if o.state == leader {
+	if q.turn == o {
+		q.turn = nil
 		q.passOn()
 	}
 	return true
 }
 
-// Lead sends what is queued: one operation in its caller's name, and a group in the background,
-// since each caller may leave. The groups that queue up meanwhile are sent there, too. It is for
-// who leads.
-func (q *Queue[W]) Lead(ctx context.Context, most int, send func(context.Context, []*Op[W])) {
+// Lead sends what is queued: o, the caller's own, if it is the only one, and a group in the
+// background, since each caller may leave. The groups that queue up meanwhile are sent there, too.
+// It is for who leads.
+func (q *Queue[W]) Lead(ctx context.Context, o *Op[W], most int,
+	send func(context.Context, []*Op[W])) {
 	runtime.Gosched() // who is about to ask joins the group
 	group := q.Take(most)
-	if len(group) == 1 {
+	if len(group) == 1 && group[0] == o {
 		send(ctx, group)
 		q.Finish(nil, group)
 		return
@@ -140,10 +159,16 @@ func (q *Queue[W]) Take(most int) []*Op[W] {
 }
 
 // Next answers the operations that are done, and takes the next ones as Take does, so that a leader
-// keeps the lead while others wait; when nobody does, it ends.
+// keeps the lead while enough others wait; when they do not, it ends.
 func (q *Queue[W]) Next(done []*Op[W], most int) []*Op[W] {
 	q.mu.Lock()
-	next := q.take(most)
+	q.taken -= len(done)
+	var next []*Op[W]
+	q.leaders--
+	if q.due() {
+		next = q.take(most)
+	}
+	q.leaders++
 	if len(next) == 0 {
 		q.passOn()
 	}
@@ -166,6 +191,7 @@ func (q *Queue[W]) take(most int) []*Op[W] {
 	for _, o := range taken {
 		o.state = begun
 	}
+	q.turn, q.taken = nil, q.taken+len(taken)
 	return taken
 }
 
@@ -180,6 +206,7 @@ func (q *Queue[W]) Finish(again, done []*Op[W]) {
 	for _, o := range done {
 		o.answer()
 	}
+	q.taken -= len(again) + len(done)
 	q.passOn()
 }
 
@@ -194,13 +221,13 @@ func (o *Op[W]) answer() {
 	o.wake <- struct{}{}
 }
 
-// passOn names the next leader. mu is held.
+// passOn ends a leader's turn, and names the next one if that is due. mu is held.
 func (q *Queue[W]) passOn() {
-	q.led = len(q.waiting) > 0
-	if q.led {
-		q.waiting[0].state = leader
+	q.leaders--
+	if q.due() {
+		q.leads(q.waiting[0])
 		q.waiting[0].wake <- struct{}{}
-	} else if q.idle != nil {
+	} else if q.leaders == 0 && q.idle != nil {
 		q.idle.Broadcast()
 	}
 }
@@ -211,7 +238,7 @@ func (q *Queue[W]) Close() {
 	defer q.mu.Unlock()
 	q.closed = true
 	q.idle = sync.NewCond(&q.mu)
-	for q.led {
+	for q.leaders > 0 {
 		q.idle.Wait()
 	}
 }
@@ -223,7 +250,8 @@ func (q *Queue[W]) State() (waiting int, closed bool) {
 	return len(q.waiting), q.closed
 }
 
-// Queues are queues by key. They stay, so there must not be many. The zero value has none.
+// Queues are queues by key, in which two may lead. They stay, so there must not be many. The zero
+// value has none.
 type Queues[K comparable, W any] struct {
 	mu sync.Mutex
 	of map[K]*Queue[W]
@@ -238,7 +266,7 @@ func (q *Queues[K, W]) Get(key K) *Queue[W] {
 		if q.of == nil {
 			q.of = make(map[K]*Queue[W])
 		}
-		of = new(Queue[W])
+		of = &Queue[W]{Two: true}
 		q.of[key] = of
 	}
 	return of

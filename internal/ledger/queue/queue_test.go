@@ -77,8 +77,8 @@ func (d *desk) have(groups ...string) {
 	if !slices.Equal(d.taken, groups) {
 		d.Errorf("taken together: %q, want %q", d.taken, groups)
 	}
-	if waiting, _ := d.State(); waiting != 0 || d.led {
-		d.Errorf("%d wait, led %v", waiting, d.led)
+	if waiting, _ := d.State(); waiting != 0 || d.leaders != 0 {
+		d.Errorf("%d wait, %d lead", waiting, d.leaders)
 	}
 }
 
@@ -187,10 +187,10 @@ func TestLeaderLeaves(t *testing.T) {
 				d.Error(err)
 			}
 			synctest.Wait()
-			if waiting, _ := d.State(); waiting != 0 || d.led {
-				d.Errorf("%d wait, led %v", waiting, d.led)
+			if waiting, _ := d.State(); waiting != 0 || d.leaders != 0 {
+				d.Errorf("%d wait, %d lead", waiting, d.leaders)
 			}
-			d.led = true // by the first one, who goes on
+			d.leaders = 1 // the first one, who goes on
 		})
 	}
 }
@@ -243,10 +243,100 @@ func TestNext(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if want := []string{"[0]", "[1 2]", "[3 4]"}; !slices.Equal(taken, want) || q.led {
-			t.Errorf("taken together: %q, led %v", taken, q.led)
+		if want := []string{"[0]", "[1 2]", "[3 4]"}; !slices.Equal(taken, want) || q.leaders != 0 {
+			t.Errorf("taken together: %q, %d lead", taken, q.leaders)
 		}
 		q.Close() // nobody leads
+	})
+}
+
+// The second of two leaders takes its turn once as many wait as the first has taken, and whoever
+// has finished goes on if as many wait as the other one has.
+func TestTwoLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := Queue[string]{Two: true}
+		underWay := make(map[string]chan struct{})
+		var taken []string
+		send := func(_ context.Context, group []*Op[string]) {
+			name := fmt.Sprint(names(group))
+			taken, underWay[name] = append(taken, name), make(chan struct{})
+			<-underWay[name]
+		}
+		asked := 0
+		ask := func(n int) {
+			for range n {
+				o := &Op[string]{Work: fmt.Sprint(asked)}
+				asked++
+				go q.Ask(t.Context(), o, false, func() { q.Lead(t.Context(), o, 10, send) })
+				synctest.Wait()
+			}
+		}
+		have := func(want ...string) {
+			t.Helper()
+			if !slices.Equal(taken, want) {
+				t.Fatalf("taken together: %q, want %q", taken, want)
+			}
+		}
+		end := func(name string) {
+			close(underWay[name])
+			synctest.Wait()
+		}
+		ask(2)
+		have("[0]", "[1]")
+		ask(3)
+		have("[0]", "[1]") // there is no third leader
+		end("[0]")
+		ask(2)
+		end("[1]")
+		have("[0]", "[1]", "[2 3 4]") // and two wait, which are fewer
+		ask(1)
+		have("[0]", "[1]", "[2 3 4]", "[5 6 7]")
+		end("[5 6 7]")
+		ask(1)
+		end("[2 3 4]")
+		ask(1)
+		have("[0]", "[1]", "[2 3 4]", "[5 6 7]", "[8]", "[9]")
+		end("[8]")
+		end("[9]")
+		q.Close()
+	})
+}
+
+// A leader behind one that goes alone sends that one, and its own context does not end it.
+func TestLeaderOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := Queue[string]{Two: true}
+		goOn := make(chan struct{})
+		ended := make(chan string, 3)
+		send := func(ctx context.Context, group []*Op[string]) {
+			<-goOn
+			ended <- fmt.Sprint(names(group), ctx.Err())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		start := make(chan struct{})
+		ask := func(ctx context.Context, o *Op[string]) {
+			go q.Ask(ctx, o, false, func() {
+				<-start
+				q.Lead(ctx, o, 10, send)
+			})
+			synctest.Wait()
+		}
+		ask(t.Context(), &Op[string]{Work: "first"})
+		ask(t.Context(), &Op[string]{Work: "second"})
+		close(start)
+		synctest.Wait()
+		ask(t.Context(), &Op[string]{Work: "alone", Alone: true})
+		ask(ctx, &Op[string]{Work: "leads"})
+		cancel()
+		synctest.Wait()
+		close(goOn)
+		synctest.Wait()
+		q.Close()
+		sent := []string{<-ended, <-ended}
+		slices.Sort(sent)
+		if want := []string{"[alone] <nil>", "[first second] <nil>"}; !slices.Equal(sent, want) {
+			t.Errorf("sent %q, want %q", sent, want)
+		}
 	})
 }
 

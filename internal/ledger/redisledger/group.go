@@ -50,7 +50,7 @@ func (l *Ledger) askTogether(ctx context.Context, r request) (reply, error) {
 	for asked := 1; ; asked++ {
 		o.Work.ask(r, now)
 		o.Alone = alone || asked > 1
-		if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, maxGroup, send) }); err != nil {
+		if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, o, maxGroup, send) }); err != nil {
 			return reply{}, explain(err) // its group may yet be under way
 		}
 		answered, err := o.Work.reply, o.Work.err

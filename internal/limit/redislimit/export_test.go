@@ -35,7 +35,7 @@ func (s *Store) Lead(ctx context.Context, asks []limit.Ask, ready func(queued in
 		for n, _ := q.State(); !ready(n); n, _ = q.State() {
 			runtime.Gosched()
 		}
-		q.Lead(ctx, maxGroup, s.send)
+		q.Lead(ctx, o, maxGroup, s.send)
 	})
 }
 

@@ -34,7 +34,7 @@ type work struct {
 // leaves, too, and may have been charged.
 func (s *Store) together(ctx context.Context, asks []limit.Ask) (bool, error) {
 	q, o := s.queues.Get(asks[0].Part), &operation{Work: toWork(asks)}
-	if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, maxGroup, s.send) }); err != nil {
+	if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, o, maxGroup, s.send) }); err != nil {
 		return false, err
 	}
 	if o.Work.err != nil {
