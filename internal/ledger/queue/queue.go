@@ -35,8 +35,8 @@ const (
 // finishes that, and passes the lead on to the first one still waiting. So no goroutine runs in the
 // background, and a lone caller waits for nobody. The zero Queue is empty.
 type Queue[W any] struct {
-	// Two lets two lead at a time, the second once at least as many wait as the first has taken. So
-	// groups stay large, and one is under way while the callers of the other ask again.
+	// Two lets two lead at a time, the second once eight wait, and as many as the first has taken.
+	// So groups stay large, and one is under way while the callers of the other ask again.
 	Two bool
 
 	mu      sync.Mutex
@@ -105,7 +105,8 @@ func (q *Queue[W]) due() bool {
 	if q.turn != nil || len(q.waiting) == 0 {
 		return false
 	}
-	return q.leaders == 0 || q.Two && q.leaders == 1 && len(q.waiting) >= q.taken
+	const second = 8 // smaller groups would cost more time than they win
+	return q.leaders == 0 || q.Two && q.leaders == 1 && len(q.waiting) >= max(second, q.taken)
 }
 
 func (q *Queue[W]) leads(o *Op[W]) {

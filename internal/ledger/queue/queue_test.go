@@ -250,15 +250,15 @@ func TestNext(t *testing.T) {
 	})
 }
 
-// The second of two leaders takes its turn once as many wait as the first has taken, and whoever
-// has finished goes on if as many wait as the other one has.
+// The second of two leaders takes its turn once eight wait, and as many as the first has taken, and
+// whoever has finished goes on if as many wait.
 func TestTwoLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Queue[string]{Two: true}
 		underWay := make(map[string]chan struct{})
 		var taken []string
 		send := func(_ context.Context, group []*Op[string]) {
-			name := fmt.Sprint(names(group))
+			name := group[0].Work + "-" + group[len(group)-1].Work
 			taken, underWay[name] = append(taken, name), make(chan struct{})
 			<-underWay[name]
 		}
@@ -267,7 +267,7 @@ func TestTwoLead(t *testing.T) {
 			for range n {
 				o := &Op[string]{Work: fmt.Sprint(asked)}
 				asked++
-				go q.Ask(t.Context(), o, false, func() { q.Lead(t.Context(), o, 10, send) })
+				go q.Ask(t.Context(), o, false, func() { q.Lead(t.Context(), o, 12, send) })
 				synctest.Wait()
 			}
 		}
@@ -281,23 +281,27 @@ func TestTwoLead(t *testing.T) {
 			close(underWay[name])
 			synctest.Wait()
 		}
-		ask(2)
-		have("[0]", "[1]")
-		ask(3)
-		have("[0]", "[1]") // there is no third leader
-		end("[0]")
-		ask(2)
-		end("[1]")
-		have("[0]", "[1]", "[2 3 4]") // and two wait, which are fewer
+		ask(8)
+		have("0-0")
 		ask(1)
-		have("[0]", "[1]", "[2 3 4]", "[5 6 7]")
-		end("[5 6 7]")
+		have("0-0", "1-8")
+		ask(10)
+		have("0-0", "1-8") // there is no third leader
+		end("0-0")
+		have("0-0", "1-8", "9-18")
+		ask(9)
+		end("1-8")
+		have("0-0", "1-8", "9-18") // and nine wait, which are fewer
 		ask(1)
-		end("[2 3 4]")
+		have("0-0", "1-8", "9-18", "19-28")
+		end("19-28")
 		ask(1)
-		have("[0]", "[1]", "[2 3 4]", "[5 6 7]", "[8]", "[9]")
-		end("[8]")
-		end("[9]")
+		end("9-18")
+		have("0-0", "1-8", "9-18", "19-28", "29-29")
+		ask(8)
+		have("0-0", "1-8", "9-18", "19-28", "29-29", "30-37")
+		end("29-29")
+		end("30-37")
 		q.Close()
 	})
 }
@@ -326,6 +330,9 @@ func TestLeaderOfAnother(t *testing.T) {
 		close(start)
 		synctest.Wait()
 		ask(t.Context(), &Op[string]{Work: "alone", Alone: true})
+		for range 6 {
+			ask(t.Context(), &Op[string]{Work: "waits"})
+		}
 		ask(ctx, &Op[string]{Work: "leads"})
 		cancel()
 		synctest.Wait()
