@@ -104,8 +104,10 @@ func (a *app) withBucket(c *cobra.Command, bucket string, work func(*gate) error
 		return cli.Hint(cli.Usagef("--bucket is missing"), "usage: %s", c.UseLine())
 	}
 	return a.with(c.Context(), func(g *gate) error {
-		if err := g.bucket(bucket); err != nil {
-			return err
+		if known, ok := g.prices().Bucket(bucket); !ok || known.Required { // it may need no limit
+			if err := g.bucket(bucket); err != nil {
+				return err
+			}
 		}
 		return work(g)
 	})

@@ -96,8 +96,8 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 	return nil
 }
 
-// book tells the ledger something. The caller waits a moment for it; when the ledger is away, it is
-// asked again for a while, and then what is held is left to lapse.
+// book tells the ledger something. The caller waits a moment for it; when the ledger is away, or has
+// no space left, it is asked again for a while, and then what is held is left to lapse.
 func (e *exchange) book(tell func(context.Context) error) {
 	t, done := e.gate, make(chan struct{})
 	t.open.Add(1)
@@ -127,12 +127,14 @@ func (e *exchange) bookAll(tell func(context.Context) error) {
 		attempt, done := context.WithTimeout(ctx, settleTime)
 		err := tell(attempt)
 		done()
+		passes := errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) ||
+			errors.Is(err, context.DeadlineExceeded)
 		switch {
 		case err == nil:
 			return
-		case !errors.Is(err, quota.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded),
-			time.Now().Add(wait).After(until):
-			e.log().Error("cannot book what a call took: it stays as it was set aside", "error", err)
+		case !passes || time.Now().Add(wait).After(until):
+			e.log().Error("cannot book what a call took: what is set aside for it lapses",
+				"error", err)
 			return
 		}
 		e.log().Debug("cannot book what a call took, retrying", "error", err, "wait", wait)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger/redisledger"
@@ -259,10 +261,27 @@ func (m *metered) streams(t testing.TB, n int) {
 	all.Wait()
 }
 
-// TestStreamsWithoutRedis: the ledger's server is gone while streams are under way. What they took
-// is booked once it is back.
+// TestStreamsWithoutRedis: the ledger's server is gone, or takes no writes, while streams are under
+// way. What they took is booked once it is back.
 func TestStreamsWithoutRedis(t *testing.T) {
 	t.Parallel()
+	t.Run("gone", func(t *testing.T) {
+		streamsWithout(t, func(s *redistest.Server) { s.Kill() },
+			func(s *redistest.Server) { s.Restart(t) })
+	})
+	t.Run("read-only", func(t *testing.T) {
+		follow := func(host, port string) func(*redistest.Server) {
+			return func(s *redistest.Server) {
+				admin := redis.NewClient(&redis.Options{Addr: s.Addr})
+				defer admin.Close()
+				must(t, admin.SlaveOf(t.Context(), host, port).Err())
+			}
+		}
+		streamsWithout(t, follow("127.0.0.1", "1"), follow("NO", "ONE"))
+	})
+}
+
+func streamsWithout(t *testing.T, end, back func(*redistest.Server)) {
 	server := redistest.Start(t, redistest.Options{AOF: true})
 	l, err := redisledger.Open(t.Context(), server.URL())
 	must(t, err)
@@ -290,7 +309,7 @@ func TestStreamsWithoutRedis(t *testing.T) {
 		})
 	}
 	begun.Wait()
-	server.Kill()
+	end(server)
 	all.Wait() // the callers have their answers, whatever the ledger does
 	resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(99, 30))
 	must(t, err)
@@ -298,7 +317,7 @@ func TestStreamsWithoutRedis(t *testing.T) {
 	if resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a call without a ledger is answered %d", resp.StatusCode)
 	}
-	server.Restart(t)
+	back(server)
 	m.agree(t, "openai")
 }
 

@@ -23,7 +23,8 @@ type CredentialStatus struct {
 	At time.Time `json:"-"` // by the ledger's clock
 }
 
-// BucketStatus is what is left of a bucket, under each of its limits.
+// BucketStatus is what is left of a bucket, under each of its limits. One without limits is there
+// while it is suspended.
 type BucketStatus struct {
 	Bucket         string        `json:"bucket"`
 	Held           int64         `json:"held"`
@@ -56,7 +57,8 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 	for _, b := range usage.Buckets {
 		unit := UnitOf(table, b.Bucket)
 		bucket := BucketStatus{Bucket: b.Bucket, Held: b.Held, AtMost: b.AtMost,
-			SuspendedUntil: Time(b.SuspendedUntil), Unit: unit.String(), Counts: unit}
+			SuspendedUntil: Time(b.SuspendedUntil), Limits: []LimitStatus{}, Unit: unit.String(),
+			Counts: unit}
 		for _, l := range b.Limits {
 			bucket.Limits = append(bucket.Limits, LimitStatus{
 				Window: l.Limit.Window.Text(), Timezone: OrNull(l.Limit.Window.ZoneName()),
@@ -86,7 +88,37 @@ func (s Source) Status(ctx context.Context) (out Status, err error) {
 		if err != nil {
 			return out, err
 		}
+		closed, err := s.suspendedWithoutLimit(ctx, c, usage)
+		if err != nil {
+			return out, err
+		}
+		usage.Buckets = append(usage.Buckets, closed...)
 		out.Credentials = append(out.Credentials, newCredentialStatus(c, s.Config.Table(c), usage))
 	}
 	return out, nil
+}
+
+// suspendedWithoutLimit are the buckets of the price list that nothing limits and that are closed
+// nevertheless: whatever takes units of them is denied.
+func (s Source) suspendedWithoutLimit(ctx context.Context, c config.Credential, known quota.Usage) (
+	closed []quota.BucketUsage, err error) {
+	var limited []string
+	for _, b := range known.Buckets {
+		limited = append(limited, b.Bucket)
+	}
+	var limits []quota.Limit // which the ledger wants to be asked about
+	for _, bucket := range LogBuckets(s.Config, c, limited)[len(limited):] {
+		limits = append(limits,
+			quota.Limit{Bucket: bucket, Units: quota.MaxUnits, Window: quota.Sliding(time.Hour)})
+	}
+	if len(limits) == 0 {
+		return nil, nil
+	}
+	usage, err := s.Ledger.Usage(ctx, c.Name, limits)
+	for _, b := range usage.Buckets {
+		if b.Limits = nil; !b.SuspendedUntil.IsZero() {
+			closed = append(closed, b)
+		}
+	}
+	return closed, err
 }

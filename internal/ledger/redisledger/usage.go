@@ -11,6 +11,10 @@ import (
 // Usage reports on the buckets of limits, by one script.
 func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (
 	quota.Usage, error) {
+	if len(limits) == 0 { // of a split bucket that was never used
+		now, err := l.Time(ctx)
+		return quota.Usage{At: now}, err
+	}
 	var costs []quota.Cost // only the buckets matter
 	for _, limit := range limits {
 		if !slices.Contains(costs, quota.Cost{Bucket: limit.Bucket}) {

@@ -180,6 +180,16 @@ func testLoweredLimit(t *testing.T, h Harness) {
 	}
 }
 
+// testUsageOfNothing: without limits, a ledger tells the time.
+func testUsageOfNothing(t *testing.T, h Harness) {
+	s := newSubject(t, h)
+	h.SetNow(t, epoch)
+	u, err := s.ledger.Usage(t.Context(), s.credential, nil)
+	if err != nil || !u.At.Equal(epoch) || len(u.Buckets) != 0 {
+		t.Errorf("%+v, %v", u, err)
+	}
+}
+
 // testUsageAtOneMoment: buckets whose newest entries lie on two sides of a reset, as after a clock
 // that was ahead for a while, are reported as of one moment: the later one, as a charge on both
 // would be decided.
