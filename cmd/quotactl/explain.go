@@ -55,7 +55,7 @@ never will.`,
 
 // explainCall prints what would become of a call.
 func (a *app) explainCall(ctx context.Context, g *gate, call quota.Call) error {
-	if err := g.bucket(call.Bucket); err != nil {
+	if err := g.charged(call.Bucket); err != nil {
 		return err
 	}
 	call.DryRun = true

@@ -45,7 +45,7 @@ has passed, because a call that was sent has usually been billed.`,
 				return cli.Usagef("--lapse %s: write release or charge", lapse)
 			}
 			return a.with(c.Context(), func(g *gate) error {
-				if err := g.bucket(request.Bucket); err != nil {
+				if err := g.charged(request.Bucket); err != nil {
 					return err
 				}
 				d, err := g.Reserve(c.Context(), request)

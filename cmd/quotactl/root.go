@@ -135,6 +135,17 @@ func (a *app) withLedger(ctx context.Context, work func(report.Source) error) er
 	return work(report.Source{Config: cfg, Ledger: l})
 }
 
+// charged refuses a bucket of which no units can be taken: one without a limit, or a split one, whose
+// limits hold for its parts, unless there is one across them.
+func (g *gate) charged(name string) error {
+	across := func(l quota.Limit) bool { return l.Across && l.Bucket == name }
+	if slices.Contains(g.Split, name) && !slices.ContainsFunc(g.Limits, across) {
+		return cli.Hint(cli.Usagef("bucket %s is split: its limits hold for each of its parts", name),
+			"name a part, such as %s/NAME (quotactl status shows those that were used)", name)
+	}
+	return g.bucket(name)
+}
+
 // bucket refuses a bucket without a limit, and suggests one that has a limit.
 func (g *gate) bucket(name string) error {
 	buckets := g.Buckets()

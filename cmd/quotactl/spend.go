@@ -91,7 +91,7 @@ func checkSpend(c *cobra.Command, call *quota.Call) error {
 // knows refuses an unknown method or bucket, and suggests a known one.
 func (g *gate) knows(call quota.Call) error {
 	if call.Method == "" {
-		return g.bucket(call.Bucket)
+		return g.charged(call.Bucket)
 	}
 	m, err := g.cfg.Table(g.cred).Lookup(call.Method)
 	if err == nil && !m.Known() {
