@@ -274,7 +274,7 @@ func TestStreamsWithoutRedis(t *testing.T) {
 			return func(s *redistest.Server) {
 				admin := redis.NewClient(&redis.Options{Addr: s.Addr})
 				defer admin.Close()
-				must(t, admin.SlaveOf(t.Context(), host, port).Err())
+				must(t, admin.ReplicaOf(t.Context(), host, port).Err())
 			}
 		}
 		streamsWithout(t, follow("127.0.0.1", "1"), follow("NO", "ONE"))
