@@ -5,11 +5,14 @@
 -- state  hash: s = eight little-endian doubles: total, newest (stamp; never moves back), suspended
 --        (until, µs), holds (number of reservations), oldest (no entry is older), keep (µs that
 --        entries are kept), expire (when the keys expire, µs), held (units left in all
---        reservations, including expired ones that are not deleted yet);
+--        reservations, including expired ones that are not deleted yet); and three more, once there
+--        was a reservation: charges (how many become entries), extra (units by which the estimates
+--        may be too low), next (none expires before, µs);
 --        for each reservation r:<id> (holds.lua); and, where they are needed: g, how far the sums
---        reach (sums.lua), c, counts of reservations (holds.lua), a, when the anchored window ends
---        (µs), l, levels of restoring windows (windows.lua)
--- holds  sorted set, one member per reservation (holds.lua)
+--        reach (sums.lua), a, when the anchored window ends (µs), l, levels of restoring windows
+--        (windows.lua)
+-- holds  sorted set, one member per reservation (holds.lua), and one of score -inf that is none: so the
+--        key and its expiry stay when there are no reservations
 -- If s is missing, total and stamp are read from the newest entry, and held from the reservations.
 -- If state and log disagree, the script fails with QUOTADAMAGED [key] [what is wrong]: nothing is
 -- allowed until quotactl ledger check --repair.
@@ -80,6 +83,7 @@ end
 -- write writes the numbers, and more fields (also).
 local function write(b)
   local s = struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire, b.held)
+  if b.next then s = s .. struct.pack('<ddd', b.charges, b.extra, b.next) end
   if b.more then
     call('HSET', b.state, 's', s, unpack(b.more))
     b.more = nil
@@ -103,18 +107,20 @@ local lapses -- in lapses.lua
 -- open reads a bucket's state, and compares its total with the newest entry. If there is no state
 -- (a new bucket, or it was lost), it is rebuilt. With an id it reads that reservation, too.
 local function open(state, log, index, id)
-  local read = id and call('HMGET', state, 's', 'r:' .. id, 'c')
+  local read = id and call('HMGET', state, 's', 'r:' .. id)
   local s, last = read and read[1] or not read and call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
   local total, newest, suspended, holds, oldest, keep, expire, held = 0, 0, 0, 0, 0, KEEP, 0, 0
-  local sum = last and totals(last)
-  local old = s and #s == 56 -- written before held was added
+  local sum, charges, extra, next, old = last and totals(last), nil, nil, nil, false
   if s then
-    if old then s = s .. struct.pack('<d', 0) end
-    if #s ~= 64 then damaged(state, 'its state has ' .. #s .. ' bytes instead of 64') end
+    if #s == 56 then s, old = s .. struct.pack('<d', 0), true end -- written before held was added
+    if #s ~= 64 and #s ~= 88 then damaged(state, 'its state has ' .. #s .. ' bytes instead of 64 or 88') end
     total, newest, suspended, holds, oldest, keep, expire, held = unpacked(STATE, s)
+    if #s == 88 then charges, extra, next = unpacked('<ddd', s, 65) end
+    old = old or holds > 0 and not next -- before charges was added
     if not (total >= 0 and total <= EXACT and total % 1 == 0 and newest >= 0 and newest < EXACT and suspended > -FAR and
         suspended < FAR and holds >= 0 and holds < EXACT and oldest < EXACT and keep >= 0 and keep < EXACT and expire < FAR and
-        held >= 0 and held <= EXACT and held % 1 == 0 and (held == 0 or holds > 0)) then
+        held >= 0 and held <= EXACT and held % 1 == 0 and (held == 0 or holds > 0) and (holds == 0 or old or charges >= 0 and
+        charges <= EXACT and extra >= 0 and extra <= EXACT and next >= 0 and next <= EXACT)) then
       damaged(state, format('its state cannot be read, with a total of %.17g', total))
     elseif sum ~= total and last then
       damaged(state, format('the total is %.0f in its newest entry, and %.0f in its state', entry(log, last), total))
@@ -127,43 +133,48 @@ local function open(state, log, index, id)
     end
     expire = clock() + math.max(0, call('PTTL', log), call('PTTL', state), call('PTTL', index)) * 1000
   end
-  local b = { -- all sixteen fields at once: growing the table later is slow
+  local b = { -- all fields at once: growing the table later is slow
     state = state, log = log, index = index, total = total, newest = newest, suspended = suspended,
     holds = holds, oldest = oldest, keep = keep, expire = expire, held = held, live = held,
     entries = nil, -- to be written (append)
     fresh = not s or not last, -- a new key needs its expiry set
-    read = read, -- s, the reservation, c
+    charges = charges, extra = extra, next = next, -- nil before the first reservation
+    field = read and read[2], -- of the reservation
     more = nil,
   }
-  if not s or old then lapses().reindex(b) end
+  if not s or old then
+    lapses().reindex(b)
+    if old and id then b.field = call('HGET', state, 'r:' .. id) end -- in today's form
+  end
   return b
 end
 
+-- expiring is whether a reservation expires after since, and by stamp.
+local function expiring(b, since, stamp)
+  if b.holds == 0 or b.next > stamp then return false end
+  local since, by = format('%d', since), format('%d', stamp)
+  return call('ZCOUNT', b.index, '(' .. since, by) + call('ZCOUNT', b.index, '-' .. by, '(-' .. since) > 0
+end
+
 -- look opens buckets, whose keys begin at KEYS[first], one each so many. It returns the time, the time
--- at which to decide, which is after every entry, the buckets, and perhaps the latter time as text;
--- with an id they have read that reservation. last is where the keys of the last one begin.
+-- at which to decide, which is after every entry, and the buckets; with an id they have read that
+-- reservation. last is where the keys of the last one begin.
 -- Reservations that expired by then have become entries, where they do; b.live is what the others
 -- hold.
 local function look(first, step, id, last)
   local now = clock()
-  local stamp, buckets, held = now, {open(KEYS[first], KEYS[first + 1], KEYS[first + 2], id)}, false
+  local stamp, buckets = now, {open(KEYS[first], KEYS[first + 1], KEYS[first + 2], id)}
   for k = first + step, last or #KEYS - 2, step do
     buckets[#buckets + 1] = open(KEYS[k], KEYS[k + 1], KEYS[k + 2], id)
   end
   for n = 1, #buckets do
     local b = buckets[n]
     if b.newest >= stamp then stamp = b.newest + 1 end
-    held = held or b.holds > 0
   end
-  if not held then return now, stamp, buckets end
-  local at = format('%d', stamp)
   for n = 1, #buckets do
-    local b = buckets[n]
-    if b.holds > 0 and call('ZCOUNT', b.index, '-' .. at, at) > 0 then
-      return now, lapses().lapse(buckets, stamp, id), buckets
-    end
+    if expiring(buckets[n], 0, stamp) then return now, lapses().lapse(buckets, stamp, id), buckets end
   end
-  return now, stamp, buckets, at
+  return now, stamp, buckets
 end
 
 -- base is the running total before the first entry stamped at from or later. If b.known is a list, it
@@ -220,6 +231,7 @@ local function save(b, now, keep, hold_until)
   end
   local needed = hold_until and hold_until > now and hold_until or now
   needed = (b.suspended > needed and b.suspended or needed) + b.keep
+  if b.holds > 0 and b.next <= b.newest then lapses().soonest(b) end
   local renew = b.expire < needed
   if renew then b.expire = needed + b.keep end
   write(b)

@@ -38,7 +38,7 @@ local drawn
 if draws > 0 then
   local b = work[draws].bucket
   local parse = reservations()
-  drawn = b.read[2] and parse(b, ARGV[3], b.read[2])
+  drawn = b.field and parse(b, ARGV[3], b.field)
   if drawn then lapses().found(b, drawn) end
 end
 local now = clock()

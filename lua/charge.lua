@@ -11,8 +11,8 @@
 --          packed, then for each bucket: units, number of limits, to reserve also flags and most
 --          (holds.lua), the limits (bucket.lua)
 --        then for each call equally many, the empty ones at the end of all left out:
---        1 <id>:<code of the labels>[:<run>]; the id of a reservation as holds.lua has it. Packed: what
---        follows the numbers in a member (entry.lua)
+--        1 <id>:<code of the labels>[:<run>]; of a reservation always with the second colon, and the id
+--        as holds.lua has it. Packed: what follows the numbers in a member (entry.lua)
 --        2 line of the labels, if it is to be stored; of a reservation they are for the entry that it may become
 --        3 reservation drawn on, or the note of the one that is made
 --        4 fingerprint of the call  5 names of the buckets, in order, to be kept with the answer
@@ -36,7 +36,7 @@
 local numbers, calls, many, pos = ARGV[1], unpacked('<dd', ARGV[1])
 local stride, answer_key = (#ARGV - 1) / calls, 1 + 3 * many
 local now, stamp, buckets, at
-local parse, count, drop, W
+local parse, drop, W
 local lapse = FAR -- a call at that time or later goes alone: a reservation has expired by then
 
 -- What is to be written besides the entries: reservations made, by bucket, and drawn on; answers.
@@ -69,14 +69,10 @@ for c = 1, calls do repeat -- break goes on to the next call
 
   local opening = not buckets
   if opening then
-    now, stamp, buckets, at = look(2, 3, ttl > 0 and id or draws > 0 and reservation, 3 * many - 1)
+    now, stamp, buckets = look(2, 3, ttl > 0 and id or draws > 0 and reservation, 3 * many - 1)
     for n = 1, calls > 1 and many or 0 do
-      local b, last = buckets[n], format('%d', stamp + calls)
-      b.known = {}
-      if b.holds > 0 and (call('ZCOUNT', b.index, format('(%d', stamp), last) > 0 or
-          call('ZCOUNT', b.index, '-' .. last, format('(-%d', stamp)) > 0) then
-        lapse = stamp
-      end
+      buckets[n].known = {}
+      if expiring(buckets[n], stamp, stamp + calls) then lapse = stamp end
     end
   else
     for n = 1, many do
@@ -84,7 +80,7 @@ for c = 1, calls do repeat -- break goes on to the next call
     end
     if stamp >= lapse then replies[c] = {-1, stamp} break end
   end
-  if (ttl > 0 or draws > 0) and not parse then parse, count, drop = reservations() end
+  if (ttl > 0 or draws > 0) and not parse then parse, drop = reservations() end
 
   local drawn, refused -- the reservation drawn on
   if draws > 0 then
@@ -92,7 +88,7 @@ for c = 1, calls do repeat -- break goes on to the next call
     if made and made[reservation] then replies[c] = {-1, stamp} break end
     drawn = drawn_on and drawn_on[draws .. reservation]
     if not drawn then
-      local field = opening and b.read[2] or not opening and call('HGET', b.state, 'r:' .. reservation)
+      local field = opening and b.field or not opening and call('HGET', b.state, 'r:' .. reservation)
       drawn = field and parse(b, reservation, field)
       if not drawn or drawn.expires <= stamp then replies[c] = {-3} break end
       lapses().found(b, drawn)
@@ -196,10 +192,9 @@ for c = 1, calls do repeat -- break goes on to the next call
   -- Record: what can fail comes first.
   for n = 1, ttl > 0 and many or 0 do
     local b = buckets[n]
-    local field = opening and b.read[2] or not opening and call('HGET', b.state, 'r:' .. id)
+    local field = opening and b.field or not opening and call('HGET', b.state, 'r:' .. id)
     local old = field and parse(b, id, field)
     if old and old.expires > stamp or made and made[id] then refused = {-2} break end
-    if flags[n] > 1 then count(b, 0, 0) end
     if old then -- an expired one with this id gives way
       if calls > 1 then refused = {-1, stamp} break end
       if call('ZREM', b.index, old.member) == 0 then lapses().unlisted(b, old) end
@@ -228,25 +223,27 @@ for c = 1, calls do repeat -- break goes on to the next call
     local draw, units = n == draws, taken[n]
     if ttl > 0 then
       local expires, flags, most = stamp + ttl, flags[n], most[n]
-      local left, by = format('%d', units), format('%d', expires)
-      local field = left .. ':' .. by .. ':0:' .. left .. ':' .. at
-      if flags > 1 then
-        field = field .. format(':%d:%d:', flags, most) .. mark .. ':' .. string.sub(run, 2) .. ':'
-      else
-        field = field .. (flags == 1 and ':1:' or ':0:')
-      end
+      local by, charged = format('%d', expires), flags % 4 > 1 and 1 or 0
+      local record = struct.pack(RECORD, units, expires, 0, units, stamp, most, flags)
       made = made or {}
-      local list, member = made[n], left .. (flags > 1 and '+' or ':') .. id
+      local list, member = made[n], string.sub(record, 1, 7) .. (flags > 1 and '+' or ':') .. id
       if list then
         list[#list + 1], list[#list + 2] = by, member
       else
         made[n] = {by, member}
       end
       made[id] = true
-      also(b, 'r:' .. id, field .. reservation)
+      also(b, 'r:' .. id, record .. (flags > 1 and mark .. run .. ':' or '::') .. reservation)
+      if b.holds == 0 then
+        if not b.next then
+          made[n][3], made[n][4] = '-inf', '-'
+          b.fresh = b.fresh or 'holds' -- the sorted set is new
+        end
+        b.charges, b.extra, b.next = 0, 0, EXACT
+      end
       b.holds, b.held, b.live = b.holds + 1, b.held + units, b.live + units
-      if b.holds == 1 then b.fresh = b.fresh or 'holds' end -- the sorted set is new
-      if flags > 1 then count(b, flags % 4 > 1 and 1 or 0, most - units) end
+      b.charges, b.extra = b.charges + charged, b.extra + most - units
+      if expires < b.next then b.next = expires end
       if b.newest < stamp - 1 then b.newest = stamp - 1 end -- later decisions are not made at an earlier time
       if expires > (last_expiry or 0) then last_expiry = expires end
       if expires < lapse then lapse = expires end

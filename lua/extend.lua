@@ -9,7 +9,7 @@ local now, stamp, buckets = look(2, 3, ARGV[2])
 local parse, L = reservations(), lapses()
 local found, last = {}, NEVER
 for n, b in ipairs(buckets) do
-  local r = b.read[2] and parse(b, ARGV[2], b.read[2])
+  local r = b.field and parse(b, ARGV[2], b.field)
   if not r or r.expires <= stamp then return {-3} end
   L.found(b, r)
   found[n] = r

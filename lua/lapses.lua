@@ -10,52 +10,89 @@ local made
 function lapses()
   if made then return made end
   local L = {}
-  local parse, count = reservations()
+  local parse, _, uncount = reservations()
+
+  -- each calls a command with some arguments at a time.
+  local function each(command, key, args)
+    for i = 1, #args, 1000 do call(command, key, unpack(args, i, math.min(#args, i + 999))) end
+  end
 
   -- units_of is what is left of a reservation, from its member in the sorted set of holds.
   local function units_of(b, member)
-    local left = tonumber(match(member, '^(%d+)[:+]'))
+    local left = #member > 8 and unpacked('>I7', member)
     if not left or left > EXACT then damaged(b.index, 'what a reservation holds cannot be read') end
     return left
   end
 
+  -- packed is the field of a reservation as an earlier version wrote it, <left>:<expires>:<drawn>:<units>:
+  -- <made>:<flags>:<note>, or with flags above 1 …:<flags>:<most>:<labels>:<run>:<note>, in today's form;
+  -- empty if it cannot be read.
+  local function packed(value)
+    local left, expires, drawn, units, made, flags, tail = match(value, '^(%d+):(%d+):(%d+):(%d+):(%d+):([0-7]):(.*)$')
+    local most = units
+    if left and flags + 0 > 1 then
+      most, tail = match(tail, '^(%d+):([^:]*:[^:]*:.*)$')
+    elseif left then
+      tail = '::' .. tail
+    end
+    if not tail then return '' end
+    for _, number in ipairs({left, expires, drawn, units, made, most}) do
+      if number + 0 > EXACT then return '' end
+    end
+    return struct.pack(RECORD, left, expires, drawn, units, made, most, flags) .. tail
+  end
+
   -- reindex counts the reservations again, and rebuilds the sorted set of holds from their fields. It
-  -- is for a state that was lost, or that an earlier version wrote, without the units held. If the
-  -- fields were lost too, what they held stays held until it expires.
+  -- is for a state that was lost, or that an earlier version wrote. If the fields were lost too, what
+  -- they held stays held until it expires.
   function L.reindex(b)
     local fields = call('HGETALL', b.state)
-    local charges, extra = 0, 0
-    b.holds, b.held = 0, 0
+    b.holds, b.held, b.charges, b.extra, b.next = 0, 0, 0, 0, nil
     if #fields == 0 then
-      for _, member in ipairs(call('ZRANGE', b.index, '0', '-1')) do
-        b.holds, b.held = b.holds + 1, b.held + units_of(b, member)
+      for _, member in ipairs(call('ZRANGEBYSCORE', b.index, '(-inf', '+inf')) do
+        b.holds, b.held, b.next = b.holds + 1, b.held + units_of(b, member), 0
       end
       b.live = b.held
       return
     end
-    local members, counts = {}, false
+    local members, old = {}, {}
     for i = 1, #fields, 2 do
       if match(fields[i], '^r:') then
-        local r = parse(b, string.sub(fields[i], 3), fields[i + 1])
-        members[#members + 1] = {format('%d', r.left > 0 and r.expires or -r.expires), r.member}
+        local value = fields[i + 1]
+        if match(value, '^%d') then
+          value = packed(value)
+          old[#old + 1], old[#old + 2] = fields[i], value
+        end
+        local r = parse(b, string.sub(fields[i], 3), value)
+        members[#members + 1] = format('%d', r.left > 0 and r.expires or -r.expires)
+        members[#members + 1] = r.member
         b.holds, b.held = b.holds + 1, b.held + r.left
-        charges, extra = charges + (r.flags % 4 > 1 and 1 or 0), extra + r.extra
+        b.charges, b.extra = b.charges + (r.flags % 4 > 1 and 1 or 0), b.extra + r.extra
       end
-      counts = counts or fields[i] == 'c'
     end
     b.live = b.held
-    local c = (counts or charges + extra > 0) and format('%d:%d', charges, extra)
-    if c then also(b, 'c', c) end
-    if b.read then b.read[3] = c end
+    each('HSET', b.state, old)
+    call('HDEL', b.state, 'c') -- in which an earlier version counted
     call('DEL', b.index)
-    for _, m in ipairs(members) do call('ZADD', b.index, m[1], m[2]) end
-    call('PEXPIREAT', b.index, format('%d', b.expire / 1000))
+    if #members > 0 then
+      call('ZADD', b.index, '-inf', '-')
+      each('ZADD', b.index, members)
+      call('PEXPIREAT', b.index, format('%d', b.expire / 1000))
+      L.soonest(b)
+    end
     write(b)
+  end
+
+  -- soonest has b.next say when the first of those that are listed expires.
+  function L.soonest(b)
+    local first = call('ZRANGEBYSCORE', b.index, '(0', '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
+    local empty = call('ZREVRANGEBYSCORE', b.index, '(0', '(-inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
+    b.next = math.min(tonumber(first) or EXACT, empty and -empty or EXACT)
   end
 
   -- listed makes sure that as many reservations are listed by expiry as there are.
   function L.listed(b)
-    if call('ZCARD', b.index) ~= b.holds then
+    if call('ZCOUNT', b.index, '(-inf', '+inf') ~= b.holds then
       local what = 'its state counts %.0f reservations, and other ones are listed by expiry'
       damaged(b.index, format(what, b.holds))
     end
@@ -70,7 +107,7 @@ function lapses()
     local due = false
     for _, member in ipairs(b.lapsed) do
       b.live = b.live - units_of(b, member)
-      due = due or match(member, '^%d+%+')
+      due = due or byte(member, 8) == 43
     end
     if b.live < 0 then damaged(b.index, 'more units have lapsed than its state counts as held') end
     return due
@@ -81,8 +118,7 @@ function lapses()
     local due, plain, listed = {}, {}, {}
     for _, member in ipairs(b.lapsed) do
       listed[member] = true
-      local id = match(member, '^%d+%+(.*)$')
-      if id then due[#due + 1] = id else plain[#plain + 1] = member end
+      if byte(member, 8) == 43 then due[#due + 1] = string.sub(member, 9) else plain[#plain + 1] = member end
     end
     b.lapsed, b.due = plain, due
     local bucket = match(b.state, '([^:]*):state$')
@@ -108,35 +144,30 @@ function lapses()
     end)
   end
 
-  -- each calls a command with some arguments at a time.
-  local function each(command, key, args)
-    for i = 1, #args, 1000 do call(command, key, unpack(args, i, math.min(#args, i + 999))) end
-  end
-
   -- convert writes the entries of those that have expired, each stamped when it did, but after every
   -- entry that there is.
   local function convert(b, now)
     local entries, stones, index, members, fields, others = {}, {}, {}, {}, {}, {}
-    local extra = 0
     read_due(b)
     for _, r in ipairs(b.due) do
       if r.flags % 4 < 2 or r.left == 0 then
         others[#others + 1] = r
       else
         members[#members + 1], fields[#fields + 1] = r.member, 'r:' .. r.id
-        b.holds, b.held, extra = b.holds - 1, b.held - r.left, extra + r.extra
+        uncount(b, r)
         local at, units = math.max(r.expires, b.newest + 1), r.left + r.extra -- the most it can have taken
         b.newest, b.total = at, b.total + units
-        local mark, run = match(r.rest, '^%d+:%d+:%d:%d+:([^:]*):([^:]*):')
+        local mark, run = match(r.tail, '^([^:]*):([^:]*):')
+        if not mark then damaged(b.state, ' cannot be read', 'r:' .. r.id) end
         if run ~= '' then mark = mark .. ':' .. run end
         entries[#entries + 1] = format('%d', at)
         entries[#entries + 1] = format('%d:%d:%s:%s', b.total, units, match(r.id, '[^.]*$'), mark)
         if r.stone then
           b.holds = b.holds + 1
           stones[#stones + 1] = 'r:' .. r.id .. r.stone
-          stones[#stones + 1] = format('0:%d:0:0:%d:0:', at + b.keep, at)
+          stones[#stones + 1] = struct.pack(RECORD, 0, at + b.keep, 0, 0, at, 0, 0) .. '::'
           index[#index + 1] = format('-%d', at + b.keep)
-          index[#index + 1] = '0:' .. r.id .. r.stone
+          index[#index + 1] = string.rep('\0', 7) .. ':' .. r.id .. r.stone
         end
       end
     end
@@ -148,7 +179,6 @@ function lapses()
     each('ZADD', b.index, index)
     each('ZREM', b.index, members)
     each('HDEL', b.state, fields)
-    count(b, -#members, -extra)
     save(b, now, 0)
   end
 
@@ -164,7 +194,7 @@ function lapses()
       end
     until stamp == n
     for _, b in ipairs(buckets) do
-      if id then b.read[2] = call('HGET', b.state, 'r:' .. id) end
+      if id then b.field = call('HGET', b.state, 'r:' .. id) end
     end
     return stamp
   end
@@ -172,7 +202,7 @@ function lapses()
   -- counted is the number of reservations that become entries, and the units by which the estimates
   -- may be too low, without those that have expired.
   function L.counted(b)
-    local charges, extra = count(b, 0, 0)
+    local charges, extra = b.charges or 0, b.extra or 0
     for _, r in ipairs(b.due or {}) do charges, extra = charges - (r.flags % 4 > 1 and 1 or 0), extra - r.extra end
     return charges, extra
   end
@@ -214,22 +244,19 @@ function lapses()
   function L.forget(b, except)
     local members, fields = {}, {}
     for i = 1, math.min(1000, #b.lapsed) do
-      local left, id = match(b.lapsed[i], '^(%d+):(.*)$')
+      local id = string.sub(b.lapsed[i], 9)
       if id ~= except then
         members[#members + 1], fields[#fields + 1] = b.lapsed[i], 'r:' .. id
-        b.holds, b.held = b.holds - 1, b.held - left
+        b.holds, b.held = b.holds - 1, b.held - units_of(b, b.lapsed[i])
       end
     end
-    local charges, extra = 0, 0
     for i = 1, math.min(1000, b.due and #b.due or 0) do
       local r = b.due[i]
       if r.id ~= except then
         members[#members + 1], fields[#fields + 1] = r.member, 'r:' .. r.id
-        b.holds, b.held = b.holds - 1, b.held - r.left
-        charges, extra = charges + (r.flags % 4 > 1 and 1 or 0), extra + r.extra
+        uncount(b, r)
       end
     end
-    if charges + extra > 0 then count(b, -charges, -extra) end
     if #members > 0 then
       call('ZREM', b.index, unpack(members))
       call('HDEL', b.state, unpack(fields))
@@ -243,7 +270,7 @@ function lapses()
     local field = 'r:' .. id .. '~'
     local first, own
     for _, value in ipairs(call('HMGET', b.state, field, field .. '~', field .. '~~')) do
-      local at = value and tonumber(match(value, '^0:%d+:0:0:(%d+):'))
+      local at = value and #value > 42 and unpacked('>I7', value, 29)
       if at and (not first or at < first) then
         local found = call('ZRANGEBYSCORE', b.log, format('%d', at), format('%d', at))[1]
         local same = found and match(found, '^%d+:%d+:([^:]*)') == match(id, '[^.]*$') -- not one that was added since
@@ -265,9 +292,10 @@ function lapses()
   -- put writes what is left of a reservation, and when it expires.
   function L.put(b, r)
     local was = r.member
-    r.member = format('%d', r.left) .. match(was, '[:+].*')
+    r.member = struct.pack('>I7', r.left) .. string.sub(was, 8)
     call('ZADD', b.index, format('%d', r.left > 0 and r.expires or -r.expires), r.member)
-    also(b, 'r:' .. r.id, format('%d:%d:%d:', r.left, r.expires, r.drawn) .. r.rest)
+    local record = struct.pack(RECORD, r.left, r.expires, r.drawn, r.units, r.made, r.most, r.flags)
+    also(b, 'r:' .. r.id, record .. r.tail)
     if was ~= r.member then call('ZREM', b.index, was) end
   end
 

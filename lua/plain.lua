@@ -7,13 +7,14 @@
 -- list of lists.
 
 repeat
-  local call, format, sub, unpacked, pack = redis.call, string.format, string.sub, struct.unpack, struct.pack
-  local state, log, numbers = KEYS[2], KEYS[3], ARGV[1]
+  local unpacked, numbers = struct.unpack, ARGV[1]
   local calls, many, _, _, _, _, ttl = unpacked('<ddddddd', numbers) -- ttl is the first call's
   if many > 1 or ttl > 0 or #ARGV > 1 + calls then break end
+  local call, format, sub, pack = redis.call, string.format, string.sub, struct.pack
+  local state, log = KEYS[2], KEYS[3]
   local t = call('TIME')
   local s, last = call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
-  if not s or #s ~= 64 or not last then break end
+  if not s or #s ~= 64 and #s ~= 88 or not last then break end
 
   local now = t[1] * 1000000 + t[2]
   local total, newest, suspended, holds, oldest, kept, expire, held = unpacked('<dddddddd', s)
@@ -27,9 +28,13 @@ repeat
     break
   end
 
-  if holds > 0 then -- has one expired by the last call?
-    local last = format('%d', now + calls)
-    if call('ZCOUNT', KEYS[4], '-' .. last, last) > 0 then break end
+  if holds > 0 then
+    if #s == 64 then break end
+    local charges, extra, lapse = unpacked('<ddd', s, 65)
+    if not (lapse > now + calls and lapse <= 9007199254740991 and charges >= 0 and charges <= 9007199254740991 and
+        extra >= 0 and extra <= 9007199254740991) then
+      break
+    end
   end
 
   local pos, stamp, logged, room, entries, reply = 17, now, total, nil, nil, nil
@@ -111,7 +116,8 @@ repeat
   if not room then break end
   if entries then
     call('ZADD', log, unpack(entries))
-    call('HSET', state, 's', pack('<dddddddd', total, stamp - 1, suspended, holds, oldest, kept, expire, held))
+    local numbers = pack('<dddddddd', total, stamp - 1, suspended, holds, oldest, kept, expire, held)
+    call('HSET', state, 's', #s == 64 and numbers or numbers .. sub(s, 65))
   end
   do return replies and table.concat(replies) or reply end
 until true

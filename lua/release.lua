@@ -5,10 +5,10 @@
 -- Reply  the units given back, for each bucket, or {-3}: no such reservation
 
 local now, stamp, buckets = look(2, 3, ARGV[1])
-local parse, count, drop = reservations()
+local parse, drop = reservations()
 local found, reply = {}, {}
 for n, b in ipairs(buckets) do
-  local r = b.read[2] and parse(b, ARGV[1], b.read[2])
+  local r = b.field and parse(b, ARGV[1], b.field)
   if not r or r.expires <= stamp then return {-3} end
   if not call('ZSCORE', b.index, r.member) then lapses().unlisted(b, r) end
   found[n], reply[n] = r, r.left

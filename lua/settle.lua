@@ -16,7 +16,8 @@
 --        {1, clock, stamp, for each bucket: units, remaining (2^62 without a limit), then 1 if entries
 --        of this id were written, 2 if there are only those that it became, else 0, and 1 if the code
 --        of the labels was stored}
---        {3, the answer given before, as text: entry id, -, -, the reply}
+--        {3, the answer given before, as it is kept: the reply as doubles and the entry id; or as text,
+--        entry id, -, -, the reply, if other units were booked than were asked for}
 --        {-1, clock}: ask again  {-2}: was settled with other units  {-3}: no such reservation
 --        {-4, left, number of the bucket}: it has fewer units  {-6}: too many entries came after those
 --        that it became
@@ -26,8 +27,8 @@ local _, _, keep, within, most, packed, pos = unpacked('<dddddd', numbers)
 local id, code, run = string.sub(ARGV[3], 1, 14), nil, nil
 if packed == 0 then id, code, run = match(ARGV[3], '^([^:]*):([^:]*)(.*)$') end
 
-local now, stamp, buckets, at = look(2, 4, name, #KEYS - 4)
-local parse, count, drop = reservations()
+local now, stamp, buckets = look(2, 4, name, #KEYS - 4)
+local parse, drop = reservations()
 local W, rewriting, rewrite
 
 -- Read what was asked, and what was set aside.
@@ -37,7 +38,7 @@ for n = 1, #buckets do
   local units, limits
   units, limits, pos = unpacked('<dd', numbers, pos)
   asked = asked .. format(n > 1 and ',%d' or '%d', units)
-  local r = b.read[2] and parse(b, name, b.read[2]) or nil
+  local r = b.field and parse(b, name, b.field) or nil
   if r and r.expires <= stamp then r = nil end
   found = found or r
   work[n] = { -- all its fields at once: growing the table later is slow
@@ -47,7 +48,13 @@ for n = 1, #buckets do
   pos = pos + 40 * limits
 end
 local answer = not found and call('GET', KEYS[#KEYS])
-if answer then
+if answer and byte(answer) == 0 then
+  if #answer <= 40 + 16 * #work then return {3, ''} end -- damaged
+  for n = 1, #work do
+    if unpacked('<d', answer, 9 + 16 * n) ~= work[n].units then return {-2} end
+  end
+  return {3, answer}
+elseif answer then
   local was, kept = match(answer, '^(%S+)\n(.*)$')
   if was and was ~= asked then return {-2} end
   return {3, kept or ''} -- empty if it is damaged
@@ -113,9 +120,9 @@ for n = 1, #work do
   local b, r = work[n].b, work[n].hold
   if r and call('ZREM', b.index, r.member) == 0 then lapses().unlisted(b, r) end
 end
-at = at or format('%d', stamp)
+local at = format('%d', stamp)
 local reply, which, stored = {1, now, stamp, 0, 0, 0, 0}, 0, 0 -- as long as it is for one bucket
-local kept, longest, tail = id .. ' - - 1 ' .. (now == stamp and at or format('%d', now)) .. ' ' .. at, keep, nil
+local longest, tail, as_asked = keep, nil, ''
 for n = 1, #work do
   local w = work[n]
   local b = w.b
@@ -142,11 +149,15 @@ for n = 1, #work do
   if left < 0 then left = 0 end
   if w.limits == 0 then left = NEVER end
   reply[2 * n + 2], reply[2 * n + 3] = w.units, left
-  kept = kept .. format(' %d %d', w.units, left)
+  as_asked = as_asked .. format(n > 1 and ',%d' or '%d', w.units)
   if b.keep > longest then longest = b.keep end
 end
 local n = #work
 reply[2 * n + 4], reply[2 * n + 5] = which, stored
-kept = kept .. format(' %d %d', which, stored)
-call('SET', KEYS[#KEYS], asked .. '\n' .. kept, 'PX', format('%d', longest / 1000))
+local kept = struct.pack('<' .. string.rep('d', 2 * n + 5), unpack(reply)) .. id
+if as_asked ~= asked then
+  kept = asked .. '\n' .. id .. ' - -'
+  for _, number in ipairs(reply) do kept = kept .. format(' %d', number) end
+end
+call('SET', KEYS[#KEYS], kept, 'PX', format('%d', longest / 1000))
 return reply

@@ -227,6 +227,9 @@ func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []str
 	if !packed {
 		tail = r.label.after(r.id)
 	}
+	if r.reserve != nil && r.label.run == "" {
+		tail += ":"
+	}
 	texts = append(texts, tail, r.label.line, reservation, "", "")
 	if r.key != "" {
 		texts[3], texts[4] = r.fingerprint(), r.buckets()

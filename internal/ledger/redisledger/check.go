@@ -98,7 +98,6 @@ type stored struct {
 	state              string // the numbers, as they are kept
 	hasState           bool
 	reservations       map[string]string // by field
-	counts             string            // of some of them (holds.lua)
 	sums               summed
 	holds              []redis.Z     // the reservations by expiry
 	members            []redis.Z     // oldest first
@@ -113,7 +112,8 @@ func (l *Ledger) read(ctx context.Context, credential, bucket string) (s stored,
 	}
 	log, pipe := logKey(credential, bucket), l.client.TxPipeline()
 	fields := pipe.HGetAll(ctx, stateKey(credential, bucket))
-	holds := pipe.ZRangeWithScores(ctx, holdsKey(credential, bucket), 0, -1)
+	listed := &redis.ZRangeBy{Min: "(-inf", Max: "+inf"}
+	holds := pipe.ZRangeByScoreWithScores(ctx, holdsKey(credential, bucket), listed)
 	newest := pipe.ZRevRangeWithScores(ctx, log, 0, readAtOnce-1)
 	chunks := pipe.ZRangeWithScores(ctx, sumsKey(credential, bucket), 0, -1)
 	logTTL, labelsTTL := pipe.PTTL(ctx, log), pipe.PTTL(ctx, labelsKey(credential))
@@ -127,7 +127,6 @@ func (l *Ledger) read(ctx context.Context, credential, bucket string) (s stored,
 		s.sums = parseSummed(s.reservations[summedField])
 		s.sums.add(chunks.Val())
 	}
-	s.counts = s.reservations[countsField]
 	delete(s.reservations, stateField)
 	delete(s.reservations, summedField)
 	s.members = newest.Val()
@@ -158,27 +157,29 @@ func (l *Ledger) unchanged(ctx context.Context, c *checked) (bool, error) {
 
 // state is the numbers of a state hash (bucket.lua).
 type state struct {
-	total, newest, suspended, holds, keep, expire, held int64
+	total, newest, suspended, holds, keep, expire, held, charges, extra, next int64
 
-	listed bool // reservations are listed by expiry, and held counted; not so by earlier versions
+	earlier bool // written by an earlier version, which counted less of reservations
 }
 
 // parseState reads them; false when a script would not take them.
 func parseState(text string) (s state, ok bool) {
 	fields := []*int64{
 		&s.total, &s.newest, &s.suspended, &s.holds, new(int64), &s.keep, &s.expire, &s.held,
+		&s.charges, &s.extra, &s.next,
 	}
 	switch len(text) {
-	case 8 * len(fields):
-		s.listed = true
-	case 8 * (len(fields) - 1):
-		fields = fields[:len(fields)-1]
+	case 56, 64, 88:
+		fields = fields[:len(text)/8]
 	default:
 		return s, false
 	}
 	for i, into := range fields {
 		v := doubleAt(text, i)
 		limit, lowest := float64(quota.MaxTotal), 0.0
+		if i > 7 && s.holds == 0 { // they mean nothing
+			break
+		}
 		switch i {
 		case 2, 6: // a suspension may end at any time
 			limit, lowest = math.MaxInt64/2, -math.MaxInt64/2
@@ -190,6 +191,7 @@ func parseState(text string) (s state, ok bool) {
 		}
 		*into = int64(v)
 	}
+	s.earlier = len(text) < 64 || len(text) < 88 && s.holds > 0
 	return s, true
 }
 

@@ -41,6 +41,15 @@ func withState(field int, value float64) byHand {
 	}
 }
 
+// heldWith sets a unit aside, and writes the state with one of its doubles changed.
+func heldWith(field int, value float64) byHand {
+	return func(t *testing.T, c redis.UniversalClient) {
+		l := open(t, "redis://"+c.(*redis.Client).Options().Addr)
+		setAside(t, l, reserveOf("default.held", 1, time.Hour))
+		withState(field, value)(t, c)
+	}
+}
+
 // stateText puts text in the place of the state.
 func stateText(text string) byHand {
 	return func(t *testing.T, c redis.UniversalClient) {
@@ -109,10 +118,13 @@ var breakages = []breakage{
 	{"suspension is no number", withState(2, math.NaN()), "state"},
 	{"holds are no number", withState(3, math.NaN()), "state"},
 	{"held is no number", withState(7, math.NaN()), "state"},
+	{"what becomes entries is no number", heldWith(8, math.NaN()), "state"},
+	{"what estimates leave out is below zero", heldWith(9, -1), "state"},
+	{"the next to expire does so never", heldWith(10, inf), "state"},
 	{"held below zero", withState(7, -10), "state"},
 	{"retention without end", withState(5, inf), "state"},
 	{"state cut short", stateText("short"), "5 bytes"},
-	{"state too long", stateText(strings.Repeat("x", 72)), "72 bytes"},
+	{"state too long", stateText(strings.Repeat("x", 72)), "72 bytes instead of 64 or 88"},
 	{"state empty", stateText(""), "0 bytes"},
 	{"newest entry is none", replaced(-1, "hello"), unreadable},
 	{"oldest entry is none", replaced(0, "hello"), unreadable},

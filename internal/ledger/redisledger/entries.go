@@ -202,38 +202,44 @@ func parseHold(bucket, id, value string) (held, error) {
 		name = quota.ReservationID(name, bucket)
 	}
 	h := held{Reservation: quota.Reservation{ID: name, Bucket: bucket}, became: became}
-	fields, n := strings.SplitN(value, ":", 7), [7]int64{}
-	err := wholes(fields, n[:6])
-	h.Left, h.ExpiresAt, h.Drawn, h.Units = n[0], fromMicro(n[1]), n[2], n[3]
-	h.CreatedAt, h.flags, h.Most, h.Lapse = fromMicro(n[4]), n[5], h.Units, quota.LapseRelease
-	if err == nil && h.flags > flagManual {
-		fields = strings.SplitN(value, ":", 10)
-		if err = wholes(fields, n[:]); err == nil && len(fields) < 10 {
-			err = errEntry
-		}
-		h.Most = n[6]
+	n, tail, ok := unpackHold(value)
+	if !ok {
+		n, tail, ok = holdOfEarlier(value)
 	}
-	if err != nil {
+	parts := strings.SplitN(tail, ":", 3) // labels, run, note
+	if !ok || len(parts) < 3 || n[3] > n[5] || slices.Max(n[:]) > quota.MaxTotal {
 		return h, fmt.Errorf("the reservation %.64q cannot be read", h.ID)
 	}
+	h.Left, h.ExpiresAt, h.Drawn, h.Units = n[0], fromMicro(n[1]), n[2], n[3]
+	h.CreatedAt, h.Most, h.flags, h.Lapse = fromMicro(n[4]), n[5], n[6], quota.LapseRelease
 	if h.flags&flagCharge != 0 {
 		h.Lapse = quota.LapseCharge
 	}
-	h.Manual, h.Note = h.flags&flagManual != 0, fields[len(fields)-1]
+	h.Manual, h.Note = h.flags&flagManual != 0, parts[2]
 	return h, nil
 }
 
-// wholes reads the numbers at the head of fields, of which more must follow.
-func wholes(fields []string, into []int64) (err error) {
-	if len(fields) <= len(into) {
-		return errEntry
+// holdOfEarlier reads a reservation as an earlier version wrote it: <left>:<expires>:<drawn>:<units>:
+// <created>:<flags>:<note>, or with flags above 1 …:<flags>:<most>:<labels>:<run>:<note>. The most
+// and the flags change places.
+func holdOfEarlier(text string) (n [7]int64, tail string, ok bool) {
+	fields := strings.SplitN(text, ":", 7)
+	if len(fields) == 7 && fields[5] < "2" {
+		fields = append(fields[:6], fields[3], "::"+fields[6])
+	} else {
+		fields = strings.SplitN(text, ":", 8)
 	}
-	for i := range into {
-		if into[i], err = parseWhole(fields[i]); err != nil || into[i] > quota.MaxTotal {
-			return errEntry
+	if len(fields) < 8 {
+		return n, "", false
+	}
+	for i, field := range fields[:7] {
+		var err error
+		if n[i], err = parseWhole(field); err != nil {
+			return n, "", false
 		}
 	}
-	return nil
+	n[5], n[6] = n[6], n[5]
+	return n, fields[7], n[6] < 8
 }
 
 // member is an entry as its log holds it.

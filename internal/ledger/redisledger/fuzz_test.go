@@ -161,12 +161,16 @@ func TestDamagedAnswer(t *testing.T) {
 			t.Fatal(key, err)
 		}
 		kept := l.client.Get(t.Context(), key).Val()
-		asked, words, _ := strings.Cut(kept, "\n")
-		fields := strings.Fields(words)
-		for _, text := range []string{
-			"", "garbage", asked + "\n", asked + "\n" + strings.Join(fields[:len(fields)-1], " "),
-			asked + "\n" + strings.Replace(words, " 1 ", " one ", 1),
-		} {
+		asked, words, isText := strings.Cut(kept, "\n")
+		damaged := []string{"", "garbage"}
+		if isText {
+			damaged = append(damaged, asked+"\n", asked+"\n"+words[:strings.LastIndex(words, " ")],
+				asked+"\n"+strings.Replace(words, " 1 ", " one ", 1))
+		} else { // no ID, less than all numbers, another status
+			damaged = append(damaged, kept[:56], kept[:50], kept[:8],
+				"\x00\x00\x00\x00\x00\x00\x00\x40"+kept[8:])
+		}
+		for _, text := range damaged {
 			must(t, l.client.Set(t.Context(), key, text, time.Hour))
 			if _, err := call(); !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, key) {
 				t.Errorf("%s is %q: %v", key, text, err)

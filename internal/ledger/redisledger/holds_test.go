@@ -14,7 +14,10 @@ import (
 	"quotabudget/internal/quota"
 )
 
-var holdsOfK = holdsKey("k", "default")
+var (
+	holdsOfK = holdsKey("k", "default")
+	sixty    = packedNumber(60) + ":r"
+)
 
 // reserved is a ledger with 60 of 100 units set aside in the bucket "default" of "k".
 func reserved(t *testing.T, l *Ledger) {
@@ -82,7 +85,7 @@ func used(t *testing.T, l *Ledger) map[string]error {
 // room. A check finds it, and after a repair the units are held as before.
 func TestDamagedHolds(t *testing.T) {
 	l := open(t, redistest.Start(t, redistest.Options{}).URL())
-	remove := func(t *testing.T) { must(t, l.client.ZRem(t.Context(), holdsOfK, "60:r")) }
+	remove := func(t *testing.T) { must(t, l.client.ZRem(t.Context(), holdsOfK, sixty)) }
 	add := func(t *testing.T, at float64, member string) {
 		must(t, l.client.ZAdd(t.Context(), holdsOfK, redis.Z{Score: at, Member: member}))
 	}
@@ -97,20 +100,23 @@ func TestDamagedHolds(t *testing.T) {
 	}{
 		{"list deleted", deleteList, false},
 		{"taken out of the list", remove, false},
-		{"another one added", func(t *testing.T) { add(t, 1, "5:x") }, false},
+		{"another one added", func(t *testing.T) { add(t, 1, packedNumber(5)+":x") }, false},
 		{"listed with fewer units", func(t *testing.T) {
-			at := l.client.ZScore(t.Context(), holdsOfK, "60:r").Val()
+			at := l.client.ZScore(t.Context(), holdsOfK, sixty).Val()
 			remove(t)
-			add(t, at, "6:r")
+			add(t, at, packedNumber(6)+":r")
 		}, true},
 		{"listed at another time", func(t *testing.T) {
-			must(t, l.client.ZIncrBy(t.Context(), holdsOfK, 1e9, "60:r"))
+			must(t, l.client.ZIncrBy(t.Context(), holdsOfK, 1e9, sixty))
 		}, true},
-		{"listed as no number", func(t *testing.T) { remove(t); add(t, 1, "r") }, false},
+		{"listed as no number", func(t *testing.T) { remove(t); add(t, 1, "r") }, true},
 		{"none counted", state(3, 0), false},
 		{"too many counted", state(3, 2), false},
 		{"held is no number", state(7, math.NaN()), false},
 		{"held more", state(7, 61), true},
+		{"one counted that becomes an entry", state(8, 1), true},
+		{"estimates said to be too low", state(9, 5), true},
+		{"none said to expire for long", state(10, 1<<52), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			reserved(t, l)
@@ -159,14 +165,38 @@ func TestHoldsWithoutState(t *testing.T) {
 	}
 }
 
-// earlier makes of a bucket what the version before the list of reservations wrote: a state of
-// seven numbers, and no list.
-func earlier(t *testing.T, c redis.UniversalClient, credential string) {
+// earlier makes of a bucket what an earlier version wrote: reservations as text, and a state of
+// eight numbers, or of seven and no list of them.
+func earlier(t *testing.T, c redis.UniversalClient, credential string, size int) {
 	t.Helper()
-	state := stateKey(credential, "default")
-	text := c.HGet(t.Context(), state, stateField).Val()
-	must(t, c.HSet(t.Context(), state, stateField, text[:56]))
-	must(t, c.Del(t.Context(), holdsKey(credential, "default")))
+	state, holds := stateKey(credential, "default"), holdsKey(credential, "default")
+	fields := c.HGetAll(t.Context(), state).Val()
+	must(t, c.HSet(t.Context(), state, stateField, fields[stateField][:size]))
+	charges, extra := 0, int64(0)
+	for field, value := range fields {
+		n, tail, ok := unpackHold(value)
+		if !strings.HasPrefix(field, "r:") || !ok {
+			continue
+		}
+		id, sign := field[2:], ":"
+		text := fmt.Sprintf("%d:%d:%d:%d:%d:%d:", n[0], n[1], n[2], n[3], n[4], n[6])
+		if n[6] > 1 {
+			sign, text = "+", text+fmt.Sprintf("%d:%s", n[5], tail)
+			charges, extra = charges+int(n[6]&flagCharge/flagCharge), extra+n[5]-n[3]
+		} else {
+			text += strings.TrimPrefix(tail, "::")
+		}
+		must(t, c.HSet(t.Context(), state, field, text))
+		was := packedNumber(n[0]) + sign + id
+		z := redis.Z{Score: c.ZScore(t.Context(), holds, was).Val(), Member: fmt.Sprint(n[0], sign, id)}
+		must(t, c.ZRem(t.Context(), holds, was))
+		must(t, c.ZAdd(t.Context(), holds, z))
+	}
+	if size == 56 {
+		must(t, c.Del(t.Context(), holds))
+	} else if charges > 0 {
+		must(t, c.HSet(t.Context(), state, "c", fmt.Sprint(charges, ":", extra)))
+	}
 }
 
 // Whatever comes first to a bucket that an earlier version wrote is answered as if this one had,
@@ -209,33 +239,69 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 			return l.Settle(ctx, s)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			forgetAll(t, l)
-			var left []string // what was answered, and what is in the store
-			for _, k := range []string{"k", "twin"} {
-				for i, id := range []string{"default.a", "default.b", "default.empty"} {
-					r := reserveOf(id, []int64{20, 10, 30}[i], time.Hour)
-					r.Credential = k
-					setAside(t, l, r)
+		for _, size := range []int{56, 64} {
+			t.Run(fmt.Sprint(name, size), func(t *testing.T) {
+				forgetAll(t, l)
+				var left []string // what was answered, and what is in the store
+				for _, k := range []string{"k", "twin"} {
+					for i, id := range []string{"default.a", "default.b", "default.empty"} {
+						r := reserveOf(id, []int64{20, 10, 30}[i], time.Hour)
+						r.Credential = k
+						if size == 64 && i == 1 {
+							r.Lapse, r.Costs[0].Most, r.Labels = quota.LapseCharge, 17, quota.Labels{"job": "a"}
+						}
+						setAside(t, l, r)
+					}
+					allow(t, l, drawn(k, "all", "default.empty", 30))
+					c = drawn(k, "drawn", b, 5)
+					d = allow(t, l, c)
+					if k == "k" {
+						earlier(t, l.client, k, size)
+					}
+					answer, err := first(k)
+					if _, err := l.Charge(t.Context(), drawn(k, "last", "", 1)); err != nil {
+						t.Error(err)
+					}
+					store := strings.ReplaceAll(dump(t, l.client, k), "{"+k+"}", "{}")
+					left = append(left, fmt.Sprint(answer, err, "\n", store))
+					sound(t, l, k)
 				}
-				allow(t, l, drawn(k, "all", "default.empty", 30))
-				c = drawn(k, "drawn", b, 5)
-				d = allow(t, l, c)
-				if k == "k" {
-					earlier(t, l.client, k)
+				if left[0] != left[1] {
+					t.Errorf("answered and left\n%s, this version's\n%s", left[0], left[1])
 				}
-				answer, err := first(k)
-				if _, err := l.Charge(t.Context(), drawn(k, "last", "", 1)); err != nil {
-					t.Error(err)
-				}
-				store := strings.ReplaceAll(dump(t, l.client, k), "{"+k+"}", "{}")
-				left = append(left, fmt.Sprint(answer, err, "\n", store))
-				sound(t, l, k)
-			}
-			if left[0] != left[1] {
-				t.Errorf("answered and left\n%s, this version's\n%s", left[0], left[1])
-			}
-		})
+			})
+		}
+	}
+}
+
+// Once a hold that was settled would have expired, the next charge looks for the one that expires
+// first, so that those after it need not look.
+func TestNextToExpire(t *testing.T) {
+	s, l := clocked(t)
+	next := func() time.Time {
+		state, ok := parseState(l.client.HGet(t.Context(), stateOfK, stateField).Val())
+		if !ok {
+			t.Fatal("the state cannot be read")
+		}
+		return fromMicro(state.next)
+	}
+	for id, ttl := range map[string]time.Duration{"a": time.Minute, "b": time.Hour, "c": days(1)} {
+		setAside(t, l, reserveOf("default."+id, 1, ttl))
+	}
+	c := one("k", 1)
+	c.Reservation = "default.b" // it has nothing left, and expires all the same
+	allow(t, l, c)
+	if _, err := l.Settle(t.Context(), settleOf("default.a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ at, next time.Duration }{
+		{time.Minute - time.Microsecond, time.Minute}, {time.Minute, time.Hour}, {time.Hour, days(1)},
+	} {
+		s.SetNow(t, start.Add(step.at))
+		allow(t, l, one("k", 1))
+		if got := next(); got.Before(start.Add(step.next)) || got.After(start.Add(step.next+time.Second)) {
+			t.Errorf("after %v none expires before %v, want %v", step.at, got, start.Add(step.next))
+		}
 	}
 }
 

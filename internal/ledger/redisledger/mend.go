@@ -1,8 +1,8 @@
 package redisledger
 
 import (
-	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,6 +57,7 @@ func (c *checked) checkReservations(known bool) {
 	unread := make(map[string]bool)
 	listed := make(map[redis.Z]bool) // as it must be
 	var charges, extra int64
+	next := int64(quota.MaxTotal)
 	for field, value := range c.reservations {
 		id, ok := strings.CutPrefix(field, "r:")
 		if !ok {
@@ -70,6 +71,7 @@ func (c *checked) checkReservations(known bool) {
 			continue
 		}
 		listed[listing(id, r)] = true
+		next = min(next, r.ExpiresAt.UnixMicro())
 		if r.Lapse == quota.LapseCharge {
 			charges++
 		}
@@ -79,21 +81,20 @@ func (c *checked) checkReservations(known bool) {
 			c.becomes.newest = max(c.becomes.newest, r.CreatedAt.UnixMicro()-1)
 		}
 	}
-	if !known || !c.becomes.listed {
+	if !known || c.becomes.earlier {
 		return
 	}
-	if counts := fmt.Sprintf("%d:%d", charges, extra); cmp.Or(c.counts, "0:0") != counts {
-		c.Add("it counts the reservations that become entries, and what estimates leave out, as "+
-			c.counts+" instead of "+counts, "they are counted again", true)
+	if s := c.becomes; s.holds > 0 && (s.charges != charges || s.extra != extra || s.next > next) {
+		c.Add(fmt.Sprintf("its state counts %d reservations that become entries, %d units that "+
+			"estimates leave out, and none that expires before %d; these are %d, %d and %d",
+			s.charges, s.extra, s.next, charges, extra, next), "they are counted again", true)
 	}
 	var held int64
 	wrong := 0
 	for _, z := range c.holds {
 		text := z.Member.(string)
-		sign := max(0, strings.IndexAny(text, ":+"))
-		n, err := parseWhole(text[:sign])
-		id := text[min(sign+1, len(text)):]
-		if held += n; err != nil || !listed[z] && !unread[id] {
+		left, id := text[:min(lenLeft, len(text))], text[min(lenLeft+1, len(text)):]
+		if held += bigEndian(left); !listed[z] && !unread[id] {
 			wrong++
 		}
 		delete(listed, z)
@@ -111,11 +112,12 @@ func (c *checked) checkReservations(known bool) {
 
 // listing is a reservation as it is listed by expiry (bucket.lua).
 func listing(id string, r held) redis.Z {
+	left := binary.BigEndian.AppendUint64(nil, uint64(r.Left))[8-lenLeft:]
 	sign := ":"
 	if r.flags > flagManual {
 		sign = "+"
 	}
-	z := redis.Z{Score: float64(r.ExpiresAt.UnixMicro()), Member: fmt.Sprint(r.Left, sign, id)}
+	z := redis.Z{Score: float64(r.ExpiresAt.UnixMicro()), Member: string(left) + sign + id}
 	if r.Left == 0 {
 		z.Score = -z.Score
 	}

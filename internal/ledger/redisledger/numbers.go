@@ -66,5 +66,4 @@ func (n numbers) appendTo(b []byte) []byte {
 const (
 	stateField  = "s"
 	summedField = "g"
-	countsField = "c"
 )

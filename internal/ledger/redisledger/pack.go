@@ -14,6 +14,8 @@ var letters = base32.NewEncoding(quota.IDAlphabet).WithPadding(base32.NoPadding)
 const (
 	lenID, lenRun, lenCode = 14, 10, 4
 
+	lenLeft = 7 // of the numbers of a reservation
+
 	lenNumbers = 7 + 4           // bytes of the running total and the units
 	lenLeast   = lenNumbers + 10 // with an ID; a run has five more
 )
@@ -37,17 +39,38 @@ func (m *member) unpack(text string) bool {
 		return false
 	}
 	end := len(text) - rest%5 // of the letters
-	m.total = int64(binary.BigEndian.Uint64([]byte("\x00" + text[:7])))
+	m.total = bigEndian(text[:7])
 	if m.total > quota.MaxTotal {
 		m.total = 0
 	}
-	m.units = int64(binary.BigEndian.Uint32([]byte(text[7:lenNumbers])))
+	m.units = bigEndian(text[7:lenNumbers])
 	names := letters.EncodeToString([]byte(text[lenNumbers:end]))
 	m.id, m.mark, m.packed = names[:lenID], text[end:], true
 	if rest > lenCode {
 		m.run = names[lenID:]
 	}
 	return true
+}
+
+// unpackHold reads a reservation (holds.lua): units left, when it expires, units drawn, units, when
+// it was made, the most it can turn out to be, the flags; false if it is none.
+func unpackHold(text string) (n [7]int64, tail string, ok bool) {
+	if len(text) <= 6*lenLeft || text[0] >= '0' {
+		return n, "", false
+	}
+	for i := range 6 {
+		n[i] = bigEndian(text[lenLeft*i : lenLeft*i+lenLeft])
+	}
+	n[6] = int64(text[6*lenLeft])
+	return n, text[6*lenLeft+1:], n[6] < 8
+}
+
+// bigEndian is a number of up to eight bytes, the highest first.
+func bigEndian(text string) (n int64) {
+	for _, b := range []byte(text) {
+		n = n<<8 | int64(b)
+	}
+	return n
 }
 
 // repack is the member's packed text; false if it must be written out.

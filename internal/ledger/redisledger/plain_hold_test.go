@@ -1,6 +1,7 @@
 package redisledger
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -352,25 +353,24 @@ func (p *twice) numbers(name string, buckets int) int {
 	return 5 + 2*buckets
 }
 
-// damage changes a number of the state, an entry, a reservation, what is counted of them, or how
-// they are listed.
+// damage changes a number of the state, an entry, a reservation, or how these are listed.
 func (p *twice) damage() {
 	c := p.c
-	kind, seed := c.IntN(10), c.Uint64()
+	kind, seed := c.IntN(9), c.Uint64()
 	number := damageOf(p.T, p.l, rand.New(rand.NewPCG(3, seed)), p.now)
+	nth := c.IntN(8)
 	texts := []string{
-		"x", "0:0", "-1:5", "9007199254740992:1", "1:99999999999999999",
-		"5:1795000000000000:0:5:1:6",
+		"x", "5:1795000000000000:0:5:1:6:5:::", packedHold(5, 1<<50, 0, 5, 1, 5, 8) + "::",
+		packedHold(5, 1<<50, 0, 5, 1, 4, 6) + "::", packedHold(5, 1<<50, 0, 5, 1, 5, 6),
+		packedHold(int64(nth), 1795e12, 0, 5, 1, 1795e12, 6) + "::",
 	}
-	text, nth := texts[c.IntN(len(texts))], c.IntN(8)
+	text := texts[c.IntN(len(texts))]
 	for _, credential := range p.names {
 		ctx, index := p.Context(), holdsKey(credential, "default")
 		state := stateKey(credential, "default")
 		switch kind {
-		case 0, 1:
+		case 0, 1, 2:
 			number(credential)
-		case 2: // none, or it cannot be read
-			p.l.client.HSet(ctx, state, countsField, []string{"5:0", text}[nth%2])
 		case 3:
 			for _, r := range p.made {
 				p.damageHold(state, "r:"+holdID(r.ID), text, nth)
@@ -379,8 +379,8 @@ func (p *twice) damage() {
 			p.l.client.ZRemRangeByRank(ctx, index, 0, int64(nth))
 		case 5:
 			score := float64(p.now.UnixMicro()) + 1e6*float64(nth-4)
-			p.l.client.ZAdd(ctx, index, redis.Z{Score: score, Member: "7+other"})
-		case 6, 9:
+			p.l.client.ZAdd(ctx, index, redis.Z{Score: score, Member: packedNumber(7) + "+other"})
+		case 6:
 			p.damageWindow(logKey(credential, "default"), nth)
 		case 7:
 			p.l.client.Del(ctx, bucketKeys(credential, "default")[nth%3])
@@ -415,11 +415,20 @@ func (p *twice) damageHold(state, field, text string, nth int) {
 	if was == "" {
 		return
 	}
-	if parts := strings.Split(was, ":"); nth < 4 && len(parts) > nth {
-		parts[nth] = "9007199254740993"
-		text = strings.Join(parts, ":")
+	if nth < 6 && len(was) > 42 {
+		text = was[:7*nth] + packedNumber(1<<53+1) + was[7*nth+7:]
 	}
 	p.l.client.HSet(ctx, state, field, text)
+}
+
+func packedNumber(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))[1:]) }
+
+// packedHold is six numbers and the flags of a reservation (holds.lua).
+func packedHold(numbers ...int64) (text string) {
+	for _, n := range numbers[:6] {
+		text += packedNumber(n)
+	}
+	return text + string([]byte{byte(numbers[6])})
 }
 
 // A hold that is not listed in one of its buckets is settled and released in none.

@@ -194,7 +194,7 @@ func historyOf(c *rand.Rand, now time.Time) []logged {
 
 // damageOf changes a number of the state, or an entry.
 func damageOf(t *testing.T, l *Ledger, c *rand.Rand, now time.Time) func(credential string) {
-	nth, rank, kind := c.IntN(8), c.Int64N(100), c.IntN(4)
+	nth, rank, kind := c.IntN(11), c.Int64N(100), c.IntN(4)
 	values := []float64{
 		0, -1, 1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), 1e300,
 		float64(now.UnixMicro()) + 1e9, float64(now.UnixMicro()) - 1e9, 1 << 53,
@@ -214,14 +214,15 @@ func damageOf(t *testing.T, l *Ledger, c *rand.Rand, now time.Time) func(credent
 		switch kind {
 		case 0, 3:
 			text := l.client.HGet(ctx, state, stateField).Val()
-			if text == "" {
+			if len(text) < 64 {
 				return // it was deleted
 			}
 			number := numbers{0}.blob()
 			for i := range number {
 				number[i] = byte(math.Float64bits(value) >> (8 * i))
 			}
-			l.client.HSet(ctx, state, stateField, text[:8*nth]+string(number)+text[8*nth+8:])
+			at := 8 * (nth % (len(text) / 8))
+			l.client.HSet(ctx, state, stateField, text[:at]+string(number)+text[at+8:])
 		case 1:
 			if rank%4 == 0 {
 				rank = -1

@@ -143,6 +143,19 @@ func parseAnswer(text, key string, n int) (answer, error) {
 	return a, nil
 }
 
+// unpackAnswer reads one that is kept as n doubles and the ID.
+func unpackAnswer(text string, n int) (a answer, err error) {
+	if len(text) <= 8*n || text[0] > 0 {
+		return a, errEntry
+	}
+	a.id = text[8*n:]
+	a.ints, err = reply{doubles: text[:8*n]}.ints(n)
+	if err == nil && a.ints[0] != allowed {
+		err = errEntry
+	}
+	return a, err
+}
+
 func damagedAnswer(key string) error {
 	return fmt.Errorf("%w: redis: the answer kept in %s is damaged: "+
 		"delete that key, after a look at what was charged (quotactl log)",

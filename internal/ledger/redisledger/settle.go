@@ -118,7 +118,10 @@ func (r request) settleArgs(now time.Time, blob []byte, texts []string) ([]byte,
 // settledBefore reads the answer that was given to the settlement before.
 func (r request) settledBefore(text string) (quota.Decision, error) {
 	numbers := 3 + 2*len(r.costs)
-	kept, err := parseAnswer(text, r.key, numbers)
+	kept, err := unpackAnswer(text, numbers+2)
+	if err != nil {
+		kept, err = parseAnswer(text, r.key, numbers)
+	}
 	if err == nil && len(kept.ints) == numbers+1 {
 		err = damagedAnswer(r.key)
 	}
