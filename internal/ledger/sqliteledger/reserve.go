@@ -28,10 +28,10 @@ func (s *session) reserve(r quota.Reserve) (quota.Decision, error) {
 	if d, known, err := s.recall(kept); known {
 		return d, err
 	}
+	q := s.asks(r.Credential, r.Costs, quota.InMode(r.Limits, r.Observe), now)
 	if err := r.CheckCost(); err != nil {
 		return quota.Decision{}, err
 	}
-	q := s.asks(r.Credential, r.Costs, quota.InMode(r.Limits, r.Observe), now)
 	for i := range q.list {
 		q.list[i].manual, q.list[i].reserves = r.Manual, true
 	}

@@ -83,10 +83,10 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	if d, err, known := cred.replay(r.Key, asked, now); known {
 		return d, err
 	}
+	n := lapse(now, cred.all(costs)...)
 	if err := r.CheckCost(); err != nil {
 		return quota.Refused(costs, err)
 	}
-	n := lapse(now, cred.all(costs)...)
 	limits := quota.InMode(r.Limits, r.Observe)
 	v, would := m.verdicts(cred, costs, limits, rule{n: n, manual: r.Manual})
 	if v.limit != "" && !r.Observe {
