@@ -264,6 +264,14 @@ func (b *bucket) write(e entry, limits []quota.Limit, trim bool) {
 	}
 }
 
+// hasTrimmed reports whether entries are gone that the bucket would have if it kept them for so long.
+func (m *Model) hasTrimmed(credential, bucket string, keep time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := m.credential(credential).bucket(bucket)
+	return b.forgotten > 0 && keep.Microseconds() > b.keep
+}
+
 // find is the index of the hold that has not expired at n, or -1.
 func (b *bucket) find(reservation string, n int64) int {
 	is := func(h hold) bool { return h.id == reservation && h.expires > n }

@@ -418,9 +418,15 @@ func (s *story) suspend() {
 	s.compareError("suspend "+b, s.ledger.Suspend(ctx, s.credential, b, until), want)
 }
 
+// relimit changes the limits of a bucket, unless these need entries that may have been trimmed: the
+// ledger may do that later than the model.
 func (s *story) relimit() {
-	if rapid.IntRange(0, 2).Draw(s.t, "change limits") == 0 {
-		b := s.bucket()
-		s.limits[b] = s.drawLimits(b)
+	if rapid.IntRange(0, 2).Draw(s.t, "change limits") > 0 {
+		return
+	}
+	b := s.bucket()
+	limits := s.drawLimits(b)
+	if !s.model.hasTrimmed(s.credential, b, quota.RetentionFor(limits)) {
+		s.limits[b] = limits
 	}
 }
