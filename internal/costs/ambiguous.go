@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"quotabudget/internal/quota"
@@ -118,16 +119,23 @@ func CheckQuery(raw string) error {
 // Override is the header by which a POST is read as a GET.
 const Override = "X-Http-Method-Override"
 
+// single are headers that say how to read a request, or who it is from: servers take one of several.
+var single = []string{"Authorization", "Content-Encoding", "Content-Type"}
+
 // verbOf is the verb that the upstream goes by, and whether the header said so.
 func verbOf(r *http.Request) (verb string, overridden bool, err error) {
 	verb = cmp.Or(r.Method, http.MethodGet)
 	var over []string
 	for name, values := range r.Header {
-		if http.CanonicalHeaderKey(name) == Override {
+		known := http.CanonicalHeaderKey(name)
+		switch {
+		case known == Override:
 			over = append(over, values...)
-		} else if isOther(name) {
+		case isOther(name):
 			err := ambiguous("its header %s may turn it into another request", spell.Clip(name))
 			return "", false, err
+		case len(values) > 1 && slices.Contains(single, known):
+			return "", false, ambiguous("its header %s comes twice", known)
 		}
 	}
 	switch {

@@ -61,6 +61,9 @@ func TestAmbiguous(t *testing.T) {
 	refused("GET", videos, "X_http_method_override", "DELETE")
 	refused("GET", videos, "X-Original-Url", "/youtube/v3/search")
 	refused("GET", videos, "X-Rewrite-Url", "/youtube/v3/search")
+	refused("GET", videos, "Authorization", "", "authorization", "Bearer x")
+	refused("POST", videos, "Content-Type", "multipart/form-data", "content-type", "application/json")
+	refused("POST", videos, "Content-Encoding", "identity", "Content-Encoding", "gzip")
 	refused("POST", "/youtube/v3/captions/x", override, "GET") // a download is never sent like that
 	refused("POST", "/upload/youtube/v3/videos", override, "GET")
 }

@@ -124,6 +124,31 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// TestHeaderThatComesTwice: of two costs none is taken for the truth, and of two limits none.
+func TestHeaderThatComesTwice(t *testing.T) {
+	table, err := costs.Shipped().Upstream("generic")
+	must(t, err)
+	r := call(t, "GET /a", "")
+	method, err := table.Method(r)
+	must(t, err)
+	q, err := table.Quote(method, r, nil, nil)
+	must(t, err)
+	h := http.Header{"X-Request-Cost": {"1", "5"}, "X-Ratelimit-Remaining": {"9", "8"}}
+	out := q.Observe(200, h).Close()
+	if len(out.Missing) != 1 || !slices.Equal(out.Costs, q.Observe(200, nil).Close().Costs) {
+		t.Errorf("took %v, missing %q", out.Costs, out.Missing)
+	}
+	for _, l := range out.Lessons {
+		if l.Remaining >= 0 {
+			t.Errorf("learned %+v", l)
+		}
+	}
+	h = http.Header{"X-Request-Cost": {"5"}, "X-Ratelimit-Remaining": {"8"}}
+	if out := q.Observe(200, h).Close(); len(out.Missing) > 0 || len(out.Lessons) != 1 {
+		t.Errorf("once each: %+v", out)
+	}
+}
+
 // TestRefusedCalls: what a refused call took, and why it was refused. A monthly cap and a minute's
 // throttle are both a 429.
 func TestRefusedCalls(t *testing.T) {

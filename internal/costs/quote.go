@@ -170,7 +170,7 @@ func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, er
 		query[name] = values[0]
 	}
 	env := formula.Env{methodFact: m.ID, "query": query, "path": m.values(r),
-		"header": r.Header.Get, "body_bytes": len(body)}
+		"header": lineOf(r.Header), "body_bytes": len(body)}
 	var doc any
 	if m.needsJSON && len(body) > 0 {
 		var err error

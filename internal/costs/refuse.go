@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"quotabudget/internal/bounds"
@@ -143,8 +144,14 @@ func (s said) fill(env formula.Env, status int, h http.Header, size int) {
 // answerNames puts an answer into the names of expressions.
 func answerNames(env formula.Env, status int, h http.Header, doc any, size int) {
 	env["status"], env["answer"], env["answer_bytes"] = status, doc, size
-	env["header"] = h.Get
+	env["header"] = lineOf(h)
 	env["count"] = func(path string) any { return counted(doc, path) }
+}
+
+// lineOf returns what a header says, to an expression. One that comes more than once says all its
+// values in one line (RFC 9110, section 5.3): none of them hides behind the first.
+func lineOf(h http.Header) func(name string) string {
+	return func(name string) string { return strings.Join(h.Values(name), ", ") }
 }
 
 // counted is how many resources are at the path; nil where there is not even the list of them.
@@ -254,7 +261,7 @@ func (p place) moment(h http.Header, doc any) Moment {
 // text is what is at the place.
 func (p place) text(h http.Header, doc any) (string, bool) {
 	if p.header != "" {
-		text := h.Get(p.header)
+		text := lineOf(h)(p.header)
 		return text, text != ""
 	}
 	if p.path == "" {

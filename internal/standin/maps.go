@@ -100,7 +100,7 @@ func serveMaps(c *call) {
 		if m.verb == http.MethodPost && !c.parse(&q) {
 			return
 		}
-		mask := c.r.Header.Get("X-Goog-FieldMask")
+		mask := strings.Join(c.r.Header.Values("X-Goog-FieldMask"), ",")
 		if mask == "" {
 			mask = c.r.URL.Query().Get("fields")
 		}
