@@ -191,6 +191,7 @@ func jsonCall(t *testing.T, dir string) {
 		"request.http": "POST /v1/messages HTTP/1.1\nHost: api.anthropic.com\n\n" +
 			`{"model":"claude-sonnet-4-5","max_tokens":200}`,
 		"response.http": "HTTP/1.1 200 OK\nanthropic-ratelimit-output-tokens-limit: 8000\n" +
+			"anthropic-ratelimit-requests-remaining: many\n" +
 			"anthropic-ratelimit-output-tokens-remaining: 812\n" +
 			"anthropic-ratelimit-output-tokens-reset: 2026-11-22T15:04:05Z\n\n{}",
 		"refused.http": "HTTP/1.1 429 Too Many Requests\nretry-after: 30\n\n" +

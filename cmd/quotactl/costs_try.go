@@ -28,6 +28,7 @@ type tried struct {
 	Units    []triedUnits   `json:"units"`
 	Missing  []string       `json:"missing"`
 	Lessons  []triedLesson  `json:"lessons"`
+	Unread   []string       `json:"unread"`
 	Once     *triedOnce     `json:"once"`
 	Refusal  *triedRefusal  `json:"refusal"`
 	table    *costs.Table   // of the upstream
@@ -183,7 +184,7 @@ func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
 
 func (out *tried) quoted(q costs.Quote) {
 	out.Upstream, out.Known = out.table.Upstream, q.Known
-	out.Missing, out.Lessons = []string{}, []triedLesson{}
+	out.Missing, out.Lessons, out.Unread = []string{}, []triedLesson{}, []string{}
 	if !q.Known {
 		out.Lapse, out.TTL = new(string(q.Lapse)), new(report.Seconds(q.TTL))
 	}
@@ -202,7 +203,7 @@ func (out *tried) observed(o costs.Outcome) {
 	for i, c := range o.Costs {
 		out.Units[i].Settled = new(c.Units)
 	}
-	out.Missing = append(out.Missing, o.Missing...)
+	out.Missing, out.Unread = append(out.Missing, o.Missing...), append(out.Unread, o.Unread...)
 	for _, l := range o.Lessons {
 		lesson := triedLesson{Bucket: l.Bucket, From: l.Why}
 		if l.Window != (quota.Window{}) {
@@ -277,6 +278,9 @@ func (a *app) sayTried(out tried) error {
 func (out tried) lines(s cli.Screen) (lines []string) {
 	for _, path := range out.Missing {
 		lines = append(lines, "not in the answer, so the most is booked: "+path)
+	}
+	for _, text := range out.Unread {
+		lines = append(lines, "cannot be read, so it tells nothing: "+text)
 	}
 	if out.answered == nil {
 		return lines

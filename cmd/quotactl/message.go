@@ -90,8 +90,10 @@ func readResponse(ctx context.Context, path string) (*http.Response, []byte, err
 		return nil, nil, fmt.Errorf("response: %s: %w", path, err)
 	}
 	resp.Body.Close()
-	body, err = unpacked(resp.Header, body)
-	return resp, body, err
+	if body, err = unpacked(resp.Header, body); err != nil {
+		return nil, nil, fmt.Errorf("response: %s: %w: %d bytes", path, err, maxMessage)
+	}
+	return resp, body, nil
 }
 
 // unpacked is a body that is as packed as its header says; some tools write it down unpacked.

@@ -152,9 +152,9 @@ func (o *Observation) refusal(env formula.Env) *Refusal {
 	return r
 }
 
-// lessons are what the answer tells about the buckets. Of a bucket that is split, it tells of the
+// lessons are what the answer tells about the buckets, and what of that cannot be read. Of a bucket that is split, it tells of the
 // part that the request was charged to.
-func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson) {
+func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []string) {
 	for _, rule := range o.quote.table.learn {
 		b, _ := o.quote.table.bucketNamed(rule.bucket)
 		name, charged := o.quote.names[rule.bucket]
@@ -167,24 +167,26 @@ func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson) {
 		if rule.where != nil && !rule.where.Holds(env) {
 			continue
 		}
-		l := Lesson{Bucket: name, Window: rule.window, Remaining: -1}
-		if text, ok := rule.limit.text(o.header, doc); ok {
-			l.Limit, _ = answer.Amount(text)
+		l := Lesson{Bucket: name, Window: rule.window}
+		var wrong [3]string
+		var ok bool
+		l.Limit, wrong[0], _ = rule.limit.amount(o.header, doc)
+		if l.Remaining, wrong[1], ok = rule.remaining.amount(o.header, doc); ok {
+			l.Why, l.Header = rule.remaining.String(), rule.remaining.header != ""
+		} else {
+			l.Remaining, l.Why = -1, rule.reset.String()
 		}
-		if text, ok := rule.remaining.text(o.header, doc); ok {
-			if units, ok := answer.Amount(text); ok {
-				l.Remaining, l.Why = units, rule.remaining.String()
-				l.Header = rule.remaining.header != ""
+		l.Reset, wrong[2] = rule.reset.moment(o.header, doc)
+		for _, text := range wrong {
+			if text != "" {
+				unread = union(unread, []string{text})
 			}
-		}
-		if l.Reset = rule.reset.moment(o.header, doc); l.Why == "" {
-			l.Why = rule.reset.String()
 		}
 		if l.Remaining >= 0 || !l.Reset.IsZero() {
 			all = append(all, l)
 		}
 	}
-	return all
+	return all, unread
 }
 
 // String is the header or the path.

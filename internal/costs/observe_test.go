@@ -168,6 +168,9 @@ func TestRefusedCalls(t *testing.T) {
 			Until: costs.Moment{After: 30 * time.Second}}},
 		{429, said("rate_limit_error", ""), []string{"Retry-After", "-1"}, costs.Refusal{
 			Kind: costs.Throttled, Reason: "rate_limit_error", Message: "It is so."}},
+		{429, said("rate_limit_error", ""), []string{"Retry-After", "soon"}, costs.Refusal{
+			Kind: costs.Throttled, Reason: "rate_limit_error", Message: "It is so.",
+			Unread: "retry-after: soon"}},
 		{429, said("rate_limit_error", `,"details":{"error_code":"enforced_spend_limit_reached"}`),
 			nil, costs.Refusal{Kind: costs.Exhausted, Reason: "enforced_spend_limit_reached",
 				Message: "It is so.", Bucket: "money", Window: true}},

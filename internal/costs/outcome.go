@@ -11,6 +11,7 @@ type Outcome struct {
 	Costs   []quota.Cost // the truth, by bucket; the most where the answer does not say
 	Missing []string     // what the answer should have said and did not
 	Lessons []Lesson
+	Unread  []string // what it tells of limits and times, and cannot be read: "retry-after: soon"
 
 	// Resources are what the upstream bills once in a window of the calendar. Costs has them all,
 	// as if each were new.
@@ -80,4 +81,5 @@ type Refusal struct {
 	Window bool      // until the end of the bucket's calendar window
 	Until  Moment    // zero where the answer does not say
 	Since  time.Time // when the upstream's window began; zero where it does not say
+	Unread string    // what it says of Until, if that cannot be read
 }

@@ -81,7 +81,10 @@ func (o *Observation) outcome(r reading) (out Outcome) {
 		env["usage"] = r.usage
 	}
 	out.Refusal = o.refusal(env)
-	out.Lessons = o.lessons(r.doc, env)
+	out.Lessons, out.Unread = o.lessons(r.doc, env)
+	if out.Refusal != nil && out.Refusal.Unread != "" {
+		out.Unread = union(out.Unread, []string{out.Refusal.Unread})
+	}
 	o.settle(&out, r.doc, env)
 	return out
 }
@@ -92,14 +95,16 @@ func (out *Outcome) add(other Outcome) {
 	for i, c := range other.Costs {
 		out.Costs[i].Units = max(out.Costs[i].Units, c.Units)
 	}
-	for _, path := range other.Missing {
-		if !slices.Contains(out.Missing, path) {
-			out.Missing = append(out.Missing, path)
+	out.Missing, out.Unread = union(out.Missing, other.Missing), union(out.Unread, other.Unread)
+	out.Lessons = union(out.Lessons, other.Lessons)
+}
+
+// union is a list with what it lacks of more.
+func union[T comparable](list, more []T) []T {
+	for _, v := range more {
+		if !slices.Contains(list, v) {
+			list = append(list, v)
 		}
 	}
-	for _, l := range other.Lessons {
-		if !slices.Contains(out.Lessons, l) {
-			out.Lessons = append(out.Lessons, l)
-		}
-	}
+	return list
 }

@@ -13,6 +13,7 @@ import (
 	"quotabudget/internal/bounds"
 	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/spell"
 )
 
 // Refusal says what an answer means, by the rules of the list: the first that holds. It is nil for
@@ -86,7 +87,8 @@ func (t *Table) refused(rule refusing, said said, env formula.Env, h http.Header
 	if rule.kind != Exhausted && rule.kind != Throttled {
 		return r
 	}
-	r.Bucket, r.Window, r.Until = rule.bucket, rule.window, rule.until.moment(h, said.doc)
+	r.Bucket, r.Window = rule.bucket, rule.window
+	r.Until, r.Unread = rule.until.moment(h, said.doc)
 	if metric := t.errors.metric; metric != nil {
 		r.Metric = metric.String(env)
 	}
@@ -245,17 +247,40 @@ func (i items) in(doc any) (all []any) {
 	return all
 }
 
-// moment is the time at the place, zero where there is none.
-func (p place) moment(h http.Header, doc any) Moment {
+// moment is the time at the place, zero where there is none, and what is there if that cannot be
+// read.
+func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 	text, ok := p.text(h, doc)
 	if !ok {
-		return Moment{}
+		return m, ""
 	}
 	at, after, ok := answer.Moment(text, p.as)
 	if !ok {
-		return Moment{}
+		return m, p.unread(text)
 	}
-	return Moment{At: at, After: after}
+	return Moment{At: at, After: after}, ""
+}
+
+// amount is the number at the place; false where there is none, and what is there if it cannot be
+// read.
+func (p place) amount(h http.Header, doc any) (n int64, unread string, ok bool) {
+	text, ok := p.text(h, doc)
+	if !ok {
+		return 0, "", false
+	}
+	if n, ok = answer.Amount(text); !ok {
+		unread = p.unread(text)
+	}
+	return n, unread, ok
+}
+
+// unread is a text at the place that cannot be read; "" if it stands for nothing: a number may be told
+// as -1, and a time as 0s.
+func (p place) unread(text string) string {
+	if strings.TrimSpace(text) == "-1" || strings.Trim(text, "0.smh ") == "" {
+		return ""
+	}
+	return p.String() + ": " + spell.Clip(bounds.Plain(text))
 }
 
 // text is what is at the place.

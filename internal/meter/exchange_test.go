@@ -13,6 +13,7 @@ import (
 
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 )
 
 // ways are the APIs that stream, and the buckets in which the ledger must agree with them.
@@ -134,6 +135,7 @@ func TestAnswersThatDoNotTell(t *testing.T) {
 		t.Run(c.fault, func(t *testing.T) {
 			t.Parallel()
 			m := openMetered(t, "anthropic", limitOn("output", 100_000))
+			m.standin.Limits["output"] = []standin.Limit{{Units: 100_000, Window: time.Minute}}
 			m.faults(t, c.fault)
 			for i := range int64(2) {
 				resp, err := m.RoundTrip(m.message(t.Context(), 50, c.fault != "bomb"))
@@ -156,6 +158,10 @@ func TestAnswersThatDoNotTell(t *testing.T) {
 			times := strings.Count(log, "does not say what the call took")
 			if !strings.Contains(log, c.told) || times != min(1, len(c.told)) {
 				t.Errorf("told %d times:\n%s", times, log)
+			}
+			nonsense := strings.Count(log, "tells of limits cannot be read")
+			if (nonsense == 1) != (c.fault == "nonsense") || nonsense > 1 {
+				t.Errorf("nonsense is told %d times:\n%s", nonsense, log)
 			}
 		})
 	}

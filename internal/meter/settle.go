@@ -36,6 +36,7 @@ func (e *exchange) end(how ending) {
 	out := e.seen.Close()
 	if how == complete {
 		t.tellMissing(e.call.Method, out.Missing)
+		t.tellUnread(e.call.Method, out.Unread)
 		// A user's token may be of another project, whose quota says nothing of ours.
 		if !t.authorized(e.r) {
 			t.refused(e.ctx, e.asked, out.Refusal)
@@ -155,6 +156,17 @@ func (t *Transport) tellMissing(method string, paths []string) {
 		t.Log.Warn("the answer does not say what the call took: the most that it can take is "+
 			"booked, and so it is for further answers of this kind", "method", method,
 			"missing", strings.Join(paths, ", "))
+	}
+}
+
+// tellUnread says, once for each method, that what its answers tell of limits cannot be read.
+func (t *Transport) tellUnread(method string, unread []string) {
+	if len(unread) == 0 {
+		return
+	}
+	if _, told := t.told.LoadOrStore("unread "+method, true); !told {
+		t.Log.Warn("what an answer tells of limits cannot be read: it is as if it told nothing",
+			"method", method, "unread", strings.Join(unread, ", "))
 	}
 }
 
