@@ -303,6 +303,10 @@ func TestNextToExpire(t *testing.T) {
 			t.Errorf("after %v none expires before %v, want %v", step.at, got, start.Add(step.next))
 		}
 	}
+	if _, err := l.Release(t.Context(), "k", "default.c"); err != nil {
+		t.Fatal(err)
+	}
+	lasts(t, l, holdsOfK) // the list is there without a reservation, and not for ever
 }
 
 // The answer that an earlier version kept of a settlement is given again.
