@@ -168,7 +168,7 @@ var tickEnd = regexp.MustCompile(
 // to one of them only. A busy machine may need long.
 func (f *fleet) awaitOutcomes(at time.Time) {
 	f.Helper()
-	end := time.Now().Add(2 * time.Minute)
+	end := time.Now().Add(5 * time.Minute)
 	for i, p := range f.procs {
 		for reached := make(map[string]bool); len(reached) < len(f.cfg.Ingest.Regions); {
 			if time.Now().After(end) {
