@@ -125,7 +125,7 @@ for _, member in ipairs(old) do call('ZREM', b.log, member) end
 for i = 1, #new, 2 do call('ZADD', b.log, new[i], new[i + 1]) end
 call('PEXPIREAT', b.log, format('%d', b.expire / 1000)) -- a set that was empty for a moment has lost its expiry
 for grain, marks in pairs(grains) do
-  local lines = {format('-%s', id)}
+  local lines = {format('-%s:%d', id, grain)}
   for of, sum in pairs(marks) do lines[#lines + 1] = format('%s:%d:%d', of, sum[1], sum[2]) end
   call('ZADD', sums, grain, table.concat(lines, '\n'))
   call('PEXPIREAT', sums, format('%d', (b.expire + b.keep) / 1000))

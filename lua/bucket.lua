@@ -144,7 +144,7 @@ local function open(state, log, index, id)
   }
   if not s or old then
     lapses().reindex(b)
-    if old and id then b.field = call('HGET', state, 'r:' .. id) end -- in today's form
+    if id then b.field = call('HGET', state, 'r:' .. id) end -- in today's form
   end
   return b
 end

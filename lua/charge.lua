@@ -235,7 +235,7 @@ for c = 1, calls do repeat -- break goes on to the next call
       made[id] = true
       also(b, 'r:' .. id, record .. (flags > 1 and mark .. run .. ':' or '::') .. reservation)
       if b.holds == 0 then
-        if not b.next then
+        if not b.next or not call('ZSCORE', b.index, '-') then
           made[n][3], made[n][4] = '-inf', '-'
           b.fresh = b.fresh or 'holds' -- the sorted set is new
         end

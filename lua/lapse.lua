@@ -8,7 +8,7 @@ local newest = match(call('HGET', KEYS[2], 's') or '', '^........(........)')
 local stamp = math.max(clock(), newest and unpacked('<d', newest) + 1 or 0)
 local due = call('ZRANGEBYSCORE', KEYS[4], format('-%d', stamp), format('%d', stamp))
 for _, member in ipairs(due) do
-  if byte(member, 8) == 43 then
+  if byte(member, 8) == 43 or match(member, '^%d+%+') then -- the latter by an earlier version
     look(2, 3)
     break
   end

@@ -42,13 +42,28 @@ function lapses()
     return struct.pack(RECORD, left, expires, drawn, units, made, most, flags) .. tail
   end
 
+  -- relist has the sorted set list what an earlier version did, <left>:<id> or <left>+<id>, in today's
+  -- form.
+  local function relist(b)
+    for _, member in ipairs(call('ZRANGEBYSCORE', b.index, '(-inf', '+inf')) do
+      local left, id = match(member, '^(%d+)([:+].*)$')
+      if left and left + 0 <= EXACT then
+        call('ZADD', b.index, call('ZSCORE', b.index, member), struct.pack('>I7', left) .. id)
+        call('ZREM', b.index, member)
+      end
+    end
+  end
+
   -- reindex counts the reservations again, and rebuilds the sorted set of holds from their fields. It
-  -- is for a state that was lost, or that an earlier version wrote. If the fields were lost too, what
-  -- they held stays held until it expires.
+  -- is for a state that was lost, or that an earlier version wrote; what that counted as held stays
+  -- held, even if the fields hold less. If the fields were lost too, what they held stays held until
+  -- it expires.
   function L.reindex(b)
     local fields = call('HGETALL', b.state)
+    local holds, held = b.holds, b.held
     b.holds, b.held, b.charges, b.extra, b.next = 0, 0, 0, 0, nil
     if #fields == 0 then
+      relist(b)
       for _, member in ipairs(call('ZRANGEBYSCORE', b.index, '(-inf', '+inf')) do
         b.holds, b.held, b.next = b.holds + 1, b.held + units_of(b, member), 0
       end
@@ -70,11 +85,12 @@ function lapses()
         b.charges, b.extra = b.charges + (r.flags % 4 > 1 and 1 or 0), b.extra + r.extra
       end
     end
+    b.holds, b.held = math.max(b.holds, holds), math.max(b.held, held)
     b.live = b.held
     each('HSET', b.state, old)
     call('HDEL', b.state, 'c') -- in which an earlier version counted
     call('DEL', b.index)
-    if #members > 0 then
+    if b.holds > 0 then
       call('ZADD', b.index, '-inf', '-')
       each('ZADD', b.index, members)
       call('PEXPIREAT', b.index, format('%d', b.expire / 1000))
@@ -202,7 +218,8 @@ function lapses()
   -- counted is the number of reservations that become entries, and the units by which the estimates
   -- may be too low, without those that have expired.
   function L.counted(b)
-    local charges, extra = b.charges or 0, b.extra or 0
+    if b.holds == 0 then return 0, 0 end
+    local charges, extra = b.charges, b.extra
     for _, r in ipairs(b.due or {}) do charges, extra = charges - (r.flags % 4 > 1 and 1 or 0), extra - r.extra end
     return charges, extra
   end

@@ -91,6 +91,9 @@ func (l *Ledger) checkBooks(ctx context.Context, credential, bucket string, repa
 		"try again when it is quieter", quota.ErrUnreachable, bucket, credential)
 }
 
+// noHold is the member of the list of reservations that is none (bucket.lua).
+const noHold = "-"
+
 // stored is a bucket as it was read.
 type stored struct {
 	credential, bucket string
@@ -100,6 +103,7 @@ type stored struct {
 	reservations       map[string]string // by field
 	sums               summed
 	holds              []redis.Z     // the reservations by expiry
+	keeper             bool          // their list has the member that keeps it
 	members            []redis.Z     // oldest first
 	logTTL, labelsTTL  time.Duration // -1ns for ever, -2ns no key
 }
@@ -112,8 +116,7 @@ func (l *Ledger) read(ctx context.Context, credential, bucket string) (s stored,
 	}
 	log, pipe := logKey(credential, bucket), l.client.TxPipeline()
 	fields := pipe.HGetAll(ctx, stateKey(credential, bucket))
-	listed := &redis.ZRangeBy{Min: "(-inf", Max: "+inf"}
-	holds := pipe.ZRangeByScoreWithScores(ctx, holdsKey(credential, bucket), listed)
+	holds := pipe.ZRangeWithScores(ctx, holdsKey(credential, bucket), 0, -1)
 	newest := pipe.ZRevRangeWithScores(ctx, log, 0, readAtOnce-1)
 	chunks := pipe.ZRangeWithScores(ctx, sumsKey(credential, bucket), 0, -1)
 	logTTL, labelsTTL := pipe.PTTL(ctx, log), pipe.PTTL(ctx, labelsKey(credential))
@@ -121,7 +124,8 @@ func (l *Ledger) read(ctx context.Context, credential, bucket string) (s stored,
 		return s, explain(err)
 	}
 	s.logTTL, s.labelsTTL, s.reservations = logTTL.Val(), labelsTTL.Val(), fields.Val()
-	s.holds = holds.Val()
+	s.holds = slices.DeleteFunc(holds.Val(), func(z redis.Z) bool { return z.Member == noHold })
+	s.keeper = len(s.holds) < len(holds.Val())
 	s.state, s.hasState = s.reservations[stateField]
 	if len(chunks.Val()) > 0 { // else they have expired, and are added up again by who needs them
 		s.sums = parseSummed(s.reservations[summedField])
@@ -160,6 +164,7 @@ type state struct {
 	total, newest, suspended, holds, keep, expire, held, charges, extra, next int64
 
 	earlier bool // written by an earlier version, which counted less of reservations
+	listed  bool // there was a reservation, so there is a list of them
 }
 
 // parseState reads them; false when a script would not take them.
@@ -192,6 +197,7 @@ func parseState(text string) (s state, ok bool) {
 		*into = int64(v)
 	}
 	s.earlier = len(text) < 64 || len(text) < 88 && s.holds > 0
+	s.listed = len(text) == 88
 	return s, true
 }
 

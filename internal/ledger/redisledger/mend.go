@@ -89,6 +89,10 @@ func (c *checked) checkReservations(known bool) {
 			"estimates leave out, and none that expires before %d; these are %d, %d and %d",
 			s.charges, s.extra, s.next, charges, extra, next), "they are counted again", true)
 	}
+	if c.becomes.listed && !c.keeper {
+		c.Add("the list of reservations has lost the member that keeps it and its expiry",
+			"it is written again", true)
+	}
 	var held int64
 	wrong := 0
 	for _, z := range c.holds {
