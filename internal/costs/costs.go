@@ -195,13 +195,13 @@ func (t *Table) Bucket(name string) (Bucket, bool) {
 }
 
 // bucketNamed is the bucket of that name, in whatever profile.
-func (t *Table) bucketNamed(name string) (Bucket, bool) {
+func (t *Table) bucketNamed(name string) Bucket {
 	for _, b := range t.buckets {
 		if b.Name == name {
-			return b, true
+			return b
 		}
 	}
-	return Bucket{}, false
+	return Bucket{}
 }
 
 // Learns reports whether answers to calls of a known price have something to tell about the limits.

@@ -152,11 +152,11 @@ func (o *Observation) refusal(env formula.Env) *Refusal {
 	return r
 }
 
-// lessons are what the answer tells about the buckets, and what of that cannot be read. Of a bucket that is split, it tells of the
-// part that the request was charged to.
+// lessons are what the answer tells about the buckets, and what of that cannot be read. Of a bucket
+// that is split, it tells of the part that the request was charged to.
 func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []string) {
 	for _, rule := range o.quote.table.learn {
-		b, _ := o.quote.table.bucketNamed(rule.bucket)
+		b := o.quote.table.bucketNamed(rule.bucket)
 		name, charged := o.quote.names[rule.bucket]
 		switch {
 		case !charged && len(b.Split) > 0:

@@ -232,7 +232,7 @@ func (m Method) values(r *http.Request) map[string]string {
 
 // part is the bucket, or the part of it that the request is charged to.
 func (q *Quote) part(bucket string) string {
-	b, _ := q.table.bucketNamed(bucket)
+	b := q.table.bucketNamed(bucket)
 	name := bucket
 	if len(b.Split) > 0 {
 		var words []string

@@ -31,7 +31,7 @@ func (r *run) takeKey(ctx context.Context) error {
 	}
 	name := keyClaim(r.Key)
 	return r.inTurn(ctx, []string{name}, func(ctx context.Context) (*DeniedError, error) {
-		state, err := r.leases.claims.Claim(ctx, r.leases.claim(name, leaseTime))
+		state, err := r.leases.claims.Claim(ctx, r.leases.claim(name))
 		switch {
 		case err != nil:
 			return nil, err
@@ -52,7 +52,7 @@ func (r *run) takeLock(ctx context.Context) error {
 	}
 	name := lockClaim(r.Lock)
 	return r.inTurn(ctx, []string{name}, func(ctx context.Context) (*DeniedError, error) {
-		state, err := r.leases.claims.Claim(ctx, r.leases.claim(name, leaseTime))
+		state, err := r.leases.claims.Claim(ctx, r.leases.claim(name))
 		if err == nil && state != quota.ClaimWon {
 			return &DeniedError{Why: DeniedLock}, nil
 		}

@@ -26,8 +26,8 @@ type leases struct {
 func keyClaim(key string) string   { return "job:" + key }
 func lockClaim(lock string) string { return "lock:" + lock }
 
-func (l *leases) claim(name string, ttl time.Duration) quota.Claim {
-	return quota.Claim{Credential: l.credential, Name: name, Holder: l.holder, TTL: ttl}
+func (l *leases) claim(name string) quota.Claim {
+	return quota.Claim{Credential: l.credential, Name: name, Holder: l.holder, TTL: leaseTime}
 }
 
 func (l *leases) held() (names []string) {
@@ -42,7 +42,7 @@ func (l *leases) held() (names []string) {
 // renew renews what is held. Errors are those of the ledger; what was lost to another is logged.
 func (l *leases) renew(ctx context.Context) error {
 	for _, name := range l.held() {
-		state, err := l.claims.Claim(ctx, l.claim(name, leaseTime))
+		state, err := l.claims.Claim(ctx, l.claim(name))
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (l *leases) end() {
 }
 
 func (l *leases) finish(name string, done bool) {
-	claim := l.claim(name, leaseTime)
+	claim := l.claim(name)
 	if done {
 		claim.TTL = l.keep
 	}

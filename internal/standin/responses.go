@@ -42,7 +42,7 @@ func (c *call) response(g generation, status string) map[string]any {
 		doc["incomplete_details"] = map[string]any{"reason": "max_output_tokens"}
 	}
 	doc["service_tier"], doc["output"] = g.tier,
-		append(c.searches(g), c.message(g, g.text(), status))
+		append(c.searches(g), c.message(g.text(), status))
 	if c.fault != "no-usage" {
 		doc["usage"] = map[string]any{"input_tokens": g.input, "output_tokens": g.output,
 			"total_tokens":          g.input + g.output,
@@ -62,7 +62,7 @@ func (c *call) searches(g generation) (items []any) {
 	return items
 }
 
-func (c *call) message(g generation, text, status string) map[string]any {
+func (c *call) message(text, status string) map[string]any {
 	content := []any{}
 	if text != "" {
 		content = append(content, outputText(text))
@@ -93,7 +93,7 @@ func (c *call) responseStream(g generation) {
 	ok := send("response.created", doc{"response": c.response(g, "in_progress")}) &&
 		send("response.in_progress", doc{"response": c.response(g, "in_progress")}) &&
 		send("response.output_item.added", doc{"output_index": 0,
-			"item": c.message(g, "", "in_progress")}) &&
+			"item": c.message("", "in_progress")}) &&
 		inItem("response.content_part.added", doc{"part": outputText("")})
 	for _, piece := range pieces {
 		ok = ok && inItem("response.output_text.delta", doc{"delta": piece, "logprobs": []any{}})
@@ -102,6 +102,6 @@ func (c *call) responseStream(g generation) {
 	_ = ok && inItem("response.output_text.done", doc{"text": text, "logprobs": []any{}}) &&
 		inItem("response.content_part.done", doc{"part": outputText(text)}) &&
 		send("response.output_item.done",
-			doc{"output_index": 0, "item": c.message(g, text, end)}) &&
+			doc{"output_index": 0, "item": c.message(text, end)}) &&
 		send("response."+end, doc{"response": c.response(g, end)})
 }

@@ -76,9 +76,6 @@ func (s *Server) URL() string { return "redis://" + s.Addr + "/0" }
 // PID is the server's process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Log is what the server has printed, once it has ended.
-func (s *Server) Log() string { return s.log.String() }
-
 // SetNow stops the server's clock at now; a zero time lets it follow the real one.
 func (s *Server) SetNow(t testing.TB, now time.Time) {
 	t.Helper()
