@@ -28,7 +28,7 @@
 -- A charge pays for all that is made here: each function, each table field beyond sixteen. format
 -- takes longer than most commands of Redis take for themselves.
 
-local call, format, match, byte, unpacked = redis.call, string.format, string.match, string.byte, struct.unpack
+local call, format, match, byte = redis.call, string.format, string.match, string.byte
 local NEVER = 4611686018427387904
 local EXACT = 9007199254740991 -- 2^53 - 1: a double holds every whole number up to it
 local FAR = 1e19 -- µs, later than any time a caller can pass

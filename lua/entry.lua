@@ -7,11 +7,13 @@
 --         else <total>:<units>:<id>:<labels>[:<run>], whose first byte is above that of any total.
 --         Both may stand in one log
 
+local unpacked = struct.unpack
+
 -- totals reads the running total after an entry and its units; nil if it cannot. Where each percent
 -- counts, a packed member is read without a call of it.
 local function totals(member)
   local total, units
-  if #member > 20 then total, units = struct.unpack('>I7I4', member) end
+  if #member > 20 then total, units = unpacked('>I7I4', member) end
   if not total or total > 9007199254740991 then
     total, units = string.match(member, '^(%d+):(%d+):')
     if total then total, units = total + 0, units + 0 end -- faster than tonumber

@@ -1,41 +1,41 @@
 // Package lua holds the scripts that decide and record inside Redis.
 package lua
 
-import (
-	"embed"
-	"slices"
-)
+import "embed"
 
 //go:embed *.lua
 var files embed.FS
 
-// Names are the scripts of a ledger, without "limit", which is the limiter's. The header of each
-// names its keys, arguments and reply.
+// Names are the scripts of a ledger, without "limit", which is the limiter's. The header of the last
+// file of each names its keys, arguments and reply.
 var Names = []string{
-	"charge", "settle", "extend", "release", "learn", "lapse", "cancel", "adjust", "suspend",
+	"charge", "hold", "settle", "extend", "release", "learn", "lapse", "cancel", "adjust", "suspend",
 	"usage", "sums", "mend", "claim",
 }
 
-// parts are what stands before a script in its source: functions to read and write buckets and
-// reservations, and what else it needs. Making a function takes time, so no script has more.
+// parts are the files of a script: functions to read and write buckets and reservations, and what
+// else it needs. Making a function takes time, so no script has more, and what decides most calls
+// stands as far ahead as it can.
 var parts = map[string][]string{
-	"claim": {}, "limit": {},
-	"charge": {"entry", "search", "plain", "window", "plain_hold", "bucket", "holds", "lapses",
-		"windows", "fits"},
-	"usage":  {"entry", "search", "bucket", "holds", "lapses", "windows", "fits"},
-	"learn":  {"entry", "bucket", "holds", "lapses", "windows"},
-	"settle": {"entry", "plain_settle", "bucket", "holds", "lapses", "windows", "rewrite"},
-	"cancel": {"entry", "bucket", "holds", "lapses", "windows", "rewrite"},
+	"charge": {"entry", "search", "plain", "bucket", "holds", "lapses", "windows", "fits", "charge"},
+	"hold": {"entry", "plain_hold", "search", "bucket", "holds", "lapses", "windows",
+		"fits", "charge"},
+	"usage":  {"entry", "search", "bucket", "holds", "lapses", "windows", "fits", "usage"},
+	"learn":  {"entry", "bucket", "holds", "lapses", "windows", "learn"},
+	"settle": {"entry", "plain_settle", "bucket", "holds", "lapses", "windows", "rewrite", "settle"},
+	"cancel": {"entry", "bucket", "holds", "lapses", "windows", "rewrite", "cancel"},
+	"claim":  {"claim"},
+	"limit":  {"limit"},
 }
 
-// Source is the script of that name, behind its parts.
+// Source is the script of that name.
 func Source(name string) string {
-	before, ok := parts[name]
+	all, ok := parts[name]
 	if !ok {
-		before = []string{"entry", "bucket", "holds", "lapses"}
+		all = []string{"entry", "bucket", "holds", "lapses", name}
 	}
 	var source string
-	for _, part := range append(slices.Clip(before), name) {
+	for _, part := range all {
 		source += text(part)
 	}
 	return source

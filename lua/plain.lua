@@ -7,7 +7,7 @@
 -- list of lists.
 
 repeat
-  local unpacked, numbers = struct.unpack, ARGV[1]
+  local numbers = ARGV[1]
   local calls, many, _, _, _, _, ttl = unpacked('<ddddddd', numbers) -- ttl is the first call's
   if many > 1 or ttl > 0 or #ARGV > 1 + calls then break end
   local call, format, sub, pack = redis.call, string.format, string.sub, struct.pack

@@ -4,53 +4,62 @@
 -- else it finds to charge.lua before anything is written, and its reply is one text of doubles.
 
 repeat
-  local unpacked, numbers = struct.unpack, ARGV[1]
-  local calls, many, _, _, _, _, ttl = unpacked('<ddddddd', numbers)
-  if ttl <= 0 or #ARGV > 1 + calls then break end
+  local keys, args, numbers = KEYS, ARGV, ARGV[1]
+  local calls, many, _, _, keep, _, longest, _, units, limits, flags, most = unpacked('<dddddddddddd', numbers)
+  if #args > 1 + calls then break end
   local call, format, sub, match, pack = redis.call, string.format, string.sub, string.match, struct.pack
   local t = call('TIME')
   local now = t[1] * 1000000 + t[2]
 
+  -- One call of one bucket, as most are, makes no tables: they would take a tenth of its time.
+  local lone = calls * many == 1
+  local id, tail = match(args[2], '^([^:]*):([^:]*:.*)$')
+  local field, pos = 'r:' .. id, 97
   -- Of each call: the end of what it is listed as, labels and run, when it expires, that as text, where
-  -- its next bucket begins in numbers, the reply.
-  local own, fields, pos, keep, longest = {0, 0, 0, 0, 0, 0}, {'s', 0}, 17, 0, 0
-  for c = 1, calls do
-    local size, _, kept, _, ttl = unpacked('<ddddd', numbers, pos)
-    local id, tail = match(ARGV[c + 1], '^([^:]*):([^:]*:.*)$')
-    local field = 'r:' .. id
-    if ttl <= 0 or calls > 1 and fields[field] then many = 0 break end -- or twice in one group
-    if calls > 1 then fields[field] = true end
-    if kept > keep then keep = kept end
-    if ttl > longest then longest = ttl end
-    local i = 6 * c
-    fields[c + 1], own[i - 5], own[i - 4], own[i - 3], own[i - 2], own[i - 1], own[i] =
-      field, '+' .. id, tail .. ':', now + ttl, format('%d', now + ttl), pos + 48, false
-    pos = pos + size
+  -- its next bucket begins in numbers, the reply. Then of each bucket: what is listed, the state's fields.
+  local own, fields, writes
+  if not lone then
+    own, fields, writes, pos = {0, 0, 0, 0, 0, 0}, {'s', 0}, {}, 17
+    for c = 1, calls do
+      local size, _, kept, _, ttl = unpacked('<ddddd', numbers, pos)
+      if c > 1 then
+        id, tail = match(args[c + 1], '^([^:]*):([^:]*:.*)$')
+        field = 'r:' .. id
+      end
+      if ttl <= 0 or calls > 1 and fields[field] then many = 0 break end -- or twice in one group
+      if calls > 1 then fields[field] = true end
+      if kept > keep then keep = kept end
+      if ttl > longest then longest = ttl end
+      local i = 6 * c
+      fields[c + 1], own[i - 5], own[i - 4], own[i - 3], own[i - 2], own[i - 1], own[i] =
+        field, '+' .. id, tail .. ':', now + ttl, format('%d', now + ttl), pos + 48, false
+      pos = pos + size
+    end
   end
 
-  local writes = {} -- for each bucket: what is listed, the state's fields
   for n = 1, many do
-    local state, log = KEYS[3 * n - 1], KEYS[3 * n]
-    local read, last = call('HMGET', state, unpack(fields)), call('ZREVRANGE', log, '0', '0')[1]
-    local s = read[1]
+    local state, log = keys[3 * n - 1], keys[3 * n]
+    local read = lone and call('HMGET', state, 's', field) or call('HMGET', state, unpack(fields))
+    local s, last = read[1], call('ZREVRANGE', log, '0', '0')[1]
     if not s or #s ~= 88 or not last then break end
 
-    local total, newest, suspended, holds, oldest, kept, expire, held, charges, extra, lapse = unpacked('<ddddddddddd', s)
+    local total, newest, suspended, holds, oldest, kept, expire, held, charges, extra, lapse =
+      unpacked('<ddddddddddd', s)
     if holds == 0 then charges, extra, lapse = 0, 0, 9007199254740991 end
-    if not (totals(last) == total and newest >= 0 and newest < now and
-        suspended > -1e19 and suspended <= now and holds >= 0 and holds < 9007199254740991 and
-        held >= 0 and held <= 9007199254740991 and held % 1 == 0 and (held == 0 or holds > 0) and
-        oldest < 9007199254740991 and kept >= keep and kept < 9007199254740991 and
-        expire >= now + longest + kept and expire < 1e19 and lapse > now + calls and lapse <= 9007199254740991 and
-        charges >= 0 and charges <= 9007199254740991 and extra >= 0 and extra <= 9007199254740991) then
+    if not (totals(last) == total and newest >= 0 and newest < now and suspended > -1e19 and
+        suspended <= now and holds >= 0 and held >= 0 and held % 1 == 0 and (held == 0 or holds > 0) and
+        kept >= keep and charges >= 0 and extra >= 0 and
+        holds + held + kept + charges + extra < 9007199254740991 and oldest < 9007199254740991 and
+        expire >= now + longest + kept and expire < 1e19 and
+        lapse > now + calls and lapse <= 9007199254740991) then
       break
     end
 
     local before = calls > 1 and {} -- the running total where windows begin, by that time
-    local listed, written = {0, 0}, {'s', 0, 0, 0}
+    local listed, written = not lone and {0, 0}, not lone and {'s', 0, 0, 0}
     for c = 1, calls do
       local i = 6 * c
-      local units, limits, flags, most, pos = unpacked('<dddd', numbers, own[i - 1])
+      if not lone then units, limits, flags, most, pos = unpacked('<dddd', numbers, own[i - 1]) end
       if flags < 2 or read[c + 1] or total + units > 9007199254740991 or charges + most > 9007199254740991 or
           extra + most > 9007199254740991 then
         listed = nil
@@ -68,9 +77,22 @@ repeat
         end
         if from >= now then room = nil break end
         if from < wide or cap - within < room then
-          local used = before and before[from] or total_before(log, format('%d', from), total)
-          if not used then room = nil break end
-          if before then before[from] = used end
+          local used = before and before[from]
+          if not used then
+            local first = call('ZRANGEBYSCORE', log, format('%d', from), '+inf', 'LIMIT', '0', '2')
+            used = total
+            if first[1] then
+              local all, of = totals(first[1])
+              local rest = all and total - all or -1 -- of what comes later, which must not begin below it
+              if first[2] and rest >= 0 then
+                local next, more = totals(first[2])
+                rest = next and next <= total and next - more - all or -1
+              end
+              if rest < 0 or of > all then room = nil break end
+              used = all - of
+            end
+            if before then before[from] = used end
+          end
           if from < wide then wide, within = from, total - used end
           local left = cap - total + used
           if left < room then room = left end
@@ -78,26 +100,34 @@ repeat
       end
       if not room or room < held + units then listed = nil break end
 
-      local expires = own[i - 3]
+      local expires = lone and now + longest or own[i - 3]
       local record = pack('>I7I7I7I7I7I7B', units, expires, 0, units, now, most, flags)
-      own[i - 1], room = pos, room - held - units
-      own[i] = n == 1 and pack('<dddddd', 1, now, now, 0, 0, room) or own[i] .. pack('<d', room)
-      held, holds, extra = held + units, holds + 1, extra + most - units
+      held, holds, room, extra = held + units, holds + 1, room - held - units, extra + most - units
       if flags % 4 > 1 then charges = charges + 1 end
       if expires < lapse then lapse = expires end
+      if lone then
+        if newest < now - 1 then newest = now - 1 end -- later decisions are not made at an earlier time
+        call('ZADD', keys[4], format('%d', expires), sub(record, 1, 7) .. '+' .. id)
+        call('HSET', state, 's', pack('<ddddddddddd', total, newest, suspended, holds, oldest, kept, expire, held,
+          charges, extra, lapse), field, record .. tail .. ':')
+        return pack('<ddddddd', 1, now, now, 0, 0, room, expires)
+      end
+      own[i - 1] = pos
+      own[i] = n == 1 and pack('<dddddd', 1, now, now, 0, 0, room) or own[i] .. pack('<d', room)
       listed[2 * c - 1], listed[2 * c] = own[i - 2], sub(record, 1, 7) .. own[i - 5]
       written[2 * c + 1], written[2 * c + 2] = fields[c + 1], record .. own[i - 4]
     end
     if not listed then break end
-    if newest < now - 1 then newest = now - 1 end -- later decisions are not made at an earlier time
-    written[2] = pack('<ddddddddddd', total, newest, suspended, holds, oldest, kept, expire, held, charges, extra, lapse)
+    if newest < now - 1 then newest = now - 1 end
+    written[2] = pack('<ddddddddddd', total, newest, suspended, holds, oldest, kept, expire, held, charges,
+      extra, lapse)
     writes[2 * n - 1], writes[2 * n] = listed, written
   end
-  if not writes[2 * many] then break end
+  if lone or not writes[2 * many] then break end
 
   for n = 1, many do
-    call('ZADD', KEYS[3 * n + 1], unpack(writes[2 * n - 1]))
-    call('HSET', KEYS[3 * n - 1], unpack(writes[2 * n]))
+    call('ZADD', keys[3 * n + 1], unpack(writes[2 * n - 1]))
+    call('HSET', keys[3 * n - 1], unpack(writes[2 * n]))
   end
   local reply = ''
   for i = 6, 6 * calls, 6 do reply = reply .. own[i] .. pack('<d', own[i - 3]) end

@@ -69,7 +69,11 @@ func (l *Ledger) askTogether(ctx context.Context, r request) (reply, error) {
 // send asks once, and keeps each call's answer. An error of the script is some call's own, and says
 // that nothing was recorded: then each is asked by itself. Any other error is everybody's.
 func (l *Ledger) send(ctx context.Context, group []*operation) {
-	all, err := replies(l.run(ctx, "charge", keysOfGroup(group), argsOfGroup(group)...))
+	script := "charge"
+	if group[0].Work.request.reserve != nil {
+		script = "hold" // which does the same, and reservations sooner
+	}
+	all, err := replies(l.run(ctx, script, keysOfGroup(group), argsOfGroup(group)...))
 	if err != nil && len(group) > 1 && isOfScript(err) {
 		for i := range group {
 			l.send(ctx, group[i:i+1])

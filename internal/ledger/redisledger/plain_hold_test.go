@@ -45,7 +45,7 @@ func TestPlainHoldsDecideAlike(t *testing.T) {
 		}
 	}
 	for _, of := range []string{"hold", "settle"} {
-		if plain[of+" in 1"] < 40 || plain[of+" in 2"] < 40 || plain[of+" together"] < 20 ||
+		if plain[of+" alone"] < 40 || plain[of+" in 2"] < 40 || plain[of+" together"] < 20 ||
 			plain[of+" in a crowd"] < 5 || results[of+" [1"] < 200 || results[of+" damaged"] < 50 {
 			t.Errorf("few cases of some kind: %v, %v", plain, results)
 		}
@@ -161,7 +161,7 @@ func (p *twice) hold() {
 			group = append(group, o)
 		}
 		keys := group[0].Work.request.keys()
-		return []*redis.Cmd{p.l.run(p.Context(), "charge", keys, argsOfGroup(group)...)}
+		return []*redis.Cmd{p.l.run(p.Context(), "hold", keys, argsOfGroup(group)...)}
 	})
 }
 
@@ -316,8 +316,11 @@ func (p *twice) answers(name string, buckets int, first bool, cmd *redis.Cmd) (l
 	if _, plain := cmd.Val().(string); plain {
 		calls = answered.len() / p.numbers(name, buckets)
 		p.plain[fmt.Sprint(name, " in ", buckets)]++
-		if calls > 1 {
+		switch {
+		case calls > 1:
 			p.plain[name+" together"]++
+		case buckets == 1:
+			p.plain[name+" alone"]++
 		}
 		if calls > 8 {
 			p.plain[name+" in a crowd"]++
@@ -459,4 +462,62 @@ func TestUnlistedHoldIsNotEnded(t *testing.T) {
 			t.Errorf("released, unlisted in %s: %v", bucket, err)
 		}
 	}
+}
+
+// One hold of one bucket, and its settlement, are decided by lines of their own: they find what is
+// damaged, too, and leave it as it is.
+func TestDamageBesideOneHold(t *testing.T) {
+	t.Parallel()
+	l := open(t, redistest.Start(t, redistest.Options{}).URL())
+	for name, test := range map[string]struct {
+		damage func(credential string)
+		says   string
+	}{
+		"first total too low":  {func(k string) { damageFirst(t, l, k, -2) }, "cannot be read"},
+		"first total too high": {func(k string) { damageFirst(t, l, k, 3) }, "do not rise"},
+		"not listed": {func(k string) {
+			must(t, l.client.ZRemRangeByScore(t.Context(), holdsKey(k, "default"), "0", "+inf"))
+		}, "h1 is not listed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := strings.ReplaceAll(name, " ", "-")
+			hold := func(id string) error {
+				r := reserveOf("default."+id, 5, time.Hour)
+				r.Credential, r.Lapse, r.Limits = k, quota.LapseCharge, []quota.Limit{day(100)}
+				_, err := l.Reserve(t.Context(), r)
+				return err
+			}
+			settle := func() error {
+				_, err := l.Settle(t.Context(), quota.Settle{Credential: k, Reservation: "default.h1",
+					ID: quota.NewID(time.Now()), Costs: []quota.Cost{{Bucket: "default", Units: 3}}})
+				return err
+			}
+			for range 3 {
+				allow(t, l, one(k, 5))
+			}
+			if err := hold("h1"); err != nil {
+				t.Fatal(err)
+			}
+			test.damage(k)
+			before := dump(t, l.client, k)
+			ask := func() error { return hold("h2") }
+			if test.says == "h1 is not listed" {
+				ask = settle
+			}
+			if err := ask(); !says(err, test.says) || dump(t, l.client, k) != before {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// damageFirst adds to the total of a log's first entry.
+func damageFirst(t *testing.T, l *Ledger, credential string, units int64) {
+	log := logKey(credential, "default")
+	z := l.client.ZRangeWithScores(t.Context(), log, 0, 0).Val()[0]
+	must(t, l.client.ZRem(t.Context(), log, z.Member))
+	m, _ := parseMember(z)
+	m.total += units
+	z.Member = m.String()
+	must(t, l.client.ZAdd(t.Context(), log, z))
 }
