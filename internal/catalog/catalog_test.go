@@ -61,7 +61,7 @@ func videos(ids ...string) []Video {
 // begin begins a chart, all of whose first page is to be new in it.
 func begin(t *testing.T, c *Catalog, key ChartKey, first Page) ChartID {
 	t.Helper()
-	id, added, err := c.Begin(t.Context(), key, "run1", first)
+	id, added, err := c.Begin(t.Context(), key, "run1", anew, first)
 	must(t, err)
 	ids := make(map[string]bool)
 	for _, v := range first.Videos {
@@ -150,7 +150,7 @@ func TestHalfChartsAreInvisible(t *testing.T) {
 
 func TestRepeatedIDsKeepTheirFirstRank(t *testing.T) {
 	c := open(t)
-	id, n, err := c.Begin(t.Context(), us, "run1",
+	id, n, err := c.Begin(t.Context(), us, "run1", anew,
 		Page{Next: "2", Videos: videos("a", "-b", "a"), FetchedAt: nine})
 	if n != 2 || err != nil {
 		t.Errorf("added %d, want 2, %v", n, err)
@@ -194,7 +194,7 @@ func TestAPageIsStoredOnce(t *testing.T) {
 
 func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 	c := open(t)
-	if _, _, err := c.Begin(t.Context(), us, "run1",
+	if _, _, err := c.Begin(t.Context(), us, "run1", anew,
 		Page{Token: "3", FetchedAt: nine}); err == nil {
 		t.Error("the third page was stored first")
 	}
@@ -215,7 +215,7 @@ func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 		t.Error("a video without id was stored")
 	}
 	bad.Token = ""
-	if id, added, err := c.Begin(t.Context(), us, "run1", bad); err == nil || id != 0 ||
+	if id, added, err := c.Begin(t.Context(), us, "run1", anew, bad); err == nil || id != 0 ||
 		added != 0 {
 		t.Errorf("a video without id was stored: chart %d, %d added", id, added)
 	}
@@ -251,10 +251,10 @@ func TestCompleteNeedsAPage(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	c := open(t)
-	want := func(notBefore time.Time, token string, ok bool) {
+	want := func(notBefore time.Time, token string, ok bool) { // the token of one to resume
 		t.Helper()
 		got, gotOK, err := c.Resume(t.Context(), us, notBefore)
-		if err != nil || gotOK != ok || got.NextPageToken != token {
+		if err != nil || gotOK != ok || ok && got.NextPageToken != token {
 			t.Errorf("%+v, %v, %v; want token %q, %v", got, gotOK, err, token, ok)
 		}
 	}
@@ -341,6 +341,28 @@ func TestPassOn(t *testing.T) {
 	pass(id, "run2", "run3", false)
 	want("run2")
 }
+
+// TestBegunOnce: two processes that have the first page of a run's chart begin one chart. One that
+// knows the chart, because the upstream refused its next page, begins another.
+func TestBegunOnce(t *testing.T) {
+	c := open(t)
+	before := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
+	want := func(key ChartKey, run string, after, want ChartID, videos int) {
+		t.Helper()
+		id, added, err := c.Begin(t.Context(), key, run, after, page("b"))
+		if err != nil || id != want || added != videos {
+			t.Errorf("chart %d with %d, %v; want %d with %d", id, added, err, want, videos)
+		}
+	}
+	want(us, "run1", before, before+1, 1)
+	want(us, "run1", before, before+1, 0)
+	want(us, "run2", before, before+2, 1)
+	want(ChartKey{Region: "GB"}, "run1", before, before+3, 1)
+	want(us, "run1", before, before+1, 0)
+	want(us, "run1", before+1, before+4, 1)
+}
+
+func page(id string) Page { return Page{Next: "2", Videos: videos(id), FetchedAt: nine} }
 
 func TestStaleness(t *testing.T) {
 	c := open(t)

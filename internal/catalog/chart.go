@@ -46,9 +46,16 @@ type Chart struct {
 // returns how many videos the chart has, as StorePage does. Until Complete, it is seen by Charts
 // and Resume only. (Catalogues of earlier versions may hold charts whose first page never came.
 // They are treated as if they were not there.)
-func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string,
+//
+// If the run has begun one after a chart that the caller knows, because another process has taken
+// the run over, that one is returned, and nothing is stored. A caller that knows none passes 0.
+func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, after ChartID,
 	first Page) (id ChartID, added int, err error) {
 	err = c.update(ctx, func(s *txn) error {
+		err := s.row("run_chart", key.Region, key.category(), run, after).Scan(&id)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
 		result, err := s.exec("begin_chart", key.Region, key.category(), run,
 			first.FetchedAt.UnixMicro())
 		if err != nil {
@@ -68,26 +75,22 @@ func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string,
 	return id, added, nil
 }
 
-// Resume finds the chart of key to resume: the one begun last, if it is not complete and was begun
-// at or after notBefore, so that the pages of a chart are all of about the same time. ok is false
-// when there is none, and a new one is to begin. A chart without a NextPageToken has all its
-// pages and waits only for Complete.
+// Resume finds the chart of key that was begun last. ok says whether to resume it: it is not
+// complete and was begun at or after notBefore, so that the pages of a chart are all of about the
+// same time. Otherwise a new one is to begin. A chart without a NextPageToken has all its pages
+// and waits only for Complete.
 func (c *Catalog) Resume(ctx context.Context, key ChartKey,
 	notBefore time.Time) (chart Chart, ok bool, err error) {
 	err = c.view(ctx, func(s *txn) error {
 		chart, err = scanChart(s.row("newest_chart", key.Region, key.category()))
 		return err
 	})
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return Chart{}, false, nil
-	case err != nil:
-		return Chart{}, false, err
-	case !chart.CompletedAt.IsZero(),
-		chart.StartedAt.Before(notBefore.Truncate(time.Microsecond)):
+	if errors.Is(err, sql.ErrNoRows) {
 		return Chart{}, false, nil
 	}
-	return chart, true, nil
+	ok = err == nil && chart.CompletedAt.IsZero() &&
+		!chart.StartedAt.Before(notBefore.Truncate(time.Microsecond))
+	return chart, ok, err
 }
 
 // PassOn makes a chart that one run has left half read another's. It reports whether it did: not

@@ -2,10 +2,14 @@ package catalog
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// anew begins a chart although its run has others: none comes after this one.
+const anew = ChartID(math.MaxInt64)
 
 // crowd stores a chart of so many videos, oldest first, and returns what holds them.
 func crowd(t *testing.T, n int, describe func(i int) Video) *Catalog {

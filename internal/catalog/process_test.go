@@ -54,7 +54,7 @@ func sweepChart(ctx context.Context, c *Catalog, region string, at time.Time) er
 		}
 		var err error
 		if n == 0 {
-			id, _, err = c.Begin(ctx, ChartKey{Region: region}, "run", page)
+			id, _, err = c.Begin(ctx, ChartKey{Region: region}, "run", anew, page)
 		} else {
 			_, err = c.StorePage(ctx, id, page)
 		}

@@ -44,7 +44,7 @@ func TestCheckRoom(t *testing.T) {
 	check(sqlite.ErrFull)
 	limit(pages + 1000)
 	check(nil)
-	if _, _, err := c.Begin(t.Context(), us, "run", page); err != nil {
+	if _, _, err := c.Begin(t.Context(), us, "run", anew, page); err != nil {
 		t.Error(err)
 	}
 	before, err := os.Stat(c.Path())

@@ -19,10 +19,11 @@ type lane struct {
 	cfg     *Config
 	since   time.Time // when its ticks came into force
 	begun   bool
-	missed  []missed     // to be run first
-	catchUp *turns       // of the lanes that missed ticks: one at a time runs them
-	turn    *turn        // in catchUp, until the first attempt
-	marked  atomic.Int64 // the newest tick that is marked, in Unix ns
+	missed  []missed                  // to be run first
+	catchUp *turns                    // of the lanes that missed ticks: one at a time runs them
+	turn    *turn                     // in catchUp, until the first attempt
+	leased  atomic.Pointer[time.Time] // when the lane was last asked for with success
+	marked  atomic.Int64              // the newest tick that is marked, in Unix ns
 	// the tick that runs came while no daemon ran: it is marked only when it is done
 	unmarked bool
 }

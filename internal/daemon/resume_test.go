@@ -161,7 +161,7 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 			at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
 				page := catalog.Page{Next: "CAMQAA", FetchedAt: time.Now()}
 				if _, _, err := w.look.catalog.Begin(w.Context(), catalog.ChartKey{Region: "JP"},
-					run, page); err != nil {
+					run, 0, page); err != nil {
 					t.Fatal(err)
 				}
 				w.done(run)

@@ -147,7 +147,7 @@ func TestRunsCostTheirCharts(t *testing.T) {
 			t.Helper()
 			page := catalog.Page{Next: "1", FetchedAt: time.Now(), Last: complete && pages == 1}
 			key := catalog.ChartKey{Region: region}
-			id, _, err := w.look.catalog.Begin(w.Context(), key, "run", page)
+			id, _, err := w.look.catalog.Begin(w.Context(), key, "run", 0, page)
 			for n := 1; err == nil && n < pages; n++ {
 				page.Token, page.Next = page.Next, fmt.Sprint(n+1)
 				page.Last = complete && n == pages-1

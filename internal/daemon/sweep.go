@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -127,7 +128,7 @@ func (l *lane) parse(id string) (schedule.Tick, bool) {
 
 func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {
 	sweep, client := s.Sweep, *s.Client
-	client.Guard = l.d.breaker.guard(tick.ID())
+	client.Guard = l.whileLeased(l.d.breaker.guard(tick.ID()))
 	sweep.Client = &client
 	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, int(l.Pages)
 	sweep.Job, sweep.Run, sweep.OnlyThisRun = l.Job, tick.ID(), true
@@ -172,7 +173,8 @@ func (r swept) outcome() string {
 func (s *Sweep) ended(ctx context.Context, l *lane, r swept) result {
 	d, attrs := l.d, r.attrs()
 	kind, upstream := fault.KindOf(r.err)
-	away := s.heardFrom(ctx, l.d, r)
+	cut := ctx.Err() != nil || errors.Is(r.err, errLost)
+	away := s.heardFrom(cut, l.d, r)
 	switch {
 	case upstream && kind == fault.BadCredential:
 		return s.refused(l, r)
@@ -181,9 +183,9 @@ func (s *Sweep) ended(ctx context.Context, l *lane, r swept) result {
 	case r.sum.Outcome == ingest.Exhausted:
 		d.Log.Warn("tick denied", append(attrs, "limit", r.sum.Limit, "retry_at",
 			r.sum.RetryAt)...)
-	case ctx.Err() != nil:
+	case cut:
 		d.Log.Info("run ended before its chart was complete",
-			append(attrs, "cause", context.Cause(ctx))...)
+			append(attrs, "cause", cmp.Or(context.Cause(ctx), errLost))...)
 		return retry
 	case away:
 		d.Metrics.failed(l, r.err)
@@ -219,7 +221,7 @@ func (s *Sweep) refused(l *lane, r swept) result {
 
 // heardFrom records what a run has found out about ledger and catalogue, and reports whether it
 // ended because one of them, or the upstream, is away.
-func (s *Sweep) heardFrom(ctx context.Context, d *Daemon, r swept) (away bool) {
+func (s *Sweep) heardFrom(cut bool, d *Daemon, r swept) (away bool) {
 	_, upstream := fault.KindOf(r.err)
 	switch {
 	case !upstream && fromLedger(r.err):
@@ -229,7 +231,7 @@ func (s *Sweep) heardFrom(ctx context.Context, d *Daemon, r swept) (away bool) {
 	case errors.Is(r.err, ingest.ErrCatalogue):
 		d.catalogue.failed(r.err)
 		return true
-	case ctx.Err() == nil && len(r.sum.Regions) == 1 && !r.sum.Regions[0].Known: // both were asked
+	case !cut && len(r.sum.Regions) == 1 && !r.sum.Regions[0].Known: // both were asked
 		d.uncharged.Store(false)
 		d.ledger.works()
 		d.catalogue.works()

@@ -185,7 +185,29 @@ func (l *Lane) claim(name, holder string, ttl time.Duration) quota.Claim {
 }
 
 func (l *lane) lease(ctx context.Context) (quota.ClaimState, error) {
-	return l.cfg.Claims.Claim(ctx, l.leaseClaim())
+	asked := time.Now()
+	state, err := l.cfg.Claims.Claim(ctx, l.leaseClaim())
+	if err == nil && state == quota.ClaimWon {
+		l.leased.Store(&asked)
+	}
+	return state, err
+}
+
+// leasedUntil is when another daemon may have the lane, if its lease is not renewed.
+func (l *lane) leasedUntil() time.Time { return l.leased.Load().Add(l.cfg.Lease) }
+
+// whileLeased keeps a run from making an attempt after its lease has ended: what renews the lease
+// stood still as well, if the process or the machine did, and finds out no earlier than the run
+// goes on. While a machine sleeps, only its wall clock goes on.
+func (l *lane) whileLeased(guard func(context.Context, func() error) error) func(context.Context,
+	func() error) error {
+	return func(ctx context.Context, attempt func() error) error {
+		now, until := time.Now(), l.leasedUntil()
+		if !now.Before(until) || !now.Round(0).Before(until.Round(0)) {
+			return errLost
+		}
+		return guard(ctx, attempt)
+	}
 }
 
 // release returns the lane. Where that fails, it is free when the lease lapses.
@@ -200,17 +222,15 @@ func (l *lane) release(ctx context.Context) {
 // renew keeps the lease until ctx ends. When that does not succeed for a lease, or another daemon
 // has it, the run is ended.
 func (l *lane) renew(ctx context.Context, end context.CancelCauseFunc) {
-	for last := time.Now(); pause(ctx, l.cfg.Lease/3); {
-		asked := time.Now()
-		ask, cancel := context.WithDeadline(ctx, last.Add(l.cfg.Lease))
+	for pause(ctx, l.cfg.Lease/3) {
+		ask, cancel := context.WithDeadline(ctx, l.leasedUntil())
 		state, err := l.lease(ask)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil && state == quota.ClaimWon:
-			last = asked
-		case err == nil, time.Since(last) >= l.cfg.Lease:
+		case err == nil, !time.Now().Before(l.leasedUntil()):
 			end(errLost)
 			return
 		default:

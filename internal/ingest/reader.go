@@ -29,6 +29,7 @@ type reader struct {
 type chart struct {
 	key    catalog.ChartKey
 	id     catalog.ChartID // 0 until its first page is stored
+	after  catalog.ChartID // the one before it
 	pages  int
 	videos int
 	taken  bool // another sweep, which had resumed it, has completed it
@@ -73,7 +74,7 @@ func (r *reader) read(ctx context.Context, region string) error {
 	err = r.pages(ctx, token)
 	if kind, ok := fault.KindOf(err); ok && kind == fault.BadPageToken {
 		r.Log.Warn("page token expired: reading the chart again from its start", "region", region)
-		r.chart = &chart{key: r.chart.key}
+		r.chart = &chart{key: r.chart.key, after: r.chart.id}
 		err = r.pages(ctx, "")
 	}
 	return err
@@ -82,9 +83,9 @@ func (r *reader) read(ctx context.Context, region string) error {
 // resume finds where to begin: at the next page of a chart that was interrupted a short while ago,
 // else at the first of a new one.
 func (r *reader) resume(ctx context.Context, region string) (token string, err error) {
-	r.chart = &chart{key: catalog.ChartKey{Region: region}}
-	notBefore := r.Now().Add(-cmp.Or(r.Resume, DefaultResume))
-	old, ok, err := r.interrupted(ctx, r.chart.key, notBefore)
+	key := catalog.ChartKey{Region: region}
+	old, ok, err := r.interrupted(ctx, key, r.Now().Add(-cmp.Or(r.Resume, DefaultResume)))
+	r.chart = &chart{key: key, after: old.ID}
 	if err != nil || !ok {
 		return "", err
 	}
@@ -100,7 +101,7 @@ func (r *reader) count(pages, videos int) {
 	r.visit.Pages, r.visit.Videos = pages, videos
 }
 
-// interrupted is the chart to resume, begun at or after notBefore.
+// interrupted is the chart to resume, begun at or after notBefore; if there is none, the newest.
 func (r *reader) interrupted(ctx context.Context, key catalog.ChartKey, notBefore time.Time) (
 	catalog.Chart, bool, error) {
 	if !r.OnlyThisRun {
@@ -112,6 +113,9 @@ func (r *reader) interrupted(ctx context.Context, key catalog.ChartKey, notBefor
 		if c.Run == r.Run && c.CompletedAt.IsZero() && !c.StartedAt.Before(notBefore) {
 			return c, true, nil
 		}
+	}
+	if len(charts) > 0 {
+		return charts[0], false, err
 	}
 	return catalog.Chart{}, false, err
 }

@@ -36,12 +36,14 @@ func (r *reader) put(ctx context.Context, page catalog.Page) (err error) {
 	c := r.chart
 	var added int
 	if c.id == 0 {
-		c.id, added, err = r.Catalog.Begin(ctx, c.key, r.Run, page)
-	} else if added, err = r.Catalog.StorePage(ctx, c.id, page); added == 0 {
-		return r.shared(ctx, page, err)
+		if c.id, added, err = r.Catalog.Begin(ctx, c.key, r.Run, c.after, page); err != nil {
+			return err
+		}
+	} else {
+		added, err = r.Catalog.StorePage(ctx, c.id, page)
 	}
-	if err != nil {
-		return err
+	if added == 0 {
+		return r.shared(ctx, page, err)
 	}
 	r.count(c.pages+1, c.videos+added)
 	r.Log.Debug("page stored", "region", c.key.Region, "page", c.pages, "videos", added)
@@ -50,7 +52,7 @@ func (r *reader) put(ctx context.Context, page catalog.Page) (err error) {
 }
 
 // shared settles a page that brought nothing new to its chart, or was refused. Another sweep may
-// have resumed the chart, and have stored the page, or even completed the chart with fewer pages
+// have begun or resumed the chart, and have stored the page, or even completed the chart with fewer pages
 // than this one would read.
 func (r *reader) shared(ctx context.Context, page catalog.Page, refusal error) error {
 	c := r.chart

@@ -54,7 +54,7 @@ func crowd(b *testing.B, videos int) (c *catalog.Catalog, titles []string) {
 				Description: words.text(80), Views: &n, Likes: &n, Comments: &n, Category: "10",
 			})
 		}
-		_, _, err := c.Begin(b.Context(), catalog.ChartKey{Region: "US"}, "run", page)
+		_, _, err := c.Begin(b.Context(), catalog.ChartKey{Region: "US"}, "run", 0, page)
 		must(b, err)
 		at = at.Add(time.Second)
 	}

@@ -70,7 +70,7 @@ func (s *station) fill(region string, at time.Time, ids ...string) {
 			Description: "About " + id, Views: &views})
 	}
 	_, _, err := s.server.Catalog.Begin(s.Context(), catalog.ChartKey{Region: region},
-		"run"+at.Format("150405"), page)
+		"run"+at.Format("150405"), 0, page)
 	must(s, err)
 }
 

@@ -74,7 +74,7 @@ func (s *station) store(region, run string, at time.Time, videos ...catalog.Vide
 		}
 		var err error
 		if i == 0 {
-			id, _, err = s.pages.Catalog.Begin(s.Context(), key, run, page)
+			id, _, err = s.pages.Catalog.Begin(s.Context(), key, run, 0, page)
 		} else {
 			_, err = s.pages.Catalog.StorePage(s.Context(), id, page)
 		}

@@ -62,7 +62,7 @@ func TestRegions(t *testing.T) {
 	s := newStation(t)
 	s.store("US", "run1", nine, named("a", "First", 1), named("b", "Second", 1))
 	key := catalog.ChartKey{Region: "DE"}
-	_, _, err := s.pages.Catalog.Begin(t.Context(), key, "run1", catalog.Page{Next: "more",
+	_, _, err := s.pages.Catalog.Begin(t.Context(), key, "run1", 0, catalog.Page{Next: "more",
 		FetchedAt: nine, Videos: []catalog.Video{named("c", "Half", 1)}})
 	must(t, err)
 	fr := catalog.ChartKey{Region: "FR"}
