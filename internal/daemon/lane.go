@@ -175,11 +175,11 @@ func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 // await waits for the tick, and a little longer if there is jitter. It is false when ticks ends
 // first.
 func (l *lane) await(ticks context.Context, tick schedule.Tick) bool {
-	wait := time.Until(tick.At)
-	if jitter := l.policy().Jitter; jitter > 0 && wait > 0 {
-		wait += rand.N(jitter)
+	at := tick.At
+	if jitter := l.policy().Jitter; jitter > 0 && time.Until(at) > 0 {
+		at = at.Add(rand.N(jitter))
 	}
-	return pause(ticks, wait)
+	return pauseUntil(ticks, at, time.Now)
 }
 
 // late reports whether the tick is too late to run, because the next one is due, too.
@@ -221,6 +221,24 @@ func (l *lane) leaveOutWaiting(tick schedule.Tick) {
 		}
 		l.leaveOut(ctx, tick)
 		tick = l.Next(tick.At)
+	}
+}
+
+// lookAgain is how often a pause looks at the clock.
+const lookAgain = 30 * time.Second
+
+// pauseUntil waits until the clock says at. A timer does not go on while the machine sleeps, nor
+// does it know of a clock that is set: it would come late, by hours in the morning. It is false
+// when ctx ends first.
+func pauseUntil(ctx context.Context, at time.Time, now func() time.Time) bool {
+	for {
+		left := at.Sub(now().Round(0)) // by the wall clock
+		if left <= lookAgain {
+			return pause(ctx, left)
+		}
+		if !pause(ctx, lookAgain) {
+			return false
+		}
 	}
 }
 

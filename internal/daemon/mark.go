@@ -73,7 +73,7 @@ func (l *lane) markDone(ctx context.Context, tick schedule.Tick) bool {
 // no daemon ran. It begins after from, and ends with ctx.
 func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
 	marked *atomic.Int64) {
-	for tick := l.Next(from); pause(ctx, time.Until(tick.At)+markAfter); {
+	for tick := l.Next(from); pauseUntil(ctx, tick.At.Add(markAfter), time.Now); {
 		c := d.inForce.Load()
 		if marked.Load() < tick.At.UnixNano() {
 			state, err := c.Claims.Claim(ctx, c.markClaim(l, tick))
