@@ -380,7 +380,7 @@ func (f *fleet) expectNoneTwice(l quota.Ledger, charts []catalog.Chart) (again i
 			again++
 			if !slices.ContainsFunc(f.kills, func(kill time.Time) bool {
 				return kill.After(before) && kill.Before(r.at)
-			}) && !f.logged(regexp.QuoteMeta(p.tick) + ` .*cause="the lease was lost"`) {
+			}) && !f.logged(regexp.QuoteMeta(p.tick)+` .*cause="the lease was lost"`) {
 				f.Errorf("%v: asked for at %v and at %v, and nobody was killed between", p, before,
 					r.at)
 			}
