@@ -24,8 +24,8 @@ soak: tools
 check: tools
 	@scripts/unformatted
 	$(GO) mod tidy -diff
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(GO) vet -tags browser,interop ./...
+	$(GO) tool staticcheck -tags browser,interop ./...
 	@GO="$(GO)" scripts/test-race
 
 ## fuzz: every fuzz target for FUZZTIME (20s)
@@ -36,13 +36,11 @@ fuzz:
 ## and the limiter's script
 interop: tools
 	@scripts/install-interop
-	$(GO) vet -tags interop ./interop
 	$(GO) test -tags interop -count 1 ./interop
 
 ## browser: install Chromium and axe-core, and drive the pages; pictures of them are in bin/screens
 browser:
 	@scripts/install-browser
-	$(GO) vet -tags browser ./browser
 	$(GO) test -tags browser -count 1 ./browser
 
 ## build: the two programs, into bin/
