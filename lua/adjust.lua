@@ -28,7 +28,7 @@ end
 local now, stamp, buckets = look(3, #KEYS)
 local b, sums = buckets[1], KEYS[6]
 till = math.min(till, stamp)
-local holds = after < till and base(b, till + 1) - base(b, after + 1) or 0
+local holds = after < till and base(b, till + 1, stamp) - base(b, after + 1, stamp) or 0
 if was >= 0 and was ~= holds or holds < -units then return {-7, holds} end
 
 local old, new = {}, {}           -- members to remove, scores and members to add
@@ -120,6 +120,7 @@ if #new == 0 and #old == call('ZCARD', b.log) then b.total = 0 end
 b.fresh = b.fresh or first or b.total == 0
 if g and upto > 0 then also(b, 'g', struct.pack('<dd', upto, total + summed)) end
 also(b, 'l', '') -- who needs the levels next reads the log
+b.known = ''
 save(b, now, keep) -- a server out of memory refuses here, or above, before any change
 for _, member in ipairs(old) do call('ZREM', b.log, member) end
 for i = 1, #new, 2 do call('ZADD', b.log, new[i], new[i + 1]) end

@@ -7,7 +7,8 @@
 --        entries are kept), expire (when the keys expire, µs), held (units left in all
 --        reservations, including expired ones that are not deleted yet); and three more, once there
 --        was a reservation: charges (how many become entries), extra (units by which the estimates
---        may be too low), next (none expires before, µs);
+--        may be too low), next (none expires before, µs); and then what is known of where windows start
+--        (start.lua);
 --        for each reservation r:<id> (holds.lua); and, where they are needed: g, how far the sums
 --        reach (sums.lua), a, when the anchored window ends (µs), l, levels of restoring windows
 --        (windows.lua)
@@ -83,7 +84,7 @@ end
 -- write writes the numbers, and more fields (also).
 local function write(b)
   local s = struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire, b.held)
-  if b.next then s = s .. struct.pack('<ddd', b.charges, b.extra, b.next) end
+  s = s .. (b.next and struct.pack('<ddd', b.charges, b.extra, b.next) or '') .. b.known
   if b.more then
     call('HSET', b.state, 's', s, unpack(b.more))
     b.more = nil
@@ -110,12 +111,14 @@ local function open(state, log, index, id)
   local read = id and call('HMGET', state, 's', 'r:' .. id)
   local s, last = read and read[1] or not read and call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
   local total, newest, suspended, holds, oldest, keep, expire, held = 0, 0, 0, 0, 0, KEEP, 0, 0
-  local sum, charges, extra, next, old = last and totals(last), nil, nil, nil, false
+  local sum, charges, extra, next, old, known = last and totals(last), nil, nil, nil, false, ''
   if s then
     if #s == 56 then s, old = s .. struct.pack('<d', 0), true end -- written before held was added
-    if #s ~= 64 and #s ~= 88 then damaged(state, 'its state has ' .. #s .. ' bytes instead of 64 or 88') end
+    local more = #s % 48 -- 40 once there was a reservation
+    if #s < 64 or more ~= 40 and more ~= 16 then damaged(state, 'its state has ' .. #s .. ' bytes, which it never has') end
     total, newest, suspended, holds, oldest, keep, expire, held = unpacked(STATE, s)
-    if #s == 88 then charges, extra, next = unpacked('<ddd', s, 65) end
+    if more == 40 then charges, extra, next = unpacked('<ddd', s, 65) end
+    known = string.sub(s, more == 40 and 89 or 65)
     old = old or holds > 0 and not next -- before charges was added
     if not (total >= 0 and total <= EXACT and total % 1 == 0 and newest >= 0 and newest < EXACT and suspended > -FAR and
         suspended < FAR and holds >= 0 and holds < EXACT and oldest < EXACT and keep >= 0 and keep < EXACT and expire < FAR and
@@ -139,6 +142,8 @@ local function open(state, log, index, id)
     entries = nil, -- to be written (append)
     fresh = not s or not last, -- a new key needs its expiry set
     charges = charges, extra = extra, next = next, -- nil before the first reservation
+    known = known, found = nil, -- of where windows start, and with what was found in this run
+    since = nil, logged = nil, -- stamp of the first of entries, and the total before it
     field = read and read[2], -- of the reservation
     more = nil,
   }
@@ -177,35 +182,17 @@ local function look(first, step, id, last)
   return now, stamp, buckets
 end
 
--- base is the running total before the first entry stamped at from or later. If b.known is a list, it
--- is looked up there first, and noted: from, the stamp of that entry, the total. nil: entries that are
--- still to be written (append) matter.
-local function base(b, from)
-  local known = b.known
-  if known then
-    if b.entries and from > b.since then return nil end
-    for i = 1, #known, 3 do
-      if from >= known[i] and from <= known[i + 1] then return known[i + 2] end
-    end
+-- base is the running total before the first entry stamped from or later, at the time stamp. nil:
+-- entries that are still to be written (append) matter.
+local function base(b, from, stamp)
+  if b.entries and from > b.since then return nil end
+  local before
+  before, b.found = start_of(b.log, b.found or b.known, from, b.logged or b.total, b.since or stamp)
+  if before then return before end
+  for _, member in ipairs(call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'LIMIT', '0', '2')) do
+    entry(b.log, member)
   end
-  local first = call('ZRANGEBYSCORE', b.log, format('%d', from), '+inf', 'LIMIT', '0', '2')
-  local all = b.logged or b.total
-  local before = all
-  if first[1] then
-    local total, units = totals(first[1])
-    local after, more = all, 0 -- of the next entry, which must not start below it
-    if first[2] then after, more = totals(first[2]) end
-    before = total and after and total - units
-    if not before or before < 0 or before + units > after - more or all - after < 0 then
-      for _, member in ipairs(first) do entry(b.log, member) end
-      damaged(b.log, 'the totals of its entries do not rise by their units')
-    end
-  end
-  if known then
-    local stamp, n = first[1] and time_of(b.log, call('ZSCORE', b.log, first[1])) or FAR, #known
-    known[n + 1], known[n + 2], known[n + 3] = from, stamp, before
-  end
-  return before
+  damaged(b.log, 'the totals of its entries do not rise by their units')
 end
 
 -- save writes the entries that were appended, and the state after a change. It also deletes expired
@@ -221,7 +208,8 @@ local function save(b, now, keep, hold_until)
   local entries = b.entries
   if entries then
     call('ZADD', b.log, unpack(entries))
-    b.entries = nil
+    b.entries, b.since, b.logged = nil, nil, nil
+    b.known = b.found or b.known
     if b.lapsed then lapses().forget(b) end
     if b.oldest < b.newest - b.keep * 33 / 32 then
       local old = math.min(32 * #entries, call('ZCOUNT', b.log, '-inf', format('%d', b.newest - b.keep)))
@@ -272,7 +260,7 @@ end
 -- what follows in the member, packed or <id>:<labels>[:<run>]; at is the stamp as text, if that is known.
 local function append(b, stamp, units, tail, keep, at, packed)
   local entries = b.entries
-  if b.known and not entries then b.since, b.logged = stamp, b.total end
+  if not entries then b.since, b.logged = stamp, b.total end
   b.total, b.newest = b.total + units, stamp
   if keep > b.keep then b.keep = keep end
   at = at or format('%d', stamp)

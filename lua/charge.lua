@@ -71,7 +71,6 @@ for c = 1, calls do repeat -- break goes on to the next call
   if opening then
     now, stamp, buckets = look(2, 3, ttl > 0 and id or draws > 0 and reservation, 3 * many - 1)
     for n = 1, calls > 1 and many or 0 do
-      buckets[n].known = {}
       if expiring(buckets[n], stamp, stamp + calls) then lapse = stamp end
     end
   else
@@ -108,7 +107,6 @@ for c = 1, calls do repeat -- break goes on to the next call
     if draw and units > drawn.left then refused = {-4, drawn.left} end
     if b.suspended > stamp and b.suspended > retry then retry, denying = b.suspended, -1 end
     local room, held, hard = NEVER, draw and 0 or b.live, 0
-    local wide, within = FAR, nil -- where the widest window begins, and what it holds
     if b.outside then b.outside = nil end -- of the call before
     for _ = 1, limits do
       nth = nth + 1
@@ -116,43 +114,36 @@ for c = 1, calls do repeat -- break goes on to the next call
       window, from, ends, cap, of, p = unpacked('<ddddd', numbers, p)
       local watched = of < 0
       if watched then of = -1 - of else hard = hard + 1 end
-      local begins = not watched and not draw and (window > 0 and from == 0 and stamp - window + 1 or
-        window < -1 and stamp >= from and stamp < ends and from)
-      -- What a wider window holds may be enough to know that this one is no tighter.
-      local spare = begins and begins >= wide and cap - within
-      if not spare or spare < room or spare < held + units then
-        local before, level
-        if window > 0 and from == 0 then
-          from = stamp - window + 1
-          before = base(b, from)
+      local before, level
+      if window > 0 and from == 0 then
+        from = stamp - window + 1
+        before = base(b, from, stamp)
+      else
+        W = W or windows()
+        from, ends, before, level = W.look(b, window, from, ends, stamp)
+      end
+      if not before or window == -1 and stamp < of then refused = {-1, stamp} break end
+      local used = b.total - before
+      if watched then -- it leaves room for anything
+      elseif from > stamp then -- an anchored window, before which the clock was set back
+        outside_later = true
+        b.outside = math.min(b.outside or NEVER, cap - used - b.live)
+      elseif cap - used < room then
+        room = cap - used
+      end
+      if draw then cap = of end
+      if units > cap and window ~= -1 and never == 0 and not observe and not watched then never = nth end
+      if used + held + units > cap then
+        if watched then would = would or {retry = 0, denying = 0, pace = 0} end
+        if window == -1 then -- reported only if nothing else denies; the caller computes when it allows
+          if watched then would.pace = nth else pace = nth end
         else
-          W = W or windows()
-          from, ends, before, level = W.look(b, window, from, ends, stamp)
-        end
-        if not before or window == -1 and stamp < of then refused = {-1, stamp} break end
-        local used = b.total - before
-        if begins and begins < wide then wide, within = begins, used end
-        if watched then -- it leaves room for anything
-        elseif from > stamp then -- an anchored window, before which the clock was set back
-          outside_later = true
-          b.outside = math.min(b.outside or NEVER, cap - used - b.live)
-        elseif cap - used < room then
-          room = cap - used
-        end
-        if draw then cap = of end
-        if units > cap and window ~= -1 and never == 0 and not observe and not watched then never = nth end
-        if used + held + units > cap then
-          if watched then would = would or {retry = 0, denying = 0, pace = 0} end
-          if window == -1 then -- reported only if nothing else denies; the caller computes when it allows
-            if watched then would.pace = nth else pace = nth end
-          else
-            if held > 0 and (made or drawn_on) then refused = {-1, stamp} break end -- fits reads what is held
-            local at = fits(b, window, from, ends, before, level, units, cap, held, stamp)
-            if watched then
-              if at > would.retry then would.retry, would.denying = at, nth end
-            elseif at > retry then
-              retry, denying = at, nth
-            end
+          if held > 0 and (made or drawn_on) then refused = {-1, stamp} break end -- fits reads what is held
+          local at = fits(b, window, from, ends, before, level, units, cap, held, stamp)
+          if watched then
+            if at > would.retry then would.retry, would.denying = at, nth end
+          elseif at > retry then
+            retry, denying = at, nth
           end
         end
       end
@@ -280,6 +271,7 @@ for i = 1, drawn_on and #drawn_on or 0, 2 do lapses().put(drawn_on[i], drawn_on[
 for n = 1, many do
   local b = buckets[n]
   if made then
+    b.known = b.found or b.known
     call('ZADD', b.index, unpack(made[n]))
     if b.lapsed then lapses().forget(b, match(ARGV[2], '^[^:]*')) end -- of a call alone, as its id gave way
   end

@@ -10,10 +10,7 @@ local function fits(b, window, from, ends, before, level, cost, cap, held, now)
     for i = 1, target > all and #entries or 0, 2 do -- not written yet
       if entry(b.log, entries[i + 1]) >= target then return entries[i] + window end
     end
-    local since = format('%d', from)
-    local oldest = call('ZRANGEBYSCORE', b.log, since, '+inf', 'LIMIT', '0', '2')
-    local newest = call('ZREVRANGE', b.log, '0', '0')[1]
-    local at, wrong = stamp_at(b.log, since, before, oldest, all, newest, target)
+    local at, wrong = stamp_at(b.log, from, before, all, call('ZREVRANGE', b.log, '0', '0')[1], target)
     return (at or damaged(b.log, wrong)) + window
   end
 

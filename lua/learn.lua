@@ -19,14 +19,14 @@ local was -- used, and what has left the window since the upstream was asked, wh
 if window < 0 then
   if asked < from or asked >= ends then return {-1, stamp} end
   stale = stale or stamp >= ends
-  was = b.total - base(b, from)
+  was = b.total - base(b, from, stamp)
 elseif window == 0 then
   local _, _, before = W.look(b, window, from, ends, stamp)
   local since, most = stamp - asked, 1e12
   if since <= math.floor((EXACT - ends) / from) then most = math.min(most, math.ceil(since * from / ends)) end
   was = b.total - before + most
 elseif from == 0 then
-  was = b.total - base(b, asked - window + 1)
+  was = b.total - base(b, asked - window + 1, stamp)
 else
   W.look(b, window, from, ends, stamp) -- finds the end that is known
   local ahead, slack = math.min(told, stamp + window), math.floor(window / 60)

@@ -17,13 +17,13 @@ var Names = []string{
 // else it needs. Making a function takes time, so no script has more, and what decides most calls
 // stands as far ahead as it can.
 var parts = map[string][]string{
-	"charge": {"entry", "search", "plain", "bucket", "holds", "lapses", "windows", "fits", "charge"},
-	"hold": {"entry", "plain_hold", "search", "bucket", "holds", "lapses", "windows",
+	"charge": {"entry", "start", "search", "plain", "bucket", "holds", "lapses", "windows", "fits", "charge"},
+	"hold": {"entry", "start", "plain_hold", "search", "bucket", "holds", "lapses", "windows",
 		"fits", "charge"},
-	"usage":  {"entry", "search", "bucket", "holds", "lapses", "windows", "fits", "usage"},
-	"learn":  {"entry", "bucket", "holds", "lapses", "windows", "learn"},
-	"settle": {"entry", "plain_settle", "bucket", "holds", "lapses", "windows", "rewrite", "settle"},
-	"cancel": {"entry", "bucket", "holds", "lapses", "windows", "rewrite", "cancel"},
+	"usage":  {"entry", "start", "search", "bucket", "holds", "lapses", "windows", "fits", "usage"},
+	"learn":  {"entry", "start", "bucket", "holds", "lapses", "windows", "learn"},
+	"settle": {"entry", "plain_settle", "start", "bucket", "holds", "lapses", "windows", "rewrite", "settle"},
+	"cancel": {"entry", "start", "bucket", "holds", "lapses", "windows", "rewrite", "cancel"},
 	"claim":  {"claim"},
 	"limit":  {"limit"},
 }
@@ -32,7 +32,7 @@ var parts = map[string][]string{
 func Source(name string) string {
 	all, ok := parts[name]
 	if !ok {
-		all = []string{"entry", "bucket", "holds", "lapses", name}
+		all = []string{"entry", "start", "bucket", "holds", "lapses", name}
 	}
 	var source string
 	for _, part := range all {

@@ -14,7 +14,9 @@ repeat
   local state, log = KEYS[2], KEYS[3]
   local t = call('TIME')
   local s, last = call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
-  if not s or #s ~= 64 and #s ~= 88 or not last then break end
+  if not s or #s < 64 or not last then break end
+  local reserved = #s % 48 == 40 -- whether there ever was a reservation
+  if not reserved and #s % 48 ~= 16 then break end
 
   local now = t[1] * 1000000 + t[2]
   local total, newest, suspended, holds, oldest, kept, expire, held = unpacked('<dddddddd', s)
@@ -29,7 +31,7 @@ repeat
   end
 
   if holds > 0 then
-    if #s == 64 then break end
+    if not reserved then break end
     local charges, extra, lapse = unpacked('<ddd', s, 65)
     if not (lapse > now + calls and lapse <= 9007199254740991 and charges >= 0 and charges <= 9007199254740991 and
         extra >= 0 and extra <= 9007199254740991) then
@@ -38,70 +40,49 @@ repeat
   end
 
   local pos, stamp, logged, room, entries, reply = 17, now, total, nil, nil, nil
-  local replies, known = calls > 1 and {}, calls > 1 and {} -- known is where windows begin, by their length
+  local known, replies = sub(s, reserved and 89 or 65), calls > 1 and {}
+  local same, lasts = nil, 0 -- limits that leave room until then
   for c = 1, calls do
     local retry, denying, keep, draws, ttl, packed, units, limits = 0, 0, unpacked('<dddddd', numbers, pos + 16)
     pos = pos + 64
-    room = 4611686018427387904 -- above 2^53: no limit
     if draws > 0 or ttl ~= 0 or keep > kept or total + units > 9007199254740991 then room = nil break end
-    local wide, within = 9007199254740991, nil -- where the widest window begins, and what it holds
-    for n = 1, limits do
-      local window, from, ends, cap = unpacked('<dddd', numbers, pos)
-      pos = pos + 40
-      if window > 0 and from == 0 then
-        from = stamp - window + 1
-      elseif window >= -1 or stamp >= ends then
-        from = now
-      end
-      if from >= now or units > cap then room = nil break end
-      -- What a wider window holds may be enough to know that this one is no tighter.
-      local most = from >= wide and cap - within - held
-      if not most or most < room or most < units then
-        local since, before, first
-        local begun = known and known[window]
-        if begun and from >= begun[1] and from <= begun[2] then
-          since, before, first = begun[3], begun[4], begun[5]
-        else
-          since, before = format('%d', from), logged
-          first = call('ZRANGEBYSCORE', log, since, '+inf', 'LIMIT', '0', '2')
-          if first[1] then
-            local all, of
-            if #first[1] > 20 then all, of = unpacked('>I7I4', first[1]) end
-            if not all or all > 9007199254740991 then all, of = totals(first[1]) end
-            before = all and all - of
-            if not before or before < 0 then room = nil break end
-            local rest = logged - all -- of what comes later, which must not begin below it
-            if first[2] then
-              local next, more
-              if #first[2] > 20 then next, more = unpacked('>I7I4', first[2]) end
-              if not next or next > 9007199254740991 then next, more = totals(first[2]) end
-              rest = next and next <= logged and next - more - all or -1
-            end
-            if rest < 0 then room = nil break end
-          end
-          if known then
-            local at = first[1] and tonumber(call('ZSCORE', log, first[1])) or 9007199254740991
-            known[window] = {from, at, since, before, first}
-          end
+    local these = replies and limits > 0 and sub(numbers, pos, pos + 40 * limits - 1)
+    if these and these == same and units <= room and stamp <= lasts then
+      pos = pos + 40 * limits
+    else
+      room, lasts, same = 4611686018427387904, 9007199254740991, these -- above 2^53: no limit
+      for n = 1, limits do
+        local window, from, ends, cap = unpacked('<dddd', numbers, pos)
+        local before, till, at
+        pos = pos + 40
+        if window > 0 and from == 0 then
+          from = stamp - window + 1
+        elseif window >= -1 or stamp >= ends then
+          from = now
         end
-        if from < wide then wide, within = from, total - before end
+        if from >= now or units > cap then room = nil break end
+        before, known, till, at = start_of(log, known, from, logged, now)
+        if not before then room = nil break end
+        till = window < 0 and ends - 1 or till + window - 1
+        if till < lasts then lasts = till end
         local left = cap - total + before - held
         if left < room then room = left end
         if left < units then
           if held > 0 then room = nil break end
           local target = before + units - left
-          local at = window < 0 and ends or stamp_at(log, since, before, first, logged, last, target)
+          at = window < 0 and ends or stamp_at(log, from, before, logged, last, target, known, at)
           if not at then room = nil break end
           if window > 0 then at = at + window end
           if at > retry then retry, denying = at, n end
         end
       end
+      if not room then break end
     end
-    if not room then break end
     if denying > 0 then
       reply = pack('<dddddd', 0, now, stamp, denying, retry, room > 0 and room or 0)
     else
-      reply = pack('<dddddd', 1, now, stamp, 0, 0, room - units)
+      room = room - units
+      reply = pack('<dddddd', 1, now, stamp, 0, 0, room)
       total = total + units
       local member = (packed == 1 and pack('>I7I4', total, units) or format('%d:%d:', total, units)) .. ARGV[c + 1]
       if entries then
@@ -117,7 +98,7 @@ repeat
   if entries then
     call('ZADD', log, unpack(entries))
     local numbers = pack('<dddddddd', total, stamp - 1, suspended, holds, oldest, kept, expire, held)
-    call('HSET', state, 's', #s == 64 and numbers or numbers .. sub(s, 65))
+    call('HSET', state, 's', numbers .. (reserved and sub(s, 65, 88) or '') .. known)
   end
   do return replies and table.concat(replies) or reply end
 until true

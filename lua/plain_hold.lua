@@ -41,7 +41,7 @@ repeat
     local state, log = keys[3 * n - 1], keys[3 * n]
     local read = lone and call('HMGET', state, 's', field) or call('HMGET', state, unpack(fields))
     local s, last = read[1], call('ZREVRANGE', log, '0', '0')[1]
-    if not s or #s ~= 88 or not last then break end
+    if not s or #s < 88 or #s % 48 ~= 40 or not last then break end
 
     local total, newest, suspended, holds, oldest, kept, expire, held, charges, extra, lapse =
       unpacked('<ddddddddddd', s)
@@ -55,7 +55,7 @@ repeat
       break
     end
 
-    local before = calls > 1 and {} -- the running total where windows begin, by that time
+    local known = sub(s, 89)
     local listed, written = not lone and {0, 0}, not lone and {'s', 0, 0, 0}
     for c = 1, calls do
       local i = 6 * c
@@ -66,9 +66,9 @@ repeat
         break
       end
       local room = 4611686018427387904 -- above 2^53: no limit
-      local wide, within = 9007199254740991, nil -- as in plain.lua
       for _ = 1, limits do
         local window, from, ends, cap = unpacked('<dddd', numbers, pos)
+        local before
         pos = pos + 40
         if window > 0 and from == 0 then
           from = now - window + 1
@@ -76,27 +76,10 @@ repeat
           from = now
         end
         if from >= now then room = nil break end
-        if from < wide or cap - within < room then
-          local used = before and before[from]
-          if not used then
-            local first = call('ZRANGEBYSCORE', log, format('%d', from), '+inf', 'LIMIT', '0', '2')
-            used = total
-            if first[1] then
-              local all, of = totals(first[1])
-              local rest = all and total - all or -1 -- of what comes later, which must not begin below it
-              if first[2] and rest >= 0 then
-                local next, more = totals(first[2])
-                rest = next and next <= total and next - more - all or -1
-              end
-              if rest < 0 or of > all then room = nil break end
-              used = all - of
-            end
-            if before then before[from] = used end
-          end
-          if from < wide then wide, within = from, total - used end
-          local left = cap - total + used
-          if left < room then room = left end
-        end
+        before, known = start_of(log, known, from, total, now)
+        if not before then room = nil break end
+        local left = cap - total + before
+        if left < room then room = left end
       end
       if not room or room < held + units then listed = nil break end
 
@@ -109,7 +92,7 @@ repeat
         if newest < now - 1 then newest = now - 1 end -- later decisions are not made at an earlier time
         call('ZADD', keys[4], format('%d', expires), sub(record, 1, 7) .. '+' .. id)
         call('HSET', state, 's', pack('<ddddddddddd', total, newest, suspended, holds, oldest, kept, expire, held,
-          charges, extra, lapse), field, record .. tail .. ':')
+          charges, extra, lapse) .. known, field, record .. tail .. ':')
         return pack('<ddddddd', 1, now, now, 0, 0, room, expires)
       end
       own[i - 1] = pos
@@ -120,7 +103,7 @@ repeat
     if not listed then break end
     if newest < now - 1 then newest = now - 1 end
     written[2] = pack('<ddddddddddd', total, newest, suspended, holds, oldest, kept, expire, held, charges,
-      extra, lapse)
+      extra, lapse) .. known
     writes[2 * n - 1], writes[2 * n] = listed, written
   end
   if lone or not writes[2 * many] then break end

@@ -26,7 +26,7 @@ repeat
     local state, log, index = keys[4 * n - 2], keys[4 * n - 1], keys[4 * n]
     local read = lone and call('HMGET', state, 's', field) or call('HMGET', state, unpack(fields))
     local s, last = read[1], call('ZREVRANGE', log, '0', '0')[1]
-    if not s or #s ~= 88 or not last then break end
+    if not s or #s < 88 or #s % 48 ~= 40 or not last then break end
 
     local total, newest, suspended, holds, oldest, kept, expire, held, charges, extra, lapse =
       unpacked('<ddddddddddd', s)
@@ -70,7 +70,7 @@ repeat
         call('ZADD', log, at, entry)
         call('HDEL', state, field)
         call('HSET', state, 's', pack('<ddddddddddd', total, now, suspended, holds, oldest, kept, expire, held,
-          charges, extra, lapse))
+          charges, extra, lapse) .. sub(s, 89))
         local id = packed == 1 and sub(args[3], 1, 14) or string.match(args[3], '^[^:]*')
         local reply = pack('<ddddddd', 1, now, now, units, remaining, 1, 1)
         call('SET', keys[6], reply .. id, 'PX', format('%d', kept / 1000))
@@ -83,7 +83,7 @@ repeat
     end
     if not listed then break end
     writes[n] = {listed, entries, pack('<ddddddddddd', total, now + calls - 1, suspended, holds, oldest, kept,
-      expire, held, charges, extra, lapse)}
+      expire, held, charges, extra, lapse) .. sub(s, 89)}
   end
   if lone or not writes[many] or call('ZREM', keys[4], unpack(writes[1][1])) == 0 then break end
 

@@ -51,7 +51,7 @@ local function lowering()
   -- rewrite carries it out.
   local function rewrite(w, now)
     local b = w.bucket
-    b.total, b.fresh = w.alone and 0 or b.total - w.less, b.fresh or w.alone
+    b.total, b.fresh, b.known, b.found = w.alone and 0 or b.total - w.less, b.fresh or w.alone, '', nil
     local g, upto, total = call('HGET', b.state, 'g'), 0, 0
     if g and #g == 16 then upto, total = unpacked('<dd', g) end
     lower_levels(w)

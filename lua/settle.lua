@@ -81,7 +81,7 @@ local function room(w)
     local concurrent = window == 0 and from == 0
     if window > 0 and from == 0 then
       from = stamp - window + 1
-      before = base(b, from)
+      before = base(b, from, stamp)
     else
       W = W or windows()
       from, ends, before = W.look(b, window, from, ends, stamp)

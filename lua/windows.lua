@@ -110,14 +110,14 @@ local function windows()
   function W.look(b, window, from, ends, now)
     if window < 0 then
       if now < from or now >= ends then return nil end
-      return from, ends, base(b, from)
+      return from, ends, base(b, from, now)
     elseif window > 0 and from == 0 then
       from = now - window + 1
-      return from, 0, base(b, from)
+      return from, 0, base(b, from, now)
     elseif window > 0 then
       local reset = W.reset(b)
       from = math.max(now - window + 1, reset > now and reset - window or reset)
-      return from, reset > now and reset or 0, base(b, from)
+      return from, reset > now and reset or 0, base(b, from, now)
     elseif from == 0 then
       return 0, 0, b.total
     end

@@ -163,6 +163,8 @@ func (l *Ledger) unchanged(ctx context.Context, c *checked) (bool, error) {
 type state struct {
 	total, newest, suspended, holds, keep, expire, held, charges, extra, next int64
 
+	starts string // what is known of where windows start (start.lua)
+
 	earlier bool // written by an earlier version, which counted less of reservations
 	listed  bool // there was a reservation, so there is a list of them
 }
@@ -173,12 +175,15 @@ func parseState(text string) (s state, ok bool) {
 		&s.total, &s.newest, &s.suspended, &s.holds, new(int64), &s.keep, &s.expire, &s.held,
 		&s.charges, &s.extra, &s.next,
 	}
-	switch len(text) {
-	case 56, 64, 88:
-		fields = fields[:len(text)/8]
-	default:
+	switch n := len(text); {
+	case n == 56:
+		fields = fields[:7]
+	case n >= 64 && n%lenStart == 64%lenStart:
+		fields = fields[:8]
+	case n < 88 || n%lenStart != 88%lenStart:
 		return s, false
 	}
+	s.starts = text[8*len(fields):]
 	for i, into := range fields {
 		v := doubleAt(text, i)
 		limit, lowest := float64(quota.MaxTotal), 0.0
@@ -196,10 +201,13 @@ func parseState(text string) (s state, ok bool) {
 		}
 		*into = int64(v)
 	}
-	s.earlier = len(text) < 64 || len(text) < 88 && s.holds > 0
-	s.listed = len(text) == 88
+	s.listed = len(fields) == 11
+	s.earlier = len(text) < 64 || !s.listed && s.holds > 0
 	return s, true
 }
+
+// lenStart is the bytes of what is known of where a window starts.
+const lenStart = 48
 
 func doubleAt(text string, i int) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64([]byte(text[8*i : 8*i+8])))

@@ -1,6 +1,7 @@
 package redisledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -169,6 +170,7 @@ func (c *checked) checkEntries(known bool) (codes map[string]int) {
 		}
 	}
 	c.checkSums(sums)
+	c.checkStarts(b.Lines)
 	c.Illegible(illegible)
 	return codes
 }
@@ -188,6 +190,37 @@ func (c *checked) checkSums(sums quota.Tally) {
 		sums.Drop(oldest)
 	}
 	c.Findings = append(c.Findings, sums.Differs(c.sums.tally)...)
+}
+
+// checkStarts holds what is known of where windows start against the entries. A repair of anything
+// else forgets it, so it is not looked at then.
+func (c *checked) checkStarts(lines []quota.Line) {
+	if len(lines) == 0 || c.Mends() {
+		return
+	}
+	before := func(from float64) float64 { // the total before the first entry at from or later
+		i, _ := slices.BinarySearchFunc(lines, from, func(l quota.Line, from float64) int {
+			return cmp.Compare(float64(l.At), from)
+		})
+		if i == len(lines) {
+			return float64(c.becomes.total)
+		}
+		return float64(lines[i].Total - lines[i].Units)
+	}
+	for text := c.becomes.starts; len(text) >= lenStart; text = text[lenStart:] {
+		since, total, first := doubleAt(text, 0), doubleAt(text, 1), doubleAt(text, 2)
+		after, second, last := doubleAt(text, 3), doubleAt(text, 4), doubleAt(text, 5)
+		if first <= float64(c.becomes.newest-c.becomes.keep) || since > second {
+			continue // perhaps trimmed; of a window without entries
+		}
+		if before(since) != total || before(first) != total ||
+			second > first && (before(first+1) != after || before(second) != after) ||
+			last > after && before(second+1) != last {
+			c.Add("its state has other totals where windows start than the entries",
+				"it looks for them in the entries again", true)
+			return
+		}
+	}
 }
 
 // write notes what becomes of a member, if that is anything else.

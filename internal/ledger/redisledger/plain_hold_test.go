@@ -520,4 +520,5 @@ func damageFirst(t *testing.T, l *Ledger, credential string, units int64) {
 	m.total += units
 	z.Member = m.String()
 	must(t, l.client.ZAdd(t.Context(), log, z))
+	forgetStarts(t, l.client, credential)
 }
