@@ -281,20 +281,20 @@ function lapses()
     b.lapsed, b.due = nil, nil
   end
 
-  -- became is the entry that a reservation became, and its stamp: the first of those that are still
-  -- there.
+  -- became is the entry that a reservation became, its stamp, and the id of what was left behind: of the
+  -- first of those that are still there.
   function L.became(b, id)
     local field = 'r:' .. id .. '~'
-    local first, own
-    for _, value in ipairs(call('HMGET', b.state, field, field .. '~', field .. '~~')) do
+    local first, own, stone
+    for n, value in ipairs(call('HMGET', b.state, field, field .. '~', field .. '~~')) do
       local at = value and #value > 42 and unpacked('>I7', value, 29)
       if at and (not first or at < first) then
         local found = call('ZRANGEBYSCORE', b.log, format('%d', at), format('%d', at))[1]
         local same = found and match(found, '^%d+:%d+:([^:]*)') == match(id, '[^.]*$') -- not one that was added since
-        if same then first, own = at, found end
+        if same then first, own, stone = at, found, id .. string.rep('~', n) end
       end
     end
-    return own, first
+    return own, first, stone
   end
 
   -- unlisted ends the script if a reservation is not listed by its expiry as it is.

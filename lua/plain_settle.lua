@@ -5,7 +5,7 @@
 
 repeat
   local keys, args, numbers = KEYS, ARGV, ARGV[1]
-  local calls, many, keep, within, _, packed, units = unpacked('<ddddddd', numbers)
+  local calls, many, keep, how, _, packed, units = unpacked('<ddddddd', numbers)
   local size = 32 + 16 * many -- of what there is of each call
   if #args ~= 1 + 2 * calls or #numbers ~= 16 + calls * size then break end
   local call, format, sub, pack = redis.call, string.format, string.sub, struct.pack
@@ -41,7 +41,7 @@ repeat
     local listed, entries = not lone and {0}, not lone and {0, 0}
     for c = 1, calls do
       if not lone then
-        keep, within, _, packed = unpacked('<dddd', numbers, 17 + (c - 1) * size)
+        keep, how, _, packed = unpacked('<dddd', numbers, 17 + (c - 1) * size)
         units = unpacked('<d', numbers, 33 + (c - 1) * size + 16 * n)
       end
       local record = read[c + 1]
@@ -52,7 +52,7 @@ repeat
       local left, expires, drawn, estimate, made, most, flags = unpacked('>I7I7I7I7I7I7B', record)
       local member, over = sub(record, 1, 7) .. '+' .. args[2 * c], most - estimate
       if left > 9007199254740991 or expires > 9007199254740991 or expires <= now + calls or drawn > 0 or
-          within == 1 and units > left or over < 0 or made > 9007199254740991 or most > 9007199254740991 or
+          how % 2 == 1 and units > left or over < 0 or made > 9007199254740991 or most > 9007199254740991 or
           flags < 2 or flags > 7 or
           calls + n > 2 and not call('ZSCORE', index, member) then -- of one in one bucket ZREM says so
         listed = nil
@@ -71,9 +71,11 @@ repeat
         call('HDEL', state, field)
         call('HSET', state, 's', pack('<ddddddddddd', total, now, suspended, holds, oldest, kept, expire, held,
           charges, extra, lapse) .. sub(s, 89))
-        local id = packed == 1 and sub(args[3], 1, 14) or string.match(args[3], '^[^:]*')
         local reply = pack('<ddddddd', 1, now, now, units, remaining, 1, 1)
-        call('SET', keys[6], reply .. id, 'PX', format('%d', kept / 1000))
+        if how < 2 then
+          local id = packed == 1 and sub(args[3], 1, 14) or string.match(args[3], '^[^:]*')
+          call('SET', keys[6], reply .. id, 'PX', format('%d', kept / 1000))
+        end
         return reply
       end
       listed[c], entries[2 * c - 1], entries[2 * c] = member, at, entry
@@ -94,11 +96,13 @@ repeat
     call('HDEL', state, unpack(fields, 2))
     call('HSET', state, 's', w[3])
   end
-  local ms = format('%d', longest / 1000)
   for c = 1, calls do
-    local id = args[2 * c + 1]
-    id = unpacked('<d', numbers, 41 + (c - 1) * size) == 1 and sub(id, 1, 14) or string.match(id, '^[^:]*')
-    call('SET', keys[4 * many + 1 + c], replies[c] .. id, 'PX', ms)
+    local how, _, packed = unpacked('<ddd', numbers, 25 + (c - 1) * size)
+    if how < 2 then
+      local id = args[2 * c + 1]
+      id = packed == 1 and sub(id, 1, 14) or string.match(id, '^[^:]*')
+      call('SET', keys[4 * many + 1 + c], replies[c] .. id, 'PX', format('%d', longest / 1000))
+    end
   end
   do return calls > 1 and table.concat(replies) or replies[1] end
 until true

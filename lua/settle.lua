@@ -4,9 +4,10 @@
 --
 -- KEYS   1 labels  then for each bucket: state, log, holds, sums
 --        then for each call: the answer to an earlier settlement of its reservation
--- ARGV   1 number of calls, of buckets, then for each call: keep µs, 1 to refuse more than is left, most
---          entries to rewrite, 1 if text 2 is packed, then for each bucket: units (-1 = all that is left),
---          number of limits, the limits (bucket.lua), to compute what remains
+-- ARGV   1 number of calls, of buckets, then for each call: keep µs, the sum of 1 to refuse more than is
+--          left and 2 to keep no answer, most entries to rewrite, 1 if text 2 is packed, then for each
+--          bucket: units (-1 = all that is left), number of limits, the limits (bucket.lua), to compute
+--          what remains
 --        then for each call equally many, the empty ones at the end of all left out:
 --        1 reservation (holds.lua)  2 <entry id>:<code of the labels>[:<run>], or packed: the 14 letters
 --          of the entry id, then what follows the numbers in its member (entry.lua)  3 the line of the
@@ -23,7 +24,7 @@
 --        that it became
 
 local numbers, name, line = ARGV[1], ARGV[2], ARGV[4] or ''
-local _, _, keep, within, most, packed, pos = unpacked('<dddddd', numbers)
+local _, _, keep, how, most, packed, pos = unpacked('<dddddd', numbers)
 local id, code, run = string.sub(ARGV[3], 1, 14), nil, nil
 if packed == 0 then id, code, run = match(ARGV[3], '^([^:]*):([^:]*)(.*)$') end
 
@@ -43,7 +44,7 @@ for n = 1, #buckets do
   found = found or r
   work[n] = { -- all its fields at once: growing the table later is slow
     b = b, units = units, limits = limits, pos = pos, hold = r, set = r and r.left or 0, books = 0, inside = 0,
-    outside = 0, ok = r, own = nil, at = nil, lowers = nil,
+    outside = 0, ok = r, own = nil, at = nil, lowers = nil, stone = nil,
   }
   pos = pos + 40 * limits
 end
@@ -62,7 +63,7 @@ end
 for n = 1, #work do
   local w = work[n]
   if not w.hold then
-    w.own, w.at = lapses().became(w.b, name)
+    w.own, w.at, w.stone = lapses().became(w.b, name)
     if w.own then w.set = select(2, entry(w.b.log, w.own)) end
     w.ok = w.own
     found = found or w.ok
@@ -99,7 +100,7 @@ end
 
 for n = 1, #work do
   local w = work[n]
-  if within == 1 and w.ok and w.units > w.set then return {-4, w.set, n} end
+  if how % 2 == 1 and w.ok and w.units > w.set then return {-4, w.set, n} end
   w.books = w.hold and w.units or math.max(0, w.units - w.set)
   if w.b.total + w.books > EXACT then return {err = 'QUOTATOTAL ' .. w.b.log} end
   w.inside, w.outside = room(w)
@@ -142,6 +143,10 @@ for n = 1, #work do
     append(b, stamp, w.books, tail, keep, at, packed == 1)
   end
   if w.hold then drop(b, w.hold) end
+  if w.stone and how > 1 then
+    if call('ZREM', b.index, string.rep('\0', 7) .. ':' .. w.stone) == 1 then b.holds = b.holds - 1 end
+    call('HDEL', b.state, 'r:' .. w.stone)
+  end
   save(b, now, keep)
   local left = w.inside - w.books
   if w.outside < left then left = w.outside end
@@ -154,6 +159,7 @@ for n = 1, #work do
 end
 local n = #work
 reply[2 * n + 4], reply[2 * n + 5] = which, stored
+if how > 1 then return reply end
 local kept = struct.pack('<' .. string.rep('d', 2 * n + 5), unpack(reply)) .. id
 if as_asked ~= asked then
   kept = asked .. '\n' .. id .. ' - -'

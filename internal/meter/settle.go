@@ -85,8 +85,12 @@ func (e *exchange) lapses() {
 func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outcome) error {
 	t, call := e.gate, e.call
 	call.Costs = took
-	after, err := t.Budget.SettleHold(ctx, e.asked.d, call)
-	if err != nil {
+	after, err := t.Budget.SettleHold(ctx, e.asked.d, call, e.quote.Lapse)
+	if e.tried && errors.Is(err, quota.ErrNoReservation) && e.quote.Lapse == quota.LapseCharge {
+		e.log().Warn("the reservation is gone: it was settled by an attempt whose answer was lost")
+		after, err, out.Lessons = quota.Decision{Units: quota.UnitsOf(took)}, nil, nil
+	}
+	if e.tried = err != nil; e.tried {
 		return err
 	}
 	tallyOf(e.ctx).correct(e.asked.d.Units, after.Units)

@@ -359,3 +359,43 @@ func TestCredentials(t *testing.T) {
 	m.agree(t, "openai")
 	m.agree(t, "anthropic")
 }
+
+// sender is an http.RoundTripper.
+type sender func(*http.Request) (*http.Response, error)
+
+func (s sender) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
+
+// TestSettlementAnswerLost: the ledger settles a call, and the answer is lost. Asked again, it has
+// no such reservation, and that is the end of it: the call is booked once.
+func TestSettlementAnswerLost(t *testing.T) {
+	t.Parallel()
+	breaker := redistest.NewBreaker(t)
+	breaker.Forward(redistest.Start(t, redistest.Options{}).Addr)
+	l, err := redisledger.Open(t.Context(), "redis://"+breaker.Addr)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	m := meteredOn(t, l, limited{"openai": {{Bucket: "tokens", Units: 1 << 40,
+		Window: quota.Sliding(time.Minute)}}}, quiet, func(m *metered) {
+		gate := m.gate("openai")
+		base := gate.Base
+		gate.Base = sender(func(r *http.Request) (*http.Response, error) {
+			resp, err := base.RoundTrip(r)
+			breaker.LoseNext() // that to the settlement
+			return resp, err
+		})
+	})
+	for n := range 3 {
+		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(n, 9))
+		must(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		must(t, err)
+		resp.Body.Close()
+		m.settled(t)
+	}
+	m.agree(t, "openai")
+	log := m.log.String()
+	if n := strings.Count(log, "by an attempt whose answer was lost"); n != 3 ||
+		strings.Contains(log, "cannot book") {
+		t.Errorf("told %d times:\n%s", n, log)
+	}
+}

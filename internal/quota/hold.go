@@ -31,8 +31,11 @@ func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 }
 
 // SettleHold books what a call took for which Hold answered held: see Settle. It does not say what
-// remains, since nobody asks.
-func (b *Budget) SettleHold(ctx context.Context, held Decision, call Call) (Decision, error) {
+// remains, since nobody asks. Nor is the answer kept if lapse, which is what becomes of the hold
+// otherwise, is a charge: where an attempt may have settled it, ErrNoReservation says that it did,
+// since what lapses into a charge can be settled late.
+func (b *Budget) SettleHold(ctx context.Context, held Decision, call Call, lapse Lapse) (
+	Decision, error) {
 	if call.Reservation != "" {
 		return b.settleDrawn(ctx, held, call)
 	}
@@ -40,6 +43,7 @@ func (b *Budget) SettleHold(ctx context.Context, held Decision, call Call) (Deci
 	if err != nil {
 		return Decision{}, err
 	}
+	s.Once = lapse == LapseCharge
 	return b.Ledger.Settle(ctx, s.withoutLimits())
 }
 

@@ -134,6 +134,9 @@ type Settle struct {
 	// is meant for a bucket that is not named. Where all limits are concurrent, 0 is meant.
 	Costs  []Cost
 	Within bool // refuse more units than are left
+	// Once says that the caller never needs the answer again, so that it is not kept: settled again,
+	// there is no such reservation.
+	Once   bool
 	Labels Labels
 	Limits []Limit // of the buckets, to answer what remains
 }

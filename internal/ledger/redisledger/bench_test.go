@@ -128,15 +128,16 @@ func (f *figures) run() {
 	f.memory()
 }
 
-// settled is a group of holds, and one of their settlements, which do not ask what remains, as the
-// proxy's do not.
+// settled is a group of holds, and one of their settlements, which do not ask what remains, and whose
+// answers are not kept, as the proxy's are not.
 func (f *figures) settled(credential string, size int) kind {
 	return kind{of: 2 / float64(size), call: func(int) {
 		var holds, ends []*operation
 		for i := range size {
 			r := hold(credential, quota.NewID(time.Now()), time.Hour)
 			s := quota.Settle{Credential: credential, Reservation: r.ID, ID: quota.NewID(time.Now()),
-				Costs: []quota.Cost{{Bucket: "default", Units: 1 + int64(i%99)}}, Labels: r.Labels}
+				Costs: []quota.Cost{{Bucket: "default", Units: 1 + int64(i%99)}}, Labels: r.Labels,
+				Once: true}
 			holds = append(holds, asking(f.l.coded(reserving(r)), f.l.now()))
 			q := settling(s)
 			q.label = f.l.told.code(q.audience(), q.label)

@@ -225,7 +225,7 @@ func (p *twice) settle() {
 		}
 		s := quota.Settle{
 			Reservation: r.ID, ID: fmt.Sprintf("s%d", c.IntN(1000)), Labels: r.Labels,
-			Within: c.IntN(20*odd) == 0,
+			Within: c.IntN(20*odd) == 0, Once: c.IntN(2) == 0,
 		}
 		if c.IntN(2) == 0 { // its entry is packed
 			s.ID = quota.NewID(p.now)

@@ -98,7 +98,8 @@ func (r request) settleArgs(now time.Time, blob []byte, texts []string) ([]byte,
 	s := r.settle
 	keep := quota.RetentionFor(s.Limits)
 	tail, packed := r.packed(s.ID)
-	n := numbers{keep.Microseconds(), flag(s.Within), maxRewritten, flag(packed)}
+	how := flag(s.Within) + 2*flag(s.Once)
+	n := numbers{keep.Microseconds(), how, maxRewritten, flag(packed)}
 	for i, c := range r.costs {
 		n.add(c.Units, int64(len(r.limits[i])))
 		n.addLimits(r.limits[i], false, now)

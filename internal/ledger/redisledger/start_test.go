@@ -127,7 +127,7 @@ func TestStartsDamaged(t *testing.T) {
 		forgetAll(t, l)
 		ninety(t, l)
 		text := l.client.HGet(t.Context(), stateOfK, stateField).Val()
-		stateText(text + strings.Repeat("x", bytes))(t, l.client)
+		stateText(text+strings.Repeat("x", bytes))(t, l.client)
 		if _, err := l.Charge(t.Context(), one("k", 1)); !says(err, fmt.Sprint(len(text)+bytes)) {
 			t.Errorf("%d bytes too many: %v", bytes, err)
 		}

@@ -70,7 +70,9 @@ func (s *session) settle(c quota.Settle) (quota.Decision, error) {
 			d.Remaining[a.name] = left
 		}
 	}
-	s.remember(kept, d)
+	if !c.Once {
+		s.remember(kept, d)
+	}
 	return d, nil
 }
 

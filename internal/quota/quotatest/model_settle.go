@@ -111,8 +111,10 @@ func (m *Model) Settle(_ context.Context, s quota.Settle) (quota.Decision, error
 		}
 	}
 	d.Remaining = m.remaining(cred, costs, s.Limits, rule{n: n, settled: true})
-	until := now + quota.RetentionFor(s.Limits).Microseconds()
-	cred.settled[s.Reservation] = answer{asked, d, until}
+	if !s.Once {
+		until := now + quota.RetentionFor(s.Limits).Microseconds()
+		cred.settled[s.Reservation] = answer{asked, d, until}
+	}
 	return d, nil
 }
 

@@ -303,7 +303,8 @@ func (s *story) commit() {
 		id := rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
 		_, buckets, _ := quota.ParseReservation(id)
 		c = quota.Settle{Credential: s.credential, Reservation: id, ID: s.id(),
-			Within: rapid.Bool().Draw(s.t, "within"), Labels: quota.Labels{"job": "s"}}
+			Within: rapid.Bool().Draw(s.t, "within"), Once: rapid.Bool().Draw(s.t, "once"),
+			Labels: quota.Labels{"job": "s"}}
 		for _, b := range buckets {
 			units := rapid.Int64Range(quota.AllUnits, 24).Draw(s.t, "units")
 			c.Costs = append(c.Costs, quota.Cost{Bucket: b, Units: units})
