@@ -46,12 +46,17 @@ func isLabel(name string) bool {
 var secretForm = regexp.MustCompile(
 	`AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,}`)
 
-// secretBegins are the beginnings of what secretForm matches.
+// secretBegins are the beginnings of what secretForm matches, and leastSecret is its shortest match.
 var secretBegins = [...]string{"AIza", "ya29.", "GOCSPX-"}
+
+const leastSecret = len("ya29.") + 20
 
 // LooksSecret reports whether text contains what looks like an API key or a token.
 func LooksSecret(text string) bool {
-	for _, begin := range secretBegins { // most texts have none, and are soon done
+	if len(text) < leastSecret { // as most are
+		return false
+	}
+	for _, begin := range secretBegins {
 		if strings.Contains(text, begin) {
 			return secretForm.MatchString(text)
 		}
