@@ -54,7 +54,7 @@ func adjusted(a quota.Adjust, reply reply) (quota.Decision, error) {
 		d.Replayed = true
 		return d, nil
 	case reused:
-		return quota.Decision{}, request{userKey: a.Key}.refusal(reused, reply)
+		return quota.Decision{}, (&request{userKey: a.Key}).refusal(reused, reply)
 	case tooLate:
 		return quota.Decision{}, fmt.Errorf("%w: more than %d entries of bucket %s came after it",
 			quota.ErrNoEntry, maxRewritten, a.Bucket)

@@ -254,7 +254,7 @@ func (f *figures) alone(r request) (quota.Decision, error) {
 	if err := group[0].Work.err; err != nil {
 		return quota.Decision{}, err
 	}
-	return f.l.answered(context.Background(), group[0].Work.request, group[0].Work.reply)
+	return f.l.answered(context.Background(), &group[0].Work.request, group[0].Work.reply)
 }
 
 // serverTime is the µs that the server spends on a script of a batch, whose calls are numbered from

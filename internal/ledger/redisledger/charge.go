@@ -98,7 +98,12 @@ func holdID(reservation string) string {
 	return id
 }
 
+// byBucket is the limits of each cost; they are not copied where one cost has them all.
 func byBucket(costs []quota.Cost, limits []quota.Limit) [][]quota.Limit {
+	other := func(l quota.Limit) bool { return l.Bucket != costs[0].Bucket }
+	if len(costs) == 1 && !slices.ContainsFunc(limits, other) {
+		return [][]quota.Limit{limits}
+	}
 	sorted, all := make([][]quota.Limit, len(costs)), make([]quota.Limit, 0, len(limits))
 	for i, c := range costs {
 		from := len(all)
@@ -128,11 +133,11 @@ func (l *Ledger) decide(ctx context.Context, r request) (quota.Decision, error) 
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	return l.answered(ctx, r, reply)
+	return l.answered(ctx, &r, reply)
 }
 
 // answered reads the reply to r.
-func (l *Ledger) answered(ctx context.Context, r request, reply reply) (quota.Decision, error) {
+func (l *Ledger) answered(ctx context.Context, r *request, reply reply) (quota.Decision, error) {
 	lost, ok := reply.number(4)
 	if r.label.line != "" && reply.status() == allowed && ok && lost == 0 {
 		l.told.note(r.audience(), r.label)
@@ -147,7 +152,7 @@ func (l *Ledger) answered(ctx context.Context, r request, reply reply) (quota.De
 }
 
 // observes reports whether anything that would deny is only observed.
-func (r request) observes() bool {
+func (r *request) observes() bool {
 	is := func(l quota.Limit) bool { return l.Observe }
 	any := func(of []quota.Limit) bool { return slices.ContainsFunc(of, is) }
 	return r.observe || slices.ContainsFunc(r.limits, any)
@@ -155,7 +160,7 @@ func (r request) observes() bool {
 
 // audience is who a line of labels is told: the labels last as long as the logs of the buckets they
 // are told with.
-func (r request) audience() string {
+func (r *request) audience() string {
 	names := r.credential
 	for _, c := range r.costs {
 		names += " " + c.Bucket
@@ -164,7 +169,7 @@ func (r request) audience() string {
 }
 
 // keys are those of its buckets.
-func (r request) keys() []string {
+func (r *request) keys() []string {
 	keys := []string{labelsKey(r.credential)}
 	for _, c := range r.costs {
 		keys = append(keys, bucketKeys(r.credential, c.Bucket)...)
@@ -174,7 +179,7 @@ func (r request) keys() []string {
 
 // fingerprint tells this call from others under the same idempotency key, whatever the order of its
 // costs.
-func (r request) fingerprint() string {
+func (r *request) fingerprint() string {
 	text := r.op
 	byName := func(a, b quota.Cost) int { return strings.Compare(a.Bucket, b.Bucket) }
 	for _, c := range slices.SortedFunc(slices.Values(r.costs), byName) {
@@ -188,7 +193,7 @@ func (r request) fingerprint() string {
 
 // args are those of the script for this call, in its order, without the empty texts at the end.
 // They are appended to what is given.
-func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []string) {
+func (r *request) args(now time.Time, blob []byte, texts []string) ([]byte, []string) {
 	if r.settle != nil {
 		return r.settleArgs(now, blob, texts)
 	}
@@ -252,7 +257,7 @@ func (r request) args(now time.Time, blob []byte, texts []string) ([]byte, []str
 
 // packed is what follows the numbers in the members of its entries, of that ID; false if they must
 // be text.
-func (r request) packed(id string) (string, bool) {
+func (r *request) packed(id string) (string, bool) {
 	unusual := func(c quota.Cost) bool { return c.Units < 0 || c.Units > math.MaxUint32 }
 	if r.label.line != "" || slices.ContainsFunc(r.costs, unusual) {
 		return "", false
@@ -261,7 +266,7 @@ func (r request) packed(id string) (string, bool) {
 }
 
 // buckets are the names of its buckets, in order.
-func (r request) buckets() string {
+func (r *request) buckets() string {
 	names := make([]string, len(r.costs))
 	for i, c := range r.costs {
 		names[i] = c.Bucket

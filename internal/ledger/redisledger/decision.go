@@ -8,7 +8,7 @@ import (
 )
 
 // decision reads the reply of charge.lua.
-func (l *Ledger) decision(r request, reply reply) (quota.Decision, error) {
+func (l *Ledger) decision(r *request, reply reply) (quota.Decision, error) {
 	numbers := 5 + len(r.costs)
 	if r.op == "reserve" {
 		numbers++
@@ -45,7 +45,7 @@ func (l *Ledger) decision(r request, reply reply) (quota.Decision, error) {
 }
 
 // replayed reads the answer that was given to the idempotency key before.
-func (r request) replayed(text string, numbers int) (quota.Decision, error) {
+func (r *request) replayed(text string, numbers int) (quota.Decision, error) {
 	kept, err := parseAnswer(text, r.key, numbers)
 	if err != nil {
 		return quota.Decision{}, err
@@ -59,7 +59,7 @@ func (r request) replayed(text string, numbers int) (quota.Decision, error) {
 }
 
 // refusal is the error for a status at which a script decided nothing.
-func (r request) refusal(status int64, reply reply) error {
+func (r *request) refusal(status int64, reply reply) error {
 	switch status {
 	case stale:
 		return fmt.Errorf("%w: its clock moved during %d attempts", quota.ErrUnreachable, maxAsks)
@@ -91,7 +91,7 @@ func (r request) refusal(status int64, reply reply) error {
 
 // decided makes a decision of {status, clock, stamp, denying limit, retry at, remaining of each
 // bucket…, expiry}.
-func (r request) decided(id string, ints []int64) quota.Decision {
+func (r *request) decided(id string, ints []int64) quota.Decision {
 	d := quota.Decision{
 		Allowed: ints[0] != denied, Observed: ints[0] == observed, At: fromMicro(ints[2]),
 		Units: quota.UnitsOf(r.costs), Remaining: make(map[string]int64, len(r.costs)),

@@ -80,7 +80,7 @@ func FuzzReply(f *testing.F) {
 			{op: "reserve", costs: one, limits: byBucket(one, limits)},
 		} {
 			q.id, q.key = "id", "key"
-			d, err := l.decision(q, r)
+			d, err := l.decision(&q, r)
 			if err == nil && d.Allowed != (d.Entry != "" || d.Reservation != "") {
 				t.Errorf("%q: %+v", data, d)
 			}

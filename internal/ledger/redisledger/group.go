@@ -27,7 +27,7 @@ type work struct {
 // ask makes the work one for r, at a time that is probably the server's.
 func (w *work) ask(r request, now time.Time) {
 	w.request, w.reply, w.err = r, reply{}, nil
-	w.numbers, w.texts = r.args(now, w.numbers[:0], w.texts[:0])
+	w.numbers, w.texts = w.request.args(now, w.numbers[:0], w.texts[:0])
 }
 
 // askTogether has charge.lua decide r, or settle.lua settle it, with what others ask of the same
@@ -98,8 +98,8 @@ func isOfScript(err error) bool {
 func keysOfGroup(group []*operation) []string {
 	keys := group[0].Work.request.keys()
 	for _, o := range group {
-		if r := o.Work.request; r.key != "" {
-			keys = append(keys, r.key)
+		if key := o.Work.request.key; key != "" {
+			keys = append(keys, key)
 		}
 	}
 	return keys

@@ -51,7 +51,7 @@ func (c crowd) decide(ctx context.Context, r request) (quota.Decision, error) {
 	if answers[own].err != nil {
 		return quota.Decision{}, answers[own].err
 	}
-	return c.answered(ctx, r, answers[own].reply)
+	return c.answered(ctx, &r, answers[own].reply)
 }
 
 // dry is a dry run of a charge that is as r.
@@ -113,7 +113,7 @@ func togetherOn(t testing.TB, of quota.Ledger, calls []quotatest.Call) (
 	for n, i := range asked {
 		answers[i].Err = found[n].err
 		if found[n].err == nil {
-			answers[i].Decision, answers[i].Err = l.answered(t.Context(), requests[n], found[n].reply)
+			answers[i].Decision, answers[i].Err = l.answered(t.Context(), &requests[n], found[n].reply)
 		}
 	}
 	for _, n := range decided {

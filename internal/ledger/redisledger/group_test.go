@@ -23,7 +23,8 @@ import (
 // is done when all are queued.
 func together(t *testing.T, l *Ledger, meanwhile func(), calls ...func()) {
 	t.Helper()
-	behindOne(t, l.queues.Get(charging(one("k", 1)).audience()), meanwhile, calls...)
+	r := charging(one("k", 1))
+	behindOne(t, l.queues.Get(r.audience()), meanwhile, calls...)
 }
 
 // behindOne has calls queue in their order behind an operation that is under way.
@@ -254,7 +255,8 @@ func TestCancelledCallerLeavesItsGroup(t *testing.T) {
 	calls = slices.Insert(calls, 1, queued)
 	together(t, l, func() {
 		cancel()
-		q := l.queues.Get(charging(one("k", 1)).audience())
+		r := charging(one("k", 1))
+		q := l.queues.Get(r.audience())
 		for waiting := 0; waiting != 4; runtime.Gosched() { // the one under way, and three
 			waiting, _ = q.State()
 		}

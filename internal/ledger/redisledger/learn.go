@@ -29,7 +29,7 @@ func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (quota.Learned, error
 		return quota.Learned{}, err
 	}
 	if reply.status() == stale {
-		return quota.Learned{}, request{}.refusal(stale, reply)
+		return quota.Learned{}, new(request).refusal(stale, reply)
 	}
 	ints, err := reply.ints(5)
 	if err != nil {

@@ -50,7 +50,7 @@ func (l *Ledger) sendSettlements(ctx context.Context, group []*operation) {
 }
 
 // settlement reads the reply of settle.lua.
-func (r request) settlement(entry string, reply reply) (quota.Decision, error) {
+func (r *request) settlement(entry string, reply reply) (quota.Decision, error) {
 	switch status := reply.status(); status {
 	case allowed:
 		ints, err := reply.ints(5 + 2*len(r.costs))
@@ -81,7 +81,7 @@ func settling(s quota.Settle) request {
 }
 
 func settleKeys(group []*operation) []string {
-	r := group[0].Work.request
+	r := &group[0].Work.request
 	keys := []string{labelsKey(r.credential)}
 	for _, c := range r.costs {
 		keys = append(keys, bucketKeys(r.credential, c.Bucket)...)
@@ -94,7 +94,7 @@ func settleKeys(group []*operation) []string {
 }
 
 // settleArgs are those of settle.lua, as args has those of charge.lua.
-func (r request) settleArgs(now time.Time, blob []byte, texts []string) ([]byte, []string) {
+func (r *request) settleArgs(now time.Time, blob []byte, texts []string) ([]byte, []string) {
 	s := r.settle
 	keep := quota.RetentionFor(s.Limits)
 	tail, packed := r.packed(s.ID)
@@ -117,7 +117,7 @@ func (r request) settleArgs(now time.Time, blob []byte, texts []string) ([]byte,
 }
 
 // settledBefore reads the answer that was given to the settlement before.
-func (r request) settledBefore(text string) (quota.Decision, error) {
+func (r *request) settledBefore(text string) (quota.Decision, error) {
 	numbers := 3 + 2*len(r.costs)
 	kept, err := unpackAnswer(text, numbers+2)
 	if err != nil {
@@ -136,7 +136,7 @@ func (r request) settledBefore(text string) (quota.Decision, error) {
 
 // settled makes a decision of settle.lua's {1, clock, stamp, units and remaining of each bucket…,
 // whose entries there are, …}. What an earlier version kept, of one bucket, ends before that.
-func (r request) settled(entry string, ints []int64) quota.Decision {
+func (r *request) settled(entry string, ints []int64) quota.Decision {
 	d := quota.Decision{
 		Allowed: true, At: fromMicro(ints[2]),
 		Units: make(map[string]int64), Remaining: make(map[string]int64),

@@ -44,7 +44,8 @@ func TestSettlementsTogether(t *testing.T) {
 			}
 		}
 	}
-	q := l.settling.Get(settling(ended("a", 1)).audience())
+	r := settling(ended("a", 1))
+	q := l.settling.Get(r.audience())
 	count := func() (n int) {
 		fmt.Sscanf(scripts(t, l.client), "calls=%d", &n)
 		return n

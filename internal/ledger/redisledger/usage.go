@@ -22,7 +22,7 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 		}
 	}
 	sorted := byBucket(costs, limits)
-	keys := request{credential: credential, costs: costs}.keys()
+	keys := (&request{credential: credential, costs: costs}).keys()
 	reply, err := l.ask(ctx, "usage", keys, func(now time.Time) []any {
 		var n numbers
 		for i := range costs {
@@ -35,7 +35,7 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 		return quota.Usage{}, err
 	}
 	if reply.status() == stale {
-		return quota.Usage{}, request{}.refusal(stale, reply)
+		return quota.Usage{}, new(request).refusal(stale, reply)
 	}
 	usage, err := usageOf(costs, sorted, reply)
 	if err == nil {
