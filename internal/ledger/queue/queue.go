@@ -143,6 +143,7 @@ func (q *Queue[W]) Lead(ctx context.Context, o *Op[W], most int,
 		return
 	}
 	go func() {
+		makeRoom(new([8 << 10]byte))
 		for ctx := context.WithoutCancel(ctx); len(group) > 0; {
 			send(ctx, group)
 			runtime.Gosched()
@@ -150,6 +151,12 @@ func (q *Queue[W]) Lead(ctx context.Context, o *Op[W], most int,
 		}
 	}()
 }
+
+// makeRoom has the stack of a new goroutine grow at once, and not in steps while a client's many
+// calls are on it, each of which would copy them.
+//
+//go:noinline
+func makeRoom(*[8 << 10]byte) {}
 
 // Take takes the first operations, at most so many, and of one that goes alone no other. It is for
 // who leads.
