@@ -5,14 +5,16 @@
 --
 -- KEYS   1 labels of the credential  then for each bucket: state, log, holds
 --        then for each call with an idempotency key: the answer to it
--- ARGV   1 number of calls, number of buckets, then for each call: bytes of what follows of it, ms to
+-- ARGV   1 number of calls, number of buckets, then for each call: bytes of what there is of it, ms to
 --          keep the answer to the key for, µs to keep entries, number of the bucket drawn on (0 = none),
---          µs to reserve for (0 = charge, -1 = decide on a charge and write nothing), 1 if text 1 is
---          packed, then for each bucket: units, number of limits, to reserve also flags and most
---          (holds.lua), the limits (bucket.lua)
+--          µs to reserve for (0 = charge, -1 = decide on a charge and write nothing), bytes of the text
+--          at its end, then for each bucket: units, number of limits, to reserve also flags and most
+--          (holds.lua), the limits (bucket.lua); then that text: what follows the numbers in a packed
+--          member (entry.lua), in the place of text 1. Between the first of these numbers and the text
+--          there is nothing where all of them are as of the call before
 --        then for each call equally many, the empty ones at the end of all left out:
 --        1 <id>:<code of the labels>[:<run>]; of a reservation always with the second colon, and the id
---        as holds.lua has it. Packed: what follows the numbers in a member (entry.lua)
+--        as holds.lua has it
 --        2 line of the labels, if it is to be stored; of a reservation they are for the entry that it may become
 --        3 reservation drawn on, or the note of the one that is made
 --        4 fingerprint of the call  5 names of the buckets, in order, to be kept with the answer
@@ -35,6 +37,7 @@
 
 local numbers, calls, many, pos = ARGV[1], unpacked('<dd', ARGV[1])
 local stride, answer_key = (#ARGV - 1) / calls, 1 + 3 * many
+local full, packed, p = pos, -1, 0
 local now, stamp, buckets, at
 local parse, drop, W
 local lapse = FAR -- a call at that time or later goes alone: a reservation has expired by then
@@ -48,7 +51,9 @@ local marks -- of the labels, by their line
 local replies = {false}
 for c = 1, calls do repeat -- break goes on to the next call
   local first, reply = 2 + (c - 1) * stride, nil
-  local size, keep_answer, keep, draws, ttl, packed, p = unpacked('<dddddd', numbers, pos)
+  local size, keep_answer, keep, draws, ttl, _ = unpacked('<d', numbers, pos), nil, nil, nil, nil, nil
+  if size ~= 8 + packed then full = pos end
+  _, keep_answer, keep, draws, ttl, packed, p = unpacked('<dddddd', numbers, full)
   pos = pos + size
   local id, code, run
   if packed == 0 then id, code, run = match(ARGV[first], '^([^:]*):([^:]*)(.*)$') end
@@ -204,7 +209,8 @@ for c = 1, calls do repeat -- break goes on to the next call
     end
   end
   if mark ~= code and denying == 0 then reply[5] = -1 end
-  local tail = mark == code and ARGV[first] or id .. ':' .. mark .. run
+  local tail = packed > 0 and string.sub(numbers, pos - packed, pos - 1) or mark == code and ARGV[first] or
+    id .. ':' .. mark .. run
   at = at or format('%d', stamp)
   recorded = true
   if keep > longest then longest = keep end
@@ -240,7 +246,7 @@ for c = 1, calls do repeat -- break goes on to the next call
       if expires < lapse then lapse = expires end
       reply[many + 6] = expires
     else
-      append(b, stamp, units, tail, keep, at, packed == 1)
+      append(b, stamp, units, tail, keep, at, packed > 0)
       if draw then
         drawn.left, drawn.drawn = drawn.left - units, drawn.drawn + units
         b.held, b.live = b.held - units, b.live - units

@@ -39,22 +39,24 @@ repeat
     end
   end
 
-  local pos, stamp, logged, room, entries, reply = 17, now, total, nil, nil, nil
-  local known, replies = sub(s, reserved and 89 or 65), calls > 1 and {}
-  local same, lasts = nil, 0 -- limits that leave room until then
+  local pos, stamp, logged, room, lasts, entries = 17, now, total, nil, 0, nil -- room is what the limits leave until lasts
+  local known, replies, r, reply = sub(s, reserved and 89 or 65), calls > 1 and {}, 1, nil
+  local packed, units, limits, first = 0, 0, 0, 0
   for c = 1, calls do
-    local retry, denying, keep, draws, ttl, packed, units, limits = 0, 0, unpacked('<dddddd', numbers, pos + 16)
-    pos = pos + 64
-    if draws > 0 or ttl ~= 0 or keep > kept or total + units > 9007199254740991 then room = nil break end
-    local these = replies and limits > 0 and sub(numbers, pos, pos + 40 * limits - 1)
-    if these and these == same and units <= room and stamp <= lasts then
-      pos = pos + 40 * limits
-    else
-      room, lasts, same = 4611686018427387904, 9007199254740991, these -- above 2^53: no limit
+    local size, retry, denying = c > 1 and unpacked('<d', numbers, pos), 0, 0
+    if size ~= 8 + packed then -- else its numbers are those of the call before
+      local _, keep, draws, ttl
+      size, _, keep, draws, ttl, packed, units, limits = unpacked('<dddddddd', numbers, pos)
+      if draws > 0 or ttl ~= 0 or keep > kept then room = nil break end
+      first, lasts = pos + 24, 0
+    end
+    pos = pos + size
+    if total + units > 9007199254740991 then room = nil break end
+    if lasts < stamp or room < units then
+      room, lasts = 4611686018427387904, limits > 0 and 9007199254740991 or 0 -- above 2^53: no limit
       for n = 1, limits do
-        local window, from, ends, cap = unpacked('<dddd', numbers, pos)
+        local window, from, ends, cap = unpacked('<dddd', numbers, first + 40 * n)
         local before, till, at
-        pos = pos + 40
         if window > 0 and from == 0 then
           from = stamp - window + 1
         elseif window >= -1 or stamp >= ends then
@@ -78,21 +80,27 @@ repeat
       end
       if not room then break end
     end
-    if denying > 0 then
-      reply = pack('<dddddd', 0, now, stamp, denying, retry, room > 0 and room or 0)
-    else
-      room = room - units
-      reply = pack('<dddddd', 1, now, stamp, 0, 0, room)
-      total = total + units
-      local member = (packed == 1 and pack('>I7I4', total, units) or format('%d:%d:', total, units)) .. ARGV[c + 1]
+    local at, left = stamp, room
+    if denying == 0 then
+      room, total, stamp = room - units, total + units, stamp + 1
+      left = room
+      local member = packed > 0 and pack('>I7I4c0', total, units, sub(numbers, pos - packed, pos - 1)) or
+        format('%d:%d:', total, units) .. ARGV[c + 1]
       if entries then
-        entries[#entries + 1], entries[#entries + 2] = format('%d', stamp), member
+        entries[#entries + 1], entries[#entries + 2] = format('%d', at), member
       else
         entries = {t[1] .. (#t[2] == 6 and t[2] or sub('00000' .. t[2], -6)), member}
       end
-      stamp = stamp + 1
+    elseif left < 0 then
+      left = 0
     end
-    if replies then replies[c] = reply end
+    if replies then
+      replies[r], replies[r + 1], replies[r + 2], replies[r + 3], replies[r + 4], replies[r + 5] =
+        denying > 0 and 0 or 1, now, at, denying, retry, left
+      r = r + 6
+    else
+      reply = pack('<dddddd', denying > 0 and 0 or 1, now, at, denying, retry, left)
+    end
   end
   if not room then break end
   if entries then
@@ -100,5 +108,5 @@ repeat
     local numbers = pack('<dddddddd', total, stamp - 1, suspended, holds, oldest, kept, expire, held)
     call('HSET', state, 's', numbers .. (reserved and sub(s, 65, 88) or '') .. known)
   end
-  do return replies and table.concat(replies) or reply end
+  do return reply or pack('<' .. string.rep('d', 6 * calls), unpack(replies)) end
 until true

@@ -20,8 +20,11 @@ repeat
   local own, fields, writes
   if not lone then
     own, fields, writes, pos = {0, 0, 0, 0, 0, 0}, {'s', 0}, {}, 17
+    local full
     for c = 1, calls do
-      local size, _, kept, _, ttl = unpacked('<ddddd', numbers, pos)
+      local size = unpacked('<d', numbers, pos)
+      if size > 8 then full = pos end -- else its numbers are those of the call before
+      local _, _, kept, _, ttl = unpacked('<ddddd', numbers, full)
       if c > 1 then
         id, tail = match(args[c + 1], '^([^:]*):([^:]*:.*)$')
         field = 'r:' .. id
@@ -32,7 +35,7 @@ repeat
       if ttl > longest then longest = ttl end
       local i = 6 * c
       fields[c + 1], own[i - 5], own[i - 4], own[i - 3], own[i - 2], own[i - 1], own[i] =
-        field, '+' .. id, tail .. ':', now + ttl, format('%d', now + ttl), pos + 48, false
+        field, '+' .. id, tail .. ':', now + ttl, format('%d', now + ttl), full + 48, false
       pos = pos + size
     end
   end

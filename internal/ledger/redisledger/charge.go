@@ -192,10 +192,11 @@ func (r *request) fingerprint() string {
 }
 
 // args are those of the script for this call, in its order, without the empty texts at the end.
-// They are appended to what is given.
-func (r *request) args(now time.Time, blob []byte, texts []string) ([]byte, []string) {
+// They are appended to what is given. The last bytes of the numbers are a text, of so many.
+func (r *request) args(now time.Time, blob []byte, texts []string) ([]byte, int, []string) {
 	if r.settle != nil {
-		return r.settleArgs(now, blob, texts)
+		blob, texts = r.settleArgs(now, blob, texts)
+		return blob, 0, texts
 	}
 	draws, reservation := drawnOn(r.costs, r.reservation)
 	limits := r.limits[0]
@@ -210,12 +211,12 @@ func (r *request) args(now time.Time, blob []byte, texts []string) ([]byte, []st
 	case r.dryRun:
 		ttl = -1
 	}
-	tail, packed := "", false
+	tail := ""
 	if r.key == "" && r.reserve == nil && !r.observes() { // else the script needs to read it
-		tail, packed = r.packed(r.id)
+		tail, _ = r.packed(r.id)
 	}
 	n.add(0, min(keep, quota.MaxWindow).Milliseconds(), keep.Microseconds(), int64(draws), ttl,
-		flag(packed))
+		int64(len(tail)))
 	for i, c := range r.costs {
 		n.add(c.Units, int64(len(r.limits[i])))
 		if r.reserve != nil {
@@ -228,14 +229,16 @@ func (r *request) args(now time.Time, blob []byte, texts []string) ([]byte, []st
 			}
 		}
 	}
-	n[0] = int64(8 * len(n))
-	if !packed {
-		tail = r.label.after(r.id)
+	n[0] = int64(8*len(n) + len(tail))
+	blob = append(n.appendTo(blob), tail...)
+	name := "" // in tail
+	if tail == "" {
+		name = r.label.after(r.id)
 	}
 	if r.reserve != nil && r.label.run == "" {
-		tail += ":"
+		name += ":"
 	}
-	texts = append(texts, tail, r.label.line, reservation, "", "")
+	texts = append(texts, name, r.label.line, reservation, "", "")
 	if r.key != "" {
 		texts[3], texts[4] = r.fingerprint(), r.buckets()
 	}
@@ -249,10 +252,10 @@ func (r *request) args(now time.Time, blob []byte, texts []string) ([]byte, []st
 			texts = append(texts, url.QueryEscape(limit.Name()))
 		}
 	}
-	for texts[len(texts)-1] == "" {
+	for len(texts) > 0 && texts[len(texts)-1] == "" {
 		texts = texts[:len(texts)-1]
 	}
-	return n.appendTo(blob), texts
+	return blob, len(tail), texts
 }
 
 // packed is what follows the numbers in the members of its entries, of that ID; false if they must

@@ -1,6 +1,7 @@
 package redisledger
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -17,7 +18,8 @@ type operation = queue.Op[work]
 // work is one call of a script that decides several on the same buckets at once.
 type work struct {
 	request request
-	numbers []byte   // what it adds to those of the group
+	numbers []byte   // what it adds to those of the group; the last bytes of a charge are a text
+	text    int      // so many of them
 	texts   []string // the last one is not empty
 
 	reply reply
@@ -27,7 +29,7 @@ type work struct {
 // ask makes the work one for r, at a time that is probably the server's.
 func (w *work) ask(r request, now time.Time) {
 	w.request, w.reply, w.err = r, reply{}, nil
-	w.numbers, w.texts = w.request.args(now, w.numbers[:0], w.texts[:0])
+	w.numbers, w.text, w.texts = w.request.args(now, w.numbers[:0], w.texts[:0])
 }
 
 // askTogether has charge.lua decide r, or settle.lua settle it, with what others ask of the same
@@ -112,11 +114,19 @@ func argsOfGroup(group []*operation) []any {
 	for _, o := range group {
 		each, size = max(each, len(o.Work.texts)), size+len(o.Work.numbers)
 	}
-	head := numbers{int64(len(group)), int64(len(group[0].Work.request.costs))}
-	blob := append(make([]byte, 0, size), head.blob()...)
+	blob := make([]byte, 0, size)
+	blob = numbers{int64(len(group)), int64(len(group[0].Work.request.costs))}.appendTo(blob)
 	args := make([]any, 1, 1+each*len(group))
+	var before []byte // the numbers of the call before, which are not told again
 	for _, o := range group {
-		blob = append(blob, o.Work.numbers...)
+		n := len(o.Work.numbers) - o.Work.text
+		these, text := o.Work.numbers[:n], o.Work.numbers[n:]
+		if o.Work.request.settle == nil && bytes.Equal(these, before) {
+			these = numbers{int64(8 + len(text))}.blob()
+		} else {
+			before = these
+		}
+		blob = append(append(blob, these...), text...)
 		for i := range o.Work.texts {
 			args = append(args, &o.Work.texts[i]) // a pointer is not allocated once more
 		}

@@ -29,7 +29,10 @@ func pack(id, code, run string) (string, bool) {
 		run = "00"
 	}
 	packed, err := letters.DecodeString(id + run)
-	return string(packed) + code, err == nil
+	if err != nil {
+		return "", false
+	}
+	return string(packed) + code, true
 }
 
 // unpack reads a packed member; false if it is none.

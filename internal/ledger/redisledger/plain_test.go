@@ -110,7 +110,7 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 			}
 			args := argsOfGroup(operations)[:1]
 			for _, o := range operations {
-				args = append(append(args, o.Work.texts[0]), more...)
+				args = append(append(args, strings.Join(o.Work.texts, "")), more...)
 			}
 			all, err := replies(l.run(t.Context(), "charge", r.keys(), args...))
 			var list [][]int64
