@@ -115,7 +115,7 @@ local function open(state, log, index, id)
   if s then
     if #s == 56 then s, old = s .. struct.pack('<d', 0), true end -- written before held was added
     local more = #s % 48 -- 40 once there was a reservation
-    if #s < 64 or more ~= 40 and more ~= 16 then damaged(state, 'its state has ' .. #s .. ' bytes, which it never has') end
+    if #s < 64 or more ~= 40 and more ~= 16 then damaged(state, 'its state has ' .. #s .. ' bytes') end
     total, newest, suspended, holds, oldest, keep, expire, held = unpacked(STATE, s)
     if more == 40 then charges, extra, next = unpacked('<ddd', s, 65) end
     known = string.sub(s, more == 40 and 89 or 65)

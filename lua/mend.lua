@@ -19,7 +19,8 @@ end
 
 local b = {
   state = KEYS[2], log = KEYS[3], index = KEYS[4], total = total, newest = newest,
-  suspended = suspended, holds = 0, held = 0, charges = 0, extra = 0, next = 0, oldest = 0, keep = keep, expire = expire, fresh = true, known = '',
+  suspended = suspended, holds = 0, held = 0, charges = 0, extra = 0, next = 0, known = '', oldest = 0,
+  keep = keep, expire = expire, fresh = true,
 }
 save(b, clock(), 0, hold_until)
 for i = 3, gone do call('ZREM', b.log, ARGV[i]) end

@@ -39,7 +39,8 @@ repeat
     end
   end
 
-  local pos, stamp, logged, room, lasts, entries = 17, now, total, nil, 0, nil -- room is what the limits leave until lasts
+  local pos, stamp, logged, entries = 17, now, total, nil
+  local room, lasts -- what the limits leave, and until when that is known
   local known, replies, r, reply = sub(s, reserved and 89 or 65), calls > 1 and {}, 1, nil
   local packed, units, limits, first = 0, 0, 0, 0
   for c = 1, calls do
@@ -105,8 +106,8 @@ repeat
   if not room then break end
   if entries then
     call('ZADD', log, unpack(entries))
-    local numbers = pack('<dddddddd', total, stamp - 1, suspended, holds, oldest, kept, expire, held)
-    call('HSET', state, 's', numbers .. (reserved and sub(s, 65, 88) or '') .. known)
+    call('HSET', state, 's', pack('<ddddddddc0c0', total, stamp - 1, suspended, holds, oldest, kept, expire, held,
+      reserved and sub(s, 65, 88) or '', known))
   end
   do return reply or pack('<' .. string.rep('d', 6 * calls), unpack(replies)) end
 until true

@@ -94,8 +94,8 @@ repeat
       if lone then
         if newest < now - 1 then newest = now - 1 end -- later decisions are not made at an earlier time
         call('ZADD', keys[4], format('%d', expires), sub(record, 1, 7) .. '+' .. id)
-        call('HSET', state, 's', pack('<ddddddddddd', total, newest, suspended, holds, oldest, kept, expire, held,
-          charges, extra, lapse) .. known, field, record .. tail .. ':')
+        call('HSET', state, 's', pack('<dddddddddddc0', total, newest, suspended, holds, oldest, kept, expire, held,
+          charges, extra, lapse, known), field, record .. tail .. ':')
         return pack('<ddddddd', 1, now, now, 0, 0, room, expires)
       end
       own[i - 1] = pos
@@ -105,8 +105,8 @@ repeat
     end
     if not listed then break end
     if newest < now - 1 then newest = now - 1 end
-    written[2] = pack('<ddddddddddd', total, newest, suspended, holds, oldest, kept, expire, held, charges,
-      extra, lapse) .. known
+    written[2] = pack('<dddddddddddc0', total, newest, suspended, holds, oldest, kept, expire, held, charges,
+      extra, lapse, known)
     writes[2 * n - 1], writes[2 * n] = listed, written
   end
   if lone or not writes[2 * many] then break end

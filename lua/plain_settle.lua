@@ -62,15 +62,15 @@ repeat
       extra = extra > over and extra - over or 0
       total, holds, held = total + units, holds - 1, held - left
       local at = c == 1 and t[1] .. (#t[2] == 6 and t[2] or sub('00000' .. t[2], -6)) or format('%d', now + c - 1)
-      local entry = packed == 1 and pack('>I7I4', total, units) .. sub(args[2 * c + 1], 15) or
+      local entry = packed == 1 and pack('>I7I4c0', total, units, sub(args[2 * c + 1], 15)) or
         format('%d:%d:', total, units) .. args[2 * c + 1]
       local remaining = 4611686018427387904 -- there is no limit
       if lone then
         if call('ZREM', index, member) == 0 then break end
         call('ZADD', log, at, entry)
         call('HDEL', state, field)
-        call('HSET', state, 's', pack('<ddddddddddd', total, now, suspended, holds, oldest, kept, expire, held,
-          charges, extra, lapse) .. sub(s, 89))
+        call('HSET', state, 's', pack('<dddddddddddc0', total, now, suspended, holds, oldest, kept, expire, held,
+          charges, extra, lapse, sub(s, 89)))
         local reply = pack('<ddddddd', 1, now, now, units, remaining, 1, 1)
         if how < 2 then
           local id = packed == 1 and sub(args[3], 1, 14) or string.match(args[3], '^[^:]*')
@@ -84,8 +84,8 @@ repeat
         (n == many and pack('<dd', 1, 1) or '')
     end
     if not listed then break end
-    writes[n] = {listed, entries, pack('<ddddddddddd', total, now + calls - 1, suspended, holds, oldest, kept,
-      expire, held, charges, extra, lapse) .. sub(s, 89)}
+    writes[n] = {listed, entries, pack('<dddddddddddc0', total, now + calls - 1, suspended, holds, oldest, kept,
+      expire, held, charges, extra, lapse, sub(s, 89))}
   end
   if lone or not writes[many] or call('ZREM', keys[4], unpack(writes[1][1])) == 0 then break end
 

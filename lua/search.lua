@@ -62,7 +62,8 @@ local function stamp_at(log, from, before, total, newest, target, known, at)
       elseif try == 0 then
         rank = lo + 1 + floor((target - below) / (above - below) * (gone - 1))
       elseif try < 5 then
-        local first, last = (target - below) / (up and try < 3 and slope or low), (above - target) / (not up and try < 3 and slope or high)
+        local first = (target - below) / (up and try < 3 and slope or low)
+        local last = (above - target) / (not up and try < 3 and slope or high)
         away = floor(up and first or last)
         rank = up and lo + away or hi - away
         if rank <= lo or rank > hi then
@@ -75,7 +76,7 @@ local function stamp_at(log, from, before, total, newest, target, known, at)
         end
       end
       if away then near = away < 50 and 1 + floor(math.sqrt(away)) or 1 end
-      if not rank or rank <= lo or rank > hi then rank, near = floor((lo + hi) / 2), 0 end -- or no number
+      if not rank or rank <= lo or rank > hi or rank ~= rank then rank, near = floor((lo + hi) / 2), 0 end
       if rank - near > left then left = rank - near end
       if rank + near < right then right = rank + near end
     end
