@@ -67,6 +67,7 @@ func (s *session) writeCharge(c quota.Charge, q asks, d quota.Decision) {
 		a.trim(q.n)
 		if a.draws {
 			s.change("reservation_draw", a.id, c.Reservation, a.units)
+			delete(s.kept.made, madeName{a.id, c.Reservation})
 			a.bucket.held, a.atMost = a.bucket.held-a.units, a.atMost-a.units
 		}
 	}

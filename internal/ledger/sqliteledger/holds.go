@@ -55,8 +55,12 @@ type rest struct {
 // reservation looks up what is left of a reservation when it has not expired at n. Errors:
 // ErrNoReservation, and ErrReservationShort when fewer than units are left.
 func (b *bucket) reservation(id string, n, units int64) (r rest, err error) {
-	var reserved, drawn, ends int64
-	found := b.s.find("reservation_find", []any{b.id, id}, &reserved, &drawn, &ends, &r.most)
+	var drawn int64
+	m, found := b.s.kept.made[madeName{b.id, id}]
+	reserved, ends := m.units, m.ends
+	if r.most = m.most; !found {
+		found = b.s.find("reservation_find", []any{b.id, id}, &reserved, &drawn, &ends, &r.most)
+	}
 	if drawn < 0 || drawn > reserved || reserved > quota.MaxUnits {
 		b.damaged("the reservation %s of %d units, %d of them drawn", id, reserved, drawn)
 	}
@@ -74,5 +78,6 @@ func (b *bucket) reservation(id string, n, units int64) (r rest, err error) {
 // endReservation removes one that is live, of which so much is left.
 func (b *bucket) endReservation(id string, left rest) {
 	b.s.change("reservation_remove", b.id, id)
+	delete(b.s.kept.made, madeName{b.id, id})
 	b.held, b.atMost = b.held-left.units, b.atMost-left.most
 }

@@ -1,23 +1,29 @@
 package sqliteledger
 
 // kept are the rows of buckets as the operations of this process have left them, so that a group
-// writes each row once, and reads none that nobody else has changed. Only operations whose buckets
-// stay what their rows would be take part: charges, reservations, settlements, lessons. Any other
-// begins with forget, and reads and writes the rows itself.
+// writes each row once, and reads none that nobody else has changed; and reservations that it made
+// and has not drawn on. Only operations whose buckets stay what their rows would be take part:
+// charges, reservations, settlements, lessons. Any other begins with forget, and reads and writes
+// the rows itself.
 type kept struct {
 	on      bool  // the current operation takes part
 	version int64 // of the file, as changed by others
 	rows    map[rowName]bucket
+	made    map[madeName]made
 	used    []*bucket // by the current operation
 }
 
-// maxRows is how many rows are kept from one group to the next.
-const maxRows = 1000
+// How many rows and reservations are kept from one group to the next.
+const (
+	maxRows = 1000
+	maxMade = 10_000
+)
 
 // since begins a group. If others have changed the file since the last one, nothing is known.
 func (k *kept) since(version int64) {
-	if k.rows == nil || k.version != version || len(k.rows) > maxRows {
-		*k = kept{version: version, rows: make(map[rowName]bucket)}
+	if k.rows == nil || k.version != version || len(k.rows) > maxRows || len(k.made) > maxMade {
+		*k = kept{version: version, rows: make(map[rowName]bucket),
+			made: make(map[madeName]made)}
 	}
 }
 
@@ -25,6 +31,15 @@ func (k *kept) since(version int64) {
 func (k *kept) lose() { k.rows = nil }
 
 type rowName struct{ credential, bucket string }
+
+// madeName is a reservation in a bucket.
+type madeName struct {
+	bucket int64
+	id     string
+}
+
+// made is a reservation as its row is.
+type made struct{ units, most, ends int64 }
 
 // bucket is the bucket as it is now.
 func (s *session) bucket(credential, name string) *bucket {
@@ -56,6 +71,7 @@ func (s *session) keep() {
 
 // forget writes the rows, for whoever reads them next.
 func (s *session) forget() {
+	clear(s.kept.made)
 	for name, b := range s.kept.rows {
 		b.write()
 		delete(s.kept.rows, name)

@@ -63,6 +63,9 @@ func (b *bucket) setAside(r quota.Reserve, c quota.Cost, n, expires int64) {
 	if !b.ends.Valid || expires < b.ends.Int64 {
 		b.ends = sql.NullInt64{Int64: expires, Valid: true}
 	}
+	if b.s.kept.on {
+		b.s.kept.made[madeName{b.id, r.ID}] = made{c.Units, max(c.Units, c.Most), expires}
+	}
 	var lapses any
 	var labels string
 	if r.LapseOf(c.Bucket) == quota.LapseCharge {
