@@ -144,8 +144,12 @@ for n = 1, #work do
   end
   if w.hold then drop(b, w.hold) end
   if w.stone and how > 1 then
-    if call('ZREM', b.index, string.rep('\0', 7) .. ':' .. w.stone) == 1 then b.holds = b.holds - 1 end
+    local member, lapsed = string.rep('\0', 7) .. ':' .. w.stone, b.lapsed or {}
+    if call('ZREM', b.index, member) == 1 then b.holds = b.holds - 1 end
     call('HDEL', b.state, 'r:' .. w.stone)
+    for i = #lapsed, 1, -1 do -- where it would be taken off once more
+      if lapsed[i] == member then table.remove(lapsed, i) end
+    end
   end
   save(b, now, keep)
   local left = w.inside - w.books

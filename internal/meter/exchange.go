@@ -34,7 +34,7 @@ type exchange struct {
 	cancel func(context.Context) error // the charge of a call whose price is known
 	seen   *costs.Observation
 	due    *due // what is booked, once that is decided
-	tried  bool // to settle, and nobody knows whether that was done
+	tried  bool // to settle, and perhaps that was done
 }
 
 // Drain is how much of an answer is read when its caller has gone. Zero is the default.

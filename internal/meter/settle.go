@@ -86,8 +86,9 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 	t, call := e.gate, e.call
 	call.Costs = took
 	after, err := t.Budget.SettleHold(ctx, e.asked.d, call, e.quote.Lapse)
-	if e.tried && errors.Is(err, quota.ErrNoReservation) && e.quote.Lapse == quota.LapseCharge {
-		e.log().Warn("the reservation is gone: it was settled by an attempt whose answer was lost")
+	if e.tried && e.settlesOnce() && errors.Is(err, quota.ErrNoReservation) {
+		e.log().Warn("the reservation is gone: an attempt whose answer was lost has settled it, " +
+			"or the ledger has lost it")
 		after, err, out.Lessons = quota.Decision{Units: quota.UnitsOf(took)}, nil, nil
 	}
 	if e.tried = err != nil; e.tried {
@@ -99,6 +100,11 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 		t.learn(ctx, e.asked, after, e.withUnused(out.Lessons))
 	}
 	return nil
+}
+
+// settlesOnce reports whether the ledger keeps no answer to the settlement (quota.Settle).
+func (e *exchange) settlesOnce() bool {
+	return e.quote.Lapse == quota.LapseCharge && e.call.Reservation == ""
 }
 
 // book tells the ledger something. The caller waits a moment for it; when the ledger is away, or has

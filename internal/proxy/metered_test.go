@@ -394,7 +394,7 @@ func TestSettlementAnswerLost(t *testing.T) {
 	}
 	m.agree(t, "openai")
 	log := m.log.String()
-	if n := strings.Count(log, "by an attempt whose answer was lost"); n != 3 ||
+	if n := strings.Count(log, "an attempt whose answer was lost has settled it"); n != 3 ||
 		strings.Contains(log, "cannot book") {
 		t.Errorf("told %d times:\n%s", n, log)
 	}

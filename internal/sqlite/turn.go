@@ -10,8 +10,8 @@ import (
 
 // A turn ends after so many transactions, or with the one that is under way after so long.
 const (
-	turnLength = 16
-	turnTime   = 8 * time.Millisecond
+	turnLength = 12
+	turnTime   = 6 * time.Millisecond
 )
 
 // turnPause is how long a turn is kept for the next transaction.

@@ -350,3 +350,24 @@ func TestSettledTooLate(t *testing.T) {
 		t.Errorf("as it stands: %+v, %v", d, err)
 	}
 }
+
+// A hold that became an entry, and is settled days later for more: what was left behind of it has
+// expired by then, and is taken off once.
+func TestSettledOnceAfterDays(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		s, l := clocked(t)
+		r := reserveOf("default.r", 5, time.Minute)
+		r.Lapse = quota.LapseCharge
+		setAside(t, l, r)
+		s.SetNow(t, start.Add(2*time.Minute))
+		allow(t, l, one("k", 1))
+		s.SetNow(t, start.Add(quota.Retention+time.Hour))
+		c := settleOf("default.r", 7)
+		c.Once, c.Limits = once, nil
+		if d, err := l.Settle(t.Context(), c); err != nil || d.Units["default"] != 7 {
+			t.Errorf("once %t: %+v, %v", once, d, err)
+		}
+		allow(t, l, one("k", 1))
+		sound(t, l, "k")
+	}
+}

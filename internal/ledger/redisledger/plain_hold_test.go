@@ -140,8 +140,15 @@ func (p *twice) hold() {
 	if c.IntN(20) == 0 {
 		size, odd, p.crowd = 1+c.IntN(maxGroup), 50, true
 	}
-	for range size {
-		all = append(all, p.reserve(names, limits, odd))
+	alike := c.IntN(2) == 0 // most of them are told as the one before
+	for i := range size {
+		r := p.reserve(names, limits, odd)
+		if alike && i > 0 && c.IntN(4) > 0 {
+			id := r.ID
+			r = all[i-1]
+			r.ID = id
+		}
+		all = append(all, r)
 		if c.IntN(3*size) == 0 {
 			limits = p.limits()
 		}
@@ -371,6 +378,9 @@ func (p *twice) damage() {
 	for _, credential := range p.names {
 		ctx, index := p.Context(), holdsKey(credential, "default")
 		state := stateKey(credential, "default")
+		if s, _ := parseState(p.l.client.HGet(ctx, state, stateField).Val()); s.holds == 0 {
+			nth -= nth % 3 // a list that is lost while it is empty comes back without an expiry
+		}
 		switch kind {
 		case 0, 1, 2:
 			number(credential)
@@ -379,7 +389,7 @@ func (p *twice) damage() {
 				p.damageHold(state, "r:"+holdID(r.ID), text, nth)
 			}
 		case 4:
-			p.l.client.ZRemRangeByRank(ctx, index, 0, int64(nth))
+			p.l.client.ZRemRangeByRank(ctx, index, 1, int64(nth))
 		case 5:
 			score := float64(p.now.UnixMicro()) + 1e6*float64(nth-4)
 			p.l.client.ZAdd(ctx, index, redis.Z{Score: score, Member: packedNumber(7) + "+other"})

@@ -52,10 +52,16 @@ func TestPlainChargesDecideAlike(t *testing.T) {
 			limits = append(limits, limit)
 		}
 		group := make([]request, 1+c.IntN(2)*c.IntN(9))
+		alike := c.IntN(2) == 0 // most calls of it are told as the call before
 		for i := range group {
 			units := 1 + c.Int64N(1+int64(math.Exp(c.Float64()*math.Log(float64(used+1)))))
 			if small {
 				units = 1 + c.Int64N(20)
+			}
+			if alike && i > 0 && c.IntN(8) > 0 {
+				group[i] = group[i-1]
+				group[i].id = quota.NewID(now)
+				continue
 			}
 			group[i] = request{op: "charge", id: quota.NewID(now),
 				costs: []quota.Cost{{Bucket: "default", Units: units}}, limits: [][]quota.Limit{limits}}
