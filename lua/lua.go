@@ -17,12 +17,14 @@ var Names = []string{
 // else it needs. Making a function takes time, so no script has more, and what decides most calls
 // stands as far ahead as it can.
 var parts = map[string][]string{
-	"charge": {"entry", "start", "search", "plain", "bucket", "holds", "lapses", "windows", "fits", "charge"},
+	"charge": {"entry", "start", "search", "plain", "bucket", "holds", "lapses", "windows",
+		"fits", "charge"},
 	"hold": {"entry", "start", "plain_hold", "search", "bucket", "holds", "lapses", "windows",
 		"fits", "charge"},
-	"usage":  {"entry", "start", "search", "bucket", "holds", "lapses", "windows", "fits", "usage"},
-	"learn":  {"entry", "start", "bucket", "holds", "lapses", "windows", "learn"},
-	"settle": {"entry", "plain_settle", "start", "bucket", "holds", "lapses", "windows", "rewrite", "settle"},
+	"usage": {"entry", "start", "search", "bucket", "holds", "lapses", "windows", "fits", "usage"},
+	"learn": {"entry", "start", "bucket", "holds", "lapses", "windows", "learn"},
+	"settle": {"entry", "plain_settle", "start", "bucket", "holds", "lapses", "windows",
+		"rewrite", "settle"},
 	"cancel": {"entry", "start", "bucket", "holds", "lapses", "windows", "rewrite", "cancel"},
 	"claim":  {"claim"},
 	"limit":  {"limit"},

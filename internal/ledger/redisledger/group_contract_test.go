@@ -113,7 +113,8 @@ func togetherOn(t testing.TB, of quota.Ledger, calls []quotatest.Call) (
 	for n, i := range asked {
 		answers[i].Err = found[n].err
 		if found[n].err == nil {
-			answers[i].Decision, answers[i].Err = l.answered(t.Context(), &requests[n], found[n].reply)
+			answers[i].Decision, answers[i].Err = l.answered(
+				t.Context(), &requests[n], found[n].reply)
 		}
 	}
 	for _, n := range decided {
