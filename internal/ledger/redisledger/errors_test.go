@@ -132,6 +132,26 @@ func TestSentinelsInTrouble(t *testing.T) {
 	}
 }
 
+// Redis 5 and 6 wrap the error that a script met; the words are those of Redis 6.0.16.
+func TestErrorsOfEarlierServers(t *testing.T) {
+	const call = "ERR Error running script (call to f_cb32128315c943afdd4d3fbf11a7f30b0caba157): "
+	for text, code := range map[string]string{
+		call + "@user_script:378: WRONGTYPE Operation against a key holding the wrong kind of " +
+			"value": wrongKind,
+		call + "@user_script:1: @user_script: 1: -OOM command not allowed when used memory > " +
+			"'maxmemory'.": "OOM",
+		call + "@user_script:1: @user_script: 1: -READONLY You can't write against a read only " +
+			"replica.": "READONLY",
+		call + "@user_script:1: @user_script: 1: This Redis command is not allowed from " +
+			"scripts": "ERR",
+		"WRONGTYPE Operation against a key holding the wrong kind of value": wrongKind,
+	} {
+		if got := codeOfReply(errors.New(text)); got != code {
+			t.Errorf("%s: %s, want %s", text, got, code)
+		}
+	}
+}
+
 func chargeErr(t *testing.T, l *Ledger) error {
 	t.Helper()
 	_, err := l.Charge(t.Context(), one("k", 1))

@@ -102,7 +102,7 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 		return fmt.Errorf("%w: redis %s is too old: 5 or newer is needed",
 			quota.ErrLedgerUnusable, info["redis_version"])
 	}
-	if info["redis_mode"] == "sentinel" {
+	if cmp.Or(info["redis_mode"], info["server_mode"]) == "sentinel" { // the latter of Valkey
 		return fmt.Errorf("%w: redis: it is a Sentinel: write redis+sentinel://host:26379/master",
 			quota.ErrLedgerUnusable)
 	}

@@ -157,8 +157,8 @@ func isReply(err error) bool {
 // script met it.
 func codeOfReply(err error) string {
 	text := strings.TrimPrefix(err.Error(), "-")
-	for _, code := range []string{"READONLY", "OOM", "NOPERM"} {
-		if strings.Contains(text, ": -"+code+" ") {
+	for _, code := range []string{"READONLY", "OOM", "NOPERM", wrongKind} {
+		if strings.Contains(text, ": -"+code+" ") || strings.Contains(text, ": "+code+" ") {
 			return code
 		}
 	}
