@@ -60,8 +60,9 @@ meter: costs endpoint quota
 proxy: costs meter quota spell
 youtube: bounds endpoint quota youtube/fault
 youtube/fault: costs
-youtube/youtubetest:
-standin:
+strike:
+youtube/youtubetest: strike
+standin: strike
 ingest: catalog meter quota regions youtube youtube/fault
 upstream: config costs endpoint meter proxy quota report
 job: quota

@@ -1,24 +1,16 @@
 package standin
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
+
+	"quotabudget/internal/strike"
 )
 
-// Fault is something that goes wrong with the requests that match all of its conditions; a zero
-// condition matches every request.
+// Fault is something that goes wrong with some requests.
 type Fault struct {
-	// Kind is what goes wrong: one of FaultKinds.
-	Kind string
-	// From and To bound the number of the request, counted from 1 over all outside /standin/.
-	From, To int64
-	// Every matches the requests whose number is a multiple of it.
-	Every int64
-	// Times is how often the fault strikes before it is over.
-	Times int64
+	Kind string // what goes wrong: one of FaultKinds
+	strike.When
 }
 
 // stage says how far a request gets before it goes wrong.
@@ -66,60 +58,11 @@ func FaultKinds() []string { return slices.Sorted(maps.Keys(faultKinds)) }
 func ParseFaults(specs ...string) ([]Fault, error) {
 	var all []Fault
 	for _, spec := range specs {
-		f, err := parseFault(spec)
+		kind, when, err := strike.Parse(spec, FaultKinds(), nil)
 		if err != nil {
-			return nil, fmt.Errorf("fault %q: %w", spec, err)
+			return nil, err
 		}
-		all = append(all, f)
+		all = append(all, Fault{kind, when})
 	}
 	return all, nil
-}
-
-func parseFault(spec string) (f Fault, err error) {
-	at := len(spec)
-	for at > 0 && err == nil {
-		i := strings.LastIndexAny(spec[:at], "@/*")
-		if i < 0 {
-			break
-		}
-		err = f.condition(spec[i], spec[i+1:at])
-		at = i
-	}
-	f.Kind = spec[:at]
-	if err == nil && faultKinds[f.Kind] == 0 {
-		err = fmt.Errorf("kind %q is not one of %s", f.Kind, strings.Join(FaultKinds(), ", "))
-	}
-	return f, err
-}
-
-func (f *Fault) condition(mark byte, value string) (err error) {
-	switch mark {
-	case '/':
-		f.Every, err = positive(value)
-	case '*':
-		f.Times, err = positive(value)
-	default:
-		from, to, ranged := strings.Cut(value, "-")
-		f.From, err = positive(from)
-		if f.To = f.From; ranged {
-			f.To = 0
-		}
-		if err == nil && to != "" {
-			f.To, err = positive(to)
-		}
-	}
-	return err
-}
-
-func positive(s string) (int64, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is not a number above 0", s)
-	}
-	return n, nil
-}
-
-func (f Fault) matches(number int64) bool {
-	return number >= f.From && (f.To == 0 || number <= f.To) &&
-		(f.Every == 0 || number%f.Every == 0)
 }

@@ -199,7 +199,7 @@ func (s *Server) arrive(w http.ResponseWriter, r *http.Request) *call {
 	s.counts.Open++
 	c := &call{s: s, w: w, r: r, now: s.now(), number: s.counts.Requests}
 	for i, f := range s.Faults {
-		if (f.Times == 0 || s.struck[i] < f.Times) && f.matches(c.number) {
+		if f.Hits(c.number, s.struck[i]) {
 			s.struck[i]++
 			c.fault = f.Kind
 			break

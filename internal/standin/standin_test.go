@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"quotabudget/internal/strike"
 )
 
 func must(t *testing.T, err error) {
@@ -455,7 +457,7 @@ func TestFiftyStreams(t *testing.T) {
 // TestConcurrent: no more requests than the limit are under way at once.
 func TestConcurrent(t *testing.T) {
 	s, url := play(t, "google-analytics", "concurrent=1")
-	s.Faults = []Fault{{Kind: "hang", From: 1, To: 1}}
+	s.Faults = []Fault{{Kind: "hang", When: strike.When{To: 1}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var hanging sync.WaitGroup
 	hanging.Go(func() { ask(ctx, t, url, report1).Body.Close() })

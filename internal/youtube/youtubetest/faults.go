@@ -1,12 +1,11 @@
 package youtubetest
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
+
+	"quotabudget/internal/strike"
 )
 
 // Fault is something that goes wrong with the requests that match all of its conditions; a zero
@@ -14,16 +13,10 @@ import (
 type Fault struct {
 	// Kind is what goes wrong: one of FaultKinds.
 	Kind string
-	// From and To bound the number of the request, counted from 1 over all that reach the server
-	// outside /standin/.
-	From, To int64
-	// Every matches the requests whose number is a multiple of it.
-	Every int64
+	strike.When
 	// Region is the regionCode of the request, Page the page it asks for, from 1.
 	Region string
 	Page   int64
-	// Times is how often the fault strikes before it is over.
-	Times int64
 }
 
 // effect is what a kind of fault does to the metering and to the answer.
@@ -91,69 +84,24 @@ func FaultKinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 func ParseFaults(specs ...string) ([]Fault, error) {
 	var all []Fault
 	for _, spec := range specs {
-		f, err := parseFault(spec)
+		var f Fault
+		var err error
+		f.Kind, f.When, err = strike.Parse(spec, FaultKinds(), map[byte]func(string) error{
+			':': func(region string) error {
+				f.Region = region
+				return nil
+			},
+			'#': func(page string) (err error) {
+				f.Page, err = strike.Positive(page)
+				return err
+			},
+		})
 		if err != nil {
-			return nil, fmt.Errorf("fault %q: %w", spec, err)
+			return nil, err
 		}
 		all = append(all, f)
 	}
 	return all, nil
-}
-
-func parseFault(spec string) (Fault, error) {
-	const marks = "@/:#*"
-	next := func(s string) (string, string) {
-		if i := strings.IndexAny(s, marks); i >= 0 {
-			return s[:i], s[i:]
-		}
-		return s, ""
-	}
-	var f Fault
-	var value, rest string
-	f.Kind, rest = next(spec)
-	if f.effect() == none {
-		return f, fmt.Errorf("kind %q is not one of %s", f.Kind, strings.Join(FaultKinds(), " "))
-	}
-	for rest != "" {
-		mark := rest[0]
-		value, rest = next(rest[1:])
-		if err := f.condition(mark, value); err != nil {
-			return f, err
-		}
-	}
-	return f, nil
-}
-
-// condition sets the condition that the mark stands for.
-func (f *Fault) condition(mark byte, value string) (err error) {
-	switch mark {
-	case '@':
-		from, to, ranged := strings.Cut(value, "-")
-		f.From, err = positive(from)
-		if f.To = f.From; ranged {
-			f.To = 0
-		}
-		if err == nil && to != "" {
-			f.To, err = positive(to)
-		}
-	case '/':
-		f.Every, err = positive(value)
-	case ':':
-		f.Region = value
-	case '#':
-		f.Page, err = positive(value)
-	case '*':
-		f.Times, err = positive(value)
-	}
-	return err
-}
-
-func positive(s string) (int64, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is not a number above 0", s)
-	}
-	return n, nil
 }
 
 // SetFaults replaces the faults while the server runs.
@@ -167,7 +115,7 @@ func (s *Server) nextFault(r *http.Request, number int64) Fault {
 	defer s.locked()()
 	q := newQuery(r)
 	for i, f := range s.Faults {
-		if (f.Times == 0 || s.struck[i] < f.Times) && f.matches(q, number) {
+		if f.Hits(number, s.struck[i]) && f.matches(q) {
 			s.struck[i]++
 			return f
 		}
@@ -175,10 +123,8 @@ func (s *Server) nextFault(r *http.Request, number int64) Fault {
 	return Fault{}
 }
 
-func (f Fault) matches(q *query, number int64) bool {
-	return number >= f.From && (f.To == 0 || number <= f.To) &&
-		(f.Every == 0 || number%f.Every == 0) &&
-		(f.Region == "" || f.Region == q.Get("regionCode")) &&
+func (f Fault) matches(q *query) bool {
+	return (f.Region == "" || f.Region == q.Get("regionCode")) &&
 		(f.Page == 0 || f.Page == q.page())
 }
 
