@@ -285,6 +285,14 @@ func CheckNames(names ...string) error {
 	return nil
 }
 
+// CheckOf refuses what cannot be a bucket, or a part of one, of a credential.
+func CheckOf(credential, bucket string) error {
+	if err := CheckBucket(bucket); err != nil {
+		return malformed("%w", err)
+	}
+	return CheckNames(credential)
+}
+
 // checkLimited finds a bucket without a limit, unless such are recorded, and a limit that no ledger
 // can decide.
 func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {

@@ -98,6 +98,14 @@ func testCheck(t *testing.T, h Harness) {
 			t.Fatal(err)
 		}
 		buckets("[closed default]")
+		for _, closed := range []string{"split/part-1.x", "Closed", "split/", "split/a/b"} {
+			err := s.ledger.Suspend(t.Context(), s.credential, closed, epoch.Add(time.Hour))
+			if well := quota.CheckBucket(closed) == nil; well != (err == nil) ||
+				!well && !errors.Is(err, quota.ErrMalformed) {
+				t.Errorf("suspend %s: %v", closed, err)
+			}
+		}
+		buckets("[closed default split/part-1.x]")
 	})
 	t.Run("WhileCharged", func(t *testing.T) { testRepairWhileCharged(t, filled(t, h)) })
 }
