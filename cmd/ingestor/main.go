@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 )
 
 func main() {
+	log.SetOutput(io.Discard) // where net/http repeats what an upstream sent unasked
 	// The first signal asks to end after the page under way; the second ends at once, as signals
 	// do.
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

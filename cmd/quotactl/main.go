@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 )
 
 func main() {
+	log.SetOutput(io.Discard) // where net/http repeats what an upstream sent unasked
 	// exec must not turn a signal that is ignored into one that ends its command
 	signals := []os.Signal{syscall.SIGTERM}
 	if !signal.Ignored(os.Interrupt) {

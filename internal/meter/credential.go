@@ -2,6 +2,7 @@ package meter
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -77,4 +78,38 @@ func hideKey(h http.Header, key string) {
 			values[i] = withoutKey(values[i], key)
 		}
 	}
+}
+
+// hideIn takes the key out of the text of an error, in which the answer may be repeated.
+func hideIn(err error, key string) error {
+	if text := err.Error(); key != "" && strings.Contains(text, key) {
+		return &hiddenError{withoutKey(text, key), err}
+	}
+	return err
+}
+
+type hiddenError struct {
+	text string
+	err  error
+}
+
+func (e *hiddenError) Error() string { return e.text }
+func (e *hiddenError) Unwrap() error { return e.err }
+
+// hiding is the body of an answer whose trailers and errors do not tell the key.
+type hiding struct {
+	io.ReadCloser
+	resp *http.Response
+	key  string
+}
+
+// Read reads on. The trailers are known at the end.
+func (h *hiding) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	if err == io.EOF {
+		hideKey(h.resp.Trailer, h.key)
+	} else if err != nil {
+		err = hideIn(err, h.key)
+	}
+	return n, err
 }

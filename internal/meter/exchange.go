@@ -254,7 +254,6 @@ func (e *exchange) failed(left bool, err error) {
 func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	e.asked.answered = time.Now()
 	resp.Request = e.r
-	hideKey(resp.Header, e.key)
 	e.seen = e.quote.Observe(resp.StatusCode, resp.Header)
 	if resp.StatusCode >= 400 && e.r.Method != http.MethodHead {
 		body, err := errorBody(resp, e.key)

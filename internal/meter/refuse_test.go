@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -134,6 +137,54 @@ func TestKeyIsNotRepeated(t *testing.T) {
 	}
 	if header != "api_key:(not shown)" {
 		t.Errorf("header %s", header)
+	}
+}
+
+// TestKeyIsNotToldAround: nor in what is no answer, before it, or behind it.
+func TestKeyIsNotToldAround(t *testing.T) {
+	const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
+	const empty = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+	for name, test := range map[string]struct {
+		answer string
+		ok     bool // it is one
+	}{
+		"no answer":      {"KEY KEY\r\n\r\n", false},
+		"a header":       {"HTTP/1.1 200 OK\r\nfoo KEY\r\n\r\n", false},
+		"a length":       {"HTTP/1.1 200 OK\r\nContent-Length: KEY\r\n\r\n", false},
+		"a status of 0":  {"HTTP/1.1 000 KEY\r\nContent-Length: 0\r\n\r\n", false},
+		"an early hint":  {"HTTP/1.1 103 Early Hints\r\nLink: <KEY>\r\n\r\n" + empty, true},
+		"a trailer":      {chunked + "0\r\nX-Trailer: KEY\r\n\r\n", true},
+		"a bad trailer":  {chunked + "0\r\nKEY KEY\r\n\r\n", false},
+		"a broken chunk": {chunked + "KEY\r\n", false},
+	} {
+		s := open(t, &youtubetest.Server{}, units(100))
+		s.Answering(func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				io.WriteString(conn, strings.ReplaceAll(test.answer, "KEY",
+					r.Header.Get("X-Goog-Api-Key")))
+				conn.Close()
+			}
+		})
+		var told strings.Builder
+		trace := &httptrace.ClientTrace{
+			Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+				fmt.Fprint(&told, h)
+				return nil
+			},
+		}
+		resp, err := s.RoundTrip(s.request(httptrace.WithClientTrace(t.Context(), trace), "GET",
+			chart, nil))
+		if err == nil {
+			_, err = io.ReadAll(resp.Body)
+			resp.Body.Close()
+			fmt.Fprint(&told, resp.Header, resp.Trailer)
+		}
+		fmt.Fprint(&told, err)
+		if (err == nil) != test.ok || strings.Contains(told.String(), canary) {
+			t.Errorf("%s: %s", name, &told)
+		}
+		s.Counted(t, 0, 1) // it was sent, though not to the stand-in
 	}
 }
 

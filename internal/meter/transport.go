@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptrace"
+	"net/textproto"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -108,7 +109,6 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Request = r // the one that was sent holds the key
-	hideKey(resp.Header, key)
 	// HEAD has no body to learn from, and a user's token may be of another project, whose quota
 	// says nothing of ours.
 	if resp.StatusCode >= 400 && r.Method != http.MethodHead && !t.authorized(r) {
@@ -163,14 +163,31 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 
 // send sends the request once. left is set once any of it can have left this machine.
 func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.Response, error) {
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { left.Store(true) }}
+	trace := &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { left.Store(true) },
+		Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+			clear(h) // hints are for browsers, and could repeat the key
+			return nil
+		},
+	}
 	out := r.Clone(httptrace.WithClientTrace(r.Context(), trace))
 	out.URL.RawQuery = withoutSignature(r.URL.RawQuery)
 	t.addCredential(out, key)
 	// net/http asks for gzip by itself and unpacks it: answers must be readable here.
 	out.Header.Del("Accept-Encoding")
 	once(out)
-	return t.Base.RoundTrip(out)
+	resp, err := t.Base.RoundTrip(out)
+	switch {
+	case err != nil:
+		return nil, hideIn(err, key)
+	case resp.StatusCode < 100 || resp.StatusCode > 999:
+		resp.Body.Close()
+		return nil, fmt.Errorf("the upstream answered with the status %d", resp.StatusCode)
+	case resp.Body != http.NoBody && resp.StatusCode != http.StatusSwitchingProtocols:
+		resp.Body = &hiding{resp.Body, resp, key}
+	}
+	hideKey(resp.Header, key)
+	return resp, nil
 }
 
 // once keeps net/http from sending the request a second time when a kept connection turns out to be
