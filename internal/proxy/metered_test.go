@@ -85,6 +85,17 @@ func meteredOn(t testing.TB, l quota.Ledger, limits limited, change ...func(*met
 	return m
 }
 
+// TestOneName: of a path one name is taken off. The rest is the upstream's, whatever it begins with.
+func TestOneName(t *testing.T) {
+	m := meteredOn(t, onFile(t), limited{})
+	resp, err := http.Get(m.URL + "/generic/openai/v1/models")
+	must(t, err)
+	resp.Body.Close()
+	if n := m.standins["openai"].Counts().Requests; n != 0 || len(m.asked["generic"]) != 1 {
+		t.Errorf("%d requests to openai, %d to generic", n, len(m.asked["generic"]))
+	}
+}
+
 func onFile(t testing.TB) *sqliteledger.Ledger {
 	t.Helper()
 	l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))

@@ -57,6 +57,7 @@ func (x *exchange) route() error {
 		for _, u := range p.Upstreams {
 			if strings.HasPrefix(x.r.URL.EscapedPath(), "/"+u.Name+"/") {
 				x.enter(u)
+				break
 			}
 		}
 	}
