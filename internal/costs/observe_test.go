@@ -223,6 +223,8 @@ func TestLessons(t *testing.T) {
 		{[]string{head + "remaining", "many", head + "limit", "-5", head + "reset",
 			"2026-11-22T15:04:05Z"}, "output/sonnet-4 1m -1 of 0, 15:04:05"},
 		{[]string{head + "limit", "8000"}, ""},
+		{[]string{head + "remaining", "5", head + "reset", time.Now().AddDate(2, 0, 0).UTC().
+			Format(time.RFC3339)}, "output/sonnet-4 1m 5 of 0, never"},
 		{[]string{head + "remaining", "NaN", head + "reset", "1795359845"}, ""},
 	} {
 		out := answered(anthropic(t), 200, "application/json", usage, 99, c.headers...)

@@ -255,7 +255,7 @@ func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 		return m, ""
 	}
 	at, after, ok := answer.Moment(text, p.as)
-	if !ok {
+	if !ok || time.Until(at) > answer.Farthest {
 		return m, p.unread(text)
 	}
 	return Moment{At: at, After: after}, ""

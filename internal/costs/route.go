@@ -14,7 +14,7 @@ import (
 // Method names the method that a request calls, by its verb and path, whatever its host. The rules:
 //
 //   - The whole path must match, segment by segment: no prefix, no trailing slash, no empty
-//     segment. Literal segments are compared as they were sent: an escaped letter matches none.
+//     segment. A letter that is escaped has no price.
 //   - A literal segment goes before a {template}; the verb decides between methods on one path.
 //   - A request that continues a resumable upload is a call of the method that Session names.
 //   - POST with X-HTTP-Method-Override: GET is that GET, if the price list says that the upstream

@@ -201,7 +201,14 @@ func TestStandinsAgree(t *testing.T) {
 				`c(first:9){totalCount}}}}}}"}`,
 			`POST /graphql {"query":"query($n:Int=50){a(first:$n){nodes{...F}}} fragment F on T{` +
 				`b(last:$m){nodes{id}}}","variables":{"m":10}}`,
-			`POST /graphql {"query":"mutation{addStar(input:{id:1}){clientMutationId}}"}`}},
+			`POST /graphql {"query":"mutation{addStar(input:{id:1}){clientMutationId}}"}`,
+			// written so that they look cheaper than they are
+			`POST /graphql {"query":"#\nmutation{addStar(input:{id:1}){clientMutationId}}"}`,
+			`POST /graphql {"query":",fragment F on T{id} mutation{addStar(input:{id:1}){...F}}"}`,
+			`POST /graphql {"query":"query A{viewer{id}} mutation B{addStar(input:{id:1}){id}}",` +
+				`"operationName":"B"}`,
+			`POST /graphql {"query":"{rateLimit:x(first:1){cost:totalCount} a(first:100){nodes{` +
+				`b(first:60){nodes{c(first:9){totalCount}}}}}}"}`}},
 		{name: "github", limits: "core=1/1h graphql=1/1h", over: "core=1 points=1 graphql=1 " +
 			"graphql_points=1", requests: []string{"GET /user", "GET /user",
 			`POST /graphql {"query":"{viewer{login}}"}`, `POST /graphql {"query":"{viewer{login}}"}`}},

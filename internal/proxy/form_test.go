@@ -88,7 +88,7 @@ func TestAmbiguousForm(t *testing.T) {
 
 		"PATCH" + videos + "|":                     405,
 		"HEAD" + videos + "|":                      405,
-		"GET /youtube/v3/vide%6Fs HTTP/1.1|HOST||": 404,
+		"GET /youtube/v3/vide%6Fs HTTP/1.1|HOST||": 400,
 		"GET /batch HTTP/1.1|HOST||":               404,
 		"GET / HTTP/1.1|HOST||":                    404,
 		"GET /youtube/v3/videos HTTP/1.0||":        403, // it names nobody

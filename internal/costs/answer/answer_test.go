@@ -20,16 +20,17 @@ import (
 func TestPaths(t *testing.T) {
 	var doc any
 	must(t, json.Unmarshal([]byte(`{"a":{"b":[{"c":1.5},{"c":"x"},{"d":"y"}]},"n":null,"t":"text",
-		"data":[1,2,3],"includes":{"users":[{},{}],"media":[{}],"one":{}},"big":1e15}`), &doc))
+		"data":[1,2,3],"includes":{"users":[{},{}],"media":[{}],"one":{}},"big":1e15,
+		"vast":1900000000000000001}`), &doc))
 	for path, want := range map[string]string{"a.b.0.c": "1.5", "a.b.1.c": "x", "t": "text",
-		"big": "1000000000000000", "a.b.2.c": "", "a.b.3": "", "a.b.x": "", "a.b.-1": "", "n": "",
+		"big": "1000000000000000", "vast": "", "a.b.2.c": "", "a.b.3": "", "a.b.x": "", "a.b.-1": "", "n": "",
 		"t.x": "", "": "", "a": ""} {
 		if got, ok := answer.Text(doc, path); got != want || ok != (want != "") {
 			t.Errorf("%s is %q, %v", path, got, ok)
 		}
 	}
 	for path, want := range map[string]int{"data": 3, "includes.*": 4, "a.b.*.c": 2, "a": 1,
-		"t": 1, "n": 0, "none": 0, "none.*": 0, "*": 7, "data.*": 3, "a.b.*": 3} {
+		"t": 1, "n": 0, "none": 0, "none.*": 0, "*": 8, "data.*": 3, "a.b.*": 3} {
 		if got := answer.Count(doc, path); got != want {
 			t.Errorf("%d at %s, want %d", got, path, want)
 		}

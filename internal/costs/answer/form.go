@@ -22,9 +22,11 @@ const (
 // Forms lists them.
 func Forms() []Form { return []Form{Number, RFC3339, Epoch, Duration, Seconds} }
 
-// What is farther away is nonsense: an epoch that was read as seconds from now, or the reverse.
+// Farthest is how far away a time may be. What is farther is nonsense: an epoch that was read as
+// seconds from now, or the reverse.
+const Farthest = 400 * 24 * time.Hour
+
 const (
-	farthest   = 400 * 24 * time.Hour
 	firstEpoch = 1_000_000_000 // 2001
 	lastEpoch  = 1 << 33       // 2242
 )
@@ -58,7 +60,7 @@ func Moment(text string, form Form) (at time.Time, after time.Duration, ok bool)
 		if err != nil {
 			return until(text)
 		}
-		return at, d, d > 0 && d <= farthest
+		return at, d, d > 0 && d <= Farthest
 	case Seconds:
 		if at, err := time.Parse(httpDate, text); err == nil {
 			return at, 0, true
@@ -73,7 +75,7 @@ const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
 func until(text string) (at time.Time, after time.Duration, ok bool) {
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(n > 0 && n <= farthest.Seconds()) {
+	if err != nil || !(n > 0 && n <= Farthest.Seconds()) {
 		return at, 0, false
 	}
 	return at, time.Duration(n * float64(time.Second)), true

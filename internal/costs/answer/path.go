@@ -3,6 +3,7 @@
 package answer
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -93,13 +94,17 @@ func first(value any, steps []string) string {
 	return ""
 }
 
-// Text writes a text or a number at a path. It is false for anything else.
+// Text writes a text or a number at a path. It is false for anything else, and for a number so
+// large that others are read as the same.
 func Text(value any, path string) (string, bool) {
 	value, _ = Find(value, path)
 	switch v := value.(type) {
 	case string:
 		return v, true
 	case float64:
+		if math.Abs(v) >= 1<<53 {
+			return "", false
+		}
 		return strconv.FormatFloat(v, 'f', -1, 64), true
 	}
 	return "", false

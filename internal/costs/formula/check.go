@@ -64,7 +64,7 @@ func (c *checker) member(node *ast.Node, n *ast.MemberNode) {
 // there is not even the path to them, that is missing, as any path is.
 func (c *checker) call(n *ast.CallNode) {
 	name, _ := n.Callee.(*ast.IdentifierNode)
-	if name != nil && name.Value == "graphql_points" {
+	if name != nil && strings.HasPrefix(name.Value, "graphql_") {
 		for _, key := range []string{"query", "variables", "operationName"} {
 			c.reads["body."+key] = true
 		}

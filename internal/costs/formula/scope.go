@@ -91,7 +91,7 @@ func (s Scope) types() types.Map {
 
 // Reserved reports whether a name means something in an expression already.
 func Reserved(name string) bool {
-	known := append(builtins(), "graphql_points", "true", "false", "nil", "let", "if", "else",
+	known := append(builtins(), "graphql_operation", "graphql_points", "true", "false", "nil", "let", "if", "else",
 		"in", "not", "and", "or", "matches", "contains")
 	for kind := Request; kind <= Item; kind++ {
 		known = append(known, slices.Collect(maps.Keys(Scope{Kind: kind}.types()))...)
@@ -113,15 +113,21 @@ func (s Scope) functions() (options []expr.Option) {
 	if s.Kind != Request && s.Kind != Hold {
 		return options
 	}
-	return append(options, expr.Function("graphql_points", func(params ...any) (any, error) {
-		body, _ := params[0].(map[string]any)
-		query, _ := body["query"].(string)
-		variables, _ := body["variables"].(map[string]any)
-		operation, _ := body["operationName"].(string)
-		points, err := graphql.Points(graphql.Request{Query: query, Variables: variables,
-			Operation: operation})
-		return float64(points), err
-	}, new(func(any) float64)))
+	ofQuery := func(body any) graphql.Request {
+		fields, _ := body.(map[string]any)
+		query, _ := fields["query"].(string)
+		variables, _ := fields["variables"].(map[string]any)
+		operation, _ := fields["operationName"].(string)
+		return graphql.Request{Query: query, Variables: variables, Operation: operation}
+	}
+	return append(options,
+		expr.Function("graphql_points", func(params ...any) (any, error) {
+			points, err := graphql.Points(ofQuery(params[0]))
+			return float64(points), err
+		}, new(func(any) float64)),
+		expr.Function("graphql_operation", func(params ...any) (any, error) {
+			return graphql.Operation(ofQuery(params[0]))
+		}, new(func(any) string)))
 }
 
 // has reports whether the path, which begins with a name of the environment, leads to a value.

@@ -34,14 +34,9 @@ type Request struct {
 //
 // The query is not checked against a schema. A field that @skip or @include may leave out counts.
 func Points(r Request) (int64, error) {
-	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxTokens)
+	doc, operation, err := parse(r)
 	if err != nil {
-		return 0, fmt.Errorf("the GraphQL query cannot be read: %w", err)
-	}
-	operation := doc.Operations.ForName(r.Operation)
-	if operation == nil {
-		return 0, errors.New("the GraphQL query has no such operation, or several and no " +
-			"operationName")
+		return 0, err
 	}
 	c := counter{fragments: doc.Fragments, definitions: operation.VariableDefinitions,
 		variables: r.Variables, open: map[string]bool{}}
@@ -49,6 +44,29 @@ func Points(r Request) (int64, error) {
 		return 0, err
 	}
 	return max(1, int64(math.Round(float64(c.requests)/100))), nil
+}
+
+// Operation is what the request asks for: query, mutation or subscription.
+func Operation(r Request) (string, error) {
+	_, operation, err := parse(r)
+	if err != nil {
+		return "", err
+	}
+	return string(operation.Operation), nil
+}
+
+// parse reads the query, and finds the operation that is asked for.
+func parse(r Request) (*ast.QueryDocument, *ast.OperationDefinition, error) {
+	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxTokens)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the GraphQL query cannot be read: %w", err)
+	}
+	operation := doc.Operations.ForName(r.Operation)
+	if operation == nil {
+		return nil, nil, errors.New("the GraphQL query has no such operation, or several and no " +
+			"operationName")
+	}
+	return doc, operation, nil
 }
 
 // counter adds up the requests and nodes of a query.
