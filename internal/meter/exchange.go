@@ -35,6 +35,7 @@ type exchange struct {
 	seen   *costs.Observation
 	due    *due // what is booked, once that is decided
 	tried  bool // to settle, and perhaps that was done
+	doubt  bool // whether it was
 }
 
 // Drain is how much of an answer is read when its caller has gone. Zero is the default.

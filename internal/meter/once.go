@@ -58,7 +58,9 @@ func (e *exchange) settleOnce(ctx context.Context, took []quota.Cost, out costs.
 	if err := e.settle(ctx, e.due.took, out); err != nil {
 		return err
 	}
-	e.mark(ctx, *e.due)
+	if !e.doubt {
+		e.mark(ctx, *e.due)
+	}
 	return nil
 }
 

@@ -89,7 +89,7 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 	if e.tried && e.settlesOnce() && errors.Is(err, quota.ErrNoReservation) {
 		e.log().Warn("the reservation is gone: an attempt whose answer was lost has settled it, " +
 			"or the ledger has lost it")
-		after, err, out.Lessons = quota.Decision{Units: quota.UnitsOf(took)}, nil, nil
+		err, out.Lessons, e.doubt = nil, nil, true
 	}
 	if e.tried = err != nil; e.tried {
 		return err

@@ -33,7 +33,8 @@ func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 // SettleHold books what a call took for which Hold answered held: see Settle. It does not say what
 // remains, since nobody asks. Nor is the answer kept if lapse, which is what becomes of the hold
 // otherwise, is a charge: where an attempt may have settled it, ErrNoReservation says that it did,
-// since what lapses into a charge can be settled late.
+// since what lapses into a charge can be settled late, or that the ledger has lost the hold. With
+// that error the decision has the units that the attempt has booked.
 func (b *Budget) SettleHold(ctx context.Context, held Decision, call Call, lapse Lapse) (
 	Decision, error) {
 	if call.Reservation != "" {
@@ -44,7 +45,17 @@ func (b *Budget) SettleHold(ctx context.Context, held Decision, call Call, lapse
 		return Decision{}, err
 	}
 	s.Once = lapse == LapseCharge
-	return b.Ledger.Settle(ctx, s.withoutLimits())
+	s = s.withoutLimits()
+	d, err := b.Ledger.Settle(ctx, s)
+	if errors.Is(err, ErrNoReservation) {
+		d.Units = UnitsOf(s.Costs)
+		for bucket, units := range d.Units {
+			if units == AllUnits {
+				d.Units[bucket] = held.Units[bucket]
+			}
+		}
+	}
+	return d, err
 }
 
 // GiveBack gives back what Hold set aside or drew, for a call that surely never left.

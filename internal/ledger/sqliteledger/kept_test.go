@@ -287,3 +287,21 @@ func TestChangesOfOthersAreSeen(t *testing.T) {
 	}
 	sound(t, l, "key1")
 }
+
+// What nobody settles does not stay in memory.
+func TestKeptIsBounded(t *testing.T) {
+	var k kept
+	k.since(1)
+	for i := range maxMade + 1 {
+		k.made[madeName{1, fmt.Sprint(i)}] = made{}
+	}
+	if k.since(1); len(k.made) > 0 {
+		t.Errorf("%d reservations are kept", len(k.made))
+	}
+	for i := range maxRows + 1 {
+		k.rows[rowName{"key", fmt.Sprint(i)}] = bucket{}
+	}
+	if k.since(1); len(k.rows) > 0 {
+		t.Errorf("%d rows are kept", len(k.rows))
+	}
+}
