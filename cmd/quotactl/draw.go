@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/job"
 	"quotabudget/internal/quota"
 )
 
@@ -20,6 +21,11 @@ func (a *app) draw() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			ofJob, err := quota.ParseLabels(a.Getenv(job.EnvLabels)) // whose command draws
+			if err != nil {
+				return cli.Usagef("%s: %w", job.EnvLabels, err)
+			}
+			labels = ofJob.With(labels)
 			return a.with(c.Context(), func(g *gate) error {
 				d, err := g.Draw(c.Context(), args[0], units, labels)
 				return a.decided("drew", d, err, g.asked(false, d))

@@ -14,13 +14,14 @@ import (
 // The variables that a command finds.
 const (
 	EnvReservation = "QUOTA_RESERVATION" // the reservation, to draw on
+	EnvLabels      = "QUOTA_LABELS"      // of what is booked, as quota.ParseLabels reads them
 	EnvReport      = "QUOTA_REPORT_FD"   // the descriptor for lines such as units=3
 	EnvProxy       = "QUOTA_PROXY"       // the address of the proxy
 )
 
 // start starts the command.
 func (r *run) start(ctx context.Context) error {
-	var env []string
+	env := []string{EnvLabels + "=" + r.budget.Labels.Encode()}
 	if r.out.Reservation != "" {
 		env = append(env, EnvReservation+"="+r.out.Reservation)
 	}
