@@ -19,6 +19,14 @@ type Tally struct {
 	units map[string]int64
 	last  quota.Decision
 	held  bool
+	open  int // holds that are not settled
+}
+
+// Open reports whether some of the units are held yet, and what is charged may be less or more.
+func (t *Tally) Open() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open > 0
 }
 
 // Held reports whether what the requests are charged is known only after them: see Booked.
@@ -35,6 +43,7 @@ func (t *Tally) hold() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held = true
+	t.open++
 }
 
 // Units is a copy of what has been charged so far.
@@ -91,6 +100,7 @@ func (t *Tally) correct(held, booked map[string]int64) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.open--
 	for bucket, units := range booked {
 		t.units[bucket] += units - held[bucket]
 	}

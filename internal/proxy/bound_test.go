@@ -46,6 +46,11 @@ func TestDrainBound(t *testing.T) {
 			if units := m.metric(t, "proxy_units_total tokens/gpt-4.1"); units < 400 {
 				t.Errorf("%d units are counted of a hold that lapses", units)
 			}
+			await(t, func() bool { return strings.Contains(m.log.String(), `"broken off"`) })
+			if log := m.log.String(); !strings.Contains(log, " held.tokens/gpt-4.1=") ||
+				strings.Contains(log, " units.") {
+				t.Errorf("it is not said that this is held: %s", log)
+			}
 		})
 	}
 }

@@ -115,9 +115,12 @@ func (x *exchange) log() {
 	if x.method.ID != "" {
 		attrs = append(attrs, slog.String("method", x.method.ID))
 	}
-	charged := x.charged()
+	charged, key := x.charged(), "units."
+	if x.tally.Open() { // whatever is read on of the answer will say what it took
+		key = "held."
+	}
 	for _, bucket := range slices.Sorted(maps.Keys(charged)) {
-		attrs = append(attrs, slog.Int64("units."+bucket, charged[bucket]))
+		attrs = append(attrs, slog.Int64(key+bucket, charged[bucket]))
 	}
 	if x.caller.name != "" {
 		attrs = append(attrs, slog.String("caller", x.caller.name))
