@@ -182,9 +182,6 @@ func (a *app) config() *cobra.Command {
 // warn logs what is no error, but probably not what was meant.
 func (a *app) warn(cfg *config.Config) {
 	log := a.Logger()
-	if cfg.Empty {
-		log.Warn("the configuration file is empty: the defaults are in force", "file", cfg.File)
-	}
 	for _, c := range cfg.Credentials {
 		if _, err := c.APIKey.Key(); err != nil {
 			log.Warn("no API key: this credential cannot fetch anything", "credential", c.Name,

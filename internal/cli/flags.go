@@ -75,9 +75,15 @@ func (c *choice) Set(word string) error {
 	return nil
 }
 
-// Load reads the configuration that the flags and the environment mean.
+// Load reads the configuration that the flags and the environment mean. It warns of a file that says
+// nothing, as one that was cut short, or what a pipe of a program that failed has.
 func (c *Common) Load(ctx context.Context) (*config.Config, error) {
-	return config.Load(ctx, c.Config, c.Getenv)
+	cfg, err := config.Load(ctx, c.Config, c.Getenv)
+	if err == nil && cfg.Empty {
+		c.Logger().Warn("the configuration file is empty: the defaults are in force", "file",
+			cfg.File)
+	}
+	return cfg, err
 }
 
 // Chosen is the credential that --credential names.
