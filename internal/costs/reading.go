@@ -33,7 +33,7 @@ func (o *Observation) addUsage() {
 }
 
 // addUsage lays what is at the paths of usage over what is known: the keys of an object, anything
-// else by the last word of its path.
+// else by the last word of its path. A number that a stream has told before does not get less.
 func (r *reading) addUsage(paths []string) {
 	for _, path := range paths {
 		found, _ := answer.Find(r.doc, path)
@@ -46,11 +46,18 @@ func (r *reading) addUsage(paths []string) {
 			if r.usage == nil && value != nil {
 				r.usage = map[string]any{}
 			}
-			if value != nil && len(r.usage) < maxUsage {
+			if value != nil && len(r.usage) < maxUsage && !less(value, r.usage[key]) {
 				r.usage[key] = value
 			}
 		}
 	}
+}
+
+// less reports whether a value is a number, and less than another one.
+func less(value, than any) bool {
+	n, ok := value.(float64)
+	most, known := than.(float64)
+	return ok && known && n < most
 }
 
 // believed is a value of usage without what is less than nothing: it would make up for the rest.

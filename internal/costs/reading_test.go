@@ -30,6 +30,7 @@ func TestTwice(t *testing.T) {
 		{"stream", begin + event(`"usage":{`+less+`,`+more+`}`), streamed, ""},
 		{"stream", begin + event(`"usage":{`+less+`},"usage":{`+more+`}`), streamed, ""},
 		{"stream", begin + event(`"usage":{`+less+`}`) + event(`"usage":{`+more+`}`), streamed, ""},
+		{"stream", begin + event(`"usage":{`+more+`}`) + event(`"usage":{`+less+`}`), streamed, ""},
 	} {
 		kind := map[string]string{"json": "application/json", "stream": "text/event-stream"}[c.kind]
 		out := answered(anthropic(t), 200, kind, c.body, 99)

@@ -187,7 +187,9 @@ func TestParseUnique(t *testing.T) {
 		`{"a":1,"a":2}`: "twice", `{"a":1,"\u0061":2}`: "twice", `[{"x":{"a":1,"a":1}}]`: "twice",
 		`{"a":1} {}`: "something else", `{"a":`: "not JSON", ``: "not JSON", `{"a" 1}`: "not JSON",
 		`{`: "not JSON", `[1`: "not JSON", `{"a":1]`: "not JSON",
-		strings.Repeat("[", 300) + strings.Repeat("]", 300): "too deep",
+		strings.Repeat("[", 300) + strings.Repeat("]", 300):   "too deep",
+		"[" + strings.Repeat("0,", answer.MaxValues) + "0]":   "500001 values: 500000 at most",
+		`["` + strings.Repeat(",", answer.MaxValues+1) + `"]`: "", // one text
 	} {
 		got, err := answer.ParseUnique([]byte(text))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

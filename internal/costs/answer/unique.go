@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 )
 
 // errTwice is JSON that means different things to different readers.
@@ -15,9 +17,16 @@ var errNoJSON = errors.New("it is not JSON")
 // maxDepth is how deep JSON may be nested.
 const maxDepth = 200
 
+// MaxValues is how many values a request may have: each takes some hundred bytes of memory, however
+// short it is. The largest batches of tokens have 300,000.
+const MaxValues = 500_000
+
 // ParseUnique decodes JSON. An object that has a key twice is an error: one reader takes the first,
-// another the last.
+// another the last. So are more than MaxValues.
 func ParseUnique(data []byte) (any, error) {
+	if n := countOutside(data, ",[{"); n > MaxValues {
+		return nil, fmt.Errorf("its JSON has %d values: %d at most", n, MaxValues)
+	}
 	if value, ok := parsePlain(data); ok {
 		return value, nil
 	}
@@ -50,7 +59,7 @@ func parsePlain(data []byte) (any, bool) {
 		return nil, false
 	}
 	keys, ok := keysOf(value, 0)
-	return value, ok && keys == colonsOf(data)
+	return value, ok && keys == countOutside(data, ":")
 }
 
 // keysOf counts the keys of all objects in the value; it is false if they are nested too deep.
@@ -81,8 +90,8 @@ func keysOf(value any, depth int) (keys int, ok bool) {
 	return keys, true
 }
 
-// colonsOf counts the colons of JSON that are not in a text.
-func colonsOf(data []byte) (colons int) {
+// countOutside counts the marks of JSON that are not in a text.
+func countOutside(data []byte, marks string) (n int) {
 	text := false
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -90,11 +99,11 @@ func colonsOf(data []byte) (colons int) {
 			text = !text
 		case c == '\\':
 			i++ // only texts have it, and a character after it
-		case c == ':' && !text:
-			colons++
+		case !text && strings.IndexByte(marks, c) >= 0:
+			n++
 		}
 	}
-	return colons
+	return n
 }
 
 // what becomes of a key that an object has twice
