@@ -176,7 +176,11 @@ func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
 				name = known
 			}
 		}
-		return list.Upstream(name)
+		t, err := list.Upstream(name)
+		if err != nil && f.upstream != "" {
+			err = cli.Usagef("%w", err)
+		}
+		return t, err
 	}
 	t, _, err := list.Lookup(f.method)
 	return t, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -48,6 +49,7 @@ type shell struct {
 func newShell(t *testing.T, ledger, config string) *shell {
 	t.Helper()
 	dir := t.TempDir()
+	config = cmp.Or(config, "credentials: [{name: default}]\n")
 	must(t, os.WriteFile(filepath.Join(dir, "quota.yaml"), []byte(config), 0o600))
 	return &shell{t, dir, append(os.Environ(), "HOME="+dir, "QUOTA_STATE_DIR="+dir,
 		"GORACE=atexit_sleep_ms=0", "QUOTA_LEDGER="+ledger,

@@ -149,6 +149,11 @@ func (f *proxyFlags) check() error {
 }
 
 func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
+	for flag, address := range map[string]string{"listen": f.listen, "admin": f.admin} {
+		if address != "" && !strings.HasPrefix(address, "unix:") && !cli.Addressable(address) {
+			return cli.Usagef("--%s %q: write host:port, such as 127.0.0.1:8090", flag, address)
+		}
+	}
 	cfg, err := a.Load(ctx)
 	if err != nil {
 		return err
