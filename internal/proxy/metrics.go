@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,14 @@ type Metrics struct {
 	answers  *prometheus.CounterVec
 	waited   *prometheus.HistogramVec
 	missed   *prometheus.CounterVec
+
+	mu    sync.Mutex
+	parts map[string]bool // of buckets, that have series
 }
+
+// maxParts is how many parts of buckets have series of their own: callers can make parts up, as
+// names of models. Of what is beyond them there is one for each bucket, BUCKET/other.
+const maxParts = 1000
 
 // NewMetrics makes an empty set of metrics.
 func NewMetrics() *Metrics {
@@ -36,6 +44,7 @@ func NewMetrics() *Metrics {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &Metrics{
 		Registry: registry,
+		parts:    make(map[string]bool),
 		requests: counters("proxy_requests_total",
 			"Requests by priced method and by what became of them.", "method", "outcome"),
 		units: counters("proxy_units_total", "Units that the requests were charged.",
@@ -79,9 +88,24 @@ func (m *Metrics) end(x *exchange) {
 func (m *Metrics) booked(method string, units map[string]int64) {
 	for bucket, n := range units {
 		if n > 0 {
-			m.units.WithLabelValues(bucket, method).Add(float64(n))
+			m.units.WithLabelValues(m.series(bucket), method).Add(float64(n))
 		}
 	}
+}
+
+// series is the bucket, or what stands for the parts that are too many.
+func (m *Metrics) series(bucket string) string {
+	whole := quota.WholeOf(bucket)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case whole == bucket || m.parts[bucket]:
+	case len(m.parts) < maxParts:
+		m.parts[bucket] = true
+	default:
+		return quota.SplitBucket(whole, "other")
+	}
+	return bucket
 }
 
 // answered counts an answer of the upstream, nil for none, to a request that was sent.

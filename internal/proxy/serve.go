@@ -91,7 +91,8 @@ func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
 	defer cancel()
 	for _, u := range p.Upstreams {
-		_, err := u.Transport.Budget.Usage(ctx)
+		b := u.Transport.Budget // of its limits as they stand, not of each part that was ever used
+		_, err := b.Ledger.Usage(ctx, b.Credential, b.Limits)
 		if err == nil {
 			_, err = u.Transport.Key()
 		}
