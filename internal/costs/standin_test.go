@@ -232,6 +232,8 @@ func TestStandinsAgree(t *testing.T) {
 			places + " | X-Goog-FieldMask: places.id | X-Goog-FieldMask: places.rating",
 			places + " | X-Goog-FieldMask: *",
 			places + " | X-Goog-FieldMask: places.reviews,places.displayName.text",
+			places + " | X-Goog-FieldMask: places.reviews.places.id",
+			"GET /v1/places/a | X-Goog-FieldMask: reviews.places.id",
 			"GET /v1/places/a | X-Goog-FieldMask: id", "GET /v1/places/a | X-Goog-FieldMask: types",
 			"GET /v1/places/a | X-Goog-FieldMask: displayName.text,id",
 			`POST /v1/places:searchNearby {} | X-Goog-FieldMask: places.id`,
