@@ -228,7 +228,8 @@ func bucketsOf(limits []quota.Limit) (buckets []string) {
 func (a *app) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		return name == job.EnvReservation || name == job.EnvLabels || name == job.EnvReport || name == job.EnvProxy
+		return slices.Contains([]string{job.EnvReservation, job.EnvLabels, job.EnvReport,
+			job.EnvProxy}, name)
 	})
 	if path, err := filepath.Abs(a.Config); err == nil && a.Config != "" {
 		env = append(env, "QUOTA_CONFIG="+path)

@@ -75,8 +75,8 @@ func (c *choice) Set(word string) error {
 	return nil
 }
 
-// Load reads the configuration that the flags and the environment mean. It warns of a file that says
-// nothing, as one that was cut short, or what a pipe of a program that failed has.
+// Load reads the configuration that the flags and the environment mean. It warns of a file that
+// says nothing: it may have been cut short, or be the pipe of a program that failed.
 func (c *Common) Load(ctx context.Context) (*config.Config, error) {
 	cfg, err := config.Load(ctx, c.Config, c.Getenv)
 	if err == nil && cfg.Empty {

@@ -54,8 +54,8 @@ func plainSegment(text string) bool {
 	return text != ""
 }
 
-// needless matches a letter or a digit that is escaped. Servers take it for the letter; a route that
-// has the letter would not match, and a wider and cheaper one might.
+// needless matches a letter or a digit that is escaped. Servers take it for the letter; a route
+// that has the letter would not match, and a wider and cheaper one might.
 var needless = regexp.MustCompile(`(?i)%(3\d|[46][1-9a-f]|[57][0-9a])`)
 
 // checkPath refuses a path that means different things to different readers: dots that climb,

@@ -65,7 +65,8 @@ func TestMethodByRule(t *testing.T) {
 	for _, target := range []string{uploads, uploads + "?upload_id=1", "/youtube/v3/videos/",
 		"//youtube/v3/videos", "/youtube/v3/captions/", "/youtube/v3/captions/..",
 		"/youtube/v3/captions/a/b", "/youtube/v3/Videos", "/youtube/v3/videos%3AbatchGetStats",
-		"/youtube/v3/vide%6Fs", "/youtube/v3/captions/%61", "/proxy/youtube/v3/videos", "/youtube/v3search", "/", ""} {
+		"/youtube/v3/vide%6Fs", "/youtube/v3/captions/%61", "/proxy/youtube/v3/videos",
+		"/youtube/v3search", "/", ""} {
 		named("", "GET", target)
 	}
 	for _, verb := range []string{"PATCH", "HEAD", "get"} {

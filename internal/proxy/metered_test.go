@@ -85,7 +85,8 @@ func meteredOn(t testing.TB, l quota.Ledger, limits limited, change ...func(*met
 	return m
 }
 
-// TestOneName: of a path one name is taken off. The rest is the upstream's, whatever it begins with.
+// TestOneName: of a path one name is taken off. The rest is the upstream's, whatever it begins
+// with.
 func TestOneName(t *testing.T) {
 	m := meteredOn(t, onFile(t), limited{})
 	resp, err := http.Get(m.URL + "/generic/openai/v1/models")

@@ -285,8 +285,8 @@ func CheckNames(names ...string) error {
 	return nil
 }
 
-// CheckOf refuses what cannot be a bucket, or a part of one, of a credential.
-func CheckOf(credential, bucket string) error {
+// CheckBucketOf refuses what cannot be a bucket of a credential, or a part of one.
+func CheckBucketOf(credential, bucket string) error {
 	if err := CheckBucket(bucket); err != nil {
 		return malformed("%w", err)
 	}

@@ -91,8 +91,8 @@ func (s Scope) types() types.Map {
 
 // Reserved reports whether a name means something in an expression already.
 func Reserved(name string) bool {
-	known := append(builtins(), "graphql_operation", "graphql_points", "true", "false", "nil", "let", "if", "else",
-		"in", "not", "and", "or", "matches", "contains")
+	known := append(builtins(), "graphql_operation", "graphql_points", "true", "false", "nil",
+		"let", "if", "else", "in", "not", "and", "or", "matches", "contains")
 	for kind := Request; kind <= Item; kind++ {
 		known = append(known, slices.Collect(maps.Keys(Scope{Kind: kind}.types()))...)
 	}

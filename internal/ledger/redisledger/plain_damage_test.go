@@ -85,7 +85,9 @@ func (p *twice) damageHold(state, field, text string, nth int) {
 	p.l.client.HSet(ctx, state, field, text)
 }
 
-func packedNumber(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))[1:]) }
+func packedNumber(n int64) string {
+	return string(binary.BigEndian.AppendUint64(nil, uint64(n))[1:])
+}
 
 // packedHold is six numbers and the flags of a reservation (holds.lua).
 func packedHold(numbers ...int64) (text string) {
@@ -149,8 +151,9 @@ func TestDamageBesideOneHold(t *testing.T) {
 				return err
 			}
 			settle := func() error {
-				_, err := l.Settle(t.Context(), quota.Settle{Credential: k, Reservation: "default.h1",
-					ID: quota.NewID(time.Now()), Costs: []quota.Cost{{Bucket: "default", Units: 3}}})
+				_, err := l.Settle(t.Context(), quota.Settle{Credential: k,
+					Reservation: "default.h1", ID: quota.NewID(time.Now()),
+					Costs: []quota.Cost{{Bucket: "default", Units: 3}}})
 				return err
 			}
 			for range 3 {

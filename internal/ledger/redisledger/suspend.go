@@ -9,7 +9,7 @@ import (
 
 // Suspend closes a bucket until the given time, or opens it again.
 func (l *Ledger) Suspend(ctx context.Context, credential, bucket string, until time.Time) error {
-	if err := quota.CheckOf(credential, bucket); err != nil {
+	if err := quota.CheckBucketOf(credential, bucket); err != nil {
 		return err
 	}
 	var us int64

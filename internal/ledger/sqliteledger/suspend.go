@@ -9,7 +9,7 @@ import (
 
 // Suspend implements quota.Ledger.
 func (l *Ledger) Suspend(ctx context.Context, credential, name string, until time.Time) error {
-	if err := quota.CheckOf(credential, name); err != nil {
+	if err := quota.CheckBucketOf(credential, name); err != nil {
 		return err
 	}
 	return l.update(ctx, func(s *session) error {
