@@ -37,6 +37,7 @@ type proxyFlags struct {
 	drain     meter.Drain
 	drainMiB  int64
 	uploadMiB int64
+	bodiesMiB int64
 }
 
 func (a *app) proxy() *cobra.Command {
@@ -123,7 +124,10 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.drainMiB, "drain-size", 64,
 		"read `N` MiB at most of an answer whose caller has gone")
 	flags.Int64Var(&f.uploadMiB, "max-upload", limits.Upload>>20,
-		"refuse uploads of more than `N` MiB; other bodies may be 1 MiB")
+		"refuse uploads of more than `N` MiB; other bodies may be 1 MiB, or 32 where the price "+
+			"depends on them")
+	flags.Int64Var(&f.bodiesMiB, "max-bodies", limits.Bodies>>20,
+		"answer 503 to bodies, of calls that are no uploads, of more than `N` MiB together")
 }
 
 func (f *proxyFlags) check() error {
@@ -134,6 +138,8 @@ func (f *proxyFlags) check() error {
 		return cli.Usagef("--drain-time and --drain-size must be more than 0")
 	case f.requests < 1, f.uploadMiB < 1, f.uploadMiB > 1<<40:
 		return cli.Usagef("--max-requests and --max-upload must be at least 1")
+	case f.bodiesMiB < meter.MaxBody>>20, f.bodiesMiB > 1<<40: // else one could never come
+		return cli.Usagef("--max-bodies must be at least %d", meter.MaxBody>>20)
 	}
 	for _, host := range f.hosts {
 		if err := proxy.CheckHost(host); err != nil {
@@ -228,7 +234,7 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.L
 		return nil, cli.Usagef("--estimate: %w", err)
 	}
 	limits := proxy.DefaultLimits()
-	limits.Requests, limits.Upload = f.requests, f.uploadMiB<<20
+	limits.Requests, limits.Upload, limits.Bodies = f.requests, f.uploadMiB<<20, f.bodiesMiB<<20
 	p := &proxy.Proxy{Hosts: f.hosts, Origins: f.origins, Callers: callers, Limits: limits,
 		Metrics: proxy.NewMetrics(), Log: log}
 	for _, cred := range served {

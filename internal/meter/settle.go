@@ -183,17 +183,3 @@ func (t *Transport) tellUnread(method string, unread []string) {
 // Open is how much is under way for callers that are gone: answers that are read to their end, and
 // what the ledger has yet to be told.
 func (t *Transport) Open() int { return int(t.open.Load()) }
-
-// Finish waits until nothing is Open, or until ctx ends.
-func (t *Transport) Finish(ctx context.Context) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for t.Open() > 0 {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
-	return nil
-}

@@ -180,10 +180,11 @@ func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.
 	switch {
 	case err != nil:
 		return nil, hideIn(err, key)
-	case resp.StatusCode < 100 || resp.StatusCode > 999:
+	// nobody has asked it to switch protocols, and such a connection would have no end
+	case resp.StatusCode <= 101 || resp.StatusCode > 999:
 		resp.Body.Close()
 		return nil, fmt.Errorf("the upstream answered with the status %d", resp.StatusCode)
-	case resp.Body != http.NoBody && resp.StatusCode != http.StatusSwitchingProtocols:
+	case resp.Body != http.NoBody:
 		resp.Body = &hiding{resp.Body, resp, key}
 	}
 	hideKey(resp.Header, key)

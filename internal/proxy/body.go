@@ -66,6 +66,34 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// freeBody is how many bytes of each body may be in memory, however many bodies there are.
+const freeBody = 64 << 10
+
+// keeper counts the bytes of a body that is kept in memory, and refuses them where there is no room.
+type keeper struct {
+	proxy *Proxy
+	bytes int64
+}
+
+func (k *keeper) counted() int64 { return max(0, k.bytes-freeBody) }
+
+// Write counts.
+func (k *keeper) Write(p []byte) (int, error) {
+	before := k.counted()
+	k.bytes += int64(len(p))
+	most := k.proxy.Limits.Bodies
+	if k.proxy.kept.Add(k.counted()-before) > most && k.counted() > before {
+		return 0, refusef(http.StatusServiceUnavailable, "tooManyRequests",
+			"too many requests at once",
+			"the bodies of the requests that are under way have %d MiB, as many as the proxy "+
+				"takes at once (--max-bodies)", most>>20).with("Retry-After", "1")
+	}
+	return len(p), nil
+}
+
+// release forgets the bytes.
+func (k *keeper) release() { k.proxy.kept.Add(-k.counted()) }
+
 func (b *body) fail(f *refusal) error {
 	b.failed.Store(f)
 	return f
@@ -174,7 +202,7 @@ func (x *exchange) receiveFirst() error {
 }
 
 func (x *exchange) receiveAll(overridden bool) error {
-	all, err := io.ReadAll(x.body)
+	all, err := io.ReadAll(io.TeeReader(x.body, &x.keeps))
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ type exchange struct {
 	length   int64
 	cut      bool // it was answered before all of the body came
 	slot     bool // it holds one
+	keeps    keeper
 	tally    meter.Tally
 	answered bool
 	outcome  string
@@ -57,6 +58,8 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x.incoming, x.length = r.Body, r.ContentLength
 	x.w = newWriter(w, p.Limits)
 	x.w.before = x.stopReading
+	x.keeps.proxy = p
+	p.serving.Add(1)
 	p.Metrics.inFlight.Inc()
 	return x
 }
@@ -73,9 +76,11 @@ func (x *exchange) end() {
 	if x.slot {
 		x.proxy.underWay.Add(-1)
 	}
+	x.keeps.release()
 	x.w.release()
 	x.proxy.Metrics.end(x)
 	x.log()
+	x.proxy.serving.Add(-1)
 	x.drain()
 	if panicked != nil {
 		panic(panicked)

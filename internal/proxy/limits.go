@@ -10,20 +10,24 @@ import (
 
 // Limits are what the proxy gives one caller at most, so that it has enough for the others.
 type Limits struct {
-	Requests int           // under way at once
+	Requests int           // under way at once, whose bodies have come
 	Upload   int64         // bytes of an upload's body
+	Bodies   int64         // bytes of all other bodies together, of which 64 KiB of each are free
 	Grace    time.Duration // how long a caller may keep us waiting, before its rate counts
 	// bytes a second that it must send or take, on the average of what we wait for it
 	Rate int64
 	// how long nothing at all may move in either direction once the request is on its way; of a call
 	// whose price is known only afterwards, whose upstream may think for a while
 	Silence, Thinking time.Duration
+	// how long requests under way may take once the proxy is to end, and then the reading of what is
+	// left of their answers
+	Ending time.Duration
 }
 
 // DefaultLimits suit a program's calls and the uploads of large videos.
 func DefaultLimits() Limits {
-	return Limits{Requests: 256, Upload: 64 << 30, Grace: 30 * time.Second, Rate: 4 << 10,
-		Silence: 5 * time.Minute, Thinking: 15 * time.Minute}
+	return Limits{Requests: 256, Upload: 64 << 30, Bodies: 256 << 20, Grace: 30 * time.Second,
+		Rate: 4 << 10, Silence: 5 * time.Minute, Thinking: 15 * time.Minute, Ending: 20 * time.Second}
 }
 
 // patience is how much longer to wait for a caller that has kept us waiting for so long in all, and
@@ -32,7 +36,8 @@ func (l Limits) patience(waited time.Duration, moved int64) time.Duration {
 	return l.Grace + time.Duration(float64(moved)/float64(l.Rate)*float64(time.Second)) - waited
 }
 
-// takeSlot makes the request one of those under way, if there is room.
+// takeSlot makes the request one of those under way, if there is room. Its body has come by then, so
+// callers that send slowly keep no slot from others.
 func (x *exchange) takeSlot() error {
 	p := x.proxy
 	if int(p.underWay.Add(1)) > p.Limits.Requests {

@@ -20,6 +20,12 @@ const upload = "/upload/youtube/v3/videos?uploadType=media&part=id"
 // that.
 func (s *station) drip(t testing.TB, path, sent string, said int) *bufio.Reader {
 	t.Helper()
+	return bufio.NewReader(s.stall(t, path, sent, said))
+}
+
+// stall is drip, for who wants to hang up.
+func (s *station) stall(t testing.TB, path, sent string, said int) net.Conn {
+	t.Helper()
 	conn, err := net.Dial("tcp", s.local())
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
@@ -28,7 +34,7 @@ func (s *station) drip(t testing.TB, path, sent string, said int) *bufio.Reader 
 		"Content-Length: %d\r\n\r\n%s", path, s.local(), said, sent); err != nil {
 		t.Error(err)
 	}
-	return bufio.NewReader(conn)
+	return conn
 }
 
 func status(t testing.TB, in *bufio.Reader) int {
@@ -72,6 +78,30 @@ func TestSlowBodies(t *testing.T) {
 	if !strings.Contains(s.Log.String(), "came more slowly") {
 		t.Errorf("log %s", s.Log)
 	}
+}
+
+// TestStalledBodies: bodies that do not come take no place from requests that have come, and no more
+// memory than all may have together. What they have is free when their callers have gone.
+func TestStalledBodies(t *testing.T) {
+	s := open(t, units(1000), func(s *station) {
+		s.proxy.Limits.Requests, s.proxy.Limits.Bodies = 1, 128<<10
+	})
+	var stalled []net.Conn
+	for range 3 { // which count as 36 KiB each
+		stalled = append(stalled, s.stall(t, rate, strings.Repeat(" ", 100<<10), 1<<20))
+	}
+	send := func(bytes int) int {
+		return s.do(t, "POST", rate, strings.Repeat(" ", bytes), "Content-Type", "application/json").
+			status
+	}
+	await(t, func() bool { return send(100<<10) == 503 })
+	if got, small := s.get(t, categories).status, send(64<<10); got != 200 || small != 200 {
+		t.Errorf("beside them: %d, and %d for a small body", got, small)
+	}
+	for _, conn := range stalled {
+		conn.Close()
+	}
+	await(t, func() bool { return send(100<<10) == 200 })
 }
 
 // TestSizes: a body that is too large is refused before anything is charged, if it says so, and

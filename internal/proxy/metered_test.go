@@ -139,11 +139,9 @@ func (m *metered) do(ctx context.Context, verb, path, body string, header ...str
 // settled waits until nothing is open.
 func (m *metered) settled(t testing.TB) {
 	t.Helper()
-	ctx, done := context.WithTimeout(t.Context(), 30*time.Second)
-	defer done()
 	await(t, func() bool { return m.proxy.UnderWay() == 0 })
 	for _, u := range m.proxy.Upstreams {
-		must(t, u.Transport.Finish(ctx))
+		await(t, func() bool { return u.Transport.Open() == 0 })
 	}
 }
 

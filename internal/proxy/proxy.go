@@ -31,7 +31,9 @@ type Proxy struct {
 	Metrics *Metrics
 	Log     *slog.Logger
 
-	underWay atomic.Int64 // requests
+	serving  atomic.Int64 // requests, from their first to their last step
+	underWay atomic.Int64 // those that have a slot
+	kept     atomic.Int64 // bytes of bodies in memory, beyond what each may have anyway
 	buffers  sync.Pool    // of *[]byte
 }
 
@@ -60,7 +62,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, step := range []func() error{
 		x.checkHost, x.checkOrigin, x.share, // who asks
 		x.checkForm, x.route, x.identify, x.name, x.checkAuthorization, // what is asked
-		x.takeSlot, x.receive, // is there room, and does the body come
+		x.receive, x.takeSlot, // does the body come, and is there room: in this order
 		x.forward,
 	} {
 		if err := step(); err != nil {

@@ -15,12 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// grace is how long requests under way may take once the proxy is to end.
-const grace = 20 * time.Second
-
 // Serve answers on the listener until ctx ends, and then ends what is under way.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
-	err := serve(ctx, listener, &http.Server{
+	err := p.serve(ctx, listener, &http.Server{
 		Handler: p, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
@@ -59,16 +56,32 @@ func (p *Proxy) Environment(address string) (env []string) {
 	return env
 }
 
-// finish waits for what is still to be read and booked. What is not, lapses into a charge.
+// finish waits for what is still to be told, read and booked. What is not, lapses into a charge.
 func (p *Proxy) finish() {
-	ctx, done := context.WithTimeout(context.Background(), grace)
+	ctx, done := context.WithTimeout(context.Background(), p.Limits.Ending)
 	defer done()
+	// those whose connections were closed: they write their lines, and leave their answers to others
+	await(ctx, func() bool { return p.serving.Load() == 0 })
 	for _, u := range p.Upstreams {
-		if u.Transport.Finish(ctx) != nil {
+		if !await(ctx, func() bool { return u.Transport.Open() == 0 }) {
 			p.Log.Warn("the proxy ends before it knows what all calls took: what was set aside for "+
 				"them lapses", "upstream", u.Name, "calls", u.Transport.Open())
 		}
 	}
+}
+
+// await reports whether it held before ctx ended.
+func await(ctx context.Context, holds func() bool) bool {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
 }
 
 // ServeAdmin answers /healthz, /readyz and /metrics on the listener until ctx ends.
@@ -80,7 +93,7 @@ func (p *Proxy) ServeAdmin(ctx context.Context, listener net.Listener) error {
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry,
 		promhttp.HandlerOpts{Registry: p.Metrics.Registry}))
-	return serve(ctx, listener, &http.Server{
+	return p.serve(ctx, listener, &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	})
@@ -104,7 +117,7 @@ func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-func serve(ctx context.Context, listener net.Listener, server *http.Server) error {
+func (p *Proxy) serve(ctx context.Context, listener net.Listener, server *http.Server) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	select {
@@ -112,7 +125,7 @@ func serve(ctx context.Context, listener net.Listener, server *http.Server) erro
 		return err
 	case <-ctx.Done():
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Limits.Ending)
 	defer cancel()
 	err := server.Shutdown(end)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -6,8 +6,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"quotabudget/internal/proxy"
 )
 
 // TestSlotOfCallerGone: a caller that goes away before the upstream answers gives its place back at
@@ -62,5 +66,49 @@ func TestSlotOfCallerGone(t *testing.T) {
 	booked, held := m.booked(t, "openai")
 	if booked["tokens/gpt-4.1"] != 3*reads || held < (4-reads)*400 {
 		t.Errorf("%v are booked, %d held", booked, held)
+	}
+}
+
+// TestEndsDuringStream: a proxy that is to end while an answer has no end says what became of the
+// request, and that what was set aside for it lapses.
+func TestEndsDuringStream(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for r.Context().Err() == nil {
+			io.WriteString(w, ": thinking\n\n")
+			http.NewResponseController(w).Flush()
+			time.Sleep(time.Millisecond)
+		}
+	}))
+	t.Cleanup(web.Close)
+	t.Cleanup(web.CloseClientConnections) // or it would be read for two minutes
+	m := meteredOn(t, onFile(t), nil, func(m *metered) {
+		to, err := url.Parse(web.URL)
+		must(t, err)
+		m.gate("openai").Host, m.proxy.Upstreams[1].Endpoint = to.Host, to
+		m.proxy.Limits.Ending = 200 * time.Millisecond
+	})
+	listener, err := proxy.Listen("127.0.0.1:0")
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- m.proxy.Serve(ctx, listener) }()
+	m.URL = "http://" + listener.Addr().String()
+	resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 9))
+	must(t, err)
+	defer resp.Body.Close()
+	_, err = io.ReadFull(resp.Body, make([]byte, 1))
+	must(t, err)
+	stop()
+	must(t, <-served)
+	log := m.log.String()
+	for _, want := range []string{`outcome="broken off"`, "held.tokens/gpt-4.1=",
+		"the proxy ends before it knows what all calls took"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %s in the log: %s", want, log)
+		}
 	}
 }
