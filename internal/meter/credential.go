@@ -2,7 +2,6 @@ package meter
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -95,21 +94,3 @@ type hiddenError struct {
 
 func (e *hiddenError) Error() string { return e.text }
 func (e *hiddenError) Unwrap() error { return e.err }
-
-// hiding is the body of an answer whose trailers and errors do not tell the key.
-type hiding struct {
-	io.ReadCloser
-	resp *http.Response
-	key  string
-}
-
-// Read reads on. The trailers are known at the end.
-func (h *hiding) Read(p []byte) (int, error) {
-	n, err := h.ReadCloser.Read(p)
-	if err == io.EOF {
-		hideKey(h.resp.Trailer, h.key)
-	} else if err != nil {
-		err = hideIn(err, h.key)
-	}
-	return n, err
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -131,7 +132,7 @@ func TestKeyIsNotRepeated(t *testing.T) {
 	must(t, err)
 	header, length := resp.Header.Get("X-Consumer"), resp.ContentLength
 	_, body, err := read(resp, err)
-	want := fmt.Sprintf(suspended, "(not shown)")
+	want := fmt.Sprintf(suspended, strings.Repeat("*", len(canary)))
 	if err != nil || body != want || length != int64(len(want)) {
 		t.Errorf("%d bytes, %v: %s", length, err, body)
 	}
@@ -185,6 +186,41 @@ func TestKeyIsNotToldAround(t *testing.T) {
 			t.Errorf("%s: %s", name, &told)
 		}
 		s.Counted(t, 0, 1) // it was sent, though not to the stand-in
+	}
+}
+
+// TestKeyIsNotInABody: an answer that repeats the key comes without it, as long as it was, however
+// it is cut on its way.
+func TestKeyIsNotInABody(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	pieces := []string{canary, canary, "{", "\n", "can", "canary-", canary[:12], canary[5:], "é"}
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var said strings.Builder
+		for range random.IntN(20) {
+			said.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		s.Answering(func(w http.ResponseWriter, r *http.Request) {
+			for text := said.String(); text != ""; {
+				n := 1 + random.IntN(min(len(text), 40))
+				io.WriteString(w, text[:n])
+				http.NewResponseController(w).Flush()
+				text = text[n:]
+			}
+		})
+		resp, err := s.RoundTrip(s.request(t.Context(), "GET", chart, nil))
+		must(t, err)
+		var read strings.Builder
+		for buffer := make([]byte, 1+seed%50); err == nil; {
+			var n int
+			n, err = resp.Body.Read(buffer)
+			read.Write(buffer[:n])
+		}
+		resp.Body.Close()
+		want := strings.ReplaceAll(said.String(), canary, strings.Repeat("*", len(canary)))
+		if err != io.EOF || read.String() != want {
+			t.Errorf("%q came as %q, %v", said.String(), read.String(), err)
+		}
 	}
 }
 

@@ -185,7 +185,7 @@ func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.
 		resp.Body.Close()
 		return nil, fmt.Errorf("the upstream answered with the status %d", resp.StatusCode)
 	case resp.Body != http.NoBody:
-		resp.Body = &hiding{resp.Body, resp, key}
+		resp.Body = &hiding{ReadCloser: resp.Body, resp: resp, key: key}
 	}
 	hideKey(resp.Header, key)
 	return resp, nil

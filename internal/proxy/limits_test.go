@@ -83,7 +83,7 @@ func TestSlowBodies(t *testing.T) {
 // TestStalledBodies: bodies that do not come take no place from requests that have come, and no more
 // memory than all may have together. What they have is free when their callers have gone.
 func TestStalledBodies(t *testing.T) {
-	s := open(t, units(1000), func(s *station) {
+	s := open(t, units(1<<20), func(s *station) {
 		s.proxy.Limits.Requests, s.proxy.Limits.Bodies = 1, 128<<10
 	})
 	var stalled []net.Conn
