@@ -135,6 +135,7 @@ const (
 	metrics      = `POST /v1beta/properties/1:runReport {"metrics":[{"name":"users"}],` +
 		`"returnPropertyQuota":true}`
 	places = `POST /v1/places:searchText {"textQuery":"bakery"}`
+	route  = `POST /directions/v2:computeRoutes `
 )
 
 func withStream(request string) string { return with(request, `"stream":true`) }
@@ -237,10 +238,24 @@ func TestStandinsAgree(t *testing.T) {
 			"GET /v1/places/a | X-Goog-FieldMask: id", "GET /v1/places/a | X-Goog-FieldMask: types",
 			"GET /v1/places/a | X-Goog-FieldMask: displayName.text,id",
 			`POST /v1/places:searchNearby {} | X-Goog-FieldMask: places.id`,
-			`POST /directions/v2:computeRoutes {} | X-Goog-FieldMask: *`,
-			`POST /directions/v2:computeRoutes {"routingPreference":"TRAFFIC_AWARE_OPTIMAL"} | ` +
+			"GET /v1/places/a?fields=rating | X-Goog-FieldMask: id",
+			route + `{} | X-Goog-FieldMask: *`,
+			route + `{"routingPreference":"TRAFFIC_AWARE_OPTIMAL"} | ` +
 				`X-Goog-FieldMask: routes.duration`,
-			`POST /distanceMatrix/v2:computeRouteMatrix {"origins":[1,2],"destinations":[1,2,3]} | ` +
+			route + `{"intermediates":[{},{},{},{},{},{},{},{},{},{}]} | X-Goog-FieldMask: *`,
+			route + `{"intermediates":[{},{},{},{},{},{},{},{},{},{},{}]} | X-Goog-FieldMask: *`,
+			route + `{"optimizeWaypointOrder":true} | X-Goog-FieldMask: *`,
+			route + `{"origin":{"location":{"heading":0}}} | X-Goog-FieldMask: *`,
+			route + `{"intermediates":[{},{"sideOfRoad":true}]} | X-Goog-FieldMask: *`,
+			route + `{"travelMode":"TWO_WHEELER"} | X-Goog-FieldMask: *`,
+			route + `{"extraComputations":["TOLLS"]} | X-Goog-FieldMask: *`,
+			route + `{"extraComputations":["HTML_FORMATTED_NAVIGATION_INSTRUCTIONS"]} | ` +
+				`X-Goog-FieldMask: *`,
+			`POST /distanceMatrix/v2:computeRouteMatrix {"origins":[{},` +
+				`{"waypoint":{"vehicleStopover":true}}],"destinations":[{}]} | X-Goog-FieldMask: *`,
+			`POST /distanceMatrix/v2:computeRouteMatrix {"origins":[{}],"destinations":[{}],` +
+				`"travelMode":"TWO_WHEELER"} | X-Goog-FieldMask: *`,
+			`POST /distanceMatrix/v2:computeRouteMatrix {"origins":[{},{}],"destinations":[{},{},{}]} | ` +
 				`X-Goog-FieldMask: *`}},
 		{name: "google-maps", limits: "requests=1/1m", over: "requests/maps.text-search=1",
 			requests: []string{places + " | X-Goog-FieldMask: *",

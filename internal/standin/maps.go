@@ -1,9 +1,9 @@
 package standin
 
 import (
-	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,10 +100,9 @@ func serveMaps(c *call) {
 		if m.verb == http.MethodPost && !c.parse(&q) {
 			return
 		}
-		mask := strings.Join(c.r.Header.Values("X-Goog-FieldMask"), ",")
-		if mask == "" {
-			mask = c.r.URL.Query().Get("fields")
-		}
+		query := c.r.URL.Query()
+		masks := slices.Concat(c.r.Header.Values("X-Goog-FieldMask"), query["fields"], query["$fields"])
+		mask := strings.Join(masks, ",")
 		if mask == "" {
 			c.fail(http.StatusBadRequest, "FieldMask is a required parameter. See "+
 				"https://cloud.google.com/apis/docs/system-parameters on how to provide it.")
@@ -146,10 +145,37 @@ func placeTier(mask, prefix string, lowest int, noEssentials bool) int {
 
 // routeRequest is what decides the price of a route.
 type routeRequest struct {
-	RoutingPreference string            `json:"routingPreference"`
-	Origins           []json.RawMessage `json:"origins"`
-	Destinations      []json.RawMessage `json:"destinations"`
+	TravelMode            string   `json:"travelMode"`
+	RoutingPreference     string   `json:"routingPreference"`
+	ExtraComputations     []string `json:"extraComputations"`
+	OptimizeWaypointOrder bool     `json:"optimizeWaypointOrder"`
+
+	Origin        waypoint        `json:"origin"`
+	Destination   waypoint        `json:"destination"`
+	Intermediates []waypoint      `json:"intermediates"`
+	Origins       []matrixElement `json:"origins"`
+	Destinations  []matrixElement `json:"destinations"`
 }
+
+type matrixElement struct {
+	Waypoint waypoint `json:"waypoint"`
+}
+
+// waypoint is how a place is approached.
+type waypoint struct {
+	SideOfRoad      bool `json:"sideOfRoad"`
+	VehicleStopover bool `json:"vehicleStopover"`
+	Location        struct {
+		Heading *int `json:"heading"`
+	} `json:"location"`
+}
+
+func (w waypoint) modified() bool {
+	return w.SideOfRoad || w.VehicleStopover || w.Location.Heading != nil
+}
+
+// freeStops is how many stops on the way make no route dearer.
+const freeStops = 10
 
 const maxElements = 625
 
@@ -160,9 +186,18 @@ func (q routeRequest) elements(matrix bool) int64 {
 	return 1
 }
 
-// tier is pro for a route that knows the traffic.
+// tier is that of the dearest feature.
 func (q routeRequest) tier() int {
-	if strings.HasPrefix(q.RoutingPreference, "TRAFFIC_AWARE") {
+	ways := append([]waypoint{q.Origin, q.Destination}, q.Intermediates...)
+	for _, e := range slices.Concat(q.Origins, q.Destinations) {
+		ways = append(ways, e.Waypoint)
+	}
+	switch {
+	case q.TravelMode == "TWO_WHEELER", slices.Contains(q.ExtraComputations, "TOLLS"),
+		slices.Contains(q.ExtraComputations, "TRAFFIC_ON_POLYLINE"):
+		return 3
+	case strings.HasPrefix(q.RoutingPreference, "TRAFFIC_AWARE"), q.OptimizeWaypointOrder,
+		len(q.Intermediates) > freeStops, slices.ContainsFunc(ways, waypoint.modified):
 		return 2
 	}
 	return 1

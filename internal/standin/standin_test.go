@@ -173,8 +173,8 @@ func TestBills(t *testing.T) {
 			`{"place_details/pro":1,"requests/maps.place-details":1}`, `"name":"places/`},
 		{"google-maps", "GET /v1/places/abc?fields=location", "", 200,
 			`{"place_details/essentials":1,"requests/maps.place-details":1}`, `"id":`},
-		{"google-maps", `POST /distanceMatrix/v2:computeRouteMatrix {"origins":[1,2],` +
-			`"destinations":[1,2,3]}`, "X-Goog-FieldMask: *", 200,
+		{"google-maps", `POST /distanceMatrix/v2:computeRouteMatrix {"origins":[{},{}],` +
+			`"destinations":[{},{},{}]}`, "X-Goog-FieldMask: *", 200,
 			`{"compute_route_matrix/essentials":6,"requests/maps.compute-route-matrix":1}`, "ROUTE"},
 		{"google-maps", `POST /directions/v2:computeRoutes {"routingPreference":"TRAFFIC_AWARE"}`,
 			"X-Goog-FieldMask: routes.duration", 200,
