@@ -189,7 +189,7 @@ func jsonCall(t *testing.T, dir string) {
 		"crontab": "@daily quotactl exec --units 3 -- nightly\n" +
 			"@daily quotactl exec --method youtube.videos.list --count 2 -- list.sh\n",
 		"request.http": "POST /v1/messages HTTP/1.1\nHost: api.anthropic.com\n\n" +
-			`{"model":"claude-sonnet-4-5","max_tokens":200}`,
+			`{"model":"claude-next","max_tokens":200}`,
 		"response.http": "HTTP/1.1 200 OK\nanthropic-ratelimit-output-tokens-limit: 8000\n" +
 			"anthropic-ratelimit-requests-remaining: many\n" +
 			"anthropic-ratelimit-output-tokens-remaining: 812\n" +

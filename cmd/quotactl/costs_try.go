@@ -26,6 +26,7 @@ type tried struct {
 	Lapse    *string        `json:"lapse"`
 	TTL      *int64         `json:"ttl_seconds"`
 	Units    []triedUnits   `json:"units"`
+	Unlisted []string       `json:"unlisted"`
 	Missing  []string       `json:"missing"`
 	Lessons  []triedLesson  `json:"lessons"`
 	Unread   []string       `json:"unread"`
@@ -192,6 +193,11 @@ func (out *tried) quoted(q costs.Quote) {
 	if !q.Known {
 		out.Lapse, out.TTL = new(string(q.Lapse)), new(report.Seconds(q.TTL))
 	}
+	out.Unlisted = []string{}
+	for _, u := range q.Unlisted {
+		out.Unlisted = append(out.Unlisted, fmt.Sprintf("%s %s in %s", u.Fact,
+			u.Value, u.Table))
+	}
 	for _, c := range q.Costs {
 		b, _ := out.table.Bucket(c.Bucket)
 		units := triedUnits{Bucket: c.Bucket, Unit: b.Unit.String(), Before: c.Units}
@@ -280,6 +286,9 @@ func (a *app) sayTried(out tried) error {
 
 // lines are what the answer says besides.
 func (out tried) lines(s cli.Screen) (lines []string) {
+	for _, text := range out.Unlisted {
+		lines = append(lines, "not in the list, so it counts as what is not listed: "+text)
+	}
 	for _, path := range out.Missing {
 		lines = append(lines, "not in the answer, so the most is booked: "+path)
 	}

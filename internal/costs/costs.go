@@ -36,7 +36,8 @@ type Table struct {
 	routes    *segment
 
 	facts    []fact // of a request, by which buckets are split
-	old      bool   // of the form of one upstream, which says nothing of what follows
+	warns    []warning
+	old      bool // of the form of one upstream, which says nothing of what follows
 	errors   errorForm
 	learn    []learning
 	refusals []refusing

@@ -209,6 +209,8 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 			`line 19: split: "body" cannot be used as a name, or is in use`},
 		{"tenant: path.tenant", "tenant: path.tenant\n  class: path.tenant",
 			`"class" cannot be used as a name`},
+		{"rows: {small-2: 0.25", "warn: modle, rows: {small-2: 0.25",
+			`line 21: warn: "modle" is not a fact, which split lists`},
 		{"small-2: 0.25", "small-2: -1", "line 21: row small-2: -1 is not a number from 0"},
 		{"small-2: 0.25", "small-2: cheap", "line 21: table price: its rows are numbers and words"},
 		{"status: 429, where", "status: 42, where", `status: "42" is not one such as 429 or 5xx`},

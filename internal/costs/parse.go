@@ -24,6 +24,7 @@ type reader struct {
 	scope   formula.Scope     // of the names that every expression may use
 	failed  *yaml.Node        // what a failed call takes where its method does not say
 	splits  []string          // names of the facts, those with a mistake too
+	warned  []*yaml.Node      // that name facts of which tables warn
 	names   []string          // of the upstreams of a front door
 	old     bool              // the form of one upstream whose prices are all known
 }
@@ -72,6 +73,11 @@ func (r *reader) read(root *yaml.Node) *Table {
 	for _, key := range sections {
 		if n := held[key]; n != nil && read[key] != nil {
 			read[key](n)
+		}
+	}
+	for _, n := range r.warned {
+		if !slices.Contains(r.splits, n.Value) {
+			r.Add(n, "warn: %q is not a fact, which split lists", spell.Clip(n.Value))
 		}
 	}
 	t := &r.table

@@ -54,11 +54,17 @@ func (r *reader) lookupTable(name string, key, n *yaml.Node) {
 		return
 	}
 	var t formula.Table
+	warn := ""
 	r.fields(n, "table "+name, "table", yamlfile.Fields{
 		"rows": func(n *yaml.Node) {
 			r.each(n, "rows", func(key string, _, n *yaml.Node) {
 				t.Rows = append(t.Rows, r.row(key, n))
 			})
+		},
+		"warn": func(n *yaml.Node) {
+			// the facts are read after the tables, which they may use
+			warn = r.text(n, "warn")
+			r.warned = append(r.warned, n)
 		},
 		"source": func(n *yaml.Node) { r.sourceOf(n) },
 		"note":   func(n *yaml.Node) { r.text(n, "note") },
@@ -71,6 +77,9 @@ func (r *reader) lookupTable(name string, key, n *yaml.Node) {
 		}
 	}
 	r.scope.Tables[name] = t
+	if warn != "" {
+		r.table.warns = append(r.table.warns, warning{name, warn, t})
+	}
 }
 
 func (r *reader) row(key string, n *yaml.Node) formula.Row {

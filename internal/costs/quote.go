@@ -7,12 +7,14 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
 )
 
 // Learned is a quantile of what calls have taken from a bucket so far, by settled entries. It is
@@ -29,6 +31,8 @@ type Quote struct {
 	// AsJSON is whether its body was priced as JSON although it is not called that: an upstream that
 	// goes by the Content-Type could read another thing.
 	AsJSON bool
+	// Unlisted is what the list has no row for, so that it counts as what is not listed.
+	Unlisted []Unlisted
 
 	table *Table
 	rules *rules            // nil of a price that is known
@@ -100,12 +104,33 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 		}
 	} else {
 		q.Lapse, q.TTL = m.rules.lapse, m.rules.ttl
+		q.Unlisted = q.unlisted()
 		if bucket, err := q.price(learned); err != nil {
 			return Quote{}, &PriceError{method, bucket, err}
 		}
 	}
 	q.keep()
 	return q, nil
+}
+
+// Unlisted is a fact of a request for which a table has no row but *: a model without a price.
+type Unlisted struct{ Table, Fact, Value string }
+
+// warning is a table that is to tell of those.
+type warning struct {
+	table, fact string
+	rows        formula.Table
+}
+
+func (q *Quote) unlisted() (all []Unlisted) {
+	for _, w := range q.table.warns {
+		uses := func(h holding) bool { return h.units.Uses(w.table) }
+		value, _ := q.env[w.fact].(string)
+		if row, _ := w.rows.Row(value); row.Key == "*" && slices.ContainsFunc(q.rules.holds, uses) {
+			all = append(all, Unlisted{w.table, w.fact, spell.Clip(value)})
+		}
+	}
+	return all
 }
 
 // price evaluates what is taken and held. On an error it names the bucket.

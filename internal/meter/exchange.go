@@ -109,6 +109,9 @@ func (e *exchange) price() (err error) {
 		}
 	}
 	e.quote, err = t.Table.Quote(method, e.r, body, t.learned(e.r.Context(), method))
+	for _, u := range e.quote.Unlisted {
+		t.tellUnlisted(method, u)
+	}
 	if e.quote.AsJSON {
 		e.r.Header.Set("Content-Type", "application/json")
 	}

@@ -169,6 +169,22 @@ func (t *Transport) tellMissing(method string, paths []string) {
 	}
 }
 
+// mostUnlisted is of how many facts tellUnlisted speaks: callers can make up any number of them.
+const mostUnlisted = 100
+
+// tellUnlisted says, once for each, that the list has no figure for a model or the like.
+func (t *Transport) tellUnlisted(method string, u costs.Unlisted) {
+	if t.unlisted.Load() >= mostUnlisted {
+		return
+	}
+	if _, told := t.told.LoadOrStore("unlisted "+u.Table+" "+u.Value, true); told {
+		return
+	}
+	t.unlisted.Add(1)
+	t.Log.Warn("the price list has no row for this "+u.Fact+": its calls count as what is not "+
+		"listed, which may be far too much", "method", method, u.Fact, u.Value, "table", u.Table)
+}
+
 // tellUnread says, once for each method, that what its answers tell of limits cannot be read.
 func (t *Transport) tellUnread(method string, unread []string) {
 	if len(unread) == 0 {

@@ -51,12 +51,13 @@ type Transport struct {
 	Missed    func(method string) // counts answers that do not say what they took; may be nil
 	Log       *slog.Logger
 
-	open    atomic.Int64 // what is still to be read or booked
-	reading atomic.Int64 // answers whose callers have gone
-	samples samples
-	unused  unused
-	paid    repeats
-	told    sync.Map // methods whose answers lack something, and resets by limit
+	open     atomic.Int64 // what is still to be read or booked
+	reading  atomic.Int64 // answers whose callers have gone
+	unlisted atomic.Int64 // facts without a row that were told
+	samples  samples
+	unused   unused
+	paid     repeats
+	told     sync.Map // methods whose answers lack something, what is not listed, and resets by limit
 }
 
 // What Transport refuses by itself.

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -58,6 +59,38 @@ func TestMissingAfterCheap(t *testing.T) {
 		if booked[bucket] < billed {
 			t.Errorf("%d of %s are booked, %d were billed", booked[bucket], bucket, billed)
 		}
+	}
+}
+
+// TestUnlistedModel: a model without a price is told, once for each, and of so many at most.
+func TestUnlistedModel(t *testing.T) {
+	t.Parallel()
+	m := meteredOn(t, onFile(t), nil, quiet)
+	for _, c := range []struct{ model, says string }{
+		{"gpt-4.1", ""}, {"gpt-9", "model=gpt-9"}, {"gpt-9", ""}, {`gpt-9\nx`, `model="gpt-9\nx"`},
+	} {
+		before := len(m.log.String())
+		body := strings.Replace(chat(1, 3), "gpt-4.1", c.model, 1)
+		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", body)
+		must(t, err)
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		m.settled(t)
+		told := m.log.String()[before:]
+		if strings.Contains(told, "has no row for this model") != (c.says != "") ||
+			!strings.Contains(told, c.says) {
+			t.Errorf("%s: %s", c.model, told)
+		}
+	}
+	for i := range 200 {
+		body := strings.Replace(chat(1, 3), "gpt-4.1", fmt.Sprintf("made-up-%d", i), 1)
+		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", body)
+		must(t, err)
+		resp.Body.Close()
+	}
+	m.settled(t)
+	if n := strings.Count(m.log.String(), "has no row for this model"); n != 100 {
+		t.Errorf("it is told %d times", n)
 	}
 }
 
