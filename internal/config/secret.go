@@ -38,7 +38,11 @@ const maxKeyBytes = 4096
 func (s Secret) Key() (string, error) {
 	switch {
 	case s.Env != "":
-		return checkKey("environment variable "+s.Env, s.getenv(s.Env))
+		where := "environment variable " + s.Env
+		if strings.TrimSpace(s.getenv(s.Env)) == "" {
+			return "", fmt.Errorf("api key: %s is not set or empty", where)
+		}
+		return checkKey(where, s.getenv(s.Env))
 	case s.File != "":
 		text, err := textfile.Read(s.File, maxKeyBytes)
 		if err != nil {
@@ -94,7 +98,7 @@ func (s Secret) placed() bool { return s.Env != "" || s.File != "" }
 func checkKey(where, text string) (string, error) {
 	key := strings.TrimSpace(text)
 	if key == "" {
-		return "", fmt.Errorf("api key: %s is not set or empty", where)
+		return "", fmt.Errorf("api key: %s is empty", where)
 	}
 	for _, r := range key {
 		if r <= ' ' || r > '~' {

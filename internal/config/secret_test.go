@@ -69,7 +69,7 @@ func TestKeyErrors(t *testing.T) {
 		{EnvSecret("NO_KEY", env()), "environment variable NO_KEY is not set or empty"},
 		{EnvSecret("K", env("K", " \n")), "environment variable K is not set or empty"},
 		{EnvSecret("K", env("K", canary+"\nx")), "environment variable K contains more than a key"},
-		{file("empty", "\n"), "empty is not set or empty"},
+		{file("empty", "\n"), "empty is empty"},
 		{file("two", canary+" "+canary), "two contains more than a key"},
 		{file("big", strings.Repeat(canary, 200)), "big: longer than 4096 bytes"},
 		{FileSecret(dir+"/nope", env()), "nope: no such file"},

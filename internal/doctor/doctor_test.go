@@ -225,6 +225,17 @@ var faults = []struct {
 			t.Fatal(err)
 		}
 	}},
+	{"ledger-relative", doctor.Warning, func(t *testing.T, p *plant) {
+		here, err := filepath.Abs(".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, err := filepath.Rel(here, p.file())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.ledger = "sqlite:" + path
+	}},
 	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) {
 		charge(t, p, 0)
 		if err := os.Chmod(p.file(), 0o666); err != nil {

@@ -9,6 +9,12 @@ import (
 // file looks at the file that keeps the ledger, and at its disk.
 func (e *exam) file(path string) {
 	about := path
+	if whole, err := filepath.Abs(path); err == nil && whole != path {
+		e.add(Finding{Warning, "ledger-relative", about, "its path depends on the folder that a " +
+			"program is started in: from here it is " + whole,
+			"cron and systemd start programs elsewhere, where they would find another file, or make " +
+				"one, in which nothing is spent", "ledger: sqlite://" + whole})
+	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o022 != 0 {
 		e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write it (mode "+
 			"%04o)", info.Mode().Perm()), "whoever can write it can change what was spent",
