@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 )
 
@@ -30,7 +31,7 @@ type part int
 
 const (
 	whole  part = iota // nothing, or it begins one
-	unpaid             // it continues one that was not surely charged
+	unpaid             // it says that it continues one, which was not surely charged
 	paid               // it continues one that was charged when it began
 )
 
@@ -42,6 +43,9 @@ func (t *Transport) partOf(r *http.Request, secret string) part {
 	given := r.URL.Query()[paidParam]
 	if len(given) == 1 && hmac.Equal([]byte(given[0]), []byte(t.signature(r.URL, secret))) {
 		return paid
+	}
+	if !costs.Resumable(r) { // it may be a new one, under an ID that nobody gave
+		return whole
 	}
 	return unpaid
 }
