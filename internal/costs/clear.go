@@ -36,12 +36,17 @@ func (r *reads) check(query url.Values, doc any) error {
 			switch {
 			case name == want && len(values) > 1:
 				return ambiguous("its parameter %s appears %d times", want, len(values))
-			case name != want && strings.EqualFold(name, want):
+			case name != want && alike(name, want):
 				return ambiguous("its parameter %.40q may be taken for %s", name, want)
 			}
 		}
 	}
 	for _, path := range r.body {
+		for name := range query { // which some servers put into the body
+			if alike(name, path[0]) && !slices.Contains(r.query, name) {
+				return ambiguous("its parameter %.40q may be taken for what is in its body", name)
+			}
+		}
 		if err := checkNames(doc, path); err != nil {
 			return err
 		}
@@ -49,7 +54,15 @@ func (r *reads) check(query url.Values, doc any) error {
 	return nil
 }
 
-// checkNames follows a path, and refuses a key that differs from one of its steps in case alone.
+// alike reports whether a server may take one name for the other: maxResults for max_results, and
+// ids[0] for ids.
+func alike(name, want string) bool {
+	name, _, _ = strings.Cut(name, "[")
+	plain := func(s string) string { return strings.ReplaceAll(s, "_", "") }
+	return strings.EqualFold(name, want) || strings.EqualFold(plain(name), plain(want))
+}
+
+// checkNames follows a path, and refuses a key that some servers take for one of its steps.
 func checkNames(value any, path []string) error {
 	if len(path) == 0 {
 		return nil
@@ -72,7 +85,7 @@ func checkNames(value any, path []string) error {
 			if err := checkNames(next, path[1:]); err != nil {
 				return err
 			}
-		case strings.EqualFold(key, path[0]):
+		case alike(key, path[0]):
 			return ambiguous("its key %.40q may be taken for %s", key, path[0])
 		}
 	}

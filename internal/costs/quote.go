@@ -61,10 +61,26 @@ func (e *PriceError) Error() string {
 
 // Formula is the expression that has no result, for who wrote the list; "" where that is not why.
 func (e *PriceError) Formula() string {
-	if wrong, ok := e.Err.(*formula.ValueError); ok {
+	wrong, ok := errors.AsType[*formula.ValueError](e.Err)
+	fact, _ := e.Err.(*factError)
+	switch {
+	case fact != nil:
+		return fmt.Sprintf("%s: %v", fact.name, fact.err)
+	case ok:
 		return fmt.Sprintf("%s: %v", e.Bucket, wrong)
 	}
 	return ""
+}
+
+// factError is a fact of the list that a request has something for, but no text.
+type factError struct {
+	name string
+	err  error
+}
+
+// Error says so without the expression of the list.
+func (e *factError) Error() string {
+	return "its " + e.name + " cannot be told from what it sends"
 }
 
 // inWords names what a formula looks at: max_tokens in the body.
@@ -209,7 +225,11 @@ func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, er
 	env["body"] = doc
 	env["count"] = func(path string) any { return float64(answer.Count(doc, path)) }
 	for _, f := range t.facts {
-		env[f.name] = f.text.String(env)
+		text, err := f.text.String(env)
+		if err != nil {
+			return nil, &factError{f.name, err}
+		}
+		env[f.name] = text
 	}
 	return env, nil
 }

@@ -90,10 +90,11 @@ func (t *Table) refused(rule refusing, said said, env formula.Env, h http.Header
 	r.Bucket, r.Window = rule.bucket, rule.window
 	r.Until, r.Unread = rule.until.moment(h, said.doc)
 	if metric := t.errors.metric; metric != nil {
-		r.Metric = metric.String(env)
+		r.Metric, _ = metric.String(env)
 	}
 	if since := t.errors.since; since != nil {
-		r.Since, _ = time.Parse(time.RFC3339, since.String(env))
+		text, _ := since.String(env)
+		r.Since, _ = time.Parse(time.RFC3339, text)
 	}
 	if b, ok := t.BucketOfMetric(r.Metric); ok && r.Bucket == "" {
 		r.Bucket = b.Name

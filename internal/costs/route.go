@@ -16,6 +16,7 @@ import (
 //   - The whole path must match, segment by segment: no prefix, no trailing slash, no empty
 //     segment. A letter that is escaped has no price.
 //   - A literal segment goes before a {template}; the verb decides between methods on one path.
+//   - A path that is another method's once its letters are small, or without .json, is ambiguous.
 //   - A request that continues a resumable upload is a call of the method that Session names.
 //   - POST with X-HTTP-Method-Override: GET is that GET, if the price list says that the upstream
 //     takes it so.
@@ -42,6 +43,12 @@ func (t *Table) Method(r *http.Request) (string, error) {
 		return id, nil
 	}
 	if id, ok := byVerb[verb]; ok {
+		// servers may take /GraphQL and /graphql.json for it
+		plain := strings.TrimSuffix(strings.ToLower(path), ".json")
+		other := t.routes.find(strings.Split(strings.TrimPrefix(plain, "/"), "/"))[verb]
+		if plain != path && other != "" && other != id {
+			return "", ambiguous("its path may be taken for %s, which is %s", spell.Clip(plain), other)
+		}
 		return id, nil
 	}
 	if len(byVerb) > 0 {

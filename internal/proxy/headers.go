@@ -120,6 +120,10 @@ func (x *exchange) dropHeaders(h http.Header) {
 	for _, name := range x.up.secretHeaders() {
 		h.Del(name)
 	}
+	if !x.method.Known() { // a part of the answer does not say what the call took
+		h.Del("Range")
+		h.Del("If-Range")
+	}
 	if x.ownToken {
 		h.Del("Authorization")
 	}

@@ -113,3 +113,18 @@ func (m *metered) metric(t testing.TB, name string) int64 {
 	}
 	return -1
 }
+
+// TestWholeAnswers: what tells its price in the answer is asked for as a whole.
+func TestWholeAnswers(t *testing.T) {
+	t.Parallel()
+	m := meteredOn(t, onFile(t), nil, quiet)
+	resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 3), "Range", "bytes=0-9",
+		"If-Range", "x")
+	must(t, err)
+	resp.Body.Close()
+	m.settled(t)
+	asked := <-m.asked["openai"]
+	if asked.Get("Range") != "" || asked.Get("If-Range") != "" {
+		t.Errorf("asked with %v", asked)
+	}
+}

@@ -153,20 +153,28 @@ func (f *Formula) Holds(env Env) bool {
 	return err == nil && ok && holds
 }
 
-// String evaluates a Text; it is "" where there is none.
-func (f *Formula) String(env Env) string {
+// String evaluates a Text. It is "" where what it looks at is missing, and an error where that is
+// there and makes no text, such as a list.
+func (f *Formula) String(env Env) (string, error) {
 	result, err := f.run(env)
+	wrong, _ := errors.AsType[*ValueError](err)
+	if _, missing := errors.AsType[*MissingError](err); missing ||
+		wrong != nil && wrong.What == noValue {
+		return "", nil
+	}
 	if err != nil {
-		return ""
+		return "", err
 	}
 	switch result := result.(type) {
 	case string:
-		return result
+		return result, nil
 	case float64, int, bool:
-		return fmt.Sprint(result)
+		return fmt.Sprint(result), nil
 	}
-	return ""
+	return "", f.wrong("is no text")
 }
+
+const noValue = "has no value" // of a ValueError
 
 func (f *Formula) run(env Env) (any, error) {
 	result, err := expr.Run(f.program, map[string]any(env))
@@ -183,7 +191,7 @@ func (f *Formula) run(env Env) (any, error) {
 	case len(missing) > 0:
 		return nil, &MissingError{missing}
 	case err == nil:
-		return nil, f.wrong("has no value")
+		return nil, f.wrong(noValue)
 	}
 	return nil, f.wrong("cannot be computed: %s", firstLine(err))
 }

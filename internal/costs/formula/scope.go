@@ -113,21 +113,39 @@ func (s Scope) functions() (options []expr.Option) {
 	if s.Kind != Request && s.Kind != Hold {
 		return options
 	}
-	ofQuery := func(body any) graphql.Request {
-		fields, _ := body.(map[string]any)
-		query, _ := fields["query"].(string)
-		variables, _ := fields["variables"].(map[string]any)
-		operation, _ := fields["operationName"].(string)
-		return graphql.Request{Query: query, Variables: variables, Operation: operation}
-	}
 	return append(options,
 		expr.Function("graphql_points", func(params ...any) (any, error) {
-			points, err := graphql.Points(ofQuery(params[0]))
+			r, err := ofQuery(params[0])
+			if err != nil {
+				return nil, err
+			}
+			points, err := graphql.Points(r)
 			return float64(points), err
 		}, new(func(any) float64)),
 		expr.Function("graphql_operation", func(params ...any) (any, error) {
-			return graphql.Operation(ofQuery(params[0]))
+			r, err := ofQuery(params[0])
+			if err != nil {
+				return nil, err
+			}
+			return graphql.Operation(r)
 		}, new(func(any) string)))
+}
+
+// ofQuery is the request of GraphQL that a body is. What is there of another type is an error:
+// servers make something of it, such as of variables that are a text with JSON in it.
+func ofQuery(body any) (r graphql.Request, err error) {
+	fields, _ := body.(map[string]any)
+	var query, variables, operation bool
+	r.Query, query = fields["query"].(string)
+	r.Variables, variables = fields["variables"].(map[string]any)
+	r.Operation, operation = fields["operationName"].(string)
+	for name, ok := range map[string]bool{"query": query, "variables": variables,
+		"operationName": operation} {
+		if !ok && fields[name] != nil {
+			return r, fmt.Errorf("its %s is of another type than GraphQL's", name)
+		}
+	}
+	return r, nil
 }
 
 // has reports whether the path, which begins with a name of the environment, leads to a value.

@@ -1,0 +1,89 @@
+package costs_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+)
+
+// TestCheaperSpellings: a request that is written to look cheaper than what the upstream may make of
+// it is refused, or costs as much as that.
+func TestCheaperSpellings(t *testing.T) {
+	const deep = `query($n:Int=1){a(first:$n){b(first:$n){c(first:$n){id}}}}`
+	graphql := func(more string) string { return fmt.Sprintf(`{"query":"%s"%s}`, deep, more) }
+	for _, c := range []struct{ upstream, call, body, want string }{
+		{"github", "POST /graphql", graphql(`,"variables":{"n":70}`),
+			"graphql_points 1, graphql 50, concurrent 1"},
+		{"github", "POST /graphql", graphql(`,"variables":"{\"n\":70}"`), "depends on operationName in the body, query"},
+		{"github", "POST /graphql", graphql(`,"variables":[{"n":70}]`), "depends on operationName in the body, query"},
+		{"github", "POST /graphql", graphql(`,"operationName":5`), "depends on operationName in the body, query"},
+		{"github", "POST /graphql", graphql(`,"variables[n]":70`), "may be taken for variables"},
+		{"github", "POST /graphql?variables[n]=70", graphql(""), "may be taken for what is in its body"},
+		{"github", "POST /graphql?query=mutation", graphql(""), "may be taken for what is in its body"},
+		{"github", "POST /GraphQL", graphql(""), "may be taken for /graphql, which is github.graphql"},
+		{"github", "POST /graphql.json", graphql(""), "may be taken for /graphql"},
+		{"github", "GET /repos/Foo/Bar.json", "", "core 1, points 1, concurrent 1"},
+
+		{"google-maps", "POST /directions/v2:computeRoutes", `{"routing_preference":"TRAFFIC_AWARE"}`,
+			"may be taken for routingPreference"},
+		{"google-maps", "POST /directions/v2:computeRoutes", `{"routingPreference":2}`,
+			"requests/maps.compute-routes 1, compute_routes/pro 1"},
+		{"google-maps", "POST /directions/v2:computeRoutes", `{"travelMode":3}`,
+			"requests/maps.compute-routes 1, compute_routes/enterprise 1"},
+		{"google-maps", "POST /directions/v2:computeRoutes", `{"intermediates":{"a":1}}`,
+			"its route cannot be told from what it sends"},
+		{"google-maps", "POST /directions/v2:computeRoutes", `{"origin":{"side_of_road":true}}`,
+			"requests/maps.compute-routes 1, compute_routes/pro 1"},
+
+		{"x", "GET /2/users/search?query=a&max_results=1000", "",
+			"requests/x.users.search 1, money 10000000"},
+		{"x", "GET /2/users/reposts_of_me", "", "cannot price x.users.get"},
+		{"x", "GET /2/users/me", "", "requests/x.users.get 1, money 10000"},
+		{"x", "GET /2/tweets/search", "", "cannot price x.tweets.get"},
+		{"x", "POST /2/tweets", `{"text":"see example.com"}`,
+			"requests/x.tweets.create 1, money 200000"},
+		{"x", "POST /2/tweets", `{"text":"hi"}`,
+			"requests/x.tweets.create 1, money 15000 to 200000"},
+
+		{"openai", "POST /v1/responses", `{"model":"gpt-4.1","max_output_tokens":16,` +
+			`"input":[{"type":"item_reference","id":"msg_1"}]}`, "to 1050016,"},
+		{"openai", "POST /v1/responses", `{"model":"gpt-4.1","max_output_tokens":16,` +
+			`"input":[{"content":[{"type":"input_file","file_data":"AAAA"}]}]}`, "to 1050016,"},
+		{"openai", "POST /v1/responses", `{"model":"gpt-4.1","max_output_tokens":16,` +
+			`"input":[{"output":[{"image_url":"https://a"}]}]}`, "to 1050016,"},
+		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":` +
+			`[{"content":[{"content":[{"source":{"url":"https://a"}}]}]}]}`, "to 1000000,"},
+		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":` +
+			`[{"content":[{"source":{"data":"AAAA"}}]}]}`, "to 6098,"},
+		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,` +
+			`"mcp_servers":[{}]}`, "to 1000000,"},
+	} {
+		table, err := costs.Shipped().Upstream(c.upstream)
+		must(t, err)
+		r := call(t, c.call, c.body)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-Goog-FieldMask", "*")
+		method, err := table.Method(r)
+		var q costs.Quote
+		if err == nil {
+			body, failed := io.ReadAll(r.Body)
+			must(t, failed)
+			q, err = table.Quote(method, r, body, nil)
+		}
+		got := quoted(q.Costs)
+		if err != nil {
+			got = err.Error()
+			if !errors.Is(err, quota.ErrUnpriced) {
+				t.Errorf("%s: %v is not ErrUnpriced", c.call, err)
+			}
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s %s: %s, want %s", c.call, c.body, got, c.want)
+		}
+	}
+}
