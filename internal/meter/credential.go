@@ -1,9 +1,11 @@
 package meter
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -63,26 +65,56 @@ func (t *Transport) checkQuery(raw string) error {
 	return nil
 }
 
-func withoutKey(text, key string) string {
+// spellings are the key as it may stand in an answer: as it is, and escaped as in a URL or in JSON.
+func spellings(key string) []string {
 	if key == "" {
-		return text
+		return nil
 	}
-	return strings.ReplaceAll(text, key, "(not shown)")
+	if plainKey.MatchString(key) {
+		return []string{key}
+	}
+	query, path := url.QueryEscape(key), url.PathEscape(key)
+	lower := func(s string) string {
+		return escape.ReplaceAllStringFunc(s, strings.ToLower)
+	}
+	slashed := strings.ReplaceAll(key, "/", `\/`)
+	coded := strings.NewReplacer("+", `\u002b`, "/", `\/`, "=", `\u003d`, "&", `\u0026`).Replace(key)
+	all := []string{query, path, lower(query), lower(path), slashed, coded, key}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.Compact(all)
+}
+
+var (
+	plainKey = regexp.MustCompile(`^[A-Za-z0-9_.~-]*$`)
+	escape   = regexp.MustCompile(`%[0-9A-F]{2}`)
+)
+
+const hidden = "(not shown)"
+
+func withoutKey(text, key string) string {
+	for _, spelling := range spellings(key) {
+		text = strings.ReplaceAll(text, spelling, hidden)
+	}
+	return text
 }
 
 // hideKey takes the key out of the headers of an answer that repeats it.
 func hideKey(h http.Header, key string) {
+	all := spellings(key)
 	for _, values := range h {
 		for i := range values {
-			values[i] = withoutKey(values[i], key)
+			for _, spelling := range all {
+				values[i] = strings.ReplaceAll(values[i], spelling, hidden)
+			}
 		}
 	}
 }
 
 // hideIn takes the key out of the text of an error, in which the answer may be repeated.
 func hideIn(err error, key string) error {
-	if text := err.Error(); key != "" && strings.Contains(text, key) {
-		return &hiddenError{withoutKey(text, key), err}
+	text := err.Error()
+	if without := withoutKey(text, key); without != text {
+		return &hiddenError{without, err}
 	}
 	return err
 }

@@ -18,18 +18,27 @@ type hiding struct {
 	io.ReadCloser
 	resp *http.Response
 	key  string
+	all  []string // its spellings, the longest first; none where it is too short
 
 	kept  []byte // read, and perhaps the beginning of the key
 	ready []byte // to be passed on, before err
 	err   error
 }
 
+func newHiding(resp *http.Response, key string) *hiding {
+	h := &hiding{ReadCloser: resp.Body, resp: resp, key: key}
+	if len(key) >= leastHidden {
+		h.all = spellings(key)
+	}
+	return h
+}
+
 // Read reads on. The trailers are known at the end.
 func (h *hiding) Read(p []byte) (n int, err error) {
 	for len(p) > 0 && len(h.ready) == 0 && h.err == nil {
 		into := p
-		if len(into) < 2*len(h.key) { // too small to find it in
-			into = make([]byte, 2*len(h.key))
+		if len(h.all) > 0 && len(into) < 2*len(h.all[0]) { // too small to find it in
+			into = make([]byte, 2*len(h.all[0]))
 		}
 		text := h.read(into)
 		if len(into) == len(p) && len(text) > 0 {
@@ -50,12 +59,14 @@ func (h *hiding) read(into []byte) []byte {
 	more, err := h.ReadCloser.Read(into[n:])
 	text := into[:n+more]
 	h.kept = h.kept[:0]
-	if len(h.key) >= leastHidden {
-		cover(text, h.key)
-		if begun := beginning(text, h.key); begun > 0 && err == nil {
-			h.kept = append(h.kept, text[len(text)-begun:]...)
-			text = text[:len(text)-begun]
-		}
+	begun := 0
+	for _, spelling := range h.all {
+		cover(text, spelling)
+		begun = max(begun, beginning(text, spelling))
+	}
+	if begun > 0 && err == nil {
+		h.kept = append(h.kept, text[len(text)-begun:]...)
+		text = text[:len(text)-begun]
 	}
 	if err == io.EOF {
 		hideKey(h.resp.Trailer, h.key)

@@ -224,6 +224,52 @@ func TestKeyIsNotInABody(t *testing.T) {
 	}
 }
 
+// TestKeyIsNotToldEscaped: an answer that repeats the key as a URL or JSON writes it does not tell it.
+func TestKeyIsNotToldEscaped(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(1000))
+	const key = "SECRET+ab/cd==long"
+	s.Key = func() (string, error) { return key, nil }
+	for i, said := range []string{key, "SECRET%2Bab%2Fcd%3D%3Dlong", "SECRET%2bab%2fcd%3d%3dlong",
+		"SECRET+ab%2Fcd==long", `SECRET+ab\/cd==long`, `SECRET\u002bab\/cd\u003d\u003dlong`} {
+		for _, status := range []int{200, 403} {
+			s.Answering(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "/a?api_key="+said+"&b")
+				w.WriteHeader(status)
+				for c := range strings.SplitSeq("a "+said+" b", "") {
+					io.WriteString(w, c)
+					http.NewResponseController(w).Flush()
+				}
+			})
+			resp, err := s.RoundTrip(s.request(t.Context(), "GET", chart, nil))
+			must(t, err)
+			location := resp.Header.Get("Location")
+			_, body, err := read(resp, err)
+			if err != nil || location != "/a?api_key=(not shown)&b" ||
+				body != "a "+strings.Repeat("*", len(said))+" b" {
+				t.Errorf("%d, %d: %q in %q, %v", i, status, body, location, err)
+			}
+		}
+	}
+}
+
+// TestHintsWithoutEnd: an upstream that sends hints for ever is one that does not answer.
+func TestHintsWithoutEnd(t *testing.T) {
+	s := open(t, &youtubetest.Server{}, units(100))
+	ended := make(chan bool)
+	s.Answering(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(ended)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		for err == nil {
+			_, err = io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n")
+		}
+	})
+	if _, err := s.RoundTrip(s.request(t.Context(), "GET", chart, nil)); err == nil {
+		t.Error("it is answered")
+	}
+	<-ended
+	s.Counted(t, 0, 1) // it was sent, though not to the stand-in
+}
+
 // TestLongHeader: an answer whose header is longer than any real one takes no memory.
 func TestLongHeader(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))

@@ -162,12 +162,19 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 	return call, key, err
 }
 
+// maxHints is how many answers with a status of 1xx may come before the answer.
+const maxHints = 10
+
 // send sends the request once. left is set once any of it can have left this machine.
 func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.Response, error) {
+	hints := 0
 	trace := &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { left.Store(true) },
 		Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
 			clear(h) // hints are for browsers, and could repeat the key
+			if hints++; hints > maxHints {
+				return errors.New("it sends hints without end")
+			}
 			return nil
 		},
 	}
@@ -186,7 +193,7 @@ func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.
 		resp.Body.Close()
 		return nil, fmt.Errorf("the upstream answered with the status %d", resp.StatusCode)
 	case resp.Body != http.NoBody:
-		resp.Body = &hiding{ReadCloser: resp.Body, resp: resp, key: key}
+		resp.Body = newHiding(resp, key)
 	}
 	hideKey(resp.Header, key)
 	return resp, nil

@@ -117,7 +117,7 @@ func (x *exchange) identify() error {
 	var bearer caller
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if strings.EqualFold(scheme, "Bearer") {
-		bearer = callers.of(token)
+		bearer = callers.of(strings.TrimSpace(token))
 	}
 	x.ownToken = bearer.name != "" // the upstream never sees it, whatever else the caller sends
 	if token := r.Header.Get(TokenHeader); token != "" {

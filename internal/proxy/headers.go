@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/spell"
 )
 
 // TokenHeader is where a caller puts its token.
@@ -32,6 +33,12 @@ func (x *exchange) checkForm() error {
 		return ambiguous("trailers are not forwarded")
 	case len(r.Header.Values("X-Goog-User-Project")) > 0:
 		return ambiguous("X-Goog-User-Project bills another project: leave it out")
+	}
+	for name := range r.Header {
+		if strings.Contains(name, "_") { // some servers read X_Api_Key as X-Api-Key
+			return ambiguous("its header %s has an underscore: some servers take it for -",
+				spell.Clip(name))
+		}
 	}
 	for _, name := range []string{"Authorization", "Content-Type", "Content-Encoding",
 		TokenHeader} {
