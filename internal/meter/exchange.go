@@ -236,10 +236,11 @@ func (e *exchange) sendHeld() (*http.Response, error) {
 func (e *exchange) failed(left bool, err error) {
 	e.stop()
 	if left {
+		why := ""
 		if !errors.Is(err, context.Canceled) {
-			e.log().Warn("no answer came: what the call may take stays set aside until it lapses")
+			why = "no answer came"
 		}
-		e.lapses()
+		e.lapses(why)
 		return
 	}
 	if e.asked.d.Unmetered && e.asked.d.Entry == "" {

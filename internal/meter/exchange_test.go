@@ -274,6 +274,32 @@ func TestFree(t *testing.T) {
 	m.agrees(t, "core", "points", "concurrent")
 }
 
+// TestPlaceIsFree: a call whose answer never came, or was not read to its end, leaves its place to
+// others at once. The rest of what it may have taken is booked.
+func TestPlaceIsFree(t *testing.T) {
+	m := openMetered(t, "github", limitOn("core", 100), quota.Limit{Bucket: "concurrent", Units: 1,
+		Window: quota.Window{Concurrent: true}})
+	m.Drain.Time = time.Nanosecond
+	for i, fault := range []string{"drop", "endless", "cut"} {
+		m.faults(t, fault)
+		ctx, leave := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "GET", m.server.URL+"/repos/a/b", nil)
+		must(t, err)
+		resp, err := m.RoundTrip(r)
+		if err == nil {
+			_, err = resp.Body.Read(make([]byte, 1))
+			leave()
+			resp.Body.Close()
+		}
+		leave()
+		m.settled(t)
+		core, held := m.booked(t, "core", false), m.held(t, "concurrent")
+		if _, denied := errors.AsType[*quota.DeniedError](err); denied || core != int64(i+1) || held != 0 {
+			t.Errorf("%s: %v; %d are booked, %d places held", fault, err, core, held)
+		}
+	}
+}
+
 // TestUnmeteredHold: a call whose method may pass when the ledger is away passes, and any other
 // does not.
 func TestUnmeteredHold(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,9 +53,7 @@ func (e *exchange) end(how ending) {
 		return
 	}
 	if how == unread {
-		e.log().Warn("the answer was not read to its end: what the call may take stays set aside " +
-			"until it lapses")
-		e.lapses()
+		e.lapses("the answer was not read to its end")
 		return
 	}
 	took := out.Costs
@@ -70,16 +69,38 @@ func (e *exchange) end(how ending) {
 	}
 }
 
-// lapses counts as charged the most that the call can take, which is what becomes of its hold.
-func (e *exchange) lapses() {
-	units := map[string]int64{}
-	for _, c := range e.quote.Costs {
-		units[c.Bucket] = max(c.Units, c.Most)
+// lapses leaves the hold to lapse, and counts as charged the most that the call can take, which is
+// what becomes of it. why is told, if there is a reason to.
+//
+// A call that holds a place among those at once is over: that is booked now, so that the place is
+// free for others.
+func (e *exchange) lapses(why string) {
+	took, places := slices.Clone(e.quote.Costs), 0
+	for i, c := range took {
+		took[i].Units, took[i].Most = max(c.Units, c.Most), 0
+		if slices.ContainsFunc(e.gate.Budget.LimitsOn(c.Bucket), ofPlaces) {
+			took[i].Units = 0
+			places++
+		}
 	}
-	if e.quote.Lapse != quota.LapseRelease && !e.asked.d.Unmetered {
-		tallyOf(e.ctx).book(units)
+	charged := e.quote.Lapse != quota.LapseRelease && !e.asked.d.Unmetered
+	booked := charged && places > 0 && e.call.Reservation == ""
+	switch {
+	case why == "":
+	case booked:
+		e.log().Warn(why + ": the most that the call can take is booked")
+	default:
+		e.log().Warn(why + ": what the call may take stays set aside until it lapses")
+	}
+	switch {
+	case booked:
+		e.book(func(ctx context.Context) error { return e.settle(ctx, took, costs.Outcome{}) })
+	case charged:
+		tallyOf(e.ctx).book(quota.UnitsOf(took))
 	}
 }
+
+func ofPlaces(l quota.Limit) bool { return l.Window.Concurrent }
 
 // settle books what the call took. Settling twice is the same as settling once.
 func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outcome) error {

@@ -56,7 +56,7 @@ func TestAmbiguousForm(t *testing.T) {
 		"GET /youtube/v3/captions/a\x01 HTTP/1.1|HOST||": 400,
 
 		"GET" + videos + "HOST||":                                            400,
-		"GET" + videos + "X_Goog_Api_Key: mine||":                             400,
+		"GET" + videos + "X_Goog_Api_Key: mine||":                            400,
 		"GET" + videos + "Upgrade: websocket|Connection: Upgrade||":          400,
 		"GET" + videos + "Upgrade: h2c, websocket|Connection: Upgrade||":     400,
 		"GET" + videos + "Connection: close, X-HTTP-Method-Override||":       400,
