@@ -133,6 +133,9 @@ upstreams: {youtube: {endpoint: "`+youtube+`"}}`, func(s *shell) {
 			"request $QUOTA_PROXY'"+path+"' 9")
 		s.want(0, `"used":10,`, "status", "-o", "json")
 		s.want(0, "", "exec", "--settle", "proxy", "--", "true") // nothing held
+		// another user of the machine knows the port alone
+		s.want(1, "403", "exec", "--settle", "proxy", "--", "sh", "-c",
+			"request ${QUOTA_PROXY%/*}'"+path+"' 1")
 	})
 }
 

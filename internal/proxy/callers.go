@@ -93,6 +93,25 @@ func (c *Callers) of(token string) (found caller) {
 	return found
 }
 
+// checkWord refuses a request that does not know the word of a proxy that is for one command: other
+// users of this machine can reach its port.
+func (x *exchange) checkWord() error {
+	word := x.proxy.word
+	if word == "" {
+		return nil
+	}
+	given, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
+	if subtle.ConstantTimeCompare([]byte(given), []byte(word)) != 1 {
+		return refusef(http.StatusForbidden, "callerUnknown", "caller is not known",
+			"this proxy is for the command that it was started with: send requests to the whole of "+
+				"$QUOTA_PROXY, which ends with a word of its own")
+	}
+	x.word = "/" + word
+	x.takeOff(x.word)
+	x.path = x.r.URL.EscapedPath()
+	return nil
+}
+
 // callerByKey is who sent a token in place of the API key.
 func (x *exchange) callerByKey() caller {
 	prefix := x.up.table().Credential.Prefix

@@ -36,6 +36,7 @@ type exchange struct {
 
 	up     *Upstream // nil until it is known
 	prefix string    // of the path that names it, and was taken off
+	word   string    // of the path before that, too
 
 	caller   caller        // zero when nobody has to say
 	ownToken bool          // the Authorization header held a token of ours

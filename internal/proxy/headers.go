@@ -162,8 +162,8 @@ func (x *exchange) keepUpload(resp *http.Response) {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		to.Scheme = "https"
 	}
-	if to.Path = x.prefix + to.Path; to.RawPath != "" {
-		to.RawPath = x.prefix + to.RawPath
+	if to.Path = x.word + x.prefix + to.Path; to.RawPath != "" {
+		to.RawPath = x.word + x.prefix + to.RawPath
 	}
 	resp.Header.Set("Location", to.String())
 }

@@ -32,6 +32,7 @@ type Proxy struct {
 	Log     *slog.Logger
 
 	serving  atomic.Int64 // requests, from their first to their last step
+	word     string       // that the path of each request begins with; "" for none
 	underWay atomic.Int64 // those that have a slot
 	kept     atomic.Int64 // bytes of bodies in memory, beyond what each may have anyway
 	buffers  sync.Pool    // of *[]byte
@@ -60,7 +61,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := p.begin(w, r)
 	defer x.end()
 	for _, step := range []func() error{
-		x.checkHost, x.checkOrigin, x.share, // who asks
+		x.checkWord, x.checkHost, x.checkOrigin, x.share, // who asks
 		x.checkForm, x.route, x.identify, x.name, x.checkAuthorization, // what is asked
 		x.receive, x.takeSlot, // does the body come, and is there room: in this order
 		x.forward,

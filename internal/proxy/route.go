@@ -77,10 +77,15 @@ func (x *exchange) enter(u *Upstream) {
 		return
 	}
 	x.prefix = "/" + u.Name
+	x.takeOff(x.prefix)
+}
+
+// takeOff takes the beginning off the path.
+func (x *exchange) takeOff(prefix string) {
 	x.r = x.r.WithContext(x.r.Context())
 	to := *x.r.URL
-	to.Path = strings.TrimPrefix(to.Path, x.prefix)
-	to.RawPath = strings.TrimPrefix(to.RawPath, x.prefix)
+	to.Path = strings.TrimPrefix(to.Path, prefix)
+	to.RawPath = strings.TrimPrefix(to.RawPath, prefix)
 	x.r.URL = &to
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,16 +30,17 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 // ServeLocally answers on a free port of this machine until stop is called. It returns its address,
-// such as http://127.0.0.1:40123, once it listens there.
+// such as http://127.0.0.1:40123/WORD, once it listens there. Who does not know the word is refused.
 func (p *Proxy) ServeLocally(ctx context.Context) (address string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
 	}
+	p.word = rand.Text()
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() { served <- p.Serve(serving, listener) }()
-	return "http://" + listener.Addr().String(), func() {
+	return "http://" + listener.Addr().String() + "/" + p.word, func() {
 		cancel()
 		if err := <-served; err != nil {
 			p.Log.Error("the proxy of the command has failed", "error", err)

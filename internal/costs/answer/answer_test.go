@@ -208,6 +208,8 @@ func TestParseBoth(t *testing.T) {
 		`[{"x":{"a":1,"a":2},"x":{"a":3,"a":4}}]`: `[{"x":{"a":4}}] [{"x":{"a":1}}]`,
 		`{"a":1,"a":2,"a":3}`:                     "twice",
 		`{"a":1}{}`:                               "something else",
+
+		"[" + strings.Repeat("{},", answer.MaxParts) + "0]": "200001 objects and lists: 200000 at most",
 	} {
 		last, first, err := answer.ParseBoth([]byte(text))
 		if err != nil {

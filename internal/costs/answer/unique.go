@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 )
 
@@ -21,12 +22,32 @@ const maxDepth = 200
 // short it is. The largest batches of tokens have 300,000.
 const MaxValues = 500_000
 
+// MaxParts is how many objects and lists an answer may have. Empty ones take a hundred times as much
+// memory as they have bytes.
+const MaxParts = 200_000
+
+// large is held while more than largeSize bytes are decoded: of what takes much memory and all of a
+// processor, no more is done at once than there are processors.
+var large = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+const largeSize = 64 << 10
+
+// inTurn waits until the bytes may be decoded. What it returns is to be called then.
+func inTurn(data []byte) (done func()) {
+	if len(data) <= largeSize {
+		return func() {}
+	}
+	large <- struct{}{}
+	return func() { <-large }
+}
+
 // ParseUnique decodes JSON. An object that has a key twice is an error: one reader takes the first,
 // another the last. So are more than MaxValues.
 func ParseUnique(data []byte) (any, error) {
 	if n := countOutside(data, ",[{"); n > MaxValues {
 		return nil, fmt.Errorf("its JSON has %d values: %d at most", n, MaxValues)
 	}
+	defer inTurn(data)()
 	if value, ok := parsePlain(data); ok {
 		return value, nil
 	}
@@ -36,8 +57,12 @@ func ParseUnique(data []byte) (any, error) {
 
 // ParseBoth decodes JSON in the two ways in which it can be read where an object has a key twice:
 // with the last of them, and with the first. Elsewhere both are the same. A key that is there more
-// than twice is an error.
+// than twice is an error, and so are more than MaxParts.
 func ParseBoth(data []byte) (last, first any, err error) {
+	if n := countOutside(data, "[{"); n > MaxParts {
+		return nil, nil, fmt.Errorf("its JSON has %d objects and lists: %d at most", n, MaxParts)
+	}
+	defer inTurn(data)()
 	if value, ok := parsePlain(data); ok {
 		return value, value, nil
 	}
