@@ -129,12 +129,14 @@ func (im *importer) job(ctx context.Context, l crontab.Line, words []string) (j 
 	err error) {
 	sub := &app{cli.Common{Stdout: io.Discard, Stderr: io.Discard,
 		Getenv: func(name string) string { return l.Env[name] }}}
-	c, rest, err := sub.root().Find(words)
+	root := sub.root()
+	root.SetFlagErrorFunc(cli.FlagError)
+	c, rest, err := root.Find(words)
 	if err != nil || c.Name() != "exec" {
 		return j, errors.New("it does not run quotactl exec")
 	}
 	if err := c.ParseFlags(rest); err != nil {
-		return j, err
+		return j, c.FlagErrorFunc()(c, err)
 	}
 	command := c.Flags().Args()
 	if len(command) == 0 {

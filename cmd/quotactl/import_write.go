@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,14 @@ import (
 // writeJobs replaces the jobs of a source in a quota.yaml, or adds them, and leaves all other lines
 // as they are. A file that would not be a configuration then is not written.
 func (a *app) writeJobs(f crontabFlags, jobs []importedJob) error {
-	before, err := os.ReadFile(f.write)
+	target, err := filepath.EvalSymlinks(f.write) // a link stays one
+	if errors.Is(err, fs.ErrNotExist) {
+		return cli.Hint(err, "quotactl config init writes a quota.yaml")
+	}
+	if err != nil {
+		return err
+	}
+	before, err := os.ReadFile(target)
 	if err != nil {
 		return err
 	}
@@ -25,11 +33,11 @@ func (a *app) writeJobs(f crontabFlags, jobs []importedJob) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.write, err)
 	}
-	info, err := os.Stat(f.write)
+	info, err := os.Stat(target)
 	if err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(f.write), ".quota-*.yaml")
+	temporary, err := os.CreateTemp(filepath.Dir(target), ".quota-*.yaml")
 	if err != nil {
 		return err
 	}
@@ -43,7 +51,7 @@ func (a *app) writeJobs(f crontabFlags, jobs []importedJob) error {
 		return cli.Hint(err, "%s is left as it was; the lines are those that it would have",
 			f.write)
 	}
-	if err := os.Rename(temporary.Name(), f.write); err != nil {
+	if err := os.Rename(temporary.Name(), target); err != nil {
 		return err
 	}
 	return a.Print(struct {

@@ -20,7 +20,7 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 	root.SetArgs(args)
 	root.SetOut(c.Stdout)
 	root.SetErr(c.Stderr)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(FlagError)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd(args...)
 	groups(root)
@@ -153,7 +153,8 @@ func Args(names ...string) cobra.PositionalArgs {
 	}
 }
 
-func flagError(c *cobra.Command, err error) error {
+// FlagError puts an error of pflag into words.
+func FlagError(c *cobra.Command, err error) error {
 	unknown, isUnknown := errors.AsType[*pflag.NotExistError](err)
 	missing, isMissing := errors.AsType[*pflag.ValueRequiredError](err)
 	invalid, isInvalid := errors.AsType[*pflag.InvalidValueError](err)

@@ -87,6 +87,11 @@ func (t *Transport) suspend(ctx context.Context, a asked, r *costs.Refusal) {
 	if until.IsZero() {
 		_, until = t.window(bucket, r.Window).Bounds(at)
 	}
+	if farthest := t.farthest(bucket, now); until.After(farthest) {
+		t.Log.Warn("the upstream names a reset that is farther away than any of its windows: it is "+
+			"asked again before", "bucket", bucket, "reset", until.UTC())
+		until = farthest
+	}
 	log := t.Log.With("bucket", bucket, "until", until.UTC())
 	if !until.After(now) {
 		log.Info("the upstream reported an exhausted bucket, but for a day that has ended")
@@ -114,6 +119,16 @@ func (t *Transport) window(bucket string, configured bool) quota.Window {
 		}
 	}
 	return reset
+}
+
+// farthest is until when a bucket is closed at most, whatever the upstream says: for two of its
+// longest windows, of which the day is one.
+func (t *Transport) farthest(bucket string, now time.Time) time.Time {
+	longest := t.Table.Reset(bucket).Longest()
+	for _, l := range t.Budget.LimitsOn(bucket) {
+		longest = max(longest, l.Window.Longest())
+	}
+	return now.Add(2 * longest)
 }
 
 // learn tells the ledger what the answer said of the limits. after is the decision on what was
@@ -148,6 +163,9 @@ func (t *Transport) learnOf(ctx context.Context, a asked, after quota.Decision,
 		now = after.At
 	}
 	reset := lesson.Reset.Time(now)
+	if reset.After(t.farthest(lesson.Bucket, now)) {
+		return // of no window that there is
+	}
 	told := "reset " + limit.Name()
 	before, _ := t.told.Load(told)
 	last, _ := before.(time.Time)

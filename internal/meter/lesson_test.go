@@ -1,7 +1,9 @@
 package meter_test
 
 import (
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -152,5 +154,34 @@ func TestMonthIsSpent(t *testing.T) {
 		if m.booked(t, "money", false)+m.held(t, "money") != 0 {
 			t.Error("the refused call took money")
 		}
+	}
+}
+
+// TestResetFarAway: an answer that names a reset months ahead closes no bucket of an hour until then.
+func TestResetFarAway(t *testing.T) {
+	m := openMetered(t, "github", quota.Limit{Bucket: "core", Units: 100,
+		Window: quota.Window{Length: time.Hour, Anchored: true}})
+	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reset := time.Now().AddDate(0, 0, 390).Unix()
+		w.Header().Set("X-Ratelimit-Resource", "core")
+		w.Header().Set("X-Ratelimit-Remaining", "0")
+		w.Header().Set("X-Ratelimit-Reset", strconv.FormatInt(reset, 10))
+		w.WriteHeader(http.StatusForbidden)
+		io.WriteString(w, `{"message":"API rate limit exceeded"}`)
+	})
+	get := func() error {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", m.server.URL+"/repos/a/b", nil)
+		must(t, err)
+		_, _, err = m.send(r)
+		return err
+	}
+	must(t, get())
+	m.settled(t)
+	d := denialOf(t, get())
+	if wait := time.Until(d.RetryAt); wait < time.Hour || wait > 60*time.Hour {
+		t.Errorf("closed for %s, by %s", wait, d.Limit)
+	}
+	if told := m.booked(t, "core", true); told != 0 {
+		t.Errorf("%d are booked by what the upstream told", told)
 	}
 }
