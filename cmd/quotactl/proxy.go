@@ -48,7 +48,8 @@ func (a *app) proxy() *cobra.Command {
 		Long: `proxy forwards requests to the upstreams of the price list and charges each of
 them before it is sent, so that a program in any language is metered by pointing it here instead of
 at the upstream. It serves each upstream that has a credential: the default one by its own paths,
-such as /youtube/v3/videos, the others below their names, such as /openai/v1/chat/completions.
+such as /youtube/v3/videos, the others below their names, such as /openai/v1/chat/completions. An
+only one, or without the default one the first that --credential names, has both.
 
 Where the price is known only after a call, what it may take is set aside before it is sent, and the
 truth is booked when its answer ends. The answer is read to its end if the caller hangs up: the
@@ -237,12 +238,19 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.L
 	limits.Requests, limits.Upload, limits.Bodies = f.requests, f.uploadMiB<<20, f.bodiesMiB<<20
 	p := &proxy.Proxy{Hosts: f.hosts, Origins: f.origins, Callers: callers, Limits: limits,
 		Metrics: proxy.NewMetrics(), Log: log}
+	// who has chosen a credential, or has but one, means it where a path names no upstream
+	p.NamedOnly = served[0].Upstream != cfg.Costs.Upstream && len(served) > 1 && len(f.names) == 0
 	for _, cred := range served {
 		up, err := newUpstream(cfg, cred, l, log)
 		if err != nil {
 			return nil, err
 		}
 		t := up.Transport
+		if len(t.Budget.Limits) == 0 {
+			log.Warn("a credential has no limits: whatever is sent with it is recorded, and nothing is "+
+				"denied", "upstream", up.Name, "credential", cred.Name,
+				"hint", "write those of your account into quota.yaml, under limits:")
+		}
 		t.Estimates, t.Missed = estimates, p.Metrics.Missed
 		for _, m := range cfg.Table(cred).Methods() {
 			if !m.Known() {

@@ -138,12 +138,21 @@ func (a *app) withLedger(ctx context.Context, work func(report.Source) error) er
 // charged refuses a bucket of which no units can be taken: one without a limit, or a split one, whose
 // limits hold for its parts, unless there is one across them.
 func (g *gate) charged(name string) error {
+	if err := g.whole(name); err != nil {
+		return err
+	}
+	return g.bucket(name)
+}
+
+// whole refuses a split bucket that no limit is across: what is done to it is done to none of its
+// parts.
+func (g *gate) whole(name string) error {
 	across := func(l quota.Limit) bool { return l.Across && l.Bucket == name }
 	if slices.Contains(g.Split, name) && !slices.ContainsFunc(g.Limits, across) {
 		return cli.Hint(cli.Usagef("bucket %s is split: its limits hold for each of its parts", name),
 			"name a part, such as %s/NAME (quotactl status shows those that were used)", name)
 	}
-	return g.bucket(name)
+	return nil
 }
 
 // bucket refuses a bucket without a limit, and suggests one that has a limit.
@@ -152,8 +161,12 @@ func (g *gate) bucket(name string) error {
 	if slices.Contains(buckets, name) || slices.Contains(g.Split, quota.WholeOf(name)) {
 		return nil
 	}
+	hint := "credential " + g.Credential + " has no limits"
+	if len(buckets) > 0 {
+		hint = "credential " + g.Credential + " has limits on " + strings.Join(buckets, ", ")
+	}
 	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, spell.DidYouMean(name,
-		buckets)), "credential %s has limits on %s", g.Credential, strings.Join(buckets, ", "))
+		buckets)), "%s", hint)
 }
 
 func parseUnits(text string) (int64, error) {

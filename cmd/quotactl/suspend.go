@@ -27,6 +27,9 @@ with resume.`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withBucket(c, bucket, func(g *gate) error {
+				if err := g.whole(bucket); err != nil {
+					return err
+				}
 				at, err := g.close(c.Context(), bucket, until)
 				if err != nil {
 					return err

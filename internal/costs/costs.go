@@ -208,12 +208,20 @@ func (t *Table) bucketNamed(name string) Bucket {
 // Learns reports whether answers to calls of a known price have something to tell about the limits.
 func (t *Table) Learns() bool { return len(t.learn) > 0 || t.refusesSuccess }
 
-// Reset is the upstream's day of a bucket; UTC's of one that the list gives none.
+// Reset is the window in which the upstream fills a bucket up again. Where the list gives none, it
+// is the longest of the list's limits on it that is a calendar's, and else the day in UTC.
 func (t *Table) Reset(bucket string) quota.Window {
-	if b, ok := t.Bucket(bucket); ok && b.Reset.IsCalendar() {
-		return b.Reset
+	b, _ := t.Bucket(bucket)
+	reset := b.Reset
+	for _, l := range b.Limits {
+		if !b.Reset.IsCalendar() && l.Window.IsCalendar() && l.Window.Longest() > reset.Longest() {
+			reset = l.Window
+		}
 	}
-	return quota.Window{Calendar: "day", Zone: time.UTC}
+	if !reset.IsCalendar() {
+		return quota.Window{Calendar: "day", Zone: time.UTC}
+	}
+	return reset
 }
 
 // BucketOfMetric is the bucket of the profile that the upstream calls by this metric, if there is

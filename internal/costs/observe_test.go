@@ -208,6 +208,24 @@ func TestMonthlyCap(t *testing.T) {
 	}
 }
 
+// TestReset: a bucket is filled up with the longest of its calendar windows, if the list says no other.
+func TestReset(t *testing.T) {
+	for text, want := range map[string]string{
+		"limits: [{units: 5, window: day, timezone: UTC}, {units: 9, window: month, timezone: UTC}]": "month",
+		"limits: [{units: 9, window: month, timezone: UTC}], reset: week, timezone: UTC":            "week",
+		"limits: [{units: 9, window: 48h}]": "day", "note: none": "day",
+	} {
+		table, err := costs.Parse([]byte(fmt.Sprintf(`hosts: [a.test]
+sources: {page: {status: verified, date: 2026-11, text: a page}}
+buckets: {money: {unit: usd/1000000, source: page, %s}}
+methods: {x.get: {route: GET /a, cost: {money: 1}, source: page}}`, text)))
+		must(t, err)
+		if got := table.Reset("money").Calendar; got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestLessons: what headers tell is of the part that was charged, and nonsense is no lesson.
 func TestLessons(t *testing.T) {
 	const head = "anthropic-ratelimit-output-tokens-"

@@ -257,6 +257,8 @@ var faults = []struct {
 	{"observe", doctor.Warning, says(healthy + "    mode: observe\n")},
 	{"limit-default", doctor.Warning, says(healthy +
 		"    limits: [{bucket: default, units: 1000000, window: 24h}]\n")},
+	{"limit-missing", doctor.Warning, says(healthy +
+		"  - {name: b, upstream: openai, api_key: {file: key}}\ningest: {credential: default}\n")},
 	{"limit-headroom", doctor.Warning, says(healthy +
 		"    limits: [{bucket: default, units: 9000, headroom: 9000, window: 24h}]\n" +
 		"ingest: {regions: [US], schedule: '0 0 1 1 *'}\n")},

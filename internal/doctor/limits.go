@@ -22,6 +22,11 @@ func (e *exam) limits(ctx context.Context) {
 				"what its limits would deny is allowed",
 				"mode: enforce, when you have seen enough"})
 		}
+		if len(c.Limits) == 0 {
+			e.add(Finding{Warning, "limit-missing", "credential " + c.Name, "it has no limits",
+				"whatever it spends is recorded, and nothing is denied",
+				"write those of your account: limits: [{bucket: …, units: …, window: …}]"})
+		}
 		t := e.Config.Table(c)
 		asked := e.google(ctx, c, t)
 		for _, l := range c.Limits {

@@ -15,7 +15,8 @@ import (
 
 // keys looks at the API keys of the credentials. What a key is appears nowhere.
 func (e *exam) keys() {
-	owners := make(map[string]string) // by key
+	type account struct{ upstream, key string }
+	owners := map[account]string{}
 	for _, c := range e.Config.Credentials {
 		about := "credential " + c.Name
 		if mode, exposed := c.APIKey.Exposed(); exposed {
@@ -24,16 +25,17 @@ func (e *exam) keys() {
 				"whoever has the key spends its quota", "chmod 600 " + c.APIKey.File})
 		}
 		key, err := c.APIKey.Key()
+		of := account{c.Upstream, key}
 		switch {
 		case err != nil:
-			e.add(Finding{Error, "key-missing", about, err.Error(), "it cannot fetch anything",
+			e.add(Finding{Error, "key-missing", about, err.Error(), "its upstream answers nobody without a key",
 				"put the key there, or name its place: api_key: {file: path}"})
-		case owners[key] != "":
-			e.add(Finding{Warning, "key-shared", about, "it has the same API key as " + owners[key],
+		case owners[of] != "":
+			e.add(Finding{Warning, "key-shared", about, "it has the same API key as " + owners[of],
 				"the upstream has one quota for both, and each is counted as if it had its own",
-				"make one credential of them"})
+				"make one credential of them, or let their limits add up to no more than the account has"})
 		default:
-			owners[key] = c.Name
+			owners[of] = c.Name
 		}
 	}
 }

@@ -92,9 +92,7 @@ func (x *exchange) name() error {
 	id, err := x.up.Transport.Method(x.r)
 	first, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
 	if err != nil && x.prefix == "" && slices.Contains(x.proxy.Unserved, first) {
-		return refusef(http.StatusNotFound, "upstreamNotServed", "upstream is not served",
-			"the proxy has no key for %[1]s: give quota.yaml a credential with upstream: %[1]s and "+
-				"an api_key, and restart it", first)
+		return notServed(first)
 	}
 	if err != nil {
 		return err

@@ -97,6 +97,32 @@ func TestOneName(t *testing.T) {
 	}
 }
 
+// TestNamedOnly: without a default, a path that names no upstream goes to none of them.
+func TestNamedOnly(t *testing.T) {
+	m := meteredOn(t, onFile(t), limited{}, func(m *metered) {
+		m.proxy.NamedOnly, m.proxy.Unserved = true, []string{"x"}
+	})
+	for path, want := range map[string]string{
+		"/opneai/v1/models": `no upstream \"opneai\" is served here (did you mean openai?): paths begin ` +
+			`with /generic/, /openai/, /anthropic/`,
+		"/OpenAI/v1/models": "did you mean openai?", "/v1/models": "paths begin with",
+		"/": "paths begin with", "/x/2/tweets": "the proxy has no key for x",
+		"/openai/v1/models": `"gpt-standin"`,
+	} {
+		resp, err := http.Get(m.URL + path)
+		must(t, err)
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		resp.Body.Close()
+		if !strings.Contains(string(body), want) || (resp.StatusCode == 200) != (want[0] == '"') {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+	}
+	if n := len(m.asked["generic"]) + len(m.asked["anthropic"]); n != 0 {
+		t.Errorf("%d requests went to others", n)
+	}
+}
+
 func onFile(t testing.TB) *sqliteledger.Ledger {
 	t.Helper()
 	l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))

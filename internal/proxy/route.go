@@ -10,6 +10,7 @@ import (
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/meter"
+	"quotabudget/internal/spell"
 )
 
 // Upstream is one that the proxy serves, with the credential that its Transport adds.
@@ -32,13 +33,17 @@ func (u *Upstream) named() bool {
 }
 
 // hosted is the upstream whose own host a request is for, nil for none. The first one is not
-// addressed so: it is where requests go that name none.
+// addressed so where it is where requests go that name none.
 func (p *Proxy) hosted(host string) *Upstream {
 	name := plainHost(host)
 	if bare, _, err := net.SplitHostPort(name); err == nil {
 		name = bare
 	}
-	for _, u := range p.Upstreams[1:] {
+	others := p.Upstreams
+	if !p.NamedOnly {
+		others = others[1:]
+	}
+	for _, u := range others {
 		if slices.Contains(u.table().Hosts, name) {
 			return u
 		}
@@ -47,10 +52,12 @@ func (p *Proxy) hosted(host string) *Upstream {
 }
 
 // route finds the upstream that a request is for: by its host, by the first segment of its path,
-// which is taken off, and else the first.
+// which is taken off, and else the first, if it is served so.
 func (x *exchange) route() error {
 	p := x.proxy
-	x.up = p.Upstreams[0]
+	if !p.NamedOnly {
+		x.up = p.Upstreams[0]
+	}
 	if u := p.hosted(x.r.Host); u != nil && !slices.Contains(ownHosts(x.r), plainHost(x.r.Host)) {
 		x.up = u
 	} else {
@@ -61,6 +68,9 @@ func (x *exchange) route() error {
 			}
 		}
 	}
+	if x.up == nil {
+		return x.unnamed()
+	}
 	at := x.up.table().Credential
 	for _, name := range append([]string{at.Header}, at.Headers...) {
 		if name != "" && len(x.r.Header.Values(name)) > 1 {
@@ -68,6 +78,28 @@ func (x *exchange) route() error {
 		}
 	}
 	return nil
+}
+
+// unnamed refuses a path that names no upstream: with a mistake in its name, a request would go to
+// another one, and be paid for there.
+func (x *exchange) unnamed() error {
+	first, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
+	if slices.Contains(x.proxy.Unserved, first) {
+		return notServed(first)
+	}
+	var names []string
+	for _, u := range x.proxy.Upstreams {
+		names = append(names, u.Name)
+	}
+	return refusef(http.StatusNotFound, "upstreamUnknown", "upstream is not known",
+		"no upstream %q is served here%s: paths begin with /%s/", spell.Clip(first),
+		spell.DidYouMean(first, names), strings.Join(names, "/, /"))
+}
+
+func notServed(name string) error {
+	return refusef(http.StatusNotFound, "upstreamNotServed", "upstream is not served",
+		"the proxy has no key for %[1]s: give quota.yaml a credential with upstream: %[1]s and "+
+			"an api_key, and restart it", name)
 }
 
 // enter chooses the upstream, and takes its name off the path.
