@@ -212,8 +212,8 @@ func TestMonthlyCap(t *testing.T) {
 func TestReset(t *testing.T) {
 	for text, want := range map[string]string{
 		"limits: [{units: 5, window: day, timezone: UTC}, {units: 9, window: month, timezone: UTC}]": "month",
-		"limits: [{units: 9, window: month, timezone: UTC}], reset: week, timezone: UTC":            "week",
-		"limits: [{units: 9, window: 48h}]": "day", "note: none": "day",
+		"limits: [{units: 9, window: month, timezone: UTC}], reset: week, timezone: UTC":             "week",
+		"limits: [{units: 9, window: 48h}]":                                                          "day", "note: none": "day",
 	} {
 		table, err := costs.Parse([]byte(fmt.Sprintf(`hosts: [a.test]
 sources: {page: {status: verified, date: 2026-11, text: a page}}

@@ -193,6 +193,9 @@ func (f *Formula) run(env Env) (any, error) {
 	case err == nil:
 		return nil, f.wrong(noValue)
 	}
+	if said, ok := errors.AsType[*RequestError](err); ok {
+		return nil, said
+	}
 	return nil, f.wrong("cannot be computed: %s", firstLine(err))
 }
 

@@ -82,7 +82,7 @@ func TestUnitsThatAreNone(t *testing.T) {
 		"body.big * body.big": "finite", "p95": "finite", `class("big")`: "",
 		`int(header("x"))`: "int", `price(body.max)`: "not a text",
 		"body.list": "body.list", "sum(body.max, #)": "body.max",
-		`graphql_points(body)`: "no such operation",
+		`graphql_points(body)`: "its body has no query",
 	} {
 		f, err := formula.Number(text, scope(formula.Hold))
 		if err != nil && text == `class("big")` {

@@ -120,21 +120,38 @@ func (s Scope) functions() (options []expr.Option) {
 				return nil, err
 			}
 			points, err := graphql.Points(r)
-			return float64(points), err
+			return float64(points), ofRequest(err)
 		}, new(func(any) float64)),
 		expr.Function("graphql_operation", func(params ...any) (any, error) {
 			r, err := ofQuery(params[0])
 			if err != nil {
 				return nil, err
 			}
-			return graphql.Operation(r)
+			operation, err := graphql.Operation(r)
+			return operation, ofRequest(err)
 		}, new(func(any) string)))
+}
+
+// RequestError is what is wrong with a request, in words for whoever sent it.
+type RequestError struct{ err error }
+
+// Error says it.
+func (e *RequestError) Error() string { return e.err.Error() }
+
+func ofRequest(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &RequestError{err}
 }
 
 // ofQuery is the request of GraphQL that a body is. What is there of another type is an error:
 // servers make something of it, such as of variables that are a text with JSON in it.
 func ofQuery(body any) (r graphql.Request, err error) {
 	fields, _ := body.(map[string]any)
+	if fields["query"] == nil {
+		return r, ofRequest(errors.New("its body has no query"))
+	}
 	var query, variables, operation bool
 	r.Query, query = fields["query"].(string)
 	r.Variables, variables = fields["variables"].(map[string]any)
@@ -142,7 +159,7 @@ func ofQuery(body any) (r graphql.Request, err error) {
 	for name, ok := range map[string]bool{"query": query, "variables": variables,
 		"operationName": operation} {
 		if !ok && fields[name] != nil {
-			return r, fmt.Errorf("its %s is of another type than GraphQL's", name)
+			return r, ofRequest(fmt.Errorf("its %s is of another type than GraphQL's", name))
 		}
 	}
 	return r, nil
