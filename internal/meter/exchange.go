@@ -36,6 +36,7 @@ type exchange struct {
 	due    *due // what is booked, once that is decided
 	tried  bool // to settle, and perhaps that was done
 	doubt  bool // whether it was
+	lost   bool // what was set aside, by the ledger
 }
 
 // Drain is how much of an answer is read when its caller has gone. Zero is the default.
@@ -156,13 +157,40 @@ func (e *exchange) take() (err error) {
 	default:
 		e.asked.d, err = budget.Hold(ctx, quota.ReserveRequest{Call: e.call, TTL: e.quote.TTL,
 			Lapse: e.quote.Lapse})
-		tallyOf(ctx).hold()
+		if err == nil {
+			tallyOf(ctx).hold()
+		} else {
+			e.forgo(err)
+		}
 	}
 	if err == nil && e.asked.d.Replayed {
 		err = fmt.Errorf("%w: one key pays for one request", quota.ErrKeyReused)
 	}
 	return err
 }
+
+// forgo gives back what may be set aside although the ledger's answer to that was lost: the request
+// is not sent. It does so for no more calls at once than answers are read for callers that are gone;
+// what others set aside lapses.
+func (e *exchange) forgo(err error) {
+	lost := errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) ||
+		errors.Is(err, context.DeadlineExceeded)
+	if !lost || e.asked.d.Reservation == "" {
+		return
+	}
+	e.ctx = context.WithoutCancel(e.r.Context())
+	e.gate.abandoned(func() {
+		back := func(ctx context.Context) error {
+			return e.gate.Budget.GiveBack(ctx, e.asked.d, quota.Call{})
+		}
+		e.bookAll(back)
+		// a server that stood still may have read this before what it was asked first
+		time.Sleep(settled)
+		e.bookAll(back)
+	})
+}
+
+const settled = time.Second // until a server has done what it was asked before
 
 // sendKnown sends a request whose price is known: there is only something to learn from its answer.
 func (e *exchange) sendKnown() (*http.Response, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,7 +19,23 @@ import (
 type away struct {
 	quota.Ledger
 	quota.Claims
-	done, lost atomic.Bool
+	done, lost, held, charged atomic.Bool
+}
+
+func (l *away) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
+	d, err := l.Ledger.Charge(ctx, c)
+	if l.charged.Swap(false) {
+		return quota.Decision{}, quota.ErrUnreachable
+	}
+	return d, err
+}
+
+func (l *away) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
+	d, err := l.Ledger.Reserve(ctx, r)
+	if l.held.Swap(false) {
+		return quota.Decision{}, quota.ErrUnreachable
+	}
+	return d, err
 }
 
 func (l *away) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
@@ -53,6 +70,53 @@ func TestResourceInDoubt(t *testing.T) {
 			t.Errorf("%d booked for a post that was read three times, want 5000 at least", got)
 		}
 	})
+}
+
+// TestHoldInDoubt: what is set aside although the answer to that was lost is given back, since its
+// request is not sent.
+func TestHoldInDoubt(t *testing.T) {
+	t.Parallel()
+	of, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	must(t, err)
+	t.Cleanup(func() { of.Close() })
+	l := &away{Ledger: of, Claims: of}
+	m := onLedger(t, "anthropic", l, limitOn("output", 100_000))
+	l.held.Store(true)
+	var tally meter.Tally
+	_, _, err = m.send(m.message(meter.WithTally(t.Context(), &tally), 50, false))
+	refused(t, err, quota.ErrUnreachable)
+	m.settled(t)
+	if held, booked := m.held(t, "output"), m.booked(t, "output", false); held+booked != 0 ||
+		tally.Open() {
+		t.Errorf("%d are held, %d booked, open: %t", held, booked, tally.Open())
+	}
+}
+
+// TestLostHold: what a call took is booked, once, though the ledger has lost what was set aside for
+// it, and is out of reach for a while then.
+func TestLostHold(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		of, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		must(t, err)
+		t.Cleanup(func() { of.Close() })
+		l := &away{Ledger: of, Claims: of}
+		m := onLedger(t, "anthropic", l, limitOn("output", 100_000))
+		resp, err := m.RoundTrip(m.message(t.Context(), 50, true))
+		must(t, err)
+		holds, err := of.Reservations(t.Context(), "key1", "output/sonnet-4")
+		must(t, err)
+		for _, hold := range holds {
+			_, err := of.Release(t.Context(), "key1", hold.ID)
+			must(t, err)
+		}
+		l.charged.Store(again)
+		must(t, discard(resp))
+		m.settled(t)
+		got, requests := m.booked(t, "output", false), m.booked(t, "requests", false)
+		if got != 50 || requests != 1 || !strings.Contains(m.log.String(), "is booked all the same") {
+			t.Errorf("%d output and %d requests are booked:\n%s", got, requests, m.log)
+		}
+	}
 }
 
 // TestTallyAfterLostAnswer: a settlement whose answer was lost is told as any other, also of

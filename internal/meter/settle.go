@@ -107,10 +107,18 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 	t, call := e.gate, e.call
 	call.Costs = took
 	after, err := t.Budget.SettleHold(ctx, e.asked.d, call, e.quote.Lapse)
-	if e.tried && e.settlesOnce() && errors.Is(err, quota.ErrNoReservation) {
+	switch gone := errors.Is(err, quota.ErrNoReservation) && call.Reservation == ""; {
+	case gone && e.tried && !e.lost && e.settlesOnce():
 		e.log().Warn("the reservation is gone: an attempt whose answer was lost has settled it, " +
 			"or the ledger has lost it")
 		err, out.Lessons, e.doubt = nil, nil, true
+	case gone:
+		if !e.lost {
+			e.log().Warn("the ledger has lost what was set aside for a call: what it took is booked " +
+				"all the same")
+		}
+		e.lost = true
+		after, err = t.Budget.BookLost(ctx, e.asked.d, call)
 	}
 	if e.tried = err != nil; e.tried {
 		return err

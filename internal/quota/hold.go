@@ -9,7 +9,8 @@ import (
 // is held back by the paces, by what it holds. Of a call that names a reservation, the most that it
 // may take is drawn on that instead. SettleHold books the truth, GiveBack is for a call that never
 // left. A denial is a DeniedError here. Where the ledger cannot be reached and the method passes
-// all the same, the decision is Unmetered, and there is nothing to settle.
+// all the same, the decision is Unmetered, and there is nothing to settle. With any other error the
+// decision has the reservation that may stand all the same, if the answer of the ledger was lost.
 func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 	if r.Reservation != "" {
 		d, err := b.drawMost(ctx, r)
@@ -26,6 +27,8 @@ func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 		err = &DeniedError{Decision: d}
 	case err == nil && b.Slice != nil:
 		b.Slice.Reached(ctx)
+	case err != nil:
+		d.Reservation = c.Reservation
 	}
 	return d, err
 }
@@ -56,6 +59,19 @@ func (b *Budget) SettleHold(ctx context.Context, held Decision, call Call, lapse
 		}
 	}
 	return d, err
+}
+
+// BookLost books what a call took for which Hold answered held, where the ledger has lost the hold:
+// past all limits, since the upstream has billed it. Doing it twice is the same as doing it once.
+func (b *Budget) BookLost(ctx context.Context, held Decision, call Call) (Decision, error) {
+	d := Decision{Allowed: true, Units: map[string]int64{}, Remaining: map[string]int64{}}
+	truth := Charge{Key: "truth of " + held.Reservation}
+	for _, c := range b.across(call.Costs) {
+		if c.Units > 0 && !b.onlyUnderWay(c) {
+			truth.Costs = append(truth.Costs, c)
+		}
+	}
+	return d, b.bookTruth(ctx, call, truth, &d)
 }
 
 // GiveBack gives back what Hold set aside or drew, for a call that surely never left.
