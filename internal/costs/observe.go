@@ -118,7 +118,7 @@ func (o *Observation) Close() Outcome {
 		o.events.Close()
 		// A stream that lacks its last event ended too early, whatever it looked like.
 		if told := o.quote.rules.events; len(told) > 0 {
-			o.cut = !o.seen[told[len(told)-1]]
+			o.cut = o.cut || !o.seen[told[len(told)-1]]
 		}
 	}
 	for i := range o.readings {

@@ -390,3 +390,24 @@ func FuzzObserve(f *testing.F) {
 		}
 	})
 }
+
+// TestStreamThatBreaks: figures that a stream tells on its way are not those of its end.
+func TestStreamThatBreaks(t *testing.T) {
+	const told = `event: message_start
+data: {"type":"message_start","message":{"usage":{"input_tokens":15,"output_tokens":1}}}
+
+event: message_delta
+data: {"type":"message_delta","usage":{"output_tokens":15}}
+
+`
+	for cut, want := range map[bool]string{false: "output/sonnet-4 15", true: "output/sonnet-4 200"} {
+		o := anthropic(t).Observe(200, http.Header{"Content-Type": {"text/event-stream"}})
+		o.Write([]byte(told))
+		if cut {
+			o.Cut()
+		}
+		if got := quoted(o.Close().Costs); !strings.Contains(got, want) {
+			t.Errorf("cut: %t: %s, want %s", cut, got, want)
+		}
+	}
+}

@@ -183,14 +183,22 @@ func (e *exchange) forgo(err error) {
 		back := func(ctx context.Context) error {
 			return e.gate.Budget.GiveBack(ctx, e.asked.d, quota.Call{})
 		}
-		e.bookAll(back)
-		// a server that stood still may have read this before what it was asked first
-		time.Sleep(settled)
-		e.bookAll(back)
+		err := e.bookAll(back, forgone)
+		if err == nil {
+			// a server that stood still may have read this before what it was asked first
+			time.Sleep(settled)
+			err = e.bookAll(back, forgone)
+		}
+		if err != nil {
+			e.log().Debug("what may be set aside for a call that was not sent lapses", "error", err)
+		}
 	})
 }
 
-const settled = time.Second // until a server has done what it was asked before
+const (
+	settled = time.Second      // until a server has done what it was asked before
+	forgone = 10 * time.Second // that the ledger is asked again for what may not be there
+)
 
 // sendKnown sends a request whose price is known: there is only something to learn from its answer.
 func (e *exchange) sendKnown() (*http.Response, error) {

@@ -303,6 +303,7 @@ func TestPlaceIsFree(t *testing.T) {
 // TestUnmeteredHold: a call whose method may pass when the ledger is away passes, and any other
 // does not.
 func TestUnmeteredHold(t *testing.T) {
+	t.Parallel()
 	m := openMetered(t, "anthropic")
 	m.Budget.Ledger.Close()
 	_, _, err := m.send(m.message(t.Context(), 10, false))

@@ -144,7 +144,10 @@ func (e *exchange) book(tell func(context.Context) error) {
 	go func() {
 		defer t.open.Add(-1)
 		defer close(done)
-		e.bookAll(tell)
+		if err := e.bookAll(tell, retried); err != nil {
+			e.log().Error("cannot book what a call took: what is set aside for it lapses",
+				"error", err)
+		}
 	}()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -160,9 +163,10 @@ func (e *exchange) log() *slog.Logger {
 		cmp.Or(e.asked.d.Reservation, e.call.Reservation))
 }
 
-func (e *exchange) bookAll(tell func(context.Context) error) {
+// bookAll tells the ledger, again and again while it is away, for so long.
+func (e *exchange) bookAll(tell func(context.Context) error, during time.Duration) error {
 	ctx := context.WithoutCancel(e.ctx)
-	until := time.Now().Add(retried)
+	until := time.Now().Add(during)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, longest) {
 		attempt, done := context.WithTimeout(ctx, settleTime)
 		err := tell(attempt)
@@ -171,11 +175,9 @@ func (e *exchange) bookAll(tell func(context.Context) error) {
 			errors.Is(err, context.DeadlineExceeded)
 		switch {
 		case err == nil:
-			return
+			return nil
 		case !passes || time.Now().Add(wait).After(until):
-			e.log().Error("cannot book what a call took: what is set aside for it lapses",
-				"error", err)
-			return
+			return err
 		}
 		e.log().Debug("cannot book what a call took, retrying", "error", err, "wait", wait)
 		time.Sleep(wait)
