@@ -291,7 +291,7 @@ func TestStandinProgram(t *testing.T) {
 	taken := begin(t, nil, "ingestor", "standin", "--listen",
 		strings.Trim(strings.TrimPrefix(url, "http:"), "/"))
 	if taken.code() != 1 || !strings.Contains(taken.stderr.String(),
-		"hint: another program may listen there") {
+		"hint: another program is listening there") {
 		t.Errorf("a port that is taken: %v: %s", taken.ProcessState, taken.stderr.String())
 	}
 	must(t, cmd.Process.Signal(syscall.SIGINT))

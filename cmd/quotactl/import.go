@@ -122,7 +122,7 @@ func readAll(file string, in io.Reader) ([]byte, error) {
 func (im *importer) finish() error {
 	a, f := im.app, im.flags
 	for _, p := range im.sorted() {
-		fmt.Fprintf(a.Stderr, "quotactl: %s, line %d: left: %s\n", cli.Plain(f.source), p.Number,
+		fmt.Fprintf(a.Stderr, "quotactl: %s, line %d: skipped: %s\n", cli.Plain(f.source), p.Number,
 			cli.Plain(p.Text))
 	}
 	if len(im.jobs) == 0 && len(im.problems) == 0 {

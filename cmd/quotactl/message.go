@@ -48,6 +48,9 @@ func readRequest(ctx context.Context, path, verb, target string) (*http.Request,
 		return nil, nil, fmt.Errorf("request: %s: %w", path, err)
 	}
 	if head == nil {
+		if len(body) == 0 {
+			return nil, nil, fmt.Errorf("request: %s is empty", path)
+		}
 		if verb == "" {
 			return nil, nil, cli.Hint(cli.Usagef("%s has a body alone", path),
 				"say what it is the body of: --method ID")

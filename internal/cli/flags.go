@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 
@@ -79,7 +80,7 @@ func (c *choice) Set(word string) error {
 // says nothing: it may have been cut short, or be the pipe of a program that failed.
 func (c *Common) Load(ctx context.Context) (*config.Config, error) {
 	cfg, err := config.Load(ctx, c.Config, c.Getenv)
-	if err == nil && cfg.Empty {
+	if err == nil && cfg.Empty && cfg.File != os.DevNull { // who names that, means it
 		c.Logger().Warn("the configuration file is empty: the defaults are in force", "file",
 			cfg.File)
 	}

@@ -36,7 +36,7 @@ func (c *Common) ServeStandin(ctx context.Context, address string, standin http.
 	counts func() any) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return Hint(err, "another program may listen there; port 0 picks a free one")
+		return Hint(err, "another program is listening there; port 0 picks a free one")
 	}
 	fmt.Fprintf(c.Stdout, "http://%s/\n", listener.Addr())
 	c.Logger().Info("stand-in listens", "address", listener.Addr().String())

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"strings"
+
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/costs"
@@ -61,6 +63,9 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 	}
 	var ok bool
 	l.Window, ok = r.window(window, zone, bucket)
+	if err := l.Check(); ok && err != nil {
+		r.Add(window, "window: %s", strings.TrimPrefix(err.Error(), quota.ErrMalformed.Error()+": "))
+	}
 	return l, ok
 }
 

@@ -97,6 +97,8 @@ var problems = []struct{ file, want string }{
 		"4: units: 99999999999999 is out of range"},
 	{limit("bucket: default, units: 5, headroom: 6, window: 1h"),
 		"4: headroom: 6 is more than the 5 units"},
+	{limit("bucket: default, units: 9000000, window: restoring 1/1h"),
+		"4: window: default restoring 1/1h of 9000000 units cannot be counted exactly"},
 	{limit("bucket: default, units: 5, window: 1h, headrom: 1"),
 		`unknown key "headrom" (did you mean headroom?)`},
 	{limit(

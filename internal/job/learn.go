@@ -32,8 +32,12 @@ type TooFewRunsError struct {
 
 // Error says how many there are, and how many are needed.
 func (e *TooFewRunsError) Error() string {
-	return fmt.Sprintf("the log has %d runs of job %s: %d are needed to learn what it takes",
-		e.Runs, e.Job, LearnLeast)
+	runs := fmt.Sprintf("%d runs", e.Runs)
+	if e.Runs == 1 {
+		runs = "1 run"
+	}
+	return fmt.Sprintf("the log has %s of job %s: %d are needed to learn what it takes", runs, e.Job,
+		LearnLeast)
 }
 
 // History is what the log tells of the runs of all jobs that spend from some buckets.
