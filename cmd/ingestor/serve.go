@@ -117,7 +117,7 @@ func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
 	}
 	listener, err := net.Listen("tcp", cfg.Serve.Listen)
 	if err != nil {
-		err = cli.Hint(err, "another program may listen there: choose another address with "+
+		err = cli.Hint(err, "another program is listening there: choose another address with "+
 			"listen: under serve: or --listen; port 0 picks a free one")
 		return nil, errors.Join(err, closeStore())
 	}

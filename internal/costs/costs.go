@@ -35,12 +35,13 @@ type Table struct {
 	methods   map[string]Method // with the prices of the profile
 	routes    *segment
 
-	facts    []fact // of a request, by which buckets are split
-	warns    []warning
-	old      bool // of the form of one upstream, which says nothing of what follows
-	errors   errorForm
-	learn    []learning
-	refusals []refusing
+	facts     []fact // of a request, by which buckets are split
+	warns     []warning
+	answering []string // facts by which answers are read
+	old       bool     // of the form of one upstream, which says nothing of what follows
+	errors    errorForm
+	learn     []learning
+	refusals  []refusing
 
 	readsAnswers   bool // of calls whose price is known, too
 	refusesSuccess bool // a rule is about an answer with a status below 300
@@ -90,7 +91,8 @@ type Method struct {
 	routes []route
 	rules  *rules // nil of a price that is known
 
-	needsBody, needsJSON bool // to be priced
+	needsBody, needsJSON bool     // to be priced
+	facts                []string // that its price depends on
 	reads                reads
 	parted               bool // what it takes is of a part that depends on the request
 }

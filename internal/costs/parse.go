@@ -83,6 +83,7 @@ func (r *reader) read(root *yaml.Node) *Table {
 	t := &r.table
 	t.refusesSuccess = slices.ContainsFunc(t.refusals, refusing.ofSuccess)
 	t.readsAnswers = t.refusesSuccess || slices.ContainsFunc(t.learn, learning.readsBody)
+	t.answering = r.factsOfAnswers()
 	return r.inUse(held["profile"])
 }
 

@@ -43,9 +43,36 @@ func (r *reader) needs(m *Method) {
 			}
 		}
 	}
-	for _, f := range r.table.facts {
-		if slices.Contains(facts, f.name) {
-			note(f.text)
+	for _, f := range slices.Backward(r.table.facts) {
+		if !slices.Contains(facts, f.name) {
+			continue
+		}
+		note(f.text)
+		for _, before := range r.table.facts { // which it may use
+			if f.text.Uses(before.name) {
+				facts = append(facts, before.name)
+			}
 		}
 	}
+	m.facts = facts
+}
+
+// factsOfAnswers are the facts by which answers are read, of whatever method, or that are told.
+func (r *reader) factsOfAnswers() (facts []string) {
+	t := &r.table
+	used := []*formula.Formula{t.errors.metric, t.errors.since}
+	for _, l := range t.learn {
+		used = append(used, l.where)
+	}
+	for _, f := range t.refusals {
+		used = append(used, f.where)
+	}
+	for _, f := range t.facts {
+		uses := func(u *formula.Formula) bool { return u != nil && u.Uses(f.name) }
+		told := func(w warning) bool { return w.fact == f.name }
+		if slices.ContainsFunc(used, uses) || slices.ContainsFunc(t.warns, told) {
+			facts = append(facts, f.name)
+		}
+	}
+	return facts
 }

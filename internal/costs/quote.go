@@ -225,6 +225,9 @@ func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, er
 	env["body"] = doc
 	env["count"] = func(path string) any { return float64(answer.Count(doc, path)) }
 	for _, f := range t.facts {
+		if !slices.Contains(m.facts, f.name) && !slices.Contains(t.answering, f.name) {
+			continue
+		}
 		text, err := f.text.String(env)
 		if err != nil {
 			return nil, &factError{f.name, err}

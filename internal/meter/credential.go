@@ -70,7 +70,7 @@ func spellings(key string) []string {
 	if key == "" {
 		return nil
 	}
-	if plainKey.MatchString(key) {
+	if !strings.ContainsFunc(key, escaped) {
 		return []string{key}
 	}
 	query, path := url.QueryEscape(key), url.PathEscape(key)
@@ -84,10 +84,13 @@ func spellings(key string) []string {
 	return slices.Compact(all)
 }
 
-var (
-	plainKey = regexp.MustCompile(`^[A-Za-z0-9_.~-]*$`)
-	escape   = regexp.MustCompile(`%[0-9A-F]{2}`)
-)
+// escaped reports whether a URL or JSON may write a letter of a key in another way.
+func escaped(c rune) bool {
+	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+		strings.ContainsRune("_.~-", c))
+}
+
+var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
 
 const hidden = "(not shown)"
 
