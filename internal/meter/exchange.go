@@ -175,7 +175,7 @@ func (e *exchange) take() (err error) {
 func (e *exchange) forgo(err error) {
 	lost := errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) ||
 		errors.Is(err, context.DeadlineExceeded)
-	if !lost || e.asked.d.Reservation == "" {
+	if !lost || errors.Is(err, quota.ErrNotExecuted) || e.asked.d.Reservation == "" {
 		return
 	}
 	e.ctx = context.WithoutCancel(e.r.Context())

@@ -120,7 +120,8 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 		e.lost = true
 		after, err = t.Budget.BookLost(ctx, e.asked.d, call)
 	}
-	if e.tried = err != nil; e.tried {
+	if err != nil {
+		e.tried = e.tried || !errors.Is(err, quota.ErrNotExecuted)
 		return err
 	}
 	tallyOf(e.ctx).correct(e.asked.d.Units, after.Units)
@@ -212,8 +213,7 @@ func (t *Transport) tellUnlisted(method string, u costs.Unlisted) {
 		return
 	}
 	t.unlisted.Add(1)
-	t.Log.Warn("the price list has no row for this "+u.Fact+": its calls count as what is not "+
-		"listed, which may be far too much", "method", method, u.Fact, u.Value, "table", u.Table)
+	t.Log.Warn("a call counts as what the price list has no row for, which may be far too much", "method", method, u.Fact, u.Value, "table", u.Table)
 }
 
 // tellUnread says, once for each method, that what its answers tell of limits cannot be read.

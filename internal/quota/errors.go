@@ -11,6 +11,7 @@ var (
 	ErrExhausted        = errors.New("quota exhausted")          // see DeniedError
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit")   // this cost will never fit
 	ErrUnreachable      = errors.New("ledger cannot be reached") // or its answer was lost
+	ErrNotExecuted      = errors.New("not executed")             // and so no answer was lost
 	ErrNoSlice          = errors.New("no units were leased for times without the ledger")
 	ErrNotSent          = errors.New("not sent")            // refused by the gate
 	ErrUnpriced         = errors.New("method has no price") // refused, never guessed

@@ -1,10 +1,12 @@
 package redisledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +15,26 @@ import (
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
+
+// TestMayBeExecuted: a command whose server stands still may be executed once it goes on.
+func TestMayBeExecuted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l := open(t, s.URL())
+	allow(t, l, one("k", 1))
+	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, done := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer done()
+	_, err := l.Charge(ctx, one("k", 1))
+	if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil || errors.Is(err, quota.ErrNotExecuted) {
+		t.Errorf("got %v", err)
+	}
+}
 
 // What a server says in the middle of its work is told with what to do about it.
 func TestServersInTrouble(t *testing.T) {

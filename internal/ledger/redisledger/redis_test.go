@@ -154,6 +154,10 @@ func TestKilledServerForgetsNothing(t *testing.T) {
 	if _, err := l.Charge(t.Context(), one("k", 1)); !errors.Is(err, quota.ErrUnreachable) {
 		t.Errorf("a dead server: got %v, want ErrUnreachable", err)
 	}
+	// once there is no connection, nothing can have been executed
+	if _, err := l.Charge(t.Context(), one("k", 1)); !errors.Is(err, quota.ErrNotExecuted) {
+		t.Errorf("no server: got %v, want ErrNotExecuted", err)
+	}
 	s.Restart(t)
 	if after := allowedOf(t, l, 60); before != 60 || after != 30 {
 		t.Errorf("allowed %d, then %d after the restart; want 60, 30 with 10 held", before, after)

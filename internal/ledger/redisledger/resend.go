@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/quota"
 )
 
 // How long a call waits for servers that are about to serve again. Their own failover may take
@@ -169,10 +171,17 @@ func codeOfReply(err error) string {
 // inVain is the error after the last attempt.
 func (r *resend) inVain(err error, why string) error {
 	if why == "" {
-		return err
+		return &unsentError{err}
 	}
 	return &passingError{why, err}
 }
+
+// unsentError is one of a command that was never executed, for there was no connection.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string        { return e.err.Error() }
+func (e *unsentError) Unwrap() error        { return e.err }
+func (e *unsentError) Is(target error) bool { return target == quota.ErrNotExecuted }
 
 // passingError is a reply that was expected to pass.
 type passingError struct {
@@ -180,8 +189,9 @@ type passingError struct {
 	err error
 }
 
-func (e *passingError) Error() string { return e.why + " (" + e.err.Error() + ")" }
-func (e *passingError) Unwrap() error { return e.err }
+func (e *passingError) Error() string        { return e.why + " (" + e.err.Error() + ")" }
+func (e *passingError) Unwrap() error        { return e.err }
+func (e *passingError) Is(target error) bool { return target == quota.ErrNotExecuted }
 
 // pause waits; false when ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
