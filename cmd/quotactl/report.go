@@ -69,7 +69,7 @@ people; where no more can be said exactly, a note says why.`,
 		},
 	}
 	c.Flags().StringVar(&q.since, "since", "7d",
-		"from this `TIME` on: a duration before now, or RFC 3339")
+		"from this `TIME` on: a duration before now, a day, or RFC 3339")
 	c.Flags().StringVar(&q.until, "until", "", "up to this `TIME` (default now)")
 	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
 	return c

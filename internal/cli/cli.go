@@ -52,7 +52,7 @@ func answers() []answer {
 		{quota.ErrSpanShort, ExitUsage, "quotactl log shows what was charged"},
 		{quota.ErrMalformed, ExitUsage, ""},
 		{quota.ErrUnreachable, ExitUnavailable,
-			"no call is allowed without the ledger; quotactl config check shows its URL"},
+			"no call is allowed without the ledger; quotactl doctor looks at its server"},
 		{quota.ErrLedgerUnusable, ExitUnavailable, ""},
 		{sqlite.ErrNotDatabase, ExitUnavailable, ""},
 		{sqlite.ErrReadOnly, ExitUnavailable, ""},

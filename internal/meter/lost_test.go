@@ -140,6 +140,9 @@ func TestTallyAfterLostAnswer(t *testing.T) {
 		must(t, err)
 		booked[lost] = <-told
 		units[lost] = tally.Units()
+		if tally.Open() {
+			t.Errorf("after a lost answer (%t) it is open", lost)
+		}
 	}
 	if !maps.Equal(units[false], units[true]) || !maps.Equal(booked[false], booked[true]) {
 		t.Errorf("units %v, with a lost answer %v; booked %v, with a lost answer %v",
