@@ -213,7 +213,8 @@ func (t *Transport) tellUnlisted(method string, u costs.Unlisted) {
 		return
 	}
 	t.unlisted.Add(1)
-	t.Log.Warn("a call counts as what the price list has no row for, which may be far too much", "method", method, u.Fact, u.Value, "table", u.Table)
+	t.Log.Warn("a call counts as what the price list has no row for, which may be far too much",
+		"method", method, u.Fact, u.Value, "table", u.Table)
 }
 
 // tellUnread says, once for each method, that what its answers tell of limits cannot be read.
