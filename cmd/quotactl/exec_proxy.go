@@ -28,7 +28,9 @@ func (a *app) proxyOf(g *gate, p job.Prepared) (*proxy.Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: log}
+	handler := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: log,
+		NamedOnly: served[0].Upstream != g.cfg.Costs.Upstream && len(served) > 1,
+		Unserved:  unserved(g.cfg, served)}
 	for _, cred := range served {
 		up, err := newUpstream(g.cfg, cred, g.Ledger, log)
 		if err != nil {

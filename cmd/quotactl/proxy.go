@@ -260,12 +260,17 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.L
 		t.Drain = meter.Drain{Time: f.drain.Time, Bytes: f.drainMiB << 20, Calls: f.requests}
 		p.Upstreams = append(p.Upstreams, up)
 	}
-	p.Unserved = slices.DeleteFunc(cfg.Prices.Upstreams(), func(name string) bool {
+	p.Unserved = unserved(cfg, served)
+	return p, nil
+}
+
+// unserved are the upstreams of the price list for which no credential is served.
+func unserved(cfg *config.Config, served []config.Credential) []string {
+	return slices.DeleteFunc(cfg.Prices.Upstreams(), func(name string) bool {
 		return slices.ContainsFunc(served, func(c config.Credential) bool {
 			return c.Upstream == name
 		})
 	})
-	return p, nil
 }
 
 const maxTokens = 1 << 20 // bytes of the file

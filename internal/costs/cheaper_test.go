@@ -19,9 +19,9 @@ func TestCheaperSpellings(t *testing.T) {
 	for _, c := range []struct{ upstream, call, body, want string }{
 		{"github", "POST /graphql", graphql(`,"variables":{"n":70}`),
 			"graphql_points 1, graphql 50, concurrent 1"},
-		{"github", "POST /graphql", graphql(`,"variables":"{\"n\":70}"`), "is of another type than GraphQL"},
-		{"github", "POST /graphql", graphql(`,"variables":[{"n":70}]`), "is of another type than GraphQL"},
-		{"github", "POST /graphql", graphql(`,"operationName":5`), "is of another type than GraphQL"},
+		{"github", "POST /graphql", graphql(`,"variables":"{\"n\":70}"`), "must be "},
+		{"github", "POST /graphql", graphql(`,"variables":[{"n":70}]`), "must be "},
+		{"github", "POST /graphql", graphql(`,"operationName":5`), "must be "},
 		{"github", "POST /graphql", graphql(`,"variables[n]":70`), "may be taken for variables"},
 		{"github", "POST /graphql?variables[n]=70", graphql(""), "may be taken for what is in its body"},
 		{"github", "POST /graphql?query=mutation", graphql(""), "may be taken for what is in its body"},
@@ -38,7 +38,7 @@ func TestCheaperSpellings(t *testing.T) {
 		{"google-maps", "POST /directions/v2:computeRoutes", `{"travelMode":3}`,
 			"requests/maps.compute-routes 1, compute_routes/enterprise 1"},
 		{"google-maps", "POST /directions/v2:computeRoutes", `{"intermediates":{"a":1}}`,
-			"its route cannot be told from what it sends"},
+			"what its price depends on is there in another form"},
 		{"google-maps", "POST /directions/v2:computeRoutes", `{"origin":{"side_of_road":true}}`,
 			"requests/maps.compute-routes 1, compute_routes/pro 1"},
 

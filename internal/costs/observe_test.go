@@ -411,3 +411,40 @@ data: {"type":"message_delta","usage":{"output_tokens":15}}
 		}
 	}
 }
+
+// TestLinkInDoubt: an answer that does not show a post is booked as one with a link.
+func TestLinkInDoubt(t *testing.T) {
+	table, err := costs.Shipped().Upstream("x")
+	must(t, err)
+	for answer, want := range map[string]string{`{"data":{"id":"1"}}`: "money 200000", `{}`: "money 200000",
+		`{"data":{"text":"hi"}}`: "money 15000", `{"data":{"text":"https://t.co/a"}}`: "money 200000"} {
+		const body = `{"text":"hi"}`
+		q, err := table.Quote("x.tweets.create", call(t, "POST /2/tweets", body), []byte(body), nil)
+		must(t, err)
+		o := q.Observe(201, http.Header{"Content-Type": {"application/json"}})
+		o.Write([]byte(answer))
+		if got := quoted(o.Close().Costs); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", answer, got, want)
+		}
+	}
+}
+
+// TestFactsOfFacts: a rule on answers goes by a fact that goes by another, though no price does.
+func TestFactsOfFacts(t *testing.T) {
+	table, err := costs.Parse([]byte(`hosts: [a.test]
+sources: {page: {status: verified, date: 2026-11, text: a page}}
+split: {model: header("x-model"), class: 'model startsWith "small" ? "small" : "big"'}
+buckets: {calls: {source: page}}
+methods: {x.get: {route: GET /a, take: {calls: len(path) + 1}, source: page}}
+refusals: [{status: 429, where: class == "small", kind: exhausted, bucket: calls, until: window}]`))
+	must(t, err)
+	for model, want := range map[string]costs.Kind{"small-2": costs.Exhausted, "large": costs.Throttled} {
+		r := call(t, "GET /a", "")
+		r.Header.Set("X-Model", model)
+		q, err := table.Quote("x.get", r, nil, nil)
+		must(t, err)
+		if got := q.Observe(429, http.Header{}).Close().Refusal; got == nil || got.Kind != want {
+			t.Errorf("%s: %v, want %s", model, got, want)
+		}
+	}
+}

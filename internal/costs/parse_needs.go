@@ -43,18 +43,12 @@ func (r *reader) needs(m *Method) {
 			}
 		}
 	}
-	for _, f := range slices.Backward(r.table.facts) {
-		if !slices.Contains(facts, f.name) {
-			continue
-		}
-		note(f.text)
-		for _, before := range r.table.facts { // which it may use
-			if f.text.Uses(before.name) {
-				facts = append(facts, before.name)
-			}
+	m.facts = r.withUsed(facts)
+	for _, f := range r.table.facts {
+		if slices.Contains(m.facts, f.name) {
+			note(f.text)
 		}
 	}
-	m.facts = facts
 }
 
 // factsOfAnswers are the facts by which answers are read, of whatever method, or that are told.
@@ -72,6 +66,18 @@ func (r *reader) factsOfAnswers() (facts []string) {
 		told := func(w warning) bool { return w.fact == f.name }
 		if slices.ContainsFunc(used, uses) || slices.ContainsFunc(t.warns, told) {
 			facts = append(facts, f.name)
+		}
+	}
+	return r.withUsed(facts)
+}
+
+// withUsed adds the facts that facts use, which come before them.
+func (r *reader) withUsed(facts []string) []string {
+	for _, f := range slices.Backward(r.table.facts) {
+		for _, before := range r.table.facts {
+			if slices.Contains(facts, f.name) && f.text.Uses(before.name) {
+				facts = append(facts, before.name)
+			}
 		}
 	}
 	return facts

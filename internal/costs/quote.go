@@ -78,9 +78,9 @@ type factError struct {
 	err  error
 }
 
-// Error says so without the expression of the list.
+// Error says so without the expression of the list, and without its own word for the fact.
 func (e *factError) Error() string {
-	return "its " + e.name + " cannot be told from what it sends"
+	return "what its price depends on is there in another form than it should be"
 }
 
 // inWords names what a formula looks at: max_tokens in the body.

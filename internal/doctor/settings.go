@@ -28,7 +28,7 @@ func (e *exam) keys() {
 		of := account{c.Upstream, key}
 		switch {
 		case err != nil:
-			e.add(Finding{Error, "key-missing", about, err.Error(), "its upstream answers nobody without a key",
+			e.add(Finding{Error, "key-missing", about, err.Error(), "its calls are refused without a key",
 				"put the key there, or name its place: api_key: {file: path}"})
 		case owners[of] != "":
 			e.add(Finding{Warning, "key-shared", about, "it has the same API key as " + owners[of],

@@ -77,11 +77,31 @@ func spellings(key string) []string {
 	lower := func(s string) string {
 		return escape.ReplaceAllStringFunc(s, strings.ToLower)
 	}
-	slashed := strings.ReplaceAll(key, "/", `\/`)
-	coded := strings.NewReplacer("+", `\u002b`, "/", `\/`, "=", `\u003d`, "&", `\u0026`).Replace(key)
-	all := []string{query, path, lower(query), lower(path), slashed, coded, key}
+	all := []string{query, path, lower(query), lower(path)}
+	all = append(all, inJSON(key)...)
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	return slices.Compact(all)
+}
+
+// inJSON is the key as it may stand in JSON, where any letter may be escaped: those are that often
+// are, each in all of its places or in none.
+func inJSON(key string) []string {
+	all := []string{key}
+	for _, c := range "/+=&<>" {
+		forms := []string{string(c), fmt.Sprintf(`\u%04x`, c), fmt.Sprintf(`\u%04X`, c)}
+		if c == '/' {
+			forms = append(forms, `\/`)
+		}
+		var next []string
+		for _, text := range all {
+			for _, form := range forms {
+				next = append(next, strings.ReplaceAll(text, string(c), form))
+			}
+		}
+		slices.Sort(next)
+		all = slices.Compact(next)
+	}
+	return all
 }
 
 // escaped reports whether a URL or JSON may write a letter of a key in another way.

@@ -170,16 +170,23 @@ func (e *exchange) take() (err error) {
 }
 
 // forgo gives back what may be set aside although the ledger's answer to that was lost: the request
-// is not sent. It does so for no more calls at once than answers are read for callers that are gone;
-// what others set aside lapses.
+// is not sent. It does so for so many calls at once; what others set aside lapses.
 func (e *exchange) forgo(err error) {
 	lost := errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) ||
 		errors.Is(err, context.DeadlineExceeded)
 	if !lost || errors.Is(err, quota.ErrNotExecuted) || e.asked.d.Reservation == "" {
 		return
 	}
+	t := e.gate
+	if t.forgoing.Add(1) > maxForgoing {
+		t.forgoing.Add(-1)
+		return
+	}
 	e.ctx = context.WithoutCancel(e.r.Context())
-	e.gate.abandoned(func() {
+	t.open.Add(1)
+	go func() {
+		defer t.open.Add(-1)
+		defer t.forgoing.Add(-1)
 		back := func(ctx context.Context) error {
 			return e.gate.Budget.GiveBack(ctx, e.asked.d, quota.Call{})
 		}
@@ -192,12 +199,14 @@ func (e *exchange) forgo(err error) {
 		if err != nil {
 			e.log().Debug("what may be set aside for a call that was not sent lapses", "error", err)
 		}
-	})
+	}()
 }
 
 const (
 	settled = time.Second      // until a server has done what it was asked before
 	forgone = 10 * time.Second // that the ledger is asked again for what may not be there
+
+	maxForgoing = 64 // calls at once
 )
 
 // sendKnown sends a request whose price is known: there is only something to learn from its answer.

@@ -300,6 +300,20 @@ func TestPlaceIsFree(t *testing.T) {
 	}
 }
 
+// TestPlaceAndWindow: of a bucket that has a window, too, the call that broke off is booked in it.
+func TestPlaceAndWindow(t *testing.T) {
+	m := openMetered(t, "anthropic", limitOn("requests", 100),
+		quota.Limit{Bucket: "requests", Units: 5, Window: quota.Window{Concurrent: true}})
+	m.faults(t, "drop")
+	if _, _, err := m.send(m.message(t.Context(), 50, false)); err == nil {
+		t.Error("it is answered")
+	}
+	m.settled(t)
+	if n, held := m.booked(t, "requests", false), m.held(t, "requests"); n != 1 || held != 0 {
+		t.Errorf("%d requests are booked, %d held", n, held)
+	}
+}
+
 // TestUnmeteredHold: a call whose method may pass when the ledger is away passes, and any other
 // does not.
 func TestUnmeteredHold(t *testing.T) {

@@ -169,8 +169,11 @@ func (t *Transport) learnOf(ctx context.Context, a asked, after quota.Decision,
 		now = after.At
 	}
 	reset := lesson.Reset.Time(now)
-	if reset.After(t.farthest(lesson.Bucket, now)) {
-		return // of no window that there is
+	if reset.After(t.farthest(lesson.Bucket, now)) { // of no window that there is
+		if limit.Window.Anchored {
+			return
+		}
+		reset = time.Time{}
 	}
 	told := "reset " + limit.Name()
 	before, _ := t.told.Load(told)

@@ -100,7 +100,8 @@ func TestLostHold(t *testing.T) {
 		must(t, err)
 		t.Cleanup(func() { of.Close() })
 		l := &away{Ledger: of, Claims: of}
-		m := onLedger(t, "anthropic", l, limitOn("output", 100_000))
+		m := onLedger(t, "anthropic", l, limitOn("output", 100_000), limitOn("requests", 100),
+			quota.Limit{Bucket: "requests", Units: 5, Window: quota.Window{Concurrent: true}})
 		resp, err := m.RoundTrip(m.message(t.Context(), 50, true))
 		must(t, err)
 		holds, err := of.Reservations(t.Context(), "key1", "output/sonnet-4")

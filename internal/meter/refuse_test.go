@@ -230,7 +230,8 @@ func TestKeyIsNotToldEscaped(t *testing.T) {
 	const key = "SECRET+ab/cd==long"
 	s.Key = func() (string, error) { return key, nil }
 	for i, said := range []string{key, "SECRET%2Bab%2Fcd%3D%3Dlong", "SECRET%2bab%2fcd%3d%3dlong",
-		"SECRET+ab%2Fcd==long", `SECRET+ab\/cd==long`, `SECRET\u002bab\/cd\u003d\u003dlong`} {
+		"SECRET+ab%2Fcd==long", `SECRET+ab\/cd==long`, `SECRET\u002bab\/cd\u003d\u003dlong`,
+		`SECRET\u002Bab/cd\u003D\u003Dlong`, `SECRET+ab\u002fcd\u003d\u003dlong`} {
 		for _, status := range []int{200, 403} {
 			s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Location", "/a?api_key="+said+"&b")

@@ -78,9 +78,12 @@ func (e *exchange) lapses(why string) {
 	took, places := slices.Clone(e.quote.Costs), 0
 	for i, c := range took {
 		took[i].Units, took[i].Most = max(c.Units, c.Most), 0
-		if slices.ContainsFunc(e.gate.Budget.LimitsOn(c.Bucket), ofPlaces) {
-			took[i].Units = 0
+		limits := e.gate.Budget.LimitsOn(c.Bucket)
+		if slices.ContainsFunc(limits, ofPlaces) {
 			places++
+		}
+		if quota.OnlyConcurrent(limits) {
+			took[i].Units = 0
 		}
 	}
 	charged := e.quote.Lapse != quota.LapseRelease && !e.asked.d.Unmetered

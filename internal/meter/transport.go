@@ -54,6 +54,7 @@ type Transport struct {
 	open     atomic.Int64 // what is still to be read or booked
 	reading  atomic.Int64 // answers whose callers have gone
 	unlisted atomic.Int64 // facts without a row that were told
+	forgoing atomic.Int64 // calls that were not sent, for which something may be set aside
 	samples  samples
 	unused   unused
 	paid     repeats

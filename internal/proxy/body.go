@@ -27,6 +27,8 @@ type body struct {
 
 	length int64 // as announced; -1 if it was not
 	waited time.Duration
+	kept   bool          // it is kept in memory as it comes
+	credit time.Duration // how long it may keep us waiting now, if it is kept
 	moved  func()
 
 	// Set by whoever reads: the transport may still do so when the handler ends.
@@ -39,6 +41,9 @@ type body struct {
 // Read waits for the caller as long as its Limits allow.
 func (b *body) Read(p []byte) (int, error) {
 	left := b.limits.patience(b.waited, b.read.Load())
+	if b.kept {
+		left = min(left, b.credit)
+	}
 	if left <= 0 {
 		return 0, b.tooSlow()
 	}
@@ -49,7 +54,10 @@ func (b *body) Read(p []byte) (int, error) {
 		// or the server would take its passing for the caller's leaving
 		b.control.SetReadDeadline(time.Time{})
 	}
-	b.waited += time.Since(began)
+	took := time.Since(began)
+	b.waited += took
+	// who has sent fast may not stop for as long as that took another one: memory is for all
+	b.credit = min(b.credit-took+b.limits.worth(int64(n)), 2*b.limits.Grace)
 	read := b.read.Add(int64(n))
 	b.moved()
 	switch {
@@ -83,6 +91,7 @@ func (k *keeper) Write(p []byte) (int, error) {
 	k.bytes += int64(len(p))
 	most := k.proxy.Limits.Bodies
 	if k.proxy.kept.Add(k.counted()-before) > most && k.counted() > before {
+		k.release() // at once, or bodies of which one has room would refuse each other
 		return 0, refusef(http.StatusServiceUnavailable, "tooManyRequests",
 			"too many requests at once",
 			"the bodies of the requests that are under way have %d MiB, as many as the proxy "+
@@ -92,7 +101,10 @@ func (k *keeper) Write(p []byte) (int, error) {
 }
 
 // release forgets the bytes.
-func (k *keeper) release() { k.proxy.kept.Add(-k.counted()) }
+func (k *keeper) release() {
+	k.proxy.kept.Add(-k.counted())
+	k.bytes = 0
+}
 
 func (b *body) fail(f *refusal) error {
 	b.failed.Store(f)
@@ -202,6 +214,7 @@ func (x *exchange) receiveFirst() error {
 }
 
 func (x *exchange) receiveAll(overridden bool) error {
+	x.body.kept, x.body.credit = true, x.proxy.Limits.Grace
 	all, err := io.ReadAll(io.TeeReader(x.body, &x.keeps))
 	if err != nil {
 		return err

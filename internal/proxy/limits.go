@@ -33,7 +33,12 @@ func DefaultLimits() Limits {
 // patience is how much longer to wait for a caller that has kept us waiting for so long in all, and
 // moved so many bytes.
 func (l Limits) patience(waited time.Duration, moved int64) time.Duration {
-	return l.Grace + time.Duration(float64(moved)/float64(l.Rate)*float64(time.Second)) - waited
+	return l.Grace + l.worth(moved) - waited
+}
+
+// worth is how long that many bytes may take.
+func (l Limits) worth(bytes int64) time.Duration {
+	return time.Duration(float64(bytes) / float64(l.Rate) * float64(time.Second))
 }
 
 // takeSlot makes the request one of those under way, if there is room. Its body has come by then, so

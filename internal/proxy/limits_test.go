@@ -104,6 +104,17 @@ func TestStalledBodies(t *testing.T) {
 	await(t, func() bool { return send(100<<10) == 200 })
 }
 
+// TestBodyThatStops: a body that came fast and stops holds its memory for no longer than one that
+// never came.
+func TestBodyThatStops(t *testing.T) {
+	s := open(t, units(1000), func(s *station) {
+		s.proxy.Limits.Grace, s.proxy.Limits.Rate = 200*time.Millisecond, 1
+	})
+	if got := status(t, s.drip(t, rate, strings.Repeat(" ", 100<<10), 1<<20)); got != 408 {
+		t.Errorf("got %d", got)
+	}
+}
+
 // TestSizes: a body that is too large is refused before anything is charged, if it says so, and
 // ends where it goes too far.
 func TestSizes(t *testing.T) {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -91,9 +92,13 @@ func (x *exchange) unnamed() error {
 	for _, u := range x.proxy.Upstreams {
 		names = append(names, u.Name)
 	}
+	what := fmt.Sprintf("no upstream %q is served here%s", spell.Clip(first),
+		spell.DidYouMean(first, names))
+	if first == "" {
+		what = "the path names no upstream"
+	}
 	return refusef(http.StatusNotFound, "upstreamUnknown", "upstream is not known",
-		"no upstream %q is served here%s: paths begin with /%s/", spell.Clip(first),
-		spell.DidYouMean(first, names), strings.Join(names, "/, /"))
+		"%s: paths begin with /%s/", what, strings.Join(names, "/, /"))
 }
 
 func notServed(name string) error {

@@ -138,7 +138,10 @@ func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision
 		return nil
 	}
 	c.Credential, c.ID, c.Labels = b.Credential, NewID(time.Now()), b.labelsOf(call)
-	c.Limits, c.Unlimited, c.Manual, c.Observe = b.limitsOf(c.Costs), b.Unlimited, true, true
+	// the call is over, so it takes no place among those at once
+	c.Limits = slices.DeleteFunc(slices.Clone(b.limitsOf(c.Costs)),
+		func(l Limit) bool { return l.Window.Concurrent })
+	c.Unlimited, c.Manual, c.Observe = b.Unlimited, true, true
 	booked, err := b.Ledger.Charge(ctx, c)
 	if err == nil {
 		d.At, d.Entry = booked.At, booked.Entry

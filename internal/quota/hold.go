@@ -65,7 +65,11 @@ func (b *Budget) SettleHold(ctx context.Context, held Decision, call Call, lapse
 // past all limits, since the upstream has billed it. Doing it twice is the same as doing it once.
 func (b *Budget) BookLost(ctx context.Context, held Decision, call Call) (Decision, error) {
 	d := Decision{Allowed: true, Units: map[string]int64{}, Remaining: map[string]int64{}}
-	truth := Charge{Key: "truth of " + held.Reservation}
+	id, _, err := ParseReservation(held.Reservation)
+	if err != nil {
+		return d, err
+	}
+	truth := Charge{Key: "truth of " + id}
 	for _, c := range b.across(call.Costs) {
 		if c.Units > 0 && !b.onlyUnderWay(c) {
 			truth.Costs = append(truth.Costs, c)

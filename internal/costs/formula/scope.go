@@ -156,13 +156,15 @@ func ofQuery(body any) (r graphql.Request, err error) {
 	r.Query, query = fields["query"].(string)
 	r.Variables, variables = fields["variables"].(map[string]any)
 	r.Operation, operation = fields["operationName"].(string)
-	for name, ok := range map[string]bool{"query": query, "variables": variables,
-		"operationName": operation} {
-		if !ok && fields[name] != nil {
-			return r, ofRequest(fmt.Errorf("its %s is of another type than GraphQL's", name))
-		}
+	switch {
+	case !query:
+		err = errors.New("its query must be a text")
+	case !variables && fields["variables"] != nil:
+		err = errors.New("its variables must be a JSON object")
+	case !operation && fields["operationName"] != nil:
+		err = errors.New("its operationName must be a text")
 	}
-	return r, nil
+	return r, ofRequest(err)
 }
 
 // has reports whether the path, which begins with a name of the environment, leads to a value.
