@@ -52,8 +52,7 @@ func (t *Transport) refused(ctx context.Context, a asked, r *costs.Refusal) {
 	case r.Kind == costs.Exhausted,
 		r.Kind == costs.Throttled && r.Bucket != "" && !r.Until.IsZero():
 		t.suspend(ctx, a, r)
-	case r.Kind == costs.BadCredential:
-		// the caller of a proxy, who sees the answer, would look for a mistake in a key of its own
+	case r.Kind == costs.BadCredential && t.Proxied:
 		if _, told := t.told.LoadOrStore("bad credential", true); !told {
 			t.Log.Warn("the upstream refuses the key of the credential", "credential",
 				t.Budget.Credential, "reason", r.Reason, "message", r.Message)

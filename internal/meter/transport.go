@@ -49,7 +49,10 @@ type Transport struct {
 	Estimates Estimates              // of calls whose price is known only after them
 	Drain     Drain
 	Missed    func(method string) // counts answers that do not say what they took; may be nil
-	Log       *slog.Logger
+	// Proxied is whether its callers know nothing of the credential: that it is refused is told to
+	// the log, then, since they see the answer and would look for a mistake of their own.
+	Proxied bool
+	Log     *slog.Logger
 
 	open     atomic.Int64 // what is still to be read or booked
 	reading  atomic.Int64 // answers whose callers have gone

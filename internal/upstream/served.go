@@ -28,5 +28,6 @@ func Served(cfg *config.Config, cred config.Credential, l quota.Ledger, log *slo
 	if err != nil {
 		return nil, err
 	}
+	gate.Proxied = true
 	return &proxy.Upstream{Name: cred.Upstream, Transport: gate, Endpoint: at}, nil
 }
