@@ -128,3 +128,23 @@ func TestWholeAnswers(t *testing.T) {
 		t.Errorf("asked with %v", asked)
 	}
 }
+
+// TestKeyRefused: that the upstream refuses the credential's key is told once. The callers see the
+// answer, and would look for a mistake in a key of their own.
+func TestKeyRefused(t *testing.T) {
+	t.Parallel()
+	m := meteredOn(t, onFile(t), nil, quiet, func(m *metered) {
+		m.standins["openai"].Keys, m.gate("openai").Proxied = []string{"another"}, true
+	})
+	for range 2 {
+		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 3))
+		must(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != 401 {
+			t.Errorf("got %d", resp.StatusCode)
+		}
+	}
+	if n := strings.Count(m.log.String(), "the upstream refuses the key of the credential"); n != 1 {
+		t.Errorf("it is told %d times: %s", n, &m.log)
+	}
+}
