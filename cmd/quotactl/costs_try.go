@@ -89,7 +89,7 @@ nothing is charged.
 A file has an HTTP message, as curl -i prints it; or, if its name ends in .json, a body alone. Name
 the method of such a request with --method.`,
 		Example: `  quotactl costs test costs/anthropic.yaml --request call.http --response answer.http
-  quotactl costs test costs.yaml --upstream openai --method openai.chat.completions.create --request body.json`,
+  quotactl costs test costs.yaml --method openai.chat.completions.create --request body.json`,
 		Args: cli.Args("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.request == "" {
@@ -108,8 +108,10 @@ the method of such a request with --method.`,
 	}
 	c.Flags().StringVar(&f.request, "request", "", "`FILE` with the request")
 	c.Flags().StringVar(&f.response, "response", "", "`FILE` with the response")
-	c.Flags().StringVar(&f.upstream, "upstream", "", "`NAME` of the upstream (default: by the request's Host)")
-	c.Flags().StringVar(&f.method, "method", "", "`ID` of the method that it calls (default: by its route)")
+	c.Flags().StringVar(&f.upstream, "upstream", "",
+		"`NAME` of the upstream (default: by the request's Host)")
+	c.Flags().StringVar(&f.method, "method", "",
+		"`ID` of the method that it calls (default: by its route)")
 	return c
 }
 

@@ -60,8 +60,8 @@ While the ledger cannot be reached, it says so once and waits.`,
 		},
 	}
 	c.Flags().StringVar(&q.since, "since", "",
-		"only entries after this `TIME`: a duration before now (1h, 7d), a day, or RFC 3339 (default "+
-			"all)")
+		"only entries after this `TIME`: a duration before now (1h, 7d), a day, or RFC 3339 "+
+			"(default all)")
 	c.Flags().StringVar(&q.until, "until", "", "only entries up to this `TIME`, written as above")
 	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
 	c.Flags().StringVar(&q.by, "by", "", "add up by method, region, job, source, or another "+
@@ -140,8 +140,8 @@ func spanOf(since, until string, now time.Time) (in report.Span, err error) {
 			return at
 		}
 		if at, err = parseTime(text, now, -1); err != nil {
-			err = cli.Usagef("--%s %s: write a duration such as 1h or 7d, a day such as 2026-11-21, "+
-				"or RFC 3339, such as 2026-11-21T08:00:00Z", flag, text)
+			err = cli.Usagef("--%s %s: write a duration such as 1h or 7d, a day such as "+
+				"2026-11-21, or RFC 3339, such as 2026-11-21T08:00:00Z", flag, text)
 		}
 		return at
 	}

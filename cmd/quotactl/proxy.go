@@ -247,8 +247,8 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.L
 		}
 		t := up.Transport
 		if len(t.Budget.Limits) == 0 {
-			log.Warn("a credential has no limits: whatever is sent with it is recorded, and nothing is "+
-				"denied", "upstream", up.Name, "credential", cred.Name,
+			log.Warn("a credential has no limits: whatever is sent with it is recorded, and "+
+				"nothing is denied", "upstream", up.Name, "credential", cred.Name,
 				"hint", "write those of your account into quota.yaml, under limits:")
 		}
 		t.Estimates, t.Missed = estimates, p.Metrics.Missed

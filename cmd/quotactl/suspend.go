@@ -40,7 +40,8 @@ with resume.`,
 	}
 	c.Flags().StringVar(&bucket, "bucket", "", "`BUCKET` to suspend")
 	c.Flags().StringVar(&until, "until", "",
-		"`TIME` in RFC 3339, a day (2026-11-22, in UTC) or a duration from now (default the bucket's reset)")
+		"`TIME` in RFC 3339, a day (2026-11-22, in UTC) or a duration from now "+
+			"(default the bucket's reset)")
 	return c
 }
 
@@ -76,8 +77,8 @@ func (a *app) suspended(s suspension) error {
 	})
 }
 
-// parseTime reads RFC 3339, a day in UTC, or a duration before (sign −1) or after (+1) now, to the
-// microsecond.
+// parseTime reads RFC 3339, a day in UTC, or a duration before (sign −1) or after (+1) now, to
+// the microsecond.
 func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
 	if d, err := cli.ParseSpan(text); err == nil && d >= 0 {
 		return now.Add(sign * d).Truncate(time.Microsecond), nil

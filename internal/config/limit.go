@@ -64,7 +64,8 @@ func (r *reader) limit(n *yaml.Node) (quota.Limit, bool) {
 	var ok bool
 	l.Window, ok = r.window(window, zone, bucket)
 	if err := l.Check(); ok && err != nil {
-		r.Add(window, "window: %s", strings.TrimPrefix(err.Error(), quota.ErrMalformed.Error()+": "))
+		r.Add(window, "window: %s",
+			strings.TrimPrefix(err.Error(), quota.ErrMalformed.Error()+": "))
 	}
 	return l, ok
 }

@@ -36,7 +36,8 @@ func TestAmbiguous(t *testing.T) {
 	}
 	const videos, override = "/youtube/v3/videos", "X-HTTP-Method-Override"
 	for _, id := range []string{"..%2fvideos", "%2e%2e", "..", ".", "..;a", "a%2Fb", "a%5Cb",
-		"a%252Fb", "a%00", "a%0d%0ab", "%4a", "%4F", "%5a", "%6A", "%6f", "%7a", "%31", "a;b", "a%3Fpart=id", "%ff", "", "x/../../videos"} {
+		"a%252Fb", "a%00", "a%0d%0ab", "%4a", "%4F", "%5a", "%6A",
+		"%6f", "%7a", "%31", "a;b", "a%3Fpart=id", "%ff", "", "x/../../videos"} {
 		refused("GET", "/youtube/v3/captions/"+id)
 	}
 	for _, target := range []string{"/youtube/v3//videos", "//youtube/v3/videos",

@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestCheaperSpellings: a request that is written to look cheaper than what the upstream may make of
-// it is refused, or costs as much as that.
+// TestCheaperSpellings: a request that is written to look cheaper than what the upstream may make
+// of it is refused, or costs as much as that.
 func TestCheaperSpellings(t *testing.T) {
 	const deep = `query($n:Int=1){a(first:$n){b(first:$n){c(first:$n){id}}}}`
 	graphql := func(more string) string { return fmt.Sprintf(`{"query":"%s"%s}`, deep, more) }
@@ -23,15 +23,20 @@ func TestCheaperSpellings(t *testing.T) {
 		{"github", "POST /graphql", graphql(`,"variables":[{"n":70}]`), "must be "},
 		{"github", "POST /graphql", graphql(`,"operationName":5`), "must be "},
 		{"github", "POST /graphql", graphql(`,"variables[n]":70`), "may be taken for variables"},
-		{"github", "POST /graphql?variables[n]=70", graphql(""), "may be taken for what is in its body"},
-		{"github", "POST /graphql?query=mutation", graphql(""), "may be taken for what is in its body"},
-		{"github", "POST /GraphQL", graphql(""), "may be taken for /graphql, which is github.graphql"},
+		{"github", "POST /graphql?variables[n]=70", graphql(""),
+			"may be taken for what is in its body"},
+		{"github", "POST /graphql?query=mutation", graphql(""),
+			"may be taken for what is in its body"},
+		{"github", "POST /GraphQL", graphql(""),
+			"may be taken for /graphql, which is github.graphql"},
 		{"github", "POST /graphql.json", graphql(""), "may be taken for /graphql"},
-		{"github", "POST /graphql", `{"query":"{a(first:5"}`, "github.graphql: the GraphQL query cannot be read"},
+		{"github", "POST /graphql", `{"query":"{a(first:5"}`,
+			"github.graphql: the GraphQL query cannot be read"},
 		{"github", "POST /graphql", `{}`, "cannot price github.graphql: its body has no query"},
 		{"github", "GET /repos/Foo/Bar.json", "", "core 1, points 1, concurrent 1"},
 
-		{"google-maps", "POST /directions/v2:computeRoutes", `{"routing_preference":"TRAFFIC_AWARE"}`,
+		{"google-maps", "POST /directions/v2:computeRoutes",
+			`{"routing_preference":"TRAFFIC_AWARE"}`,
 			"may be taken for routingPreference"},
 		{"google-maps", "POST /directions/v2:computeRoutes", `{"routingPreference":2}`,
 			"requests/maps.compute-routes 1, compute_routes/pro 1"},
@@ -58,10 +63,11 @@ func TestCheaperSpellings(t *testing.T) {
 			`"input":[{"content":[{"type":"input_file","file_data":"AAAA"}]}]}`, "to 1050016,"},
 		{"openai", "POST /v1/responses", `{"model":"gpt-4.1","max_output_tokens":16,` +
 			`"input":[{"output":[{"image_url":"https://a"}]}]}`, "to 1050016,"},
-		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":` +
-			`[{"content":[{"content":[{"source":{"url":"https://a"}}]}]}]}`, "to 1000000,"},
-		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,"messages":` +
-			`[{"content":[{"source":{"data":"AAAA"}}]}]}`, "to 6098,"},
+		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,` +
+			`"messages":[{"content":[{"content":[{"source":{"url":"https://a"}}]}]}]}`,
+			"to 1000000,"},
+		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,` +
+			`"messages":[{"content":[{"source":{"data":"AAAA"}}]}]}`, "to 6098,"},
 		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,` +
 			`"mcp_servers":[{}]}`, "to 1000000,"},
 	} {

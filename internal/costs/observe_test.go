@@ -208,12 +208,15 @@ func TestMonthlyCap(t *testing.T) {
 	}
 }
 
-// TestReset: a bucket is filled up with the longest of its calendar windows, if the list says no other.
+// TestReset: a bucket is filled up with the longest of its calendar windows, if the list
+// says no other.
 func TestReset(t *testing.T) {
+	const day, month = "{units: 5, window: day, timezone: UTC}",
+		"{units: 9, window: month, timezone: UTC}"
 	for text, want := range map[string]string{
-		"limits: [{units: 5, window: day, timezone: UTC}, {units: 9, window: month, timezone: UTC}]": "month",
-		"limits: [{units: 9, window: month, timezone: UTC}], reset: week, timezone: UTC":             "week",
-		"limits: [{units: 9, window: 48h}]":                                                          "day", "note: none": "day",
+		"limits: [" + day + ", " + month + "]":                "month",
+		"limits: [" + month + "], reset: week, timezone: UTC": "week",
+		"limits: [{units: 9, window: 48h}]":                   "day", "note: none": "day",
 	} {
 		table, err := costs.Parse([]byte(fmt.Sprintf(`hosts: [a.test]
 sources: {page: {status: verified, date: 2026-11, text: a page}}
@@ -400,7 +403,8 @@ event: message_delta
 data: {"type":"message_delta","usage":{"output_tokens":15}}
 
 `
-	for cut, want := range map[bool]string{false: "output/sonnet-4 15", true: "output/sonnet-4 200"} {
+	for cut, want := range map[bool]string{false: "output/sonnet-4 15",
+		true: "output/sonnet-4 200"} {
 		o := anthropic(t).Observe(200, http.Header{"Content-Type": {"text/event-stream"}})
 		o.Write([]byte(told))
 		if cut {
@@ -416,8 +420,10 @@ data: {"type":"message_delta","usage":{"output_tokens":15}}
 func TestLinkInDoubt(t *testing.T) {
 	table, err := costs.Shipped().Upstream("x")
 	must(t, err)
-	for answer, want := range map[string]string{`{"data":{"id":"1"}}`: "money 200000", `{}`: "money 200000",
-		`{"data":{"text":"hi"}}`: "money 15000", `{"data":{"text":"https://t.co/a"}}`: "money 200000"} {
+	for answer, want := range map[string]string{`{"data":{"id":"1"}}`: "money 200000",
+		`{}`:                                 "money 200000",
+		`{"data":{"text":"hi"}}`:             "money 15000",
+		`{"data":{"text":"https://t.co/a"}}`: "money 200000"} {
 		const body = `{"text":"hi"}`
 		q, err := table.Quote("x.tweets.create", call(t, "POST /2/tweets", body), []byte(body), nil)
 		must(t, err)
@@ -438,7 +444,8 @@ buckets: {calls: {source: page}}
 methods: {x.get: {route: GET /a, take: {calls: len(path) + 1}, source: page}}
 refusals: [{status: 429, where: class == "small", kind: exhausted, bucket: calls, until: window}]`))
 	must(t, err)
-	for model, want := range map[string]costs.Kind{"small-2": costs.Exhausted, "large": costs.Throttled} {
+	for model, want := range map[string]costs.Kind{"small-2": costs.Exhausted,
+		"large": costs.Throttled} {
 		r := call(t, "GET /a", "")
 		r.Header.Set("X-Model", model)
 		q, err := table.Quote("x.get", r, nil, nil)

@@ -47,7 +47,8 @@ func (t *Table) Method(r *http.Request) (string, error) {
 		plain := strings.TrimSuffix(strings.ToLower(path), ".json")
 		other := t.routes.find(strings.Split(strings.TrimPrefix(plain, "/"), "/"))[verb]
 		if plain != path && other != "" && other != id {
-			return "", ambiguous("its path may be taken for %s, which is %s", spell.Clip(plain), other)
+			return "", ambiguous("its path may be taken for %s, which is %s",
+				spell.Clip(plain), other)
 		}
 		return id, nil
 	}

@@ -255,8 +255,8 @@ func TestStandinsAgree(t *testing.T) {
 				`{"waypoint":{"vehicleStopover":true}}],"destinations":[{}]} | X-Goog-FieldMask: *`,
 			`POST /distanceMatrix/v2:computeRouteMatrix {"origins":[{}],"destinations":[{}],` +
 				`"travelMode":"TWO_WHEELER"} | X-Goog-FieldMask: *`,
-			`POST /distanceMatrix/v2:computeRouteMatrix {"origins":[{},{}],"destinations":[{},{},{}]} | ` +
-				`X-Goog-FieldMask: *`}},
+			`POST /distanceMatrix/v2:computeRouteMatrix {"origins":[{},{}],` +
+				`"destinations":[{},{},{}]} | X-Goog-FieldMask: *`}},
 		{name: "google-maps", limits: "requests=1/1m", over: "requests/maps.text-search=1",
 			requests: []string{places + " | X-Goog-FieldMask: *",
 				places + " | X-Goog-FieldMask: *"}},

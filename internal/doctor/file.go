@@ -12,8 +12,8 @@ func (e *exam) file(path string) {
 	if whole, err := filepath.Abs(path); err == nil && whole != path {
 		e.add(Finding{Warning, "ledger-relative", about, "its path depends on the folder that a " +
 			"program is started in: from here it is " + whole,
-			"cron and systemd start programs elsewhere, where they would find another file, or make " +
-				"one, in which nothing is spent", "ledger: sqlite://" + whole})
+			"cron and systemd start programs elsewhere, where they would find another file, or " +
+				"make one, in which nothing is spent", "ledger: sqlite://" + whole})
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o022 != 0 {
 		e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write it (mode "+

@@ -28,12 +28,14 @@ func (e *exam) keys() {
 		of := account{c.Upstream, key}
 		switch {
 		case err != nil:
-			e.add(Finding{Error, "key-missing", about, err.Error(), "its calls are refused without a key",
+			e.add(Finding{Error, "key-missing", about, err.Error(),
+				"its calls are refused without a key",
 				"put the key there, or name its place: api_key: {file: path}"})
 		case owners[of] != "":
 			e.add(Finding{Warning, "key-shared", about, "it has the same API key as " + owners[of],
 				"the upstream has one quota for both, and each is counted as if it had its own",
-				"make one credential of them, or let their limits add up to no more than the account has"})
+				"make one credential of them, or let their limits add up to no more than " +
+					"the account has"})
 		default:
 			owners[of] = c.Name
 		}

@@ -36,8 +36,8 @@ func (e *TooFewRunsError) Error() string {
 	if e.Runs == 1 {
 		runs = "1 run"
 	}
-	return fmt.Sprintf("the log has %s of job %s: %d are needed to learn what it takes", runs, e.Job,
-		LearnLeast)
+	return fmt.Sprintf("the log has %s of job %s: %d are needed to learn what it takes", runs,
+		e.Job, LearnLeast)
 }
 
 // History is what the log tells of the runs of all jobs that spend from some buckets.

@@ -79,7 +79,9 @@ func spellings(key string) []string {
 	}
 	all := []string{query, path, lower(query), lower(path)}
 	all = append(all, inJSON(key)...)
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	slices.SortFunc(all, func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
 	return slices.Compact(all)
 }
 

@@ -294,7 +294,8 @@ func TestPlaceIsFree(t *testing.T) {
 		leave()
 		m.settled(t)
 		core, held := m.booked(t, "core", false), m.held(t, "concurrent")
-		if _, denied := errors.AsType[*quota.DeniedError](err); denied || core != int64(i+1) || held != 0 {
+		if _, denied := errors.AsType[*quota.DeniedError](err); denied ||
+			core != int64(i+1) || held != 0 {
 			t.Errorf("%s: %v; %d are booked, %d places held", fault, err, core, held)
 		}
 	}

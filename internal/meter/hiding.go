@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// leastHidden is how long a key must be to be taken out of an answer that is no error: a shorter one
-// could be a word.
+// leastHidden is how long a key must be to be taken out of an answer that is no error: a shorter
+// one could be a word.
 const leastHidden = 12
 
 // hiding is the body of an answer that does not tell the key, and neither do its trailers and its

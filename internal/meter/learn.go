@@ -93,8 +93,8 @@ func (t *Transport) suspend(ctx context.Context, a asked, r *costs.Refusal) {
 		_, until = t.window(bucket, r.Window).Bounds(at)
 	}
 	if farthest := t.farthest(bucket, now); until.After(farthest) {
-		t.Log.Warn("the upstream names a reset that is farther away than any of its windows: it is "+
-			"asked again before", "bucket", bucket, "reset", until.UTC())
+		t.Log.Warn("the upstream names a reset that is farther away than any of its windows: it "+
+			"is asked again before", "bucket", bucket, "reset", until.UTC())
 		until = farthest
 	}
 	log := t.Log.With("bucket", bucket, "until", until.UTC())

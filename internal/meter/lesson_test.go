@@ -157,7 +157,8 @@ func TestMonthIsSpent(t *testing.T) {
 	}
 }
 
-// TestResetFarAway: an answer that names a reset months ahead closes no bucket of an hour until then.
+// TestResetFarAway: an answer that names a reset months ahead closes no bucket of an hour until
+// then.
 func TestResetFarAway(t *testing.T) {
 	m := openMetered(t, "github", quota.Limit{Bucket: "core", Units: 100,
 		Window: quota.Window{Length: time.Hour, Anchored: true}})

@@ -114,7 +114,8 @@ func TestLostHold(t *testing.T) {
 		must(t, discard(resp))
 		m.settled(t)
 		got, requests := m.booked(t, "output", false), m.booked(t, "requests", false)
-		if got != 50 || requests != 1 || !strings.Contains(m.log.String(), "is booked all the same") {
+		if got != 50 || requests != 1 ||
+			!strings.Contains(m.log.String(), "is booked all the same") {
 			t.Errorf("%d output and %d requests are booked:\n%s", got, requests, m.log)
 		}
 	}

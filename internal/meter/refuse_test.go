@@ -224,7 +224,8 @@ func TestKeyIsNotInABody(t *testing.T) {
 	}
 }
 
-// TestKeyIsNotToldEscaped: an answer that repeats the key as a URL or JSON writes it does not tell it.
+// TestKeyIsNotToldEscaped: an answer that repeats the key as a URL or JSON writes it does not
+// tell it.
 func TestKeyIsNotToldEscaped(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(1000))
 	const key = "SECRET+ab/cd==long"

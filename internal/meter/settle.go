@@ -117,8 +117,8 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 		err, out.Lessons, e.doubt = nil, nil, true
 	case gone:
 		if !e.lost {
-			e.log().Warn("the ledger has lost what was set aside for a call: what it took is booked " +
-				"all the same")
+			e.log().Warn("the ledger has lost what was set aside for a call: what it took is " +
+				"booked all the same")
 		}
 		e.lost = true
 		after, err = t.Budget.BookLost(ctx, e.asked.d, call)

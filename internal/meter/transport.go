@@ -61,7 +61,7 @@ type Transport struct {
 	samples  samples
 	unused   unused
 	paid     repeats
-	told     sync.Map // methods whose answers lack something, what is not listed, and resets by limit
+	told     sync.Map // of what was told: what answers lack, what is not listed, resets by limit
 }
 
 // What Transport refuses by itself.

@@ -77,7 +77,8 @@ func (b *body) Read(p []byte) (int, error) {
 // freeBody is how many bytes of each body may be in memory, however many bodies there are.
 const freeBody = 64 << 10
 
-// keeper counts the bytes of a body that is kept in memory, and refuses them where there is no room.
+// keeper counts the bytes of a body that is kept in memory, and refuses them where there is no
+// room.
 type keeper struct {
 	proxy *Proxy
 	bytes int64

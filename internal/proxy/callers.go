@@ -103,8 +103,8 @@ func (x *exchange) checkWord() error {
 	given, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
 	if subtle.ConstantTimeCompare([]byte(given), []byte(word)) != 1 {
 		return refusef(http.StatusForbidden, "callerUnknown", "caller is not known",
-			"this proxy is for the command that it was started with: send requests to the whole of "+
-				"$QUOTA_PROXY, which ends with a word of its own")
+			"this proxy is for the command that it was started with: send requests to the whole "+
+				"of $QUOTA_PROXY, which ends with a word of its own")
 	}
 	x.word = "/" + word
 	x.takeOff(x.word)

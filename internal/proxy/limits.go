@@ -19,15 +19,16 @@ type Limits struct {
 	// how long nothing at all may move in either direction once the request is on its way; of a call
 	// whose price is known only afterwards, whose upstream may think for a while
 	Silence, Thinking time.Duration
-	// how long requests under way may take once the proxy is to end, and then the reading of what is
-	// left of their answers
+	// how long requests under way may take once the proxy is to end, and then the reading of what
+	// is left of their answers
 	Ending time.Duration
 }
 
 // DefaultLimits suit a program's calls and the uploads of large videos.
 func DefaultLimits() Limits {
 	return Limits{Requests: 256, Upload: 64 << 30, Bodies: 256 << 20, Grace: 30 * time.Second,
-		Rate: 4 << 10, Silence: 5 * time.Minute, Thinking: 15 * time.Minute, Ending: 20 * time.Second}
+		Rate: 4 << 10, Silence: 5 * time.Minute, Thinking: 15 * time.Minute,
+		Ending: 20 * time.Second}
 }
 
 // patience is how much longer to wait for a caller that has kept us waiting for so long in all, and
@@ -41,8 +42,8 @@ func (l Limits) worth(bytes int64) time.Duration {
 	return time.Duration(float64(bytes) / float64(l.Rate) * float64(time.Second))
 }
 
-// takeSlot makes the request one of those under way, if there is room. Its body has come by then, so
-// callers that send slowly keep no slot from others.
+// takeSlot makes the request one of those under way, if there is room. Its body has come by then,
+// so callers that send slowly keep no slot from others.
 func (x *exchange) takeSlot() error {
 	p := x.proxy
 	if int(p.underWay.Add(1)) > p.Limits.Requests {

@@ -80,16 +80,16 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestStalledBodies: bodies that do not come take no place from requests that have come, and no more
-// memory than all may have together. What they have is free when their callers have gone.
+// TestStalledBodies: bodies that do not come take no place from requests that have come, and no
+// more memory than all may have together. What they have is free when their callers have gone.
 func TestStalledBodies(t *testing.T) {
 	s := open(t, units(1<<20), func(s *station) {
 		s.proxy.Limits.Requests, s.proxy.Limits.Bodies = 1, 128<<10
 	})
 	var stalled []net.Conn
 	send := func(bytes int) int {
-		return s.do(t, "POST", rate, strings.Repeat(" ", bytes), "Content-Type", "application/json").
-			status
+		return s.do(t, "POST", rate, strings.Repeat(" ", bytes),
+			"Content-Type", "application/json").status
 	}
 	await(t, func() bool { // one may come while there is no room, and is refused
 		stalled = append(stalled, s.stall(t, rate, strings.Repeat(" ", 100<<10), 1<<20))

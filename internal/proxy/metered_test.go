@@ -103,8 +103,8 @@ func TestNamedOnly(t *testing.T) {
 		m.proxy.NamedOnly, m.proxy.Unserved = true, []string{"x"}
 	})
 	for path, want := range map[string]string{
-		"/opneai/v1/models": `no upstream \"opneai\" is served here (did you mean openai?): paths begin ` +
-			`with /generic/, /openai/, /anthropic/`,
+		"/opneai/v1/models": `no upstream \"opneai\" is served here (did you mean openai?): ` +
+			`paths begin with /generic/, /openai/, /anthropic/`,
 		"/OpenAI/v1/models": "did you mean openai?", "/v1/models": "paths begin with",
 		"/": "paths begin with", "/x/2/tweets": "the proxy has no key for x",
 		"/openai/v1/models": `"gpt-standin"`,

@@ -21,7 +21,7 @@ import (
 // It refuses what a web page in somebody's browser could send without being asked to, and what the
 // upstream might read as another call than the one that is charged. What it refuses costs nothing.
 type Proxy struct {
-	Upstreams []*Upstream // at least one; the first is also served without its name, unless NamedOnly
+	Upstreams []*Upstream // at least one; the first also without its name, unless NamedOnly
 	NamedOnly bool
 	Unserved  []string // names of further ones, for which there is no key
 	// names by which callers may address it, besides the address that it listens on

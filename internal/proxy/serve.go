@@ -30,7 +30,8 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 // ServeLocally answers on a free port of this machine until stop is called. It returns its address,
-// such as http://127.0.0.1:40123/WORD, once it listens there. Who does not know the word is refused.
+// such as http://127.0.0.1:40123/WORD, once it listens there. Who does not know the word is
+// refused.
 func (p *Proxy) ServeLocally(ctx context.Context) (address string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,7 +63,7 @@ func (p *Proxy) Environment(address string) (env []string) {
 func (p *Proxy) finish() {
 	ctx, done := context.WithTimeout(context.Background(), p.Limits.Ending)
 	defer done()
-	// those whose connections were closed: they write their lines, and leave their answers to others
+	// those whose connections were closed: they write their lines, and leave answers to others
 	await(ctx, func() bool { return p.serving.Load() == 0 })
 	for _, u := range p.Upstreams {
 		if !await(ctx, func() bool { return u.Transport.Open() == 0 }) {

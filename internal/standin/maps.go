@@ -101,7 +101,8 @@ func serveMaps(c *call) {
 			return
 		}
 		query := c.r.URL.Query()
-		masks := slices.Concat(c.r.Header.Values("X-Goog-FieldMask"), query["fields"], query["$fields"])
+		masks := slices.Concat(c.r.Header.Values("X-Goog-FieldMask"), query["fields"],
+			query["$fields"])
 		mask := strings.Join(masks, ",")
 		if mask == "" {
 			c.fail(http.StatusBadRequest, "FieldMask is a required parameter. See "+

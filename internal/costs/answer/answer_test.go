@@ -209,7 +209,8 @@ func TestParseBoth(t *testing.T) {
 		`{"a":1,"a":2,"a":3}`:                     "twice",
 		`{"a":1}{}`:                               "something else",
 
-		"[" + strings.Repeat("{},", answer.MaxParts) + "0]": "200001 objects and lists: 200000 at most",
+		"[" + strings.Repeat("{},", answer.MaxParts) +
+			"0]": "200001 objects and lists: 200000 at most",
 	} {
 		last, first, err := answer.ParseBoth([]byte(text))
 		if err != nil {

@@ -22,8 +22,8 @@ const maxDepth = 200
 // short it is. The largest batches of tokens have 300,000.
 const MaxValues = 500_000
 
-// MaxParts is how many objects and lists an answer may have. Empty ones take a hundred times as much
-// memory as they have bytes.
+// MaxParts is how many objects and lists an answer may have. Empty ones take a hundred times as
+// much memory as they have bytes.
 const MaxParts = 200_000
 
 // large is held while more than largeSize bytes are decoded: of what takes much memory and all of a
