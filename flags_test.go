@@ -39,7 +39,7 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 	}
 }
 
-// The page on exit codes has every code of the programs, and no other.
+// The page on commands lists every exit code of the programs, and no other.
 func TestEveryExitCodeIsDocumented(t *testing.T) {
 	want := map[string]bool{"0": true}
 	constant := regexp.MustCompile(`\bExit[A-Z]\w* *= (\d+)`)
@@ -49,13 +49,13 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 		}
 	}
 	row := regexp.MustCompile(`(?m)^\| (\d+) \|`)
-	for _, code := range row.FindAllStringSubmatch(read(t, "docs/exit-codes.md"), -1) {
+	for _, code := range row.FindAllStringSubmatch(read(t, "docs/commands.md"), -1) {
 		if !want[code[1]] {
-			t.Errorf("docs/exit-codes.md: no program ends with %s", code[1])
+			t.Errorf("docs/commands.md: no program ends with %s", code[1])
 		}
 		delete(want, code[1])
 	}
 	for code := range want {
-		t.Errorf("docs/exit-codes.md: there is no %s", code)
+		t.Errorf("docs/commands.md: no row for exit code %s", code)
 	}
 }
