@@ -73,7 +73,7 @@ picture:
 	$(GO) run ./cmd/quotactl prove --seed 7 --svg docs/limits.svg
 	$(GO) test . -run '^TestPicture$$' -count 1 -update
 
-## pictures: those of docs/pages.md, from the demo in a real browser
+## pictures: those of docs/api.md, from the demo in a real browser
 pictures:
 	@scripts/install-browser
 	$(GO) test -tags browser ./browser -run '^TestPictures$$' -count 1 -update

@@ -109,7 +109,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write the pictures of docs/pages.md")
+var update = flag.Bool("update", false, "write the pictures of docs/api.md")
 
 // The pictures of the manual are of the demo. With -update they are written anew.
 func TestPictures(t *testing.T) {
