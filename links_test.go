@@ -50,12 +50,16 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 	}
 }
 
-// Every page of the manual can be reached from the README.
+// The README links to every page, and the manual's index to every page of the manual.
 func TestReadmeLinksToEveryPage(t *testing.T) {
-	readme := read(t, "README.md")
+	readme, index := read(t, "README.md"), read(t, "docs/README.md")
 	for _, path := range documents(t) {
 		if path != "README.md" && !strings.Contains(readme, "]("+path) {
 			t.Errorf("README.md has no link to %s", path)
+		}
+		page, ok := strings.CutPrefix(path, "docs/")
+		if ok && page != "README.md" && !strings.Contains(index, "]("+page) {
+			t.Errorf("docs/README.md has no link to %s", path)
 		}
 	}
 }
