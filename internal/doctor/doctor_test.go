@@ -93,6 +93,19 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
+// TestHealthyGroup: a ledger that the users of a group share is no fault.
+func TestHealthyGroup(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	charge(t, p, 0)
+	if err := os.Chmod(p.file(), 0o660); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.examine(t); !r.OK || len(r.Findings) > 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // do runs a command on a server, as its administrator.
 func do(t *testing.T, s *redistest.Server, command ...any) {
 	t.Helper()

@@ -15,10 +15,10 @@ func (e *exam) file(path string) {
 			"cron and systemd start programs elsewhere, where they would find another file, or " +
 				"make one, in which nothing is spent", "ledger: sqlite://" + whole})
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o022 != 0 {
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o002 != 0 {
 		e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write it (mode "+
 			"%04o)", info.Mode().Perm()), "whoever can write it can change what was spent",
-			"chmod go-w " + path})
+			"chmod o-w " + path})
 	}
 	if legacyJournal(path) {
 		e.add(Finding{Warning, "sqlite-journal", about,

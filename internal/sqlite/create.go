@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 )
 
-// create makes an empty file at path, readable by its owner alone, where there is none. A file that
-// exists is not opened here: closing it again would drop the locks that another connection of this
-// process holds on it.
+// create makes an empty file at path unless there is one. A file that exists is not opened here:
+// closing it again would drop the locks that another connection of this process holds on it.
 func create(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -31,5 +30,19 @@ func create(path string) error {
 	if err != nil {
 		return explainSystem(path, err)
 	}
-	return file.Close()
+	defer file.Close()
+	if !shared(filepath.Dir(path)) {
+		return nil
+	}
+	if err := file.Chmod(0o660); err != nil {
+		return explainSystem(path, err)
+	}
+	return nil
+}
+
+// shared reports whether dir belongs to a group whose members all write to it: it is setgid and
+// writable by the group. SQLite gives the log and its index the mode of the file.
+func shared(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.Mode()&fs.ModeSetgid != 0 && info.Mode().Perm()&0o020 != 0
 }

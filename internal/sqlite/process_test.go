@@ -249,26 +249,93 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 // otherwise.
 func runUnprivileged(t *testing.T, dir, path string, env ...string) (output string, code int) {
 	t.Helper()
-	binary, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(dir, "program") // where it was built others may not look
-	if err := os.WriteFile(program, binary, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program)
-	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "NOTEBOOK="+path), env...)
-	if os.Getuid() == 0 {
-		nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: nobody}
-	}
+	cmd := as(t, dir, path, syscall.Credential{Uid: 65534, Gid: 65534}, env...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// as returns a process that opens path, as another user when this process is root, and as the same
+// user otherwise. Files that it makes are for its user alone, by its umask.
+func as(t *testing.T, dir, path string, user syscall.Credential, env ...string) *exec.Cmd {
+	t.Helper()
+	binary, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "program") // other users may not enter the folder of this one
+	if _, err := os.Stat(program); err != nil {
+		if err := os.WriteFile(program, binary, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "umask 077; exec "+program)
+	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "NOTEBOOK="+path), env...)
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &user}
+	}
+	return cmd
+}
+
+// TestTwoUsers: the members of a group share a file in a setgid folder of the group, whatever their
+// umask is, even when one of them is killed and leaves a log.
+func TestTwoUsers(t *testing.T) {
+	const group = 60321
+	top := publicDir(t)
+	path := filepath.Join(top, "d", "n.db")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chown(filepath.Dir(path), 0, group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chmod(t, filepath.Dir(path), 0o770|os.ModeSetgid)
+	alice := syscall.Credential{Uid: 60322, Gid: 60322, Groups: []uint32{group}}
+	bob := syscall.Credential{Uid: 60323, Gid: 60323, Groups: []uint32{group}}
+
+	killed := as(t, top, path, alice, "NOTEBOOK_HOLD=1")
+	stdin, err := killed.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := killed.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var word string
+	if _, err := fmt.Fscanln(stdout, &word); err != nil || word != "writing" {
+		t.Fatal(word, err)
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != 0o660 {
+			t.Errorf("%s has mode %o, want 660", name, got)
+		}
+	}
+	if out, err := as(t, top, path, bob, "NOTEBOOK_READ=1").Output(); string(out) != "1 notes\n" {
+		t.Errorf("a reader beside a writer: %s%v", out, err)
+	}
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	killed.Wait()
+	for _, user := range []syscall.Credential{bob, alice} {
+		if out, err := as(t, top, path, user).CombinedOutput(); err != nil {
+			t.Errorf("user %d: %v: %s", user.Uid, err, out)
+		}
+	}
 }
 
 func mustRead(t *testing.T, path string) *DB {

@@ -58,10 +58,10 @@ type DB struct {
 	turns    *turns
 }
 
-// Open opens the file at path, creates it (mode 0600) and its directories (mode 0700) if need be,
-// and brings it up to the last migration of schema. Errors name the path and wrap ErrNotDatabase,
-// ErrReadOnly, ErrNewer, ErrDamaged, ErrFull or ErrBusy where one fits; a file that is refused is
-// left as it was.
+// Open opens the file at path, creates it and its directories (mode 0700) if need be, and brings it
+// up to the last migration of schema. The file has mode 0600, or 0660 in a directory that is setgid
+// and writable by its group. Errors name the path and wrap ErrNotDatabase, ErrReadOnly, ErrNewer,
+// ErrDamaged, ErrFull or ErrBusy where one fits; a file that is refused is left as it was.
 func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
