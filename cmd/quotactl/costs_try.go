@@ -196,10 +196,7 @@ func (out *tried) quoted(q costs.Quote) {
 		out.Lapse, out.TTL = new(string(q.Lapse)), new(report.Seconds(q.TTL))
 	}
 	out.Unlisted = []string{}
-	for _, u := range q.Unlisted {
-		out.Unlisted = append(out.Unlisted, fmt.Sprintf("%s %s in %s", u.Fact,
-			u.Value, u.Table))
-	}
+	out.unlisted(q.Unlisted)
 	for _, c := range q.Costs {
 		b, _ := out.table.Bucket(c.Bucket)
 		units := triedUnits{Bucket: c.Bucket, Unit: b.Unit.String(), Before: c.Units}
@@ -210,8 +207,15 @@ func (out *tried) quoted(q costs.Quote) {
 	}
 }
 
+func (out *tried) unlisted(all []costs.Unlisted) {
+	for _, u := range all {
+		out.Unlisted = append(out.Unlisted, fmt.Sprintf("%s %s in %s", u.Fact, u.Value, u.Table))
+	}
+}
+
 func (out *tried) observed(o costs.Outcome) {
 	out.answered = &o
+	out.unlisted(o.Unlisted)
 	for i, c := range o.Costs {
 		out.Units[i].Settled = new(c.Units)
 	}

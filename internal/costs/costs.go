@@ -16,7 +16,8 @@ import (
 // shared.
 type Table struct {
 	Upstream   string   // its name in the list
-	Version    string   // the day on which its newest figures came into force; "" for unknown
+	Version    string   // what the list calls this version of itself, else Date
+	Date       string   // of its newest figure: 2026-11-17 or 2026-11
 	Service    string   // the upstream's own name for itself; "" where it has none
 	Hosts      []string // where the upstream answers
 	Endpoint   string   // URL that requests are sent to, which ends in a slash
@@ -35,7 +36,8 @@ type Table struct {
 	methods   map[string]Method // with the prices of the profile
 	routes    *segment
 
-	facts     []fact // of a request, by which buckets are split
+	facts     []fact // of a call, by which buckets are split
+	numbers   []number
 	warns     []warning
 	answering []string // facts by which answers are read
 	old       bool     // of the form of one upstream, which says nothing of what follows
@@ -93,6 +95,7 @@ type Method struct {
 
 	needsBody, needsJSON bool     // to be priced
 	facts                []string // that its price depends on
+	numbers              []number // that its expressions use
 	reads                reads
 	parted               bool // what it takes is of a part that depends on the request
 }

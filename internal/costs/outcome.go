@@ -11,7 +11,10 @@ type Outcome struct {
 	Costs   []quota.Cost // the truth, by bucket; the most where the answer does not say
 	Missing []string     // what the answer should have said and did not
 	Lessons []Lesson
-	Unread  []string // what it tells of limits and times, and cannot be read: "retry-after: soon"
+	// Unlisted is what the response names, where that differs from the request, and the list has no
+	// row for.
+	Unlisted []Unlisted
+	Unread   []string // what it tells of limits and times, and cannot be read: "retry-after: soon"
 
 	// Resources are what the upstream bills once in a window of the calendar. Costs has them all,
 	// as if each were new.

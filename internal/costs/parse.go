@@ -62,6 +62,7 @@ func (r *reader) read(root *yaml.Node) *Table {
 		"sources":  func(n *yaml.Node) { r.each(n, "sources", r.source) },
 		"tables":   func(n *yaml.Node) { r.each(n, "tables", r.lookupTable) },
 		"split":    func(n *yaml.Node) { r.each(n, "split", r.fact) },
+		"numbers":  func(n *yaml.Node) { r.each(n, "numbers", r.number) },
 		"buckets":  func(n *yaml.Node) { r.each(n, "buckets", r.bucket) },
 		"failed":   func(n *yaml.Node) { r.failed = n },
 		"methods":  func(n *yaml.Node) { r.each(n, "methods", r.method) },
@@ -81,6 +82,7 @@ func (r *reader) read(root *yaml.Node) *Table {
 		}
 	}
 	t := &r.table
+	t.Version = cmp.Or(t.Version, t.Date)
 	t.refusesSuccess = slices.ContainsFunc(t.refusals, refusing.ofSuccess)
 	t.readsAnswers = t.refusesSuccess || slices.ContainsFunc(t.learn, learning.readsBody)
 	t.answering = r.factsOfAnswers()
@@ -88,8 +90,8 @@ func (r *reader) read(root *yaml.Node) *Table {
 }
 
 // sections are the parts of a list that refer to one another, in the order in which they are read.
-var sections = [...]string{"sources", "tables", "split", "buckets", "failed", "methods", "errors",
-	"learn", "refusals", "profiles", "profile"}
+var sections = [...]string{"sources", "tables", "split", "numbers", "buckets", "failed",
+	"methods", "errors", "learn", "refusals", "profiles", "profile"}
 
 // usualProfile is the profile of a list that names none.
 const usualProfile = "current"
@@ -272,7 +274,11 @@ func (r *reader) source(name string, _, n *yaml.Node) {
 		"text": func(n *yaml.Node) { s.Text = r.text(n, "text") },
 	}, "status", "date", "text")
 	r.sources[name] = s
+	r.dated(s.Date)
 }
+
+// dated notes the date of a figure: that of the newest one is the list's.
+func (r *reader) dated(date string) { r.table.Date = max(r.table.Date, date) }
 
 func (r *reader) sourceOf(n *yaml.Node) Source {
 	s, ok := r.sources[r.text(n, "source")]

@@ -3,8 +3,6 @@ package costs
 import (
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -14,10 +12,17 @@ import (
 	"quotabudget/internal/yamlfile"
 )
 
-// fact is a word about a request by which buckets are split: the model that it asks for.
+// fact is a word about a call that sets its bucket or its price: the model that it asks for.
 type fact struct {
 	name string
-	text *formula.Formula
+	text *formula.Formula // of the request
+	told *formula.Formula // of the response, which counts where it has a value; nil for none
+}
+
+// number is a named number of a request that several expressions share.
+type number struct {
+	name  string
+	value *formula.Formula
 }
 
 // wordForm is what facts and tables may be called: their names stand in expressions.
@@ -26,76 +31,56 @@ var wordForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 // methodFact is the fact that each request has: the method that it calls.
 const methodFact = "method"
 
+// fact reads a fact: an expression, or {request, response}.
 func (r *reader) fact(name string, key, n *yaml.Node) {
-	if !wordForm.MatchString(name) || r.taken(name) {
-		r.Add(key, "split: %q cannot be used as a name, or is in use", spell.Clip(name))
+	if !r.free(name, key, "split") {
 		return
-	}
-	text, ok := r.expression(n, "split "+name, formula.Request, formula.Text)
-	if ok && text.Uses("answer") {
-		return
-	}
-	if ok {
-		r.table.facts = append(r.table.facts, fact{name, text})
 	}
 	r.splits = append(r.splits, name)
+	f := fact{name: name}
+	of := func(kind formula.Kind, into **formula.Formula) func(*yaml.Node) {
+		return func(n *yaml.Node) {
+			*into, _ = r.expression(n, "split "+name, kind, formula.Text)
+		}
+	}
+	if n.Kind == yaml.MappingNode {
+		r.fields(n, "split "+spell.Clip(name), "fact", yamlfile.Fields{
+			"request":  of(formula.Request, &f.text),
+			"response": of(formula.Answer, &f.told),
+		}, "request", "response")
+	} else {
+		of(formula.Request, &f.text)(n)
+	}
+	if f.text != nil {
+		r.table.facts = append(r.table.facts, f)
+	}
+}
+
+// number reads a number that several expressions share.
+func (r *reader) number(name string, key, n *yaml.Node) {
+	if !r.free(name, key, "numbers") {
+		return
+	}
+	if f, ok := r.expression(n, "numbers "+name, formula.Request, formula.Number); ok {
+		r.table.numbers = append(r.table.numbers, number{name, f})
+	}
+}
+
+// free reports whether a name has no meaning in expressions yet, and adds a problem if it has.
+func (r *reader) free(name string, key *yaml.Node, what string) bool {
+	if wordForm.MatchString(name) && !r.taken(name) {
+		return true
+	}
+	r.Add(key, "%s: %q cannot be used as a name, or is in use", what, spell.Clip(name))
+	return false
 }
 
 // taken reports whether a name means something in expressions already.
 func (r *reader) taken(name string) bool {
 	_, table := r.scope.Tables[name]
-	return table || slices.Contains(r.splits, name) || formula.Reserved(name)
-}
-
-// lookupTable reads figures, or words, by a key.
-func (r *reader) lookupTable(name string, key, n *yaml.Node) {
-	if !wordForm.MatchString(name) || r.taken(name) {
-		r.Add(key, "tables: %q cannot be used as a name, or is in use", spell.Clip(name))
-		return
-	}
-	var t formula.Table
-	warn := ""
-	r.fields(n, "table "+name, "table", yamlfile.Fields{
-		"rows": func(n *yaml.Node) {
-			r.each(n, "rows", func(key string, _, n *yaml.Node) {
-				t.Rows = append(t.Rows, r.row(key, n))
-			})
-		},
-		"warn": func(n *yaml.Node) {
-			// the facts are read after the tables, which they may use
-			warn = r.text(n, "warn")
-			r.warned = append(r.warned, n)
-		},
-		"source": func(n *yaml.Node) { r.sourceOf(n) },
-		"note":   func(n *yaml.Node) { r.text(n, "note") },
-	}, "rows", "source")
-	words := slices.ContainsFunc(t.Rows, func(row formula.Row) bool { return row.Word != "" })
-	for _, row := range t.Rows {
-		if t.Words = words; words && row.Word == "" {
-			r.Add(n, "table %s: its rows are numbers and words: write one kind", name)
-			break
-		}
-	}
-	r.scope.Tables[name] = t
-	if warn != "" {
-		r.table.warns = append(r.table.warns, warning{name, warn, t})
-	}
-}
-
-func (r *reader) row(key string, n *yaml.Node) formula.Row {
-	row := formula.Row{Key: key}
-	switch {
-	case n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float"):
-		var err error
-		row.Number, err = strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
-		if err != nil || !(row.Number >= 0 && row.Number <= quota.MaxUnits) {
-			r.Add(n, "row %s: %s is not a number from 0 to %d", spell.Clip(key),
-				spell.Clip(n.Value), int64(quota.MaxUnits))
-		}
-	default:
-		row.Word = r.text(n, "row "+spell.Clip(key))
-	}
-	return row
+	same := func(n number) bool { return n.name == name }
+	return table || slices.ContainsFunc(r.table.numbers, same) ||
+		slices.Contains(r.splits, name) || formula.Reserved(name)
 }
 
 func (r *reader) bucket(name string, key, n *yaml.Node) {

@@ -30,6 +30,16 @@ type rules struct {
 	ttl     time.Duration
 }
 
+// use reports whether what a call takes depends on a table.
+func (p *rules) use(table string) bool {
+	for _, h := range p.holds {
+		if h.units.Uses(table) || p.settles[h.bucket] != nil && p.settles[h.bucket].Uses(table) {
+			return true
+		}
+	}
+	return false
+}
+
 type amount struct {
 	bucket string
 	units  *formula.Formula
@@ -262,6 +272,9 @@ func (r *reader) expression(n *yaml.Node, what string, kind formula.Kind,
 	scope.Kind = kind
 	for _, f := range r.table.facts {
 		scope.Facts = append(scope.Facts, f.name)
+	}
+	for _, n := range r.table.numbers {
+		scope.Numbers = append(scope.Numbers, n.name)
 	}
 	f, err := compile(text, scope)
 	if err == nil && f.Constant() && f.IsNumber() {

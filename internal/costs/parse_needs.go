@@ -29,6 +29,11 @@ func (r *reader) needs(m *Method) {
 		for _, h := range p.holds {
 			used = append(used, h.units, h.most)
 		}
+		for _, n := range slices.Backward(r.table.numbers) {
+			if anyUses(used, n.name) {
+				used, m.numbers = append(used, n.value), slices.Insert(m.numbers, 0, n)
+			}
+		}
 		for _, f := range used {
 			note(f)
 		}
@@ -37,8 +42,7 @@ func (r *reader) needs(m *Method) {
 		used = slices.AppendSeq(used, maps.Values(p.failed))
 		used = append(used, p.once.formulas()...)
 		for _, f := range r.table.facts {
-			uses := func(u *formula.Formula) bool { return u != nil && u.Uses(f.name) }
-			if slices.ContainsFunc(used, uses) {
+			if anyUses(used, f.name) {
 				facts = append(facts, f.name)
 			}
 		}
@@ -62,13 +66,19 @@ func (r *reader) factsOfAnswers() (facts []string) {
 		used = append(used, f.where)
 	}
 	for _, f := range t.facts {
-		uses := func(u *formula.Formula) bool { return u != nil && u.Uses(f.name) }
 		told := func(w warning) bool { return w.fact == f.name }
-		if slices.ContainsFunc(used, uses) || slices.ContainsFunc(t.warns, told) {
+		if anyUses(used, f.name) || slices.ContainsFunc(t.warns, told) {
 			facts = append(facts, f.name)
 		}
 	}
 	return r.withUsed(facts)
+}
+
+// anyUses reports whether one of the expressions refers to a name.
+func anyUses(all []*formula.Formula, name string) bool {
+	return slices.ContainsFunc(all, func(f *formula.Formula) bool {
+		return f != nil && f.Uses(name)
+	})
 }
 
 // withUsed adds the facts that facts use, which come before them.

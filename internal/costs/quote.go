@@ -52,6 +52,8 @@ func (e *PriceError) Error() string {
 	what := e.Err.Error()
 	if missing, ok := e.Err.(*formula.MissingError); ok {
 		what = inWords(missing.Paths) + " is missing"
+	} else if unlisted, ok := e.Err.(*formula.RowError); ok {
+		what = fmt.Sprintf("the price list has no %s for %q", unlisted.Table, spell.Clip(unlisted.Key))
 	} else if wrong, ok := e.Err.(*formula.ValueError); ok && len(wrong.Reads) > 0 {
 		what = fmt.Sprintf("its price depends on %s, and with what is there it is no number from "+
 			"0 to %s", inWords(wrong.Reads), grouped(quota.MaxUnits))
@@ -120,8 +122,8 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 		}
 	} else {
 		q.Lapse, q.TTL = m.rules.lapse, m.rules.ttl
-		q.Unlisted = q.unlisted()
-		if bucket, err := q.price(learned); err != nil {
+		q.Unlisted = q.unlisted(q.env, "")
+		if bucket, err := q.price(m, learned); err != nil {
 			return Quote{}, &PriceError{method, bucket, err}
 		}
 	}
@@ -129,28 +131,59 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 	return q, nil
 }
 
-// Unlisted is a fact of a request for which a table has no row but *: a model without a price.
+// Unlisted is a fact of a call for which a table has no row of its own: a model without a price.
 type Unlisted struct{ Table, Fact, Value string }
 
-// warning is a table that is to tell of those.
+// warning is a table for which unlisted values of a fact are reported.
 type warning struct {
 	table, fact string
 	rows        formula.Table
 }
 
-func (q *Quote) unlisted() (all []Unlisted) {
+// unlisted returns the facts in env, or the one of that name, for which tables that the price
+// depends on have no row.
+func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 	for _, w := range q.table.warns {
-		uses := func(h holding) bool { return h.units.Uses(w.table) }
-		value, _ := q.env[w.fact].(string)
-		if row, _ := w.rows.Row(value); row.Key == "*" && slices.ContainsFunc(q.rules.holds, uses) {
+		if fact != "" && fact != w.fact || q.rules == nil || !q.rules.use(w.table) {
+			continue
+		}
+		value, _ := env[w.fact].(string)
+		if _, listed, _ := w.rows.Find(value); !listed {
 			all = append(all, Unlisted{w.table, w.fact, spell.Clip(value)})
 		}
 	}
 	return all
 }
 
-// price evaluates what is taken and held. On an error it names the bucket.
-func (q *Quote) price(learned Learned) (bucket string, err error) {
+// tell replaces facts of the request by those of the response, which names what was done and is
+// billed: another model than the one that was asked for. A name without a row does not replace one
+// that has a row: it is another spelling of that, as far as the list knows.
+func (q *Quote) tell(env formula.Env, out *Outcome) {
+	for _, f := range q.table.facts {
+		asked, used := env[f.name].(string)
+		if !used || f.told == nil {
+			continue
+		}
+		text, err := f.told.String(env)
+		if err != nil || text == "" || text == asked {
+			continue
+		}
+		env[f.name] = text
+		unlisted := q.unlisted(env, f.name)
+		out.Unlisted = append(out.Unlisted, unlisted...)
+		if env[f.name] = asked; len(unlisted) == 0 || len(q.unlisted(env, f.name)) > 0 {
+			env[f.name] = text
+		}
+	}
+}
+
+// price evaluates what is taken and held. On an error it names the bucket, or the number.
+func (q *Quote) price(m Method, learned Learned) (bucket string, err error) {
+	for _, n := range m.numbers {
+		if q.env[n.name], err = n.value.Value(q.env); err != nil {
+			return n.name, err
+		}
+	}
 	for _, a := range q.rules.takes {
 		units, err := a.units.Units(q.env)
 		if err != nil {
@@ -321,6 +354,9 @@ func (q *Quote) keep() {
 	}
 	for name := range formula.Quantiles() {
 		delete(q.env, name)
+	}
+	for _, n := range q.table.numbers {
+		delete(q.env, n.name)
 	}
 	for _, name := range []string{"body", "count", "header"} {
 		delete(q.env, name)

@@ -34,7 +34,8 @@ func schema(t *testing.T) (text map[string]any, compiled *jsonschema.Schema) {
 func TestSchemaHasEveryKey(t *testing.T) {
 	known := map[string]map[string]bool{}
 	files := os.DirFS("testdata")
-	for _, text := range []string{read(t, "all-keys.yaml"), read(t, "one-upstream.yaml"),
+	for _, text := range []string{read(t, "all-keys.yaml"), read(t, "columns.yaml"),
+		read(t, "one-upstream.yaml"),
 		"default: a\nupstreams: {a: all-keys.yaml}"} {
 		for section, keys := range costs.Keys(t, text, files) {
 			if known[section] == nil {
@@ -75,12 +76,15 @@ func decoded(t *testing.T, data []byte) (value any) {
 	return value
 }
 
-// plain makes texts of days, as they are to editors.
+// plain makes texts of days and of keys, as they are to editors.
 func plain(n *yaml.Node) {
 	if n.Tag == "!!timestamp" {
 		n.Tag = "!!str"
 	}
-	for _, below := range n.Content {
+	for i, below := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			below.Tag = "!!str"
+		}
 		plain(below)
 	}
 }

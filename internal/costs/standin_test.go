@@ -183,7 +183,7 @@ func TestStandinsAgree(t *testing.T) {
 		{name: "anthropic", // where cached reads count
 			prices: map[string]float64{"input": 0.8, "written": 1, "cached": 0.08, "output": 4},
 			requests: []string{
-				strings.Replace(claude, "claude-sonnet-4-5", "claude-3-5-haiku-x", 1)}},
+				strings.Replace(claude, "claude-sonnet-4-5", "claude-3-5-haiku-20241022", 1)}},
 
 		{name: "anthropic", // searches of the web, also where the model cannot make them
 			prices: map[string]float64{"input": 3, "output": 15, "search": 10000},

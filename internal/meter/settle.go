@@ -35,6 +35,9 @@ func (e *exchange) end(how ending) {
 		e.seen.Cut()
 	}
 	out := e.seen.Close()
+	for _, u := range out.Unlisted {
+		t.tellUnlisted(e.call.Method, u)
+	}
 	if how == complete {
 		t.tellMissing(e.call.Method, out.Missing)
 		t.tellUnread(e.call.Method, out.Unread)

@@ -61,7 +61,7 @@ func TestNeverHeld(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet)
 	for body, want := range map[string]int{
-		`{"model":`: 400, `{"model":"a","max_tokens":-5}`: 400, `{"model":"a","model":"b"}`: 400,
+		`{"model":`: 400, `{"model":"a","max_tokens":"5"}`: 400, `{"model":"a","model":"b"}`: 400,
 		strings.Repeat(" ", meter.MaxBody+1): 413,
 	} {
 		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", body)

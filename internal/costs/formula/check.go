@@ -2,6 +2,7 @@ package formula
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -68,6 +69,9 @@ func (c *checker) call(n *ast.CallNode) {
 		for _, key := range []string{"query", "variables", "operationName"} {
 			c.reads["body."+key] = true
 		}
+	}
+	if name != nil && c.scope.Tables[name.Value].Rows != nil && len(n.Arguments) == 2 {
+		c.columns(name.Value, n.Arguments[1])
 	}
 	path, ok := countOf(n)
 	if !ok {
@@ -145,7 +149,7 @@ func (c *checker) builtin(node *ast.Node, n *ast.BuiltinNode) {
 // time is in proportion to the list.
 func (c *checker) predicate(n *ast.PredicateNode) {
 	known := map[string]bool{}
-	for _, name := range c.scope.Facts {
+	for _, name := range append(slices.Clone(c.scope.Facts), c.scope.Numbers...) {
 		known[name] = true
 	}
 	ast.Walk(&n.Node, visit(func(node *ast.Node) {

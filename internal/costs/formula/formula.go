@@ -23,6 +23,7 @@ import (
 // The bounds of an expression.
 const (
 	maxText  = 2000 // bytes
+	maxShown = 100  // bytes in an error
 	maxNodes = 300
 )
 
@@ -108,8 +109,14 @@ type ValueError struct {
 	What  string
 }
 
-// Error is for who wrote the expression.
-func (e *ValueError) Error() string { return e.Text + " " + e.What }
+// Error begins with the start of the expression, for the author of the list.
+func (e *ValueError) Error() string {
+	text := strings.Join(strings.Fields(e.Text), " ")
+	if len(text) > maxShown {
+		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+	}
+	return text + " " + e.What
+}
 
 func (f *Formula) wrong(format string, args ...any) error {
 	return &ValueError{f.Text, f.reads, fmt.Sprintf(format, args...)}
@@ -195,6 +202,9 @@ func (f *Formula) run(env Env) (any, error) {
 	}
 	if said, ok := errors.AsType[*RequestError](err); ok {
 		return nil, said
+	}
+	if unlisted, ok := errors.AsType[*RowError](err); ok {
+		return nil, unlisted
 	}
 	return nil, f.wrong("cannot be computed: %s", firstLine(err))
 }

@@ -2,7 +2,6 @@ package formula
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -23,10 +22,11 @@ func builtins() []string {
 
 // Scope is which names an expression may use.
 type Scope struct {
-	Kind   Kind
-	Facts  []string         // of the request, as text: model
-	Tables map[string]Table // functions: price(model)
-	Found  []string         // objects of an error
+	Kind    Kind
+	Facts   []string         // texts about a request: model
+	Numbers []string         // known before the request is sent
+	Tables  map[string]Table // functions: price(model)
+	Found   []string         // objects of an error
 }
 
 // Kind is where an expression stands.
@@ -74,6 +74,9 @@ func (s Scope) types() types.Map {
 		fallthrough
 	case Request:
 		env["body"], env["body_bytes"] = types.Any, types.Int
+		for _, name := range s.Numbers {
+			env[name] = types.Float64
+		}
 	case Refused:
 		words := types.TypeOf(func(...string) bool { return false })
 		maps.Copy(env, types.Map{"message": types.String, "cut": types.Bool,
@@ -91,8 +94,8 @@ func (s Scope) types() types.Map {
 
 // Reserved reports whether a name means something in an expression already.
 func Reserved(name string) bool {
-	known := append(builtins(), "graphql_operation", "graphql_points", "true", "false", "nil",
-		"let", "if", "else", "in", "not", "and", "or", "matches", "contains")
+	known := append(builtins(), "distinct", "graphql_operation", "graphql_points", "true", "false",
+		"nil", "let", "if", "else", "in", "not", "and", "or", "matches", "contains")
 	for kind := Request; kind <= Item; kind++ {
 		known = append(known, slices.Collect(maps.Keys(Scope{Kind: kind}.types()))...)
 	}
@@ -110,6 +113,7 @@ func (s Scope) functions() (options []expr.Option) {
 	for name, table := range s.Tables {
 		options = append(options, table.function(name))
 	}
+	options = append(options, expr.Function("distinct", distinct, new(func(any) float64)))
 	if s.Kind != Request && s.Kind != Hold {
 		return options
 	}
@@ -130,6 +134,22 @@ func (s Scope) functions() (options []expr.Option) {
 			operation, err := graphql.Operation(r)
 			return operation, ofRequest(err)
 		}, new(func(any) string)))
+}
+
+// distinct counts the different texts and numbers in a list.
+func distinct(params ...any) (any, error) {
+	list, ok := params[0].([]any)
+	if !ok {
+		return nil, errors.New("distinct is asked for what is not a list")
+	}
+	known := map[any]bool{}
+	for _, item := range list {
+		switch item.(type) {
+		case string, float64, int:
+			known[item] = true
+		}
+	}
+	return float64(len(known)), nil
 }
 
 // RequestError is what is wrong with a request, in words for whoever sent it.
@@ -175,54 +195,4 @@ func (e Env) has(path string) bool {
 		value, ok = answer.Find(value, rest)
 	}
 	return ok && value != nil
-}
-
-// Table is figures, or words, by a key: the price of a token by model.
-type Table struct {
-	Rows  []Row // any order
-	Words bool  // the values are words
-}
-
-// Row is a key, with * at its end for any that begin so, and its value.
-type Row struct {
-	Key    string
-	Number float64
-	Word   string
-}
-
-// Row finds the row of a key: the same one, else the longest that it begins with.
-func (t Table) Row(key string) (found Row, ok bool) {
-	key = strings.ToLower(key)
-	for _, row := range t.Rows {
-		head, open := strings.CutSuffix(strings.ToLower(row.Key), "*")
-		switch {
-		case !open && head == key:
-			return row, true
-		case open && strings.HasPrefix(key, head) && (!ok || len(row.Key) > len(found.Key)):
-			found, ok = row, true
-		}
-	}
-	return found, ok
-}
-
-// function makes the table a function of the expressions.
-func (t Table) function(name string) expr.Option {
-	find := func(params ...any) (any, error) {
-		key, ok := params[0].(string)
-		if !ok {
-			return nil, errors.New(name + " is asked for what is not a text")
-		}
-		row, ok := t.Row(key)
-		switch {
-		case !ok:
-			return nil, fmt.Errorf("the table %s has no row for %.80q", name, key)
-		case t.Words:
-			return row.Word, nil
-		}
-		return row.Number, nil
-	}
-	if t.Words {
-		return expr.Function(name, find, new(func(any) string))
-	}
-	return expr.Function(name, find, new(func(any) float64))
 }

@@ -1,0 +1,192 @@
+package formula
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+)
+
+// Table holds figures or words by a key, such as the prices of a token by model.
+type Table struct {
+	Columns []string // figures of each row, the one that says how dear it is first; empty: one figure
+	Prompt  []string // columns whose amounts add up to the length of the prompt
+	Rows    []Row    // in any order
+	Words   bool     // the rows hold words
+	Dearest bool     // a key without a row counts as the dearest row
+}
+
+// Row is what a table holds for a key. A * at the end of the key stands for any rest.
+type Row struct {
+	Key     string
+	Number  float64
+	Word    string
+	Figures map[string]float64 // by column, each of them
+	Bands   []Band             // from the shortest prompt to the longest
+}
+
+// Band replaces the figures of a row for prompts longer than Above.
+type Band struct {
+	Above   float64
+	Figures map[string]float64
+}
+
+// RowError reports a key for which a table has no row.
+type RowError struct{ Table, Key string }
+
+// Error names the table and the key.
+func (e *RowError) Error() string {
+	return fmt.Sprintf("the table %s has no row for %.80q", e.Table, e.Key)
+}
+
+// Find returns the row of a key, without regard to case: the row of that name, of the name without
+// its date, of what follows the last slash; else the longest row with a * that the key begins with;
+// else the dearest, if the table allows that. Listed is false where the row may be that of another
+// thing: more than a date follows the row's name, or no name is left.
+func (t Table) Find(key string) (row Row, listed, ok bool) {
+	key = strings.ToLower(key)
+	tail := key[strings.LastIndexByte(key, '/')+1:]
+	for _, name := range []string{key, undated(key), tail, undated(tail)} {
+		for _, row := range t.Rows {
+			if strings.ToLower(row.Key) == name {
+				return row, true, true
+			}
+		}
+	}
+	for _, name := range []string{key, tail} {
+		for _, r := range t.Rows {
+			head, open := strings.CutSuffix(strings.ToLower(r.Key), "*")
+			if open && strings.HasPrefix(name, head) && (!ok || len(r.Key) > len(row.Key)) {
+				row, ok, listed = r, true, head != "" && len(undated(name)) <= len(head)
+			}
+		}
+	}
+	if !ok && t.Dearest {
+		return slices.MaxFunc(t.Rows, t.compare), false, true
+	}
+	return row, listed, ok
+}
+
+// dateForm matches the end of a name that tells versions of one thing apart.
+var dateForm = regexp.MustCompile(
+	`[-_@:](latest|20\d\d-\d\d-\d\d|20\d{6}|(0[1-9]|1[0-2])([0-2]\d|3[01]))$`)
+
+// undated returns a name without the date or "latest" at its end.
+func undated(name string) string { return dateForm.ReplaceAllString(name, "") }
+
+// compare orders rows by their figures, column by column.
+func (t Table) compare(a, b Row) int {
+	for _, column := range t.Columns {
+		if order := cmp.Compare(a.Figures[column], b.Figures[column]); order != 0 {
+			return order
+		}
+	}
+	return cmp.Compare(a.Number, b.Number)
+}
+
+// figures returns the figures of a row for a prompt of that length.
+func (r Row) figures(prompt float64) map[string]float64 {
+	figures := r.Figures
+	for _, band := range r.Bands {
+		if prompt > band.Above {
+			figures = band.Figures
+		}
+	}
+	return figures
+}
+
+// cost returns the sum of amounts by column, each at its figure.
+func (t Table) cost(row Row, amounts map[string]any) (sum float64, err error) {
+	prompt, counts := 0.0, map[string]float64{}
+	for column, amount := range amounts {
+		switch n := amount.(type) {
+		case float64:
+			counts[column] = n
+		case int:
+			counts[column] = float64(n)
+		default:
+			return 0, fmt.Errorf("%s is not a number", column)
+		}
+		if counts[column] < 0 {
+			return 0, fmt.Errorf("%s is negative", column)
+		}
+		if slices.Contains(t.Prompt, column) {
+			prompt += counts[column]
+		}
+	}
+	figures := row.figures(prompt)
+	for _, column := range t.Columns {
+		sum += counts[column] * figures[column]
+	}
+	return sum, nil
+}
+
+// value returns what an expression gets for a row: its one figure or word, the figure of a column,
+// or the cost of amounts.
+func (t Table) value(row Row, params []any) (any, error) {
+	switch {
+	case t.Words:
+		return row.Word, nil
+	case len(t.Columns) == 0:
+		return row.Number, nil
+	}
+	switch of := params[1].(type) {
+	case map[string]any:
+		return t.cost(row, of)
+	case string:
+		if figure, ok := row.Figures[of]; ok {
+			return figure, nil
+		}
+		return nil, fmt.Errorf("no column %.80q", of)
+	}
+	return nil, errors.New("not a column, and no amounts by column")
+}
+
+// function makes the table a function of the expressions.
+func (t Table) function(name string) expr.Option {
+	find := func(params ...any) (any, error) {
+		key, ok := params[0].(string)
+		if !ok {
+			return nil, errors.New(name + " is asked for what is not a text")
+		}
+		row, _, ok := t.Find(key)
+		if !ok {
+			return nil, &RowError{name, key}
+		}
+		return t.value(row, params)
+	}
+	switch {
+	case t.Words:
+		return expr.Function(name, find, new(func(any) string))
+	case len(t.Columns) > 0:
+		return expr.Function(name, find, new(func(any, any) float64))
+	}
+	return expr.Function(name, find, new(func(any) float64))
+}
+
+// columns refuses columns that a table does not have, where an expression names them.
+func (c *checker) columns(name string, of ast.Node) {
+	var names []string
+	switch n := of.(type) {
+	case *ast.StringNode:
+		names = append(names, n.Value)
+	case *ast.MapNode:
+		for _, pair := range n.Pairs {
+			if key, ok := pair.(*ast.PairNode).Key.(*ast.StringNode); ok {
+				names = append(names, key.Value)
+			}
+		}
+	}
+	known := c.scope.Tables[name].Columns
+	for _, column := range names {
+		if !slices.Contains(known, column) {
+			c.refuse("the table %s has no column %q: it has %s", name, column,
+				strings.Join(known, ", "))
+		}
+	}
+}

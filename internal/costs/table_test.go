@@ -1,0 +1,158 @@
+package costs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"quotabudget/internal/costs"
+)
+
+// asked is the quote of a call of testdata/columns.yaml.
+func asked(t testing.TB, body string) costs.Quote {
+	t.Helper()
+	table, err := costs.Parse([]byte(read(t, "columns.yaml")))
+	must(t, err)
+	q, err := table.Quote("x.ask", call(t, "POST /v1/ask", body), []byte(body), nil)
+	must(t, err)
+	return q
+}
+
+// unlisted is the models that have no row of their own.
+func unlisted(all []costs.Unlisted) string {
+	var names []string
+	for _, u := range all {
+		names = append(names, u.Value)
+	}
+	return strings.Join(names, " ")
+}
+
+// TestTableHolds: the most that a call can take is bounded by the context and the longest output of
+// its model, and a model without a row counts as the dearest.
+func TestTableHolds(t *testing.T) {
+	for _, c := range []struct{ body, want, unlisted string }{
+		// 38 bytes
+		{`{"model":"small","max":10,"x":"......"}`,
+			"tokens/small 49, money 39 to 79", ""},
+		{`{"model":"small","x":".............."}`, "tokens/small 138, money 38 to 438", ""},
+		{`{"model":"SMALL-2026-01-31","max":1}`, "tokens/small-2026-01-31 37, money 36 to 40", ""},
+		{`{"model":"vendor/small-latest","max":1}`,
+			"tokens/vendor-small-latest 40, money 39 to 43", ""},
+		{`{"model":"small-0613","max":1}`, "tokens/small-0613 31, money 30 to 34", ""},
+		{`{"model":"large-20260131","max":1,"x":"` + strings.Repeat(".", 99) + `"}`,
+			"tokens/large-20260131 51, money 1000 to 1080", ""},
+		{`{"model":"large-turbo","max":1}`, "tokens/large-turbo 32, money 620 to 700",
+			"large-turbo"},
+		{`{"model":"small-3","max":1}`, "tokens/small-3 28, money 540 to 620", "small-3"},
+		{`{"max":1}`, "tokens/unknown 10, money 180 to 260", ""},
+		{`{"model":"small-2","max":1,"speed":"fast"}`, "tokens/small-2 43, money 84 to 230", ""},
+	} {
+		q := asked(t, c.body)
+		if got := quoted(q.Costs); got != c.want {
+			t.Errorf("%s holds %s, want %s", c.body, got, c.want)
+		}
+		if got := unlisted(q.Unlisted); got != c.unlisted && c.body != `{"max":1}` {
+			t.Errorf("%s: unlisted %q", c.body, got)
+		}
+	}
+}
+
+// TestTableSettles: what is billed goes by what the response names, in the band of its prompt.
+func TestTableSettles(t *testing.T) {
+	for _, c := range []struct{ model, response, want, unlisted string }{
+		{"small-2", `"usage":{"in":10,"out":1,"cached":4}`, "money 22", ""},   // 6×2 + 4×0.5 + 8
+		{"small-2", `"usage":{"in":100,"out":1}`, "money 208", ""},            // not above 100
+		{"small-2", `"usage":{"in":101,"out":1}`, "money 312", ""},            // 101×3 + 9
+		{"small-2", `"usage":{"in":101,"out":1,"cached":1}`, "money 310", ""}, // 300 + 0.5 + 9
+		{"small-2", `"usage":{"in":501,"out":1,"cached":1}`, "money 2009", ""},
+		{"small-2", `"speed":"fast","usage":{"in":10,"out":0}`, "money 50", ""},
+		{"small-2", `"speed":"","usage":{"in":10,"out":0}`, "money 20", ""},
+		// another model than the one that was asked for
+		{"small-2", `"model":"small-2026-01-31","usage":{"in":10,"out":1}`, "money 14", ""},
+		{"", `"model":"small","usage":{"in":10,"out":1}`, "money 14", ""},
+		{"small-9", `"model":"small","usage":{"in":10,"out":1}`, "money 14", ""},
+		{"small", `"model":null,"usage":{"in":10,"out":1}`, "money 14", ""},
+		{"small", `"model":"","usage":{"in":10,"out":1}`, "money 14", ""},
+		// a name without a row is no dearer than the one that was asked for
+		{"small", `"model":"deployment-7","usage":{"in":10,"out":1}`, "money 14", "deployment-7"},
+		{"small-9", `"model":"small-10","usage":{"in":10,"out":0}`, "money 200", "small-10"},
+		// several models in one response, and what is billed once however often it is used
+		{"small", `"usage":{"in":1,"out":0,"parts":[{"out":1},{"out":1,"model":"large"}]}`,
+			"money 85", ""},
+		{"small", `"usage":{"in":1,"out":0,"boxes":[{"id":"a"},{"id":"a"},{"id":"b"},{}]}`,
+			"money 2001", ""},
+		// what cannot be counted is booked as the most
+		{"small", `"usage":{"in":"1","out":0}`, "money 61", ""},
+	} {
+		q := asked(t, fmt.Sprintf(`{"model":%q,"max":9}`, c.model))
+		out := answered(q, 200, "application/json", "{"+c.response+"}", 99)
+		if got := written(out.Costs[1:]); got != c.want {
+			t.Errorf("%s, %s takes %s, want %s", c.model, c.response, got, c.want)
+		}
+		if got := unlisted(out.Unlisted); got != c.unlisted {
+			t.Errorf("%s, %s: unlisted %q", c.model, c.response, got)
+		}
+	}
+}
+
+// TestTableRefuses: where a table refuses what it does not list, the call is not sent.
+func TestTableRefuses(t *testing.T) {
+	table, err := costs.Parse([]byte(read(t, "columns.yaml")))
+	must(t, err)
+	for body, want := range map[string]string{
+		`{"region":"eu"}`:   "money 15",
+		`{"region":"mars"}`: `cannot price x.ship: the price list has no surcharge for "mars"`,
+	} {
+		q, err := table.Quote("x.ship", call(t, "POST /v1/ship", body), []byte(body), nil)
+		if got := quoted(q.Costs); got != want && (err == nil || err.Error() != want) {
+			t.Errorf("%s: %s, %v", body, got, err)
+		}
+	}
+	if table.Date != "2026-11-17" || table.Version != "2026-11-17" {
+		t.Errorf("date %s, version %s: that of the newest figure", table.Date, table.Version)
+	}
+}
+
+func TestTableProblems(t *testing.T) {
+	list := read(t, "columns.yaml")
+	for _, c := range []struct{ old, new, want string }{
+		{"cached: input, context", "cached: on, context",
+			"row small: cached is missing, and on, which is its default"},
+		{"context: 1000, ", "", "row small: context is missing"},
+		{"small: {input: 1", "small: {inputs: 1",
+			`row small: unknown key "inputs" (did you mean input?)`},
+		{"small: {input: 1", "small: {input: -1", "row small: input: -1 is not a number from 0"},
+		{"small: {input: 1, output: 4", "small: {input: 1", "row small: output is missing"},
+		{"since: 2026-11-17", "since: soon", `since: "soon" is not a day`},
+		{"source: old}", "source: new}", `source "new" is not among the sources`},
+		{"above: {500: ", "above: {long: ", "above: write a length of the prompt"},
+		{"    prompt: [input, cached]\n", "", "above: write a length of the prompt, and prompt in the"},
+		{"prompt: [input, cached]", "prompt: [input, cashed]",
+			`prompt: "cashed" is not one of its columns`},
+		{"unknown: dearest", "unknown: cheapest", "unknown: must be refuse or dearest"},
+		{"longest: 100, normal", "shortest: 1, longest: 100, normal",
+			`defaults: "shortest" is not one of its columns`},
+		{"[output, input, cached, ", "[output, input, source, cached, ",
+			`columns: "source" cannot be used`},
+		{"unknown: refuse, rows: {eu: 1.5, us: 1}", "unknown: dearest, rows: {eu: a, us: b}",
+			"no word is the dearest"},
+		{`price(model, "context"))`, `price(model, "contex"))`,
+			`the table price has no column "contex": it has output, input,`},
+		{"price(model, {input: prompt, output", "price(model, {input: prompt, outputs",
+			`the table price has no column "outputs"`},
+		{`price(model, "longest")`, `price(model)`, "not enough arguments to call price"},
+		{"written: 'body.max", "prompt2: 'usage.max", "unknown name usage"},
+		{"  written: ", "  model: ", `numbers: "model" cannot be used as a name`},
+		{"response: usage.speed", "response: body.speed", "split speed: unknown name body"},
+		{", response: usage.speed", "", "split speed: response is missing"},
+	} {
+		text := strings.Replace(list, c.old, c.new, 1)
+		if text == list {
+			t.Fatalf("%q is not in the text", c.old)
+		}
+		if _, err := costs.Parse([]byte(text)); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got  %v\nwant %s", c.new, err, c.want)
+		}
+	}
+}
