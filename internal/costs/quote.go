@@ -24,10 +24,12 @@ type Learned func(bucket string, percentile int) (units int64, ok bool)
 // Quote is what a request takes, as far as that is known before it is sent.
 type Quote struct {
 	Method string
-	Costs  []quota.Cost // by bucket or part of one; Units may be an estimate, see quota.Cost
-	Known  bool         // they are final: charge them, and settle nothing
-	Lapse  quota.Lapse  // what becomes of the hold if nobody settles it
-	TTL    time.Duration
+	// Costs are by bucket or part of one. Units may be an estimate, see quota.Cost, and are 0 where
+	// the call can take nothing from a bucket that other calls of the method take from.
+	Costs []quota.Cost
+	Known bool        // they are final: charge them, and settle nothing
+	Lapse quota.Lapse // what becomes of the hold if nobody settles it
+	TTL   time.Duration
 	// AsJSON is whether its body was priced as JSON although it is not called that: an upstream that
 	// goes by the Content-Type could read another thing.
 	AsJSON bool
@@ -200,10 +202,31 @@ func (q *Quote) price(m Method, learned Learned) (bucket string, err error) {
 		}
 		q.Costs = append(q.Costs, cost)
 	}
+	q.holdSomething()
 	return "", nil
 }
 
-// estimate is what a hold sets aside, at least 1: the bucket must be there to be settled.
+// holdSomething sets 1 unit aside for a call that is settled and holds nothing: what is not held
+// cannot be settled.
+func (q *Quote) holdSomething() {
+	if len(q.Held()) > 0 {
+		return
+	}
+	for i, c := range q.Costs {
+		if whole := quota.WholeOf(c.Bucket); q.rules.settles[whole] != nil ||
+			q.rules.once.takes(whole) {
+			q.Costs[i].Units = 1
+			return
+		}
+	}
+}
+
+// Held returns the costs that are more than nothing: those that a ledger takes or holds.
+func (q *Quote) Held() []quota.Cost {
+	return slices.DeleteFunc(slices.Clone(q.Costs), func(c quota.Cost) bool { return c.Units == 0 })
+}
+
+// estimate returns what a hold sets aside: at least 1, unless the call can take nothing.
 func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error) {
 	cost.Bucket = q.part(h.bucket)
 	for name := range formula.Quantiles() {
@@ -227,7 +250,7 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 	if cost.Units, err = h.units.Units(q.env); err != nil {
 		return cost, err
 	}
-	cost.Units = max(1, min(cost.Units, cost.Most))
+	cost.Units = min(max(1, cost.Units), cost.Most)
 	if cost.Most <= cost.Units {
 		cost.Most = 0
 	}

@@ -87,10 +87,10 @@ func TestQuote(t *testing.T) {
 		{"x.chat", "POST /v1/chat", `{"model":"Other Model/7"}`, nil,
 			"calls/x.chat.unknown 1, input/other 7, output/other 1000 to 4096, money 61440"},
 		{"x.chat", "POST /v1/chat", `{"max":0}`, nil,
-			"calls/x.chat.unknown 1, input/unknown 3, output/unknown 1, money 1"},
+			"calls/x.chat.unknown 1, input/unknown 3, output/unknown 0, money 0"},
 		// no body at all, as of a GET
 		{"x.chat", "POST /v1/chat", "", nil,
-			"calls/x.chat.unknown 1, input/unknown 1, output/unknown 1000 to 4096, money 61440"},
+			"calls/x.chat.unknown 1, input/unknown 0, output/unknown 1000 to 4096, money 61440"},
 		{"x.list", "GET /v1/list?ids=a,b,c&id=d&id=e", "", nil, "calls/x.list.unknown 3"},
 		{"x.put", "PUT /v1/put", "", nil, "daily 2"},
 		{"x.posts", "GET /v1/posts", "", nil, "daily 100"},

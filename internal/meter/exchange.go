@@ -118,7 +118,7 @@ func (e *exchange) price() (err error) {
 	}
 	if err == nil {
 		t.Estimates.apply(m, e.quote.Costs)
-		e.call.Costs = e.quote.Costs
+		e.call.Costs = e.quote.Held()
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func (e *exchange) take() (err error) {
 	ctx, budget := e.r.Context(), e.gate.Budget
 	e.unused = e.gate.unused.of(e.quote.Costs)
 	switch {
-	case len(e.quote.Costs) == 0: // it takes nothing
+	case len(e.call.Costs) == 0: // it takes nothing
 		e.asked.d, e.quote.Known = quota.Decision{Allowed: true, Replayed: true}, true
 		e.cancel = func(context.Context) error { return nil }
 		return nil

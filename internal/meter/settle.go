@@ -126,6 +126,9 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 		e.lost = true
 		after, err = t.Budget.BookLost(ctx, e.asked.d, call)
 	}
+	if err == nil && !e.lost {
+		err = e.settleUnheld(ctx, took)
+	}
 	if err != nil {
 		e.tried = e.tried || !errors.Is(err, quota.ErrNotExecuted)
 		return err
@@ -136,6 +139,20 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 		t.learn(ctx, e.asked, after, e.withUnused(out.Lessons))
 	}
 	return nil
+}
+
+// settleUnheld books what the call took from buckets in which it held nothing.
+func (e *exchange) settleUnheld(ctx context.Context, took []quota.Cost) error {
+	call := e.call
+	call.Costs = slices.DeleteFunc(slices.Clone(took), func(c quota.Cost) bool {
+		same := func(held quota.Cost) bool { return held.Bucket == c.Bucket }
+		return c.Units == 0 || slices.ContainsFunc(e.call.Costs, same)
+	})
+	if len(call.Costs) == 0 {
+		return nil
+	}
+	_, err := e.gate.Budget.BookLost(ctx, e.asked.d, call)
+	return err
 }
 
 // settlesOnce reports whether the ledger keeps no answer to the settlement (quota.Settle).

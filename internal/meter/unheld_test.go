@@ -1,0 +1,47 @@
+package meter_test
+
+import (
+	"testing"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+)
+
+// rare is a list whose call holds words only if it asks for them, and may take them all the same.
+const rare = `hosts: [api.example.test]
+credential: bearer
+sources: {page: {status: official, date: 2026-11, text: a page}}
+buckets: {requests: {unit: requests}, words: {unit: units}, letters: {unit: units}}
+methods:
+  x.ask:
+    route: POST /v1/chat/completions
+    source: page
+    take: {requests: 1}
+    hold: {words: 'body.words ?? 0', letters: 'body.letters ?? 0'}
+    settle: {words: usage.completion_tokens}
+`
+
+// TestHoldOfNothing: a bucket from which a call can take nothing may be empty. What the call takes
+// from it in spite of that is booked.
+func TestHoldOfNothing(t *testing.T) {
+	empty := quota.Limit{Bucket: "letters", Units: 0, Window: quota.Sliding(quota.MaxWindow)}
+	m := openMetered(t, "openai")
+	table, err := costs.Parse([]byte(rare))
+	must(t, err)
+	m.gate(t, table, m.Budget.Ledger, []quota.Limit{empty, limitOn("words", 1)})
+	for i, output := range []int{30, 5} {
+		status, _, err := m.send(m.chat(t.Context(), output, false))
+		m.settled(t)
+		if words := m.booked(t, "words", false); err != nil || status != 200 ||
+			words != []int64{30, 35}[i] {
+			t.Errorf("%d %v, %d words are booked", status, err, words)
+		}
+	}
+	if n := m.booked(t, "requests", false); n != 2 || m.held(t, "requests") != 0 {
+		t.Errorf("%d requests are booked", n)
+	}
+	r := m.post(t.Context(), "/v1/chat/completions", `{"model":"a","letters":1}`)
+	if _, _, err := m.send(r); err == nil {
+		t.Error("a letter passes")
+	}
+}
