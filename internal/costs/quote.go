@@ -136,6 +136,9 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 // Unlisted is a fact of a call for which a table has no row of its own: a model without a price.
 type Unlisted struct{ Table, Fact, Value string }
 
+// Name returns the value as the name of a bucket's part.
+func (u Unlisted) Name() string { return partName(u.Value) }
+
 // warning is a table for which unlisted values of a fact are reported.
 type warning struct {
 	table, fact string

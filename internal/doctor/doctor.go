@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
@@ -41,8 +42,9 @@ type Result struct {
 
 // Options say what counts as too little or too much.
 type Options struct {
-	MinFree int64 // bytes of disk beside a ledger in a file
-	Days    int   // of the schedule that are planned
+	MinFree int64     // bytes of disk beside a ledger in a file
+	Days    int       // of the schedule that are planned
+	Now     time.Time // by which prices are old; zero is the time now
 }
 
 // exam is an examination that is under way.
@@ -64,6 +66,7 @@ func Examine(ctx context.Context, cfg *config.Config, o Options) (Result, error)
 		e.Ledger = l
 		defer l.Close()
 		e.entries(ctx)
+		e.unlisted(ctx)
 		e.schedule(ctx)
 	}
 	e.keys()

@@ -36,7 +36,8 @@ credentials:
 
 func newPlant(t *testing.T) *plant {
 	t.Helper()
-	p := &plant{dir: t.TempDir(), yaml: healthy, options: doctor.Options{Days: 2}}
+	p := &plant{dir: t.TempDir(), yaml: healthy, options: doctor.Options{Days: 2,
+		Now: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}}
 	p.write(t, "key", "AIza-of-nobody", 0o600)
 	return p
 }
@@ -277,6 +278,22 @@ var faults = []struct {
 		"ingest: {regions: [US], schedule: '0 0 1 1 *'}\n")},
 	{"schedule", doctor.Warning, says(healthy +
 		"    limits: [{bucket: default, units: 50, window: 24h}]\n")},
+	{"price-unlisted", doctor.Warning, func(t *testing.T, p *plant) {
+		l, err := sqliteledger.Open(t.Context(), p.file())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		b := quota.Budget{Ledger: l, Credential: "default", Unlimited: true}
+		_, err = b.Charge(t.Context(), quota.Call{Bucket: "default", Units: 1,
+			Labels: quota.Labels{quota.LabelUnlisted: "gpt-9"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}},
+	{"price-age", doctor.Warning, func(_ *testing.T, p *plant) {
+		p.options.Now = time.Date(2026, 12, 17, 0, 0, 0, 0, time.UTC) // of 2026-11
+	}},
 	{"price-age", doctor.Warning, func(t *testing.T, p *plant) {
 		text, err := os.ReadFile("../../costs/youtube.yaml")
 		if err != nil {

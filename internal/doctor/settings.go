@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
 )
 
 // keys looks at the API keys of the credentials. What a key is appears nowhere.
@@ -58,9 +60,9 @@ func (e *exam) endpoints() {
 	}
 }
 
-// staleAfter is how old the figures of a price list may be: upstreams change theirs about once a
-// year.
-const staleAfter = 365 * 24 * time.Hour
+// staleAfter is how old the newest figure of a price list may be: upstreams change their prices
+// several times a year.
+const staleAfter = 45 * 24 * time.Hour
 
 // prices looks at the price lists of the credentials.
 func (e *exam) prices() {
@@ -72,8 +74,8 @@ func (e *exam) prices() {
 		}
 		seen = append(seen, t.Upstream)
 		about := "price list of " + t.Upstream
-		if newest := newestSource(t); newest != "" && older(newest, time.Now()) {
-			e.add(Finding{Warning, "price-age", about, "its newest figure is of " + newest,
+		if e.stale(t.Date) {
+			e.add(Finding{Warning, "price-age", about, "its newest figure is of " + t.Date,
 				"upstreams change their prices",
 				"compare it with the upstream's own page, and update " +
 					cmp.Or(e.Config.CostsFile, "this program")})
@@ -86,21 +88,51 @@ func (e *exam) prices() {
 	}
 }
 
-func newestSource(t *costs.Table) (date string) {
-	for _, m := range t.Methods() {
-		date = max(date, m.Source.Date)
+// stale reports whether a date such as 2026-06-01 or 2026-11 is too long ago.
+func (e *exam) stale(date string) bool {
+	now := e.Now
+	if now.IsZero() {
+		now = time.Now()
 	}
-	return date
-}
-
-// older reports whether a date such as 2026-06-01 or 2026-11 is too long ago.
-func older(date string, now time.Time) bool {
 	for _, form := range []string{"2006-01-02", "2006-01"} {
 		if at, err := time.Parse(form, date); err == nil {
 			return now.Sub(at) > staleAfter
 		}
 	}
 	return false
+}
+
+// unlisted looks for models and the like that calls of the last week were made of, and that the
+// price list has no row for.
+func (e *exam) unlisted(ctx context.Context) {
+	now, err := e.Ledger.Time(ctx)
+	if err != nil { // entries has reported that
+		return
+	}
+	for _, c := range e.Config.Credentials {
+		if names := e.unlistedOf(ctx, c.Name, now.AddDate(0, 0, -7)); len(names) > 0 {
+			e.add(Finding{Warning, "price-unlisted", "credential " + c.Name, fmt.Sprintf(
+				"calls of the last 7 days went by a price that is not their own: the price list of %s "+
+					"has no row for %s", e.Config.Table(c).Upstream, few(names)),
+				"a limit on money ends too early or too late",
+				"add rows to a copy of the price list, and name it in quota.yaml: costs: FILE"})
+		}
+	}
+}
+
+// unlistedOf returns the labels of the calls of a credential that were priced so.
+func (e *exam) unlistedOf(ctx context.Context, credential string, since time.Time) []string {
+	names := map[string]bool{}
+	buckets, _ := e.Ledger.BucketsOf(ctx, credential)
+	for _, bucket := range buckets {
+		sums, _ := e.Ledger.Sums(ctx, quota.SumQuery{Credential: credential, Bucket: bucket,
+			Since: quota.GrainOf(since)})
+		for _, s := range sums {
+			names[s.Labels[quota.LabelUnlisted]] = true
+		}
+	}
+	delete(names, "")
+	return slices.Sorted(maps.Keys(names))
 }
 
 // lacking are the methods of a service that the list that ships has, which follows the upstream's

@@ -111,7 +111,8 @@ func (e *exchange) price() (err error) {
 	}
 	e.quote, err = t.Table.Quote(method, e.r, body, t.learned(e.r.Context(), method))
 	for _, u := range e.quote.Unlisted {
-		t.tellUnlisted(method, u)
+		name := t.tellUnlisted(method, u)
+		e.call.Labels = e.call.Labels.With(quota.Labels{quota.LabelUnlisted: name})
 	}
 	if e.quote.AsJSON {
 		e.r.Header.Set("Content-Type", "application/json")

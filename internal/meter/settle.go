@@ -224,20 +224,25 @@ func (t *Transport) tellMissing(method string, paths []string) {
 	}
 }
 
-// mostUnlisted is of how many facts tellUnlisted speaks: callers can make up any number of them.
+// mostUnlisted bounds the names that tellUnlisted reports: callers can make up any number of them.
 const mostUnlisted = 100
 
-// tellUnlisted says, once for each, that the list has no figure for a model or the like.
-func (t *Transport) tellUnlisted(method string, u costs.Unlisted) {
+// tellUnlisted logs, once for each, that the list has no figure for a model or the like. It returns
+// the name by which calls are labelled, "others" beyond the bound.
+func (t *Transport) tellUnlisted(method string, u costs.Unlisted) string {
+	key := "unlisted " + u.Table + " " + u.Value
+	if _, told := t.told.Load(key); told {
+		return u.Name()
+	}
 	if t.unlisted.Load() >= mostUnlisted {
-		return
+		return "others"
 	}
-	if _, told := t.told.LoadOrStore("unlisted "+u.Table+" "+u.Value, true); told {
-		return
+	if _, told := t.told.LoadOrStore(key, true); !told {
+		t.unlisted.Add(1)
+		t.Log.Warn("a call counts as what the price list has no row for, which may be far too much",
+			"method", method, u.Fact, u.Value, "table", u.Table)
 	}
-	t.unlisted.Add(1)
-	t.Log.Warn("a call counts as what the price list has no row for, which may be far too much",
-		"method", method, u.Fact, u.Value, "table", u.Table)
+	return u.Name()
 }
 
 // tellUnread says, once for each method, that what its answers tell of limits cannot be read.

@@ -24,6 +24,8 @@ const (
 	LabelSource = "source" // of what no call of ours spent: upstream (it told), adjust, reconcile
 	LabelReason = "reason" // of a correction
 	LabelBy     = "by"     // who made it
+
+	LabelUnlisted = "unlisted" // the model or the like that the price list has no row for
 )
 
 const (
