@@ -274,11 +274,8 @@ func (r *reader) source(name string, _, n *yaml.Node) {
 		"text": func(n *yaml.Node) { s.Text = r.text(n, "text") },
 	}, "status", "date", "text")
 	r.sources[name] = s
-	r.dated(s.Date)
+	r.table.Date = max(r.table.Date, s.Date)
 }
-
-// dated notes the date of a figure: that of the newest one is the list's.
-func (r *reader) dated(date string) { r.table.Date = max(r.table.Date, date) }
 
 func (r *reader) sourceOf(n *yaml.Node) Source {
 	s, ok := r.sources[r.text(n, "source")]

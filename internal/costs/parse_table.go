@@ -51,9 +51,7 @@ func (r *reader) lookupTable(name string, key, n *yaml.Node) {
 		"note":   func(n *yaml.Node) { r.text(n, "note") },
 	}, "rows", "source")
 	if rows != nil {
-		r.each(rows, "rows", func(key string, _, n *yaml.Node) {
-			t.Rows = append(t.Rows, t.row(key, n))
-		})
+		r.each(rows, "rows", t.rows)
 	}
 	t.check(n)
 	r.scope.Tables[name] = t.Table
@@ -99,7 +97,10 @@ func (t *tableReader) check(n *yaml.Node) {
 	}
 	word := func(row formula.Row) bool { return row.Word != "" }
 	t.Words = slices.ContainsFunc(t.Rows, word)
+	always := func(row formula.Row) bool { return row.Since == "" }
 	switch {
+	case t.Dearest && !slices.ContainsFunc(t.Rows, always):
+		t.Add(n, "table %s: unknown: dearest needs a row without since", t.name)
 	case t.Words && !all(t.Rows, word):
 		t.Add(n, "table %s: its rows are numbers and words: write one kind", t.name)
 	case t.Words && t.Dearest:
@@ -109,6 +110,22 @@ func (t *tableReader) check(n *yaml.Node) {
 
 func all[T any](list []T, holds func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(v T) bool { return !holds(v) })
+}
+
+// rows reads what a table holds for a key: a row, or a list of them that follow one another.
+func (t *tableReader) rows(key string, _, n *yaml.Node) {
+	first := len(t.Rows)
+	if n.Kind != yaml.SequenceNode {
+		t.Rows = append(t.Rows, t.row(key, n))
+		return
+	}
+	t.List(n, "row "+spell.Clip(key), func(n *yaml.Node) {
+		row := t.row(key, n)
+		if len(t.Rows) > first && row.Since <= t.Rows[len(t.Rows)-1].Since {
+			t.Add(n, "row %s: since: must be later than in the row before it", spell.Clip(key))
+		}
+		t.Rows = append(t.Rows, row)
+	})
 }
 
 // row reads what a table holds for a key.
@@ -132,7 +149,7 @@ func (t *tableReader) columns(row *formula.Row, what string, n *yaml.Node) {
 	var bands *yaml.Node
 	known := t.figures(figures, what)
 	known["above"] = func(n *yaml.Node) { bands = n }
-	known["since"] = func(n *yaml.Node) { t.dated(t.date(n, "since")) }
+	known["since"] = func(n *yaml.Node) { row.Since = t.date(n, "since") }
 	known["source"] = func(n *yaml.Node) { t.sourceOf(n) }
 	t.Fields(n, what, known)
 	row.Figures = t.complete(figures, what, n)

@@ -101,6 +101,9 @@ func TestSchemaTakesEveryList(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if err := form.Validate(decoded(t, []byte(read(t, "columns.yaml")))); err != nil {
+		t.Error(err)
+	}
 	all := read(t, "all-keys.yaml")
 	for _, text := range []string{all, read(t, "one-upstream.yaml")} {
 		if err := form.Validate(decoded(t, []byte(text))); err != nil {

@@ -44,6 +44,9 @@ func TestTableHolds(t *testing.T) {
 		{`{"model":"large-turbo","max":1}`, "tokens/large-turbo 32, money 620 to 700",
 			"large-turbo"},
 		{`{"model":"small-3","max":1}`, "tokens/small-3 28, money 540 to 620", "small-3"},
+		// a price that changes on a day, and one that does not count yet
+		{`{"model":"timed","max":0}`, "tokens/timed 25, money 150", ""},
+		{`{"model":"coming","max":1}`, "tokens/coming 27, money 520 to 600", "coming"},
 		{`{"max":1}`, "tokens/unknown 10, money 180 to 260", ""},
 		{`{"model":"small-2","max":1,"speed":"fast"}`, "tokens/small-2 43, money 84 to 230", ""},
 	} {
@@ -108,8 +111,8 @@ func TestTableRefuses(t *testing.T) {
 			t.Errorf("%s: %s, %v", body, got, err)
 		}
 	}
-	if table.Date != "2026-11-17" || table.Version != "2026-11-17" {
-		t.Errorf("date %s, version %s: that of the newest figure", table.Date, table.Version)
+	if table.Date != "2026-11" || table.Version != "2026-11" {
+		t.Errorf("date %s, version %s: that of the newest source", table.Date, table.Version)
 	}
 }
 
@@ -129,6 +132,8 @@ func TestTableProblems(t *testing.T) {
 		{"    prompt: [input, cached]\n", "", "above: write a length of the prompt, and prompt in the"},
 		{"prompt: [input, cached]", "prompt: [input, cashed]",
 			`prompt: "cashed" is not one of its columns`},
+		{"since: 2999-01-01}]", "since: 2001-02-03}]",
+			"row timed: since: must be later than in the row before it"},
 		{"unknown: dearest", "unknown: cheapest", "unknown: must be refuse or dearest"},
 		{"longest: 100, normal", "shortest: 1, longest: 100, normal",
 			`defaults: "shortest" is not one of its columns`},

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"quotabudget/internal/quota"
 )
 
 // TestMissing: an answer that does not say what it took is booked as the most that it can be, and
@@ -91,6 +93,17 @@ func TestUnlistedModel(t *testing.T) {
 	m.settled(t)
 	if n := strings.Count(m.log.String(), "has no row for"); n != 100 {
 		t.Errorf("it is told %d times", n)
+	}
+	labels := map[string]int{}
+	for e, err := range quota.All(t.Context(), m.ledger,
+		quota.Query{Credential: "openai", Bucket: "money"}) {
+		must(t, err)
+		labels[e.Labels[quota.LabelUnlisted]]++
+	}
+	// those of which the log speaks have their names
+	if labels["gpt-9"] != 2 || labels["made-up-0"] != 1 || labels["others"] != 102 ||
+		len(labels) != 101 {
+		t.Errorf("%d labels: %v", len(labels), labels)
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
@@ -16,7 +18,7 @@ import (
 type Table struct {
 	Columns []string // figures of each row, the one that says how dear it is first; empty: one figure
 	Prompt  []string // columns whose amounts add up to the length of the prompt
-	Rows    []Row    // in any order
+	Rows    []Row    // those of one key from the earliest to the latest
 	Words   bool     // the rows hold words
 	Dearest bool     // a key without a row counts as the dearest row
 }
@@ -28,6 +30,7 @@ type Row struct {
 	Word    string
 	Figures map[string]float64 // by column, each of them
 	Bands   []Band             // from the shortest prompt to the longest
+	Since   string             // the day from which it counts: 2026-12-01; "" for always
 }
 
 // Band replaces the figures of a row for prompts longer than Above.
@@ -52,24 +55,44 @@ func (t Table) Find(key string) (row Row, listed, ok bool) {
 	key = strings.ToLower(key)
 	tail := key[strings.LastIndexByte(key, '/')+1:]
 	for _, name := range []string{key, undated(key), tail, undated(tail)} {
-		for _, row := range t.Rows {
-			if strings.ToLower(row.Key) == name {
-				return row, true, true
-			}
+		if row, ok := t.named(name); ok {
+			return row, true, true
 		}
 	}
 	for _, name := range []string{key, tail} {
-		for _, r := range t.Rows {
+		for r := range t.inForce() {
 			head, open := strings.CutSuffix(strings.ToLower(r.Key), "*")
-			if open && strings.HasPrefix(name, head) && (!ok || len(r.Key) > len(row.Key)) {
+			if open && strings.HasPrefix(name, head) && (!ok || len(r.Key) >= len(row.Key)) {
 				row, ok, listed = r, true, head != "" && len(undated(name)) <= len(head)
 			}
 		}
 	}
 	if !ok && t.Dearest {
-		return slices.MaxFunc(t.Rows, t.compare), false, true
+		row, ok = slices.MaxFunc(slices.Collect(t.inForce()), t.compare), true
 	}
 	return row, listed, ok
+}
+
+// named returns the newest row with that key.
+func (t Table) named(name string) (row Row, ok bool) {
+	for r := range t.inForce() {
+		if strings.ToLower(r.Key) == name {
+			row, ok = r, true
+		}
+	}
+	return row, ok
+}
+
+// inForce yields the rows that count today.
+func (t Table) inForce() iter.Seq[Row] {
+	today := time.Now().UTC().Format(time.DateOnly)
+	return func(yield func(Row) bool) {
+		for _, r := range t.Rows {
+			if r.Since <= today && !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // dateForm matches the end of a name that tells versions of one thing apart.
