@@ -150,6 +150,21 @@ func TestAnthropicBills(t *testing.T) {
 			t.Errorf("%s, %s: %d, want %d", b.request, b.response, money, b.money)
 		}
 	}
+	// what may be written to a cache costs twice as much, if the request asks for that
+	for body, want := range map[string]int64{
+		asking("claude-opus-5", ""):                                1054*5 + 9*25,
+		asking("claude-opus-5", `,"cache_control":{}`):             1073*10 + 9*25,
+		asking("claude-opus-5", `,"system":[{"cache_control":1}]`): 1085*10 + 9*25,
+	} {
+		table, err := costs.Shipped().Upstream("anthropic")
+		must(t, err)
+		q, err := table.Quote("anthropic.messages.create", call(t, "POST /v1/messages", body),
+			[]byte(body), nil)
+		must(t, err)
+		if money := q.Costs[3]; max(money.Units, money.Most) != want {
+			t.Errorf("%s can take %v, want %d", body, money, want)
+		}
+	}
 	compacted := billing{asking("claude-sonnet-4-6", ""), usage(`,"iterations":[{"type":` +
 		`"compaction","input_tokens":90000,"output_tokens":500},{"type":"advisor_message",` +
 		`"model":"claude-opus-4-8","input_tokens":7,"output_tokens":7}]`), 0}

@@ -23,7 +23,7 @@ func anthropic(t testing.TB) costs.Quote {
 	q, err := table.Quote(method, r, []byte(body), nil)
 	must(t, err)
 	if got := quoted(q.Costs); got != "requests/sonnet-4 1, input/sonnet-4 16 to 1046, "+
-		"output/sonnet-4 200, money 3092 to 9276" {
+		"output/sonnet-4 200, money 3046 to 6138" {
 		t.Fatalf("quoted %s", got)
 	}
 	return q
@@ -57,7 +57,7 @@ const (
 		"{\"output_tokens\":15,\"input_tokens\":null}}\n\n" +
 		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 	// the most that it can take, of which the answer says nothing
-	held = "requests/sonnet-4 1, input/sonnet-4 1046, output/sonnet-4 200, money 9276"
+	held = "requests/sonnet-4 1, input/sonnet-4 1046, output/sonnet-4 200, money 6138"
 	// 25 + 100 tokens; (25 + 125 + 100) × 3 + 15 × 15 millionths
 	truth = "requests/sonnet-4 1, input/sonnet-4 125, output/sonnet-4 15, money 975"
 )
@@ -88,7 +88,7 @@ func TestObserve(t *testing.T) {
 		{"usage of another type", "application/json", `{"usage":5}`, held,
 			"usage.input_tokens usage.output_tokens"},
 		{"a negative usage", "application/json", `{"usage":{"input_tokens":-5,"output_tokens":3}}`,
-			"requests/sonnet-4 1, input/sonnet-4 1046, output/sonnet-4 3, money 9276",
+			"requests/sonnet-4 1, input/sonnet-4 1046, output/sonnet-4 3, money 6138",
 			"usage.input_tokens"},
 		{"a negative part of it", "application/json", strings.Replace(usage, "1000}", "-9000}", 1),
 			"requests/sonnet-4 1, input/sonnet-4 125, output/sonnet-4 15, money 675", ""},

@@ -130,7 +130,7 @@ func (t *tableReader) rows(key string, _, n *yaml.Node) {
 
 // row reads what a table holds for a key.
 func (t *tableReader) row(key string, n *yaml.Node) formula.Row {
-	row := formula.Row{Key: key}
+	row := formula.Row{Key: strings.ToLower(key)}
 	what := "row " + spell.Clip(key)
 	switch {
 	case len(t.Columns) > 0:

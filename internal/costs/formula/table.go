@@ -25,7 +25,7 @@ type Table struct {
 
 // Row is what a table holds for a key. A * at the end of the key stands for any rest.
 type Row struct {
-	Key     string
+	Key     string // in lower case
 	Number  float64
 	Word    string
 	Figures map[string]float64 // by column, each of them
@@ -61,7 +61,7 @@ func (t Table) Find(key string) (row Row, listed, ok bool) {
 	}
 	for _, name := range []string{key, tail} {
 		for r := range t.inForce() {
-			head, open := strings.CutSuffix(strings.ToLower(r.Key), "*")
+			head, open := strings.CutSuffix(r.Key, "*")
 			if open && strings.HasPrefix(name, head) && (!ok || len(r.Key) >= len(row.Key)) {
 				row, ok, listed = r, true, head != "" && len(undated(name)) <= len(head)
 			}
@@ -76,7 +76,7 @@ func (t Table) Find(key string) (row Row, listed, ok bool) {
 // named returns the newest row with that key.
 func (t Table) named(name string) (row Row, ok bool) {
 	for r := range t.inForce() {
-		if strings.ToLower(r.Key) == name {
+		if r.Key == name {
 			row, ok = r, true
 		}
 	}
