@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,44 +54,38 @@ func (t Table) Find(key string) (row Row, listed, ok bool) {
 	key = strings.ToLower(key)
 	tail := key[strings.LastIndexByte(key, '/')+1:]
 	for _, name := range []string{key, undated(key), tail, undated(tail)} {
-		if row, ok := t.named(name); ok {
-			return row, true, true
+		if r := t.best(func(r, _ *Row) bool { return r.Key == name }); r != nil {
+			return *r, true, true
 		}
 	}
 	for _, name := range []string{key, tail} {
-		for r := range t.inForce() {
+		begins := func(r, than *Row) bool {
 			head, open := strings.CutSuffix(r.Key, "*")
-			if open && strings.HasPrefix(name, head) && (!ok || len(r.Key) >= len(row.Key)) {
-				row, ok, listed = r, true, head != "" && len(undated(name)) <= len(head)
-			}
+			return open && strings.HasPrefix(name, head) &&
+				(than == nil || len(r.Key) >= len(than.Key))
+		}
+		if r := t.best(begins); r != nil && (!ok || len(r.Key) > len(row.Key)) {
+			head := len(r.Key) - len("*")
+			row, ok, listed = *r, true, head > 0 && len(undated(name)) <= head
 		}
 	}
-	if !ok && t.Dearest {
-		row, ok = slices.MaxFunc(slices.Collect(t.inForce()), t.compare), true
+	if ok || !t.Dearest {
+		return row, listed, ok
 	}
-	return row, listed, ok
+	dearer := func(r, than *Row) bool { return than == nil || t.compare(r, than) >= 0 }
+	return *t.best(dearer), false, true
 }
 
-// named returns the newest row with that key.
-func (t Table) named(name string) (row Row, ok bool) {
-	for r := range t.inForce() {
-		if r.Key == name {
-			row, ok = r, true
-		}
-	}
-	return row, ok
-}
-
-// inForce yields the rows that count today.
-func (t Table) inForce() iter.Seq[Row] {
+// best returns the last row that counts today of which better holds, beside the best one before it;
+// nil for none.
+func (t Table) best(better func(r, than *Row) bool) (found *Row) {
 	today := time.Now().UTC().Format(time.DateOnly)
-	return func(yield func(Row) bool) {
-		for _, r := range t.Rows {
-			if r.Since <= today && !yield(r) {
-				return
-			}
+	for i := range t.Rows {
+		if r := &t.Rows[i]; r.Since <= today && better(r, found) {
+			found = r
 		}
 	}
+	return found
 }
 
 // dateForm matches the end of a name that tells versions of one thing apart.
@@ -103,7 +96,7 @@ var dateForm = regexp.MustCompile(
 func undated(name string) string { return dateForm.ReplaceAllString(name, "") }
 
 // compare orders rows by their figures, column by column.
-func (t Table) compare(a, b Row) int {
+func (t Table) compare(a, b *Row) int {
 	for _, column := range t.Columns {
 		if order := cmp.Compare(a.Figures[column], b.Figures[column]); order != 0 {
 			return order
