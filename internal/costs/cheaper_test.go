@@ -58,11 +58,11 @@ func TestCheaperSpellings(t *testing.T) {
 			"requests/x.tweets.create 1, money 15000 to 200000"},
 
 		{"openai", "POST /v1/responses", `{"model":"gpt-4.1","max_output_tokens":16,` +
-			`"input":[{"type":"item_reference","id":"msg_1"}]}`, "to 1047592,"},
+			`"input":[{"type":"item_reference","id":"msg_1"}]}`, " 1047592, "},
 		{"openai", "POST /v1/responses", `{"model":"gpt-4.1","max_output_tokens":16,` +
-			`"input":[{"content":[{"type":"input_file","file_data":"AAAA"}]}]}`, "to 1047592,"},
+			`"input":[{"content":[{"type":"input_file","file_data":"AAAA"}]}]}`, " 1047592, "},
 		{"openai", "POST /v1/responses", `{"model":"gpt-4.1","max_output_tokens":16,` +
-			`"input":[{"output":[{"image_url":"https://a"}]}]}`, "to 1047592,"},
+			`"input":[{"output":[{"image_url":"https://a"}]}]}`, " 1047592, "},
 		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,` +
 			`"messages":[{"content":[{"content":[{"source":{"url":"https://a"}}]}]}]}`,
 			"to 1000000,"},
