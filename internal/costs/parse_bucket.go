@@ -16,7 +16,8 @@ import (
 type fact struct {
 	name string
 	text *formula.Formula // of the request
-	told *formula.Formula // of the response, which counts where it has a value; nil for none
+	// response replaces text once the call is done, where it has a value; nil for none.
+	response *formula.Formula
 }
 
 // number is a named number of a request that several expressions share.
@@ -38,18 +39,18 @@ func (r *reader) fact(name string, key, n *yaml.Node) {
 	}
 	r.splits = append(r.splits, name)
 	f := fact{name: name}
-	of := func(kind formula.Kind, into **formula.Formula) func(*yaml.Node) {
+	read := func(kind formula.Kind, into **formula.Formula) func(*yaml.Node) {
 		return func(n *yaml.Node) {
 			*into, _ = r.expression(n, "split "+name, kind, formula.Text)
 		}
 	}
 	if n.Kind == yaml.MappingNode {
 		r.fields(n, "split "+spell.Clip(name), "fact", yamlfile.Fields{
-			"request":  of(formula.Request, &f.text),
-			"response": of(formula.Answer, &f.told),
+			"request":  read(formula.Request, &f.text),
+			"response": read(formula.Answer, &f.response),
 		}, "request", "response")
 	} else {
-		of(formula.Request, &f.text)(n)
+		read(formula.Request, &f.text)(n)
 	}
 	if f.text != nil {
 		r.table.facts = append(r.table.facts, f)

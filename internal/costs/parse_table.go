@@ -84,16 +84,16 @@ func (t *tableReader) unknown(n *yaml.Node) {
 
 // check reports what does not fit together in a table.
 func (t *tableReader) check(n *yaml.Node) {
-	known := func(what, column string) {
+	require := func(what, column string) {
 		if !slices.Contains(t.Columns, column) {
 			t.Add(n, "table %s: %s: %q is not one of its columns", t.name, what, spell.Clip(column))
 		}
 	}
 	for column := range t.defaults {
-		known("defaults", column)
+		require("defaults", column)
 	}
 	for _, column := range t.Prompt {
-		known("prompt", column)
+		require("prompt", column)
 	}
 	word := func(row formula.Row) bool { return row.Word != "" }
 	t.Words = slices.ContainsFunc(t.Rows, word)

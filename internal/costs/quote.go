@@ -160,16 +160,16 @@ func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 	return all
 }
 
-// tell replaces facts of the request by those of the response, which names what was done and is
-// billed: another model than the one that was asked for. A name without a row does not replace one
-// that has a row: it is another spelling of that, as far as the list knows.
-func (q *Quote) tell(env formula.Env, out *Outcome) {
+// useResponse replaces facts of the request by those of the response, which names what was done and
+// is billed: another model than the one that was asked for. A name without a row does not replace
+// one that has a row: it is another spelling of that, as far as the list knows.
+func (q *Quote) useResponse(env formula.Env, out *Outcome) {
 	for _, f := range q.table.facts {
 		asked, used := env[f.name].(string)
-		if !used || f.told == nil {
+		if !used || f.response == nil {
 			continue
 		}
-		text, err := f.told.String(env)
+		text, err := f.response.String(env)
 		if err != nil || text == "" || text == asked {
 			continue
 		}

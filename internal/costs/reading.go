@@ -87,7 +87,7 @@ func (o *Observation) outcome(r reading) (out Outcome) {
 	if r.usage != nil {
 		env["usage"] = r.usage
 	}
-	o.quote.tell(env, &out)
+	o.quote.useResponse(env, &out)
 	out.Refusal = o.refusal(env)
 	out.Lessons, out.Unread = o.lessons(r.doc, env)
 	if out.Refusal != nil && out.Refusal.Unread != "" {
