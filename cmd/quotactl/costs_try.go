@@ -293,7 +293,7 @@ func (a *app) sayTried(out tried) error {
 // lines are what the answer says besides.
 func (out tried) lines(s cli.Screen) (lines []string) {
 	for _, text := range out.Unlisted {
-		lines = append(lines, "not in the list, so it counts as what is not listed: "+text)
+		lines = append(lines, "no row of its own, so another row sets the price: "+text)
 	}
 	for _, path := range out.Missing {
 		lines = append(lines, "not in the answer, so the most is booked: "+path)

@@ -33,7 +33,7 @@ type Quote struct {
 	// AsJSON is whether its body was priced as JSON although it is not called that: an upstream that
 	// goes by the Content-Type could read another thing.
 	AsJSON bool
-	// Unlisted is what the list has no row for, so that it counts as what is not listed.
+	// Unlisted is the facts for which the list has no row of their own.
 	Unlisted []Unlisted
 
 	table *Table

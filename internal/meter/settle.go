@@ -239,8 +239,8 @@ func (t *Transport) tellUnlisted(method string, u costs.Unlisted) string {
 	}
 	if _, told := t.told.LoadOrStore(key, true); !told {
 		t.unlisted.Add(1)
-		t.Log.Warn("a call counts as what the price list has no row for, which may be far too much",
-			"method", method, u.Fact, u.Value, "table", u.Table)
+		t.Log.Warn("the price list has no row for a call; another row sets its price, perhaps far "+
+			"too high or too low", "method", method, u.Fact, u.Value, "table", u.Table)
 	}
 	return u.Name()
 }
