@@ -8,8 +8,8 @@
 -- ARGV   1 number of calls, number of buckets, then for each call: bytes of what there is of it, ms to
 --          keep the answer to the key for, µs to keep entries, number of the bucket drawn on (0 = none),
 --          µs to reserve for (0 = charge, -1 = decide on a charge and write nothing), bytes of the text
---          at its end, then for each bucket: units, number of limits, to reserve also flags and most
---          (holds.lua), the limits (bucket.lua); then that text: what follows the numbers in a packed
+--          at its end, then for each bucket: units, number of limits, to reserve also flags, most
+--          (holds.lua) and by how many units the estimates in flight may be too low, the limits (bucket.lua); then that text: what follows the numbers in a packed
 --          member (entry.lua), in the place of text 1. Between the first of these numbers and the text
 --          there is nothing where all of them are as of the call before
 --        then for each call equally many, the empty ones at the end of all left out:
@@ -22,7 +22,7 @@
 --        unless all is observed), each limit. A limit that is observed by itself has units below 0:
 --        -1 - units
 -- Reply  of plain.lua: one text, with six doubles for each call, as follows; else for each call
---        {status, clock, stamp, what denies (0 nothing, -1 the suspension, else the number of the limit,
+--        {status, clock, stamp, what denies (0 nothing, -1 the suspension, -2 the estimates in flight, else the number of the limit,
 --        counted over all buckets), retry at (when allowed: 0, or -1 if the code of the labels was not
 --        stored), for each bucket: remaining (above 2^53 without a limit), for a reservation: when it
 --        expires}, times in µs; status 1 allowed, 0 denied, 2 observed: recorded although it would have been denied
@@ -108,7 +108,13 @@ for c = 1, calls do repeat -- break goes on to the next call
     local b = buckets[n]
     local draw, units, limits = n == draws
     units, limits, p = unpacked('<dd', numbers, p)
-    if ttl > 0 then flags[n], most[n], p = unpacked('<dd', numbers, p) end
+    if ttl > 0 then
+      local slack
+      flags[n], most[n], slack, p = unpacked('<ddd', numbers, p)
+      if slack < EXACT and most[n] > units and ({lapses().counted(b)})[2] + most[n] - units > slack then
+        retry, denying = NEVER, -2
+      end
+    end
     if draw and units > drawn.left then refused = {-4, drawn.left} end
     if b.suspended > stamp and b.suspended > retry then retry, denying = b.suspended, -1 end
     local room, held, hard = NEVER, draw and 0 or b.live, 0

@@ -5,7 +5,7 @@
 
 repeat
   local keys, args, numbers = KEYS, ARGV, ARGV[1]
-  local calls, many, _, _, keep, _, longest, _, units, limits, flags, most = unpacked('<dddddddddddd', numbers)
+  local calls, many, _, _, keep, _, longest, _, units, limits, flags, most, slack = unpacked('<ddddddddddddd', numbers)
   if #args > 1 + calls then break end
   local call, format, sub, match, pack = redis.call, string.format, string.sub, string.match, struct.pack
   local t = call('TIME')
@@ -14,7 +14,7 @@ repeat
   -- One call of one bucket, as most are, makes no tables: they would take a tenth of its time.
   local lone = calls * many == 1
   local id, tail = match(args[2], '^([^:]*):([^:]*:.*)$')
-  local field, pos = 'r:' .. id, 97
+  local field, pos = 'r:' .. id, 105
   -- Of each call: the end of what it is listed as, labels and run, when it expires, that as text, where
   -- its next bucket begins in numbers, the reply. Then of each bucket: what is listed, the state's fields.
   local own, fields, writes
@@ -62,9 +62,9 @@ repeat
     local listed, written = not lone and {0, 0}, not lone and {'s', 0, 0, 0}
     for c = 1, calls do
       local i = 6 * c
-      if not lone then units, limits, flags, most, pos = unpacked('<dddd', numbers, own[i - 1]) end
+      if not lone then units, limits, flags, most, slack, pos = unpacked('<ddddd', numbers, own[i - 1]) end
       if flags < 2 or read[c + 1] or total + units > 9007199254740991 or charges + most > 9007199254740991 or
-          extra + most > 9007199254740991 then
+          extra + most > 9007199254740991 or extra + most - units > slack then
         listed = nil
         break
       end

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,9 +26,8 @@ On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. A s
 row for each part, such as output/small; a limit across all parts has one row.
 
 Below the table are the limits that are only observed, the windows whose end the upstream has told,
-what is held for calls in flight where they can turn out to take more (at most so many: if each
-takes all that it may, that is how far the sum of used and held can rise), and the buckets that will
-run short (see forecast).`,
+what is held for calls in flight where they can turn out to take more, by how much such calls can
+pass a limit, however many are sent, and the buckets that will run short (see forecast).`,
 		Example: `  quotactl status
   quotactl status --credential key1
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
@@ -78,8 +78,12 @@ func (a *app) statusTable(list report.Status) error {
 	s := a.Screen()
 	err := drawStatus(s, list)
 	for _, c := range list.Credentials {
+		var all []string
 		for _, b := range c.Buckets {
-			for _, note := range notes(s, c.At, b) {
+			all = append(all, notes(s, c.At, b)...)
+		}
+		for i, note := range all {
+			if !slices.Contains(all[:i], note) { // parts of a bucket have the same bound
 				err = cmp.Or(err, s.Say("%s: %s\n", c.Credential, note))
 			}
 		}
@@ -96,6 +100,10 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 		all = append(all,
 			fmt.Sprintf("%s: held %s, at most %s when the calls in flight are settled",
 				b.Bucket, b.Counts.Text(b.Held), b.Counts.Text(b.AtMost)))
+	}
+	if b.Overshoot > 0 {
+		all = append(all, fmt.Sprintf("%s: estimates of calls in flight can pass a limit by at "+
+			"most %s", quota.WholeOf(b.Bucket), b.Counts.Text(b.Overshoot)))
 	}
 	for _, l := range b.Limits {
 		if l.Mode == "observe" {

@@ -65,11 +65,11 @@ func TestCheaperSpellings(t *testing.T) {
 			`"input":[{"output":[{"image_url":"https://a"}]}]}`, " 1047592, "},
 		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,` +
 			`"messages":[{"content":[{"content":[{"source":{"url":"https://a"}}]}]}]}`,
-			"to 1000000,"},
+			" 1000000, "},
 		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,` +
-			`"messages":[{"content":[{"source":{"data":"AAAA"}}]}]}`, "to 6098,"},
+			`"messages":[{"content":[{"source":{"data":"AAAA"}}]}]}`, " 6098, "},
 		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,` +
-			`"mcp_servers":[{}]}`, "to 1000000,"},
+			`"mcp_servers":[{}]}`, " 1000000, "},
 	} {
 		table, err := costs.Shipped().Upstream(c.upstream)
 		must(t, err)

@@ -213,6 +213,19 @@ func (t *Table) bucketNamed(name string) Bucket {
 // Learns reports whether answers to calls of a known price have something to tell about the limits.
 func (t *Table) Learns() bool { return len(t.learn) > 0 || t.refusesSuccess }
 
+// Estimated reports whether some method sets an estimate aside in the bucket, or the part of one.
+func (t *Table) Estimated(bucket string) bool {
+	whole := quota.WholeOf(bucket)
+	for _, m := range t.methods {
+		if m.rules != nil && slices.ContainsFunc(m.rules.holds, func(h holding) bool {
+			return h.bucket == whole && h.estimates()
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
 // Reset is the window in which the upstream fills a bucket up again. Where the list gives none, it
 // is the longest of the list's limits on it that is a calendar's, and else the day in UTC.
 func (t *Table) Reset(bucket string) quota.Window {

@@ -45,10 +45,16 @@ type amount struct {
 	units  *formula.Formula
 }
 
-// holding is an estimate; most is the most that the truth can be, nil where the estimate says it.
+// holding is an estimate. most is the most that the truth can be, nil where the estimate gives it;
+// certain is the least, nil where nothing is known of it.
 type holding struct {
 	amount
-	most *formula.Formula
+	most, certain *formula.Formula
+}
+
+// estimates reports whether it may set less aside than the most.
+func (h holding) estimates() bool {
+	return h.most != nil || h.units.Uses(slices.Collect(maps.Keys(formula.Quantiles()))...)
 }
 
 // What holds of a method that does not say otherwise.
@@ -234,7 +240,7 @@ func (r *reader) amounts(n *yaml.Node, what string, kind formula.Kind,
 	})
 }
 
-// holding reads an estimate: an expression, or {estimate, most}.
+// holding reads an estimate: an expression, or {estimate, most, certain}.
 func (r *reader) holding(bucket string, key, n *yaml.Node) holding {
 	r.knownBucket(bucket, key)
 	h := holding{amount: amount{bucket: bucket}}
@@ -249,6 +255,9 @@ func (r *reader) holding(bucket string, key, n *yaml.Node) holding {
 		},
 		"most": func(n *yaml.Node) {
 			h.most, _ = r.expression(n, "most of "+bucket, formula.Request, formula.Number)
+		},
+		"certain": func(n *yaml.Node) {
+			h.certain, _ = r.expression(n, "certain of "+bucket, formula.Request, formula.Number)
 		},
 	}, "estimate", "most")
 	return h

@@ -27,7 +27,7 @@ func (r *reader) needs(m *Method) {
 			used = append(used, a.units)
 		}
 		for _, h := range p.holds {
-			used = append(used, h.units, h.most)
+			used = append(used, h.units, h.most, h.certain)
 		}
 		for _, n := range slices.Backward(r.table.numbers) {
 			if anyUses(used, n.name) {

@@ -2,6 +2,8 @@ package costs
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -17,9 +19,9 @@ import (
 	"quotabudget/internal/spell"
 )
 
-// Learned is a quantile of what calls have taken from a bucket so far, by settled entries. It is
-// false while too few are known.
-type Learned func(bucket string, percentile int) (units int64, ok bool)
+// Learned returns a quantile of what calls that were priced the same way took from a bucket beyond
+// what was certain. It returns false while too few are known.
+type Learned func(priced, bucket string, percentile int) (units int64, ok bool)
 
 // Quote is what a request takes, as far as that is known before it is sent.
 type Quote struct {
@@ -35,6 +37,11 @@ type Quote struct {
 	AsJSON bool
 	// Unlisted is the facts for which the list has no row of their own.
 	Unlisted []Unlisted
+	// Priced names what the price was computed from: the model, the tier and the other facts of the
+	// request that the method's formulas use. It is empty where they use none.
+	Priced string
+	// Certain is what the call takes at least, by bucket.
+	Certain map[string]int64
 
 	table *Table
 	rules *rules            // nil of a price that is known
@@ -125,6 +132,7 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 	} else {
 		q.Lapse, q.TTL = m.rules.lapse, m.rules.ttl
 		q.Unlisted = q.unlisted(q.env, "")
+		q.Priced, q.Certain = q.priced(m.facts), map[string]int64{}
 		if bucket, err := q.price(m, learned); err != nil {
 			return Quote{}, &PriceError{method, bucket, err}
 		}
@@ -229,7 +237,8 @@ func (q *Quote) Held() []quota.Cost {
 	return slices.DeleteFunc(slices.Clone(q.Costs), func(c quota.Cost) bool { return c.Units == 0 })
 }
 
-// estimate returns what a hold sets aside: at least 1, unless the call can take nothing.
+// estimate returns what a hold sets aside: at least 1, unless the call can take nothing. It is the
+// most that the call can take, until enough calls that were priced the same way are known.
 func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error) {
 	cost.Bucket = q.part(h.bucket)
 	for name := range formula.Quantiles() {
@@ -242,22 +251,67 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 	if cost.Most, err = most.Units(q.env); err != nil {
 		return cost, err
 	}
-	for name, percentile := range formula.Quantiles() {
-		if learned == nil || !h.units.Uses(name) {
-			continue
-		}
-		if units, ok := learned(cost.Bucket, percentile); ok {
-			q.env[name] = float64(units)
+	var certain int64
+	if h.certain != nil {
+		if certain, err = h.certain.Units(q.env); err != nil {
+			return cost, err
 		}
 	}
-	if cost.Units, err = h.units.Units(q.env); err != nil {
-		return cost, err
+	certain = min(certain, cost.Most)
+	q.Certain[cost.Bucket] = certain
+	cost.Units = cost.Most
+	if q.learn(h, cost.Bucket, certain, learned) {
+		if cost.Units, err = h.units.Units(q.env); err != nil {
+			return cost, err
+		}
 	}
-	cost.Units = min(max(1, cost.Units), cost.Most)
+	cost.Units = min(max(1, certain, cost.Units), cost.Most)
 	if cost.Most <= cost.Units {
 		cost.Most = 0
 	}
+	cost.Bounded = cost.Most > 0
 	return cost, nil
+}
+
+// learn puts the quantiles that a hold uses into the environment. It returns false where one of them
+// is not known yet.
+func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) bool {
+	for name, percentile := range formula.Quantiles() {
+		if !h.units.Uses(name) {
+			continue
+		}
+		if learned == nil {
+			return false
+		}
+		units, ok := learned(q.Priced, bucket, percentile)
+		if !ok {
+			return false
+		}
+		q.env[name] = float64(certain + units)
+	}
+	return true
+}
+
+// priced names the facts of the request, in a form that fits into a label. Facts too long for that
+// are told apart by a digest.
+func (q *Quote) priced(facts []string) string {
+	var words []string
+	for _, f := range q.table.facts {
+		if slices.Contains(facts, f.name) {
+			text, _ := q.env[f.name].(string)
+			words = append(words, cmp.Or(text, "-"))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	text := strings.Join(words, "/")
+	name := partLetters(text)
+	if len(name) > maxPart {
+		sum := sha256.Sum256([]byte(text))
+		name = name[:maxPart-13] + "-" + hex.EncodeToString(sum[:6])
+	}
+	return name
 }
 
 // maxBody is how many bytes of a request are decoded.
@@ -356,15 +410,20 @@ func (q *Quote) part(bucket string) string {
 // maxPart is how many letters the name of a part has.
 const maxPart = 63
 
-// partName makes the name of a part: lower-case letters, digits, ".", "_" and "-".
-func partName(text string) string {
-	text = strings.Map(func(r rune) rune {
+// partLetters replaces what is not a lower-case letter, a digit, ".", "_", "-" or "/".
+func partLetters(text string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', strings.ContainsRune("._-/", r):
 			return r
 		}
 		return '-'
 	}, strings.ToLower(text))
+}
+
+// partName makes the name of a part: lower-case letters, digits, ".", "_" and "-".
+func partName(text string) string {
+	text = strings.ReplaceAll(partLetters(text), "/", "-")
 	if text = strings.TrimLeft(text, "._-"); text == "" {
 		return "unknown"
 	}

@@ -43,9 +43,9 @@ func quoted(costs []quota.Cost) string {
 	return strings.Join(parts, ", ")
 }
 
-// learned knows one quantile of one bucket.
+// learned knows one quantile of one bucket, of calls that were priced in whatever way.
 func learned(bucket string, percentile int, units int64) costs.Learned {
-	return func(b string, p int) (int64, bool) { return units, b == bucket && p == percentile }
+	return func(_, b string, p int) (int64, bool) { return units, b == bucket && p == percentile }
 }
 
 // A form in parts is priced by its fields; one that two readers could read in two ways is not.
@@ -83,14 +83,23 @@ func TestQuote(t *testing.T) {
 			"calls/x.chat.unknown 1, input/small 11, output/small 100, money 25"},
 		{"x.chat", "POST /v1/chat", chat, learned("money", 95, 0),
 			"calls/x.chat.unknown 1, input/small 11, output/small 100, money 1 to 25"},
-		// without max, the list's own figure, and its cap
+		// what is certain comes before what was learned
+		{"x.chat", "POST /v1/chat", `{"model":"small-2","max":100,"least":60}`,
+			learned("output/small", 95, 30),
+			"calls/x.chat.unknown 1, input/small 10, output/small 90 to 100, money 25"},
+		{"x.chat", "POST /v1/chat", `{"model":"small-2","max":100,"least":600}`,
+			learned("output/small", 95, 30),
+			"calls/x.chat.unknown 1, input/small 11, output/small 100, money 25"},
+		// without max, the worst case, and the list's cap once something is known
 		{"x.chat", "POST /v1/chat", `{"model":"Other Model/7"}`, nil,
+			"calls/x.chat.unknown 1, input/other 7, output/other 4096, money 61440"},
+		{"x.chat", "POST /v1/chat", `{"model":"Other Model/7"}`, learned("output/other", 95, 3000),
 			"calls/x.chat.unknown 1, input/other 7, output/other 1000 to 4096, money 61440"},
 		{"x.chat", "POST /v1/chat", `{"max":0}`, nil,
 			"calls/x.chat.unknown 1, input/unknown 3, output/unknown 0, money 0"},
 		// no body at all, as of a GET
 		{"x.chat", "POST /v1/chat", "", nil,
-			"calls/x.chat.unknown 1, input/unknown 0, output/unknown 1000 to 4096, money 61440"},
+			"calls/x.chat.unknown 1, input/unknown 0, output/unknown 4096, money 61440"},
 		{"x.list", "GET /v1/list?ids=a,b,c&id=d&id=e", "", nil, "calls/x.list.unknown 3"},
 		{"x.put", "PUT /v1/put", "", nil, "daily 2"},
 		{"x.posts", "GET /v1/posts", "", nil, "daily 100"},
@@ -146,6 +155,26 @@ func TestQuoteRefuses(t *testing.T) {
 	}
 	if _, err := table.Quote("x.none", r, nil, nil); !errors.Is(err, quota.ErrUnpriced) {
 		t.Error(err)
+	}
+}
+
+// TestPriced: calls are alike if the facts that their price depends on are the same. A name that is
+// too long for a label keeps its difference.
+func TestPriced(t *testing.T) {
+	table := all(t)
+	long := strings.Repeat("long", 20)
+	names := map[string]string{}
+	for _, model := range []string{"small-2", "small-3", "Other Model/7", "", long + "a", long + "b"} {
+		body := fmt.Sprintf(`{"model":%q,"max":100}`, model)
+		q, err := table.Quote("x.chat", call(t, "POST /v1/chat", body), []byte(body), nil)
+		must(t, err)
+		if other, ok := names[q.Priced]; ok || len(q.Priced) > 63 {
+			t.Errorf("%q is priced as %q, and so is %q", model, q.Priced, other)
+		}
+		names[q.Priced] = model
+		if err := (quota.Labels{quota.LabelPriced: q.Priced}).Check(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

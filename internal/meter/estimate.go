@@ -64,20 +64,21 @@ func (all Estimates) of(method, bucket string) Estimate {
 	return Estimate{}
 }
 
-// apply raises what is held to the most that a call can take, or lowers it to the caps. The most
-// stays what it is.
-func (all Estimates) apply(m costs.Method, held []quota.Cost) {
-	for i, c := range held {
-		whole := quota.WholeOf(c.Bucket)
+// apply raises what is held to the most that a call can take, or sets it to a number of units that the
+// user chose, which need not keep to the bound on estimates. The most stays what it is.
+func (all Estimates) apply(m costs.Method, q costs.Quote) {
+	for i, c := range q.Costs {
+		whole, most := quota.WholeOf(c.Bucket), max(c.Units, c.Most)
 		estimated := slices.ContainsFunc(m.Terms, func(t costs.Term) bool {
 			return t.Bucket == whole && t.Hold != ""
 		})
 		switch of := all.of(m.ID, c.Bucket); {
 		case !estimated:
 		case of.Worst:
-			held[i].Units, held[i].Most = max(c.Units, c.Most), 0
-		case of.Most > 0 && c.Units > of.Most:
-			held[i].Most, held[i].Units = max(c.Most, c.Units), of.Most
+			q.Costs[i] = quota.Cost{Bucket: c.Bucket, Units: most}
+		case of.Most > 0 && most > of.Most:
+			units := min(c.Units, max(of.Most, q.Certain[c.Bucket]))
+			q.Costs[i] = quota.Cost{Bucket: c.Bucket, Units: units, Most: most}
 		}
 	}
 }
@@ -87,11 +88,15 @@ const (
 	sampleLeast = 20  // calls, before a quantile says anything
 )
 
-// samples are what the newest calls took, by method and bucket.
+// samples holds what the newest calls took beyond what was certain when they were sent, by method,
+// bucket and what set their price.
 type samples struct {
 	mu  sync.Mutex
-	all map[string]*sample
+	all map[sampled]*sample
 }
+
+// sampled names calls that are alike: what one takes says what another may take.
+type sampled struct{ method, bucket, priced string }
 
 type sample struct {
 	once  sync.Once // asks the ledger
@@ -101,12 +106,11 @@ type sample struct {
 	order []int64 // the same, sorted
 }
 
-func (s *samples) of(method, bucket string) *sample {
+func (s *samples) of(name sampled) *sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := method + " " + bucket
 	if s.all == nil {
-		s.all = map[string]*sample{}
+		s.all = map[sampled]*sample{}
 	}
 	if s.all[name] == nil {
 		if len(s.all) >= maxSamples {
@@ -144,38 +148,44 @@ func (s *sample) quantile(percentile int) (int64, bool) {
 	return s.order[(len(s.order)*percentile+99)/100-1], true
 }
 
-// learned is what calls of the method took: first by the ledger's newest entries, then by what this
-// process has booked.
+// learned returns quantiles of what calls of the method took: first by the ledger's newest entries,
+// then by what this process has booked.
 func (t *Transport) learned(ctx context.Context, method string) costs.Learned {
-	return func(bucket string, percentile int) (int64, bool) {
+	return func(priced, bucket string, percentile int) (int64, bool) {
 		if t.Estimates.of(method, bucket).Worst {
 			return 0, false
 		}
-		s := t.samples.of(method, bucket)
-		s.once.Do(func() { t.seed(ctx, method, bucket, s) })
+		name := sampled{method, bucket, priced}
+		s := t.samples.of(name)
+		s.once.Do(func() { t.seed(ctx, name, s) })
 		return s.quantile(percentile)
 	}
 }
 
-// seed fills the sample with the ledger's entries. Without them, it begins empty.
-func (t *Transport) seed(ctx context.Context, method, bucket string, s *sample) {
+// seed fills the sample with the ledger's entries, which do not say what of their units was certain:
+// all of them count. Without entries the sample begins empty.
+func (t *Transport) seed(ctx context.Context, name sampled, s *sample) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()
 	entries, err := t.Budget.Ledger.Entries(ctx, quota.Query{Credential: t.Budget.Credential,
-		Bucket: bucket, Limit: 5 * sampleSize})
+		Bucket: name.bucket, Limit: 5 * sampleSize})
 	if err != nil {
-		t.Log.Debug("cannot read what calls have taken so far", "method", method, "error", err)
+		t.Log.Debug("cannot read what calls have taken so far", "method", name.method,
+			"error", err)
 		return
 	}
 	for _, e := range entries {
-		if e.Labels[quota.LabelMethod] == method {
+		if e.Labels[quota.LabelMethod] == name.method &&
+			e.Labels[quota.LabelPriced] == name.priced {
 			s.add(e.Units)
 		}
 	}
 }
 
-func (t *Transport) remember(method string, took []quota.Cost) {
+// remember adds what a call took to the samples of calls like it.
+func (e *exchange) remember(took []quota.Cost) {
 	for _, c := range took {
-		t.samples.of(method, c.Bucket).add(c.Units)
+		name := sampled{e.call.Method, c.Bucket, e.quote.Priced}
+		e.gate.samples.of(name).add(max(0, c.Units-e.quote.Certain[c.Bucket]))
 	}
 }

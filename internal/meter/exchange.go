@@ -118,8 +118,11 @@ func (e *exchange) price() (err error) {
 		e.r.Header.Set("Content-Type", "application/json")
 	}
 	if err == nil {
-		t.Estimates.apply(m, e.quote.Costs)
+		t.Estimates.apply(m, e.quote)
 		e.call.Costs = e.quote.Held()
+	}
+	if err == nil && e.quote.Priced != "" {
+		e.call.Labels = e.call.Labels.With(quota.Labels{quota.LabelPriced: e.quote.Priced})
 	}
 	return err
 }

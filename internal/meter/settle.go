@@ -68,7 +68,7 @@ func (e *exchange) end(how ending) {
 	}
 	e.book(func(ctx context.Context) error { return settle(ctx, took, out) })
 	if how == complete && len(out.Missing) == 0 && out.Refusal == nil {
-		e.gate.remember(e.call.Method, took)
+		e.remember(took)
 	}
 }
 

@@ -120,6 +120,15 @@ func (r Reserve) CheckCost() error {
 	return nil
 }
 
+// TooLow returns by how much a bounded estimate may be too low; 0 for other units, and in observe
+// mode, where nothing is denied.
+func (r Reserve) TooLow(c Cost) int64 {
+	if !c.Bounded || r.Observe {
+		return 0
+	}
+	return max(0, c.Most-c.Units)
+}
+
 // LapseOf is what becomes of the units of one bucket if nobody settles them.
 func (r Reserve) LapseOf(bucket string) Lapse {
 	if r.Lapse != LapseCharge || OnlyConcurrent(LimitsOf(bucket, r.Limits)) {

@@ -3,10 +3,12 @@ package quota
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 // Hold sets aside what a call may take, as Reserve does, before the call is sent. Like a charge, it
-// is held back by the paces, by what it holds. Of a call that names a reservation, the most that it
+// is held back by the paces, by what it holds. Where the estimates in flight could be too low by too
+// much, it sets aside the most that the call can take. Of a call that names a reservation, the most that it
 // may take is drawn on that instead. SettleHold books the truth, GiveBack is for a call that never
 // left. A denial is a DeniedError here. Where the ledger cannot be reached and the method passes
 // all the same, the decision is Unmetered, and there is nothing to settle. With any other error the
@@ -20,6 +22,10 @@ func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 		return d, err
 	}
 	c, d, err := b.reserveAs(ctx, r)
+	if err == nil && d.Limit == TooManyEstimates && !d.Allowed {
+		r.Costs = atMost(r.Costs)
+		c, d, err = b.reserveAs(ctx, r)
+	}
 	switch {
 	case err != nil && b.failsOpen(r.Call, err):
 		return b.unmetered(ctx, c, err)
@@ -31,6 +37,17 @@ func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 		d.Reservation = c.Reservation
 	}
 	return d, err
+}
+
+// atMost returns the costs with the most of each bounded estimate in its place.
+func atMost(costs []Cost) []Cost {
+	costs = slices.Clone(costs)
+	for i, c := range costs {
+		if c.Bounded {
+			costs[i] = Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)}
+		}
+	}
+	return costs
 }
 
 // SettleHold books what a call took for which Hold answered held: see Settle. It does not say what

@@ -20,6 +20,7 @@ const (
 	LabelRegion = "region" // ISO 3166-1 alpha-2
 	LabelJob    = "job"    // the scheduled work
 	LabelRun    = "run"    // one execution of a job
+	LabelPriced = "priced" // what set the price of a metered call: its model and tier
 	LabelDenied = "denied" // in observe mode: the limit that would have denied the charge
 	LabelSource = "source" // of what no call of ours spent: upstream (it told), adjust, reconcile
 	LabelReason = "reason" // of a correction

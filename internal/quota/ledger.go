@@ -245,6 +245,10 @@ type Decision struct {
 // did.
 const Suspended = "suspended"
 
+// TooManyEstimates, as Decision.Limit of a reservation, says that the estimates in flight could be too
+// low by more than Slack. The same reservation of the most that the call can take may be allowed.
+const TooManyEstimates = "estimates"
+
 // RetryAfter is how long until the cost would fit if nobody charged meanwhile; 0 when it was
 // allowed.
 func (d Decision) RetryAfter() time.Duration {

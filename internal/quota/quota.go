@@ -42,6 +42,24 @@ type Cost struct {
 	// Most is, where Units is an estimate, the most that the call can turn out to take; 0 where
 	// Units is exact.
 	Most int64
+	// Bounded makes a ledger refuse the estimate where the estimates in flight could be too low by
+	// more than Slack allows: see TooManyEstimates.
+	Bounded bool
+}
+
+// slackShare is the part of its limit by which the estimates in flight may be too low together.
+const slackShare = 10
+
+// Slack returns by how many units the bounded estimates in flight of one bucket may be too low
+// together: a tenth of its smallest limit. So no limit is passed by more, whatever calls take.
+func Slack(limits []Limit) int64 {
+	slack := int64(MaxTotal)
+	for _, l := range Enforced(limits) {
+		if l.Pace == nil && !l.Window.Concurrent {
+			slack = min(slack, l.Units/slackShare)
+		}
+	}
+	return slack
 }
 
 // Limit allows Units of a bucket in each Window. Headroom units of it are kept for people: a

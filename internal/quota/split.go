@@ -23,7 +23,8 @@ func (b *Budget) across(costs []Cost) []Cost {
 		}
 		i := slices.IndexFunc(all, func(c Cost) bool { return c.Bucket == whole })
 		if i < 0 {
-			all = append(all, Cost{Bucket: whole, Units: c.Units, Most: c.Most})
+			c.Bucket = whole
+			all = append(all, c)
 			continue
 		}
 		all[i] = all[i].plus(c)
@@ -40,7 +41,7 @@ func (c Cost) plus(more Cost) Cost {
 	if c.Most > 0 || more.Most > 0 {
 		c.Most = max(c.Units, c.Most) + max(more.Units, more.Most)
 	}
-	c.Units += more.Units
+	c.Units, c.Bounded = c.Units+more.Units, c.Bounded || more.Bounded
 	return c
 }
 

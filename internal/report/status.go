@@ -32,6 +32,8 @@ type BucketStatus struct {
 	Limits         []LimitStatus `json:"limits"`
 	Unit           string        `json:"unit"`    // units, tokens, usd/1000000
 	AtMost         int64         `json:"at_most"` // what is held can turn out to be
+	// Overshoot is by how many units calls that are sent at an estimate can pass the limits together.
+	Overshoot int64 `json:"overshoot"`
 
 	Counts costs.Unit `json:"-"` // Unit
 }
@@ -58,7 +60,7 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 		unit := UnitOf(table, b.Bucket)
 		bucket := BucketStatus{Bucket: b.Bucket, Held: b.Held, AtMost: b.AtMost,
 			SuspendedUntil: Time(b.SuspendedUntil), Limits: []LimitStatus{}, Unit: unit.String(),
-			Counts: unit}
+			Counts: unit, Overshoot: overshoot(c, table, b)}
 		for _, l := range b.Limits {
 			bucket.Limits = append(bucket.Limits, LimitStatus{
 				Window: l.Limit.Window.Text(), Timezone: OrNull(l.Limit.Window.ZoneName()),
@@ -71,6 +73,21 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 		out.Buckets = append(out.Buckets, bucket)
 	}
 	return out
+}
+
+// overshoot returns the bound on what estimates may be too low by: of those in flight, or, if that is
+// more, of all that the ledger allows at once.
+func overshoot(c config.Credential, table *costs.Table, b quota.BucketUsage) int64 {
+	var limits []quota.Limit
+	for _, l := range b.Limits {
+		limits = append(limits, l.Limit)
+	}
+	bound := b.AtMost - b.Held
+	if slack := quota.Slack(limits); slack < quota.MaxTotal && !c.Observe &&
+		table.Estimated(b.Bucket) {
+		bound = max(bound, slack)
+	}
+	return bound
 }
 
 // LimitMode is the mode of a limit where it has one of its own that is not the usual one.

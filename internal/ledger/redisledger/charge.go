@@ -203,7 +203,7 @@ func (r *request) args(now time.Time, blob []byte, texts []string) ([]byte, int,
 	if len(r.limits) > 1 {
 		limits = slices.Concat(r.limits...)
 	}
-	n := make(numbers, 0, 6+4*len(r.costs)+5*len(limits))
+	n := make(numbers, 0, 6+5*len(r.costs)+5*len(limits))
 	keep, ttl := quota.RetentionFor(limits), int64(0)
 	switch {
 	case r.reserve != nil:
@@ -220,7 +220,7 @@ func (r *request) args(now time.Time, blob []byte, texts []string) ([]byte, int,
 	for i, c := range r.costs {
 		n.add(c.Units, int64(len(r.limits[i])))
 		if r.reserve != nil {
-			n.add(holdFlags(*r.reserve, c), max(c.Units, c.Most))
+			n.add(holdFlags(*r.reserve, c), max(c.Units, c.Most), r.slack(c, r.limits[i]))
 		}
 		for _, l := range r.limits[i] {
 			n.addLimits([]quota.Limit{l}, r.manual, now)
@@ -256,6 +256,14 @@ func (r *request) args(now time.Time, blob []byte, texts []string) ([]byte, int,
 		texts = texts[:len(texts)-1]
 	}
 	return blob, len(tail), texts
+}
+
+// slack returns by how many units the estimates in flight may be too low with this one.
+func (r *request) slack(c quota.Cost, limits []quota.Limit) int64 {
+	if r.reserve.TooLow(c) == 0 {
+		return quota.MaxTotal
+	}
+	return quota.Slack(limits)
 }
 
 // packed is what follows the numbers in the members of its entries, of that ID; false if they must

@@ -89,6 +89,9 @@ func (r *request) refusal(status int64, reply reply) error {
 	return reply.unknown()
 }
 
+// estimates stands for the limit that denies where the estimates in flight do.
+const estimates = -2
+
 // decided makes a decision of {status, clock, stamp, denying limit, retry at, remaining of each
 // bucket…, expiry}.
 func (r *request) decided(id string, ints []int64) quota.Decision {
@@ -103,6 +106,9 @@ func (r *request) decided(id string, ints []int64) quota.Decision {
 	}
 	if ints[3] != 0 {
 		d.Limit = quota.Suspended
+		if ints[3] == estimates {
+			d.Limit = quota.TooManyEstimates
+		}
 		if ints[4] < quota.Never {
 			d.RetryAt = fromMicro(ints[4])
 		}

@@ -10,8 +10,9 @@ type ask struct {
 	held   int64 // all of the bucket
 	manual bool
 
-	draws    bool // takes units that were set aside: they count already, nothing else held does
-	reserves bool // sets units aside
+	draws    bool  // takes units that were set aside: they count already, nothing else held does
+	reserves bool  // sets units aside
+	tooLow   int64 // by how much these may be too low, of a bounded estimate
 }
 
 // asks are all the buckets of one decision, at one time.
@@ -118,6 +119,10 @@ func (q asks) judge() (denies, would verdict) {
 	paced := make(map[*verdict]bool)
 	for _, a := range q.list {
 		denies.later(a.suspended, quota.Suspended)
+		inFlight := a.atMost - a.expired.atMost - a.held
+		if a.tooLow > 0 && inFlight+a.tooLow > quota.Slack(a.limits) {
+			denies.later(quota.Never, quota.TooManyEstimates)
+		}
 		for _, l := range a.limits {
 			v, at := &denies, a.fits(l, q.n)
 			if l.Observe {

@@ -34,6 +34,7 @@ func (s *session) reserve(r quota.Reserve) (quota.Decision, error) {
 	}
 	for i := range q.list {
 		q.list[i].manual, q.list[i].reserves = r.Manual, true
+		q.list[i].tooLow = r.TooLow(r.Costs[i])
 	}
 	d := q.decision(now, r.Observe)
 	if !d.Allowed {

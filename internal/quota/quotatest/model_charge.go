@@ -89,6 +89,14 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	}
 	limits := quota.InMode(r.Limits, r.Observe)
 	v, would := m.verdicts(cred, costs, limits, rule{n: n, manual: r.Manual})
+	for _, c := range costs {
+		b, of := cred.bucket(c.Bucket), quota.LimitsOf(c.Bucket, limits)
+		if c.Bounded && c.Most > c.Units && !r.Observe &&
+			b.atMost(n)-b.held(n)+c.Most-c.Units > quota.Slack(of) {
+			v = verdict{quota.Never, quota.TooManyEstimates}
+			break
+		}
+	}
 	if v.limit != "" && !r.Observe {
 		d := v.decision(now, costs)
 		d.Remaining = m.remaining(cred, costs, limits, rule{n: n, manual: r.Manual})

@@ -285,6 +285,7 @@ func (s *story) reservation(id string, r quota.Reserve, most int64) quota.Reserv
 		c := quota.Cost{Bucket: b, Units: rapid.Int64Range(1, most).Draw(s.t, "units")}
 		if rapid.Bool().Draw(s.t, "an estimate") {
 			c.Most = c.Units + rapid.Int64Range(0, 9).Draw(s.t, "more")
+			c.Bounded = rapid.Bool().Draw(s.t, "bounded")
 		}
 		r.Costs = append(r.Costs, c)
 	}
