@@ -11,7 +11,8 @@
 --        (start.lua);
 --        for each reservation r:<id> (holds.lua); and, where they are needed: g, how far the sums
 --        reach (sums.lua), a, when the anchored window ends (µs), l, levels of restoring windows
---        (windows.lua)
+--        (windows.lua), o, what others used, by window: six doubles for each, the three of the window
+--        (below), the time of the report, units, and the level of a restoring window then
 -- holds  sorted set, one member per reservation (holds.lua), and one of score -inf that is none: so the
 --        key and its expiry stay when there are no reservations
 -- If s is missing, total and stamp are read from the newest entry, and held from the reservations.
@@ -85,6 +86,7 @@ end
 local function write(b)
   local s = struct.pack(STATE, b.total, b.newest, b.suspended, b.holds, b.oldest, b.keep, b.expire, b.held)
   s = s .. (b.next and struct.pack('<ddd', b.charges, b.extra, b.next) or '') .. b.known
+  if b.others and #b.others == 0 then call('HDEL', b.state, 'o') end
   if b.more then
     call('HSET', b.state, 's', s, unpack(b.more))
     b.more = nil
@@ -103,13 +105,43 @@ local function also(b, field, value)
   end
 end
 
+-- others_in is what others used in a window, of those whose report counts from the time since on; nil for
+-- nothing. It is a list of the six numbers.
+local function others_in(b, window, from, ends, since)
+  for _, o in ipairs(b.others or {}) do
+    if o[1] == window and o[2] == from and o[3] == ends and o[4] >= since then return o end
+  end
+end
+
+-- read_others reads what others used, without what has left its window by the newest entry: time never
+-- runs back behind that.
+local function read_others(b, text)
+  if #text % 48 > 0 then damaged(b.state, 'what others used cannot be read') end
+  for pos = 1, #text, 48 do
+    local o = {unpacked('<dddddd', text, pos)}
+    if not (o[4] >= 0 and o[4] <= EXACT and o[5] > 0 and o[5] <= EXACT and o[6] >= 0) then
+      damaged(b.state, 'what others used cannot be read')
+    end
+    local gone = o[1] > 0 and o[4] + o[1] or o[1] < 0 and o[3] or FAR
+    b.others = b.others or {}
+    if gone > b.newest + 1 then b.others[#b.others + 1] = o end
+  end
+end
+
+-- keep_others has the next write of the state keep what others used.
+local function keep_others(b)
+  local text = {}
+  for i, o in ipairs(b.others) do text[i] = struct.pack('<dddddd', unpack(o)) end
+  also(b, 'o', table.concat(text))
+end
+
 local lapses -- in lapses.lua
 
 -- open reads a bucket's state, and compares its total with the newest entry. If there is no state
 -- (a new bucket, or it was lost), it is rebuilt. With an id it reads that reservation, too.
 local function open(state, log, index, id)
-  local read = id and call('HMGET', state, 's', 'r:' .. id)
-  local s, last = read and read[1] or not read and call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
+  local read = id and call('HMGET', state, 's', 'o', 'r:' .. id) or call('HMGET', state, 's', 'o')
+  local s, last = read[1], call('ZREVRANGE', log, '0', '0')[1]
   local total, newest, suspended, holds, oldest, keep, expire, held = 0, 0, 0, 0, 0, KEEP, 0, 0
   local sum, charges, extra, next, old, known = last and totals(last), nil, nil, nil, false, ''
   if s then
@@ -144,9 +176,11 @@ local function open(state, log, index, id)
     charges = charges, extra = extra, next = next, -- nil before the first reservation
     known = known, found = nil, -- of where windows start, and with what was found in this run
     since = nil, logged = nil, -- stamp of the first of entries, and the total before it
-    field = read and read[2], -- of the reservation
+    field = id and read[3], -- of the reservation
+    others = nil,
     more = nil,
   }
+  if read[2] then read_others(b, read[2]) end
   if not s or old then
     lapses().reindex(b)
     if id then b.field = call('HGET', state, 'r:' .. id) end -- in today's form

@@ -126,6 +126,7 @@ for c = 1, calls do repeat -- break goes on to the next call
       local watched = of < 0
       if watched then of = -1 - of else hard = hard + 1 end
       local before, level
+      local first, last = from, ends
       if window > 0 and from == 0 then
         from = stamp - window + 1
         before = base(b, from, stamp)
@@ -134,7 +135,8 @@ for c = 1, calls do repeat -- break goes on to the next call
         from, ends, before, level = W.look(b, window, from, ends, stamp)
       end
       if not before or window == -1 and stamp < of then refused = {-1, stamp} break end
-      local used = b.total - before
+      local others = b.others and not level and others_in(b, window, first, last, from)
+      local used = b.total - before + (others and others[5] or 0)
       if watched then -- it leaves room for anything
       elseif from > stamp then -- an anchored window, before which the clock was set back
         outside_later = true
@@ -150,7 +152,7 @@ for c = 1, calls do repeat -- break goes on to the next call
           if watched then would.pace = nth else pace = nth end
         else
           if held > 0 and (made or drawn_on) then refused = {-1, stamp} break end -- fits reads what is held
-          local at = fits(b, window, from, ends, before, level, units, cap, held, stamp)
+          local at = fits(b, window, from, ends, before, level, others, units, cap, held, stamp)
           if watched then
             if at > would.retry then would.retry, would.denying = at, nth end
           elseif at > retry then

@@ -1,8 +1,10 @@
 -- fits.lua: computes when a cost that is denied would fit. It follows windows.lua.
 
 -- fits is the earliest time at which cost more units stay within cap, counting held units until
--- they come free. window, from, ends, before and level are as windows.lua returns them.
-local function fits(b, window, from, ends, before, level, cost, cap, held, now)
+-- they come free. window, from, ends, before and level are as windows.lua returns them; others is what
+-- others used in a window that is not restoring (bucket.lua).
+local function fits(b, window, from, ends, before, level, others, cost, cap, held, now)
+  local more = others and others[5] or 0
 
   -- leaves is when the first entry leaves the window whose running total is target or more.
   local function leaves(target)
@@ -17,13 +19,19 @@ local function fits(b, window, from, ends, before, level, cost, cap, held, now)
   -- freed is when need of the used units will have left the window.
   local function freed(need)
     if need <= 0 then return now end
-    if need > b.total - before then return NEVER end
+    if need > b.total - before + more then return NEVER end
     if level then return now + math.ceil((level - (b.total - before - need) * ends) / from) end
-    return ends > 0 and ends or leaves(before + need)
+    if ends > 0 then return ends end
+    if others then -- they leave among our own entries
+      local earlier = base(b, others[4], now) - before
+      if need > earlier and need <= earlier + more then return others[4] + window end
+      if need > earlier then need = need - more end
+    end
+    return leaves(before + need)
   end
 
   if cost > cap then return NEVER end
-  local need = b.total - before + held + cost - cap
+  local need = b.total - before + more + held + cost - cap
   local at = freed(need)
   if held == 0 or at <= now then return at end
   -- Each hold that comes free leaves fewer units to wait for. As n rises, the time when the first n

@@ -1,6 +1,6 @@
 -- plain.lua: decides plain charges at once, as most are: a call alone or a group, of one bucket, under
 -- sliding and calendar limits, with labels that are known; beside reservations if it is allowed, and
--- none expires. In straight lines, without the tables and functions of what follows, that takes half
+-- none expires, where others have used nothing. In straight lines, without the tables and functions of what follows, that takes half
 -- the time. Whatever else it finds, or cannot read, it leaves to charge.lua, before anything is
 -- written: it has no errors of its own, and what it replies is what that would, but as one text: the
 -- six doubles of each reply one after the other, since Redis takes four times as long to convert a
@@ -13,8 +13,9 @@ repeat
   local call, format, sub, pack = redis.call, string.format, string.sub, struct.pack
   local state, log = KEYS[2], KEYS[3]
   local t = call('TIME')
-  local s, last = call('HGET', state, 's'), call('ZREVRANGE', log, '0', '0')[1]
-  if not s or #s < 64 or not last then break end
+  local read, last = call('HMGET', state, 's', 'o'), call('ZREVRANGE', log, '0', '0')[1]
+  local s = read[1]
+  if not s or #s < 64 or not last or read[2] then break end
   local reserved = #s % 48 == 40 -- whether there ever was a reservation
   if not reserved and #s % 48 ~= 16 then break end
 

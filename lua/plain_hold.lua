@@ -19,7 +19,7 @@ repeat
   -- its next bucket begins in numbers, the reply. Then of each bucket: what is listed, the state's fields.
   local own, fields, writes
   if not lone then
-    own, fields, writes, pos = {0, 0, 0, 0, 0, 0}, {'s', 0}, {}, 17
+    own, fields, writes, pos = {0, 0, 0, 0, 0, 0}, {'s', 'o', 0}, {}, 17
     local full
     for c = 1, calls do
       local size = unpacked('<d', numbers, pos)
@@ -34,7 +34,7 @@ repeat
       if kept > keep then keep = kept end
       if ttl > longest then longest = ttl end
       local i = 6 * c
-      fields[c + 1], own[i - 5], own[i - 4], own[i - 3], own[i - 2], own[i - 1], own[i] =
+      fields[c + 2], own[i - 5], own[i - 4], own[i - 3], own[i - 2], own[i - 1], own[i] =
         field, '+' .. id, tail .. ':', now + ttl, format('%d', now + ttl), full + 48, false
       pos = pos + size
     end
@@ -42,9 +42,9 @@ repeat
 
   for n = 1, many do
     local state, log = keys[3 * n - 1], keys[3 * n]
-    local read = lone and call('HMGET', state, 's', field) or call('HMGET', state, unpack(fields))
+    local read = lone and call('HMGET', state, 's', 'o', field) or call('HMGET', state, unpack(fields))
     local s, last = read[1], call('ZREVRANGE', log, '0', '0')[1]
-    if not s or #s < 88 or #s % 48 ~= 40 or not last then break end
+    if not s or #s < 88 or #s % 48 ~= 40 or not last or read[2] then break end
 
     local total, newest, suspended, holds, oldest, kept, expire, held, charges, extra, lapse =
       unpacked('<ddddddddddd', s)
@@ -63,7 +63,7 @@ repeat
     for c = 1, calls do
       local i = 6 * c
       if not lone then units, limits, flags, most, slack, pos = unpacked('<ddddd', numbers, own[i - 1]) end
-      if flags < 2 or read[c + 1] or total + units > 9007199254740991 or charges + most > 9007199254740991 or
+      if flags < 2 or read[c + 2] or total + units > 9007199254740991 or charges + most > 9007199254740991 or
           extra + most > 9007199254740991 or extra + most - units > slack then
         listed = nil
         break
@@ -101,7 +101,7 @@ repeat
       own[i - 1] = pos
       own[i] = n == 1 and pack('<dddddd', 1, now, now, 0, 0, room) or own[i] .. pack('<d', room)
       listed[2 * c - 1], listed[2 * c] = own[i - 2], sub(record, 1, 7) .. own[i - 5]
-      written[2 * c + 1], written[2 * c + 2] = fields[c + 1], record .. own[i - 4]
+      written[2 * c + 1], written[2 * c + 2] = fields[c + 2], record .. own[i - 4]
     end
     if not listed then break end
     if newest < now - 1 then newest = now - 1 end

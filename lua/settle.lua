@@ -79,7 +79,7 @@ local function room(w)
   for _ = 1, w.limits do
     local window, from, ends, cap, of, before, _
     window, from, ends, cap, of, at = unpacked('<ddddd', numbers, at)
-    local concurrent = window == 0 and from == 0
+    local concurrent, first, last = window == 0 and from == 0, from, ends
     if window > 0 and from == 0 then
       from = stamp - window + 1
       before = base(b, from, stamp)
@@ -88,7 +88,8 @@ local function room(w)
       from, ends, before = W.look(b, window, from, ends, stamp)
       if not from or window == -1 and stamp < of then return nil end
     end
-    local spare = cap - b.total + before
+    local others = window ~= 0 and others_in(b, window, first, last, from)
+    local spare = cap - b.total + before - (others and others[5] or 0)
     if concurrent or from > stamp then
       if spare < outside then outside = spare end
     elseif spare < inside then

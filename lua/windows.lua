@@ -123,7 +123,19 @@ local function windows()
     end
     local level = level_at(b, from, ends, now)
     if not level then return nil end
+    local o = others_in(b, window, from, ends, 0)
+    if o then -- the level by what was reported, if that is higher
+      local charged = b.total - base(b, o[4], now)
+      level = math.max(level, o[6] + charged * ends - from * (now - o[4]))
+    end
     return from, ends, b.total - math.ceil(level / ends), level
+  end
+
+  -- by_others is how many units of what a restoring window has used others used.
+  function W.by_others(b, num, den, now)
+    local own = level_at(b, num, den, now)
+    local _, _, _, level = W.look(b, 0, num, den, now)
+    return math.ceil(level / den) - math.ceil(own / den)
   end
 
   return W

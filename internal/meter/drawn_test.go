@@ -49,7 +49,7 @@ func testDrawsMost(t *testing.T, m *metered) {
 		}
 	}
 	m.settled(t)
-	took := m.booked(t, "tokens", false)
+	took := m.booked(t, "tokens")
 	if billed := m.standin.Counts().Units[bucket]; took != billed || took == 0 {
 		t.Errorf("%d are booked, %d were billed", took, billed)
 	}
@@ -64,7 +64,7 @@ func testDrawsMost(t *testing.T, m *metered) {
 		t.Error("an answer came from nowhere")
 	}
 	m.settled(t)
-	if held := m.held(t, "tokens"); held != 4000-took || m.booked(t, "tokens", false) != took {
+	if held := m.held(t, "tokens"); held != 4000-took || m.booked(t, "tokens") != took {
 		t.Errorf("after a call that never left, %d are set aside", held)
 	}
 	m.Host = base
@@ -92,7 +92,7 @@ func testDrawsMost(t *testing.T, m *metered) {
 	if !errors.Is(err, quota.ErrReservationShort) {
 		t.Errorf("more was drawn than is left: %v", err)
 	}
-	all := m.booked(t, "tokens", false)
+	all := m.booked(t, "tokens")
 	if own := all - (4000 - took - most - 5); own != m.standin.Counts().Units[bucket] ||
 		all+m.held(t, "tokens") != 4000 || m.standin.Counts().Requests != 4 {
 		t.Errorf("%d are booked, %d of calls, %d are left; the stand-in has %+v", all, own,
@@ -122,13 +122,13 @@ func TestDrawsBesideConcurrent(t *testing.T) {
 			t.Fatal(status, err)
 		}
 	}
-	if held := m.held(t, "concurrent"); held != 0 || m.booked(t, "core", false) != 3 {
-		t.Errorf("%d are under way, %d booked", held, m.booked(t, "core", false))
+	if held := m.held(t, "concurrent"); held != 0 || m.booked(t, "core") != 3 {
+		t.Errorf("%d are under way, %d booked", held, m.booked(t, "core"))
 	}
 	_, err = m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
 		Call: quota.Call{Bucket: "concurrent", Units: 1}})
 	must(t, err)
-	if _, err := send(); !errors.Is(err, quota.ErrExhausted) || m.booked(t, "core", false) != 3 {
+	if _, err := send(); !errors.Is(err, quota.ErrExhausted) || m.booked(t, "core") != 3 {
 		t.Errorf("beside one that is under way: %v", err)
 	}
 }

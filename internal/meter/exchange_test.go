@@ -69,7 +69,7 @@ func TestStreamsCutByTheCaller(t *testing.T) {
 						sum += units
 					}
 				}
-				if booked := m.booked(t, bucket, false); sum != booked {
+				if booked := m.booked(t, bucket); sum != booked {
 					t.Errorf("%s: the tally has %d units, the ledger %d", bucket, sum, booked)
 				}
 			}
@@ -146,12 +146,12 @@ func TestAnswersThatDoNotTell(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				m.settled(t)
-				got, requests := m.booked(t, "output", false), m.booked(t, "requests", false)
+				got, requests := m.booked(t, "output"), m.booked(t, "requests")
 				if got != c.output*(i+1) || requests != i+1 || m.held(t, "output") != 0 {
 					t.Errorf("%d units and %d requests are booked", got, requests)
 				}
 			}
-			if told := m.booked(t, "output", true); told != 0 {
+			if told := m.others(t, "output"); told != 0 {
 				t.Errorf("%d units are booked by what the upstream told", told)
 			}
 			log := m.log.String()
@@ -181,9 +181,9 @@ func TestWithoutEnd(t *testing.T) {
 		io.ReadFull(resp.Body, make([]byte, 100))
 		resp.Body.Close()
 		m.settled(t)
-		if m.held(t, "output") != 200 || m.booked(t, "output", false) != 0 {
+		if m.held(t, "output") != 200 || m.booked(t, "output") != 0 {
 			t.Errorf("%s: %d units are set aside, %d booked", fault, m.held(t, "output"),
-				m.booked(t, "output", false))
+				m.booked(t, "output"))
 		}
 		holds, err := m.Budget.Ledger.Reservations(t.Context(), "key1", "output/sonnet-4")
 		if err != nil || len(holds) != 1 || holds[0].Lapse != quota.LapseCharge {
@@ -293,7 +293,7 @@ func TestPlaceIsFree(t *testing.T) {
 		}
 		leave()
 		m.settled(t)
-		core, held := m.booked(t, "core", false), m.held(t, "concurrent")
+		core, held := m.booked(t, "core"), m.held(t, "concurrent")
 		if _, denied := errors.AsType[*quota.DeniedError](err); denied ||
 			core != int64(i+1) || held != 0 {
 			t.Errorf("%s: %v; %d are booked, %d places held", fault, err, core, held)
@@ -310,7 +310,7 @@ func TestPlaceAndWindow(t *testing.T) {
 		t.Error("it is answered")
 	}
 	m.settled(t)
-	if n, held := m.booked(t, "requests", false), m.held(t, "requests"); n != 1 || held != 0 {
+	if n, held := m.booked(t, "requests"), m.held(t, "requests"); n != 1 || held != 0 {
 		t.Errorf("%d requests are booked, %d held", n, held)
 	}
 }

@@ -136,8 +136,8 @@ func (t *Transport) farthest(bucket string, now time.Time) time.Time {
 	return now.Add(2 * longest)
 }
 
-// learn tells the ledger what the answer said of the limits. after is the decision on what was
-// booked: a figure that is above what is left by our own count is none to learn.
+// learn has the ledger keep what the response reports about limits. after is the decision on what was
+// booked: a figure above what is left by our own count is nothing to learn.
 func (t *Transport) learn(ctx context.Context, a asked, after quota.Decision,
 	lessons []costs.Lesson) {
 	for _, lesson := range lessons {
@@ -150,21 +150,39 @@ func (t *Transport) learn(ctx context.Context, a asked, after quota.Decision,
 	}
 }
 
-// about reports whether the lesson is of a limit with the window w.
+// about reports whether the lesson is about a limit with the window w. A list that names no window
+// means the bucket's only limit, or the one whose state the upstream reports.
 func about(l costs.Lesson, w quota.Window, only bool) bool {
 	switch {
 	case l.Window == (quota.Window{}):
-		return w.Anchored || only
-	case l.Window.IsCalendar() || w.IsCalendar():
-		return l.Window.String() == w.String()
+		return only || w.Anchored || w.IsRestoring()
+	case w.IsRestoring():
+		return !l.Window.IsCalendar()
+	case l.Window.String() == w.String():
+		return true
 	}
-	return w.IsRestoring() || w.Length == l.Window.Length
+	length := lengthOf(w)
+	return length > 0 && length == lengthOf(l.Window)
+}
+
+// lengthOf returns how long a window lasts, whether it follows the calendar or not; 0 for those whose
+// zone matters.
+func lengthOf(w quota.Window) time.Duration {
+	switch w.Calendar {
+	case "":
+		return w.Length
+	case "minute":
+		return time.Minute
+	case "hour":
+		return time.Hour
+	}
+	return 0
 }
 
 func (t *Transport) learnOf(ctx context.Context, a asked, after quota.Decision,
 	lesson costs.Lesson, limit quota.Limit, only bool) {
 	now := time.Now()
-	if !after.At.IsZero() { // by the ledger's clock, and since the answer came
+	if !after.At.IsZero() { // by the ledger's clock, and since the response came
 		now = after.At
 	}
 	reset := lesson.Reset.Time(now)
@@ -174,26 +192,46 @@ func (t *Transport) learnOf(ctx context.Context, a asked, after quota.Decision,
 		}
 		reset = time.Time{}
 	}
-	told := "reset " + limit.Name()
-	before, _ := t.told.Load(told)
+	seen := "reset " + limit.Name()
+	before, _ := t.told.Load(seen)
 	last, _ := before.(time.Time)
+	remaining := t.remaining(lesson, limit)
 	left, known := after.Remaining[lesson.Bucket]
 	news := limit.Window.Anchored && reset.Sub(last).Abs() > time.Second
-	if lesson.Remaining < 0 && !news ||
-		only && known && !news && lesson.Remaining >= left+limit.Headroom {
+	if remaining < 0 && !news || only && known && !news && remaining >= left+limit.Headroom {
 		return
 	}
-	learned, err := t.Budget.Learn(ctx, quota.Learn{Limit: limit, Remaining: lesson.Remaining,
-		Reset: reset, AskedAt: a.d.At,
-		Labels: quota.Labels{quota.LabelSource: "upstream"}})
+	learned, err := t.Budget.Learn(ctx, quota.Learn{Limit: limit, Remaining: remaining,
+		Reset: reset, AskedAt: a.d.At})
 	if err != nil {
-		t.Log.Warn("cannot book what the upstream says is left", "limit", limit.Name(),
+		t.Log.Warn("cannot keep what the upstream reports as left", "limit", limit.Name(),
 			"error", err)
 		return
 	}
-	t.told.Store(told, reset)
+	t.told.Store(seen, reset)
 	if learned.Units > 0 {
-		t.Log.Info("the upstream says that less is left than was counted", "limit", limit.Name(),
-			"left", lesson.Remaining, "counted", learned.Thought, "by", lesson.Why)
+		t.Log.Info("the upstream reports that less is left than was counted", "limit",
+			limit.Name(), "left", lesson.Remaining, "counted", learned.Thought, "by", lesson.Why)
 	}
+}
+
+// remaining returns what a response reports as left, of the limit in force; -1 where it reports
+// nothing. Of an account with a lower limit, what is left says how much was used of that: only if
+// nothing is left, nothing is left of ours either.
+func (t *Transport) remaining(lesson costs.Lesson, limit quota.Limit) int64 {
+	lower := limit.Units - lesson.Limit
+	if lesson.Limit <= 0 || lower <= 0 {
+		return lesson.Remaining
+	}
+	b, _ := t.Table.Bucket(limit.Bucket)
+	account := fmt.Sprintf("lower %s %d", limit.Name(), lesson.Limit)
+	if _, reported := t.told.LoadOrStore(account, true); !reported {
+		t.Log.Warn(fmt.Sprintf("the account allows %s in %s, the limit in force is %s: lower it in "+
+			"quota.yaml", b.Unit.Text(lesson.Limit), limit.Window.Text(), b.Unit.Text(limit.Units)),
+			"credential", t.Budget.Credential, "bucket", limit.Bucket)
+	}
+	if lesson.Remaining <= 0 {
+		return lesson.Remaining
+	}
+	return min(quota.MaxUnits, lesson.Remaining+lower)
 }

@@ -34,10 +34,10 @@ func TestLessons(t *testing.T) {
 	}
 	m.settled(t)
 	// What the bucket regains meanwhile is less than the 600 that were spent.
-	told := m.booked(t, "output", true)
-	if told < 400 || told > 600 || m.booked(t, "output", false) != 150 {
-		t.Errorf("%d units are booked by what the upstream told, %d of ours", told,
-			m.booked(t, "output", false))
+	told := m.others(t, "output")
+	if told < 400 || told > 600 || m.booked(t, "output") != 150 {
+		t.Errorf("%d units were used by others, %d of ours", told,
+			m.booked(t, "output"))
 	}
 	log := m.log.String()
 	if !strings.Contains(log, "less is left than was counted") ||
@@ -49,8 +49,8 @@ func TestLessons(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.settled(t)
-	if after := m.booked(t, "output", true); after < told {
-		t.Errorf("%d units are booked by what the upstream told, then %d", told, after)
+	if after := m.others(t, "output"); after < told {
+		t.Errorf("%d units were used by others, then %d", told, after)
 	}
 }
 
@@ -82,8 +82,8 @@ func TestLessonsInFlight(t *testing.T) {
 		for i := range open {
 			must(t, discard(open[i*7%len(open)]))
 			m.settled(t)
-			if told := m.booked(t, "tokens", true); told > spent {
-				t.Errorf("%d units are booked by what the upstream told, %d were spent elsewhere",
+			if told := m.others(t, "tokens"); told > spent {
+				t.Errorf("%d units were used by others, %d were spent elsewhere",
 					told, spent)
 			}
 		}
@@ -91,8 +91,8 @@ func TestLessonsInFlight(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.settled(t)
-		if told := m.booked(t, "tokens", true); told < spent/2 {
-			t.Errorf("%d units are booked by what the upstream told, %d were spent elsewhere",
+		if told := m.others(t, "tokens"); told < spent/2 {
+			t.Errorf("%d units were used by others, %d were spent elsewhere",
 				told, spent)
 		}
 	}
@@ -122,9 +122,9 @@ learn:
 		t.Fatal(err)
 	}
 	m.settled(t)
-	if own, told := m.booked(t, "requests", false), m.booked(t, "requests", true); own != 1 ||
+	if own, told := m.booked(t, "requests"), m.others(t, "requests"); own != 1 ||
 		told != 59 {
-		t.Errorf("%d requests are booked of ours, %d by what the upstream told", own, told)
+		t.Errorf("%d requests are booked of ours, %d were used by others", own, told)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestMonthIsSpent(t *testing.T) {
 		if d := denialOf(t, err); d.Limit != quota.Suspended || !d.RetryAt.Equal(end) {
 			t.Errorf("%s until %s, want %s", d.Limit, d.RetryAt, end)
 		}
-		if m.booked(t, "money", false)+m.held(t, "money") != 0 {
+		if m.booked(t, "money")+m.held(t, "money") != 0 {
 			t.Error("the refused call took money")
 		}
 	}
@@ -182,7 +182,7 @@ func TestResetFarAway(t *testing.T) {
 	if wait := time.Until(d.RetryAt); wait < time.Hour || wait > 60*time.Hour {
 		t.Errorf("closed for %s, by %s", wait, d.Limit)
 	}
-	if told := m.booked(t, "core", true); told != 0 {
-		t.Errorf("%d are booked by what the upstream told", told)
+	if told := m.others(t, "core"); told != 0 {
+		t.Errorf("%d were used by others", told)
 	}
 }

@@ -66,7 +66,7 @@ func TestResourceInDoubt(t *testing.T) {
 		m.read(t, "/2/tweets/1") // its hold is lost
 		m.read(t, "/2/tweets/1")
 		m.other(t, l).read(t, "/2/tweets/1")
-		if got := m.booked(t, "money", false); got < 5000 {
+		if got := m.booked(t, "money"); got < 5000 {
 			t.Errorf("%d booked for a post that was read three times, want 5000 at least", got)
 		}
 	})
@@ -86,7 +86,7 @@ func TestHoldInDoubt(t *testing.T) {
 	_, _, err = m.send(m.message(meter.WithTally(t.Context(), &tally), 50, false))
 	refused(t, err, quota.ErrUnreachable)
 	m.settled(t)
-	if held, booked := m.held(t, "output"), m.booked(t, "output", false); held+booked != 0 ||
+	if held, booked := m.held(t, "output"), m.booked(t, "output"); held+booked != 0 ||
 		tally.Open() {
 		t.Errorf("%d are held, %d booked, open: %t", held, booked, tally.Open())
 	}
@@ -113,7 +113,7 @@ func TestLostHold(t *testing.T) {
 		l.charged.Store(again)
 		must(t, discard(resp))
 		m.settled(t)
-		got, requests := m.booked(t, "output", false), m.booked(t, "requests", false)
+		got, requests := m.booked(t, "output"), m.booked(t, "requests")
 		if got != 50 || requests != 1 ||
 			!strings.Contains(m.log.String(), "is booked all the same") {
 			t.Errorf("%d output and %d requests are booked:\n%s", got, requests, m.log)

@@ -79,7 +79,7 @@ func TestPaidOnce(t *testing.T) {
 		m.read(t, "/2/tweets/1")
 		m.read(t, "/2/tweets?ids=1,2,3&expansions=author_id")
 		m.agrees(t, "money")
-		if got := m.booked(t, "money", false); got != 3*5000+3*10000 {
+		if got := m.booked(t, "money"); got != 3*5000+3*10000 {
 			t.Errorf("%d booked", got)
 		}
 		again := m.other(t, m.Budget.Ledger)
@@ -139,7 +139,7 @@ func TestPaidOnceMidnight(t *testing.T) {
 		now = midnight.Add(c.at)
 		mu.Unlock()
 		m.read(t, "/2/tweets/1")
-		if got := m.booked(t, "money", false); got != c.booked {
+		if got := m.booked(t, "money"); got != c.booked {
 			t.Errorf("%v after midnight: %d booked, want %d", c.at, got, c.booked)
 		}
 	}
@@ -158,13 +158,13 @@ func TestPaidOnceKilled(t *testing.T) {
 	dead.Store(true)
 	other.read(t, "/2/tweets/1")
 	m.read(t, "/2/tweets/1")
-	if got := m.booked(t, "money", false); got != 5000 {
+	if got := m.booked(t, "money"); got != 5000 {
 		t.Errorf("%d booked", got)
 	}
 	other.read(t, "/2/tweets/2")
 	dead.Store(false)
 	other.read(t, "/2/tweets/2")
-	if got := m.booked(t, "money", false); got != 10000 {
+	if got := m.booked(t, "money"); got != 10000 {
 		t.Errorf("%d booked", got)
 	}
 }
@@ -198,9 +198,9 @@ func TestPaidOnceCut(t *testing.T) {
 		r.Method = "GET"
 		_, _, _ = m.send(r)
 		m.settled(t)
-		before := m.booked(t, "money", false)
+		before := m.booked(t, "money")
 		m.read(t, "/2/tweets/1")
-		if got := m.booked(t, "money", false); got != before+5000 {
+		if got := m.booked(t, "money"); got != before+5000 {
 			t.Errorf("%s: %d booked after %d", fault, got, before)
 		}
 	}

@@ -60,7 +60,9 @@ func (e *exchange) end(how ending) {
 		return
 	}
 	took := out.Costs
-	t.unused.add(e.quote.Costs, took) // before the ledger knows: counted twice, it is no lesson
+	if out.Refusal == nil { // else the upstream never counted what the call could have taken
+		t.unused.add(e.quote.Costs, took) // before the ledger knows: counted twice, it is no lesson
+	}
 	settle := e.settle
 	// a user's token may be of another project, which pays for what it reads itself
 	if how == complete && len(out.Resources) > 0 && !t.authorized(e.r) {

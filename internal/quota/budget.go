@@ -174,7 +174,7 @@ func taken(usage Usage, l Limit) (used, held int64) {
 	for _, bucket := range usage.Buckets {
 		for _, u := range bucket.Limits {
 			if bucket.Bucket == l.Bucket && u.Limit.Window.String() == l.Window.String() {
-				used, held = u.Used, bucket.Held
+				used, held = u.Used-u.Others, bucket.Held
 			}
 		}
 	}
@@ -332,10 +332,9 @@ func (b *Budget) Release(ctx context.Context, reservation string) (map[string]in
 	return b.Ledger.Release(ctx, b.Credential, reservation)
 }
 
-// Learn books what the upstream says of one of the limits: see Ledger.Learn.
+// Learn keeps what the upstream says of one of the limits: see Ledger.Learn.
 func (b *Budget) Learn(ctx context.Context, l Learn) (Learned, error) {
-	l.Credential, l.ID = b.Credential, NewID(time.Now())
-	l.Labels = b.Labels.With(l.Labels)
+	l.Credential = b.Credential
 	return b.Ledger.Learn(ctx, l)
 }
 

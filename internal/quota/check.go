@@ -202,7 +202,7 @@ func (l Learn) Check() error {
 	case l.Remaining < -1 || l.Remaining > MaxUnits:
 		return malformed("%d units left", l.Remaining)
 	}
-	return cmp.Or(CheckBucket(l.Limit.Bucket), checkEntry(l.ID, l.Labels, l.Credential, ""))
+	return cmp.Or(l.Limit.Check(), CheckBucketOf(l.Credential, l.Limit.Bucket))
 }
 
 // Check does for a correction what Charge.Check does for a charge.

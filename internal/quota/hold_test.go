@@ -90,14 +90,14 @@ func TestSettleUnitsIn(t *testing.T) {
 }
 
 func TestLearnCheck(t *testing.T) {
-	good := Learn{Credential: "key1", ID: "a", Limit: sound().Limits[0], Remaining: -1}
+	good := Learn{Credential: "key1", Limit: sound().Limits[0], Remaining: -1}
 	for name, change := range map[string]func(*Learn){
 		"": func(*Learn) {}, "remaining": func(l *Learn) { l.Remaining = -2 },
 		"absurd":     func(l *Learn) { l.Remaining = MaxUnits + 1 },
 		"concurrent": func(l *Learn) { l.Limit.Window = Window{Concurrent: true} },
 		"pace":       func(l *Learn) { l.Limit.Pace = &Pace{} },
-		"id":         func(l *Learn) { l.ID = "" },
-		"label":      func(l *Learn) { l.Labels = Labels{"Job": "x"} },
+		"credential": func(l *Learn) { l.Credential = "A" },
+		"bucket":     func(l *Learn) { l.Limit.Bucket = "A" },
 	} {
 		l := good
 		change(&l)

@@ -32,8 +32,9 @@ type Ledger interface {
 	// Release gives back what is left of a reservation and returns how many units that was, by
 	// bucket. Errors: ErrNoReservation.
 	Release(ctx context.Context, credential, reservation string) (map[string]int64, error)
-	// Learn appends an entry of what others have used according to the upstream, and moves the end
-	// of an anchored window. It never frees units, except at the end of such a window.
+	// Learn keeps what others used in the window of one limit according to the upstream, and moves
+	// the end of an anchored window. It changes no other limit of the bucket, and never frees units,
+	// except at the end of such a window.
 	Learn(ctx context.Context, l Learn) (Learned, error)
 	// Cancel takes back the charge c that was allowed by d, in every bucket, as if it had never
 	// been made, and forgets its idempotency key. Errors: ErrNoEntry.
@@ -141,17 +142,15 @@ type Settle struct {
 	Limits []Limit // of the buckets, to answer what remains
 }
 
-// Learn is what an answer of the upstream says about a limit.
+// Learn is what a response of the upstream says about a limit.
 type Learn struct {
 	Credential string
-	ID         string // of the entry; made by the caller with NewID
 	Limit      Limit
 	Remaining  int64     // units that are left; -1 when it does not say
 	Reset      time.Time // when the window ends; zero when it does not say
 	// AskedAt is when the call was charged, by the ledger's clock: the answer tells of no earlier
 	// moment.
 	AskedAt time.Time
-	Labels  Labels
 }
 
 // Asked is AskedAt in Unix µs; n, the time of the decision, when it is not known.
@@ -190,7 +189,7 @@ func (l Learn) Stale(reset, n int64) bool {
 type Learned struct {
 	At      time.Time
 	Thought int64     // units that were left by the ledger's own count, if all that is held is used
-	Units   int64     // of the entry that was appended; 0 when none was
+	Units   int64     // that others used and the ledger had not counted in this window; 0 for none
 	Reset   time.Time // when the anchored window ends, as far as is known
 }
 
@@ -291,6 +290,7 @@ func (u BucketUsage) Ends(w Window, now time.Time) time.Time {
 type LimitUsage struct {
 	Limit      Limit
 	Used       int64
+	Others     int64     // units of Used that others used, as the upstream reported
 	Remaining  int64     // for scheduled charges: cap − used − held, at least 0
 	NextFreeAt time.Time // when the next units come free; zero when none are used or held
 }

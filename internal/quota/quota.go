@@ -9,7 +9,7 @@
 // Of its verbs, Charge is the one to use before a call whose price is known. Reserve sets units
 // aside: for later, or for a call whose price is known only after it. Settle books what was used of
 // them, Release gives them back. Cancel takes back a charge whose call surely never left this
-// machine, and Learn books what the upstream says that others have used.
+// machine, and Learn keeps what others used in one window, as the upstream reports it.
 //
 // The package does no I/O and imports only the standard library.
 package quota

@@ -97,7 +97,7 @@ func TestMissingRights(t *testing.T) {
 		{"-TIME", "run TIME", func() error { _, err := l.Time(t.Context()); return err }},
 		{"-EVALSHA", "run EVALSHA", func() error { return chargeErr(t, l) }},
 		{"-ZADD", "run ZADD", func() error { return chargeErr(t, l) }},
-		{"-HGET", "run HGET", func() error { return chargeErr(t, l) }},
+		{"-HMGET", "run HMGET", func() error { return chargeErr(t, l) }},
 		{"resetkeys", "use the keys quota:*", func() error { return chargeErr(t, l) }},
 	} {
 		do(t, admin, "acl", "setuser", "quota", test.without)

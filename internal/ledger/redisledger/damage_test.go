@@ -106,6 +106,20 @@ func forgetStarts(t *testing.T, c redis.UniversalClient, credential string) {
 	must(t, c.HSet(t.Context(), key, stateField, strings.TrimSuffix(text, s.starts)))
 }
 
+// withOthers adds what others used in a window, one of whose numbers is wrong.
+func withOthers(nth int, wrong float64) byHand {
+	return func(t *testing.T, c redis.UniversalClient) {
+		var text []byte
+		for i, v := range []float64{3.6e9, 0, 0, float64(time.Now().UnixMicro()), 5, 0} {
+			if i == nth {
+				v = wrong
+			}
+			text = binary.LittleEndian.AppendUint64(text, math.Float64bits(v))
+		}
+		must(t, c.HSet(t.Context(), stateOfK, othersField, text))
+	}
+}
+
 func must(t testing.TB, cmd redis.Cmder) {
 	t.Helper()
 	if err := cmd.Err(); err != nil {
@@ -140,6 +154,12 @@ var breakages = []breakage{
 	{"what becomes entries is no number", heldWith(8, math.NaN()), "state"},
 	{"what estimates leave out is below zero", heldWith(9, -1), "state"},
 	{"the next to expire does so never", heldWith(10, inf), "state"},
+	{"others at no time", withOthers(3, math.NaN()), "what others used"},
+	{"others used less than nothing", withOthers(4, -1), "what others used"},
+	{"others used without end", withOthers(4, inf), "what others used"},
+	{"others in half a window", func(t *testing.T, c redis.UniversalClient) {
+		must(t, c.HSet(t.Context(), stateOfK, othersField, "half"))
+	}, "what others used"},
 	{"held below zero", withState(7, -10), "state"},
 	{"retention without end", withState(5, inf), "state"},
 	{"state cut short", stateText("short"), "5 bytes"},

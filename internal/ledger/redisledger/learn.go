@@ -7,23 +7,21 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Learn books what others have used, according to the upstream.
+// Learn keeps what others used in one window, according to the upstream.
 func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (quota.Learned, error) {
 	if err := q.Check(); err != nil {
 		return quota.Learned{}, err
 	}
-	label := labelOf(q.Labels)
-	label.code = codeOf(label.line)
 	limits := []quota.Limit{q.Limit}
 	reply, err := l.ask(ctx, "learn", keysOf(q.Credential, q.Limit.Bucket),
 		func(now time.Time) []any {
-			n := numbers{quota.RetentionFor(limits).Microseconds(), 0, q.Remaining, q.Told()}
+			n := numbers{0, q.Remaining, q.Told()}
 			if !q.AskedAt.IsZero() {
-				n[1] = q.AskedAt.UnixMicro()
+				n[0] = q.AskedAt.UnixMicro()
 				now = fromMicro(q.Asked(now.UnixMicro()))
 			}
 			n.addLimits(limits, true, now)
-			return []any{n.blob(), q.ID, label.code, label.line, label.run}
+			return []any{n.blob()}
 		})
 	if err != nil {
 		return quota.Learned{}, err

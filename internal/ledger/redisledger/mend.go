@@ -49,7 +49,25 @@ func (l *Ledger) check(ctx context.Context, credential, bucket string) (*checked
 		c.becomes = state{keep: quota.Retention.Microseconds()}
 	}
 	c.checkReservations(known)
+	c.checkOthers()
 	return c, l.checkLabels(ctx, c, c.checkEntries(known))
+}
+
+// checkOthers looks whether what others used can be read (bucket.lua).
+func (c *checked) checkOthers() {
+	text, readable := c.reservations[othersField], true
+	for ; readable && len(text) > 0; text = text[min(lenOthers, len(text)):] {
+		readable = len(text) >= lenOthers
+		for i := 3; readable && i < 6; i++ {
+			v := doubleAt(text, i)
+			readable = v >= 0 && (v > 0 || i != 4) && (v <= quota.MaxTotal || i == 5)
+		}
+	}
+	if !readable {
+		c.Add("what others used cannot be read", "it is forgotten: the next response of the upstream "+
+			"reports it again", true)
+		c.settled = append(c.settled, othersField)
+	}
 }
 
 // checkReservations holds the reservations against their list by expiry, and both against the

@@ -61,9 +61,12 @@ func (n numbers) appendTo(b []byte) []byte {
 	return b
 }
 
-// The fields of a state hash that Go reads: its numbers, how far the sums reach, and what is
-// counted of reservations.
+// lenOthers is the bytes of what others used in one window.
+const lenOthers = 48
+
+// The fields of a state hash that Go reads: its numbers, how far the sums reach, what others used.
 const (
 	stateField  = "s"
 	summedField = "g"
+	othersField = "o"
 )

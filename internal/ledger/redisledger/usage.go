@@ -48,7 +48,7 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 func usageOf(costs []quota.Cost, limits [][]quota.Limit, reply reply) (quota.Usage, error) {
 	numbers := 1
 	for i := range costs {
-		numbers += 4 + 2*len(limits[i])
+		numbers += 4 + 3*len(limits[i])
 	}
 	ints, err := reply.ints(numbers)
 	if err != nil {
@@ -72,10 +72,10 @@ func bucketUsage(bucket string, limits []quota.Limit, ints []int64) (
 	ints = ints[4:]
 	for _, limit := range limits {
 		b.Limits = append(b.Limits, quota.LimitUsage{
-			Limit: limit, Used: ints[0], NextFreeAt: optional(ints[1]),
+			Limit: limit, Used: ints[0], Others: ints[1], NextFreeAt: optional(ints[2]),
 			Remaining: max(0, limit.Cap(false)-ints[0]-b.Held),
 		})
-		ints = ints[2:]
+		ints = ints[3:]
 	}
 	return b, ints
 }

@@ -37,8 +37,13 @@ func (s *session) asks(credential string, costs []quota.Cost, limits []quota.Lim
 	return q
 }
 
-// standing is one limit at the time n, beside what is held.
+// standing returns one limit at the time n, with what others used, beside what is held.
 func (a ask) standing(l quota.Limit, n int64) quota.Standing {
+	return a.own(l, n).With(quota.OthersIn(l.Window, a.others))
+}
+
+// own returns the standing of a limit by the log alone.
+func (a ask) own(l quota.Limit, n int64) quota.Standing {
 	st := quota.Standing{
 		Limit: l, Log: a.bucket, Now: n, Reset: a.reset,
 		Holds: []quota.Hold{{Units: a.held, ExpiresAt: quota.Never}},

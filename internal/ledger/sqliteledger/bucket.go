@@ -2,7 +2,9 @@ package sqliteledger
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"quotabudget/internal/quota"
 )
@@ -16,12 +18,13 @@ type bucket struct {
 	total      int64
 	newest     int64 // stamp
 	oldest     sql.NullInt64
-	suspended  int64         // until
-	retention  int64         // µs
-	held       int64         // units left in its reservations, expired ones included
-	atMost     int64         // what these can turn out to take
-	reset      int64         // the last end of an anchored window that was told
-	ends       sql.NullInt64 // when the first of its reservations does that hold something
+	suspended  int64          // until
+	retention  int64          // µs
+	held       int64          // units left in its reservations, expired ones included
+	atMost     int64          // what these can turn out to take
+	reset      int64          // the last end of an anchored window that was told
+	others     []quota.Others // that the upstream reported, by window
+	ends       sql.NullInt64  // when the first of its reservations does that hold something
 	expired    expired
 	gaps       []gap
 	levels     map[terms]int64
@@ -45,8 +48,13 @@ const unsteady = "the totals of its entries do not rise by their units"
 func (s *session) read(credential, name string) *bucket {
 	b := &bucket{s: s, credential: credential, name: name}
 	var last, total sql.NullInt64
+	var others string
 	s.find("bucket_find", []any{credential, name}, &b.id, &b.total, &b.newest, &b.suspended,
-		&b.retention, &b.held, &b.atMost, &b.reset, &last, &total, &b.oldest, &b.ends)
+		&b.retention, &b.held, &b.atMost, &b.reset, &others, &last, &total, &b.oldest, &b.ends)
+	var ok bool
+	if b.others, ok = parseOthers(others); !ok {
+		b.damaged("what others used cannot be read")
+	}
 	keep := max(b.retention, quota.Retention.Microseconds())
 	switch {
 	case b.total < 0 || b.total > quota.MaxTotal || b.newest > quota.MaxTotal ||
@@ -60,6 +68,16 @@ func (s *session) read(credential, name string) *bucket {
 		b.damaged("there are no entries, but the total in its state is %d", b.total)
 	}
 	return b
+}
+
+// parseOthers reads what others used; false if it cannot be read.
+func parseOthers(text string) (all []quota.Others, ok bool) {
+	if text == "" {
+		return nil, true
+	}
+	err := json.Unmarshal([]byte(text), &all)
+	invalid := func(o quota.Others) bool { return !o.Valid() }
+	return all, err == nil && !slices.ContainsFunc(all, invalid)
 }
 
 // damaged tells the session that the rows of the bucket cannot be what this program wrote.

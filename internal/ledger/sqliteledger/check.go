@@ -41,6 +41,7 @@ type checked struct {
 	keep    int64
 	reset   int64
 	settled []string // reservations that go
+	forgets bool     // what others used
 	takings []noteID // notes of corrections that go
 	sums    quota.Tally
 }
@@ -59,8 +60,9 @@ func (s *session) check(credential, name string) *checked {
 	c := &checked{s: s}
 	b := quota.Books{Known: true, Now: s.now()}
 	var held, holds, atMost, most int64 // by its state, and by its reservations
+	var others string
 	if !s.find("check_bucket", []any{credential, name}, &c.id, &b.Total, &b.Newest, &b.Keep,
-		&c.reset, &held, &atMost, &holds, &most) {
+		&c.reset, &others, &held, &atMost, &holds, &most) {
 		return c
 	}
 	if b.Total < 0 || b.Total > quota.MaxTotal || b.Newest > quota.MaxTotal || b.Keep < 0 ||
@@ -72,6 +74,11 @@ func (s *session) check(credential, name string) *checked {
 	if c.reset < 0 || c.reset > quota.MaxTotal {
 		c.Add("the end of its anchored window cannot be read", "it is forgotten", true)
 		c.reset = 0
+	}
+	if _, ok := parseOthers(others); !ok {
+		c.forgets = true
+		c.Add("what others used cannot be read", "it is forgotten: the next response of the upstream "+
+			"reports it again", true)
 	}
 	c.keep = b.Keep
 	b.Keep = max(b.Keep, quota.Retention.Microseconds())
@@ -232,6 +239,9 @@ func (c *checked) mend() {
 		case !same:
 			c.s.change("mend_entry", c.id, row.at, line.At, line.Units, line.Total, labels)
 		}
+	}
+	if c.forgets {
+		c.s.change("bucket_others", c.id, "")
 	}
 	for _, id := range c.settled {
 		c.s.change("reservation_remove", c.id, id)

@@ -175,7 +175,7 @@ func (d *deck) seldom(id string) op {
 			return nil, errors.New("changed its mind")
 		}}
 	}
-	q := quota.Learn{Credential: "key", ID: id, Limit: deckLimits[d.rand.IntN(3)],
+	q := quota.Learn{Credential: "key", Limit: deckLimits[d.rand.IntN(3)],
 		Remaining: d.rand.Int64N(100)}
 	return op{keeps: true, do: func(s *session) (any, error) { return s.learn(q), s.broken }}
 }

@@ -2,6 +2,7 @@ package sqliteledger
 
 import (
 	"context"
+	"encoding/json"
 
 	"quotabudget/internal/quota"
 )
@@ -18,7 +19,8 @@ func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learne
 	return learned, err
 }
 
-// learn compares what the upstream says with the log, and appends what that lacks.
+// learn compares what the upstream reports with the ledger's count, and keeps what that lacks as used
+// by others in the one window.
 func (s *session) learn(l quota.Learn) quota.Learned {
 	b, n := s.lookAt(l.Credential, l.Limit.Bucket, s.now())
 	if reset := l.Limit.Window.NextReset(b.reset, l.Told(), n); reset != b.reset {
@@ -33,8 +35,9 @@ func (s *session) learn(l quota.Learn) quota.Learned {
 	}
 	if !l.Stale(b.reset, n) && l.Remaining >= 0 && l.Remaining < learned.Thought {
 		learned.Units = learned.Thought - l.Remaining
-		b.keep([]quota.Limit{l.Limit})
-		b.record(n, learned.Units, l.ID, l.Labels.Encode())
+		a := ask{bucket: b}
+		o := a.standing(l.Limit, n).Reported(a.own(l.Limit, n), learned.Units)
+		b.setOthers(o.Replace(b.others), n)
 	}
 	return learned
 }
@@ -50,4 +53,13 @@ func (b *bucket) usedWhenAsked(l quota.Learn, n int64) int64 {
 		return a.standing(l.Limit, n).Used() + w.Restore.Restored(n-at)
 	}
 	return a.standing(l.Limit, at).Used()
+}
+
+// setOthers keeps what others used. Nothing is decided at an earlier time from now on.
+func (b *bucket) setOthers(all []quota.Others, n int64) {
+	b.row()
+	b.others, b.newest = all, max(b.newest, n-1)
+	text, _ := json.Marshal(all) // of texts and whole numbers
+	b.s.change("bucket_others", b.id, string(text))
+	b.update()
 }

@@ -129,7 +129,7 @@ func TestBeforeTheAnchoredWindow(t *testing.T) {
 	limits := []quota.Limit{{Bucket: "default", Units: 100, Window: w}}
 	var answers []string
 	for _, on := range []quota.Ledger{l, &quotatest.Model{Now: l.Now}} {
-		_, err := on.Learn(t.Context(), quota.Learn{Credential: "key1", ID: "a", Remaining: -1,
+		_, err := on.Learn(t.Context(), quota.Learn{Credential: "key1", Remaining: -1,
 			Limit: limits[0], Reset: now.Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)

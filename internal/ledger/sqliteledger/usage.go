@@ -43,7 +43,8 @@ func (b *bucket) usage(limits []quota.Limit, n int64) quota.BucketUsage {
 	for _, l := range limits {
 		st := a.standing(l, n)
 		st.Holds, st.Lapsing = first, lapsing
-		lu := quota.LimitUsage{Limit: l, Used: st.Used(), Remaining: st.Remaining(l.Cap(false))}
+		lu := quota.LimitUsage{Limit: l, Used: st.Used(), Remaining: st.Remaining(l.Cap(false)),
+			Others: st.Used() - a.own(l, n).Used()}
 		if next := st.NextFree(); next != 0 {
 			lu.NextFreeAt = stamp(next)
 		}

@@ -107,6 +107,7 @@ type bucketAnswer struct {
 
 type limitAnswer struct {
 	Used       int64      `json:"used"`
+	Others     int64      `json:"others"`
 	Remaining  int64      `json:"remaining"`
 	NextFreeAt *time.Time `json:"next_free_at"`
 }
@@ -124,7 +125,7 @@ func (r *runner) checkUsage(raw json.RawMessage, u quota.Usage) {
 	for _, b := range u.Buckets {
 		bucket := bucketAnswer{b.Bucket, b.Held, stated(b.SuspendedUntil), nil}
 		for _, l := range b.Limits {
-			limit := limitAnswer{l.Used, l.Remaining, stated(l.NextFreeAt)}
+			limit := limitAnswer{l.Used, l.Others, l.Remaining, stated(l.NextFreeAt)}
 			bucket.Limits = append(bucket.Limits, limit)
 		}
 		got.Buckets = append(got.Buckets, bucket)

@@ -43,7 +43,11 @@ type bucket struct {
 	lapsed         []lapsed
 	takings        []entry
 	reset          int64 // of an anchored window
+	others         map[string]others
 }
+
+// others is what others used in a window, by Window.String.
+type others struct{ at, units, level int64 }
 
 type entry struct {
 	at     int64
@@ -99,6 +103,7 @@ func (c *credential) clone() credential {
 		same := *b
 		same.entries, same.holds = slices.Clone(b.entries), slices.Clone(b.holds)
 		same.lapsed, same.takings = slices.Clone(b.lapsed), slices.Clone(b.takings)
+		same.others = maps.Clone(b.others)
 		copied.buckets[name] = &same
 	}
 	return copied
@@ -150,6 +155,7 @@ func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit
 		used := m.sums().used(b, l.Window, n)
 		usage.Buckets[i].Limits = append(usage.Buckets[i].Limits, quota.LimitUsage{
 			Limit: l, Used: used, Remaining: max(0, l.Cap(false)-used-b.held(n)),
+			Others:     used - m.sums().used(b.alone(), l.Window, n),
 			NextFreeAt: moment(m.sums().nextFree(b, l.Window, n)),
 		})
 	}

@@ -79,11 +79,10 @@ func (m *Model) verdict(cred *credential, costs []quota.Cost, limits []quota.Lim
 		for _, l := range limits {
 			if l.Bucket == cost.Bucket {
 				a := ask{r.n, cost.Units, l.CapAt(moment(r.n), r.manual, draw), !draw}
-				at := m.sums().earliest(b, l.Window, a)
 				if l.Pace != nil {
-					paced = paced || at > r.n
+					paced = paced || m.sums().earliest(b.alone(), l.Window, a) > r.n
 				} else {
-					later(at, l.Name())
+					later(m.sums().earliest(b, l.Window, a), l.Name())
 				}
 			}
 		}
@@ -104,7 +103,11 @@ func (m *Model) remaining(cred *credential, costs []quota.Cost, limits []quota.L
 			if l.Bucket != cost.Bucket || l.Observe {
 				continue
 			}
-			taken := m.sums().used(b, l.Window, r.n) + b.held(r.n)
+			of := b
+			if l.Pace != nil {
+				of = b.alone()
+			}
+			taken := m.sums().used(of, l.Window, r.n) + b.held(r.n)
 			room := max(0, l.CapAt(moment(r.n), r.manual, false)-taken)
 			if b.suspendedUntil > r.n && !r.settled {
 				room = 0
@@ -169,7 +172,17 @@ func (bruteForce) used(b *bucket, w quota.Window, n int64) int64 {
 			sum += e.units
 		}
 	}
+	if o := b.others[w.String()]; o.units > 0 && inside(w, b.reset, o.at, n) {
+		sum += o.units
+	}
 	return sum
+}
+
+// alone is the bucket without what others used.
+func (b *bucket) alone() *bucket {
+	own := *b
+	own.others = nil
+	return &own
 }
 
 // level adds up what was charged from each entry on, less what was restored since.
@@ -179,6 +192,14 @@ func level(b *bucket, w quota.Window, n int64) (most int64) {
 	for _, e := range slices.Backward(b.entries) {
 		sum += e.units * den
 		most = max(most, sum-num*(n-e.at))
+	}
+	if o := b.others[w.String()]; o.units > 0 {
+		for _, e := range b.entries {
+			if e.at >= o.at {
+				o.level += e.units * den
+			}
+		}
+		most = max(most, o.level-num*(n-o.at))
 	}
 	return most
 }
@@ -260,6 +281,9 @@ func (f bruteForce) earliest(b *bucket, w quota.Window, a ask) int64 {
 			moments = append(moments, e.at+w.Length.Microseconds())
 		}
 	}
+	if o := b.others[w.String()]; o.units > 0 && !w.IsCalendar() && !w.IsRestoring() {
+		moments = append(moments, o.at+w.Length.Microseconds())
+	}
 	for _, h := range holds {
 		moments = append(moments, h.until)
 	}
@@ -291,7 +315,11 @@ func (f bruteForce) earliest(b *bucket, w quota.Window, a ask) int64 {
 
 func (f bruteForce) nextFree(b *bucket, w quota.Window, n int64) int64 {
 	next := quota.Never
-	for _, e := range b.entries {
+	all := slices.Clone(b.entries)
+	if o := b.others[w.String()]; o.units > 0 {
+		all = append(all, entry{at: o.at, units: o.units})
+	}
+	for _, e := range all {
 		switch {
 		case w.IsRestoring() || !inside(w, b.reset, e.at, n):
 		case w.IsCalendar():

@@ -213,7 +213,7 @@ func (m *Model) Release(_ context.Context, credential, reservation string) (
 	return given, nil
 }
 
-// Learn appends what others have used according to the upstream.
+// Learn keeps what others used in one window according to the upstream.
 func (m *Model) Learn(_ context.Context, l quota.Learn) (quota.Learned, error) {
 	if err := l.Check(); err != nil {
 		return quota.Learned{}, err
@@ -241,7 +241,17 @@ func (m *Model) Learn(_ context.Context, l quota.Learn) (quota.Learned, error) {
 	}
 	if !l.Stale(b.reset, n) && l.Remaining >= 0 && l.Remaining < learned.Thought {
 		learned.Units = learned.Thought - l.Remaining
-		b.write(entry{n, l.ID, learned.Units, kept(l.Labels)}, []quota.Limit{l.Limit}, false)
+		o := others{at: n, units: learned.Units}
+		o.units += m.sums().used(b, w, n) - m.sums().used(b.alone(), w, n)
+		if w.IsRestoring() {
+			_, den := w.Restore.Terms()
+			o.level = level(b, w, n) + learned.Units*den
+		}
+		if b.others == nil {
+			b.others = map[string]others{}
+		}
+		b.others[w.String()] = o
+		b.newest = max(b.newest, n-1)
 	}
 	return learned, nil
 }

@@ -30,7 +30,10 @@ func standing(b *bucket, w quota.Window, n int64, holds bool) quota.Standing {
 	}
 	s.Reset, s.Lapsing = b.reset, b.lapsing(n)
 	if w.IsRestoring() {
-		s.Level = level(b, w, n)
+		s.Level = level(b.alone(), w, n)
+	}
+	if o := b.others[w.String()]; o.units > 0 {
+		s = s.With(quota.Others{At: o.at, Units: o.units, Level: o.level})
 	}
 	for _, h := range b.holds {
 		if holds && h.expires > n {

@@ -366,9 +366,8 @@ func (s *story) release() {
 func (s *story) learn() {
 	limits := s.limits[s.bucket()]
 	l := quota.Learn{
-		Credential: s.credential, ID: s.id(), Limit: rapid.SampledFrom(limits).Draw(s.t, "limit"),
+		Credential: s.credential, Limit: rapid.SampledFrom(limits).Draw(s.t, "limit"),
 		Remaining: rapid.Int64Range(-1, 20).Draw(s.t, "remaining"),
-		Labels:    quota.Labels{quota.LabelSource: "upstream"},
 	}
 	now := s.clock.Now()
 	seconds := func(least, most int64, what string) time.Duration {

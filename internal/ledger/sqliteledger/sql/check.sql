@@ -2,7 +2,7 @@
 
 -- ?1 credential, ?2 bucket
 -- name: check_bucket
-SELECT id, total, newest, retention, reset_at, held, at_most,
+SELECT id, total, newest, retention, reset_at, others, held, at_most,
     (SELECT coalesce(sum(remains), 0) FROM reservations WHERE bucket = buckets.id),
     (SELECT coalesce(sum(may_take), 0) FROM reservations WHERE bucket = buckets.id)
 FROM buckets WHERE credential = ?1 AND bucket = ?2;
