@@ -94,12 +94,13 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 		}
 	}
 	var reset time.Time
-	if who.limit.Window.Anchored {
+	var others int64
+	if who.limit.Bucket != "" {
 		usage, err := g.Ledger.Usage(ctx, g.Credential, []quota.Limit{who.limit})
 		if err != nil {
 			return who, err
 		}
-		reset = usage.Buckets[0].ResetAt
+		reset, others = usage.Buckets[0].ResetAt, usage.Buckets[0].Limits[0].Others
 	}
 	since := who.limit.Since(d.At, reset)
 	sums, err := quota.SumsAfter(ctx, g.Ledger, quota.SumQuery{
@@ -107,6 +108,10 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 	})
 	if err != nil {
 		return who, err
+	}
+	if others > 0 {
+		sums = append(sums, quota.Sum{Units: others,
+			Labels: quota.Labels{quota.LabelSource: "upstream"}})
 	}
 	held, err := g.Ledger.Reservations(ctx, g.Credential, bucket)
 	who.by = sumUp(sums, held)

@@ -113,6 +113,10 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 			}
 			all = append(all, text)
 		}
+		if l.Others > 0 {
+			all = append(all, fmt.Sprintf("%s %s: %s of what is used were used by others, as the "+
+				"upstream reports", b.Bucket, windowCell(l).Text, b.Counts.Text(l.Others)))
+		}
 		if end := time.Time(l.ResetAt); !end.IsZero() && strings.HasPrefix(l.Window, "anchored ") {
 			all = append(all, fmt.Sprintf("%s %s ends at %s, by what the upstream says", b.Bucket,
 				l.Window, s.Until(end, now).Text))

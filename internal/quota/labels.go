@@ -22,7 +22,7 @@ const (
 	LabelRun    = "run"    // one execution of a job
 	LabelPriced = "priced" // what set the price of a metered call: its model and tier
 	LabelDenied = "denied" // in observe mode: the limit that would have denied the charge
-	LabelSource = "source" // of what no call spent: adjust, reconcile
+	LabelSource = "source" // of what no call spent: adjust, reconcile, upstream (others, by its report)
 	LabelReason = "reason" // of a correction
 	LabelBy     = "by"     // who made it
 

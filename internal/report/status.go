@@ -48,6 +48,8 @@ type LimitStatus struct {
 	Remaining  int64   `json:"remaining"`
 	NextFreeAt Time    `json:"next_free_at"`
 	ResetAt    Time    `json:"reset_at"` // null for a window that does not end as a whole
+	// Others is how many of the used units others used, as the upstream reported.
+	Others int64 `json:"others,omitempty"`
 	// Mode is observe for a limit that by itself is only observed: it denies nothing.
 	Mode string `json:"mode,omitempty"`
 }
@@ -67,6 +69,7 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 				Units: l.Limit.Units, Headroom: l.Limit.Headroom,
 				Used: l.Used, Remaining: l.Remaining, NextFreeAt: Time(l.NextFreeAt),
 				ResetAt: Time(b.Ends(l.Limit.Window, usage.At)),
+				Others:  l.Others,
 				Mode:    LimitMode(l.Limit),
 			})
 		}

@@ -1,0 +1,107 @@
+package meter_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/quota"
+)
+
+// chatting answers chats with 17 tokens, or a status, and headers given as names and values.
+func (m *metered) chatting(status int, headers ...string) {
+	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		io.WriteString(w,
+			`{"usage":{"prompt_tokens":8,"completion_tokens":9,"total_tokens":17},"error":{}}`)
+	})
+}
+
+// standing lists used, and by others of that, of each limit: "1m 17 0, day 17 0".
+func (m *metered) standing(t testing.TB) string {
+	t.Helper()
+	m.settled(t)
+	usage, err := m.Budget.Usage(t.Context())
+	must(t, err)
+	var all []string
+	for _, b := range usage.Buckets {
+		for _, l := range b.Limits {
+			all = append(all, fmt.Sprintf("%s %d %d", l.Limit.Window.Text(), l.Used, l.Others))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestHeaderCorrectsOneLimit checks that what a header says of the minute counts in the minute, and
+// that the state of an account with a lower limit is no use of the higher one in force. What the call
+// could have taken and did not, 1,332 tokens, may still be counted by the header.
+func TestHeaderCorrectsOneLimit(t *testing.T) {
+	const limitOf, left = "X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens"
+	day := quota.Limit{Bucket: "tokens", Units: 500_000,
+		Window: quota.Window{Calendar: "day", Zone: time.UTC}}
+	clock := quota.Limit{Bucket: "tokens", Units: 200_000,
+		Window: quota.Window{Calendar: "minute", Zone: time.UTC}}
+	for _, c := range []struct {
+		minute      quota.Limit
+		limit, left string // in the headers
+		want        string
+		lower       bool // the account's limit
+	}{
+		{limitOn("tokens", 200_000), "200000", "150000", "1m 48668 48651, day 17 0", false},
+		{limitOn("tokens", 200_000), "", "150000", "1m 48668 48651, day 17 0", false},
+		{limitOn("tokens", 200_000), "900000", "150000", "1m 48668 48651, day 17 0", false},
+		{limitOn("tokens", 200_000), "30000", "29983", "1m 17 0, day 17 0", true},
+		{limitOn("tokens", 200_000), "30000", "20000", "1m 8668 8651, day 17 0", true},
+		{limitOn("tokens", 200_000), "-1", "-1", "1m 17 0, day 17 0", false},
+		{limitOn("tokens", 200_000), "0", "199999", "1m 17 0, day 17 0", false},
+		{clock, "30000", "20000", "minute 8668 8651, day 17 0", true},
+	} {
+		ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		must(t, err)
+		t.Cleanup(func() { ledger.Close() })
+		now := time.Now().Truncate(time.Minute) // in which no window ends
+		ledger.Now = func() time.Time { return now }
+		m := onLedger(t, "openai", ledger, c.minute, day)
+		m.chatting(200, limitOf, c.limit, left, c.left)
+		_, _, err = m.send(m.chat(t.Context(), 5, false))
+		must(t, err)
+		if got := m.standing(t); got != c.want {
+			t.Errorf("%s of %s: %s, want %s", c.left, c.limit, got, c.want)
+		}
+		_, _, err = m.send(m.chat(t.Context(), 5, false))
+		must(t, err)
+		m.settled(t)
+		text := "the account allows 30,000 tokens in " + c.minute.Window.Text() +
+			", the limit in force is 200,000 tokens"
+		if n := strings.Count(m.log.String(), text); n > 1 || (n == 1) != c.lower {
+			t.Errorf("%s of %s: reported %d times: %s", c.left, c.limit, n, m.log)
+		}
+	}
+}
+
+// TestRefusedCallLeavesNoRoom checks that a call that the upstream refuses, with nothing left, does not
+// leave what was set aside for it to the next one.
+func TestRefusedCallLeavesNoRoom(t *testing.T) {
+	m := openMetered(t, "openai", limitOn("tokens", 20_000))
+	m.chatting(429, "X-Ratelimit-Limit-Tokens", "20000", "X-Ratelimit-Remaining-Tokens", "0",
+		"X-Ratelimit-Reset-Tokens", "40s")
+	status, _, err := m.send(m.chat(t.Context(), 5, false))
+	if must(t, err); status != 429 {
+		t.Fatal(status)
+	}
+	if got := m.standing(t); got != "1m 20000 20000" {
+		t.Errorf("%s", got)
+	}
+	_, _, err = m.send(m.chat(t.Context(), 5, false))
+	refused(t, err, quota.ErrExhausted)
+}
