@@ -49,7 +49,7 @@ type LimitStatus struct {
 	NextFreeAt Time    `json:"next_free_at"`
 	ResetAt    Time    `json:"reset_at"` // null for a window that does not end as a whole
 	// Others is how many of the used units others used, as the upstream reported.
-	Others int64 `json:"others,omitempty"`
+	Others int64 `json:"others"`
 	// Mode is observe for a limit that by itself is only observed: it denies nothing.
 	Mode string `json:"mode,omitempty"`
 }
