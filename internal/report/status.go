@@ -47,9 +47,8 @@ type LimitStatus struct {
 	Used       int64   `json:"used"`
 	Remaining  int64   `json:"remaining"`
 	NextFreeAt Time    `json:"next_free_at"`
+	Others     int64   `json:"others"`   // of Used, those that others used, as the upstream reported
 	ResetAt    Time    `json:"reset_at"` // null for a window that does not end as a whole
-	// Others is how many of the used units others used, as the upstream reported.
-	Others int64 `json:"others"`
 	// Mode is observe for a limit that by itself is only observed: it denies nothing.
 	Mode string `json:"mode,omitempty"`
 }
