@@ -32,12 +32,12 @@ func TestHoldOfNothing(t *testing.T) {
 	for i, output := range []int{30, 5} {
 		status, _, err := m.send(m.chat(t.Context(), output, false))
 		m.settled(t)
-		if words := m.booked(t, "words", false); err != nil || status != 200 ||
+		if words := m.booked(t, "words"); err != nil || status != 200 ||
 			words != []int64{30, 35}[i] {
 			t.Errorf("%d %v, %d words are booked", status, err, words)
 		}
 	}
-	if n := m.booked(t, "requests", false); n != 2 || m.held(t, "requests") != 0 {
+	if n := m.booked(t, "requests"); n != 2 || m.held(t, "requests") != 0 {
 		t.Errorf("%d requests are booked", n)
 	}
 	r := m.post(t.Context(), "/v1/chat/completions", `{"model":"a","letters":1}`)
