@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/quota"
 )
 
 // asked is the quote of a call of testdata/columns.yaml.
@@ -14,7 +13,7 @@ func asked(t testing.TB, body string) costs.Quote {
 	t.Helper()
 	table, err := costs.Parse([]byte(read(t, "columns.yaml")))
 	must(t, err)
-	q, err := table.Quote("x.ask", call(t, "POST /v1/ask", body), []byte(body), learned("money", 95, quota.MaxUnits))
+	q, err := table.Quote("x.ask", call(t, "POST /v1/ask", body), []byte(body), nil)
 	must(t, err)
 	return q
 }
