@@ -128,7 +128,7 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 		e.lost = true
 		after, err = t.Budget.BookLost(ctx, e.asked.d, call)
 	}
-	if err == nil && !e.lost {
+	if err == nil && !e.lost && call.Reservation == "" { // of a drawn call, all is booked
 		err = e.settleUnheld(ctx, took)
 	}
 	if err != nil {

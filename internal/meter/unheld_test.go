@@ -1,9 +1,12 @@
 package meter_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 )
 
@@ -39,6 +42,17 @@ func TestHoldOfNothing(t *testing.T) {
 	}
 	if n := m.booked(t, "requests"); n != 2 || m.held(t, "requests") != 0 {
 		t.Errorf("%d requests are booked", n)
+	}
+	// a call that draws on a reservation books all of it in its own way, once
+	reserved, err := m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
+		Call: quota.Call{Bucket: "requests", Units: 5}})
+	must(t, err)
+	drawing := meter.WithCall(t.Context(), quota.Call{Reservation: reserved.Reservation})
+	_, _, err = m.send(m.chat(drawing, 7, false))
+	m.settled(t)
+	if words := m.booked(t, "words", false); err != nil || words != 42 ||
+		m.booked(t, "requests", false) != 3 || strings.Contains(m.log.String(), "cannot book") {
+		t.Errorf("%v, %d words are booked: %s", err, words, m.log)
 	}
 	r := m.post(t.Context(), "/v1/chat/completions", `{"model":"a","letters":1}`)
 	if _, _, err := m.send(r); err == nil {
