@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,6 +32,8 @@ type pricing struct {
 	Note   *string          `json:"note"`
 	Known  bool             `json:"known"` // cost is all that a call takes
 	Terms  []term           `json:"terms"`
+	// Numbers are the expressions that the terms refer to, by name.
+	Numbers map[string]string `json:"numbers"`
 
 	costs []quota.Cost
 }
@@ -111,6 +115,7 @@ func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 			Method: m.ID, Route: m.Verb + " " + m.Path, Cost: quota.UnitsOf(m.Costs),
 			Status: m.Source.Status, Source: m.Source.Text, Date: m.Source.Date,
 			Note: report.OrNull(m.Note), Known: m.Known(), Terms: []term{}, costs: m.Costs,
+			Numbers: m.Numbers(),
 		}
 		for _, of := range m.Terms {
 			p.Terms = append(p.Terms, term{of.Bucket, report.OrNull(of.Take),
@@ -153,6 +158,9 @@ func (p pricing) lines() (lines []string) {
 				lines = append(lines, fmt.Sprintf("%s %s: %s", of.what, t.Bucket, *of.text))
 			}
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Numbers)) {
+		lines = append(lines, fmt.Sprintf("%s is %s", name, p.Numbers[name]))
 	}
 	return lines
 }

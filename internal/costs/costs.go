@@ -103,6 +103,15 @@ type Method struct {
 // Known reports whether a call takes the same units each time: Costs, known before it is made.
 func (m Method) Known() bool { return m.rules == nil && !m.needsBody && !m.parted }
 
+// Numbers returns the expressions of the named numbers that the method's prices are made of.
+func (m Method) Numbers() map[string]string {
+	all := map[string]string{}
+	for _, n := range m.numbers {
+		all[n.name] = n.value.Text
+	}
+	return all
+}
+
 // Term is what a call takes from one bucket, as the list writes it.
 type Term struct {
 	Bucket string
