@@ -3,6 +3,7 @@ package costs
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,19 +25,22 @@ const (
 	maxUsage  = 1000    // values of usage
 )
 
-// Observation reads an answer as it passes, and says what it means once it has ended. It never
+// Observation reads a response as it passes, and returns what it means once it has ended. It never
 // blocks. It keeps at most 8 MiB of JSON; of a stream, one event.
 type Observation struct {
 	quote  Quote
 	status int
 	header http.Header
 
+	head    []byte // of the body, until that shows what it is
+	begun   bool   // it did
 	kept    []byte
 	keeps   bool // the body is kept, up to a bound
 	dropped bool // it was longer than that
 	size    int  // bytes in all
 	events  *answer.Events
-	seen    map[string]bool // which of the events that tell the usage came
+	seen    map[string]bool // which of the events that report the usage came
+	refused *Refusal        // by an event
 	cut     bool            // the answer has no end
 
 	// Libraries take the last value of a key that appears twice, or the first: what each of them
@@ -45,27 +49,55 @@ type Observation struct {
 	twice    bool
 }
 
-// Observe begins to read the answer to the request that was quoted.
+// Observe begins to read the response to the request that was quoted.
 func (q Quote) Observe(status int, h http.Header) *Observation {
-	o := &Observation{quote: q, status: status, header: h}
-	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	switch {
-	case kind == "text/event-stream" && status < 300:
-		if q.rules != nil {
-			o.events = &answer.Events{Max: maxEvent, Handle: o.event}
-		}
-	case status >= 300:
-		o.keeps = true
-	default:
-		o.keeps = (kind == "" || strings.Contains(kind, "json")) &&
-			(q.rules != nil || q.table.readsAnswers)
+	return &Observation{quote: q, status: status, header: h}
+}
+
+// headSize is how many bytes of a body, white space or not, show what it is.
+const headSize = 64
+
+// begin decides how the body is read: by its first bytes, since servers send JSON and events under
+// other names, and else by its Content-Type. Without an end, it may wait for more bytes.
+func (o *Observation) begin(p []byte, end bool) {
+	o.head = append(o.head, p...)
+	head := answer.Body(o.head)
+	if len(head) < len("event:") && len(o.head) < headSize && !end {
+		return
 	}
-	return o
+	kind, _, _ := mime.ParseMediaType(o.header.Get("Content-Type"))
+	isJSON := bytes.HasPrefix(head, []byte("{")) || bytes.HasPrefix(head, []byte("["))
+	events := kind == "text/event-stream" || bytes.HasPrefix(head, []byte("data:")) ||
+		bytes.HasPrefix(head, []byte("event:"))
+	lines := strings.Contains(kind, "ndjson") || strings.Contains(kind, "jsonl") ||
+		strings.Contains(kind, "json-seq")
+	priced := o.quote.rules != nil
+	switch {
+	case o.status >= 300:
+		o.keeps = true
+	case priced && (isJSON && lines || !isJSON && events):
+		o.events = &answer.Events{Max: maxEvent, Lines: isJSON, Handle: o.event}
+	default:
+		o.keeps = (isJSON || kind == "" || strings.Contains(kind, "json")) &&
+			(priced || o.quote.table.readsAnswers)
+	}
+	p, o.head, o.begun = o.head, nil, true
+	o.take(p)
 }
 
 // Write reads the next bytes of the body, unpacked. It returns no error.
 func (o *Observation) Write(p []byte) (int, error) {
 	o.size += len(p)
+	if o.begun {
+		o.take(p)
+	} else {
+		o.begin(p, false)
+	}
+	return len(p), nil
+}
+
+// take reads the next bytes in the form that begin has found.
+func (o *Observation) take(p []byte) {
 	most := maxAnswer
 	if o.status >= 300 {
 		most = bounds.MaxError
@@ -79,41 +111,56 @@ func (o *Observation) Write(p []byte) (int, error) {
 	default:
 		o.kept = append(o.kept, p[:min(len(p), most-len(o.kept))]...)
 	}
-	return len(p), nil
 }
 
 // Cut says that the answer broke off. What it told by then may be less than the truth.
 func (o *Observation) Cut() { o.cut = true }
 
-// event looks for the usage in an event of a stream.
+// event reads an event of a stream. Servers that leave the empty lines out send several as one.
 func (o *Observation) event(name string, data []byte) {
+	if o.one(name, data) || !bytes.ContainsRune(data, '\n') {
+		return
+	}
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		o.one(name, line)
+	}
+}
+
+// one looks for usage and for a refusal in one event. It returns false for what is not JSON.
+func (o *Observation) one(name string, data []byte) bool {
 	rules := o.quote.rules
-	if len(rules.events) > 0 && name != "" && !slices.Contains(rules.events, name) {
-		return
-	}
-	says := func(path string) bool {
+	has := func(path string) bool {
 		last := path[strings.LastIndexByte(path, '.')+1:]
-		return bytes.Contains(data, []byte(`"`+last+`"`))
+		return last == "*" || bytes.Contains(data, []byte(`"`+last+`"`))
 	}
-	if !slices.ContainsFunc(rules.usage, says) {
-		return
+	fails := o.quote.table.refusesSuccess && o.refused == nil && has("error")
+	if !fails && !slices.ContainsFunc(rules.usage, has) {
+		return true
 	}
 	if !o.parse(data) {
-		return
+		return false
+	}
+	if fails {
+		o.refused = o.quote.table.refusal(o.status, o.header, data, maps.Clone(o.quote.env))
 	}
 	kind, _ := answer.Text(o.readings[0].doc, "type")
-	if name == "" && kind != "" && len(rules.events) > 0 && !slices.Contains(rules.events, kind) {
-		return
+	name = cmp.Or(name, kind)
+	if len(rules.events) > 0 && name != "" && !slices.Contains(rules.events, name) {
+		return true
 	}
 	if o.seen == nil {
 		o.seen = map[string]bool{}
 	}
-	o.seen[cmp.Or(name, kind)] = true
+	o.seen[name] = true
 	o.addUsage()
+	return true
 }
 
-// Close ends the answer, whether it was read to its end or not.
+// Close ends the response, whether it was read to its end or not.
 func (o *Observation) Close() Outcome {
+	if !o.begun {
+		o.begin(nil, true)
+	}
 	if o.events != nil {
 		o.events.Close()
 		// A stream that lacks its last event ended too early, whatever it looked like.
@@ -130,7 +177,7 @@ func (o *Observation) Close() Outcome {
 	if o.quote.rules != nil {
 		o.addUsage()
 	}
-	o.cut = o.cut && o.readings[0].doc == nil // JSON is whole or none
+	o.cut = o.cut && !json.Valid(answer.Body(o.kept)) // which is whole, then
 	out := o.outcome(o.readings[0])
 	if o.twice {
 		out.add(o.outcome(o.readings[1]))
@@ -143,7 +190,10 @@ func (o *Observation) refusal(env formula.Env) *Refusal {
 	if o.status == http.StatusNotModified || o.status < 300 && !t.refusesSuccess {
 		return nil
 	}
-	r := t.refusal(o.status, o.header, o.kept, maps.Clone(env))
+	r := o.refused
+	if r == nil {
+		r = t.refusal(o.status, o.header, o.kept, maps.Clone(env))
+	}
 	if r != nil {
 		if part, ok := o.quote.names[r.Bucket]; ok {
 			r.Bucket = part
@@ -167,21 +217,9 @@ func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []
 		if rule.where != nil && !rule.where.Holds(env) {
 			continue
 		}
-		l := Lesson{Bucket: name, Window: rule.window}
-		var wrong [3]string
-		var ok bool
-		l.Limit, wrong[0], _ = rule.limit.amount(o.header, doc)
-		if l.Remaining, wrong[1], ok = rule.remaining.amount(o.header, doc); ok {
-			l.Why, l.Header = rule.remaining.String(), rule.remaining.header != ""
-		} else {
-			l.Remaining, l.Why = -1, rule.reset.String()
-		}
-		l.Reset, wrong[2] = rule.reset.moment(o.header, doc)
-		for _, text := range wrong {
-			if text != "" {
-				unread = union(unread, []string{text})
-			}
-		}
+		l, wrong := rule.lesson(o.header, doc, env)
+		l.Bucket = name
+		unread = union(unread, wrong)
 		if l.Remaining >= 0 || !l.Reset.IsZero() {
 			all = append(all, l)
 		}
@@ -189,8 +227,38 @@ func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []
 	return all, unread
 }
 
-// String is the header or the path.
-func (p place) String() string { return p.header + p.path }
+// lesson returns what a response reports of the limit, and what of that cannot be read.
+func (l learning) lesson(h http.Header, doc any, env formula.Env) (of Lesson, unread []string) {
+	var wrong [4]string
+	var ok, usedOK bool
+	var used int64
+	from := l.remaining
+	of = Lesson{Window: l.window}
+	of.Limit, wrong[0], _ = l.limit.amount(h, doc, env, answer.Limit)
+	of.Remaining, wrong[1], ok = l.remaining.amount(h, doc, env, answer.Remaining)
+	used, wrong[2], usedOK = l.used.amount(h, doc, env, answer.Used)
+	if !ok && usedOK && of.Limit > 0 {
+		of.Remaining, from, ok = max(of.Limit-used, 0), l.used, true
+	}
+	if of.Why, of.Header = from.String(), from.path == ""; !ok {
+		of.Remaining, of.Why, of.Header = -1, l.reset.String(), false
+	}
+	of.Reset, wrong[3] = l.reset.moment(h, doc)
+	for _, text := range wrong {
+		if text != "" {
+			unread = union(unread, []string{text})
+		}
+	}
+	return of, unread
+}
+
+// String is the header, the path or the expression.
+func (p place) String() string {
+	if p.units != nil {
+		return p.units.Text
+	}
+	return p.header + p.path
+}
 
 // settle says what the call took. Where the answer does not say, that is the most that it can have
 // taken: were it an estimate, by what other calls took, a caller could choose to pay no more.

@@ -54,7 +54,7 @@ func (r *reader) resource(n *yaml.Node, read func(amount, *yaml.Node, string)) (
 	var take *yaml.Node
 	known := r.itemFields(&of.items)
 	known["kind"] = func(n *yaml.Node) { of.kind = r.text(n, "kind") }
-	known["id"] = func(n *yaml.Node) { of.id = r.text(n, "id") }
+	known["id"] = func(n *yaml.Node) { of.id = r.path(n, "id") }
 	known["take"] = func(n *yaml.Node) { take = n }
 	r.fields(n, "item of once", "resource", known, "at", "kind", "id", "take")
 	r.amounts(take, "take", formula.Answer, func(a amount, key *yaml.Node) {

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/spell"
 	"quotabudget/internal/yamlfile"
@@ -52,6 +53,7 @@ func (r *reader) read(root *yaml.Node) *Table {
 	}
 	known["version"] = func(n *yaml.Node) { r.table.Version = r.date(n, "version") }
 	known["note"] = func(n *yaml.Node) { r.text(n, "note") } // for who reads the file
+	known["zeros"] = func(n *yaml.Node) { r.table.zeros = r.paths(n, "zeros") }
 	known["environment"] = func(n *yaml.Node) { r.each(n, "environment", r.variable) }
 	for _, key := range sections {
 		known[key] = later(key)
@@ -295,6 +297,25 @@ func (r *reader) texts(n *yaml.Node, what string) (all []string) {
 	r.List(n, what, func(n *yaml.Node) { all = append(all, r.text(n, what)) })
 	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 		r.Add(n, "%s: the list is empty", what)
+	}
+	return all
+}
+
+// path reads a path into JSON.
+func (r *reader) path(n *yaml.Node, what string) string {
+	path := r.text(n, what)
+	if err := answer.CheckPath(path); err != nil && path != "" {
+		r.Add(n, "%s: %v", what, err)
+	}
+	return path
+}
+
+func (r *reader) paths(n *yaml.Node, what string) (all []string) {
+	for _, path := range r.texts(n, what) {
+		if err := answer.CheckPath(path); err != nil && path != "" {
+			r.Add(n, "%s: %v", what, err)
+		}
+		all = append(all, path)
 	}
 	return all
 }

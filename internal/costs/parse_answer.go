@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -44,16 +45,21 @@ type found struct {
 
 // learning is what answers tell about a bucket.
 type learning struct {
-	bucket                  string
-	where                   *formula.Formula
-	window                  quota.Window // of the limit; zero where the list does not say
-	limit, remaining, reset place
+	bucket string
+	where  *formula.Formula
+	window quota.Window // of the limit; zero where the list does not say
+
+	limit, used, remaining, reset place
 }
 
-// place is where a value of an answer is: in a header, or at a path in its JSON.
+// place is where a value of a response is: in a header, at a path in its JSON, or what an
+// expression makes of them.
 type place struct {
 	header, path string
+	policy       string // the item's name, in a header of several
 	as           answer.Form
+	units        *formula.Formula
+	after        time.Duration // always so long
 }
 
 // refusing is a rule on answers that refuse.
@@ -76,14 +82,14 @@ func (r *reader) errorForm(n *yaml.Node) {
 	r.fields(n, "errors", "errors", yamlfile.Fields{
 		"metric":  func(n *yaml.Node) { metric = n },
 		"since":   func(n *yaml.Node) { since = n },
-		"message": func(n *yaml.Node) { form.message = r.texts(n, "message") },
-		"word":    func(n *yaml.Node) { form.word = r.text(n, "word") },
+		"message": func(n *yaml.Node) { form.message = r.paths(n, "message") },
+		"word":    func(n *yaml.Node) { form.word = r.path(n, "word") },
 		"reasons": func(n *yaml.Node) {
 			r.List(n, "reasons", func(n *yaml.Node) {
 				w := words{name: "reason", domain: "domain"}
 				known := r.itemFields(&w.items)
-				known["name"] = func(n *yaml.Node) { w.name = r.text(n, "name") }
-				known["domain"] = func(n *yaml.Node) { w.domain = r.text(n, "domain") }
+				known["name"] = func(n *yaml.Node) { w.name = r.path(n, "name") }
+				known["domain"] = func(n *yaml.Node) { w.domain = r.path(n, "domain") }
 				r.fields(n, "reasons", "reasons", known, "at")
 				form.reasons = append(form.reasons, w)
 			})
@@ -96,7 +102,7 @@ func (r *reader) errorForm(n *yaml.Node) {
 				}
 				f := found{name: name}
 				known := r.itemFields(&f.items)
-				known["take"] = func(n *yaml.Node) { f.take = r.text(n, "take") }
+				known["take"] = func(n *yaml.Node) { f.take = r.path(n, "take") }
 				r.fields(n, "found "+spell.Clip(name), "found", known, "at")
 				form.found = append(form.found, f)
 				r.scope.Found = append(r.scope.Found, name)
@@ -113,7 +119,7 @@ func (r *reader) errorForm(n *yaml.Node) {
 
 func (r *reader) itemFields(i *items) yamlfile.Fields {
 	return yamlfile.Fields{
-		"at": func(n *yaml.Node) { i.at = r.text(n, "at") },
+		"at": func(n *yaml.Node) { i.at = r.path(n, "at") },
 		"where": func(n *yaml.Node) {
 			i.where, _ = r.expression(n, "where", formula.Item, formula.Condition)
 		},
@@ -131,14 +137,18 @@ func (r *reader) learning(n *yaml.Node) {
 		"window":    func(n *yaml.Node) { window = n },
 		"timezone":  func(n *yaml.Node) { zone = n },
 		"limit":     func(n *yaml.Node) { l.limit = r.place(n, "limit", answer.Number) },
+		"used":      func(n *yaml.Node) { l.used = r.place(n, "used", answer.Number) },
 		"remaining": func(n *yaml.Node) { l.remaining = r.place(n, "remaining", answer.Number) },
 		"reset":     func(n *yaml.Node) { l.reset = r.place(n, "reset", "") },
 		"source":    func(n *yaml.Node) { r.sourceOf(n) },
 		"note":      func(n *yaml.Node) { r.text(n, "note") },
 	}, "bucket")
 	l.window = r.window(window, zone)
-	if l.remaining == (place{}) && l.reset == (place{}) {
-		r.Add(n, "learn: write remaining or reset, or both")
+	switch none := (place{}); {
+	case l.used != none && l.limit == none:
+		r.Add(n, "learn: used needs a limit: write the place of it, or a number")
+	case l.remaining == none && l.used == none && l.reset == none:
+		r.Add(n, "learn: write remaining or used, or reset")
 	}
 	r.table.learn = append(r.table.learn, l)
 }
@@ -149,17 +159,22 @@ func (r *reader) bucketOf(n *yaml.Node) string {
 	return name
 }
 
-// place reads the name of a header, or {header: NAME} or {path: PATH} with the form of what is
-// there: a moment has no usual one.
+// place reads the name of a header, an expression, or {header: NAME} or {path: PATH} with the form
+// of what is there: a moment has no usual one.
 func (r *reader) place(n *yaml.Node, what string, usual answer.Form) place {
 	p := place{as: usual}
 	if n.Kind == yaml.ScalarNode && usual != "" {
-		p.header = r.form(n, what, headerForm)
+		if n.Tag == "!!str" && headerForm.MatchString(n.Value) {
+			p.header = n.Value
+		} else {
+			p.units, _ = r.expression(n, what, formula.Answer, formula.Number)
+		}
 		return p
 	}
 	r.fields(n, what, "place", yamlfile.Fields{
 		"header": func(n *yaml.Node) { p.header = r.form(n, "header", headerForm) },
-		"path":   func(n *yaml.Node) { p.path = r.text(n, "path") },
+		"path":   func(n *yaml.Node) { p.path = r.path(n, "path") },
+		"policy": func(n *yaml.Node) { p.policy = r.text(n, "policy") },
 		"as": func(n *yaml.Node) {
 			p.as = answer.Form(r.text(n, "as"))
 			if !slices.Contains(answer.Forms(), p.as) {
@@ -172,7 +187,7 @@ func (r *reader) place(n *yaml.Node, what string, usual answer.Form) place {
 		r.Add(n, "%s: write header or path, one of them", what)
 	}
 	if usual == "" && (p.as == "" || p.as == answer.Number) {
-		r.Add(n, "%s: as is missing: rfc3339, epoch, duration or seconds", what)
+		r.Add(n, "%s: as is missing: rfc3339, epoch, duration, seconds or date", what)
 	}
 	return p
 }
@@ -206,14 +221,43 @@ func (r *reader) refusing(n *yaml.Node) {
 		"source": func(n *yaml.Node) { r.sourceOf(n) },
 		"note":   func(n *yaml.Node) { r.text(n, "note") },
 	}, "kind")
-	if until != nil && until.Kind == yaml.ScalarNode {
-		if f.window = true; r.text(until, "until") != "window" {
-			r.Add(until, "until: write window, {header: NAME, as: FORM} or {path: PATH, as: FORM}")
-		}
-	} else if until != nil {
+	switch {
+	case until == nil:
+	case until.Kind != yaml.ScalarNode:
 		f.until = r.place(until, "until", "")
+	case r.text(until, "until") == "window":
+		f.window = true
+	default:
+		var err error
+		f.until.after, err = time.ParseDuration(until.Value)
+		if err != nil || f.until.after < time.Second || f.until.after > answer.Farthest {
+			r.Add(until, "until: write window, a time such as 1m, {header: NAME, as: FORM} or "+
+				"{path: PATH, as: FORM}")
+		}
+	}
+	for _, before := range r.table.refusals {
+		if before.covers(f) {
+			r.Add(n, "refusal: never applies: a rule before it is for the same statuses, "+
+				"and has no where")
+			break
+		}
 	}
 	r.table.refusals = append(r.table.refusals, f)
+}
+
+// covers reports whether a rule holds for every response that a later one is for.
+func (f refusing) covers(later refusing) bool {
+	if f.where != nil {
+		return false
+	}
+	in := func(s statusRange) bool {
+		return slices.ContainsFunc(f.statuses, func(of statusRange) bool {
+			return of.least <= s.least && s.most <= of.most
+		})
+	}
+	outside := func(s statusRange) bool { return !in(s) }
+	return len(f.statuses) == 0 && !later.ofSuccess() ||
+		len(later.statuses) > 0 && !slices.ContainsFunc(later.statuses, outside)
 }
 
 // statuses reads 429, 5xx, or a list of those.

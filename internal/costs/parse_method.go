@@ -203,7 +203,7 @@ func (r *reader) rules(m *Method, parts map[string]*yaml.Node) *rules {
 // answering reads how a method's answer is read, and what becomes of a hold without one.
 func (r *reader) answering(p *rules, parts map[string]*yaml.Node) {
 	if n := parts["usage"]; n != nil {
-		p.usage = r.texts(n, "usage")
+		p.usage = r.paths(n, "usage")
 	}
 	if n := parts["events"]; n != nil {
 		p.events = r.texts(n, "events")

@@ -60,7 +60,7 @@ func (r *reader) factsOfAnswers() (facts []string) {
 	t := &r.table
 	used := []*formula.Formula{t.errors.metric, t.errors.since}
 	for _, l := range t.learn {
-		used = append(used, l.where)
+		used = append(used, l.where, l.limit.units, l.used.units, l.remaining.units)
 	}
 	for _, f := range t.refusals {
 		used = append(used, f.where)

@@ -15,7 +15,7 @@ type reading struct {
 	usage map[string]any
 }
 
-// parse decodes the answer, or an event, as each library would.
+// parse decodes the response, or an event, as each library would.
 func (o *Observation) parse(data []byte) bool {
 	last, first, err := answer.ParseBoth(data)
 	if err != nil {
@@ -23,41 +23,53 @@ func (o *Observation) parse(data []byte) bool {
 	}
 	o.readings[0].doc, o.readings[1].doc = last, first
 	o.twice = o.twice || !reflect.DeepEqual(last, first)
+	for _, path := range o.quote.table.zeros {
+		answer.FillZero(last, path)
+		answer.FillZero(first, path)
+	}
 	return true
 }
 
 func (o *Observation) addUsage() {
 	for i := range o.readings {
-		o.readings[i].addUsage(o.quote.rules.usage)
+		r := &o.readings[i]
+		found := r.addUsage(r.doc, o.quote.rules.usage)
+		if list, ok := r.doc.([]any); ok && !found { // a stream as one list, or a line an event
+			for _, event := range list {
+				r.addUsage(event, o.quote.rules.usage)
+			}
+		}
 	}
 }
 
 // addUsage lays what is at the paths of usage over what is known: the keys of an object, anything
-// else by the last word of its path. A number that a stream has told before does not get less.
-func (r *reading) addUsage(paths []string) {
+// else by the last word of its path. The last value of a stream wins: some upstreams correct at its
+// end what they reported at its beginning. It returns whether anything was there.
+func (r *reading) addUsage(doc any, paths []string) (found bool) {
 	for _, path := range paths {
-		found, _ := answer.Find(r.doc, path)
-		object, ok := found.(map[string]any)
-		if !ok {
-			object = map[string]any{path[strings.LastIndexByte(path, '.')+1:]: found}
-		}
-		for key, value := range object {
-			value = believed(value)
-			if r.usage == nil && value != nil {
-				r.usage = map[string]any{}
+		for _, at := range answer.Values(doc, path) {
+			object, ok := at.(map[string]any)
+			if !ok {
+				object = map[string]any{path[strings.LastIndexByte(path, '.')+1:]: at}
 			}
-			if value != nil && len(r.usage) < maxUsage && !less(value, r.usage[key]) {
-				r.usage[key] = value
+			for key, value := range object {
+				found = r.set(key, believed(value)) || found
 			}
 		}
 	}
+	return found
 }
 
-// less reports whether a value is a number, and less than another one.
-func less(value, than any) bool {
-	n, ok := value.(float64)
-	most, known := than.(float64)
-	return ok && known && n < most
+// set notes a value of usage, if there is one.
+func (r *reading) set(key string, value any) bool {
+	if _, known := r.usage[key]; value == nil || !known && len(r.usage) >= maxUsage {
+		return false
+	}
+	if r.usage == nil {
+		r.usage = map[string]any{}
+	}
+	r.usage[key] = value
+	return true
 }
 
 // believed is a value of usage without what is less than nothing: it would make up for the rest.

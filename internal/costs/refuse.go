@@ -13,6 +13,7 @@ import (
 	"quotabudget/internal/bounds"
 	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
 )
 
@@ -76,8 +77,9 @@ func (f refusing) ofSuccess() bool {
 
 // readsBody reports whether what is learned is in the body of an answer.
 func (l learning) readsBody() bool {
-	return l.limit.path+l.remaining.path+l.reset.path != "" ||
-		l.where != nil && l.where.Uses("answer", "count")
+	inBody := func(f *formula.Formula) bool { return f != nil && f.Uses("answer", "count", "usage") }
+	return l.limit.path+l.used.path+l.remaining.path+l.reset.path != "" || inBody(l.where) ||
+		inBody(l.limit.units) || inBody(l.used.units) || inBody(l.remaining.units)
 }
 
 // refused is what the rule makes of the answer.
@@ -174,7 +176,7 @@ func (form errorForm) read(body []byte) said {
 	for _, f := range form.found {
 		s.found[f.name] = map[string]any{}
 	}
-	body = bytes.TrimSpace(body)
+	body = answer.Body(body)
 	switch {
 	case len(body) >= bounds.MaxError:
 		s.message = fmt.Sprintf("the error is longer than %d bytes", bounds.MaxError)
@@ -232,14 +234,9 @@ func (form errorForm) look(s *said) {
 	}
 }
 
-// in lists the objects that are meant.
+// in returns the objects at the path of which the condition holds.
 func (i items) in(doc any) (all []any) {
-	value, _ := answer.Find(doc, i.at)
-	list, ok := value.([]any)
-	if !ok {
-		list = []any{value}
-	}
-	for _, item := range list {
+	for _, item := range answer.Items(doc, i.at) {
 		_, object := item.(map[string]any)
 		if object && (i.where == nil || i.where.Holds(formula.Env{"item": item})) {
 			all = append(all, item)
@@ -248,35 +245,55 @@ func (i items) in(doc any) (all []any) {
 	return all
 }
 
-// moment is the time at the place, zero where there is none, and what is there if that cannot be
+// moment returns the time at the place, zero where there is none, and what is there if it cannot be
 // read.
 func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
+	if p.after > 0 {
+		return Moment{After: p.after}, ""
+	}
 	text, ok := p.text(h, doc)
 	if !ok {
 		return m, ""
 	}
-	at, after, ok := answer.Moment(text, p.as)
+	value := text
+	if param, ok := answer.Param(text, p.policy, "t", "reset"); ok {
+		value = param
+	}
+	at, after, ok := answer.Moment(value, p.as)
 	if !ok || time.Until(at) > answer.Farthest {
 		return m, p.unread(text)
 	}
 	return Moment{At: at, After: after}, ""
 }
 
-// amount is the number at the place; false where there is none, and what is there if it cannot be
-// read.
-func (p place) amount(h http.Header, doc any) (n int64, unread string, ok bool) {
+// amount returns the number at the place; false where there is none, and what is there if it cannot
+// be read.
+func (p place) amount(h http.Header, doc any, env formula.Env, part answer.Part) (
+	n int64, unread string, ok bool) {
+	if p.units != nil {
+		value, err := p.units.Value(env)
+		return int64(value), "", err == nil && value >= 0 && value <= quota.MaxUnits
+	}
 	text, ok := p.text(h, doc)
 	if !ok {
 		return 0, "", false
 	}
-	if n, ok = answer.Amount(text); !ok {
+	value := text
+	if param, ok := answer.Param(text, p.policy, paramsOf[part]...); ok {
+		value = param
+	}
+	if n, ok = answer.Amount(value, part); !ok {
 		unread = p.unread(text)
 	}
 	return n, unread, ok
 }
 
-// unread is a text at the place that cannot be read; "" if it stands for nothing: a number may be told
-// as -1, and a time as 0s.
+// paramsOf are the parameters that a RateLimit or RateLimit-Policy header has for each part.
+var paramsOf = map[answer.Part][]string{answer.Limit: {"q", "limit"}, answer.Used: {"used"},
+	answer.Remaining: {"r", "remaining"}}
+
+// unread returns a text at the place that cannot be read; "" if it stands for nothing: a number may
+// be given as -1, and a time as 0s.
 func (p place) unread(text string) string {
 	if strings.TrimSpace(text) == "-1" || strings.Trim(text, "0.smh ") == "" {
 		return ""
@@ -284,7 +301,7 @@ func (p place) unread(text string) string {
 	return p.String() + ": " + spell.Clip(bounds.Plain(text))
 }
 
-// text is what is at the place.
+// text returns the text of the header, or at the path.
 func (p place) text(h http.Header, doc any) (string, bool) {
 	if p.header != "" {
 		text := lineOf(h)(p.header)

@@ -55,6 +55,12 @@ func TestMoments(t *testing.T) {
 		{answer.RFC3339, "2026-11-22T16:04:05+01:00", at, 0},
 		{answer.Epoch, fmt.Sprint(at.Unix()), at, 0},
 		{answer.Epoch, fmt.Sprint(at.Unix()) + ".5", at.Add(time.Second / 2), 0},
+		{answer.Epoch, fmt.Sprint(at.UnixMilli()), at, 0},
+		{answer.Epoch, fmt.Sprint(at.UnixMicro()), at, 0},
+		{answer.Epoch, fmt.Sprint(at.UnixNano()), at, 0},
+		{answer.Date, "access on 2026-11-22 at 15:04 UTC.", at.Truncate(time.Minute), 0},
+		{answer.Date, "the cycle begins on 2026-11-22.", at.Truncate(24 * time.Hour), 0},
+		{answer.Date, "until 2026-11-22T16:04:05.2+01:00", at, 0},
 		{answer.Duration, "6m0s", time.Time{}, 6 * time.Minute},
 		{answer.Duration, "12ms", time.Time{}, 12 * time.Millisecond},
 		{answer.Duration, "30", time.Time{}, 30 * time.Second},
@@ -69,7 +75,8 @@ func TestMoments(t *testing.T) {
 	// A number of seconds read as an epoch, and the reverse, are decades off.
 	for form, texts := range map[answer.Form][]string{
 		answer.RFC3339: {"", "soon", "1795359845", "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"},
-		answer.Epoch:   {"", "-1", "0", "60", "1795359845000", "NaN", "Inf", "2026-11-22T15:04:05Z"},
+		answer.Date:    {"", "soon", "2026-13-01", "on the 1st"},
+		answer.Epoch:   {"", "-1", "0", "60", "17953598450", "NaN", "Inf", "2026-11-22T15:04:05Z"},
 		answer.Duration: {"", "-1s", "0s", "-1", "1795359845", "1e99", "99999999h",
 			"9999999999999999999h"},
 		answer.Seconds: {"", "-1", "0", "1795359845", "NaN", "+Inf", "tomorrow"},
@@ -84,9 +91,43 @@ func TestMoments(t *testing.T) {
 	}
 	for text, want := range map[string]int64{"0": 0, "1040": 1040, " 7 ": 7, "990.9": 990,
 		"-1": -1, "": -1, "many": -1, "NaN": -1, "Inf": -1, "1e300": -1} {
-		got, ok := answer.Amount(text)
+		got, ok := answer.Amount(text, answer.Remaining)
 		if ok != (want >= 0) || ok && got != want {
 			t.Errorf("%q is %d, %v", text, got, ok)
+		}
+	}
+}
+
+// TestAmounts: a header may have the units used and the limit, or a limit with its window.
+func TestAmounts(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		part answer.Part
+		want int64
+	}{
+		{"32/40", answer.Remaining, 8}, {"32/40", answer.Used, 32}, {"32/40", answer.Limit, 40},
+		{"41/40", answer.Remaining, 0}, {"100, 100;w=60", answer.Limit, 100},
+		{"100, 100;w=60", answer.Remaining, -1}, {"9, 8", answer.Limit, -1},
+		{"a/40", answer.Used, -1},
+		{"32/", answer.Remaining, -1}, {"-1/40", answer.Remaining, -1},
+	} {
+		got, ok := answer.Amount(c.text, c.part)
+		if ok != (c.want >= 0) || ok && got != c.want {
+			t.Errorf("%s of %q is %d, %v", c.part, c.text, got, ok)
+		}
+	}
+}
+
+func TestParam(t *testing.T) {
+	const two = `"burst";r=10;t=1, "da;i,ly" ; r=500 ; t=3600`
+	for _, c := range []struct{ text, item, want string }{
+		{`"api";r=999;t=295`, "", "999"}, {`api;r=5`, "", "5"}, {two, "", ""}, {two, "burst", "10"},
+		{two, "da;i,ly", "500"}, {two, "none", ""}, {"limit=100, remaining=50, reset=30", "", "50"},
+		{"999", "", ""}, {"", "", ""}, {`"r=5"`, "", ""},
+	} {
+		got, ok := answer.Param(c.text, c.item, "r", "remaining")
+		if got != c.want || ok != (c.want != "") {
+			t.Errorf("%q of %q is %q, %v", c.item, c.text, got, ok)
 		}
 	}
 }
@@ -116,7 +157,7 @@ func TestEvents(t *testing.T) {
 		{"event: e\n\ndata: a\n\n", []string{"=a"}, 0},
 		{"data\n\n", []string{"="}, 0},
 		{"id: 5\nretry: 1\ndata: {\"a\":1}\n\n", []string{`={"a":1}`}, 0},
-		{"data: a\ndata: cut", []string{"=a"}, 0},
+		{"data: a\n\ndata: no newline", []string{"=a", "=no newline"}, 0},
 		{"data: a\n\n" + long + "data: b\n\n", []string{"=a", "=b"}, 1},
 		{strings.Repeat("data: 123456789\n", 30) + "\ndata: b\n\n", []string{"=b"}, 1},
 		{"", nil, 0}, {"\n\n\n", nil, 0},
@@ -207,7 +248,9 @@ func TestParseBoth(t *testing.T) {
 		`{"a":1,"a":2}`:                           `{"a":2} {"a":1}`,
 		`[{"x":{"a":1,"a":2},"x":{"a":3,"a":4}}]`: `[{"x":{"a":4}}] [{"x":{"a":1}}]`,
 		`{"a":1,"a":2,"a":3}`:                     "twice",
-		`{"a":1}{}`:                               "something else",
+		`{"a":1}{}`:                               `[{"a":1},{}] [{"a":1},{}]`,
+		"\ufeff{\"a\":1}\n{\"a\":2,\"a\":3}\n":    `[{"a":1},{"a":3}] [{"a":1},{"a":2}]`,
+		`{"a":1} and more`:                        "not JSON",
 
 		"[" + strings.Repeat("{},", answer.MaxParts) +
 			"0]": "200001 objects and lists: 200000 at most",

@@ -2,10 +2,11 @@ package answer
 
 import "bytes"
 
-// Events reads a stream of server-sent events as it passes. It holds one event at most, and passes
-// over what is longer than Max.
+// Events reads a stream of server-sent events as it passes, or one of lines with JSON. It holds one
+// event at most, and passes over an event that is longer than Max.
 type Events struct {
-	Max    int // bytes of an event
+	Max    int  // bytes of an event
+	Lines  bool // each line is the data of an event
 	Handle func(name string, data []byte)
 
 	TooLong int // events that were passed over
@@ -36,9 +37,14 @@ func (e *Events) Write(p []byte) {
 	}
 }
 
-// Close ends the stream. What has no empty line after it is an event all the same, as far as its
-// lines are whole.
-func (e *Events) Close() { e.endEvent() }
+// Close ends the stream. The lines since the last empty line are an event, and the last line needs
+// no end: some servers leave both out.
+func (e *Events) Close() {
+	if e.length > 0 {
+		e.endLine()
+	}
+	e.endEvent()
+}
 
 func (e *Events) add(p []byte) {
 	e.length += len(p)
@@ -54,9 +60,14 @@ func (e *Events) endLine() {
 	line, empty := e.line, e.length == 0
 	e.line, e.length = e.line[:0], 0
 	if !e.begun {
-		line, e.begun = bytes.TrimPrefix(line, []byte("\ufeff")), true
+		line, e.begun = bytes.TrimPrefix(line, mark), true
 	}
 	if empty {
+		e.endEvent()
+		return
+	}
+	if e.Lines {
+		e.data = append(append(e.data, line...), '\n')
 		e.endEvent()
 		return
 	}

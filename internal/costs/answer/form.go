@@ -1,7 +1,9 @@
 package answer
 
 import (
+	"cmp"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -14,13 +16,14 @@ type Form string
 const (
 	Number   Form = "number"   // 1040
 	RFC3339  Form = "rfc3339"  // 2026-11-22T15:04:05Z
-	Epoch    Form = "epoch"    // 1795359845, seconds
+	Epoch    Form = "epoch"    // 1795359845 in seconds, or as many digits as milliseconds need
 	Duration Form = "duration" // 6m0s, 12ms; a plain number is seconds
 	Seconds  Form = "seconds"  // 30, from now; or the date of HTTP, as Retry-After has it
+	Date     Form = "date"     // the first date in a text: until 2026-12-01 at 00:00 UTC
 )
 
 // Forms lists them.
-func Forms() []Form { return []Form{Number, RFC3339, Epoch, Duration, Seconds} }
+func Forms() []Form { return []Form{Number, RFC3339, Epoch, Duration, Seconds, Date} }
 
 // Farthest is how far away a time may be. What is farther is nonsense: an epoch that was read as
 // seconds from now, or the reverse.
@@ -31,9 +34,34 @@ const (
 	lastEpoch  = 1 << 33       // 2242
 )
 
-// Amount reads a whole number of units, rounded down. It is false for what is negative, missing or
-// no number.
-func Amount(text string) (int64, bool) {
+// Part is what a number of units is of a limit.
+type Part string
+
+// The parts of a limit.
+const (
+	Limit     Part = "limit"
+	Used      Part = "used"
+	Remaining Part = "remaining"
+)
+
+// Amount reads a whole number of units, rounded down. A text such as 32/40 has the units used and
+// the limit, and so those that remain. It returns false for what is negative, missing or no number.
+func Amount(text string, part Part) (int64, bool) {
+	used, limit, both := strings.Cut(text, "/")
+	if !both {
+		if first, windows, ok := strings.Cut(text, ","); ok && part == Limit &&
+			strings.Contains(windows, ";w=") { // RateLimit-Limit: 100, 100;w=60
+			text = first
+		}
+		return whole(text)
+	}
+	u, ok := whole(used)
+	l, also := whole(limit)
+	n := map[Part]int64{Limit: l, Used: u, Remaining: max(l-u, 0)}[part]
+	return n, ok && also
+}
+
+func whole(text string) (int64, bool) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || !(n >= 0 && n <= 1<<53) {
 		return 0, false
@@ -50,6 +78,11 @@ func Moment(text string, form Form) (at time.Time, after time.Duration, ok bool)
 		return at, 0, err == nil && at.Unix() >= firstEpoch && at.Unix() < lastEpoch
 	case Epoch:
 		n, err := strconv.ParseFloat(text, 64)
+		for range 3 { // milli-, micro- and nanoseconds have a thousand times as many
+			if n >= 1000*firstEpoch {
+				n /= 1000
+			}
+		}
 		if err != nil || !(n >= firstEpoch && n < lastEpoch) {
 			return at, 0, false
 		}
@@ -66,8 +99,29 @@ func Moment(text string, form Form) (at time.Time, after time.Duration, ok bool)
 			return at, 0, true
 		}
 		return until(text)
+	case Date:
+		at, ok := dateIn(text)
+		return at, 0, ok
 	}
 	return at, 0, false
+}
+
+// dateForm matches a day, with or without a time of it: 2026-12-01 at 00:00 UTC.
+var dateForm = regexp.MustCompile(`(\d{4}-\d\d-\d\d)(?:(?:T|,? (?:at )?)` +
+	`(\d\d:\d\d)(:\d\d)?(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?)?`)
+
+// dateIn reads the first date in a text: its beginning in UTC, or the time that follows it.
+func dateIn(text string) (at time.Time, ok bool) {
+	m := dateForm.FindStringSubmatch(text)
+	if m == nil {
+		return at, false
+	}
+	zone := m[4]
+	if zone == "" || zone == "UTC" || zone == "GMT" {
+		zone = "Z"
+	}
+	at, err := time.Parse(time.RFC3339, m[1]+"T"+cmp.Or(m[2], "00:00")+cmp.Or(m[3], ":00")+zone)
+	return at.UTC(), err == nil
 }
 
 // httpDate is the form of dates in headers.

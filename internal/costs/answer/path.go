@@ -1,15 +1,18 @@
-// Package answer reads what an upstream answers, within bounds: values in JSON by their paths,
+// Package answer reads the responses of an upstream within bounds: values in JSON by their paths,
 // events of a stream, typed headers, packed bodies.
 package answer
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Find is the value at a path of keys and places, such as data.0.usage. It is false where the path
-// breaks off.
+// Find returns the value at a path of keys and places, such as data.0.usage. It returns false where
+// the path breaks off.
 func Find(value any, path string) (any, bool) {
 	for step := range strings.SplitSeq(path, ".") {
 		switch v := value.(type) {
@@ -32,80 +35,106 @@ func Find(value any, path string) (any, bool) {
 	return value, true
 }
 
-// Count is how many resources there are at a path: see Items.
+// CheckPath returns what is wrong with a path that can never match: it is in the language of
+// JSONPath or of JSON Pointer, or has a step without a name.
+func CheckPath(path string) error {
+	switch {
+	case strings.HasPrefix(path, "$") || strings.ContainsAny(path, "[]"):
+		return fmt.Errorf("path %q can never match: write places as steps, data.0.id or data.*.id",
+			path)
+	case strings.HasPrefix(path, "/"):
+		return fmt.Errorf("path %q can never match: its steps are parted by dots, data.0.id", path)
+	case slices.Contains(strings.Split(path, "."), ""):
+		return fmt.Errorf("path %q can never match: a step of it has no name", path)
+	}
+	return nil
+}
+
+// Values returns the values at a path in which * stands for every key or place, in the order of
+// the places, or of the keys' names.
+func Values(value any, path string) []any { return values(nil, value, path) }
+
+func values(all []any, value any, path string) []any {
+	step, rest, more := strings.Cut(path, ".")
+	each := []any{}
+	if step != "*" {
+		if next, ok := Find(value, step); ok {
+			each = append(each, next)
+		}
+	} else if object, ok := value.(map[string]any); ok {
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			each = append(each, object[key])
+		}
+	} else {
+		each, _ = value.([]any)
+	}
+	if !more {
+		return append(all, each...)
+	}
+	for _, next := range each {
+		all = values(all, next, rest)
+	}
+	return all
+}
+
+// Count returns how many resources there are at a path: see Items.
 func Count(value any, path string) int { return len(Items(value, path)) }
 
-// Items are the resources at a path, in which * stands for every key or place: the items of a list,
-// an object or another value as the only one, none for null and where the path breaks off.
-func Items(value any, path string) []any { return items(nil, value, strings.Split(path, ".")) }
-
-func items(all []any, value any, steps []string) []any {
-	if len(steps) == 0 {
-		switch v := value.(type) {
+// Items returns the resources at a path, in which * stands for every key or place: the items of a
+// list, an object or another value as the only one, none for null and where the path breaks off.
+func Items(value any, path string) (all []any) {
+	for _, found := range Values(value, path) {
+		switch v := found.(type) {
 		case nil:
-			return all
 		case []any:
-			return append(all, v...)
-		}
-		return append(all, value)
-	}
-	if steps[0] != "*" {
-		next, ok := Find(value, steps[0])
-		if !ok {
-			return all
-		}
-		return items(all, next, steps[1:])
-	}
-	switch v := value.(type) {
-	case []any:
-		for _, next := range v {
-			all = items(all, next, steps[1:])
-		}
-	case map[string]any:
-		for _, next := range v {
-			all = items(all, next, steps[1:])
+			all = append(all, v...)
+		default:
+			all = append(all, v)
 		}
 	}
 	return all
 }
 
-// First is the first text at a path, in which * stands for every place of a list, that is not
+// First returns the first text at a path, in which * stands for every key or place, that is not
 // empty.
-func First(value any, path string) string { return first(value, strings.Split(path, ".")) }
-
-func first(value any, steps []string) string {
-	if len(steps) == 0 {
-		text, _ := value.(string)
-		return text
-	}
-	if steps[0] != "*" {
-		next, ok := Find(value, steps[0])
-		if !ok {
-			return ""
-		}
-		return first(next, steps[1:])
-	}
-	list, _ := value.([]any)
-	for _, item := range list {
-		if text := first(item, steps[1:]); text != "" {
+func First(value any, path string) string {
+	for _, found := range Values(value, path) {
+		if text, _ := found.(string); text != "" {
 			return text
 		}
 	}
 	return ""
 }
 
-// Text writes a text or a number at a path. It is false for anything else, and for a number so
-// large that others are read as the same.
+// Text writes the first text or number at a path. It returns false where there is none, and for a
+// number so large that different ones are read as the same.
 func Text(value any, path string) (string, bool) {
-	value, _ = Find(value, path)
-	switch v := value.(type) {
-	case string:
-		return v, true
-	case float64:
-		if math.Abs(v) >= 1<<53 {
-			return "", false
+	for _, found := range Values(value, path) {
+		switch v := found.(type) {
+		case string:
+			return v, true
+		case float64:
+			if math.Abs(v) >= 1<<53 {
+				return "", false
+			}
+			return strconv.FormatFloat(v, 'f', -1, 64), true
 		}
-		return strconv.FormatFloat(v, 'f', -1, 64), true
 	}
 	return "", false
+}
+
+// FillZero puts 0 at a path where only its last key is missing: some upstreams leave numbers out
+// that are 0. In the path * stands for every key or place.
+func FillZero(value any, path string) {
+	objects, key := []any{value}, path
+	if end := strings.LastIndexByte(path, '.'); end >= 0 {
+		objects, key = Values(value, path[:end]), path[end+1:]
+	}
+	for _, object := range objects {
+		if object, ok := object.(map[string]any); ok {
+			if _, has := object[key]; !has {
+				object[key] = float64(0)
+			}
+		}
+	}
 }

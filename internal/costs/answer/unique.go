@@ -55,10 +55,26 @@ func ParseUnique(data []byte) (any, error) {
 	return p.parse(data)
 }
 
+var mark = []byte("\ufeff") // of the byte order, which some servers send before their text
+
+// Body returns the text of a response without a byte order mark, white space around it and the
+// separators of application/json-seq.
+func Body(data []byte) []byte {
+	data = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(data), mark))
+	if bytes.HasPrefix(data, []byte{separator}) {
+		data = bytes.ReplaceAll(data, []byte{separator}, []byte{' '})
+	}
+	return data
+}
+
+const separator = 0x1e
+
 // ParseBoth decodes JSON in the two ways in which it can be read where an object has a key twice:
-// with the last of them, and with the first. Elsewhere both are the same. A key that is there more
-// than twice is an error, and so are more than MaxParts.
+// with the last of them, and with the first. Elsewhere both are the same. Values that follow one
+// another, such as one a line, are a list of them. A key that is there more than twice is an error,
+// and so are more than MaxParts.
 func ParseBoth(data []byte) (last, first any, err error) {
+	data = Body(data)
 	if n := countOutside(data, "[{"); n > MaxParts {
 		return nil, nil, fmt.Errorf("its JSON has %d objects and lists: %d at most", n, MaxParts)
 	}
@@ -67,11 +83,11 @@ func ParseBoth(data []byte) (last, first any, err error) {
 		return value, value, nil
 	}
 	p := parser{twice: takeLast}
-	if last, err = p.parse(data); err != nil || !p.met {
+	if last, err = p.parseAll(data); err != nil || !p.met {
 		return last, last, err
 	}
 	p = parser{twice: takeFirst}
-	first, err = p.parse(data)
+	first, err = p.parseAll(data)
 	return last, first, err
 }
 
@@ -156,6 +172,24 @@ func (p *parser) parse(data []byte) (any, error) {
 		return nil, errors.New("its JSON is followed by something else")
 	}
 	return value, nil
+}
+
+// parseAll decodes one value, or several as a list.
+func (p *parser) parseAll(data []byte) (any, error) {
+	p.in = json.NewDecoder(bytes.NewReader(data))
+	value, err := p.value(0)
+	all := []any{value}
+	for err == nil && p.in.More() {
+		value, err = p.value(0)
+		all = append(all, value)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case len(all) == 1:
+		return value, nil
+	}
+	return all, nil
 }
 
 func (p *parser) value(depth int) (any, error) {

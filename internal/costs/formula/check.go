@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
+
+	"quotabudget/internal/costs/answer"
 )
 
 // checker rewrites an expression so that a path which breaks off is nil, collects what it refers
@@ -76,6 +78,9 @@ func (c *checker) call(n *ast.CallNode) {
 	path, ok := countOf(n)
 	if !ok {
 		return
+	}
+	if err := answer.CheckPath(path); err != nil {
+		c.refuse("%v", err)
 	}
 	c.reads["body."+path] = true
 	if before, ok := Counted(path); ok && c.scope.Kind == Answer {
