@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
@@ -58,29 +60,55 @@ func plainSegment(text string) bool {
 // that has the letter would not match, and a wider and cheaper one might.
 var needless = regexp.MustCompile(`(?i)%(3\d|[46][1-9a-f]|[57][0-9a])`)
 
-// checkPath refuses a path that means different things to different readers: dots that climb,
-// slashes that are doubled or escaped, letters that are escaped, parameters behind a semicolon,
-// control characters.
-func checkPath(u *url.URL) error {
-	path := u.EscapedPath()
-	if path == "" || path == "/" {
-		return nil // which no route has
-	}
-	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+// word is a segment of a path, and in how many ways servers may read it.
+type word struct {
+	text string // escaped
+	form wordForms
+}
+
+type wordForms int
+
+const (
+	definite wordForms = iota // in one
+	unclear                   // as any other one: it has a space, a bracket, letters beyond ASCII
+	splits                    // as several, or as the end: it has an escaped / or ?
+	empty                     // as none: a slash at the end of the path
+)
+
+// twice matches what is escaped again once it is decoded.
+var twice = regexp.MustCompile(`(?i)%[0-9a-f]{2}`)
+
+// wordsOf reads a path. It refuses one that could lead anywhere: dots that climb, doubled slashes,
+// letters that are escaped or escaped twice, parameters behind a semicolon, control characters.
+func wordsOf(u *url.URL) (words []word, err error) {
+	parts := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
+	for i, part := range parts {
 		plain, err := url.PathUnescape(part)
+		steps := strings.FieldsFunc(plain, func(c rune) bool { return c == '/' || c == '\\' })
+		dots := func(step string) bool { return strings.Trim(step, ".") == "" }
+		form := definite
 		switch {
-		case err != nil || part != "" && !plainSegment(plain):
-			return ambiguous("its path holds a character that may be read in two ways: write ids " +
-				"as letters, digits, - and _")
+		case part == "" && i == len(parts)-1:
+			form = empty
 		case part == "":
-			return ambiguous("its path has an empty part, // or a slash at the end")
+			return nil, ambiguous("its path has an empty part, //")
+		case err != nil || !utf8.ValidString(plain) || strings.ContainsFunc(plain, unicode.IsControl) ||
+			strings.Contains(plain, ";") || twice.MatchString(plain):
+			return nil, ambiguous("its path holds a character that may be read in two ways: write " +
+				"ids as letters, digits, - and _")
 		case needless.MatchString(part):
-			return ambiguous("its path has a letter or a digit that is escaped: write it as it is")
-		case strings.Trim(plain, ".") == "":
-			return ambiguous("its path has a part of dots")
+			return nil, ambiguous("its path has a letter or a digit that is escaped: write it as " +
+				"it is")
+		case slices.ContainsFunc(steps, dots):
+			return nil, ambiguous("its path has a part of dots")
+		case strings.ContainsAny(plain, `/\?#`):
+			form = splits
+		case !plainSegment(plain):
+			form = unclear
 		}
+		words = append(words, word{part, form})
 	}
-	return nil
+	return words, nil
 }
 
 // otherName matches the names of headers and parameters that make some servers take a request for

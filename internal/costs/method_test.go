@@ -36,6 +36,7 @@ func TestMethodByRule(t *testing.T) {
 	const captions = "/resumable/upload/youtube/v3/captions?upload_id=1"
 	named("youtube.videos.list", "GET", "/youtube/v3/videos?chart=mostPopular")
 	named("youtube.videos.list", "", "/youtube/v3/videos")
+	named("youtube.videos.list", "GET", "/youtube/v3/videos/")
 	named("youtube.videos.batchGetStats", "GET", "/youtube/v3/videos:batchGetStats?id=a")
 	named("youtube.videos.getRating", "GET", "/youtube/v3/videos/getRating")
 	named("youtube.captions.list", "GET", "/youtube/v3/captions")
@@ -62,7 +63,7 @@ func TestMethodByRule(t *testing.T) {
 		"?upload_id=1&uploadType=resumable&uploadType=media"} {
 		named("", "PUT", uploads+query)
 	}
-	for _, target := range []string{uploads, uploads + "?upload_id=1", "/youtube/v3/videos/",
+	for _, target := range []string{uploads, uploads + "?upload_id=1",
 		"//youtube/v3/videos", "/youtube/v3/captions/", "/youtube/v3/captions/..",
 		"/youtube/v3/captions/a/b", "/youtube/v3/Videos", "/youtube/v3/videos%3AbatchGetStats",
 		"/youtube/v3/vide%6Fs", "/youtube/v3/captions/%61", "/proxy/youtube/v3/videos",

@@ -41,9 +41,15 @@ func (r *reader) routes(n *yaml.Node) (all []route) {
 func (r *reader) route(n *yaml.Node, all []route) []route {
 	text := r.text(n, "route")
 	verb, path, _ := strings.Cut(text, " ")
-	if !slices.Contains(verbs[:], verb) || path == "" || !pathForm.MatchString(path) {
+	form := strings.TrimSuffix(path, "/")
+	if !slices.Contains(verbs[:], verb) || form == "" || !pathForm.MatchString(form) {
 		r.Add(n, "route %q: write a verb and a path, such as GET /v1/things/{id}", text)
 		return all
+	}
+	for part := range strings.SplitSeq(form[1:], "/") {
+		if strings.Trim(part, ".") == "" {
+			r.Add(n, "route %q can never match: a part of dots is refused", text)
+		}
 	}
 	return append(all, route{verb, path})
 }

@@ -2,6 +2,7 @@ package costs
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,9 +14,11 @@ import (
 
 // Method names the method that a request calls, by its verb and path, whatever its host. The rules:
 //
-//   - The whole path must match, segment by segment: no prefix, no trailing slash, no empty
-//     segment. A letter that is escaped has no price.
+//   - The whole path must match, segment by segment: no prefix, no empty segment. A letter that is
+//     escaped has no price.
 //   - A literal segment goes before a {template}; the verb decides between methods on one path.
+//   - A path that servers may read in several ways, by a slash at its end or a space, is priced if
+//     every route that it may match costs the same.
 //   - A path that is another method's once its letters are small, or without .json, is ambiguous.
 //   - A request that continues a resumable upload is a call of the method that Session names.
 //   - POST with X-HTTP-Method-Override: GET is that GET, if the price list says that the upstream
@@ -24,7 +27,8 @@ import (
 // A request that no route matches is quota.ErrUnpriced; so are VerbError and AmbiguousError, which
 // say more.
 func (t *Table) Method(r *http.Request) (string, error) {
-	if err := checkPath(r.URL); err != nil {
+	words, err := wordsOf(r.URL)
+	if err != nil {
 		return "", err
 	}
 	if err := CheckQuery(r.URL.RawQuery); err != nil {
@@ -35,7 +39,7 @@ func (t *Table) Method(r *http.Request) (string, error) {
 		return "", err
 	}
 	path := r.URL.EscapedPath()
-	byVerb := t.routes.find(strings.Split(strings.TrimPrefix(path, "/"), "/"))
+	byVerb := t.routes.find(path)
 	if overridden && !t.takesOverride(byVerb[verb]) {
 		return "", ambiguous("X-HTTP-Method-Override is not taken on POST %s", spell.Clip(path))
 	}
@@ -43,12 +47,8 @@ func (t *Table) Method(r *http.Request) (string, error) {
 		return id, nil
 	}
 	if id, ok := byVerb[verb]; ok {
-		// servers may take /GraphQL and /graphql.json for it
-		plain := strings.TrimSuffix(strings.ToLower(path), ".json")
-		other := t.routes.find(strings.Split(strings.TrimPrefix(plain, "/"), "/"))[verb]
-		if plain != path && other != "" && other != id {
-			return "", ambiguous("its path may be taken for %s, which is %s",
-				spell.Clip(plain), other)
+		if err := t.checkRoute(id, verb, path, words); err != nil {
+			return "", err
 		}
 		return id, nil
 	}
@@ -56,6 +56,37 @@ func (t *Table) Method(r *http.Request) (string, error) {
 		return "", &VerbError{Verb: verb, Path: path, Allowed: sorted(byVerb)}
 	}
 	return "", fmt.Errorf("%s %s: %w", spell.Clip(verb), spell.Clip(path), quota.ErrUnpriced)
+}
+
+// checkRoute refuses a path that servers may take for a method of another price.
+func (t *Table) checkRoute(id, verb, path string, words []word) error {
+	// servers may take /GraphQL and /graphql.json for it
+	plain := strings.TrimSuffix(strings.ToLower(path), ".json")
+	if other := t.routes.find(plain)[verb]; plain != path && other != "" && other != id {
+		return ambiguous("its path may be taken for %s, which is %s", spell.Clip(plain), other)
+	}
+	if !slices.ContainsFunc(words, func(w word) bool { return w.form != definite }) {
+		return nil
+	}
+	var err error
+	t.routes.each(words, func(s *segment) {
+		other := s.byVerb[verb]
+		if other != "" && other != id && !t.costSame(id, other) {
+			err = ambiguous("its path may be taken for %s or %s: write ids as letters, digits, - "+
+				"and _, without a slash at the end", id, other)
+		}
+	})
+	return err
+}
+
+// costSame reports whether calls of two methods take the same from the same buckets.
+func (t *Table) costSame(id, other string) bool {
+	a, b := t.methods[id], t.methods[other]
+	byMethod := func(c quota.Cost) bool {
+		return slices.Contains(t.bucketNamed(c.Bucket).Split, methodFact)
+	}
+	return a.Known() && b.Known() && slices.Equal(a.Costs, b.Costs) &&
+		!slices.ContainsFunc(a.Costs, byMethod)
 }
 
 // takesOverride reports whether the upstream takes a call of the method as POST, too. The price
@@ -91,7 +122,7 @@ func (s *segment) add(verb, path, method string) string {
 func (s *segment) child(part string) *segment {
 	name, ending, _ := strings.Cut(part, "}")
 	switch {
-	case part[0] != '{':
+	case part == "" || part[0] != '{':
 		return step(&s.literal, part)
 	case ending != "":
 		return step(&s.endings, ending)
@@ -116,10 +147,16 @@ func step(steps *map[string]*segment, word string) *segment {
 	return (*steps)[word]
 }
 
-// find is the methods at a path by their verbs: those of the literal segments, and of the templates
-// where those lead nowhere, the narrower ones first.
-func (s *segment) find(parts []string) map[string]string {
-	if len(parts) == 0 {
+// find returns the methods at a path by their verbs: those of the literal segments, and of the
+// templates where those lead nowhere, the narrower ones first. A slash at the end of the path
+// counts only where a route has it.
+func (s *segment) find(path string) map[string]string {
+	return s.findParts(strings.Split(strings.TrimPrefix(path, "/"), "/"))
+}
+
+func (s *segment) findParts(parts []string) map[string]string {
+	ends := len(parts) == 1 && parts[0] == "" && s.literal[""] == nil && s.byVerb != nil
+	if len(parts) == 0 || ends {
 		return s.byVerb
 	}
 	next := []*segment{s.literal[parts[0]], s.ending(parts[0]), s.any}
@@ -127,7 +164,7 @@ func (s *segment) find(parts []string) map[string]string {
 		if next == nil {
 			continue
 		}
-		if found := next.find(parts[1:]); found != nil {
+		if found := next.findParts(parts[1:]); found != nil {
 			return found
 		}
 	}
@@ -135,6 +172,65 @@ func (s *segment) find(parts []string) map[string]string {
 		return s.rest.byVerb
 	}
 	return nil
+}
+
+// each visits the ends of all routes that a path may match, as servers may read its words. It
+// returns whether one of them matches however they do.
+func (s *segment) each(words []word, visit func(*segment)) bool {
+	if len(words) == 0 {
+		visit(s)
+		return s.byVerb != nil
+	}
+	certain := false
+	switch w, rest := words[0], words[1:]; w.form {
+	case definite:
+		for _, next := range []*segment{s.literal[w.text], s.ending(w.text), s.any} {
+			if next != nil && next.each(rest, visit) {
+				return true
+			}
+		}
+	case empty:
+		if end := s.literal[""]; end != nil {
+			visit(end)
+			return true
+		}
+		visit(s)
+		if s.any != nil {
+			visit(s.any)
+		}
+	case unclear:
+		for _, next := range s.below() {
+			certain = next.each(rest, visit) && next == s.any || certain
+		}
+	case splits:
+		s.all(visit)
+	}
+	if !certain && s.rest != nil {
+		visit(s.rest)
+		return true
+	}
+	return certain
+}
+
+// below returns the segments that one more word may lead to.
+func (s *segment) below() []*segment {
+	next := slices.Concat(slices.Collect(maps.Values(s.literal)),
+		slices.Collect(maps.Values(s.endings)))
+	if s.any != nil {
+		next = append(next, s.any)
+	}
+	return next
+}
+
+// all visits the segment and everything below it.
+func (s *segment) all(visit func(*segment)) {
+	visit(s)
+	for _, next := range s.below() {
+		next.all(visit)
+	}
+	if s.rest != nil {
+		visit(s.rest)
+	}
 }
 
 // ending is where a segment leads whose end is that of a {name}:word. A colon that is escaped may
@@ -147,11 +243,11 @@ func (s *segment) ending(part string) *segment {
 	return s.endings[part[colon:]]
 }
 
-// values are what the {names} of a route stand for in a path.
+// values returns what the {names} of a route stand for in a path.
 func (at route) values(path string) map[string]string {
 	values := map[string]string{}
-	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	for i, word := range strings.Split(at.path[1:], "/") {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for i, word := range strings.Split(strings.Trim(at.path, "/"), "/") {
 		if i >= len(parts) {
 			return nil
 		}

@@ -39,9 +39,8 @@ type asked struct {
 	answered time.Time
 }
 
-// refused learns from an answer that is an error: a bucket that is exhausted is suspended until the
-// upstream opens it again, and so is one that is throttled, if the upstream names it and says until
-// when.
+// refused learns from a response that refuses a call: it suspends a bucket that is exhausted until
+// the upstream opens it again, and buckets that are throttled until the moment the response names.
 func (t *Transport) refused(ctx context.Context, a asked, r *costs.Refusal) {
 	switch {
 	case r == nil:
@@ -49,9 +48,10 @@ func (t *Transport) refused(ctx context.Context, a asked, r *costs.Refusal) {
 		// it says nothing about the bucket that our price list took the units from
 		t.Log.Warn("the upstream reports an exhausted quota that the price list lacks",
 			"metric", r.Metric)
-	case r.Kind == costs.Exhausted,
-		r.Kind == costs.Throttled && r.Bucket != "" && !r.Until.IsZero():
-		t.suspend(ctx, a, r)
+	case r.Kind == costs.Exhausted:
+		t.suspend(ctx, a, r, closes(r, a.d))
+	case r.Kind == costs.Throttled && !r.Until.IsZero():
+		t.suspend(ctx, a, r, t.throttles(r, a.d)...)
 	case r.Kind == costs.BadCredential && t.Proxied:
 		if _, told := t.told.LoadOrStore("bad credential", true); !told {
 			t.Log.Warn("the upstream refuses the key of the credential", "credential",
@@ -60,8 +60,8 @@ func (t *Transport) refused(ctx context.Context, a asked, r *costs.Refusal) {
 	}
 }
 
-// closes is the bucket that a refusal is about. When the answer does not say, it is the default one
-// if the request was charged to it, else the first that it was charged to.
+// closes returns the bucket that a refusal is about. When the response does not name it, that is
+// the default one if the request was charged to it, else the first that it was charged to.
 func closes(r *costs.Refusal, d quota.Decision) string {
 	_, byDefault := d.Units[quota.DefaultBucket]
 	switch {
@@ -73,17 +73,38 @@ func closes(r *costs.Refusal, d quota.Decision) string {
 	return slices.Min(slices.Collect(maps.Keys(d.Units)))
 }
 
-// suspend closes the bucket until the time that the upstream told, else until the end of the window
-// in which the request was charged. An answer that arrives after that must not close the new
-// window, nor open what was closed in it.
-func (t *Transport) suspend(ctx context.Context, a asked, r *costs.Refusal) {
+// throttles returns the buckets that a throttle holds back: the one that the rule names, else all
+// that the call was charged to. Money is not among them, since it belongs to no rate: other calls
+// that it pays for may go on.
+func (t *Transport) throttles(r *costs.Refusal, d quota.Decision) (buckets []string) {
+	if r.Bucket != "" {
+		return []string{r.Bucket}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Units)) {
+		if b, _ := t.Table.Bucket(name); !b.Unit.IsMoney() || len(d.Units) == 1 {
+			buckets = append(buckets, name)
+		}
+	}
+	return buckets
+}
+
+// suspend closes the buckets until the time that the upstream named, else until the end of the
+// window in which the request was charged. A response that arrives after that must not close the
+// new window, and none shortens a suspension that there is.
+func (t *Transport) suspend(ctx context.Context, a asked, r *costs.Refusal, buckets ...string) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()
-	bucket := closes(r, a.d)
 	now, err := t.Budget.Ledger.Time(ctx)
 	if err != nil {
 		now = time.Now()
 	}
+	for _, bucket := range buckets {
+		t.suspendAt(ctx, a, r, bucket, now)
+	}
+}
+
+func (t *Transport) suspendAt(ctx context.Context, a asked, r *costs.Refusal, bucket string,
+	now time.Time) {
 	at := a.d.At
 	if at.IsZero() { // the request was charged with another
 		at = now
@@ -97,16 +118,36 @@ func (t *Transport) suspend(ctx context.Context, a asked, r *costs.Refusal) {
 			"is asked again before", "bucket", bucket, "reset", until.UTC())
 		until = farthest
 	}
-	log := t.Log.With("bucket", bucket, "until", until.UTC())
-	if !until.After(now) {
-		log.Info("the upstream reported an exhausted bucket, but for a day that has ended")
+	log := t.Log.With("bucket", bucket, "until", until.UTC(), "reason", r.Reason)
+	switch {
+	case !until.After(now):
+		log.Info("the upstream reports an exhausted bucket, but for a window that has ended")
+		return
+	case !until.After(t.suspendedUntil(ctx, bucket)):
 		return
 	}
 	if err := t.Budget.SuspendUntil(ctx, bucket, until); err != nil {
-		log.Error("cannot suspend the bucket that the upstream reports as exhausted", "error", err)
+		log.Error("cannot suspend the bucket that the upstream refuses", "error", err)
+		return
+	}
+	if r.Kind == costs.Throttled {
+		log.Warn("the upstream throttles: the bucket is suspended for as long as it asks")
 		return
 	}
 	log.Warn("the upstream reports an exhausted bucket: suspended until its reset")
+}
+
+// suspendedUntil returns until when the ledger has the bucket suspended, zero if it has not.
+func (t *Transport) suspendedUntil(ctx context.Context, bucket string) (until time.Time) {
+	limit := quota.Limit{Bucket: bucket, Units: 1, Window: quota.Sliding(time.Minute)}
+	usage, err := t.Budget.Ledger.Usage(ctx, t.Budget.Credential, []quota.Limit{limit})
+	if err != nil {
+		return until
+	}
+	for _, b := range usage.Buckets {
+		until = b.SuspendedUntil
+	}
+	return until
 }
 
 // window is the calendar window by which the upstream counts a bucket: the list's day, or the

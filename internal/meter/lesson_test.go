@@ -129,7 +129,7 @@ learn:
 }
 
 // TestMonthIsSpent: a monthly cap looks like a throttle of a minute, and closes the money until the
-// month's end; the throttle closes nothing.
+// month's end; the throttle holds calls back until the moment it names.
 func TestMonthIsSpent(t *testing.T) {
 	for fault, closed := range map[string]bool{"spend": true, "429": false} {
 		m := openMetered(t, "anthropic", quota.Limit{Bucket: "money", Units: 1e9,
@@ -143,11 +143,13 @@ func TestMonthIsSpent(t *testing.T) {
 		now := time.Now().UTC()
 		end := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
 		_, _, err = m.send(m.message(t.Context(), 50, false))
-		if !closed {
-			must(t, err)
+		refused(t, err, quota.ErrExhausted)
+		if d := denialOf(t, err); !closed {
+			if d.Limit != quota.Suspended || d.RetryAfter() > time.Minute {
+				t.Errorf("%s for %s, want a minute at most", d.Limit, d.RetryAfter())
+			}
 			continue
 		}
-		refused(t, err, quota.ErrExhausted)
 		if d := denialOf(t, err); d.Limit != quota.Suspended || !d.RetryAt.Equal(end) {
 			t.Errorf("%s until %s, want %s", d.Limit, d.RetryAt, end)
 		}
@@ -184,5 +186,45 @@ func TestResetFarAway(t *testing.T) {
 	}
 	if told := m.others(t, "core"); told != 0 {
 		t.Errorf("%d were used by others", told)
+	}
+}
+
+// TestThrottleHoldsBack: a Retry-After without a bucket holds back what the call was charged to,
+// and no more: not the money, nor another model. It shortens no suspension that there is.
+func TestThrottleHoldsBack(t *testing.T) {
+	m := openMetered(t, "anthropic", limitOn("requests", 100), quota.Limit{Bucket: "money",
+		Units: 1e9, Window: quota.Window{Calendar: "month", Zone: time.UTC}})
+	far := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.Contains(string(body), "haiku"):
+			io.WriteString(w, `{"usage":{"input_tokens":1,"output_tokens":1}}`)
+			return
+		case strings.Contains(string(body), "[[output:7]]"): // another process was refused meanwhile
+			must(t, m.Budget.SuspendUntil(r.Context(), "output/sonnet-4", far))
+		}
+		w.Header().Set("Retry-After", "30")
+		w.WriteHeader(529)
+		io.WriteString(w, `{"type":"error","error":{"type":"overloaded_error"}}`)
+	})
+	status, _, err := m.send(m.message(t.Context(), 7, false))
+	if status != 529 || err != nil {
+		t.Fatal(status, err)
+	}
+	m.settled(t)
+	_, _, err = m.send(m.message(t.Context(), 1, false))
+	if d := denialOf(t, err); d.Limit != quota.Suspended || !d.RetryAt.Equal(far) {
+		t.Errorf("%s until %s, want %s", d.Limit, d.RetryAt, far)
+	}
+	must(t, m.Budget.Resume(t.Context(), "output/sonnet-4"))
+	_, _, err = m.send(m.message(t.Context(), 1, false))
+	d := denialOf(t, err)
+	if d.Limit != quota.Suspended || d.RetryAfter() > 30*time.Second || d.RetryAfter() < time.Second {
+		t.Errorf("%s for %s, want 30 s", d.Limit, d.RetryAfter())
+	}
+	other := m.post(t.Context(), "/v1/messages", `{"model":"claude-haiku-4-5","max_tokens":9}`)
+	if status, _, err := m.send(other); status != 200 || err != nil {
+		t.Errorf("another model: %d, %v", status, err)
 	}
 }

@@ -14,6 +14,8 @@ var github = api{
 	limits: map[string][]Limit{
 		"core":           {{Units: 5_000, Window: time.Hour}},
 		"graphql":        {{Units: 5_000, Window: time.Hour}},
+		"search":         {{Units: 30, Window: time.Minute}},
+		"code_search":    {{Units: 10, Window: time.Minute}},
 		"points":         {{Units: 900, Window: time.Minute}},
 		"graphql_points": {{Units: 2_000, Window: time.Minute}},
 		"writes":         {{Units: 80, Window: time.Minute}, {Units: 500, Window: time.Hour}},
@@ -23,12 +25,7 @@ var github = api{
 	serve: serveGitHub,
 	fail:  failGitHub,
 	deny:  denyGitHub,
-	failed: func(c *call) string {
-		if c.isGraph() {
-			return "graphql"
-		}
-		return "core"
-	},
+	failed: (*call).githubResource,
 }
 
 func (c *call) isGraph() bool {
@@ -48,7 +45,20 @@ func serveGitHub(c *call) {
 	}
 }
 
-// githubHeaders say what is left of core or graphql.
+// githubResource returns the resource that a request counts against.
+func (c *call) githubResource() string {
+	switch path := c.r.URL.Path; {
+	case c.isGraph():
+		return "graphql"
+	case path == "/search/code":
+		return "code_search"
+	case strings.HasPrefix(path, "/search/"):
+		return "search"
+	}
+	return "core"
+}
+
+// githubHeaders report what is left of a resource.
 func (c *call) githubHeaders(resource string) {
 	if g, ok := c.gauge(resource, 0); ok {
 		c.tell("X-Ratelimit-Limit", strconv.FormatInt(g.limit, 10))
@@ -61,7 +71,7 @@ func (c *call) githubHeaders(resource string) {
 
 func (c *call) rateLimit() {
 	resources := map[string]any{}
-	for _, name := range []string{"core", "graphql"} {
+	for _, name := range []string{"core", "graphql", "search", "code_search"} {
 		if g, ok := c.gauge(name, 0); ok {
 			resources[name] = map[string]any{"limit": g.limit, "used": g.used,
 				"remaining": g.left, "reset": g.reset.Unix(), "resource": name}
@@ -74,13 +84,14 @@ func (c *call) rateLimit() {
 func (c *call) githubREST() {
 	write := c.r.Method != http.MethodGet && c.r.Method != http.MethodHead
 	tag := fmt.Sprintf(`W/"%016x"`, c.hash())
+	resource := c.githubResource()
 	if !write && c.r.Header.Get("If-None-Match") == tag {
-		c.githubHeaders("core")
+		c.githubHeaders(resource)
 		c.header("Etag", tag)
 		c.w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	costs := []cost{one("core", 1), under("concurrent"), one("points", 1)}
+	costs := []cost{one(resource, 1), under("concurrent"), one("points", 1)}
 	if write {
 		costs[2] = one("points", 5)
 		costs = append(costs, one("writes", 1))
@@ -88,7 +99,7 @@ func (c *call) githubREST() {
 	if !c.admit(costs...) {
 		return
 	}
-	c.githubHeaders("core")
+	c.githubHeaders(resource)
 	if strings.Contains(c.r.URL.Path, "/missing") {
 		c.fail(http.StatusNotFound, "Not Found")
 		return
@@ -210,12 +221,9 @@ func failGitHub(c *call, status int, message string) {
 }
 
 func denyGitHub(c *call, d denial) {
-	resource := "core"
-	if c.isGraph() {
-		resource = "graphql"
-	}
+	resource := c.githubResource()
 	c.githubHeaders(resource)
-	if d.bucket == "core" || d.bucket == "graphql" {
+	if d.bucket == resource {
 		const message = "API rate limit already exceeded for user ID 1."
 		if c.isGraph() {
 			c.graphErrors(http.StatusOK, "RATE_LIMITED", message)

@@ -163,7 +163,8 @@ func (c *counter) number(a *ast.Argument) (value int64, given bool, err error) {
 	return int64(min(n, MaxNodes+1)), true, nil
 }
 
-// value is nil for null, a float64 for a number, and the text of anything else.
+// value returns nil for null and for a variable without a value, which is an absent argument, a
+// float64 for a number, and the text of anything else.
 func (c *counter) value(v *ast.Value) (any, error) {
 	switch {
 	case v == nil || v.Kind == ast.NullValue:
@@ -178,11 +179,15 @@ func (c *counter) value(v *ast.Value) (any, error) {
 	if given, ok := c.variables[v.Raw]; ok {
 		return given, nil
 	}
-	if definition == nil || definition.DefaultValue == nil {
+	switch {
+	case definition == nil:
+		return nil, fmt.Errorf("the GraphQL query does not declare its variable %.60q", v.Raw)
+	case definition.DefaultValue != nil && definition.DefaultValue.Kind == ast.Variable:
+		return nil, fmt.Errorf("the default of the variable %.60q is another variable", v.Raw)
+	case definition.DefaultValue != nil:
+		return c.value(definition.DefaultValue)
+	case definition.Type != nil && definition.Type.NonNull:
 		return nil, fmt.Errorf("the variable %.60q of the GraphQL query has no value", v.Raw)
 	}
-	if definition.DefaultValue.Kind == ast.Variable {
-		return nil, fmt.Errorf("the default of the variable %.60q is another variable", v.Raw)
-	}
-	return c.value(definition.DefaultValue)
+	return nil, nil
 }
