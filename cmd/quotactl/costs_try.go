@@ -129,7 +129,12 @@ func (f tryFlags) try(ctx context.Context, list *costs.List) (out tried, err err
 		return out, err
 	}
 	if out.Method = f.method; out.Method == "" {
-		if out.Method, err = out.table.Method(r); err != nil {
+		out.Method, err = out.table.Method(r)
+		if errors.Is(err, quota.ErrUnpriced) && f.upstream == "" && r.Host != "" &&
+			!hasHost(out.table, r.Host) {
+			err = fmt.Errorf("%w; %w", err, unknownHost(r.Host))
+		}
+		if err != nil {
 			return out, err
 		}
 	}
@@ -173,10 +178,11 @@ func (f tryFlags) route(list *costs.List) (verb, target string, err error) {
 func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
 	if f.upstream != "" || f.method == "" {
 		name := f.upstream
-		for _, known := range list.Upstreams() {
-			t, err := list.Upstream(known)
-			if err == nil && name == "" && slices.Contains(t.Hosts, strings.ToLower(host)) {
-				name = known
+		if name == "" && host != "" {
+			name = upstreamAt(list, host)
+			if all := list.Upstreams(); name == "" && len(all) > 1 {
+				return nil, cli.Hint(unknownHost(host), "name the upstream with --upstream: %s",
+					strings.Join(all, ", "))
 			}
 		}
 		t, err := list.Upstream(name)
@@ -187,6 +193,26 @@ func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
 	}
 	t, _, err := list.Lookup(f.method)
 	return t, err
+}
+
+// upstreamAt returns the name of the upstream that has a host, "" if there is none.
+func upstreamAt(list *costs.List, host string) string {
+	for _, name := range list.Upstreams() {
+		if t, err := list.Upstream(name); err == nil && hasHost(t, host) {
+			return name
+		}
+	}
+	return ""
+}
+
+func hasHost(t *costs.Table, host string) bool {
+	host = strings.ToLower(host)
+	bare, _, _ := strings.Cut(host, ":")
+	return slices.Contains(t.Hosts, host) || slices.Contains(t.Hosts, bare)
+}
+
+func unknownHost(host string) error {
+	return cli.Usagef("no upstream of the price list has the host %s", cli.Plain(host))
 }
 
 func (out *tried) quoted(q costs.Quote) {

@@ -14,6 +14,8 @@ type suspension struct {
 	SuspendedUntil cli.Time `json:"suspended_until"`
 }
 
+func (s suspension) until() time.Time { return time.Time(s.SuspendedUntil) }
+
 func (a *app) suspend() *cobra.Command {
 	var bucket, until string
 	c := &cobra.Command{
@@ -70,10 +72,7 @@ func (g *gate) close(ctx context.Context, bucket, until string) (time.Time, erro
 func (a *app) suspended(s suspension) error {
 	return a.Print(s, func() error {
 		screen := a.Screen()
-		if at := time.Time(s.SuspendedUntil); !at.IsZero() {
-			return screen.Say("%s is suspended until %s\n", s.Bucket, screen.Moment(at))
-		}
-		return screen.Say("%s is not suspended\n", s.Bucket)
+		return screen.Say("%s is suspended until %s\n", s.Bucket, screen.Moment(s.until()))
 	})
 }
 

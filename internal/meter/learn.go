@@ -123,7 +123,8 @@ func (t *Transport) suspendAt(ctx context.Context, a asked, r *costs.Refusal, bu
 	case !until.After(now):
 		log.Info("the upstream reports an exhausted bucket, but for a window that has ended")
 		return
-	case !until.After(t.suspendedUntil(ctx, bucket)):
+	}
+	if before, err := t.Budget.SuspendedUntil(ctx, bucket); err == nil && !until.After(before) {
 		return
 	}
 	if err := t.Budget.SuspendUntil(ctx, bucket, until); err != nil {
@@ -135,19 +136,6 @@ func (t *Transport) suspendAt(ctx context.Context, a asked, r *costs.Refusal, bu
 		return
 	}
 	log.Warn("the upstream reports an exhausted bucket: suspended until its reset")
-}
-
-// suspendedUntil returns until when the ledger has the bucket suspended, zero if it has not.
-func (t *Transport) suspendedUntil(ctx context.Context, bucket string) (until time.Time) {
-	limit := quota.Limit{Bucket: bucket, Units: 1, Window: quota.Sliding(time.Minute)}
-	usage, err := t.Budget.Ledger.Usage(ctx, t.Budget.Credential, []quota.Limit{limit})
-	if err != nil {
-		return until
-	}
-	for _, b := range usage.Buckets {
-		until = b.SuspendedUntil
-	}
-	return until
 }
 
 // window is the calendar window by which the upstream counts a bucket: the list's day, or the

@@ -349,6 +349,16 @@ func (b *Budget) Suspend(ctx context.Context, bucket string, reset Window) (time
 	return until, b.Ledger.Suspend(ctx, b.Credential, bucket, until)
 }
 
+// SuspendedUntil returns until when a bucket is suspended, zero if it is open.
+func (b *Budget) SuspendedUntil(ctx context.Context, bucket string) (time.Time, error) {
+	some := Limit{Bucket: bucket, Units: 1, Window: Sliding(time.Minute)} // Usage goes by limits
+	usage, err := b.Ledger.Usage(ctx, b.Credential, []Limit{some})
+	for _, u := range usage.Buckets {
+		return u.SuspendedUntil, err
+	}
+	return time.Time{}, err
+}
+
 // Resume opens a suspended bucket again.
 func (b *Budget) Resume(ctx context.Context, bucket string) error {
 	return b.Ledger.Suspend(ctx, b.Credential, bucket, time.Time{})

@@ -21,10 +21,10 @@ var github = api{
 		"writes":         {{Units: 80, Window: time.Minute}, {Units: 500, Window: time.Hour}},
 		"concurrent":     {{Units: 100}},
 	},
-	key:   bearer,
-	serve: serveGitHub,
-	fail:  failGitHub,
-	deny:  denyGitHub,
+	key:    bearer,
+	serve:  serveGitHub,
+	fail:   failGitHub,
+	deny:   denyGitHub,
 	failed: (*call).githubResource,
 }
 
