@@ -28,6 +28,7 @@ type tried struct {
 	Units    []triedUnits   `json:"units"`
 	Unlisted []string       `json:"unlisted"`
 	Missing  []string       `json:"missing"`
+	Pending  *string        `json:"pending"`
 	Lessons  []triedLesson  `json:"lessons"`
 	Unread   []string       `json:"unread"`
 	Once     *triedOnce     `json:"once"`
@@ -242,8 +243,11 @@ func (out *tried) unlisted(all []costs.Unlisted) {
 func (out *tried) observed(o costs.Outcome) {
 	out.answered = &o
 	out.unlisted(o.Unlisted)
+	out.Pending = report.OrNull(o.Pending)
 	for i, c := range o.Costs {
-		out.Units[i].Settled = new(c.Units)
+		if o.Pending == "" {
+			out.Units[i].Settled = new(c.Units)
+		}
 	}
 	out.Missing, out.Unread = append(out.Missing, o.Missing...), append(out.Unread, o.Unread...)
 	for _, l := range o.Lessons {
@@ -316,8 +320,11 @@ func (a *app) sayTried(out tried) error {
 	return nil
 }
 
-// lines are what the answer says besides.
+// lines returns what else the list makes of the response.
 func (out tried) lines(s cli.Screen) (lines []string) {
+	if out.Pending != nil {
+		lines = append(lines, "stays held until another call reports the usage of "+*out.Pending)
+	}
 	for _, text := range out.Unlisted {
 		lines = append(lines, "no row of its own, so another row sets the price: "+text)
 	}

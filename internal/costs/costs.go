@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
 )
@@ -48,6 +49,7 @@ type Table struct {
 
 	readsAnswers   bool // of calls whose price is known, too
 	refusesSuccess bool // a rule is about an answer with a status below 300
+	reports        bool // a method's responses report the usage of other calls
 }
 
 // Place is where a request carries the credential: a header, or a parameter of the query. The zero
@@ -91,8 +93,9 @@ type Method struct {
 	Source Source
 	Note   string
 
-	routes []route
-	rules  *rules // nil of a price that is known
+	routes  []route
+	rules   *rules           // nil of a price that is known
+	reports *formula.Formula // id of the pending call whose usage the response reports; or nil
 
 	needsBody, needsJSON bool     // to be priced
 	facts                []string // that its price depends on
@@ -220,8 +223,9 @@ func (t *Table) bucketNamed(name string) Bucket {
 	return Bucket{}
 }
 
-// Learns reports whether answers to calls of a known price have something to tell about the limits.
-func (t *Table) Learns() bool { return len(t.learn) > 0 || t.refusesSuccess }
+// Learns reports whether responses to calls of a known price have to be read: they report what is
+// left of limits, refuse, or report the usage of other calls.
+func (t *Table) Learns() bool { return len(t.learn) > 0 || t.refusesSuccess || t.reports }
 
 // Estimated reports whether some method sets an estimate aside in the bucket, or the part of one.
 func (t *Table) Estimated(bucket string) bool {

@@ -268,6 +268,9 @@ func (o *Observation) settle(out *Outcome, doc any, env formula.Env) {
 		out.Costs = slices.Clone(o.quote.Costs)
 		return
 	}
+	if p := rules.pending; p != nil && o.status < 300 && p.where.Holds(env) {
+		out.Pending, _ = p.id.String(env)
+	}
 	free := rules.free != nil && rules.free.Holds(env)
 	var all repeats
 	if rules.once != nil && o.status < 400 && !free {
@@ -287,6 +290,9 @@ func (o *Observation) settle(out *Outcome, doc any, env formula.Env) {
 	}
 	if len(out.Missing) > 0 {
 		out.Resources = nil // something is booked as it was held
+	}
+	if out.Pending != "" {
+		out.Missing = nil // not yet
 	}
 	slices.Sort(out.Missing)
 	out.Missing = slices.Compact(out.Missing)

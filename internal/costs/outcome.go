@@ -10,6 +10,7 @@ import (
 type Outcome struct {
 	Costs   []quota.Cost // the truth, by bucket; the most where the answer does not say
 	Missing []string     // what the answer should have said and did not
+	Pending string       // id of a call whose usage a later response reports; Costs are none yet
 	Lessons []Lesson
 	// Unlisted is what the response names, where that differs from the request, and the list has no
 	// row for.

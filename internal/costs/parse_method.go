@@ -26,6 +26,7 @@ type rules struct {
 	events  []string                    // of a stream, that may hold it; empty: any
 	free    *formula.Formula
 	once    *once
+	pending *pending
 	lapse   quota.Lapse
 	ttl     time.Duration
 }
@@ -39,6 +40,9 @@ func (p *rules) use(table string) bool {
 	}
 	return false
 }
+
+// pending is how a response looks whose usage another one reports later, and by which id.
+type pending struct{ where, id *formula.Formula }
 
 type amount struct {
 	bucket string
@@ -76,16 +80,20 @@ func (r *reader) method(id string, key, n *yaml.Node) {
 		required = []string{"route", "cost", "source"}
 	}
 	r.fields(n, "method "+spell.Clip(id), "method", yamlfile.Fields{
-		"route":  func(n *yaml.Node) { m.routes = r.routes(n) },
-		"cost":   part("cost"),
-		"take":   part("take"),
-		"hold":   part("hold"),
-		"settle": part("settle"),
-		"failed": part("failed"),
-		"usage":  part("usage"),
-		"events": part("events"),
-		"free":   part("free"),
-		"once":   part("once"),
+		"route":   func(n *yaml.Node) { m.routes = r.routes(n) },
+		"cost":    part("cost"),
+		"take":    part("take"),
+		"hold":    part("hold"),
+		"settle":  part("settle"),
+		"failed":  part("failed"),
+		"usage":   part("usage"),
+		"events":  part("events"),
+		"free":    part("free"),
+		"once":    part("once"),
+		"pending": part("pending"),
+		"reports": func(n *yaml.Node) {
+			m.reports, r.table.reports = r.expression(n, "reports", formula.Request, formula.Text)
+		},
 		"lapse":  part("lapse"),
 		"ttl":    part("ttl"),
 		"source": func(n *yaml.Node) { m.Source = r.sourceOf(n) },
@@ -210,6 +218,17 @@ func (r *reader) answering(p *rules, parts map[string]*yaml.Node) {
 	}
 	if n := parts["free"]; n != nil {
 		p.free, _ = r.expression(n, "free", formula.Answer, formula.Condition)
+	}
+	if n := parts["pending"]; n != nil {
+		p.pending = &pending{}
+		r.fields(n, "pending", "pending", yamlfile.Fields{
+			"where": func(n *yaml.Node) {
+				p.pending.where, _ = r.expression(n, "where", formula.Answer, formula.Condition)
+			},
+			"id": func(n *yaml.Node) {
+				p.pending.id, _ = r.expression(n, "id", formula.Answer, formula.Text)
+			},
+		}, "where", "id")
 	}
 	if n := parts["lapse"]; n != nil {
 		p.lapse = quota.Lapse(r.text(n, "lapse"))

@@ -38,6 +38,9 @@ func (r *reader) needs(m *Method) {
 			note(f)
 		}
 		used = append(used, p.free)
+		if p.pending != nil {
+			used = append(used, p.pending.where, p.pending.id)
+		}
 		used = slices.AppendSeq(used, maps.Values(p.settles))
 		used = slices.AppendSeq(used, maps.Values(p.failed))
 		used = append(used, p.once.formulas()...)

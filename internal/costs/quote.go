@@ -35,6 +35,8 @@ type Quote struct {
 	// AsJSON is whether its body was priced as JSON although it is not called that: an upstream that
 	// goes by the Content-Type could read another thing.
 	AsJSON bool
+	// Reports is the id of a pending call whose usage the response may report; "" for none.
+	Reports string
 	// Unlisted is the facts for which the list has no row of their own.
 	Unlisted []Unlisted
 	// Priced names what the price was computed from: the model, the tier and the other facts of the
@@ -123,6 +125,11 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 	var err error
 	if q.env, err = t.request(m, r, body); err != nil {
 		return Quote{}, &PriceError{Method: method, Err: err}
+	}
+	if m.reports != nil {
+		if q.Reports, err = m.reports.String(q.env); err != nil {
+			return Quote{}, &PriceError{Method: method, Err: err}
+		}
 	}
 	q.AsJSON = q.env["body"] != nil && !namesBody(r.Header.Get("Content-Type"))
 	if m.rules == nil {

@@ -158,7 +158,9 @@ func TestStandinsAgree(t *testing.T) {
 			prices: map[string]float64{"input": 0.25, "cached": 0.025, "output": 2},
 			requests: []string{openAIChat, openAIResponse, withStream(openAIResponse),
 				strings.TrimSuffix(openAIChat, "}") + `,"n":3}`,
-				with(withStream(openAIChat), includeUsage)}},
+				with(withStream(openAIChat), includeUsage), "GET /v1/models", "GET /v1/files",
+				`POST /v1/moderations {"input":"a"}`, "GET /v1/responses/none",
+				`POST /v1/responses/input_tokens {"input":"a"}`}, over: "free=1"},
 		{name: "openai", // tiers of processing, reasoning, tools
 			prices: map[string]float64{"input": 0.25, "cached": 0.025, "output": 2,
 				"search": 10000},

@@ -34,7 +34,7 @@ func (a *answer) read(p []byte) (int, error) {
 	if a.ended {
 		return n, err
 	}
-	a.exchange.seen.Write(p[:n])
+	a.exchange.observe(p[:n])
 	switch {
 	case err == nil:
 		return n, nil

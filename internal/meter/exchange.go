@@ -29,14 +29,15 @@ type exchange struct {
 	ctx   context.Context // does not end with the caller's
 	stop  context.CancelFunc
 
-	asked  asked
-	unused map[string]int64            // by bucket, when the call began
-	cancel func(context.Context) error // the charge of a call whose price is known
-	seen   *costs.Observation
-	due    *due // what is booked, once that is decided
-	tried  bool // to settle, and perhaps that was done
-	doubt  bool // whether it was
-	lost   bool // what was set aside, by the ledger
+	asked   asked
+	unused  map[string]int64            // by bucket, when the call began
+	cancel  func(context.Context) error // the charge of a call whose price is known
+	seen    *costs.Observation
+	awaited *awaited // a pending call that the response may be about; or nil
+	due     *due     // what is booked, once that is decided
+	tried   bool     // to settle, and perhaps that was done
+	doubt   bool     // whether it was
+	lost    bool     // what was set aside, by the ledger
 }
 
 // Drain is how much of an answer is read when its caller has gone. Zero is the default.
@@ -309,9 +310,10 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	e.asked.answered = time.Now()
 	resp.Request = e.r
 	e.seen = e.quote.Observe(resp.StatusCode, resp.Header)
+	e.await(resp)
 	if resp.StatusCode >= 400 && e.r.Method != http.MethodHead {
 		body, err := errorBody(resp, e.key)
-		e.seen.Write(body)
+		e.observe(body)
 		e.end(complete)
 		if err != nil {
 			return nil, err

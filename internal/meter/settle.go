@@ -39,6 +39,7 @@ func (e *exchange) end(how ending) {
 		t.tellUnlisted(e.call.Method, u)
 	}
 	if how == complete {
+		e.report()
 		t.tellMissing(e.call.Method, out.Missing)
 		t.tellUnread(e.call.Method, out.Unread)
 		// A user's token may be of another project, whose quota says nothing of ours.
@@ -46,7 +47,11 @@ func (e *exchange) end(how ending) {
 			t.refused(e.ctx, e.asked, out.Refusal)
 		}
 	}
-	if e.quote.Known || e.asked.d.Unmetered {
+	pending := how == complete && out.Pending != ""
+	if pending && !e.asked.d.Unmetered {
+		t.pendings.keep(out.Pending, e)
+	}
+	if e.quote.Known || e.asked.d.Unmetered || pending {
 		if len(out.Lessons) > 0 && !t.authorized(e.r) {
 			e.book(func(ctx context.Context) error {
 				t.learn(ctx, e.asked, e.asked.d, e.withUnused(out.Lessons))

@@ -59,6 +59,7 @@ type Transport struct {
 	unlisted atomic.Int64 // facts without a row that were told
 	forgoing atomic.Int64 // calls that were not sent, for which something may be set aside
 	samples  samples
+	pendings pendings
 	unused   unused
 	paid     repeats
 	told     sync.Map // of what was told: what answers lack, what is not listed, resets by limit

@@ -27,6 +27,7 @@ type generation struct {
 	searches        int64
 	tier            string // of processing that was asked for
 	stopped         bool   // by the most that was allowed
+	asked           bool   // for, while it was made in the background
 	seed            uint64
 	most            int64 // that was allowed; 0 where the request does not say
 }

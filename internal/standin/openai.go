@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,7 @@ var openai = api{
 		"requests": {{Units: 500, Window: time.Minute}},
 		"tokens":   {{Units: 200_000, Window: time.Minute}},
 		money:      nil,
+		"free":     nil,
 	},
 	prices:  map[string]float64{"input": 0, "cached": 0, "output": 0, "written": 0, "search": 0},
 	refills: true,
@@ -39,7 +41,10 @@ func serveOpenAI(c *call) {
 	c.header("Openai-Organization", "org-standin")
 	c.header("Openai-Version", "2020-10-01")
 	switch c.r.Method + " " + c.r.URL.Path {
-	case "GET /v1/models":
+	case "GET /v1/models", "GET /v1/files", "POST /v1/moderations", "POST /v1/responses/input_tokens":
+		if !c.admit(one("free", 1)) {
+			return
+		}
 		c.json(http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{
 			"id": "gpt-standin", "object": "model", "created": 1700000000, "owned_by": "standin"}}})
 	case "POST /v1/chat/completions":
@@ -49,6 +54,10 @@ func serveOpenAI(c *call) {
 	case "POST /v1/embeddings":
 		c.embeddings()
 	default:
+		if c.r.Method == http.MethodGet && strings.HasPrefix(c.r.URL.Path, "/v1/responses/") {
+			c.begunResponse()
+			return
+		}
 		c.fail(http.StatusNotFound, "Invalid URL (%s %s)", c.r.Method, c.r.URL.Path)
 	}
 }
@@ -62,6 +71,7 @@ type openAIRequest struct {
 	MaxOutputTokens     int64  `json:"max_output_tokens"`
 	N                   int64  `json:"n"`
 	Stream              bool   `json:"stream"`
+	Background          bool   `json:"background"`
 	Model               string `json:"model"`
 	ServiceTier         string `json:"service_tier"`
 	Tools               []tool `json:"tools"`

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // responses answers POST /v1/responses of OpenAI.
@@ -20,11 +21,56 @@ func (c *call) responses() {
 	if !c.admitOpenAI(g, 1) {
 		return
 	}
+	if q.Background {
+		doc := c.response(g, "queued")
+		c.keepBegun(doc["id"].(string), g)
+		c.json(http.StatusOK, doc)
+		return
+	}
 	if !q.Stream {
 		c.json(http.StatusOK, c.response(g, g.finish("completed", "incomplete")))
 		return
 	}
 	c.responseStream(g)
+}
+
+// maxBegun is how many responses there may be in the background.
+const maxBegun = 1000
+
+func (c *call) keepBegun(id string, g generation) {
+	defer c.s.locked()()
+	if c.s.begun == nil || len(c.s.begun) >= maxBegun {
+		c.s.begun = map[string]generation{}
+	}
+	c.s.begun[id] = g
+}
+
+// begunResponse answers GET /v1/responses/{id}: a response in the background is in progress when it
+// is asked for first, and has ended then.
+func (c *call) begunResponse() {
+	id := strings.TrimPrefix(c.r.URL.Path, "/v1/responses/")
+	unlock := c.s.locked()
+	g, ok := c.s.begun[id]
+	asked := g.asked
+	g.asked = true
+	if ok {
+		c.s.begun[id] = g
+	}
+	unlock()
+	if !ok {
+		c.fail(http.StatusNotFound, "Response with id '%s' not found.", id)
+		return
+	}
+	status := "in_progress"
+	if asked {
+		status = g.finish("completed", "incomplete")
+	}
+	if !c.admit(one("free", 1)) {
+		return
+	}
+	doc := c.response(g, status)
+	doc["id"] = id
+	c.json(http.StatusOK, doc)
 }
 
 // response is the object of a response that is begun (in_progress) or ended.
@@ -35,7 +81,7 @@ func (c *call) response(g generation, status string) map[string]any {
 		"output":       []any{}, "usage": nil, "tools": []any{}, "tool_choice": "auto",
 		"parallel_tool_calls": true, "instructions": nil, "metadata": map[string]any{},
 		"temperature": 1, "top_p": 1}
-	if status == "in_progress" {
+	if status == "in_progress" || status == "queued" {
 		return doc
 	}
 	if g.stopped {

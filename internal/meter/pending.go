@@ -1,0 +1,86 @@
+package meter
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"quotabudget/internal/costs"
+)
+
+// pendings are the calls of this process whose usage a later response reports, by its id. Those of
+// a process that ends lapse, as any hold does.
+type pendings struct {
+	mu   sync.Mutex
+	byID map[string]*exchange
+}
+
+// maxPending is how many there may be. With more, all are left to lapse.
+const maxPending = 10_000
+
+// keep notes that the call awaits its usage, without its body.
+func (p *pendings) keep(id string, e *exchange) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byID == nil || len(p.byID) >= maxPending {
+		p.byID = map[string]*exchange{}
+	}
+	p.byID[id] = &exchange{gate: e.gate, r: &http.Request{Header: e.r.Header}, call: e.call,
+		quote: e.quote, ctx: context.WithoutCancel(e.ctx), asked: e.asked, unused: e.unused}
+}
+
+// of returns the call of that id, nil if there is none.
+func (p *pendings) of(id string) *exchange {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byID[id]
+}
+
+// take removes the call; it returns false if another response has settled it.
+func (p *pendings) take(id string, e *exchange) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byID[id] != e {
+		return false
+	}
+	delete(p.byID, id)
+	return true
+}
+
+// awaited is a pending call, and what it makes of a response to another one.
+type awaited struct {
+	call *exchange
+	seen *costs.Observation
+}
+
+// await begins to read a response for the pending call that it may be about.
+func (e *exchange) await(resp *http.Response) {
+	if call := e.gate.pendings.of(e.quote.Reports); call != nil && e.quote.Reports != "" {
+		e.awaited = &awaited{call, call.quote.Observe(resp.StatusCode, resp.Header)}
+	}
+}
+
+// observe reads the next bytes of the response.
+func (e *exchange) observe(p []byte) {
+	e.seen.Write(p)
+	if e.awaited != nil {
+		e.awaited.seen.Write(p)
+	}
+}
+
+// report settles the pending call, if the response says what it took.
+func (e *exchange) report() {
+	if e.awaited == nil {
+		return
+	}
+	call, out := e.awaited.call, e.awaited.seen.Close()
+	if out.Pending != "" || out.Refusal != nil || len(out.Missing) > 0 ||
+		!e.gate.pendings.take(e.quote.Reports, call) {
+		return
+	}
+	e.gate.unused.add(call.quote.Costs, out.Costs)
+	call.book(func(ctx context.Context) error {
+		return call.settle(ctx, out.Costs, costs.Outcome{})
+	})
+	e.gate.remember(call.call.Method, out.Costs)
+}
