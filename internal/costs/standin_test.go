@@ -226,10 +226,17 @@ func TestStandinsAgree(t *testing.T) {
 		{name: "google-analytics", limits: "tokens=20/day",
 			requests: []string{metrics, strings.Replace(metrics, "users", "views", 1), metrics,
 				metrics, metrics, `POST /v1beta/properties/1:runReport {}`}},
+		{name: "google-analytics", limits: "tokens=20/day", // of each property and category
+			requests: []string{metrics, metrics, strings.Replace(metrics, "/1:", "/2:", 1),
+				strings.Replace(metrics, "runReport", "runRealtimeReport", 1),
+				strings.Replace(metrics, "v1beta/properties/1:runReport",
+					"v1alpha/properties/1:runFunnelReport", 1),
+				`POST /v1alpha/properties/1:chat {"userQuery":"how many users?"}`,
+				`POST /v1alpha/properties/1:chat {"userQuery":""}`}},
 		{name: "google-analytics", requests: []string{`POST /v1beta/properties/1:batchRunReports {` +
 			`"requests":[{"metrics":[{}],"returnPropertyQuota":true},{"metrics":[{},{}],` +
 			`"returnPropertyQuota":true}]}`}},
-		{name: "google-analytics", faults: "503@1", over: "tokens=100", requests: []string{metrics}},
+		{name: "google-analytics", faults: "503@1", over: "tokens/core.1=100", requests: []string{metrics}},
 
 		{name: "google-maps", requests: []string{places + " | X-Goog-FieldMask: places.id",
 			places + " | X-Goog-FieldMask: places.id,places.location.latitude",
@@ -317,8 +324,8 @@ func TestStandinsRefuse(t *testing.T) {
 		{"github", "graphql=1/1h", `POST /graphql {"query":"{viewer{login}}"}`, 2, costs.Exhausted,
 			"graphql", false, "1h"},
 		{"shopify", "points=10/1m", shop, 2, costs.Throttled, "points", false, ""},
-		{"google-analytics", "tokens=8/day", metrics, 2, costs.Exhausted, "tokens", true, ""},
-		{"google-analytics", "tokens=8/1h", metrics, 2, costs.Throttled, "tokens", false, ""},
+		{"google-analytics", "tokens=8/day", metrics, 2, costs.Exhausted, "tokens/core.1", true, ""},
+		{"google-analytics", "tokens=8/1h", metrics, 2, costs.Throttled, "tokens/core.1", false, ""},
 		{"google-maps", "requests=1/1m", "GET /v1/places/a", 2, costs.Throttled,
 			"requests/maps.place-details", false, ""},
 		{"x", "requests=1/15m", "GET /2/users/1", 2, costs.Exhausted, "requests/x.users.get", false,
@@ -365,7 +372,8 @@ func TestStandinsTell(t *testing.T) {
 		{"github", "GET /search/users?q=a", "search 29 of 30"},
 		{"github", "GET /search/code?q=a", "code_search 9 of 10"},
 		{"shopify", shop, "points 1995 of 2000"},
-		{"google-analytics", metrics, "tokens 199995 of 0, tokens 13995 of 0, server_errors 10 of 0"},
+		{"google-analytics", metrics, "tokens/core.1 199995 of 0, " +
+			"tokens/core.1 13995 of 0, server_errors/core.1 10 of 0"},
 		{"google-maps", "GET /v1/places/a", ""},
 		{"x", "GET /2/users/1", "requests/x.users.get 299 of 300"},
 		{"generic", "GET /", "requests 99 of 100"},

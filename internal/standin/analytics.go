@@ -3,6 +3,7 @@ package standin
 import (
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -12,6 +13,7 @@ var analytics = api{
 	limits: map[string][]Limit{
 		"tokens": {{Units: 200_000, Calendar: "day"}, {Units: 40_000, Window: time.Hour},
 			{Units: 14_000, Window: time.Hour}},
+		"chat_tokens":   {{Units: 3_750_000, Calendar: "day"}, {Units: 500_000, Window: time.Hour}},
 		"concurrent":    {{Units: 10}},
 		"server_errors": {{Units: 10, Window: time.Hour}},
 	},
@@ -20,7 +22,7 @@ var analytics = api{
 	serve:  serveAnalytics,
 	fail:   failGoogle,
 	deny:   denyAnalytics,
-	failed: func(*call) string { return "server_errors" },
+	failed: func(c *call) string { return c.analyticsPart("server_errors") },
 }
 
 // googleKey is the API key or the token of a request.
@@ -34,8 +36,26 @@ func googleKey(r *http.Request) string {
 	return bearer(r)
 }
 
-var reportPath = regexp.MustCompile(
-	`^/v1beta/properties/\d+:(runReport|runPivotReport|batchRunReports|batchRunPivotReports)$`)
+var reportPath = regexp.MustCompile(`^/v1(?:beta|alpha)/properties/(\d+):(runReport|` +
+	`runPivotReport|batchRunReports|batchRunPivotReports|runRealtimeReport|runFunnelReport|chat)$`)
+
+// analyticsPart returns the part of a bucket that the property of a request has, in the category of
+// its report.
+func (c *call) analyticsPart(bucket string) string {
+	path := reportPath.FindStringSubmatch(c.r.URL.Path)
+	if path == nil {
+		return ""
+	}
+	switch path[2] {
+	case "runRealtimeReport":
+		return bucket + "/realtime." + path[1]
+	case "runFunnelReport":
+		return bucket + "/funnel." + path[1]
+	case "chat":
+		return "chat_tokens/" + path[1]
+	}
+	return bucket + "/core." + path[1]
+}
 
 // report is what a report asks for.
 type report struct {
@@ -43,6 +63,7 @@ type report struct {
 	Metrics             []struct{ Name string } `json:"metrics"`
 	DateRanges          []any                   `json:"dateRanges"`
 	ReturnPropertyQuota bool                    `json:"returnPropertyQuota"`
+	UserQuery           string                  `json:"userQuery"`
 	Requests            []report                `json:"requests"`
 }
 
@@ -62,7 +83,14 @@ func serveAnalytics(c *call) {
 	case !c.parse(&q):
 		return
 	}
-	batch := path[1] == "batchRunReports" || path[1] == "batchRunPivotReports"
+	if path[2] == "chat" {
+		if c.admit(one(c.analyticsPart(""), int64(len(q.UserQuery)))) {
+			c.json(http.StatusOK, map[string]any{"blocks": []any{},
+				"propertyQuota": c.propertyQuota(int64(len(q.UserQuery)))})
+		}
+		return
+	}
+	batch := path[2] == "batchRunReports" || path[2] == "batchRunPivotReports"
 	reports := []report{q}
 	if batch {
 		reports = q.Requests
@@ -79,8 +107,8 @@ func serveAnalytics(c *call) {
 		c.fail(http.StatusBadRequest, "A batch has 1 to 5 reports.")
 		return
 	}
-	if !c.admit(one("tokens", tokens), under("concurrent"),
-		cost{bucket: "server_errors", gate: true}) {
+	if !c.admit(one(c.analyticsPart("tokens"), tokens), under(c.analyticsPart("concurrent")),
+		cost{bucket: c.analyticsPart("server_errors"), gate: true}) {
 		return
 	}
 	var docs []any
@@ -88,7 +116,7 @@ func serveAnalytics(c *call) {
 		docs = append(docs, c.reportOf(r, r.tokens(c.hash())))
 	}
 	if batch {
-		c.json(http.StatusOK, map[string]any{"kind": "analyticsData#" + path[1], "reports": docs})
+		c.json(http.StatusOK, map[string]any{"kind": "analyticsData#" + path[2], "reports": docs})
 		return
 	}
 	c.json(http.StatusOK, docs[0])
@@ -135,13 +163,15 @@ func (c *call) propertyQuota(tokens int64) map[string]any {
 		{"tokensPerProjectPerHour", "tokens", 2, tokens},
 		{"concurrentRequests", "concurrent", 0, 0},
 		{"serverErrorsPerProjectPerHour", "server_errors", 0, 0}} {
-		g, ok := c.gauge(q.bucket, q.index)
-		if !ok {
+		g, ok := c.gauge(c.analyticsPart(q.bucket), q.index)
+		if !ok || c.fault == "no-headers" {
 			continue
 		}
 		entry := map[string]any{"consumed": q.consumed, "remaining": g.left}
-		if q.consumed == 0 {
-			delete(entry, "consumed") // as protobuf's JSON has it
+		for name, value := range entry {
+			if value == int64(0) {
+				delete(entry, name) // as protobuf's JSON has it
+			}
 		}
 		switch c.fault {
 		case "stale":
@@ -150,8 +180,6 @@ func (c *call) propertyQuota(tokens int64) map[string]any {
 			entry["remaining"] = -1
 		case "nonsense":
 			entry["remaining"] = "soon"
-		case "no-headers":
-			delete(entry, "remaining")
 		}
 		doc[q.name] = entry
 	}
@@ -174,9 +202,10 @@ func failGoogle(c *call, status int, message string) {
 }
 
 func denyAnalytics(c *call, d denial) {
+	bucket, _, _ := strings.Cut(d.bucket, "/")
 	what := map[string]string{"concurrent": "Exhausted concurrent requests quota. Please send " +
 		"fewer requests concurrently.", "server_errors": "Exhausted server errors quota for a " +
-		"project per hour."}[d.bucket]
+		"project per hour."}[bucket]
 	switch {
 	case what != "":
 	case d.limit.Calendar == "day":

@@ -112,7 +112,7 @@ func TestBills(t *testing.T) {
 			`{"requests/small":1,"tokens/small":9}`, `"prompt_tokens":9`},
 		{"openai", `POST /v1/responses {"model":"gpt-x","input":"[[output:3]]"}`, "", 200,
 			`{"requests/gpt-x":1,"tokens/gpt-x":13}`, `"output_tokens":3`},
-		{"openai", "GET /v1/models", "", 200, `{}`, `"object":"list"`},
+		{"openai", "GET /v1/models", "", 200, `{"free":1}`, `"object":"list"`},
 		{"openai", `POST /v1/chat/completions {"model":"gpt-x"}`, "", 400, `{"requests/gpt-x":1}`,
 			"messages"},
 		{"openai", `POST /v1/chat/completions {"model":"GPT 1","messages":[1]}`, "", 404, `{}`,
@@ -154,9 +154,9 @@ func TestBills(t *testing.T) {
 			"MAX_COST_EXCEEDED"},
 		{"shopify", "GET /admin", "", 404, `{}`, "Not Found"},
 
-		{"google-analytics", report1, "", 200, `{"tokens":6}`, `"consumed":6`},
+		{"google-analytics", report1, "", 200, `{"tokens/core.1":6}`, `"consumed":6`},
 		{"google-analytics", `POST /v1beta/properties/1:batchRunReports {"requests":[` +
-			`{"metrics":[{}]},{"metrics":[{}]}]}`, "", 200, `{"tokens":10}`, `"reports":[`},
+			`{"metrics":[{}]},{"metrics":[{}]}]}`, "", 200, `{"tokens/core.1":10}`, `"reports":[`},
 		{"google-analytics", `POST /v1beta/properties/1:runReport {}`, "", 400, `{}`,
 			"INVALID_ARGUMENT"},
 		{"google-analytics", `POST /v1beta/properties/1:walk {}`, "", 404, `{}`, "NOT_FOUND"},
@@ -461,7 +461,7 @@ func TestConcurrent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var hanging sync.WaitGroup
 	hanging.Go(func() { ask(ctx, t, url, report1).Body.Close() })
-	for s.Counts().Units["tokens"] == 0 {
+	for s.Counts().Units["tokens/core.1"] == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if a := get(t, url, report1); a.status != 429 || !strings.Contains(a.body, "concurrent") {
