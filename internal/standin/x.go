@@ -15,7 +15,8 @@ var x = api{
 		"requests": {{Units: 300, Window: 15 * time.Minute}},
 		money:      nil,
 	},
-	prices: map[string]float64{"post": 5_000, "user": 10_000, "create": 15_000, "link": 200_000},
+	prices: map[string]float64{"post": 5_000, "user": 10_000, "create": 15_000, "link": 200_000,
+		"interact": 15_000, "delete": 10_000},
 	key:    bearer,
 	serve:  serveX,
 	fail:   failX,
@@ -38,6 +39,10 @@ var xRoutes = []struct{ route, endpoint string }{
 	{"GET /2/users/by/username/*", "x.users.byusername"},
 	{"GET /2/users/*", "x.users.get"},
 	{"GET /2/users/*/tweets", "x.users.tweets"},
+	{"GET /2/users/*/followers", "x.users.list"},
+	{"GET /2/users/*/liked_tweets", "x.posts.list"},
+	{"POST /2/users/*/likes", "x.users.interact"},
+	{"DELETE /2/tweets/*", "x.delete"},
 }
 
 // endpoint is the name of the endpoint that is called, "" for none.
@@ -88,6 +93,15 @@ func serveX(c *call) {
 	case "x.tweets.create":
 		c.create()
 		return
+	case "x.users.interact", "x.delete":
+		price := c.price(endpoint[strings.LastIndexByte(endpoint, '.')+1:], 1)
+		if c.admit(one(part("requests", endpoint), 1), paid(price)) {
+			c.xHeaders(endpoint)
+			c.json(http.StatusOK, map[string]any{"data": map[string]any{"deleted": true}})
+		}
+		return
+	case "x.users.list":
+		users, ok = c.found()
 	case "x.users.lookup", "x.users.get", "x.users.byusername":
 		users, ok = c.asked(endpoint == "x.users.lookup")
 	case "x.tweets.lookup", "x.tweets.get":
