@@ -52,6 +52,7 @@ func TestCheaperSpellings(t *testing.T) {
 		{"x", "GET /2/users/reposts_of_me", "", "requests/x.posts.list 1, money 500000"},
 		{"x", "GET /2/users/7/followers?max_results=1000", "",
 			"requests/x.users.list 1, money 10000000"},
+		{"x", "GET /2/users/7/followers?max_results=0", "", "money 1000000"},
 		{"x", "GET /2/users/nobody", "", "cannot price x.users.get"},
 		{"x", "GET /2/users/me", "", "requests/x.users.get 1, money 10000"},
 		{"x", "GET /2/tweets/search", "", "cannot price x.tweets.get"},

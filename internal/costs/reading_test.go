@@ -190,3 +190,26 @@ func TestLessonsInOtherForms(t *testing.T) {
 		}
 	}
 }
+
+// TestTotalOfZero: a total that is 0 beside its parts is not the truth.
+func TestTotalOfZero(t *testing.T) {
+	table, err := costs.Shipped().Upstream("openai")
+	must(t, err)
+	const body = `{"model":"gpt-4o-mini","messages":[],"max_completion_tokens":9}`
+	r := call(t, "POST /v1/chat/completions", body)
+	method, err := table.Method(r)
+	must(t, err)
+	q, err := table.Quote(method, r, []byte(body), nil)
+	must(t, err)
+	for usage, want := range map[string]int64{
+		`"prompt_tokens":8,"completion_tokens":9,"total_tokens":0`:  17,
+		`"prompt_tokens":8,"completion_tokens":9`:                   17,
+		`"prompt_tokens":8,"completion_tokens":9,"total_tokens":20`: 20,
+		`"prompt_tokens":0,"completion_tokens":0,"total_tokens":0`:  0,
+	} {
+		out := answered(q, 200, "application/json", `{"usage":{`+usage+`}}`, 99)
+		if got := out.Costs[1]; got.Units != want {
+			t.Errorf("%s: %d of %s, want %d", usage, got.Units, got.Bucket, want)
+		}
+	}
+}
