@@ -65,6 +65,7 @@ func TestExhaustedAccounts(t *testing.T) {
 			"2026-12-24T00:00:00Z"},
 		{"x", post, 403, `{"title":"SpendCapReached","detail":"Blocked until the next cycle begins ` +
 			`on 2026-12-24."}`, costs.Exhausted, "2026-12-24T00:00:00Z"},
+		{"x", post, 403, `{"errors":[{"title":"CreditsDepleted"}]}`, costs.Exhausted, ""},
 		{"x", post, 403, `{"title":"Forbidden"}`, costs.Permanent, ""},
 		{"generic", "GET /a", 402, "", costs.Exhausted, ""},
 	} {

@@ -96,7 +96,7 @@ func TestAmbiguousForm(t *testing.T) {
 	}
 	for target := range strings.FieldsSeq(`
 		/youtube/v3/captions/..%2fvideos /youtube/v3/captions/../videos //youtube/v3/videos
-		/youtube/v3/captions/%00 /youtube/v3/captions/%zz /youtube/v3/videos/
+		/youtube/v3/captions/%00 /youtube/v3/captions/%zz /youtube/v3/captions/
 		/youtube/v3/videos?a=1;b=2 /youtube/v3/videos?part=%zz /youtube/v3/videos?key=a&part=%zz
 		/youtube/v3/videos?a=b#c /youtube/v3/videos?%24httpMethod=PUT
 		/youtube/v3/videos?access_token=a /youtube/v3/videos?userProject=a
