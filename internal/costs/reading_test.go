@@ -56,7 +56,7 @@ buckets: {units: {}}` + keys + `
 methods:` + methods
 }
 
-// TestUsageInOtherForms: usage is found in a list, in lines of JSON and in streams that lack an end,
+// TestUsageInOtherForms: usage is found in a list, in lines of JSON and in streams without an end,
 // whatever the Content-Type says.
 func TestUsageInOtherForms(t *testing.T) {
 	table, err := costs.Parse([]byte(listOf("", `
@@ -151,7 +151,7 @@ learn:
 }
 
 // TestLessonsInOtherForms: what is left may be in a field of the IETF's draft, in one text with the
-// limit, be told by what is used, or be computed.
+// limit, follow from what is used, or be computed.
 func TestLessonsInOtherForms(t *testing.T) {
 	for _, c := range []struct{ rule, header, value, want string }{
 		{"remaining: ratelimit, reset: {header: ratelimit, as: seconds}", "RateLimit",

@@ -17,10 +17,10 @@ var x = api{
 	},
 	prices: map[string]float64{"post": 5_000, "user": 10_000, "create": 15_000, "link": 200_000,
 		"interact": 15_000, "delete": 10_000},
-	key:    bearer,
-	serve:  serveX,
-	fail:   failX,
-	deny:   denyX,
+	key:   bearer,
+	serve: serveX,
+	fail:  failX,
+	deny:  denyX,
 	failed: func(c *call) string {
 		if e := c.endpoint(); e != "" {
 			return part("requests", e)
