@@ -12,10 +12,10 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// BenchmarkSweep sweeps regions of 4 pages each, ledger and catalogue on disk, against a stand-in
-// whose answers take their time. It reports how many times as long that takes as the readers wait
-// for answers, and of what one reader takes. The answers are made once, before: what the upstream's
-// processor does is not ours.
+// BenchmarkSweep sweeps regions of 4 pages each, with ledger and catalogue on disk, against a
+// stand-in that delays every response. It reports the sweep's time as a multiple of the time
+// spent waiting for responses, and of the time one reader takes. The responses are rendered
+// beforehand, so that the stand-in's CPU time does not count.
 func BenchmarkSweep(b *testing.B) {
 	many := youtubetest.Generator{Days: 1}.Charts().Regions(0)
 	for _, c := range []struct {
@@ -46,13 +46,13 @@ func sweepAndAnswers(b *testing.B, list []string, latency time.Duration, readers
 		standin := &youtubetest.Server{Charts: charts}
 		wait := latency
 		upstream := recorded(standin, &latency)
-		ready := func() *station {
+		ready := func() *env {
 			s := open(b, standin, units(1000))
 			s.upstream.Config.Handler = upstream
 			return s
 		}
 		latency = 0
-		ready().timed(b, list, 8) // makes the answers
+		ready().timed(b, list, 8) // renders the responses
 		latency = wait
 		if readers > 1 && len(list) < 100 {
 			ofOne += ready().timed(b, list, 1)
@@ -67,7 +67,7 @@ func sweepAndAnswers(b *testing.B, list []string, latency time.Duration, readers
 	}
 }
 
-// recorded serves the answers of a stand-in again, each after the latency.
+// recorded replays the responses of a stand-in, each after the latency.
 func recorded(standin http.Handler, latency *time.Duration) http.HandlerFunc {
 	var bodies sync.Map
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -84,8 +84,8 @@ func recorded(standin http.Handler, latency *time.Duration) http.HandlerFunc {
 	}
 }
 
-// timed is how long a sweep takes.
-func (s *station) timed(b *testing.B, list []string, readers int) time.Duration {
+// timed returns how long a sweep takes.
+func (s *env) timed(b *testing.B, list []string, readers int) time.Duration {
 	sweep := s.sweep(b, strings.Join(list, ","), 4)
 	sweep.Parallel = readers
 	began := time.Now()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTooLargePage: a page with too much in it is charged, not stored and not asked for again, and
-// the other regions go on.
+// TestTooLargePage: an oversized page is charged but neither stored nor requested again, and the
+// sweep goes on with the other regions.
 func TestTooLargePage(t *testing.T) {
 	for name, c := range map[string]struct {
 		alter func(string) string

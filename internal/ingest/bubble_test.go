@@ -18,29 +18,29 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// bubble is the way to the stand-in in a bubble of testing/synctest, where time passes only while
-// all wait: a socket would keep it from passing. A page has three places there.
+// bubble is a transport to the stand-in for use in a testing/synctest bubble, where a socket
+// would keep time from passing. Its pages have three places.
 type bubble struct {
 	standin *youtubetest.Server
 	latency func(request string) time.Duration
 
 	mu       sync.Mutex
-	asked    []string         // "US1" for each request that has come
-	answered int              // pages of a chart
-	arrived  func(number int) // called with each; nil for nobody
+	asked    []string         // one "US1" for each request
+	answered int              // chart pages served
+	arrived  func(number int) // called with the number of each request; may be nil
 }
 
-// inBubble runs a test at nine o'clock in a bubble. The folder is made outside, where it is
-// removed.
+// inBubble runs a test at nine o'clock in a bubble. It creates the folder outside, where the
+// cleanup can remove it.
 func inBubble(t *testing.T, standin *youtubetest.Server, most int64,
-	test func(*testing.T, *station)) {
+	test func(*testing.T, *env)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(nine))
 		ledger, err := sqliteledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
 		must(t, err)
-		s := &station{standin: standin, inside: &bubble{standin: standin}}
+		s := &env{standin: standin, inside: &bubble{standin: standin}}
 		ledger.Now = time.Now
 		s.wireIn(t, dir, ledger, units(most))
 		s.client.Retry = youtube.DefaultRetry()
@@ -51,10 +51,10 @@ func inBubble(t *testing.T, standin *youtubetest.Server, most int64,
 
 var pageOfThree = map[string]int{"": 1, "CAMQAA": 2, "CAYQAA": 3, "CAkQAA": 4}
 
-// RoundTrip takes as long as the latency says.
+// RoundTrip serves a request after the configured latency.
 func (b *bubble) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
-		trace.GotConn(httptrace.GotConnInfo{}) // from here on it counts as sent
+		trace.GotConn(httptrace.GotConnInfo{}) // counts as sent from here on
 	}
 	query := r.URL.Query()
 	request := fmt.Sprintf("%s%d", query.Get("regionCode"), pageOfThree[query.Get("pageToken")])
@@ -89,7 +89,7 @@ func (b *bubble) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	return answer.Result(), nil
 }
 
-// taken are the requests since it was last called.
+// taken returns the requests since its last call.
 func (b *bubble) taken() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -31,7 +31,7 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// nine in the morning of Los Angeles, in summer.
+// nine is 09:00 in Los Angeles, in summer.
 var nine = time.Date(2026, time.June, 1, 16, 0, 0, 0, time.UTC)
 
 // midnight is the upstream's next reset after nine.
@@ -39,8 +39,8 @@ var midnight = time.Date(2026, time.June, 2, 7, 0, 0, 0, time.UTC)
 
 const eight = "US,GB,DE,FR,IN,BR,AU,CA"
 
-// station is a sweep's surroundings: the stand-in, the gate, a ledger and a catalogue.
-type station struct {
+// env holds what a sweep needs: the stand-in, the gate, a ledger and a catalogue.
+type env struct {
 	standin  *youtubetest.Server
 	charts   *youtubetest.Charts
 	upstream *httptest.Server
@@ -48,14 +48,15 @@ type station struct {
 	gate     *meter.Transport
 	client   *youtube.Client
 	catalog  *catalog.Catalog
-	setNow   func(time.Time) // of a server
-	inside   *bubble         // nil outside
+	setNow   func(time.Time) // sets a Redis server's clock; nil with SQLite
+	inside   *bubble         // nil outside a bubble
 
-	mu    sync.Mutex
-	now   time.Time
-	asked []string                 // region and page of each request since they were last taken
+	mu  sync.Mutex
+	now time.Time
+	// region and page of each request since the last call of requests
+	asked []string
 	hook  func(*http.Request)      // called with each request
-	alter func(body string) string // of each answer
+	alter func(body string) string // rewrites each response
 }
 
 var (
@@ -63,33 +64,33 @@ var (
 	faults = upstreamtest.Faults
 )
 
-// plenty is a station with units enough.
-func plenty(t testing.TB) *station {
+// plenty returns an env with more units than any test needs.
+func plenty(t testing.TB) *env {
 	t.Helper()
 	return open(t, &youtubetest.Server{}, units(1000))
 }
 
-// open wires a station on a SQLite ledger.
-func open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *station {
+// open returns an env with a SQLite ledger.
+func open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *env {
 	t.Helper()
 	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
-	s := &station{standin: standin}
+	s := &env{standin: standin}
 	ledger.Now = s.Now
 	return s.wire(t, ledger, limits)
 }
 
-// onRedis wires a station on a Redis ledger.
-func onRedis(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *station {
+// onRedis returns an env with a Redis ledger.
+func onRedis(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *env {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	ledger, err := redisledger.Open(t.Context(), server.URL())
 	must(t, err)
-	s := &station{standin: standin, setNow: func(now time.Time) { server.SetNow(t, now) }}
+	s := &env{standin: standin, setNow: func(now time.Time) { server.SetNow(t, now) }}
 	return s.wire(t, ledger, limits)
 }
 
-type openFunc func(testing.TB, *youtubetest.Server, []quota.Limit) *station
+type openFunc func(testing.TB, *youtubetest.Server, []quota.Limit) *env
 
 // onLedgers runs a test on each kind of ledger.
 func onLedgers(t *testing.T, test func(*testing.T, openFunc)) {
@@ -97,14 +98,14 @@ func onLedgers(t *testing.T, test func(*testing.T, openFunc)) {
 	t.Run("redis", func(t *testing.T) { test(t, onRedis) })
 }
 
-func (s *station) wire(t testing.TB, ledger quota.Ledger, limits []quota.Limit) *station {
+func (s *env) wire(t testing.TB, ledger quota.Ledger, limits []quota.Limit) *env {
 	t.Helper()
 	return s.wireIn(t, t.TempDir(), ledger, limits)
 }
 
-// wireIn keeps the catalogue in dir.
-func (s *station) wireIn(t testing.TB, dir string, ledger quota.Ledger,
-	limits []quota.Limit) *station {
+// wireIn creates the catalogue in dir.
+func (s *env) wireIn(t testing.TB, dir string, ledger quota.Ledger,
+	limits []quota.Limit) *env {
 	t.Helper()
 	t.Cleanup(func() { ledger.Close() })
 	s.SetNow(nine)
@@ -132,8 +133,8 @@ func (s *station) wireIn(t testing.TB, dir string, ledger quota.Ledger,
 	return s
 }
 
-// serve serves the stand-in, and says where, and how to get there.
-func (s *station) serve(t testing.TB) (address string, way http.RoundTripper) {
+// serve starts the stand-in and returns its address and the transport that reaches it.
+func (s *env) serve(t testing.TB) (address string, way http.RoundTripper) {
 	if s.inside != nil {
 		return "http://localhost", s.inside
 	}
@@ -144,11 +145,11 @@ func (s *station) serve(t testing.TB) (address string, way http.RoundTripper) {
 	return s.upstream.URL, base
 }
 
-// generated are the charts of the zero Generator.
+// generated returns the charts of the zero Generator.
 var generated = sync.OnceValue(youtubetest.Generator{}.Charts)
 
-// ServeHTTP is the stand-in, watched.
-func (s *station) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP records the request and passes it to the stand-in.
+func (s *env) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	pages := map[string]int{"": 1, "CDIQAA": 2, "CGQQAA": 3, "CJYBEAA": 4}
 	s.mu.Lock()
@@ -168,8 +169,8 @@ func (s *station) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, alter(answer.Body.String()))
 }
 
-// requests are those since the last call, "US1 US2".
-func (s *station) requests() string {
+// requests returns the requests since its last call: "US1 US2".
+func (s *env) requests() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	asked := strings.Join(s.asked, " ")
@@ -177,14 +178,14 @@ func (s *station) requests() string {
 	return asked
 }
 
-// on has fn called with each request from now on.
-func (s *station) on(fn func(*http.Request)) {
+// onRequest sets a function to be called with each request.
+func (s *env) onRequest(fn func(*http.Request)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = fn
 }
 
-func (s *station) Now() time.Time {
+func (s *env) Now() time.Time {
 	if s.inside != nil {
 		return time.Now()
 	}
@@ -194,7 +195,7 @@ func (s *station) Now() time.Time {
 }
 
 // SetNow stops every clock at now.
-func (s *station) SetNow(now time.Time) {
+func (s *env) SetNow(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = now
@@ -203,8 +204,8 @@ func (s *station) SetNow(now time.Time) {
 	}
 }
 
-// sweep is one of the regions "US,GB".
-func (s *station) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
+// sweep returns a sweep of regions given as "US,GB".
+func (s *env) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
 	t.Helper()
 	parsed, err := regions.ParseList(strings.Split(list, ","))
 	must(t, err)
@@ -215,14 +216,14 @@ func (s *station) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
 	}
 }
 
-// run sweeps regions, wants no error, and compares what it came to, "partial US:4/200:4
-// GB:skipped:0/0:0" (pages/videos:units), and what was asked of the upstream.
-func (s *station) run(t testing.TB, list string, pages int, want, asked string) ingest.Summary {
+// run sweeps regions without an error, and compares the summary, "partial US:4/200:4
+// GB:skipped:0/0:0" (pages/videos:units), and the requests with those wanted.
+func (s *env) run(t testing.TB, list string, pages int, want, asked string) ingest.Summary {
 	t.Helper()
 	return s.execute(t, s.sweep(t, list, pages), want, asked)
 }
 
-func (s *station) execute(t testing.TB, sweep *ingest.Sweep, want, asked string) ingest.Summary {
+func (s *env) execute(t testing.TB, sweep *ingest.Sweep, want, asked string) ingest.Summary {
 	t.Helper()
 	sum, err := sweep.Execute(t.Context())
 	must(t, err)
@@ -230,7 +231,7 @@ func (s *station) execute(t testing.TB, sweep *ingest.Sweep, want, asked string)
 	return sum
 }
 
-func (s *station) compare(t testing.TB, sum ingest.Summary, want, asked string) {
+func (s *env) compare(t testing.TB, sum ingest.Summary, want, asked string) {
 	t.Helper()
 	if got := written(sum); got != want {
 		t.Errorf("swept\n%s, want\n%s", got, want)
@@ -253,8 +254,8 @@ func written(sum ingest.Summary) string {
 	return strings.Join(parts, " ")
 }
 
-// balanced compares the ledger's units, all labelled, with what the stand-in counted.
-func (s *station) balanced(t testing.TB) {
+// balanced compares the ledger's units, all labelled, with the stand-in's count.
+func (s *env) balanced(t testing.TB) {
 	t.Helper()
 	query := quota.Query{Credential: "key1", Bucket: "default"}
 	entries, err := s.budget.Ledger.Entries(t.Context(), query)
@@ -271,8 +272,8 @@ func (s *station) balanced(t testing.TB) {
 	}
 }
 
-// current is the ids of a region's current chart, nil without one.
-func (s *station) current(t testing.TB, region string) []string {
+// current returns the video IDs of a region's current chart, nil without one.
+func (s *env) current(t testing.TB, region string) []string {
 	t.Helper()
 	_, places, err := s.catalog.Current(context.Background(), catalog.ChartKey{Region: region}, 0)
 	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
@@ -285,8 +286,8 @@ func (s *station) current(t testing.TB, region string) []string {
 	return ids
 }
 
-// served is the ids of the first n places of a region's chart at the upstream.
-func (s *station) served(region string, n int) []string {
+// served returns the first n video IDs of a region's chart at the upstream.
+func (s *env) served(region string, n int) []string {
 	var ids []string
 	for _, v := range s.charts.Chart(region, s.charts.Days()-1) {
 		ids = append(ids, v.ID)
@@ -294,21 +295,21 @@ func (s *station) served(region string, n int) []string {
 	return ids[:min(n, len(ids))]
 }
 
-// whole wants the current chart of a region to be the first n places of the upstream's.
-func (s *station) whole(t testing.TB, region string, n int) {
+// whole checks that a region's current chart is the first n places of the upstream's.
+func (s *env) whole(t testing.TB, region string, n int) {
 	t.Helper()
 	if got, want := s.current(t, region), s.served(region, n); !slices.Equal(got, want) {
 		t.Errorf("%s has %d videos, want %d: %v", region, len(got), len(want), got)
 	}
 }
 
-// isKind reports whether an error is a fault of that kind.
+// isKind reports whether err is a fault of the given kind.
 func isKind(err error, want fault.Kind) bool {
 	kind, ok := fault.KindOf(err)
 	return ok && kind == want
 }
 
-// must ends a test that cannot go on after an error.
+// must fails the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// gather is a hook that lets requests wait until so many of them have come and then is done. The
-// first ones, which are as many as skip, pass.
+// gather returns a hook that lets the first skip requests pass, holds the next ones until
+// together of them are waiting, and then calls then.
 func gather(skip, together int, then func()) func(*http.Request) {
 	var mu sync.Mutex
 	all := make(chan struct{})
@@ -41,20 +41,20 @@ func gather(skip, together int, then func()) func(*http.Request) {
 	}
 }
 
-// sideBySide is a sweep with so many readers.
-func (s *station) sideBySide(t *testing.T, list string, pages, readers int) *ingest.Sweep {
+// sideBySide returns a sweep with the given number of readers.
+func (s *env) sideBySide(t *testing.T, list string, pages, readers int) *ingest.Sweep {
 	sweep := s.sweep(t, list, pages)
 	sweep.Parallel = readers
 	return sweep
 }
 
-// sorted are the requests since the last call, without their order.
-func (s *station) sorted() string {
+// sorted returns the requests since the last call, sorted.
+func (s *env) sorted() string {
 	return strings.Join(slices.Sorted(slices.Values(strings.Fields(s.requests()))), " ")
 }
 
-// TestHowLongItTakes: every reader is busy until the regions come to an end, and a chart that is
-// shorter than it may be keeps no other from being begun.
+// TestHowLongItTakes: every reader stays busy until no region is left, and a short chart delays
+// no other.
 func TestHowLongItTakes(t *testing.T) {
 	const answer = time.Second
 	for _, c := range []struct {
@@ -62,10 +62,10 @@ func TestHowLongItTakes(t *testing.T) {
 		want                   time.Duration
 	}{
 		{12, 1000, 1, 32 * answer},
-		{12, 1000, 8, 5 * answer}, // the first page alone
+		{12, 1000, 8, 5 * answer}, // the first page only
 		{12, 1000, 4, 9 * answer},
-		{12, 32, 8, 5 * answer}, // the units will just do
-		{3, 20, 4, 3 * answer},  // 1, 4 and 3 of the 8 charts of a page
+		{12, 32, 8, 5 * answer}, // exactly enough units
+		{3, 20, 4, 3 * answer},  // 1, 4 and 3 of the 8 one-page charts
 	} {
 		totals := make(map[string]int)
 		for region := range strings.SplitSeq(eight, ",") {
@@ -73,7 +73,7 @@ func TestHowLongItTakes(t *testing.T) {
 		}
 		charts := youtubetest.Generator{Totals: totals, Days: 1}.Charts()
 		standin := &youtubetest.Server{Charts: charts}
-		inBubble(t, standin, int64(c.units), func(t *testing.T, s *station) {
+		inBubble(t, standin, int64(c.units), func(t *testing.T, s *env) {
 			s.inside.latency = func(string) time.Duration { return answer }
 			began := time.Now()
 			sum, err := s.sideBySide(t, eight, 4, c.readers).Execute(t.Context())
@@ -85,11 +85,11 @@ func TestHowLongItTakes(t *testing.T) {
 	}
 }
 
-// TestDownMeanwhile: when the upstream goes down, the readers' requests under way are sent again as
-// often as any, and then one region is tried after the other.
+// TestDownMeanwhile: when the upstream goes down, requests in flight get their usual retries;
+// after that one region is tried at a time.
 func TestDownMeanwhile(t *testing.T) {
 	standin := &youtubetest.Server{Faults: faults(t, "503@2-")}
-	inBubble(t, standin, 1000, func(t *testing.T, s *station) {
+	inBubble(t, standin, 1000, func(t *testing.T, s *env) {
 		s.inside.latency = func(string) time.Duration { return time.Second }
 		sum, err := s.sideBySide(t, eight, 4, 4).Execute(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "3 regions in a row") ||
@@ -102,8 +102,8 @@ func TestDownMeanwhile(t *testing.T) {
 	})
 }
 
-// TestDownTogether: three regions that have no answer at the same time are counted as one, so a
-// short failure does not end the sweep.
+// TestDownTogether: three regions that fail at the same moment count as one failure, so a short
+// outage does not end the sweep.
 func TestDownTogether(t *testing.T) {
 	s := plenty(t)
 	s.standin.SetFaults(faults(t, "503:GB*4", "503:DE*4", "503:FR*4")...)
@@ -116,12 +116,12 @@ func TestDownTogether(t *testing.T) {
 			}
 		}
 	}
-	together := gather(1, 4, func() {}) // US2, and the first of GB, DE and FR
-	s.on(func(r *http.Request) {
+	together := gather(1, 4, func() {}) // US2, and the first page of GB, DE and FR
+	s.onRequest(func(r *http.Request) {
 		together(r)
 		if r.URL.Query().Get("regionCode") == "US" && r.URL.Query().Has("pageToken") {
 			select {
-			case <-all: // until then no other region tells that the upstream answers
+			case <-all: // until then no response shows that the upstream is up
 			case <-r.Context().Done():
 			}
 		}
@@ -135,7 +135,8 @@ func TestDownTogether(t *testing.T) {
 	s.balanced(t)
 }
 
-// TestShortUnitsCompleteCharts: a chart is begun beside others only if the units will do for it.
+// TestShortUnitsCompleteCharts: a chart is begun in parallel only if the units suffice to
+// complete it.
 func TestShortUnitsCompleteCharts(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		s := open(t, &youtubetest.Server{}, units(9))
@@ -152,11 +153,11 @@ func TestShortUnitsCompleteCharts(t *testing.T) {
 	})
 }
 
-// TestDeniedInTheMiddle: when somebody else uses the units up, no further page is asked for. Every
-// chart under way keeps what was paid for, and the next sweep resumes these charts first.
+// TestDeniedInTheMiddle: when another process uses up the units, the readers request no further
+// page. Every chart in progress keeps its pages, and the next sweep resumes these charts first.
 func TestDeniedInTheMiddle(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
-	s.on(gather(1, 3, func() { // US2 GB1 DE1
+	s.onRequest(gather(1, 3, func() { // US2 GB1 DE1
 		for range 96 {
 			call := quota.Call{Method: "youtube.videos.list"}
 			if _, err := s.budget.Charge(context.Background(), call); err != nil {
@@ -175,7 +176,7 @@ func TestDeniedInTheMiddle(t *testing.T) {
 			t.Errorf("%s is %s: %v", r.Region, r.Outcome, r.Err())
 		}
 	}
-	s.on(nil)
+	s.onRequest(nil)
 	s.budget.Limits = units(1000)
 	sum, err = s.sideBySide(t, "US,GB,DE,FR,IN", 4, 3).Execute(t.Context())
 	want := "complete US:4/200:2 GB:4/200:3 DE:4/200:3 FR:4/200:4 IN:4/171:4"
@@ -184,14 +185,14 @@ func TestDeniedInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestTakenTooLate: a region whose turn comes when the sweep ends has been left out.
+// TestTakenTooLate: a region taken when the sweep has just ended is reported as skipped.
 func TestTakenTooLate(t *testing.T) {
 	standin := &youtubetest.Server{Faults: faults(t, "403-blocked@2-")}
-	inBubble(t, standin, 1000, func(t *testing.T, s *station) {
+	inBubble(t, standin, 1000, func(t *testing.T, s *env) {
 		sweep := s.sideBySide(t, "US,GB,DE", 4, 2)
 		sweep.Unpaced = func(region string) bool {
 			if region == "GB" {
-				time.Sleep(time.Hour) // US has been refused by then
+				time.Sleep(time.Hour) // by then the upstream has refused US
 			}
 			return false
 		}
@@ -204,7 +205,7 @@ func TestTakenTooLate(t *testing.T) {
 	})
 }
 
-// TestReaderPanics: the panic is the caller's, and no other reader goes on.
+// TestReaderPanics: Execute panics with a reader's panic, and the other readers stop.
 func TestReaderPanics(t *testing.T) {
 	s := plenty(t)
 	sweep := s.sideBySide(t, eight, 4, 4)

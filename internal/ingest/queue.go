@@ -15,73 +15,72 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// maxSilent is how many regions in a row may get no answer before the upstream is taken to be down.
-// Each of them costs as many units as there were attempts.
+// maxSilent is the number of regions in a row without an answer after which the sweep takes the
+// upstream to be down. Each of them costs a unit per attempt.
 const maxSilent = 3
 
-// queue hands the visits of a sweep to its readers, stalest region first, and stops them all at
-// once.
+// queue hands out visits to the readers, stalest region first, and stops all readers at once.
 //
-// A reader begins a visit beside others only while the upstream answers and the units left pay for
-// every page that is still to be asked for. So a key that is refused, or an upstream that is
-// down, costs what it costs a single reader, and short units complete charts rather than begin
-// them.
+// A reader begins a visit in parallel only while the upstream answers and the remaining units
+// cover every page still to be requested. A refused key or an upstream that is down therefore
+// costs no more than with a single reader, and scarce units complete charts instead of beginning
+// new ones.
 //
-// Regions without an answer are counted over time, not by how many fail together: a failure counts
-// if nothing else has told whether the upstream answers since the last request for the region
-// began, and any answer begins the count anew. The last region asked is the one that was served
-// most lately: regions that always fail come first in every sweep, being the stalest, and must not
-// keep the others from being visited.
+// Failures are counted over time, not by how many regions fail together: a failure counts only if
+// no other request has shown, since the last request for its region began, whether the upstream
+// answers. Any answer resets the count. The last region tried is the most recently served one:
+// regions that always fail are the stalest and come first in every sweep, and must not keep the
+// others from being visited.
 type queue struct {
-	stop context.Context // ended: no further page is asked for
+	stop context.Context // when it ends, readers request no further page
 
 	mu      sync.Mutex
-	changed sync.Cond // a page has come, a visit or the sweep has ended
-	left    []*visit
-	pages   int64            // of a visit, at most
-	busy    int              // visits under way that ask the upstream
-	wanted  int64            // pages that they may still ask for
-	fit     int64            // pages that the units left pay for; 0 while the upstream is silent
-	at      time.Time        // of the decision that said so
+	changed sync.Cond // signals a new page, and the end of a visit or of the sweep
+	pending []*visit
+	pages   int64            // maximum pages of a visit
+	busy    int              // visits in progress that call the upstream
+	wanted  int64            // pages these visits may still request
+	fit     int64            // pages the remaining units cover; 0 while the upstream is silent
+	fitAt   time.Time        // time of the decision that fit comes from
 	silent  int              // regions without an answer since the last answer
-	heard   int              // how often it was told whether the upstream answers
-	cause   error            // of the end: what happened in one region has ended the sweep for all
-	broken  error            // the catalogue takes no more
-	units   map[string]int64 // charged, by bucket
+	signals int              // number of answers and failures counted so far
+	cause   error            // why the sweep ended, if one region ended it for all
+	broken  error            // set when the catalogue cannot store pages
+	units   map[string]int64 // units charged, by bucket
 
-	end      context.CancelCauseFunc // ends the requests under way
-	telling  sync.Mutex              // held by who calls Sweep.Watch
-	panicked string                  // what a reader panicked with, and where
+	end      context.CancelCauseFunc // cancels the requests in flight
+	watching sync.Mutex              // serializes calls of Sweep.Watch
+	panicked string                  // a reader's panic value and stack
 }
 
-// stopped is the error of a region that was being read when another one ended the sweep.
+// stopped is the error of a region whose reading was cut short because the sweep ended.
 type stopped struct{ error }
 
 func (s stopped) Unwrap() error { return s.error }
 
 func newQueue(ctx context.Context, order []*visit, pages int) *queue {
-	q := &queue{stop: ctx, left: slices.Clone(order), pages: max(int64(pages), 1),
+	q := &queue{stop: ctx, pending: slices.Clone(order), pages: max(int64(pages), 1),
 		units: make(map[string]int64)}
 	q.changed.L = &q.mu
 	return q
 }
 
-// take is the next visit; nil when there is none, or the sweep has ended.
+// take returns the next visit, or nil if none is left or the sweep has ended.
 func (q *queue) take(ctx context.Context) *visit {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.busy > 0 && q.wanted+q.pages > q.fit && q.over() == nil {
 		q.changed.Wait()
 	}
-	if q.over() != nil || ctx.Err() != nil || len(q.left) == 0 {
+	if q.over() != nil || ctx.Err() != nil || len(q.pending) == 0 {
 		return nil
 	}
-	next, last := 0, len(q.left)-1
-	if q.silent == maxSilent-1 && !q.left[0].Known && !q.left[last].Known {
+	next, last := 0, len(q.pending)-1
+	if q.silent == maxSilent-1 && !q.pending[0].Known && !q.pending[last].Known {
 		next = last
 	}
-	v := q.left[next]
-	q.left = slices.Delete(q.left, next, next+1)
+	v := q.pending[next]
+	q.pending = slices.Delete(q.pending, next, next+1)
 	if !v.Known {
 		v.wants = q.pages
 		q.busy++
@@ -90,15 +89,15 @@ func (q *queue) take(ctx context.Context) *visit {
 	return v
 }
 
-// ask reports why no further page is to be asked for.
+// ask returns an error if the sweep has ended and no further page may be requested.
 func (q *queue) ask(v *visit) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	v.heard = q.heard
+	v.signals = q.signals
 	return q.over()
 }
 
-// over is why the sweep has ended, nil as long as it goes on.
+// over returns why the sweep ended, or nil while it runs.
 func (q *queue) over() error {
 	if cause := cmp.Or(q.broken, q.cause); cause != nil {
 		return stopped{cause}
@@ -106,7 +105,7 @@ func (q *queue) over() error {
 	return q.stop.Err()
 }
 
-// answered notes that the upstream has sent a page.
+// answered records that the upstream has sent a page.
 func (q *queue) answered(v *visit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,18 +114,18 @@ func (q *queue) answered(v *visit) {
 		v.wants--
 		q.wanted--
 	}
-	q.heardFrom(v)
+	q.noteAnswer(v)
 }
 
-// heardFrom notes that the upstream answers, and how many pages the units left pay for.
-func (q *queue) heardFrom(v *visit) {
+// noteAnswer records that the upstream answers, and how many pages the remaining units cover.
+func (q *queue) noteAnswer(v *visit) {
 	q.silent = 0
-	q.heard++
+	q.signals++
 	d := v.tally.Last()
-	if d.Units == nil || d.At.Before(q.at) {
+	if d.Units == nil || d.At.Before(q.fitAt) {
 		return
 	}
-	q.at, q.fit = d.At, math.MaxInt64/2
+	q.fitAt, q.fit = d.At, math.MaxInt64/2
 	for bucket, units := range d.Units {
 		if remaining, ok := d.Remaining[bucket]; ok && !d.Observed && units > 0 {
 			q.fit = min(q.fit, remaining/units)
@@ -134,8 +133,8 @@ func (q *queue) heardFrom(v *visit) {
 	}
 }
 
-// abort ends the sweep, requests under way included, unless err is nil or the end of ctx: the
-// catalogue takes no more. It returns err.
+// abort ends the sweep and cancels its requests because of a catalogue error. It does nothing if
+// err is nil or ctx has ended. It returns err.
 func (q *queue) abort(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -149,8 +148,7 @@ func (q *queue) abort(ctx context.Context, err error) error {
 	return err
 }
 
-// done books a visit, and ends the sweep if what happened in this region keeps every other from
-// being visited.
+// done books a visit. It ends the sweep if the error would hit every other region too.
 func (q *queue) done(ctx context.Context, v *visit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,26 +168,26 @@ func (q *queue) done(ctx context.Context, v *visit) {
 	case errors.Is(err, quota.ErrExhausted),
 		upstream && (kind == fault.Exhausted || kind == fault.BadCredential):
 		q.cause = err
-	case err == nil, upstream, errors.Is(err, errLoop): // this region's own trouble
-	case q.stop.Err() != nil, ctx.Err() != nil: // it was told to stop
-	default: // the gate or the ledger: it would refuse the next request too
+	case err == nil, upstream, errors.Is(err, errLoop): // a problem of this region only
+	case q.stop.Err() != nil, ctx.Err() != nil: // the sweep was stopped
+	default: // the gate or the ledger failed and would refuse the next request too
 		q.cause = err
 	}
-	q.heardFrom(v)
+	q.noteAnswer(v)
 }
 
 func (q *queue) noAnswer(v *visit, err error) {
-	if v.heard != q.heard {
-		return // something has been heard since
+	if v.signals != q.signals {
+		return // another request succeeded or failed since
 	}
-	q.heard++
+	q.signals++
 	q.fit = 0
 	if q.silent++; q.silent == maxSilent {
 		q.cause = fmt.Errorf("no answer for %d regions in a row: %w", maxSilent, err)
 	}
 }
 
-// catch keeps a panic for the caller of Execute, and stops the other readers.
+// catch records a panic for Execute, and stops the other readers.
 func (q *queue) catch() {
 	value := recover()
 	if value == nil {
@@ -202,7 +200,7 @@ func (q *queue) catch() {
 	q.cause = fmt.Errorf("panic: %v", value)
 }
 
-// denied is the denial that ended the sweep, nil if none did.
+// denied returns the denial that ended the sweep, or nil.
 func (q *queue) denied() *quota.Decision {
 	if denied, ok := errors.AsType[*quota.DeniedError](q.cause); ok {
 		return &denied.Decision
@@ -210,13 +208,13 @@ func (q *queue) denied() *quota.Decision {
 	return nil
 }
 
-// closed reports whether the upstream ended the sweep by saying that the quota is gone.
+// closed reports whether the sweep ended because the upstream refused its quota.
 func (q *queue) closed() bool {
 	kind, ok := fault.KindOf(q.cause)
 	return ok && kind == fault.Exhausted
 }
 
-// fatal is why the sweep could not go on, other than exhaustion.
+// fatal returns the error that ended the sweep, unless that was exhaustion.
 func (q *queue) fatal() error {
 	if q.denied() != nil || q.closed() {
 		return q.broken

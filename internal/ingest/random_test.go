@@ -15,16 +15,16 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// story is what happens to a sweep of some regions, and to the one after it.
+// story is a random course of events for a sweep and the one after it.
 type story struct {
 	kind    string
 	totals  map[string]int // videos of each chart
-	list    string         // regions that are swept; one of them may be unknown to the upstream
-	before  string         // regions that were swept two hours before
-	faults  []string       // of the first sweep
-	dear    bool           // by which more is charged than the pages that come
+	list    string         // regions swept; the upstream may not know one of them
+	before  string         // regions swept two hours before
+	faults  []string       // faults during the first sweep
+	dear    bool           // charge more than the pages that arrive
 	limit   int64
-	cancel  int // the request with which a signal comes; 0 for none
+	cancel  int // number of the request during which a signal arrives; 0 for none
 	readers int
 	slow    [16]time.Duration // latencies
 }
@@ -76,19 +76,19 @@ func newStory(seed uint64) story {
 	return st
 }
 
-// told is what came of a story.
-type told struct {
+// result is the outcome of a story.
+type result struct {
 	err         error
 	first, then ingest.Summary
 	asked       []string // by the first sweep
-	answered    int      // of them, with a page
+	answered    int      // of asked, those that got a page
 	charts      map[string][]string
 }
 
-// play tells the story with so many readers.
-func (st story) play(t *testing.T, readers int) (got told) {
+// play runs the story with the given number of readers.
+func (st story) play(t *testing.T, readers int) (got result) {
 	charts := youtubetest.Generator{Totals: st.totals, Days: 1}.Charts()
-	inBubble(t, &youtubetest.Server{Charts: charts}, st.limit+1000, func(t *testing.T, s *station) {
+	inBubble(t, &youtubetest.Server{Charts: charts}, st.limit+1000, func(t *testing.T, s *env) {
 		if st.before != "" {
 			s.sweep(t, st.before, pagesWanted).Execute(t.Context())
 		}
@@ -123,7 +123,8 @@ func (st story) play(t *testing.T, readers int) (got told) {
 		got.charts = make(map[string][]string)
 		for region := range st.totals {
 			got.charts[region] = s.current(t, region)
-			if gone := slices.Contains(st.faults, "404-chart:"+region); gone { // until the day ends
+			// until the end of the upstream's day
+			if gone := slices.Contains(st.faults, "404-chart:"+region); gone {
 				continue
 			}
 			s.whole(t, region, st.totals[region])
@@ -132,8 +133,9 @@ func (st story) play(t *testing.T, readers int) (got told) {
 	return got
 }
 
-// TestAsOneReader: whatever happens, several readers charge, store and come to the same as one.
-// Where a sweep ends in the middle, each may leave one chart half, and the next sweep resumes it.
+// TestAsOneReader: in every story, several readers charge, store and report the same as one.
+// Where a sweep is cut short, each reader may leave one half chart, and the next sweep resumes
+// it.
 func TestAsOneReader(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -144,7 +146,7 @@ func TestAsOneReader(t *testing.T) {
 			st.compare(t, one, many)
 			st.check(t, many)
 			if t.Failed() {
-				for _, got := range []told{one, many} {
+				for _, got := range []result{one, many} {
 					t.Logf("%+v\n%s, %v\n%v\n%s", st, written(got.first), got.err, got.asked,
 						written(got.then))
 				}
@@ -153,8 +155,8 @@ func TestAsOneReader(t *testing.T) {
 	}
 }
 
-// compare holds what came of a story with many readers against what comes of it with one.
-func (st story) compare(t *testing.T, one, many told) {
+// compare compares the results of many readers with those of one.
+func (st story) compare(t *testing.T, one, many result) {
 	t.Helper()
 	sorted := func(asked []string) []string { return slices.Sorted(slices.Values(asked)) }
 	kindOne, _ := fault.KindOf(one.err)
@@ -175,15 +177,16 @@ func (st story) compare(t *testing.T, one, many told) {
 		if kindMany != kindOne {
 			t.Error("another end by a key that is refused")
 		}
-	case st.kind == "faults": // many may hear of a region that answers where one has given up
+	// many readers may get an answer from one region after one reader would have given up
+	case st.kind == "faults":
 		if many.err != nil && kindMany != kindOne || complete(many.first) < complete(one.first) {
 			t.Error("many readers give up before one does")
 		}
 	}
 }
 
-// regionsOf is what a sweep came to in each region, by its name: what was complete at another
-// moment is visited in another order.
+// regionsOf returns the results by region name: charts completed at different moments are visited
+// in a different order.
 func regionsOf(sum ingest.Summary) []string {
 	return slices.Sorted(slices.Values(strings.Fields(written(sum))))
 }
@@ -197,8 +200,8 @@ func complete(sum ingest.Summary) (n int) {
 	return n
 }
 
-// check holds what must be true by itself.
-func (st story) check(t *testing.T, got told) {
+// check checks what every result must satisfy.
+func (st story) check(t *testing.T, got result) {
 	t.Helper()
 	var sum int64
 	half, stored := 0, 0
@@ -225,9 +228,9 @@ func (st story) check(t *testing.T, got told) {
 	st.checkResumed(t, got)
 }
 
-// checkResumed holds the second sweep against the first: half charts are resumed, and before those
-// that were not begun.
-func (st story) checkResumed(t *testing.T, got told) {
+// checkResumed compares the second sweep with the first: it resumes half charts before it begins
+// new ones.
+func (st story) checkResumed(t *testing.T, got result) {
 	t.Helper()
 	then := make(map[string]ingest.Region)
 	place := make(map[string]int)

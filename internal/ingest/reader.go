@@ -14,31 +14,31 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// reader visits regions one after the other. It asks the upstream for one page at a time, and has
-// it stored while it asks for the next one: the upstream's answer takes longer than the disk.
+// reader visits regions one after another. It requests one page at a time and stores it while it
+// requests the next, because the upstream is slower than the disk.
 type reader struct {
 	*Sweep
 	queue *queue
-	visit *visit // under way
-	chart *chart // of the visit; being stored as long as storing is not nil
+	visit *visit // in progress
+	chart *chart // the visit's chart; belongs to the storing goroutine while storing is not nil
 
-	storing chan error // receives or is closed when the last page is stored
+	storing chan error // receives the error, or is closed, once the last page is stored
 }
 
-// chart is the chart that is being read.
+// chart is the chart being read.
 type chart struct {
-	key    catalog.ChartKey
-	id     catalog.ChartID // 0 until its first page is stored
-	after  catalog.ChartID // the one before it
-	pages  int
-	videos int
-	taken  bool // another sweep, which had resumed it, has completed it
+	key       catalog.ChartKey
+	id        catalog.ChartID // 0 until its first page is stored
+	after     catalog.ChartID // the newest chart before it
+	pages     int
+	videos    int
+	overtaken bool // another sweep resumed and completed it
 }
 
-// sweep visits the regions that it takes from the queue.
+// sweep visits the regions it takes from the queue.
 func (r *reader) sweep(ctx context.Context) {
 	defer r.queue.catch()
-	defer r.stored() // of a visit that panics
+	defer r.stored() // waits for the storing goroutine even if a visit panics
 	for {
 		v := r.queue.take(ctx)
 		if v == nil {
@@ -56,13 +56,13 @@ func (r *reader) sweep(ctx context.Context) {
 	}
 }
 
-// read reads the chart of one region. If the upstream refuses a page token, the chart is read again
-// from its start, once.
+// read reads the chart of one region. If the upstream refuses a page token, it starts the chart
+// again, once.
 func (r *reader) read(ctx context.Context, region string) error {
 	of := quota.Labels{quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}
 	unpaced := r.Unpaced != nil && r.Unpaced(region)
 	ctx = meter.WithCall(ctx, quota.Call{Unpaced: unpaced, Labels: of})
-	// First, since it may wait for another writer: what is stored by then must not be asked for.
+	// First, because it may wait for another writer, whose pages need not be requested again.
 	err := r.Catalog.CheckRoom(ctx)
 	var token string
 	if err == nil {
@@ -80,8 +80,8 @@ func (r *reader) read(ctx context.Context, region string) error {
 	return err
 }
 
-// resume finds where to begin: at the next page of a chart that was interrupted a short while ago,
-// else at the first of a new one.
+// resume returns where to begin: the next page of a recently interrupted chart, or the first page
+// of a new one.
 func (r *reader) resume(ctx context.Context, region string) (token string, err error) {
 	key := catalog.ChartKey{Region: region}
 	old, ok, err := r.interrupted(ctx, key, r.Now().Add(-cmp.Or(r.Resume, DefaultResume)))
@@ -95,13 +95,13 @@ func (r *reader) resume(ctx context.Context, region string) (token string, err e
 	return old.NextPageToken, nil
 }
 
-// count notes how much of the chart is stored.
+// count records how much of the chart is stored.
 func (r *reader) count(pages, videos int) {
 	r.chart.pages, r.chart.videos = pages, videos
 	r.visit.Pages, r.visit.Videos = pages, videos
 }
 
-// interrupted is the chart to resume, begun at or after notBefore; if there is none, the newest.
+// interrupted returns the chart to resume, begun at or after notBefore, or else the newest one.
 func (r *reader) interrupted(ctx context.Context, key catalog.ChartKey, notBefore time.Time) (
 	catalog.Chart, bool, error) {
 	if !r.OnlyThisRun {
@@ -120,17 +120,16 @@ func (r *reader) interrupted(ctx context.Context, key catalog.ChartKey, notBefor
 	return catalog.Chart{}, false, err
 }
 
-// ownCharts is how many of a region's newest charts are looked at for one of Run: later runs may
-// have begun some.
+// ownCharts is how many of a region's newest charts are searched for one of Run. Later runs may
+// have begun newer ones.
 const ownCharts = 50
 
 var errLoop = errors.New("a page token leads back to a page that was read before")
 
-// pages reads and stores the chart from the page of token on. A nil error means that it is
-// complete.
+// pages reads and stores the chart, starting at token. It returns nil once the chart is complete.
 func (r *reader) pages(ctx context.Context, token string) error {
 	c := r.chart
-	if c.pages > 0 && (token == "" || r.enough(c.pages)) { // interrupted when only this was left
+	if c.pages > 0 && (token == "" || r.enough(c.pages)) { // interrupted just before Complete
 		ctx = context.WithoutCancel(ctx)
 		return r.queue.abort(ctx, r.Catalog.Complete(ctx, c.id, r.Now()))
 	}
@@ -141,7 +140,7 @@ func (r *reader) pages(ctx context.Context, token string) error {
 	return err
 }
 
-// ask asks for the pages from the one of token on, and has each stored while it asks for the next.
+// ask requests the pages starting at token, and stores each while it requests the next.
 func (r *reader) ask(ctx context.Context, token string) error {
 	c := r.chart
 	seen := make(map[string]bool)
@@ -161,7 +160,7 @@ func (r *reader) ask(ctx context.Context, token string) error {
 		r.queue.answered(r.visit)
 		page := catalog.Page{Token: token, Next: got.Next, Videos: videosOf(got.Videos),
 			FetchedAt: r.Now(), Last: got.Next == "" || r.enough(read)}
-		if err := r.stored(); err != nil || c.taken {
+		if err := r.stored(); err != nil || c.overtaken {
 			return err
 		}
 		r.store(ctx, page)
@@ -169,7 +168,7 @@ func (r *reader) ask(ctx context.Context, token string) error {
 			return nil
 		}
 		if r.OnlyThisRun {
-			if err := r.stored(); err != nil || c.taken {
+			if err := r.stored(); err != nil || c.overtaken {
 				return err
 			}
 		}
@@ -179,7 +178,7 @@ func (r *reader) ask(ctx context.Context, token string) error {
 
 func (r *reader) enough(pages int) bool { return r.Pages > 0 && pages >= r.Pages }
 
-// outcomeOf is what a region came to when its reading ended with err.
+// outcomeOf returns the outcome of a region whose reading ended with err.
 func outcomeOf(err error) Outcome {
 	kind, upstream := fault.KindOf(err)
 	_, halted := errors.AsType[stopped](err)
@@ -192,7 +191,7 @@ func outcomeOf(err error) Outcome {
 		return Unavailable
 	case upstream && kind == fault.Exhausted, errors.Is(err, quota.ErrExhausted):
 		return Skipped
-	case upstream: // which may wrap the end of a request that took too long
+	case upstream: // may wrap the deadline of a slow request
 		return Failed
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return Skipped

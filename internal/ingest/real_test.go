@@ -9,7 +9,7 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// TestRealCharts sweeps the real charts, where there are any.
+// TestRealCharts sweeps the real charts, if they are installed.
 func TestRealCharts(t *testing.T) {
 	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
 	if dir == "" {
@@ -19,7 +19,7 @@ func TestRealCharts(t *testing.T) {
 	charts, err := youtubetest.LoadDir(dir)
 	must(t, err)
 	s := open(t, &youtubetest.Server{Charts: charts}, units(1000))
-	list := append(charts.Regions(charts.Days()-1), "AU") // which the data do not have
+	list := append(charts.Regions(charts.Days()-1), "AU") // a region the data lack
 	sum, err := s.sweep(t, strings.Join(list, ","), 0).Execute(t.Context())
 	if err != nil || sum.Outcome != "complete" {
 		t.Errorf("swept %s, %v", written(sum), err)

@@ -10,9 +10,8 @@ import (
 	"quotabudget/internal/ingest"
 )
 
-// fileSize lets no file of this process grow beyond so many bytes, as a full disk would not. It
-// lasts until enough is called, or until the test ends; tests that run beside it are bound by it
-// too.
+// fileSize limits the size of the files this process writes, as a full disk would. The limit
+// holds until the caller calls enough or the test ends, and also affects parallel tests.
 func fileSize(t *testing.T, most uint64) (enough func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -29,8 +28,8 @@ func fileSize(t *testing.T, most uint64) (enough func()) {
 	return enough
 }
 
-// TestFullDisk: nothing is bought for a catalogue that cannot take a page. A disk that fills up
-// while a chart is being read costs the page that was on its way, and no other.
+// TestFullDisk: a sweep buys no page for a catalogue that cannot store it. A disk that fills up
+// while a chart is being read costs the page in flight and no other.
 func TestFullDisk(t *testing.T) {
 	s := plenty(t)
 	const little = 300 << 10 // the ledger's files are smaller
@@ -42,13 +41,13 @@ func TestFullDisk(t *testing.T) {
 	s.compare(t, sum, "failed US:failed:0/0:0 GB:skipped:0/0:0", "")
 	enough()
 
-	s.on(func(r *http.Request) {
+	s.onRequest(func(r *http.Request) {
 		if r.URL.Query().Has("pageToken") {
 			fileSize(t, little)
 		}
 	})
 	sweep := s.sweep(t, "US,GB", 4)
-	sweep.OnlyThisRun = true // as a daemon sweeps: one page after the other
+	sweep.OnlyThisRun = true // one page after another, as a daemon sweeps
 	sum, err = sweep.Execute(t.Context())
 	if !errors.Is(err, ingest.ErrCatalogue) {
 		t.Errorf("got %v", err)

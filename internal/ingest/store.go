@@ -9,9 +9,9 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// store begins to store a page; the one before is stored.
+// store starts storing a page. The one before must be stored.
 func (r *reader) store(ctx context.Context, page catalog.Page) {
-	ctx = context.WithoutCancel(ctx) // it is paid for
+	ctx = context.WithoutCancel(ctx) // the page is paid for
 	done := make(chan error, 1)
 	r.storing = done
 	go func() {
@@ -31,7 +31,7 @@ func (r *reader) stored() error {
 	return err
 }
 
-// put stores a page; with the last one the chart becomes the current one of its region.
+// put stores a page. With the last one the chart becomes its region's current chart.
 func (r *reader) put(ctx context.Context, page catalog.Page) (err error) {
 	c := r.chart
 	var added int
@@ -47,13 +47,13 @@ func (r *reader) put(ctx context.Context, page catalog.Page) (err error) {
 	}
 	r.count(c.pages+1, c.videos+added)
 	r.Log.Debug("page stored", "region", c.key.Region, "page", c.pages, "videos", added)
-	r.tell(Event{Region: c.key.Region, Pages: c.pages, Videos: c.videos})
+	r.report(Event{Region: c.key.Region, Pages: c.pages, Videos: c.videos})
 	return nil
 }
 
-// shared settles a page that brought nothing new to its chart, or was refused. Another sweep may
-// have begun or resumed the chart, and have stored the page, or even completed the chart with fewer pages
-// than this one would read.
+// shared handles a page that added nothing to its chart, or that the catalogue refused. Another
+// sweep may have begun or resumed the chart and stored the page, or even completed the chart with
+// fewer pages than this sweep would read.
 func (r *reader) shared(ctx context.Context, page catalog.Page, refusal error) error {
 	c := r.chart
 	charts, err := r.Catalog.Charts(ctx, c.key, 10)
@@ -62,27 +62,27 @@ func (r *reader) shared(ctx context.Context, page catalog.Page, refusal error) e
 		return errors.Join(refusal, err)
 	}
 	r.count(charts[i].Pages, charts[i].Videos)
-	c.taken = !charts[i].CompletedAt.IsZero()
+	c.overtaken = !charts[i].CompletedAt.IsZero()
 	switch {
-	case c.taken:
+	case c.overtaken:
 		refusal = nil
 	case refusal == nil && page.Last:
 		refusal = r.Catalog.Complete(ctx, c.id, r.Now())
 	}
 	if refusal == nil {
-		r.tell(Event{Region: c.key.Region, Pages: c.pages, Videos: c.videos})
+		r.report(Event{Region: c.key.Region, Pages: c.pages, Videos: c.videos})
 	}
 	return refusal
 }
 
-// end settles what a region came to, and notes what need not be asked again soon: that the upstream
-// has no chart of it, or does not know it.
+// end reports a region's outcome. It records if the upstream has no chart of the region or does
+// not know it, so that it need not be asked again soon.
 func (r *reader) end(ctx context.Context, v *visit) {
 	if v.Outcome == Skipped && v.Pages > 0 {
 		v.Outcome = Partial
 	}
 	if _, halted := errors.AsType[stopped](v.err); halted && v.Pages == 0 {
-		v.err = nil // it was left out
+		v.err = nil // the region counts as skipped
 	}
 	kind, _ := fault.KindOf(v.err)
 	if invalid := kind == fault.BadRegion; !v.Known && (invalid || kind == fault.NoChart) {
@@ -95,14 +95,14 @@ func (r *reader) end(ctx context.Context, v *visit) {
 		attrs = append(attrs, "error", v.err)
 	}
 	r.Log.Info("region done", attrs...)
-	r.tell(Event{Region: v.Region.Region, Pages: v.Pages, Videos: v.Videos, Outcome: v.Outcome,
+	r.report(Event{Region: v.Region.Region, Pages: v.Pages, Videos: v.Videos, Outcome: v.Outcome,
 		Units: v.Units})
 }
 
-func (r *reader) tell(e Event) {
+func (r *reader) report(e Event) {
 	if r.Watch != nil {
-		r.queue.telling.Lock()
-		defer r.queue.telling.Unlock()
+		r.queue.watching.Lock()
+		defer r.queue.watching.Unlock()
 		r.Watch(e)
 	}
 }

@@ -7,44 +7,44 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Outcome is what a region or a whole sweep came to.
+// Outcome is the outcome of a region or of a whole sweep.
 type Outcome string
 
-// Outcomes of a region. Complete, Partial and Failed are also those of a sweep.
+// Outcomes of a region. Complete, Partial and Failed are outcomes of a sweep too.
 const (
-	Complete    Outcome = "complete"    // the chart is whole and the current one
-	Partial     Outcome = "partial"     // some pages were stored, to be resumed
+	Complete    Outcome = "complete"    // the whole chart is stored and current
+	Partial     Outcome = "partial"     // some pages are stored; a later sweep resumes the chart
 	Skipped     Outcome = "skipped"     // not visited, because the sweep ended before
 	Failed      Outcome = "failed"      // an error of this region
-	Unavailable Outcome = "unavailable" // the upstream has no chart for it
+	Unavailable Outcome = "unavailable" // the upstream has no chart of it
 	Exhausted   Outcome = "exhausted"   // of a sweep: ended by a denial
 )
 
-// Summary says what a sweep did, what it did not, and when to come back.
+// Summary reports what a sweep did, what it left out, and when to run again.
 type Summary struct {
 	Outcome    Outcome
-	Units      map[string]int64 // charged, by bucket
+	Units      map[string]int64 // units charged, by bucket
 	RetryAt    time.Time        // when an exhausted sweep can be resumed; zero otherwise
-	RetryAfter time.Duration    // from its end to RetryAt by the ledger's clock, not the host's
-	Limit      string           // what denied it
-	Regions    []Region         // in the order of the visit
+	RetryAfter time.Duration    // from its end to RetryAt, by the ledger's clock
+	Limit      string           // the limit that denied it
+	Regions    []Region         // in the order of the visits
 }
 
-// Region is what a sweep did in one region.
+// Region reports what a sweep did in one region.
 type Region struct {
 	Region  string
 	Outcome Outcome
-	Pages   int // of the chart that are stored, from earlier runs too when it was resumed
-	Videos  int // on them
+	Pages   int // stored pages of the chart, including those of an earlier run
+	Videos  int // videos on these pages
 	Units   int64
-	Known   bool // by an earlier answer of the upstream: it was not asked now
+	Known   bool // an earlier answer still holds, so the upstream was not asked
 	err     error
 }
 
-// Err is why the region is not complete; nil for one that was left out.
+// Err returns why the region is not complete. It is nil for a skipped region.
 func (r Region) Err() error { return r.err }
 
-// summarize adds up what the readers did.
+// summarize adds up the readers' results.
 func (s *Sweep) summarize(order []*visit, q *queue) Summary {
 	sum := Summary{Units: q.units}
 	count := make(map[Outcome]int)
@@ -69,8 +69,8 @@ func (s *Sweep) summarize(order []*visit, q *queue) Summary {
 	return sum
 }
 
-// opensAt is when the last of the suspended buckets opens again, and how long that is from now: at
-// once, when all are open, because the upstream spoke of a day that has ended.
+// opensAt returns when the last suspended bucket opens again, and the time until then. It returns
+// now if all are open, because the upstream's answer was about a day that has ended.
 func (s *Sweep) opensAt() (at time.Time, after time.Duration) {
 	ctx, done := context.WithTimeout(context.Background(), DefaultGrace)
 	defer done()

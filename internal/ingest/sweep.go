@@ -18,29 +18,29 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// Sweep is one pass over the regions, the one whose last complete chart is oldest first. Its fields
-// are set once before Execute.
+// Sweep is one pass over the regions, stalest first: the one whose last complete chart is oldest.
+// Its fields are set before Execute and not changed afterwards.
 type Sweep struct {
-	Client   *youtube.Client // on a meter.Transport
+	Client   *youtube.Client // uses a meter.Transport
 	Catalog  *catalog.Catalog
-	Budget   *quota.Budget // to ask when a suspended bucket opens
+	Budget   *quota.Budget // asked when a suspended bucket opens
 	Regions  []regions.Region
-	Parallel int // regions read side by side at most; 0 for 1
-	Pages    int // read of each chart at most; 0 for all
-	// OnlyThisRun resumes only a chart that is of Run, and asks for no page before the last one is
+	Parallel int // maximum regions read at once; 0 for 1
+	Pages    int // maximum pages of each chart; 0 for all
+	// OnlyThisRun resumes only charts of Run, and requests a page only once the one before is
 	// stored.
 	OnlyThisRun bool
-	Resume      time.Duration // how old a chart may be to be resumed; 0 for DefaultResume
-	// Grace is how long the pages under way, their retries too, may take after ctx has ended; 0 for
-	// DefaultGrace.
+	Resume      time.Duration // maximum age of a chart to resume; 0 for DefaultResume
+	// Grace is how long the pages in progress, with their retries, may take after ctx has ended;
+	// 0 for DefaultGrace.
 	Grace   time.Duration
-	Unpaced func(region string) bool // whose pages no pace holds back; nil for none
-	Day     quota.Window             // the upstream's, for which a missing chart is remembered
+	Unpaced func(region string) bool // regions whose pages no pace delays; nil for none
+	Day     quota.Window             // the upstream's day, for which a missing chart is remembered
 	Job     string                   // label of the charges
-	Run     string                   // label of the charges, and whose the charts are
+	Run     string                   // label of the charges, and owner of the charts
 	Now     func() time.Time
 	Log     *slog.Logger
-	Watch   func(Event) // called with each step, one at a time; nil for nobody
+	Watch   func(Event) // called with each step, one at a time; may be nil
 }
 
 // Defaults of a sweep.
@@ -53,22 +53,21 @@ const (
 type Event struct {
 	Region  string
 	Pages   int     // stored so far
-	Videos  int     // on them
+	Videos  int     // on these pages
 	Outcome Outcome // "" while the region is being read
 	Units   int64   // charged for the region; 0 while it is being read
 }
 
-// ErrCatalogue is wrapped by the error of a sweep whose catalogue cannot be read or takes no more
-// pages.
+// ErrCatalogue is wrapped by the error of a sweep whose catalogue cannot be read or written.
 var ErrCatalogue = errors.New("catalogue")
 
-// Execute runs the sweep until every region was visited, the units are gone, or ctx ends; then the
-// pages under way are finished within the grace period, stored, and no further one is asked for.
-// The summary always says what was done. The error, if any, is why the sweep could not go on: a
-// credential that was refused, a ledger or an upstream that cannot be reached, a catalogue that
-// takes no more. Exhaustion is not an error.
+// Execute runs the sweep until every region was visited, the units are used up, or ctx ends. Then
+// it finishes the pages in progress within the grace period, stores them, and requests no more.
+// The summary is always valid. The error, if any, is why the sweep could not go on: a refused
+// credential, a ledger or an upstream that cannot be reached, or a catalogue that cannot store
+// pages. Exhaustion is not an error.
 //
-// Parallel goroutines read, and store what they read. A panic of any is the caller's.
+// Parallel goroutines read and store pages. If one panics, Execute panics.
 func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	order, err := s.order(context.WithoutCancel(ctx))
 	if err != nil {
@@ -90,7 +89,7 @@ func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	return s.summarize(order, q), q.fatal()
 }
 
-// graceful is a context that outlives ctx by the grace period.
+// graceful returns a context that outlives ctx by the grace period.
 func (s *Sweep) graceful(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -101,21 +100,21 @@ func (s *Sweep) graceful(ctx context.Context) (context.Context, context.CancelCa
 	return work, func(cause error) { stop(); cancel(cause) }
 }
 
-// visit is a region in its turn, and what it comes to.
+// visit is one region's place in the sweep, and its result.
 type visit struct {
-	Region // Known from the beginning if it is not to be asked for
+	Region // Known is set at the start if the upstream need not be asked
 
-	// Once it is under way:
-	tally meter.Tally
-	wants int64 // pages that it may still ask for
-	heard int   // by the queue, before its last request began
+	// Set during the visit:
+	tally   meter.Tally
+	wants   int64 // pages it may still request
+	signals int   // queue.signals when its last request began
 }
 
-// askInvalid is how long a region that the upstream has refused is not asked for again. Such a
-// region hardly ever becomes one of the upstream's, and each question costs a unit.
+// askInvalid is how long a region that the upstream has refused is not requested again. The
+// upstream hardly ever adds such a region, and each request costs a unit.
 const askInvalid = 7 * 24 * time.Hour
 
-// order puts the stalest region first.
+// order returns the visits, stalest region first.
 func (s *Sweep) order(ctx context.Context) ([]*visit, error) {
 	names := make([]string, len(s.Regions))
 	for i, r := range s.Regions {
@@ -138,9 +137,8 @@ func (s *Sweep) order(ctx context.Context) ([]*visit, error) {
 	return order, nil
 }
 
-// known is a region before its visit. What the upstream said of it a short while ago need not be
-// asked again: that it has no chart, for the rest of its day, or that it knows no such region, for
-// a week.
+// known returns a region before its visit. A recent answer need not be asked for again: a missing
+// chart holds for the rest of the upstream's day, an unknown region for a week.
 func (s *Sweep) known(state catalog.RegionState) Region {
 	r := Region{Region: state.Region, Outcome: Skipped}
 	now := s.Now()

@@ -14,14 +14,14 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// TestEveryRegionIsComplete, be it read by one reader or by four; these have a request under way
-// each once the first page has come.
+// TestEveryRegionIsComplete with one reader and with four. Once the first page has arrived, each
+// of the four has a request in flight.
 func TestEveryRegionIsComplete(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		for _, readers := range []int{1, 4} {
 			s := open(t, &youtubetest.Server{}, units(1000))
 			if readers > 1 {
-				s.on(gather(1, readers, func() {})) // US2 GB1 DE1 FR1, or the sweep hangs
+				s.onRequest(gather(1, readers, func() {})) // US2 GB1 DE1 FR1, or the sweep hangs
 			}
 			sum, err := s.sideBySide(t, eight, 4, readers).Execute(t.Context())
 			want := "complete US:4/200:4 GB:4/200:4 DE:4/200:4 FR:4/200:4 " +
@@ -44,8 +44,8 @@ func TestEveryRegionIsComplete(t *testing.T) {
 	})
 }
 
-// TestStored: what the upstream says of a video is in the catalogue, and a counter that it does not
-// give is nil, not zero.
+// TestStored: the catalogue has what the upstream reports of a video, and nil, not zero, for a
+// counter that is missing.
 func TestStored(t *testing.T) {
 	s := plenty(t)
 	s.run(t, "US", 0, "complete US:4/200:4", "US1 US2 US3 US4")
@@ -75,7 +75,7 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestStalestFirst: the sweep that comes after one of some regions begins with the others.
+// TestStalestFirst: after a sweep of some regions, the next one begins with the others.
 func TestStalestFirst(t *testing.T) {
 	s := plenty(t)
 	s.run(t, "GB,DE", 1, "complete GB:1/50:1 DE:1/50:1", "GB1 DE1")
@@ -86,8 +86,8 @@ func TestStalestFirst(t *testing.T) {
 		"US1 CA1 DE1 GB1")
 }
 
-// TestExhausted: with 9 units for 16 pages the tenth request is not sent, what came is kept, and
-// the next sweep goes on with what was left out.
+// TestExhausted: with 9 units for 16 pages the tenth request is not sent, the stored pages are
+// kept, and the next sweep goes on with the regions left out.
 func TestExhausted(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		s := open(t, &youtubetest.Server{}, units(9))
@@ -109,7 +109,7 @@ func TestExhausted(t *testing.T) {
 		if s.current(t, "DE") != nil || s.current(t, "FR") != nil {
 			t.Error("half a chart is shown")
 		}
-		s.SetNow(nine.Add(5 * time.Minute)) // still nothing: no request, no loss
+		s.SetNow(nine.Add(5 * time.Minute)) // still exhausted: no request and nothing lost
 		s.run(t, "US,GB,DE,FR", 4,
 			"exhausted DE:partial:1/50:0 FR:skipped:0/0:0 US:skipped:0/0:0 GB:skipped:0/0:0", "")
 		s.budget.Limits = units(17)
@@ -119,7 +119,7 @@ func TestExhausted(t *testing.T) {
 			"DE2 DE3 DE4 FR1 FR2 FR3 FR4 US1")
 		s.whole(t, "DE", 200)
 		s.balanced(t)
-		// 9 units have come free; what was begun is too old
+		// 9 units are free again; the half chart is too old to resume
 		s.SetNow(nine.Add(24*time.Hour + time.Second))
 		s.run(t, "US,GB,DE,FR", 4,
 			"exhausted US:4/200:4 GB:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0",
@@ -127,8 +127,8 @@ func TestExhausted(t *testing.T) {
 	})
 }
 
-// TestResume: a chart that was cut off is resumed at its next page for a quarter of an hour, and
-// begun again after it.
+// TestResume: an interrupted chart is resumed at its next page for a quarter of an hour, and
+// started over after that.
 func TestResume(t *testing.T) {
 	for _, test := range []struct {
 		after, resume time.Duration
@@ -149,7 +149,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeFewerPages: a chart that has all the pages that are wanted by now needs no request.
+// TestResumeFewerPages: a chart that already has all the pages wanted needs no request.
 func TestResumeFewerPages(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(2))
 	s.run(t, "US", 4, "exhausted US:partial:2/100:2", "US1 US2")
@@ -157,7 +157,7 @@ func TestResumeFewerPages(t *testing.T) {
 	s.whole(t, "US", 100)
 }
 
-// TestUpstreamIsExhausted: when the upstream has fewer units than we believe, its first refusal
+// TestUpstreamIsExhausted: if the upstream has fewer units than we believe, its first refusal
 // ends the sweep until its reset.
 func TestUpstreamIsExhausted(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
@@ -183,8 +183,8 @@ func TestUpstreamIsExhausted(t *testing.T) {
 	})
 }
 
-// TestBadCredential: nothing further is asked with a key that was refused. While nothing is heard
-// of the upstream, one reader asks.
+// TestBadCredential: after a refused key no further request is sent. Until the first answer, only
+// one reader sends requests.
 func TestBadCredential(t *testing.T) {
 	for _, broken := range []*youtubetest.Server{{Keys: []string{"another"}},
 		{Faults: faults(t, "403-blocked")}, {Faults: faults(t, "403-disabled")}} {
@@ -200,7 +200,7 @@ func TestBadCredential(t *testing.T) {
 // TestLedgerFails: a gate that cannot charge ends the sweep.
 func TestLedgerFails(t *testing.T) {
 	s := plenty(t)
-	s.on(func(*http.Request) { s.budget.Ledger.Close() })
+	s.onRequest(func(*http.Request) { s.budget.Ledger.Close() })
 	sum, err := s.sweep(t, "US,GB", 4).Execute(t.Context())
 	if !errors.Is(err, quota.ErrUnreachable) && !errors.Is(err, quota.ErrLedgerUnusable) {
 		t.Errorf("got %v", err)
@@ -214,13 +214,13 @@ func TestLedgerFails(t *testing.T) {
 	s.compare(t, ingest.Summary{}, "", "")
 }
 
-// TestStopped: the page under way when ctx ends is stored, no other is asked for, and the next
+// TestStopped: when ctx ends, the page in flight is stored and no other requested, and the next
 // sweep goes on from there.
 func TestStopped(t *testing.T) {
 	s := plenty(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s.on(func(r *http.Request) {
+	s.onRequest(func(r *http.Request) {
 		if r.URL.Query().Get("regionCode") == "GB" && r.URL.Query().Has("pageToken") {
 			cancel()
 		}
@@ -231,8 +231,8 @@ func TestStopped(t *testing.T) {
 	}
 	s.compare(t, sum, "partial US:4/200:4 GB:partial:2/100:2 DE:skipped:0/0:0",
 		"US1 US2 US3 US4 GB1 GB2")
-	s.on(nil)
-	sum, err = s.sweep(t, "US,GB,DE", 4).Execute(ctx) // which has ended before
+	s.onRequest(nil)
+	sum, err = s.sweep(t, "US,GB,DE", 4).Execute(ctx) // with a ctx that has already ended
 	if err != nil {
 		t.Error(err)
 	}
@@ -243,12 +243,12 @@ func TestStopped(t *testing.T) {
 	s.balanced(t)
 }
 
-// TestGraceIsOver: an answer that does not come is not waited for.
+// TestGraceIsOver: after the grace period the sweep does not wait for a response.
 func TestGraceIsOver(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "hang@2")}, units(1000))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s.on(func(r *http.Request) {
+	s.onRequest(func(r *http.Request) {
 		if r.URL.Query().Has("pageToken") {
 			cancel()
 		}

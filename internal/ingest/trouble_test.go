@@ -18,12 +18,12 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// TestOneRegionsTrouble: it does not stop the others. A chart that is missing is not asked for
-// again on the upstream's day.
+// TestOneRegionsTrouble: one region's error does not stop the others. A missing chart is not
+// requested again on the upstream's day.
 func TestOneRegionsTrouble(t *testing.T) {
 	charts := youtubetest.Generator{Totals: map[string]int{"GB": 0}}.Charts()
 	s := open(t, &youtubetest.Server{Charts: charts}, units(1000))
-	// AQ is a region, but not of the upstream.
+	// AQ is a region the upstream does not know.
 	sum := s.run(t, "AQ,GB,US", 1,
 		"partial AQ:failed:0/0:1 GB:unavailable:0/0:1 US:1/50:1", "AQ1 GB1 US1")
 	if !isKind(sum.Regions[0].Err(), fault.BadRegion) {
@@ -40,7 +40,7 @@ func TestOneRegionsTrouble(t *testing.T) {
 	s.SetNow(midnight)
 	s.run(t, "GB,US", 1, "complete GB:unavailable:0/0:1 US:1/50:1", "GB1 US1")
 	s.balanced(t)
-	// Runs in between have not put the end of the week off.
+	// The runs in between did not postpone the end of the week.
 	s.SetNow(nine.Add(7*24*time.Hour - time.Microsecond))
 	s.run(t, "AQ,US", 1, "partial AQ:failed:0/0:0 US:1/50:1", "US1")
 	s.SetNow(nine.Add(7 * 24 * time.Hour))
@@ -56,8 +56,8 @@ func TestRetries(t *testing.T) {
 	s.balanced(t)
 }
 
-// TestUpstreamIsDown: three regions without an answer are enough, the last in the order being the
-// third. However many readers there are, one asks.
+// TestUpstreamIsDown: the sweep gives up after three regions without an answer, the third being
+// the last in the order. With any number of readers, only one sends requests.
 func TestUpstreamIsDown(t *testing.T) {
 	for _, readers := range []int{1, 4} {
 		s := open(t, &youtubetest.Server{Faults: faults(t, "503")}, units(1000))
@@ -84,11 +84,10 @@ func TestRegionsThatAlwaysFail(t *testing.T) {
 	s.balanced(t)
 }
 
-// TestNoAnswerInTime: a region whose requests take too long has failed, and is not one that was
-// left out.
+// TestNoAnswerInTime: a region whose requests time out has failed; it is not reported as skipped.
 func TestNoAnswerInTime(t *testing.T) {
 	standin := &youtubetest.Server{Faults: faults(t, "hang:GB")}
-	inBubble(t, standin, 1000, func(t *testing.T, s *station) {
+	inBubble(t, standin, 1000, func(t *testing.T, s *env) {
 		sum, err := s.sweep(t, "US,GB,DE", 1).Execute(t.Context())
 		if want := "partial US:1/3:1 GB:failed:0/0:4 DE:1/3:1"; err != nil || written(sum) != want {
 			t.Errorf("swept %s, %v", written(sum), err)
@@ -96,7 +95,7 @@ func TestNoAnswerInTime(t *testing.T) {
 	})
 }
 
-// TestRepeatedAndMoving: a video is in a chart once, at its first place, however often it comes.
+// TestRepeatedAndMoving: a repeated video is in a chart once, at its first place.
 func TestRepeatedAndMoving(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "repeat:US#1")}, units(1000))
 	s.run(t, "US", 2, "complete US:2/99:2", "US1 US2")
@@ -111,8 +110,8 @@ func TestRepeatedAndMoving(t *testing.T) {
 	}
 }
 
-// TestLengths: a chart ends where the upstream gives no next page, or at the number of pages that
-// is wanted.
+// TestLengths: a chart ends when the upstream returns no next page, or at the requested number of
+// pages.
 func TestLengths(t *testing.T) {
 	totals := map[string]int{"US": 1, "GB": 50, "DE": 51, "FR": 149}
 	charts := youtubetest.Generator{Totals: totals}.Charts()
@@ -124,11 +123,12 @@ func TestLengths(t *testing.T) {
 	s.run(t, "FR", 9, "complete FR:3/149:3", "FR1 FR2 FR3")
 }
 
-// TestPagesInALoop: pages that lead back to one that was read end the chart, which is not shown,
-// and not the sweep.
+// TestPagesInALoop: a page token that leads back to an earlier page ends the chart, which is not
+// shown, but not the sweep.
 func TestPagesInALoop(t *testing.T) {
 	s := plenty(t)
-	s.alter = func(body string) string { // the third page leads to the second, and that to itself
+	// the third page leads to the second, and the second to itself
+	s.alter = func(body string) string {
 		const next = `"nextPageToken":"`
 		return strings.ReplaceAll(body, next+`CJYBEAA"`, next+`CDIQAA"`)
 	}
@@ -136,7 +136,7 @@ func TestPagesInALoop(t *testing.T) {
 	if s.current(t, "US") != nil {
 		t.Error("half a chart is shown")
 	}
-	// Resumed, nothing is known of the pages before, but the loop ends all the same.
+	// A resumed chart does not know the earlier pages, but the loop ends all the same.
 	sum, err := s.sweep(t, "US", 0).Execute(t.Context())
 	if err != nil || sum.Outcome != ingest.Failed || s.current(t, "US") != nil {
 		t.Errorf("%s, %v", written(sum), err)
@@ -146,7 +146,7 @@ func TestPagesInALoop(t *testing.T) {
 	}
 }
 
-// TestInvalidPageToken: the chart is begun again, once.
+// TestInvalidPageToken: the chart is started over, once.
 func TestInvalidPageToken(t *testing.T) {
 	s := plenty(t)
 	s.standin.SetFaults(faults(t, "400-token:US#3*1", "400-token:GB#2")...)
@@ -159,7 +159,7 @@ func TestInvalidPageToken(t *testing.T) {
 	s.balanced(t)
 }
 
-// TestHalfChartIsHidden: while a chart is being read, the one before is shown.
+// TestHalfChartIsHidden: while a chart is being read, the previous one is shown.
 func TestHalfChartIsHidden(t *testing.T) {
 	s := plenty(t)
 	before := 0
@@ -185,7 +185,7 @@ func TestHalfChartIsHidden(t *testing.T) {
 	}
 }
 
-// TestCatalogueFails: what cannot be kept is not paid for.
+// TestCatalogueFails: a page that cannot be stored is not bought.
 func TestCatalogueFails(t *testing.T) {
 	s := plenty(t)
 	sweep := s.sweep(t, "US,GB", 4)
@@ -195,7 +195,7 @@ func TestCatalogueFails(t *testing.T) {
 		strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("got %v", err)
 	}
-	if n := s.standin.Counts().Requests; n > 3 { // one page stored, one refused, one under way
+	if n := s.standin.Counts().Requests; n > 3 { // one page stored, one refused, one in flight
 		t.Errorf("%d requests", n)
 	}
 	us := sum.Regions[0]
@@ -208,8 +208,8 @@ func TestCatalogueFails(t *testing.T) {
 	}
 }
 
-// TestTwoSweepsAtOnce: they may ask for the same page, but never for more than there are units, and
-// both end well.
+// TestTwoSweepsAtOnce: concurrent sweeps may request the same page, but never exceed the units,
+// and all finish.
 func TestTwoSweepsAtOnce(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		s := open(t, &youtubetest.Server{}, units(40))
@@ -236,7 +236,7 @@ func TestTwoSweepsAtOnce(t *testing.T) {
 		for _, region := range []string{"US", "GB", "DE", "FR"} {
 			got := s.current(t, region)
 			s.whole(t, region, len(got))
-			// One that wants two pages may complete what another has three of.
+			// A sweep of two pages may complete a chart that another has three pages of.
 			if got != nil && (len(got) < 100 || len(got)%50 != 0) {
 				t.Errorf("%s: %d videos", region, len(got))
 			}
@@ -245,17 +245,17 @@ func TestTwoSweepsAtOnce(t *testing.T) {
 	})
 }
 
-// TestOvertaken: a chart that another sweep has resumed and completed is complete for this one too.
+// TestOvertaken: a chart that another sweep resumed and completed counts as complete here too.
 func TestOvertaken(t *testing.T) {
 	s := plenty(t)
 	stored := make(chan struct{}, 100)
 	first := s.sweep(t, "US,GB", 4)
 	first.Watch = func(ingest.Event) { stored <- struct{}{} }
-	s.on(func(r *http.Request) {
+	s.onRequest(func(r *http.Request) {
 		if !r.URL.Query().Has("pageToken") {
 			return
 		}
-		s.on(nil)
+		s.onRequest(nil)
 		<-stored // the first page
 		sum, err := s.sweep(t, "US", 1).Execute(context.Background())
 		if err != nil || written(sum) != "complete US:1/50:0" {
@@ -272,12 +272,12 @@ func TestOvertaken(t *testing.T) {
 	s.whole(t, "GB", 200)
 }
 
-// TestCatalogueIsGone: no page is bought for a catalogue that was deleted while it was open. If it
-// goes while a sweep is under way, at most the page that was asked for meanwhile is lost.
+// TestCatalogueIsGone: a sweep buys no page for a catalogue that was deleted while open. If it is
+// deleted during a sweep, at most the page in flight is lost.
 func TestCatalogueIsGone(t *testing.T) {
 	s := plenty(t)
 	var once sync.Once
-	s.on(func(*http.Request) {
+	s.onRequest(func(*http.Request) {
 		once.Do(func() {
 			if err := os.Remove(s.catalog.Path()); err != nil {
 				t.Error(err)
