@@ -1,8 +1,8 @@
 // Package catalog keeps charts and videos in SQLite with full-text search.
 //
-// A chart begins with its first page, gets the others one by one as they are fetched, and becomes
-// the current one of its region when it is complete; until then Current shows the one before.
-// Several processes may use one catalogue at once.
+// A chart begins with its first page and receives the others one by one as they are fetched. Once
+// it is complete it becomes its region's current chart; until then Current returns the one
+// before. Several processes may use one catalogue at once.
 //
 //	09:00  Begin US, page 1    Current: the chart of 06:00
 //	09:00  StorePage 2         Current: the chart of 06:00
@@ -30,10 +30,10 @@ import (
 // applicationID marks a SQLite file as a catalogue ("qcat").
 const applicationID = 0x71636174
 
-// AllCategories is the category of a chart that is not limited to one; "" means the same.
+// AllCategories is the category of a chart of all categories; "" means the same.
 const AllCategories = "0"
 
-// ErrNotFound is wrapped when what was asked for is not in the catalogue.
+// ErrNotFound is wrapped by the error of a look-up that finds nothing.
 var ErrNotFound = errors.New("not in the catalogue")
 
 //go:embed schema/*.sql
@@ -42,33 +42,32 @@ var schemaFiles embed.FS
 //go:embed read/*.sql write/*.sql
 var queryFiles embed.FS
 
-// Catalog is an open catalogue. Its methods may be called from several goroutines.
+// Catalog is an open catalogue. It is safe for concurrent use.
 type Catalog struct {
 	db          *sqlite.DB
 	read, write statements
 
-	writing chan struct{} // full while somebody runs a transaction; a mutex would stop a fake clock
+	writing chan struct{} // full while a transaction runs; a mutex would stop a fake clock
 	mu      sync.Mutex
 	waiting []*update // for the next transaction
 
-	known atomic.Pointer[sample] // which words are common, for searches
+	sample atomic.Pointer[sample] // common words, for searches
 }
 
-// statements are prepared once, by the names of their files.
+// statements holds prepared statements by the names of their files.
 type statements map[string]*sql.Stmt
 
-// Open opens the catalogue that url names (see sqlite.ParseURL), and creates it if there is none.
+// Open opens the catalogue that url names (see sqlite.ParseURL), and creates it if necessary.
 // Errors about the file wrap the sentinels of package sqlite.
 //
-// A page that was stored survives a power cut: it was paid for in units, and fetching it again
-// costs them again. That is one fsync a page, which is little beside the page's way over the
-// network.
+// A stored page survives a power cut, because fetching it again would cost units again. That
+// takes one fsync per page, which is cheap compared to the network.
 func Open(ctx context.Context, url string) (*Catalog, error) {
 	return openBy(ctx, url, sqlite.Open)
 }
 
-// OpenReading opens a catalogue that is there to be read alone, as sqlite.OpenReading does;
-// fs.ErrNotExist says that there is none.
+// OpenReading opens an existing catalogue for reading only, as sqlite.OpenReading does. The error
+// wraps fs.ErrNotExist if there is none.
 func OpenReading(ctx context.Context, url string) (*Catalog, error) {
 	return openBy(ctx, url, sqlite.OpenReading)
 }
@@ -117,8 +116,8 @@ func prepare(ctx context.Context, db *sql.DB, dir string) (statements, error) {
 			return nil, err
 		}
 		name := strings.TrimSuffix(file.Name(), ".sql")
-		// With a line end behind the semicolon the driver takes the text for a script and parses it
-		// anew each time.
+		// The driver treats a statement with a newline after its semicolon as a script, and
+		// parses it at each call.
 		prepared[name], err = db.PrepareContext(ctx, strings.TrimSpace(string(text)))
 		if err != nil {
 			return nil, fmt.Errorf("%s/%s: %w", dir, file.Name(), err)
@@ -131,29 +130,28 @@ type txn struct {
 	ctx  context.Context
 	tx   *sql.Tx
 	stmt statements
-	// texts go to the index at the end of the transaction: each statement on another table that
-	// comes between makes SQLite write out what the index has gathered, and that took half of the
-	// time.
+	// texts are indexed at the end of the transaction. A statement on another table in between
+	// would make SQLite flush the index, which took half of the time.
 	texts  []text
-	filled bool // room was filled
+	filled bool // the transaction wrote the filler of table room
 }
 
 type update struct {
 	ctx context.Context
-	fn  func(*txn) error // run again when it shared a transaction that was undone
+	fn  func(*txn) error // runs again if a transaction it shared was rolled back
 	err error
 }
 
 var errPanicked = errors.New("another writer panicked")
 
-// update runs fn in a transaction, together with what others want to write when it begins: one
-// commit of ten pages takes little longer than one of a single page.
+// update runs fn in a transaction that it shares with the other updates waiting when it begins: a
+// commit of ten pages takes little longer than a commit of one.
 func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
 	u := &update{ctx, fn, errPanicked}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, u)
 	c.mu.Unlock()
-	c.writing <- struct{}{} // until then somebody else may have run it
+	c.writing <- struct{}{} // meanwhile another goroutine may have run u
 	defer func() { <-c.writing }()
 	c.mu.Lock()
 	group := c.waiting
@@ -163,7 +161,7 @@ func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
 	return u.err
 }
 
-// commit runs a group in one transaction; each in its own if one of them fails.
+// commit runs a group in one transaction, or each in its own if one of them fails.
 func (c *Catalog) commit(group []*update) {
 	if len(group) > 1 {
 		began, err := c.run(context.Background(), group...)
@@ -209,7 +207,7 @@ func (s *txn) exec(name string, args ...any) (sql.Result, error) {
 	return s.tx.StmtContext(s.ctx, s.stmt[name]).ExecContext(s.ctx, args...)
 }
 
-// affect is exec, and how many rows changed.
+// affect is like exec, and returns the number of rows changed.
 func (s *txn) affect(name string, args ...any) (rows int64, err error) {
 	result, err := s.exec(name, args...)
 	if err != nil {

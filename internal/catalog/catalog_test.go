@@ -38,7 +38,7 @@ func openAt(t testing.TB, path string) *Catalog {
 
 func number(n int64) *int64 { return &n }
 
-// video is a generated video; different ids give different text.
+// video returns a made-up video. Different IDs have different texts.
 func video(id string) Video {
 	return Video{
 		ID: id, Title: "Title of " + id, ChannelID: "UC" + id, ChannelTitle: "Channel of " + id,
@@ -58,10 +58,10 @@ func videos(ids ...string) []Video {
 	return all
 }
 
-// begin begins a chart, all of whose first page is to be new in it.
+// begin begins a chart whose first page has only videos that are new in it.
 func begin(t *testing.T, c *Catalog, key ChartKey, first Page) ChartID {
 	t.Helper()
-	id, added, err := c.Begin(t.Context(), key, "run1", anew, first)
+	id, added, err := c.Begin(t.Context(), key, "run1", noOther, first)
 	must(t, err)
 	ids := make(map[string]bool)
 	for _, v := range first.Videos {
@@ -73,8 +73,8 @@ func begin(t *testing.T, c *Catalog, key ChartKey, first Page) ChartID {
 	return id
 }
 
-// pageless makes what earlier versions left when they were killed between a chart's beginning and
-// its first page.
+// pageless inserts a chart without a page, as a process killed by an earlier version could leave
+// it.
 func pageless(t *testing.T, c *Catalog, key ChartKey, at time.Time) {
 	t.Helper()
 	const insert = "INSERT INTO charts (region, category, run, started_at) VALUES (?, ?, 'run1', ?)"
@@ -95,7 +95,7 @@ func chart(t *testing.T, c *Catalog, key ChartKey, at time.Time, list ...Video) 
 	return begin(t, c, key, Page{Videos: list, FetchedAt: at, Last: true})
 }
 
-// heads returns the ranks and ids of the current chart, "1:a 2:b".
+// heads returns the ranks and IDs of the current chart: "1:a 2:b".
 func heads(t *testing.T, c *Catalog, key ChartKey) string {
 	t.Helper()
 	_, ranked, err := c.Current(t.Context(), key, 0)
@@ -150,7 +150,7 @@ func TestHalfChartsAreInvisible(t *testing.T) {
 
 func TestRepeatedIDsKeepTheirFirstRank(t *testing.T) {
 	c := open(t)
-	id, n, err := c.Begin(t.Context(), us, "run1", anew,
+	id, n, err := c.Begin(t.Context(), us, "run1", noOther,
 		Page{Next: "2", Videos: videos("a", "-b", "a"), FetchedAt: nine})
 	if n != 2 || err != nil {
 		t.Errorf("added %d, want 2, %v", n, err)
@@ -194,7 +194,7 @@ func TestAPageIsStoredOnce(t *testing.T) {
 
 func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 	c := open(t)
-	if _, _, err := c.Begin(t.Context(), us, "run1", anew,
+	if _, _, err := c.Begin(t.Context(), us, "run1", noOther,
 		Page{Token: "3", FetchedAt: nine}); err == nil {
 		t.Error("the third page was stored first")
 	}
@@ -215,14 +215,14 @@ func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 		t.Error("a video without id was stored")
 	}
 	bad.Token = ""
-	if id, added, err := c.Begin(t.Context(), us, "run1", anew, bad); err == nil || id != 0 ||
+	if id, added, err := c.Begin(t.Context(), us, "run1", noOther, bad); err == nil || id != 0 ||
 		added != 0 {
 		t.Errorf("a video without id was stored: chart %d, %d added", id, added)
 	}
 	if _, err := c.Video(t.Context(), "ok"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("half a page was stored: %v", err)
 	}
-	var charts int // also those that Charts does not show
+	var charts int // including those that Charts does not show
 	if err := c.db.Read.QueryRow("SELECT count(*) FROM charts").Scan(&charts); err != nil ||
 		charts != 2 {
 		t.Errorf("%d charts, %v: one has begun without its page", charts, err)
@@ -237,7 +237,7 @@ func TestCompleteNeedsAPage(t *testing.T) {
 			t.Errorf("chart %d: %v", id, err)
 		}
 	}
-	id := begin(t, c, us, Page{FetchedAt: nine}) // an empty page is one
+	id := begin(t, c, us, Page{FetchedAt: nine}) // an empty page counts
 	for _, at := range []time.Time{nine.Add(time.Minute), nine.Add(time.Hour)} {
 		if err := c.Complete(t.Context(), id, at); err != nil {
 			t.Error(err)
@@ -251,7 +251,8 @@ func TestCompleteNeedsAPage(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	c := open(t)
-	want := func(notBefore time.Time, token string, ok bool) { // the token of one to resume
+	// the next page token of a chart to resume
+	want := func(notBefore time.Time, token string, ok bool) {
 		t.Helper()
 		got, gotOK, err := c.Resume(t.Context(), us, notBefore)
 		if err != nil || gotOK != ok || ok && got.NextPageToken != token {
@@ -265,9 +266,9 @@ func TestResume(t *testing.T) {
 	store(t, c, id, Page{Token: "2", Next: "3", Videos: videos("b"),
 		FetchedAt: nine.Add(time.Minute)})
 	want(nine, "3", true)
-	want(nine.Add(time.Microsecond), "", false) // its first page says how old it is
+	want(nine.Add(time.Microsecond), "", false) // the first page dates the chart
 	store(t, c, id, Page{Token: "3", Videos: videos("c"), FetchedAt: nine.Add(2 * time.Minute)})
-	want(nine, "", true) // all pages are there, Complete is missing
+	want(nine, "", true) // all pages are stored, Complete is missing
 
 	begin(t, c, ChartKey{Region: "GB"}, Page{FetchedAt: nine})
 	begin(t, c, ChartKey{Region: "US", Category: "10"}, Page{FetchedAt: nine})
@@ -279,8 +280,8 @@ func TestResume(t *testing.T) {
 	want(nine, "", false) // a newer chart is complete
 }
 
-// TestChartsWithoutAPage: what earlier versions left of a chart whose first page never came is as
-// if it were not there. It hides no other chart.
+// TestChartsWithoutAPage: a chart whose first page never arrived, left by an earlier version, is
+// ignored and hides no other chart.
 func TestChartsWithoutAPage(t *testing.T) {
 	c := open(t)
 	wantCharts := func(want int) {
@@ -311,7 +312,7 @@ func TestChartsWithoutAPage(t *testing.T) {
 	}
 }
 
-// TestPassOn: a chart goes to another run while it is half, and only from the run that has it.
+// TestPassOn: a half chart moves to another run, and only from the run that owns it.
 func TestPassOn(t *testing.T) {
 	c := open(t)
 	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
@@ -335,15 +336,16 @@ func TestPassOn(t *testing.T) {
 	want("run1")
 	pass(id, "run1", "run2", true)
 	want("run2")
-	pass(id, "run1", "run3", false) // who asked at the same time
+	pass(id, "run1", "run3", false) // asked at the same moment as run2
 	want("run2")
 	store(t, c, id, Page{Token: "2", Videos: videos("b"), FetchedAt: nine, Last: true})
 	pass(id, "run2", "run3", false)
 	want("run2")
 }
 
-// TestBegunOnce: two processes that have the first page of a run's chart begin one chart. One that
-// knows the chart, because the upstream refused its next page, begins another.
+// TestBegunOnce: two processes with the first page of one run's chart begin a single chart. A
+// process that passes that chart's ID, because the upstream refused its next page, begins
+// another.
 func TestBegunOnce(t *testing.T) {
 	c := open(t)
 	before := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
@@ -411,8 +413,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestGone: a catalogue that was deleted or replaced while it was open takes nothing more and
-// answers nothing; put back, it does.
+// TestGone: a catalogue that is deleted or replaced while open fails every call, until the file
+// is put back.
 func TestGone(t *testing.T) {
 	c := open(t)
 	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
@@ -438,8 +440,8 @@ func TestGone(t *testing.T) {
 	wantHeads(t, c, us, "none")
 }
 
-// TestOpenReading: a catalogue that is only read is not made, shows what others store, and is not
-// written.
+// TestOpenReading: OpenReading does not create a catalogue, shows what others store, and does not
+// write.
 func TestOpenReading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "catalog.db")
 	if _, err := OpenReading(t.Context(), "sqlite://"+path); !errors.Is(err, fs.ErrNotExist) ||
@@ -461,7 +463,7 @@ func TestOpenReading(t *testing.T) {
 	}
 }
 
-// must ends a test that cannot go on after an error.
+// must fails the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ChartKey says which chart of the upstream is meant.
+// ChartKey names a chart of the upstream.
 type ChartKey struct {
 	// Region is an ISO 3166-1 alpha-2 country.
 	Region string
@@ -30,24 +30,25 @@ type Chart struct {
 	ID       ChartID
 	Region   string
 	Category string // never ""
-	Run      string // that began it, or to which it was passed on
+	Run      string // the run that began it, or took it over
 
 	StartedAt   time.Time // when its first page was fetched
-	FetchedAt   time.Time // of its last page
+	FetchedAt   time.Time // when its last page was fetched
 	CompletedAt time.Time // zero until it is complete
 
-	Pages  int // stored so far, at least one
-	Videos int // on these pages, each counted once
-	// NextPageToken fetches the page after them; "" means that there are no more.
+	Pages  int // number of stored pages, at least one
+	Videos int // number of videos on these pages, each counted once
+	// NextPageToken fetches the page after these; "" if there is none.
 	NextPageToken string
 }
 
-// Begin begins a chart with its first page, all or nothing: there is no chart without a page. It
-// returns how many videos the chart has, as StorePage does. Until Complete, it is seen by Charts
-// and Resume only. (Catalogues of earlier versions may hold charts whose first page never came.
-// They are treated as if they were not there.)
+// Begin begins a chart with its first page in one transaction, so there is no chart without a
+// page. It returns the number of videos, as StorePage does. Until Complete, only Charts and
+// Resume return the chart. (Catalogues of earlier versions may hold charts without a page. They
+// are ignored.)
 //
-// If the run has begun one after a chart that the caller knows, because another process has taken
+// If another process took over the run and began its chart later than the chart after, Begin
+// returns that chart and stores nothing. Pass 0 for after if no chart is known.
 // the run over, that one is returned, and nothing is stored. A caller that knows none passes 0.
 func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, after ChartID,
 	first Page) (id ChartID, added int, err error) {
@@ -75,10 +76,10 @@ func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, after Cha
 	return id, added, nil
 }
 
-// Resume finds the chart of key that was begun last. ok says whether to resume it: it is not
-// complete and was begun at or after notBefore, so that the pages of a chart are all of about the
-// same time. Otherwise a new one is to begin. A chart without a NextPageToken has all its pages
-// and waits only for Complete.
+// Resume returns the newest chart of key. ok reports whether to resume it: it is incomplete, and
+// was begun at or after notBefore, so that the pages of a chart are of about the same time.
+// Otherwise the caller begins a new one. An incomplete chart without a NextPageToken has all its
+// pages and lacks only Complete.
 func (c *Catalog) Resume(ctx context.Context, key ChartKey,
 	notBefore time.Time) (chart Chart, ok bool, err error) {
 	err = c.view(ctx, func(s *txn) error {
@@ -93,8 +94,8 @@ func (c *Catalog) Resume(ctx context.Context, key ChartKey,
 	return chart, ok, err
 }
 
-// PassOn makes a chart that one run has left half read another's. It reports whether it did: not
-// when the chart is complete, or of a third run by now.
+// PassOn moves a half chart from one run to another. It reports whether it did; it does not if
+// the chart is complete or no longer belongs to the first run.
 func (c *Catalog) PassOn(ctx context.Context, id ChartID, from,
 	to string) (passed bool, err error) {
 	err = c.update(ctx, func(s *txn) error {
@@ -105,8 +106,8 @@ func (c *Catalog) PassOn(ctx context.Context, id ChartID, from,
 	return passed, err
 }
 
-// Complete makes the chart the current one of its region and category, unless it is complete
-// already. It has at least one page, be it an empty one.
+// Complete makes the chart, which has at least one page, the current one of its region and
+// category. It does nothing if the chart is already complete.
 func (c *Catalog) Complete(ctx context.Context, id ChartID, at time.Time) error {
 	return c.update(ctx, func(s *txn) error { return s.complete(id, at) })
 }
@@ -124,8 +125,8 @@ func (s *txn) complete(id ChartID, at time.Time) error {
 	return err
 }
 
-// MarkUnavailable records that the upstream had no such chart when it was asked at that moment, or
-// refused the region itself as invalid. A complete chart removes the record.
+// MarkUnavailable records that the upstream had no such chart at that moment, or refused the
+// region as invalid. A complete chart removes the record.
 func (c *Catalog) MarkUnavailable(ctx context.Context, key ChartKey, at time.Time,
 	invalid bool) error {
 	return c.update(ctx, func(s *txn) error {
@@ -134,16 +135,15 @@ func (c *Catalog) MarkUnavailable(ctx context.Context, key ChartKey, at time.Tim
 	})
 }
 
-// RegionState says how old the catalogue's knowledge of a region is.
+// RegionState describes how recent the catalogue's data of a region is.
 type RegionState struct {
 	Region string
-	// CompletedAt is when its last complete chart of all categories was complete; zero when there
-	// is none.
+	// CompletedAt is when the last chart of all categories was completed, or zero.
 	CompletedAt time.Time
-	// UnavailableAt is when the upstream last said that there is no chart, and has given none
-	// since; zero otherwise.
+	// UnavailableAt is when the upstream last reported that there is no chart, or zero if it has
+	// returned one since.
 	UnavailableAt time.Time
-	// Invalid says that what it said was that it knows no such region.
+	// Invalid reports whether the upstream then refused the region itself.
 	Invalid bool
 }
 
@@ -166,7 +166,8 @@ func (c *Catalog) Staleness(ctx context.Context, regions []string) ([]RegionStat
 	return states, err
 }
 
-// Charts returns the newest charts of key, newest first, half ones too. A limit of 0 means all.
+// Charts returns the charts of key, incomplete ones included, newest first. A limit of 0 means
+// all.
 func (c *Catalog) Charts(ctx context.Context, key ChartKey, limit int) (charts []Chart, err error) {
 	err = c.view(ctx, func(s *txn) error {
 		return s.each("charts", func(row scanner) error {
@@ -178,15 +179,14 @@ func (c *Catalog) Charts(ctx context.Context, key ChartKey, limit int) (charts [
 	return charts, err
 }
 
-// Ranked is a video's place in a chart. A rank that is missing between two others was a repeated
-// video.
+// Ranked is a video's place in a chart. A gap in the ranks is a repeated video.
 type Ranked struct {
 	Rank int
 	Seen
 }
 
-// Current returns the last complete chart of key and its first videos, with the names and counters
-// they were last seen with. A limit of 0 means all. It wraps ErrNotFound when no chart of key was
+// Current returns the last complete chart of key and its first videos, with their most recent
+// names and counters. A limit of 0 means all. The error wraps ErrNotFound if no chart of key was
 // ever complete.
 func (c *Catalog) Current(ctx context.Context, key ChartKey,
 	limit int) (chart Chart, videos []Ranked, err error) {
@@ -195,7 +195,7 @@ func (c *Catalog) Current(ctx context.Context, key ChartKey,
 
 var lastMoment = time.UnixMicro(math.MaxInt64)
 
-// At returns the chart of key that was the current one at a moment, as Current does.
+// At is like Current, for the chart that was current at a given moment.
 func (c *Catalog) At(ctx context.Context, key ChartKey, at time.Time,
 	limit int) (chart Chart, videos []Ranked, err error) {
 	err = c.view(ctx, func(s *txn) error {
@@ -217,8 +217,8 @@ func (c *Catalog) At(ctx context.Context, key ChartKey, at time.Time,
 	return chart, videos, err
 }
 
-// History returns the complete charts of key that were begun before the one given, newest first;
-// 0 means all of them. A limit of 0 means all.
+// History returns the complete charts of key begun before the given one, newest first. A chart of
+// 0 and a limit of 0 mean all.
 func (c *Catalog) History(ctx context.Context, key ChartKey, before ChartID,
 	limit int) (charts []Chart, err error) {
 	if before == 0 {
@@ -234,8 +234,8 @@ func (c *Catalog) History(ctx context.Context, key ChartKey, before ChartID,
 	return charts, err
 }
 
-// Places returns the videos of a chart by their places, the first at index 0. A place is "" where a
-// repeated video left a gap or the video was purged.
+// Places returns the videos of a chart, the first place at index 0. A place is "" if a repeated
+// video left a gap or the video was purged.
 func (c *Catalog) Places(ctx context.Context, id ChartID) (videos []string, err error) {
 	err = c.view(ctx, func(s *txn) error {
 		return s.each("places", func(row scanner) error {
@@ -265,7 +265,7 @@ func scanChart(row scanner) (Chart, error) {
 	return chart, err
 }
 
-// limitOrAll is the LIMIT of SQL, where a negative one means all.
+// limitOrAll converts a limit to SQL's LIMIT, where a negative one means all.
 func limitOrAll(limit int) int {
 	if limit <= 0 {
 		return -1
@@ -275,7 +275,7 @@ func limitOrAll(limit int) int {
 
 func micros(stamp int64) time.Time { return time.UnixMicro(stamp).UTC() }
 
-// moment is zero for NULL.
+// moment returns the zero time for NULL.
 func moment(stamp sql.NullInt64) time.Time {
 	if !stamp.Valid {
 		return time.Time{}
@@ -283,7 +283,7 @@ func moment(stamp sql.NullInt64) time.Time {
 	return micros(stamp.Int64)
 }
 
-// nullable is NULL for a zero moment.
+// nullable returns NULL for the zero time.
 func nullable(at time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: at.UnixMicro(), Valid: !at.IsZero()}
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// anew begins a chart although its run has others: none comes after this one.
-const anew = ChartID(math.MaxInt64)
+// noOther makes Begin begin a chart even if its run has one already.
+const noOther = ChartID(math.MaxInt64)
 
-// crowd stores a chart of so many videos, oldest first, and returns what holds them.
+// crowd returns a catalogue with a complete chart of n videos, oldest first.
 func crowd(t *testing.T, n int, describe func(i int) Video) *Catalog {
 	t.Helper()
 	c := open(t)
@@ -24,7 +24,7 @@ func crowd(t *testing.T, n int, describe func(i int) Video) *Catalog {
 	return c
 }
 
-// ids returns what a search finds, best first.
+// ids returns the IDs that a search finds, best first.
 func ids(t *testing.T, c *Catalog, query string, skip, limit int) []string {
 	t.Helper()
 	videos, err := c.SearchAfter(t.Context(), query, skip, limit)
@@ -43,7 +43,8 @@ func wantFound(t *testing.T, got []string, want string) {
 	}
 }
 
-// TestSearchForACommonWord: the newest five hundred are ranked, and without a limit all.
+// TestSearchForACommonWord: a search ranks the newest five hundred matches, and without a limit
+// all of them.
 func TestSearchForACommonWord(t *testing.T) {
 	t.Parallel()
 	c := crowd(t, 1000, func(i int) Video {
@@ -69,7 +70,7 @@ func TestSearchForACommonWord(t *testing.T) {
 	wantFound(t, ids(t, c, "music title", 0, 5), "v800 v700 v600 v100")
 }
 
-// TestSearchPages: the pages of a search are its videos, each once, whole words before beginnings.
+// TestSearchPages: the pages of a search list each video once, whole words before prefixes.
 func TestSearchPages(t *testing.T) {
 	t.Parallel()
 	words := []string{"mus", "music", "museum", "other"}
@@ -106,8 +107,8 @@ func TestSearchPages(t *testing.T) {
 	wantFound(t, ids(t, c, "lofi mus", 1000, 10), "")
 }
 
-// TestSearchForCommonBeginnings: of very many words that begin so the most common ones are found,
-// and without a limit all.
+// TestSearchForCommonBeginnings: of many words with a prefix, a search finds the most common
+// ones, and without a limit all of them.
 func TestSearchForCommonBeginnings(t *testing.T) {
 	t.Parallel()
 	c := crowd(t, 1500, func(i int) Video {

@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// TestUpdatesShareATransaction: those that come while another one runs are written together, and
-// one that fails does not keep the others from being written.
+// TestUpdatesShareATransaction: updates that arrive while another runs share a transaction, and a
+// failing one does not keep the others from being written.
 func TestUpdatesShareATransaction(t *testing.T) {
 	boom := errors.New("boom")
 	for _, c := range []struct {
 		failing string
-		txns    int // that were tried
+		txns    int // transactions attempted
 	}{{"", 1}, {"GB", 5}} {
 		cat := open(t)
 		regions := []string{"US", "GB", "DE", "FR"}
 		txns := make(map[*txn]bool)
 		var all sync.WaitGroup
-		cat.writing <- struct{}{} // as somebody does who runs a transaction
+		cat.writing <- struct{}{} // as a running transaction does
 		for _, region := range regions {
 			all.Go(func() {
 				err := cat.update(t.Context(), func(s *txn) error {

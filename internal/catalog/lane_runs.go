@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// LaneRun is how a tick of a daemon's lane ended.
+// LaneRun is the result of one tick of a daemon's lane.
 type LaneRun struct {
 	Lane, Tick string
 	EndedAt    time.Time
 	Outcome    string
-	ExitCode   *int // of a command; nil where none was started
+	ExitCode   *int // of a command; nil if none was started
 	Units      map[string]int64
 }
 
-// KeptRuns is how many runs of each lane are kept.
+// KeptRuns is the number of runs kept per lane.
 const KeptRuns = 20
 
-// PutLaneRun keeps a run, in place of an earlier one of the same tick.
+// PutLaneRun stores a run. It replaces an earlier one of the same tick.
 func (c *Catalog) PutLaneRun(ctx context.Context, r LaneRun) error {
 	units, err := json.Marshal(r.Units)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Catalog) PutLaneRun(ctx context.Context, r LaneRun) error {
 	})
 }
 
-// LaneRuns are the runs that are kept by lane, newest first.
+// LaneRuns returns the stored runs by lane, newest first.
 func (c *Catalog) LaneRuns(ctx context.Context) (map[string][]LaneRun, error) {
 	runs := make(map[string][]LaneRun)
 	err := c.view(ctx, func(s *txn) error {

@@ -10,23 +10,22 @@ import (
 	"time"
 )
 
-// Page is one answer of the upstream.
+// Page is one response of the upstream.
 type Page struct {
 	// Token fetched the page; "" for the first.
 	Token string
-	// Next fetches the page after it; "" when there is none.
+	// Next fetches the page after it; "" if it is the last.
 	Next string
 	// Videos are in the order of the chart.
 	Videos    []Video
 	FetchedAt time.Time
-	// Last completes the chart together with this page, in one step.
+	// Last completes the chart in the same transaction.
 	Last bool
 }
 
-// StorePage stores a page of a chart and the videos on it, all or nothing, and returns how many of
-// the videos are new in this chart: a video that was on an earlier place keeps that place only. A
-// page whose token was stored before changes nothing. The page that is not the chart's next is
-// refused.
+// StorePage stores a page of a chart and its videos in one transaction. It returns how many of
+// the videos are new in this chart; a repeated video keeps its first place. Storing the same
+// token again changes nothing. Any page but the chart's next one is refused.
 func (c *Catalog) StorePage(ctx context.Context, id ChartID, page Page) (added int, err error) {
 	err = c.update(ctx, func(s *txn) error {
 		added, err = s.storePage(id, page)
@@ -52,7 +51,7 @@ func (s *txn) storePage(id ChartID, page Page) (added int, err error) {
 	return added, err
 }
 
-// nextPage returns how many places the pages before have, or stored when the page is there already.
+// nextPage returns the number of places before this page, or whether the page is already stored.
 func (s *txn) nextPage(id ChartID, token string) (places int, stored bool, err error) {
 	var next string
 	var complete bool
@@ -90,9 +89,9 @@ func (s *txn) storePlaces(id ChartID, places int, page Page) (added int, err err
 	return added, err
 }
 
-// known is what the catalogue has of a video before it is stored again.
-type known struct {
-	number            int64 // 0: nothing
+// storedVideo is a video's row before it is stored again.
+type storedVideo struct {
+	number            int64 // row ID; 0 if there is no row
 	fetchedAt         int64 // µs
 	names             names
 	counters          counters
@@ -103,8 +102,8 @@ type names struct{ title, channelID, channelTitle, category string }
 
 type counters struct{ views, likes, comments sql.NullInt64 }
 
-// putVideo stores what was fetched at that moment and notes what is different from before. What is
-// older than what is known is not stored, so that two processes may be overtaken by each other.
+// putVideo stores a video fetched at the given moment, and records what changed. It does not
+// store data older than the row's, so concurrent processes may overtake each other.
 func (s *txn) putVideo(v Video, at time.Time) (number int64, err error) {
 	before, err := s.find(v.ID)
 	if err != nil {
@@ -114,7 +113,7 @@ func (s *txn) putVideo(v Video, at time.Time) (number int64, err error) {
 	if before.number != 0 && stamp < before.fetchedAt {
 		return before.number, nil
 	}
-	now, err := v.known(before.number, stamp)
+	now, err := v.row(before.number, stamp)
 	if err != nil {
 		return 0, err
 	}
@@ -124,19 +123,19 @@ func (s *txn) putVideo(v Video, at time.Time) (number int64, err error) {
 	return now.number, s.writeChanges(before, now, v)
 }
 
-func (s *txn) find(id string) (k known, err error) {
+func (s *txn) find(id string) (k storedVideo, err error) {
 	err = s.row("find_video", id).Scan(&k.number, &k.fetchedAt,
 		&k.names.title, &k.names.channelID, &k.names.channelTitle, &k.names.category,
 		&k.counters.views, &k.counters.likes, &k.counters.comments, &k.tags, &k.description)
 	if errors.Is(err, sql.ErrNoRows) {
-		return known{}, nil
+		return storedVideo{}, nil
 	}
 	return k, err
 }
 
-func (v Video) known(number, stamp int64) (known, error) {
+func (v Video) row(number, stamp int64) (storedVideo, error) {
 	tags, err := json.Marshal(append([]string{}, v.Tags...)) // never null
-	return known{
+	return storedVideo{
 		number: number, fetchedAt: stamp,
 		names:       names{v.Title, v.ChannelID, v.ChannelTitle, v.Category},
 		counters:    counters{count(v.Views), count(v.Likes), count(v.Comments)},
@@ -145,8 +144,8 @@ func (v Video) known(number, stamp int64) (known, error) {
 	}, err
 }
 
-// writeVideo returns the number of the row, which is a new one if now has none.
-func (s *txn) writeVideo(v Video, now known) (number int64, err error) {
+// writeVideo writes the row and returns its ID. It inserts a row if now has none.
+func (s *txn) writeVideo(v Video, now storedVideo) (number int64, err error) {
 	query := "update_video"
 	if now.number == 0 {
 		query = "insert_video"
@@ -161,9 +160,9 @@ func (s *txn) writeVideo(v Video, now known) (number int64, err error) {
 	return result.LastInsertId()
 }
 
-// writeChanges writes history and index only where something changed: most videos of a chart were
-// in the last one too.
-func (s *txn) writeChanges(before, now known, v Video) error {
+// writeChanges writes history and index only if something changed, because most videos of a chart
+// were in the previous one too.
+func (s *txn) writeChanges(before, now storedVideo, v Video) error {
 	fresh := before.number == 0
 	if n := now.names; fresh || n != before.names {
 		if _, err := s.exec("put_names", now.number, now.fetchedAt, n.title, n.channelID,
@@ -185,7 +184,7 @@ func (s *txn) writeChanges(before, now known, v Video) error {
 	return nil
 }
 
-// text is a video whose words are to be indexed.
+// text is a video to be indexed.
 type text struct {
 	number int64
 	Video

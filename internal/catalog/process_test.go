@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary stand for another process that sweeps: with SWEEP_CATALOG set it
-// stores charts there for the region in SWEEP_REGION.
+// TestMain turns the test binary into another sweeping process if SWEEP_CATALOG is set: it stores
+// charts there for the region in SWEEP_REGION.
 func TestMain(m *testing.M) {
 	path := os.Getenv("SWEEP_CATALOG")
 	if path == "" {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 const sweepCharts, sweepPages = 5, 3
 
-// sweep stores charts of three pages, on which all regions share some of their videos.
+// sweep stores charts of three pages. All regions share some of their videos.
 func sweep(path, region string) error {
 	ctx := context.Background()
 	c, err := Open(ctx, "sqlite://"+path)
@@ -54,7 +54,7 @@ func sweepChart(ctx context.Context, c *Catalog, region string, at time.Time) er
 		}
 		var err error
 		if n == 0 {
-			id, _, err = c.Begin(ctx, ChartKey{Region: region}, "run", anew, page)
+			id, _, err = c.Begin(ctx, ChartKey{Region: region}, "run", noOther, page)
 		} else {
 			_, err = c.StorePage(ctx, id, page)
 		}
@@ -102,7 +102,7 @@ func TestProcessesSweepAtOnce(t *testing.T) {
 	}
 }
 
-// wholeChart wants the current chart to have every place.
+// wholeChart checks that the current chart has every place.
 func wholeChart(t *testing.T, c *Catalog, region string) {
 	t.Helper()
 	chart, ranked, err := c.Current(t.Context(), ChartKey{Region: region}, 0)

@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// realCharts calls use with each region's real charts, day by day; not at all where there are none.
+// realCharts calls use with each region's real charts, day by day, if they are installed.
 func realCharts(t testing.TB, use func(region string, days [][]Video)) {
 	t.Helper()
 	data := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
@@ -45,7 +45,7 @@ func videosOf(t testing.TB, list []*youtubetest.Video) (all []Video) {
 	return all
 }
 
-// pagesOf cuts a chart into pages of 50.
+// pagesOf splits a chart into pages of 50.
 func pagesOf(list []Video, at time.Time) (pages []Page) {
 	token := ""
 	for chunk := range slices.Chunk(list, 50) {
@@ -72,8 +72,8 @@ func TestRealCharts(t *testing.T) {
 	})
 }
 
-// checkReal wants the current chart to be exactly this one, each video at its first place and as
-// its last place has it.
+// checkReal checks that the current chart equals the list, each video at its first place and with
+// the data of its last place.
 func checkReal(t *testing.T, c *Catalog, region string, list []Video) {
 	t.Helper()
 	_, ranked, err := c.Current(t.Context(), ChartKey{Region: region}, 0)
@@ -81,7 +81,7 @@ func checkReal(t *testing.T, c *Catalog, region string, list []Video) {
 	var want []Ranked
 	first := map[string]int{}
 	for i, v := range list {
-		v.Tags = append([]string{}, v.Tags...) // none is an empty list
+		v.Tags = append([]string{}, v.Tags...) // never null
 		if at, repeated := first[v.ID]; repeated {
 			want[at].Video = v
 			continue

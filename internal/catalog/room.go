@@ -2,17 +2,17 @@ package catalog
 
 import "context"
 
-// roomForPage is more than what a page of fifty videos with long texts adds to the file, its index
-// included.
+// roomForPage is more than a page of fifty videos with long texts adds to the file, including the
+// index.
 const roomForPage = 512 << 10
 
-// CheckRoom reports why a page could not be stored now: the disk is full, another program holds the
-// write lock, the file cannot be written, was moved or is damaged. It is asked before a page is
-// bought.
+// CheckRoom returns an error if a page could not be stored now: the disk is full, another program
+// holds the write lock, or the file is read-only, moved or damaged. Callers use it before they
+// buy a page.
 //
-// It commits as many bytes as a large page takes, in the place of those it wrote the time before.
-// Nothing less finds out: a transaction that is rolled back never reaches the disk, and free space
-// says nothing of quotas.
+// It commits as many bytes as a large page takes, over those of the previous check. Nothing less
+// would do: a rolled-back transaction never reaches the disk, and free space does not account for
+// disk quotas.
 func (c *Catalog) CheckRoom(ctx context.Context) error {
 	return c.update(ctx, func(s *txn) error {
 		if s.filled {

@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// TestCheckRoom: what cannot be written is found out before a page is there, and a page fits where
-// the check says so.
+// TestCheckRoom: the check fails when a page would not fit, and a page fits when the check
+// succeeds.
 func TestCheckRoom(t *testing.T) {
 	c := open(t)
 	page := Page{FetchedAt: nine, Last: true, Videos: videos("a", "b")}
@@ -37,19 +37,19 @@ func TestCheckRoom(t *testing.T) {
 	if _, err := c.db.Write.Exec("DELETE FROM room"); err != nil {
 		t.Fatal(err)
 	}
-	// of what was free
+	// of the free space
 	if _, err := c.db.Write.Exec("CREATE TABLE other AS SELECT zeroblob(300000) AS x"); err != nil {
 		t.Fatal(err)
 	}
 	check(sqlite.ErrFull)
 	limit(pages + 1000)
 	check(nil)
-	if _, _, err := c.Begin(t.Context(), us, "run", anew, page); err != nil {
+	if _, _, err := c.Begin(t.Context(), us, "run", noOther, page); err != nil {
 		t.Error(err)
 	}
 	before, err := os.Stat(c.Path())
 	must(t, err)
-	for range 20 { // it takes its room once
+	for range 20 { // only the first one grows the file
 		check(nil)
 	}
 	if _, err := c.db.Write.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Run is what a sweep or a daemon's tick left in the catalogue.
+// Run is what a sweep or a daemon's tick stored.
 type Run struct {
 	ID        string
-	StartedAt time.Time // its first page was fetched
-	EndedAt   time.Time // its last page so far was fetched
-	Charts    int       // begun
-	Complete  int       // of these
+	StartedAt time.Time // when its first page was fetched
+	EndedAt   time.Time // when its last page so far was fetched
+	Charts    int       // charts begun
+	Complete  int       // charts completed
 	Pages     int
 	Videos    int
 }
 
-// Runs returns the runs that began before a moment, newest first; a zero one means all. Of a run
-// with more than a hundred charts for each of limit the oldest may be left out.
+// Runs returns the runs that began before a moment, newest first. The zero time means all. The
+// oldest may be missing if a run has more than a hundred charts for each of limit.
 func (c *Catalog) Runs(ctx context.Context, before time.Time, limit int) (runs []Run, err error) {
 	if before.IsZero() {
 		before = lastMoment

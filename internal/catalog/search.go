@@ -7,31 +7,29 @@ import (
 )
 
 const (
-	// mostRanked is how many of the videos that match are ranked.
+	// mostRanked is how many matching videos are ranked.
 	mostRanked = 500
-	// mostBeginnings is how many words that begin as those typed are looked for, if they are
-	// common.
+	// mostBeginnings is how many of the most common words with the typed prefix are searched.
 	mostBeginnings = 8
-	// sampled is how many of the newest videos say which words are common.
+	// sampled is how many of the newest videos determine which words are common.
 	sampled = 300
 )
 
-// Search returns the videos whose title, channel title, tags or description have all the words of
-// query, best first: each word anywhere, whatever its case and accents; in scripts without spaces
-// between words any run of characters is found. Nothing in query is an operator. Videos that have
-// the words whole come before those that have words beginning so. Of either, those that have them
-// all in the title come first, and those that need the description last; among equals the newest,
-// by when they were first seen.
+// Search returns the videos that have all words of query in their title, channel title, tags or
+// description, best first. Case and accents do not matter. In scripts without spaces between
+// words, any run of characters matches. query has no operators. Videos with whole words come
+// before those with words that begin so. Within each group, videos with all words in the title
+// come first, those that need the description last, and newer ones (by first sight) before older
+// ones.
 //
-// A limit of 0 means all. With another, only the newest 500 videos (or limit, if that is more) of
-// either are ranked, and where words that begin so are very common, only the most common ones are
-// looked for, so that a common word takes little longer than a rare one. A query without a word
-// finds nothing.
+// A limit of 0 means all. With a limit, Search ranks only the newest 500 videos of each group (or
+// limit, if larger), and of very common prefixes it searches only the most common words, so that
+// a common word takes little longer than a rare one. A query without a word finds nothing.
 func (c *Catalog) Search(ctx context.Context, query string, limit int) (found []Seen, err error) {
 	return c.SearchAfter(ctx, query, 0, limit)
 }
 
-// SearchAfter is Search without the first so many videos.
+// SearchAfter is like Search, without the first skip videos.
 func (c *Catalog) SearchAfter(ctx context.Context, query string, skip,
 	limit int) (found []Seen, err error) {
 	words := searchWords(query)
@@ -49,7 +47,7 @@ func (c *Catalog) SearchAfter(ctx context.Context, query string, skip,
 	return found, err
 }
 
-// search returns the numbers of the first videos found, as many as skip and limit say.
+// search returns the row IDs of skip+limit videos.
 func (c *Catalog) search(s *txn, words []searchWord, skip, limit int) (found []int64, err error) {
 	most, newest := -1, -1
 	if limit > 0 {
@@ -61,12 +59,12 @@ func (c *Catalog) search(s *txn, words []searchWord, skip, limit int) (found []i
 		return found, err
 	}
 	if limit > 0 {
-		known, err := c.common(s)
+		common, err := c.common(s)
 		if err != nil {
 			return nil, err
 		}
 		each := max(2, mostBeginnings/len(words))
-		beginning = all(words, func(w searchWord) string { return known.beginning(w, each) })
+		beginning = all(words, func(w searchWord) string { return common.beginning(w, each) })
 	}
 	more, err := s.ranked(beginning, newest, most)
 	if err != nil {
@@ -84,31 +82,32 @@ func (c *Catalog) search(s *txn, words []searchWord, skip, limit int) (found []i
 	return found, nil
 }
 
-// common returns the words of the newest videos, read again when there are many newer ones.
+// common returns the words of the newest videos. It reads them again once there are many newer
+// ones.
 func (c *Catalog) common(s *txn) (*sample, error) {
 	var newest int64
 	if err := s.row("newest_video").Scan(&newest); err != nil {
 		return nil, err
 	}
-	if known := c.known.Load(); known != nil && newest < known.newest+sampled/3 {
-		return known, nil
+	if common := c.sample.Load(); common != nil && newest < common.newest+sampled/3 {
+		return common, nil
 	}
-	known := &sample{newest: newest}
+	common := &sample{newest: newest}
 	err := s.each("newest_texts", func(row scanner) error {
 		var texts [4]string
 		err := row.Scan(&texts[0], &texts[1], &texts[2], &texts[3])
 		for _, text := range texts {
-			known.add(text)
+			common.add(text)
 		}
-		known.videos++
+		common.videos++
 		return err
 	}, sampled)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(known.words)
-	c.known.Store(known)
-	return known, nil
+	slices.Sort(common.words)
+	c.sample.Store(common)
+	return common, nil
 }
 
 func (s *txn) ranked(expression string, newest, limit int) (numbers []int64, err error) {
@@ -121,7 +120,7 @@ func (s *txn) ranked(expression string, newest, limit int) (numbers []int64, err
 	return numbers, err
 }
 
-// numbered returns the videos with these numbers, in this order.
+// numbered returns the videos with these row IDs, in this order.
 func (s *txn) numbered(numbers []int64) (videos []Seen, err error) {
 	list, err := json.Marshal(numbers)
 	if err != nil {

@@ -17,42 +17,42 @@ type Video struct {
 	ChannelTitle string
 	Category     string // the upstream's category id
 	Description  string
-	Duration     string    // ISO 8601; "" when not said
-	Tags         []string  // in the order given, repeats and empty ones included
-	PublishedAt  time.Time // zero when not said
+	Duration     string    // ISO 8601; "" if missing
+	Tags         []string  // in the original order, repeated and empty ones included
+	PublishedAt  time.Time // zero if missing
 
-	// Counters; nil means that the upstream did not say, which is not 0. They may fall.
+	// Counters may fall. nil means that the upstream did not report one, which is not 0.
 	Views, Likes, Comments *int64
 }
 
-// Seen is a video as it was last seen.
+// Seen is a video as last seen.
 type Seen struct {
 	Video
 	FirstSeenAt time.Time
 	FetchedAt   time.Time // of everything in Video
 }
 
-// Names are what a video was called from At on.
+// Names are a video's names from At on.
 type Names struct {
 	At                                       time.Time
 	Title, ChannelID, ChannelTitle, Category string
 }
 
-// Counters are a video's counters from At on; nil as in Video.
+// Counters are a video's counters from At on, nil as in Video.
 type Counters struct {
 	At                     time.Time
 	Views, Likes, Comments *int64
 }
 
-// History is a video and how it came to be so: one of Names and one of Counters for the first time
-// it was seen and for each change, oldest first.
+// History is a video with its changes, oldest first: one Names and one Counters for its first
+// sight and for each change.
 type History struct {
 	Seen
 	Names    []Names
 	Counters []Counters
 }
 
-// Video returns the video with the upstream's id, or wraps ErrNotFound.
+// Video returns the video with the upstream's ID. The error wraps ErrNotFound if there is none.
 func (c *Catalog) Video(ctx context.Context, id string) (h History, err error) {
 	err = c.view(ctx, func(s *txn) error {
 		var number int64
@@ -95,7 +95,7 @@ func (s *txn) counters(number int64) (all []Counters, err error) {
 	return all, err
 }
 
-// scanSeen reads one column into first and the columns of a video after it.
+// scanSeen scans the first column into first and a video from the columns after it.
 func scanSeen(row scanner, first any) (v Seen, err error) {
 	var firstSeen, fetched int64
 	var published sql.NullInt64
@@ -110,12 +110,12 @@ func scanSeen(row scanner, first any) (v Seen, err error) {
 	return v, json.Unmarshal(tags, &v.Tags)
 }
 
-// Delete forgets everything fetched before that moment: charts begun before it, videos not fetched
-// since, and of the other videos the history before it, except what is still so. It returns how
-// many videos went. It works in small steps between which others can write; after an error what was
-// done stays done, and Delete may be called again.
+// Delete deletes everything fetched before that moment: charts begun before it, videos not
+// fetched since, and the other videos' older history except their current state. It returns the
+// number of videos deleted. It works in small steps between which others can write. After an
+// error the steps done stay done, and Delete may be called again.
 func (c *Catalog) Delete(ctx context.Context, before time.Time) (videos int, err error) {
-	const step = 200 // rows; a step takes some ten milliseconds
+	const step = 200 // rows; a step takes about ten milliseconds
 	if _, err := c.deleteAll(ctx, "delete_charts", before.UnixMicro(), step); err != nil {
 		return 0, err
 	}
@@ -131,7 +131,7 @@ func (c *Catalog) Delete(ctx context.Context, before time.Time) (videos int, err
 	})
 }
 
-// deleteAll runs a query that deletes at most step rows until there is nothing left to delete.
+// deleteAll repeats a query that deletes at most step rows until nothing is left to delete.
 func (c *Catalog) deleteAll(ctx context.Context, query string, before, step int64) (total int,
 	err error) {
 	for n := step; n >= step; {

@@ -47,14 +47,14 @@ func TestHistoryHasChangesOnly(t *testing.T) {
 	see(1)
 	v.Views, v.Comments = number(90), nil // counters fall, comments are turned off
 	see(2)
-	v.Comments = number(0) // which is not the same as missing
+	v.Comments = number(0) // 0 is not the same as missing
 	see(3)
 	v.Title, v.ChannelID = "Renamed", "UCother"
 	see(4)
 	v.Description = "only this"
 	see(5)
 	old := v
-	v = video("a") // somebody else's older answer comes late
+	v = video("a") // another process's older response arrives late
 	see(2)
 
 	got := history(t, c, "a")
@@ -83,7 +83,7 @@ func TestDelete(t *testing.T) {
 	c := open(t)
 	day := func(n int) time.Time { return nine.AddDate(0, 0, n) }
 	chart(t, c, us, day(0), videos("old", "kept", "steady")...)
-	many := make([]Video, 449) // more than go in one step
+	many := make([]Video, 449) // more than one step deletes
 	for i := range many {
 		many[i].ID = fmt.Sprint("old", i)
 	}

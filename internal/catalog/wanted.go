@@ -6,9 +6,9 @@ import (
 	"errors"
 )
 
-// PagesWanted is how many pages a sweep of a region will ask for, of at most so many: those that
-// its last complete chart had. A chart that was not read to its end may have more now, and one that
-// was never complete any number.
+// PagesWanted returns how many of at most most pages a sweep of a region will request: those of
+// its last complete chart. The chart may have more pages now if it was not read to its end, and
+// any number if none was ever complete.
 func (c *Catalog) PagesWanted(ctx context.Context, region string, most int64) (int64, error) {
 	var chart Chart
 	err := c.view(ctx, func(s *txn) (err error) {

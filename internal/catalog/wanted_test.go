@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestPagesWanted: what a sweep of at most 4 pages will ask for, by the charts that there are.
+// TestPagesWanted: the pages a sweep of at most 4 pages will request, depending on the charts
+// stored.
 func TestPagesWanted(t *testing.T) {
 	c := open(t)
 	page := func(token, next string, at time.Time, ids ...string) Page {

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// segment cuts text up for the index, which takes what stands between spaces and punctuation for
-// words: characters of scripts that are written without spaces, and emoji, become words of their
-// own. Queries are cut up likewise, so that such a run is found wherever the same characters follow
-// each other.
+// segment splits text for the index, which takes everything between spaces and punctuation for a
+// word. Characters of scripts without spaces, and emoji, become separate words. Queries are split
+// in the same way, so a run of such characters is found wherever they follow each other.
 //
 //	東京tower🔥  →  東  京 tower u1f525
 func segment(text string) string {
@@ -28,7 +27,7 @@ func segment(text string) string {
 			out.WriteByte(byte(r))
 		case !standsAlone(r):
 			out.WriteRune(plain(r))
-		case r > 0xffff || unicode.Is(unicode.So, r): // not letters to the index, or newer than it
+		case r > 0xffff || unicode.Is(unicode.So, r): // not letters to the index, or unknown to it
 			fmt.Fprintf(&out, " u%x ", r)
 		default:
 			out.WriteByte(' ')
@@ -39,8 +38,8 @@ func segment(text string) string {
 	return out.String()
 }
 
-// plainLetters are letters without the accents that people leave out when they type and that the
-// index, which knows those of Latin letters, does not.
+// plainLetters maps letters to those without the accents that people omit when they type. The
+// index itself only removes accents of Latin letters.
 var plainLetters = map[rune]rune{'ά': 'α', 'έ': 'ε', 'ή': 'η', 'ί': 'ι', 'ϊ': 'ι', 'ΐ': 'ι',
 	'ό': 'ο', 'ύ': 'υ', 'ϋ': 'υ', 'ΰ': 'υ', 'ώ': 'ω', 'ς': 'σ', 'ё': 'е'}
 
@@ -50,20 +49,21 @@ func plain(r rune) rune {
 }
 
 func standsAlone(r rune) bool {
-	const longVowel, halfLongVowel = 'ー', 'ｰ' // Katakana's, but of no script
+	// used in Katakana, but Unicode assigns them no script
+	const longVowel, halfLongVowel = 'ー', 'ｰ'
 	return r >= 0x80 && (r == longVowel || r == halfLongVowel || unicode.In(r, unicode.So,
 		unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan))
 }
 
-// searchWord is one word that a person typed, cut up for the index: "rock'n'roll" is three words
-// there, of which the last may be the beginning of a longer one.
+// searchWord is one word of a query, split for the index: "rock'n'roll" is three words there, and
+// the last may be a prefix.
 type searchWord struct {
 	before, last string
-	open         bool // unless last is a character that stands alone
+	open         bool // last may be a prefix; false for a character that stands alone
 }
 
-// searchWords takes apart what a person typed.
+// searchWords splits a query.
 func searchWords(typed string) (words []searchWord) {
 	for _, word := range strings.FieldsFunc(typed,
 		func(r rune) bool { return unicode.IsSpace(r) || r == 0 }) {
@@ -78,7 +78,7 @@ func searchWords(typed string) (words []searchWord) {
 	return words
 }
 
-// lastSearchable returns the last character of word that the index knows.
+// lastSearchable returns the last character of word that the index stores.
 func lastSearchable(word string) (last rune, found bool) {
 	for _, r := range word {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) || standsAlone(r) {
@@ -88,14 +88,15 @@ func lastSearchable(word string) (last rune, found bool) {
 	return last, found
 }
 
-// ending is the phrase of the index for the word with another end. Nothing in it is an operator.
+// ending returns the index's phrase for the word with another last part. It contains no
+// operators.
 func (w searchWord) ending(last string) string {
 	return `"` + strings.ReplaceAll(w.before+last, `"`, `""`) + `"`
 }
 
 func (w searchWord) whole() string { return w.ending(w.last) }
 
-// beginning finds every word that begins so. The index reads all it has of all of them.
+// beginning matches every word with this prefix. The index reads all their entries.
 func (w searchWord) beginning() string {
 	if !w.open {
 		return w.whole()
@@ -103,7 +104,7 @@ func (w searchWord) beginning() string {
 	return w.whole() + "*"
 }
 
-// all is a query of the index that has a phrase for each word.
+// all returns an index query with a phrase for each word.
 func all(words []searchWord, phrase func(searchWord) string) string {
 	phrases := make([]string, len(words))
 	for i, w := range words {
@@ -112,12 +113,12 @@ func all(words []searchWord, phrase func(searchWord) string) string {
 	return strings.Join(phrases, " AND ")
 }
 
-// sample is the words of the newest videos, sorted, as often as they are used: it tells which words
-// that begin somehow are common.
+// sample holds the words of the newest videos, sorted and with repeats. It estimates which words
+// with a prefix are common.
 type sample struct {
 	words  []string
 	videos int
-	newest int64 // the number of the newest video, about how many there are
+	newest int64 // row ID of the newest video, about the number of videos
 }
 
 func (s *sample) add(text string) {
@@ -126,10 +127,10 @@ func (s *sample) add(text string) {
 	}
 }
 
-// beginning finds the words that begin as w, but only the most common ones if all would take long
-// to read.
+// beginning matches the words with the prefix w, but only the most common ones if reading all
+// would take long.
 func (s *sample) beginning(w searchWord, most int) string {
-	const mostRead = 2000 // uses of words: a few milliseconds
+	const mostRead = 2000 // occurrences of words; a few milliseconds
 	if !w.open {
 		return w.whole()
 	}
@@ -156,7 +157,7 @@ func (s *sample) beginning(w searchWord, most int) string {
 	return "(" + strings.Join(phrases, " OR ") + ")"
 }
 
-// inWord reports whether the index takes r for part of a word.
+// inWord reports whether the index takes r as part of a word.
 func inWord(r rune) bool {
 	if r < 0x80 {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
@@ -166,7 +167,7 @@ func inWord(r rune) bool {
 
 func betweenWords(r rune) bool { return !inWord(r) }
 
-// fold is a word of a segmented text as the index keeps it: without case, and Latin letters without
+// fold returns a segmented word as the index stores it: in lower case, and Latin letters without
 // accents.
 func fold(word string) string {
 	word = strings.ToLower(word)

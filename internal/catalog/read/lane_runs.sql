@@ -1,3 +1,3 @@
--- the runs that are kept, those of a lane together, newest first
+-- all stored runs, grouped by lane, newest first
 SELECT lane, tick, ended_at, outcome, exit_code, units FROM lane_runs
 ORDER BY lane, ended_at DESC, tick DESC;

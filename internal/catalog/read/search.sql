@@ -1,5 +1,5 @@
--- ?1 match expression, ?2 how many of the newest videos that match are looked at, ?3 limit: numbers of videos. Those that
--- have all of it in the title come first, then those that need tags and the channel's title, too. The index is walked from
+-- ?1 match expression, ?2 how many of the newest matching videos to rank, ?3 limit: row IDs of videos. Those that
+-- have all of it in the title come first, then those that need tags and the channel's title too. The index is read from
 -- the newest on, as far as needed; bm25 would read every match of every word.
 WITH newest AS MATERIALIZED (SELECT rowid AS id FROM texts WHERE texts MATCH ?1 ORDER BY rowid DESC LIMIT ?2),
      since AS MATERIALIZED (SELECT min(id) AS id FROM newest),
